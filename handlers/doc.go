@@ -20,5 +20,5 @@
 //	what counts as a merge, a revert, a verdict of people        signals.go
 //	which threads hear that their base moved                     push.go
 //	why does the same remark count once, whoever brings it       once.go
-//	what do the failing checks of a commit say                   check_run.go
+//	what is read of a finished check, and of a button            check_run.go
 package handlers

@@ -51,8 +51,6 @@ type Activity struct {
 	Number int
 	thread *thread.ID // named directly, by a check run's external id
 	commit string     // named by the commit that its pull request brought
-	check  int64      // the id of a finished check run
-	job    bool       // that check run is a job of GitHub Actions
 	suite  bool       // it is about all checks of an App, which every commit has one of
 	// key is that under which it happens once, whoever brings it; empty for
 	// what only a webhook can bring, and is told apart by its delivery.

@@ -93,12 +93,7 @@ type checkRunPart struct {
 	Conclusion  string      `json:"conclusion"`
 	CompletedAt time.Time   `json:"completed_at"`
 	App         forge.AppID `json:"app"`
-	Output      struct {
-		Title   string `json:"title"`
-		Summary string `json:"summary"`
-		Text    string `json:"text"`
-	} `json:"output"`
-	Suite suite `json:"check_suite"`
+	Suite       suite       `json:"check_suite"`
 }
 
 // suite is all checks of an App on a commit.

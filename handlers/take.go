@@ -183,15 +183,12 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 			return fmt.Sprintf("%s: %s", thread.KindIgnored, j.Reason), err
 		}
 	}
-	if j.Accepted && r.Source == policy.FromCheckRun {
-		it.Key = failedKey(r.SHA, r.Name)
-	}
 	f := it.feedback()
 	f.Delivery, f.Reason, f.Own, f.Command, f.Mention, f.Pin = guid, j.Reason, j.Own, j.Command.Name, j.Command.Mention, j.Backend
 	f.Severity = feedback.Severity(*r)
 	f.Text, f.Raw, f.Description = cut(j.Text), cut(r.Text), j.Description
 	if r.Source == policy.FromCheckRun {
-		f.Check, f.Conclusion, f.Outside = cut(r.Name), r.State, j.Outside
+		f.Check, f.Conclusion = cut(r.Name), r.State
 	}
 	if j.Own {
 		// The log holds the act, and GitHub the text.
@@ -297,8 +294,7 @@ func brief(f thread.Feedback) thread.Feedback {
 	return f
 }
 
-// judge asks policy, and looks up what it says it needs. What GitHub told of a check
-// run becomes part of its text.
+// judge asks policy, and looks up what it says it needs.
 func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Activity) (feedback.Judgement, error) {
 	r := it.Remark
 	app, err := h.Forge.App(ctx)
@@ -311,13 +307,11 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 		Marked:  r.Source != policy.FromDescription && thread.Marked(feedback.Unquoted(r.Text)),
 		Tracked: s.Tracked(), ClosedSince: s.ClosedSince(it.MadeAt), Working: s.Open(), OwnPull: it.newPull || s.Pull != 0 && s.Pull == it.Number,
 		Asked: s.Decision != nil && (s.Decision.Rule == policy.RuleQuestion || s.Decision.Rule == policy.RuleDeclined),
-		Head:  s.Head, Failed: failed(s), Known: s.Known, Said: s.Said, Own: s.Own,
+		Head:  s.Head, Known: s.Known, Said: s.Said, Own: s.Own,
 	}
 	for {
 		j := feedback.Judge(*r, scene)
 		switch j.Needs {
-		case feedback.Annotations:
-			r.Text = h.annotated(ctx, it, r.Text)
 		case feedback.AgentTexts:
 			scene.ByAgent, err = h.authored(ctx, t, *r, it.MadeAt)
 		case feedback.Permission:

@@ -49,7 +49,7 @@ func TestFailingChecksAskNoMoreThanTheLadderAllows(t *testing.T) {
 	byPeople.ByChecks = false
 	again := Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Verify: []Verified{{}}, StartTree: "before", EndTree: moved}}
 	fails := func(f Facts) Facts {
-		f.Fresh = append(f.Fresh, Trigger{Seq: 1, At: noon.Add(-gatherChecks), Source: FromCheckRun})
+		f.Fresh = append(f.Fresh, Trigger{Seq: 1, At: noon, Source: FromCheckRun})
 		return f
 	}
 	attempt := Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}

@@ -184,7 +184,7 @@ func (w *world) checkWait(f Facts, d Decision, broken func(string)) {
 		"backoff":     w.now.Add(f.Limits.Restarts.BackoffCap),
 		"cooldown":    w.now.Add(f.Limits.Severity.SevereCooldown),
 		"usage_limit": known,
-		"gather":      w.now.Add(gatherChecks),
+		"gather":      w.now.Add(gatherReview),
 		"daily_cap":   w.now.Add(Day),
 		"budget":      w.now.Add(Day),
 		"transient":   later(w.now.Add(f.Limits.Transient.BackoffCap), known),

@@ -226,9 +226,6 @@ const (
 	// review and each of its remarks on lines as an event of its own, at once but
 	// in no order; without the wait they would become two attempts.
 	gatherReview = 3 * time.Second
-	// gatherChecks is how long further failures are awaited after that of a check run. The jobs of a commit
-	// run side by side, and what breaks one breaks others some seconds later.
-	gatherChecks = 10 * time.Second
 	// gatherMost is how long that goes on in all, and keeps what people say waiting. A
 	// command does not wait for it.
 	gatherMost = 30 * time.Second
@@ -239,8 +236,6 @@ func gathers(s Source) (time.Duration, string) {
 	switch s {
 	case FromReview, FromReviewComment:
 		return gatherReview, "a review comes in several parts; the rest of it is awaited"
-	case FromCheckRun:
-		return gatherChecks, "a check failed; others of the same commit may follow and are awaited"
 	default:
 		return 0, ""
 	}

@@ -335,21 +335,19 @@ func TestFeedbackStartsAnAttempt(t *testing.T) {
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"but awaits them first", given().asked("").with(func(f *Facts) { f.Fresh[0].Source, f.Fresh[0].At = FromReviewComment, noon.Add(-time.Second) }),
 			Decision{Action: DoWait, Rule: "gather", Until: noon.Add(gatherReview - time.Second)}},
-		{"awaits the other checks of a commit as well", given().asked("", "").with(func(f *Facts) {
-			f.Fresh[0].Source, f.Fresh[0].At = FromCheckRun, noon.Add(-gatherChecks)
-			f.Fresh[1].Source, f.Fresh[1].At = FromCheckRun, noon.Add(-time.Second)
-		}), Decision{Action: DoWait, Rule: "gather", Until: noon.Add(gatherChecks - time.Second)}},
 		{"for 30 s in all", given().asked("", "").with(func(f *Facts) {
-			f.Fresh[0].Source, f.Fresh[0].At = FromCheckRun, noon.Add(2*time.Second-gatherMost)
-			f.Fresh[1].Source, f.Fresh[1].At = FromCheckRun, noon.Add(-time.Second)
+			f.Fresh[0].Source, f.Fresh[0].At = FromReview, noon.Add(2*time.Second-gatherMost)
+			f.Fresh[1].Source, f.Fresh[1].At = FromReview, noon.Add(-time.Second)
 		}), Decision{Action: DoWait, Rule: "gather", Until: noon.Add(2 * time.Second)}},
 		{"and no longer", given().asked("", "").with(func(f *Facts) {
-			f.Fresh[0].Source, f.Fresh[0].At = FromCheckRun, noon.Add(-gatherMost)
-			f.Fresh[1].Source, f.Fresh[1].At = FromCheckRun, noon.Add(-time.Second)
+			f.Fresh[0].Source, f.Fresh[0].At = FromReview, noon.Add(-gatherMost)
+			f.Fresh[1].Source, f.Fresh[1].At = FromReview, noon.Add(-time.Second)
 		}), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"and never with a command", given().asked("", "retry").with(func(f *Facts) {
-			f.Fresh[0].Source, f.Fresh[0].At = FromCheckRun, noon.Add(-time.Second)
+			f.Fresh[0].Source, f.Fresh[0].At = FromReview, noon.Add(-time.Second)
 		}), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+		{"and failing checks, which were awaited before, are not", given().asked("").with(func(f *Facts) { f.Fresh[0].Source, f.Fresh[0].At = FromCheckRun, noon }),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"at once, although a node whose clock is ahead dated it", given().asked("").with(func(f *Facts) { f.Fresh[0].At = noon.Add(time.Hour) }),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"awaits the rest of a review also where that clock is ahead by a moment", given().asked("").with(func(f *Facts) { f.Fresh[0].Source, f.Fresh[0].At = FromReview, noon.Add(time.Second) }),

@@ -15,6 +15,7 @@
 //	what is refused before an attempt, what is an attempt given     prepare.go
 //	when is the base merged into Pawl's pull request                update.go
 //	what is read of the discussion, who may write there             context.go
+//	what are the failing checks of a commit, what is told of them   checks.go
 //	how does an act happen once                                     publisher.go
 //	which comment and check runs are written, and when              publish.go
 //	how is a copy of Pawl's own texts known later                   publisher.go (says)

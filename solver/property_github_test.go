@@ -45,6 +45,9 @@ type checkRun struct {
 	ExternalID string `json:"external_id"`
 	Status     string `json:"status"`
 	Conclusion string `json:"conclusion,omitempty"`
+	App        struct {
+		ID int `json:"id"`
+	} `json:"app"`
 }
 
 type pullRequest struct {
@@ -142,11 +145,21 @@ func (g *github) serveComments(in wish) (int, any) {
 	return 0, nil
 }
 
+// fails is a check of another App on a commit.
+func (g *github) fails(sha, name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.id++
+	c := &checkRun{ID: g.id, Name: name, HeadSHA: sha, Status: "completed", Conclusion: "failure"}
+	c.App.ID = 99
+	g.checks = append(g.checks, c)
+}
+
 func (g *github) serveChecks(in wish) (int, any) {
 	switch {
 	case in.route == "POST /repos/o/r/check-runs":
 		c := in.checkRun
-		c.ID = g.id
+		c.ID, c.App.ID = g.id, appID
 		g.checks = append(g.checks, &c)
 		return 201, c
 	case in.route == "PATCH /repos/o/r/check-runs/*":
@@ -157,6 +170,8 @@ func (g *github) serveChecks(in wish) (int, any) {
 			}
 		}
 		return 404, object{"message": "Not Found"}
+	case in.route == "GET /repos/o/r/check-runs/*/annotations":
+		return 200, []object{}
 	case len(in.part) == 6 && in.part[3] == "commits" && in.part[5] == "check-runs":
 		list := []*checkRun{}
 		for _, c := range g.checks {
@@ -236,7 +251,9 @@ func (g *github) twice() (found []string) {
 		seen[fmt.Sprintf("comment on #%d with %s", c.number, mark.FindString(c.body))]++
 	}
 	for _, c := range g.checks {
-		seen[fmt.Sprintf("check run %s of %s on %s", c.Name, c.ExternalID, c.HeadSHA)]++
+		if c.App.ID == appID {
+			seen[fmt.Sprintf("check run %s of %s on %s", c.Name, c.ExternalID, c.HeadSHA)]++
+		}
 	}
 	for _, p := range g.pulls {
 		if p.open {

@@ -58,8 +58,9 @@ func (w *world) happens(r *rand.Rand, th *issue) {
 		}
 		w.remark(r, th, s, feedback.Remark{Source: policy.FromDescription, Edited: true, Actor: ann, Author: ann, Text: th.body, Was: was, HasWas: true})
 	case 22, 23, 24:
-		w.remark(r, th, s, feedback.Remark{Source: policy.FromCheckRun, Actor: self, App: 99, Name: fmt.Sprint("ci", r.IntN(2)), State: "failure",
-			SHA: s.Head, Text: "a test failed"})
+		name := fmt.Sprint("ci", r.IntN(2))
+		w.github.fails(s.Head, name)
+		w.remark(r, th, s, feedback.Remark{Source: policy.FromCheckRun, Actor: self, App: 99, Name: name, State: "failure", SHA: s.Head})
 	default:
 		w.changes(r, th, s, n)
 	}
@@ -93,12 +94,7 @@ func (w *world) remark(r *rand.Rand, th *issue, s thread.State, m feedback.Remar
 	scene := feedback.Scene{Self: feedback.Self{AppID: appID, BotID: botID, Slug: "pawl"}, Label: thread.Label, Tracked: s.Tracked(), Working: s.Open(),
 		Marked: m.Source != policy.FromDescription && thread.Marked(m.Text), OwnPull: s.Pull != 0, Head: s.Head, Known: s.Known,
 		Permission: map[string]string{"ann": "write", "eve": "read"}[m.Actor.Login],
-		Looked:     []feedback.Need{feedback.Annotations, feedback.AgentTexts, feedback.Closing}}
-	for _, f := range s.Feedback {
-		if f.Check != "" && f.SHA == s.Head {
-			scene.Failed = append(scene.Failed, f.Check)
-		}
-	}
+		Looked:     []feedback.Need{feedback.AgentTexts, feedback.Closing}}
 	j := feedback.Judge(m, scene)
 	if j.Accepted && (m.Actor.ID == botID && m.Source != policy.FromCheckRun || m.Actor == eve) {
 		w.fail("a remark of %s was taken for work: %s", m.Actor.Login, m.Text)

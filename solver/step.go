@@ -67,11 +67,22 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	if err := s.Host.openPull(ctx, s.publisher); err != nil && (s.state.Open() || !final(err)) {
 		return false, fmt.Errorf("open the pull request: %w", err)
 	}
-	if asked, err := s.follow(ctx); asked || err != nil {
-		return true, err
+	looked, next, err := s.look(ctx)
+	if looked || err != nil {
+		return looked, err
+	}
+	asked, due, err := s.follow(ctx)
+	if asked || err != nil {
+		return asked, err
 	}
 	if !s.state.Open() {
-		return false, s.show(ctx, acknowledged)
+		if next.IsZero() || !due.IsZero() && due.Before(next) {
+			next = due
+		}
+		if err := s.show(ctx, acknowledged); err != nil || next.IsZero() {
+			return false, err
+		}
+		return false, s.lease.Append(ctx, thread.Batch{WakeAt: next})
 	}
 	d, ready, err := s.decide(ctx, acknowledged)
 	switch {

@@ -49,8 +49,8 @@ const (
 
 // follow asks for the base to be merged into Pawl's own pull request where that conflicts with it, or must hold all of
 // it. It looks once the time is over in which the base moved, and only where the work is done: one that stopped waits
-// for a person.
-func (s *step) follow(ctx context.Context) (asked bool, err error) {
+// for a person. Next is when it looks again; zero for never.
+func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err error) {
 	st, every := s.state, s.Config.Policy.UpdateEvery
 	d := st.Decision
 	if was, ok := thread.Before(st); ok { // a question since says nothing of the work
@@ -58,39 +58,39 @@ func (s *step) follow(ctx context.Context) (asked bool, err error) {
 	}
 	if st.BaseMoved.IsZero() || every <= 0 || st.Pull == 0 || st.Open() || d == nil || d.Action != policy.DoDone || st.Closed != "" || st.Stopped != "" ||
 		!feedback.Triggers(policy.FromBase, feedback.Command{Name: "update"}, st.Repo.Triggers) {
-		return false, nil
+		return false, time.Time{}, nil
 	}
 	if slices.ContainsFunc(st.Pending(), func(r thread.Request) bool { return r.Source == policy.FromBase }) {
-		return false, nil // the repository's file said meanwhile that it does not listen to this
+		return false, time.Time{}, nil // the repository's file said meanwhile that it does not listen to this
 	}
 	due, now := st.BaseMoved.Truncate(every).Add(every), s.Now()
 	if now.After(due.Add(mergeableWait)) {
-		return false, nil
+		return false, time.Time{}, nil
 	}
 	if now.Before(due) {
-		return false, s.lease.Append(ctx, thread.Batch{WakeAt: due})
+		return false, due, nil
 	}
 	pull, err := s.Forge.Pull(ctx, s.repo(), st.Pull)
 	switch {
 	case errors.Is(err, forge.ErrNotFound), err == nil && pull.State != "open":
-		return false, nil
+		return false, time.Time{}, nil
 	case err != nil:
-		return false, fmt.Errorf("whether pull request #%d can be merged: %w", st.Pull, err)
+		return false, time.Time{}, fmt.Errorf("whether pull request #%d can be merged: %w", st.Pull, err)
 	case pull.Mergeable == nil:
-		return false, s.lease.Append(ctx, thread.Batch{WakeAt: now.Add(mergeableAgain)})
+		return false, now.Add(mergeableAgain), nil
 	}
 	why := "conflicts with"
 	if *pull.Mergeable {
 		if why = "must be up to date with"; pull.MergeableState != "behind" {
-			return false, nil
+			return false, time.Time{}, nil
 		}
 	}
 	if refused, err := s.wouldRefuse(ctx, policy.Trigger{Seq: st.Seq + 1, At: now, Command: "update", Source: policy.FromBase, Generation: st.Generation, Cause: st.Cause}); refused || err != nil {
-		return false, err
+		return false, time.Time{}, err
 	}
 	f := thread.Feedback{Source: policy.FromBase, By: feedback.Actor{Login: "github", Type: "Bot"}, Command: "update", Number: st.Pull, SHA: pull.Head.SHA,
 		Reason: fmt.Sprintf("pull request #%d %s %s", st.Pull, why, pull.Base.Ref), Generation: st.Generation, Cause: st.Cause, URL: pull.HTMLURL}
-	return true, s.lease.Record(ctx, thread.KindFeedback, f)
+	return true, time.Time{}, s.lease.Record(ctx, thread.KindFeedback, f)
 }
 
 // wouldRefuse reports whether a bound would stop the work if that were asked now: then it is not asked, and what is done

@@ -258,6 +258,11 @@ func (d *doctor) permissions(app forge.App) {
 			missing = append(missing, name+": "+want)
 		}
 	}
+	const logs = "actions: read"
+	if slices.Contains(missing, logs) { // the rest works without it
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == logs })
+		d.add("permissions", checkWarn, "the App lacks "+logs+", so no agent is told the logs of failing jobs", "grant it in the App's settings; every owner who installed it must accept the change")
+	}
 	d.without("permissions", missing, "the App has what it needs", "the App lacks ", "grant them in the App's settings; every owner who installed it must accept the change")
 	unheard := slices.DeleteFunc(setup.AppEvents(), func(e string) bool { return slices.Contains(app.Events, e) })
 	d.without("events", unheard, "the App subscribes to what it listens to", "the App does not subscribe to ", "tick them in the App's settings under Permissions & events")

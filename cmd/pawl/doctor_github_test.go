@@ -53,6 +53,10 @@ func TestDoctorComparesTheAppWithWhatItNeeds(t *testing.T) {
 		{"a permission that is missing", func(o *fakegithub.Options) {
 			o.Permissions = map[string]string{"actions": "read", "checks": "read", "contents": "write", "issues": "write", "metadata": "read"}
 		}, checkFail, "permissions", "lacks checks: write, pull_requests: write", "every owner who installed it must accept"},
+		{"only the permission to read logs is missing", func(o *fakegithub.Options) {
+			o.Permissions = setup.AppPermissions()
+			delete(o.Permissions, "actions")
+		}, checkWarn, "permissions", "lacks actions: read, so no agent is told the logs", "every owner who installed it must accept"},
 		{"a permission that is too much", func(o *fakegithub.Options) {
 			o.Permissions = setup.AppPermissions()
 			o.Permissions["workflows"] = "write"

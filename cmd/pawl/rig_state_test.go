@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -136,9 +137,19 @@ func (r *rig) settle() {
 	})
 }
 
-// gathers reports whether a thread awaits more of the same feedback.
+// gathers reports whether a thread awaits more of the same feedback, or that the checks of its commit are over.
 func (r *rig) gathers() bool {
-	return slices.ContainsFunc(r.status().Threads, func(t threadStatus) bool { return t.State == "waiting" && t.Rule == "gather" })
+	return slices.ContainsFunc(r.status().Threads, func(t threadStatus) bool {
+		id, err := thread.Parse(t.Thread)
+		return err == nil && (t.State == "waiting" && t.Rule == "gather" || t.State != "stopped" && len(thread.RedOf(r.state(id.Number)).Names) > 0 && !r.stillRuns(id.Number))
+	})
+}
+
+// stillRuns reports whether a check of the thread's commit has not ended, for which Pawl waits.
+func (r *rig) stillRuns(n int) bool {
+	return slices.ContainsFunc(r.world.CheckRuns(rigRepo), func(c fakegithub.CheckRun) bool {
+		return c.SHA == r.state(n).Head && c.App != "pawl" && c.Status != "completed"
+	})
 }
 
 // ending waits until a thread's run has ended and the server rests, and returns

@@ -118,16 +118,20 @@ func newRig(t *testing.T, files map[string]string) *rig {
 // allChecks has every check run made, for tests to look at.
 const allChecks = "checks: {severity: always, stagnation: always}\n"
 
-// newRigAt is newRig with a clock for the fake GitHub.
-func newRigAt(t *testing.T, files map[string]string, now func() time.Time) *rig {
+// newRigAt is newRig with a clock for the fake GitHub, and what else its options shall be.
+func newRigAt(t *testing.T, files map[string]string, now func() time.Time, change ...func(*fakegithub.Options)) *rig {
 	t.Helper()
 	endToEnd(t)
 	if files == nil {
 		files = map[string]string{"README.md": "# widgets\n", "a.txt": "one\n", config.RepoFile: allChecks}
 	}
 	r := &rig{t: t, dir: t.TempDir(), log: &logBuffer{}, dsn: "sqlite:pawl.db", data: "data", dated: time.Now}
+	o := fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret, Now: now}
+	for _, f := range change {
+		f(&o)
+	}
 	var err error
-	r.world, err = fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret, Now: now})
+	r.world, err = fakegithub.New(o)
 	r.must(err)
 	t.Cleanup(func() { r.world.Close() })
 	r.must(r.world.AddRepo(t.Context(), rigRepo, files))

@@ -216,6 +216,8 @@ type Facts struct {
 	Limit         *AccountLimit
 	// Feedback was judged lately, oldest first; Withdrawn says why something was not acted on.
 	Feedback []thread.Request
+	// Checked is what the failing checks of others on the commit were found to be.
+	Checked []thread.RedCheck
 	// The links are left out where they are empty or no plain web address.
 	PullURL, IssueURL, DetailsURL string
 	// Said is where the last answer or plan of the run stands, Unsaid why it could not be posted.

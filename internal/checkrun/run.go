@@ -34,6 +34,10 @@ func run(f Facts) forge.CheckRun {
 	}
 	p := &page{}
 	addStatus(p, f, opening(f))
+	if len(f.Checked) > 0 {
+		p.sentence("Checks of others failed on this commit:")
+		p.list(first(f.Checked, tableRows, "check", red)...)
+	}
 	p.sentence(table(f, tableRows))
 	addDetails(p, f)
 	c.Summary = p.fit()
@@ -49,6 +53,16 @@ func aside(f Facts) string {
 		}
 	}
 	return Neutral
+}
+
+// red is what a failing check of others was found to be.
+func red(c thread.RedCheck) string {
+	name := text.Link(text.Label(c.Name), c.URL)
+	if name == "" {
+		name = text.Code(c.Name)
+	}
+	return name + " **" + text.Prose(string(c.Class)) + "**: " + text.Prose(c.Reason) +
+		text.When(c.Update, "; the branch needs the base's newer commits")
 }
 
 // appearance is a state at GitHub, what follows by itself and what a person can do.

@@ -18,6 +18,7 @@ type checkSuite struct {
 	sha     string
 	branch  string
 	created time.Time
+	reruns  int // of its failed jobs
 }
 
 type checkRun struct {
@@ -35,6 +36,7 @@ type checkRun struct {
 	notes      []obj // annotations so far; they add up over requests
 	actions    []CheckAction
 	job        *Job // nil for what is none of GitHub Actions
+	attempt    int  // of its workflow run
 }
 
 type checkOutput struct {
@@ -89,6 +91,7 @@ func (w checks) createCheckRun(c *call) *reply {
 func (w checks) addCheckRun(r *repository, by *app, want checkParams) *checkRun {
 	run := &checkRun{id: w.newID(), suite: w.suite(r, by, *want.HeadSHA), name: *want.Name, sha: *want.HeadSHA,
 		status: "queued", started: w.now()}
+	run.attempt = run.suite.attempt()
 	run.apply(want, w.now())
 	r.runs = append(r.runs, run)
 	w.emitCheck(r, run, "created", by.bot, nil)
@@ -271,6 +274,14 @@ func (w checks) CompleteCheckRun(repo, appSlug string, c CheckResult) (int64, er
 	}
 	for _, a := range c.Annotations {
 		want.Output.Annotations = append(want.Output.Annotations, a.sent())
+	}
+	for _, run := range r.runs { // one that was begun, or begun anew
+		if run.suite.app == other && run.sha == c.SHA && run.name == c.Name && run.status != "completed" {
+			run.job = c.Job
+			run.apply(want, w.now())
+			w.emitCheck(r, run, "completed", other.bot, nil)
+			return run.id, nil
+		}
 	}
 	run := w.addCheckRun(r, other, want)
 	run.job = c.Job

@@ -46,5 +46,6 @@
 //	Pull requests and reviews                               pulls.go
 //	Check runs and buttons; what GitHub refuses of them     checks.go, checkrules.go
 //	Jobs of GitHub Actions and their logs                   jobs.go
+//	Workflow runs, their failed jobs run again; comparisons runs.go
 //	What a maintainer sees, for tests                       readers.go
 package fakegithub

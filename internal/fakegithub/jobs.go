@@ -33,7 +33,7 @@ func (w checks) getJob(c *call, run *checkRun) *reply {
 	}
 	check := w.renderCheckRun(c.repo, run)
 	self := fmt.Sprintf("%s/actions/jobs/%d", w.apiOf(c.repo), run.id)
-	return ok(obj{"id": run.id, "run_id": run.suite.id, "run_url": fmt.Sprintf("%s/actions/runs/%d", w.apiOf(c.repo), run.suite.id), "run_attempt": 1,
+	return ok(obj{"id": run.id, "run_id": run.suite.id, "run_url": fmt.Sprintf("%s/actions/runs/%d", w.apiOf(c.repo), run.suite.id), "run_attempt": run.attempt,
 		"node_id": nodeID("CheckRun", run.id), "head_sha": run.sha, "url": self, "html_url": check["html_url"], "status": check["status"],
 		"conclusion": check["conclusion"], "created_at": check["started_at"], "started_at": check["started_at"], "completed_at": check["completed_at"],
 		"name": run.name, "steps": steps, "check_run_url": check["url"], "labels": []string{"ubuntu-latest"}, "runner_id": 1, "runner_name": "GitHub Actions 1",

@@ -5,10 +5,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
 func TestEveryRESTAnswerHasTheDocumentedShape(t *testing.T) {
-	h := newHouse(t)
+	h := newHouse(t, func(o *fakegithub.Options) {
+		o.Permissions = map[string]string{"actions": "write", "checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"}
+	})
 	everythingHappens(h)
 	must(t, h.WaitDelivered(h.ctx))
 	all := readShapes(t)
@@ -20,11 +25,17 @@ func TestEveryRESTAnswerHasTheDocumentedShape(t *testing.T) {
 	must(t, err)
 	must(t, h.ClosePull(repo, 2, "wendy")) // so that its branch may have another
 	runs := h.CheckRuns(repo)
+	h.AddOtherApp("github-actions", 15368)
+	job, err := h.CompleteCheckRun(repo, "github-actions", fakegithub.CheckResult{SHA: h.Branches(repo)["one"], Name: "unit", Conclusion: "failure",
+		Job: &fakegithub.Job{Steps: []fakegithub.JobStep{{Name: "Test", Conclusion: "failure", Started: time.Unix(1, 0), Completed: time.Unix(2, 0)}}}})
+	must(t, err)
+	_, raw := h.wire(h.client.Client(), "GET", fmt.Sprintf("/repos/%s/actions/jobs/%d", repo, job), "")
+	workflow := decodeExactly(t, raw).(map[string]any)["run_id"]
 	deliveries := h.Deliveries()
 	sha := h.Branches(repo)["one"]
 	app, inst := h.app.Client(), h.client.Client()
 	fill := strings.NewReplacer("{repo}", "/repos/"+repo, "{inst}", fmt.Sprint(id), "{comment}", fmt.Sprint(commentID), "{sha}", sha,
-		"{remark}", fmt.Sprint(reviewComment), "{run}", fmt.Sprint(runs[len(runs)-1].ID), "{delivery}", fmt.Sprint(deliveries[0].ID))
+		"{job}", fmt.Sprint(job), "{workflow}", fmt.Sprint(workflow), "{remark}", fmt.Sprint(reviewComment), "{run}", fmt.Sprint(runs[len(runs)-1].ID), "{delivery}", fmt.Sprint(deliveries[0].ID))
 	for _, step := range []struct {
 		as         *http.Client
 		call, body string
@@ -65,6 +76,12 @@ func TestEveryRESTAnswerHasTheDocumentedShape(t *testing.T) {
 		{inst, "GET {repo}/check-runs/{run}/annotations", "", 200, "[check-annotation]"},
 		{inst, "GET {repo}/commits/{sha}/pulls", "", 200, "[pull-request-simple]"},
 		{inst, "GET {repo}/commits/{sha}/check-runs", "", 200, "get.commits.ref.check-runs"},
+		{inst, "GET {repo}/compare/main...{sha}", "", 200, "commit-comparison"},
+		{inst, "GET {repo}/actions/jobs/{job}", "", 200, "job"},
+		{inst, "GET {repo}/actions/runs/{workflow}", "", 200, "workflow-run"},
+		{inst, "POST {repo}/actions/runs/{workflow}/rerun-failed-jobs", "", 201, "empty-object"},
+		{inst, "POST {repo}/actions/runs/{workflow}/rerun-failed-jobs", "", 403, "basic-error"},
+		{inst, "GET {repo}/actions/runs/{workflow}", "", 200, "workflow-run"},
 	} {
 		method, path, _ := strings.Cut(step.call, " ")
 		resp, raw := h.wire(step.as, method, fill.Replace(path), fill.Replace(step.body))

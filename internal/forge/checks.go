@@ -150,6 +150,53 @@ func (run CheckRun) fit(now time.Time) CheckRun {
 	return run
 }
 
+// CheckResult is the newest run of a check on a commit, of whichever App.
+type CheckResult struct {
+	ID         int64  `json:"id"`
+	Name       string `json:"name"`
+	HeadSHA    string `json:"head_sha"`
+	Status     string `json:"status"`
+	Conclusion string `json:"conclusion"` // empty while it runs
+	HTMLURL    string `json:"html_url"`
+	App        struct {
+		ID   int64  `json:"id"`
+		Slug string `json:"slug"`
+	} `json:"app"`
+	Output struct {
+		Title   string `json:"title"`
+		Summary string `json:"summary"`
+		Text    string `json:"text"`
+	} `json:"output"`
+}
+
+// resultPages bounds the pages of 100 that are read of a commit's check runs.
+const resultPages = 5
+
+// CheckResults are the newest runs of the checks on a commit, or on the head of a branch ("heads/name").
+func CheckResults(ctx context.Context, c *Client, repo Repo, ref string) (all []CheckResult, err error) {
+	for page := 1; page != 0 && page <= resultPages; {
+		var got struct {
+			Runs []CheckResult `json:"check_runs"`
+		}
+		r := request{route: "/repos/{owner}/{repo}/commits/{sha}/check-runs", args: []any{ref}, holds: []string{"check_runs"}, query: url.Values{"filter": {"latest"}}}
+		if page, err = c.page(ctx, repo, r, page, &got); err != nil {
+			return nil, err
+		}
+		all = append(all, got.Runs...)
+	}
+	return all, nil
+}
+
+// Behind reports whether a branch has commits that a commit lacks.
+func Behind(ctx context.Context, c *Client, repo Repo, branch, sha string) (bool, error) {
+	var got struct {
+		BehindBy int `json:"behind_by"`
+	}
+	// One commit a page: only the numbers are wanted.
+	_, err := c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/compare/{range}", args: []any{branch + "..." + sha}, query: url.Values{"per_page": {"1"}}, holds: []string{"behind_by"}}, &got)
+	return got.BehindBy > 0, err
+}
+
 const (
 	// annotationPages bounds the pages of 100. GitHub Actions makes at most 10 errors and 10 warnings a
 	// step and 50 a job (docs.github.com, "Workflow commands"); other Apps may make more.

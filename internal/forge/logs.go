@@ -24,30 +24,85 @@ const (
 	logTime     = time.Minute // for the job, the address and the log together
 )
 
-// FailedStep is what the log of a job of GitHub Actions says of the first step that failed.
-type FailedStep struct {
-	Name    string
-	Command string   // the first line of what the step ran; empty where the log does not say it
+// scriptColour begins each line of a script that a step runs, as actions/runner writes it (ScriptHandler.cs).
+const scriptColour = "\x1b[36;1m"
+
+// Actions reads and repeats jobs of GitHub Actions in a repository. Only here a token with the permission actions is
+// used, so that an installation which did not grant it lacks logs and nothing else.
+type Actions struct {
+	*Client
+	repo   Repo
+	token  string
+	reruns bool
+}
+
+// OpenActions asks for actions: write where the App may have it, else for actions: read.
+func OpenActions(ctx context.Context, c *Client, repo Repo, app App) (Actions, error) {
+	opts := &github.InstallationTokenOptions{RepositoryIDs: []int64{repo.ID}}
+	if repo.ID == 0 {
+		opts.RepositoryIDs, opts.Repositories = nil, []string{repo.Name}
+	}
+	for _, may := range []string{"write", "read"} {
+		if may == "write" && app.Permissions["actions"] != may {
+			continue
+		}
+		opts.Permissions = &github.InstallationPermissions{Actions: &may, Metadata: github.String("read")}
+		made, err := c.mint(ctx, repo.Installation, opts)
+		if err == nil || may == "read" || !errors.Is(err, ErrForbidden) {
+			return Actions{c, repo, made.GetToken(), may == "write"}, err
+		}
+	}
+	return Actions{}, nil // not reached: read is the last
+}
+
+// Reruns reports whether jobs may be run again.
+func (a Actions) Reruns() bool { return a.reruns }
+
+func (a Actions) ask(ctx context.Context, r request, into any) (*github.Response, error) {
+	r.as, r.token, r.once = asToken, a.token, true
+	return a.on(ctx, a.repo, r, into)
+}
+
+// RerunFailed runs the failed jobs of a workflow run again, once: run_attempt tells whether one whose answer was
+// lost is done (REST reference, "Re-run failed jobs from a workflow run").
+func (a Actions) RerunFailed(ctx context.Context, run int64) error {
+	_, err := a.ask(ctx, request{method: http.MethodPost, route: "/repos/{owner}/{repo}/actions/runs/{id}/rerun-failed-jobs", args: []any{run},
+		find: func(ctx context.Context) (bool, error) {
+			attempt, err := a.RunAttempt(ctx, run)
+			return attempt > 1, err
+		}}, nil)
+	return err
+}
+
+// RunAttempt is how often a workflow run was begun.
+func (a Actions) RunAttempt(ctx context.Context, run int64) (int, error) {
+	var got struct {
+		RunAttempt int `json:"run_attempt"`
+	}
+	_, err := a.ask(ctx, request{route: "/repos/{owner}/{repo}/actions/runs/{id}", args: []any{run}, holds: []string{"run_attempt"}}, &got)
+	return got.RunAttempt, err
+}
+
+// FailedJob is a job of GitHub Actions and what its log says of the first step that failed.
+type FailedJob struct {
+	Run     int64    // the workflow run that it belongs to; 0 where GitHub did not tell
+	Attempt int      // of that run, from 1
+	Step    string   // its name; empty where no step failed
+	Command string   // what the step ran, one line of it a line; empty where the log does not say it
 	Lines   []string // the last of its time, without their times
 	Cut     int      // how many lines of it were left out before them
 	URL     string   // the job's page
 }
 
-// ReadFailedStep reads the log of a job, whose id is that of its check run (REST reference, "Get a job for a workflow
-// run"), as far as it is of the first failed step's time, and writes the whole of that to all. Only here a token with
-// actions: read is used, so that an installation which did not grant it lacks logs and nothing else.
-func ReadFailedStep(ctx context.Context, c *Client, repo Repo, jobID int64, all io.Writer) (FailedStep, error) {
-	ctx, cancel := context.WithTimeout(ctx, logTime) // the log's server is not GitHub's API, and a delivery waits for it
+// FailedJob reads a job, whose id is that of its check run (REST reference, "Get a job for a workflow run"), and the
+// log as far as it is of the first failed step's time, and writes the whole of that to all. What is known of the job
+// is given also with an error.
+func (a Actions) FailedJob(ctx context.Context, id int64, all io.Writer) (cut FailedJob, err error) {
+	ctx, cancel := context.WithTimeout(ctx, logTime) // the log's server is not GitHub's API
 	defer cancel()
-	opts := &github.InstallationTokenOptions{Permissions: &github.InstallationPermissions{Actions: github.String("read"), Metadata: github.String("read")}}
-	if opts.RepositoryIDs = []int64{repo.ID}; repo.ID == 0 {
-		opts.RepositoryIDs, opts.Repositories = nil, []string{repo.Name}
-	}
-	made, err := c.mint(ctx, repo.Installation, opts)
-	if err != nil {
-		return FailedStep{}, err
-	}
 	var job struct {
+		Run     int64  `json:"run_id"`
+		Attempt int    `json:"run_attempt"`
 		HTMLURL string `json:"html_url"`
 		Steps   []struct {
 			Name       string    `json:"name"`
@@ -56,29 +111,29 @@ func ReadFailedStep(ctx context.Context, c *Client, repo Repo, jobID int64, all 
 			Completed  time.Time `json:"completed_at"`
 		} `json:"steps"`
 	}
-	r := request{route: "/repos/{owner}/{repo}/actions/jobs/{id}", args: []any{jobID}, as: asToken, token: made.GetToken(), once: true}
-	if _, err := c.on(ctx, repo, r, &job); err != nil {
-		return FailedStep{}, err
+	r := request{route: "/repos/{owner}/{repo}/actions/jobs/{id}", args: []any{id}}
+	if _, err := a.ask(ctx, r, &job); err != nil {
+		return FailedJob{}, err
 	}
+	cut = FailedJob{Run: job.Run, Attempt: job.Attempt, URL: job.HTMLURL}
 	for _, step := range job.Steps {
 		if step.Conclusion != "failure" && step.Conclusion != "timed_out" {
 			continue
 		}
+		cut.Step = step.Name
 		r.route, r.location = r.route+"/logs", true
-		resp, err := c.on(ctx, repo, r, nil)
+		resp, err := a.ask(ctx, r, nil)
 		if err != nil {
-			return FailedStep{}, err
+			return cut, err
 		}
-		cut := FailedStep{Name: step.Name, URL: job.HTMLURL}
-		log, err := download(ctx, c.cfg.Transport, resp.Header.Get("Location"))
+		log, err := download(ctx, a.cfg.Transport, resp.Header.Get("Location"))
 		if err != nil {
-			return FailedStep{}, err
+			return cut, err
 		}
 		defer log.Close()
-		err = cut.read(io.LimitReader(log, maxLog), step.Started, step.Completed, all)
-		return cut, err
+		return cut, cut.read(io.LimitReader(log, maxLog), step.Started, step.Completed, all)
 	}
-	return FailedStep{}, errors.New("no step of the job failed")
+	return cut, errors.New("no step of the job failed")
 }
 
 // download asks for a log where GitHub keeps it, without any credentials: the address, which is secret for the minute
@@ -101,8 +156,8 @@ func download(ctx context.Context, by http.RoundTripper, address string) (io.Rea
 
 // read keeps the last lines between two times, which GitHub tells in whole seconds. A line without a time belongs to
 // the one before it.
-func (f *FailedStep) read(log io.Reader, from, to time.Time, all io.Writer) error {
-	within, kept := false, 0
+func (f *FailedJob) read(log io.Reader, from, to time.Time, all io.Writer) error {
+	within, shows, kept := false, false, 0
 	lines := bufio.NewReaderSize(log, 64<<10)
 	for {
 		line, long, err := lines.ReadLine()
@@ -125,9 +180,18 @@ func (f *FailedStep) read(log io.Reader, from, to time.Time, all io.Writer) erro
 			continue
 		}
 		_, _ = io.WriteString(all, said+"\n")
+		script, isScript := strings.CutPrefix(said, scriptColour)
 		said = text.Head(text.Redact(text.Clean(said)), maxLogLine)
 		if command, ok := strings.CutPrefix(said, "##[group]Run "); ok && f.Command == "" {
-			f.Command = command
+			f.Command, shows = command, true
+		} else if isScript && shows && len(f.Command) < maxLogLine {
+			// The group's title is the first line of the script, which follows in full.
+			script = text.Head(text.Redact(text.Clean(script)), maxLogLine)
+			if f.Command != script {
+				f.Command += "\n" + script
+			}
+		} else if strings.HasPrefix(said, "##[endgroup]") {
+			shows = false
 		}
 		f.Lines, kept = append(f.Lines, said), kept+len(said)+1
 		for len(f.Lines) > maxLogLines || kept > maxLogKept {

@@ -129,6 +129,7 @@ var shown = map[thread.Kind]string{
 	thread.KindAuthored:     "attempt:n",
 	thread.KindPublished:    "attempt:n",
 	thread.KindAttemptEnded: "attempt:n ending outcome detail reasons pushed:[@this].#(pushed==true).commit exit limit:limit.message resets:limit.resets_at",
+	thread.KindChecked:      "commit:sha checks:checks.#.name classes:checks.#.class reasons:checks.#.reason",
 	thread.KindUnfinished:   "attempt:n orderly backend commit session times",
 	thread.KindActStarted:   "act:key url note",
 	thread.KindActDone:      "act:key url note",

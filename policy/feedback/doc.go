@@ -12,7 +12,7 @@
 //	does a remark consist of words that an agent wrote, or Pawl  authored.go
 //	which are a writer's own words, which ask for nothing        asking.go
 //	who may ask, and which bots                                  feedback.go, mayWrite
-//	when does a check run of others ask for work                 feedback.go, asksByCheckRun
+//	what is the failure of a check of others                     checks.go, Classify
 //	how much a remark matters to its reviewer                    asking.go
 //	which remarks come at a program's pace                       feedback.go, Mechanical
 //	which failures of checks lie outside of the work             outside.go

@@ -80,9 +80,8 @@ type Scene struct {
 	// OwnPull says that the pull request was opened by Pawl.
 	OwnPull bool
 	// Asked says that the work waits for an answer: the last attempt asked a question, or declined the task.
-	Asked  bool
-	Head   string   // the last commit that Pawl pushed to the thread's branch
-	Failed []string // the names of the check runs on Head whose failure was accepted
+	Asked bool
+	Head  string // the last commit that Pawl pushed to the thread's branch
 	// Known are descriptions, as Content gives them, that were already worked
 	// on or already refused as no change.
 	Known []string
@@ -105,8 +104,6 @@ const AgentsOwn = "the agent wrote it itself"
 type Need string
 
 const (
-	// Annotations are what a failing check run left at lines; they belong into the text of the remark.
-	Annotations Need = "annotations"
 	// AgentTexts are what agents wrote: Scene.ByAgent.
 	AgentTexts Need = "agent_texts"
 	// Permission is the actor's: Scene.Permission.
@@ -123,9 +120,7 @@ type Judgement struct {
 	Needs  Need
 	Reason string
 	// Own says that the App did it itself. Such things are expected, and tell people nothing.
-	Own bool
-	// Outside is why the failure of a check run is not the work's; empty for everything else.
-	Outside string
+	Own     bool
 	Command Command // the command that was given; empty for a plain remark
 	// Tell is what the person who made a remark is told although nothing is done: Refused or NoOrder; empty for nothing.
 	Tell    string
@@ -176,17 +171,15 @@ func Judge(r Remark, s Scene) Judgement {
 }
 
 // mayWrite reports whether it is enough who made a remark. GitHub knows no permission of bots: for those that
-// come this far the operator's list stands in its place. Whose check run it is does not matter.
+// come this far the operator's list stands in its place.
 func mayWrite(r Remark, s Scene) bool {
-	return r.Source == policy.FromCheckRun || r.Actor.Bot() || Writes(s.Permission)
+	return r.Actor.Bot() || Writes(s.Permission)
 }
 
 // needs is what has to be looked up for a remark that would count otherwise; empty where that was done.
 func needs(j Judgement, r Remark, s Scene) Need {
 	unknown := func(n Need) bool { return !slices.Contains(s.Looked, n) }
 	switch {
-	case r.Source == policy.FromCheckRun && unknown(Annotations):
-		return Annotations
 	case mayBePawls(r, s) && unknown(AgentTexts):
 		return AgentTexts
 	case !mayWrite(r, s) && s.Permission == "" && unknown(Permission):
@@ -366,25 +359,18 @@ func asksByDescription(r Remark, s Scene) Judgement {
 	return j
 }
 
-// failing are the conclusions of a check run that ask for work. A cancelled,
-// stale or skipped run and one that asks a person say nothing of the change.
-var failing = []string{"failure", "timed_out"}
+// ofChecks is why the failure of a check run is no feedback by itself: the red checks of a commit are a state,
+// which is looked at once they are over (thread.Checked).
+const ofChecks = "check run %q failed on Pawl's commit; the checks of a commit are looked at together"
 
 func asksByCheckRun(r Remark, s Scene) Judgement {
 	switch {
-	case !slices.Contains(failing, r.State):
+	case !Failing(r.State):
 		return ignore("check run %q concluded %s", r.Name, r.State)
 	case s.Head == "" || r.SHA != s.Head:
 		return ignore("check run %q is not about the last commit that Pawl pushed", r.Name)
-	case slices.Contains(s.Failed, r.Name):
-		return ignore("check run %q failed on this commit before", r.Name)
 	}
-	if why := Outside(r.Text); why != "" {
-		j := ignore("check run %q failed for a reason that is not the work's: %s", r.Name, why)
-		j.Outside = why
-		return j
-	}
-	return accept(fmt.Sprintf("check run %q failed on Pawl's commit", r.Name), fmt.Sprintf("Check run %q: %s\n\n%s", r.Name, r.State, r.Text))
+	return ignore(ofChecks, r.Name)
 }
 
 func accept(reason, text string) Judgement {

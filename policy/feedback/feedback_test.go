@@ -24,7 +24,7 @@ func onOwnPull(change ...func(*Scene)) Scene {
 	s := Scene{
 		Self: Self{AppID: 1, BotID: 99, Slug: "pawl"}, Tracked: true, OwnPull: true, Head: pushed,
 		Known: []string{"Fix the parser."}, Label: "pawl", Permission: "write",
-		Looked: []Need{Annotations, AgentTexts, Closing},
+		Looked: []Need{AgentTexts, Closing},
 	}
 	for _, c := range change {
 		c(&s)
@@ -66,13 +66,6 @@ func review(state, text string) Remark {
 
 func failedCheck() Remark {
 	return Remark{Source: policy.FromCheckRun, Actor: self, App: 2, Name: "ci", State: "failure", SHA: pushed, Text: "2 tests failed"}
-}
-
-// said is a failed check run that says only this.
-func said(text string) Remark {
-	r := failedCheck()
-	r.Text = text
-	return r
 }
 
 // from changes who made a remark.
@@ -206,7 +199,7 @@ func TestAJudgementSaysWhatItStillNeeds(t *testing.T) {
 		"a button":                       {button, onOwnPull(by("")), []Need{Permission}},
 		"an order of a listed bot":       {comment("/pawl solve").from(robot), onIssue(func(s *Scene) { s.AllowedBots = []int64{9} }), []Need{AgentTexts, Closing}},
 		"an edit back":                   {description("Fix the lexer.", "Fix the parser."), onOwnPull(by("")), []Need{AgentTexts, Permission}},
-		"a failing check":                {failedCheck(), onOwnPull(by("")), []Need{Annotations}},
+		"a failing check":                {failedCheck(), onOwnPull(by("")), nil},
 		"a remark that asks for nothing": {comment("hello"), onIssue(by("")), nil},
 		"a bot that nobody listed":       {comment("/pawl solve").from(robot), onIssue(by("")), nil},
 		"a check that is no failure":     {Remark{Source: policy.FromCheckRun, Name: "ci", State: "success", SHA: pushed}, onOwnPull(), nil},
@@ -384,22 +377,19 @@ func TestAnEditedCommentCountsOnlyFromItsAuthor(t *testing.T) {
 	})
 }
 
-func TestFailingCheckRunsOfOthersAreFeedback(t *testing.T) {
+func TestACheckRunOfOthersIsAStateAndNoFeedback(t *testing.T) {
 	check := func(change func(*Remark)) Remark {
 		r := failedCheck()
 		change(&r)
 		return r
 	}
+	const state = "the checks of a commit are looked at together"
 	judgeAll(t, []judged{
-		{"a failure on the commit that Pawl pushed, which GitHub says Pawl caused", failedCheck(), onOwnPull(), ""},
-		{"a second failure of the same check on the same commit", failedCheck(), func() Scene { s := onOwnPull(); s.Failed = []string{"ci"}; return s }(), "failed on this commit before"},
-		{"a failure after that of another check", failedCheck(), func() Scene { s := onOwnPull(); s.Failed = []string{"lint"}; return s }(), ""},
-		{"a failure of the runner", said("The hosted runner lost communication with the server."), onOwnPull(), "not the work's: infrastructure: The hosted runner"},
-		{"a failure reported by a bot", failedCheck().from(robot), onOwnPull(), ""},
-		{"no permission is needed for it", failedCheck(), onOwnPull(by("")), ""},
-		{"one that took too long", check(func(r *Remark) { r.State = "timed_out" }), onOwnPull(), ""},
+		{"a failure on the commit that Pawl pushed, which GitHub says Pawl caused", failedCheck(), onOwnPull(), state},
+		{"a failure reported by a bot", failedCheck().from(robot), onOwnPull(), state},
+		{"one that took too long", check(func(r *Remark) { r.State = "timed_out" }), onOwnPull(), state},
+		{"a cancelled one", check(func(r *Remark) { r.State = "cancelled" }), onOwnPull(), state},
 		{"a success", check(func(r *Remark) { r.State = "success" }), onOwnPull(), "concluded success"},
-		{"a cancelled one", check(func(r *Remark) { r.State = "cancelled" }), onOwnPull(), "concluded cancelled"},
 		{"one that asks a person", check(func(r *Remark) { r.State = "action_required" }), onOwnPull(), "concluded action_required"},
 		{"Pawl's own", check(func(r *Remark) { r.App = 1 }), onOwnPull(), "written by this App"},
 		{"one of an older commit", check(func(r *Remark) { r.SHA = "0ld" }), onOwnPull(), "not about the last commit"},

@@ -75,7 +75,7 @@ func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 type CheckResult struct {
 	Name       string
 	Conclusion string // GitHub's word: success, failure, timed_out, cancelled …
-	Outside    string // why a failure is not the work's (infrastructure, billing); empty otherwise
+	Outside    string // why a failure is not the work's (there before, infrastructure); empty otherwise
 }
 
 // CISignal is that of the checks of others, all of which have finished. Only success and failure say something:

@@ -29,6 +29,7 @@ const (
 	KindPublished      Kind = "published"       // Authored, by Pawl itself
 	KindAttemptEnded   Kind = "attempt_ended"   // policy.Receipt
 	KindUnfinished     Kind = "unfinished"      // Unfinished
+	KindChecked        Kind = "checked"         // Checked
 	KindActStarted     Kind = "act_started"     // Act
 	KindActDone        Kind = "act_done"        // Act
 )
@@ -263,9 +264,13 @@ func CheckKey(name, sha string) string  { return "check:" + name + ":" + sha }
 func AnswerKey(seq int64) string        { return fmt.Sprint(commentKey, seq) }
 func ReactKey(seq int64) string         { return fmt.Sprintf("reaction:%d", seq) }
 func SaidKey(n int) string              { return fmt.Sprint(commentKey, "attempt:", n) }
+func RerunKey(run int64) string         { return fmt.Sprint(rerunKey, run) }
 func GradeKey(n int) string             { return fmt.Sprintf("grade:%d", n) }
 
-const commentKey = "comment:"
+const (
+	commentKey = "comment:"
+	rerunKey   = "rerun:" // of a workflow run; SHA is its commit
+)
 
 const ActStatus = commentKey + "status"
 

@@ -66,6 +66,8 @@ type State struct {
 	// said of it, both oldest first.
 	People []PeopleVerdict
 	Checks []CheckResult
+	// Checked is what the red checks of each commit were found to be, oldest first.
+	Checked Findings
 	// Delivery brought the newest remark or change that one brought; empty for none.
 	Delivery string
 }
@@ -144,6 +146,8 @@ func (s *State) apply(e Event) error {
 		return into(e, func(_ Event, w Authored) { s.Own = append(s.Own, w.Runs...) })
 	case KindAttemptEnded:
 		return into(e, s.ended)
+	case KindChecked:
+		return into(e, func(_ Event, c Checked) { found(s, c) })
 	case KindUnfinished:
 		return into(e, func(e Event, u Unfinished) {
 			u.At = e.At

@@ -97,25 +97,6 @@ type PeopleVerdict struct {
 	Number int // the pull request; 0 where it is not known
 }
 
-// CheckResult is a finished check run of others on a commit.
-type CheckResult struct {
-	learning.CheckResult
-	SHA string
-	At  time.Time
-}
-
-// maxChecks bounds the checks that are remembered, the newest of them.
-const maxChecks = 200
-
-func (s *State) checked(f Feedback) {
-	if f.Check == "" || f.SHA == "" || f.Own {
-		return
-	}
-	c := learning.CheckResult{Name: f.Check, Conclusion: f.Conclusion, Outside: f.Outside}
-	s.Checks = append(s.Checks, CheckResult{CheckResult: c, SHA: f.SHA, At: f.At})
-	s.Checks = s.Checks[max(0, len(s.Checks)-maxChecks):]
-}
-
 // meaning is what a change says of the work; empty for nothing.
 func (s *State) meaning(c Change) learning.PeopleKind {
 	if c.What != "merged" && c.What != "pull_merged" && strings.HasSuffix(c.By, "[bot]") {

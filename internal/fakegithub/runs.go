@@ -1,0 +1,142 @@
+package fakegithub
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// A workflow run of GitHub Actions is here the suite of its jobs, and has its id. A repository's runs are all of one
+// workflow.
+
+// ofWorkflowRun serves a route that names a workflow run.
+func (w checks) ofWorkflowRun(handle func(*call, *checkSuite) *reply) func(*call) *reply {
+	return func(c *call) *reply {
+		for _, s := range c.repo.suites {
+			if s.id == c.id() && s.app.slug == actionsApp {
+				return handle(c, s)
+			}
+		}
+		return notFound()
+	}
+}
+
+// actionsApp is the slug of GitHub Actions.
+const actionsApp = "github-actions"
+
+func (w checks) getWorkflowRun(c *call, s *checkSuite) *reply {
+	status, conclusion := "completed", "success"
+	for _, run := range latest(c.repo, s) {
+		switch {
+		case run.status != "completed":
+			status = "in_progress"
+		case run.conclusion != "success" && run.conclusion != "skipped":
+			conclusion = "failure"
+		}
+	}
+	if status != "completed" {
+		conclusion = ""
+	}
+	api := w.apiOf(c.repo)
+	self := fmt.Sprintf("%s/actions/runs/%d", api, s.id)
+	repo := w.renderRepo(c.repo)
+	return ok(obj{"id": s.id, "name": "CI", "node_id": nodeID("WorkflowRun", s.id), "check_suite_id": s.id, "head_branch": textOrNull(s.branch), "head_sha": s.sha,
+		"path": ".github/workflows/ci.yml", "run_number": 1, "run_attempt": s.attempt(), "event": "push", "status": status, "conclusion": textOrNull(conclusion),
+		"workflow_id": 1, "url": self, "html_url": fmt.Sprintf("%s/actions/runs/%d", w.webOf(c.repo), s.id), "pull_requests": []obj{},
+		"created_at": stamp(s.created), "updated_at": stamp(s.created), "run_started_at": stamp(s.created), "jobs_url": self + "/jobs", "logs_url": self + "/logs",
+		"check_suite_url": fmt.Sprintf("%s/check-suites/%d", api, s.id), "artifacts_url": self + "/artifacts", "cancel_url": self + "/cancel",
+		"rerun_url": self + "/rerun", "workflow_url": api + "/actions/workflows/1", "head_commit": nil, "repository": repo, "head_repository": repo, "display_title": "CI"})
+}
+
+// latest are the newest runs of a suite's checks.
+func latest(r *repository, s *checkSuite) map[string]*checkRun {
+	newest := map[string]*checkRun{}
+	for _, run := range r.runs {
+		if run.suite == s {
+			newest[run.name] = run
+		}
+	}
+	return newest
+}
+
+func (s *checkSuite) attempt() int { return 1 + s.reruns }
+
+// rerunFailedJobs begins each failed job anew, as a check run of its own; CompleteCheckRun ends it.
+func (w checks) rerunFailedJobs(c *call, s *checkSuite) *reply {
+	var failed []*checkRun
+	for _, run := range latest(c.repo, s) {
+		if run.status != "completed" {
+			return problem(http.StatusForbidden, "The workflow run containing this job is already running")
+		}
+		if run.conclusion == "failure" || run.conclusion == "timed_out" || run.conclusion == "cancelled" {
+			failed = append(failed, run)
+		}
+	}
+	if len(failed) == 0 {
+		return problem(http.StatusForbidden, "This workflow run cannot be retried")
+	}
+	s.reruns++
+	for _, run := range failed {
+		w.addCheckRun(c.repo, s.app, checkParams{Name: &run.name, HeadSHA: &s.sha})
+	}
+	return created(obj{})
+}
+
+// StartCheckRun lets another App, made with AddOtherApp, begin a check run that CompleteCheckRun ends.
+func (w checks) StartCheckRun(repo, appSlug, sha, name string) error {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err != nil {
+		return err
+	}
+	other := w.otherApps[appSlug]
+	if other == nil {
+		return fmt.Errorf("no App %q: call AddOtherApp first", appSlug)
+	}
+	w.addCheckRun(r, other, checkParams{Name: &name, HeadSHA: &sha})
+	return nil
+}
+
+// compareCommits tells how far two revisions are apart.
+func (w pulls) compareCommits(c *call) *reply {
+	base, head, _ := strings.Cut(c.r.PathValue("range"), "...")
+	from, known := c.resolve(base)
+	to, knownToo := c.resolve(head)
+	if !known || !knownToo {
+		return notFound()
+	}
+	list := func(span string) []string {
+		out, _ := c.repo.git.run(c.context(), nil, "rev-list", "--reverse", span)
+		return strings.Fields(string(out))
+	}
+	ahead, behind := list(from+".."+to), list(to+".."+from)
+	common, err := c.repo.git.run(c.context(), nil, "merge-base", from, to)
+	if err != nil {
+		return notFound()
+	}
+	status := map[[2]bool]string{{}: "identical", {true, false}: "ahead", {false, true}: "behind", {true, true}: "diverged"}[[2]bool{len(ahead) > 0, len(behind) > 0}]
+	self, web := fmt.Sprintf("%s/compare/%s...%s", w.apiOf(c.repo), base, head), fmt.Sprintf("%s/compare/%s...%s", w.webOf(c.repo), base, head)
+	commit := func(sha string) obj { return w.renderCommit(c, sha) }
+	return page(c, ahead, commit, func(commits []obj, total int) any {
+		return obj{"url": self, "html_url": web, "permalink_url": web, "diff_url": web + ".diff", "patch_url": web + ".patch", "base_commit": commit(from),
+			"merge_base_commit": commit(strings.TrimSpace(string(common))), "status": status, "ahead_by": len(ahead), "behind_by": len(behind),
+			"total_commits": total, "commits": commits, "files": []obj{}}
+	})
+}
+
+func (w pulls) renderCommit(c *call, sha string) obj {
+	out, _ := c.repo.git.run(c.context(), nil, "show", "-s", "--format=%T%n%P%n%an%n%ae%n%aI%n%B", sha)
+	f := append(strings.SplitN(string(out), "\n", 6), make([]string, 6)...)
+	at, _ := time.Parse(time.RFC3339, f[4])
+	self := w.apiOf(c.repo) + "/commits/" + sha
+	parents := []obj{}
+	for parent := range strings.FieldsSeq(f[1]) {
+		parents = append(parents, obj{"sha": parent, "url": w.apiOf(c.repo) + "/commits/" + parent})
+	}
+	who := obj{"name": f[2], "email": f[3], "date": stamp(at)}
+	return obj{"sha": sha, "node_id": nodeID("Commit", 1), "url": self, "html_url": w.webOf(c.repo) + "/commit/" + sha, "comments_url": self + "/comments",
+		"commit": obj{"url": w.apiOf(c.repo) + "/git/commits/" + sha, "author": who, "committer": who, "message": strings.TrimSpace(f[5]), "comment_count": 0,
+			"tree": obj{"sha": f[0], "url": w.apiOf(c.repo) + "/git/trees/" + f[0]}},
+		"author": nil, "committer": nil, "parents": parents}
+}

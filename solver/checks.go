@@ -1,0 +1,370 @@
+package solver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/testreport"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+const (
+	// quiet is how long nothing was told of a commit's checks before they count as over: a job that needs another
+	// one begins some seconds after that one's end.
+	quiet = 10 * time.Second
+	// settleMost is how long checks that still run are awaited after the first failure. It is our choice.
+	settleMost = time.Hour
+	// maxRead is how many failing checks are read and told; of the rest the prompt has the number.
+	maxRead = 20
+	// maxNamed is how many failing tests of a job's log are named.
+	maxNamed = 20
+	// toldLines and toldBytes bound what is told of one check, and of all together.
+	toldLines, toldBytes = 200, 12_000
+)
+
+// look reads the red checks of the last pushed commit once, when its checks are over: which of them are the work's,
+// which of those are told as feedback. It reports whether it logged something, and else when to look again; zero for
+// never.
+func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error) {
+	red, now := thread.RedOf(s.state), s.Now()
+	if len(red.Names) == 0 || s.state.Closed != "" || s.state.Stopped != "" ||
+		!feedback.Triggers(policy.FromCheckRun, feedback.Command{}, s.effective(s.state.Repo).Triggers) {
+		return false, time.Time{}, nil
+	}
+	if next = red.Last.Add(quiet); now.Before(next) && now.Sub(red.Last) > -quiet {
+		return false, next, nil
+	}
+	l := &look{step: s}
+	if l.all, err = l.others(ctx, s.state.Head); err != nil {
+		return l.unseen(err)
+	}
+	if next = red.First.Add(settleMost); now.Before(next) && slices.ContainsFunc(l.all, func(c forge.CheckResult) bool { return c.Status != completed }) {
+		return false, next, nil
+	}
+	if err := l.classify(ctx, red); err != nil {
+		return l.unseen(err)
+	}
+	if now = s.Now(); l.again && now.Before(thread.RedOf(s.state).First.Add(settleMost)) {
+		return false, now.Add(quiet), nil
+	}
+	return true, time.Time{}, s.lease.Append(ctx, thread.Batch{Events: l.events(now)})
+}
+
+const completed = "completed"
+
+// unseen is what GitHub does not show; an attempt does not depend on it.
+func (l *look) unseen(err error) (bool, time.Time, error) {
+	if !final(err) {
+		return false, time.Time{}, fmt.Errorf("the checks of the commit: %w", err)
+	}
+	l.log.Warn().Err(err).Msg("the failing checks of the commit are not looked at")
+	return false, time.Time{}, nil
+}
+
+// others are the results of others on a commit.
+func (l *look) others(ctx context.Context, ref string) ([]forge.CheckResult, error) {
+	all, err := forge.CheckResults(ctx, l.Forge, l.repo(), ref)
+	return slices.DeleteFunc(all, func(c forge.CheckResult) bool { return c.App.ID == l.app.ID }), err
+}
+
+// look is one look at the checks of a commit.
+type look struct {
+	*step
+	all         []forge.CheckResult
+	start, base []forge.CheckResult
+	baseRef     string
+	actions     *forge.Actions // nil before the first use
+	found       []redCheck     // oldest first
+	reads       int            // how many were read
+	again       bool           // failed jobs run again, and their results are awaited
+}
+
+type redCheck struct {
+	thread.RedCheck
+	was       string   // what it concluded, where it was read
+	head, log []string // what the check says, and what its log does
+	job       forge.FailedJob
+}
+
+// concluded is what all runs of a check concluded, those of its name and App; empty where they differ or some still run.
+func concluded(all []forge.CheckResult, of forge.CheckResult) (conclusion string) {
+	for i, c := range slices.DeleteFunc(slices.Clone(all), func(c forge.CheckResult) bool { return c.Name != of.Name || c.App.ID != of.App.ID }) {
+		if i > 0 && c.Conclusion != conclusion {
+			return ""
+		}
+		conclusion = c.Conclusion
+	}
+	return conclusion
+}
+
+func (l *look) classify(ctx context.Context, red thread.Red) error {
+	failing := slices.DeleteFunc(slices.Clone(l.all), func(c forge.CheckResult) bool { return !feedback.Failing(c.Conclusion) })
+	slices.SortStableFunc(failing, func(a, b forge.CheckResult) int { return cmp.Compare(a.ID, b.ID) })
+	known := l.state.Checked.On(l.state.Head)
+	failing = slices.DeleteFunc(failing, func(c forge.CheckResult) bool { // what is known stays so
+		return !slices.Contains(red.Names, c.Name) && slices.ContainsFunc(known, func(r thread.RedCheck) bool { return r.Name == c.Name })
+	})
+	for _, name := range red.Names {
+		if !slices.ContainsFunc(failing, func(c forge.CheckResult) bool { return c.Name == name }) {
+			passed := slices.ContainsFunc(l.all, func(c forge.CheckResult) bool { return c.Name == name && c.Status == completed })
+			l.add(redCheck{RedCheck: thread.RedCheck{Name: name}}, feedback.Failure{Again: passed, Gone: !passed})
+		}
+	}
+	if err := l.beside(ctx, failing); err != nil {
+		return err
+	}
+	for _, c := range failing {
+		if err := l.read(ctx, c); err != nil {
+			return err
+		}
+	}
+	return l.repeat(ctx)
+}
+
+// beside reads what the checks concluded on the base and, where that does not explain all, where the work began.
+func (l *look) beside(ctx context.Context, failing []forge.CheckResult) (err error) {
+	l.baseRef = cmp.Or(l.state.Snapshot.BaseRef, l.state.Snapshot.DefaultBranch)
+	if len(failing) == 0 || l.baseRef == "" {
+		return nil
+	}
+	if l.base, err = l.others(ctx, l.baseRef); err != nil && !final(err) {
+		return err
+	}
+	began := thread.WorkBegan(l.state)
+	explained := func(c forge.CheckResult) bool { return feedback.Failing(concluded(l.base, c)) }
+	if began == "" || len(l.base) > 0 && l.base[0].HeadSHA == began || !slices.ContainsFunc(failing, func(c forge.CheckResult) bool { return !explained(c) }) {
+		return nil
+	}
+	if l.start, err = l.others(ctx, began); err != nil && !final(err) {
+		return err
+	}
+	return nil
+}
+
+// read finds out what one failing check is. Only what nothing else explains has its annotations and its log read.
+func (l *look) read(ctx context.Context, c forge.CheckResult) (err error) {
+	r := redCheck{RedCheck: thread.RedCheck{Name: c.Name, URL: c.HTMLURL}}
+	f := feedback.Failure{Conclusion: c.Conclusion, Start: concluded(l.start, c), Base: concluded(l.base, c), BaseRef: l.baseRef, WasOurs: l.state.Checked.Before(c.Name, ours)}
+	if f.Base == "success" && feedback.Failing(f.Start) {
+		if f.Behind, err = forge.Behind(ctx, l.Forge, l.repo(), l.baseRef, l.state.Head); err != nil && !final(err) {
+			return err
+		}
+	}
+	if class, _, _ := feedback.Classify(f); class != feedback.Ours || l.reads == maxRead {
+		l.add(r, f)
+		return nil
+	}
+	l.reads, r.was = l.reads+1, c.Conclusion
+	f.Said = paragraphs(c.Output.Title, c.Output.Summary, c.Output.Text, l.annotations(ctx, c.ID))
+	r.head = strings.Split(f.Said, "\n")
+	if c.App.Slug == "github-actions" && feedback.Outside(f.Said) == "" {
+		l.readJob(ctx, c.ID, &r, &f)
+	}
+	l.add(r, f)
+	return ctx.Err()
+}
+
+func ours(r thread.RedCheck) bool { return r.Class == feedback.Ours }
+
+func (l *look) add(r redCheck, f feedback.Failure) {
+	r.Class, r.Reason, r.Update = feedback.Classify(f)
+	r.Update = r.Update && !l.state.Checked.Before(r.Name, func(r thread.RedCheck) bool { return r.Update }) // once
+	r.Reason = text.Line(r.Reason, 400)
+	l.found = append(l.found, r)
+}
+
+// readJob reads a job of GitHub Actions: the failing tests as their runner names them, and the last lines of the step
+// that failed, indented, so that feedback.Outside does not take them for failures of their own.
+func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.Failure) {
+	tests := testreport.NewReader()
+	err := l.open(ctx)
+	if err == nil {
+		r.job, err = l.actions.FailedJob(ctx, id, tests)
+	}
+	if err != nil {
+		l.log.Warn().Err(err).Int64("check_run", id).Msg("log not fetched")
+		r.head = append(r.head, fmt.Sprintf("(The log of this job could not be fetched: %s)", text.Line(err.Error(), 300)))
+		return
+	}
+	r.URL = cmp.Or(r.job.URL, r.URL)
+	r.head = append(r.head, fmt.Sprintf("The step %q failed.", r.job.Step))
+	if r.job.Command != "" {
+		r.head = append(r.head, "  It ran: "+strings.ReplaceAll(r.job.Command, "\n", "\n          "))
+	}
+	failures := tests.Report().Failures
+	for i, t := range failures {
+		if i == maxNamed {
+			r.head = append(r.head, "  … and more failing tests")
+			break
+		}
+		r.head = append(r.head, "  Failing: "+strings.Join(strings.Fields(t.Name), " "))
+	}
+	r.log, f.Log, f.Tests = r.job.Lines, r.job.Lines, len(failures)
+}
+
+func (l *look) open(ctx context.Context) error {
+	if l.actions != nil {
+		return nil
+	}
+	a, err := forge.OpenActions(ctx, l.Forge, l.repo(), l.app)
+	if err == nil {
+		l.actions = &a
+	}
+	return err
+}
+
+// annotations are the messages that a check run left at lines, in the form that feedback.Outside reads. GitHub
+// Actions says nothing anywhere else.
+func (l *look) annotations(ctx context.Context, id int64) string {
+	notes, err := l.Forge.Annotations(ctx, l.repo(), id)
+	if err != nil {
+		l.log.Warn().Err(err).Int64("check_run", id).Msg("annotations not fetched")
+		return fmt.Sprintf("(The annotations of this check run could not be fetched: %s)", text.Line(err.Error(), 300))
+	}
+	lines := make([]string, 0, len(notes))
+	for _, n := range notes {
+		lines = append(lines, annotation(n))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// annotation is one as "path:line: message"; what is no failure is named so, and further lines are indented.
+func annotation(n forge.Annotation) string {
+	level := ""
+	if n.Level == "warning" || n.Level == "notice" {
+		level = n.Level + ": "
+	}
+	path := strings.Join(strings.Fields(n.Path), " ")
+	message := strings.ReplaceAll(strings.TrimSpace(n.Message), "\n", "\n  ")
+	return fmt.Sprintf("%s:%d: %s%s", path, n.StartLine, level, message)
+}
+
+func paragraphs(texts ...string) string {
+	var kept []string
+	for _, text := range texts {
+		if text = strings.TrimSpace(text); text != "" {
+			kept = append(kept, text)
+		}
+	}
+	return strings.Join(kept, "\n\n")
+}
+
+// repeat has the failed jobs of each workflow run done again that nobody did again yet, once, where the App may: what
+// passes then is flaky. While somebody waits for the thread's own work, nothing is repeated.
+func (l *look) repeat(ctx context.Context) error {
+	for i := range l.found {
+		r := &l.found[i]
+		if !ours(r.RedCheck) || r.job.Run == 0 {
+			continue
+		}
+		key := thread.RerunKey(r.job.Run)
+		switch act := l.state.Acts[key]; {
+		case r.job.Attempt > 1:
+			r.Reason += "; it was run again, and failed again"
+		case act.Done && act.Note == "":
+			l.again = true // GitHub has not begun it
+		case act.Done:
+			r.Reason += "; it was not run again: " + act.Note
+		case !l.actions.Reruns():
+			r.Reason += "; it was not run again, since the App has no actions: write here"
+		case !l.state.Open():
+			err := l.act(ctx, key, func() (thread.Act, bool, error) {
+				n, err := l.actions.RunAttempt(ctx, r.job.Run)
+				return thread.Act{SHA: l.state.Head}, n > 1, err
+			}, func() (thread.Act, error) {
+				err := l.actions.RerunFailed(ctx, r.job.Run)
+				crash.Point("jobs_rerun")
+				if err != nil && final(err) {
+					return thread.Act{SHA: l.state.Head, Note: text.Line(text.Redact(err.Error()), 200)}, nil
+				}
+				return thread.Act{SHA: l.state.Head}, err
+			})
+			if err != nil {
+				return err
+			}
+			if note := l.state.Acts[key].Note; note != "" {
+				r.Reason += "; it was not run again: " + note
+			} else {
+				l.again = true
+			}
+		}
+	}
+	return nil
+}
+
+// events are what was found and, where some of it is the work's, the feedback that it is.
+func (l *look) events(now time.Time) []thread.NewEvent {
+	checked := thread.Checked{SHA: l.state.Head}
+	var mine []redCheck
+	var names []string
+	for _, r := range l.found {
+		checked.Checks = append(checked.Checks, r.RedCheck)
+		if ours(r.RedCheck) {
+			mine, names = append(mine, r), append(names, fmt.Sprintf("%q", r.Name))
+		}
+	}
+	events := []thread.NewEvent{{Kind: thread.KindChecked, At: now, Data: checked}}
+	if len(mine) == 0 {
+		return events
+	}
+	f := thread.Feedback{
+		Source: policy.FromCheckRun, SHA: l.state.Head, Number: cmp.Or(l.state.Pull, l.thread.Number), Text: told(mine),
+		Reason:     fmt.Sprintf("%s failed on Pawl's commit: %s", policy.Plural(len(mine), "check"), strings.Join(names[:min(len(names), maxRead)], ", ")),
+		Generation: l.state.Generation, Cause: l.state.Cause,
+	}
+	return append(events, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f})
+}
+
+// told is what the agent reads of failing checks: each has an even share of what is left.
+func told(checks []redCheck) string {
+	var b strings.Builder
+	read := slices.DeleteFunc(slices.Clone(checks), func(r redCheck) bool { return r.was == "" })
+	if more := len(checks) - len(read); more > 0 {
+		fmt.Fprintf(&b, "%s more failed and are not told here.\n\n", policy.Plural(more, "check"))
+	}
+	for i, r := range read {
+		b.WriteString(r.tell((toldBytes - b.Len()) / (len(read) - i)))
+	}
+	return b.String()
+}
+
+// tell is a check within so many bytes and toldLines: its beginning, and of the log the end.
+func (r redCheck) tell(most int) string {
+	head := []string{fmt.Sprintf("Check run %q: %s%s", text.Line(r.Name, 200), r.was, text.When(r.URL != "", ", "+r.URL)), ""}
+	used := len(head[0])
+	keep := func(line string) bool {
+		used += len(line) + 1
+		return used <= most-80 // room for the notes
+	}
+	n := 0
+	for ; n < len(r.head) && len(head) < toldLines-2; n++ {
+		line := text.Redact(text.Clean(r.head[n]))
+		if !keep(line) {
+			break
+		}
+		head = append(head, line)
+	}
+	if left := len(r.head) - n; left > 0 {
+		head = append(head, fmt.Sprintf("(%s left out)", policy.Plural(left, "line")))
+	}
+	from := len(r.log)
+	for from > 0 && len(r.log)-from < toldLines-2-len(head) && keep("  "+r.log[from-1]) {
+		from--
+	}
+	if cut := r.job.Cut + from; cut > 0 {
+		head = append(head, fmt.Sprintf("  (%s before these are left out)", policy.Plural(cut, "line")))
+	}
+	for _, line := range r.log[from:] {
+		head = append(head, "  "+line)
+	}
+	return strings.Join(head, "\n") + "\n\n"
+}
