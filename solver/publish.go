@@ -35,7 +35,7 @@ func (GitHub) publish(ctx context.Context, p *publisher) (err error) {
 	}
 	// Times are told as of the last change, so that the same log renders the
 	// same bytes and nothing is sent again.
-	v.Now = p.state.At
+	v = v.AsOf(p.state.At)
 	said := checkrun.Comment(v)
 	for _, c := range checkrun.Checks(v) {
 		said += "\n" + c.Output.Title + "\n" + c.Output.Summary
@@ -188,7 +188,7 @@ func (p *publisher) newest(ctx context.Context, c forge.CheckRun) forge.CheckRun
 	if err != nil {
 		return c
 	}
-	v.Now = state.At
+	v = v.AsOf(state.At)
 	for _, n := range checkrun.Checks(v) {
 		n.HeadSHA = c.HeadSHA
 		if n.Name == c.Name && (c.Status != checkrun.Completed || n.Status == checkrun.Completed) {

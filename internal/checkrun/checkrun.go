@@ -255,6 +255,16 @@ func (f Facts) run() []Attempt {
 	return slices.DeleteFunc(slices.Clone(f.Attempts), func(a Attempt) bool { return a.Run != f.Run })
 }
 
+// AsOf are the facts told as of a time.
+func (f Facts) AsOf(now time.Time) Facts {
+	f.Now = now
+	if f.Before != nil {
+		before := f.Before.AsOf(now)
+		f.Before = &before
+	}
+	return f
+}
+
 // work are the facts of the work alone.
 func (f Facts) work() Facts {
 	if f.Before != nil {

@@ -125,7 +125,7 @@ var shown = map[thread.Kind]string{
 	thread.KindQuestion:     remark + " word",
 	thread.KindThread:       "what by detail delivery",
 	thread.KindWithdrawn:    "events:seqs reason",
-	thread.KindDecision:     "action rule reasons until",
+	thread.KindDecision:     "action rule reasons until purpose",
 	thread.KindAuthored:     "attempt:n",
 	thread.KindPublished:    "attempt:n",
 	thread.KindAttemptEnded: "attempt:n ending outcome detail reasons pushed:[@this].#(pushed==true).commit exit limit:limit.message resets:limit.resets_at",
@@ -134,7 +134,7 @@ var shown = map[thread.Kind]string{
 	thread.KindActStarted:   "act:key url note",
 	thread.KindActDone:      "act:key url note",
 	thread.KindAttemptStarted: "attempt:n run backend account effort " +
-		"action:decision.action rule:decision.rule reasons:decision.reasons until:decision.until",
+		"action:decision.action rule:decision.rule reasons:decision.reasons until:decision.until purpose:decision.purpose",
 }
 
 const remark = "source by:by.login command reason text:raw,text delivery"
