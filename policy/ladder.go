@@ -137,6 +137,11 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 		d.Rung, d.Escalated, d.Backend = RungEffort, true, a.Backend
 		return d, ok
 	}
+	if b, ok := f.cascade(); ok {
+		d, ok := again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; backend %s is next", Plural(tried, "attempt"), b))
+		d.Backend, d.Rung = b, RungVerify
+		return d, ok
+	}
 	d, ok := stop(RuleVerifyFailed, "Look at the failing commands; comment what to do, or /pawl escalate.",
 		fmt.Sprintf("verification failed, and %s did not mend it", Plural(tried, "attempt")))
 	if !f.backend(a.Backend).CanEscalate {
@@ -144,6 +149,23 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 		d.Reasons = append(d.Reasons, noEffort(d.Rule, a.Backend))
 	}
 	return d, ok
+}
+
+// cascade is the backend that takes over in ModeCascade: of those that are free and that the run has not tried, the
+// cheapest.
+func (f Facts) cascade() (backend string, ok bool) {
+	if !f.Cascade || f.Choose == nil || f.Pinned != "" {
+		return "", false
+	}
+	var options []Option
+	for _, b := range f.Backends {
+		_, fails := f.failing(b)
+		if !fails && f.held(b) == nil && !slices.ContainsFunc(f.run(), func(a Attempt) bool { return a.Backend == b.Name }) {
+			options = append(options, Option{Backend: b.Name})
+		}
+	}
+	backend = f.Choose(options).Chosen
+	return backend, backend != ""
 }
 
 // noEffort says that rung 3 is skipped.
