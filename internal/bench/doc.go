@@ -3,7 +3,7 @@
 // nothing: a missed aim is a line in the table, and only a measurement that could
 // not be made is an error. `make bench` runs it; an argument names one section
 // to run alone (start, memory, webhooks, agent, calls, streams, ratios, ignored,
-// growth, steps, takeover, scale, ground).
+// growth, steps, takeover, scale, ground, walls).
 //
 // Where to look:
 //
@@ -19,4 +19,5 @@
 //	takeover: how long nobody goes on after a kill           takeover.go
 //	scale: 5,000 repositories with 50,000 waiting threads    scale.go
 //	ground: attempts beside the same commands by hand        ground.go
+//	walls: what a network of its own costs at the start      walls.go
 package main

@@ -53,7 +53,7 @@ func sections() []section {
 	return []section{
 		{"start", measureStart}, {"memory", measureMemory}, {"webhooks", measureWebhooks}, {"agent", measureAgent},
 		{"calls", measureCalls}, {"streams", measureStreams}, {"ratios", measureRatios},
-		{"ignored", measureIgnored}, {"growth", measureGrowth}, {"steps", measureSteps}, {"takeover", measureTakeOver}, {"scale", measureScale}, {"ground", measureGround},
+		{"ignored", measureIgnored}, {"growth", measureGrowth}, {"steps", measureSteps}, {"takeover", measureTakeOver}, {"scale", measureScale}, {"ground", measureGround}, {"walls", measureWalls},
 	}
 }
 

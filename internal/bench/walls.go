@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/sandbox"
+)
+
+// wallsAim is how much later a program may begin with a network of its own than without a sandbox, at the median.
+const wallsAim = 30 * time.Millisecond
+
+// wallStarts is how often a program is started in each way, by turns.
+const wallStarts = 60
+
+// measureWalls starts a program that does nothing as a plain process, in the sandbox, and there with a network of its
+// own.
+func measureWalls(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
+	plain, err := sandbox.New(ctx, sandbox.None)
+	if err != nil {
+		return nil, nil, err
+	}
+	box, err := sandbox.New(ctx, sandbox.Auto)
+	if err == nil {
+		err = box.UseNetworks(ctx, bin)
+	}
+	if errors.Is(err, sandbox.ErrUnavailable) {
+		return nil, []string{fmt.Sprintf("Walls were not measured: %v.", err)}, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	spec := sandbox.Spec{Argv: []string{"true"}, Dir: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home"), Env: []string{"PATH=/usr/bin:/bin"}}
+	if err := errors.Join(os.MkdirAll(spec.Dir, 0o700), os.MkdirAll(spec.Home, 0o700)); err != nil {
+		return nil, nil, err
+	}
+	walled := spec
+	walled.Network = &sandbox.Network{Ports: []int{29401, 29402}, Serve: func([]net.Listener) {}}
+	var none, auto, walls []time.Duration
+	for range wallStarts {
+		for _, way := range []struct {
+			box  *sandbox.Sandbox
+			spec sandbox.Spec
+			took *[]time.Duration
+		}{{plain, spec, &none}, {box, spec, &auto}, {box, walled, &walls}} {
+			began := time.Now()
+			if err := finish(ctx, way.box, way.spec); err != nil {
+				return nil, nil, err
+			}
+			*way.took = append(*way.took, time.Since(began))
+		}
+	}
+	more := quantile(walls, 0.5) - quantile(none, 0.5)
+	rows = []row{
+		{"a program from start to end, no sandbox", spread(none), "", false},
+		{"the same, in the sandbox with the host's network", spread(auto), "", false},
+		{"the same, with a network of its own", spread(walls), "", false},
+		{"walls against none", ms(more), "≤ " + ms(wallsAim), more <= wallsAim},
+	}
+	return rows, nil, nil
+}
+
+// finish runs a program that prints nothing to its end.
+func finish(ctx context.Context, box *sandbox.Sandbox, spec sandbox.Spec) error {
+	p, err := box.Start(ctx, spec)
+	if err != nil {
+		return err
+	}
+	go io.Copy(io.Discard, p.Stdout())
+	said, _ := io.ReadAll(p.Stderr())
+	exit, err := p.Wait()
+	if err == nil && exit.Code != 0 {
+		err = fmt.Errorf("it ended with status %d: %s", exit.Code, said)
+	}
+	return err
+}
