@@ -87,6 +87,7 @@ policy:
   allowed_bots: [77]
   caps: {per_server_per_day: 10000, per_account_per_day: 10000, per_repository_per_day: %d}
   restarts: {max_per_thread_per_day: %d}
+  learning: {mode: fixed} # each script is written for its backend
 `
 
 // dispatch is the agent of all repositories. It runs the script of the one that it is
