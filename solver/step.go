@@ -71,18 +71,8 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	if looked || err != nil {
 		return looked, err
 	}
-	asked, due, err := s.follow(ctx)
-	if asked || err != nil {
-		return asked, err
-	}
 	if !s.state.Open() {
-		if next.IsZero() || !due.IsZero() && due.Before(next) {
-			next = due
-		}
-		if err := s.show(ctx, acknowledged); err != nil || next.IsZero() {
-			return false, err
-		}
-		return false, s.lease.Append(ctx, thread.Batch{WakeAt: next})
+		return s.rest(ctx, next, acknowledged)
 	}
 	d, ready, err := s.decide(ctx, acknowledged)
 	switch {
@@ -110,6 +100,22 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	crash.Point("decided")
 	s.count(d.Decision)
 	return true, s.shortWait(ctx, d.Decision)
+}
+
+// rest is for a thread on which nothing is asked: its base may have moved. next is when its checks are looked at again,
+// zero for never.
+func (s *step) rest(ctx context.Context, next time.Time, acknowledged func(context.Context) error) (again bool, err error) {
+	asked, due, err := s.follow(ctx)
+	if asked || err != nil {
+		return asked, err
+	}
+	if next.IsZero() || !due.IsZero() && due.Before(next) {
+		next = due
+	}
+	if err := s.show(ctx, acknowledged); err != nil || next.IsZero() {
+		return false, err
+	}
+	return false, s.lease.Append(ctx, thread.Batch{WakeAt: next})
 }
 
 // show publishes how the thread stands, once those who are heard know it.

@@ -230,7 +230,7 @@ func mayBePawls(r Remark, s Scene) bool {
 	case policy.FromComment, policy.FromReview, policy.FromReviewComment:
 		c, _ := ParseCommand(r.Text, s.Self.Slug)
 		return c.Name != "stop"
-	case policy.FromDescription, policy.FromLabel, policy.FromAssignment, policy.FromBacklog:
+	case policy.FromDescription, policy.FromLabel, policy.FromAssignment, policy.FromBacklog, policy.FromBase:
 	}
 	return true
 }
@@ -278,6 +278,7 @@ func asks(r Remark, s Scene) Judgement {
 		return Judgement{Accepted: true, Reason: fmt.Sprintf("button %q", r.Name), Command: Command{Name: r.Name}}
 	case policy.FromCheckRun:
 		return asksByCheckRun(r, s)
+	case policy.FromBase: // GitHub says of it what it asks for, and nobody remarks it
 	}
 	return ignore("%s is not a source of feedback", r.Source)
 }
