@@ -362,3 +362,23 @@ func TestEveryCLIAnswersAQuestion(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAnswerThatGitHubRefusesStandsInTheCheckRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n"})
+	r.agent(asked, "")
+	r.start()
+	_, err := r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "theirs", Message: "more", Files: map[string]string{"a.txt": "one\nmore\n"}})
+	r.must(err)
+	n, err := r.world.OpenPull(t.Context(), rigRepo, writer, fakegithub.PullRequest{Title: "Mine", Body: "It is mine.", Head: "theirs"})
+	r.must(err)
+	r.must(r.says(n, writer, "/pawl ask What does it change?")())
+	r.world.Inject(fakegithub.Fault{Route: "POST /repos/*/*/issues/*/comments", Times: -1, Status: 403, Message: "Resource not accessible by integration"})
+	if s := r.ending(n); s.State != "answered" || r.calls() != 1 {
+		t.Fatalf("%s (%s %q) after %d calls", s.State, s.Rule, s.Reasons, r.calls())
+	}
+	c := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl")
+	if c.Title != "Answered" || !strings.Contains(c.Summary, "what the agent says could not be posted") || !strings.Contains(c.Summary, "It is in a.txt, @everyone.") {
+		t.Errorf("the check run is %q:\n%s", c.Title, c.Summary)
+	}
+}
