@@ -234,16 +234,16 @@ type Provider struct {
 
 // Price is what tokens of a model and its dated versions cost, in US dollars per million.
 type Price struct {
-	Model       string  `yaml:"model" json:"model"`
-	Input       float64 `yaml:"input" json:"input"`
-	CachedInput float64 `yaml:"cached_input" json:"cached_input"`
-	CacheWrite  float64 `yaml:"cache_write" json:"cache_write"` // the price of input that the provider also caches; 0 means 1.25 times Input
-	Output      float64 `yaml:"output" json:"output"`
+	Model       string  `json:"model"        yaml:"model"`
+	Input       float64 `json:"input"        yaml:"input"`
+	CachedInput float64 `json:"cached_input" yaml:"cached_input"`
+	CacheWrite  float64 `json:"cache_write"  yaml:"cache_write"` // the price of input that the provider also caches; 0 means 1.25 times Input
+	Output      float64 `json:"output"       yaml:"output"`
 	// LongOver is the input, in tokens, above which a call has the prices that follow; 0 for no such bound.
-	LongOver        int64   `yaml:"long_over" json:"long_over"`
-	LongInput       float64 `yaml:"long_input" json:"long_input"`
-	LongCachedInput float64 `yaml:"long_cached_input" json:"long_cached_input"`
-	LongOutput      float64 `yaml:"long_output" json:"long_output"`
+	LongOver        int64   `json:"long_over"         yaml:"long_over"`
+	LongInput       float64 `json:"long_input"        yaml:"long_input"`
+	LongCachedInput float64 `json:"long_cached_input" yaml:"long_cached_input"`
+	LongOutput      float64 `json:"long_output"       yaml:"long_output"`
 }
 
 const (

@@ -47,43 +47,48 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error 
 	}
 	_, verified := last.Receipt.Verified()
 	verified = verified && v.State == checkrun.Done
-	answered := map[int]bool{} // threads
-	for _, a := range owed {
-		key, i := thread.RemarkKey(last.N, a.ID), threadOf(d.Threads.Nodes, a.ID)
-		if i < 0 { // an id that names no remark of this pull request is the agent's mistake
-			if err := p.acted(ctx, key, thread.Act{Note: "no such remark"}); err != nil {
-				return err
-			}
-			continue
-		}
-		t := d.Threads.Nodes[i]
-		changed := last.Receipt.Pushed && t.Outdated && slices.ContainsFunc(last.Receipt.Open, func(id int64) bool { return threadOf(d.Threads.Nodes[i:i+1], id) == 0 })
-		body := checkrun.RemarkAnswer(a, changed && verified, text.When(changed, last.Receipt.Commit))
-		switch {
-		case t.Resolved && a.Words == "", body == "" && !p.ordered(last.N, t):
-			if err := p.acted(ctx, key, thread.Act{Note: "nothing was said or done about it"}); err != nil {
-				return err
-			}
-			continue
-		case body == "":
-			body = checkrun.RemarkIgnored()
-		}
-		if err := p.answerRemark(ctx, number, last.N, a.ID, t, body, changed && verified && a.Words != "" && !a.Declined); err != nil {
-			return err
-		}
-		answered[i] = true
+	answered, err := p.answerRemarks(ctx, number, last, owed, d.Threads.Nodes, verified)
+	if err != nil || v.State != checkrun.Done {
+		return err
 	}
-	for i := range d.Threads.Nodes {
-		if !answered[i] || v.State != checkrun.Done {
-			continue
-		}
-		if by := d.Threads.Nodes[i].Opening.Nodes[0].By; !by.Bot() && by.Account() != "" {
+	for _, t := range answered {
+		if by := t.Opening.Nodes[0].By; !by.Bot() && by.Account() != "" {
 			if err := p.askAgain(ctx, number, last.N, by.Account()); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// answerRemarks answers what is owed after an attempt, and returns the threads that were answered.
+func (p *publisher) answerRemarks(ctx context.Context, number int, last thread.Attempt, owed []policy.RemarkAnswer, threads []forge.ReviewThread, verified bool) (answered []forge.ReviewThread, err error) {
+	for _, a := range owed {
+		key, i := thread.RemarkKey(last.N, a.ID), threadOf(threads, a.ID)
+		if i < 0 { // an id that names no remark of this pull request is the agent's mistake
+			if err := p.acted(ctx, key, thread.Act{Note: "no such remark"}); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		t := threads[i]
+		changed := last.Receipt.Pushed && t.Outdated && slices.ContainsFunc(last.Receipt.Open, func(id int64) bool { return threadOf(threads[i:i+1], id) == 0 })
+		body := checkrun.RemarkAnswer(a, changed && verified, text.When(changed, last.Receipt.Commit))
+		switch {
+		case t.Resolved && a.Words == "", body == "" && !p.ordered(last.N, t):
+			if err := p.acted(ctx, key, thread.Act{Note: "nothing was said or done about it"}); err != nil {
+				return nil, err
+			}
+			continue
+		case body == "":
+			body = checkrun.RemarkIgnored()
+		}
+		if err := p.answerRemark(ctx, number, last.N, a.ID, t, body, changed && verified && a.Words != "" && !a.Declined); err != nil {
+			return nil, err
+		}
+		answered = append(answered, t)
+	}
+	return answered, nil
 }
 
 // threadOf is the thread that holds a remark, -1 for none.
