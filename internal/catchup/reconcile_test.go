@@ -30,7 +30,8 @@ func TestACommentThatNeverFiredIsFoundOnce(t *testing.T) {
 	w.reconciled(w.watcher(), 0)
 	got := w.Judged(issue)[1:]
 	slices.Sort(got)
-	if diff := cmp.Diff([]string{"+ /pawl retry", "- /pawl stop: mallory has read permission; write is needed"}, got); diff != "" {
+	// The second one is the answer to who may not give orders.
+	if diff := cmp.Diff([]string{"+ /pawl retry", "+ /pawl stop", "- /pawl stop: mallory has read permission; write is needed"}, got); diff != "" {
 		t.Errorf("judged (-want +got)\n%s", diff)
 	}
 }
