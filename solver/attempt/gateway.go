@@ -24,6 +24,10 @@ import (
 // themselves within seconds and say so, others sleep until the reset.
 const limitGrace = 10 * time.Second
 
+// inPlace is how long a wait may be that an agent sits out itself. A longer one is the run's: stored, shown, and it
+// costs nothing.
+const inPlace = 30 * time.Second
+
 // cut is a cause for which an attempt is ended whose work is settled as if its agent had
 // ended: what it ended with, where that is not for its output to tell, and why.
 type cut struct {
@@ -112,9 +116,9 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 }
 
 // lasting reports whether a limit is one that an agent must not sit out: the
-// account is used up, its login is refused, or the wait is above a minute.
+// account is used up, its login is refused, or the wait was longer than inPlace.
 func lasting(l policy.Limit, now time.Time) bool {
-	return l.Kind == policy.UsageLimit || l.Kind == policy.Auth || l.ResetsAt.Sub(now) > time.Minute
+	return l.Kind == policy.UsageLimit || l.Kind == policy.Auth || l.ResetsAt.Sub(now) > inPlace-limitGrace
 }
 
 // limited tells the gateway what the account's breaker says: a limit that came
