@@ -2,7 +2,7 @@
 // on loopback, and prints one table: what, measured, aim, met. It judges
 // nothing: a missed aim is a line in the table, and only a measurement that could
 // not be made is an error. `make bench` runs it; an argument names one section
-// to run alone (start, memory, webhooks, agent, calls, streams, ratios, ignored,
+// to run alone (start, memory, webhooks, agent, calls, streams, proxy, ratios, ignored,
 // growth, steps, takeover, scale, ground, walls).
 //
 // Where to look:
@@ -13,6 +13,7 @@
 //	growth: memory and punctuality with many waiting threads growth.go
 //	agent, calls: from webhook to agent, calls of an issue   agent.go
 //	streams: a large transcript of an agent                  streams.go
+//	proxy: what the gateway adds, beside a plain proxy       proxy.go
 //	webhooks, ignored: answers under load, cost of a comment webhooks.go
 //	ratios: against a dispatcher, Probot, HMAC, the regexps  ratios.go
 //	steps: steps a second, on SQLite and PostgreSQL          steps.go

@@ -52,7 +52,7 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"start", measureStart}, {"memory", measureMemory}, {"webhooks", measureWebhooks}, {"agent", measureAgent},
-		{"calls", measureCalls}, {"streams", measureStreams}, {"ratios", measureRatios},
+		{"calls", measureCalls}, {"streams", measureStreams}, {"proxy", measureProxy}, {"ratios", measureRatios},
 		{"ignored", measureIgnored}, {"growth", measureGrowth}, {"steps", measureSteps}, {"takeover", measureTakeOver}, {"scale", measureScale}, {"ground", measureGround}, {"walls", measureWalls},
 	}
 }

@@ -20,6 +20,9 @@ var parts = []string{
 	"content", "output", "parts", "source", "file", "image_url", "fileData", "file_data", "functionResponse", "function_response",
 }
 
+// fromOutside are parts of the names and words one of which stands in whatever brought finds.
+var fromOutside = []string{`"file`, `url"`, `"item_reference"`, `"container_upload"`}
+
 // brought says what a conversation brings in from elsewhere, "" for nothing: a file that was given to the provider, an
 // item that it keeps, an address that it would read.
 func brought(v gjson.Result) (what string) {
@@ -63,6 +66,9 @@ func fromElsewhere(f fields) error {
 		}
 	}
 	for _, name := range []string{"input", "messages", "contents", "system", "systemInstruction", "system_instruction"} {
+		if !mayName(f[name].Raw, fromOutside...) {
+			continue
+		}
 		if what := brought(f[name]); what != "" {
 			return fmt.Errorf("%s in %s is not allowed: send the content itself", what, name)
 		}

@@ -111,7 +111,7 @@ type Session struct {
 	rambled    sync.Once        // too much prose was told
 	heardOf    int              // one more than the answers that there were when a request last was a sign of life
 	same       int              // requests in a row that were the same and were answered
-	last       [sha256.Size]byte
+	last       uint64           // its sum
 }
 
 func (s *Session) Token() string { return s.token }
