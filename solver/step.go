@@ -44,13 +44,8 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 		}
 		return true, s.interrupt(ctx, a)
 	}
-	if s.state.Unfinished == nil && s.state.Acts[thread.ActUnfinished].SHA != "" {
-		if err := s.ground().Drop(ctx, &s.Env, s.thread); err != nil {
-			s.log.Warn().Err(err).Msg("the reference of unfinished work stays until the thread's next step")
-		}
-		if err := s.load(ctx); err != nil {
-			return false, err
-		}
+	if err := s.dropUnfinished(ctx); err != nil {
+		return false, err
 	}
 	// The agent does not wait for it. What it ended with counts where there is none.
 	defer s.beside.Wait()
@@ -100,6 +95,17 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	crash.Point("decided")
 	s.count(d.Decision)
 	return true, s.shortWait(ctx, d.Decision)
+}
+
+// dropUnfinished removes the reference of unfinished work at GitHub that is gone on with or given up.
+func (s *step) dropUnfinished(ctx context.Context) error {
+	if s.state.Unfinished != nil || s.state.Acts[thread.ActUnfinished].SHA == "" {
+		return nil
+	}
+	if err := s.ground().Drop(ctx, &s.Env, s.thread); err != nil {
+		s.log.Warn().Err(err).Msg("the reference of unfinished work stays until the thread's next step")
+	}
+	return s.load(ctx)
 }
 
 // rest is for a thread on which nothing is asked: its base may have moved. next is when its checks are looked at again,
