@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/testreport"
 	"github.com/pawlbot/pawl/internal/text"
@@ -282,7 +281,6 @@ func (l *look) repeat(ctx context.Context) error {
 				return thread.Act{SHA: l.state.Head}, n > 1, err
 			}, func() (thread.Act, error) {
 				err := l.actions.RerunFailed(ctx, r.job.Run)
-				crash.Point("jobs_rerun")
 				if err != nil && final(err) {
 					return thread.Act{SHA: l.state.Head, Note: text.Line(text.Redact(err.Error()), 200)}, nil
 				}

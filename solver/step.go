@@ -44,7 +44,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 		}
 		return true, s.interrupt(ctx, a)
 	}
-	if err := s.dropUnfinished(ctx); err != nil {
+	if err := dropUnfinished(ctx, s); err != nil {
 		return false, err
 	}
 	// The agent does not wait for it. What it ended with counts where there is none.
@@ -98,7 +98,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 }
 
 // dropUnfinished removes the reference of unfinished work at GitHub that is gone on with or given up.
-func (s *step) dropUnfinished(ctx context.Context) error {
+func dropUnfinished(ctx context.Context, s *step) error {
 	if s.state.Unfinished != nil || s.state.Acts[thread.ActUnfinished].SHA == "" {
 		return nil
 	}

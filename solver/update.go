@@ -56,15 +56,19 @@ func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err erro
 	if was, ok := thread.Before(st); ok { // a question since says nothing of the work
 		d = was.Decision
 	}
-	if st.BaseMoved.IsZero() || every <= 0 || st.Pull == 0 || st.Open() || d == nil || d.Action != policy.DoDone || st.Closed != "" || st.Stopped != "" ||
+	if every <= 0 || st.Pull == 0 || st.Open() || d == nil || d.Action != policy.DoDone || st.Closed != "" || st.Stopped != "" ||
 		!feedback.Triggers(policy.FromBase, feedback.Command{Name: "update"}, st.Repo.Triggers) {
 		return false, time.Time{}, nil
 	}
 	if slices.ContainsFunc(st.Pending(), func(r thread.Request) bool { return r.Source == policy.FromBase }) {
 		return false, time.Time{}, nil // the repository's file said meanwhile that it does not listen to this
 	}
+	if reason := mended(st); reason != "" {
+		asked, err := askUpdate(ctx, s, reason, st.Head, "")
+		return asked, time.Time{}, err
+	}
 	due, now := st.BaseMoved.Truncate(every).Add(every), s.Now()
-	if now.After(due.Add(mergeableWait)) {
+	if st.BaseMoved.IsZero() || now.After(due.Add(mergeableWait)) {
 		return false, time.Time{}, nil
 	}
 	if now.Before(due) {
@@ -85,17 +89,38 @@ func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err erro
 			return false, time.Time{}, nil
 		}
 	}
-	if refused, err := s.wouldRefuse(ctx, policy.Trigger{Seq: st.Seq + 1, At: now, Command: "update", Source: policy.FromBase, Generation: st.Generation, Cause: st.Cause}); refused || err != nil {
-		return false, time.Time{}, err
+	asked, err = askUpdate(ctx, s, fmt.Sprintf("pull request #%d %s %s", st.Pull, why, pull.Base.Ref), pull.Head.SHA, pull.HTMLURL)
+	return asked, time.Time{}, err
+}
+
+// mended says which failing check of the head the base has mended since the work began, where the base was not asked
+// for on that head before; empty for none.
+func mended(st thread.State) string {
+	if slices.ContainsFunc(st.Feedback, func(r thread.Request) bool { return r.Source == policy.FromBase && r.SHA == st.Head }) {
+		return ""
 	}
-	f := thread.Feedback{Source: policy.FromBase, By: feedback.Actor{Login: "github", Type: "Bot"}, Command: "update", Number: st.Pull, SHA: pull.Head.SHA,
-		Reason: fmt.Sprintf("pull request #%d %s %s", st.Pull, why, pull.Base.Ref), Generation: st.Generation, Cause: st.Cause, URL: pull.HTMLURL}
-	return true, time.Time{}, s.lease.Record(ctx, thread.KindFeedback, f)
+	for _, c := range st.Checked.On(st.Head) {
+		if c.Update {
+			return fmt.Sprintf("check run %q: %s", c.Name, c.Reason)
+		}
+	}
+	return ""
+}
+
+// askUpdate asks for the base to be merged, unless a bound would stop the work.
+func askUpdate(ctx context.Context, s *step, reason, head, url string) (bool, error) {
+	st := s.state
+	if refused, err := wouldRefuse(ctx, s, policy.Trigger{Seq: st.Seq + 1, At: s.Now(), Command: "update", Source: policy.FromBase, Generation: st.Generation, Cause: st.Cause}); refused || err != nil {
+		return false, err
+	}
+	f := thread.Feedback{Source: policy.FromBase, By: feedback.Actor{Login: "github", Type: "Bot"}, Command: "update", Number: st.Pull, SHA: head,
+		Reason: reason, Generation: st.Generation, Cause: st.Cause, URL: url}
+	return true, s.lease.Record(ctx, thread.KindFeedback, f)
 }
 
 // wouldRefuse reports whether a bound would stop the work if that were asked now: then it is not asked, and what is done
 // stays done.
-func (s *step) wouldRefuse(ctx context.Context, t policy.Trigger) (bool, error) {
+func wouldRefuse(ctx context.Context, s *step, t policy.Trigger) (bool, error) {
 	f, err := s.facts(ctx, s.effective(s.state.Repo))
 	f.Run++
 	f.Fresh = []policy.Trigger{t}

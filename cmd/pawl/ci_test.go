@@ -164,13 +164,12 @@ func TestWhatWasRedBeforeReachesNoAgent(t *testing.T) {
 	n, _, head := r.withCI()
 	base := r.world.Branches(rigRepo)["main"]
 	r.ends(base, "nightly", "failure", job("true", "red"))
-	r.ends(base, "mended", "failure", job("true", "red"))
-	tip, err := r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "main", Message: "mend", Files: map[string]string{"m.txt": "m\n"}})
+	r.ends(base, "begun", "failure", job("true", "red"))
+	tip, err := r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "main", Message: "more", Files: map[string]string{"m.txt": "m\n"}})
 	r.must(err)
 	r.ends(tip, "nightly", "failure", job("true", "red"))
-	r.ends(tip, "mended", "success", nil)
 	r.ends(head, "nightly", "failure", job("true", "red"))
-	r.ends(head, "mended", "failure", job("true", "red"))
+	r.ends(head, "begun", "failure", job("true", "red"))
 	r.ends(head, "stale", "cancelled", nil)
 	r.settle()
 	if r.calls() != 1 || len(r.state(n).Feedback) != 1 {
@@ -180,11 +179,11 @@ func TestWhatWasRedBeforeReachesNoAgent(t *testing.T) {
 		t.Errorf("the check run is %s, want success as before", c.Conclusion)
 	}
 	for name, want := range map[string]string{"nightly": "was there before: it fails on main as well", "stale": "infrastructure: it was cancelled",
-		"mended": "was there before: it failed where the work began, and passes on main now, which the branch is behind"} {
+		"begun": "was there before: it failed where the work began"} {
 		class, reason, _ := strings.Cut(want, ": ")
 		found := false
 		for _, k := range r.state(n).Checked.On(head) {
-			found = found || k.Name == name && string(k.Class) == class && k.Reason == reason && k.Update == (name == "mended")
+			found = found || k.Name == name && string(k.Class) == class && k.Reason == reason && !k.Update
 		}
 		summary := r.check(head, "pawl").Summary
 		if !found || !strings.Contains(summary, "**"+class+"**: "+reason) {
@@ -193,6 +192,32 @@ func TestWhatWasRedBeforeReachesNoAgent(t *testing.T) {
 	}
 	if got := r.world.Calls()["GET /repos/{owner}/{repo}/actions/jobs/{id}"]; got != 0 {
 		t.Errorf("%d jobs were read, want none: nothing of them is told", got)
+	}
+}
+
+func TestWhatTheBaseMendedIsBroughtInOnceAndWithoutAnAgent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	n, pull, head := r.withCI()
+	r.ends(r.world.Branches(rigRepo)["main"], "mended", "failure", job("true", "red"))
+	tip, err := r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "main", Message: "mend", Files: map[string]string{"m.txt": "m\n"}})
+	r.must(err)
+	r.ends(tip, "mended", "success", nil)
+	r.ends(head, "mended", "failure", job("true", "red"))
+	r.await("the base in the branch", func() bool { return r.head(pull) != head })
+	r.settle()
+	const reason = "it failed where the work began, and passes on main now, which the branch is behind"
+	if k := r.state(n).Checked.On(head); len(k) != 1 || k[0].Class != feedback.Before || k[0].Reason != reason || !k[0].Update {
+		t.Errorf("found %+v, want %s", k, reason)
+	}
+	if last := r.state(n).Attempts[1].Receipt; r.calls() != 1 || last.Updated != tip {
+		t.Errorf("%d calls of the agent, and the second attempt brought in %q; want one, and %s", r.calls(), last.Updated, tip)
+	}
+	now := r.head(pull)
+	r.ends(now, "mended", "failure", job("true", "red"))
+	r.settle()
+	if k := r.state(n).Checked.On(now); len(k) != 1 || k[0].Class != feedback.Before || k[0].Update || len(r.state(n).Attempts) != 2 || r.calls() != 1 {
+		t.Errorf("then found %+v after %d attempts; want nothing more done", k, len(r.state(n).Attempts))
 	}
 }
 

@@ -116,7 +116,7 @@ func TestWhyTellsOfPeopleBeforeWhatPawlDidItself(t *testing.T) {
 	r.must(r.says(n, writer, "/pawl why")())
 	r.settle()
 	got := r.answers(n)
-	if len(got) != 1 || !strings.Contains(got[0], "for MALLORY") {
+	if len(got) != 2 || !strings.Contains(got[0], "`mallory` may not write") || !strings.Contains(got[1], "for MALLORY") {
 		t.Errorf("the answer is %q, want it to tell of the reader's command", got)
 	}
 }

@@ -193,7 +193,7 @@ func Behind(ctx context.Context, c *Client, repo Repo, branch, sha string) (bool
 		BehindBy int `json:"behind_by"`
 	}
 	// One commit a page: only the numbers are wanted.
-	_, err := c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/compare/{range}", args: []any{branch + "..." + sha}, query: url.Values{"per_page": {"1"}}, holds: []string{"behind_by"}}, &got)
+	_, err := c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/compare/{range}", args: []any{branch + "..." + sha}, query: url.Values{"per_page": {"1"}}, holds: []string{"status"}}, &got)
 	return got.BehindBy > 0, err
 }
 
