@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"image"
 	"image/png"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 )
@@ -48,10 +46,7 @@ func TestTheDiscussionReachesTheModelOfEveryCLI(t *testing.T) {
 			s := newStand(t, cli, "edit-success")
 			r := newRig(t, nil)
 			r.config += s.section()
-			cmd := exec.Command(pawlBinary, "serve", "--config", r.file())
-			cmd.Env = append(os.Environ(), s.path())
-			r.addr = r.launch(cmd, r.log).addr
-			r.world.SetWebhookURL(r.url("/api/github/hook"))
+			r.startIn(s.path())
 			var shot bytes.Buffer
 			r.must(png.Encode(&shot, image.NewGray(image.Rect(0, 0, 64, 48))))
 			n, err := r.world.OpenIssue(rigRepo, writer, "A greeting", "Please add hello.txt, as here: ![shot]("+r.world.Attach(shot.Bytes())+")")

@@ -2,8 +2,6 @@ package main
 
 import (
 	"net/http"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -343,10 +341,7 @@ func TestEveryCLIAnswersAQuestion(t *testing.T) {
 			s := newStand(t, cli, "edit-success")
 			r := newRig(t, nil)
 			r.config += s.section()
-			cmd := exec.Command(pawlBinary, "serve", "--config", r.file())
-			cmd.Env = append(os.Environ(), s.path())
-			r.addr = r.launch(cmd, r.log).addr
-			r.world.SetWebhookURL(r.url("/api/github/hook"))
+			r.startIn(s.path())
 			n, err := r.world.OpenIssue(rigRepo, writer, "A greeting", "There is one somewhere.")
 			r.must(err)
 			r.writes(n, writer, "/pawl ask Where is the greeting?")

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -165,10 +164,7 @@ func TestWorkWithSecretsIsNotCommittedAndAPersonIsTold(t *testing.T) {
 	r.agent(saying(t, "echo two >> a.txt; mkdir -p 'd é'; printf 'x\\ny\\nid = AKIA%s\\n' QQQQQQQQQQQQQQQQ > 'd é/b.txt'\n"+
 		"printf '\\000\\n-----BEGIN PRIVATE %s-----\\nMIIE\\n' KEY > c.bin; printf '%s' \"$AGENT_VALUE\" | base64 > d.txt; echo x > glpat-$(printf 'a%.0s' $(seq 20))",
 		"TITLE: fix: "+key+" is the key\nIt is "+key+"."), "stream: codex, env: [AGENT_VALUE]")
-	cmd := exec.Command(pawlBinary, "serve", "--config", r.file())
-	cmd.Env = append(os.Environ(), "AGENT_VALUE=a value that only agents get")
-	r.addr = r.launch(cmd, r.log).addr
-	r.world.SetWebhookURL(r.url("/api/github/hook"))
+	r.startIn("AGENT_VALUE=a value that only agents get")
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	s := r.ending(n)
 	if s.State != "stopped" || s.Rule != "secret" || len(r.world.Pushes(rigRepo)) != 0 {

@@ -200,6 +200,16 @@ func (r *rig) start() {
 	r.startWith(r.file())
 }
 
+// startIn does so with more variables in its environment.
+func (r *rig) startIn(env ...string) {
+	r.t.Helper()
+	cmd := exec.Command(pawlBinary, "serve", "--config", r.file())
+	cmd.Env = append(os.Environ(), env...)
+	r.server = r.launch(cmd, r.log)
+	r.addr = r.server.addr
+	r.world.SetWebhookURL(r.url("/api/github/hook"))
+}
+
 // startWith does so with a configuration of the test's own.
 func (r *rig) startWith(file string) {
 	r.t.Helper()

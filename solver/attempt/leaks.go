@@ -21,13 +21,23 @@ func leaks(ctx context.Context, c *checkout, tree string) error {
 		path, line string
 	}
 	secrets, r, sides := text.NewLeaks(c.given(), c.Lookup), &c.Receipt, []string{c.Ground.Start}
-	if c.Ground.Merging != nil {
-		sides = append(sides, c.Ground.Into)
+	if c.Ground.Merging != nil { // the base first: from there on only the work differs
+		sides = []string{c.Ground.Into, c.Ground.Start}
 	}
 	r.Leaks = nil
 	seen := map[place]int{}
 	for i, side := range sides {
 		last := i == len(sides)-1
+		if i > 0 && len(seen) == 0 {
+			break
+		}
+		var paths []string // those of what was found at the side before; none names all
+		for p := range seen {
+			paths = append(paths, p.path)
+		}
+		if len(paths) > maxPaths {
+			paths = nil
+		}
 		see := func(path string, n int, line string) {
 			found, is := secrets.Find(path, line)
 			if !is {
@@ -61,7 +71,7 @@ func leaks(ctx context.Context, c *checkout, tree string) error {
 				return
 			}
 			see(path, n, line)
-		})
+		}, paths...)
 		if err != nil {
 			return err
 		}
