@@ -98,16 +98,11 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 		return err
 	}
 	defer db.Close()
-	proxy, err := startGateway(time.Now, log)
-	if err != nil {
-		return err
-	}
-	defer proxy.Close()
 	work := solver.Folder{Dir: dir, Branch: "pawl/run-" + stamp}
 	s := &solver.Solver{
 		Env: attempt.Env{
 			Store: db, Config: cfg, Sandbox: box, Node: nodeName(), Now: time.Now, Log: log, Lookup: os.LookupEnv,
-			Gateway: proxy, Program: self(log),
+			Gateway: newGateway(time.Now, log), Program: self(log),
 		},
 		Host: work, Verify: o.verify,
 	}

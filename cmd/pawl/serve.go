@@ -96,7 +96,6 @@ type node struct {
 	listener   net.Listener
 	http       *http.Server
 	data       *dataFolder
-	gateway    *gateway.Gateway
 	github     *githubHealth
 	tracing    *tracing
 	background sync.WaitGroup // what works beside the queue, until stop
@@ -155,13 +154,10 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	if err != nil {
 		return err
 	}
-	if n.gateway, err = startGateway(now, log); err != nil {
-		return err
-	}
 	n.solver = &solver.Solver{
 		Env: attempt.Env{
 			Store: n.store, Config: cfg, Sandbox: box, Node: nodeName(), Place: n.data.place, Now: now, Log: log, Lookup: os.LookupEnv,
-			Gateway: n.gateway, Program: self(log), Stopping: make(chan struct{}),
+			Gateway: newGateway(now, log), Program: self(log), Stopping: make(chan struct{}),
 		},
 		Host: solver.GitHub{Forge: n.forge}, Slots: make(chan struct{}, cfg.Workers), Trace: n.tracing.trace(),
 	}
@@ -312,9 +308,6 @@ func (n *node) close() {
 	}
 	n.background.Wait()
 	n.tracing.close()
-	if n.gateway != nil {
-		n.logged(n.gateway.Close(), "close the gateway")
-	}
 	if n.listener != nil {
 		// Serve closes it, too; a second close is harmless.
 		_ = n.listener.Close()
@@ -342,13 +335,11 @@ func outbound(atOnce int) *http.Transport {
 	return t
 }
 
-// startGateway starts the way to the providers on a free port of the loopback. No
-// agent can change the environment by which it reaches them. It is to be closed after
-// the last attempt, not when the server begins to stop.
-func startGateway(now func() time.Time, log zerolog.Logger) (*gateway.Gateway, error) {
+// newGateway is the way to the providers. No agent can change the environment by which it reaches them.
+func newGateway(now func() time.Time, log zerolog.Logger) *gateway.Gateway {
 	transport := outbound(32)
 	transport.DisableCompression = true // tokens are read from what passes
-	return gateway.Start(gateway.Options{Now: now, Log: log, Transport: transport})
+	return gateway.New(gateway.Options{Now: now, Log: log, Transport: transport})
 }
 
 // self is the path of this program, which agents run as their test tool; without it they go without.

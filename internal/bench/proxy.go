@@ -53,12 +53,8 @@ func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string,
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport(), FlushInterval: -1,
 	})
 	defer reverse.Close()
-	g, err := gateway.Start(gateway.Options{Now: time.Now, Log: zerolog.Nop(), Transport: transport()})
-	if err != nil {
-		return nil, nil, err
-	}
-	defer g.Close()
-	var tokens []string
+	g := gateway.New(gateway.Options{Now: time.Now, Log: zerolog.Nop(), Transport: transport()})
+	var tokens, urls []string
 	for range proxyStreams / 16 {
 		s := g.Open(gateway.Grant{
 			Provider: config.Provider{Name: "p", Protocol: config.OpenAI, BaseURL: provider.URL + "/v1"}, NoAnswerBytes: 1 << 20,
@@ -66,7 +62,11 @@ func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string,
 			OnFruitless: func(string, bool) {}, OnLife: func() {},
 		})
 		defer s.Close()
-		tokens = append(tokens, s.Token())
+		at, err := s.Listen()
+		if err != nil {
+			return nil, nil, err
+		}
+		tokens, urls = append(tokens, s.Token()), append(urls, at)
 	}
 	const turn = `{"type":"message","role":"user","content":[{"type":"input_text","text":"some \"context\"\nof a file"}]},`
 	head := `{"model":"m","stream":true,"tools":[{"type":"function","name":"shell"}],"input":[` + strings.Repeat(turn, proxyBody/len(turn))
@@ -74,14 +74,17 @@ func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string,
 	asked := 0
 	first := map[string][]time.Duration{}
 	for range proxyRounds {
-		for _, way := range []struct{ name, url string }{{"direct", provider.URL}, {"reverse", reverse.URL}, {"gateway", g.URL()}} {
+		for _, way := range []struct {
+			name string
+			urls []string
+		}{{"direct", []string{provider.URL}}, {"reverse", []string{reverse.URL}}, {"gateway", urls}} {
 			var mu sync.Mutex
 			var all sync.WaitGroup
 			for i := range proxyStreams {
 				asked++
 				body := fmt.Sprintf(`%s{"n":%d}]}`, head, asked)
 				all.Go(func() {
-					took, failed := firstByte(ctx, client, way.url+"/v1/responses", tokens[i%len(tokens)], body)
+					took, failed := firstByte(ctx, client, way.urls[i%len(way.urls)]+"/v1/responses", tokens[i%len(tokens)], body)
 					mu.Lock()
 					defer mu.Unlock()
 					if first[way.name] = append(first[way.name], took); failed != nil {

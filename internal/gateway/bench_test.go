@@ -49,7 +49,7 @@ func benchmarkFirstByte(b *testing.B, size int) {
 	var direct, proxied []time.Duration
 	for b.Loop() {
 		direct = append(direct, first(p.URL+"/v1/responses"))
-		proxied = append(proxied, first(s.URL()+"/v1/responses"))
+		proxied = append(proxied, first(s.url+"/v1/responses"))
 	}
 	for _, at := range []struct {
 		name string

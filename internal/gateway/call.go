@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,17 +47,15 @@ type call struct {
 	bodySent func()
 }
 
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers the attempt that the listener belongs to. It must show its token nevertheless: where programs have
+// no network of their own, others reach the listener, too.
+func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ro, known := routeOf(r)
-	s := g.find(tokensOf(r))
-	if own, ok := r.Context().Value(listenerKey{}).(ofSession); ok && own.session != s {
-		s = nil
-	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	c := &call{Session: s, route: ro, in: r, w: w, rc: http.NewResponseController(w), cancel: cancel}
 	crowded, open := false, false
-	if s != nil {
+	if slices.ContainsFunc(tokensOf(r), func(t string) bool { return subtle.ConstantTimeCompare([]byte(t), []byte(s.token)) == 1 }) {
 		crowded, open = s.begin(c)
 	}
 	if !open {
@@ -64,9 +64,6 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.end(c)
-	if !g.conns.admit(r, s) {
-		w.Header().Set("Connection", "close")
-	}
 	protocol := s.grant.Provider.Protocol
 	switch {
 	case crowded:

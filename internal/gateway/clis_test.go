@@ -50,7 +50,7 @@ func runCLI(t *testing.T, name string, s *stand) (printed string, code int, tree
 		t.Fatal(err)
 	}
 	home, tree := t.TempDir(), t.TempDir()
-	agent := clisFor(s.URL(), s.Token())[name]
+	agent := clisFor(s.url, s.Token())[name]
 	for path, text := range agent.files {
 		path = filepath.Join(home, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -1,8 +1,7 @@
-// Package gateway stands between agents and the providers of their models: a reverse proxy on the host's
-// loopback to which an agent's base URL points. The agent holds a token of one attempt; the provider's key
-// stays here.
+// Package gateway stands between agents and the providers of their models: a reverse proxy to which an agent's base
+// URL points, with a listener for each attempt. The agent holds a token of its attempt; the provider's key stays here.
 //
-// For each call the token is looked up, the path must be one of the few that agents need, the breaker's word
+// For each call the token is compared, the path must be one of the few that agents need, the breaker's word
 // and the attempt's budget are asked, the call is sent with the provider's key, and the answer passes as it
 // comes while its tokens are counted and refusals are read. With rung 1 an answer is held back until its
 // first word or call of a tool, and one without either is asked for once more.
@@ -25,7 +24,7 @@
 //	what may an attempt use, and what did it use                  session.go, budget.go
 //	what does a model cost                                        budget.go (cost), ../../config/models.go
 //	what does an agent see that is refused                        refuse.go
-//	whose are the connections                                     gateway.go (connLimiter)
+//	where does an attempt reach it                                gateway.go (Serve, Listen)
 //	how is the key kept out of what an agent sees                 upstream.go send, ../text/secret.go
 //	how is JSON read                                              request.go (parsed)
 package gateway

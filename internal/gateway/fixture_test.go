@@ -69,6 +69,7 @@ func (p *provider) requests() []sent {
 type stand struct {
 	*Gateway
 	*Session
+	url    string
 	log    *lockedBuffer
 	limits chan policy.Limit
 }
@@ -101,11 +102,7 @@ func open(t testing.TB, protocol string, base string, change func(*Grant)) *stan
 	t.Helper()
 	s := &stand{log: &lockedBuffer{}, limits: make(chan policy.Limit, 64)}
 	transport := &http.Transport{DisableCompression: true}
-	var err error
-	s.Gateway, err = Start(Options{Now: testNow, Log: zerolog.New(s.log).Level(zerolog.DebugLevel), Transport: transport})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.Gateway = New(Options{Now: testNow, Log: zerolog.New(s.log).Level(zerolog.DebugLevel), Transport: transport})
 	if protocol == OpenAI && !strings.HasSuffix(base, "/v1") {
 		base += "/v1"
 	}
@@ -114,11 +111,12 @@ func open(t testing.TB, protocol string, base string, change func(*Grant)) *stan
 		change(&g)
 	}
 	s.Session = s.Gateway.Open(g)
+	var err error
+	if s.url, err = s.Session.Listen(); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		s.Session.Close()
-		if err := s.Gateway.Close(); err != nil {
-			t.Error(err)
-		}
 		transport.CloseIdleConnections()
 		http.DefaultClient.CloseIdleConnections()
 		if strings.Contains(s.log.String(), testKey) || strings.Contains(s.log.String(), s.Token()) {
@@ -131,7 +129,7 @@ func open(t testing.TB, protocol string, base string, change func(*Grant)) *stan
 // request builds a call of the session; headers are name, value, name, value.
 func (s *stand) request(t testing.TB, method, path, body string, headers ...string) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,8 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"net"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -89,7 +88,7 @@ type Session struct {
 	gateway *Gateway
 	grant   Grant
 	token   string
-	hash    [sha256.Size]byte
+	server  *http.Server
 	slots   chan struct{}
 	large   chan struct{} // taken by the one that sends a large body
 	calls   sync.WaitGroup
@@ -122,11 +121,8 @@ func (s *Session) Usage() Usage {
 	return s.usage
 }
 
-// Close revokes the token, ends the calls in flight and gives the totals; again, the same.
+// Close stops listening, ends the calls in flight and gives the totals; again, the same.
 func (s *Session) Close() Usage {
-	s.gateway.mu.Lock()
-	delete(s.gateway.sessions, s.hash)
-	s.gateway.mu.Unlock()
 	s.mu.Lock()
 	s.closed = true
 	for c := range s.open {
@@ -134,18 +130,8 @@ func (s *Session) Close() Usage {
 	}
 	s.mu.Unlock()
 	s.calls.Wait()
-	s.gateway.conns.release(s)
+	_ = s.server.Close() // the listeners of a sandbox may be closed already
 	return s.Usage()
-}
-
-// Serve answers on a listener that belongs to the attempt alone: no other attempt's token is known there. It is for
-// whoever made the listener to close it, at the end of the attempt.
-func (s *Session) Serve(ln net.Listener) { _ = s.gateway.server.Serve(ofSession{ln, s}) }
-
-// ofSession is a listener of one attempt.
-type ofSession struct {
-	net.Listener
-	session *Session
 }
 
 // begin counts a call in, for which end must be called; false when the session is closed. crowded: too many are

@@ -111,8 +111,9 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 	}
 	opened := c.Gateway.Open(grant)
 	m.session.Store(opened)
-	m.endpoint = agent.Endpoint{Protocol: p.Protocol, URL: c.gatewayURL(), Token: opened.Token()}
-	return nil
+	url, err := c.listen(opened)
+	m.endpoint = agent.Endpoint{Protocol: p.Protocol, URL: url, Token: opened.Token()}
+	return err
 }
 
 // lasting reports whether a limit is one that an agent must not sit out: the

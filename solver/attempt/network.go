@@ -19,12 +19,12 @@ const (
 	proxyPort   = 29402
 )
 
-// gatewayURL is where an agent finds the gateway.
-func (e *Env) gatewayURL() string {
-	if e.Sandbox.Networks() {
-		return "http://127.0.0.1:" + strconv.Itoa(gatewayPort)
+// listen has a session answer its agent, and gives the URL.
+func (e *Env) listen(session *gateway.Session) (url string, err error) {
+	if e.Sandbox.Networks() { // wall serves it
+		return "http://127.0.0.1:" + strconv.Itoa(gatewayPort), nil
 	}
-	return e.Gateway.URL()
+	return session.Listen()
 }
 
 // wall gives a program a network of its own, with the gateway where there is a session and a proxy for the hosts of a
