@@ -9,13 +9,13 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
-// orders are four orders that come at once on one installation.
-const orders = 4
+// ordersAtOnce are four orders that come at once on one installation.
+const ordersAtOnce = 4
 
 // order opens the issues and asks for each of them.
 func (r *rig) order() (issues []int) {
 	r.t.Helper()
-	for i := range orders {
+	for i := range ordersAtOnce {
 		n, err := r.world.OpenIssue(rigRepo, writer, fmt.Sprint("Issue ", i), "Please add a line to a.txt.")
 		r.must(err)
 		issues = append(issues, n)
@@ -33,13 +33,13 @@ func TestNoAgentWaitsForWhatPeopleAreShown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("echo two >> a.txt\n"+gated, "")
-	r.config += fmt.Sprintf("workers: %d\n", orders)
+	r.config += fmt.Sprintf("workers: %d\n", ordersAtOnce)
 	r.start()
 	for _, route := range []string{"POST /repos/{owner}/{repo}/issues/comments/{id}/reactions", "POST /repos/{owner}/{repo}/issues/{number}/comments"} {
 		r.world.Inject(fakegithub.Fault{Route: route, Times: -1, Status: 503})
 	}
 	issues := r.order()
-	r.await("all agents at work", func() bool { return r.calls() == orders })
+	r.await("all agents at work", func() bool { return r.calls() == ordersAtOnce })
 	r.world.ClearFaults()
 	r.touch("go")
 	for _, n := range issues {
@@ -93,7 +93,7 @@ func TestFourOrdersAtOnceReachTheirAgentsBeforeAnyWrite(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n"})
 	r.agent("echo two >> a.txt\n", "")
-	r.config += fmt.Sprintf("workers: %d\n", orders)
+	r.config += fmt.Sprintf("workers: %d\n", ordersAtOnce)
 	r.start()
 	working := make(chan struct{})
 	for _, method := range []string{"POST", "PATCH", "PUT", "DELETE"} {
@@ -106,12 +106,12 @@ func TestFourOrdersAtOnceReachTheirAgentsBeforeAnyWrite(t *testing.T) {
 		}
 	}
 	issues := r.order()
-	r.await("all agents at work", func() bool { return r.calls() == orders })
+	r.await("all agents at work", func() bool { return r.calls() == ordersAtOnce })
 	close(working)
 	for _, n := range issues {
 		if s := r.ending(n); s.State != "done" {
 			t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 		}
 	}
-	r.wantFewWrites(orders)
+	r.wantFewWrites(ordersAtOnce)
 }

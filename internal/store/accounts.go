@@ -131,6 +131,41 @@ func (s *accounts) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (
 	return err
 }
 
+// CloseBreaker forgets what providers said of an account, logs who had it forgotten, and has every thread that waits
+// look again. It reports false, and does nothing, where nothing was said of the account.
+func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.NewEvent) (closed bool, err error) {
+	defer s.wrap(&err, "close the breaker of %s", account)
+	events, err := encode([]thread.NewEvent{said})
+	if err != nil {
+		return false, err
+	}
+	err = s.write(ctx, func(tx *txn) error {
+		now := s.now()
+		log, err := s.lockThread(ctx, tx, thread.ServerLog(), now)
+		if err != nil {
+			return err
+		}
+		// Before the breaker, as all who take both.
+		if err := tx.exec(ctx, "UPDATE threads SET wake_at = $1 WHERE wake_at > $1", micros(now)); err != nil {
+			return err
+		}
+		n, err := tx.change(ctx, "UPDATE breakers SET state = '{}' WHERE account = $1 AND state <> '{}'", account)
+		if closed = n > 0; err != nil || !closed {
+			return errors.Join(err, errNothing)
+		}
+		tx.due = true
+		_, err = s.insertEvents(ctx, tx, &log, events, now)
+		return err
+	})
+	if errors.Is(err, errNothing) {
+		err = nil
+	}
+	return closed && err == nil, err
+}
+
+// errNothing undoes a transaction that turned out to have nothing to do.
+var errNothing = errors.New("there is nothing to do")
+
 func (s *accounts) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thread.Cooldown) error {
 	if c == nil {
 		return nil

@@ -193,8 +193,9 @@ func (s *cleaning) oldThreads(ctx context.Context, before time.Time, most int) (
 	})
 }
 
-// untouched holds for a thread with a name that nobody works on or will work on.
-const untouched = "owner <> '' AND wake_at = 0 AND queued_at = 0 AND lease_owner = ''"
+// untouched holds for a thread with a name that nobody works on or will work on. Number 0 is the log of a repository
+// or of the server, which stays: it says whether the repository is paused.
+const untouched = "owner <> '' AND number > 0 AND wake_at = 0 AND queued_at = 0 AND lease_owner = ''"
 
 // over reports whether a thread may be forgotten. A log that cannot be read stays for a person.
 func (s *cleaning) over(ctx context.Context, t thread.ID) (bool, error) {

@@ -68,6 +68,7 @@ func questions() []question {
 		{"ALostLeaseCanAppendNothing", aLostLeaseCanAppendNothing},
 		{"AnExpiredLeaseThatNobodyTookIsRenewed", anExpiredLeaseThatNobodyTookIsRenewed},
 		{"BreakersCountEveryUpdate", breakersCountEveryUpdate},
+		{"AClosedBreakerIsForgottenLoggedAndWakesWhoWaits", aClosedBreakerIsForgottenLoggedAndWakesWhoWaits},
 		{"AClockThatWasAYearAheadHoldsNothing", aClockThatWasAYearAheadHoldsNothing},
 		{"AClockThatIsSetMovesNoLease", aClockThatIsSetMovesNoLease},
 		{"CooldownsEnd", cooldownsEnd},

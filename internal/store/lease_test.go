@@ -243,3 +243,27 @@ func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }
+
+func aClosedBreakerIsForgottenLoggedAndWakesWhoWaits(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx := t.Context()
+	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	check(t, s.AppendLeased(ctx, l, thread.Batch{Account: "main", WakeAt: c.Now().Add(time.Hour),
+		Breaker: func(policy.Breaker) policy.Breaker { return policy.Breaker{Consecutive: 3} }}))
+	check(t, s.Release(ctx, l, nil))
+	said := thread.NewEvent{Kind: thread.KindOperated, At: c.Now(), Data: thread.Operated{What: thread.OperatedBreaker, Subject: "main", By: "ada"}}
+	for _, account := range []string{"other", "main"} {
+		if closed := must(s.CloseBreaker(ctx, account, said))(t); closed != (account == "main") {
+			t.Errorf("%s: closed %v", account, closed)
+		}
+	}
+	if left := must(s.Breakers(ctx))(t); len(left) > 0 {
+		t.Errorf("it is still there: %v", left)
+	}
+	if log := must(s.Events(ctx, thread.ServerLog(), 0))(t); len(log) != 1 || log[0].Kind != thread.KindOperated {
+		t.Errorf("the log has %v, want one event", log)
+	}
+	if row := must(s.Thread(ctx, issue(1)))(t); row.WakeAt.After(c.Now()) {
+		t.Errorf("the thread waits until %s", row.WakeAt)
+	}
+}

@@ -16,5 +16,6 @@
 //	what are policy's facts, what is an attempt to work on          facts.go
 //	is a change asked for, an answer or a plan                      purpose.go
 //	what is an attempt's work worth                                 grades.go
+//	what do people do to more than one thread, where is it logged   operator.go
 //	which key does an act have, how is Pawl's branch called         events.go
 package thread

@@ -32,6 +32,7 @@ const (
 	KindChecked        Kind = "checked"         // Checked
 	KindActStarted     Kind = "act_started"     // Act
 	KindActDone        Kind = "act_done"        // Act
+	KindOperated       Kind = "operated"        // Operated, in the log of a repository or the server
 )
 
 // Details are what a webhook said of its thread. Empty fields are unknown, not

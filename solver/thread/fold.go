@@ -206,7 +206,7 @@ func (s *State) feedback(e Event, f Feedback) {
 	if !madeBefore(f, s.stop) {
 		s.Stopped, s.StoppedAt = "", 0
 	}
-	if s.closedBy != "closed" && s.closedBy != "merged" {
+	if ClosedAtGitHub(s) == "" {
 		// The issue itself is open: whoever asks again wants a new branch and a
 		// new pull request. And where GitHub said that somebody may ask, the App is
 		// there and the repository has its name, whatever was the case before.

@@ -1,0 +1,182 @@
+package orders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// Person is who gives an order, where and when.
+type Person struct {
+	Login string
+	ID    int64  // at GitHub; 0 for the user of a shell
+	Where string // on the pages, or in the shell
+	At    time.Time
+}
+
+// The orders about a thread, by the names that they have in comments.
+const (
+	Retry  = "retry"
+	Stop   = "stop"
+	Resume = "resume"
+)
+
+// CannotError says why an order was not carried out. Nothing was changed.
+type CannotError string
+
+func (e CannotError) Error() string { return string(e) }
+
+// Cannot says why an order about a thread would do nothing now; empty where it can be carried out.
+func Cannot(order string, s thread.State) string {
+	_, running := s.Running()
+	waits := s.Open() && !running && s.Decision != nil && s.Decision.Action == policy.DoWait
+	switch closed := thread.ClosedAtGitHub(&s); {
+	case !s.Tracked():
+		return "Pawl was never asked to work here"
+	case order == Stop && !s.Open():
+		return "nothing runs or waits here"
+	case order == Stop:
+		return ""
+	case closed != "":
+		return closed + "; reopen it first"
+	case running:
+		return "an attempt is running; stop it first"
+	case s.Open() && !waits:
+		return "the next step is already on its way"
+	case order == Retry && waits:
+		return "the work waits; resume goes on with it"
+	case order == Resume && s.Decision != nil && s.Decision.Action == policy.DoDone:
+		return "the work is done; retry makes one more attempt"
+	}
+	return ""
+}
+
+// OnThread carries out an order about a thread, or about the issue of a pull request that Pawl opened. Where it would
+// do nothing the error is a CannotError.
+func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, by Person) error {
+	t, err := db.Resolve(ctx, t)
+	if err != nil {
+		return err
+	}
+	s, err := state(ctx, db, t)
+	if err != nil {
+		return err
+	}
+	if why := Cannot(order, s); why != "" {
+		return CannotError(why)
+	}
+	return give(ctx, db, order, t, s, by)
+}
+
+// give appends an order once: what is ordered again before anything has happened is the same order.
+func give(ctx context.Context, db *store.Store, order string, t thread.ID, s thread.State, by Person) error {
+	f := thread.Feedback{Source: policy.FromButton, Command: order, Number: t.Number, Reason: fmt.Sprintf("%s %s", order, by.Where),
+		By: feedback.Actor{ID: by.ID, Login: by.Login, Type: "User"}}
+	e := thread.NewEvent{Key: fmt.Sprintf("order:%s:%d", order, s.Seq), Kind: thread.KindFeedback, At: by.At, Data: f}
+	if order == Stop {
+		e.Kind, e.Data = thread.KindControl, thread.Control{Feedback: f}
+	}
+	_, err := db.Append(ctx, t, true, e)
+	return err
+}
+
+func state(ctx context.Context, db *store.Store, t thread.ID) (thread.State, error) {
+	events, err := db.Events(ctx, t, 0)
+	if err != nil {
+		return thread.State{}, err
+	}
+	s, err := thread.Fold(events)
+	if err != nil {
+		return s, fmt.Errorf("thread %s: %w", t, err)
+	}
+	return s, nil
+}
+
+// PausedBy is who paused a repository; nil where it is not paused.
+func PausedBy(ctx context.Context, db *store.Store, owner, name string) (*thread.Operated, error) {
+	events, err := db.Events(ctx, thread.RepoLog(owner, name), 0)
+	if err != nil {
+		return nil, err
+	}
+	return thread.Paused(events)
+}
+
+// Pause lets nothing begin in a repository. An attempt that runs goes on to its end.
+func Pause(ctx context.Context, db *store.Store, owner, name string, by Person) error {
+	paused, err := PausedBy(ctx, db, owner, name)
+	if err != nil {
+		return err
+	}
+	if paused != nil {
+		return CannotError(fmt.Sprintf("%s/%s is paused already, by %s", owner, name, paused.By))
+	}
+	return operated(ctx, db, thread.RepoLog(owner, name), thread.OperatedPause, "", by)
+}
+
+// Unpause ends that, and resumes the threads that stopped for it. It returns how many.
+func Unpause(ctx context.Context, db *store.Store, owner, name string, by Person) (resumed int, err error) {
+	paused, err := PausedBy(ctx, db, owner, name)
+	if err != nil {
+		return 0, err
+	}
+	if paused == nil {
+		return 0, CannotError(fmt.Sprintf("%s/%s is not paused", owner, name))
+	}
+	if err := operated(ctx, db, thread.RepoLog(owner, name), thread.OperatedUnpause, "", by); err != nil {
+		return 0, err
+	}
+	threads, err := db.ThreadsOf(ctx, owner, name)
+	for _, t := range threads {
+		s, unread := state(ctx, db, t)
+		if unread == nil && !s.Open() && s.Decision != nil && s.Decision.Rule == policy.RulePaused && Cannot(Resume, s) == "" {
+			if unread = give(ctx, db, Resume, t, s, by); unread == nil {
+				resumed++
+			}
+		}
+		err = errors.Join(err, unread)
+	}
+	return resumed, err
+}
+
+// CloseBreaker has an account tried again for which providers told a limit, and every thread that waits look again.
+func CloseBreaker(ctx context.Context, db *store.Store, account string, by Person) error {
+	breakers, err := db.Breakers(ctx)
+	if err != nil {
+		return err
+	}
+	closed := false
+	if _, told := breakers[account]; told {
+		closed, err = db.CloseBreaker(ctx, account, event(thread.OperatedBreaker, account, by))
+	}
+	if err == nil && !closed {
+		err = CannotError(fmt.Sprintf("no limit was told for account %q", account))
+	}
+	return err
+}
+
+// RetryDelivery has a delivery tried again that could not be handled, or with store.AllUnhandled each of them. It
+// returns how many those are.
+func RetryDelivery(ctx context.Context, db *store.Store, guid string, by Person) (n int, err error) {
+	if n, err = db.RetryDelivery(ctx, guid); err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, CannotError(fmt.Sprintf("there is no delivery %s that could not be handled", guid))
+	}
+	return n, operated(ctx, db, thread.ServerLog(), thread.OperatedDelivery, guid, by)
+}
+
+func operated(ctx context.Context, db *store.Store, log thread.ID, what, subject string, by Person) error {
+	_, err := db.Append(ctx, log, false, event(what, subject, by))
+	return err
+}
+
+func event(what, subject string, by Person) thread.NewEvent {
+	return thread.NewEvent{Kind: thread.KindOperated, At: by.At, Data: thread.Operated{What: what, Subject: subject, By: by.Login, Where: by.Where}}
+}
