@@ -14,6 +14,7 @@
 //	pawl demo: what is played, by which agent                    demo.go; the agent: demo_agent.sh
 //	pawl run: work in a folder without GitHub                    run.go; providers from the environment: run.go, standalone
 //	pawl doctor: what is checked                                 doctor.go, doctor_agents.go
+//	pawl check: a repository's file                              check.go
 //	pawl inspect: one transcript                                 inspect.go
 //	pawl status, and its --export                                status.go
 //	pawl deliveries: retry, dismiss                              deliveries.go

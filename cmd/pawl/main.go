@@ -44,6 +44,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		Short:         "Runs coding agents on issues and pull requests, and stops them when they run away.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       buildInfo().String(),
 		// Whatever fails before a command runs is wrong usage.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cmd.ValidateRequiredFlags(); err != nil {
@@ -53,11 +54,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 			return nil
 		},
 	}
-	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), replayCommand(), calibrateCommand(), statusCommand(), deliveriesCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand(), insideCommand())
+	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), checkCommand(), replayCommand(), calibrateCommand(), statusCommand(), deliveriesCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand(), insideCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone
@@ -142,7 +143,7 @@ func versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := buildInfo()
 			return printReport(cmd, asJSON, b, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "pawl %s (commit %s, %s)\n", b.Version, b.Commit, b.Go)
+				_, err := fmt.Fprintln(w, b)
 				return err
 			})
 		},

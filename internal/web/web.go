@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"fmt"
 	"html/template"
 	"io"
 	"net/http"
@@ -27,6 +28,10 @@ type Build struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
 	Go      string `json:"go"`
+}
+
+func (b Build) String() string {
+	return fmt.Sprintf("pawl %s (commit %s, %s)", b.Version, b.Commit, b.Go)
 }
 
 // Options are the parts that the pages show. Only Details may be empty.
