@@ -52,8 +52,15 @@ type GitHub struct {
 	// WriteSpacing is the shortest time between two writes to one installation; zero
 	// means none but what GitHub's limits make.
 	WriteSpacing time.Duration `yaml:"write_spacing"`
+	Receive      string        `yaml:"receive"` // ReceiveWebhook or ReceivePoll
 	App          App           `yaml:"app"`
 }
+
+// How events of GitHub reach the server.
+const (
+	ReceiveWebhook = "webhook" // GitHub sends them to the server's public address
+	ReceivePoll    = "poll"    // the server asks GitHub for them, so it needs no address
+)
 
 // App holds the credentials of the GitHub App. Exactly one of PrivateKey and PrivateKeyFile is set.
 type App struct {
@@ -192,7 +199,7 @@ const maxContext = 200 << 10
 func Default() Server {
 	return Server{
 		HTTP:      HTTP{Address: "127.0.0.1:8080"},
-		GitHub:    GitHub{WebURL: "https://github.com", V3APIURL: "https://api.github.com"},
+		GitHub:    GitHub{WebURL: "https://github.com", V3APIURL: "https://api.github.com", Receive: ReceiveWebhook},
 		Context:   Context{MaxBytes: 60 << 10, Linked: 1, Pictures: true},
 		Database:  Database{Driver: SQLite, Path: "pawl.db"},
 		DataDir:   ".",
@@ -258,7 +265,8 @@ func (s *source) validateServer(c *Server) {
 	}
 	between(s, "context.max_bytes", c.Context.MaxBytes, 0, maxContext)
 	between(s, "context.linked", c.Context.Linked, 0, 1)
-	s.validateApp(c.GitHub.App)
+	s.oneOf("github.receive", c.GitHub.Receive, ReceiveWebhook, ReceivePoll)
+	s.validateApp(c.GitHub)
 	s.addIf(c.DataDir == "" || strings.ContainsRune(c.DataDir, 0), "data_dir", "names no folder; write . for the folder of this file")
 	s.oneOf("sandbox.mode", c.Sandbox.Mode, SandboxAuto, SandboxNone)
 	s.oneOf("sandbox.network", c.Sandbox.Network, NetworkWalled, NetworkOpen)
@@ -297,15 +305,16 @@ func (s *source) validateServer(c *Server) {
 // login is the form of one at GitHub; an Enterprise's may end with an underscore and its short code.
 var login = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
-func (s *source) validateApp(app App) {
+func (s *source) validateApp(hub GitHub) {
+	app := hub.App
 	if !s.set("github.app.integration_id") {
 		s.add("github.app.integration_id", "is missing; write the App ID from the App's settings page, or run pawl setup")
 	} else if app.IntegrationID <= 0 {
 		s.add("github.app.integration_id", "must be the App ID, a positive number; it is on the App's settings page")
 	}
-	if n := len(app.WebhookSecret.Reveal()); n == 0 {
+	if n := len(app.WebhookSecret.Reveal()); n == 0 && hub.Receive != ReceivePoll {
 		s.add("github.app.webhook_secret", "is missing; without it anybody could send webhooks, so set the same random text of at least %d characters here and in the App's settings", minWebhookSecret)
-	} else if n < minWebhookSecret {
+	} else if n > 0 && n < minWebhookSecret {
 		s.add("github.app.webhook_secret", "has %d characters; use at least %d random ones, the same as in the App's settings", n, minWebhookSecret)
 	}
 	if n := len(app.PreviousWebhookSecret.Reveal()); n > 0 && n < minWebhookSecret {

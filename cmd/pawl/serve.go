@@ -182,11 +182,7 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 		Logger: slog.New(zerolog.NewSlogHandler(n.log.Level(max(n.log.GetLevel(), zerolog.WarnLevel)))),
 	})
 	n.store.UseQueue(n.queue)
-	secrets := []string{n.cfg.GitHub.App.WebhookSecret.Reveal()}
-	if before := n.cfg.GitHub.App.PreviousWebhookSecret; !before.Empty() {
-		secrets = append(secrets, before.Reveal())
-	}
-	hook, err := handlers.NewIngress(secrets, h.EventHandlers(), n.store, now, n.log)
+	hook, err := n.ingress(h, now)
 	if err != nil {
 		return err
 	}
@@ -207,6 +203,11 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	background, stop := context.WithCancel(ctx)
 	n.stop = stop
 	n.background.Go(func() { catchUp.Watch(background, debug.FreeOSMemory) })
+	if n.cfg.GitHub.Receive == config.ReceivePoll {
+		n.background.Go(func() {
+			catchup.New(h, n.store, n.store.Duty("poll", n.solver.Node, catchup.PollEvery)).Poll(background)
+		})
+	}
 	if c := n.cfg.Backlog; c.Label != "" {
 		b := &catchup.Backlog{Handlers: h, Shared: n.store, Label: c.Label, Repositories: c.Repositories, Every: c.Every, PerDay: c.PerDay}
 		n.background.Go(func() { b.Watch(background) })
@@ -216,6 +217,19 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	crash.Point("serving")
 	n.log.Info().Str("address", n.listener.Addr().String()).Str("version", buildInfo().Version).Str("node", n.solver.Node).Msg("pawl serves")
 	return nil
+}
+
+// ingress is what answers webhooks. A server that asks GitHub itself and has no secret takes none.
+func (n *node) ingress(h *handlers.Handlers, now func() time.Time) (http.Handler, error) {
+	app := n.cfg.GitHub.App
+	if n.cfg.GitHub.Receive == config.ReceivePoll && app.WebhookSecret.Empty() {
+		return http.NotFoundHandler(), nil
+	}
+	secrets := []string{app.WebhookSecret.Reveal()}
+	if before := app.PreviousWebhookSecret; !before.Empty() {
+		secrets = append(secrets, before.Reveal())
+	}
+	return handlers.NewIngress(secrets, h.EventHandlers(), n.store, now, n.log)
 }
 
 func dsn(d config.Database) string {

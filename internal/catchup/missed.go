@@ -189,7 +189,7 @@ func (c *Watcher) fetch(ctx context.Context, d forge.Delivery, m *Counts) error 
 	}
 	if fresh {
 		m.Taken++
-		log.Info().Msg("missed delivery taken in")
+		log.Info().Msg("delivery taken in from GitHub's list")
 	}
 	return nil
 }

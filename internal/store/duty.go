@@ -33,7 +33,7 @@ type dutyRow struct {
 	Held time.Time `json:"held,omitzero"` // until when By is at it; zero when it has ended
 }
 
-// Duty is the duty of a name, as one node sees it. every must be longer than 15 s.
+// Duty is the duty of a name, as one node sees it. After a start it is not done before 15 s have passed since the last time, however short every is.
 func (s *records) Duty(name, node string, every time.Duration) *Duty {
 	return &Duty{records: s, name: "duty " + name, node: node, every: every}
 }
