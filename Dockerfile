@@ -14,7 +14,7 @@
 # an image built on this one, under /usr. config/deploy/README.md has an example,
 # a compose file and Kubernetes manifests.
 
-FROM golang:1.26-bookworm AS build
+FROM golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
@@ -25,7 +25,7 @@ RUN CGO_ENABLED=0 go build -trimpath \
     -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" \
     -o /out/pawl ./cmd/pawl
 
-FROM debian:bookworm-slim
+FROM debian:bookworm-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
 # tini collects the processes that a killed agent leaves to process 1.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends bubblewrap ca-certificates git tini \

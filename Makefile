@@ -1,6 +1,7 @@
 .PHONY: demo check test race lint bench soak arena build fuzz eval clean
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+PROGRAM := bin/pawl
 COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 
 # The whole main job on loopback; needs Go and git.
@@ -51,7 +52,7 @@ arena:
 	go test -count 1 -timeout 30m -parallel 8 -run TestNoBotOfTheArena -v ./cmd/pawl -arena
 
 build:
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/pawl ./cmd/pawl
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(PROGRAM) ./cmd/pawl
 
 # Every fuzz target for FUZZTIME (20s).
 fuzz:
@@ -62,5 +63,5 @@ eval:
 	go test -timeout 1h -tags eval -run Eval -v ./...
 
 clean:
-	rm -rf bin
+	rm -rf bin dist
 	go clean -testcache

@@ -97,7 +97,7 @@ func TestImageIsStaticSmallAndNotRoot(t *testing.T) {
 		}
 	}
 	goVersion := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(read(t, "go.mod")))
-	if from := stages[0][0].rest; len(goVersion) != 2 || !strings.HasPrefix(from, "golang:"+goVersion[1]+"-") {
+	if from := stages[0][0].rest; len(goVersion) != 2 || !strings.HasPrefix(from, "golang:"+goVersion[1]+".") {
 		t.Errorf("built on %q, go.mod says %v", from, goVersion)
 	}
 	build := stages[0][len(stages[0])-1].rest

@@ -1,0 +1,100 @@
+package pawl_test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pin is a place at which something of others is named, and what the name must look like there.
+type pin struct{ place, pinned *regexp.Regexp }
+
+var pins = []pin{
+	{regexp.MustCompile(`(?m)^\s*(?:- )?uses:\s*(.*)$`), regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)+$`)},
+	{regexp.MustCompile(`(?m)^FROM (?:--\S+ )*(\S+)`), regexp.MustCompile(`^(?:pawl:\d+\.\d+\.\d+|\S+:\S+@sha256:[0-9a-f]{64})$`)},
+	// Pawl's own image is built by whoever deploys it.
+	{regexp.MustCompile(`(?m)^\s*(?:- )?image:\s*(\S*)`), regexp.MustCompile(`^(?:""|pawl:latest|\$\{PAWL_IMAGE:-pawl:latest\}|\S+:\S+@sha256:[0-9a-f]{64})$`)},
+	{regexp.MustCompile("npm (?:install|i) ([^`&|\n]*)"), regexp.MustCompile(`^(?:-\S+ |/usr )*(?:-g|\S+@\d+\.\d+\.\d+) ?$`)},
+	{regexp.MustCompile(`(?:go run|go install|=) ?"?((?:[\w-]+\.)+[a-z]+/[\w./-]+@\S+)`), regexp.MustCompile(`@v\d+\.\d+\.\d+"?$`)},
+	{regexp.MustCompile(`(?m)^\s*go-version:\s*(.*)$`), regexp.MustCompile(`^\d+\.\d+\.\d+$`)},
+}
+
+// unpinned are the names in a text that are not pinned.
+func unpinned(text string) (found []string) {
+	for _, p := range pins {
+		for _, m := range p.place.FindAllStringSubmatch(text, -1) {
+			if name := strings.TrimSpace(m[1]); !p.pinned.MatchString(name) && !strings.HasPrefix(name, "# ") {
+				found = append(found, strings.TrimSpace(m[0]))
+			}
+		}
+	}
+	return found
+}
+
+// TestWhatOthersMakeIsPinned looks at every file that says what is fetched: workflows, scripts, images,
+// examples and pages.
+func TestWhatOthersMakeIsPinned(t *testing.T) {
+	looked := 0
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if slices.Contains([]string{".git", "testdata", "bin", "dist"}, entry.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		case path.Dir(name) != ".ci" && !slices.Contains([]string{".md", ".yml", ".yaml"}, path.Ext(name)) && !strings.HasPrefix(entry.Name(), "Dockerfile"):
+			return nil
+		}
+		looked++
+		for _, what := range unpinned(string(read(t, name))) {
+			t.Errorf("%s: %q names no exact version", name, what)
+		}
+		return nil
+	})
+	if err != nil || looked < 20 {
+		t.Errorf("looked at %d files: %v", looked, err)
+	}
+}
+
+func TestWhatIsNotPinnedIsFound(t *testing.T) {
+	for _, text := range []string{
+		"      - uses: actions/checkout@v4", "      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1",
+		"FROM debian:bookworm-slim", "FROM debian@sha256:x AS build", "    image: postgres:17", "npm install --global @openai/codex", "npm install a@1.2.3 b",
+		"go run example.org/tool@latest", "tool=example.org/tool@main", "          go-version: stable",
+	} {
+		if len(unpinned(text)) == 0 {
+			t.Errorf("%q counts as pinned", text)
+		}
+	}
+}
+
+// TestWorkflowsGiveStrangersNothing reads what a pull request starts.
+func TestWorkflowsGiveStrangersNothing(t *testing.T) {
+	names, err := fs.Glob(os.DirFS("."), ".github/workflows/*.yml")
+	if err != nil || len(names) < 2 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		text := string(read(t, name))
+		if !strings.Contains(text, "\npermissions:\n  contents: read\n") {
+			t.Errorf("%s: the token may do more than read, where a job does not say so", name)
+		}
+		for _, bad := range []string{"pull_request_target", "workflow_run", "--privileged", "container:", "secrets.", "github.event.", "github.head_ref", "self-hosted"} {
+			if strings.Contains(text, bad) {
+				t.Errorf("%s holds %s", name, bad)
+			}
+		}
+		if strings.Contains(text, "pull_request:") && strings.Contains(text, ": write") {
+			t.Errorf("%s: a pull request gets a token that writes", name)
+		}
+		if strings.Count(text, "actions/checkout@") != strings.Count(text, "persist-credentials: false") {
+			t.Errorf("%s: a checkout leaves its token behind", name)
+		}
+	}
+}
