@@ -37,12 +37,20 @@ type Server struct {
 }
 
 type HTTP struct {
-	Address string `yaml:"address"` // host:port; an empty host means every interface
-	// PublicURL is where people reach the status pages; empty means that
-	// comments and check runs carry no link to them.
-	PublicURL string        `yaml:"public_url"`
-	Drain     time.Duration `yaml:"drain"` // how long attempts may go on after SIGTERM before they are handed over
+	Address string `yaml:"address"` // of the webhook, host:port; an empty host means every interface
+	// Pages is the address of the pages, whose listener is their own; empty means DefaultPages or, where that is
+	// taken, a free port of the loopback.
+	Pages string `yaml:"pages"`
+	// PublicURL is where people reach the pages; empty means that comments and check runs carry no link to them,
+	// and that they are reached by the address of their listener only.
+	PublicURL    string        `yaml:"public_url"`
+	Operators    []string      `yaml:"operators"`     // logins of those who may see and do everything here
+	MetricsToken Secret        `yaml:"metrics_token"` // by which a program reads /metrics
+	Drain        time.Duration `yaml:"drain"`         // how long attempts may go on after SIGTERM before they are handed over
 }
+
+// DefaultPages is where the pages are without HTTP.Pages.
+const DefaultPages = "127.0.0.1:8081"
 
 // GitHub names the GitHub and the App. The URLs end without a slash.
 type GitHub struct {
@@ -69,6 +77,10 @@ type App struct {
 	PreviousWebhookSecret Secret `yaml:"previous_webhook_secret"` // accepted, too, while the secret is changed
 	PrivateKey            Secret `yaml:"private_key"`
 	PrivateKeyFile        string `yaml:"private_key_file"`
+	// ClientID and ClientSecret are those of the App's login with GitHub; without them people come to the pages
+	// only by links of pawl login.
+	ClientID     string `yaml:"client_id"`
+	ClientSecret Secret `yaml:"client_secret"`
 	// User is the login of an ordinary account that people assign, or ask for a review, to let Pawl work: GitHub
 	// lets most Apps be neither.
 	User string `yaml:"user"`
@@ -254,9 +266,7 @@ func (d *Database) UnmarshalText(text []byte) error {
 // validateServer checks everything outside policy and the backends and tidies the URLs.
 func (s *source) validateServer(c *Server) {
 	s.validateAddress("server.address", c.HTTP.Address)
-	if c.HTTP.PublicURL != "" {
-		s.validateURL("server.public_url", &c.HTTP.PublicURL)
-	}
+	validatePages(s, &c.HTTP)
 	between(s, "server.drain", c.HTTP.Drain, 0, maxDrain)
 	s.validateURL("github.web_url", &c.GitHub.WebURL)
 	s.validateURL("github.v3_api_url", &c.GitHub.V3APIURL)
@@ -302,6 +312,23 @@ func (s *source) validateServer(c *Server) {
 	s.addIf(c.Retention.Threads < minThreads, "retention.threads", "%s is too short; keep at least %s, so that what Pawl wrote is still known as its own", c.Retention.Threads, minThreads)
 }
 
+// validatePages checks what stands in server about the pages.
+func validatePages(s *source, h *HTTP) {
+	if h.Pages != "" {
+		s.validateAddress("server.pages", h.Pages)
+		_, port, _ := net.SplitHostPort(h.Pages)
+		s.addIf(h.Pages == h.Address && port != "0", "server.pages", "is server.address as well; the pages have a listener of their own, so that the webhook can be public and they need not be")
+	}
+	if h.PublicURL != "" {
+		s.validateURL("server.public_url", &h.PublicURL)
+	}
+	for i, name := range h.Operators {
+		s.addIf(!login.MatchString(name), fmt.Sprintf("server.operators[%d]", i), "%s is no login; write that of an account without @", quote(name))
+	}
+	n := len(h.MetricsToken.Reveal())
+	s.addIf(n > 0 && n < minWebhookSecret, "server.metrics_token", "has %d characters; use at least %d random ones", n, minWebhookSecret)
+}
+
 // login is the form of one at GitHub; an Enterprise's may end with an underscore and its short code.
 var login = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
@@ -321,6 +348,7 @@ func (s *source) validateApp(hub GitHub) {
 		s.add("github.app.previous_webhook_secret", "has %d characters; use the secret that was valid before, or remove it", n)
 	}
 	s.addIf(app.User != "" && !login.MatchString(app.User), "github.app.user", "%s is no login; write that of an account without @", quote(app.User))
+	s.addIf((app.ClientID == "") != app.ClientSecret.Empty(), "github.app.client_id", "and client_secret belong together; both are on the App's settings page")
 	inline, file := !app.PrivateKey.Empty(), app.PrivateKeyFile != ""
 	switch {
 	case inline && file:

@@ -78,7 +78,7 @@ func (r *rig) startTimed() *timed {
 			r.t.Logf("log of the server:\n%s", r.log)
 		}
 	})
-	r.addr = m.node.listener.Addr().String()
+	r.addr, r.pages = m.node.listener.Addr().String(), m.node.pagesListener.Addr().String()
 	r.world.SetWebhookURL(r.url("/api/github/hook"))
 	return m
 }

@@ -86,7 +86,8 @@ func (p *paused) pause() {
 		p.touch("go") // the agent is not stopped, and what it did waits for its node
 	}
 	p.await("the pause at "+p.at, func() bool { return stopped(p.node) })
-	p.addr = p.withPoints().addr
+	m := p.withPoints()
+	p.addr, p.pages = m.addr, m.pages
 	p.world.SetWebhookURL(p.url("/api/github/hook"))
 }
 

@@ -182,7 +182,11 @@ func (d *show) play(ctx context.Context, incident, hold bool) error {
 		d.say("%s", strings.TrimSpace(body))
 	}
 	if hold {
-		d.say("\nThe pages stay open: http://%s/ (Pawl); interrupt to end.", d.node.listener.Addr())
+		link, err := loginLink(ctx, d.node.store)
+		if err != nil {
+			return err
+		}
+		d.say("\nThe pages stay open: %s signs one browser in, within 5 minutes; interrupt to end.", link)
 		<-ctx.Done()
 	}
 	if d.bad > 0 {

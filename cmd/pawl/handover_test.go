@@ -278,7 +278,7 @@ func (r *rig) startInContainer() {
 	r.t.Helper()
 	r.server = r.launch(exec.Command("bwrap", "--dev-bind", "/", "/", "--unshare-user", "--unshare-uts", "--hostname", "elsewhere", "--die-with-parent",
 		pawlBinary, "serve", "--config", r.file()), r.log)
-	r.addr = r.server.addr
+	r.addr, r.pages = r.server.addr, r.server.pages
 	r.world.SetWebhookURL(r.url("/api/github/hook"))
 	if !strings.Contains(r.log.String(), `"node":"elsewhere-`) {
 		r.t.Fatal("the server has the old name of the machine")

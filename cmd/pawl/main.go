@@ -58,7 +58,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), checkCommand(), replayCommand(), calibrateCommand(), statusCommand(), deliveriesCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand(), insideCommand())
+	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), checkCommand(), replayCommand(), calibrateCommand(), statusCommand(), deliveriesCommand(), loginCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand(), insideCommand())
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone

@@ -60,7 +60,7 @@ func (c *cluster) launch(cmd *exec.Cmd) *member {
 func (c *cluster) to(m *member) {
 	c.t.Helper()
 	c.must(c.world.WaitDelivered(c.t.Context()))
-	c.addr = m.addr
+	c.addr, c.pages = m.addr, m.pages
 	c.world.SetWebhookURL(c.url("/api/github/hook"))
 }
 

@@ -14,12 +14,16 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// pages puts together what is served: webhook endpoint, pages, health and metrics.
-func (n *node) pages(hook http.Handler, now func() time.Time) http.Handler {
+// handle puts together what is served: the webhook endpoint, and on a listener of their own pages, health and metrics.
+func (n *node) handle(ctx context.Context, hook http.Handler, now func() time.Time) error {
+	access, err := n.access(ctx)
+	if err != nil {
+		return err
+	}
 	counters := web.NewCounters()
 	n.solver.OnAttempt, n.solver.OnReceipt, n.solver.OnDecision = counters.Attempt, counters.Receipt, counters.Decision
 	n.solver.OnTakeOver = counters.TakeOver
-	return web.New(web.Options{
+	o := web.Options{
 		Hook: hook, Store: n.store, View: n.solver.View, Requests: n.forge.Stats,
 		Details: []web.Detail{
 			detail("data_dir", n.writable), detail("queue", n.flowing), detail("deliveries", n.noneGivenUp),
@@ -28,8 +32,14 @@ func (n *node) pages(hook http.Handler, now func() time.Time) http.Handler {
 		},
 		Learning: n.solver.LearningReport, Points: n.forge.Points, Skew: n.store.Skew, Layers: n.solver.Layers.Held, Images: n.solver.Images.Held,
 		Counters: counters, Build: buildInfo(),
-		WebURL: n.cfg.GitHub.WebURL, Limits: n.cfg.Policy.Limits, Now: now, Log: n.log,
-	})
+		WebURL: n.cfg.GitHub.WebURL, Limits: n.cfg.Policy.Limits, Access: access, Now: now, Log: n.log,
+	}
+	pages, err := web.Pages(o)
+	if err != nil {
+		return err
+	}
+	n.http, n.pagesHTTP = web.Server(web.Public(o)), web.Server(pages)
+	return nil
 }
 
 func detail(name string, run func(ctx context.Context) error) web.Detail {

@@ -103,6 +103,8 @@ type rig struct {
 	data   string           // the data directory
 	dated  func() time.Time // the clock by which the database's times are meant
 	addr   string
+	pages  string       // the address of its pages
+	cookie *http.Cookie // of an operator, once a page was read
 	log    *logBuffer
 	server *member
 	pulled int // the pull request of startOnRemarks
@@ -176,7 +178,7 @@ func (r *rig) calls() int {
 // backends come from r.config.
 func (r *rig) file() string {
 	r.t.Helper()
-	text := fmt.Sprintf(`server: {address: "127.0.0.1:0", drain: %s}
+	text := fmt.Sprintf(`server: {address: "127.0.0.1:0", pages: "127.0.0.1:0", drain: %s}
 github:
   web_url: %s
   v3_api_url: %s
@@ -206,7 +208,7 @@ func (r *rig) startIn(env ...string) {
 	cmd := exec.Command(pawlBinary, "serve", "--config", r.file())
 	cmd.Env = append(os.Environ(), env...)
 	r.server = r.launch(cmd, r.log)
-	r.addr = r.server.addr
+	r.addr, r.pages = r.server.addr, r.server.pages
 	r.world.SetWebhookURL(r.url("/api/github/hook"))
 }
 
@@ -214,7 +216,7 @@ func (r *rig) startIn(env ...string) {
 func (r *rig) startWith(file string) {
 	r.t.Helper()
 	r.server = r.launch(exec.Command(pawlBinary, "serve", "--config", file), r.log)
-	r.addr = r.server.addr
+	r.addr, r.pages = r.server.addr, r.server.pages
 	r.world.SetWebhookURL(r.url("/api/github/hook"))
 }
 
@@ -229,6 +231,7 @@ func (r *rig) stop(sig syscall.Signal) int {
 type member struct {
 	cmd    *exec.Cmd
 	addr   string
+	pages  string
 	log    *logBuffer
 	exited chan struct{} // closed when it has ended
 }
@@ -241,16 +244,17 @@ func (r *rig) launch(cmd *exec.Cmd, log *logBuffer) *member {
 	stderr, err := cmd.StderrPipe()
 	r.must(err)
 	r.must(cmd.Start())
-	ready := make(chan string, 1)
+	ready := make(chan struct{}, 1)
 	go func() {
 		defer close(m.exited)
 		lines := bufio.NewReader(stderr)
 		for {
 			line, err := lines.ReadBytes('\n')
 			log.Write(line)
-			var l struct{ Message, Address string }
+			var l struct{ Message, Address, Pages string }
 			if json.Unmarshal(line, &l) == nil && l.Message == "pawl serves" {
-				ready <- l.Address
+				m.addr, m.pages = l.Address, l.Pages
+				ready <- struct{}{}
 			}
 			if err != nil {
 				break
@@ -266,7 +270,7 @@ func (r *rig) launch(cmd *exec.Cmd, log *logBuffer) *member {
 		<-m.exited
 	})
 	select {
-	case m.addr = <-ready:
+	case <-ready:
 	case <-m.exited:
 		r.t.Fatalf("the server ended: %v\n%s", cmd.ProcessState, log)
 	case <-time.After(patience):
@@ -288,10 +292,21 @@ func (r *rig) ended(m *member) int {
 
 func (r *rig) url(path string) string { return "http://" + r.addr + path }
 
-// get reads a page of the server.
+// get reads a page of the server as an operator.
 func (r *rig) get(path string) (int, string) {
 	r.t.Helper()
-	resp, err := http.Get(r.url(path))
+	if r.cookie == nil {
+		out, err := exec.Command(pawlBinary, "login", "--config", filepath.Join(r.dir, "pawl.yml")).Output()
+		r.must(err)
+		resp, err := http.Get(strings.TrimSpace(string(out)))
+		r.must(err)
+		resp.Body.Close()
+		r.cookie = resp.Cookies()[0]
+	}
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.pages+path, nil)
+	r.must(err)
+	req.AddCookie(r.cookie)
+	resp, err := http.DefaultClient.Do(req)
 	r.must(err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)

@@ -27,7 +27,6 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
-	"github.com/pawlbot/pawl/internal/web"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -87,19 +86,21 @@ const gcPercent = 150
 
 // node is one running server. This file is the one place where the real parts are put together.
 type node struct {
-	cfg        config.Server
-	log        zerolog.Logger
-	store      *store.Store
-	queue      *queue.Queue
-	solver     *solver.Solver
-	forge      *forge.Client
-	listener   net.Listener
-	http       *http.Server
-	data       *dataFolder
-	github     *githubHealth
-	tracing    *tracing
-	background sync.WaitGroup // what works beside the queue, until stop
-	stop       context.CancelFunc
+	cfg           config.Server
+	log           zerolog.Logger
+	store         *store.Store
+	queue         *queue.Queue
+	solver        *solver.Solver
+	forge         *forge.Client
+	listener      net.Listener
+	http          *http.Server
+	pagesListener net.Listener
+	pagesHTTP     *http.Server
+	data          *dataFolder
+	github        *githubHealth
+	tracing       *tracing
+	background    sync.WaitGroup // what works beside the queue, until stop
+	stop          context.CancelFunc
 }
 
 // startNode puts a server together and lets it work: when it returns, webhooks
@@ -186,14 +187,16 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if err != nil {
 		return err
 	}
-	if n.listener, err = net.Listen("tcp", n.cfg.HTTP.Address); err != nil {
-		return fmt.Errorf("server.address: %w", err)
+	if err := n.listen(); err != nil {
+		return err
 	}
 	catchUp := catchup.New(h, n.store, n.store.Duty("catch-up", n.solver.Node, catchUpInterval))
 	if err := catchUp.Begin(ctx); err != nil {
 		return err
 	}
-	n.http = web.Server(n.pages(n.tracing.hook(hook), now))
+	if err := n.handle(ctx, n.tracing.hook(hook), now); err != nil {
+		return err
+	}
 	n.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateIdle { // an answer has left
 			crash.Point("answered")
@@ -215,7 +218,7 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	n.background.Go(func() { n.checkAgents(background) })
 	n.background.Go(func() { n.clean(background, now) })
 	crash.Point("serving")
-	n.log.Info().Str("address", n.listener.Addr().String()).Str("version", buildInfo().Version).Str("node", n.solver.Node).Msg("pawl serves")
+	n.log.Info().Str("address", n.listener.Addr().String()).Str("pages", n.pagesListener.Addr().String()).Str("version", buildInfo().Version).Str("node", n.solver.Node).Msg("pawl serves")
 	return nil
 }
 
@@ -259,19 +262,22 @@ func openStore(ctx context.Context, d config.Database, now func() time.Time, log
 }
 
 // nodeName names this process in leases. The process id keeps two servers on one machine apart.
-func nodeName() string {
+func nodeName() string { return fmt.Sprintf("%s-%d", hostName(), os.Getpid()) }
+
+func hostName() string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "unknown"
+		return "unknown"
 	}
-	return fmt.Sprintf("%s-%d", host, os.Getpid())
+	return host
 }
 
 // serve answers until ctx ends, then stops taking work, lets running steps write
 // down where they are, and closes.
 func (n *node) serve(ctx context.Context) error {
-	served := make(chan error, 1)
+	served := make(chan error, 2)
 	go func() { served <- n.http.Serve(n.listener) }()
+	go func() { served <- n.pagesHTTP.Serve(n.pagesListener) }()
 	var err error
 	select {
 	case err = <-served:
@@ -304,15 +310,17 @@ func (n *node) serve(ctx context.Context) error {
 func (n *node) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
-	answered := make(chan error, 1)
-	go func() {
-		err := n.http.Shutdown(ctx)
-		if err != nil {
-			err = errors.Join(fmt.Errorf("answer the last requests: %w", err), n.http.Close())
-		}
-		answered <- err
-	}()
-	return errors.Join(n.queue.Stop(ctx), <-answered)
+	answered := make(chan error, 2)
+	for _, s := range []*http.Server{n.http, n.pagesHTTP} {
+		go func() {
+			err := s.Shutdown(ctx)
+			if err != nil {
+				err = errors.Join(fmt.Errorf("answer the last requests: %w", err), s.Close())
+			}
+			answered <- err
+		}()
+	}
+	return errors.Join(n.queue.Stop(ctx), <-answered, <-answered)
 }
 
 // close frees what startNode took, as far as it came.
@@ -322,9 +330,11 @@ func (n *node) close() {
 	}
 	n.background.Wait()
 	n.tracing.close()
-	if n.listener != nil {
-		// Serve closes it, too; a second close is harmless.
-		_ = n.listener.Close()
+	for _, l := range []net.Listener{n.listener, n.pagesListener} {
+		if l != nil {
+			// Serve closes it, too; a second close is harmless.
+			_ = l.Close()
+		}
 	}
 	if n.store != nil {
 		n.logged(n.store.Close(), "close the database")

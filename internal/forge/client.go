@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/internal/wait"
+	"github.com/pawlbot/pawl/policy/feedback"
 )
 
 // defaultMaxWait is how long one call sleeps for limits before the caller gets a *RateLimited: a step
@@ -187,25 +188,32 @@ func (c *Client) on(ctx context.Context, repo Repo, r request, into any) (*githu
 // Permission returns a person's level: admin, maintain, write, triage, read or none. A custom role
 // counts as the level it is based on.
 func (c *Client) Permission(ctx context.Context, repo Repo, login string) (string, error) {
+	level, _, err := PermissionOf(ctx, c, repo, login)
+	return level, err
+}
+
+// PermissionOf is Permission with the id of whose login it is now: after a rename somebody else may have it.
+func PermissionOf(ctx context.Context, c *Client, repo Repo, login string) (level string, id int64, err error) {
 	var got struct {
-		Permission string `json:"permission"`
-		RoleName   string `json:"role_name"`
+		Permission string         `json:"permission"`
+		RoleName   string         `json:"role_name"`
+		User       feedback.Actor `json:"user"`
 	}
-	_, err := c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/collaborators/{login}/permission", args: []any{login}}, &got)
+	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/collaborators/{login}/permission", args: []any{login}}, &got)
 	failed, ok := errors.AsType[*Error](err)
 	if ok && failed.Status == http.StatusNotFound && strings.Contains(failed.Message, "is not a user") {
-		return "none", nil
+		return "none", got.User.ID, nil
 	}
 	if err != nil {
-		return "none", err
+		return "none", 0, err
 	}
 	switch got.RoleName {
 	case "admin", "maintain", "write", "triage", "read":
-		return got.RoleName, nil
+		return got.RoleName, got.User.ID, nil
 	}
 	switch got.Permission {
 	case "admin", "write", "read":
-		return got.Permission, nil
+		return got.Permission, got.User.ID, nil
 	}
-	return "none", nil
+	return "none", got.User.ID, nil
 }

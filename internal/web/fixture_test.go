@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -30,6 +31,8 @@ var now = time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
 type site struct {
 	t        *testing.T
 	url      string
+	public   string       // of the listener that strangers reach
+	cookie   *http.Cookie // of who asks; nil for nobody
 	store    *store.Store
 	counters *web.Counters
 	log      *bytes.Buffer
@@ -71,11 +74,35 @@ func open(t *testing.T, change func(*web.Options)) *site {
 		change(&o)
 	}
 	server := httptest.NewUnstartedServer(nil)
-	server.Config = web.Server(web.New(o))
+	s.url = "http://" + server.Listener.Addr().String()
+	o.Access.Key = make([]byte, 64)
+	o.Access.URL = cmp.Or(o.Access.URL, s.url)
+	pages, err := web.Pages(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Config = web.Server(pages)
 	server.Start()
 	t.Cleanup(server.Close)
-	s.url = server.URL
+	public := httptest.NewServer(web.Public(o))
+	t.Cleanup(public.Close)
+	s.public = public.URL
+	s.cookie = s.asOperator()
 	return s
+}
+
+// asOperator signs a browser in by a link, and returns its cookie.
+func (s *site) asOperator() *http.Cookie {
+	s.t.Helper()
+	secret, err := web.NewLink(s.t.Context(), s.store)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	answer, body := s.get(web.LinkPath + secret)
+	if answer.StatusCode != http.StatusOK || len(answer.Cookies()) != 1 {
+		s.t.Fatalf("the link: %s, %d cookies\n%s", answer.Status, len(answer.Cookies()), body)
+	}
+	return answer.Cookies()[0]
 }
 
 func (s *site) now() time.Time {
@@ -125,12 +152,32 @@ func (s *site) thread(name string) thread.ID {
 // get asks for a path and follows nothing.
 func (s *site) get(path string) (*http.Response, string) { return s.send(http.MethodGet, path) }
 
-func (s *site) send(method, path string) (*http.Response, string) {
+// sendPublic asks the listener of the webhook.
+func (s *site) sendPublic(method, path string) (*http.Response, string) {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, nil)
+	return s.do(s.request(method, s.public+path))
+}
+
+func (s *site) request(method, address string) *http.Request {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, address, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return r
+}
+
+func (s *site) send(method, path string) (*http.Response, string) {
+	s.t.Helper()
+	r := s.request(method, s.url+path)
+	if s.cookie != nil {
+		r.AddCookie(s.cookie)
+	}
+	return s.do(r)
+}
+
+func (s *site) do(r *http.Request) (*http.Response, string) {
+	s.t.Helper()
 	answer, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		s.t.Fatal(err)

@@ -96,16 +96,25 @@ func (p parts) answers(ctx context.Context) [][]result {
 	return out
 }
 
-// readiness asks everything anew, and answers 503 when the first part fails; details change nothing.
-func readiness(p parts, learned func(context.Context) (solver.LearningReport, error)) http.Handler {
+// readiness asks everything anew, and answers 503 when the first part fails; details change nothing. Who does not
+// know the server (knows) is told no more than which parts decide and whether they are well.
+func readiness(p parts, learned func(context.Context) (solver.LearningReport, error), knows func(*http.Request) bool) http.Handler {
+	decides := p[:1]
 	p = append(p, ask("signals", func(ctx context.Context) []result { return signals(ctx, learned) }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		all := p.answers(r.Context())
+		asked, told := p, knows(r)
+		if !told {
+			asked = decides
+		}
+		all := asked.answers(r.Context())
 		answer := struct {
 			Ready   bool     `json:"ready"`
 			Checks  []result `json:"checks"`
 			Details []result `json:"details"`
 		}{all[0][0].OK, all[0], []result{}}
+		if !told {
+			answer.Checks[0].Detail = ""
+		}
 		for _, d := range all[1:] {
 			answer.Details = append(answer.Details, d...)
 		}

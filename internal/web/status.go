@@ -29,6 +29,7 @@ const (
 
 type statusData struct {
 	frame
+	Operator   bool
 	Counts     []count
 	Held       []held
 	Breakers   []held
@@ -85,7 +86,7 @@ type threadLine struct {
 func (p *pages) status(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 	defer cancel()
-	data, err := p.statusData(ctx)
+	data, err := p.statusData(ctx, who(r))
 	if err != nil {
 		p.unavailable(w, r, err)
 		return
@@ -93,46 +94,23 @@ func (p *pages) status(w http.ResponseWriter, r *http.Request) {
 	p.render(w, p.statusPage, data)
 }
 
-func (p *pages) statusData(ctx context.Context) (statusData, error) {
+// statusData is what the person may see: who is no operator sees the threads of their repositories, and nothing of
+// the server.
+func (p *pages) statusData(ctx context.Context, by Person) (statusData, error) {
 	now := p.Now()
-	data := statusData{frame: p.frame("Pawl", "./", now)}
-	stats, err := p.Store.Stats(ctx)
-	if err != nil {
-		return data, err
-	}
+	data := statusData{frame: p.frame("Pawl", "./", now), Operator: by.Operator}
 	rows, err := p.Store.Threads(ctx, maxThreads)
 	if err != nil {
 		return data, err
 	}
-	breakers, err := p.Store.Breakers(ctx)
-	if err != nil {
-		return data, err
-	}
-	cooldowns, err := p.Store.Cooldowns(ctx, "", now)
-	if err != nil {
-		return data, err
-	}
-	if data.Deliveries, err = p.Store.UnhandledDeliveries(ctx, maxDeliveries); err != nil {
-		return data, err
-	}
-	if data.Learning, err = p.Learning(ctx); err != nil {
-		return data, err
-	}
-	used, err := p.Store.UsedByRepo(ctx, now.Add(-policy.Day))
-	if err != nil {
-		return data, err
-	}
-	data.Counts = counts(stats)
-	for _, l := range p.Limits.Day(used, maxLevels) {
-		h := held{Name: text.Line(l.Level, maxName), Text: l.String()}
-		if why, _ := l.Full(); why != "" {
-			h.Class = "failed"
-		}
-		data.Day = append(data.Day, h)
-	}
-	data.Breakers = p.breakers(breakers, now)
 	waits := 0
 	for _, row := range rows {
+		switch ok, err := p.mayRead(ctx, by, row.Thread.Repo()); {
+		case err != nil:
+			return data, err
+		case !ok:
+			continue
+		}
 		f, err := p.View(ctx, row.Thread)
 		if ctx.Err() != nil {
 			return data, err
@@ -146,9 +124,49 @@ func (p *pages) statusData(ctx context.Context) (statusData, error) {
 			data.Held = append(data.Held, held{Name: t.Name, Href: t.Href, Text: t.Heading, Class: "waiting"})
 		}
 	}
+	if !by.Operator {
+		return data, nil
+	}
+	err = p.serverData(ctx, &data, waits)
+	return data, err
+}
+
+// serverData adds what only operators see.
+func (p *pages) serverData(ctx context.Context, data *statusData, waits int) error {
+	stats, err := p.Store.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	breakers, err := p.Store.Breakers(ctx)
+	if err != nil {
+		return err
+	}
+	cooldowns, err := p.Store.Cooldowns(ctx, "", data.Now)
+	if err != nil {
+		return err
+	}
+	if data.Deliveries, err = p.Store.UnhandledDeliveries(ctx, maxDeliveries); err != nil {
+		return err
+	}
+	if data.Learning, err = p.Learning(ctx); err != nil {
+		return err
+	}
+	used, err := p.Store.UsedByRepo(ctx, data.Now.Add(-policy.Day))
+	if err != nil {
+		return err
+	}
+	data.Counts = counts(stats)
+	for _, l := range p.Limits.Day(used, maxLevels) {
+		h := held{Name: text.Line(l.Level, maxName), Text: l.String()}
+		if why, _ := l.Full(); why != "" {
+			h.Class = "failed"
+		}
+		data.Day = append(data.Day, h)
+	}
+	data.Breakers = p.breakers(breakers, data.Now)
 	data.More = max(0, stats.Waiting-waits)
-	data.Held = append(data.Held, cooling(cooldowns, now)...)
-	return data, nil
+	data.Held = append(data.Held, cooling(cooldowns, data.Now)...)
+	return nil
 }
 
 func counts(s store.Stats) []count {

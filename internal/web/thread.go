@@ -44,17 +44,29 @@ type verdict struct {
 	Reasons           []string
 }
 
+// noThread is said of what does not exist and of what the person may not see, so that neither can be told from the
+// other.
+const noThread = "There is nothing here that you may see."
+
 func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 	defer cancel()
 	t, err := thread.Parse(r.PathValue("owner") + "/" + r.PathValue("repo") + "#" + r.PathValue("n"))
 	if err != nil {
-		plain(w, http.StatusNotFound, "No such thread.")
+		plain(w, http.StatusNotFound, noThread)
 		return
 	}
 	real, err := p.Store.Resolve(ctx, t)
 	if err != nil {
 		p.unavailable(w, r, err)
+		return
+	}
+	switch ok, err := p.mayRead(ctx, who(r), real.Repo()); {
+	case err != nil:
+		p.unavailable(w, r, err)
+		return
+	case !ok:
+		plain(w, http.StatusNotFound, noThread)
 		return
 	}
 	if real != t {
@@ -67,7 +79,7 @@ func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
 	data, err := p.threadData(ctx, t)
 	switch {
 	case errors.Is(err, thread.ErrNotFound):
-		plain(w, http.StatusNotFound, "No such thread: nothing happened on it since Pawl is here.")
+		plain(w, http.StatusNotFound, noThread)
 	case err != nil:
 		p.unavailable(w, r, err)
 	default:

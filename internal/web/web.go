@@ -10,8 +10,11 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
+	"github.com/gorilla/securecookie"
+	lru "github.com/hashicorp/golang-lru"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
 
@@ -52,6 +55,7 @@ type Options struct {
 	Build    Build
 	WebURL   string        // where GitHub shows repositories, without a slash at its end
 	Limits   policy.Limits // those that decisions are taken by
+	Access   Access
 	Now      func() time.Time
 	Log      zerolog.Logger
 }
@@ -66,19 +70,42 @@ const (
 	scrapesAtOnce = 2
 )
 
-// New returns the handler of the whole server; what is not in the contract is a plain 404.
-func New(o Options) http.Handler {
-	p, parts := newPages(o), newParts(o)
+// Public is what GitHub and the supervisors of processes reach: the webhook, and whether the process lives.
+func Public(o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(HookPath, promhttp.InstrumentHandlerCounter(o.Counters.webhooks, o.Hook))
-	pages := make(chan struct{}, pagesAtOnce)
-	mux.Handle("GET /{$}", inLine(pages, http.HandlerFunc(p.status)))
-	mux.Handle("GET /threads/{owner}/{repo}/{n}", inLine(pages, http.HandlerFunc(p.thread)))
-	// As long as the process can answer at all.
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	mux.Handle("GET /readyz", inLine(make(chan struct{}, checksAtOnce), readiness(parts, o.Learning)))
-	mux.Handle("GET /metrics", metrics(o, parts))
+	mux.HandleFunc("GET /healthz", alive)
 	return mux
+}
+
+// alive answers as long as the process can answer at all.
+func alive(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") }
+
+// Pages is everything else, which has a listener of its own: what people see who are signed in, and what the
+// machines of the operator ask. What is not named here is a plain 404.
+func Pages(o Options) (http.Handler, error) {
+	p, err := newPages(o)
+	if err != nil {
+		return nil, err
+	}
+	parts := newParts(o)
+	site, machines := http.NewServeMux(), http.NewServeMux()
+	pages := make(chan struct{}, pagesAtOnce)
+	site.Handle("GET /{$}", p.signedIn(inLine(pages, http.HandlerFunc(p.status))))
+	site.Handle("GET /threads/{owner}/{repo}/{n}", p.signedIn(inLine(pages, http.HandlerFunc(p.thread))))
+	p.addLogin(site)
+	machines.HandleFunc("GET /healthz", alive)
+	machines.Handle("GET /readyz", inLine(make(chan struct{}, checksAtOnce), readiness(parts, o.Learning, p.knows)))
+	machines.Handle("GET /metrics", p.operatorOnly(metrics(o, parts)))
+	people := p.ownSite(site)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/healthz", "/readyz", "/metrics": // a probe may ask by any name of the host, or by none
+			machines.ServeHTTP(w, r)
+		default:
+			people.ServeHTTP(w, r)
+		}
+	}), nil
 }
 
 // inLine lets as many requests through at a time as the line has room for.
@@ -127,18 +154,25 @@ type pages struct {
 	Options
 	statusPage, threadPage *template.Template
 	policy                 string // the Content-Security-Policy
+	seal                   *securecookie.SecureCookie
+	permissions            *lru.Cache // permissionOf → permission
 }
 
-func newPages(o Options) *pages {
+func newPages(o Options) (p *pages, err error) {
+	if o.Access.base, err = url.Parse(o.Access.URL); err != nil || o.Access.base.Host == "" {
+		return nil, fmt.Errorf("server.public_url: %q is not where pages can be", o.Access.URL)
+	}
 	parse := func(name string) *template.Template {
 		return template.Must(template.New("page.html").Funcs(words()).ParseFS(templates, "page.html", name))
 	}
 	sum := sha256.Sum256([]byte(style))
-	return &pages{
-		Options: o, statusPage: parse("status.html"), threadPage: parse("thread.html"),
+	p = &pages{
+		Options: o, seal: newSeal(o.Access.Key), statusPage: parse("status.html"), threadPage: parse("thread.html"),
 		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+			"'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 	}
+	p.permissions, err = lru.New(maxPermissions)
+	return p, err
 }
 
 // frame is what every page has around its content. Home leads to the status

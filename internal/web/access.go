@@ -1,0 +1,141 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// What a page or a button needs to know of whoever asks:
+//
+//	who(r)                          the Person who is signed in; every page but those of the login has one
+//	p.mayRead(ctx, person, repo)    whether they may see anything of "owner/name"; an error is no yes
+//	p.mayWrite(ctx, person, repo)   whether they may act there, asked of GitHub anew each time
+//
+// Of a repository that somebody may not read a page shows nothing: not its name, no count that it is part of, and
+// for an address of it the same 404 as for one that does not exist.
+//
+// A button is a form with method="post", without a token of its own, and its handler is registered in Pages by
+//
+//	mux.Handle("POST /threads/{owner}/{repo}/{n}/retry", p.act(p.writers, func(w http.ResponseWriter, r *http.Request, by Person) { … }))
+//
+// act refuses what does not come from Pawl's own pages (http.CrossOriginProtection beside a cookie that is
+// SameSite=Strict), and whom the first argument does not let: writers, where the path has {owner} and {repo}, lets
+// operators and who may write there; operators lets these only. It writes down who did what in the server's log, and
+// the handler does so in the log of the thread, by the name by.Name(). It answers by back(w, path), since the page
+// after a POST is asked for anew.
+
+// Person is who is signed in.
+type Person struct {
+	Login    string `json:"login,omitempty"` // at GitHub; empty for who came by a link of pawl login
+	ID       int64  `json:"id,omitempty"`
+	Operator bool   `json:"-"` // may see and do everything on this server
+}
+
+// Name is how logs and pages call the person. A login has no spaces, so nobody's is that of who came by a link.
+func (p Person) Name() string {
+	if p.Login == "" {
+		return "an operator at the server"
+	}
+	return p.Login
+}
+
+type personKey struct{}
+
+// who is the person who asks; the zero Person, who may nothing, where nobody is signed in.
+func who(r *http.Request) Person {
+	p, _ := r.Context().Value(personKey{}).(Person)
+	return p
+}
+
+// permissionTime is how long an answer of GitHub holds for what people may read, and maxPermissions how many are kept.
+const (
+	permissionTime = time.Minute
+	maxPermissions = 10_000
+)
+
+// permission is what GitHub said of a person and a repository.
+type permission struct {
+	level string
+	until time.Time
+}
+
+type permissionOf struct {
+	person     int64
+	repository string
+}
+
+// mayRead reports whether a person may see what is said of a repository ("owner/name"). GitHub is asked with the
+// App's permissions, so that nobody's token is kept; who lost access sees nothing a minute later.
+func (p *pages) mayRead(ctx context.Context, by Person, repo string) (bool, error) {
+	if by.Operator || by.Login == "" {
+		return by.Operator, nil
+	}
+	key, now := permissionOf{by.ID, strings.ToLower(repo)}, p.Now()
+	if known, ok := p.permissions.Get(key); ok && now.Before(known.(permission).until) {
+		return known.(permission).level != "none", nil
+	}
+	level, err := p.Access.Permission(ctx, repo, by)
+	if err != nil {
+		return false, err
+	}
+	p.permissions.Add(key, permission{level, now.Add(permissionTime)})
+	return level != "none", nil
+}
+
+// mayWrite reports whether a person may act on a repository.
+func (p *pages) mayWrite(ctx context.Context, by Person, repo string) (bool, error) {
+	if by.Operator || by.Login == "" {
+		return by.Operator, nil
+	}
+	level, err := p.Access.Permission(ctx, repo, by)
+	return level == "write" || level == "maintain" || level == "admin", err
+}
+
+// who may use a button; see act
+type may func(r *http.Request) (bool, error)
+
+func (p *pages) operators(r *http.Request) (bool, error) { return who(r).Operator, nil }
+
+func (p *pages) writers(r *http.Request) (bool, error) {
+	repo := thread.ID{Owner: r.PathValue("owner"), Name: r.PathValue("repo"), Number: 1}
+	if _, err := thread.Parse(repo.String()); err != nil {
+		return false, nil
+	}
+	return p.mayWrite(r.Context(), who(r), repo.Repo())
+}
+
+// act is the handler of a button; see the head of this file.
+func (p *pages) act(allowed may, do func(w http.ResponseWriter, r *http.Request, by Person)) http.Handler {
+	return p.signedIn(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ok, err := allowed(r)
+		if err != nil {
+			p.unavailable(w, r, err)
+			return
+		}
+		log := p.Log.With().Str("by", who(r).Name()).Str("path", text.Line(r.URL.Path, 200)).Logger()
+		if !ok {
+			// Also where the repository does not exist.
+			log.Warn().Msg("a button was refused: the person may not do this")
+			plain(w, http.StatusNotFound, noThread)
+			return
+		}
+		log.Info().Msg("a person acts")
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		do(w, r, who(r))
+	}))
+}
+
+// maxForm bounds what a button sends, in bytes.
+const maxForm = 16 << 10
+
+// back answers a POST: the browser asks for the page at a path of this site, which begins with a slash.
+func (p *pages) back(w http.ResponseWriter, path string) {
+	guard(w.Header())
+	w.Header().Set("Location", p.Access.base.Path+path)
+	w.WriteHeader(http.StatusSeeOther)
+}

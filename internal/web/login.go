@@ -1,0 +1,191 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/oauth2"
+
+	"github.com/pawlbot/pawl/internal/text"
+)
+
+// The addresses of the login. GitHub sends people back to CallbackPath.
+const (
+	CallbackPath = "/login/callback"
+	loginPath    = "/login/github"
+	LinkPath     = "/login/link/"
+	logoutPath   = "/logout"
+)
+
+// loginsAtOnce is how many codes are exchanged at GitHub at a time.
+const loginsAtOnce = 2
+
+func (p *pages) addLogin(mux *http.ServeMux) {
+	line := make(chan struct{}, loginsAtOnce)
+	mux.HandleFunc("GET "+loginPath, p.toGitHub)
+	mux.Handle("GET "+CallbackPath, inLine(line, http.HandlerFunc(p.fromGitHub)))
+	mux.HandleFunc("GET "+LinkPath+"{secret}", p.byLink)
+	mux.HandleFunc("POST "+logoutPath, func(w http.ResponseWriter, r *http.Request) {
+		p.forget(w, sessionCookie)
+		p.sign(w, http.StatusOK, signPage{Title: "Signed out", Text: "You are signed out in this browser."})
+	})
+}
+
+// askIn answers who is not signed in. A browser that followed a link from elsewhere did not send its cookie, which
+// is SameSite=Strict; asked by the page itself it does.
+func (p *pages) askIn(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		p.sign(w, http.StatusOK, signPage{Title: "One moment", Text: "Opening the page …", Go: p.Access.base.Path + local(r.URL.RequestURI())})
+		return
+	}
+	p.signIn(w, http.StatusUnauthorized, r.URL.RequestURI(), "This page is for people who may read the repository that it is about, and for the operators of this server.")
+}
+
+// signIn shows the way in.
+func (p *pages) signIn(w http.ResponseWriter, status int, next, why string) {
+	page := signPage{Title: "Sign in", Text: why}
+	if p.Access.OAuth != nil {
+		page.Button = p.Access.base.Path + loginPath + "?" + url.Values{"next": {local(next)}}.Encode()
+	}
+	p.sign(w, status, page)
+}
+
+// toGitHub sends the browser to GitHub (docs.github.com, "Generating a user access token for a GitHub App").
+func (p *pages) toGitHub(w http.ResponseWriter, r *http.Request) {
+	if p.Access.OAuth == nil {
+		p.signIn(w, http.StatusNotFound, "/", "This server has no login with GitHub: github.app.client_id and client_secret are not set.")
+		return
+	}
+	l := login{State: rand.Text(), Verifier: oauth2.GenerateVerifier(), Next: local(r.URL.Query().Get("next")), Until: p.Now().Add(loginTime)}
+	// Lax, as GitHub's redirect has to bring it along.
+	cookie, err := p.cookie(loginCookie, l, loginTime, http.SameSiteLaxMode)
+	if err != nil {
+		p.signIn(w, http.StatusBadRequest, "/", "The address to go back to is too long.")
+		return
+	}
+	guard(w.Header())
+	http.SetCookie(w, cookie)
+	w.Header().Set("Location", p.Access.OAuth.AuthCodeURL(l.State, oauth2.S256ChallengeOption(l.Verifier)))
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// fromGitHub takes what GitHub sends the browser back with. It counts in the browser that went there only, once.
+func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
+	var l login
+	q := r.URL.Query()
+	known := p.opened(r, loginCookie, &l) && p.Now().Before(l.Until)
+	if p.Access.OAuth == nil || !known || subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.State)) != 1 {
+		p.signIn(w, http.StatusForbidden, "/", "This did not come from a login that was begun in this browser within the last 10 minutes. Begin again.")
+		return
+	}
+	p.forget(w, loginCookie)
+	if q.Get("code") == "" {
+		p.signIn(w, http.StatusForbidden, l.Next, "GitHub did not sign you in: "+text.Line(q.Get("error_description"), 200))
+		return
+	}
+	token, err := p.Access.OAuth.Exchange(context.WithValue(r.Context(), oauth2.HTTPClient, p.Access.Client), q.Get("code"), oauth2.VerifierOption(l.Verifier))
+	var person Person
+	if err == nil {
+		// The token is used this once, and kept nowhere.
+		person, err = p.Access.User(r.Context(), token.AccessToken)
+	}
+	if err != nil || person.Login == "" || person.ID == 0 {
+		p.Log.Warn().Str("cause", text.Line(errorText(err), 300)).Msg("a login with GitHub failed")
+		p.signIn(w, http.StatusBadGateway, l.Next, "GitHub did not say who you are; the server's log says why. Try again.")
+		return
+	}
+	p.begin(w, person, l.Next)
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return "the answer names nobody"
+	}
+	return err.Error()
+}
+
+// byLink signs an operator in who has a link that pawl login made.
+func (p *pages) byLink(w http.ResponseWriter, r *http.Request) {
+	good, err := redeem(r.Context(), p.Store, r.PathValue("secret"))
+	switch {
+	case err != nil:
+		p.unavailable(w, r, err)
+	case !good:
+		p.signIn(w, http.StatusForbidden, "/", "This link was used before, or is older than 5 minutes. pawl login prints another.")
+	default:
+		p.begin(w, Person{}, "/")
+	}
+}
+
+// begin begins a session, whatever the browser had before.
+func (p *pages) begin(w http.ResponseWriter, person Person, next string) {
+	cookie, err := p.cookie(sessionCookie, session{Person: person, Until: p.Now().Add(sessionTime)}, sessionTime, http.SameSiteStrictMode)
+	if err != nil {
+		p.Log.Error().Err(err).Msg("a session could not be sealed")
+		plain(w, http.StatusInternalServerError, "You could not be signed in; the server's log says why.")
+		return
+	}
+	p.Log.Info().Str("by", person.Name()).Msg("a person signed in")
+	http.SetCookie(w, cookie)
+	// A redirect that began at GitHub would not bring the new cookie along; the page itself does.
+	p.sign(w, http.StatusOK, signPage{Title: "Signed in", Text: "You are signed in as " + person.Name() + ".", Go: p.Access.base.Path + local(next)})
+}
+
+// local is an address of this site as a path with its query; "/" for everything else.
+func local(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") ||
+		strings.HasPrefix(u.Path, "//") || strings.ContainsFunc(u.Path, func(r rune) bool { return r == '\\' || r < ' ' }) {
+		return "/"
+	}
+	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}).String()
+}
+
+// signPage is a page of the login: a text, a link to GitHub, or where the browser goes on by itself.
+type signPage struct {
+	Title, Text, Button, Go string
+	Style                   template.CSS
+}
+
+var signTemplate = template.Must(template.New("sign").Parse(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+{{- if .Go}}
+<meta http-equiv="refresh" content="0; url={{.Go}}">
+{{- end}}
+<title>{{.Title}} · Pawl</title>
+<style>{{.Style}}</style>
+</head>
+<body>
+<main>
+<h1>{{.Title}}</h1>
+<p>{{.Text}}</p>
+{{- if .Go}}
+<p><a href="{{.Go}}">Go on</a></p>
+{{- else if .Button}}
+<p><a href="{{.Button}}">Sign in with GitHub</a></p>
+{{- else}}
+<p>Who runs this server gets in by <code>pawl login --config FILE</code>, which prints a link.</p>
+{{- end}}
+</main>
+</body>
+</html>
+`))
+
+func (p *pages) sign(w http.ResponseWriter, status int, page signPage) {
+	page.Style = template.CSS(style)
+	guard(w.Header())
+	w.Header().Set("Content-Security-Policy", p.policy)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	// Whoever asked has gone away if this does not arrive.
+	_ = signTemplate.Execute(w, page)
+}
