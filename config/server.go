@@ -33,6 +33,7 @@ type Server struct {
 	Workers   int        `yaml:"workers"` // attempts that may run at the same time
 	Retention Retention  `yaml:"retention"`
 	Tracing   Tracing    `yaml:"tracing"`
+	Notify    Notify     `yaml:"notify"`
 	Log       Log        `yaml:"log"`
 }
 
@@ -136,6 +137,11 @@ type Tracing struct {
 	// Endpoint is the address of an OpenTelemetry collector that speaks OTLP over
 	// HTTP, such as http://127.0.0.1:4318; empty switches traces off.
 	Endpoint string `yaml:"endpoint"`
+}
+
+// Notify says where the operator is told what needs a person.
+type Notify struct {
+	URL Secret `yaml:"url"` // takes {"text": "…"} by POST, as chats' incoming webhooks do; empty for none
 }
 
 type Log struct {
@@ -300,6 +306,10 @@ func (s *source) validateServer(c *Server) {
 	between(s, "github.write_spacing", c.GitHub.WriteSpacing, 0, maxWriteSpacing)
 	if c.Tracing.Endpoint != "" {
 		s.validateURL("tracing.endpoint", &c.Tracing.Endpoint)
+	}
+	if address := c.Notify.URL.Reveal(); address != "" {
+		u, err := url.Parse(address)
+		s.addIf(err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "", "notify.url", "is not an absolute URL; write the one of the chat's incoming webhook, or remove it")
 	}
 	s.validateProviders(c.Providers)
 	s.oneOf("log.level", c.Log.Level, "trace", "debug", "info", "warn", "error")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
@@ -218,7 +220,11 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	// The checks of the last commit are also what its attempt is worth.
 	wake := j.Accepted || len(told) > 0 || f.Check != "" && f.SHA == s.Head && !j.Own || s.TakenBack(f)
 	err = h.record(ctx, t, wake, f, e, told...)
-	h.Log.Info().Str("delivery", guid).Str("thread", t.String()).Str("kind", string(e.Kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
+	level := zerolog.InfoLevel
+	if j.Own {
+		level = zerolog.DebugLevel // Pawl's own words come back all the time
+	}
+	h.Log.WithLevel(level).Str("delivery", guid).Str("thread", t.String()).Str("kind", string(e.Kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
 	return fmt.Sprintf("%s: %s", e.Kind, j.Reason), err
 }
 

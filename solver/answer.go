@@ -70,6 +70,7 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 		return err
 	}
 	crash.Point("pull_opened")
+	p.Log.Info().Str("url", opened.HTMLURL).Msg("pull request opened")
 	act := thread.Act{Key: thread.ActPull, ID: int64(opened.Number), URL: opened.HTMLURL, Node: opened.Node, Hash: thread.Hash(body), Title: title}
 	if opened.DraftRefused {
 		act.Note = "the repository's plan has no draft pull requests"

@@ -202,6 +202,7 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 			crash.Point("answered")
 		}
 	}
+	notifier := n.notifier(now) // before an attempt may end
 	n.queue.Start(ctx)
 	background, stop := context.WithCancel(ctx)
 	n.stop = stop
@@ -214,6 +215,9 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if c := n.cfg.Backlog; c.Label != "" {
 		b := &catchup.Backlog{Handlers: h, Shared: n.store, Label: c.Label, Repositories: c.Repositories, Every: c.Every, PerDay: c.PerDay}
 		n.background.Go(func() { b.Watch(background) })
+	}
+	if notifier != nil {
+		n.background.Go(func() { notifier.Run(background) })
 	}
 	n.background.Go(func() { n.checkAgents(background) })
 	n.background.Go(func() { n.clean(background, now) })
@@ -254,7 +258,7 @@ func openStore(ctx context.Context, d config.Database, now func() time.Time, log
 			return s, err
 		}
 		pause := policy.Retry(try, time.Second, longestDatabaseWait, 1)
-		log.Warn().Err(err).Dur("wait", pause).Msg("the database does not answer yet; it is tried again")
+		log.Warn().Err(err).Dur("wait_ms", pause).Msg("the database does not answer yet; it is tried again")
 		if wait.For(ctx, pause) != nil {
 			return nil, err
 		}
@@ -285,7 +289,7 @@ func (n *node) serve(ctx context.Context) error {
 		// Nothing that is written now can be relied on.
 		n.log.Error().Err(err).Msg("the database is broken; stopping")
 	case <-ctx.Done():
-		n.log.Info().Dur("drain", n.cfg.HTTP.Drain).Msg("stopping")
+		n.log.Info().Dur("drain_ms", n.cfg.HTTP.Drain).Msg("stopping")
 		close(n.solver.Stopping)
 		drain, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
 		drain, end := context.WithTimeout(drain, n.cfg.HTTP.Drain)

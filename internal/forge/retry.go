@@ -73,7 +73,7 @@ func (c *call) afterFailure(ctx context.Context, try int) error {
 		pause = 0 // the next request waits as long as GitHub wants
 	}
 	c.cfg.Log.Info().Str("method", c.method).Str("path", c.last.path).Int("status", c.last.status).
-		Int("try", try).Dur("pause", pause).AnErr("error", failure).Msg("GitHub failed, trying again")
+		Int("try", try).Dur("pause_ms", pause).AnErr("error", failure).Msg("GitHub failed, trying again")
 	if pause > 0 && c.cfg.Sleep(ctx, pause) != nil {
 		return fmt.Errorf("%w (then %w)", failure, ctx.Err())
 	}

@@ -1,0 +1,121 @@
+// Package notify tells the operator, in a chat channel, what needs a person: deliveries that could not be handled, a
+// queue that does not move, an open breaker, a budget near its end, a day without success, a signal that is set aside.
+//
+//	question                                      file
+//	what is worth telling, and from when on       notify.go, Facts.alerts
+//	when is it told again, and that it is over    notify.go, told.news
+//	which of several nodes tells it               watch.go, turn
+//	what is sent, and what if it is refused       watch.go, send
+package notify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// From when on something is told. The numbers are our choice, and those of config/deploy/prometheus/alerts.yml.
+const (
+	// queueAge is twice what makes a server not ready.
+	queueAge = 10 * time.Minute
+	// nearEnd is the part of a day's bound that is used.
+	nearEnd = 0.9
+	// unsolved is how many attempts without a success, none of them within a day, are no quiet weekend.
+	unsolved = 3
+	// again is when what still holds is told once more.
+	again = 24 * time.Hour
+)
+
+// Facts are what is known of all nodes that share a database.
+type Facts struct {
+	GivenUp  int           // deliveries that nobody tries any more
+	QueueAge time.Duration // how long the oldest thread that needs a step has waited
+	Breakers map[string]policy.Breaker
+	// MaxConsecutive is how many failures in a row open a breaker.
+	MaxConsecutive int
+	Day            policy.Ledger
+	Degraded       []string // sources of grades that nothing is learned from
+}
+
+// alert is one thing that needs a person. Its key is the same for as long as it holds.
+type alert struct{ key, text string }
+
+func (f Facts) alerts(now time.Time, t told) []alert {
+	var all []alert
+	add := func(holds bool, key, format string, args ...any) {
+		if holds {
+			all = append(all, alert{key, fmt.Sprintf(format, args...)})
+		}
+	}
+	add(f.GivenUp > 0, "deliveries", "webhook deliveries could not be handled and are tried no more: %d. `pawl status` lists them, `pawl deliveries` decides on them", f.GivenUp)
+	add(f.QueueAge > queueAge, "queue", "a thread has waited %s for a step: more workers or servers are needed, or they hang", text.Span(f.QueueAge))
+	for account, b := range f.Breakers {
+		if _, open := b.Open(now, f.MaxConsecutive); open {
+			when := "when it resets is unknown"
+			if !b.ResetsAt.IsZero() {
+				when = "it resets at " + text.Instant(now, b.ResetsAt)
+			}
+			add(true, "breaker "+account, "the breaker of account %s is open after %d × %s: %s", text.Line(account, 100), b.Consecutive, text.Spaced(b.Kind), when)
+		}
+	}
+	for _, b := range []struct {
+		what      string
+		used, max float64
+	}{
+		{"attempts", float64(f.Day.Attempts), float64(f.Day.MaxAttempts)}, {"tokens", float64(f.Day.Tokens), float64(f.Day.MaxTokens)}, {"US dollars", f.Day.USD, f.Day.MaxUSD},
+	} {
+		add(b.max > 0 && b.used >= nearEnd*b.max, "budget "+b.what, "%.0f %% of the %s that all attempts of 24 hours may use are used: %s", 100*b.used/max(b.max, 1e-9), b.what, f.Day)
+	}
+	add(t.Unsolved >= unsolved && now.Sub(t.Solved) >= again, "success", "none of the last %d attempts did its task, and none has for %s", t.Unsolved, text.Span(now.Sub(t.Solved)))
+	for _, source := range f.Degraded {
+		add(true, "signal "+source, "nothing is learned from %s, because of its implausible values: the status page names the attempts", text.Line(source, 100))
+	}
+	slices.SortFunc(all, func(a, b alert) int { return strings.Compare(a.key, b.key) })
+	return all
+}
+
+// told is what the nodes share: when was looked, what was told, and how attempts went.
+type told struct {
+	Looked   time.Time            `json:"looked"`
+	At       map[string]time.Time `json:"at"`     // by key, of what holds
+	Solved   time.Time            `json:"solved"` // the last success, or the first attempt that was counted
+	Unsolved int                  `json:"unsolved"`
+}
+
+// attempt counts one that ended.
+func (t *told) attempt(o policy.Outcome, now time.Time) {
+	switch o {
+	case policy.Edited, policy.Answered:
+		t.Solved, t.Unsolved = now, 0
+	case policy.Asked, policy.Declined, policy.Cancelled, policy.Interrupted: // no success, and no failure either
+	default:
+		if t.Solved.IsZero() {
+			t.Solved = now
+		}
+		t.Unsolved++
+	}
+}
+
+// news are the lines to send of what holds now, and t becomes what was told then.
+func (t *told) news(all []alert, now time.Time) (lines []string) {
+	holds := map[string]time.Time{}
+	for _, a := range all {
+		at, known := t.At[a.key]
+		if !known || now.Sub(at).Abs() >= again {
+			at, lines = now, append(lines, a.text)
+		}
+		holds[a.key] = at
+	}
+	for key := range t.At {
+		if _, still := holds[key]; !still {
+			lines = append(lines, "over: "+key)
+		}
+	}
+	slices.Sort(lines)
+	t.At = holds
+	return lines
+}

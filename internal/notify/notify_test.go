@@ -1,0 +1,171 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+var start = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+
+func TestWhatNeedsAPersonIsAnAlert(t *testing.T) {
+	quiet := Facts{MaxConsecutive: 3, QueueAge: 9 * time.Minute, Day: policy.Ledger{Used: policy.Used{Attempts: 89, USD: 1}, MaxAttempts: 100},
+		Breakers: map[string]policy.Breaker{"main": {Kind: policy.UsageLimit, Consecutive: 2}}}
+	for name, c := range map[string]struct {
+		change func(*Facts, *told)
+		want   []string
+	}{
+		"quiet":               {func(*Facts, *told) {}, nil},
+		"deliveries given up": {func(f *Facts, _ *told) { f.GivenUp = 2 }, []string{"deliveries"}},
+		"a queue that stands": {func(f *Facts, _ *told) { f.QueueAge = 11 * time.Minute }, []string{"queue"}},
+		"a breaker": {func(f *Facts, _ *told) {
+			f.Breakers["main"] = policy.Breaker{Kind: policy.UsageLimit, Consecutive: 3, ResetsAt: start.Add(time.Hour)}
+		}, []string{"breaker main"}},
+		"a budget near its end":  {func(f *Facts, _ *told) { f.Day.Attempts = 90 }, []string{"budget attempts"}},
+		"no bound, no end":       {func(f *Facts, _ *told) { f.Day.MaxAttempts, f.Day.Attempts = 0, 9000 }, nil},
+		"a signal":               {func(f *Facts, _ *told) { f.Degraded = []string{"judge"} }, []string{"signal judge"}},
+		"a day without success":  {func(_ *Facts, t *told) { *t = told{Solved: start.Add(-24 * time.Hour), Unsolved: 3} }, []string{"success"}},
+		"a weekend without work": {func(_ *Facts, t *told) { *t = told{Solved: start.Add(-72 * time.Hour), Unsolved: 2} }, nil},
+		"a bad hour":             {func(_ *Facts, t *told) { *t = told{Solved: start.Add(-time.Hour), Unsolved: 30} }, nil},
+	} {
+		f := quiet
+		f.Breakers = map[string]policy.Breaker{"main": quiet.Breakers["main"]}
+		var shared told
+		c.change(&f, &shared)
+		var keys []string
+		for _, a := range f.alerts(start, shared) {
+			keys = append(keys, a.key)
+		}
+		if diff := cmp.Diff(c.want, keys); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestOnlyAttemptsThatSayHowItGoesCount(t *testing.T) {
+	var s told
+	for i, o := range []policy.Outcome{policy.NoChange, policy.Declined, policy.VerifyFailed, policy.Interrupted, policy.EditLoop} {
+		s.attempt(o, start.Add(time.Duration(i)*time.Hour))
+	}
+	if s.Unsolved != 3 || !s.Solved.Equal(start) {
+		t.Errorf("%d without success since %s, want 3 since the first", s.Unsolved, s.Solved)
+	}
+	if s.attempt(policy.Edited, start.Add(9*time.Hour)); s.Unsolved != 0 || !s.Solved.Equal(start.Add(9*time.Hour)) {
+		t.Errorf("after a success %d since %s", s.Unsolved, s.Solved)
+	}
+}
+
+// chat is a room that takes messages, and what the nodes share.
+type chat struct {
+	mu     sync.Mutex
+	status int
+	said   []string
+	shared []byte
+	now    time.Time
+	facts  Facts
+	url    string
+}
+
+func newChat(t *testing.T) *chat {
+	c := &chat{status: http.StatusOK, now: start}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m map[string]string
+		data, err := io.ReadAll(r.Body)
+		if err != nil || json.Unmarshal(data, &m) != nil || len(m) != 1 {
+			t.Errorf("%s %s: %v", r.Method, data, err)
+		}
+		if w.WriteHeader(c.status); c.status == http.StatusOK {
+			c.said = append(c.said, m["text"])
+		}
+	}))
+	t.Cleanup(s.Close)
+	c.url = s.URL + "/services/T0/B0/hunter2"
+	return c
+}
+
+func (c *chat) node() *Watch {
+	return &Watch{URL: c.url, Client: Client(http.DefaultTransport), Log: zerolog.Nop(),
+		Facts: func(context.Context) (Facts, error) { return c.facts, nil },
+		UpdateShared: func(_ context.Context, key string, f func(time.Time, []byte) []byte) error {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if next := f(c.now, c.shared); key == "notify" && next != nil {
+				c.shared = next
+			}
+			return nil
+		}}
+}
+
+func TestOneNodeTellsWhatIsNewAndWhatIsOver(t *testing.T) {
+	c := newChat(t)
+	a, b := c.node(), c.node()
+	turn := func(pass time.Duration) {
+		t.Helper()
+		c.now = c.now.Add(pass)
+		for _, w := range []*Watch{a, b} {
+			if err := w.turn(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	turn(0)
+	c.facts.GivenUp = 1
+	turn(time.Minute)
+	turn(time.Minute)
+	turn(time.Hour)
+	c.facts.Degraded = []string{"judge"}
+	turn(time.Minute)
+	c.facts.GivenUp = 0
+	turn(time.Minute)
+	turn(25 * time.Hour)
+	want := []string{"could not be handled", "nothing is learned from judge", "Pawl: over: deliveries", "nothing is learned from judge"}
+	if len(c.said) != len(want) {
+		t.Fatalf("it was said: %q", c.said)
+	}
+	for i, w := range want {
+		if !strings.Contains(c.said[i], w) || !strings.HasPrefix(c.said[i], "Pawl: ") {
+			t.Errorf("message %d is %q, want %q", i, c.said[i], w)
+		}
+	}
+}
+
+func TestWhatTheChatRefusedIsToldAgainAndItsAddressIsNotLogged(t *testing.T) {
+	c := newChat(t)
+	w := c.node()
+	c.facts.GivenUp, c.status = 1, http.StatusServiceUnavailable
+	err := w.turn(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "503") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a refusal is %v", err)
+	}
+	w.URL = "http://127.0.0.1:1/hunter2"
+	c.now = c.now.Add(time.Minute)
+	if err = w.turn(t.Context()); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("no answer is %v", err)
+	}
+	w.URL, c.status, c.now = c.url, http.StatusOK, c.now.Add(time.Minute)
+	if err := w.turn(t.Context()); err != nil || len(c.said) != 1 {
+		t.Errorf("then %v, and it was said: %q", err, c.said)
+	}
+}
+
+func TestARedirectIsNotFollowed(t *testing.T) {
+	c := newChat(t)
+	s := httptest.NewServer(http.RedirectHandler(c.url, http.StatusTemporaryRedirect))
+	defer s.Close()
+	w := c.node()
+	w.URL, c.facts.GivenUp = s.URL, 1
+	if err := w.turn(t.Context()); err == nil || len(c.said) != 0 {
+		t.Errorf("%v, and it was said: %q", err, c.said)
+	}
+}

@@ -1,0 +1,142 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/wait"
+	"github.com/pawlbot/pawl/policy"
+)
+
+const (
+	// every is how often it is looked. A message is no faster than that.
+	every = time.Minute
+	// sendTime bounds one message.
+	sendTime = 20 * time.Second
+	// sharedKey names, among what the nodes share, what was told.
+	sharedKey = "notify"
+)
+
+// Watch looks every minute and sends what is new. All fields are needed.
+type Watch struct {
+	URL string // takes {"text": "…"} by POST, as Slack, Mattermost and Discord's /slack do
+	// Facts reads what is known now.
+	Facts func(context.Context) (Facts, error)
+	// UpdateShared is the store's: one atomic change of what all nodes share.
+	UpdateShared func(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
+	Client       *http.Client
+	Log          zerolog.Logger
+}
+
+// Client goes by this transport and follows no redirect: the address is the operator's, and nobody else's.
+func Client(t http.RoundTripper) *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Attempt counts one that ended, for a day without success.
+func (w *Watch) Attempt(ctx context.Context, o policy.Outcome) {
+	err := w.update(ctx, func(now time.Time, t *told) bool {
+		t.attempt(o, now)
+		return true
+	})
+	if err != nil && ctx.Err() == nil {
+		w.Log.Warn().Err(err).Msg("an attempt is not counted for the notification of a day without success")
+	}
+}
+
+// Run looks until ctx ends.
+func (w *Watch) Run(ctx context.Context) {
+	for {
+		if err := w.turn(ctx); err != nil && ctx.Err() == nil {
+			w.Log.Warn().Err(err).Msg("the operator was not notified; it is tried again in a minute")
+		}
+		if wait.For(ctx, every) != nil {
+			return
+		}
+	}
+}
+
+// turn tells what is new since any node looked. What could not be sent counts as not told.
+func (w *Watch) turn(ctx context.Context) error {
+	facts, err := w.Facts(ctx)
+	if err != nil {
+		return err
+	}
+	var lines []string
+	var before map[string]time.Time
+	err = w.update(ctx, func(now time.Time, t *told) bool {
+		lines = nil // this may be called more than once
+		if now.Sub(t.Looked).Abs() < every/2 {
+			return false // another node has just looked
+		}
+		before, t.Looked = t.At, now
+		lines = t.news(facts.alerts(now, *t), now)
+		return true
+	})
+	if err != nil || len(lines) == 0 {
+		return err
+	}
+	if err = w.send(ctx, lines); err != nil {
+		return errors.Join(err, w.update(context.WithoutCancel(ctx), func(_ time.Time, t *told) bool {
+			t.At = before
+			return true
+		}))
+	}
+	return nil
+}
+
+func (w *Watch) update(ctx context.Context, f func(now time.Time, t *told) (changed bool)) error {
+	return w.UpdateShared(ctx, sharedKey, func(now time.Time, old []byte) []byte {
+		var t told
+		if len(old) > 0 && json.Unmarshal(old, &t) != nil {
+			t = told{} // of a version that wrote it otherwise
+		}
+		if !f(now, &t) {
+			return nil
+		}
+		next, err := json.Marshal(t)
+		if err != nil {
+			return nil
+		}
+		return next
+	})
+}
+
+// send posts one message. No error repeats the address, which is a secret in most chats.
+func (w *Watch) send(ctx context.Context, lines []string) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	body, err := json.Marshal(map[string]string{"text": "Pawl: " + strings.Join(lines, "\nPawl: ")})
+	if err != nil {
+		return err
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("notify.url is no address")
+	}
+	q.Header.Set("Content-Type", "application/json")
+	answer, err := w.Client.Do(q)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err
+	}
+	if err != nil {
+		return fmt.Errorf("notify.url: %w", err)
+	}
+	defer answer.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(answer.Body, 200))
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("notify.url answers %s: %s", answer.Status, text.Line(string(said), 200))
+	}
+	return nil
+}
