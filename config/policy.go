@@ -100,6 +100,7 @@ func (s *source) validateSeverity(v policy.SeverityLimits) {
 	rising(s, []string{"min_edits", "moderate_edits", "severe_edits"}, []int{v.MinEdits, v.ModerateEdits, v.SevereEdits}, 1, maxThreshold)
 	rising(s, []string{"min_repeats", "moderate_repeats", "severe_repeats"}, []int{v.MinRepeats, v.ModerateRepeats, v.SevereRepeats}, 1, maxThreshold)
 	rising(s, []string{"mild_cooldown", "moderate_cooldown", "severe_cooldown"}, []time.Duration{v.MildCooldown, v.ModerateCooldown, v.SevereCooldown}, 0, maxWait)
+	s.oneOf("policy.severity.cooldown_scope", string(v.CooldownScope), string(policy.OfRepository), string(policy.OfServer))
 	// A worse class earns less.
 	rising(s, []string{"severe_grade", "moderate_grade", "mild_grade"}, []float64{v.SevereGrade, v.ModerateGrade, v.MildGrade}, 0, 1)
 }

@@ -19,9 +19,13 @@ func admit(f Facts, d Decision) Decision {
 			continue
 		}
 		d.Backend = b.Name
-		if d.Escalated && !b.CanEscalate {
+		if d.Escalated && !f.canEscalate(b) {
 			d.Escalated, d.Rung = false, 0
-			d.Reasons = append(slices.Clone(d.Reasons), noEffort(d.Rule, b.Name))
+			d.Reasons = append(slices.Clone(d.Reasons), noEffort(d.Rule, b))
+		}
+		if rest := b.rest(d.Escalated); rest.Class == Runaway {
+			d.Lifts = true
+			d.Reasons = append(slices.Clone(d.Reasons), Reason{Rule: RuleRunaway, Text: fmt.Sprintf("a person's order ends the rest of backend %s here", b.Name)})
 		}
 		return backoff(f, d)
 	}
@@ -94,6 +98,8 @@ func (f Facts) held(b Backend) *hold {
 	case open, fails && len(f.Fresh) == 0:
 		// Nobody asked for another try of what is known to fail.
 		return &hold{why: why}
+	case b.Cooldown == Runaway && !f.orders():
+		return &hold{why: Reason{Rule: RuleRunaway, Text: fmt.Sprintf("%s: %d severe edit loops on this repository within a week", b.Name, maxSevere)}}
 	case f.Now.Before(b.CooldownUntil) && !f.insists():
 		why = Reason{RuleCooldown, fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, b.Cooldown), b.CooldownUntil}
 		return &hold{why, b.CooldownUntil, RuleCooldown}
@@ -127,6 +133,9 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	}
 	first := candidates[0]
 	s, open := breakerStop(f, first)
+	if !open && first.Cooldown == Runaway {
+		s, open = stop(RuleRunaway, "Look at what its attempts did, then comment /pawl resume: that ends the rest. /pawl use takes another backend.")
+	}
 	if !open {
 		s, _ = stop(RuleNoBackend, "Comment /pawl resume to try again.")
 	}
@@ -147,6 +156,19 @@ func breakerStop(f Facts, b Backend) (Decision, bool) {
 	}
 	why := Reason{rule, fmt.Sprintf("%d × %s in a row on account %s; %s", b.Breaker.Consecutive, b.Breaker.Kind, b.Account, resets(until)), until}
 	return Decision{Action: DoStop, Rule: rule, Reasons: Reasons{why}, Hint: hint}, true
+}
+
+// rest is what keeps the backend from work, with its usual effort or with the escalated one.
+func (b Backend) rest(escalated bool) Rest {
+	if escalated {
+		return b.Escalated
+	}
+	return Rest{Class: b.Cooldown, Until: b.CooldownUntil}
+}
+
+// canEscalate reports whether a backend has an escalated effort that does not rest, or that a person orders in spite of it.
+func (f Facts) canEscalate(b Backend) bool {
+	return b.CanEscalate && (!b.Escalated.Holds(f.Now) || f.orders() || f.insists() && b.Escalated.Class != Runaway)
 }
 
 // backoff makes a restart wait since the end of the last attempt, or since it was handed over.

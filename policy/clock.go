@@ -31,6 +31,9 @@ func (f Facts) settled() Facts {
 		if b.CooldownUntil.After(latest) {
 			b.CooldownUntil = time.Time{}
 		}
+		if b.Escalated.Until.After(latest) {
+			b.Escalated.Until = time.Time{}
+		}
 	}
 	return f
 }

@@ -132,21 +132,24 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 		d.Rung = RungVerify
 		return d, ok
 	}
-	if b := f.backend(a.Backend); f.Limits.Ladder.EscalateEffort && b.CanEscalate && !escalated {
+	b := f.backend(a.Backend)
+	if f.Limits.Ladder.EscalateEffort && f.canEscalate(b) && !escalated {
 		d, ok := again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; once more with the escalated effort", Plural(tried, "attempt")))
 		d.Rung, d.Escalated, d.Backend = RungEffort, true, a.Backend
 		return d, ok
 	}
-	if b, ok := f.cascade(); ok {
-		d, ok := again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; backend %s is next", Plural(tried, "attempt"), b))
-		d.Backend, d.Rung = b, RungVerify
+	if next, ok := f.cascade(); ok {
+		d, ok := again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; backend %s is next", Plural(tried, "attempt"), next))
+		d.Backend, d.Rung = next, RungVerify
 		return d, ok
 	}
 	d, ok := stop(RuleVerifyFailed, "Look at the failing commands; comment what to do, or /pawl escalate.",
 		fmt.Sprintf("verification failed, and %s did not mend it", Plural(tried, "attempt")))
-	if !f.backend(a.Backend).CanEscalate {
-		d.Hint = "Look at the failing commands; comment what to do."
-		d.Reasons = append(d.Reasons, noEffort(d.Rule, a.Backend))
+	if !f.canEscalate(b) {
+		if !b.CanEscalate {
+			d.Hint = "Look at the failing commands; comment what to do."
+		}
+		d.Reasons = append(d.Reasons, noEffort(d.Rule, b))
 	}
 	return d, ok
 }
@@ -169,8 +172,11 @@ func (f Facts) cascade() (backend string, ok bool) {
 }
 
 // noEffort says that rung 3 is skipped.
-func noEffort(rule Rule, backend string) Reason {
-	return Reason{Rule: rule, Text: fmt.Sprintf("backend %s has no higher effort to try", backend)}
+func noEffort(rule Rule, b Backend) Reason {
+	if b.CanEscalate {
+		return Reason{Rule: rule, Text: fmt.Sprintf("the higher effort of backend %s rests after a %s edit loop", b.Name, b.Escalated.Class)}
+	}
+	return Reason{Rule: rule, Text: fmt.Sprintf("backend %s has no higher effort to try", b.Name)}
 }
 
 // unable is the answer to verify commands that cannot work on the base: no attempt is spent on them unless a person

@@ -64,7 +64,17 @@ type SeverityLimits struct {
 	MildGrade        float64       `yaml:"mild_grade"`
 	ModerateGrade    float64       `yaml:"moderate_grade"`
 	SevereGrade      float64       `yaml:"severe_grade"`
+	// CooldownScope is where a backend rests that went in circles: on that repository alone, or on all of the server.
+	CooldownScope Scope `yaml:"cooldown_scope"`
 }
+
+// Scope is how far something reaches.
+type Scope string
+
+const (
+	OfRepository Scope = "repository"
+	OfServer     Scope = "server"
+)
 
 // StagnationLimits say when attempts repeat each other.
 type StagnationLimits struct {
@@ -114,7 +124,7 @@ func Defaults() Limits {
 			ModerateEdits: 60, ModerateRepeats: 15,
 			SevereEdits: 100, SevereRepeats: 25,
 			MildCooldown: 90 * time.Minute, ModerateCooldown: 3 * time.Hour, SevereCooldown: 6 * time.Hour,
-			MildGrade: 0.08, ModerateGrade: 0.05, SevereGrade: 0.02,
+			MildGrade: 0.08, ModerateGrade: 0.05, SevereGrade: 0.02, CooldownScope: OfRepository,
 		},
 		Stagnation: StagnationLimits{Similarity: 0.85, EscalateAfter: 2},
 		Ladder: Ladder{VerifyRetries: 2, EscalateEffort: true, NoAnswerRetry: true,

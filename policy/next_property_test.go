@@ -50,12 +50,6 @@ func (w *world) check(s *simThread, f Facts, d Decision) {
 	}
 }
 
-func insisting(f Facts) bool {
-	return slices.ContainsFunc(f.Fresh, func(t Trigger) bool {
-		return t.Command == "resume" || t.Command == "retry" || t.Command == "escalate"
-	})
-}
-
 func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(string)) {
 	w.t.Helper()
 	if f.Stopped != "" || f.Closed != "" || f.Paused != "" {
@@ -94,8 +88,11 @@ func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(stri
 		broken("more attempts than a thread may have in a day")
 	}
 	w.checkAccount(f, b, broken)
-	if w.now.Before(b.CooldownUntil) && !insisting(f) {
+	if w.now.Before(b.CooldownUntil) && !f.insists() {
 		broken("an attempt on a backend that cools down")
+	}
+	if b.Cooldown == Runaway && !f.orders() {
+		broken("an attempt on a backend that ran away, which no person ordered")
 	}
 	if inRun > 0 {
 		if typed {
@@ -115,9 +112,9 @@ func (w *world) checkAccount(f Facts, b Backend, broken func(string)) {
 	switch {
 	case l.limits >= f.Limits.UsageLimit.MaxConsecutive && ahead:
 		broken("a call after too many usage limits in a row, before the known reset")
-	case l.limits >= f.Limits.UsageLimit.MaxConsecutive && l.reset.IsZero() && !insisting(f):
+	case l.limits >= f.Limits.UsageLimit.MaxConsecutive && l.reset.IsZero() && !f.insists():
 		broken("a call after too many usage limits in a row that no person asked for")
-	case l.limits > 0 && ahead && f.Limits.UsageLimit.AutoContinue && !insisting(f):
+	case l.limits > 0 && ahead && f.Limits.UsageLimit.AutoContinue && !f.insists():
 		broken("a call before a reset that can be waited for")
 	case l.limits > 0 && ahead && len(f.Fresh) == 0:
 		broken("a call before the reset that nobody asked for")

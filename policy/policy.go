@@ -45,6 +45,7 @@ type Trigger struct {
 	Generation int
 	Cause      string
 	Typed      bool // a person typed it, in words that were not said on the thread before
+	Bot        bool // it is by a bot, which may order less
 }
 
 // Attempt is an attempt that has ended: the decision that it was started by and its receipt.
@@ -69,8 +70,9 @@ type Backend struct {
 	CanEscalate   bool   // it has an escalated effort
 	Day           Ledger // of its account; none bounds nothing
 	Breaker       Breaker
-	CooldownUntil time.Time // of an edit loop on this repository; zero for none
-	Cooldown      Class
+	CooldownUntil time.Time // of an edit loop; zero for none
+	Cooldown      Class     // of that loop; Runaway keeps it from this repository until a person says otherwise
+	Escalated     Rest      // of the backend with its escalated effort
 }
 
 // Decision is what to do next, with the rule that spoke and its reasons.
@@ -84,6 +86,7 @@ type Decision struct {
 	Rung      int     `json:"rung,omitempty"`
 	Escalated bool    `json:"escalated,omitempty"`
 	Different bool    `json:"different,omitempty"`
+	Lifts     bool    `json:"lifts,omitempty"`  // a person's order ends the rest of the backend, which ran away
 	Choice    *Choice `json:"choice,omitempty"` // how the backend was chosen; nil where there was no choice
 	Purpose   Purpose `json:"purpose,omitempty"`
 	Hint      string  `json:"hint,omitempty"` // what a person can do now
@@ -272,7 +275,14 @@ func (f Facts) askers() []string {
 }
 
 // insists reports whether a person asked to try in spite of what failed before.
-func (f Facts) insists() bool { return f.command("resume", "retry", "escalate", "raise") }
+func (f Facts) insists() bool { return f.command(insisting...) }
+
+var insisting = []string{"resume", "retry", "escalate", "raise"}
+
+// orders reports whether a person, and not a bot that may ask for work, insists.
+func (f Facts) orders() bool {
+	return slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return !t.Bot && slices.Contains(insisting, t.Command) })
+}
 
 func stop(rule Rule, hint string, reasons ...string) (Decision, bool) {
 	return Decision{Action: DoStop, Rule: rule, Reasons: Because(rule, reasons...), Hint: hint}, true

@@ -56,6 +56,7 @@ const (
 	RuleLimitBreaker   Rule = "usage_limit_breaker"
 	RuleAuthBreaker    Rule = "auth_breaker"
 	RuleCooldown       Rule = "cooldown"
+	RuleRunaway        Rule = "runaway"
 	RuleBackoff        Rule = "backoff"
 )
 
@@ -132,6 +133,7 @@ var words = map[Rule]Words{
 	RuleVerifyBroken:    {Stops: "verification cannot work here", Help: HelpRetry},
 	RuleNoBackend:       {Stops: "no backend may run", Help: HelpResume},
 	RuleCooldown:        {Waits: "cooldown after an edit loop"},
+	RuleRunaway:         {Stops: "the backend ran away three times in a week here", Help: HelpResume},
 	RuleBackoff:         {Waits: "pause between restarts"},
 	RuleGather:          {Waits: "more of the same feedback"},
 	RuleProbe:           {Waits: "one attempt that tries the limited account first"},

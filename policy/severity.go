@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,7 +15,47 @@ const (
 	Mild     Class = "mild"
 	Moderate Class = "moderate"
 	Severe   Class = "severe"
+	// Runaway is the third severe loop in a week of one arm on one repository. No Judge gives it: it is one of a Rest.
+	Runaway Class = "runaway"
 )
+
+// After maxSevere severe loops within severeWithin an arm is not used on a repository again until a person says so. The
+// numbers were given.
+const (
+	maxSevere    = 3
+	severeWithin = 7 * 24 * time.Hour
+)
+
+// Rest keeps an arm, a backend with its model and effort, from a repository after an edit loop: until a time, and as a
+// Runaway until a person orders an attempt. Zero keeps it from nothing.
+type Rest struct {
+	Class  Class       `json:"class"`
+	At     time.Time   `json:"at"` // when the loop ended
+	Until  time.Time   `json:"until"`
+	Severe []time.Time `json:"severe,omitempty"` // the severe loops of the week, without those that a person has passed over
+}
+
+// Lifted is the rest after an order of a person at a time.
+func Lifted(at time.Time) Rest { return Rest{Class: None, At: at, Until: at} }
+
+// After is the rest after one that the same arm had.
+func (r Rest) After(old Rest) Rest {
+	if r.Class == None {
+		return r
+	}
+	severe := slices.Clone(old.Severe)
+	if r.Class == Severe {
+		severe = append(severe, r.At)
+	}
+	r.Severe = slices.DeleteFunc(severe, func(t time.Time) bool { return !t.After(r.At.Add(-severeWithin)) })
+	if old.Class == Runaway || len(r.Severe) >= maxSevere {
+		r.Class = Runaway
+	}
+	return r
+}
+
+// Holds reports whether the rest keeps its arm from work at a time.
+func (r Rest) Holds(now time.Time) bool { return r.Class == Runaway || now.Before(r.Until) }
 
 // Edits counts what an agent did to files: edit operations, distinct files, the operations on the path that
 // was edited most often, and what shows that they went in circles. A Circles fills it. Logs of earlier

@@ -110,3 +110,45 @@ func TestTheWaysOfGoingInCirclesAreListed(t *testing.T) {
 		t.Error(why)
 	}
 }
+
+// TestTheThirdSevereLoopInAWeekNeedsAPerson: until then the arm is not used on the repository.
+func TestTheThirdSevereLoopInAWeekNeedsAPerson(t *testing.T) {
+	loop := func(after Rest, class Class, days int) Rest {
+		at := noon.Add(time.Duration(days) * Day)
+		return Rest{Class: class, At: at, Until: at.Add(6 * time.Hour)}.After(after)
+	}
+	second := loop(loop(Rest{}, Severe, 0), Severe, 3)
+	third := loop(second, Severe, 6)
+	for what, got := range map[string]Rest{
+		"two":                                second,
+		"the third after more than a week":   loop(second, Severe, 8),
+		"two and a moderate one":             loop(second, Moderate, 4),
+		"the third after a person lifted it": loop(Lifted(noon.Add(5*Day)).After(second), Severe, 6),
+	} {
+		if got.Class == Runaway {
+			t.Errorf("%s: %+v needs a person", what, got)
+		}
+	}
+	for what, got := range map[string]Rest{"the third": third, "a mild one after it": loop(third, Mild, 7), "and any time after it": loop(third, Mild, 70)} {
+		if got.Class != Runaway || !got.Holds(noon.Add(100*Day)) {
+			t.Errorf("%s: %+v needs no person", what, got)
+		}
+	}
+	ran := func(f *Facts) { f.Backends[0].Cooldown, f.Backends[0].CooldownUntil = Runaway, noon.Add(-time.Hour) }
+	gated := given(looping()).with(ran)
+	byBot := gated.alone().asked("resume")
+	for i := range byBot.Fresh {
+		byBot.Fresh[i].Bot = true
+	}
+	resting := func(f *Facts) { f.Backends[0].Escalated = Rest{Class: Severe, Until: noon.Add(time.Hour)} }
+	read(t, []sentence{
+		{"another backend goes on", gated, Decision{Action: DoAttempt, Rule: "edit_loop", Backend: "claude"}},
+		{"alone, the run stops, although the cooldown is over", gated.alone(), Decision{Action: DoStop, Rule: "runaway", Reasons: wanted("3 severe edit loops on this repository within a week")}},
+		{"a remark is no order", gated.alone().asked(""), Decision{Action: DoStop, Rule: "runaway"}},
+		{"nor is the choice of the backend", gated.asked("").with(func(f *Facts) { f.Pinned = "codex" }), Decision{Action: DoStop, Rule: "runaway"}},
+		{"nor a bot's", byBot, Decision{Action: DoStop, Rule: "runaway"}},
+		{"a person's order is, and lifts it", gated.alone().asked("resume"),
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Lifts: true, Reasons: wanted("a person's order ends the rest of backend codex here")}},
+		{"the escalated effort rests by itself", given(looping()).with(resting).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
+	})
+}

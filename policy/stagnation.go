@@ -221,7 +221,7 @@ func stagnation(f Facts) (Decision, bool) {
 		d.Backend = b.Name
 		return d, ok
 	}
-	if last.Failing() && f.Limits.Ladder.EscalateEffort && f.backend(last.Backend).CanEscalate {
+	if last.Failing() && f.Limits.Ladder.EscalateEffort && f.canEscalate(f.backend(last.Backend)) {
 		// The verifier says the same again: this is the ladder's last rung, too.
 		d.Backend, d.Rung, d.Escalated = last.Backend, RungEffort, true
 	}

@@ -111,7 +111,11 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
 		return err // without a place the decision is taken again, and says so
 	}
-	if err := s.lease.Record(ctx, thread.KindAttemptStarted, a.Started); err != nil {
+	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted, At: s.Now(), Data: a.Started}}}
+	if d.Lifts {
+		batch.Cooldown = &thread.Cooldown{Backend: a.Backend, Model: a.Model, Effort: a.Effort, Rest: policy.Lifted(s.Now()), Thread: s.thread.String()}
+	}
+	if err := s.lease.Append(ctx, batch); err != nil {
 		return err
 	}
 	crash.Point("attempt_logged")

@@ -355,9 +355,9 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	if err != nil {
 		return f, fmt.Errorf("breakers: %w", err)
 	}
-	cooldowns, err := s.Store.Cooldowns(ctx, s.thread.Repo(), now)
+	rests, err := s.rests(ctx, s.thread.Repo(), e.Policy.Severity.CooldownScope, now)
 	if err != nil {
-		return f, fmt.Errorf("cooldowns: %w", err)
+		return f, err
 	}
 	if f.Choose, err = s.choice(ctx, e); err != nil {
 		return f, err
@@ -374,12 +374,45 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	for _, b := range e.Backends {
 		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account].For(s.thread.String()),
 			Day: f.Limits.Account(b.Account, used)}
-		for _, c := range cooldowns[s.thread.Repo()] {
-			if c.Backend == b.Name {
-				arm.CooldownUntil, arm.Cooldown = c.Until, policy.Class(c.Class)
-			}
+		rest := rests(b, b.Effort)
+		arm.CooldownUntil, arm.Cooldown = rest.Until, rest.Class
+		if arm.CanEscalate {
+			arm.Escalated = rests(b, b.EscalatedEffort)
 		}
 		f.Backends = append(f.Backends, arm)
 	}
 	return f, nil
+}
+
+// rests says how long an arm, a backend at an effort, is kept from a repository by edit loops: there, or of that scope on
+// any. A runaway is one of its repository alone.
+func (s *Solver) rests(ctx context.Context, repo string, scope policy.Scope, now time.Time) (func(config.Backend, string) policy.Rest, error) {
+	of := repo
+	if scope == policy.OfServer {
+		of = ""
+	}
+	all, err := s.Store.Cooldowns(ctx, of, now)
+	if err != nil {
+		return nil, fmt.Errorf("cooldowns: %w", err)
+	}
+	return func(b config.Backend, effort string) (longest policy.Rest) {
+		for in, list := range all {
+			for _, c := range list {
+				if c.Backend != b.Name || c.Model != b.Model || c.Effort != effort {
+					continue
+				}
+				if in != repo && c.Class == policy.Runaway {
+					c.Class = policy.Severe
+				}
+				runaway := c.Class == policy.Runaway || longest.Class == policy.Runaway
+				if c.Until.After(longest.Until) {
+					longest = c.Rest
+				}
+				if runaway {
+					longest.Class = policy.Runaway
+				}
+			}
+		}
+		return longest
+	}, nil
 }

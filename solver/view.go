@@ -156,6 +156,14 @@ func (s *Solver) verdicts(ctx context.Context, f *checkrun.Facts, l policy.Limit
 	if f.Severity.Class != policy.None {
 		f.CooldownUntil = last.EndedAt.Add(f.Severity.Cooldown)
 	}
+	if f.Severity.Class == policy.Severe {
+		repo, _, _ := strings.Cut(f.Thread, "#")
+		rests, err := s.Store.Cooldowns(ctx, repo, f.Now)
+		if err != nil {
+			return fmt.Errorf("cooldowns: %w", err)
+		}
+		f.Runaway = slices.ContainsFunc(rests[repo], func(c thread.Cooldown) bool { return c.Backend == last.Backend && c.Class == policy.Runaway })
+	}
 	if last.Limit == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // codexAgent begins a script that prints Codex's stream: change PATH says that
@@ -114,7 +115,7 @@ echo done > work.txt
 			n, _ := r.pullToWorkOn()
 			r.await("the end of the first attempt", func() bool { a := r.state(n).Attempts; return len(a) > 0 && a[0].Receipt.Outcome != "" })
 			a, cools := r.state(n).Attempts[0].Receipt, r.status().Cooldowns
-			if loop := c.class != ""; (a.Outcome == "loop") != loop || (len(cools) == 1) != loop || loop && cools[0].Class != c.class {
+			if loop := c.class != ""; (a.Outcome == "loop") != loop || (len(cools) == 1) != loop || loop && string(cools[0].Class) != c.class {
 				t.Errorf("outcome %s, cooldowns %+v after %+v; want the loop %q", a.Outcome, cools, a.Edits, c.class)
 			}
 			r.await("the verdict", func() bool { return r.check(r.head(n), "pawl/severity").Conclusion == c.concluded })
@@ -234,4 +235,60 @@ func TestALoopOnAnIssueShowsItsVerdictOnTheKeptWork(t *testing.T) {
 		comments := r.world.Comments(rigRepo, n)
 		return strings.Contains(comments[len(comments)-1].Body, kept)
 	})
+}
+
+// The third severe loop within a week of one arm on one repository: nothing but a person's order lets it work there again.
+func TestTheThirdSevereLoopOfAWeekNeedsAPerson(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(codexAgent+`for i in $(seq 1 600); do if [ $((i%2)) = 0 ]; then echo 'value: A' > f.txt; else echo 'value: B' > f.txt; fi; change f.txt; sleep 0.01; done
+`+codexEnd, "stream: codex")
+	r.start()
+	say := func(n int, text string) {
+		_, err := r.world.Comment(rigRepo, n, writer, text)
+		r.must(err)
+	}
+	loops := func(n, attempts int) {
+		r.await(fmt.Sprintf("loop %d of #%d", attempts, n), func() bool {
+			a := r.state(n).Attempts
+			return len(a) == attempts && a[attempts-1].Receipt.Outcome == "loop"
+		})
+	}
+	var last int
+	for i := range 3 {
+		last = r.solve(fmt.Sprintf("Task %d", i), fmt.Sprintf("Please write the value of task %d.", i))
+		if i > 0 { // it rests after the loop before
+			r.await("the wait", func() bool { return r.thread(threadName(last)).Rule == "cooldown" })
+			say(last, "/pawl resume")
+		}
+		loops(last, 1)
+	}
+	r.await("the stop", func() bool { s := r.thread(threadName(last)); return s.Rule == "runaway" && s.State == "stopped" })
+	cools := r.status().Cooldowns
+	if len(cools) != 1 || cools[0].Class != "runaway" || len(cools[0].Severe) != 3 {
+		t.Errorf("cooldowns %+v, want one that needs a person", cools)
+	}
+	decided := func() (n int) {
+		for _, e := range r.events(last) {
+			if e.Kind == thread.KindDecision {
+				n++
+			}
+		}
+		return n
+	}
+	before := decided()
+	say(last, "/pawl solve it in another way")
+	r.await("the wish to be decided", func() bool { return decided() > before })
+	if n := len(r.state(last).Attempts); n != 1 || r.thread(threadName(last)).Rule != "runaway" {
+		t.Fatalf("%d attempts after a wish that is no order, want the one", n)
+	}
+	say(last, "/pawl resume")
+	loops(last, 2)
+	r.settle()
+	if cools := r.status().Cooldowns; len(cools) != 1 || cools[0].Class != "severe" || len(cools[0].Severe) != 1 {
+		t.Errorf("cooldowns %+v, want the one loop since the order", cools)
+	}
+	if d := r.state(last).Attempts[1].Decision; !d.Lifts || !strings.Contains(d.Reasons.String(), "a person's order ends the rest") {
+		t.Errorf("decision %+v, want one that says that the order ended the rest", d)
+	}
 }

@@ -236,7 +236,7 @@ func (r statusReport) print(w io.Writer) error {
 		fmt.Fprintf(w, "delivery %s (%s, %s), %s: %s\n", text.Line(d.GUID, 100), text.Line(d.Event, 100), text.Spaced(d.State), when, text.Line(d.Note, 300))
 	}
 	for _, c := range r.Cooldowns {
-		fmt.Fprintf(w, "%s on %s: %s edit loop, %s\n", c.Backend, c.Repo, c.Class, text.Left(r.now, c.Until))
+		fmt.Fprintf(w, "%s on %s: %s\n", c.Backend, c.Repo, checkrun.Rests(c.Cooldown, r.now))
 	}
 	for _, b := range r.Breakers {
 		if b.Consecutive == 0 {

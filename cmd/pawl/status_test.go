@@ -29,8 +29,8 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 			{Thread: "acme/widgets#8", State: "done", Rule: "done", Run: 1, Attempts: 1},
 		},
 		Cooldowns: []cooldownStatus{
-			{thread.Cooldown{Backend: "codex", Class: "severe", Until: *at(5*time.Hour + 12*time.Minute)}, "acme/widgets"},
-			{thread.Cooldown{Backend: "claude", Class: "mild", Until: *at(20 * time.Second)}, "acme/widgets"},
+			{thread.Cooldown{Backend: "codex", Rest: policy.Rest{Class: "severe", Until: *at(5*time.Hour + 12*time.Minute)}}, "acme/widgets"},
+			{thread.Cooldown{Backend: "claude", Rest: policy.Rest{Class: "mild", Until: *at(20 * time.Second)}}, "acme/widgets"},
 		},
 		Breakers: []breakerStatus{
 			{Account: "main", Breaker: policy.Breaker{Kind: "usage_limit", Consecutive: 3}, Open: true, ResetsAt: at(51 * time.Hour)},

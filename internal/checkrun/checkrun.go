@@ -212,6 +212,7 @@ type Facts struct {
 	// backend has rested. An unknown class means that nothing was judged.
 	Severity      policy.Severity
 	CooldownUntil time.Time
+	Runaway       bool // the backend rests until a person orders an attempt
 	Stagnation    policy.Stagnant
 	Limit         *AccountLimit
 	// Feedback was judged lately, oldest first; Withdrawn says why something was not acted on.

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // Speaks reports whether a check run says more than that all is well or unknown; the run's own always does.
@@ -75,6 +77,14 @@ func resting(f Facts) string {
 // cooldown is what is left of the backend's cooldown, after a comma.
 func cooldown(f Facts) string { return ends(f.Now, f.CooldownUntil, "its cooldown ended at ") }
 
+// Rests says how an arm rests after edit loops, and what ends that.
+func Rests(c thread.Cooldown, now time.Time) string {
+	if c.Class == policy.Runaway {
+		return fmt.Sprintf("%s in a week; it rests until a person comments /pawl resume", policy.Plural(len(c.Severe), "severe edit loop"))
+	}
+	return fmt.Sprintf("%s edit loop, %s", text.Label(c.Class), text.Left(now, c.Until))
+}
+
 func editChart(a Attempt) string {
 	e := a.Edits
 	if e.Operations <= 0 {
@@ -93,7 +103,10 @@ func severityOutlook(f Facts) []string {
 		return nil
 	}
 	var lines []string
-	if f.CooldownUntil.After(f.Now) {
+	if f.Runaway {
+		lines = append(lines, "**Next:** this was the third severe edit loop of this backend here within a week, so it rests here until a person orders an attempt; another backend may go on meanwhile.",
+			"**You can:** look at what its attempts did; `/pawl resume` ends the rest, `/pawl use BACKEND` takes another backend.")
+	} else if f.CooldownUntil.After(f.Now) {
 		lines = append(lines, fmt.Sprintf("**Next:** this backend rests here for %s, until %s; another backend may go on meanwhile.",
 			text.Span(s.Cooldown), text.Instant(f.Now, f.CooldownUntil)),
 			"**You can:** look at the attempt's work; `/pawl resume` ends the cooldown early, `/pawl use BACKEND` takes another backend.")

@@ -229,7 +229,7 @@ func (p *player) end(e entry) error {
 // shared is what the tables that threads share would hold if this thread were the only one.
 type shared struct {
 	breakers  map[string]policy.Breaker
-	cooldowns map[string]thread.Cooldown
+	cooldowns map[string]policy.Rest
 	arms      []policy.Backend // those of the recording, without what is held against them
 }
 
@@ -239,6 +239,9 @@ func (s *shared) knows(a thread.Started, cfg config.Server) {
 		i = len(s.arms)
 		s.arms = append(s.arms, policy.Backend{Name: a.Backend, Account: a.Account})
 	}
+	if a.Decision.Lifts {
+		delete(s.cooldowns, a.Backend)
+	}
 	configured := slices.ContainsFunc(cfg.Backends, func(b config.Backend) bool { return b.Name == a.Backend && b.EscalatedEffort != "" })
 	s.arms[i].CanEscalate = s.arms[i].CanEscalate || a.Decision.Escalated || configured
 }
@@ -246,11 +249,11 @@ func (s *shared) knows(a thread.Started, cfg config.Server) {
 // end notes what an attempt means for its account and its backend.
 func (s *shared) end(a policy.Attempt, l policy.Limits) {
 	if s.breakers == nil {
-		s.breakers, s.cooldowns = map[string]policy.Breaker{}, map[string]thread.Cooldown{}
+		s.breakers, s.cooldowns = map[string]policy.Breaker{}, map[string]policy.Rest{}
 	}
 	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.Limit.Usable(), a.StartedAt, a.EndedAt)
 	if v := l.Severity.Loop(a.Receipt); a.Outcome == policy.EditLoop && v.Class != policy.None {
-		s.cooldowns[a.Backend] = thread.Cooldown{Backend: a.Backend, Class: string(v.Class), Until: a.EndedAt.Add(v.Cooldown)}
+		s.cooldowns[a.Backend] = policy.Rest{Class: v.Class, At: a.EndedAt, Until: a.EndedAt.Add(v.Cooldown)}.After(s.cooldowns[a.Backend])
 	}
 }
 
@@ -261,8 +264,8 @@ func (s *shared) facts(st thread.State, now time.Time, cfg config.Server) policy
 	f.Limits = effective.Policy.Limits
 	for _, arm := range s.arms {
 		arm.Breaker = s.breakers[arm.Account]
-		if c, ok := s.cooldowns[arm.Name]; ok && now.Before(c.Until) {
-			arm.CooldownUntil, arm.Cooldown = c.Until, policy.Class(c.Class)
+		if r := s.cooldowns[arm.Name]; r.Holds(now) {
+			arm.CooldownUntil, arm.Cooldown = r.Until, r.Class
 		}
 		f.Backends = append(f.Backends, arm)
 	}

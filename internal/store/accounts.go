@@ -38,20 +38,21 @@ func (s *accounts) Breakers(ctx context.Context) (_ map[string]policy.Breaker, e
 	})
 }
 
-// Cooldowns returns, by repository (owner/name), those that end after now, of one or of all with "".
+// Cooldowns returns, by repository (owner/name), those that end after now or need a person, of one or of all with "".
 func (s *accounts) Cooldowns(ctx context.Context, repo string, now time.Time) (_ map[string][]thread.Cooldown, err error) {
 	defer s.wrap(&err, "read the cooldowns")
 	cooldowns := map[string][]thread.Cooldown{}
-	rows, err := s.r.QueryContext(ctx, `SELECT repo, backend, class, until, thread FROM cooldowns
-		WHERE until > $1 AND ($2 = '' OR repo = $2) ORDER BY repo, backend`, micros(now), repo)
+	rows, err := s.r.QueryContext(ctx, `SELECT repo, backend, model, effort, state, thread FROM cooldowns
+		WHERE (until > $1 OR runaway = 1) AND ($2 = '' OR repo = $2) ORDER BY repo, backend, model, effort`, micros(now), repo)
 	return cooldowns, each(rows, err, func(scan func(...any) error) error {
 		var repo string
-		var until int64
+		var state []byte
 		var c thread.Cooldown
-		err := scan(&repo, &c.Backend, &c.Class, &until, &c.Thread)
-		c.Until = fromMicros(until)
+		if err := scan(&repo, &c.Backend, &c.Model, &c.Effort, &state, &c.Thread); err != nil {
+			return err
+		}
 		cooldowns[repo] = append(cooldowns[repo], c)
-		return err
+		return json.Unmarshal(state, &cooldowns[repo][len(cooldowns[repo])-1].Rest)
 	})
 }
 
@@ -166,16 +167,34 @@ func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.Ne
 // errNothing undoes a transaction that turned out to have nothing to do.
 var errNothing = errors.New("there is nothing to do")
 
-func (s *accounts) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thread.Cooldown) error {
+// setCooldown reads, follows and writes the rest of an arm. The row is there before it is locked, as with a breaker.
+func (s *accounts) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thread.Cooldown) (err error) {
 	if c == nil {
 		return nil
 	}
-	if err := tx.exec(ctx, `INSERT INTO cooldowns (backend, repo, class, until, thread) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (repo, backend) DO UPDATE SET class = excluded.class, until = excluded.until, thread = excluded.thread`,
-		c.Backend, t.Repo(), c.Class, micros(c.Until), c.Thread); err != nil {
-		return fmt.Errorf("cooldown of %s: %w", c.Backend, err)
+	defer s.wrap(&err, "cooldown of %s", c.Backend)
+	if err := tx.exec(ctx, `INSERT INTO cooldowns (repo, backend, model, effort, state, thread) VALUES ($1, $2, $3, $4, '{}', '')
+		ON CONFLICT (repo, backend, model, effort) DO NOTHING`, t.Repo(), c.Backend, c.Model, c.Effort); err != nil {
+		return err
 	}
-	return nil
+	const row = " WHERE repo = $1 AND backend = $2 AND model = $3 AND effort = $4"
+	var state []byte
+	var old policy.Rest
+	if err := tx.QueryRowContext(ctx, "SELECT state FROM cooldowns"+row+s.locking(" FOR UPDATE"), t.Repo(), c.Backend, c.Model, c.Effort).Scan(&state); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(state, &old); err != nil {
+		return err
+	}
+	rest, runaway := c.After(old), 0
+	if rest.Class == policy.Runaway {
+		runaway = 1
+	}
+	if state, err = json.Marshal(rest); err != nil {
+		return err
+	}
+	return tx.exec(ctx, "UPDATE cooldowns SET until = $5, runaway = $6, state = $7, thread = $8"+row,
+		t.Repo(), c.Backend, c.Model, c.Effort, micros(rest.Until), runaway, string(state), c.Thread)
 }
 
 type grades struct{ *database }

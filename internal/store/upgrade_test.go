@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -90,7 +91,7 @@ func upgrade(t *testing.T, dsn string) {
 	if b := must(s.Breakers(ctx))(t)["main"]; b.Consecutive != 3 || !b.ResetsAt.Equal(at.Add(time.Hour)) {
 		t.Errorf("the breaker came over as %+v", b)
 	}
-	wantCooldowns := map[string][]thread.Cooldown{"octo/cat": {{Backend: "codex", Class: "mild", Until: at.Add(90 * time.Minute), Thread: "octo/cat#1"}}}
+	wantCooldowns := map[string][]thread.Cooldown{"octo/cat": {{Backend: "codex", Rest: policy.Rest{Class: "mild", Until: at.Add(90 * time.Minute)}, Thread: "octo/cat#1"}}}
 	if diff := cmp.Diff(wantCooldowns, must(s.Cooldowns(ctx, "", at))(t)); diff != "" {
 		t.Errorf("cooldowns (-want +got)\n%s", diff)
 	}

@@ -192,7 +192,7 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 	resting := map[[2]string]int{}
 	for _, all := range cooldowns {
 		for _, c := range all {
-			resting[[2]string{c.Backend, c.Class}]++
+			resting[[2]string{c.Backend, string(c.Class)}]++
 		}
 	}
 	for what, n := range resting {

@@ -234,7 +234,7 @@ func cooling(all map[string][]thread.Cooldown, now time.Time) []held {
 	for _, repo := range slices.Sorted(maps.Keys(all)) {
 		for _, c := range all[repo] {
 			h := held{Name: text.Line(c.Backend, maxName) + " on " + text.Line(repo, maxName), Class: "failed",
-				Text: text.Line(c.Class, maxName) + " edit loop, " + text.Left(now, c.Until)}
+				Text: text.Line(checkrun.Rests(c, now), maxReason)}
 			if t, err := thread.Parse(c.Thread); err == nil {
 				h.Href = href(t)
 			}

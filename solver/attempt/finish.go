@@ -80,7 +80,8 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	batch.Spent = &policy.Spent{N: a.N, Tokens: a.Receipt.Tokens, CostUSD: a.Receipt.CostUSD}
 	a.tellBreaker(&batch, now)
 	if v := a.Config.Policy.Severity.Loop(a.Receipt); a.Receipt.Outcome == policy.EditLoop && v.Class != policy.None {
-		batch.Cooldown = &thread.Cooldown{Backend: a.Backend, Class: string(v.Class), Until: now.Add(v.Cooldown), Thread: a.Thread.String()}
+		batch.Cooldown = &thread.Cooldown{Backend: a.Backend, Model: a.Model, Effort: a.Effort, Thread: a.Thread.String(),
+			Rest: policy.Rest{Class: v.Class, At: now, Until: now.Add(v.Cooldown)}}
 	}
 	if seqs := a.ownRemarks(events); len(seqs) > 0 {
 		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindWithdrawn, At: now,

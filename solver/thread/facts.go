@@ -83,7 +83,7 @@ func (s State) Facts(now time.Time) policy.Facts {
 		}
 	}
 	for _, r := range s.Fresh() {
-		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source, Generation: r.Generation, Cause: r.Cause, Typed: typed[r.Seq], Purpose: r.Purpose})
+		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source, Generation: r.Generation, Cause: r.Cause, Typed: typed[r.Seq], Bot: r.By.Bot(), Purpose: r.Purpose})
 	}
 	return f
 }

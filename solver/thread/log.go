@@ -98,7 +98,7 @@ type Batch struct {
 	// Breaker, when not nil, updates the breaker of Account.
 	Account string
 	Breaker func(policy.Breaker) policy.Breaker
-	// Cooldown, when not nil, is set for a backend on the thread's repository.
+	// Cooldown, when not nil, follows what the arm has on the thread's repository.
 	Cooldown *Cooldown
 	// Spent, when not nil, is what the attempt N used in all, which has ended.
 	Spent *policy.Spent
@@ -115,12 +115,13 @@ type Entry struct {
 	At, Since    time.Time
 }
 
-// Cooldown is an edit-loop cooldown of a backend on a repository.
+// Cooldown is the rest of an arm on a repository after an edit loop on a thread. Rows of older versions have no model and no effort.
 type Cooldown struct {
-	Backend string    `json:"backend"`
-	Class   string    `json:"class"`
-	Until   time.Time `json:"until"`
-	Thread  string    `json:"thread"`
+	Backend string `json:"backend"`
+	Model   string `json:"model,omitempty"`
+	Effort  string `json:"effort,omitempty"`
+	policy.Rest
+	Thread string `json:"thread"`
 }
 
 type Delivery struct {

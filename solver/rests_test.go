@@ -1,0 +1,51 @@
+package solver
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// resting is a store that knows cooldowns alone.
+type resting struct {
+	thread.Store
+	all map[string][]thread.Cooldown
+}
+
+func (r resting) Cooldowns(_ context.Context, repo string, _ time.Time) (map[string][]thread.Cooldown, error) {
+	if repo == "" {
+		return r.all, nil
+	}
+	return map[string][]thread.Cooldown{repo: r.all[repo]}, nil
+}
+
+// TestACooldownIsOfWhatRanAndWhereItRan: another model, another effort and, unless it reaches further, another repository are free.
+func TestACooldownIsOfWhatRanAndWhereItRan(t *testing.T) {
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	store := resting{all: map[string][]thread.Cooldown{"o/a": {{Backend: "codex", Model: "m", Effort: "low", Rest: policy.Rest{Class: policy.Runaway, Until: now.Add(time.Hour)}}}}}
+	s := &Solver{Env: attempt.Env{Store: store}}
+	for _, c := range []struct {
+		what, repo, model, effort string
+		scope                     policy.Scope
+		want                      policy.Class
+	}{
+		{"where it ran away", "o/a", "m", "low", policy.OfRepository, policy.Runaway},
+		{"another model", "o/a", "n", "low", policy.OfRepository, ""},
+		{"the escalated effort", "o/a", "m", "high", policy.OfRepository, ""},
+		{"another repository", "o/b", "m", "low", policy.OfRepository, ""},
+		{"another repository of a server on which it rests everywhere", "o/b", "m", "low", policy.OfServer, policy.Severe},
+	} {
+		rests, err := s.rests(t.Context(), c.repo, c.scope, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rests(config.Backend{Name: "codex", Model: c.model}, c.effort); got.Class != c.want || got.Holds(now) != (c.want != "") {
+			t.Errorf("%s: %+v, want %q", c.what, got, c.want)
+		}
+	}
+}
