@@ -156,3 +156,36 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 		Quarantined: quarantined[max(0, len(quarantined)-shownQuarantined):],
 	}, nil
 }
+
+// rests says how long an arm, a backend at an effort, is kept from a repository by edit loops: there, or of that scope on
+// any. A runaway is one of its repository alone.
+func (s *Solver) rests(ctx context.Context, repo string, scope policy.Scope, now time.Time) (func(config.Backend, string) policy.Rest, error) {
+	of := repo
+	if scope == policy.OfServer {
+		of = ""
+	}
+	all, err := s.Store.Cooldowns(ctx, of, now)
+	if err != nil {
+		return nil, fmt.Errorf("cooldowns: %w", err)
+	}
+	return func(b config.Backend, effort string) (longest policy.Rest) {
+		for in, list := range all {
+			for _, c := range list {
+				if c.Backend != b.Name || c.Model != b.Model || c.Effort != effort {
+					continue
+				}
+				if in != repo && c.Class == policy.Runaway {
+					c.Class = policy.Severe
+				}
+				runaway := c.Class == policy.Runaway || longest.Class == policy.Runaway
+				if c.Until.After(longest.Until) {
+					longest = c.Rest
+				}
+				if runaway {
+					longest.Class = policy.Runaway
+				}
+			}
+		}
+		return longest
+	}, nil
+}
