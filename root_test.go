@@ -31,6 +31,7 @@ func TestAppAsksForWhatItNeedsAndNoMore(t *testing.T) {
 		URL         string            `yaml:"url"`
 		Public      bool              `yaml:"public"`
 		Hook        map[string]any    `yaml:"hook_attributes"`
+		Callbacks   []string          `yaml:"callback_urls"`
 		Events      []string          `yaml:"default_events"`
 		Permissions map[string]string `yaml:"default_permissions"`
 	}
@@ -49,7 +50,7 @@ func TestAppAsksForWhatItNeedsAndNoMore(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	hook, _ := app.Hook["url"].(string)
-	if app.Name == "" || app.Description == "" || app.URL == "" || app.Hook["active"] != true || !strings.HasSuffix(hook, "/api/github/hook") {
+	if app.Name == "" || app.Description == "" || app.URL == "" || app.Hook["active"] != true || !strings.HasSuffix(hook, "/api/github/hook") || len(app.Callbacks) != 1 {
 		t.Errorf("the manifest is incomplete: %+v", app)
 	}
 }

@@ -25,6 +25,7 @@ func setupCommand() *cobra.Command {
 		},
 	}
 	requiredFlag(cmd, &f.URL, "url", "where GitHub will reach the server, such as https://pawl.example.com")
+	cmd.Flags().StringVar(&f.Pages, "pages-url", "", "where people will reach the pages, such as https://pawl.example.com (default: the server's machine only)")
 	cmd.Flags().StringVar(&f.GitHub, "github", "https://github.com", "the GitHub, also an Enterprise Server")
 	cmd.Flags().StringVar(&f.Org, "org", "", "the organization that shall own the App (default: you)")
 	cmd.Flags().StringVar(&f.Name, "name", "pawl", "the App's name, which nobody else at this GitHub may have; it can be changed in the browser")

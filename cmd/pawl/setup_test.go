@@ -151,11 +151,11 @@ func (i *installer) files() map[string]os.FileMode {
 func TestSetupMakesTheAppAndWritesWhatTheServerNeeds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, org string
-		args      []string
+		name, org, callback string
+		args                []string
 	}{
-		{"of the person", "", nil},
-		{"of an organization", "acme", []string{"--org", "acme", "--name", "Our Pawl", "--backend", "claude"}},
+		{"of the person", "", "http://127.0.0.1:8081/login/callback", nil},
+		{"of an organization", "acme", "https://pages.example.com/login/callback", []string{"--org", "acme", "--name", "Our Pawl", "--backend", "claude", "--pages-url", "https://pages.example.com/"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -167,19 +167,20 @@ func TestSetupMakesTheAppAndWritesWhatTheServerNeeds(t *testing.T) {
 				t.Fatalf("exit %d, the page %d %s\n%s", code, status, said, &i.stderr)
 			}
 			m := i.gh.Manifests()[0]
-			if m.Org != c.org || m.Public || m.Hook.URL != "https://pawl.example.com/api/github/hook" || !*m.Hook.Active {
+			if m.Org != c.org || m.Public || m.Hook.URL != "https://pawl.example.com/api/github/hook" || !*m.Hook.Active || len(m.Callbacks) != 1 || m.Callbacks[0] != c.callback {
 				t.Errorf("the manifest: %+v", m)
 			}
 			if diff := cmp.Diff(map[string]os.FileMode{"app.pem": 0o600, "pawl.yml": 0o600}, i.files()); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}
-			for _, want := range []string{i.gh.WebURL() + "/apps/pawl/installations/new", "_API_KEY", "pawl doctor --config pawl.yml", "pawl serve --config pawl.yml"} {
+			for _, want := range []string{i.gh.WebURL() + "/apps/pawl/installations/new", "_API_KEY", "pawl doctor --config pawl.yml", "pawl serve --config pawl.yml", "pawl login --config pawl.yml"} {
 				if !strings.Contains(i.stdout.String(), want) || !strings.Contains(said, want) {
 					t.Errorf("what is next lacks %q:\n%s", want, &i.stdout)
 				}
 			}
 			secrets := i.stdout.String() + i.stderr.String() + said
-			if strings.Contains(secrets, rigSecret) || strings.Contains(secrets, "PRIVATE KEY") {
+			_, client := i.gh.OAuthClient()
+			if strings.Contains(secrets, rigSecret) || strings.Contains(secrets, client) || strings.Contains(secrets, "PRIVATE KEY") {
 				t.Errorf("a secret is shown:\n%s", secrets)
 			}
 			// The files work: the App they name can sign in.

@@ -38,6 +38,7 @@ func (s *Server) routeTable() []route {
 		{"GET /app/hook/deliveries", asApp, "", s.listDeliveries},
 		{"GET /app/hook/deliveries/{id}", asApp, "", s.getDelivery},
 		{"POST /app-manifests/{code}/conversions", anyone, "", s.convertManifest},
+		{"GET /user", asToken, "", s.getSelf},
 		{"GET /users/{login}", anyone, "", s.getUser},
 		{"GET" + repo, asToken, "metadata:read", s.getRepo},
 		{"GET" + repo + "/installation", asApp, "", s.getInstallation},

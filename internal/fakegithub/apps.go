@@ -219,6 +219,7 @@ type Manifest struct {
 		Active *bool  `json:"active"`
 	} `json:"hook_attributes"`
 	RedirectURL string            `json:"redirect_url"`
+	Callbacks   []string          `json:"callback_urls"`
 	Events      []string          `json:"default_events"`
 	Permissions map[string]string `json:"default_permissions"`
 }
@@ -276,7 +277,7 @@ func (w apps) convertManifest(c *call) *reply {
 	}
 	delete(w.codes, c.r.PathValue("code"))
 	a, m := w.app, code.manifest
-	a.permissions, a.events = maps.Clone(m.Permissions), slices.Clone(m.Events)
+	a.permissions, a.events, a.callbacks = maps.Clone(m.Permissions), slices.Clone(m.Events), slices.Clone(m.Callbacks)
 	if m.Org != "" {
 		owner := w.accounts[strings.ToLower(m.Org)]
 		if owner == nil {
@@ -286,7 +287,7 @@ func (w apps) convertManifest(c *call) *reply {
 		a.owner = owner
 	}
 	body := w.renderApp(a)
-	body["client_id"], body["client_secret"] = "Iv1.8a61f9b3a7aba766", randomText(30)
+	body["client_id"], body["client_secret"] = clientID, w.clientSecret
 	body["webhook_secret"], body["pem"] = textOrNull(w.secret), string(w.PrivateKeyPEM())
 	return created(body)
 }

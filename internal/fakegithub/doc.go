@@ -38,6 +38,7 @@
 //	How does a request go wrong (Inject); what was called?  faults.go
 //	What can be asked and changed by GraphQL?               graphql.go, mutations.go, schema.graphql
 //	Apps, installations, the manifest flow                  apps.go
+//	The login of people with the App                        oauth.go
 //	People, bots, roles, tokens                             auth.go
 //	Repositories, and git in them                           repos.go
 //	What follows a push                                     pushes.go

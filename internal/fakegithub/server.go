@@ -199,7 +199,7 @@ func (b *notifier) ring() {
 }
 
 // ServeHTTP answers REST below /api/v3, the logs of jobs, attached files, the form that makes an App from a
-// manifest, and everything else as git.
+// manifest, the login of people, and everything else as git.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
 		panic(http.ErrAbortHandler)
@@ -216,7 +216,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveJobLog(w, r)
 	case strings.HasPrefix(r.URL.Path, attachments):
 		s.serveAttachment(w, r)
-	case s.servesManifest(w, r):
+	case s.servesManifest(w, r), s.servesOAuth(w, r):
 	default:
 		s.serveGit(w, r)
 	}

@@ -14,12 +14,13 @@ import (
 // need to change it and to tell of it.
 type world struct {
 	renderer
-	now      func() time.Time
-	dir      string          // of the bare repositories
-	key      *rsa.PrivateKey // the App's
-	secret   string
-	webhooks *webhooks
-	changed  notifier
+	now          func() time.Time
+	dir          string          // of the bare repositories
+	key          *rsa.PrivateKey // the App's
+	secret       string
+	clientSecret string
+	webhooks     *webhooks
+	changed      notifier
 
 	mu            sync.Mutex // guards everything below
 	app           *app
@@ -30,7 +31,8 @@ type world struct {
 	tokens        map[string]*token
 	manifests     []Manifest // as they were submitted
 	codes         map[string]manifestCode
-	attached      [][]byte // files in the order of their upload
+	grants        map[string]grant // of logins, by their codes
+	attached      [][]byte         // files in the order of their upload
 	lastID        int64
 }
 
@@ -70,6 +72,7 @@ type app struct {
 	bot         *account
 	permissions map[string]string
 	events      []string
+	callbacks   []string // of its login
 	created     time.Time
 }
 
@@ -191,7 +194,7 @@ type reaction struct {
 }
 
 func newWorld(o Options, key *rsa.PrivateKey) *world {
-	w := &world{renderer: renderer{began: o.Now()}, now: o.Now, key: key, secret: o.WebhookSecret,
+	w := &world{renderer: renderer{began: o.Now()}, now: o.Now, key: key, secret: o.WebhookSecret, clientSecret: randomText(30), grants: map[string]grant{},
 		otherApps: map[string]*app{}, accounts: map[string]*account{}, repos: map[string]*repository{},
 		tokens: map[string]*token{}, codes: map[string]manifestCode{}, lastID: 3_000_000_000} // above 2^31, as GitHub's ids are
 	w.app = w.newApp(o.AppID, o.Slug, o.Permissions, w.now())

@@ -139,6 +139,8 @@ type NewApp struct {
 	HTMLURL       string         `json:"html_url"`
 	WebhookSecret string         `json:"webhook_secret"`
 	PrivateKey    string         `json:"pem"`
+	ClientID      string         `json:"client_id"` // of the App's login, with its secret
+	ClientSecret  string         `json:"client_secret"`
 }
 
 // codePattern keeps a code from changing the path of the request; GitHub shows 40 hexadecimal digits.

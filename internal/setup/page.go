@@ -66,8 +66,16 @@ func (s Setup) manifest(redirect string) map[string]any {
 		"name": s.Name, "url": "https://github.com/pawlbot/pawl", "public": false,
 		"description":     "Runs coding agents on issues and pull requests, and cannot run away.",
 		"hook_attributes": map[string]any{"url": s.public.String() + "/api/github/hook", "active": true},
-		"redirect_url":    redirect, "default_events": AppEvents(), "default_permissions": AppPermissions(),
+		"redirect_url":    redirect, "callback_urls": []string{s.pages() + "/login/callback"}, "default_events": AppEvents(), "default_permissions": AppPermissions(),
 	}
+}
+
+// pages is where people will reach the pages: on the server's own machine where nothing else is said.
+func (s Setup) pages() string {
+	if s.pagesURL != nil {
+		return s.pagesURL.String()
+	}
+	return "http://" + config.DefaultPages
 }
 
 func (p *setupPage) base() string { return "http://" + p.listener.Addr().String() }
@@ -258,7 +266,7 @@ func (s Setup) configuration(app forge.NewApp) (string, error) {
 	}
 	var b strings.Builder
 	err = t.Execute(&b, map[string]any{
-		"App": app, "Public": s.public.String(), "Web": s.hub.web, "REST": s.hub.rest, "GraphQL": s.hub.graphql, "Key": keyFile, "Backend": s.Backend,
+		"App": app, "Pages": s.Pages, "Web": s.hub.web, "REST": s.hub.rest, "GraphQL": s.hub.graphql, "Key": keyFile, "Backend": s.Backend,
 		"Others": slices.DeleteFunc(config.CLIs(), func(kind string) bool { return kind == s.Backend }),
 	})
 	return b.String(), err

@@ -25,6 +25,7 @@ const maxAppName = 34
 
 type Flags struct {
 	URL     string // where GitHub will reach the server
+	Pages   string // where people will reach the pages; empty for the server's own machine
 	GitHub  string // its address
 	Org     string // that shall own the App; empty for the account that is signed in
 	Name    string // of the App
@@ -35,9 +36,10 @@ type Flags struct {
 // Setup is one flow, as the flags ask for it.
 type Setup struct {
 	Flags
-	version string
-	public  *url.URL // where GitHub reaches the server
-	hub     hub
+	version  string
+	public   *url.URL // where GitHub reaches the server
+	pagesURL *url.URL // where people reach the pages; nil without Pages
+	hub      hub
 }
 
 // orgPattern is what GitHub allows in the name of an account.
@@ -50,6 +52,12 @@ func New(f Flags, version string) (Setup, error) {
 	var err error
 	if s.public, err = address("--url", f.URL); err != nil {
 		return s, err
+	}
+	if s.Pages != "" {
+		if s.pagesURL, err = address("--pages-url", s.Pages); err != nil {
+			return s, err
+		}
+		s.Pages = s.pagesURL.String()
 	}
 	if s.hub, err = hubOf(f.GitHub); err != nil {
 		return s, err
@@ -187,6 +195,10 @@ func (s Setup) next(app forge.NewApp, unset []string) string {
 	}
 	step("Check everything: pawl doctor --config %s", quoteShell(s.Config))
 	step("Run it behind %s, which must lead to 127.0.0.1:8080: pawl serve --config %s", s.public, quoteShell(s.Config))
+	if s.Pages != "" {
+		step("Have %s lead to 127.0.0.1:8081, where the pages are.", s.Pages)
+	}
+	step("Look at the pages: pawl login --config %s prints a link to %s", quoteShell(s.Config), s.pages())
 	return b.String()
 }
 

@@ -55,17 +55,17 @@ func TestTheManifestIsThatOfAppYML(t *testing.T) {
 func TestSecretsOfAnyFormAreWrittenSoThatTheyAreRead(t *testing.T) {
 	for _, backend := range config.CLIs() {
 		for _, secret := range []string{`a "quoted" secret \ of length`, "a secret with ${HOME} in it", "a secret with $${ in it, é", "tab\tand\nline # no comment"} {
-			s, err := New(Flags{URL: "https://pawl.example.com/pawl", GitHub: "https://github.com", Name: "pawl", Config: "pawl.yml", Backend: backend}, "test")
+			s, err := New(Flags{URL: "https://pawl.example.com", Pages: "https://pages.example.com/pawl/", GitHub: "https://github.com", Name: "pawl", Config: "pawl.yml", Backend: backend}, "test")
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := s.configuration(forge.NewApp{ID: 7, Slug: "pawl", WebhookSecret: secret})
+			text, err := s.configuration(forge.NewApp{ID: 7, Slug: "pawl", WebhookSecret: secret, ClientID: "Iv1.x", ClientSecret: secret})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var unset []string
 			c, err := config.Parse("pawl.yml", []byte(text), environment(&unset))
-			if err != nil || c.GitHub.App.WebhookSecret.Reveal() != secret || c.HTTP.PublicURL != "https://pawl.example.com/pawl" || c.Backends[0].Kind != backend {
+			if err != nil || c.GitHub.App.WebhookSecret.Reveal() != secret || c.HTTP.PublicURL != "https://pages.example.com/pawl" || c.GitHub.App.ClientSecret.Reveal() != secret || c.Backends[0].Kind != backend {
 				t.Errorf("%s: %q is read as %q, %v", backend, secret, c.GitHub.App.WebhookSecret.Reveal(), err)
 			}
 		}

@@ -96,7 +96,7 @@ func (p *pages) mayWrite(ctx context.Context, by Person, repo string) (bool, err
 	return level == "write" || level == "maintain" || level == "admin", err
 }
 
-// who may use a button; see act
+// may says whether who asks may use a button; see act.
 type may func(r *http.Request) (bool, error)
 
 func (p *pages) operators(r *http.Request) (bool, error) { return who(r).Operator, nil }

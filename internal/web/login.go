@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 
 	"golang.org/x/oauth2"
@@ -140,7 +141,7 @@ func (p *pages) begin(w http.ResponseWriter, person Person, next string) {
 func local(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") ||
-		strings.HasPrefix(u.Path, "//") || strings.ContainsFunc(u.Path, func(r rune) bool { return r == '\\' || r < ' ' }) {
+		path.Clean(u.Path) != u.Path || strings.ContainsFunc(u.Path, func(r rune) bool { return r == '\\' || r < ' ' }) {
 		return "/"
 	}
 	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}).String()

@@ -1,11 +1,16 @@
 package web
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 )
 
 func TestSlowClientsCannotHoldConnectionsAndLargeWebhooksArrive(t *testing.T) {
@@ -17,6 +22,84 @@ func TestSlowClientsCannotHoldConnectionsAndLargeWebhooksArrive(t *testing.T) {
 		t.Errorf("a webhook of 25 MiB has only %s", s.ReadTimeout)
 	case s.WriteTimeout <= s.ReadTimeout+pageTime:
 		t.Errorf("an answer after a slow request has no time: %s", s.WriteTimeout)
+	}
+}
+
+func TestAButtonActsForWhoMayFromPawlsOwnPagesOnly(t *testing.T) {
+	var log bytes.Buffer
+	levels := map[string]string{"ada": "write", "bob": "read"}
+	p, err := newPages(Options{Now: time.Now, Log: zerolog.New(&log), Access: Access{
+		URL: "https://pawl.example", Key: make([]byte, keyBytes), Operators: []string{"carol"},
+		Permission: func(_ context.Context, repo string, by Person) (string, error) {
+			if repo == "acme/away" {
+				return "", errors.New("away")
+			}
+			return levels[by.Login], nil
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := ""
+	mux := http.NewServeMux()
+	act := func(w http.ResponseWriter, r *http.Request, by Person) {
+		done = by.Name()
+		p.back(w, "/threads/acme/widgets/7")
+	}
+	mux.Handle("POST /threads/{owner}/{repo}/{n}/retry", p.act(p.writers, act))
+	mux.Handle("POST /breakers/{account}/close", p.act(p.operators, act))
+	site := p.ownSite(mux)
+	const retry, shut = "/threads/acme/widgets/7/retry", "/breakers/main/close"
+	for name, c := range map[string]struct {
+		method, path, login string
+		header              map[string]string
+		want                int
+	}{
+		"who may write":               {"POST", retry, "ada", map[string]string{"Sec-Fetch-Site": "same-origin"}, http.StatusSeeOther},
+		"an old browser":              {"POST", retry, "ada", map[string]string{"Origin": "https://pawl.example"}, http.StatusSeeOther},
+		"behind a proxy":              {"POST", retry, "ada", map[string]string{"Origin": "https://pawl.example", "Host": "127.0.0.1:8081"}, http.StatusSeeOther},
+		"an operator":                 {"POST", shut, "carol", nil, http.StatusSeeOther},
+		"an operator on a thread":     {"POST", retry, "carol", nil, http.StatusSeeOther},
+		"by a link":                   {"POST", shut, "", nil, http.StatusSeeOther},
+		"who may read":                {"POST", retry, "bob", nil, http.StatusNotFound},
+		"a stranger":                  {"POST", retry, "mallory", nil, http.StatusNotFound},
+		"a writer on the server":      {"POST", shut, "ada", nil, http.StatusNotFound},
+		"GitHub is away":              {"POST", "/threads/acme/away/7/retry", "ada", nil, http.StatusServiceUnavailable},
+		"a name that is none":         {"POST", "/threads/acme/..%2fx/7/retry", "ada", nil, http.StatusNotFound},
+		"from another page":           {"POST", retry, "ada", map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden},
+		"from another host of ours":   {"POST", retry, "ada", map[string]string{"Sec-Fetch-Site": "same-site"}, http.StatusForbidden},
+		"from another origin":         {"POST", retry, "ada", map[string]string{"Origin": "https://evil.example"}, http.StatusForbidden},
+		"from a page without one":     {"POST", retry, "ada", map[string]string{"Origin": "null"}, http.StatusForbidden},
+		"under another name":          {"POST", retry, "ada", map[string]string{"Host": "evil.example"}, http.StatusMisdirectedRequest},
+		"by a link in a page":         {"GET", retry, "ada", nil, http.StatusMethodNotAllowed},
+		"by a form that overrides it": {"GET", retry + "?_method=POST", "ada", map[string]string{"X-HTTP-Method-Override": "POST"}, http.StatusMethodNotAllowed},
+	} {
+		done = ""
+		r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil)
+		r.Host = "pawl.example"
+		for key, value := range c.header {
+			if r.Header.Set(key, value); key == "Host" {
+				r.Host = value
+			}
+		}
+		cookie, err := p.cookie(sessionCookie, session{Person: Person{Login: c.login, ID: 7}, Until: time.Now().Add(time.Hour)}, time.Hour, http.SameSiteStrictMode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.AddCookie(cookie)
+		w := httptest.NewRecorder()
+		site.ServeHTTP(w, r)
+		if acted := done != ""; w.Code != c.want || acted != (c.want == http.StatusSeeOther) || acted && done != (Person{Login: c.login}).Name() {
+			t.Errorf("%s: %d, acted as %q; want %d", name, w.Code, done, c.want)
+		}
+	}
+	if !strings.Contains(log.String(), `"by":"ada","path":"/threads/acme/widgets/7/retry","message":"a person acts"`) {
+		t.Errorf("the log does not say who acted: %s", &log)
+	}
+	w := httptest.NewRecorder()
+	site.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "https://pawl.example"+retry, nil))
+	if w.Code != http.StatusUnauthorized {
+		t.Errorf("without a session: %d", w.Code)
 	}
 }
 

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/web"
+)
+
+// withLogin gives the App a client, and the pages a public address, at which nothing listens yet.
+func (r *rig) withLogin() (file string) {
+	r.t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	r.must(err)
+	r.must(free.Close())
+	at := free.Addr().String()
+	id, secret := r.world.OAuthClient()
+	r.world.SetCallbacks("http://" + at + "/login/callback")
+	path := r.file()
+	text, err := os.ReadFile(path)
+	r.must(err)
+	changed := strings.NewReplacer(`pages: "127.0.0.1:0"`, `pages: "`+at+`", public_url: "http://`+at+`", operators: [olga], metrics_token: "a token of metrics"`,
+		"private_key_file: app.pem", "private_key_file: app.pem, client_id: "+id+", client_secret: "+secret).Replace(string(text))
+	r.must(os.WriteFile(path, []byte(changed), 0o600))
+	return path
+}
+
+// person is somebody's browser, which is signed in at GitHub.
+type person struct {
+	*rig
+	browser *http.Client
+}
+
+func (r *rig) browserOf(login string) person {
+	r.t.Helper()
+	jar, err := cookiejar.New(nil)
+	r.must(err)
+	github, err := url.Parse(r.world.WebURL() + "/login/oauth/authorize")
+	r.must(err)
+	if login != "" {
+		jar.SetCookies(github, []*http.Cookie{{Name: fakegithub.SignedInCookie, Value: login, Path: "/"}})
+	}
+	return person{r, &http.Client{Jar: jar, Timeout: patience}}
+}
+
+func (p person) get(address string) (int, string) {
+	p.t.Helper()
+	answer, err := p.browser.Get(address)
+	p.must(err)
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	p.must(err)
+	return answer.StatusCode, string(b)
+}
+
+func TestPeopleSignInWithGitHubAndSeeWhatTheyMayRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	const hidden = "acme/hidden"
+	r.must(r.world.AddRepo(t.Context(), hidden, map[string]string{"a.txt": "one\n"}))
+	r.must(r.world.Install(hidden))
+	r.must(r.world.SetRole(hidden, writer, "write"))
+	r.must(r.world.AddUser("olga", 1003, nil))
+	r.startWith(r.withLogin())
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.over(threadName(n))
+	secret, err := r.world.OpenIssue(hidden, writer, "What nobody else shall know", "Add a line.")
+	r.must(err)
+	_, err = r.world.Comment(hidden, secret, writer, "/pawl solve")
+	r.must(err)
+	r.over(hidden + "#1")
+	base := "http://" + r.pages
+
+	// The check run leads to a page which asks for a login.
+	details := ""
+	for _, c := range r.world.CheckRuns(rigRepo) {
+		if c.Name == "pawl" {
+			details = c.DetailsURL
+		}
+	}
+	nobody := r.browserOf("")
+	if status, body := nobody.get(details); !strings.HasPrefix(details, base+"/threads/") || status != http.StatusUnauthorized || strings.Contains(body, "second line") {
+		t.Errorf("details_url %s: %d\n%s", details, status, body)
+	}
+	mallory := r.browserOf(reader)
+	if status, body := mallory.get(base + "/login/github?next=/threads/acme/widgets/1"); status != http.StatusOK || !strings.Contains(body, "signed in as mallory") || !strings.Contains(body, "url=/threads/acme/widgets/1") {
+		t.Fatalf("the login: %d\n%s", status, body)
+	}
+	if status, body := mallory.get(details); status != http.StatusOK || !strings.Contains(body, "A second line") {
+		t.Errorf("the page of a repository that she may read: %d\n%s", status, body)
+	}
+	if _, body := mallory.get(base + "/"); !strings.Contains(body, "acme/widgets#1") || strings.Contains(body, "hidden") || strings.Contains(body, "nobody else") {
+		t.Errorf("the list of somebody who may not read acme/hidden:\n%s", body)
+	}
+	here, there := "", ""
+	for path, into := range map[string]*string{"/threads/acme/hidden/1": &here, "/threads/acme/nowhere/1": &there} {
+		status, body := mallory.get(base + path)
+		if *into = body; status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	if here != there {
+		t.Errorf("a hidden repository says %q, one that does not exist %q", here, there)
+	}
+	for login, want := range map[string]int{writer: http.StatusOK, "olga": http.StatusOK, reader: http.StatusNotFound} {
+		p := r.browserOf(login)
+		p.get(base + "/login/github")
+		if status, _ := p.get(base + "/threads/acme/hidden/1"); status != want {
+			t.Errorf("%s at a page of acme/hidden: %d, want %d", login, status, want)
+		}
+		status, _ := p.get(base + "/metrics")
+		if operator := login == "olga"; operator != (status == http.StatusOK) {
+			t.Errorf("%s at /metrics: %d", login, status)
+		}
+	}
+	// Nothing of the login is kept, and the public listener has no page.
+	r.world.RevokeUserTokens()
+	if status, _ := mallory.get(details); status != http.StatusOK {
+		t.Errorf("a page after GitHub ended the token of the login: %d", status)
+	}
+	for _, path := range []string{"/", "/threads/acme/widgets/1", "/metrics", "/readyz", "/login/github", "/debug/pprof/"} {
+		if status, _ := mallory.get(r.url(path)); status != http.StatusNotFound {
+			t.Errorf("%s at the webhook's listener: %d", path, status)
+		}
+	}
+	_, secretOfClient := r.world.OAuthClient()
+	if log := r.log.String(); strings.Contains(log, secretOfClient) || strings.Contains(log, "ghu_") {
+		t.Error("a secret of the login is in the log")
+	}
+	// The key of the sessions is in the database, so a restart signs nobody out; who is no longer let in is gone.
+	r.stop(syscall.SIGTERM)
+	r.startWith(filepath.Join(r.dir, "pawl.yml"))
+	if status, _ := mallory.get(base + "/threads/acme/widgets/1"); status != http.StatusOK {
+		t.Errorf("after a restart: %d", status)
+	}
+}
+
+func TestSessionsHoldOnEveryNode(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, startPostgres(t))
+	c.agent(plainAgent, "")
+	a, b := c.join(), c.join()
+	c.pages = a.pages
+	if status, _ := c.get("/"); status != http.StatusOK {
+		t.Fatalf("the node that the link led to: %d", status)
+	}
+	link, err := exec.Command(pawlBinary, "login", "--config", filepath.Join(c.dir, "pawl.yml")).Output()
+	c.must(err)
+	at, err := url.Parse(strings.TrimSpace(string(link)))
+	c.must(err)
+	var used []int
+	for _, m := range []*member{a, b, a} {
+		c.pages = m.pages
+		if status, body := c.get("/"); status != http.StatusOK {
+			t.Errorf("the node at %s does not know the session: %d\n%s", m.pages, status, body)
+		}
+		at.Host = m.pages
+		status, _ := c.browserOf("").get(at.String())
+		used = append(used, status)
+	}
+	if used[0] != http.StatusOK || used[1] != http.StatusForbidden || used[2] != http.StatusForbidden {
+		t.Errorf("one link at three nodes: %v", used)
+	}
+}
+
+func TestALoginIsThatOfItsPerson(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	ask := r.startTimed().node.permission()
+	for _, c := range []struct {
+		repo string
+		by   web.Person
+		want string
+	}{
+		{rigRepo, web.Person{Login: reader, ID: 1002}, "read"},
+		{rigRepo, web.Person{Login: writer, ID: 1001}, "write"},
+		{rigRepo, web.Person{Login: writer, ID: 1002}, "none"}, // ada gave her name away
+		{rigRepo, web.Person{Login: "nobody", ID: 5}, "none"},
+		{"acme/nowhere", web.Person{Login: writer, ID: 1001}, "none"},
+	} {
+		if got, err := ask(t.Context(), c.repo, c.by); err != nil || got != c.want {
+			t.Errorf("%+v at %s: %q, %v; want %q", c.by, c.repo, got, err, c.want)
+		}
+	}
+	r.must(r.world.RemoveRepo(rigRepo))
+	r.world.RevokeTokens()
+	if got, err := ask(t.Context(), rigRepo, web.Person{Login: writer, ID: 1001}); err != nil || got != "none" {
+		t.Errorf("after the App was taken from the repository: %q, %v", got, err)
+	}
+}

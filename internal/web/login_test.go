@@ -1,0 +1,335 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/pawlbot/pawl/internal/web"
+)
+
+// withGitHub has a login where the code is the login of whoever signs in; the clock of the pages is c.
+func withGitHub(t *testing.T, c *time.Time, levels map[string]string) func(*web.Options) {
+	t.Helper()
+	token := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"access_token": "`+r.FormValue("code")+`", "token_type": "bearer"}`)
+	}))
+	t.Cleanup(token.Close)
+	return func(o *web.Options) {
+		people(levels)(o)
+		o.Now = func() time.Time { return *c }
+		o.Access.Client, o.Access.OAuth.Endpoint.TokenURL = token.Client(), token.URL
+		o.Access.OAuth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+		o.Access.User = func(_ context.Context, token string) (web.Person, error) {
+			if token == "broken" {
+				return web.Person{}, errors.New("401")
+			}
+			return web.Person{Login: token, ID: int64(len(token))}, nil
+		}
+	}
+}
+
+// asks goes to GitHub, and returns the browser's cookie and the state.
+func (s *site) asks(next string) (*http.Cookie, string) {
+	s.t.Helper()
+	answer, body := s.get("/login/github?" + url.Values{"next": {next}}.Encode())
+	at, err := url.Parse(answer.Header.Get("Location"))
+	if err != nil || answer.StatusCode != http.StatusSeeOther || len(answer.Cookies()) != 1 {
+		s.t.Fatalf("%s, %v\n%s", answer.Status, err, body)
+	}
+	if q := at.Query(); at.Host != "github.example" || q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43 || q.Get("redirect_uri") != "https://pawl.example/login/callback" {
+		s.t.Errorf("GitHub is asked with %s", at)
+	}
+	return answer.Cookies()[0], at.Query().Get("state")
+}
+
+// signs comes back from GitHub as somebody.
+func (s *site) signs(login, next string) (*http.Response, string) {
+	s.t.Helper()
+	s.cookie = nil
+	begun, state := s.asks(next)
+	s.cookie = begun
+	answer, body := s.get("/login/callback?" + url.Values{"code": {login}, "state": {state}}.Encode())
+	s.cookie = nil
+	for _, c := range answer.Cookies() {
+		if c.MaxAge >= 0 {
+			s.cookie = c
+		}
+	}
+	return answer, body
+}
+
+func TestPeopleSeeTheRepositoriesThatTheyMayRead(t *testing.T) {
+	clock, levels := now, map[string]string{"bob acme/widgets": "read"}
+	s := open(t, withGitHub(t, &clock, levels))
+	s.everything()
+	if answer, body := s.signs("bob", "/threads/acme/widgets/7"); answer.StatusCode != http.StatusOK || !strings.Contains(body, `url=/threads/acme/widgets/7"`) {
+		t.Fatalf("%s\n%s", answer.Status, body)
+	}
+	s.page("/threads/acme/widgets/7")
+	if page := s.page("/"); !strings.Contains(page, "acme/widgets#7") || strings.Contains(page, "Breakers") || strings.Contains(page, "Deliveries") || strings.Contains(page, "Learning") {
+		t.Errorf("who is no operator is shown:\n%s", page)
+	}
+	hidden := []string{"/threads/acme/widgets/404", "/threads/acme/none/7", "/metrics"}
+	delete(levels, "bob acme/widgets")
+	s.page("/threads/acme/widgets/7") // for a minute what GitHub said holds
+	clock = clock.Add(time.Minute)
+	for _, path := range append(hidden, "/threads/acme/widgets/7") {
+		if answer, body := s.get(path); answer.StatusCode != http.StatusNotFound || body != "There is nothing here that you may see.\n" {
+			t.Errorf("%s: %s %q", path, answer.Status, body)
+		}
+	}
+	if page := s.page("/"); strings.Contains(page, "acme") {
+		t.Errorf("who lost access is shown:\n%s", page)
+	}
+	s.signs("ada", "/") // an operator, whatever the case of the login
+	for _, path := range []string{"/threads/acme/widgets/7", "/metrics"} {
+		s.page(path)
+	}
+	if page := s.page("/"); !strings.Contains(page, "Breakers") {
+		t.Error("an operator does not see the server")
+	}
+	clock = clock.Add(8 * time.Hour)
+	if answer, _ := s.get("/"); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("after 8 hours: %s", answer.Status)
+	}
+}
+
+func TestGitHubNotAnsweringIsNoPermission(t *testing.T) {
+	clock := now
+	s := open(t, func(o *web.Options) {
+		withGitHub(t, &clock, nil)(o)
+		o.Access.Permission = func(context.Context, string, web.Person) (string, error) { return "admin", errors.New("away") }
+	})
+	s.solved()
+	s.signs("bob", "/")
+	for _, path := range []string{"/", "/threads/acme/widgets/7", "/threads/acme/none/1"} {
+		if answer, body := s.get(path); answer.StatusCode != http.StatusServiceUnavailable || strings.Contains(body, "widgets") {
+			t.Errorf("%s: %s %s", path, answer.Status, body)
+		}
+	}
+}
+
+func TestALoginCountsInTheBrowserThatBeganItOnceAndForAWhile(t *testing.T) {
+	clock := now
+	s := open(t, withGitHub(t, &clock, nil))
+	s.cookie = nil
+	begun, state := s.asks("/")
+	other, _ := s.asks("/")
+	comes := func(c *http.Cookie, query string) *http.Response {
+		t.Helper()
+		s.cookie = c
+		answer, _ := s.get("/login/callback?" + query)
+		s.cookie = nil
+		return answer
+	}
+	good := url.Values{"code": {"bob"}, "state": {state}}.Encode()
+	for name, c := range map[string]struct {
+		cookie *http.Cookie
+		query  string
+		status int
+	}{
+		"no cookie":                {nil, good, http.StatusForbidden},
+		"another browser's":        {other, good, http.StatusForbidden},
+		"no state":                 {begun, "code=bob", http.StatusForbidden},
+		"an empty state":           {&http.Cookie{Name: begun.Name}, "code=bob&state=", http.StatusForbidden},
+		"a made-up cookie":         {&http.Cookie{Name: begun.Name, Value: "e30="}, "code=bob&state=", http.StatusForbidden},
+		"GitHub says no":           {begun, "error=access_denied&error_description=%3Cb%3Eno&state=" + state, http.StatusForbidden},
+		"GitHub knows nobody":      {begun, "code=broken&state=" + state, http.StatusBadGateway},
+		"a session is no login":    {&http.Cookie{Name: begun.Name, Value: s.asOperator().Value}, "code=bob&state=", http.StatusForbidden},
+		"a login that was not one": {begun, "state=" + state, http.StatusForbidden},
+	} {
+		if answer := comes(c.cookie, c.query); answer.StatusCode != c.status {
+			t.Errorf("%s: %s, want %d", name, answer.Status, c.status)
+		}
+	}
+	clock = clock.Add(10*time.Minute + time.Second)
+	if answer := comes(begun, good); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("after ten minutes: %s", answer.Status)
+	}
+}
+
+func TestSessionsAreSealedAndNobodyCanBringTheirOwn(t *testing.T) {
+	clock := now
+	s := open(t, withGitHub(t, &clock, nil))
+	operator := s.cookie
+	if !operator.HttpOnly || operator.SameSite != http.SameSiteStrictMode || operator.Secure || operator.Name != "pawl" || operator.Path != "/" || operator.Domain != "" {
+		t.Errorf("%+v", operator)
+	}
+	s.signs("bob", "/")
+	bob := s.cookie
+	if bob.Value == operator.Value {
+		t.Error("a login kept the session that was there before")
+	}
+	changed := []byte(bob.Value)
+	changed[len(changed)/2] ^= 1
+	begun, _ := s.asks("/")
+	for name, value := range map[string]string{"changed": string(changed), "cut": bob.Value[:len(bob.Value)-4], "empty": "", "plain": "eyJsb2dpbiI6ImFkYSIsImlkIjoxfQ==", "a login": begun.Value} {
+		s.cookie = &http.Cookie{Name: bob.Name, Value: value}
+		if answer, _ := s.get("/"); answer.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: %s", name, answer.Status)
+		}
+	}
+	for _, secret := range []string{bob.Value, operator.Value} {
+		if strings.Contains(secret, "bob") || strings.Contains(s.log.String(), secret) {
+			t.Error("a session can be read, or is in the log")
+		}
+	}
+	public := open(t, func(o *web.Options) {
+		withGitHub(t, &clock, nil)(o)
+		o.Access.URL = "https://pawl.example"
+	})
+	if c := public.cookie; !c.Secure || c.Name != "__Host-pawl" {
+		t.Errorf("with https: %+v", c)
+	}
+}
+
+func TestALinkSignsOneBrowserInOnce(t *testing.T) {
+	s := open(t, nil)
+	s.solved()
+	s.page("/threads/acme/widgets/7")
+	secret, err := web.NewLink(t.Context(), s.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cookie = nil
+	for i, want := range []int{http.StatusOK, http.StatusForbidden} {
+		if answer, _ := s.get(web.LinkPath + secret); answer.StatusCode != want {
+			t.Errorf("use %d: %s", i+1, answer.Status)
+		}
+	}
+	late, err := web.NewLink(t.Context(), s.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.clock = s.clock.Add(web.LinkTime)
+	s.mu.Unlock()
+	if answer, _ := s.get(web.LinkPath + late); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("after 5 minutes: %s", answer.Status)
+	}
+}
+
+func TestTheAddressToGoBackToIsOnThisSite(t *testing.T) {
+	clock := now
+	s := open(t, withGitHub(t, &clock, nil))
+	for next, want := range map[string]string{
+		"/threads/a/b/1?x=1":      "/threads/a/b/1?x=1",
+		"":                        "/",
+		"threads":                 "/",
+		"//evil.example":          "/",
+		"///evil.example":         "/",
+		"/\\evil.example":         "/",
+		"\\\\evil.example":        "/",
+		"/%5cevil.example":        "/",
+		"/%2fevil.example":        "/",
+		"https://evil.example/":   "/",
+		"https:/evil.example":     "/",
+		"javascript:alert(1)":     "/",
+		"/\t/evil.example":        "/",
+		"/\r\nSet-Cookie: a=b":    "/",
+		"/a#//evil.example":       "/a",
+		"/..//evil.example":       "/",
+		"/a/../..//evil.example/": "/",
+		"/x;url=//evil.example":   "/",
+		"/x;url=evil.example":     "/x;url=evil.example",
+	} {
+		_, body := s.signs("bob", next)
+		_, at, _ := strings.Cut(body, `content="0; url=`)
+		if at, _, _ = strings.Cut(at, `"`); at != want {
+			t.Errorf("%q leads to %q, want %q", next, at, want)
+		}
+	}
+}
+
+func TestPagesAreServedUnderTheirOwnNamesOnly(t *testing.T) {
+	s := open(t, func(o *web.Options) { o.Access.URL = "http://pawl.example:8081" })
+	for host, want := range map[string]int{
+		"pawl.example": http.StatusOK, "PAWL.Example:8081": http.StatusOK, "pawl.example:443": http.StatusOK, "localhost:8081": http.StatusOK, "LOCALHOST": http.StatusOK,
+		"127.0.0.1": http.StatusOK, "127.0.0.1:1": http.StatusOK, "[::1]:8081": http.StatusOK, "[::1]": http.StatusOK, "10.1.2.3:8081": http.StatusOK,
+		"evil.example": http.StatusMisdirectedRequest, "evil.example:8081": http.StatusMisdirectedRequest, "pawl.example.evil.example": http.StatusMisdirectedRequest,
+		"evil-pawl.example": http.StatusMisdirectedRequest, "localhost.evil.example": http.StatusMisdirectedRequest, "127.0.0.1.nip.io": http.StatusMisdirectedRequest,
+		"1.2.3.4.5": http.StatusMisdirectedRequest, "pawl.example.": http.StatusMisdirectedRequest, "0x7f000001": http.StatusMisdirectedRequest,
+	} {
+		r := s.request("GET", s.url+"/")
+		r.Host = host
+		r.AddCookie(s.cookie)
+		if answer, _ := s.do(r); answer.StatusCode != want {
+			t.Errorf("%s: %s, want %d", host, answer.Status, want)
+		}
+		r = s.request("GET", s.url+"/metrics")
+		r.Host = host
+		r.AddCookie(s.cookie)
+		if answer, _ := s.do(r); answer.StatusCode != want {
+			t.Errorf("/metrics at %s: %s, want %d", host, answer.Status, want)
+		}
+	}
+}
+
+func TestALinkFromElsewhereAsksAgainFromThePageItself(t *testing.T) {
+	s := open(t, nil)
+	s.solved()
+	s.cookie = nil
+	r := s.request("GET", s.url+"/threads/acme/widgets/7?x=<")
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	if answer, body := s.do(r); answer.StatusCode != http.StatusOK || !strings.Contains(body, `content="0; url=/threads/acme/widgets/7?x=`) || strings.Contains(body, "x=<") {
+		t.Errorf("%s\n%s", answer.Status, body)
+	}
+}
+
+func TestProgramsReadTheMetricsWithTheirToken(t *testing.T) {
+	s := open(t, func(o *web.Options) { o.Access.MetricsToken = "a token of metrics" })
+	s.cookie = nil
+	for header, want := range map[string]int{
+		"Bearer a token of metrics": http.StatusOK, "Bearer a token of metric": http.StatusUnauthorized, "Bearer ": http.StatusUnauthorized, "a token of metrics": http.StatusUnauthorized,
+	} {
+		r := s.request("GET", s.url+"/metrics")
+		r.Host = "prometheus.internal"
+		if want != http.StatusOK {
+			r.Host = ""
+		}
+		r.Header.Set("Authorization", header)
+		if answer, _ := s.do(r); answer.StatusCode != want {
+			t.Errorf("%q: %s, want %d", header, answer.Status, want)
+		}
+		r = s.request("GET", s.url+"/")
+		r.Header.Set("Authorization", header)
+		if answer, _ := s.do(r); answer.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%q opens the pages: %s", header, answer.Status)
+		}
+	}
+	none := open(t, nil)
+	none.cookie = nil
+	r := none.request("GET", none.url+"/metrics")
+	r.Header.Set("Authorization", "Bearer ")
+	if answer, _ := none.do(r); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a token in the configuration an empty one opens them: %s", answer.Status)
+	}
+}
+
+func TestEveryMethodAndEveryWayToWriteAPathAsksForALogin(t *testing.T) {
+	s := open(t, people(nil))
+	s.solved()
+	s.cookie = nil
+	for _, method := range []string{"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "PROPFIND"} {
+		for _, path := range []string{
+			"/", "//", "/.", "/threads/acme/widgets/7", "/threads//acme/widgets/7", "/./threads/acme/widgets/7", "/x/../threads/acme/widgets/7", "/%2e/threads/acme/widgets/7",
+			"/threads/acme/widgets%2f7", "/threads/acme/widgets/7%00", "/metrics/", "/metrics?x", "//metrics", "/./metrics", "/healthz/../metrics", "/debug/pprof/", "/debug/vars",
+		} {
+			r := s.request(method, s.url)
+			r.URL.Opaque = strings.TrimPrefix(s.url, "http:") + path
+			if answer, body := s.do(r); answer.StatusCode == http.StatusOK || strings.Contains(body, "second line") || strings.Contains(body, "go_goroutines") {
+				t.Errorf("%s %s: %s\n%s", method, path, answer.Status, body)
+			}
+		}
+	}
+}
