@@ -35,7 +35,7 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (Server, e
 		}
 		s.validateServer(&c)
 		s.validateBackends(c.Backends, c.Providers)
-		s.validatePolicy(c.Policy)
+		s.validatePolicy(c.Policy, c.Providers)
 		s.validateEnv("policy.learning", "judge_env", c.Policy.Learning.JudgeEnv)
 	}
 	if len(s.problems) > 0 {

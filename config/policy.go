@@ -25,6 +25,10 @@ type Learning struct {
 	Judge        []string      `yaml:"judge"`         // a command line that grades an attempt; empty for none
 	JudgeEnv     []string      `yaml:"judge_env"`     // the names of the environment variables that reach it
 	JudgeTimeout time.Duration `yaml:"judge_timeout"` // how long it may take
+	// JudgeProvider and JudgeModel are whom the built-in judge asks; empty for none. JudgeTokens is its budget for an attempt.
+	JudgeProvider string `yaml:"judge_provider"`
+	JudgeModel    string `yaml:"judge_model"`
+	JudgeTokens   int64  `yaml:"judge_tokens"`
 }
 
 // The upper bounds keep a slip of the keyboard from undoing what a number is for.
@@ -42,7 +46,7 @@ const (
 	maxThreshold = 100_000
 )
 
-func (s *source) validatePolicy(p Policy) {
+func (s *source) validatePolicy(p Policy, providers []Provider) {
 	for i, id := range p.AllowedBots {
 		s.addIf(id <= 0, fmt.Sprintf("policy.allowed_bots[%d]", i), "%d is not a user id; use the positive number under \"id\" at api.github.com/users/NAME[bot]", id)
 	}
@@ -73,6 +77,11 @@ func (s *source) validatePolicy(p Policy) {
 	s.oneOf("policy.learning.mode", string(p.Learning.Mode), string(policy.ModeAuto), string(policy.ModeFixed), string(policy.ModeShadow), string(policy.ModeLearn), string(policy.ModeCascade))
 	s.oneOf("policy.learning.value", string(p.Learning.Value), string(policy.Quality), string(policy.QualityPerDollar))
 	s.validateCommand("policy.learning.judge", p.Learning.Judge)
+	between(s, "policy.learning.judge_tokens", p.Learning.JudgeTokens, 1000, math.MaxInt64)
+	s.addIf(p.Learning.JudgeProvider != "" && len(p.Learning.Judge) > 0, "policy.learning.judge_provider", "there is a judge command, too; keep one of them")
+	s.addIf(p.Learning.JudgeProvider != "" && !slices.ContainsFunc(providers, func(o Provider) bool { return o.Name == p.Learning.JudgeProvider }), "policy.learning.judge_provider",
+		"%s is not described; add it under providers", s.found("policy.learning.judge_provider"))
+	s.addIf((p.Learning.JudgeProvider == "") != (p.Learning.JudgeModel == ""), "policy.learning.judge_model", "goes with judge_provider; give both or neither")
 	between(s, "policy.learning.judge_timeout", p.Learning.JudgeTimeout, time.Second, time.Hour)
 }
 

@@ -222,7 +222,7 @@ func Default() Server {
 		Database:  Database{Driver: SQLite, Path: "pawl.db"},
 		DataDir:   ".",
 		Sandbox:   Sandbox{Mode: SandboxAuto, Network: NetworkWalled},
-		Policy:    Policy{Limits: policy.Defaults(), Learning: Learning{Mode: policy.ModeAuto, Value: policy.Quality, JudgeTimeout: 5 * time.Minute}},
+		Policy:    Policy{Limits: policy.Defaults(), Learning: Learning{Mode: policy.ModeAuto, Value: policy.Quality, JudgeTimeout: 5 * time.Minute, JudgeTokens: 40_000}},
 		Backlog:   Backlog{Every: time.Hour, PerDay: 5},
 		Workers:   2,
 		Retention: Retention{Deliveries: minDeliveryRetention, Transcripts: defaultTranscripts, Threads: defaultThreads},

@@ -364,11 +364,15 @@ func (r Receipt) tests(of func(Verified) []string) (all []string) {
 	return all
 }
 
-// Judged is the answer of the operator's judge command: a grade, or why there is none.
+// Judged is the answer of a judge: a grade, or why there is none.
 type Judged struct {
 	Grade  float64 `json:"grade"`
 	Detail string  `json:"detail,omitempty"`
 	Error  string  `json:"error,omitempty"`
+	Cannot string  `json:"cannot,omitempty"` // why it will not grade what it was shown, which is no failure
+	// Tokens and CostUSD are what the built-in judge used; nil where the cost is not known.
+	Tokens  Tokens   `json:"tokens,omitzero"`
+	CostUSD *float64 `json:"cost_usd,omitempty"`
 }
 
 // Trajectory counts how an agent worked, for its grade.

@@ -37,6 +37,7 @@ func goodScenarios() map[string]scenario {
 		"edit-success":  proper(editSuccess),
 		"effort":        proper(editSuccess),
 		"no-edit":       proper(text("The answer is 42. I did not change any files.")),
+		"says":          {answer: func(_ turn, set settings) answer { return saying(set["text"]) }},
 		"shell-edit":    proper(shellEdit),
 		"resume":        proper(resume),
 		"tool-fail":     proper(toolFail),

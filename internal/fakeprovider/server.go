@@ -88,6 +88,7 @@ func (s *Server) URL(scenario string) string { return s.base + "/s/" + scenario 
 //	fails          bad answers before a scenario turns into edit-success; 0 is never
 //	edits          edits of the loops (26)
 //	script         steps of the scenario script, a list of Step in JSON
+//	text           what the scenario says answers
 //	bytes          length of long texts (100000; prose 24000)
 //	lines          lines of long-stdout's command (4000)
 //	delay_ms       pause after every piece of a streamed text (0; slow 1000)

@@ -110,13 +110,15 @@ func CISignal(checks []CheckResult, at time.Time) Signal {
 	return missing(CISource, at, false, "no check ran on the pushed commit")
 }
 
-// JudgeSignal is that of the judge command, nil where not asked. A grade beside an error is not believed.
+// JudgeSignal is that of the judge, nil where not asked. A grade beside an error is not believed.
 func JudgeSignal(a *policy.Judged, at time.Time) Signal {
 	switch {
 	case a == nil:
 		return missing(JudgeSource, at, false, "no judge is configured")
 	case a.Error != "":
 		return missing(JudgeSource, at, true, a.Error)
+	case a.Cannot != "":
+		return missing(JudgeSource, at, false, "the judge cannot tell: "+a.Cannot)
 	case !(a.Grade >= 0 && a.Grade <= 1):
 		return missing(JudgeSource, at, true, "the judge answered "+strconv.FormatFloat(a.Grade, 'g', -1, 64)+", which is not between 0 and 1")
 	}

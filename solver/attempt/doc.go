@@ -20,6 +20,7 @@
 //	what do the commands say on the base                            baseline.go
 //	what does an attempt find in HOME and ignored files, setup      setup.go
 //	what does the operator's judge say                              verify.go
+//	what does the built-in judge ask, when is it believed           judge.go
 //	how does the agent get run_tests, what did it call              home.go
 //	what is kept of one whose server stops or was killed            attempt.go (unfinished), finish.go (Salvage)
 //	where does the next one go on                                   ground.go (goOn)

@@ -180,7 +180,7 @@ func (a *Attempt) Hide() {
 		}
 	}
 	if j := r.Judge; j != nil {
-		j.Detail, j.Error = clean(j.Detail), clean(j.Error)
+		j.Detail, j.Error, j.Cannot = clean(j.Detail), clean(j.Error), clean(j.Cannot)
 	}
 }
 

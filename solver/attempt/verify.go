@@ -219,11 +219,11 @@ type question struct {
 	Tree string `json:"tree"`
 }
 
-// Judge lets the operator's judge grade the work of an attempt, in the
-// sandbox. It is nil where there is no judge or nothing to grade.
+// Judge lets the operator's judge grade the work of an attempt, in the sandbox, or the built-in one. It is nil where
+// there is no judge or nothing to grade.
 func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	l := c.Ground.Effective.Policy.Learning
-	if len(l.Judge) == 0 || c.Receipt.Ending != policy.Completed || !c.Receipt.Progress() || c.NoAgent {
+	if len(l.Judge) == 0 && l.JudgeProvider == "" || c.Receipt.Ending != policy.Completed || !c.Receipt.Progress() || c.NoAgent {
 		return nil, nil
 	}
 	if c.ws == nil {
@@ -233,12 +233,17 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	if err != nil {
 		return nil, err
 	}
+	q := question{Thread: c.Thread.String(), Attempt: c.N, Task: c.Prompt, Diff: diff, Outcome: string(c.Receipt.Outcome), Verify: c.Receipt.Verify, Final: c.Receipt.Final}
+	if len(l.Judge) == 0 {
+		return askModel(ctx, c, q)
+	}
 	t, err := c.trial(ctx, cmp.Or(c.Receipt.Commit, c.Ground.Start), false)
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
-	in, err := json.Marshal(question{Thread: c.Thread.String(), Attempt: c.N, Task: c.Prompt, Diff: diff, Outcome: string(c.Receipt.Outcome), Verify: c.Receipt.Verify, Final: c.Receipt.Final, Tree: t.ws.Dir})
+	q.Tree = t.ws.Dir
+	in, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
 	}
