@@ -14,7 +14,14 @@ import (
 
 // Load reads the server configuration from a file. env is os.LookupEnv or the like. The error is Problems when
 // the file can be read and is wrong.
-func Load(path string, env func(string) (string, bool)) (Server, error) {
+func Load(path string, env func(string) (string, bool)) (Server, error) { return load(path, env, true) }
+
+// LoadWithoutApp reads a configuration for work without GitHub, in which the App need not be.
+func LoadWithoutApp(path string, env func(string) (string, bool)) (Server, error) {
+	return load(path, env, false)
+}
+
+func load(path string, env func(string) (string, bool), needsApp bool) (Server, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Server{}, fmt.Errorf("read configuration: %w (run pawl setup, or copy config/example.yml there)", err)
@@ -22,11 +29,15 @@ func Load(path string, env func(string) (string, bool)) (Server, error) {
 	if err != nil {
 		return Server{}, fmt.Errorf("read configuration: %w (the user that runs Pawl must be able to read it)", err)
 	}
-	return Parse(path, data, env)
+	return parse(path, data, env, needsApp)
 }
 
 // Parse reads the server configuration from data. Relative paths in it start from the folder of the name.
 func Parse(name string, data []byte, env func(string) (string, bool)) (Server, error) {
+	return parse(name, data, env, true)
+}
+
+func parse(name string, data []byte, env func(string) (string, bool), needsApp bool) (Server, error) {
 	s := newSource(name, env)
 	c := Default()
 	if s.read(data, &c) {
@@ -34,6 +45,9 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (Server, e
 			c.Backends[i].complete(func(key string) bool { return s.set(fmt.Sprintf("backends[%d].%s", i, key)) })
 		}
 		s.validateServer(&c)
+		if needsApp || c.GitHub.App != (App{}) {
+			s.validateApp(c.GitHub)
+		}
 		s.validateBackends(c.Backends, c.Providers)
 		s.validatePolicy(c.Policy, c.Providers)
 		s.validateEnv("policy.learning", "judge_env", c.Policy.Learning.JudgeEnv)

@@ -282,7 +282,6 @@ func (s *source) validateServer(c *Server) {
 	between(s, "context.max_bytes", c.Context.MaxBytes, 0, maxContext)
 	between(s, "context.linked", c.Context.Linked, 0, 1)
 	s.oneOf("github.receive", c.GitHub.Receive, ReceiveWebhook, ReceivePoll)
-	s.validateApp(c.GitHub)
 	s.addIf(c.DataDir == "" || strings.ContainsRune(c.DataDir, 0), "data_dir", "names no folder; write . for the folder of this file")
 	s.oneOf("sandbox.mode", c.Sandbox.Mode, SandboxAuto, SandboxNone)
 	s.oneOf("sandbox.network", c.Sandbox.Network, NetworkWalled, NetworkOpen)

@@ -108,6 +108,7 @@ func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err erro
 	if err := d.addBackend(&cfg, agent, model, key); err != nil {
 		return err
 	}
+	showInstalled(&cfg)
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	if err := d.begin(serving, cfg); err != nil {

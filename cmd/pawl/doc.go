@@ -13,7 +13,8 @@
 //	how is the log written                                       main.go, logger
 //	pawl demo: what is played, by which agent                    demo.go; the agent: demo_agent.sh
 //	pawl run: work in a folder without GitHub                    run.go; providers from the environment: run.go, standalone
-//	pawl doctor: what is checked                                 doctor.go, doctor_agents.go
+//	pawl doctor: what is checked                                 doctor.go, doctor_agents.go, doctor_github.go, doctor_repo.go
+//	what does a server check of it before it starts            doctor_serve.go
 //	pawl check: a repository's file                              check.go
 //	pawl inspect: one transcript                                 inspect.go
 //	pawl status, and its --export                                status.go

@@ -6,21 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
-	"github.com/pawlbot/pawl/internal/setup"
+	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 )
 
@@ -47,8 +45,8 @@ func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor --config FILE [--repo OWNER/NAME]", Short: "Check that a server could work: config, database, GitHub, sandbox, git, agents", Args: cobra.NoArgs,
 		Long: "Check everything that a server needs, one line a check, with a hint where something is wrong.\n" +
-			"Warnings do not fail the command. Providers are asked for any answer, without a key; agents are started only\n" +
-			"to tell their version; nothing is written at GitHub. With --repo that repository is tried, too: its\n" +
+			"Warnings do not fail the command. Providers are asked for their models, which costs nothing; agents are started in\n" +
+			"the sandbox, to tell their version; nothing is written at GitHub. With --repo that repository is tried, too: its\n" +
 			".github/pawl.yml is read from the default branch, its setup and its verify commands run there as before a first\n" +
 			"attempt, in a folder of their own that is removed afterwards.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -94,15 +92,12 @@ func examine(ctx context.Context, file, repo string, lookup func(string) (string
 		}
 		return found
 	}
-	d := doctor{cfg: cfg}
+	d := newDoctor(cfg)
 	d.add("configuration", checkOK, file+" is complete", "")
-	for _, check := range []func(context.Context){d.database, d.dataDir, d.git, d.sandbox, d.github, d.providers} {
-		bounded, cancel := context.WithTimeout(ctx, doctorTime)
-		check(bounded)
-		cancel()
-	}
-	d.agents(ctx) // bounds each CLI
-	d.bounds()
+	d.bounded(ctx, d.database)
+	d.machine(ctx)
+	d.agents(ctx)
+	d.outside(ctx)
 	if repo != "" && d.client != nil {
 		d.repository(ctx, d.client, repo)
 	}
@@ -110,9 +105,36 @@ func examine(ctx context.Context, file, repo string, lookup func(string) (string
 }
 
 type doctor struct {
-	cfg    config.Server
-	client *forge.Client // nil where the App cannot sign in
-	found  []finding
+	cfg       config.Server
+	transport http.RoundTripper
+	box       *sandbox.Sandbox // nil where it does not work
+	client    *forge.Client    // nil where the App cannot sign in
+	found     []finding
+}
+
+func newDoctor(cfg config.Server) *doctor {
+	showInstalled(&cfg)
+	return &doctor{cfg: cfg, transport: outbound(1)}
+}
+
+// machine are the checks of what an attempt begins with; a server does not start where one fails.
+func (d *doctor) machine(ctx context.Context) {
+	d.bounded(ctx, d.git)
+	d.dataDir()
+	d.bounded(ctx, d.sandbox)
+}
+
+// outside are the checks of others, whose state may pass by itself, and of what the configuration leaves open.
+func (d *doctor) outside(ctx context.Context) {
+	d.bounded(ctx, d.github)
+	d.bounded(ctx, d.providers)
+	d.bounds()
+}
+
+func (d *doctor) bounded(ctx context.Context, check func(context.Context)) {
+	ctx, cancel := context.WithTimeout(ctx, doctorTime)
+	defer cancel()
+	check(ctx)
 }
 
 // add keeps a finding, as one line: some errors have several.
@@ -161,26 +183,33 @@ func (d *doctor) database(ctx context.Context) {
 // leastRoom is the free space in bytes that needs no warning: a few checkouts of a large repository.
 const leastRoom = 2 << 30
 
-func (d *doctor) dataDir(context.Context) {
+func (d *doctor) dataDir() {
 	d.writable("data_dir", d.cfg.DataDir, "")
 	var fs unix.Statfs_t
-	if unix.Statfs(d.cfg.DataDir, &fs) != nil {
-		return // writable has said so
+	if err := unix.Statfs(nearest(d.cfg.DataDir), &fs); d.failed("disk", err, "see that the disk below data_dir is mounted") {
+		return
 	}
-	if free := fs.Bavail * uint64(fs.Bsize); free < leastRoom {
-		d.add("disk", checkWarn, fmt.Sprintf("%d MiB are free below %s", free>>20, d.cfg.DataDir), "make room: attempts need checkouts and transcripts")
+	free := fmt.Sprintf("%.1f GiB are free below %s", float64(fs.Bavail*uint64(fs.Bsize))/(1<<30), d.cfg.DataDir)
+	if fs.Bavail*uint64(fs.Bsize) < leastRoom {
+		d.add("disk", checkWarn, free, "make room: attempts need checkouts and transcripts")
+	} else {
+		d.add("disk", checkOK, free, "")
+	}
+}
+
+// nearest is a folder, or the nearest one above it that there is.
+func nearest(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
 	}
 }
 
 // writable checks that a folder, or the nearest one above it, can be written to.
 func (d *doctor) writable(check, dir, note string) {
-	there := dir
-	for {
-		if _, err := os.Stat(there); err == nil || there == filepath.Dir(there) {
-			break
-		}
-		there = filepath.Dir(there)
-	}
+	there := nearest(dir)
 	if err := unix.Access(there, unix.W_OK|unix.X_OK); err != nil {
 		d.add(check, checkFail, fmt.Sprintf("%s cannot be written to: %v", there, err), "let the user that runs Pawl own it")
 		return
@@ -209,10 +238,11 @@ func (d *doctor) git(ctx context.Context) {
 const leastGit = 38
 
 func (d *doctor) sandbox(ctx context.Context) {
-	if d.cfg.Sandbox.Mode == config.SandboxNone {
-		d.add("sandbox", checkWarn, "sandbox.mode is none: agents can read and write whatever this user can", "install bubblewrap and set sandbox.mode to auto")
-	} else if _, err := openSandbox(ctx, d.cfg.Sandbox); err != nil {
+	var err error
+	if d.box, err = openSandbox(ctx, d.cfg.Sandbox); err != nil {
 		d.add("sandbox", checkFail, err.Error(), "install bubblewrap, and let ordinary users make namespaces; docs/security.md says what none gives up")
+	} else if d.cfg.Sandbox.Mode == config.SandboxNone {
+		d.add("sandbox", checkWarn, "sandbox.mode is none: agents can read and write whatever this user can", "install bubblewrap and set sandbox.mode to auto")
 	} else if !d.cfg.Sandbox.Walled() {
 		d.add("sandbox", checkWarn, "bubblewrap works; sandbox.network is open: agents reach whatever this machine reaches", "set it to walled, and list in network what programs need")
 	} else {
@@ -222,57 +252,6 @@ func (d *doctor) sandbox(ctx context.Context) {
 		if _, err := os.Stat(path); err != nil {
 			d.add("sandbox", checkFail, fmt.Sprintf("sandbox.read_only: %v", err), "no agent starts while it is missing: correct the path or remove it")
 		}
-	}
-}
-
-func (d *doctor) github(ctx context.Context) {
-	const keyHint = "let private_key_file name the App's key; its settings page makes a new one, and pawl setup a new App"
-	key, err := d.cfg.GitHub.App.Key()
-	if d.failed("github", err, keyHint) {
-		return
-	}
-	client, err := forge.New(forge.Config{
-		WebURL: d.cfg.GitHub.WebURL, APIURL: d.cfg.GitHub.V3APIURL, GraphURL: d.cfg.GitHub.V4APIURL, AppID: d.cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
-		UserAgent: "pawl/" + buildInfo().Version, Now: time.Now, Log: zerolog.Nop(),
-	})
-	if d.failed("github", err, keyHint) {
-		return
-	}
-	app, err := client.App(ctx)
-	if d.failed("github", err, "look at integration_id, the private key, v3_api_url and this machine's clock") {
-		return
-	}
-	d.client = client
-	d.add("github", checkOK, fmt.Sprintf("signs in as %s (App %d)", app.BotLogin, app.ID), "")
-	d.permissions(app)
-	if app.Permissions["workflows"] != "" {
-		d.add("permissions", checkWarn, "the App has the permission workflows, so an agent could change what runs with the repository's secrets", "take it away in the App's settings")
-	}
-}
-
-func (d *doctor) permissions(app forge.App) {
-	var missing []string
-	for _, name := range slices.Sorted(maps.Keys(setup.AppPermissions())) {
-		want := setup.AppPermissions()[name]
-		if has := app.Permissions[name]; has != want && has != "write" && has != "admin" {
-			missing = append(missing, name+": "+want)
-		}
-	}
-	const logs = "actions: read"
-	if slices.Contains(missing, logs) { // the rest works without it
-		missing = slices.DeleteFunc(missing, func(name string) bool { return name == logs })
-		d.add("permissions", checkWarn, "the App lacks "+logs+", so no agent is told the logs of failing jobs", "grant it in the App's settings; every owner who installed it must accept the change")
-	}
-	d.without("permissions", missing, "the App has what it needs", "the App lacks ", "grant them in the App's settings; every owner who installed it must accept the change")
-	unheard := slices.DeleteFunc(setup.AppEvents(), func(e string) bool { return slices.Contains(app.Events, e) })
-	d.without("events", unheard, "the App subscribes to what it listens to", "the App does not subscribe to ", "tick them in the App's settings under Permissions & events")
-}
-
-func (d *doctor) without(check string, missing []string, well, lacks, hint string) {
-	if len(missing) > 0 {
-		d.add(check, checkFail, lacks+strings.Join(missing, ", "), hint)
-	} else {
-		d.add(check, checkOK, well, "")
 	}
 }
 

@@ -4,55 +4,82 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/gateway"
+	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// providers asks each provider for an answer of any status, without a key.
+// providers asks each provider for its models, which shows that the key works and costs nothing.
 func (d *doctor) providers(ctx context.Context) {
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for _, p := range d.cfg.Providers {
 		check := "provider " + p.Name
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.BaseURL, nil)
-		if d.failed(check, err, "correct base_url") {
-			continue
-		}
-		resp, err := client.Do(req)
-		if d.failed(check, err, "look at base_url and at this machine's way to the network") {
-			continue
-		}
-		resp.Body.Close()
-		if p.Key.Empty() {
+		names, err := gateway.List(ctx, d.transport, p)
+		switch {
+		case errors.Is(err, gateway.ErrKey):
+			d.add(check, checkFail, p.BaseURL+": "+err.Error(), "make a new key there and set it, or correct base_url")
+		case errors.Is(err, gateway.ErrNoList):
+			d.add(check, checkWarn, p.BaseURL+" answers and lists no models, so whether it takes the key is not known", "leave it so where that provider has no list")
+		case err != nil:
+			d.add(check, checkFail, err.Error(), "look at base_url and at this machine's way to the network")
+		case p.Key.Empty():
 			d.add(check, checkWarn, p.BaseURL+" answers; no key is configured", "leave it so only where the provider asks for none")
-			continue
+		default:
+			d.add(check, checkOK, p.BaseURL+" answers and takes the key", "")
 		}
-		d.add(check, checkOK, p.BaseURL+" answers", "")
+		d.listed(p, names)
 	}
 }
 
-func (d *doctor) agents(ctx context.Context) {
+// listed warns of backends whose model the provider does not name. It may take the name all the same: an alias, or
+// one that a router makes another of.
+func (d *doctor) listed(p config.Provider, names []string) {
 	for _, b := range d.cfg.Backends {
-		check := "backend " + b.Name
-		adapter, err := clis.For(b.Kind, b.Stream)
-		if d.failed(check, err, "correct its kind and stream") {
-			continue
+		known := slices.ContainsFunc(names, func(name string) bool { return config.IsModel(name, b.Model) || name == b.Model })
+		if b.Provider == p.Name && b.Model != "" && len(names) > 0 && !known {
+			d.add("backend "+b.Name, checkWarn, fmt.Sprintf("provider %s does not list the model %s", p.Name, b.Model), "correct model, unless it is another name of one: "+strings.Join(names[:min(len(names), shownModels)], ", "))
 		}
-		exe, err := exec.LookPath(program(b))
-		if d.failed(check, err, install(adapter.Version)) {
-			continue
-		}
-		d.version(ctx, check, exe, b, adapter.Version)
-		d.startable(check, b, adapter)
-		d.access(check, b)
 	}
+}
+
+// shownModels is how many names of a provider's models are shown.
+const shownModels = 8
+
+// agents asks the CLIs for their version as an attempt would start them, side by side.
+func (d *doctor) agents(ctx context.Context) {
+	all := make([]*doctor, len(d.cfg.Backends))
+	var asking sync.WaitGroup
+	for i, b := range d.cfg.Backends {
+		all[i] = &doctor{cfg: d.cfg, box: d.box}
+		asking.Go(func() { all[i].bounded(ctx, func(ctx context.Context) { all[i].agent(ctx, b) }) })
+	}
+	asking.Wait()
+	for _, one := range all {
+		d.found = append(d.found, one.found...)
+	}
+}
+
+func (d *doctor) agent(ctx context.Context, b config.Backend) {
+	check := "backend " + b.Name
+	adapter, err := clis.For(b.Kind, b.Stream)
+	if d.failed(check, err, "correct its kind and stream") {
+		return
+	}
+	exe, err := exec.LookPath(program(b))
+	if d.failed(check, err, install(adapter.Version)) {
+		return
+	}
+	d.version(ctx, check, exe, b, adapter.Version)
+	d.startable(check, b, adapter)
+	d.access(check, b)
 }
 
 // startable asks the adapter for an attempt's command line: it knows which efforts and models the CLI takes.
@@ -85,22 +112,27 @@ func install(v agent.Version) string {
 	return fmt.Sprintf("npm install --global %s@%s, or name the program in argv", v.Package, v.Checked)
 }
 
-// version asks a CLI for its version, without anything secret and without standard input.
+// version asks a CLI for its version, in the sandbox, without anything secret and without standard input.
 func (d *doctor) version(ctx context.Context, check, exe string, b config.Backend, v agent.Version) {
 	if v.Checked == "" {
 		d.add(check, checkOK, exe+" is there", "")
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, doctorTime)
-	defer cancel()
-	s, err := askVersion(ctx, exe, b, v)
-	if err != nil {
-		d.add(check, checkFail, fmt.Sprintf("%s --version: %v", exe, err), install(v))
+	if d.box == nil {
+		return // without a sandbox nothing starts, which another line says
+	}
+	said, err := d.ask(ctx, b)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		d.add(check, checkWarn, fmt.Sprintf("%s --version does not end", exe), "try it by hand: an agent that hangs ends its attempt at startup_timeout")
+		return
+	case err != nil:
+		d.add(check, checkFail, fmt.Sprintf("%s --version, in the sandbox: %v", exe, err), install(v)+"; sandbox.read_only shows the sandbox what stands outside of /usr")
 		return
 	}
-	switch s.Kind {
+	switch s := v.Judge(said); s.Kind {
 	case agent.VersionChecked:
-		d.add(check, checkOK, s.Text, "")
+		d.add(check, checkOK, s.Text+", in the sandbox", "")
 	case agent.VersionOlder:
 		d.add(check, checkFail, s.Text, install(v))
 	default:
@@ -108,28 +140,44 @@ func (d *doctor) version(ctx context.Context, check, exe string, b config.Backen
 	}
 }
 
-func askVersion(ctx context.Context, exe string, b config.Backend, v agent.Version) (agent.VersionFinding, error) {
+// maxVersion bounds what is read of a CLI that tells its version, in bytes.
+const maxVersion = 64 << 10
+
+// ask starts a backend's program as an attempt does, with what an agent may see, to tell its version.
+func (d *doctor) ask(ctx context.Context, b config.Backend) (said string, err error) {
 	home, err := os.MkdirTemp("", "pawl-version-")
 	if err != nil {
-		return agent.VersionFinding{}, err
+		return "", err
 	}
 	defer os.RemoveAll(home)
-	args := []string{"--version"}
+	args := []string{program(b)}
 	if len(b.Argv) > 1 {
-		args = slices.Concat(b.Argv[1:], args)
+		args = append(args, b.Argv[1:]...)
 	}
-	cmd := exec.CommandContext(ctx, exe, args...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb"}
-	cmd.Dir = home
-	cmd.WaitDelay = time.Second // for a child of it that holds the pipe open
-	out, err := cmd.Output()
+	p, err := d.box.Start(ctx, sandbox.Spec{
+		Argv: append(args, "--version"), Dir: home, Home: home, ReadOnly: d.cfg.Sandbox.ReadOnly,
+		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb"},
+	})
 	if err != nil {
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
-			return agent.VersionFinding{}, fmt.Errorf("%w: %.200s", err, strings.TrimSpace(string(exit.Stderr)))
-		}
-		return agent.VersionFinding{}, err
+		return "", err
 	}
-	return v.Judge(string(out)), nil
+	var complaint []byte
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		complaint, _ = io.ReadAll(io.LimitReader(p.Stderr(), maxVersion))
+		_, _ = io.Copy(io.Discard, p.Stderr())
+	})
+	out, _ := io.ReadAll(io.LimitReader(p.Stdout(), maxVersion))
+	_, _ = io.Copy(io.Discard, p.Stdout())
+	reading.Wait()
+	exit, err := p.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err == nil && exit.Code != 0:
+		err = fmt.Errorf("exit status %d: %.200s", exit.Code, strings.TrimSpace(string(complaint)))
+	}
+	return string(out), err
 }
 
 func (d *doctor) access(check string, b config.Backend) {
@@ -144,5 +192,9 @@ func (d *doctor) access(check string, b config.Backend) {
 		d.add(check, checkOK, "reaches its model through the gateway; the key of provider "+b.Provider+" stays outside", "")
 	case len(b.Env) > 0:
 		d.add(check, checkWarn, "the agent gets "+strings.Join(b.Env, ", ")+" and could pass them on", "use a provider instead, whose key stays outside")
+	case b.Kind == config.Command, len(b.Argv) > 0:
+		d.add(check, checkOK, "gets no login and no key; its program must do without, or bring its own", "")
+	default:
+		d.add(check, checkFail, "has no way to sign in: no provider, no credential_file and no env", "name a provider, whose key stays outside")
 	}
 }

@@ -2,13 +2,19 @@ package main
 
 import (
 	"database/sql"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
 // tools is a folder that holds only these programs of PATH.
@@ -153,31 +159,47 @@ func TestDoctorTellsWhatAnAgentCouldPassOn(t *testing.T) {
 	c.finds(checkWarn, "backend mine", "could pass it on", "use a provider instead")
 	c.must(os.Remove(filepath.Join(c.dir, "auth.json")))
 	c.finds(checkFail, "backend mine", "credential_file: stat", "sign the CLI in as this user")
-	c.replace("credential_file: auth.json", "env: [MY_KEY]")
+	c.replace(", credential_file: auth.json", "")
+	c.finds(checkOK, "backend mine", "gets no login and no key", "")
+	c.replace("kind: codex", "kind: codex, env: [MY_KEY]")
 	c.env = append(c.env, "MY_KEY=a-secret")
 	c.finds(checkWarn, "backend mine", "the agent gets MY_KEY", "use a provider instead")
 }
 
-func TestDoctorAsksTheProvidersWithoutTheirKeys(t *testing.T) {
+func TestDoctorAsksTheProvidersForTheirModels(t *testing.T) {
 	t.Parallel()
-	asked := make(chan *http.Request, 10)
+	type answer struct {
+		status int
+		body   string
+	}
+	var next atomic.Pointer[answer]
+	asked := make(chan *http.Request, 100)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r
-		http.Error(w, "who are you?", http.StatusUnauthorized)
+		a := next.Load()
+		w.Header().Set("Location", "https://elsewhere.example.com/")
+		w.WriteHeader(a.status)
+		io.WriteString(w, a.body)
 	}))
 	t.Cleanup(api.Close)
 	c := newClinic(t, nil)
-	c.replace("kind: codex", "kind: codex, provider: main")
-	c.text += "providers:\n  - {name: main, protocol: openai, base_url: " + api.URL + ", key: sk-the-key}\npolicy: {budget: {usd_per_attempt: 0}}\n"
-	c.finds(checkOK, "provider main", api.URL+" answers", "")
-	r := <-asked
-	for name, values := range r.Header {
-		for _, value := range values {
-			if value == "sk-the-key" || value == "Bearer sk-the-key" {
-				t.Errorf("the key was sent as %s", name)
-			}
-		}
+	c.replace("kind: codex", "kind: codex, model: gpt-5, provider: main")
+	c.text += "providers:\n  - {name: main, protocol: openai, base_url: " + api.URL + "/v1, key: sk-the-key}\npolicy: {budget: {usd_per_attempt: 0}}\n"
+	answers := func(status int, body string) { next.Store(&answer{status, body}) }
+	answers(http.StatusOK, `{"data": [{"id": "gpt-5-2025-08-07"}]}`)
+	c.finds(checkOK, "provider main", api.URL+"/v1 answers and takes the key", "")
+	if r := <-asked; r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer sk-the-key" {
+		t.Errorf("asked for %s with %q", r.URL, r.Header)
 	}
+	answers(http.StatusOK, `{"data": [{"id": "gpt-4.1"}, {"id": "gpt-5-mini"}]}`)
+	c.finds(checkWarn, "backend mine", "provider main does not list the model gpt-5", "gpt-4.1, gpt-5-mini")
+	answers(http.StatusUnauthorized, `{}`)
+	c.finds(checkFail, "provider main", "refuses the key: it answers 401", "make a new key")
+	answers(http.StatusNotFound, `{}`)
+	c.finds(checkWarn, "provider main", "lists no models, so whether it takes the key is not known", "leave it so")
+	answers(http.StatusFound, `{}`)
+	c.finds(checkFail, "provider main", "302 Found", "base_url")
+	answers(http.StatusOK, `{"data": []}`)
 	c.finds(checkWarn, "budget", "no attempt has a budget", "tokens_per_attempt")
 	c.replace("usd_per_attempt: 0", "usd_per_attempt: 5")
 	c.finds(checkFail, "budget", "provider main has no prices", "add prices")
@@ -185,4 +207,69 @@ func TestDoctorAsksTheProvidersWithoutTheirKeys(t *testing.T) {
 	c.finds(checkOK, "backend mine", "the key of provider main stays outside", "")
 	api.Close()
 	c.finds(checkFail, "provider main", "connection refused", "base_url")
+}
+
+// A CLI of npm below a prefix of a user's own, whose script asks for node there, starts in the sandbox as in an
+// attempt; one that needs what no agent may read does not.
+func TestDoctorStartsTheCLIAsAnAttemptDoes(t *testing.T) {
+	t.Parallel()
+	if _, err := sandbox.New(t.Context(), sandbox.Auto); err != nil {
+		t.Skip(err)
+	}
+	c := newClinic(t, nil)
+	prefix := filepath.Join(c.dir, "nvm")
+	pkg := filepath.Join(prefix, "lib/node_modules/codex")
+	c.must(os.MkdirAll(pkg, 0o755))
+	c.must(os.MkdirAll(filepath.Join(prefix, "bin"), 0o755))
+	c.must(os.WriteFile(filepath.Join(pkg, "version"), []byte("codex-cli 0.169.0\n"), 0o644))
+	c.must(os.WriteFile(filepath.Join(pkg, "codex.js"), []byte("#!/usr/bin/env node\n"), 0o755))
+	c.must(os.WriteFile(filepath.Join(prefix, "bin/node"), []byte("#!/bin/sh\ncat \"$(dirname \"$(readlink -f \"$1\")\")/version\"\n"), 0o755))
+	c.must(os.Symlink("../lib/node_modules/codex/codex.js", filepath.Join(prefix, "bin/codex")))
+	c.env = []string{"PATH=" + filepath.Join(prefix, "bin") + ":" + os.Getenv("PATH"), "HOME=" + c.dir, "TOOLS=none"}
+	c.replace("mode: none", "mode: auto")
+	c.replace(fmt.Sprintf("kind: codex, argv: [%q]", filepath.Join(c.dir, "mine")), "kind: codex, env: [TOOLS]")
+	c.finds(checkOK, "backend mine", "version 0.169.0, in the sandbox", "")
+	elsewhere := filepath.Join(c.dir, "elsewhere")
+	c.must(os.Mkdir(elsewhere, 0o755))
+	c.must(os.Rename(filepath.Join(pkg, "version"), filepath.Join(elsewhere, "version")))
+	c.must(os.Symlink(filepath.Join(elsewhere, "version"), filepath.Join(pkg, "version")))
+	c.finds(checkFail, "backend mine", "--version, in the sandbox: exit status 1", "sandbox.read_only")
+	c.replace("mode: auto}", fmt.Sprintf("mode: auto, read_only: [%q]}", elsewhere))
+	c.finds(checkOK, "backend mine", "version 0.169.0, in the sandbox", "")
+}
+
+func TestAFolderThatHoldsSecretsIsNotShownForAProgramInIt(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"codex", "node"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	t.Setenv("HOME", t.TempDir())
+	shown := func(change func(*config.Server)) []string {
+		cfg := config.Default()
+		cfg.DataDir, cfg.Database.Path = "/var/lib/pawl", "/var/lib/pawl/pawl.db"
+		cfg.Backends = []config.Backend{config.NewBackend("codex", config.Codex)}
+		change(&cfg)
+		showInstalled(&cfg)
+		return cfg.Sandbox.ReadOnly
+	}
+	if got := shown(func(*config.Server) {}); len(got) != 1 || got[0] != dir {
+		t.Errorf("shown: %q, want the folder of the programs", got)
+	}
+	for name, change := range map[string]func(*config.Server){
+		"the App's key": func(c *config.Server) { c.GitHub.App.PrivateKeyFile = filepath.Join(dir, "app.pem") },
+		"the database":  func(c *config.Server) { c.Database.Path = filepath.Join(dir, "pawl.db") },
+		"a login":       func(c *config.Server) { c.Backends[0].CredentialFile = filepath.Join(dir, "auth.json") },
+		"the home":      func(*config.Server) { t.Setenv("HOME", dir) },
+		"a named script": func(c *config.Server) {
+			c.Backends[0].Argv = []string{filepath.Join(dir, "codex")}
+			t.Setenv("PATH", "")
+		},
+	} {
+		if got := shown(change); len(got) > 0 {
+			t.Errorf("%s: shown: %q, want nothing", name, got)
+		}
+	}
 }

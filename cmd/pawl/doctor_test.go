@@ -32,7 +32,7 @@ type clinic struct {
 // was checked. change makes the GitHub another.
 func newClinic(t *testing.T, change func(*fakegithub.Options)) *clinic {
 	t.Helper()
-	o := fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret, Events: setup.AppEvents()}
+	o := fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret, Events: setup.AppEvents(), WebhookURL: "http://127.0.0.1:1" + hookPath}
 	if change != nil {
 		change(&o)
 	}

@@ -13,8 +13,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/pawlbot/pawl/internal/agent"
-	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
 )
@@ -117,27 +115,6 @@ func (n *node) cleanFolders(ctx context.Context, before time.Time) (removed int,
 		return removed, err
 	}
 	return removed, n.data.abandoned(ctx, one)
-}
-
-// checkAgents logs what is to be thought of the agents' versions, which they may take seconds to say.
-func (n *node) checkAgents(ctx context.Context) {
-	for _, b := range n.cfg.Backends {
-		a, err := clis.For(b.Kind, b.Stream)
-		if err != nil || a.Version.Checked == "" {
-			continue
-		}
-		asking, cancel := context.WithTimeout(ctx, doctorTime)
-		s, err := askVersion(asking, program(b), b, a.Version)
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			n.log.Warn().Err(err).Str("backend", b.Name).Msg("the agent does not tell its version; pawl doctor says more")
-		case s.Kind != agent.VersionChecked:
-			n.log.Warn().Str("backend", b.Name).Str("found", s.Found).Msg(s.Text)
-		}
-	}
 }
 
 // maxNodes bounds how many servers may share a data directory on one machine.

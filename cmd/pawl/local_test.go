@@ -31,8 +31,7 @@ func newLocal(t *testing.T, script string) *local {
 	if err := os.Chmod(filepath.Join(dir, "agent.sh"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l.write("pawl.yml", fmt.Sprintf("github: {app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem}}\n"+
-		"backends:\n  - {name: mine, kind: command, argv: [%q]}\nlog: {level: error}\n", rigSecret, filepath.Join(dir, "agent.sh")))
+	l.write("pawl.yml", fmt.Sprintf("backends:\n  - {name: mine, kind: command, argv: [%q]}\nlog: {level: error}\n", filepath.Join(dir, "agent.sh")))
 	for _, args := range []string{"init -q -b main", "add .", "-c user.name=ada -c user.email=ada@example.com commit -qm Start"} {
 		l.git(strings.Fields(args)...)
 	}

@@ -92,12 +92,12 @@ func printReport(cmd *cobra.Command, asJSON bool, report any, print func(io.Writ
 	return err
 }
 
-// loadOrDefault reads a server's configuration, the published one without a file.
+// loadOrDefault reads a configuration for work without GitHub, the published one without a file.
 func loadOrDefault(file string) (config.Server, error) {
 	if file == "" {
 		return config.Default(), nil
 	}
-	return config.Load(file, os.LookupEnv)
+	return config.LoadWithoutApp(file, os.LookupEnv)
 }
 
 // logger writes JSON lines, or lines for people on a terminal.

@@ -184,6 +184,7 @@ func localConfig(o runOptions) (config.Server, error) {
 		if b.Name == o.backend {
 			b.Model = cmp.Or(o.model, b.Model)
 			cfg.Backends = []config.Backend{b}
+			showInstalled(&cfg)
 			return cfg, nil
 		}
 	}
@@ -285,7 +286,6 @@ func standalone(cfg *config.Server, kind, model string, lookup func(string) (str
 	}
 	b.Model = cmp.Or(b.Model, config.DefaultModel(kind, cfg.Providers[0].Protocol))
 	cfg.Backends = []config.Backend{b}
-	cfg.Sandbox.ReadOnly = append(cfg.Sandbox.ReadOnly, installed(kind)...)
 	return nil
 }
 
@@ -300,10 +300,39 @@ func runnable(kind string) error {
 	return nil
 }
 
-// installed are the folders of a CLI's package and of node, where they are outside of /usr.
-func installed(kind string) []string {
-	var dirs []string
-	for _, name := range []string{kind, "node"} {
+// showInstalled lets agents read what their CLIs consist of, where that is outside of /usr: in folders of nvm, or
+// below a prefix of a user's own.
+func showInstalled(cfg *config.Server) {
+	secret := []string{cfg.DataDir, cfg.Database.Path, cfg.GitHub.App.PrivateKeyFile}
+	if home, err := os.UserHomeDir(); err == nil {
+		secret = append(secret, home)
+	}
+	for _, b := range cfg.Backends {
+		secret = append(secret, b.CredentialFile)
+	}
+	holdsSecret := func(dir string) bool {
+		return slices.ContainsFunc(secret, func(path string) bool {
+			whole, err := filepath.Abs(path)
+			return path != "" && err == nil && strings.HasPrefix(whole+"/", dir+"/")
+		})
+	}
+	for _, b := range cfg.Backends {
+		if b.Kind == config.Command { // what the operator's own program needs is the operator's to list
+			continue
+		}
+		for _, dir := range installed(program(b)) {
+			if info, err := os.Stat(dir); err == nil && info.IsDir() && !holdsSecret(dir) && !slices.Contains(cfg.Sandbox.ReadOnly, dir) {
+				cfg.Sandbox.ReadOnly = append(cfg.Sandbox.ReadOnly, dir)
+			}
+		}
+	}
+}
+
+// installed are the folders of a CLI's package and of node, where they are outside of /usr. Of a program that is
+// named by its path, the folder may hold anything: only the package that it leads to is shown, and the sandbox itself
+// shows the program.
+func installed(program string) (dirs []string) {
+	for _, name := range []string{program, "node"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			continue
@@ -312,13 +341,14 @@ func installed(kind string) []string {
 		if err != nil || strings.HasPrefix(real, "/usr/") {
 			continue
 		}
-		dir := filepath.Dir(real)
-		if root, _, ok := strings.Cut(real, "/node_modules/"); ok {
-			dir = filepath.Join(root, "node_modules")
+		root, _, packaged := strings.Cut(real, "/node_modules/")
+		if packaged {
+			dirs = append(dirs, filepath.Join(root, "node_modules"))
 		}
-		for _, d := range []string{dir, filepath.Dir(path)} {
-			if info, err := os.Stat(d); err == nil && info.IsDir() && d != "/" {
-				dirs = append(dirs, d)
+		if !strings.ContainsRune(name, '/') {
+			dirs = append(dirs, filepath.Dir(path))
+			if !packaged {
+				dirs = append(dirs, filepath.Dir(real))
 			}
 		}
 	}

@@ -59,7 +59,11 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			n, err := startNode(cmd.Context(), cfg, crash.Clock(time.Now), log)
+			checked, err := startChecks(cmd.Context(), &cfg, log)
+			var n *node
+			if err == nil {
+				n, err = startNode(cmd.Context(), cfg, crash.Clock(time.Now), log)
+			}
 			if err != nil && cmd.Context().Err() != nil {
 				log.Info().Err(err).Msg("stopped before it served")
 				return nil
@@ -71,6 +75,9 @@ func serveCommand() *cobra.Command {
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(gcPercent)
 			}
+			working, stop := context.WithCancel(cmd.Context())
+			defer stop()
+			go checked.later(working, log)
 			return n.serve(cmd.Context())
 		},
 	}
@@ -119,11 +126,6 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 
 // open makes the parts that do nothing by themselves yet.
 func (n *node) open(ctx context.Context, now func() time.Time) error {
-	if n.cfg.Sandbox.Mode == config.SandboxNone {
-		n.log.Warn().Msg("sandbox.mode is none: agents run as this user and can read and write whatever it can")
-	} else if !n.cfg.Sandbox.Walled() {
-		n.log.Warn().Msg("sandbox.network is open: agents reach whatever this machine reaches")
-	}
 	box, err := openSandbox(ctx, n.cfg.Sandbox)
 	if err != nil {
 		return err
@@ -219,7 +221,6 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if notifier != nil {
 		n.background.Go(func() { notifier.Run(background) })
 	}
-	n.background.Go(func() { n.checkAgents(background) })
 	n.background.Go(func() { n.clean(background, now) })
 	crash.Point("serving")
 	n.log.Info().Str("address", n.listener.Addr().String()).Str("pages", n.pagesListener.Addr().String()).Str("version", buildInfo().Version).Str("node", n.solver.Node).Msg("pawl serves")

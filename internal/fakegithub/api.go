@@ -35,6 +35,7 @@ func (s *Server) routeTable() []route {
 		{"GET /app", asApp, "", s.getApp},
 		{"GET /app/installations", asApp, "", s.listInstallations},
 		{"POST /app/installations/{id}/access_tokens", asApp, "", s.createToken},
+		{"GET /app/hook/config", asApp, "", func(*call) *reply { return ok(s.webhooks.hookConfig()) }},
 		{"GET /app/hook/deliveries", asApp, "", s.listDeliveries},
 		{"GET /app/hook/deliveries/{id}", asApp, "", s.getDelivery},
 		{"POST /app-manifests/{code}/conversions", anyone, "", s.convertManifest},

@@ -47,6 +47,7 @@ func TestEveryRESTAnswerHasTheDocumentedShape(t *testing.T) {
 		{app, "GET {repo}/installation", "", 200, "installation"},
 		{app, "POST /app/installations/{inst}/access_tokens", "", 201, "installation-token"},
 		{app, "POST /app/installations/{inst}/access_tokens", `{"repositories": ["tools"], "permissions": {"issues": "read"}}`, 201, "installation-token"},
+		{app, "GET /app/hook/config", "", 200, "webhook-config"},
 		{app, "GET /app/hook/deliveries", "", 200, "[hook-delivery-item]"},
 		{app, "GET /app/hook/deliveries/{delivery}", "", 200, "hook-delivery"},
 		{inst, "GET /users/rita", "", 200, "public-user"},

@@ -24,6 +24,8 @@ type App struct {
 	// Permissions maps a permission such as "checks" to "read" or "write".
 	Permissions map[string]string `json:"permissions"`
 	Events      []string          `json:"events"` // the webhook events the App subscribes to
+	// Installations is on how many accounts the App is installed.
+	Installations int `json:"installations_count"`
 	// BotID and BotLogin name <slug>[bot], the author of what the App writes; BotID is 0 where GitHub
 	// knows no such user.
 	BotID    int64  `json:"-"`

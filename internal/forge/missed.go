@@ -37,6 +37,17 @@ func (c *Client) Deliveries(ctx context.Context, cursor string) (page []Delivery
 	return page, resp.Cursor, nil
 }
 
+// Hook is where GitHub sends the App's deliveries.
+type Hook struct {
+	URL         string `json:"url"`
+	ContentType string `json:"content_type"` // json or form
+}
+
+func ReadHook(ctx context.Context, c *Client) (h Hook, err error) {
+	_, err = c.do(ctx, request{route: "/app/hook/config", as: asApp, urgency: background}, &h)
+	return h, err
+}
+
 // DeliveryPayload reads what a delivery carried, nil where GitHub keeps no payload. GitHub may have
 // written the JSON anew, so a signature of it would not fit.
 func (c *Client) DeliveryPayload(ctx context.Context, id int64) ([]byte, error) {

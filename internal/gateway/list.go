@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/pawlbot/pawl/config"
+)
+
+// What became of asking a provider for its models.
+var (
+	ErrKey    = errors.New("the provider refuses the key")
+	ErrNoList = errors.New("the provider lists no models")
+)
+
+// maxList bounds the list of a provider's models, in bytes.
+const maxList = 8 << 20
+
+// List asks a provider for its models with its key, which costs nothing and shows that the key works. The names are
+// as calls name them. The transport must not be nil.
+func List(ctx context.Context, transport http.RoundTripper, p config.Provider) (names []string, err error) {
+	address := p.BaseURL + map[string]string{
+		config.OpenAI: "/models", config.Anthropic: "/v1/models?limit=1000", config.Google: "/v1beta/models?pageSize=1000",
+	}[p.Protocol]
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = outbound(http.Header{"Anthropic-Version": {"2023-06-01"}}, p)
+	resp, err := transport.RoundTrip(req) // follows no redirect, which would get the key
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxList))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden,
+		resp.StatusCode == http.StatusBadRequest && strings.Contains(string(body), "API_KEY_INVALID"): // as Gemini says it
+		return nil, fmt.Errorf("%w: it answers %s", ErrKey, resp.Status)
+	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusMethodNotAllowed:
+		return nil, ErrNoList
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("it answers %s", resp.Status)
+	}
+	var list struct {
+		Data   []struct{ ID string }
+		Models []struct{ Name string }
+	}
+	if json.Unmarshal(body, &list) != nil {
+		return nil, ErrNoList
+	}
+	for _, m := range list.Data {
+		names = append(names, m.ID)
+	}
+	for _, m := range list.Models {
+		names = append(names, strings.TrimPrefix(m.Name, "models/"))
+	}
+	return names, nil
+}
