@@ -59,7 +59,7 @@ func (i *installer) must(err error) {
 // starts runs pawl setup until it shows its page or ends.
 func (i *installer) starts(args ...string) {
 	i.t.Helper()
-	i.cmd = exec.Command(pawlBinary, append([]string{"setup", "--github", i.gh.WebURL(), "--url", "https://pawl.example.com/"}, args...)...)
+	i.cmd = exec.Command(pawlBinary, append([]string{"setup", "--listen", "127.0.0.1:0", "--github", i.gh.WebURL(), "--url", "https://pawl.example.com/"}, args...)...)
 	i.cmd.Dir, i.cmd.Stderr = i.dir, &i.stderr
 	i.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	i.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -28,35 +29,37 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-// setupPage is the page on this machine that sends the manifest to GitHub, which sends the browser back there.
-// Others on the machine reach it as well: the form, which tells the state, has an address that cannot be
-// guessed, and what comes back counts once and with that state only.
+// setupPage is the page that sends the manifest to GitHub, which sends the browser back there. It listens on this
+// machine, and others reach it through a tunnel, or through the proxy of the server's public address. Whoever does:
+// the form, which tells the state, has an address that cannot be guessed, and what comes back counts once and with
+// that state only.
 type setupPage struct {
+	Setup
 	listener net.Listener
 	secret   string // of the form's address
 	state    string
-	action   string // where the form goes
-	manifest string
 	codes    chan string   // takes the one code that came back
 	finished chan struct{} // closed when next and err are set
-	next     string
+	next     []step
 	err      error
 	used     atomic.Bool // the state came back
 }
 
 func newSetupPage(s Setup) (*setupPage, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", s.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("open a page on this machine: %w", err)
+		return nil, fmt.Errorf("open a page on this machine: %w (--listen names another address)", err)
 	}
-	p := &setupPage{listener: listener, secret: rand.Text(), state: rand.Text(), codes: make(chan string, 1), finished: make(chan struct{})}
-	p.action = s.appsPage() + "/new?state=" + p.state
-	manifest, err := json.Marshal(s.manifest(p.base() + "/created"))
+	return &setupPage{Setup: s, listener: listener, secret: rand.Text(), state: rand.Text(), codes: make(chan string, 1), finished: make(chan struct{})}, nil
+}
+
+// form is a page that sends the manifest to GitHub, which sends the browser to redirect afterwards.
+func (s Setup) form(w io.Writer, state, redirect string) error {
+	manifest, err := json.Marshal(s.manifest(redirect))
 	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+		return err
 	}
-	p.manifest = string(manifest)
-	return p, nil
+	return setupForm.Execute(w, map[string]string{"Action": s.appsPage() + "/new?state=" + state, "Manifest": string(manifest)})
 }
 
 // manifest is app.yml with this server's addresses (docs.github.com, "Registering
@@ -65,7 +68,7 @@ func (s Setup) manifest(redirect string) map[string]any {
 	return map[string]any{
 		"name": s.Name, "url": "https://github.com/pawlbot/pawl", "public": false,
 		"description":     "Runs coding agents on issues and pull requests, and cannot run away.",
-		"hook_attributes": map[string]any{"url": s.public.String() + "/api/github/hook", "active": true},
+		"hook_attributes": map[string]any{"url": s.hook() + "/api/github/hook", "active": true},
 		"redirect_url":    redirect, "callback_urls": []string{s.pages() + "/login/callback"}, "default_events": AppEvents(), "default_permissions": AppPermissions(),
 	}
 }
@@ -82,8 +85,11 @@ func (p *setupPage) base() string { return "http://" + p.listener.Addr().String(
 
 func (p *setupPage) address() string { return p.base() + "/" + p.secret }
 
+// remote is the same page under the server's public address.
+func (p *setupPage) remote() string { return p.public.String() + "/" + p.secret + "/remote" }
+
 // serve answers until finish has made something of GitHub's code, or the context ends.
-func (p *setupPage) serve(ctx context.Context, finish func(ctx context.Context, code string) (next string, err error)) (next string, err error) {
+func (p *setupPage) serve(ctx context.Context, finish func(ctx context.Context, code string) ([]step, error)) ([]step, error) {
 	srv := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(p.listener) }()
@@ -91,12 +97,9 @@ func (p *setupPage) serve(ctx context.Context, finish func(ctx context.Context, 
 	case code := <-p.codes:
 		p.next, p.err = finish(ctx, code)
 	case err := <-ended:
-		return "", fmt.Errorf("the page on this machine: %w", err)
+		return nil, fmt.Errorf("the page on this machine: %w", err)
 	case <-ctx.Done():
-		p.err = context.Cause(ctx)
-		if errors.Is(p.err, context.Canceled) {
-			p.err = errors.New("interrupted; nothing was made")
-		}
+		p.err = stopped(ctx)
 	}
 	close(p.finished)
 	// The browser still gets its answer.
@@ -119,16 +122,20 @@ func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(key, value)
 	}
 	switch {
-	case r.Host != p.listener.Addr().String():
+	case r.Host != p.listener.Addr().String() && (p.public == nil || r.Host != p.public.Host):
 		answerPage(w, http.StatusMisdirectedRequest, "This page is at "+p.base()+" only.")
 	case r.Method != http.MethodGet:
 		answerPage(w, http.StatusMethodNotAllowed, "This page can only be looked at.")
-	case r.URL.Path == "/created":
+	case r.URL.Path == "/created", p.public != nil && r.URL.Path == p.public.Path+"/created":
 		p.created(w, r)
-	case same(r.URL.Path, "/"+p.secret):
+	case same(r.URL.Path, "/"+p.secret), p.public != nil && same(r.URL.Path, p.public.Path+"/"+p.secret+"/remote"), p.public != nil && same(r.URL.Path, "/"+p.secret+"/remote"):
+		back := p.base()
+		if strings.HasSuffix(r.URL.Path, "/remote") {
+			back = p.public.String()
+		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		// A browser that went away needs no page.
-		_ = setupForm.Execute(w, map[string]string{"Action": p.action, "Manifest": p.manifest})
+		_ = p.form(w, p.state, back+"/created")
 	default:
 		answerPage(w, http.StatusNotFound, "There is nothing here. Use the address that pawl setup printed.")
 	}
@@ -158,7 +165,8 @@ func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
 		answerPage(w, http.StatusBadGateway, "It did not work: "+p.err.Error())
 		return
 	}
-	answerPage(w, http.StatusOK, p.next)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = nextPage.Execute(w, map[string]any{"Steps": p.next, "Config": p.Config})
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
@@ -177,6 +185,15 @@ var setupForm = template.Must(template.New("setup").Parse(`<!doctype html>
 <p>GitHub shows you the App's name, which you can change there, and creates it when you press the button on its page.</p>
 <form method="post" action="{{.Action}}"><input type="hidden" name="manifest" value="{{.Manifest}}"><button>Go on to GitHub</button></form>
 <details><summary>What is sent</summary><pre>{{.Manifest}}</pre></details>
+</html>
+`))
+
+var nextPage = template.Must(template.New("next").Parse(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>The App is made</title>
+<style>body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem}code{background:#8882;padding:.1rem .3rem}li{margin:.5rem 0}</style>
+<h1>The App is made</h1>
+<p>Its key and the configuration, {{.Config}}, are written where pawl setup runs. Next:</p>
+<ol>{{range .Steps}}<li>{{if .Link}}<a href="{{.Link}}">{{.Text}}</a>{{else}}{{.Text}}{{end}}{{if .Command}}: <code>{{.Command}}</code>{{end}}</li>{{end}}</ol>
 </html>
 `))
 
@@ -254,20 +271,19 @@ func writeSecret(path, text string) (err error) {
 var starter string
 
 func (s Setup) configuration(app forge.NewApp) (string, error) {
-	t, err := text.New("pawl.yml").Funcs(text.FuncMap{
-		"quote": quoteYAML,
-		// Where a new configuration has an agent CLI find its model.
-		"vendor": func(kind string) config.Vendor {
-			return config.VendorOf(cmp.Or(config.ProtocolOf(kind), config.OpenAI))
-		},
-	}).Parse(starter)
+	// Where a new configuration has an agent CLI find its model.
+	vendor := func(kind string) config.Vendor {
+		return config.VendorOf(cmp.Or(config.ProtocolOf(kind), config.OpenAI))
+	}
+	t, err := text.New("pawl.yml").Funcs(text.FuncMap{"quote": quoteYAML, "vendor": vendor}).Parse(starter)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
+	usual := config.Default().GitHub
 	err = t.Execute(&b, map[string]any{
-		"App": app, "Pages": s.Pages, "Web": s.hub.web, "REST": s.hub.rest, "GraphQL": s.hub.graphql, "Key": keyFile, "Backend": s.Backend,
-		"Others": slices.DeleteFunc(config.CLIs(), func(kind string) bool { return kind == s.Backend }),
+		"App": app, "Pages": s.Pages, "Web": s.hub.web, "REST": s.hub.rest, "GraphQL": s.hub.graphql, "Elsewhere": s.hub.rest != usual.V3APIURL,
+		"Polls": s.public == nil, "Key": keyFile, "Backend": s.Backend, "CLIs": config.CLIs(), "Vendors": config.Vendors(), "Own": vendor(s.Backend),
 	})
 	return b.String(), err
 }

@@ -1,7 +1,10 @@
 package setup
 
 import (
+	"bufio"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -24,20 +27,23 @@ const setupTime = 30 * time.Minute
 const maxAppName = 34
 
 type Flags struct {
-	URL     string // where GitHub will reach the server
+	URL     string // where GitHub will reach the server; empty where the server is to ask GitHub
 	Pages   string // where people will reach the pages; empty for the server's own machine
 	GitHub  string // its address
 	Org     string // that shall own the App; empty for the account that is signed in
 	Name    string // of the App
 	Config  string // the file to write
 	Backend string // the agent to begin with, one of config.CLIs
+	// Listen is where the page is; Headless does without: the person brings GitHub's answer along.
+	Listen   string
+	Headless bool
 }
 
 // Setup is one flow, as the flags ask for it.
 type Setup struct {
 	Flags
 	version  string
-	public   *url.URL // where GitHub reaches the server
+	public   *url.URL // where GitHub reaches the server; nil for nowhere
 	pagesURL *url.URL // where people reach the pages; nil without Pages
 	hub      hub
 }
@@ -50,8 +56,10 @@ func New(f Flags, version string) (Setup, error) {
 	f.Name = strings.TrimSpace(f.Name)
 	s := Setup{Flags: f, version: version}
 	var err error
-	if s.public, err = address("--url", f.URL); err != nil {
-		return s, err
+	if f.URL != "" {
+		if s.public, err = address("--url", f.URL); err != nil {
+			return s, err
+		}
 	}
 	if s.Pages != "" {
 		if s.pagesURL, err = address("--pages-url", s.Pages); err != nil {
@@ -117,38 +125,98 @@ func hubOf(web string) (hub, error) {
 }
 
 // Run shows the page until GitHub has made the App, and writes the files.
-func (s Setup) Run(ctx context.Context, out io.Writer) error {
+func (s Setup) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	// Before anything is made at GitHub.
 	if err := s.free(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, setupTime, fmt.Errorf("nothing came back from GitHub within %s; run pawl setup again", setupTime))
 	defer cancel()
+	next, err := s.flow(ctx, in, out)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nThe App is made. Its key is in %s and the configuration in %s; both are secret.\n\nNext:\n", s.key(), s.Config)
+	for i, one := range next {
+		fmt.Fprintf(out, "  %d. %s\n", i+1, one)
+	}
+	return nil
+}
+
+// flow has GitHub make the App, by a page or, without one, by what the person pastes.
+func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, error) {
+	if s.Headless {
+		return s.headless(ctx, in, out)
+	}
 	page, err := newSetupPage(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	fmt.Fprintf(out, "Open this page in a browser on this machine:\n\n    %s\n\nIt creates the App at %s. Waiting …\n", page.address(), s.hub.web)
-	next, err := page.serve(ctx, s.finish)
+	_, port, _ := net.SplitHostPort(page.listener.Addr().String())
+	fmt.Fprintf(out, "Open this page in a browser on this machine:\n\n    %s\n\nFrom another one: ssh -L %s:127.0.0.1:%s THIS-MACHINE first, or use --headless", page.address(), port, port)
+	if s.public != nil {
+		fmt.Fprintf(out, ".\nWhere %s leads to this port already: %s", s.public, page.remote())
+	}
+	fmt.Fprintf(out, "\n\nIt creates the App at %s. Waiting …\n", s.hub.web)
+	return page.serve(ctx, s.finish)
+}
+
+// headless needs no browser here: the link holds the whole form, GitHub shows its own page of Apps afterwards, and
+// that page's address has the code.
+func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]step, error) {
+	state := rand.Text()
+	var form strings.Builder
+	if err := s.form(&form, state, s.appsPage()); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "Paste this link into the address bar of any browser that is signed in at %s:\n\ndata:text/html;base64,%s\n\n"+
+		"GitHub then shows your Apps, and the address ends with code=…. Paste that whole address here:\n", s.hub.web, base64.StdEncoding.EncodeToString([]byte(form.String())))
+	lines := make(chan string, 1)
+	go func() { // it may read for longer than anybody waits
+		line, _ := bufio.NewReader(io.LimitReader(in, 1<<16)).ReadString('\n')
+		lines <- strings.TrimSpace(line)
+	}()
+	var line string
+	select {
+	case line = <-lines:
+	case <-ctx.Done():
+		return nil, stopped(ctx)
+	}
+	u, err := url.Parse(line)
 	if err != nil {
-		return err
+		return nil, errors.New("that is no address; nothing was made that cannot be made again")
 	}
-	_, err = fmt.Fprint(out, "\n", next)
+	q := u.Query()
+	switch {
+	case !same(q.Get("state"), state):
+		return nil, errors.New("that address is not the one that GitHub made of the link above: its state is another; run pawl setup again")
+	case !forge.ValidCode(q.Get("code")):
+		return nil, errors.New("that address has no code of GitHub's; run pawl setup again")
+	}
+	return s.finish(ctx, q.Get("code"))
+}
+
+// stopped is why nobody waits any longer.
+func stopped(ctx context.Context) error {
+	err := context.Cause(ctx)
+	if errors.Is(err, context.Canceled) {
+		return errors.New("interrupted; nothing was made")
+	}
 	return err
 }
 
 // finish takes the App that GitHub made, writes it down and says what to do next.
-func (s Setup) finish(ctx context.Context, code string) (next string, err error) {
+func (s Setup) finish(ctx context.Context, code string) ([]step, error) {
 	app, err := forge.ConvertManifest(ctx, s.hub.rest, "pawl/"+s.version, code)
 	if err != nil {
-		return "", fmt.Errorf("get the App's key from GitHub: %w (the App itself may exist now: delete it at %s before you run pawl setup again)", err, s.appsPage())
+		return nil, fmt.Errorf("get the App's key from GitHub: %w (the App itself may exist now: delete it at %s before you run pawl setup again)", err, s.appsPage())
 	}
 	if err := s.check(app); err != nil {
-		return "", fmt.Errorf("the App that GitHub made: %w; nothing was written", err)
+		return nil, fmt.Errorf("the App that GitHub made: %w; nothing was written", err)
 	}
 	unset, err := s.write(app)
 	if err != nil {
-		return "", fmt.Errorf("%w (App %d, %q, exists at GitHub: delete it at %s and run pawl setup again, or make a new private key and webhook secret there and write them down by hand)", err, app.ID, app.Slug, s.appsPage())
+		return nil, fmt.Errorf("%w (App %d, %q, exists at GitHub: delete it at %s and run pawl setup again, or make a new private key and webhook secret there and write them down by hand)", err, app.ID, app.Slug, s.appsPage())
 	}
 	return s.next(app, unset), nil
 }
@@ -177,29 +245,51 @@ func (s Setup) appsPage() string {
 	return s.hub.web + "/settings/apps"
 }
 
-func (s Setup) next(app forge.NewApp, unset []string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "App %q (%d) is made. Its key is in %s and the configuration in %s; both are secret.\n\nNext:\n", app.Slug, app.ID, s.key(), s.Config)
-	n := 0
-	step := func(format string, args ...any) {
-		n++
-		fmt.Fprintf(&b, "  %d. %s\n", n, fmt.Sprintf(format, args...))
+// placeholder is where an App without an address has its webhook sent: GitHub lists only what it tried to send, and
+// nobody can have a name below example.com (RFC 2606).
+const placeholder = "https://pawl.example.com"
+
+// hook is the address before the webhook's path.
+func (s Setup) hook() string {
+	if s.public == nil {
+		return placeholder
 	}
+	return s.public.String()
+}
+
+// step is something that is left to do, with where to go or what to type.
+type step struct{ Text, Link, Command string }
+
+func (s step) String() string {
+	line := s.Text
+	if more := s.Link + s.Command; more != "" {
+		line += ": " + more
+	}
+	return line
+}
+
+func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
 	install := s.hub.web + "/apps/" + app.Slug
 	if strings.HasPrefix(app.HTMLURL, s.hub.web+"/") { // an Enterprise Server has another path
 		install = strings.TrimRight(app.HTMLURL, "/")
 	}
-	step("Install it on the repositories it shall work on: %s/installations/new", install)
+	file := quoteShell(s.Config)
+	steps = append(steps, step{Text: "Install the App on the repositories it shall work on", Link: install + "/installations/new"})
 	for _, name := range unset {
-		step("Set the environment variable %s; %s takes it from there.", name, s.Config)
+		steps = append(steps, step{Text: "Set the variable from which " + s.Config + " takes a key", Command: "export " + name + "=…"})
 	}
-	step("Check everything: pawl doctor --config %s", quoteShell(s.Config))
-	step("Run it behind %s, which must lead to 127.0.0.1:8080: pawl serve --config %s", s.public, quoteShell(s.Config))
+	steps = append(steps, step{Text: "Check everything", Command: "pawl doctor --config " + file})
+	if s.public != nil {
+		steps = append(steps, step{Text: fmt.Sprintf("Run it behind %s, which must lead to 127.0.0.1:8080", s.public), Command: "pawl serve --config " + file})
+	} else {
+		steps = append(steps, step{Text: "Run it; it needs no public address", Command: "pawl serve --config " + file})
+	}
 	if s.Pages != "" {
-		step("Have %s lead to 127.0.0.1:8081, where the pages are.", s.Pages)
+		steps = append(steps, step{Text: "Have " + s.Pages + " lead to 127.0.0.1:8081, where the pages are"})
 	}
-	step("Look at the pages: pawl login --config %s prints a link to %s", quoteShell(s.Config), s.pages())
-	return b.String()
+	return append(steps,
+		step{Text: "Comment /pawl solve on an issue there", Link: s.hub.web + "/issues"},
+		step{Text: "Look at the pages, " + s.pages() + "; this prints a link", Command: "pawl login --config " + file})
 }
 
 // plainWord needs no quotes in a shell.

@@ -1,10 +1,12 @@
 package setup
 
 import (
+	"cmp"
 	"os"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	diff "github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/pawlbot/pawl/config"
@@ -47,8 +49,8 @@ func TestTheManifestIsThatOfAppYML(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(made, "redirect_url")
-	if diff := cmp.Diff(file, made); diff != "" {
-		t.Errorf("the manifest (-app.yml +made):\n%s", diff)
+	if d := diff.Diff(file, made); d != "" {
+		t.Errorf("the manifest (-app.yml +made):\n%s", d)
 	}
 }
 
@@ -67,6 +69,43 @@ func TestSecretsOfAnyFormAreWrittenSoThatTheyAreRead(t *testing.T) {
 			c, err := config.Parse("pawl.yml", []byte(text), environment(&unset))
 			if err != nil || c.GitHub.App.WebhookSecret.Reveal() != secret || c.HTTP.PublicURL != "https://pages.example.com/pawl" || c.GitHub.App.ClientSecret.Reveal() != secret || c.Backends[0].Kind != backend {
 				t.Errorf("%s: %q is read as %q, %v", backend, secret, c.GitHub.App.WebhookSecret.Reveal(), err)
+			}
+		}
+	}
+}
+
+// What a new file leaves out can be taken where it stands, by removing the # before it.
+func TestTheNewFileIsShortAndItsCommentsAreLines(t *testing.T) {
+	for _, backend := range config.CLIs() {
+		for _, f := range []Flags{{}, {URL: "https://pawl.example.com", Pages: "https://pages.example.com"}, {GitHub: "https://git.example.com"}} {
+			f.Name, f.Config, f.Backend, f.GitHub = "pawl", "pawl.yml", backend, cmp.Or(f.GitHub, "https://github.com")
+			s, err := New(f, "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := s.configuration(forge.NewApp{ID: 7, Slug: "pawl", WebhookSecret: "a secret of some length", ClientID: "Iv1.x", ClientSecret: "another"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var active int
+			var whole []string
+			for line := range strings.Lines(text) {
+				bare := strings.TrimSpace(line)
+				if bare != "" && !strings.HasPrefix(bare, "#") {
+					active++
+				}
+				if !strings.HasPrefix(bare, "##") {
+					line = strings.Replace(line, "# ", "", min(1, strings.Count(line[:strings.Index(line, bare)+min(len(bare), 2)], "# ")))
+				}
+				whole = append(whole, line)
+			}
+			if active > 12 || f.GitHub == "https://github.com" && active > 9 {
+				t.Errorf("%d lines to begin with:\n%s", active, text)
+			}
+			var unset []string
+			c, err := config.Parse("pawl.yml", []byte(strings.Replace(strings.Join(whole, ""), "YOUR-LOGIN", "ada", 1)), environment(&unset))
+			if err != nil || len(c.Backends) != len(config.CLIs()) || len(c.Providers) != len(config.Vendors()) || len(c.HTTP.Operators) != 1 || c.HTTP.PublicURL == "" {
+				t.Errorf("with all its comments taken: %v\n%s", err, strings.Join(whole, ""))
 			}
 		}
 	}
