@@ -34,7 +34,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 	l := s.effective(st.Repo).Policy.Limits
 	f := checkrun.Facts{
 		Thread: t.String(), Number: t.Number, IsPull: st.Snapshot.Pull, Title: st.Snapshot.Title,
-		Now: s.Now(), Run: st.Run, State: state(st), IssueURL: st.Snapshot.URL, Unwalled: s.Config.Sandbox.Unwalled(), Branch: st.Branch(t), Checked: st.Checked.On(st.ChecksOn()), DetailsURL: s.threadURLOf(t),
+		Now: s.Now(), Run: st.Run, State: State(st), IssueURL: st.Snapshot.URL, Unwalled: s.Config.Sandbox.Unwalled(), Branch: st.Branch(t), Checked: st.Checked.On(st.ChecksOn()), DetailsURL: s.threadURLOf(t),
 	}
 	if a := st.Acts[thread.ActPull]; a.Done {
 		f.PullURL = a.URL
@@ -67,7 +67,8 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 	return f, s.verdicts(ctx, &f, l)
 }
 
-func state(st thread.State) checkrun.State {
+// State is how a thread stands, in the words of the check runs.
+func State(st thread.State) checkrun.State {
 	d := st.Decision
 	if _, running := st.Running(); running || d == nil || st.Open() && d.Action != policy.DoWait {
 		return checkrun.Running

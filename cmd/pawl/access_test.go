@@ -100,7 +100,7 @@ func TestPeopleSignInWithGitHubAndSeeWhatTheyMayRead(t *testing.T) {
 	if status, body := mallory.get(details); status != http.StatusOK || !strings.Contains(body, "A second line") {
 		t.Errorf("the page of a repository that she may read: %d\n%s", status, body)
 	}
-	if _, body := mallory.get(base + "/"); !strings.Contains(body, "acme/widgets#1") || strings.Contains(body, "hidden") || strings.Contains(body, "nobody else") {
+	if _, body := mallory.get(base + "/"); !strings.Contains(body, "acme/widgets#1") || strings.Contains(body, "acme/hidden") || strings.Contains(body, "nobody else") {
 		t.Errorf("the list of somebody who may not read acme/hidden:\n%s", body)
 	}
 	here, there := "", ""

@@ -32,7 +32,7 @@ func (n *node) handle(ctx context.Context, hook http.Handler, now func() time.Ti
 		},
 		Learning: n.solver.LearningReport, Points: n.forge.Points, Skew: n.store.Skew, Layers: n.solver.Layers.Held, Images: n.solver.Images.Held,
 		Counters: counters, Build: buildInfo(),
-		WebURL: n.cfg.GitHub.WebURL, Limits: n.cfg.Policy.Limits, Access: access, Now: now, Log: n.log,
+		WebURL: n.cfg.GitHub.WebURL, Limits: n.cfg.Policy.Limits, Access: access, Transcript: n.solver.OpenTranscript, Stopping: n.solver.Stopping, Now: now, Log: n.log,
 	}
 	pages, err := web.Pages(o)
 	if err != nil {

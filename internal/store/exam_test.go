@@ -62,6 +62,7 @@ func questions() []question {
 		{"EventsComeBackAsTheyWereAppended", eventsComeBackAsTheyWereAppended},
 		{"AttemptsThatBeginAtOnceDoNotPassABoundTogether", attemptsThatBeginAtOnceDoNotPassABoundTogether},
 		{"WhatIsUsedIsCountedAtEachLevel", whatIsUsedIsCountedAtEachLevel},
+		{"WhatIsUsedIsCountedByDay", whatIsUsedIsCountedByDay},
 		{"AnAttemptThatGoesOnCountsFromThenOn", anAttemptThatGoesOnCountsFromThenOn},
 		{"AnAliasBelongsToItsThread", anAliasBelongsToItsThread},
 		{"OnlyOneHoldsALease", onlyOneHoldsALease},

@@ -60,11 +60,11 @@ func (s *threads) Thread(ctx context.Context, t thread.ID) (r thread.ThreadRow, 
 	return r, err
 }
 
-const listColumns = "owner, name, number, updated_at, wake_at, lease_until"
+const listColumns = "owner, name, number, updated_at, wake_at, lease_until, last_seq"
 
 func (s *threads) scanThread(scan func(...any) error) (r thread.ThreadRow, err error) {
 	var updated, wakeAt, until int64
-	err = scan(&r.Thread.Owner, &r.Thread.Name, &r.Thread.Number, &updated, &wakeAt, &until)
+	err = scan(&r.Thread.Owner, &r.Thread.Name, &r.Thread.Number, &updated, &wakeAt, &until, &r.Seq)
 	r.UpdatedAt, r.WakeAt, r.Running = fromMicros(updated), fromMicros(wakeAt), until > micros(s.now().Add(s.leaseSkew()))
 	return r, err
 }

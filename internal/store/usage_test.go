@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -110,5 +111,24 @@ func anAttemptThatGoesOnCountsFromThenOn(t *testing.T, dsn string) {
 	}
 	if got := must(s.Usage(ctx, issue(1).Repo(), 7, c.Now().Add(-policy.Day)))(t).Server; got.Attempts != 1 || got.Tokens != 30 {
 		t.Errorf("20 hours after its last part %+v is counted, want one attempt with 30 tokens", got)
+	}
+}
+
+func whatIsUsedIsCountedByDay(t *testing.T, dsn string) {
+	s, _, c := open(t, dsn)
+	ctx, usd := t.Context(), 0.25
+	today := c.Now().UTC().Truncate(24 * time.Hour)
+	for n, at := range []time.Time{today.Add(-24 * time.Hour), today.Add(-time.Microsecond), today, today.Add(-72 * time.Hour)} {
+		l := must(s.Acquire(ctx, issue(n+1), "node", c.Now()))(t)
+		must(s.Reserve(ctx, l, thread.Entry{N: 1, At: at, Since: at}, func(policy.Usage) bool { return true }))(t)
+		check(t, s.Note(ctx, l, policy.Spent{N: 1, Tokens: policy.Tokens{Output: 10}, CostUSD: &usd}))
+	}
+	repo := issue(1).Repo()
+	want := []store.DayUsed{
+		{Repo: repo, Day: today.Add(-24 * time.Hour), Attempts: 2, Tokens: 20, USD: 0.5},
+		{Repo: repo, Day: today, Attempts: 1, Tokens: 10, USD: 0.25},
+	}
+	if diff := cmp.Diff(want, must(s.UsedByDay(ctx, today.Add(-48*time.Hour)))(t)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -70,12 +70,28 @@ func words() template.FuncMap {
 		"ago":    ago, "until": until, "logged": logged,
 
 		"how": how, "endingClass": endingClass, "used": checkrun.Used, "spent": checkrun.Spent, "commit": commit, "reset": text.Reset, "fields": fields,
-		"believed": believed, "attemptHref": attemptHref,
+		"believed": believed, "attemptHref": attemptHref, "lasted": lasted, "names": names, "escape": escape, "under": under, "pagesOf": pagesOf, "int": func(n int64) int { return int(n) }, "upper": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 		"violations": func(h learning.SourceHealth, most int) []learning.Violation {
 			shown, _ := newest(h.Violations, most)
 			return shown
 		},
 	}
+}
+
+// nested gives a part of a page what it is about, and the page or the way to the first one.
+type nested struct{ Home, Lines any }
+
+func under(home, lines any) nested { return nested{home, lines} }
+
+type pageLink struct{ Name, Path string }
+
+// pagesOf are the pages that stand in the head of each.
+func pagesOf(operator bool) []pageLink {
+	all := []pageLink{{"Threads", ""}, {"Costs", "costs"}}
+	if operator {
+		all = append(all, pageLink{"Accounts", "accounts"}, pageLink{"Backends", "backends"})
+	}
+	return all
 }
 
 // newest are the last of a list, the newest first, and how many come before them.

@@ -1,18 +1,20 @@
-// Package web serves what people and machines outside GitHub look at: the status page, one page for each
-// thread, health, readiness and metrics. It also mounts the webhook endpoint, which it knows nothing about.
+// Package web serves what people and machines outside GitHub look at: the pages, health, readiness and metrics. It also
+// mounts the webhook endpoint, which it knows nothing about.
 //
-// The pages are renderings of the same fold that the check runs show, plain HTML without scripts or outside
-// resources. Every string in them may come from a stranger or an agent: it is cleaned of invisible characters,
-// cut, and escaped by html/template, and only http and https addresses become links. The pages ask nobody for a
-// login.
+// The pages are renderings of the same fold that the check runs show, plain HTML without outside resources, that can be
+// read and used without scripts. Every string in them may come from a stranger or an agent: it is cleaned of invisible
+// characters, cut, and escaped by html/template, and only http and https addresses become links.
 //
-//	which addresses are served, how many requests at once?  web.go, New
+//	which addresses are served, how many requests at once?  web.go, Public, Pages, addPages
 //	how long may a slow client take?                        web.go, Server
-//	what stands on the status page?                         status.go, statusData
-//	what stands on a thread's page?                         thread.go, threadData
-//	how is one attempt shown?                               thread.html; attempts.go
+//	who may see and do what?                                access.go; guard.go, login.go, session.go
+//	how are threads looked for and listed?                  threads.go; what is remembered for that: index
+//	what stands on a thread's page?                         thread.go, threadData; timeline.go
+//	how is one attempt shown?                               thread.html; timeline.go, attempted
+//	how is a running attempt followed, how is a log read?   live.go, page.js; solver/attempt, Transcript
+//	which buttons are there, and what do they do?           orders.go; internal/orders
+//	what stands on the pages of accounts, backends, costs?  accounts.go; costs.go; learning.go
 //	which fields of an event are shown?                     thread.go, shown
-//	what is shown of the backends and of what was learned?  learning.go
 //	what makes a server ready?                              health.go, newParts
 //	which metrics are read from the store?                  metrics.go, descriptions
 //	which metrics count what this process did?              metrics.go, Counters

@@ -36,6 +36,7 @@ type site struct {
 	store    *store.Store
 	counters *web.Counters
 	log      *bytes.Buffer
+	data     string // the data directory
 
 	mu    sync.Mutex
 	clock time.Time // of the store, which stamps what is appended
@@ -56,11 +57,13 @@ func open(t *testing.T, change func(*web.Options)) *site {
 		}
 	})
 	cfg := config.Default()
+	cfg.DataDir = t.TempDir()
 	cfg.Backends = []config.Backend{{Name: "codex", Kind: "codex", Account: "main"}, {Name: "claude", Kind: "command", Account: "second"}}
+	s.data = cfg.DataDir
 	fold := &solver.Solver{Env: attempt.Env{Store: s.store, Config: cfg, Now: func() time.Time { return now }}}
 	o := web.Options{
 		Hook:  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hook "+r.Method) }),
-		Store: s.store, View: fold.View,
+		Store: s.store, View: fold.View, Transcript: fold.OpenTranscript,
 		Requests: func() []forge.Count { return []forge.Count{{Method: "GET", Route: "/repos/{owner}/{repo}", Sent: 3}} },
 		Learning: func(context.Context) (solver.LearningReport, error) { return solver.LearningReport{}, nil },
 		Points:   func() []forge.Points { return nil },

@@ -162,3 +162,26 @@ func (s *site) everything() {
 	s.busy()
 	s.deliveries()
 }
+
+// spentOverDays are attempts of two repositories on some days, which cost something.
+func (s *site) spentOverDays() {
+	s.t.Helper()
+	for i, ago := range []int{0, 1, 1, 3, 8, 12, 13, 20, 28} {
+		repo := []string{"widgets", "gadgets"}[i%2]
+		id := thread.ID{Owner: "acme", Name: repo, Number: 100 + i}
+		l, err := s.store.Acquire(s.t.Context(), id, "node", now)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		at := now.AddDate(0, 0, -ago)
+		if _, err := s.store.Reserve(s.t.Context(), l, thread.Entry{N: 1, Account: "main", At: at, Since: at}, func(policy.Usage) bool { return true }); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := s.store.Note(s.t.Context(), l, policy.Spent{N: 1, Tokens: policy.Tokens{Input: int64(10_000 * (i + 1))}, CostUSD: cost(0.3 * float64(i+1))}); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := s.store.Release(s.t.Context(), l, nil); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}

@@ -19,22 +19,26 @@ import (
 
 // How much of a thread its page shows: the newest of each.
 const (
-	maxAttempts = 100
-	maxEvents   = 200
-	maxReasons  = 30
+	maxItems   = 300
+	maxEvents  = 200
+	maxReasons = 30
 )
 
 type threadData struct {
 	frame
 	summary
-	Wake            time.Time
-	Facts           checkrun.Facts // zero where the thread cannot be shown
-	Verdicts        []verdict
-	Attempts        []checkrun.Attempt
-	EarlierAttempts int
-	Remarks         []thread.Request
-	Events          []thread.Event
-	EarlierEvents   int
+	Repo, Path    string
+	Wake          time.Time
+	Facts         checkrun.Facts // zero where the thread cannot be shown
+	Verdicts      []verdict
+	Runs          []run
+	EarlierItems  int
+	Live          *tail // of the attempt that runs; nil for none
+	Elapsed, Used string
+	Seq           int64 // of the last event
+	Orders        []order
+	Events        []thread.Event
+	EarlierEvents int
 
 	repoURL string
 }
@@ -48,12 +52,26 @@ type verdict struct {
 // other.
 const noThread = "There is nothing here that you may see."
 
+// readable is the thread of a request, which the person may see; otherwise it is answered.
+func (p *pages) readable(w http.ResponseWriter, r *http.Request) (t thread.ID, ok bool) {
+	t, err := thread.Parse(r.PathValue("owner") + "/" + r.PathValue("repo") + "#" + r.PathValue("n"))
+	if err == nil {
+		if ok, err = p.mayRead(r.Context(), who(r), t.Repo()); err != nil {
+			p.unavailable(w, r, err)
+			return t, false
+		}
+	}
+	if !ok {
+		p.message(w, r, http.StatusNotFound, nothingHere, noThread)
+	}
+	return t, ok
+}
+
 func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 	defer cancel()
-	t, err := thread.Parse(r.PathValue("owner") + "/" + r.PathValue("repo") + "#" + r.PathValue("n"))
-	if err != nil {
-		plain(w, http.StatusNotFound, noThread)
+	t, ok := p.readable(w, r)
+	if !ok {
 		return
 	}
 	real, err := p.Store.Resolve(ctx, t)
@@ -61,33 +79,25 @@ func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
 		p.unavailable(w, r, err)
 		return
 	}
-	switch ok, err := p.mayRead(ctx, who(r), real.Repo()); {
-	case err != nil:
-		p.unavailable(w, r, err)
-		return
-	case !ok:
-		plain(w, http.StatusNotFound, noThread)
-		return
-	}
-	if real != t {
+	if real != t && real.Repo() == t.Repo() {
 		// Seen from /threads/{owner}/{repo}/, wherever a proxy put that.
 		guard(w.Header())
 		w.Header().Set("Location", "../../../"+href(real))
 		w.WriteHeader(http.StatusFound)
 		return
 	}
-	data, err := p.threadData(ctx, t)
+	data, err := readThread(ctx, p, r, t)
 	switch {
 	case errors.Is(err, thread.ErrNotFound):
-		plain(w, http.StatusNotFound, noThread)
+		p.message(w, r, http.StatusNotFound, nothingHere, noThread)
 	case err != nil:
 		p.unavailable(w, r, err)
 	default:
-		p.render(w, p.threadPage, data)
+		p.render(w, http.StatusOK, "thread.html", data)
 	}
 }
 
-func (p *pages) threadData(ctx context.Context, t thread.ID) (threadData, error) {
+func readThread(ctx context.Context, p *pages, r *http.Request, t thread.ID) (threadData, error) {
 	row, err := p.Store.Thread(ctx, t)
 	if err != nil {
 		return threadData{}, err
@@ -96,20 +106,28 @@ func (p *pages) threadData(ctx context.Context, t thread.ID) (threadData, error)
 	if err != nil {
 		return threadData{}, err
 	}
-	now := p.Now()
-	d := threadData{frame: p.frame(text.Line(t.String(), maxName)+" · Pawl", "../../../", now), Wake: row.WakeAt, repoURL: p.WebURL + "/" + t.Repo()}
+	d := threadData{frame: p.frame(r, text.Line(t.String(), maxName), "../../../"), Repo: text.Line(t.Repo(), maxName), Path: href(t), Wake: row.WakeAt, repoURL: p.WebURL + "/" + t.Repo()}
 	d.Events, d.EarlierEvents = newest(events, maxEvents)
+	if n := len(events); n > 0 {
+		d.Seq = events[n-1].Seq
+	}
 	f, err := p.View(ctx, t)
 	if ctx.Err() != nil {
 		return d, err
 	}
-	d.summary = summarise(row, f, err, now, maxReasons)
-	if err == nil { // otherwise the log itself can be read, and says which event is at fault
-		d.Facts, d.Verdicts = f, verdicts(f)
-		d.Attempts, d.EarlierAttempts = newest(f.Attempts, maxAttempts)
-		d.Remarks, _ = newest(f.Feedback, len(f.Feedback))
+	d.summary = summarise(row, f, err, d.Now, maxReasons)
+	state, unread := thread.Fold(events)
+	if err != nil || unread != nil { // the log itself can be read, and says which event is at fault
+		return d, nil
 	}
-	return d, nil
+	d.Facts, d.Verdicts = f, verdicts(f)
+	d.Runs, d.EarlierItems = timeline(events, state, f)
+	if a, running := state.Running(); running {
+		live := tailOf(p, t, a.Started, 0)
+		d.Live, d.Elapsed, d.Used = &live, text.Span(d.Now.Sub(a.At)), spentSoFar(ctx, p, t, a.N)
+	}
+	d.Orders, err = ordersOf(ctx, p, who(r), t, state)
+	return d, err
 }
 
 func verdicts(f checkrun.Facts) []verdict {
@@ -145,6 +163,7 @@ var shown = map[thread.Kind]string{
 	thread.KindUnfinished:   "attempt:n orderly backend commit session times",
 	thread.KindActStarted:   "act:key url note",
 	thread.KindActDone:      "act:key url note",
+	thread.KindOperated:     "what subject by where",
 	thread.KindAttemptStarted: "attempt:n run backend account effort " +
 		"action:decision.action rule:decision.rule reasons:decision.reasons until:decision.until purpose:decision.purpose",
 }

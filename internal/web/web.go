@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/gorilla/securecookie"
@@ -24,6 +25,7 @@ import (
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -56,14 +58,17 @@ type Options struct {
 	WebURL   string        // where GitHub shows repositories, without a slash at its end
 	Limits   policy.Limits // those that decisions are taken by
 	Access   Access
-	Now      func() time.Time
-	Log      zerolog.Logger
+	// Transcript is what an attempt's agent printed; see attempt.ErrNoTranscript.
+	Transcript func(t thread.ID, a thread.Started) (*attempt.Transcript, error)
+	Stopping   <-chan struct{} // is closed when pages may not follow an attempt any longer; nil for never
+	Now        func() time.Time
+	Log        zerolog.Logger
 }
 
 const HookPath = "/api/github/hook"
 
-// How many requests of a kind are worked on at a time, since strangers may ask: a status page folds up to 50
-// logs, and a readiness check takes the write lock that webhooks need.
+// How many requests of a kind are worked on at a time: a page folds up to 25 logs, a search all of them once, and a
+// readiness check, which strangers may ask for, takes the write lock that webhooks need.
 const (
 	pagesAtOnce   = 2
 	checksAtOnce  = 1
@@ -90,9 +95,8 @@ func Pages(o Options) (http.Handler, error) {
 	}
 	parts := newParts(o)
 	site, machines := http.NewServeMux(), http.NewServeMux()
-	pages := make(chan struct{}, pagesAtOnce)
-	site.Handle("GET /{$}", p.signedIn(inLine(pages, http.HandlerFunc(p.status))))
-	site.Handle("GET /threads/{owner}/{repo}/{n}", p.signedIn(inLine(pages, http.HandlerFunc(p.thread))))
+	p.addPages(site)
+	p.addOrders(site)
 	p.addLogin(site)
 	machines.HandleFunc("GET /healthz", alive)
 	machines.Handle("GET /readyz", inLine(make(chan struct{}, checksAtOnce), readiness(parts, o.Learning, p.knows)))
@@ -106,6 +110,30 @@ func Pages(o Options) (http.Handler, error) {
 			people.ServeHTTP(w, r)
 		}
 	}), nil
+}
+
+func (p *pages) addPages(mux *http.ServeMux) {
+	line := make(chan struct{}, pagesAtOnce)
+	page := func(path string, show http.HandlerFunc) { mux.Handle("GET "+path, p.signedIn(inLine(line, show))) }
+	ofServer := func(show http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if !who(r).Operator {
+				p.message(w, r, http.StatusNotFound, nothingHere, "This page is for the operators of this server.")
+				return
+			}
+			show(w, r)
+		}
+	}
+	const one = "/threads/{owner}/{repo}/{n}"
+	page("/{$}", p.threads)
+	page("/costs", p.costs)
+	page("/accounts", ofServer(p.accounts))
+	page("/backends", ofServer(p.arms))
+	page(one, p.thread)
+	page(one+"/attempts/{attempt}/log", p.log)
+	// These may take long, by the network.
+	mux.Handle("GET "+one+"/live", p.signedIn(http.HandlerFunc(p.live)))
+	mux.Handle("GET "+one+"/attempts/{attempt}/raw", p.signedIn(http.HandlerFunc(p.rawLog)))
 }
 
 // inLine lets as many requests through at a time as the line has room for.
@@ -138,62 +166,77 @@ func Server(h http.Handler) *http.Server {
 	}
 }
 
-//go:embed page.html status.html thread.html
+//go:embed *.html
 var templates embed.FS
 
 //go:embed style.css
 var style string
 
-// pageTime bounds the work on one page, which a browser asks for again after refresh seconds.
-const (
-	pageTime = 10 * time.Second
-	refresh  = 15
-)
+// script makes pages better that can be read without it: it follows an attempt, and loads what stands before in a log.
+//
+//go:embed page.js
+var script string
+
+// pageTime bounds the work on one page.
+const pageTime = 10 * time.Second
 
 type pages struct {
 	Options
-	statusPage, threadPage *template.Template
-	policy                 string // the Content-Security-Policy
-	seal                   *securecookie.SecureCookie
-	permissions            *lru.Cache // permissionOf → permission
+	templates   map[string]*template.Template // by the names of their files
+	policy      string                        // the Content-Security-Policy
+	index       index
+	lives       chan struct{} // those that follow an attempt
+	seal        *securecookie.SecureCookie
+	permissions *lru.Cache // permissionOf → permission
 }
 
 func newPages(o Options) (p *pages, err error) {
 	if o.Access.base, err = url.Parse(o.Access.URL); err != nil || o.Access.base.Host == "" {
 		return nil, fmt.Errorf("server.public_url: %q is not where pages can be", o.Access.URL)
 	}
-	parse := func(name string) *template.Template {
-		return template.Must(template.New("page.html").Funcs(words()).ParseFS(templates, "page.html", name))
-	}
-	sum := sha256.Sum256([]byte(style))
 	p = &pages{
-		Options: o, seal: newSeal(o.Access.Key), statusPage: parse("status.html"), threadPage: parse("thread.html"),
-		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-			"'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+		Options: o, seal: newSeal(o.Access.Key), templates: map[string]*template.Template{}, lives: make(chan struct{}, livesAtOnce),
+		policy: "default-src 'none'; style-src " + source(style) + "; script-src " + source(script) +
+			"; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+	}
+	for _, name := range []string{"threads.html", "thread.html", "log.html", "costs.html", "accounts.html", "arms.html", "message.html"} {
+		p.templates[name] = template.Must(template.New("page.html").Funcs(words()).ParseFS(templates, "page.html", name))
 	}
 	p.permissions, err = lru.New(maxPermissions)
 	return p, err
 }
 
-// frame is what every page has around its content. Home leads to the status
-// page: a relative address, so that a proxy may serve the pages below a path.
-type frame struct {
-	Title   string
-	Home    string
-	Style   template.CSS
-	Refresh int
-	Build   Build
-	Now     time.Time
+// source is how a policy names what stands in the page itself.
+func source(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-func (p *pages) frame(title, home string, now time.Time) frame {
-	return frame{Title: title, Home: home, Style: template.CSS(style), Refresh: refresh, Build: p.Build, Now: now.UTC()}
+// frame is what every page has around its content. Home leads to the first
+// page: a relative address, so that a proxy may serve the pages below a path.
+type frame struct {
+	Title    string
+	Home     string
+	Style    template.CSS
+	Script   template.JS
+	Build    Build
+	Now      time.Time
+	By       string // who is signed in; empty where nobody is
+	Operator bool
+}
+
+func (p *pages) frame(r *http.Request, title, home string) frame {
+	f := frame{Title: title, Home: home, Style: template.CSS(style), Script: template.JS(script), Build: p.Build, Now: p.Now().UTC()}
+	if by := who(r); by != (Person{}) {
+		f.By, f.Operator = by.Name(), by.Operator
+	}
+	return f
 }
 
 // render answers with a page, or with 500 and no half page.
-func (p *pages) render(w http.ResponseWriter, page *template.Template, data any) {
+func (p *pages) render(w http.ResponseWriter, status int, name string, data any) {
 	var b bytes.Buffer
-	if err := page.Execute(&b, data); err != nil {
+	if err := p.templates[name].Execute(&b, data); err != nil {
 		p.Log.Error().Err(err).Msg("render a page")
 		plain(w, http.StatusInternalServerError, "The page could not be rendered; the server's log says why.")
 		return
@@ -201,8 +244,22 @@ func (p *pages) render(w http.ResponseWriter, page *template.Template, data any)
 	guard(w.Header())
 	w.Header().Set("Content-Security-Policy", p.policy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
 	// Whoever asked has gone away if this does not arrive.
 	_, _ = b.WriteTo(w)
+}
+
+const nothingHere = "Nothing here"
+
+// message is a page that says one thing.
+func (p *pages) message(w http.ResponseWriter, r *http.Request, status int, title, what string) {
+	home := "./" + strings.Repeat("../", max(0, strings.Count(r.URL.EscapedPath(), "/")-1))
+	f := p.frame(r, title, home)
+	f.Now = time.Time{} // so that two answers are the same
+	p.render(w, status, "message.html", struct {
+		frame
+		Text string
+	}{f, what})
 }
 
 // unavailable answers when the store cannot be read. The cause stays in the log.
@@ -211,7 +268,7 @@ func (p *pages) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 		return // nobody is waiting any more
 	}
 	p.Log.Error().Err(err).Str("path", text.Line(r.URL.Path, 200)).Msg("a page could not be shown")
-	plain(w, http.StatusServiceUnavailable, "The database could not be read; see /readyz and the server's log.")
+	p.message(w, r, http.StatusServiceUnavailable, "Not now", "The database, or who may read this, could not be asked; see /readyz and the server's log. Try again in a minute.")
 }
 
 func plain(w http.ResponseWriter, status int, s string) {

@@ -166,7 +166,8 @@ type ThreadRow struct {
 	Thread    ID
 	UpdatedAt time.Time
 	WakeAt    time.Time
-	Running   bool // a step holds its lease
+	Running   bool  // a step holds its lease
+	Seq       int64 // of the last event of its log
 }
 
 // Store keeps logs, leases and what threads share. What each method does stands in package store, whose one

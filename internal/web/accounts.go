@@ -1,0 +1,165 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// How much the operators' pages show: deliveries that could not be handled, installations and repositories of the day,
+// and what people did.
+const (
+	maxLevels     = 20
+	maxDeliveries = 20
+	maxOperated   = 20
+)
+
+type accountsData struct {
+	frame
+	Counts     []count
+	Breakers   []held
+	Cooldowns  []held
+	Day        []held            // what was used in 24 hours, on the server, by installation and by repository
+	Deliveries []thread.Delivery // those that could not be handled
+	Done       []operated        // what people did, the newest first
+}
+
+// held is one line on something that waits; Href may be empty.
+type held struct {
+	Name, Href, Text, Class string
+	Act                     string // the address of a button that ends it; empty for none
+}
+
+type operated struct {
+	thread.Operated
+	At time.Time
+}
+
+func (p *pages) accounts(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
+	defer cancel()
+	data, err := readAccounts(ctx, p, r)
+	if err != nil {
+		p.unavailable(w, r, err)
+		return
+	}
+	p.render(w, http.StatusOK, "accounts.html", data)
+}
+
+func readAccounts(ctx context.Context, p *pages, r *http.Request) (accountsData, error) {
+	data := accountsData{frame: p.frame(r, "Accounts", "./")}
+	stats, err := p.Store.Stats(ctx)
+	if err != nil {
+		return data, err
+	}
+	breakers, err := p.Store.Breakers(ctx)
+	if err != nil {
+		return data, err
+	}
+	cooldowns, err := p.Store.Cooldowns(ctx, "", data.Now)
+	if err != nil {
+		return data, err
+	}
+	if data.Deliveries, err = p.Store.UnhandledDeliveries(ctx, maxDeliveries); err != nil {
+		return data, err
+	}
+	used, err := p.Store.UsedByRepo(ctx, data.Now.Add(-policy.Day))
+	if err != nil {
+		return data, err
+	}
+	log, err := p.Store.Events(ctx, thread.ServerLog(), 0)
+	if err != nil {
+		return data, err
+	}
+	data.Counts, data.Breakers, data.Cooldowns = counts(stats), breakerLines(p, breakers, data.Now), cooling(cooldowns, data.Now)
+	for _, l := range p.Limits.Day(used, maxLevels) {
+		h := held{Name: text.Line(l.Level, maxName), Text: l.String()}
+		if why, _ := l.Full(); why != "" {
+			h.Class = "failed"
+		}
+		data.Day = append(data.Day, h)
+	}
+	shown, _ := newest(log, maxOperated)
+	for _, e := range shown {
+		o := operated{At: e.At}
+		if json.Unmarshal(e.Data, &o.Operated) == nil {
+			data.Done = append(data.Done, o)
+		}
+	}
+	return data, nil
+}
+
+func breakerLines(p *pages, all map[string]policy.Breaker, now time.Time) []held {
+	var out []held
+	for _, account := range slices.Sorted(maps.Keys(all)) {
+		b := all[account]
+		h := held{Name: text.Line(account, maxName), Class: "waiting", Act: "accounts/" + escape(account) + "/close"}
+		state := "closed"
+		reset, limited := b.Limited(now)
+		_, open := b.Open(now, p.Limits.UsageLimit.MaxConsecutive)
+		switch {
+		case open:
+			state, h.Class = "open", "failed"
+		case limited:
+			state = fmt.Sprintf("opens at %d", p.Limits.UsageLimit.MaxConsecutive)
+		default:
+			h.Class = "done"
+		}
+		h.Text = fmt.Sprintf("%d × %s in a row, %s", b.Consecutive, text.Spaced(text.Line(string(b.Kind), maxName)), state)
+		if b.Consecutive == 0 {
+			h.Text = "one thread was told " + text.Spaced(text.Line(string(b.Claim.Kind), maxName)) + ", which no other has confirmed"
+		}
+		switch {
+		case !b.ResetsAt.IsZero() && !limited:
+			h.Text += ", was reset at " + text.Instant(now, b.ResetsAt)
+		case !reset.IsZero():
+			h.Text += ", " + text.Left(now, reset)
+		default:
+			h.Text += ", reset unknown"
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+func cooling(all map[string][]thread.Cooldown, now time.Time) []held {
+	var out []held
+	for _, repo := range slices.Sorted(maps.Keys(all)) {
+		for _, c := range all[repo] {
+			h := held{Name: text.Line(c.Backend, maxName) + " on " + text.Line(repo, maxName), Class: "failed",
+				Text: text.Line(checkrun.Rests(c, now), maxReason)}
+			if t, err := thread.Parse(c.Thread); err == nil {
+				h.Href = href(t)
+			}
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+type armsData struct {
+	frame
+	Learning solver.LearningReport
+}
+
+func (p *pages) arms(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
+	defer cancel()
+	data := armsData{frame: p.frame(r, "Backends", "./")}
+	var err error
+	if data.Learning, err = p.Learning(ctx); err != nil {
+		p.unavailable(w, r, err)
+		return
+	}
+	p.render(w, http.StatusOK, "arms.html", data)
+}

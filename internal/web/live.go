@@ -1,0 +1,279 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// How much of a log is shown at once, how often a page hears of an attempt that runs, for how long at most before its
+// browser asks again, and how many pages do.
+const (
+	logLines    = 200
+	liveEvery   = time.Second
+	liveTime    = 10 * time.Minute
+	livesAtOnce = 64
+)
+
+// live is what a page hears of an attempt while it runs. Every text is clean, and is put into the page as text.
+type live struct {
+	N       int               `json:"n"`
+	Elapsed string            `json:"elapsed"`
+	Used    string            `json:"used"`
+	Call    string            `json:"call"`
+	Lines   []attempt.LogLine `json:"lines"`
+	At      int64             `json:"at"`              // where the log goes on
+	Note    string            `json:"note,omitempty"`  // why there is no log
+	Changed bool              `json:"changed"`         // the thread has changed since the page was made
+	Ended   bool              `json:"ended,omitempty"` // no attempt runs any more
+}
+
+// following is one page that hears of an attempt.
+type following struct {
+	p      *pages
+	thread thread.ID
+	seq    int64 // of the last event that is known
+	events []thread.Event
+	last   live
+	log    *attempt.Transcript
+}
+
+// live tells a page by server-sent events (the WHATWG's HTML standard, 9.2) what an attempt does.
+func (p *pages) live(w http.ResponseWriter, r *http.Request) {
+	t, ok := p.readable(w, r)
+	if !ok {
+		return
+	}
+	select {
+	case p.lives <- struct{}{}:
+		defer func() { <-p.lives }()
+	default:
+		w.Header().Set("Retry-After", "30")
+		plain(w, http.StatusServiceUnavailable, "Too many pages are open that follow an attempt.")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), liveTime)
+	defer cancel()
+	f := following{p: p, thread: t}
+	defer f.close()
+	seen, _ := strconv.ParseInt(r.URL.Query().Get("seq"), 10, 64)
+	f.last.At, _ = strconv.ParseInt(r.URL.Query().Get("at"), 10, 64)
+	if at, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64); err == nil {
+		f.last.At = at
+	}
+	f.last.At = max(0, f.last.At)
+	guard(w.Header())
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold it back
+	out := http.NewResponseController(w)
+	tick := time.NewTicker(liveEvery)
+	defer tick.Stop()
+	for {
+		if err := f.look(ctx, seen); err != nil {
+			p.Log.Warn().Err(err).Str("thread", t.String()).Msg("a page can follow the attempt no longer; its browser asks again")
+			return
+		}
+		data, err := json.Marshal(f.last)
+		if err == nil {
+			err = out.SetWriteDeadline(time.Now().Add(headerTime)) // instead of that of an ordinary page
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", f.last.At, data)
+		}
+		if err == nil {
+			err = out.Flush()
+		}
+		if err != nil || f.last.Ended {
+			return // whoever asked has gone away, or knows all
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		case <-p.Stopping:
+			return
+		}
+	}
+}
+
+func (f *following) close() {
+	if f.log != nil {
+		_ = f.log.Close() // it was only read
+	}
+}
+
+// look finds out what is new.
+func (f *following) look(ctx context.Context, seen int64) error {
+	more, err := f.p.Store.Events(ctx, f.thread, f.seq)
+	if err != nil {
+		return err
+	}
+	if n := len(more); n > 0 {
+		f.seq, f.events = more[n-1].Seq, append(f.events, more...)
+	}
+	s, err := thread.Fold(f.events)
+	if err != nil {
+		return err
+	}
+	a, running := s.Running()
+	f.last = live{N: a.N, At: f.last.At, Call: f.last.Call, Changed: f.seq > seen && f.news(seen), Ended: !running}
+	if !running {
+		f.last.Changed = true
+		return nil
+	}
+	f.last.Elapsed, f.last.Used = text.Span(f.p.Now().Sub(a.At)), spentSoFar(ctx, f.p, f.thread, a.N)
+	if f.log == nil {
+		if f.log, err = f.p.Transcript(f.thread, a.Started); err != nil {
+			f.log, f.last.Note = nil, noLog(err)
+			return nil
+		}
+	}
+	f.last.Lines, f.last.At, err = f.log.After(f.last.At)
+	for _, l := range f.last.Lines {
+		if l.Kind == attempt.Calls {
+			f.last.Call = l.Text
+		}
+	}
+	return err
+}
+
+// news reports whether something happened that the page would show: acts of Pawl are not.
+func (f *following) news(seen int64) bool {
+	for _, e := range f.events {
+		switch e.Kind {
+		case thread.KindActStarted, thread.KindActDone, thread.KindAuthored, thread.KindPublished, thread.KindIgnored:
+		default:
+			if e.Seq > seen {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// spentSoFar is what a running attempt has used so far, in words; empty while that is not known.
+func spentSoFar(ctx context.Context, p *pages, t thread.ID, n int) string {
+	note, err := p.Store.Noted(ctx, t)
+	var s policy.Spent
+	if err != nil || len(note) == 0 || json.Unmarshal(note, &s) != nil || s.N != n {
+		return ""
+	}
+	return text.Joined(", ", number(int(s.Tokens.Input+s.Tokens.Output))+" tokens", text.Cost(s.CostUSD))
+}
+
+// noLog says why a log is not shown.
+func noLog(err error) string {
+	if errors.Is(err, attempt.ErrNoTranscript) {
+		return "There is no log here: " + attempt.ErrNoTranscript.Error() + "."
+	}
+	return "The log cannot be read; the server's log says why."
+}
+
+// tail is the end of an attempt's log, or what comes before a place of it.
+type tail struct {
+	N          int
+	Lines      []attempt.LogLine
+	Call       string // the last call of a tool
+	From, To   int64
+	Note       string
+	Thread     string
+	Back, Path string // the addresses of the thread's page and of this log
+}
+
+// tailOf reads the end of an attempt's log, or with a place what stands before that.
+func tailOf(p *pages, t thread.ID, a thread.Started, before int64) tail {
+	l := tail{N: a.N, Thread: text.Line(t.String(), maxName), Back: href(t), Path: href(t) + "/attempts/" + strconv.Itoa(a.N)}
+	log, err := p.Transcript(t, a)
+	if err == nil {
+		defer log.Close()
+		if l.To, err = log.Size(); err == nil {
+			if before > 0 {
+				l.To = min(before, l.To)
+			}
+			l.Lines, l.From, err = log.Before(l.To, logLines)
+		}
+	}
+	if err != nil {
+		l.Note = noLog(err)
+		if !errors.Is(err, attempt.ErrNoTranscript) {
+			p.Log.Error().Err(err).Str("thread", t.String()).Int("attempt", a.N).Msg("the log of an attempt cannot be read")
+		}
+	}
+	for _, line := range l.Lines {
+		if line.Kind == attempt.Calls {
+			l.Call = line.Text
+		}
+	}
+	return l
+}
+
+// started is an attempt by the address of its log.
+func (p *pages) started(w http.ResponseWriter, r *http.Request) (t thread.ID, a thread.Started, ok bool) {
+	if t, ok = p.readable(w, r); !ok {
+		return t, a, false
+	}
+	n, _ := strconv.Atoi(r.PathValue("attempt"))
+	events, err := p.Store.Events(r.Context(), t, 0)
+	if err != nil {
+		p.unavailable(w, r, err)
+		return t, a, false
+	}
+	for _, e := range events { // also of a log that cannot be folded
+		var began thread.Started
+		if e.Kind == thread.KindAttemptStarted && json.Unmarshal(e.Data, &began) == nil && began.N == n {
+			return t, began, true
+		}
+	}
+	p.message(w, r, http.StatusNotFound, nothingHere, noThread)
+	return t, a, false
+}
+
+// log is a page of an attempt's log; a script that loads what comes before gets the lines alone.
+func (p *pages) log(w http.ResponseWriter, r *http.Request) {
+	t, a, ok := p.started(w, r)
+	if !ok {
+		return
+	}
+	before, _ := strconv.ParseInt(r.URL.Query().Get("before"), 10, 64)
+	l := tailOf(p, t, a, before)
+	if r.URL.Query().Has("lines") {
+		guard(w.Header())
+		w.Header().Set("Content-Type", "application/json")
+		// Whoever asked has gone away if this does not arrive.
+		_ = json.NewEncoder(w).Encode(map[string]any{"lines": l.Lines, "from": l.From})
+		return
+	}
+	p.render(w, http.StatusOK, "log.html", struct {
+		frame
+		Log tail
+	}{p.frame(r, fmt.Sprintf("Log of attempt %d · %s", a.N, l.Thread), strings.Repeat("../", 6)), l})
+}
+
+// rawLog is all that an agent printed, as it printed it, but for secrets.
+func (p *pages) rawLog(w http.ResponseWriter, r *http.Request) {
+	t, a, ok := p.started(w, r)
+	if !ok {
+		return
+	}
+	log, err := p.Transcript(t, a)
+	if err != nil {
+		p.message(w, r, http.StatusNotFound, nothingHere, noLog(err))
+		return
+	}
+	defer log.Close()
+	guard(w.Header())
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if _, err := log.WriteTo(w); err != nil && r.Context().Err() == nil {
+		p.Log.Warn().Err(err).Msg("a log was not sent to its end")
+	}
+}

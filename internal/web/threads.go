@@ -1,0 +1,349 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// perPage is how many threads a page lists, maxQuery how much of a search is used, in characters.
+const (
+	perPage  = 25
+	maxQuery = 200
+	// maxListed is how many threads can be looked through, those that changed last.
+	maxListed = 100_000
+)
+
+type threadsData struct {
+	frame
+	Counts       []count // for operators, as is Trouble
+	Trouble      []held  // what somebody should look at
+	Query        search
+	Repos        []string
+	States       []checkrun.State
+	Threads      []threadLine
+	First, Last  int
+	Total        int    // 0 where it was not counted
+	Newer, Older string // the queries of these pages; empty for none
+	Any          bool   // there are threads, if not such
+}
+
+// search is what of the threads is asked for.
+type search struct {
+	Text, Repo string
+	State      checkrun.State
+	Page       int
+}
+
+func readSearch(q url.Values) search {
+	s := search{Text: strings.TrimSpace(text.Line(q.Get("q"), maxQuery)), Repo: text.Line(q.Get("repo"), maxQuery), Page: 1}
+	if state := checkrun.State(q.Get("state")); slices.Contains(states(), state) {
+		s.State = state
+	}
+	if n, err := strconv.Atoi(q.Get("page")); err == nil && n > 1 && n < 1_000_000 {
+		s.Page = n
+	}
+	return s
+}
+
+// page is the query of another page of the same search.
+func (s search) page(n int) string {
+	q := url.Values{}
+	for name, v := range map[string]string{"q": s.Text, "repo": s.Repo, "state": string(s.State)} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	if n > 1 {
+		q.Set("page", strconv.Itoa(n))
+	}
+	return "?" + q.Encode()
+}
+
+// states are those that can be looked for.
+func states() []checkrun.State {
+	return []checkrun.State{checkrun.Running, checkrun.Waiting, checkrun.Stopped, checkrun.Done, checkrun.Answered, checkrun.Planned, checkrun.Failed, checkrun.ConfigError}
+}
+
+// index remembers what a search needs to know of a thread that is in its log alone. It holds for as long as the log does
+// not grow, whichever server wrote it.
+type index struct {
+	mu      sync.Mutex
+	threads map[thread.ID]indexed
+}
+
+type indexed struct {
+	seq   int64
+	title string
+	state checkrun.State
+}
+
+// lookUp finds what a search needs to know of a thread.
+func lookUp(ctx context.Context, p *pages, row thread.ThreadRow) (indexed, error) {
+	p.index.mu.Lock()
+	known, ok := p.index.threads[row.Thread]
+	p.index.mu.Unlock()
+	if ok && known.seq == row.Seq {
+		return known, nil
+	}
+	events, err := p.Store.Events(ctx, row.Thread, 0)
+	if err != nil {
+		return known, err
+	}
+	known = indexed{seq: row.Seq}
+	if s, err := thread.Fold(events); err == nil { // else its line says what is wrong with it
+		known.title, known.state = text.Line(s.Snapshot.Title, maxTitle), solver.State(s)
+	}
+	p.index.mu.Lock()
+	defer p.index.mu.Unlock()
+	if p.index.threads == nil {
+		p.index.threads = map[thread.ID]indexed{}
+	}
+	p.index.threads[row.Thread] = known
+	return known, nil
+}
+
+// forget drops what is known of threads that are no longer listed.
+func (x *index) forget(rows []thread.ThreadRow) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.threads) <= len(rows) {
+		return
+	}
+	listed := make(map[thread.ID]bool, len(rows))
+	for _, r := range rows {
+		listed[r.Thread] = true
+	}
+	for t := range x.threads {
+		if !listed[t] {
+			delete(x.threads, t)
+		}
+	}
+}
+
+// matches reports whether a thread is looked for.
+func matches(ctx context.Context, p *pages, s search, row thread.ThreadRow) (bool, error) {
+	if s.Repo != "" && !strings.EqualFold(s.Repo, row.Thread.Repo()) {
+		return false, nil
+	}
+	if s.Text == "" && s.State == "" {
+		return true, nil
+	}
+	words := strings.ToLower(s.Text)
+	named := words == "" || strings.Contains(strings.ToLower(row.Thread.String()), words)
+	if named && s.State == "" {
+		return true, nil
+	}
+	known, err := lookUp(ctx, p, row)
+	return (named || strings.Contains(strings.ToLower(known.title), words)) && (s.State == "" || known.state == s.State), err
+}
+
+func (p *pages) threads(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
+	defer cancel()
+	data, err := findThreads(ctx, p, r)
+	if err != nil {
+		p.unavailable(w, r, err)
+		return
+	}
+	p.render(w, http.StatusOK, "threads.html", data)
+}
+
+// findThreads looks through the threads, those that changed last first, until the page is full.
+func findThreads(ctx context.Context, p *pages, r *http.Request) (threadsData, error) {
+	by := who(r)
+	data := threadsData{frame: p.frame(r, "Threads", "./"), Query: readSearch(r.URL.Query()), States: states()}
+	rows, err := p.Store.Threads(ctx, maxListed)
+	if err != nil {
+		return data, err
+	}
+	p.index.forget(rows)
+	may, skip, counted := map[string]bool{}, (data.Query.Page-1)*perPage, true
+	var shown []thread.ThreadRow
+	for _, row := range rows {
+		repo := row.Thread.Repo()
+		if _, asked := may[repo]; !asked {
+			if may[repo], err = p.mayRead(ctx, by, repo); err != nil {
+				return data, err
+			}
+			if may[repo] {
+				data.Repos = append(data.Repos, text.Line(repo, maxName))
+			}
+		}
+		if !may[repo] {
+			continue
+		}
+		data.Any = true
+		if len(shown) == perPage && (!by.Operator || data.Query.Text != "" || data.Query.State != "") {
+			counted = false // it could take long
+			break
+		}
+		ok, err := matches(ctx, p, data.Query, row)
+		if err != nil {
+			return data, err
+		}
+		if ok {
+			data.Total++
+		}
+		if ok && data.Total > skip && len(shown) < perPage {
+			shown = append(shown, row)
+		}
+	}
+	data.First, data.Last = skip+1, skip+len(shown)
+	if !counted || data.Total > data.Last {
+		data.Older = data.Query.page(data.Query.Page + 1)
+	}
+	if data.Query.Page > 1 {
+		data.Newer = data.Query.page(data.Query.Page - 1)
+	}
+	if !counted {
+		data.Total = 0
+	}
+	slices.Sort(data.Repos)
+	if err := addLines(ctx, p, &data, shown); err != nil || !by.Operator {
+		return data, err
+	}
+	return data, addTrouble(ctx, p, &data)
+}
+
+// addTrouble adds what operators should look at.
+func addTrouble(ctx context.Context, p *pages, data *threadsData) error {
+	stats, err := p.Store.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	breakers, err := p.Store.Breakers(ctx)
+	if err != nil {
+		return err
+	}
+	data.Counts = counts(stats)[:3]
+	for _, b := range breakerLines(p, breakers, data.Now) {
+		if b.Class == "failed" {
+			data.Trouble = append(data.Trouble, held{Name: "Account " + b.Name, Href: "accounts", Text: b.Text, Class: b.Class})
+		}
+	}
+	if n := stats.Deliveries[thread.Failed] + stats.Deliveries[thread.Unparsable] + stats.Deliveries[thread.GivenUp]; n > 0 {
+		text := fmt.Sprintf("%s could not be handled, %s of them given up", number(n), number(stats.Deliveries[thread.GivenUp]))
+		data.Trouble = append(data.Trouble, held{Name: "Deliveries", Href: "accounts", Text: text, Class: "failed"})
+	}
+	return nil
+}
+
+// addLines adds the lines of the page.
+func addLines(ctx context.Context, p *pages, data *threadsData, rows []thread.ThreadRow) error {
+	for _, row := range rows {
+		f, err := p.View(ctx, row.Thread)
+		if ctx.Err() != nil {
+			return err
+		}
+		data.Threads = append(data.Threads, listed(row, f, err, data.Now))
+	}
+	return nil
+}
+
+type summary struct {
+	Name, Subject, Heading string
+	State, Class           string
+	// Step says that a node works on the thread at this moment.
+	Step    bool
+	Rule    string
+	Reasons []string
+	Broken  string // why the thread cannot be shown
+}
+
+// summarise is the summary of a thread with the first reasons, or why it cannot be shown.
+func summarise(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time, most int) summary {
+	s := summary{Name: text.Line(row.Thread.String(), maxName), Step: row.Running}
+	if err != nil {
+		s.State, s.Class, s.Broken = "unreadable", "failed", text.Line(err.Error(), maxReason)
+		return s
+	}
+	s.Subject, s.State, s.Class = text.Line(f.Title, maxTitle), text.Spaced(f.State), class(f.State)
+	s.Heading = text.Line(checkrun.Checks(f)[0].Title, 200) // the title of the check run says where the thread stands
+	s.Rule = text.Spaced(text.Line(string(f.Rule), maxName))
+	s.Reasons = shortened(f.Reasons.Write(func(t time.Time) string { return text.Instant(now, t) }), most)
+	return s
+}
+
+type threadLine struct {
+	summary
+	Href           string
+	Attempts       int // of all runs
+	Until, Changed time.Time
+}
+
+// listed is one thread in the list; the state beside the headline is not said again.
+func listed(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time) threadLine {
+	t := threadLine{summary: summarise(row, f, err, now, 1), Href: href(row.Thread), Changed: row.UpdatedAt}
+	if err != nil {
+		return t
+	}
+	t.Heading = strings.TrimPrefix(strings.TrimPrefix(t.Heading, "Waiting: "), "Stopped: ")
+	t.Attempts = len(f.Attempts)
+	if f.State == checkrun.Waiting {
+		t.Until = f.Until
+	}
+	return t
+}
+
+// shortened are the first reasons, each on one line, and how many more there are.
+func shortened(reasons []string, most int) []string {
+	var out []string
+	for i, r := range reasons {
+		if i == most {
+			return append(out, "and "+plural(len(reasons)-most, "more reason"))
+		}
+		out = append(out, text.Line(r, maxReason))
+	}
+	return out
+}
+
+// href is the address of a thread's page, from the first page.
+func href(t thread.ID) string {
+	return "threads/" + url.PathEscape(t.Owner) + "/" + url.PathEscape(t.Name) + "/" + strconv.Itoa(t.Number)
+}
+
+// count is one number at the top. Bad says that somebody should look.
+type count struct {
+	Name, Value, Note string
+	Bad               bool
+}
+
+func counts(s store.Stats) []count {
+	of := func(name string, n int, note string) count {
+		return count{Name: name, Value: number(n), Note: note}
+	}
+	old := func(d time.Duration) string {
+		if d < time.Second {
+			return ""
+		}
+		return "oldest " + text.Span(d)
+	}
+	all := []count{of("running", s.Running, ""), of("queued", s.Queued, old(s.QueueAge)), of("waiting", s.Waiting, "")}
+	for _, state := range deliveryStates() {
+		c := of("deliveries "+text.Spaced(state), s.Deliveries[state], "")
+		if state == thread.Received {
+			c.Note = old(s.DeliveryAge)
+		}
+		c.Bad = (state == thread.Failed || state == thread.GivenUp) && s.Deliveries[state] > 0
+		all = append(all, c)
+	}
+	return all
+}
+
+// deliveryStates are shown and counted also where there are none of them.
+func deliveryStates() []thread.DeliveryState {
+	return []thread.DeliveryState{thread.Received, thread.Handled, thread.Unparsable, thread.Failed, thread.GivenUp}
+}

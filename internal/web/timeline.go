@@ -1,0 +1,195 @@
+package web
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// run is what happened from an order until the work ended, the newest first.
+type run struct {
+	N     int
+	Items []item
+}
+
+// item is one thing that happened. Texts of others are cut and cleaned by the template.
+type item struct {
+	At      time.Time
+	Class   string
+	What    string // in a few words
+	By      string // who did it; empty for Pawl
+	Said    string // in their words
+	Reasons []string
+	Attempt *attempted
+	seq     int64
+}
+
+// attempted is one attempt as its thread's page shows it.
+type attempted struct {
+	checkrun.Attempt
+	Diff     diff
+	Verified word
+	Evidence []string // what the tests say apart from what was done to them
+	Log      string   // its address
+	Trace    []string // why it was made
+}
+
+// word is a verdict, and the style of it.
+type word struct{ Text, Class string }
+
+// diff is what the thread's branch changes after an attempt.
+type diff struct {
+	Files, Added, Removed int
+	Folders               []policy.Folder
+}
+
+// timeline is what happened on a thread by runs, the newest first, and how much of it is not shown.
+func timeline(events []thread.Event, s thread.State, f checkrun.Facts) (runs []run, earlier int) {
+	all := slices.Concat(remarks(s), decisions(events), attempts(events, f))
+	slices.SortFunc(all, func(a, b item) int { return cmp.Compare(b.seq, a.seq) })
+	begun := runsBegan(events)
+	earlier = max(0, len(all)-maxItems)
+	for _, it := range all[:len(all)-earlier] {
+		n, _ := slices.BinarySearch(begun, it.seq+1) // how many runs had begun by then
+		if last := len(runs) - 1; last < 0 || runs[last].N != n {
+			runs = append(runs, run{N: n})
+		}
+		last := &runs[len(runs)-1]
+		last.Items = append(last.Items, it)
+	}
+	return runs, earlier
+}
+
+// runsBegan are the events with which the runs of a thread began.
+func runsBegan(events []thread.Event) (seqs []int64) {
+	var s thread.State
+	for i, e := range events {
+		before := s.Run
+		if s.Apply(events[i:i+1]) != nil {
+			return seqs
+		}
+		if s.Run > before {
+			seqs = append(seqs, e.Seq)
+		}
+	}
+	return seqs
+}
+
+// remarks are what people and machines said, and what became of it.
+func remarks(s thread.State) (all []item) {
+	add := func(f thread.Feedback, class, what string) {
+		if f.Own {
+			return
+		}
+		all = append(all, item{At: f.At, seq: f.Seq, Class: class, What: what, By: f.By.Login, Said: cmp.Or(f.Raw, f.Text), Reasons: shortened([]string{f.Reason}, 1)})
+	}
+	for _, r := range s.Feedback {
+		what := "asked by " + text.Spaced(text.Line(string(r.Source), maxName))
+		if r.Command != "" {
+			what = "asked to " + text.Line(r.Command, maxName)
+		}
+		if r.Withdrawn != "" {
+			add(r.Feedback, "dim", what+", which does not count: "+text.Line(r.Withdrawn, maxReason))
+			continue
+		}
+		add(r.Feedback, "asked", what)
+	}
+	for _, c := range s.Controls {
+		add(c, "stopped", "ordered: "+text.Line(c.Command, maxName))
+	}
+	for _, f := range s.Ignored {
+		add(f, "dim", "by "+text.Spaced(text.Line(string(f.Source), maxName))+", not acted on")
+	}
+	return all
+}
+
+// decisions are the trace of what was decided, but for those with which attempts began.
+func decisions(events []thread.Event) (all []item) {
+	for _, e := range events {
+		switch e.Kind {
+		case thread.KindDecision:
+			var d thread.Decided
+			if !read(e, &d) {
+				continue
+			}
+			class := map[policy.Action]string{policy.DoWait: "waiting", policy.DoStop: "stopped", policy.DoDone: "done", policy.DoAsk: "waiting"}[d.Action]
+			it := item{At: e.At, seq: e.Seq, Class: cmp.Or(class, "other"), What: "decided: " + text.Spaced(text.Line(string(d.Action)+", "+string(d.Rule), maxName)),
+				Reasons: shortened(d.Reasons.Write(func(t time.Time) string { return text.Date(t) }), maxReasons)}
+			if d.Hint != "" {
+				it.Reasons = append(it.Reasons, text.Line(d.Hint, maxReason))
+			}
+			all = append(all, it)
+		case thread.KindThread:
+			var c thread.Change
+			if read(e, &c) && c.What != "edited" {
+				all = append(all, item{At: e.At, seq: e.Seq, Class: "dim", What: text.Spaced(text.Line(c.What, maxName)) + " " + text.Line(c.Detail, maxName), By: c.By})
+			}
+		case thread.KindActDone:
+			var a thread.Act
+			if read(e, &a) && a.Key == thread.ActPull {
+				all = append(all, item{At: e.At, seq: e.Seq, Class: "done", What: fmt.Sprintf("pull request #%d opened", a.ID)})
+			}
+		}
+	}
+	return all
+}
+
+// attempts are those that still stand: one that was handed over goes on as if it had begun later.
+func attempts(events []thread.Event, f checkrun.Facts) (all []item) {
+	began := map[int]thread.Event{}
+	for _, e := range events {
+		var a thread.Started
+		if e.Kind == thread.KindAttemptStarted && read(e, &a) {
+			began[a.N] = e
+		}
+	}
+	for _, v := range f.Attempts {
+		w := &attempted{Attempt: v, Log: fmt.Sprintf("attempts/%d/log", v.N), Trace: shortened(v.Decision.Reasons.Texts(), maxReasons)}
+		for _, d := range v.Folders {
+			w.Diff.Files, w.Diff.Added, w.Diff.Removed = w.Diff.Files+d.Files, w.Diff.Added+d.Added, w.Diff.Removed+d.Removed
+		}
+		w.Diff.Folders = v.Folders
+		if len(v.Verify) > 0 {
+			what, ok := v.Receipt.Verified()
+			w.Verified = word{what, map[bool]string{true: "done", false: "waiting"}[ok]}
+			if v.Failing() {
+				w.Verified.Class = "failed"
+			}
+		}
+		if e := v.TestEvidence; e != nil {
+			w.Evidence = shortened(e.Says(), maxReasons)
+		}
+		all = append(all, item{At: v.StartedAt, seq: began[v.N].Seq, Class: endingClass(v), Attempt: w})
+	}
+	return all
+}
+
+func read[T any](e thread.Event, into *T) bool { return json.Unmarshal(e.Data, into) == nil }
+
+// lasted is how long an attempt took, or runs by now.
+func lasted(a checkrun.Attempt, now time.Time) string {
+	if a.Ending == "" && a.Outcome == "" {
+		return "runs for " + text.Span(now.Sub(a.StartedAt))
+	}
+	return "took " + text.Dash(a.Duration)
+}
+
+// names are some of a list, and how many more there are.
+func names(all []string, most int) string {
+	var out []string
+	for _, s := range all[:min(len(all), most)] {
+		out = append(out, text.Line(s, maxName))
+	}
+	if n := len(all) - most; n > 0 {
+		out = append(out, fmt.Sprintf("and %s more", number(n)))
+	}
+	return strings.Join(out, ", ")
+}

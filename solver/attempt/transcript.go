@@ -1,0 +1,199 @@
+package attempt
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// Transcript is what an agent printed, or has printed so far, as people read it: without the values of the variables
+// that it was given and what looks like a key.
+type Transcript struct {
+	file    *os.File
+	adapter agent.Adapter
+	clean   func(string) string
+}
+
+// LogLine is one thing that an agent printed. Kind is says, calls, fails, notes or ends, and empty for plain output.
+type LogLine struct {
+	Kind string `json:"kind,omitempty"`
+	Text string `json:"text"`
+}
+
+// Calls is the kind of a line that tells a call of a tool.
+const Calls = "calls"
+
+// ErrNoTranscript means that this server has no output of an attempt: another one ran it, or it was cleaned away.
+var ErrNoTranscript = errors.New("the log is on the server that ran the attempt, or was cleaned away")
+
+// OpenTranscript opens what the agent of an attempt printed. The caller closes it.
+func (e *Env) OpenTranscript(t thread.ID, a thread.Started) (*Transcript, error) {
+	b := BackendNamed(e.Config.Backends, a.Backend)
+	adapter, err := clis.For(cmp.Or(a.Kind, b.Kind), b.Stream)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(filepath.Join(e.attemptDir(t, a.N), transcriptFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoTranscript
+	}
+	if err != nil {
+		return nil, err
+	}
+	given := slices.Concat(b.Env, e.Config.Policy.Learning.JudgeEnv, e.Config.Setup.Names(t.Repo()))
+	return &Transcript{f, adapter, text.NewRedactor(given, e.Lookup).Redact}, nil
+}
+
+func (t *Transcript) Close() error { return t.file.Close() }
+
+func (t *Transcript) Size() (int64, error) {
+	at, err := t.file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return at.Size(), nil
+}
+
+// How much of a transcript is looked at for one answer, and what is longer than any line that is read.
+const (
+	gulp     = 64 << 10
+	longLine = 1 << 20
+)
+
+// Before are the last lines that end before a place, most of them or a few more, and where the first of them begins.
+// Less is looked at than the whole, however long it is.
+func (t *Transcript) Before(end int64, most int) (lines []LogLine, begin int64, err error) {
+	var kept []byte // from begin on, in which no line has been read yet
+	begin = end
+	for at := end; at > 0 && len(lines) < most; {
+		from := max(0, at-gulp)
+		part := make([]byte, at-from, at-from+int64(len(kept)))
+		if _, err := t.file.ReadAt(part, from); err != nil && err != io.EOF {
+			return nil, 0, err
+		}
+		kept, at = append(part, kept...), from
+		first := 0 // where the first whole line of kept begins
+		if at > 0 {
+			first = bytes.IndexByte(kept, '\n') + 1
+		}
+		if first == 0 && at > 0 && len(kept) < longLine {
+			continue
+		}
+		lines = append(t.read(kept[first:]), lines...)
+		kept, begin = kept[:first], at+int64(first)
+	}
+	return lines, begin, nil
+}
+
+// After are the whole lines from a place on, and where the first begins that was not read: it is not whole yet, or there
+// is too much.
+func (t *Transcript) After(from int64) (lines []LogLine, end int64, err error) {
+	part := make([]byte, longLine)
+	n, err := t.file.ReadAt(part, from)
+	if err != nil && err != io.EOF {
+		return nil, from, err
+	}
+	whole := bytes.LastIndexByte(part[:n], '\n') + 1
+	if whole == 0 && n == longLine || t.adapter.Parse == nil && whole == 0 && n > gulp {
+		whole = n
+	}
+	return t.read(part[:whole]), from + int64(whole), nil
+}
+
+// WriteTo writes all of it as it was printed, but for secrets.
+func (t *Transcript) WriteTo(w io.Writer) (n int64, err error) {
+	var failed error
+	err = agent.ReadLines(io.NewSectionReader(t.file, 0, 1<<62), func(line []byte) {
+		if failed == nil {
+			var m int
+			m, failed = io.WriteString(w, t.clean(string(line))+"\n")
+			n += int64(m)
+		}
+	})
+	return n, errors.Join(err, failed)
+}
+
+// read is what lines of output say to people.
+func (t *Transcript) read(part []byte) (all []LogLine) {
+	for raw := range bytes.Lines(part) {
+		raw = bytes.TrimRight(raw, "\r\n")
+		if len(raw) > 0 {
+			all = t.say(all, raw)
+		}
+	}
+	return all
+}
+
+// Lengths of what is shown of a line, in characters.
+const (
+	maxSays  = 2000
+	maxCalls = 300
+)
+
+func (t *Transcript) say(all []LogLine, raw []byte) []LogLine {
+	add := func(kind, words string, most int) {
+		if words = text.Block(visible(t.clean(words)), most); words != "" {
+			all = append(all, LogLine{kind, words})
+		}
+	}
+	if t.adapter.Parse == nil {
+		add("", string(raw[:min(len(raw), longLine)]), maxSays)
+		return all
+	}
+	known := false
+	t.adapter.Parse(raw, func(e agent.Event) {
+		known = true
+		switch e.Kind {
+		case agent.Message:
+			add("says", e.Text, maxSays)
+		case agent.ToolCall:
+			if e.Authored == "" && len(e.Edits) > 0 {
+				e.Authored = "edit " + e.Edits[0].Path
+			}
+			if call := text.Line(visible(t.clean(e.Authored)), maxCalls); call != "" && !(e.Done && told(all, call)) {
+				all = append(all, LogLine{Calls, call})
+			}
+			if e.Done && (e.Failed || e.Rejected) {
+				add("fails", "the call failed", maxCalls)
+			}
+		case agent.Notice:
+			add("notes", e.Text, maxCalls)
+		case agent.Finished:
+			add("ends", cmp.Or(e.Text, "the agent ended"), maxSays)
+		case agent.Failed:
+			add("ends", cmp.Or("the agent failed: "+e.Text, "the agent failed"), maxSays)
+		}
+	})
+	if !known && raw[0] != '{' {
+		add("", string(raw[:min(len(raw), longLine)]), maxSays)
+	}
+	return all
+}
+
+// told reports whether a call that has ended was told when it began, as some CLIs do.
+func told(all []LogLine, call string) bool {
+	return slices.Contains(all[max(0, len(all)-20):], LogLine{Calls, call})
+}
+
+// bidi are the marks by which a text is shown in another order than it is written. People must see that they are there.
+var bidi = regexp.MustCompile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+func visible(s string) string {
+	if !strings.ContainsAny(s, "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069") {
+		return s
+	}
+	return bidi.ReplaceAllStringFunc(s, func(mark string) string { return fmt.Sprintf("[U+%04X]", []rune(mark)[0]) })
+}
