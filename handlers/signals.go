@@ -170,3 +170,34 @@ func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (
 	}
 	return permission, nil
 }
+
+// maxThumbs bounds the reactions of one comment that are asked about: each may cost a request.
+const maxThumbs = 20
+
+// thumbs are what people who may write say of the work by a reaction to the status comment. GitHub sends no webhook for
+// reactions, so they are read when something else is told of the work: a review, or an end.
+func (h *Handlers) thumbs(ctx context.Context, t thread.ID, s thread.State, it Activity) (events []thread.NewEvent, err error) {
+	status := s.Acts[thread.ActStatus]
+	pushed := func(a thread.Attempt) bool { return a.Receipt.Pushed }
+	if status.ID == 0 || it.Change.What == "head_moved" || it.Change.What == "base_moved" || !slices.ContainsFunc(s.Attempts, pushed) {
+		return nil, nil
+	}
+	all, err := forge.Reactions(ctx, h.Forge, it.Repo, status.ID)
+	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrUninstalled) {
+		return nil, nil
+	}
+	for _, r := range all {
+		what := map[string]string{"+1": "thumbs_up", "-1": "thumbs_down"}[r.Content]
+		if what == "" || len(events) >= maxThumbs {
+			continue
+		}
+		its := Activity{Repo: it.Repo, signal: &signal{by: r.User}}
+		if why, err := h.mute(ctx, t, s, its); err != nil {
+			return nil, err
+		} else if why == "" {
+			events = append(events, thread.NewEvent{Key: fmt.Sprintf("signal:reaction:%d", r.ID), Kind: thread.KindThread, At: h.Now(),
+				Data: thread.Change{What: what, By: r.User.Login}})
+		}
+	}
+	return events, err
+}

@@ -129,7 +129,11 @@ func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it A
 	if it.Snapshot != (thread.Details{}) {
 		c.Snapshot = &it.Snapshot
 	}
-	_, err := h.Store.Append(ctx, t, true, thread.NewEvent{Key: it.Key, Kind: thread.KindThread, At: h.Now(), Data: c})
+	events, err := h.thumbs(ctx, t, s, it)
+	if err != nil {
+		return "", err
+	}
+	_, err = h.Store.Append(ctx, t, true, append(events, thread.NewEvent{Key: it.Key, Kind: thread.KindThread, At: h.Now(), Data: c})...)
 	return c.What, err
 }
 

@@ -234,3 +234,40 @@ func TestACascadeGoesOnWithTheNextBackend(t *testing.T) {
 		t.Errorf("%s (%s %q) by %s, want done by mine mine other", s.State, s.Rule, s.Reasons, got)
 	}
 }
+
+// TestWhatPeopleSayWithoutMerging: reviews, reactions to the status comment, and an end, each as it decides.
+func TestWhatPeopleSayWithoutMerging(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, verifying())
+	r.agent("cat > /dev/null; echo done >> a.txt\n", "")
+	r.start()
+	before := r.arm("mine").Mean
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	pull, comments := r.pullOf(n), r.world.Comments(rigRepo, n)
+	status := comments[len(comments)-1].ID
+	mean := func() float64 { return r.arm("mine").Mean }
+	r.await("the verified work", func() bool { return mean() > before })
+	verified := mean()
+	r.must(r.world.ReactToComment(rigRepo, status, reader, "-1")) // who may not write
+	r.must(r.world.ReactToComment(rigRepo, status, writer, "rocket"))
+	_, err := r.world.Review(rigRepo, pull, writer, "APPROVED", "")
+	r.must(err)
+	r.await("the approval", func() bool { return mean() < verified })
+	approved := mean()
+	r.must(r.world.ReactToComment(rigRepo, status, writer, "-1"))
+	r.must(r.world.CloseIssue(rigRepo, n, writer))
+	r.await("the thumb, read when the issue is closed", func() bool { return mean() < before })
+	if mean() >= approved {
+		t.Errorf("mean %.2f after 👎, %.2f before", mean(), approved)
+	}
+	r.settle()
+	down := mean()
+	r.must(r.world.ClosePull(rigRepo, pull, writer))
+	r.await("the close, which is worse", func() bool { return mean() < down })
+	if a := r.arm("mine"); a.Rewards != 1 {
+		t.Errorf("%d rewards, want the one, revised", a.Rewards)
+	}
+}

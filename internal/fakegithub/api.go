@@ -53,6 +53,7 @@ func (s *Server) routeTable() []route {
 		{"POST" + repo + "/issues/{number}/comments", asToken, talk, ofThread(s.createComment)},
 		{"PATCH" + repo + "/issues/comments/{id}", asToken, talk, ofComment(s.updateComment)},
 		{"POST" + repo + "/issues/{number}/reactions", asToken, talk, ofThread(s.reactToIssue)},
+		{"GET" + repo + "/issues/comments/{id}/reactions", asToken, listen, ofComment(s.listReactions)},
 		{"POST" + repo + "/issues/comments/{id}/reactions", asToken, talk, ofComment(s.reactToComment)},
 		{"POST" + repo + "/pulls/comments/{id}/reactions", asToken, "pull_requests:write", s.reactToReviewComment},
 		{"GET" + repo + "/pulls", asToken, "pull_requests:read", s.listPulls},

@@ -315,6 +315,17 @@ func (w comments) reactToComment(c *call, _ *thread, m *comment) *reply {
 	return w.react(c, &m.reactions)
 }
 
+func (w comments) listReactions(c *call, _ *thread, m *comment) *reply {
+	return page(c, m.reactions, func(r reaction) obj { return w.renderReaction(r) }, array)
+}
+
+// ReactToComment has an account put a reaction under a comment.
+func (w comments) ReactToComment(repo string, id int64, as, content string) error {
+	return w.withComment(repo, id, as, func(_ *repository, _ *thread, m *comment, by *account) {
+		m.reactions = append(m.reactions, reaction{id: w.newID(), user: by, content: content, created: w.now()})
+	})
+}
+
 func (w comments) reactToReviewComment(c *call) *reply {
 	for _, t := range c.repo.threads {
 		if t.pull == nil {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/pawlbot/pawl/policy/feedback"
 )
 
 // Delivery is one attempt of GitHub to send a webhook. Those at the same webhook share the GUID.
@@ -115,6 +117,18 @@ func (c *Client) CommentsSince(ctx context.Context, repo Repo, number int, since
 }
 
 func from(since time.Time) url.Values { return url.Values{"since": {since.UTC().Format(time.RFC3339)}} }
+
+// Reaction is what an account put under a comment: +1, -1, eyes and others.
+type Reaction struct {
+	ID      int64          `json:"id"`
+	User    feedback.Actor `json:"user"`
+	Content string         `json:"content"`
+}
+
+// Reactions lists those of a comment of an issue.
+func Reactions(ctx context.Context, c *Client, repo Repo, comment int64) ([]Reaction, error) {
+	return readPages[Reaction](ctx, c, repo, request{route: reactionRoutes["issue_comment"], args: []any{comment}, urgency: background})
+}
 
 type Review struct {
 	Comment             // without its times

@@ -134,11 +134,13 @@ const (
 	Reverted         PeopleKind = "reverted"
 	Approved         PeopleKind = "approved"
 	ChangesRequested PeopleKind = "changes_requested"
+	ThumbsUp         PeopleKind = "thumbs_up" // a reaction to the status comment
+	ThumbsDown       PeopleKind = "thumbs_down"
 )
 
 // peopleValues are the grades of people's acts, in the order of what they think of the work. The numbers are
 // our choice: a pull request is sometimes closed for reasons that have nothing to do with it.
-var peopleValues = map[PeopleKind]float64{Merged: 1, Approved: 0.9, ChangesRequested: 0.3, ClosedUnmerged: 0.1, Reverted: 0}
+var peopleValues = map[PeopleKind]float64{Merged: 1, Approved: 0.9, ThumbsUp: 0.8, ChangesRequested: 0.3, ThumbsDown: 0.2, ClosedUnmerged: 0.1, Reverted: 0}
 
 // PeopleSignal is the signal of what somebody did with the work; by is the login.
 func PeopleSignal(kind PeopleKind, by string, at time.Time) Signal {
@@ -149,6 +151,23 @@ func PeopleSignal(kind PeopleKind, by string, at time.Time) Signal {
 	s := Signal{Source: PeopleSource, Kind: kind, Value: value, Known: true, At: at, Detail: string(kind)}
 	if by != "" {
 		s.Detail += " by " + by
+	}
+	return s
+}
+
+// Each change that came between the work and its merge costs, down to the least: our choice. It stays above the grade of a
+// review that asks for changes, since the work was taken in the end.
+const (
+	changeCost  = 0.2
+	leastMerged = 0.4
+)
+
+// MergedSignal is that of a merge after so many further changes.
+func MergedSignal(changes int, by string, at time.Time) Signal {
+	s := PeopleSignal(Merged, by, at)
+	if changes > 0 {
+		s.Value = max(leastMerged, s.Value-changeCost*float64(changes))
+		s.Detail = fmt.Sprintf("merged after %s", policy.Plural(changes, "more change"))
 	}
 	return s
 }

@@ -114,7 +114,7 @@ type Question struct {
 }
 
 type Change struct {
-	// What is closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled,
+	// What is thumbs_up, thumbs_down, closed, reopened, merged, pull_closed, pull_merged, pull_reopened, head_moved, branch_deleted, uninstalled,
 	// installed, renamed, repository_deleted, edited, approved, changes_requested, reverted or base_moved.
 	What   string    `json:"what"`
 	By     string    `json:"by,omitempty"`

@@ -65,6 +65,8 @@ type State struct {
 	// People is what people did with the work, Checks what the checks of others
 	// said of it, both oldest first.
 	People []PeopleVerdict
+	// Moves are the commits that people pushed to the thread's branch themselves.
+	Moves  []Move
 	Checks []CheckResult
 	// Checked is what the red checks of each commit were found to be, oldest first.
 	Checked Findings

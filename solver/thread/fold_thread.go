@@ -40,6 +40,10 @@ func (s *State) change(e Event, c Change) {
 	if kind := s.meaning(c); kind != "" {
 		s.People = append(s.People, PeopleVerdict{Kind: kind, By: c.By, At: e.At, Number: c.Number})
 	}
+	known := func(m Move) bool { return m.SHA == c.Detail }
+	if c.What == "head_moved" && !strings.HasSuffix(c.By, "[bot]") && len(s.Moves) < maxMoves && !slices.ContainsFunc(s.Moves, known) {
+		s.Moves = append(s.Moves, Move{c.Detail, e.At})
+	}
 	closed := map[string]string{
 		"closed":             fmt.Sprintf("the thread was %s by %s", cmp.Or(c.Detail, "closed"), c.By), // transferred, deleted
 		"merged":             "the pull request was merged by " + c.By,
@@ -89,6 +93,15 @@ func absent(what string) bool {
 	return what == "uninstalled" || what == "renamed" || what == "repository_deleted"
 }
 
+// Move is a commit that a person pushed.
+type Move struct {
+	SHA string
+	At  time.Time
+}
+
+// maxMoves bounds those that are remembered: five changes weigh like any number of them.
+const maxMoves = 50
+
 // PeopleVerdict is what somebody did with the work: merged, reverted, approved and so on.
 type PeopleVerdict struct {
 	Kind   learning.PeopleKind
@@ -108,6 +121,7 @@ func (s *State) meaning(c Change) learning.PeopleKind {
 	return map[string]learning.PeopleKind{
 		"merged": learning.Merged, "pull_merged": learning.Merged, "closed": learning.ClosedUnmerged, "pull_closed": learning.ClosedUnmerged,
 		"approved": learning.Approved, "changes_requested": learning.ChangesRequested, "reverted": learning.Reverted,
+		"thumbs_up": learning.ThumbsUp, "thumbs_down": learning.ThumbsDown,
 	}[c.What]
 }
 

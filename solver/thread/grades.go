@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
@@ -85,16 +86,44 @@ func ci(s State, i int) learning.Signal {
 	return learning.CISignal(all, at)
 }
 
-// people are the signals of what people did with the work of an attempt. They
-// belong to the last attempt that had pushed to their pull request by then.
+// people are the signals of what people did with the work of an attempt. They belong to the last attempt that had pushed
+// to their pull request by then, a merge also to those before on which people asked for more.
 func people(s State, i int) []learning.Signal {
 	var out []learning.Signal
 	for _, d := range s.People {
-		if judgedBy(s, d) == i {
+		last := judgedBy(s, d)
+		switch undone := func(r PeopleVerdict) bool { return r.Kind == learning.Reverted && r.Number == d.Number }; {
+		case d.Kind == learning.Merged && i == last,
+			d.Kind == learning.Merged && i < last && s.Attempts[i].Receipt.Pushed && asked(s, i+1) && !slices.ContainsFunc(s.People, undone):
+			out = append(out, learning.MergedSignal(changes(s, i, last, d.At), d.By, d.At))
+		case i == last:
 			out = append(out, learning.PeopleSignal(d.Kind, d.By, d.At))
 		}
 	}
 	return out
+}
+
+// changes are those that came between an attempt and the merge: what people asked of later attempts, and pushed themselves.
+func changes(s State, i, last int, merged time.Time) (n int) {
+	for j := i + 1; j <= last; j++ {
+		if asked(s, j) {
+			n++
+		}
+	}
+	for _, m := range s.Moves {
+		theirs := func(a Attempt) bool { return a.Receipt.Commit == m.SHA }
+		if m.At.After(s.Attempts[i].EndedAt) && m.At.Before(merged) && !slices.ContainsFunc(s.Attempts, theirs) {
+			n++
+		}
+	}
+	return n
+}
+
+// asked reports whether an attempt began with what a person said.
+func asked(s State, i int) bool {
+	return slices.ContainsFunc(s.takenBy(s.Attempts[i].N), func(r Request) bool {
+		return !r.By.Bot() && r.Source != policy.FromCheckRun && r.Source != policy.FromBase
+	})
 }
 
 // judgedBy is the index of the attempt that people judged; -1 for none. The

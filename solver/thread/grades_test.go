@@ -1,0 +1,59 @@
+package thread
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/policy/learning"
+)
+
+// TestAMergeIsWorthLessTheMoreItTook: people's requests, and what they pushed themselves.
+func TestAMergeIsWorthLessTheMoreItTook(t *testing.T) {
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	hour := func(h int) time.Time { return at.Add(time.Duration(h) * time.Hour) }
+	attempt := func(n int) Attempt {
+		a := Attempt{EndedAt: hour(2 * n), Pull: 7}
+		a.Started.N, a.At, a.Receipt = n, hour(2*n-1), policy.Receipt{Pushed: true, Commit: string(rune('a' + n))}
+		return a
+	}
+	said := func(n int, by string) Request {
+		return Request{Feedback: Feedback{By: feedback.Actor{Login: by, Type: map[bool]string{true: "Bot", false: "User"}[by == "ci[bot]"]}}, Taken: n}
+	}
+	merged := PeopleVerdict{Kind: learning.Merged, By: "ada", At: hour(20), Number: 7}
+	state := State{Attempts: []Attempt{attempt(1), attempt(2), attempt(3), attempt(4)},
+		Feedback: []Request{said(1, "ada"), said(3, "ada"), said(4, "ci[bot]")}, People: []PeopleVerdict{merged}}
+	value := func(s State, i int) float64 {
+		all := people(s, i)
+		if len(all) == 0 {
+			return -1
+		}
+		return all[0].Value
+	}
+	pushed := state
+	pushed.Moves = []Move{{"x", hour(10)}, {"y", hour(11)}, {"e", hour(8)}, {"z", hour(30)}}
+	many := pushed
+	many.Moves = append(many.Moves, Move{"v", hour(12)}, Move{"w", hour(13)})
+	reverted := state
+	reverted.People = []PeopleVerdict{merged, {Kind: learning.Reverted, By: "ada", At: hour(30), Number: 7}}
+	for _, c := range []struct {
+		what  string
+		state State
+		i     int
+		want  float64
+	}{
+		{"the last one, as it is", state, 3, 1},
+		{"a round that ended by the ladder's own retry says nothing", state, 0, -1},
+		{"the one before people asked for more", state, 1, 0.8},
+		{"checks are no people", state, 2, -1},
+		{"two commits of a person on top", pushed, 3, 0.6},
+		{"and one request beside", pushed, 1, 0.4},
+		{"never less than that", many, 3, 0.4},
+		{"a revert undoes the merge of the earlier ones", reverted, 1, -1},
+	} {
+		if got := value(c.state, c.i); got < c.want-1e-9 || got > c.want+1e-9 {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+}
