@@ -296,8 +296,10 @@ func (r *rig) url(path string) string { return "http://" + r.addr + path }
 func (r *rig) get(path string) (int, string) {
 	r.t.Helper()
 	if r.cookie == nil {
-		out, err := exec.Command(pawlBinary, "login", "--config", filepath.Join(r.dir, "pawl.yml")).Output()
-		r.must(err)
+		out, err := exec.Command(pawlBinary, "login", "--config", filepath.Join(r.dir, "pawl.yml")).CombinedOutput()
+		if err != nil {
+			r.t.Fatalf("pawl login: %v\n%s", err, out)
+		}
 		resp, err := http.Get(strings.TrimSpace(string(out)))
 		r.must(err)
 		resp.Body.Close()

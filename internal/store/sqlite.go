@@ -91,6 +91,13 @@ func (s *database) joinSQLite(ctx context.Context, path string, a access) (err e
 	}
 	s.r.SetMaxOpenConns(sqliteReaders)
 	s.w = s.r
+	if a == beside {
+		// A transaction that reads before it writes fails at once where the server wrote in between, unless it takes the lock first.
+		if s.w, err = sql.Open("sqlite", sqliteDSN(path, "mode", mode, "_txlock", "immediate")); err != nil {
+			return fmt.Errorf("open %s: %w", path, err)
+		}
+		s.w.SetMaxOpenConns(1)
+	}
 	return explain(path, s.checkCurrent(ctx))
 }
 
