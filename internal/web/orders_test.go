@@ -1,0 +1,135 @@
+package web_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/orders"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// pressed is a button of a page, as a browser sends it.
+func (s *site) pressed(path string) (*http.Response, string) {
+	s.t.Helper()
+	r := s.request(http.MethodPost, s.url+path)
+	if s.cookie != nil {
+		r.AddCookie(s.cookie)
+	}
+	r.Header.Set("Origin", s.url)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return s.do(r)
+}
+
+func (s *site) logOf(t thread.ID) (all []thread.Operated) {
+	s.t.Helper()
+	events, err := s.store.Events(s.t.Context(), t, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range events {
+		var o thread.Operated
+		if err := json.Unmarshal(e.Data, &o); err != nil {
+			s.t.Fatal(err)
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+func TestButtonsAreForWhoMayWriteAndStandInTheLog(t *testing.T) {
+	clock := now
+	s := open(t, withGitHub(t, &clock, map[string]string{"bob acme/gadgets": "read", "eve acme/gadgets": "write"}))
+	s.everything()
+	const page = "/threads/acme/gadgets/44"
+	for _, login := range []string{"", "bob"} {
+		s.cookie = nil
+		if login != "" {
+			s.signs(login, "/")
+			if got := s.page(page); strings.Count(got, "Not now: you may not write to acme/gadgets.") != 4 {
+				t.Error("a reader is not told why the buttons do nothing")
+			}
+		}
+		for _, path := range []string{page + "/stop", page + "/pause", "/accounts/main/close", "/deliveries/a/retry"} {
+			if answer, _ := s.pressed(path); answer.StatusCode < 400 {
+				t.Errorf("%q at %s: %s", login, path, answer.Status)
+			}
+		}
+	}
+	s.signs("eve", "/")
+	for _, path := range []string{"/accounts/main/close", "/deliveries/a/retry", "/threads/acme/widgets/7/retry"} {
+		if answer, _ := s.pressed(path); answer.StatusCode != http.StatusNotFound {
+			t.Errorf("a writer of another repository at %s: %s", path, answer.Status)
+		}
+	}
+	if answer, body := s.pressed(page + "/retry"); answer.StatusCode != http.StatusConflict || !strings.Contains(body, "an attempt is running; stop it first.") {
+		t.Errorf("a retry of what runs: %s\n%s", answer.Status, body)
+	}
+	for _, act := range []string{"stop", "pause"} {
+		if answer, body := s.pressed(page + "/" + act); answer.StatusCode != http.StatusSeeOther || answer.Header.Get("Location") != page {
+			t.Errorf("%s: %s to %q\n%s", act, answer.Status, answer.Header.Get("Location"), body)
+		}
+	}
+	events, err := s.store.Events(t.Context(), s.thread("acme/gadgets#44"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := thread.Fold(events)
+	if err != nil || state.Stopped != "eve asked to stop" {
+		t.Errorf("%q (%v)", state.Stopped, err)
+	}
+	if by, err := orders.PausedBy(t.Context(), s.store, "acme", "gadgets"); err != nil || by == nil || by.By != "eve" {
+		t.Errorf("paused by %+v (%v)", by, err)
+	}
+	if got := s.page("/threads/acme/gadgets/41"); !strings.Contains(got, "Not now: eve paused acme/gadgets.") || !strings.Contains(got, "Unpause") {
+		t.Error("a thread of a paused repository does not say so")
+	}
+	if answer, _ := s.pressed(page + "/unpause"); answer.StatusCode != http.StatusSeeOther {
+		t.Errorf("unpause: %s", answer.Status)
+	}
+}
+
+func TestOperatorsCloseBreakersAndHaveDeliveriesTriedAgain(t *testing.T) {
+	s := open(t, nil)
+	s.everything()
+	if err := s.store.FinishDelivery(t.Context(), "a", thread.Unparsable, "no JSON"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/accounts/main/close", "/deliveries/a/retry"} {
+		if answer, body := s.pressed(path); answer.StatusCode != http.StatusSeeOther || answer.Header.Get("Location") != "/accounts" {
+			t.Errorf("%s: %s\n%s", path, answer.Status, body)
+		}
+		if answer, _ := s.pressed(path); path == "/accounts/main/close" && answer.StatusCode != http.StatusConflict {
+			t.Errorf("%s again: %s", path, answer.Status)
+		}
+	}
+	if left, err := s.store.Breakers(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("breakers %v (%v)", left, err)
+	}
+	did := s.logOf(thread.ServerLog())
+	if len(did) < 2 || did[0].By != "an operator at the server" || did[0].What != thread.OperatedBreaker || did[0].Subject != "main" || did[1].Subject != "a" {
+		t.Errorf("the log holds %+v", did)
+	}
+	if page := s.page("/accounts"); !strings.Contains(page, "breaker closed <b>main</b>") {
+		t.Error("the page does not show who did it")
+	}
+	if answer, _ := s.pressed("/deliveries/all/retry"); answer.StatusCode != http.StatusConflict {
+		t.Errorf("all at once by an address: %s", answer.Status)
+	}
+}
+
+func TestAPostFromElsewhereDoesNothing(t *testing.T) {
+	s := open(t, nil)
+	s.busy()
+	r := s.request(http.MethodPost, s.url+"/threads/acme/gadgets/44/stop")
+	r.AddCookie(s.cookie)
+	r.Header.Set("Origin", "https://evil.example")
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	if answer, _ := s.do(r); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("%s", answer.Status)
+	}
+	if page := s.page("/threads/acme/gadgets/44"); strings.Contains(page, "ordered") {
+		t.Error("the order was taken")
+	}
+}
