@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,8 +104,11 @@ func TestPawlRunPrintsReceiptsForPeople(t *testing.T) {
 	l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
 	l.write("task", "Add a second line to a.txt.")
 	code, out, said := l.run("--task-file", filepath.Join(l.dir, "task"))
-	if code != exitDone || !strings.Contains(out, "git diff HEAD...pawl/run-") || !strings.Contains(out, " to `pawl/run-") || !strings.Contains(out, "Transcripts: ") {
+	if code != exitDone || !strings.Contains(out, "git diff HEAD...pawl/run-") || !strings.Contains(out, "Transcripts: ") || !strings.Contains(out, "a.txt | 1 +") {
 		t.Errorf("exit code %d\n%s%s", code, out, said)
+	}
+	if !regexp.MustCompile(`(?m)^Done: unverified, no verify commands$`).MatchString(out) || !regexp.MustCompile(`(?m)^1 +mine +completed, edited`).MatchString(out) || strings.ContainsAny(out, "`*") {
+		t.Errorf("it speaks to GitHub, or does not say how it ended:\n%s", out)
 	}
 }
 

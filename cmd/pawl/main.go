@@ -58,14 +58,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), checkCommand(), replayCommand(), calibrateCommand(), statusCommand(), deliveriesCommand(), loginCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand(), insideCommand())
-	err := root.ExecuteContext(ctx)
+	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), checkCommand(), replayCommand(), calibrateCommand(), statusCommand(), logsCommand(), pauseCommand(), unpauseCommand(), breakerCommand(), deliveriesCommand(), loginCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand(), insideCommand())
+	root.AddCommand(threadOrders()...)
+	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
 	}
 	fmt.Fprintln(stderr, "pawl:", text.Clean(err.Error()))
 	if _, misused := errors.AsType[usageError](err); misused || !started {
-		fmt.Fprintln(stderr, "pawl: see pawl --help")
+		fmt.Fprintf(stderr, "pawl: see %s --help\n", called.CommandPath())
 		return exitUsage
 	}
 	return exitFailed

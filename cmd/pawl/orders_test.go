@@ -2,116 +2,114 @@ package main
 
 import (
 	"fmt"
-	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/policy"
 )
 
-// ordersAtOnce are four orders that come at once on one installation.
-const ordersAtOnce = 4
-
-// order opens the issues and asks for each of them.
-func (r *rig) order() (issues []int) {
+// order runs a command of the shell against the rig's database.
+func (r *rig) order(args ...string) (code int, said string) {
 	r.t.Helper()
-	for i := range ordersAtOnce {
-		n, err := r.world.OpenIssue(rigRepo, writer, fmt.Sprint("Issue ", i), "Please add a line to a.txt.")
-		r.must(err)
-		issues = append(issues, n)
-	}
-	for _, n := range issues {
-		_, err := r.world.Comment(rigRepo, n, writer, "/pawl solve")
-		r.must(err)
-	}
-	return issues
+	code, out, errs := pawl(r.t, r.dir, nil, append(args, "--config", r.file())...)
+	return code, out + errs
 }
 
-// While GitHub takes neither reactions nor comments all agents are at work; what was
-// owed is written once, later.
-func TestNoAgentWaitsForWhatPeopleAreShown(t *testing.T) {
+// What comments and buttons do, the shell does while the server runs, in the person's name.
+func TestOrdersFromTheShell(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.agent("echo two >> a.txt\n"+gated, "")
-	r.config += fmt.Sprintf("workers: %d\n", ordersAtOnce)
+	r.agent("cat > /dev/null; echo '\033[2Jworking'; touch "+r.ctrl()+"/began; while test ! -e "+r.ctrl()+"/end; do sleep 0.05; done; echo two >> a.txt; echo finished\n", "")
 	r.start()
-	for _, route := range []string{"POST /repos/{owner}/{repo}/issues/comments/{id}/reactions", "POST /repos/{owner}/{repo}/issues/{number}/comments"} {
-		r.world.Inject(fakegithub.Fault{Route: route, Times: -1, Status: 503})
+	n := r.solve("Add a line", "Please add a line to a.txt.")
+	name := fmt.Sprintf("%s#%d", rigRepo, n)
+	r.await("the attempt", func() bool { return r.has("began") })
+	if code, said := r.order("retry", name); code != exitFailed || !strings.Contains(said, "an attempt is running; stop it first") {
+		t.Errorf("retry: exit %d: %s", code, said)
 	}
-	issues := r.order()
-	r.await("all agents at work", func() bool { return r.calls() == ordersAtOnce })
-	r.world.ClearFaults()
-	r.touch("go")
-	for _, n := range issues {
-		if s := r.ending(n); s.State != "done" {
-			t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
-		}
-		comments := r.world.Comments(rigRepo, n)
-		if len(comments) != 2 || len(comments[0].Reactions) != 1 || !strings.Contains(comments[1].Body, "Done") {
-			t.Errorf("issue %d: %+v; want one order with one reaction, and one status comment of the end", n, comments)
-		}
+	if code, said := r.order("logs", name); code != exitDone || !strings.Contains(said, "working\n") || strings.Contains(said, "\x1b") {
+		t.Errorf("logs: exit %d: %q", code, said)
+	}
+	if code, said := r.order("status", name); code != exitDone || !strings.Contains(said, "Add a line") || !strings.Contains(said, "Attempt 1 is running on mine") {
+		t.Errorf("status: exit %d: %s", code, said)
+	}
+	if code, said := r.order("stop", name); code != exitDone || !strings.Contains(said, "stop is ordered") {
+		t.Errorf("stop: exit %d: %s", code, said)
+	}
+	if s := r.over(name); s.Rule != policy.RuleCancelled || !strings.Contains(strings.Join(s.Reasons, ""), "asked to stop") {
+		t.Errorf("after stop: %+v", s)
+	}
+	r.touch("end")
+	if code, said := r.order("pause", rigRepo); code != exitDone || !strings.Contains(said, "is paused") {
+		t.Errorf("pause: exit %d: %s", code, said)
+	}
+	if code, said := r.order("retry", name); code != exitDone {
+		t.Errorf("retry: exit %d: %s", code, said)
+	}
+	r.await("the pause", func() bool { s := r.thread(name); return s.Rule == policy.RulePaused && s.State == "stopped" })
+	if code, said := r.order("unpause", rigRepo); code != exitDone || !strings.Contains(said, "threads that go on: 1") {
+		t.Errorf("unpause: exit %d: %s", code, said)
+	}
+	r.await("the work", func() bool { return r.pullOf(n) > 0 && r.thread(name).State == "done" })
+	if code, said := r.order("logs", "-f", "-n", "1", name); code != exitDone || said != "finished\n" {
+		t.Errorf("logs of the last attempt: exit %d: %q", code, said)
+	}
+	if code, said := r.order("resume", name); code != exitFailed || !strings.Contains(said, "the work is done; retry makes one more attempt") {
+		t.Errorf("resume: exit %d: %s", code, said)
+	}
+	if code, said := r.order("close-breaker", "nobody"); code != exitFailed || !strings.Contains(said, "no limit was told") {
+		t.Errorf("close-breaker: exit %d: %s", code, said)
 	}
 }
 
-// A solved issue without any trouble: 👀, the status comment at the start and at the
-// end, the draft, and one check run.
-func TestASolvedIssueCostsFewWrites(t *testing.T) {
+func TestOrdersThatAreNoneSayHowTheyAreWritten(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, map[string]string{"a.txt": "one\n"})
-	r.agent("echo two >> a.txt\n"+gated, "")
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
 	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.await("the status comment of the start", func() bool { return len(r.world.Comments(rigRepo, n)) == 2 })
-	r.touch("go")
-	if s := r.ending(n); s.State != "done" {
-		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
-	}
-	r.wantFewWrites(1)
-	sha := r.world.Pulls(rigRepo)[0].Pull.HeadSHA
-	if runs := r.world.CheckRuns(rigRepo); len(runs) != 1 || runs[0].SHA != sha || runs[0].Name != "pawl" || runs[0].Conclusion != "success" {
-		t.Errorf("check runs %+v, want one that is called pawl and says success", runs)
-	}
-}
-
-// wantFewWrites checks that so many solved issues cost six writes each at most.
-func (r *rig) wantFewWrites(issues int) {
-	r.t.Helper()
-	var writes []string
-	for _, q := range r.world.Requests() {
-		if q.Method != http.MethodGet && strings.HasPrefix(q.Path, "/repos/") {
-			writes = append(writes, q.Method+" "+q.Path)
+	for args, want := range map[string]string{
+		"retry":                   "see pawl retry --help",
+		"retry widgets":           "want owner/repo#number",
+		"pause acme/widgets#7":    "is not OWNER/REPO",
+		"stop acme/widgets#999":   "Pawl was never asked to work here",
+		"logs acme/widgets#999":   "has had no attempt",
+		"status acme/widgets#0":   "see pawl status --help",
+		"logs -n x acme/w#1":      "see pawl logs --help",
+		"nonsense":                "see pawl --help",
+		"deliveries retry":        "see pawl deliveries retry --help",
+		"unpause acme/widgets":    "is not paused",
+		"resume acme/widgets#999": "Pawl was never asked",
+	} {
+		code, out, errs := pawl(t, r.dir, nil, append(strings.Fields(args), "--config", r.file())...)
+		if code == exitDone || !strings.Contains(out+errs, want) {
+			t.Errorf("pawl %s: exit %d, without %q: %s%s", args, code, want, out, errs)
 		}
 	}
-	if len(writes) > 6*issues || len(writes) == 0 {
-		r.t.Errorf("%d writes for %d solved issues, want at most 6 each: %q", len(writes), issues, writes)
-	}
 }
 
-// Whatever a write waits for, the limits' turn or GitHub, no agent waits with it: all four
-// are at work before GitHub takes the first one. How long that takes is in make bench.
-func TestFourOrdersAtOnceReachTheirAgentsBeforeAnyWrite(t *testing.T) {
+func TestTheTailOfALogIsItsLastLines(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, map[string]string{"a.txt": "one\n"})
-	r.agent("echo two >> a.txt\n", "")
-	r.config += fmt.Sprintf("workers: %d\n", ordersAtOnce)
-	r.start()
-	working := make(chan struct{})
-	for _, method := range []string{"POST", "PATCH", "PUT", "DELETE"} {
-		for depth := range 6 {
-			r.world.Inject(fakegithub.Fault{Route: method + " /repos/*/*" + strings.Repeat("/*", depth), Times: -1,
-				Answer: func(w http.ResponseWriter, q *http.Request, github http.Handler) {
-					<-working
-					github.ServeHTTP(w, q)
-				}})
+	long := strings.Repeat("x", 100_000)
+	for text, want := range map[string]string{
+		"":                           "",
+		"a\nb\nc\n":                  "b\nc\n",
+		"a\nb\nc":                    "b\nc",
+		"a":                          "a",
+		"\n\n\n":                     "\n\n",
+		long + "\n" + long + "\nc\n": long + "\nc\n",
+	} {
+		file := filepath.Join(t.TempDir(), "transcript")
+		write(t, file, text)
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	issues := r.order()
-	r.await("all agents at work", func() bool { return r.calls() == ordersAtOnce })
-	close(working)
-	for _, n := range issues {
-		if s := r.ending(n); s.State != "done" {
-			t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+		var out strings.Builder
+		if err := tail(f, 2, &out); err != nil || out.String() != want {
+			t.Errorf("the last two lines of %.20q are %.20q (%v), want %.20q", text, out.String(), err, want)
 		}
+		f.Close()
 	}
-	r.wantFewWrites(ordersAtOnce)
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,9 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
@@ -90,7 +93,7 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 	}
 	stamp := time.Now().UTC().Format("20060102-150405")
 	cfg.DataDir = filepath.Join(cache, "pawl", stamp)
-	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(cfg.DataDir, 0o700), clearRuns(filepath.Dir(cfg.DataDir))); err != nil {
 		return err
 	}
 	db, err := store.Open(ctx, "sqlite:"+filepath.Join(cfg.DataDir, "pawl.db"), store.Options{})
@@ -123,7 +126,15 @@ func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, tas
 	if _, err := s.Store.Append(ctx, t, false, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f}); err != nil {
 		return err
 	}
-	if err := untilOver(ctx, s, t); err != nil {
+	telling, over := context.WithCancel(ctx)
+	var told sync.WaitGroup
+	if terminal(os.Stderr) && !asJSON {
+		told.Go(func() { progress(telling, s, t, os.Stderr) })
+	}
+	err := untilOver(ctx, s, t)
+	over()
+	told.Wait()
+	if err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -134,6 +145,11 @@ func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, tas
 	v.Branch = work.Branch
 	if err := receipts(v, work, s.Config.DataDir, asJSON, stdout); err != nil {
 		return err
+	}
+	if !asJSON && slices.ContainsFunc(v.Attempts, func(a checkrun.Attempt) bool { return a.Pushed }) {
+		if err := showWork(ctx, work, stdout); err != nil {
+			return fmt.Errorf("show the work: %w; git diff HEAD...%s shows it", err, work.Branch)
+		}
 	}
 	if v.State != checkrun.Done {
 		return fmt.Errorf("the task was not done: %s", v.Rule)
@@ -251,9 +267,31 @@ func receipts(v checkrun.Facts, l solver.Folder, data string, asJSON bool, w io.
 		}
 		return json.NewEncoder(w).Encode(out)
 	}
-	fmt.Fprintf(w, "%s\n\nTranscripts: %s\n", checkrun.Status(v), data)
+	var b strings.Builder
+	if err := showThread(&b, v); err != nil {
+		return err
+	}
+	fmt.Fprintf(&b, "\nTranscripts: %s\n", data)
 	if slices.ContainsFunc(v.Attempts, func(a checkrun.Attempt) bool { return a.Pushed }) {
-		fmt.Fprintf(w, "The work is on branch %s: git diff HEAD...%s\n", l.Branch, l.Branch)
+		fmt.Fprintf(&b, "The work is on branch %s: git diff HEAD...%s\n", l.Branch, l.Branch)
+	}
+	_, err := io.WriteString(w, text.Clean(b.String()))
+	return err
+}
+
+// runsKept is how many runs' transcripts stay, beside that of this one.
+const runsKept = 20
+
+// clearRuns removes what older runs left in the cache, but for the newest.
+func clearRuns(cache string) error {
+	runs, err := filepath.Glob(filepath.Join(cache, "[0-9]*-[0-9]*")) // in the order of their times
+	if err != nil {
+		return err
+	}
+	for _, dir := range runs[:max(0, len(runs)-runsKept)] {
+		if err := git.Remove(dir); err != nil {
+			return fmt.Errorf("remove an older run: %w", err)
+		}
 	}
 	return nil
 }

@@ -41,16 +41,19 @@ func statusCommand() *cobra.Command {
 	var file, thread string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "status --config FILE", Short: "Show threads, waits, cooldowns, breakers and what was learned of the backends", Args: cobra.NoArgs,
+		Use: "status --config FILE [OWNER/REPO#NUMBER]", Short: "Show threads, waits, cooldowns, breakers and what was learned of the backends", Args: cobra.MaximumNArgs(1),
 		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers, webhook\n" +
-			"deliveries that could not be handled, the backends with what was learned of them, and how far the sources of grades can be believed.\nThe server may be running or not.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+			"deliveries that could not be handled, the backends with what was learned of them, and how far the sources of grades can be believed.\nWith a thread, that one alone. The server may be running or not.",
+		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := config.Load(file, os.LookupEnv)
 			if err != nil {
 				return err
 			}
 			if thread != "" {
 				return exportThread(cmd.Context(), cfg, thread, cmd.OutOrStdout())
+			}
+			if len(args) > 0 {
+				return threadReport(cmd, cfg, args[0], asJSON)
 			}
 			r, err := readStatus(cmd.Context(), cfg, time.Now())
 			if err != nil {
@@ -82,12 +85,22 @@ type statusReport struct {
 
 type threadStatus struct {
 	Thread   string      `json:"thread"`
+	Title    string      `json:"title"`
+	Says     string      `json:"says"` // in a few words how it stands
 	State    string      `json:"state"`
 	Rule     policy.Rule `json:"rule"`
 	Reasons  []string    `json:"reasons"`
 	Run      int         `json:"run"`
 	Attempts int         `json:"attempts"`
 	Until    *time.Time  `json:"until"`
+}
+
+func statusOf(v checkrun.Facts) threadStatus {
+	t := threadStatus{Thread: v.Thread, Title: text.Line(v.Title, shownLine), State: string(v.State), Rule: v.Rule, Says: checkrun.Headline(v), Reasons: v.Reasons.Texts(), Run: v.Run, Attempts: len(v.Attempts)}
+	if v.State == checkrun.Waiting {
+		t.Until = known(v.Until)
+	}
+	return t
 }
 
 type breakerStatus struct {
@@ -147,11 +160,7 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 		if err != nil {
 			return r, err
 		}
-		t := threadStatus{Thread: v.Thread, State: string(v.State), Rule: v.Rule, Reasons: v.Reasons.Texts(), Run: v.Run, Attempts: len(v.Attempts)}
-		if v.State == checkrun.Waiting {
-			t.Until = known(v.Until)
-		}
-		r.Threads = append(r.Threads, t)
+		r.Threads = append(r.Threads, statusOf(v))
 	}
 	breakers, err := db.Breakers(ctx)
 	if err != nil {
@@ -214,13 +223,9 @@ func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusRe
 
 func (r statusReport) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "THREAD\tSTATE\tRULE\tRUN\tATTEMPTS\tUNTIL\n")
+	fmt.Fprintf(t, "THREAD\tATTEMPTS\tSTANDS\tTITLE\n")
 	for _, v := range r.Threads {
-		until := ""
-		if v.Until != nil {
-			until = text.Left(r.now, *v.Until)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\n", v.Thread, v.State, v.Rule, v.Run, v.Attempts, until)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", v.Thread, v.Attempts, v.Says, text.Short(v.Title, 60))
 	}
 	if err := t.Flush(); err != nil {
 		return err

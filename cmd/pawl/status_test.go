@@ -25,8 +25,8 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 	err := statusReport{
 		now: now,
 		Threads: []threadStatus{
-			{Thread: "acme/widgets#7", State: "waiting", Rule: "cooldown", Run: 1, Attempts: 2, Until: at(5*time.Hour + 12*time.Minute)},
-			{Thread: "acme/widgets#8", State: "done", Rule: "done", Run: 1, Attempts: 1},
+			{Thread: "acme/widgets#7", State: "waiting", Says: "Waiting: the backend rests, 5h 12m left (until 14:03 UTC)", Attempts: 2, Title: "Parser drops the last row"},
+			{Thread: "acme/widgets#8", State: "done", Says: "Done: verified", Attempts: 1, Title: "Use port 9999"},
 		},
 		Cooldowns: []cooldownStatus{
 			{thread.Cooldown{Backend: "codex", Rest: policy.Rest{Class: "severe", Until: *at(5*time.Hour + 12*time.Minute)}}, "acme/widgets"},
@@ -56,9 +56,9 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `THREAD          STATE    RULE      RUN  ATTEMPTS  UNTIL
-acme/widgets#7  waiting  cooldown  1    2         5h 12m left (until 14:03 UTC)
-acme/widgets#8  done     done      1    1
+	want := `THREAD          ATTEMPTS  STANDS                                                     TITLE
+acme/widgets#7  2         Waiting: the backend rests, 5h 12m left (until 14:03 UTC)  Parser drops the last row
+acme/widgets#8  1         Done: verified                                             Use port 9999
 codex on acme/widgets: severe edit loop, 5h 12m left (until 14:03 UTC)
 claude on acme/widgets: mild edit loop, under a minute left (until 08:51 UTC)
 account main: 3 × usage_limit in a row, breaker open, 2d 3h left (until 2026-03-06 11:51 UTC)

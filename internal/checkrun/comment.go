@@ -42,7 +42,7 @@ func Status(f Facts) string {
 	return p.fit()
 }
 
-func bold(f Facts) string { return "**" + text.Prose(headline(f)) + "**" }
+func bold(f Facts) string { return "**" + text.Prose(Headline(f)) + "**" }
 
 // addStatus says below a first line what a person can do, what comes next, and by what that is known.
 func addStatus(p *page, f Facts, first string) {

@@ -8,7 +8,7 @@
 //
 //	what is known of a thread?                            checkrun.go, Facts
 //	which conclusion has a stopped or failed run?         run.go, State.shown
-//	where do the words of a title come from?              run.go, headline; policy.Rule.Words
+//	where do the words of a title come from?              run.go, Headline; policy.Rule.Words
 //	what happens next, and what can a person do?          run.go, outlook
 //	which buttons fit a state?                            checkrun.go, buttons
 //	how does a configuration error get its line?          run.go, annotations

@@ -27,7 +27,7 @@ func run(f Facts) forge.CheckRun {
 	if f.Purpose != policy.ToChange && f.over() && f.State != Failed && f.State != ConfigError {
 		c.Conclusion = aside(f)
 	}
-	c.Title = headline(f)
+	c.Title = Headline(f)
 	c.Actions = buttons(f)
 	if f.State == ConfigError {
 		c.Annotations = annotations(f.Problems)
@@ -95,8 +95,8 @@ func (s State) shown() appearance {
 	return appearance{Completed, ActionRequired, "nothing runs until somebody asks for it.", "comment what to do differently, or `/pawl retry`."}
 }
 
-// headline says where the thread stands, as plain text on one line.
-func headline(f Facts) string {
+// Headline says where the thread stands, as plain text on one line.
+func Headline(f Facts) string {
 	run := f.run()
 	switch f.State {
 	case Running:
@@ -135,7 +135,7 @@ func opening(f Facts) string {
 	if f.State == Failed {
 		return "Pawl could not do its own job; this says nothing about the change or the agent."
 	}
-	return text.Prose(headline(f)) + "." + text.When(f.RequestedBy != "" && !f.over(), " Asked for by "+text.Code(f.RequestedBy)+".")
+	return text.Prose(Headline(f)) + "." + text.When(f.RequestedBy != "" && !f.over(), " Asked for by "+text.Code(f.RequestedBy)+".")
 }
 
 func stopReason(f Facts) string {
@@ -195,7 +195,7 @@ func evidence(f Facts) []string {
 	if f.State == ConfigError {
 		return problems(f.Problems)
 	}
-	said := headline(f)
+	said := Headline(f)
 	lines := append(reasons(slices.DeleteFunc(f.reasons(), func(r string) bool { return strings.Contains(said, r) }), 5), text.Prose(f.Like))
 	if f.Limit != nil && f.Limit.Account != "" && !titled(f) {
 		lines = append(lines, limit(f))
@@ -212,7 +212,7 @@ func evidence(f Facts) []string {
 		}
 	}
 	if f.Before != nil {
-		lines = append(lines, "the work before: "+text.Prose(headline(*f.Before)))
+		lines = append(lines, "the work before: "+text.Prose(Headline(*f.Before)))
 	}
 	if a, ok := f.last(); ok {
 		for _, words := range a.NotDone {

@@ -86,6 +86,11 @@ func (e *Env) attemptDir(t thread.ID, n int) string {
 	return filepath.Join(e.threadDir(t), strconv.Itoa(n))
 }
 
+// TranscriptIn is where a server with that data directory, or folder of it, keeps the output of an attempt's agent.
+func TranscriptIn(dataDir string, t thread.ID, n int) string {
+	return filepath.Join(dataDir, "attempts", t.Owner, t.Name, strconv.Itoa(t.Number), strconv.Itoa(n), transcriptFile)
+}
+
 // homeOf is the HOME of a thread's agents, and workOf their checkout.
 func (e *Env) homeOf(t thread.ID) string { return filepath.Join(e.threadDir(t), homeDir) }
 

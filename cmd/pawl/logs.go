@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/wait"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+type logsOptions struct {
+	config  string
+	attempt int
+	lines   int
+	follow  bool
+	raw     bool
+}
+
+func logsCommand() *cobra.Command {
+	var o logsOptions
+	cmd := &cobra.Command{
+		Use: "logs --config FILE OWNER/REPO#NUMBER", Short: "Show what an agent printed", Args: cobra.ExactArgs(1),
+		Long: "Show what the agent of a thread's last attempt printed, the last lines of it, on the machine where it ran.\n" +
+			"With --follow what it prints from now on, until the attempt ends.",
+		Example: "  pawl logs --config pawl.yml -f acme/widgets#7\n  pawl logs --config pawl.yml --attempt 2 -n 0 --raw acme/widgets#7 > session.jsonl",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return showLog(cmd.Context(), o, args[0], cmd.OutOrStdout())
+		},
+	}
+	requiredFlag(cmd, &o.config, "config", "the server's configuration file")
+	f := cmd.Flags()
+	f.IntVar(&o.attempt, "attempt", 0, "of this attempt instead of the last one")
+	f.IntVarP(&o.lines, "lines", "n", 100, "how many lines; 0 shows all")
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on until the attempt ends")
+	f.BoolVar(&o.raw, "raw", false, "as it was printed, with control characters")
+	return cmd
+}
+
+func showLog(ctx context.Context, o logsOptions, name string, w io.Writer) error {
+	t, err := thread.Parse(name)
+	if err != nil {
+		return usageError{err}
+	}
+	cfg, err := config.Load(o.config, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	db, err := store.OpenReadOnly(ctx, dsn(cfg.Database), store.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if t, err = db.Resolve(ctx, t); err != nil {
+		return err
+	}
+	n, running, err := whichAttempt(ctx, db, t, o.attempt)
+	if err != nil {
+		return err
+	}
+	f, err := openTranscript(cfg.DataDir, t, n)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if !o.raw {
+		c := &cleaning{to: w}
+		defer c.flush()
+		w = c
+	}
+	if err := tail(f, o.lines, w); err != nil {
+		return err
+	}
+	for o.follow && running {
+		// What was printed before it ended is read after it was seen to have ended.
+		if _, running, err = whichAttempt(ctx, db, t, n); err != nil {
+			return err
+		}
+		if _, err := io.Copy(w, f); err != nil {
+			return err
+		}
+		if running && wait.For(ctx, time.Second/2) != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// whichAttempt is the attempt that is meant, 0 for the last one, and whether it runs.
+func whichAttempt(ctx context.Context, db *store.Store, t thread.ID, n int) (which int, running bool, err error) {
+	events, err := db.Events(ctx, t, 0)
+	if err != nil {
+		return 0, false, err
+	}
+	s, err := thread.Fold(events)
+	if err != nil {
+		return 0, false, err
+	}
+	if len(s.Attempts) == 0 {
+		return 0, false, fmt.Errorf("logs: %s has had no attempt; pawl status lists the threads", t)
+	}
+	last := s.Attempts[len(s.Attempts)-1].N
+	if n == 0 {
+		n = last
+	}
+	if n < 0 || n > last {
+		return 0, false, usageError{fmt.Errorf("%s has had attempts 1 to %d", t, last)}
+	}
+	_, running = s.Running()
+	return n, running && n == last, nil
+}
+
+// openTranscript looks in the folders of all servers in a data directory.
+func openTranscript(dataDir string, t thread.ID, n int) (*os.File, error) {
+	nodes, err := filepath.Glob(filepath.Join(dataDir, "node-*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range append([]string{dataDir}, nodes...) {
+		f, err := os.Open(attempt.TranscriptIn(dir, t, n))
+		if !errors.Is(err, os.ErrNotExist) {
+			return f, err
+		}
+	}
+	return nil, fmt.Errorf("logs: no output of attempt %d on %s is in %s: it ran on another machine, has printed nothing yet, or is older than retention.transcripts", n, t, dataDir)
+}
+
+// tail writes the last lines of a file, or all of them, and leaves it at its end.
+func tail(f *os.File, lines int, w io.Writer) error {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	from, block := int64(0), make([]byte, 64<<10)
+	for at, found := end, 0; lines > 0 && at > 0; {
+		n := min(at, int64(len(block)))
+		at -= n
+		if _, err := f.ReadAt(block[:n], at); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		for i := n - 1; i >= 0; i-- {
+			if block[i] != '\n' || at+i == end-1 {
+				continue
+			}
+			if found++; found == lines {
+				from, at = at+i+1, 0
+				break
+			}
+		}
+	}
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return err
+	}
+	_, err = bufio.NewReader(io.LimitReader(f, end-from)).WriteTo(w)
+	return err
+}
+
+// cleaning makes what an agent printed harmless to a terminal, line by line.
+type cleaning struct {
+	to   io.Writer
+	rest []byte // of a line that has not ended
+}
+
+// maxRest is the part of a line that is not waited for.
+const maxRest = 64 << 10
+
+func (c *cleaning) Write(p []byte) (int, error) {
+	c.rest = append(c.rest, p...)
+	n := bytes.LastIndexByte(c.rest, '\n') + 1
+	if n == 0 && len(c.rest) > maxRest {
+		n = len(c.rest)
+	}
+	_, err := io.WriteString(c.to, text.Clean(string(c.rest[:n])))
+	c.rest = c.rest[n:]
+	return len(p), err
+}
+
+func (c *cleaning) flush() {
+	_, _ = io.WriteString(c.to, text.Clean(string(c.rest))) // the reader is gone, or it works
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/wait"
+	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// shownLine bounds one line that is shown of a text from outside, in bytes.
+const shownLine = 200
+
+// showThread writes how work stands to a terminal: what it came to and why, the attempts, and what they used. It
+// advises nothing: what can be done differs between a folder and GitHub.
+func showThread(w io.Writer, v checkrun.Facts) error {
+	fmt.Fprintln(w, checkrun.Headline(v))
+	for _, reason := range v.Reasons.Texts() {
+		fmt.Fprintf(w, "  %s\n", text.Line(reason, shownLine))
+	}
+	if len(v.Attempts) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "ATTEMPT\tBACKEND\tENDING\tVERIFICATION\tEDITS\tTOOK\tUSED\n")
+	for _, a := range v.Attempts {
+		verified, took := "", ""
+		if a.Ending != "" {
+			verified, _ = a.Verified()
+			took = text.Span(a.Duration)
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%s\t%s\n", a.N, text.Label(a.Backend)+text.When(a.Effort != "", " "+text.Label(a.Effort)), a.Result(), text.Line(verified, shownLine),
+			a.Edits.Operations, took, strings.Join(checkrun.Used(a), ", "))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	last := v.Attempts[len(v.Attempts)-1]
+	if said := strings.TrimSpace(cmp.Or(last.Says(), last.Detail)); said != "" {
+		fmt.Fprintf(w, "\nThe agent says:\n%s\n", "  "+strings.ReplaceAll(text.Head(said, maxSaid), "\n", "\n  "))
+	}
+	return nil
+}
+
+// maxSaid bounds what is shown of an agent's last words, in bytes.
+const maxSaid = 4_000
+
+// threadReport shows one thread. The number of a pull request that Pawl opened means the thread of its issue.
+func threadReport(cmd *cobra.Command, cfg config.Server, name string, asJSON bool) error {
+	t, err := thread.Parse(name)
+	if err != nil {
+		return usageError{err}
+	}
+	db, err := store.OpenReadOnly(cmd.Context(), dsn(cfg.Database), store.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if t, err = db.Resolve(cmd.Context(), t); err != nil {
+		return err
+	}
+	s := &solver.Solver{Env: attempt.Env{Store: db, Config: cfg, Now: time.Now, Log: zerolog.Nop()}}
+	v, err := s.View(cmd.Context(), t)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(statusOf(v))
+	}
+	return printReport(cmd, false, nil, func(w io.Writer) error {
+		fmt.Fprintf(w, "%s: %s\n", v.Thread, text.Line(v.Title, shownLine))
+		for _, link := range []string{v.IssueURL, v.PullURL} {
+			if link != "" {
+				fmt.Fprintln(w, link)
+			}
+		}
+		fmt.Fprintln(w)
+		return showThread(w, v)
+	})
+}
+
+// showWork shows the work on the new branch: at a terminal the whole of it in git's pager, else by file.
+func showWork(ctx context.Context, l solver.Folder, w io.Writer) error {
+	args := []string{"-C", l.Dir, "--no-pager", "diff", "--no-ext-diff", "--stat", "HEAD..." + l.Branch}
+	f, ok := w.(*os.File)
+	if ok = ok && terminal(f); ok {
+		args = []string{"-C", l.Dir, "diff", "--no-ext-diff", "--stat", "--patch", "HEAD..." + l.Branch}
+	}
+	cmd := exec.CommandContext(ctx, "git", args...)
+	if ok {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, f, os.Stderr
+		return cmd.Run()
+	}
+	out, err := cmd.Output()
+	if err == nil {
+		_, err = io.WriteString(w, text.Clean(string(out)))
+	}
+	return err
+}
+
+// progress tells at a terminal, in one line that is written over, how the work stands, until the context ends.
+func progress(ctx context.Context, s *solver.Solver, t thread.ID, w *os.File) {
+	const begin = "\r\x1b[2K" // of the line, and nothing in it
+	began := time.Now()
+	for wait.For(ctx, time.Second) == nil {
+		if v, err := s.View(ctx, t); err == nil {
+			fmt.Fprintf(w, "%s%s, %s", begin, text.Line(checkrun.Headline(v), 100), text.Span(time.Since(began)))
+		}
+	}
+	fmt.Fprint(w, begin)
+}
