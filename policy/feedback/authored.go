@@ -121,7 +121,10 @@ const minCopy, maxOwn = 8, 1 << 13
 // work goes on: tags, addresses of links, and words with digits in them.
 var volatile = regexp.MustCompile(`<[^>]*>|\]\([^)]*\)|\w*\d\w*`)
 
-func lasting(text string) []string { return words(volatile.ReplaceAllString(Visible(text), " ")) }
+func lasting(text string) []string {
+	text, _ = seen(text)
+	return words(volatile.ReplaceAllString(text, " "))
+}
 
 // AddOwn takes in a text that Pawl itself publishes. What stands in code there, others
 // said: the last bit of a run tells.

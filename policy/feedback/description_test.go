@@ -113,7 +113,7 @@ func TestALongDiffIsCutWithANote(t *testing.T) {
 
 func TestContentKeepsWhatMarkdownMeans(t *testing.T) {
 	got := Content("\r\n# Title  \r\n\r\n\r\n- [x] a\r\n    - b\r\n\r\n<!-- template -->\r\n```go\r\n\tx := 1\r\n```\r\n")
-	want := "# Title\n\n- [ ] a\n    - b\n\n```go\n\tx := 1\n```"
+	want := "# Title\n\n- [ ] a\n    - b\n\n```\n\tx := 1\n```"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -23,11 +23,20 @@ func TestOnlyWhatAReaderSeesIsVisible(t *testing.T) {
 		{"a comment in a code span", "write `<!-- x -->` here", "write `<!-- x -->` here"},
 		{"an open comment in a code span", "`<!--` is not closed", "`<!--` is not closed"},
 		{"a comment in a code span behind an element", "<div>\n\n`<!--` is not closed", "<div>\n\n`<!--` is not closed"},
-		{"a comment in a code block", "```html\n<!-- x -->\n```\n", "```html\n<!-- x -->\n```\n"},
+		{"a comment in a code block", "```html\n<!-- x -->\n```\n", "```\n<!-- x -->\n```\n"},
 		{"a comment behind a code block", "```\nx\n```\n<!-- evil -->a", "```\nx\n```\na"},
 		{"a link definition that leads nowhere", "a\n\n[//]: # (evil)\nb", "a\n\n\nb"},
 		{"a link definition that leads nowhere, in brackets", "[comment]: <> \"evil\"", ""},
-		{"a link definition", "[docs]: https://example.com", "[docs]: https://example.com"},
+		{"a link definition", "[docs]: https://example.com", ""},
+		{"a heading, a list, a table", "# A `b`\n\n1. *c*\n   - [x] ~~d~~\n\n| e | f |\n|---|:-:|\n| g | h |\n", "# A `b`\n\n1. *c*\n   - [x] ~~d~~\n\n| e | f |\n|---|:-:|\n| g | h |\n"},
+		{"a quotation and a box", "> a\n\n> [!NOTE]\n> b", "> a\n\n> [!NOTE]\n> b"},
+		{"a suggestion", "```suggestion\nx\n```", "```suggestion\nx\n```"},
+		{"addresses that are seen", "<https://example.org/a_b> www.example.org me@example.org", "https://example.org/a_b www.example.org me@example.org"},
+		{"elements that GitHub shows", "<details open><summary title=x>a</summary>\n\nb <kbd>c</kbd><br/>\n\n</details>", "<details><summary>a</summary>\n\nb <kbd>c</kbd><br>\n\n</details>"},
+		{"a footnote", "a[^1]\n\n[^1]: b", "a\n\nb"},
+		{"formulas and prices", "It costs $5 and $10, $x^2 \\le 4$ holds, `$HOME` and `100% of $A`.", "It costs $5 and $10, $x^2 \\le 4$ holds, `$HOME` and `100% of $A`."},
+		{"escapes and entities", "\\*a\\* &lt;b&gt; &amp; &#x200b;c", "\\*a\\* &lt;b&gt; &amp; c"},
+		{"less and greater", "a < b and c > d, x<5", "a < b and c > d, x<5"},
 		{"bidirectional controls", "a\u202eb\u2066c\u2069", "abc"},
 		{"tags", "a\U000e0001\U000e0069\U000e0067", "a"},
 		{"variation selectors", "a\ufe0f\U000e0100\U000e01ef", "a"},
@@ -43,6 +52,119 @@ func TestOnlyWhatAReaderSeesIsVisible(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unseenTexts are ways to write so that a reader of the page does not see it.
+var unseenTexts = map[string]string{
+	"an attribute":                       `<b title="EVIL">a</b>`,
+	"an attribute of a block":            "<div data-x='EVIL'>\na\n</div>",
+	"an attribute over lines in a quote": "> <div\n> title=\"EVIL\">\n> a\n",
+	"an open tag":                        "<div title=\"EVIL",
+	"the title of a link":                `[a](https://example.org "EVIL")`,
+	"the title of a picture":             `![](https://example.org/a.png "EVIL")`,
+	"an alternative text":                "![EVIL](https://example.org/a.png)",
+	"an alternative text with marks":     "![a **EVIL** `EVIL`](x)",
+	"an alternative text by reference":   "![EVIL][1]\n\n[1]: https://example.org",
+	"an alternative text of an element":  `<img alt="EVIL" src="https://example.org/a.png">`,
+	"a definition":                       "[EVIL]: https://example.org",
+	"the title of a definition":          "[a]\n\n[a]: https://example.org 'EVIL'",
+	"a definition that leads nowhere":    "[//]: # (EVIL)",
+	"a definition over lines":            "[x]:\n  <>\n  (EVIL)",
+	"a definition in a quotation":        "> [x]: # (EVIL)",
+	"a footnote nobody refers to":        "a\n\n[^1]: EVIL",
+	"words behind a fence":               "```go EVIL\nx\n```",
+	"the language of a fence":            "~~~EVIL\nx\n~~~",
+	"a cell too many":                    "| a |\n|---|\n| b | EVIL |",
+	"a processing instruction":           "<?php EVIL ?>",
+	"a processing instruction in a line": "a <?php EVIL ?> b",
+	"a declaration":                      "<!DOCTYPE EVIL>",
+	"character data":                     "a <![CDATA[EVIL]]> b",
+	"a comment in a line":                "a <!-- EVIL --> b",
+	"a comment over lines":               "<!--\n\nEVIL\n\n-->",
+	"a comment that ends otherwise":      "<!-- a --!> <!-- EVIL -->",
+	"a script":                           "<script>EVIL</script>",
+	"a style":                            "<style>\nEVIL\n\nEVIL</style>",
+	"a template that is not closed":      "a <template>\n\nEVIL",
+	"text for old browsers":              "<ruby>a<rp>EVIL</rp></ruby>",
+	"a picture's drawing":                `<svg><text>EVIL</text></svg>`,
+	"a formula's comment":                "$a %EVIL$",
+	"white words behind a price":         "It costs $10 and $\\color{white}{EVIL}$",
+	"white words":                        `$\color{white}{EVIL}$`,
+	"tiny words":                         `$$\tiny\text{EVIL}$$`,
+	"a phantom":                          `$a\phantom{EVIL}$`,
+	"a phantom in GitHub's other form":   "$`a\\phantom{EVIL}`$",
+	"a phantom behind a sign in code":    "`$` and $a\\phantom{EVIL}$",
+	"a block of formulas":                "```math\n\\textcolor{white}{EVIL}\n```",
+	"a remark in a diagram":              "```mermaid\ngraph TD\n%% EVIL\nA-->B\n```",
+	"sizes":                              "<sub><sub><sub>EVIL</sub></sub></sub>",
+	"sizes of several kinds":             "<sup><sub>a<small>EVIL</small></sub></sup>",
+	"an unknown element":                 "<x-y>EVIL</x-y>",
+	"a parameter":                        "a <EVIL b>",
+	"an address":                         "[a](https://example.org/EVIL)",
+	"an address of an element":           "<a href='https://example.org/EVIL'>a</a>",
+	"tags put together":                  "<\u200b!-- EVIL -->",
+	"deep nesting":                       strings.Repeat("> ", 60) + "<b title=EVIL>",
+}
+
+// TestWhatIsNotSeenIsNoPartOfTheTask writes each of them into all kinds of places. Of what a reader sees there nothing goes.
+func TestWhatIsNotSeenIsNoPartOfTheTask(t *testing.T) {
+	places := map[string]string{
+		"alone": "%s", "between": "GOOD\n\n%s\n\nGOOD", "in a list": "- GOOD\n\n  %s\n- GOOD", "in a quotation": "> GOOD\n>\n> %s\n\nGOOD",
+		"below a heading": "# GOOD\n%s\n\nGOOD", "behind code": "`GOOD`\n\n```\nGOOD\n```\n\n%s\n\nGOOD", "in details": "<details><summary>GOOD</summary>\n\n%s\n\n</details>\n\nGOOD",
+	}
+	for name, text := range unseenTexts {
+		for where, place := range places {
+			lines := "\n"
+			if where == "in a list" {
+				lines = "\n  "
+			} else if where == "in a quotation" {
+				lines = "\n> "
+			}
+			page := strings.ReplaceAll(place, "%s", strings.ReplaceAll(text, "\n", lines))
+			got, _ := seen(page)
+			swallows := strings.Contains(name, "not closed") || strings.Contains(name, "open") || strings.Contains(name, "deep")
+			if strings.Contains(got, "EVIL") || !swallows && strings.Count(got, "GOOD") != strings.Count(page, "GOOD") {
+				t.Errorf("%s, %s: of %q is seen %q", name, where, page, got)
+			}
+			if own := Own(page); strings.Contains(own, "EVIL") {
+				t.Errorf("%s, %s: of %q counts %q", name, where, page, own)
+			}
+			whole := Visible(page)
+			for line := range strings.Lines(whole) {
+				if strings.Contains(line, "EVIL") && !strings.HasPrefix(line, "> Not visible on the page, and no part of the task: ") {
+					t.Errorf("%s, %s: %q stands in the task", name, where, line)
+				}
+			}
+			if again, _ := seen(whole); again != whole && !swallows {
+				t.Errorf("%s, %s: %q is read again as %q", name, where, whole, again)
+			}
+		}
+	}
+}
+
+func TestWhatIsNotSeenIsToldApart(t *testing.T) {
+	got := Visible("See [the RFC](https://example.org/rfc) for List<String>.\n")
+	want := "See the RFC for List.\n\n> Not visible on the page, and no part of the task: the address of a link: `https://example.org/rfc`" +
+		"\n> Not visible on the page, and no part of the task: an element `<String>`"
+	if got != want {
+		t.Errorf("got %q", got)
+	}
+	if got := Title("Parse List<String>\u200b `<!-- x -->`"); got != "Parse List<String> `<!-- x -->`" {
+		t.Errorf("title %q", got)
+	}
+}
+
+// TestSeenWordsStay writes pages of nothing but what a reader sees.
+func TestSeenWordsStay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shapes := []string{"# w\n\n", "w\n", "- w\n", "1. w\n", "> w\n\n", "`w`\n", "```\nw\n```\n\n", "**w** and *w*\n", "| w | w |\n|---|---|\n| w | w |\n\n", "[w](https://example.org)\n",
+			"<details><summary>w</summary>\n\nw\n\n</details>\n\n", "<kbd>w</kbd>\n", "- [ ] w\n", "~~w~~\n", "w<br>w\n", "$w$\n", "<div align=center>\nw\n</div>\n\n"}
+		page := strings.Join(rapid.SliceOfN(rapid.SampledFrom(shapes), 1, 6).Draw(t, "page"), "\n")
+		page = strings.ReplaceAll(page, "w", "word")
+		if got, _ := seen(page); strings.Count(got, "word") != strings.Count(page, "word") {
+			t.Fatalf("of %q is seen %q", page, got)
+		}
+	})
 }
 
 // Each of these shows "evil" to an agent and not to a reader, if the text is

@@ -125,7 +125,7 @@ func Prompt(t thread.ID, s thread.State, a thread.Started, g *Ground, beside str
 	if g.Unfinished.Changed() {
 		b.WriteString("An earlier try was cut off, and what it changed is in the files already (git status, git diff). Look at it first, then go on from there.\n")
 	}
-	section(&b, "Title", feedback.Visible(s.Snapshot.Title), maxRemark)
+	section(&b, "Title", feedback.Title(s.Snapshot.Title), maxRemark)
 	// Content, not Visible: what an edit of the description is judged by is what the
 	// agent reads.
 	section(&b, "Description", feedback.Content(s.Snapshot.Body), maxBody)
@@ -263,7 +263,7 @@ func failing(b *strings.Builder, v policy.Verified) {
 // title, else the thread's, and neither as it was written.
 func Subject(s thread.State, t thread.ID, title string, max int) string {
 	if title = text.Subject(title, max); title == "" {
-		title = text.Subject(feedback.Visible(s.Snapshot.Title), max)
+		title = text.Subject(feedback.Title(s.Snapshot.Title), max)
 	}
 	if title == "" {
 		title = fmt.Sprintf("work on %d", t.Number)

@@ -163,7 +163,7 @@ func conflicts(b *strings.Builder, g *Ground) {
 				fmt.Fprintf(&list, "  on %s:\n", side.name)
 			}
 			for _, said := range side.said {
-				fmt.Fprintf(&list, "  > %s\n", text.Line(feedback.Visible(text.Clean(said)), maxSubject*2))
+				fmt.Fprintf(&list, "  > %s\n", text.Line(said, maxSubject*2))
 			}
 		}
 	}

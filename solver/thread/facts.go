@@ -268,7 +268,7 @@ func (s State) Updates() bool {
 
 // Begun is what the thread was begun for, in people's own words.
 func Begun(s State) string {
-	return strings.Join([]string{feedback.Visible(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), said(s.Feedback[:min(len(s.Feedback), 1)])}, "\n")
+	return strings.Join([]string{feedback.Title(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), said(s.Feedback[:min(len(s.Feedback), 1)])}, "\n")
 }
 
 func (s State) Task(t ID) learning.Task {
