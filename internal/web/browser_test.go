@@ -33,6 +33,9 @@ type browser struct {
 // browse skips where there is no browser; .ci/setup installs what is needed.
 func browse(t *testing.T, s *site) *browser {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("make check does without a browser")
+	}
 	program, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("there is no chromium; .ci/setup installs it")

@@ -79,6 +79,9 @@ func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(liveEvery)
 	defer tick.Stop()
 	for {
+		if may, err := p.mayRead(ctx, who(r), t.Repo()); !may || err != nil {
+			return // also who lost access meanwhile
+		}
 		if err := f.look(ctx, seen); err != nil {
 			p.Log.Warn().Err(err).Str("thread", t.String()).Msg("a page can follow the attempt no longer; its browser asks again")
 			return

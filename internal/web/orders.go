@@ -27,7 +27,7 @@ func escape(s string) string { return url.PathEscape(s) }
 func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.State) (all []order, err error) {
 	cannot := ""
 	if may, err := p.mayWrite(ctx, by, t.Repo()); err != nil {
-		return nil, err
+		cannot = "GitHub does not say now whether you may"
 	} else if !may {
 		cannot = "you may not write to " + text.Line(t.Repo(), maxName)
 	}
@@ -39,7 +39,7 @@ func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.St
 		{Name: orders.Retry, Does: "Start one more attempt"}, {Name: orders.Stop, Does: "End the run"}, {Name: orders.Resume, Does: "Go on now, do not wait"},
 	} {
 		o.Path, o.Cannot = href(t)+"/"+o.Name, cannot
-		o.Comment, o.Shell = "/pawl "+o.Name, fmt.Sprintf("pawl %s %s", o.Name, text.Line(t.String(), maxName))
+		o.Comment, o.Shell = "/pawl "+o.Name, fmt.Sprintf("pawl %s --config FILE %s", o.Name, text.Line(t.String(), maxName))
 		if cannot == "" {
 			o.Cannot = orders.Cannot(o.Name, s)
 		}
@@ -52,7 +52,7 @@ func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.St
 	if paused != nil {
 		pause = order{Name: "unpause", Does: "Let work begin again in " + text.Line(t.Repo(), maxName), Cannot: cannot}
 	}
-	pause.Path, pause.Shell = href(t)+"/"+pause.Name, "pawl "+pause.Name+" "+text.Line(t.Repo(), maxName)
+	pause.Path, pause.Shell = href(t)+"/"+pause.Name, "pawl "+pause.Name+" --config FILE "+text.Line(t.Repo(), maxName)
 	return append(all, pause), nil
 }
 

@@ -75,6 +75,22 @@ func TestThePagesSayWhatWaitsAndForHowLong(t *testing.T) {
 	}
 }
 
+func TestOnePageHoldsAllThatIsKnownOfAnAttempt(t *testing.T) {
+	s := open(t, nil)
+	s.solved()
+	page := strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(s.page("/threads/acme/widgets/7"), " ")), " ")
+	for _, want := range []string{
+		"Changes +32 −4 in 3 files, pushed as 0f3c9a1be4", "Verification verified", "Verification not verified", "120,400 tokens in (80,000 cached), 4,210 out, $0.42",
+		"Refused hosts pypi.org:443, 169.254.169.254:80 (a private address)", "Context 4 of 5 comments, 12 lines cut, 1 by a bot",
+		"Network 1 200 bytes sent, 48 000 received", "edits internal/total_test.go", "decided: done", "attempt 2 changed the tree and the verify commands passed",
+		"internal +31 −4", "Decided verify failed",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
 func TestAPullRequestOfPawlLeadsToItsIssue(t *testing.T) {
 	s := open(t, nil)
 	s.solved()

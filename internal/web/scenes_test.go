@@ -48,6 +48,11 @@ func (s *site) solved() {
 		Final: "The rounding is right for negative prices now, and a test says so.", LeftOut: []string{".github/workflows/ci.yml"},
 		Verify: []policy.Verified{{Command: "go test ./...", Passed: true, Output: "ok  \tacme/widgets\t0.012s"}},
 		Tokens: policy.Tokens{Input: 1_820_000, CachedInput: 1_700_000, Output: 9_100}, AgentMS: 180_000,
+		Folders:      []policy.Folder{{Path: "internal", Files: 2, Added: 31, Removed: 4}, {Path: ".", Files: 1, Added: 1, Removed: 0}},
+		Manifest:     []policy.Manifest{{What: "comments", Kept: 4, Of: 5, Cut: 12, Notes: []string{"1 by a bot"}}},
+		RefusedHosts: []string{"pypi.org:443", "169.254.169.254:80 (a private address)"}, Sent: 1200, Received: 48_000,
+		TestEvidence: &policy.TestEvidence{Changed: []string{"internal/total_test.go"}, Edits: []string{"edits internal/total_test.go"},
+			AsTheyWere: []policy.Verified{{Command: "go test ./...", Passed: true}}, Without: []policy.Verified{{Command: "go test ./...", Exit: 1}}},
 	})
 	s.happened(it, at.Add(9*time.Minute), thread.KindDecision, thread.Decided{Seen: 5, Decision: policy.Decision{Action: policy.DoDone, Rule: "done",
 		Reasons: policy.Because("", "attempt 2 changed the tree and the verify commands passed")}})

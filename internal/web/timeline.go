@@ -32,6 +32,15 @@ type item struct {
 	seq     int64
 }
 
+// Title is what happened and who did it.
+func (it item) Title() string {
+	by := text.Line(it.By, maxName)
+	if strings.HasPrefix(it.What, "’s ") {
+		return by + it.What
+	}
+	return text.Joined(" ", by, it.What)
+}
+
 // attempted is one attempt as its thread's page shows it.
 type attempted struct {
 	checkrun.Attempt
@@ -106,7 +115,7 @@ func remarks(s thread.State) (all []item) {
 		add(c, "stopped", "ordered: "+text.Line(c.Command, maxName))
 	}
 	for _, f := range s.Ignored {
-		add(f, "dim", "by "+text.Spaced(text.Line(string(f.Source), maxName))+", not acted on")
+		add(f, "dim", "’s "+text.Spaced(text.Line(string(f.Source), maxName))+", not acted on")
 	}
 	return all
 }
@@ -121,7 +130,11 @@ func decisions(events []thread.Event) (all []item) {
 				continue
 			}
 			class := map[policy.Action]string{policy.DoWait: "waiting", policy.DoStop: "stopped", policy.DoDone: "done", policy.DoAsk: "waiting"}[d.Action]
-			it := item{At: e.At, seq: e.Seq, Class: cmp.Or(class, "other"), What: "decided: " + text.Spaced(text.Line(string(d.Action)+", "+string(d.Rule), maxName)),
+			what := string(d.Action)
+			if string(d.Rule) != what {
+				what += ", " + string(d.Rule)
+			}
+			it := item{At: e.At, seq: e.Seq, Class: cmp.Or(class, "other"), What: "decided: " + text.Spaced(text.Line(what, maxName)),
 				Reasons: shortened(d.Reasons.Write(func(t time.Time) string { return text.Date(t) }), maxReasons)}
 			if d.Hint != "" {
 				it.Reasons = append(it.Reasons, text.Line(d.Hint, maxReason))
