@@ -51,8 +51,11 @@ func (a *answer) cut() bool { return a.begun() && !a.ended && !a.over && a.failu
 
 func (a *answer) begun() bool { return a.prose > 0 || a.thought > 0 || a.text || a.tool || a.ended }
 
-// settle completes the figures of an answer that ended before the provider told
-// them: an agent must not get tokens for free by hanging up early.
+// left reports whether it was the agent that ended the call.
+func (a *answer) left() bool { return !a.whole && !a.broken && a.failure == nil }
+
+// settle completes the figures of an answer that began and ended before the provider told
+// them: an agent must not get tokens for free by hanging up in the middle.
 func (a *answer) settle(request int) {
 	if !a.inputKnown {
 		guess := inputOf(request)

@@ -84,25 +84,44 @@ func TestOnlyARefusedCallIsSaidToStopForTheBudget(t *testing.T) {
 	}
 }
 
-func TestACallThatIsHungUpOnIsBooked(t *testing.T) {
-	body := `{"model":"m","messages":"` + strings.Repeat("x", 4000) + `"}`
-	started := make(chan struct{})
-	p := newProvider(t, func(_ http.ResponseWriter, r *http.Request) {
-		close(started)
-		<-r.Context().Done()
-	})
-	s := open(t, Anthropic, p.URL, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-started
-		cancel()
-	}()
-	if _, err := http.DefaultClient.Do(s.request(t, "POST", "/v1/messages", body).WithContext(ctx)); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	want := int64(len(body) / 4)
-	if u := s.settled(); u.Input != want || u.Estimated != want {
-		t.Errorf("%+v, want %d", u, want)
+// TestOnlyWhatAModelBeganIsBooked has agents hang up before the headers, before an event and after one.
+func TestOnlyWhatAModelBeganIsBooked(t *testing.T) {
+	body := `{"model":"m","stream":true,"messages":"` + strings.Repeat("x", 4000) + `"}`
+	for name, c := range map[string]struct {
+		events []string
+		want   int64
+	}{
+		"before the headers": {nil, 0},
+		"before an event":    {[]string{": hello\n\n", ev("ping", "")}, 0},
+		"after a word":       {[]string{ev("content_block_delta", `"index":0,"delta":{"type":"text_delta","text":"hi"}`)}, int64(len(body) / 4)},
+	} {
+		for _, held := range []int{0, 1000} {
+			started := make(chan struct{})
+			p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+				if c.events != nil {
+					sse(c.events...)(w, r)
+				}
+				close(started)
+				<-r.Context().Done()
+			})
+			s := open(t, Anthropic, p.URL, withNoAnswer(held))
+			ctx, cancel := context.WithCancel(t.Context())
+			request := s.request(t, "POST", "/v1/messages", body).WithContext(ctx)
+			go func() {
+				<-started
+				if c.want == 0 {
+					cancel()
+				}
+			}()
+			if resp, err := http.DefaultClient.Do(request); err == nil {
+				io.ReadFull(resp.Body, make([]byte, 1)) // so the gateway has read the word
+				cancel()
+				resp.Body.Close()
+			}
+			if u := s.settled(); u.Input != c.want || u.Estimated != c.want+u.Output {
+				t.Errorf("%s, %d: %+v, want %d", name, held, u, c.want)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -89,5 +90,32 @@ func TestStreamsThatHoldNothingAreToldInEachProtocol(t *testing.T) {
 				t.Errorf("%s: %s: told %d times, want %d", name, tc.what, told.Load(), tc.want)
 			}
 		}
+	}
+}
+
+// TestAnAgentThatOnlyHangsUpGetsNowhere: what it hangs up on is not booked, so something else must bound it.
+func TestAnAgentThatOnlyHangsUpGetsNowhere(t *testing.T) {
+	started := make(chan struct{})
+	p := newProvider(t, func(_ http.ResponseWriter, r *http.Request) {
+		started <- struct{}{}
+		<-r.Context().Done()
+	})
+	told := make(chan string, 1)
+	s := open(t, OpenAI, p.URL, func(g *Grant) { g.OnFruitless = func(why string, _ bool) { told <- why } })
+	for n := range fruitless {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-started
+			cancel()
+		}()
+		if resp, err := http.DefaultClient.Do(s.request(t, "POST", "/v1/responses", fmt.Sprintf(`{"input":"%d"}`, n)).WithContext(ctx)); err == nil {
+			resp.Body.Close()
+		}
+	}
+	if why := <-told; !strings.Contains(why, "hung up") {
+		t.Errorf("told %q", why)
+	}
+	if u := s.settled(); u.Input+u.Output != 0 || u.Requests != fruitless {
+		t.Errorf("%+v", u)
 	}
 }

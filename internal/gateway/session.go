@@ -201,10 +201,11 @@ func (c *call) answers() {
 // answer to its next request; in the recorded runs neither came twice.
 const fruitless = 5
 
-// heard counts what leads nowhere: an agent that takes no notice of its answers, or whose
+// heard counts what leads nowhere: an agent that takes no notice of its answers, or hangs up before they begin, or whose
 // provider answers nothing, asks for ever.
 func (c *call) heard(said *answer) {
-	if !said.ended && !said.whole || said.failure != nil {
+	left := said.left() && !said.begun()
+	if !left && (!said.ended && !said.whole || said.failure != nil) {
 		return // it was broken off, or refused
 	}
 	why := ""
@@ -212,10 +213,15 @@ func (c *call) heard(said *answer) {
 	if c.hollow++; said.text || said.tool {
 		c.hollow = 0
 	}
-	if c.same++; c.req.sum != c.last {
-		c.same, c.last = 1, c.req.sum
+	if !left {
+		if c.same++; c.req.sum != c.last {
+			c.same, c.last = 1, c.req.sum
+		}
 	}
 	switch {
+	case c.closed: // which ends calls, too
+	case c.hollow == fruitless && left:
+		why = fmt.Sprintf("none of the last %d calls led to a text or a call of a tool: the agent hung up before the answer began", fruitless)
 	case c.hollow == fruitless:
 		why = fmt.Sprintf("the provider's last %d answers held neither a text nor a call of a tool", fruitless)
 	case c.same == fruitless:

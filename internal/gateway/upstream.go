@@ -59,8 +59,7 @@ func bodyOf(r io.Reader, c io.Closer) io.ReadCloser {
 	}{r, c}
 }
 
-// send makes one call of the provider, whose key is masked in the answer. One that the agent breaks off after it
-// was sent is booked: the provider charges all the same.
+// send makes one call of the provider, whose key is masked in the answer.
 //
 // The context of out belongs to the ReverseProxy, which would pass provisional answers (1xx) on with all their
 // headers, so another takes its place.
@@ -90,7 +89,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 		err = plainBody(resp)
 	}
 	if errors.Is(err, context.Canceled) && sent.Load() && readers[c.route.kind] != nil {
-		c.bookAnswer(new(answer))
+		c.heard(new(answer))
 	}
 	if err != nil {
 		return nil, err
@@ -176,7 +175,9 @@ func (w *whole) Read(p []byte) (int, error) {
 func (w *whole) Close() error {
 	if e, ok := parsed(w.kept.String()); ok && w.length <= maxWhole {
 		readers[w.route.kind](e, &w.said)
-		w.said.other = max(w.said.other, w.length-w.said.prose-w.said.thought)
+		if w.said.begun() { // else it is JSON of something else
+			w.said.other = max(w.said.other, w.length-w.said.prose-w.said.thought)
+		}
 		w.judge(&w.said)
 	} else if w.length > maxWhole {
 		w.said.other, w.said.ended = w.length, true
@@ -249,10 +250,10 @@ func (c *call) account(said *answer) {
 		Int64("input", said.tokens.input).Int64("output", said.tokens.output).Bool("ended", said.ended).Msg("the provider answered")
 }
 
-// bookAnswer books what an answer used. Where no word of the model came and the provider told nothing, that is
-// nothing, unless it was the agent that left: it must not get work for free by hanging up early.
+// bookAnswer books what an answer used. Where no event of the model came and the provider told nothing, that is
+// nothing, also where the agent hung up: heard bounds how often it may.
 func (c *call) bookAnswer(said *answer) {
-	if left := !said.whole && !said.broken && said.failure == nil; left || said.begun() || said.other > 0 || said.inputKnown {
+	if said.begun() || said.other > 0 || said.inputKnown {
 		said.settle(c.req.size)
 		c.spend(c.req.model, said.tokens)
 	}
