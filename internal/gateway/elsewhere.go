@@ -20,8 +20,8 @@ var parts = []string{
 	"content", "output", "parts", "source", "file", "image_url", "fileData", "file_data", "functionResponse", "function_response",
 }
 
-// fromOutside are parts of the names and words one of which stands in whatever brought finds.
-var fromOutside = []string{`"file`, `url"`, `"item_reference"`, `"container_upload"`}
+// conversation are the fields of a request that hold what was said, in all protocols.
+var conversation = []string{"input", "messages", "contents", "system", "systemInstruction", "system_instruction"}
 
 // brought says what a conversation brings in from elsewhere, "" for nothing: a file that was given to the provider, an
 // item that it keeps, an address that it would read.
@@ -59,15 +59,15 @@ func brought(v gjson.Result) (what string) {
 }
 
 // fromElsewhere refuses what the gateway cannot look at.
-func fromElsewhere(f fields) error {
+func fromElsewhere(f fields, said hints) error {
 	for _, name := range elsewhere {
 		if f.has(name) {
 			return fmt.Errorf("%s is not allowed: send the whole conversation, for one model", name)
 		}
 	}
-	for _, name := range []string{"input", "messages", "contents", "system", "systemInstruction", "system_instruction"} {
-		if !mayName(f[name].Raw, fromOutside...) {
-			continue
+	for _, name := range conversation {
+		if !said.outside {
+			break
 		}
 		if what := brought(f[name]); what != "" {
 			return fmt.Errorf("%s in %s is not allowed: send the content itself", what, name)

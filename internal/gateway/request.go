@@ -60,10 +60,15 @@ func readRequest(r route, body string, g Grant) (request, error) {
 	if err := standardTier(f); err != nil {
 		return out, err
 	}
-	if err := fromElsewhere(f); err != nil && !g.Provider.AllowRemote {
+	said := hints{}
+	for _, name := range conversation {
+		of := hintsOf(f[name].Raw)
+		said = hints{said.tools || of.tools, said.additional || of.additional, said.outside || of.outside}
+	}
+	if err := fromElsewhere(f, said); err != nil && !g.Provider.AllowRemote {
 		return out, err
 	}
-	changed, err := dropHosted(r.kind, f)
+	changed, err := dropHosted(r.kind, f, said)
 	if err != nil {
 		return out, err
 	}
@@ -74,7 +79,7 @@ func readRequest(r route, body string, g Grant) (request, error) {
 	if len(out.model) > maxModel {
 		return out, fmt.Errorf("the name of the model is longer than %d bytes", maxModel)
 	}
-	out.tools = f["tools"].Get("0").IsObject() || r.kind == responses && strings.Contains(body, `"additional_tools"`)
+	out.tools = f["tools"].Get("0").IsObject() || r.kind == responses && said.additional
 	if r.kind == chat && out.stream && f["stream_options"].Get("include_usage").Type != gjson.True {
 		if asked, err := sjson.Set(out.body, "stream_options.include_usage", true); err == nil {
 			out.body, out.usageAdded = asked, true
@@ -149,7 +154,7 @@ var errHosted = errors.New("tools that the provider runs itself (web search, cod
 
 // dropHosted takes hosted tools out of a request, so that an agent that offers one among its own works on. An
 // error refuses a request that has nothing else, or asks for the same in another way.
-func dropHosted(kind callKind, f fields) (changed bool, err error) {
+func dropHosted(kind callKind, f fields, said hints) (changed bool, err error) {
 	for _, name := range []string{"mcp_servers", "web_search_options", "plugins", "container", "prompt"} {
 		empty := f[name].IsArray() && len(f[name].Array()) == 0
 		if kind != generate && f.has(name) && !empty {
@@ -169,7 +174,7 @@ func dropHosted(kind callKind, f fields) (changed bool, err error) {
 	if changed {
 		f.set("tools", list(local))
 	}
-	if kind == responses && mayName(f["input"].Raw, `"tools"`) {
+	if kind == responses && said.tools {
 		if input, less := withoutAdditional(f["input"]); less {
 			f.set("input", list(input))
 			changed = true
@@ -227,16 +232,38 @@ func hosted(kind callKind, tool fields) bool {
 	return within.IsObject() || slices.ContainsFunc(within.Array(), func(t gjson.Result) bool { return hosted(kind, fieldsOf(t)) })
 }
 
-// mayName reports whether JSON may have one of these pieces of ASCII in it, also where letters are escaped (a \u00 is
-// mostly a control character, though). Looking takes a tenth of the time of parting a long conversation.
-func mayName(raw string, pieces ...string) bool {
-	return strings.Contains(raw, `\u00`) || slices.ContainsFunc(pieces, func(piece string) bool { return strings.Contains(raw, piece) })
+// hints are which names and words stand in JSON, after one look at it, which takes a tenth of the time of parting a long
+// conversation into its fields. A name may be written with escapes (a \u00 is mostly a control character, though), so
+// such a text may hold any.
+type hints struct{ tools, additional, outside bool }
+
+func hintsOf(raw string) (h hints) {
+	for i := 0; i+1 < len(raw); i++ {
+		switch raw[i] {
+		case '\\':
+			if strings.HasPrefix(raw[i:], `\u00`) {
+				return hints{true, true, true}
+			}
+			i++ // past what is escaped
+		case '"': // before a name or a word, or behind it
+			h.outside = h.outside || strings.HasSuffix(raw[:i], "url") // image_url, file_url, url
+			switch rest := raw[i+1:]; rest[0] {
+			case 't':
+				h.tools = h.tools || strings.HasPrefix(rest, `tools"`)
+			case 'a':
+				h.additional = h.additional || strings.HasPrefix(rest, `additional_tools"`)
+			case 'f', 'i', 'c':
+				h.outside = h.outside || strings.HasPrefix(rest, "file") || strings.HasPrefix(rest, `item_reference"`) || strings.HasPrefix(rest, `container_upload"`)
+			}
+		}
+	}
+	return h
 }
 
 // withoutAdditional takes hosted tools out of the items by which Codex adds tools within a session.
 func withoutAdditional(input gjson.Result) (out []string, changed bool) {
 	return rewritten(input, func(entry gjson.Result) string {
-		if !mayName(entry.Raw, `"tools"`) {
+		if !hintsOf(entry.Raw).tools {
 			return entry.Raw
 		}
 		item := fieldsOf(entry)
