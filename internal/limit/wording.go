@@ -12,74 +12,6 @@ import (
 // maxFailureText bounds how much of an error message is looked at.
 const maxFailureText = 8 << 10
 
-// Wordings of limits, for messages that the CLI itself reported as errors only; Mentioned is for the rest.
-const (
-	usageWords = `(?:` +
-		`you(?:['’]ve| have)? (?:hit|reached|exceeded|exhausted|depleted|used up) (?:all )?(?:your|the) [\w .\-'’]{0,60}?(?:limits?|quota|capacity|credits|allowance|(?:spend|spending) cap)\b` +
-		`|(?:organization|workspace|team|account|plan|company) has (?:hit|reached|exceeded|exhausted|used up) (?:its|your|the) [\w .\-]{0,60}?(?:limits?|quota|credits|cap)\b` +
-		`|you['’]?(?: a)?re out of (?:extra usage|credits|usage|messages|requests|quota)` +
-		`|(?:out of|no remaining|insufficient|you have no) (?:credits|quota)\b|no (?:more )?(?:requests|messages|credits) (?:left|remaining)\b` +
-		`|(?:the |free |claude (?:ai )?|monthly |weekly |daily |session |\d+-hour |opus |sonnet |your )*(?:usage|session|weekly|daily|monthly|\d+-hour|opus|sonnet|free usage) limit (?:has been )?(?:reached|exceeded)` +
-		`|free usage exceeded` +
-		`|you exceeded your current quota|quota (?:has been |is )?(?:exceeded|exhausted|reached)|(?:daily|weekly|monthly|billing)(?:[/ ][\w/]{1,20}){0,2} limit (?:has been )?(?:reached|exceeded|exhausted)|insufficient_quota|usage_limit_(?:reached|exceeded)|usage_not_included` +
-		`|resource has been exhausted \(e\.g\. check quota\)` +
-		`|to use codex with your chatgpt plan, upgrade` +
-		`|credit balance is too low|credits are depleted|insufficient (?:balance|funds)|payment required` +
-		`|you(?:['’]ve| have) (?:been rate[- ]limited|hit a rate limit that)` + // Copilot's, of the account and not of one request
-		`|ai_retryerror: failed after \d+ attempts\. last error: rate limit exceeded\. please try again later` + // opencode's free plan
-		`)`
-	rateWords = `(?:` +
-		`rate[ _-]limit(?:ed|s)?(?:[ _-](?:reached|exceeded|error))?\b` +
-		`|too many (?:requests|tokens per)|request limit exceeded|(?:per[ -]minute|tpm|rpm)\b.{0,20}\blimit|request rejected \(429\)` +
-		`|would exceed your account['’]s rate limit` +
-		`)`
-	overloadWords = `(?:` +
-		`(?:at|over) capacity\b|(?:currently )?experiencing high demand|overloaded(?:_error)?\b|server_is_overloaded` +
-		`|internal (?:server )?error\b|service unavailable|bad gateway|gateway time-?out|temporarily unavailable|server had an error` +
-		`)`
-	authWords = `(?:` +
-		`missing environment variable|(?:incorrect|invalid|missing) api key|invalid x-api-key|api key not (?:valid|found)` +
-		`|not (?:logged in|authenticated|authorized)|unauthorized\b|unauthenticated\b|authentication(?:_error| failed| required)|permission_error` +
-		`|permission_denied|(?:caller|api key) does not have permission|(?:invalid|missing) authentication|invalid auth method` +
-		`|(?:log|sign)(?:ed)? (?:in|out)[^.]{0,40} again|run:? (?:codex|claude|gemini|opencode)?\s*(?:auth )?/?login|please (?:log|sign) in` +
-		`|(?:refresh|access) token (?:was|has|is|could not)|token (?:has )?expired|oauth token` +
-		`)`
-	configWords = `(?:` +
-		`models?\b.{0,120}\b(?:does not exist|not found|not supported|is not available)|model provider .{0,80} not found` +
-		`|error loading config|config file\b|unexpected argument|invalid value|unrecognized (?:option|subcommand)|unknown (?:option|argument|provider)` +
-		`|no such file or directory|command not found|reserved built-in|no conversation found|resuming session|session not found` +
-		`)`
-	networkWords = `(?:` +
-		`^reconnecting\b|stream (?:disconnected|closed|error)|connection (?:failed|refused|reset|closed|error)|error sending request|waiting for network` +
-		`|network error|econn(?:refused|reset)|socket hang up|terminated early|api error: terminated|unexpected eof|dns error` +
-		`|(?:unable|cannot|could not|failed) to connect|cannot connect|fetch failed|without a finish reason` +
-		`|in json at position|unexpected (?:token|end of json)` + // an answer that is not the API's, as a proxy's error page
-		`)`
-)
-
-// failureRules give the endings of an error's wordings, in order: the more specific stands first.
-var failureRules = []struct {
-	ending  policy.Ending
-	wording *regexp.Regexp
-}{
-	{policy.UsageLimit, anywhere(usageWords)},
-	{policy.ContextOverflow, anywhere(`context window|context[_ ]length|prompt is too long|input is too long|maximum context|too many tokens in|token count\b.{0,60}\bexceeds`)},
-	{policy.CutOff, anywhere(`incomplete response returned|max_output_tokens|output token maximum|finish_reason.{0,5}length`)},
-	{policy.TurnLimit, anywhere(`max(?:imum)?[ _](?:number of )?(?:session )?turns|turn limit|session budget|maximum budget`)},
-	{policy.SelfLoop, anywhere(`loop (?:was )?detected|potential loop`)},
-	{policy.NoAnswer, anywhere(`empty response|violate our usage policy`)},
-	{policy.RateLimited, anywhere(rateWords)},
-	{policy.Overloaded, anywhere(overloadWords)},
-	{policy.Auth, anywhere(authWords)},
-	{policy.Misconfigured, anywhere(configWords)},
-	{policy.TimedOut, anywhere(`\b(?:request|read|operation|headers) timed out|timed out after|idle timeout|timed? ?out waiting`)},
-	{policy.Disconnected, anywhere(networkWords)},
-	{policy.UsageLimit, anywhere(`(?:^|[·|:\n]\s*)(?:(?:claude|fable|opus|sonnet|haiku|gpt|gemini|codex|model|plan)[\w.\-]*(?: \d[\d.]*)? )?limit (?:reached|exceeded|exhausted)\b`)},
-	{policy.Killed, anywhere(`^(?:turn )?(?:interrupted|aborted)\b|(?:was|been) interrupted by the user`)},
-}
-
-func anywhere(words string) *regexp.Regexp { return regexp.MustCompile(`(?i)` + words) }
-
 var httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|"code"\s*:|status(?:[ _-]?code)?["']?[:=]?|http(?:/\d(?:\.\d)?)?)\s*(\d{3})\b`)
 
 // page matches an answer that is not the API's: a sign-in page, a CDN's challenge, a gateway's error, whatever status
@@ -90,7 +22,7 @@ var page = regexp.MustCompile(`(?i)<!doctype html|<html[\s>]|<title>(?:just a mo
 // know.
 func Classify(text string) (policy.Ending, bool) {
 	text = text[:min(len(text), maxFailureText)]
-	if failureRules[0].wording.MatchString(text) {
+	if rules[0].wording.MatchString(text) {
 		return policy.UsageLimit, true
 	}
 	if page.MatchString(text) {
@@ -102,9 +34,9 @@ func Classify(text string) (policy.Ending, bool) {
 			return e, true
 		}
 	}
-	for _, rule := range failureRules[1:] {
-		if rule.wording.MatchString(text) {
-			return rule.ending, true
+	for _, r := range rules[1:] {
+		if r.wording.MatchString(text) {
+			return r.ending, true
 		}
 	}
 	return policy.Crashed, false
@@ -127,7 +59,7 @@ func OfStatus(status int) policy.Ending {
 // bareLimit matches a line that is a limit message and does not merely contain one: the wording begins it,
 // apart from labels of errors, and a sentence ends or goes on to the reset after it.
 var bareLimit = regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[api error:\s*)?(?:(?:fatal|error|warning|codex|claude|\w*error|api error)\s*:\s*|sorry, |failed after \d+ attempts\. last error: |please run /login · )*` +
-	`(?:stream disconnected before completion: )?(?:` + usageWords + `|you(?:['’]ve| have)? (?:hit a rate limit|been rate-limited|exceeded your [\w \-]{0,30}limits?)|` + rateWords +
+	`(?:stream disconnected before completion: )?(?:` + wordsOf(policy.UsageLimit) + `|you(?:['’]ve| have)? (?:hit a rate limit|been rate-limited|exceeded your [\w \-]{0,30}limits?)|` + wordsOf(policy.RateLimited) +
 	`|exceeded retry limit, last status: 429|(?:selected )?model (?:[\w.\-]+ )?is at capacity|we['’]re currently experiencing high demand|\d{3} \{"type":"error")` +
 	`(?:\s*(?:$|[.,;:!|·∙•()\[\-–—]|resets?\b|for [\w.\-]+|that restricts|in organization|set in|too many|on this model|and\b))`)
 

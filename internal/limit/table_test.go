@@ -1,0 +1,37 @@
+package limit
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEveryWordingHasASourceThatHoldsIt looks the recorded runs up; of other sources only that one is named.
+func TestEveryWordingHasASourceThatHoldsIt(t *testing.T) {
+	recorded := map[string]string{}
+	for _, cli := range []string{codexRuns, claudeRuns, geminiRuns, openCodeRuns, qwenRuns} {
+		paths, err := filepath.Glob("../../testdata/agents/" + cli + "/*.txtar")
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("recorded runs of %s: %d, %v", cli, len(paths), err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			recorded[cli] += string(text)
+		}
+	}
+	seen := map[string]bool{}
+	for _, w := range wordings {
+		if w.source == "" || seen[w.words] {
+			t.Errorf("%s: no source, or twice", w.words)
+		}
+		seen[w.words] = true
+		text, runs := recorded[w.source]
+		if runs && !anywhere(strings.ReplaceAll(w.words, "^", "")).MatchString(text) {
+			t.Errorf("%s stands in no recorded run of %s", w.words, w.source)
+		}
+	}
+}
