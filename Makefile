@@ -1,4 +1,4 @@
-.PHONY: demo check test race lint bench soak arena build fuzz eval clean
+.PHONY: demo check test race lint bench soak arena build fuzz eval clis-latest clean
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PROGRAM := bin/pawl
@@ -16,7 +16,7 @@ check: lint
 	go test -short -p 4 ./...
 
 # Everything. It first says what the tests need and this machine lacks (Debian
-# packages, 1.1 GB of agent CLIs) and installs it where it can; at the end it lists
+# packages, 1.2 GB of agent CLIs) and installs it where it can; at the end it lists
 # what was skipped and why.
 test:
 	.ci/test
@@ -61,6 +61,11 @@ fuzz:
 # How the verdicts do on the recorded runs and corpora, where ../shared is there.
 eval:
 	go test -timeout 1h -tags eval -run Eval -v ./...
+
+# What the newest versions of the agent CLIs change: installs them from npm into a
+# temporary folder (1.3 GB) and has them play the recorded scenarios.
+clis-latest:
+	.ci/clis-latest
 
 clean:
 	rm -rf bin dist

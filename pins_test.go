@@ -50,6 +50,8 @@ func TestWhatOthersMakeIsPinned(t *testing.T) {
 			return nil
 		case path.Dir(name) != ".ci" && !slices.Contains([]string{".md", ".yml", ".yaml"}, path.Ext(name)) && !strings.HasPrefix(entry.Name(), "Dockerfile"):
 			return nil
+		case name == ".ci/clis-latest": // which asks for the newest, and keeps nothing
+			return nil
 		}
 		looked++
 		for _, what := range unpinned(string(read(t, name))) {

@@ -12,9 +12,9 @@ import (
 // Backend is an agent CLI with its account, model and effort.
 type Backend struct {
 	Name string   `yaml:"name"` // what maintainers and the repository's file call it
-	Kind string   `yaml:"kind"` // codex, claude, gemini, opencode or command
+	Kind string   `yaml:"kind"` // codex, claude, gemini, opencode, qwen or command
 	Argv []string `yaml:"argv"` // the command line of kind command, or replaces a CLI's name, which is looked up in PATH
-	// Stream is plain, codex, claude, gemini or opencode; plain for kind command and the kind's own otherwise.
+	// Stream is plain, codex, claude, gemini, opencode or qwen; plain for kind command and the kind's own otherwise.
 	Stream string `yaml:"stream"`
 	Model  string `yaml:"model"` // handed to the CLI; empty means the CLI's own default
 	// SideModels are models that the agent may ask through the gateway beside Model and those that its CLI asks by itself.
@@ -39,10 +39,11 @@ const (
 	Claude   = "claude"
 	Gemini   = "gemini"
 	OpenCode = "opencode"
+	Qwen     = "qwen"
 	Command  = "command"
 )
 
-func CLIs() []string { return []string{Codex, Claude, Gemini, OpenCode} }
+func CLIs() []string { return []string{Codex, Claude, Gemini, OpenCode, Qwen} }
 
 // Efforts are the words of a CLI for how much its model shall think, the least first;
 // none for kind command.
@@ -54,6 +55,8 @@ func Efforts(kind string) []string {
 		return []string{"low", "medium", "high", "xhigh", "max"}
 	case Gemini:
 		return []string{"low", "medium", "high"}
+	case Qwen:
+		return []string{"low", "medium", "high", "xhigh", "max"}
 	}
 	return nil
 }
@@ -338,7 +341,7 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 		case b.Provider != "":
 			s.add(key+".credential_file", "is given together with provider; keep one of the two")
 		case b.Kind == Command:
-			s.add(key+".credential_file", "is for codex, claude, gemini and opencode; a command gets what it needs by env or a provider")
+			s.add(key+".credential_file", "is for codex, claude, gemini, opencode and qwen; a command gets what it needs by env or a provider")
 		}
 	}
 	s.addIf(b.Provider == "" && b.Kind == OpenCode && b.Model == "", key+".model", "is missing; opencode without a provider needs PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5")
@@ -366,14 +369,16 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 
 // ProtocolOf is the protocol that a kind needs; empty where any will do.
 func ProtocolOf(kind string) string {
-	return map[string]string{Codex: OpenAI, Claude: Anthropic, Gemini: Google}[kind]
+	return map[string]string{Codex: OpenAI, Claude: Anthropic, Gemini: Google, Qwen: OpenAI}[kind]
 }
 
 // DefaultModel is the model of a backend that names none, for kinds that cannot do without: gemini asks a model
-// which to take, for up to 75 s, and opencode refuses to start. The names are the vendors' general ones for
+// which to take, for up to 75 s, and opencode and qwen refuse to start. The names are the vendors' general ones for
 // coding. Empty where the CLI has a default of its own or nobody can know.
 func DefaultModel(kind, protocol string) string {
 	switch {
+	case kind == Qwen:
+		return "qwen3-coder-plus"
 	case kind == Gemini, kind == OpenCode && protocol == Google:
 		return "gemini-2.5-pro"
 	case kind == OpenCode && protocol == OpenAI:

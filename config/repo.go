@@ -233,7 +233,7 @@ func alwaysProtected() []string { return []string{RepoFile} }
 func protectedByDefault() []string {
 	return []string{
 		".github/workflows", ".github/actions", "CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS", ".github/dependabot.yml", ".github/dependabot.yaml",
-		"**/.claude", "**/.codex", "**/.gemini", "**/.opencode", "**/opencode.json", "**/opencode.jsonc", "**/.mcp.json",
+		"**/.claude", "**/.codex", "**/.gemini", "**/.opencode", "**/.qwen", "**/opencode.json", "**/opencode.jsonc", "**/.mcp.json",
 		".husky", ".devcontainer", ".devcontainer.json", "**/.vscode/tasks.json", "**/.gitattributes", ".gitmodules", ".lfsconfig",
 		"**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.pnpmfile.cjs", "**/.pypirc", "**/pip.conf", "**/.cargo/config", "**/.cargo/config.toml",
 	}

@@ -20,7 +20,7 @@ import (
 // providerKey is what the fake provider demands, and what no agent may hold.
 const providerKey = "sk-planted-provider-key-8b1f0c77d2e94a56"
 
-// realCLI is one of the four agents, and how it reaches the fake provider.
+// realCLI is one of the five agents, and how it reaches the fake provider.
 type realCLI struct{ kind, protocol, model, version string }
 
 // realCLIs are the agents that .ci/setup installs.
@@ -30,6 +30,7 @@ func realCLIs() []realCLI {
 		{"claude", "anthropic", "claude-opus-4-8", "2.1.197"},
 		{"gemini", "gemini", "gemini-2.5-pro", "0.61.0"},
 		{"opencode", "openai", "mock-model", "1.18.33"},
+		{"qwen", "openai", "mock-model", "0.24.4"},
 	}
 }
 

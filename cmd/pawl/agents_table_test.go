@@ -39,7 +39,7 @@ type agentCase struct {
 // others; how its lines are read is tested with its recorded runs.
 const (
 	everyCLI    = butOpenCode + " opencode"
-	butOpenCode = "codex claude gemini"
+	butOpenCode = "codex claude gemini qwen"
 )
 
 // agentCases is the table of what the real CLIs meet.
@@ -55,7 +55,7 @@ func workingCases() []agentCase {
 			state: "done", rule: "done", ending: "completed", outcome: "edited", attempts: 1, check: edited,
 		},
 		{
-			name: "edits", scenario: "edit-success", only: "claude gemini opencode",
+			name: "edits", scenario: "edit-success", only: "claude gemini opencode qwen",
 			state: "done", rule: "done", ending: "completed", outcome: "edited", attempts: 1, check: edited,
 		},
 		{
@@ -142,7 +142,7 @@ func refusedCases() []agentCase {
 			},
 		},
 		{
-			name: "overload", scenario: "overload-503", sleeps: "gemini opencode", more: "policy: {transient: {max_consecutive: 1}}",
+			name: "overload", scenario: "overload-503", sleeps: "gemini opencode qwen", more: "policy: {transient: {max_consecutive: 1}}",
 			state: "stopped", rule: "transient", ending: "overloaded", outcome: "overloaded", attempts: 1,
 			check: func(s *stand, r runResult, last policy.Receipt) {
 				if _, b := s.attempts(r); b.Consecutive != 0 {
@@ -311,7 +311,7 @@ func switched(s *stand, r runResult, last policy.Receipt) {
 	}
 }
 
-// TestRealAgents drives the four real CLIs through the built binary, in the
+// TestRealAgents drives the five real CLIs through the built binary, in the
 // sandbox, against a provider that plays one scenario each.
 func TestRealAgents(t *testing.T) {
 	modules(t)

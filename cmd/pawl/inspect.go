@@ -66,7 +66,7 @@ standard input, or a folder with stdout.jsonl and, where they are, stderr.txt an
 			return fmt.Errorf("inspect %s: %s", args[0], strings.Join(v.Reasons, "; "))
 		},
 	}
-	cmd.Flags().StringVar(&f.cli, "cli", "", "codex, claude, gemini, opencode or plain (default: detected)")
+	cmd.Flags().StringVar(&f.cli, "cli", "", strings.Join(replay.Streams(), ", ")+" (default: detected)")
 	cmd.Flags().IntVar(&f.exitCode, "exit-code", 0, "the exit code of the run (default: unknown); 124 means that the time ran out")
 	cmd.Flags().StringVar(&f.now, "now", "", "when the run ended, RFC 3339 (default: now); times like \"in 2 hours\" count from it")
 	cmd.Flags().StringVar(&f.zone, "zone", "UTC", "the zone of clock times without one, such as Europe/Rome")
@@ -77,7 +77,7 @@ standard input, or a folder with stdout.jsonl and, where they are, stderr.txt an
 
 func (f *inspectFlags) check() (err error) {
 	if f.cli != "" && !slices.Contains(replay.Streams(), f.cli) {
-		return fmt.Errorf("--cli %q: use codex, claude, gemini, opencode or plain", f.cli)
+		return fmt.Errorf("--cli %q: use %s", f.cli, strings.Join(replay.Streams(), ", "))
 	}
 	if f.location, err = time.LoadLocation(f.zone); err != nil || f.zone == "Local" {
 		return fmt.Errorf("--zone %q is unknown: use a name like Europe/Rome", f.zone)
@@ -159,7 +159,7 @@ func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
 	if f.cli == config.Plain && !r.ExitKnown && r.Ending == policy.Completed {
 		r.Ending, r.Reasons = policy.Unknown, []string{"how the program ended is not known; --exit-code N says it"}
 		if foreign = guessed; foreign {
-			r.Reasons = []string{"it is no transcript of codex, claude, gemini or opencode, and how the program ended is not known; --exit-code N or --cli plain says more"}
+			r.Reasons = []string{"it is no transcript of an agent that Pawl knows, and how the program ended is not known; --exit-code N or --cli plain says more"}
 		}
 	}
 	evidence := r.Evidence()

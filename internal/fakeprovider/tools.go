@@ -95,12 +95,12 @@ func (t turn) invoke(o operation, set settings) invocation {
 	path := t.whole(o.path, set)
 	for _, name := range []string{"Write", "write", "write_file"} {
 		if offered, ok := t.find(name); ok && o.verb == write {
-			return invocation{tool: offered, arguments: object{pathKey(name): path, "content": o.content}}
+			return invocation{tool: offered, arguments: object{t.pathKey(name): path, "content": o.content}}
 		}
 	}
 	for _, name := range []string{"Edit", "edit", "replace"} {
 		if offered, ok := t.find(name); ok && o.verb == edit {
-			return invocation{tool: offered, arguments: editArguments(name, path, o)}
+			return invocation{tool: offered, arguments: t.editArguments(name, path, o)}
 		}
 	}
 	return t.invokeShell("apply_patch <<'EOF'\n" + patch + "\nEOF")
@@ -186,7 +186,7 @@ func (t turn) invokeShell(command string) invocation {
 func (t turn) invokeLook(o operation, set settings) invocation {
 	for _, name := range []string{"Read", "read", "read_file"} {
 		if offered, ok := t.find(name); ok {
-			return invocation{tool: offered, arguments: object{pathKey(name): t.whole(o.path, set)}}
+			return invocation{tool: offered, arguments: object{t.pathKey(name): t.whole(o.path, set)}}
 		}
 	}
 	return t.invokeShell("cat " + o.path)
@@ -200,19 +200,25 @@ func (t turn) whole(path string, set settings) string {
 	return path
 }
 
-func pathKey(name string) string {
-	if name == "write" || name == "edit" || name == "read" { // OpenCode
+// camel reports whether a tool is OpenCode's, which names arguments so; Qwen Code calls one edit, too.
+func (t turn) camel(name string) bool {
+	_, qwen := t.find("write_file")
+	return !qwen && (name == "write" || name == "edit" || name == "read")
+}
+
+func (t turn) pathKey(name string) string {
+	if t.camel(name) {
 		return "filePath"
 	}
 	return "file_path"
 }
 
-func editArguments(name, path string, o operation) object {
-	out := object{pathKey(name): path, "old_string": o.old, "new_string": o.content}
-	switch name {
-	case "edit": // OpenCode
+func (t turn) editArguments(name, path string, o operation) object {
+	out := object{"file_path": path, "old_string": o.old, "new_string": o.content}
+	switch {
+	case t.camel(name):
 		out = object{"filePath": path, "oldString": o.old, "newString": o.content}
-	case "replace": // Gemini
+	case name == "replace": // Gemini
 		out["instruction"] = "Change the value."
 	}
 	return out
@@ -232,7 +238,7 @@ func marked(mark, text string) string {
 }
 
 // workTree finds the folder that a CLI tells the model that it works in.
-var workTree = regexp.MustCompile(`(?:[Ww]orking directory: |Workspace Directories:\*\*\n\s*- |<cwd>)(/[^\n<]*)`)
+var workTree = regexp.MustCompile(`(?:[Ww]orking directory: |working in the directory: |Workspace Directories:\*\*\n\s*- |<cwd>)(/[^\n<]*)`)
 
 // folder is the work tree of the CLI: the setting cwd, or what the request says,
 // or empty where it says nothing.

@@ -59,7 +59,7 @@ func readFile(file, cli string, stdin io.Reader, rec *recorder, s *spool) error 
 			return readWrapper(b, at, rec, s)
 		}
 		if cli = clis.Detect(start); cli == config.Plain {
-			return errors.New("it is no trail, no wrapper's log and no transcript of codex, claude, gemini or opencode; --cli plain reads any text as one attempt")
+			return errors.New("it is no trail, no wrapper's log and no transcript of an agent that Pawl knows; --cli plain reads any text as one attempt")
 		}
 	}
 	return readTranscript(b, cli, rec, s)

@@ -32,7 +32,7 @@ const (
 
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: "claude", Stream: config.Claude, Parse: parseLine,
+		Name: "claude", Stream: config.Claude, Parse: Lines(editTools),
 		Command: agent.Start{
 			Program: "claude", Protocols: []string{config.Anthropic}, Efforts: config.Efforts(config.Claude),
 			Sessions: agent.SafeSession, Build: build,
@@ -90,10 +90,18 @@ func build(r agent.Request) (agent.Launch, error) {
 	return agent.Launch{Args: args, Env: env, Files: files}, nil
 }
 
-// parseLine reads one line of `claude -p --output-format stream-json`, or of a
-// session file of Claude Code. Lines that are not events give nothing.
-func parseLine(raw []byte, emit func(agent.Event)) {
-	line := agent.Line(raw)
+var editTools = agent.EditTools{
+	Write: []string{"Write"}, Replace: []string{"Edit"}, Several: []string{"MultiEdit"},
+	Path: "file_path", Before: "old_string", After: "new_string",
+}
+
+// Lines gives the reader of a line of `claude -p --output-format stream-json`, or of a session file of Claude Code, also
+// where another CLI prints this format and calls its tools otherwise. Lines that are not events give nothing.
+func Lines(tools agent.EditTools) func(raw []byte, emit func(agent.Event)) {
+	return func(raw []byte, emit func(agent.Event)) { parseLine(agent.Line(raw), tools, emit) }
+}
+
+func parseLine(line gjson.Result, tools agent.EditTools, emit func(agent.Event)) {
 	session := cmp.Or(line.Get("session_id").Str, line.Get("sessionId").Str)
 	say := func(e agent.Event) {
 		e.Session = session
@@ -103,7 +111,7 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 	case "system":
 		readSystem(line, say)
 	case "assistant":
-		readAssistant(line, say)
+		readAssistant(line, tools, say)
 	case "user":
 		readUser(line.Get("message.content"), say)
 	case "rate_limit_event":
@@ -147,7 +155,7 @@ func readLimit(info gjson.Result, emit func(agent.Event)) {
 }
 
 // readAssistant reads a message of the model, or an error that the CLI shows in its place.
-func readAssistant(line gjson.Result, emit func(agent.Event)) {
+func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Event)) {
 	message := line.Get("message")
 	content, name := message.Get("content"), line.Get("error").Str
 	if name != "" || message.Get("model").Str == "<synthetic>" || line.Get("isApiErrorMessage").Bool() {
@@ -168,7 +176,7 @@ func readAssistant(line gjson.Result, emit func(agent.Event)) {
 			emit(agent.Event{Kind: agent.Thought, Quotes: limit.Mentioned(part.Get("thinking").Raw)})
 		case "tool_use", "server_tool_use", "mcp_tool_use":
 			name, input := part.Get("name").Str, part.Get("input")
-			emit(agent.Event{Kind: agent.ToolCall, ID: part.Get("id").Str, Edits: editsOf(name, input),
+			emit(agent.Event{Kind: agent.ToolCall, ID: part.Get("id").Str, Edits: editsOf(tools, name, input),
 				Authored: name + " " + input.Raw, Ran: true, Quotes: limit.Mentioned(input.Raw)})
 		}
 	})
@@ -199,16 +207,13 @@ func readSynthetic(content gjson.Result, name string, emit func(agent.Event)) {
 	}
 }
 
-func editsOf(tool string, input gjson.Result) []policy.Edit {
+func editsOf(tools agent.EditTools, tool string, input gjson.Result) []policy.Edit {
 	if path := input.Get("notebook_path").Str; tool == "NotebookEdit" && path != "" {
 		e := edit.Replaced(path, "", input.Get("new_source").Str)
 		e.Key = policy.Mix(e.Key, policy.Hash(input.Get("cell_id").Raw+input.Get("edit_mode").Raw))
 		return []policy.Edit{e}
 	}
-	return agent.EditTools{
-		Write: []string{"Write"}, Replace: []string{"Edit"}, Several: []string{"MultiEdit"},
-		Path: "file_path", Before: "old_string", After: "new_string",
-	}.Edits(tool, input)
+	return tools.Edits(tool, input)
 }
 
 func readUser(content gjson.Result, emit func(agent.Event)) {
@@ -238,7 +243,7 @@ func readResult(line gjson.Result) agent.Event {
 	if refused {
 		var all []string
 		agent.Each(line.Get("errors"), func(v gjson.Result) { all = append(all, v.Str) })
-		e.Text = cmp.Or(e.Text, strings.Join(all, "\n"))
+		e.Text = cmp.Or(e.Text, strings.Join(all, "\n"), line.Get("error.message").Str)
 		e.Ending = cmp.Or(e.Ending, endingOf("", int(agent.Count(line.Get("api_error_status"))), e.Text))
 		e.Text = cmp.Or(e.Text, subtype)
 	}

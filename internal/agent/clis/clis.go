@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
@@ -14,11 +15,13 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/codex"
 	"github.com/pawlbot/pawl/internal/agent/gemini"
 	"github.com/pawlbot/pawl/internal/agent/opencode"
+	"github.com/pawlbot/pawl/internal/agent/qwen"
 )
 
 // known are the CLIs by the kind of their backends, which their streams are called by, too.
 var known = map[string]func() agent.Adapter{
 	config.Codex: codex.Adapter, config.Claude: claude.Adapter, config.Gemini: gemini.Adapter, config.OpenCode: opencode.Adapter,
+	config.Qwen: qwen.Adapter,
 }
 
 // For returns the adapter of a backend kind. The stream, plain where empty, says how output of the kind
@@ -28,7 +31,7 @@ func For(kind, stream string) (agent.Adapter, error) {
 		return adapter(), nil
 	}
 	if kind != "command" {
-		return agent.Adapter{}, fmt.Errorf("unknown backend kind %q: use codex, claude, gemini, opencode or command", kind)
+		return agent.Adapter{}, fmt.Errorf("unknown backend kind %q: use %s or command", kind, strings.Join(config.CLIs(), ", "))
 	}
 	// The operator's own program gets the prompt on standard input and the attempt in PAWL_ variables.
 	cli, err := ForStream(stream)
@@ -47,7 +50,7 @@ func ForStream(stream string) (agent.Adapter, error) {
 	if adapter := known[stream]; adapter != nil {
 		return adapter(), nil
 	}
-	return agent.Adapter{}, fmt.Errorf("unknown stream %q: use plain, codex, claude, gemini or opencode", stream)
+	return agent.Adapter{}, fmt.Errorf("unknown stream %q: use plain, %s", stream, strings.Join(config.CLIs(), ", "))
 }
 
 // commandCommand starts the kind "command"; an endpoint reaches it by the client libraries' variables.
@@ -78,6 +81,9 @@ func Detect(head []byte) string {
 		line := agent.Line(raw)
 		kind, subtype := line.Get("type").Str, line.Get("subtype").Str
 		has := func(name string) bool { return line.Get(name).Exists() }
+		if has("qwen_code_version") { // its other lines are as Claude Code's
+			return config.Qwen
+		}
 		switch kind {
 		case "thread.started", "turn.started", "turn.completed", "turn.failed", "item.started", "item.completed",
 			"session_meta", "event_msg", "response_item":

@@ -41,6 +41,9 @@ var everyCLI = map[string]func() (agent.Adapter, agent.Request){
 	"opencode": func() (agent.Adapter, agent.Request) {
 		return cli("opencode"), throughAProxy(config.OpenAI, "vendor/m")
 	},
+	"qwen": func() (agent.Adapter, agent.Request) {
+		return cli("qwen"), throughAProxy(config.OpenAI, "qwen3-coder-plus")
+	},
 }
 
 // cli returns the adapter of a kind; the tests name none that is unknown.
@@ -90,6 +93,12 @@ func TestCLIsAreStartedWithoutTheirTraps(t *testing.T) {
 				"OPENCODE_DISABLE_SHARE=1", "PATH=/usr/bin", "PAWL_ENDPOINT_TOKEN=the-token", "TERM=dumb", "TZ=UTC", "XDG_CACHE_HOME=/h/.cache",
 				"XDG_CONFIG_HOME=/h/.config", "XDG_DATA_HOME=/h/.local/share", "XDG_STATE_HOME=/h/.local/state"},
 		},
+		"qwen": {
+			Argv: []string{"qwen", "--output-format", "stream-json", "--approval-mode", "yolo", "--safe-mode", "--model=qwen3-coder-plus", "--auth-type=openai",
+				"--mcp-config=/h/.qwen/pawl-mcp.json"},
+			Env: []string{"HOME=/h", "LANG=C.UTF-8", "NO_BROWSER=true", "OPENAI_API_KEY=the-token", "OPENAI_BASE_URL=http://127.0.0.1:9/v1", "PATH=/usr/bin",
+				"QWEN_CODE_NO_RELAUNCH=true", "QWEN_CODE_SUPPRESS_YOLO_WARNING=1", "QWEN_SANDBOX=false", "TERM=dumb", "TZ=UTC"},
+		},
 	}
 	for name, example := range everyCLI {
 		a, r := example()
@@ -138,10 +147,24 @@ func TestTheTestToolAndTheEndpointReachEveryConfiguration(t *testing.T) {
 	}
 }
 
+// TestEveryCLIIsToldHowOftenItMayTryAgain: what waits is the run and no paid process. TestRealAgents counts their requests.
+func TestEveryCLIIsToldHowOftenItMayTryAgain(t *testing.T) {
+	for name, want := range map[string]string{
+		"codex": "request_max_retries = 2", "claude": "CLAUDE_CODE_MAX_RETRIES=2", "gemini": `"maxAttempts": 3`, "qwen": `"maxRetries": 0`,
+	} {
+		a, r := everyCLI[name]()
+		c := command(t, a, r)
+		if all := strings.Join(c.Env, "\n") + strings.Join(slices.Collect(maps.Values(c.Files)), "\n"); !strings.Contains(all, want) {
+			t.Errorf("%s is not told %s: %s", name, want, all)
+		}
+	}
+}
+
 func TestCLIsContinueASession(t *testing.T) {
 	const id = "01a1fd2a-efb1-7451-8d0f-9bf2a7204a41"
 	for name, c := range map[string]struct{ session, argument string }{
 		"codex": {id, id}, "claude": {id, id}, "gemini": {id, "--resume=" + id},
+		"qwen":     {id, "--resume=" + id},
 		"opencode": {"ses_e02cd51d1ffeuSkOCwwLQqBUbS", "--session=ses_e02cd51d1ffeuSkOCwwLQqBUbS"},
 	} {
 		a, r := everyCLI[name]()
@@ -173,6 +196,8 @@ func TestWhatACLICannotDoIsRefusedWithAHint(t *testing.T) {
 		"claude's effort":     {"claude", func(r *agent.Request) { r.Effort = "minimal" }, "use low, medium, high, xhigh or max"},
 		"gemini's effort":     {"gemini", func(r *agent.Request) { r.Effort = "max" }, "use low, medium or high"},
 		"opencode's effort":   {"opencode", func(r *agent.Request) { r.Effort = "nosuch" }, "is not an effort of opencode"},
+		"qwen elsewhere":      {"qwen", func(r *agent.Request) { r.Endpoint.Protocol = config.Anthropic }, "with the protocol openai"},
+		"qwen's model":        {"qwen", func(r *agent.Request) { r.Model = "" }, "set the backend's model"},
 		"gemini's model":      {"gemini", func(r *agent.Request) { r.Model = "" }, "set the backend's model"},
 		"opencode's model":    {"opencode", func(r *agent.Request) { r.Model = "" }, "set the backend's model"},
 		"opencode's provider": {"opencode", func(r *agent.Request) { r.Endpoint, r.Model = agent.Endpoint{}, "m" }, "PROVIDER/m"},

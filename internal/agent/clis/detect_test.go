@@ -11,6 +11,7 @@ func TestTheCLIOfATranscriptIsDetected(t *testing.T) {
 		`{"type":"thread.started","thread_id":"a"}`:                                                        "codex",
 		"WARNING: noise\n" + `{"type":"error","message":"x"}` + "\n" + `{"type":"turn.failed","error":{}}`: "codex",
 		`{"type":"system","subtype":"init","session_id":"a"}`:                                              "claude",
+		`{"type":"system","subtype":"init","session_id":"a","qwen_code_version":"0.24.4"}`:                 "qwen",
 		`{"type":"result","subtype":"success","is_error":true}`:                                            "claude",
 		`{"type":"init","timestamp":"t","session_id":"a","model":"auto"}`:                                  "gemini",
 		`{"type":"step_start","timestamp":1,"sessionID":"ses_1","part":{}}`:                                "opencode",

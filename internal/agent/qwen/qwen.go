@@ -1,0 +1,123 @@
+// Package qwen knows how Qwen Code 0.24.4 is started. What it prints is in the format of Claude Code.
+package qwen
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/claude"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// retries is how often qwen may repeat a request that was refused for its rate; its default is ten times, a minute before
+// each. Its seven tries of a 5xx in some eighty seconds stand fast, and each would be repeated so often.
+const retries = 0
+
+func Adapter() agent.Adapter {
+	return agent.Adapter{
+		Name: "qwen", Stream: config.Qwen, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: readWait,
+		Command: agent.Start{
+			Program: "qwen", Protocols: []string{config.OpenAI}, Efforts: config.Efforts(config.Qwen),
+			Sessions: agent.SafeSession, Build: build,
+		}.Command,
+		Version:    agent.Version{Checked: "0.24.4", Package: "@qwen-code/qwen-code"},
+		Credential: ".qwen/oauth_creds.json",
+		// Its settings are read in spite of --safe-mode, which leaves only some of them out.
+		Unguarded: []string{".qwen"},
+	}
+}
+
+// build makes a headless `qwen` as the recorded runs of 0.24.4 want it: every tool allowed, since Pawl's sandbox is around
+// it; the safe mode, which leaves out hooks, extensions, skills and MCP servers but Pawl's.
+func build(r agent.Request) (agent.Launch, error) {
+	if r.Model == "" {
+		return agent.Launch{}, fmt.Errorf("qwen needs a model: set the backend's model, such as qwen3-coder-plus")
+	}
+	args := []string{"--output-format", "stream-json", "--approval-mode", "yolo", "--safe-mode", "--model=" + r.Model}
+	if r.Allowed()["OPENAI_API_KEY"] != "" || r.Endpoint != (agent.Endpoint{}) {
+		args = append(args, "--auth-type=openai")
+	}
+	if r.Session != "" {
+		args = append(args, "--resume="+r.Session)
+	}
+	generation := map[string]any{
+		"maxRetries": retries, "streamIdleTimeoutMs": 0, "timeout": agent.ToolTimeout.Milliseconds(), // Pawl itself watches for silence
+	}
+	if r.Effort != "" { // as it is sent: what qwen makes of its own setting depends on the name of the model
+		generation["samplingParams"] = map[string]any{"reasoning_effort": r.Effort}
+	}
+	settings := map[string]any{
+		"model":     map[string]any{"generationConfig": generation, "maxToolCallsPerTurn": 0}, // no bound: Pawl counts what goes in circles
+		"general":   map[string]any{"enableAutoUpdate": false},
+		"privacy":   map[string]any{"usageStatisticsEnabled": false},
+		"telemetry": map[string]any{"enabled": false},
+		"tools":     map[string]any{"toolSearch": map[string]any{"enabled": false}}, // which hides a server's tools
+	}
+	files := map[string]string{".qwen/settings.json": encoded(settings)}
+	if len(r.TestTool) > 0 {
+		files[".qwen/pawl-mcp.json"] = encoded(map[string]any{"mcpServers": map[string]any{agent.ToolServer: map[string]any{
+			"command": r.TestTool[0], "args": r.TestTool[1:], "trust": true, "timeout": agent.ToolTimeout.Milliseconds(),
+		}}})
+		args = append(args, "--mcp-config="+path.Join(r.Home, ".qwen/pawl-mcp.json"))
+	}
+	env := r.Endpoint.Variables()
+	env["QWEN_CODE_NO_RELAUNCH"] = "true" // one process, which dies with its group
+	env["QWEN_CODE_SUPPRESS_YOLO_WARNING"] = "1"
+	env["QWEN_SANDBOX"] = "false"
+	env["NO_BROWSER"] = "true"
+	return agent.Launch{Args: args, Env: env, Files: files}, nil
+}
+
+func encoded(settings map[string]any) string {
+	text, _ := json.MarshalIndent(settings, "", "  ") // never fails for strings, numbers and switches
+	return string(text)
+}
+
+var editTools = agent.EditTools{
+	Write: []string{"write_file"}, Replace: []string{"edit"},
+	Path: "file_path", Before: "old_string", After: "new_string",
+}
+
+// parseLine reads Claude Code's format. What qwen shows of an error where an answer would stand is not the model's, who so
+// mentions no limit; the result has it again.
+func parseLine(raw []byte, emit func(agent.Event)) {
+	read(raw, func(e agent.Event) {
+		if e.Kind == agent.Message && shown.MatchString(e.Text) {
+			e.Quotes = false
+		}
+		if e.Tokens != nil { // its input has the cached part in it, as the provider tells it
+			e.Tokens.Input -= e.Tokens.CachedInput
+		}
+		emit(e)
+	})
+}
+
+var (
+	read  = claude.Lines(editTools)
+	shown = regexp.MustCompile(`(?s)\[API Error: .*\]`)
+)
+
+// tries are the lines of a failed try on standard error, before qwen waits for the next.
+var tries = regexp.MustCompile(`(?m)^Retrying in \d+s \(attempt \d+/\d+\): (.*)$`)
+
+var waits = regexp.MustCompile(`(?:^|\n)Retrying in (\d{1,9})s \(attempt \d+/\d+\): (.*)$`)
+
+func readWait(lines string) (agent.RetryWait, bool) {
+	m := waits.FindStringSubmatch(lines)
+	if m == nil {
+		return agent.RetryWait{}, false
+	}
+	seconds, err := strconv.Atoi(m[1])
+	return agent.RetryWait{Wait: time.Duration(seconds) * time.Second, Text: m[2]}, err == nil
+}
+
+// exitEnding names the ending of the CLI's own exit codes.
+func exitEnding(code int) policy.Ending {
+	return map[int]policy.Ending{41: policy.Auth, 42: policy.Misconfigured, 44: policy.Misconfigured, 52: policy.Misconfigured, 53: policy.TurnLimit, 55: policy.TurnLimit}[code]
+}
