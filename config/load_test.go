@@ -60,7 +60,7 @@ func TestExampleLoadsAndHoldsTheDefaults(t *testing.T) {
 	want.Images.Registries = []string{}
 	want.Backlog.Repositories = []string{}
 	none := []policy.HostRule{}
-	want.Network = Network{Setup: none, Agent: none, Verify: none, Judge: none, Private: []netip.Prefix{}}
+	want.Network = Network{Setup: none, Agent: none, Verify: none, Judge: none, Private: []netip.Prefix{}, Download: 10 << 30}
 	want.Setup.Secrets = []SetupSecrets{{Env: []string{"NPM_TOKEN"}, Repositories: []string{"acme/*"}}}
 	want.Providers = []Provider{{Name: "openai", Protocol: OpenAI, BaseURL: "https://api.openai.com/v1", Key: NewSecret("sk-example"), NoAnswerBytes: 65536,
 		Prices: []Price{{Model: "gpt-5", Input: 1.25, CachedInput: 0.125, Output: 10}}}}

@@ -18,6 +18,8 @@ type Network struct {
 	Judge  []policy.HostRule `yaml:"judge"`
 	// Private are networks, as prefixes, that names on these lists may lead to although they are not public.
 	Private []netip.Prefix `yaml:"private"`
+	// Download bounds what one agent, setup, verify command or judge gets from these hosts. Zero is no limit.
+	Download Bytes `yaml:"download"`
 }
 
 // RepoNetwork narrows the server's lists; one that is left out is as the server has it.

@@ -43,6 +43,7 @@ func TestRepositoryExampleNarrowsTheServer(t *testing.T) {
 		ProtectedPaths: []string{".github/pawl.yml", "deploy", "**/*.sql"},
 	}
 	want.Policy.Restarts.Max = 10
+	want.Network = Default().Network
 	want.Network.Agent = []policy.HostRule{}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("effective configuration (-want +got):\n%s", diff)

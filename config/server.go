@@ -93,6 +93,11 @@ type Sandbox struct {
 	// ReadOnly are folders and files that every agent can read: where agents are
 	// installed outside /usr, tool chains, caches. Nothing in them is secret.
 	ReadOnly []string `yaml:"read_only"`
+	// What each agent, setup, verify command and judge may use. Zero is no limit.
+	Memory Bytes   `yaml:"memory"`
+	CPUs   float64 `yaml:"cpus"`
+	PIDs   int     `yaml:"pids"` // processes and threads
+	Disk   Bytes   `yaml:"disk"` // of what it writes, without /tmp, which is memory
 }
 
 const (
@@ -221,7 +226,8 @@ func Default() Server {
 		Context:   Context{MaxBytes: 60 << 10, Linked: 1, Pictures: true},
 		Database:  Database{Driver: SQLite, Path: "pawl.db"},
 		DataDir:   ".",
-		Sandbox:   Sandbox{Mode: SandboxAuto, Network: NetworkWalled},
+		Sandbox:   Sandbox{Mode: SandboxAuto, Network: NetworkWalled, Memory: 8 << 30, PIDs: 4096, Disk: 20 << 30},
+		Network:   Network{Download: 10 << 30},
 		Policy:    Policy{Limits: policy.Defaults(), Learning: Learning{Mode: policy.ModeAuto, Value: policy.Quality, JudgeTimeout: 5 * time.Minute, JudgeTokens: 40_000}},
 		Backlog:   Backlog{Every: time.Hour, PerDay: 5},
 		Workers:   2,
@@ -285,6 +291,10 @@ func (s *source) validateServer(c *Server) {
 	s.addIf(c.DataDir == "" || strings.ContainsRune(c.DataDir, 0), "data_dir", "names no folder; write . for the folder of this file")
 	s.oneOf("sandbox.mode", c.Sandbox.Mode, SandboxAuto, SandboxNone)
 	s.oneOf("sandbox.network", c.Sandbox.Network, NetworkWalled, NetworkOpen)
+	atLeast(s, "sandbox.memory", c.Sandbox.Memory, leastMemory)
+	atLeast(s, "sandbox.cpus", c.Sandbox.CPUs, leastCPUs)
+	atLeast(s, "sandbox.pids", c.Sandbox.PIDs, leastPIDs)
+	atLeast(s, "sandbox.disk", c.Sandbox.Disk, leastMemory)
 	for key, list := range map[string][]policy.HostRule{"setup": c.Network.Setup, "agent": c.Network.Agent, "verify": c.Network.Verify, "judge": c.Network.Judge} {
 		validateHosts(s, "network."+key, list)
 	}

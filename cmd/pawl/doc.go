@@ -8,7 +8,7 @@
 //	which pages are served, what makes a server ready            pages.go; when is GitHub out of reach: pages.go, githubHealth
 //	what is done every few seconds, hours; which files go        housekeeping.go
 //	who owns the data directory                                  housekeeping.go, claimData
-//	where does the gateway listen, which program is run_tests    serve.go, startGateway and self
+//	how does the gateway reach out; which program is run_tests  serve.go, newGateway and self
 //	how do spans leave the process                               tracing.go
 //	how is the log written                                       main.go, logger
 //	pawl demo: what is played, by which agent                    demo.go; the agent: demo_agent.sh

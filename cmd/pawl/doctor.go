@@ -248,6 +248,14 @@ func (d *doctor) sandbox(ctx context.Context) {
 	} else {
 		d.add("sandbox", checkOK, "bubblewrap works", "")
 	}
+	if d.box != nil {
+		how, groups := d.box.Limited()
+		state, hint := checkOK, ""
+		if !groups {
+			state, hint = checkWarn, "give Pawl a control group of version 2 of its own: Delegate=yes in its unit of systemd"
+		}
+		d.add("limits", state, how, hint)
+	}
 	for _, path := range d.cfg.Sandbox.ReadOnly {
 		if _, err := os.Stat(path); err != nil {
 			d.add("sandbox", checkFail, fmt.Sprintf("sandbox.read_only: %v", err), "no agent starts while it is missing: correct the path or remove it")

@@ -130,6 +130,8 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	if err != nil {
 		return err
 	}
+	limited, _ := box.Limited()
+	n.log.Info().Msg(limited)
 	key, err := n.cfg.GitHub.App.Key()
 	if err != nil {
 		return err

@@ -14,14 +14,18 @@ import (
 // openSandbox is the sandbox that the configuration asks for, which is tried with all that programs will get.
 func openSandbox(ctx context.Context, c config.Sandbox) (*sandbox.Sandbox, error) {
 	box, err := sandbox.New(ctx, sandbox.Mode(c.Mode))
-	if err != nil || !c.Walled() {
-		return box, err
+	if err != nil {
+		return nil, err
+	}
+	box.Limit(sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs, PIDs: c.PIDs, Disk: int64(c.Disk)})
+	if c.Mode == config.SandboxNone {
+		return box, nil
 	}
 	own, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("find Pawl's own program, which opens the way out of a sandbox: %w", err)
+		return nil, fmt.Errorf("find Pawl's own program, which builds the walls inside of a sandbox: %w", err)
 	}
-	return box, box.UseNetworks(ctx, own)
+	return box, box.UseProgram(ctx, own, c.Walled())
 }
 
 // insideCommand is what the sandbox starts before a program.

@@ -97,8 +97,9 @@ func (e *Event) Answered(failed bool, answer string) {
 
 // Exit is how a process ended: its exit code, and the name of the signal that ended it, empty where none did.
 type Exit struct {
-	Code   int
-	Signal string
+	Code     int
+	Signal   string
+	Exceeded string // which limit it met, for people
 }
 
 // Report is what a run came to, as far as its output tells.

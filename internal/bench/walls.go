@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
@@ -28,7 +29,7 @@ func measureWalls(ctx context.Context, bin, dir string) (rows []row, notes []str
 	}
 	box, err := sandbox.New(ctx, sandbox.Auto)
 	if err == nil {
-		err = box.UseNetworks(ctx, bin)
+		err = box.UseProgram(ctx, bin, true)
 	}
 	if errors.Is(err, sandbox.ErrUnavailable) {
 		return nil, []string{fmt.Sprintf("Walls were not measured: %v.", err)}, nil
@@ -36,6 +37,8 @@ func measureWalls(ctx context.Context, bin, dir string) (rows []row, notes []str
 	if err != nil {
 		return nil, nil, err
 	}
+	limits := config.Default().Sandbox
+	box.Limit(sandbox.Limits{Memory: int64(limits.Memory), CPUs: limits.CPUs, PIDs: limits.PIDs, Disk: int64(limits.Disk)})
 	spec := sandbox.Spec{Argv: []string{"true"}, Dir: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home"), Env: []string{"PATH=/usr/bin:/bin"}}
 	if err := errors.Join(os.MkdirAll(spec.Dir, 0o700), os.MkdirAll(spec.Home, 0o700)); err != nil {
 		return nil, nil, err

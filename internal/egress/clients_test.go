@@ -40,7 +40,7 @@ func TestClientsFindTheirWay(t *testing.T) {
 		var self string
 		self, err = os.Executable()
 		if err == nil {
-			err = box.UseNetworks(t.Context(), self)
+			err = box.UseProgram(t.Context(), self, true)
 		}
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,14 +20,20 @@ const (
 	insideName = "agent"
 )
 
-// etcShown are what programs need of /etc and that holds no secret, as patterns of filepath.Match.
-var etcShown = []string{
-	"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version", "fonts", "gai.conf",
-	"host.conf", "hosts", "java*", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "lsb-release",
-	"magic", "maven", "mime.types", "nsswitch.conf", "os-release", "perl", "pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem",
-	"pki/tls/openssl.cnf", "profile", "protocols", "python*", "redhat-release", "resolv.conf", "services", "shells", "ssl/cert.pem",
-	"ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
-}
+// etcShown are what programs need of /etc and that holds no secret, as patterns of filepath.Match. Not among them are
+// the files of logins, mail and services, and what administrators give variables and passwords in: the profile of
+// shells, the settings of Maven.
+var etcShown = slices.Concat(
+	[]string{"hosts", "resolv.conf", "nsswitch.conf", "host.conf", "gai.conf", "protocols", "services"},                    // names of hosts and services, where networks are open
+	[]string{"ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "ca-certificates.conf", "crypto-policies"}, // TLS, of Debian's family
+	[]string{"pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf"},                                   // and of Red Hat's
+	[]string{"ld.so.cache", "ld.so.conf", "ld.so.conf.d"},                                                                  // where libraries are
+	[]string{"alternatives"}, // links from /usr/bin to cc, java, editor and many others
+	[]string{"java*/security", "java*/*.properties", "java*/*.cfg", "java*/management/*.properties", "java*/*.policy", "maven/m2.conf", "maven/logging"}, // without which Debian's JVM and Maven do not start
+	[]string{"perl", "python*"}, // modules of the distribution's interpreters
+	[]string{"localtime", "timezone", "locale.alias", "locale.conf", "terminfo", "fonts", "magic", "mime.types"}, // time, language, terminals, types of files
+	[]string{"os-release", "lsb-release", "debian_version", "redhat-release", "shells"},                          // which system this is, for installers
+)
 
 // usrHidden are places below /usr where an administrator may have put credentials.
 var usrHidden = []string{"/usr/etc", "/usr/local/etc", "/usr/local/var"}
@@ -43,6 +50,11 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, 
 	}()
 	if err == nil && spec.Network != nil {
 		args = append(args, "--unshare-net")
+		if !s.networks {
+			err = errors.New("this sandbox gives no program a network of its own")
+		}
+	}
+	if err == nil && s.program != nil {
 		command, p.hand, err = s.throughInside(command, spec, &files)
 	}
 	if err != nil {
@@ -101,7 +113,7 @@ func (s *Sandbox) arguments(exe string, spec Spec) (command, args []string, file
 		}
 		args = append(args, mounts...)
 	}
-	args = append(args, freshMounts()...)
+	args = append(args, s.freshMounts()...)
 	for _, f := range []struct{ path, text string }{
 		{"/etc/passwd", fmt.Sprintf("root:x:0:0:root:/nonexistent:/bin/sh\n%s:x:%s:%s:%[1]s:%[4]s:/bin/sh\n", insideName, insideID, insideID, cmp.Or(spec.HomeAt, spec.Home))},
 		{"/etc/group", fmt.Sprintf("root:x:0:\n%s:x:%s:\n", insideName, insideID)},
@@ -113,6 +125,12 @@ func (s *Sandbox) arguments(exe string, spec Spec) (command, args []string, file
 		files = append(files, file)
 		args = append(args, "--perms", "0444", "--ro-bind-data", strconv.Itoa(2+len(files)), f.path)
 	}
+	calls, err := filterFile()
+	if err != nil {
+		return nil, nil, files, err
+	}
+	files = append(files, calls)
+	args = append(args, "--seccomp", strconv.Itoa(2+len(files)))
 	for _, b := range list {
 		args = append(args, b.option, b.from, b.path)
 	}
@@ -156,18 +174,42 @@ func hostMounts() []string {
 // ownPlaces are where freshMounts mounts.
 var ownPlaces = []string{"/proc", "/dev", "/tmp", "/run", "/var/tmp"}
 
-// freshMounts are what every program has for itself.
-func freshMounts() []string {
-	args := []string{"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--tmpfs", "/var/tmp"}
-	// A fresh /proc still holds settings of the whole machine. To a Pawl that runs as root the kernel would let
-	// the program change them: one of these names a program that the kernel starts as root.
-	for _, path := range []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi"} {
-		if _, err := os.Stat(path); err == nil {
-			args = append(args, "--ro-bind", path, path)
+// procShown are what programs read of /proc beside processes: the machine's size and load, and what is mounted. The
+// settings in sys can be read; to a Pawl that runs as root the kernel would let the program change them, and one of
+// them names a program that the kernel starts as root.
+var procShown = []string{"cgroups", "cpuinfo", "devices", "diskstats", "filesystems", "loadavg", "meminfo", "mounts", "net", "partitions", "pressure", "self", "stat", "swaps", "sys",
+	"thread-self", "uptime", "version", "vmstat"}
+
+// freshMounts are what every program has for itself. What it has in memory is bounded.
+func (s *Sandbox) freshMounts() []string {
+	args := []string{"--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"}
+	memory := func(path string, part int64) {
+		if s.sizes {
+			args = append(args, "--size", strconv.FormatInt(max(s.limits.memoryBase()/part, leastTmpfs), 10))
+		}
+		args = append(args, "--tmpfs", path)
+	}
+	memory("/dev/shm", 4)
+	args = append(args, "--remount-ro", "/dev")
+	memory("/tmp", 2)
+	memory("/var/tmp", 4)
+	memory("/run", 64)
+	entries, _ := os.ReadDir("/proc") // it was read when Pawl began
+	for _, e := range entries {
+		path := "/proc/" + e.Name()
+		switch _, err := strconv.Atoi(e.Name()); {
+		case err == nil || slices.Contains(procShown, e.Name()) || e.Type() == os.ModeSymlink:
+		case e.IsDir():
+			args = append(args, "--tmpfs", path, "--remount-ro", path)
+		default:
+			args = append(args, "--ro-bind", "/dev/null", path) // a device, which such a mount does not open
 		}
 	}
 	return args
 }
+
+// leastTmpfs is the least size of a folder in memory, in bytes.
+const leastTmpfs = 16 << 20
 
 // bind is a file or folder of the host that is shown at a path.
 type bind struct{ path, option, from string }

@@ -3,9 +3,9 @@
 // Mode Auto uses bubblewrap: own user, PID, mount, IPC and UTS namespaces, a read-only system without the
 // host's home directories, run-time state and data, no capabilities, and an environment that is exactly what
 // was given. The network is the program's own where it is asked for (Network), with listeners that are handed out before it
-// begins; else the host's, including its loopback addresses and abstract sockets. Programs inside
-// cannot make namespaces of their own where bubblewrap is new enough to forbid it, so an agent's own sandbox
-// must be switched off. Memory, CPU and disk are not limited; /tmp is in memory, so large builds want a TMPDIR
+// begins; else the host's, including its loopback addresses. System calls pass a filter; programs inside
+// cannot make namespaces of their own, so an agent's own sandbox must be switched off. Landlock is a second wall where
+// the kernel has it. /tmp is in memory, so large builds want a TMPDIR
 // below the home directory. Pawl should not run as root: then whatever the kernel grants to root as an owner is
 // kept away by mounts alone. When Pawl ends, even by kill -9, everything inside ends with it.
 //
@@ -24,6 +24,9 @@
 //	how do the files of an image take its place                  root.go
 //	how does a program of the host run in an image               root.go (guest, runnable)
 //	what has a network of its own, who makes its listeners       network.go
+//	which system calls are refused                               seccomp.go
+//	what holds where a mount does not                            network.go (secondWall)
+//	what may a program use, and who sees to it                   limits.go
 //	how is a program started, bounded and ended                  process.go
 //	how is bubblewrap's PID namespace followed                   process.go
 //	how are processes found that an earlier Pawl left            family.go

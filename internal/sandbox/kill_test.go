@@ -23,6 +23,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, Inside(os.Args[2:]))
 		os.Exit(126)
 	}
+	if len(os.Args) > 1 && os.Args[1] == attackCommand {
+		if err := attack(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if mode := os.Getenv("TEST_PAWL_MODE"); mode != "" {
 		victim(Mode(mode))
 	}

@@ -8,10 +8,12 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
+	"github.com/landlock-lsm/go-landlock/landlock"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,9 +35,9 @@ const (
 	backlog = 128
 )
 
-// UseNetworks lets programs have networks of their own, which it tries once. The program is an executable that calls
-// Inside with the arguments that follow InsideCommand.
-func (s *Sandbox) UseNetworks(ctx context.Context, program string) error {
+// UseProgram has programs start by way of an executable that calls Inside with the arguments that follow InsideCommand:
+// they get the second wall of landlock and, if so asked, may have networks of their own. It is tried once.
+func (s *Sandbox) UseProgram(ctx context.Context, program string, networks bool) error {
 	if s.mode == None {
 		return errors.New("without a sandbox there is no network of its own")
 	}
@@ -43,51 +45,79 @@ func (s *Sandbox) UseNetworks(ctx context.Context, program string) error {
 	if s.program, err = os.Open(program); err != nil {
 		return fmt.Errorf("show Pawl to the sandbox: %w", err)
 	}
-	said, err := s.try(ctx, &Network{Ports: []int{probePort}, Serve: func([]net.Listener) {}})
-	if err != nil {
-		s.program.Close()
-		s.program = nil
-		return fmt.Errorf("%w: no network of its own: %w: %s: %s, or set sandbox.network to open, which lets agents reach whatever this machine reaches", ErrUnavailable, err, said, hint(said))
+	s.networks = networks
+	var network *Network
+	if networks {
+		network = &Network{Ports: []int{probePort}, Serve: func([]net.Listener) {}}
 	}
-	return nil
+	said, err := s.try(ctx, network)
+	if err == nil {
+		return nil
+	}
+	s.program.Close()
+	s.program, s.networks = nil, false
+	err = fmt.Errorf("%w: %w: %s: %s", ErrUnavailable, err, said, hint(said))
+	if networks {
+		err = fmt.Errorf("no network of its own: %w, or set sandbox.network to open, which lets agents reach whatever this machine reaches", err)
+	}
+	return err
 }
 
 // Networks reports whether programs can have networks of their own.
-func (s *Sandbox) Networks() bool { return s.program != nil }
+func (s *Sandbox) Networks() bool { return s.networks }
 
 // probePort is any port that needs no right.
 const probePort = 29400
 
-// Inside runs in the sandbox as the first program: it makes the listeners, hands them out and becomes the program
-// that was asked for. Its arguments are the number of its end of the pair, the number of its own file, the ports, --
-// and the command line, whose first part is a path. It returns only with an error.
+// Inside runs in the sandbox as the first program: it makes the listeners and hands them out, gives up the right to write
+// but where the program may, and becomes the program that was asked for. Its arguments are the number of its own file,
+// that of its end of the pair, or 0 where there are no listeners, the ports, --, what may be written, -- and the command
+// line, whose first part is a path. It returns only with an error.
 func Inside(args []string) error {
-	if len(args) < 4 {
+	var parts [3][]string
+	for i := range parts {
+		end := slices.Index(args, "--")
+		if i == len(parts)-1 || end < 0 {
+			end = len(args)
+		}
+		parts[i], args = args[:end], args[min(end+1, len(args)):]
+	}
+	files, writable, argv := parts[0], parts[1], parts[2]
+	if len(files) < 2 || len(argv) == 0 {
 		return errors.New("inside is called by Pawl itself")
 	}
-	pair, err := strconv.Atoi(args[0])
+	own, err := strconv.Atoi(files[0])
 	if err != nil {
 		return err
 	}
-	own, err := strconv.Atoi(args[1])
-	if err != nil {
-		return err
-	}
-	// Neither reaches the program.
-	unix.CloseOnExec(pair)
 	unix.CloseOnExec(own)
+	if err := handOut(files[1], files[2:]); err != nil {
+		return err
+	}
+	if err := secondWall(writable); err != nil {
+		return err
+	}
+	err = syscall.Exec(argv[0], argv, os.Environ())
+	if err == syscall.ENOEXEC { // a script without a first line that names its shell, as execvp runs it
+		err = syscall.Exec("/bin/sh", append([]string{"sh"}, argv...), os.Environ())
+	}
+	return fmt.Errorf("start %s: %w", argv[0], err)
+}
+
+// handOut makes the listeners and sends them through the pair, unless that is 0.
+func handOut(through string, ports []string) error {
+	pair, err := strconv.Atoi(through)
+	if err != nil || pair == 0 {
+		return err
+	}
+	unix.CloseOnExec(pair)
 	var list []int
-	args = args[2:]
-	for ; len(args) > 1 && args[0] != "--"; args = args[1:] {
-		fd, err := listen(args[0])
+	for _, port := range ports {
+		fd, err := listen(port)
 		if err != nil {
 			return err
 		}
 		list = append(list, fd)
-	}
-	argv := args[1:]
-	if len(argv) == 0 {
-		return errors.New("inside: no program")
 	}
 	if err := unix.Sendmsg(pair, []byte{1}, unix.UnixRights(list...), nil, 0); err != nil {
 		return fmt.Errorf("hand the listeners out: %w", err)
@@ -95,11 +125,18 @@ func Inside(args []string) error {
 	if n, err := unix.Read(pair, make([]byte, 1)); n != 1 {
 		return fmt.Errorf("nobody took the listeners: %w", cmp.Or(err, io.ErrUnexpectedEOF))
 	}
-	err = syscall.Exec(argv[0], argv, os.Environ())
-	if err == syscall.ENOEXEC { // a script without a first line that names its shell, as execvp runs it
-		err = syscall.Exec("/bin/sh", append([]string{"sh"}, argv...), os.Environ())
+	return nil
+}
+
+// secondWall has landlock, where the kernel has it, refuse this process and its children what the mounts refuse already:
+// to write elsewhere. It also parts them from the first process of the sandbox, which is bubblewrap's: no signals to it,
+// no look into its memory. That is for good.
+func secondWall(writable []string) error {
+	read, write := landlock.RODirs("/"), landlock.RWDirs(writable...).WithRefer().WithIoctlDev().IgnoreIfMissing()
+	if err := landlock.V6.BestEffort().RestrictPaths(read, write); err != nil {
+		return err
 	}
-	return fmt.Errorf("start %s: %w", argv[0], err)
+	return landlock.V6.BestEffort().RestrictScoped()
 }
 
 // listen is a listener of the loopback, by its number.
@@ -127,13 +164,9 @@ type hand struct {
 	taken chan []net.Listener // gets one value
 }
 
-// throughInside has bubblewrap start a command by Inside, in a network of its own. The files that it adds have the
-// numbers that follow the others.
+// throughInside has bubblewrap start a command by Inside. The files that it adds have the numbers that follow the
+// others.
 func (s *Sandbox) throughInside(command []string, spec Spec, files *[]*os.File) ([]string, *hand, error) {
-	n := spec.Network
-	if s.program == nil {
-		return nil, nil, errors.New("this sandbox gives no program a network of its own")
-	}
 	if spec.Root != "" {
 		if err := runnable(spec.Root, s.program.Name()); err != nil {
 			return nil, nil, fmt.Errorf("%w; Pawl itself is static when it is built with CGO_ENABLED=0", err)
@@ -144,18 +177,28 @@ func (s *Sandbox) throughInside(command []string, spec Spec, files *[]*os.File) 
 		return nil, nil, fmt.Errorf("show Pawl to the sandbox: %w", err)
 	}
 	*files = append(*files, os.NewFile(uintptr(own), "pawl"))
-	ownAt := 2 + len(*files)
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
+	at := strconv.Itoa(2 + len(*files))
+	argv := []string{"/proc/self/fd/" + at, InsideCommand, at}
+	var h *hand
+	if n := spec.Network; n == nil {
+		argv = append(argv, "0")
+	} else {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
+		}
+		_ = unix.SetNonblock(pair[1], false) // Inside waits in its calls
+		*files = append(*files, os.NewFile(uintptr(pair[1]), "pair"))
+		argv = append(argv, strconv.Itoa(2+len(*files)))
+		for _, port := range n.Ports {
+			argv = append(argv, strconv.Itoa(port))
+		}
+		h = &hand{Network: n, pair: os.NewFile(uintptr(pair[0]), "pair"), taken: make(chan []net.Listener, 1)}
 	}
-	_ = unix.SetNonblock(pair[1], false) // Inside waits in its calls
-	*files = append(*files, os.NewFile(uintptr(pair[1]), "pair"))
-	argv := []string{fmt.Sprintf("/proc/self/fd/%d", ownAt), InsideCommand, strconv.Itoa(2 + len(*files)), strconv.Itoa(ownAt)}
-	for _, port := range n.Ports {
-		argv = append(argv, strconv.Itoa(port))
+	argv = append(append(append(argv, "--"), ownPlaces...), cmp.Or(spec.DirAt, spec.Dir), cmp.Or(spec.HomeAt, spec.Home))
+	for _, f := range spec.Folders {
+		argv = append(argv, f.To)
 	}
-	h := &hand{Network: n, pair: os.NewFile(uintptr(pair[0]), "pair"), taken: make(chan []net.Listener, 1)}
 	return append(append(argv, "--"), command...), h, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,6 +32,8 @@ type Exit struct {
 	// Signal is the name of that signal, such as "SIGKILL", and empty otherwise.
 	// Under bubblewrap a program that itself exits with such a status looks the same.
 	Signal string
+	// Exceeded says which limit the program met, for people; empty if none is known.
+	Exceeded string
 }
 
 type Process struct {
@@ -40,7 +43,9 @@ type Process struct {
 	status         *os.File // what bubblewrap reports; nil in mode None
 	release        *os.File // closing it lets the program in bubblewrap begin
 	inside         *namespace
-	hand           *hand // nil where the network is the host's
+	hand           *hand  // nil where the network is the host's
+	group          *group // nil without control groups
+	exceeded       atomic.Pointer[string]
 
 	stopOnce sync.Once
 	stop     chan struct{} // closed when the program is to be ended
@@ -103,16 +108,19 @@ func plainCommand(exe string, spec Spec) *exec.Cmd {
 }
 
 // start starts the command and what looks after it, and closes the files that were only for it.
-func (p *Process) start(ctx context.Context, cmd *exec.Cmd, stdin []byte) (err error) {
+func (p *Process) start(ctx context.Context, cmd *exec.Cmd, s *Sandbox, spec Spec) (err error) {
 	var in, stdout, stderr *os.File
 	defer func() {
 		closeAll(append(cmd.ExtraFiles, in, stdout, stderr)...)
 		if err != nil {
 			closeAll(p.stdout, p.stderr, p.status, p.release)
 			p.hand.close()
+			if p.group != nil {
+				p.group.end()
+			}
 		}
 	}()
-	if in, err = memoryFile(string(stdin)); err != nil {
+	if in, err = memoryFile(string(spec.Stdin)); err != nil {
 		return err
 	}
 	if p.stdout, stdout, err = os.Pipe(); err != nil {
@@ -128,15 +136,28 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, stdin []byte) (err e
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
+	if p.group, err = s.newGroup(); err != nil {
+		return err
+	}
+	if p.group != nil {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(p.group.handle.Fd())
+	}
 	p.cmd = cmd
 	started := make(chan error)
 	exited := make(chan struct{})
-	go p.run(started, exited)
+	go p.run(s.limits, started, exited)
 	if err := <-started; err != nil {
 		return err
 	}
 	if p.hand != nil {
 		go p.hand.take()
+	}
+	if s.limits.Disk > 0 || s.limits.Memory > 0 && p.group == nil {
+		dirs := []string{spec.Dir, spec.Home}
+		for _, f := range spec.Folders {
+			dirs = append(dirs, f.From)
+		}
+		go p.watch(s.limits, dirs, exited)
 	}
 	go p.guard(ctx, exited)
 	return nil
@@ -144,12 +165,15 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, stdin []byte) (err e
 
 // run starts and waits for the command on one thread: the death signal comes when the thread that started the
 // child ends, and Go ends threads as it likes.
-func (p *Process) run(started chan<- error, exited chan<- struct{}) {
+func (p *Process) run(l Limits, started chan<- error, exited chan<- struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	// The keys of whoever started Pawl are not the program's: this thread gets a keyring of its own, which the child
+	// inherits. The kernel may have none; in the sandbox there are no calls for it either.
+	_, _ = unix.KeyctlJoinSessionKeyring("")
 	err := p.cmd.Start()
 	if err == nil && p.status != nil {
-		p.inside = watch(p.status, p.release)
+		p.inside = follow(p.status, p.release, l)
 	} else if err == nil {
 		first(p.cmd.Process.Pid)
 	}
@@ -178,6 +202,14 @@ func (p *Process) guard(ctx context.Context, exited <-chan struct{}) {
 		p.err = errors.Join(p.err, p.inside.finish(p.exit))
 	} else if left := killAll(twice(func() []int { return family(p.marker+"\x00", 0) })); left > 0 {
 		p.err = errors.Join(p.err, fmt.Errorf("%d processes of %s did not die", left, p.marker))
+	}
+	if p.group != nil {
+		if n := p.group.end(); n > 0 {
+			p.exit.Exceeded = fmt.Sprintf("the kernel ended %d of its processes for want of memory, of which sandbox.memory sets the limit", n)
+		}
+	}
+	if why := p.exceeded.Load(); why != nil {
+		p.exit.Exceeded = *why
 	}
 	if p.hand != nil {
 		p.hand.end()
@@ -229,21 +261,20 @@ func ExitOf(state *os.ProcessState) Exit {
 	return Exit{Code: code}
 }
 
-// maxProcesses bounds the processes and threads of one sandbox; the largest builds have some hundreds. The
-// kernel counts for each user namespace (since Linux 5.14), so a fork bomb takes nothing from others, and not
-// for root, as which Pawl should not run.
-const maxProcesses = 4096
-
 // oomScore has the kernel end a program in the sandbox first when memory runs out: the most that proc(5) allows
 // in oom_score_adj, which needs no right.
 const oomScore = 1000
 
 // bound sets a sandbox's bounds on its first process, for all. A kernel that refuses one does not keep it from
-// running.
-func bound(pid int) {
+// running. Processes it counts for each user namespace (since Linux 5.14), so a fork bomb takes nothing from others,
+// and not for root, as which Pawl should not run.
+func bound(pid int, l Limits) {
 	first(pid)
-	limit := unix.Rlimit{Cur: maxProcesses, Max: maxProcesses}
-	_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &limit, nil)
+	for which, most := range map[int]uint64{unix.RLIMIT_NPROC: uint64(l.PIDs), unix.RLIMIT_FSIZE: uint64(l.Disk)} {
+		if most > 0 {
+			_ = unix.Prlimit(pid, which, &unix.Rlimit{Cur: most, Max: most}, nil)
+		}
+	}
 }
 
 // first has a process ended first when memory runs out.
@@ -260,9 +291,9 @@ type namespace struct {
 	reported chan struct{} // closed when the report has ended
 }
 
-// watch reads the report: one JSON object with the child's PID, and one with its exit code if the program could
+// follow reads the report: one JSON object with the child's PID, and one with its exit code if the program could
 // be started, for which it waits until the bounds are set.
-func watch(status, release *os.File) *namespace {
+func follow(status, release *os.File, l Limits) *namespace {
 	n := &namespace{handle: -1, reported: make(chan struct{})}
 	go func() {
 		defer close(n.reported)
@@ -283,7 +314,7 @@ func watch(status, release *os.File) *namespace {
 				if fd, err := unix.PidfdOpen(report.Pid, 0); err == nil {
 					n.handle = fd
 				}
-				bound(report.Pid)
+				bound(report.Pid, l)
 				release.Close()
 			}
 			n.mu.Unlock()
@@ -307,6 +338,8 @@ func (n *namespace) finish(exit Exit) error {
 	n.mu.Unlock()
 	if handle >= 0 {
 		defer unix.Close(handle)
+		// It is to die with its parent, which a program that got hold of it could have changed.
+		_ = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0) // it may be gone
 		poll := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}
 		for end := time.Now().Add(emptying); ; {
 			ready, err := unix.Poll(poll, int(pollEvery.Milliseconds()))

@@ -45,6 +45,7 @@ func TestAForkBombIsBounded(t *testing.T) {
 		return
 	}
 	s := in(t, Auto)
+	s.limits.PIDs = 4096
 	before := printed(t, s, "grep 'Max processes' /proc/self/limits")
 	if f := strings.Fields(before); len(f) < 4 || f[2] != "4096" || f[3] != "4096" {
 		t.Errorf("limits: %q, want 4096 processes", before)

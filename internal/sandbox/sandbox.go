@@ -38,8 +38,13 @@ type Sandbox struct {
 	mode     Mode
 	bwrap    string // path of bubblewrap in mode Auto
 	noUserns string // bubblewrap's option against user namespaces inside, empty where it is older than 0.8.0
-	// program is what makes listeners inside; nil where programs get no network of their own.
-	program *os.File
+	sizes    bool   // bubblewrap bounds folders in memory, as it does since 0.8.0
+	limits   Limits
+	groups   string // the control group below which each program gets one; empty without
+	noGroups error  // why
+	// program calls Inside in the sandbox; nil where programs are started at once. See UseProgram.
+	program  *os.File
+	networks bool // programs can have networks of their own
 }
 
 // Spec is a program to start. All paths are absolute.
@@ -61,7 +66,7 @@ type Spec struct {
 	DirAt, HomeAt string
 	// Overlays are mounted before anything else is; see Overlays for whether they can be.
 	Overlays []Overlay
-	// Network, unless nil, is the only network of the program; without it that is the host's. See UseNetworks.
+	// Network, unless nil, is the only network of the program; without it that is the host's. See UseProgram.
 	Network *Network
 	Stdin   []byte // all that the program finds on standard input
 	// ID names the process for Sweep: choose a prefix that no other Pawl on the
@@ -126,9 +131,11 @@ func probe(ctx context.Context) (*Sandbox, error) {
 	s := &Sandbox{mode: Auto, bwrap: path}
 	help := exec.CommandContext(ctx, path, "--help")
 	help.Env = []string{}
-	if text, _ := help.CombinedOutput(); strings.Contains(string(text), "--disable-userns") {
+	text, _ := help.CombinedOutput()
+	if strings.Contains(string(text), "--disable-userns") {
 		s.noUserns = "--disable-userns"
 	}
+	s.sizes = strings.Contains(string(text), "--size")
 	said, err := s.try(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w: %s: %s, %s", ErrUnavailable, err, said, hint(said), otherwise)
@@ -198,7 +205,7 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.start(ctx, cmd, spec.Stdin); err != nil {
+	if err := p.start(ctx, cmd, s, spec); err != nil {
 		return nil, fmt.Errorf("start %s: %w", exe, err)
 	}
 	return p, nil

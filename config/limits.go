@@ -1,0 +1,39 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Bytes is a size, written as 512MiB, 8GiB or plain digits.
+type Bytes int64
+
+func (b *Bytes) UnmarshalText(text []byte) error {
+	n, err := humanize.ParseBytes(string(text))
+	if err != nil || n > mostBytes {
+		return errors.New("is no size; write a number with a unit, such as 512MiB or 8GiB")
+	}
+	*b = Bytes(n)
+	return nil
+}
+
+// mostBytes is more than any machine has, and fits an int64.
+const mostBytes = 1 << 50
+
+// Below these the sandbox itself and the smallest of the agents do not start.
+const (
+	leastMemory Bytes = 256 << 20
+	leastCPUs         = 0.1
+	leastPIDs         = 64
+)
+
+// atLeast complains of a limit that lets nothing run; zero is no limit.
+func atLeast[T cmp.Ordered](s *source, key string, value, least T) {
+	var none T
+	s.addIf(value != none && value < least, key, "%s is too little for any agent; give it %s or more, or 0 for no limit", s.found(key), fmt.Sprint(least))
+}
+
+func (b Bytes) String() string { return humanize.IBytes(uint64(b)) }

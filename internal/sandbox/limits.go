@@ -1,0 +1,266 @@
+package sandbox
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits bound one program with all its children. Zero is no limit.
+type Limits struct {
+	Memory int64 // bytes, with what is in /tmp
+	CPUs   float64
+	PIDs   int   // processes and threads
+	Disk   int64 // bytes in Dir, Home and Folders
+}
+
+// Limit sets the limits of all programs that are started afterwards: by a control group for each program where this
+// process may make some, else as well as it goes.
+func (s *Sandbox) Limit(l Limits) {
+	s.limits = l
+	s.groups, s.noGroups = delegated()
+}
+
+// Limited says how limits are kept, for people, and whether by control groups.
+func (s *Sandbox) Limited() (how string, groups bool) {
+	if s.groups != "" {
+		return "limits: control groups", true
+	}
+	how = fmt.Sprintf("limits without control groups (%v): memory and disk are looked at every %s, CPUs are not limited", s.noGroups, lookEvery)
+	if s.mode == None || os.Geteuid() == 0 {
+		how += ", nor are processes"
+	}
+	return how, false
+}
+
+// ownGroup is the control group in which this process is, beside those of the programs.
+const ownGroup = "pawl-server"
+
+// controllers are what a control group must be able to bound.
+var controllers = []string{"memory", "pids", "cpu"}
+
+// delegated is a control group of version 2 below which this process may make others. The kernel asks that such a group
+// holds no process itself, so this one moves into a group of its own there.
+func delegated() (dir string, err error) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	_, own, ok := strings.Cut("\n"+string(text), "\n0::")
+	own, _, _ = strings.Cut(own, "\n")
+	for _, at := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		var system unix.Statfs_t
+		if unix.Statfs(at, &system) == nil && system.Type == unix.CGROUP2_SUPER_MAGIC {
+			dir = filepath.Join(at, own)
+			break
+		}
+	}
+	if !ok || dir == "" {
+		return "", errors.New("the machine has none of version 2")
+	}
+	if filepath.Base(dir) == ownGroup {
+		dir = filepath.Dir(dir)
+	}
+	has, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return "", err
+	}
+	for _, c := range controllers {
+		if !strings.Contains(" "+strings.TrimSpace(string(has))+" ", " "+c+" ") {
+			return "", fmt.Errorf("%s is not bounded in %s", c, dir)
+		}
+	}
+	leaf := filepath.Join(dir, ownGroup)
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("not delegated: %w", err)
+	}
+	self := strconv.Itoa(os.Getpid())
+	err = put(leaf, "cgroup.procs", self)
+	if err == nil {
+		err = put(dir, "cgroup.subtree_control", "+"+strings.Join(controllers, " +"))
+	}
+	if err != nil { // such as other processes beside this one
+		_ = put(dir, "cgroup.procs", self)
+		_ = os.Remove(leaf)
+		return "", fmt.Errorf("not delegated: %w", err)
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, "pawl-[0-9]*")) // a constant, well-formed pattern
+	for _, group := range left {
+		var pid int
+		if n, _ := fmt.Sscanf(filepath.Base(group), "pawl-%d-", &pid); n == 1 && unix.Kill(pid, 0) == unix.ESRCH {
+			_ = os.Remove(group) // fails where something is in it, which Sweep ends
+		}
+	}
+	return dir, nil
+}
+
+func put(dir, file, text string) error {
+	return os.WriteFile(filepath.Join(dir, file), []byte(text), 0)
+}
+
+// group is the control group of one program.
+type group struct {
+	dir    string
+	handle *os.File
+}
+
+// counter numbers the groups of this process.
+var counter atomic.Int64
+
+// newGroup makes a group, nil where they cannot be made.
+func (s *Sandbox) newGroup() (g *group, err error) {
+	if s.groups == "" {
+		return nil, nil
+	}
+	g = &group{dir: filepath.Join(s.groups, fmt.Sprintf("pawl-%d-%d", os.Getpid(), counter.Add(1)))}
+	if err := os.Mkdir(g.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make a control group: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			g.remove()
+		}
+	}()
+	l := s.limits
+	for _, set := range []struct {
+		is         bool
+		file, text string
+	}{
+		{l.Memory > 0, "memory.max", strconv.FormatInt(l.Memory, 10)},
+		{l.PIDs > 0, "pids.max", strconv.Itoa(l.PIDs)},
+		{l.CPUs > 0, "cpu.max", fmt.Sprintf("%d 100000", int(l.CPUs*100000))},
+	} {
+		if set.is {
+			if err := put(g.dir, set.file, set.text); err != nil {
+				return nil, fmt.Errorf("limit a program: %w", err)
+			}
+		}
+	}
+	if l.Memory > 0 {
+		_ = put(g.dir, "memory.swap.max", "0") // a kernel without swap has no such file
+	}
+	g.handle, err = os.Open(g.dir)
+	return g, err
+}
+
+// end kills what is left in the group and removes it. killed is how many processes the kernel ended since there was no
+// memory for them.
+func (g *group) end() (killed int) {
+	_ = put(g.dir, "cgroup.kill", "1") // since Linux 5.14; the namespace and the marker end all, too
+	if text, err := os.ReadFile(filepath.Join(g.dir, "memory.events")); err == nil {
+		_, after, _ := strings.Cut(string(text), "oom_kill ")
+		_, _ = fmt.Sscan(after, &killed)
+	}
+	g.remove()
+	return killed
+}
+
+// remove removes a group, for which its last processes have to be gone.
+func (g *group) remove() {
+	if g.handle != nil {
+		g.handle.Close()
+	}
+	for end := time.Now().Add(dying); os.Remove(g.dir) != nil && time.Now().Before(end); {
+		time.Sleep(pollEvery)
+	}
+}
+
+const (
+	// lookEvery is the least time between two looks at what a program uses.
+	lookEvery = 2 * time.Second
+	// lookShare is the part of its time that looking takes at most, one in so many.
+	lookShare = 20
+)
+
+// watch ends a program that uses more disk than it may or, where no control group sees to that, more memory. It looks
+// until stop is closed.
+func (p *Process) watch(l Limits, dirs []string, stop <-chan struct{}) {
+	for pause := lookEvery; ; {
+		timer := time.NewTimer(pause)
+		select {
+		case <-stop:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		began := time.Now()
+		over := ""
+		if l.Disk > 0 && used(dirs, l.Disk) > l.Disk {
+			over = fmt.Sprintf("it used more than the %s of disk that sandbox.disk allows", size(l.Disk))
+		} else if l.Memory > 0 && p.group == nil && p.memory() > l.Memory {
+			over = fmt.Sprintf("it used more than the %s of memory that sandbox.memory allows", size(l.Memory))
+		}
+		if over != "" {
+			p.exceeded.Store(&over)
+			go p.Kill()
+			return
+		}
+		pause = max(lookEvery, lookShare*time.Since(began))
+	}
+}
+
+// used is what folders take of the disk, in bytes, or more than most.
+func used(dirs []string, most int64) (sum int64) {
+	seen := map[[2]uint64]bool{} // files with several names count once
+	for _, dir := range dirs {
+		_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return nil // it is gone meanwhile, or the program keeps it to itself
+			}
+			info, err := e.Info()
+			if err != nil {
+				return nil
+			}
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				if id := [2]uint64{st.Dev, st.Ino}; st.Nlink > 1 && !e.IsDir() {
+					if seen[id] {
+						return nil
+					}
+					seen[id] = true
+				}
+				sum += st.Blocks * 512
+			}
+			if sum > most {
+				return fs.SkipAll
+			}
+			return nil
+		})
+	}
+	return sum
+}
+
+// memory is what the program's processes hold of memory for themselves, in bytes.
+func (p *Process) memory() (sum int64) {
+	for _, pid := range p.members() {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+		var all, resident, shared int64
+		if _, scanErr := fmt.Sscan(string(text), &all, &resident, &shared); err == nil && scanErr == nil {
+			sum += (resident - shared) * int64(os.Getpagesize())
+		}
+	}
+	return sum
+}
+
+// memoryBase is what the sizes of folders in memory are measured by.
+func (l Limits) memoryBase() int64 {
+	var info unix.Sysinfo_t
+	_ = unix.Sysinfo(&info) // it has no reason to fail
+	return cmp.Or(l.Memory, int64(info.Totalram)*int64(info.Unit))
+}
+
+func size(n int64) string {
+	if n >= 1<<30 {
+		return fmt.Sprintf("%.3g GiB", float64(n)/(1<<30))
+	}
+	return fmt.Sprintf("%.3g MiB", float64(n)/(1<<20))
+}

@@ -1,0 +1,96 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// absent are calls that programs try and do without: they hear that the kernel has none. io_uring passes by every
+// filter of calls, and clone3 hides its flags from this one.
+var absent = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_USERFAULTFD, unix.SYS_CLONE3}
+
+// forbidden are calls that no build, test or agent needs: keyrings, which no namespace parts; code for the kernel;
+// files by their number instead of a path; other programs' memory and files; and what only root may do, as which
+// Pawl should not run, but may.
+var forbidden = []uint32{
+	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
+	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_FANOTIFY_INIT,
+	unix.SYS_PIDFD_GETFD, unix.SYS_PROCESS_MADVISE,
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
+	unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS, unix.SYS_CHROOT,
+	unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_SYSLOG, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME,
+	unix.SYS_ADJTIMEX, unix.SYS_VHANGUP,
+}
+
+// namespaces are the flags of clone and unshare that make a namespace, without time's, which clone has not.
+const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// families are the sockets that programs may make; of netlink there is only what lists addresses and routes.
+var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+
+// x32 is the bit of the numbers of a second table of calls, which amd64 kernels may have.
+const x32 = 0x40000000
+
+// filter is a program of seccomp(2) that refuses these calls. It is our own since the one library that makes such
+// programs lets other architectures' calls pass, and compares 64 bits of arguments of which the kernel reads 32.
+func filter() ([]bpf.RawInstruction, error) {
+	arch, ok := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
+	if !ok {
+		return nil, fmt.Errorf("no list of system calls for %s", runtime.GOARCH)
+	}
+	number, kind := bpf.LoadAbsolute{Off: 0, Size: 4}, bpf.LoadAbsolute{Off: 4, Size: 4}
+	argument := func(n uint32) bpf.LoadAbsolute { return bpf.LoadAbsolute{Off: 16 + 8*n, Size: 4} } // its lower half: both are little-endian
+	refuse := func(errno unix.Errno) bpf.RetConstant {
+		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
+	}
+	if1 := func(c bpf.JumpTest, v uint32) bpf.JumpIf { return bpf.JumpIf{Cond: c, Val: v, SkipFalse: 1} } // does the next one, or not
+	list := []bpf.Instruction{
+		// Programs for 32 bits have other numbers, and other ways to say what a socket is.
+		kind, if1(bpf.JumpNotEqual, arch), bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
+		number, if1(bpf.JumpGreaterOrEqual, x32), refuse(unix.ENOSYS),
+	}
+	for _, call := range absent {
+		list = append(list, if1(bpf.JumpEqual, call), refuse(unix.ENOSYS))
+	}
+	for _, call := range forbidden {
+		list = append(list, if1(bpf.JumpEqual, call), refuse(unix.EPERM))
+	}
+	// on judges one call by its arguments.
+	on := func(call uint32, judge ...bpf.Instruction) {
+		list = append(append(append(list, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: uint8(len(judge) + 1)}), judge...), number)
+	}
+	on(unix.SYS_CLONE, argument(0), if1(bpf.JumpBitsSet, namespaces), refuse(unix.EPERM))
+	on(unix.SYS_UNSHARE, argument(0), if1(bpf.JumpBitsSet, namespaces|unix.CLONE_NEWTIME), refuse(unix.EPERM))
+	// The first process of the sandbox is bubblewrap's; all others are the program's own.
+	for _, call := range []uint32{unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV} {
+		on(call, argument(0), if1(bpf.JumpEqual, 1), refuse(unix.EPERM))
+	}
+	on(unix.SYS_PTRACE, argument(1), if1(bpf.JumpEqual, 1), refuse(unix.EPERM))
+	family := []bpf.Instruction{argument(0)}
+	for i, f := range families {
+		family = append(family, bpf.JumpIf{Cond: bpf.JumpEqual, Val: f, SkipTrue: uint8(len(families) - i)})
+	}
+	on(unix.SYS_SOCKET, append(family, refuse(unix.EAFNOSUPPORT),
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.AF_NETLINK, SkipTrue: 3}, argument(2), if1(bpf.JumpNotEqual, unix.NETLINK_ROUTE), refuse(unix.EPROTONOSUPPORT))...)
+	return bpf.Assemble(append(list, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}))
+}
+
+// filterFile is a file with the filter, as bubblewrap takes it.
+func filterFile() (*os.File, error) {
+	list, err := filter()
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for _, i := range list {
+		_ = binary.Write(&text, binary.NativeEndian, i) // struct sock_filter has the same fields; a buffer takes all
+	}
+	return memoryFile(text.String())
+}
