@@ -151,13 +151,31 @@ type Receipt struct {
 	Rungs      []Rung     `json:"rungs,omitempty"` // the recoveries that fired in this attempt
 	Mentions   int        `json:"mentions,omitempty"`
 	// RefusedHosts are what the agent asked for in vain, as HOST:PORT, with the reason in parentheses where that is
-	// not the list; Sent and Received count the bytes of what it reached beside its model.
+	// not the list, and what verify commands did, followed by the key of their list (see RefusedIn); Sent and Received count the bytes of what it reached beside its model.
 	RefusedHosts []string `json:"refused_hosts,omitempty"`
 	Sent         int64    `json:"sent,omitempty"`
 	Received     int64    `json:"received,omitempty"`
 	Exit         int      `json:"exit"`
 	AgentMS      int64    `json:"agent_ms"`
 	Transcript   string   `json:"transcript,omitempty"`
+}
+
+// RefusedIn is an entry of RefusedHosts for what is no agent: a host with the key of the list that it is not on.
+func RefusedIn(host, list string) string { return host + inList + list }
+
+const inList = " in "
+
+// RefusedBy parts entries of RefusedHosts by the lists that the hosts are not on.
+func RefusedBy(hosts []string) (by map[string][]string) {
+	by = map[string][]string{}
+	for _, entry := range hosts {
+		host, list := entry, "network.agent"
+		if at := strings.LastIndex(entry, inList+"network."); at >= 0 {
+			host, list = entry[:at], entry[at+len(inList):]
+		}
+		by[list] = append(by[list], host)
+	}
+	return by
 }
 
 // Layer is what an attempt begins with beside the repository's files: what its setup left.
@@ -287,6 +305,14 @@ func (r Receipt) Failing() bool {
 // Verified says what the verify commands came to, as people are told it, and whether the
 // work is verified: every command exited with 0, and ran a test where its runner counts them.
 func (r Receipt) Verified() (what string, ok bool) {
+	what, ok = r.verified()
+	if i := slices.IndexFunc(r.Verify, func(v Verified) bool { return v.walled() != "" }); i >= 0 {
+		what += r.Verify[i].walled()
+	}
+	return what, ok
+}
+
+func (r Receipt) verified() (what string, ok bool) {
 	switch n := len(r.Known()); {
 	case len(r.Verify) == 0:
 		return "unverified, no verify commands", false

@@ -40,6 +40,8 @@ type Verified struct {
 	Fixed []string `json:"fixed,omitempty"`
 	// Broken says why the command cannot work here, as it could not before Pawl began.
 	Broken string `json:"broken,omitempty"`
+	// RefusedHosts are what the command asked for in vain, here or where it failed before Pawl began, as HOST:PORT.
+	RefusedHosts []string `json:"refused_hosts,omitempty"`
 }
 
 // Whose code a command ran on.
@@ -57,7 +59,17 @@ func (v Verified) contradicted() int {
 }
 
 // Result says what the command came to, as people are told it.
-func (v Verified) Result() string {
+func (v Verified) Result() string { return v.result() + v.walled() }
+
+// walled says what a command that failed was refused, which may be why.
+func (v Verified) walled() string {
+	if len(v.RefusedHosts) == 0 || v.Passed && v.Exit == 0 {
+		return ""
+	}
+	return "; refused: " + few(v.RefusedHosts)
+}
+
+func (v Verified) result() string {
 	switch {
 	case v.asText():
 		return fmt.Sprintf("exit code %d with the same output as before", v.Exit)
@@ -157,6 +169,11 @@ func Compare(v Verified, base, again *Verified) Verified {
 		}
 	}
 	v.Failing = fresh
+	for _, host := range base.RefusedHosts {
+		if !slices.Contains(v.RefusedHosts, host) {
+			v.RefusedHosts = append(slices.Clip(v.RefusedHosts), host)
+		}
+	}
 	if v.repeats(base) {
 		v.Known = []string{v.Command}
 	}

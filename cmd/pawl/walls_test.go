@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pawlbot/pawl/config"
@@ -67,14 +69,109 @@ func TestAnAgentReachesWhatTheOperatorListsAndNothingElse(t *testing.T) {
 		}
 	}
 	a := r.state(1).Attempts[0].Receipt
-	if !slices.Equal(a.RefusedHosts, []string{"other.example.org:443", "plain.example.org:80"}) || a.Received == 0 || a.Sent == 0 {
+	if !slices.Equal(a.RefusedHosts, []string{"other.example.org:443", "plain.example.org:80", "verify.example.org:443 in network.verify"}) || a.Received == 0 || a.Sent == 0 {
 		t.Errorf("the receipt has %q, %d bytes sent, %d received", a.RefusedHosts, a.Sent, a.Received)
 	}
 	if len(a.Verify) != 1 || !strings.Contains(a.Verify[0].Output, "[Pawl refused: verify.example.org:443; the operator can allow it in network.verify]") {
 		t.Errorf("verify says %+v", a.Verify)
 	}
 	sha := r.world.Pulls(rigRepo)[0].Pull.HeadSHA
-	if said := r.check(sha, "pawl").Summary; !strings.Contains(said, "refused: `other.example.org:443`, `plain.example.org:80`; allow it in `network.agent`") || strings.Contains(said, "Agents reach whatever") {
+	if said := r.check(sha, "pawl").Summary; !strings.Contains(said, "refused: `other.example.org:443`, `plain.example.org:80`; allow it in `network.agent`") ||
+		!strings.Contains(said, "refused: `verify.example.org:443`; allow it in `network.verify` of the server's configuration, if the commands should reach it") || strings.Contains(said, "Agents reach whatever") {
+		t.Errorf("the check run says\n%s", said)
+	}
+}
+
+// TestAKnownFailureByARefusedHostSaysSo has the commands of the base and of the change fail for want of a host.
+func TestAKnownFailureByARefusedHostSaysSo(t *testing.T) {
+	t.Parallel()
+	sandboxed(t)
+	r := newRig(t, map[string]string{"a.txt": "one\n", config.RepoFile: allChecks + "verify:\n  - curl -sS -m 20 https://verify.example.org/ 2>/dev/null\n"})
+	r.agent("echo two >> a.txt", "")
+	r.config += "sandbox: {mode: auto}\n"
+	r.start()
+	n := r.solve("Add a line", "Please add a line.")
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	said := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Summary
+	if !strings.Contains(said, "a command fails as it did before, compared as text; refused: verify.example.org:443") {
+		t.Errorf("the check run says\n%s", said)
+	}
+}
+
+// TestWhereNoNetworkCanBeMadeNothingServesUnlessItIsOpen runs the server where its user may make all namespaces but those
+// of networks, as in some containers, as root and as an ordinary user.
+func TestWhereNoNetworkCanBeMadeNothingServesUnlessItIsOpen(t *testing.T) {
+	t.Parallel()
+	sandboxed(t)
+	const without = `echo 0 >/proc/sys/user/max_net_namespaces && exec "$@"`
+	wrapped := func(arg ...string) *exec.Cmd {
+		return exec.Command("unshare", append([]string{"--user", "--map-root-user", "sh", "-c", without, "sh"}, arg...)...)
+	}
+	for _, user := range []string{"root", "nobody"} {
+		t.Run(user, func(t *testing.T) {
+			dir, err := os.MkdirTemp("/tmp", "pawl-walls")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			file, bin := filepath.Join(dir, "pawl.yml"), filepath.Join(dir, "pawl")
+			as := func(cmd *exec.Cmd) *exec.Cmd {
+				cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "TMPDIR="+dir)
+				return cmd
+			}
+			program, err := os.ReadFile(pawlBinary)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(bin, program, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			plain := as
+			if user == "nobody" {
+				if os.Geteuid() != 0 {
+					t.Skip("the tests run as an ordinary user already")
+				}
+				const nobody = 65534
+				if err := os.Chown(dir, nobody, nobody); err != nil {
+					t.Fatal(err)
+				}
+				plain = func(cmd *exec.Cmd) *exec.Cmd {
+					cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+					return as(cmd)
+				}
+			}
+			for _, c := range []struct {
+				network string
+				cmd     *exec.Cmd
+				want    string
+			}{
+				{"walled", exec.Command(bin, "serve", "--config", file), "private_key_file"}, // which comes after the sandbox
+				{"walled", wrapped(bin, "serve", "--config", file), "no network of its own"},
+				{"open", wrapped(bin, "serve", "--config", file), "private_key_file"},
+			} {
+				text := "data_dir: " + dir + "\ngithub: {app: {integration_id: 1, webhook_secret: 0123456789abcdef, private_key_file: none.pem}}\n" +
+					"backends: [{name: a, kind: command, argv: [\"true\"]}]\nsandbox: {mode: auto, network: " + c.network + "}\n"
+				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				out, err := plain(c.cmd).CombinedOutput()
+				if lines := strings.Split(strings.TrimSpace(string(out)), "\n"); err == nil || !strings.Contains(lines[len(lines)-1], c.want) {
+					t.Errorf("%s: %v, %s, want %q", c.network, err, out, c.want)
+				}
+			}
+		})
+	}
+	r, _ := looking(t, "open")
+	r.server = r.launch(wrapped(pawlBinary, "serve", "--config", r.file()), r.log)
+	r.addr = r.server.addr
+	r.world.SetWebhookURL(r.url("/api/github/hook"))
+	n := r.solve("Look around", "Please look around.")
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	if said := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl").Summary; !strings.Contains(said, "Agents reach whatever this server reaches (`sandbox.network: open`).") {
 		t.Errorf("the check run says\n%s", said)
 	}
 }

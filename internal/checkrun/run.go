@@ -3,6 +3,7 @@ package checkrun
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -179,6 +180,17 @@ func refused(hosts []string) string {
 	return strings.Join(names, ", ") + text.When(len(hosts) > shown, fmt.Sprintf(" and %d more", len(hosts)-shown))
 }
 
+// whose says who asks for hosts that are not on a list.
+func whose(list string) string {
+	switch list {
+	case "network.agent":
+		return "the agent"
+	case "network.judge":
+		return "the judge"
+	}
+	return "the commands"
+}
+
 // ends says when something ends or has ended, after a comma; empty where that is not known.
 func ends(now, at time.Time, ended string) string {
 	switch {
@@ -218,8 +230,9 @@ func evidence(f Facts) []string {
 		for _, words := range a.NotDone {
 			lines = append(lines, "the agent left out: "+text.Prose(words))
 		}
-		if len(a.RefusedHosts) > 0 {
-			lines = append(lines, "refused: "+refused(a.RefusedHosts)+"; allow it in `network.agent` of the server's configuration, if the agent should reach it")
+		by := policy.RefusedBy(a.RefusedHosts)
+		for _, list := range slices.Sorted(maps.Keys(by)) {
+			lines = append(lines, "refused: "+refused(by[list])+"; allow it in "+text.Code(list)+" of the server's configuration, if "+whose(list)+" should reach it")
 		}
 		if a.Question != "" && f.Rule != policy.RuleQuestion {
 			lines = append(lines, "the agent asks: "+text.Prose(a.Question)+" (answer in a comment)")

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"golang.org/x/net/netutil"
 
 	"github.com/pawlbot/pawl/internal/text"
@@ -42,6 +43,8 @@ type Options struct {
 	Allow []policy.HostRule
 	// Private are networks that the names on the list may lead to although they are not public.
 	Private []netip.Prefix
+	// Download bounds the bytes that come from all hosts together. Zero is no limit.
+	Download int64
 	// Where names the list for whoever is refused, such as "network.agent".
 	Where string
 	// Resolver finds addresses; nil is the host's.
@@ -144,6 +147,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forward.ServeHTTP(w, r)
 }
 
+// spent says that no more may come.
+func (p *Proxy) spent() refusal {
+	return refusal{fmt.Sprintf("would bring more than the %s that network.download allows", humanize.IBytes(uint64(p.Download)))}
+}
+
 // judge is the canonical form of a name and a port that may be reached. A name without a port has the usual one.
 func (p *Proxy) judge(asked, usual string) (address string, err error) {
 	host, port, err := net.SplitHostPort(asked)
@@ -159,6 +167,9 @@ func (p *Proxy) judge(asked, usual string) (address string, err error) {
 	if !slices.ContainsFunc(p.Allow, func(r policy.HostRule) bool { return r.Allows(host, port) }) {
 		return "", refusal{}
 	}
+	if p.Download > 0 && p.received.Load() > p.Download {
+		return "", p.spent()
+	}
 	return net.JoinHostPort(host, port), nil
 }
 
@@ -169,7 +180,7 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	up := &counted{Conn: c, proxy: p}
+	up := &counted{Conn: c, proxy: p, name: address}
 	if !p.keep(up) {
 		up.Close()
 		return nil, net.ErrClosed
@@ -237,11 +248,15 @@ func named(asked string) string {
 type counted struct {
 	net.Conn
 	proxy *Proxy
+	name  string // as HOST:PORT
 }
 
 func (c *counted) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.proxy.received.Add(int64(n))
+	if got := c.proxy.received.Add(int64(n)); c.proxy.Download > 0 && got > c.proxy.Download {
+		c.proxy.note(c.name, c.proxy.spent())
+		return 0, c.proxy.spent()
+	}
 	return n, err
 }
 

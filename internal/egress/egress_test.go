@@ -165,6 +165,36 @@ func TestAListedNameIsReachedAndCounted(t *testing.T) {
 	}
 }
 
+func TestWhatComesDownIsBounded(t *testing.T) {
+	for _, bounded := range []bool{false, true} {
+		s := newStand(t, map[string]string{"example.com": "127.0.0.1"}, "example.com:TLS", "example.com:PLAIN")
+		if bounded {
+			s.Download = 300_000
+		}
+		large := strings.Repeat("x", 100_000)
+		for i := range 5 { // the server answers with what it gets
+			c := s.client("")
+			r, err := c.Post([]string{"https://example.com:" + s.tlsPort, "http://example.com:" + s.plainPort}[i%2]+"/", "text/plain", strings.NewReader(large))
+			said, whole := []byte(nil), false
+			if err == nil {
+				said, err = io.ReadAll(r.Body)
+				r.Body.Close()
+				whole = r.StatusCode == http.StatusOK && strings.Contains(string(said), large)
+			}
+			if want := !bounded || i < 2; whole != want {
+				t.Errorf("bounded %t: answer %d has %d bytes, %v", bounded, i+1, len(said), err)
+			}
+			c.CloseIdleConnections()
+		}
+		got := s.Close()
+		if told := slices.ContainsFunc(got.Refused, func(r string) bool {
+			return strings.Contains(r, " (would bring more than the 293 KiB that network.download allows)")
+		}); told != bounded || bounded && got.Received > 400_000 {
+			t.Errorf("bounded %t: %+v", bounded, got)
+		}
+	}
+}
+
 func TestWhatIsNotListedIsRefusedWithASentence(t *testing.T) {
 	s := newStand(t, map[string]string{"example.com": "127.0.0.1", "other.example.com": "127.0.0.1"}, "example.com:TLS", "example.com:PLAIN", "*.sub.example.com:TLS")
 	for _, target := range []string{

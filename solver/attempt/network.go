@@ -3,6 +3,7 @@ package attempt
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,7 +35,7 @@ func (e *Env) wall(spec *sandbox.Spec, session *gateway.Session, list []policy.H
 	if !e.Sandbox.Networks() {
 		return func() egress.Traffic { return egress.Traffic{} }
 	}
-	proxy := egress.New(egress.Options{Allow: list, Private: e.Config.Network.Private, Where: where})
+	proxy := egress.New(egress.Options{Allow: list, Private: e.Config.Network.Private, Where: where, Download: int64(e.Config.Network.Download)})
 	ports, serve := []int{proxyPort}, []func(net.Listener){proxy.Serve}
 	if session != nil {
 		ports, serve = append(ports, gatewayPort), append(serve, session.Serve)
@@ -51,4 +52,13 @@ func (e *Env) wall(spec *sandbox.Spec, session *gateway.Session, list []policy.H
 // refusedLine tells what was refused, in the output of a command.
 func refusedLine(hosts []string, where string) string {
 	return fmt.Sprintf("[Pawl refused: %s; the operator can allow it in %s]\n", strings.Join(hosts, ", "), where)
+}
+
+// refused notes in the receipt what a program that is no agent asked for in vain.
+func (c *checkout) refused(hosts []string, where string) {
+	for _, host := range hosts {
+		if entry := policy.RefusedIn(host, where); !slices.Contains(c.Receipt.RefusedHosts, entry) {
+			c.Receipt.RefusedHosts = append(c.Receipt.RefusedHosts, entry)
+		}
+	}
 }

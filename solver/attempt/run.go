@@ -60,6 +60,9 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		report.FinalMessage, err = printed(c.Receipt.Transcript)
 	}
 	c.Report(report, c.monitor.circles.Edits())
+	if report.Exit.Exceeded != "" {
+		c.Receipt.Reasons = append(c.Receipt.Reasons, report.Exit.Exceeded)
+	}
 	c.Receipt.Trajectory = c.monitor.trajectory
 	c.Receipt.RefusedHosts, c.Receipt.Sent, c.Receipt.Received = c.traffic.Refused, c.traffic.Sent, c.traffic.Received
 	for _, path := range c.monitor.replaced {

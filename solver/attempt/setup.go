@@ -259,7 +259,7 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 	secrets := t.Config.Setup.Names(t.Thread.Repo())
 	for _, command := range e.Setup {
 		kept := output{End: text.End{Max: maxOutput}}
-		report, err := t.inSandbox(ctx, program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, env: secrets, most: e.Time(), allow: t.Ground.Effective.Network.Setup, where: "network.setup"}, &kept)
+		report, refused, err := t.inSandbox(ctx, program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, env: secrets, most: e.Time(), allow: t.Ground.Effective.Network.Setup, where: "network.setup"}, &kept)
 		if err != nil {
 			return nil, fmt.Errorf("setup command %q: %w", command, err)
 		}
@@ -271,6 +271,12 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 			result = "ended by " + report.Exit.Signal
 		case report.Exit.Code == 0:
 			continue
+		}
+		if report.Exit.Exceeded != "" {
+			result += "; " + report.Exit.Exceeded
+		}
+		if len(refused) > 0 {
+			result += "; refused: " + strings.Join(refused, ", ") + "; the operator can allow it in network.setup"
 		}
 		t.Log.Info().Str("command", oneLine(command)).Str("result", result).Msg("setup failed")
 		said := text.NewRedactor(secrets, t.Lookup).Redact(kept.String())

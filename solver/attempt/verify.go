@@ -50,6 +50,7 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 	}
 	for i := range all {
 		all[i].Ran = nil
+		c.refused(all[i].RefusedHosts, "network.verify")
 	}
 	return all, err
 }
@@ -120,14 +121,17 @@ func (t *trial) run(ctx context.Context, command string) (policy.Verified, error
 	kept, tests := output{End: text.End{Max: verifyOutput}}, testreport.NewReader()
 	// Both streams are one, in the order in which they are written.
 	prog := program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, most: verifyTimeout, allow: t.Ground.Effective.Network.Verify, where: "network.verify"}
-	report, err := t.inSandbox(ctx, prog, io.MultiWriter(&kept, tests))
+	report, refused, err := t.inSandbox(ctx, prog, io.MultiWriter(&kept, tests))
 	if err != nil {
 		return policy.Verified{}, fmt.Errorf("verify command %q: %w", command, err)
 	}
-	v := policy.Verified{Command: command, Exit: report.Exit.Code, Output: kept.String(), MS: t.Now().Sub(began).Milliseconds(), TimedOut: report.Killed, Signal: report.Exit.Signal}
+	v := policy.Verified{Command: command, Exit: report.Exit.Code, Output: kept.String(), MS: t.Now().Sub(began).Milliseconds(), TimedOut: report.Killed, Signal: report.Exit.Signal, RefusedHosts: refused}
 	v.Passed = report.Exit.Code == 0 && report.Exit.Signal == "" && !report.Killed
 	if report.Killed {
 		v.Output += fmt.Sprintf("\n[ended after %s]", verifyTimeout)
+	}
+	if report.Exit.Exceeded != "" {
+		v.Output += "\n[" + report.Exit.Exceeded + "]"
 	}
 	testreport.Count(&v, append([]testreport.Report{tests.Report()}, reports()...)...)
 	return v, nil
@@ -144,9 +148,9 @@ type program struct {
 	apart bool
 }
 
-// inSandbox runs a program on the files and returns how it ended; out gets its standard
+// inSandbox runs a program on the files and returns how it ended, and what it asked for in vain; out gets its standard
 // output. Where it is ended from outside, the error is the cause.
-func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (agent.Report, error) {
+func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (report agent.Report, refused []string, err error) {
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer t.Watch(run, cancel)()
@@ -171,19 +175,19 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (age
 	}
 	plain, err := clis.ForStream(config.Plain)
 	if err != nil {
-		return agent.Report{}, err
+		return report, nil, err
 	}
 	walled := t.wall(&spec, nil, prog.allow, prog.where)
 	proc, err := t.Sandbox.Start(run, spec)
 	if err != nil {
 		walled()
-		return agent.Report{}, cmp.Or(context.Cause(run), err)
+		return report, nil, cmp.Or(context.Cause(run), err)
 	}
-	report, err := agent.Run(run, process(proc), plain, agent.RunOptions{Total: prog.most, Transcript: out, Now: t.Now})
-	if refused := walled().Refused; len(refused) > 0 && err == nil {
+	report, err = agent.Run(run, process(proc), plain, agent.RunOptions{Total: prog.most, Transcript: out, Now: t.Now})
+	if refused = walled().Refused; len(refused) > 0 && err == nil {
 		_, err = io.WriteString(out, refusedLine(refused, prog.where))
 	}
-	return report, cmp.Or(context.Cause(run), err)
+	return report, refused, cmp.Or(context.Cause(run), err)
 }
 
 // output is the end of what a command prints. It is for one writer.
@@ -248,10 +252,11 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 		return nil, err
 	}
 	printed := output{End: text.End{Max: verifyOutput}}
-	report, err := t.inSandbox(ctx, program{argv: l.Judge, env: l.JudgeEnv, stdin: in, most: l.JudgeTimeout, apart: true, allow: t.Ground.Effective.Network.Judge, where: "network.judge"}, &printed)
+	report, refused, err := t.inSandbox(ctx, program{argv: l.Judge, env: l.JudgeEnv, stdin: in, most: l.JudgeTimeout, apart: true, allow: t.Ground.Effective.Network.Judge, where: "network.judge"}, &printed)
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
+	c.refused(refused, "network.judge")
 	said := printed.String()
 	name := filepath.Base(l.Judge[0])
 	switch {
