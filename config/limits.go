@@ -8,6 +8,24 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
+type Sandbox struct {
+	Mode    string `yaml:"mode"`    // SandboxAuto or SandboxNone
+	Network string `yaml:"network"` // NetworkWalled or NetworkOpen; see Walled
+	// ReadOnly are folders and files that every agent can read: where agents are
+	// installed outside /usr, tool chains, caches. Nothing in them is secret.
+	ReadOnly []string `yaml:"read_only"`
+	// What each agent, setup, verify command and judge may use. Zero is no limit.
+	Memory Bytes   `yaml:"memory"`
+	CPUs   float64 `yaml:"cpus"`
+	PIDs   int     `yaml:"pids"` // processes and threads
+	Disk   Bytes   `yaml:"disk"` // of what it writes, without /tmp, which is memory
+}
+
+const (
+	SandboxAuto = "auto" // bubblewrap; refuse to start where it cannot work
+	SandboxNone = "none" // run agents as the user that runs Pawl
+)
+
 // Bytes is a size, written as 512MiB, 8GiB or plain digits.
 type Bytes int64
 

@@ -88,3 +88,21 @@ func CanonicalHost(name string) (string, error) {
 	}
 	return host, nil
 }
+
+// RefusedIn is an entry of RefusedHosts for what is no agent: a host with the key of the list that it is not on.
+func RefusedIn(host, list string) string { return host + inList + list }
+
+const inList = " in "
+
+// RefusedBy parts entries of RefusedHosts by the lists that the hosts are not on.
+func RefusedBy(hosts []string) (by map[string][]string) {
+	by = map[string][]string{}
+	for _, entry := range hosts {
+		host, list := entry, "network.agent"
+		if at := strings.LastIndex(entry, inList+"network."); at >= 0 {
+			host, list = entry[:at], entry[at+len(inList):]
+		}
+		by[list] = append(by[list], host)
+	}
+	return by
+}

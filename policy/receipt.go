@@ -160,24 +160,6 @@ type Receipt struct {
 	Transcript   string   `json:"transcript,omitempty"`
 }
 
-// RefusedIn is an entry of RefusedHosts for what is no agent: a host with the key of the list that it is not on.
-func RefusedIn(host, list string) string { return host + inList + list }
-
-const inList = " in "
-
-// RefusedBy parts entries of RefusedHosts by the lists that the hosts are not on.
-func RefusedBy(hosts []string) (by map[string][]string) {
-	by = map[string][]string{}
-	for _, entry := range hosts {
-		host, list := entry, "network.agent"
-		if at := strings.LastIndex(entry, inList+"network."); at >= 0 {
-			host, list = entry[:at], entry[at+len(inList):]
-		}
-		by[list] = append(by[list], host)
-	}
-	return by
-}
-
 // Layer is what an attempt begins with beside the repository's files: what its setup left.
 type Layer struct {
 	Key    string `json:"key"`

@@ -54,11 +54,11 @@ func refusedLine(hosts []string, where string) string {
 	return fmt.Sprintf("[Pawl refused: %s; the operator can allow it in %s]\n", strings.Join(hosts, ", "), where)
 }
 
-// refused notes in the receipt what a program that is no agent asked for in vain.
-func (c *checkout) refused(hosts []string, where string) {
+// noteRefused notes in a receipt what a program that is no agent asked for in vain.
+func noteRefused(r *policy.Receipt, hosts []string, where string) {
 	for _, host := range hosts {
-		if entry := policy.RefusedIn(host, where); !slices.Contains(c.Receipt.RefusedHosts, entry) {
-			c.Receipt.RefusedHosts = append(c.Receipt.RefusedHosts, entry)
+		if entry := policy.RefusedIn(host, where); !slices.Contains(r.RefusedHosts, entry) {
+			r.RefusedHosts = append(r.RefusedHosts, entry)
 		}
 	}
 }

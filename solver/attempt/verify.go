@@ -50,7 +50,7 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 	}
 	for i := range all {
 		all[i].Ran = nil
-		c.refused(all[i].RefusedHosts, "network.verify")
+		noteRefused(&c.Receipt, all[i].RefusedHosts, "network.verify")
 	}
 	return all, err
 }
@@ -256,7 +256,7 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
-	c.refused(refused, "network.judge")
+	noteRefused(&c.Receipt, refused, "network.judge")
 	said := printed.String()
 	name := filepath.Base(l.Judge[0])
 	switch {
