@@ -58,6 +58,7 @@ func TestExampleLoadsAndHoldsTheDefaults(t *testing.T) {
 		PrivateKeyFile: filepath.Join(folder, "app.pem")}
 	want.Policy.AllowedBots, want.Policy.Learning.Judge, want.Policy.Learning.JudgeEnv, want.Sandbox.ReadOnly = []int64{}, []string{}, []string{}, []string{}
 	want.Images.Registries = []string{}
+	want.HTTP.Proxies = []netip.Prefix{}
 	want.Backlog.Repositories = []string{}
 	none := []policy.HostRule{}
 	want.Network = Network{Setup: none, Agent: none, Verify: none, Judge: none, Private: []netip.Prefix{}, Download: 10 << 30}

@@ -37,22 +37,6 @@ type Server struct {
 	Log       Log        `yaml:"log"`
 }
 
-type HTTP struct {
-	Address string `yaml:"address"` // of the webhook, host:port; an empty host means every interface
-	// Pages is the address of the pages, whose listener is their own; empty means DefaultPages or, where that is
-	// taken, a free port of the loopback.
-	Pages string `yaml:"pages"`
-	// PublicURL is where people reach the pages; empty means that comments and check runs carry no link to them,
-	// and that they are reached by the address of their listener only.
-	PublicURL    string        `yaml:"public_url"`
-	Operators    []string      `yaml:"operators"`     // logins of those who may see and do everything here
-	MetricsToken Secret        `yaml:"metrics_token"` // by which a program reads /metrics
-	Drain        time.Duration `yaml:"drain"`         // how long attempts may go on after SIGTERM before they are handed over
-}
-
-// DefaultPages is where the pages are without HTTP.Pages.
-const DefaultPages = "127.0.0.1:8081"
-
 // GitHub names the GitHub and the App. The URLs end without a slash.
 type GitHub struct {
 	WebURL   string `yaml:"web_url"` // clone and push base
@@ -203,7 +187,7 @@ const maxContext = 200 << 10
 // no sensible default: the App's credentials and the backends.
 func Default() Server {
 	return Server{
-		HTTP:      HTTP{Address: "127.0.0.1:8080"},
+		HTTP:      HTTP{Address: "127.0.0.1:8080", HooksFrom: HooksFromAny},
 		GitHub:    GitHub{WebURL: "https://github.com", V3APIURL: "https://api.github.com", Receive: ReceiveWebhook},
 		Context:   Context{MaxBytes: 60 << 10, Linked: 1, Pictures: true},
 		Database:  Database{Driver: SQLite, Path: "pawl.db"},
@@ -259,9 +243,7 @@ func (d *Database) UnmarshalText(text []byte) error {
 
 // validateServer checks everything outside policy and the backends and tidies the URLs.
 func (s *source) validateServer(c *Server) {
-	s.validateAddress("server.address", c.HTTP.Address)
-	validatePages(s, &c.HTTP)
-	between(s, "server.drain", c.HTTP.Drain, 0, maxDrain)
+	validateHTTP(s, &c.HTTP)
 	s.validateURL("github.web_url", &c.GitHub.WebURL)
 	s.validateURL("github.v3_api_url", &c.GitHub.V3APIURL)
 	if c.GitHub.V4APIURL != "" {
@@ -311,23 +293,6 @@ func (s *source) validateServer(c *Server) {
 	}
 	s.addIf(c.Retention.Transcripts < minTranscripts, "retention.transcripts", "%s is too short; keep at least %s, so that people can look at what went wrong", c.Retention.Transcripts, minTranscripts)
 	s.addIf(c.Retention.Threads < minThreads, "retention.threads", "%s is too short; keep at least %s, so that what Pawl wrote is still known as its own", c.Retention.Threads, minThreads)
-}
-
-// validatePages checks what stands in server about the pages.
-func validatePages(s *source, h *HTTP) {
-	if h.Pages != "" {
-		s.validateAddress("server.pages", h.Pages)
-		_, port, _ := net.SplitHostPort(h.Pages)
-		s.addIf(h.Pages == h.Address && port != "0", "server.pages", "is server.address as well; the pages have a listener of their own, so that the webhook can be public and they need not be")
-	}
-	if h.PublicURL != "" {
-		s.validateURL("server.public_url", &h.PublicURL)
-	}
-	for i, name := range h.Operators {
-		s.addIf(!login.MatchString(name), fmt.Sprintf("server.operators[%d]", i), "%s is no login; write that of an account without @", quote(name))
-	}
-	n := len(h.MetricsToken.Reveal())
-	s.addIf(n > 0 && n < minWebhookSecret, "server.metrics_token", "has %d characters; use at least %d random ones", n, minWebhookSecret)
 }
 
 // login is the form of one at GitHub; an Enterprise's may end with an underscore and its short code.

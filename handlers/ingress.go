@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -44,13 +43,9 @@ type Ingress struct {
 	store    Deliveries
 	now      func() time.Time
 	log      zerolog.Logger
-	bodyTime time.Duration
-	held     atomic.Int64 // bytes that have arrived of bodies that are not answered
+	refusals zerolog.Logger // some of what strangers send, who could fill the log
+	held     heldBodies
 }
-
-// bodyTime is how long a body may take to arrive. GitHub gives a whole delivery 10 s (an Enterprise Server 30
-// s); who sends slower than that holds a part of maxHeld that others need, without having shown a signature.
-const bodyTime = 15 * time.Second
 
 // NewIngress takes the secret that GitHub signs with and, while it is being
 // changed, the previous one after it. It refuses a secret that is too short to
@@ -65,7 +60,7 @@ func NewIngress(secrets []string, handlers []githubapp.EventHandler, store Deliv
 			return nil, fmt.Errorf("github.app.%s has %d bytes; at least %d are needed (openssl rand -hex 32 makes one)", names[i], len(secret), MinSecret)
 		}
 	}
-	in := &Ingress{secrets: secrets, store: store, now: now, log: log, bodyTime: bodyTime, known: map[string]bool{}}
+	in := &Ingress{secrets: secrets, store: store, now: now, log: log, refusals: log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Minute}), known: map[string]bool{}, held: newHeldBodies()}
 	for _, secret := range secrets {
 		in.hooks = append(in.hooks, in.dispatcher(secret, handlers...))
 	}
@@ -115,11 +110,9 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// go-github falls back to SHA-1 when it is offered.
 	r.Header.Del("X-Hub-Signature")
-	body := &heldBody{ReadCloser: http.MaxBytesReader(w, r.Body, MaxPayload), in: in, control: http.NewResponseController(w)}
-	defer func() { in.held.Add(-body.size) }()
-	// The connection's deadlines go by the system's clock. A writer without
-	// deadlines is no network connection.
-	_ = body.control.SetReadDeadline(time.Now().Add(in.bodyTime))
+	body := in.held.hold(w, r)
+	defer in.held.release(body)
+	r = r.WithContext(context.WithValue(r.Context(), heldKey{}, body))
 	r.Body = body
 	signed, err := in.signedBy(r)
 	if err != nil {
@@ -154,6 +147,7 @@ func (in *Ingress) signedBy(r *http.Request) (int, error) {
 // Schedule implements githubapp.Scheduler: the delivery becomes durable here.
 func (in *Ingress) Schedule(ctx context.Context, d githubapp.Dispatch) error {
 	crash.Point("received")
+	in.held.signed(ctx)
 	fresh, err := in.store.Receive(ctx, thread.Delivery{
 		GUID: d.DeliveryID, Event: d.EventType, Payload: d.Payload, ReceivedAt: in.now(), State: thread.Received,
 	})
@@ -168,24 +162,28 @@ func (in *Ingress) Schedule(ctx context.Context, d githubapp.Dispatch) error {
 var errStore = errors.New("store delivery")
 
 func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	log := in.log.With().Str("delivery", r.Header.Get("X-GitHub-Delivery")).Str("event", r.Header.Get("X-GitHub-Event")).Logger()
+	about := func(log zerolog.Logger) zerolog.Logger {
+		return log.With().Str("delivery", r.Header.Get("X-GitHub-Delivery")).Str("event", r.Header.Get("X-GitHub-Event")).Logger()
+	}
+	log, refusals := about(in.log), about(in.refusals)
 	var tooLarge *http.MaxBytesError
 	var invalid githubapp.ValidationError
 	switch {
 	// A ValidationError does not unwrap, so its cause is asked.
 	case errors.As(err, &invalid) && errors.As(invalid.Cause, &tooLarge):
-		log.Warn().Msg("webhook refused: larger than 25 MiB")
+		refusals.Warn().Msg("webhook refused: larger than 25 MiB")
 		http.Error(w, "the payload is larger than 25 MiB", http.StatusRequestEntityTooLarge)
 	case errors.As(err, &invalid) && errors.Is(invalid.Cause, errTooMany):
-		log.Warn().Msg("webhook refused: too many large ones at the same time")
+		refusals.Warn().Msg("webhook dropped: it came slowest while there was no room for others")
 		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Connection", "close")
 		http.Error(w, "too many payloads at the same time; redeliver it later", http.StatusServiceUnavailable)
 	case errors.As(err, &invalid) && errors.Is(invalid.Cause, os.ErrDeadlineExceeded):
-		log.Warn().Msg("webhook refused: its body took too long to arrive")
+		refusals.Warn().Msg("webhook refused: its body took too long to arrive")
 		w.Header().Set("Connection", "close")
 		http.Error(w, "the body took too long to arrive; redeliver it", http.StatusRequestTimeout)
 	case errors.As(err, &invalid):
-		log.Warn().Err(invalid.Cause).Msg("webhook refused")
+		refusals.Warn().Err(invalid.Cause).Msg("webhook refused")
 		http.Error(w, "the signature or the payload is not valid; is the webhook secret the same at GitHub?", http.StatusUnauthorized)
 	case errors.Is(err, errStore):
 		log.Error().Err(err).Msg("webhook not stored; GitHub keeps it for redelivery for 3 days")
@@ -194,49 +192,6 @@ func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		log.Error().Err(err).Msg("webhook failed")
 		http.Error(w, "the delivery could not be taken; redeliver it later", http.StatusServiceUnavailable)
 	}
-}
-
-// maxHeld bounds what has arrived of the bodies that are read at the same time, in
-// bytes: a signature can be checked only when its body is there, and until then
-// anybody may send. A body counts as it comes, not as it is announced.
-const maxHeld = 64 << 20
-
-const (
-	// smallBody is what nearly every delivery stays below: a comment is at most
-	// 64 KiB in a payload of some 20 KiB.
-	smallBody = 1 << 20
-	// heldForSmall is the part of maxHeld that only bodies below smallBody may
-	// fill, so that large ones keep no ordinary delivery out.
-	heldForSmall = 16 << 20
-)
-
-var errTooMany = errors.New("too many payloads at the same time")
-
-// heldBody counts what it reads among what the ingress holds. It must have arrived within bodyTime; once it
-// has, the server's own limit is all that holds, so that the store may take its time.
-type heldBody struct {
-	io.ReadCloser
-	in      *Ingress
-	control *http.ResponseController
-	size    int64
-}
-
-func (b *heldBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.size += int64(n)
-	most := int64(maxHeld)
-	if b.size > smallBody {
-		most -= heldForSmall
-	}
-	if held := b.in.held.Add(int64(n)); n > 0 && held > most {
-		return 0, errTooMany
-	}
-	if errors.Is(err, io.EOF) {
-		// For the next request on the connection the server sets a deadline of
-		// its own. Where this fails the connection is gone.
-		_ = b.control.SetReadDeadline(time.Time{})
-	}
-	return n, err
 }
 
 // unknownEvent is the handler of an event that this version does not know: its

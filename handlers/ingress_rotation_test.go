@@ -86,7 +86,7 @@ func TestABodyThatTricklesInIsCutOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.bodyTime = 50 * time.Millisecond
+		in.held.bodyTime = 50 * time.Millisecond
 		srv := httptest.NewServer(in)
 		body, end := io.Pipe()
 		answer := make(chan *http.Response, 1)
@@ -98,7 +98,7 @@ func TestABodyThatTricklesInIsCutOff(t *testing.T) {
 		}
 		end.Close()
 		srv.Close()
-		if got := in.held.Load(); got != 0 {
+		if got := in.held.now(); got != 0 {
 			t.Errorf("%d bytes are held, want 0", got)
 		}
 	}
@@ -127,8 +127,8 @@ func TestAConnectionOutlivesTheTimeOfItsBodies(t *testing.T) {
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	began := time.Now()
 	in.ServeHTTP(w, r)
-	if w.Code != http.StatusOK || len(w.set) < 2 || w.set[0].Before(began.Add(in.bodyTime)) || !w.set[len(w.set)-1].IsZero() {
-		t.Errorf("answered %d with the deadlines %v after %v; want 200, %v for the body and none afterwards", w.Code, w.set, began, in.bodyTime)
+	if w.Code != http.StatusOK || len(w.set) < 2 || w.set[0].Before(began.Add(in.held.grace)) || !w.set[len(w.set)-1].IsZero() {
+		t.Errorf("answered %d with the deadlines %v after %v; want 200, %v for the body and none afterwards", w.Code, w.set, began, in.held.grace)
 	}
 }
 

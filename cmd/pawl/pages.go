@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/web"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -32,7 +33,14 @@ func (n *node) handle(ctx context.Context, hook http.Handler, now func() time.Ti
 		},
 		Learning: n.solver.LearningReport, Points: n.forge.Points, Skew: n.store.Skew, Layers: n.solver.Layers.Held, Images: n.solver.Images.Held,
 		Counters: counters, Build: buildInfo(),
-		WebURL: n.cfg.GitHub.WebURL, Limits: n.cfg.Policy.Limits, Access: access, Transcript: n.solver.OpenTranscript, Stopping: n.solver.Stopping, Now: now, Log: n.log,
+		WebURL: n.cfg.GitHub.WebURL, Limits: n.cfg.Policy.Limits, Access: access, Proxies: n.cfg.HTTP.Proxies, Transcript: n.solver.OpenTranscript, Stopping: n.solver.Stopping, Now: now, Log: n.log,
+	}
+	if n.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
+		n.hookRanges = &hookRanges{forge: n.forge, store: n.store, log: n.log}
+		if err := n.hookRanges.load(ctx); err != nil {
+			return err
+		}
+		o.HookRanges = n.hookRanges.known
 	}
 	pages, err := web.Pages(o)
 	if err != nil {

@@ -99,6 +99,7 @@ type rig struct {
 	dir    string           // config, database, data
 	config string           // YAML after the fixed part; see backend and policy
 	drain  string           // server.drain; empty for none
+	more   string           // further keys of server, after a comma
 	dsn    string           // of the database, as the configuration has it
 	data   string           // the data directory
 	dated  func() time.Time // the clock by which the database's times are meant
@@ -178,7 +179,7 @@ func (r *rig) calls() int {
 // backends come from r.config.
 func (r *rig) file() string {
 	r.t.Helper()
-	text := fmt.Sprintf(`server: {address: "127.0.0.1:0", pages: "127.0.0.1:0", drain: %s}
+	text := fmt.Sprintf(`server: {address: "127.0.0.1:0", pages: "127.0.0.1:0", drain: %s%s}
 github:
   web_url: %s
   v3_api_url: %s
@@ -187,7 +188,7 @@ github:
 database: %s
 data_dir: %s
 log: {level: debug}
-%s`, cmp.Or(r.drain, "0s"), r.world.WebURL(), strings.TrimSuffix(r.world.APIURL(), "/"), rigSecret, r.dsn, r.data, r.config)
+%s`, cmp.Or(r.drain, "0s"), r.more, r.world.WebURL(), strings.TrimSuffix(r.world.APIURL(), "/"), rigSecret, r.dsn, r.data, r.config)
 	if !strings.Contains(text, "\nsandbox:") {
 		text += "sandbox: {mode: none}\n"
 	}

@@ -106,6 +106,7 @@ type node struct {
 	data          *dataFolder
 	github        *githubHealth
 	tracing       *tracing
+	hookRanges    *hookRanges
 	background    sync.WaitGroup // what works beside the queue, until stop
 	stop          context.CancelFunc
 }
@@ -201,7 +202,9 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if err := n.handle(ctx, n.tracing.hook(hook), now); err != nil {
 		return err
 	}
-	n.http.ConnState = func(_ net.Conn, state http.ConnState) {
+	changed := n.http.ConnState
+	n.http.ConnState = func(conn net.Conn, state http.ConnState) {
+		changed(conn, state)
 		if state == http.StateIdle { // an answer has left
 			crash.Point("answered")
 		}
@@ -222,6 +225,9 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	}
 	if notifier != nil {
 		n.background.Go(func() { notifier.Run(background) })
+	}
+	if n.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
+		n.background.Go(func() { n.hookRanges.watch(background) })
 	}
 	n.background.Go(func() { n.clean(background, now) })
 	crash.Point("serving")

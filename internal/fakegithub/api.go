@@ -39,6 +39,7 @@ func (s *Server) routeTable() []route {
 		{"GET /app/hook/deliveries", asApp, "", s.listDeliveries},
 		{"GET /app/hook/deliveries/{id}", asApp, "", s.getDelivery},
 		{"POST /app-manifests/{code}/conversions", anyone, "", s.convertManifest},
+		{"GET /meta", anyone, "", s.getMeta},
 		{"GET /user", asToken, "", s.getSelf},
 		{"GET /users/{login}", anyone, "", s.getUser},
 		{"GET" + repo, asToken, "metadata:read", s.getRepo},

@@ -299,6 +299,23 @@ func (w apps) Manifests() []Manifest {
 	return slices.Clone(w.manifests)
 }
 
+// SetHookRanges sets where this GitHub says that its webhooks come from; at first it says nothing, as an Enterprise
+// Server.
+func (w apps) SetHookRanges(ranges ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.world.hookRanges = ranges
+}
+
+// getMeta answers with what of GitHub's meta information this GitHub has.
+func (w apps) getMeta(*call) *reply {
+	body := obj{"verifiable_password_authentication": false}
+	if len(w.world.hookRanges) > 0 {
+		body["hooks"] = w.world.hookRanges
+	}
+	return ok(body)
+}
+
 // Ping sends the event that GitHub sends when a webhook is set up.
 func (w apps) Ping() {
 	defer w.act()()

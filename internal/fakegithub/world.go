@@ -31,6 +31,7 @@ type world struct {
 	tokens        map[string]*token
 	manifests     []Manifest // as they were submitted
 	codes         map[string]manifestCode
+	hookRanges    []string         // where this GitHub says that its webhooks come from
 	grants        map[string]grant // of logins, by their codes
 	attached      [][]byte         // files in the order of their upload
 	lastID        int64

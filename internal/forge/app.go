@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -104,6 +105,21 @@ func (c *Client) userID(ctx context.Context, login string) (int64, error) {
 	r.as, r.token, r.repo.Installation = asToken, token, installation
 	_, err = c.do(ctx, r, &user)
 	return user.ID, err
+}
+
+// HookRanges are the addresses that GitHub sends webhooks from (docs.github.com, "Get GitHub meta information"). An
+// Enterprise Server says none.
+func HookRanges(ctx context.Context, c *Client) ([]netip.Prefix, error) {
+	var meta struct {
+		Hooks []netip.Prefix `json:"hooks"`
+	}
+	if _, err := c.do(ctx, request{route: "/meta", as: anonymous, once: true}, &meta); err != nil {
+		return nil, fmt.Errorf("look up where webhooks come from: %w", aboutNoThread(err))
+	}
+	if len(meta.Hooks) == 0 {
+		return nil, errors.New("look up where webhooks come from: this GitHub does not say it; set server.hooks_from to any")
+	}
+	return meta.Hooks, nil
 }
 
 // Installation is the App's installation that reaches a repository. ErrNotFound: it is not installed there.

@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -61,6 +62,9 @@ type Options struct {
 	// Transcript is what an attempt's agent printed; see attempt.ErrNoTranscript.
 	Transcript func(t thread.ID, a thread.Started) (*attempt.Transcript, error)
 	Stopping   <-chan struct{} // is closed when pages may not follow an attempt any longer; nil for never
+	// HookRanges are where GitHub sends webhooks from, none while that is not known; nil lets everybody send.
+	HookRanges func() []netip.Prefix
+	Proxies    []netip.Prefix // whose X-Forwarded-For is believed
 	Now        func() time.Time
 	Log        zerolog.Logger
 }
@@ -78,7 +82,7 @@ const (
 // Public is what GitHub and the supervisors of processes reach: the webhook, and whether the process lives.
 func Public(o Options) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(HookPath, promhttp.InstrumentHandlerCounter(o.Counters.webhooks, o.Hook))
+	mux.Handle(HookPath, promhttp.InstrumentHandlerCounter(o.Counters.webhooks, trust(behind(o.Proxies, fromGitHub(o.HookRanges, o.Hook)))))
 	mux.HandleFunc("GET /healthz", alive)
 	return mux
 }
@@ -151,7 +155,7 @@ func inLine(line chan struct{}, h http.Handler) http.Handler {
 // The times of a connection. GitHub's largest webhook, 25 MiB, needs 60 s at 3.5 Mbit/s; GitHub gives up after
 // 10 s, Enterprise Server after 30 s. Its headers are about 1 KiB.
 const (
-	headerTime = 10 * time.Second
+	headerTime = 5 * time.Second
 	readTime   = 60 * time.Second
 	writeTime  = 90 * time.Second // counts from the header on, so it covers reading
 	idleTime   = 120 * time.Second
@@ -160,8 +164,9 @@ const (
 
 // Server is an HTTP server that slow or silent clients cannot tie up.
 func Server(h http.Handler) *http.Server {
+	open := newConnections()
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime,
+		Handler: h, ConnState: open.changed, ConnContext: open.known, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 	}
 }

@@ -1,0 +1,224 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/simplelru"
+)
+
+// A signature can be checked only when its body is there, and until then anybody may send. So what has arrived is
+// bounded, and whoever is slow gives way to whoever comes.
+const (
+	// maxHeld bounds what has arrived of the bodies that are not answered, in bytes. A body counts as it comes, not as
+	// it is announced.
+	maxHeld = 64 << 20
+	// smallBody is what nearly every delivery stays below: a comment is at most 64 KiB in a payload of some 20 KiB.
+	smallBody = 1 << 20
+	// heldForSmall is the part of maxHeld that only bodies below smallBody may fill, so that large ones keep no
+	// ordinary delivery out.
+	heldForSmall = 16 << 20
+	// heldShare is what one address may hold while others need room; an address over it gives way first.
+	heldShare = maxHeld / 2
+	// worthDropping is what a body must hold to be dropped for others: below it nothing is gained.
+	worthDropping = 4 << 10
+)
+
+// How long a body may take to arrive: bodyGrace, and longer as it comes at leastRate bytes a second, up to bodyTime.
+// GitHub gives a whole delivery 10 s (an Enterprise Server 30 s), and sends an ordinary one in one piece.
+const (
+	bodyGrace = 3 * time.Second
+	leastRate = 32 << 10
+	bodyTime  = 15 * time.Second
+)
+
+var (
+	errTooMany = errors.New("too many payloads at the same time")
+	// longAgo is a deadline that has passed for whatever is read.
+	longAgo = time.Unix(1, 0)
+)
+
+// heldBodies are what has arrived of all bodies that are not answered.
+type heldBodies struct {
+	bodyTime, grace time.Duration
+
+	mu      sync.Mutex
+	bodies  map[*heldBody]bool // those that still come
+	bytes   int64              // of these and of those that have come, without what was dropped
+	senders *simplelru.LRU     // by address: *sender
+}
+
+// sender is an address that bodies come from.
+type sender struct {
+	held int64
+	good bool // a signed webhook came from it
+}
+
+// maxSenders is how many addresses are remembered; of one that is forgotten the share begins anew.
+const maxSenders = 4096
+
+func newHeldBodies() heldBodies {
+	senders, err := simplelru.NewLRU(maxSenders, nil)
+	if err != nil {
+		panic(err) // the size is a positive constant
+	}
+	return heldBodies{bodyTime: bodyTime, grace: bodyGrace, bodies: map[*heldBody]bool{}, senders: senders}
+}
+
+// sender is that of an address. h.mu is held.
+func (h *heldBodies) sender(remote string) *sender {
+	from, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		from = remote
+	}
+	if known, ok := h.senders.Get(from); ok {
+		return known.(*sender)
+	}
+	s := &sender{}
+	h.senders.Add(from, s)
+	return s
+}
+
+type heldKey struct{}
+
+// signed remembers that the body of a request had a good signature.
+func (h *heldBodies) signed(ctx context.Context) {
+	if b, ok := ctx.Value(heldKey{}).(*heldBody); ok {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		b.from.good = true
+	}
+}
+
+// heldBody counts what it reads among what is held. Once it has come whole nothing drops it any more, and only the
+// server's own time limit holds, so that the store may take its time.
+type heldBody struct {
+	io.ReadCloser
+	in      *heldBodies
+	from    *sender
+	control *http.ResponseController
+	began   time.Time
+
+	// in.mu guards these.
+	size    int64
+	dropped bool
+}
+
+// hold begins with a body.
+func (h *heldBodies) hold(w http.ResponseWriter, r *http.Request) *heldBody {
+	b := &heldBody{ReadCloser: http.MaxBytesReader(w, r.Body, MaxPayload), in: h, control: http.NewResponseController(w), began: time.Now()}
+	h.mu.Lock()
+	h.bodies[b], b.from = true, h.sender(r.RemoteAddr)
+	h.mu.Unlock()
+	b.extend(0)
+	return b
+}
+
+// extend gives the body the time that what has come of it is worth. The connection's deadlines go by the system's
+// clock; a writer without deadlines is no network connection.
+func (b *heldBody) extend(size int64) {
+	most := min(b.in.bodyTime, b.in.grace+time.Duration(size)*time.Second/leastRate)
+	_ = b.control.SetReadDeadline(b.began.Add(most))
+}
+
+func (b *heldBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	size, ok := b.in.count(b, int64(n), errors.Is(err, io.EOF))
+	switch {
+	case !ok:
+		return 0, errTooMany
+	case errors.Is(err, io.EOF):
+		// For the next request on the connection the server sets a deadline of its own. Where this fails the connection
+		// is gone.
+		_ = b.control.SetReadDeadline(time.Time{})
+	case n > 0:
+		b.extend(size)
+		if b.in.isDropped(b) { // meanwhile, so that its deadline must not be a later one
+			return 0, errTooMany
+		}
+	}
+	return n, err
+}
+
+// count adds what came, and drops the slowest until there is room; ok is false where that was b itself.
+func (h *heldBodies) count(b *heldBody, n int64, whole bool) (size int64, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b.dropped {
+		return b.size, false
+	}
+	b.size += n
+	h.bytes += n
+	b.from.held += n
+	most := int64(maxHeld)
+	if b.size > smallBody {
+		most -= heldForSmall
+	}
+	for n > 0 && h.bytes > most && !b.dropped {
+		h.drop(cmp.Or(h.slowest(), b))
+	}
+	if whole {
+		delete(h.bodies, b)
+	}
+	return b.size, !b.dropped
+}
+
+// slowest is that of an address over its share, if there is one, and of all otherwise; of addresses that signed
+// webhooks came from only where there is no other. Small ones free nothing. It is nil where none can be dropped.
+func (h *heldBodies) slowest() (slow *heldBody) {
+	now, most, rank := time.Now(), 0.0, 0
+	for b := range h.bodies {
+		if b.size < worthDropping {
+			continue
+		}
+		r := 1
+		if !b.from.good {
+			r = 2
+			if b.from.held > heldShare {
+				r = 3
+			}
+		}
+		if late := b.late(now); r > rank || r == rank && late > most {
+			slow, most, rank = b, late, r
+		}
+	}
+	return slow
+}
+
+// late is how much longer the body takes than one that begins after 100 ms and comes at 1 MiB a second: who has just
+// begun is never slow, however little has come.
+func (b *heldBody) late(now time.Time) float64 {
+	return now.Sub(b.began).Seconds() / (0.1 + float64(b.size)/(1<<20))
+}
+
+func (h *heldBodies) drop(b *heldBody) {
+	b.dropped = true
+	h.forget(b)
+	_ = b.control.SetReadDeadline(longAgo) // whoever reads it is told
+}
+
+func (h *heldBodies) forget(b *heldBody) {
+	delete(h.bodies, b)
+	h.bytes -= b.size
+	b.from.held -= b.size
+	b.size = 0
+}
+
+func (h *heldBodies) isDropped(b *heldBody) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return b.dropped
+}
+
+// release ends with a body when it is answered.
+func (h *heldBodies) release(b *heldBody) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forget(b)
+}

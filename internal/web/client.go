@@ -1,0 +1,68 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// client is the address in the remote address of a connection, of IPv6 the network that one customer has; the zero
+// Addr where there is none.
+func client(remote string) netip.Addr {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		host = remote
+	}
+	a, err := netip.ParseAddr(host)
+	if a = a.Unmap().WithZone(""); err == nil && a.Is6() {
+		a = netip.PrefixFrom(a, 64).Masked().Addr()
+	}
+	return a
+}
+
+func within(nets []netip.Prefix, remote string) bool {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		host = remote
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a.Unmap().WithZone("")) })
+}
+
+// behind gives requests that came through one of the proxies the address of who asked the proxy: the last one of
+// X-Forwarded-For that is no proxy itself. What stands before it anybody could have written.
+func behind(proxies []netip.Prefix, h http.Handler) http.Handler {
+	if len(proxies) == 0 {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		said := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+		for i := len(said) - 1; i >= 0 && within(proxies, r.RemoteAddr); i-- {
+			one := strings.TrimSpace(said[i])
+			if _, err := netip.ParseAddr(one); err != nil {
+				break
+			}
+			r.RemoteAddr = net.JoinHostPort(one, "0")
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// fromGitHub refuses who asks from elsewhere than GitHub says that its webhooks come from, before anything of the
+// body is read. While that is not known nobody is refused: the signature decides in any case. The hook is told the
+// client that it counts the request for.
+func fromGitHub(ranges func() []netip.Prefix, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ranges != nil {
+			if known := ranges(); len(known) > 0 && !within(known, r.RemoteAddr) {
+				w.Header().Set("Connection", "close")
+				plain(w, http.StatusForbidden, "This address is none that GitHub sends webhooks from.")
+				return
+			}
+		}
+		r.RemoteAddr = client(r.RemoteAddr).String()
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,148 @@
+package web
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/simplelru"
+	"golang.org/x/sys/unix"
+)
+
+// maxConnections is how many a listener has open at a time, fewer where the process may have few files. Each costs
+// some 12 KiB.
+const maxConnections = 2048
+
+// connections closes one where there would be too many: of an address that has more than a quarter of them, if there
+// is one, and otherwise of all, that which has gone longest without beginning or ending a request. So who opens many
+// and sends nothing loses its own, and who comes with a request is let in. Addresses that webhooks with a signature
+// came from keep theirs while others can give way.
+type connections struct {
+	most int
+
+	mu    sync.Mutex
+	open  map[net.Conn]*list.Element // of order
+	order *list.List                 // of *connection, the one that is quiet for longest first
+	from  map[netip.Addr]int
+	good  *simplelru.LRU // of addresses; see trust
+}
+
+type connection struct {
+	net.Conn
+	from netip.Addr
+}
+
+func newConnections() *connections {
+	most := maxConnections
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
+		most = int(min(uint64(most), max(files.Cur/4, 16)))
+	}
+	good, err := simplelru.NewLRU(maxGood, nil)
+	if err != nil {
+		panic(err) // the size is a positive constant
+	}
+	return &connections{good: good, most: most, open: map[net.Conn]*list.Element{}, order: list.New(), from: map[netip.Addr]int{}}
+}
+
+// changed is a http.Server.ConnState.
+func (c *connections) changed(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.open[conn]
+	switch state {
+	case http.StateNew:
+		from := client(conn.RemoteAddr().String())
+		c.open[conn] = c.order.PushBack(&connection{conn, from})
+		c.from[from]++
+		if c.order.Len() > c.most {
+			// Its reader ends and says so here by StateClosed.
+			_ = c.quiet().Close()
+		}
+	case http.StateActive, http.StateIdle:
+		if known != nil {
+			c.order.MoveToBack(known)
+		}
+	case http.StateClosed, http.StateHijacked:
+		c.forget(known)
+	}
+}
+
+// quiet takes the connection out that is to be closed.
+func (c *connections) quiet() net.Conn {
+	var last *list.Element
+	for e := c.order.Front(); e != nil; e = e.Next() {
+		from := e.Value.(*connection).from
+		if good := c.good.Contains(from); c.from[from] > c.most/4 && !good {
+			last = e
+			break
+		} else if last == nil && !good {
+			last = e
+		}
+	}
+	if last == nil {
+		last = c.order.Front()
+	}
+	conn := last.Value.(*connection).Conn
+	c.forget(last)
+	return conn
+}
+
+// maxGood is how many addresses are remembered that webhooks with a signature came from. GitHub uses some dozens.
+const maxGood = 256
+
+type trustKey struct{}
+
+// known gives what is served on a connection the way to say that its address is a good one.
+func (c *connections) known(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, trustKey{}, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.good.Add(client(conn.RemoteAddr().String()), nil)
+	})
+}
+
+// trust remembers the address of whoever gets an answer of 2xx from the hook, which only signed webhooks get.
+func trust(hook http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := &statusWriter{ResponseWriter: w}
+		hook.ServeHTTP(answer, r)
+		if good, ok := r.Context().Value(trustKey{}).(func()); ok && answer.status/100 == 2 {
+			good()
+		}
+	})
+}
+
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write answers 200 where nothing else was said.
+func (w *statusWriter) Write(p []byte) (int, error) {
+	w.status = cmp.Or(w.status, http.StatusOK)
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (c *connections) forget(e *list.Element) {
+	if e == nil {
+		return
+	}
+	conn := c.order.Remove(e).(*connection)
+	delete(c.open, conn.Conn)
+	if c.from[conn.from]--; c.from[conn.from] == 0 {
+		delete(c.from, conn.from)
+	}
+}
