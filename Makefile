@@ -1,4 +1,4 @@
-.PHONY: demo check test race lint bench soak arena build fuzz eval clis-latest clean
+.PHONY: demo check test race lint bench soak arena build fuzz eval worlds clis-latest clean
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PROGRAM := bin/pawl
@@ -66,6 +66,10 @@ eval:
 # temporary folder (1.3 GB) and has them play the recorded scenarios.
 clis-latest:
 	.ci/clis-latest
+
+# The table of docs/learning.md: 200 seeds of each made-up world.
+worlds:
+	go test -count 1 -timeout 3h -tags eval -run EvalLearning -v ./policy/learning -worlds 200
 
 clean:
 	rm -rf bin dist

@@ -123,6 +123,9 @@ type LearningReport struct {
 	Value   policy.Value            `json:"value"`
 	Arms    []learning.ArmView      `json:"arms"`
 	Sources []learning.SourceHealth `json:"sources"`
+	// Weeks are the recoveries of the last eight, Similarities those of retries with the attempt before, by twentieths.
+	Weeks        []learning.Week `json:"weeks"`
+	Similarities []int           `json:"similarities"`
 	// Quarantined are the newest attempts whose grades are not learned from, with the reasons.
 	Quarantined []learning.Judged `json:"quarantined"`
 }
@@ -153,6 +156,7 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	quarantined = slices.DeleteFunc(quarantined, func(j learning.Judged) bool { return len(j.Quarantine) == 0 })
 	return LearningReport{
 		Mode: l.Mode, InForce: inForce, Value: l.Value, Arms: learning.View(arms, l.Value), Sources: learned.Health(),
+		Weeks: learned.Weeks(), Similarities: learned.Similarities(),
 		Quarantined: quarantined[max(0, len(quarantined)-shownQuarantined):],
 	}, nil
 }

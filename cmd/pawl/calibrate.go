@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/calibrate"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -21,6 +22,7 @@ type calibrateOptions struct {
 	seed      uint64
 	json      bool
 	svg       string
+	export    bool
 }
 
 func calibrateCommand() *cobra.Command {
@@ -28,6 +30,12 @@ func calibrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "calibrate FILE", Short: "Show on labelled pairs of attempts what each similarity threshold does",
 		Args: func(cmd *cobra.Command, args []string) error {
+			if o.export && len(args) == 0 && o.config != "" {
+				return nil
+			}
+			if o.export {
+				return errors.New("calibrate --export needs --config and no file; it prints the pairs")
+			}
 			if len(args) != 1 {
 				return errors.New("calibrate needs one file of labelled pairs; - reads standard input")
 			}
@@ -44,8 +52,16 @@ tasks, not other pairs. FILE is JSONL, may be compressed with gzip, and - reads 
   {"view": "failure", "label": "same", "group": "task-1", "a": "…", "b": "…"}
 
 view is failure (error text), revision (the agent's prose) or diff; label is same or different; group
-names the task.`,
+names the task. --export --config FILE prints such pairs of a server's own retries, labelled by which
+tests failed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.export {
+				cfg, err := config.Load(o.config, os.LookupEnv)
+				if err != nil {
+					return err
+				}
+				return exportRetries(cmd.Context(), cfg, cmd.OutOrStdout())
+			}
 			if !cmd.Flags().Changed("threshold") {
 				cfg, err := loadOrDefault(o.config)
 				if err != nil {
@@ -63,6 +79,7 @@ names the task.`,
 	cmd.Flags().StringVar(&o.config, "config", "", "a server's configuration file, for its threshold (default: the published one)")
 	cmd.Flags().Float64Var(&o.threshold, "threshold", policy.Defaults().Stagnation.Similarity, "the threshold in use (policy.stagnation.similarity), instead of the configuration's")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "the seed of the resampling")
+	cmd.Flags().BoolVar(&o.export, "export", false, "print the retries of the server of --config as labelled pairs, instead of measuring")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
 	cmd.Flags().StringVar(&o.svg, "svg", "", "write the ROC curves to this file as a picture")
 	return cmd

@@ -271,3 +271,33 @@ func TestWhatPeopleSayWithoutMerging(t *testing.T) {
 		t.Errorf("%d rewards, want the one, revised", a.Rewards)
 	}
 }
+
+// TestRecoveriesAndRetriesAreSeen: in pawl status, on the page, and as pairs that pawl calibrate reads.
+func TestRecoveriesAndRetriesAreSeen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, tested("sh run.sh", "echo $1"))
+	r.agent("cat > /dev/null\nif [ $(wc -l < \"$CTRL/calls\") = 1 ]; then echo 'sum() { echo $2; }' > sum.sh; else echo 'sum() { echo $(($1+$2)); }' > sum.sh; fi; echo tried $(wc -l < \"$CTRL/calls\")\n", "")
+	r.start()
+	n := r.solve("Sums", "Please see to sum.sh.")
+	if s := r.ending(n); s.State != "done" || r.calls() != 2 {
+		t.Fatalf("%d calls, then %s (%s %q); want two, then done", r.calls(), s.State, s.Rule, s.Reasons)
+	}
+	r.await("both rows", func() bool { w := r.status().Learning.Weeks; return len(w) == 1 && w[0].Attempts == 2 })
+	l := r.status().Learning
+	if two := l.Weeks[0].Rungs[1]; two != (learning.Fired{Rung: 2, Times: 1, Recovered: 1}) {
+		t.Errorf("rung 2: %+v, want one that recovered", two)
+	}
+	if len(l.Similarities) != 20 {
+		t.Errorf("similarities %v, want one retry", l.Similarities)
+	}
+	file := filepath.Join(r.dir, "pawl.yml")
+	code, out, said := pawl(t, r.dir, nil, "calibrate", "--export", "--config", file)
+	if code != exitDone || !strings.Contains(out, `"label":"different"`) || !strings.Contains(out, `"view":"failure"`) && !strings.Contains(out, `"view":"revision"`) {
+		t.Fatalf("exit %d:\n%s%s", code, out, said)
+	}
+	pairs := filepath.Join(r.dir, "pairs.jsonl")
+	r.must(os.WriteFile(pairs, []byte(out), 0o600))
+	if code, out, said := pawl(t, r.dir, nil, "calibrate", "--json", pairs); code != exitDone {
+		t.Errorf("pawl calibrate does not read what it exported: exit %d\n%s%s", code, out, said)
+	}
+}

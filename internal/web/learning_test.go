@@ -29,6 +29,8 @@ func learnt(context.Context) (solver.LearningReport, error) {
 	}
 	s := solver.LearningReport{Mode: policy.ModeAuto, InForce: policy.ModeLearn}
 	s.Arms = learning.View([]learning.Arm{arm("codex", 31, 12, 47), arm("claude", 9, 8, 17), arm("gemini", 1, 5, 6), arm("opencode", 0, 0, 0)}, policy.Quality)
+	s.Weeks = []learning.Week{{From: now.Add(-7 * 24 * time.Hour), Attempts: 31, Rungs: []learning.Fired{{Rung: 1, Times: 4, Recovered: 2}, {Rung: 2, Times: 9, Recovered: 3}, {Rung: 3}, {Rung: 4, Times: 1}}}}
+	s.Similarities = []int{0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 3, 2, 5, 1, 0, 0, 0, 1, 0, 2}
 	s.Sources = []learning.SourceHealth{
 		{Source: learning.PeopleSource, Attempts: 40, Values: 12, Coverage: 0.3, Valid: 1},
 		{Source: learning.VerifierSource, Attempts: 40, Values: 38, Coverage: 0.95, Valid: 1},

@@ -96,15 +96,18 @@ type Graded struct {
 	At      time.Time `json:"at"` // when the attempt ended; it never changes
 	Backend string    `json:"backend"`
 	// Model and Effort are what ran, Escalated that it was the effort of the last recovery. Rows of older versions lack them.
-	Model     string         `json:"model,omitempty"`
-	Effort    string         `json:"effort,omitempty"`
-	Escalated bool           `json:"escalated,omitempty"`
-	CostUSD   float64        `json:"cost_usd,omitempty"` // 0 where it is not known
-	Seconds   float64        `json:"seconds,omitempty"`  // how long its agent ran
-	Chosen    string         `json:"chosen,omitempty"`   // why the backend was chosen; empty where there was no choice
-	Context   policy.Context `json:"context"`
-	Signals   []Signal       `json:"signals"`
-	Facts     AttemptFacts   `json:"facts"`
+	Model     string  `json:"model,omitempty"`
+	Effort    string  `json:"effort,omitempty"`
+	Escalated bool    `json:"escalated,omitempty"`
+	CostUSD   float64 `json:"cost_usd,omitempty"` // 0 where it is not known
+	Seconds   float64 `json:"seconds,omitempty"`  // how long its agent ran
+	Chosen    string  `json:"chosen,omitempty"`   // why the backend was chosen; empty where there was no choice
+	// Fired are the recoveries of the attempt, Similarity is that with the one before it in the same run; nil without one.
+	Fired      []Fired        `json:"fired,omitempty"`
+	Similarity *float64       `json:"similarity,omitempty"`
+	Context    policy.Context `json:"context"`
+	Signals    []Signal       `json:"signals"`
+	Facts      AttemptFacts   `json:"facts"`
 }
 
 // AttemptFacts are what Pawl itself knows of an attempt, by which signals are checked; zero knows nothing.

@@ -41,6 +41,12 @@ func Grade(s State, t ID, i int, severity policy.SeverityLimits) learning.Graded
 	if r.Pushed {
 		g.Facts.Commits = 1
 	}
+	g.Fired = learning.FiredIn(r.Rungs)
+	if i > 0 && s.Attempts[i-1].Run == a.Run && !s.Attempts[i-1].NoAgent {
+		pair := []policy.Attempt{s.Fact(s.Attempts[i-1]), s.Fact(a)}
+		similar := policy.Stagnation(pair, a.Run, policy.Limits{Severity: severity, Stagnation: policy.Defaults().Stagnation}).Similarity
+		g.Similarity = &similar
+	}
 	if r.Outcome == policy.Interrupted {
 		g.Facts.OwnFailure = r.Detail
 	}
