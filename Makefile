@@ -1,4 +1,4 @@
-.PHONY: demo check test race lint bench soak arena build fuzz eval worlds clis-latest clean
+.PHONY: demo check test attack race lint bench soak arena build fuzz eval worlds clis-latest clean
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PROGRAM := bin/pawl
@@ -20,6 +20,11 @@ check: lint
 # what was skipped and why.
 test:
 	.ci/test
+
+# What docs/security.md promises, attacked: every test that it names, as this user and
+# as an ordinary one, as a table.
+attack:
+	.ci/attack
 
 race:
 	.ci/test -race

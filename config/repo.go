@@ -233,9 +233,10 @@ func alwaysProtected() []string { return []string{RepoFile} }
 func protectedByDefault() []string {
 	return []string{
 		".github/workflows", ".github/actions", "CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS", ".github/dependabot.yml", ".github/dependabot.yaml",
-		"**/.claude", "**/.codex", "**/.gemini", "**/.opencode", "**/.qwen", "**/opencode.json", "**/opencode.jsonc", "**/.mcp.json",
-		".husky", ".devcontainer", ".devcontainer.json", "**/.vscode/tasks.json", "**/.gitattributes", ".gitmodules", ".lfsconfig",
+		"**/.claude", "**/.codex", "**/.gemini", "**/.opencode", "**/opencode.json", "**/opencode.jsonc", "**/.qwen", "**/.mcp.json",
+		"**/.husky", "**/.devcontainer", "**/.devcontainer.json", "**/.vscode/tasks.json", "**/.gitattributes", ".gitmodules", ".lfsconfig",
 		"**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.pnpmfile.cjs", "**/.pypirc", "**/pip.conf", "**/.cargo/config", "**/.cargo/config.toml",
+		"**/pip.ini", "**/uv.toml", "**/bunfig.toml", "**/.bundle/config", "**/.gemrc", "**/.mvn", "**/nuget.config", "**/.condarc",
 	}
 }
 
