@@ -15,7 +15,7 @@
 // Mode None is an ordinary process of the same user, for trusted agents only. It gets the same environment,
 // with one variable (Marker) more, and is ended as a whole: its process group, its descendants, and everything
 // that carries the marker. What None cannot find is a process that cleared its environment, left its session
-// and outlived its parents.
+// and outlived its parents, unless it had a control group (Limit).
 //
 //	question                                                     file
 //	what can a program be given, and what if it cannot start     sandbox.go

@@ -1,11 +1,16 @@
 package sandbox
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // limited is a sandbox with limits; without control groups where plain is set.
@@ -100,5 +105,69 @@ func TestFilesWithTwoNamesCountOnce(t *testing.T) {
 	}
 	if got := used([]string{dir}, 1<<10); got <= 1<<10 {
 		t.Errorf("too much is told as %d", got)
+	}
+}
+
+// TestAControlGroupEndsWhatNothingElseFinds has a process clear its environment and leave its session and its parents.
+// Groups need no controllers for it.
+func TestAControlGroupEndsWhatNothingElseFinds(t *testing.T) {
+	parent := ""
+	for _, at := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		dir := filepath.Join(at, fmt.Sprintf("pawl-test-%d", os.Getpid()))
+		var system unix.Statfs_t
+		if unix.Statfs(at, &system) == nil && system.Type == unix.CGROUP2_SUPER_MAGIC && os.Mkdir(dir, 0o755) == nil {
+			parent = dir
+		}
+	}
+	if parent == "" {
+		t.Skip("this user may make no control group of version 2")
+	}
+	t.Cleanup(func() { os.Remove(parent) })
+	for _, grouped := range []bool{false, true} {
+		s, name := in(t, None), tag(t, 9)
+		if grouped {
+			s.groups = parent
+		}
+		p, err := s.Start(t.Context(), script(t, "(setsid env -i /bin/sleep "+name+" >/dev/null 2>&1 </dev/null &); sleep 0.2"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go io.Copy(io.Discard, p.Stderr())
+		go io.Copy(io.Discard, p.Stdout())
+		if _, err := p.Wait(); err != nil {
+			t.Error(err)
+		}
+		if left := alive(t, name); (left == 0) != grouped {
+			t.Errorf("with a control group %t: %d processes are left", grouped, left)
+		}
+		killAll(func() (left []int) { // what the control left
+			dirs, _ := filepath.Glob("/proc/[0-9]*")
+			for _, dir := range dirs {
+				if text, err := os.ReadFile(filepath.Join(dir, "cmdline")); err == nil && strings.Contains(string(text), "sleep\x00"+name) {
+					pid, _ := strconv.Atoi(filepath.Base(dir))
+					left = append(left, pid)
+				}
+			}
+			return left
+		})
+	}
+	if left, err := filepath.Glob(filepath.Join(parent, "pawl-*")); err != nil || len(left) > 0 {
+		t.Errorf("control groups are left: %q %v", left, err)
+	}
+}
+
+// TestLimitsAreWrittenAsTheKernelReadsThem looks at the files of a group in a plain folder: a machine whose groups bound
+// memory is not always there.
+func TestLimitsAreWrittenAsTheKernelReadsThem(t *testing.T) {
+	s := &Sandbox{groups: t.TempDir(), limits: Limits{Memory: 8 << 30, CPUs: 1.5, PIDs: 4096}}
+	g, err := s.newGroup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.handle.Close()
+	for file, want := range map[string]string{"memory.max": "8589934592", "memory.swap.max": "0", "pids.max": "4096", "cpu.max": "150000 100000"} {
+		if got, err := os.ReadFile(filepath.Join(g.dir, file)); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, want %q: %v", file, got, want, err)
+		}
 	}
 }
