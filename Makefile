@@ -1,4 +1,4 @@
-.PHONY: demo check test attack race lint bench soak arena build fuzz eval worlds clis-latest clean
+.PHONY: demo check test attack race lint bench soak arena stranger build fuzz eval worlds clis-latest clean
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PROGRAM := bin/pawl
@@ -55,6 +55,12 @@ soak:
 # time each, of which make test plays a few: what came of each, and its bound.
 arena:
 	go test -count 1 -timeout 30m -parallel 8 -run TestNoBotOfTheArena -v ./cmd/pawl -arena
+
+# Somebody who has never seen Pawl, from an empty root to the first solved issue on a fake
+# GitHub: from the sources and with the program, by webhook and by polling. Counts commands
+# and seconds; needs bubblewrap.
+stranger:
+	go run ./internal/stranger
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(PROGRAM) ./cmd/pawl

@@ -57,6 +57,7 @@ func arrows() map[string][]string {
 		"internal/testtool": {"policy", "config", "internal/testreport", "internal/text", "internal/sandbox"},
 		"internal/setup":    {"config", "internal/forge", "internal/text"},
 		"internal/bench":    {everything},
+		"internal/stranger": {"internal/fakegithub", "internal/fakeprovider"},
 
 		// Only tests import it.
 		"handlers/handlerstest": {everything},

@@ -283,7 +283,7 @@ func (s Setup) configuration(app forge.NewApp) (string, error) {
 	usual := config.Default().GitHub
 	err = t.Execute(&b, map[string]any{
 		"App": app, "Pages": s.Pages, "Web": s.hub.web, "REST": s.hub.rest, "GraphQL": s.hub.graphql, "Elsewhere": s.hub.rest != usual.V3APIURL,
-		"Polls": s.public == nil, "Key": keyFile, "Backend": s.Backend, "CLIs": config.CLIs(), "Vendors": config.Vendors(), "Own": vendor(s.Backend),
+		"Polls": s.public == nil, "Base": func(v config.Vendor) string { return os.Getenv(v.URLVariable) }, "Key": keyFile, "Backend": s.Backend, "CLIs": config.CLIs(), "Vendors": config.Vendors(), "Own": vendor(s.Backend),
 	})
 	return b.String(), err
 }

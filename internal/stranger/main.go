@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/fakeprovider"
+)
+
+// The bounds of a first solved issue.
+const (
+	maxCommands = 5
+	fromSources = 5 * time.Minute
+	withProgram = time.Minute
+)
+
+const (
+	repo   = "acme/widgets"
+	person = "ada"
+	key    = "practice-key-0123456789"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "stranger:", err)
+		os.Exit(1)
+	}
+}
+
+// inside is the argument with which this program runs in the root.
+const inside = "inside"
+
+// run plays all four ways, or with the path of a program those two that need it.
+func run(args []string) error {
+	if len(args) == 0 || args[0] != inside {
+		folder, err := os.MkdirTemp("", "stranger-")
+		if err != nil {
+			return err
+		}
+		return errors.Join(enter(folder, strings.Join(args, " ")), os.RemoveAll(folder))
+	}
+	var program string                               // that is there, or what the sources were built to
+	if data, err := os.ReadFile(given); err == nil { // as a release is downloaded
+		program = filepath.Join(home, "pawl")
+		if err := errors.Join(os.MkdirAll(home, 0o755), os.WriteFile(program, data, 0o755)); err != nil {
+			return err
+		}
+	}
+	downloaded := program != ""
+	var bad []error
+	for i, hook := range []string{"webhook", "polling", "polling", "webhook"} {
+		own := filepath.Join(home, fmt.Sprint(i))
+		v := &visit{hook: hook, home: own, dir: own}
+		if built := i%2 == 1; built {
+			v.program = program
+		} else if downloaded {
+			continue
+		}
+		err := v.play()
+		v.table()
+		bad = append(bad, err)
+		program = v.program
+	}
+	return errors.Join(bad...)
+}
+
+// visit is one way from nothing to a solved issue.
+type visit struct {
+	hook, home, dir, program string
+	built                    bool // the program was there already
+	world                    *fakegithub.Server
+	model                    *fakeprovider.Server
+	steps                    []step
+	began                    time.Time
+}
+
+// step is one thing that took time; only what is typed counts as a command.
+type step struct {
+	text  string
+	typed bool
+	took  time.Duration
+}
+
+func (v *visit) play() (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*fromSources)
+	defer cancel()
+	if err := os.MkdirAll(v.dir, 0o755); err != nil {
+		return err
+	}
+	if v.world, err = fakegithub.New(fakegithub.Options{AppID: 7, Slug: "pawl", WebhookSecret: "made by GitHub, of some length"}); err != nil {
+		return err
+	}
+	defer v.world.Close()
+	if v.model, err = fakeprovider.Start(fakeprovider.Options{Key: key}); err != nil {
+		return err
+	}
+	defer v.model.Close()
+	if err := errors.Join(
+		v.world.AddRepo(ctx, repo, map[string]string{"test.sh": "[ -s hello.txt ] || { echo 'FAIL: there is no hello.txt'; exit 1; }\necho ok\n", ".github/pawl.yml": "verify: [sh test.sh]\n"}),
+		v.world.AddUser(person, 1001, map[string]string{repo: "write"}),
+	); err != nil {
+		return err
+	}
+	v.began, v.built = time.Now(), v.program != ""
+	if !v.built {
+		if err := v.types(ctx, "git clone "+sources+" pawl && cd pawl"); err != nil {
+			return err
+		}
+		v.dir = filepath.Join(v.dir, "pawl")
+		if err := v.types(ctx, "make build"); err != nil {
+			return err
+		}
+		v.program = filepath.Join(v.dir, "bin/pawl")
+	}
+	if err := v.setup(ctx); err != nil {
+		return err
+	}
+	return v.serve(ctx)
+}
+
+func (v *visit) command(ctx context.Context, line string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(line, "pawl ", v.program+" "))
+	if strings.Contains(line, "make ") || strings.Contains(line, "git ") {
+		cmd.Args[2] = line
+	}
+	cmd.Dir = v.dir
+	cmd.Env = append(os.Environ(), "HOME="+v.home, "OPENAI_API_KEY="+key, "OPENAI_BASE_URL="+v.model.URL("edit-success")+"/v1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+func (v *visit) types(ctx context.Context, line string) error {
+	began := time.Now()
+	out, err := v.command(ctx, line).CombinedOutput()
+	v.steps = append(v.steps, step{line, true, time.Since(began)})
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", line, err, out)
+	}
+	return nil
+}
+
+// follow starts a command and gives what it prints up to a line that says something.
+func (v *visit) follow(ctx context.Context, line string, says *regexp.Regexp) (cmd *exec.Cmd, found []string, rest *bufio.Reader, err error) {
+	cmd = v.command(ctx, line+" 2>&1")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var said strings.Builder
+	rest = bufio.NewReader(io.TeeReader(out, &said))
+	for {
+		text, err := rest.ReadString('\n')
+		if found = says.FindStringSubmatch(text); found != nil {
+			return cmd, found, rest, nil
+		}
+		if err != nil {
+			_ = cmd.Wait() // what it said is the reason
+			return nil, nil, nil, fmt.Errorf("%s ended:\n%s", line, said.String())
+		}
+	}
+}
+
+var (
+	action   = regexp.MustCompile(`action="([^"]*)"`)
+	manifest = regexp.MustCompile(`name="manifest" value="([^"]*)"`)
+	serves   = regexp.MustCompile(`"message":"pawl serves"`)
+)
+
+// setup is the command and what the person does in the browser: open the page, press the button at GitHub, and install
+// the App.
+func (v *visit) setup(ctx context.Context) error {
+	line, began := "pawl setup --github "+v.world.WebURL(), time.Now()
+	if v.hook == "webhook" {
+		line += " --url http://127.0.0.1:8080"
+	}
+	cmd, link, rest, err := v.follow(ctx, line, regexp.MustCompile(`(http://127\.0\.0\.1:\d+/[A-Z2-7]{20,})\s*$`))
+	if err != nil {
+		return err
+	}
+	page, err := get(link[1])
+	if err != nil {
+		return err
+	}
+	form, asks := action.FindStringSubmatch(page), manifest.FindStringSubmatch(page)
+	if form == nil || asks == nil {
+		return fmt.Errorf("the page has no form:\n%s", page)
+	}
+	resp, err := http.PostForm(html.UnescapeString(form[1]), url.Values{"manifest": {html.UnescapeString(asks[1])}}) // and follows back
+	if err != nil {
+		return err
+	}
+	last, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	_, _ = io.Copy(io.Discard, rest)
+	if err = errors.Join(err, cmd.Wait()); err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("setup: %s %w\n%s", resp.Status, err, last)
+	}
+	v.steps = append(v.steps, step{strings.ReplaceAll(line, v.world.WebURL(), "HOST"), true, time.Since(began)})
+	return v.world.Install(repo)
+}
+
+func get(address string) (string, error) {
+	resp, err := http.Get(address)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
+}
+
+// serve is the command, the comment on an issue, and the wait for a verified pull request.
+func (v *visit) serve(ctx context.Context) error {
+	line, began := "pawl serve --config pawl.yml", time.Now()
+	cmd, _, rest, err := v.follow(ctx, "exec "+line, serves)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it is over
+		_, _ = io.Copy(io.Discard, rest)
+		_ = cmd.Wait()
+	}()
+	v.steps = append(v.steps, step{line, true, time.Since(began)})
+	if hook := v.world.Manifests()[0].Hook.URL; v.hook == "webhook" {
+		v.world.SetWebhookURL(hook)
+	}
+	began = time.Now()
+	n, err := v.world.OpenIssue(repo, person, "The greeting is missing", "Create hello.txt with a short greeting.")
+	if err != nil {
+		return err
+	}
+	if _, err := v.world.Comment(repo, n, person, "/pawl solve"); err != nil {
+		return err
+	}
+	go io.Copy(io.Discard, rest)
+	for {
+		if pulls := v.world.Pulls(repo); len(pulls) > 0 && !pulls[0].Pull.Draft {
+			v.steps = append(v.steps, step{"/pawl solve on an issue, until its pull request is verified", false, time.Since(began)})
+			return v.bounded()
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("no verified pull request came within %s; the comments are %v", time.Since(began).Round(time.Second), v.world.Comments(repo, n))
+		}
+	}
+}
+
+func (v *visit) bounded() error {
+	bound := fromSources
+	if v.built {
+		bound = withProgram
+	}
+	if took, typed := time.Since(v.began), v.typed(); took > bound || typed > maxCommands {
+		return fmt.Errorf("%d commands and %s by %s; at most %d and %s", typed, took.Round(time.Second), v.hook, maxCommands, bound)
+	}
+	return nil
+}
+
+func (v *visit) typed() (n int) {
+	for _, s := range v.steps {
+		if s.typed {
+			n++
+		}
+	}
+	return n
+}
+
+func (v *visit) table() {
+	from := "from the sources"
+	if v.built {
+		from = "with the program"
+	}
+	fmt.Printf("\nTo the first solved issue %s, by %s:\n\n", from, v.hook)
+	for i, s := range v.steps {
+		number := " "
+		if s.typed {
+			number = fmt.Sprint(i + 1)
+		}
+		fmt.Printf("  %s  %7.1f s  %s\n", number, s.took.Seconds(), s.text)
+	}
+	fmt.Printf("     %7.1f s  in all, %d commands\n", time.Since(v.began).Seconds(), v.typed())
+}
