@@ -19,9 +19,16 @@ func resets(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// TestAHostileProviderIsToldAsWhatItIs has each protocol meet what providers, proxies and networks do: what the last call
-// came to, which limit it is, and that nothing is booked where no model spoke.
-func TestAHostileProviderIsToldAsWhatItIs(t *testing.T) {
+// behaviour is what a provider, a proxy or a network does, and what is to be told of it.
+type behaviour struct {
+	answer func(wire) http.HandlerFunc
+	last   policy.Ending
+	limit  policy.Ending
+	in     time.Duration // until the reset, zero for unknown
+	spoke  bool          // a model did
+}
+
+func behaviours() map[string]behaviour {
 	const tool = "sh"
 	page := func(status int) http.HandlerFunc {
 		return plain(status, "<!doctype html><title>Just a moment...</title>")
@@ -57,13 +64,7 @@ func TestAHostileProviderIsToldAsWhatItIs(t *testing.T) {
 			return nil
 		}
 	}
-	for what, c := range map[string]struct {
-		answer func(wire) http.HandlerFunc
-		last   policy.Ending
-		limit  policy.Ending
-		in     time.Duration // until the reset, zero for unknown
-		spoke  bool          // a model did
-	}{
+	return map[string]behaviour{
 		"a page, 200":                {answer: always(page(200)), last: policy.Disconnected},
 		"a page, 401":                {answer: always(page(401)), last: policy.Disconnected},
 		"a page, 403":                {answer: always(page(403)), last: policy.Disconnected},
@@ -113,7 +114,13 @@ func TestAHostileProviderIsToldAsWhatItIs(t *testing.T) {
 		"an answer with a comment of a megabyte": {answer: func(w wire) http.HandlerFunc {
 			return sse(append([]string{": " + strings.Repeat("x", 1<<20) + "\n\n"}, w.stream("a", script{text: "Done."})...)...)
 		}, last: policy.Completed, spoke: true},
-	} {
+	}
+}
+
+// TestAHostileProviderIsToldAsWhatItIs has each protocol meet each behaviour: what the last call came to, which limit it
+// is, and that nothing is booked where no model spoke.
+func TestAHostileProviderIsToldAsWhatItIs(t *testing.T) {
+	for what, c := range behaviours() {
 		for name, w := range wires() {
 			for _, held := range []int{0, 1 << 20} {
 				t.Run(fmt.Sprintf("%s/%s/%d", what, name, held), func(t *testing.T) {
