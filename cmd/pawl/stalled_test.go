@@ -120,3 +120,25 @@ func TestWebhooksComeFromGitHubsAddressesWhereTheConfigurationSaysSo(t *testing.
 		t.Error("GitHub was not asked")
 	}
 }
+
+func TestAStalledBodyAndStalledHeadersAreCutOffWithinSeconds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.start()
+	const line = "POST /api/github/hook HTTP/1.1\r\nHost: x\r\nX-GitHub-Event: ping\r\nX-GitHub-Delivery: a-b\r\n"
+	for name, c := range map[string]struct {
+		what  string
+		least time.Duration
+	}{
+		"headers": {line, 4 * time.Second},
+		"a body":  {line + "X-Hub-Signature-256: sha256=00\r\nContent-Length: 100\r\n\r\n{", 2 * time.Second},
+	} {
+		began := time.Now()
+		stall(t.Context(), "127.0.0.2", r.addr, c.what)
+		// The server's longest time for a request is 60 s.
+		if took := time.Since(began); took < c.least || took > 40*time.Second {
+			t.Errorf("%s: cut off after %s", name, took)
+		}
+	}
+}
