@@ -74,6 +74,7 @@ func (c *Server) resolve(base string) {
 	c.DataDir = under(base, c.DataDir)
 	c.Database.Path = under(base, c.Database.Path)
 	c.GitHub.App.PrivateKeyFile = under(base, c.GitHub.App.PrivateKeyFile)
+	c.GitHub.App.SigningKeyFile = under(base, c.GitHub.App.SigningKeyFile)
 	for i := range c.Sandbox.ReadOnly {
 		c.Sandbox.ReadOnly[i] = under(base, c.Sandbox.ReadOnly[i])
 	}

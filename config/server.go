@@ -66,6 +66,8 @@ type App struct {
 	// only by links of pawl login.
 	ClientID     string `yaml:"client_id"`
 	ClientSecret Secret `yaml:"client_secret"`
+	// SigningKeyFile is an SSH key without a passphrase that signs the commits of attempts; empty: they are not signed.
+	SigningKeyFile string `yaml:"signing_key_file"`
 	// User is the login of an ordinary account that people assign, or ask for a review, to let Pawl work: GitHub
 	// lets most Apps be neither.
 	User string `yaml:"user"`

@@ -187,6 +187,7 @@ func (s *step) attendant(acknowledged func(context.Context) error) func(context.
 
 func (s *step) sign(a *attempt.Attempt) {
 	a.Author, a.Email, a.Trailer = s.Host.commit(s.thread, s.app)
+	a.SigningKey = s.Config.GitHub.App.SigningKeyFile
 }
 
 // reserve counts an attempt above its thread before it begins. Policy has seen that there is room; whether

@@ -341,7 +341,7 @@ func runnable(kind string) error {
 // showInstalled lets agents read what their CLIs consist of, where that is outside of /usr: in folders of nvm, or
 // below a prefix of a user's own.
 func showInstalled(cfg *config.Server) {
-	secret := []string{cfg.DataDir, cfg.Database.Path, cfg.GitHub.App.PrivateKeyFile}
+	secret := []string{cfg.DataDir, cfg.Database.Path, cfg.GitHub.App.PrivateKeyFile, cfg.GitHub.App.SigningKeyFile}
 	if home, err := os.UserHomeDir(); err == nil {
 		secret = append(secret, home)
 	}

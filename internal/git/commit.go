@@ -15,6 +15,7 @@ type CommitSpec struct {
 	Message     string
 	Name, Email string    // author and committer
 	When        time.Time // author and committer date, to the second
+	SigningKey  string    // file of an SSH key without a passphrase that signs it; empty: it is not signed
 }
 
 // Commit makes a commit of a tree that is in the cache, for instance one that
@@ -33,6 +34,9 @@ func commit(ctx context.Context, run func(context.Context, command) ([]byte, err
 		}
 	}
 	args := []string{"commit-tree", s.Tree}
+	if s.SigningKey != "" {
+		args = []string{"-c", "gpg.format=ssh", "-c", "gpg.ssh.program=ssh-keygen", "commit-tree", "-S" + s.SigningKey, s.Tree}
+	}
 	for _, parent := range s.Parents {
 		args = append(args, "-p", parent)
 	}

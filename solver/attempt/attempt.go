@@ -37,6 +37,8 @@ type Attempt struct {
 	Pictures []string
 	// Author and Email are who commits, Trailer is the end of the commit's message.
 	Author, Email, Trailer string
+	// SigningKey is the file of an SSH key that signs it; empty for none.
+	SigningKey string
 	// Free gives the place back that the attempt has among those that run.
 	Free func()
 	// Span opens a span of the attempt.

@@ -181,7 +181,7 @@ func (c *checkout) Commit(ctx context.Context) error {
 }
 
 func (c *checkout) commit(message, tree string, parents ...string) git.CommitSpec {
-	return git.CommitSpec{Tree: tree, Parents: parents, Name: c.Author, Email: c.Email, When: c.Now(), Message: message}
+	return git.CommitSpec{Tree: tree, Parents: parents, Name: c.Author, Email: c.Email, When: c.Now(), Message: message, SigningKey: c.SigningKey}
 }
 
 // pushRaces is how often an attempt merges what others pushed meanwhile before
