@@ -1,0 +1,30 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestThePageOfCostsNamesTheDefaults(t *testing.T) {
+	page, err := os.ReadFile("../docs/costs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, b := Default().Policy, NewBackend("codex", Codex)
+	for _, want := range []string{
+		fmt.Sprintf("at most %d attempts in a row", p.Unattended.MaxAttempts),
+		fmt.Sprintf("| attempts of one run after the first | %d |", p.Restarts.Max),
+		fmt.Sprintf("| attempts on a thread in 24 hours | %d |", p.Restarts.MaxPerThreadPerDay),
+		fmt.Sprintf("| %d, %d, %d, %d | `policy.caps` |", p.Caps.PerRepositoryPerDay, p.Caps.PerInstallationPerDay, p.Caps.PerServerPerDay, p.Caps.PerAccountPerDay),
+		fmt.Sprintf("| %.0f, %.0f, %.0f, %.0f | `policy.budget` |", p.Budget.USDPerRepositoryPerDay, p.Budget.USDPerInstallationPerDay, p.Budget.USDPerServerPerDay, p.Budget.USDPerAccountPerDay),
+		fmt.Sprintf("| of one attempt, by the gateway | %s |", map[bool]string{true: "none"}[p.Budget.USDPerAttempt == 0 && p.Budget.TokensPerAttempt == 0]),
+		fmt.Sprintf("| time of one attempt | %.0f minutes |", b.Timeout.Minutes()),
+		fmt.Sprintf("| silence of an agent | %.0f minutes |", b.IdleTimeout.Minutes()),
+	} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("docs/costs.md lacks %q", want)
+		}
+	}
+}
