@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -111,6 +112,27 @@ func TestHostileStringsDoNotBreakOut(t *testing.T) {
 					t.Errorf("%s links to %q", path, a.Val)
 				}
 			}
+		}
+	}
+}
+
+func TestAHostileLogIsTextAndItsMarksAreVisible(t *testing.T) {
+	s := open(t, nil)
+	s.busy()
+	s.printed(says(evil), calls(evil), evil)
+	for path, kind := range map[string]string{
+		"/threads/acme/gadgets/44": "text/html", "/threads/acme/gadgets/44/attempts/1/log": "text/html",
+		"/threads/acme/gadgets/44/attempts/1/log?lines&before=99999": "application/json", "/threads/acme/gadgets/44/attempts/1/raw": "text/plain",
+	} {
+		answer, body := s.get(path)
+		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), kind) || answer.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %s, %s", path, answer.Status, answer.Header)
+		}
+		if kind != "text/plain" && (strings.Contains(body, "<img") || strings.Contains(body, "<script>alert") || strings.ContainsAny(body, "\u202e\x1b\u200b") || !strings.Contains(html.UnescapeString(body), "[U+202E]evil[U+202C]")) {
+			t.Errorf("%s holds markup or invisible marks of an agent:\n%s", path, body)
+		}
+		if !strings.HasPrefix(answer.Header.Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s: policy %q", path, answer.Header.Get("Content-Security-Policy"))
 		}
 	}
 }

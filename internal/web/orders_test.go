@@ -85,6 +85,9 @@ func TestButtonsAreForWhoMayWriteAndStandInTheLog(t *testing.T) {
 	if got := s.page("/threads/acme/gadgets/41"); !strings.Contains(got, "Not now: eve paused acme/gadgets.") || !strings.Contains(got, "Unpause") {
 		t.Error("a thread of a paused repository does not say so")
 	}
+	if got := s.page("/?repo=acme%2Fgadgets"); !strings.Contains(got, "eve paused acme/gadgets on the pages: nothing begins there.") {
+		t.Error("the list of a paused repository does not say so")
+	}
 	if answer, _ := s.pressed(page + "/unpause"); answer.StatusCode != http.StatusSeeOther {
 		t.Errorf("unpause: %s", answer.Status)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/orders"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/solver"
@@ -38,6 +39,7 @@ type threadsData struct {
 	Total        int    // 0 where it was not counted
 	Newer, Older string // the queries of these pages; empty for none
 	Any          bool   // there are threads, if not such
+	Paused       string // who paused the repository that is looked for; empty for nobody
 }
 
 // search is what of the threads is asked for.
@@ -212,8 +214,19 @@ func findThreads(ctx context.Context, p *pages, r *http.Request) (threadsData, e
 		data.Total = 0
 	}
 	slices.Sort(data.Repos)
-	if err := addLines(ctx, p, &data, shown); err != nil || !by.Operator {
+	if err := addLines(ctx, p, &data, shown); err != nil {
 		return data, err
+	}
+	if owner, name, ok := strings.Cut(data.Query.Repo, "/"); ok && slices.Contains(data.Repos, data.Query.Repo) {
+		switch paused, err := orders.PausedBy(ctx, p.Store, owner, name); {
+		case err != nil:
+			return data, err
+		case paused != nil:
+			data.Paused = text.Line(paused.By, maxName) + " paused " + data.Query.Repo + " " + text.Line(paused.Where, maxName)
+		}
+	}
+	if !by.Operator {
+		return data, nil
 	}
 	return data, addTrouble(ctx, p, &data)
 }
