@@ -105,7 +105,7 @@ func delegated() (dir string, err error) {
 }
 
 func put(dir, file, text string) error {
-	return os.WriteFile(filepath.Join(dir, file), []byte(text), 0)
+	return os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644)
 }
 
 // group is the control group of one program.
