@@ -27,8 +27,8 @@ func evalFile(t *testing.T, name string) io.Reader {
 	return f
 }
 
-// seen adds what somebody said at a time, as a thread's fold does.
-func seen(said []Moment, at time.Time, after time.Duration) []Moment {
+// heardOf adds what somebody said at a time, as a thread's fold does.
+func heardOf(said []Moment, at time.Time, after time.Duration) []Moment {
 	if n := len(said); n > 0 && at.Sub(said[n-1].At) <= time.Second {
 		return said
 	}
@@ -59,7 +59,7 @@ func TestEvalPeopleInSessionsAreNoPrograms(t *testing.T) {
 		var worked time.Time
 		for _, e := range session.Events {
 			if e.Tool == "__user__" {
-				said = seen(said, e.T, e.T.Sub(worked))
+				said = heardOf(said, e.T, e.T.Sub(worked))
 			} else {
 				worked = e.T
 			}
@@ -90,7 +90,7 @@ func TestEvalAProgramInAPersonsNameIsKnown(t *testing.T) {
 	}
 	var said []Moment
 	for _, c := range comments {
-		said = seen(said, c.At, -1)
+		said = heardOf(said, c.At, -1)
 	}
 	if got := len(Mechanical(said)); got == 0 {
 		t.Errorf("none of %d comments is taken for a program's", len(said))
