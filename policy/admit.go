@@ -197,6 +197,20 @@ func (f Facts) backend(name string) Backend {
 	return Backend{}
 }
 
+// another returns a backend that is free now and no attempt's own, one on an account of its own before one that shares it:
+// for trying somebody else.
+func (f Facts) another(a Attempt) (Backend, bool) {
+	if b, ok := f.other(a); ok || f.Pinned != "" {
+		return b, ok
+	}
+	for _, b := range f.Backends {
+		if _, fails := f.failing(b); b.Name != a.Backend && !fails && f.held(b) == nil {
+			return b, true
+		}
+	}
+	return Backend{}, false
+}
+
 // other returns a backend that is free now and on an account of none of the attempts, for going on after
 // their accounts failed. Where a person pinned a backend, no other one will do.
 func (f Facts) other(tried ...Attempt) (Backend, bool) {

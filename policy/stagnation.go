@@ -217,7 +217,7 @@ func stagnation(f Facts) (Decision, bool) {
 	}
 	d, ok := again(RuleStagnation, v.Reasons...)
 	d.Different = true
-	if b, found := f.other(last); found && v.Kind == "revision" {
+	if b, found := f.another(last); found && v.Kind == "revision" {
 		d.Backend = b.Name
 		return d, ok
 	}

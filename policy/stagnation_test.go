@@ -99,6 +99,8 @@ func TestStagnationIsFirstAnsweredAndThenEnded(t *testing.T) {
 			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "codex", Different: true}},
 		{"a similar revision goes to somebody else", given(revising(false), revising(false), revising(false)),
 			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "claude", Different: true}},
+		{"also to one on the same account, where there is no other", given(revising(false), revising(false), revising(false)).with(func(f *Facts) { f.Backends[1].Account = f.Backends[0].Account }),
+			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "claude", Different: true}},
 		{"a similar revision without anybody else is tried differently", given(revising(false), revising(false), revising(false)).alone(),
 			Decision{Action: DoAttempt, Rule: "stagnation", Backend: "codex", Different: true}},
 		{"a different approach that came to the same ends the run", given(failing(false), failing(false), failing(false), failing(true)),

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var evalSeeds = flag.Int("worlds", 200, "how many seeds of each made-up world are played")
+var evalSeeds = flag.Int("worlds", 20, "how many seeds of each made-up world are played")
 
 // TestEvalLearning prints the table of docs/learning.md and holds it against the aims.
 func TestEvalLearning(t *testing.T) {
