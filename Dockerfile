@@ -9,9 +9,9 @@
 # is not wanted, set sandbox.mode to none: the container is then the only wall.
 #
 # bubblewrap and git of Debian 12 are new enough (0.8 and 2.39; Pawl asks for git
-# 2.38, and uses --disable-userns where bubblewrap has it, from 0.8 on). Agent
-# CLIs and what they need, such as Node.js, are not part of the image: add them in
-# an image built on this one, under /usr. config/deploy/README.md has an example,
+# 2.38, and uses --disable-userns where bubblewrap has it, from 0.8 on).
+# --build-arg AGENT=codex (or claude, opencode) brings that CLI along; others, and
+# what they need, are added in an image built on this one, under /usr. config/deploy/README.md has an example,
 # a compose file and Kubernetes manifests.
 
 FROM golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d AS build
@@ -32,6 +32,16 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --create-home --shell /usr/sbin/nologin pawl \
     && install -d -o pawl -g pawl /data
+# AGENT is the CLI to bring along: codex, claude, opencode or none.
+ARG AGENT=none
+RUN if [ "$AGENT" != none ]; then apt-get update && apt-get install -y --no-install-recommends nodejs npm && rm -rf /var/lib/apt/lists/*; fi \
+    && case "$AGENT" in \
+    none) ;; \
+    codex) npm install --global --prefix /usr @openai/codex@0.169.0 || exit 1 ;; \
+    claude) npm install --global --prefix /usr @anthropic-ai/claude-code@2.1.197 || exit 1 ;; \
+    opencode) npm install --global --prefix /usr opencode-ai@1.18.33 || exit 1 ;; \
+    *) echo "AGENT=$AGENT is not known: use codex, claude, opencode or none" >&2; exit 1 ;; \
+    esac
 COPY --from=build /out/pawl /usr/local/bin/pawl
 USER 10001:10001
 WORKDIR /data
