@@ -81,7 +81,7 @@ func upgrade(t *testing.T, dsn string) {
 	if len(events) != 3 || state.Run != 1 || len(state.Ignored) != 1 || state.Acts["pull"].ID != 7 {
 		t.Errorf("the log came over as %+v", events)
 	}
-	wantThreads := []thread.ThreadRow{{Thread: issue(1), UpdatedAt: at, WakeAt: at.Add(time.Hour)}}
+	wantThreads := []thread.ThreadRow{{Thread: issue(1), UpdatedAt: at, WakeAt: at.Add(time.Hour), Seq: 3}}
 	if diff := cmp.Diff(wantThreads, must(s.Threads(ctx, 10))(t)); diff != "" {
 		t.Errorf("threads (-want +got)\n%s", diff)
 	}
