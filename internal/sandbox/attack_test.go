@@ -222,7 +222,7 @@ func TestAttacksOnTheKernelFail(t *testing.T) {
 			case err != nil && c.without == "root" && os.Geteuid() != 0:
 				t.Logf("an ordinary user cannot do it anyway: %s", said)
 			case err != nil && slices.ContainsFunc([]error{unix.ENOENT, unix.ENOSYS, unix.EAFNOSUPPORT}, func(e error) bool { return strings.Contains(string(said), e.Error()) }):
-				t.Skipf("this machine has nothing to attack: %s", said)
+				t.Skipf("this kernel lacks what is attacked: %s", said)
 			case err != nil:
 				t.Errorf("without the wall it should reach its aim: %v %s", err, said)
 			}
@@ -252,7 +252,7 @@ func TestKeysOfWhoeverStartedPawlAreNotThePrograms(t *testing.T) {
 		in(t, Auto)
 		runtime.LockOSThread() // whose keyring the child inherits; the thread ends with the test
 		if _, err := unix.KeyctlJoinSessionKeyring(""); err != nil {
-			t.Skipf("the kernel has no keyrings: %v", err)
+			t.Skipf("this kernel lacks keyrings: %v", err)
 		}
 		if _, err := unix.AddKey("user", "pawl-attack", []byte("secret"), unix.KEY_SPEC_SESSION_KEYRING); err != nil {
 			t.Fatal(err)
@@ -345,7 +345,7 @@ func TestTheSecondWallHoldsAlone(t *testing.T) {
 		t.Errorf("without the wall: %q %v", plain, err)
 	}
 	if bytes.HasPrefix(out, plain) {
-		t.Skip("this kernel has no landlock")
+		t.Skip("this kernel lacks landlock")
 	}
 	if want := "wrote may\nread\n"; string(out) != want {
 		t.Errorf("got %q, want %q", out, want)

@@ -21,7 +21,7 @@ func limited(t *testing.T, l Limits, plain bool) *Sandbox {
 	if how, groups := s.Limited(); plain {
 		s.groups = ""
 	} else if !groups {
-		t.Skip("this machine lets nobody make control groups: " + how)
+		t.Skip("this kernel lacks control groups with controllers: " + how)
 	}
 	return s
 }
@@ -120,7 +120,7 @@ func TestAControlGroupEndsWhatNothingElseFinds(t *testing.T) {
 		}
 	}
 	if parent == "" {
-		t.Skip("this user may make no control group of version 2")
+		t.Skip("this kernel lacks control groups of version 2 that this user may make")
 	}
 	t.Cleanup(func() { os.Remove(parent) })
 	for _, grouped := range []bool{false, true} {
