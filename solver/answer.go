@@ -105,14 +105,7 @@ func (p *publisher) acknowledge(ctx context.Context) error {
 			continue
 		}
 		seen[f.Target] = true
-		err := p.act(ctx, thread.ReactKey(f.Seq), func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func() (thread.Act, error) {
-			err := p.Forge.React(ctx, p.repo(), f.Target.Kind, f.Target.ID, forge.Eyes)
-			crash.Point("reacted")
-			if errors.Is(err, forge.ErrInvalid) || errors.Is(err, forge.ErrForbidden) || p.deleted(ctx, err) {
-				return thread.Act{Note: err.Error()}, nil
-			}
-			return thread.Act{}, err
-		})
+		err := p.react(ctx, thread.ReactKey(f.Seq), f.Target, forge.Eyes)
 		if err != nil {
 			return err
 		}
@@ -158,14 +151,16 @@ func (p *publisher) questions() []thread.Question {
 	return append(slices.Clone(s.Questions), q)
 }
 
-// refuse answers an order by somebody who may not give any by a reaction, since anybody may write to a public repository.
-// Reviews take none.
-func (p *publisher) refuse(ctx context.Context, q thread.Question) error {
-	if q.Target.Kind == "" || q.Target.Kind == "review" {
-		return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: "there is nothing to react to"})
-	}
-	return p.act(ctx, thread.AnswerKey(q.Seq), func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func() (thread.Act, error) {
-		err := p.Forge.React(ctx, p.repo(), q.Target.Kind, q.Target.ID, forge.Confused)
+// react puts a reaction on what somebody wrote; GitHub's refusal is noted.
+func (p *publisher) react(ctx context.Context, key string, on thread.Target, reaction string) error {
+	return p.act(ctx, key, func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func() (thread.Act, error) {
+		var err error
+		if on.Node == "" {
+			err = p.Forge.React(ctx, p.repo(), on.Kind, on.ID, reaction)
+		} else {
+			err = forge.Pulls{Client: p.Forge}.React(ctx, p.repo(), on.Node, reaction)
+		}
+		crash.Point("reacted")
 		if errors.Is(err, forge.ErrInvalid) || errors.Is(err, forge.ErrForbidden) || p.deleted(ctx, err) {
 			return thread.Act{Note: err.Error()}, nil
 		}
@@ -200,8 +195,11 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	case feedback.NoOrder:
 		body = checkrun.NoOrder(p.app.Slug)
 	case feedback.Refused:
-		if !q.Private {
-			return p.refuse(ctx, q)
+		if !q.Private { // anybody may write to a public repository, and a reaction is seen by who wrote
+			if q.Target.Kind == "" {
+				return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: "there is nothing to react to"})
+			}
+			return p.react(ctx, thread.AnswerKey(q.Seq), q.Target, forge.Confused)
 		}
 		body = checkrun.Refused(q.By.Login)
 	case "stop":

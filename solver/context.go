@@ -22,18 +22,18 @@ import (
 // reader reads what an attempt is told of its thread beside the task, as it was when the attempt was asked for.
 type reader struct {
 	*publisher
-	asked time.Time         // when
-	known map[int64]bool    // the comments that are the task itself
-	agent map[int64]bool    // those that an agent wrote itself, under whichever name
-	texts map[int64]string  // of comments that were judged, as they were then
-	roles map[string]string // by login, of those who were asked about
-	asks  int               // how many may still be asked about
+	asked time.Time                // when
+	known map[thread.Target]bool   // what is the task itself
+	agent map[thread.Target]bool   // what an agent wrote itself, under whichever name
+	texts map[thread.Target]string // of what was judged, as it was then
+	roles map[string]string        // by login, of those who were asked about
+	asks  int                      // how many may still be asked about
 	// pictured are those of what is told that show pictures, by their nodes.
 	pictured map[string]attempt.Item
 }
 
-// maxAsked bounds the accounts whose permission is asked for one attempt; the newest come first, and more count as
-// people who may not write.
+// maxAsked bounds the accounts whose permission is asked for one attempt; the newest come first, and of more it is not
+// known.
 const maxAsked = 5
 
 // context is what an attempt is told beside its task. Where GitHub refuses to show it, the manifest says so.
@@ -41,7 +41,7 @@ func (GitHub) context(ctx context.Context, p *publisher, work []thread.Request) 
 	if p.Config.Context.MaxBytes == 0 {
 		return nil, nil
 	}
-	r := &reader{publisher: p, known: map[int64]bool{}, agent: map[int64]bool{}, texts: map[int64]string{}, roles: map[string]string{}, asks: maxAsked, pictured: map[string]attempt.Item{}}
+	r := &reader{publisher: p, known: map[thread.Target]bool{}, agent: map[thread.Target]bool{}, texts: map[thread.Target]string{}, roles: map[string]string{}, asks: maxAsked, pictured: map[string]attempt.Item{}}
 	for _, w := range work {
 		at := w.MadeAt
 		if at.IsZero() {
@@ -50,20 +50,20 @@ func (GitHub) context(ctx context.Context, p *publisher, work []thread.Request) 
 		if at.After(r.asked) {
 			r.asked = at
 		}
-		r.known[w.Target.ID] = true
+		r.known[bare(w.Target)] = true
 	}
 	if r.asked.IsZero() {
 		r.asked = p.Now()
 	}
 	for _, f := range p.state.Ignored {
 		if strings.HasPrefix(f.Reason, feedback.AgentsOwn) {
-			r.agent[f.Target.ID] = true
+			r.agent[bare(f.Target)] = true
 		}
 	}
 	for _, f := range p.state.Feedback {
-		r.texts[f.Target.ID] = cmp.Or(f.Raw, f.Text)
+		r.texts[bare(f.Target)] = cmp.Or(f.Raw, f.Text)
 		if strings.HasPrefix(f.Withdrawn, feedback.AgentsOwn) {
-			r.agent[f.Target.ID] = true
+			r.agent[bare(f.Target)] = true
 		}
 		if feedback.Typed(f.By, f.Source, "") {
 			r.roles[f.By.Login] = "writer" // else it would not have been accepted
@@ -76,6 +76,9 @@ func (GitHub) context(ctx context.Context, p *publisher, work []thread.Request) 
 	}
 	return parts, err
 }
+
+// bare is a target as what is read by GraphQL names it.
+func bare(t thread.Target) thread.Target { return thread.Target{Kind: t.Kind, ID: t.ID} }
 
 // Folder has no discussion.
 func (Folder) context(context.Context, *publisher, []thread.Request) ([]attempt.Part, error) {
@@ -105,11 +108,11 @@ func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Par
 		} else {
 			of = fmt.Sprintf(" on pull request #%d", n)
 		}
-		comments, err := r.said(ctx, "comments"+of, d.Comments.Nodes, d.Comments.Total)
+		comments, err := r.said(ctx, "issue_comment", "comments"+of, d.Comments.Nodes, d.Comments.Total)
 		if err != nil {
 			return nil, err
 		}
-		reviews, err := r.said(ctx, "reviews"+of, slices.DeleteFunc(d.Reviews.Nodes, func(s forge.Said) bool { return strings.TrimSpace(s.Text) == "" }), d.Reviews.Total)
+		reviews, err := r.said(ctx, "review", "reviews"+of, slices.DeleteFunc(d.Reviews.Nodes, func(s forge.Said) bool { return strings.TrimSpace(s.Text) == "" }), d.Reviews.Total)
 		if err != nil {
 			return nil, err
 		}
@@ -137,19 +140,20 @@ func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Par
 }
 
 // said are comments or reviews, without Pawl's own, those that are the task, and what was written or edited later.
-func (r *reader) said(ctx context.Context, name string, all []forge.Said, total int) (attempt.Part, error) {
+func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, total int) (attempt.Part, error) {
 	p := attempt.Part{Name: name, Of: total, Share: 2}
 	edited, later, hidden, agents := 0, 0, 0, 0
 	for _, s := range slices.Backward(all) {
+		of := thread.Target{Kind: kind, ID: int64(s.ID)}
 		switch {
 		case s.By.Account() == r.app.BotLogin:
 			p.Of--
-		case r.known[int64(s.ID)] && name != "reviews":
+		case r.known[of]:
 			p.Of--
 			if _, err := r.item(ctx, s); err != nil { // its pictures are not in the task
 				return p, err
 			}
-		case r.agent[int64(s.ID)]:
+		case r.agent[of]:
 			agents++
 		case s.At.After(r.asked):
 			later++
@@ -162,7 +166,7 @@ func (r *reader) said(ctx context.Context, name string, all []forge.Said, total 
 			if err != nil {
 				return p, err
 			}
-			if then, ok := r.texts[int64(s.ID)]; ok && then != "" && name != "reviews" {
+			if then := r.texts[of]; then != "" {
 				item.Text = feedback.Visible(then)
 			}
 			if s.State != "" {
@@ -229,7 +233,7 @@ func (r *reader) pictures(ctx context.Context, d forge.Discussion) (attempt.Part
 	return p, nil
 }
 
-// role is what somebody may do in the repository; empty for who may not write.
+// role is what somebody may do in the repository; empty for who may not write, as far as is known.
 func (r *reader) role(ctx context.Context, s forge.Said) (string, error) {
 	login := s.By.Account()
 	role, ok := r.roles[login]
@@ -275,6 +279,9 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) (
 			item, err := r.item(ctx, s)
 			if err != nil {
 				return p, err
+			}
+			if r.known[thread.Target{Kind: "review_comment", ID: int64(s.ID)}] {
+				item.Text = "(told above)"
 			}
 			said = append(said, item.Render())
 		}

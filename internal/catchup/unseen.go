@@ -119,7 +119,7 @@ func unseenReview(of handlers.Activity, r forge.Review, l here, app forge.App) [
 		return nil
 	}
 	it := of
-	it.URL, it.MadeAt, it.Key = r.HTMLURL, r.Submitted, handlers.TextKey("created", "review", r.ID, r.Submitted, "")
+	it.Target, it.URL, it.MadeAt, it.Key = handlers.ReviewTarget(r), r.HTMLURL, r.Submitted, handlers.TextKey("created", "review", r.ID, r.Submitted, "")
 	it.Remark = &feedback.Remark{Source: policy.FromReview, Actor: r.Author, Author: r.Author, App: r.App.ID, Text: r.Body, State: state, SHA: r.SHA}
 	return append([]handlers.Activity{it}, handlers.ReviewSignal(it, r.ID, r.State, r.SHA, r.Author)...)
 }

@@ -352,13 +352,21 @@ func (w comments) react(c *call, list *[]reaction) *reply {
 	if !slices.Contains(strings.Fields(reactionKinds), want.Content) {
 		return failed("Reaction", "content", "invalid", "")
 	}
-	user := c.who.account()
+	made, isNew := w.world.react(list, c.who.account(), want.Content)
+	if !isNew {
+		return ok(w.renderReaction(made))
+	}
+	return created(w.renderReaction(made))
+}
+
+// react adds a reaction to a list unless it is there.
+func (w *world) react(list *[]reaction, user *account, content string) (_ reaction, isNew bool) {
 	for _, known := range *list {
-		if known.user.id == user.id && known.content == want.Content {
-			return ok(w.renderReaction(known))
+		if known.user.id == user.id && known.content == content {
+			return known, false
 		}
 	}
-	fresh := reaction{id: w.newID(), user: user, content: want.Content, created: w.now()}
+	fresh := reaction{id: w.newID(), user: user, content: content, created: w.now()}
 	*list = append(*list, fresh)
-	return created(w.renderReaction(fresh))
+	return fresh, true
 }

@@ -2,6 +2,7 @@ package fakegithub
 
 import (
 	"fmt"
+	"strings"
 
 	graphql "github.com/graph-gophers/graphql-go"
 )
@@ -67,6 +68,44 @@ func (q *graphQuery) ResolveReviewThread(args struct {
 		}
 	}
 	return nil, missing(fmt.Sprintf("Could not resolve to a node with the global id of '%s'.", args.Input.ThreadID))
+}
+
+type graphReaction struct {
+	ID      graphql.ID
+	Content string
+}
+
+type graphReacted struct {
+	ClientMutationID *string
+	Reaction         *graphReaction
+}
+
+// AddReaction is served for reviews, which the REST API takes none for. It needs the permission to write pull requests.
+func (q *graphQuery) AddReaction(args struct {
+	Input struct {
+		ClientMutationID *string
+		Content          string
+		SubjectID        graphql.ID
+	}
+}) (*graphReacted, error) {
+	for _, r := range q.world.repos {
+		for _, t := range r.threads {
+			if t.pull == nil || !q.call.sees(r) {
+				continue
+			}
+			for _, v := range t.pull.reviews {
+				if nodeID("PullRequestReview", v.id) != string(args.Input.SubjectID) {
+					continue
+				}
+				if q.call.repo = r; !q.call.has("pull_requests:write") {
+					return nil, denied("Resource not accessible by integration")
+				}
+				made, _ := q.world.react(&v.reactions, q.call.who.account(), strings.ToLower(args.Input.Content))
+				return &graphReacted{args.Input.ClientMutationID, &graphReaction{graphql.ID(nodeID("Reaction", made.id)), args.Input.Content}}, nil
+			}
+		}
+	}
+	return nil, missing(fmt.Sprintf("Could not resolve to a node with the global id of '%s'.", args.Input.SubjectID))
 }
 
 // denied is GitHub's error for what the caller may see and not do.

@@ -124,6 +124,20 @@ func (w readers) Remarks(repo string, number int) []Remark {
 	})
 }
 
+// ReviewReactions lists the reactions to the reviews of a pull request.
+func (w readers) ReviewReactions(repo string, number int) []string {
+	return look(w, repo, func(r *repository) (list []string) {
+		t, err := r.pull(number)
+		if err != nil {
+			return nil
+		}
+		for _, v := range t.pull.reviews {
+			list = append(list, reactionTexts(v.reactions)...)
+		}
+		return list
+	})
+}
+
 func logins(all []*account) (list []string) {
 	for _, a := range all {
 		list = append(list, a.login)

@@ -172,6 +172,7 @@ type review struct {
 	author    *account
 	body      string
 	state     string // APPROVED, CHANGES_REQUESTED or COMMENTED
+	reactions []reaction
 	commit    string
 	submitted time.Time
 }

@@ -132,6 +132,7 @@ func Reactions(ctx context.Context, c *Client, repo Repo, comment int64) ([]Reac
 
 type Review struct {
 	Comment             // without its times
+	Node      string    `json:"node_id"`
 	State     string    `json:"state"`        // APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING
 	SHA       string    `json:"commit_id"`    // the commit that was reviewed
 	Submitted time.Time `json:"submitted_at"` // zero for a review that is still being written

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // Pulls changes pull requests that are open; its Client is required.
@@ -57,4 +58,10 @@ func (c Pulls) Reply(ctx context.Context, repo Repo, number int, id int64, body 
 func (c Pulls) Resolve(ctx context.Context, repo Repo, node string) error {
 	const query = "mutation($id:ID!){resolveReviewThread(input:{threadId:$id}){thread{isResolved}}}"
 	return graph(ctx, c.Client, repo, request{}, query, map[string]any{"id": node}, new(struct{}))
+}
+
+// React puts a reaction on a review, by its node id, which the REST API cannot. Repeating it changes nothing.
+func (c Pulls) React(ctx context.Context, repo Repo, node, reaction string) error {
+	const query = "mutation($id:ID!,$content:ReactionContent!){addReaction(input:{subjectId:$id,content:$content}){reaction{content}}}"
+	return graph(ctx, c.Client, repo, request{}, query, map[string]any{"id": node, "content": strings.ToUpper(reaction)}, new(struct{}))
 }

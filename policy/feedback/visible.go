@@ -323,6 +323,8 @@ var (
 	// fence is the line that opens a block of code, of which only one word means something to a reader: GitHub shows a
 	// suggestion as a change.
 	fence = regexp.MustCompile("^((?:[ \t>*+\\-]|\\d{1,9}[.)])*(?:```+|~~~+)[ \t]*(?:suggestion\\b)?)")
+	// container is what makes the rest of a line a quotation or an item.
+	container = regexp.MustCompile("^(?:[ \t>*+\\-]|\\d{1,9}[.)])*")
 	// entity matches a character by its name or number.
 	entity = regexp.MustCompile(`&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});`)
 )
@@ -350,10 +352,14 @@ func (v *view) write() string {
 				if i > 0 {
 					b.WriteByte('\n')
 				}
-				if signs.MatchString(line) {
+				begins := i > 0 || start == 0 || v.body[start-1] == '\n'
+				switch opened := fence.FindString(line); {
+				case signs.MatchString(line):
 					b.WriteString(line)
-				} else {
-					b.WriteString(fence.FindString(line))
+				case opened == "" && begins:
+					b.WriteString(container.FindString(line)) // else what stands behind a link would be no quotation
+				default:
+					b.WriteString(opened)
 				}
 			}
 		case gone:

@@ -16,7 +16,7 @@ import (
 // Item is one thing that an attempt is told beside its task: what somebody said, a thread that is linked, or a list.
 type Item struct {
 	By    string // a login; empty where nobody said it
-	Role  string // such as maintainer; empty where By may not write to the repository
+	Role  string // such as maintainer; empty where By is not known to have write permission
 	Bot   bool
 	Where string // such as a.go:12
 	At    time.Time
@@ -128,7 +128,7 @@ func (i Item) render(said string) string {
 	case i.Bot:
 		head = append(head, "the bot "+i.By)
 	case i.Role == "":
-		head = append(head, i.By+", who may not write to this repository")
+		head = append(head, i.By+", not known to have write permission")
 	default:
 		head = append(head, i.Role+" "+i.By)
 	}

@@ -53,11 +53,12 @@ type Details struct {
 	URL           string `json:"url,omitempty"`
 }
 
-// Target is what a reaction answers: issue, issue_comment or review_comment, and
-// its id (for an issue its number). The zero value cannot be reacted to.
+// Target is what a reaction answers: issue, issue_comment, review_comment or review, and its id (for an issue its
+// number). A review has its Node as well, since the REST API takes no reactions to it. The zero value cannot be reacted to.
 type Target struct {
 	Kind string `json:"kind,omitempty"`
 	ID   int64  `json:"id,omitempty"`
+	Node string `json:"node,omitempty"`
 }
 
 // Feedback is a remark with what was decided about it. Text is frozen as it was in the payload.
