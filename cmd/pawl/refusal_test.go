@@ -63,6 +63,29 @@ func TestAnOrderBySomebodyWhoMayNotIsAnsweredOnceADay(t *testing.T) {
 	}
 }
 
+// The REST API has no reactions to reviews.
+func TestAReviewIsAnsweredByAReactionToo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.must(r.world.Publish(rigRepo))
+	r.start()
+	n := r.solve("A line", "Please add a line to a.txt.")
+	r.await("the pull request", func() bool { return r.pullOf(n) > 0 })
+	r.settle()
+	pull := r.pullOf(n)
+	_, err := r.world.Review(rigRepo, pull, reader, "COMMENTED", "/pawl solve add another line")
+	r.must(err)
+	r.settle()
+	_, err = r.world.Review(rigRepo, pull, writer, "CHANGES_REQUESTED", "Please add another line.")
+	r.must(err)
+	r.await("the second attempt", func() bool { return r.calls() == 2 })
+	r.settle()
+	if got, want := r.world.ReviewReactions(rigRepo, pull), []string{"confused by pawl[bot]", "eyes by pawl[bot]"}; !slices.Equal(got, want) {
+		t.Errorf("reactions %q, want %q", got, want)
+	}
+}
+
 func TestAMentionWithinALineIsSaidOnceToBeNoOrder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -81,6 +81,7 @@ func (n *graphNode) ID() graphql.ID {
 func (n *graphNode) ToIssue() (*graphThread, bool)       { return n.thread, n.kind == "Issue" }
 func (n *graphNode) ToPullRequest() (*graphThread, bool) { return n.thread, n.kind == "PullRequest" }
 func (n *graphNode) ToIssueComment() (*graphSaid, bool)  { return n.said, n.kind == "IssueComment" }
+func (n *graphNode) ToReaction() (*graphReaction, bool)  { return nil, false }
 func (n *graphNode) ToPullRequestReview() (*graphSaid, bool) {
 	return n.said, n.kind == "PullRequestReview"
 }

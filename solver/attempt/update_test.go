@@ -23,7 +23,7 @@ a.txt
   on pawl/issue-7:
   > 1111111 feat: two
   on main:
-  > 2222222 feat: three red
+  > 2222222 feat: three <!-- hidden --> red
   > 3333333` + strings.Repeat(" long", 27) + `…
 odd name ======.txt
 ` + bar + "\n"
