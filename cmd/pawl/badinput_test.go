@@ -149,11 +149,14 @@ func TestAMissingAgentIsToldAsAMisconfiguration(t *testing.T) {
 	for _, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
 			r := newRig(t, nil)
-			r.config = "sandbox: {mode: " + mode + "}\nbackends:\n  - {name: mine, kind: command, argv: [/nowhere/my-agent]}\n"
+			gone := filepath.Join(r.dir, "my-agent")
+			r.must(os.WriteFile(gone, []byte("#!/bin/sh\n"), 0o700))
+			r.config = "sandbox: {mode: " + mode + "}\nbackends:\n  - {name: mine, kind: command, argv: [" + gone + "]}\n"
 			r.start()
+			r.must(os.Remove(gone)) // else the server would not start
 			n := r.solve("A second line", "Please add a second line to a.txt.")
 			s := r.ending(n)
-			if s.State != "stopped" || s.Rule != "misconfigured" || !strings.Contains(s.Reasons[0], "/nowhere/my-agent") || s.Attempts != 1 {
+			if s.State != "stopped" || s.Rule != "misconfigured" || !strings.Contains(s.Reasons[0], gone) || s.Attempts != 1 {
 				t.Errorf("%s (%s %q) after %d attempts; want stopped by misconfigured with the program's name after 1", s.State, s.Rule, s.Reasons, s.Attempts)
 			}
 		})

@@ -72,7 +72,7 @@ func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
 			t.Errorf("pawl status does not say %q:\n%s", want, out)
 		}
 		name, used, _ := strings.Cut(want, ": ")
-		if _, page := r.get("/"); !regexp.MustCompile(`<b>` + name + `</b>: <span class="\w*">` + regexp.QuoteMeta(used)).MatchString(page) {
+		if _, page := r.get("/accounts"); !regexp.MustCompile(`<b>` + name + `</b>: <span class="\w*">` + regexp.QuoteMeta(used)).MatchString(page) {
 			t.Errorf("the page does not say %q:\n%s", want, page)
 		}
 	}

@@ -64,7 +64,7 @@ func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
 	if n := r.metric(`pawl_deliveries{state="given_up"}`); n != 3 {
 		t.Errorf("the metric says %v, want 3", n)
 	}
-	if _, page := r.get("/"); !strings.Contains(page, "two") || !strings.Contains(page, "given up") || strings.Contains(page, "<script>") {
+	if _, page := r.get("/accounts"); !strings.Contains(page, "two") || !strings.Contains(page, "given up") || strings.Contains(page, "<script>alert") {
 		t.Errorf("the page does not list them, or not safely:\n%s", page)
 	}
 	if code, out, said := pawl(t, r.dir, nil, "status", "--config", "pawl.yml"); code != exitDone || strings.Count(out, "given up; ") != 3 || strings.Contains(out, "\x1b") {
@@ -85,5 +85,5 @@ func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
 	}
 	r.stop(syscall.SIGKILL)
 	decide(exitDone, "all: 0", "retry", "all") // for the next server
-	decide(exitUsage, "pawl --help", "retry")
+	decide(exitUsage, "pawl deliveries retry --help", "retry")
 }

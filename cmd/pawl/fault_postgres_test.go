@@ -25,6 +25,7 @@ func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
 	c.join()
 	issue := c.issue(rigRepo, "A second line")
 	c.await("the agent at work", func() bool { return c.has("ready") })
+	c.get("/") // signed in before the database is away
 	before, code := c.send(100)
 	if code != http.StatusOK {
 		t.Fatalf("answered %d", code)

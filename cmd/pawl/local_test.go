@@ -239,7 +239,7 @@ func TestPawlStatusOfAnEmptyDatabaseAndBesideAServer(t *testing.T) {
 	}
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	r.ending(n)
-	if code, out, _ := pawl(t, r.dir, nil, "status", "--config", path); code != exitDone || !strings.Contains(out, threadName(n)) || !strings.Contains(out, "done") {
+	if code, out, _ := pawl(t, r.dir, nil, "status", "--config", path); code != exitDone || !strings.Contains(out, threadName(n)) || !strings.Contains(out, "Done: unverified") {
 		t.Errorf("beside the server: exit code %d\n%s", code, out)
 	}
 	r.stop(syscall.SIGTERM)

@@ -136,7 +136,7 @@ func (h *hub) bot() int64 {
 func TestTheAppKnowsItself(t *testing.T) {
 	h, c := start(t)
 	want := App{
-		ID: testApp, Slug: "pawl", BotID: h.bot(), BotLogin: "pawl[bot]",
+		ID: testApp, Slug: "pawl", BotID: h.bot(), BotLogin: "pawl[bot]", Installations: 1,
 		Permissions: map[string]string{"actions": "read", "checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"},
 		Events: []string{"check_run", "create", "delete", "issue_comment", "issues", "pull_request", "pull_request_review",
 			"pull_request_review_comment", "push", "repository"},

@@ -186,7 +186,7 @@ func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
 	check(t, s.AppendLeased(ctx, l, thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted}}}))
 	started := c.Now().UTC()
 	want := []thread.ThreadRow{
-		{Thread: issue(3), UpdatedAt: started, Running: true},
+		{Thread: issue(3), UpdatedAt: started, Running: true, Seq: 1},
 		{Thread: issue(2), UpdatedAt: waited, WakeAt: wake},
 	}
 	if diff := cmp.Diff(want, must(s.Threads(ctx, 10))(t)); diff != "" {

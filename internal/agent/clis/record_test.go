@@ -1,3 +1,5 @@
+//go:build clis
+
 package clis_test
 
 import (
