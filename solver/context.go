@@ -50,20 +50,20 @@ func (GitHub) context(ctx context.Context, p *publisher, work []thread.Request) 
 		if at.After(r.asked) {
 			r.asked = at
 		}
-		r.known[bare(w.Target)] = true
+		r.known[w.Target.Bare()] = true
 	}
 	if r.asked.IsZero() {
 		r.asked = p.Now()
 	}
 	for _, f := range p.state.Ignored {
 		if strings.HasPrefix(f.Reason, feedback.AgentsOwn) {
-			r.agent[bare(f.Target)] = true
+			r.agent[f.Target.Bare()] = true
 		}
 	}
 	for _, f := range p.state.Feedback {
-		r.texts[bare(f.Target)] = cmp.Or(f.Raw, f.Text)
+		r.texts[f.Target.Bare()] = cmp.Or(f.Raw, f.Text)
 		if strings.HasPrefix(f.Withdrawn, feedback.AgentsOwn) {
-			r.agent[bare(f.Target)] = true
+			r.agent[f.Target.Bare()] = true
 		}
 		if feedback.Typed(f.By, f.Source, "") {
 			r.roles[f.By.Login] = "writer" // else it would not have been accepted
@@ -76,9 +76,6 @@ func (GitHub) context(ctx context.Context, p *publisher, work []thread.Request) 
 	}
 	return parts, err
 }
-
-// bare is a target as what is read by GraphQL names it.
-func bare(t thread.Target) thread.Target { return thread.Target{Kind: t.Kind, ID: t.ID} }
 
 // Folder has no discussion.
 func (Folder) context(context.Context, *publisher, []thread.Request) ([]attempt.Part, error) {

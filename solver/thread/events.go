@@ -61,6 +61,9 @@ type Target struct {
 	Node string `json:"node,omitempty"`
 }
 
+// Bare is the target without its node, as what is read by GraphQL names it.
+func (t Target) Bare() Target { return Target{Kind: t.Kind, ID: t.ID} }
+
 // Feedback is a remark with what was decided about it. Text is frozen as it was in the payload.
 type Feedback struct {
 	Source policy.Source  `json:"source"`
