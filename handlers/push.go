@@ -12,19 +12,22 @@ import (
 )
 
 // Push handles what is pushed. It asks for no work, whoever pushed. It is kept in the log of the thread whose
-// branch it was, so that /pawl why can tell. On the default branch it may take back what Pawl did, and moves the base
-// of Pawl's pull requests.
+// branch it was, so that /pawl why can tell. Any other branch may be the base of Pawl's pull requests, which has moved;
+// on the default branch it may take back what Pawl did.
 type Push struct{ handler }
 
 func push(p *payload) []Activity {
 	branch, isBranch := strings.CutPrefix(p.Ref, "refs/heads/")
-	if isBranch && !p.Deleted && branch == p.Repo.DefaultBranch {
-		moved := Activity{Repo: p.repo(), base: branch, Change: &thread.Change{What: "base_moved", By: p.Sender.Login, Detail: p.After}}
-		return append(revertingPush(p), moved)
-	}
-	n, ok := issueOfBranch(branch)
-	if !ok || p.Deleted {
+	if !isBranch || p.Deleted {
 		return nil
+	}
+	n, own := issueOfBranch(branch)
+	if !own {
+		moved := Activity{Repo: p.repo(), base: branch, Change: &thread.Change{What: "base_moved", By: p.Sender.Login, Detail: p.After}}
+		if branch == p.Repo.DefaultBranch {
+			return append(revertingPush(p), moved)
+		}
+		return []Activity{moved}
 	}
 	it := Activity{Repo: p.repo(), Number: n, URL: p.Compare}
 	it.Change = &thread.Change{What: "head_moved", By: p.Sender.Login, Detail: p.After}

@@ -168,6 +168,28 @@ func TestABaseThatConflictsIsWork(t *testing.T) {
 	}
 }
 
+func TestAPullRequestWithAnotherBaseFollowsThatOne(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\nend\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"})
+	r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > /dev/null\n"+
+		"case $n in 1) sed -i 's/^one$/one\\ntwo/' a.txt ;; *) grep -v '^[<=>][<=>]' a.txt > c && mv c a.txt ;; esac\n", "")
+	r.config += following
+	r.start()
+	n, pull := r.solved()
+	before := r.head(pull)
+	r.git("branch", "release", "main")
+	r.must(r.world.Retarget(rigRepo, pull, writer, "release"))
+	r.settle()
+	base := r.push("release", "feat: three", "a.txt", "one\nthree\nend\n")
+	r.await("an attempt", func() bool { return len(r.state(n).Attempts) == 2 })
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	if parents := r.git("log", "-1", "--format=%P", "pawl/issue-1"); parents != before+" "+base {
+		t.Errorf("the parents of the head are %s, want %s and %s", parents, before, base)
+	}
+}
+
 func TestABranchIsKeptUpToDateWhereARuleWantsThat(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['test -s a.txt']\n"})

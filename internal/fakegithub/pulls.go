@@ -174,6 +174,19 @@ func (w pulls) AskReview(repo string, number int, as, whom string) error {
 	})
 }
 
+// Retarget has somebody give a pull request another base.
+func (w pulls) Retarget(repo string, number int, as, base string) error {
+	return w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
+		if t.pull == nil {
+			return fmt.Errorf("%s#%d is no pull request", repo, number)
+		}
+		from := t.pull.baseRef
+		t.pull.baseRef, t.updated = base, w.now()
+		w.emitThread(r, t, "edited", by, obj{"changes": obj{"base": obj{"ref": obj{"from": from}}}})
+		return nil
+	})
+}
+
 func (w pulls) listReviews(c *call, t *thread) *reply {
 	return page(c, t.pull.reviews, func(v *review) obj { return w.renderReview(c.repo, t, v) }, array)
 }

@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -178,7 +179,7 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 			}
 		}
 		names := []string{def, g.Branch}
-		if n.Pull && n.BaseRef != "" && n.BaseRef != def {
+		if n.BaseRef != "" && n.BaseRef != def { // also of the pull request of an issue
 			names = append(names, n.BaseRef)
 		}
 		if g.Unfinished.Changed() {
@@ -193,10 +194,7 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 	case err != nil:
 		return nil, err
 	}
-	g.Base = def
-	if n.Pull && n.BaseRef != "" {
-		g.Base = n.BaseRef
-	}
+	g.Base = cmp.Or(n.BaseRef, def)
 	g.Tip = tips[g.Branch]
 	g.Start = g.Tip
 	if g.Start == "" {
