@@ -43,7 +43,7 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 		return false, next, nil
 	}
 	l := &look{step: s}
-	if l.all, err = l.others(ctx, s.state.Head); err != nil {
+	if l.all, err = others(ctx, l.step, s.state.Head); err != nil {
 		return l.unseen(err)
 	}
 	if next = red.First.Add(settleMost); now.Before(next) && slices.ContainsFunc(l.all, func(c forge.CheckResult) bool { return c.Status != completed }) {
@@ -70,9 +70,9 @@ func (l *look) unseen(err error) (bool, time.Time, error) {
 }
 
 // others are the results of others on a commit.
-func (l *look) others(ctx context.Context, ref string) ([]forge.CheckResult, error) {
-	all, err := forge.CheckResults(ctx, l.Forge, l.repo(), ref)
-	return slices.DeleteFunc(all, func(c forge.CheckResult) bool { return c.App.ID == l.app.ID }), err
+func others(ctx context.Context, s *step, ref string) ([]forge.CheckResult, error) {
+	all, err := forge.CheckResults(ctx, s.Forge, s.repo(), ref)
+	return slices.DeleteFunc(all, func(c forge.CheckResult) bool { return c.App.ID == s.app.ID }), err
 }
 
 // look is one look at the checks of a commit.
@@ -135,7 +135,7 @@ func (l *look) beside(ctx context.Context, failing []forge.CheckResult) (err err
 	if len(failing) == 0 || l.baseRef == "" {
 		return nil
 	}
-	if l.base, err = l.others(ctx, l.baseRef); err != nil && !final(err) {
+	if l.base, err = others(ctx, l.step, l.baseRef); err != nil && !final(err) {
 		return err
 	}
 	began := thread.WorkBegan(l.state)
@@ -143,7 +143,7 @@ func (l *look) beside(ctx context.Context, failing []forge.CheckResult) (err err
 	if began == "" || len(l.base) > 0 && l.base[0].HeadSHA == began || !slices.ContainsFunc(failing, func(c forge.CheckResult) bool { return !explained(c) }) {
 		return nil
 	}
-	if l.start, err = l.others(ctx, began); err != nil && !final(err) {
+	if l.start, err = others(ctx, l.step, began); err != nil && !final(err) {
 		return err
 	}
 	return nil

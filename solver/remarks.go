@@ -1,23 +1,26 @@
 package solver
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // publishRemarks answers remarks on lines in their threads with what the last attempt said of each, else with the commit
-// that changed their lines, and resolves those whose remark was done: the agent says so, the attempt changed the lines,
-// and the work was verified. What the agent declined stays open. Whoever made an answered remark is asked for another
-// review.
+// that changed their lines. Those whose remark was done (the agent says so, the attempt changed the lines, and the work
+// was verified) are resolved once the checks of others are over (step.resolve). What the agent declined stays open.
+// Whoever made an answered remark is asked for another review.
 func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error {
 	if v.Before != nil {
 		v = *v.Before
@@ -29,12 +32,7 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error 
 	if number == 0 || p.state.Closed != "" || v.State == checkrun.Running || len(p.state.Attempts) == 0 {
 		return nil
 	}
-	last := p.state.Attempts[len(p.state.Attempts)-1]
-	for _, a := range p.state.Attempts {
-		if a.Decision.Purpose == policy.ToChange {
-			last = a
-		}
-	}
+	last := thread.LastChange(p.state)
 	owed := slices.DeleteFunc(p.remarked(last), func(a policy.RemarkAnswer) bool {
 		return p.state.Acts[thread.RemarkKey(last.N, a.ID)].Done
 	})
@@ -116,26 +114,22 @@ func (p *publisher) ordered(n int, t forge.ReviewThread) bool {
 	})
 }
 
-// answerRemark answers in the thread of a remark, which it resolves where the remark was done.
+// answerRemark answers in the thread of a remark, and notes the thread where the remark was done.
 func (p *publisher) answerRemark(ctx context.Context, number, n int, id int64, t forge.ReviewThread, body string, done bool) error {
 	key, mark := thread.RemarkKey(n, id), fmt.Sprintf("<!-- pawl:remark %s %d %d -->", p.thread, n, id)
 	said := slices.ContainsFunc(t.Comments.Nodes, func(s forge.Said) bool {
 		return s.By.Account() == p.app.BotLogin && strings.Contains(s.Text, mark)
 	})
+	var err error
 	if !said {
 		p.says(ctx, body)
-		err := forge.Pulls{Client: p.Forge}.Reply(ctx, p.repo(), number, int64(t.Opening.Nodes[0].ID), body+"\n\n"+mark)
-		if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) || p.deleted(ctx, err) {
-			return p.settled(ctx, key, thread.Act{}, err)
-		}
-		if err != nil {
-			return err
-		}
+		err = forge.Pulls{Client: p.Forge}.Reply(ctx, p.repo(), number, int64(t.Opening.Nodes[0].ID), body+"\n\n"+mark)
 	}
-	if !done || t.Resolved {
-		return p.acted(ctx, key, thread.Act{})
+	act := thread.Act{}
+	if done && !t.Resolved {
+		act.Node = t.ID
 	}
-	return p.settled(ctx, key, thread.Act{}, forge.Pulls{Client: p.Forge}.Resolve(ctx, p.repo(), t.ID))
+	return p.settled(ctx, key, act, err)
 }
 
 // askAgain asks somebody whose remark was answered for another review, once after each attempt.
@@ -146,4 +140,67 @@ func (p *publisher) askAgain(ctx context.Context, number, n int, login string) e
 	}
 	err := forge.Pulls{Client: p.Forge}.RequestReview(ctx, p.repo(), number, login)
 	return p.settled(ctx, key, thread.Act{}, err)
+}
+
+// resolve resolves the threads of remarks that were done, once the checks of others have run on the head and none of
+// them failed by the work. It is tried again with each check that ends, and by itself until settleMost after the push;
+// next is when, zero for never. Checks that ran on earlier commits are awaited for so long, others that may come for quiet.
+func resolve(ctx context.Context, s *step) (next time.Time, err error) {
+	st, open := s.state, thread.Unresolved(s.state)
+	if len(open) == 0 || st.Closed != "" || st.Stopped != "" || st.Head == "" {
+		return time.Time{}, nil
+	}
+	v, err := s.view(ctx, s.thread, st)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if v.Before != nil {
+		v = *v.Before
+	}
+	last := thread.LastChange(st)
+	if _, verified := last.Receipt.Verified(); v.State != checkrun.Done || !verified {
+		return time.Time{}, nil
+	}
+	heard := last.EndedAt
+	var ran []string // on earlier commits
+	for _, c := range st.Checks {
+		if c.SHA != st.Head {
+			ran = append(ran, c.Name)
+		} else if c.At.After(heard) {
+			heard = c.At
+		}
+	}
+	now, end := s.Now(), last.EndedAt.Add(settleMost)
+	if next = heard.Add(quiet); now.Before(next) && now.Sub(heard) > -quiet {
+		return next, nil
+	}
+	var all []forge.CheckResult
+	pull, err := s.Forge.Pull(ctx, s.repo(), cmp.Or(st.Pull, s.thread.Number))
+	if err == nil && pull.Head.SHA == st.Head {
+		all, err = others(ctx, s, st.Head)
+	}
+	if err != nil && !final(err) {
+		return time.Time{}, fmt.Errorf("the checks of the commit: %w", err)
+	}
+	runs := slices.ContainsFunc(all, func(c forge.CheckResult) bool { return c.Status != completed })
+	missing := slices.ContainsFunc(ran, func(name string) bool {
+		return !slices.ContainsFunc(all, func(c forge.CheckResult) bool { return c.Name == name })
+	})
+	red := slices.ContainsFunc(all, func(c forge.CheckResult) bool {
+		return feedback.Failing(c.Conclusion) && !slices.ContainsFunc(st.Checked.On(st.Head), func(r thread.RedCheck) bool { return r.Name == c.Name && !ours(r) })
+	})
+	switch {
+	case err != nil, pull.Head.SHA != st.Head, red: // the next push of Pawl's may change that
+		return time.Time{}, nil
+	case runs && !now.Before(end):
+		return time.Time{}, nil // the end of the check does
+	case (runs || missing) && now.Before(end):
+		return end, nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(open)) {
+		if err := s.settled(ctx, key, thread.Act{SHA: st.Head}, forge.Pulls{Client: s.Forge}.Resolve(ctx, s.repo(), open[key])); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return time.Time{}, nil
 }

@@ -108,18 +108,27 @@ func dropUnfinished(ctx context.Context, s *step) error {
 	return s.load(ctx)
 }
 
-// rest is for a thread on which nothing is asked: its base may have moved. next is when its checks are looked at again,
+// rest is for a thread on which nothing is asked: its base may have moved, threads of remarks may be resolved. next is when its checks are looked at again,
 // zero for never.
-func (s *step) rest(ctx context.Context, next time.Time, acknowledged func(context.Context) error) (again bool, err error) {
+func (s *step) rest(ctx context.Context, next time.Time, acknowledged func(context.Context) error) (effect bool, err error) {
 	asked, due, err := s.follow(ctx)
 	if asked || err != nil {
 		return asked, err
 	}
-	if next.IsZero() || !due.IsZero() && due.Before(next) {
-		next = due
-	}
-	if err := s.show(ctx, acknowledged); err != nil || next.IsZero() {
+	if err := s.show(ctx, acknowledged); err != nil {
 		return false, err
+	}
+	again, err := resolve(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	for _, t := range []time.Time{due, again} {
+		if next.IsZero() || !t.IsZero() && t.Before(next) {
+			next = t
+		}
+	}
+	if next.IsZero() {
+		return false, nil
 	}
 	return false, s.lease.Append(ctx, thread.Batch{WakeAt: next})
 }

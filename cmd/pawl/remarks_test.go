@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
@@ -21,6 +22,7 @@ func TestRemarksOnLinesAreAnsweredWhereTheyWereMade(t *testing.T) {
 		t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
 	}
 	r.await("the answers", func() bool { return len(r.world.Remarks(rigRepo, n)) == 4 })
+	r.await("that the first is resolved", func() bool { return r.world.Remarks(rigRepo, n)[0].Resolved })
 	r.settle()
 	all := r.world.Remarks(rigRepo, n)
 	if len(all) != 4 || all[2].Answers != all[0].ID || all[3].Answers != all[1].ID || all[2].Author != "pawl[bot]" {
@@ -37,6 +39,43 @@ func TestRemarksOnLinesAreAnsweredWhereTheyWereMade(t *testing.T) {
 	}
 	if r.calls() != 1 {
 		t.Errorf("%d calls: Pawl's own answers led to work", r.calls())
+	}
+}
+
+func TestARemarkIsResolvedWhenTheChecksOfOthersHavePassedOnTheHead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"})
+	r.must(r.world.AddUser("mia", 1003, map[string]string{rigRepo: "maintain"}))
+	r.world.AddOtherApp("github-actions", 15368)
+	r.startOnRemarks(func(ids []int64) string {
+		return saying(t, `printf "two\n$PAWL_ATTEMPT\n" > a.txt`, fmt.Sprintf("REMARK %d: it is two now", ids[0]))
+	})
+	n, first := r.pulled, r.head(r.pulled)
+	r.await("a push", func() bool { return r.head(n) != first })
+	first = r.head(n)
+	r.must(r.world.StartCheckRun(rigRepo, "github-actions", first, "unit"))
+	r.await("the answer", func() bool { return len(r.world.Remarks(rigRepo, n)) > 2 })
+	time.Sleep(13 * time.Second) // longer than the checks must have been quiet
+	r.settle()
+	if r.world.Remarks(rigRepo, n)[0].Resolved {
+		t.Fatal("resolved while a check runs")
+	}
+	r.ends(first, "unit", "failure", job("go test ./...", "--- FAIL: TestTwo (0.00s)\nFAIL"))
+	r.await("work on the failing check", func() bool { return r.head(n) != first })
+	head := r.head(n)
+	time.Sleep(13 * time.Second)
+	r.settle()
+	if r.world.Remarks(rigRepo, n)[0].Resolved {
+		t.Fatal("resolved before the check ran again on the new head")
+	}
+	r.ends(head, "unit", "success", nil)
+	r.await("that it is resolved", func() bool { return r.world.Remarks(rigRepo, n)[0].Resolved })
+	r.settle()
+	if all := r.world.Remarks(rigRepo, n); all[1].Resolved || r.calls() != 2 {
+		t.Errorf("the remarks are %+v after %d calls, want only the first resolved", all, r.calls())
+	}
+	if got := r.world.Calls()["GET /repos/{owner}/{repo}/commits/{sha}/check-runs"]; got > 8 {
+		t.Errorf("the checks were read %d times", got)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/policy/learning"
 )
@@ -120,6 +121,36 @@ func (all Findings) Before(name string, what func(RedCheck) bool) bool {
 	return slices.ContainsFunc(all, func(k Checked) bool {
 		return slices.ContainsFunc(k.Checks, func(r RedCheck) bool { return r.Name == name && what(r) })
 	})
+}
+
+// Unresolved are the threads of remarks that were done, declined by no later attempt, and not resolved yet: their nodes
+// by the key of resolving them.
+func Unresolved(s State) map[string]string {
+	open := map[string]string{}
+	for key, act := range s.Acts {
+		var n int
+		var id int64
+		if _, err := fmt.Sscanf(key, remarkKey, &n, &id); err != nil || act.Node == "" || s.Acts[resolveKey(n, id)].Done {
+			continue
+		}
+		declined := slices.ContainsFunc(s.Attempts, func(a Attempt) bool {
+			return a.N > n && slices.ContainsFunc(a.Receipt.Remarks, func(r policy.RemarkAnswer) bool { return r.ID == id && r.Declined })
+		})
+		if !declined {
+			open[resolveKey(n, id)] = act.Node
+		}
+	}
+	return open
+}
+
+// LastChange is the last attempt that was to change something, else the last one; there must be one.
+func LastChange(s State) Attempt {
+	for _, a := range slices.Backward(s.Attempts) {
+		if a.Decision.Purpose == policy.ToChange {
+			return a
+		}
+	}
+	return s.Attempts[len(s.Attempts)-1]
 }
 
 // WorkBegan is the commit that the first attempt began at whose work is in the pull request; empty for none.

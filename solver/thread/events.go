@@ -240,7 +240,7 @@ type Act struct {
 	// Going says that a check run shows something that goes on. It must not be
 	// left so on a commit that is no longer the head.
 	Going bool `json:"going,omitempty"`
-	// Node is the id of a pull request in GraphQL.
+	// Node is the id of a pull request or of a thread of remarks in GraphQL.
 	Node string `json:"node,omitempty"`
 	// Title is the one that Pawl gave to a pull request, or would have given where people changed it.
 	Title string `json:"title,omitempty"`
@@ -275,6 +275,7 @@ func GradeKey(n int) string             { return fmt.Sprintf("grade:%d", n) }
 const (
 	commentKey = "comment:"
 	rerunKey   = "rerun:" // of a workflow run; SHA is its commit
+	remarkKey  = "remark:%d:%d"
 )
 
 const ActStatus = commentKey + "status"
@@ -285,9 +286,10 @@ func PullBodyKey(number int) string   { return actPullBody + strconv.Itoa(number
 func PullReadyKey(number int) string  { return actPullReady + strconv.Itoa(number) }
 func PullReviewKey(number int) string { return actPullReview + strconv.Itoa(number) }
 
-// RemarkKey is the key of an attempt's answer to a remark on a line, ReviewAgainKey that of asking somebody for another
-// review after it.
-func RemarkKey(n int, id int64) string          { return fmt.Sprintf("remark:%d:%d", n, id) }
+// RemarkKey is the key of an attempt's answer to a remark on a line, whose act has the thread's Node where the remark was
+// done; resolveKey that of resolving the thread, and ReviewAgainKey that of asking somebody for another review.
+func RemarkKey(n int, id int64) string          { return fmt.Sprintf(remarkKey, n, id) }
+func resolveKey(n int, id int64) string         { return fmt.Sprintf("resolve:%d:%d", n, id) }
 func ReviewAgainKey(n int, login string) string { return fmt.Sprintf("review_again:%d:%s", n, login) }
 
 // marker begins every HTML comment that Pawl leaves in its texts.
