@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,8 +21,14 @@ func TestASolvedIssueCostsFewCallsOfTheAPI(t *testing.T) {
 	r.agent("echo two >> a.txt\n", "")
 	r.world.ResetCalls()
 	r.start()
-	r.await("the first look for what did not arrive", func() bool { return r.world.Calls()["GET /app/hook/deliveries"] > 0 })
-	r.settle() // it also compares Pawl's own threads with GitHub, of which there are none yet
+	// The first look for what did not arrive also compares Pawl's own threads with GitHub, of which there are none yet.
+	db := r.database()
+	r.await("the first look to be over", func() bool {
+		var duty []byte
+		err := db.QueryRowContext(t.Context(), "SELECT data FROM shared WHERE key = 'duty catch-up'").Scan(&duty)
+		return err == nil && !bytes.Contains(duty, []byte(`"held"`))
+	})
+	r.settle()
 	for _, which := range []string{"first", "second"} {
 		n, err := r.world.OpenIssue(rigRepo, writer, "A "+which+" line", "Please add a line to a.txt.")
 		r.must(err)
