@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -157,20 +156,13 @@ func loginCommand() *cobra.Command {
 			"as an operator for 8 hours. Who may read the configuration and write to the database may do so anyway.\n" +
 			"Everybody else signs in with GitHub: see github.app.client_id and server.operators.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := config.Load(file, os.LookupEnv)
-			if err != nil {
+			return withDatabase(cmd.Context(), file, store.OpenBeside, func(_ config.Server, db *store.Store) error {
+				link, err := loginLink(cmd.Context(), db)
+				if err == nil {
+					_, err = fmt.Fprintln(cmd.OutOrStdout(), text.Clean(link))
+				}
 				return err
-			}
-			db, err := store.OpenBeside(cmd.Context(), dsn(cfg.Database), store.Options{})
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			link, err := loginLink(cmd.Context(), db)
-			if err == nil {
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), text.Clean(link))
-			}
-			return err
+			})
 		},
 	}
 	requiredFlag(cmd, &file, "config", "the server's configuration file")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/calibrate"
+	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -56,11 +57,9 @@ names the task. --export --config FILE prints such pairs of a server's own retri
 tests failed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.export {
-				cfg, err := config.Load(o.config, os.LookupEnv)
-				if err != nil {
-					return err
-				}
-				return exportRetries(cmd.Context(), cfg, cmd.OutOrStdout())
+				return withDatabase(cmd.Context(), o.config, store.OpenReadOnly, func(_ config.Server, db *store.Store) error {
+					return exportRetries(cmd.Context(), db, cmd.OutOrStdout())
+				})
 			}
 			if !cmd.Flags().Changed("threshold") {
 				cfg, err := loadOrDefault(o.config)

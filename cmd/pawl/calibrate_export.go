@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/calibrate"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
@@ -19,12 +18,7 @@ const exportedThreads = 10_000
 
 // exportRetries writes the retries of a server's threads as labelled pairs, one a line. What failed labels them, never their
 // texts, so that the texts can be tried against it.
-func exportRetries(ctx context.Context, cfg config.Server, w io.Writer) error {
-	db, err := store.OpenReadOnly(ctx, dsn(cfg.Database), store.Options{})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func exportRetries(ctx context.Context, db *store.Store, w io.Writer) error {
 	rows, err := db.Threads(ctx, exportedThreads)
 	if err != nil {
 		return err

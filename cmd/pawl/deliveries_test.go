@@ -70,7 +70,7 @@ func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
 	if code, out, said := pawl(t, r.dir, nil, "status", "--config", "pawl.yml"); code != exitDone || strings.Count(out, "given up; ") != 3 || strings.Contains(out, "\x1b") {
 		t.Errorf("exit code %d: %s%s; want three lines, without control characters", code, out, said)
 	}
-	decide(exitFailed, "there is no delivery four", "retry", "four")
+	decide(exitFailed, "retry four: there is no such delivery", "retry", "four")
 	decide(exitDone, "two: 1 dismissed", "dismiss", "two")
 	decide(exitDone, "one: 1 to be tried again", "retry", "one")
 	r.await("the first to be handled", func() bool { return r.deliveryOf("one").State == thread.Handled })
@@ -82,6 +82,14 @@ func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
 	decide(exitDone, "all: 0 to be tried again", "retry", "all")
 	if d := r.deliveryOf("two"); d.State != thread.Handled || !strings.HasPrefix(d.Note, "dismissed by the operator: ") {
 		t.Errorf("the second is %s: %s", d.State, d.Note)
+	}
+	var logged string
+	r.must(db.QueryRowContext(t.Context(), "SELECT group_concat(data, ' ') FROM events WHERE kind = 'operated'").Scan(&logged))
+	who := operator().Login
+	for _, want := range []string{`{"what":"delivery_dismissed","subject":"two","by":"` + who + `","where":"in the shell"}`, `{"what":"delivery_retried","subject":"one","by":"` + who + `"`, `"subject":"all"`} {
+		if !strings.Contains(logged, want) {
+			t.Errorf("%s is not in the server's log: %s", want, logged)
+		}
 	}
 	r.stop(syscall.SIGKILL)
 	decide(exitDone, "all: 0", "retry", "all") // for the next server

@@ -18,9 +18,9 @@
 //	pawl check: a repository's file                              check.go
 //	pawl inspect: one transcript                                 inspect.go
 //	pawl status, and its --export                                status.go; of one thread: terminal.go
-//	pawl retry, stop, resume, pause, unpause, close-breaker     orders.go; what they do: internal/orders
+//	pawl retry, stop, resume, pause, unpause, close-breaker,
+//	deliveries                                                  orders.go; what they do: internal/orders
 //	pawl logs                                                   logs.go
 //	how work is shown at a terminal                             terminal.go
-//	pawl deliveries: retry, dismiss                              deliveries.go
 //	pawl replay, calibrate, setup, mcp                           replay.go, calibrate.go, setup.go, mcp.go call internal/…
 package main

@@ -54,23 +54,21 @@ func showLog(ctx context.Context, o logsOptions, name string, w io.Writer) error
 	if err != nil {
 		return usageError{err}
 	}
-	cfg, err := config.Load(o.config, os.LookupEnv)
+	return withDatabase(ctx, o.config, store.OpenReadOnly, func(cfg config.Server, db *store.Store) error {
+		return o.show(ctx, cfg.DataDir, db, t, w)
+	})
+}
+
+func (o logsOptions) show(ctx context.Context, dataDir string, db *store.Store, t thread.ID, w io.Writer) error {
+	t, err := db.Resolve(ctx, t)
 	if err != nil {
-		return err
-	}
-	db, err := store.OpenReadOnly(ctx, dsn(cfg.Database), store.Options{})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	if t, err = db.Resolve(ctx, t); err != nil {
 		return err
 	}
 	n, running, err := whichAttempt(ctx, db, t, o.attempt)
 	if err != nil {
 		return err
 	}
-	f, err := openTranscript(cfg.DataDir, t, n)
+	f, err := openTranscript(dataDir, t, n)
 	if err != nil {
 		return err
 	}

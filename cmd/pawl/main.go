@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/web"
 )
@@ -99,6 +100,21 @@ func loadOrDefault(file string) (config.Server, error) {
 		return config.Default(), nil
 	}
 	return config.LoadWithoutApp(file, os.LookupEnv)
+}
+
+// withDatabase reads a server's configuration and opens its database beside the server, by store.OpenBeside or
+// store.OpenReadOnly, for as long as do lasts.
+func withDatabase(ctx context.Context, file string, open func(context.Context, string, store.Options) (*store.Store, error), do func(cfg config.Server, db *store.Store) error) error {
+	cfg, err := config.Load(file, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	db, err := open(ctx, dsn(cfg.Database), store.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return do(cfg, db)
 }
 
 // logger writes JSON lines, or lines for people on a terminal.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/user"
 	"strings"
 	"time"
@@ -21,25 +20,27 @@ import (
 func orderCommand(use, short, long string, give func(ctx context.Context, db *store.Store, what string, by orders.Person) (said string, err error)) *cobra.Command {
 	var file string
 	name, what, _ := strings.Cut(use, " ")
+	count := cobra.ExactArgs(1)
+	if strings.HasSuffix(what, "...") {
+		count = cobra.MinimumNArgs(1)
+	}
 	cmd := &cobra.Command{
-		Use: name + " --config FILE " + what, Short: short, Args: cobra.ExactArgs(1),
+		Use: name + " --config FILE " + what, Short: short, Args: count,
 		Long: short + ".\n" + long + "\nThe order stands in the log with your name; a server that runs sees it within a second or two.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := config.Load(file, os.LookupEnv)
-			if err != nil {
-				return err
-			}
-			db, err := store.OpenBeside(cmd.Context(), dsn(cfg.Database), store.Options{})
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			said, err := give(cmd.Context(), db, args[0], operator())
-			if err != nil {
-				return fmt.Errorf("%s %s: %w", name, args[0], err)
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), said)
-			return err
+			return withDatabase(cmd.Context(), file, store.OpenBeside, func(_ config.Server, db *store.Store) error {
+				by := operator()
+				for _, arg := range args {
+					said, err := give(cmd.Context(), db, arg, by)
+					if err != nil {
+						return fmt.Errorf("%s %s: %w", name, arg, err)
+					}
+					if _, err := fmt.Fprintln(cmd.OutOrStdout(), said); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		},
 	}
 	requiredFlag(cmd, &file, "config", "the server's configuration file")
@@ -105,6 +106,27 @@ func breakerCommand() *cobra.Command {
 		func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
 			return "the breaker of account " + what + " is closed", orders.CloseBreaker(ctx, db, what, by)
 		})
+}
+
+func deliveriesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "deliveries", Short: "Decide on webhook deliveries that could not be handled",
+		Long: "Decide on webhook deliveries that could not be handled. pawl status lists them, with their GUIDs.",
+	}
+	for _, o := range []struct {
+		name, short, done string
+		decide            func(ctx context.Context, db *store.Store, guid string, by orders.Person) (int, error)
+	}{
+		{"retry", "Have deliveries tried again now, and as often as new ones", "to be tried again", orders.RetryDelivery},
+		{"dismiss", "Count deliveries as handled without trying them again", "dismissed", orders.DismissDelivery},
+	} {
+		cmd.AddCommand(orderCommand(o.name+" GUID...", o.short, "The GUID \""+store.AllUnhandled+"\" means all that could not be handled.",
+			func(ctx context.Context, db *store.Store, guid string, by orders.Person) (string, error) {
+				n, err := o.decide(ctx, db, guid, by)
+				return fmt.Sprintf("%s: %d %s", guid, n, o.done), err
+			}))
+	}
+	return cmd
 }
 
 func repository(name string) (owner, repo string, err error) {

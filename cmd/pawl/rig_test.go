@@ -22,6 +22,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/store"
 )
 
 // pawlBinary is the program under test, built once, without what debuggers read, as
@@ -344,10 +345,11 @@ func (r *rig) thread(name string) threadStatus {
 // status is what `pawl status` shows beside the serving process.
 func (r *rig) status() statusReport {
 	r.t.Helper()
-	cfg, err := config.Load(filepath.Join(r.dir, "pawl.yml"), os.LookupEnv)
-	r.must(err)
-	s, err := readStatus(r.t.Context(), cfg, time.Now())
-	r.must(err)
+	var s statusReport
+	r.must(withDatabase(r.t.Context(), filepath.Join(r.dir, "pawl.yml"), store.OpenReadOnly, func(cfg config.Server, db *store.Store) (err error) {
+		s, err = readStatus(r.t.Context(), cfg, db, time.Now())
+		return err
+	}))
 	return s
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
@@ -43,21 +42,19 @@ func statusCommand() *cobra.Command {
 		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers, webhook\n" +
 			"deliveries that could not be handled, the backends with what was learned of them, and how far the sources of grades can be believed.\nWith a thread, that one alone. The server may be running or not.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := config.Load(file, os.LookupEnv)
-			if err != nil {
-				return err
-			}
-			if thread != "" {
-				return exportThread(cmd.Context(), cfg, thread, cmd.OutOrStdout())
-			}
-			if len(args) > 0 {
-				return threadReport(cmd, cfg, args[0], asJSON)
-			}
-			r, err := readStatus(cmd.Context(), cfg, time.Now())
-			if err != nil {
-				return err
-			}
-			return printReport(cmd, asJSON, r, r.print)
+			return withDatabase(cmd.Context(), file, store.OpenReadOnly, func(cfg config.Server, db *store.Store) error {
+				if thread != "" {
+					return exportThread(cmd.Context(), db, thread, cmd.OutOrStdout())
+				}
+				if len(args) > 0 {
+					return threadReport(cmd, cfg, db, args[0], asJSON)
+				}
+				r, err := readStatus(cmd.Context(), cfg, db, time.Now())
+				if err != nil {
+					return err
+				}
+				return printReport(cmd, asJSON, r, r.print)
+			})
 		},
 	}
 	requiredFlag(cmd, &file, "config", "the server's configuration file")
@@ -141,13 +138,8 @@ type backendStatus struct {
 	Effort  string `json:"effort,omitempty"`
 }
 
-func readStatus(ctx context.Context, cfg config.Server, now time.Time) (statusReport, error) {
+func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now time.Time) (statusReport, error) {
 	r := statusReport{Threads: []threadStatus{}, Breakers: []breakerStatus{}, Cooldowns: []cooldownStatus{}, Backends: []backendStatus{}, Deliveries: []deliveryStatus{}, Layers: []layerStatus{}, Images: []layerStatus{}, now: now}
-	db, err := store.OpenReadOnly(ctx, dsn(cfg.Database), store.Options{})
-	if err != nil {
-		return r, err
-	}
-	defer db.Close()
 	s := &solver.Solver{Env: attempt.Env{Store: db, Config: cfg, Now: func() time.Time { return now }, Log: zerolog.Nop()}}
 	rows, err := db.Threads(ctx, statusThreads)
 	if err != nil {
@@ -282,16 +274,11 @@ func (r statusReport) print(w io.Writer) error {
 
 // exportThread writes a thread's log as a trail: one event a line, oldest first. The number of a pull request
 // that Pawl opened means the thread of its issue.
-func exportThread(ctx context.Context, cfg config.Server, name string, w io.Writer) error {
+func exportThread(ctx context.Context, db *store.Store, name string, w io.Writer) error {
 	t, err := thread.Parse(name)
 	if err != nil {
 		return err
 	}
-	db, err := store.OpenReadOnly(ctx, dsn(cfg.Database), store.Options{})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
 	if t, err = db.Resolve(ctx, t); err != nil {
 		return err
 	}

@@ -64,16 +64,11 @@ func showThread(w io.Writer, v checkrun.Facts) error {
 const maxSaid = 4_000
 
 // threadReport shows one thread. The number of a pull request that Pawl opened means the thread of its issue.
-func threadReport(cmd *cobra.Command, cfg config.Server, name string, asJSON bool) error {
+func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name string, asJSON bool) error {
 	t, err := thread.Parse(name)
 	if err != nil {
 		return usageError{err}
 	}
-	db, err := store.OpenReadOnly(cmd.Context(), dsn(cfg.Database), store.Options{})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
 	if t, err = db.Resolve(cmd.Context(), t); err != nil {
 		return err
 	}

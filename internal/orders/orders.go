@@ -163,13 +163,27 @@ func CloseBreaker(ctx context.Context, db *store.Store, account string, by Perso
 // RetryDelivery has a delivery tried again that could not be handled, or with store.AllUnhandled each of them. It
 // returns how many those are.
 func RetryDelivery(ctx context.Context, db *store.Store, guid string, by Person) (n int, err error) {
-	if n, err = db.RetryDelivery(ctx, guid); err != nil {
+	n, err = db.RetryDelivery(ctx, guid)
+	return decided(ctx, db, n, err, thread.OperatedDelivery, guid, by)
+}
+
+// DismissDelivery counts it as handled.
+func DismissDelivery(ctx context.Context, db *store.Store, guid string, by Person) (n int, err error) {
+	n, err = db.DismissDelivery(ctx, guid)
+	return decided(ctx, db, n, err, thread.OperatedDismissal, guid, by)
+}
+
+// decided logs what was done to n deliveries.
+func decided(ctx context.Context, db *store.Store, n int, err error, what, guid string, by Person) (int, error) {
+	switch {
+	case err != nil:
 		return 0, err
+	case n > 0:
+		return n, operated(ctx, db, thread.ServerLog(), what, guid, by)
+	case guid == store.AllUnhandled:
+		return 0, nil
 	}
-	if n == 0 {
-		return 0, CannotError(fmt.Sprintf("there is no delivery %s that could not be handled", guid))
-	}
-	return n, operated(ctx, db, thread.ServerLog(), thread.OperatedDelivery, guid, by)
+	return 0, CannotError("there is no such delivery that could not be handled; pawl status lists them")
 }
 
 func operated(ctx context.Context, db *store.Store, log thread.ID, what, subject string, by Person) error {

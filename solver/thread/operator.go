@@ -16,10 +16,11 @@ type Operated struct {
 
 // What people do to more than one thread.
 const (
-	OperatedPause    = "paused"
-	OperatedUnpause  = "unpaused"
-	OperatedBreaker  = "breaker_closed"
-	OperatedDelivery = "delivery_retried"
+	OperatedPause     = "paused"
+	OperatedUnpause   = "unpaused"
+	OperatedBreaker   = "breaker_closed"
+	OperatedDelivery  = "delivery_retried"
+	OperatedDismissal = "delivery_dismissed"
 )
 
 // RepoLog is where it is logged what people did to a repository as a whole. It is no thread: numbers begin with 1.
