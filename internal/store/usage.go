@@ -25,24 +25,25 @@ func (s *usage) UsedByRepo(ctx context.Context, since time.Time) (all []policy.R
 	return usedByRepo(ctx, s.r.QueryContext, since)
 }
 
-// DayUsed is what the attempts of a repository used that began on one day (UTC).
+// DayUsed is what the attempts of a repository used on an account that began on one day (UTC).
 type DayUsed struct {
 	Repo     string
+	Account  string
 	Day      time.Time
 	Attempts int
 	Tokens   int64
 	USD      float64
 }
 
-// UsedByDay is what the attempts used that began after a time, by repository and day. What is older than 30 days is gone.
+// UsedByDay is what the attempts used that began after a time, by repository, account and day. What is older than 30 days is gone.
 func (s *usage) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, err error) {
 	defer s.wrap(&err, "read what was used by day")
 	const day = int64(24 * time.Hour / time.Microsecond)
-	rows, err := s.r.QueryContext(ctx, `SELECT repo, at / $2 AS day, count(*), CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(micro_usd), 0) AS BIGINT)
-		FROM attempts WHERE at > $1 GROUP BY repo, day ORDER BY repo, day`, micros(since), day)
+	rows, err := s.r.QueryContext(ctx, `SELECT repo, account, at / $2 AS day, count(*), CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(micro_usd), 0) AS BIGINT)
+		FROM attempts WHERE at > $1 GROUP BY repo, account, day ORDER BY repo, account, day`, micros(since), day)
 	return list(rows, err, func(scan func(...any) error) (u DayUsed, err error) {
 		var n, microUSD int64
-		err = scan(&u.Repo, &n, &u.Attempts, &u.Tokens, &microUSD)
+		err = scan(&u.Repo, &u.Account, &n, &u.Attempts, &u.Tokens, &microUSD)
 		u.Day, u.USD = fromMicros(n*day), float64(microUSD)/1e6
 		return u, err
 	})

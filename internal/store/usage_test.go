@@ -118,15 +118,16 @@ func whatIsUsedIsCountedByDay(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx, usd := t.Context(), 0.25
 	today := c.Now().UTC().Truncate(24 * time.Hour)
-	for n, at := range []time.Time{today.Add(-24 * time.Hour), today.Add(-time.Microsecond), today, today.Add(-72 * time.Hour)} {
+	for n, at := range []time.Time{today.Add(-24 * time.Hour), today.Add(-time.Microsecond), today, today.Add(-72 * time.Hour), today} {
 		l := must(s.Acquire(ctx, issue(n+1), "node", c.Now()))(t)
-		must(s.Reserve(ctx, l, thread.Entry{N: 1, At: at, Since: at}, func(policy.Usage) bool { return true }))(t)
+		must(s.Reserve(ctx, l, thread.Entry{N: 1, Account: []string{"main", "main", "main", "main", "second"}[n], At: at, Since: at}, func(policy.Usage) bool { return true }))(t)
 		check(t, s.Note(ctx, l, policy.Spent{N: 1, Tokens: policy.Tokens{Output: 10}, CostUSD: &usd}))
 	}
 	repo := issue(1).Repo()
 	want := []store.DayUsed{
-		{Repo: repo, Day: today.Add(-24 * time.Hour), Attempts: 2, Tokens: 20, USD: 0.5},
-		{Repo: repo, Day: today, Attempts: 1, Tokens: 10, USD: 0.25},
+		{Repo: repo, Account: "main", Day: today.Add(-24 * time.Hour), Attempts: 2, Tokens: 20, USD: 0.5},
+		{Repo: repo, Account: "main", Day: today, Attempts: 1, Tokens: 10, USD: 0.25},
+		{Repo: repo, Account: "second", Day: today, Attempts: 1, Tokens: 10, USD: 0.25},
 	}
 	if diff := cmp.Diff(want, must(s.UsedByDay(ctx, today.Add(-48*time.Hour)))(t)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
@@ -32,6 +33,7 @@ type accountsData struct {
 	Day        []held            // what was used in 24 hours, on the server, by installation and by repository
 	Deliveries []thread.Delivery // those that could not be handled
 	Done       []operated        // what people did, the newest first
+	Charts     []chart
 }
 
 // held is one line on something that waits; Href may be empty.
@@ -77,6 +79,12 @@ func readAccounts(ctx context.Context, p *pages, r *http.Request) (accountsData,
 	if err != nil {
 		return data, err
 	}
+	first := firstDay(data.Now)
+	byDay, err := p.Store.UsedByDay(ctx, first.Add(-time.Microsecond))
+	if err != nil {
+		return data, err
+	}
+	data.Charts, _ = chartsBy(byDay, first, func(u store.DayUsed) string { return u.Account })
 	log, err := p.Store.Events(ctx, thread.ServerLog(), 0)
 	if err != nil {
 		return data, err
@@ -150,6 +158,7 @@ func cooling(all map[string][]thread.Cooldown, now time.Time) []held {
 type armsData struct {
 	frame
 	Learning solver.LearningReport
+	Charts   []chart
 }
 
 func (p *pages) arms(w http.ResponseWriter, r *http.Request) {
@@ -161,5 +170,6 @@ func (p *pages) arms(w http.ResponseWriter, r *http.Request) {
 		p.unavailable(w, r, err)
 		return
 	}
+	data.Charts = armCharts(data.Learning.Weeks)
 	p.render(w, http.StatusOK, "arms.html", data)
 }

@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,22 +151,47 @@ func calls(command string) string {
 	return fmt.Sprintf(`{"type":"item.started","item":{"id":"i2","type":"command_execution","command":%s,"status":"in_progress"}}`, quoted)
 }
 
+// seen are the pages that are looked at: a name, the pattern that answers, and an address.
+var seen = [][3]string{
+	{"threads", "GET /{$}", "/"}, {"none", "GET /{$}", "/?q=nothing+like+this"},
+	{"costs", "GET /costs", "/costs"}, {"accounts", "GET /accounts", "/accounts"}, {"backends", "GET /backends", "/backends"},
+	{"solved", "GET /threads/{owner}/{repo}/{n}", "/threads/acme/widgets/7"}, {"running", "GET /threads/{owner}/{repo}/{n}", "/threads/acme/gadgets/44"},
+	{"limited", "GET /threads/{owner}/{repo}/{n}", "/threads/acme/gadgets/41"}, {"climbing", "GET /threads/{owner}/{repo}/{n}", "/threads/acme/gears/12"},
+	{"missing", "GET /threads/{owner}/{repo}/{n}", "/threads/acme/widgets/99"},
+	{"log", "GET /threads/{owner}/{repo}/{n}/attempts/{attempt}/log", "/threads/acme/gadgets/44/attempts/1/log"},
+	{"no-login", "GET /login/github", "/login/github"}, {"login-refused", "GET /login/callback", "/login/callback"}, {"used-link", "GET /login/link/{secret}", "/login/link/used"},
+}
+
+// noPage are addresses that answer with no HTML.
+var noPage = map[string]string{
+	"GET /threads/{owner}/{repo}/{n}/live":                   "/threads/acme/widgets/7/live",
+	"GET /threads/{owner}/{repo}/{n}/attempts/{attempt}/raw": "/threads/acme/gadgets/44/attempts/1/raw",
+}
+
 func TestEveryPageReadsWellInABrowser(t *testing.T) {
-	s := open(t, func(o *web.Options) { o.Learning = learnt })
+	var o web.Options
+	s := open(t, func(given *web.Options) { given.Learning = learnt; o = *given })
+	o.Access = web.Access{URL: s.url, Key: make([]byte, 64)}
 	b := browse(t, s)
 	b.looked("empty", "/", "light", 1280)
 	s.everything()
 	s.climbing()
 	s.spentOverDays()
 	s.printed(says("I look at the parser first."), calls("rg -n 'func parse' ."), says("The slow part is the copy in next()."))
+	for _, pattern := range web.PagePatterns(o) {
+		if slices.ContainsFunc(seen, func(page [3]string) bool { return page[1] == pattern }) {
+			continue
+		}
+		if noPage[pattern] == "" {
+			t.Errorf("nobody looks at %s: add it to seen", pattern)
+		} else if answer, _ := s.get(noPage[pattern]); strings.Contains(answer.Header.Get("Content-Type"), "html") {
+			t.Errorf("%s is a page: add it to seen", pattern)
+		}
+	}
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 390} {
-			for name, path := range map[string]string{
-				"threads": "/", "none": "/?q=nothing+like+this", "costs": "/costs", "accounts": "/accounts", "backends": "/backends",
-				"solved": "/threads/acme/widgets/7", "running": "/threads/acme/gadgets/44", "limited": "/threads/acme/gadgets/41", "climbing": "/threads/acme/gears/12",
-				"log": "/threads/acme/gadgets/44/attempts/1/log", "missing": "/threads/acme/widgets/99",
-			} {
-				b.looked(name, path, scheme, width)
+			for _, page := range seen {
+				b.looked(page[0], page[2], scheme, width)
 			}
 		}
 	}
@@ -175,7 +202,8 @@ func TestEveryPageReadsWellInABrowser(t *testing.T) {
 }
 
 func TestARunningAttemptIsFollowedWhileOneReads(t *testing.T) {
-	s := open(t, nil)
+	var clock atomic.Int64
+	s := open(t, func(o *web.Options) { o.Now = func() time.Time { return now.Add(time.Duration(clock.Load())) } })
 	s.busy()
 	var log []string
 	for n := range 1000 {
@@ -184,6 +212,16 @@ func TestARunningAttemptIsFollowedWhileOneReads(t *testing.T) {
 	s.printed(log...)
 	b := browse(t, s)
 	b.run(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(s.url+"/threads/acme/gadgets/44"))
+	// Where a check run and the comment lead, the live lines are seen without a scroll, also on a telephone.
+	for _, width := range []int64{390, 1280} {
+		b.run(chromedp.EmulateViewport(width, 844))
+		if got := b.eval(`(() => { const log = document.querySelector(".live .log").getBoundingClientRect(); return log.top >= 0 && log.top < innerHeight - 100 })()`); got != "true" {
+			t.Errorf("at %d px the live log is not in sight", width)
+		}
+	}
+	b.eval(`document.querySelector(".timeline details summary").click()`)
+	const places = `JSON.stringify([...document.querySelectorAll("main > *:not([data-changed]), .live > *, .timeline > li, details")].map(e => [e.tagName, e.getBoundingClientRect().top, e.open]))`
+	placed := b.eval(places)
 	last := `document.querySelector(".log").lastElementChild.textContent`
 	if got := b.eval(last); got != "line 999" {
 		t.Fatalf("the log ends with %q", got)
@@ -193,6 +231,15 @@ func TestARunningAttemptIsFollowedWhileOneReads(t *testing.T) {
 	if got := b.eval(`document.querySelector("[data-call]").textContent`); got != "go test ./..." {
 		t.Errorf("the last call is %q", got)
 	}
+	if used := `document.querySelector("[data-used]").textContent`; b.eval(used) != "not known yet" {
+		t.Errorf("it used %s", b.eval(used))
+	} else {
+		s.spends(policy.Spent{N: 1, Tokens: policy.Tokens{Input: 12_000, Output: 345}, CostUSD: cost(0.12)})
+		b.await("what it used", used+` === "12\u2009345 tokens, $0.12"`)
+	}
+	elapsed := b.eval(`document.querySelector("[data-elapsed]").textContent`)
+	clock.Add(int64(90 * time.Second))
+	b.await("the time", `document.querySelector("[data-elapsed]").textContent !== "`+elapsed+`"`)
 	// Who reads earlier lines stays there, whatever comes below.
 	b.eval(`document.querySelector(".log").scrollTop = 0`)
 	b.await("earlier lines", `document.querySelector(".log").childElementCount > 350`)
@@ -210,6 +257,9 @@ func TestARunningAttemptIsFollowedWhileOneReads(t *testing.T) {
 	b.await("the end", `document.querySelector(".live h2").textContent === "The attempt has ended"`)
 	if got := b.eval(at); got != before {
 		t.Errorf("%q was read when the attempt ended, and %q is there now", before, got)
+	}
+	if now := b.eval(places); now != placed {
+		t.Errorf("things moved or closed while one read:\n%s\n%s", placed, now)
 	}
 }
 

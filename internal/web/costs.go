@@ -3,30 +3,43 @@ package web
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// chart is what a repository used in the last days, one bar a day.
+// chart is what something came to over time, one bar a day or a week.
 type chart struct {
-	Name, Total, Most string // Most is the highest day
+	Name, Total, Most string // Most is the highest bar
+	Each              string // what a bar stands for
 	Bars              []bar
 }
 
-// bar is one day. Its height is a part of 100 of the highest of its chart.
+// bar has a height of 100 at most, and no value where nothing was.
 type bar struct {
 	X, Y, Height int
-	Day          time.Time
-	Attempts     int
-	Value        string
+	When, Value  string
 }
 
-// What the charts of costs show: as long as what attempts used is kept, and the repositories that used most.
+// add adds the next bar, whose height is a part of the whole.
+func (c *chart) add(at time.Time, height float64, value string) {
+	b := bar{X: 10 * len(c.Bars), Y: 100, When: at.Format(time.DateOnly), Value: value}
+	if height > 0 {
+		b.Height = max(1, int(math.Round(100*height)))
+		b.Y -= b.Height
+	}
+	c.Bars = append(c.Bars, b)
+}
+
+// What the charts of costs show: as long as what attempts used is kept, and those that used most.
 const (
 	chartDays = 30
 	maxCharts = 20
@@ -43,43 +56,29 @@ func (p *pages) costs(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 	defer cancel()
 	data := costsData{frame: p.frame(r, "Costs", "./"), Days: chartDays}
-	first := data.Now.Truncate(policy.Day).AddDate(0, 0, 1-chartDays)
+	first := firstDay(data.Now)
 	used, err := p.Store.UsedByDay(ctx, first.Add(-time.Microsecond))
 	if err != nil {
 		p.unavailable(w, r, err)
 		return
 	}
-	days, totals := map[string][]dayUsed{}, map[string]dayUsed{}
+	may := map[string]bool{}
 	for _, u := range used {
-		if _, known := days[u.Repo]; !known {
-			if ok, err := p.mayRead(ctx, who(r), u.Repo); err != nil {
+		if _, asked := may[u.Repo]; !asked {
+			if may[u.Repo], err = p.mayRead(ctx, who(r), u.Repo); err != nil {
 				p.unavailable(w, r, err)
 				return
-			} else if !ok {
-				continue
 			}
-			days[u.Repo] = make([]dayUsed, chartDays)
-		}
-		for _, sum := range []string{u.Repo, everything} {
-			if days[sum] == nil {
-				days[sum] = make([]dayUsed, chartDays)
-			}
-			if n := int(u.Day.Sub(first) / policy.Day); n >= 0 && n < chartDays {
-				days[sum][n] = days[sum][n].plus(u.USD, u.Tokens, u.Attempts)
-			}
-			totals[sum] = totals[sum].plus(u.USD, u.Tokens, u.Attempts)
 		}
 	}
-	repos := slices.SortedFunc(maps.Keys(totals), func(a, b string) int { return totals[a].compare(totals[b], a, b) })
-	data.More = max(0, len(repos)-maxCharts)
-	for _, repo := range repos[:len(repos)-data.More] {
-		data.Charts = append(data.Charts, draw(repo, days[repo], totals[repo], first))
-	}
+	used = slices.DeleteFunc(used, func(u store.DayUsed) bool { return !may[u.Repo] })
+	data.Charts, _ = chartsBy(used, first, func(store.DayUsed) string { return "all repositories" })
+	repos, more := chartsBy(used, first, func(u store.DayUsed) string { return u.Repo })
+	data.Charts, data.More = append(data.Charts, repos...), more
 	p.render(w, http.StatusOK, "costs.html", data)
 }
 
-// everything is the sum of all repositories that a person may read. It comes first, and no repository is called so.
-const everything = "all repositories"
+func firstDay(now time.Time) time.Time { return now.Truncate(policy.Day).AddDate(0, 0, 1-chartDays) }
 
 type dayUsed struct {
 	usd      float64
@@ -87,50 +86,75 @@ type dayUsed struct {
 	attempts int
 }
 
-func (d dayUsed) plus(usd float64, tokens int64, attempts int) dayUsed {
-	return dayUsed{d.usd + usd, d.tokens + tokens, d.attempts + attempts}
-}
-
-// compare puts what used most first.
-func (d dayUsed) compare(o dayUsed, a, b string) int {
-	switch {
-	case a == everything:
-		return -1
-	case b == everything:
-		return 1
-	}
-	return cmp.Or(cmp.Compare(o.usd, d.usd), cmp.Compare(o.tokens, d.tokens), cmp.Compare(a, b))
+func (d *dayUsed) add(u store.DayUsed) {
+	d.usd, d.tokens, d.attempts = d.usd+u.USD, d.tokens+u.Tokens, d.attempts+u.Attempts
 }
 
 func (d dayUsed) String() string {
 	return text.Joined(", ", text.When(d.usd > 0, text.Dollars(d.usd)), number(int(d.tokens))+" tokens", plural(d.attempts, "attempt"))
 }
 
-// draw makes the bars of one chart: dollars, or tokens where no price is known.
+// chartsBy are the days of each group of attempts, what used most first, and how many groups are not shown.
+func chartsBy(used []store.DayUsed, first time.Time, group func(store.DayUsed) string) (all []chart, more int) {
+	days, totals := map[string]*[chartDays]dayUsed{}, map[string]*dayUsed{}
+	for _, u := range used {
+		g := group(u)
+		if days[g] == nil {
+			days[g], totals[g] = &[chartDays]dayUsed{}, &dayUsed{}
+		}
+		if n := int(u.Day.Sub(first) / policy.Day); n >= 0 && n < chartDays {
+			days[g][n].add(u)
+		}
+		totals[g].add(u)
+	}
+	groups := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
+		x, y := totals[a], totals[b]
+		return cmp.Or(cmp.Compare(y.usd, x.usd), cmp.Compare(y.tokens, x.tokens), cmp.Compare(a, b))
+	})
+	more = max(0, len(groups)-maxCharts)
+	for _, g := range groups[:len(groups)-more] {
+		all = append(all, draw(g, days[g][:], *totals[g], first))
+	}
+	return all, more
+}
+
+// draw makes one chart: of dollars, or of tokens where no price is known.
 func draw(name string, days []dayUsed, total dayUsed, first time.Time) chart {
-	c := chart{Name: text.Line(name, maxName), Total: total.String()}
+	c := chart{Name: text.Line(name, maxName), Total: total.String(), Each: "Days"}
 	value := func(d dayUsed) float64 {
 		if total.usd > 0 {
 			return d.usd
 		}
 		return float64(d.tokens)
 	}
-	most := 0.0
-	for _, d := range days {
-		if v := value(d); v > most {
-			most, c.Most = v, d.String()
-		}
-	}
+	most := slices.MaxFunc(days, func(a, b dayUsed) int { return cmp.Compare(value(a), value(b)) })
+	c.Most = "most on a day: " + most.String()
 	for i, d := range days {
-		b := bar{X: 10 * i, Day: first.AddDate(0, 0, i), Attempts: d.attempts, Value: d.String()}
-		if most > 0 {
-			b.Height = int(100*value(d)/most + 0.5)
-			if value(d) > 0 {
-				b.Height = max(b.Height, 1)
-			}
-		}
-		b.Y = 100 - b.Height
-		c.Bars = append(c.Bars, b)
+		c.add(first.AddDate(0, 0, i), value(d)/max(value(most), 1e-9), text.When(d.attempts > 0, d.String()))
 	}
 	return c
+}
+
+// armCharts are the mean rewards of each backend by weeks, the oldest first.
+func armCharts(weeks []learning.Week) (all []chart) {
+	earned := map[string]map[int]learning.Earned{}
+	for i, w := range weeks {
+		for _, e := range w.Arms {
+			if earned[e.Backend] == nil {
+				earned[e.Backend] = map[int]learning.Earned{}
+			}
+			earned[e.Backend][i] = e
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(earned)) {
+		c, rewards := chart{Name: text.Line(name, maxName), Most: "mean reward from 0 to 1", Each: "Weeks"}, 0
+		for i := range slices.Backward(weeks) {
+			e := earned[name][i]
+			rewards += e.Rewards
+			c.add(weeks[i].From, e.Mean, text.When(e.Rewards > 0, fmt.Sprintf("mean %.2f of %s", e.Mean, plural(e.Rewards, "reward"))))
+		}
+		c.Total = plural(rewards, "reward")
+		all = append(all, c)
+	}
+	return all
 }

@@ -36,7 +36,8 @@ type site struct {
 	store    *store.Store
 	counters *web.Counters
 	log      *bytes.Buffer
-	data     string // the data directory
+	data     string       // the data directory
+	running  thread.Lease // of busy
 
 	mu    sync.Mutex
 	clock time.Time // of the store, which stamps what is appended

@@ -29,7 +29,9 @@ func learnt(context.Context) (solver.LearningReport, error) {
 	}
 	s := solver.LearningReport{Mode: policy.ModeAuto, InForce: policy.ModeLearn}
 	s.Arms = learning.View([]learning.Arm{arm("codex", 31, 12, 47), arm("claude", 9, 8, 17), arm("gemini", 1, 5, 6), arm("opencode", 0, 0, 0)}, policy.Quality)
-	s.Weeks = []learning.Week{{From: now.Add(-7 * 24 * time.Hour), Attempts: 31, Rungs: []learning.Fired{{Rung: 1, Times: 4, Recovered: 2}, {Rung: 2, Times: 9, Recovered: 3}, {Rung: 3}, {Rung: 4, Times: 1}}}}
+	s.Weeks = []learning.Week{{From: now.Add(-7 * 24 * time.Hour), Attempts: 31, Rungs: []learning.Fired{{Rung: 1, Times: 4, Recovered: 2}, {Rung: 2, Times: 9, Recovered: 3}, {Rung: 3}, {Rung: 4, Times: 1}},
+		Arms: []learning.Earned{{Backend: "claude", Rewards: 9, Mean: 0.41}, {Backend: "codex", Rewards: 20, Mean: 0.72}}},
+		{From: now.Add(-14 * 24 * time.Hour), Attempts: 12, Rungs: []learning.Fired{{Rung: 1}, {Rung: 2}, {Rung: 3}, {Rung: 4}}, Arms: []learning.Earned{{Backend: "codex", Rewards: 12, Mean: 0.6}}}}
 	s.Similarities = []int{0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 3, 2, 5, 1, 0, 0, 0, 1, 0, 2}
 	s.Sources = []learning.SourceHealth{
 		{Source: learning.PeopleSource, Attempts: 40, Values: 12, Coverage: 0.3, Valid: 1},
@@ -54,7 +56,7 @@ func TestThePageOfTheBackendsShowsWhatWasLearned(t *testing.T) {
 	page := s.page("/backends")
 	golden(t, "learning", page)
 	for _, want := range []string{
-		"mode auto, in force: learn",
+		"mode auto, in force: learn", `aria-label="codex: 32 rewards"`, "mean 0.72 of 20 rewards", "mean 0.41 of 9 rewards",
 		`aria-label="codex (codex-1): mean 0.71, 90 % interval 0.60 to 0.82"`,
 		`aria-label="opencode (opencode-1): mean 0.50, 90 % interval 0.05 to 0.95"`,
 		`<a href="./threads/acme/widgets/9">acme/widgets#9/1</a> floor with work`,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"html/template"
 	"net/http"
 	"net/url"
 	"path"
@@ -26,14 +25,13 @@ const (
 // loginsAtOnce is how many codes are exchanged at GitHub at a time.
 const loginsAtOnce = 2
 
-func (p *pages) addLogin(mux *http.ServeMux) {
-	line := make(chan struct{}, loginsAtOnce)
-	mux.HandleFunc("GET "+loginPath, p.toGitHub)
-	mux.Handle("GET "+CallbackPath, inLine(line, http.HandlerFunc(p.fromGitHub)))
-	mux.HandleFunc("GET "+LinkPath+"{secret}", p.byLink)
-	mux.HandleFunc("POST "+logoutPath, func(w http.ResponseWriter, r *http.Request) {
+func (p *pages) addLogin(to handlers) {
+	to["GET "+loginPath] = http.HandlerFunc(p.toGitHub)
+	to["GET "+CallbackPath] = inLine(make(chan struct{}, loginsAtOnce), http.HandlerFunc(p.fromGitHub))
+	to["GET "+LinkPath+"{secret}"] = http.HandlerFunc(p.byLink)
+	to["POST "+logoutPath] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.forget(w, sessionCookie)
-		p.sign(w, http.StatusOK, signPage{Title: "Signed out", Text: "You are signed out in this browser."})
+		p.message(w, r, http.StatusOK, "Signed out", "You are signed out in this browser.")
 	})
 }
 
@@ -41,32 +39,32 @@ func (p *pages) addLogin(mux *http.ServeMux) {
 // is SameSite=Strict; asked by the page itself it does.
 func (p *pages) askIn(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		p.sign(w, http.StatusOK, signPage{Title: "One moment", Text: "Opening the page …", Go: p.Access.base.Path + local(r.URL.RequestURI())})
+		p.leads(w, r, http.StatusOK, "One moment", "Opening the page …", p.Access.base.Path+local(r.URL.RequestURI()), "")
 		return
 	}
-	p.signIn(w, http.StatusUnauthorized, r.URL.RequestURI(), "This page is for people who may read the repository that it is about, and for the operators of this server.")
+	p.signIn(w, r, http.StatusUnauthorized, r.URL.RequestURI(), "This page is for people who may read the repository that it is about, and for the operators of this server.")
 }
 
 // signIn shows the way in.
-func (p *pages) signIn(w http.ResponseWriter, status int, next, why string) {
-	page := signPage{Title: "Sign in", Text: why}
+func (p *pages) signIn(w http.ResponseWriter, r *http.Request, status int, next, why string) {
+	link := ""
 	if p.Access.OAuth != nil {
-		page.Button = p.Access.base.Path + loginPath + "?" + url.Values{"next": {local(next)}}.Encode()
+		link = p.Access.base.Path + loginPath + "?" + url.Values{"next": {local(next)}}.Encode()
 	}
-	p.sign(w, status, page)
+	p.leads(w, r, status, "Sign in", why, "", link)
 }
 
 // toGitHub sends the browser to GitHub (docs.github.com, "Generating a user access token for a GitHub App").
 func (p *pages) toGitHub(w http.ResponseWriter, r *http.Request) {
 	if p.Access.OAuth == nil {
-		p.signIn(w, http.StatusNotFound, "/", "This server has no login with GitHub: github.app.client_id and client_secret are not set.")
+		p.signIn(w, r, http.StatusNotFound, "/", "This server has no login with GitHub: github.app.client_id and client_secret are not set.")
 		return
 	}
 	l := login{State: rand.Text(), Verifier: oauth2.GenerateVerifier(), Next: local(r.URL.Query().Get("next")), Until: p.Now().Add(loginTime)}
 	// Lax, as GitHub's redirect has to bring it along.
 	cookie, err := p.cookie(loginCookie, l, loginTime, http.SameSiteLaxMode)
 	if err != nil {
-		p.signIn(w, http.StatusBadRequest, "/", "The address to go back to is too long.")
+		p.signIn(w, r, http.StatusBadRequest, "/", "The address to go back to is too long.")
 		return
 	}
 	guard(w.Header())
@@ -81,12 +79,12 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	known := p.opened(r, loginCookie, &l) && p.Now().Before(l.Until)
 	if p.Access.OAuth == nil || !known || subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.State)) != 1 {
-		p.signIn(w, http.StatusForbidden, "/", "This did not come from a login that was begun in this browser within the last 10 minutes. Begin again.")
+		p.signIn(w, r, http.StatusForbidden, "/", "This did not come from a login that was begun in this browser within the last 10 minutes. Begin again.")
 		return
 	}
 	p.forget(w, loginCookie)
 	if q.Get("code") == "" {
-		p.signIn(w, http.StatusForbidden, l.Next, "GitHub did not sign you in: "+text.Line(q.Get("error_description"), 200))
+		p.signIn(w, r, http.StatusForbidden, l.Next, "GitHub did not sign you in: "+text.Line(q.Get("error_description"), 200))
 		return
 	}
 	token, err := p.Access.OAuth.Exchange(context.WithValue(r.Context(), oauth2.HTTPClient, p.Access.Client), q.Get("code"), oauth2.VerifierOption(l.Verifier))
@@ -97,10 +95,10 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil || person.Login == "" || person.ID == 0 {
 		p.Log.Warn().Str("cause", text.Line(errorText(err), 300)).Msg("a login with GitHub failed")
-		p.signIn(w, http.StatusBadGateway, l.Next, "GitHub did not say who you are; the server's log says why. Try again.")
+		p.signIn(w, r, http.StatusBadGateway, l.Next, "GitHub did not say who you are; the server's log says why. Try again.")
 		return
 	}
-	p.begin(w, person, l.Next)
+	p.begin(w, r, person, l.Next)
 }
 
 func errorText(err error) string {
@@ -117,14 +115,14 @@ func (p *pages) byLink(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		p.unavailable(w, r, err)
 	case !good:
-		p.signIn(w, http.StatusForbidden, "/", "This link was used before, or is older than 5 minutes. pawl login prints another.")
+		p.signIn(w, r, http.StatusForbidden, "/", "This link was used before, or is older than 5 minutes. pawl login prints another.")
 	default:
-		p.begin(w, Person{}, "/")
+		p.begin(w, r, Person{}, "/")
 	}
 }
 
 // begin begins a session, whatever the browser had before.
-func (p *pages) begin(w http.ResponseWriter, person Person, next string) {
+func (p *pages) begin(w http.ResponseWriter, r *http.Request, person Person, next string) {
 	cookie, err := p.cookie(sessionCookie, session{Person: person, Until: p.Now().Add(sessionTime)}, sessionTime, http.SameSiteStrictMode)
 	if err != nil {
 		p.Log.Error().Err(err).Msg("a session could not be sealed")
@@ -134,7 +132,7 @@ func (p *pages) begin(w http.ResponseWriter, person Person, next string) {
 	p.Log.Info().Str("by", person.Name()).Msg("a person signed in")
 	http.SetCookie(w, cookie)
 	// A redirect that began at GitHub would not bring the new cookie along; the page itself does.
-	p.sign(w, http.StatusOK, signPage{Title: "Signed in", Text: "You are signed in as " + person.Name() + ".", Go: p.Access.base.Path + local(next)})
+	p.leads(w, r, http.StatusOK, "Signed in", "You are signed in as "+person.Name()+".", p.Access.base.Path+local(next), "")
 }
 
 // local is an address of this site as a path with its query; "/" for everything else.
@@ -145,48 +143,4 @@ func local(address string) string {
 		return "/"
 	}
 	return (&url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}).String()
-}
-
-// signPage is a page of the login: a text, a link to GitHub, or where the browser goes on by itself.
-type signPage struct {
-	Title, Text, Button, Go string
-	Style                   template.CSS
-}
-
-var signTemplate = template.Must(template.New("sign").Parse(`<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-{{- if .Go}}
-<meta http-equiv="refresh" content="0; url={{.Go}}">
-{{- end}}
-<title>{{.Title}} · Pawl</title>
-<style>{{.Style}}</style>
-</head>
-<body>
-<main>
-<h1>{{.Title}}</h1>
-<p>{{.Text}}</p>
-{{- if .Go}}
-<p><a href="{{.Go}}">Go on</a></p>
-{{- else if .Button}}
-<p><a href="{{.Button}}">Sign in with GitHub</a></p>
-{{- else}}
-<p>Who runs this server gets in by <code>pawl login --config FILE</code>, which prints a link.</p>
-{{- end}}
-</main>
-</body>
-</html>
-`))
-
-func (p *pages) sign(w http.ResponseWriter, status int, page signPage) {
-	page.Style = template.CSS(style)
-	guard(w.Header())
-	w.Header().Set("Content-Security-Policy", p.policy)
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	// Whoever asked has gone away if this does not arrive.
-	_ = signTemplate.Execute(w, page)
 }

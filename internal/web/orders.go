@@ -57,9 +57,9 @@ func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.St
 }
 
 // addOrders adds what the buttons do. Where one cannot act any more, a page says why.
-func (p *pages) addOrders(mux *http.ServeMux) {
+func (p *pages) addOrders(to handlers) {
 	post := func(path string, allowed may, do func(r *http.Request, by orders.Person) error, back func(r *http.Request) string) {
-		mux.Handle("POST "+path, p.act(allowed, func(w http.ResponseWriter, r *http.Request, by Person) {
+		to["POST "+path] = p.act(allowed, func(w http.ResponseWriter, r *http.Request, by Person) {
 			ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 			defer cancel()
 			err := do(r.WithContext(ctx), orders.Person{Login: by.Name(), ID: by.ID, Where: "on the pages", At: p.Now()})
@@ -72,7 +72,7 @@ func (p *pages) addOrders(mux *http.ServeMux) {
 			default:
 				p.back(w, back(r))
 			}
-		}))
+		})
 	}
 	const one = "/threads/{owner}/{repo}/{n}"
 	page := func(r *http.Request) string {

@@ -49,7 +49,7 @@
     set("note", now.note);
     if (!now.lines || !now.lines.length) return;
     const note = live.querySelector("[data-note]");
-    if (note) note.remove();
+    if (note) note.style.visibility = "hidden"; // removed it would move what is read
     const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
     log.append(...now.lines.map(line));
     if (!atEnd) return;

@@ -146,7 +146,16 @@ func (s *site) busy() {
 	asked.Snapshot = about("The parser is slow", "https://github.com/acme/gadgets/issues/44")
 	s.happened(it, now.Add(-2*time.Minute), thread.KindFeedback, asked)
 	s.happened(it, now.Add(-2*time.Minute), thread.KindAttemptStarted, start(1, "claude", "second", "feedback"))
-	if _, err := s.store.Acquire(s.t.Context(), s.thread(it), "node", now); err != nil {
+	var err error
+	if s.running, err = s.store.Acquire(s.t.Context(), s.thread(it), "node", now); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// spends notes what busy's attempt used so far.
+func (s *site) spends(used policy.Spent) {
+	s.t.Helper()
+	if err := s.store.Note(s.t.Context(), s.running, used); err != nil {
 		s.t.Fatal(err)
 	}
 }

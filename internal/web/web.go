@@ -99,9 +99,9 @@ func Pages(o Options) (http.Handler, error) {
 	}
 	parts := newParts(o)
 	site, machines := http.NewServeMux(), http.NewServeMux()
-	p.addPages(site)
-	p.addOrders(site)
-	p.addLogin(site)
+	for pattern, h := range p.site() {
+		site.Handle(pattern, h)
+	}
 	machines.HandleFunc("GET /healthz", alive)
 	machines.Handle("GET /readyz", inLine(make(chan struct{}, checksAtOnce), readiness(parts, o.Learning, p.knows)))
 	machines.Handle("GET /metrics", p.operatorOnly(metrics(o, parts)))
@@ -116,9 +116,21 @@ func Pages(o Options) (http.Handler, error) {
 	}), nil
 }
 
-func (p *pages) addPages(mux *http.ServeMux) {
+// handlers are what answers, by the pattern of http.ServeMux.
+type handlers map[string]http.Handler
+
+// site is all that people reach. A test looks at each of its pages in a browser.
+func (p *pages) site() handlers {
+	all := handlers{}
+	p.addPages(all)
+	p.addOrders(all)
+	p.addLogin(all)
+	return all
+}
+
+func (p *pages) addPages(to handlers) {
 	line := make(chan struct{}, pagesAtOnce)
-	page := func(path string, show http.HandlerFunc) { mux.Handle("GET "+path, p.signedIn(inLine(line, show))) }
+	page := func(path string, show http.HandlerFunc) { to["GET "+path] = p.signedIn(inLine(line, show)) }
 	ofServer := func(show http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if !who(r).Operator {
@@ -136,8 +148,8 @@ func (p *pages) addPages(mux *http.ServeMux) {
 	page(one, p.thread)
 	page(one+"/attempts/{attempt}/log", p.log)
 	// These may take long, by the network.
-	mux.Handle("GET "+one+"/live", p.signedIn(http.HandlerFunc(p.live)))
-	mux.Handle("GET "+one+"/attempts/{attempt}/raw", p.signedIn(http.HandlerFunc(p.rawLog)))
+	to["GET "+one+"/live"] = p.signedIn(http.HandlerFunc(p.live))
+	to["GET "+one+"/attempts/{attempt}/raw"] = p.signedIn(http.HandlerFunc(p.rawLog))
 }
 
 // inLine lets as many requests through at a time as the line has room for.
@@ -228,6 +240,7 @@ type frame struct {
 	Now      time.Time
 	By       string // who is signed in; empty where nobody is
 	Operator bool
+	Go       string // where the browser goes on by itself; empty for nowhere
 }
 
 func (p *pages) frame(r *http.Request, title, home string) frame {
@@ -258,13 +271,18 @@ const nothingHere = "Nothing here"
 
 // message is a page that says one thing.
 func (p *pages) message(w http.ResponseWriter, r *http.Request, status int, title, what string) {
+	p.leads(w, r, status, title, what, "", "")
+}
+
+// leads is a message after which the browser goes on by itself, or that has a link to sign in.
+func (p *pages) leads(w http.ResponseWriter, r *http.Request, status int, title, what, on, signIn string) {
 	home := "./" + strings.Repeat("../", max(0, strings.Count(r.URL.EscapedPath(), "/")-1))
 	f := p.frame(r, title, home)
-	f.Now = time.Time{} // so that two answers are the same
+	f.Now, f.Go = time.Time{}, on // without a time, so that two answers are the same
 	p.render(w, status, "message.html", struct {
 		frame
-		Text string
-	}{f, what})
+		Text, SignIn string
+	}{f, what, signIn})
 }
 
 // unavailable answers when the store cannot be read. The cause stays in the log.

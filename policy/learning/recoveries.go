@@ -1,6 +1,8 @@
 package learning
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -40,6 +42,14 @@ type Week struct {
 	From     time.Time `json:"from"`
 	Attempts int       `json:"attempts"` // at changes, that had an agent and came to their end
 	Rungs    []Fired   `json:"rungs"`    // all four, in order
+	Arms     []Earned  `json:"arms"`     // by name, those that were rewarded
+}
+
+// Earned is what the attempts of one backend were worth.
+type Earned struct {
+	Backend string  `json:"backend"`
+	Rewards int     `json:"rewards"`
+	Mean    float64 `json:"mean"`
 }
 
 // shownWeeks is how many weeks are shown, the one that ends now included.
@@ -59,6 +69,9 @@ func (l Learned) Weeks() (all []Week) {
 				continue
 			}
 			w.Attempts++
+			if r.learnt {
+				w.earn(r.Backend, r.reward)
+			}
 			for _, f := range r.Fired {
 				if f.Rung >= policy.RungAnswer && f.Rung <= policy.RungTests {
 					w.Rungs[f.Rung-1].Times += f.Times
@@ -72,6 +85,16 @@ func (l Learned) Weeks() (all []Week) {
 		all = all[:len(all)-1]
 	}
 	return all
+}
+
+func (w *Week) earn(backend string, reward float64) {
+	at, known := slices.BinarySearchFunc(w.Arms, backend, func(e Earned, name string) int { return cmp.Compare(e.Backend, name) })
+	if !known {
+		w.Arms = slices.Insert(w.Arms, at, Earned{Backend: backend})
+	}
+	e := &w.Arms[at]
+	e.Rewards++
+	e.Mean += (reward - e.Mean) / float64(e.Rewards)
 }
 
 // similarityBins is into how many equal parts the similarities from 0 to 1 are counted.

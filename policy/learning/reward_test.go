@@ -30,6 +30,18 @@ func endedAt(n int, backend string, signals ...Signal) Graded {
 		Facts:   AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited, Changed: true, Commits: 1, Transcript: &Transcript{Bytes: 40_000}}}
 }
 
+func TestRewardsAreCountedByBackendAndWeek(t *testing.T) {
+	at := gradeDay
+	weeks := LearnUnchecked([]Graded{
+		endedAt(1, "codex", says(VerifierSource, 1, at)), endedAt(2, "codex", says(VerifierSource, 0, at)), endedAt(3, "claude", says(VerifierSource, 1, at)), endedAt(4, "gemini"),
+		endedAt(-200, "codex", says(VerifierSource, 1, at)),
+	}, gradeDay.Add(5*time.Hour)).Weeks()
+	want := [][]Earned{{{Backend: "claude", Rewards: 1, Mean: 1}, {Backend: "codex", Rewards: 2, Mean: 0.5}}, {{Backend: "codex", Rewards: 1, Mean: 1}}}
+	if len(weeks) != len(want) || !slices.Equal(weeks[0].Arms, want[0]) || !slices.Equal(weeks[1].Arms, want[1]) {
+		t.Errorf("%+v", weeks)
+	}
+}
+
 func TestTheMoreTrustedSideWins(t *testing.T) {
 	sources := SignalSources()
 	for i, s := range sources {
