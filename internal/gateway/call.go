@@ -119,6 +119,7 @@ func (c *call) serve(ctx context.Context) {
 		Transport:     roundTrip(func(out *http.Request) (*http.Response, error) { return c.exchange(ctx, out) }),
 		ErrorHandler:  c.unreachable,
 		FlushInterval: -1, // at once
+		BufferPool:    &c.gateway.buffers,
 		ErrorLog:      log.New(io.Discard, "", 0),
 	}
 	proxy.ServeHTTP(c.w, c.in.WithContext(ctx))
@@ -176,7 +177,9 @@ func (c *call) readBody() (string, *refusal) {
 	_ = c.rc.SetReadDeadline(time.Now().Add(bodyTime)) // of the connection, so by the machine's clock
 	var body strings.Builder
 	body.Grow(int(min(max(c.in.ContentLength, 0), maxRequest)))
-	_, err := io.Copy(&body, http.MaxBytesReader(c.w, c.in.Body, maxRequest))
+	buffer := c.gateway.buffers.Get()
+	_, err := io.CopyBuffer(&body, http.MaxBytesReader(c.w, c.in.Body, maxRequest), buffer)
+	c.gateway.buffers.Put(buffer)
 	_ = c.rc.SetReadDeadline(time.Time{})
 	if err == nil {
 		return body.String(), nil

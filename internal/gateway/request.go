@@ -232,32 +232,21 @@ func hosted(kind callKind, tool fields) bool {
 	return within.IsObject() || slices.ContainsFunc(within.Array(), func(t gjson.Result) bool { return hosted(kind, fieldsOf(t)) })
 }
 
-// hints are which names and words stand in JSON, after one look at it, which takes a tenth of the time of parting a long
-// conversation into its fields. A name may be written with escapes (a \u00 is mostly a control character, though), so
-// such a text may hold any.
+// hints are which names and words stand in JSON, after a search for each, which takes a small part of the time of parting
+// a long conversation into its fields. A name may be written with escapes (\u00, mostly a control character, though), so
+// a text with one may hold any.
 type hints struct{ tools, additional, outside bool }
 
-func hintsOf(raw string) (h hints) {
-	for i := 0; i+1 < len(raw); i++ {
-		switch raw[i] {
-		case '\\':
-			if strings.HasPrefix(raw[i:], `\u00`) {
-				return hints{true, true, true}
-			}
-			i++ // past what is escaped
-		case '"': // before a name or a word, or behind it
-			h.outside = h.outside || strings.HasSuffix(raw[:i], "url") // image_url, file_url, url
-			switch rest := raw[i+1:]; rest[0] {
-			case 't':
-				h.tools = h.tools || strings.HasPrefix(rest, `tools"`)
-			case 'a':
-				h.additional = h.additional || strings.HasPrefix(rest, `additional_tools"`)
-			case 'f', 'i', 'c':
-				h.outside = h.outside || strings.HasPrefix(rest, "file") || strings.HasPrefix(rest, `item_reference"`) || strings.HasPrefix(rest, `container_upload"`)
-			}
-		}
+func hintsOf(raw string) hints {
+	has := func(word string) bool { return strings.Contains(raw, word) }
+	if has("u00") {
+		return hints{true, true, true}
 	}
-	return h
+	tools := has(`"tools"`)
+	return hints{
+		tools: tools, additional: tools && has(`"additional_tools"`), // url" is the end of image_url, file_url and url
+		outside: has(`url"`) || has(`"file`) || has(`"item_reference"`) || has(`"container_upload"`),
+	}
 }
 
 // withoutAdditional takes hosted tools out of the items by which Codex adds tools within a session.

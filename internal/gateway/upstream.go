@@ -278,7 +278,7 @@ type stream struct {
 func (c *call) newStream(resp *http.Response) *stream {
 	return &stream{
 		call: c, from: resp.Body, read: readers[c.route.kind],
-		split:  splitter{from: bufio.NewReaderSize(resp.Body, 32<<10), max: maxEvent},
+		split:  splitter{from: bufio.NewReader(resp.Body), max: maxEvent},
 		begins: sync.OnceFunc(c.answers), book: c.account,
 	}
 }

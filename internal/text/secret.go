@@ -130,7 +130,7 @@ func MaskReader(from io.Reader, secret string) io.Reader {
 	if len(secret) < minSecret {
 		return from
 	}
-	return &masking{from: from, secret: []byte(secret), mask: bytes.Repeat([]byte("*"), len(secret)), in: make([]byte, 32<<10)}
+	return &masking{from: from, secret: []byte(secret), mask: bytes.Repeat([]byte("*"), len(secret)), in: make([]byte, 4<<10)}
 }
 
 func (r *masking) Read(p []byte) (int, error) {
