@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,12 +14,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/gateway"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -24,20 +30,25 @@ const (
 	proxyStreams = 64        // answers at the same time, four of an attempt's sixteen
 	proxyBody    = 101 << 10 // bytes of a request, as of an agent's first turns
 	proxyRounds  = 20
+	proxyPause   = 40 * time.Millisecond // between the eight events of an answer, where calls do not begin at once
 	// proxyAim is how many times as much as httputil.ReverseProxy the gateway may add to the first byte.
 	proxyAim = 1.5
 )
 
-// measureProxy has agents ask a provider by themselves, through httputil.ReverseProxy and through the gateway, in turns,
-// and compares what the two add to the time until the first byte of a streamed answer.
+// measureProxy has agents ask a provider by themselves, through httputil.ReverseProxy, through one that reads the request
+// and has encoding/json look whether it is JSON, and through the gateway, in turns, and compares what these add to the
+// time until the first byte of a streamed answer: where all streams begin in the same moment, which is a question of the
+// processor's time, and where each begins while the others are open, as agents' do.
 func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string, err error) {
 	answer := "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hello there.\"}\n\n"
+	var pause atomic.Int64
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		for range 8 {
 			fmt.Fprint(w, answer)
 			w.(http.Flusher).Flush()
+			time.Sleep(time.Duration(pause.Load()))
 		}
 		fmt.Fprint(w, "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"object\":\"response\",\"status\":\"completed\",\"usage\":{\"input_tokens\":9,\"output_tokens\":9}}}\n\n")
 	}))
@@ -49,10 +60,22 @@ func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string,
 	transport := func() *http.Transport {
 		return &http.Transport{MaxIdleConnsPerHost: proxyStreams, DisableCompression: true}
 	}
-	reverse := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport(), FlushInterval: -1,
-	})
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: transport(), FlushInterval: -1}
+	reverse := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex() // else the server drops what of the body it has not seen the end of
+		proxy.ServeHTTP(w, r)
+	}))
 	defer reverse.Close()
+	reading := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || !json.Valid(body) {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r)
+	}))
+	defer reading.Close()
 	g := gateway.New(gateway.Options{Now: time.Now, Log: zerolog.Nop(), Transport: transport()})
 	var tokens, urls []string
 	for range proxyStreams / 16 {
@@ -71,43 +94,78 @@ func measureProxy(ctx context.Context, _, _ string) (rows []row, notes []string,
 	const turn = `{"type":"message","role":"user","content":[{"type":"input_text","text":"some \"context\"\nof a file"}]},`
 	head := `{"model":"m","stream":true,"tools":[{"type":"function","name":"shell"}],"input":[` + strings.Repeat(turn, proxyBody/len(turn))
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: proxyStreams}}
-	asked := 0
-	first := map[string][]time.Duration{}
-	for range proxyRounds {
-		for _, way := range []struct {
-			name string
-			urls []string
-		}{{"direct", []string{provider.URL}}, {"reverse", []string{reverse.URL}}, {"gateway", urls}} {
-			var mu sync.Mutex
-			var all sync.WaitGroup
-			for i := range proxyStreams {
-				asked++
-				body := fmt.Sprintf(`%s{"n":%d}]}`, head, asked)
-				all.Go(func() {
-					took, failed := firstByte(ctx, client, way.urls[i%len(way.urls)]+"/v1/responses", tokens[i%len(tokens)], body)
-					mu.Lock()
-					defer mu.Unlock()
-					if first[way.name] = append(first[way.name], took); failed != nil {
-						err = failed
-					}
+	ways := []struct {
+		name string
+		urls []string
+	}{{"direct", []string{provider.URL}}, {"reverse", []string{reverse.URL}}, {"reading", []string{reading.URL}}, {"gateway", urls}}
+	for _, mode := range []struct {
+		what          string
+		pause         time.Duration
+		rounds, calls int
+	}{{"beginning at once", 0, proxyRounds, 1}, {"of others open", proxyPause, 4, 3}} {
+		pause.Store(int64(mode.pause))
+		first, busy := map[string][]time.Duration{}, map[string]time.Duration{}
+		asked := 0
+		for range mode.rounds {
+			for _, way := range ways {
+				began := processorTime()
+				took, err := ask(ctx, mode.pause, mode.calls, func(i int) (time.Duration, error) {
+					body := fmt.Sprintf(`%s{"n":%d}]}`, head, asked*proxyStreams+i)
+					return firstByte(ctx, client, way.urls[i%len(way.urls)]+"/v1/responses", tokens[i%len(tokens)], body)
 				})
-			}
-			all.Wait()
-			if err != nil {
-				return nil, nil, fmt.Errorf("ask %s: %w", way.name, err)
+				busy[way.name] += processorTime() - began
+				asked += mode.calls
+				if err != nil {
+					return nil, nil, fmt.Errorf("ask %s: %w", way.name, err)
+				}
+				first[way.name] = append(first[way.name], took...)
 			}
 		}
+		p50 := func(name string) time.Duration {
+			slices.Sort(first[name])
+			return first[name][len(first[name])/2]
+		}
+		direct := p50("direct")
+		added := p50("gateway") - direct
+		for _, than := range []struct{ name, words string }{{"reverse", "httputil.ReverseProxy"}, {"reading", "one that looks whether the request is JSON"}} {
+			theirs := p50(than.name) - direct
+			ratio := added.Seconds() / max(theirs, time.Microsecond).Seconds()
+			rows = append(rows, row{fmt.Sprintf("first byte, added by the gateway, %d streams %s, %d KiB, to %s", proxyStreams, mode.what, proxyBody>>10, than.words),
+				fmt.Sprintf("%s, %.2f × its %s", ms(added), ratio, ms(theirs)), fmt.Sprintf("≤ %g ×", proxyAim), ratio <= proxyAim})
+		}
+		cost := func(name string) string {
+			return ((busy[name] - busy["direct"]) / time.Duration(len(first[name]))).Round(10 * time.Microsecond).String()
+		}
+		notes = append(notes, fmt.Sprintf("Proxy, streams %s: without one the first byte takes %s (p50 of %d). Processor time that an answer costs more: ReverseProxy %s, looking whether it is JSON %s, gateway %s.",
+			mode.what, ms(direct), len(first["direct"]), cost("reverse"), cost("reading"), cost("gateway")))
 	}
-	p50 := func(name string) time.Duration {
-		slices.Sort(first[name])
-		return first[name][len(first[name])/2]
+	return rows, notes, nil
+}
+
+// processorTime is what this process, which is all of client, proxy and provider, used of the processors so far.
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // fails for another who only
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// ask has every stream ask so many times, one after the other. With a pause the streams begin evenly over an answer.
+func ask(ctx context.Context, pause time.Duration, calls int, once func(i int) (time.Duration, error)) (took []time.Duration, err error) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i := range proxyStreams {
+		all.Go(func() {
+			_ = wait.For(ctx, 8*pause*time.Duration(i)/proxyStreams) // an end shows in the first call
+			for n := range calls {
+				one, failed := once(n*proxyStreams + i)
+				mu.Lock()
+				took, err = append(took, one), errors.Join(err, failed)
+				mu.Unlock()
+			}
+		})
 	}
-	direct := p50("direct")
-	added, theirs := p50("gateway")-direct, p50("reverse")-direct
-	ratio := added.Seconds() / max(theirs, time.Microsecond).Seconds()
-	rows = append(rows, row{fmt.Sprintf("first byte, added by the gateway, %d streams of %d KiB", proxyStreams, proxyBody>>10),
-		fmt.Sprintf("%s, %.2f × httputil.ReverseProxy's %s", ms(added), ratio, ms(theirs)), fmt.Sprintf("≤ %g ×", proxyAim), ratio <= proxyAim})
-	return rows, []string{fmt.Sprintf("\nProxy: without one the first byte takes %s (p50 of %d); all streams begin at once.", ms(direct), len(first["direct"]))}, nil
+	all.Wait()
+	return took, err
 }
 
 // firstByte asks once and gives how long the first byte of the answer took; the answer is read to its end.
