@@ -28,7 +28,7 @@ const keepGUIDs = 30 * 24 * time.Hour
 
 // Clean removes what is older than its retention, a few rows a transaction, with rests between them, so it
 // should have a goroutine of its own. Several nodes may clean at a time. What is free in SQLite's file is used
-// again. After a power cut some may be there again.
+// again.
 //
 // With a clock that cannot be trusted it removes nothing and returns ErrClock.
 func (s *Store) Clean(ctx context.Context, r Retention) (Cleaned, error) {
@@ -128,13 +128,12 @@ func (p *pace) took(d time.Duration) {
 	}
 }
 
-// writeSome writes in one transaction, and then leaves the database to others. It does not wait for the disk:
-// what a power cut brings back is cleaned again, and a delivery that follows syncs anyway. The log is copied in
-// between, or a commit would copy 32 MB of it while everybody waits.
+// writeSome writes in one transaction, and then leaves the database to others. The log is copied in between, or a
+// commit would copy 32 MB of it while everybody waits.
 func (s *cleaning) writeSome(ctx context.Context, fn func(*txn) error) error {
 	asked := time.Now()
 	var began time.Time
-	err := s.writeUnsynced(ctx, func(tx *txn) error {
+	err := s.write(ctx, func(tx *txn) error {
 		began = time.Now()
 		return fn(tx)
 	})

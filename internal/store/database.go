@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -127,7 +126,7 @@ func (s *database) write(ctx context.Context, fn func(*txn) error) error {
 		return err
 	}
 	defer done()
-	return s.in(ctx, s.w, fn)
+	return s.in(ctx, fn)
 }
 
 // takeTurn waits for the turn among the writes, which only SQLite needs.
@@ -143,16 +142,12 @@ func (s *database) takeTurn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-type beginner interface {
-	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
-}
-
 // in runs fn in a transaction, without waiting for a turn among the other writes.
-func (s *database) in(ctx context.Context, db beginner, fn func(*txn) error) error {
+func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 	if err := s.broken.get(); err != nil {
 		return err
 	}
-	sqlTx, err := db.BeginTx(ctx, nil)
+	sqlTx, err := s.w.BeginTx(ctx, nil)
 	if err != nil {
 		return s.broken.see(fmt.Errorf("begin: %w", err))
 	}
@@ -170,44 +165,6 @@ func (s *database) in(ctx context.Context, db beginner, fn func(*txn) error) err
 	crash.Point("committed_rows")
 	if s.queue != nil && (tx.due || len(tx.deliveries) > 0) {
 		s.queue.Committed(tx.due, tx.deliveries)
-	}
-	return nil
-}
-
-// writeUnsynced is write without waiting for the disk. On SQLite the frames stay
-// in the log file, in order, until the next commit of write syncs them.
-func (s *database) writeUnsynced(ctx context.Context, fn func(*txn) error) error {
-	if s.postgres {
-		return s.in(ctx, s.w, func(tx *txn) error {
-			if err := tx.exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
-				return err
-			}
-			return fn(tx)
-		})
-	}
-	done, err := s.takeTurn(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	conn, err := s.w.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
-	defer conn.Close()
-	if _, err := conn.ExecContext(ctx, "PRAGMA synchronous=NORMAL"); err != nil {
-		return errors.Join(fmt.Errorf("begin: %w", err), syncAgain(ctx, conn))
-	}
-	return errors.Join(s.in(ctx, conn, fn), syncAgain(ctx, conn))
-}
-
-// syncAgain makes the connection's commits wait for the disk again, or throws it away: a new one does.
-func syncAgain(ctx context.Context, conn *sql.Conn) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	if _, err := conn.ExecContext(ctx, "PRAGMA synchronous=FULL"); err != nil {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it, and returns just that
-		return fmt.Errorf("sync again: %w", err)
 	}
 	return nil
 }

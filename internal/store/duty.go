@@ -100,12 +100,10 @@ func (d *Duty) update(ctx context.Context, f func(now time.Time, row *dutyRow) b
 type records struct{ *database }
 
 // UpdateShared changes a small blob that all nodes share, in a transaction. f gets nil for a new key, with nil
-// as its answer the blob stays; it must not use the store. now is by the database's clock on PostgreSQL. It
-// does not wait for the disk: a power cut or a crash of PostgreSQL may lose the last updates, a crash of Pawl
-// none.
+// as its answer the blob stays; it must not use the store. now is by the database's clock on PostgreSQL.
 func (s *records) UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) (err error) {
 	defer s.wrap(&err, "update the shared %s", key)
-	return s.writeUnsynced(ctx, func(tx *txn) error {
+	return s.write(ctx, func(tx *txn) error {
 		if err := s.serialize(ctx, tx, "shared "+key); err != nil {
 			return err
 		}

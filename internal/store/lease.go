@@ -224,8 +224,7 @@ const mostNoted = 16 << 10
 
 // Note keeps what the attempt of a lease's holder has used so far: counted above the thread at once, and for
 // whoever takes the thread over. A Release without a retry ends it. The error is thread.ErrLeaseLost for a
-// thread that was taken over. It does not wait for the disk: a power cut or a crash of PostgreSQL may lose the
-// last notes, a crash of Pawl none.
+// thread that was taken over.
 func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) (err error) {
 	defer s.wrap(&err, "note on %s", l.Thread)
 	note, err := json.Marshal(spent)
@@ -235,7 +234,7 @@ func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) 
 	if len(note) > mostNoted {
 		return fmt.Errorf("%d bytes, of at most %d", len(note), mostNoted)
 	}
-	return s.writeUnsynced(ctx, func(tx *txn) error {
+	return s.write(ctx, func(tx *txn) error {
 		r, err := s.checkLease(ctx, tx, l)
 		if err != nil {
 			return err

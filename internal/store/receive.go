@@ -270,7 +270,7 @@ func (r *receiver) gather(wait time.Duration) (batch []*pending, open bool) {
 func (s *deliveries) storeBatch(ctx context.Context, batch []*pending) error {
 	sorted := slices.Clone(batch)
 	slices.SortStableFunc(sorted, func(a, b *pending) int { return strings.Compare(a.delivery.GUID, b.delivery.GUID) })
-	return s.in(ctx, s.w, func(tx *txn) error {
+	return s.in(ctx, func(tx *txn) error {
 		insert, finish := tx.StmtContext(ctx, s.receiver.insert), tx.StmtContext(ctx, s.receiver.finish)
 		defer insert.Close()
 		defer finish.Close()

@@ -83,23 +83,15 @@ func (s *usage) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, all
 	return reserved && err == nil, err
 }
 
-func usedByRepo(ctx context.Context, ask func(context.Context, string, ...any) (*sql.Rows, error), since time.Time) (all []policy.RepoUsed, err error) {
+func usedByRepo(ctx context.Context, ask func(context.Context, string, ...any) (*sql.Rows, error), since time.Time) ([]policy.RepoUsed, error) {
 	rows, err := ask(ctx, `SELECT repo, installation, account, count(*), CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(micro_usd), 0) AS BIGINT), min(at)
 		FROM attempts WHERE at > $1 GROUP BY repo, installation, account`, micros(since))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var u policy.RepoUsed
+	return list(rows, err, func(scan func(...any) error) (u policy.RepoUsed, err error) {
 		var first, microUSD int64
-		if err := rows.Scan(&u.Repo, &u.Installation, &u.Account, &u.Attempts, &u.Tokens, &microUSD, &first); err != nil {
-			return nil, err
-		}
+		err = scan(&u.Repo, &u.Installation, &u.Account, &u.Attempts, &u.Tokens, &microUSD, &first)
 		u.USD, u.First = float64(microUSD)/1e6, fromMicros(first)
-		all = append(all, u)
-	}
-	return all, rows.Err()
+		return u, err
+	})
 }
 
 func (s *database) spend(ctx context.Context, tx *txn, r row, w policy.Spent) error {
