@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -17,7 +19,26 @@ import (
 // moreThanOnce are points that are passed at different moments; the first time
 // of each is tested anyway.
 var moreThanOnce = []string{
-	"commit:12", "committed_rows:25", "event_appended:5", "claimed:2", "act_begun:3", "act_logged:3", "check_created:3", "pushed:2", "attempt_ending:2",
+	"commit:12", "committed_rows:25", "event_appended:5", "claimed:2", "act_begun:3", "act_logged:3", "check_created:3", "pushed:2", "attempt_ending:2", "comment_written:2",
+}
+
+var crashPoint = regexp.MustCompile(`\bcrash\.Point\("(\w+)"\)`)
+
+// crashPoints are all that the program has, in the order of their names.
+func crashPoints(t *testing.T) (all []string) {
+	t.Helper()
+	sources, err := exec.Command("git", "-C", "../..", "grep", "-h", `crash\.Point(`, "--", "*.go", ":!*_test.go").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range crashPoint.FindAllSubmatch(sources, -1) {
+		all = append(all, string(m[1]))
+	}
+	if calls := bytes.Count(sources, []byte("crash.Point(")); len(all) != calls || calls < 40 {
+		t.Fatalf("%d of %d crash points have a name of their own", len(all), calls)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // nap is the length of a sleep that no process of another test has.
@@ -31,7 +52,7 @@ func diligent(nap, work string) string {
 
 func TestWhereverTheProcessIsKilledNothingIsLostAndNothingDoubled(t *testing.T) {
 	t.Parallel()
-	points := append(crash.Names(), moreThanOnce...)
+	points := append(crashPoints(t), moreThanOnce...)
 	// Two at a time, as each keeps a processor at work.
 	const rows = 2
 	for row := range rows {

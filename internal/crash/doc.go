@@ -12,7 +12,7 @@
 // Such a build is for tests only: whoever sets its environment can end it.
 //
 //	question                                                     file
-//	which moments are there                                      crash.go
+//	which moments are there                                      git grep crash.Point
 //	what happens at them, in a build for tests                   on.go
 //	and in an ordinary one                                       off.go
 package crash
