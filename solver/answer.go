@@ -161,7 +161,7 @@ func (p *publisher) react(ctx context.Context, key string, on thread.Target, rea
 			err = forge.Pulls{Client: p.Forge}.React(ctx, p.repo(), on.Node, reaction)
 		}
 		crash.Point("reacted")
-		if errors.Is(err, forge.ErrInvalid) || errors.Is(err, forge.ErrForbidden) || p.deleted(ctx, err) {
+		if p.refused(ctx, err) {
 			return thread.Act{Note: err.Error()}, nil
 		}
 		return thread.Act{}, err
@@ -217,25 +217,36 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	}
 	p.says(ctx, body)
 	mark := fmt.Sprintf("<!-- pawl:answer %s %d -->", p.thread, q.Seq)
-	return p.act(ctx, thread.AnswerKey(q.Seq), func() (thread.Act, bool, error) {
+	return p.comment(ctx, thread.AnswerKey(q.Seq), number, last.ID, body, mark, thread.Act{Page: page})
+}
+
+// comment writes a comment, or a text in place of an earlier one, and logs it as done. A thread that takes none, as one
+// that is locked, is noted.
+func (p *publisher) comment(ctx context.Context, key string, number int, earlier int64, body, mark string, done thread.Act) error {
+	return p.act(ctx, key, func() (thread.Act, bool, error) {
 		c, ok, err := p.Forge.FindComment(ctx, p.repo(), number, mark)
-		return thread.Act{ID: c.ID, URL: c.HTMLURL, Page: page}, ok, err
+		return thread.Act{ID: c.ID, URL: c.HTMLURL, Page: done.Page}, ok, err
 	}, func() (thread.Act, error) {
 		var c forge.Comment
 		var err error
-		if last.ID != 0 {
-			c, err = p.Forge.EditComment(ctx, p.repo(), last.ID, body, mark)
+		if earlier != 0 {
+			c, err = p.Forge.EditComment(ctx, p.repo(), earlier, body, mark)
 		}
-		if last.ID == 0 || p.deleted(ctx, err) {
+		if earlier == 0 || p.deleted(ctx, err) {
 			c, err = p.Forge.CreateComment(ctx, p.repo(), number, body, mark)
 		}
-		crash.Point("answer_written")
-		if errors.Is(err, forge.ErrForbidden) {
-			// A locked thread takes no comments.
-			return thread.Act{Note: err.Error(), Page: page}, nil
+		crash.Point("comment_written")
+		if p.refused(ctx, err) {
+			return thread.Act{Note: err.Error(), Page: done.Page}, nil
 		}
-		return thread.Act{ID: c.ID, URL: c.HTMLURL, Page: page}, err
+		done.ID, done.URL = c.ID, c.HTMLURL
+		return done, err
 	})
+}
+
+// refused reports whether GitHub will never do something to a single thing.
+func (p *publisher) refused(ctx context.Context, err error) bool {
+	return errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) || p.deleted(ctx, err)
 }
 
 // attend answers and acknowledges what came while an attempt runs, in the attempt's own lease. What it cannot

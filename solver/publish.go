@@ -41,7 +41,11 @@ func (GitHub) publish(ctx context.Context, p *publisher) (err error) {
 		said += "\n" + c.Output.Title + "\n" + c.Output.Summary
 	}
 	p.says(ctx, said)
-	return errors.Join(p.publishChecks(ctx, v), p.publishStatus(ctx, v), p.publishPull(ctx, v), p.publishRemarks(ctx, v))
+	err = errors.Join(p.publishChecks(ctx, v), p.publishStatus(ctx, v))
+	if v.Before != nil {
+		v = *v.Before
+	}
+	return errors.Join(err, p.publishPull(ctx, v), p.publishRemarks(ctx, v))
 }
 
 func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {
@@ -75,17 +79,7 @@ func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {
 			return err
 		}
 	}
-	err := p.act(ctx, thread.ActStatus, func() (thread.Act, bool, error) {
-		c, ok, err := p.Forge.FindComment(ctx, p.repo(), p.thread.Number, mark)
-		return thread.Act{ID: c.ID, URL: c.HTMLURL}, ok, err
-	}, func() (thread.Act, error) {
-		c, err := p.Forge.CreateComment(ctx, p.repo(), p.thread.Number, body, mark)
-		crash.Point("comment_written")
-		if errors.Is(err, forge.ErrForbidden) {
-			return thread.Act{Note: err.Error()}, nil
-		}
-		return thread.Act{ID: c.ID, URL: c.HTMLURL, Hash: want}, err
-	})
+	err := p.comment(ctx, thread.ActStatus, p.thread.Number, 0, body, mark, thread.Act{Hash: want})
 	if now := p.state.Acts[thread.ActStatus]; err == nil && now.Hash != want && now.Note == "" {
 		// It was found as an earlier step left it, and no later one may come.
 		return p.publishStatus(ctx, v)

@@ -3,8 +3,8 @@ package solver
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/crash"
@@ -16,9 +16,6 @@ import (
 // publishPull keeps the pull request that Pawl opened as the work is: its block of the description, and, once the work
 // is verified, that it is no draft and who is asked for a review. Each of these can be done again without harm.
 func (p *publisher) publishPull(ctx context.Context, v checkrun.Facts) error {
-	if v.Before != nil {
-		v = *v.Before
-	}
 	if p.state.Snapshot.Pull || p.state.Pull == 0 || p.state.Closed != "" || v.State == checkrun.Running {
 		return nil
 	}
@@ -33,7 +30,10 @@ func (p *publisher) publishPull(ctx context.Context, v checkrun.Facts) error {
 	if err := p.readyPull(ctx); err != nil {
 		return fmt.Errorf("take the pull request out of draft: %w", err)
 	}
-	return p.askReview(ctx, v.RequestedBy)
+	if login := v.RequestedBy; login != "" && p.state.Repo.PullRequest.Review() && !p.bot(login) { // others cannot review
+		return p.askReview(ctx, thread.PullReviewKey(p.state.Pull), p.state.Pull, login)
+	}
+	return nil
 }
 
 // maxDescription is how long a description may be, in bytes; GitHub takes 65,536 characters.
@@ -85,7 +85,7 @@ func (p *publisher) retitled(had string) string {
 
 // settled logs that something was done with the pull request, also where GitHub refuses it for good.
 func (p *publisher) settled(ctx context.Context, key string, done thread.Act, err error) error {
-	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) || p.deleted(ctx, err) {
+	if p.refused(ctx, err) {
 		p.log.Warn().Err(err).Str("act", key).Msg("GitHub refuses it; it is not tried again")
 		done, err = thread.Act{Note: err.Error()}, nil
 	}
@@ -113,23 +113,17 @@ func (p *publisher) readyPull(ctx context.Context) error {
 	return p.settled(ctx, key, thread.Act{}, err)
 }
 
-// askReview asks whoever asked for the work. That they are a person is known: others cannot review.
-func (p *publisher) askReview(ctx context.Context, login string) error {
-	key := thread.PullReviewKey(p.state.Pull)
-	if p.state.Acts[key].Done || !p.state.Repo.PullRequest.Review() || login == "" || p.bot(login) {
+// askReview asks somebody for a review, once for a key.
+func (p *publisher) askReview(ctx context.Context, key string, number int, login string) error {
+	if p.state.Acts[key].Done {
 		return nil
 	}
-	err := forge.Pulls{Client: p.Forge}.RequestReview(ctx, p.repo(), p.state.Pull, login)
+	err := forge.Pulls{Client: p.Forge}.RequestReview(ctx, p.repo(), number, login)
 	crash.Point("review_asked")
 	return p.settled(ctx, key, thread.Act{}, err)
 }
 
 // bot reports whether nobody but bots asked under a login.
 func (p *publisher) bot(login string) bool {
-	for _, f := range p.state.Feedback {
-		if f.By.Login == login && f.By.Bot() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.state.Feedback, func(f thread.Request) bool { return f.By.Login == login && f.By.Bot() })
 }

@@ -22,9 +22,6 @@ import (
 // was verified) are resolved once the checks of others are over (step.resolve). What the agent declined stays open.
 // Whoever made an answered remark is asked for another review.
 func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error {
-	if v.Before != nil {
-		v = *v.Before
-	}
 	number := p.state.Pull
 	if p.state.Snapshot.Pull {
 		number = p.thread.Number
@@ -51,7 +48,7 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error 
 	}
 	for _, t := range answered {
 		if by := t.Opening.Nodes[0].By; !by.Bot() && by.Account() != "" {
-			if err := p.askAgain(ctx, number, last.N, by.Account()); err != nil {
+			if err := p.askReview(ctx, thread.ReviewAgainKey(last.N, by.Account()), number, by.Account()); err != nil {
 				return err
 			}
 		}
@@ -130,16 +127,6 @@ func (p *publisher) answerRemark(ctx context.Context, number, n int, id int64, t
 		act.Node = t.ID
 	}
 	return p.settled(ctx, key, act, err)
-}
-
-// askAgain asks somebody whose remark was answered for another review, once after each attempt.
-func (p *publisher) askAgain(ctx context.Context, number, n int, login string) error {
-	key := thread.ReviewAgainKey(n, login)
-	if p.state.Acts[key].Done {
-		return nil
-	}
-	err := forge.Pulls{Client: p.Forge}.RequestReview(ctx, p.repo(), number, login)
-	return p.settled(ctx, key, thread.Act{}, err)
 }
 
 // resolve resolves the threads of remarks that were done, once the checks of others have run on the head and none of

@@ -3,13 +3,11 @@ package solver
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
@@ -26,18 +24,7 @@ func (p *publisher) publishSaid(ctx context.Context) error {
 		number, body := p.askedOn(a.N), checkrun.Said(p.state.Fact(a))
 		p.says(ctx, body)
 		mark := fmt.Sprintf("<!-- pawl:said %s %d -->", p.thread, a.N)
-		err := p.act(ctx, key, func() (thread.Act, bool, error) {
-			c, ok, err := p.Forge.FindComment(ctx, p.repo(), number, mark)
-			return thread.Act{ID: c.ID, URL: c.HTMLURL}, ok, err
-		}, func() (thread.Act, error) {
-			c, err := p.Forge.CreateComment(ctx, p.repo(), number, body, mark)
-			crash.Point("answer_written")
-			if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) || p.deleted(ctx, err) { // as on a locked thread
-				return thread.Act{Note: err.Error()}, nil
-			}
-			return thread.Act{ID: c.ID, URL: c.HTMLURL}, err
-		})
-		if err != nil {
+		if err := p.comment(ctx, key, number, 0, body, mark, thread.Act{}); err != nil {
 			return err
 		}
 	}

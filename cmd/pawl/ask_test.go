@@ -204,7 +204,7 @@ func TestAQuestionDoesNotEndTheWorkThatWaits(t *testing.T) {
 
 func TestAnAnswerIsPostedOnceWhereverTheServerIsKilled(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"attempt_logged", "agent_done", "attempt_ending", "attempt_ended", "act_begun", "answer_written", "act_logged:3"} {
+	for _, at := range []string{"attempt_logged", "agent_done", "attempt_ending", "attempt_ended", "act_begun", "comment_written", "comment_written:2", "act_logged:3"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			l := newLives(t, map[string]string{"a.txt": "one\n"})

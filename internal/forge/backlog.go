@@ -34,5 +34,5 @@ type IssueEvent struct {
 
 // Events lists what was done to an issue, oldest first, the first thousand.
 func (c Backlog) Events(ctx context.Context, repo Repo, number int) ([]IssueEvent, error) {
-	return readPages[IssueEvent](ctx, c.Client, repo, request{route: "/repos/{owner}/{repo}/issues/{number}/events", args: []any{number}, urgency: background})
+	return readPages[IssueEvent](ctx, c.Client, repo, maxChangedPages, request{route: "/repos/{owner}/{repo}/issues/{number}/events", args: []any{number}, urgency: background})
 }

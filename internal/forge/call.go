@@ -148,6 +148,18 @@ func (c *Client) page(ctx context.Context, repo Repo, r request, page int, into 
 	return resp.NextPage, nil
 }
 
+// readPages reads a list, at most so many pages of it.
+func readPages[T any](ctx context.Context, c *Client, repo Repo, most int, r request) (list []T, err error) {
+	for page := 1; page != 0 && page <= most; {
+		var got []T
+		if page, err = c.page(ctx, repo, r, page, &got); err != nil {
+			return nil, err
+		}
+		list = append(list, got...)
+	}
+	return list, nil
+}
+
 // exchange sends a request, reads its answer whole, and notes it. One that broke off is an error.
 func (c *call) exchange(req *http.Request) (*http.Response, error) {
 	c.count(Count{Method: c.method, Route: c.route})

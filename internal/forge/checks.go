@@ -105,28 +105,14 @@ func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run Ch
 
 // FindCheckRun returns this App's newest check run on a commit with the name and the external id.
 func (c *Client) FindCheckRun(ctx context.Context, repo Repo, sha, name, externalID string) (newest CheckRunRef, ok bool, err error) {
-	r := request{route: "/repos/{owner}/{repo}/commits/{sha}/check-runs", args: []any{sha}, holds: []string{"check_runs"}, query: url.Values{
-		"check_name": {name}, "filter": {"all"}, "app_id": {strconv.FormatInt(c.cfg.AppID, 10)},
-	}}
-	for page := 1; page != 0 && page <= maxPages; {
-		var got struct {
-			CheckRuns []struct {
-				CheckRunRef
-				Name string `json:"name"`
-				App  *AppID `json:"app"`
-			} `json:"check_runs"`
-		}
-		if page, err = c.page(ctx, repo, r, page, &got); err != nil {
-			return CheckRunRef{}, false, err
-		}
-		for _, run := range got.CheckRuns {
-			own := run.App == nil || run.App.ID == c.cfg.AppID
-			if own && run.Name == name && run.ExternalID == externalID && run.ID > newest.ID {
-				newest = run.CheckRunRef
-			}
+	all, err := checkRuns(ctx, c, repo, sha, maxPages, url.Values{"check_name": {name}, "filter": {"all"}, "app_id": {strconv.FormatInt(c.cfg.AppID, 10)}})
+	for _, run := range all {
+		own := run.App.ID == 0 || run.App.ID == c.cfg.AppID
+		if own && run.Name == name && run.ExternalID == externalID && run.ID > newest.ID {
+			newest = run.CheckRunRef
 		}
 	}
-	return newest, newest.ID != 0, nil
+	return newest, newest.ID != 0, err
 }
 
 func (run CheckRun) validate() error {
@@ -152,17 +138,13 @@ func (run CheckRun) fit(now time.Time) CheckRun {
 
 // CheckResult is the newest run of a check on a commit, of whichever App.
 type CheckResult struct {
-	ID         int64  `json:"id"`
+	CheckRunRef
 	Name       string `json:"name"`
 	HeadSHA    string `json:"head_sha"`
 	Status     string `json:"status"`
 	Conclusion string `json:"conclusion"` // empty while it runs
-	HTMLURL    string `json:"html_url"`
-	App        struct {
-		ID   int64  `json:"id"`
-		Slug string `json:"slug"`
-	} `json:"app"`
-	Output struct {
+	App        AppID  `json:"app"`
+	Output     struct {
 		Title   string `json:"title"`
 		Summary string `json:"summary"`
 		Text    string `json:"text"`
@@ -173,12 +155,16 @@ type CheckResult struct {
 const resultPages = 5
 
 // CheckResults are the newest runs of the checks on a commit, or on the head of a branch ("heads/name").
-func CheckResults(ctx context.Context, c *Client, repo Repo, ref string) (all []CheckResult, err error) {
-	for page := 1; page != 0 && page <= resultPages; {
+func CheckResults(ctx context.Context, c *Client, repo Repo, ref string) ([]CheckResult, error) {
+	return checkRuns(ctx, c, repo, ref, resultPages, url.Values{"filter": {"latest"}})
+}
+
+func checkRuns(ctx context.Context, c *Client, repo Repo, ref string, most int, query url.Values) (all []CheckResult, err error) {
+	for page := 1; page != 0 && page <= most; {
 		var got struct {
 			Runs []CheckResult `json:"check_runs"`
 		}
-		r := request{route: "/repos/{owner}/{repo}/commits/{sha}/check-runs", args: []any{ref}, holds: []string{"check_runs"}, query: url.Values{"filter": {"latest"}}}
+		r := request{route: "/repos/{owner}/{repo}/commits/{sha}/check-runs", args: []any{ref}, holds: []string{"check_runs"}, query: query}
 		if page, err = c.page(ctx, repo, r, page, &got); err != nil {
 			return nil, err
 		}
@@ -208,30 +194,23 @@ const (
 // Annotations reads what a check run says of lines, those of level failure first, at most 50 of the first
 // 200. A message begins with the annotation's title, which often names the test, unless it says that itself.
 func (c *Client) Annotations(ctx context.Context, repo Repo, checkRunID int64) ([]Annotation, error) {
-	var failures, others []Annotation
-	for page := 1; page != 0 && page <= annotationPages; {
-		var got []struct {
-			Annotation
-			Title string `json:"title"`
-		}
-		r := request{route: "/repos/{owner}/{repo}/check-runs/{id}/annotations", args: []any{checkRunID}}
-		next, err := c.page(ctx, repo, r, page, &got)
-		if err != nil {
-			return nil, err
-		}
-		for _, one := range got {
-			message := strings.TrimSpace(one.Message)
-			if title := strings.TrimSpace(one.Title); title != "" && !strings.Contains(message, title) {
-				message = title + ": " + message
-			}
-			if one.Message = clip(message, maxMessage); one.Level == "failure" {
-				failures = append(failures, one.Annotation)
-			} else {
-				others = append(others, one.Annotation)
-			}
-		}
-		page = next
+	type titled struct {
+		Annotation
+		Title string `json:"title"`
 	}
-	all := slices.Concat(failures, others)
-	return all[:min(len(all), maxAnnotations)], nil
+	all, err := readPages[titled](ctx, c, repo, annotationPages, request{route: "/repos/{owner}/{repo}/check-runs/{id}/annotations", args: []any{checkRunID}})
+	var failures, others []Annotation
+	for _, one := range all {
+		message := strings.TrimSpace(one.Message)
+		if title := strings.TrimSpace(one.Title); title != "" && !strings.Contains(message, title) {
+			message = title + ": " + message
+		}
+		if one.Message = clip(message, maxMessage); one.Level == "failure" {
+			failures = append(failures, one.Annotation)
+		} else {
+			others = append(others, one.Annotation)
+		}
+	}
+	failures = append(failures, others...)
+	return failures[:min(len(failures), maxAnnotations)], err
 }

@@ -113,7 +113,7 @@ func (c *Client) ChangedSince(ctx context.Context, repo Repo, since time.Time) (
 
 // CommentsSince lists the comments of a conversation that were written or edited since a time, oldest first.
 func (c *Client) CommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]Comment, error) {
-	return readPages[Comment](ctx, c, repo, request{route: commentsRoute, args: []any{number}, urgency: background, query: from(since)})
+	return readPages[Comment](ctx, c, repo, maxChangedPages, request{route: commentsRoute, args: []any{number}, urgency: background, query: from(since)})
 }
 
 func from(since time.Time) url.Values { return url.Values{"since": {since.UTC().Format(time.RFC3339)}} }
@@ -127,7 +127,7 @@ type Reaction struct {
 
 // Reactions lists those of a comment of an issue.
 func Reactions(ctx context.Context, c *Client, repo Repo, comment int64) ([]Reaction, error) {
-	return readPages[Reaction](ctx, c, repo, request{route: reactionRoutes["issue_comment"], args: []any{comment}, urgency: background})
+	return readPages[Reaction](ctx, c, repo, maxChangedPages, request{route: reactionRoutes["issue_comment"], args: []any{comment}, urgency: background})
 }
 
 type Review struct {
@@ -140,7 +140,7 @@ type Review struct {
 
 // Reviews lists the reviews of a pull request, oldest first: GitHub has no way to ask for new ones only.
 func (c *Client) Reviews(ctx context.Context, repo Repo, number int) ([]Review, error) {
-	return readPages[Review](ctx, c, repo, request{route: pullsRoute + "/{number}/reviews", args: []any{number}, urgency: background})
+	return readPages[Review](ctx, c, repo, maxChangedPages, request{route: pullsRoute + "/{number}/reviews", args: []any{number}, urgency: background})
 }
 
 // ReviewComment is a remark on a line of a pull request. Line is zero where the line is gone.
@@ -153,7 +153,7 @@ type ReviewComment struct {
 
 // ReviewCommentsSince lists the remarks on lines that were written or edited since a time, oldest first.
 func (c *Client) ReviewCommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]ReviewComment, error) {
-	return readPages[ReviewComment](ctx, c, repo, request{
+	return readPages[ReviewComment](ctx, c, repo, maxChangedPages, request{
 		route: pullsRoute + "/{number}/comments", args: []any{number}, urgency: background, query: from(since),
 	})
 }
@@ -167,16 +167,5 @@ func (c *Client) PullsOfCommit(ctx context.Context, repo Repo, sha string) ([]Pu
 	if !commitForm.MatchString(sha) {
 		return nil, fmt.Errorf("commit %.80q: want 7 to 64 hexadecimal digits", sha)
 	}
-	return readPages[Pull](ctx, c, repo, request{route: "/repos/{owner}/{repo}/commits/{sha}/pulls", args: []any{sha}})
-}
-
-func readPages[T any](ctx context.Context, c *Client, repo Repo, r request) (list []T, err error) {
-	for page := 1; page != 0 && page <= maxChangedPages; {
-		var got []T
-		if page, err = c.page(ctx, repo, r, page, &got); err != nil {
-			return nil, err
-		}
-		list = append(list, got...)
-	}
-	return list, nil
+	return readPages[Pull](ctx, c, repo, maxChangedPages, request{route: "/repos/{owner}/{repo}/commits/{sha}/pulls", args: []any{sha}})
 }

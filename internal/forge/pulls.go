@@ -14,16 +14,8 @@ type Pulls struct{ *Client }
 const maxOpen = 3
 
 // Into lists the open pull requests into a branch, the newest first.
-func (c Pulls) Into(ctx context.Context, repo Repo, base string) (all []Pull, err error) {
-	for page, left := 1, maxOpen; page > 0 && left > 0; left-- {
-		var some []Pull
-		page, err = c.page(ctx, repo, request{route: pullsRoute, query: url.Values{"state": {"open"}, "base": {base}}}, page, &some)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	return all, nil
+func (c Pulls) Into(ctx context.Context, repo Repo, base string) ([]Pull, error) {
+	return readPages[Pull](ctx, c.Client, repo, maxOpen, request{route: pullsRoute, query: url.Values{"state": {"open"}, "base": {base}}})
 }
 
 // Edit sets the description, and the title where one is given. Doing it again is harmless.

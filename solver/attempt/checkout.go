@@ -100,7 +100,6 @@ const maxDiff = 4 << 20
 // Commit looks at what the agent left in the files and commits it without the
 // protected paths. Without a change there is no commit.
 func (c *checkout) Commit(ctx context.Context) error {
-	r := &c.Receipt
 	if c.ws == nil {
 		return errors.New("the checkout was not complete")
 	}
@@ -108,13 +107,18 @@ func (c *checkout) Commit(ctx context.Context) error {
 	if c.Decision.Purpose != policy.ToChange {
 		return throwAway(ctx, c, snap, err)
 	}
+	if err == nil {
+		err = commitLeft(ctx, c, snap)
+	}
 	if errors.Is(err, git.ErrUnsafe) || errors.Is(err, git.ErrTooLarge) {
 		c.unusable(err)
 		return nil
 	}
-	if err != nil {
-		return err
-	}
+	return err
+}
+
+func commitLeft(ctx context.Context, c *checkout, snap git.Snapshot) error {
+	r := &c.Receipt
 	for _, l := range snap.Left {
 		r.LeftOut = append(r.LeftOut, l.Path+" ("+l.Reason+")")
 	}
@@ -125,19 +129,10 @@ func (c *checkout) Commit(ctx context.Context) error {
 	for _, path := range protected {
 		r.LeftOut = append(r.LeftOut, path+" (protected)")
 	}
-	if err = leaks(ctx, c, tree); errors.Is(err, git.ErrTooLarge) {
-		c.unusable(err)
-		return nil
-	}
-	if err != nil || len(r.Leaks) > 0 {
+	if err := leaks(ctx, c, tree); err != nil || len(r.Leaks) > 0 {
 		return err
 	}
-	done, err := merged(ctx, c, tree)
-	if errors.Is(err, git.ErrTooLarge) {
-		c.unusable(err)
-		return nil
-	}
-	if err != nil || !done {
+	if done, err := merged(ctx, c, tree); err != nil || !done {
 		return err
 	}
 	r.EndTree = tree
@@ -174,8 +169,6 @@ func (c *checkout) Commit(ctx context.Context) error {
 	r.Commit, err = c.ws.Commit(ctx, c.commit(fmt.Sprintf("%s\n\nAttempt %d %s.\n%s", subject, c.N, by, c.Trailer), tree, parents...))
 	if errors.Is(err, git.ErrUnsafe) {
 		r.EndTree = "" // it can be nothing's beginning
-		c.unusable(err)
-		return nil
 	}
 	return err
 }
