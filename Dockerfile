@@ -10,9 +10,9 @@
 #
 # bubblewrap and git of Debian 12 are new enough (0.8 and 2.39; Pawl asks for git
 # 2.38, and uses --disable-userns where bubblewrap has it, from 0.8 on).
-# --build-arg AGENT=codex (or claude, opencode) brings that CLI along; others, and
+# --build-arg AGENT=codex (or another of those below) brings that CLI along; others, and
 # what they need, are added in an image built on this one, under /usr. config/deploy/README.md has an example,
-# a compose file and Kubernetes manifests.
+# a compose file, a Helm chart and Kubernetes manifests.
 
 FROM golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d AS build
 WORKDIR /src
@@ -32,16 +32,25 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --create-home --shell /usr/sbin/nologin pawl \
     && install -d -o pawl -g pawl /data
-# AGENT is the CLI to bring along: codex, claude, opencode or none.
+# AGENT is one of none, codex, claude, gemini, opencode or qwen.
 ARG AGENT=none
-RUN if [ "$AGENT" != none ]; then apt-get update && apt-get install -y --no-install-recommends nodejs npm && rm -rf /var/lib/apt/lists/*; fi \
-    && case "$AGENT" in \
-    none) ;; \
-    codex) npm install --global --prefix /usr @openai/codex@0.169.0 || exit 1 ;; \
-    claude) npm install --global --prefix /usr @anthropic-ai/claude-code@2.1.197 || exit 1 ;; \
-    opencode) npm install --global --prefix /usr opencode-ai@1.18.33 || exit 1 ;; \
-    *) echo "AGENT=$AGENT is not known: use codex, claude, opencode or none" >&2; exit 1 ;; \
-    esac
+# Debian's Node is too old for two of them, so npm brings one, in whose place Debian's goes away again.
+RUN case "$AGENT" in \
+    none) exit 0 ;; \
+    codex) package=@openai/codex@0.169.0 ;; \
+    claude) package=@anthropic-ai/claude-code@2.1.197 ;; \
+    gemini) package=@google/gemini-cli@0.61.0 ;; \
+    opencode) package=opencode-ai@1.18.33 ;; \
+    qwen) package=@qwen-code/qwen-code@0.24.4 ;; \
+    *) echo "AGENT=$AGENT is not known: use none, codex, claude, gemini, opencode or qwen" >&2; exit 1 ;; \
+    esac \
+    && node=node-linux-$(dpkg --print-architecture | sed 's/amd64/x64/') \
+    && apt-get update && apt-get install -y --no-install-recommends npm \
+    && npm install --global --prefix /usr/local "$node@22.23.3" \
+    && ln -sf "../lib/node_modules/$node/bin/node" /usr/local/bin/node \
+    && npm install --global --prefix /usr/local "$package" \
+    && apt-get purge -y --auto-remove npm && rm -rf /var/lib/apt/lists/* /root/.npm \
+    && "$AGENT" --version
 COPY --from=build /out/pawl /usr/local/bin/pawl
 USER 10001:10001
 WORKDIR /data

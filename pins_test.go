@@ -15,10 +15,11 @@ type pin struct{ place, pinned *regexp.Regexp }
 
 var pins = []pin{
 	{regexp.MustCompile(`(?m)^\s*(?:- )?uses:\s*(.*)$`), regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)+$`)},
-	{regexp.MustCompile(`(?m)^FROM (?:--\S+ )*(\S+)`), regexp.MustCompile(`^(?:pawl:\d+\.\d+\.\d+|\S+:\S+@sha256:[0-9a-f]{64})$`)},
-	// Pawl's own image is built by whoever deploys it.
-	{regexp.MustCompile(`(?m)^\s*(?:- )?image:\s*(\S*)`), regexp.MustCompile(`^(?:""|pawl:latest|\$\{PAWL_IMAGE:-pawl:latest\}|\S+:\S+@sha256:[0-9a-f]{64})$`)},
-	{regexp.MustCompile("npm (?:install|i) ([^`&|\n]*)"), regexp.MustCompile(`^(?:-\S+ |/usr )*(?:-g|\S+@\d+\.\d+\.\d+) ?$`)},
+	{regexp.MustCompile(`(?m)^FROM (?:--\S+ )*(\S+)`), regexp.MustCompile(`^(?:ghcr\.io/pawlbot/pawl:\d+\.\d+\.\d+-\w+|\S+:\S+@sha256:[0-9a-f]{64})$`)},
+	// Pawl's own image is the newest, or what the chart is told.
+	{regexp.MustCompile(`(?m)^\s*(?:- )?image:\s*(\S*)`), regexp.MustCompile(`^(?:""|"ghcr\.io/pawlbot/pawl:latest-codex"|ghcr\.io/pawlbot/pawl:\$\{PAWL_TAG:-latest-codex\}|\{\{|\S+:\S+@sha256:[0-9a-f]{64})$`)},
+	{regexp.MustCompile("npm (?:install|i) ([^`&|\n]*)"), regexp.MustCompile(`^(?:-\S+ |/usr/local )*(?:-g|"\$package"|\S+@\d+\.\d+\.\d+"?) ?\\?$`)},
+	{regexp.MustCompile(`package=([^"\s]\S*)`), regexp.MustCompile(`^\S+@\d+\.\d+\.\d+$`)}, // which the Dockerfile installs
 	{regexp.MustCompile(`(?:go run|go install|=) ?"?((?:[\w-]+\.)+[a-z]+/[\w./-]+@\S+)`), regexp.MustCompile(`@v\d+\.\d+\.\d+"?$`)},
 	{regexp.MustCompile(`(?m)^\s*go-version:\s*(.*)$`), regexp.MustCompile(`^\d+\.\d+\.\d+$`)},
 }

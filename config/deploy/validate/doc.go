@@ -1,5 +1,4 @@
-// Package validate checks config/deploy: the compose file against the schema of
-// the Compose Specification, the Kubernetes manifests against the types of the
-// Kubernetes API, and the Pawl configurations in both against Pawl's own rules.
+// Package validate checks config/deploy: the compose file by the loader of the Compose Specification, the chart by
+// Helm, and what it makes by the types of the Kubernetes API.
 // It is a module of its own, so that Pawl does not depend on Kubernetes.
 package validate

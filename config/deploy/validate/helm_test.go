@@ -1,0 +1,114 @@
+package validate
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	chart = "../helm/pawl"
+	plain = "../kubernetes/pawl.yaml"
+)
+
+var update = flag.Bool("update", false, "write kubernetes/pawl.yaml anew")
+
+// everything sets each value of the chart to another one than its default.
+var everything = map[string]any{
+	"agent": "qwen", "image": "registry.example.com/own:1", "secret": "other", "env": []any{"OPENAI_API_KEY", "PAWL_DATABASE"}, "replicas": 3, "sandbox": "none",
+	"storage": "1Ti", "storageClass": "fast", "resources": map[string]any{"limits": map[string]any{"memory": "4Gi"}},
+	"ingress":       map[string]any{"host": "pawl.example.com", "className": "traefik", "tlsSecret": "own", "annotations": map[string]any{"a": "b"}},
+	"networkPolicy": map[string]any{"from": []any{"traefik"}, "postgres": []any{"10.1.2.3/32"}},
+}
+
+func template(t *testing.T, values map[string]any) string {
+	t.Helper()
+	if err := Lint(chart, values); err != nil {
+		t.Errorf("%v: %v", values, err)
+	}
+	text, notes, err := Template(chart, values)
+	if err != nil || !strings.Contains(notes, "pawl doctor --config /data/pawl.yml") {
+		t.Fatalf("%v: notes %q, %v", values, notes, err)
+	}
+	return text
+}
+
+func TestThePlainManifestsAreThoseOfTheChart(t *testing.T) {
+	want := "# Made from ../helm/pawl by go test -C config/deploy/validate . -update: its objects with the default values.\n" + template(t, nil)
+	if *update {
+		if err := os.WriteFile(plain, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read(t, plain) != want {
+		t.Errorf("%s is not what the chart makes; go test -C config/deploy/validate . -update writes it anew", plain)
+	}
+}
+
+func TestTheChartTakesEveryValue(t *testing.T) {
+	few := manifests(t, nil)
+	all := manifests(t, everything)
+	if few.ingress != nil || all.ingress == nil || all.ingress.Spec.Rules[0].Host != "pawl.example.com" || all.ingress.Annotations["a"] != "b" || *all.ingress.Spec.IngressClassName != "traefik" {
+		t.Errorf("ingress %v and %v", few.ingress, all.ingress)
+	}
+	pod := all.set.Spec.Template.Spec
+	if *all.set.Spec.Replicas != 3 || pod.HostUsers != nil || pod.Containers[0].SecurityContext.ProcMount != nil || len(pod.Containers[0].Env) != 2 ||
+		pod.Containers[0].Env[0].ValueFrom.SecretKeyRef.Name != "other" || pod.Volumes[0].Secret.SecretName != "other" || pod.Containers[0].Resources.Limits.Memory().String() != "4Gi" {
+		t.Errorf("%+v", all.set.Spec)
+	}
+	if claim := all.set.Spec.VolumeClaimTemplates[0].Spec; *claim.StorageClassName != "fast" || claim.Resources.Requests.Storage().String() != "1Ti" {
+		t.Errorf("%+v", claim)
+	}
+	if to := all.network.Spec.Egress[1]; to.To[0].IPBlock.CIDR != "10.1.2.3/32" || to.Ports[0].Port.IntValue() != 5432 {
+		t.Errorf("%+v", to)
+	}
+	if image(all.set) != "registry.example.com/own:1" {
+		t.Errorf("the image is %s", image(all.set))
+	}
+	var values map[string]any
+	if err := yaml.Unmarshal([]byte(read(t, chart+"/values.yaml")), &values); err != nil || !slices.Equal(slices.Sorted(maps.Keys(values)), slices.Sorted(maps.Keys(everything))) {
+		t.Errorf("values.yaml has other values than are tried: %v %v", values, err)
+	}
+}
+
+func image(set *appsv1.StatefulSet) string { return set.Spec.Template.Spec.Containers[0].Image }
+
+// agents are what the Dockerfile's argument AGENT can be.
+func agents(t *testing.T) []string {
+	t.Helper()
+	_, list, _ := strings.Cut(read(t, "../../../Dockerfile"), "\n# AGENT is one of ")
+	list, _, _ = strings.Cut(list, ".\n")
+	names := strings.Fields(strings.NewReplacer(",", " ", " or ", " ").Replace(list))
+	if len(names) < 6 {
+		t.Fatalf("the Dockerfile names %v", names)
+	}
+	return names
+}
+
+func TestEveryAgentOfTheImageCanBeInstalled(t *testing.T) {
+	for _, name := range agents(t) {
+		if got := image(manifests(t, map[string]any{"agent": name}).set); got != "ghcr.io/pawlbot/pawl:latest-"+name {
+			t.Errorf("agent %s starts %s", name, got)
+		}
+	}
+}
+
+func TestTheChartRefusesWhatItDoesNotKnow(t *testing.T) {
+	for name, values := range map[string]map[string]any{
+		"an agent without an image": {"agent": "cobol"}, "a value nobody reads": {"replica": 3}, "a word for a number": {"replicas": "three"},
+		"a value nobody reads below": {"ingress": map[string]any{"hosts": "a"}}, "another sandbox": {"sandbox": "gvisor"}, "no secret": {"secret": ""}, "a variable of no name": {"env": []any{"A-B"}},
+	} {
+		if err := Lint(chart, values); err == nil {
+			t.Errorf("%s was accepted by lint", name)
+		}
+		if _, _, err := Template(chart, values); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+}
