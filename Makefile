@@ -1,4 +1,4 @@
-.PHONY: demo check test attack race lint bench soak arena stranger build fuzz eval worlds clis-latest clean
+.PHONY: demo check test attack race lint bench soak arena stranger build fuzz eval worlds pictures clis-latest clean
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PROGRAM := bin/pawl
@@ -81,6 +81,11 @@ clis-latest:
 # The table of docs/learning.md: 200 seeds of each made-up world.
 worlds:
 	go test -count 1 -timeout 3h -tags eval -run EvalLearning -v ./policy/learning -worlds 200
+
+# The pictures of README and docs: the built program against the fake GitHub, in chromium.
+pictures:
+	mkdir -p docs/pictures
+	go test -count 1 -timeout 10m -tags eval -run TestPictures ./cmd/pawl -pictures $(CURDIR)/docs/pictures
 
 clean:
 	rm -rf bin dist

@@ -62,7 +62,7 @@ type diff struct {
 
 // timeline is what happened on a thread by runs, the newest first, and how much of it is not shown.
 func timeline(events []thread.Event, s thread.State, f checkrun.Facts) (runs []run, earlier int) {
-	all := slices.Concat(remarks(s), decisions(events), attempts(events, f))
+	all := slices.Concat(remarks(s), decisions(events, f), attempts(events, f))
 	slices.SortFunc(all, func(a, b item) int { return cmp.Compare(b.seq, a.seq) })
 	begun := runsBegan(events)
 	earlier = max(0, len(all)-maxItems)
@@ -121,7 +121,7 @@ func remarks(s thread.State) (all []item) {
 }
 
 // decisions are the trace of what was decided, but for those with which attempts began.
-func decisions(events []thread.Event) (all []item) {
+func decisions(events []thread.Event, f checkrun.Facts) (all []item) {
 	for _, e := range events {
 		switch e.Kind {
 		case thread.KindDecision:
@@ -142,7 +142,12 @@ func decisions(events []thread.Event) (all []item) {
 			all = append(all, it)
 		case thread.KindThread:
 			var c thread.Change
-			if read(e, &c) && c.What != "edited" {
+			if !read(e, &c) || c.What == "edited" {
+				continue
+			}
+			// What an attempt pushed stands at the attempt.
+			pushed := func(a checkrun.Attempt) bool { return c.What == "head_moved" && a.Commit == c.Detail }
+			if !slices.ContainsFunc(f.Attempts, pushed) {
 				all = append(all, item{At: e.At, seq: e.Seq, Class: "dim", What: text.Spaced(text.Line(c.What, maxName)) + " " + text.Line(c.Detail, maxName), By: c.By})
 			}
 		case thread.KindActDone:

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/text"
@@ -163,7 +165,7 @@ func (t *Transcript) say(all []LogLine, raw []byte) []LogLine {
 			if e.Authored == "" && len(e.Edits) > 0 {
 				e.Authored = "edit " + e.Edits[0].Path
 			}
-			if call := text.Line(visible(t.clean(e.Authored)), maxCalls); call != "" && !(e.Done && told(all, call)) {
+			if call := text.Line(visible(t.clean(legible(e.Authored))), maxCalls); call != "" && !(e.Done && told(all, call)) {
 				all = append(all, LogLine{Calls, call})
 			}
 			if e.Done && (e.Failed || e.Rejected) {
@@ -181,6 +183,17 @@ func (t *Transcript) say(all []LogLine, raw []byte) []LogLine {
 		add("", string(raw[:min(len(raw), longLine)]), maxSays)
 	}
 	return all
+}
+
+// legible is a call that a CLI tells as a name and JSON as people read it: by the argument that says what it is about.
+func legible(call string) string {
+	name, input, _ := strings.Cut(call, " ")
+	for _, key := range []string{"command", "file_path", "filePath", "path", "pattern", "url"} {
+		if about := gjson.Get(input, key); about.Type == gjson.String && gjson.Valid(input) {
+			return name + " " + about.Str
+		}
+	}
+	return call
 }
 
 // told reports whether a call that has ended was told when it began, as some CLIs do.

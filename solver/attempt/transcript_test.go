@@ -111,6 +111,19 @@ func TestALogSaysWhatAnAgentDidAndHidesWhatItHolds(t *testing.T) {
 	}
 }
 
+func TestACallReadsAsWhatItIsAbout(t *testing.T) {
+	call := func(name, input string) string {
+		return `{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"` + name + `","name":"` + name + `","input":` + input + `}]}}`
+	}
+	log := transcript(t, config.Claude, strings.Join([]string{
+		call("Bash", `{"description":"look","command":"echo sesame-sesame"}`), call("Read", `{"file_path":"/w/a.go"}`), call("Ask", `{"command":["a"],"why":1}`),
+	}, "\n")+"\n")
+	got, _, err := log.After(0)
+	if diff := cmp.Diff([]string{"calls Bash echo [hidden: GIVEN]", "calls Read /w/a.go", `calls Ask {"command":["a"],"why":1}`}, texts(got)); diff != "" || err != nil {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+}
+
 func TestALineWithoutAnEndIsReadToo(t *testing.T) {
 	log := transcript(t, config.Command, strings.Repeat("x", 3<<20)+"\nlast")
 	end, err := log.Size()

@@ -1,0 +1,149 @@
+package pawl_test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
+)
+
+// document is a Markdown file: where it leads, which pictures it shows, and the anchors that GitHub gives its headings.
+type document struct {
+	links, pictures []string
+	anchors         map[string]bool
+}
+
+// notInAnchors is what GitHub leaves out of a heading's anchor.
+var notInAnchors = regexp.MustCompile(`[^\p{L}\p{N}\p{M}_\- ]`)
+
+func readDocument(t *testing.T, name string) document {
+	t.Helper()
+	source := read(t, name)
+	d := document{anchors: map[string]bool{}}
+	words := func(n ast.Node) (s string) {
+		_ = ast.Walk(n, func(n ast.Node, in bool) (ast.WalkStatus, error) {
+			if in && n.Kind() == ast.KindText {
+				s += string(n.(*ast.Text).Segment.Value(source))
+			} else if in && n.Kind() == ast.KindString {
+				s += string(n.(*ast.String).Value)
+			}
+			return ast.WalkContinue, nil
+		})
+		return s
+	}
+	tree := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
+	err := ast.Walk(tree, func(n ast.Node, in bool) (ast.WalkStatus, error) {
+		switch n := n.(type) {
+		case *ast.Link:
+			if in {
+				d.links = append(d.links, string(n.Destination))
+			}
+		case *ast.Image:
+			if in {
+				d.pictures = append(d.pictures, string(n.Destination))
+				if strings.TrimSpace(words(n)) == "" {
+					t.Errorf("%s: %s has no words for who cannot see it", name, n.Destination)
+				}
+			}
+		case *ast.Heading:
+			if in {
+				anchor := strings.ReplaceAll(notInAnchors.ReplaceAllString(strings.ToLower(words(n)), ""), " ", "-")
+				d.anchors[anchor] = true
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// documents are all Markdown files of ours.
+func documents(t *testing.T) map[string]document {
+	t.Helper()
+	all := map[string]document{}
+	err := filepath.WalkDir(".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && slices.Contains([]string{".git", "testdata", "node_modules"}, e.Name()):
+			return fs.SkipDir
+		case strings.HasSuffix(name, ".md"):
+			all[filepath.ToSlash(name)] = readDocument(t, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestEveryLinkOfTheDocumentsLeadsSomewhere(t *testing.T) {
+	all := documents(t)
+	checked := 0
+	for name, d := range all {
+		for _, link := range d.links {
+			if strings.Contains(link, "://") || strings.HasPrefix(link, "mailto:") {
+				continue
+			}
+			checked++
+			file, anchor, _ := strings.Cut(link, "#")
+			to := name
+			if file != "" {
+				to = path.Join(path.Dir(name), file)
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s leads to %s, which does not exist", name, link)
+			} else if anchor != "" && !all[to].anchors[anchor] {
+				t.Errorf("%s leads to %s, which has no such heading", name, link)
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d links were found", checked)
+	}
+}
+
+func TestEveryPageStandsInTheIndexAndEveryPictureOnAPage(t *testing.T) {
+	all, shown := documents(t), map[string]bool{}
+	for name, d := range all {
+		for _, picture := range d.pictures {
+			if shown[path.Join(path.Dir(name), picture)] = true; !strings.Contains(picture, "://") {
+				if _, err := os.Stat(path.Join(path.Dir(name), picture)); err != nil {
+					t.Errorf("%s shows %s, which does not exist", name, picture)
+				}
+			}
+		}
+		if page, in := strings.CutPrefix(name, "docs/"); in && page != "README.md" && !slices.ContainsFunc(all["docs/README.md"].links, func(l string) bool { return l == page }) {
+			t.Errorf("docs/README.md does not lead to %s", page)
+		}
+	}
+	pictures, err := os.ReadDir("docs/pictures")
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := int64(0)
+	for _, p := range pictures {
+		info, err := p.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size += info.Size(); !shown["docs/pictures/"+p.Name()] {
+			t.Errorf("no page shows docs/pictures/%s", p.Name())
+		}
+	}
+	if size > 1<<20 {
+		t.Errorf("the pictures have %d bytes", size)
+	}
+}
