@@ -68,6 +68,7 @@ const (
 	RuleEmptyRepository Rule = "empty_repository"
 	RuleRepositoryGone  Rule = "repository_gone"
 	RuleBranchGone      Rule = "branch_gone"
+	RuleRewritten       Rule = "rewritten"
 	RuleConfigError     Rule = "config_error"
 	RuleSetupFailed     Rule = "setup_failed"
 	RulePushRefused     Rule = "push_refused"
@@ -144,6 +145,7 @@ var words = map[Rule]Words{
 	RuleEmptyRepository: {Stops: "the repository has no commits", Help: HelpAny},
 	RuleRepositoryGone:  {Stops: "Pawl cannot see the repository", Help: HelpAny},
 	RuleBranchGone:      {Stops: "its branch does not exist", Help: HelpAny},
+	RuleRewritten:       {Stops: "the branch was force-pushed since", Help: HelpAny},
 	RulePushRefused:     {Stops: "GitHub refused the push", Help: HelpAny},
 	RuleConfigError:     {Stops: "the repository's configuration has errors", Help: HelpRetry},
 	RuleSetupFailed:     {Stops: "setup failed", Help: HelpRetry},

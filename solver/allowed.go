@@ -3,6 +3,8 @@ package solver
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
@@ -11,12 +13,21 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// allowed asks again, before the work of an attempt is pushed, whether somebody who asked for it may still write to the
-// repository. Where nobody may, what they asked for is withdrawn. What no person asked for is not asked about.
-func (s *step) allowed(ctx context.Context) error {
+// fresh is how long after a person asked for something their permission is not asked for again.
+const fresh = 5 * time.Minute
+
+// waited reports whether everything that an attempt is to do was asked for long before it begins: it waited, or was tried.
+func waited(s *step, p policy.Purpose) bool {
+	return !slices.ContainsFunc(s.state.Work(s.state.Seq, p), func(r thread.Request) bool { return s.Now().Sub(r.At) < fresh })
+}
+
+// allowed asks again, before an attempt that waited begins and before its work is pushed, whether somebody who asked
+// for it may still write to the repository. Where nobody may, what they asked for is withdrawn. What no person asked
+// for is not asked about.
+func allowed(ctx context.Context, s *step, p policy.Purpose) error {
 	lost := thread.Withdrawn{Reason: attempt.ErrRevoked.Error()}
 	may := map[string]bool{}
-	for _, r := range s.state.Work(s.state.Seq, policy.ToChange) {
+	for _, r := range s.state.Work(s.state.Seq, p) {
 		if r.By.Login == "" || r.By.Bot() {
 			return nil
 		}
@@ -37,6 +48,8 @@ func (s *step) allowed(ctx context.Context) error {
 	}
 	return errors.Join(s.lease.Record(ctx, thread.KindWithdrawn, lost), attempt.ErrRevoked)
 }
+
+func (s *step) mayPush(ctx context.Context) error { return allowed(ctx, s, policy.ToChange) }
 
 func (GitHub) permission(ctx context.Context, p *publisher, login string) (string, error) {
 	permission, err := p.Forge.Permission(ctx, p.repo(), login)

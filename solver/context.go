@@ -167,7 +167,7 @@ func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, 
 				item.Text = feedback.Visible(then)
 			}
 			if s.State != "" {
-				item.Where = strings.ToLower(strings.ReplaceAll(s.State, "_", " "))
+				item.Where = strings.ToLower(strings.ReplaceAll(s.State, "_", " ")) + onCommit(s.On.SHA)
 			}
 			p.Items = append(p.Items, item)
 		}
@@ -291,34 +291,17 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) (
 		}
 		hunk := strings.Split(first.Hunk, "\n")
 		hunk = hunk[max(0, len(hunk)-hunkLines):]
-		p.Items = append(p.Items, attempt.Item{Where: fmt.Sprintf("remark %d, %s", first.ID, onLines(t, first.Text)), At: first.At,
-			Text: "| " + strings.Join(hunk, "\n| ") + "\n" + strings.Join(said, "")})
+		item := attempt.Item{Where: fmt.Sprintf("remark %d, %s%s", first.ID, onLines(t, first.Text), onCommit(first.On.SHA)), At: first.At,
+			Text: "| " + strings.Join(hunk, "\n| ") + "\n" + strings.Join(said, "")}
+		if t.Side != "LEFT" { // whose lines are those of the commit before the change
+			item.Lines = attempt.Lines{Commit: first.On.SHA, Path: t.Path, First: cmp.Or(t.WasStart, t.Was), Last: t.Was}
+		}
+		p.Items = append(p.Items, item)
 	}
 	slices.Reverse(p.Items)
 	slices.Reverse(p.Open)
 	p.Notes = notes(resolved, "resolved", later, "written or edited after the order")
 	return p, nil
-}
-
-// suggests finds a block of GitHub's that offers other lines in place of those it stands on.
-var suggests = regexp.MustCompile("(?m)^ {0,3}(```+|~~~+)[ \t]*suggestion[ \t]*\r?$")
-
-// onLines says which lines a remark with these words stands on, and whether it offers others in their place.
-func onLines(t forge.ReviewThread, words string) string {
-	line, where := strconv.Itoa(t.Line), "on the line as it is now"
-	switch {
-	case t.Line == 0:
-		line, where = strconv.Itoa(t.Was), "on the line as it was then"
-	case t.StartLine > 0 && t.StartLine < t.Line:
-		line, where = fmt.Sprintf("%d-%d", t.StartLine, t.Line), "on the lines as they are now"
-	}
-	if t.Side == "LEFT" {
-		where += ", before the change"
-	}
-	if suggests.MatchString(feedback.Visible(words)) {
-		where += ", with a suggestion of what to write there instead"
-	}
-	return text.Line(t.Path, 300) + ":" + line + ", " + where
 }
 
 // files are what a pull request changes.

@@ -17,7 +17,7 @@ import (
 
 // prepare fetches the repository and reads its configuration from the default
 // branch. The second result is why nothing can run, if so.
-func (s *step) prepare(ctx context.Context) (*attempt.Ground, *thread.Decided, error) {
+func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, *thread.Decided, error) {
 	if nothingAsked(s.state) && !s.state.Updates() {
 		d := thread.Refuse(policy.RuleEmptyTask, "Describe what is wanted in the description, or comment /pawl solve followed by the task.",
 			"the description is empty and the command says nothing")
@@ -40,6 +40,9 @@ func (s *step) prepare(ctx context.Context) (*attempt.Ground, *thread.Decided, e
 			"the pull request's branch is the default branch, which Pawl never pushes to"), nil
 	}
 	g := s.ground()
+	if p == policy.ToChange {
+		g.Pins = thread.Pins(s.state)
+	}
 	refused, err := s.Host.fetch(ctx, s.publisher, g)
 	if refused == nil && err == nil && s.state.Updates() {
 		err = s.update(ctx, g)
@@ -74,6 +77,17 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	if s.state.Updates() && !r.ground.Updates {
 		return nil // it was asked for meanwhile: the decision is taken again, with the merge
 	}
+	if waited(s, d.Purpose) {
+		err := allowed(ctx, s, d.Purpose)
+		if errors.Is(err, attempt.ErrRevoked) {
+			refused := thread.Refuse(policy.RuleRevoked, "Somebody who may write to the repository must ask for it: /pawl retry.", err.Error())
+			refused.Seen, refused.Purpose = s.state.Seq, d.Purpose
+			return s.lease.Record(ctx, thread.KindDecision, refused)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if s.Closing() {
 		return errStopping
 	}
@@ -99,6 +113,9 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	if !a.NoAgent {
 		parts, err := s.Host.context(ctx, s.publisher, s.state.Work(s.state.Seq, d.Purpose))
 		if err != nil {
+			return err
+		}
+		if err := r.ground.Since(ctx, parts); err != nil {
 			return err
 		}
 		var beside string
@@ -140,7 +157,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	})
 	a.State, a.Log, r.ground.Log = s.state, s.log, s.log
 	s.sign(a)
-	a.Attend, a.Allowed = s.attendant(acknowledged), s.allowed
+	a.Attend, a.Allowed = s.attendant(acknowledged), s.mayPush
 	return s.finish(ctx, a, a.Run(ctx, s.Host.executor(a)))
 }
 
@@ -157,8 +174,9 @@ func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) erro
 func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	a := &attempt.Attempt{
 		Env: &s.Env, Thread: s.thread, Started: begun.Started, State: s.state, Lease: s.lease, Log: s.log,
-		Ground: s.ground(), Free: func() {}, Span: s.span, Attend: s.attendant(func(context.Context) error { return nil }), Allowed: s.allowed,
+		Ground: s.ground(), Free: func() {}, Span: s.span, Attend: s.attendant(func(context.Context) error { return nil }), Allowed: s.mayPush,
 	}
+	a.Ground.Pins = thread.Pins(s.state)
 	refused, err := s.Host.fetch(ctx, s.publisher, a.Ground)
 	if err != nil {
 		return err

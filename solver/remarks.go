@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -190,4 +192,33 @@ func resolve(ctx context.Context, s *step) (next time.Time, err error) {
 		}
 	}
 	return time.Time{}, nil
+}
+
+// onCommit says which commit something was said of, where that is known.
+func onCommit(sha string) string {
+	if sha == "" {
+		return ""
+	}
+	return fmt.Sprintf(", said of commit %.10s", sha)
+}
+
+// suggests finds a block of GitHub's that offers other lines in place of those it stands on.
+var suggests = regexp.MustCompile("(?m)^ {0,3}(```+|~~~+)[ \t]*suggestion[ \t]*\r?$")
+
+// onLines says which lines a remark with these words stands on, and whether it offers others in their place.
+func onLines(t forge.ReviewThread, words string) string {
+	line, where := strconv.Itoa(t.Line), "on the line as it is now"
+	switch {
+	case t.Line == 0:
+		line, where = strconv.Itoa(t.Was), "on the line as it was then"
+	case t.StartLine > 0 && t.StartLine < t.Line:
+		line, where = fmt.Sprintf("%d-%d", t.StartLine, t.Line), "on the lines as they are now"
+	}
+	if t.Side == "LEFT" {
+		where += ", before the change"
+	}
+	if suggests.MatchString(feedback.Visible(words)) {
+		where += ", with a suggestion of what to write there instead"
+	}
+	return text.Line(t.Path, 300) + ":" + line + ", " + where
 }

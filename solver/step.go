@@ -219,7 +219,7 @@ func (s *step) decide(ctx context.Context, acknowledged func(context.Context) er
 		return wait, nil, err
 	}
 	asked := s.state.Pending()
-	ground, refused, err := s.prepare(ctx)
+	ground, refused, err := s.prepare(ctx, first.Purpose)
 	if err != nil {
 		return nil, nil, err
 	}

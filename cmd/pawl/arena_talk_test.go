@@ -9,10 +9,11 @@ import (
 
 // Why bots are bounded.
 const (
-	five  = "5 attempts in a row without a person's new words"
-	again = "once in words that are new; " + five
-	moves = "what moves by itself is no content"
-	none  = "it asks for nothing"
+	five   = "5 attempts in a row without a person's new words"
+	again  = "once in words that are new; " + five
+	moves  = "what moves by itself is no content"
+	none   = "it asks for nothing"
+	forced = "the branch was force-pushed, and no person said anything since"
 )
 
 // talkers are bots that write comments.

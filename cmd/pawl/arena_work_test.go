@@ -91,7 +91,7 @@ var workers = []bot{
 			s.pushes(fakegithub.Commit{Message: "take it back", From: "main", Files: map[string]string{"back.txt": s.words() + "\n"}})
 			s.says(s.pull, helper, s.words())
 		},
-		bound: bound{attempts: 6, why: five}},
+		bound: bound{attempts: 1, writes: 40, why: forced}},
 	{name: "closer", does: "a script closes the pull request and opens it again",
 		acts: func(s *seat) {
 			s.did(s.world.ClosePull(s.repo, s.pull, writer))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
@@ -349,6 +350,27 @@ func TestWhoLostThePermissionGetsNothingPushed(t *testing.T) {
 	r.await("another attempt", func() bool { return len(r.state(n).Attempts) == 2 })
 	if s := r.ending(n); s.State != "done" {
 		t.Errorf("%s (%s %q), want done by who may write again", s.State, s.Rule, s.Reasons)
+	}
+}
+
+// What waits for hours is begun for nobody who may not write any more.
+func TestNoAttemptBeginsForWhoLostThePermissionWhileItWaited(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.config += "policy: {transient: {backoff_start: 1h, backoff_cap: 1h}}\n"
+	r.agent("cat > /dev/null\n"+codexAgent+overloaded, "stream: codex")
+	m := r.startTimed()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the wait", func() bool { s := r.thread(threadName(n)); return s.State == "waiting" && s.Rule == "transient" })
+	r.must(r.world.SetRole(rigRepo, writer, "read"))
+	m.clock.reach(m.clock.now().Add(2 * time.Hour))
+	r.await("the rule revoked", func() bool { return r.thread(threadName(n)).Rule == "revoked" })
+	r.settle()
+	if r.calls() != 1 {
+		t.Errorf("%d calls of the agent, want none after the permission was lost", r.calls())
+	}
+	if said := r.said(n); !strings.Contains(said, "whoever asked for it may not write to the repository any more") {
+		t.Errorf("people are told %s", said)
 	}
 }
 

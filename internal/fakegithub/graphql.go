@@ -233,6 +233,8 @@ type graphSaid struct {
 	IsMinimized       bool
 	State             string
 	DiffHunk          string
+	Commit            *graphCommitOf
+	OriginalCommit    *graphCommitOf
 	world             *world
 }
 
@@ -260,7 +262,7 @@ func (t *graphThread) Reviews(p graphPage) (*connection[graphSaid], error) {
 	var all []*graphSaid
 	for _, v := range t.of.pull.reviews {
 		s := t.said("PullRequestReview", &comment{id: v.id, author: v.author, body: v.body, created: v.submitted})
-		s.State = v.state
+		s.State, s.Commit = v.state, &graphCommitOf{OID: plain(v.commit)}
 		all = append(all, s)
 	}
 	return connect(all, p)
@@ -270,6 +272,7 @@ type graphReview struct {
 	ID                            graphql.ID
 	Path                          string
 	Line, StartLine, OriginalLine *int32
+	OriginalStartLine             *int32
 	DiffSide                      string
 	IsResolved, IsOutdated        bool
 	comments                      []*graphSaid
@@ -287,7 +290,7 @@ func (t *graphThread) review(first *reviewComment) *graphReview {
 	for _, c := range t.of.pull.comments {
 		if c == first || c.answers == first.id {
 			s := t.said("PullRequestReviewComment", &c.comment)
-			s.DiffHunk = c.hunk
+			s.DiffHunk, s.OriginalCommit = c.hunk, &graphCommitOf{OID: plain(c.commit)}
 			v.comments = append(v.comments, s)
 		}
 	}

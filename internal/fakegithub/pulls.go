@@ -1,6 +1,7 @@
 package fakegithub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -197,8 +198,8 @@ func (w pulls) listReviewComments(c *call, t *thread) *reply {
 
 // addReview records a review and sends it; GitHub writes the state in lower
 // case in webhooks.
-func (w pulls) addReview(r *repository, t *thread, by *account, state, body string) *review {
-	v := &review{id: w.newID(), author: by, body: body, state: state, commit: t.pull.headSHA, submitted: w.now()}
+func (w pulls) addReview(r *repository, t *thread, by *account, state, body, commit string) *review {
+	v := &review{id: w.newID(), author: by, body: body, state: state, commit: commit, submitted: w.now()}
 	t.pull.reviews = append(t.pull.reviews, v)
 	t.updated = v.submitted
 	rendered := w.renderReview(r, t, v)
@@ -349,7 +350,7 @@ func (w pulls) Review(repo string, number int, as, state, body string) (id int64
 		if t.pull == nil || !slices.Contains([]string{"APPROVED", "CHANGES_REQUESTED", "COMMENTED"}, state) {
 			return fmt.Errorf("review %s#%d as %s: it must be a pull request and APPROVED, CHANGES_REQUESTED or COMMENTED", repo, number, state)
 		}
-		id = w.addReview(r, t, by, state, body).id
+		id = w.addReview(r, t, by, state, body, t.pull.headSHA).id
 		return nil
 	})
 	return id, err
@@ -359,17 +360,23 @@ func (w pulls) Review(repo string, number int, as, state, body string) (id int64
 // review of its own, state COMMENTED and no text, and so with two events (reported
 // by consumers; the documents only say that every review comment has a review).
 func (w pulls) ReviewComment(ctx context.Context, repo string, number int, as, file string, line int, body string) (id int64, err error) {
+	return w.ReviewCommentOn(ctx, repo, number, as, "", file, line, body)
+}
+
+// ReviewCommentOn remarks on a line as a commit has it, which need not be the head any more; an empty commit is the head.
+func (w pulls) ReviewCommentOn(ctx context.Context, repo string, number int, as, commit, file string, line int, body string) (id int64, err error) {
 	err = w.actOn(repo, number, as, func(r *repository, t *thread, by *account) error {
 		if t.pull == nil {
 			return fmt.Errorf("%s#%d is an issue, not a pull request", repo, number)
 		}
-		hunk, err := r.hunk(ctx, t.pull.baseSHA, t.pull.headSHA, file)
+		commit = cmp.Or(commit, t.pull.headSHA)
+		hunk, err := r.hunk(ctx, t.pull.baseSHA, commit, file)
 		if err != nil {
 			return err
 		}
-		v, now := w.addReview(r, t, by, "COMMENTED", ""), w.now()
+		v, now := w.addReview(r, t, by, "COMMENTED", "", commit), w.now()
 		m := &reviewComment{comment: comment{id: w.newID(), author: by, body: body, created: now, updated: now},
-			review: v.id, path: file, line: line, hunk: hunk, commit: t.pull.headSHA}
+			review: v.id, path: file, line: line, hunk: hunk, commit: commit}
 		t.pull.comments = append(t.pull.comments, m)
 		t.updated, id = now, m.id
 		w.emit("pull_request_review_comment", r, by, obj{"action": "created", "comment": w.renderReviewComment(r, t, m),

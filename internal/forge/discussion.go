@@ -24,6 +24,10 @@ type Said struct {
 	Hidden bool   `json:"isMinimized"`
 	State  string `json:"state"`    // of a review: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED, PENDING
 	Hunk   string `json:"diffHunk"` // of a remark on a line: the lines of the diff that it was made on
+	// On is the commit that a review or a remark on a line was given on; empty for one that is gone.
+	On struct {
+		SHA string `json:"oid"`
+	} `json:"originalCommit"`
 }
 
 // author is zero for an account that is gone.
@@ -69,6 +73,7 @@ type ReviewThread struct {
 	Line      int          `json:"line"` // zero where the line is gone
 	StartLine int          `json:"startLine"`
 	Was       int          `json:"originalLine"`
+	WasStart  int          `json:"originalStartLine"`
 	Side      string       `json:"diffSide"` // LEFT is the base's
 	Resolved  bool         `json:"isResolved"`
 	Outdated  bool         `json:"isOutdated"`
@@ -124,8 +129,8 @@ const (
 	askSaid     = "id fullDatabaseId author{__typename login} authorAssociation body createdAt lastEditedAt editor{__typename login} isMinimized"
 	askHead     = "id title body closed author{__typename login} authorAssociation createdAt lastEditedAt "
 	askComments = "comments(last:100,before:$before){totalCount pageInfo{hasPreviousPage startCursor} nodes{" + askSaid + "}} "
-	askPull     = "reviews(last:50){totalCount nodes{" + askSaid + " state}} " +
-		"reviewThreads(last:100){totalCount nodes{id path line startLine originalLine diffSide isResolved isOutdated opening:comments(first:1){nodes{" + askSaid + "}} comments(last:50){totalCount nodes{" + askSaid + " diffHunk}}}} " +
+	askPull     = "reviews(last:50){totalCount nodes{" + askSaid + " state originalCommit:commit{oid}}} " +
+		"reviewThreads(last:100){totalCount nodes{id path line startLine originalLine originalStartLine diffSide isResolved isOutdated opening:comments(first:1){nodes{" + askSaid + "}} comments(last:50){totalCount nodes{" + askSaid + " diffHunk originalCommit{oid}}}}} " +
 		"files(first:100){totalCount nodes{path additions deletions changeType}} " +
 		"commits(last:50){totalCount nodes{commit{oid messageHeadline committedDate author{name}}}} " +
 		"closingIssuesReferences(first:5){totalCount nodes{number}} "

@@ -148,7 +148,7 @@ type ReviewComment struct {
 	Comment
 	Path string `json:"path"`
 	Line int    `json:"line"`
-	SHA  string `json:"commit_id"`
+	SHA  string `json:"original_commit_id"` // that it was made on; commit_id moves with the branch
 }
 
 // ReviewCommentsSince lists the remarks on lines that were written or edited since a time, oldest first.

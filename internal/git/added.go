@@ -54,7 +54,7 @@ func (w *Workspace) Added(ctx context.Context, from, to string, see func(path st
 	return nil
 }
 
-// span reads a side of a hunk's header: "+4,2" is the lines 4 and 5, "+4" one line.
+// span reads a side of a hunk's header: "+4,2" and "-4,2" are the lines 4 and 5, "+4" one line.
 func span(s string) (first, count int) {
 	from, many, more := strings.Cut(s[1:], ",")
 	first, _ = strconv.Atoi(from)

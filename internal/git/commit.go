@@ -93,6 +93,40 @@ func (c *Cache) IsAncestor(ctx context.Context, old, new string) (bool, error) {
 	return err == nil, err
 }
 
+// Holds reports whether a commit is in the history of another one, which the cache holds as a whole: a commit that it
+// does not know is not.
+func (c *Cache) Holds(ctx context.Context, tip, commit string) (bool, error) {
+	if err := checkIDs(tip, commit); err != nil {
+		return false, err
+	}
+	if _, err := c.run(ctx, command{args: []string{"cat-file", "-e", commit + "^{commit}"}}); err != nil {
+		return false, ctx.Err()
+	}
+	return c.IsAncestor(ctx, commit, tip)
+}
+
+// Changed is what another commit changed in some lines of a file, as the first commit has them, from 1 on: the parts
+// of the diff without context that touch them, at most limit bytes; empty for nothing.
+func (c *Cache) Changed(ctx context.Context, from, to, path string, first, last, limit int) (string, error) {
+	if err := checkIDs(from, to); err != nil {
+		return "", fmt.Errorf("what changed in %s: %w", path, err)
+	}
+	out, err := c.run(ctx, command{args: []string{"--literal-pathspecs", "diff-tree", "-r", "-p", "-U0", "--text", "--no-ext-diff",
+		"--no-textconv", "--no-renames", "--no-color", from, to, "--", path}})
+	if err != nil && !errors.Is(err, ErrTooLarge) {
+		return "", fmt.Errorf("what changed in %s: %w", path, err)
+	}
+	var changed strings.Builder
+	for _, hunk := range strings.Split("\n"+string(out), "\n@@ -")[1:] {
+		old, _, _ := strings.Cut(hunk, " ")
+		at, many := span("-" + old)
+		if many == 0 && at >= first-1 && at <= last || many > 0 && at <= last && at+many > first {
+			changed.WriteString("@@ -" + strings.TrimSuffix(hunk, "\n") + "\n")
+		}
+	}
+	return strings.ToValidUTF8(changed.String()[:min(changed.Len(), limit)], ""), nil
+}
+
 // keptRef is where a checkout offers its last commit to the cache.
 const keptRef = "refs/pawl/kept"
 

@@ -217,7 +217,7 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 		if !errors.Is(err, git.ErrRejected) || race == pushRaces {
 			return err
 		}
-		if old, err = c.merge(ctx); err != nil {
+		if old, err = c.merge(ctx, old); err != nil {
 			return err
 		}
 		if len(c.Receipt.Verify) > 0 { // what is pushed is another commit now
@@ -257,9 +257,17 @@ func (c *checkout) pushNew(ctx context.Context, branch string) error {
 	return g.authorised(ctx, func() error { return g.cache.Push(ctx, g.remote, c.Receipt.Commit, branch, "") })
 }
 
-// merge joins what somebody else pushed with what the attempt made, and returns
-// the commit of theirs.
-func (c *checkout) merge(ctx context.Context) (theirs string, err error) {
+// aside keeps the work on a branch of its own, and is the error that says why and where.
+func aside(ctx context.Context, c *checkout, why string) error {
+	if err := c.pushNew(ctx, c.keptBranch()); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s; the work is kept on %s", why, c.keptBranch())
+}
+
+// merge joins what somebody else pushed after a commit with what the attempt made, and returns the commit of theirs.
+// Where they rewrote the branch a merge would bring back what they took away.
+func (c *checkout) merge(ctx context.Context, old string) (theirs string, err error) {
 	g := c.Ground
 	if theirs, err = g.tip(ctx); err != nil {
 		return "", err
@@ -267,15 +275,21 @@ func (c *checkout) merge(ctx context.Context) (theirs string, err error) {
 	if theirs == "" {
 		return "", fmt.Errorf("branch %s was deleted during the attempt", g.Branch)
 	}
+	if old != "" {
+		forward, err := g.cache.Holds(ctx, theirs, old)
+		if err != nil {
+			return "", err
+		}
+		if !forward {
+			return "", aside(ctx, c, fmt.Sprintf("somebody force-pushed %s during the attempt, from %.10s to %.10s", g.Branch, old, theirs))
+		}
+	}
 	tree, conflicts, err := g.cache.Merge(ctx, theirs, c.Receipt.Commit)
 	if err != nil {
 		return "", err
 	}
 	if len(conflicts) > 0 {
-		if err := c.pushNew(ctx, c.keptBranch()); err != nil {
-			return "", err
-		}
-		return "", fmt.Errorf("somebody pushed to %s during the attempt and it conflicts (%s); the work is kept on %s", g.Branch, conflicts[0], c.keptBranch())
+		return "", aside(ctx, c, fmt.Sprintf("somebody pushed to %s during the attempt and it conflicts (%s)", g.Branch, conflicts[0]))
 	}
 	c.Receipt.Commit, err = g.cache.Commit(ctx, c.commit(fmt.Sprintf("Merge what was pushed to %s during the attempt", g.Branch), tree, theirs, c.Receipt.Commit))
 	if err != nil {

@@ -21,6 +21,13 @@ type Item struct {
 	Where string // such as a.go:12
 	At    time.Time
 	Text  string
+	Lines Lines // that it is about; zero for none
+}
+
+// Lines are lines of a file as a commit has them, from 1 on.
+type Lines struct {
+	Commit, Path string
+	First, Last  int
 }
 
 // Part are the items of one kind, the oldest first.

@@ -28,6 +28,8 @@ type Ground struct {
 	// credential was refused, and another one is made.
 	Remote func(ctx context.Context, renew bool) (git.Remote, error)
 	Branch string // that is worked on
+	// Pins are commits that the branch must hold, or people are asked first.
+	Pins []thread.Pin
 	// Unfinished is what the attempt goes on from. Fetch clears what it cannot go on from.
 	Unfinished *thread.Unfinished
 
@@ -63,6 +65,9 @@ func (g *Ground) Fetch(ctx context.Context, e *Env, t thread.ID, n thread.Detail
 		return nil, err
 	}
 	if refused, err := g.fetch(ctx, t, n); refused != nil || err != nil {
+		return refused, err
+	}
+	if refused, err := g.rewritten(ctx); refused != nil || err != nil {
 		return refused, err
 	}
 	g.goOn(ctx)
@@ -210,6 +215,62 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 	}
 	g.settings, g.Into = tips[def], tips[g.Base]
 	return nil, nil
+}
+
+// rewritten refuses to work where the branch was force-pushed, so that a commit is no part of it any more that people
+// spoke of, or that Pawl would go on from by itself. A branch that does not exist is begun anew.
+func (g *Ground) rewritten(ctx context.Context) (*thread.Decided, error) {
+	for _, pin := range g.Pins {
+		if g.Tip == "" {
+			return nil, nil
+		}
+		holds, err := g.cache.Holds(ctx, g.Tip, pin.SHA)
+		if err != nil {
+			return nil, err
+		}
+		if !holds {
+			d := thread.Refuse(policy.RuleRewritten, "Look whether what was asked for still holds on the branch as it is now; then comment /pawl retry, or write anew what is to be done.",
+				fmt.Sprintf("branch %s was force-pushed: its head %.10s does not hold commit %.10s, %s", g.Branch, g.Tip, pin.SHA, pin.What))
+			d.Action, d.On = policy.DoAsk, g.Tip
+			return d, nil
+		}
+	}
+	return nil, nil
+}
+
+// maxSince bounds what an attempt is told of what became of the lines of one remark, in bytes.
+const maxSince = 2 << 10
+
+// Since tells of each remark on lines what became of them between the commit that it was made on and the one that the
+// attempt starts from.
+func (g *Ground) Since(ctx context.Context, parts []Part) error {
+	for _, p := range parts {
+		for i := range p.Items {
+			item := &p.Items[i]
+			of := item.Lines
+			if of.Commit == "" || of.Commit == g.Start {
+				continue
+			}
+			holds, err := g.cache.Holds(ctx, g.Start, of.Commit)
+			if err != nil {
+				return err
+			}
+			said := "(the branch does not hold that commit any more)"
+			if holds {
+				said, err = g.cache.Changed(ctx, of.Commit, g.Start, of.Path, of.First, of.Last, maxSince)
+				if err != nil {
+					return err
+				}
+				if said == "" {
+					said = "(these lines are the same now)"
+				} else {
+					said = "(since then)\n| " + strings.ReplaceAll(strings.TrimSpace(said), "\n", "\n| ")
+				}
+			}
+			item.Text += said + "\n"
+		}
+	}
+	return nil
 }
 
 // configure reads the configuration at the tip of the default branch and narrows

@@ -95,7 +95,7 @@ type Feedback struct {
 	Cause      string    `json:"cause,omitempty"`
 	Number     int       `json:"number,omitempty"` // the issue or pull request where it was made
 	URL        string    `json:"url,omitempty"`
-	SHA        string    `json:"sha,omitempty"`
+	SHA        string    `json:"sha,omitempty"` // the commit that it is about
 	MadeAt     time.Time `json:"made_at,omitzero"`
 	Delivery   string    `json:"delivery,omitempty"`
 	Snapshot   *Details  `json:"snapshot,omitempty"`

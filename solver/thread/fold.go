@@ -29,6 +29,7 @@ type State struct {
 	workedRun  int
 	Attempts   []Attempt
 	Unfinished *Unfinished // what the next attempt goes on from; nil for nothing
+	rewritten  *Decided    // by which people were last told that the branch was force-pushed
 	handed     Attempt     // its beginning, where it was handed over
 	// Feedback is all accepted feedback; Ignored what was not, the newest of it.
 	Feedback  []Request
@@ -87,6 +88,7 @@ type Request struct {
 	Feedback
 	Purpose   policy.Purpose
 	Taken     int    // the attempt that took it; 0 for none
+	Head      string // of the branch when it was made, as far as the log knew
 	Held      bool   // a decision passed it by that no further round of review begins
 	Withdrawn string // why it is none after all
 }
@@ -201,7 +203,7 @@ func (s *State) feedback(e Event, f Feedback) {
 	}
 	s.read(f)
 	s.Generation, s.Cause = f.Generation, f.Cause
-	s.Feedback = append(s.Feedback, Request{Feedback: f, Purpose: purposeOf(s, f)})
+	s.Feedback = append(s.Feedback, Request{Feedback: f, Purpose: purposeOf(s, f), Head: s.Snapshot.HeadSHA})
 	if f.Pin != "" {
 		s.Pinned, s.PinnedBy = f.Pin, f
 	}
@@ -231,6 +233,9 @@ func (s *State) withdraw(_ Event, w Withdrawn) {
 
 func (s *State) decided(e Event, d Decided) {
 	s.Decision, s.DecidedAt, s.On = &d, e.At, cmp.Or(d.On, s.On)
+	if d.Rule == policy.RuleRewritten {
+		s.rewritten = &d
+	}
 	if !ending(d.Action) {
 		return
 	}

@@ -1,0 +1,46 @@
+package thread
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+)
+
+func TestPinsAreWhatWasSpokenOfAndWhatAnAttemptWouldGoOnFrom(t *testing.T) {
+	ada, bot := feedback.Actor{ID: 1, Login: "ada", Type: "User"}, feedback.Actor{ID: 2, Login: "helper[bot]", Type: "Bot"}
+	says := func(by feedback.Actor, source policy.Source, sha, head string) Feedback {
+		return Feedback{Source: source, By: by, SHA: sha, Target: Target{Kind: "issue_comment"}, Snapshot: &Details{HeadSHA: head}}
+	}
+	begun := Started{N: 1, Run: 1, Seen: 1, Base: "base", Decision: policy.Decision{Action: policy.DoAttempt}}
+	pushed := policy.Receipt{N: 1, Ending: policy.Completed, Outcome: policy.VerifyFailed, Pushed: true, Commit: "pushed"}
+	told := Decided{Decision: policy.Decision{Action: policy.DoAsk, Rule: policy.RuleRewritten}, On: "told"}
+	asked := happened{KindFeedback, says(ada, policy.FromComment, "", "")}
+	for name, tc := range map[string]struct {
+		events []happened
+		want   []string
+	}{
+		"nothing is known":              {[]happened{asked}, nil},
+		"a review":                      {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "head")}}, []string{"reviewed"}},
+		"a comment, and the head then":  {[]happened{happened{KindFeedback, says(ada, policy.FromComment, "", "head")}}, []string{"head"}},
+		"an attempt that runs":          {[]happened{asked, happened{KindAttemptStarted, begun}}, []string{"base"}},
+		"an attempt that pushed":        {[]happened{asked, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}}, []string{"pushed"}},
+		"words after it":                {[]happened{asked, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}, happened{KindFeedback, says(ada, policy.FromComment, "", "new")}}, []string{"new"}},
+		"a bot's words after it":        {[]happened{asked, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}, happened{KindFeedback, says(bot, policy.FromReview, "new", "new")}}, []string{"new", "pushed"}},
+		"people were told":              {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(told, 1)}}, []string{"reviewed"}},
+		"told, and a bot went on":       {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(told, 1)}, happened{KindFeedback, says(bot, policy.FromComment, "", "new")}}, []string{"reviewed", "new"}},
+		"told, and a person went on":    {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindDecision, seen(told, 1)}, happened{KindFeedback, says(ada, policy.FromComment, "", "new")}}, []string{"told", "new"}},
+		"what was taken counts no more": {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}}, []string{"pushed"}},
+	} {
+		var got []string
+		for _, p := range Pins(fold(t, tc.events...)) {
+			got = append(got, p.SHA)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func seen(d Decided, seq int64) Decided { d.Seen = seq; return d }
