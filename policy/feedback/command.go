@@ -82,16 +82,10 @@ func commandOn(l line, slug string) (Command, bool) {
 	case !slices.Contains(policy.Commands, name):
 		return Command{Name: "unknown", Text: word}, true
 	case name == "use":
-		return Command{Name: name, Text: backendIn(text)}, true
+		text, _, _ = strings.Cut(strings.Join(strings.Fields(text), " "), " ")
+		return Command{Name: name, Text: strings.Trim(text, "`")}, true
 	}
 	return Command{Name: name, Text: text}, true
-}
-
-func backendIn(text string) string {
-	if words := strings.Fields(text); len(words) > 0 {
-		return strings.Trim(words[0], "`")
-	}
-	return ""
 }
 
 // commandWord makes a word comparable: people write "Stop!" and "solve:".

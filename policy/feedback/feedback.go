@@ -22,7 +22,12 @@ func (a Actor) Bot() bool { return a.Type == "Bot" || strings.HasSuffix(a.Login,
 // Typed reports whether a person asked in a comment, a review or by a button. The text
 // that an issue was opened with, and its edits, may be a program's.
 func Typed(actor Actor, source policy.Source, target string) bool {
-	return !actor.Bot() && target != "issue" && slices.Contains([]policy.Source{policy.FromComment, policy.FromReview, policy.FromReviewComment, policy.FromButton}, source)
+	return !actor.Bot() && target != "issue" && (spoken(source) || source == policy.FromButton)
+}
+
+// spoken reports whether a source is somebody's words.
+func spoken(s policy.Source) bool {
+	return s == policy.FromComment || s == policy.FromReview || s == policy.FromReviewComment
 }
 
 func Writes(permission string) bool {
@@ -224,15 +229,11 @@ func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 // says stop harms nobody; one that could make a person's stop count as its own would. An edited description
 // that says so is no command but work, for which the agent must not ask.
 func mayBePawls(r Remark, s Scene) bool {
-	switch r.Source {
-	case policy.FromButton, policy.FromCheckRun:
-		return false
-	case policy.FromComment, policy.FromReview, policy.FromReviewComment:
+	if spoken(r.Source) {
 		c, _ := ParseCommand(r.Text, s.Self.Slug)
 		return c.Name != "stop"
-	case policy.FromDescription, policy.FromLabel, policy.FromAssignment, policy.FromBacklog, policy.FromBase:
 	}
-	return true
+	return r.Source != policy.FromButton && r.Source != policy.FromCheckRun
 }
 
 // buttons are the commands that check runs offer as buttons.
@@ -245,12 +246,9 @@ func asks(r Remark, s Scene) Judgement {
 	case policy.FromDescription:
 		return asksByDescription(r, s)
 	case policy.FromLabel:
-		backend, named := cutPrefixFold(r.Name, s.Label+":")
-		if !named && !strings.EqualFold(r.Name, s.Label) {
+		label, backend, _ := strings.Cut(r.Name, ":")
+		if !strings.EqualFold(label, s.Label) {
 			return ignore("label %q is not %q", r.Name, s.Label)
-		}
-		if !named {
-			backend = ""
 		}
 		j := solves(s, fmt.Sprintf("label %q was added", r.Name))
 		j.Backend = strings.TrimSpace(backend)
@@ -277,7 +275,13 @@ func asks(r Remark, s Scene) Judgement {
 		}
 		return Judgement{Accepted: true, Reason: fmt.Sprintf("button %q", r.Name), Command: Command{Name: r.Name}}
 	case policy.FromCheckRun:
-		return asksByCheckRun(r, s)
+		switch {
+		case !Failing(r.State):
+			return ignore("check run %q concluded %s", r.Name, r.State)
+		case s.Head == "" || r.SHA != s.Head:
+			return ignore("check run %q is not about the last commit that Pawl pushed", r.Name)
+		}
+		return ignore(ofChecks, r.Name)
 	case policy.FromBase: // GitHub says of it what it asks for, and nobody remarks it
 	}
 	return ignore("%s is not a source of feedback", r.Source)
@@ -363,16 +367,6 @@ func asksByDescription(r Remark, s Scene) Judgement {
 // ofChecks is why the failure of a check run is no feedback by itself: the red checks of a commit are a state,
 // which is looked at once they are over (thread.Checked).
 const ofChecks = "check run %q failed on Pawl's commit; the checks of a commit are looked at together"
-
-func asksByCheckRun(r Remark, s Scene) Judgement {
-	switch {
-	case !Failing(r.State):
-		return ignore("check run %q concluded %s", r.Name, r.State)
-	case s.Head == "" || r.SHA != s.Head:
-		return ignore("check run %q is not about the last commit that Pawl pushed", r.Name)
-	}
-	return ignore(ofChecks, r.Name)
-}
 
 func accept(reason, text string) Judgement {
 	return Judgement{Accepted: true, Reason: reason, Text: text}

@@ -2,6 +2,7 @@ package feedback
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -62,15 +63,8 @@ func attributed(lines []line) int {
 }
 
 func headed(lines []line) bool {
-	if !mailFrom.MatchString(lines[0].text) {
-		return false
-	}
-	for _, l := range lines[1:min(4, len(lines))] {
-		if mailHead.MatchString(l.text) {
-			return true
-		}
-	}
-	return false
+	head := func(l line) bool { return mailHead.MatchString(l.text) }
+	return mailFrom.MatchString(lines[0].text) && slices.ContainsFunc(lines[1:min(4, len(lines))], head)
 }
 
 func asMail(lines []line) {

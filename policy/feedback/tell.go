@@ -3,8 +3,6 @@ package feedback
 import (
 	"regexp"
 	"strings"
-
-	"github.com/pawlbot/pawl/policy"
 )
 
 // What people are told of a remark that is ignored: that they may not give orders, or that it was none.
@@ -15,7 +13,7 @@ const (
 
 // byPerson reports whether a person said it just now, in words.
 func byPerson(r Remark) bool {
-	return !r.Actor.Bot() && r.App == 0 && !r.Edited && (r.Source == policy.FromComment || r.Source == policy.FromReview || r.Source == policy.FromReviewComment)
+	return !r.Actor.Bot() && r.App == 0 && !r.Edited && spoken(r.Source)
 }
 
 // codeSpan is code within a line.
