@@ -75,10 +75,7 @@ func (c *cargoReader) totals(s string) {
 	}
 }
 
-func cargoText(b *block) string {
-	text, _, _ := strings.Cut(b.text(), "\nstack backtrace:")
-	return text
-}
+var cargoText = upTo(regexp.MustCompile(`^stack backtrace:`))
 
 // compiler takes the errors of rustc up to the line that names the crate.
 func (c *cargoReader) compiler(s string) bool {

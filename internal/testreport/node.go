@@ -2,7 +2,6 @@ package testreport
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -105,13 +104,7 @@ func (n *nodeReader) close() {
 	n.tally.close()
 }
 
-func nodeText(b *block) string {
-	lines := strings.Split(b.text(), "\n")
-	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "at ") }); i > 0 {
-		lines = lines[:i]
-	}
-	return strings.TrimSpace(strings.Join(lines, "\n"))
-}
+var nodeText = upTo(regexp.MustCompile(`^\s*at `))
 
 func (n *nodeReader) report() Report {
 	n.close()
