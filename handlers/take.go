@@ -236,6 +236,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 // whose answer tells somebody that an order, which holds, does less than they may think.
 func (h *Handlers) event(t thread.ID, s thread.State, it Activity, f thread.Feedback, j feedback.Judgement) (e thread.NewEvent, told []thread.NewEvent) {
 	e = thread.NewEvent{Kind: thread.KindFeedback, At: h.Now(), Data: f}
+	made, _ := thread.Plan(s)
 	switch {
 	case !j.Accepted:
 		e.Kind = thread.KindIgnored
@@ -245,14 +246,8 @@ func (h *Handlers) event(t thread.ID, s thread.State, it Activity, f thread.Feed
 	case f.Pin != "" && !h.Solver.HasBackend(f.Pin):
 		f.Command = "use"
 		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f, Word: f.Pin}
-	case f.Command == "update" && s.Pull == 0 && it.Number == t.Number && !it.Snapshot.Pull:
+	case f.Command == "update" && s.Pull == 0 && it.Number == t.Number && !it.Snapshot.Pull, f.Command == "ask" && strings.TrimSpace(f.Text) == "", f.Command == "go" && made == nil:
 		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f}
-	case f.Command == "ask" && strings.TrimSpace(f.Text) == "":
-		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f}
-	case f.Command == "go":
-		if made, _ := thread.Plan(s); made == nil {
-			e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f}
-		}
 	case f.Command == "stop" || f.Command == "use":
 		e.Kind, e.Data = thread.KindControl, thread.Control{Feedback: f, Backend: j.Command.Text}
 	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":
