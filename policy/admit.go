@@ -23,7 +23,11 @@ func admit(f Facts, d Decision) Decision {
 			d.Escalated, d.Rung = false, 0
 			d.Reasons = append(slices.Clone(d.Reasons), noEffort(d.Rule, b))
 		}
-		if rest := b.rest(d.Escalated); rest.Class == Runaway {
+		rest := b.Rest
+		if d.Escalated {
+			rest = b.Escalated
+		}
+		if rest.Class == Runaway {
 			d.Lifts = true
 			d.Reasons = append(slices.Clone(d.Reasons), Reason{Rule: RuleRunaway, Text: fmt.Sprintf("a person's order ends the rest of backend %s here", b.Name)})
 		}
@@ -55,7 +59,11 @@ func (f Facts) candidates(d Decision) []Backend {
 // limit or was rejected, or this run found it misconfigured.
 func (f Facts) failing(b Backend) (why Reason, fails bool) {
 	if until, limited := b.Breaker.Limited(f.Now); limited {
-		return Reason{b.Breaker.rule(), fmt.Sprintf("account %s: %d × %s in a row, %s", b.Account, b.Breaker.Consecutive, b.Breaker.Kind, resets(until)), until}, true
+		rule := RuleUsageLimit
+		if b.Breaker.Kind == Auth {
+			rule = RuleAuth
+		}
+		return Reason{rule, fmt.Sprintf("account %s: %d × %s in a row, %s", b.Account, b.Breaker.Consecutive, b.Breaker.Kind, resets(until)), until}, true
 	}
 	run := f.run()
 	for i := len(run) - 1; i >= 0; i-- {
@@ -91,18 +99,18 @@ func (f Facts) held(b Backend) *hold {
 		// A person may try an account whose reset nobody knows, but never one
 		// whose reset is known and has not come.
 		return nil
-	case waits && !f.insists() && reset.After(b.CooldownUntil):
+	case waits && !f.insists() && reset.After(b.Rest.Until):
 		return &hold{why, reset, RuleUsageLimit}
 	case waits && !f.insists():
-		return &hold{why, b.CooldownUntil, RuleCooldown}
+		return &hold{why, b.Rest.Until, RuleCooldown}
 	case open, fails && len(f.Fresh) == 0:
 		// Nobody asked for another try of what is known to fail.
 		return &hold{why: why}
-	case b.Cooldown == Runaway && !f.orders():
+	case b.Rest.Class == Runaway && !f.orders():
 		return &hold{why: Reason{Rule: RuleRunaway, Text: fmt.Sprintf("%s: %d severe edit loops on this repository within a week", b.Name, maxSevere)}}
-	case f.Now.Before(b.CooldownUntil) && !f.insists():
-		why = Reason{RuleCooldown, fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, b.Cooldown), b.CooldownUntil}
-		return &hold{why, b.CooldownUntil, RuleCooldown}
+	case f.Now.Before(b.Rest.Until) && !f.insists():
+		why = Reason{RuleCooldown, fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, b.Rest.Class), b.Rest.Until}
+		return &hold{why, b.Rest.Until, RuleCooldown}
 	}
 	return nil
 }
@@ -133,7 +141,7 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	}
 	first := candidates[0]
 	s, open := breakerStop(f, first)
-	if !open && first.Cooldown == Runaway {
+	if !open && first.Rest.Class == Runaway {
 		s, open = stop(RuleRunaway, "Look at what its attempts did, then comment /pawl resume: that ends the rest. /pawl use takes another backend.")
 	}
 	if !open {
@@ -158,14 +166,6 @@ func breakerStop(f Facts, b Backend) (Decision, bool) {
 	return Decision{Action: DoStop, Rule: rule, Reasons: Reasons{why}, Hint: hint}, true
 }
 
-// rest is what keeps the backend from work, with its usual effort or with the escalated one.
-func (b Backend) rest(escalated bool) Rest {
-	if escalated {
-		return b.Escalated
-	}
-	return Rest{Class: b.Cooldown, Until: b.CooldownUntil}
-}
-
 // canEscalate reports whether a backend has an escalated effort that does not rest, or that a person orders in spite of it.
 func (f Facts) canEscalate(b Backend) bool {
 	return b.CanEscalate && (!b.Escalated.Holds(f.Now) || f.orders() || f.insists() && b.Escalated.Class != Runaway)
@@ -174,8 +174,8 @@ func (f Facts) canEscalate(b Backend) bool {
 // backoff makes a restart wait since the end of the last attempt, or since it was handed over.
 func backoff(f Facts, d Decision) Decision {
 	since := f.Handed.At
-	if n := len(f.Attempts); n > 0 && since.Before(f.Attempts[n-1].EndedAt) {
-		since = f.Attempts[n-1].EndedAt
+	if n := len(f.Attempts); n > 0 {
+		since = Later(since, f.Attempts[n-1].EndedAt)
 	}
 	n := len(f.series()) + f.Handed.Times
 	pause := Backoff(n, f.Limits.Restarts.BackoffAfter, f.Limits.Restarts.BackoffCap)
@@ -203,24 +203,22 @@ func (f Facts) another(a Attempt) (Backend, bool) {
 	if b, ok := f.other(a); ok || f.Pinned != "" {
 		return b, ok
 	}
-	for _, b := range f.Backends {
-		if _, fails := f.failing(b); b.Name != a.Backend && !fails && f.held(b) == nil {
-			return b, true
-		}
-	}
-	return Backend{}, false
+	return f.free(func(b Backend) bool { return b.Name != a.Backend })
 }
 
 // other returns a backend that is free now and on an account of none of the attempts, for going on after
 // their accounts failed. Where a person pinned a backend, no other one will do.
 func (f Facts) other(tried ...Attempt) (Backend, bool) {
-	for _, b := range f.Backends {
-		if f.Pinned != "" && b.Name != f.Pinned {
-			continue
-		}
-		_, fails := f.failing(b)
+	return f.free(func(b Backend) bool {
 		was := func(a Attempt) bool { return a.Account == b.Account }
-		if !slices.ContainsFunc(tried, was) && !fails && f.held(b) == nil {
+		return (f.Pinned == "" || b.Name == f.Pinned) && !slices.ContainsFunc(tried, was)
+	})
+}
+
+// free is the first backend of a kind that is free now.
+func (f Facts) free(kind func(Backend) bool) (Backend, bool) {
+	for _, b := range f.Backends {
+		if _, fails := f.failing(b); kind(b) && !fails && f.held(b) == nil {
 			return b, true
 		}
 	}

@@ -86,14 +86,6 @@ func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 	return b
 }
 
-// rule is the one that speaks where the account is limited.
-func (b Breaker) rule() Rule {
-	if b.Kind == Auth {
-		return RuleAuth
-	}
-	return RuleUsageLimit
-}
-
 // Limited reports whether the account is known not to work at now, and until
 // when; a zero time means until a person says otherwise.
 func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {

@@ -14,11 +14,11 @@ const maxAhead = 8 * 24 * time.Hour
 // and what is to be waited for longer than anything may be waited for is over.
 func (f Facts) settled() Facts {
 	f.Attempts, f.Backends = slices.Clone(f.Attempts), slices.Clone(f.Backends)
-	f.Handed.At = earliest(f.Handed.At, f.Now)
+	f.Handed.At = Earlier(f.Handed.At, f.Now)
 	latest := f.Now.Add(maxAhead)
 	for i := range f.Attempts {
 		a := &f.Attempts[i]
-		a.StartedAt, a.EndedAt = earliest(a.StartedAt, f.Now), earliest(a.EndedAt, f.Now)
+		a.StartedAt, a.EndedAt = Earlier(a.StartedAt, f.Now), Earlier(a.EndedAt, f.Now)
 		if a.Limit.Usable().After(latest) {
 			a.Limit = &Limit{ResetsAt: f.Now}
 		}
@@ -28,18 +28,26 @@ func (f Facts) settled() Facts {
 		if b.Breaker.ResetsAt.After(latest) {
 			b.Breaker.ResetsAt = f.Now
 		}
-		if b.CooldownUntil.After(latest) {
-			b.CooldownUntil = time.Time{}
-		}
-		if b.Escalated.Until.After(latest) {
-			b.Escalated.Until = time.Time{}
+		for _, r := range []*Rest{&b.Rest, &b.Escalated} {
+			if r.Until.After(latest) {
+				r.Until = time.Time{}
+			}
 		}
 	}
 	return f
 }
 
-func earliest(a, b time.Time) time.Time {
+// Earlier is the one of two times that comes first.
+func Earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Later is the one of two times that comes last.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
 		return b
 	}
 	return a

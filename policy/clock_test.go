@@ -15,7 +15,7 @@ func TestAClockThatWasAheadKeepsNobodyWaiting(t *testing.T) {
 		f.Attempts[0].StartedAt, f.Attempts[0].EndedAt, f.Attempts[0].Limit = noon.Add(year), noon.Add(year), &Limit{ResetsAt: noon.Add(year + time.Hour)}
 		for i := range f.Backends {
 			f.Backends[i].Breaker = Breaker{Kind: UsageLimit, Consecutive: 1, ResetsAt: noon.Add(year + time.Hour), At: noon.Add(year)}
-			f.Backends[i].CooldownUntil = noon.Add(year)
+			f.Backends[i].Rest.Until = noon.Add(year)
 		}
 	}
 	handed := given().asked("").with(func(f *Facts) { f.Handed = HandOver{Times: 12, At: noon.Add(year)} })
@@ -41,7 +41,7 @@ func TestNoWaitIsLongerThanAnythingMayBeWaitedFor(t *testing.T) {
 		}
 		a.Outcome = Outcome(a.Ending)
 		f := Facts{Now: noon, Limits: Defaults(), Run: 1, Attempts: []Attempt{a}, Handed: HandOver{Times: rapid.IntRange(0, 20).Draw(t, "handed over"), At: at.Draw(t, "handed over at")}, Backends: []Backend{{
-			Name: "codex", Account: "main", CooldownUntil: at.Draw(t, "cooldown"),
+			Name: "codex", Account: "main", Rest: Rest{Until: at.Draw(t, "cooldown")},
 			Breaker: Breaker{Kind: UsageLimit, Consecutive: rapid.IntRange(0, 3).Draw(t, "limits"), ResetsAt: at.Draw(t, "breaker")}}}}
 		f.Limits.UsageLimit.AutoContinue = rapid.Bool().Draw(t, "auto continue")
 		if d := Next(f); d.Action == DoWait && d.Until.After(noon.Add(maxAhead)) {

@@ -88,10 +88,10 @@ func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(stri
 		broken("more attempts than a thread may have in a day")
 	}
 	w.checkAccount(f, b, broken)
-	if w.now.Before(b.CooldownUntil) && !f.insists() {
+	if w.now.Before(b.Rest.Until) && !f.insists() {
 		broken("an attempt on a backend that cools down")
 	}
-	if b.Cooldown == Runaway && !f.orders() {
+	if b.Rest.Class == Runaway && !f.orders() {
 		broken("an attempt on a backend that ran away, which no person ordered")
 	}
 	if inRun > 0 {

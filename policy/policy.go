@@ -70,9 +70,8 @@ type Backend struct {
 	CanEscalate   bool   // it has an escalated effort
 	Day           Ledger // of its account; none bounds nothing
 	Breaker       Breaker
-	CooldownUntil time.Time // of an edit loop; zero for none
-	Cooldown      Class     // of that loop; Runaway keeps it from this repository until a person says otherwise
-	Escalated     Rest      // of the backend with its escalated effort
+	Rest          Rest // after an edit loop
+	Escalated     Rest // of the backend with its escalated effort
 }
 
 // Decision is what to do next, with the rule that spoke and its reasons.

@@ -213,9 +213,10 @@ func gather(f Facts) (Decision, bool) {
 	for _, t := range f.Fresh {
 		// What is dated after now was taken in by a node whose clock is ahead of this
 		// one's. By a moment that is usual, but one ahead by a year is not waited for.
-		wait, why := gathers(t.Source)
-		if f.Now.Sub(t.At).Abs() < wait && f.Now.Before(most) && !f.command(Commands...) {
-			return Decision{Action: DoWait, Rule: RuleGather, Until: t.At.Add(min(wait, most.Sub(t.At))), Reasons: Because(RuleGather, why)}, true
+		review := t.Source == FromReview || t.Source == FromReviewComment
+		if review && f.Now.Sub(t.At).Abs() < gatherReview && f.Now.Before(most) && !f.command(Commands...) {
+			return Decision{Action: DoWait, Rule: RuleGather, Until: t.At.Add(min(gatherReview, most.Sub(t.At))),
+				Reasons: Because(RuleGather, "a review comes in several parts; the rest of it is awaited")}, true
 		}
 	}
 	return silent()
@@ -230,16 +231,6 @@ const (
 	// command does not wait for it.
 	gatherMost = 30 * time.Second
 )
-
-// gathers says how long more of the same is awaited after feedback of a source, and why.
-func gathers(s Source) (time.Duration, string) {
-	switch s {
-	case FromReview, FromReviewComment:
-		return gatherReview, "a review comes in several parts; the rest of it is awaited"
-	default:
-		return 0, ""
-	}
-}
 
 func detail(a Attempt) string {
 	if a.Detail == "" {
@@ -294,10 +285,7 @@ func transient(f Facts) (Decision, bool) {
 		d.Backend = b.Name
 		return d, ok
 	}
-	until := a.EndedAt.Add(Retry(len(row), f.Limits.Transient.BackoffStart, f.Limits.Transient.BackoffCap, 1))
-	if reset := a.reset(); reset.After(until) {
-		until = reset
-	}
+	until := Later(a.EndedAt.Add(Retry(len(row), f.Limits.Transient.BackoffStart, f.Limits.Transient.BackoffCap, 1)), a.reset())
 	if f.Now.Before(until) {
 		return Decision{Action: DoWait, Rule: RuleTransient, Until: until, Reasons: Because(RuleTransient, why), Hint: "Comment /pawl resume to try before that."}, true
 	}

@@ -279,7 +279,7 @@ func TestAfterAUsageLimit(t *testing.T) {
 
 func TestAnEditLoopCoolsItsBackendDown(t *testing.T) {
 	until := noon.Add(6 * time.Hour)
-	cooling := func(f *Facts) { f.Backends[0].CooldownUntil, f.Backends[0].Cooldown = until, Severe }
+	cooling := func(f *Facts) { f.Backends[0].Rest.Until, f.Backends[0].Rest.Class = until, Severe }
 	nowhere := looping()
 	nowhere.EndTree = nowhere.StartTree
 	loop := given(looping()).with(cooling)

@@ -145,16 +145,15 @@ func (l SeverityLimits) Judge(e Edits) Severity {
 	if !circles {
 		why = "what they held is not known, so the counts decide"
 	}
+	v, line := Severity{Class: Mild, Cooldown: l.MildCooldown, Grade: l.MildGrade}, fmt.Sprintf("mild below %d edits and %d on one file", l.ModerateEdits, l.ModerateRepeats)
 	switch {
 	case e.Operations >= l.SevereEdits || e.MaxRepeat >= l.SevereRepeats:
-		return Severity{Severe, l.SevereCooldown, l.SevereGrade, []string{seen, why,
-			fmt.Sprintf("severe from %d edits or %d on one file", l.SevereEdits, l.SevereRepeats)}}
+		v, line = Severity{Class: Severe, Cooldown: l.SevereCooldown, Grade: l.SevereGrade}, fmt.Sprintf("severe from %d edits or %d on one file", l.SevereEdits, l.SevereRepeats)
 	case e.Operations >= l.ModerateEdits || e.MaxRepeat >= l.ModerateRepeats:
-		return Severity{Moderate, l.ModerateCooldown, l.ModerateGrade, []string{seen, why,
-			fmt.Sprintf("moderate from %d edits or %d on one file", l.ModerateEdits, l.ModerateRepeats)}}
+		v, line = Severity{Class: Moderate, Cooldown: l.ModerateCooldown, Grade: l.ModerateGrade}, fmt.Sprintf("moderate from %d edits or %d on one file", l.ModerateEdits, l.ModerateRepeats)
 	}
-	return Severity{Mild, l.MildCooldown, l.MildGrade, []string{seen, why,
-		fmt.Sprintf("mild below %d edits and %d on one file", l.ModerateEdits, l.ModerateRepeats)}}
+	v.Reasons = []string{seen, why, line}
+	return v
 }
 
 // Loop is the verdict on an attempt that has ended: work that was verified is no loop, however it came about.

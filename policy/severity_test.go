@@ -134,7 +134,7 @@ func TestTheThirdSevereLoopInAWeekNeedsAPerson(t *testing.T) {
 			t.Errorf("%s: %+v needs no person", what, got)
 		}
 	}
-	ran := func(f *Facts) { f.Backends[0].Cooldown, f.Backends[0].CooldownUntil = Runaway, noon.Add(-time.Hour) }
+	ran := func(f *Facts) { f.Backends[0].Rest.Class, f.Backends[0].Rest.Until = Runaway, noon.Add(-time.Hour) }
 	gated := given(looping()).with(ran)
 	byBot := gated.alone().asked("resume")
 	for i := range byBot.Fresh {

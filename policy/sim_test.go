@@ -168,7 +168,7 @@ func (w *world) facts(s *simThread) Facts {
 		Attempts: slices.Clone(s.attempts), Run: s.run, Fresh: s.fresh(), Pinned: s.pinned}
 	for _, b := range w.backends {
 		b.Breaker = w.breakers[b.Account]
-		b.CooldownUntil, b.Cooldown = w.cooldowns[b.Name].Until, w.cooldowns[b.Name].Class
+		b.Rest.Until, b.Rest.Class = w.cooldowns[b.Name].Until, w.cooldowns[b.Name].Class
 		f.Backends = append(f.Backends, b)
 	}
 	return f

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -47,9 +48,7 @@ func (GitHub) context(ctx context.Context, p *publisher, work []thread.Request) 
 		if at.IsZero() {
 			at = w.At
 		}
-		if at.After(r.asked) {
-			r.asked = at
-		}
+		r.asked = policy.Later(r.asked, at)
 		r.known[w.Target.Bare()] = true
 	}
 	if r.asked.IsZero() {

@@ -383,9 +383,7 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	for _, b := range e.Backends {
 		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account].For(s.thread.String()),
 			Day: f.Limits.Account(b.Account, used)}
-		rest := rests(b, b.Effort)
-		arm.CooldownUntil, arm.Cooldown = rest.Until, rest.Class
-		if arm.CanEscalate {
+		if arm.Rest = rests(b, b.Effort); arm.CanEscalate {
 			arm.Escalated = rests(b, b.EscalatedEffort)
 		}
 		f.Backends = append(f.Backends, arm)

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // Shared keeps small values that all nodes of one Pawl see.
@@ -180,7 +182,7 @@ func (l *limiter) rateLimited(r request, wait time.Duration) *RateLimited {
 	now := l.cfg.Now()
 	l.usage = l.usage.settle(now)
 	hold := l.usage.Hold
-	return &RateLimited{Method: r.method, Path: r.route, Until: later(hold, now.Add(wait)), Secondary: l.usage.Secondary || !hold.After(now)}
+	return &RateLimited{Method: r.method, Path: r.route, Until: policy.Later(hold, now.Add(wait)), Secondary: l.usage.Secondary || !hold.After(now)}
 }
 
 // leave ends a request that was let in. What its answer says is noted before another may follow.
@@ -262,5 +264,5 @@ func (l *limiter) noteHour(header http.Header) {
 		reset = time.Time{}
 	}
 	// A reset after more than an hour is of a clock that is wrong.
-	l.scarce = earlier(reset, l.cfg.Now().Add(longestWait))
+	l.scarce = policy.Earlier(reset, l.cfg.Now().Add(longestWait))
 }

@@ -3,6 +3,8 @@ package forge
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 // What GitHub lets one installation do ("Rate limits for the REST API", secondary limits). It does not
@@ -50,7 +52,7 @@ func (b bucket) wait(empty, now time.Time, n int, spare bool) time.Duration {
 
 // add is when the bucket is empty after n more.
 func (b bucket) add(empty, now time.Time, n int) time.Time {
-	return later(empty, now).Add(b.each() * time.Duration(n))
+	return policy.Later(empty, now).Add(b.each() * time.Duration(n))
 }
 
 type need struct {
@@ -131,11 +133,11 @@ func (u usage) answered(now time.Time, a answer) usage {
 // settle mends what a wrong clock left behind: no time can be further ahead than its limit is long. The
 // mended value must be kept, or it would be mended anew for ever.
 func (u usage) settle(now time.Time) usage {
-	u.Points = earlier(u.Points, now.Add(pointsLimit.size()))
-	u.Minute = earlier(u.Minute, now.Add(minuteLimit.size()))
-	u.Hour = earlier(u.Hour, now.Add(hourLimit.size()))
-	u.Write = earlier(u.Write, now.Add(longestSpacing))
-	u.Hold = earlier(u.Hold, now.Add(longestWait))
+	u.Points = policy.Earlier(u.Points, now.Add(pointsLimit.size()))
+	u.Minute = policy.Earlier(u.Minute, now.Add(minuteLimit.size()))
+	u.Hour = policy.Earlier(u.Hour, now.Add(hourLimit.size()))
+	u.Write = policy.Earlier(u.Write, now.Add(longestSpacing))
+	u.Hold = policy.Earlier(u.Hold, now.Add(longestWait))
 	return u
 }
 
@@ -148,18 +150,4 @@ func (u usage) by(ahead time.Duration) usage {
 		*at = at.Add(ahead)
 	}
 	return u
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
@@ -97,7 +98,7 @@ func (c *Client) ChangedSince(ctx context.Context, repo Repo, since time.Time) (
 			}
 			at[one.Number] = one.Updated
 			list = append(list, one)
-			last = later(last, one.Updated)
+			last = policy.Later(last, one.Updated)
 		}
 		if more = next != 0; !more {
 			break

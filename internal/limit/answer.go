@@ -235,7 +235,7 @@ func HeaderReset(h http.Header, received time.Time) time.Time {
 	}
 	for _, name := range []string{"Primary", "Secondary"} {
 		if number(h.Get("X-Codex-"+name+"-Used-Percent")) >= 100 {
-			window = later(window, unix(h.Get("X-Codex-"+name+"-Reset-At")))
+			window = policy.Later(window, unix(h.Get("X-Codex-"+name+"-Reset-At")))
 		}
 	}
 	wait := h.Get("Retry-After")
@@ -265,21 +265,14 @@ func emptyWindows(h http.Header, received time.Time) time.Time {
 		if window, ok := strings.CutPrefix(name, "Anthropic-Ratelimit-"); ok && strings.HasSuffix(window, "-Remaining") && h.Get(name) == "0" {
 			t, err := time.Parse(time.RFC3339, h.Get("Anthropic-Ratelimit-"+strings.TrimSuffix(window, "-Remaining")+"-Reset"))
 			if err == nil {
-				at = later(at, t.UTC())
+				at = policy.Later(at, t.UTC())
 			}
 		}
 		if window, ok := strings.CutPrefix(name, "X-Ratelimit-Remaining-"); ok && h.Get(name) == "0" {
-			at = later(at, lasting(received, h.Get("X-Ratelimit-Reset-"+window)))
+			at = policy.Later(at, lasting(received, h.Get("X-Ratelimit-Reset-"+window)))
 		}
 	}
 	return at
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // number reads a number that is not negative, -1 where there is none.

@@ -265,7 +265,7 @@ func (s *shared) facts(st thread.State, now time.Time, cfg config.Server) policy
 	for _, arm := range s.arms {
 		arm.Breaker = s.breakers[arm.Account]
 		if r := s.cooldowns[arm.Name]; r.Holds(now) {
-			arm.CooldownUntil, arm.Cooldown = r.Until, r.Class
+			arm.Rest = r
 		}
 		f.Backends = append(f.Backends, arm)
 	}

@@ -350,9 +350,7 @@ func cleanThread(dir string, before, idle time.Time) (removed int, newest time.T
 		if err != nil {
 			return 0, newest, err
 		}
-		if written.After(newest) {
-			newest = written
-		}
+		newest = policy.Later(newest, written)
 		if written.Before(before) {
 			old = append(old, attempt)
 		} else {

@@ -125,31 +125,23 @@ func (c *checkout) testTool(ctx context.Context) ([]string, error) {
 }
 
 func (c *checkout) ranTests() {
-	calls, err := readJournal(c.homeOf(c.Thread))
-	if err != nil {
+	var data []byte
+	root, err := os.OpenRoot(c.homeOf(c.Thread))
+	if err == nil {
+		defer root.Close()
+		data, err = testreport.ReadRegular(root, toolJournal)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.Log.Info().Err(err).Msg("the test tool's journal was not read")
+	}
+	var calls []policy.TestCall
+	for line := range bytes.Lines(data) {
+		var call policy.TestCall
+		if json.Unmarshal(line, &call) == nil {
+			calls = append(calls, call)
+		}
 	}
 	if len(calls) > 0 {
 		c.Receipt.Rungs = append(c.Receipt.Rungs, policy.RanTests(calls))
 	}
-}
-
-func readJournal(home string) ([]policy.TestCall, error) {
-	root, err := os.OpenRoot(home)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	data, err := testreport.ReadRegular(root, toolJournal)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var calls []policy.TestCall
-	for line := range bytes.Lines(data) {
-		var c policy.TestCall
-		if json.Unmarshal(line, &c) == nil {
-			calls = append(calls, c)
-		}
-	}
-	return calls, err
 }

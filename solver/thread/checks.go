@@ -101,9 +101,7 @@ func RedOf(s State) (red Red) {
 	for key, act := range s.Acts {
 		if strings.HasPrefix(key, rerunKey) && act.SHA == s.Head && act.Note == "" && len(red.Names) > 0 && act.At.After(red.First) {
 			red.First = act.At
-			if act.At.After(red.Last) {
-				red.Last = act.At
-			}
+			red.Last = policy.Later(red.Last, act.At)
 		}
 	}
 	return red

@@ -80,9 +80,7 @@ func ci(s State, i int) learning.Signal {
 	for _, c := range s.Checks {
 		if c.SHA != "" && c.SHA == a.Receipt.Commit {
 			results[c.Name] = c.CheckResult
-			if c.At.After(at) {
-				at = c.At
-			}
+			at = policy.Later(at, c.At)
 		}
 	}
 	var all []learning.CheckResult
