@@ -20,7 +20,7 @@ var pins = []pin{
 	{regexp.MustCompile(`(?m)^\s*(?:- )?image:\s*(\S*)`), regexp.MustCompile(`^(?:""|"ghcr\.io/pawlbot/pawl:latest-codex"|ghcr\.io/pawlbot/pawl:\$\{PAWL_TAG:-latest-codex\}|\{\{|\S+:\S+@sha256:[0-9a-f]{64})$`)},
 	{regexp.MustCompile("npm (?:install|i) ([^`&|\n]*)"), regexp.MustCompile(`^(?:-\S+ |/usr/local )*(?:-g|"\$package"|\S+@\d+\.\d+\.\d+"?) ?\\?$`)},
 	{regexp.MustCompile(`package=([^"\s]\S*)`), regexp.MustCompile(`^\S+@\d+\.\d+\.\d+$`)}, // which the Dockerfile installs
-	{regexp.MustCompile(`(?:go run|go install|=) ?"?((?:[\w-]+\.)+[a-z]+/[\w./-]+@\S+)`), regexp.MustCompile(`@v\d+\.\d+\.\d+"?$`)},
+	{regexp.MustCompile(`(?:go run|go install|=) ?"?((?:[\w-]+\.)+[a-z]+/[\w./-]+@\S+)`), regexp.MustCompile(`@v\d+\.\d+\.\d+"?$|^github\.com/pawlbot/pawl/cmd/pawl@latest$`)},
 	{regexp.MustCompile(`(?m)^\s*go-version:\s*(.*)$`), regexp.MustCompile(`^\d+\.\d+\.\d+$`)},
 }
 
