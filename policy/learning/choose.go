@@ -15,6 +15,7 @@ type Arm struct {
 	policy.Option
 	Posterior Posterior `json:"posterior"`
 	Rewards   int       `json:"rewards"`          // the number of its rewards in all contexts
+	Awaited   int       `json:"awaited"`          // attempts of the last two weeks whose reward may still come
 	Attempts  int       `json:"attempts"`         // rewarded or not
 	Solved    int       `json:"solved"`           // attempts whose reward is above 0.5
 	CostUSD   float64   `json:"cost_usd"`         // of all attempts together
@@ -47,10 +48,10 @@ type How struct {
 }
 
 // The floor of exploration: the share of choices that go to the arm with the fewest rewards, until each has
-// exploredBy. The share was given, the number is our choice.
+// exploredBy, those that may still come included. The share was given, the number is our choice.
 const (
 	explored   = 0.05
-	exploredBy = 5
+	exploredBy = 3
 )
 
 func (l Learned) Choose(h How, c policy.Context, options []policy.Option, seed uint64) policy.Choice {
@@ -134,10 +135,10 @@ func cheapest(arms []Arm) int {
 
 // neglected is the free arm with the fewest rewards, -1 where each has enough.
 func neglected(arms []Arm) int {
-	least := -1
+	least, fewest := -1, exploredBy
 	for i, a := range arms {
-		if a.Masked == "" && a.Rewards < exploredBy && (least < 0 || a.Rewards < arms[least].Rewards) {
-			least = i
+		if n := a.Rewards + a.Awaited; a.Masked == "" && n < fewest {
+			least, fewest = i, n
 		}
 	}
 	return least

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -18,6 +19,8 @@ type Posterior struct {
 	Mean   float64 `json:"mean"`
 	Weight float64 `json:"weight"` // how many rewards, each good or bad, would say as much
 	N      int     `json:"n"`      // the number of rewards, in all contexts
+	// Awaited is how much more weight the rewards that may still come would give it, whatever they are.
+	Awaited float64 `json:"awaited,omitempty"`
 }
 
 // Beta is the distribution. Chance is needed only to draw from it.
@@ -30,9 +33,10 @@ func (p Posterior) Beta(chance rand.Source) distuv.Beta {
 // while with all of it 42 instead of 67 % was saved by 80 attempts of two backends.
 const sharpness = 0.15
 
-// sharp is the distribution that is drawn from.
+// sharp is the distribution that is drawn from. What will be known without another attempt is not worth another one, so
+// rewards that may still come narrow it as if they had come (Desautels and others, 2014, of batches).
 func (p Posterior) sharp(chance rand.Source) distuv.Beta {
-	p.Weight = (p.Weight+1)/sharpness - 1
+	p.Weight = (p.Weight+p.Awaited+1)/sharpness - 1
 	return p.Beta(chance)
 }
 
@@ -44,6 +48,10 @@ const Discount = 0.99
 // changedWeight is what a reward of the same backend with another model or effort weighs: a new model is likely to be
 // as good as the old one, and not known to be. Our choice.
 const changedWeight = 0.2
+
+// awaitedFor is how long the reward of an attempt may still come: what people do with work, they mostly do within two
+// weeks. Our choice.
+const awaitedFor = 14 * 24 * time.Hour
 
 // The variances of a reward's mean, in squares of its scale: of an arm as a whole, of what a repository, a category, and
 // both with the size add to that, and of one reward about its mean. Standard deviations of 0.25, 0.1, 0.1, 0.05 and 0.35: our
@@ -106,10 +114,10 @@ func pooled(in map[policy.Context]rewards, prior float64, at policy.Context) (me
 }
 
 // beta is the Beta distribution of a mean and a variance, as far as there is one.
-func beta(mean, variance float64, n int) Posterior {
+func beta(mean, variance float64) Posterior {
 	const edge, leastWeight = 0.05, 2.0 // so the distribution has one top at most, and its interval holds the mean
 	mean = min(1-edge, max(edge, mean))
-	return Posterior{Mean: mean, Weight: max(leastWeight, mean*(1-mean)/max(variance, 1e-6)-1), N: n}
+	return Posterior{Mean: mean, Weight: max(leastWeight, mean*(1-mean)/max(variance, 1e-6)-1)}
 }
 
 // The priors of arms favour the configured order by a step for each place, which two rewards outweigh: our choice.
@@ -131,7 +139,8 @@ func (l Learned) Arms(c policy.Context, options []policy.Option) []Arm {
 }
 
 func (l Learned) arm(o policy.Option, prior float64, c policy.Context) Arm {
-	a, in, newer := Arm{Option: o}, map[policy.Context]rewards{}, 0
+	a, newer := Arm{Option: o}, 0
+	come, all := map[policy.Context]rewards{}, map[policy.Context]rewards{} // and with those that may still come
 	for _, i := range slices.Backward(l.of[armKey{o.Backend, o.Escalated}]) {
 		r := &l.rows[i]
 		weight, same := 1.0, r.Model == o.Model && r.Effort == o.Effort
@@ -140,19 +149,26 @@ func (l Learned) arm(o policy.Option, prior float64, c policy.Context) Arm {
 		} else {
 			weight = changedWeight
 		}
-		if !r.learnt {
+		switch {
+		case r.learnt:
+			weight *= math.Pow(Discount, float64(newer)) * r.weight
+			newer++
+			at := come[r.Context]
+			come[r.Context] = rewards{at.sum + weight*r.reward, at.weight + weight}
+			if same {
+				a.Rewards++
+			}
+		case r.Facts.unrewarded() != "" || l.now.Sub(r.At) > awaitedFor:
 			continue
+		case same:
+			a.Awaited++
 		}
-		if same {
-			a.Rewards++
-		}
-		weight *= math.Pow(Discount, float64(newer)) * r.weight
-		newer++
-		at := in[r.Context]
-		in[r.Context] = rewards{at.sum + weight*r.reward, at.weight + weight}
+		all[r.Context] = rewards{weight: all[r.Context].weight + weight}
 	}
-	mean, variance := pooled(in, prior, c)
-	a.Posterior = beta(mean, variance, a.Rewards)
+	a.Posterior = beta(pooled(come, prior, c))
+	_, variance := pooled(all, prior, c)
+	a.Posterior.Awaited = max(0, beta(a.Posterior.Mean, variance).Weight-a.Posterior.Weight)
+	a.Posterior.N = a.Rewards
 	return a
 }
 
