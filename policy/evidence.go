@@ -21,7 +21,9 @@ type TestEvidence struct {
 	// the change's. Each is nil where there was nothing to find out, or by Skipped.
 	AsTheyWere []Verified `json:"as_they_were,omitempty"`
 	Without    []Verified `json:"without,omitempty"`
-	Skipped    string     `json:"skipped,omitempty"`
+	// Fewer is how many tests fewer than on the base ran with the tests as they were: code can end or mislead its runner.
+	Fewer   int    `json:"fewer,omitempty"`
+	Skipped string `json:"skipped,omitempty"`
 	// Asks says that Without is worth finding out: there are new or edited tests beside other changes.
 	Asks bool `json:"-"`
 }
@@ -29,8 +31,8 @@ type TestEvidence struct {
 // maxVerified is how long verification may take, by which it is run twice more.
 const maxVerified = 10 * time.Minute
 
-// TestChange is what a change does to files: paths of those that it deletes, edits and adds. Of Manifests, package.json
-// files, it edits the scripts.
+// TestChange is what a change does to files: paths of those that it deletes, edits and adds. Of Manifests
+// it edits what says how tests are run.
 type TestChange struct{ Deleted, Edited, Added, Manifests []string }
 
 // NewTestEvidence looks at a change, and at the results of the verify commands on the base and on it.
@@ -60,7 +62,12 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 		e.did(of.did+" ", run, ", which verification runs")
 	}
 	e.Asks = adds && code
-	e.did("edits the scripts of ", c.Manifests, ", which verification runs")
+	scripts := slices.DeleteFunc(slices.Clone(c.Manifests), func(p string) bool { return path.Base(p) != manifest })
+	e.did("edits the scripts of ", scripts, ", which verification runs")
+	e.did("edits the settings of tests in ", slices.DeleteFunc(slices.Clone(c.Manifests), func(p string) bool { return path.Base(p) == manifest }), "")
+	if len(e.Changed) == 0 {
+		e.Count(base, now)
+	}
 	before, after := ran(base, now), ran(now, base)
 	gone := slices.DeleteFunc(before.names, func(name string) bool { return after.has[name] })
 	removes := "removes "
@@ -78,6 +85,11 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 		e.Skipped = fmt.Sprintf("what the tests say apart from that was not asked, since verification takes longer than %.0f minutes", maxVerified.Minutes())
 	}
 	return e
+}
+
+// Count compares how many tests ran on the base with how many of the same ran over the change.
+func (e *TestEvidence) Count(base, now []Verified) {
+	e.Fewer = max(0, ran(base, nil).tests-ran(now, nil).tests)
 }
 
 func (e *TestEvidence) did(what string, files []string, which string) {
@@ -134,7 +146,11 @@ func (e *TestEvidence) Says() []string {
 		all = append(all, e.Skipped)
 	}
 	if len(e.AsTheyWere) > 0 {
-		all = append(all, "with the tests as they were: "+sum(e.AsTheyWere))
+		fewer := ""
+		if e.Fewer > 0 {
+			fewer = ", " + Plural(e.Fewer, "test") + " fewer than before"
+		}
+		all = append(all, "with the tests as they were: "+sum(e.AsTheyWere)+fewer)
 	}
 	switch {
 	case len(e.Without) == 0:

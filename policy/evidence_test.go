@@ -101,8 +101,53 @@ func TestScriptsOfAPackageJSONAreExchangedAndNothingElse(t *testing.T) {
 		`not JSON`: "",
 		`[]`:       "",
 	} {
-		if diff := cmp.Diff(want, string(WithScripts([]byte(change), []byte(base)))); diff != "" {
+		if diff := cmp.Diff(want, string(WithScripts("web/package.json", []byte(change), []byte(base)))); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", change, diff)
+		}
+	}
+}
+
+func TestSettingsOfTestsInPythonsManifestsAreExchangedAndNothingElse(t *testing.T) {
+	const base = "[project]\nname = \"a\"\n\n[tool.pytest.ini_options]\naddopts = [\n  \"-q\",\n]\n\n[tool.black]\nline-length = 99\n"
+	const change = "[project]\nname = \"a\"\ndependencies = [\n  \"b\",\n]\n\n[tool.pytest.ini_options]\naddopts = \"-p cheat\"\n"
+	want := "[project]\nname = \"a\"\ndependencies = [\n  \"b\",\n]\n\n\n[tool.pytest.ini_options]\naddopts = [\n  \"-q\",\n]\n\n"
+	if diff := cmp.Diff(want, string(WithScripts("pyproject.toml", []byte(change), []byte(base)))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if got := WithScripts("setup.cfg", []byte("[metadata]\nname = b\n[tool:pytest]\naddopts = -q\n"), []byte("[tool:pytest]\naddopts = -q\n\n[metadata]\nname = a\n")); got != nil {
+		t.Errorf("%s, want nothing, as both say the same of the tests", got)
+	}
+	e := NewTestEvidence(nil, TestChange{Edited: []string{"a.py", "pyproject.toml"}, Manifests: []string{"pyproject.toml"}}, nil, nil)
+	if got := strings.Join(e.Edits, "; "); got != "edits the settings of tests in pyproject.toml" {
+		t.Error(got)
+	}
+}
+
+// TestFewerTestsVerifyLess: where nothing was done on the tests' side, and where the tests as they were do not all run.
+func TestFewerTestsVerifyLess(t *testing.T) {
+	counted := func(n, skipped int) []Verified {
+		return []Verified{{Command: "make", Passed: true, PassedTests: n, SkippedTests: skipped}}
+	}
+	for name, c := range map[string]struct {
+		change    TestChange
+		now, were []Verified
+		want      string
+	}{
+		"as many":                     {TestChange{Edited: []string{"a.py"}}, counted(8, 0), nil, "verified"},
+		"more":                        {TestChange{Edited: []string{"a.py"}}, counted(9, 0), nil, "verified"},
+		"fewer":                       {TestChange{Edited: []string{"a.py"}}, counted(6, 0), nil, "verified by 2 tests fewer than before"},
+		"skipped":                     {TestChange{Edited: []string{"a.py"}}, counted(7, 1), nil, "verified by 1 test fewer than before"},
+		"no runner any more":          {TestChange{Edited: []string{"a.py"}}, counted(0, 0), nil, "verified by 8 tests fewer than before"},
+		"tests deleted with code":     {TestChange{Edited: []string{"a.py"}, Deleted: []string{"b_test.py"}}, counted(6, 0), counted(8, 0), "verified"},
+		"tests that end their runner": {TestChange{Edited: []string{"a.py", "b_test.py"}}, counted(8, 0), counted(3, 0), "verified by 5 tests fewer than before"},
+	} {
+		e := NewTestEvidence(nil, c.change, counted(8, 0), c.now)
+		if c.were != nil {
+			e.AsTheyWere = c.were
+			e.Count(counted(8, 0), c.were)
+		}
+		if what, ok := (Receipt{Verify: c.now, TestEvidence: e}).Verified(); what != c.want || ok != (c.want == "verified") {
+			t.Errorf("%s: %q, want %q", name, what, c.want)
 		}
 	}
 }

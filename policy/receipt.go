@@ -312,6 +312,8 @@ func (r Receipt) verified() (what string, ok bool) {
 		return "unverified, exit code 0 with " + Plural(r.Contradicted(), "failure") + " reported", false
 	case r.OnlyWithItsTests():
 		return "verified only with changed tests", false
+	case r.TestEvidence != nil && r.TestEvidence.Fewer > 0:
+		return "verified by " + Plural(r.TestEvidence.Fewer, "test") + " fewer than before", false
 	}
 	return "verified", true
 }

@@ -26,6 +26,7 @@ var (
 	test.sh tests.sh run-tests.sh run_tests.sh runtests.sh test[\-_]*.sh *[\-_]test.sh *[\-_]tests.sh`)
 	runnerFiles = strings.Fields(`conftest.py pytest.ini .pytest.ini tox.ini noxfile.py .coveragerc spec_helper.rb .rspec test_helper.exs phpunit.xml*
 	jest.config.* jest.setup.* vitest.config.* vitest.setup.* vitest.workspace.* .mocharc* karma.conf.* playwright.config.* cypress.config.*
+	pytest.py unittest.py sitecustomize.py usercustomize.py *.pth
 	.gitlab-ci.yml .travis.yml azure-pipelines.yml Jenkinsfile`)
 )
 
@@ -52,8 +53,17 @@ func TestFile(file string) bool {
 // paths, and names that stand for files in any folder.
 type TestSide []string
 
-// manifest is where npm and its like keep the scripts that they run, beside what belongs to the code.
+// manifest is where npm and its like keep the scripts that they run, beside what belongs to the code. The others are
+// where runners of Python keep their settings beside such things.
 const manifest = "package.json"
+
+var pythonManifests = []string{"pyproject.toml", "setup.cfg"}
+
+// runnerSection matches the head of a section of these that says how tests are run, anySection of any.
+var (
+	runnerSection = regexp.MustCompile(`^\[+(tool[.:](pytest|tox|poe|taskipy)|tool\.(hatch\.envs|pdm\.scripts))\b`)
+	anySection    = regexp.MustCompile(`^\[+[A-Za-z][^\[\],]*\]+\s*(#.*)?$`)
+)
 
 // toolFiles are the files that say what a program of a verify command runs.
 var toolFiles = map[string][]string{
@@ -140,24 +150,38 @@ func scripts(file, content string) string {
 	return strings.Join(slices.Sorted(maps.Values(p.Scripts)), "\n")
 }
 
-// Has reports whether a file is on the tests' side. Of a package.json only a part is; see WithScripts.
+func manifests(file string) bool {
+	return path.Base(file) == manifest || slices.Contains(pythonManifests, path.Base(file))
+}
+
+// Has reports whether a file is on the tests' side. Of some only a part is; see WithScripts.
 func (s TestSide) Has(file string) bool {
-	return TestFile(file) || path.Base(file) != manifest && slices.ContainsFunc(s, func(p string) bool {
+	return TestFile(file) || !manifests(file) && slices.ContainsFunc(s, func(p string) bool {
 		return file == p || strings.HasSuffix(file, "/"+p) || named(path.Base(file), []string{p})
 	})
 }
 
-// Manifest reports whether a file is a package.json of whose scripts the verify commands run some.
+// Manifest reports whether a part of a file may be on the tests' side: of a package.json where the verify commands run scripts.
 func (s TestSide) Manifest(file string) bool {
-	return path.Base(file) == manifest && slices.Contains(s, manifest)
+	return manifests(file) && (path.Base(file) != manifest || slices.Contains(s, manifest))
 }
 
-// WithScripts is a package.json with what another one says of scripts and test runners. It is nil where both say the
-// same, or one of them cannot be read.
-func WithScripts(file, other []byte) []byte {
-	var into, from map[string]any
-	if json.Unmarshal(file, &into) != nil || json.Unmarshal(other, &from) != nil {
-		return nil
+// WithScripts is a text of a manifest with what another one says of scripts and test runners; one that is not there is
+// empty. It is nil where both say the same, or one of them cannot be read.
+func WithScripts(name string, file, other []byte) []byte {
+	if path.Base(name) != manifest {
+		rest, ours := sections(file)
+		_, theirs := sections(other)
+		if strings.TrimSpace(ours) == strings.TrimSpace(theirs) {
+			return nil
+		}
+		return []byte(rest + "\n" + theirs)
+	}
+	into, from := map[string]any{}, map[string]any{}
+	for to, text := range map[*map[string]any][]byte{&into: file, &from: other} {
+		if len(text) > 0 && json.Unmarshal(text, to) != nil {
+			return nil
+		}
 	}
 	mixed := maps.Clone(into)
 	for _, key := range []string{"scripts", "jest", "mocha", "ava", "vitest"} {
@@ -170,4 +194,18 @@ func WithScripts(file, other []byte) []byte {
 	}
 	text, _ := json.MarshalIndent(mixed, "", "  ") // of what was JSON
 	return append(text, '\n')
+}
+
+// sections parts a text into its sections that say how tests are run and the rest.
+func sections(text []byte) (rest, runner string) {
+	to := &rest
+	for line := range strings.Lines(string(text)) {
+		if head := strings.TrimSpace(line); runnerSection.MatchString(head) {
+			to = &runner
+		} else if anySection.MatchString(head) {
+			to = &rest
+		}
+		*to += line
+	}
+	return rest, runner
 }

@@ -55,6 +55,12 @@ func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 	switch {
 	case r.OnlyWithItsTests():
 		return missing(VerifierSource, at, false, "the verify commands pass with the tests of the change, and fail with the tests as they were")
+	case r.TestEvidence != nil && r.TestEvidence.Fewer > 0:
+		return missing(VerifierSource, at, false, policy.Plural(r.TestEvidence.Fewer, "test")+" fewer ran than before")
+	case r.TestEvidence != nil && r.TestEvidence.Skipped != "":
+		return missing(VerifierSource, at, false, "tests were changed, and what they say apart from that was not asked")
+	case slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return v.Passed && v.NoTests }):
+		return missing(VerifierSource, at, false, "no test ran")
 	case r.Contradicted() > 0:
 		return missing(VerifierSource, at, false, "the verify commands exit with 0 and report failures")
 	}

@@ -2,6 +2,7 @@ package attempt
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/policy"
@@ -35,23 +36,26 @@ func (c *checkout) evidence(ctx context.Context, commit string, now []policy.Ver
 	if change.Deleted, change.Edited, change.Added, err = ws.Paths(ctx, g.From, commit); err != nil {
 		return nil, err
 	}
-	theirs, ours := map[string][]byte{}, map[string][]byte{} // the package.json of the change with the base's scripts, and the reverse
-	for _, file := range change.Edited {
+	theirs, ours := map[string][]byte{}, map[string][]byte{} // manifests of the change with the base's scripts, and the reverse
+	for _, file := range slices.Concat(change.Deleted, change.Edited, change.Added) {
 		if !side.Manifest(file) {
 			continue
 		}
 		before, after := read(g.From, file), read(commit, file)
-		if mixed := policy.WithScripts(after, before); mixed != nil {
+		if mixed := policy.WithScripts(file, after, before); mixed != nil {
 			change.Manifests = append(change.Manifests, file)
-			theirs[file], ours[file] = mixed, policy.WithScripts(before, after)
+			theirs[file], ours[file] = mixed, policy.WithScripts(file, before, after)
 		}
 	}
 	e := policy.NewTestEvidence(side, change, g.Before, now)
 	if len(e.Changed) == 0 || e.Skipped != "" {
 		return e, nil
 	}
-	if e.AsTheyWere, err = c.mixed(ctx, ws, commit, policy.AtChange, side.Has, theirs); err != nil || !e.Asks {
+	if e.AsTheyWere, err = c.mixed(ctx, ws, commit, policy.AtChange, side.Has, theirs); err != nil {
 		return e, err
+	}
+	if e.Count(g.Before, e.AsTheyWere); !e.Asks {
+		return e, nil
 	}
 	e.Without, err = c.mixed(ctx, ws, commit, policy.AtBase, func(file string) bool { return !side.Has(file) }, ours)
 	return e, err
