@@ -77,7 +77,7 @@ func (s *source) validatePolicy(p Policy, providers []Provider) {
 	s.oneOf("policy.learning.mode", string(p.Learning.Mode), string(policy.ModeAuto), string(policy.ModeFixed), string(policy.ModeShadow), string(policy.ModeLearn), string(policy.ModeCascade))
 	s.oneOf("policy.learning.value", string(p.Learning.Value), string(policy.Quality), string(policy.QualityPerDollar))
 	s.validateCommand("policy.learning.judge", p.Learning.Judge)
-	between(s, "policy.learning.judge_tokens", p.Learning.JudgeTokens, 1000, math.MaxInt64)
+	between(s, "policy.learning.judge_tokens", p.Learning.JudgeTokens, 5000, math.MaxInt64)
 	s.addIf(p.Learning.JudgeProvider != "" && len(p.Learning.Judge) > 0, "policy.learning.judge_provider", "there is a judge command, too; keep one of them")
 	s.addIf(p.Learning.JudgeProvider != "" && !slices.ContainsFunc(providers, func(o Provider) bool { return o.Name == p.Learning.JudgeProvider }), "policy.learning.judge_provider",
 		"%s is not described; add it under providers", s.found("policy.learning.judge_provider"))

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
 )
@@ -270,6 +274,77 @@ func TestWhatPeopleSayWithoutMerging(t *testing.T) {
 	if a := r.arm("mine"); a.Rewards != 1 {
 		t.Errorf("%d rewards, want the one, revised", a.Rewards)
 	}
+}
+
+// words are what people said of each attempt of a thread by the rows that are learned from: the last word of each kind.
+func (r *rig) words(n int) (all []string) {
+	r.t.Helper()
+	r.read(func(db *store.Store) {
+		rows, err := db.Graded(r.t.Context(), time.Time{}, 100)
+		r.must(err)
+		for _, row := range rows {
+			var g learning.Graded
+			r.must(json.Unmarshal(row.Data, &g))
+			if !strings.HasPrefix(g.ID, threadName(n)+"/") {
+				continue
+			}
+			said := strings.TrimPrefix(g.ID, threadName(n)+"/") + ":"
+			for _, s := range g.Signals {
+				if s.Source == learning.PeopleSource && s.Known {
+					said += fmt.Sprintf(" %s %.1f", s.Kind, s.Value)
+				}
+			}
+			all = append(all, said)
+		}
+	})
+	slices.Sort(all)
+	return all
+}
+
+// TestEachWordOfPeopleChangesTheGrade: 👍 on the status comment, a review that asks for changes, a merge after them, and a
+// revert, each as the rows have it and as the mean follows.
+func TestEachWordOfPeopleChangesTheGrade(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, verifying())
+	r.agent("cat > /dev/null; echo done $(wc -l < \"$CTRL/calls\") >> a.txt\n", "")
+	r.start()
+	n := r.solve("A word", "Please add the right word to a.txt.")
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	pull, comments := r.pullOf(n), r.world.Comments(rigRepo, n)
+	mean := func() float64 { return r.arm("mine").Mean }
+	says := func(what string, want ...string) {
+		t.Helper()
+		r.await(what, func() bool { return slices.Equal(r.words(n), want) })
+	}
+	r.await("the verified work", func() bool { return r.arm("mine").Rewards == 1 })
+	verified := mean()
+	r.must(r.world.ReactToComment(rigRepo, comments[len(comments)-1].ID, writer, "+1"))
+	r.must(r.world.CloseIssue(rigRepo, n, writer))
+	says("the 👍", "1: thumbs_up 0.8")
+	r.await("its mean", func() bool { return mean() < verified })
+	liked := mean()
+	r.must(r.world.ReopenIssue(rigRepo, n, writer))
+	r.settle()
+	_, err := r.world.Review(rigRepo, pull, writer, "CHANGES_REQUESTED", "Please add one more line, below the first.")
+	r.must(err)
+	says("the verdict and the attempt for it", "1: thumbs_up 0.8 changes_requested 0.3", "2:")
+	if s := r.ending(n); s.State != "done" {
+		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	r.await("two rewards", func() bool { return r.arm("mine").Rewards == 2 })
+	asked := mean()
+	if asked >= liked {
+		t.Errorf("mean %.3f after a request for changes, %.3f before", asked, liked)
+	}
+	r.merge(pull)
+	says("the merge after one more change", "1: thumbs_up 0.8 changes_requested 0.3 merged 0.8", "2: merged 1.0")
+	r.await("its mean", func() bool { return mean() > asked })
+	merged := mean()
+	r.revert(pull)
+	says("the revert", "1: thumbs_up 0.8 changes_requested 0.3", "2: merged 1.0 reverted 0.0")
+	r.await("its mean", func() bool { return mean() < min(asked, merged) })
 }
 
 // TestRecoveriesAndRetriesAreSeen: in pawl status, on the page, and as pairs that pawl calibrate reads.

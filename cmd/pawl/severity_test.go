@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -267,6 +268,17 @@ func TestTheThirdSevereLoopOfAWeekNeedsAPerson(t *testing.T) {
 	cools := r.status().Cooldowns
 	if len(cools) != 1 || cools[0].Class != "runaway" || len(cools[0].Severe) != 3 {
 		t.Errorf("cooldowns %+v, want one that needs a person", cools)
+	}
+	r.await("the check run of the kept work", func() bool {
+		return strings.Contains(r.check(r.world.Branches(rigRepo)[fmt.Sprintf("pawl/kept-%d-1", last)], "pawl/severity").Summary,
+			"**Next:** this was the third severe edit loop of this backend here within a week, so it rests here until a person orders an attempt")
+	})
+	_, out, _ := pawl(t, r.dir, nil, "status", "--config", filepath.Join(r.dir, "pawl.yml"))
+	if want := "mine on acme/widgets: 3 severe edit loops in a week; it rests until a person comments /pawl resume"; !strings.Contains(out, want) {
+		t.Errorf("pawl status does not say %q:\n%s", want, out)
+	}
+	if _, page := r.get("/accounts"); !strings.Contains(page, "it rests until a person comments /pawl resume") {
+		t.Errorf("the page of accounts does not say that a person is needed:\n%s", page)
 	}
 	decided := func() (n int) {
 		for _, e := range r.events(last) {

@@ -23,9 +23,11 @@ import (
 const (
 	// maxJudged bounds the diff that a judge is shown, in bytes: some 16,000 tokens. A longer one it does not grade.
 	maxJudged = 64 << 10
-	// judgeAnswer bounds its answer in tokens, judgeTask what it is shown of the task, in bytes.
+	// judgeAnswer bounds its answer in tokens, judgeTask what it is shown of the task, in bytes. tokenBytes is how many bytes
+	// of a question are a token: code has three to four.
 	judgeAnswer = 2000
 	judgeTask   = 16 << 10
+	tokenBytes  = 3
 	// minCited is the least length of a quotation without its white space: a closing brace shows nothing.
 	minCited = 4
 )
@@ -66,6 +68,13 @@ func askModel(ctx context.Context, c *checkout, q question) (*policy.Judged, err
 	if len(q.Diff) > maxJudged {
 		return &policy.Judged{Cannot: fmt.Sprintf("the diff has %d bytes, more than the %d that the judge is shown", len(q.Diff), maxJudged)}, nil
 	}
+	about, err := json.Marshal(map[string]any{"task": tail(q.Task, judgeTask), "diff": q.Diff, "verify": results(q.Verify)})
+	if err != nil {
+		return nil, err
+	}
+	if takes := int64(len(rubric)+len(about))/tokenBytes + judgeAnswer; takes > l.JudgeTokens {
+		return &policy.Judged{Cannot: fmt.Sprintf("to show it the change takes about %d tokens, more than the %d of judge_tokens", takes, l.JudgeTokens)}, nil
+	}
 	p.Prices = p.PriceList()
 	session := c.Gateway.Open(gateway.Grant{
 		Attempt: fmt.Sprintf("%s/%d judge", c.Thread, c.N), Provider: p, Model: l.JudgeModel, MaxTokens: l.JudgeTokens,
@@ -79,7 +88,7 @@ func askModel(ctx context.Context, c *checkout, q question) (*policy.Judged, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.JudgeTimeout)
 	defer cancel()
-	said, err := complete(ctx, p.Protocol, url, session.Token(), l.JudgeModel, q)
+	said, err := complete(ctx, p.Protocol, url, session.Token(), l.JudgeModel, string(about))
 	var judged *policy.Judged
 	switch u := session.Usage(); {
 	case context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
@@ -102,26 +111,22 @@ func askModel(ctx context.Context, c *checkout, q question) (*policy.Judged, err
 }
 
 // complete asks for one answer without tools, at temperature 0, in the provider's protocol.
-func complete(ctx context.Context, protocol, base, token, model string, q question) (string, error) {
-	about, err := json.Marshal(map[string]any{"task": tail(q.Task, judgeTask), "diff": q.Diff, "verify": results(q.Verify)})
-	if err != nil {
-		return "", err
-	}
+func complete(ctx context.Context, protocol, base, token, model, about string) (string, error) {
 	system := rubric
 	for _, one := range criteria {
 		system += "- " + one.name + ": " + one.asks + "\n"
 	}
 	type object = map[string]any
 	path, body := "/v1/chat/completions", object{"model": model, "temperature": 0, "max_tokens": judgeAnswer, "response_format": object{"type": "json_object"},
-		"messages": []object{{"role": "system", "content": system}, {"role": "user", "content": string(about)}}}
+		"messages": []object{{"role": "system", "content": system}, {"role": "user", "content": about}}}
 	switch protocol {
 	case config.Anthropic:
 		path, body = "/v1/messages", object{"model": model, "temperature": 0, "max_tokens": judgeAnswer, "system": system,
-			"messages": []object{{"role": "user", "content": string(about)}}}
+			"messages": []object{{"role": "user", "content": about}}}
 	case config.Google:
 		text := func(s string) []object { return []object{{"text": s}} }
 		path, body = "/v1beta/models/"+model+":generateContent", object{"systemInstruction": object{"parts": text(system)},
-			"contents":         []object{{"role": "user", "parts": text(string(about))}},
+			"contents":         []object{{"role": "user", "parts": text(about)}},
 			"generationConfig": object{"temperature": 0, "maxOutputTokens": judgeAnswer, "responseMimeType": "application/json"}}
 	}
 	data, err := json.Marshal(body)
