@@ -147,3 +147,30 @@ func TestEveryPageStandsInTheIndexAndEveryPictureOnAPage(t *testing.T) {
 		t.Errorf("the pictures have %d bytes", size)
 	}
 }
+
+// counted are the numbers of log lines that are counts, numbers of things, or codes, and so have no unit.
+var counted = strings.Fields("answered attempt calls check_run commands deliveries epoch exit failed failing found gone http.response.status_code known listed processes run seeds seq spans status taken threads transcripts tries try")
+
+func TestNumbersInTheLogNameTheirUnits(t *testing.T) {
+	field := regexp.MustCompile(`\.(Dur|TimeDiff|Int|Int64|Uint64|Float64)\("([^"]+)"`)
+	found := 0
+	err := filepath.WalkDir(".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata") || strings.Contains(name, "node_modules") {
+			return err
+		}
+		for _, m := range field.FindAllStringSubmatch(string(read(t, name)), -1) {
+			found++
+			kind, field := m[1], m[2]
+			// Durations are written in milliseconds, zerolog's default.
+			timed := kind == "Dur" || kind == "TimeDiff"
+			unit := field[strings.LastIndex(field, "_")+1:]
+			if timed && unit != "ms" || !timed && !slices.Contains(counted, field) && !slices.Contains([]string{"ms", "bytes", "tokens", "usd"}, unit) {
+				t.Errorf("%s: the field %q has no unit at its end", name, field)
+			}
+		}
+		return nil
+	})
+	if err != nil || found < 30 {
+		t.Errorf("%d fields, %v", found, err)
+	}
+}

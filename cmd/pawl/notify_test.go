@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -32,8 +33,22 @@ func TestTheOperatorIsToldInAChat(t *testing.T) {
 	n := r.solve("Add a line", "Please add a line to a.txt.")
 	r.await("the pull request", func() bool { return r.pullOf(n) > 0 })
 	r.settle()
-	if log := r.log.String(); !strings.Contains(log, "/acme/widgets/pull/") {
-		t.Errorf("the log does not name the pull request:\n%s", log)
+	opened, own := false, 0
+	for line := range strings.Lines(r.log.String()) {
+		var l struct{ Level, Message, URL, By string }
+		if json.Unmarshal([]byte(line), &l) != nil {
+			t.Errorf("a line is no JSON: %s", line)
+		}
+		opened = opened || l.Level == "info" && l.Message == "pull request opened" && strings.HasSuffix(l.URL, fmt.Sprintf("/acme/widgets/pull/%d", r.pullOf(n)))
+		if l.Message == "remark judged" && l.By == "pawl[bot]" {
+			own++
+			if l.Level != "debug" {
+				t.Errorf("what Pawl judges of its own words is told at %s: %s", l.Level, line)
+			}
+		}
+	}
+	if !opened || own == 0 {
+		t.Errorf("the pull request's address is told: %v; %d words of Pawl's own were judged:\n%s", opened, own, r.log)
 	}
 	r.stop(syscall.SIGTERM)
 	r.config += "notify: {url: \"" + chat.URL + "/hook\"}\n"

@@ -247,7 +247,7 @@ func (c *call) account(said *answer) {
 		c.turn()
 	}
 	c.gateway.Log.Debug().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).
-		Int64("input", said.tokens.input).Int64("output", said.tokens.output).Bool("ended", said.ended).Msg("the provider answered")
+		Int64("input_tokens", said.tokens.input).Int64("output_tokens", said.tokens.output).Bool("ended", said.ended).Msg("the provider answered")
 }
 
 // bookAnswer books what an answer used. Where no event of the model came and the provider told nothing, that is
