@@ -72,7 +72,7 @@ func (f Facts) alerts(now time.Time, t told) []alert {
 	}
 	add(t.Unsolved >= unsolved && now.Sub(t.Solved) >= again, "success", "none of the last %d attempts did its task, and none has for %s", t.Unsolved, text.Span(now.Sub(t.Solved)))
 	for _, source := range f.Degraded {
-		add(true, "signal "+source, "nothing is learned from %s, because of its implausible values: the status page names the attempts", text.Line(source, 100))
+		add(true, "signal "+source, "nothing is learned from %s, because of its implausible values: the page of the backends names the attempts", text.Line(source, 100))
 	}
 	slices.SortFunc(all, func(a, b alert) int { return strings.Compare(a.key, b.key) })
 	return all
