@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -48,41 +49,29 @@ var (
 type heldBodies struct {
 	bodyTime, grace time.Duration
 
-	mu      sync.Mutex
-	bodies  map[*heldBody]bool // those that still come
-	bytes   int64              // of these and of those that have come, without what was dropped
-	senders *simplelru.LRU     // by address: *sender
+	mu     sync.Mutex
+	bodies map[*heldBody]bool // those that still come
+	bytes  int64              // of these and of those that have come, without what was dropped
+	from   map[string]int64   // the same by address
+	good   *simplelru.LRU     // addresses that signed webhooks came from
 }
 
-// sender is an address that bodies come from.
-type sender struct {
-	held int64
-	good bool // a signed webhook came from it
-}
-
-// maxSenders is how many addresses are remembered; of one that is forgotten the share begins anew.
-const maxSenders = 4096
+// maxGood is how many addresses are remembered that signed webhooks came from. GitHub uses some dozens.
+const maxGood = 256
 
 func newHeldBodies() heldBodies {
-	senders, err := simplelru.NewLRU(maxSenders, nil)
+	good, err := simplelru.NewLRU(maxGood, nil)
 	if err != nil {
 		panic(err) // the size is a positive constant
 	}
-	return heldBodies{bodyTime: bodyTime, grace: bodyGrace, bodies: map[*heldBody]bool{}, senders: senders}
+	return heldBodies{bodyTime: bodyTime, grace: bodyGrace, bodies: map[*heldBody]bool{}, from: map[string]int64{}, good: good}
 }
 
-// sender is that of an address. h.mu is held.
-func (h *heldBodies) sender(remote string) *sender {
-	from, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		from = remote
-	}
-	if known, ok := h.senders.Get(from); ok {
-		return known.(*sender)
-	}
-	s := &sender{}
-	h.senders.Add(from, s)
-	return s
+// Trusts reports whether signed webhooks came from an address, which gives way last.
+func (in *Ingress) Trusts(from netip.Addr) bool {
+	in.held.mu.Lock()
+	defer in.held.mu.Unlock()
+	return in.held.good.Contains(from.String())
 }
 
 type heldKey struct{}
@@ -92,7 +81,7 @@ func (h *heldBodies) signed(ctx context.Context) {
 	if b, ok := ctx.Value(heldKey{}).(*heldBody); ok {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		b.from.good = true
+		h.good.Add(b.from, nil)
 	}
 }
 
@@ -101,7 +90,7 @@ func (h *heldBodies) signed(ctx context.Context) {
 type heldBody struct {
 	io.ReadCloser
 	in      *heldBodies
-	from    *sender
+	from    string // its address
 	control *http.ResponseController
 	began   time.Time
 
@@ -112,9 +101,13 @@ type heldBody struct {
 
 // hold begins with a body.
 func (h *heldBodies) hold(w http.ResponseWriter, r *http.Request) *heldBody {
-	b := &heldBody{ReadCloser: http.MaxBytesReader(w, r.Body, MaxPayload), in: h, control: http.NewResponseController(w), began: time.Now()}
+	from, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		from = r.RemoteAddr
+	}
+	b := &heldBody{ReadCloser: http.MaxBytesReader(w, r.Body, MaxPayload), in: h, from: from, control: http.NewResponseController(w), began: time.Now()}
 	h.mu.Lock()
-	h.bodies[b], b.from = true, h.sender(r.RemoteAddr)
+	h.bodies[b] = true
 	h.mu.Unlock()
 	b.extend(0)
 	return b
@@ -155,7 +148,7 @@ func (h *heldBodies) count(b *heldBody, n int64, whole bool) (size int64, ok boo
 	}
 	b.size += n
 	h.bytes += n
-	b.from.held += n
+	h.from[b.from] += n
 	most := int64(maxHeld)
 	if b.size > smallBody {
 		most -= heldForSmall
@@ -178,9 +171,9 @@ func (h *heldBodies) slowest() (slow *heldBody) {
 			continue
 		}
 		r := 1
-		if !b.from.good {
+		if !h.good.Contains(b.from) {
 			r = 2
-			if b.from.held > heldShare {
+			if h.from[b.from] > heldShare {
 				r = 3
 			}
 		}
@@ -206,7 +199,9 @@ func (h *heldBodies) drop(b *heldBody) {
 func (h *heldBodies) forget(b *heldBody) {
 	delete(h.bodies, b)
 	h.bytes -= b.size
-	b.from.held -= b.size
+	if h.from[b.from] -= b.size; h.from[b.from] <= 0 {
+		delete(h.from, b.from)
+	}
 	b.size = 0
 }
 

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +48,14 @@ func (n *node) handle(ctx context.Context, hook http.Handler, now func() time.Ti
 	if err != nil {
 		return err
 	}
-	n.http, n.pagesHTTP = web.Server(web.Public(o)), web.Server(pages)
+	good := func(from netip.Addr) bool {
+		network := netip.PrefixFrom(from, from.BitLen())
+		if from.Is6() {
+			network = netip.PrefixFrom(from, 64) // what web counts as one
+		}
+		return n.trusts != nil && n.trusts(from) || slices.ContainsFunc(n.cfg.HTTP.Proxies, network.Overlaps)
+	}
+	n.http, n.pagesHTTP = web.Server(web.Public(o), good), web.Server(pages, nil)
 	return nil
 }
 

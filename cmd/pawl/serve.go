@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -107,7 +108,8 @@ type node struct {
 	github        *githubHealth
 	tracing       *tracing
 	hookRanges    *hookRanges
-	background    sync.WaitGroup // what works beside the queue, until stop
+	trusts        func(netip.Addr) bool // whether signed webhooks came from an address; nil for never
+	background    sync.WaitGroup        // what works beside the queue, until stop
 	stop          context.CancelFunc
 }
 
@@ -245,7 +247,12 @@ func (n *node) ingress(h *handlers.Handlers, now func() time.Time) (http.Handler
 	if before := app.PreviousWebhookSecret; !before.Empty() {
 		secrets = append(secrets, before.Reveal())
 	}
-	return handlers.NewIngress(secrets, h.EventHandlers(), n.store, now, n.log)
+	in, err := handlers.NewIngress(secrets, h.EventHandlers(), n.store, now, n.log)
+	if err != nil {
+		return nil, err
+	}
+	n.trusts = in.Trusts
+	return in, nil
 }
 
 func dsn(d config.Database) string {

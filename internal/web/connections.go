@@ -1,15 +1,12 @@
 package web
 
 import (
-	"cmp"
 	"container/list"
-	"context"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
 
-	"github.com/hashicorp/golang-lru/simplelru"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,7 +25,7 @@ type connections struct {
 	open  map[net.Conn]*list.Element // of order
 	order *list.List                 // of *connection, the one that is quiet for longest first
 	from  map[netip.Addr]int
-	good  *simplelru.LRU // of addresses; see trust
+	good  func(netip.Addr) bool // nil for none
 }
 
 type connection struct {
@@ -36,15 +33,11 @@ type connection struct {
 	from netip.Addr
 }
 
-func newConnections() *connections {
+func newConnections(good func(netip.Addr) bool) *connections {
 	most := maxConnections
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
 		most = int(min(uint64(most), max(files.Cur/4, 16)))
-	}
-	good, err := simplelru.NewLRU(maxGood, nil)
-	if err != nil {
-		panic(err) // the size is a positive constant
 	}
 	return &connections{good: good, most: most, open: map[net.Conn]*list.Element{}, order: list.New(), from: map[netip.Addr]int{}}
 }
@@ -77,7 +70,7 @@ func (c *connections) quiet() net.Conn {
 	var last *list.Element
 	for e := c.order.Front(); e != nil; e = e.Next() {
 		from := e.Value.(*connection).from
-		if good := c.good.Contains(from); c.from[from] > c.most/4 && !good {
+		if good := c.good != nil && c.good(from); c.from[from] > c.most/4 && !good {
 			last = e
 			break
 		} else if last == nil && !good {
@@ -91,50 +84,6 @@ func (c *connections) quiet() net.Conn {
 	c.forget(last)
 	return conn
 }
-
-// maxGood is how many addresses are remembered that webhooks with a signature came from. GitHub uses some dozens.
-const maxGood = 256
-
-type trustKey struct{}
-
-// known gives what is served on a connection the way to say that its address is a good one.
-func (c *connections) known(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, trustKey{}, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.good.Add(client(conn.RemoteAddr().String()), nil)
-	})
-}
-
-// trust remembers the address of whoever gets an answer of 2xx from the hook, which only signed webhooks get.
-func trust(hook http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := &statusWriter{ResponseWriter: w}
-		hook.ServeHTTP(answer, r)
-		if good, ok := r.Context().Value(trustKey{}).(func()); ok && answer.status/100 == 2 {
-			good()
-		}
-	})
-}
-
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write answers 200 where nothing else was said.
-func (w *statusWriter) Write(p []byte) (int, error) {
-	w.status = cmp.Or(w.status, http.StatusOK)
-	return w.ResponseWriter.Write(p)
-}
-
-// Unwrap is for http.ResponseController.
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (c *connections) forget(e *list.Element) {
 	if e == nil {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestSlowClientsCannotHoldConnectionsAndLargeWebhooksArrive(t *testing.T) {
-	s := Server(http.NotFoundHandler())
+	s := Server(http.NotFoundHandler(), nil)
 	switch {
 	case s.ReadHeaderTimeout <= 0, s.IdleTimeout <= 0, s.MaxHeaderBytes <= 0:
 		t.Errorf("an unbounded server: %+v", s)

@@ -82,7 +82,7 @@ const (
 // Public is what GitHub and the supervisors of processes reach: the webhook, and whether the process lives.
 func Public(o Options) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(HookPath, promhttp.InstrumentHandlerCounter(o.Counters.webhooks, trust(behind(o.Proxies, fromGitHub(o.HookRanges, o.Hook)))))
+	mux.Handle(HookPath, promhttp.InstrumentHandlerCounter(o.Counters.webhooks, behind(o.Proxies, fromGitHub(o.HookRanges, o.Hook))))
 	mux.HandleFunc("GET /healthz", alive)
 	return mux
 }
@@ -174,11 +174,11 @@ const (
 	maxHeader  = 64 << 10
 )
 
-// Server is an HTTP server that slow or silent clients cannot tie up.
-func Server(h http.Handler) *http.Server {
-	open := newConnections()
+// Server is an HTTP server that slow or silent clients cannot tie up. The connections of good addresses give way last.
+func Server(h http.Handler, good func(netip.Addr) bool) *http.Server {
+	open := newConnections(good)
 	return &http.Server{
-		Handler: h, ConnState: open.changed, ConnContext: open.known, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime,
+		Handler: h, ConnState: open.changed, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 	}
 }
