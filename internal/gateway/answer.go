@@ -113,10 +113,20 @@ func (a *answer) ends(why string) {
 	}
 }
 
-// usage takes down the figures of an answer whose input includes the cached.
-func (a *answer) usage(input, cached, output int64, final bool) {
-	a.tokens = tokens{input: input, cached: cached, output: output, told: a.tokens.told, usd: a.tokens.usd}
-	a.inputKnown, a.outputKnown = true, a.outputKnown || final
+// mostTold is more tokens than any model takes or gives in one call. Who tells more did not count, so an estimate stands.
+const mostTold = 1 << 24
+
+// usage takes down the figures of an answer whose input includes the cached and the written.
+func (a *answer) usage(t tokens, final bool) {
+	t.told, t.usd = a.tokens.told, a.tokens.usd
+	a.inputKnown, a.outputKnown = t.input <= mostTold, (a.outputKnown || final) && t.output <= mostTold
+	if !a.inputKnown {
+		t.input, t.cached, t.written, t.forHour = 0, 0, 0, 0
+	}
+	if t.output > mostTold {
+		t.output = 0
+	}
+	a.tokens = t
 }
 
 // mostCost is more than any call costs, in USD.
@@ -183,7 +193,7 @@ func readResponse(r gjson.Result, a *answer) {
 	a.each(r.Get("output"), readItem)
 	if u := r.Get("usage"); u.IsObject() {
 		a.costs(u.Get("cost"))
-		a.usage(count(u.Get("input_tokens")), count(u.Get("input_tokens_details.cached_tokens")), count(u.Get("output_tokens")), true)
+		a.usage(tokens{input: count(u.Get("input_tokens")), cached: count(u.Get("input_tokens_details.cached_tokens")), output: count(u.Get("output_tokens"))}, true)
 	}
 }
 
@@ -211,7 +221,7 @@ func readChat(c gjson.Result, a *answer) {
 	})
 	if u := c.Get("usage"); u.IsObject() { // some servers count in every chunk
 		a.costs(u.Get("cost"))
-		a.usage(count(u.Get("prompt_tokens")), count(u.Get("prompt_tokens_details.cached_tokens")), count(u.Get("completion_tokens")), a.ended)
+		a.usage(tokens{input: count(u.Get("prompt_tokens")), cached: count(u.Get("prompt_tokens_details.cached_tokens")), output: count(u.Get("completion_tokens"))}, a.ended)
 	}
 }
 
@@ -272,6 +282,7 @@ func readBlock(b gjson.Result, a *answer) {
 // input leaves out what was read from and written to the cache.
 type messagesTokens struct {
 	fresh, read, written, hour, output int64
+	told                               bool // a kind of input
 }
 
 // readMessagesUsage adds the three kinds of input together, so that input means
@@ -286,15 +297,15 @@ func readMessagesUsage(u gjson.Result, a *answer, final bool) {
 	} {
 		if v := u.Get(name); v.Type != gjson.Null {
 			*to = count(v)
-			a.inputKnown = true
+			m.told = m.told || to != &m.output
 		}
 	}
 	if kept := u.Get("cache_creation"); kept.IsObject() {
 		m.hour = count(kept.Get("ephemeral_1h_input_tokens"))
 	}
 	a.costs(u.Get("cost"))
-	a.tokens = tokens{told: a.tokens.told, usd: a.tokens.usd, input: m.fresh + m.read + m.written, cached: m.read, written: m.written, forHour: min(m.hour, m.written), output: m.output}
-	a.outputKnown = a.outputKnown || final
+	a.usage(tokens{input: m.fresh + m.read + m.written, cached: m.read, written: m.written, forHour: min(m.hour, m.written), output: m.output}, final)
+	a.inputKnown = a.inputKnown && m.told
 }
 
 // readGemini reads a chunk, a whole body, or the array of chunks that a stream without alt=sse is.
@@ -307,7 +318,7 @@ func readGemini(c gjson.Result, a *answer) {
 		})
 		return
 	}
-	if c.Get("error").Type != gjson.Null {
+	if c.Get("error").Type != gjson.Null && !a.over {
 		a.failure = []byte(c.Raw)
 	}
 	a.each(c.Get("candidates"), func(candidate gjson.Result, a *answer) {
@@ -322,8 +333,10 @@ func readGemini(c gjson.Result, a *answer) {
 		a.over = true
 	}
 	if u := c.Get("usageMetadata"); u.IsObject() { // each replaces the one before
-		a.usage(count(u.Get("promptTokenCount"))+count(u.Get("toolUsePromptTokenCount")), count(u.Get("cachedContentTokenCount")),
-			count(u.Get("candidatesTokenCount"))+count(u.Get("thoughtsTokenCount")), a.ended)
+		a.usage(tokens{
+			input: count(u.Get("promptTokenCount")) + count(u.Get("toolUsePromptTokenCount")), cached: count(u.Get("cachedContentTokenCount")),
+			output: count(u.Get("candidatesTokenCount")) + count(u.Get("thoughtsTokenCount")),
+		}, a.ended)
 	}
 }
 

@@ -115,6 +115,7 @@ func (c *call) serve(ctx context.Context) {
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { // the body is added when it is sent
 			r.Out.URL, r.Out.Host, r.Out.Header = c.url, "", outbound(c.in.Header, c.grant.Provider)
+			r.Out.TransferEncoding, r.Out.Trailer = nil, nil
 		},
 		Transport:     roundTrip(func(out *http.Request) (*http.Response, error) { return c.exchange(ctx, out) }),
 		ErrorHandler:  c.unreachable,

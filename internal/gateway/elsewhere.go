@@ -25,10 +25,13 @@ var conversation = []string{"input", "messages", "contents", "system", "systemIn
 
 // brought says what a conversation brings in from elsewhere, "" for nothing: a file that was given to the provider, an
 // item that it keeps, an address that it would read.
-func brought(v gjson.Result) (what string) {
+func brought(v gjson.Result, depth int) (what string) {
+	if depth == 0 {
+		return fmt.Sprintf("what lies more than %d levels deep", maxDepth)
+	}
 	if v.IsArray() {
 		v.ForEach(func(_, entry gjson.Result) bool {
-			what = brought(entry)
+			what = brought(entry, depth-1)
 			return what == ""
 		})
 		return what
@@ -51,7 +54,7 @@ func brought(v gjson.Result) (what string) {
 			}
 		}
 		if what == "" && slices.Contains(parts, name.Str) {
-			what = brought(value)
+			what = brought(value, depth-1)
 		}
 		return what == ""
 	})
@@ -69,7 +72,7 @@ func fromElsewhere(f fields, said hints) error {
 		if !said.outside {
 			break
 		}
-		if what := brought(f[name]); what != "" {
+		if what := brought(f[name], maxDepth); what != "" {
 			return fmt.Errorf("%s in %s is not allowed: send the content itself", what, name)
 		}
 	}

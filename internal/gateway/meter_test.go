@@ -96,7 +96,7 @@ func TestNoAnswerLowersATotal(t *testing.T) {
 	p := newProvider(t, plain(200, `{"type":"message","stop_reason":"end_turn","usage":{"input_tokens":-5,"output_tokens":1e300,"cache_read_input_tokens":"x"}}`))
 	s := open(t, Anthropic, p.URL, nil)
 	s.post(t, "/v1/messages", `{}`)
-	if u := s.settled(); u.Input != 0 || u.Output != maxCount {
+	if u := s.settled(); u.Input != 0 || u.Output > 40 || u.Estimated != u.Output { // of the answer's bytes
 		t.Errorf("%+v", u)
 	}
 }

@@ -44,9 +44,12 @@ func readRequest(r route, body string, g Grant) (request, error) {
 		return out, nil
 	}
 	whole, ok := parsed(body)
-	f := fieldsOf(whole)
+	f, twice := namesOf(whole)
 	if !ok || f == nil {
 		return out, errors.New("the body is no JSON object")
+	}
+	if twice != "" { // the provider may read the other one
+		return out, fmt.Errorf("%.80q stands twice in the body: send it once", twice)
 	}
 	if f["background"].Type == gjson.True {
 		return out, errors.New("background is not allowed: an answer that goes on after the call could not be counted")
@@ -180,7 +183,7 @@ func dropHosted(kind callKind, f fields, said hints) (changed bool, err error) {
 			changed = true
 		}
 	}
-	if forced := fieldsOf(f["tool_choice"]); changed && forced != nil && hosted(kind, forced) {
+	if forced := f["tool_choice"]; changed && forced.IsObject() && hosted(kind, forced, maxDepth) {
 		return false, errHosted
 	}
 	return changed, nil
@@ -204,13 +207,13 @@ func rewritten(list gjson.Result, edit func(gjson.Result) string) (out []string,
 
 func localTools(kind callKind, tools gjson.Result) (local []string, changed bool) {
 	return rewritten(tools, func(entry gjson.Result) string {
-		tool := fieldsOf(entry)
+		tool, twice := namesOf(entry)
 		names := len(tool)
 		if kind == generate {
 			maps.DeleteFunc(tool, func(name string, _ gjson.Result) bool { return !geminiLocal[name] })
 		}
 		switch {
-		case kind != generate && hosted(kind, tool), len(tool) == 0 && names > 0:
+		case tool == nil, twice != "", kind != generate && hosted(kind, entry, maxDepth), len(tool) == 0 && names > 0:
 			return ""
 		case len(tool) < names:
 			return tool.json()
@@ -219,9 +222,13 @@ func localTools(kind callKind, tools gjson.Result) (local []string, changed bool
 	})
 }
 
+// maxDepth is how deep tools within tools, and what a conversation holds, may lie: each level is read again.
+const maxDepth = 32
+
 // hosted reports whether a tool, or one within it, is not among those that the agent runs itself.
-func hosted(kind callKind, tool fields) bool {
-	if !localTypes[kind].MatchString(tool["type"].Str) || tool.has("type") && tool["type"].Type != gjson.String {
+func hosted(kind callKind, entry gjson.Result, depth int) bool {
+	tool, twice := namesOf(entry)
+	if tool == nil || twice != "" || depth == 0 || !localTypes[kind].MatchString(tool["type"].Str) || tool.has("type") && tool["type"].Type != gjson.String {
 		return true
 	}
 	environment := fieldsOf(tool["environment"])
@@ -229,7 +236,7 @@ func hosted(kind callKind, tool fields) bool {
 		return true
 	}
 	within := tool["tools"]
-	return within.IsObject() || slices.ContainsFunc(within.Array(), func(t gjson.Result) bool { return hosted(kind, fieldsOf(t)) })
+	return within.IsObject() || slices.ContainsFunc(within.Array(), func(t gjson.Result) bool { return hosted(kind, t, depth-1) })
 }
 
 // hints are which names and words stand in JSON, after a search for each, which takes a small part of the time of parting
@@ -255,8 +262,8 @@ func withoutAdditional(input gjson.Result) (out []string, changed bool) {
 		if !hintsOf(entry.Raw).tools {
 			return entry.Raw
 		}
-		item := fieldsOf(entry)
-		if item.has("tools") && !item["tools"].IsArray() {
+		item, twice := namesOf(entry)
+		if twice != "" || item.has("tools") && !item["tools"].IsArray() {
 			return ""
 		}
 		local, less := localTools(responses, item["tools"])
@@ -294,15 +301,24 @@ func parsed(text string) (gjson.Result, bool) {
 type fields map[string]gjson.Result
 
 func fieldsOf(v gjson.Result) fields {
+	f, _ := namesOf(v)
+	return f
+}
+
+// namesOf also gives a name that stands twice, "" for none.
+func namesOf(v gjson.Result) (f fields, twice string) {
 	if !v.IsObject() {
-		return nil
+		return nil, ""
 	}
-	f := fields{}
+	f = fields{}
 	v.ForEach(func(name, value gjson.Result) bool {
+		if _, known := f[name.Str]; known {
+			twice = cmp.Or(name.Str, `""`)
+		}
 		f[name.Str] = value
 		return true
 	})
-	return f
+	return f, twice
 }
 
 func (f fields) has(name string) bool { return f[name].Type != gjson.Null }

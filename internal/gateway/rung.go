@@ -136,7 +136,7 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 	if err != nil {
 		return false // the first answer tells how it ended
 	}
-	if resp.StatusCode >= 300 || !isStream(resp) {
+	if resp.StatusCode >= 300 || !h.streams(resp) {
 		defer resp.Body.Close()
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
 		if resp.StatusCode >= 400 {

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/pawlbot/pawl/internal/limit"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
@@ -37,14 +39,17 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 	}
 	answer := &http.Response{StatusCode: resp.StatusCode, Header: inbound(resp.Header, c.grant.Provider.Key.Reveal()), Body: resp.Body}
 	switch {
+	case resp.StatusCode < 200: // what net/http makes nothing of: to switch protocols, or no status at all
+		resp.Body.Close()
+		return nil, fmt.Errorf("it answers with the status %03d, which is none of an answer", resp.StatusCode)
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		resp.Body.Close()
 		return nil, fmt.Errorf("it redirects (%d), which is not followed; correct base_url", resp.StatusCode)
 	case resp.StatusCode >= 400:
 		answer.Body = c.refused(resp, answer.Header)
-	case isStream(resp) && c.guarded():
+	case c.streams(resp) && c.guarded():
 		answer.Body = c.hold(ctx, c.newStream(resp), out)
-	case isStream(resp):
+	case c.streams(resp):
 		answer.Body = c.newStream(resp)
 	case readers[c.route.kind] != nil:
 		answer.Body = &whole{call: c, ReadCloser: resp.Body}
@@ -145,8 +150,10 @@ func plainBody(resp *http.Response) error {
 	return nil
 }
 
-func isStream(resp *http.Response) bool {
-	return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
+// streams reports whether an answer is to be read while it passes. The CLIs go by what they asked for, not by what the
+// provider calls its answer; Gemini's streams may be a list, as JSON.
+func (c *call) streams(resp *http.Response) bool {
+	return c.req.stream && !strings.Contains(strings.ToLower(resp.Header.Get("Content-Type")), "json")
 }
 
 // maxWhole bounds an answer that is read after it has passed, in bytes. A longer
@@ -173,15 +180,23 @@ func (w *whole) Read(p []byte) (int, error) {
 }
 
 func (w *whole) Close() error {
-	if e, ok := parsed(w.kept.String()); ok && w.length <= maxWhole {
+	body := strings.TrimPrefix(w.kept.String(), byteOrderMark)
+	if e, ok := parsed(body); w.length > maxWhole {
+		w.said.other, w.said.ended = w.length, true
+	} else if ok {
 		readers[w.route.kind](e, &w.said)
 		if w.said.begun() { // else it is JSON of something else
 			w.said.other = max(w.said.other, w.length-w.said.prose-w.said.thought)
 		}
-		w.judge(&w.said)
-	} else if w.length > maxWhole {
-		w.said.other, w.said.ended = w.length, true
+	} else { // a stream, by another name
+		events := newSplitter(strings.NewReader(body))
+		for err := error(nil); err == nil; {
+			var data []byte
+			_, data, err = events.next()
+			w.said.take(string(data), w.route.kind)
+		}
 	}
+	w.judge(&w.said)
 	w.account(&w.said)
 	return w.ReadCloser.Close()
 }
@@ -278,7 +293,7 @@ type stream struct {
 func (c *call) newStream(resp *http.Response) *stream {
 	return &stream{
 		call: c, from: resp.Body, read: readers[c.route.kind],
-		split:  splitter{from: bufio.NewReader(resp.Body), max: maxEvent},
+		split:  newSplitter(resp.Body),
 		begins: sync.OnceFunc(c.answers), book: c.account,
 	}
 }
@@ -313,10 +328,7 @@ func (s *stream) next() {
 }
 
 func (s *stream) take(raw []byte, data string) {
-	if data == "[DONE]" {
-		s.said.over = s.said.over || s.route.kind == chat
-	} else if e, ok := parsed(data); ok && s.read != nil {
-		s.read(e, &s.said)
+	if e, ok := s.said.take(data, s.route.kind); ok && s.read != nil {
 		if s.said.begun() && s.said.failure == nil {
 			s.begins()
 		}
@@ -326,6 +338,17 @@ func (s *stream) take(raw []byte, data string) {
 		}
 	}
 	s.out.Write(raw)
+}
+
+// take reads the data of an event. What follows the end of an answer is none of it; one of Gemini's has an end for each
+// of its candidates.
+func (a *answer) take(data string, kind callKind) (e gjson.Result, ok bool) {
+	if data == "[DONE]" {
+		a.over = a.over || kind == chat
+	} else if e, ok = parsed(data); ok && readers[kind] != nil && (kind == generate || !a.over) {
+		readers[kind](e, a)
+	}
+	return e, ok
 }
 
 // maxEvent bounds one event in bytes. The last event of Responses repeats the
@@ -339,6 +362,40 @@ type splitter struct {
 	raw     []byte
 	within  bool // what follows belongs to an event whose beginning was given
 	midline bool // and to a line of it
+}
+
+func newSplitter(from io.Reader) splitter {
+	return splitter{from: bufio.NewReader(&lines{Reader: from}), max: maxEvent}
+}
+
+const byteOrderMark = "\ufeff"
+
+// lines gives a stream without the byte order mark that it may begin with, and each line with \n at its end, where the
+// standard of events allows \r and \r\n, too.
+type lines struct {
+	io.Reader
+	mark int  // bytes of the mark that came, all of them where something else did
+	cr   bool // the last byte was \r
+}
+
+func (l *lines) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	kept := p[:0]
+	for _, b := range p[:n] {
+		if l.mark < len(byteOrderMark) && b == byteOrderMark[l.mark] {
+			l.mark++
+			continue
+		}
+		l.mark = len(byteOrderMark)
+		second := l.cr && b == '\n'
+		if l.cr = b == '\r'; l.cr {
+			b = '\n'
+		}
+		if !second {
+			kept = append(kept, b)
+		}
+	}
+	return len(kept), err
 }
 
 // next gives one event as it came, with its end, and its data lines, joined; of one that is too long a piece
