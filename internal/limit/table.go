@@ -68,7 +68,8 @@ var wordings = []wording{
 	{policy.SelfLoop, `loop detection halted`, "qwen-code, its loop detection"},
 
 	{policy.NoAnswer, `empty response`, qwenRuns},
-	{policy.NoAnswer, `blocked due to safety settings|blocked by the provider['’]s content filter`, "Gemini CLI 0.61.0 and OpenCode 1.18, of a filter"},
+	{policy.NoAnswer, `blocked due to safety settings`, geminiRuns},
+	{policy.NoAnswer, `blocked by the provider['’]s content filter`, openCodeRuns},
 	{policy.NoAnswer, `violate our usage policy`, claudeRuns},
 
 	{policy.RateLimited, `rate[ _-]limit(?:ed|s)?(?:[ _-](?:reached|exceeded|error))?\b`, codexRuns},
