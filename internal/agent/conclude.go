@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,24 @@ func (t *tally) refused(message string, now time.Time, zone *time.Location) {
 	r.setLimit(message, resets, source, now)
 }
 
+// slept is the last refusal after which standard error announced a wait that is Pawl's; its Kind is 0 where there is none.
+func (t *tally) slept() (refused Event) {
+	last := ""
+	for line := range strings.Lines(t.rep.Stderr) {
+		if t.cli.ReadWait == nil {
+			break
+		}
+		if n, ok := t.cli.ReadWait(last + "\n" + strings.TrimRight(line, "\r\n")); ok && n.Wait > LongestWait {
+			refused = n.stop().notice
+		}
+		last = strings.TrimRight(line, "\r\n")
+	}
+	return refused
+}
+
+// consequences are the failures that may come of a CLI's sleep after a refusal: it was ended, or its connection was.
+var consequences = []policy.Ending{policy.Disconnected, policy.TimedOut, policy.Killed, policy.Crashed}
+
 // readRefusals takes the last failed try from standard error. What was printed when is not known: after other
 // work a short wait may be over, a used-up plan is not.
 func (t *tally) readRefusals() {
@@ -89,7 +108,11 @@ func (t *tally) decide(why stop) string {
 		return ""
 	case t.failed != nil:
 		t.note(why)
-		return t.judge(*t.failed, "the run ended with the error")
+		text := t.judge(*t.failed, "the run ended with the error")
+		if refused := t.slept(); refused.Kind != 0 && slices.Contains(consequences, r.Ending) {
+			text = t.judge(refused, "which came of a long wait after the refusal")
+		}
+		return text
 	case r.final:
 		t.note(why)
 		t.finished()

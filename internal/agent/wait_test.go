@@ -81,6 +81,40 @@ func TestSleepsOfAWholeResetAreNotWaitedFor(t *testing.T) {
 	}
 }
 
+// TestWhatFollowsALongWaitIsItsConsequence has CLIs announce a wait after a refusal and end with something else: when Pawl
+// ends them, and in a log of a run that nobody ended.
+func TestWhatFollowsALongWaitIsItsConsequence(t *testing.T) {
+	geminiLost := `{"type":"result","status":"error","error":{"type":"Error","message":"fetch failed"},"stats":{}}` + "\n"
+	for name, c := range map[string]struct {
+		stderr, stdout string
+		want           policy.Ending
+	}{
+		"an hour, then a lost connection":   {geminiAnHour, geminiLost, policy.UsageLimit},
+		"some minutes":                      {geminiTwoLine, geminiLost, policy.Overloaded},
+		"seconds, then a lost connection":   {geminiSeconds, geminiLost, policy.Disconnected},
+		"an hour, then another refusal":     {geminiAnHour, strings.ReplaceAll(geminiLost, "fetch failed", "API key not valid"), policy.Auth},
+		"no refusal":                        {"", geminiLost, policy.Disconnected},
+		"an hour, and no word of the error": {geminiAnHour, strings.ReplaceAll(geminiLost, "fetch failed", "The operation went wrong"), policy.UsageLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := agent.Inspect(strings.NewReader(c.stdout), stream(config.Gemini), agent.InspectOptions{Stderr: c.stderr, Exit: &agent.Exit{Code: 1}, Now: time.Now()})
+			if err != nil || got.Ending != c.want {
+				t.Errorf("%s, want %s; %q, error %v", got.Ending, c.want, got.Reasons, err)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newScripted()
+		kill := p.Kill
+		p.Kill = func() { s.say(strings.TrimSuffix(geminiLost, "\n")); time.Sleep(time.Second); kill() }
+		go io.WriteString(s.err, geminiAnHour)
+		got, err := agent.Run(t.Context(), p, stream(config.Gemini), agent.RunOptions{Total: 24 * time.Hour})
+		if err != nil || got.Ending != policy.UsageLimit || !got.Killed {
+			t.Errorf("%s; %q, error %v", got.Ending, got.Reasons, err)
+		}
+	})
+}
+
 // TestACLIThatWorksIsNotAsleep has opencode refused in one conversation, which
 // does not ask again, and work on in another.
 func TestACLIThatWorksIsNotAsleep(t *testing.T) {

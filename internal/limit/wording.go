@@ -84,8 +84,9 @@ var mention = regexp.MustCompile(`(?:usage|rate|session|weekly|daily|monthly|spe
 // Commands print much, so mention is tried only around parts of words that each mention has; none in capitals.
 var cues = []string{"imit", "uota", "equests", "ut of "}
 
-// around is how many bytes on each side of a cue are looked at.
-const around = 32
+// around is how many bytes on each side of a cue are looked at, and longestWord how many more to the end of a word, which
+// would else be taken for another.
+const around, longestWord = 32, 256
 
 func Mentioned(text string) bool {
 	for _, cue := range cues {
@@ -95,7 +96,11 @@ func Mentioned(text string) bool {
 				break
 			}
 			at += from
-			if mention.MatchString(strings.ToLower(text[max(0, at-around):min(len(text), at+around)])) {
+			end := min(len(text), at+around)
+			for end < min(len(text), at+longestWord) && (text[end]|0x20 >= 'a' && text[end]|0x20 <= 'z' || text[end] == '_') {
+				end++
+			}
+			if mention.MatchString(strings.ToLower(text[max(0, at-around):end])) {
 				return true
 			}
 			from = at + len(cue)

@@ -1,0 +1,79 @@
+package limit
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+var resetNow = time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
+
+// TestAnErrorsTypeOutranksItsWording has errors whose type and words say different things.
+func TestAnErrorsTypeOutranksItsWording(t *testing.T) {
+	const used, fast, busy = "You've hit your usage limit.", "Rate limit reached for requests per min.", "The server is currently overloaded."
+	for _, c := range []struct {
+		status      int
+		kind, words string
+		want        policy.Ending
+	}{
+		{429, "usage_limit_reached", fast, policy.UsageLimit},
+		{429, "insufficient_quota", busy, policy.UsageLimit},
+		{429, "rate_limit_error", used, policy.RateLimited},
+		{429, "rate_limit_exceeded", used, policy.RateLimited},
+		{401, "authentication_error", used, policy.Auth},
+		{403, "permission_error", busy, policy.Auth},
+		{529, "overloaded_error", used, policy.Overloaded},
+		{0, "overloaded_error", used, policy.Overloaded},
+		{0, "authentication_error", fast, policy.Auth},
+		{0, "usage_limit_reached", busy, policy.UsageLimit},
+		{400, "invalid_request_error", used, ""},
+		{404, "not_found_error", fast, ""},
+		{0, "invalid_request_error", used, ""},
+	} {
+		body := fmt.Sprintf(`{"error":{"type":%q,"message":%q}}`, c.kind, c.words)
+		if l, ok := Read(c.status, nil, []byte(body)).Limit(resetNow); l.Kind != c.want || ok != (c.want != "") {
+			t.Errorf("%d %s: %q, want %q", c.status, body, l.Kind, c.want)
+		}
+	}
+}
+
+// TestAQuotaThatResetsWithinMinutesIsARateLimit, whatever it is called and however its reset is told, and one of a day is none.
+func TestAQuotaThatResetsWithinMinutesIsARateLimit(t *testing.T) {
+	for _, c := range []struct {
+		message, wait string
+		want          policy.Ending
+	}{
+		{"You exceeded your current quota.", "540", policy.RateLimited},
+		{"You exceeded your current quota.", "660", policy.UsageLimit},
+		{"You exceeded your current quota.", "", policy.UsageLimit},
+		{"You exceeded your current quota. Please retry in 34.07s.", "", policy.RateLimited},
+		{"Quota exceeded for requests per day. Please retry in 34s.", "34", policy.UsageLimit},
+		{"Your daily quota is exhausted.", "34", policy.UsageLimit},
+		{"Too many requests.", "660", policy.UsageLimit},
+		{"Too many requests.", "540", policy.RateLimited},
+	} {
+		header := http.Header{}
+		if c.wait != "" {
+			header.Set("Retry-After", c.wait)
+		}
+		l, ok := Read(429, header, []byte(fmt.Sprintf(`{"error":{"message":%q}}`, c.message))).Limit(resetNow)
+		if !ok || l.Kind != c.want {
+			t.Errorf("%s in %s s: %q, want %q", c.message, c.wait, l.Kind, c.want)
+		}
+	}
+}
+
+// TestEpochsInHeadersMayBeMilliseconds reads the same moment in both.
+func TestEpochsInHeadersMayBeMilliseconds(t *testing.T) {
+	at := resetNow.Add(90 * time.Second)
+	for _, value := range []string{fmt.Sprint(at.Unix()), fmt.Sprint(at.UnixMilli()), "90"} {
+		for _, name := range []string{"X-Ratelimit-Reset", "Ratelimit-Reset"} {
+			if got := HeaderReset(http.Header{name: {value}}, resetNow); !got.Equal(at) {
+				t.Errorf("%s: %s is %s, want %s", name, value, got, at)
+			}
+		}
+	}
+}
