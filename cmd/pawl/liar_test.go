@@ -69,3 +69,33 @@ func TestALimitThatOnlyAnAgentTellsHoldsForItsThread(t *testing.T) {
 		t.Errorf("two threads do not limit the account: %+v", b)
 	}
 }
+
+// TestAnOutageOfTheProviderUsesUpNothing has an agent send large requests to a provider that is overloaded: no tokens and
+// no money where no model said a word, and no budget that ends the run.
+func TestAnOutageOfTheProviderUsesUpNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	provider, err := fakeprovider.Start(fakeprovider.Options{Key: providerKey})
+	r.must(err)
+	t.Cleanup(func() { provider.Close() })
+	r.config = "policy: {budget: {tokens_per_attempt: 1000}, transient: {backoff_start: 1s, backoff_cap: 1s}}\n"
+	r.agent(`cat > /dev/null; : >> "$CTRL/calls"
+{ printf '{"model":"mock-model","stream":true,"messages":[{"role":"user","content":"'; head -c 200000 /dev/zero | tr '\0' x; printf '"}]}'; } > "$HOME/body"
+for n in 1 2 3; do
+	curl -sS -o /dev/null "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -H 'Content-Type: application/json' --data-binary "@$HOME/body"
+done
+`+away529, "stream: codex, provider: fake, model: mock-model")
+	r.config += fmt.Sprintf("providers: [{name: fake, protocol: openai, base_url: %q, key: %q, prices: [{model: mock-model, input: 1000, output: 1000}]}]\n", provider.URL("overload-529")+"/v1", providerKey)
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	s := r.over(threadName(n))
+	all := r.state(n).Attempts
+	if s.Rule != policy.RuleTransient || len(all) != 5 {
+		t.Errorf("%d attempts, %s by %s %q; want five that meet an overload", len(all), s.State, s.Rule, s.Reasons)
+	}
+	for _, a := range all {
+		if got := a.Receipt; got.Ending != policy.Overloaded || got.Tokens != (policy.Tokens{}) || got.CostUSD != nil && *got.CostUSD != 0 || got.Budget != "" {
+			t.Errorf("attempt %d ended %s and used %+v for %v, budget %q", a.N, got.Ending, got.Tokens, got.CostUSD, got.Budget)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"flag"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -35,7 +36,8 @@ const (
 	hostileAnswers = 12
 	// hostileCalls bounds the calls of a run: a CLI tries three times at most where it can be told, and has side requests.
 	hostileCalls = 40
-	hostileTime  = 40 * time.Second
+	// hostileTime is how long a run may go on after its first call; a busy machine may need minutes to make that.
+	hostileTime, hostileStart = 40 * time.Second, 5 * time.Minute
 )
 
 // TestRealAgentsMeetAHostileProvider has the real CLIs, started as attempts start them, meet the behaviours through the
@@ -73,15 +75,18 @@ func meet(t *testing.T, cli hostileCLI, b behaviour) {
 	w := wires()[cli.wire]
 	var calls atomic.Int32
 	behaves, ends := b.answer(w), sse(w.stream("b", script{text: "Done."})...)
+	ctx, cancel := context.WithTimeout(t.Context(), hostileStart)
+	defer cancel()
 	p := newProvider(t, func(rw http.ResponseWriter, r *http.Request) {
-		if calls.Add(1) > hostileAnswers {
+		switch n := calls.Add(1); {
+		case n > hostileAnswers:
 			ends(rw, r)
 			return
+		case n == 1:
+			time.AfterFunc(hostileTime, cancel)
 		}
 		behaves(rw, r)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), hostileTime)
-	defer cancel()
 	var limited atomic.Value
 	s := open(t, cli.protocol, p.URL, func(g *Grant) {
 		g.NoAnswerBytes = 4000
@@ -113,6 +118,67 @@ func meet(t *testing.T, cli hostileCLI, b behaviour) {
 		t.Errorf("the last answer came to %q (%s), want %q", u.Last.Ending, u.Last.Why, b.last)
 	}
 }
+
+// TestRealAgentsTryAgainSeldomAndWaitInPlaceForSeconds has each CLI meet a provider that is overloaded for good, which it
+// must leave after a few tries or be ended for, and one that asks to come back in two seconds, where nothing is to end it:
+// it waits itself, or leaves with the limit, which is the run's then.
+func TestRealAgentsTryAgainSeldomAndWaitInPlaceForSeconds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs the agent CLIs, which make check does without")
+	}
+	bin, err := filepath.Abs("../../testdata/clis/node_modules/.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := map[string]bool{"claude": true, "gemini": true, "opencode": true} // codex leaves at once, qwen asks sixty seconds later
+	busy := make(chan struct{}, 3)
+	for _, cli := range hostileCLIs {
+		for _, wait := range []bool{false, true} {
+			if wait && !waits[cli.kind] {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%t", cli.kind, wait), func(t *testing.T) {
+				t.Parallel()
+				busy <- struct{}{}
+				defer func() { <-busy }()
+				if _, err := os.Stat(filepath.Join(bin, cli.kind)); err != nil {
+					t.Skipf("%s is not installed; .ci/setup installs it", cli.kind)
+				}
+				w := wires()[cli.wire]
+				ctx, cancel := context.WithTimeout(t.Context(), hostileStart)
+				defer cancel()
+				var calls atomic.Int32
+				ends := sse(w.stream("b", script{text: "Done."})...)
+				p := newProvider(t, func(rw http.ResponseWriter, r *http.Request) {
+					switch n := calls.Add(1); {
+					case wait && n > 1:
+						ends(rw, r)
+					case wait:
+						plain(429, `{"error":{"message":"slow down"}}`, "Retry-After", "2")(rw, r)
+					default:
+						if n == 1 {
+							time.AfterFunc(2*time.Minute, cancel) // the last bound of those that ask on and on
+						}
+						plain(503, `{"error":{"message":"overloaded"}}`)(rw, r)
+					}
+				})
+				s := open(t, cli.protocol, p.URL, nil)
+				printed := runHostile(ctx, t, bin, cli, s)
+				u := s.settled()
+				t.Logf("%d calls, last %+v, limit %+v", calls.Load(), u.Last, u.Limit)
+				if wait && (u.Last.Ending != policy.Completed || u.Limit != nil || ctx.Err() != nil) {
+					t.Errorf("it did not wait: %+v\n%.2000s", u, printed)
+				}
+				if n := calls.Load(); !wait && (n == 0 || n > mostTries || u.Limit == nil || u.Limit.Kind != policy.Overloaded) {
+					t.Errorf("%d calls, limit %+v\n%.2000s", n, u.Limit, printed)
+				}
+			})
+		}
+	}
+}
+
+// mostTries is how often any of the CLIs asks a provider that is overloaded within two minutes, side requests included.
+const mostTries = 16
 
 // runHostile runs a CLI until it ends or ctx does, which kills its group.
 func runHostile(ctx context.Context, t *testing.T, bin string, cli hostileCLI, s *stand) string {
