@@ -60,7 +60,6 @@ var figure = regexp.MustCompile(`((?:_tokens|TokenCount)":)\d+`)
 type lie struct {
 	answer func(stream string) string
 	last   policy.Ending
-	limit  policy.Ending
 	spoke  bool // a model did
 	// guessed: what was used is estimated, since the provider's figures cannot be
 	guessed bool
