@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -269,3 +270,20 @@ const (
 	ToolStartup = 30 * time.Second
 	ToolTimeout = 35 * time.Minute
 )
+
+// Servers are Pawl's MCP servers as most CLIs are told them, without any where the request has no test tool. more is
+// what a CLI wants to know beside.
+func (r Request) Servers(more map[string]any) map[string]any {
+	if len(r.TestTool) == 0 {
+		return map[string]any{}
+	}
+	server := map[string]any{"command": r.TestTool[0], "args": r.TestTool[1:], "timeout": ToolTimeout.Milliseconds()}
+	maps.Copy(server, more)
+	return map[string]any{ToolServer: server}
+}
+
+// Settings writes a file of settings.
+func Settings(settings map[string]any) string {
+	text, _ := json.MarshalIndent(settings, "", "  ") // never fails for strings, numbers and switches
+	return string(text)
+}

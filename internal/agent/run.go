@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -251,6 +253,19 @@ type RetryWait struct {
 	Wait    time.Duration // how long it will be; Unknown says that it is not known
 	Unknown bool
 	Text    string // what the provider said
+}
+
+// Waits reads the waits that lines of standard error announce. The parts of the pattern named wait and said are how many
+// units it is and what the provider said.
+func Waits(pattern *regexp.Regexp, unit time.Duration) func(lines string) (RetryWait, bool) {
+	return func(lines string) (RetryWait, bool) {
+		m := pattern.FindStringSubmatch(lines)
+		if m == nil {
+			return RetryWait{}, false
+		}
+		units, err := strconv.ParseInt(m[pattern.SubexpIndex("wait")], 10, 64)
+		return RetryWait{Wait: time.Duration(units) * unit, Text: m[pattern.SubexpIndex("said")]}, err == nil
+	}
 }
 
 // stop is how a run ends whose CLI went to sleep for long.

@@ -3,7 +3,6 @@ package claude
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
@@ -59,10 +58,7 @@ func build(r agent.Request) (agent.Launch, error) {
 	}
 	files := map[string]string{}
 	if len(r.TestTool) > 0 {
-		config, _ := json.Marshal(map[string]any{"mcpServers": map[string]any{
-			agent.ToolServer: map[string]any{"command": r.TestTool[0], "args": r.TestTool[1:], "timeout": agent.ToolTimeout.Milliseconds()},
-		}}) // never fails for strings and numbers
-		files[".claude/pawl-mcp.json"] = string(config)
+		files[".claude/pawl-mcp.json"] = agent.Settings(map[string]any{"mcpServers": r.Servers(nil)})
 		args = append(args, "--mcp-config="+path.Join(r.Home, ".claude/pawl-mcp.json"))
 	}
 	env := r.Endpoint.Variables()

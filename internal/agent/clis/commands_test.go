@@ -121,7 +121,7 @@ func TestTheTestToolAndTheEndpointReachEveryConfiguration(t *testing.T) {
 	want := map[string][]string{
 		"codex": {`model_provider = "pawl"`, `base_url = "http://127.0.0.1:9/v1"`, `env_key = "PAWL_ENDPOINT_TOKEN"`, `[mcp_servers.pawl]`, `direct_only_tool_namespaces = ["mcp__pawl"]`,
 			`command = "/bin/pawl"`, `args = ["mcp", "--say=\"x\""]`, `tool_timeout_sec = 2100`, `trust_level = "untrusted"`},
-		"claude": {`{"mcpServers":{"pawl":{"args":["mcp","--say=\"x\""],"command":"/bin/pawl","timeout":2100000}}}`},
+		"claude": {`"mcpServers"`, `"pawl"`, `"--say=\"x\""`, `"command": "/bin/pawl"`, `"timeout": 2100000`},
 		"gemini": {`"command": "/bin/pawl"`, `"timeout": 2100000`, `"selectedType": "gemini-api-key"`, `"thinkingBudget": 24576`, `"ignoreLocalEnv": true`},
 		"opencode": {`"baseURL": "http://127.0.0.1:9/v1"`, `"npm": "@ai-sdk/openai-compatible"`, `"apiKey": "{env:PAWL_ENDPOINT_TOKEN}"`, `"vendor/m"`,
 			`"reasoningEffort": "high"`, `"timeout": 2100000`, `"share": "disabled"`},

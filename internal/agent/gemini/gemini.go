@@ -2,10 +2,8 @@
 package gemini
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +20,7 @@ const attempts = 3
 
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: "gemini", Stream: config.Gemini, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: readWait,
+		Name: "gemini", Stream: config.Gemini, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: agent.Waits(sleeps, time.Millisecond),
 		Command: agent.Start{
 			Program: "gemini", Protocols: []string{config.Google}, Efforts: config.Efforts(config.Gemini),
 			Sessions: agent.SafeSession, Build: build,
@@ -78,11 +76,7 @@ func settingsOf(r agent.Request) string {
 		"experimental": map[string]any{"enableAgents": false},
 		"skills":       map[string]any{"enabled": false},
 		"advanced":     map[string]any{"ignoreLocalEnv": true},
-	}
-	if len(r.TestTool) > 0 {
-		settings["mcpServers"] = map[string]any{agent.ToolServer: map[string]any{
-			"command": r.TestTool[0], "args": r.TestTool[1:], "trust": true, "timeout": agent.ToolTimeout.Milliseconds(),
-		}}
+		"mcpServers":   r.Servers(map[string]any{"trust": true}),
 	}
 	if r.Effort != "" {
 		settings["modelConfigs"] = map[string]any{"customOverrides": []any{map[string]any{
@@ -90,8 +84,7 @@ func settingsOf(r agent.Request) string {
 			"modelConfig": map[string]any{"generateContentConfig": map[string]any{"thinkingConfig": thinkingOf(r.Model, r.Effort)}},
 		}}}
 	}
-	text, _ := json.MarshalIndent(settings, "", "  ") // never fails for strings, numbers and switches
-	return string(text)
+	return agent.Settings(settings)
 }
 
 // authOf is how gemini signs in: by the key of the endpoint or the environment, else by the account in HOME.
@@ -185,8 +178,9 @@ func readResult(line gjson.Result) agent.Event {
 // it prints nothing else.
 var tries = regexp.MustCompile(`(?m)^Attempt \d+ failed.*(?:\nSuggested retry after .*)?$`)
 
-var exits = map[int]policy.Ending{
-	41: policy.Auth, 42: policy.Misconfigured, 44: policy.Misconfigured, 52: policy.Misconfigured, 53: policy.TurnLimit,
+// Exits are the endings of the CLI's own exit codes, which its forks have kept.
+var Exits = map[int]policy.Ending{
+	41: policy.Auth, 42: policy.Misconfigured, 44: policy.Misconfigured, 52: policy.Misconfigured, 53: policy.TurnLimit, 55: policy.TurnLimit,
 }
 
 // exitEnding names the ending of the CLI's own exit codes, or of the API's HTTP status modulo 256.
@@ -197,17 +191,8 @@ func exitEnding(code int) policy.Ending {
 	case code >= 400%256 && code <= 504%256:
 		return limit.OfStatus(code + 256)
 	}
-	return exits[code]
+	return Exits[code]
 }
 
 // sleeps matches a failed try and the wait before the next, jitter included, in milliseconds.
-var sleeps = regexp.MustCompile(`(?:^|\n)(Attempt \d+ failed\b.*(?:\nSuggested retry after .*)?) Retrying after (\d{1,12})ms\.{3}$`)
-
-func readWait(lines string) (agent.RetryWait, bool) {
-	m := sleeps.FindStringSubmatch(lines)
-	if m == nil {
-		return agent.RetryWait{}, false
-	}
-	ms, err := strconv.ParseInt(m[2], 10, 64)
-	return agent.RetryWait{Wait: time.Duration(ms) * time.Millisecond, Text: m[1]}, err == nil
-}
+var sleeps = regexp.MustCompile(`(?:^|\n)(?P<said>Attempt \d+ failed\b.*(?:\nSuggested retry after .*)?) Retrying after (?P<wait>\d{1,12})ms\.{3}$`)

@@ -3,7 +3,6 @@ package opencode
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -140,8 +139,7 @@ func configOf(r agent.Request, model string) string {
 			"type": "local", "command": r.TestTool, "enabled": true, "timeout": agent.ToolTimeout.Milliseconds(),
 		}}
 	}
-	text, _ := json.MarshalIndent(settings, "", "  ") // never fails for strings, numbers and switches
-	return string(text)
+	return agent.Settings(settings)
 }
 
 // parseLine reads one line of `opencode run --format json`, whose last step decides: there is no final event.

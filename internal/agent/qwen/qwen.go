@@ -2,16 +2,15 @@
 package qwen
 
 import (
-	"encoding/json"
 	"fmt"
 	"path"
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/claude"
+	"github.com/pawlbot/pawl/internal/agent/gemini"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -21,7 +20,7 @@ const retries = 0
 
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: "qwen", Stream: config.Qwen, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: readWait,
+		Name: "qwen", Stream: config.Qwen, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: agent.Waits(waits, time.Second),
 		Command: agent.Start{
 			Program: "qwen", Protocols: []string{config.OpenAI}, Efforts: config.Efforts(config.Qwen),
 			Sessions: agent.SafeSession, Build: build,
@@ -59,11 +58,9 @@ func build(r agent.Request) (agent.Launch, error) {
 		"telemetry": map[string]any{"enabled": false},
 		"tools":     map[string]any{"toolSearch": map[string]any{"enabled": false}}, // which hides a server's tools
 	}
-	files := map[string]string{".qwen/settings.json": encoded(settings)}
+	files := map[string]string{".qwen/settings.json": agent.Settings(settings)}
 	if len(r.TestTool) > 0 {
-		files[".qwen/pawl-mcp.json"] = encoded(map[string]any{"mcpServers": map[string]any{agent.ToolServer: map[string]any{
-			"command": r.TestTool[0], "args": r.TestTool[1:], "trust": true, "timeout": agent.ToolTimeout.Milliseconds(),
-		}}})
+		files[".qwen/pawl-mcp.json"] = agent.Settings(map[string]any{"mcpServers": r.Servers(map[string]any{"trust": true})})
 		args = append(args, "--mcp-config="+path.Join(r.Home, ".qwen/pawl-mcp.json"))
 	}
 	env := r.Endpoint.Variables()
@@ -72,11 +69,6 @@ func build(r agent.Request) (agent.Launch, error) {
 	env["QWEN_SANDBOX"] = "false"
 	env["NO_BROWSER"] = "true"
 	return agent.Launch{Args: args, Env: env, Files: files}, nil
-}
-
-func encoded(settings map[string]any) string {
-	text, _ := json.MarshalIndent(settings, "", "  ") // never fails for strings, numbers and switches
-	return string(text)
 }
 
 var editTools = agent.EditTools{
@@ -106,18 +98,7 @@ var (
 // tries are the lines of a failed try on standard error, before qwen waits for the next.
 var tries = regexp.MustCompile(`(?m)^Retrying in \d+s \(attempt \d+/\d+\): (.*)$`)
 
-var waits = regexp.MustCompile(`(?:^|\n)Retrying in (\d{1,9})s \(attempt \d+/\d+\): (.*)$`)
+var waits = regexp.MustCompile(`(?:^|\n)Retrying in (?P<wait>\d{1,9})s \(attempt \d+/\d+\): (?P<said>.*)$`)
 
-func readWait(lines string) (agent.RetryWait, bool) {
-	m := waits.FindStringSubmatch(lines)
-	if m == nil {
-		return agent.RetryWait{}, false
-	}
-	seconds, err := strconv.Atoi(m[1])
-	return agent.RetryWait{Wait: time.Duration(seconds) * time.Second, Text: m[2]}, err == nil
-}
-
-// exitEnding names the ending of the CLI's own exit codes.
-func exitEnding(code int) policy.Ending {
-	return map[int]policy.Ending{41: policy.Auth, 42: policy.Misconfigured, 44: policy.Misconfigured, 52: policy.Misconfigured, 53: policy.TurnLimit, 55: policy.TurnLimit}[code]
-}
+// exitEnding names the ending of the exit codes, which are those of the CLI that qwen comes from.
+func exitEnding(code int) policy.Ending { return gemini.Exits[code] }
