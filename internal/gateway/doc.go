@@ -16,7 +16,7 @@
 //	what may a request ask for                                    request.go
 //	how is a provider asked for its models                        list.go
 //	how is a provider called, and what of its answer passes       upstream.go
-//	how is a stream parted into events                            upstream.go (splitter)
+//	how is a stream parted into events                            events.go (splitter)
 //	how are tokens, text and tool calls read of an answer         answer.go
 //	when is an answer asked for once more                         rung.go
 //	what is the opposite thinking mode                            rung.go (opposite)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -324,4 +325,30 @@ func TestAClientThatLiesIsRefusedOrUnderstood(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzRequests has bodies of any kind refused in words, or passed on as JSON that can be turned round.
+func FuzzRequests(f *testing.F) {
+	for _, w := range wires() {
+		f.Add([]byte(w.request))
+	}
+	f.Add([]byte(`{"model":"m","tools":[{"type":"namespace","tools":[{}]},[]],"input":[{"t\u006fols":[{"type":"mcp"}]}],"stream_options":7,"stream":true,"messages":[]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for kind, path := range map[callKind]string{responses: OpenAI, chat: OpenAI, messages: Anthropic, countTokens: Anthropic, generate: Gemini} {
+			r, err := readRequest(route{kind: kind, protocol: path, model: "m", stream: true}, string(body), Grant{})
+			if err != nil {
+				if err.Error() == "" {
+					t.Error("refused without a word")
+				}
+				continue
+			}
+			sure := sureOf(kind, r.body)
+			turned, _ := opposite(r, kind, config.Provider{})
+			for _, out := range []string{r.body, sure, turned} {
+				if _, ok := parsed(out); !ok {
+					t.Errorf("%s: %q became %q", kind, body, out)
+				}
+			}
+		}
+	})
 }
