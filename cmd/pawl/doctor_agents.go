@@ -112,7 +112,7 @@ func install(v agent.Version) string {
 	return fmt.Sprintf("npm install --global %s@%s, or name the program in argv", v.Package, v.Checked)
 }
 
-// version asks a CLI for its version, in the sandbox, without anything secret and without standard input.
+// version asks a CLI for its version, as an attempt starts it, without anything secret and without standard input.
 func (d *doctor) version(ctx context.Context, check, exe string, b config.Backend, v agent.Version) {
 	if v.Checked == "" {
 		d.add(check, checkOK, exe+" is there", "")
@@ -127,12 +127,12 @@ func (d *doctor) version(ctx context.Context, check, exe string, b config.Backen
 		d.add(check, checkWarn, fmt.Sprintf("%s --version does not end", exe), "try it by hand: an agent that hangs ends its attempt at startup_timeout")
 		return
 	case err != nil:
-		d.add(check, checkFail, fmt.Sprintf("%s --version, in the sandbox: %v", exe, err), install(v)+"; sandbox.read_only shows the sandbox what stands outside of /usr")
+		d.add(check, checkFail, fmt.Sprintf("%s --version, as an attempt starts it: %v", exe, err), install(v)+"; sandbox.read_only shows the sandbox what stands outside of /usr")
 		return
 	}
 	switch s := v.Judge(said); s.Kind {
 	case agent.VersionChecked:
-		d.add(check, checkOK, s.Text+", in the sandbox", "")
+		d.add(check, checkOK, s.Text+", as an attempt starts it", "")
 	case agent.VersionOlder:
 		d.add(check, checkFail, s.Text, install(v))
 	default:

@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/sandbox"
@@ -228,14 +230,14 @@ func TestDoctorStartsTheCLIAsAnAttemptDoes(t *testing.T) {
 	c.env = []string{"PATH=" + filepath.Join(prefix, "bin") + ":" + os.Getenv("PATH"), "HOME=" + c.dir, "TOOLS=none"}
 	c.replace("mode: none", "mode: auto")
 	c.replace(fmt.Sprintf("kind: codex, argv: [%q]", filepath.Join(c.dir, "mine")), "kind: codex, env: [TOOLS]")
-	c.finds(checkOK, "backend mine", "version 0.169.0, in the sandbox", "")
+	c.finds(checkOK, "backend mine", "version 0.169.0, as an attempt starts it", "")
 	elsewhere := filepath.Join(c.dir, "elsewhere")
 	c.must(os.Mkdir(elsewhere, 0o755))
 	c.must(os.Rename(filepath.Join(pkg, "version"), filepath.Join(elsewhere, "version")))
 	c.must(os.Symlink(filepath.Join(elsewhere, "version"), filepath.Join(pkg, "version")))
-	c.finds(checkFail, "backend mine", "--version, in the sandbox: exit status 1", "sandbox.read_only")
+	c.finds(checkFail, "backend mine", "--version, as an attempt starts it: exit status 1", "sandbox.read_only")
 	c.replace("mode: auto}", fmt.Sprintf("mode: auto, read_only: [%q]}", elsewhere))
-	c.finds(checkOK, "backend mine", "version 0.169.0, in the sandbox", "")
+	c.finds(checkOK, "backend mine", "version 0.169.0, as an attempt starts it", "")
 }
 
 func TestAFolderThatHoldsSecretsIsNotShownForAProgramInIt(t *testing.T) {
@@ -271,5 +273,54 @@ func TestAFolderThatHoldsSecretsIsNotShownForAProgramInIt(t *testing.T) {
 		if got := shown(change); len(got) > 0 {
 			t.Errorf("%s: shown: %q, want nothing", name, got)
 		}
+	}
+}
+
+func TestDoctorTellsWhichEffortAndModelACLICannotTake(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t, nil)
+	c.replace("kind: codex", "kind: codex, effort: extreme")
+	c.finds(checkFail, "backend mine", `"extreme" is not an effort of codex`, "correct the backend")
+	c = newClinic(t, nil)
+	c.cli("mine", "1.18.33", 0)
+	c.replace("kind: codex", "kind: opencode, model: gpt-5")
+	c.finds(checkFail, "backend mine", "opencode needs its provider before the model", "correct the backend")
+}
+
+// What lies below data_dir is a file system of one MiB.
+func TestDoctorWarnsOfAFullDisk(t *testing.T) {
+	t.Parallel()
+	if _, err := sandbox.New(t.Context(), sandbox.Auto); err != nil {
+		t.Skip(err)
+	}
+	c := newClinic(t, nil)
+	small := filepath.Join(c.dir, "data")
+	c.exe = filepath.Join(c.dir, "small")
+	c.must(os.WriteFile(c.exe, []byte("#!/bin/sh\nexec bwrap --dev-bind / / --size 1048576 --tmpfs "+small+" "+pawlBinary+" \"$@\"\n"), 0o755))
+	c.finds(checkWarn, "disk", "0.0 GiB are free below "+small, "make room")
+}
+
+func TestDoctorComparesTheClockWithGitHubs(t *testing.T) {
+	t.Parallel()
+	for ahead, state := range map[time.Duration]string{0: checkOK, 50 * time.Second: checkOK, 70 * time.Second: checkFail, -time.Hour: checkFail} {
+		gh := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
+		}))
+		t.Cleanup(gh.Close)
+		seen := &datedTransport{RoundTripper: http.DefaultTransport}
+		resp, err := (&http.Client{Transport: seen}).Get(gh.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		var d doctor
+		d.clock(seen)
+		if len(d.found) != 1 || d.found[0].State != state || (state == checkFail) != strings.Contains(d.found[0].Hint, "set the clock") {
+			t.Errorf("%s ahead: %+v", ahead, d.found)
+		}
+	}
+	var d doctor
+	if d.clock(&datedTransport{}); len(d.found) > 0 {
+		t.Errorf("nothing was heard: %+v", d.found)
 	}
 }
