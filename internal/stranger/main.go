@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -93,6 +94,7 @@ type step struct {
 	text  string
 	typed bool
 	took  time.Duration
+	work  time.Duration // of processors; zero where it goes on
 }
 
 func (v *visit) play() (err error) {
@@ -144,9 +146,13 @@ func (v *visit) command(ctx context.Context, line string) *exec.Cmd {
 }
 
 func (v *visit) types(ctx context.Context, line string) error {
-	began := time.Now()
-	out, err := v.command(ctx, line).CombinedOutput()
-	v.steps = append(v.steps, step{line, true, time.Since(began)})
+	began, cmd := time.Now(), v.command(ctx, line)
+	out, err := cmd.CombinedOutput()
+	done := step{text: line, typed: true, took: time.Since(began)}
+	if p := cmd.ProcessState; p != nil {
+		done.work = p.UserTime() + p.SystemTime()
+	}
+	v.steps = append(v.steps, done)
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", line, err, out)
 	}
@@ -212,7 +218,7 @@ func (v *visit) setup(ctx context.Context) error {
 	if err = errors.Join(err, cmd.Wait()); err != nil || resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("setup: %s %w\n%s", resp.Status, err, last)
 	}
-	v.steps = append(v.steps, step{strings.ReplaceAll(line, v.world.WebURL(), "HOST"), true, time.Since(began)})
+	v.steps = append(v.steps, step{text: strings.ReplaceAll(line, v.world.WebURL(), "HOST"), typed: true, took: time.Since(began)})
 	return v.world.Install(repo)
 }
 
@@ -238,7 +244,7 @@ func (v *visit) serve(ctx context.Context) error {
 		_, _ = io.Copy(io.Discard, rest)
 		_ = cmd.Wait()
 	}()
-	v.steps = append(v.steps, step{line, true, time.Since(began)})
+	v.steps = append(v.steps, step{text: line, typed: true, took: time.Since(began)})
 	if hook := v.world.Manifests()[0].Hook.URL; v.hook == "webhook" {
 		v.world.SetWebhookURL(hook)
 	}
@@ -253,7 +259,7 @@ func (v *visit) serve(ctx context.Context) error {
 	go io.Copy(io.Discard, rest)
 	for {
 		if pulls := v.world.Pulls(repo); len(pulls) > 0 && !pulls[0].Pull.Draft {
-			v.steps = append(v.steps, step{"/pawl solve on an issue, until its pull request is verified", false, time.Since(began)})
+			v.steps = append(v.steps, step{text: "/pawl solve on an issue, until its pull request is verified", took: time.Since(began)})
 			return v.bounded()
 		}
 		select {
@@ -289,11 +295,15 @@ func (v *visit) table() {
 	if v.built {
 		from = "with the program"
 	}
-	fmt.Printf("\nTo the first solved issue %s, by %s:\n\n", from, v.hook)
+	load, _ := os.ReadFile("/proc/loadavg") // it is only told
+	fmt.Printf("\nTo the first solved issue %s, by %s (%d processors, load %.5s):\n\n", from, v.hook, runtime.NumCPU(), load)
 	for i, s := range v.steps {
 		number := " "
 		if s.typed {
 			number = fmt.Sprint(i + 1)
+		}
+		if s.work >= time.Second { // on a busy machine a command takes longer than its work
+			s.text += fmt.Sprintf(" (%.0f s of processors)", s.work.Seconds())
 		}
 		fmt.Printf("  %s  %7.1f s  %s\n", number, s.took.Seconds(), s.text)
 	}
