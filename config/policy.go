@@ -12,7 +12,7 @@ import (
 
 // Policy says whether an agent runs again, and which. What an operator writes is what every decision reads.
 type Policy struct {
-	Paused bool `yaml:"paused"` // the kill switch: nothing starts, and running attempts end
+	Paused bool `yaml:"paused"` // the kill switch: nothing starts, and running attempts go on to their end
 	// AllowedBots are the user ids of bots that may ask for work. Somebody else can take a login over.
 	AllowedBots   []int64 `yaml:"allowed_bots"`
 	policy.Limits `yaml:",inline"`

@@ -20,16 +20,15 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Handlers turns stored deliveries into events. All fields are required except AllowedBots, StandIn and Trace.
+// Handlers turns stored deliveries into events. All fields are required except StandIn and Trace.
 type Handlers struct {
-	Store       Store
-	Forge       *forge.Client
-	Solver      *solver.Solver
-	AllowedBots []int64
-	StandIn     string // config.App.User
-	Now         func() time.Time
-	Log         zerolog.Logger
-	Trace       solver.Trace
+	Store   Store
+	Forge   *forge.Client
+	Solver  *solver.Solver
+	StandIn string // config.App.User
+	Now     func() time.Time
+	Log     zerolog.Logger
+	Trace   solver.Trace
 }
 
 type Store interface {

@@ -11,7 +11,10 @@ import (
 func stopped(f Facts) (Decision, bool) {
 	switch {
 	case f.Paused != "":
-		return stop(RulePaused, "The operator can lift this; then comment /pawl resume.", f.Paused)
+		if d, ok := done(f); ok && d.Action == DoDone { // the attempt that ran when the pause began
+			return d, ok
+		}
+		return stop(RulePaused, "What stopped for the pause goes on by itself when that ends.", f.Paused)
 	case f.Closed != "":
 		return stop(RuleClosed, "", f.Closed)
 	case f.Stopped != "":

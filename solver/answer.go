@@ -143,7 +143,7 @@ func (p *publisher) answered(page string) (last thread.ActState, n int) {
 func (p *publisher) questions() []thread.Question {
 	s := p.state
 	if s.Pinned == "" || p.state.Acts[thread.AnswerKey(s.PinnedBy.Seq)].Done || !p.HasBackend(s.Pinned) ||
-		attempt.BackendNamed(p.effective(s.Repo).Backends, s.Pinned).Name != "" {
+		attempt.BackendNamed(effective(p.Config, s.Repo).Backends, s.Pinned).Name != "" {
 		return s.Questions
 	}
 	q := thread.Question{Feedback: s.PinnedBy, Word: s.Pinned}
@@ -188,7 +188,7 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 		body = checkrun.Why(v)
 	case "use":
 		var names []string
-		for _, b := range p.effective(p.state.Repo).Backends {
+		for _, b := range effective(p.Config, p.state.Repo).Backends {
 			names = append(names, b.Name)
 		}
 		body = checkrun.NoBackend(q.Word, names, p.HasBackend(q.Word))

@@ -36,7 +36,7 @@ const (
 func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error) {
 	red, now := thread.RedOf(s.state), s.Now()
 	if len(red.Names) == 0 || s.state.Closed != "" || s.state.Stopped != "" ||
-		!feedback.Triggers(policy.FromCheckRun, feedback.Command{}, s.effective(s.state.Repo).Triggers) {
+		!feedback.Triggers(policy.FromCheckRun, feedback.Command{}, effective(s.Config, s.state.Repo).Triggers) {
 		return false, time.Time{}, nil
 	}
 	if next = red.Last.Add(quiet); now.Before(next) && now.Sub(red.Last) > -quiet {

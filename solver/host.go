@@ -52,7 +52,7 @@ type Host interface {
 type checkouts struct{}
 
 func (checkouts) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error) {
-	return g.Fetch(ctx, &p.Env, p.thread, p.state.Snapshot, p.Verify)
+	return g.Fetch(ctx, &p.Env, p.Config, p.thread, p.state.Snapshot, p.Verify)
 }
 
 func (checkouts) pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error) {

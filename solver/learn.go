@@ -140,9 +140,10 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	if err != nil {
 		return LearningReport{}, err
 	}
-	l := s.Config.Policy.Learning
+	c := s.Current()
+	l := c.Policy.Learning
 	var options, escalated []policy.Option
-	for _, b := range s.Config.Backends {
+	for _, b := range c.Backends {
 		options = append(options, policy.Option{Backend: b.Name, Model: b.Model, Effort: b.Effort})
 		if b.EscalatedEffort != "" {
 			escalated = append(escalated, policy.Option{Backend: b.Name, Model: b.Model, Effort: b.EscalatedEffort, Escalated: true})

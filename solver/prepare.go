@@ -106,7 +106,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		r.ground.Unfinished, r.ground.Merging = nil, nil
 	}
 	a := &attempt.Attempt{
-		Env: &s.Env, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground, Lease: s.lease, Free: r.free, Span: s.span,
+		Env: &s.Env, Config: s.Config, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground, Lease: s.lease, Free: r.free, Span: s.span,
 	}
 	a.Plan = plan
 	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start}
@@ -173,7 +173,7 @@ func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) erro
 // deliver pushes what an attempt made that was handed over with its receipt, in place of another attempt.
 func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	a := &attempt.Attempt{
-		Env: &s.Env, Thread: s.thread, Started: begun.Started, State: s.state, Lease: s.lease, Log: s.log,
+		Env: &s.Env, Config: s.Config, Thread: s.thread, Started: begun.Started, State: s.state, Lease: s.lease, Log: s.log,
 		Ground: s.ground(), Free: func() {}, Span: s.span, Attend: s.attendant(func(context.Context) error { return nil }), Allowed: s.mayPush,
 	}
 	a.Ground.Pins = thread.Pins(s.state)
@@ -230,8 +230,8 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 		s.log.Warn().Err(err).Msg("whether the attempt pushed its work is not known")
 	}
 	s.log.Warn().Str("commit", commit).Msg("attempt interrupted: the node that ran it stopped")
-	cut := &attempt.Attempt{Env: &s.Env, Started: a.Started, Thread: s.thread, State: s.state, Lease: s.lease, Log: s.log, Ground: s.ground()}
-	cut.Began, cut.Ground.Effective, cut.Ground.Start = a.At, s.effective(s.state.Repo), a.Base
+	cut := &attempt.Attempt{Env: &s.Env, Config: s.Config, Started: a.Started, Thread: s.thread, State: s.state, Lease: s.lease, Log: s.log, Ground: s.ground()}
+	cut.Began, cut.Ground.Effective, cut.Ground.Start = a.At, effective(s.Config, s.state.Repo), a.Base
 	s.sign(cut)
 	var left *thread.Unfinished
 	if a.Decision.Purpose == policy.ToChange {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy/feedback"
@@ -18,7 +19,8 @@ import (
 // log and shown at GitHub of it. The lease may be that of a step or of an attempt.
 type publisher struct {
 	*Solver
-	Forge  *forge.Client // whose writes the lease confirms; nil without GitHub
+	Config *config.Server // that this step goes by
+	Forge  *forge.Client  // whose writes the lease confirms; nil without GitHub
 	thread thread.ID
 	lease  *lease.Holder
 	app    forge.App // who Pawl is; zero without GitHub

@@ -115,7 +115,7 @@ func (s *step) awaits(rule policy.Rule) bool {
 
 // place waits until an attempt may start on an account: there is room among those that may run at the same
 // time, and its account is not being tried already by as many as its breaker has left. Nil without an error
-// means that the decision has to be taken again: something changed meanwhile, the log or the breaker, or it
+// means that the decision has to be taken again: something changed meanwhile, the log, the configuration or the breaker, or it
 // is not this thread's turn here and now.
 func (s *step) place(ctx context.Context, account string, most int) (free func(), err error) {
 	if s.waiting.Add(1) > maxWaiting {
@@ -137,6 +137,9 @@ func (s *step) place(ctx context.Context, account string, most int) (free func()
 		free, again, err := s.tryPlace(ctx, account, most, &left)
 		if free != nil || again || err != nil {
 			return free, err
+		}
+		if s.Config != s.Current() {
+			return nil, nil
 		}
 		if time.Since(began) > placeTime {
 			s.waited = true

@@ -43,13 +43,13 @@ type Solver struct {
 
 // HasBackend reports whether a name is that of a backend of this server.
 func (s *Solver) HasBackend(name string) bool {
-	return attempt.BackendNamed(s.Config.Backends, name).Name != ""
+	return attempt.BackendNamed(s.Current().Backends, name).Name != ""
 }
 
 // Escalates reports whether a backend that may work on a thread has an escalated effort: the one that a person chose,
 // else any that the repository's configuration allows, as far as the log has it.
 func (s *Solver) Escalates(t thread.State) bool {
-	all := s.effective(t.Repo).Backends
+	all := effective(s.Current(), t.Repo).Backends
 	if b := attempt.BackendNamed(all, t.Pinned); b.Name != "" {
 		return b.EscalatedEffort != ""
 	}
@@ -79,7 +79,7 @@ func (s *Solver) Work(given context.Context, l thread.Lease, asked time.Time) (e
 			s.OnTakeOver()
 		}
 	}
-	st := &step{publisher: &publisher{Solver: s, thread: l.Thread, lease: holder, log: log, plain: log}}
+	st := &step{publisher: &publisher{Solver: s, Config: s.Current(), thread: l.Thread, lease: holder, log: log, plain: log}}
 	err = errPanicked // until the loop says what came of it
 	defer func() { holder.Release(st.retry(given, err)) }()
 	err = st.loop(ctx)

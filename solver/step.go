@@ -29,6 +29,7 @@ type step struct {
 
 // effect does one effect. It reports whether there may be another one.
 func (s *step) effect(ctx context.Context) (again bool, err error) {
+	s.Config = s.Current()
 	if err := s.load(ctx); err != nil {
 		return false, err
 	}
@@ -203,7 +204,7 @@ func (s *step) decide(ctx context.Context, acknowledged func(context.Context) er
 		}
 		end(err, TraceAction, string(d.Action), attempt.TraceRule, string(d.Rule))
 	}()
-	facts, err := s.facts(ctx, s.effective(s.state.Repo))
+	facts, err := s.facts(ctx, effective(s.Config, s.state.Repo))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -236,7 +237,7 @@ func (s *step) decide(ctx context.Context, acknowledged func(context.Context) er
 			return nil, nil, err
 		}
 		base := &attempt.Attempt{
-			Env: &s.Env, Thread: s.thread, Started: thread.Started{Seen: s.state.Seq, Decision: want}, State: s.state, Lease: s.lease, Log: s.log,
+			Env: &s.Env, Config: s.Config, Thread: s.thread, Started: thread.Started{Seen: s.state.Seq, Decision: want}, State: s.state, Lease: s.lease, Log: s.log,
 			Ground: ground, Span: s.span, Attend: s.attendant(acknowledged),
 		}
 		refused, err := s.Host.verifyBase(ctx, base)
@@ -326,11 +327,11 @@ func (s *step) untriggered(triggers []string) []int64 {
 }
 
 // effective is the configuration for a thread whose repository has one of its own.
-func (s *Solver) effective(repo config.Repo) config.Effective {
-	e, problems := s.Config.Narrow(repo)
+func effective(server *config.Server, repo config.Repo) config.Effective {
+	e, problems := server.Narrow(repo)
 	if len(problems) > 0 {
 		// The server's configuration changed under a recorded narrowing.
-		e, _ = s.Config.Narrow(config.Repo{})
+		e, _ = server.Narrow(config.Repo{})
 	}
 	return e
 }

@@ -32,7 +32,7 @@ func (s *Solver) Try(given context.Context, repo forge.Repo) (_ *attempt.Ground,
 	}
 	ctx, holder := lease.Hold(given, s.Store, l, asked, s.Now)
 	defer holder.Release(nil)
-	st := &step{publisher: &publisher{Solver: s, thread: t, lease: holder, log: s.Log, plain: s.Log}}
+	st := &step{publisher: &publisher{Solver: s, Config: s.Current(), thread: t, lease: holder, log: s.Log, plain: s.Log}}
 	st.state.Snapshot = thread.Details{RepoID: repo.ID, Installation: repo.Installation}
 	s.Host = trial{s.Host}
 	if err := s.Host.reach(ctx, st.publisher); err != nil {
@@ -43,7 +43,7 @@ func (s *Solver) Try(given context.Context, repo forge.Repo) (_ *attempt.Ground,
 		return g, refused, err
 	}
 	a := &attempt.Attempt{
-		Env: &s.Env, Thread: t, Started: thread.Started{N: 1}, State: st.state, Lease: holder, Log: s.Log, Ground: g, Span: st.span,
+		Env: &s.Env, Config: s.Current(), Thread: t, Started: thread.Started{N: 1}, State: st.state, Lease: holder, Log: s.Log, Ground: g, Span: st.span,
 		Attend: func(context.Context) {},
 	}
 	refused, err = s.Host.verifyBase(ctx, a)

@@ -121,7 +121,7 @@ func askUpdate(ctx context.Context, s *step, reason, head, url string) (bool, er
 // wouldRefuse reports whether a bound would stop the work if that were asked now: then it is not asked, and what is done
 // stays done.
 func wouldRefuse(ctx context.Context, s *step, t policy.Trigger) (bool, error) {
-	f, err := s.facts(ctx, s.effective(s.state.Repo))
+	f, err := s.facts(ctx, effective(s.Config, s.state.Repo))
 	f.Run++
 	f.Fresh = []policy.Trigger{t}
 	d := policy.Next(f)

@@ -31,7 +31,7 @@ func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.Facts, error) 
 }
 
 func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkrun.Facts, error) {
-	l := s.effective(st.Repo).Policy.Limits
+	l := effective(s.Current(), st.Repo).Policy.Limits
 	f := checkrun.Facts{
 		Thread: t.String(), Number: t.Number, IsPull: st.Snapshot.Pull, Title: st.Snapshot.Title,
 		Now: s.Now(), Run: st.Run, State: State(st), IssueURL: st.Snapshot.URL, Unwalled: s.Config.Sandbox.Unwalled(), Branch: st.Branch(t), Checked: st.Checked.On(st.ChecksOn()), DetailsURL: s.threadURLOf(t),

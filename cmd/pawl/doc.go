@@ -5,6 +5,7 @@
 //	how is a command found, which exit code has it               main.go
 //	where are the parts of a server put together                 serve.go, node.open and begin
 //	how does a server end at SIGTERM                             serve.go, node.serve and end
+//	how does a server go on with a changed file                  reload.go
 //	which pages are served, what makes a server ready            pages.go; when is GitHub out of reach: pages.go, githubHealth
 //	what is done every few seconds, hours; which files go        housekeeping.go
 //	who owns the data directory                                  housekeeping.go, claimData

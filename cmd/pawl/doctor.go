@@ -20,6 +20,7 @@ import (
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/text"
 )
 
 const (
@@ -94,6 +95,7 @@ func examine(ctx context.Context, file, repo string, lookup func(string) (string
 	}
 	d := newDoctor(cfg)
 	d.add("configuration", checkOK, file+" is complete", "")
+	d.inForce()
 	d.bounded(ctx, d.database)
 	d.machine(ctx)
 	d.agents(ctx)
@@ -178,6 +180,16 @@ func (d *doctor) database(ctx context.Context) {
 		return
 	}
 	d.add("database", checkOK, fmt.Sprintf("%s answers; %d threads at work, %d waiting", d.cfg.Database.Driver, stats.Running, stats.Waiting), "")
+}
+
+// inForce tells by which configuration the servers go that run here.
+func (d *doctor) inForce() {
+	all, err := serversIn(d.cfg.DataDir)
+	d.failed("server", err, "correct data_dir")
+	for _, s := range all {
+		said, do := s.say()
+		d.add("server", text.When(do == "", checkOK)+text.When(do != "", checkWarn), said, do)
+	}
 }
 
 // leastRoom is the free space in bytes that needs no warning: a few checkouts of a large repository.
@@ -266,7 +278,7 @@ func (d *doctor) sandbox(ctx context.Context) {
 // bounds warns of configurations that keep less in than a person may think.
 func (d *doctor) bounds() {
 	if d.cfg.Policy.Paused {
-		d.add("policy", checkWarn, "policy.paused is true: nothing starts", "set it to false to let Pawl work")
+		d.add("policy", checkWarn, "policy.paused is true: nothing starts", "set it to false to let Pawl work; what stopped for it goes on")
 	}
 	b := d.cfg.Policy.Budget
 	if len(d.cfg.Providers) > 0 && b.TokensPerAttempt == 0 && b.USDPerAttempt == 0 {

@@ -68,7 +68,7 @@ func (n *node) clean(ctx context.Context, now func() time.Time) {
 	for next := time.Now(); ; {
 		if !time.Now().Before(next) {
 			next = time.Now().Add(cleanInterval)
-			removed, err := n.cleanFolders(ctx, now().Add(-n.cfg.Retention.Transcripts))
+			removed, err := n.cleanFolders(ctx, now().Add(-n.solver.Current().Retention.Transcripts))
 			n.cleaned(ctx, "old transcripts", err, func(e *zerolog.Event) { e.Int("transcripts", removed) })
 			trusted = !errors.Is(err, store.ErrClock)
 		}
@@ -77,7 +77,7 @@ func (n *node) clean(ctx context.Context, now func() time.Time) {
 		} else if mine, err := duty.Begin(ctx); err != nil && ctx.Err() == nil {
 			n.log.Warn().Err(err).Msg("whether this server removes old records is not known; it is asked again")
 		} else if mine {
-			keep, t := n.cfg.Retention, now()
+			keep, t := n.solver.Current().Retention, now()
 			rows, err := n.store.Clean(ctx, store.Retention{Deliveries: t.Add(-keep.Deliveries), Threads: t.Add(-keep.Threads)})
 			n.cleaned(ctx, "old records", errors.Join(err, duty.End(ctx)), func(e *zerolog.Event) {
 				e.Interface("rows", rows).Dur("longest_ms", rows.Longest)

@@ -12,12 +12,9 @@ import (
 // countTime bounds how long the end of an attempt waits for its being counted for notifications.
 const countTime = 5 * time.Second
 
-// notifier is what tells the operator in a chat, or nil.
+// notifier is what tells the operator in a chat.
 func (n *node) notifier(now func() time.Time) *notify.Watch {
-	if n.cfg.Notify.URL.Empty() {
-		return nil
-	}
-	w := &notify.Watch{URL: n.cfg.Notify.URL.Reveal(), UpdateShared: n.store.UpdateShared, Client: notify.Client(outbound(1)), Log: n.log, Facts: func(ctx context.Context) (notify.Facts, error) {
+	w := &notify.Watch{URL: func() string { return n.solver.Current().Notify.URL.Reveal() }, UpdateShared: n.store.UpdateShared, Client: notify.Client(outbound(1)), Log: n.log, Facts: func(ctx context.Context) (notify.Facts, error) {
 		return n.facts(ctx, now())
 	}}
 	count := n.solver.OnAttempt
@@ -36,7 +33,7 @@ func (n *node) facts(ctx context.Context, now time.Time) (f notify.Facts, err er
 	if err != nil {
 		return f, err
 	}
-	f = notify.Facts{QueueAge: stats.QueueAge, GivenUp: stats.Deliveries[thread.GivenUp], MaxConsecutive: n.cfg.Policy.UsageLimit.MaxConsecutive}
+	f = notify.Facts{QueueAge: stats.QueueAge, GivenUp: stats.Deliveries[thread.GivenUp], MaxConsecutive: n.solver.Current().Policy.UsageLimit.MaxConsecutive}
 	if f.Breakers, err = n.store.Breakers(ctx); err != nil {
 		return f, err
 	}
@@ -44,7 +41,7 @@ func (n *node) facts(ctx context.Context, now time.Time) (f notify.Facts, err er
 	if err != nil {
 		return f, err
 	}
-	f.Day = n.cfg.Policy.Server(used)
+	f.Day = n.solver.Current().Policy.Server(used)
 	learned, err := n.solver.LearningReport(ctx)
 	for _, s := range learned.Sources {
 		if s.Degraded {

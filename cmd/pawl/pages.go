@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/web"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -35,7 +36,7 @@ func (n *node) handle(ctx context.Context, hook http.Handler, now func() time.Ti
 		},
 		Learning: n.solver.LearningReport, Points: n.forge.Points, Skew: n.store.Skew, Layers: n.solver.Layers.Held, Images: n.solver.Images.Held,
 		Counters: counters, Build: buildInfo(),
-		WebURL: n.cfg.GitHub.WebURL, Limits: n.cfg.Policy.Limits, Access: access, Proxies: n.cfg.HTTP.Proxies, Transcript: n.solver.OpenTranscript, Stopping: n.solver.Stopping, Now: now, Log: n.log,
+		WebURL: n.cfg.GitHub.WebURL, Limits: func() policy.Limits { return n.solver.Current().Policy.Limits }, Access: access, Proxies: n.cfg.HTTP.Proxies, Transcript: n.solver.OpenTranscript, Stopping: n.solver.Stopping, Now: now, Log: n.log,
 	}
 	if n.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
 		n.hookRanges = &hookRanges{forge: n.forge, store: n.store, log: n.log}

@@ -47,19 +47,21 @@ func serveCommand() *cobra.Command {
 		Long: "Run the GitHub App until it gets SIGTERM or is interrupted: then it begins no more work, lets attempts go on for\n" +
 			"server.drain (a second SIGTERM ends that), hands over what is left of them and exits within 30 s. It waits for a\n" +
 			"PostgreSQL that does not answer yet, and refuses to start where anything else that it needs does not work; pawl doctor\n" +
-			"says what.",
+			"says what. When its file changes, or at SIGHUP, it goes on with the new one; docs/configuration.md says what only a\n" +
+			"start reads.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := config.Load(file, os.LookupEnv)
+			hup := make(chan os.Signal, 1)
+			signal.Notify(hup, syscall.SIGHUP)
+			followed := &configFile{name: file, listen: listen}
+			cfg, err := followed.read()
 			if err != nil {
 				return err
 			}
-			if listen != "" {
-				cfg.HTTP.Address = listen
-			}
-			log, err := logger(cmd.ErrOrStderr(), cfg.Log.Level)
+			log, err := logger(cmd.ErrOrStderr(), "trace")
 			if err != nil {
 				return err
 			}
+			useLevel(cfg.Log.Level)
 			checked, err := startChecks(cmd.Context(), &cfg, log)
 			var n *node
 			if err == nil {
@@ -79,6 +81,7 @@ func serveCommand() *cobra.Command {
 			working, stop := context.WithCancel(cmd.Context())
 			defer stop()
 			go checked.later(working, log)
+			go n.follow(working, followed, cfg, hup)
 			return n.serve(cmd.Context())
 		},
 	}
@@ -183,7 +186,7 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if err := n.solver.CleanWork(ctx); err != nil {
 		n.log.Error().Err(err).Msg("what killed attempts left in their folders was not removed")
 	}
-	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, AllowedBots: n.cfg.Policy.AllowedBots, StandIn: n.cfg.GitHub.App.User, Now: now, Log: n.log, Trace: n.tracing.trace()}
+	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, StandIn: n.cfg.GitHub.App.User, Now: now, Log: n.log, Trace: n.tracing.trace()}
 	n.queue = queue.New(queue.Options{
 		Store: n.store, Node: n.solver.Node, Workers: n.cfg.Workers + quickSteps,
 		HandleDelivery: h.Deliver, Step: n.solver.Work, Sweep: n.sweep(now),
@@ -225,9 +228,7 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 		b := &catchup.Backlog{Handlers: h, Shared: n.store, Label: c.Label, Repositories: c.Repositories, Every: c.Every, PerDay: c.PerDay}
 		n.background.Go(func() { b.Watch(background) })
 	}
-	if notifier != nil {
-		n.background.Go(func() { notifier.Run(background) })
-	}
+	n.background.Go(func() { notifier.Run(background) })
 	if n.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
 		n.background.Go(func() { n.hookRanges.watch(background) })
 	}

@@ -70,10 +70,11 @@ type statusReport struct {
 	Backends   []backendStatus       `json:"backends"`
 	Deliveries []deliveryStatus      `json:"deliveries"` // those that could not be handled
 	Learning   solver.LearningReport `json:"learning"`
-	Day        policy.Ledger         `json:"day"`    // what the attempts of the last 24 hours used on this server, and what they may use
-	Levels     []policy.Ledger       `json:"levels"` // Day, and the same by installation and by repository
-	Layers     []layerStatus         `json:"layers"` // of the servers that work in this data directory
-	Images     []layerStatus         `json:"images"` // likewise
+	Day        policy.Ledger         `json:"day"`     // what the attempts of the last 24 hours used on this server, and what they may use
+	Levels     []policy.Ledger       `json:"levels"`  // Day, and the same by installation and by repository
+	Layers     []layerStatus         `json:"layers"`  // of the servers that work in this data directory
+	Images     []layerStatus         `json:"images"`  // likewise
+	Servers    []inForce             `json:"servers"` // that run on this machine, likewise
 
 	now time.Time
 }
@@ -205,6 +206,9 @@ func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now tim
 			r.Images = append(r.Images, layerStatus{"", l.Used, l.Record})
 		}
 	}
+	if r.Servers, err = serversIn(cfg.DataDir); err != nil {
+		return r, err
+	}
 	r.Levels = cfg.Policy.Day(used, statusLevels)
 	r.Day = r.Levels[0]
 	r.Learning, err = s.LearningReport(ctx)
@@ -222,6 +226,10 @@ func (r statusReport) print(w io.Writer) error {
 	}
 	if len(r.Threads) == 0 {
 		fmt.Fprintln(w, "No thread has had an attempt yet.")
+	}
+	for _, s := range r.Servers {
+		said, do := s.say()
+		fmt.Fprintln(w, text.Line(said+text.When(do != "", "; "+do), 2000))
 	}
 	for _, d := range r.Deliveries {
 		when := "given up; pawl deliveries retry or dismiss decides"

@@ -95,7 +95,7 @@ func newChat(t *testing.T) *chat {
 }
 
 func (c *chat) node() *Watch {
-	return &Watch{URL: c.url, Client: Client(http.DefaultTransport), Log: zerolog.Nop(),
+	return &Watch{URL: func() string { return c.url }, Client: Client(http.DefaultTransport), Log: zerolog.Nop(),
 		Facts: func(context.Context) (Facts, error) { return c.facts, nil },
 		UpdateShared: func(_ context.Context, key string, f func(time.Time, []byte) []byte) error {
 			c.mu.Lock()
@@ -148,12 +148,12 @@ func TestWhatTheChatRefusedIsToldAgainAndItsAddressIsNotLogged(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "503") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a refusal is %v", err)
 	}
-	w.URL = "http://127.0.0.1:1/hunter2"
+	w.URL = func() string { return "http://127.0.0.1:1/hunter2" }
 	c.now = c.now.Add(time.Minute)
 	if err = w.turn(t.Context()); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("no answer is %v", err)
 	}
-	w.URL, c.status, c.now = c.url, http.StatusOK, c.now.Add(time.Minute)
+	w.URL, c.status, c.now = func() string { return c.url }, http.StatusOK, c.now.Add(time.Minute)
 	if err := w.turn(t.Context()); err != nil || len(c.said) != 1 {
 		t.Errorf("then %v, and it was said: %q", err, c.said)
 	}
@@ -164,7 +164,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	s := httptest.NewServer(http.RedirectHandler(c.url, http.StatusTemporaryRedirect))
 	defer s.Close()
 	w := c.node()
-	w.URL, c.facts.GivenUp = s.URL, 1
+	w.URL, c.facts.GivenUp = func() string { return s.URL }, 1
 	if err := w.turn(t.Context()); err == nil || len(c.said) != 0 {
 		t.Errorf("%v, and it was said: %q", err, c.said)
 	}

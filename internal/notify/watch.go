@@ -30,7 +30,7 @@ const (
 
 // Watch looks every minute and sends what is new. All fields are needed.
 type Watch struct {
-	URL string // takes {"text": "…"} by POST, as Slack, Mattermost and Discord's /slack do
+	URL func() string // takes {"text": "…"} by POST, as Slack, Mattermost and Discord's /slack do; empty while nobody is told
 	// Facts reads what is known now.
 	Facts func(context.Context) (Facts, error)
 	// UpdateShared is the store's: one atomic change of what all nodes share.
@@ -46,6 +46,9 @@ func Client(t http.RoundTripper) *http.Client {
 
 // Attempt counts one that ended, for a day without success.
 func (w *Watch) Attempt(ctx context.Context, o policy.Outcome) {
+	if w.URL() == "" {
+		return
+	}
 	err := w.update(ctx, func(now time.Time, t *told) bool {
 		t.attempt(o, now)
 		return true
@@ -69,6 +72,9 @@ func (w *Watch) Run(ctx context.Context) {
 
 // turn tells what is new since any node looked. What could not be sent counts as not told.
 func (w *Watch) turn(ctx context.Context) error {
+	if w.URL() == "" {
+		return nil
+	}
 	facts, err := w.Facts(ctx)
 	if err != nil {
 		return err
@@ -121,7 +127,7 @@ func (w *Watch) send(ctx context.Context, lines []string) error {
 	if err != nil {
 		return err
 	}
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL(), bytes.NewReader(body))
 	if err != nil {
 		return errors.New("notify.url is no address")
 	}

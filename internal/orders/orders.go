@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
@@ -132,6 +133,31 @@ func Unpause(ctx context.Context, db *store.Store, owner, name string, by Person
 		return 0, err
 	}
 	threads, err := db.ThreadsOf(ctx, owner, name)
+	resumed, failed := resumePaused(ctx, db, threads, by)
+	return resumed, errors.Join(err, failed)
+}
+
+// maxLifted bounds the threads that are looked at, those touched last first.
+const maxLifted = 100_000
+
+// Lift resumes what stopped because the whole server was paused, but for the repositories that somebody paused.
+func Lift(ctx context.Context, db *store.Store, by Person) (resumed int, err error) {
+	var threads []thread.ID
+	paused := map[string]bool{}
+	err = db.EachThread(ctx, maxLifted, func(t thread.ID) { threads = append(threads, t) })
+	threads = slices.DeleteFunc(threads, func(t thread.ID) bool {
+		if _, known := paused[t.Repo()]; !known {
+			by, unread := PausedBy(ctx, db, t.Owner, t.Name)
+			paused[t.Repo()], err = by != nil || unread != nil, errors.Join(err, unread)
+		}
+		return paused[t.Repo()]
+	})
+	resumed, failed := resumePaused(ctx, db, threads, by)
+	return resumed, errors.Join(err, failed)
+}
+
+// resumePaused resumes those that stopped for a pause.
+func resumePaused(ctx context.Context, db *store.Store, threads []thread.ID, by Person) (resumed int, err error) {
 	for _, t := range threads {
 		s, unread := state(ctx, db, t)
 		if unread == nil && !s.Open() && s.Decision != nil && s.Decision.Rule == policy.RulePaused && Cannot(Resume, s) == "" {

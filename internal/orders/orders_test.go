@@ -183,3 +183,21 @@ func TestBreakersAndDeliveriesAreLoggedWithTheName(t *testing.T) {
 		t.Errorf("the server's log: %+v (%v)", events, err)
 	}
 }
+
+func TestAPauseOfTheServerThatEndsLeavesPausedRepositoriesAlone(t *testing.T) {
+	db := open(t)
+	for _, repo := range []string{"one", "two"} {
+		id := thread.ID{Owner: "acme", Name: repo, Number: 1}
+		happened(t, db, id, thread.KindFeedback, thread.Feedback{Source: policy.FromComment, Command: "solve"})
+		happened(t, db, id, thread.KindDecision, decided(policy.DoStop, policy.RulePaused))
+	}
+	if err := orders.Pause(t.Context(), db, "acme", "two", ada); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := orders.Lift(t.Context(), db, ada); err != nil || n != 1 || !state(t, db, thread.ID{Owner: "acme", Name: "one", Number: 1}).Open() {
+		t.Errorf("%d threads go on (%v), want the one of the other repository", n, err)
+	}
+	if n, err := orders.Unpause(t.Context(), db, "acme", "two", ada); err != nil || n != 1 {
+		t.Errorf("%d threads go on (%v), want the one that was left alone", n, err)
+	}
+}

@@ -147,14 +147,13 @@ func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.Ne
 			return err
 		}
 		// Before the breaker, as all who take both.
-		if err := tx.exec(ctx, "UPDATE threads SET wake_at = $1 WHERE wake_at > $1", micros(now)); err != nil {
+		if err := wakeWaiting(ctx, tx, now); err != nil {
 			return err
 		}
 		n, err := tx.change(ctx, "UPDATE breakers SET state = '{}' WHERE account = $1 AND state <> '{}'", account)
 		if closed = n > 0; err != nil || !closed {
 			return errors.Join(err, errNothing)
 		}
-		tx.due = true
 		_, err = s.insertEvents(ctx, tx, &log, events, now)
 		return err
 	})
@@ -162,6 +161,17 @@ func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.Ne
 		err = nil
 	}
 	return closed && err == nil, err
+}
+
+// WakeWaiting has every thread that waits look again.
+func (s *Store) WakeWaiting(ctx context.Context) (err error) {
+	defer s.wrap(&err, "wake what waits")
+	return s.write(ctx, func(tx *txn) error { return wakeWaiting(ctx, tx, s.now()) })
+}
+
+func wakeWaiting(ctx context.Context, tx *txn, now time.Time) error {
+	tx.due = true
+	return tx.exec(ctx, "UPDATE threads SET wake_at = $1 WHERE wake_at > $1", micros(now))
 }
 
 // errNothing undoes a transaction that turned out to have nothing to do.

@@ -90,7 +90,7 @@ func readAccounts(ctx context.Context, p *pages, r *http.Request) (accountsData,
 		return data, err
 	}
 	data.Counts, data.Breakers, data.Cooldowns = counts(stats), breakerLines(p, breakers, data.Now), cooling(cooldowns, data.Now)
-	for _, l := range p.Limits.Day(used, maxLevels) {
+	for _, l := range p.Limits().Day(used, maxLevels) {
 		h := held{Name: text.Line(l.Level, maxName), Text: l.String()}
 		if why, _ := l.Full(); why != "" {
 			h.Class = "failed"
@@ -114,12 +114,12 @@ func breakerLines(p *pages, all map[string]policy.Breaker, now time.Time) []held
 		h := held{Name: text.Line(account, maxName), Class: "waiting", Act: "accounts/" + escape(account) + "/close"}
 		state := "closed"
 		reset, limited := b.Limited(now)
-		_, open := b.Open(now, p.Limits.UsageLimit.MaxConsecutive)
+		_, open := b.Open(now, p.Limits().UsageLimit.MaxConsecutive)
 		switch {
 		case open:
 			state, h.Class = "open", "failed"
 		case limited:
-			state = fmt.Sprintf("opens at %d", p.Limits.UsageLimit.MaxConsecutive)
+			state = fmt.Sprintf("opens at %d", p.Limits().UsageLimit.MaxConsecutive)
 		default:
 			h.Class = "done"
 		}

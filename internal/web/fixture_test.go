@@ -72,7 +72,7 @@ func open(t *testing.T, change func(*web.Options)) *site {
 		Layers:   func() (int, int64) { return 2, 3 << 20 },
 		Images:   func() (int, int64) { return 1, 5 << 20 },
 		Counters: s.counters, Build: web.Build{Version: "v1.2.3", Commit: "0f3c9a1", Go: "go1.26"},
-		WebURL: "https://github.com", Limits: policy.Defaults(), Now: func() time.Time { return now }, Log: zerolog.New(s.log),
+		WebURL: "https://github.com", Limits: policy.Defaults, Now: func() time.Time { return now }, Log: zerolog.New(s.log),
 	}
 	if change != nil {
 		change(&o)

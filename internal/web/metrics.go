@@ -166,7 +166,7 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 	}
 	now := s.Now()
 	for account, b := range breakers {
-		_, open := b.Open(now, s.Limits.UsageLimit.MaxConsecutive)
+		_, open := b.Open(now, s.Limits().UsageLimit.MaxConsecutive)
 		b = b.For(b.Claim.Thread) // what one thread claims holds nobody else back, and is told
 		s.give(out, "breaker_consecutive", float64(b.Consecutive), account, string(b.Kind))
 		s.give(out, "breaker_open", flag(open), account, string(b.Kind))
@@ -177,7 +177,7 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 	if used, err := s.Store.Usage(ctx, "", 0, now.Add(-policy.Day)); err != nil {
 		out <- prometheus.NewInvalidMetric(s.descs["day_used"], err)
 	} else {
-		l := s.Limits.Server(used)
+		l := s.Limits().Server(used)
 		for what, n := range map[string][2]float64{
 			"attempts": {float64(l.Attempts), float64(l.MaxAttempts)}, "tokens": {float64(l.Tokens), float64(l.MaxTokens)}, "usd": {l.USD, l.MaxUSD},
 		} {

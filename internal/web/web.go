@@ -56,8 +56,8 @@ type Options struct {
 	Layers   func() (layers int, bytes int64) // what setups left on this server
 	Images   func() (images int, bytes int64) // that are unpacked on this server
 	Build    Build
-	WebURL   string        // where GitHub shows repositories, without a slash at its end
-	Limits   policy.Limits // those that decisions are taken by
+	WebURL   string               // where GitHub shows repositories, without a slash at its end
+	Limits   func() policy.Limits // those that decisions are taken by
 	Access   Access
 	// Transcript is what an attempt's agent printed; see attempt.ErrNoTranscript.
 	Transcript func(t thread.ID, a thread.Started) (*attempt.Transcript, error)

@@ -23,6 +23,7 @@ import (
 // came to so far. Every field that is exported is required.
 type Attempt struct {
 	*Env
+	Config *config.Server // that it began with
 	thread.Started
 	Thread thread.ID
 	// State is the thread as it was when the attempt had been logged.

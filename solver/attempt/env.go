@@ -29,7 +29,8 @@ import (
 // Env is what all attempts of a process share. Every field is required, except
 // for those from Gateway on.
 type Env struct {
-	Store   thread.Store
+	Store thread.Store
+	// Config is the configuration of the start, and what of it no reload changes. What is done is done by Current.
 	Config  config.Server
 	Sandbox *sandbox.Sandbox
 	Layers  *ground.Store
@@ -60,6 +61,8 @@ type Env struct {
 	folders sync.Map
 	// yielded counts the attempts that gave their places back and wait for GitHub.
 	yielded atomic.Int64
+	// reloaded is the configuration that came after Config.
+	reloaded atomic.Pointer[config.Server]
 }
 
 // What a thread's folder holds: the HOME of its agent and, while it is used, the

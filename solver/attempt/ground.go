@@ -60,7 +60,7 @@ type Ground struct {
 
 // Fetch brings the branches of a thread and reads the repository's configuration,
 // or says why nothing can run.
-func (g *Ground) Fetch(ctx context.Context, e *Env, t thread.ID, n thread.Details, verify []string) (*thread.Decided, error) {
+func (g *Ground) Fetch(ctx context.Context, e *Env, server *config.Server, t thread.ID, n thread.Details, verify []string) (*thread.Decided, error) {
 	if err := g.open(ctx, e, t); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (g *Ground) Fetch(ctx context.Context, e *Env, t thread.ID, n thread.Detail
 		return refused, err
 	}
 	g.goOn(ctx)
-	return g.configure(ctx, e.Config, verify)
+	return g.configure(ctx, server, verify)
 }
 
 func (g *Ground) open(ctx context.Context, e *Env, t thread.ID) (err error) {
@@ -275,7 +275,7 @@ func (g *Ground) Since(ctx context.Context, parts []Part) error {
 
 // configure reads the configuration at the tip of the default branch and narrows
 // the server's by it. More commands to verify with may come from elsewhere.
-func (g *Ground) configure(ctx context.Context, server config.Server, verify []string) (*thread.Decided, error) {
+func (g *Ground) configure(ctx context.Context, server *config.Server, verify []string) (*thread.Decided, error) {
 	var problems []config.Problem
 	if g.settings != "" {
 		data, err := g.cache.ReadFile(ctx, g.settings, config.RepoFile)

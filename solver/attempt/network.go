@@ -31,11 +31,11 @@ func (e *Env) listen(session *gateway.Session) (url string, err error) {
 // wall gives a program a network of its own, with the gateway where there is a session and a proxy for the hosts of a
 // list; where names the list's key. The function that it returns is called once the program has ended. Where networks
 // are open it changes nothing.
-func (e *Env) wall(spec *sandbox.Spec, session *gateway.Session, list []policy.HostRule, where string) (end func() egress.Traffic) {
-	if !e.Sandbox.Networks() {
+func wall(a *Attempt, spec *sandbox.Spec, session *gateway.Session, list []policy.HostRule, where string) (end func() egress.Traffic) {
+	if !a.Sandbox.Networks() {
 		return func() egress.Traffic { return egress.Traffic{} }
 	}
-	proxy := egress.New(egress.Options{Allow: list, Private: e.Config.Network.Private, Where: where, Download: int64(e.Config.Network.Download)})
+	proxy := egress.New(egress.Options{Allow: list, Private: a.Config.Network.Private, Where: where, Download: int64(a.Config.Network.Download)})
 	ports, serve := []int{proxyPort}, []func(net.Listener){proxy.Serve}
 	if session != nil {
 		ports, serve = append(ports, gatewayPort), append(serve, session.Serve)

@@ -117,7 +117,7 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	}
 	defer c.Watch(run, cancel)()
 	b := c.backend()
-	walled := c.wall(&spec, c.models.session.Load(), append(slices.Clone(c.Ground.Effective.Network.Agent), b.Hosts()...), "network.agent")
+	walled := wall(c.Attempt, &spec, c.models.session.Load(), append(slices.Clone(c.Ground.Effective.Network.Agent), b.Hosts()...), "network.agent")
 	defer func() { c.traffic = walled() }()
 	proc, err := c.Sandbox.Start(run, spec)
 	if cause := context.Cause(run); err != nil && cause != nil {

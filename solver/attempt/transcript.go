@@ -43,7 +43,8 @@ var ErrNoTranscript = errors.New("the log is on the server that ran the attempt,
 
 // OpenTranscript opens what the agent of an attempt printed. The caller closes it.
 func (e *Env) OpenTranscript(t thread.ID, a thread.Started) (*Transcript, error) {
-	b := BackendNamed(e.Config.Backends, a.Backend)
+	c := e.Current()
+	b := BackendNamed(c.Backends, a.Backend)
 	adapter, err := clis.For(cmp.Or(a.Kind, b.Kind), b.Stream)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (e *Env) OpenTranscript(t thread.ID, a thread.Started) (*Transcript, error)
 	if err != nil {
 		return nil, err
 	}
-	given := slices.Concat(b.Env, e.Config.Policy.Learning.JudgeEnv, e.Config.Setup.Names(t.Repo()))
+	given := slices.Concat(b.Env, c.Policy.Learning.JudgeEnv, c.Setup.Names(t.Repo()))
 	return &Transcript{f, adapter, text.NewRedactor(given, e.Lookup).Redact}, nil
 }
 

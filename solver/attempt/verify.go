@@ -177,7 +177,7 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (rep
 	if err != nil {
 		return report, nil, err
 	}
-	walled := t.wall(&spec, nil, prog.allow, prog.where)
+	walled := wall(t.Attempt, &spec, nil, prog.allow, prog.where)
 	proc, err := t.Sandbox.Start(run, spec)
 	if err != nil {
 		walled()

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/orders"
+)
+
+// lookInterval is how often a server looks whether its file changed. It is read once it is the same at two looks: an
+// editor may be writing it, and half a file can be a whole configuration.
+const lookInterval = 2 * time.Second
+
+// configFile is the file that a server goes by.
+type configFile struct {
+	name   string
+	listen string // --listen
+	stamp  string // of what was read last
+}
+
+// read reads the file as it is now.
+func (f *configFile) read() (config.Server, error) {
+	f.stamp = f.now()
+	cfg, err := config.Load(f.name, os.LookupEnv)
+	if f.listen != "" {
+		cfg.HTTP.Address = f.listen
+	}
+	return cfg, err
+}
+
+// now tells the file from what is or was there at other times; empty where there is none, as between two steps of an
+// editor that replaces it.
+func (f *configFile) now() string {
+	info, err := os.Stat(f.name)
+	if err != nil {
+		return ""
+	}
+	at, _ := info.Sys().(*syscall.Stat_t) // nil elsewhere than on Linux, where Pawl has no sandbox either
+	if at == nil {
+		at = new(syscall.Stat_t)
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), at.Ino)
+}
+
+// inForce is what a server says of its configuration, in its folder of the data directory.
+type inForce struct {
+	PID    int       `json:"pid"`
+	File   string    `json:"file"`
+	ReadAt time.Time `json:"read_at"`
+	Paused bool      `json:"paused"`
+	// AtStart are the keys whose new values take a start.
+	AtStart []string `json:"needs_restart"`
+	// Refused is why what the file holds since RefusedAt is not in force; empty where it is.
+	Refused   string     `json:"refused,omitempty"`
+	RefusedAt *time.Time `json:"refused_at,omitempty"`
+}
+
+const inForceFile = "configuration.json"
+
+// say is the state as a person reads it, and what there is to do; empty for nothing.
+func (f inForce) say() (text, do string) {
+	text = fmt.Sprintf("server %d goes by %s as read at %s", f.PID, f.File, f.ReadAt.UTC().Format(time.RFC3339))
+	switch {
+	case f.Refused != "":
+		return fmt.Sprintf("%s; what it holds since %s is refused: %s", text, f.RefusedAt.UTC().Format(time.RFC3339), f.Refused), "correct the file; the server reads it again by itself"
+	case len(f.AtStart) > 0:
+		return text + ", but for what only a start reads: " + strings.Join(f.AtStart, ", "), "restart it, and attempts are handed over"
+	}
+	return text, ""
+}
+
+// serversIn are the servers that run in a data directory, on this machine.
+func serversIn(dataDir string) ([]inForce, error) {
+	all := []inForce{}
+	nodes, err := filepath.Glob(filepath.Join(dataDir, "node-*"))
+	for _, dir := range append([]string{dataDir}, nodes...) {
+		var f inForce
+		data, unread := os.ReadFile(filepath.Join(dir, inForceFile))
+		if unread == nil && json.Unmarshal(data, &f) == nil && !errors.Is(syscall.Kill(f.PID, 0), syscall.ESRCH) {
+			all = append(all, f)
+		}
+	}
+	return all, err
+}
+
+// follower has a server go on with its file whenever that changes.
+type follower struct {
+	*node
+	file    *configFile
+	started config.Server // as the start read it
+	last    config.Server // as it was read last
+	said    inForce
+}
+
+// follow does so until ctx ends, and whenever SIGHUP comes.
+func (n *node) follow(ctx context.Context, file *configFile, started config.Server, hup <-chan os.Signal) {
+	f := &follower{node: n, file: file, started: started, last: started, said: inForce{PID: os.Getpid(), File: file.name, ReadAt: time.Now(), AtStart: []string{}}}
+	var before inForce
+	if data, err := os.ReadFile(filepath.Join(n.data.dir, inForceFile)); err == nil {
+		_ = json.Unmarshal(data, &before) // else nothing is known of the last run
+	}
+	f.inForce(ctx, before.Paused)
+	for seen := file.stamp; ; {
+		ask := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+			ask = true
+		case <-time.After(lookInterval):
+		}
+		if now := file.now(); !ask && (now == "" || now == file.stamp || now != seen) {
+			seen = now
+			continue
+		}
+		next, err := file.read()
+		seen = file.stamp
+		if err == nil {
+			err = f.reload(ctx, next)
+		}
+		if err != nil && ctx.Err() == nil {
+			at := time.Now()
+			f.said.Refused, f.said.RefusedAt = err.Error(), &at
+			n.log.Error().Err(err).Msg("the new configuration is refused; the one before stays in force")
+			f.remember()
+		}
+	}
+}
+
+// reload goes on with what the file holds now. An error means that the one before stays.
+func (f *follower) reload(ctx context.Context, next config.Server) error {
+	showInstalled(&next)
+	changed, atStart := []string{}, []string{}
+	for _, c := range f.last.Changes(&next) {
+		changed = append(changed, c.String())
+	}
+	if len(changed) > 0 {
+		if _, err := startChecks(ctx, &next, f.log); err != nil {
+			return err
+		}
+	}
+	for _, c := range f.started.Changes(&next) {
+		if c.AtStart() {
+			atStart = append(atStart, c.Key)
+		}
+	}
+	before := f.solver.Current()
+	f.solver.Use(before.Reloaded(next))
+	useLevel(next.Log.Level)
+	f.last = next
+	f.said.ReadAt, f.said.AtStart, f.said.Refused, f.said.RefusedAt = time.Now(), atStart, "", nil
+	f.log.Info().Strs("changed", changed).Strs("needs_restart", atStart).Msg("the configuration was read again and is in force; attempts that run keep the one before")
+	f.inForce(ctx, before.Policy.Paused)
+	if len(changed) == 0 {
+		return nil
+	}
+	if err := f.store.WakeWaiting(ctx); err != nil {
+		f.log.Warn().Err(err).Msg("what waits looks again only when its time comes")
+	}
+	return nil
+}
+
+// inForce remembers what is in force, and lifts a pause that has ended.
+func (f *follower) inForce(ctx context.Context, paused bool) {
+	f.said.Paused = f.last.Policy.Paused
+	f.remember()
+	if !paused || f.said.Paused {
+		return
+	}
+	n, err := orders.Lift(ctx, f.store, orders.Person{Login: "an operator at the server", Where: "by policy.paused", At: f.solver.Now()})
+	if err != nil {
+		f.log.Warn().Err(err).Msg("not all that stopped for policy.paused goes on by itself; the comment /pawl resume does")
+	}
+	f.log.Info().Int("threads", n).Msg("what stopped for policy.paused goes on")
+}
+
+func (f *follower) remember() {
+	data, _ := json.Marshal(f.said) // of texts and times, which can always be written
+	file := filepath.Join(f.data.dir, inForceFile)
+	f.logged(errors.Join(os.WriteFile(file+".new", data, 0o600), os.Rename(file+".new", file)), "keep for pawl status which configuration is in force")
+}
+
+// useLevel has the whole program log from a level on.
+func useLevel(level string) {
+	if l, err := zerolog.ParseLevel(level); err == nil { // config.Load has refused any other
+		zerolog.SetGlobalLevel(l)
+	}
+}

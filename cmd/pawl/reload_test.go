@@ -1,0 +1,139 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// edit changes the server's file: in place, or as editors do that write another file and rename it.
+func (r *rig) edit(replace bool, oldnew ...string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, "pawl.yml")
+	text, err := os.ReadFile(path)
+	r.must(err)
+	next := strings.NewReplacer(oldnew...).Replace(string(text))
+	if next == string(text) {
+		r.t.Fatalf("nothing of %q is in\n%s", oldnew, text)
+	}
+	if replace {
+		r.must(os.WriteFile(path+"~", []byte(next), 0o600))
+		r.must(os.Rename(path+"~", path))
+		return
+	}
+	r.must(os.WriteFile(path, []byte(next), 0o600))
+}
+
+// reloads awaits that the log has so many lines that say so.
+func (r *rig) reloads(message string, n int) {
+	r.t.Helper()
+	r.await(message, func() bool { return strings.Count(r.log.String(), message) >= n })
+}
+
+const inForceNow, isRefused = "was read again and is in force", "the new configuration is refused"
+
+// A server goes on with its file as it changes, and an attempt ends as it began. A pause is a switch.
+func TestAServerGoesOnWithItsFileWithoutARestart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent("cat > /dev/null; touch "+r.ctrl()+"/began; while test ! -e "+r.ctrl()+"/end; do sleep 0.05; done; echo two >> a.txt; echo finished\n", "")
+	r.config += "policy: {paused: false}\n"
+	r.start()
+	first := r.solve("One", "Please add a line to a.txt.")
+	r.await("the attempt", func() bool { return r.has("began") })
+
+	// SIGHUP, while an attempt runs: a pause, and the backend has another name.
+	r.edit(false, "paused: false", "paused: true", "name: mine", "name: other")
+	r.must(r.server.cmd.Process.Signal(syscall.SIGHUP))
+	r.reloads(inForceNow, 1)
+	second := r.solve("Two", "Please add a line to a.txt.")
+	r.await("the pause", func() bool {
+		s := r.thread(threadName(second))
+		return s.Rule == policy.RulePaused && s.State == "stopped"
+	})
+	if _, running := r.state(first).Running(); !running {
+		t.Error("the attempt that ran was ended by the reload")
+	}
+	r.touch("end")
+	if s := r.over(threadName(first)); s.State != "done" || r.pullOf(first) == 0 {
+		t.Errorf("the attempt that ran: %+v", s)
+	}
+	if a := r.state(first).Attempts; len(a) != 1 || a[0].Backend != "mine" {
+		t.Errorf("%+v, want one attempt by the backend that it began with", a)
+	}
+	r.await("its ordinary log line", func() bool { return strings.Contains(r.log.String(), `policy.paused: \"false\" → \"true\"`) })
+
+	// A file with an error is refused with line and cure, and nothing changes.
+	r.edit(false, "paused: true", "paused: perhaps")
+	r.reloads(isRefused, 1)
+	for _, command := range []string{"status", "doctor"} {
+		_, out, said := pawl(t, r.dir, nil, command, "--config", r.good())
+		if line := r.line("perhaps"); !strings.Contains(out+said, "is refused: ") || !strings.Contains(out+said, "pawl.yml:"+line+":") || !strings.Contains(out+said, "write true or false") {
+			t.Errorf("pawl %s does not say what is refused in line %s:\n%s%s", command, line, out, said)
+		}
+	}
+	third := r.solve("Three", "Please add a line to a.txt.")
+	r.await("the pause to hold", func() bool { // status would need a file without an error
+		d := r.state(third).Decision
+		return d != nil && d.Rule == policy.RulePaused
+	})
+
+	// A file that an editor replaced.
+	r.edit(true, "paused: perhaps", "paused: false", "drain: 0s", "drain: 1s")
+	r.reloads(inForceNow, 2)
+	for _, n := range []int{second, third} {
+		if s := r.over(threadName(n)); s.State != "done" {
+			r.await("the paused thread to go on by itself", func() bool { return r.thread(threadName(n)).State == "done" })
+		}
+		if a := r.state(n).Attempts; len(a) != 1 || a[0].Backend != "other" {
+			t.Errorf("#%d: %+v, want one attempt by the new backend", n, a)
+		}
+	}
+	s := r.status().Servers
+	if len(s) != 1 || s[0].PID != r.server.cmd.Process.Pid || s[0].Paused || s[0].Refused != "" || strings.Join(s[0].AtStart, " ") != "server.drain" {
+		t.Errorf("%+v, want that server.drain takes a restart, and nothing else", s)
+	}
+	if _, out, _ := pawl(t, r.dir, nil, "doctor", "--json", "--config", "pawl.yml"); !strings.Contains(out, "but for what only a start reads: server.drain") {
+		t.Errorf("pawl doctor does not say what takes a restart: %s", out)
+	}
+
+	// Nothing that could work is refused, too.
+	r.edit(false, "agent.sh", "gone.sh")
+	r.reloads(isRefused, 2)
+	if !strings.Contains(r.log.String(), "no backend can work") {
+		t.Errorf("a file without a backend that works is not refused:\n%s", r.log)
+	}
+	if code := r.stop(syscall.SIGTERM); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	if s := r.status().Servers; len(s) > 0 {
+		t.Errorf("%+v, and no server runs", s)
+	}
+}
+
+// good is a file beside the server's without its error, by which commands can be called.
+func (r *rig) good() string {
+	r.t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.dir, "pawl.yml"))
+	r.must(err)
+	path := filepath.Join(r.dir, "good.yml")
+	r.must(os.WriteFile(path, []byte(strings.Replace(string(text), "perhaps", "true", 1)), 0o600))
+	return path
+}
+
+// line is the number of the line of the server's file that holds a text.
+func (r *rig) line(text string) string {
+	r.t.Helper()
+	all, err := os.ReadFile(filepath.Join(r.dir, "pawl.yml"))
+	r.must(err)
+	before, _, found := strings.Cut(string(all), text)
+	if !found {
+		r.t.Fatalf("%q is not in\n%s", text, all)
+	}
+	return strconv.Itoa(strings.Count(before, "\n") + 1)
+}
