@@ -75,7 +75,7 @@ func scenarios() []scenario {
 }
 
 // longestPlay bounds a scenario: a CLI that still waits then is killed, as an attempt would be.
-const longestPlay = 3 * time.Minute
+const longestPlay = 10 * time.Minute
 
 // played is one step as the CLI left it.
 type played struct {
