@@ -47,18 +47,7 @@ type operated struct {
 	At time.Time
 }
 
-func (p *pages) accounts(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
-	defer cancel()
-	data, err := readAccounts(ctx, p, r)
-	if err != nil {
-		p.unavailable(w, r, err)
-		return
-	}
-	p.render(w, http.StatusOK, "accounts.html", data)
-}
-
-func readAccounts(ctx context.Context, p *pages, r *http.Request) (accountsData, error) {
+func readAccounts(ctx context.Context, p *pages, r *http.Request) (any, error) {
 	data := accountsData{frame: p.frame(r, "Accounts", "./")}
 	stats, err := p.Store.Stats(ctx)
 	if err != nil {
@@ -161,15 +150,7 @@ type armsData struct {
 	Charts   []chart
 }
 
-func (p *pages) arms(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
-	defer cancel()
-	data := armsData{frame: p.frame(r, "Backends", "./")}
-	var err error
-	if data.Learning, err = p.Learning(ctx); err != nil {
-		p.unavailable(w, r, err)
-		return
-	}
-	data.Charts = armCharts(data.Learning.Weeks)
-	p.render(w, http.StatusOK, "arms.html", data)
+func readArms(ctx context.Context, p *pages, r *http.Request) (any, error) {
+	learning, err := p.Learning(ctx)
+	return armsData{frame: p.frame(r, "Backends", "./"), Learning: learning, Charts: armCharts(learning.Weeks)}, err
 }

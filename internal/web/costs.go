@@ -52,22 +52,18 @@ type costsData struct {
 	More   int // repositories that are not shown
 }
 
-func (p *pages) costs(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
-	defer cancel()
+func readCosts(ctx context.Context, p *pages, r *http.Request) (any, error) {
 	data := costsData{frame: p.frame(r, "Costs", "./"), Days: chartDays}
 	first := firstDay(data.Now)
 	used, err := p.Store.UsedByDay(ctx, first.Add(-time.Microsecond))
 	if err != nil {
-		p.unavailable(w, r, err)
-		return
+		return nil, err
 	}
 	may := map[string]bool{}
 	for _, u := range used {
 		if _, asked := may[u.Repo]; !asked {
 			if may[u.Repo], err = p.mayRead(ctx, who(r), u.Repo); err != nil {
-				p.unavailable(w, r, err)
-				return
+				return nil, err
 			}
 		}
 	}
@@ -75,7 +71,7 @@ func (p *pages) costs(w http.ResponseWriter, r *http.Request) {
 	data.Charts, _ = chartsBy(used, first, func(store.DayUsed) string { return "all repositories" })
 	repos, more := chartsBy(used, first, func(u store.DayUsed) string { return u.Repo })
 	data.Charts, data.More = append(data.Charts, repos...), more
-	p.render(w, http.StatusOK, "costs.html", data)
+	return data, nil
 }
 
 func firstDay(now time.Time) time.Time { return now.Truncate(policy.Day).AddDate(0, 0, 1-chartDays) }

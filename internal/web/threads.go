@@ -152,19 +152,8 @@ func matches(ctx context.Context, p *pages, s search, row thread.ThreadRow) (boo
 	return (named || strings.Contains(strings.ToLower(known.title), words)) && (s.State == "" || known.state == s.State), err
 }
 
-func (p *pages) threads(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), pageTime)
-	defer cancel()
-	data, err := findThreads(ctx, p, r)
-	if err != nil {
-		p.unavailable(w, r, err)
-		return
-	}
-	p.render(w, http.StatusOK, "threads.html", data)
-}
-
 // findThreads looks through the threads, those that changed last first, until the page is full.
-func findThreads(ctx context.Context, p *pages, r *http.Request) (threadsData, error) {
+func findThreads(ctx context.Context, p *pages, r *http.Request) (any, error) {
 	by := who(r)
 	data := threadsData{frame: p.frame(r, "Threads", "./"), Query: readSearch(r.URL.Query()), States: states()}
 	rows, err := p.Store.Threads(ctx, maxListed)

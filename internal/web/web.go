@@ -131,20 +131,27 @@ func (p *pages) site() handlers {
 func (p *pages) addPages(to handlers) {
 	line := make(chan struct{}, pagesAtOnce)
 	page := func(path string, show http.HandlerFunc) { to["GET "+path] = p.signedIn(inLine(line, show)) }
-	ofServer := func(show http.HandlerFunc) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			if !who(r).Operator {
+	// shows is a page that is drawn from what read finds.
+	shows := func(path, template string, operators bool, read func(ctx context.Context, p *pages, r *http.Request) (any, error)) {
+		page(path, func(w http.ResponseWriter, r *http.Request) {
+			if operators && !who(r).Operator {
 				p.message(w, r, http.StatusNotFound, nothingHere, "This page is for the operators of this server.")
 				return
 			}
-			show(w, r)
-		}
+			ctx, cancel := context.WithTimeout(r.Context(), pageTime)
+			defer cancel()
+			if data, err := read(ctx, p, r); err != nil {
+				p.unavailable(w, r, err)
+			} else {
+				p.render(w, http.StatusOK, template, data)
+			}
+		})
 	}
 	const one = "/threads/{owner}/{repo}/{n}"
-	page("/{$}", p.threads)
-	page("/costs", p.costs)
-	page("/accounts", ofServer(p.accounts))
-	page("/backends", ofServer(p.arms))
+	shows("/{$}", "threads.html", false, findThreads)
+	shows("/costs", "costs.html", false, readCosts)
+	shows("/accounts", "accounts.html", true, readAccounts)
+	shows("/backends", "arms.html", true, readArms)
 	page(one, p.thread)
 	page(one+"/attempts/{attempt}/log", p.log)
 	// These may take long, by the network.
