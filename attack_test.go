@@ -90,19 +90,19 @@ func hiddenTexts() (all []attack) {
 }
 
 // acts is what GitHub and CI systems do something with in a line of a commit or a title.
-var acts = regexp.MustCompile(`(?i)(?:\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b:? +(?:[\w.-]+/[\w.-]+)?#\d)|@\w|#\d|\bgh-\d|https?://|\[[^\]]*(?:ci|skip|actions)[^\]]*\]|\*\*\*NO_CI|[\x00-\x1f\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]|\b[0-9a-f]{40}\b|<!--|` + "`")
+var acts = regexp.MustCompile(`(?i)(?:\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b:? +(?:[\w.-]+/[\w.-]+)?#\d)|@\w|#\d|\bgh-\d|https?://|\[[^\]]*(?:ci|skip|actions)[^\]]*\]|\*\*\*NO_CI|--skip-ci|www\.|[\x00-\x1f\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]|\b[0-9a-f]{40}\b|<!--|` + "`")
 
 // titles are titles of strangers and of agents for a commit or a pull request. Without the wall they stand there as they are.
 func titles() (all []attack) {
 	for _, form := range []string{
 		"Fixes #1", "closes: #12", "Resolved acme/wheel#3", "fix https://github.com/acme/wheel/issues/4", "@alice look", "cc @acme/owners", "see #5", "GH-6 and gh-7", "[skip ci] x",
 		"x [ci skip]", "[no ci]", "[skip actions]", "[actions skip]", "***NO_CI***", "see https://evil.example/x", "revert 0123456789abcdef0123456789abcdef01234567",
-		"x\nCo-authored-by: @bob", "x\x1b[31m", "x\u202ey", "x\u200by", "<!-- pawl:begin -->", "`rm -rf`",
+		"x\nCo-authored-by: @bob", "acme/wheel@0123456789abcdef0123456789abcdef01234567", "www.evil.example", "[skip azp] x", "[travis skip]", "[CF-Pages-Skip]", "x --skip-ci", "(#8)", "resolve: GH-9", "x\x1b[31m", "x\u202ey", "x\u200by", "<!-- pawl:begin -->", "`rm -rf`",
 	} {
 		for i, title := range []string{form, strings.ToUpper(form), "feat: " + form, strings.Repeat("a ", 20) + form} {
 			for who, subject := range map[string]string{
-				"stranger": attempt.Subject(thread.State{Snapshot: thread.Details{Title: title}}, thread.ID{Number: 7}, "", 72),
-				"agent":    attempt.Subject(thread.State{}, thread.ID{Number: 7}, title, 72),
+				"stranger": attempt.Subject(thread.State{Snapshot: thread.Details{Title: title}}, thread.ID{Number: 7}, "", 72).String(),
+				"agent":    attempt.Subject(thread.State{}, thread.ID{Number: 7}, title, 72).String(),
 			} {
 				all = append(all, attack{"a title", fmt.Sprintf("%q %d of a %s: %q", form, i, who, subject), acts.MatchString(title), acts.MatchString(subject) || len(subject) > 72})
 			}

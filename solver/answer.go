@@ -35,13 +35,13 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	if err != nil {
 		return err
 	}
-	title := ""
+	said := ""
 	for _, a := range p.state.Attempts {
 		if a.Decision.Purpose == policy.ToChange {
-			title = a.Receipt.Title
+			said = a.Receipt.Title
 		}
 	}
-	title = attempt.Subject(p.state, p.thread, title, maxPullTitle)
+	title := attempt.Subject(p.state, p.thread, said, maxPullTitle)
 	base := n.DefaultBranch
 	if base == "" {
 		info, err := p.Forge.RepoInfo(ctx, p.repo())
@@ -71,7 +71,7 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	}
 	crash.Point("pull_opened")
 	p.Log.Info().Str("url", opened.HTMLURL).Msg("pull request opened")
-	act := thread.Act{Key: thread.ActPull, ID: int64(opened.Number), URL: opened.HTMLURL, Node: opened.Node, Hash: thread.Hash(body), Title: title}
+	act := thread.Act{Key: thread.ActPull, ID: int64(opened.Number), URL: opened.HTMLURL, Node: opened.Node, Hash: thread.Hash(body), Title: title.String()}
 	if opened.DraftRefused {
 		act.Note = "the repository's plan has no draft pull requests"
 	}

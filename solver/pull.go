@@ -9,6 +9,7 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -45,7 +46,8 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.Facts) error {
 	key, block := thread.PullBodyKey(p.state.Pull), checkrun.PullBody(v)
 	last, opened := p.state.Acts[key], p.state.Acts[thread.ActPull]
 	had := cmp.Or(last.Title, opened.Title)
-	done := thread.Act{Hash: thread.Hash(block), Title: p.retitled(had)}
+	title := p.retitled(had)
+	done := thread.Act{Hash: thread.Hash(block), Title: cmp.Or(title.String(), had)}
 	if last.Note != "" || done.Hash == cmp.Or(last.Hash, opened.Hash) && done.Title == had {
 		return nil
 	}
@@ -63,9 +65,8 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.Facts) error {
 	if len(body) > maxDescription {
 		return p.acted(ctx, key, thread.Act{Note: "the description is too long for Pawl's part"})
 	}
-	title := ""
-	if pull.Title == had {
-		title = done.Title
+	if pull.Title != had {
+		title = text.Title{}
 	}
 	p.says(ctx, block)
 	err = forge.Pulls{Client: p.Forge}.Edit(ctx, p.repo(), p.state.Pull, title, body)
@@ -73,12 +74,12 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.Facts) error {
 	return p.settled(ctx, key, done, err)
 }
 
-// retitled is the title that the last attempt's work has; the one that it had where that says nothing new, or where Pawl
-// does not know which it gave.
-func (p *publisher) retitled(had string) string {
+// retitled is the title that the last attempt's work has; empty where that says nothing new, or where Pawl does not know
+// which it gave.
+func (p *publisher) retitled(had string) text.Title {
 	a := p.state.Attempts
 	if had == "" || len(a) == 0 || a[len(a)-1].Receipt.Title == "" || !a[len(a)-1].Receipt.Pushed {
-		return had
+		return text.Title{}
 	}
 	return attempt.Subject(p.state, p.thread, a[len(a)-1].Receipt.Title, maxPullTitle)
 }

@@ -32,7 +32,7 @@ func TestThePullRequestSaysWhatIsTrueNow(t *testing.T) {
 	if pull.Title != "feat: count to two, fixes 99 (skip ci)" || pull.Pull.Draft || !slices.Equal(pull.Pull.Asked, []string{writer}) {
 		t.Errorf("the pull request is %q, draft %v, %q were asked for a review", pull.Title, pull.Pull.Draft, pull.Pull.Asked)
 	}
-	for _, want := range []string{fmt.Sprintf("Closes #%d\n", n), "I added two @everyone.", "- `.`: 1 file, +1 −0", "- `docs`: 1 file, +1 −0", "verification by `grep -q two a.txt`: passed", "the agent left out: three, since nobody said where"} {
+	for _, want := range []string{fmt.Sprintf("Closes #%d\n", n), "I added two  everyone.", "- `.`: 1 file, +1 −0", "- `docs`: 1 file, +1 −0", "verification by `grep -q two a.txt`: passed", "the agent left out: three, since nobody said where"} {
 		if !strings.Contains(pull.Body, want) {
 			t.Errorf("the description lacks %q:\n%s", want, pull.Body)
 		}

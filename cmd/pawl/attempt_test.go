@@ -158,6 +158,55 @@ func TestProtectedPathsAreLeftOut(t *testing.T) {
 	}
 }
 
+// TestEachProtectedPathIsLeftOutUnlessTheRepositoryAllowsIt has an agent write every file that is protected by default,
+// in the root and in a folder.
+func TestEachProtectedPathIsLeftOutUnlessTheRepositoryAllowsIt(t *testing.T) {
+	t.Parallel()
+	paths := strings.Fields(".github/workflows/x.yml .github/actions/a/action.yml CODEOWNERS .github/CODEOWNERS docs/CODEOWNERS .github/dependabot.yml .claude/settings.json sub/.claude/commands/x.md " +
+		".codex/config.toml .gemini/settings.json .opencode/a.js opencode.json sub/opencode.jsonc .qwen/settings.json .mcp.json .husky/pre-commit .devcontainer/devcontainer.json .devcontainer.json .vscode/tasks.json " +
+		".gitattributes sub/.gitattributes .gitmodules .lfsconfig .npmrc sub/.npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .pypirc pip.conf pip.ini uv.toml bunfig.toml .bundle/config .gemrc .mvn/maven.config nuget.config .condarc .cargo/config.toml")
+	for name, allow := range map[string]string{"by default": "", "allowed": "allow_paths: ['**/*']\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			paths := paths
+			if allow != "" {
+				paths = paths[1:] // GitHub itself refuses workflows of an App that lacks the permission
+			}
+			var script strings.Builder
+			for _, p := range paths {
+				fmt.Fprintf(&script, "mkdir -p '%s'; echo '# evil' > '%s'\n", filepath.Dir(p), p)
+			}
+			r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "protected_paths: [deploy]\n" + allow})
+			r.agent("cat > /dev/null; echo two >> a.txt; echo 'verify: []' >> .github/pawl.yml; mkdir -p deploy; echo x > deploy/x; echo 'Be brief.' > CLAUDE.md\n"+script.String(), "")
+			r.start()
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			s := r.ending(n)
+			if s.State != "done" {
+				t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+			}
+			out, err := r.world.Git(t.Context(), rigRepo, "diff", "--name-only", "main", fmt.Sprintf("pawl/issue-%d", n))
+			r.must(err)
+			want, left := []string{"CLAUDE.md", "a.txt"}, r.state(n).Attempts[0].Receipt.LeftOut
+			if allow != "" {
+				want = append(want, paths...)
+			}
+			slices.Sort(want)
+			if got := strings.Fields(out); !slices.Equal(got, want) {
+				t.Errorf("changed on the branch: %q, want %q", got, want)
+			}
+			for _, p := range append(paths, ".github/pawl.yml", "deploy/x") {
+				always := p == ".github/pawl.yml" || p == "deploy/x"
+				if said := slices.Contains(left, p+" (protected)"); said != (allow == "" || always) {
+					t.Errorf("that %s was left out is said: %v", p, said)
+				}
+			}
+			if body := r.world.Pulls(rigRepo)[0].Body; !strings.HasPrefix(body, "<!-- pawl:begin -->\n**This changes what agents are told:** `CLAUDE.md`") {
+				t.Errorf("the pull request begins %.200q", body)
+			}
+		})
+	}
+}
+
 func TestWorkWithSecretsIsNotCommittedAndAPersonIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['true']\n"})

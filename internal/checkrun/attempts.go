@@ -237,7 +237,7 @@ func addAttempt(p *page, a Attempt) {
 
 func addVerified(p *page, what string, r policy.Receipt) {
 	if v := r.Verification(); v != nil {
-		p.fold(what+" "+plain(v.Result()),
+		p.fold(what+" "+text.Subject(v.Result(), maxTitle).String(),
 			text.Joined("\n\n", text.Code(v.Command)+" "+text.Prose(v.Result())+".", text.When(v.Exit != 0 && v.Runner == "", "The runner's output is not understood; it is compared as text."),
 				text.When(strings.TrimSpace(v.Output) != "", text.Fence(v.Output, maxOutput))))
 	}

@@ -193,14 +193,16 @@ const (
 
 // PullBody is Pawl's block in the description of the pull request of an issue, as the work is after the last attempt,
 // whatever the time.
+//
+// A merge that squashes may make it the message of a commit, so what others wrote is inert in it as plain text, too.
 func PullBody(f Facts) string {
 	f = f.work()
 	p := &page{}
 	a, ok := f.last()
+	head := fmt.Sprintf("Closes #%d\n\n", f.Number)
 	if ok && len(a.Instructs) > 0 {
-		p.sentence("**This changes what agents are told:** " + paths(a.Instructs))
+		head = "**This changes what agents are told:** " + text.Inert(paths(a.Instructs)) + "\n\n" + head
 	}
-	p.sentence(fmt.Sprintf("Closes #%d", f.Number))
 	if ok && a.Says() != "" {
 		p.sentence("What the agent says it did:\n\n" + text.Fence(a.Says(), maxMessage))
 	}
@@ -210,7 +212,7 @@ func PullBody(f Facts) string {
 	}
 	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work. This part of the description, between two marks, is kept as the work is; what stands around it stays.")
 	p.fold("What was asked", asked(f))
-	block := strings.TrimSuffix(p.fitIn(maxBytes-len(blockBegin)-len(blockEnd)-3), "\n")
+	block := head + text.Inert(strings.TrimSuffix(p.fitIn(maxBytes-len(head)-len(blockBegin)-len(blockEnd)-3), "\n"))
 	// The empty line ends the last HTML block, or a person's text behind it would be no Markdown.
 	return blockBegin + "\n" + block + "\n\n" + blockEnd
 }

@@ -144,19 +144,9 @@ func stopReason(f Facts) string {
 		return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
 	}
 	if slices.Contains([]policy.Rule{policy.RuleVerifyBroken, policy.RuleSetupFailed, policy.RuleDeclined, policy.RuleQuestion}, f.Rule) && len(f.Reasons) > 0 {
-		return plain(f.Reasons[0].Text)
+		return text.Subject(f.Reasons[0].Text, maxTitle).String()
 	}
 	return cmp.Or(f.Rule.Words().Stops, unknown(f.Rule))
-}
-
-// plain is hostile text in a title, without what GitHub could make more of.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune("@<>`|#", r) {
-			return '_'
-		}
-		return r
-	}, text.Line(s, maxTitle))
 }
 
 // unknown is the name of a rule that another version of Pawl decided by.

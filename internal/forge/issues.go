@@ -201,7 +201,7 @@ func (c *Client) findPull(ctx context.Context, repo Repo, head, base string, sin
 
 // NewPull is a draft pull request to open from branch Head of the repository itself.
 type NewPull struct {
-	Title string
+	Title text.Title
 	Body  string
 	Head  string
 	Base  string
@@ -247,7 +247,7 @@ func (c *Client) openNew(ctx context.Context, repo Repo, p NewPull, draft bool) 
 	_, err = c.on(ctx, repo, request{
 		method: http.MethodPost, route: pullsRoute, holds: []string{"number"},
 		body: map[string]any{
-			"title": clipLine(p.Title, maxPullTitle), "body": clip(p.Body, maxText), "head": p.Head, "base": p.Base, "draft": draft,
+			"title": clipLine(p.Title.String(), maxPullTitle), "body": clip(p.Body, maxText), "head": p.Head, "base": p.Base, "draft": draft,
 		},
 		find: func(ctx context.Context) (found bool, err error) {
 			opened.Pull, found, err = c.findPull(ctx, repo, p.Head, p.Base, time.Time{})

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
@@ -66,7 +67,7 @@ func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.
 			})
 		}
 		wg.Go(func() { // behind all of these
-			if _, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: "T", Head: "pawl/issue-1", Base: "main"}); err != nil {
+			if _, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: text.Subject("T", 72), Head: "pawl/issue-1", Base: "main"}); err != nil {
 				t.Errorf("the pull request: %v", err)
 			}
 		})

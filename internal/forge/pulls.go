@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/pawlbot/pawl/internal/text"
 )
 
 // Pulls changes pull requests that are open; its Client is required.
@@ -19,10 +21,10 @@ func (c Pulls) Into(ctx context.Context, repo Repo, base string) ([]Pull, error)
 }
 
 // Edit sets the description, and the title where one is given. Doing it again is harmless.
-func (c Pulls) Edit(ctx context.Context, repo Repo, number int, title, body string) error {
+func (c Pulls) Edit(ctx context.Context, repo Repo, number int, title text.Title, body string) error {
 	edit := map[string]string{"body": clip(body, maxText)}
-	if title != "" {
-		edit["title"] = title
+	if title.String() != "" {
+		edit["title"] = title.String()
 	}
 	_, err := c.on(ctx, repo, request{method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/{number}", args: []any{number}, body: edit}, nil)
 	return err

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/text"
 )
 
 type CommitSpec struct {
 	Tree        string   // id of a tree
 	Parents     []string // ids of commits, the branch's own first
-	Message     string
+	Subject     text.Title
+	Body        string
 	Name, Email string    // author and committer
 	When        time.Time // author and committer date, to the second
 	SigningKey  string    // file of an SSH key without a passphrase that signs it; empty: it is not signed
@@ -48,7 +51,7 @@ func commit(ctx context.Context, run func(context.Context, command) ([]byte, err
 			"GIT_COMMITTER_NAME=" + s.Name, "GIT_COMMITTER_EMAIL=" + s.Email, "GIT_COMMITTER_DATE=" + date,
 		},
 		// git refuses a NUL byte, and a message may quote an agent.
-		stdin: strings.ReplaceAll(strings.ToValidUTF8(s.Message, "�"), "\x00", "") + "\n",
+		stdin: strings.ReplaceAll(strings.ToValidUTF8(fmt.Sprintf("%s\n\n%s", s.Subject, s.Body), "�"), "\x00", "") + "\n",
 	}))
 }
 

@@ -8,19 +8,26 @@ import (
 // What makes GitHub, or a CI system, do something with a line of plain text: addresses, mentions, references to issues
 // and commits, and markers in brackets such as [skip ci].
 var (
-	webAddress = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://\S+`)
+	webAddress = regexp.MustCompile(`(?i)\b(?:[a-z][a-z0-9+.-]*://|www\.)\S+`)
 	ghNumber   = regexp.MustCompile(`(?i)\bgh-(\d)`)
+	skipOption = regexp.MustCompile(`(?i)-+(skip-ci)\b`) // Codeship's
 	commitish  = regexp.MustCompile(`\b[0-9a-fA-F]{7,64}\b`)
 	brackets   = strings.NewReplacer("[", "(", "]", ")", "***", "")
-	signs      = strings.NewReplacer("://", " ", "@", "", "#", "", "`", "", "<", "", ">", "")
+	signs      = strings.NewReplacer("://", " ", "@", " ", "#", " ", "`", "", "<", "", ">", "")
 )
 
-// Subject is what somebody wrote as the first line of a commit or the title of a pull request, of at most max bytes: one
-// line that mentions nobody, refers to nothing, closes nothing and skips no check, whatever it was.
-func Subject(s string, max int) string {
+// Title is the first line of a commit or the title of a pull request. Only Subject makes one, so that nothing else can
+// stand there; the zero value is empty.
+type Title struct{ line string }
+
+func (t Title) String() string { return t.line }
+
+// Subject is what somebody wrote as a title of at most max bytes: one line that mentions nobody, refers to nothing,
+// closes nothing and skips no check, whatever it was.
+func Subject(s string, max int) Title {
 	s = webAddress.ReplaceAllString(Line(s, 4*max), "")
 	s = signs.Replace(brackets.Replace(s))
-	s = ghNumber.ReplaceAllString(s, "GH $1")
+	s = skipOption.ReplaceAllString(ghNumber.ReplaceAllString(s, "GH $1"), "$1")
 	s = commitish.ReplaceAllStringFunc(s, func(hex string) string {
 		if strings.ContainsAny(hex, "0123456789") && len(hex) >= 7 && strings.ContainsAny(hex, "abcdefABCDEF") || len(hex) >= 40 {
 			return ""
@@ -30,6 +37,32 @@ func Subject(s string, max int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > max {
 		s = strings.TrimSpace(strings.ToValidUTF8(s[:max-len("…")], "")) + "…"
+	}
+	return Title{s}
+}
+
+// What of a text of several lines GitHub and CI systems act on where it becomes the message of a commit, each with what
+// stands in its place, which is no longer.
+var inert = []struct {
+	acts *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`\[([^\[\]\n]*(?i:skip|\bci\b)[^\[\]\n]*)\]`), "($1)"},
+	{regexp.MustCompile(`(?i)\*\*\*(no_ci)\*\*\*`), "$1"},
+	{skipOption, "$1"},
+	{regexp.MustCompile(`(?im)^(\W*skip-checks):`), "$1"},
+	{regexp.MustCompile(`#(\d)`), " $1"},
+	{regexp.MustCompile(`(?i)\b(gh)-(\d)`), "$1 $2"},
+	{regexp.MustCompile(`(?i)(://[^\s/]+/[^\s/]+/[^\s/]+/(?:issues|pulls?|discussions))/(\d)`), "$1 $2"},
+	{regexp.MustCompile(`(?m)(^|[^\w/])@(\w)`), "$1 $2"},
+	{regexp.MustCompile(`@([0-9a-f]{7})`), " $1"},
+}
+
+// Inert is a text that, code or not, may become the message of a commit, as the description of a pull request does when
+// it is squashed: it closes, mentions and refers to nothing and skips no check.
+func Inert(s string) string {
+	for _, i := range inert {
+		s = i.acts.ReplaceAllString(s, i.with)
 	}
 	return s
 }

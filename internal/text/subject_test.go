@@ -10,7 +10,7 @@ import (
 func TestASubjectDoesNothingAtGitHub(t *testing.T) {
 	for from, want := range map[string]string{
 		"fix: keep the port":                                  "fix: keep the port",
-		"Fixes #12 and closes acme/widgets#3":                 "Fixes 12 and closes acme/widgets3",
+		"Fixes #12 and closes acme/widgets#3":                 "Fixes 12 and closes acme/widgets 3",
 		"Closes https://github.com/acme/widgets/issues/1 now": "Closes now",
 		"Closes GH-12":                                        "Closes GH 12",
 		"Thanks @ada and @acme/team":                          "Thanks ada and acme/team",
@@ -23,7 +23,7 @@ func TestASubjectDoesNothingAtGitHub(t *testing.T) {
 		"":                                                    "",
 		strings.Repeat("ä", 100):                              strings.Repeat("ä", 34) + "…",
 	} {
-		if got := Subject(from, 72); got != want {
+		if got := Subject(from, 72).String(); got != want {
 			t.Errorf("%q became %q, want %q", from, got, want)
 		}
 	}
@@ -32,9 +32,27 @@ func TestASubjectDoesNothingAtGitHub(t *testing.T) {
 func TestNoTextMakesASubjectDangerous(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"#", "@", "1", "a", "[", "]", "skip ci", "GH-", "://", "http", " ", "\n", "fixes", "\u200b", "<!--", "`", "0123456789abcdef", "/"})).Draw(t, "parts"), "")
-		got := Subject(s, 60)
+		got := Subject(s, 60).String()
 		if len(got) > 60 || strings.ContainsAny(got, "\n\r@#[]`<>") || strings.Contains(got, "://") {
 			t.Fatalf("%q became %q", s, got)
 		}
 	})
+}
+
+func TestInertTextsMayBecomeTheMessageOfACommit(t *testing.T) {
+	for from, want := range map[string]string{
+		"Fixes #12, closes acme/widgets#3":                    "Fixes  12, closes acme/widgets 3",
+		"closes https://github.com/acme/widgets/issues/4":     "closes https://github.com/acme/widgets/issues 4",
+		"```\nresolves GH-5\n```":                             "```\nresolves GH 5\n```",
+		"`@ada`, @acme/team and a@example.org":                "` ada`,  acme/team and a@example.org",
+		"packages/@acme/web":                                  "packages/@acme/web",
+		"acme/widgets@0123456789abcdef0123456789abcdef012345": "acme/widgets 0123456789abcdef0123456789abcdef012345",
+		"[skip ci] [Actions Skip] [x] [a link](https://x)":    "(skip ci) (Actions Skip) [x] [a link](https://x)",
+		"***NO_CI*** --skip-ci\nskip-checks: true":            "NO_CI skip-ci\nskip-checks true",
+		"docs/issues/1.md costs #!":                           "docs/issues/1.md costs #!",
+	} {
+		if got := Inert(from); got != want {
+			t.Errorf("%q became %q, want %q", from, got, want)
+		}
+	}
 }

@@ -166,15 +166,15 @@ func commitLeft(ctx context.Context, c *checkout, snap git.Snapshot) error {
 	if c.NoAgent {
 		by = "without an agent"
 	}
-	r.Commit, err = c.ws.Commit(ctx, c.commit(fmt.Sprintf("%s\n\nAttempt %d %s.\n%s", subject, c.N, by, c.Trailer), tree, parents...))
+	r.Commit, err = c.ws.Commit(ctx, c.commit(subject, fmt.Sprintf("Attempt %d %s.\n%s", c.N, by, c.Trailer), tree, parents...))
 	if errors.Is(err, git.ErrUnsafe) {
 		r.EndTree = "" // it can be nothing's beginning
 	}
 	return err
 }
 
-func (c *checkout) commit(message, tree string, parents ...string) git.CommitSpec {
-	return git.CommitSpec{Tree: tree, Parents: parents, Name: c.Author, Email: c.Email, When: c.Now(), Message: message, SigningKey: c.SigningKey}
+func (c *checkout) commit(subject text.Title, body, tree string, parents ...string) git.CommitSpec {
+	return git.CommitSpec{Tree: tree, Parents: parents, Name: c.Author, Email: c.Email, When: c.Now(), Subject: subject, Body: body, SigningKey: c.SigningKey}
 }
 
 // pushRaces is how often an attempt merges what others pushed meanwhile before
@@ -291,7 +291,7 @@ func (c *checkout) merge(ctx context.Context, old string) (theirs string, err er
 	if len(conflicts) > 0 {
 		return "", aside(ctx, c, fmt.Sprintf("somebody pushed to %s during the attempt and it conflicts (%s)", g.Branch, conflicts[0]))
 	}
-	c.Receipt.Commit, err = g.cache.Commit(ctx, c.commit(fmt.Sprintf("Merge what was pushed to %s during the attempt", g.Branch), tree, theirs, c.Receipt.Commit))
+	c.Receipt.Commit, err = g.cache.Commit(ctx, c.commit(text.Subject(fmt.Sprintf("Merge what was pushed to %s during the attempt", g.Branch), maxSubject), "", tree, theirs, c.Receipt.Commit))
 	if err != nil {
 		return "", err
 	}

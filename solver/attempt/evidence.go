@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -68,7 +69,7 @@ func (c *checkout) mixed(ctx context.Context, ws *git.Workspace, commit, at stri
 		tree, err = ws.With(ctx, tree, contents)
 	}
 	if err == nil {
-		commit, err = ws.Commit(ctx, c.commit("For comparison", tree, c.Ground.From))
+		commit, err = ws.Commit(ctx, c.commit(text.Subject("For comparison", maxSubject), "", tree, c.Ground.From))
 	}
 	if err != nil {
 		return nil, err

@@ -264,9 +264,9 @@ func failing(b *strings.Builder, v policy.Verified) {
 
 // Subject is the first line of a commit or the title of a pull request, as Conventional Commits have it: the agent's
 // title, else the thread's, and neither as it was written.
-func Subject(s thread.State, t thread.ID, title string, max int) string {
-	if title = text.Subject(title, max); title == "" {
-		title = text.Subject(feedback.Title(s.Snapshot.Title), max)
+func Subject(s thread.State, t thread.ID, title string, max int) text.Title {
+	if title = text.Subject(title, max).String(); title == "" {
+		title = text.Subject(feedback.Title(s.Snapshot.Title), max).String()
 	}
 	if title == "" {
 		title = fmt.Sprintf("work on %d", t.Number)
