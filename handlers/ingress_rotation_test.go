@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,27 @@ func TestAConnectionOutlivesTheTimeOfItsBodies(t *testing.T) {
 	in.ServeHTTP(w, r)
 	if w.Code != http.StatusOK || len(w.set) < 2 || w.set[0].Before(began.Add(in.held.grace)) || !w.set[len(w.set)-1].IsZero() {
 		t.Errorf("answered %d with the deadlines %v after %v; want 200, %v for the body and none afterwards", w.Code, w.set, began, in.held.grace)
+	}
+}
+
+func TestTheAddressOfASignedWebhookIsTrusted(t *testing.T) {
+	in, err := NewIngress([]string{vectorSecret}, new(Handlers).EventHandlers(), &kept{}, time.Now, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, signature := range map[string]string{"192.0.2.1": vectorSignature, "192.0.2.2": signedWith("another secret", vectorBody)} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/github/hook", strings.NewReader(vectorBody))
+		for k, v := range map[string]string{"Content-Type": "application/json", "X-GitHub-Event": "ping", "X-GitHub-Delivery": "a-b-c", "X-Hub-Signature-256": signature} {
+			r.Header.Set(k, v)
+		}
+		r.RemoteAddr = from
+		in.ServeHTTP(httptest.NewRecorder(), r)
+		if got := in.Trusts(netip.MustParseAddr(from)); got != (signature == vectorSignature) {
+			t.Errorf("%s is trusted: %v", from, got)
+		}
+	}
+	if len(in.held.from) != 0 || in.held.bytes != 0 {
+		t.Errorf("%d bytes of %v are held after the answers", in.held.bytes, in.held.from)
 	}
 }
 
