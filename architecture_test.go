@@ -35,7 +35,7 @@ const everything = "*"
 func arrows() map[string][]string {
 	return map[string][]string{
 		"cmd":               {everything},
-		"handlers":          {"solver", "solver/thread", "policy", "internal/forge", "internal/crash"},
+		"handlers":          {"solver", "solver/thread", "policy", "config", "internal/checkrun", "internal/forge", "internal/crash"},
 		"internal/catchup":  {"handlers", "solver/thread", "policy", "internal/forge", "internal/crash", "internal/wait"},
 		"solver":            {"solver/attempt", "solver/lease", "solver/thread", "policy", "config", "internal/git", "internal/forge", "internal/testreport", "internal/checkrun", "internal/text", "internal/crash", "internal/wait"},
 		"solver/attempt":    {"solver/lease", "solver/thread", "policy", "config", "internal/agent", "internal/gateway", "internal/sandbox", "internal/egress", "internal/git", "internal/ground", "internal/forge", "internal/testreport", "internal/text", "internal/crash", "internal/wait"},
@@ -49,7 +49,7 @@ func arrows() map[string][]string {
 		"internal/gateway":  {"policy", "config", "internal/text", "internal/limit"},
 		"internal/store":    {"solver/thread", "policy", "internal/crash", "internal/wait"},
 		"internal/forge":    {"policy", "internal/text", "internal/crash", "internal/wait"},
-		"internal/checkrun": {"solver/thread", "policy", "internal/forge", "internal/text"},
+		"internal/checkrun": {"solver/thread", "policy", "config", "internal/forge", "internal/text"},
 		"internal/queue":    {"solver/thread", "internal/wait"},
 		"internal/web":      {"solver", "solver/attempt", "solver/thread", "policy", "internal/checkrun", "internal/orders", "internal/store", "internal/forge", "internal/text"},
 		"internal/orders":   {"internal/store", "solver/thread", "policy"},

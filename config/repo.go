@@ -100,6 +100,16 @@ func ParseRepo(name string, data []byte) (Repo, []Problem) {
 	return r, nil
 }
 
+// CheckRepo is what is wrong with a repository's configuration: in itself, and on a server, where one is given, which may
+// not allow what it says.
+func CheckRepo(server *Server, name string, data []byte) []Problem {
+	r, problems := ParseRepo(name, data)
+	if len(problems) == 0 && server != nil {
+		_, problems = server.Narrow(r)
+	}
+	return problems
+}
+
 func (s *source) validateRepo(r Repo) {
 	validateCommands(s, "verify", r.Verify)
 	r.Environment.validate(s)

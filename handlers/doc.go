@@ -20,6 +20,7 @@
 //	who may write (the permission gate)                          signals.go, permission
 //	what counts as a merge, a revert, a verdict of people        signals.go
 //	which threads hear that their base moved                     push.go
+//	where is a changed .github/pawl.yml checked                  config_file.go
 //	why does the same remark count once, whoever brings it       once.go
 //	what is read of a finished check, and of a button            check_run.go
 package handlers

@@ -59,6 +59,7 @@ type Activity struct {
 	Anonymous bool
 	Change    *thread.Change
 	everyone  bool    // the change concerns all threads of the repository, or of the owner where it has no name
+	config    string  // the commit whose configuration is to be checked, against that of base where it is given
 	base      string  // the change concerns Pawl's open pull requests into this branch
 	signal    *signal // the change is what somebody made of the work
 	Snapshot  thread.Details

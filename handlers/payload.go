@@ -44,14 +44,12 @@ type payload struct {
 		Identifier string `json:"identifier"`
 	} `json:"requested_action"`
 
-	Ref     string `json:"ref"` // of a push, or a deleted branch's name
-	RefType string `json:"ref_type"`
-	Deleted bool   `json:"deleted"`
-	After   string `json:"after"`
-	Compare string `json:"compare"`
-	Commits []struct {
-		Message string `json:"message"`
-	} `json:"commits"`
+	Ref     string   `json:"ref"` // of a push, or a deleted branch's name
+	RefType string   `json:"ref_type"`
+	Deleted bool     `json:"deleted"`
+	After   string   `json:"after"`
+	Compare string   `json:"compare"`
+	Commits []pushed `json:"commits"`
 
 	Repos        []repository `json:"repositories"`
 	ReposAdded   []repository `json:"repositories_added"`
@@ -65,6 +63,14 @@ type repository struct {
 	Owner         feedback.Actor `json:"owner"`
 	DefaultBranch string         `json:"default_branch"`
 	Private       bool           `json:"private"`
+}
+
+// pushed is a commit of a push.
+type pushed struct {
+	Message  string   `json:"message"`
+	Added    []string `json:"added"`
+	Modified []string `json:"modified"`
+	Removed  []string `json:"removed"`
 }
 
 // from is a value before an edit.

@@ -13,14 +13,22 @@ import (
 
 // Push handles what is pushed. It asks for no work, whoever pushed. It is kept in the log of the thread whose
 // branch it was, so that /pawl why can tell. Any other branch may be the base of Pawl's pull requests, which has moved;
-// on the default branch it may take back what Pawl did.
+// on the default branch it may take back what Pawl did. Where it changes the repository's configuration, that is checked.
 type Push struct{ handler }
 
-func push(p *payload) []Activity {
+func push(p *payload) (all []Activity) {
 	branch, isBranch := strings.CutPrefix(p.Ref, "refs/heads/")
 	if !isBranch || p.Deleted {
 		return nil
 	}
+	if p.changesConfig() {
+		all = append(all, Activity{Repo: p.repo(), config: p.After})
+	}
+	return append(all, pushTo(p, branch)...)
+}
+
+// pushTo is what a push means to the threads.
+func pushTo(p *payload, branch string) []Activity {
 	n, own := issueOfBranch(branch)
 	if !own {
 		moved := Activity{Repo: p.repo(), base: branch, Change: &thread.Change{What: "base_moved", By: p.Sender.Login, Detail: p.After}}

@@ -26,6 +26,9 @@ func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string
 	if it.everyone {
 		return h.changeAll(ctx, it, guid)
 	}
+	if it.config != "" {
+		return h.checkConfig(ctx, it)
+	}
 	if it.base != "" {
 		return h.baseMoved(ctx, it, guid)
 	}

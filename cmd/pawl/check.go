@@ -42,15 +42,15 @@ func checkRepoFile(file, server string) error {
 	if err != nil {
 		return fmt.Errorf("check: %w", err)
 	}
-	r, problems := config.ParseRepo(file, data)
-	if len(problems) == 0 && server != "" {
+	var on *config.Server
+	if server != "" {
 		cfg, err := config.Load(server, os.LookupEnv)
 		if err != nil {
 			return err
 		}
-		_, problems = cfg.Narrow(r)
+		on = &cfg
 	}
-	if len(problems) > 0 {
+	if problems := config.CheckRepo(on, file, data); len(problems) > 0 {
 		return config.Problems(problems)
 	}
 	return nil

@@ -71,6 +71,7 @@ func (s *Server) routeTable() []route {
 		{"GET" + repo + "/actions/jobs/{id}/logs", asToken, "actions:read", ofRun(s.getJobLog)},
 		{"GET" + repo + "/actions/runs/{id}", asToken, "actions:read", s.ofWorkflowRun(s.getWorkflowRun)},
 		{"POST" + repo + "/actions/runs/{id}/rerun-failed-jobs", asToken, "actions:write", s.ofWorkflowRun(s.rerunFailedJobs)},
+		{"GET" + repo + "/contents/{path...}", asToken, "contents:read", s.getContents},
 		{"GET" + repo + "/compare/{range}", asToken, "contents:read", s.compareCommits},
 		{"PATCH" + repo + "/check-runs/{id}", asToken, "checks:write", ofRun(s.updateCheckRun)},
 		{"GET" + repo + "/commits/{ref}/pulls", asToken, "pull_requests:read", s.listPullsOfCommit},

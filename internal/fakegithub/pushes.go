@@ -225,7 +225,7 @@ func (w pushes) DeleteBranch(ctx context.Context, repo, as, branch string) error
 const maxPushCommits = 2048
 
 // pushFields is the payload of a push event. It lists the commits that no other
-// branch had before, oldest first, without the names of their files.
+// branch had before, oldest first, with the names of the files that each changed.
 func (w pushes) pushFields(ctx context.Context, r *repository, p Push, by *account) (obj, error) {
 	commits := []obj{}
 	if p.After != noCommit {
@@ -250,6 +250,9 @@ func (w pushes) pushFields(ctx context.Context, r *repository, p Push, by *accou
 			}
 		}
 	}
+	if err := r.nameFiles(ctx, commits); err != nil {
+		return nil, err
+	}
 	var head any
 	if len(commits) > 0 {
 		head = commits[len(commits)-1]
@@ -262,4 +265,33 @@ func (w pushes) pushFields(ctx context.Context, r *repository, p Push, by *accou
 
 func email(a *account) string {
 	return fmt.Sprintf("%d+%s@users.noreply.github.com", a.id, strings.ToLower(a.login))
+}
+
+// nameFiles tells of commits which files they added, removed and modified.
+func (r *repository) nameFiles(ctx context.Context, commits []obj) error {
+	if len(commits) == 0 {
+		return nil
+	}
+	args, of := []string{"show", "--no-renames", "--format=commit %H", "--name-status"}, map[string]obj{}
+	for _, c := range commits {
+		sha := c["id"].(string)
+		of[sha], args = c, append(args, sha)
+	}
+	out, err := r.git.run(ctx, nil, append(args, "--")...)
+	if err != nil {
+		return err
+	}
+	var c obj
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimSuffix(line, "\n")
+		if sha, is := strings.CutPrefix(line, "commit "); is {
+			c = of[sha]
+			continue
+		}
+		how, name, is := strings.Cut(line, "\t")
+		if list := map[string]string{"A": "added", "D": "removed", "M": "modified", "T": "modified"}[how]; is && list != "" {
+			c[list] = append(c[list].([]string), name)
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package fakegithub
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -55,6 +56,7 @@ type CheckRun struct {
 	Text       string
 	DetailsURL string
 	Actions    []CheckAction
+	Notes      []string // its annotations, as path:line: message
 }
 
 // look reads something of a repository; one that is unknown has nothing.
@@ -163,7 +165,11 @@ func (w readers) CheckRuns(repo string) []CheckRun {
 	}
 	return look(w, repo, func(r *repository) (list []CheckRun) {
 		for _, run := range r.runs {
-			list = append(list, CheckRun{ID: run.id, App: run.suite.app.slug, Name: run.name, SHA: run.sha, ExternalID: run.externalID,
+			var notes []string
+			for _, note := range run.notes {
+				notes = append(notes, fmt.Sprintf("%v:%v: %v", note["path"], note["start_line"], note["message"]))
+			}
+			list = append(list, CheckRun{Notes: notes, ID: run.id, App: run.suite.app.slug, Name: run.name, SHA: run.sha, ExternalID: run.externalID,
 				Status: run.status, Conclusion: run.conclusion, Title: plain(run.output.Title), Summary: plain(run.output.Summary),
 				Text: plain(run.output.Text), DetailsURL: run.details, Actions: slices.Clone(run.actions)})
 		}

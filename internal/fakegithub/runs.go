@@ -1,8 +1,11 @@
 package fakegithub
 
 import (
+	"cmp"
+	"encoding/base64"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -96,6 +99,45 @@ func (w checks) StartCheckRun(repo, appSlug, sha, name string) error {
 	}
 	w.addCheckRun(r, other, checkParams{Name: &name, HeadSHA: &sha})
 	return nil
+}
+
+// getContents answers with a file at a commit; what is no file it answers without content.
+func (w pulls) getContents(c *call) *reply {
+	path := c.r.PathValue("path")
+	sha, known := c.resolve(cmp.Or(c.r.URL.Query().Get("ref"), c.repo.defaultBranch))
+	if !known {
+		return notFound()
+	}
+	out, err := c.repo.git.run(c.context(), nil, "ls-tree", "-z", sha, "--", path)
+	fields := strings.Fields(string(out))
+	if err != nil || len(fields) < 3 {
+		return notFound()
+	}
+	mode, kind, blob := fields[0], fields[1], fields[2]
+	if kind == "tree" {
+		return ok([]obj{})
+	}
+	self := fmt.Sprintf("%s/contents/%s?ref=%s", w.apiOf(c.repo), path, sha)
+	web := fmt.Sprintf("%s/blob/%s/%s", w.webOf(c.repo), sha, path)
+	file := obj{"type": "file", "name": filepath.Base(path), "path": path, "sha": blob, "url": self, "html_url": web, "download_url": web,
+		"git_url": fmt.Sprintf("%s/git/blobs/%s", w.apiOf(c.repo), blob), "_links": obj{"self": self, "html": web, "git": self}}
+	content, err := c.repo.git.run(c.context(), nil, "cat-file", "-p", blob)
+	if err != nil {
+		return notFound()
+	}
+	file["size"] = len(content)
+	if mode == "120000" {
+		file["type"], file["target"] = "symlink", string(content)
+		return ok(file)
+	}
+	var lines strings.Builder
+	for text := base64.StdEncoding.EncodeToString(content); text != ""; {
+		n := min(60, len(text))
+		lines.WriteString(text[:n] + "\n")
+		text = text[n:]
+	}
+	file["encoding"], file["content"] = "base64", lines.String()
+	return ok(file)
 }
 
 // compareCommits tells how far two revisions are apart.

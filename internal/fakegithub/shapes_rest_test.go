@@ -77,6 +77,7 @@ func TestEveryRESTAnswerHasTheDocumentedShape(t *testing.T) {
 		{inst, "GET {repo}/check-runs/{run}/annotations", "", 200, "[check-annotation]"},
 		{inst, "GET {repo}/commits/{sha}/pulls", "", 200, "[pull-request-simple]"},
 		{inst, "GET {repo}/commits/{sha}/check-runs", "", 200, "get.commits.ref.check-runs"},
+		{inst, "GET {repo}/contents/README.md?ref={sha}", "", 200, "content-file"},
 		{inst, "GET {repo}/compare/main...{sha}", "", 200, "commit-comparison"},
 		{inst, "GET {repo}/actions/jobs/{job}", "", 200, "job"},
 		{inst, "GET {repo}/actions/runs/{workflow}", "", 200, "workflow-run"},

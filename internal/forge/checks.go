@@ -2,6 +2,8 @@ package forge
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -181,6 +183,46 @@ func Behind(ctx context.Context, c *Client, repo Repo, branch, sha string) (bool
 	// One commit a page: only the numbers are wanted.
 	_, err := c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/compare/{range}", args: []any{branch + "..." + sha}, query: url.Values{"per_page": {"1"}}, holds: []string{"status"}}, &got)
 	return got.BehindBy > 0, err
+}
+
+// MergeBase is the commit from which two others went apart.
+func MergeBase(ctx context.Context, c *Client, repo Repo, one, other string) (sha string, err error) {
+	var got struct {
+		Base struct {
+			SHA string `json:"sha"`
+		} `json:"merge_base_commit"`
+	}
+	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/compare/{range}", args: []any{one + "..." + other}, query: url.Values{"per_page": {"1"}}, holds: []string{"status"}}, &got)
+	return got.Base.SHA, err
+}
+
+// File is what a path is at a commit. Blob is GitHub's name of the content, empty where there is nothing at the path.
+type File struct {
+	Blob    string `json:"sha"`
+	Kind    string `json:"type"` // file, or what is none: symlink, submodule; empty for a folder
+	Content []byte `json:"content"`
+}
+
+// FileAt reads a file of up to 1 MB at a commit. Nothing of it is run or checked out.
+func FileAt(ctx context.Context, c *Client, repo Repo, path, sha string) (f File, err error) {
+	var got json.RawMessage
+	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/contents/" + path, query: url.Values{"ref": {sha}}}, &got)
+	if errors.Is(err, ErrNotFound) {
+		return File{}, nil
+	}
+	if err != nil {
+		return File{}, err
+	}
+	var sent struct {
+		File
+		Content string `json:"content"` // base64 in lines
+	}
+	if json.Unmarshal(got, &sent) != nil { // a folder is a list
+		return File{Blob: "folder"}, nil
+	}
+	f = sent.File
+	f.Content, err = base64.StdEncoding.DecodeString(strings.ReplaceAll(sent.Content, "\n", ""))
+	return f, err
 }
 
 const (
