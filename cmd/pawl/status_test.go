@@ -83,6 +83,19 @@ judge     40        75 %      87 %   17 of 20  4           degraded, not learned
 	}
 }
 
+// TestWithOneBackendNothingIsSaidOfLearning: neither of its arm nor of the health of signals.
+func TestWithOneBackendNothingIsSaidOfLearning(t *testing.T) {
+	var out strings.Builder
+	one := solver.LearningReport{Arms: make([]learning.ArmView, 1), Sources: []learning.SourceHealth{{Source: learning.JudgeSource, Attempts: 4, Degraded: true}}}
+	if err := printLearning(&out, one); err != nil || out.Len() != 0 {
+		t.Errorf("%v, %q", err, out.String())
+	}
+	one.Arms = append(one.Arms, learning.ArmView{})
+	if err := printLearning(&out, one); err != nil || !strings.Contains(out.String(), "judge") {
+		t.Errorf("with two: %v, %q", err, out.String())
+	}
+}
+
 func TestAReportAndAnErrorCannotDriveATerminal(t *testing.T) {
 	hostile := "the judge said \x1b]0;owned\x07\x1b[2J\u202egnorw"
 	var out strings.Builder

@@ -68,6 +68,20 @@ func TestThePageOfTheBackendsShowsWhatWasLearned(t *testing.T) {
 	}
 }
 
+// TestWithOneBackendThePageSaysNothingOfSignals, whose health matters where there is something to choose.
+func TestWithOneBackendThePageSaysNothingOfSignals(t *testing.T) {
+	s := open(t, func(o *web.Options) {
+		o.Learning = func(ctx context.Context) (solver.LearningReport, error) {
+			l, err := learnt(ctx)
+			l.Arms = l.Arms[:1]
+			return l, err
+		}
+	})
+	if page := s.page("/backends"); !strings.Contains(page, "nothing to choose between") || strings.Contains(page, "degraded") || strings.Contains(page, "journal") {
+		t.Errorf("the page says of signals:\n%s", page)
+	}
+}
+
 func TestMetricsTellWhatWasLearned(t *testing.T) {
 	s := open(t, func(o *web.Options) {
 		o.Learning = learnt
