@@ -32,6 +32,8 @@ func TestTheBuiltInJudgeGradesWhatItCanQuote(t *testing.T) {
 			agent: "cat > /dev/null; echo 'a good line' >> a.txt; for i in $(seq 1 4000); do echo \"line $i of a long file\"; done > long.txt\n"},
 		"a change that takes more than its budget": {protocol: "openai", says: fmt.Sprintf(scores, "a good line"), why: "takes about", more: ", judge_tokens: 5000",
 			agent: "cat > /dev/null; echo 'a good line' >> a.txt; for i in $(seq 1 400); do echo \"line $i of a long file\"; done > long.txt\n"},
+		"a change that holds a binary file": {protocol: "openai", says: fmt.Sprintf(scores, "a good line"), why: "binary files, which the judge is not shown",
+			agent: "cat > /dev/null; echo 'a good line' >> a.txt; printf '\\000\\001' > code.bin\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

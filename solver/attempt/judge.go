@@ -21,12 +21,11 @@ import (
 // score whose quotation is no changed line of the diff is not counted.
 
 const (
-	// maxJudged bounds the diff that a judge is shown, in bytes: some 16,000 tokens. A longer one it does not grade.
+	// maxJudged bounds the diff that a judge is shown, judgeTask the task, in bytes. What is longer it does not grade.
 	maxJudged = 64 << 10
-	// judgeAnswer bounds its answer in tokens, judgeTask what it is shown of the task, in bytes. tokenBytes is how many bytes
-	// of a question are a token: code has three to four.
+	judgeTask = 48 << 10
+	// judgeAnswer bounds its answer in tokens. tokenBytes is how many bytes of a question are a token: code has three to four.
 	judgeAnswer = 2000
-	judgeTask   = 16 << 10
 	tokenBytes  = 3
 	// minCited is the least length of a quotation without its white space: a closing brace shows nothing.
 	minCited = 4
@@ -65,10 +64,10 @@ func askModel(ctx context.Context, c *checkout, q question) (*policy.Judged, err
 	if !ok || c.Gateway == nil {
 		return nil, fmt.Errorf("provider %q of policy.learning.judge_provider is not configured", l.JudgeProvider)
 	}
-	if len(q.Diff) > maxJudged {
-		return &policy.Judged{Cannot: fmt.Sprintf("the diff has %d bytes, more than the %d that the judge is shown", len(q.Diff), maxJudged)}, nil
+	if why := unseen(q); why != "" {
+		return &policy.Judged{Cannot: why}, nil
 	}
-	about, err := json.Marshal(map[string]any{"task": tail(q.Task, judgeTask), "diff": q.Diff, "verify": results(q.Verify)})
+	about, err := json.Marshal(map[string]any{"task": q.Task, "diff": q.Diff, "verify": results(q.Verify)})
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +107,20 @@ func askModel(ctx context.Context, c *checkout, q question) (*policy.Judged, err
 		judged.CostUSD = &u.CostUSD
 	}
 	return judged, nil
+}
+
+// unseen says what of a change a judge would not see; empty where it sees all. What the change declares to be binary is
+// shown all the same, since the diff is made without its attributes.
+func unseen(q question) string {
+	switch {
+	case len(q.Diff) > maxJudged:
+		return fmt.Sprintf("the diff has %d bytes, more than the %d that the judge is shown", len(q.Diff), maxJudged)
+	case len(q.Task) > judgeTask:
+		return fmt.Sprintf("the task has %d bytes, more than the %d that the judge is shown", len(q.Task), judgeTask)
+	case strings.Contains(q.Diff, "\nBinary files "):
+		return "the change holds binary files, which the judge is not shown"
+	}
+	return ""
 }
 
 // complete asks for one answer without tools, at temperature 0, in the provider's protocol.

@@ -54,3 +54,20 @@ func TestAGradeNeedsAQuotationOfTheChange(t *testing.T) {
 		}
 	}
 }
+
+// TestAJudgeIsNotAskedForWhatItWouldNotSee: of a part it would grade the part.
+func TestAJudgeIsNotAskedForWhatItWouldNotSee(t *testing.T) {
+	for want, q := range map[string]question{
+		"":               {Task: "Mend it.", Diff: judgedDiff},
+		"the diff has":   {Task: "Mend it.", Diff: judgedDiff + strings.Repeat("+more\n", maxJudged/6)},
+		"the task has":   {Task: strings.Repeat("Mend it. ", judgeTask/9+1), Diff: judgedDiff},
+		"binary files, ": {Task: "Mend it.", Diff: judgedDiff + "diff --git a/b.go b/b.go\nindex 1..2 100644\nBinary files a/b.go and b/b.go differ\n"},
+	} {
+		if got := unseen(q); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := unseen(question{Diff: judgedDiff + "+Binary files are no trick in a text\n"}); got != "" {
+		t.Errorf("a line of a text was taken for a binary file: %q", got)
+	}
+}
