@@ -44,13 +44,14 @@ func answering(ports ...int) *Network {
 	}}
 }
 
-func TestANetworkOfItsOwnHasTheTwoListenersAndNothingElse(t *testing.T) {
-	s := walled(t)
-	host, err := net.Listen("tcp", "127.0.0.1:0")
+// greeting is the port of a service of the host that says so.
+func greeting(t *testing.T, address string) (port string) {
+	t.Helper()
+	host, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer host.Close()
+	t.Cleanup(func() { host.Close() })
 	go func() {
 		for {
 			c, err := host.Accept()
@@ -61,12 +62,18 @@ func TestANetworkOfItsOwnHasTheTwoListenersAndNothingElse(t *testing.T) {
 			c.Close()
 		}
 	}()
+	_, port, _ = net.SplitHostPort(host.Addr().String())
+	return port
+}
+
+func TestANetworkOfItsOwnHasTheTwoListenersAndNothingElse(t *testing.T) {
+	s := walled(t)
+	port, port6 := greeting(t, "127.0.0.1:0"), greeting(t, "[::1]:0")
 	abstract, err := net.Listen("unix", "@pawl-test-"+strconv.Itoa(os.Getpid()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer abstract.Close()
-	_, port, _ := net.SplitHostPort(host.Addr().String())
 	lan := "192.0.2.1"
 	if list, err := net.InterfaceAddrs(); err == nil {
 		for _, a := range list {
@@ -89,6 +96,7 @@ print("files:", [os.readlink("/proc/self/fd/" + f) for f in os.listdir("/proc/se
 print("first:", tcp("127.0.0.1", 29401))
 print("second:", tcp("127.0.0.1", 29402))
 print("host:", tcp("127.0.0.1", %[1]s))
+print("host, IPv6:", tcp("::1", %[4]s))
 print("lan:", tcp(%[2]q, %[1]s))
 print("metadata:", tcp("169.254.169.254", 80))
 print("abstract:", unix("\0pawl-test-%[3]d"))
@@ -102,13 +110,14 @@ u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 try: u.sendto(b"x", (%[2]q, 53)); print("UDP: sent")
 except OSError: print("UDP: closed")
 print("interfaces:", [n for _, n in socket.if_nameindex()])
-END`, port, lan, os.Getpid())
+END`, port, lan, os.Getpid(), port6)
 	spec := script(t, text)
 	spec.Network = answering(29401, 29402)
 	want := `files: []
 first: listener 0
 second: listener 1
 host: closed
+host, IPv6: closed
 lan: closed
 metadata: closed
 abstract: closed
@@ -124,7 +133,7 @@ interfaces: ['lo']`
 	// there, too, so this goes without.
 	spec = script(t, text)
 	got := shell(t, in(t, Auto), spec)
-	for _, line := range []string{"host: the host", "abstract: open", "first: closed"} {
+	for _, line := range []string{"host: the host", "host, IPv6: the host", "abstract: open", "first: closed"} {
 		if !strings.Contains(got, line) {
 			t.Errorf("with the host's network: %s is not in\n%s", line, got)
 		}
