@@ -118,3 +118,27 @@ func (r *readme) helm(line string, args []string) {
 		}
 	}
 }
+
+func (r *readme) makes(args []string) {
+	r.t.Helper()
+	for _, target := range args {
+		if !strings.Contains(string(file(r.t, "Makefile")), "\n"+target+":") {
+			r.t.Errorf("the Makefile has no %s", target)
+		}
+		if !strings.Contains(string(file(r.t, ".ci/run")), "\nmake "+target+"\n") {
+			r.t.Errorf("CI does not run make %s", target)
+		}
+	}
+}
+
+func (r *readme) goInstall(line string, args []string) {
+	r.t.Helper()
+	mod := string(file(r.t, "go.mod"))
+	module := regexp.MustCompile(`(?m)^module (\S+)$`).FindStringSubmatch(mod)[1]
+	if !slices.Equal(args, []string{"install", module + "/cmd/pawl@latest"}) {
+		r.t.Errorf("%s: the program is %s/cmd/pawl", line, module)
+	}
+	if bad := regexp.MustCompile(`(?m)^(replace|exclude)\b`).FindString(mod); bad != "" {
+		r.t.Errorf("go install refuses a module whose go.mod has %s", bad)
+	}
+}

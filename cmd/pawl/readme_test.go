@@ -21,6 +21,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -209,30 +210,6 @@ func (r *readme) check(line string, call []string) {
 	}
 }
 
-func (r *readme) makes(args []string) {
-	r.t.Helper()
-	for _, target := range args {
-		if !strings.Contains(string(file(r.t, "Makefile")), "\n"+target+":") {
-			r.t.Errorf("the Makefile has no %s", target)
-		}
-		if !strings.Contains(string(file(r.t, ".ci/run")), "\nmake "+target+"\n") {
-			r.t.Errorf("CI does not run make %s", target)
-		}
-	}
-}
-
-func (r *readme) goInstall(line string, args []string) {
-	r.t.Helper()
-	mod := string(file(r.t, "go.mod"))
-	module := regexp.MustCompile(`(?m)^module (\S+)$`).FindStringSubmatch(mod)[1]
-	if !slices.Equal(args, []string{"install", module + "/cmd/pawl@latest"}) {
-		r.t.Errorf("%s: the program is %s/cmd/pawl", line, module)
-	}
-	if bad := regexp.MustCompile(`(?m)^(replace|exclude)\b`).FindString(mod); bad != "" {
-		r.t.Errorf("go install refuses a module whose go.mod has %s", bad)
-	}
-}
-
 // pawl runs the built program with what the page says. Beside that, setup is told where the fake GitHub is, and the
 // server takes a free port.
 func (r *readme) pawl(line string, args []string) {
@@ -247,6 +224,11 @@ func (r *readme) pawl(line string, args []string) {
 		r.serve(line, args)
 		return
 	case "run":
+		_, err := sandbox.New(ctx, sandbox.Auto)
+		if tool, _ := exec.LookPath("go"); err != nil || !strings.HasPrefix(tool, "/usr/") {
+			r.knows(line, args) // go test would not run in the sandbox here
+			return
+		}
 		widgets := filepath.Join(r.home, "src/widgets")
 		r.must(os.MkdirAll(widgets, 0o755))
 		for name, text := range map[string]string{"go.mod": "module widgets\n\ngo 1.21\n", "widgets.go": "package widgets\n\nconst fixed = false\n",
