@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,18 @@ func openSandbox(ctx context.Context, c config.Sandbox) (*sandbox.Sandbox, error
 	if err != nil {
 		return nil, fmt.Errorf("find Pawl's own program, which builds the walls inside of a sandbox: %w", err)
 	}
+	if err := misplaced(own); err != nil {
+		return nil, err
+	}
 	return box, box.UseProgram(ctx, own, c.Walled())
+}
+
+// misplaced refuses a program that lies where a sandbox has the folders of an attempt: nothing could be started there.
+func misplaced(own string) error {
+	if own != "/pawl" && !strings.HasPrefix(own, "/pawl/work/") && !strings.HasPrefix(own, "/pawl/home/") {
+		return nil
+	}
+	return fmt.Errorf("this program is %s, and in every sandbox /pawl/work and /pawl/home are the folders of an attempt; move it, such as to /usr/local/bin/pawl", own)
 }
 
 // insideCommand is what the sandbox starts before a program.
