@@ -14,7 +14,7 @@
 //	what is read of an event                                     its file; the types: payload.go
 //	of which events is nothing made                              handlers.go (Other)
 //	how is looked up what a judgement needs                      take.go, judge
-//	did the agent write a remark itself                          authored.go
+//	did the agent write a remark itself                          generation.go
 //	does Pawl's own work lead to a thread                        generation.go
 //	what is appended to the log, and when is a thread woken      take.go, remark and change
 //	who may write (the permission gate)                          signals.go, permission

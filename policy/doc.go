@@ -37,7 +37,7 @@
 //	what may a decision depend on, what does it hold                  policy.go, Facts and Decision
 //	when does a run stop, wait for a reset, or count as done          rules.go
 //	how many attempts of a thread may there be, without a person      bounds.go
-//	when do rounds of review lead nowhere                             convergence.go
+//	when do rounds of review lead nowhere                             bounds.go
 //	what may be spent                                                 bounds.go
 //	when does a chain of Pawl's own work end                          ledger.go
 //	what may all threads together do and spend in a day               ledger.go

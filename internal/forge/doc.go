@@ -32,9 +32,9 @@
 //	how long may a text be, and how is it cut?           issues.go (clip)
 //	check runs, buttons, annotations                     checks.go
 //	issues, comments, reactions, pull requests           issues.go
-//	what people said, by GraphQL                         discussion.go, graphql.go
+//	what people said, by GraphQL                         discussion.go
 //	deliveries and changes that were missed              missed.go
-//	issues by their label                                backlog.go
+//	issues by their label                                missed.go
 //	what the log of a failing job says                   logs.go
 //	permissions, the default branch                      client.go
 package forge

@@ -29,7 +29,7 @@
 //	how many attempts may run on an account                accounts.go
 //	which node does what only one should do                duty.go
 //	what else do nodes share, such as GitHub's limits      duty.go, UpdateShared
-//	what did attempts use above their threads, is there room  usage.go
+//	what did attempts use above their threads, is there room  accounts.go
 //	what is kept of attempts for learning                  accounts.go, PutGraded
 //	what do the pages and pawl status list                 list.go
 //	what does an upgrade change                            migrations, store.go

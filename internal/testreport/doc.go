@@ -13,13 +13,13 @@
 //	go test, also -json; errors of go build, go vet   go.go
 //	pytest                                            pytest.go
 //	cargo test, errors of rustc                       cargo.go
-//	unittest, Django                                  unittest.go
+//	unittest, Django                                  pytest.go
 //	Mocha, Playwright, bun                            mocha.go
 //	RSpec, PHPUnit                                    rspec.go
 //	GoogleTest, CTest                                 cpp.go
-//	dotnet test, errors of C# (written, not recorded) dotnet.go
+//	dotnet test, errors of C# (written, not recorded) java.go
 //	Jest, Vitest, tsc                                 javascript.go
-//	node --test                                       node.go
+//	node --test                                       javascript.go
 //	Maven, Gradle, errors of javac                    java.go
 //	TAP, Test::More, prove                            tap.go
 //	JUnit's XML, and why no library reads it          junit.go

@@ -14,7 +14,7 @@
 //	who may ask, and which bots                                  feedback.go, mayWrite
 //	what is the failure of a check of others                     checks.go, Classify
 //	how much a remark matters to its reviewer                    asking.go
-//	which remarks come at a program's pace                       feedback.go, Mechanical
+//	which remarks come at a program's pace                       asking.go, Mechanical
 //	which failures of checks lie outside of the work             outside.go
 //	which commands are there, and where may they stand           command.go
 //	why is a ticked box or a new time stamp of a description
@@ -22,6 +22,6 @@
 //	what of an edited description is new                         description.go, DescriptionDiff
 //	what does a reader see of a text (prompts are made of it)    markdown.go, Visible
 //	what is a quotation, code or an HTML comment                 markdown.go
-//	what of a mail is quoted                                     mail.go
+//	what of a mail is quoted                                     markdown.go
 //	to which triggers does a repository listen                   command.go, Triggers
 package feedback

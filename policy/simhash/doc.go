@@ -4,7 +4,7 @@
 // scanner that agrees with them and takes their way only where it cannot tell.
 //
 //	question                                                     file
-//	what is a fingerprint, and how similar are two               simhash.go
+//	what is a fingerprint, and how similar are two               shingle.go
 //	what is removed, as the definition says it                   normalise.go
 //	what more is removed from failures                           failure.go
 //	where does a failure happen, by its stack traces             failure.go

@@ -14,7 +14,7 @@
 //	what do orders of people, closings and checks of others change  fold_thread.go
 //	which remark counts when webhooks come late or out of order     order.go
 //	what are policy's facts, what is an attempt to work on          facts.go
-//	is a change asked for, an answer or a plan                      purpose.go
+//	is a change asked for, an answer or a plan                      facts.go
 //	what is an attempt's work worth                                 grades.go
 //	what do people do to more than one thread, where is it logged   operator.go
 //	which key does an act have, how is Pawl's branch called         events.go
