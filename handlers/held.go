@@ -122,29 +122,18 @@ func (b *heldBody) extend(size int64) {
 
 func (b *heldBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	size, ok := b.in.count(b, int64(n), errors.Is(err, io.EOF))
-	switch {
-	case !ok:
+	if !b.in.count(b, int64(n), errors.Is(err, io.EOF)) {
 		return 0, errTooMany
-	case errors.Is(err, io.EOF):
-		// For the next request on the connection the server sets a deadline of its own. Where this fails the connection
-		// is gone.
-		_ = b.control.SetReadDeadline(time.Time{})
-	case n > 0:
-		b.extend(size)
-		if b.in.isDropped(b) { // meanwhile, so that its deadline must not be a later one
-			return 0, errTooMany
-		}
 	}
 	return n, err
 }
 
-// count adds what came, and drops the slowest until there is room; ok is false where that was b itself.
-func (h *heldBodies) count(b *heldBody, n int64, whole bool) (size int64, ok bool) {
+// count adds what came, gives the rest its time, and drops the slowest until there is room; false where that was b itself.
+func (h *heldBodies) count(b *heldBody, n int64, whole bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if b.dropped {
-		return b.size, false
+		return false
 	}
 	b.size += n
 	h.bytes += n
@@ -156,10 +145,18 @@ func (h *heldBodies) count(b *heldBody, n int64, whole bool) (size int64, ok boo
 	for n > 0 && h.bytes > most && !b.dropped {
 		h.drop(cmp.Or(h.slowest(), b))
 	}
-	if whole {
+	switch {
+	case b.dropped:
+		return false
+	case whole:
 		delete(h.bodies, b)
+		// For the next request on the connection the server sets a deadline of its own. Where this fails the connection
+		// is gone.
+		_ = b.control.SetReadDeadline(time.Time{})
+	case n > 0:
+		b.extend(b.size)
 	}
-	return b.size, !b.dropped
+	return true
 }
 
 // slowest is that of an address over its share, if there is one, and of all otherwise; of addresses that signed
@@ -203,12 +200,6 @@ func (h *heldBodies) forget(b *heldBody) {
 		delete(h.from, b.from)
 	}
 	b.size = 0
-}
-
-func (h *heldBodies) isDropped(b *heldBody) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return b.dropped
 }
 
 // release ends with a body when it is answered.

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,34 +61,26 @@ func (r HostRule) In(list []HostRule) bool {
 // program knows, a NUL, a percent sign, a letter that looks like another.
 func CanonicalHost(name string) (string, error) {
 	const most = 253 // RFC 1035, 2.3.4, without the lengths around it
-	if name == "" || len(name) > most {
-		return "", errors.New("is not the name of a host")
-	}
 	host := strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' { // and nothing that Unicode has a lower case for, such as the Kelvin sign
 			r += 'a' - 'A'
 		}
 		return r
 	}, name)
-	labels := strings.Split(host, ".")
-	for _, label := range labels {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return "", errors.New("is not the name of a host")
-		}
-		for _, c := range []byte(label) {
-			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-				return "", errors.New("is not the name of a host in ASCII letters, digits and dashes")
-			}
-		}
-	}
-	// A name that ends in a number is an address to the URL standard, "ends in a number checker".
-	last := labels[len(labels)-1]
-	digits, hex := strings.CutPrefix(last, "0x")
-	if strings.Trim(last, "0123456789") == "" || hex && strings.Trim(digits, "0123456789abcdef") == "" {
+	switch {
+	case len(host) > most || !hostForm.MatchString(host):
+		return "", errors.New("is not the name of a host in ASCII letters, digits and dashes")
+	case addressForm.MatchString(host):
 		return "", errors.New("is an address; only names are let through")
 	}
 	return host, nil
 }
+
+var (
+	hostForm = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$`)
+	// addressForm matches a name that ends in a number, which is an address to the URL standard, "ends in a number checker".
+	addressForm = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
+)
 
 // RefusedIn is an entry of RefusedHosts for what is no agent: a host with the key of the list that it is not on.
 func RefusedIn(host, list string) string { return host + inList + list }

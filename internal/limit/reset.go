@@ -2,7 +2,6 @@ package limit
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // messages name zones, and the image has no zone files
@@ -53,9 +52,7 @@ func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool
 		}
 	}
 	if m := secondsField.FindStringSubmatch(text); m != nil {
-		if s, err := strconv.ParseFloat(m[1], 64); err == nil {
-			return ahead(now, s)
-		}
+		return ahead(now, number(m[1]))
 	}
 	return time.Time{}, false
 }
@@ -78,11 +75,8 @@ func epochTime(text string) (time.Time, bool) {
 	if m == nil {
 		return time.Time{}, false
 	}
-	n := int64(atoi(m[1]))
-	if len(m[1]) == 13 {
-		return time.UnixMilli(n).UTC(), true
-	}
-	return time.Unix(n, 0).UTC(), true
+	at := unix(m[1])
+	return at, !at.IsZero()
 }
 
 // ahead is so many seconds from now; false for a negative number and beyond the farthest.
@@ -106,11 +100,10 @@ func relativeTime(s string, now time.Time, _ *time.Location) (time.Time, bool) {
 			break
 		}
 		unit := units[strings.ToLower(m[2])]
-		n, err := strconv.ParseFloat(m[1], 64)
-		if unit == 0 || err != nil {
+		if unit == 0 {
 			break
 		}
-		seconds += n * unit
+		seconds += number(m[1]) * unit
 		found = true
 		s = s[len(m[0]):]
 		if strings.HasSuffix(m[0], m[2]) && s != "" && s[0] >= '0' && s[0] <= '9' && !amount.MatchString(s) {

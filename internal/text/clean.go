@@ -89,10 +89,12 @@ func Tail(s string, n int) string {
 type End struct {
 	Max int
 	buf []byte
+	cut bool
 }
 
 // Write implements io.Writer. It never fails.
 func (e *End) Write(p []byte) (int, error) {
+	e.cut = e.cut || len(e.buf)+len(p) > e.Max
 	e.buf = append(e.buf, p[max(0, len(p)-e.Max):]...)
 	if len(e.buf) > 2*e.Max { // moving what is kept at every write would cost too much
 		e.buf = append(e.buf[:0], e.buf[len(e.buf)-e.Max:]...)
@@ -101,6 +103,15 @@ func (e *End) Write(p []byte) (int, error) {
 }
 
 func (e *End) String() string { return string(e.buf[max(0, len(e.buf)-e.Max):]) }
+
+// Lines is what is kept, from a line's beginning where something was cut.
+func (e *End) Lines() string {
+	s := strings.ToValidUTF8(e.String(), "\uFFFD")
+	if _, rest, ok := strings.Cut(s, "\n"); ok && e.cut {
+		s = "[cut]\n" + rest
+	}
+	return s
+}
 
 // Excerpt is the clean start and end of a long text, about max bytes, cut at line ends where any are near. The
 // end, where commands say how they failed, gets three quarters.

@@ -58,14 +58,14 @@ func TestTailBeginsWithALine(t *testing.T) {
 }
 
 func TestTheEndOfALongOutputIsKept(t *testing.T) {
-	l := output{End: text.End{Max: verifyOutput}}
+	l := text.End{Max: verifyOutput}
 	for range 10000 {
 		if _, err := l.Write([]byte("a line of output that says nothing\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	l.Write([]byte("the last line\n"))
-	got := l.String()
+	got := l.Lines()
 	if len(got) > verifyOutput+10 || !strings.HasPrefix(got, "[cut]\na line") || !strings.HasSuffix(got, "the last line\n") {
 		t.Errorf("%d bytes from %q to %q", len(got), got[:20], got[len(got)-20:])
 	}

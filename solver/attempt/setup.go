@@ -258,7 +258,7 @@ func keeps(paths []string, file string) bool {
 func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failure, error) {
 	secrets := t.Config.Setup.Names(t.Thread.Repo())
 	for _, command := range e.Setup {
-		kept := output{End: text.End{Max: maxOutput}}
+		kept := text.End{Max: maxOutput}
 		report, refused, err := t.inSandbox(ctx, program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, env: secrets, most: e.Time(), allow: t.Ground.Effective.Network.Setup, where: "network.setup"}, &kept)
 		if err != nil {
 			return nil, fmt.Errorf("setup command %q: %w", command, err)
@@ -279,7 +279,7 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 			result += "; refused: " + strings.Join(refused, ", ") + "; the operator can allow it in network.setup"
 		}
 		t.Log.Info().Str("command", oneLine(command)).Str("result", result).Msg("setup failed")
-		said := text.NewRedactor(secrets, t.Lookup).Redact(kept.String())
+		said := text.NewRedactor(secrets, t.Lookup).Redact(kept.Lines())
 		return &ground.Failure{Command: command, Result: result, Output: said, Thread: t.Thread.String(), Seen: t.State.Seq}, nil
 	}
 	return nil, nil

@@ -118,14 +118,14 @@ func (c *checkout) trial(ctx context.Context, commit string, layered bool) (*tri
 // run runs one command and reads what it says of the tests.
 func (t *trial) run(ctx context.Context, command string) (policy.Verified, error) {
 	began, reports := t.Now(), testreport.Watch(t.ws.Dir, config.Reported(t.Ground.Effective.Reports))
-	kept, tests := output{End: text.End{Max: verifyOutput}}, testreport.NewReader()
+	kept, tests := text.End{Max: verifyOutput}, testreport.NewReader()
 	// Both streams are one, in the order in which they are written.
 	prog := program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, most: verifyTimeout, allow: t.Ground.Effective.Network.Verify, where: "network.verify"}
 	report, refused, err := t.inSandbox(ctx, prog, io.MultiWriter(&kept, tests))
 	if err != nil {
 		return policy.Verified{}, fmt.Errorf("verify command %q: %w", command, err)
 	}
-	v := policy.Verified{Command: command, Exit: report.Exit.Code, Output: kept.String(), MS: t.Now().Sub(began).Milliseconds(), TimedOut: report.Killed, Signal: report.Exit.Signal, RefusedHosts: refused}
+	v := policy.Verified{Command: command, Exit: report.Exit.Code, Output: kept.Lines(), MS: t.Now().Sub(began).Milliseconds(), TimedOut: report.Killed, Signal: report.Exit.Signal, RefusedHosts: refused}
 	v.Passed = report.Exit.Code == 0 && report.Exit.Signal == "" && !report.Killed
 	if report.Killed {
 		v.Output += fmt.Sprintf("\n[ended after %s]", verifyTimeout)
@@ -190,26 +190,6 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (rep
 	return report, refused, cmp.Or(context.Cause(run), err)
 }
 
-// output is the end of what a command prints. It is for one writer.
-type output struct {
-	text.End
-	all int // bytes written
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.all += len(p)
-	return o.End.Write(p)
-}
-
-// String is the kept text, from a line's beginning where something was cut.
-func (o *output) String() string {
-	s := strings.ToValidUTF8(o.End.String(), "\uFFFD")
-	if _, rest, ok := strings.Cut(s, "\n"); ok && o.all > o.Max {
-		s = "[cut]\n" + rest
-	}
-	return s
-}
-
 // question is what the judge gets on standard input, as JSON.
 type question struct {
 	Thread  string            `json:"thread"`
@@ -251,13 +231,13 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	printed := output{End: text.End{Max: verifyOutput}}
+	printed := text.End{Max: verifyOutput}
 	report, refused, err := t.inSandbox(ctx, program{argv: l.Judge, env: l.JudgeEnv, stdin: in, most: l.JudgeTimeout, apart: true, allow: t.Ground.Effective.Network.Judge, where: "network.judge"}, &printed)
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
 	noteRefused(&c.Receipt, refused, "network.judge")
-	said := printed.String()
+	said := printed.Lines()
 	name := filepath.Base(l.Judge[0])
 	switch {
 	case report.Killed:
