@@ -211,7 +211,9 @@ func history(b *strings.Builder, s thread.State, d policy.Decision) {
 	}
 	for _, v := range last.Receipt.Verify {
 		if !v.Passed {
-			failing(b, v)
+			var tests strings.Builder
+			failing(&tests, "", v, func(f policy.Failing) string { return f.Name + "\n" + f.Text })
+			section(b, "These tests fail", tests.String(), maxRemark)
 			section(b, fmt.Sprintf("The change so far is in the files. This command then failed with exit code %d: %s", v.Exit, v.Command), tail(v.Output, maxOutput), maxOutput)
 		}
 	}
@@ -240,26 +242,19 @@ func failedBefore(b *strings.Builder, before []policy.Verified) {
 			continue
 		}
 		fmt.Fprintf(&text, "%s (exit code %d)\n", v.Command, v.Exit)
-		for _, f := range v.Failing[:min(len(v.Failing), maxFailing)] {
-			fmt.Fprintf(&text, "- %s\n", f.Name)
-		}
-		if more := len(v.Failing) - maxFailing; more > 0 {
-			fmt.Fprintf(&text, "- and %d more\n", more)
-		}
+		failing(&text, "- ", v, func(f policy.Failing) string { return f.Name })
 	}
 	section(b, "This failed before you began; leave it as it is, unless the task is to mend it", text.String(), maxOutput)
 }
 
-// failing tells which tests fail and what their assertions say.
-func failing(b *strings.Builder, v policy.Verified) {
-	var text strings.Builder
+// failing tells of the first failing tests what is to be said, each behind a bullet.
+func failing(b *strings.Builder, bullet string, v policy.Verified, say func(policy.Failing) string) {
 	for _, f := range v.Failing[:min(len(v.Failing), maxFailing)] {
-		fmt.Fprintf(&text, "%s\n%s\n", f.Name, f.Text)
+		fmt.Fprintf(b, "%s%s\n", bullet, say(f))
 	}
 	if more := len(v.Failing) - maxFailing; more > 0 {
-		fmt.Fprintf(&text, "and %d more\n", more)
+		fmt.Fprintf(b, "%sand %d more\n", bullet, more)
 	}
-	section(b, "These tests fail", text.String(), maxRemark)
 }
 
 // Subject is the first line of a commit or the title of a pull request, as Conventional Commits have it: the agent's

@@ -206,8 +206,5 @@ func told(all []LogLine, call string) bool {
 var bidi = regexp.MustCompile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 func visible(s string) string {
-	if !strings.ContainsAny(s, "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069") {
-		return s
-	}
 	return bidi.ReplaceAllStringFunc(s, func(mark string) string { return fmt.Sprintf("[U+%04X]", []rune(mark)[0]) })
 }
