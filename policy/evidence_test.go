@@ -224,3 +224,15 @@ func TestAnExitCodeThatTheReportContradictsVerifiesNothing(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// go test without -v counts what fails, and says of all else only that it is well.
+func TestARunnerThatNamesWhatFailsAloneRunsNoFewerTests(t *testing.T) {
+	var e TestEvidence
+	base := []Verified{{Command: "go test ./...", Runner: "go", Exit: 1, FailedTests: 1}}
+	if e.Count(base, []Verified{{Command: "go test ./...", Runner: "go", Passed: true}}); e.Fewer != 0 {
+		t.Errorf("%d fewer", e.Fewer)
+	}
+	if e.Count(base, []Verified{{Command: "go test ./...", Passed: true}}); e.Fewer != 1 {
+		t.Errorf("where the runner says nothing: %d fewer", e.Fewer)
+	}
+}
