@@ -101,3 +101,21 @@ func TestWorkflowsGiveStrangersNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestReleasesCarryBillsAndProvenance reads what CI and a release are told to do; .ci/lint has actionlint read whether
+// GitHub takes it.
+func TestReleasesCarryBillsAndProvenance(t *testing.T) {
+	for name, wants := range map[string][]string{
+		".github/workflows/release.yml": {"- run: .ci/release\n", "actions/attest@", "subject-path: dist/*\n", "sbom-path: dist/pawl-linux-amd64.cdx.json\n", "sbom-path: dist/pawl-linux-arm64.cdx.json\n", "id-token: write", "attestations: write"},
+		".ci/release":                   {"cyclonedx-gomod", "sha256sum"},
+		".ci/run":                       {"\n.ci/vulnerabilities\n", "\nmake lint\n"},
+		".ci/vulnerabilities":           {"govulncheck"},
+		".ci/lint":                      {"\ngo run \"$actionlint\" "},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(string(read(t, name)), want) {
+				t.Errorf("%s has no %q", name, want)
+			}
+		}
+	}
+}

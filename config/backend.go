@@ -202,7 +202,7 @@ func (s *source) validateEnv(key, list string, names []string) {
 // holdsSecret reports whether the variable used at the key is Pawl's own
 // business: the App's credentials, the database's password or a provider's key.
 func holdsSecret(key string) bool {
-	return strings.HasPrefix(key, "github.") || key == "database" || strings.HasPrefix(key, "providers[")
+	return key == "database" || key == "server.metrics_token" || key == "notify.url" || strings.HasPrefix(key, "github.") || strings.HasPrefix(key, "providers[")
 }
 
 func (s *source) validateTimeouts(key string, b Backend) {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -305,4 +306,32 @@ func orList(words []string) string {
 	}
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// Secrets are the secrets that a configuration holds, by the path of their keys.
+func (c *Server) Secrets() map[string]Secret {
+	all := map[string]Secret{}
+	var look func(at string, v reflect.Value)
+	look = func(at string, v reflect.Value) {
+		if s, ok := v.Interface().(Secret); ok {
+			if !s.Empty() {
+				all[strings.TrimPrefix(at, ".")] = s
+			}
+			return
+		}
+		switch v.Kind() { // a secret stands in a field, or in one of a list of them
+		case reflect.Struct:
+			for field, value := range v.Fields() {
+				if key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); field.IsExported() {
+					look(at+"."+key, value)
+				}
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				look(fmt.Sprintf("%s[%d]", at, i), v.Index(i))
+			}
+		}
+	}
+	look("", reflect.ValueOf(*c))
+	return all
 }

@@ -5,9 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -234,6 +236,22 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	}
 	if !secret.Equal(NewSecret(value)) || secret.Reveal() != value {
 		t.Error("the secret lost its value")
+	}
+}
+
+func TestSecretsAreNamedByTheirKeys(t *testing.T) {
+	c, err := Parse("pawl.yml", []byte(minimal+"notify: {url: \"https://chat.example.org/hook\"}\nproviders:\n  - {name: a, protocol: openai, base_url: \"https://a.example.org\", key: key-of-a}\n"), testEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := c.Secrets()
+	for key, value := range map[string]string{"github.app.webhook_secret": "0123456789abcdef", "providers[0].key": "key-of-a", "notify.url": "https://chat.example.org/hook"} {
+		if all[key].Reveal() != value {
+			t.Errorf("%s is %q, want %q", key, all[key].Reveal(), value)
+		}
+	}
+	if len(all) != 3 {
+		t.Errorf("the secrets are %v", slices.Sorted(maps.Keys(all)))
 	}
 }
 

@@ -12,18 +12,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
 // searcher looks for secrets as an agent can that is out for them, and puts all
-// that it finds into a file of the checkout and on its output.
+// that it finds into a file of the checkout and on its output, but for its own
+// token, with which nothing is committed.
 const searcher = `#!/bin/sh
 exec 2>/dev/null
 cat > prompt.txt
@@ -35,7 +34,7 @@ cat > prompt.txt
 	echo "== git"; git log -p --all; git config --list --show-origin; git remote -v; git stash list; cat .git .git/config .git/credentials "$HOME/.netrc" "$HOME/.git-credentials"
 	echo "== above"; d=$PWD; while [ "$d" != / ]; do d=$(dirname "$d"); ls -la "$d"; cat "$d"/*.yml "$d"/*.pem "$d"/*.db "$d"/.env; done
 	echo "== keys"; cat /proc/keys /proc/key-users
-} > found.txt
+} | LC_ALL=C sed -E 's/pawl-[A-Za-z0-9_-]{43}/its own token/g' > found.txt
 cat found.txt
 `
 
@@ -194,7 +193,7 @@ func TestNoAgentFindsATokenOfGitHub(t *testing.T) {
 	r.config = fmt.Sprintf("sandbox: {mode: auto}\nproviders:\n  - {name: fake, protocol: openai, base_url: \"http://127.0.0.1:9/v1\", key: %q}\n"+
 		"backends:\n  - {name: mine, kind: command, argv: [%q], provider: fake}\n", providerKey, script)
 	p := plant(r.world.PrivateKeyPEM())
-	tokens := r.startBehindProxy(p.env)
+	tokens, _ := r.startBehindProxy(p.env)
 	n := r.solve("A greeting", "Please add a greeting.")
 	if s := r.ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
@@ -216,21 +215,22 @@ func TestNoAgentFindsATokenOfGitHub(t *testing.T) {
 }
 
 // startBehindProxy starts the server with more variables and with a proxy
-// between it and the fake GitHub. tokens gives the credentials that passed.
-func (r *rig) startBehindProxy(env []string) (tokens func() []string) {
+// between it and the fake GitHub. tokens gives the credentials that passed, and ofGit those of git.
+func (r *rig) startBehindProxy(env []string) (tokens, ofGit func() []string) {
 	r.t.Helper()
 	target, err := url.Parse(r.world.WebURL())
 	r.must(err)
 	var mu sync.Mutex
-	seen := map[string]bool{}
+	seen, basic := map[string]bool{}, map[string]bool{}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		_, token, _ := strings.Cut(q.Header.Get("Authorization"), " ")
-		if _, password, ok := q.BasicAuth(); ok {
+		_, password, git := q.BasicAuth()
+		if git {
 			token = password
 		}
 		mu.Lock()
-		seen[token] = len(token) > 20
+		seen[token], basic[token] = len(token) > 20, basic[token] || git
 		mu.Unlock()
 		proxy.ServeHTTP(w, q)
 	}))
@@ -240,34 +240,21 @@ func (r *rig) startBehindProxy(env []string) (tokens func() []string) {
 	r.must(err)
 	r.must(os.WriteFile(path, []byte(strings.ReplaceAll(string(text), r.world.WebURL(), front.URL)), 0o600))
 	cmd := exec.Command(pawlBinary, "serve", "--config", path)
-	cmd.Env, cmd.Stderr, cmd.SysProcAttr = append(os.Environ(), env...), r.log, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	r.must(cmd.Start())
-	r.t.Cleanup(func() {
-		if r.t.Failed() {
-			r.t.Logf("log of the server:\n%s", r.log)
-		}
-		// Killed on purpose, so that its error says nothing.
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	address := regexp.MustCompile(`"address":"([^"]+)"[^\n]*"pawl serves"|"pawl serves"[^\n]*"address":"([^"]+)"`)
-	r.await("pawl serve to listen", func() bool {
-		found := address.FindStringSubmatch(r.log.String())
-		if found != nil {
-			r.addr = found[1] + found[2]
-		}
-		return found != nil
-	})
+	cmd.Env = append(os.Environ(), env...)
+	r.server = r.launch(cmd, r.log)
+	r.addr, r.pages = r.server.addr, r.server.pages
 	r.world.SetWebhookURL(r.url("/api/github/hook"))
-	return func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		var all []string
-		for token, long := range seen {
-			if long {
-				all = append(all, token)
+	of := func(kind map[string]bool) func() []string {
+		return func() (all []string) {
+			mu.Lock()
+			defer mu.Unlock()
+			for token, is := range kind {
+				if is {
+					all = append(all, token)
+				}
 			}
+			return all
 		}
-		return all
 	}
+	return of(seen), of(basic)
 }

@@ -129,6 +129,7 @@ func (d *doctor) machine(ctx context.Context) {
 // outside are the checks of others, whose state may pass by itself, and of what the configuration leaves open.
 func (d *doctor) outside(ctx context.Context) {
 	d.bounded(ctx, d.github)
+	d.bounded(ctx, d.signing)
 	d.bounded(ctx, d.providers)
 	d.bounds()
 }

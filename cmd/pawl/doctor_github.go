@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/setup"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -171,5 +174,31 @@ func (d *doctor) without(check string, missing []string, well, lacks, hint strin
 		d.add(check, checkFail, lacks+strings.Join(missing, ", "), hint)
 	} else {
 		d.add(check, checkOK, well, "")
+	}
+}
+
+// signing looks whether git could sign with the key that the configuration names.
+func (d *doctor) signing(ctx context.Context) {
+	file := d.cfg.GitHub.App.SigningKeyFile
+	if file == "" {
+		return
+	}
+	const hint = "let github.app.signing_key_file name an SSH key without a passphrase (ssh-keygen -t ed25519 -N '' -f FILE), which this user alone may read; ssh-keygen is in openssh-client"
+	info, err := os.Stat(file)
+	if d.failed("signing", err, hint) {
+		return
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		d.add("signing", checkFail, fmt.Sprintf("%s may be read by others (%v), so ssh-keygen does not use it", file, info.Mode().Perm()), "chmod 600 "+file)
+		return
+	}
+	// The passphrase is given, so that it asks for none.
+	out, err := exec.CommandContext(ctx, "ssh-keygen", "-y", "-P", "", "-f", file).CombinedOutput()
+	kind, _, _ := strings.Cut(string(out), " ")
+	if err != nil {
+		err = fmt.Errorf("%s is no key to sign with: %w: %s", file, err, text.Line(string(out), 200))
+	}
+	if !d.failed("signing", err, hint) {
+		d.add("signing", checkOK, "commits of attempts are signed by "+file+" ("+kind+")", "GitHub shows them as verified where an account with the committer's address has it as a signing key")
 	}
 }

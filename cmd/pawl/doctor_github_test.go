@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -69,4 +70,29 @@ func TestDoctorComparesTheAppWithWhatItNeeds(t *testing.T) {
 			newClinic(t, c.change).finds(c.state, c.check, c.words, c.hint)
 		})
 	}
+}
+
+func TestDoctorLooksWhetherGitCouldSign(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		t.Skip("needs ssh-keygen")
+	}
+	c := newClinic(t, nil)
+	c.replace("private_key_file: app.pem", "private_key_file: app.pem, signing_key_file: key")
+	key := filepath.Join(c.dir, "key")
+	makes := func(passphrase string) {
+		_ = os.Remove(key) // where there is one
+		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", key).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	c.finds(checkFail, "signing", "key: no such file", "ssh-keygen -t ed25519")
+	makes("")
+	c.finds(checkOK, "signing", "are signed by "+key+" (ssh-ed25519)", "verified")
+	c.must(os.Chmod(key, 0o644))
+	c.finds(checkFail, "signing", "may be read by others", "chmod 600")
+	makes("a passphrase")
+	c.finds(checkFail, "signing", "is no key to sign with", "without a passphrase")
+	c.must(os.WriteFile(key, []byte("hello\n"), 0o600))
+	c.finds(checkFail, "signing", "is no key to sign with", "without a passphrase")
 }

@@ -199,7 +199,7 @@ func failing(result string) bool {
 
 // leak looks for secrets where an agent can look and prints them, so that they
 // reach the transcript, the next request and a file of the work tree. It prints
-// whatever is there: play it only to agents in a sandbox.
+// whatever is there but the agent's own token, with which nothing is committed: play it only to agents in a sandbox.
 func leak(t turn, _ settings) answer {
 	looks := []string{
 		"env",
@@ -208,7 +208,7 @@ func leak(t turn, _ settings) answer {
 		`find "$HOME" "${TMPDIR:-/tmp}" -xdev -type f -size -200k -exec head -c 20000 {} + 2>/dev/null`,
 	}
 	if t.step() <= len(looks) {
-		return tools(runs("{ " + looks[t.step()-1] + "; } | head -c 300000 | tee -a leak.txt"))
+		return tools(runs("{ " + looks[t.step()-1] + "; } | head -c 300000 | LC_ALL=C sed -E 's/pawl-[A-Za-z0-9_-]{43}/its own token/g' | tee -a leak.txt"))
 	}
 	return saying("Done. I wrote what I found to leak.txt.")
 }

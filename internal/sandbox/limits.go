@@ -111,6 +111,7 @@ func put(dir, file, text string) error {
 // group is the control group of one program.
 type group struct {
 	dir    string
+	pids   int // how many processes it may hold
 	handle *os.File
 }
 
@@ -122,7 +123,7 @@ func (s *Sandbox) newGroup() (g *group, err error) {
 	if s.groups == "" {
 		return nil, nil
 	}
-	g = &group{dir: filepath.Join(s.groups, fmt.Sprintf("pawl-%d-%d", os.Getpid(), counter.Add(1)))}
+	g = &group{pids: s.limits.PIDs, dir: filepath.Join(s.groups, fmt.Sprintf("pawl-%d-%d", os.Getpid(), counter.Add(1)))}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make a control group: %w", err)
 	}
@@ -153,16 +154,23 @@ func (s *Sandbox) newGroup() (g *group, err error) {
 	return g, err
 }
 
-// end kills what is left in the group and removes it. killed is how many processes the kernel ended since there was no
-// memory for them.
-func (g *group) end() (killed int) {
+// end kills what is left in the group and removes it. met says which limit the kernel kept, for people; empty for none.
+func (g *group) end() (met string) {
 	_ = put(g.dir, "cgroup.kill", "1") // since Linux 5.14; the namespace and the marker end all, too
-	if text, err := os.ReadFile(filepath.Join(g.dir, "memory.events")); err == nil {
-		_, after, _ := strings.Cut(string(text), "oom_kill ")
-		_, _ = fmt.Sscan(after, &killed)
+	count := func(file, event string) (n int) {
+		if text, err := os.ReadFile(filepath.Join(g.dir, file)); err == nil {
+			_, after, _ := strings.Cut("\n"+string(text), "\n"+event+" ")
+			_, _ = fmt.Sscan(after, &n)
+		}
+		return n
+	}
+	if n := count("memory.events", "oom_kill"); n > 0 {
+		met = fmt.Sprintf("the kernel ended %d of its processes for want of memory, of which sandbox.memory sets the limit", n)
+	} else if n := count("pids.events", "max"); n > 0 {
+		met = fmt.Sprintf("the kernel refused it %d processes beyond the %d that sandbox.pids allows", n, g.pids)
 	}
 	g.remove()
-	return killed
+	return met
 }
 
 // remove removes a group, for which its last processes have to be gone.

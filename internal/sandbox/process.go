@@ -204,9 +204,7 @@ func (p *Process) guard(ctx context.Context, exited <-chan struct{}) {
 		p.err = errors.Join(p.err, fmt.Errorf("%d processes of %s did not die", left, p.marker))
 	}
 	if p.group != nil {
-		if n := p.group.end(); n > 0 {
-			p.exit.Exceeded = fmt.Sprintf("the kernel ended %d of its processes for want of memory, of which sandbox.memory sets the limit", n)
-		}
+		p.exit.Exceeded = p.group.end()
 	}
 	if why := p.exceeded.Load(); why != nil {
 		p.exit.Exceeded = *why

@@ -11,7 +11,8 @@
 //	what makes a word a mention, reference or link?   markdown.go, telling
 //	which addresses become links?                     markdown.go, URL
 //	what of a stranger's title stands in a commit?     subject.go
-//	what is taken for a secret?                       secret.go
+//	what is taken for a secret?                       secret.go, leak.go
+//	and where it is written in pieces?                pieces.go
 //	how is a known secret kept out of a stream?       secret.go, MaskReader
 //	how is a time, a span, a count, a price written?  number.go
 package text

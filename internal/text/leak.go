@@ -2,12 +2,14 @@ package text
 
 import (
 	"crypto/sha256"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +29,7 @@ var keyForms = []struct {
 	{"a Slack token", regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{20,}`)},
 	{"a Stripe key", regexp.MustCompile(`\b[rs]k_live_[A-Za-z0-9]{20,}`)},
 	{"an npm token", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}\b`)},
+	{"a token of Pawl's gateway", regexp.MustCompile(`\bpawl-[A-Za-z0-9_-]{43}\b`)},
 	{"a PyPI token", regexp.MustCompile(`\bpypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{50,}`)},
 }
 
@@ -38,9 +41,12 @@ type Leak struct {
 }
 
 // Leaks finds secrets in texts: known forms of keys, private keys, and the values that it was made with.
-type Leaks struct{ given []string }
+type Leaks struct {
+	given []string
+	pieceTable
+}
 
-// NewLeaks looks for the values of the named variables, too, as they are and as base64, hexadecimal, URL and JSON write them.
+// NewLeaks looks for the values of the named variables, too, as writings has them.
 func NewLeaks(names []string, lookup func(name string) (value string, ok bool)) Leaks {
 	var l Leaks
 	for _, n := range names {
@@ -49,24 +55,34 @@ func NewLeaks(names []string, lookup func(name string) (value string, ok bool)) 
 			l.given = append(l.given, writings(v)...)
 		}
 	}
+	l.pieceTable = newPieces(l.given)
 	return l
 }
 
-// writings are a value as it is, and as base64, hexadecimal, URL and JSON write it.
+// writings are a value as it is and backwards, and as base64, base32, hexadecimal, URL and JSON write it.
 func writings(v string) []string {
 	quoted, _ := json.Marshal(v) // a string always can be
 	h := hex.EncodeToString([]byte(v))
-	all := []string{v, h, strings.ToUpper(h), url.QueryEscape(v), url.PathEscape(v), string(quoted[1 : len(quoted)-1])}
+	all := []string{v, h, strings.ToUpper(h), url.QueryEscape(v), url.PathEscape(v), string(quoted[1 : len(quoted)-1]), backwards(v), backwards(h)}
+	if s := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte(v)); len(v) > 1 {
+		all = append(all, s[:len(s)-1]) // whose last character depends on what follows
+	}
 	for skip := range 3 { // where in a group of three bytes the value begins
 		raw := append(make([]byte, skip), v...)
 		whole := len(raw) / 3 * 4 // the last characters depend on what follows, the first on what stands before
 		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			if s := e.EncodeToString(raw)[[]int{0, 2, 3}[skip]:whole]; len(s) >= minSecret {
-				all = append(all, s)
+				all = append(all, s, backwards(s))
 			}
 		}
 	}
 	return all
+}
+
+func backwards(s string) string {
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
 }
 
 // Find is the first secret in a line of a file; ok is false where there is none.

@@ -31,13 +31,16 @@ func Redact(s string) string {
 }
 
 // Redactor takes the values of variables, also in other writings, and what Redact replaces out of texts.
-type Redactor struct{ secrets []secret } // the longest first: it may begin with a shorter one
+type Redactor struct {
+	secrets []secret // the longest first: it may begin with a shorter one
+	pieceTable
+	marks []string // by the numbers of pieces
+}
 
 type secret struct {
 	mark   string
-	whole  *regexp.Regexp // it, also where its white space was changed or escaped
-	shapes []string       // of which a text that was cut may hold a part
-	others []string       // it as base64, hexadecimal, URL and JSON write it
+	shapes []string // of which a text that was cut may hold a part
+	all    []string // its writings
 }
 
 // NewRedactor hides the values of the named variables that are set, behind marks with their names.
@@ -48,16 +51,16 @@ func NewRedactor(names []string, lookup func(name string) (value string, ok bool
 		if v = strings.TrimSpace(v); !ok || len(v) < minSecret {
 			continue
 		}
-		words := strings.Fields(v)
-		line := strings.Join(words, " ")
-		for i, w := range words {
-			words[i] = regexp.QuoteMeta(w)
-		}
-		r.secrets = append(r.secrets, secret{
-			mark: "[hidden: " + n + "]", whole: regexp.MustCompile(strings.Join(words, `(?:\s|\\[nrt])+`)), shapes: []string{v, line}, others: writings(v)[1:],
-		})
+		s := secret{mark: "[hidden: " + n + "]", shapes: []string{v, strings.Join(strings.Fields(v), " ")}, all: writings(v)}
+		r.secrets = append(r.secrets, s)
 	}
 	slices.SortStableFunc(r.secrets, func(a, b secret) int { return cmp.Compare(len(b.shapes[0]), len(a.shapes[0])) })
+	var all []string
+	for _, s := range r.secrets {
+		all = append(all, s.all...)
+		r.marks = append(r.marks, slices.Repeat([]string{s.mark}, len(s.all))...)
+	}
+	r.pieceTable = newPieces(all)
 	return r
 }
 
@@ -66,6 +69,37 @@ var cuts = regexp.MustCompile(`\s*(?:\[cut\]|\[…\]|…)\s*`)
 
 // Redact returns the text without the secrets, and without long parts of them where it was cut.
 func (r Redactor) Redact(s string) string {
+	r.RedactAll(&s)
+	return s
+}
+
+// RedactAll does so to texts that are shown together: a value that stands in pieces may stand in several of them.
+func (r Redactor) RedactAll(texts ...*string) {
+	parts := make([]string, len(texts))
+	for i, t := range texts {
+		parts[i] = *t
+	}
+	whole := r.inPieces(parts)
+	for _, t := range texts {
+		*t = r.redactCuts(*t)
+		for _, v := range r.secrets {
+			for _, w := range append(v.shapes, v.all...) {
+				*t = strings.ReplaceAll(*t, w, v.mark)
+			}
+		}
+		var b strings.Builder
+		from := 0
+		for _, run := range r.runs(*t, whole) {
+			b.WriteString((*t)[from:run.from])
+			b.WriteString(r.marks[run.value])
+			from = run.to
+		}
+		*t = Redact(b.String() + (*t)[from:])
+	}
+}
+
+// redactCuts takes parts of secrets from where a text was cut.
+func (r Redactor) redactCuts(s string) string {
 	var b strings.Builder
 	from := 0
 	for _, at := range append(cuts.FindAllStringIndex(s, -1), []int{len(s), len(s)}) {
@@ -73,14 +107,7 @@ func (r Redactor) Redact(s string) string {
 		b.WriteString(s[at[0]:at[1]])
 		from = at[1]
 	}
-	s = b.String()
-	for _, v := range r.secrets {
-		s = v.whole.ReplaceAllLiteralString(s, v.mark)
-		for _, o := range v.others {
-			s = strings.ReplaceAll(s, o, v.mark)
-		}
-	}
-	return Redact(s)
+	return b.String()
 }
 
 // redactEnds takes the longest part of a secret from both ends of a text, or all where it is one.

@@ -56,6 +56,7 @@ type Env struct {
 	// and those that are cut off then are handed over. Nil where nobody goes on.
 	Stopping chan struct{}
 
+	held sync.Map // the tokens of attempts, by their folders
 	bays sync.Map // the folders of verifications that are in use
 	// folders has a place for one attempt by thread.ID: a few bytes for each thread.
 	folders sync.Map

@@ -14,7 +14,6 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/git"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/lease"
@@ -141,46 +140,44 @@ func (a *Attempt) ownRung() {
 // were given, and what looks like a key, out of everything of the receipt that people read:
 // an agent may print what it holds. The transcript stays as it came.
 func (a *Attempt) Hide() {
-	clean := text.NewRedactor(a.given(), a.Lookup).Redact
-	all := func(list []string) []string {
-		for i := range list {
-			list[i] = clean(list[i])
-		}
-		return list
-	}
 	r := &a.Receipt
-	r.Final, r.Declined, r.Detail, r.Edits.SameCall = clean(r.Final), clean(r.Declined), clean(r.Detail), clean(r.Edits.SameCall)
-	r.Question, r.Title = clean(r.Question), clean(r.Title)
-	for i := range r.NotDone {
-		r.NotDone[i] = clean(r.NotDone[i])
+	shown := []*string{&r.Title, &r.Final, &r.Declined, &r.Question, &r.Detail, &r.Edits.SameCall}
+	all := func(lists ...[]string) {
+		for _, list := range lists {
+			for i := range list {
+				shown = append(shown, &list[i])
+			}
+		}
 	}
+	all(r.NotDone, r.Reasons, r.Tests, r.LeftOut)
 	for i := range r.Remarks {
-		r.Remarks[i].Words = clean(r.Remarks[i].Words)
-	}
-	r.Reasons, r.Tests, r.LeftOut = all(r.Reasons), all(r.Tests), all(r.LeftOut)
-	for i := range r.Leaks {
-		r.Leaks[i].Path = clean(r.Leaks[i].Path)
+		shown = append(shown, &r.Remarks[i].Words)
 	}
 	if r.Limit != nil {
-		r.Limit.Message = clean(r.Limit.Message)
+		shown = append(shown, &r.Limit.Message)
 	}
 	verified := [][]policy.Verified{r.Verify}
 	if e := r.TestEvidence; e != nil {
-		e.Changed, e.Removed, e.Edits = all(e.Changed), all(e.Removed), all(e.Edits)
+		all(e.Changed, e.Removed, e.Edits)
 		verified = append(verified, e.AsTheyWere, e.Without)
 	}
 	for _, one := range verified {
 		for i := range one {
 			v := &one[i]
-			v.Output, v.Broken = clean(v.Output), clean(v.Broken)
-			v.Known, v.Flaky, v.Fixed = all(v.Known), all(v.Flaky), all(v.Fixed)
-			for j, f := range v.Failing {
-				v.Failing[j] = policy.Failing{Name: clean(f.Name), Text: clean(f.Text)}
+			shown = append(shown, &v.Output, &v.Broken)
+			all(v.Known, v.Flaky, v.Fixed)
+			for j := range v.Failing {
+				shown = append(shown, &v.Failing[j].Name, &v.Failing[j].Text)
 			}
 		}
 	}
 	if j := r.Judge; j != nil {
-		j.Detail, j.Error, j.Cannot = clean(j.Detail), clean(j.Error), clean(j.Cannot)
+		shown = append(shown, &j.Detail, &j.Error, &j.Cannot)
+	}
+	clean := redactor(a)
+	clean.RedactAll(shown...)
+	for i := range r.Leaks { // of which a piece must not hide what a person looks for
+		r.Leaks[i].Path = clean.Redact(r.Leaks[i].Path)
 	}
 }
 

@@ -65,6 +65,7 @@ type modelAccess struct {
 // if the agent waits for them to pass; the caller must close it.
 func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error {
 	b, m := c.backend(), &c.models
+	hold(c.Attempt, "")
 	if b.Provider == "" {
 		return nil
 	}
@@ -111,6 +112,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 	}
 	opened := c.Gateway.Open(grant)
 	m.session.Store(opened)
+	hold(c.Attempt, opened.Token())
 	url, err := c.listen(opened)
 	m.endpoint = agent.Endpoint{Protocol: p.Protocol, URL: url, Token: opened.Token()}
 	return err

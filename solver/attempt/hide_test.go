@@ -12,7 +12,7 @@ import (
 // An agent that prints its key may also name a test by it, or call something with it.
 func TestNoReceiptShowsAKey(t *testing.T) {
 	const key = "key-0123456789abcdef"
-	a := &Attempt{Env: &Env{Lookup: func(string) (string, bool) { return key, true }}, Ground: &Ground{}}
+	a := &Attempt{Config: &config.Server{}, Env: &Env{Lookup: func(string) (string, bool) { return key, true }}, Ground: &Ground{}}
 	a.Backend = "x"
 	a.Ground.Effective.Backends = []config.Backend{{Name: "x", Env: []string{"KEY"}}}
 	a.Receipt.Verify = []policy.Verified{{

@@ -56,8 +56,7 @@ func (e *Env) OpenTranscript(t thread.ID, a thread.Started) (*Transcript, error)
 	if err != nil {
 		return nil, err
 	}
-	given := slices.Concat(b.Env, c.Policy.Learning.JudgeEnv, c.Setup.Names(t.Repo()))
-	return &Transcript{f, adapter, text.NewRedactor(given, e.Lookup).Redact}, nil
+	return &Transcript{f, adapter, text.NewRedactor(e.secrets(c, t, a.N, b)).Redact}, nil
 }
 
 func (t *Transcript) Close() error { return t.file.Close() }

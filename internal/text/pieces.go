@@ -1,0 +1,262 @@
+package text
+
+import (
+	"cmp"
+	"html"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+const (
+	// pieceLength is how many letters and digits of a value in a row tell that they are a piece of it. Chance writes
+	// a given six once in 2 thousand million.
+	pieceLength = 6
+	// wholeLength is from how many on as many as pieceLength less one may be missing: what is left over where a long
+	// value is split evenly.
+	wholeLength = 32
+)
+
+// fold adds to out the letters and digits of a text, without case, with what escapes of URLs, HTML and programming
+// languages stand for in their place, and with plain letters for those of other shapes; and to at, where it is not nil, where
+// each begins and ends in the text. Whatever stands between the pieces of a value is gone then.
+func fold(s string, out []byte, at *[][2]int) []byte {
+	for i := 0; i < len(s); {
+		c, size := s[i], 1
+		switch {
+		case c >= 0x80:
+			r := []rune(s[i:min(len(s), i+4)])[0]
+			size = len(string(r))
+			if r == '\ufffd' && !strings.HasPrefix(s[i:], "\ufffd") {
+				size = 1
+			}
+			if c = 0; size > 1 {
+				if plain := norm.NFKC.String(string(r)); len(plain) == 1 {
+					c = plain[0]
+				}
+			}
+		case strings.IndexByte(`%\&0`, c) >= 0:
+			c, size = escape(s[i:])
+		}
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if 'a' <= c && c <= 'z' || '0' <= c && c <= '9' {
+			if out = append(out, c); at != nil {
+				*at = append(*at, [2]int{i, i + size})
+			}
+		}
+		i += size
+	}
+	return out
+}
+
+// escape is the byte that a text begins with, as it is or escaped, and how long that is; 0 for what is no letter and
+// no digit.
+func escape(s string) (c byte, size int) {
+	number := func(from, digits, base int) (byte, int) {
+		if len(s) < from+digits {
+			return s[0], 1
+		}
+		n, err := strconv.ParseUint(s[from:from+digits], base, 32)
+		if err != nil || n >= 0x80 {
+			return s[0], 1
+		}
+		return byte(n), from + digits
+	}
+	second := byte(0)
+	if len(s) > 1 {
+		second = s[1]
+	}
+	switch {
+	case s[0] == '%':
+		return number(1, 2, 16)
+	case s[0] == '0' && second|0x20 == 'x': // a byte of a list of them
+		if c, size = number(2, 2, 16); size < len(s) && strings.IndexByte("0123456789abcdefABCDEF", s[size]) >= 0 {
+			return s[0], 1
+		}
+		return c, size
+	case s[0] == '&':
+		end := strings.IndexByte(s[:min(len(s), 12)], ';') + 1
+		if plain := html.UnescapeString(s[:end]); end > 0 && len(plain) < end {
+			if len(plain) > 1 {
+				plain = "\x00"
+			}
+			return plain[0], end
+		}
+	case s[0] == '\\' && second == 'x':
+		return number(2, 2, 16)
+	case s[0] == '\\' && second == 'u':
+		return number(2, 4, 16)
+	case s[0] == '\\' && second == 'U':
+		return number(2, 8, 16)
+	case s[0] == '\\' && '0' <= second && second <= '3':
+		return number(1, 3, 8)
+	case s[0] == '\\' && strings.IndexByte("nrt", second) >= 0:
+		return 0, 2
+	}
+	return s[0], 1
+}
+
+// pieceTable has the places of all runs of pieceLength in folded values.
+type pieceTable struct {
+	values [][]byte
+	of     map[uint64][]pieceAt
+}
+
+type pieceAt struct{ value, at int }
+
+// key is the piece that a folded text begins with, as a number.
+func key(s []byte) (k uint64) {
+	for _, c := range s[:pieceLength] {
+		k = k<<8 | uint64(c)
+	}
+	return k
+}
+
+// newPieces takes values apart; those that fold to fewer than minSecret letters and digits are none's.
+func newPieces(values []string) pieceTable {
+	p := pieceTable{of: map[uint64][]pieceAt{}}
+	for _, v := range values {
+		folded := fold(v, nil, nil)
+		if len(folded) < minSecret {
+			folded = nil // it keeps its number
+		}
+		p.values = append(p.values, folded)
+		for at := range max(0, len(folded)-pieceLength+1) {
+			piece := key(folded[at:])
+			p.of[piece] = append(p.of[piece], pieceAt{len(p.values) - 1, at})
+		}
+	}
+	return p
+}
+
+// whole reports whether the pieces of a value that were seen make up all of it.
+func (p pieceTable) whole(value int, seen func(at int) bool) bool {
+	length, covered, end := len(p.values[value]), 0, 0
+	for at := range length {
+		if seen(at) {
+			end = at + pieceLength
+		}
+		if at < end {
+			covered++
+		}
+	}
+	missing := length - covered
+	return covered > 0 && (missing == 0 || length >= wholeLength && missing < pieceLength)
+}
+
+// inPieces are the values, by their numbers, that pieces in texts, one after the other, make up.
+func (p pieceTable) inPieces(texts []string) map[int]bool {
+	if len(p.of) == 0 {
+		return nil
+	}
+	var folded []byte
+	for _, s := range texts {
+		folded = fold(s, folded, nil)
+	}
+	seen := map[pieceAt]bool{}
+	for i := range max(0, len(folded)-pieceLength+1) {
+		for _, at := range p.of[key(folded[i:])] {
+			seen[at] = true
+		}
+	}
+	whole := map[int]bool{}
+	for at := range seen {
+		if p.whole(at.value, func(n int) bool { return seen[pieceAt{at.value, n}] }) {
+			whole[at.value] = true
+		}
+	}
+	return whole
+}
+
+// run is a part of a text that is a piece of a value.
+type run struct{ from, to, value int }
+
+// runs are the pieces of some values in a text. Those that have no letter or digit between them are one.
+func (p pieceTable) runs(s string, values map[int]bool) (all []run) {
+	if len(values) == 0 {
+		return nil
+	}
+	var where [][2]int
+	folded := fold(s, nil, &where)
+	last := -pieceLength
+	for i := range max(0, len(folded)-pieceLength+1) {
+		for _, at := range p.of[key(folded[i:])] {
+			if !values[at.value] {
+				continue
+			}
+			if end := where[i+pieceLength-1][1]; i > last+pieceLength || len(all) == 0 {
+				all = append(all, run{where[i][0], end, at.value})
+			} else {
+				all[len(all)-1].to = end
+			}
+			last = i
+			break
+		}
+	}
+	return all
+}
+
+// Search looks for the pieces of values in lines of many files. The zero value finds nothing.
+type Search struct {
+	p     pieceTable
+	first map[pieceAt]Place
+	last  Place
+	tail  []byte
+}
+
+// Place is a line of a file from 1 on, or the file's name: 0.
+type Place struct {
+	Path string
+	Line int
+}
+
+// Search begins to look for values that stand in pieces.
+func (l Leaks) Search() *Search {
+	return &Search{p: l.pieceTable, first: map[pieceAt]Place{}}
+}
+
+// See takes the next line of a file, or its name.
+func (s *Search) See(at Place, line string) {
+	if len(s.p.of) == 0 {
+		return
+	}
+	if at.Path != s.last.Path || at.Line == 0 {
+		s.tail = s.tail[:0]
+	}
+	s.last = at
+	s.tail = fold(line, s.tail, nil)
+	for i := range max(0, len(s.tail)-pieceLength+1) {
+		for _, piece := range s.p.of[key(s.tail[i:])] {
+			if _, known := s.first[piece]; !known {
+				s.first[piece] = at
+			}
+		}
+	}
+	s.tail = append(s.tail[:0], s.tail[max(0, len(s.tail)-pieceLength+1):]...)
+}
+
+// Found are the places where the pieces of values were seen first whose pieces make up all of them, in the order of
+// files and lines, each with what is there.
+func (s *Search) Found() (places []Place, what map[Place]Leak) {
+	what = map[Place]Leak{}
+	for value := range s.p.values {
+		if !s.p.whole(value, func(at int) bool { _, seen := s.first[pieceAt{value, at}]; return seen }) {
+			continue
+		}
+		for at := range s.p.values[value] {
+			place, seen := s.first[pieceAt{value, at}]
+			if _, known := what[place]; seen && !known {
+				what[place] = leak("a value that Pawl gave", place.Path, string(s.p.values[value]))
+			}
+		}
+	}
+	for place := range what {
+		places = append(places, place)
+	}
+	slices.SortFunc(places, func(a, b Place) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line)) })
+	return places, what
+}
