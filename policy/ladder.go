@@ -132,10 +132,10 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 		d.Rung = RungVerify
 		return d, ok
 	}
-	b := f.backend(a.Backend)
+	b := f.candidates(Decision{Backend: a.Backend})[0]
 	if f.Limits.Ladder.EscalateEffort && f.canEscalate(b) && !escalated {
 		d, ok := again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; once more with the escalated effort", Plural(tried, "attempt")))
-		d.Rung, d.Escalated, d.Backend = RungEffort, true, a.Backend
+		d.Rung, d.Escalated, d.Backend = RungEffort, true, b.Name
 		return d, ok
 	}
 	if next, ok := f.cascade(); ok {

@@ -30,6 +30,8 @@ func TestAFailedVerificationClimbsTheLadder(t *testing.T) {
 			Decision{Action: DoStop, Rule: "verify_failed"}},
 		{"nor where the backend has no other, which is said", given(unverified(), unverified(), unverified()).with(cannot),
 			Decision{Action: DoStop, Rule: "verify_failed", Reasons: wanted("backend codex has no higher effort to try")}},
+		{"nor where a person chose another that has none", given(unverified(), unverified(), unverified()).with(func(f *Facts) { f.Pinned = "claude" }),
+			Decision{Action: DoStop, Rule: "verify_failed", Reasons: wanted("backend claude has no higher effort to try")}},
 		{"nor twice because a person asked for it before", given(escalated, unverified(), unverified()),
 			Decision{Action: DoStop, Rule: "verify_failed"}},
 		{"the effort is that of the backend that failed", given(claude, claude, claude).with(func(f *Facts) {
