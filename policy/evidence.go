@@ -88,11 +88,12 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 }
 
 // Count compares how many tests ran on the base with how many of the same ran over the change.
-// Commands do not count whose runner names what fails alone, as go test does.
+// Commands do not count whose runner counted failures alone on the base, as go test does, and none now: it does not tell
+// how many passed.
 func (e *TestEvidence) Count(base, now []Verified) {
 	counted := slices.DeleteFunc(slices.Clone(base), func(v Verified) bool {
 		return slices.ContainsFunc(now, func(n Verified) bool {
-			return n.Command == v.Command && n.Runner != "" && n.PassedTests+n.FailedTests == 0 && !n.NoTests
+			return n.Command == v.Command && n.Runner == v.Runner && v.Runner != "" && v.PassedTests == 0 && n.PassedTests+n.FailedTests == 0 && !n.NoTests
 		})
 	})
 	e.Fewer = max(0, ran(counted, nil).tests-ran(now, nil).tests)

@@ -235,4 +235,8 @@ func TestARunnerThatNamesWhatFailsAloneRunsNoFewerTests(t *testing.T) {
 	if e.Count(base, []Verified{{Command: "go test ./...", Passed: true}}); e.Fewer != 1 {
 		t.Errorf("where the runner says nothing: %d fewer", e.Fewer)
 	}
+	base[0].PassedTests = 1
+	if e.Count(base, []Verified{{Command: "go test ./...", Runner: "go", Passed: true}}); e.Fewer != 2 {
+		t.Errorf("where it counted what passes: %d fewer", e.Fewer)
+	}
 }
