@@ -152,6 +152,37 @@ func (r *rig) acts(n int, files map[string]string, words ...string) {
 	r.must(os.WriteFile(filepath.Join(r.ctrl(), fmt.Sprintf("go.%d", n)), nil, 0o600))
 }
 
+// published is what GitHub shows of check runs, pull requests and an issue.
+func (r *rig) published(issue int) string {
+	var shown strings.Builder
+	for _, c := range r.world.CheckRuns(rigRepo) {
+		fmt.Fprintf(&shown, "%+v\n", c)
+	}
+	numbers := []int{issue}
+	for _, p := range r.world.Pulls(rigRepo) {
+		fmt.Fprintf(&shown, "%+v\n", p)
+		numbers = append(numbers, p.Number)
+	}
+	for _, n := range numbers {
+		for _, c := range r.world.Comments(rigRepo, n) {
+			shown.WriteString(c.Body)
+		}
+	}
+	return shown.String()
+}
+
+// givesNothingAway looks for values, carried in every way, in a plain text.
+func givesNothingAway(t *testing.T, what, text string, values map[string]string) {
+	t.Helper()
+	for name, v := range values {
+		for way, carry := range carrying() {
+			if carry("x", v).in(text) {
+				t.Errorf("%s give %s away: %s", what, name, way)
+			}
+		}
+	}
+}
+
 // TestNothingThatPawlGaveLeaves has an agent that holds all that Pawl gave it, and what it finds of the server where there
 // is no sandbox, carry it out in every way of carrying, in files and in words.
 func TestNothingThatPawlGaveLeaves(t *testing.T) {
@@ -251,29 +282,11 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 			t.Errorf("pushed: %+v", p)
 		}
 	}
-	for _, c := range r.world.CheckRuns(rigRepo) {
-		fmt.Fprintf(&shown, "%+v\n", c)
-	}
-	for _, p := range r.world.Pulls(rigRepo) {
-		fmt.Fprintf(&shown, "%+v\n", p)
-		for _, c := range r.world.Comments(rigRepo, p.Number) {
-			shown.WriteString(c.Body)
-		}
-	}
-	for _, c := range r.world.Comments(rigRepo, issue) {
-		shown.WriteString(c.Body)
-	}
+	shown.WriteString(r.published(issue))
 	log, err := r.world.Git(t.Context(), rigRepo, "log", "-p", "--all", "--text", "--format=fuller%n%D%n%B")
 	r.must(err)
 	for what, text := range map[string]string{"GitHub, pages and status": shown.String(), "git": log, "the server's log": r.log.String()} {
-		text = plain(text)
-		for name, v := range every {
-			for way, carry := range ways {
-				if carry("x", v).in(text) {
-					t.Errorf("%s give %s away: %s", what, name, way)
-				}
-			}
-		}
+		givesNothingAway(t, what, plain(text), every)
 	}
 	if !strings.Contains(shown.String(), "[hidden: AGENT_VALUE]") || !strings.Contains(log, "hidden") {
 		t.Error("the agent's words are not there")
