@@ -25,7 +25,8 @@ type Handlers struct {
 	Store   Store
 	Forge   *forge.Client
 	Solver  *solver.Solver
-	StandIn string // config.App.User
+	SignOut func(ctx context.Context, person int64) error // ends the sessions of a person on the pages
+	StandIn string                                        // config.App.User
 	Now     func() time.Time
 	Log     zerolog.Logger
 	Trace   solver.Trace
@@ -58,6 +59,7 @@ type Activity struct {
 	// anonymous says that the remark was edited and that it is not known by whom.
 	Anonymous bool
 	Change    *thread.Change
+	leaves    int64   // the person whose sessions on the pages end
 	everyone  bool    // the change concerns all threads of the repository, or of the owner where it has no name
 	config    string  // the commit whose configuration is to be checked, against that of base where it is given
 	base      string  // the change concerns Pawl's open pull requests into this branch
@@ -154,6 +156,7 @@ func (h *Handlers) EventHandlers() []githubapp.EventHandler {
 		Installation{on(installation, "installation")},
 		InstallationRepositories{on(installationRepositories, "installation_repositories")},
 		Repository{on(repositoryChanged, "repository")},
+		GitHubAppAuthorization{on(authorization, "github_app_authorization")},
 		Other{on(func(*payload) []Activity { return nil }, github.MessageTypes()...)},
 	}
 }

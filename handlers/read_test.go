@@ -16,6 +16,7 @@ var readers = map[string]func(*payload) []Activity{
 	"issue_comment": issueComment, "issues": issues, "pull_request": pullRequest, "pull_request_review": pullRequestReview,
 	"pull_request_review_comment": pullRequestReviewComment, "check_run": checkRun, "check_suite": checkRun, "push": push, "delete": branchDeleted,
 	"installation": installation, "installation_repositories": installationRepositories, "repository": repositoryChanged,
+	"github_app_authorization": authorization,
 }
 
 func TestEveryEventOfTheAppHasAHandler(t *testing.T) {
@@ -45,7 +46,7 @@ func anyPayload(t *rapid.T) map[string]any {
 	}
 	body := func() any { return some(t, odd, map[string]any{"from": text.Draw(t, "from")}) }
 	actions := []any{nil, "created", "edited", "deleted", "opened", "labeled", "closed", "reopened", "synchronize", "submitted",
-		"completed", "requested_action", "rerequested", "renamed", "removed", "added", "suspend", "transferred"}
+		"completed", "requested_action", "rerequested", "renamed", "removed", "added", "suspend", "transferred", "revoked"}
 	side := func() any {
 		return some(t, odd, map[string]any{"ref": text.Draw(t, "ref"), "sha": "a", "repo": repository()})
 	}

@@ -23,6 +23,9 @@ const maxRaw = 64 << 10
 // Decide decides about one activity and appends the event. guid names the delivery
 // that brought it, is Reconciled, or tells in other words where it is from. The note says in a few words what became of it.
 func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string, error) {
+	if it.leaves != 0 {
+		return "signed out", h.SignOut(ctx, it.leaves)
+	}
 	if it.everyone {
 		return h.changeAll(ctx, it, guid)
 	}

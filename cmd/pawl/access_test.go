@@ -146,6 +146,45 @@ func TestPeopleSignInWithGitHubAndSeeWhatTheyMayRead(t *testing.T) {
 	}
 }
 
+func TestWhoTakesBackTheAuthorizationIsSignedOutAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.must(r.world.AddUser("stranger", 1004, nil))
+	r.startWith(r.withLogin())
+	base := "http://" + r.pages
+	ada, mallory := r.browserOf(writer), r.browserOf(reader)
+	status := func(p person) int {
+		code, body := p.get(base + "/")
+		if code == http.StatusUnauthorized && !strings.Contains(body, "Sign in") {
+			t.Errorf("what is shown asks for no login:\n%s", body)
+		}
+		return code
+	}
+	for _, p := range []person{ada, mallory} {
+		if p.get(base + "/login/github"); status(p) != http.StatusOK {
+			t.Fatal("nobody is signed in")
+		}
+	}
+	// revoked waits until the nth is handled.
+	revoked := func(login string, n int) {
+		r.must(r.world.Revoke(login))
+		r.await("the revocation", func() bool { return strings.Count(r.log.String(), `"note":"signed out"`) == n })
+	}
+	revoked("stranger", 1)
+	if a, m := status(ada), status(mallory); a != http.StatusOK || m != http.StatusOK {
+		t.Errorf("after somebody revoked who never signed in: ada %d, mallory %d", a, m)
+	}
+	revoked(reader, 2)
+	if a, m := status(ada), status(mallory); a != http.StatusOK || m != http.StatusUnauthorized {
+		t.Errorf("after mallory revoked: ada %d, mallory %d", a, m)
+	}
+	mallory.get(base + "/login/github")
+	if got := status(mallory); got != http.StatusOK {
+		t.Errorf("after a new login: %d", got)
+	}
+}
+
 func TestSessionsHoldOnEveryNode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, startPostgres(t))

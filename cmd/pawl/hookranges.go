@@ -36,13 +36,12 @@ func (h *hookRanges) known() []netip.Prefix {
 
 // load reads what was kept.
 func (h *hookRanges) load(ctx context.Context) error {
-	return h.store.UpdateShared(ctx, hookRangesKey, func(_ time.Time, old []byte) []byte {
-		var kept []netip.Prefix
-		if json.Unmarshal(old, &kept) == nil { // else they are asked for anew
-			h.last.Store(&kept)
-		}
-		return nil
-	})
+	old, err := h.store.ReadShared(ctx, hookRangesKey)
+	var kept []netip.Prefix
+	if json.Unmarshal(old, &kept) == nil { // else they are asked for anew
+		h.last.Store(&kept)
+	}
+	return err
 }
 
 // watch asks GitHub until ctx ends. While it does not answer, what it said last holds.

@@ -28,6 +28,7 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
+	"github.com/pawlbot/pawl/internal/web"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -186,7 +187,8 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if err := n.solver.CleanWork(ctx); err != nil {
 		n.log.Error().Err(err).Msg("what killed attempts left in their folders was not removed")
 	}
-	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, StandIn: n.cfg.GitHub.App.User, Now: now, Log: n.log, Trace: n.tracing.trace()}
+	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, StandIn: n.cfg.GitHub.App.User, Now: now, Log: n.log, Trace: n.tracing.trace(),
+		SignOut: func(ctx context.Context, person int64) error { return web.SignOut(ctx, n.store, person) }}
 	n.queue = queue.New(queue.Options{
 		Store: n.store, Node: n.solver.Node, Workers: n.cfg.Workers + quickSteps,
 		HandleDelivery: h.Deliver, Step: n.solver.Work, Sweep: n.sweep(now),

@@ -55,6 +55,24 @@ func (w credentials) RevokeUserTokens() {
 	}
 }
 
+// Revoke takes back what somebody allowed the App, as on their settings page: the tokens of their logins end, and the
+// App is told.
+func (w credentials) Revoke(login string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	user, err := w.account(login)
+	if err != nil {
+		return err
+	}
+	for value, tok := range w.tokens {
+		if tok.user == user && !tok.expires.IsZero() {
+			delete(w.tokens, value)
+		}
+	}
+	w.webhooks.add(newDelivery("github_app_authorization", obj{"action": "revoked", "sender": w.renderUser(user)}, 0, 0))
+	return nil
+}
+
 // servesOAuth answers the two addresses of the flow; false for all others.
 func (w credentials) servesOAuth(out http.ResponseWriter, r *http.Request) bool {
 	switch {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,5 +87,13 @@ func TestALoginGivesATokenOfItsPerson(t *testing.T) {
 	defer answer.Body.Close()
 	if must(t, json.NewDecoder(answer.Body).Decode(&user)); user.Login != "ada" {
 		t.Errorf("GET /user: %s %+v", answer.Status, user)
+	}
+	must(t, gh.Revoke("ada"))
+	again, err := c.Client(t.Context(), token).Get(gh.APIURL() + "user")
+	must(t, err)
+	defer again.Body.Close()
+	all := gh.Deliveries()
+	if last := all[len(all)-1]; again.StatusCode != http.StatusUnauthorized || last.Event != "github_app_authorization" || last.Action != "revoked" || !strings.Contains(string(last.Payload), `"login":"ada"`) {
+		t.Errorf("after she revoked: %s, %s %s %s", again.Status, last.Event, last.Action, last.Payload)
 	}
 }

@@ -124,6 +124,13 @@ func (s *records) UpdateShared(ctx context.Context, key string, f func(now time.
 	})
 }
 
+// ReadShared gives such a blob; nil where there is none.
+func (s *records) ReadShared(ctx context.Context, key string) (data []byte, err error) {
+	defer s.wrap(&err, "read the shared %s", key)
+	err = s.r.QueryRowContext(ctx, "SELECT (SELECT data FROM shared WHERE key = $1)", key).Scan(&data)
+	return data, err
+}
+
 func (s *records) putShared(ctx context.Context, tx *txn, key string, data []byte) error {
 	return tx.exec(ctx, `INSERT INTO shared (key, data, updated_at) VALUES ($1, $2, $3)
 		ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = excluded.updated_at`, key, data, micros(s.now()))

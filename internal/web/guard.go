@@ -82,8 +82,12 @@ func (p *pages) ownSite(h http.Handler) http.Handler {
 // signedIn lets people through who are signed in, and shows others how to.
 func (p *pages) signedIn(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		person, ok := p.session(r)
-		if !ok {
+		person, ok, err := p.session(r)
+		switch {
+		case err != nil:
+			p.unavailable(w, r, err)
+			return
+		case !ok:
 			p.askIn(w, r)
 			return
 		}
@@ -117,6 +121,9 @@ func (p *pages) hasToken(r *http.Request) bool {
 
 // knows reports whether details of the server may be told.
 func (p *pages) knows(r *http.Request) bool {
-	person, ok := p.session(r)
-	return p.hasToken(r) || ok && person.Operator && p.Access.ownHost(r.Host)
+	if p.hasToken(r) {
+		return true
+	}
+	person, ok, err := p.session(r)
+	return err == nil && ok && person.Operator && p.Access.ownHost(r.Host)
 }

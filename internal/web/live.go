@@ -79,6 +79,9 @@ func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(liveEvery)
 	defer tick.Stop()
 	for {
+		if _, in, err := p.session(r); !in || err != nil {
+			return // also who was signed out meanwhile
+		}
 		if may, err := p.mayRead(ctx, who(r), t.Repo()); !may || err != nil {
 			return // also who lost access meanwhile
 		}

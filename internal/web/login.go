@@ -123,7 +123,12 @@ func (p *pages) byLink(w http.ResponseWriter, r *http.Request) {
 
 // begin begins a session, whatever the browser had before.
 func (p *pages) begin(w http.ResponseWriter, r *http.Request, person Person, next string) {
-	cookie, err := p.cookie(sessionCookie, session{Person: person, Until: p.Now().Add(sessionTime)}, sessionTime, http.SameSiteStrictMode)
+	out, err := p.signedOut(r.Context())
+	if err != nil {
+		p.unavailable(w, r, err)
+		return
+	}
+	cookie, err := p.cookie(sessionCookie, session{Person: person, Until: p.Now().Add(sessionTime), Knows: out.Last}, sessionTime, http.SameSiteStrictMode)
 	if err != nil {
 		p.Log.Error().Err(err).Msg("a session could not be sealed")
 		plain(w, http.StatusInternalServerError, "You could not be signed in; the server's log says why.")

@@ -117,6 +117,86 @@ func TestPeopleSeeTheRepositoriesThatTheyMayRead(t *testing.T) {
 	}
 }
 
+func TestWhoIsSignedOutAsksToSignInAgain(t *testing.T) {
+	clock := now
+	s := open(t, withGitHub(t, &clock, nil))
+	link := s.cookie
+	signs := func(login string) *http.Cookie {
+		t.Helper()
+		if answer, body := s.signs(login, "/"); answer.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s\n%s", login, answer.Status, body)
+		}
+		return s.cookie
+	}
+	at := func(c *http.Cookie) int {
+		t.Helper()
+		s.cookie = c
+		answer, _ := s.get("/")
+		return answer.StatusCode
+	}
+	out := func(person int64) {
+		t.Helper()
+		if err := web.SignOut(t.Context(), s.store, person); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bob, mallory := signs("bob"), signs("mallory") // ids 3 and 7
+	out(99)
+	out(3)
+	again := signs("bob")
+	for name, c := range map[string]struct {
+		cookie *http.Cookie
+		want   int
+	}{"before": {bob, http.StatusUnauthorized}, "again": {again, http.StatusOK}, "another": {mallory, http.StatusOK}, "by a link": {link, http.StatusOK}} {
+		if got := at(c.cookie); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	out(3)
+	if got := at(again); got != http.StatusUnauthorized {
+		t.Errorf("signed out once more: %d", got)
+	}
+	// Of so many the first are not remembered one by one: whose session is older than theirs signs in again.
+	again = signs("bob")
+	for person := range int64(1000) {
+		out(1000 + person)
+	}
+	if b, m, a, l := at(bob), at(mallory), at(again), at(link); b != http.StatusUnauthorized || m != http.StatusUnauthorized || a != http.StatusOK || l != http.StatusOK {
+		t.Errorf("after a thousand more: before %d, another %d, the new one %d, by a link %d", b, m, a, l)
+	}
+	data, err := s.store.ReadShared(t.Context(), "signed out")
+	if err != nil || len(data) > 80_000 || strings.Count(string(data), `"at"`) != 1000 {
+		t.Errorf("%d bytes of %d people are kept, %v", len(data), strings.Count(string(data), `"at"`), err)
+	}
+	s.mu.Lock()
+	s.clock = now.Add(17 * time.Hour)
+	s.mu.Unlock()
+	out(3)
+	if data, err = s.store.ReadShared(t.Context(), "signed out"); err != nil || strings.Count(string(data), `"at"`) != 1 {
+		t.Errorf("when all those sessions are over: %s, %v", data, err)
+	}
+}
+
+func TestAPageThatFollowsAnAttemptEndsWhereItsPersonIsSignedOut(t *testing.T) {
+	clock := now
+	s := open(t, withGitHub(t, &clock, nil))
+	s.busy()
+	s.signs("ada", "/")
+	r := s.request(http.MethodGet, s.url+"/threads/acme/gadgets/44/live")
+	r.AddCookie(s.cookie)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	defer answer.Body.Close()
+	if err := web.SignOut(t.Context(), s.store, 3); err != nil {
+		t.Fatal(err)
+	}
+	if heard, err := io.ReadAll(answer.Body); err != nil || !strings.HasPrefix(string(heard), "id: ") { // it would go on for 10 minutes
+		t.Errorf("%q, %v", heard, err)
+	}
+}
+
 func TestGitHubNotAnsweringIsNoPermission(t *testing.T) {
 	clock := now
 	s := open(t, func(o *web.Options) {

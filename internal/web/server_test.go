@@ -6,11 +6,14 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/internal/store"
 )
 
 func TestSlowClientsCannotHoldConnectionsAndLargeWebhooksArrive(t *testing.T) {
@@ -28,7 +31,12 @@ func TestSlowClientsCannotHoldConnectionsAndLargeWebhooksArrive(t *testing.T) {
 func TestAButtonActsForWhoMayFromPawlsOwnPagesOnly(t *testing.T) {
 	var log bytes.Buffer
 	levels := map[string]string{"ada": "write", "bob": "read"}
-	p, err := newPages(Options{Now: time.Now, Log: zerolog.New(&log), Access: Access{
+	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	p, err := newPages(Options{Now: time.Now, Store: db, Log: zerolog.New(&log), Access: Access{
 		URL: "https://pawl.example", Key: make([]byte, keyBytes), Operators: []string{"carol"},
 		Permission: func(_ context.Context, repo string, by Person) (string, error) {
 			if repo == "acme/away" {

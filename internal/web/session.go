@@ -27,6 +27,8 @@ const (
 type session struct {
 	Person
 	Until time.Time `json:"until"`
+	// Knows is signedOut.Last when it began: it outlives who was signed out until then.
+	Knows int64 `json:"knows,omitempty"`
 }
 
 // login is what a browser holds while its person is at GitHub.
@@ -82,14 +84,77 @@ const (
 	loginCookie   = "pawl-login"
 )
 
-// session reads who is signed in. Who is an operator is asked of the configuration each time.
-func (p *pages) session(r *http.Request) (Person, bool) {
+// session reads who is signed in. Who is an operator is asked of the configuration each time, and who was signed out of
+// the database; an error is no yes.
+func (p *pages) session(r *http.Request) (by Person, ok bool, err error) {
 	var s session
 	if !p.opened(r, sessionCookie, &s) || !p.Now().Before(s.Until) {
-		return Person{}, false
+		return Person{}, false, nil
+	}
+	if s.Login != "" {
+		out, err := p.signedOut(r.Context())
+		if err != nil || s.Knows < max(out.All, out.People[s.ID].N) {
+			return Person{}, false, err
+		}
 	}
 	s.Operator = s.Login == "" || p.Access.operator(s.Login)
-	return s.Person, true
+	return s.Person, true, nil
+}
+
+// signedOut are the people whose sessions ended before their time. They are counted, since the clocks of nodes differ.
+type signedOut struct {
+	Last   int64          `json:"last"` // the number of the last one
+	All    int64          `json:"all"`  // of the last one that is not among People any more, whose end is that of all
+	People map[int64]left `json:"people"`
+}
+
+type left struct {
+	N  int64     `json:"n"`
+	At time.Time `json:"at"`
+}
+
+// maxSignedOut is how many are remembered. Beyond it the sessions of all people end that began before the first of
+// them left: they sign in again.
+const maxSignedOut = 1000
+
+const signedOutKey = "signed out"
+
+// SignOut ends the sessions of a person, by the id at GitHub, on all nodes.
+func SignOut(ctx context.Context, s *store.Store, person int64) error {
+	return s.UpdateShared(ctx, signedOutKey, func(now time.Time, old []byte) []byte {
+		out := readSignedOut(old)
+		out.Last++
+		out.People[person] = left{out.Last, now}
+		first := person
+		for id, l := range out.People {
+			if now.Sub(l.At) > 2*sessionTime { // whatever the clocks of nodes say, those sessions are over
+				delete(out.People, id)
+			} else if l.N < out.People[first].N {
+				first = id
+			}
+		}
+		if len(out.People) > maxSignedOut {
+			out.All = out.People[first].N
+			delete(out.People, first)
+		}
+		next, _ := json.Marshal(out) // numbers and times, which can always be written
+		return next
+	})
+}
+
+func readSignedOut(data []byte) (out signedOut) {
+	_ = json.Unmarshal(data, &out) // what Pawl did not write is as if nobody had been signed out
+	if out.People == nil {
+		out.People = map[int64]left{}
+	}
+	return out
+}
+
+func (p *pages) signedOut(ctx context.Context) (signedOut, error) {
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	data, err := p.Store.ReadShared(ctx, signedOutKey)
+	return readSignedOut(data), err
 }
 
 const linksKey = "login links"
@@ -142,14 +207,11 @@ func hashed(secret string) string {
 
 // PagesAt is where the pages of a server on this host are, as it said when it started; remember says so.
 func PagesAt(ctx context.Context, s *store.Store, host string) (address string, err error) {
-	err = s.UpdateShared(ctx, pagesKey+host, func(_ time.Time, old []byte) []byte {
-		address = string(old)
-		return nil
-	})
-	if err == nil && address == "" {
+	at, err := s.ReadShared(ctx, pagesKey+host)
+	if err == nil && len(at) == 0 {
 		err = errors.New("no server has started on this machine yet; run pawl serve first")
 	}
-	return address, err
+	return string(at), err
 }
 
 const pagesKey = "pages at "

@@ -1,0 +1,12 @@
+package handlers
+
+// GitHubAppAuthorization handles that a person takes back what they allowed the App at a login ("Revoke" on their own
+// settings page at GitHub): their sessions on the pages end.
+type GitHubAppAuthorization struct{ handler }
+
+func authorization(p *payload) []Activity {
+	if p.Action != "revoked" || p.Sender.ID == 0 {
+		return nil
+	}
+	return []Activity{{leaves: p.Sender.ID}}
+}
