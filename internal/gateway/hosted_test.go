@@ -81,6 +81,92 @@ func TestHostedToolsAreTakenOutOfRequests(t *testing.T) {
 	}
 }
 
+// TestEveryKnownToolOfTheProvidersIsTakenOut names what the providers' references of 2026-08 know, each beside a tool of
+// the CLI's own and alone, and has what the CLIs run themselves stay as it is.
+func TestEveryKnownToolOfTheProvidersIsTakenOut(t *testing.T) {
+	sent := func(protocol, path, body string) (int, string) {
+		t.Helper()
+		p := newProvider(t, plain(200, `{}`))
+		resp, _ := open(t, protocol, p.URL, nil).post(t, path, body)
+		if all := p.requests(); len(all) > 0 {
+			return resp.StatusCode, all[0].body
+		}
+		return resp.StatusCode, ""
+	}
+	types := func(names string) (all []string) {
+		for name := range strings.FieldsSeq(names) {
+			all = append(all, `{"type":"`+name+`","name":"x"}`)
+		}
+		return all
+	}
+	fieldsNamed := func(names string) (all []string) {
+		for name := range strings.FieldsSeq(names) {
+			all = append(all, `{"`+name+`":{}}`)
+		}
+		return all
+	}
+	const own = `{"type":"function","name":"own"}`
+	for _, c := range []struct {
+		protocol, path, own string
+		hosted, local       []string
+		refused             string // fields, each with its value, that make a request refused
+	}{
+		{OpenAI, "/v1/responses", own,
+			append(types(`web_search web_search_2025_08_26 web_search_preview web_search_preview_2025_03_11 file_search code_interpreter computer computer_use_preview
+				image_generation mcp programmatic_tool_calling x_search collections_search code_execution web_fetch memory openrouter:web_search openrouter:web_fetch`),
+				`{"type":"shell","environment":{"type":"container_auto"}}`, `{"type":"shell","environment":{"type":"container_reference","container_id":"c"}}`,
+				`{"type":"namespace","name":"n","tools":[{"type":"mcp"}]}`),
+			append(types("function custom local_shell shell apply_patch tool_search"), `{"type":"shell","environment":{"type":"local"}}`, `{"type":"namespace","name":"n","tools":[`+own+`]}`),
+			`"prompt":{"id":"p"} "plugins":[{"id":"web"}] "preset":"p" "background":true "search_parameters":{"mode":"on"} "model":"a/b:online" "model":"@preset/p"`},
+		{OpenAI, "/v1/chat/completions", own,
+			types(`web_search web_search_preview file_search code_interpreter mcp image_generation retrieval builtin_function browser_search openrouter:web_search openrouter:image_generation`),
+			types("function custom"),
+			`"web_search_options":{} "plugins":[{"id":"web"}] "preset":"p" "models":["a"] "search_parameters":{"mode":"auto"} "enable_search":true "enable_code_interpreter":true
+			 "data_sources":[{"type":"azure_search"}] "compound_custom":{"tools":{}} "model":"a/b:Online" "model":"a/b:online:free" "model":"a/b@preset/p"`},
+		{Anthropic, "/v1/messages", `{"name":"own"}`,
+			types(`web_search_20250305 web_search_20260209 web_search_20260318 web_fetch_20250910 web_fetch_20260209 web_fetch_20260309 web_fetch_20260318 code_execution_20250522
+				code_execution_20250825 code_execution_20260120 code_execution_20260521 computer_20241022 computer_20250124 computer_20251124 computer_toolset_20260801
+				browser_toolset_20260801 advisor_20260301 mcp_toolset web_search_21000101`),
+			append(types(`custom bash_20241022 bash_20250124 text_editor_20241022 text_editor_20250124 text_editor_20250429 text_editor_20250728 memory_20250818
+				tool_search_tool_regex_20251119 tool_search_tool_bm25_20251119`), `{"name":"web_search"}`),
+			`"mcp_servers":[{"type":"url","url":"https://x","name":"x"}] "container":{"skills":[{"type":"anthropic","skill_id":"pptx"}]} "container":"container_1"`},
+		{Gemini, "/v1beta/models/m:generateContent", `{"functionDeclarations":[{"name":"own"}]}`,
+			fieldsNamed(`googleSearch google_search googleSearchRetrieval google_search_retrieval enterpriseWebSearch retrieval urlContext url_context codeExecution
+				code_execution fileSearch file_search googleMaps google_maps computerUse mcpServers mcp_servers parallelAiSearch`),
+			[]string{`{"function_declarations":[{"name":"googleSearch"}]}`},
+			`"cachedContent":"cachedContents/1"`},
+	} {
+		for _, tool := range c.hosted {
+			if status, got := sent(c.protocol, c.path, `{"tools":[`+c.own+`,`+tool+`]}`); status != 200 || got != `{"tools":[`+c.own+`]}` {
+				t.Errorf("%s with %s beside its own: %d, the provider sees %s", c.path, tool, status, got)
+			}
+			if status, got := sent(c.protocol, c.path, `{"tools":[`+tool+`]}`); status != 400 || got != "" {
+				t.Errorf("%s with %s alone: %d, the provider sees %s", c.path, tool, status, got)
+			}
+		}
+		for _, tool := range c.local {
+			whole := `{"tools":[` + tool + `,` + c.own + `]}`
+			if status, got := sent(c.protocol, c.path, whole); status != 200 || got != whole {
+				t.Errorf("%s with %s: %d, the provider sees %s", c.path, tool, status, got)
+			}
+		}
+		for field := range strings.FieldsSeq(c.refused) {
+			if status, got := sent(c.protocol, c.path, `{`+field+`,"tools":[`+c.own+`]}`); status != 400 || got != "" {
+				t.Errorf("%s with %s: %d, the provider sees %s", c.path, field, status, got)
+			}
+		}
+	}
+	// What says that nothing shall run is sent on, and so is a choice that forces no tool.
+	for _, whole := range []string{`{"enable_search":false,"plugins":[],"web_search_options":null}`, `{"provider":{"order":["a"]},"route":"fallback"}`} {
+		if status, got := sent(OpenAI, "/v1/chat/completions", whole); status != 200 || got != whole {
+			t.Errorf("%s: %d, the provider sees %s", whole, status, got)
+		}
+	}
+	if status, got := sent(Anthropic, "/v1/messages", `{"tools":[{"name":"own"},{"type":"web_search_20260318"}],"tool_choice":{"type":"auto"}}`); status != 200 || got != `{"tool_choice":{"type":"auto"},"tools":[{"name":"own"}]}` {
+		t.Errorf("a choice by the model: %d, the provider sees %s", status, got)
+	}
+}
+
 // TestTheOperatorMayAllowWhatStandsElsewhere, for agents that need it.
 func TestTheOperatorMayAllowWhatStandsElsewhere(t *testing.T) {
 	p := newProvider(t, plain(200, `{}`))

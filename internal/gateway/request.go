@@ -140,8 +140,9 @@ func standardTier(f fields) error {
 }
 
 // localTypes are the types of tools that the agent runs itself, by kind of call, as patterns with the dates that
-// Messages puts behind: OpenAI's and Anthropic's references of 2025-11. Every other type is of the provider: it
-// costs beyond tokens and reaches past the sandbox. Of the CLIs only Codex offers one unasked (web_search,
+// Messages puts behind: OpenAI's and Anthropic's references of 2026-08. Every other type is of the provider (it
+// costs beyond tokens and reaches past the sandbox) or of a computer that no CLI here has. A search for tools
+// looks through those of the request only, wherever it runs. Of the CLIs only Codex offers one unasked (web_search,
 // 0.169.0); Claude Code and Gemini CLI search in calls of their own.
 var localTypes = map[callKind]*regexp.Regexp{
 	responses:   regexp.MustCompile(`^(?:|function|custom|namespace|local_shell|shell|apply_patch|tool_search)$`),
@@ -153,18 +154,25 @@ var localTypes = map[callKind]*regexp.Regexp{
 // geminiLocal are Gemini's tools that the agent runs; each other field names something that Google does.
 var geminiLocal = map[string]bool{"functionDeclarations": true, "function_declarations": true}
 
+// hostedFields are fields of a request by which a provider runs something, or answers by what is kept there: MCP servers,
+// skills and stored prompts, OpenAI's and OpenRouter's search, xAI's, DashScope's, Azure's and Groq's.
+var hostedFields = []string{
+	"mcp_servers", "container", "prompt", "web_search_options", "plugins", "preset", "search_parameters",
+	"enable_search", "enable_code_interpreter", "data_sources", "compound_custom",
+}
+
 var errHosted = errors.New("tools that the provider runs itself (web search, code execution, pictures, MCP servers) are not allowed")
 
 // dropHosted takes hosted tools out of a request, so that an agent that offers one among its own works on. An
 // error refuses a request that has nothing else, or asks for the same in another way.
 func dropHosted(kind callKind, f fields, said hints) (changed bool, err error) {
-	for _, name := range []string{"mcp_servers", "web_search_options", "plugins", "container", "prompt"} {
-		empty := f[name].IsArray() && len(f[name].Array()) == 0
+	for _, name := range hostedFields {
+		empty := f[name].IsArray() && len(f[name].Array()) == 0 || f[name].Type == gjson.False
 		if kind != generate && f.has(name) && !empty {
 			return false, errHosted
 		}
 	}
-	if strings.HasSuffix(f["model"].Str, ":online") { // OpenRouter's search
+	if model := strings.ToLower(f["model"].Str); strings.Contains(model+":", ":online:") || strings.Contains(model, "@preset/") { // OpenRouter's
 		return false, errHosted
 	}
 	if f.has("tools") && !f["tools"].IsArray() || f["input"].IsObject() {
@@ -183,7 +191,8 @@ func dropHosted(kind callKind, f fields, said hints) (changed bool, err error) {
 			changed = true
 		}
 	}
-	if forced := f["tool_choice"]; changed && forced.IsObject() && hosted(kind, forced, maxDepth) {
+	// Messages force a tool by its name, which the provider misses then.
+	if forced := f["tool_choice"]; changed && kind != messages && forced.IsObject() && hosted(kind, forced, maxDepth) {
 		return false, errHosted
 	}
 	return changed, nil
