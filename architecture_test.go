@@ -35,7 +35,7 @@ const everything = "*"
 func arrows() map[string][]string {
 	return map[string][]string{
 		"cmd":               {everything},
-		"handlers":          {"solver", "solver/thread", "policy", "config", "internal/checkrun", "internal/forge", "internal/crash"},
+		"handlers":          {"solver", "solver/thread", "policy", "config", "internal/checkrun", "internal/forge", "internal/orders", "internal/crash"},
 		"internal/catchup":  {"handlers", "solver/thread", "policy", "internal/forge", "internal/crash", "internal/wait"},
 		"solver":            {"solver/attempt", "solver/lease", "solver/thread", "policy", "config", "internal/git", "internal/forge", "internal/testreport", "internal/checkrun", "internal/text", "internal/crash", "internal/wait"},
 		"solver/attempt":    {"solver/lease", "solver/thread", "policy", "config", "internal/agent", "internal/gateway", "internal/sandbox", "internal/egress", "internal/git", "internal/ground", "internal/forge", "internal/testreport", "internal/text", "internal/crash", "internal/wait"},

@@ -1,6 +1,12 @@
 package handlers
 
-import "github.com/pawlbot/pawl/solver/thread"
+import (
+	"context"
+	"errors"
+
+	"github.com/pawlbot/pawl/internal/orders"
+	"github.com/pawlbot/pawl/solver/thread"
+)
 
 // Repository handles what becomes of a repository: the work on one that is gone, also
 // under its old name, ends.
@@ -25,4 +31,20 @@ func repositoryChanged(p *payload) []Activity {
 	}
 	it.Change = &c
 	return []Activity{it}
+}
+
+// pause pauses the repository or ends that, before the order is logged: a crash between has it done again, which says that
+// it was done. The answer tells why where nothing was.
+func (h *Handlers) pause(ctx context.Context, t thread.ID, f thread.Feedback) (e thread.NewEvent, err error) {
+	by := orders.Person{Login: f.By.Login, ID: f.By.ID, Where: "in a comment", At: h.Now()}
+	if f.Command == "pause" {
+		err = orders.Pause(ctx, h.Store, t.Owner, t.Name, by)
+	} else {
+		_, err = orders.Unpause(ctx, h.Store, t.Owner, t.Name, by)
+	}
+	cannot, _ := errors.AsType[orders.CannotError](err)
+	if cannot != "" {
+		err = nil
+	}
+	return thread.NewEvent{Kind: thread.KindQuestion, At: h.Now(), Data: thread.Question{Feedback: f, Word: cannot.Error()}}, err
 }

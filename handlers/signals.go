@@ -211,13 +211,16 @@ const refusedKey = "refused"
 const maxRefused = 100
 
 // tell is what somebody is told of a remark of which nothing comes: once a day that they may give no orders, and once on
-// a thread that a mention within a line is none.
+// a thread that a mention within a line is none; who may write and not maintain is told each time.
 func (h *Handlers) tell(ctx context.Context, it Activity, f thread.Feedback, j feedback.Judgement) ([]thread.NewEvent, error) {
 	e := thread.NewEvent{Kind: thread.KindQuestion, At: h.Now()}
-	if f.Command = j.Tell; j.Tell == feedback.NoOrder {
+	switch f.Command = j.Tell; j.Tell {
+	case feedback.NoOrder:
 		e.Key = fmt.Sprintf("%s:%d", j.Tell, it.Number)
-	} else if first, err := h.firstToday(ctx, f.By); !first || err != nil {
-		return nil, err
+	case feedback.Refused:
+		if first, err := h.firstToday(ctx, f.By); !first || err != nil {
+			return nil, err
+		}
 	}
 	e.Data = thread.Question{Feedback: f, Private: it.private}
 	return []thread.NewEvent{e}, nil

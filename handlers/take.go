@@ -218,6 +218,11 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 		return "", err
 	}
 	e, told := h.event(t, s, it, f, j)
+	if j.Accepted && (f.Command == "pause" || f.Command == "unpause") {
+		if e, err = h.pause(ctx, t, f); err != nil {
+			return "", err
+		}
+	}
 	e.Key = it.Key
 	for i := range told {
 		told[i].Key = cmp.Or(told[i].Key, it.Key+"/answer")

@@ -202,6 +202,10 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 			return p.react(ctx, thread.AnswerKey(q.Seq), q.Target, forge.Confused)
 		}
 		body = checkrun.Refused(q.By.Login)
+	case feedback.Maintainer:
+		body = checkrun.NeedsMaintain(q.By.Login)
+	case "pause", "unpause":
+		body = checkrun.Paused(p.thread.Repo(), q.Command == "pause", q.Word)
 	case "stop":
 		body = checkrun.NothingRuns
 	case "update":

@@ -106,6 +106,7 @@ func Help(slug, word string) string {
 		"`/pawl escalate` starts one attempt with more effort",
 		"`/pawl update [text]` merges the base branch into the pull request's; an agent is asked where they conflict",
 		"`/pawl use BACKEND` takes that backend from now on",
+		"`/pawl pause` lets nothing begin in this repository until `/pawl unpause`; both need the maintain permission",
 		"`/pawl status` says where things stand",
 		"`/pawl why` says why the last events were or were not acted on",
 	)
@@ -135,6 +136,27 @@ func NothingToMerge(base string) string {
 func Refused(login string) string {
 	p := &page{}
 	p.sentence(text.Code(text.Label(login)) + " may not write to this repository, and Pawl takes orders from people who may; nothing was done.")
+	return p.fit()
+}
+
+// NeedsMaintain answers an order about the whole repository by somebody who may write and no more.
+func NeedsMaintain(login string) string {
+	p := &page{}
+	p.sentence(text.Code(text.Label(login)) + " may write to this repository and does not maintain it. To pause it or to end that, the maintain or admin permission is needed; nothing was done.")
+	return p.fit()
+}
+
+// Paused answers an order to pause a repository, or to end that. Cannot says why nothing was done.
+func Paused(repo string, paused bool, cannot string) string {
+	p := &page{}
+	switch name := text.Code(text.Line(repo, 140)); {
+	case cannot != "":
+		p.sentence("Nothing was done: " + text.Prose(cannot) + ".")
+	case paused:
+		p.sentence("Nothing begins in " + name + " until somebody comments `/pawl unpause`. An attempt that runs goes on to its end.")
+	default:
+		p.sentence("Work may begin in " + name + " again, and what stopped for the pause goes on.")
+	}
 	return p.fit()
 }
 

@@ -50,6 +50,10 @@ func TestTextsLookAsRecorded(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) { golden(t, name, drawn(all[name])) })
 	}
+	t.Run("paused", func(t *testing.T) {
+		golden(t, "paused", Paused("acme/widgets", true, "")+Paused("acme/widgets", true, "acme/widgets is paused already, by @ada `x`")+
+			Paused("acme/widgets", false, "")+NeedsMaintain("eve"))
+	})
 	t.Run("help", func(t *testing.T) { golden(t, "help", Help("pawl-bot", "slove `@x` now")) })
 }
 

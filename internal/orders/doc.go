@@ -1,4 +1,4 @@
-// Package orders carries out what people order on the pages and in the shell. It is no second way to act: an order
+// Package orders carries out what people order on the pages, in the shell, and of a repository in comments. It is no second way to act: an order
 // about a thread becomes the event that the same command in a comment becomes, and the solver does the rest. What
 // concerns a repository, an account or a delivery is logged with the person's name, too (thread.Operated).
 //

@@ -17,8 +17,15 @@ import (
 type Person struct {
 	Login string
 	ID    int64  // at GitHub; 0 for the user of a shell
-	Where string // on the pages, or in the shell
+	Where string // on the pages, in the shell, or in a comment
 	At    time.Time
+}
+
+// Log is the part of the database that orders about threads and repositories need.
+type Log interface {
+	Events(ctx context.Context, t thread.ID, after int64) ([]thread.Event, error)
+	Append(ctx context.Context, t thread.ID, wake bool, events ...thread.NewEvent) (int, error)
+	ThreadsOf(ctx context.Context, owner, name string) ([]thread.ID, error)
 }
 
 // The orders about a thread, by the names that they have in comments.
@@ -76,7 +83,7 @@ func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, b
 }
 
 // give appends an order once: what is ordered again before anything has happened is the same order.
-func give(ctx context.Context, db *store.Store, order string, t thread.ID, s thread.State, by Person) error {
+func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State, by Person) error {
 	f := thread.Feedback{Source: policy.FromButton, Command: order, Number: t.Number, Reason: fmt.Sprintf("%s %s", order, by.Where),
 		By: feedback.Actor{ID: by.ID, Login: by.Login, Type: "User"}}
 	e := thread.NewEvent{Key: fmt.Sprintf("order:%s:%d", order, s.Seq), Kind: thread.KindFeedback, At: by.At, Data: f}
@@ -87,7 +94,7 @@ func give(ctx context.Context, db *store.Store, order string, t thread.ID, s thr
 	return err
 }
 
-func state(ctx context.Context, db *store.Store, t thread.ID) (thread.State, error) {
+func state(ctx context.Context, db Log, t thread.ID) (thread.State, error) {
 	events, err := db.Events(ctx, t, 0)
 	if err != nil {
 		return thread.State{}, err
@@ -100,7 +107,7 @@ func state(ctx context.Context, db *store.Store, t thread.ID) (thread.State, err
 }
 
 // PausedBy is who paused a repository; nil where it is not paused.
-func PausedBy(ctx context.Context, db *store.Store, owner, name string) (*thread.Operated, error) {
+func PausedBy(ctx context.Context, db Log, owner, name string) (*thread.Operated, error) {
 	events, err := db.Events(ctx, thread.RepoLog(owner, name), 0)
 	if err != nil {
 		return nil, err
@@ -109,7 +116,7 @@ func PausedBy(ctx context.Context, db *store.Store, owner, name string) (*thread
 }
 
 // Pause lets nothing begin in a repository. An attempt that runs goes on to its end.
-func Pause(ctx context.Context, db *store.Store, owner, name string, by Person) error {
+func Pause(ctx context.Context, db Log, owner, name string, by Person) error {
 	paused, err := PausedBy(ctx, db, owner, name)
 	if err != nil {
 		return err
@@ -121,7 +128,7 @@ func Pause(ctx context.Context, db *store.Store, owner, name string, by Person) 
 }
 
 // Unpause ends that, and resumes the threads that stopped for it. It returns how many.
-func Unpause(ctx context.Context, db *store.Store, owner, name string, by Person) (resumed int, err error) {
+func Unpause(ctx context.Context, db Log, owner, name string, by Person) (resumed int, err error) {
 	paused, err := PausedBy(ctx, db, owner, name)
 	if err != nil {
 		return 0, err
@@ -157,7 +164,7 @@ func Lift(ctx context.Context, db *store.Store, by Person) (resumed int, err err
 }
 
 // resumePaused resumes those that stopped for a pause.
-func resumePaused(ctx context.Context, db *store.Store, threads []thread.ID, by Person) (resumed int, err error) {
+func resumePaused(ctx context.Context, db Log, threads []thread.ID, by Person) (resumed int, err error) {
 	for _, t := range threads {
 		s, unread := state(ctx, db, t)
 		if unread == nil && !s.Open() && s.Decision != nil && s.Decision.Rule == policy.RulePaused && Cannot(Resume, s) == "" {
@@ -212,7 +219,7 @@ func decided(ctx context.Context, db *store.Store, n int, err error, what, guid 
 	return 0, CannotError("there is no such delivery that could not be handled; pawl status lists them")
 }
 
-func operated(ctx context.Context, db *store.Store, log thread.ID, what, subject string, by Person) error {
+func operated(ctx context.Context, db Log, log thread.ID, what, subject string, by Person) error {
 	_, err := db.Append(ctx, log, false, event(what, subject, by))
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -87,13 +88,13 @@ func (p *pages) mayRead(ctx context.Context, by Person, repo string) (bool, erro
 	return level != "none", nil
 }
 
-// mayWrite reports whether a person may act on a repository.
-func (p *pages) mayWrite(ctx context.Context, by Person, repo string) (bool, error) {
+// may reports whether a person's permission for a repository is enough.
+func (p *pages) may(ctx context.Context, by Person, repo string, enough func(permission string) bool) (bool, error) {
 	if by.Operator || by.Login == "" {
 		return by.Operator, nil
 	}
 	level, err := p.Access.Permission(ctx, repo, by)
-	return level == "write" || level == "maintain" || level == "admin", err
+	return enough(level), err
 }
 
 // may says whether who asks may use a button; see act.
@@ -101,12 +102,16 @@ type may func(r *http.Request) (bool, error)
 
 func (p *pages) operators(r *http.Request) (bool, error) { return who(r).Operator, nil }
 
-func (p *pages) writers(r *http.Request) (bool, error) {
+func (p *pages) writers(r *http.Request) (bool, error) { return p.people(r, feedback.Writes) }
+
+func (p *pages) maintainers(r *http.Request) (bool, error) { return p.people(r, feedback.Maintains) }
+
+func (p *pages) people(r *http.Request, enough func(permission string) bool) (bool, error) {
 	repo := thread.ID{Owner: r.PathValue("owner"), Name: r.PathValue("repo"), Number: 1}
 	if _, err := thread.Parse(repo.String()); err != nil {
 		return false, nil
 	}
-	return p.mayWrite(r.Context(), who(r), repo.Repo())
+	return p.may(r.Context(), who(r), repo.Repo(), enough)
 }
 
 // act is the handler of a button; see the head of this file.

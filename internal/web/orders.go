@@ -10,6 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/orders"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -25,12 +26,16 @@ func escape(s string) string { return url.PathEscape(s) }
 
 // ordersOf are the buttons of a thread's page.
 func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.State) (all []order, err error) {
-	cannot := ""
-	if may, err := p.mayWrite(ctx, by, t.Repo()); err != nil {
-		cannot = "GitHub does not say now whether you may"
-	} else if !may {
-		cannot = "you may not write to " + text.Line(t.Repo(), maxName)
+	barred := func(enough func(string) bool, why string) string {
+		switch may, err := p.may(ctx, by, t.Repo(), enough); {
+		case err != nil:
+			return "GitHub does not say now whether you may"
+		case !may:
+			return why + " " + text.Line(t.Repo(), maxName)
+		}
+		return ""
 	}
+	cannot := barred(feedback.Writes, "you may not write to")
 	paused, err := orders.PausedBy(ctx, p.Store, t.Owner, t.Name)
 	if err != nil {
 		return nil, err
@@ -48,10 +53,11 @@ func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.St
 		}
 		all = append(all, o)
 	}
-	pause := order{Name: "pause", Does: "Let nothing begin in " + text.Line(t.Repo(), maxName), Cannot: cannot}
+	pause := order{Name: "pause", Does: "Let nothing begin in " + text.Line(t.Repo(), maxName)}
 	if paused != nil {
-		pause = order{Name: "unpause", Does: "Let work begin again in " + text.Line(t.Repo(), maxName), Cannot: cannot}
+		pause = order{Name: "unpause", Does: "Let work begin again in " + text.Line(t.Repo(), maxName)}
 	}
+	pause.Cannot, pause.Comment = barred(feedback.Maintains, "you do not maintain"), "/pawl "+pause.Name
 	pause.Path, pause.Shell = href(t)+"/"+pause.Name, "pawl "+pause.Name+" --config FILE "+text.Line(t.Repo(), maxName)
 	return append(all, pause), nil
 }
@@ -87,10 +93,10 @@ func (p *pages) addOrders(to handlers) {
 			return orders.OnThread(r.Context(), p.Store, name, t, by)
 		}, page)
 	}
-	post(one+"/pause", p.writers, func(r *http.Request, by orders.Person) error {
+	post(one+"/pause", p.maintainers, func(r *http.Request, by orders.Person) error {
 		return orders.Pause(r.Context(), p.Store, r.PathValue("owner"), r.PathValue("repo"), by)
 	}, page)
-	post(one+"/unpause", p.writers, func(r *http.Request, by orders.Person) error {
+	post(one+"/unpause", p.maintainers, func(r *http.Request, by orders.Person) error {
 		_, err := orders.Unpause(r.Context(), p.Store, r.PathValue("owner"), r.PathValue("repo"), by)
 		return err
 	}, page)

@@ -40,14 +40,14 @@ func (s *site) logOf(t thread.ID) (all []thread.Operated) {
 
 func TestButtonsAreForWhoMayWriteAndStandInTheLog(t *testing.T) {
 	clock := now
-	s := open(t, withGitHub(t, &clock, map[string]string{"bob acme/gadgets": "read", "eve acme/gadgets": "write"}))
+	s := open(t, withGitHub(t, &clock, map[string]string{"bob acme/gadgets": "read", "eve acme/gadgets": "maintain"}))
 	s.everything()
 	const page = "/threads/acme/gadgets/44"
 	for _, login := range []string{"", "bob"} {
 		s.cookie = nil
 		if login != "" {
 			s.signs(login, "/")
-			if got := s.page(page); strings.Count(got, "Not now: you may not write to acme/gadgets.") != 4 {
+			if got := s.page(page); strings.Count(got, "Not now: you may not write to acme/gadgets.") != 3 || !strings.Contains(got, "Not now: you do not maintain acme/gadgets.") {
 				t.Error("a reader is not told why the buttons do nothing")
 			}
 		}

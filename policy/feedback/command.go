@@ -23,7 +23,7 @@ type Command struct {
 // Works reports whether it asks for work, as a remark without a command does:
 // unlike an order to Pawl itself and a question.
 func (c Command) Works() bool {
-	return !slices.Contains([]string{"stop", "use", "status", "why", "unknown"}, c.Name)
+	return !slices.Contains([]string{"stop", "use", "status", "why", "pause", "unpause", "unknown"}, c.Name)
 }
 
 // ParseCommand finds the command in the body of a comment, review or description. A command is the first
@@ -164,10 +164,11 @@ func Triggers(source policy.Source, c Command, triggers []string) bool {
 	return len(triggers) == 0 || slices.Contains(triggers, word)
 }
 
-// What people are told of a remark that is ignored: that they may not give orders, or that it was none.
+// What people are told of a remark that is ignored: that they may not give orders, or not this one, or that it was none.
 const (
-	Refused = "refused"
-	NoOrder = "no_order"
+	Refused    = "refused"
+	NoOrder    = "no_order"
+	Maintainer = "maintainer"
 )
 
 // byPerson reports whether a person said it just now, in words.

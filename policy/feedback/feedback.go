@@ -1,6 +1,7 @@
 package feedback
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,9 +31,10 @@ func spoken(s policy.Source) bool {
 	return s == policy.FromComment || s == policy.FromReview || s == policy.FromReviewComment
 }
 
-func Writes(permission string) bool {
-	return slices.Contains([]string{"admin", "maintain", "write"}, permission)
-}
+func Writes(permission string) bool { return permission == "write" || Maintains(permission) }
+
+// Maintains reports whether a permission is enough to pause the work in a repository, which concerns everybody there.
+func Maintains(permission string) bool { return permission == "admin" || permission == "maintain" }
 
 // Self is Pawl's own identity at GitHub: the App, its bot user, and its slug.
 type Self struct {
@@ -127,7 +129,7 @@ type Judgement struct {
 	// Own says that the App did it itself. Such things are expected, and tell people nothing.
 	Own     bool
 	Command Command // the command that was given; empty for a plain remark
-	// Tell is what the person who made a remark is told although nothing is done: Refused or NoOrder; empty for nothing.
+	// Tell is what the person who made a remark is told although nothing is done: Refused, NoOrder or Maintainer; empty for nothing.
 	Tell    string
 	Text    string // what the agent is to read
 	Backend string // that the order names; empty for none
@@ -171,6 +173,12 @@ func Judge(r Remark, s Scene) Judgement {
 			j.Tell = Refused
 		}
 		return j
+	}
+	if c := j.Command.Name; (c == "pause" || c == "unpause") && !Maintains(s.Permission) {
+		j = ignore("%s has %s permission; %s needs maintain", r.Actor.Login, cmp.Or(s.Permission, "no known"), c)
+		if byPerson(r) {
+			j.Tell = Maintainer
+		}
 	}
 	return j
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Operated is what somebody did on the pages or in the shell that concerns more than one thread. It stands in a log
+// Operated is what somebody did on the pages, in the shell or in a comment that concerns more than one thread. It stands in a log
 // of its own: that of the repository, or that of the server.
 type Operated struct {
 	What    string `json:"what"`              // one of those below
 	Subject string `json:"subject,omitempty"` // the account, or the delivery's GUID
 	By      string `json:"by"`                // a login at GitHub, or the user of a shell
-	Where   string `json:"where"`             // on the pages, or in the shell
+	Where   string `json:"where"`             // on the pages, in the shell, or in a comment
 }
 
 // What people do to more than one thread.
