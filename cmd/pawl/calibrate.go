@@ -3,13 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/calibrate"
+	"github.com/pawlbot/pawl/internal/replay"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -68,7 +68,7 @@ tests failed.`,
 				}
 				o.threshold = cfg.Policy.Stagnation.Similarity
 			}
-			r, err := calibratePairs(o, args[0], cmd.InOrStdin())
+			r, err := calibratePairs(o, args[0], opener(cmd))
 			if err != nil {
 				return err
 			}
@@ -84,16 +84,12 @@ tests failed.`,
 	return cmd
 }
 
-func calibratePairs(o calibrateOptions, name string, stdin io.Reader) (calibrate.Report, error) {
-	in := stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return calibrate.Report{}, fmt.Errorf("open the pairs: %w", err)
-		}
-		defer f.Close()
-		in = f
+func calibratePairs(o calibrateOptions, name string, open replay.Opener) (calibrate.Report, error) {
+	in, err := open(name)
+	if err != nil {
+		return calibrate.Report{}, fmt.Errorf("open the pairs: %w", err)
 	}
+	defer in.Close()
 	r, err := calibrate.Measure(calibrate.Read(in), calibrate.Options{Threshold: o.threshold, Seed: o.seed, Resamples: resamples})
 	if err != nil {
 		return r, fmt.Errorf("calibrate %s: %w", name, err)

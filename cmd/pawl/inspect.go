@@ -56,7 +56,7 @@ stopped it and until when, what it edited, and the fingerprint of the evidence. 
 standard input, or a folder with stdout.jsonl and, where they are, stderr.txt and exit.txt.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.exitKnown = cmd.Flags().Changed("exit-code")
-			v, err := inspect(args[0], cmd.InOrStdin(), f)
+			v, err := inspect(args[0], opener(cmd), f)
 			if err != nil {
 				return err
 			}
@@ -113,12 +113,12 @@ type severityView struct {
 	Reasons         []string     `json:"reasons"`
 }
 
-func inspect(name string, stdin io.Reader, f inspectFlags) (inspection, error) {
+func inspect(name string, open replay.Opener, f inspectFlags) (inspection, error) {
 	cfg, err := loadOrDefault(f.config)
 	if err != nil {
 		return inspection{}, err
 	}
-	source, err := openRun(name, stdin)
+	source, err := openRun(name, open)
 	if err != nil {
 		return inspection{}, err
 	}
@@ -187,14 +187,11 @@ type recordedRun struct {
 	exit   *agent.Exit
 }
 
-func openRun(name string, stdin io.Reader) (recordedRun, error) {
-	if name == "-" {
-		return recordedRun{stdout: io.NopCloser(stdin)}, nil
-	}
+func openRun(name string, open replay.Opener) (recordedRun, error) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return openFolder(name)
 	}
-	f, err := os.Open(name)
+	f, err := open(name)
 	if err != nil {
 		return recordedRun{}, fmt.Errorf("open the transcript: %w", err)
 	}

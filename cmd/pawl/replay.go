@@ -34,7 +34,7 @@ func replayCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := replay.Files(cfg, cli, args, cmd.InOrStdin())
+			r, err := replay.Files(cfg, cli, args, opener(cmd))
 			if err != nil {
 				return err
 			}

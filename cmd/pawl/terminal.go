@@ -8,15 +8,18 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/replay"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/wait"
@@ -111,14 +114,64 @@ func showWork(ctx context.Context, l solver.Folder, w io.Writer) error {
 	return err
 }
 
+// lineBegin goes to the beginning of a terminal's line and empties it.
+const lineBegin = "\r\x1b[2K"
+
+// opener opens what a command is to read, - being its standard input. At a terminal it tells how far a large file is read.
+func opener(cmd *cobra.Command) replay.Opener {
+	return func(name string) (io.ReadCloser, error) {
+		if name == "-" {
+			return io.NopCloser(cmd.InOrStdin()), nil
+		}
+		f, err := os.Open(name)
+		if err != nil || !terminal(os.Stderr) {
+			return f, err
+		}
+		return tellsReading(f, os.Stderr), nil
+	}
+}
+
+// slowRead is how large a file is at least, in bytes, of which it is told how far it is read.
+const slowRead = 16 << 20
+
+// reading is a file that tells how far it is read.
+type reading struct {
+	*os.File
+	w          io.Writer
+	size, done int64
+	told       time.Time
+}
+
+func tellsReading(f *os.File, w io.Writer) io.ReadCloser {
+	info, err := f.Stat()
+	if err != nil || info.Size() < slowRead {
+		return f
+	}
+	return &reading{File: f, w: w, size: info.Size()}
+}
+
+func (r *reading) Read(p []byte) (int, error) {
+	n, err := r.File.Read(p)
+	r.done += int64(n)
+	if now := time.Now(); err == nil && now.Sub(r.told) >= time.Second/4 {
+		r.told = now
+		fmt.Fprintf(r.w, "%s%s: %s of %s read", lineBegin, text.Line(filepath.Base(r.Name()), 60), humanize.IBytes(uint64(r.done)), humanize.IBytes(uint64(r.size)))
+	}
+	return n, err
+}
+
+func (r *reading) Close() error {
+	fmt.Fprint(r.w, lineBegin)
+	return r.File.Close()
+}
+
 // progress tells at a terminal, in one line that is written over, how the work stands, until the context ends.
 func progress(ctx context.Context, s *solver.Solver, t thread.ID, w *os.File) {
-	const begin = "\r\x1b[2K" // of the line, and nothing in it
 	began := time.Now()
 	for wait.For(ctx, time.Second) == nil {
 		if v, err := s.View(ctx, t); err == nil {
-			fmt.Fprintf(w, "%s%s, %s", begin, text.Line(checkrun.Headline(v), 100), text.Span(time.Since(began)))
+			fmt.Fprintf(w, "%s%s, %s", lineBegin, text.Line(checkrun.Headline(v), 100), text.Span(time.Since(began)))
 		}
 	}
-	fmt.Fprint(w, begin)
+	fmt.Fprint(w, lineBegin)
 }

@@ -33,7 +33,7 @@ func TestEvalReplay(t *testing.T) {
 		}
 		for _, file := range files {
 			name := filepath.Base(file)
-			rec, err := readRecordings([]string{file}, "", nil, config.Default().Policy.Severity)
+			rec, err := readRecordings([]string{file}, "", opens(nil), config.Default().Policy.Severity)
 			if err != nil {
 				t.Logf("%-40s not a recording: %.120s", name, err)
 				continue

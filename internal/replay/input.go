@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -20,10 +19,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func readRecordings(files []string, cli string, stdin io.Reader, severity policy.SeverityLimits) (recording, error) {
+func readRecordings(files []string, cli string, open Opener, severity policy.SeverityLimits) (recording, error) {
 	rec, s := &recorder{severity: severity}, &spool{}
 	for i, file := range files {
-		if err := readFile(file, cli, stdin, rec, s); err != nil {
+		if err := readFile(file, cli, open, rec, s); err != nil {
 			return recording{}, fmt.Errorf("replay %s: %w", file, err)
 		}
 		if rec.trails > 0 && i > 0 {
@@ -36,16 +35,15 @@ func readRecordings(files []string, cli string, stdin io.Reader, severity policy
 	return rec.recording, nil
 }
 
-func readFile(file, cli string, stdin io.Reader, rec *recorder, s *spool) error {
-	in := stdin
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		in = f
+// Opener opens what is named on a command line, where - stands for standard input.
+type Opener func(name string) (io.ReadCloser, error)
+
+func readFile(file, cli string, open Opener, rec *recorder, s *spool) error {
+	in, err := open(file)
+	if err != nil {
+		return err
 	}
+	defer in.Close()
 	b, start, err := Open(in)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -26,10 +27,20 @@ func trails(names ...string) []string {
 	return names
 }
 
+// opens opens files, and stdin as -.
+func opens(stdin io.Reader) Opener {
+	return func(name string) (io.ReadCloser, error) {
+		if name == "-" {
+			return io.NopCloser(stdin), nil
+		}
+		return os.Open(name)
+	}
+}
+
 // replayed is what pawl replay says of recordings.
 func replayed(t *testing.T, cfg config.Server, stdin string, files ...string) Report {
 	t.Helper()
-	r, err := Files(cfg, "", files, strings.NewReader(stdin))
+	r, err := Files(cfg, "", files, opens(strings.NewReader(stdin)))
 	if err != nil {
 		t.Fatal(err)
 	}

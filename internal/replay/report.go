@@ -166,10 +166,10 @@ const maxCell = 200
 
 func Streams() []string { return append(config.CLIs(), config.Plain) }
 
-// Files plays recordings back under a server's policy; - stands for stdin. cli is their format, one of Streams;
+// Files plays recordings back under a server's policy. cli is their format, one of Streams;
 // empty to detect it.
-func Files(cfg config.Server, cli string, files []string, stdin io.Reader) (Report, error) {
-	rec, err := readRecordings(files, cli, stdin, cfg.Policy.Severity)
+func Files(cfg config.Server, cli string, files []string, open Opener) (Report, error) {
+	rec, err := readRecordings(files, cli, open, cfg.Policy.Severity)
 	if err != nil {
 		return Report{}, err
 	}

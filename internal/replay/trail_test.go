@@ -150,7 +150,7 @@ func TestABrokenTrailIsRefusedWithItsLine(t *testing.T) {
 		good + "\n" + `{"seq":2,"kind":"attempt_ended","at":"2031-03-04T08:00:00Z","data":{"n":1}}` + "\n": "attempt 1 ended without having begun",
 		good + "\n" + `{"seq":2,"kind":"feedback","at":"2031-03-04T08:00:00Z","data":[]}` + "\n":           "event 2 (feedback)",
 	} {
-		_, err := Files(config.Default(), "", []string{"-"}, strings.NewReader(trail))
+		_, err := Files(config.Default(), "", []string{"-"}, opens(strings.NewReader(trail)))
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", trail, err, says)
 		}

@@ -166,7 +166,7 @@ func TestALongLogCostsTheMemoryOfItsLongestRunAndALongLineLittle(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	rec, err := readRecordings([]string{"-"}, "", in, policy.Defaults().Severity)
+	rec, err := readRecordings([]string{"-"}, "", opens(in), policy.Defaults().Severity)
 	if err != nil {
 		t.Fatal(err)
 	}

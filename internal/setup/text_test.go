@@ -3,6 +3,8 @@ package setup
 import (
 	"cmp"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +89,11 @@ func TestTheNewFileIsShortAndItsCommentsAreLines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			editors, text, _ := strings.Cut(text, "\n")
+			if example, err := os.ReadFile("../../config/example.yml"); err != nil || !strings.HasPrefix(string(example), editors+"\n") || !strings.HasPrefix(editors, "# yaml-language-server: $schema=https://") {
+				t.Errorf("the first line is %q (%v)", editors, err)
+			}
+			takesEachPart(t, text)
 			var active int
 			var whole []string
 			for line := range strings.Lines(text) {
@@ -108,5 +115,45 @@ func TestTheNewFileIsShortAndItsCommentsAreLines(t *testing.T) {
 				t.Errorf("with all its comments taken: %v\n%s", err, strings.Join(whole, ""))
 			}
 		}
+	}
+}
+
+// takesEachPart takes each part of a new file alone: a section with its keys, a key of a section, a provider, and a
+// backend with its provider.
+func takesEachPart(t *testing.T, text string) {
+	t.Helper()
+	taken := func(line string) string { return strings.Replace(line, "# ", "", 1) }
+	loads := func(what string, lines []string) {
+		t.Helper()
+		var unset []string
+		file := filepath.Join(t.TempDir(), "pawl.yml")
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := config.Load(file, environment(&unset)); err != nil {
+			t.Errorf("with %s taken alone: %v\n%s", what, err, strings.Join(lines, "\n"))
+		}
+	}
+	lines := strings.Split(text, "\n")
+	part := func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "# ") }
+	loads("nothing", lines)
+	for i := 0; i < len(lines); i++ {
+		if !part(lines[i]) {
+			continue
+		}
+		with := slices.Clone(lines)
+		with[i] = taken(with[i])
+		if what := with[i]; strings.HasSuffix(what, ":") {
+			for ; i+1 < len(lines) && part(lines[i+1]); i++ {
+				with[i+1] = strings.Replace(lines[i+1], "#", "", 1)
+			}
+		} else if _, provider, backend := strings.Cut(what, "provider: "); backend {
+			for k, line := range with {
+				if part(line) && strings.Contains(line, "- {name: "+strings.TrimSuffix(provider, "}")+", protocol:") {
+					with[k] = taken(line)
+				}
+			}
+		}
+		loads(lines[i], with)
 	}
 }
