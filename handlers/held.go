@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ const (
 	heldForSmall = 16 << 20
 	// heldShare is what one address may hold while others need room; an address over it gives way first.
 	heldShare = maxHeld / 2
+	// spare is the room that is made beyond what is needed, so that not each body that comes is compared with all.
+	spare = maxHeld / 16
 	// worthDropping is what a body must hold to be dropped for others: below it nothing is gained.
 	worthDropping = 4 << 10
 )
@@ -143,7 +146,7 @@ func (h *heldBodies) count(b *heldBody, n int64, whole bool) bool {
 		most -= heldForSmall
 	}
 	for n > 0 && h.bytes > most && !b.dropped {
-		h.drop(cmp.Or(h.slowest(), b))
+		h.makeRoom(most-spare, b)
 	}
 	switch {
 	case b.dropped:
@@ -159,26 +162,43 @@ func (h *heldBodies) count(b *heldBody, n int64, whole bool) bool {
 	return true
 }
 
-// slowest is that of an address over its share, if there is one, and of all otherwise; of addresses that signed
-// webhooks came from only where there is no other. Small ones free nothing. It is nil where none can be dropped.
-func (h *heldBodies) slowest() (slow *heldBody) {
-	now, most, rank := time.Now(), 0.0, 0
+// makeRoom drops the slowest of those that give way first, until there is as much room or they give way no sooner than
+// others. Small ones free nothing. Where none can be dropped it is b.
+func (h *heldBodies) makeRoom(most int64, b *heldBody) {
+	type candidate struct {
+		*heldBody
+		rank int
+		late float64
+	}
+	var all []candidate
+	now := time.Now()
 	for b := range h.bodies {
-		if b.size < worthDropping {
-			continue
-		}
-		r := 1
-		if !h.good.Contains(b.from) {
-			r = 2
-			if h.from[b.from] > heldShare {
-				r = 3
-			}
-		}
-		if late := b.late(now); r > rank || r == rank && late > most {
-			slow, most, rank = b, late, r
+		if b.size >= worthDropping {
+			all = append(all, candidate{b, h.rank(b), b.late(now)})
 		}
 	}
-	return slow
+	if len(all) == 0 {
+		h.drop(b)
+		return
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.late, a.late)) })
+	for _, c := range all {
+		if h.bytes <= most || h.rank(c.heldBody) < all[0].rank {
+			return
+		}
+		h.drop(c.heldBody)
+	}
+}
+
+// rank is greatest for a body of an address over its share, and smallest where signed webhooks came from the address.
+func (h *heldBodies) rank(b *heldBody) int {
+	switch {
+	case h.good.Contains(b.from):
+		return 1
+	case h.from[b.from] > heldShare:
+		return 3
+	}
+	return 2
 }
 
 // late is how much longer the body takes than one that begins after 100 ms and comes at 1 MiB a second: who has just

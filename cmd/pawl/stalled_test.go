@@ -91,6 +91,37 @@ func TestStalledConnectionsKeepNoDeliveryOut(t *testing.T) {
 	}
 }
 
+// TestBodiesThatStopAndBeginAgainKeepNoDeliveryOut has 300 strangers send a part of a body each, go after 50 ms and come
+// again, until there were 6,000 connections and 20 deliveries.
+func TestBodiesThatStopAndBeginAgainKeepNoDeliveryOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.agent(plainAgent, "")
+	r.start()
+	what := "POST /api/github/hook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-GitHub-Event: ping\r\nX-GitHub-Delivery: a-b\r\n" +
+		"X-Hub-Signature-256: sha256=00\r\nContent-Length: 20000000\r\n\r\n" + strings.Repeat(" ", 60<<10)
+	var all sync.WaitGroup
+	var opened atomic.Int64
+	for i := range 300 {
+		all.Go(func() {
+			for range 20 {
+				ctx, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				stall(ctx, fmt.Sprintf("127.4.%d.%d", i/250, 1+i%250), r.addr, what)
+				end()
+				opened.Add(1)
+			}
+		})
+	}
+	for i := range 20 {
+		r.await("more strangers", func() bool { return opened.Load() >= int64(i)*300 })
+		if status, answer := r.hook([]byte(`{"zen": "Keep it logically awesome."}`), map[string]string{
+			"X-GitHub-Delivery": fmt.Sprintf("00000000-0000-4000-8000-%012d", i), "Connection": "close"}); status != http.StatusOK {
+			t.Errorf("delivery %d was answered %d %q", i, status, answer)
+		}
+	}
+	all.Wait()
+}
+
 func TestWebhooksComeFromGitHubsAddressesWhereTheConfigurationSaysSo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

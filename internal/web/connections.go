@@ -25,6 +25,7 @@ type connections struct {
 	open  map[net.Conn]*list.Element // of order
 	order *list.List                 // of *connection, the one that is quiet for longest first
 	from  map[netip.Addr]int
+	many  int                   // addresses that have more than a quarter
 	good  func(netip.Addr) bool // nil for none
 }
 
@@ -51,7 +52,9 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	case http.StateNew:
 		from := client(conn.RemoteAddr().String())
 		c.open[conn] = c.order.PushBack(&connection{conn, from})
-		c.from[from]++
+		if c.from[from]++; c.from[from] == c.most/4+1 {
+			c.many++
+		}
 		if c.order.Len() > c.most {
 			// Its reader ends and says so here by StateClosed.
 			_ = c.quiet().Close()
@@ -65,17 +68,15 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// quiet takes the connection out that is to be closed.
+// quiet takes the connection out that is to be closed. All are walked through only where an address has many, since this
+// is done for each that comes while there are too many.
 func (c *connections) quiet() net.Conn {
 	var last *list.Element
-	for e := c.order.Front(); e != nil; e = e.Next() {
-		from := e.Value.(*connection).from
-		if good := c.good != nil && c.good(from); c.from[from] > c.most/4 && !good {
-			last = e
-			break
-		} else if last == nil && !good {
-			last = e
-		}
+	if c.many > 0 {
+		last = c.quietest(func(from netip.Addr) bool { return c.from[from] > c.most/4 })
+	}
+	if last == nil {
+		last = c.quietest(func(netip.Addr) bool { return true })
 	}
 	if last == nil {
 		last = c.order.Front()
@@ -85,13 +86,26 @@ func (c *connections) quiet() net.Conn {
 	return conn
 }
 
+// quietest is the first in order of an address that is meant and is not good.
+func (c *connections) quietest(meant func(netip.Addr) bool) *list.Element {
+	for e := c.order.Front(); e != nil; e = e.Next() {
+		if from := e.Value.(*connection).from; meant(from) && (c.good == nil || !c.good(from)) {
+			return e
+		}
+	}
+	return nil
+}
+
 func (c *connections) forget(e *list.Element) {
 	if e == nil {
 		return
 	}
 	conn := c.order.Remove(e).(*connection)
 	delete(c.open, conn.Conn)
-	if c.from[conn.from]--; c.from[conn.from] == 0 {
+	switch c.from[conn.from]--; c.from[conn.from] {
+	case c.most / 4:
+		c.many--
+	case 0:
 		delete(c.from, conn.from)
 	}
 }
