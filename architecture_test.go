@@ -65,10 +65,10 @@ func arrows() map[string][]string {
 }
 
 // topLevel are the folders of the root; folders that start with a dot are
-// settings of tools. bin is where make build puts the program, and is ignored
-// by git.
+// settings of tools. bin is where make build puts the program, and dist
+// where releases and the pictures of tests lie; git ignores both.
 func topLevel() []string {
-	return []string{"cmd", "handlers", "solver", "policy", "config", "testdata", "internal", "docs", "bin"}
+	return []string{"cmd", "handlers", "solver", "policy", "config", "testdata", "internal", "docs", "bin", "dist"}
 }
 
 func TestTheTreeKeepsToThePlanOfTheHouse(t *testing.T) {

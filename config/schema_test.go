@@ -228,7 +228,7 @@ func against(t *testing.T, schema string, data []byte) error {
 
 func TestTheSchemasTakeWhatTheLoaderTakes(t *testing.T) {
 	for file, schema := range map[string]string{
-		"example.yml": "pawl.schema.json", "deploy/pawl.yml": "pawl.schema.json", "repo-example.yml": "repo.schema.json",
+		"example.yml": "pawl.schema.json", "repo-example.yml": "repo.schema.json",
 	} {
 		data, err := os.ReadFile(file)
 		if err != nil {

@@ -155,7 +155,7 @@ func TestAnAgentKnowsThePullRequestItWorksOn(t *testing.T) {
 	}
 	prompt, _ := r.told(1)
 	for _, want := range []string{
-		fmt.Sprintf("[remark %d, a.txt:2, on the line as it is now, 20", remark), "| +more\n", "Say what more is.\n", "1 of 1 remarks on lines",
+		fmt.Sprintf("[remark %d, a.txt:2, on the line as it is now, said of commit ", remark), "| +more\n", "Say what more is.\n", "1 of 1 remarks on lines",
 		"b.txt +1 −0 added", "a.txt +1 −0 modified", "2 of 2 changed files", " Add b, by ", "1 of 1 commits",
 	} {
 		if !strings.Contains(prompt, want) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -58,7 +59,7 @@ exit 1
 
 func TestCommandsThatCannotWorkHereCostNoAttempt(t *testing.T) {
 	t.Parallel()
-	for verify, says := range map[string]string{
+	for verify, why := range map[string]string{
 		"nosuchtool --all":                         "nosuchtool --all cannot work here: exit code 127, a program is missing or may not be run",
 		"./a.txt":                                  "./a.txt cannot work here: exit code 126, a program is missing or may not be run",
 		"echo no tests ran in 0.01s; exit 5":       "echo no tests ran in 0.01s; exit 5 cannot work here: no test runs",
@@ -66,8 +67,9 @@ func TestCommandsThatCannotWorkHereCostNoAttempt(t *testing.T) {
 		"kill -9 $$":                               "kill -9 $$ cannot work here: it is killed, as where the memory is not enough",
 		`printf "FAIL\tw [build failed]\n"; false`: `printf "FAIL\tw [build failed]\n"; false cannot work here: the build is broken, w [build failed]`,
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(why, func(t *testing.T) {
 			t.Parallel()
+			says := text.Subject(why, 255).String() // what a command prints is a stranger's
 			r := newRig(t, with(verify))
 			r.agent(plainAgent, "")
 			r.start()

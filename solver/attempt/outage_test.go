@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -25,7 +26,7 @@ func (n *noted) Note(_ context.Context, _ thread.Lease, note policy.Spent) error
 
 func TestAnAttemptThatYieldsItsPlaceTellsItsLimitOnce(t *testing.T) {
 	store := &noted{}
-	a := &Attempt{Env: &Env{Store: store, Now: time.Now}, Log: zerolog.Nop(), Lease: &lease.Holder{}, Free: func() {}, Started: thread.Started{N: 1, Account: "main", Began: time.Now()},
+	a := &Attempt{Config: &config.Server{}, Env: &Env{Store: store, Now: time.Now}, Log: zerolog.Nop(), Lease: &lease.Holder{}, Free: func() {}, Started: thread.Started{N: 1, Account: "main", Began: time.Now()},
 		Receipt: policy.Receipt{N: 1, Ending: policy.UsageLimit, Limit: &policy.Limit{Kind: "usage_limit"}}}
 	a.yieldPlace(t.Context())()
 	if store.breaker.Claim.Consecutive != 1 || !store.note.Counted || store.note.Limit == nil {
@@ -41,7 +42,7 @@ func TestOnlySoManyAttemptsYieldTheirPlaces(t *testing.T) {
 	e := &Env{Store: &noted{}, Now: time.Now}
 	var last func()
 	for range maxYielded + 3 {
-		last = (&Attempt{Env: e, Lease: &lease.Holder{}, Free: func() { freed++ }, Started: thread.Started{N: 1}, Receipt: policy.Receipt{N: 1}}).yieldPlace(t.Context())
+		last = (&Attempt{Config: &config.Server{}, Env: e, Lease: &lease.Holder{}, Free: func() { freed++ }, Started: thread.Started{N: 1}, Receipt: policy.Receipt{N: 1}}).yieldPlace(t.Context())
 	}
 	last() // which kept its place, and has nothing to give back
 	if waiting := e.yielded.Load(); freed != maxYielded || waiting != maxYielded {

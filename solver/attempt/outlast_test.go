@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -69,7 +70,7 @@ func TestTheEndOfAnAttemptIsWrittenOnceWhenTheDatabaseIsBack(t *testing.T) {
 				e := &Env{Store: j, Now: time.Now, OnReceipt: func(string, policy.Receipt) { told++ }}
 				ctx, h := lease.Hold(t.Context(), j, thread.Lease{}, time.Now(), time.Now)
 				limited := policy.Receipt{N: 1, Ending: policy.UsageLimit, Outcome: policy.Outcome(policy.UsageLimit), Limit: &policy.Limit{Kind: "usage_limit"}}
-				if err := (&Attempt{Env: e, Lease: h, Started: thread.Started{N: 1, Account: "main", Began: began}, Receipt: limited}).Finish(ctx); err != nil {
+				if err := (&Attempt{Config: &config.Server{}, Env: e, Lease: h, Started: thread.Started{N: 1, Account: "main", Began: began}, Receipt: limited}).Finish(ctx); err != nil {
 					t.Fatal(err)
 				}
 				if len(j.events) != 1 || j.breaker.Claim.Consecutive != 1 || told != 1 || !j.events[0].At.Equal(began) {
@@ -88,7 +89,7 @@ func TestAStoppingProcessWaitsSecondsForTheDatabase(t *testing.T) {
 		ctx, h := lease.Hold(given, j, thread.Lease{}, time.Now(), time.Now)
 		began := time.Now()
 		time.AfterFunc(time.Second, stop)
-		err := (&Attempt{Env: &Env{Store: j, Now: time.Now}, Lease: h, Started: thread.Started{N: 1}, Receipt: policy.Receipt{N: 1}}).Finish(ctx)
+		err := (&Attempt{Config: &config.Server{}, Env: &Env{Store: j, Now: time.Now}, Lease: h, Started: thread.Started{N: 1}, Receipt: policy.Receipt{N: 1}}).Finish(ctx)
 		if took := time.Since(began); err == nil || took != time.Second+lease.StopTime {
 			t.Errorf("%v after %s, want an error after %s", err, took, time.Second+lease.StopTime)
 		}
@@ -119,7 +120,7 @@ func (silent) Breakers(ctx context.Context) (map[string]policy.Breaker, error) {
 // would hear no stop, and its model no answer.
 func TestAnAttemptWaitsForNoAnswerLongerThanARenewalDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &Attempt{Env: &Env{Store: silent{}, Now: time.Now}, Lease: &lease.Holder{}}
+		a := &Attempt{Config: &config.Server{}, Env: &Env{Store: silent{}, Now: time.Now}, Lease: &lease.Holder{}}
 		for name, ask := range map[string]func(){
 			"look":     func() { a.look(t.Context(), 0) },
 			"note":     func() { a.note(t.Context(), policy.Spent{Tokens: policy.Tokens{Input: 1}}) },
