@@ -3,6 +3,7 @@ package limit
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/pawlbot/pawl/policy"
 )
@@ -138,7 +139,8 @@ type rule struct {
 	wording *regexp.Regexp
 }
 
-var rules = func() (all []rule) {
+// rules are made when the first text is read: pawl also starts inside of each sandbox, where nobody reads any.
+var rules = sync.OnceValue(func() (all []rule) {
 	for from, to := 0, 0; from < len(wordings); from = to {
 		var words []string
 		for ; to < len(wordings) && wordings[to].ending == wordings[from].ending; to++ {
@@ -147,13 +149,13 @@ var rules = func() (all []rule) {
 		all = append(all, rule{wordings[from].ending, anywhere(strings.Join(words, "|"))})
 	}
 	return all
-}()
+})
 
 func anywhere(words string) *regexp.Regexp { return regexp.MustCompile(`(?i)` + words) }
 
 // wordsOf are the first rows of an ending as one expression.
 func wordsOf(ending policy.Ending) string {
-	for _, r := range rules {
+	for _, r := range rules() {
 		if r.ending == ending {
 			return "(?:" + strings.TrimPrefix(r.wording.String(), "(?i)") + ")"
 		}

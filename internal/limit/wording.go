@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -22,7 +23,7 @@ var page = regexp.MustCompile(`(?i)<!doctype html|<html[\s>]|<title>(?:just a mo
 // know.
 func Classify(text string) (policy.Ending, bool) {
 	text = text[:min(len(text), maxFailureText)]
-	if rules[0].wording.MatchString(text) {
+	if rules()[0].wording.MatchString(text) {
 		return policy.UsageLimit, true
 	}
 	if page.MatchString(text) {
@@ -34,7 +35,7 @@ func Classify(text string) (policy.Ending, bool) {
 			return e, true
 		}
 	}
-	for _, r := range rules[1:] {
+	for _, r := range rules()[1:] {
 		if r.wording.MatchString(text) {
 			return r.ending, true
 		}
@@ -58,10 +59,12 @@ func OfStatus(status int) policy.Ending {
 
 // bareLimit matches a line that is a limit message and does not merely contain one: the wording begins it,
 // apart from labels of errors, and a sentence ends or goes on to the reset after it.
-var bareLimit = regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[api error:\s*)?(?:(?:fatal|error|warning|codex|claude|\w*error|api error)\s*:\s*|sorry, |failed after \d+ attempts\. last error: |please run /login · )*` +
-	`(?:stream disconnected before completion: )?(?:` + wordsOf(policy.UsageLimit) + `|you(?:['’]ve| have)? (?:hit a rate limit|been rate-limited|exceeded your [\w \-]{0,30}limits?)|` + wordsOf(policy.RateLimited) +
-	`|exceeded retry limit, last status: 429|(?:selected )?model (?:[\w.\-]+ )?is at capacity|we['’]re currently experiencing high demand|\d{3} \{"type":"error")` +
-	`(?:\s*(?:$|[.,;:!|·∙•()\[\-–—]|resets?\b|for [\w.\-]+|that restricts|in organization|set in|too many|on this model|and\b))`)
+var bareLimit = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[api error:\s*)?(?:(?:fatal|error|warning|codex|claude|\w*error|api error)\s*:\s*|sorry, |failed after \d+ attempts\. last error: |please run /login · )*` +
+		`(?:stream disconnected before completion: )?(?:` + wordsOf(policy.UsageLimit) + `|you(?:['’]ve| have)? (?:hit a rate limit|been rate-limited|exceeded your [\w \-]{0,30}limits?)|` + wordsOf(policy.RateLimited) +
+		`|exceeded retry limit, last status: 429|(?:selected )?model (?:[\w.\-]+ )?is at capacity|we['’]re currently experiencing high demand|\d{3} \{"type":"error")` +
+		`(?:\s*(?:$|[.,;:!|·∙•()\[\-–—]|resets?\b|for [\w.\-]+|that restricts|in organization|set in|too many|on this model|and\b))`)
+})
 
 // errorBody matches a provider's answer that was printed as it came.
 var errorBody = regexp.MustCompile(`(?i)^(?:(?:\[?api error|error|too many requests)\s*:\s*)*\{\s*"(?:type"\s*:\s*"error"\s*,\s*"error|error)"\s*:\s*\{`)
@@ -69,7 +72,7 @@ var errorBody = regexp.MustCompile(`(?i)^(?:(?:\[?api error|error|too many reque
 // IsMessage reports whether a line of plain output is a known limit message, and of which kind.
 func IsMessage(line string) (policy.Ending, bool) {
 	line = strings.TrimSpace(line)
-	if len(line) > 1024 || !bareLimit.MatchString(line) && !errorBody.MatchString(line) {
+	if len(line) > 1024 || !bareLimit().MatchString(line) && !errorBody.MatchString(line) {
 		return "", false
 	}
 	ending, known := Classify(line)

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Class is what the failure of a check of others means for the work.
@@ -76,28 +77,30 @@ const lastLines = 15
 
 // fetches are the sentences with which common tools say that the network or the other side failed, each where it
 // begins a line: what does not exist (404) may be the work's own mistake, and is none of them.
-var fetches = []*regexp.Regexp{
-	// curl, lib/strerror.c: could not resolve, connect, or was cut off.
-	regexp.MustCompile(`^curl: \((5|6|7|28|35|52|56)\) `),
-	// git, transport and http.c.
-	regexp.MustCompile(`^fatal: unable to access '[^']*': (Could not resolve host|Failed to connect|Connection timed out|The requested URL returned error: 5\d\d)`),
-	// npm, lib/utils/error-message.js: codes of node's network errors.
-	regexp.MustCompile(`^npm (error|ERR!) (code|errno) (ECONNRESET|ECONNREFUSED|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|E50[0-4])$`),
-	// go, the module proxy.
-	regexp.MustCompile(`^(go: .{1,300}: )?(Get|reading) "?https://(proxy|sum)\.golang\.org/.{1,300}: (dial tcp|net/http: TLS handshake timeout|5\d\d )`),
-	// pip, _internal/cli: the network below requests.
-	regexp.MustCompile(`^ERROR: Could not install packages due to an OSError: HTTPS?ConnectionPool\(`),
-	// apt.
-	regexp.MustCompile(`^(E|Err|W): (Failed to fetch .{1,300}  (5\d\d |Could not connect|Connection (failed|timed out))|Temporary failure resolving)`),
-	// docker, the registry's limit (docs.docker.com, "Docker Hub pull usage and limits") and its absence.
-	regexp.MustCompile(`^(docker: )?Error response from daemon: (toomanyrequests: |Get "https://[^"]{1,200}": (dial tcp|net/http: TLS handshake timeout|context deadline exceeded))`),
-}
+var fetches = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		// curl, lib/strerror.c: could not resolve, connect, or was cut off.
+		regexp.MustCompile(`^curl: \((5|6|7|28|35|52|56)\) `),
+		// git, transport and http.c.
+		regexp.MustCompile(`^fatal: unable to access '[^']*': (Could not resolve host|Failed to connect|Connection timed out|The requested URL returned error: 5\d\d)`),
+		// npm, lib/utils/error-message.js: codes of node's network errors.
+		regexp.MustCompile(`^npm (error|ERR!) (code|errno) (ECONNRESET|ECONNREFUSED|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|E50[0-4])$`),
+		// go, the module proxy.
+		regexp.MustCompile(`^(go: .{1,300}: )?(Get|reading) "?https://(proxy|sum)\.golang\.org/.{1,300}: (dial tcp|net/http: TLS handshake timeout|5\d\d )`),
+		// pip, _internal/cli: the network below requests.
+		regexp.MustCompile(`^ERROR: Could not install packages due to an OSError: HTTPS?ConnectionPool\(`),
+		// apt.
+		regexp.MustCompile(`^(E|Err|W): (Failed to fetch .{1,300}  (5\d\d |Could not connect|Connection (failed|timed out))|Temporary failure resolving)`),
+		// docker, the registry's limit (docs.docker.com, "Docker Hub pull usage and limits") and its absence.
+		regexp.MustCompile(`^(docker: )?Error response from daemon: (toomanyrequests: |Get "https://[^"]{1,200}": (dial tcp|net/http: TLS handshake timeout|context deadline exceeded))`),
+	}
+})
 
 // fetchFailed is the line near a log's end that says that a download failed; empty for none.
 func fetchFailed(log []string) string {
 	for _, line := range log[max(0, len(log)-lastLines):] {
 		line = strings.TrimPrefix(strings.TrimPrefix(line, "##[error]"), "Error: ")
-		if slices.ContainsFunc(fetches, func(re *regexp.Regexp) bool { return re.MatchString(line) }) {
+		if slices.ContainsFunc(fetches(), func(re *regexp.Regexp) bool { return re.MatchString(line) }) {
 			return clipped(line)
 		}
 	}

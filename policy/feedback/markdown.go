@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -242,7 +243,9 @@ func indentation(text string) int {
 
 var (
 	// attribution matches the line, or up to three lines, that a mail program puts before the text it quotes.
-	attribution = regexp.MustCompile(`(?is)^\s*(?:on|am|le|el|il|em|op)\b.{4,400}\b(?:wrote|schrieb.{0,200}|a écrit|escribió|ha scritto|escreveu|schreef.{0,200})\s*:\s*$`)
+	attribution = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?is)^\s*(?:on|am|le|el|il|em|op)\b.{4,400}\b(?:wrote|schrieb.{0,200}|a écrit|escribió|ha scritto|escreveu|schreef.{0,200})\s*:\s*$`)
+	})
 
 	// divider matches the line behind which a mail program puts the whole
 	// message that is answered or passed on.
@@ -289,7 +292,7 @@ func attributed(lines []line) int {
 			return 0
 		}
 		text += l.text + "\n"
-		if attribution.MatchString(text) {
+		if attribution().MatchString(text) {
 			return n + 1
 		}
 	}

@@ -3,6 +3,7 @@ package feedback
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Outside says why the failure of a check run lies outside of the work: the account's billing or the machine
@@ -87,39 +88,41 @@ type saying struct {
 // sayings are GitHub's own sentences, each with where it is recorded. A job that ran for too long ("has
 // exceeded the maximum execution time") is not among them: the work may have made it hang. Neither is a full
 // disk that a program of the job ran into; only the runner's own one is.
-var sayings = []saying{
-	// nodejs/admin#980, saltstack/salt#66484.
-	{billing, regexp.MustCompile(`^The job was not started because recent account payments have failed or your spending limit needs to be increased`)},
-	// davdroman/swiftui-text-builder#42, twitter/communitynotes#379.
-	{billing, regexp.MustCompile(`^The job was not started because your account is locked due to a billing issue`)},
-	// sazs34/MyActions#237 (2021), julioarguello/www-serverstartup-io#426 (2026).
-	{billing, regexp.MustCompile(`^The job was not started because (the spending limit for Actions and Packages has been exceeded|an Actions budget is preventing further use)`)},
-	// actions/runner#2040 and #2624 (self-hosted), actions/runner-images#9823 (hosted).
-	{infrastructure, regexp.MustCompile(`^The (hosted|self-hosted) runner(: .{1,200}?)? lost communication with the server`)},
-	// actions/runner#2427 and #2468.
-	{infrastructure, regexp.MustCompile(`^The runner has received a shutdown signal`)},
-	// spdk/spdk#3876, actions/runner#4065; the second line follows the first.
-	{infrastructure, regexp.MustCompile(`^The job was not acquired by Runner of type \S+ even after multiple attempts`)},
-	{infrastructure, regexp.MustCompile(`^Internal server error\. Correlation ID: `)},
-	// buildsville/add-remove-label#3: nobody took the job for a day.
-	{infrastructure, regexp.MustCompile(`^This request was automatically failed because there were no enabled runners online`)},
-	// actions/runner-images#2179 (an incident), #3613, actions/runner#1727.
-	{infrastructure, regexp.MustCompile(`^GitHub Actions has encountered an internal error when running your job`)},
-	// actions/checkout#225: an action could not be fetched during an outage.
-	{infrastructure, regexp.MustCompile(`^(Failed to download action '.*?'\. Error:? )?Response status code does not indicate success: 5\d\d `)},
-	// actions/runner#1807, actions/runner-images#8166, rust-lang/rust#70738.
-	{infrastructure, regexp.MustCompile(`^(Unhandled exception\. )?(System\.IO\.IOException: )?No space left on device( : '.*_diag/|$)`)},
-	// actions/runner#2427: beside the shutdown signal, or alone. A job that a
-	// person or a newer push cancelled concludes cancelled, not failure.
-	{cancellation, regexp.MustCompile(`^The operation was canceled\.$`)},
-	// The last thing that a job with a failed step says.
-	{exitCode, regexp.MustCompile(`^Process completed with exit code \d+\.$`)},
-}
+var sayings = sync.OnceValue(func() []saying {
+	return []saying{
+		// nodejs/admin#980, saltstack/salt#66484.
+		{billing, regexp.MustCompile(`^The job was not started because recent account payments have failed or your spending limit needs to be increased`)},
+		// davdroman/swiftui-text-builder#42, twitter/communitynotes#379.
+		{billing, regexp.MustCompile(`^The job was not started because your account is locked due to a billing issue`)},
+		// sazs34/MyActions#237 (2021), julioarguello/www-serverstartup-io#426 (2026).
+		{billing, regexp.MustCompile(`^The job was not started because (the spending limit for Actions and Packages has been exceeded|an Actions budget is preventing further use)`)},
+		// actions/runner#2040 and #2624 (self-hosted), actions/runner-images#9823 (hosted).
+		{infrastructure, regexp.MustCompile(`^The (hosted|self-hosted) runner(: .{1,200}?)? lost communication with the server`)},
+		// actions/runner#2427 and #2468.
+		{infrastructure, regexp.MustCompile(`^The runner has received a shutdown signal`)},
+		// spdk/spdk#3876, actions/runner#4065; the second line follows the first.
+		{infrastructure, regexp.MustCompile(`^The job was not acquired by Runner of type \S+ even after multiple attempts`)},
+		{infrastructure, regexp.MustCompile(`^Internal server error\. Correlation ID: `)},
+		// buildsville/add-remove-label#3: nobody took the job for a day.
+		{infrastructure, regexp.MustCompile(`^This request was automatically failed because there were no enabled runners online`)},
+		// actions/runner-images#2179 (an incident), #3613, actions/runner#1727.
+		{infrastructure, regexp.MustCompile(`^GitHub Actions has encountered an internal error when running your job`)},
+		// actions/checkout#225: an action could not be fetched during an outage.
+		{infrastructure, regexp.MustCompile(`^(Failed to download action '.*?'\. Error:? )?Response status code does not indicate success: 5\d\d `)},
+		// actions/runner#1807, actions/runner-images#8166, rust-lang/rust#70738.
+		{infrastructure, regexp.MustCompile(`^(Unhandled exception\. )?(System\.IO\.IOException: )?No space left on device( : '.*_diag/|$)`)},
+		// actions/runner#2427: beside the shutdown signal, or alone. A job that a
+		// person or a newer push cancelled concludes cancelled, not failure.
+		{cancellation, regexp.MustCompile(`^The operation was canceled\.$`)},
+		// The last thing that a job with a failed step says.
+		{exitCode, regexp.MustCompile(`^Process completed with exit code \d+\.$`)},
+	}
+})
 
 // sayingOf finds the kind of GitHub's sentence that a message is; known is false when it is none.
 func sayingOf(message string) (kind string, known bool) {
 	message = strings.TrimPrefix(strings.TrimPrefix(message, "##[error]"), "Error: ")
-	for _, s := range sayings {
+	for _, s := range sayings() {
 		if s.re.MatchString(message) {
 			return s.kind, true
 		}
