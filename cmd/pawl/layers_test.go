@@ -65,6 +65,9 @@ func TestSetupRunsOnceForAllAttemptsAndVerifications(t *testing.T) {
 	if got := r.left("setups"); got != "x\n" {
 		t.Errorf("setups: %q, want one", got)
 	}
+	if being, was, _ := strings.Cut(r.log.String(), "a layer is being built"); !strings.Contains(being, "pawl serves") || !strings.Contains(was, "a layer was built") {
+		t.Error("the log does not say when a layer is being built, and when it was")
+	}
 }
 
 func TestASetupThatFailsCostsNoAttemptAndIsRepeatedWhenSomebodyAsks(t *testing.T) {

@@ -184,6 +184,7 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 		return r, nil, err
 	}
 	defer t.close()
+	c.Log.Info().Str("layer", key).Str("commit", at).Int("commands", len(e.Setup)).Msg("a layer is being built")
 	r = ground.Record{Commit: at}
 	for _, p := range e.Paths {
 		if path.IsAbs(p) && len(e.Setup) > 0 {
