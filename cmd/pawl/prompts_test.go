@@ -72,6 +72,7 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 			if _, err := r.world.ReviewComment(r.t.Context(), rigRepo, pull, writer, "a.txt", 1, "Say what it is."); err != nil {
 				return err
 			}
+			r.handled() // so that the review comes second
 			_, err := r.world.Review(rigRepo, pull, writer, "CHANGES_REQUESTED", "Name the line.")
 			return err
 		}},
