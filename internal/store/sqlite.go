@@ -23,7 +23,7 @@ import (
 const sqliteReaders = 4
 
 // sqliteDSN is the driver's form of a path. Every connection waits 5 s for a
-// lock, and each commit is on the disk before it is answered (FULL).
+// lock, unless another time follows, and each commit is on the disk before it is answered (FULL).
 func sqliteDSN(path string, params ...string) string {
 	v := url.Values{"_pragma": {"busy_timeout(5000)", "synchronous(FULL)", "foreign_keys(1)", fmt.Sprintf("wal_autocheckpoint(%d)", sqliteLog)}}
 	for i := 0; i < len(params); i += 2 {
@@ -93,7 +93,8 @@ func (s *database) joinSQLite(ctx context.Context, path string, a access) (err e
 	s.w = s.r
 	if a == beside {
 		// A transaction that reads before it writes fails at once where the server wrote in between, unless it takes the lock first.
-		if s.w, err = sql.Open("sqlite", sqliteDSN(path, "mode", mode, "_txlock", "immediate")); err != nil {
+		// SQLite looks for a lock ten times a second, and a server that writes all the time leaves it free for moments only: hence 30 s.
+		if s.w, err = sql.Open("sqlite", sqliteDSN(path, "mode", mode, "_txlock", "immediate", "_pragma", "busy_timeout(30000)")); err != nil {
 			return fmt.Errorf("open %s: %w", path, err)
 		}
 		s.w.SetMaxOpenConns(1)
