@@ -22,10 +22,16 @@ import (
 // sqliteReaders is how many connections read beside the one that writes.
 const sqliteReaders = 4
 
-// sqliteDSN is the driver's form of a path. Every connection waits 5 s for a
-// lock, unless another time follows, and each commit is on the disk before it is answered (FULL).
-func sqliteDSN(path string, params ...string) string {
-	v := url.Values{"_pragma": {"busy_timeout(5000)", "synchronous(FULL)", "foreign_keys(1)", fmt.Sprintf("wal_autocheckpoint(%d)", sqliteLog)}}
+// besideWait is how long a write beside a server waits for a lock: SQLite looks for it ten times a second, and a server that
+// writes all the time leaves it free for moments only. lockWait is how long the others wait.
+const (
+	lockWait   = 5 * time.Second
+	besideWait = 30 * time.Second
+)
+
+// sqliteDSN is the driver's form of a path. Each commit is on the disk before it is answered (FULL).
+func sqliteDSN(path string, wait time.Duration, params ...string) string {
+	v := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()), "synchronous(FULL)", "foreign_keys(1)", fmt.Sprintf("wal_autocheckpoint(%d)", sqliteLog)}}
 	for i := 0; i < len(params); i += 2 {
 		v.Add(params[i], params[i+1])
 	}
@@ -43,9 +49,9 @@ func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 	if s.file, err = createFile(ctx, path); err != nil {
 		return err
 	}
-	s.w, err = sql.Open("sqlite", sqliteDSN(path, "_txlock", "immediate"))
+	s.w, err = sql.Open("sqlite", sqliteDSN(path, lockWait, "_txlock", "immediate"))
 	if err == nil {
-		s.r, err = sql.Open("sqlite", sqliteDSN(path, "_query_only", "1"))
+		s.r, err = sql.Open("sqlite", sqliteDSN(path, lockWait, "_query_only", "1"))
 	}
 	if err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
@@ -86,15 +92,14 @@ func (s *database) joinSQLite(ctx context.Context, path string, a access) (err e
 	if err := checkHeader(path); err != nil {
 		return err
 	}
-	if s.r, err = sql.Open("sqlite", sqliteDSN(path, "mode", mode)); err != nil {
+	if s.r, err = sql.Open("sqlite", sqliteDSN(path, lockWait, "mode", mode)); err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
 	s.r.SetMaxOpenConns(sqliteReaders)
 	s.w = s.r
 	if a == beside {
 		// A transaction that reads before it writes fails at once where the server wrote in between, unless it takes the lock first.
-		// SQLite looks for a lock ten times a second, and a server that writes all the time leaves it free for moments only: hence 30 s.
-		if s.w, err = sql.Open("sqlite", sqliteDSN(path, "mode", mode, "_txlock", "immediate", "_pragma", "busy_timeout(30000)")); err != nil {
+		if s.w, err = sql.Open("sqlite", sqliteDSN(path, besideWait, "mode", mode, "_txlock", "immediate")); err != nil {
 			return fmt.Errorf("open %s: %w", path, err)
 		}
 		s.w.SetMaxOpenConns(1)
