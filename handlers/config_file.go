@@ -63,20 +63,18 @@ func (h *Handlers) checkedConfig(ctx context.Context, it Activity) (string, erro
 	return fmt.Sprintf("%s: %s", run.Name, run.Title), err
 }
 
-// sameConfig reports whether a pull request leaves the file as it was where its branch went off.
+// sameConfig reports whether a pull request leaves the file as it was at its base, or where its branch went off.
 func (h *Handlers) sameConfig(ctx context.Context, it Activity, f forge.File) (bool, error) {
-	at := it.base
-	for range 2 {
-		before, err := forge.FileAt(ctx, h.Forge, it.Repo, config.RepoFile, at)
-		if before.Blob == f.Blob || err != nil {
-			return true, err
-		}
-		if at != it.base {
-			break
-		}
-		if at, err = forge.MergeBase(ctx, h.Forge, it.Repo, it.base, it.config); err != nil || at == it.base {
-			return false, err
-		}
+	same := func(sha string) (bool, error) {
+		before, err := forge.FileAt(ctx, h.Forge, it.Repo, config.RepoFile, sha)
+		return err == nil && before.Blob == f.Blob, err
 	}
-	return false, nil
+	if is, err := same(it.base); is || err != nil {
+		return is, err
+	}
+	off, err := forge.MergeBase(ctx, h.Forge, it.Repo, it.base, it.config)
+	if err != nil || off == it.base {
+		return false, err
+	}
+	return same(off)
 }

@@ -242,7 +242,8 @@ func indentation(text string) int {
 }
 
 var (
-	// attribution matches the line, or up to three lines, that a mail program puts before the text it quotes.
+	// attribution matches the line, or up to three lines, that a mail program puts before the text it quotes. It is large, and
+	// made when it is first asked: Pawl also starts inside of each sandbox, where nobody asks.
 	attribution = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?is)^\s*(?:on|am|le|el|il|em|op)\b.{4,400}\b(?:wrote|schrieb.{0,200}|a écrit|escribió|ha scritto|escreveu|schreef.{0,200})\s*:\s*$`)
 	})
