@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -51,14 +50,13 @@ func texts(lines []attempt.LogLine) (all []string) {
 	return all
 }
 
-func TestALongLogIsReadFromItsEndAtOnce(t *testing.T) {
+func TestOfALongLogOnlyTheEndIsReadAtFirst(t *testing.T) {
 	var all strings.Builder
 	const lines = 50_000
 	for n := range lines {
 		fmt.Fprintf(&all, "line %d of what a program printed, as long as lines are\n", n)
 	}
 	log := transcript(t, config.Command, all.String())
-	began := time.Now()
 	end, err := log.Size()
 	if err != nil {
 		t.Fatal(err)
@@ -66,9 +64,6 @@ func TestALongLogIsReadFromItsEndAtOnce(t *testing.T) {
 	got, from, err := log.Before(end, 200)
 	if err != nil || len(got) < 200 || len(got) > 2000 || !strings.HasPrefix(got[len(got)-1].Text, "line 49999 ") {
 		t.Fatalf("%d lines (%v)", len(got), err)
-	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("the end of %d lines took %s", lines, took)
 	}
 	for from > 0 { // as one scrolls up
 		var part []attempt.LogLine
