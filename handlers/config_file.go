@@ -2,9 +2,12 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
@@ -28,15 +31,15 @@ func (p *payload) forkConfig() []Activity {
 
 // checkConfig shows on a commit that changes the repository's configuration what is wrong with it, once. The file is
 // read and no more: nothing of the commit is run. Against a base it is looked whether there is a change.
-func (h *Handlers) checkConfig(ctx context.Context, it Activity) (string, error) {
-	note, err := h.checkedConfig(ctx, it)
+func (h *Handlers) checkConfig(ctx context.Context, it Activity, guid string) (string, error) {
+	note, err := h.checkedConfig(ctx, it, guid)
 	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrUninstalled) || errors.Is(err, forge.ErrInvalid) {
 		return config.RepoFile + " cannot be checked: " + err.Error(), nil
 	}
 	return note, err
 }
 
-func (h *Handlers) checkedConfig(ctx context.Context, it Activity) (string, error) {
+func (h *Handlers) checkedConfig(ctx context.Context, it Activity, guid string) (string, error) {
 	f, err := forge.FileAt(ctx, h.Forge, it.Repo, config.RepoFile, it.config)
 	if err != nil {
 		return "", err
@@ -56,11 +59,54 @@ func (h *Handlers) checkedConfig(ctx context.Context, it Activity) (string, erro
 		problems = config.CheckRepo(h.Solver.Current(), config.RepoFile, f.Content)
 	}
 	run := checkrun.ConfigFile(it.config, f.Blob != "", problems)
-	if _, there, err := h.Forge.FindCheckRun(ctx, it.Repo, run.HeadSHA, run.Name, run.ExternalID); there || err != nil {
-		return run.Name + " is there", err
+	return h.makeOnce(ctx, it.Repo, run, guid)
+}
+
+// makeOnce makes a check run unless it is there. Of several deliveries about one commit, here or on other nodes, one
+// does that; the others need not wait, as it is tried again until it is handled.
+func (h *Handlers) makeOnce(ctx context.Context, repo forge.Repo, run forge.CheckRun, guid string) (string, error) {
+	key := fmt.Sprintf("%s/%s %s", repo.Owner, repo.Name, run.ExternalID)
+	mine := false
+	err := h.changeMakers(ctx, func(now time.Time, makers map[string]maker) {
+		m, claimed := makers[key]
+		if mine = !claimed || m.Delivery == guid; mine {
+			makers[key] = maker{Delivery: guid, At: now}
+		}
+	})
+	if err != nil || !mine {
+		return run.Name + " is made by another delivery", err
 	}
-	_, err = h.Forge.CreateCheckRun(ctx, it.Repo, run)
-	return fmt.Sprintf("%s: %s", run.Name, run.Title), err
+	note := run.Name + " is there"
+	_, there, err := h.Forge.FindCheckRun(ctx, repo, run.HeadSHA, run.Name, run.ExternalID)
+	if err == nil && !there {
+		note = fmt.Sprintf("%s: %s", run.Name, run.Title)
+		_, err = h.Forge.CreateCheckRun(ctx, repo, run)
+	}
+	if err != nil {
+		return note, err
+	}
+	return note, h.changeMakers(ctx, func(_ time.Time, makers map[string]maker) { delete(makers, key) })
+}
+
+// maker is the delivery that makes a check run, since At.
+type maker struct {
+	Delivery string    `json:"delivery"`
+	At       time.Time `json:"at"`
+}
+
+// makerTime is longer than one try of a delivery takes. What was claimed before that may be made by any.
+const makerTime = time.Hour
+
+// changeMakers changes, for all nodes at once, who makes which check run.
+func (h *Handlers) changeMakers(ctx context.Context, change func(now time.Time, makers map[string]maker)) error {
+	return h.Store.UpdateShared(ctx, "makers of config checks", func(now time.Time, old []byte) []byte {
+		makers := map[string]maker{}
+		_ = json.Unmarshal(old, &makers) // else nobody has claimed any
+		maps.DeleteFunc(makers, func(_ string, m maker) bool { return now.Sub(m.At).Abs() > makerTime })
+		change(now, makers)
+		next, _ := json.Marshal(makers) // of texts and times, which can always be written
+		return next
+	})
 }
 
 // sameConfig reports whether a pull request leaves the file as it was at its base, or where its branch went off.

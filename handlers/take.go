@@ -30,7 +30,7 @@ func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string
 		return h.changeAll(ctx, it, guid)
 	}
 	if it.config != "" {
-		return h.checkConfig(ctx, it)
+		return h.checkConfig(ctx, it, guid)
 	}
 	if it.base != "" {
 		return h.baseMoved(ctx, it, guid)
