@@ -9,15 +9,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// titlesPage is docs/titles.md: what the check run pawl may say, made from the rules.
+// titlesPage is docs/titles.md: what the check runs pawl and pawl/config may say, made from the rules and from ConfigFile.
 func titlesPage(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("# What the check run says, and what to do\n\n" +
+	b.WriteString("# What the check runs say, and what to do\n\n" +
 		"Made from the rules by `go test ./internal/checkrun -update`. [Verdicts](verdicts.md#all-rules) says when each rule speaks.\n")
 	helps := map[policy.Help]string{policy.HelpNone: "", policy.HelpResume: "`/pawl resume`", policy.HelpRetry: "`/pawl retry`", policy.HelpAny: "a comment that says what to do differently, `/pawl retry`, `/pawl escalate`"}
 	all := rules(t)
@@ -65,6 +67,12 @@ func titlesPage(t *testing.T) string {
 		{"the repository names no verify commands", verified()},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", Headline(c.f), c.when)
+	}
+	fmt.Fprintf(&b, "\n## A changed file\n\nThe check run `%s` stands on a commit that changes the repository's file; [configuration](configuration.md#the-repositorys-file) says when. "+
+		"Its annotations are at the lines of the errors: correct them, as `pawl check` does before a push.\n\n| title | conclusion |\n|---|---|\n", NameConfig)
+	problem := config.Problem{Line: 1}
+	for _, c := range []forge.CheckRun{ConfigFile("", true, []config.Problem{problem}), ConfigFile("", true, []config.Problem{problem, problem}), ConfigFile("", true, nil), ConfigFile("", false, nil)} {
+		fmt.Fprintf(&b, "| %s | `%s` |\n", c.Title, c.Conclusion)
 	}
 	return b.String()
 }
