@@ -80,7 +80,7 @@ func (n *node) clean(ctx context.Context, now func() time.Time) {
 			keep, t := n.solver.Current().Retention, now()
 			rows, err := n.store.Clean(ctx, store.Retention{Deliveries: t.Add(-keep.Deliveries), Threads: t.Add(-keep.Threads)})
 			n.cleaned(ctx, "old records", errors.Join(err, duty.End(ctx)), func(e *zerolog.Event) {
-				e.Interface("rows", rows).Dur("longest_ms", rows.Longest)
+				e.Interface("rows", rows)
 			})
 		}
 		if wait.For(ctx, askDuty) != nil {

@@ -199,16 +199,12 @@ func cpuTime(b *testing.B) time.Duration {
 // BenchmarkClean lets a delivery arrive every 2 ms, in turns for a second
 // without and a second with the cleaning of a hundred thousand old rows. For both
 // it reports what the slowest thousandth waited, and of the longest wait in each
-// second the middle one, that of the worst tenth and the longest. What the cleaning
-// adds to a wait is the time that one of its transactions holds the database: of the
-// longest in each second the same three are reported, measured around the
-// transaction.
+// second the middle one, that of the worst tenth and the longest.
 func BenchmarkClean(b *testing.B) {
 	const rounds = 10
 	s := benchStore(b, false)
 	body := payload(b)
 	var kinds [2]struct{ all, longest []time.Duration }
-	var held []time.Duration
 	cleaned, left := 0, false
 	for range b.N {
 		for round := range 2 * rounds {
@@ -230,7 +226,6 @@ func BenchmarkClean(b *testing.B) {
 				if left && ctx.Err() == nil {
 					b.Error(err)
 				}
-				held = append(held, c.Longest)
 				cleaned += c.Deliveries + c.Events + c.Threads
 			}()
 			waits := receiveUntil(ctx, b, s, body)
@@ -250,9 +245,6 @@ func BenchmarkClean(b *testing.B) {
 		milliseconds(kinds[i].longest, 9, 10, kind+"-longest-p90-ms")
 		milliseconds(kinds[i].longest, 1, 1, kind+"-longest-ms")
 	}
-	milliseconds(held, 1, 2, "held-p50-ms")
-	milliseconds(held, 9, 10, "held-p90-ms")
-	milliseconds(held, 1, 1, "held-ms")
 	b.ReportMetric(float64(cleaned)/float64(b.N*rounds), "rows/s")
 }
 

@@ -19,8 +19,6 @@ type Retention struct {
 
 type Cleaned struct {
 	Payloads, Deliveries, Threads, Events int
-	// Longest is how long one transaction took at most, which it can have added to the wait of a delivery.
-	Longest time.Duration `json:"-"`
 }
 
 // keepGUIDs is how long a redelivery has no second effect at least; GitHub redelivers for 3 days.
@@ -35,16 +33,15 @@ func (s *Store) Clean(ctx context.Context, r Retention) (Cleaned, error) {
 	if err := s.TrustClock(ctx); err != nil {
 		return Cleaned{}, fmt.Errorf("clean: %w", err)
 	}
-	c := &cleaning{Store: s, pace: pace{rows: 2 * leastChunk}} // few at first, which may be large ones
+	c := &cleaning{Store: s}
 	err := c.clean(ctx, r)
-	c.done.Longest = c.pace.longest
 	return c.done, err
 }
 
 type cleaning struct {
 	*Store
-	done Cleaned
-	pace pace
+	done   Cleaned
+	logged int // rows since SQLite's log was copied
 }
 
 func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
@@ -77,73 +74,44 @@ func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 	return nil
 }
 
-// inChunks repeats a statement on as many rows as the pace says, a transaction each, until it finds fewer.
+// inChunks repeats a statement on cleanChunk rows, a transaction each, until it finds fewer.
 func (s *cleaning) inChunks(ctx context.Context, query string, arg int64) (total int, err error) {
 	for {
-		n, rows := 0, s.pace.rows
+		n := 0
 		err := s.writeSome(ctx, func(tx *txn) (err error) {
-			n, err = tx.change(ctx, query, arg, rows)
+			n, err = tx.change(ctx, query, arg, cleanChunk)
 			return err
 		})
 		if err != nil {
 			return total, err
 		}
 		total += n
-		if n < rows {
+		if n < cleanChunk {
 			return total, nil
 		}
 	}
 }
 
-// pace bounds what the transactions of one cleaning take from deliveries that
-// arrive meanwhile: they come between two of them.
-type pace struct {
-	rows    int           // that the next one changes at most
-	longest time.Duration // that one took
-	logged  int           // rows since SQLite's log was copied
-}
-
 const (
-	// cleanChunk is how many rows one transaction changes at most, leastChunk where more take too long.
-	cleanChunk, leastChunk = 100, 5
-	// cleanTime is what one should take: a fifth of the 50 ms that nothing should
-	// be held up for. A hundred ordinary rows take two (BenchmarkClean).
-	cleanTime = 10 * time.Millisecond
+	// cleanChunk is how many rows one transaction changes at most, so that nothing is held up for 50 ms by it: a
+	// hundred ordinary rows take two (BenchmarkClean), and some hold payloads of megabytes.
+	cleanChunk = 50
 	// cleanRest is how many times as long nothing is cleaned after it, so that a quarter of the database's time
 	// goes into cleaning at most. A hundred thousand rows take ten to twenty seconds that way.
 	cleanRest = 3
-	cleanLog  = 8 * cleanChunk // after how many rows, about 4 MB, SQLite's log is copied into the file
+	cleanLog  = 16 * cleanChunk // after how many rows, about 4 MB, SQLite's log is copied into the file
 )
-
-// took takes down what a transaction took. Beyond cleanTime the next one has half
-// of the rows; well below it, twice as many.
-func (p *pace) took(d time.Duration) {
-	p.logged += p.rows
-	p.longest = max(p.longest, d)
-	switch {
-	case d > cleanTime:
-		p.rows = max(leastChunk, p.rows/2)
-	case d < cleanTime/2:
-		p.rows = min(cleanChunk, 2*p.rows)
-	}
-}
 
 // writeSome writes in one transaction, and then leaves the database to others. The log is copied in between, or a
 // commit would copy 32 MB of it while everybody waits.
 func (s *cleaning) writeSome(ctx context.Context, fn func(*txn) error) error {
 	asked := time.Now()
-	var began time.Time
-	err := s.write(ctx, func(tx *txn) error {
-		began = time.Now()
-		return fn(tx)
-	})
-	if err != nil {
+	if err := s.write(ctx, fn); err != nil {
 		return err
 	}
-	s.pace.took(time.Since(began))
 	rested := time.Now().Add(cleanRest * time.Since(asked))
-	if !s.postgres && s.pace.logged >= cleanLog {
-		s.pace.logged = 0
+	if s.logged += cleanChunk; !s.postgres && s.logged >= cleanLog {
+		s.logged = 0
 		s.copyLog()
 	}
 	return wait.For(ctx, time.Until(rested))
@@ -154,8 +122,7 @@ func (s *cleaning) writeSome(ctx context.Context, fn func(*txn) error) error {
 // and its events go after that. What is told of its number later begins a new log.
 func (s *cleaning) forgetThreads(ctx context.Context, before time.Time) error {
 	for {
-		rows := s.pace.rows
-		old, err := s.oldThreads(ctx, before, rows)
+		old, err := s.oldThreads(ctx, before)
 		if err != nil {
 			return err
 		}
@@ -169,7 +136,7 @@ func (s *cleaning) forgetThreads(ctx context.Context, before time.Time) error {
 			return err
 		}
 		s.done.Threads += forgotten
-		if len(old) < rows {
+		if len(old) < cleanChunk {
 			return s.dropNameless(ctx)
 		}
 	}
@@ -181,11 +148,11 @@ type oldThread struct {
 	over          bool
 }
 
-// oldThreads are the next ones, at most so many, that were not looked at since they were touched.
-func (s *cleaning) oldThreads(ctx context.Context, before time.Time, most int) (_ []oldThread, err error) {
+// oldThreads are the next ones that were not looked at since they were touched.
+func (s *cleaning) oldThreads(ctx context.Context, before time.Time) (_ []oldThread, err error) {
 	defer s.wrap(&err, "look up old threads")
 	rows, err := s.r.QueryContext(ctx, `SELECT id, owner, name, number, updated_at FROM threads
-		WHERE kept_at <> updated_at AND updated_at < $1 AND `+untouched+" ORDER BY updated_at, id LIMIT $2", micros(before), most)
+		WHERE kept_at <> updated_at AND updated_at < $1 AND `+untouched+" ORDER BY updated_at, id LIMIT $2", micros(before), cleanChunk)
 	return list(rows, err, func(scan func(...any) error) (o oldThread, err error) {
 		err = scan(&o.id, &o.thread.Owner, &o.thread.Name, &o.thread.Number, &o.updatedAt)
 		return o, err
@@ -240,7 +207,7 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 }
 
 // dropNameless removes the threads without a name that have no events any more, and
-// then events of others, as many rows in a transaction as the pace says.
+// then events of others, cleanChunk rows in a transaction.
 func (s *cleaning) dropNameless(ctx context.Context) error {
 	nameless := "(SELECT id FROM threads WHERE owner = '' ORDER BY name, number LIMIT $1" + s.locking(" FOR UPDATE SKIP LOCKED") + ")"
 	dropThreads := "DELETE FROM threads WHERE id IN " + nameless + " AND NOT EXISTS (SELECT 1 FROM events WHERE thread_id = threads.id)"
@@ -248,10 +215,10 @@ func (s *cleaning) dropNameless(ctx context.Context) error {
 	for {
 		threads, events := 0, 0
 		err := s.writeSome(ctx, func(tx *txn) (err error) {
-			if threads, err = tx.change(ctx, dropThreads, s.pace.rows); err != nil {
+			if threads, err = tx.change(ctx, dropThreads, cleanChunk); err != nil {
 				return err
 			}
-			events, err = tx.change(ctx, dropEvents, s.pace.rows, s.pace.rows-threads)
+			events, err = tx.change(ctx, dropEvents, cleanChunk, cleanChunk-threads)
 			return err
 		})
 		if err != nil {

@@ -8,26 +8,6 @@ import (
 	"time"
 )
 
-func TestTransactionsOfTheCleaningAreBoundedByTheTimeThatTheyTake(t *testing.T) {
-	p := pace{rows: 2 * leastChunk}
-	for i, want := range []int{10, 20, 40, 80, 100, 100} {
-		if p.rows != want {
-			t.Errorf("transaction %d has %d rows, want %d", i, p.rows, want)
-		}
-		p.took(time.Millisecond)
-	}
-	p.took(cleanTime * 3 / 4)
-	if p.rows != cleanChunk {
-		t.Errorf("%d rows after one that took about what it should, want as many", p.rows)
-	}
-	for range 10 {
-		p.took(time.Second)
-	}
-	if p.rows != leastChunk || p.longest != time.Second {
-		t.Errorf("%d rows after very long ones, the longest %s; want %d, %s", p.rows, p.longest, leastChunk, time.Second)
-	}
-}
-
 // A commit that finds a full log copies all of it, while everybody waits.
 func TestTheCleaningFillsNoLog(t *testing.T) {
 	if testing.Short() {

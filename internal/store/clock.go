@@ -24,34 +24,17 @@ import (
 type clock struct {
 	wall    func() time.Time
 	started time.Time // by wall, without a monotonic reading
-	opened  time.Time // the same moment, for the time that passed since
+	opened  time.Time // the same moment, for the time that passed since, without suspensions
 	boot    func() time.Duration
 	booted  time.Duration // the same moment, by boot
 
 	mu    sync.Mutex
 	ahead time.Duration // the clock of leases of the machine's, when it was looked at last
 	off   time.Duration // the last Skew
-	// jumped is when the skew changed last by more than mostSkew, to jump; slept is how long all suspensions
-	// took, woken when the last longer than mostPause ended, zero without one.
-	jumped, woken time.Time
-	jump, slept   time.Duration
 }
 
 func newClock(wall func() time.Time) *clock {
-	return &clock{wall: wall, started: wall().Round(0), opened: time.Now(), boot: sinceBoot, booted: sinceBoot(), jumped: time.Now()}
-}
-
-// note takes down what a comparison found, and how long the machine was suspended in all.
-func (c *clock) note(ahead, off, slept time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if (off - c.jump).Abs() > mostSkew {
-		c.jump, c.jumped = off, time.Now()
-	}
-	if slept-c.slept > mostPause {
-		c.woken = time.Now()
-	}
-	c.ahead, c.off, c.slept = ahead, off, slept
+	return &clock{wall: wall, started: wall().Round(0), opened: time.Now(), boot: sinceBoot, booted: sinceBoot()}
 }
 
 // sinceBoot is the time since the machine's start, suspensions included, whatever is set; zero where the kernel
@@ -63,12 +46,6 @@ func sinceBoot() time.Duration {
 	}
 	return time.Duration(t.Nano())
 }
-
-// running is how long ago the store was opened, whatever clock was set meanwhile, without suspensions.
-func (c *clock) running() time.Duration { return time.Since(c.opened) }
-
-// suspended is how long the machine stood still since the store was opened.
-func (c *clock) suspended() time.Duration { return max(0, c.boot()-c.booted-c.running()) }
 
 // sameClock is how far two clocks may be apart and still count as the same:
 // small beside a lease of 30 s, large beside what NTP leaves.
@@ -122,16 +99,18 @@ func (s *database) compareClocks(query func(reference *int64) error) (time.Durat
 		return 0, err
 	}
 	after := s.clock.wall().Round(0)
-	reference, slept := fromMicros(micros), time.Duration(0)
+	reference := fromMicros(micros)
+	right := reference
 	if !s.postgres {
-		slept = s.clock.suspended()
-		reference = s.clock.started.Add(s.clock.running())
+		passed := time.Since(s.clock.opened)
+		reference = s.clock.started.Add(passed)
+		right = s.clock.started.Add(max(passed, s.clock.boot()-s.clock.booted))
 		before = after
 	}
-	off := ahead(reference.Add(slept), before, after)
-	d := ahead(reference, before, after)
-	s.clock.note(d, off, slept)
-	return d, nil
+	s.clock.mu.Lock()
+	defer s.clock.mu.Unlock()
+	s.clock.ahead, s.clock.off = ahead(reference, before, after), ahead(right, before, after)
+	return s.clock.ahead, nil
 }
 
 // dueNow is the time by which deliveries are due and threads queue, whichever node looks.
@@ -149,10 +128,9 @@ const (
 	// mostSkew is how far the clock may be off the database's or, with SQLite, may
 	// have been set since the start. GitHub refuses the App's tokens beyond it.
 	mostSkew = time.Minute
-	// mostPause is how old the newest record may be at the start, and how long the machine may be suspended:
-	// meanwhile the board's clock ran, whose battery may be empty. trustTime is how long a server runs after a
-	// longer pause before it believes its clock: a wrong one is set within minutes, or a person has seen that
-	// GitHub takes no tokens.
+	// mostPause is how old the newest record may be at the start: meanwhile the board's clock ran, whose battery
+	// may be empty. trustTime is how long a server runs after a longer pause before it believes its clock: a wrong
+	// one is set within minutes, or a person has seen that GitHub takes no tokens.
 	mostPause = 2 * 24 * time.Hour
 	trustTime = 24 * time.Hour
 )
@@ -164,21 +142,15 @@ func (s *database) TrustClock(ctx context.Context) error {
 		return fmt.Errorf("compare the clocks: %w", err)
 	}
 	off := s.Skew().Abs().Round(time.Second)
-	s.clock.mu.Lock()
-	changed, woken := time.Since(s.clock.jumped), time.Since(s.clock.woken)
-	s.clock.mu.Unlock()
 	switch {
-	case s.postgres && off > mostSkew:
+	case off > mostSkew && s.postgres:
 		return fmt.Errorf("%w: it is %s off the database's; set it", ErrClock, off)
-	case !s.postgres && off > mostSkew && changed < trustTime:
-		return fmt.Errorf("%w: it was set by %s since the start; if it is right, old records are removed a day later", ErrClock, off)
-	case woken < trustTime:
-		return fmt.Errorf("%w: the machine was suspended for more than %s; if the clock is right, old records are removed a day later", ErrClock, mostPause)
-	}
-	started := s.clock.started
-	if s.clock.running() >= trustTime {
+	case off > mostSkew:
+		return fmt.Errorf("%w: it was set by %s since the start; if it is right, start pawl again", ErrClock, off)
+	case time.Since(s.clock.opened) >= trustTime:
 		return nil
 	}
+	started := s.clock.started
 	// What was stored since the start has its time from the clock in question.
 	var delivery, thread int64
 	if err := s.r.QueryRowContext(ctx, `SELECT (SELECT coalesce(max(received_at), 0) FROM deliveries WHERE received_at <= $1),

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/klauspost/compress/s2"
 
@@ -32,19 +31,6 @@ const (
 	batchBytes        = 8 << 20
 	waitingDeliveries = 2048
 	waitingBytes      = 64 << 20
-)
-
-// Answers come first: GitHub gives up on one after 10 s, and what is stored can wait to be handled. For
-// holdBack after a batch of busyBatch deliveries, those that were handled are finished every holdBack only; so
-// each of the queue's places handles one in that time, and the processors are left to the answers. Otherwise
-// what was handled goes with the next deliveries, with finishTogether others, or by itself after rideAlong: a
-// transaction of its own would be as dear as storing.
-const (
-	busyBatch = 16
-	holdBack  = 50 * time.Millisecond
-
-	finishTogether = 4
-	rideAlong      = 5 * time.Millisecond
 )
 
 // receiver stores deliveries in group commits: while one transaction is written to the disk, the next one
@@ -176,38 +162,8 @@ func (r *receiver) close() {
 // must not take the others' deliveries with it.
 func (r *receiver) run() {
 	defer close(r.stopped)
-	var held []*pending       // finished ones, while answers come first
-	var since, busy time.Time // when the first of them was held, and the last large batch came
-	for open := true; open; {
-		wait, patience := time.Duration(-1), rideAlong
-		if time.Since(busy) <= holdBack {
-			patience = holdBack
-		}
-		if len(held) > 0 {
-			wait = max(patience-time.Since(since), 0)
-		}
-		var all, batch []*pending
-		all, open = r.gather(wait)
-		if len(held) == 0 {
-			since = time.Now()
-		}
-		for _, p := range all {
-			if p.finish {
-				held = append(held, p)
-			} else {
-				batch = append(batch, p)
-			}
-		}
-		if len(batch) >= busyBatch {
-			busy = time.Now()
-		}
-		calm := time.Since(busy) > holdBack && (len(batch) > 0 || len(held) >= finishTogether)
-		if !open || calm || time.Since(since) >= patience {
-			batch, held = append(batch, held...), nil
-		}
-		if len(batch) > 0 {
-			r.write(batch)
-		}
+	for first := range r.waiting {
+		r.write(r.gather(first))
 	}
 }
 
@@ -231,38 +187,21 @@ func (r *receiver) write(batch []*pending) {
 	}
 }
 
-// gather takes what waits already; when nothing does, the first that comes within wait, negative for without
-// end. It waits for no second one: the commit before was time enough. open is false once the channel is closed
-// and empty.
-func (r *receiver) gather(wait time.Duration) (batch []*pending, open bool) {
-	var over <-chan time.Time
-	if wait >= 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		over = timer.C
-	}
-	var size int
-	select {
-	case p, ok := <-r.waiting:
-		if !ok {
-			return nil, false
-		}
-		batch, size = append(batch, p), len(p.payload)
-	case <-over:
-		return nil, true
-	}
+// gather adds to the first what waits already. It waits for no more: the commit before was time enough.
+func (r *receiver) gather(first *pending) []*pending {
+	batch, size := []*pending{first}, len(first.payload)
 	for len(batch) < batchDeliveries && size < batchBytes {
 		select {
 		case p, ok := <-r.waiting:
 			if !ok {
-				return batch, false
+				return batch
 			}
 			batch, size = append(batch, p), size+len(p.payload)
 		default:
-			return batch, true
+			return batch
 		}
 	}
-	return batch, true
+	return batch
 }
 
 // storeBatch stores the deliveries that are new, which this process has claimTime to handle, and finishes the
