@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,17 +20,8 @@ const (
 	// maxHeld bounds what has arrived of the bodies that are not answered, in bytes. A body counts as it comes, not as
 	// it is announced.
 	maxHeld = 64 << 20
-	// smallBody is what nearly every delivery stays below: a comment is at most 64 KiB in a payload of some 20 KiB.
-	smallBody = 1 << 20
-	// heldForSmall is the part of maxHeld that only bodies below smallBody may fill, so that large ones keep no
-	// ordinary delivery out.
-	heldForSmall = 16 << 20
 	// heldShare is what one address may hold while others need room; an address over it gives way first.
 	heldShare = maxHeld / 2
-	// spare is the room that is made beyond what is needed, so that not each body that comes is compared with all.
-	spare = maxHeld / 16
-	// worthDropping is what a body must hold to be dropped for others: below it nothing is gained.
-	worthDropping = 4 << 10
 )
 
 // How long a body may take to arrive: bodyGrace, and longer as it comes at leastRate bytes a second, up to bodyTime.
@@ -141,12 +131,8 @@ func (h *heldBodies) count(b *heldBody, n int64, whole bool) bool {
 	b.size += n
 	h.bytes += n
 	h.from[b.from] += n
-	most := int64(maxHeld)
-	if b.size > smallBody {
-		most -= heldForSmall
-	}
-	for n > 0 && h.bytes > most && !b.dropped {
-		h.makeRoom(most-spare, b)
+	for n > 0 && h.bytes > maxHeld && !b.dropped {
+		h.drop(h.first(time.Now()))
 	}
 	switch {
 	case b.dropped:
@@ -162,32 +148,14 @@ func (h *heldBodies) count(b *heldBody, n int64, whole bool) bool {
 	return true
 }
 
-// makeRoom drops the slowest of those that give way first, until there is as much room or they give way no sooner than
-// others. Small ones free nothing. Where none can be dropped it is b.
-func (h *heldBodies) makeRoom(most int64, b *heldBody) {
-	type candidate struct {
-		*heldBody
-		rank int
-		late float64
-	}
-	var all []candidate
-	now := time.Now()
+// first is the body that gives way first: the slowest of those with the greatest rank.
+func (h *heldBodies) first(now time.Time) (first *heldBody) {
 	for b := range h.bodies {
-		if b.size >= worthDropping {
-			all = append(all, candidate{b, h.rank(b), b.late(now)})
+		if first == nil || cmp.Or(cmp.Compare(h.rank(b), h.rank(first)), cmp.Compare(b.late(now), first.late(now))) > 0 {
+			first = b
 		}
 	}
-	if len(all) == 0 {
-		h.drop(b)
-		return
-	}
-	slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.late, a.late)) })
-	for _, c := range all {
-		if h.bytes <= most || h.rank(c.heldBody) < all[0].rank {
-			return
-		}
-		h.drop(c.heldBody)
-	}
+	return first
 }
 
 // rank is greatest for a body of an address over its share, and smallest where signed webhooks came from the address.
