@@ -142,6 +142,20 @@ func refusedCases() []agentCase {
 			},
 		},
 		{
+			// As an agent would that changes its own command line. OpenCode asks only for models that it knows.
+			name: "a model that is not the backend's", scenario: "edit-success", only: "codex claude gemini qwen",
+			backend: `argv: [bash, -c, 'c=$1; shift; exec "$c" "$${@/%MODEL/another-model}"', bash, CLI]`,
+			state:   "stopped", rule: "no_progress", ending: "crashed", attempts: 1,
+			check: func(s *stand, _ runResult, last policy.Receipt) {
+				if n := len(s.asked()); n > 0 {
+					s.t.Errorf("%d requests for a model that is not the backend's", n)
+				}
+				if !strings.Contains(last.Detail, "is not allowed here: use "+s.cli.model) {
+					s.t.Errorf("the CLI shows %q, and not which model it may ask", last.Detail)
+				}
+			},
+		},
+		{
 			name: "overload", scenario: "overload-503", sleeps: "gemini opencode qwen", more: "policy: {transient: {max_consecutive: 1}}",
 			state: "stopped", rule: "transient", ending: "overloaded", outcome: "overloaded", attempts: 1,
 			check: func(s *stand, r runResult, last policy.Receipt) {
@@ -352,7 +366,7 @@ func (c agentCase) play(t *testing.T, cli realCLI) {
 	for k, v := range c.set {
 		s.provider.Set(k, v)
 	}
-	s.backend, s.fields, s.more = c.backend, c.fields, c.more
+	s.backend, s.fields, s.more = strings.NewReplacer("MODEL", cli.model, "CLI", cli.kind).Replace(c.backend), c.fields, c.more
 	var args []string
 	for _, v := range c.verify {
 		args = append(args, "--verify", v)
