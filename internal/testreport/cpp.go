@@ -1,6 +1,7 @@
 package testreport
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,10 +49,7 @@ func newGoogleTest() reader {
 			g.close()
 			return true
 		}},
-		{gtestTotal, func(m []string) bool {
-			n := map[string]int{m[1]: numbers(m)[1]}
-			return g.count(n["PASSED"], n["FAILED"], n["SKIPPED"])
-		}},
+		{gtestTotal, func(m []string) bool { return g.summary(m[2] + " " + m[1]) }},
 		{nil, func(m []string) bool {
 			if g.within != nil {
 				g.within.add(m[0])
@@ -88,8 +86,7 @@ func newCTest() reader {
 			return c.within.add(m[2])
 		}},
 		{ctestTotals, func(m []string) bool {
-			n := numbers(m)
-			c.count(max(0, n[1]-n[0]-skipped), n[0], skipped)
+			c.summary(fmt.Sprintf("%s tests, %s failed, %d skipped", m[2], m[1], skipped))
 			skipped = 0
 			return true
 		}},

@@ -10,9 +10,9 @@ var (
 	// Surefire 2 prints "adds(com.example.SumTest)  Time elapsed: …", Surefire 3
 	// "com.example.SumTest.adds -- Time elapsed: …".
 	surefireTest   = regexp.MustCompile(`^(?:\[ERROR\] +)?(?:(\S+)\(([\w.$]+)\)|([\w.$]+)\.(\S+?)) +(?:-- )?Time elapsed: [0-9.]+ s(?:ec)? +<<< (?:FAILURE|ERROR)!$`)
-	surefireTotals = regexp.MustCompile(`^(?:\[\w+\] +)?Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)$`)
+	surefireTotals = regexp.MustCompile(`^(?:\[\w+\] +)?(Tests run: \d+, Failures: \d+, Errors: \d+, Skipped: \d+)$`)
 	gradleTest     = regexp.MustCompile(`^(\S.* > .+) FAILED$`)
-	gradleTotals   = regexp.MustCompile(`^(\d+) tests? completed(?:, (\d+) failed)?(?:, (\d+) skipped)?$`)
+	gradleTotals   = regexp.MustCompile(`^\d+ tests? completed(?:, \d+ failed)?(?:, \d+ skipped)?$`)
 	javaTask       = regexp.MustCompile(`^(?:> Task )?:(?:\S+:)?test(?: (NO-SOURCE)| .*|[^C\s].*)?$|^\[INFO\] (No tests to run)\.$`)
 	javaError      = regexp.MustCompile(`^(?:\[ERROR\] +)?(\S+\.(?:java|kt|scala)):(?:\[\d+,\d+\]|\d+:) (?:error: )?(.+)$`)
 	javaEnd        = regexp.MustCompile(`^(?:$|\[)`)
@@ -33,14 +33,12 @@ func newJava() reader {
 		{surefireTest, func(m []string) bool { return j.begin(m[2]+m[3]+"."+m[1]+m[4], (*block).text) }},
 		{surefireTotals, func(m []string) bool {
 			j.close()
-			n := numbers(m)
-			return j.count(max(0, n[0]-n[1]-n[2]-n[3]), n[1]+n[2], n[3])
+			return j.summary(m[1])
 		}},
 		{gradleTest, func(m []string) bool { return !strings.HasPrefix(m[0], "> Task ") && j.begin(m[1], (*block).text) }},
 		{gradleTotals, func(m []string) bool {
 			j.close()
-			n := numbers(m)
-			return j.count(max(0, n[0]-n[1]-n[2]), n[1], n[2])
+			return j.summary(m[0])
 		}},
 		{javaError, func(m []string) bool {
 			j.close()
@@ -82,14 +80,12 @@ func newDotnet() reader {
 		}},
 		{dotnetTotals, func(m []string) bool {
 			d.close()
-			n := labels(m[1])
-			return d.count(n["passed"], n["failed"], n["skipped"])
+			return d.summary(m[1])
 		}},
 		{dotnetTotal, func(m []string) bool {
 			d.close()
-			n := labels(m[1])
 			total = total || m[1] == ""
-			return total && d.count(n["passed"], n["failed"], n["skipped"])
+			return total && d.summary(m[1])
 		}},
 		{dotnetNone, func([]string) bool { return d.count(0, 0, 0) }},
 		{dotnetError, func(m []string) bool {

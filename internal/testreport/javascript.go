@@ -120,109 +120,66 @@ func newTSC() reader {
 }
 
 var (
-	nodeTime  = regexp.MustCompile(` \([0-9]+\.[0-9]+ms\)(?: # (\w+).*)?$`)
-	nodeTotal = regexp.MustCompile(`^[ℹ#] (tests|pass|fail|cancelled|skipped|todo) (\d+)$`)
+	nodeInfo  = regexp.MustCompile(`^ℹ .*`)
+	nodeTotal = regexp.MustCompile(`^[ℹ#] (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$`)
+	nodeList  = regexp.MustCompile(`^✖ failing tests:$`)
+	nodeMark  = regexp.MustCompile(`^( *)([▶✖✔﹣]) (.*?)( \([0-9]+\.[0-9]+ms\)(?: # (?i:(todo|skip)|\w+).*)?)?$`)
+	nodePlace = regexp.MustCompile(`^test at `)
+	nodeText  = upTo(regexp.MustCompile(`^\s*at `))
 )
 
-// nodeReader reads node:test's spec reporter; its TAP is TAP. A test is "suite > test". A suite that fails with
+// newNode reads node:test's spec reporter; its TAP is TAP. A test is "suite > test". A suite that fails with
 // its tests is left out, as node leaves it out of its numbers.
-type nodeReader struct {
-	tally
-	suites suites
-	atEnd  bool // within the list of failing tests at the end
-	depth  int  // of the open failure
-}
-
-func (n *nodeReader) line(s string) bool {
-	if strings.HasPrefix(s, "ℹ ") {
-		return n.total(s)
-	}
-	trimmed := strings.TrimLeft(s, " ")
-	depth := len(s) - len(trimmed)
-	mark, name, _ := strings.Cut(trimmed, " ")
-	switch {
-	case s == "✖ failing tests:":
-		n.close()
-		n.seen, n.atEnd, n.suites = true, true, nil
-		return true
-	case mark == "▶" && n.within == nil || mark == "▶" && depth <= n.depth:
-		n.suite(name, depth)
-		return true
-	case mark == "✖" && nodeTime.MatchString(name):
-		n.failing(name, depth)
-		return true
-	case mark == "✔" && nodeTime.MatchString(name), mark == "﹣":
-		n.close()
-		n.seen = true
-		suite := n.suites.at(depth, stableName(nodeTime.ReplaceAllString(name, ""))) != nil
-		n.suites.leave(depth)
-		if mark == "✔" && !suite {
-			n.pass(n.suites.under(stableName(nodeTime.ReplaceAllString(name, ""))))
-		}
-		return true
-	case n.atEnd && strings.HasPrefix(s, "test at "):
-		n.close()
-		return true
-	case n.within != nil && (trimmed == "" || depth > n.depth):
-		if !n.within.add(s) {
+func newNode() reader {
+	n := &ruled{tally: tally{runner: "node"}}
+	var around suites
+	depth := 0 // of the open failure
+	n.rules = []rule{
+		{nodeInfo, func(m []string) bool {
 			n.close()
-		}
-		return true
+			return n.nodeTotal(m[0])
+		}},
+		{nodeList, func([]string) bool {
+			n.close()
+			n.seen, n.again, around = true, true, nil
+			return true
+		}},
+		{nodeMark, func(m []string) bool {
+			mark, name := m[2], stableName(m[3])
+			if at := len(m[1]); mark == "▶" && n.within != nil && at > depth || (mark == "✖" || mark == "✔") && m[4] == "" {
+				return false // text of a failure
+			}
+			n.close()
+			own := around.at(len(m[1]), name)
+			around.leave(len(m[1]))
+			switch {
+			case mark == "▶" && own == nil: // a suite, or a test that has tests of its own
+				around.enter(suite{name: name, depth: len(m[1]), failed: len(n.list)})
+			case mark == "✔" && own == nil:
+				n.pass(around.under(name))
+			case mark == "✖":
+				name = around.under(name)
+				if own != nil && len(n.list) > own.failed || m[5] != "" {
+					name = "" // which is not noted
+				}
+				depth = len(m[1])
+				return n.begin(name, nodeText)
+			}
+			n.seen = n.seen || mark != "▶"
+			return true
+		}},
+		{nodePlace, func([]string) bool {
+			n.close()
+			return n.again
+		}},
+		{nil, func(m []string) bool {
+			if blank := strings.Trim(m[0], " ") == ""; !blank && indent(m[0]) <= depth {
+				return n.ends(m)
+			}
+			return n.inside(m)
+		}},
 	}
-	n.close()
-	return false
-}
-
-func (n *nodeReader) total(s string) bool {
-	if !n.nodeTotal(s) {
-		return strings.HasPrefix(s, "ℹ suites ") || strings.HasPrefix(s, "ℹ duration_ms ")
-	}
-	n.close()
-	return true
-}
-
-// suite is "▶ name": a suite, or a test that has tests of its own.
-func (n *nodeReader) suite(name string, depth int) {
-	n.close()
-	name = stableName(name)
-	known := n.suites.at(depth, name) != nil
-	n.suites.leave(depth)
-	if !known {
-		n.suites.enter(suite{name: name, depth: depth, failed: len(n.list)})
-	}
-}
-
-// failing is "✖ name (1.2ms)", with a reason behind it where it does not count.
-func (n *nodeReader) failing(name string, depth int) {
-	n.close()
-	n.seen = true
-	m := nodeTime.FindStringSubmatch(name)
-	name = nodeTime.ReplaceAllString(name, "")
-	own := n.suites.at(depth, stableName(name))
-	failedInside := own != nil && len(n.list) > own.failed
-	n.suites.leave(depth)
-	if failedInside || strings.EqualFold(m[1], "todo") || strings.EqualFold(m[1], "skip") {
-		name = "" // which is not noted
-	} else {
-		name = n.suites.under(name)
-	}
-	n.depth = depth
-	n.begin(name, nodeText)
-}
-
-// close ends the open failure; of one in the list at the end only the text may be new.
-func (n *nodeReader) close() {
-	if n.within != nil && n.atEnd && n.names[0] != "" && n.explain(n.names[0], nodeText(n.within)) {
-		n.within = nil
-	}
-	n.tally.close()
-}
-
-var nodeText = upTo(regexp.MustCompile(`^\s*at `))
-
-func (n *nodeReader) report() Report {
-	n.close()
-	return n.tally.report()
+	return n
 }
 
 // nodeTotal counts one of node:test's numbers, behind "ℹ" in its spec reporter and "#" in its TAP, if a line is
@@ -232,17 +189,10 @@ func (t *tally) nodeTotal(s string) bool {
 	if m == nil {
 		return false
 	}
-	n, _ := number(m[2])
-	t.seen = true
-	switch m[1] {
-	case "tests":
-		t.hasCounts = true
-	case "pass":
-		t.passed += n
-	case "fail", "cancelled":
-		t.failed += n
-	case "skipped", "todo":
-		t.skipped += n
+	all := t.hasCounts || m[1] == "tests"
+	if t.seen = true; m[1] != "tests" {
+		t.summary(m[2] + " " + m[1])
 	}
+	t.hasCounts = all
 	return true
 }

@@ -10,14 +10,14 @@ import (
 
 var (
 	mochaStart = regexp.MustCompile(`^  \d+ passing|^ Exception during run: `)
-	mochaTotal = regexp.MustCompile(`^  (\d+) (passing|pending|failing)(?: \(\d+\w+\))?$`)
+	mochaTotal = regexp.MustCompile(`^  \d+ (passing|pending|failing)(?: \(\d+\w+\))?$`)
 	mochaTitle = regexp.MustCompile(`^  (\d+)\) (.+)$`)
 	mochaLoad  = regexp.MustCompile(`^ Exception during run: (.+)$`)
 	nodeStack  = regexp.MustCompile(`^\s*at .*:\d+\)?$`)
 
 	playwrightStart = regexp.MustCompile(`^Running \d+ tests? using \d+ worker|^\w*Error: `)
 	playwrightTitle = regexp.MustCompile(`^ +(\d+\) )?(\[[^\]]+\] › )?(\S.*?\.\w+):\d+:\d+ › (.+?)(?: ─*)?$`)
-	playwrightTotal = regexp.MustCompile(`^  (\d+) (failed|interrupted|flaky|skipped|did not run|passed)(?: \([0-9.]+\w+\))?$`)
+	playwrightTotal = regexp.MustCompile(`^  \d+ (failed|interrupted|flaky|skipped|did not run|passed)(?: \([0-9.]+\w+\))?$`)
 	playwrightEnd   = regexp.MustCompile(`^\s*(?:>? *\d+ \||at .*:\d+$|Error Context: |Retry #\d+ )`)
 	playwrightLoad  = regexp.MustCompile(`^\w*Error: (.+)$`)
 	playwrightFile  = regexp.MustCompile(`^   at (\S+\.\w+):\d+$`)
@@ -28,7 +28,7 @@ var (
 	bunTest   = regexp.MustCompile(`^(?:\((fail|pass|skip|todo)\)|([✗✓»✎])) (.+?)(?: \[[0-9.]+m?s\])?$`)
 	bunReason = regexp.MustCompile(`^  \^ (.+)$`)
 	bunError  = regexp.MustCompile(`^(?:error|\w*Error): .+$`)
-	bunTotal  = regexp.MustCompile(`^ (\d+) (pass|fail|skip|todo|error)s?$`)
+	bunTotal  = regexp.MustCompile(`^ (?:(\d+ (?:pass|fail|skip|todo))s?|\d+ errors?)$`)
 )
 
 // newMocha reads what Mocha prints at the end, whichever reporter was used before. A test is "suite › test".
@@ -38,13 +38,12 @@ func newMocha() reader {
 	depth, stack := 0, false
 	m.rules = []rule{
 		{mochaTotal, func(g []string) bool {
-			if g[2] != "passing" && !m.hasCounts {
+			if g[1] != "passing" && !m.hasCounts {
 				return false
 			}
 			m.close()
 			m.last = 0
-			n := map[string]int{g[2]: numbers(g)[0]}
-			return m.count(n["passing"], n["failing"], n["pending"])
+			return m.summary(g[0])
 		}},
 		{mochaTitle, func(g []string) bool {
 			if m.last >= m.failed || !m.next(g[1]) {
@@ -105,9 +104,8 @@ func newPlaywright() reader {
 		}},
 		{playwrightTotal, func(m []string) bool {
 			p.close()
-			section = m[2]
-			n := map[string]int{section: numbers(m)[0]}
-			return p.count(n["passed"]+n["flaky"], n["failed"]+n["interrupted"], n["skipped"]+n["did not run"])
+			section = m[1]
+			return p.summary(m[0])
 		}},
 		{jestDeeper, p.inside},
 		{nil, p.ends},
@@ -141,8 +139,7 @@ func newBun() reader {
 		{bunReason, func(m []string) bool { return last != "" && b.note(last, m[1]) }},
 		{bunTotal, func(m []string) bool {
 			gathers = false
-			n := map[string]int{m[2]: numbers(m)[0]}
-			return b.count(n["pass"], n["fail"], n["skip"]+n["todo"])
+			return b.summary(m[1])
 		}},
 		{bunNone, func(m []string) bool {
 			loads = m[0][0] == '#'

@@ -2,6 +2,7 @@ package testreport
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -230,16 +231,14 @@ func newUnittest() reader {
 		}},
 		{unittestRan, func(m []string) bool {
 			u.close()
-			ran = numbers(m)[0]
+			ran, _ = number(m[1])
 			return true
 		}},
 		{unittestEnd, func(m []string) bool {
 			if ran == NotCounted {
 				return false
 			}
-			n := labels(m[1])
-			failed, skipped := n["failures"]+n["errors"]+n["unexpected successes"], n["skipped"]+n["expected failures"]
-			u.count(max(0, ran+outside-failed-skipped), failed, skipped)
+			u.summary(fmt.Sprintf("%d tests, %s", ran+outside, m[1]))
 			ran, outside = NotCounted, 0
 			return true
 		}},

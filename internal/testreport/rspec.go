@@ -12,14 +12,13 @@ var (
 	rspecTitle   = regexp.MustCompile(`^  (\d+)\) (.+?)(?: FIXED)?$`)
 	rspecOutside = regexp.MustCompile("^An error occurred (?:while loading (\\S+\\.rb)|in an? `(\\w+\\(:\\w+\\))` hook)\\.$")
 	rspecEnd     = regexp.MustCompile(`^Finished in `)
-	rspecTotals  = regexp.MustCompile(`^(\d+) examples?, (\d+) failures?(?:, (\d+) pending)?(?:, (\d+) errors? occurred outside of examples)?$`)
+	rspecTotals  = regexp.MustCompile(`^(\d+ examples?, \d+ failures?(?:, \d+ pending)?)(?:, (\d+ errors?) occurred outside of examples)?$`)
 
 	phpunitStart   = regexp.MustCompile(`^PHPUnit \d|^(?:PHP )?(?:Fatal|Parse) error: `)
 	phpunitSection = regexp.MustCompile(`^(?:There (?:was|were) )?\d+ (.+):$`)
 	phpunitTitle   = regexp.MustCompile(`^(\d+)\) (.+)$`)
 	phpunitEnd     = regexp.MustCompile(`^(?:--|FAILURES!|ERRORS!|WARNINGS!|OK, .*)$`)
-	phpunitOK      = regexp.MustCompile(`^OK \((\d+) tests?, \d+ assertions?\)$|^No tests executed!$`)
-	phpunitTotals  = regexp.MustCompile(`^Tests: \d+, Assertions: \d+.*\.$`)
+	phpunitTotals  = regexp.MustCompile(`^OK \(\d+ tests?, \d+ assertions?\)$|^No tests executed!$|^Tests: \d+, Assertions: \d+.*\.$`)
 	phpunitStack   = regexp.MustCompile(`^(?:/\S+:\d+$|#0 |Stack trace:)`)
 	phpunitClass   = regexp.MustCompile(`^(?:\S.* \(([\w\\]+)\)|(\w[\w ]*))$`)
 	phpunitMark    = regexp.MustCompile(`^ ✘ (.+?)(?: \[[0-9.]+ ms\])?$`)
@@ -44,8 +43,8 @@ func newRSpec() reader {
 			return r.ends(m)
 		}},
 		{rspecTotals, func(m []string) bool {
-			n := numbers(m)
-			return r.count(max(0, n[0]-n[1]-n[2]), n[1]+n[3], n[2])
+			r.summary(m[1])
+			return r.summary(m[2])
 		}},
 		{nil, r.inside},
 	}
@@ -79,12 +78,7 @@ func newPHPUnit() reader {
 			listed = false
 			return p.ends(m)
 		}},
-		{phpunitOK, func(m []string) bool { return p.count(numbers(m)[0], 0, 0) }},
-		{phpunitTotals, func(m []string) bool {
-			n := labels(m[0])
-			failed, skipped := n["failures"]+n["errors"], n["skipped"]+n["incomplete"]+n["risky"]
-			return p.count(max(0, n["tests"]-failed-skipped), failed, skipped)
-		}},
+		{phpunitTotals, func(m []string) bool { return p.summary(m[0]) }},
 		{phpunitMark, func(m []string) bool { return p.begin(class+"::"+m[1], (*block).text) }},
 		{phpunitTree, func(m []string) bool { return p.within != nil && (m[1] == "" || p.inside(m[1:])) }},
 		{phpError, func(m []string) bool { return p.note(path.Base(m[2])+" [suite failed to run]", m[1]) }},

@@ -57,10 +57,9 @@ type Reader struct {
 
 // NewReader returns a reader that has read nothing.
 func NewReader() *Reader {
-	of := func(runner string) tally { return tally{runner: runner} }
 	return &Reader{readers: []reader{
-		&goReader{tally: of("go")}, &pytestReader{tally: of("pytest")}, &cargoReader{tally: of("cargo")},
-		newJest(), newVitest(), &nodeReader{tally: of("node")}, newJava(), newTSC(), newUnittest(), newMocha(),
+		&goReader{tally: tally{runner: "go"}}, &pytestReader{tally: tally{runner: "pytest"}}, newCargo(),
+		newJest(), newVitest(), newNode(), newJava(), newTSC(), newUnittest(), newMocha(),
 		newPlaywright(), newBun(), newRSpec(), newPHPUnit(), newDotnet(), newGoogleTest(), newCTest(), &tapReader{},
 	}}
 }
@@ -209,7 +208,8 @@ type tally struct {
 	hasCounts               bool     // its numbers were there
 	passed, failed, skipped int
 
-	last int // number of the last failure of a list whose failures are numbered
+	last  int  // number of the last failure of a list whose failures are numbered
+	again bool // within a list of the failures that were there before, with their texts
 
 	within *block   // takes the lines of a failure; nil between them
 	names  []string // of that failure; several where equal ones stand together
@@ -293,15 +293,27 @@ func (t *tally) close() {
 	if t.within != nil {
 		text := t.textOf(t.within)
 		for _, name := range t.names {
-			t.add(name, text)
+			if !t.again || !t.explain(name, text) {
+				t.add(name, text)
+			}
 		}
 	}
 	t.within = nil
 }
 
-// summary adds the numbers of a line such as "5 failed, 1 skipped, 2 passed".
+// summary adds the numbers of a line, such as "5 failed, 1 skipped, 2 passed" or "Tests run: 3, Failures: 1". Where it
+// tells how many ran and not how many passed, those that are left did.
 func (t *tally) summary(s string) bool {
-	return t.count(totalOf(s, "passed", "xpassed"), totalOf(s, "failed", "error", "errors", "timed"), totalOf(s, "skipped", "xfailed", "todo"))
+	var n [len(kinds)]int
+	for _, m := range amount.FindAllStringSubmatch(s, 100) {
+		word := strings.ToLower(m[1] + m[4])
+		if kind := slices.IndexFunc(kinds[:], func(words []string) bool { return slices.Contains(words, word) }); kind >= 0 {
+			more, _ := number(m[2] + m[3])
+			n[kind] += more
+		}
+	}
+	passed, failed, skipped, ran := n[0], n[1], n[2], n[3]
+	return t.count(max(passed, ran-failed-skipped), failed, skipped)
 }
 
 func (t *tally) count(passed, failed, skipped int) bool {

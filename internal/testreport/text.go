@@ -115,30 +115,15 @@ func dedent(s string) string {
 
 func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
-// totalOf adds up the numbers in front of words ("3 failed, 1 passed"); a missing one counts as 0.
-func totalOf(s string, words ...string) int {
-	fields := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" ,;|=:", r) })
-	sum := 0
-	for _, word := range words {
-		for i := 1; i < len(fields); i++ {
-			if n, ok := number(fields[i-1]); ok && fields[i] == word {
-				sum += n
-				break
-			}
-		}
-	}
-	return sum
-}
+// amount is a number behind what it counts ("Failures: 1", "errors=2") or before it ("3 failed").
+var amount = regexp.MustCompile(`([A-Za-z][A-Za-z ]*)[:=] *(\d+)|(\d+) ([A-Za-z]+)`)
 
-var labelled = regexp.MustCompile(`([A-Za-z][A-Za-z ]*)[:=] *(\d+)`)
-
-// labels are the numbers behind words ("Failures: 1, Errors: 2"), by the words in lower case.
-func labels(s string) map[string]int {
-	all := map[string]int{}
-	for _, m := range labelled.FindAllStringSubmatch(s, 100) {
-		all[strings.ToLower(m[1])], _ = number(m[2])
-	}
-	return all
+// kinds are what runners call tests that passed, failed and were left out, and all that ran.
+var kinds = [...][]string{
+	{"passed", "xpassed", "passing", "pass", "flaky"},
+	{"failed", "failing", "fail", "failure", "failures", "error", "errors", "timed", "interrupted", "cancelled", "unexpected successes"},
+	{"skipped", "skip", "xfailed", "expected failures", "todo", "pending", "ignored", "incomplete", "risky", "did"}, // did not run
+	{"tests", "test", "tests run", "example", "examples"},
 }
 
 // number reads a count; more than a billion tests of a hostile output are none.
@@ -148,13 +133,4 @@ func number(s string) (int, bool) {
 		return 0, false
 	}
 	return n, true
-}
-
-// numbers reads what the groups of a pattern matched; what is no count is 0.
-func numbers(groups []string) []int {
-	all := make([]int, len(groups)-1)
-	for i := range all {
-		all[i], _ = number(groups[i+1])
-	}
-	return all
 }
