@@ -88,7 +88,7 @@ func (r request) limitKey() int64 {
 
 // call is a request on its way to GitHub, as the transport of an http.Client:
 //
-//	RoundTrip (retries) → inPlace → send → cached → exchange
+//	RoundTrip (retries) → withToken → send → cached → exchange
 type call struct {
 	request
 	*Client

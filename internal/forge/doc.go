@@ -5,7 +5,7 @@
 //
 // Each call is one use of go-github over a transport of its own, and ends as one error:
 //
-//	RoundTrip (retries) → inPlace → send → cached → exchange → GitHub
+//	RoundTrip (retries) → withToken → send → cached → exchange → GitHub
 //
 // What callers get when GitHub fails: while it is down, ErrUnavailable after three tries and some seconds (a
 // write is tried once and then looked up, and never done twice); after a 401 one fresh token, and
@@ -23,7 +23,7 @@
 //	what are GitHub's limits, and when is one used up?   limits.go (admit)
 //	where is what was used of them kept?                 limiter.go (update); with several nodes in Shared
 //	where is a secondary limit obeyed?                   answer.go (limitEnds), limits.go (answered)
-//	what if a request misses its place, or the lease?    retry.go (inPlace, lateMost, Fenced)
+//	what if the lease is lost while a request waits?     retry.go (Fenced)
 //	what is asked with an ETag?                          call.go (cached)
 //	what does an answer mean: limit, refusal, no answer? answer.go (class)
 //	which errors are there, with which hints?            answer.go (explain)

@@ -1,7 +1,6 @@
 package forge
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -11,45 +10,6 @@ import (
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/wait"
 )
-
-// A fence that asks a slow store, or a process that stands still there, lets a
-// write miss its place.
-func TestAWriteThatIsTooLateForItsPlaceTakesAnother(t *testing.T) {
-	for slow, want := range map[time.Duration]int{lateMost - 100*time.Millisecond: 1, lateMost + 100*time.Millisecond: 2} {
-		bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-			if _, err := c.Token(t.Context(), h.repo); err != nil {
-				t.Fatal(err)
-			}
-			places := 0
-			fenced := c.Fenced(func(ctx context.Context) error {
-				if places++; places == 1 {
-					return wait.For(ctx, slow)
-				}
-				return nil
-			})
-			if err := fenced.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
-				t.Error(err)
-			}
-			if n := len(h.calls(reactRoute)); n != 1 || places != want {
-				t.Errorf("late by %v: sent %d times at %d places, want once at %d", slow, n, places, want)
-			}
-		})
-	}
-}
-
-func TestAWriteThatIsLateEachTimeIsLeftToTheCaller(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-		fenced := c.Fenced(func(ctx context.Context) error { return wait.For(ctx, lateMost+time.Second) })
-		var limit *RateLimited
-		if err := fenced.React(t.Context(), h.repo, "issue", 1, Eyes); !errors.As(err, &limit) || !limit.Until.After(time.Now()) {
-			t.Errorf("err = %v, want a time to come", err)
-		}
-		if n := len(h.calls(reactRoute)); n != 0 {
-			t.Errorf("%d writes were sent", n)
-		}
-		noneLeft(t, c.limiter(h.repo.Installation))
-	})
-}
 
 func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {

@@ -115,15 +115,15 @@ func (l *limiter) needOf(r request) need {
 	return n
 }
 
-// enter waits until the request may be sent, and returns since when that holds. A wait longer than
-// patience or the context allows is a *RateLimited at once. Whoever is let in calls leave.
-func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Duration) (at time.Time, err error) {
+// enter waits until the request may be sent. A wait longer than patience or the context allows is a
+// *RateLimited at once. Whoever is let in calls leave.
+func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Duration) error {
 	began := l.cfg.Now()
 	l.mu.Lock()
 	scarce := l.scarce
 	l.mu.Unlock()
 	if r.urgency == background && scarce.After(began) {
-		return at, &RateLimited{Method: r.method, Path: r.route, Until: scarce.Add(time.Second)}
+		return &RateLimited{Method: r.method, Path: r.route, Until: scarce.Add(time.Second)}
 	}
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -133,29 +133,28 @@ func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Du
 	}
 	// Those before it in the queue may take as long again as it has waited.
 	if !take(patient, turn) {
-		return at, l.rateLimited(r, patience)
+		return l.rateLimited(r, patience)
 	}
 	defer func() { <-turn }()
 	for {
 		if !take(patient, l.underWay) {
-			return at, l.rateLimited(r, patience)
+			return l.rateLimited(r, patience)
 		}
 		var wait time.Duration
 		err := l.update(patient, func(now time.Time, u usage) (next usage) {
-			at = l.cfg.Now()
 			next, wait = u.admit(now, n)
 			return next
 		})
 		if err == nil && wait <= 0 {
-			return at, nil
+			return nil
 		}
 		<-l.underWay
 		deadline, bounded := ctx.Deadline()
 		if err == nil && (l.cfg.Now().Add(wait).Sub(began) > patience || bounded && time.Until(deadline) < wait) {
-			return at, l.rateLimited(r, wait)
+			return l.rateLimited(r, wait)
 		}
 		if err != nil || l.cfg.Sleep(patient, wait) != nil {
-			return at, l.rateLimited(r, patience)
+			return l.rateLimited(r, patience)
 		}
 	}
 }

@@ -30,7 +30,7 @@ var (
 //
 // A third of the limit may come at once, and six tenths of it flow out within the length. So any such
 // stretch holds 14/15 of the limit at most; the rest is for requests that reach GitHub later than they
-// were admitted: by up to a ninth of the length, 6.6 s of a minute, while lateMost is 2 s.
+// were admitted, by up to a ninth of the length: 6.6 s of a minute.
 type bucket struct {
 	most int
 	in   time.Duration

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -31,7 +30,7 @@ func (c *call) RoundTrip(req *http.Request) (_ *http.Response, err error) {
 	defer func() { c.ended = err }()
 	ctx := req.Context()
 	for try := 1; ; try++ {
-		resp, err := c.inPlace(req)
+		resp, err := c.withToken(req)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, fmt.Errorf("%s %s: %w", c.method, c.route, ctx.Err())
@@ -92,31 +91,14 @@ func (c *call) afterFailure(ctx context.Context, try int) error {
 	return nil
 }
 
-// lateMost is how long after it was admitted a request may still be sent; then it takes another place.
-const lateMost = 2 * time.Second
-
-// errLate says that a request was not sent, because its place had gone by.
-var errLate = errors.New("too late for its place within GitHub's limits")
-
-// inPlace sends a request at its place among those of all nodes. One that comes too late, because the
-// process stood still or the fence took its time, takes another place, and after maxTries the caller
-// waits. For a token that GitHub refuses it takes one fresh token.
-func (c *call) inPlace(req *http.Request) (*http.Response, error) {
-	renewed := false
-	for late := 0; late < maxTries; {
-		resp, err := c.send(req)
-		switch {
-		case errors.Is(err, errLate):
-			late++
-			c.cfg.Log.Info().Str("method", c.method).Str("route", c.route).Msg("too late for its place among the requests to GitHub; taking another")
-		case err == nil && resp.StatusCode == http.StatusUnauthorized && c.as == asInstallation && !renewed:
-			renewed = true
-			c.drop(c.repo, c.token)
-		default:
-			return resp, err
-		}
+// withToken sends a request, and once more with a fresh token where GitHub refuses the one that it had.
+func (c *call) withToken(req *http.Request) (*http.Response, error) {
+	resp, err := c.send(req)
+	if err == nil && resp.StatusCode == http.StatusUnauthorized && c.as == asInstallation {
+		c.drop(c.repo, c.token)
+		return c.send(req)
 	}
-	return nil, &RateLimited{Method: c.method, Path: c.route, Until: c.cfg.Now().Add(lateMost), Secondary: true}
+	return resp, err
 }
 
 // send sends a request at its next place, with the token that is good then, which goes to the API's
@@ -126,7 +108,7 @@ func (c *call) send(req *http.Request) (*http.Response, error) {
 	n := l.needOf(c.request)
 	c.last = answer{path: req.URL.Path}
 	began := c.cfg.Now()
-	at, err := l.enter(ctx, c.request, n, c.patience)
+	err := l.enter(ctx, c.request, n, c.patience)
 	c.patience -= c.cfg.Now().Sub(began)
 	if err != nil {
 		return nil, err
@@ -154,10 +136,6 @@ func (c *call) send(req *http.Request) (*http.Response, error) {
 		if c.last.err = c.fence(trying); c.last.err != nil {
 			return nil, c.last.err
 		}
-	}
-	// By the clock on the wall, which goes on while the machine is suspended.
-	if c.cfg.Now().Round(0).Sub(at.Round(0)) > lateMost {
-		return nil, errLate
 	}
 	return c.cached(req)
 }

@@ -102,6 +102,9 @@ func TestNoStretchHoldsMoreThanALimit(t *testing.T) {
 	}
 }
 
+// lateMost is how long after it was admitted a request is sent.
+const lateMost = 2 * time.Second
+
 func TestAClockSetBackHoldsNobodyUpForLongerThanALimit(t *testing.T) {
 	write := need{points: writePoints, content: true, spacing: time.Second}
 	for _, back := range []time.Duration{time.Hour, 365 * 24 * time.Hour} {
