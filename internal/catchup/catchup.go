@@ -54,15 +54,15 @@ type Watcher struct {
 type bounds struct {
 	failures int // how many payloads may fail before the look ends: GitHub is down then, or has lost some
 	// repos are the repositories to reconcile, by turns, owned those of one owner; threads are the changed
-	// threads of each, again those that failed before. A repository without changes costs one request and at
+	// threads of each. A repository without changes costs one request and at
 	// most one for a token, 48 in an hour of looks, a changed thread three or four.
-	repos, owned, threads, again int
-	quiet                        time.Duration // how long waiting deliveries come first: a thousand are handled in less
+	repos, owned, threads int
+	quiet                 time.Duration // how long waiting deliveries come first: a thousand are handled in less
 }
 
 func New(h *handlers.Handlers, a Archive, d Duty) *Watcher {
 	return &Watcher{
-		handlers: h, archive: a, duty: d, bounds: bounds{failures: 30, repos: 200, owned: 2, threads: 50, again: 10, quiet: time.Minute},
+		handlers: h, archive: a, duty: d, bounds: bounds{failures: 30, repos: 200, owned: 2, threads: 50, quiet: time.Minute},
 		left: map[string]missing{}, seen: map[string]progress{}, turns: map[string]int{},
 	}
 }

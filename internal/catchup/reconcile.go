@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/handlers"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -90,19 +91,29 @@ func (c *Watcher) repository(ctx context.Context, name string, own []thread.ID) 
 		return 0, err
 	}
 	l := &look{Watcher: c, repo: repo, own: own, began: c.handlers.Now(), last: c.seen[name]}
-	l.since = l.last.since(l.began)
-	l.next = progress{until: l.last.until, final: map[int]time.Time{}, failed: maps.Clone(l.last.failed)}
-	changed, more, err := c.handlers.Forge.ChangedSince(ctx, repo, l.since)
+	since := l.last.since(l.began)
+	l.next = progress{until: since, from: since, final: map[int]time.Time{}}
+	if l.last.more || l.last.failed {
+		l.next.from = policy.Earlier(since, l.last.from)
+	}
+	if l.last.more {
+		l.next.failed, l.next.final = l.last.failed, maps.Clone(l.last.final)
+	}
+	changed, more, err := c.handlers.Forge.ChangedSince(ctx, repo, since)
 	if err != nil {
 		return 0, err
 	}
 	whole, err := l.through(ctx, changed)
-	if err == nil {
-		err = l.again(ctx)
-	}
-	if l.next.more = more && whole; l.next.more && l.next.until.Equal(l.last.until) {
-		// More changes in one second than a list holds.
-		l.next.until = l.next.until.Add(time.Second)
+	switch {
+	case err != nil:
+		l.next.failed = true
+	case whole && !more:
+		l.next.until = policy.Later(l.next.until, l.last.until)
+	default:
+		l.next.more = true
+		if l.next.until.Equal(since) { // more changes in one second than a list or a look holds
+			l.next.until, l.next.failed = since.Add(time.Second), l.next.failed || !whole
+		}
 	}
 	c.seen[name] = l.next
 	return l.found, errors.Join(append(l.errs, err)...)
@@ -180,24 +191,21 @@ func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i fo
 type progress struct {
 	until time.Time         // when the last change that was looked at was made
 	final map[int]time.Time // the changes, as their times by number, after which no other at that time can have been made
-	// more says that the last list was cut, so the next begins where it ended.
-	more   bool
-	failed map[int]failedThread // the threads, by number, that could not be reconciled
-}
-
-// failedThread is a change that could not be looked at, as GitHub shows it until a list names the thread again.
-type failedThread struct {
-	forge.Issue
-	since time.Time // of the look that failed first
-	tries int
+	// more says that the last look was cut, so the next begins where it ended; failed, that a thread could not be
+	// reconciled, so all but what is final is looked at again, for as long as a first look goes back.
+	more, failed bool
+	from         time.Time // since when what was said is read: where the first of these looks began
 }
 
 func (p progress) since(now time.Time) time.Time {
+	oldest := now.Add(-firstLook)
 	switch {
 	case p.until.IsZero():
-		return now.Add(-firstLook)
+		return oldest
 	case p.more:
 		return p.until
+	case p.failed:
+		return policy.Later(policy.Earlier(p.from, p.until.Add(-lookedTwice)), oldest)
 	}
 	return p.until.Add(-lookedTwice)
 }
@@ -207,7 +215,6 @@ type look struct {
 	repo        forge.Repo
 	own         []thread.ID
 	began       time.Time
-	since       time.Time
 	last, next  progress
 	read, found int
 	errs        []error
@@ -221,72 +228,35 @@ func (l *look) through(ctx context.Context, changed []forge.Issue) (whole bool, 
 		if err != nil {
 			return false, err
 		}
+		done := true
 		if slices.Contains(l.own, t) && !l.last.final[i.Number].Equal(i.Updated) {
 			if l.read++; l.read > l.bounds.threads {
 				return false, nil
 			}
-			f := l.next.failed[i.Number]
-			f.Issue = i
-			if f.since.IsZero() {
-				f.since = l.since
-			}
-			if err := l.thread(ctx, t, f); err != nil {
+			if done, err = l.thread(ctx, t, i); err != nil {
 				return false, err
 			}
 		}
-		if i.Updated.After(l.next.until) {
-			l.next.until = i.Updated
-		}
-		if l.began.Sub(i.Updated) > lookedTwice {
+		l.next.until = policy.Later(l.next.until, i.Updated)
+		if done && l.began.Sub(i.Updated) > lookedTwice {
 			l.next.final[i.Number] = i.Updated
 		}
 	}
 	return true, nil
 }
 
-// again looks at threads that failed in an earlier look and did not change since,
-// those first that were tried least. After 7 days a thread is given up.
-func (l *look) again(ctx context.Context) error {
-	old := slices.DeleteFunc(slices.Collect(maps.Values(l.next.failed)), func(f failedThread) bool {
-		before, ok := l.last.failed[f.Number]
-		return !ok || f.tries != before.tries // it was looked at just now
-	})
-	slices.SortFunc(old, func(a, b failedThread) int {
-		return cmp.Or(cmp.Compare(a.tries, b.tries), cmp.Compare(a.Number, b.Number))
-	})
-	for _, f := range old[:min(len(old), l.bounds.again)] {
-		if l.began.Sub(f.Updated) > firstLook {
-			delete(l.next.failed, f.Number)
-			continue
-		}
-		t, err := l.handlers.Store.Resolve(ctx, thread.ID{Owner: l.own[0].Owner, Name: l.own[0].Name, Number: f.Number})
-		if err != nil {
-			return err
-		}
-		if err := l.thread(ctx, t, f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// thread looks at one thread and notes a failure. The error is one that the others would meet as well.
-func (l *look) thread(ctx context.Context, t thread.ID, f failedThread) error {
-	n, err := l.Watcher.thread(ctx, l.repo, t, f.Issue, f.since)
+// thread looks at one thread, and notes where it fails. The error is one that the others would meet as well.
+func (l *look) thread(ctx context.Context, t thread.ID, i forge.Issue) (done bool, err error) {
+	n, err := l.Watcher.thread(ctx, l.repo, t, i, l.next.from)
 	l.found += n
-	var limited *forge.RateLimited
+	_, limited := errors.AsType[*forge.RateLimited](err)
 	switch {
 	case err == nil, gone(err) && !errors.Is(err, forge.ErrUninstalled):
-		delete(l.next.failed, f.Number)
-		return nil
-	case ctx.Err() != nil, errors.As(err, &limited), errors.Is(err, forge.ErrUninstalled):
-		return fmt.Errorf("#%d: %w", f.Number, err)
+		return true, nil
+	case ctx.Err() != nil, limited, errors.Is(err, forge.ErrUninstalled):
+		return false, fmt.Errorf("#%d: %w", i.Number, err)
 	}
-	if l.next.failed == nil {
-		l.next.failed = map[int]failedThread{}
-	}
-	f.tries++
-	l.next.failed[f.Number] = f
-	l.errs = append(l.errs, fmt.Errorf("#%d: %w", f.Number, err))
-	return nil
+	l.next.failed = true
+	l.errs = append(l.errs, fmt.Errorf("#%d: %w", i.Number, err))
+	return false, nil
 }

@@ -264,28 +264,33 @@ func TestAWebhookDuringTheReconciliationCountsOnce(t *testing.T) {
 }
 
 func TestAThreadThatFailsHoldsUpNoOtherAndIsTriedAgain(t *testing.T) {
-	w := newHouse(t)
-	first, second := w.Issue("Please."), w.Issue("Please.")
-	c := w.watcher()
-	w.reconciled(c, 0)
-	w.GitHub.Lose("issue_comment", 2)
-	for _, issue := range []thread.ID{first, second} {
-		w.Pass(time.Second)
-		_, err := w.GitHub.Comment(houseRepo, issue.Number, "ada", "/pawl retry")
-		w.Must(err)
+	for threads, found := range map[int][]int{50: {1, 0, 0, 0}, 1: {0, 0, 1, 0}} {
+		t.Run(fmt.Sprint(threads, " threads a look"), func(t *testing.T) {
+			w := newHouse(t)
+			first, second := w.Issue("Please."), w.Issue("Please.")
+			c := w.watcher()
+			w.reconciled(c, 0)
+			c.bounds.threads = threads
+			w.GitHub.Lose("issue_comment", 2)
+			for _, issue := range []thread.ID{first, second} {
+				w.Pass(time.Second)
+				_, err := w.GitHub.Comment(houseRepo, issue.Number, "ada", "/pawl retry")
+				w.Must(err)
+			}
+			w.GitHub.Inject(fakegithub.Fault{Route: fmt.Sprintf("GET /repos/acme/widgets/issues/%d/comments", first.Number), Status: 500, Times: -1})
+			for i, want := range found {
+				if n, err := c.Reconcile(t.Context()); n != want || err == nil && want == 0 {
+					t.Errorf("look %d found %d, %v; want %d and an error", i, n, err, want)
+				}
+				w.Pass(time.Hour)
+			}
+			w.newRemarks(second, "+ /pawl retry")
+			w.GitHub.ClearFaults()
+			w.reconciled(c, 1)
+			w.newRemarks(first, "+ /pawl retry")
+			w.reconciled(c, 0)
+		})
 	}
-	w.GitHub.Inject(fakegithub.Fault{Route: fmt.Sprintf("GET /repos/acme/widgets/issues/%d/comments", first.Number), Status: 500, Times: -1})
-	for i, want := range []int{1, 0} {
-		if n, err := c.Reconcile(t.Context()); n != want || err == nil {
-			t.Errorf("look %d found %d, %v; want %d and an error", i, n, err, want)
-		}
-		w.Pass(time.Hour)
-	}
-	w.newRemarks(second, "+ /pawl retry")
-	w.GitHub.ClearFaults()
-	w.reconciled(c, 1)
-	w.newRemarks(first, "+ /pawl retry")
-	w.reconciled(c, 0)
 }
 
 func TestALogThatCannotBeReadHidesNoRepository(t *testing.T) {
