@@ -78,7 +78,7 @@ func (p *publisher) answerRemarks(ctx context.Context, number int, last thread.A
 			}
 			continue
 		case body == "":
-			body = checkrun.RemarkIgnored()
+			body = checkrun.RemarkIgnored
 		}
 		if err := p.answerRemark(ctx, number, last.N, a.ID, t, body, changed && verified && a.Words != "" && !a.Declined); err != nil {
 			return nil, err

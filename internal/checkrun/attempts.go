@@ -72,7 +72,7 @@ func similarity(a Attempt) string {
 	if a.Similarity <= 0 {
 		return "–"
 	}
-	return text.Joined(" ", fmt.Sprintf("%s %.2f", bar(a.Similarity), clamp(a.Similarity)), similarKind(a.SimilarKind))
+	return text.Joined(" ", fmt.Sprintf("%.2f", clamp(a.Similarity)), similarKind(a.SimilarKind))
 }
 
 // similarKind lets through only the two kinds there are.
@@ -117,12 +117,6 @@ func tokens(t policy.Tokens) string {
 // words writes one of our own terms for people: usage_limit as usage limit.
 func words[S ~string](term S) string {
 	return text.Prose(text.Spaced(text.Line(string(term), 40)))
-}
-
-// bar draws a share, 0..1, in ten steps.
-func bar(share float64) string {
-	n := int(clamp(share)*10 + 0.5)
-	return strings.Repeat("▇", n) + strings.Repeat("▁", 10-n)
 }
 
 // clamp keeps a share in 0..1; what is no number is 0.
@@ -251,16 +245,7 @@ func code(s string) string {
 	return text.Code(s)
 }
 
-func paths(all []string) string {
-	var out []string
-	for i, p := range all {
-		if i == 10 {
-			return strings.Join(out, ", ") + " and " + policy.Plural(len(all)-10, "more path")
-		}
-		out = append(out, text.Code(p))
-	}
-	return strings.Join(out, ", ")
-}
+func paths(all []string) string { return strings.Join(first(all, 10, "path", text.Code), ", ") }
 
 func limit(f Facts) string {
 	hit := "usage limit"

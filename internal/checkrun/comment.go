@@ -17,28 +17,23 @@ const commentRows = 5
 func StatusMarker(thread string) string { return "<!-- pawl:status " + threadName(thread) + " -->" }
 
 func Comment(f Facts) string {
+	return status(f, StatusMarker(f.Thread)+"\n\n", "")
+}
+
+// Status renders the answer to /pawl status. Whoever posts an answer adds the marker by which it is found.
+func Status(f Facts) string { return status(f, "", "As of "+text.Date(f.Now)+".") }
+
+func status(f Facts, marker, dated string) string {
 	p := &page{}
-	p.sentence(StatusMarker(f.Thread))
-	addStatus(p, f, bold(f))
+	addStatus(p, f, marker+bold(f))
 	if a, ok := f.last(); ok && a.Says() != "" && f.Said == "" && !f.IsPull && f.PullURL == "" {
 		p.sentence("What the agent says:\n\n" + text.Fence(a.Says(), maxMessage))
 	}
 	p.fold("Attempts", table(f, commentRows))
 	p.fold("What was asked", asked(f))
+	p.fold("Recoveries", rungs(f.run()))
 	p.fold("Edit loop and stagnation", verdictLines(f))
-	return p.fit()
-}
-
-// Status renders the answer to /pawl status. Whoever posts an answer adds the marker by which it is found.
-func Status(f Facts) string {
-	p := &page{}
-	addStatus(p, f, bold(f))
-	p.sentence(table(f, commentRows))
-	p.sentence(verdictLines(f))
-	if fired := rungs(f.run()); fired != "" {
-		p.sentence("Recoveries:\n\n" + fired)
-	}
-	p.sentence("As of " + text.Date(f.Now) + ".")
+	p.sentence(dated)
 	return p.fit()
 }
 
@@ -134,78 +129,60 @@ func NothingToMerge(base string) string {
 
 // Refused answers an order by somebody who may not give any, NoOrder a mention that is none.
 func Refused(login string) string {
-	p := &page{}
-	p.sentence(text.Code(text.Label(login)) + " may not write to this repository, and Pawl takes orders from people who may; nothing was done.")
-	return p.fit()
+	return text.Code(text.Label(login)) + " may not write to this repository, and Pawl takes orders from people who may; nothing was done.\n"
 }
 
 // NeedsMaintain answers an order about the whole repository by somebody who may write and no more.
 func NeedsMaintain(login string) string {
-	p := &page{}
-	p.sentence(text.Code(text.Label(login)) + " may write to this repository and does not maintain it. To pause it or to end that, the maintain or admin permission is needed; nothing was done.")
-	return p.fit()
+	return text.Code(text.Label(login)) + " may write to this repository and does not maintain it. To pause it or to end that, the maintain or admin permission is needed; nothing was done.\n"
 }
 
 // Paused answers an order to pause a repository, or to end that. Cannot says why nothing was done.
 func Paused(repo string, paused bool, cannot string) string {
-	p := &page{}
-	switch name := text.Code(text.Line(repo, 140)); {
+	name := text.Code(text.Line(repo, 140))
+	switch {
 	case cannot != "":
-		p.sentence("Nothing was done: " + text.Prose(cannot) + ".")
+		return "Nothing was done: " + text.Prose(cannot) + ".\n"
 	case paused:
-		p.sentence("Nothing begins in " + name + " until somebody comments `/pawl unpause`. An attempt that runs goes on to its end.")
-	default:
-		p.sentence("Work may begin in " + name + " again, and what stopped for the pause goes on.")
+		return "Nothing begins in " + name + " until somebody comments `/pawl unpause`. An attempt that runs goes on to its end.\n"
 	}
-	return p.fit()
+	return "Work may begin in " + name + " again, and what stopped for the pause goes on.\n"
 }
 
 func NoOrder(slug string) string {
-	p := &page{}
-	p.sentence(text.Code("@"+text.Label(slug)) + " within a line is no order, so nothing was done. To ask for work, begin a line with it or with `/pawl solve`.")
-	return p.fit()
+	return text.Code("@"+text.Label(slug)) + " within a line is no order, so nothing was done. To ask for work, begin a line with it or with `/pawl solve`.\n"
 }
 
 // NoBackend answers an order to use a backend that there is not, or that the repository's configuration excludes.
 func NoBackend(name string, all []string, excluded bool) string {
-	p := &page{}
+	why := text.Code(text.Line(name, 40)) + " is no backend of this server; nothing was done."
 	if excluded {
-		p.sentence(text.Code(text.Label(name)) + " is none of the backends in `.github/pawl.yml` of this repository, so it is not used.")
+		why = text.Code(text.Label(name)) + " is none of the backends in `.github/pawl.yml` of this repository, so it is not used."
 	} else if text.Line(name, 40) == "" {
-		p.sentence("`/pawl use` needs the name of a backend; nothing was done.")
-	} else {
-		p.sentence(text.Code(text.Line(name, 40)) + " is no backend of this server; nothing was done.")
+		why = "`/pawl use` needs the name of a backend; nothing was done."
 	}
-	var names []string
-	for _, n := range all {
-		names = append(names, text.Code(text.Label(n)))
-	}
-	p.sentence("There " + text.When(len(all) == 1, "is ") + text.When(len(all) != 1, "are ") + strings.Join(names, ", ") + ".")
-	return p.fit()
+	names := first(all, len(all), "backend", func(n string) string { return text.Code(text.Label(n)) })
+	return why + "\n\nThere " + text.When(len(all) == 1, "is ") + text.When(len(all) != 1, "are ") + strings.Join(names, ", ") + ".\n"
 }
 
 // RemarkAnswer is what stands below a remark on lines after an attempt: what the agent says, else the commit that changed
 // the lines; empty for neither. Verified says that the work was.
 func RemarkAnswer(a policy.RemarkAnswer, verified bool, commit string) string {
-	p := &page{}
 	switch {
 	case a.Declined:
-		p.sentence("Not done, as the agent says: " + text.Prose(a.Words))
+		return "Not done, as the agent says: " + text.Prose(a.Words)
 	case a.Words != "" && verified:
-		p.sentence("Done, as the agent says: " + text.Prose(a.Words))
-		p.sentence("Commit " + commit + " changed these lines, and the work was verified.")
+		return "Done, as the agent says: " + text.Prose(a.Words) + "\n\nCommit " + commit + " changed these lines, and the work was verified."
 	case a.Words != "":
-		p.sentence("The agent says: " + text.Prose(a.Words))
+		return "The agent says: " + text.Prose(a.Words)
 	case commit != "":
-		p.sentence("Commit " + commit + " changed these lines. The agent says nothing about this remark.")
+		return "Commit " + commit + " changed these lines. The agent says nothing about this remark."
 	}
-	return strings.TrimSpace(p.fit())
+	return ""
 }
 
 // RemarkIgnored is what stands below a remark that asked for an attempt which did nothing about it.
-func RemarkIgnored() string {
-	return "The last attempt did not change these lines, and the agent says nothing about this remark."
-}
+const RemarkIgnored = "The last attempt did not change these lines, and the agent says nothing about this remark."
 
 // blockBegin and blockEnd enclose what is Pawl's in a pull request's description.
 const (
@@ -230,7 +207,8 @@ func PullBody(f Facts) string {
 	}
 	p.list(pullFacts(f)...)
 	if ok && len(a.Folders) > 0 {
-		p.sentence("What changes, from where the branch began:\n\n" + folders(a.Folders))
+		p.sentence("What changes, from where the branch began:")
+		p.list(first(a.Folders, 20, "folder", folder)...)
 	}
 	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work. This part of the description, between two marks, is kept as the work is; what stands around it stays.")
 	p.fold("What was asked", asked(f))
@@ -252,19 +230,8 @@ func WithBlock(description, block string) (string, bool) {
 	return before + block + rest[i+len(blockEnd):], true
 }
 
-// maxFolders is how many folders a description lists.
-const maxFolders = 20
-
-func folders(all []policy.Folder) string {
-	var lines []string
-	for i, d := range all {
-		if i == maxFolders {
-			lines = append(lines, "- and "+policy.Plural(len(all)-i, "more folder"))
-			break
-		}
-		lines = append(lines, fmt.Sprintf("- %s: %s, +%d −%d", text.Code(text.Line(d.Path, 200)), policy.Plural(d.Files, "file"), d.Added, d.Removed))
-	}
-	return strings.Join(lines, "\n")
+func folder(d policy.Folder) string {
+	return fmt.Sprintf("%s: %s, +%d −%d", text.Code(text.Line(d.Path, 200)), policy.Plural(d.Files, "file"), d.Added, d.Removed)
 }
 
 func pullFacts(f Facts) []string {
@@ -276,15 +243,6 @@ func pullFacts(f Facts) []string {
 	if v := a.Verification(); v != nil {
 		verified = "verification by " + text.Code(v.Command) + ": " + v.Result()
 	}
-	var open []string
-	for _, words := range a.NotDone {
-		open = append(open, "the agent left out: "+text.Prose(words))
-	}
-	if a.Question != "" {
-		open = append(open, "the agent asks: "+text.Prose(a.Question)+" (answer in a comment)")
-	}
-	return append([]string{
-		fmt.Sprintf("attempt %d by %s", a.N, backend(a)), verified,
-		text.When(len(a.LeftOut) > 0, "left out: "+paths(a.LeftOut)),
-	}, append(open, totals(f), text.Link("everything Pawl knows of this thread", f.DetailsURL))...)
+	facts := []string{fmt.Sprintf("attempt %d by %s", a.N, backend(a)), verified, text.When(len(a.LeftOut) > 0, "left out: "+paths(a.LeftOut))}
+	return append(append(facts, leftOpen(a, true)...), totals(f), text.Link("everything Pawl knows of this thread", f.DetailsURL))
 }

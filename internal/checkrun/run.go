@@ -160,16 +160,6 @@ func reset(f Facts) string {
 	return ends(f.Now, f.Limit.ResetsAt, "reset at ")
 }
 
-// refused are names that an agent asked for in vain, the first of them.
-func refused(hosts []string) string {
-	const shown = 5
-	var names []string
-	for _, h := range hosts[:min(shown, len(hosts))] {
-		names = append(names, text.Code(h))
-	}
-	return strings.Join(names, ", ") + text.When(len(hosts) > shown, fmt.Sprintf(" and %d more", len(hosts)-shown))
-}
-
 // whose says who asks for hosts that are not on a list.
 func whose(list string) string {
 	switch list {
@@ -217,22 +207,23 @@ func evidence(f Facts) []string {
 		lines = append(lines, "the work before: "+text.Prose(Headline(*f.Before)))
 	}
 	if a, ok := f.last(); ok {
-		for _, words := range a.NotDone {
-			lines = append(lines, "the agent left out: "+text.Prose(words))
-		}
+		lines = append(lines, leftOpen(a, f.Rule != policy.RuleQuestion)...)
 		by := policy.RefusedBy(a.RefusedHosts)
 		for _, list := range slices.Sorted(maps.Keys(by)) {
-			lines = append(lines, "refused: "+refused(by[list])+"; allow it in "+text.Code(list)+" of the server's configuration, if "+whose(list)+" should reach it")
+			lines = append(lines, "refused: "+strings.Join(first(by[list], 5, "host", text.Code), ", ")+"; allow it in "+text.Code(list)+" of the server's configuration, if "+whose(list)+" should reach it")
 		}
-		if a.Question != "" && f.Rule != policy.RuleQuestion {
-			lines = append(lines, "the agent asks: "+text.Prose(a.Question)+" (answer in a comment)")
-		}
-	}
-	if a, ok := f.last(); ok && a.Pushed {
 		commit := text.Code(text.Head(text.Line(a.Commit, 40), 10))
-		lines = append(lines, "pushed "+commit+text.When(f.Branch != "", " to "+text.Code(f.Branch)))
+		lines = append(lines, text.When(a.Pushed, "pushed "+commit+text.When(f.Branch != "", " to "+text.Code(f.Branch))))
 	}
 	return append(lines, text.Joined(" · ", links(f)...))
+}
+
+// leftOpen is what the agent says that it left out and, where that is not the title, asks.
+func leftOpen(a Attempt, asks bool) (lines []string) {
+	for _, words := range a.NotDone {
+		lines = append(lines, "the agent left out: "+text.Prose(words))
+	}
+	return append(lines, text.When(asks && a.Question != "", "the agent asks: "+text.Prose(a.Question)+" (answer in a comment)"))
 }
 
 // titled reports whether the title says already that an account is limited.

@@ -43,21 +43,13 @@ func severity(f Facts) forge.CheckRun {
 		p.sentence(resting(f) + ".")
 	}
 	p.list(reasons(f.Severity.Reasons, 5)...)
-	p.sentence(editChart(a))
 	p.list(severityOutlook(f)...)
-	p.fold("What the classes mean", classes)
 	c.Summary = p.fit()
 	if conclusion == Failure {
 		c.Actions = buttons(f)
 	}
 	return c
 }
-
-const classes = `- none: no loop; the check succeeds
-- mild: the check is neutral and blocks nothing
-- moderate and severe: the check fails
-
-An edit loop cools its backend down on this repository, the longer the worse it was, and counts against the backend when the next one is chosen.`
 
 // conclusions are those of the classes; another one was not judged.
 var conclusions = map[policy.Class]string{policy.None: Success, policy.Mild: Neutral, policy.Moderate: Failure, policy.Severe: Failure}
@@ -85,18 +77,6 @@ func Rests(c thread.Cooldown, now time.Time) string {
 	return fmt.Sprintf("%s edit loop, %s", text.Label(c.Class), text.Left(now, c.Until))
 }
 
-func editChart(a Attempt) string {
-	e := a.Edits
-	if e.Operations <= 0 {
-		return ""
-	}
-	share := clamp(float64(e.MaxRepeat) / float64(e.Operations))
-	width := len(text.Count(e.Operations))
-	rows := fmt.Sprintf("all edits    %s %s in %s\none file     %s %*s, %.0f %%", bar(1), text.Count(e.Operations), policy.Plural(e.Files, "file"),
-		bar(share), width, text.Count(e.MaxRepeat), share*100)
-	return text.Fence(rows+text.When(e.MaxRepeatPath != "", ": "+text.Line(e.MaxRepeatPath, 120)), 1_000)
-}
-
 func severityOutlook(f Facts) []string {
 	s := f.Severity
 	if s.Class == policy.None {
@@ -115,9 +95,6 @@ func severityOutlook(f Facts) []string {
 	}
 	return append(lines, fmt.Sprintf("The attempt is graded %.2f of 1.", clamp(s.Grade)))
 }
-
-// chartRows is how many comparisons the stagnation chart shows.
-const chartRows = 8
 
 func stagnation(f Facts) forge.CheckRun {
 	c := check(f, NameStagnation)
@@ -142,36 +119,12 @@ func stagnation(f Facts) forge.CheckRun {
 		p.sentence("The last attempt repeats no other.")
 	}
 	p.list(reasons(s.Reasons, 5)...)
-	p.sentence(similarityChart(f))
 	p.list(stagnationOutlook(f, kind)...)
-	p.fold("What is compared", compared)
 	c.Summary = p.fit()
 	if s.Escalated {
 		c.Actions = buttons(f)
 	}
 	return c
-}
-
-const compared = `Each attempt is compared with the two before it, by 64-bit fingerprints: 1.00 is the same text.
-
-- failure: what the agent or the verifier said of the failure; the next attempt is told what was tried and asked for a different approach
-- revision: the change itself; another backend takes the next attempt where there is one`
-
-func similarityChart(f Facts) string {
-	run := f.run()
-	var rows []string
-	for i := max(1, len(run)-chartRows); i < len(run); i++ {
-		a := run[i]
-		if !a.ended() {
-			continue
-		}
-		row := fmt.Sprintf("attempt %d and one before  %s %.2f  %s", a.N, bar(a.Similarity), clamp(a.Similarity), similarKind(a.SimilarKind))
-		rows = append(rows, strings.TrimRight(row, " "))
-	}
-	if len(rows) == 0 {
-		return ""
-	}
-	return text.Fence(strings.Join(rows, "\n"), 2_000)
 }
 
 func stagnationOutlook(f Facts, kind string) []string {
