@@ -7,7 +7,7 @@
 //	which node asks GitHub, how often, and in which order        catchup.go, Watch; store.Duty
 //	what was sent before Pawl listened                           catchup.go, firstStart
 //	which deliveries did not arrive                              missed.go
-//	how a server without a public address gets its deliveries    poll.go
+//	how a server without a public address gets its deliveries    catchup.go, Poll
 //	how are threads compared with GitHub                         reconcile.go
 //	what does a difference become                                unseen.go
 //	how is a label's backlog worked off at a rate                backlog.go

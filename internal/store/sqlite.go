@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -41,9 +40,6 @@ func sqliteDSN(path string, wait time.Duration, params ...string) string {
 
 func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 	if path, err = sqlitePath(path); err != nil {
-		return err
-	}
-	if err := checkHeader(path); err != nil {
 		return err
 	}
 	if s.file, err = createFile(ctx, path); err != nil {
@@ -89,9 +85,6 @@ func (s *database) joinSQLite(ctx context.Context, path string, a access) (err e
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("open %s: %w; start pawl serve once, it creates the database", path, err)
 	}
-	if err := checkHeader(path); err != nil {
-		return err
-	}
 	if s.r, err = sql.Open("sqlite", sqliteDSN(path, lockWait, "mode", mode)); err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
@@ -125,23 +118,6 @@ func sqlitePath(path string) (string, error) {
 		return real, nil
 	}
 	return abs, nil
-}
-
-// checkHeader refuses a file that is no SQLite database before SQLite touches it; none or empty is a new one.
-func checkHeader(path string) error {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("open %s: %w; give the user that runs pawl access to it", path, err)
-	}
-	defer f.Close()
-	head := make([]byte, 16)
-	if _, err := io.ReadFull(f, head); err == io.EOF || string(head) == "SQLite format 3\x00" {
-		return nil
-	}
-	return fmt.Errorf("open %s: this is not a SQLite database; name another file in the config, or move this one away", path)
 }
 
 // createFile makes a new database readable by its owner only, as SQLite makes its other files, or opens one for
@@ -215,8 +191,10 @@ func diagnose(err error) (hint string, last bool) {
 		return "the disk may be failing: look at the kernel's log, then start pawl again", true
 	}
 	switch e.Code() & 0xff { // the kind of it
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+	case sqlite3.SQLITE_CORRUPT:
 		return hintDamaged, true
+	case sqlite3.SQLITE_NOTADB:
+		return "this is not a SQLite database, or it is damaged: name another file in the config, or move this one away, or restore a backup", true
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return "give the user that runs pawl write access to the file and its directory", false
 	case sqlite3.SQLITE_BUSY:

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -196,7 +194,7 @@ func (s *database) checkCurrent(ctx context.Context) error {
 	}
 	var version int64
 	err = s.r.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&version)
-	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == sqlite3.SQLITE_BUSY {
+	if hint, _ := diagnose(err); hint != "" {
 		return err // tables may well be there
 	}
 	if err != nil {
