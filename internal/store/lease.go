@@ -225,20 +225,15 @@ const mostNoted = 16 << 10
 // Note keeps what the attempt of a lease's holder has used so far: counted above the thread at once, and for
 // whoever takes the thread over. A Release without a retry ends it. The error is thread.ErrLeaseLost for a
 // thread that was taken over.
-func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) (err error) {
-	defer s.wrap(&err, "note on %s", l.Thread)
+func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) error {
 	note, err := json.Marshal(spent)
+	if err == nil && len(note) > mostNoted {
+		err = fmt.Errorf("%d bytes, of at most %d", len(note), mostNoted)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("note on %s: %w", l.Thread, err)
 	}
-	if len(note) > mostNoted {
-		return fmt.Errorf("%d bytes, of at most %d", len(note), mostNoted)
-	}
-	return s.write(ctx, func(tx *txn) error {
-		r, err := s.checkLease(ctx, tx, l)
-		if err != nil {
-			return err
-		}
+	return s.leased(ctx, "note on", l, func(tx *txn, r row) error {
 		if err := s.spend(ctx, tx, r, spent); err != nil {
 			return err
 		}

@@ -78,9 +78,6 @@ type Stats struct {
 	DeliveryAge time.Duration // how long the oldest one has waited that nobody has handled; zero for none
 }
 
-// overdue holds for a thread that nobody woke and whose time has come.
-const overdue = "wake_at > 0 AND wake_at <= $2 AND queued_at = 0 AND lease_until = 0"
-
 // Stats counts by partial indexes; the handled deliveries are the rest of all, which another index counts.
 func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 	defer s.wrap(&err, "count")
@@ -90,12 +87,12 @@ func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 	var received, all int
 	err = s.r.QueryRowContext(ctx, `SELECT
 		(SELECT count(*) FROM threads WHERE wake_at > 0),
-		(SELECT count(*) FROM threads WHERE lease_until > 0 AND lease_until > $1),
-		(SELECT count(*) FROM threads WHERE queued_at > 0) + (SELECT count(*) FROM threads WHERE `+overdue+`),
-		coalesce((SELECT min(at) FROM (SELECT min(queued_at) AS at FROM threads WHERE queued_at > 0 UNION ALL SELECT min(wake_at) FROM threads WHERE `+overdue+`) AS due), 0),
+		(SELECT count(*) FROM threads WHERE lease_until > 0 AND lease_until > $2),
+		(SELECT count(*) FROM threads WHERE queued_at > 0) + (SELECT count(*) FROM threads WHERE `+waited+`),
+		coalesce((SELECT min(at) FROM (SELECT min(queued_at) AS at FROM threads WHERE queued_at > 0 UNION ALL SELECT min(wake_at) FROM threads WHERE `+waited+`) AS due), 0),
 		(SELECT coalesce(min(received_at), 0) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
 		(SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
-		(SELECT count(*) FROM deliveries)`, micros(now.Add(s.leaseSkew())), micros(now)).
+		(SELECT count(*) FROM deliveries)`, micros(now), micros(now.Add(s.leaseSkew()))).
 		Scan(&st.Waiting, &st.Running, &st.Queued, &oldestQueued, &oldestReceived, &received, &all)
 	if err != nil {
 		return Stats{}, err

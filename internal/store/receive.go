@@ -40,9 +40,8 @@ type receiver struct {
 	insert, finish *sql.Stmt
 	waiting        chan *pending
 	stopped        chan struct{}
-	written        int           // bytes of payloads since the last checkpoint
-	checkpoint     chan struct{} // tells that one is due; nil for PostgreSQL
-	checkpoints    sync.WaitGroup
+	written        int        // bytes of payloads since the last checkpoint
+	copying        sync.Mutex // held by a checkpoint of SQLite
 
 	mu     sync.Mutex
 	bytes  int
@@ -67,14 +66,6 @@ func newReceiver(ctx context.Context, s *deliveries) (r *receiver, err error) {
 	}
 	if r.finish, err = s.w.PrepareContext(ctx, "UPDATE deliveries SET state = $2, note = $3, tries = tries + 1, retry_at = 0 WHERE guid = $1"); err != nil {
 		return nil, errors.Join(err, r.insert.Close())
-	}
-	if !s.postgres {
-		r.checkpoint = make(chan struct{}, 1)
-		r.checkpoints.Go(func() {
-			for range r.checkpoint {
-				s.copyLog()
-			}
-		})
 	}
 	go r.run()
 	return r, nil
@@ -144,17 +135,14 @@ func (r *receiver) add(p *pending) error {
 
 func (r *receiver) close() {
 	r.mu.Lock()
-	first := !r.closed
-	if first {
+	if !r.closed {
 		r.closed = true
 		close(r.waiting)
 	}
 	r.mu.Unlock()
 	<-r.stopped
-	if r.checkpoint != nil && first {
-		close(r.checkpoint)
-	}
-	r.checkpoints.Wait()
+	r.copying.Lock() // no checkpoint is under way, and none follows
+	defer r.copying.Unlock()
 	_ = errors.Join(r.insert.Close(), r.finish.Close()) // the connections are closed next
 }
 
@@ -178,12 +166,12 @@ func (r *receiver) write(batch []*pending) {
 		p.answer <- err
 		r.written += len(p.delivery.Payload)
 	}
-	if r.checkpoint != nil && r.written > checkpointBytes {
+	if !r.store.postgres && r.written > checkpointBytes && r.copying.TryLock() {
 		r.written = 0
-		select {
-		case r.checkpoint <- struct{}{}:
-		default: // one is due already
-		}
+		go func() {
+			defer r.copying.Unlock()
+			r.store.copyLog()
+		}()
 	}
 }
 
