@@ -31,6 +31,9 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	if n.Pull || p.state.Pull != 0 || p.state.Head == "" || p.state.Closed != "" {
 		return nil
 	}
+	if ok, err := p.may(ctx); !ok {
+		return err
+	}
 	v, err := p.view(ctx, p.thread, p.state)
 	if err != nil {
 		return err

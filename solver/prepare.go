@@ -78,13 +78,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		return nil // it was asked for meanwhile: the decision is taken again, with the merge
 	}
 	if waited(s, d.Purpose) {
-		err := allowed(ctx, s, d.Purpose)
-		if errors.Is(err, attempt.ErrRevoked) {
-			refused := thread.Refuse(policy.RuleRevoked, "Somebody who may write to the repository must ask for it: /pawl retry.", err.Error())
-			refused.Seen, refused.Purpose = s.state.Seq, d.Purpose
-			return s.lease.Record(ctx, thread.KindDecision, refused)
-		}
-		if err != nil {
+		if err := s.allowed(ctx, s.state.Work(s.state.Seq, d.Purpose)); err != nil {
 			return err
 		}
 	}

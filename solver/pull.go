@@ -28,13 +28,26 @@ func (p *publisher) publishPull(ctx context.Context, v checkrun.Facts) error {
 	} else if _, ok := a[len(a)-1].Verified(); !ok {
 		return nil
 	}
-	if err := p.readyPull(ctx); err != nil {
-		return fmt.Errorf("take the pull request out of draft: %w", err)
+	ready := p.state.Acts[thread.PullReadyKey(p.state.Pull)].Done || !p.state.Repo.PullRequest.Ready() || p.state.Acts[thread.ActPull].Note != ""
+	reviewer := v.RequestedBy
+	if p.state.Acts[thread.PullReviewKey(p.state.Pull)].Done || !p.state.Repo.PullRequest.Review() || p.bot(reviewer) { // others cannot review
+		reviewer = ""
 	}
-	if login := v.RequestedBy; login != "" && p.state.Repo.PullRequest.Review() && !p.bot(login) { // others cannot review
-		return p.askReview(ctx, thread.PullReviewKey(p.state.Pull), p.state.Pull, login)
+	if ready && reviewer == "" {
+		return nil
 	}
-	return nil
+	if ok, err := p.may(ctx); !ok {
+		return err
+	}
+	if !ready {
+		if err := p.readyPull(ctx); err != nil {
+			return fmt.Errorf("take the pull request out of draft: %w", err)
+		}
+	}
+	if reviewer == "" {
+		return nil
+	}
+	return p.askReview(ctx, thread.PullReviewKey(p.state.Pull), p.state.Pull, reviewer)
 }
 
 // maxDescription is how long a description may be, in bytes; GitHub takes 65,536 characters.
@@ -97,11 +110,7 @@ func (p *publisher) settled(ctx context.Context, key string, done thread.Act, er
 }
 
 func (p *publisher) readyPull(ctx context.Context) error {
-	key, opened := thread.PullReadyKey(p.state.Pull), p.state.Acts[thread.ActPull]
-	if p.state.Acts[key].Done || !p.state.Repo.PullRequest.Ready() || opened.Note != "" {
-		return nil
-	}
-	node := opened.Node
+	node := p.state.Acts[thread.ActPull].Node
 	if node == "" { // an earlier version opened it
 		pull, err := p.Forge.Pull(ctx, p.repo(), p.state.Pull)
 		if err != nil {
@@ -111,7 +120,7 @@ func (p *publisher) readyPull(ctx context.Context) error {
 	}
 	err := forge.Pulls{Client: p.Forge}.Ready(ctx, p.repo(), node)
 	crash.Point("pull_ready")
-	return p.settled(ctx, key, thread.Act{}, err)
+	return p.settled(ctx, thread.PullReadyKey(p.state.Pull), thread.Act{}, err)
 }
 
 // askReview asks somebody for a review, once for a key.

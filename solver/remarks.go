@@ -48,11 +48,22 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error 
 	if err != nil || v.State != checkrun.Done {
 		return err
 	}
+	again := map[string]string{} // who is asked, by the key of the act
 	for _, t := range answered {
-		if by := t.Opening.Nodes[0].By; !by.Bot() && by.Account() != "" {
-			if err := p.askReview(ctx, thread.ReviewAgainKey(last.N, by.Account()), number, by.Account()); err != nil {
-				return err
-			}
+		by := t.Opening.Nodes[0].By
+		if key := thread.ReviewAgainKey(last.N, by.Account()); !by.Bot() && by.Account() != "" && !p.state.Acts[key].Done {
+			again[key] = by.Account()
+		}
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	if ok, err := p.may(ctx); !ok {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(again)) {
+		if err := p.askReview(ctx, key, number, again[key]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -185,6 +196,9 @@ func resolve(ctx context.Context, s *step) (next time.Time, err error) {
 		return time.Time{}, nil // the end of the check does
 	case (runs || missing) && now.Before(end):
 		return end, nil
+	}
+	if ok, err := s.may(ctx); !ok {
+		return time.Time{}, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(open)) {
 		if err := s.settled(ctx, key, thread.Act{SHA: st.Head}, forge.Pulls{Client: s.Forge}.Resolve(ctx, s.repo(), open[key])); err != nil {

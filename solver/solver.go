@@ -172,6 +172,10 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 		return true, s.lease.Record(ctx, thread.KindThread, thread.Change{What: "renamed", Detail: moved.To})
 	case gone:
 		return true, s.lease.Record(ctx, thread.KindThread, thread.Change{What: "uninstalled"})
+	case errors.Is(err, attempt.ErrRevoked):
+		d := thread.Refuse(policy.RuleRevoked, "Somebody who may write to the repository must ask for it: /pawl retry.", attempt.ErrRevoked.Error())
+		d.Seen, d.Purpose = s.state.Seq, s.state.Purpose()
+		return true, s.lease.Record(ctx, thread.KindDecision, d)
 	case errors.Is(err, git.ErrProtected) && s.state.Open():
 		d := thread.Refuse(policy.RulePushRefused, "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.", text.Redact(err.Error()))
 		d.Seen = s.state.Seq

@@ -11,9 +11,14 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// maxCalls is how many calls of GitHub's API one solved issue may cost, without git's requests and those for deliveries
-// that did not arrive. The first one of a server also asks who the App is and for a token.
+// maxCalls is how many calls of GitHub's API one solved issue may cost, without git's requests, those for deliveries
+// that did not arrive and what only a server's first issue asks: who the App is, its bot user, and for a token. Four of
+// them ask what the person may do: when they ask for the work, before the push, before the pull request is opened, and
+// before it is marked as ready and a review asked for.
 const maxCalls = 15
+
+// onceAServer are the routes that only the first issue calls.
+var onceAServer = []string{"GET /app", "GET /users/{login}", "POST /app/installations/{id}/access_tokens"}
 
 func TestASolvedIssueCostsFewCallsOfTheAPI(t *testing.T) {
 	t.Parallel()
@@ -43,7 +48,9 @@ func TestASolvedIssueCostsFewCallsOfTheAPI(t *testing.T) {
 			if strings.Contains(route, ".git/") || strings.HasPrefix(route, "GET /app/hook/deliveries") {
 				continue
 			}
-			sum += calls[route]
+			if !slices.Contains(onceAServer, route) || which != "first" {
+				sum += calls[route]
+			}
 			list = append(list, fmt.Sprintf("%d × %s", calls[route], route))
 		}
 		t.Logf("the %s issue cost %d calls:\n%s", which, sum, strings.Join(list, "\n"))
