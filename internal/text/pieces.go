@@ -17,6 +17,8 @@ const (
 	// wholeLength is from how many on as many as pieceLength less one may be missing: what is left over where a long
 	// value is split evenly.
 	wholeLength = 32
+	// longestWord is how many letters in a row may still be a word; of English words one in a thousand has more.
+	longestWord = 15
 )
 
 // fold adds to out the letters and digits of a text, without case, with what escapes of URLs, HTML and programming
@@ -102,8 +104,15 @@ func escape(s string) (c byte, size int) {
 
 // pieceTable has the places of all runs of pieceLength in folded values.
 type pieceTable struct {
-	values [][]byte
+	values []pieced
 	of     map[uint64][]pieceAt
+}
+
+// pieced is a value whose pieces are looked for, and where in it each letter and digit of its folded form is.
+type pieced struct {
+	raw    string
+	folded []byte
+	where  [][2]int
 }
 
 type pieceAt struct{ value, at int }
@@ -120,32 +129,90 @@ func key(s []byte) (k uint64) {
 func newPieces(values []string) pieceTable {
 	p := pieceTable{of: map[uint64][]pieceAt{}}
 	for _, v := range values {
-		folded := fold(v, nil, nil)
-		if len(folded) < minSecret {
-			folded = nil // it keeps its number
+		one := pieced{raw: v}
+		if one.folded = fold(v, nil, &one.where); len(one.folded) < minSecret {
+			one = pieced{} // it keeps its number
 		}
-		p.values = append(p.values, folded)
-		for at := range max(0, len(folded)-pieceLength+1) {
-			piece := key(folded[at:])
+		p.values = append(p.values, one)
+		for at := range max(0, len(one.folded)-pieceLength+1) {
+			piece := key(one.folded[at:])
 			p.of[piece] = append(p.of[piece], pieceAt{len(p.values) - 1, at})
 		}
 	}
 	return p
 }
 
-// whole reports whether the pieces of a value that were seen make up all of it.
+// whole reports whether the pieces of a value that were seen make up all of it, and more than words that any text may
+// have: "development" and "password" in a large change are no value "development-password". Half of the letters must
+// tell it, or all of it be in one piece.
 func (p pieceTable) whole(value int, seen func(at int) bool) bool {
-	length, covered, end := len(p.values[value]), 0, 0
-	for at := range length {
-		if seen(at) {
-			end = at + pieceLength
+	v := p.values[value]
+	length, covered, told, end := len(v.folded), 0, 0, 0
+	for at := 0; at < length; at++ {
+		if !seen(at) {
+			continue
 		}
-		if at < end {
-			covered++
+		from := at
+		for seen(at + 1) {
+			at++
 		}
+		covered += at + pieceLength - max(from, end)
+		end = at + pieceLength
+		if end-from == length {
+			return true
+		}
+		told += beyondWords(v.raw[v.where[from][0]:v.where[end-1][1]])
 	}
 	missing := length - covered
-	return covered > 0 && (missing == 0 || length >= wholeLength && missing < pieceLength)
+	return 2*told >= length && (missing == 0 || length >= wholeLength && missing < pieceLength)
+}
+
+// beyondWords is how many letters and digits of a piece ordinary text would not have: all of it where two long words follow
+// each other as in the value, else those outside of words.
+func beyondWords(piece string) (n int) {
+	all, long := 0, 0
+	for len(piece) > 0 {
+		end := 0
+		for end < len(piece) && alphanumeric(piece[end]) && (end == 0 || !upper(piece[end]) || upper(piece[end-1])) {
+			end++
+		}
+		part := piece[:end]
+		piece = piece[max(1, end):]
+		if all += len(part); !word(part) {
+			n += len(part)
+		} else if len(part) >= pieceLength {
+			long++
+		}
+	}
+	if long > 1 {
+		return all
+	}
+	return n
+}
+
+func upper(c byte) bool { return 'A' <= c && c <= 'Z' }
+
+func alphanumeric(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' }
+
+// word reports whether letters could be a word, or its beginning or end: one can be spoken, and letters that English
+// seldom has (under 1 and under 3 in a hundred) are few. One of eight letters by chance is so once in six times.
+func word(s string) bool {
+	vowels, others, rare := 0, 0, 0 // others are those in a row
+	for i := range len(s) {
+		switch {
+		case '0' <= s[i] && s[i] <= '9', i > 1 && upper(s[i]) != upper(s[1]):
+			return false
+		case strings.IndexByte("aeiouy", s[i]|0x20) >= 0:
+			vowels, others = vowels+1, 0
+		default:
+			others++
+			rare += strings.Count("jjqqxxzzkvw", string(s[i]|0x20))
+		}
+		if others > 4 {
+			return false
+		}
+	}
+	return 3*rare <= len(s) && 3 <= len(s) && len(s) <= longestWord && 4*vowels >= len(s)
 }
 
 // inPieces are the values, by their numbers, that pieces in texts, one after the other, make up.
@@ -247,10 +314,10 @@ func (s *Search) Found() (places []Place, what map[Place]Leak) {
 		if !s.p.whole(value, func(at int) bool { _, seen := s.first[pieceAt{value, at}]; return seen }) {
 			continue
 		}
-		for at := range s.p.values[value] {
+		for at := range s.p.values[value].folded {
 			place, seen := s.first[pieceAt{value, at}]
 			if _, known := what[place]; seen && !known {
-				what[place] = leak("a value that Pawl gave", place.Path, string(s.p.values[value]))
+				what[place] = leak("a value that Pawl gave", place.Path, string(s.p.values[value].folded))
 			}
 		}
 	}

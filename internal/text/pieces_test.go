@@ -85,6 +85,40 @@ func TestPiecesMayStandInSeveralFilesAndTexts(t *testing.T) {
 	}
 }
 
+func TestWordsOfAnyTextAreNoValueOfWords(t *testing.T) {
+	for _, c := range []struct {
+		value, text string
+		found       bool
+	}{
+		{"development-database-password-testing", "In development the server's database has a password.\nTesting a development build: a passwordless database, database passes, testing.", false},
+		{"developmentDatabasePasswordTesting", "// Development of databases\nfunc password(is testing) { development(of.Database) }", false},
+		{"developmentdatabasepassword", "the development\nof a database\nwith a password", false},
+		{"development-secret-for-widgets", "development of secrets; forward widgets, secret for us", false},
+		{"DEVELOPMENT_SECRET_WIDGETS", "secrets of widgets, under development", false},
+		{"development-database-password-testing", "a = 'development-data'\nb = 'base-password-testing'", true},
+		{"development-database-password-testing", "development\ndatabase\npassword\ntesting", true},
+		{"development-database-password-testing", "a = 'password-testing'\nb = 'development-database'", true},
+		{"developmentDatabasePasswordTesting", "d e v e l o p m e n t D a t a b a s e P a s s w o r d T e s t i n g", true},
+		{"development-db-x7", "development_db.x7", true},
+		{"webhook-secret-network", "a secret of the network and the webhook", false},
+		{"development-9f8e7d6c5b4a3921", "in development, 9f8e7d6c", false},
+		{"development-9f8e7d6c5b4a3921", "x = '5b4a3921'; y = 'development'; z = '9f8e7d6c'", true},
+		{"vkqzrwbtnhgdxslp", "x = 'vkqzrwbt'\ny = 'nhgdxslp'", true},
+	} {
+		search := NewLeaks([]string{"KEY"}, func(string) (string, bool) { return c.value, true }).Search()
+		for n, line := range strings.Split(c.text, "\n") {
+			search.See(Place{"a.go", n + 1}, line)
+		}
+		if places, _ := search.Found(); len(places) > 0 != c.found {
+			t.Errorf("%q in %q: found at %v, want %v", c.value, c.text, places, c.found)
+		}
+		said := NewRedactor([]string{"KEY"}, func(string) (string, bool) { return c.value, true }).Redact("It is: " + c.text + " .")
+		if strings.Contains(said, "[hidden: KEY]") != c.found {
+			t.Errorf("%q: people read %q", c.value, said)
+		}
+	}
+}
+
 // TestNoTextTakesTheSearchApart has any text folded and redacted, and the value found wherever it is cut in two.
 func TestNoTextTakesTheSearchApart(t *testing.T) {
 	l, r := NewLeaks(operators()), NewRedactor(operators())
