@@ -159,9 +159,10 @@ func (c *call) prepare() *refusal {
 		return refused
 	}
 	var err error
-	if c.req, err = readRequest(c.route, body, c.grant); err != nil {
+	if c.req, err = readRequest(c.route, body, c.grant, c.knows(c.route.kind, body)); err != nil {
 		return refuse(c.route.protocol, http.StatusBadRequest, err.Error())
 	}
+	c.learns(c.req.looked)
 	if c.grant.MinConfidence > 0 && c.guarded() {
 		c.req.body = sureOf(c.route.kind, c.req.body)
 	}

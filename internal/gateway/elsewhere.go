@@ -20,8 +20,12 @@ var parts = []string{
 	"content", "output", "parts", "source", "file", "image_url", "fileData", "file_data", "functionResponse", "function_response",
 }
 
-// conversation are the fields of a request that hold what was said, in all protocols.
-var conversation = []string{"input", "messages", "contents", "system", "systemInstruction", "system_instruction"}
+// conversation are the fields of a request that hold what was said, in all protocols, and growing the one of them to which
+// an agent adds with each turn.
+var (
+	conversation = []string{"input", "messages", "contents", "system", "systemInstruction", "system_instruction"}
+	growing      = map[callKind]string{responses: "input", chat: "messages", messages: "messages", countTokens: "messages", generate: "contents"}
+)
 
 // brought says what a conversation brings in from elsewhere, "" for nothing: a file that was given to the provider, an
 // item that it keeps, an address that it would read.
@@ -62,15 +66,15 @@ func brought(v gjson.Result, depth int) (what string) {
 }
 
 // fromElsewhere refuses what the gateway cannot look at.
-func fromElsewhere(f fields, said hints) error {
+func fromElsewhere(f fields) error {
 	for _, name := range elsewhere {
 		if f.has(name) {
 			return fmt.Errorf("%s is not allowed: send the whole conversation, for one model", name)
 		}
 	}
 	for _, name := range conversation {
-		if !said.outside {
-			break
+		if !mentions(f[name].Raw, `url"`, `"file`, `"item_reference"`, `"container_upload"`) { // url" ends image_url and file_url, too
+			continue
 		}
 		if what := brought(f[name], maxDepth); what != "" {
 			return fmt.Errorf("%s in %s is not allowed: send the content itself", what, name)

@@ -21,7 +21,8 @@ import (
 type request struct {
 	body   string // as it is sent to the provider
 	size   int    // bytes of it as it is first sent, also when it is no longer held
-	sum    uint64 // stands for the body, within this process
+	sum    uint64 // stands for the body as the agent sent it, within this process
+	looked known  // for the next request
 	model  string
 	most   int64 // tokens that the answer may have, by the request or the usual
 	stream bool
@@ -31,19 +32,16 @@ type request struct {
 	usageAdded bool
 }
 
-// sums seeds the hashes of requests, so that nobody makes two that collide.
-var sums = maphash.MakeSeed()
-
 // maxModel bounds the name of a model in bytes; some of routers have eighty.
 const maxModel = 256
 
-// readRequest checks a body and prepares it for the provider. An error is for the agent.
-func readRequest(r route, body string, g Grant) (request, error) {
+// readRequest checks a body, of which something may be known, and prepares it for the provider. An error is for the agent.
+func readRequest(r route, body string, g Grant, k known) (request, error) {
 	out := request{body: body, size: len(body), model: r.model, stream: r.stream}
 	if r.kind == models {
 		return out, nil
 	}
-	whole, ok := parsed(body)
+	whole, ok := parsed(k.rest(body))
 	f, twice := namesOf(whole)
 	if !ok || f == nil {
 		return out, errors.New("the body is no JSON object")
@@ -57,38 +55,43 @@ func readRequest(r route, body string, g Grant) (request, error) {
 	if r.protocol != config.Google {
 		out.model, out.stream = f["model"].Str, f["stream"].Type == gjson.True
 	}
+	if len(out.model) > maxModel {
+		return out, fmt.Errorf("the name of the model is longer than %d bytes", maxModel)
+	}
 	if !g.allows(out.model) {
 		return out, fmt.Errorf("the model %.80q is not allowed here: use %s; the operator can allow others by side_models of the backend", out.model, g.Model)
 	}
 	if err := standardTier(f); err != nil {
 		return out, err
 	}
-	said := hints{}
-	for _, name := range conversation {
-		of := hintsOf(f[name].Raw)
-		said = hints{said.tools || of.tools, said.additional || of.additional, said.outside || of.outside}
-	}
-	if err := fromElsewhere(f, said); err != nil && !g.Provider.AllowRemote {
+	if err := fromElsewhere(f); err != nil && !g.Provider.AllowRemote {
 		return out, err
 	}
-	changed, err := dropHosted(r.kind, f, said)
-	if err != nil {
+	name := growing[r.kind]
+	said := f[name]
+	adds, changed, err := dropHosted(r.kind, f)
+	switch {
+	case err != nil:
 		return out, err
+	case f[name].Raw == said.Raw:
+		out.looked = k.after(r.kind, body, said, k.offers || adds)
+		if changed && k.to > 0 {
+			f[name] = k.whole(body, said)
+		}
+	case k.to > 0: // the list is made anew, with what is known
+		return readRequest(r, body, g, known{})
 	}
 	if changed {
 		out.body = f.json()
 	}
 	out.most = mostOf(r.kind, f)
-	if len(out.model) > maxModel {
-		return out, fmt.Errorf("the name of the model is longer than %d bytes", maxModel)
-	}
-	out.tools = f["tools"].Get("0").IsObject() || r.kind == responses && said.additional
+	out.tools = f["tools"].Get("0").IsObject() || k.offers || adds
 	if r.kind == chat && out.stream && f["stream_options"].Get("include_usage").Type != gjson.True {
 		if asked, err := sjson.Set(out.body, "stream_options.include_usage", true); err == nil {
 			out.body, out.usageAdded = asked, true
 		}
 	}
-	out.size, out.sum = len(out.body), maphash.String(sums, out.body)
+	out.size, out.sum = len(out.body), maphash.String(sums, body)
 	return out, nil
 }
 
@@ -164,38 +167,39 @@ var hostedFields = []string{
 var errHosted = errors.New("tools that the provider runs itself (web search, code execution, pictures, MCP servers) are not allowed")
 
 // dropHosted takes hosted tools out of a request, so that an agent that offers one among its own works on. An
-// error refuses a request that has nothing else, or asks for the same in another way.
-func dropHosted(kind callKind, f fields, said hints) (changed bool, err error) {
+// error refuses a request that has nothing else, or asks for the same in another way. adds: the conversation adds tools.
+func dropHosted(kind callKind, f fields) (adds, changed bool, err error) {
 	for _, name := range hostedFields {
 		empty := f[name].IsArray() && len(f[name].Array()) == 0 || f[name].Type == gjson.False
 		if kind != generate && f.has(name) && !empty {
-			return false, errHosted
+			return false, false, errHosted
 		}
 	}
 	if model := strings.ToLower(f["model"].Str); strings.Contains(model+":", ":online:") || strings.Contains(model, "@preset/") { // OpenRouter's
-		return false, errHosted
+		return false, false, errHosted
 	}
 	if f.has("tools") && !f["tools"].IsArray() || f["input"].IsObject() {
-		return false, errors.New("tools and input must be lists")
+		return false, false, errors.New("tools and input must be lists")
 	}
 	local, changed := localTools(kind, f["tools"])
 	if changed && len(local) == 0 {
-		return false, errHosted
+		return false, false, errHosted
 	}
 	if changed {
 		f.set("tools", list(local))
 	}
-	if kind == responses && said.tools {
-		if input, less := withoutAdditional(f["input"]); less {
+	if kind == responses && mentions(f["input"].Raw, `"tools"`) {
+		input, adding, less := withoutAdditional(f["input"])
+		if adds = adding; less {
 			f.set("input", list(input))
 			changed = true
 		}
 	}
 	// Messages force a tool by its name, which the provider misses then.
 	if forced := f["tool_choice"]; changed && kind != messages && forced.IsObject() && hosted(kind, forced, maxDepth) {
-		return false, errHosted
+		return false, false, errHosted
 	}
-	return changed, nil
+	return adds, changed, nil
 }
 
 // rewritten is a list with each element as edit leaves it, without those of which nothing is left.
@@ -248,27 +252,16 @@ func hosted(kind callKind, entry gjson.Result, depth int) bool {
 	return within.IsObject() || slices.ContainsFunc(within.Array(), func(t gjson.Result) bool { return hosted(kind, t, depth-1) })
 }
 
-// hints are which names and words stand in JSON, after a search for each, which takes a small part of the time of parting
-// a long conversation into its fields. A name may be written with escapes (\u00, mostly a control character, though), so
-// a text with one may hold any.
-type hints struct{ tools, additional, outside bool }
-
-func hintsOf(raw string) hints {
-	has := func(word string) bool { return strings.Contains(raw, word) }
-	if has("u00") {
-		return hints{true, true, true}
-	}
-	tools := has(`"tools"`)
-	return hints{
-		tools: tools, additional: tools && has(`"additional_tools"`), // url" is the end of image_url, file_url and url
-		outside: has(`url"`) || has(`"file`) || has(`"item_reference"`) || has(`"container_upload"`),
-	}
+// mentions reports whether one of the names may stand in JSON. To search for them takes a small part of the time of parting a
+// long conversation into its fields. A name may be written with escapes: \u00, mostly a control character, though.
+func mentions(raw string, names ...string) bool {
+	return slices.ContainsFunc(append(names, "u00"), func(name string) bool { return strings.Contains(raw, name) })
 }
 
 // withoutAdditional takes hosted tools out of the items by which Codex adds tools within a session.
-func withoutAdditional(input gjson.Result) (out []string, changed bool) {
-	return rewritten(input, func(entry gjson.Result) string {
-		if !hintsOf(entry.Raw).tools {
+func withoutAdditional(input gjson.Result) (out []string, adds, changed bool) {
+	out, changed = rewritten(input, func(entry gjson.Result) string {
+		if !mentions(entry.Raw, `"tools"`) {
 			return entry.Raw
 		}
 		item, twice := namesOf(entry)
@@ -276,12 +269,14 @@ func withoutAdditional(input gjson.Result) (out []string, changed bool) {
 			return ""
 		}
 		local, less := localTools(responses, item["tools"])
+		adds = adds || len(local) > 0
 		if !less {
 			return entry.Raw
 		}
 		item.set("tools", list(local))
 		return item.json()
 	})
+	return out, adds, changed
 }
 
 // object keeps the literals of JSON that the gateway writes short.
