@@ -7,6 +7,7 @@
 //	how much is kept of a long output                 testreport.go, maxFailing
 //	which of two reports of one run counts            testreport.go, sameRun
 //	how is a runner read by a table of rules          testreport.go, ruled; such as java.go
+//	which words of runners count as passed, failed    text.go, kinds
 //	how are colours and control sequences taken out   internal/text, Clean
 //	what is cut from a name, so that it stays         text.go, stableName
 //	where does the text of a failure end              text.go, block

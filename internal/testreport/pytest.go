@@ -4,21 +4,25 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 var (
-	pytestTitle   = regexp.MustCompile(`^_{3,} (.+?) _{3,}$`)
-	pytestSection = regexp.MustCompile(`^={3,} (.+?) ={3,}$`)
-	pytestTotals  = regexp.MustCompile(`^(?:=+ )?(?:(?:no tests ran|\d+ [a-z]+)(?:, )?)+ in [0-9.]+s(?: \([0-9:]+\))?(?: =+)?$`)
-	pytestPlace   = regexp.MustCompile(`^(\S+\.py):\d+: ?`)
-	pytestState   = regexp.MustCompile(`^(?:\[gw\d+\] \[ *\d+%\] (FAILED|ERROR|PASSED) (\S+?::.+)|(\S+?::.+) (FAILED|ERROR|PASSED)(?: +\[ *\d+%\])?)$`)
+	pytestTitle    = regexp.MustCompile(`^_{3,} (?:(ERROR at setup of |ERROR at teardown of |ERROR collecting ))?(.+?) _{3,}$`)
+	pytestSection  = regexp.MustCompile(`^={3,} (.+?) ={3,}$`)
+	pytestTotals   = regexp.MustCompile(`^(?:=+ )?(?:(?:no tests ran|\d+ [a-z]+)(?:, )?)+ in [0-9.]+s(?: \([0-9:]+\))?(?: =+)?$`)
+	pytestPlace    = regexp.MustCompile(`^(\S+\.py):\d+: ?`)
+	pytestListed   = regexp.MustCompile(`^(FAILED|ERROR) (.*)$`)
+	pytestInternal = regexp.MustCompile(`^INTERNALERROR> (.*)$`)
+	pytestConftest = regexp.MustCompile(`^ImportError while loading conftest .*`)
+	pytestState    = regexp.MustCompile(`^(?:\[gw\d+\] \[ *\d+%\] (FAILED|ERROR|PASSED) (\S+?::.+?)|(\S+?::.+) (FAILED|ERROR|PASSED)(?: +\[ *\d+%\])?) *$`)
 )
 
 // pytestReader reads pytest: names from the short summary, else the lines of -v, else the tracebacks' titles;
 // texts from the tracebacks, else the summary's reasons.
 type pytestReader struct {
-	tally
+	ruled
 	section string   // FAILURES, ERRORS or another between two rules
 	states  failures // from the lines of -v
 	blocks  []*pytestBlock
@@ -33,64 +37,41 @@ type pytestBlock struct {
 	used  bool
 }
 
-func (p *pytestReader) line(s string) bool {
-	if strings.HasPrefix(s, "=") {
-		if m := pytestSection.FindStringSubmatch(s); m != nil && !pytestTotals.MatchString(s) {
+func newPytest() reader {
+	p := &pytestReader{ruled: ruled{tally: tally{runner: "pytest"}}}
+	p.rules = []rule{
+		{pytestTotals, func(m []string) bool {
+			p.section, p.current = "", nil
+			return p.summary(m[0])
+		}},
+		{pytestSection, func(m []string) bool {
 			p.section, p.current = m[1], nil
-			p.seen = p.seen || m[1] == "test session starts" || m[1] == "FAILURES" || m[1] == "ERRORS" || m[1] == "short test summary info"
+			p.seen = p.seen || slices.Contains([]string{"test session starts", "FAILURES", "ERRORS", "short test summary info"}, m[1])
 			return p.seen
-		}
+		}},
+		{nil, func(m []string) bool { return (p.section == "FAILURES" || p.section == "ERRORS") && p.traceback(m[0]) }},
+		{pytestListed, func(m []string) bool {
+			name, reason := pytestName(m[2])
+			file, _, ofTest := strings.Cut(name, "::")
+			if strings.Contains(file, " ") || !ofTest && !(p.section == "short test summary info" && strings.HasSuffix(file, ".py")) {
+				return false // other programs' lines begin like this, too
+			}
+			p.current = nil
+			return p.note(name, cmp.Or(p.traceOf(name, m[1] == "ERROR"), reason))
+		}},
+		{pytestInternal, func(m []string) bool { return p.note("pytest [internal error]", m[1]) }},
+		{pytestConftest, func(m []string) bool { return p.note("conftest.py [import failed]", m[0]) }},
+		{pytestState, func(m []string) bool {
+			p.seen = true
+			if m[1]+m[4] == "PASSED" {
+				p.pass(m[2] + m[3])
+			} else {
+				p.states.add(m[2]+m[3], "")
+			}
+			return true
+		}},
 	}
-	switch {
-	case strings.Contains(s, " in ") && pytestTotals.MatchString(s):
-		p.section, p.current = "", nil
-		p.summary(s)
-		return true
-	case p.section == "FAILURES" || p.section == "ERRORS":
-		return p.traceback(s)
-	case strings.HasPrefix(s, "FAILED ") || strings.HasPrefix(s, "ERROR "):
-		return p.summarised(s)
-	case strings.HasPrefix(s, "INTERNALERROR> "):
-		p.seen = true
-		p.add("pytest [internal error]", s[len("INTERNALERROR> "):])
-		return true
-	case strings.HasPrefix(s, "ImportError while loading conftest "):
-		p.seen = true
-		p.add("conftest.py [import failed]", s)
-		return true
-	case strings.Contains(s, "::"):
-		return p.state(s)
-	}
-	return false
-}
-
-// state is a line of -v that names a test and how it ended.
-func (p *pytestReader) state(s string) bool {
-	m := pytestState.FindStringSubmatch(strings.TrimRight(s, " "))
-	if m == nil {
-		return false
-	}
-	p.seen = true
-	if m[1]+m[4] == "PASSED" {
-		p.pass(m[2] + m[3])
-	} else {
-		p.states.add(m[2]+m[3], "")
-	}
-	return true
-}
-
-// summarised is a line of the short summary: "FAILED path::test - reason".
-func (p *pytestReader) summarised(s string) bool {
-	word, rest, _ := strings.Cut(s, " ")
-	name, reason := pytestName(rest)
-	file, _, ofTest := strings.Cut(name, "::")
-	if strings.Contains(file, " ") || !ofTest && !(p.section == "short test summary info" && strings.HasSuffix(file, ".py")) {
-		return false // other programs' lines begin like this, too
-	}
-	p.seen = true
-	p.current = nil
-	p.add(name, cmp.Or(p.traceOf(name, word == "ERROR"), reason))
-	return true
+	return p
 }
 
 // pytestName cuts the reason off. Both a parameter and a reason may hold " - ".
@@ -111,12 +92,7 @@ func pytestName(s string) (name, reason string) {
 // traceback is a line between the rules of FAILURES or ERRORS.
 func (p *pytestReader) traceback(s string) bool {
 	if m := pytestTitle.FindStringSubmatch(s); m != nil {
-		b := &pytestBlock{title: m[1]}
-		for _, what := range []string{"ERROR at setup of ", "ERROR at teardown of ", "ERROR collecting "} {
-			if rest, ok := strings.CutPrefix(b.title, what); ok {
-				b.title, b.setup = rest, true
-			}
-		}
+		b := &pytestBlock{title: m[2], setup: m[1] != ""}
 		p.current = nil
 		if len(p.blocks) < maxFailing {
 			p.blocks = append(p.blocks, b)
@@ -171,11 +147,7 @@ func (p *pytestReader) report() Report {
 		return p.tally.report()
 	}
 	for _, f := range p.states.list {
-		text := p.traceOf(f.Name, false)
-		if text == "" {
-			text = p.traceOf(f.Name, true)
-		}
-		p.add(f.Name, text)
+		p.add(f.Name, cmp.Or(p.traceOf(f.Name, false), p.traceOf(f.Name, true)))
 	}
 	for _, b := range p.blocks {
 		name := b.title

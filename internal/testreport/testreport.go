@@ -58,7 +58,7 @@ type Reader struct {
 // NewReader returns a reader that has read nothing.
 func NewReader() *Reader {
 	return &Reader{readers: []reader{
-		&goReader{tally: tally{runner: "go"}}, &pytestReader{tally: tally{runner: "pytest"}}, newCargo(),
+		&goReader{tally: tally{runner: "go"}}, newPytest(), newCargo(),
 		newJest(), newVitest(), newNode(), newJava(), newTSC(), newUnittest(), newMocha(),
 		newPlaywright(), newBun(), newRSpec(), newPHPUnit(), newDotnet(), newGoogleTest(), newCTest(), &tapReader{},
 	}}
