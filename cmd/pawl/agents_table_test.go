@@ -59,7 +59,7 @@ func workingCases() []agentCase {
 			state: "done", rule: "done", ending: "completed", outcome: "edited", attempts: 1, check: edited,
 		},
 		{
-			name: "an empty answer is asked again", scenario: "empty", set: map[string]string{"fails": "1"},
+			name: "an empty answer is asked again", scenario: "empty", set: map[string]string{"fails": "1"}, only: butOpenCode,
 			state: "done", ending: "completed", outcome: "edited", attempts: 1,
 			check: func(s *stand, r runResult, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 || rung.WastedTokens == 0 {
@@ -77,7 +77,7 @@ func workingCases() []agentCase {
 			},
 		},
 		{
-			name: "prose ends the attempt, and another effort works", scenario: "prose", set: map[string]string{"fails": "1"},
+			name: "prose ends the attempt, and another effort works", scenario: "prose", set: map[string]string{"fails": "1"}, only: butOpenCode,
 			state: "done", ending: "completed", outcome: "edited", attempts: 2,
 			check: func(s *stand, r runResult, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 || rung.WastedTokens == 0 {
@@ -183,8 +183,9 @@ func refusedCases() []agentCase {
 func cutCases() []agentCase {
 	return []agentCase{
 		{
-			name: "an answer that hangs", scenario: "hang-midstream", backend: "idle_timeout: 20s", sleeps: everyCLI,
-			state: "stopped", rule: "silent", ending: "timed_out", outcome: "timed_out", attempts: 3, check: ended,
+			// That the third silence is the last is shown by TestAnAgentIsEndedAtItsTimeLimits (no restart here).
+			name: "an answer that hangs", scenario: "hang-midstream", backend: "idle_timeout: 20s", sleeps: everyCLI, more: "policy: {restarts: {max: 0}}",
+			state: "stopped", ending: "timed_out", outcome: "timed_out", attempts: 1, check: ended,
 		},
 		{
 			// Codex prints nothing while its model speaks, for 15 s.
