@@ -214,8 +214,6 @@ type Spent struct {
 	Tokens  Tokens   `json:"tokens"`
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	Limit   *Limit   `json:"limit,omitempty"`
-	// Counted says that the account's breaker has heard of the limit.
-	Counted bool `json:"told,omitempty"`
 }
 
 func (s Spent) Plus(more Spent) Spent {

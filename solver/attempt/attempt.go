@@ -40,7 +40,7 @@ type Attempt struct {
 	Author, Email, Trailer string
 	// SigningKey is the file of an SSH key that signs it; empty for none.
 	SigningKey string
-	// Free gives the place back that the attempt has among those that run.
+	// Free gives back the place that the attempt has among those that run, and its account. It may be called again.
 	Free func()
 	// Span opens a span of the attempt.
 	Span func(ctx context.Context, name string, attrs ...string) (context.Context, func(error, ...string))
@@ -50,14 +50,13 @@ type Attempt struct {
 	Allowed func(context.Context) error
 	Receipt policy.Receipt
 
-	executor       Executor
-	made           bool               // all but the push
-	handed         *thread.Unfinished // what is logged in place of the receipt
-	noted          notes
-	wrote          feedback.Authored
-	wroteAt        time.Time // when it was last logged what the agent wrote
-	atOnce         int       // how often that was at once
-	breakerUpdated bool      // the account's breaker has heard how the attempt ended
+	executor Executor
+	made     bool               // all but the push
+	handed   *thread.Unfinished // what is logged in place of the receipt
+	noted    notes
+	wrote    feedback.Authored
+	wroteAt  time.Time // when it was last logged what the agent wrote
+	atOnce   int       // how often that was at once
 }
 
 // Executor does the parts of an attempt: with git, the sandbox and an agent
@@ -165,7 +164,7 @@ func (a *Attempt) settle(ctx context.Context) error {
 // Deliver ends an attempt that was handed over with its receipt: what it made is pushed,
 // unless GitHub took it already, and no agent is asked again.
 func (a *Attempt) Deliver(ctx context.Context, e Executor) error {
-	a.executor, a.breakerUpdated = e, true
+	a.executor = e
 	a.Receipt = *a.State.Unfinished.Receipt
 	a.Receipt.Tokens, a.Receipt.CostUSD = policy.Tokens{}, nil // they are in Unfinished.Used
 	return a.land(ctx, nil)

@@ -60,8 +60,6 @@ type Env struct {
 	bays sync.Map // the folders of verifications that are in use
 	// folders has a place for one attempt by thread.ID: a few bytes for each thread.
 	folders sync.Map
-	// yielded counts the attempts that gave their places back and wait for GitHub.
-	yielded atomic.Int64
 	// reloaded is the configuration that came after Config.
 	reloaded atomic.Pointer[config.Server]
 }

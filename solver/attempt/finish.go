@@ -89,11 +89,11 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	return batch
 }
 
-// tellBreaker adds what an attempt's end says of its account, unless the breaker has heard it.
+// tellBreaker adds what an attempt's end says of its account, unless the breaker heard it before.
 func (a *Attempt) tellBreaker(batch *thread.Batch, now time.Time) {
 	said := a.Receipt.Ending
 	switch {
-	case a.breakerUpdated, a.NoAgent:
+	case a.ended(), a.NoAgent:
 		said = ""
 	case a.Receipt.Limit == nil:
 	case a.Receipt.Limit.Source == fromBreaker:
@@ -108,6 +108,9 @@ func (a *Attempt) tellBreaker(batch *thread.Batch, now time.Time) {
 		}
 	}
 }
+
+// ended reports whether the agent ended before the attempt was handed over: then its account's breaker has heard how.
+func (a *Attempt) ended() bool { return a.State.Unfinished != nil && a.State.Unfinished.Receipt != nil }
 
 // heard is the breaker after what is known of the account by the gateway, or, without one, by the agent's word.
 func (a *Attempt) heard(b policy.Breaker, said policy.Ending, l *policy.Limit, now time.Time) policy.Breaker {
@@ -196,7 +199,7 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 	if left != nil {
 		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindUnfinished, At: now, Data: left})
 	}
-	if l := used.Limit; l != nil && !used.Counted && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth) {
+	if l := used.Limit; l != nil && !a.ended() && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth) {
 		// What the provider said of the account counts whatever ended the attempt.
 		batch.Account = a.Account
 		batch.Breaker = func(b policy.Breaker) policy.Breaker { return a.heard(b, l.Kind, l, now) }
@@ -250,13 +253,10 @@ func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
 	return a.unfinished(ctx), err
 }
 
-// spentBefore is what an attempt had used when the process that ran it was killed, or handed it over: then the
-// log has it, and its account's breaker has heard how the agent ended.
+// spentBefore is what an attempt had used when the process that ran it was killed, or handed it over: then the log has it.
 func (a *Attempt) spentBefore(ctx context.Context) (w policy.Spent, err error) {
-	if u := a.State.Unfinished; u != nil && u.Receipt != nil {
-		w = u.Used
-		w.Counted = true
-		return w, nil
+	if a.ended() {
+		return a.used(), nil
 	}
 	note, err := a.Store.Noted(ctx, a.Thread)
 	if err != nil || note == nil {

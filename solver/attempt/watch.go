@@ -113,10 +113,6 @@ const (
 	outageWait  = 6 * time.Hour
 )
 
-// maxYielded is how many attempts of a process may wait for GitHub without a place. Each keeps one of the
-// queue's workers, which are 32 beside the attempts and of which many may wait for a place already.
-const maxYielded = 8
-
 // deliver pushes what an attempt made. While GitHub does not answer the commit is kept and its push is tried
 // again: to make it anew would cost a whole run of the agent. The attempt keeps its lease meanwhile and gives
 // back what other attempts need; a server that is stopped hands the commit over. errStopped and errClosed say
@@ -133,37 +129,11 @@ func (a *Attempt) deliver(ctx context.Context) error {
 			return err
 		}
 		a.Log.Warn().Err(err).Str("commit", a.Receipt.Commit).Time("until", again).Msg("GitHub is away: the attempt's commit is kept and pushed later")
-		if try == 1 {
-			defer a.yieldPlace(ctx)()
-		}
+		a.Free() // what is left needs no account, and others may work whose repositories answer
 		if seen, err = a.waitUntil(ctx, again, seen); err != nil {
 			return err
 		}
 	}
-}
-
-// yieldPlace gives the place of an attempt back whose agent has ended, and its account, whose breaker is told
-// first how that was. Others may then work whose repositories answer. What is left of the attempt needs no
-// account; its judge, if there is one, runs beside the attempts that have places.
-func (a *Attempt) yieldPlace(ctx context.Context) (back func()) {
-	if a.yielded.Add(1) > maxYielded {
-		a.yielded.Add(-1)
-		return func() {}
-	}
-	var said thread.Batch
-	a.tellBreaker(&said, a.Now())
-	if said.Breaker != nil {
-		if err := a.Store.AppendLeased(ctx, a.Lease.Current(), said); err != nil {
-			a.Log.Warn().Err(err).Msg("the account's breaker hears of the attempt when that ends")
-		} else {
-			a.breakerUpdated = true
-			known := spentIn(a.Receipt)
-			known.Counted = true
-			a.note(ctx, known)
-		}
-	}
-	a.Free()
-	return func() { a.yielded.Add(-1) }
 }
 
 // comesBack reports whether GitHub did not do a call because it was away, held Pawl back or took the App's
