@@ -11,7 +11,6 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/crash"
-	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -23,7 +22,6 @@ type step struct {
 	*publisher
 	beside sync.WaitGroup // what is told to people while the step goes on
 	next   time.Time      // when a wait without an end is looked at again
-	waited bool           // for a place, in vain
 	tries  bool           // the attempt tries an account that was limited, alone
 }
 
@@ -95,7 +93,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	}
 	crash.Point("decided")
 	s.count(d.Decision)
-	return true, s.shortWait(ctx, d.Decision)
+	return true, nil
 }
 
 // dropUnfinished removes the reference of unfinished work at GitHub that is gone on with or given up.
@@ -162,19 +160,6 @@ func (s *step) aside(ctx context.Context, do func(*publisher, context.Context) e
 	}
 }
 
-// shortWait sits out a wait of a few seconds. It is stored like every other, and
-// the queue would end it too, up to a second later.
-func (s *step) shortWait(ctx context.Context, d policy.Decision) error {
-	left := d.Until.Sub(s.Now())
-	if d.Action != policy.DoWait || d.Until.IsZero() || left > maxShortWait {
-		return nil
-	}
-	return wait.For(ctx, left)
-}
-
-// maxShortWait is the wait that a step sits out itself.
-const maxShortWait = 5 * time.Second
-
 func (s *step) count(d policy.Decision) {
 	if s.OnDecision != nil {
 		s.OnDecision(d.Rule, d.Action)
@@ -232,9 +217,12 @@ func (s *step) decide(ctx context.Context, acknowledged func(context.Context) er
 		return nil, nil, nil
 	}
 	for want := first; ; {
-		free, err := s.place(ctx, account, most)
-		if err != nil || free == nil {
-			return nil, nil, err
+		free, wait, err := s.place(ctx, account, most)
+		if wait != nil {
+			wait.Purpose = want.Purpose
+		}
+		if free == nil {
+			return wait, nil, err
 		}
 		base := &attempt.Attempt{
 			Env: &s.Env, Config: s.Config, Thread: s.thread, Started: thread.Started{Seen: s.state.Seq, Decision: want}, State: s.state, Lease: s.lease, Log: s.log,
