@@ -69,7 +69,7 @@ func nothingAsked(s thread.State) bool {
 
 // attempt runs one attempt from checkout to push. It is logged before anything is done, and its receipt is
 // logged whatever happens. What it was asked by is acknowledged meanwhile.
-func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowledged func(context.Context) error) error {
+func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	if seqs := s.untriggered(r.ground.Effective.Triggers); len(seqs) > 0 {
 		// Then the decision is taken again: a stop may have come meanwhile.
 		return s.lease.Record(ctx, thread.KindWithdrawn, thread.Withdrawn{Seqs: seqs, Reason: "the repository's configuration does not listen to this (triggers)"})
@@ -99,10 +99,8 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 	if d.Purpose != policy.ToChange { // what it changed would be thrown away
 		r.ground.Unfinished, r.ground.Merging = nil, nil
 	}
-	a := &attempt.Attempt{
-		Env: &s.Env, Config: s.Config, Thread: s.thread, Started: s.Begin(s.thread, s.state, d, r.ground), Ground: r.ground, Lease: s.lease, Free: r.free, Span: s.span,
-	}
-	a.Plan = plan
+	a := s.newAttempt(s.Begin(s.thread, s.state, d, r.ground), r.ground)
+	a.Plan, a.Free = plan, r.free
 	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start}
 	if !a.NoAgent {
 		parts, err := s.Host.context(ctx, s.publisher, s.state.Work(s.state.Seq, d.Purpose))
@@ -150,8 +148,6 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready, acknowl
 		return err
 	})
 	a.State, a.Log, r.ground.Log = s.state, s.log, s.log
-	s.sign(a)
-	a.Attend, a.Allowed = s.attendant(acknowledged), s.mayPush
 	return s.finish(ctx, a, a.Run(ctx, s.Host.executor(a)))
 }
 
@@ -166,10 +162,7 @@ func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) erro
 
 // deliver pushes what an attempt made that was handed over with its receipt, in place of another attempt.
 func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
-	a := &attempt.Attempt{
-		Env: &s.Env, Config: s.Config, Thread: s.thread, Started: begun.Started, State: s.state, Lease: s.lease, Log: s.log,
-		Ground: s.ground(), Free: func() {}, Span: s.span, Attend: s.attendant(func(context.Context) error { return nil }), Allowed: s.mayPush,
-	}
+	a := s.newAttempt(begun.Started, s.ground())
 	a.Ground.Pins = thread.Pins(s.state)
 	refused, err := s.Host.fetch(ctx, s.publisher, a.Ground)
 	if err != nil {
@@ -179,27 +172,30 @@ func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 		return s.interrupt(ctx, begun)
 	}
 	a.Seen = s.state.Seq
-	s.sign(a)
 	s.lease.Patient(true)
 	defer s.lease.Patient(false)
 	return s.finish(ctx, a, a.Deliver(ctx, s.Host.executor(a)))
 }
 
-// attendant answers and acknowledges what comes while something runs.
-func (s *step) attendant(acknowledged func(context.Context) error) func(context.Context) {
+// newAttempt is an attempt of the step's thread as it stands. What comes while it runs is answered and acknowledged.
+func (s *step) newAttempt(begun thread.Started, g *attempt.Ground) *attempt.Attempt {
 	aside := *s.publisher
-	return func(ctx context.Context) {
-		if err := acknowledged(ctx); err != nil {
-			aside.log.Warn().Err(err).Msg("acknowledge beside an attempt")
-		}
-		answering := aside
-		answering.attend(ctx)
+	a := &attempt.Attempt{
+		Env: &s.Env, Config: s.Config, Thread: s.thread, Started: begun, State: s.state, Lease: s.lease, Log: s.log, Ground: g,
+		SigningKey: s.Config.GitHub.App.SigningKeyFile, Free: func() {}, Span: s.span,
+		Allowed: func(ctx context.Context) error { return s.allowed(ctx, s.state.Work(s.state.Seq, policy.ToChange)) },
+		Attend: func(ctx context.Context) {
+			answering := aside
+			if s.acknowledged != nil {
+				if err := s.acknowledged(ctx); err != nil {
+					answering.log.Warn().Err(err).Msg("acknowledge beside an attempt")
+				}
+			}
+			answering.attend(ctx)
+		},
 	}
-}
-
-func (s *step) sign(a *attempt.Attempt) {
 	a.Author, a.Email, a.Trailer = s.Host.commit(s.thread, s.app)
-	a.SigningKey = s.Config.GitHub.App.SigningKeyFile
+	return a
 }
 
 // reserve counts an attempt above its thread before it begins. Policy has seen that there is room; whether
@@ -224,9 +220,8 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 		s.log.Warn().Err(err).Msg("whether the attempt pushed its work is not known")
 	}
 	s.log.Warn().Str("commit", commit).Msg("attempt interrupted: the node that ran it stopped")
-	cut := &attempt.Attempt{Env: &s.Env, Config: s.Config, Started: a.Started, Thread: s.thread, State: s.state, Lease: s.lease, Log: s.log, Ground: s.ground()}
+	cut := s.newAttempt(a.Started, s.ground())
 	cut.Began, cut.Ground.Effective, cut.Ground.Start = a.At, effective(s.Config, s.state.Repo), a.Base
-	s.sign(cut)
 	var left *thread.Unfinished
 	if a.Decision.Purpose == policy.ToChange {
 		left, err = cut.Salvage(ctx)

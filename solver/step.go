@@ -23,6 +23,8 @@ type step struct {
 	beside sync.WaitGroup // what is told to people while the step goes on
 	next   time.Time      // when a wait without an end is looked at again
 	tries  bool           // the attempt tries an account that was limited, alone
+	// acknowledged waits until those who are heard know it; nil where nobody is told.
+	acknowledged func(context.Context) error
 }
 
 // effect does one effect. It reports whether there may be another one.
@@ -48,12 +50,12 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	}
 	// The agent does not wait for it. What it ended with counts where there is none.
 	defer s.beside.Wait()
-	acknowledged := s.aside(ctx, (*publisher).acknowledge)
+	s.acknowledged = s.aside(ctx, (*publisher).acknowledge)
 	if err := s.learn(ctx); err != nil {
 		return false, err
 	}
 	if asked := s.questions(); len(asked) > 0 {
-		if err := acknowledged(ctx); err != nil {
+		if err := s.acknowledged(ctx); err != nil {
 			return false, err
 		}
 		return true, s.answer(ctx, asked[0])
@@ -66,15 +68,15 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 		return looked, err
 	}
 	if !s.state.Open() {
-		return s.rest(ctx, next, acknowledged)
+		return s.rest(ctx, next)
 	}
-	d, ready, err := s.decide(ctx, acknowledged)
+	d, ready, err := s.decide(ctx)
 	switch {
 	case err != nil:
 		return false, err
 	case ready != nil:
 		defer ready.free()
-		return true, s.attempt(ctx, d.Decision, ready, acknowledged)
+		return true, s.attempt(ctx, d.Decision, ready)
 	case d == nil:
 		return true, nil
 	case d.Action == policy.DoWait && s.state.Decision != nil && same(*s.state.Decision, *d) && (!d.Until.IsZero() || s.awaits(d.Rule)):
@@ -82,7 +84,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 		if err := s.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d)}); err != nil {
 			return false, err
 		}
-		return false, s.show(ctx, acknowledged)
+		return false, s.show(ctx)
 	}
 	if needsPerson(s.state, d) {
 		d.Like = s.like(ctx)
@@ -109,12 +111,12 @@ func dropUnfinished(ctx context.Context, s *step) error {
 
 // rest is for a thread on which nothing is asked: its base may have moved, threads of remarks may be resolved. next is when its checks are looked at again,
 // zero for never.
-func (s *step) rest(ctx context.Context, next time.Time, acknowledged func(context.Context) error) (effect bool, err error) {
+func (s *step) rest(ctx context.Context, next time.Time) (effect bool, err error) {
 	asked, due, err := s.follow(ctx)
 	if asked || err != nil {
 		return asked, err
 	}
-	if err := s.show(ctx, acknowledged); err != nil {
+	if err := s.show(ctx); err != nil {
 		return false, err
 	}
 	again, err := resolve(ctx, s)
@@ -133,8 +135,8 @@ func (s *step) rest(ctx context.Context, next time.Time, acknowledged func(conte
 }
 
 // show publishes how the thread stands, once those who are heard know it.
-func (s *step) show(ctx context.Context, acknowledged func(context.Context) error) error {
-	if err := acknowledged(ctx); err != nil {
+func (s *step) show(ctx context.Context) error {
+	if err := s.acknowledged(ctx); err != nil {
 		return err
 	}
 	return s.Host.publish(ctx, s.publisher)
@@ -180,7 +182,7 @@ type ready struct {
 // decide asks policy with what is known. Before an attempt it fetches the repository, whose configuration may
 // narrow the answer, takes a place, has the base verified, and asks once more with what has come until then.
 // Nothing at all means that the decision has to be taken again.
-func (s *step) decide(ctx context.Context, acknowledged func(context.Context) error) (d *thread.Decided, _ *ready, err error) {
+func (s *step) decide(ctx context.Context) (d *thread.Decided, _ *ready, err error) {
 	ctx, end := s.span(ctx, "decide")
 	defer func() {
 		if d == nil {
@@ -224,11 +226,7 @@ func (s *step) decide(ctx context.Context, acknowledged func(context.Context) er
 		if free == nil {
 			return wait, nil, err
 		}
-		base := &attempt.Attempt{
-			Env: &s.Env, Config: s.Config, Thread: s.thread, Started: thread.Started{Seen: s.state.Seq, Decision: want}, State: s.state, Lease: s.lease, Log: s.log,
-			Ground: ground, Span: s.span, Attend: s.attendant(acknowledged),
-		}
-		refused, err := s.Host.verifyBase(ctx, base)
+		refused, err := s.Host.verifyBase(ctx, s.newAttempt(thread.Started{Seen: s.state.Seq, Decision: want}, ground))
 		if err != nil || refused != nil {
 			free()
 			if refused != nil {

@@ -1,7 +1,6 @@
 package attempt
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -53,43 +52,6 @@ func TestOldTranscriptsAreRemovedAndYoungOnesStay(t *testing.T) {
 		"attempts/acme/widgets/3", "attempts/acme/widgets/3/1", "attempts/acme/widgets/3/1/transcript"}
 	if d := cmp.Diff(want, left); err != nil || d != "" {
 		t.Error(d, err)
-	}
-}
-
-func TestTheHOMEsOfAllThreadsAreBoundTogether(t *testing.T) {
-	s := &Env{Now: time.Now, Config: config.Server{DataDir: t.TempDir()}}
-	now := time.Now()
-	home := func(n int, age time.Duration, size int64) {
-		t.Helper()
-		id := thread.ID{Owner: "acme", Name: "widgets", Number: n}
-		transcript, cache := filepath.Join(s.attemptDir(id, 1), transcriptFile), filepath.Join(s.homeOf(id), "cache")
-		for _, path := range []string{transcript, cache} {
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := errors.Join(os.Truncate(cache, size), os.Chtimes(transcript, now.Add(-age), now.Add(-age))); err != nil { // it has holes, and takes no room
-			t.Fatal(err)
-		}
-	}
-	home(1, 3*time.Hour, maxHomes/2)
-	home(2, 2*time.Hour, maxHomes/2)
-	home(3, time.Hour, maxHomes/2)
-	home(4, 4*time.Hour, maxHomes/2)
-	leave, err := s.enter(t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer leave()
-	if _, err := s.CleanAttempts(t.Context(), s.Config.DataDir, now.Add(-30*24*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	left, err := filepath.Glob(filepath.Join(s.Config.DataDir, "attempts", "acme", "widgets", "*", homeDir))
-	for i := range left {
-		left[i] = filepath.Base(filepath.Dir(left[i]))
-	}
-	if d := cmp.Diff([]string{"2", "3", "4"}, left); err != nil || d != "" {
-		t.Errorf("%v %s; want the two newest, and the one that an attempt works in", err, d)
 	}
 }
 

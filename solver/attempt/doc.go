@@ -16,7 +16,7 @@
 //	how does it reach its model, what may it spend                  gateway.go
 //	when is it cut off as a loop                                    loop.go
 //	how is the work verified, in which files and HOME               verify.go
-//	what do the tests say apart from what was done to them          evidence.go
+//	what do the tests say apart from what was done to them          baseline.go
 //	what do the commands say on the base                            baseline.go
 //	what does an attempt find in HOME and ignored files, setup      setup.go
 //	what does the operator's judge say                              verify.go

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -229,64 +228,15 @@ func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Tim
 	if err != nil {
 		return 0, err
 	}
-	var homes []keptHome
 	for _, dir := range threads {
 		if err := ctx.Err(); err != nil {
 			return removed, context.Cause(ctx)
 		}
-		n, used, threadErr := cleanThread(dir, before, e.Now().Add(-homeTime))
+		n, threadErr := cleanThread(dir, before, e.Now().Add(-homeTime))
 		removed += n
 		err = errors.Join(err, threadErr) // one that cannot be removed keeps no other
-		homes = append(homes, keptHome{filepath.Join(dir, homeDir), used})
 	}
-	return removed, errors.Join(err, e.boundHomes(homes))
-}
-
-// keptHome is the HOME of a thread's agents, and when an attempt wrote last.
-type keptHome struct {
-	path string
-	used time.Time
-}
-
-// maxHomes bounds what all HOMEs hold together, in bytes: a busy day of agents that each left the caches of a large build.
-const maxHomes = 20 << 30
-
-// boundHomes removes HOMEs until the bound is kept, those first in which no attempt has been for longest. The
-// next attempt of such a thread begins a new session.
-func (e *Env) boundHomes(homes []keptHome) (err error) {
-	slices.SortFunc(homes, func(a, b keptHome) int { return b.used.Compare(a.used) })
-	sum := int64(0)
-	for _, h := range homes {
-		size, _ := ground.Size(h.path) // one that is gone, or changes meanwhile, has what was seen
-		if sum += size; sum <= maxHomes || size == 0 {
-			continue
-		}
-		leave, free := e.unused(h.path)
-		if !free {
-			continue
-		}
-		e.Log.Info().Str("home", h.path).Int64("bytes", size).Msg("the HOMEs of agents take too much room, and the one that was not used for longest is removed")
-		err = errors.Join(err, git.Remove(h.path))
-		leave()
-	}
-	return err
-}
-
-// unused takes the folder of a thread's HOME, unless an attempt is in it. In the data directory of a server that is gone none is.
-func (e *Env) unused(home string) (leave func(), free bool) {
-	name := strings.Split(strings.TrimPrefix(home, filepath.Join(e.Config.DataDir, "attempts")+"/"), "/")
-	n, err := strconv.Atoi(name[min(2, len(name)-1)])
-	if err != nil {
-		return func() {}, true
-	}
-	used, _ := e.folders.LoadOrStore(thread.ID{Owner: name[0], Name: name[1], Number: n}, make(chan struct{}, 1))
-	folder := used.(chan struct{})
-	select {
-	case folder <- struct{}{}:
-		return func() { <-folder }, true
-	default:
-		return func() {}, false
-	}
+	return removed, err
 }
 
 // cleanVerified removes what verifications of bases came to that is older than a time.
@@ -336,12 +286,12 @@ func (e *Env) CleanWork(ctx context.Context) error {
 // session could be continued: it holds caches of build tools that can be large.
 const homeTime = 24 * time.Hour
 
-func cleanThread(dir string, before, idle time.Time) (removed int, newest time.Time, err error) {
+func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return 0, newest, fmt.Errorf("clean %s: %w", dir, err)
+		return 0, fmt.Errorf("clean %s: %w", dir, err)
 	}
-	left := 0
+	left, newest := 0, time.Time{}
 	var old []string // what goes
 	for _, e := range entries {
 		if _, err := strconv.Atoi(e.Name()); err != nil || !e.IsDir() {
@@ -350,7 +300,7 @@ func cleanThread(dir string, before, idle time.Time) (removed int, newest time.T
 		attempt := filepath.Join(dir, e.Name())
 		written, err := lastWritten(attempt)
 		if err != nil {
-			return 0, newest, err
+			return 0, err
 		}
 		newest = policy.Later(newest, written)
 		if written.Before(before) {
@@ -368,10 +318,10 @@ func cleanThread(dir string, before, idle time.Time) (removed int, newest time.T
 	}
 	for i, path := range old {
 		if err := git.Remove(path); err != nil {
-			return min(i, attempts), newest, fmt.Errorf("clean %s: %w", path, err)
+			return min(i, attempts), fmt.Errorf("clean %s: %w", path, err)
 		}
 	}
-	return attempts, newest, nil
+	return attempts, nil
 }
 
 // lastWritten is when an attempt's transcript was written last; without one, when
@@ -388,3 +338,14 @@ func lastWritten(attempt string) (time.Time, error) {
 	}
 	return time.Time{}, nil
 }
+
+// Current is the configuration in force. Each step and each attempt keeps the one that it began with.
+func (e *Env) Current() *config.Server {
+	if c := e.reloaded.Load(); c != nil {
+		return c
+	}
+	return &e.Config
+}
+
+// Use has what begins from now on go by another configuration.
+func (e *Env) Use(c *config.Server) { e.reloaded.Store(c) }
