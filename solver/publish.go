@@ -134,15 +134,12 @@ func (p *publisher) publishCheck(ctx context.Context, c forge.CheckRun) error {
 				return err
 			}
 		}
-		got, err := p.Forge.UpdateCheckRun(ctx, p.repo(), old.ID, c, func(ctx context.Context) forge.CheckRun {
-			c = p.newest(ctx, c)
-			return c
-		})
+		got, err := p.Forge.UpdateCheckRun(ctx, p.repo(), old.ID, c)
 		crash.Point("check_updated")
 		if err != nil {
 			return err
 		}
-		return p.acted(ctx, key, thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sumOf(c), SHA: sha, Going: c.Status != checkrun.Completed})
+		return p.acted(ctx, key, thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: going})
 	}
 	err := p.act(ctx, key, func() (thread.Act, bool, error) {
 		got, ok, err := p.Forge.FindCheckRun(ctx, p.repo(), sha, c.Name, c.ExternalID)
@@ -157,39 +154,6 @@ func (p *publisher) publishCheck(ctx context.Context, c forge.CheckRun) error {
 		return p.publishCheck(ctx, c)
 	}
 	return err
-}
-
-// newest is a check run as the log tells it now, for a write that waited for its
-// place at GitHub while the thread went on: what happened meanwhile is shown with
-// it and needs no write of its own. A conclusion is shown before what follows it,
-// and what cannot be read now is left to the next publish, so c is the answer then.
-func (p *publisher) newest(ctx context.Context, c forge.CheckRun) forge.CheckRun {
-	since, err := p.Store.Events(ctx, p.thread, p.state.Seq)
-	if err != nil || !slices.ContainsFunc(since, func(e thread.Event) bool {
-		return !slices.Contains([]thread.Kind{thread.KindActStarted, thread.KindActDone, thread.KindPublished}, e.Kind)
-	}) {
-		return c
-	}
-	events, err := p.Store.Events(ctx, p.thread, 0)
-	if err != nil {
-		return c
-	}
-	state, err := thread.Fold(events)
-	if err != nil || state.ChecksOn() != c.HeadSHA {
-		return c
-	}
-	v, err := p.view(ctx, p.thread, state)
-	if err != nil {
-		return c
-	}
-	v = v.AsOf(state.At)
-	for _, n := range checkrun.Checks(v) {
-		n.HeadSHA = c.HeadSHA
-		if n.Name == c.Name && (c.Status != checkrun.Completed || n.Status == checkrun.Completed) {
-			return n
-		}
-	}
-	return c
 }
 
 // sumOf names what a check run says on a commit, so that the same is not sent again.
@@ -234,7 +198,7 @@ func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string,
 			return p.acted(ctx, key, thread.Act{SHA: sha, Note: "it was never made"})
 		}
 	}
-	done, err := p.Forge.UpdateCheckRun(ctx, p.repo(), id, c, nil)
+	done, err := p.Forge.UpdateCheckRun(ctx, p.repo(), id, c)
 	if err != nil && p.unknown(ctx, err) {
 		return p.acted(ctx, key, thread.Act{SHA: sha, Note: err.Error()})
 	}

@@ -46,8 +46,7 @@ type request struct {
 	// location says that the answer is where to look, on whichever host, and is not followed.
 	location bool
 	// holds names fields without which an answer is none.
-	holds  []string
-	newest func(context.Context) any // asked for the body when the request has its place; nil keeps the body
+	holds []string
 	// find looks up whether a creation whose answer was lost has been done; nil: doing it again is harmless.
 	find func(context.Context) (bool, error)
 	// explain replaces the function explain for final answers; nil keeps it.

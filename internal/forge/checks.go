@@ -81,26 +81,13 @@ func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (m
 }
 
 // UpdateCheckRun replaces what a check run says, output and buttons as a whole. HeadSHA cannot be changed.
-//
-// When the request has its place within GitHub's limits, newest is asked what the check run shall say
-// by then, so that changes meanwhile need no request; nil, or what is of another check run, means that
-// run stays.
-func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run CheckRun, newest func(context.Context) CheckRun) (got CheckRunRef, err error) {
+func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run CheckRun) (got CheckRunRef, err error) {
 	if err := run.validate(); err != nil {
 		return CheckRunRef{}, err
 	}
-	body := func(ctx context.Context) any {
-		sent := run
-		if newest != nil {
-			if n := newest(ctx); n.Name == run.Name && n.HeadSHA == run.HeadSHA {
-				sent = n
-			}
-		}
-		sent.HeadSHA = ""
-		return sent.fit(c.cfg.Now())
-	}
+	run.HeadSHA = ""
 	_, err = c.on(ctx, repo, request{
-		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}", args: []any{id}, newest: body, urgency: cosmetic,
+		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}", args: []any{id}, body: run.fit(c.cfg.Now()), urgency: cosmetic,
 	}, &got)
 	return got, err
 }

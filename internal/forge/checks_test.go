@@ -46,7 +46,7 @@ func TestAnUpdateWithoutButtonsTakesTheOldOnesAway(t *testing.T) {
 	h, c := start(t)
 	run := h.checkRun()
 	change := CheckRun{Name: "pawl", HeadSHA: run.HeadSHA, Status: "in_progress", Output: Output{Title: "T", Summary: "S"}}
-	if _, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, change, nil); err != nil {
+	if _, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, change); err != nil {
 		t.Fatal(err)
 	}
 	body := h.calls(updateRoute)[0].body

@@ -49,7 +49,7 @@ func TestTheFenceIsForWritesOnlyAndForThisClientOnly(t *testing.T) {
 	if err := closed.React(t.Context(), h.repo, "issue", 1, Eyes); err == nil {
 		t.Error("a reaction was sent")
 	}
-	if _, err := closed.UpdateCheckRun(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA}, nil); err == nil {
+	if _, err := closed.UpdateCheckRun(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA}); err == nil {
 		t.Error("a check run was changed")
 	}
 	if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {

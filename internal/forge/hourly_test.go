@@ -57,7 +57,7 @@ func TestACosmeticRequestBehindOthersDoesNotWaitLongerThanItsPatience(t *testing
 		id := h.checkRun().ID
 		c.limiter(h.repo.Installation).cfg.Shared = hanging{}
 		show := func() error {
-			_, err := c.UpdateCheckRun(t.Context(), h.repo, id, CheckRun{Name: "pawl", HeadSHA: "abc"}, nil)
+			_, err := c.UpdateCheckRun(t.Context(), h.repo, id, CheckRun{Name: "pawl", HeadSHA: "abc"})
 			return err
 		}
 		var wg sync.WaitGroup

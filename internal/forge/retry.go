@@ -125,11 +125,7 @@ func (c *call) send(req *http.Request) (*http.Response, error) {
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	body := c.body
-	if c.newest != nil {
-		body = c.newest(trying)
-	}
-	if err := setBody(req, body); err != nil {
+	if err := setBody(req, c.body); err != nil {
 		return nil, err
 	}
 	if c.fence != nil && c.writes() {

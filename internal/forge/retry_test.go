@@ -82,7 +82,7 @@ func TestALostAnswerCausesNoSecondEffect(t *testing.T) {
 				t.Errorf("pull %+v, %v; %d at GitHub", opened, err, len(h.pulls()))
 			}
 			done := CheckRun{Name: "pawl", HeadSHA: sha, Status: "completed", Conclusion: "success", Output: Output{Title: "T", Summary: "S"}}
-			if got, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, done, nil); err != nil || h.checks()[0].Conclusion != "success" {
+			if got, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, done); err != nil || h.checks()[0].Conclusion != "success" {
 				t.Errorf("check run %+v, %v", got, err)
 			}
 			if left := h.ClearFaults(); left != 0 || len(h.Unknown()) != 0 {
@@ -146,7 +146,7 @@ func TestEditsAndReactionsAreSimplyRepeated(t *testing.T) {
 	if got, err := c.EditComment(t.Context(), h.repo, comment.ID, "two", "<!-- pawl:1 -->"); err != nil || got.Body != "two\n\n<!-- pawl:1 -->" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA}, nil); err != nil {
+	if _, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA}); err != nil {
 		t.Error(err)
 	}
 	for on, id := range map[string]int64{"issue": 1, "issue_comment": comment.ID, "review_comment": remark} {

@@ -260,7 +260,7 @@ func (s *storm) thread(ctx context.Context, node, number int) error {
 	for i, name := range names {
 		run := forge.CheckRun{Name: name, HeadSHA: s.sha, Status: "completed", Conclusion: "success", Output: forge.Output{Title: "T", Summary: "S"}}
 		steps = append(steps, func(ctx context.Context, c *forge.Client, _ bool) error {
-			_, err := c.UpdateCheckRun(ctx, s.repo, checks[i].ID, run, nil)
+			_, err := c.UpdateCheckRun(ctx, s.repo, checks[i].ID, run)
 			return err
 		})
 	}
