@@ -19,8 +19,8 @@
 //	how does an act happen once                                     publisher.go
 //	which comment and check runs are written, and when              publish.go
 //	how is a copy of Pawl's own texts known later                   publisher.go (says)
-//	what of the pull request is kept current, when is it ready      pull.go
-//	how are answers and plans posted, which plan is worked off     said.go
+//	what of the pull request is kept current, when is it ready      publish.go
+//	how are answers and plans posted, which plan is worked off     answer.go
 //	how are remarks on lines answered and resolved                 remarks.go
 //	when is the pull request opened, what is answered how often     answer.go
 //	what do the pages and check runs show of the log                view.go

@@ -292,7 +292,6 @@ func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 		return 0, fmt.Errorf("clean %s: %w", dir, err)
 	}
 	left, newest := 0, time.Time{}
-	var old []string // what goes
 	for _, e := range entries {
 		if _, err := strconv.Atoi(e.Name()); err != nil || !e.IsDir() {
 			continue
@@ -300,28 +299,30 @@ func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 		attempt := filepath.Join(dir, e.Name())
 		written, err := lastWritten(attempt)
 		if err != nil {
-			return 0, err
+			return removed, err
 		}
 		newest = policy.Later(newest, written)
-		if written.Before(before) {
-			old = append(old, attempt)
-		} else {
+		if !written.Before(before) {
 			left++
+			continue
 		}
+		if err := git.Remove(attempt); err != nil {
+			return removed, fmt.Errorf("clean %s: %w", attempt, err)
+		}
+		removed++
 	}
-	attempts := len(old)
-	switch {
-	case left > 0 && newest.Before(idle):
-		old = append(old, filepath.Join(dir, homeDir), filepath.Join(dir, workDir))
-	case left == 0 && attempts > 0:
-		old = append(old, dir)
+	var old []string // what else goes
+	if left > 0 && newest.Before(idle) {
+		old = []string{filepath.Join(dir, homeDir), filepath.Join(dir, workDir)}
+	} else if left == 0 && removed > 0 {
+		old = []string{dir}
 	}
-	for i, path := range old {
+	for _, path := range old {
 		if err := git.Remove(path); err != nil {
-			return min(i, attempts), fmt.Errorf("clean %s: %w", path, err)
+			return removed, fmt.Errorf("clean %s: %w", path, err)
 		}
 	}
-	return attempts, nil
+	return removed, nil
 }
 
 // lastWritten is when an attempt's transcript was written last; without one, when

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -255,9 +254,6 @@ const BranchPrefix = "pawl/issue-"
 // Keys of acts. A key happens once.
 const (
 	ActPull       = "pull_request"
-	actPullBody   = "pull_body:"
-	actPullReady  = "pull_ready:"
-	actPullReview = "pull_review:"
 	ActUnfinished = "unfinished" // done without SHA: the reference is gone
 )
 
@@ -282,9 +278,9 @@ const ActStatus = commentKey + "status"
 
 // The keys of what is done with a pull request that Pawl opened: its description is kept current, it stops being a
 // draft, and a review is asked for.
-func PullBodyKey(number int) string   { return actPullBody + strconv.Itoa(number) }
-func PullReadyKey(number int) string  { return actPullReady + strconv.Itoa(number) }
-func PullReviewKey(number int) string { return actPullReview + strconv.Itoa(number) }
+func PullBodyKey(number int) string   { return fmt.Sprintf("pull_body:%d", number) }
+func PullReadyKey(number int) string  { return fmt.Sprintf("pull_ready:%d", number) }
+func PullReviewKey(number int) string { return fmt.Sprintf("pull_review:%d", number) }
 
 // RemarkKey is the key of an attempt's answer to a remark on a line, whose act has the thread's Node where the remark was
 // done; resolveKey that of resolving the thread, and ReviewAgainKey that of asking somebody for another review.
