@@ -93,8 +93,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 		return err
 	}
 	if refused != nil {
-		refused.Seen, refused.Purpose = s.state.Seq, d.Purpose
-		return s.lease.Record(ctx, thread.KindDecision, refused)
+		return s.lease.Record(ctx, thread.KindDecision, s.seen(refused, d.Purpose))
 	}
 	if d.Purpose != policy.ToChange { // what it changed would be thrown away
 		r.ground.Unfinished, r.ground.Merging = nil, nil

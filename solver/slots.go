@@ -74,9 +74,7 @@ func (s *step) later(rule policy.Rule, reason string) *thread.Decided {
 		look = min(max(now.Sub(s.state.DecidedAt)/time.Duration(share), look), maxLook)
 	}
 	s.next = now.Add(look + time.Duration(seed(s.thread, 0)%uint64(spread)))
-	return &thread.Decided{Seen: s.state.Seq, Decision: policy.Decision{
-		Action: policy.DoWait, Rule: rule, Reasons: policy.Because(rule, reason),
-	}}
+	return &thread.Decided{Decision: policy.Decision{Action: policy.DoWait, Rule: rule, Reasons: policy.Because(rule, reason)}}
 }
 
 // wakeAt is when the thread is looked at again after a decision; zero for never.

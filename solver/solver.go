@@ -157,12 +157,10 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 		return true, s.lease.Record(ctx, thread.KindThread, thread.Change{What: "uninstalled"})
 	case errors.Is(err, attempt.ErrRevoked):
 		d := thread.Refuse(policy.RuleRevoked, "Somebody who may write to the repository must ask for it: /pawl retry.", attempt.ErrRevoked.Error())
-		d.Seen, d.Purpose = s.state.Seq, s.state.Purpose()
-		return true, s.lease.Record(ctx, thread.KindDecision, d)
+		return true, s.lease.Record(ctx, thread.KindDecision, s.seen(d, s.state.Purpose()))
 	case errors.Is(err, git.ErrProtected) && s.state.Open():
 		d := thread.Refuse(policy.RulePushRefused, "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.", text.Redact(err.Error()))
-		d.Seen = s.state.Seq
-		return true, s.lease.Record(ctx, thread.KindDecision, d)
+		return true, s.lease.Record(ctx, thread.KindDecision, s.seen(d, policy.ToChange))
 	case final(err) && !s.state.Open():
 		// The run has ended, and what GitHub refuses to show stays as it is.
 		s.log.Error().Err(err).Msg("GitHub refuses to show how the run ended")
@@ -170,9 +168,8 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	case final(err):
 		s.log.Error().Err(err).Msg("Pawl cannot go on with this run")
 		d := thread.Refuse(policy.RulePawlFailed, "The operator should look at the server's log; then comment /pawl retry.", text.Redact(err.Error()))
-		d.Purpose = s.state.Purpose()
-		d.Seen, d.Failed = s.state.Seq, true
-		return true, s.lease.Record(ctx, thread.KindDecision, d)
+		d.Failed = true
+		return true, s.lease.Record(ctx, thread.KindDecision, s.seen(d, s.state.Purpose()))
 	}
 	return false, err
 }

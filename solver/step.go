@@ -201,38 +201,25 @@ func (s *step) decide(ctx context.Context) (d *thread.Decided, _ *ready, err err
 	}
 	account, most := entry(facts, first)
 	if wait, err := s.turn(ctx, account, most); wait != nil || err != nil {
-		if wait != nil {
-			wait.Purpose = first.Purpose
-		}
-		return wait, nil, err
+		return s.seen(wait, first.Purpose), nil, err
 	}
 	asked := s.state.Pending()
 	ground, refused, err := s.prepare(ctx, first.Purpose)
-	if err != nil {
-		return nil, nil, err
-	}
-	if refused != nil {
-		refused.Seen, refused.Purpose = s.state.Seq, first.Purpose
-		return refused, nil, nil
+	if refused != nil || err != nil {
+		return s.seen(refused, first.Purpose), nil, err
 	}
 	if len(s.state.Pending()) < len(asked) { // what was asked for is done already
 		return nil, nil, nil
 	}
 	for want := first; ; {
 		free, wait, err := s.place(ctx, account, most)
-		if wait != nil {
-			wait.Purpose = want.Purpose
-		}
 		if free == nil {
-			return wait, nil, err
+			return s.seen(wait, want.Purpose), nil, err
 		}
 		refused, err := s.Host.verifyBase(ctx, s.newAttempt(thread.Started{Seen: s.state.Seq, Decision: want}, ground))
 		if err != nil || refused != nil {
 			free()
-			if refused != nil {
-				refused.Seen, refused.Purpose = s.state.Seq, want.Purpose
-			}
-			return refused, nil, err
+			return s.seen(refused, want.Purpose), nil, err
 		}
 		// What came meanwhile counts, too: a stop above all, and a limit that another
 		// thread met on the account.
@@ -248,6 +235,14 @@ func (s *step) decide(ctx context.Context) (d *thread.Decided, _ *ready, err err
 		want = now.Decision
 		account, most = attempt.BackendNamed(ground.Effective.Backends, want.Backend).Account, bound
 	}
+}
+
+// seen has a decision, if there is one, take all into account that the step has read, about the work for a purpose.
+func (s *step) seen(d *thread.Decided, p policy.Purpose) *thread.Decided {
+	if d != nil {
+		d.Seen, d.Purpose = s.state.Seq, p
+	}
+	return d
 }
 
 // needsPerson reports whether a decision stops the work after an attempt, so that a person must act.

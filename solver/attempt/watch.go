@@ -118,7 +118,7 @@ const (
 // back what other attempts need; a server that is stopped hands the commit over. errStopped and errClosed say
 // that a person ended the wait.
 func (a *Attempt) deliver(ctx context.Context) error {
-	began, seen := a.Now(), a.Seen
+	began := a.Now()
 	for try := 1; ; try++ {
 		err := a.Allowed(ctx)
 		if err == nil {
@@ -130,7 +130,7 @@ func (a *Attempt) deliver(ctx context.Context) error {
 		}
 		a.Log.Warn().Err(err).Str("commit", a.Receipt.Commit).Time("until", again).Msg("GitHub is away: the attempt's commit is kept and pushed later")
 		a.Free() // what is left needs no account, and others may work whose repositories answer
-		if seen, err = a.waitUntil(ctx, again, seen); err != nil {
+		if err = a.waitUntil(ctx, again); err != nil {
 			return err
 		}
 	}
@@ -151,16 +151,10 @@ func comesBack(err error, then time.Time) (again time.Time, away bool) {
 	return time.Time{}, false
 }
 
-// waitUntil waits within an attempt, and ends for a stop or a closing that comes
-// after the event that was seen last. Questions are answered after the attempt.
-func (a *Attempt) waitUntil(ctx context.Context, t time.Time, seen int64) (last int64, why error) {
-	for a.Now().Before(t) {
-		if err := wait.For(ctx, watchInterval); err != nil {
-			return seen, err
-		}
-		if seen, _, why = a.look(ctx, seen); why != nil {
-			return seen, why
-		}
-	}
-	return seen, nil
+// waitUntil waits within an attempt, and ends for a stop or a closing. What else comes meanwhile is attended to.
+func (a *Attempt) waitUntil(ctx context.Context, t time.Time) error {
+	run, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer a.Watch(run, cancel)()
+	return wait.For(run, t.Sub(a.Now()))
 }
