@@ -71,7 +71,7 @@ func newRigAt(ctx context.Context, now func() time.Time, bin, dir, script, strea
 	}
 	r.world.SetWebhookURL(r.url("/api/github/hook"))
 	agent := filepath.Join(dir, "agent.sh")
-	text := fmt.Sprintf(`server: {address: %q}
+	text := fmt.Sprintf(`server: {address: %q, pages: "127.0.0.1:0"}
 github:
   web_url: %s
   v3_api_url: %s
@@ -108,8 +108,8 @@ func (r *rig) database() string {
 	return "sqlite:" + filepath.Join(r.dir, "pawl.db")
 }
 
-// start runs the program and returns how long it took from exec until /readyz
-// answered 200.
+// start runs the program and returns how long it took from exec until /healthz
+// answered 200, which it does when the server takes webhooks.
 func (r *rig) start(ctx context.Context) (time.Duration, error) {
 	log, err := os.OpenFile(r.logFile(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *rig) start(ctx context.Context) (time.Duration, error) {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if resp, err := client.Get(r.url("/readyz")); err == nil {
+		if resp, err := client.Get(r.url("/healthz")); err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
 				return time.Since(began), nil
