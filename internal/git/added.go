@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,9 +19,28 @@ func (w *Workspace) Added(ctx context.Context, from, to string, see func(path st
 	if err := checkIDs(from, to); err != nil {
 		return fmt.Errorf("added lines: %w", err)
 	}
-	args := []string{"--literal-pathspecs", "diff-tree", "-r", "-p", "--text", "-U0", "--no-ext-diff",
-		"--no-textconv", "--no-renames", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", from, to, "--"}
-	out, err := w.run(ctx, command{limit: maxAdded, args: append(args, paths...)})
+	return w.addedBy(ctx, command{args: slices.Concat(addedLines, []string{from, to, "--"}, paths)}, see)
+}
+
+// AddedSince calls see for each line that the commits after one, up to another, added, whether or not it is there still,
+// which includes those that later commits removed. Merges are left out. The bound is that of Added.
+func (w *Workspace) AddedSince(ctx context.Context, after, to string, see func(path string, n int, line string)) error {
+	if err := checkIDs(after, to); err != nil {
+		return fmt.Errorf("lines of commits: %w", err)
+	}
+	list, err := w.run(ctx, command{args: []string{"rev-list", "--no-merges", "--reverse", "^" + after, to}})
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	return w.addedBy(ctx, command{args: slices.Concat(addedLines, []string{"--stdin", "--root", "--no-commit-id"}), stdin: string(list)}, see)
+}
+
+var addedLines = []string{"--literal-pathspecs", "diff-tree", "-r", "-p", "--text", "-U0", "--no-ext-diff",
+	"--no-textconv", "--no-renames", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short"}
+
+func (w *Workspace) addedBy(ctx context.Context, c command, see func(path string, n int, line string)) error {
+	c.limit = maxAdded
+	out, err := w.run(ctx, c)
 	if err != nil {
 		return fmt.Errorf("added lines: %w", err)
 	}

@@ -2,12 +2,14 @@ package attempt
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -45,8 +47,8 @@ func redactor(a *Attempt) text.Redactor {
 }
 
 // leaks puts into the receipt what in a tree looks like a secret and is neither in what the attempt started from nor
-// in its base: of work that goes on from earlier attempts both halves of a value count. Paths are read, too. The
-// receipt names places, never values.
+// in its base: of work that goes on from earlier attempts both halves of a value count, also where a commit removed one
+// again. Paths are read, too. The receipt names places, never values.
 func leaks(ctx context.Context, c *checkout, tree string) error {
 	type found struct {
 		text.Place
@@ -128,6 +130,13 @@ func leaks(ctx context.Context, c *checkout, tree string) error {
 			return err
 		}
 		end()
+		if first && !last { // what earlier commits added and later ones removed leaves with them
+			if err := c.ws.AddedSince(ctx, side, c.Ground.Start, func(path string, n int, line string) {
+				search.See(text.Place{Path: path, Line: n}, line)
+			}); err != nil && !errors.Is(err, git.ErrTooLarge) {
+				return err
+			}
+		}
 		if first {
 			var places []text.Place
 			if places, pieces = search.Found(); last {
