@@ -45,7 +45,7 @@ bench:
 # SOAK_DATABASE=postgres three nodes share a database, and with SOAK_SIGNAL=TERM every
 # restart is orderly. Each delivery comes five times, to any node, the copies seconds
 # late; GitHub's side is judged by itself as well as the database. Before that, SOAK_SEQUENCES
-# (20000) random sequences of events in virtual time, of which make test plays 500:
+# (20000) random sequences of events in virtual time, of which make test plays 200:
 # about 25 ms of two processors each.
 soak:
 	go test -count 1 -timeout 2h -run TestNoSequenceOfEvents ./solver -seeds $${SOAK_SEQUENCES:-20000}

@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	seeds     = flag.Int("seeds", 500, "random sequences of the property")
+	seeds     = flag.Int("seeds", 200, "random sequences of the property")
 	firstSeed = flag.Uint64("seed", 1, "the first of them")
 	trail     = flag.Bool("trail", false, "print what happens in each of them")
 )
