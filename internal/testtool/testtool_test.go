@@ -413,7 +413,7 @@ func TestTheServerEndsWithItsClientAlsoWhileACommandRuns(t *testing.T) {
 }
 
 func TestHugeOutputIsKeptWithinBounds(t *testing.T) {
-	s := newTestServer(t, `yes '<a line of output & more "quotes">' | head -c 20000000; i=0; while [ $i -lt 300 ]; do i=$((i+1)); printf -- '--- FAIL: Test%0200d (0.00s)\n    <%01000d>\n' $i $i; done; exit 7`)
+	s := newTestServer(t, `yes '<a line of output & more "quotes">' | head -c 4000000; i=0; while [ $i -lt 300 ]; do i=$((i+1)); printf -- '--- FAIL: Test%0200d (0.00s)\n    <%01000d>\n' $i $i; done; exit 7`)
 	text, r, _ := s.runTests(s.connect(), nil)
 	if r.Passed || len(r.Failures) == 0 || r.More == 0 || !strings.Contains(text, "exit code 7") {
 		t.Errorf("%s\n%+v", text, r)
