@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -56,13 +55,9 @@ while True: keep.append(bytearray(b"x") * (8 << 20)); time.sleep(0.02)'`
 			s := limited(t, c.limits, c.plain)
 			spec := script(t, c.text)
 			spec.Env = append(spec.Env, "HOME="+spec.Home)
-			began := time.Now()
-			out, stderr, exit, err := run(t, s, spec)
+			out, stderr, exit, err := run(t, s, spec) // each goes on for ever without its limit
 			if err != nil || exit.Code == 0 || !strings.Contains(exit.Exceeded, c.why) {
 				t.Errorf("%q %q %+v %v", out, stderr, exit, err)
-			}
-			if time.Since(began) > 40*time.Second {
-				t.Errorf("it took %s", time.Since(began))
 			}
 		})
 	}
