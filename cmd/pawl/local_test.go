@@ -174,6 +174,25 @@ func TestPawlRunFindsTheCachesOfTheRunBefore(t *testing.T) {
 	}
 }
 
+// Setup may take minutes in which nothing else is seen. A run that finds its layer has none.
+func TestPawlRunTellsWhatItSetsUp(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
+	l.write("widgets/.github/pawl.yml", "environment: {setup: [echo  first, echo second], paths: [deps]}\nverify: [\"true\"]\n")
+	l.git("add", ".")
+	l.git("-c", "user.name=ada", "-c", "user.email=ada@example.com", "commit", "-qm", "A file")
+	const told = "setting up: echo first\nsetting up: echo second\nverifying the base: true\n"
+	if code, out, said := l.run("--task", "Add a second line to a.txt."); code != exitDone || !strings.Contains(said, told) {
+		t.Errorf("exit code %d\n%s%s\nwant %s", code, out, said, told)
+	}
+	if code, out, said := l.run("--task", "Add a second line to a.txt."); code != exitDone || strings.Contains(said, "setting up") {
+		t.Errorf("with a layer: exit code %d\n%s%s", code, out, said)
+	}
+	if code, out, said := l.run("--task", "Add a second line to a.txt.", "--json"); code != exitDone || said != "" {
+		t.Errorf("with --json: exit code %d\n%s%s", code, out, said)
+	}
+}
+
 func TestPawlRunFailsWhereTheVerificationDoes(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; head -c 90 /dev/urandom | base64 >> a.txt\n")

@@ -112,7 +112,7 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 	// Runs on the same folder share what an earlier one set up.
 	s.UseLayers(filepath.Join(cache, "pawl", "layers", thread.Hash(work.Dir)))
 	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // what the commands came to on a base, for this run
-	return solveLocally(ctx, s, work, task, o.json, stdout)
+	return solveLocally(ctx, s, work, task, o.json, stdout, stderr)
 }
 
 func localThread(work solver.Folder) thread.ID {
@@ -120,7 +120,7 @@ func localThread(work solver.Folder) thread.ID {
 }
 
 // solveLocally asks for the work, waits until it is over and prints what came of it.
-func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, task string, asJSON bool, stdout io.Writer) error {
+func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, task string, asJSON bool, stdout, stderr io.Writer) error {
 	t, now := localThread(work), time.Now()
 	f := thread.Feedback{Source: policy.FromComment, By: feedback.Actor{Login: "you"}, Reason: "pawl run", Command: "solve", Text: task, MadeAt: now}
 	if _, err := s.Store.Append(ctx, t, false, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f}); err != nil {
@@ -128,8 +128,10 @@ func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, tas
 	}
 	telling, over := context.WithCancel(ctx)
 	var told sync.WaitGroup
-	if terminal(os.Stderr) && !asJSON {
-		told.Go(func() { progress(telling, s, t, os.Stderr) })
+	if !asJSON {
+		p := newProgress(stderr)
+		s.OnPrepare = p.prepares
+		told.Go(func() { p.tell(telling, s, t) })
 	}
 	err := untilOver(ctx, s, t)
 	over()

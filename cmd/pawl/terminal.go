@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -165,13 +166,42 @@ func (r *reading) Close() error {
 	return r.File.Close()
 }
 
-// progress tells at a terminal, in one line that is written over, how the work stands, until the context ends.
-func progress(ctx context.Context, s *solver.Solver, t thread.ID, w *os.File) {
+// progress tells how work stands: at a terminal in one line that is written over, elsewhere in a line for each step
+// before an attempt.
+type progress struct {
+	w        io.Writer
+	over     bool                   // write it over
+	prepared atomic.Pointer[string] // what runs before an attempt; empty or nil for nothing
+}
+
+func newProgress(w io.Writer) *progress {
+	f, ok := w.(*os.File)
+	return &progress{w: w, over: ok && terminal(f)}
+}
+
+func (p *progress) prepares(what string) {
+	p.prepared.Store(&what)
+	if !p.over && what != "" {
+		fmt.Fprintln(p.w, text.Line(what, shownLine))
+	}
+}
+
+// tell writes the line at a terminal until the context ends.
+func (p *progress) tell(ctx context.Context, s *solver.Solver, t thread.ID) {
+	if !p.over {
+		return
+	}
 	began := time.Now()
 	for wait.For(ctx, time.Second) == nil {
-		if v, err := s.View(ctx, t); err == nil {
-			fmt.Fprintf(w, "%s%s, %s", lineBegin, text.Line(checkrun.Headline(v), 100), text.Span(time.Since(began)))
+		v, err := s.View(ctx, t)
+		if err != nil {
+			continue
 		}
+		stands := checkrun.Headline(v)
+		if what := p.prepared.Load(); what != nil && *what != "" {
+			stands = *what
+		}
+		fmt.Fprintf(p.w, "%s%s, %s", lineBegin, text.Line(stands, 100), text.Span(time.Since(began)))
 	}
-	fmt.Fprint(w, lineBegin)
+	fmt.Fprint(p.w, lineBegin)
 }

@@ -80,7 +80,9 @@ func (c *checkout) keptBase(at, layer string) string {
 func (t *trial) verifyBase(ctx context.Context, at, layer string) (all []policy.Verified, err error) {
 	ctx, end := t.Span(ctx, "verify base")
 	defer func() { end(err) }()
+	defer t.prepare("")
 	for _, command := range t.Ground.Effective.Verify {
+		t.prepare("verifying the base: " + command)
 		v, err := t.run(ctx, command)
 		if err != nil {
 			return nil, err

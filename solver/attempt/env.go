@@ -51,6 +51,8 @@ type Env struct {
 	// nil and must not block.
 	OnAttempt func(backend string, ending policy.Ending, outcome policy.Outcome)
 	OnReceipt func(backend string, r policy.Receipt)
+	// OnPrepare is told which command of a setup or on the base runs, and empty that none does; it may be nil.
+	OnPrepare func(what string)
 	// Stopping is closed when the server begins to stop: no attempt begins any more,
 	// and those that are cut off then are handed over. Nil where nobody goes on.
 	Stopping chan struct{}

@@ -255,10 +255,19 @@ func keeps(paths []string, file string) bool {
 	})
 }
 
+// prepare tells what runs before an attempt.
+func (e *Env) prepare(what string) {
+	if e.OnPrepare != nil {
+		e.OnPrepare(what)
+	}
+}
+
 // setUp runs the commands until one fails, with the secrets that the operator gives the repository's setup.
 func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failure, error) {
 	secrets := t.Config.Setup.Names(t.Thread.Repo())
+	defer t.prepare("")
 	for _, command := range e.Setup {
+		t.prepare("setting up: " + command)
 		kept := text.End{Max: maxOutput}
 		report, refused, err := t.inSandbox(ctx, program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, env: secrets, most: e.Time(), allow: t.Ground.Effective.Network.Setup, where: "network.setup"}, &kept)
 		if err != nil {
