@@ -5,27 +5,23 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // The server tells a chat at its start what needs a person, and the pull request's address stands in its log.
 func TestTheOperatorIsToldInAChat(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var said []string
-	chat := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
-		var m struct{ Text string }
-		if err := json.NewDecoder(q.Body).Decode(&m); err != nil {
-			t.Error(err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		said = append(said, m.Text)
-	}))
-	defer chat.Close()
+	chat := newChat(t)
 	r := newRig(t, nil)
 	r.agent(plainAgent, "")
 	r.config += "policy: {caps: {per_server_per_day: 1}}\n"
@@ -51,11 +47,105 @@ func TestTheOperatorIsToldInAChat(t *testing.T) {
 		t.Errorf("the pull request's address is told: %v; %d words of Pawl's own were judged:\n%s", opened, own, r.log)
 	}
 	r.stop(syscall.SIGTERM)
-	r.config += "notify: {url: \"" + chat.URL + "/hook\"}\n"
+	r.config += "notify: {url: \"" + chat.URL + "\"}\n"
 	r.start()
 	r.await("the message", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return len(said) == 1 && strings.Contains(said[0], "Pawl: 100 % of the attempts that all attempts of 24 hours may use are used: 1 of 1 attempt (0 left)")
+		return strings.HasPrefix(chat.heard(), "Pawl: 100 % of the attempts that all attempts of 24 hours may use are used: 1 of 1 attempt (0 left)")
 	})
+}
+
+// chat is a room that takes messages.
+type chat struct {
+	*httptest.Server
+	mu   sync.Mutex
+	said strings.Builder
+}
+
+func newChat(t *testing.T) *chat {
+	c := &chat{}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		var m struct{ Text string }
+		if err := json.NewDecoder(q.Body).Decode(&m); err != nil {
+			t.Error(err)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.said.WriteString(m.Text + "\n")
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// heard are all messages, in their order.
+func (c *chat) heard() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said.String()
+}
+
+// Limits in a row open the account's breaker, use up the day and are no success; what takes a day or a fault to
+// come about is put into the database while no server runs.
+func TestTheOperatorIsToldWhateverNeedsAPerson(t *testing.T) {
+	t.Parallel()
+	chat := newChat(t)
+	r := newRig(t, nil)
+	r.agent(fmt.Sprintf(limited, resetText(time.Now().Add(5*time.Hour))), "stream: codex")
+	r.config += "policy: {caps: {per_server_per_day: 4}}\nnotify: {url: \"" + chat.URL + "\"}\n"
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the first limit", func() bool { return r.thread(threadName(n)).State == "stopped" })
+	for range 2 {
+		_, err := r.world.Comment(rigRepo, n, writer, "/pawl retry")
+		r.must(err)
+		r.settle()
+	}
+	r.solve("Another line", "Please add a third line to a.txt.") // the account is limited once a second thread's agent says so
+	r.await("the fourth limit", func() bool { return r.calls() == 4 })
+	r.settle()
+	r.stop(syscall.SIGTERM)
+
+	now := time.Now()
+	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(r.dir, "pawl.db"), store.Options{})
+	r.must(err)
+	for i := range 3 { // flawless, and nothing was changed
+		g := learning.Graded{ID: fmt.Sprintf("acme/widgets#90/%d", i), At: now.Add(-time.Hour), Backend: "mine", Signals: []learning.Signal{{Source: learning.JudgeSource, Value: 1, Known: true}},
+			Facts: learning.AttemptFacts{Ending: policy.Completed, Outcome: policy.NoChange}}
+		data, err := json.Marshal(g)
+		r.must(err)
+		r.must(db.PutGraded(t.Context(), thread.GradeRow{ID: g.ID, At: g.At, Backend: g.Backend, Repo: rigRepo, Data: data}))
+	}
+	r.must(db.UpdateShared(t.Context(), "notify", func(_ time.Time, old []byte) []byte {
+		var told map[string]any
+		if err := json.Unmarshal(old, &told); err != nil || told["unsolved"] != 4.0 {
+			t.Errorf("what is counted for a day without success: %s, %v; want 4 attempts", old, err)
+		}
+		told["solved"] = now.Add(-25 * time.Hour)
+		next, err := json.Marshal(told)
+		if err != nil {
+			t.Error(err)
+		}
+		return next
+	}))
+	r.must(db.Close())
+	raw := r.database()
+	change := func(query string, args ...any) {
+		t.Helper()
+		_, err := raw.ExecContext(t.Context(), query, args...)
+		r.must(err)
+	}
+	change("INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at) VALUES ('one', 'ping', x'7b7d', ?, 'failed', 'refused', 100, 0)", now.Add(-96*time.Hour).UnixMicro())
+	change("UPDATE threads SET queued_at = ? WHERE number = ?", now.Add(-20*time.Minute).UnixMicro(), n)
+	change(fmt.Sprintf("CREATE TRIGGER held BEFORE UPDATE ON threads WHEN OLD.number = %d BEGIN SELECT RAISE(IGNORE); END", n)) // nobody can take it
+
+	r.start()
+	for _, want := range []string{
+		"100 % of the attempts that all attempts of 24 hours may use are used: 4 of 4 attempts (0 left)",
+		"the breaker of account mine is open after ",
+		"none of the last 4 attempts did its task, and none has for 1d",
+		"webhook deliveries could not be handled and are tried no more: 1. `pawl status` lists them",
+		"a thread has waited 2",
+		"nothing is learned from judge, because of its implausible values",
+	} {
+		r.await(want, func() bool { return strings.Contains(chat.heard(), "Pawl: "+want) })
+	}
 }

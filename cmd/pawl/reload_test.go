@@ -3,12 +3,15 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // edit changes the server's file: in place, or as editors do that write another file and rename it.
@@ -42,7 +45,8 @@ func TestAServerGoesOnWithItsFileWithoutARestart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("cat > /dev/null; touch "+r.ctrl()+"/began; while test ! -e "+r.ctrl()+"/end; do sleep 0.05; done; echo two >> a.txt; echo finished\n", "")
-	r.config += "policy: {paused: false}\n"
+	chat := newChat(t)
+	r.config += "policy: {paused: false, caps: {per_server_per_day: 4}}\nretention: {deliveries: 1000h}\nnotify: {url: \"\"}\n"
 	r.start()
 	first := r.solve("One", "Please add a line to a.txt.")
 	r.await("the attempt", func() bool { return r.has("began") })
@@ -101,6 +105,35 @@ func TestAServerGoesOnWithItsFileWithoutARestart(t *testing.T) {
 	if _, out, _ := pawl(t, r.dir, nil, "doctor", "--json", "--config", "pawl.yml"); !strings.Contains(out, "but for what only a start reads: server.drain") {
 		t.Errorf("pawl doctor does not say what takes a restart: %s", out)
 	}
+
+	// Where the operator is told, what is logged, and what is removed.
+	if !strings.Contains(r.log.String(), `"level":"debug"`) {
+		t.Errorf("at debug nothing of that level is logged:\n%s", r.log)
+	}
+	db := r.database()
+	change := func(query string, args ...any) {
+		t.Helper()
+		_, err := db.ExecContext(t.Context(), query, args...)
+		r.must(err)
+	}
+	for guid, hours := range map[string]time.Duration{"old": 999, "young": 1} { // without the latter the clock seems to be wrong
+		change("INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at) VALUES (?, 'ping', x'7b7d', ?, 'handled', '', 1, 0)", guid, time.Now().Add(-hours*time.Hour).UnixMicro())
+	}
+	r.edit(false, `url: ""`, "url: \""+chat.URL+"\"", "level: debug", "level: info", "deliveries: 1000h", "deliveries: 998h")
+	r.reloads(inForceNow, 3)
+	change("DELETE FROM shared WHERE key = 'duty clean'") // the hour until the next cleaning has passed
+	r.settle()
+	before := len(r.log.String())
+	fourth := r.solve("Four", "Please add a line to a.txt.")
+	r.over(threadName(fourth))
+	r.settle()
+	if after := r.log.String()[before:]; strings.Contains(after, `"level":"debug"`) || !strings.Contains(after, "pull request opened") {
+		t.Errorf("at info the log has:\n%s", after)
+	}
+	r.await("the cleaning", func() bool {
+		return !slices.ContainsFunc(r.deliveries(), func(d thread.Delivery) bool { return d.GUID == "old" })
+	})
+	r.await("the message", func() bool { return strings.Contains(chat.heard(), "4 of 4 attempts (0 left)") })
 
 	// Nothing that could work is refused, too.
 	r.edit(false, "agent.sh", "gone.sh")
