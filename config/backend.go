@@ -313,7 +313,7 @@ func (s *source) validateProviders(providers []Provider) {
 		if k := p.Key.Reveal(); strings.ContainsFunc(k, isControl) || strings.ContainsRune(k, ' ') {
 			s.add(key+".key", "holds a space or a control character; write the key alone")
 		}
-		s.addIf(!(p.MinConfidence >= 0 && p.MinConfidence <= 1), key+".min_confidence", "%v is out of range; use 0 to 1", p.MinConfidence)
+		between(s, key+".min_confidence", p.MinConfidence, 0, 1)
 		s.addIf(p.MinConfidence > 0 && p.Protocol == Anthropic, key+".min_confidence", "the protocol anthropic tells no log-probabilities; leave it out")
 		between(s, key+".no_answer_bytes", p.NoAnswerBytes, minNoAnswer, maxNoAnswer)
 		s.validatePrices(key, p.Prices)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -85,27 +86,16 @@ func (s *source) validatePolicy(p Policy, providers []Provider) {
 	between(s, "policy.learning.judge_timeout", p.Learning.JudgeTimeout, time.Second, time.Hour)
 }
 
+// validateBudget checks that no bound is below 0, which is none.
 func (s *source) validateBudget(b policy.Budget) {
-	for key, tokens := range map[string]int64{
-		"tokens_per_attempt": b.TokensPerAttempt, "tokens_per_thread_per_day": b.TokensPerThreadPerDay,
-		"tokens_per_repository_per_day": b.TokensPerRepositoryPerDay, "tokens_per_installation_per_day": b.TokensPerInstallationPerDay,
-		"tokens_per_server_per_day": b.TokensPerServerPerDay, "tokens_per_account_per_day": b.TokensPerAccountPerDay,
-	} {
-		between(s, "policy.budget."+key, tokens, 0, math.MaxInt64)
-	}
-	for key, usd := range map[string]float64{
-		"usd_per_attempt": b.USDPerAttempt, "usd_per_thread_per_day": b.USDPerThreadPerDay,
-		"usd_per_repository_per_day": b.USDPerRepositoryPerDay, "usd_per_installation_per_day": b.USDPerInstallationPerDay,
-		"usd_per_server_per_day": b.USDPerServerPerDay, "usd_per_account_per_day": b.USDPerAccountPerDay,
-	} {
-		s.addIf(usd < 0, "policy.budget."+key, "%v is out of range; use US dollars, or 0 for no bound", usd)
+	keys, index := fields(reflect.TypeFor[policy.Budget]())
+	for _, key := range keys {
+		v := reflect.ValueOf(b).FieldByIndex(index[key])
+		s.addIf(v.CanInt() && v.Int() < 0 || v.CanFloat() && v.Float() < 0, "policy.budget."+key, "%v is out of range; use a positive number, or 0 for no bound", v)
 	}
 }
 
 func (s *source) validateSeverity(v policy.SeverityLimits) {
-	for name, grade := range map[string]float64{"mild_grade": v.MildGrade, "moderate_grade": v.ModerateGrade, "severe_grade": v.SevereGrade} {
-		s.addIf(grade < 0 || grade > 1, "policy.severity."+name, "%v is out of range; a grade is a number from 0 to 1", grade)
-	}
 	rising(s, []string{"min_edits", "moderate_edits", "severe_edits"}, []int{v.MinEdits, v.ModerateEdits, v.SevereEdits}, 1, maxThreshold)
 	rising(s, []string{"min_repeats", "moderate_repeats", "severe_repeats"}, []int{v.MinRepeats, v.ModerateRepeats, v.SevereRepeats}, 1, maxThreshold)
 	rising(s, []string{"mild_cooldown", "moderate_cooldown", "severe_cooldown"}, []time.Duration{v.MildCooldown, v.ModerateCooldown, v.SevereCooldown}, 0, maxWait)

@@ -273,7 +273,7 @@ func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
 	if strings.HasPrefix(app.HTMLURL, s.hub.web+"/") { // an Enterprise Server has another path
 		install = strings.TrimRight(app.HTMLURL, "/")
 	}
-	file := quoteShell(s.Config)
+	file := config.CommandLine([]string{s.Config})
 	steps = append(steps, step{Text: "Install the App on the repositories it shall work on", Link: install + "/installations/new"})
 	for _, name := range unset {
 		steps = append(steps, step{Text: "Set the variable from which " + s.Config + " takes a key", Command: "export " + name + "=…"})
@@ -290,17 +290,6 @@ func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
 	return append(steps,
 		step{Text: "Comment /pawl solve on an issue there", Link: s.hub.web + "/issues"},
 		step{Text: "Look at the pages, " + s.pages() + "; this prints a link", Command: "pawl login --config " + file})
-}
-
-// plainWord needs no quotes in a shell.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
-
-// quoteShell makes one word of a path for the shell of whoever copies the line.
-func quoteShell(path string) string {
-	if plainWord.MatchString(path) {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // environment is the process's own, with a placeholder for what is not set, whose name it notes.
