@@ -32,7 +32,6 @@ type Server struct {
 	Backlog   Backlog    `yaml:"backlog"`
 	Workers   int        `yaml:"workers"` // attempts that may run at the same time
 	Retention Retention  `yaml:"retention"`
-	Tracing   Tracing    `yaml:"tracing"`
 	Notify    Notify     `yaml:"notify"`
 	Log       Log        `yaml:"log"`
 }
@@ -104,12 +103,6 @@ type Retention struct {
 	Deliveries  time.Duration `yaml:"deliveries"`
 	Transcripts time.Duration `yaml:"transcripts"` // how long the output of agents is kept after an attempt
 	Threads     time.Duration `yaml:"threads"`     // how long the log of a closed thread is kept after its last event
-}
-
-type Tracing struct {
-	// Endpoint is the address of an OpenTelemetry collector that speaks OTLP over
-	// HTTP, such as http://127.0.0.1:4318; empty switches traces off.
-	Endpoint string `yaml:"endpoint"`
 }
 
 // Notify says where the operator is told what needs a person.
@@ -279,9 +272,6 @@ func (s *source) validateServer(c *Server) {
 		}
 	}
 	between(s, "github.write_spacing", c.GitHub.WriteSpacing, 0, maxWriteSpacing)
-	if c.Tracing.Endpoint != "" {
-		s.validateURL("tracing.endpoint", &c.Tracing.Endpoint)
-	}
 	if address := c.Notify.URL.Reveal(); address != "" {
 		u, err := url.Parse(address)
 		s.addIf(err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "", "notify.url", "is not an absolute URL; write the one of the chat's incoming webhook, or remove it")

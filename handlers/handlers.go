@@ -20,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Handlers turns stored deliveries into events. All fields are required except StandIn and Trace.
+// Handlers turns stored deliveries into events. All fields are required except StandIn.
 type Handlers struct {
 	Store   Store
 	Forge   *forge.Client
@@ -29,7 +29,6 @@ type Handlers struct {
 	StandIn string                                        // config.App.User
 	Now     func() time.Time
 	Log     zerolog.Logger
-	Trace   solver.Trace
 }
 
 type Store interface {
@@ -99,8 +98,6 @@ func (h *Handlers) Deliver(ctx context.Context, d thread.Delivery) (err error) {
 	guid := d.GUID
 	log := h.Log.With().Str("delivery", guid).Str("event", d.Event).Logger()
 	crash.Point("delivery_claimed")
-	ctx, end := h.Trace.Span(ctx, "delivery", solver.TraceDelivery, guid, solver.TraceEvent, d.Event)
-	defer func() { end(err) }()
 	err = safely(func() error { return h.handlerOf(d.Event).Handle(ctx, d.Event, guid, d.Payload) })
 	switch {
 	case errors.Is(err, errUnparsable):

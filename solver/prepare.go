@@ -181,7 +181,7 @@ func (s *step) newAttempt(begun thread.Started, g *attempt.Ground) *attempt.Atte
 	aside := *s.publisher
 	a := &attempt.Attempt{
 		Env: &s.Env, Config: s.Config, Thread: s.thread, Started: begun, State: s.state, Lease: s.lease, Log: s.log, Ground: g,
-		SigningKey: s.Config.GitHub.App.SigningKeyFile, Free: func() {}, Span: s.span,
+		SigningKey: s.Config.GitHub.App.SigningKeyFile, Free: func() {},
 		Allowed: func(ctx context.Context) error { return s.allowed(ctx, s.state.Work(s.state.Seq, policy.ToChange)) },
 		Attend: func(ctx context.Context) {
 			answering := aside

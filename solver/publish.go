@@ -27,8 +27,6 @@ func (GitHub) publish(ctx context.Context, p *publisher) (err error) {
 	if !p.state.Tracked() || p.state.Absent() && !found {
 		return nil
 	}
-	ctx, end := p.span(ctx, "publish")
-	defer func() { end(err) }()
 	if err := p.publishSaid(ctx); err != nil {
 		return err
 	}

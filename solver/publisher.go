@@ -3,7 +3,6 @@ package solver
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/rs/zerolog"
 
@@ -45,17 +44,6 @@ func (p *publisher) load(ctx context.Context) error {
 	}
 	p.log = log.Logger()
 	return err
-}
-
-func (p *publisher) span(ctx context.Context, name string, attrs ...string) (context.Context, func(error, ...string)) {
-	ids := []string{TraceThread, p.thread.String()}
-	if p.state.Delivery != "" {
-		ids = append(ids, TraceDelivery, p.state.Delivery)
-	}
-	if a, running := p.state.Running(); running {
-		ids = append(ids, TraceAttempt, strconv.Itoa(a.N))
-	}
-	return p.Trace.Span(ctx, name, append(ids, attrs...)...)
 }
 
 // repo is where the thread is at GitHub, after a renaming under the new name: there is shown how it ended.
@@ -133,23 +121,3 @@ func (p *publisher) acted(ctx context.Context, key string, a thread.Act) error {
 	}
 	return nil
 }
-
-// Trace opens a span: a named piece of work that an operator can watch. The attributes are names and values
-// in turn, in which nothing may be secret or written by others than Pawl and the operator. What is returned
-// ends the span; the context carries it to what is done within. A nil Trace opens none.
-type Trace func(ctx context.Context, name string, attrs ...string) (context.Context, func(err error, attrs ...string))
-
-func (t Trace) Span(ctx context.Context, name string, attrs ...string) (context.Context, func(err error, attrs ...string)) {
-	if t == nil {
-		return ctx, func(error, ...string) {}
-	}
-	return t(ctx, name, attrs...)
-}
-
-const (
-	TraceThread   = "pawl.thread"
-	TraceDelivery = "pawl.delivery"
-	TraceEvent    = "pawl.event"
-	TraceAttempt  = "pawl.attempt"
-	TraceAction   = "pawl.action"
-)

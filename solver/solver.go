@@ -27,8 +27,6 @@ type Solver struct {
 	// Slots bounds the attempts that run at the same time: one element of its
 	// capacity each. Nil means no bound.
 	Slots chan struct{}
-	// Trace opens spans around pieces of work; it may be nil.
-	Trace Trace
 	// OnDecision is told what was logged, for metrics; it may be nil and must not block.
 	OnDecision func(rule policy.Rule, action policy.Action)
 	// OnTakeOver is told of a thread that was taken from a node which did not

@@ -37,8 +37,6 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	if err := s.Host.reach(ctx, s.publisher); err != nil {
 		return false, err
 	}
-	ctx, end := s.span(ctx, "step")
-	defer func() { end(err) }()
 	if a, running := s.state.Running(); running {
 		if u := s.state.Unfinished; u != nil && u.Receipt != nil && s.state.Stopped == "" && s.state.Closed == "" {
 			return true, s.deliver(ctx, a)
@@ -182,15 +180,7 @@ type ready struct {
 // decide asks policy with what is known. Before an attempt it fetches the repository, whose configuration may
 // narrow the answer, takes a place, has the base verified, and asks once more with what has come until then.
 // Nothing at all means that the decision has to be taken again.
-func (s *step) decide(ctx context.Context) (d *thread.Decided, _ *ready, err error) {
-	ctx, end := s.span(ctx, "decide")
-	defer func() {
-		if d == nil {
-			end(err)
-			return
-		}
-		end(err, TraceAction, string(d.Action), attempt.TraceRule, string(d.Rule))
-	}()
+func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 	facts, err := s.facts(ctx, effective(s.Config, s.state.Repo))
 	if err != nil {
 		return nil, nil, err

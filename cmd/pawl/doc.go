@@ -10,7 +10,6 @@
 //	what is done every few seconds, hours; which files go        housekeeping.go
 //	who owns the data directory                                  housekeeping.go, claimData
 //	how does the gateway reach out; which program is run_tests  serve.go, newGateway and self
-//	how do spans leave the process                               tracing.go
 //	how is the log written                                       main.go, logger
 //	pawl demo: what is played, by which agent                    demo.go; the agent: demo_agent.sh
 //	pawl run: work in a folder without GitHub                    run.go; providers from the environment: run.go, standalone

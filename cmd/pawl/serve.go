@@ -110,7 +110,6 @@ type node struct {
 	pagesHTTP     *http.Server
 	data          *dataFolder
 	github        *githubHealth
-	tracing       *tracing
 	hookRanges    *hookRanges
 	trusts        func(netip.Addr) bool // whether signed webhooks came from an address; nil for never
 	background    sync.WaitGroup        // what works beside the queue, until stop
@@ -151,9 +150,6 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	if n.store, err = openStore(ctx, cfg.Database, now, log); err != nil {
 		return err
 	}
-	if n.tracing, err = startTracing(ctx, cfg.Tracing, nodeName(), log); err != nil {
-		return err
-	}
 	var limits forge.Shared // of GitHub; nil keeps them in memory, where this process is alone
 	if cfg.Database.Driver == config.Postgres {
 		limits = n.store
@@ -171,7 +167,7 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 			Store: n.store, Config: cfg, Sandbox: box, Node: nodeName(), Place: n.data.place, Now: now, Log: log, Lookup: os.LookupEnv,
 			Gateway: newGateway(now, log), Program: self(log), Stopping: make(chan struct{}),
 		},
-		Host: solver.GitHub{Forge: n.forge}, Slots: make(chan struct{}, cfg.Workers), Trace: n.tracing.trace(),
+		Host: solver.GitHub{Forge: n.forge}, Slots: make(chan struct{}, cfg.Workers),
 	}
 	n.solver.UseLayers(attempt.LayersIn(cfg.DataDir))
 	return nil
@@ -187,7 +183,7 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if err := n.solver.CleanWork(ctx); err != nil {
 		n.log.Error().Err(err).Msg("what killed attempts left in their folders was not removed")
 	}
-	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, StandIn: n.cfg.GitHub.App.User, Now: now, Log: n.log, Trace: n.tracing.trace(),
+	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, StandIn: n.cfg.GitHub.App.User, Now: now, Log: n.log,
 		SignOut: func(ctx context.Context, person int64) error { return web.SignOut(ctx, n.store, person) }}
 	n.queue = queue.New(queue.Options{
 		Store: n.store, Node: n.solver.Node, Workers: n.cfg.Workers + quickSteps,
@@ -206,7 +202,7 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if err := catchUp.Begin(ctx); err != nil {
 		return err
 	}
-	if err := n.handle(ctx, n.tracing.hook(hook), now); err != nil {
+	if err := n.handle(ctx, hook, now); err != nil {
 		return err
 	}
 	changed := n.http.ConnState
@@ -352,7 +348,6 @@ func (n *node) close() {
 		n.stop()
 	}
 	n.background.Wait()
-	n.tracing.close()
 	for _, l := range []net.Listener{n.listener, n.pagesListener} {
 		if l != nil {
 			// Serve closes it, too; a second close is harmless.

@@ -50,7 +50,7 @@ func TestOfNodesThatBeginTogetherOneCatchesUp(t *testing.T) {
 	w.missMany(missed)
 	var wg sync.WaitGroup
 	for n := range nodes {
-		h := &handlers.Handlers{Store: w.h.Store, Forge: w.Client(), Solver: w.h.Solver, Now: w.h.Now, Log: w.h.Log, Trace: w.h.Trace}
+		h := &handlers.Handlers{Store: w.h.Store, Forge: w.Client(), Solver: w.h.Solver, Now: w.h.Now, Log: w.h.Log}
 		c := New(h, w.Store, w.duty(fmt.Sprint("node ", n)))
 		c.bounds.quiet = 0 // nobody handles what is taken in
 		wg.Go(func() { c.onDuty(t.Context()) })

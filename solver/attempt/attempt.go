@@ -42,8 +42,6 @@ type Attempt struct {
 	SigningKey string
 	// Free gives back the place that the attempt has among those that run, and its account. It may be called again.
 	Free func()
-	// Span opens a span of the attempt.
-	Span func(ctx context.Context, name string, attrs ...string) (context.Context, func(error, ...string))
 	// Attend answers and acknowledges what came while the attempt runs.
 	Attend func(context.Context)
 	// Allowed is asked before the push: ErrRevoked where nobody who asked for it may write.
@@ -81,13 +79,6 @@ type Executor interface {
 	Judge(context.Context) (*policy.Judged, error)
 }
 
-const (
-	TraceBackend = "pawl.backend"
-	TraceRule    = "pawl.rule"
-	TraceEnding  = "pawl.ending"
-	TraceOutcome = "pawl.outcome"
-)
-
 func (a *Attempt) backend() config.Backend {
 	return BackendNamed(a.Ground.Effective.Backends, a.Backend)
 }
@@ -96,17 +87,6 @@ func (a *Attempt) backend() config.Backend {
 // attempt with the reason, and is the error.
 func (a *Attempt) Run(ctx context.Context, e Executor) error {
 	a.executor = e
-	ctx, end := a.Span(ctx, "attempt", TraceBackend, a.Backend, TraceRule, string(a.Decision.Rule))
-	err := a.run(ctx)
-	outcome := string(a.Receipt.Outcome)
-	if a.handed != nil {
-		outcome = "handed_over"
-	}
-	end(err, TraceEnding, string(a.Receipt.Ending), TraceOutcome, outcome)
-	return err
-}
-
-func (a *Attempt) run(ctx context.Context) error {
 	leave, err := a.enter(ctx, a.Thread)
 	if err != nil {
 		return a.broken(ctx, err)

@@ -78,8 +78,6 @@ func (c *checkout) keptBase(at, layer string) string {
 // verifyBase runs the verify commands on a base, up to the first that cannot work, and
 // keeps what they came to.
 func (t *trial) verifyBase(ctx context.Context, at, layer string) (all []policy.Verified, err error) {
-	ctx, end := t.Span(ctx, "verify base")
-	defer func() { end(err) }()
 	defer t.prepare("")
 	for _, command := range t.Ground.Effective.Verify {
 		t.prepare("verifying the base: " + command)

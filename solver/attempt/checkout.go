@@ -185,8 +185,6 @@ const pushRaces = 3
 // both are merged; where that conflicts, the work is kept on a branch of its
 // own and the attempt is to be done again on top of theirs.
 func (c *checkout) Push(ctx context.Context) (err error) {
-	ctx, end := c.Span(ctx, "push")
-	defer func() { end(err) }()
 	g := c.Ground
 	if err := g.spare(ctx, c.State.Snapshot.DefaultBranch); err != nil {
 		return err

@@ -42,9 +42,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		return nil, nil
 	}
 	endNotes := c.keepNoting(run, cancel)
-	inside, end := c.Span(run, "agent run", TraceBackend, c.Backend)
-	report, cause, err := c.runIn(inside, cancel)
-	end(err, TraceEnding, string(report.Ending))
+	report, cause, err := c.runIn(run, cancel)
 	c.Receipt.Transcript = filepath.Join(c.attemptDir(c.Thread, c.N), transcriptFile)
 	if home := c.homeOf(c.Thread); cause == nil && err == nil && c.adapter.OpenSession != nil && report.SessionID != "" {
 		session, unread := c.adapter.ReadSession(home, report.SessionID)

@@ -174,8 +174,6 @@ func (c *checkout) propose(ctx context.Context) error {
 // HOME's caches. What setup made is moved into the folder of the layer.
 func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Record, before []policy.Verified, err error) {
 	e := c.Ground.Effective.Environment
-	ctx, end := c.Span(ctx, "layer")
-	defer func() { end(err) }()
 	if err := c.Room(); err != nil {
 		return r, nil, err
 	}

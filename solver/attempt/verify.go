@@ -37,8 +37,6 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 	if len(c.Ground.Effective.Verify) == 0 {
 		return nil, nil
 	}
-	ctx, end := c.Span(ctx, "verify")
-	defer func() { end(err) }()
 	if err := c.based(ctx); err != nil {
 		return nil, err
 	}
