@@ -167,6 +167,27 @@ func TestEveryKnownToolOfTheProvidersIsTakenOut(t *testing.T) {
 	}
 }
 
+// TestFieldsThatNoListNamesAreTakenOut, whatever they ask for, and what the CLIs send (claude 2.1.197, codex 0.169.0,
+// opencode 1.18.33, qwen 0.24.4, gemini 0.61.0) stays.
+func TestFieldsThatNoListNamesAreTakenOut(t *testing.T) {
+	for _, c := range []struct{ protocol, path, sent string }{
+		{OpenAI, "/v1/responses", "client_metadata include input instructions model parallel_tool_calls prompt_cache_key reasoning store stream temperature text tool_choice tools"},
+		{OpenAI, "/v1/chat/completions", "max_tokens messages model stream stream_options tool_choice tools"},
+		{Anthropic, "/v1/messages", "context_management max_tokens messages metadata model output_config stream system temperature thinking tool_choice tools"},
+		{Gemini, "/v1beta/models/m:generateContent", "contents generationConfig safetySettings systemInstruction toolConfig tools"},
+	} {
+		p := newProvider(t, plain(200, `{}`))
+		s := open(t, c.protocol, p.URL, nil)
+		want := `{"` + strings.Join(strings.Fields(c.sent), `":[],"`) + `":[]}`
+		for _, strange := range []string{"", `"extra_body":{"google":{"cached_content":"cachedContents/1"}},`, `"inference_geo":"us",`, `"search_the\u005fweb":true,"x":{"tools":[{"type":"mcp"}]},`} {
+			resp, body := s.post(t, c.path, "{"+strange+want[1:])
+			if all := p.requests(); resp.StatusCode != 200 || len(all) == 0 || all[len(all)-1].body != want {
+				t.Errorf("%s with %s: %d %s; the provider sees %+v", c.path, strange, resp.StatusCode, body, all)
+			}
+		}
+	}
+}
+
 // TestTheOperatorMayAllowWhatStandsElsewhere, for agents that need it.
 func TestTheOperatorMayAllowWhatStandsElsewhere(t *testing.T) {
 	p := newProvider(t, plain(200, `{}`))

@@ -16,7 +16,8 @@ import (
 type known struct {
 	kind     callKind
 	from, to int    // in bytes of the request
-	sum      uint64 // stands for the bytes before to
+	head     uint64 // stands for the bytes before from
+	sum      uint64 // for those before to
 	offers   bool   // an item of it adds tools
 }
 
@@ -33,7 +34,7 @@ func (s *Session) knows(kind callKind, body string) known {
 	all := slices.Clone(s.known)
 	s.mu.Unlock()
 	for _, k := range slices.Backward(all) {
-		if k.kind == kind && k.to < len(body) && maphash.String(sums, body[:k.to]) == k.sum {
+		if k.kind == kind && k.to < len(body) && maphash.String(sums, body[:k.from]) == k.head && maphash.String(sums, body[:k.to]) == k.sum {
 			return k
 		}
 	}
@@ -69,12 +70,12 @@ func (k known) after(kind callKind, body string, conversation gjson.Result, offe
 		}
 		return entry.IsObject()
 	})
-	next := known{kind: kind, from: first, to: before + k.to - k.from, sum: k.sum, offers: offers}
+	next := known{kind: kind, from: first, to: before + k.to - k.from, head: k.head, sum: k.sum, offers: offers}
 	if before < first {
 		return known{}
 	}
 	if next.to != k.to {
-		next.sum = maphash.String(sums, body[:next.to])
+		next.head, next.sum = maphash.String(sums, body[:first]), maphash.String(sums, body[:next.to])
 	}
 	return next
 }

@@ -19,14 +19,15 @@ import (
 )
 
 type request struct {
-	body   string // as it is sent to the provider
-	size   int    // bytes of it as it is first sent, also when it is no longer held
-	sum    uint64 // stands for the body as the agent sent it, within this process
-	looked known  // for the next request
-	model  string
-	most   int64 // tokens that the answer may have, by the request or the usual
-	stream bool
-	tools  bool // it offers tools
+	body    string // as it is sent to the provider
+	size    int    // bytes of it as it is first sent, also when it is no longer held
+	sum     uint64 // stands for the body as the agent sent it, within this process
+	looked  known  // for the next request
+	unknown string // the names of fields that were taken out
+	model   string
+	most    int64 // tokens that the answer may have, by the request or the usual
+	stream  bool
+	tools   bool // it offers tools
 	// usageAdded is true where the gateway asked for the usage of a streamed chat
 	// completion, so that the chunk that carries it is kept from the agent.
 	usageAdded bool
@@ -70,6 +71,8 @@ func readRequest(r route, body string, g Grant, k known) (request, error) {
 	name := growing[r.kind]
 	said := f[name]
 	adds, changed, err := dropHosted(r.kind, f)
+	out.unknown = dropUnknown(r.kind, f)
+	changed = changed || out.unknown != ""
 	switch {
 	case err != nil:
 		return out, err
@@ -130,9 +133,12 @@ const (
 	maxAnswers = 128
 )
 
+// tierFields choose how fast, and for which price, the provider serves a request.
+var tierFields = []string{"service_tier", "serviceTier", "speed"}
+
 // standardTier refuses what the provider serves faster for a higher price.
 func standardTier(f fields) error {
-	for _, name := range []string{"service_tier", "serviceTier", "speed"} {
+	for _, name := range tierFields {
 		switch tier := strings.ToLower(f[name].Str); {
 		case !f.has(name) || tier == "auto" || tier == "default" || tier == "standard" || tier == "standard_only":
 		default:
