@@ -12,48 +12,48 @@ const Day = 24 * time.Hour
 
 // bounds is rule 3: no run and no thread goes on for ever, whoever asks.
 func bounds(f Facts) (Decision, bool) {
+	most := f.Limits.Restarts.MaxPerThreadPerDay
 	if restarts := len(f.series()) - 1 + f.Handed.Times; restarts >= f.Limits.Restarts.Max {
 		return stop(RuleRestartLimit, "Look at the attempts; say in a comment, in new words, what is to be done.",
 			fmt.Sprintf("the work was restarted %d times since a person typed something new, which is its limit", restarts))
 	}
-	if d, over := above(f); over {
-		return d, true
+	if most <= 0 {
+		return stop(RuleDailyCap, "The operator must allow attempts.", "no attempt is allowed on a thread")
 	}
-	if d, over := budget(f); over {
-		return d, true
-	}
-	if d, over := failedChecks(f); over {
-		return d, true
-	}
-	n, most := len(f.since(Day)), f.Limits.Restarts.MaxPerThreadPerDay
-	if most > 0 && !f.typed() && len(f.since(2*Day+time.Hour)) >= 2*most {
-		return stop(RuleDailyCap, "Say in a comment, in new words, what is to be done.",
-			fmt.Sprintf("the thread's limit of %s in 24 hours was used up two days in a row", Plural(most, "attempt")))
-	}
-	switch reason := fmt.Sprintf("%s on this thread in 24 hours; its limit is %d", Plural(n, "attempt"), most); {
-	case n < most:
-		return silent()
-	case most <= 0:
-		return stop(RuleDailyCap, "The operator must allow attempts.", reason)
-	default:
-		return f.pause(RuleDailyCap, reason, func(rest []Attempt) bool { return len(rest) >= most })
-	}
-}
-
-// pause waits until a bound of the thread's day has room again: until so many attempts
-// are a day old that it is not used up by the rest.
-func (f Facts) pause(r Rule, why string, usedUp func(rest []Attempt) bool) (Decision, bool) {
-	d := Decision{Action: DoWait, Rule: r, Reasons: Because(r, why), Until: f.Now.Add(Day),
-		Hint: "It goes on by itself then. /pawl raise allows as much once more at once; /pawl stop ends the wait."}
-	today := f.since(Day)
-	for i, a := range today {
-		if !usedUp(today[i+1:]) {
-			d.Until = a.StartedAt.Add(Day)
+	for _, bound := range []rule{above, failedChecks, budget} {
+		if d, over := bound(f); over {
 			return d, true
 		}
 	}
+	if !f.typed() && len(f.since(2*Day+time.Hour)) >= 2*most {
+		return stop(RuleDailyCap, "Say in a comment, in new words, what is to be done.",
+			fmt.Sprintf("the thread's limit of %s in 24 hours was used up two days in a row", Plural(most, "attempt")))
+	}
+	return day(f)
+}
+
+// day waits until what the thread used in a day, in attempts, tokens or money, has room again: until so many attempts
+// are a day old that the rest leaves some. It is for everybody.
+func day(f Facts) (Decision, bool) {
+	why, by := f.Thread().Full()
+	if why == "" {
+		return silent()
+	}
+	if by == RuleCap {
+		by = RuleDailyCap
+	}
+	d := Decision{Action: DoWait, Rule: by, Reasons: Because(by, why), Until: f.Now.Add(Day),
+		Hint: "It goes on by itself then. /pawl raise allows as much once more at once; /pawl stop ends the wait."}
 	if !f.Handed.At.IsZero() {
 		d.Until = f.Handed.At.Add(Day)
+	}
+	today := f.since(Day)
+	for i, a := range today {
+		f.Attempts, f.Raised = today[i+1:], 0
+		if why, _ := f.Thread().Full(); why == "" {
+			d.Until = a.StartedAt.Add(Day)
+			break
+		}
 	}
 	return d, true
 }
@@ -76,15 +76,8 @@ func unattended(f Facts) (Decision, bool) {
 		fmt.Sprintf("%s in a row began without a person's new words; the limit is %d", Plural(n, "attempt"), f.Limits.Unattended.MaxAttempts))
 }
 
-// budget is the part of rule 3 that bounds what is spent: the thread's budget of a day is for everybody, and
-// an attempt that used up its own is not followed by another one unless a person asks.
+// budget is the part of rule 3 for an attempt that used up its own: no other one follows unless a person asks.
 func budget(f Facts) (Decision, bool) {
-	if why := f.Thread().Spent(); why != "" {
-		return f.pause(RuleBudget, why, func(rest []Attempt) bool {
-			f.Attempts, f.Raised = rest, 0
-			return f.Thread().Spent() != ""
-		})
-	}
 	if a, ok := f.last(); ok && a.Budget != "" && len(f.Fresh) == 0 {
 		return stop(RuleBudget, "Split the task, or let the operator raise policy.budget; /pawl retry goes on from here.",
 			fmt.Sprintf("attempt %d was ended: %s", a.N, a.Budget))
@@ -99,14 +92,15 @@ func (f Facts) since(within time.Duration) []Attempt {
 	return slices.DeleteFunc(slices.Clone(f.Attempts[f.Raised:]), earlier)
 }
 
-// Thread is the thread's own ledger. Its attempts have a limit of their own.
+// Thread is the thread's own ledger.
 func (f Facts) Thread() Ledger {
-	sum := f.Handed.Used
-	for _, a := range f.since(Day) {
+	today, sum := f.since(Day), f.Handed.Used
+	for _, a := range today {
 		sum = sum.Plus(Spent{Tokens: a.Tokens, CostUSD: a.CostUSD})
 	}
-	l := Ledger{Level: "this thread", MaxTokens: f.Limits.Budget.TokensPerThreadPerDay, MaxUSD: f.Limits.Budget.USDPerThreadPerDay}
-	l.Tokens = sum.Tokens.Input + sum.Tokens.Output
+	l := Ledger{Level: "this thread", MaxAttempts: f.Limits.Restarts.MaxPerThreadPerDay,
+		MaxTokens: f.Limits.Budget.TokensPerThreadPerDay, MaxUSD: f.Limits.Budget.USDPerThreadPerDay}
+	l.Attempts, l.Tokens = len(today), sum.Tokens.Input+sum.Tokens.Output
 	if sum.CostUSD != nil {
 		l.USD = *sum.CostUSD
 	}

@@ -28,7 +28,7 @@ func TestWhatIsLeftOfADayAndTheRuleAgree(t *testing.T) {
 			t.Fatalf("%d tokens count, %d were used in a day", got, recent)
 		}
 		slices.SortFunc(f.Attempts, func(a, b Attempt) int { return a.StartedAt.Compare(b.StartedAt) })
-		d, over := budget(f)
+		d, over := day(f)
 		if over != (f.Thread().Spent() != "") {
 			t.Fatalf("%+v, with %s", d, f.Thread())
 		}

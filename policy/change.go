@@ -19,17 +19,14 @@ type Leak struct {
 // Named are leaks as people read of them.
 func Named(all []Leak) string {
 	var named []string
-	for _, l := range all[:min(len(all), maxNamed)] {
+	for _, l := range all {
 		where := fmt.Sprintf("line %d of %s", l.Line, l.Path)
 		if l.Line == 0 {
 			where = "the name of a file"
 		}
 		named = append(named, fmt.Sprintf("%s looks like %s (fingerprint %s)", where, l.Kind, l.Fingerprint))
 	}
-	if more := len(all) - len(named); more > 0 {
-		named = append(named, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(named, ", ")
+	return few(named)
 }
 
 // instructing are the files by which repositories instruct agents, wherever they are, in lower case.

@@ -1,5 +1,7 @@
 package policy
 
+import "hash/fnv"
+
 // Edit is one edit operation, as far as a stream, a session file or the tree
 // tells it. Zero keys and nil lines are unknown.
 type Edit struct {
@@ -33,9 +35,9 @@ const (
 	MaxCalls  = 40
 )
 
-// Bounds of what a detector remembers, so that 100,000 edits take no more memory than 30,000.
+// Bounds of what a detector remembers. What is full begins anew.
 const (
-	maxRemembered = 1 << 15
+	maxRemembered = 1 << 16
 	maxCircleFile = 20_000
 	maxWholeFiles = 256
 	maxCallText   = 200
@@ -48,10 +50,10 @@ const (
 type Circles struct {
 	edits       Edits
 	files       map[uint64]*circledFile
-	came        remembered[bool]
-	lines       remembered[int]
-	failures    remembered[int]
-	calls       remembered[int] // since the last edit
+	came        map[uint64]bool
+	lines       map[uint64]int
+	failures    map[uint64]int
+	calls       map[uint64]int // since the last edit
 	whole       map[uint64][]uint64
 	churnedMost int // the number of edits of CirclePath
 }
@@ -65,7 +67,8 @@ type circledFile struct {
 }
 
 func NewCircles() *Circles {
-	return &Circles{files: map[uint64]*circledFile{}, whole: map[uint64][]uint64{}}
+	return &Circles{files: map[uint64]*circledFile{}, came: map[uint64]bool{}, lines: map[uint64]int{},
+		failures: map[uint64]int{}, calls: map[uint64]int{}, whole: map[uint64][]uint64{}}
 }
 
 // Edits returns the counts so far. They are all that Judge needs.
@@ -78,20 +81,19 @@ func (c *Circles) Call(key, result uint64, failed bool, text string) {
 		return
 	}
 	at := Mix(key, result)
-	n := c.calls.get(at) + 1
-	if c.calls.put(at, n); n > c.edits.SameCalls {
+	room(c.calls, maxRemembered)[at]++
+	if n := c.calls[at]; n > c.edits.SameCalls {
 		c.edits.SameCalls, c.edits.SameCall = n, text[:min(len(text), maxCallText)]
 	}
 	if failed {
-		n := c.failures.get(at) + 1
-		c.failures.put(at, n)
-		c.edits.SameFailures = max(c.edits.SameFailures, n)
+		room(c.failures, maxRemembered)[at]++
+		c.edits.SameFailures = max(c.edits.SameFailures, c.failures[at])
 	}
 }
 
 func (c *Circles) Edit(e Edit) {
 	c.edits.Operations++
-	c.calls = remembered[int]{}
+	clear(c.calls)
 	path := Hash(e.Path)
 	f := c.files[path]
 	if f == nil {
@@ -142,8 +144,8 @@ func (c *Circles) again(at, key uint64) bool {
 	if key == 0 {
 		return false
 	}
-	came := c.came.get(at)
-	c.came.put(at, true)
+	came := c.came[at]
+	room(c.came, maxRemembered)[at] = true
 	return came
 }
 
@@ -153,10 +155,7 @@ func (c *Circles) weigh(path uint64, f *circledFile, e Edit) {
 	added, removed := e.Added, e.Removed
 	if e.Whole {
 		before, known := c.whole[path]
-		if len(c.whole) >= maxWholeFiles {
-			clear(c.whole)
-		}
-		c.whole[path] = e.Added
+		room(c.whole, maxWholeFiles)[path] = e.Added
 		if !known {
 			return
 		}
@@ -164,8 +163,8 @@ func (c *Circles) weigh(path uint64, f *circledFile, e Edit) {
 	}
 	change := func(lines []uint64, by int) {
 		for _, l := range lines {
-			balance := c.lines.get(Mix(path, l))
-			c.lines.put(Mix(path, l), balance+by)
+			balance := c.lines[Mix(path, l)]
+			room(c.lines, maxRemembered)[Mix(path, l)] = balance + by
 			f.net += max(balance+by, -balance-by) - max(balance, -balance)
 		}
 		f.churn += len(lines)
@@ -203,32 +202,19 @@ func LinesWithout(a, b []uint64) []uint64 {
 	return rest
 }
 
-// remembered is a map that forgets what was not used for long: when the newer
-// half is full it becomes the older one.
-type remembered[V any] struct{ newer, older map[uint64]V }
-
-func (m *remembered[V]) get(key uint64) V {
-	if v, ok := m.newer[key]; ok {
-		return v
+// room is a map with room for another key: one that is full is emptied.
+func room[V any](m map[uint64]V, most int) map[uint64]V {
+	if len(m) >= most {
+		clear(m)
 	}
-	return m.older[key]
+	return m
 }
 
-func (m *remembered[V]) put(key uint64, v V) {
-	if m.newer == nil || len(m.newer) >= maxRemembered {
-		m.older, m.newer = m.newer, map[uint64]V{}
-	}
-	m.newer[key] = v
-}
-
-// Hash is the key of a text: 64-bit FNV-1a, here without the interface of hash/fnv.
-// That of the empty text is not zero.
+// Hash is the key of a text, 64-bit FNV-1a. That of the empty text is not zero.
 func Hash(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	return h
+	h := fnv.New64a()
+	h.Write([]byte(s))
+	return h.Sum64()
 }
 
 // Mix joins two keys into one; their order matters (the finaliser of MurmurHash3).

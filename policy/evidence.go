@@ -106,6 +106,9 @@ func (e *TestEvidence) did(what string, files []string, which string) {
 	}
 }
 
+// maxNamed is how many of a list a reason names.
+const maxNamed = 5
+
 // few names the first of a list.
 func few(all []string) string {
 	s := strings.Join(all[:min(len(all), maxNamed)], ", ")

@@ -157,9 +157,6 @@ func editLoop(f Facts) (Decision, bool) {
 	return again(RuleEditLoop, reasons...)
 }
 
-// maxNamed is how many files a reason names.
-const maxNamed = 5
-
 // noProgress is rule 8: an attempt that failed without changing anything is not repeated by itself.
 func noProgress(f Facts) (Decision, bool) {
 	a, ok := f.last()
@@ -181,11 +178,11 @@ func noProgress(f Facts) (Decision, bool) {
 	}
 	if len(a.Conflicts) > 0 {
 		return stop(RuleConflict, "Merge the base yourself, or comment /pawl update and how the conflict is to be resolved.",
-			fmt.Sprintf("attempt %d left conflict markers in %s, and its merge was not pushed", a.N, strings.Join(a.Conflicts[:min(len(a.Conflicts), maxNamed)], ", ")))
+			fmt.Sprintf("attempt %d left conflict markers in %s, and its merge was not pushed", a.N, few(a.Conflicts)))
 	}
 	if a.Ending == Completed && len(a.LeftOut) > 0 {
 		return stop(RuleLeftOut, "Make that change yourself, or say what else is to be done; the operator and .github/pawl.yml name what is protected.",
-			fmt.Sprintf("attempt %d changed nothing but %s", a.N, strings.Join(a.LeftOut[:min(len(a.LeftOut), maxNamed)], ", ")))
+			fmt.Sprintf("attempt %d changed nothing but %s", a.N, few(a.LeftOut)))
 	}
 	if a.Ending == Completed && a.Outcome != VerifyFailed {
 		return stop(RuleNoChange, "Say what is missing in a comment, or close the thread.",

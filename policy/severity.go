@@ -101,19 +101,9 @@ type Loop struct {
 
 // Loops lists how an attempt went in circles, whether or not it is an edit loop.
 func (l SeverityLimits) Loops(e Edits) []Loop {
-	all := []Loop{}
-	for _, found := range []struct {
-		Loop
-		least int
-	}{
-		{Loop{"edits", e.Again + e.Returned, e.MaxRepeatPath}, l.MinRepeats}, {Loop{"churn", e.Churned, e.CirclePath}, l.MinRepeats},
-		{Loop{"failures", e.SameFailures, ""}, manyFailures}, {Loop{"calls", e.SameCalls, e.SameCall}, ManyCalls},
-	} {
-		if found.Count >= found.least {
-			all = append(all, found.Loop)
-		}
-	}
-	return all
+	least := map[string]int{"edits": l.MinRepeats, "churn": l.MinRepeats, "failures": manyFailures, "calls": ManyCalls}
+	all := []Loop{{"edits", e.Again + e.Returned, e.MaxRepeatPath}, {"churn", e.Churned, e.CirclePath}, {"failures", e.SameFailures, ""}, {"calls", e.SameCalls, e.SameCall}}
+	return slices.DeleteFunc(all, func(found Loop) bool { return found.Count < least[found.Kind] })
 }
 
 // Blind reports whether too little is known of what the edits held: of less

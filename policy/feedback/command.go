@@ -186,15 +186,10 @@ func Mentions(body, slug string) bool {
 			continue
 		}
 		said := codeSpan.ReplaceAllString(Visible(l.text), "`")
-		for i := strings.IndexByte(said, '@'); i >= 0; {
+		for i := range said {
 			if _, ok := afterMention(said[i:], slug); ok && (i == 0 || startsWithSpace(said[i-1:]) || said[i-1] == '(') {
 				return true
 			}
-			next := strings.IndexByte(said[i+1:], '@')
-			if next < 0 {
-				break
-			}
-			i += 1 + next
 		}
 	}
 	return false

@@ -342,8 +342,7 @@ func asksByText(r Remark, s Scene) Judgement {
 		return accept("a review comment on a pull request that Pawl works on", text)
 	case r.Source == policy.FromReview:
 		return accept("a review remark on Pawl's pull request", text)
-	}
-	if !s.OwnPull {
+	case !s.OwnPull:
 		return accept("an answer to what the agent asked", text)
 	}
 	return accept("a new comment on Pawl's pull request", text)

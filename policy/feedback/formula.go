@@ -31,7 +31,10 @@ func (v *view) formulas() {
 		}
 	}
 	for _, text := range []string{v.body, string(code)} {
-		for start := strings.IndexByte(text, '$'); start >= 0; {
+		for start := range len(text) {
+			if text[start] != '$' {
+				continue
+			}
 			if m := formula.FindStringSubmatch(text[start:]); m != nil {
 				s := span{start, start + len(m[1])}
 				within := !slices.ContainsFunc(v.class[s.start:s.end], func(c class) bool { return c != literal })
@@ -39,11 +42,6 @@ func (v *view) formulas() {
 					v.hide(s, "a formula")
 				}
 			}
-			next := strings.IndexByte(text[start+1:], '$')
-			if next < 0 {
-				break
-			}
-			start += 1 + next
 		}
 	}
 }
