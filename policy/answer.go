@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -115,28 +116,13 @@ func fences(lines []string) []bool {
 // conventional is a title that begins with a type of Conventional Commits 1.0.
 var conventional = regexp.MustCompile(`^(build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\([^()]{1,40}\))?!?: \S`)
 
-// kinds are the types that labels and the first word of a title stand for, in the order in which they are asked.
-var kinds = []struct{ kind, says string }{
-	{"fix", "bug fix fixes fixed repair mend correct resolve"},
-	{"docs", "documentation docs document"},
-	{"test", "tests test testing"},
-	{"refactor", "refactor refactoring rename simplify"},
-	{"feat", "enhancement feature feat add adds added implement support allow"},
-}
+// types are those that kinds of work have. Any other is a chore, which promises nothing.
+var types = map[Category]string{Bug: "fix", Feature: "feat", Docs: "docs", Test: "test", Refactor: "refactor"}
 
-// Conventional is a title with a type of Conventional Commits: its own, else that of a label or of its first word, else
-// chore, which promises nothing.
-func Conventional(title string, labels []string) string {
+// Conventional is a title with a type of Conventional Commits: its own, else that of the kind of work.
+func Conventional(title string, c Category) string {
 	if conventional.MatchString(title) {
 		return title
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(title), " ")
-	for _, k := range kinds {
-		for _, w := range append(slices.Clone(labels), first) {
-			if slices.Contains(strings.Fields(k.says), strings.ToLower(strings.TrimRight(w, ":,"))) {
-				return k.kind + ": " + title
-			}
-		}
-	}
-	return "chore: " + title
+	return cmp.Or(types[c], "chore") + ": " + title
 }

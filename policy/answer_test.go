@@ -73,22 +73,22 @@ func TestAnyMessageIsReadWithinBounds(t *testing.T) {
 }
 
 func TestASubjectHasAConventionalType(t *testing.T) {
-	for title, want := range map[string]string{
-		"fix: keep the port":    "fix: keep the port",
-		"feat(api)!: drop v1":   "feat(api)!: drop v1",
-		"Fix the port":          "fix: Fix the port",
-		"Add a second line":     "feat: Add a second line",
-		"Document the port":     "docs: Document the port",
-		"A second line":         "chore: A second line",
-		"fixture is wrong":      "chore: fixture is wrong",
-		"":                      "chore: ",
-		"unknown: what is this": "chore: unknown: what is this",
+	for _, c := range []struct {
+		title string
+		of    Category
+		want  string
+	}{
+		{"fix: keep the port", Docs, "fix: keep the port"},
+		{"feat(api)!: drop v1", Other, "feat(api)!: drop v1"},
+		{"Keep the port", Bug, "fix: Keep the port"},
+		{"Two lines", Feature, "feat: Two lines"},
+		{"The port", Docs, "docs: The port"},
+		{"A second line", Other, "chore: A second line"},
+		{"", Dependency, "chore: "},
+		{"unknown: what is this", "", "chore: unknown: what is this"},
 	} {
-		if got := Conventional(title, nil); got != want {
-			t.Errorf("%q became %q, want %q", title, got, want)
+		if got := Conventional(c.title, c.of); got != c.want {
+			t.Errorf("%q of %s became %q, want %q", c.title, c.of, got, c.want)
 		}
-	}
-	if got := Conventional("The port is wrong", []string{"pawl", "Bug"}); got != "fix: The port is wrong" {
-		t.Errorf("a label says bug: %q", got)
 	}
 }

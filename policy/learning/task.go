@@ -53,10 +53,10 @@ var categoryWords = []struct {
 	words    []string
 }{
 	{policy.Dependency, []string{"dependency", "dependencies", "deps", "bump", "upgrade", "dependabot", "renovate"}},
-	{policy.Docs, []string{"documentation", "docs", "doc", "readme", "typo", "changelog"}},
+	{policy.Docs, []string{"documentation", "docs", "doc", "document", "readme", "typo", "changelog"}},
 	{policy.Test, []string{"test", "tests", "testing", "coverage", "flaky"}},
 	{policy.Refactor, []string{"refactor", "refactoring", "cleanup", "rename", "simplify", "tech-debt", "debt"}},
-	{policy.Bug, []string{"bug", "fix", "fixes", "defect", "regression", "crash", "crashes", "error", "broken", "panic", "fails", "failure"}},
+	{policy.Bug, []string{"bug", "fix", "fixes", "correct", "repair", "resolve", "defect", "regression", "crash", "crashes", "error", "broken", "panic", "fails", "failure"}},
 	{policy.Feature, []string{"feature", "enhancement", "feat", "add", "adds", "support", "implement", "allow", "new", "proposal"}},
 	{policy.Chore, []string{"chore", "ci", "build", "release", "tooling", "infra", "maintenance", "lint"}},
 }

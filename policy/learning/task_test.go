@@ -27,6 +27,7 @@ func TestTasksHaveACategory(t *testing.T) {
 		{Task{Title: "Fix a typo in the README"}, policy.Docs},
 		{Task{Title: "Bump x from 1 to 2"}, policy.Dependency},
 		{Task{Title: "Refactor the parser"}, policy.Refactor},
+		{Task{Title: "Document the port"}, policy.Docs},
 		{Task{Title: "Support TOML"}, policy.Feature},
 		{Task{Title: "Hm"}, policy.Other},
 		{Task{}, policy.Other},

@@ -266,7 +266,9 @@ func Subject(s thread.State, t thread.ID, title string, max int) text.Title {
 	if title == "" {
 		title = fmt.Sprintf("work on %d", t.Number)
 	}
-	return text.Subject(policy.Conventional(title, strings.Split(s.Snapshot.Labels, "\n")), max)
+	work := s.Task(t)
+	work.Title, work.Paths = title, nil // a file that the task names need not be what changes
+	return text.Subject(policy.Conventional(title, work.Context().Category), max)
 }
 
 // maxSubject is how long the first line of a commit may be, in bytes: GitHub shows 72.
