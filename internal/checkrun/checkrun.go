@@ -124,11 +124,9 @@ const maxBytes = 60_000
 // a text that is too long is cut between parts and never inside a block.
 type page struct{ parts []string }
 
-// sentence adds a paragraph of Pawl's own words; names in it must be escaped.
-func (p *page) sentence(s string) {
-	if s != "" {
-		p.parts = append(p.parts, s)
-	}
+// sentence adds paragraphs of Pawl's own words; names in them must be escaped.
+func (p *page) sentence(all ...string) {
+	p.parts = append(p.parts, slices.DeleteFunc(all, func(s string) bool { return s == "" })...)
 }
 
 func (p *page) list(lines ...string) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -42,9 +43,7 @@ func bold(f Facts) string { return "**" + text.Prose(Headline(f)) + "**" }
 // addStatus says below a first line what a person can do, what comes next, and by what that is known.
 func addStatus(p *page, f Facts, first string) {
 	p.sentence(first)
-	for _, line := range outlook(f) {
-		p.sentence(line)
-	}
+	p.sentence(outlook(f)...)
 	p.list(evidence(f)...)
 }
 
@@ -62,9 +61,7 @@ func Why(f Facts) string {
 	}
 	p.sentence("Now: " + bold(f))
 	p.list(append(reasons(f.reasons(), 10), text.When(f.Rule != "", "rule: "+text.Code(string(f.Rule))))...)
-	for _, line := range outlook(f) {
-		p.sentence(line)
-	}
+	p.sentence(outlook(f)...)
 	p.sentence(text.Joined(" · ", links(f)...))
 	return p.fit()
 }
@@ -245,4 +242,40 @@ func pullFacts(f Facts) []string {
 	}
 	facts := []string{fmt.Sprintf("attempt %d by %s", a.N, backend(a)), verified, text.When(len(a.LeftOut) > 0, "left out: "+paths(a.LeftOut))}
 	return append(append(facts, leftOpen(a, true)...), totals(f), text.Link("everything Pawl knows of this thread", f.DetailsURL))
+}
+
+// NoPlan answers an order to work by a plan where there is none, NoQuestion one to answer nothing; nothing was done.
+const (
+	NoPlan     = "There is no plan here that could be worked off; nothing was done. `/pawl plan` has one made, `/pawl solve` works without one.\n"
+	NoQuestion = "`/pawl ask` needs a question behind it; nothing was done.\n"
+)
+
+// How a comment begins that holds what an agent answered or planned.
+const (
+	saidAnswer = "The agent's answer. Nothing was changed."
+	saidPlan   = "The agent's plan. Nothing was changed yet: edit this comment where it should be otherwise, then `/pawl go` has it worked off as it stands then. `/pawl go WORDS` adds words."
+)
+
+// Said is the comment with what an attempt answered or planned.
+func Said(a policy.Attempt) string {
+	p := &page{}
+	if a.Decision.Purpose == policy.ToPlan {
+		p.sentence(saidPlan)
+	} else {
+		p.sentence(saidAnswer)
+	}
+	p.sentence(text.Fence(a.Final, maxSaid))
+	return p.fit()
+}
+
+// maxSaid bounds an answer or a plan, in bytes.
+const maxSaid = 32_000
+
+// PlanIn is the plan in a comment of Said, as people edited it.
+func PlanIn(comment string) string {
+	plan := strings.TrimSpace(feedback.Visible(strings.Replace(comment, saidPlan, "", 1)))
+	if lines := strings.Split(plan, "\n"); len(lines) > 2 && strings.HasPrefix(lines[0], "```") && strings.Trim(lines[len(lines)-1], "`") == "" {
+		plan = strings.Join(lines[1:len(lines)-1], "\n")
+	}
+	return plan
 }

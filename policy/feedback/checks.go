@@ -101,7 +101,7 @@ func fetchFailed(log []string) string {
 	for _, line := range log[max(0, len(log)-lastLines):] {
 		line = strings.TrimPrefix(strings.TrimPrefix(line, "##[error]"), "Error: ")
 		if slices.ContainsFunc(fetches(), func(re *regexp.Regexp) bool { return re.MatchString(line) }) {
-			return clipped(line)
+			return clipped(line, maxSentence)
 		}
 	}
 	return ""

@@ -28,7 +28,7 @@ func Outside(text string) string {
 		case kind == cancellation:
 			canceled = infrastructure + ": " + message
 		case why == "":
-			why = kind + ": " + clipped(message)
+			why = kind + ": " + clipped(message, maxSentence)
 		}
 	}
 	if why == "" && !exited {
@@ -41,11 +41,11 @@ func Outside(text string) string {
 // maxSentence bounds what of a sentence becomes part of a reason, in bytes.
 const maxSentence = 200
 
-func clipped(s string) string {
-	if len(s) <= maxSentence {
+func clipped(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxSentence], "") + "…"
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // atLine is the place of an annotation. What GitHub Actions itself says of a job

@@ -200,10 +200,7 @@ func (v *view) hide(s span, what string) {
 // tell keeps what is not seen, as inline code.
 func (v *view) tell(what, text string) {
 	text = strings.Join(strings.Fields(strings.Map(shown, html.UnescapeString(text))), " ")
-	if len(text) > maxQuoted {
-		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
-	}
-	if text = strings.ReplaceAll(text, "`", "'"); text == "" {
+	if text = strings.ReplaceAll(clipped(text, maxQuoted), "`", "'"); text == "" {
 		return
 	}
 	if u := what + " `" + text + "`"; !slices.Contains(v.unseen, u) {
