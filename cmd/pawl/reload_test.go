@@ -116,8 +116,8 @@ func TestAServerGoesOnWithItsFileWithoutARestart(t *testing.T) {
 		_, err := db.ExecContext(t.Context(), query, args...)
 		r.must(err)
 	}
-	for guid, hours := range map[string]time.Duration{"old": 999, "young": 1} { // without the latter the clock seems to be wrong
-		change("INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at) VALUES (?, 'ping', x'7b7d', ?, 'handled', '', 1, 0)", guid, time.Now().Add(-hours*time.Hour).UnixMicro())
+	for guid, hours := range map[string]int{"old": 999, "young": 1} { // without the latter the clock seems to be wrong
+		change("INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at) VALUES (?, 'ping', x'7b7d', ?, 'handled', '', 1, 0)", guid, time.Now().Add(-time.Duration(hours)*time.Hour).UnixMicro())
 	}
 	r.edit(false, `url: ""`, "url: \""+chat.URL+"\"", "level: debug", "level: info", "deliveries: 1000h", "deliveries: 998h")
 	r.reloads(inForceNow, 3)
