@@ -104,12 +104,7 @@ func TestDoctorTellsThatAFolderCannotBeWrittenTo(t *testing.T) {
 		c.as = &syscall.Credential{Uid: nobody, Gid: nobody}
 		c.exe = filepath.Join(c.dir, "pawl")
 		c.must(os.Chmod(filepath.Dir(c.dir), 0o755))
-		// By another process: a child that this one is just starting would hold the copy
-		// open for writing, and the kernel runs no such file.
-		out, err := exec.Command("cp", pawlBinary, c.exe).CombinedOutput()
-		if err != nil {
-			t.Fatalf("cp: %v\n%s", err, out)
-		}
+		copyProgram(t, c.exe)
 		for _, name := range []string{".", "app.pem", "pawl.db", "mine"} {
 			c.must(os.Chown(filepath.Join(c.dir, name), nobody, nobody))
 		}

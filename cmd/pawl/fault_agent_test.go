@@ -93,9 +93,7 @@ read x < "$HOME/never"
 `), 0o755))
 	r.config += "sandbox: {mode: auto}\n"
 	program := filepath.Join(r.dir, "pawl")
-	text, err := os.ReadFile(pawlBinary)
-	r.must(err)
-	r.must(os.WriteFile(program, text, 0o755))
+	copyProgram(t, program)
 	before := ordinary(t)
 	path := c.file()
 	if os.Geteuid() == 0 {
@@ -127,7 +125,7 @@ read x < "$HOME/never"
 	if again := r.below(bomb); again != grown {
 		t.Errorf("the bomb has gone from %d to %d processes", grown, again)
 	}
-	_, err = r.world.Comment(rigRepo, bad, writer, "/pawl stop")
+	_, err := r.world.Comment(rigRepo, bad, writer, "/pawl stop")
 	r.must(err)
 	r.awaitLong("the bomb's end", func() bool { return !r.state(bad).Open() })
 	if a := r.state(bad).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Cancelled {

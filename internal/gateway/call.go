@@ -68,7 +68,7 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case crowded:
 		w.Header().Set("Connection", "close")
-		s.refuse(w, tooFast(protocol, fmt.Sprintf("more than %d calls at the same time", maxWaiting), 1))
+		s.refuse(w, refuse(protocol, http.StatusTooManyRequests, fmt.Sprintf("more than %d calls at the same time", maxWaiting), retryInfo(1)...))
 		return
 	case !known || ro.protocol != protocol:
 		s.refuse(w, refuse(protocol, http.StatusNotFound, fmt.Sprintf("no such path for agents: %s %s", r.Method, r.URL.Path)))
@@ -120,7 +120,6 @@ func (c *call) serve(ctx context.Context) {
 		Transport:     roundTrip(func(out *http.Request) (*http.Response, error) { return c.exchange(ctx, out) }),
 		ErrorHandler:  c.unreachable,
 		FlushInterval: -1, // at once
-		BufferPool:    &c.gateway.buffers,
 		ErrorLog:      log.New(io.Discard, "", 0),
 	}
 	proxy.ServeHTTP(c.w, c.in.WithContext(ctx))
@@ -159,10 +158,9 @@ func (c *call) prepare() *refusal {
 		return refused
 	}
 	var err error
-	if c.req, err = readRequest(c.route, body, c.grant, c.knows(c.route.kind, body)); err != nil {
+	if c.req, err = readRequest(c.route, body, c.grant); err != nil {
 		return refuse(c.route.protocol, http.StatusBadRequest, err.Error())
 	}
-	c.learns(c.req.looked)
 	if names := c.req.unknown; names != "" {
 		c.strange.Do(func() {
 			c.gateway.Log.Warn().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("fields", names[:min(len(names), 400)]).
@@ -185,9 +183,7 @@ func (c *call) readBody() (string, *refusal) {
 	_ = c.rc.SetReadDeadline(time.Now().Add(bodyTime)) // of the connection, so by the machine's clock
 	var body strings.Builder
 	body.Grow(int(min(max(c.in.ContentLength, 0), maxRequest)))
-	buffer := c.gateway.buffers.Get()
-	_, err := io.CopyBuffer(&body, http.MaxBytesReader(c.w, c.in.Body, maxRequest), buffer)
-	c.gateway.buffers.Put(buffer)
+	_, err := io.Copy(&body, http.MaxBytesReader(c.w, c.in.Body, maxRequest))
 	_ = c.rc.SetReadDeadline(time.Time{})
 	if err == nil {
 		return body.String(), nil

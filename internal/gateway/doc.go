@@ -15,7 +15,6 @@
 //	which headers pass, and where is the key put in               route.go
 //	what may a request ask for                                    request.go
 //	which fields of it are sent on                                elsewhere.go
-//	which part of it is looked at                                 known.go
 //	how is a provider asked for its models                        list.go
 //	how is a provider called, and what of its answer passes       upstream.go
 //	how is a stream parted into events                            events.go (splitter)

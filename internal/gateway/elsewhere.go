@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,55 +15,66 @@ var elsewhere = []string{
 	"previous_response_id", "conversation", "cachedContent", "cached_content", "models", "fallbacks", "fallback_models",
 }
 
-// parts are the fields that hold parts of a conversation, in all protocols. What stands in others is an agent's own: the
-// arguments of a tool, which may name any address.
-var parts = []string{
-	"content", "output", "parts", "source", "file", "image_url", "fileData", "file_data", "functionResponse", "function_response",
-}
-
-// conversation are the fields of a request that hold what was said, in all protocols, and growing the one of them to which
-// an agent adds with each turn.
+// ofAgents are the fields of a conversation whose values are an agent's own, and may name any address and file: what its
+// tools are called with, what they give back, how they are described. spoken are those whose texts may be an address: what
+// was said, and where what a tool brings comes from.
 var (
-	conversation = []string{"input", "messages", "contents", "system", "systemInstruction", "system_instruction"}
-	growing      = map[callKind]string{responses: "input", chat: "messages", messages: "messages", countTokens: "messages", generate: "contents"}
+	ofAgents = []string{"action", "args", "arguments", "input", "operation", "response", "tools"}
+	spoken   = []string{"code", "content", "output", "reasoning", "reasoning_content", "refusal", "source", "text", "thinking", "title"}
 )
 
-// brought says what a conversation brings in from elsewhere, "" for nothing: a file that was given to the provider, an
-// item that it keeps, an address that it would read.
-func brought(v gjson.Result, depth int) (what string) {
-	if depth == 0 {
+// conversation are the fields of a request that hold what was said, in all protocols.
+var conversation = []string{"input", "messages", "contents", "system", "systemInstruction", "system_instruction"}
+
+// brought says what a field of a conversation brings in from elsewhere, "" for nothing: a file that was given to the
+// provider, an item that it keeps, an address that it would read.
+func brought(name string, v gjson.Result, depth int) (what string) {
+	switch text := v.Type == gjson.String; {
+	case depth == 0:
 		return fmt.Sprintf("what lies more than %d levels deep", maxDepth)
-	}
-	if v.IsArray() {
-		v.ForEach(func(_, entry gjson.Result) bool {
-			what = brought(entry, depth-1)
-			return what == ""
-		})
-		return what
-	}
-	if !v.IsObject() {
+	case slices.Contains(ofAgents, name):
+		return ""
+	case slices.Contains([]string{"file_id", "file_uri", "fileUri", "file_url"}, name), name == "audio" && v.Get("id").Exists():
+		return name
+	case text && (strings.HasSuffix(name, "rl") || strings.HasSuffix(name, "ri")) && v.Str != "" && !strings.HasPrefix(v.Str, "data:"),
+		text && remote.MatchString(v.Str) && !slices.Contains(spoken, name):
+		return "an address"
+	case !v.IsArray() && !v.IsObject():
 		return ""
 	}
-	v.ForEach(func(name, value gjson.Result) bool {
-		address := value.Str
-		switch name.Str {
-		case "file_id", "file_uri", "fileUri", "file_url":
-			what = name.Str
-		case "type":
-			if slices.Contains([]string{"item_reference", "url", "file", "container_upload"}, value.Str) && (value.Str != "file" || !v.Get("file").Exists()) {
-				what = value.Str
-			}
-		case "image_url", "url":
-			if address != "" && !strings.HasPrefix(address, "data:") {
-				what = "an address"
+	v.ForEach(func(field, value gjson.Result) bool {
+		kind := ""
+		if v.IsObject() {
+			if name = field.Str; name == "type" {
+				kind = value.Str
 			}
 		}
-		if what == "" && slices.Contains(parts, name.Str) {
-			what = brought(value, depth-1)
+		if slices.Contains([]string{"item_reference", "url"}, kind) || kind == "file" && !v.Get("file").Exists() {
+			what = kind
+		} else {
+			what = brought(name, value, depth-1)
 		}
 		return what == ""
 	})
 	return what
+}
+
+// remote begins an address of another machine.
+var remote = regexp.MustCompile(`^\s*[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// beginsRemote reports whether a string within JSON may begin with such an address.
+func beginsRemote(raw string) bool {
+	const before = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.- \\"
+	for i := 0; ; {
+		next := strings.Index(raw[i:], "//")
+		if next < 0 {
+			return strings.Contains(raw, `\/`) // a way to write it
+		}
+		if scheme, ok := strings.CutSuffix(raw[i:i+next], ":"); ok && strings.HasSuffix(strings.TrimRight(scheme, before), `"`) {
+			return true
+		}
+		i += next + len("//")
+	}
 }
 
 // fromElsewhere refuses what the gateway cannot look at.
@@ -73,10 +85,11 @@ func fromElsewhere(f fields) error {
 		}
 	}
 	for _, name := range conversation {
-		if !mentions(f[name].Raw, `url"`, `"file`, `"item_reference"`, `"container_upload"`) { // url" ends image_url and file_url, too
+		raw := f[name].Raw // names such as imageUrl and file_uri end alike
+		if !mentions(raw, `rl"`, `ri"`, `"file`, `"audio"`, `"item_reference"`) && !beginsRemote(raw) {
 			continue
 		}
-		if what := brought(f[name], maxDepth); what != "" {
+		if what := brought("content", f[name], maxDepth); what != "" {
 			return fmt.Errorf("%s in %s is not allowed: send the content itself", what, name)
 		}
 	}

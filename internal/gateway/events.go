@@ -75,12 +75,6 @@ func (s *splitter) next() (raw, data []byte, err error) {
 	return s.raw, dataOf(s.raw), err
 }
 
-// ready reports whether a whole event has come, so that next need not wait for it.
-func (s *splitter) ready() bool {
-	came, _ := s.from.Peek(s.from.Buffered())
-	return bytes.Contains(came, []byte("\n\n"))
-}
-
 // dataOf joins the data lines of an event. One line, the usual case, is not copied.
 func dataOf(raw []byte) []byte {
 	var data []byte

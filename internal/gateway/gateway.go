@@ -7,7 +7,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -36,21 +35,8 @@ type Options struct {
 // Gateway is what the sessions of all attempts share. Make it with New.
 type Gateway struct {
 	Options
-	large   chan struct{} // taken by calls that send a large body
-	buffers buffers
+	large chan struct{} // taken by calls that send a large body
 }
-
-// buffers are pieces of memory for copying, used again.
-type buffers struct{ pool sync.Pool }
-
-func (b *buffers) Get() []byte {
-	if free, ok := b.pool.Get().(*[]byte); ok {
-		return *free
-	}
-	return make([]byte, 32<<10)
-}
-
-func (b *buffers) Put(used []byte) { b.pool.Put(&used) }
 
 func New(o Options) *Gateway { return &Gateway{Options: o, large: make(chan struct{}, maxLarge)} }
 

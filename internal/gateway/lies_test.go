@@ -335,7 +335,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add([]byte(`{"model":"m","tools":[{"type":"namespace","tools":[{}]},[]],"input":[{"t\u006fols":[{"type":"mcp"}]}],"stream_options":7,"stream":true,"messages":[]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for kind, path := range map[callKind]string{responses: OpenAI, chat: OpenAI, messages: Anthropic, countTokens: Anthropic, generate: Gemini} {
-			r, err := readRequest(route{kind: kind, protocol: path, model: "m", stream: true}, string(body), Grant{}, known{})
+			r, err := readRequest(route{kind: kind, protocol: path, model: "m", stream: true}, string(body), Grant{})
 			if err != nil {
 				if err.Error() == "" {
 					t.Error("refused without a word")

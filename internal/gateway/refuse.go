@@ -105,7 +105,7 @@ func refuseLimit(r route, header http.Header, l policy.Limit, message string, no
 	case policy.Overloaded:
 		out = refuse(r.protocol, http.StatusServiceUnavailable, message)
 	default:
-		out = tooFast(r.protocol, message, wait)
+		out = refuse(r.protocol, http.StatusTooManyRequests, message, retryInfo(wait)...)
 	}
 	if wait > 0 {
 		out.header["Retry-After"] = strconv.FormatInt(wait, 10)
@@ -140,10 +140,6 @@ func usedUp(r route, header http.Header, l policy.Limit, message string, wait in
 		e["resets_at"], e["resets_in_seconds"] = l.ResetsAt.Unix(), wait
 	}
 	return &refusal{status: http.StatusTooManyRequests, header: map[string]string{"X-Should-Retry": "false"}, body: object{"error": e}}
-}
-
-func tooFast(p string, message string, wait int64) *refusal {
-	return refuse(p, http.StatusTooManyRequests, message, retryInfo(wait)...)
 }
 
 // retryInfo tells Google's clients how many seconds to wait; nothing for 0.

@@ -22,7 +22,6 @@ type request struct {
 	body    string // as it is sent to the provider
 	size    int    // bytes of it as it is first sent, also when it is no longer held
 	sum     uint64 // stands for the body as the agent sent it, within this process
-	looked  known  // for the next request
 	unknown string // the names of fields that were taken out
 	model   string
 	most    int64 // tokens that the answer may have, by the request or the usual
@@ -33,16 +32,19 @@ type request struct {
 	usageAdded bool
 }
 
+// sums seeds the hashes of requests, so that nobody makes two that collide.
+var sums = maphash.MakeSeed()
+
 // maxModel bounds the name of a model in bytes; some of routers have eighty.
 const maxModel = 256
 
-// readRequest checks a body, of which something may be known, and prepares it for the provider. An error is for the agent.
-func readRequest(r route, body string, g Grant, k known) (request, error) {
+// readRequest checks a body and prepares it for the provider. An error is for the agent.
+func readRequest(r route, body string, g Grant) (request, error) {
 	out := request{body: body, size: len(body), model: r.model, stream: r.stream}
 	if r.kind == models {
 		return out, nil
 	}
-	whole, ok := parsed(k.rest(body))
+	whole, ok := parsed(body)
 	f, twice := namesOf(whole)
 	if !ok || f == nil {
 		return out, errors.New("the body is no JSON object")
@@ -68,27 +70,15 @@ func readRequest(r route, body string, g Grant, k known) (request, error) {
 	if err := fromElsewhere(f); err != nil && !g.Provider.AllowRemote {
 		return out, err
 	}
-	name := growing[r.kind]
-	said := f[name]
 	adds, changed, err := dropHosted(r.kind, f)
-	out.unknown = dropUnknown(r.kind, f)
-	changed = changed || out.unknown != ""
-	switch {
-	case err != nil:
+	if err != nil {
 		return out, err
-	case f[name].Raw == said.Raw:
-		out.looked = k.after(r.kind, body, said, k.offers || adds)
-		if changed && k.to > 0 {
-			f[name] = k.whole(body, said)
-		}
-	case k.to > 0: // the list is made anew, with what is known
-		return readRequest(r, body, g, known{})
 	}
-	if changed {
+	if out.unknown = dropUnknown(r.kind, f); changed || out.unknown != "" {
 		out.body = f.json()
 	}
 	out.most = mostOf(r.kind, f)
-	out.tools = f["tools"].Get("0").IsObject() || k.offers || adds
+	out.tools = f["tools"].Get("0").IsObject() || adds
 	if r.kind == chat && out.stream && f["stream_options"].Get("include_usage").Type != gjson.True {
 		if asked, err := sjson.Set(out.body, "stream_options.include_usage", true); err == nil {
 			out.body, out.usageAdded = asked, true

@@ -112,7 +112,6 @@ type Session struct {
 	heardOf    int              // one more than the answers that there were when a request last was a sign of life
 	same       int              // requests in a row that were the same and were answered
 	last       uint64           // its sum
-	known      []known          // the newest last
 }
 
 func (s *Session) Token() string { return s.token }

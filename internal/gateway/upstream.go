@@ -297,10 +297,10 @@ func (c *call) newStream(resp *http.Response) *stream {
 	}
 }
 
-// Read gives the next event, and with it those that came at once. The error is io.EOF at the end of the stream,
+// Read gives the next bytes. The error is io.EOF at the end of the stream,
 // io.ErrUnexpectedEOF where it comes before that of the answer.
 func (s *stream) Read(p []byte) (int, error) {
-	for s.err == nil && (s.out.Len() == 0 || s.out.Len() < len(p) && s.split.ready()) {
+	for s.out.Len() == 0 && s.err == nil {
 		s.next()
 	}
 	if s.out.Len() == 0 {
