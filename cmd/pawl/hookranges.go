@@ -54,11 +54,11 @@ func (h *hookRanges) watch(ctx context.Context) {
 		case err != nil:
 			h.log.Warn().Err(err).Int("known", len(h.known())).Msg("where GitHub sends webhooks from was not learned; what it said before holds, and without that all addresses")
 		default:
-			h.last.Store(&all)
 			kept, _ := json.Marshal(all) // prefixes, which can always be written
 			if err := h.store.UpdateShared(ctx, hookRangesKey, func(time.Time, []byte) []byte { return kept }); err != nil && ctx.Err() == nil {
 				h.log.Warn().Err(err).Msg("where GitHub sends webhooks from was not kept")
 			}
+			h.last.Store(&all) // after it is kept: what holds once holds after a restart
 		}
 		if wait.For(ctx, hookRangesInterval) != nil {
 			return

@@ -227,7 +227,7 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 	}
 	given := map[string]map[string]string{}
 	serve := func(n int) {
-		files, words := map[string]string{"f.txt": "done\n"}, ""
+		files, words := map[string]string{"f.txt": "done\n"}, "I found "+operators+" there.\n\n" // first, as long words are cut
 		for way, carry := range ways {
 			if n != issue && threads[way] != n {
 				continue
@@ -288,7 +288,9 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 	for what, text := range map[string]string{"GitHub, pages and status": shown.String(), "git": log, "the server's log": r.log.String()} {
 		givesNothingAway(t, what, plain(text), every)
 	}
-	if !strings.Contains(shown.String(), "[hidden: AGENT_VALUE]") || !strings.Contains(log, "hidden") {
-		t.Error("the agent's words are not there")
+	for what, text := range map[string]string{"[hidden: AGENT_VALUE]": shown.String(), "hidden": log} {
+		if !strings.Contains(text, what) {
+			t.Errorf("the agent's words are not there, with %q:\n%s", what, text)
+		}
 	}
 }
