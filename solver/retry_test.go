@@ -9,18 +9,30 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRetriesWaitLongerAndAtMostFiveMinutes(t *testing.T) {
+func TestRetriesWaitLongerAndAtMostFiveMinutesForADay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		inARow := rapid.IntRange(1, 10_000).Draw(t, "in a row")
 		full := retryCap
 		if inARow < 10 {
 			full = min(time.Second<<(inARow-1), retryCap)
+		} else if inARow >= oftenTries {
+			full = rareCap
 		}
 		wait := afterFailure(inARow)
 		if wait < full/2 || wait > full {
 			t.Fatalf("after %d failures the next try is in %s, want %s to %s", inARow, wait, full/2, full)
 		}
 	})
+}
+
+func TestAFailingStepIsTriedOftenForAboutADay(t *testing.T) {
+	sum := time.Duration(0)
+	for n := 1; n < oftenTries; n++ {
+		sum += afterFailure(n)
+	}
+	if sum < 12*time.Hour || sum > 26*time.Hour {
+		t.Errorf("it is tried rarely after %s", sum)
+	}
 }
 
 func TestOnlyAStopFreesAStepAtOnce(t *testing.T) {

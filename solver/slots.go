@@ -2,18 +2,36 @@ package solver
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
+// slotInterval is how often a step that waits for a slot looks whether it is still wanted.
+const slotInterval = 250 * time.Millisecond
+
+// maxWaiting is how many steps of this process may wait in memory for a place, and placeTime how long each.
+// The next attempt then starts as soon as one ends. Everybody else waits in the log: there another node with
+// room may take the thread up, and the steps of other threads find somebody here who takes them, which are 32
+// beside the attempts.
+const (
+	maxWaiting = 16
+	placeTime  = 3 * time.Second
+)
+
 // releaseSpread is the time over which threads look again whether it is their turn: a provider that has just
-// begun to answer again is not met by all of them at once.
-const releaseSpread = 10 * time.Second
+// begun to answer again is not met by all of them at once. What is due together the queue starts together;
+// startSpread takes such a batch apart.
+const (
+	releaseSpread = 10 * time.Second
+	startSpread   = 5 * time.Second
+)
 
 // How long a thread that is refused waits before it looks again: half as long as
 // it has waited already, between these two.
@@ -33,7 +51,10 @@ const (
 // turn it is has entered it when turn returns.
 func (s *step) turn(ctx context.Context, account string, most int) (*thread.Decided, error) {
 	if s.Slots != nil && len(s.Slots) == cap(s.Slots) {
-		return s.crowded(), nil
+		if s.waited || s.waiting.Load() >= maxWaiting {
+			return s.later(policy.RuleCrowded, "as many attempts run as may run at the same time, and others wait for a place already"), nil
+		}
+		return nil, nil // place enters the account when there is room
 	}
 	if most == 0 {
 		return nil, nil
@@ -43,10 +64,6 @@ func (s *step) turn(ctx context.Context, account string, most int) (*thread.Deci
 		return nil, err
 	}
 	return s.later(policy.RuleProbe, "account "+account+" was limited; one attempt tries it first, and the others follow when that one was answered"), nil
-}
-
-func (s *step) crowded() *thread.Decided {
-	return s.later(policy.RuleCrowded, "as many attempts run as may run at the same time")
 }
 
 // entry is the account of a decision's backend and how many attempts may run on it: 0 is no bound.
@@ -94,18 +111,69 @@ func (s *step) awaits(rule policy.Rule) bool {
 	return d != nil && d.Action == policy.DoWait && d.Rule == rule && (n == 0 || s.state.Attempts[n-1].At.Before(s.state.DecidedAt))
 }
 
-// place takes a place among the attempts that may run at the same time, and enters the account as far as other threads
-// have left its breaker as it was; free gives both back. Wait is what to store where there is no room: then the account
-// is left, since somebody else may have a place and try it. Without either the decision has to be taken again.
-func (s *step) place(ctx context.Context, account string, most int) (free func(), wait *thread.Decided, err error) {
+// place waits until an attempt may start on an account: there is room among those that may run at the same
+// time, and its account is not being tried already by as many as its breaker has left. Nil without an error
+// means that the decision has to be taken again: something changed meanwhile, the log, the configuration or the breaker, or it
+// is not this thread's turn here and now.
+func (s *step) place(ctx context.Context, account string, most int) (free func(), err error) {
+	if s.waiting.Add(1) > maxWaiting {
+		s.waiting.Add(-1)
+		free, _, err = s.tryPlace(ctx, account, most, new(bool))
+		return free, err
+	}
+	defer s.waiting.Add(-1)
+	seen := s.state.Seq
+	first := time.Duration(0)
+	if s.awaits(policy.RuleProbe) {
+		first = startOf(s.thread)
+	}
+	left, began := false, time.Now().Add(first)
+	for pause := first; ; pause = slotInterval {
+		if err := wait.For(ctx, pause); err != nil {
+			return nil, err
+		}
+		free, again, err := s.tryPlace(ctx, account, most, &left)
+		if free != nil || again || err != nil {
+			return free, err
+		}
+		if s.Config != s.Current() {
+			return nil, nil
+		}
+		if time.Since(began) > placeTime {
+			s.waited = true
+			return nil, nil
+		}
+		events, err := s.Store.Events(ctx, s.thread, seen)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			if !slices.Contains([]thread.Kind{thread.KindIgnored, thread.KindActStarted, thread.KindActDone, thread.KindPublished}, e.Kind) {
+				return nil, nil
+			}
+			seen = e.Seq
+		}
+	}
+}
+
+// startOf is when a thread starts that was released with others, after them all were woken.
+func startOf(t thread.ID) time.Duration { return time.Duration(seed(t, 1) % uint64(startSpread)) }
+
+// tryPlace takes a place if there is one now, and enters the account as far as
+// other threads have left its breaker as it was. Where there is no place, somebody
+// else may have one and try the account: it is left, once.
+func (s *step) tryPlace(ctx context.Context, account string, most int, left *bool) (free func(), again bool, err error) {
 	leave := func() {}
 	if s.Slots != nil {
 		select {
 		case s.Slots <- struct{}{}:
 			leave = func() { <-s.Slots }
 		default:
-			s.leaveAccount(ctx, account)
-			return nil, s.crowded(), nil
+			if !*left {
+				*left = true
+				s.leaveAccount(ctx, account)
+			}
+			return nil, false, nil
 		}
 	}
 	breakers, err := s.Store.Breakers(ctx)
@@ -115,11 +183,11 @@ func (s *step) place(ctx context.Context, account string, most int) (free func()
 	}
 	if err != nil || !entered {
 		leave()
-		return nil, nil, err
+		return nil, true, err
 	}
 	crash.Point("account_entered")
 	s.tries = most > 0
-	return sync.OnceFunc(func() { s.leaveAccount(ctx, account); leave() }), nil, nil
+	return sync.OnceFunc(func() { s.leaveAccount(ctx, account); leave() }), false, nil
 }
 
 // leaveAccount takes the mark back, also while the process stops. One that stays ends with the lease.

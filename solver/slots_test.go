@@ -17,13 +17,14 @@ import (
 func crowd(spread time.Duration) int { return 2*100/int(spread/time.Second) + 10 }
 
 // TestThreadsThatAreReleasedTogetherDoNotStartTogether: those that wait for the
-// same probe look again over ten seconds.
+// same probe look again over ten seconds, and those of one batch of the queue start
+// over five.
 func TestThreadsThatAreReleasedTogetherDoNotStartTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owner := rapid.StringMatching(`[a-z]{1,12}`).Draw(t, "owner")
 		first := rapid.IntRange(1, 100_000).Draw(t, "first number")
 		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-		looks := map[time.Duration]int{}
+		looks, starts := map[time.Duration]int{}, map[time.Duration]int{}
 		for n := range 100 {
 			th := thread.ID{Owner: owner, Name: fmt.Sprintf("team%d", n%10), Number: first + n/10}
 			s := &step{publisher: &publisher{Solver: &Solver{Env: attempt.Env{Now: func() time.Time { return now }}}, thread: th}}
@@ -33,10 +34,20 @@ func TestThreadsThatAreReleasedTogetherDoNotStartTogether(t *testing.T) {
 				t.Fatalf("%s looks again after %s", th, look)
 			}
 			looks[look.Truncate(time.Second)]++
+			start := startOf(th)
+			if start < 0 || start >= startSpread {
+				t.Fatalf("%s starts after %s", th, start)
+			}
+			starts[start.Truncate(time.Second)]++
 		}
 		for second, n := range looks {
 			if n > crowd(releaseSpread) {
 				t.Fatalf("%d of 100 threads look again in second %s: %v", n, second, looks)
+			}
+		}
+		for second, n := range starts {
+			if n > crowd(startSpread) {
+				t.Fatalf("%d of 100 threads start in second %s: %v", n, second, starts)
 			}
 		}
 	})

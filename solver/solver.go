@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlbot/pawl/config"
@@ -34,6 +35,8 @@ type Solver struct {
 	OnTakeOver func()
 
 	learned learnedCache
+	// waiting counts the steps that wait in memory for one of the Slots.
+	waiting atomic.Int64
 }
 
 // HasBackend reports whether a name is that of a backend of this server.
@@ -108,13 +111,22 @@ func (s *step) lost(ctx context.Context, err error) error {
 	return err
 }
 
-// retryCap is the longest wait between two tries of a step that fails. What mends the error may be no event of the thread.
-const retryCap = 5 * time.Minute
+// How often a step is tried after errors: with retryCap between two tries for about a day, longer than an
+// outage at GitHub lasts, and then with rareCap. What mends the error may be no event of the thread.
+const (
+	oftenTries = 300
+	retryCap   = 5 * time.Minute
+	rareCap    = time.Hour
+)
 
 // afterFailure doubles the wait from one second up to the cap and takes up to half
 // of it off, so that what failed together does not return together.
 func afterFailure(inARow int) time.Duration {
-	return policy.Retry(inARow, time.Second, retryCap, 1-rand.Float64()/2)
+	longest := retryCap
+	if inARow >= oftenTries {
+		longest = rareCap
+	}
+	return policy.Retry(inARow, time.Second, longest, 1-rand.Float64()/2)
 }
 
 // errStopping keeps a server that stops from beginning attempts.
@@ -130,7 +142,12 @@ func (s *step) retry(given context.Context, err error) thread.Retry {
 		// Any other node may take the step, or the next process.
 		return func(int) time.Duration { return 0 }
 	}
-	return afterFailure
+	return func(inARow int) time.Duration {
+		if inARow == oftenTries {
+			s.log.Error().Err(err).Int("tries", inARow).Msg("the step has failed for about a day; it is tried about once an hour from now on")
+		}
+		return afterFailure(inARow)
+	}
 }
 
 // failed turns an error into what the log can say: a wait that GitHub asked for, an end that GitHub told, or

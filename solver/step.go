@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -22,6 +23,7 @@ type step struct {
 	*publisher
 	beside sync.WaitGroup // what is told to people while the step goes on
 	next   time.Time      // when a wait without an end is looked at again
+	waited bool           // for a place, in vain
 	tries  bool           // the attempt tries an account that was limited, alone
 	// acknowledged waits until those who are heard know it; nil where nobody is told.
 	acknowledged func(context.Context) error
@@ -93,7 +95,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	}
 	crash.Point("decided")
 	s.count(d.Decision)
-	return true, nil
+	return true, s.shortWait(ctx, d.Decision)
 }
 
 // dropUnfinished removes the reference of unfinished work at GitHub that is gone on with or given up.
@@ -160,6 +162,19 @@ func (s *step) aside(ctx context.Context, do func(*publisher, context.Context) e
 	}
 }
 
+// shortWait sits out a wait of a few seconds. It is stored like every other, and
+// the queue would end it too, up to a second later.
+func (s *step) shortWait(ctx context.Context, d policy.Decision) error {
+	left := d.Until.Sub(s.Now())
+	if d.Action != policy.DoWait || d.Until.IsZero() || left > maxShortWait {
+		return nil
+	}
+	return wait.For(ctx, left)
+}
+
+// maxShortWait is the wait that a step sits out itself.
+const maxShortWait = 5 * time.Second
+
 func (s *step) count(d policy.Decision) {
 	if s.OnDecision != nil {
 		s.OnDecision(d.Rule, d.Action)
@@ -202,9 +217,9 @@ func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 		return nil, nil, nil
 	}
 	for want := first; ; {
-		free, wait, err := s.place(ctx, account, most)
-		if free == nil {
-			return s.seen(wait, want.Purpose), nil, err
+		free, err := s.place(ctx, account, most)
+		if err != nil || free == nil {
+			return nil, nil, err
 		}
 		refused, err := s.Host.verifyBase(ctx, s.newAttempt(thread.Started{Seen: s.state.Seq, Decision: want}, ground))
 		if err != nil || refused != nil {

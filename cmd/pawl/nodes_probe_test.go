@@ -282,10 +282,20 @@ func (p *probing) probe() string {
 }
 
 // overtaken is a store in which the probe of another thread meets a new limit, and
-// leaves the account, right before this thread enters it.
+// leaves the account, right before this thread enters it. Before that it frees the
+// place that the thread waits for, once its turn was asked about.
 type overtaken struct {
 	thread.Store
+	slots  chan struct{}
+	looks  int
 	before func()
+}
+
+func (o *overtaken) Breakers(ctx context.Context) (map[string]policy.Breaker, error) {
+	if o.looks++; o.looks == 2 {
+		<-o.slots
+	}
+	return o.Store.Breakers(ctx)
 }
 
 func (o *overtaken) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (bool, error) {
@@ -315,21 +325,21 @@ func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
 	if !entered {
 		t.Fatal("the probe did not enter its account")
 	}
-	o := &overtaken{Store: c.store, before: func() {
+	o := &overtaken{Store: c.store, slots: make(chan struct{}, 1), before: func() {
 		limit(now.Add(time.Hour), now)
 		c.must(c.store.LeaveAccount(ctx, probe, account))
 	}}
-	slots := make(chan struct{}, 1)
+	o.slots <- struct{}{}
 	box, err := sandbox.New(ctx, sandbox.None)
 	c.must(err)
-	s := &solver.Solver{Host: solver.GitHub{Forge: c.forge}, Slots: slots, Env: attempt.Env{Store: o, Config: c.cfg, Sandbox: box, Node: "node", Now: c.clock.now,
+	s := &solver.Solver{Host: solver.GitHub{Forge: c.forge}, Slots: o.slots, Env: attempt.Env{Store: o, Config: c.cfg, Sandbox: box, Node: "node", Now: c.clock.now,
 		Log: zerolog.New(c.log), Lookup: os.LookupEnv}}
 	s.UseLayers(attempt.LayersIn(c.cfg.DataDir))
 	c.must(s.Step(ctx, c.thread))
 	if v := c.view(); c.calls() != 0 || v.Rule != "usage_limit" || o.before != nil {
 		t.Errorf("the agent was called %d times, then %s (%q); want none, and a wait for the new reset\n%s", c.calls(), v.Rule, v.Reasons, c.log)
 	}
-	if entered, err = c.store.EnterAccount(ctx, probe, account, 1, now); err != nil || !entered || len(slots) != 0 {
-		t.Errorf("the account or the place is still taken: %t, %v, %d places", entered, err, len(slots))
+	if entered, err = c.store.EnterAccount(ctx, probe, account, 1, now); err != nil || !entered || len(o.slots) != 0 {
+		t.Errorf("the account or the place is still taken: %t, %v, %d places", entered, err, len(o.slots))
 	}
 }
