@@ -70,3 +70,32 @@ func TestNoCallOfAStepWaitsLongerThanHalfAMinuteForLimits(t *testing.T) {
 		}
 	})
 }
+
+// The one request waits for its token while the other hears that nothing may be sent for a while.
+func TestARequestThatWaitedForItsTokenObeysWhatWasRefusedMeanwhile(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+		if _, err := c.Token(t.Context(), h.repo); err != nil {
+			t.Fatal(err)
+		}
+		refusal := message(429, "slow down", "Retry-After", "20")
+		refusal.Latency = 2 * time.Second
+		h.fail(issueRoute, refusal)
+		h.fail(mintRoute, fault{Latency: 10 * time.Second})
+		began := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+				t.Error(err)
+			}
+		})
+		_ = wait.For(t.Context(), time.Second)
+		c.Forget(h.repo)
+		if _, err := c.Permission(t.Context(), h.repo, "ann"); err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(began); waited < 22*time.Second {
+			t.Errorf("it was sent after %v, want after the 22 s for which GitHub asked", waited)
+		}
+		wg.Wait()
+	})
+}

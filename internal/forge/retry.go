@@ -101,23 +101,35 @@ func (c *call) withToken(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// placeHolds is how long after it got its place a request may still be sent. What GitHub refuses to
+// others in that time is as if it were on its way already; behind a longer wait, for a token or the fence,
+// it takes another place.
+const placeHolds = 500 * time.Millisecond
+
 // send sends a request at its next place, with the token that is good then, which goes to the API's
 // host only.
 func (c *call) send(req *http.Request) (*http.Response, error) {
 	l, ctx := c.limiter(c.limitKey()), req.Context()
 	n := l.needOf(c.request)
 	c.last = answer{path: req.URL.Path}
-	began := c.cfg.Now()
-	err := l.enter(ctx, c.request, n, c.patience)
-	c.patience -= c.cfg.Now().Sub(began)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { l.leave(ctx, n, c.last) }()
-	if c.as == asInstallation {
-		if c.token, err = c.Token(ctx, c.repo); err != nil {
+	for {
+		began := c.cfg.Now()
+		err := l.enter(ctx, c.request, n, c.patience)
+		placed := c.cfg.Now()
+		c.patience -= placed.Sub(began)
+		if err != nil {
 			return nil, err
 		}
+		err = c.mayBeSent(ctx)
+		if err == nil && c.cfg.Now().Sub(placed) > placeHolds {
+			l.leave(ctx, n, c.last)
+			continue
+		}
+		defer func() { l.leave(ctx, n, c.last) }()
+		if err != nil {
+			return nil, err
+		}
+		break
 	}
 	trying, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
@@ -128,12 +140,23 @@ func (c *call) send(req *http.Request) (*http.Response, error) {
 	if err := setBody(req, c.body); err != nil {
 		return nil, err
 	}
-	if c.fence != nil && c.writes() {
-		if c.last.err = c.fence(trying); c.last.err != nil {
-			return nil, c.last.err
+	return c.cached(req)
+}
+
+// mayBeSent gets the token and asks the fence.
+func (c *call) mayBeSent(ctx context.Context) (err error) {
+	if c.as == asInstallation {
+		if c.token, err = c.Token(ctx, c.repo); err != nil {
+			return err
 		}
 	}
-	return c.cached(req)
+	if c.fence == nil || !c.writes() {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	c.last.err = c.fence(asking)
+	return c.last.err
 }
 
 func setBody(req *http.Request, body any) error {
