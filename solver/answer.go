@@ -64,9 +64,15 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	}
 	crash.Point("pull_begun")
 	// What an earlier try opened is returned, so a repetition is safe.
-	opened, err := p.Forge.CreatePull(ctx, p.repo(), forge.NewPull{
-		Title: title, Body: body, Head: p.Host.branch(p.state, p.thread), Base: base, Begun: begun,
-	})
+	pull := forge.NewPull{Title: title, Body: body, Head: p.Host.branch(p.state, p.thread), Base: base, Begun: begun}
+	opened, err := p.Forge.CreatePull(ctx, p.repo(), pull)
+	if errors.Is(err, forge.ErrInvalid) {
+		// The default branch may have got another name since the last event.
+		if info, lookErr := p.Forge.RepoInfo(ctx, p.repo()); lookErr == nil && info.DefaultBranch != base {
+			pull.Base = info.DefaultBranch
+			opened, err = p.Forge.CreatePull(ctx, p.repo(), pull)
+		}
+	}
 	if a := p.state.Attempts; errors.Is(err, forge.ErrInvalid) && len(a) > 0 && p.Now().Sub(a[len(a)-1].EndedAt).Abs() < refsSettle {
 		return fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind: the step is tried again
 	}

@@ -190,6 +190,23 @@ func TestAPullRequestWithAnotherBaseFollowsThatOne(t *testing.T) {
 	}
 }
 
+func TestADefaultBranchThatIsRenamedDuringAnAttemptIsFollowed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['test -s a.txt']\n"})
+	r.agent("cat > /dev/null\n"+gated+"echo two >> a.txt\n", "")
+	r.start()
+	n := r.solve("A second line", "Please add a second line to a.txt.")
+	r.await("the agent", func() bool { return r.has("ready") })
+	r.must(r.world.RenameDefaultBranch(t.Context(), rigRepo, "trunk"))
+	r.touch("go")
+	if s := r.ending(n); s.State != "done" {
+		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
+	}
+	if pulls := r.world.Pulls(rigRepo); len(pulls) != 1 || pulls[0].Pull.Base != "trunk" {
+		t.Errorf("pull requests: %+v, want one into trunk", pulls)
+	}
+}
+
 func TestABranchIsKeptUpToDateWhereARuleWantsThat(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['test -s a.txt']\n"})

@@ -105,6 +105,24 @@ func (w repositories) RenameRepo(repo, name string) error {
 	return nil
 }
 
+// RenameDefaultBranch gives the default branch another name. Git knows the former one no more.
+func (w repositories) RenameDefaultBranch(ctx context.Context, repo, name string) error {
+	defer w.act()()
+	r, err := w.repo(repo)
+	if err != nil {
+		return err
+	}
+	from := r.defaultBranch
+	if _, err := r.git.run(ctx, nil, "branch", "-m", from, name); err != nil {
+		return err
+	}
+	r.branches[name] = r.branches[from]
+	delete(r.branches, from)
+	r.defaultBranch = name
+	w.emit("repository", r, r.owner, obj{"action": "edited", "changes": obj{"default_branch": obj{"from": from}}})
+	return nil
+}
+
 // DeleteRepo makes a repository disappear.
 func (w repositories) DeleteRepo(repo string) error {
 	defer w.act()()
