@@ -48,10 +48,13 @@ type How struct {
 }
 
 // The floor of exploration: the share of choices that go to the arm with the fewest rewards, until each has
-// exploredBy, those that may still come included. The share was given, the number is our choice.
+// exploredBy and one in exploredOf of its even share of all beside, those that may still come included. So no
+// arm is given up for ever on a judge's word. explored was given, the others are our choice by the made-up worlds
+// of docs/learning.md.
 const (
 	explored   = 0.05
 	exploredBy = 3
+	exploredOf = 50
 )
 
 func (l Learned) Choose(h How, c policy.Context, options []policy.Option, seed uint64) policy.Choice {
@@ -135,7 +138,11 @@ func cheapest(arms []Arm) int {
 
 // neglected is the free arm with the fewest rewards, -1 where each has enough.
 func neglected(arms []Arm) int {
-	least, fewest := -1, exploredBy
+	all := 0
+	for _, a := range arms {
+		all += a.Rewards + a.Awaited
+	}
+	least, fewest := -1, exploredBy+all/max(1, exploredOf*len(arms))
 	for i, a := range arms {
 		if n := a.Rewards + a.Awaited; a.Masked == "" && n < fewest {
 			least, fewest = i, n

@@ -257,7 +257,8 @@ func TestARewardThatMayStillComeIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestFewRewardsAreExplored: one choice in twenty goes to the arm with the fewest rewards, until it has three.
+// TestFewRewardsAreExplored: one choice in twenty goes to the arm with the fewest rewards, until it has three and a
+// fiftieth of its even share.
 func TestFewRewardsAreExplored(t *testing.T) {
 	arms := armsOf(map[string]int{"a": 90}, nil, "a", "b")
 	arms[1].Posterior = Posterior{Mean: 0.1, Weight: 500}
@@ -279,6 +280,14 @@ func TestFewRewardsAreExplored(t *testing.T) {
 	arms[1].Awaited = 1
 	if n := count(true); n > 0 {
 		t.Errorf("%d of 2,000 choices although it has its rewards", n)
+	}
+	arms[0].Rewards, arms[1].Rewards, arms[1].Awaited = 1000, 12, 0
+	if n := count(true); n < 70 || n > 130 {
+		t.Errorf("%d of 2,000 choices with 12 rewards of 1,012, want about 100", n)
+	}
+	arms[1].Rewards = 13
+	if n := count(true); n > 0 {
+		t.Errorf("%d of 2,000 choices with 13 rewards of 1,013", n)
 	}
 }
 
