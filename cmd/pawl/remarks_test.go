@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +78,31 @@ func TestARemarkIsResolvedWhenTheChecksOfOthersHavePassedOnTheHead(t *testing.T)
 	if got := r.world.Calls()["GET /repos/{owner}/{repo}/commits/{sha}/check-runs"]; got > 8 {
 		t.Errorf("the checks were read %d times", got)
 	}
+}
+
+func TestNoRemarkIsResolvedForWhoLostThePermissionAfterThePush(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"})
+	r.must(r.world.AddUser("mia", 1003, map[string]string{rigRepo: "maintain"}))
+	r.world.Inject(fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Times: 1, Answer: func(w http.ResponseWriter, q *http.Request, github http.Handler) {
+		github.ServeHTTP(w, q)
+		r.must(r.world.SetRole(rigRepo, writer, "read"))
+		r.must(r.world.SetRole(rigRepo, "mia", "read"))
+	}})
+	r.startOnRemarks(func(ids []int64) string {
+		return saying(t, `printf "two\nmore\n" > a.txt`, fmt.Sprintf("REMARK %d: it is two now", ids[0]))
+	})
+	n := r.pulled
+	if s := r.ending(n); s.State != "stopped" || s.Rule != "revoked" {
+		t.Fatalf("%s (%s %q), want stopped", s.State, s.Rule, s.Reasons)
+	}
+	r.settle()
+	if all := r.world.Remarks(rigRepo, n); all[0].Resolved || len(r.world.Pushes(rigRepo)) < 2 {
+		t.Errorf("after %d pushes the remarks are %+v, want none resolved", len(r.world.Pushes(rigRepo)), all)
+	}
+	r.must(r.world.SetRole(rigRepo, writer, "write"))
+	r.writes(n, writer, "/pawl retry")
+	r.await("that it is resolved for who may write again", func() bool { return r.world.Remarks(rigRepo, n)[0].Resolved })
 }
 
 func TestARemarkWhoseWorkIsNotVerifiedStaysOpen(t *testing.T) {
