@@ -68,7 +68,11 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	opened, err := p.Forge.CreatePull(ctx, p.repo(), pull)
 	if errors.Is(err, forge.ErrInvalid) {
 		// The default branch may have got another name since the last event.
-		if info, lookErr := p.Forge.RepoInfo(ctx, p.repo()); lookErr == nil && info.DefaultBranch != base {
+		info, lookErr := p.Forge.RepoInfo(ctx, p.repo())
+		if lookErr != nil {
+			return lookErr
+		}
+		if info.DefaultBranch != base {
 			pull.Base = info.DefaultBranch
 			opened, err = p.Forge.CreatePull(ctx, p.repo(), pull)
 		}

@@ -80,11 +80,12 @@ func TestARemarkIsResolvedWhenTheChecksOfOthersHavePassedOnTheHead(t *testing.T)
 	}
 }
 
-func TestNoRemarkIsResolvedForWhoLostThePermissionAfterThePush(t *testing.T) {
+// They lose it after the last other step: the review was asked for again.
+func TestNoRemarkIsResolvedForWhoLostThePermission(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"})
 	r.must(r.world.AddUser("mia", 1003, map[string]string{rigRepo: "maintain"}))
-	r.world.Inject(fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Times: 1, Answer: func(w http.ResponseWriter, q *http.Request, github http.Handler) {
+	r.world.Inject(fakegithub.Fault{Route: "POST /repos/*/*/pulls/*/requested_reviewers", Times: 1, Answer: func(w http.ResponseWriter, q *http.Request, github http.Handler) {
 		github.ServeHTTP(w, q)
 		r.must(r.world.SetRole(rigRepo, writer, "read"))
 		r.must(r.world.SetRole(rigRepo, "mia", "read"))
@@ -93,12 +94,9 @@ func TestNoRemarkIsResolvedForWhoLostThePermissionAfterThePush(t *testing.T) {
 		return saying(t, `printf "two\nmore\n" > a.txt`, fmt.Sprintf("REMARK %d: it is two now", ids[0]))
 	})
 	n := r.pulled
-	if s := r.ending(n); s.State != "stopped" || s.Rule != "revoked" {
-		t.Fatalf("%s (%s %q), want stopped", s.State, s.Rule, s.Reasons)
-	}
-	r.settle()
-	if all := r.world.Remarks(rigRepo, n); all[0].Resolved || len(r.world.Pushes(rigRepo)) < 2 {
-		t.Errorf("after %d pushes the remarks are %+v, want none resolved", len(r.world.Pushes(rigRepo)), all)
+	r.await("that it stops", func() bool { s := r.thread(threadName(n)); return s.State == "stopped" && s.Rule == "revoked" })
+	if all := r.world.Remarks(rigRepo, n); len(all) < 3 || all[0].Resolved {
+		t.Errorf("the remarks are %+v, want an answer and none resolved", all)
 	}
 	r.must(r.world.SetRole(rigRepo, writer, "write"))
 	r.writes(n, writer, "/pawl retry")

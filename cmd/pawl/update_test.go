@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -190,20 +191,27 @@ func TestAPullRequestWithAnotherBaseFollowsThatOne(t *testing.T) {
 	}
 }
 
-func TestADefaultBranchThatIsRenamedDuringAnAttemptIsFollowed(t *testing.T) {
+func TestADefaultBranchThatIsRenamedSinceTheLastEventIsFollowed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['test -s a.txt']\n"})
-	r.agent("cat > /dev/null\n"+gated+"echo two >> a.txt\n", "")
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.await("the agent", func() bool { return r.has("ready") })
-	r.must(r.world.RenameDefaultBranch(t.Context(), rigRepo, "trunk"))
-	r.touch("go")
-	if s := r.ending(n); s.State != "done" {
-		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
-	}
-	if pulls := r.world.Pulls(rigRepo); len(pulls) != 1 || pulls[0].Pull.Base != "trunk" {
-		t.Errorf("pull requests: %+v, want one into trunk", pulls)
+	const asked = "GET /repos/{owner}/{repo}/collaborators/{login}/permission"
+	for name, route := range map[string]string{"before the attempt": asked, "before the pull request": "POST /{owner}/{repo}.git/git-receive-pack"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"})
+			r.agent("cat > /dev/null\necho two >> a.txt\n", "")
+			r.start()
+			r.world.Inject(fakegithub.Fault{Route: route, Times: 1, Answer: func(w http.ResponseWriter, q *http.Request, github http.Handler) {
+				github.ServeHTTP(w, q)
+				r.must(r.world.RenameDefaultBranch(q.Context(), rigRepo, "trunk"))
+			}})
+			n := r.solve("A second line", "Please add a second line to a.txt.")
+			if s := r.ending(n); s.State != "done" || !slices.ContainsFunc(s.Reasons, func(reason string) bool { return strings.Contains(reason, "the verify commands passed") }) {
+				t.Errorf("%s (%s %q), want done by the commands of the repository's file", s.State, s.Rule, s.Reasons)
+			}
+			if pulls := r.world.Pulls(rigRepo); len(pulls) != 1 || pulls[0].Pull.Base != "trunk" {
+				t.Errorf("pull requests: %+v, want one into trunk", pulls)
+			}
+		})
 	}
 }
 

@@ -105,7 +105,8 @@ func (w repositories) RenameRepo(repo, name string) error {
 	return nil
 }
 
-// RenameDefaultBranch gives the default branch another name. Git knows the former one no more.
+// RenameDefaultBranch gives the default branch another name. Git knows the former one no more; open pull requests
+// into it are into the new one.
 func (w repositories) RenameDefaultBranch(ctx context.Context, repo, name string) error {
 	defer w.act()()
 	r, err := w.repo(repo)
@@ -119,6 +120,11 @@ func (w repositories) RenameDefaultBranch(ctx context.Context, repo, name string
 	r.branches[name] = r.branches[from]
 	delete(r.branches, from)
 	r.defaultBranch = name
+	for _, t := range r.threads {
+		if t.pull != nil && t.state == "open" && t.pull.baseRef == from {
+			t.pull.baseRef = name
+		}
+	}
 	w.emit("repository", r, r.owner, obj{"action": "edited", "changes": obj{"default_branch": obj{"from": from}}})
 	return nil
 }

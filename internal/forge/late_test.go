@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -71,31 +72,43 @@ func TestNoCallOfAStepWaitsLongerThanHalfAMinuteForLimits(t *testing.T) {
 	})
 }
 
-// The one request waits for its token while the other hears that nothing may be sent for a while.
-func TestARequestThatWaitedForItsTokenObeysWhatWasRefusedMeanwhile(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-		if _, err := c.Token(t.Context(), h.repo); err != nil {
-			t.Fatal(err)
-		}
-		refusal := message(429, "slow down", "Retry-After", "20")
-		refusal.Latency = 2 * time.Second
-		h.fail(issueRoute, refusal)
-		h.fail(mintRoute, fault{Latency: 10 * time.Second})
-		began := time.Now()
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
-				t.Error(err)
-			}
+// The one request waits behind its place while the other hears that nothing may be sent for a while.
+func TestARequestThatWaitedBehindItsPlaceObeysWhatWasRefusedMeanwhile(t *testing.T) {
+	for name, slow := range map[string]func(*hub, *Client) *Client{
+		"for its token": func(h *hub, c *Client) *Client {
+			h.fail(mintRoute, fault{Latency: 10 * time.Second})
+			c.Forget(h.repo)
+			return c
+		},
+		"for its fence": func(_ *hub, c *Client) *Client {
+			return c.Fenced(func(ctx context.Context) error { return wait.For(ctx, 10*time.Second) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+				if _, err := c.Token(t.Context(), h.repo); err != nil {
+					t.Fatal(err)
+				}
+				refusal := message(429, "slow down", "Retry-After", "20")
+				refusal.Latency = 2 * time.Second
+				h.fail(issueRoute, refusal)
+				began := time.Now()
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+						t.Error(err)
+					}
+				})
+				_ = wait.For(t.Context(), time.Second)
+				if err := slow(h, c).React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
+					t.Error(err)
+				}
+				if waited := time.Since(began); waited < 22*time.Second {
+					t.Errorf("it was sent after %v, want after the 22 s for which GitHub asked", waited)
+				}
+				wg.Wait()
+				noneLeft(t, c.limiter(h.repo.Installation))
+			})
 		})
-		_ = wait.For(t.Context(), time.Second)
-		c.Forget(h.repo)
-		if _, err := c.Permission(t.Context(), h.repo, "ann"); err != nil {
-			t.Error(err)
-		}
-		if waited := time.Since(began); waited < 22*time.Second {
-			t.Errorf("it was sent after %v, want after the 22 s for which GitHub asked", waited)
-		}
-		wg.Wait()
-	})
+	}
 }

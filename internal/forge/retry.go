@@ -101,9 +101,10 @@ func (c *call) withToken(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// placeHolds is how long after it got its place a request may still be sent. What GitHub refuses to
-// others in that time is as if it were on its way already; behind a longer wait, for a token or the fence,
-// it takes another place.
+// placeHolds is how long after it got its place a request may still be sent, as if it were on its way
+// already: our choice, far below the 6.6 s of limits.go. Behind a longer wait, for a token or the fence, it
+// takes another place, once; the first stays spent. No token is made before it, as nothing is asked for while
+// GitHub wants nothing.
 const placeHolds = 500 * time.Millisecond
 
 // send sends a request at its next place, with the token that is good then, which goes to the API's
@@ -112,7 +113,7 @@ func (c *call) send(req *http.Request) (*http.Response, error) {
 	l, ctx := c.limiter(c.limitKey()), req.Context()
 	n := l.needOf(c.request)
 	c.last = answer{path: req.URL.Path}
-	for {
+	for again := true; ; again = false {
 		began := c.cfg.Now()
 		err := l.enter(ctx, c.request, n, c.patience)
 		placed := c.cfg.Now()
@@ -121,7 +122,7 @@ func (c *call) send(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		err = c.mayBeSent(ctx)
-		if err == nil && c.cfg.Now().Sub(placed) > placeHolds {
+		if again && err == nil && c.cfg.Now().Sub(placed) > placeHolds {
 			l.leave(ctx, n, c.last)
 			continue
 		}

@@ -142,7 +142,7 @@ func neglected(arms []Arm) int {
 	for _, a := range arms {
 		all += a.Rewards + a.Awaited
 	}
-	least, fewest := -1, exploredBy+all/max(1, exploredOf*len(arms))
+	least, fewest := -1, exploredBy+all/(exploredOf*len(arms))
 	for i, a := range arms {
 		if n := a.Rewards + a.Awaited; a.Masked == "" && n < fewest {
 			least, fewest = i, n

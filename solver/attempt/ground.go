@@ -191,6 +191,19 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 			names = append(names, thread.UnfinishedRef(t))
 		}
 		tips, err = g.cache.Fetch(ctx, g.remote, names...)
+		if err != nil || tips[def] != "" {
+			return err
+		}
+		// It may have got another name since the last event.
+		renamed, err := g.cache.DefaultBranch(ctx, g.remote)
+		if errors.Is(err, git.ErrNotExist) || renamed == def {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		def, names[0] = renamed, renamed
+		tips, err = g.cache.Fetch(ctx, g.remote, names...)
 		return err
 	})
 	switch {
