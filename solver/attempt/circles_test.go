@@ -350,3 +350,27 @@ func TestAnEditWhoseEventComesLateCountsOnce(t *testing.T) {
 		t.Errorf("%+v, want that of a command and that of a tool, too", e)
 	}
 }
+
+// A shell that prints into a file empties it first; a look in that moment is no edit that took everything out.
+func TestAFileThatIsBeingWrittenIsNoLoop(t *testing.T) {
+	dir := t.TempDir()
+	e := config.Effective{}
+	e.Policy.Limits = policy.Defaults()
+	l, err := newLoopMonitor(dir, e, time.Now().Add(-time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	for i := range 45 {
+		text += fmt.Sprintln("line", i)
+		for _, held := range []string{"", text} {
+			if err := os.WriteFile(filepath.Join(dir, "f.txt"), []byte(held), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l.call(agent.Call{Edits: []policy.Edit{{Path: "f.txt"}}}, func(err error) { t.Fatal(err) })
+		}
+	}
+	if e := l.circles.Edits(); e.Churned > 0 || e.Seen < 45 {
+		t.Errorf("%+v, want work that stays", e)
+	}
+}

@@ -134,11 +134,13 @@ func (s *sampler) complete(d agent.Call) []policy.Edit {
 }
 
 // sample reads a file that is said to have changed. It is not ok where that tells nothing: the file was not
-// written since the last look, as when two events arrive together, or it cannot be read.
+// written since the last look, as when two events arrive together, it cannot be read, or it is empty and was
+// not, as every file is for a moment that a shell prints into.
 func (s *sampler) sample(name string) (policy.Edit, bool) {
 	now, err := s.look(name)
 	before, known := s.known[name]
-	if err != nil || known && now == before || !s.remember(name, now) {
+	emptied := now != (look{}) && now.size == 0 && before.size > 0
+	if err != nil || known && now == before || emptied || !s.remember(name, now) {
 		return policy.Edit{}, false
 	}
 	if now == (look{}) {
