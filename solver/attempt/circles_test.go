@@ -317,15 +317,22 @@ func TestARefusedEditAndAFileThatIsReadAgainAreTheSameCall(t *testing.T) {
 	}
 }
 
-// A command that names a file may be told of before the edit that it shows.
-func TestAnEditWhoseEventComesLateCountsOnce(t *testing.T) {
-	dir := t.TempDir()
+// watchedFolder is an empty checkout and what watches an agent in it.
+func watchedFolder(t *testing.T) (dir string, l *loopMonitor) {
+	t.Helper()
+	dir = t.TempDir()
 	e := config.Effective{}
 	e.Policy.Limits = policy.Defaults()
 	l, err := newLoopMonitor(dir, e, time.Now().Add(-time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dir, l
+}
+
+// A command that names a file may be told of before the edit that it shows.
+func TestAnEditWhoseEventComesLateCountsOnce(t *testing.T) {
+	dir, l := watchedFolder(t)
 	name := filepath.Join(dir, "f.go")
 	write := func(i int) {
 		if err := os.WriteFile(name, []byte(strings.Repeat("line\n", i)), 0o600); err != nil {
@@ -353,13 +360,7 @@ func TestAnEditWhoseEventComesLateCountsOnce(t *testing.T) {
 
 // A shell that prints into a file empties it first; a look in that moment is no edit that took everything out.
 func TestAFileThatIsBeingWrittenIsNoLoop(t *testing.T) {
-	dir := t.TempDir()
-	e := config.Effective{}
-	e.Policy.Limits = policy.Defaults()
-	l, err := newLoopMonitor(dir, e, time.Now().Add(-time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, l := watchedFolder(t)
 	text := ""
 	for i := range 45 {
 		text += fmt.Sprintln("line", i)
