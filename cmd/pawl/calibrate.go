@@ -21,7 +21,6 @@ type calibrateOptions struct {
 	config    string
 	threshold float64
 	seed      uint64
-	json      bool
 	svg       string
 	export    bool
 }
@@ -72,14 +71,14 @@ tests failed.`,
 			if err != nil {
 				return err
 			}
-			return printReport(cmd, o.json, r, r.Text)
+			return printReport(cmd, r, r.Text)
 		},
 	}
 	cmd.Flags().StringVar(&o.config, "config", "", "a server's configuration file, for its threshold (default: the published one)")
 	cmd.Flags().Float64Var(&o.threshold, "threshold", policy.Defaults().Stagnation.Similarity, "the threshold in use (policy.stagnation.similarity), instead of the configuration's")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "the seed of the resampling")
 	cmd.Flags().BoolVar(&o.export, "export", false, "print the retries of the server of --config as labelled pairs, instead of measuring")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
+	jsonFlag(cmd)
 	cmd.Flags().StringVar(&o.svg, "svg", "", "write the ROC curves to this file as a picture")
 	return cmd
 }

@@ -42,7 +42,6 @@ type finding struct {
 
 func doctorCommand() *cobra.Command {
 	var file, repo string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "doctor --config FILE [--repo OWNER/NAME]", Short: "Check that a server could work: config, database, GitHub, sandbox, git, agents", Args: cobra.NoArgs,
 		Long: "Check everything that a server needs, one line a check, with a hint where something is wrong.\n" +
@@ -57,8 +56,7 @@ func doctorCommand() *cobra.Command {
 				}
 			}
 			all := examine(cmd.Context(), file, repo, os.LookupEnv)
-			print := func(w io.Writer) error { return printFindings(w, all) }
-			if err := printReport(cmd, asJSON, map[string]any{"checks": all}, print); err != nil {
+			if err := printReport(cmd, map[string]any{"checks": all}, func(w io.Writer) { printFindings(w, all) }); err != nil {
 				return err
 			}
 			failed := 0
@@ -75,7 +73,7 @@ func doctorCommand() *cobra.Command {
 	}
 	requiredFlag(cmd, &file, "config", "the server's configuration file")
 	cmd.Flags().StringVar(&repo, "repo", "", "try this repository, too")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	jsonFlag(cmd)
 	return cmd
 }
 
@@ -153,14 +151,13 @@ func (d *doctor) failed(check string, err error, hint string) bool {
 	return err != nil
 }
 
-func printFindings(w io.Writer, all []finding) error {
+func printFindings(w io.Writer, all []finding) {
 	for _, f := range all {
 		fmt.Fprintf(w, "%-8s %-14s %s\n", f.State, f.Check, f.Text)
 		if f.Hint != "" {
 			fmt.Fprintf(w, "%-8s %-14s → %s\n", "", "", f.Hint)
 		}
 	}
-	return nil
 }
 
 func (d *doctor) database(ctx context.Context) {

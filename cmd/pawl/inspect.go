@@ -38,7 +38,6 @@ type inspectFlags struct {
 	config         string
 	exitCode       int
 	exitKnown      bool
-	asJSON         bool
 
 	at       time.Time
 	location *time.Location
@@ -60,7 +59,7 @@ standard input, or a folder with stdout.jsonl and, where they are, stderr.txt an
 			if err != nil {
 				return err
 			}
-			if err := printReport(cmd, f.asJSON, v, v.print); err != nil || !v.unread {
+			if err := printReport(cmd, v, v.print); err != nil || !v.unread {
 				return err
 			}
 			return fmt.Errorf("inspect %s: %s", args[0], strings.Join(v.Reasons, "; "))
@@ -71,7 +70,7 @@ standard input, or a folder with stdout.jsonl and, where they are, stderr.txt an
 	cmd.Flags().StringVar(&f.now, "now", "", "when the run ended, RFC 3339 (default: now); times like \"in 2 hours\" count from it")
 	cmd.Flags().StringVar(&f.zone, "zone", "UTC", "the zone of clock times without one, such as Europe/Rome")
 	cmd.Flags().StringVar(&f.config, "config", "", "a server's configuration file, for its severity (default: the published numbers)")
-	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	jsonFlag(cmd)
 	return cmd
 }
 
@@ -236,7 +235,7 @@ func readSome(name string) (string, error) {
 // maxLine is how much of a text of the agent is printed, in characters.
 const maxLine = 300
 
-func (v inspection) print(w io.Writer) error {
+func (v inspection) print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
 	row("ending", "%s (%s)", v.Ending, v.CLI)
@@ -283,5 +282,5 @@ func (v inspection) print(w io.Writer) error {
 	if v.FinalMessage != "" {
 		row("message", "%s", text.Line(v.FinalMessage, maxLine))
 	}
-	return t.Flush()
+	t.Flush()
 }

@@ -81,15 +81,17 @@ func requiredFlag(cmd *cobra.Command, value *string, name, usage string) {
 	}
 }
 
-// printReport writes what a command found: one JSON object, or what print writes, harmless to terminals.
-func printReport(cmd *cobra.Command, asJSON bool, report any, print func(io.Writer) error) error {
-	if asJSON {
+// jsonFlag adds the flag by which printReport prints JSON.
+func jsonFlag(cmd *cobra.Command) { cmd.Flags().Bool("json", false, "print one JSON object") }
+
+// printReport writes what a command found: one JSON object, or what print writes, harmless to terminals. What print
+// writes to is in memory, so that it does not fail.
+func printReport(cmd *cobra.Command, report any, print func(io.Writer)) error {
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON { // jsonFlag declares it
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
 	}
 	var out strings.Builder
-	if err := print(&out); err != nil {
-		return err
-	}
+	print(&out)
 	_, err := io.WriteString(cmd.OutOrStdout(), text.Clean(out.String()))
 	return err
 }
@@ -154,17 +156,13 @@ func buildInfo() web.Build {
 }
 
 func versionCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print version, commit and Go version", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := buildInfo()
-			return printReport(cmd, asJSON, b, func(w io.Writer) error {
-				_, err := fmt.Fprintln(w, b)
-				return err
-			})
+			return printReport(cmd, b, func(w io.Writer) { fmt.Fprintln(w, b) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	jsonFlag(cmd)
 	return cmd
 }

@@ -13,7 +13,6 @@ import (
 
 func replayCommand() *cobra.Command {
 	var file, cli string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "replay FILE...", Short: "Show what policy would have decided after each recorded attempt",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -38,11 +37,11 @@ func replayCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printReport(cmd, asJSON, r, r.Print)
+			return printReport(cmd, r, r.Print)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "a server's configuration file, for its policy (default: the published numbers)")
 	cmd.Flags().StringVar(&cli, "cli", "", "read each file as one transcript of "+strings.Join(replay.Streams(), ", ")+" (default: detected)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	jsonFlag(cmd)
 	return cmd
 }

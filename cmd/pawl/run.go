@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +21,6 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
@@ -47,7 +45,7 @@ func runCommand() *cobra.Command {
 			"agent's key comes from the variable in which it usually stands\n" +
 			"(OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and stays outside of the sandbox.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runLocal(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return runLocal(cmd, o)
 		},
 	}
 	f := cmd.Flags()
@@ -63,7 +61,8 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error {
+func runLocal(cmd *cobra.Command, o runOptions) error {
+	ctx := cmd.Context()
 	task, err := readTask(o)
 	if err != nil {
 		return usageError{err}
@@ -79,7 +78,7 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	log, err := logger(stderr, cfg.Log.Level)
+	log, err := logger(cmd.ErrOrStderr(), cfg.Log.Level)
 	if err != nil {
 		return err
 	}
@@ -112,16 +111,13 @@ func runLocal(ctx context.Context, o runOptions, stdout, stderr io.Writer) error
 	// Runs on the same folder share what an earlier one set up.
 	s.UseLayers(filepath.Join(cache, "pawl", "layers", thread.Hash(work.Dir)))
 	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // what the commands came to on a base, for this run
-	return solveLocally(ctx, s, work, task, o.json, stdout, stderr)
-}
-
-func localThread(work solver.Folder) thread.ID {
-	return thread.ID{Owner: "local", Name: filepath.Base(work.Dir), Number: 1}
+	return solveLocally(cmd, s, work, task, o.json)
 }
 
 // solveLocally asks for the work, waits until it is over and prints what came of it.
-func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, task string, asJSON bool, stdout, stderr io.Writer) error {
-	t, now := localThread(work), time.Now()
+func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task string, asJSON bool) error {
+	ctx, now := cmd.Context(), time.Now()
+	t := thread.ID{Owner: "local", Name: filepath.Base(work.Dir), Number: 1}
 	f := thread.Feedback{Source: policy.FromComment, By: feedback.Actor{Login: "you"}, Reason: "pawl run", Command: "solve", Text: task, MadeAt: now}
 	if _, err := s.Store.Append(ctx, t, false, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f}); err != nil {
 		return err
@@ -129,7 +125,7 @@ func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, tas
 	telling, over := context.WithCancel(ctx)
 	var told sync.WaitGroup
 	if !asJSON {
-		p := newProgress(stderr)
+		p := newProgress(cmd.ErrOrStderr())
 		s.OnPrepare = p.prepares
 		told.Go(func() { p.tell(telling, s, t) })
 	}
@@ -145,11 +141,19 @@ func solveLocally(ctx context.Context, s *solver.Solver, work solver.Folder, tas
 		return err
 	}
 	v.Branch = work.Branch
-	if err := receipts(v, work, s.Config.DataDir, asJSON, stdout); err != nil {
+	pushed := slices.ContainsFunc(v.Attempts, func(a checkrun.Attempt) bool { return a.Pushed })
+	err = printReport(cmd, resultOf(v, s.Config.DataDir), func(w io.Writer) {
+		showThread(w, v)
+		fmt.Fprintf(w, "\nTranscripts: %s\n", s.Config.DataDir)
+		if pushed {
+			fmt.Fprintf(w, "The work is on branch %s: git diff HEAD...%s\n", work.Branch, work.Branch)
+		}
+	})
+	if err != nil {
 		return err
 	}
-	if !asJSON && slices.ContainsFunc(v.Attempts, func(a checkrun.Attempt) bool { return a.Pushed }) {
-		if err := showWork(ctx, work, stdout); err != nil {
+	if !asJSON && pushed {
+		if err := showWork(ctx, work, cmd.OutOrStdout()); err != nil {
 			return fmt.Errorf("show the work: %w; git diff HEAD...%s shows it", err, work.Branch)
 		}
 	}
@@ -257,28 +261,16 @@ type runTests struct {
 	AsBefore []string `json:"as_before,omitempty"`
 }
 
-func receipts(v checkrun.Facts, l solver.Folder, data string, asJSON bool, w io.Writer) error {
-	if asJSON {
-		out := runResult{State: v.State, Rule: v.Rule, Reasons: v.Reasons.Texts(), Branch: l.Branch, Transcripts: data, Attempts: []runAttempt{}}
-		for _, a := range v.Attempts {
-			tests := runTests{Fixed: a.Fixed(), Broken: a.Receipt.Tests, Flaky: a.Flaky(), AsBefore: a.Known()}
-			if e := a.TestEvidence; e != nil {
-				tests.Removed, tests.Changed = e.Removed, e.Changed
-			}
-			out.Attempts = append(out.Attempts, runAttempt{a.Receipt, a.Continues, tests})
+func resultOf(v checkrun.Facts, transcripts string) runResult {
+	out := runResult{State: v.State, Rule: v.Rule, Reasons: v.Reasons.Texts(), Branch: v.Branch, Transcripts: transcripts, Attempts: []runAttempt{}}
+	for _, a := range v.Attempts {
+		tests := runTests{Fixed: a.Fixed(), Broken: a.Receipt.Tests, Flaky: a.Flaky(), AsBefore: a.Known()}
+		if e := a.TestEvidence; e != nil {
+			tests.Removed, tests.Changed = e.Removed, e.Changed
 		}
-		return json.NewEncoder(w).Encode(out)
+		out.Attempts = append(out.Attempts, runAttempt{a.Receipt, a.Continues, tests})
 	}
-	var b strings.Builder
-	if err := showThread(&b, v); err != nil {
-		return err
-	}
-	fmt.Fprintf(&b, "\nTranscripts: %s\n", data)
-	if slices.ContainsFunc(v.Attempts, func(a checkrun.Attempt) bool { return a.Pushed }) {
-		fmt.Fprintf(&b, "The work is on branch %s: git diff HEAD...%s\n", l.Branch, l.Branch)
-	}
-	_, err := io.WriteString(w, text.Clean(b.String()))
-	return err
+	return out
 }
 
 // runsKept is how many runs' transcripts stay, beside that of this one.

@@ -36,7 +36,6 @@ const (
 
 func statusCommand() *cobra.Command {
 	var file, thread string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "status --config FILE [OWNER/REPO#NUMBER]", Short: "Show threads, waits, cooldowns, breakers and what was learned of the backends", Args: cobra.MaximumNArgs(1),
 		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers, webhook\n" +
@@ -47,18 +46,18 @@ func statusCommand() *cobra.Command {
 					return exportThread(cmd.Context(), db, thread, cmd.OutOrStdout())
 				}
 				if len(args) > 0 {
-					return threadReport(cmd, cfg, db, args[0], asJSON)
+					return threadReport(cmd, cfg, db, args[0])
 				}
 				r, err := readStatus(cmd.Context(), cfg, db, time.Now())
 				if err != nil {
 					return err
 				}
-				return printReport(cmd, asJSON, r, r.print)
+				return printReport(cmd, r, r.print)
 			})
 		},
 	}
 	requiredFlag(cmd, &file, "config", "the server's configuration file")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	jsonFlag(cmd)
 	cmd.Flags().StringVar(&thread, "export", "", "print the log of a thread (owner/repo#number), one event a line, as pawl replay reads it")
 	return cmd
 }
@@ -215,15 +214,13 @@ func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now tim
 	return r, err
 }
 
-func (r statusReport) print(w io.Writer) error {
+func (r statusReport) print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "THREAD\tATTEMPTS\tSTANDS\tTITLE\n")
 	for _, v := range r.Threads {
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", v.Thread, v.Attempts, v.Says, text.Short(v.Title, 60))
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	t.Flush()
 	if len(r.Threads) == 0 {
 		fmt.Fprintln(w, "No thread has had an attempt yet.")
 	}
@@ -274,10 +271,8 @@ func (r statusReport) print(w io.Writer) error {
 	for _, b := range r.Backends {
 		fmt.Fprintf(w, "backend %s (%s) on account %s\n", b.Name, b.Kind, b.Account)
 	}
-	if err := printLearning(w, r.Learning); err != nil {
-		return err
-	}
-	return printRecoveries(w, r.Learning)
+	printLearning(w, r.Learning)
+	printRecoveries(w, r.Learning)
 }
 
 // exportThread writes a thread's log as a trail: one event a line, oldest first. The number of a pull request

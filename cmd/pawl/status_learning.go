@@ -13,7 +13,7 @@ import (
 )
 
 // printRecoveries prints how often each rung fired and recovered in a week, and how similar retries were.
-func printRecoveries(w io.Writer, l solver.LearningReport) error {
+func printRecoveries(w io.Writer, l solver.LearningReport) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(l.Weeks) > 0 {
 		fmt.Fprintf(t, "\nRecoveries, recovered of fired\nWEEK FROM\tATTEMPTS\tRUNG 1\tRUNG 2\tRUNG 3\tRUNG 4\n")
@@ -35,13 +35,13 @@ func printRecoveries(w io.Writer, l solver.LearningReport) error {
 			}
 		}
 	}
-	return t.Flush()
+	t.Flush()
 }
 
 // printLearning prints nothing while there is nothing to choose from.
-func printLearning(w io.Writer, l solver.LearningReport) error {
+func printLearning(w io.Writer, l solver.LearningReport) {
 	if len(l.Arms) < 2 {
-		return nil
+		return
 	}
 	fmt.Fprintf(w, "\nLearning: mode %s, in force %s, value %s\n", l.Mode, l.InForce, l.Value)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -73,13 +73,10 @@ func printLearning(w io.Writer, l solver.LearningReport) error {
 		}
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%s\n", h.Source, h.Attempts, share(h.Coverage, h.Attempts), share(h.Valid, h.Values), agrees, len(h.Violations), note)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	t.Flush()
 	for _, j := range l.Quarantined {
 		fmt.Fprintf(w, "not learned from %s: %s\n", j.ID, strings.Join(j.Quarantine, "; "))
 	}
-	return nil
 }
 
 // share writes a part of a whole, and nothing where there is no whole.

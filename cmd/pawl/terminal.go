@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -34,13 +33,13 @@ const shownLine = 200
 
 // showThread writes how work stands to a terminal: what it came to and why, the attempts, and what they used. It
 // advises nothing: what can be done differs between a folder and GitHub.
-func showThread(w io.Writer, v checkrun.Facts) error {
+func showThread(w io.Writer, v checkrun.Facts) {
 	fmt.Fprintln(w, checkrun.Headline(v))
 	for _, reason := range v.Reasons.Texts() {
 		fmt.Fprintf(w, "  %s\n", text.Line(reason, shownLine))
 	}
 	if len(v.Attempts) == 0 {
-		return nil
+		return
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -54,21 +53,18 @@ func showThread(w io.Writer, v checkrun.Facts) error {
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%s\t%s\n", a.N, text.Label(a.Backend)+text.When(a.Effort != "", " "+text.Label(a.Effort)), a.Result(), text.Line(verified, shownLine),
 			a.Edits.Operations, took, strings.Join(checkrun.Used(a), ", "))
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	t.Flush()
 	last := v.Attempts[len(v.Attempts)-1]
 	if said := strings.TrimSpace(cmp.Or(last.Says(), last.Detail)); said != "" {
 		fmt.Fprintf(w, "\nThe agent says:\n%s\n", "  "+strings.ReplaceAll(text.Head(said, maxSaid), "\n", "\n  "))
 	}
-	return nil
 }
 
 // maxSaid bounds what is shown of an agent's last words, in bytes.
 const maxSaid = 4_000
 
 // threadReport shows one thread. The number of a pull request that Pawl opened means the thread of its issue.
-func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name string, asJSON bool) error {
+func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name string) error {
 	t, err := thread.Parse(name)
 	if err != nil {
 		return usageError{err}
@@ -81,10 +77,7 @@ func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name s
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(statusOf(v))
-	}
-	return printReport(cmd, false, nil, func(w io.Writer) error {
+	return printReport(cmd, statusOf(v), func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %s\n", v.Thread, text.Line(v.Title, shownLine))
 		for _, link := range []string{v.IssueURL, v.PullURL} {
 			if link != "" {
@@ -92,7 +85,7 @@ func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name s
 			}
 		}
 		fmt.Fprintln(w)
-		return showThread(w, v)
+		showThread(w, v)
 	})
 }
 

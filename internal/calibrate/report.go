@@ -90,8 +90,8 @@ func (r Range) MarshalJSON() ([]byte, error) {
 	return json.Marshal([2]Number(r))
 }
 
-// Text writes the report for people: a table, what it comes to, and each view's ROC curve.
-func (r Report) Text(w io.Writer) error {
+// Text writes the report for people, as far as w takes it: a table, what it comes to, and each view's ROC curve.
+func (r Report) Text(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) { fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t")) }
 	row("view", "cut", "similar from", "true positives", "false positives", "AUC")
@@ -100,24 +100,19 @@ func (r Report) Text(w io.Writer) error {
 		row("", "recommended", v.Recommended.cells())
 		row("", "on unseen tasks", "", number(v.HeldOut.TPR), number(v.HeldOut.FPR))
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "\nIn brackets: 95 %% intervals over tasks, %d resamples, seed %d.\nRecommended: %s.\n"+
+	t.Flush()
+	fmt.Fprintf(w, "\nIn brackets: 95 %% intervals over tasks, %d resamples, seed %d.\nRecommended: %s.\n"+
 		"On unseen tasks: the cut of each task is chosen on the others.\n", r.Resamples, r.Seed, r.Rule)
 	for _, v := range r.Views {
-		fmt.Fprintf(&b, "\n%s: %d pairs of %d tasks; %d same (%d tasks), %d different (%d tasks)\n%s\n",
+		fmt.Fprintf(w, "\n%s: %d pairs of %d tasks; %d same (%d tasks), %d different (%d tasks)\n%s\n",
 			v.View, v.N, v.Groups, v.Same, v.SameGroups, v.Different, v.DifferentGroups, v.Verdict())
 		for _, s := range v.Reservations {
-			fmt.Fprintf(&b, "(%s)\n", s)
+			fmt.Fprintf(w, "(%s)\n", s)
 		}
 		if len(v.ROC) > 0 {
-			b.WriteString(v.plot())
+			io.WriteString(w, v.plot())
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 // Verdict says whether the recommended threshold is shown to be better than the current one.

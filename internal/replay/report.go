@@ -96,7 +96,8 @@ func shownAttempt(d decided, kept int) replayAttempt {
 	return a
 }
 
-func (r Report) Print(w io.Writer) error {
+// Print writes the report for people, as far as w takes it.
+func (r Report) Print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "ATTEMPT\tAT\tOUTCOME\tPROGRESS\tDECISION\tRULE\tWHY\n")
 	for i := 0; i < len(r.Attempts); {
@@ -104,14 +105,11 @@ func (r Report) Print(w io.Writer) error {
 		r.row(t, i, n)
 		i += n
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	t.Flush()
 	for _, n := range r.Notes {
 		fmt.Fprintln(w, text.Line(n, maxCell))
 	}
-	_, err := fmt.Fprintln(w, r.summary())
-	return err
+	fmt.Fprintln(w, r.summary())
 }
 
 // alike is how many attempts from i on were avoided alike; one row stands for them.
