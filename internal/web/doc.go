@@ -20,7 +20,7 @@
 //	what stands on the pages of accounts, backends, costs?  accounts.go; costs.go; learning.go
 //	which fields of an event are shown?                     thread.go, shown
 //	what makes a server ready?                              health.go, newParts
-//	which metrics are read from the store?                  metrics.go, descriptions
+//	which metrics are read from the store?                  metrics.go, scrape
 //	which metrics count what this process did?              metrics.go, Counters
 //	which headers keep a page from being misused?           web.go, guard
 //	how are times and numbers written?                      attempts.go; internal/text

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ const scrapeTime = 5 * time.Second
 // metrics answers GET /metrics, without a database with the other metrics.
 func metrics(o Options, p parts) http.Handler {
 	r := o.Counters.registry
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &scrape{o, p, descriptions()})
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &scrape{o, p})
 	h := promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		Registry: r, ErrorHandling: promhttp.ContinueOnError, ErrorLog: scrapeLog{o.Log}, MaxRequestsInFlight: scrapesAtOnce,
 	})
@@ -38,101 +39,62 @@ type scrapeLog struct{ zerolog.Logger }
 
 func (l scrapeLog) Println(v ...any) { l.Error().Msg(strings.TrimSpace(fmt.Sprintln(v...))) }
 
-// descriptions are the metrics that are read at each scrape. Those that count up end in _total.
-func descriptions() map[string]*prometheus.Desc {
-	all := map[string]*prometheus.Desc{}
-	desc := func(name, help string, labels ...string) {
-		all[name] = prometheus.NewDesc("pawl_"+name, help, labels, nil)
-	}
-	desc("deliveries", "Webhook deliveries kept, by what became of them.", "state")
-	desc("delivery_age_seconds", "How long the oldest delivery has waited that nobody has tried to handle.")
-	desc("threads", "Threads that a step runs on, that need a step, and that wait for a time.", "state")
-	desc("queue_age_seconds", "How long the oldest thread that needs a step has waited.")
-	desc("breaker_consecutive", "Failures of a kind in a row on a backend account.", "account", "kind")
-	desc("breaker_open", "Whether a backend account may not be called at all.", "account", "kind")
-	desc("limit_seconds_left", "How long until the limit of a backend account is reset, where that is known.", "account", "kind")
-	desc("cooldowns", "On how many repositories a backend rests after an edit loop.", "backend", "class")
-	desc("day_used", "What attempts of the last 24 hours used on this server: attempts, tokens, usd.", "what")
-	desc("day_bound", "What they may use: policy.caps and policy.budget; 0 is no bound.", "what")
-	desc("github_requests_total", "Requests sent to GitHub by this node, tries that failed included.", "method", "route")
-	desc("github_points_total", "Points that requests of this node cost by GitHub's count, by installation; 0 is the App itself, -1 no credentials.", "installation")
-	desc("database_clock_ahead_seconds", "How far the clock of the database is ahead of this machine's, on SQLite how far this machine's was set back since the start; 0 while they agree within a second.")
-	desc("layers", "Layers that setups left on this server.")
-	desc("layer_bytes", "What these take on its disk.")
-	desc("images", "Container images that are unpacked on this server.")
-	desc("image_bytes", "What these take on its disk.")
-	desc("signal_coverage_ratio", "For how many of the attempts of the last 7 days a source of grades gave a value.", "source")
-	desc("signal_valid_ratio", "How many of the values of a source of grades in the last 7 days were plausible.", "source")
-	desc("signal_violations", "Implausible values of a source of grades in the last 7 days.", "source")
-	desc("signal_degraded", "Whether nothing is learned from a source of grades because of its violations.", "source")
-	desc("backend_reward_mean", "The reward that is expected of a backend, its posterior mean over all repositories.", "backend")
-	desc("backend_choice_ratio", "How often sampling would choose a backend.", "backend")
-	desc("backend_rewards", "Rewards that were learned from, by backend; late signals may take some back.", "backend")
-	desc("healthy", "Whether a part of this server works; without its database it is not ready.", "part")
-	desc("build_info", "Always 1; the labels name the program.", "version", "commit", "go")
-	return all
-}
-
 // scrape reads the store and the GitHub client each time it is asked.
 type scrape struct {
 	Options
 	parts parts
-	descs map[string]*prometheus.Desc
 }
 
-func (s *scrape) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range s.descs {
-		out <- d
-	}
-}
+// Describe names none: each metric is described where it is given.
+func (s *scrape) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector, which knows no context.
 func (s *scrape) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
-	s.give(out, "build_info", 1, s.Build.Version, s.Build.Commit, s.Build.Go)
-	for _, r := range s.Requests() {
-		s.give(out, "github_requests_total", float64(r.Sent), r.Method, r.Route)
+	s.node(ctx, out)
+	for _, read := range []func(context.Context, numbers) error{s.queue, s.breakers, s.day, s.cooldowns, s.backends} {
+		if err := read(ctx, out); err != nil {
+			out <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
+		}
 	}
-	for _, p := range s.Points() {
-		s.give(out, "github_points_total", float64(p.Used), strconv.FormatInt(p.Installation, 10))
-	}
-	layers, bytes := s.Layers()
-	s.give(out, "layers", float64(layers))
-	s.give(out, "layer_bytes", float64(bytes))
-	images, bytes := s.Images()
-	s.give(out, "images", float64(images))
-	s.give(out, "image_bytes", float64(bytes))
-	s.give(out, "database_clock_ahead_seconds", s.Skew().Seconds())
-	for _, r := range s.parts.answers(ctx) {
-		s.give(out, "healthy", flag(r[0].OK), r[0].Name)
-	}
-	s.counts(ctx, out)
-	s.held(ctx, out)
-	s.backends(ctx, out)
 }
 
-func (s *scrape) backends(ctx context.Context, out chan<- prometheus.Metric) {
-	known, err := s.Learning(ctx)
-	if err != nil {
-		out <- prometheus.NewInvalidMetric(s.descs["backend_reward_mean"], err)
-		return
+type numbers chan<- prometheus.Metric
+
+// give sends one number with its labels, each a name and a value. What counts up has a name that ends in _total.
+func (to numbers) give(name, help string, v float64, labels ...string) {
+	kind := prometheus.GaugeValue
+	if strings.HasSuffix(name, "_total") {
+		kind = prometheus.CounterValue
 	}
-	for _, a := range known.Arms {
-		s.give(out, "backend_reward_mean", a.Mean, a.Backend)
-		s.give(out, "backend_choice_ratio", a.Share, a.Backend)
-		s.give(out, "backend_rewards", float64(a.Rewards), a.Backend)
+	with := prometheus.Labels{}
+	for pair := range slices.Chunk(labels, 2) {
+		with[pair[0]] = strings.ToValidUTF8(pair[1], "\uFFFD") // one from outside would be refused
 	}
-	for _, h := range known.Sources {
-		name := string(h.Source)
-		if h.Attempts > 0 {
-			s.give(out, "signal_coverage_ratio", h.Coverage, name)
-		}
-		if h.Values > 0 {
-			s.give(out, "signal_valid_ratio", h.Valid, name)
-		}
-		s.give(out, "signal_violations", float64(len(h.Violations)), name)
-		s.give(out, "signal_degraded", flag(h.Degraded), name)
+	to <- prometheus.MustNewConstMetric(prometheus.NewDesc("pawl_"+name, help, nil, with), kind, v)
+}
+
+// node is what needs no database.
+func (s *scrape) node(ctx context.Context, to numbers) {
+	to.give("build_info", "Always 1; the labels name the program.", 1, "version", s.Build.Version, "commit", s.Build.Commit, "go", s.Build.Go)
+	for _, r := range s.Requests() {
+		to.give("github_requests_total", "Requests sent to GitHub by this node, tries that failed included.", float64(r.Sent), "method", r.Method, "route", r.Route)
+	}
+	for _, p := range s.Points() {
+		to.give("github_points_total", "Points that requests of this node cost by GitHub's count, by installation; 0 is the App itself, -1 no credentials.",
+			float64(p.Used), "installation", strconv.FormatInt(p.Installation, 10))
+	}
+	layers, bytes := s.Layers()
+	to.give("layers", "Layers that setups left on this server.", float64(layers))
+	to.give("layer_bytes", "What these take on its disk.", float64(bytes))
+	images, bytes := s.Images()
+	to.give("images", "Container images that are unpacked on this server.", float64(images))
+	to.give("image_bytes", "What these take on its disk.", float64(bytes))
+	to.give("database_clock_ahead_seconds", "How far the clock of the database is ahead of this machine's, on SQLite how far this machine's was set back since the start; 0 while they agree within a second.",
+		s.Skew().Seconds())
+	for _, r := range s.parts.answers(ctx) {
+		to.give("healthy", "Whether a part of this server works; without its database it is not ready.", flag(r[0].OK), "part", r[0].Name)
 	}
 }
 
@@ -143,52 +105,55 @@ func flag(b bool) float64 {
 	return 0
 }
 
-func (s *scrape) counts(ctx context.Context, out chan<- prometheus.Metric) {
+func (s *scrape) queue(ctx context.Context, to numbers) error {
 	stats, err := s.Store.Stats(ctx)
 	if err != nil {
-		out <- prometheus.NewInvalidMetric(s.descs["threads"], err)
-		return
+		return err
 	}
 	for _, state := range deliveryStates() {
-		s.give(out, "deliveries", float64(stats.Deliveries[state]), string(state))
+		to.give("deliveries", "Webhook deliveries kept, by what became of them.", float64(stats.Deliveries[state]), "state", string(state))
 	}
-	s.give(out, "delivery_age_seconds", stats.DeliveryAge.Seconds())
-	s.give(out, "threads", float64(stats.Running), "running")
-	s.give(out, "threads", float64(stats.Queued), "queued")
-	s.give(out, "threads", float64(stats.Waiting), "waiting")
-	s.give(out, "queue_age_seconds", stats.QueueAge.Seconds())
+	to.give("delivery_age_seconds", "How long the oldest delivery has waited that nobody has tried to handle.", stats.DeliveryAge.Seconds())
+	for state, n := range map[string]int{"running": stats.Running, "queued": stats.Queued, "waiting": stats.Waiting} {
+		to.give("threads", "Threads that a step runs on, that need a step, and that wait for a time.", float64(n), "state", state)
+	}
+	to.give("queue_age_seconds", "How long the oldest thread that needs a step has waited.", stats.QueueAge.Seconds())
+	return nil
 }
 
-func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
+func (s *scrape) breakers(ctx context.Context, to numbers) error {
 	breakers, err := s.Store.Breakers(ctx)
-	if err != nil {
-		out <- prometheus.NewInvalidMetric(s.descs["breaker_consecutive"], err)
-	}
 	now := s.Now()
 	for account, b := range breakers {
 		_, open := b.Open(now, s.Limits().UsageLimit.MaxConsecutive)
 		b = b.For(b.Claim.Thread) // what one thread claims holds nobody else back, and is told
-		s.give(out, "breaker_consecutive", float64(b.Consecutive), account, string(b.Kind))
-		s.give(out, "breaker_open", flag(open), account, string(b.Kind))
+		of := []string{"account", account, "kind", string(b.Kind)}
+		to.give("breaker_consecutive", "Failures of a kind in a row on a backend account.", float64(b.Consecutive), of...)
+		to.give("breaker_open", "Whether a backend account may not be called at all.", flag(open), of...)
 		if b.ResetsAt.After(now) {
-			s.give(out, "limit_seconds_left", b.ResetsAt.Sub(now).Seconds(), account, string(b.Kind))
+			to.give("limit_seconds_left", "How long until the limit of a backend account is reset, where that is known.", b.ResetsAt.Sub(now).Seconds(), of...)
 		}
 	}
-	if used, err := s.Store.Usage(ctx, "", 0, now.Add(-policy.Day)); err != nil {
-		out <- prometheus.NewInvalidMetric(s.descs["day_used"], err)
-	} else {
-		l := s.Limits().Server(used)
-		for what, n := range map[string][2]float64{
-			"attempts": {float64(l.Attempts), float64(l.MaxAttempts)}, "tokens": {float64(l.Tokens), float64(l.MaxTokens)}, "usd": {l.USD, l.MaxUSD},
-		} {
-			s.give(out, "day_used", n[0], what)
-			s.give(out, "day_bound", n[1], what)
-		}
-	}
-	cooldowns, err := s.Store.Cooldowns(ctx, "", now)
+	return err
+}
+
+func (s *scrape) day(ctx context.Context, to numbers) error {
+	used, err := s.Store.Usage(ctx, "", 0, s.Now().Add(-policy.Day))
 	if err != nil {
-		out <- prometheus.NewInvalidMetric(s.descs["cooldowns"], err)
+		return err
 	}
+	l := s.Limits().Server(used)
+	for what, n := range map[string][2]float64{
+		"attempts": {float64(l.Attempts), float64(l.MaxAttempts)}, "tokens": {float64(l.Tokens), float64(l.MaxTokens)}, "usd": {l.USD, l.MaxUSD},
+	} {
+		to.give("day_used", "What attempts of the last 24 hours used on this server: attempts, tokens, usd.", n[0], "what", what)
+		to.give("day_bound", "What they may use: policy.caps and policy.budget; 0 is no bound.", n[1], "what", what)
+	}
+	return nil
+}
+
+func (s *scrape) cooldowns(ctx context.Context, to numbers) error {
+	cooldowns, err := s.Store.Cooldowns(ctx, "", s.Now())
 	resting := map[[2]string]int{}
 	for _, all := range cooldowns {
 		for _, c := range all {
@@ -196,24 +161,33 @@ func (s *scrape) held(ctx context.Context, out chan<- prometheus.Metric) {
 		}
 	}
 	for what, n := range resting {
-		s.give(out, "cooldowns", float64(n), what[0], what[1])
+		to.give("cooldowns", "On how many repositories a backend rests after an edit loop.", float64(n), "backend", what[0], "class", what[1])
 	}
+	return err
 }
 
-// give sends one number. A label from outside with broken UTF-8 would be refused.
-func (s *scrape) give(out chan<- prometheus.Metric, name string, v float64, labels ...string) {
-	for i, l := range labels {
-		labels[i] = strings.ToValidUTF8(l, "\uFFFD")
-	}
-	kind := prometheus.GaugeValue
-	if strings.HasSuffix(name, "_total") {
-		kind = prometheus.CounterValue
-	}
-	m, err := prometheus.NewConstMetric(s.descs[name], kind, v, labels...)
+func (s *scrape) backends(ctx context.Context, to numbers) error {
+	known, err := s.Learning(ctx)
 	if err != nil {
-		m = prometheus.NewInvalidMetric(s.descs[name], err)
+		return err
 	}
-	out <- m
+	for _, a := range known.Arms {
+		to.give("backend_reward_mean", "The reward that is expected of a backend, its posterior mean over all repositories.", a.Mean, "backend", a.Backend)
+		to.give("backend_choice_ratio", "How often sampling would choose a backend.", a.Share, "backend", a.Backend)
+		to.give("backend_rewards", "Rewards that were learned from, by backend; late signals may take some back.", float64(a.Rewards), "backend", a.Backend)
+	}
+	for _, h := range known.Sources {
+		name := string(h.Source)
+		if h.Attempts > 0 {
+			to.give("signal_coverage_ratio", "For how many of the attempts of the last 7 days a source of grades gave a value.", h.Coverage, "source", name)
+		}
+		if h.Values > 0 {
+			to.give("signal_valid_ratio", "How many of the values of a source of grades in the last 7 days were plausible.", h.Valid, "source", name)
+		}
+		to.give("signal_violations", "Implausible values of a source of grades in the last 7 days.", float64(len(h.Violations)), "source", name)
+		to.give("signal_degraded", "Whether nothing is learned from a source of grades because of its violations.", flag(h.Degraded), "source", name)
+	}
+	return nil
 }
 
 // Counters count what this process has done, for many goroutines. Backends, endings, outcomes, rules, rungs and
