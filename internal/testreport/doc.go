@@ -3,10 +3,10 @@
 // bounded, and reading never fails. Names are made so that the same test has the same name in the next run.
 //
 //	question                                          file
-//	which runners are tried, in which order           testreport.go, NewReader
+//	which runners are tried, in which order           rules.go, runners; testreport.go, NewReader
 //	how much is kept of a long output                 testreport.go, maxFailing
 //	which of two reports of one run counts            testreport.go, sameRun
-//	how is a runner read by a table of rules          testreport.go, ruled; such as java.go
+//	how is a runner read by a table of rules          rules.go, ruled; such as java.go
 //	which words of runners count as passed, failed    text.go, kinds
 //	how are colours and control sequences taken out   internal/text, Clean
 //	what is cut from a name, so that it stays         text.go, stableName

@@ -1,40 +1,26 @@
 package testreport
 
 import (
-	"regexp"
 	"strings"
 )
 
-var (
-	jestFile   = regexp.MustCompile(`^ ?(FAIL|PASS) {1,2}(?:(\S+) )?(\S+\.\w+)(?: \([0-9.]+ m?s\))?$`)
-	jestBlock  = regexp.MustCompile(`^  ● (.*)$`)
-	jestDeeper = regexp.MustCompile(`^(?:\s*|    .*)$`)
-	jestTests  = regexp.MustCompile(`^Tests: +(\d+ \w+.*), \d+ total$`)
-	jestFailed = regexp.MustCompile(`^ +✕ (.*)$`)
-
-	vitestFail   = regexp.MustCompile(`^ FAIL  (.+)$`)
-	vitestSuite  = regexp.MustCompile(`^(.+?) \[ .+ \]$`)
-	vitestTests  = regexp.MustCompile(`^ +Tests  (\d+ \w+.*?)(?: \(\d+\))?$`)
-	vitestRule   = regexp.MustCompile(`^⎯⎯⎯`)
-	vitestMarked = regexp.MustCompile(`^ +× (.+)$`)
-	vitestReason = regexp.MustCompile(`^ *→ (.*)$`)
-
-	// "a.ts(1,7): error TS2322: …" or, for people, "a.ts:1:7 - error TS2322: …".
-	tscError = regexp.MustCompile(`^(\S.*?)(?:\(\d+,\d+\): |:\d+:\d+ - )error (TS\d+): (.+)$`)
+const (
+	deeper    = `^(?:\s*|    .*)$`  // a line of a failure's text, for Jest and Playwright
+	nodeStack = `^\s*at .*:\d+\)?$` // of a stack, for Mocha and bun
+	nodeTotal = `^[ℹ#] (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$`
 )
 
-// newJest reads Jest: names and texts from the blocks that begin with "●", or, where the output stops before,
+// jest reads Jest: names and texts from the blocks that begin with "●", or, where the output stops before,
 // names from the tree of --verbose. A test is "file › suite › test".
-func newJest() reader {
-	j := &ruled{tally: tally{runner: "jest"}}
+func jest(j *ruled) []rule {
 	file, console := "", false // console: within what the tests printed
-	j.rules = []rule{
-		{jestFile, func(m []string) bool {
+	return []rule{
+		{`^ ?(FAIL|PASS) {1,2}(?:(\S+) )?(\S+\.\w+)(?: \([0-9.]+ m?s\))?$`, func(m []string) bool {
 			j.close()
 			j.seen, file, console = true, m[3], false
 			return true
 		}},
-		{jestBlock, func(m []string) bool {
+		{`^  ● (.*)$`, func(m []string) bool {
 			j.close()
 			title := m[1]
 			switch console = title == "Console"; {
@@ -47,15 +33,14 @@ func newJest() reader {
 			}
 			return j.begin(title, jestText)
 		}},
-		{jestDeeper, func(m []string) bool { return j.inside(m) || console }},
-		{nil, j.ends},
-		{jestTests, func(m []string) bool {
+		{deeper, func(m []string) bool { return j.inside(m) || console }},
+		{"", j.ends},
+		{`^Tests: +(\d+ \w+.*), \d+ total$`, func(m []string) bool {
 			file = ""
 			return j.summary(m[1])
 		}},
-		{jestFailed, func(m []string) bool { return j.mark(m[1], "") }},
+		{`^ +✕ (.*)$`, func(m []string) bool { return j.mark(m[1], "") }},
 	}
-	return j
 }
 
 // jestText leaves out the stack, which names the runner's files and where the project lies.
@@ -68,15 +53,14 @@ func jestText(b *block) string {
 	return text
 }
 
-// newVitest reads Vitest: names and texts from the blocks that begin with FAIL, or, where the output stops
+// vitest reads Vitest: names and texts from the blocks that begin with FAIL, or, where the output stops
 // before, those marked × in the tree. A test is "file > suite > test".
-func newVitest() reader {
-	v := &ruled{tally: tally{runner: "vitest"}}
+func vitest(v *ruled) []rule {
 	marked := "" // the last of the tree, whose reason may follow
-	v.rules = []rule{
-		{vitestFail, func(m []string) bool {
+	return []rule{
+		{`^ FAIL  (.+)$`, func(m []string) bool {
 			title := m[1]
-			if suite := vitestSuite.FindStringSubmatch(title); suite != nil {
+			if suite := form(`^(.+?) \[ .+ \]$`).FindStringSubmatch(title); suite != nil {
 				title = suite[1] + " [suite failed to run]"
 			} else if !strings.Contains(title, " > ") {
 				return false // Jest's have a file and nothing else
@@ -89,62 +73,47 @@ func newVitest() reader {
 			}
 			return true
 		}},
-		{vitestTests, func(m []string) bool {
-			v.close()
-			return v.summary(m[1])
-		}},
-		{vitestRule, func([]string) bool {
+		{`^ +Tests  (\d+ \w+.*?)(?: \(\d+\))?$`, v.numbers},
+		{`^⎯⎯⎯`, func([]string) bool {
 			v.close()
 			v.seen, marked = true, ""
 			return true
 		}},
-		{nil, v.inside},
-		{vitestMarked, func(m []string) bool {
+		{"", v.inside},
+		{`^ +× (.+)$`, func(m []string) bool {
 			marked = m[1]
 			return v.mark(marked, "")
 		}},
-		{vitestReason, func(m []string) bool { return marked != "" && v.mark(marked, m[1]) }},
-		{nil, func([]string) bool {
+		{`^ *→ (.*)$`, func(m []string) bool { return marked != "" && v.mark(marked, m[1]) }},
+		{"", func([]string) bool {
 			marked = ""
 			return false
 		}},
 	}
-	return v
 }
 
-// newTSC reads the TypeScript compiler. The errors of one number in a file are one failure, "file TS2322": lines move.
-func newTSC() reader {
-	t := &ruled{tally: tally{runner: "tsc"}}
-	t.rules = []rule{{tscError, func(m []string) bool { return t.note(m[1]+" "+m[2], m[3]) }}}
-	return t
+// tsc reads the TypeScript compiler. The errors of one number in a file are one failure, "file TS2322": lines move.
+func tsc(t *ruled) []rule {
+	// "a.ts(1,7): error TS2322: …" or, for people, "a.ts:1:7 - error TS2322: …".
+	return []rule{{`^(\S.*?)(?:\(\d+,\d+\): |:\d+:\d+ - )error (TS\d+): (.+)$`, func(m []string) bool { return t.note(m[1]+" "+m[2], m[3]) }}}
 }
 
-var (
-	nodeInfo  = regexp.MustCompile(`^ℹ .*`)
-	nodeTotal = regexp.MustCompile(`^[ℹ#] (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$`)
-	nodeList  = regexp.MustCompile(`^✖ failing tests:$`)
-	nodeMark  = regexp.MustCompile(`^( *)([▶✖✔﹣]) (.*?)( \([0-9]+\.[0-9]+ms\)(?: # (?i:(todo|skip)|\w+).*)?)?$`)
-	nodePlace = regexp.MustCompile(`^test at `)
-	nodeText  = upTo(regexp.MustCompile(`^\s*at `))
-)
-
-// newNode reads node:test's spec reporter; its TAP is TAP. A test is "suite > test". A suite that fails with
+// node reads node:test's spec reporter; its TAP is TAP. A test is "suite > test". A suite that fails with
 // its tests is left out, as node leaves it out of its numbers.
-func newNode() reader {
-	n := &ruled{tally: tally{runner: "node"}}
+func node(n *ruled) []rule {
 	var around suites
 	depth := 0 // of the open failure
-	n.rules = []rule{
-		{nodeInfo, func(m []string) bool {
+	return []rule{
+		{`^ℹ .*`, func(m []string) bool {
 			n.close()
 			return n.nodeTotal(m[0])
 		}},
-		{nodeList, func([]string) bool {
+		{`^✖ failing tests:$`, func([]string) bool {
 			n.close()
 			n.seen, n.again, around = true, true, nil
 			return true
 		}},
-		{nodeMark, func(m []string) bool {
+		{`^( *)([▶✖✔﹣]) (.*?)( \([0-9]+\.[0-9]+ms\)(?: # (?i:(todo|skip)|\w+).*)?)?$`, func(m []string) bool {
 			mark, name := m[2], stableName(m[3])
 			if at := len(m[1]); mark == "▶" && n.within != nil && at > depth || (mark == "✖" || mark == "✔") && m[4] == "" {
 				return false // text of a failure
@@ -163,29 +132,28 @@ func newNode() reader {
 					name = "" // which is not noted
 				}
 				depth = len(m[1])
-				return n.begin(name, nodeText)
+				return n.begin(name, upTo(`^\s*at `))
 			}
 			n.seen = n.seen || mark != "▶"
 			return true
 		}},
-		{nodePlace, func([]string) bool {
+		{`^test at `, func([]string) bool {
 			n.close()
 			return n.again
 		}},
-		{nil, func(m []string) bool {
+		{"", func(m []string) bool {
 			if blank := strings.Trim(m[0], " ") == ""; !blank && indent(m[0]) <= depth {
 				return n.ends(m)
 			}
 			return n.inside(m)
 		}},
 	}
-	return n
 }
 
 // nodeTotal counts one of node:test's numbers, behind "ℹ" in its spec reporter and "#" in its TAP, if a line is
 // one. That of tests comes first; without it others may be missing.
 func (t *tally) nodeTotal(s string) bool {
-	m := nodeTotal.FindStringSubmatch(s)
+	m := form(nodeTotal).FindStringSubmatch(s)
 	if m == nil {
 		return false
 	}

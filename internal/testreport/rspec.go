@@ -2,53 +2,32 @@ package testreport
 
 import (
 	"path"
-	"regexp"
 	"strings"
 )
 
-var (
-	rspecStart   = regexp.MustCompile(`^(?:Failures:|An error occurred |\d+ examples?, )`)
-	rspecSection = regexp.MustCompile(`^(Failures|Pending):(?: \(.*\))?$`)
-	rspecTitle   = regexp.MustCompile(`^  (\d+)\) (.+?)(?: FIXED)?$`)
-	rspecOutside = regexp.MustCompile("^An error occurred (?:while loading (\\S+\\.rb)|in an? `(\\w+\\(:\\w+\\))` hook)\\.$")
-	rspecEnd     = regexp.MustCompile(`^Finished in `)
-	rspecTotals  = regexp.MustCompile(`^(\d+ examples?, \d+ failures?(?:, \d+ pending)?)(?:, (\d+ errors?) occurred outside of examples)?$`)
-
-	phpunitStart   = regexp.MustCompile(`^PHPUnit \d|^(?:PHP )?(?:Fatal|Parse) error: `)
-	phpunitSection = regexp.MustCompile(`^(?:There (?:was|were) )?\d+ (.+):$`)
-	phpunitTitle   = regexp.MustCompile(`^(\d+)\) (.+)$`)
-	phpunitEnd     = regexp.MustCompile(`^(?:--|FAILURES!|ERRORS!|WARNINGS!|OK, .*)$`)
-	phpunitTotals  = regexp.MustCompile(`^OK \(\d+ tests?, \d+ assertions?\)$|^No tests executed!$|^Tests: \d+, Assertions: \d+.*\.$`)
-	phpunitStack   = regexp.MustCompile(`^(?:/\S+:\d+$|#0 |Stack trace:)`)
-	phpunitClass   = regexp.MustCompile(`^(?:\S.* \(([\w\\]+)\)|(\w[\w ]*))$`)
-	phpunitMark    = regexp.MustCompile(`^ ✘ (.+?)(?: \[[0-9.]+ ms\])?$`)
-	phpunitTree    = regexp.MustCompile(`^   [┐├┊│╵┴](?: (.*))?$`)
-	phpError       = regexp.MustCompile(`^(?:PHP )?(?:Fatal|Parse) error: +(?:Uncaught )?(.+?) in (\S+\.php)(?::\d+| on line \d+)$`)
-)
-
-// newRSpec reads RSpec. A test goes by its whole description.
-func newRSpec() reader {
-	r := &ruled{tally: tally{runner: "rspec"}, starts: rspecStart}
+// rspec reads RSpec. A test goes by its whole description.
+func rspec(r *ruled) []rule {
 	listed := false // within the failures
-	r.rules = []rule{
-		{rspecSection, func(m []string) bool {
+	return []rule{
+		{`^(Failures|Pending):(?: \(.*\))?$`, func(m []string) bool {
 			r.close()
 			listed, r.last = m[1] == "Failures", 0
 			return r.seen
 		}},
-		{rspecTitle, func(m []string) bool { return listed && r.next(m[1]) && r.begin(m[2], rspecText) }},
-		{rspecOutside, func(m []string) bool { return r.begin(m[1]+m[2]+" [suite failed to run]", rspecText) }},
-		{rspecEnd, func(m []string) bool {
+		{`^  (\d+)\) (.+?)(?: FIXED)?$`, func(m []string) bool { return listed && r.next(m[1]) && r.begin(m[2], rspecText) }},
+		{"^An error occurred (?:while loading (\\S+\\.rb)|in an? `(\\w+\\(:\\w+\\))` hook)\\.$", func(m []string) bool {
+			return r.begin(m[1]+m[2]+" [suite failed to run]", rspecText)
+		}},
+		{`^Finished in `, func(m []string) bool {
 			listed = false
 			return r.ends(m)
 		}},
-		{rspecTotals, func(m []string) bool {
+		{`^(\d+ examples?, \d+ failures?(?:, \d+ pending)?)(?:, (\d+ errors?) occurred outside of examples)?$`, func(m []string) bool {
 			r.summary(m[1])
 			return r.summary(m[2])
 		}},
-		{nil, r.inside},
+		{"", r.inside},
 	}
-	return r
 }
 
 // rspecText leaves the places out.
@@ -62,31 +41,33 @@ func rspecText(b *block) string {
 	return dedent(strings.Join(kept, "\n"))
 }
 
-// newPHPUnit reads PHPUnit, also with --testdox, and the errors that end PHP. A test is "Class::test".
-func newPHPUnit() reader {
-	p := &ruled{tally: tally{runner: "phpunit"}, starts: phpunitStart}
+// phpunit reads PHPUnit, also with --testdox, and the errors that end PHP. A test is "Class::test".
+func phpunit(p *ruled) []rule {
 	listed, class := false, "" // within the failures or errors; that of --testdox
-	p.rules = []rule{
-		{phpunitSection, func(m []string) bool {
+	return []rule{
+		{`^(?:There (?:was|were) )?\d+ (.+):$`, func(m []string) bool {
 			p.close()
 			kind := strings.TrimSuffix(m[1], "s")
 			listed, p.last = kind == "failure" || kind == "error", 0
 			return true
 		}},
-		{phpunitTitle, func(m []string) bool { return listed && p.next(m[1]) && p.begin(m[2], upTo(phpunitStack)) }},
-		{phpunitEnd, func(m []string) bool {
+		{`^(\d+)\) (.+)$`, func(m []string) bool {
+			return listed && p.next(m[1]) && p.begin(m[2], upTo(`^(?:/\S+:\d+$|#0 |Stack trace:)`))
+		}},
+		{`^(?:--|FAILURES!|ERRORS!|WARNINGS!|OK, .*)$`, func(m []string) bool {
 			listed = false
 			return p.ends(m)
 		}},
-		{phpunitTotals, func(m []string) bool { return p.summary(m[0]) }},
-		{phpunitMark, func(m []string) bool { return p.begin(class+"::"+m[1], (*block).text) }},
-		{phpunitTree, func(m []string) bool { return p.within != nil && (m[1] == "" || p.inside(m[1:])) }},
-		{phpError, func(m []string) bool { return p.note(path.Base(m[2])+" [suite failed to run]", m[1]) }},
-		{nil, func(m []string) bool { return listed && p.inside(m) || p.ends(m) }},
-		{phpunitClass, func(m []string) bool {
+		{`^OK \(\d+ tests?, \d+ assertions?\)$|^No tests executed!$|^Tests: \d+, Assertions: \d+.*\.$`, p.numbers},
+		{`^ ✘ (.+?)(?: \[[0-9.]+ ms\])?$`, func(m []string) bool { return p.begin(class+"::"+m[1], (*block).text) }},
+		{`^   [┐├┊│╵┴](?: (.*))?$`, func(m []string) bool { return p.within != nil && (m[1] == "" || p.inside(m[1:])) }},
+		{`^(?:PHP )?(?:Fatal|Parse) error: +(?:Uncaught )?(.+?) in (\S+\.php)(?::\d+| on line \d+)$`, func(m []string) bool {
+			return p.note(path.Base(m[2])+" [suite failed to run]", m[1])
+		}},
+		{"", func(m []string) bool { return listed && p.inside(m) || p.ends(m) }},
+		{`^(?:\S.* \(([\w\\]+)\)|(\w[\w ]*))$`, func(m []string) bool {
 			class = m[1] + m[2]
 			return false
 		}},
 	}
-	return p
 }

@@ -3,7 +3,6 @@ package testreport
 import (
 	"bytes"
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -57,11 +56,17 @@ type Reader struct {
 
 // NewReader returns a reader that has read nothing.
 func NewReader() *Reader {
-	return &Reader{readers: []reader{
-		&goReader{tally: tally{runner: "go"}}, newPytest(), newCargo(),
-		newJest(), newVitest(), newNode(), newJava(), newTSC(), newUnittest(), newMocha(),
-		newPlaywright(), newBun(), newRSpec(), newPHPUnit(), newDotnet(), newGoogleTest(), newCTest(), &tapReader{},
-	}}
+	r := &Reader{readers: []reader{&goReader{tally: tally{runner: "go"}}}}
+	for _, known := range runners {
+		one := &ruled{tally: tally{runner: known.name}, starts: form(known.starts)}
+		one.rules = known.rules(one)
+		for _, its := range one.rules {
+			one.forms = append(one.forms, form(its.form))
+		}
+		r.readers = append(r.readers, one)
+	}
+	r.readers = append(r.readers, &tapReader{})
+	return r
 }
 
 // Write implements io.Writer. It never fails.
@@ -197,148 +202,6 @@ func (f *failures) counted(runner string, passed, failed, skipped int) Report {
 		f.ran = nil
 	}
 	return Report{Runner: runner, Passed: passed, Failed: max(failed, len(f.list)), Skipped: skipped, Failures: f.list, Ran: f.ran}
-}
-
-// tally is what most readers keep: failing tests, the runner's own numbers, the failure that is being read.
-type tally struct {
-	runner string
-	failures
-	tree                    failures // whose own names are known, and not their suites
-	seen                    bool     // the output is this runner's
-	hasCounts               bool     // its numbers were there
-	passed, failed, skipped int
-
-	last  int  // number of the last failure of a list whose failures are numbered
-	again bool // within a list of the failures that were there before, with their texts
-
-	within *block   // takes the lines of a failure; nil between them
-	names  []string // of that failure; several where equal ones stand together
-	textOf func(*block) string
-}
-
-// ruled reads a runner that prints lines of known forms, and blocks of failures between them: the first rule that
-// takes a line has it.
-type ruled struct {
-	tally
-	starts *regexp.Regexp // the first line that is looked at more closely; nil for each
-	begun  bool
-	rules  []rule
-}
-
-// rule takes a line of a form (nil: any), whose groups it gets. False leaves the line to those after it.
-type rule struct {
-	form *regexp.Regexp
-	take func(m []string) bool
-}
-
-func (r *ruled) line(s string) bool {
-	if r.begun = r.begun || r.starts == nil || r.starts.MatchString(s); !r.begun {
-		return false
-	}
-	return slices.ContainsFunc(r.rules, func(one rule) bool {
-		m := []string{s}
-		if one.form != nil {
-			m = one.form.FindStringSubmatch(s)
-		}
-		return m != nil && one.take(m)
-	})
-}
-
-// What a rule does with its line, which it takes.
-
-// begin opens a failure, whose lines follow; textOf is what of them is its text.
-func (t *tally) begin(name string, textOf func(*block) string) bool {
-	t.close()
-	t.seen, t.within, t.names, t.textOf = true, &block{}, []string{name}, textOf
-	return true
-}
-
-// note is a failure of this line alone, mark one of the runner's tree, whose suites are not known.
-func (t *tally) note(name, text string) bool {
-	t.seen = true
-	t.add(name, text)
-	return true
-}
-
-// next reports whether a number is that of the next failure of a list, and no text that looks like one.
-func (t *tally) next(s string) bool {
-	n, ok := number(s)
-	if ok = ok && n == t.last+1; ok {
-		t.last = n
-	}
-	return ok
-}
-
-func (t *tally) mark(name, text string) bool {
-	t.seen = true
-	t.tree.add(name, text)
-	return true
-}
-
-// inside gives the line to the open failure, if there is one; ends ends that, and leaves the line to others.
-func (t *tally) inside(m []string) bool {
-	if t.within != nil && !t.within.add(m[0]) {
-		t.close()
-		return true
-	}
-	return t.within != nil
-}
-
-func (t *tally) ends([]string) bool {
-	t.close()
-	return false
-}
-
-func (t *tally) close() {
-	if t.within != nil {
-		text := t.textOf(t.within)
-		for _, name := range t.names {
-			if !t.again || !t.explain(name, text) {
-				t.add(name, text)
-			}
-		}
-	}
-	t.within = nil
-}
-
-// summary adds the numbers of a line, such as "5 failed, 1 skipped, 2 passed" or "Tests run: 3, Failures: 1". Where it
-// tells how many ran and not how many passed, those that are left did.
-func (t *tally) summary(s string) bool {
-	var n [len(kinds)]int
-	for _, m := range amount.FindAllStringSubmatch(s, 100) {
-		word := strings.ToLower(m[1] + m[4])
-		if kind := slices.IndexFunc(kinds[:], func(words []string) bool { return slices.Contains(words, word) }); kind >= 0 {
-			more, _ := number(m[2] + m[3])
-			n[kind] += more
-		}
-	}
-	passed, failed, skipped, ran := n[0], n[1], n[2], n[3]
-	return t.count(max(passed, ran-failed-skipped), failed, skipped)
-}
-
-func (t *tally) count(passed, failed, skipped int) bool {
-	t.seen, t.hasCounts = true, true
-	t.passed += passed
-	t.failed += failed
-	t.skipped += skipped
-	return true
-}
-
-// report is that of a reader that knows no numbers but the runner's own.
-func (t *tally) report() Report {
-	t.close()
-	for _, f := range t.tree.list {
-		if !t.explain(f.Name, f.Text) {
-			t.add(f.Name, f.Text)
-		}
-	}
-	switch {
-	case !t.seen:
-		return Report{}
-	case !t.hasCounts:
-		return t.counted(t.runner, NotCounted, t.failed, NotCounted)
-	}
-	return t.counted(t.runner, t.passed, t.failed, t.skipped)
 }
 
 // suite is a test whose subtests follow.

@@ -59,10 +59,10 @@ func (b *block) add(line string) bool {
 func (b *block) text() string { return dedent(b.b.String()) }
 
 // upTo makes the text of a failure that which stands before the first line of a form.
-func upTo(end *regexp.Regexp) func(*block) string {
+func upTo(end string) func(*block) string {
 	return func(b *block) string {
 		lines := strings.Split(b.text(), "\n")
-		if i := slices.IndexFunc(lines, end.MatchString); i >= 0 {
+		if i := slices.IndexFunc(lines, form(end).MatchString); i >= 0 {
 			lines = lines[:i]
 		}
 		return dedent(strings.Join(lines, "\n"))
