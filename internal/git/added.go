@@ -16,27 +16,18 @@ const maxAdded = 64 << 20
 // the file's path and the line's number from 1 on; where paths are given, only in those. A change of more than 64 MiB
 // is ErrTooLarge.
 func (w *Workspace) Added(ctx context.Context, from, to string, see func(path string, n int, line string), paths ...string) error {
-	if err := checkIDs(from, to); err != nil {
-		return fmt.Errorf("added lines: %w", err)
-	}
-	return w.addedBy(ctx, command{args: slices.Concat(addedLines, []string{from, to, "--"}, paths)}, see)
+	return w.addedBy(ctx, command{args: changedLines, ids: []string{from, to}, paths: paths}, see)
 }
 
 // AddedSince calls see for each line that the commits after one, up to another, added, whether or not it is there still,
 // which includes those that later commits removed. Merges are left out. The bound is that of Added.
 func (w *Workspace) AddedSince(ctx context.Context, after, to string, see func(path string, n int, line string)) error {
-	if err := checkIDs(after, to); err != nil {
-		return fmt.Errorf("lines of commits: %w", err)
-	}
-	list, err := w.run(ctx, command{args: []string{"rev-list", "--no-merges", "--reverse", "^" + after, to}})
+	list, err := w.run(ctx, command{args: []string{"rev-list", "--no-merges", "--reverse"}, ids: []string{"^" + after, to}})
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	return w.addedBy(ctx, command{args: slices.Concat(addedLines, []string{"--stdin", "--root", "--no-commit-id"}), stdin: string(list)}, see)
+	return w.addedBy(ctx, command{args: slices.Concat(changedLines, []string{"--stdin", "--root", "--no-commit-id"}), stdin: string(list)}, see)
 }
-
-var addedLines = []string{"--literal-pathspecs", "diff-tree", "-r", "-p", "--text", "-U0", "--no-ext-diff",
-	"--no-textconv", "--no-renames", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short"}
 
 func (w *Workspace) addedBy(ctx context.Context, c command, see func(path string, n int, line string)) error {
 	c.limit = maxAdded

@@ -20,8 +20,9 @@ import (
 // and the commits that Pawl made for it. It is never collected or pruned, because checkouts borrow its
 // objects. Any number of goroutines and processes may use one at the same time.
 type Cache struct {
-	git program
-	dir string // absolute, without symbolic links
+	program         // in this repository
+	plain   program // outside of any
+	dir     string  // absolute, without symbolic links
 }
 
 // attributes override those of the work tree. No filter, no encoding and no
@@ -45,7 +46,7 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a cache: %w", err)
 	}
-	c := &Cache{git: p, dir: dir}
+	c := &Cache{program: p.with("GIT_DIR=" + dir), plain: p, dir: dir}
 	if c.created() { // the usual case, which need not wait for a running fetch
 		return c, nil
 	}
@@ -54,41 +55,33 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 		return nil, err
 	}
 	defer held.Close()
-	if err := c.create(ctx); err != nil {
+	if c.created() {
+		return c, nil
+	}
+	if err := p.init(ctx, dir, dir, "--bare"); err != nil {
 		return nil, fmt.Errorf("create the cache %s: %w", dir, err)
 	}
 	return c, nil
 }
 
-// created reports whether the repository is there. The attributes file is the
-// last that create writes, so it says that all before it was done.
+// created reports whether the repository is there. The attributes file is the last that init writes, so it says that
+// all before it was done.
 func (c *Cache) created() bool {
 	have, err := os.ReadFile(filepath.Join(c.dir, "info", "attributes"))
 	return err == nil && string(have) == attributes
 }
 
-// create makes the repository where it is missing or was left half made.
-func (c *Cache) create(ctx context.Context) error {
-	if c.created() {
-		return nil
-	}
-	if err := initBare(ctx, c.git, c.dir); err != nil {
+// init makes a repository without hooks or samples in dir, where it is missing or was left half made. gitDir is where
+// its own files are.
+func (p program) init(ctx context.Context, dir, gitDir, kind string) error {
+	if _, err := p.run(ctx, command{args: []string{"init", "--quiet", "--template=", kind, "--", dir}}); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(c.dir, "info", "attributes"), []byte(attributes), 0o600)
-}
-
-// initBare makes dir a bare repository without hooks, samples or branches.
-func initBare(ctx context.Context, p program, dir string) error {
-	if _, err := p.run(ctx, command{args: []string{"init", "--quiet", "--bare", "--template=", "--", dir}}); err != nil {
+	info := filepath.Join(gitDir, "info")
+	if err := os.MkdirAll(info, 0o755); err != nil {
 		return err
 	}
-	return os.MkdirAll(filepath.Join(dir, "info"), 0o700)
-}
-
-func (c *Cache) run(ctx context.Context, cmd command) ([]byte, error) {
-	cmd.env = append([]string{"GIT_DIR=" + c.dir}, cmd.env...)
-	return c.git.run(ctx, cmd)
+	return os.WriteFile(filepath.Join(info, "attributes"), []byte(attributes), 0o600)
 }
 
 // Fetch brings the named references into the cache and returns the commit of each that exists, under the name
@@ -213,13 +206,10 @@ func (c *Cache) DefaultBranch(ctx context.Context, r Remote) (string, error) {
 // ReadFile is the content of a regular file of a commit. A directory, a symbolic link or nothing at that path
 // is ErrNotExist; more than 1 MiB is ErrTooLarge.
 func (c *Cache) ReadFile(ctx context.Context, commit, path string) ([]byte, error) {
-	if err := checkIDs(commit); err != nil {
-		return nil, err
-	}
 	if !fs.ValidPath(path) || strings.ContainsRune(path, 0) {
 		return nil, fmt.Errorf("path %.200q: %w", path, ErrInvalid)
 	}
-	out, err := c.run(ctx, command{args: []string{"ls-tree", "-z", "--full-tree", commit, "--", path}})
+	out, err := c.run(ctx, command{args: []string{"ls-tree", "-z", "--full-tree"}, ids: []string{commit}, paths: []string{path}})
 	if err != nil {
 		return nil, err
 	}
@@ -234,11 +224,8 @@ func (c *Cache) ReadFile(ctx context.Context, commit, path string) ([]byte, erro
 
 // Files are the files of a commit that wanted names, each as its mode, id and path.
 func (c *Cache) Files(ctx context.Context, commit string, wanted func(path string) bool) (files []string, err error) {
-	if err := checkIDs(commit); err != nil {
-		return nil, err
-	}
-	list := command{args: []string{"ls-tree", "-r", "-z", "--full-tree", commit}, env: []string{"GIT_DIR=" + c.dir}}
-	err = c.git.each(ctx, list, func(entry string) error {
+	list := command{args: []string{"ls-tree", "-r", "-z", "--full-tree"}, ids: []string{commit}}
+	err = c.each(ctx, list, func(entry string) error {
 		if _, path, ok := strings.Cut(entry, "\t"); ok && wanted(path) {
 			files = append(files, entry)
 		}

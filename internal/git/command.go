@@ -20,13 +20,21 @@ import (
 	"github.com/pawlbot/pawl/internal/text"
 )
 
+// program is git, alone or in the repository that its environment names.
 type program struct {
 	exe string
 	env []string
 }
 
+// with is git with more in its environment.
+func (p program) with(env ...string) program {
+	return program{exe: p.exe, env: slices.Concat(p.env, env)}
+}
+
 type command struct {
 	args   []string
+	ids    []string   // full object ids, each perhaps after a ^, that follow args; anything else is ErrInvalid
+	paths  []string   // which follow the ids after a --
 	env    []string   // beside the environment of the program
 	stdin  string     // empty: standard input is empty
 	limit  int        // most bytes of output; 0 means defaultOutput
@@ -152,10 +160,19 @@ func (p program) each(ctx context.Context, c command, f func(record string) erro
 }
 
 func (p program) exec(ctx context.Context, c command, out io.Writer) (string, error) {
-	cmd := exec.CommandContext(ctx, p.exe, c.args...)
-	cmd.Env = append(append([]string{}, p.env...), c.env...)
+	for _, id := range c.ids {
+		if err := checkIDs(strings.TrimPrefix(id, "^")); err != nil {
+			return "", err
+		}
+	}
+	args := slices.Concat(c.args, c.ids)
+	if len(c.paths) > 0 {
+		args = slices.Concat(args, []string{"--"}, c.paths)
+	}
+	cmd := exec.CommandContext(ctx, p.exe, args...)
+	cmd.Env = slices.Concat(p.env, c.env)
 	cmd.Dir = "/"
-	cmd.ExtraFiles = append([]*os.File{}, c.files...)
+	cmd.ExtraFiles = slices.Clone(c.files)
 	if c.remote != nil {
 		more, secret, err := c.remote.environment(3 + len(cmd.ExtraFiles))
 		if err != nil {

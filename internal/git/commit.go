@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,13 +22,9 @@ type CommitSpec struct {
 	SigningKey  string    // file of an SSH key without a passphrase that signs it; empty: it is not signed
 }
 
-// Commit makes a commit of a tree that is in the cache, for instance one that
+// Commit makes a commit of a tree that is in the repository, for instance one that
 // Merge returned, and returns its id. No hook runs and no branch moves.
-func (c *Cache) Commit(ctx context.Context, s CommitSpec) (string, error) {
-	return commit(ctx, c.run, s)
-}
-
-func commit(ctx context.Context, run func(context.Context, command) ([]byte, error), s CommitSpec) (string, error) {
+func (p program) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	if err := checkIDs(append([]string{s.Tree}, s.Parents...)...); err != nil {
 		return "", fmt.Errorf("commit: %w", err)
 	}
@@ -44,7 +41,7 @@ func commit(ctx context.Context, run func(context.Context, command) ([]byte, err
 		args = append(args, "-p", parent)
 	}
 	date := fmt.Sprintf("%d +0000", s.When.Unix())
-	return line(run(ctx, command{
+	return line(p.run(ctx, command{
 		args: append(args, "-F", "-"),
 		env: []string{
 			"GIT_AUTHOR_NAME=" + s.Name, "GIT_AUTHOR_EMAIL=" + s.Email, "GIT_AUTHOR_DATE=" + date,
@@ -58,10 +55,7 @@ func commit(ctx context.Context, run func(context.Context, command) ([]byte, err
 // Merge merges two commits of the cache without a work tree. With conflicts it returns their paths, and the
 // tree holds the conflict markers; neither is an error.
 func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
-	if err := checkIDs(ours, theirs); err != nil {
-		return "", nil, fmt.Errorf("merge: %w", err)
-	}
-	out, err := c.run(ctx, command{args: []string{"merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs}})
+	out, err := c.run(ctx, command{args: []string{"merge-tree", "--write-tree", "--no-messages", "--name-only", "-z"}, ids: []string{ours, theirs}})
 	if err != nil && (exitCode(err) != 1 || errors.Is(err, ErrTooLarge)) {
 		return "", nil, err
 	}
@@ -75,10 +69,8 @@ func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, co
 // Subjects are the last commits after since, up to a commit, that touched a path, each as its short id and its first
 // line; of merges only what they merged.
 func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) ([]string, error) {
-	if err := checkIDs(since, to); err != nil {
-		return nil, fmt.Errorf("commits of %s: %w", path, err)
-	}
-	out, err := c.run(ctx, command{args: []string{"--literal-pathspecs", "log", "-z", "--no-merges", "--format=%h %s", fmt.Sprintf("--max-count=%d", most), since + ".." + to, "--", path}})
+	args := []string{"log", "-z", "--no-merges", "--format=%h %s", fmt.Sprintf("--max-count=%d", most)}
+	out, err := c.run(ctx, command{args: args, ids: []string{"^" + since, to}, paths: []string{path}})
 	if err != nil {
 		return nil, fmt.Errorf("commits of %s: %w", path, err)
 	}
@@ -86,10 +78,7 @@ func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) 
 }
 
 func (c *Cache) IsAncestor(ctx context.Context, old, new string) (bool, error) {
-	if err := checkIDs(old, new); err != nil {
-		return false, err
-	}
-	_, err := c.run(ctx, command{args: []string{"merge-base", "--is-ancestor", old, new}})
+	_, err := c.run(ctx, command{args: []string{"merge-base", "--is-ancestor"}, ids: []string{old, new}})
 	if exitCode(err) == 1 {
 		return false, nil
 	}
@@ -111,11 +100,7 @@ func (c *Cache) Holds(ctx context.Context, tip, commit string) (bool, error) {
 // Changed is what another commit changed in some lines of a file, as the first commit has them, from 1 on: the parts
 // of the diff without context that touch them, at most limit bytes; empty for nothing.
 func (c *Cache) Changed(ctx context.Context, from, to, path string, first, last, limit int) (string, error) {
-	if err := checkIDs(from, to); err != nil {
-		return "", fmt.Errorf("what changed in %s: %w", path, err)
-	}
-	out, err := c.run(ctx, command{args: []string{"--literal-pathspecs", "diff-tree", "-r", "-p", "-U0", "--text", "--no-ext-diff",
-		"--no-textconv", "--no-renames", "--no-color", from, to, "--", path}})
+	out, err := c.run(ctx, command{args: changedLines, ids: []string{from, to}, paths: []string{path}})
 	if err != nil && !errors.Is(err, ErrTooLarge) {
 		return "", fmt.Errorf("what changed in %s: %w", path, err)
 	}
@@ -150,10 +135,7 @@ func (c *Cache) keep(ctx context.Context, gitDir string) error {
 // MergeBase is the newest commit that both commits have in their history; empty
 // where they have none in common.
 func (c *Cache) MergeBase(ctx context.Context, a, b string) (string, error) {
-	if err := checkIDs(a, b); err != nil {
-		return "", fmt.Errorf("merge base: %w", err)
-	}
-	base, err := line(c.run(ctx, command{args: []string{"merge-base", a, b}}))
+	base, err := line(c.run(ctx, command{args: []string{"merge-base"}, ids: []string{a, b}}))
 	if err != nil && exitCode(err) != 1 {
 		return "", fmt.Errorf("merge base of %s and %s: %w", a, b, err)
 	}
@@ -179,13 +161,10 @@ const maxChanges = 200_000
 // changes are the paths that differ between two trees or commits, in git's
 // order. More than 200,000 are ErrTooLarge.
 func (w *Workspace) changes(ctx context.Context, from, to string) ([]change, error) {
-	if err := checkIDs(from, to); err != nil {
-		return nil, fmt.Errorf("changes: %w", err)
-	}
 	var changes []change
 	var meta string
-	args := []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", "--no-abbrev", from, to}
-	err := w.each(ctx, command{args: args}, func(field string) error {
+	args := []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", "--no-abbrev"}
+	err := w.each(ctx, command{args: args, ids: []string{from, to}}, func(field string) error {
 		if meta == "" {
 			meta = field
 			return nil
@@ -219,14 +198,18 @@ func (w *Workspace) Paths(ctx context.Context, from, to string) (deleted, edited
 	return deleted, edited, added, err
 }
 
+// patch has git write the difference of two trees as a patch, which no configuration changes; changedLines without
+// context, also of binary files.
+var (
+	patch = []string{"diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color",
+		"--src-prefix=a/", "--dst-prefix=b/", "--submodule=short"}
+	changedLines = slices.Concat(patch, []string{"--text", "-U0"})
+)
+
 // Diff is the unified diff between two trees or commits, cut at a line before limit
 // bytes. No program of anybody's configuration takes part in it.
 func (w *Workspace) Diff(ctx context.Context, from, to string, limit int) (string, error) {
-	if err := checkIDs(from, to); err != nil {
-		return "", fmt.Errorf("diff: %w", err)
-	}
-	out, err := w.run(ctx, command{limit: limit, args: []string{"diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv",
-		"--no-renames", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", from, to}})
+	out, err := w.run(ctx, command{args: patch, ids: []string{from, to}, limit: limit})
 	if errors.Is(err, ErrTooLarge) {
 		return string(out[:bytes.LastIndexByte(out, '\n')+1]), nil
 	}

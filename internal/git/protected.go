@@ -11,13 +11,12 @@ import (
 
 // Withhold removes paths from the work tree until Restore brings them back, and returns those that were
 // there. They are slash-separated and relative. A link in a path is not followed out of the work tree.
-func (w *Workspace) Withhold(paths []string) ([]string, error) {
+func (w *Workspace) Withhold(paths []string) (held []string, err error) {
 	root, err := os.OpenRoot(w.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("withhold: %w", err)
 	}
 	defer root.Close()
-	var held []string
 	for _, p := range paths {
 		if !there(root, p) {
 			continue
@@ -51,21 +50,11 @@ func (w *Workspace) Restore(ctx context.Context, paths []string) (replaced []str
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	root, err := os.OpenRoot(w.Dir)
+	replaced, err = w.Withhold(paths) // git itself puts folders in the place of links
 	if err != nil {
-		return nil, fmt.Errorf("restore: %w", err)
+		return replaced, fmt.Errorf("restore: %w", err)
 	}
-	defer root.Close()
-	for _, p := range paths {
-		if !there(root, p) {
-			continue // git itself puts folders in the place of links
-		}
-		replaced = append(replaced, p)
-		if err := root.RemoveAll(p); err != nil {
-			return replaced, fmt.Errorf("restore %s: %w", p, err)
-		}
-	}
-	out, err := w.run(ctx, command{args: append([]string{"ls-tree", "--name-only", "-z", w.StartTree, "--"}, paths...), limit: maxRestored})
+	out, err := w.run(ctx, command{args: []string{"ls-tree", "--name-only", "-z"}, ids: []string{w.StartTree}, paths: paths, limit: maxRestored})
 	if err != nil {
 		return replaced, fmt.Errorf("restore: %w", err)
 	}
@@ -73,7 +62,7 @@ func (w *Workspace) Restore(ctx context.Context, paths []string) (replaced []str
 	if len(was) == 0 {
 		return replaced, nil
 	}
-	if _, err := w.run(ctx, command{args: append([]string{"checkout", "--quiet", "--force", w.StartTree, "--"}, was...)}); err != nil {
+	if _, err := w.run(ctx, command{args: []string{"checkout", "--quiet", "--force"}, ids: []string{w.StartTree}, paths: was}); err != nil {
 		return replaced, fmt.Errorf("restore: %w", err)
 	}
 	return replaced, nil

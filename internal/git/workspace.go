@@ -40,18 +40,16 @@ type Workspace struct {
 	Dir       string
 	StartTree string // the tree of the commit where the checkout started
 
-	root   string // holds the checkout and gitDir
-	gitDir string // the git directory that only the host uses
-	cache  *Cache
-	limits limits
+	program        // with the git directory that only the host uses, and the checkout as work tree
+	root    string // holds the checkout and gitDir
+	gitDir  string
+	cache   *Cache
+	limits  limits
 }
 
 // Checkout makes a fresh checkout of a commit in the cache. The agent's part is
 // spec.Dir/checkout; the rest of spec.Dir must not be shown to it.
 func (c *Cache) Checkout(ctx context.Context, spec CheckoutSpec) (*Workspace, error) {
-	if err := checkIDs(spec.Commit); err != nil {
-		return nil, fmt.Errorf("checkout: %w", err)
-	}
 	root, err := newDir(spec.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("checkout: %w", err)
@@ -64,8 +62,9 @@ func (c *Cache) Checkout(ctx context.Context, spec CheckoutSpec) (*Workspace, er
 }
 
 func (c *Cache) workspace(root string) *Workspace {
+	dir, gitDir := filepath.Join(root, "checkout"), filepath.Join(root, "host.git")
 	return &Workspace{
-		Dir: filepath.Join(root, "checkout"), root: root, gitDir: filepath.Join(root, "host.git"), cache: c,
+		Dir: dir, program: c.plain.with("GIT_DIR="+gitDir, "GIT_WORK_TREE="+dir), root: root, gitDir: gitDir, cache: c,
 		limits: limits{files: 20_000, fileBytes: 100 << 20, totalBytes: 512 << 20, time: 2 * time.Minute},
 	}
 }
@@ -105,14 +104,11 @@ func newDir(dir string) (string, error) {
 }
 
 func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
-	if err := initBare(ctx, w.cache.git, w.gitDir); err != nil {
+	if err := w.cache.plain.init(ctx, w.gitDir, w.gitDir, "--bare"); err != nil {
 		return err
 	}
 	objects := filepath.Join(w.cache.dir, "objects") + "\n"
 	if err := os.WriteFile(filepath.Join(w.gitDir, "objects", "info", "alternates"), []byte(objects), 0o600); err != nil {
-		return err
-	}
-	if err := writeAttributes(w.gitDir); err != nil {
 		return err
 	}
 	if err := os.Mkdir(w.Dir, 0o755); err != nil {
@@ -128,10 +124,6 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
 		return err
 	}
 	return w.freezeLinks(ctx)
-}
-
-func writeAttributes(gitDir string) error {
-	return os.WriteFile(filepath.Join(gitDir, "info", "attributes"), []byte(attributes), 0o600)
 }
 
 // freezeLinks marks the links to other repositories (submodules) so that git
@@ -160,14 +152,10 @@ func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec) error {
 		return err
 	}
 	dot := filepath.Join(w.Dir, ".git")
-	p := w.cache.git
-	if _, err := p.run(ctx, command{args: []string{"init", "--quiet", "--template=", "--initial-branch=" + branch, "--", w.Dir}}); err != nil {
+	if err := w.cache.plain.init(ctx, w.Dir, dot, "--initial-branch="+branch); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(dot, "info"), 0o755); err != nil {
-		return err
-	}
-	if err := errors.Join(writeAttributes(dot), w.pack(ctx, spec, dot)); err != nil {
+	if err := w.pack(ctx, spec, dot); err != nil {
 		return err
 	}
 	config, err := os.OpenFile(filepath.Join(dot, "config"), os.O_APPEND|os.O_WRONLY, 0)
@@ -187,7 +175,7 @@ func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec) error {
 			return err
 		}
 	}
-	_, err = p.run(ctx, command{args: []string{"update-ref", ref, spec.Commit}, env: []string{"GIT_DIR=" + dot}})
+	_, err = w.cache.plain.with("GIT_DIR="+dot).run(ctx, command{args: []string{"update-ref", ref}, ids: []string{spec.Commit}})
 	return err
 }
 
@@ -227,25 +215,11 @@ func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, dot string) err
 	return os.WriteFile(filepath.Join(dot, "shallow"), []byte(ends.String()), 0o600)
 }
 
-// run executes git in the host's git directory, with the checkout as work tree.
-func (w *Workspace) run(ctx context.Context, cmd command) ([]byte, error) {
-	return w.cache.git.run(ctx, w.here(cmd))
-}
-
-func (w *Workspace) each(ctx context.Context, cmd command, f func(record string) error) error {
-	return w.cache.git.each(ctx, w.here(cmd), f)
-}
-
-func (w *Workspace) here(cmd command) command {
-	cmd.env = append([]string{"GIT_DIR=" + w.gitDir, "GIT_WORK_TREE=" + w.Dir}, cmd.env...)
-	return cmd
-}
-
 // Commit makes a commit of a tree of this checkout and keeps it in the cache, where it outlives the checkout
 // and can be pushed. Nothing else that the checkout holds reaches the cache. What git's checks refuse, as GitHub would,
 // is ErrUnsafe.
 func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
-	sha, err := commit(ctx, w.run, s)
+	sha, err := w.program.Commit(ctx, s)
 	if err != nil {
 		return "", err
 	}
