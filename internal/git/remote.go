@@ -158,15 +158,7 @@ func (c *Cache) Push(ctx context.Context, r Remote, sha, branch, expectOld strin
 	}
 	// The lease makes the server compare the old value in the same step in which it sets the new one. It
 	// would also permit a rewrite of what it names, which the check above excludes.
-	out, err := c.run(ctx, command{
-		args: []string{"push", "--porcelain", "--no-verify", "--force-with-lease=" + ref + ":" + expectOld,
-			"--", r.URL, sha + ":" + ref},
-		remote: &r,
-	})
-	if err == nil {
-		return nil
-	}
-	return refused(err, string(out), branch, &r)
+	return c.push(ctx, r, branch, "--force-with-lease="+ref+":"+expectOld, sha+":"+ref)
 }
 
 // PushSide sets a reference below refs/pawl/, which no branch and no pull request
@@ -182,34 +174,34 @@ func (c *Cache) PushSide(ctx context.Context, r Remote, sha, ref string) error {
 	if err != nil {
 		return fmt.Errorf("push to %s: %w", ref, err)
 	}
-	out, err := c.run(ctx, command{args: []string{"push", "--porcelain", "--no-verify", "--force", "--", r.URL, sha + ":" + full}, remote: &r})
-	if failed, ok := errors.AsType[*commandError](err); err == nil || ok && sha == "" && strings.Contains(failed.stderr, "remote ref does not exist") {
-		return nil
-	}
-	return refused(err, string(out), ref, &r)
+	return c.push(ctx, r, ref, "--force", sha+":"+full)
 }
 
-// refused finds out why a push failed. With --porcelain git prints a line
+// push pushes, and finds out why that failed: with --porcelain git prints a line
 // "!\tfrom:to\t[rejected] (why)" for a reference that was not updated.
-func refused(err error, out, branch string, r *Remote) error {
-	for line := range strings.Lines(out) {
-		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "!\t")
-		if !ok {
-			continue
-		}
-		_, why, _ := strings.Cut(rest, "\t")
-		why = redact(why, r)
-		kind := rejection(why)
-		if kind == nil {
-			continue
-		}
-		detail := why
-		if failed, ok := errors.AsType[*commandError](err); ok && kind == ErrProtected && failed.stderr != "" {
-			detail += "; " + failed.stderr // the rules that were broken stand there
-		}
-		return fmt.Errorf("push to %s: %w: %s", branch, kind, detail)
+func (c *Cache) push(ctx context.Context, r Remote, name, force, refspec string) error {
+	out, err := c.run(ctx, command{args: []string{"push", "--porcelain", "--no-verify", force, "--", r.URL, refspec}, remote: &r})
+	said := ""
+	if failed, ok := errors.AsType[*commandError](err); ok {
+		said = failed.stderr
 	}
-	return fmt.Errorf("push to %s: %w", branch, err)
+	if err == nil || strings.HasPrefix(refspec, ":") && strings.Contains(said, "remote ref does not exist") {
+		return nil
+	}
+	for line := range strings.Lines(string(out)) {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "!\t")
+		_, why, _ := strings.Cut(rest, "\t")
+		why = redact(why, &r)
+		kind := rejection(why)
+		if !ok || kind == nil {
+			continue
+		}
+		if kind == ErrProtected && said != "" {
+			why += "; " + said // the rules that were broken stand there
+		}
+		return fmt.Errorf("push to %s: %w: %s", name, kind, why)
+	}
+	return fmt.Errorf("push to %s: %w", name, err)
 }
 
 // rejection is the kind of a refused reference. "[rejected]" is git's own
