@@ -337,7 +337,7 @@ func TestTheSecondWallHoldsAlone(t *testing.T) {
 	}
 	defer self.Close()
 	command := []string{"/bin/sh", "-c", "cd " + dir + "; for d in may not; do echo x >$d/a && mv $d/a $d/b && rm $d/b && echo wrote $d; done; cat /etc/hostname >/dev/null && echo read; kill -0 $PPID && echo signals"}
-	inside := exec.Command("/proc/self/exe", append([]string{InsideCommand, "3", "0", "--", "/dev", filepath.Join(dir, "may"), "--"}, command...)...)
+	inside := exec.Command("/proc/self/exe", append([]string{InsideCommand, fmt.Sprintf(`{"Own": 3, "Writable": ["/dev", %q]}`, filepath.Join(dir, "may"))}, command...)...)
 	inside.ExtraFiles = []*os.File{self}
 	out, _ := inside.Output()
 	plain, err := exec.Command(command[0], command[1:]...).Output()

@@ -41,13 +41,14 @@ var usrHidden = []string{"/usr/etc", "/usr/local/etc", "/usr/local/var"}
 // bwrapCommand is the call of bubblewrap for a program. Its arguments go through a memory file, so that neither
 // the process list nor /proc/1 inside shows the environment or the host's paths.
 func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, err error) {
-	command, args, files, err := s.arguments(exe, spec)
+	var files handed
 	defer func() {
 		if err != nil {
 			closeAll(append(files, p.status, p.release)...)
 			p.hand.close()
 		}
 	}()
+	command, args, err := s.arguments(exe, spec, &files)
 	if err == nil && spec.Network != nil {
 		args = append(args, "--unshare-net")
 		if !s.networks {
@@ -64,19 +65,15 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, 
 	if p.status, status, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", exe, err)
 	}
-	files = append(files, status)
-	args = append(args, "--json-status-fd", strconv.Itoa(2+len(files)))
+	args = append(args, "--json-status-fd", files.add(status))
 	if block, p.release, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", exe, err)
 	}
-	files = append(files, block)
-	args = append(args, "--block-fd", strconv.Itoa(2+len(files)))
+	args = append(args, "--block-fd", files.add(block))
 	if list, err = memoryFile(strings.Join(args, "\x00") + "\x00"); err != nil {
 		return nil, err
 	}
-	files = append(files, list)
-	argv := append([]string{"--args", strconv.Itoa(2 + len(files)), "--"}, command...)
-	cmd := exec.Command(s.bwrap, argv...)
+	cmd := exec.Command(s.bwrap, append([]string{"--args", files.add(list), "--"}, command...)...)
 	if len(spec.Overlays) > 0 {
 		cmd = overlaid(cmd.Args, spec.Overlays)
 	}
@@ -86,12 +83,20 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, 
 	return cmd, nil
 }
 
-// arguments are the command line inside, all options of bubblewrap, and the files that they refer to by number,
-// from 3 on.
-func (s *Sandbox) arguments(exe string, spec Spec) (command, args []string, files []*os.File, err error) {
+// handed are the files that bubblewrap gets beside its standard ones.
+type handed []*os.File
+
+// add is the number under which bubblewrap finds a file more.
+func (h *handed) add(f *os.File) string {
+	*h = append(*h, f)
+	return strconv.Itoa(2 + len(*h))
+}
+
+// arguments are the command line inside and all options of bubblewrap, which refer to files by number.
+func (s *Sandbox) arguments(exe string, spec Spec, files *handed) (command, args []string, err error) {
 	command, list, err := spec.binds(exe)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("start %s: %w", exe, err)
+		return nil, nil, fmt.Errorf("start %s: %w", exe, err)
 	}
 	args = []string{
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session",
@@ -109,7 +114,7 @@ func (s *Sandbox) arguments(exe string, spec Spec) (command, args []string, file
 		}
 		mounts, err := rootMounts(spec.Root, own)
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("start %s: %w", exe, err)
+			return nil, nil, fmt.Errorf("start %s: %w", exe, err)
 		}
 		args = append(args, mounts...)
 	}
@@ -120,17 +125,15 @@ func (s *Sandbox) arguments(exe string, spec Spec) (command, args []string, file
 	} {
 		file, err := memoryFile(f.text)
 		if err != nil {
-			return nil, nil, files, err
+			return nil, nil, err
 		}
-		files = append(files, file)
-		args = append(args, "--perms", "0444", "--ro-bind-data", strconv.Itoa(2+len(files)), f.path)
+		args = append(args, "--perms", "0444", "--ro-bind-data", files.add(file), f.path)
 	}
 	calls, err := filterFile()
 	if err != nil {
-		return nil, nil, files, err
+		return nil, nil, err
 	}
-	files = append(files, calls)
-	args = append(args, "--seccomp", strconv.Itoa(2+len(files)))
+	args = append(args, "--seccomp", files.add(calls))
 	for _, b := range list {
 		args = append(args, b.option, b.from, b.path)
 	}
@@ -138,11 +141,11 @@ func (s *Sandbox) arguments(exe string, spec Spec) (command, args []string, file
 	for _, v := range spec.Env {
 		name, value, ok := strings.Cut(v, "=")
 		if !ok || name == "" {
-			return nil, nil, files, fmt.Errorf("start %s: environment entry %.40q is not NAME=value", exe, v)
+			return nil, nil, fmt.Errorf("start %s: environment entry %.40q is not NAME=value", exe, v)
 		}
 		args = append(args, "--setenv", name, value)
 	}
-	return command, args, files, nil
+	return command, args, nil
 }
 
 // hostMounts are the parts of the host that every program sees without a root of its own.

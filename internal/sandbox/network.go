@@ -3,13 +3,13 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -31,8 +31,6 @@ const (
 	InsideCommand = "inside"
 	// listenersTime bounds the wait for the listeners, which come within milliseconds, also on a busy machine.
 	listenersTime = time.Minute
-	// backlog is as many connections as may wait to be accepted.
-	backlog = 128
 )
 
 // UseProgram has programs start by way of an executable that calls Inside with the arguments that follow InsideCommand:
@@ -69,55 +67,54 @@ func (s *Sandbox) Networks() bool { return s.networks }
 // probePort is any port that needs no right.
 const probePort = 29400
 
+// order is what Inside is told.
+type order struct {
+	Own      int      // the number of the executable's file
+	Pair     int      // that of its end of the pair; 0 where there are no listeners
+	Ports    []int    // of the listeners
+	Writable []string // the paths that may be written
+}
+
 // Inside runs in the sandbox as the first program: it makes the listeners and hands them out, gives up the right to write
-// but where the program may, and becomes the program that was asked for. Its arguments are the number of its own file,
-// that of its end of the pair, or 0 where there are no listeners, the ports, --, what may be written, -- and the command
-// line, whose first part is a path. It returns only with an error.
+// but where the program may, and becomes the program that was asked for. Its arguments are an order as JSON and the
+// command line, whose first part is a path. It returns only with an error.
 func Inside(args []string) error {
-	var parts [3][]string
-	for i := range parts {
-		end := slices.Index(args, "--")
-		if i == len(parts)-1 || end < 0 {
-			end = len(args)
-		}
-		parts[i], args = args[:end], args[min(end+1, len(args)):]
-	}
-	files, writable, argv := parts[0], parts[1], parts[2]
-	if len(files) < 2 || len(argv) == 0 {
+	var o order
+	if len(args) < 2 || json.Unmarshal([]byte(args[0]), &o) != nil {
 		return errors.New("inside is called by Pawl itself")
 	}
-	own, err := strconv.Atoi(files[0])
-	if err != nil {
+	unix.CloseOnExec(o.Own)
+	if o.Pair != 0 {
+		unix.CloseOnExec(o.Pair)
+		if err := handOut(o.Pair, o.Ports); err != nil {
+			return err
+		}
+	}
+	if err := secondWall(o.Writable); err != nil {
 		return err
 	}
-	unix.CloseOnExec(own)
-	if err := handOut(files[1], files[2:]); err != nil {
-		return err
-	}
-	if err := secondWall(writable); err != nil {
-		return err
-	}
-	err = syscall.Exec(argv[0], argv, os.Environ())
+	argv := args[1:]
+	err := syscall.Exec(argv[0], argv, os.Environ())
 	if err == syscall.ENOEXEC { // a script without a first line that names its shell, as execvp runs it
 		err = syscall.Exec("/bin/sh", append([]string{"sh"}, argv...), os.Environ())
 	}
 	return fmt.Errorf("start %s: %w", argv[0], err)
 }
 
-// handOut makes the listeners and sends them through the pair, unless that is 0.
-func handOut(through string, ports []string) error {
-	pair, err := strconv.Atoi(through)
-	if err != nil || pair == 0 {
-		return err
-	}
-	unix.CloseOnExec(pair)
+// handOut makes the listeners and sends them through the pair.
+func handOut(pair int, ports []int) error {
 	var list []int
 	for _, port := range ports {
-		fd, err := listen(port)
+		l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
 		if err != nil {
-			return err
+			return fmt.Errorf("listen on port %d: %w", port, err)
 		}
-		list = append(list, fd)
+		file, err := l.File()
+		if err != nil {
+			return fmt.Errorf("listen on port %d: %w", port, err)
+		}
+		defer file.Close()
+		list = append(list, int(file.Fd()))
 	}
 	if err := unix.Sendmsg(pair, []byte{1}, unix.UnixRights(list...), nil, 0); err != nil {
 		return fmt.Errorf("hand the listeners out: %w", err)
@@ -139,34 +136,15 @@ func secondWall(writable []string) error {
 	return landlock.V6.BestEffort().RestrictScoped()
 }
 
-// listen is a listener of the loopback, by its number.
-func listen(port string) (fd int, err error) {
-	n, err := strconv.Atoi(port)
-	if err == nil {
-		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	}
-	if err == nil {
-		err = unix.Bind(fd, &unix.SockaddrInet4{Port: n, Addr: [4]byte{127, 0, 0, 1}})
-	}
-	if err == nil {
-		err = unix.Listen(fd, backlog)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("listen on port %s: %w", port, err)
-	}
-	return fd, nil
-}
-
 // hand is the host's end of the pair, and the listeners that came through it.
 type hand struct {
 	*Network
-	pair  *os.File
+	pair  *net.UnixConn
 	taken chan []net.Listener // gets one value
 }
 
-// throughInside has bubblewrap start a command by Inside. The files that it adds have the numbers that follow the
-// others.
-func (s *Sandbox) throughInside(command []string, spec Spec, files *[]*os.File) ([]string, *hand, error) {
+// throughInside has bubblewrap start a command by Inside.
+func (s *Sandbox) throughInside(command []string, spec Spec, files *handed) ([]string, *hand, error) {
 	if spec.Root != "" {
 		if err := runnable(spec.Root, s.program.Name()); err != nil {
 			return nil, nil, fmt.Errorf("%w; Pawl itself is static when it is built with CGO_ENABLED=0", err)
@@ -176,30 +154,29 @@ func (s *Sandbox) throughInside(command []string, spec Spec, files *[]*os.File) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("show Pawl to the sandbox: %w", err)
 	}
-	*files = append(*files, os.NewFile(uintptr(own), "pawl"))
-	at := strconv.Itoa(2 + len(*files))
-	argv := []string{"/proc/self/fd/" + at, InsideCommand, at}
+	program := "/proc/self/fd/" + files.add(os.NewFile(uintptr(own), "pawl"))
+	o := order{Own: 2 + len(*files), Writable: append(slices.Clone(ownPlaces), cmp.Or(spec.DirAt, spec.Dir), cmp.Or(spec.HomeAt, spec.Home))}
+	for _, f := range spec.Folders {
+		o.Writable = append(o.Writable, f.To)
+	}
 	var h *hand
-	if n := spec.Network; n == nil {
-		argv = append(argv, "0")
-	} else {
-		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if n := spec.Network; n != nil {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
 		}
-		_ = unix.SetNonblock(pair[1], false) // Inside waits in its calls
-		*files = append(*files, os.NewFile(uintptr(pair[1]), "pair"))
-		argv = append(argv, strconv.Itoa(2+len(*files)))
-		for _, port := range n.Ports {
-			argv = append(argv, strconv.Itoa(port))
+		files.add(os.NewFile(uintptr(pair[1]), "pair"))
+		o.Pair, o.Ports = 2+len(*files), n.Ports
+		here := os.NewFile(uintptr(pair[0]), "pair")
+		defer here.Close() // the connection has a file of its own
+		conn, err := net.FileConn(here)
+		if err != nil {
+			return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
 		}
-		h = &hand{Network: n, pair: os.NewFile(uintptr(pair[0]), "pair"), taken: make(chan []net.Listener, 1)}
+		h = &hand{Network: n, pair: conn.(*net.UnixConn), taken: make(chan []net.Listener, 1)}
 	}
-	argv = append(append(append(argv, "--"), ownPlaces...), cmp.Or(spec.DirAt, spec.Dir), cmp.Or(spec.HomeAt, spec.Home))
-	for _, f := range spec.Folders {
-		argv = append(argv, f.To)
-	}
-	return append(append(argv, "--"), command...), h, nil
+	told, err := json.Marshal(o)
+	return append([]string{program, InsideCommand, string(told)}, command...), h, err
 }
 
 // take receives the listeners and lets the program begin. Where they do not come, it does not.
@@ -215,18 +192,9 @@ func (h *hand) take() {
 
 func (h *hand) receive() (list []net.Listener, err error) {
 	_ = h.pair.SetReadDeadline(time.Now().Add(listenersTime))
-	conn, err := h.pair.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
 	oob := make([]byte, unix.CmsgSpace(4*len(h.Ports)))
-	n, oobn := 0, 0
-	var failed error
-	err = conn.Read(func(fd uintptr) bool {
-		n, oobn, _, _, failed = unix.Recvmsg(int(fd), make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
-		return failed != unix.EAGAIN && failed != unix.EINTR
-	})
-	if err = errors.Join(err, failed); err != nil || n != 1 {
+	n, oobn, _, _, err := h.pair.ReadMsgUnix(make([]byte, 1), oob)
+	if err != nil || n != 1 {
 		return nil, cmp.Or(err, io.ErrUnexpectedEOF)
 	}
 	messages, err := unix.ParseSocketControlMessage(oob[:oobn])

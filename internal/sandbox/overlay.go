@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,15 +63,9 @@ func (s *Sandbox) Overlays(ctx context.Context, dir string) error {
 	if err := os.WriteFile(file, []byte("lower\n"), 0o600); err != nil {
 		return err
 	}
-	p, err := s.Start(ctx, Spec{
+	said, exit, err := s.once(ctx, Spec{
 		Argv: []string{"/bin/sh", "-c", `read -r was < file && [ "$was" = lower ] && echo upper > file`}, Dir: o.Upper, Home: o.Upper, Overlays: []Overlay{o},
 	})
-	if err != nil {
-		return err
-	}
-	go io.Copy(io.Discard, p.Stdout())
-	said, _ := io.ReadAll(io.LimitReader(p.Stderr(), 4096))
-	exit, err := p.Wait()
 	if err != nil || exit.Code != 0 {
 		return fmt.Errorf("an overlay could not be mounted (status %d): %s", exit.Code, said)
 	}

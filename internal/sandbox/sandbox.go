@@ -152,17 +152,23 @@ func (s *Sandbox) try(ctx context.Context, network *Network) (said string, err e
 		return "", fmt.Errorf("try the sandbox: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	p, err := s.Start(ctx, Spec{Argv: []string{s.bwrap, "--version"}, Dir: dir, Home: dir, Network: network})
-	if err != nil {
-		return "", err
-	}
-	go io.Copy(io.Discard, p.Stdout())
-	text, _ := io.ReadAll(io.LimitReader(p.Stderr(), 4096))
-	exit, err := p.Wait()
+	said, exit, err := s.once(ctx, Spec{Argv: []string{s.bwrap, "--version"}, Dir: dir, Home: dir, Network: network})
 	if err == nil && exit.Code != 0 {
 		err = fmt.Errorf("it ended with status %d", exit.Code)
 	}
-	return strings.TrimSpace(string(text)), err
+	return strings.TrimSpace(said), err
+}
+
+// once runs a program that says little on standard error.
+func (s *Sandbox) once(ctx context.Context, spec Spec) (said string, exit Exit, err error) {
+	p, err := s.Start(ctx, spec)
+	if err != nil {
+		return "", Exit{}, err
+	}
+	go io.Copy(io.Discard, p.Stdout())
+	text, _ := io.ReadAll(io.LimitReader(p.Stderr(), 4096))
+	exit, err = p.Wait()
+	return string(text), exit, err
 }
 
 func hint(said string) string {
