@@ -115,7 +115,7 @@ func titles() (all []attack) {
 func secrets() (all []attack) {
 	const name, value = "PROVIDER_KEY", "cGhv/bm8+x7Lk2_Qv9Zr"
 	lookup := func(n string) (string, bool) { return value, n == name }
-	leaks, redactor := text.NewLeaks([]string{name}, lookup), text.NewRedactor([]string{name}, lookup)
+	known := text.NewSecrets([]string{name}, lookup)
 	same := func(s string) string { return s }
 	decoded := func(decode func(string) ([]byte, error)) func(string) string {
 		return func(s string) string { b, _ := decode(s); return string(b) }
@@ -138,9 +138,9 @@ func secrets() (all []attack) {
 		for where, line := range map[string]string{"alone": "%s", "in code": "key := \"%s\" // x", "in a sentence": "The key is %s, I think."} {
 			line = strings.Replace(line, "%s", w.written, 1)
 			reached := strings.Contains(w.read(w.written), value)
-			_, found := leaks.Find("a.go", line)
+			_, found := known.Find("a.go", line)
 			all = append(all, attack{"a file", how + " " + where, reached, !found},
-				attack{"words on GitHub", how + " " + where, reached, strings.Contains(redactor.Redact(line), w.written)})
+				attack{"words on GitHub", how + " " + where, reached, strings.Contains(known.Redact(line), w.written)})
 		}
 	}
 	return all

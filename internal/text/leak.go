@@ -40,25 +40,6 @@ type Leak struct {
 	Fingerprint string
 }
 
-// Leaks finds secrets in texts: known forms of keys, private keys, and the values that it was made with.
-type Leaks struct {
-	given []string
-	pieceTable
-}
-
-// NewLeaks looks for the values of the named variables, too, as writings has them.
-func NewLeaks(names []string, lookup func(name string) (value string, ok bool)) Leaks {
-	var l Leaks
-	for _, n := range names {
-		v, ok := lookup(n)
-		if v = strings.TrimSpace(v); ok && len(v) >= minSecret {
-			l.given = append(l.given, writings(v)...)
-		}
-	}
-	l.pieceTable = newPieces(l.given)
-	return l
-}
-
 // writings are a value as it is and backwards, and as base64, base32, hexadecimal, URL and JSON write it.
 func writings(v string) []string {
 	quoted, _ := json.Marshal(v) // a string always can be
@@ -86,10 +67,10 @@ func backwards(s string) string {
 }
 
 // Find is the first secret in a line of a file; ok is false where there is none.
-func (l Leaks) Find(path, line string) (found Leak, ok bool) {
-	for _, v := range l.given {
-		if strings.Contains(line, v) {
-			return leak("a value that Pawl gave", path, v), true
+func (r Secrets) Find(path, line string) (found Leak, ok bool) {
+	for _, v := range r.values {
+		if strings.Contains(line, v.raw) {
+			return leak("a value that Pawl gave", path, v.raw), true
 		}
 	}
 	for _, k := range keyForms {

@@ -3,6 +3,7 @@ package text
 import (
 	"cmp"
 	"html"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,9 +111,9 @@ type pieceTable struct {
 
 // pieced is a value whose pieces are looked for, and where in it each letter and digit of its folded form is.
 type pieced struct {
-	raw    string
-	folded []byte
-	where  [][2]int
+	raw, mark string
+	folded    []byte // none where they are too few to tell anything
+	where     [][2]int
 }
 
 type pieceAt struct{ value, at int }
@@ -125,46 +126,17 @@ func key(s []byte) (k uint64) {
 	return k
 }
 
-// newPieces takes values apart; those that fold to fewer than minSecret letters and digits are none's.
-func newPieces(values []string) pieceTable {
-	p := pieceTable{of: map[uint64][]pieceAt{}}
-	for _, v := range values {
-		one := pieced{raw: v}
-		if one.folded = fold(v, nil, &one.where); len(one.folded) < minSecret {
-			one = pieced{} // it keeps its number
-		}
-		p.values = append(p.values, one)
-		for at := range max(0, len(one.folded)-pieceLength+1) {
-			piece := key(one.folded[at:])
-			p.of[piece] = append(p.of[piece], pieceAt{len(p.values) - 1, at})
-		}
+// add takes a value apart; one that folds to fewer than minSecret letters and digits is looked for as a whole only.
+func (p *pieceTable) add(value, mark string) {
+	v := pieced{raw: value, mark: mark}
+	if v.folded = fold(value, nil, &v.where); len(v.folded) < minSecret {
+		v.folded = nil
 	}
-	return p
-}
-
-// whole reports whether the pieces of a value that were seen make up all of it, and more than words that any text may
-// have: "development" and "password" in a large change are no value "development-password". Half of the letters must
-// tell it, or all of it be in one piece.
-func (p pieceTable) whole(value int, seen func(at int) bool) bool {
-	v := p.values[value]
-	length, covered, told, end := len(v.folded), 0, 0, 0
-	for at := 0; at < length; at++ {
-		if !seen(at) {
-			continue
-		}
-		from := at
-		for seen(at + 1) {
-			at++
-		}
-		covered += at + pieceLength - max(from, end)
-		end = at + pieceLength
-		if end-from == length {
-			return true
-		}
-		told += beyondWords(v.raw[v.where[from][0]:v.where[end-1][1]])
+	for at := range max(0, len(v.folded)-pieceLength+1) {
+		piece := key(v.folded[at:])
+		p.of[piece] = append(p.of[piece], pieceAt{len(p.values), at})
 	}
-	missing := length - covered
-	return 2*told >= length && (missing == 0 || length >= wholeLength && missing < pieceLength)
+	p.values = append(p.values, v)
 }
 
 // beyondWords is how many letters and digits of a piece ordinary text would not have: all of it where two long words follow
@@ -215,56 +187,28 @@ func word(s string) bool {
 	return 3*rare <= len(s) && 3 <= len(s) && len(s) <= longestWord && 4*vowels >= len(s)
 }
 
-// inPieces are the values, by their numbers, that pieces in texts, one after the other, make up.
-func (p pieceTable) inPieces(texts []string) map[int]bool {
-	if len(p.of) == 0 {
-		return nil
-	}
-	var folded []byte
-	for _, s := range texts {
-		folded = fold(s, folded, nil)
-	}
-	seen := map[pieceAt]bool{}
-	for i := range max(0, len(folded)-pieceLength+1) {
-		for _, at := range p.of[key(folded[i:])] {
-			seen[at] = true
-		}
-	}
-	whole := map[int]bool{}
-	for at := range seen {
-		if p.whole(at.value, func(n int) bool { return seen[pieceAt{at.value, n}] }) {
-			whole[at.value] = true
-		}
-	}
-	return whole
-}
-
-// run is a part of a text that is a piece of a value.
-type run struct{ from, to, value int }
-
-// runs are the pieces of some values in a text. Those that have no letter or digit between them are one.
-func (p pieceTable) runs(s string, values map[int]bool) (all []run) {
+// hide puts marks in place of the pieces of some values in a text. Those that have no letter or digit between them are one.
+func (p pieceTable) hide(s string, values map[int]bool) string {
 	if len(values) == 0 {
-		return nil
+		return s
 	}
 	var where [][2]int
 	folded := fold(s, nil, &where)
-	last := -pieceLength
+	var b strings.Builder
+	end, last := 0, -pieceLength-1
 	for i := range max(0, len(folded)-pieceLength+1) {
 		for _, at := range p.of[key(folded[i:])] {
 			if !values[at.value] {
 				continue
 			}
-			if end := where[i+pieceLength-1][1]; i > last+pieceLength || len(all) == 0 {
-				all = append(all, run{where[i][0], end, at.value})
-			} else {
-				all[len(all)-1].to = end
+			if i > last+pieceLength {
+				b.WriteString(s[end:where[i][0]] + p.values[at.value].mark)
 			}
-			last = i
+			end, last = where[i+pieceLength-1][1], i
 			break
 		}
 	}
-	return all
+	return b.String() + s[end:]
 }
 
 // Search looks for the pieces of values in lines of many files. The zero value finds nothing.
@@ -282,8 +226,8 @@ type Place struct {
 }
 
 // Search begins to look for values that stand in pieces.
-func (l Leaks) Search() *Search {
-	return &Search{p: l.pieceTable, first: map[pieceAt]Place{}}
+func (r Secrets) Search() *Search {
+	return &Search{p: r.pieceTable, first: map[pieceAt]Place{}}
 }
 
 // See takes the next line of a file, or its name.
@@ -306,14 +250,48 @@ func (s *Search) See(at Place, line string) {
 	s.tail = append(s.tail[:0], s.tail[max(0, len(s.tail)-pieceLength+1):]...)
 }
 
+// complete reports whether the pieces of a value that were seen make up all of it, and more than words that any text may
+// have: "development" and "password" in a large change are no value "development-password". Half of the letters must
+// tell it, or all of it be in one piece.
+func (s *Search) complete(value int) bool {
+	v := s.p.values[value]
+	seen := func(at int) bool { _, is := s.first[pieceAt{value, at}]; return is }
+	length, covered, told, end := len(v.folded), 0, 0, 0
+	for at := 0; at < length; at++ {
+		if !seen(at) {
+			continue
+		}
+		from := at
+		for seen(at + 1) {
+			at++
+		}
+		covered += at + pieceLength - max(from, end)
+		end = at + pieceLength
+		if end-from == length {
+			return true
+		}
+		told += beyondWords(v.raw[v.where[from][0]:v.where[end-1][1]])
+	}
+	missing := length - covered
+	return 2*told >= length && (missing == 0 || length >= wholeLength && missing < pieceLength)
+}
+
+// whole are the values, by their numbers, that the pieces which were seen make up.
+func (s *Search) whole() map[int]bool {
+	whole := map[int]bool{}
+	for at := range s.first {
+		if !whole[at.value] && s.complete(at.value) {
+			whole[at.value] = true
+		}
+	}
+	return whole
+}
+
 // Found are the places where the pieces of values were seen first whose pieces make up all of them, in the order of
 // files and lines, each with what is there.
 func (s *Search) Found() (places []Place, what map[Place]Leak) {
 	what = map[Place]Leak{}
-	for value := range s.p.values {
-		if !s.p.whole(value, func(at int) bool { _, seen := s.first[pieceAt{value, at}]; return seen }) {
-			continue
-		}
+	for _, value := range slices.Sorted(maps.Keys(s.whole())) {
 		for at := range s.p.values[value].folded {
 			place, seen := s.first[pieceAt{value, at}]
 			if _, known := what[place]; seen && !known {

@@ -40,7 +40,7 @@ func ways(v string) map[string]string {
 }
 
 func TestAValueInPiecesIsFoundInFilesAndTakenOutOfWords(t *testing.T) {
-	l, r := NewLeaks(operators()), NewRedactor(operators())
+	l, r := NewSecrets(operators()), NewSecrets(operators())
 	for how, written := range ways(operatorsKey) {
 		if how == "as base32" { // which depends on what stands before
 			written = base32.StdEncoding.EncodeToString([]byte(operatorsKey))
@@ -71,7 +71,7 @@ func TestAValueInPiecesIsFoundInFilesAndTakenOutOfWords(t *testing.T) {
 }
 
 func TestPiecesMayStandInSeveralFilesAndTexts(t *testing.T) {
-	search := NewLeaks(operators()).Search()
+	search := NewSecrets(operators()).Search()
 	search.See(Place{"0" + operatorsKey[:8], 0}, "0"+operatorsKey[:8])
 	search.See(Place{"a.txt", 7}, "x = "+operatorsKey[8:20])
 	search.See(Place{"b.txt", 9}, "y = "+operatorsKey[20:])
@@ -79,7 +79,7 @@ func TestPiecesMayStandInSeveralFilesAndTexts(t *testing.T) {
 		t.Errorf("found at %v", places)
 	}
 	title, body, other := "first "+operatorsKey[:16], "then "+operatorsKey[16:], "nothing"
-	NewRedactor(operators()).RedactAll(&title, &body, &other)
+	NewSecrets(operators()).RedactAll(&title, &body, &other)
 	if title != "first [hidden: KEY]" || body != "then [hidden: KEY]" || other != "nothing" {
 		t.Errorf("people read %q, %q and %q", title, body, other)
 	}
@@ -105,14 +105,14 @@ func TestWordsOfAnyTextAreNoValueOfWords(t *testing.T) {
 		{"development-9f8e7d6c5b4a3921", "x = '5b4a3921'; y = 'development'; z = '9f8e7d6c'", true},
 		{"vkqzrwbtnhgdxslp", "x = 'vkqzrwbt'\ny = 'nhgdxslp'", true},
 	} {
-		search := NewLeaks([]string{"KEY"}, func(string) (string, bool) { return c.value, true }).Search()
+		search := NewSecrets([]string{"KEY"}, func(string) (string, bool) { return c.value, true }).Search()
 		for n, line := range strings.Split(c.text, "\n") {
 			search.See(Place{"a.go", n + 1}, line)
 		}
 		if places, _ := search.Found(); len(places) > 0 != c.found {
 			t.Errorf("%q in %q: found at %v, want %v", c.value, c.text, places, c.found)
 		}
-		said := NewRedactor([]string{"KEY"}, func(string) (string, bool) { return c.value, true }).Redact("It is: " + c.text + " .")
+		said := NewSecrets([]string{"KEY"}, func(string) (string, bool) { return c.value, true }).Redact("It is: " + c.text + " .")
 		if strings.Contains(said, "[hidden: KEY]") != c.found {
 			t.Errorf("%q: people read %q", c.value, said)
 		}
@@ -121,7 +121,7 @@ func TestWordsOfAnyTextAreNoValueOfWords(t *testing.T) {
 
 // TestNoTextTakesTheSearchApart has any text folded and redacted, and the value found wherever it is cut in two.
 func TestNoTextTakesTheSearchApart(t *testing.T) {
-	l, r := NewLeaks(operators()), NewRedactor(operators())
+	l, r := NewSecrets(operators()), NewSecrets(operators())
 	rapid.Check(t, func(t *rapid.T) {
 		before := rapid.OneOf(rapid.String(), rapid.StringMatching(`[%&\\0x#u;a-f1\n é]*`)).Draw(t, "before")
 		cut := rapid.IntRange(8, len(operatorsKey)-8).Draw(t, "cut")
@@ -138,7 +138,7 @@ func TestNoTextTakesTheSearchApart(t *testing.T) {
 }
 
 func BenchmarkLinesInPieces(b *testing.B) {
-	l := NewLeaks(operators())
+	l := NewSecrets(operators())
 	line := strings.Repeat("func (c *checkout) Commit(ctx context.Context) error { // ", 20)
 	b.SetBytes(int64(len(line)))
 	for b.Loop() {

@@ -30,37 +30,34 @@ func Redact(s string) string {
 	return s
 }
 
-// Redactor takes the values of variables, also in other writings, and what Redact replaces out of texts.
-type Redactor struct {
+// Secrets finds secrets in texts and takes them out: the values of variables, also in other writings and in pieces, and
+// what says itself that it is one. The zero value knows no values.
+type Secrets struct {
 	secrets []secret // the longest first: it may begin with a shorter one
 	pieceTable
-	marks []string // by the numbers of pieces
 }
 
 type secret struct {
-	mark   string
-	shapes []string // of which a text that was cut may hold a part
-	all    []string // its writings
+	mark     string
+	shapes   []string // of which a text that was cut may hold a part
+	writings []string
 }
 
-// NewRedactor hides the values of the named variables that are set, behind marks with their names.
-func NewRedactor(names []string, lookup func(name string) (value string, ok bool)) Redactor {
-	var r Redactor
+// NewSecrets knows the values of the named variables that are set, and hides them behind marks with their names.
+func NewSecrets(names []string, lookup func(name string) (value string, ok bool)) Secrets {
+	r := Secrets{pieceTable: pieceTable{of: map[uint64][]pieceAt{}}}
 	for _, n := range names {
 		v, ok := lookup(n)
-		if v = strings.TrimSpace(v); !ok || len(v) < minSecret {
-			continue
+		if v = strings.TrimSpace(v); ok && len(v) >= minSecret {
+			r.secrets = append(r.secrets, secret{"[hidden: " + n + "]", []string{v, strings.Join(strings.Fields(v), " ")}, writings(v)})
 		}
-		s := secret{mark: "[hidden: " + n + "]", shapes: []string{v, strings.Join(strings.Fields(v), " ")}, all: writings(v)}
-		r.secrets = append(r.secrets, s)
 	}
 	slices.SortStableFunc(r.secrets, func(a, b secret) int { return cmp.Compare(len(b.shapes[0]), len(a.shapes[0])) })
-	var all []string
 	for _, s := range r.secrets {
-		all = append(all, s.all...)
-		r.marks = append(r.marks, slices.Repeat([]string{s.mark}, len(s.all))...)
+		for _, w := range s.writings {
+			r.add(w, s.mark)
+		}
 	}
-	r.pieceTable = newPieces(all)
 	return r
 }
 
@@ -68,38 +65,31 @@ func NewRedactor(names []string, lookup func(name string) (value string, ok bool
 var cuts = regexp.MustCompile(`\s*(?:\[cut\]|\[…\]|…)\s*`)
 
 // Redact returns the text without the secrets, and without long parts of them where it was cut.
-func (r Redactor) Redact(s string) string {
+func (r Secrets) Redact(s string) string {
 	r.RedactAll(&s)
 	return s
 }
 
 // RedactAll does so to texts that are shown together: a value that stands in pieces may stand in several of them.
-func (r Redactor) RedactAll(texts ...*string) {
-	parts := make([]string, len(texts))
-	for i, t := range texts {
-		parts[i] = *t
+func (r Secrets) RedactAll(texts ...*string) {
+	search := r.Search()
+	for n, t := range texts {
+		search.See(Place{Line: n + 1}, *t)
 	}
-	whole := r.inPieces(parts)
+	whole := search.whole()
 	for _, t := range texts {
 		*t = r.redactCuts(*t)
 		for _, v := range r.secrets {
-			for _, w := range append(v.shapes, v.all...) {
+			for _, w := range slices.Concat(v.shapes, v.writings) {
 				*t = strings.ReplaceAll(*t, w, v.mark)
 			}
 		}
-		var b strings.Builder
-		from := 0
-		for _, run := range r.runs(*t, whole) {
-			b.WriteString((*t)[from:run.from])
-			b.WriteString(r.marks[run.value])
-			from = run.to
-		}
-		*t = Redact(b.String() + (*t)[from:])
+		*t = Redact(r.hide(*t, whole))
 	}
 }
 
 // redactCuts takes parts of secrets from where a text was cut.
-func (r Redactor) redactCuts(s string) string {
+func (r Secrets) redactCuts(s string) string {
 	var b strings.Builder
 	from := 0
 	for _, at := range append(cuts.FindAllStringIndex(s, -1), []int{len(s), len(s)}) {
@@ -111,7 +101,7 @@ func (r Redactor) redactCuts(s string) string {
 }
 
 // redactEnds takes the longest part of a secret from both ends of a text, or all where it is one.
-func (r Redactor) redactEnds(s string) string {
+func (r Secrets) redactEnds(s string) string {
 	var first, last int
 	var firstMark, lastMark string
 	for _, v := range r.secrets {

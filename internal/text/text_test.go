@@ -143,7 +143,7 @@ func TestNumbersAndTimesAreWrittenForPeople(t *testing.T) {
 }
 
 func TestSecretsAreTakenOut(t *testing.T) {
-	r := NewRedactor([]string{"KEY", "SHORT", "UNSET"}, func(name string) (string, bool) {
+	r := NewSecrets([]string{"KEY", "SHORT", "UNSET"}, func(name string) (string, bool) {
 		v, ok := map[string]string{"KEY": "sekrit-value", "SHORT": "true"}[name]
 		return v, ok
 	})
@@ -157,7 +157,7 @@ func TestASecretStaysHiddenWhateverWasDoneToTheText(t *testing.T) {
 	values := map[string]string{
 		"SHORT": "sk-12345678", "LONG": "sk-12345678-and-more-of-it", "PEM": "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----\n",
 	}
-	r := NewRedactor([]string{"SHORT", "PEM", "LONG"}, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
+	r := NewSecrets([]string{"SHORT", "PEM", "LONG"}, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
 	for name, v := range values {
 		text := "it printed " + v + " and went on"
 		line := strings.Join(strings.Fields(text), " ")

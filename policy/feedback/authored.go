@@ -19,7 +19,7 @@ import (
 // read stays the person's. Texts are kept as hashes of their runs of words, 4 bytes each, so that a thread's
 // log can hold them and every node can ask. The zero value is of an agent that wrote nothing.
 type Authored struct {
-	runs  map[uint32]struct{}
+	runs  map[uint32]bool
 	fresh []uint32 // those that are not logged yet
 	size  int      // of the texts that were looked at, in bytes
 }
@@ -75,19 +75,23 @@ func (a *Authored) Add(text string, ran bool) (posts bool) {
 
 func (a *Authored) add(words []string, n, most int) {
 	for i := 0; i+n <= len(words) && len(a.runs) < most; i++ {
-		run := hashOf(words[i : i+n])
-		if _, known := a.runs[run]; !known {
-			a.put(run)
-			a.fresh = append(a.fresh, run)
-		}
+		a.put(hashOf(words[i : i+n]))
 	}
 }
 
+// put takes in a run, which is to be logged if it is a new one.
 func (a *Authored) put(run uint32) {
-	if a.runs == nil {
-		a.runs = map[uint32]struct{}{}
+	if !a.runs[run] {
+		a.know(run)
+		a.fresh = append(a.fresh, run)
 	}
-	a.runs[run] = struct{}{}
+}
+
+func (a *Authored) know(run uint32) {
+	if a.runs == nil {
+		a.runs = map[uint32]bool{}
+	}
+	a.runs[run] = true
 }
 
 func (a *Authored) Wrote(remark string) bool {
@@ -97,7 +101,7 @@ func (a *Authored) Wrote(remark string) bool {
 	}
 	n := min(len(all), runWords)
 	for i := 0; i+n <= len(all); i++ {
-		if _, known := a.runs[hashOf(all[i:i+n])]; !known {
+		if !a.runs[hashOf(all[i:i+n])] {
 			return false
 		}
 	}
@@ -138,14 +142,11 @@ func (a *Authored) AddOwn(text string) {
 		others.add(lasting(text[s.start:s.end]), runWords, maxRuns)
 	}
 	for _, run := range all.fresh {
-		_, quoted := others.runs[run]
+		quoted := others.runs[run]
 		if run &^= 1; quoted {
 			run |= 1
 		}
-		if _, known := a.runs[run]; !known {
-			a.put(run)
-			a.fresh = append(a.fresh, run)
-		}
+		a.put(run)
 	}
 }
 
@@ -158,9 +159,8 @@ func copied(r Remark, s Scene) bool {
 		all, pawls := lasting(uncut(Own(part), s.Self.Slug)), false
 		for i := 0; i+runWords <= len(all); i++ {
 			run := hashOf(all[i:i+runWords]) &^ 1
-			_, said := own.runs[run]
-			_, quoted := own.runs[run|1]
-			if !said && !quoted {
+			quoted := own.runs[run|1]
+			if !own.runs[run] && !quoted {
 				return true
 			}
 			pawls = pawls || !quoted
@@ -194,7 +194,7 @@ func (a *Authored) Logged() { a.fresh = nil }
 
 func (a *Authored) Read(runs []byte) {
 	for ; len(runs) >= 4; runs = runs[4:] {
-		a.put(binary.BigEndian.Uint32(runs))
+		a.know(binary.BigEndian.Uint32(runs))
 	}
 }
 
@@ -237,10 +237,8 @@ func unescaped(escape string) string {
 // WroteAll reports whether each part of a remark consists of what one of the agents
 // wrote: of an edited description only what was added need be theirs.
 func WroteAll(parts []string, agents ...Authored) bool {
-	for _, part := range parts {
-		if !slices.ContainsFunc(agents, func(a Authored) bool { return a.Wrote(part) }) {
-			return false
-		}
+	foreign := func(part string) bool {
+		return !slices.ContainsFunc(agents, func(a Authored) bool { return a.Wrote(part) })
 	}
-	return len(parts) > 0
+	return len(parts) > 0 && !slices.ContainsFunc(parts, foreign)
 }

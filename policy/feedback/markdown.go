@@ -1,6 +1,7 @@
 package feedback
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/yuin/goldmark/extension"
 	gmtext "github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+	nethtml "golang.org/x/net/html"
 )
 
 // markdown reads GitHub Flavored Markdown. It is never written to.
@@ -25,15 +27,31 @@ func covers(spans []span, offset int) bool {
 	return i < len(spans) && spans[i].start < offset
 }
 
+// page is what the tree of a text tells of it.
 type page struct {
-	code  []span           // fenced blocks and code spans, in order
-	tags  []tag            // of quoting elements, in order
-	lines map[int]lineKind // by where they begin: those of quotations, else of paragraphs and headings
+	body   string
+	class  []class          // of each byte
+	code   []span           // fenced blocks and code spans, in order
+	lines  map[int]lineKind // by where they begin: those of quotations, else of paragraphs and headings
+	quotes []htmlElement    // the tags of quoting elements outside of quotations, in order
+	tags   []htmlElement    // all tags
+	unseen []string
 }
 
-type tag struct {
-	at    int
-	opens bool
+type class byte
+
+const (
+	between class = iota // Markdown's own signs, and what it does not show
+	prose
+	literal // code, where signs mean nothing
+	gone
+)
+
+// htmlElement is a tag of HTML.
+type htmlElement struct {
+	name          string
+	start, end    int
+	closes, alone bool
 }
 
 // quoting are the HTML elements whose content is a quotation, code or nothing that a reader sees.
@@ -54,66 +72,91 @@ func endless(body string) bool {
 
 // readPage reads a text whose lines end in line feeds. A text that would take long
 // has nothing that could be relied on: no plain line and no code.
-func readPage(body string) page {
-	p := page{lines: map[int]lineKind{}}
+func readPage(body string) *page {
+	p := &page{body: body, class: make([]class, len(body)), lines: map[int]lineKind{}}
 	if endless(body) {
 		return p
 	}
-	quotes, formula := 0, false
-	source := []byte(body)
+	formula, source := false, []byte(body)
 	// The error of a walk is that of its function, which has none.
 	_ = ast.Walk(markdown.Parse(gmtext.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if n.Kind() == ast.KindBlockquote {
-			if quotes++; !entering {
-				quotes -= 2
-			}
-		}
 		if !entering {
 			return ast.WalkContinue, nil
 		}
-		if quotes > 0 && n.Type() == ast.TypeBlock {
-			p.mark(body, n.Lines(), quotedLine)
+		quoted := within(n, ast.KindBlockquote)
+		if quoted && n.Type() == ast.TypeBlock {
+			p.mark(n.Lines(), quotedLine)
 		}
 		switch n := n.(type) {
-		case *ast.FencedCodeBlock:
-			s, ok := extent(n.Lines())
-			if n.Info != nil {
-				s.start, s.end = n.Info.Segment.Start, max(s.end, n.Info.Segment.Stop)
-			}
-			if ok || n.Info != nil {
-				p.code = append(p.code, s)
-			}
-		case *ast.HTMLBlock:
-			switch {
-			case quotes == 0: // else what is open ends with the quotation
-				p.html(body, n.Lines())
-				if n.HasClosure() {
-					p.tagsIn(body, n.ClosureLine)
-				}
-			case n.HasClosure():
-				p.lines[lineStart(body, n.ClosureLine.Start)] = quotedLine
-			}
 		case *ast.Paragraph, *ast.TextBlock, *ast.Heading:
-			if quotes == 0 {
-				p.mark(body, n.Lines(), plainLine)
+			if !quoted {
+				p.mark(n.Lines(), plainLine)
 			}
 			// GitHub's formulas have rules of their own for what is code.
 			s, _ := extent(n.Lines())
 			formula = strings.Contains(body[s.start:s.end], "$")
-		case *ast.RawHTML:
-			if quotes == 0 {
-				p.html(body, n.Segments)
-			}
 		case *ast.CodeSpan:
 			first, ok := n.FirstChild().(*ast.Text)
 			last, also := n.LastChild().(*ast.Text)
 			if ok && also && !formula {
 				p.code = append(p.code, span{first.Segment.Start, last.Segment.Stop})
 			}
+		case *ast.CodeBlock:
+			p.literal(n.Lines())
+		case *ast.FencedCodeBlock:
+			p.fenced(n, strings.ToLower(string(n.Language(source))))
+		case *ast.HTMLBlock:
+			all := gmtext.NewSegments()
+			all.AppendAll(n.Lines().Sliced(0, n.Lines().Len())) // a copy
+			if n.HasClosure() {
+				all.Append(n.ClosureLine)
+			}
+			if quoted {
+				p.mark(all, quotedLine)
+			}
+			p.html(all, quoted)
+		default:
+			if !within(n, ast.KindImage) { // else it is in its alternative text
+				p.inline(n, source, quoted)
+			}
 		}
 		return ast.WalkContinue, nil
 	})
 	return p
+}
+
+// within reports whether a node stands in another one of a kind.
+func within(n ast.Node, kind ast.NodeKind) bool {
+	for n = n.Parent(); n != nil && n.Kind() != kind; n = n.Parent() {
+	}
+	return n != nil
+}
+
+// inline reads a part of a paragraph or of its like.
+func (p *page) inline(n ast.Node, source []byte, quoted bool) {
+	switch n := n.(type) {
+	case *ast.Text:
+		c := prose
+		if n.Parent().Kind() == ast.KindCodeSpan {
+			c = literal
+		}
+		p.set(n.Segment.Start, n.Segment.Stop, c)
+	case *ast.AutoLink:
+		if label := n.Label(source); len(label) > 0 {
+			start := cap(source) - cap(label) // it is a part of the source
+			end := start + len(label)
+			p.set(start, end, prose)
+			if start > 0 && source[start-1] == '<' && end < len(source) {
+				p.class[start-1], p.class[end] = gone, gone
+			}
+		}
+	case *ast.Link:
+		p.address("link", string(n.Destination))
+	case *ast.Image:
+		p.address("picture", string(n.Destination))
+	case *ast.RawHTML:
+		p.html(n.Segments, quoted)
+	}
 }
 
 // extent is from the first to the last of some segments; ok is false for none.
@@ -129,33 +172,66 @@ func lineStart(body string, offset int) int {
 	return strings.LastIndexByte(body[:offset], '\n') + 1
 }
 
-func (p *page) mark(body string, s *gmtext.Segments, kind lineKind) {
+func (p *page) mark(s *gmtext.Segments, kind lineKind) {
 	for i := range s.Len() {
-		p.lines[lineStart(body, s.At(i).Start)] = kind
+		p.lines[lineStart(p.body, s.At(i).Start)] = kind
 	}
 }
 
-func (p *page) html(body string, s *gmtext.Segments) {
-	for i := range s.Len() {
-		p.tagsIn(body, s.At(i))
+func (p *page) set(start, end int, c class) {
+	for i := start; i < end; i++ {
+		p.class[i] = c
 	}
 }
 
-func (p *page) tagsIn(body string, s gmtext.Segment) {
-	for _, m := range element.FindAllStringSubmatchIndex(body[s.Start:s.Stop], -1) {
-		name := body[s.Start+m[4] : s.Start+m[5]]
-		if slices.Contains(quoting, strings.ToLower(name)) {
-			p.tags = append(p.tags, tag{at: s.Start + m[0], opens: m[2] == m[3]})
+func (p *page) literal(s *gmtext.Segments) {
+	for i := range s.Len() {
+		p.set(s.At(i).Start, s.At(i).Stop, literal)
+	}
+}
+
+// html reads a part of the text that is HTML: its text is seen, of tags only the names that GitHub knows. What is open in a
+// quotation ends with it.
+func (p *page) html(s *gmtext.Segments, quoted bool) {
+	var raw []byte
+	var at []int // where each byte stands
+	for i := range s.Len() {
+		for o := s.At(i).Start; o < s.At(i).Stop; o++ {
+			raw, at = append(raw, p.body[o]), append(at, o)
 		}
+	}
+	for _, m := range element.FindAllSubmatchIndex(raw, -1) {
+		if name := string(raw[m[4]:m[5]]); !quoted && slices.Contains(quoting, strings.ToLower(name)) {
+			p.quotes = append(p.quotes, htmlElement{start: at[m[0]], closes: m[2] != m[3]})
+		}
+	}
+	p.classify(at, gone)
+	z, from := nethtml.NewTokenizer(bytes.NewReader(raw)), 0
+	for z.Next() != nethtml.ErrorToken {
+		own := at[from : from+len(z.Raw())]
+		from += len(own)
+		switch t := z.Token(); t.Type {
+		case nethtml.TextToken:
+			p.classify(own, prose)
+		case nethtml.StartTagToken, nethtml.EndTagToken, nethtml.SelfClosingTagToken:
+			p.tag(t, own)
+		case nethtml.CommentToken, nethtml.DoctypeToken, nethtml.ErrorToken:
+		}
+	}
+}
+
+func (p *page) classify(at []int, c class) {
+	for _, o := range at {
+		p.class[o] = c
 	}
 }
 
 // comments finds the HTML comments, in order. An unclosed comment reaches to the end of the text. A comment
 // in code is no comment; people write about HTML. But whoever wants to hide text would gain from what is code
 // here and not at GitHub, so indented code does not count, nor what a comment began before.
-func (p *page) comments(body string) []span {
+func (p *page) comments() []span {
 	var found []span
-	code := p.code
+	body, code := p.body, p.code
 	for i := 0; ; {
 		next := strings.Index(body[i:], "<!--")
 		if next < 0 {
@@ -202,16 +278,14 @@ type line struct {
 // nothing, for whoever answers to one did not write it.
 func readLines(body string) []line {
 	p := readPage(body)
-	depth, tags := 0, p.tags
-	comments := slices.DeleteFunc(p.comments(body), func(c span) bool { return p.lines[lineStart(body, c.start)] == quotedLine })
+	depth, tags := 0, p.quotes
+	comments := slices.DeleteFunc(p.comments(), func(c span) bool { return p.lines[lineStart(body, c.start)] == quotedLine })
 	var lines []line
 	start := 0
 	for text := range strings.SplitSeq(body, "\n") {
-		for len(tags) > 0 && tags[0].at < start {
-			if tags[0].opens {
-				depth++
-			} else {
-				depth = max(0, depth-1)
+		for len(tags) > 0 && tags[0].start < start {
+			if depth++; tags[0].closes {
+				depth = max(0, depth-2)
 			}
 			tags = tags[1:]
 		}
@@ -303,45 +377,5 @@ func headed(lines []line) bool {
 func asMail(lines []line) {
 	for i := range lines {
 		lines[i].kind = mailLine
-	}
-}
-
-var (
-	formula = regexp.MustCompile(`(?s)^(\$\$.+?\$\$|\$[^\s$](?:(?:[^$\n]|\n[^\n$])*[^\s$])?\$)(?:\W|$)`)
-	command = regexp.MustCompile(`\\[A-Za-z]+`)
-)
-
-// arithmetic are the commands of formulas that show what stands in them, in a size and a colour that people read.
-var arithmetic = strings.Fields("frac sqrt sum prod int lim log ln exp sin cos tan min max le leq ge geq ne neq lt gt approx equiv sim times cdot div pm to in notin cup cap subset " +
-	"forall exists infty partial nabla alpha beta gamma delta epsilon varepsilon theta lambda mu pi rho sigma tau phi varphi omega Gamma Delta Theta Lambda Pi Sigma Phi Omega " +
-	"left right mathbb mathcal mathrm mathbf text lfloor rfloor lceil rceil langle rangle ldots cdots dots quad rightarrow leftarrow Rightarrow Leftrightarrow implies iff land lor neg " +
-	"begin end matrix pmatrix bmatrix cases aligned binom bmod pmod")
-
-// plainFormula reports whether a formula shows all its words: TeX can colour, shrink, overprint and leave out.
-func plainFormula(tex string) bool {
-	return !strings.ContainsAny(tex, "%#") && !slices.ContainsFunc(command.FindAllString(tex, -1), func(c string) bool { return !slices.Contains(arithmetic, c[1:]) })
-}
-
-// formulas hides those that could hide words. GitHub has rules of its own for where one begins; in doubt it does.
-func (v *view) formulas() {
-	code := []byte(v.body)
-	for i, c := range v.class {
-		if c == literal && code[i] == '$' {
-			code[i] = ' '
-		}
-	}
-	for _, text := range []string{v.body, string(code)} {
-		for start := range len(text) {
-			if text[start] != '$' {
-				continue
-			}
-			if m := formula.FindStringSubmatch(text[start:]); m != nil {
-				s := span{start, start + len(m[1])}
-				within := !slices.ContainsFunc(v.class[s.start:s.end], func(c class) bool { return c != literal })
-				if !within && !plainFormula(v.body[s.start:s.end]) {
-					v.hide(s, "a formula")
-				}
-			}
-		}
 	}
 }

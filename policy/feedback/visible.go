@@ -1,7 +1,6 @@
 package feedback
 
 import (
-	"bytes"
 	"fmt"
 	"html"
 	"regexp"
@@ -10,7 +9,6 @@ import (
 	"unicode"
 
 	"github.com/yuin/goldmark/ast"
-	gmtext "github.com/yuin/goldmark/text"
 	nethtml "golang.org/x/net/html"
 
 	"github.com/pawlbot/pawl/policy"
@@ -64,39 +62,19 @@ func seen(text string) (shownText string, unseen []string) {
 		if endless(text) {
 			return "", append(unseen, allOfIt)
 		}
-		v := view{body: text, source: []byte(text), class: make([]class, len(text)), unseen: unseen}
-		now := v.read()
-		if unseen = v.unseen; now == text {
+		p := readPage(text)
+		now := p.visible()
+		for _, u := range p.unseen {
+			if !slices.Contains(unseen, u) {
+				unseen = append(unseen, u)
+			}
+		}
+		if now == text {
 			return now, unseen
 		}
 		text = now
 	}
 	return strings.NewReplacer("<", "", "[", "", "$", "").Replace(text), unseen
-}
-
-type class byte
-
-const (
-	between class = iota // Markdown's own signs, and what it does not show
-	prose
-	literal // code, where signs mean nothing
-	gone
-)
-
-// view is a text on the way to what is seen of it.
-type view struct {
-	body   string
-	source []byte
-	class  []class // of each byte
-	tags   []htmlElement
-	unseen []string
-}
-
-// htmlElement is a tag of HTML.
-type htmlElement struct {
-	name          string
-	start, end    int
-	closes, alone bool
 }
 
 // shownElements are those that GitHub lets through, without scripts and their like:
@@ -110,148 +88,53 @@ var emptyElements = []string{"a", "img", "source", "picture"}
 // swallowing are elements that hide all that follows where they are not closed.
 var swallowing = strings.Fields("script style template textarea title xmp iframe noembed noframes noscript plaintext svg math select object video audio canvas rp head")
 
-func (v *view) read() string {
-	// The error of a walk is that of its function, which has none.
-	_ = ast.Walk(markdown.Parse(gmtext.NewReader(v.source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		switch n := n.(type) {
-		case *ast.Text:
-			v.set(n.Segment.Start, n.Segment.Stop, prose)
-		case *ast.CodeSpan:
-			for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-				if t, ok := c.(*ast.Text); ok {
-					v.set(t.Segment.Start, t.Segment.Stop, literal)
-				}
-			}
-			return ast.WalkSkipChildren, nil
-		case *ast.CodeBlock:
-			v.lines(n.Lines())
-		case *ast.FencedCodeBlock:
-			v.fenced(n)
-		case *ast.AutoLink:
-			if label := n.Label(v.source); len(label) > 0 {
-				start := cap(v.source) - cap(label) // it is a part of the source
-				end := start + len(label)
-				v.set(start, end, prose)
-				if start > 0 && v.source[start-1] == '<' && end < len(v.source) {
-					v.class[start-1], v.class[end] = gone, gone
-				}
-			}
-		case *ast.Link:
-			v.address("link", string(n.Destination))
-		case *ast.Image:
-			v.address("picture", string(n.Destination))
-			return ast.WalkSkipChildren, nil // its alternative text
-		case *ast.RawHTML:
-			v.html(n.Segments)
-		case *ast.HTMLBlock:
-			all := gmtext.NewSegments()
-			all.AppendAll(n.Lines().Sliced(0, n.Lines().Len())) // a copy
-			if n.HasClosure() {
-				all.Append(n.ClosureLine)
-			}
-			v.html(all)
-		}
-		return ast.WalkContinue, nil
-	})
-	v.elements()
-	v.formulas()
-	p := readPage(v.body)
-	for _, c := range p.comments(v.body) { // one without an end, which is no HTML
-		v.set(c.start, c.end, gone)
-	}
-	return v.write()
-}
-
-func (v *view) set(start, end int, c class) {
-	for i := start; i < end; i++ {
-		v.class[i] = c
-	}
-}
-
-func (v *view) lines(s *gmtext.Segments) {
-	for i := range s.Len() {
-		v.set(s.At(i).Start, s.At(i).Stop, literal)
-	}
-}
-
 // drawn are the languages of blocks that GitHub shows as a drawing.
 var drawn = []string{"mermaid", "geojson", "topojson", "stl"}
 
-func (v *view) fenced(n *ast.FencedCodeBlock) {
-	language := strings.ToLower(string(n.Language(v.source)))
+func (p *page) fenced(n *ast.FencedCodeBlock, language string) {
 	s, ok := extent(n.Lines())
-	switch {
-	case ok && (slices.Contains(drawn, language) || language == "math" && !plainFormula(v.body[s.start:s.end])):
-		v.hide(s, "a drawing or formula")
-	default:
-		v.lines(n.Lines())
+	if ok && (slices.Contains(drawn, language) || language == "math" && !plainFormula(p.body[s.start:s.end])) {
+		p.hide(s, "a drawing or formula")
+	} else {
+		p.literal(n.Lines())
+	}
+	if n.Info != nil {
+		s.start, s.end = n.Info.Segment.Start, max(s.end, n.Info.Segment.Stop)
+	}
+	if ok || n.Info != nil {
+		p.code = append(p.code, s)
 	}
 }
 
 // hide takes out a part of the text, and tells it.
-func (v *view) hide(s span, what string) {
-	v.tell(what, v.body[s.start:s.end])
-	v.set(s.start, s.end, gone)
+func (p *page) hide(s span, what string) {
+	p.tell(what, p.body[s.start:s.end])
+	p.set(s.start, s.end, gone)
 }
 
 // tell keeps what is not seen, as inline code.
-func (v *view) tell(what, text string) {
+func (p *page) tell(what, text string) {
 	text = strings.Join(strings.Fields(strings.Map(shown, html.UnescapeString(text))), " ")
 	if text = strings.ReplaceAll(clipped(text, maxQuoted), "`", "'"); text == "" {
 		return
 	}
-	if u := what + " `" + text + "`"; !slices.Contains(v.unseen, u) {
-		v.unseen = append(v.unseen, u)
-	}
+	p.unseen = append(p.unseen, what+" `"+text+"`")
 }
 
 // address tells where a link leads, unless what is shown says so.
-func (v *view) address(of, url string) {
+func (p *page) address(of, url string) {
 	if url != "" && !strings.HasPrefix(url, "#") {
-		v.tell("the address of a "+of+":", url)
+		p.tell("the address of a "+of+":", url)
 	}
 }
 
-// html reads a part of the text that is HTML: its text is seen, of tags only the names that GitHub knows.
-func (v *view) html(s *gmtext.Segments) {
-	var raw []byte
-	var at []int // where each byte stands
-	for i := range s.Len() {
-		for o := s.At(i).Start; o < s.At(i).Stop; o++ {
-			raw, at = append(raw, v.source[o]), append(at, o)
-		}
-	}
-	v.mark(at, gone)
-	z, from := nethtml.NewTokenizer(bytes.NewReader(raw)), 0
-	for z.Next() != nethtml.ErrorToken {
-		own := at[from : from+len(z.Raw())]
-		from += len(own)
-		switch t := z.Token(); t.Type {
-		case nethtml.TextToken:
-			v.mark(own, prose)
-		case nethtml.StartTagToken, nethtml.EndTagToken, nethtml.SelfClosingTagToken:
-			v.tag(t, own)
-		case nethtml.CommentToken, nethtml.DoctypeToken, nethtml.ErrorToken:
-		}
-	}
-}
-
-func (v *view) mark(at []int, c class) {
-	for _, o := range at {
-		v.class[o] = c
-	}
-}
-
-func (v *view) tag(t nethtml.Token, at []int) {
-	v.tags = append(v.tags, htmlElement{t.Data, at[0], at[len(at)-1] + 1, t.Type == nethtml.EndTagToken, t.Type == nethtml.SelfClosingTagToken})
+func (p *page) tag(t nethtml.Token, at []int) {
+	p.tags = append(p.tags, htmlElement{t.Data, at[0], at[len(at)-1] + 1, t.Type == nethtml.EndTagToken, t.Type == nethtml.SelfClosingTagToken})
 	switch {
 	case slices.Contains(emptyElements, t.Data):
 		for _, a := range t.Attr {
 			if a.Key == "href" || a.Key == "src" || a.Key == "srcset" {
-				v.address(map[bool]string{true: "link", false: "picture"}[a.Key == "href"], a.Val)
+				p.address(map[bool]string{true: "link", false: "picture"}[a.Key == "href"], a.Val)
 			}
 		}
 	case slices.Contains(shownElements, t.Data):
@@ -259,21 +142,21 @@ func (v *view) tag(t nethtml.Token, at []int) {
 		if t.Type == nethtml.EndTagToken {
 			name++
 		}
-		v.mark(at[:name], prose)
-		v.mark(at[len(at)-1:], prose)
+		p.classify(at[:name], prose)
+		p.classify(at[len(at)-1:], prose)
 	case !slices.Contains(swallowing, t.Data):
-		v.tell("an element", v.body[at[0]:at[len(at)-1]+1])
+		p.tell("an element", p.body[at[0]:at[len(at)-1]+1])
 	}
 }
 
 // elements hides what stands in elements that GitHub does not know, and in those that are too small to read.
-func (v *view) elements() {
+func (p *page) elements() {
 	open, closed := 0, map[string]bool{}
-	for _, t := range v.tags {
+	for _, t := range p.tags {
 		closed[t.name] = closed[t.name] || t.closes
 	}
-	for i, hidden := 0, 0; i < len(v.tags); i++ {
-		t := v.tags[i]
+	for i, hidden := 0, 0; i < len(p.tags); i++ {
+		t := p.tags[i]
 		small := t.name == "sub" || t.name == "sup" || t.name == "small"
 		switch {
 		case small && t.closes:
@@ -285,24 +168,24 @@ func (v *view) elements() {
 			continue
 		}
 		if closed[t.name] {
-			hidden = v.closing(i)
+			hidden = p.closing(i)
 		}
 		switch {
 		case hidden > i:
-			v.hide(span{t.start, v.tags[hidden].end}, "an element")
+			p.hide(span{t.start, p.tags[hidden].end}, "an element")
 		case small || slices.Contains(swallowing, t.name):
-			v.hide(span{t.start, len(v.body)}, "an element")
+			p.hide(span{t.start, len(p.body)}, "an element")
 			return
 		}
 	}
 }
 
 // closing is the tag that closes another; 0 where there is none.
-func (v *view) closing(i int) int {
+func (p *page) closing(i int) int {
 	depth := 0
-	for j := i; j < len(v.tags); j++ {
-		switch t := v.tags[j]; {
-		case t.name != v.tags[i].name || t.alone:
+	for j := i; j < len(p.tags); j++ {
+		switch t := p.tags[j]; {
+		case t.name != p.tags[i].name || t.alone:
 		case !t.closes:
 			depth++
 		default:
@@ -326,15 +209,20 @@ var (
 	entity = regexp.MustCompile(`&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});`)
 )
 
-// write puts together what is seen.
-func (v *view) write() string {
+// visible puts together what is seen.
+func (p *page) visible() string {
+	p.elements()
+	p.formulas()
+	for _, c := range p.comments() { // one without an end, which is no HTML
+		p.set(c.start, c.end, gone)
+	}
 	var b strings.Builder
-	for start := 0; start < len(v.body); {
+	for start := 0; start < len(p.body); {
 		end := start + 1
-		for end < len(v.body) && v.class[end] == v.class[start] {
+		for end < len(p.body) && p.class[end] == p.class[start] {
 			end++
 		}
-		switch part := v.body[start:end]; v.class[start] {
+		switch part := p.body[start:end]; p.class[start] {
 		case prose:
 			b.WriteString(strings.Map(shown, entity.ReplaceAllStringFunc(part, func(e string) string {
 				if of := html.UnescapeString(e); of != e && strings.Map(shown, of) == "" {
@@ -349,7 +237,7 @@ func (v *view) write() string {
 				if i > 0 {
 					b.WriteByte('\n')
 				}
-				begins := i > 0 || start == 0 || v.body[start-1] == '\n'
+				begins := i > 0 || start == 0 || p.body[start-1] == '\n'
 				switch opened := fence.FindString(line); {
 				case signs.MatchString(line):
 					b.WriteString(line)
@@ -377,4 +265,44 @@ func shown(r rune) rune {
 		return -1
 	}
 	return r
+}
+
+var (
+	formula = regexp.MustCompile(`(?s)^(\$\$.+?\$\$|\$[^\s$](?:(?:[^$\n]|\n[^\n$])*[^\s$])?\$)(?:\W|$)`)
+	command = regexp.MustCompile(`\\[A-Za-z]+`)
+)
+
+// arithmetic are the commands of formulas that show what stands in them, in a size and a colour that people read.
+var arithmetic = strings.Fields("frac sqrt sum prod int lim log ln exp sin cos tan min max le leq ge geq ne neq lt gt approx equiv sim times cdot div pm to in notin cup cap subset " +
+	"forall exists infty partial nabla alpha beta gamma delta epsilon varepsilon theta lambda mu pi rho sigma tau phi varphi omega Gamma Delta Theta Lambda Pi Sigma Phi Omega " +
+	"left right mathbb mathcal mathrm mathbf text lfloor rfloor lceil rceil langle rangle ldots cdots dots quad rightarrow leftarrow Rightarrow Leftrightarrow implies iff land lor neg " +
+	"begin end matrix pmatrix bmatrix cases aligned binom bmod pmod")
+
+// plainFormula reports whether a formula shows all its words: TeX can colour, shrink, overprint and leave out.
+func plainFormula(tex string) bool {
+	return !strings.ContainsAny(tex, "%#") && !slices.ContainsFunc(command.FindAllString(tex, -1), func(c string) bool { return !slices.Contains(arithmetic, c[1:]) })
+}
+
+// formulas hides those that could hide words. GitHub has rules of its own for where one begins; in doubt it does.
+func (p *page) formulas() {
+	code := []byte(p.body)
+	for i, c := range p.class {
+		if c == literal && code[i] == '$' {
+			code[i] = ' '
+		}
+	}
+	for _, text := range []string{p.body, string(code)} {
+		for start := range len(text) {
+			if text[start] != '$' {
+				continue
+			}
+			if m := formula.FindStringSubmatch(text[start:]); m != nil {
+				s := span{start, start + len(m[1])}
+				within := !slices.ContainsFunc(p.class[s.start:s.end], func(c class) bool { return c != literal })
+				if !within && !plainFormula(p.body[s.start:s.end]) {
+					p.hide(s, "a formula")
+				}
+			}
+		}
+	}
 }

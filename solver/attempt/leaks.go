@@ -42,8 +42,8 @@ func hold(a *Attempt, session string) {
 	time.AfterFunc(a.backend().Timeout+time.Hour, func() { a.held.Delete(dir) })
 }
 
-func redactor(a *Attempt) text.Redactor {
-	return text.NewRedactor(a.secrets(a.Config, a.Thread, a.N, a.backend()))
+func redactor(a *Attempt) text.Secrets {
+	return text.NewSecrets(a.secrets(a.Config, a.Thread, a.N, a.backend()))
 }
 
 // leaks puts into the receipt what in a tree looks like a secret and is neither in what the attempt started from nor
@@ -59,7 +59,7 @@ func leaks(ctx context.Context, c *checkout, tree string) error {
 		return err
 	}
 	sides := slices.Compact([]string{base, c.Ground.Start}) // the base first: from there on only the work differs
-	secrets, r := text.NewLeaks(c.secrets(c.Config, c.Thread, c.N, c.backend())), &c.Receipt
+	secrets, r := redactor(c.Attempt), &c.Receipt
 	r.Leaks = nil
 	told := map[text.Place]bool{}
 	add := func(at text.Place, l text.Leak) {

@@ -287,7 +287,7 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 			result += "; refused: " + strings.Join(refused, ", ") + "; the operator can allow it in network.setup"
 		}
 		t.Log.Info().Str("command", oneLine(command)).Str("result", result).Msg("setup failed")
-		said := text.NewRedactor(t.secrets(t.Config, t.Thread, 0, config.Backend{})).Redact(kept.Lines())
+		said := text.NewSecrets(t.secrets(t.Config, t.Thread, 0, config.Backend{})).Redact(kept.Lines())
 		return &ground.Failure{Command: command, Result: result, Output: said, Thread: t.Thread.String(), Seen: t.State.Seq}, nil
 	}
 	return nil, nil

@@ -56,7 +56,7 @@ func (e *Env) OpenTranscript(t thread.ID, a thread.Started) (*Transcript, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Transcript{f, adapter, text.NewRedactor(e.secrets(c, t, a.N, b)).Redact}, nil
+	return &Transcript{f, adapter, text.NewSecrets(e.secrets(c, t, a.N, b)).Redact}, nil
 }
 
 func (t *Transcript) Close() error { return t.file.Close() }
