@@ -39,21 +39,7 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	if err != nil {
 		return err
 	}
-	said := ""
-	for _, a := range p.state.Attempts {
-		if a.Decision.Purpose == policy.ToChange {
-			said = a.Receipt.Title
-		}
-	}
-	title := attempt.Subject(p.state, p.thread, said, maxPullTitle)
-	base := n.DefaultBranch
-	if base == "" {
-		info, err := p.Forge.RepoInfo(ctx, p.repo())
-		if err != nil {
-			return err
-		}
-		base = info.DefaultBranch
-	}
+	title := attempt.Subject(p.state, p.thread, thread.LastChange(p.state).Receipt.Title, maxPullTitle)
 	body := checkrun.PullBody(v)
 	p.says(ctx, body)
 	begun := p.state.Acts[thread.ActPull].At // by an earlier try
@@ -64,15 +50,18 @@ func (GitHub) openPull(ctx context.Context, p *publisher) error {
 	}
 	crash.Point("pull_begun")
 	// What an earlier try opened is returned, so a repetition is safe.
-	pull := forge.NewPull{Title: title, Body: body, Head: p.Host.branch(p.state, p.thread), Base: base, Begun: begun}
-	opened, err := p.Forge.CreatePull(ctx, p.repo(), pull)
+	pull := forge.NewPull{Title: title, Body: body, Head: p.Host.branch(p.state, p.thread), Base: n.DefaultBranch, Begun: begun}
+	opened, err := forge.OpenedPull{}, forge.ErrInvalid
+	if pull.Base != "" {
+		opened, err = p.Forge.CreatePull(ctx, p.repo(), pull)
+	}
 	if errors.Is(err, forge.ErrInvalid) {
-		// The default branch may have got another name since the last event.
+		// No event may have told the default branch, or it has got another name since the last one.
 		info, lookErr := p.Forge.RepoInfo(ctx, p.repo())
 		if lookErr != nil {
 			return lookErr
 		}
-		if info.DefaultBranch != base {
+		if info.DefaultBranch != pull.Base {
 			pull.Base = info.DefaultBranch
 			opened, err = p.Forge.CreatePull(ctx, p.repo(), pull)
 		}
@@ -119,8 +108,7 @@ func (p *publisher) acknowledge(ctx context.Context) error {
 			continue
 		}
 		seen[f.Target] = true
-		err := p.react(ctx, thread.ReactKey(f.Seq), f.Target, forge.Eyes)
-		if err != nil {
+		if err := p.react(ctx, thread.ReactKey(f.Seq), f.Target, forge.Eyes); err != nil {
 			return err
 		}
 	}

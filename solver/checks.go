@@ -163,7 +163,7 @@ func (l *look) read(ctx context.Context, c forge.CheckResult) (err error) {
 		return nil
 	}
 	l.reads, r.was = l.reads+1, c.Conclusion
-	f.Said = paragraphs(c.Output.Title, c.Output.Summary, c.Output.Text, l.annotations(ctx, c.ID))
+	f.Said = text.Joined("\n\n", strings.TrimSpace(c.Output.Title), strings.TrimSpace(c.Output.Summary), strings.TrimSpace(c.Output.Text), l.annotations(ctx, c.ID))
 	r.head = strings.Split(f.Said, "\n")
 	if c.App.Slug == "github-actions" && feedback.Outside(f.Said) == "" {
 		l.readJob(ctx, c.ID, &r, &f)
@@ -185,7 +185,13 @@ func (l *look) add(r redCheck, f feedback.Failure) {
 // that failed, indented, so that feedback.Outside does not take them for failures of their own.
 func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.Failure) {
 	tests := testreport.NewReader()
-	err := l.open(ctx)
+	var err error
+	if l.actions == nil {
+		var opened forge.Actions
+		if opened, err = forge.OpenActions(ctx, l.Forge, l.repo(), l.app); err == nil {
+			l.actions = &opened
+		}
+	}
 	if err == nil {
 		r.job, err = l.actions.FailedJob(ctx, id, tests)
 	}
@@ -210,51 +216,21 @@ func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.F
 	r.log, f.Log, f.Tests = r.job.Lines, r.job.Lines, len(failures)
 }
 
-func (l *look) open(ctx context.Context) error {
-	if l.actions != nil {
-		return nil
-	}
-	a, err := forge.OpenActions(ctx, l.Forge, l.repo(), l.app)
-	if err == nil {
-		l.actions = &a
-	}
-	return err
-}
-
-// annotations are the messages that a check run left at lines, in the form that feedback.Outside reads. GitHub
-// Actions says nothing anywhere else.
+// annotations are the messages that a check run left at lines, in the form that feedback.Outside reads, which is
+// "path:line: message": what is no failure is named so, and further lines are indented. GitHub Actions says nothing anywhere else.
 func (l *look) annotations(ctx context.Context, id int64) string {
 	notes, err := l.Forge.Annotations(ctx, l.repo(), id)
 	if err != nil {
 		l.log.Warn().Err(err).Int64("check_run", id).Msg("annotations not fetched")
 		return fmt.Sprintf("(The annotations of this check run could not be fetched: %s)", text.Line(err.Error(), 300))
 	}
-	lines := make([]string, 0, len(notes))
+	var lines []string
 	for _, n := range notes {
-		lines = append(lines, annotation(n))
+		level := text.When(n.Level == "warning" || n.Level == "notice", n.Level+": ")
+		message := strings.ReplaceAll(strings.TrimSpace(n.Message), "\n", "\n  ")
+		lines = append(lines, fmt.Sprintf("%s:%d: %s%s", strings.Join(strings.Fields(n.Path), " "), n.StartLine, level, message))
 	}
-	return strings.Join(lines, "\n")
-}
-
-// annotation is one as "path:line: message"; what is no failure is named so, and further lines are indented.
-func annotation(n forge.Annotation) string {
-	level := ""
-	if n.Level == "warning" || n.Level == "notice" {
-		level = n.Level + ": "
-	}
-	path := strings.Join(strings.Fields(n.Path), " ")
-	message := strings.ReplaceAll(strings.TrimSpace(n.Message), "\n", "\n  ")
-	return fmt.Sprintf("%s:%d: %s%s", path, n.StartLine, level, message)
-}
-
-func paragraphs(texts ...string) string {
-	var kept []string
-	for _, text := range texts {
-		if text = strings.TrimSpace(text); text != "" {
-			kept = append(kept, text)
-		}
-	}
-	return strings.Join(kept, "\n\n")
+	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
 // repeat has the failed jobs of each workflow run done again that nobody did again yet, once, where the App may: what
@@ -266,34 +242,33 @@ func (l *look) repeat(ctx context.Context) error {
 			continue
 		}
 		key := thread.RerunKey(r.job.Run)
-		switch act := l.state.Acts[key]; {
+		switch done := l.state.Acts[key].Done; {
 		case r.job.Attempt > 1:
 			r.Reason += "; it was run again, and failed again"
-		case act.Done && act.Note == "":
-			l.again = true // GitHub has not begun it
-		case act.Done:
-			r.Reason += "; it was not run again: " + act.Note
-		case !l.actions.Reruns():
+			continue
+		case !done && !l.actions.Reruns():
 			r.Reason += "; it was not run again, since the App has no actions: write here"
-		case !l.state.Open():
-			err := l.act(ctx, key, func() (thread.Act, bool, error) {
-				n, err := l.actions.RunAttempt(ctx, r.job.Run)
-				return thread.Act{SHA: l.state.Head}, n > 1, err
-			}, func() (thread.Act, error) {
-				err := l.actions.RerunFailed(ctx, r.job.Run)
-				if err != nil && final(err) {
-					return thread.Act{SHA: l.state.Head, Note: text.Line(text.Redact(err.Error()), 200)}, nil
-				}
-				return thread.Act{SHA: l.state.Head}, err
-			})
-			if err != nil {
-				return err
+			continue
+		case !done && l.state.Open():
+			continue
+		}
+		err := l.act(ctx, key, func() (thread.Act, bool, error) {
+			n, err := l.actions.RunAttempt(ctx, r.job.Run)
+			return thread.Act{SHA: l.state.Head}, n > 1, err
+		}, func() (thread.Act, error) {
+			act, err := thread.Act{SHA: l.state.Head}, l.actions.RerunFailed(ctx, r.job.Run)
+			if err != nil && final(err) {
+				act.Note, err = text.Line(text.Redact(err.Error()), 200), nil
 			}
-			if note := l.state.Acts[key].Note; note != "" {
-				r.Reason += "; it was not run again: " + note
-			} else {
-				l.again = true
-			}
+			return act, err
+		})
+		if err != nil {
+			return err
+		}
+		if note := l.state.Acts[key].Note; note != "" {
+			r.Reason += "; it was not run again: " + note
+		} else {
+			l.again = true // GitHub may not have begun it
 		}
 	}
 	return nil

@@ -29,6 +29,7 @@ type reader struct {
 	texts map[thread.Target]string // of what was judged, as it was then
 	roles map[string]string        // by login, of those who were asked about
 	asks  int                      // how many may still be asked about
+	err   error                    // of the first question that GitHub did not answer; then nobody is asked about any more
 	// pictured are those of what is told that show pictures, by their nodes.
 	pictured map[string]attempt.Item
 }
@@ -104,19 +105,9 @@ func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Par
 		} else {
 			of = fmt.Sprintf(" on pull request #%d", n)
 		}
-		comments, err := r.said(ctx, "issue_comment", "comments"+of, d.Comments.Nodes, d.Comments.Total)
-		if err != nil {
-			return nil, err
-		}
-		reviews, err := r.said(ctx, "review", "reviews"+of, slices.DeleteFunc(d.Reviews.Nodes, func(s forge.Said) bool { return strings.TrimSpace(s.Text) == "" }), d.Reviews.Total)
-		if err != nil {
-			return nil, err
-		}
-		remarks, err := r.remarks(ctx, "remarks on lines"+of, d)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, files(d, of), r.commits(d, of), remarks, reviews, comments)
+		comments := r.said(ctx, "issue_comment", "comments"+of, d.Comments.Nodes, d.Comments.Total)
+		reviews := r.said(ctx, "review", "reviews"+of, slices.DeleteFunc(d.Reviews.Nodes, func(s forge.Said) bool { return strings.TrimSpace(s.Text) == "" }), d.Reviews.Total)
+		parts = append(parts, files(d, of), r.commits(d, of), r.remarks(ctx, "remarks on lines"+of, d), reviews, comments)
 		for _, c := range d.Closes.Nodes {
 			linked = append(linked, c.Number)
 		}
@@ -126,17 +117,13 @@ func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Par
 			}
 		}
 	}
-	shown, err := r.pictures(ctx, first)
-	if err != nil {
-		return nil, err
-	}
-	more, err := r.linked(ctx, append(linked, references(texts)...), numbers)
+	shown := r.pictures(ctx, first)
 	// What is linked comes before the discussion, of which there may be any amount.
-	return append([]attempt.Part{more, shown}, parts...), err
+	return append([]attempt.Part{r.linked(ctx, append(linked, references(texts)...), numbers), shown}, parts...), r.err
 }
 
 // said are comments or reviews, without Pawl's own, those that are the task, and what was written or edited later.
-func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, total int) (attempt.Part, error) {
+func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, total int) attempt.Part {
 	p := attempt.Part{Name: name, Of: total, Share: 2}
 	edited, later, hidden, agents := 0, 0, 0, 0
 	for _, s := range slices.Backward(all) {
@@ -146,9 +133,7 @@ func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, 
 			p.Of--
 		case r.known[of]:
 			p.Of--
-			if _, err := r.item(ctx, s); err != nil { // its pictures are not in the task
-				return p, err
-			}
+			r.item(ctx, s) // its pictures are not in the task
 		case r.agent[of]:
 			agents++
 		case s.At.After(r.asked):
@@ -158,10 +143,7 @@ func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, 
 		case s.Hidden:
 			hidden++
 		default:
-			item, err := r.item(ctx, s)
-			if err != nil {
-				return p, err
-			}
+			item := r.item(ctx, s)
 			if then := r.texts[of]; then != "" {
 				item.Text = feedback.Visible(then)
 			}
@@ -173,7 +155,7 @@ func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, 
 	}
 	slices.Reverse(p.Items)
 	p.Notes = notes(edited, "edited after the order", later, "written after the order", hidden, "hidden by people", agents, "written by an agent")
-	return p, nil
+	return p
 }
 
 // notes names numbers that are not zero: each is followed by its words.
@@ -186,13 +168,12 @@ func notes(all ...any) (out []string) {
 	return out
 }
 
-func (r *reader) item(ctx context.Context, s forge.Said) (attempt.Item, error) {
-	role, err := r.role(ctx, s)
-	item := attempt.Said(s.By.Account(), role, s.By.Bot(), s.At, "", s.Text)
+func (r *reader) item(ctx context.Context, s forge.Said) attempt.Item {
+	item := attempt.Said(s.By.Account(), r.role(ctx, s), s.By.Bot(), s.At, "", s.Text)
 	if shows.MatchString(s.Text) {
 		r.pictured[s.Node] = item
 	}
-	return item, err
+	return item
 }
 
 // shows finds what may be a picture in a text.
@@ -200,23 +181,17 @@ var shows = regexp.MustCompile(`!\[|(?i)<img\b`)
 
 // pictures are what people attached to what is told. Those of people who may not write are files like the others, but
 // no CLI is started with them.
-func (r *reader) pictures(ctx context.Context, d forge.Discussion) (attempt.Part, error) {
+func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part {
 	p := attempt.Part{Name: "pictures", Share: 8, Files: map[string]string{}}
 	if shows.MatchString(d.Body) {
-		role, err := r.role(ctx, forge.Said{By: d.By, Association: d.Association})
-		if err != nil {
-			return p, err
-		}
-		r.pictured[d.Node] = attempt.Said(d.By.Account(), role, d.By.Bot(), d.At, "", "")
+		r.pictured[d.Node] = attempt.Said(d.By.Account(), r.role(ctx, forge.Said{By: d.By, Association: d.Association}), d.By.Bot(), d.At, "", "")
 	}
-	if len(r.pictured) == 0 || !r.Config.Context.Pictures {
-		return p, nil
+	if r.err != nil || len(r.pictured) == 0 || !r.Config.Context.Pictures {
+		return p
 	}
 	oldest := slices.SortedFunc(maps.Keys(r.pictured), func(a, b string) int { return r.pictured[a].At.Compare(r.pictured[b].At) })
 	all, left, err := forge.Discussions{Client: r.Forge}.Pictures(ctx, r.repo(), oldest, r.asked)
-	if err != nil {
-		return p, err
-	}
+	r.err = err
 	for i, picture := range all {
 		item, name := r.pictured[picture.Node], fmt.Sprintf("picture-%d.%s", i+1, picture.Format)
 		item.Where, item.Text = name, "attached to what was said then"
@@ -226,21 +201,19 @@ func (r *reader) pictures(ctx context.Context, d forge.Discussion) (attempt.Part
 	if left > 0 {
 		p.Notes = []string{fmt.Sprintf("%d left out that GitHub does not keep, or that are too large, too many or of another format than png, jpeg and gif", left)}
 	}
-	return p, nil
+	return p
 }
 
 // role is what somebody may do in the repository; empty for who may not write, as far as is known.
-func (r *reader) role(ctx context.Context, s forge.Said) (string, error) {
+func (r *reader) role(ctx context.Context, s forge.Said) string {
 	login := s.By.Account()
 	role, ok := r.roles[login]
-	if ok || login == "" || s.By.Bot() {
-		return role, nil
-	}
-	if !slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"}, s.Association) || r.asks == 0 {
-		return "", nil
+	if ok || login == "" || s.By.Bot() || r.asks == 0 || r.err != nil || !slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"}, s.Association) {
+		return role
 	}
 	r.asks--
-	permission, err := r.Forge.Permission(ctx, r.repo(), login)
+	var permission string
+	permission, r.err = r.Forge.Permission(ctx, r.repo(), login)
 	switch permission {
 	case "admin", "maintain":
 		role = "maintainer"
@@ -248,14 +221,14 @@ func (r *reader) role(ctx context.Context, s forge.Said) (string, error) {
 		role = "writer"
 	}
 	r.roles[login] = role
-	return role, err
+	return role
 }
 
 // hunkLines is how many of the last lines of a diff stand above a remark on them.
 const hunkLines = 12
 
 // remarks are the threads of a review that are not resolved, each with the lines that it is about.
-func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) (attempt.Part, error) {
+func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) attempt.Part {
 	p := attempt.Part{Name: name, Of: d.Threads.Total, Share: 2}
 	resolved, later := 0, 0
 	for _, t := range slices.Backward(d.Threads.Nodes) {
@@ -272,10 +245,7 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) (
 			if len(said) == 0 {
 				first = s
 			}
-			item, err := r.item(ctx, s)
-			if err != nil {
-				return p, err
-			}
+			item := r.item(ctx, s)
 			if r.known[thread.Target{Kind: "review_comment", ID: int64(s.ID)}] {
 				item.Text = "(told above)"
 			}
@@ -300,7 +270,7 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) (
 	slices.Reverse(p.Items)
 	slices.Reverse(p.Open)
 	p.Notes = notes(resolved, "resolved", later, "written or edited after the order")
-	return p, nil
+	return p
 }
 
 // files are what a pull request changes.
@@ -345,18 +315,15 @@ func references(texts []string) (numbers []int) {
 }
 
 // linked are the heads of what is named, one level deep.
-func (r *reader) linked(ctx context.Context, numbers, not []int) (attempt.Part, error) {
+func (r *reader) linked(ctx context.Context, numbers, not []int) attempt.Part {
 	p := attempt.Part{Name: "linked issues and pull requests", Share: 4}
-	if r.Config.Context.Linked == 0 {
-		return p, nil
+	if r.err != nil || r.Config.Context.Linked == 0 {
+		return p
 	}
 	slices.Sort(numbers)
 	numbers = slices.DeleteFunc(slices.Compact(numbers), func(n int) bool { return slices.Contains(not, n) })
 	all, err := forge.Discussions{Client: r.Forge}.Linked(ctx, r.repo(), numbers)
-	if err != nil {
-		return p, err
-	}
-	p.Of = len(numbers)
+	p.Of, r.err = len(numbers), err
 	for _, n := range numbers {
 		d, ok := all[n]
 		if !ok {
@@ -366,15 +333,12 @@ func (r *reader) linked(ctx context.Context, numbers, not []int) (attempt.Part, 
 			p.Notes = append(p.Notes, fmt.Sprintf("#%d left out since it was written or edited after the order", n))
 			continue
 		}
-		role, err := r.role(ctx, forge.Said{By: d.By, Association: d.Association})
-		if err != nil {
-			return p, err
-		}
 		state := "open"
 		if d.Closed {
 			state = "closed"
 		}
+		role := r.role(ctx, forge.Said{By: d.By, Association: d.Association})
 		p.Items = append(p.Items, attempt.Said(d.By.Account(), role, d.By.Bot(), d.At, fmt.Sprintf("#%d, %s", n, state), d.Title+"\n\n"+d.Body))
 	}
-	return p, nil
+	return p
 }

@@ -69,34 +69,44 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error 
 	return nil
 }
 
-// answerRemarks answers what is owed after an attempt, and returns the threads that were answered.
+// answerRemarks answers what is owed after an attempt, and returns the threads that were answered. A thread whose remark
+// was done is noted with the answer.
 func (p *publisher) answerRemarks(ctx context.Context, number int, last thread.Attempt, owed []policy.RemarkAnswer, threads []forge.ReviewThread, verified bool) (answered []forge.ReviewThread, err error) {
 	for _, a := range owed {
-		key, i := thread.RemarkKey(last.N, a.ID), threadOf(threads, a.ID)
+		var said error
+		done, i := thread.Act{}, threadOf(threads, a.ID)
 		if i < 0 { // an id that names no remark of this pull request is the agent's mistake
-			if err := p.acted(ctx, key, thread.Act{Note: "no such remark"}); err != nil {
-				return nil, err
+			done.Note = "no such remark"
+		} else {
+			t := threads[i]
+			changed := last.Receipt.Pushed && t.Outdated && slices.ContainsFunc(last.Receipt.Open, func(id int64) bool { return threadOf(threads[i:i+1], id) == 0 })
+			body := checkrun.RemarkAnswer(a, changed && verified, text.When(changed, last.Receipt.Commit))
+			if t.Resolved && a.Words == "" || body == "" && !p.ordered(last.N, t) {
+				done.Note = "nothing was said or done about it"
+			} else {
+				answered = append(answered, t)
+				said = p.reply(ctx, number, t, cmp.Or(body, checkrun.RemarkIgnored), fmt.Sprintf("<!-- pawl:remark %s %d %d -->", p.thread, last.N, a.ID))
 			}
-			continue
-		}
-		t := threads[i]
-		changed := last.Receipt.Pushed && t.Outdated && slices.ContainsFunc(last.Receipt.Open, func(id int64) bool { return threadOf(threads[i:i+1], id) == 0 })
-		body := checkrun.RemarkAnswer(a, changed && verified, text.When(changed, last.Receipt.Commit))
-		switch {
-		case t.Resolved && a.Words == "", body == "" && !p.ordered(last.N, t):
-			if err := p.acted(ctx, key, thread.Act{Note: "nothing was said or done about it"}); err != nil {
-				return nil, err
+			if changed && verified && a.Words != "" && !a.Declined && !t.Resolved {
+				done.Node = t.ID
 			}
-			continue
-		case body == "":
-			body = checkrun.RemarkIgnored
 		}
-		if err := p.answerRemark(ctx, number, last.N, a.ID, t, body, changed && verified && a.Words != "" && !a.Declined); err != nil {
+		if err := p.settled(ctx, thread.RemarkKey(last.N, a.ID), done, said); err != nil {
 			return nil, err
 		}
-		answered = append(answered, t)
 	}
 	return answered, nil
+}
+
+// reply answers in the thread of a remark, unless it did.
+func (p *publisher) reply(ctx context.Context, number int, t forge.ReviewThread, body, mark string) error {
+	if slices.ContainsFunc(t.Comments.Nodes, func(s forge.Said) bool {
+		return s.By.Account() == p.app.BotLogin && strings.Contains(s.Text, mark)
+	}) {
+		return nil
+	}
+	p.says(ctx, body)
+	return forge.Pulls{Client: p.Forge}.Reply(ctx, p.repo(), number, int64(t.Opening.Nodes[0].ID), body+"\n\n"+mark)
 }
 
 // threadOf is the thread that holds a remark, -1 for none.
@@ -124,24 +134,6 @@ func (p *publisher) ordered(n int, t forge.ReviewThread) bool {
 	})
 }
 
-// answerRemark answers in the thread of a remark, and notes the thread where the remark was done.
-func (p *publisher) answerRemark(ctx context.Context, number, n int, id int64, t forge.ReviewThread, body string, done bool) error {
-	key, mark := thread.RemarkKey(n, id), fmt.Sprintf("<!-- pawl:remark %s %d %d -->", p.thread, n, id)
-	said := slices.ContainsFunc(t.Comments.Nodes, func(s forge.Said) bool {
-		return s.By.Account() == p.app.BotLogin && strings.Contains(s.Text, mark)
-	})
-	var err error
-	if !said {
-		p.says(ctx, body)
-		err = forge.Pulls{Client: p.Forge}.Reply(ctx, p.repo(), number, int64(t.Opening.Nodes[0].ID), body+"\n\n"+mark)
-	}
-	act := thread.Act{}
-	if done && !t.Resolved {
-		act.Node = t.ID
-	}
-	return p.settled(ctx, key, act, err)
-}
-
 // resolve resolves the threads of remarks that were done, once the checks of others have run on the head and none of
 // them failed by the work. It is tried again with each check that ends, and by itself until settleMost after the push;
 // next is when, zero for never. Checks that ran on earlier commits are awaited for so long, others that may come for quiet.
@@ -150,15 +142,9 @@ func resolve(ctx context.Context, s *step) (next time.Time, err error) {
 	if len(open) == 0 || st.Closed != "" || st.Stopped != "" || st.Head == "" {
 		return time.Time{}, nil
 	}
-	v, err := s.view(ctx, s.thread, st)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if v.Before != nil {
-		v = *v.Before
-	}
 	last := thread.LastChange(st)
-	if _, verified := last.Receipt.Verified(); v.State != checkrun.Done || !verified {
+	was, _ := thread.Before(st)
+	if _, verified := last.Receipt.Verified(); State(was) != checkrun.Done || !verified {
 		return time.Time{}, nil
 	}
 	heard := last.EndedAt
@@ -166,8 +152,8 @@ func resolve(ctx context.Context, s *step) (next time.Time, err error) {
 	for _, c := range st.Checks {
 		if c.SHA != st.Head {
 			ran = append(ran, c.Name)
-		} else if c.At.After(heard) {
-			heard = c.At
+		} else {
+			heard = policy.Later(heard, c.At)
 		}
 	}
 	now, end := s.Now(), last.EndedAt.Add(settleMost)

@@ -2,7 +2,6 @@ package solver
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -12,9 +11,6 @@ import (
 	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
 )
-
-// slotInterval is how often a step that waits for a slot looks whether it is still wanted.
-const slotInterval = 250 * time.Millisecond
 
 // maxWaiting is how many steps of this process may wait in memory for a place, and placeTime how long each.
 // The next attempt then starts as soon as one ends. Everybody else waits in the log: there another node with
@@ -111,70 +107,20 @@ func (s *step) awaits(rule policy.Rule) bool {
 	return d != nil && d.Action == policy.DoWait && d.Rule == rule && (n == 0 || s.state.Attempts[n-1].At.Before(s.state.DecidedAt))
 }
 
-// place waits until an attempt may start on an account: there is room among those that may run at the same
-// time, and its account is not being tried already by as many as its breaker has left. Nil without an error
-// means that the decision has to be taken again: something changed meanwhile, the log, the configuration or the breaker, or it
-// is not this thread's turn here and now.
+// place takes a place for an attempt among those that may run at the same time, and enters its account as far as other
+// threads have left its breaker as it was: most is what the breaker has left. Nil without an error means that the
+// decision has to be taken again: the breaker changed, or it is not this thread's turn here and now.
 func (s *step) place(ctx context.Context, account string, most int) (free func(), err error) {
-	if s.waiting.Add(1) > maxWaiting {
-		s.waiting.Add(-1)
-		free, _, err = s.tryPlace(ctx, account, most, new(bool))
-		return free, err
-	}
+	waits := s.waiting.Add(1) <= maxWaiting
 	defer s.waiting.Add(-1)
-	seen := s.state.Seq
-	first := time.Duration(0)
-	if s.awaits(policy.RuleProbe) {
-		first = startOf(s.thread)
-	}
-	left, began := false, time.Now().Add(first)
-	for pause := first; ; pause = slotInterval {
-		if err := wait.For(ctx, pause); err != nil {
+	if waits && s.awaits(policy.RuleProbe) {
+		if err := wait.For(ctx, startOf(s.thread)); err != nil {
 			return nil, err
 		}
-		free, again, err := s.tryPlace(ctx, account, most, &left)
-		if free != nil || again || err != nil {
-			return free, err
-		}
-		if s.Config != s.Current() {
-			return nil, nil
-		}
-		if time.Since(began) > placeTime {
-			s.waited = true
-			return nil, nil
-		}
-		events, err := s.Store.Events(ctx, s.thread, seen)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range events {
-			if !slices.Contains([]thread.Kind{thread.KindIgnored, thread.KindActStarted, thread.KindActDone, thread.KindPublished}, e.Kind) {
-				return nil, nil
-			}
-			seen = e.Seq
-		}
 	}
-}
-
-// startOf is when a thread starts that was released with others, after them all were woken.
-func startOf(t thread.ID) time.Duration { return time.Duration(seed(t, 1) % uint64(startSpread)) }
-
-// tryPlace takes a place if there is one now, and enters the account as far as
-// other threads have left its breaker as it was. Where there is no place, somebody
-// else may have one and try the account: it is left, once.
-func (s *step) tryPlace(ctx context.Context, account string, most int, left *bool) (free func(), again bool, err error) {
-	leave := func() {}
-	if s.Slots != nil {
-		select {
-		case s.Slots <- struct{}{}:
-			leave = func() { <-s.Slots }
-		default:
-			if !*left {
-				*left = true
-				s.leaveAccount(ctx, account)
-			}
-			return nil, false, nil
-		}
+	leave, err := s.slot(ctx, account, waits)
+	if leave == nil || err != nil {
+		return nil, err
 	}
 	breakers, err := s.Store.Breakers(ctx)
 	entered := false
@@ -183,11 +129,40 @@ func (s *step) tryPlace(ctx context.Context, account string, most int, left *boo
 	}
 	if err != nil || !entered {
 		leave()
-		return nil, true, err
+		return nil, err
 	}
 	crash.Point("account_entered")
 	s.tries = most > 0
-	return sync.OnceFunc(func() { s.leaveAccount(ctx, account); leave() }), false, nil
+	return sync.OnceFunc(func() { s.leaveAccount(ctx, account); leave() }), nil
+}
+
+// startOf is when a thread starts that was released with others, after them all were woken.
+func startOf(t thread.ID) time.Duration { return time.Duration(seed(t, 1) % uint64(startSpread)) }
+
+// slot takes one of the Slots, and may wait for it. Where none is free, somebody else may have one and try the account,
+// which is left. Nil without an error means that it was waited in vain.
+func (s *step) slot(ctx context.Context, account string, waits bool) (leave func(), err error) {
+	if s.Slots == nil {
+		return func() {}, nil
+	}
+	leave = func() { <-s.Slots }
+	select {
+	case s.Slots <- struct{}{}:
+		return leave, nil
+	default:
+		s.leaveAccount(ctx, account)
+	}
+	if waits {
+		select {
+		case s.Slots <- struct{}{}:
+			return leave, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(placeTime):
+		}
+	}
+	s.waited = true
+	return nil, nil
 }
 
 // leaveAccount takes the mark back, also while the process stops. One that stays ends with the lease.

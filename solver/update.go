@@ -52,10 +52,8 @@ const (
 // for a person. Next is when it looks again; zero for never.
 func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err error) {
 	st, every := s.state, s.Config.Policy.UpdateEvery
-	d := st.Decision
-	if was, ok := thread.Before(st); ok { // a question since says nothing of the work
-		d = was.Decision
-	}
+	was, _ := thread.Before(st) // a question since says nothing of the work
+	d := was.Decision
 	if every <= 0 || st.Pull == 0 || st.Open() || d == nil || d.Action != policy.DoDone || st.Closed != "" || st.Stopped != "" ||
 		!feedback.Triggers(policy.FromBase, feedback.Command{Name: "update"}, st.Repo.Triggers) {
 		return false, time.Time{}, nil
@@ -110,23 +108,17 @@ func mended(st thread.State) string {
 // askUpdate asks for the base to be merged, unless a bound would stop the work.
 func askUpdate(ctx context.Context, s *step, reason, head, url string) (bool, error) {
 	st := s.state
-	if refused, err := wouldRefuse(ctx, s, policy.Trigger{Seq: st.Seq + 1, At: s.Now(), Command: "update", Source: policy.FromBase, Generation: st.Generation, Cause: st.Cause}); refused || err != nil {
+	facts, err := s.facts(ctx, effective(s.Config, st.Repo))
+	if err != nil {
 		return false, err
+	}
+	facts.Run++
+	facts.Fresh = []policy.Trigger{{Seq: st.Seq + 1, At: s.Now(), Command: "update", Source: policy.FromBase, Generation: st.Generation, Cause: st.Cause}}
+	if d := policy.Next(facts); d.Action == policy.DoStop { // then it is not asked, and what is done stays done
+		s.log.Info().Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("the base is not merged by itself any more")
+		return false, nil
 	}
 	f := thread.Feedback{Source: policy.FromBase, By: feedback.Actor{Login: "github", Type: "Bot"}, Command: "update", Number: st.Pull, SHA: head,
 		Reason: reason, Generation: st.Generation, Cause: st.Cause, URL: url}
 	return true, s.lease.Record(ctx, thread.KindFeedback, f)
-}
-
-// wouldRefuse reports whether a bound would stop the work if that were asked now: then it is not asked, and what is done
-// stays done.
-func wouldRefuse(ctx context.Context, s *step, t policy.Trigger) (bool, error) {
-	f, err := s.facts(ctx, effective(s.Config, s.state.Repo))
-	f.Run++
-	f.Fresh = []policy.Trigger{t}
-	d := policy.Next(f)
-	if d.Action == policy.DoStop {
-		s.log.Info().Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("the base is not merged by itself any more")
-	}
-	return d.Action == policy.DoStop, err
 }

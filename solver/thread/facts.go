@@ -323,8 +323,8 @@ func (s State) Purpose() policy.Purpose {
 	return policy.ToChange
 }
 
-// Before is the thread as the work on it stood before the run, where that only asks something; ok is false where it
-// does more, or nothing was before.
+// Before is the thread as the work on it stood before the run, where that only asks something; the thread as it is, and
+// ok is false, where the run does more, or nothing was before.
 func Before(s State) (_ State, ok bool) {
 	if s.worked == nil || s.Run == s.workedRun || s.Purpose() == policy.ToChange ||
 		slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.Run == s.Run && a.Decision.Purpose == policy.ToChange }) {
