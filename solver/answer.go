@@ -336,14 +336,10 @@ func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, r
 	if c.Edited.IsZero() {
 		return made.Receipt.Final, nil, nil
 	}
-	by, asked := c.Editor.Account(), order.MadeAt
-	if asked.IsZero() {
-		asked = order.At
-	}
-	if c.Edited.After(asked) {
+	if c.Edited.After(order.Made()) {
 		return again("the plan was edited after the order to work by it")
 	}
-	permission := ""
+	by, permission := c.Editor.Account(), ""
 	if by != "" && !c.Editor.Bot() {
 		if permission, err = s.Forge.Permission(ctx, s.repo(), by); err != nil {
 			return "", nil, err

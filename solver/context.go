@@ -45,11 +45,7 @@ func (GitHub) context(ctx context.Context, p *publisher, work []thread.Request) 
 	}
 	r := &reader{publisher: p, known: map[thread.Target]bool{}, agent: map[thread.Target]bool{}, texts: map[thread.Target]string{}, roles: map[string]string{}, asks: maxAsked, pictured: map[string]attempt.Item{}}
 	for _, w := range work {
-		at := w.MadeAt
-		if at.IsZero() {
-			at = w.At
-		}
-		r.asked = policy.Later(r.asked, at)
+		r.asked = policy.Later(r.asked, w.Made())
 		r.known[w.Target.Bare()] = true
 	}
 	if r.asked.IsZero() {

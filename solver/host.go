@@ -163,7 +163,7 @@ const fresh = 5 * time.Minute
 
 // waited reports whether everything that an attempt is to do was asked for long before it begins: it waited, or was tried.
 func waited(s *step, p policy.Purpose) bool {
-	return !slices.ContainsFunc(s.state.Work(s.state.Seq, p), func(r thread.Request) bool { return s.Now().Sub(r.At) < fresh })
+	return !slices.ContainsFunc(s.state.Work(p), func(r thread.Request) bool { return s.Now().Sub(r.At) < fresh })
 }
 
 // allowed asks again whether somebody for whom the work is done may still write to the repository: before an attempt
@@ -214,7 +214,7 @@ func (p *publisher) may(ctx context.Context) (bool, error) {
 	}
 	last := thread.LastChange(s).N
 	s.Attempts = slices.DeleteFunc(slices.Clone(s.Attempts), func(a thread.Attempt) bool { return a.N >= last })
-	err := p.allowed(ctx, s.Work(s.Seq, policy.ToChange)) // what the last attempt had to do, and what came since
+	err := p.allowed(ctx, s.Work(policy.ToChange)) // what the last attempt had to do, and what came since
 	return err == nil, err
 }
 

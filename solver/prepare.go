@@ -78,7 +78,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 		return nil // it was asked for meanwhile: the decision is taken again, with the merge
 	}
 	if waited(s, d.Purpose) {
-		if err := s.allowed(ctx, s.state.Work(s.state.Seq, d.Purpose)); err != nil {
+		if err := s.allowed(ctx, s.state.Work(d.Purpose)); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	a.Plan, a.Free = plan, r.free
 	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start}
 	if !a.NoAgent {
-		parts, err := s.Host.context(ctx, s.publisher, s.state.Work(s.state.Seq, d.Purpose))
+		parts, err := s.Host.context(ctx, s.publisher, s.state.Work(d.Purpose))
 		if err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (s *step) newAttempt(begun thread.Started, g *attempt.Ground) *attempt.Atte
 	a := &attempt.Attempt{
 		Env: &s.Env, Config: s.Config, Thread: s.thread, Started: begun, State: s.state, Lease: s.lease, Log: s.log, Ground: g,
 		SigningKey: s.Config.GitHub.App.SigningKeyFile, Free: func() {},
-		Allowed: func(ctx context.Context) error { return s.allowed(ctx, s.state.Work(s.state.Seq, policy.ToChange)) },
+		Allowed: func(ctx context.Context) error { return s.allowed(ctx, s.state.Work(policy.ToChange)) },
 		Attend: func(ctx context.Context) {
 			answering := aside
 			if s.acknowledged != nil {

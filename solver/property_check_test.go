@@ -107,7 +107,7 @@ func typedFor(s thread.State) map[int]bool {
 }
 
 func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
-	s, events, now := w.fold(t), w.events(t), time.Now()
+	s, now := w.fold(t), time.Now()
 	alone, unattended, today, typed := 0, 0, 0, typedFor(s)
 	for i, b := range s.Attempts {
 		alone++
@@ -137,7 +137,7 @@ func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
 	if n.stoodStillAfter(now.Add(-grace)) {
 		return // its facts were true when it was stopped; the lease is what bounds that
 	}
-	if s.Stopped != "" && now.Sub(events[s.StoppedAt-1].At) > grace {
+	if s.Stopped != "" && now.Sub(s.Stop.At) > grace {
 		w.failHeld("%s: an attempt starts, and %s", t, s.Stopped)
 	}
 	if s.Closed != "" && now.Sub(w.books.changed[t]) > grace {
@@ -204,7 +204,7 @@ func (w *world) checkEnd(n *node, t thread.ID, r policy.Receipt) {
 	for _, e := range events {
 		switch {
 		case e.Seq <= a.Seen:
-		case e.Kind == thread.KindControl && s.StoppedAt == e.Seq:
+		case s.Stopped != "" && s.Stop.Seq == e.Seq:
 			stop = e.At
 		}
 	}

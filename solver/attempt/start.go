@@ -130,7 +130,7 @@ func Prompt(t thread.ID, s thread.State, a thread.Started, g *Ground, beside str
 	// agent reads.
 	section(&b, "Description", feedback.Content(s.Snapshot.Body), maxBody)
 	section(&b, "The plan, which people said to work by", a.Plan, maxBody)
-	for _, r := range s.Work(s.Seq, d.Purpose) {
+	for _, r := range s.Work(d.Purpose) {
 		title := fmt.Sprintf("%s by %s", r.Source, r.By.Login)
 		if r.SHA != "" && r.Source != policy.FromCheckRun {
 			title += fmt.Sprintf(", said of commit %.10s", r.SHA)

@@ -76,7 +76,7 @@ func needsNoAgent(s thread.State, g *Ground) bool {
 	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].Receipt.Outcome == policy.VerifyFailed {
 		return false // and nobody has mended that
 	}
-	return !slices.ContainsFunc(s.Work(s.Seq, policy.ToChange), func(r thread.Request) bool { return r.Command != "update" || feedback.Visible(r.Text) != "" })
+	return !slices.ContainsFunc(s.Work(policy.ToChange), func(r thread.Request) bool { return r.Command != "update" || feedback.Visible(r.Text) != "" })
 }
 
 // merged puts a tree into the receipt as one that the base was merged into, unless that is not done: then the attempt

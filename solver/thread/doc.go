@@ -12,10 +12,10 @@
 //	what does the receipt of an attempt hold                        ../../policy/receipt.go
 //	how does each event change the state                            fold.go
 //	what do orders of people, closings and checks of others change  fold_thread.go
-//	which remark counts when webhooks come late or out of order     order.go
+//	which remark counts when webhooks come late or out of order     fold_thread.go
 //	what are policy's facts, what is an attempt to work on          facts.go
 //	is a change asked for, an answer or a plan                      facts.go
 //	what is an attempt's work worth                                 grades.go
-//	what do people do to more than one thread, where is it logged   operator.go
+//	what do people do to more than one thread, where is it logged   log.go
 //	which key does an act have, how is Pawl's branch called         events.go
 package thread

@@ -103,6 +103,14 @@ type Feedback struct {
 	At  time.Time `json:"-"`
 }
 
+// Made is when it was made, as far as GitHub told, else when it came.
+func (f Feedback) Made() time.Time {
+	if f.MadeAt.IsZero() {
+		return f.At
+	}
+	return f.MadeAt
+}
+
 // Control is a person's order that is no work: stop, or use a backend.
 type Control struct {
 	Feedback

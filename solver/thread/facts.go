@@ -119,10 +119,7 @@ func typed(s State) map[int64]bool {
 		if !person {
 			continue
 		}
-		m, all := feedback.Moment{At: r.MadeAt, After: sinceEnd(s.Attempts, r.At), Seqs: []int64{r.Seq}}, said[r.By.Login]
-		if m.At.IsZero() {
-			m.At = r.At
-		}
+		m, all := feedback.Moment{At: r.Made(), After: sinceEnd(s.Attempts, r.At), Seqs: []int64{r.Seq}}, said[r.By.Login]
 		if n := len(all); n > 0 && m.At.Sub(all[n-1].At) <= time.Second { // as the parts of a review come
 			all[n-1].Seqs = append(all[n-1].Seqs, r.Seq)
 		} else {
@@ -237,7 +234,7 @@ func (s State) ChecksOn() string {
 
 // Work is what an attempt for a purpose is to do: everything taken or pending since the last attempt for it that
 // answered. An attempt that ended otherwise has answered nothing. Who asks to answer anew means the last question.
-func (s State) Work(seen int64, p policy.Purpose) []Request {
+func (s State) Work(p policy.Purpose) []Request {
 	answered := 0
 	for _, a := range s.Attempts {
 		if a.Decision.Purpose == p && a.Receipt.Ending == policy.Completed && len(a.Receipt.Conflicts)+len(a.Receipt.Leaks) == 0 && !slices.Contains([]policy.Outcome{policy.VerifyFailed, policy.Interrupted, policy.Declined, policy.Asked}, a.Receipt.Outcome) {
@@ -246,7 +243,7 @@ func (s State) Work(seen int64, p policy.Purpose) []Request {
 	}
 	var out, last []Request
 	for _, r := range s.Feedback {
-		if r.Withdrawn != "" || r.Seq > seen || r.Purpose != p {
+		if r.Withdrawn != "" || r.Purpose != p {
 			continue
 		}
 		if r.Taken == 0 || r.Taken > answered {
@@ -263,7 +260,7 @@ func (s State) Work(seen int64, p policy.Purpose) []Request {
 
 // Updates reports whether it is asked for that the base is merged.
 func (s State) Updates() bool {
-	return slices.ContainsFunc(s.Work(s.Seq, policy.ToChange), func(r Request) bool { return r.Command == "update" })
+	return slices.ContainsFunc(s.Work(policy.ToChange), func(r Request) bool { return r.Command == "update" })
 }
 
 // Begun is what the thread was begun for, in people's own words.
@@ -344,7 +341,7 @@ func Plan(s State) (made *Attempt, order *Request) {
 			made = a
 		}
 	}
-	for _, r := range s.Work(s.Seq, policy.ToChange) {
+	for _, r := range s.Work(policy.ToChange) {
 		if r.Command == "go" {
 			order = &r
 		}

@@ -37,8 +37,7 @@ type State struct {
 	Questions []Question // those not answered yet
 	Controls  []Feedback
 	Stopped   string
-	StoppedAt int64
-	stop      Feedback  // that asked for the stop
+	Stop      Feedback  // that asked for the stop
 	readMade  time.Time // when the remark was made whose texts are in Snapshot
 	Pinned    string
 	PinnedBy  Feedback // the order that named it
@@ -207,8 +206,8 @@ func (s *State) feedback(e Event, f Feedback) {
 	if f.Pin != "" {
 		s.Pinned, s.PinnedBy = f.Pin, f
 	}
-	if !madeBefore(f, s.stop) {
-		s.Stopped, s.StoppedAt = "", 0
+	if !madeBefore(f, s.Stop) {
+		s.Stopped = ""
 	}
 	if ClosedAtGitHub(s) == "" {
 		// The issue itself is open: whoever asks again wants a new branch and a

@@ -93,7 +93,7 @@ func TestAnAttemptTakesAllThatItHasSeenAndNothingElse(t *testing.T) {
 
 func TestWhatAFailedAttemptTookIsAskedForAgain(t *testing.T) {
 	texts := func(s State) (all []string) {
-		for _, r := range s.Work(s.Seq, policy.ToChange) {
+		for _, r := range s.Work(policy.ToChange) {
 			all = append(all, r.Text)
 		}
 		return all

@@ -215,3 +215,47 @@ type GradeRow struct {
 // Retry says how long a thread waits for its next try after so many steps in a
 // row that did not come to their end.
 type Retry func(inARow int) (wait time.Duration)
+
+// Operated is what somebody did on the pages, in the shell or in a comment that concerns more than one thread. It stands in a log
+// of its own: that of the repository, or that of the server.
+type Operated struct {
+	What    string `json:"what"`              // one of those below
+	Subject string `json:"subject,omitempty"` // the account, or the delivery's GUID
+	By      string `json:"by"`                // a login at GitHub, or the user of a shell
+	Where   string `json:"where"`             // on the pages, in the shell, or in a comment
+}
+
+// What people do to more than one thread.
+const (
+	OperatedPause     = "paused"
+	OperatedUnpause   = "unpaused"
+	OperatedBreaker   = "breaker_closed"
+	OperatedDelivery  = "delivery_retried"
+	OperatedDismissal = "delivery_dismissed"
+)
+
+// RepoLog is where it is logged what people did to a repository as a whole. It is no thread: numbers begin with 1.
+func RepoLog(owner, name string) ID { return ID{Owner: owner, Name: name} }
+
+// ServerLog is the same for accounts and deliveries. No owner at GitHub has such a name.
+func ServerLog() ID { return ID{Owner: "-", Name: "-"} }
+
+// Paused is the order by which nothing may begin in a repository, as its log has it; nil where it may.
+func Paused(repoLog []Event) (by *Operated, err error) {
+	for _, e := range repoLog {
+		if e.Kind != KindOperated {
+			continue
+		}
+		var o Operated
+		if err := json.Unmarshal(e.Data, &o); err != nil {
+			return nil, fmt.Errorf("event %d (%s): %w", e.Seq, e.Kind, err)
+		}
+		switch o.What {
+		case OperatedPause:
+			by = &o
+		case OperatedUnpause:
+			by = nil
+		}
+	}
+	return by, nil
+}

@@ -40,7 +40,7 @@ func TestAnAttemptTakesWhatIsAskedForItsPurpose(t *testing.T) {
 		decidedFor(6, policy.DoStop, policy.RuleNoChange, policy.ToChange), orders("ask", "and why?"), startFor(3, 2, 8, policy.ToAnswer), // 9
 		end(3, policy.Receipt{Ending: policy.Crashed, Outcome: policy.Outcome(policy.Crashed)}), decidedFor(10, policy.DoStop, policy.RuleNoProgress, policy.ToAnswer), orders("retry", "please")) // 12
 	s = fold(t, log...)
-	if got := texts(s.Work(s.Seq, policy.ToAnswer)); !cmp.Equal(got, []string{"ask and why?", "retry please"}) || s.Fresh()[0].Purpose != policy.ToAnswer {
+	if got := texts(s.Work(policy.ToAnswer)); !cmp.Equal(got, []string{"ask and why?", "retry please"}) || s.Fresh()[0].Purpose != policy.ToAnswer {
 		t.Errorf("after a failure the question is %q, for %q", got, s.Fresh()[0].Purpose)
 	}
 	was, ok := Before(s)
@@ -49,7 +49,7 @@ func TestAnAttemptTakesWhatIsAskedForItsPurpose(t *testing.T) {
 	}
 	log = append(log, startFor(4, 3, 12, policy.ToAnswer), end(4, replied), decidedFor(14, policy.DoDone, policy.RuleAnswered, policy.ToAnswer), orders("retry", ""))
 	s = fold(t, log...)
-	if got := texts(s.Work(s.Seq, policy.ToAnswer)); !cmp.Equal(got, []string{"ask and why?", "retry "}) {
+	if got := texts(s.Work(policy.ToAnswer)); !cmp.Equal(got, []string{"ask and why?", "retry "}) {
 		t.Errorf("to answer once more is to answer %q", got)
 	}
 	// What a change left that was cut off stays beside an answer, without its session.
