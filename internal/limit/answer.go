@@ -286,8 +286,7 @@ func number(s string) float64 {
 
 // after is so many seconds from now, the farthest for more; zero for a negative number.
 func after(now time.Time, seconds float64) time.Time {
-	at, _ := ahead(now, min(seconds, farthest.Seconds()))
-	return at
+	return ahead(now, min(seconds, farthest.Seconds()))
 }
 
 // unix reads seconds since 1970, or milliseconds, whose numbers are a thousand times as large; one that is too small for
@@ -301,10 +300,4 @@ func unix(s string) time.Time {
 		return time.UnixMilli(int64(n)).UTC()
 	}
 	return time.Time{}
-}
-
-// lasting reads a duration such as 3600s, 1h0m0s, 6m0s or 2d.
-func lasting(now time.Time, s string) time.Time {
-	at, _ := relativeTime(s, now, nil)
-	return at
 }

@@ -28,38 +28,30 @@ func (c clock) on(now time.Time, days int) time.Time {
 }
 
 // clockTime reads "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST", "18:00": today's, else tomorrow's.
-func clockTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
+func clockTime(s string, now time.Time, zone *time.Location) time.Time {
 	c, rest, ok := readClock(s, zone)
 	if !ok {
-		return time.Time{}, false
+		return time.Time{}
 	}
-	if t, ok := dayAfterClock(c, rest, now); ok {
-		return t, true
+	if thenTomorrow.MatchString(rest) {
+		return c.on(now, 1)
 	}
-	t := c.on(now, 0)
-	if !t.After(now.Add(-clockGrace)) {
-		t = c.on(now, 1)
+	if on := thenDate.FindString(rest); on != "" {
+		if d, _, ok := readDate(rest[len(on):]); ok {
+			return d.on(c, now)
+		}
 	}
-	return t, true
+	if t := c.on(now, 0); t.After(now.Add(-clockGrace)) {
+		return t
+	}
+	return c.on(now, 1)
 }
 
-// The day may follow its clock time, with a zone between them.
+// The day may follow its clock time, with a zone between them: "3pm tomorrow", "9 AM (UTC) on Nov 24".
 var (
 	thenTomorrow = regexp.MustCompile(`(?i)^[^.;\n]{0,30}?\btomorrow\b`)
 	thenDate     = regexp.MustCompile(`(?i)^[^.;\n]{0,30}?\bon\s+`)
 )
-
-// dayAfterClock reads what follows in "3pm tomorrow" and "9 AM (UTC) on Nov 24".
-func dayAfterClock(c clock, rest string, now time.Time) (time.Time, bool) {
-	if thenTomorrow.MatchString(rest) {
-		return c.on(now, 1), true
-	}
-	d, _, ok := readDate(rest[len(thenDate.FindString(rest)):])
-	if !ok || !thenDate.MatchString(rest) {
-		return time.Time{}, false
-	}
-	return d.on(c, now), true
-}
 
 // readClock reads a time of day with its zone, and what follows. A number without minutes, AM or PM is none.
 func readClock(s string, zone *time.Location) (clock, string, bool) {
@@ -179,22 +171,22 @@ func (d date) valid() bool {
 
 // datedTime reads "Nov 24th, 2026 8:19 AM", "Nov 24 (UTC)", "Oct 31, 9am", "10 de jul. de 2026, 11:52", "24.11.2026, 08:19" and
 // "2026-11-24T08:19:00Z".
-func datedTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
+func datedTime(s string, now time.Time, zone *time.Location) time.Time {
 	d, rest, ok := readDate(s)
 	if !ok {
-		return time.Time{}, false
+		return time.Time{}
 	}
 	rest = dotClock.ReplaceAllString(rest[len(dateGlue.FindString(rest)):], "$1:$2")
 	c, _, ok := readClock(rest, zone)
 	if !ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
-		return time.Time{}, false // a clock time that there is not
+		return time.Time{} // a clock time that there is not
 	}
 	if !ok { // the day's first minute
 		if c.zone, ok = readZone(rest, zone); !ok {
-			return time.Time{}, false
+			return time.Time{}
 		}
 	}
-	return d.on(c, now), true
+	return d.on(c, now)
 }
 
 func readDate(s string) (date, string, bool) {
@@ -212,26 +204,26 @@ func readDate(s string) (date, string, bool) {
 }
 
 // dayTime reads "tomorrow at 9am" and "Monday 18:00".
-func dayTime(s string, now time.Time, zone *time.Location) (time.Time, bool) {
+func dayTime(s string, now time.Time, zone *time.Location) time.Time {
 	m := dayName.FindStringSubmatch(s)
 	if m == nil {
-		return time.Time{}, false
+		return time.Time{}
 	}
 	c, _, ok := readClock(s[len(m[0]):], zone)
 	if !ok {
-		return time.Time{}, false
+		return time.Time{}
 	}
 	day := strings.ToLower(m[1])
 	for ahead := range 8 {
 		t := c.on(now, ahead)
 		switch {
 		case day == "today" && ahead == 0, day == "tomorrow" && ahead == 1:
-			return t, true
+			return t
 		case strings.ToLower(t.Weekday().String()[:3]) == day && t.After(now.Add(-clockGrace)):
-			return t, true
+			return t
 		}
 	}
-	return time.Time{}, false
+	return time.Time{}
 }
 
 // monthNames are the first letters of the months in English, German, French (June and July need four), Italian,

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"time"
@@ -33,67 +34,61 @@ func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool
 	for _, p := range plainForms {
 		text = p.form.ReplaceAllString(text, p.plain)
 	}
-	if at, ok := epochTime(text); ok {
-		return at, true
+	at := resetTime(text, now, zone)
+	return at, !at.IsZero()
+}
+
+// resetTime is ResetTime, and zero where that is false, as all that read a part of a text.
+func resetTime(text string, now time.Time, zone *time.Location) time.Time {
+	if m := epochField.FindStringSubmatch(text); m != nil {
+		if at := unix(m[1]); !at.IsZero() {
+			return at
+		}
 	}
-	for _, at := range lead.FindAllStringIndex(text, 32) {
-		rest := text[at[1]:]
+	for _, led := range lead.FindAllStringIndex(text, 32) {
+		rest := text[led[1]:]
 		between := filler.FindString(rest)
 		rest = rest[len(between):]
-		if at, ok := countdown(between, rest, now); ok {
-			return at, true
+		if at := cmp.Or(countdown(between, rest, now), lasting(now, rest)); !at.IsZero() {
+			return at
 		}
-		for _, read := range []func(string, time.Time, *time.Location) (time.Time, bool){
-			relativeTime, datedTime, dayTime, clockTime,
-		} {
-			if at, ok := read(rest, now, zone); ok {
-				return at, true
-			}
+		if at := cmp.Or(datedTime(rest, now, zone), dayTime(rest, now, zone), clockTime(rest, now, zone)); !at.IsZero() {
+			return at
 		}
 	}
 	if m := secondsField.FindStringSubmatch(text); m != nil {
 		return ahead(now, number(m[1]))
 	}
-	return time.Time{}, false
+	return time.Time{}
 }
 
 // hoursLeft is a duration that is written like a clock time.
 var hoursLeft = regexp.MustCompile(`(?i)^(\d{1,3}):(\d{2})(?::(\d{2}))?(\s*[ap]\.?m)?\b`)
 
 // countdown reads "in 2:30:00".
-func countdown(between, rest string, now time.Time) (time.Time, bool) {
+func countdown(between, rest string, now time.Time) time.Time {
 	words := strings.Fields(strings.ToLower(between))
 	m := hoursLeft.FindStringSubmatch(rest)
 	if len(words) == 0 || words[len(words)-1] != "in" || m == nil || m[4] != "" {
-		return time.Time{}, false
+		return time.Time{}
 	}
 	return ahead(now, float64(atoi(m[1])*3600+atoi(m[2])*60+atoi(m[3])))
 }
 
-func epochTime(text string) (time.Time, bool) {
-	m := epochField.FindStringSubmatch(text)
-	if m == nil {
-		return time.Time{}, false
-	}
-	at := unix(m[1])
-	return at, !at.IsZero()
-}
-
-// ahead is so many seconds from now; false for a negative number and beyond the farthest.
-func ahead(now time.Time, seconds float64) (time.Time, bool) {
+// ahead is so many seconds from now; zero for a negative number and beyond the farthest.
+func ahead(now time.Time, seconds float64) time.Time {
 	if !(seconds >= 0 && seconds <= farthest.Seconds()) {
-		return time.Time{}, false
+		return time.Time{}
 	}
-	return now.Add(time.Duration(seconds * float64(time.Second))), true
+	return now.Add(time.Duration(seconds * float64(time.Second)))
 }
 
 // amount is one part of a duration: "2 days", "8h", "28ms".
 var amount = regexp.MustCompile(`^(\d{1,9}(?:\.\d{1,9})?)\s*([a-zA-Zµ]+)[\s,]*(?:and\s+)?`)
 
-// relativeTime reads "2 days 17 hours 14 minutes", "8h44m7s", "58 hours".
-func relativeTime(s string, now time.Time, _ *time.Location) (time.Time, bool) {
-	var seconds float64
-	found := false
+// lasting reads a duration: "2 days 17 hours 14 minutes", "8h44m7s", "58 hours", "3600s".
+func lasting(now time.Time, s string) time.Time {
+	seconds := -1.0 // none yet
 	for {
 		m := amount.FindStringSubmatch(s)
 		if m == nil {
@@ -103,15 +98,11 @@ func relativeTime(s string, now time.Time, _ *time.Location) (time.Time, bool) {
 		if unit == 0 {
 			break
 		}
-		seconds += number(m[1]) * unit
-		found = true
+		seconds = max(0, seconds) + number(m[1])*unit
 		s = s[len(m[0]):]
 		if strings.HasSuffix(m[0], m[2]) && s != "" && s[0] >= '0' && s[0] <= '9' && !amount.MatchString(s) {
-			return time.Time{}, false // "15h30" is a clock time
+			return time.Time{} // "15h30" is a clock time
 		}
-	}
-	if !found {
-		return time.Time{}, false
 	}
 	return ahead(now, seconds)
 }
