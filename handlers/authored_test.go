@@ -31,6 +31,10 @@ func TestARemarkIsAnAgentsOnlyWhileItsAttemptRan(t *testing.T) {
 	add(thread.KindAttemptEnded, 10*time.Minute, policy.Receipt{N: 1})
 	add(thread.KindAttemptStarted, time.Hour, thread.Started{N: 2})
 	add(thread.KindAuthored, time.Hour+time.Minute, said(2, "another attempt said this instead"))
+	state, err := thread.Fold(events)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const first, second = "The first half of what it said there.", "Another attempt said this instead."
 	for _, c := range []struct {
 		remark string
@@ -46,7 +50,7 @@ func TestARemarkIsAnAgentsOnlyWhileItsAttemptRan(t *testing.T) {
 		{second, 24 * time.Hour, true}, // it still runs
 		{first + " " + second, 5 * time.Minute, false},
 	} {
-		agents, err := writings(events, began.Add(c.after))
+		agents, err := writings(events, state, began.Add(c.after))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,7 @@
 package handlers
 
+import "context"
+
 // GitHubAppAuthorization handles that a person takes back what they allowed the App at a login ("Revoke" on their own
 // settings page at GitHub): their sessions on the pages end.
 type GitHubAppAuthorization struct{ handler }
@@ -8,5 +10,7 @@ func authorization(p *payload) []Activity {
 	if p.Action != "revoked" || p.Sender.ID == 0 {
 		return nil
 	}
-	return []Activity{{leaves: p.Sender.ID}}
+	return []Activity{{apart: func(h *Handlers, ctx context.Context, _ Activity, _ string) (string, error) {
+		return "signed out", h.SignOut(ctx, p.Sender.ID)
+	}}}
 }

@@ -26,7 +26,7 @@ func (p *payload) forkConfig() []Activity {
 	if p.Action != "opened" && p.Action != "synchronize" || p.Pull.Head.Repo.ID == p.Repo.ID || p.Pull.Head.SHA == "" {
 		return nil
 	}
-	return []Activity{{Repo: p.repo(), config: p.Pull.Head.SHA, base: p.Pull.Base.SHA}}
+	return []Activity{{Repo: p.repo(), apart: (*Handlers).checkConfig, config: p.Pull.Head.SHA, base: p.Pull.Base.SHA}}
 }
 
 // checkConfig shows on a commit that changes the repository's configuration what is wrong with it, once. The file is

@@ -44,7 +44,7 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 	var beside []piece // where only the time tells
 	derived := 0
 	for _, n := range near {
-		of, err := h.state(ctx, n)
+		events, of, err := thread.Load(ctx, h.Store, n)
 		if err != nil {
 			h.Log.Error().Err(err).Str("thread", n.String()).Msg("a log cannot be read; what comes of its work is not known")
 			continue
@@ -58,11 +58,7 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 		if typed || !ranAt(of, it.created) {
 			continue
 		}
-		events, err := h.Store.Events(ctx, n, 0)
-		if err != nil {
-			return 0, "", err
-		}
-		agents, err := writings(events, it.created)
+		agents, err := writings(events, of, it.created)
 		if err != nil {
 			return 0, "", fmt.Errorf("thread %s: %w", n, err)
 		}
@@ -147,17 +143,20 @@ func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark,
 	}
 	var agents []feedback.Authored
 	for _, n := range append([]thread.ID{t}, near...) {
-		events, err := h.Store.Events(ctx, n, 0)
-		if err != nil {
+		events, state, err := thread.Load(ctx, h.Store, n)
+		if err != nil && events == nil { // the store does not answer
 			return false, err
 		}
-		wrote, err := writings(events, at)
+		var wrote []feedback.Authored
+		if err == nil {
+			wrote, err = writings(events, state, at)
+		}
 		if err != nil && n != t {
 			h.Log.Error().Err(err).Str("thread", n.String()).Msg("a log cannot be read; what its agent wrote is not known")
 			continue
 		}
 		if err != nil {
-			return false, fmt.Errorf("thread %s: %w", n, err)
+			return false, err
 		}
 		agents = append(agents, wrote...)
 	}
@@ -165,11 +164,7 @@ func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark,
 }
 
 // writings are what the agents of those attempts wrote that ran at a time.
-func writings(events []thread.Event, at time.Time) ([]feedback.Authored, error) {
-	state, err := thread.Fold(events)
-	if err != nil {
-		return nil, err
-	}
+func writings(events []thread.Event, state thread.State, at time.Time) ([]feedback.Authored, error) {
 	ran := map[int]feedback.Authored{}
 	for _, a := range state.Attempts {
 		if !at.Before(a.At.Add(-ownAfter)) && (a.EndedAt.IsZero() || !at.After(a.EndedAt.Add(ownAfter))) {

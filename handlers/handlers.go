@@ -43,6 +43,9 @@ type Store interface {
 	forge.Shared
 }
 
+// decide decides about an activity, as Handlers.Decide does.
+type decide func(h *Handlers, ctx context.Context, it Activity, guid string) (string, error)
+
 // Activity is what one payload says, before anything was decided: one of GitHub's activity types with what it
 // is about. Exactly one of remark and change is set; an activity without either is noted only.
 type Activity struct {
@@ -58,10 +61,9 @@ type Activity struct {
 	// anonymous says that the remark was edited and that it is not known by whom.
 	Anonymous bool
 	Change    *thread.Change
-	leaves    int64   // the person whose sessions on the pages end
-	everyone  bool    // the change concerns all threads of the repository, or of the owner where it has no name
+	apart     decide  // takes in what is not about one thread; nil for the rest
 	config    string  // the commit whose configuration is to be checked, against that of base where it is given
-	base      string  // the change concerns Pawl's open pull requests into this branch
+	base      string  // a commit, or the branch into which Pawl's open pull requests are concerned
 	signal    *signal // the change is what somebody made of the work
 	Snapshot  thread.Details
 	private   bool // not everybody may read the repository

@@ -165,24 +165,23 @@ func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	about := func(log zerolog.Logger) zerolog.Logger {
 		return log.With().Str("delivery", r.Header.Get("X-GitHub-Delivery")).Str("event", r.Header.Get("X-GitHub-Event")).Logger()
 	}
+	invalid, _ := errors.AsType[githubapp.ValidationError](err) // which does not unwrap, so its cause is asked
 	log, refusals := about(in.log), about(in.refusals)
-	var tooLarge *http.MaxBytesError
-	var invalid githubapp.ValidationError
+	_, tooLarge := errors.AsType[*http.MaxBytesError](invalid.Cause)
 	switch {
-	// A ValidationError does not unwrap, so its cause is asked.
-	case errors.As(err, &invalid) && errors.As(invalid.Cause, &tooLarge):
+	case tooLarge:
 		refusals.Warn().Msg("webhook refused: larger than 25 MiB")
 		http.Error(w, "the payload is larger than 25 MiB", http.StatusRequestEntityTooLarge)
-	case errors.As(err, &invalid) && errors.Is(invalid.Cause, errTooMany):
+	case errors.Is(invalid.Cause, errTooMany):
 		refusals.Warn().Msg("webhook dropped: it came slowest while there was no room for others")
 		w.Header().Set("Retry-After", "1")
 		w.Header().Set("Connection", "close")
 		http.Error(w, "too many payloads at the same time; redeliver it later", http.StatusServiceUnavailable)
-	case errors.As(err, &invalid) && errors.Is(invalid.Cause, os.ErrDeadlineExceeded):
+	case errors.Is(invalid.Cause, os.ErrDeadlineExceeded):
 		refusals.Warn().Msg("webhook refused: its body took too long to arrive")
 		w.Header().Set("Connection", "close")
 		http.Error(w, "the body took too long to arrive; redeliver it", http.StatusRequestTimeout)
-	case errors.As(err, &invalid):
+	case invalid.Cause != nil:
 		refusals.Warn().Err(invalid.Cause).Msg("webhook refused")
 		http.Error(w, "the signature or the payload is not valid; is the webhook secret the same at GitHub?", http.StatusUnauthorized)
 	case errors.Is(err, errStore):

@@ -45,5 +45,5 @@ func everywhere(repo forge.Repo, c thread.Change) Activity {
 	if c.What == "installed" {
 		c.Snapshot = &thread.Details{Installation: repo.Installation, RepoID: repo.ID}
 	}
-	return Activity{Repo: repo, Change: &c, everyone: true}
+	return Activity{Repo: repo, Change: &c, apart: (*Handlers).changeAll}
 }

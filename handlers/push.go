@@ -22,7 +22,7 @@ func push(p *payload) (all []Activity) {
 		return nil
 	}
 	if p.changesConfig() {
-		all = append(all, Activity{Repo: p.repo(), config: p.After})
+		all = append(all, Activity{Repo: p.repo(), apart: (*Handlers).checkConfig, config: p.After})
 	}
 	return append(all, pushTo(p, branch)...)
 }
@@ -31,7 +31,7 @@ func push(p *payload) (all []Activity) {
 func pushTo(p *payload, branch string) []Activity {
 	n, own := issueOfBranch(branch)
 	if !own {
-		moved := Activity{Repo: p.repo(), base: branch, Change: &thread.Change{What: "base_moved", By: p.Sender.Login, Detail: p.After}}
+		moved := Activity{Repo: p.repo(), apart: (*Handlers).baseMoved, base: branch, Change: &thread.Change{What: "base_moved", By: p.Sender.Login, Detail: p.After}}
 		if branch == p.Repo.DefaultBranch {
 			return append(revertingPush(p), moved)
 		}

@@ -170,7 +170,7 @@ func TestAnInstallationIsOfItsRepositoriesOrOfTheWholeAccount(t *testing.T) {
 			if n := h.Change.Snapshot; tt.what == "installed" && (n == nil || n.Installation != 5 || n.RepoID != h.Repo.ID) || tt.what == "uninstalled" && n != nil {
 				t.Errorf("%s: %s brings %+v", tt.payload, h.Repo.FullName(), n)
 			}
-			if !h.everyone || h.Change.What != tt.what || h.Change.By != "ada" || h.Repo.Installation != 5 {
+			if h.apart == nil || h.Change.What != tt.what || h.Change.By != "ada" || h.Repo.Installation != 5 {
 				t.Errorf("%s: %+v %+v", tt.payload, h, h.Change)
 			}
 		}

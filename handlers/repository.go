@@ -13,7 +13,7 @@ import (
 type Repository struct{ handler }
 
 func repositoryChanged(p *payload) []Activity {
-	it := Activity{Repo: p.repo(), everyone: true}
+	it := Activity{Repo: p.repo(), apart: (*Handlers).changeAll}
 	c := thread.Change{By: p.Sender.Login, Detail: p.Repo.FullName}
 	switch p.Action {
 	case "renamed":

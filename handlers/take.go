@@ -23,17 +23,8 @@ const maxRaw = 64 << 10
 // Decide decides about one activity and appends the event. guid names the delivery
 // that brought it, is Reconciled, or tells in other words where it is from. The note says in a few words what became of it.
 func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string, error) {
-	if it.leaves != 0 {
-		return "signed out", h.SignOut(ctx, it.leaves)
-	}
-	if it.everyone {
-		return h.changeAll(ctx, it, guid)
-	}
-	if it.config != "" {
-		return h.checkConfig(ctx, it, guid)
-	}
-	if it.base != "" {
-		return h.baseMoved(ctx, it, guid)
+	if it.apart != nil {
+		return it.apart(h, ctx, it, guid)
 	}
 	it, err := h.byCommit(ctx, it)
 	if err != nil {
@@ -46,7 +37,7 @@ func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string
 	if t.Number <= 0 {
 		return "it belongs to no thread", nil
 	}
-	state, err := h.state(ctx, t)
+	_, state, err := thread.Load(ctx, h.Store, t)
 	if err != nil {
 		return "", err
 	}
@@ -159,26 +150,13 @@ func (h *Handlers) changeAll(ctx context.Context, it Activity, guid string) (str
 	return fmt.Sprintf("%s: %d threads", c.What, len(threads)), nil
 }
 
-// state is what a thread's log says.
-func (h *Handlers) state(ctx context.Context, t thread.ID) (thread.State, error) {
-	events, err := h.Store.Events(ctx, t, 0)
-	if err != nil {
-		return thread.State{}, err
-	}
-	state, err := thread.Fold(events)
-	if err != nil {
-		return state, fmt.Errorf("thread %s: %w", t, err)
-	}
-	return state, nil
-}
-
 // Tracked reports whether Pawl was asked to work on a thread.
 func (h *Handlers) Tracked(ctx context.Context, t thread.ID) (bool, error) {
 	t, err := h.Store.Resolve(ctx, t)
 	if err != nil {
 		return false, err
 	}
-	s, err := h.state(ctx, t)
+	_, s, err := thread.Load(ctx, h.Store, t)
 	return s.Tracked(), err
 }
 

@@ -263,11 +263,7 @@ func (s *step) like(ctx context.Context) string {
 		s.log.Warn().Err(err).Msg("other threads cannot be read; none is named")
 	}
 	for _, n := range near {
-		events, err := s.Store.Events(ctx, n, 0)
-		if err != nil {
-			continue
-		}
-		other, err := thread.Fold(events)
+		_, other, err := thread.Load(ctx, s.Store, n)
 		if d := other.Decision; err == nil && !other.Open() && needsPerson(other, d) && policy.SaysAgain(thread.Begun(s.state), thread.Begun(other)) {
 			return fmt.Sprintf("like #%d, which stopped because %s", n.Number, d.Reasons)
 		}

@@ -19,11 +19,7 @@ const shownFeedback = 20
 // View renders nothing itself: it is the fold of a thread in the words of
 // checkrun, with what the shared tables hold against its last backend.
 func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.Facts, error) {
-	events, err := s.Store.Events(ctx, t, 0)
-	if err != nil {
-		return checkrun.Facts{}, err
-	}
-	state, err := thread.Fold(events)
+	_, state, err := thread.Load(ctx, s.Store, t)
 	if err != nil {
 		return checkrun.Facts{}, err
 	}

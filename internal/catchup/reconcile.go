@@ -125,7 +125,7 @@ const maxLogs = 20
 // repoOf is the repository of threads with its installation, which the first readable of their logs knows.
 func (c *Watcher) repoOf(ctx context.Context, own []thread.ID) (repo forge.Repo, err error) {
 	for _, t := range own[:min(len(own), maxLogs)] {
-		_, state, readErr := c.read(ctx, t)
+		_, state, readErr := thread.Load(ctx, c.handlers.Store, t)
 		if n := state.Snapshot; readErr == nil && n.Installation != 0 {
 			return forge.Repo{Owner: t.Owner, Name: t.Name, ID: n.RepoID, Installation: n.Installation}, nil
 		}
@@ -134,22 +134,10 @@ func (c *Watcher) repoOf(ctx context.Context, own []thread.ID) (repo forge.Repo,
 	return repo, err
 }
 
-func (c *Watcher) read(ctx context.Context, t thread.ID) ([]thread.Event, thread.State, error) {
-	events, err := c.handlers.Store.Events(ctx, t, 0)
-	if err != nil {
-		return nil, thread.State{}, err
-	}
-	state, err := thread.Fold(events)
-	if err != nil {
-		return nil, state, fmt.Errorf("thread %s: %w", t, err)
-	}
-	return events, state, nil
-}
-
 // thread reads one changed issue or pull request and takes in what its log does not hold.
 func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i forge.Issue, since time.Time) (found int, err error) {
 	h := c.handlers
-	events, state, err := c.read(ctx, t)
+	events, state, err := thread.Load(ctx, h.Store, t)
 	if err != nil || !state.Tracked() {
 		return 0, err
 	}

@@ -95,15 +95,8 @@ func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State
 }
 
 func state(ctx context.Context, db Log, t thread.ID) (thread.State, error) {
-	events, err := db.Events(ctx, t, 0)
-	if err != nil {
-		return thread.State{}, err
-	}
-	s, err := thread.Fold(events)
-	if err != nil {
-		return s, fmt.Errorf("thread %s: %w", t, err)
-	}
-	return s, nil
+	_, s, err := thread.Load(ctx, db, t)
+	return s, err
 }
 
 // PausedBy is who paused a repository; nil where it is not paused.

@@ -170,6 +170,21 @@ type ThreadRow struct {
 	Seq       int64 // of the last event of its log
 }
 
+// Load reads a thread's log and folds it. Where that fails although the log was read, it returns the events all the same.
+func Load(ctx context.Context, from interface {
+	Events(ctx context.Context, t ID, after int64) ([]Event, error)
+}, t ID) ([]Event, State, error) {
+	events, err := from.Events(ctx, t, 0)
+	if err != nil {
+		return nil, State{}, err
+	}
+	state, err := Fold(events)
+	if err != nil {
+		err = fmt.Errorf("thread %s: %w", t, err)
+	}
+	return events, state, err
+}
+
 // Store keeps logs, leases and what threads share. What each method does stands in package store, whose one
 // implementation serves SQLite and PostgreSQL; tests put failing ones around it.
 type Store interface {
