@@ -45,7 +45,7 @@ func arrows() map[string][]string {
 		"config":            {"policy"},
 		"internal":          {"policy", "internal/text", "internal/wait"},
 		"internal/agent":    {"policy", "config", "internal/text", "internal/limit", "internal/agent"},
-		"internal/ground":   {"policy", "internal/text"},
+		"internal/ground":   {"policy", "internal/sandbox", "internal/wait"},
 		"internal/gateway":  {"policy", "config", "internal/text", "internal/limit"},
 		"internal/store":    {"solver/thread", "policy", "internal/crash", "internal/wait"},
 		"internal/forge":    {"policy", "internal/text", "internal/crash", "internal/wait"},

@@ -91,17 +91,16 @@ func (p *actor) Open(context.Context) error {
 func (p *actor) Close() {}
 
 func (p *actor) Agent(ctx context.Context) (cause, err error) {
-	run, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	end := p.Watch(run, cancel)
+	run, end := p.Watch(ctx)
 	timer := time.NewTimer(p.play.Takes)
 	defer timer.Stop()
 	select {
 	case <-run.Done():
 	case <-timer.C:
 	}
+	cause = context.Cause(run)
 	end()
-	if cause := context.Cause(run); cause != nil {
+	if cause != nil {
 		return cause, nil
 	}
 	p.Report(p.play.Report, p.play.Edits)

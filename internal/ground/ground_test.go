@@ -88,7 +88,8 @@ func TestABuildThatBreaksOffLeavesNothingAndTheNextOneTries(t *testing.T) {
 	must(t, s.Build(t.Context(), "acme/widgets", "k", never, with(t, 1)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.busy[s.folder("acme/widgets", "other")] = make(chan struct{})
+	_, err := s.builders.Take(t.Context(), s.folder("acme/widgets", "other"))
+	must(t, err)
 	if err := s.Build(ctx, "acme/widgets", "other", never, with(t, 1)); !errors.Is(err, context.Canceled) {
 		t.Errorf("waiting for another builder: %v", err)
 	}
@@ -242,11 +243,8 @@ func BenchmarkStart(b *testing.B) {
 				b.StartTimer()
 				spec := sandbox.Spec{Argv: []string{"/bin/true"}, Dir: work, Home: home}
 				if how != "none" {
-					mounts, _, err := s.Over(b.Context(), layer, home, work, filepath.Join(root, "scratch"), true)
+					spec.Overlays, _, err = s.Over(b.Context(), layer, home, work, filepath.Join(root, "scratch"), true)
 					must(b, err)
-					for _, m := range mounts {
-						spec.Overlays = append(spec.Overlays, sandbox.Overlay(m))
-					}
 				}
 				p, err := box.Start(b.Context(), spec)
 				must(b, err)

@@ -9,19 +9,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/pawlbot/pawl/internal/sandbox"
 )
-
-// Mount is a folder that shows a layer's part, Lower, with what was written there over it: Upper, where it is
-// mounted, too. Work is overlayfs's own and on the same file system.
-type Mount struct{ Lower, Upper, Work string }
-
-// Folder is where a program finds a folder of this machine that is kept besides HOME and the work tree.
-type Folder struct{ From, To string }
 
 // Over gives somebody the layer for a HOME, a work tree and the folders kept besides. Scratch is a folder of theirs
 // that holds what they write to the last. What cannot be mounted here is copied; a HOME only where it is fresh. Files
 // that are there already stay.
-func (s *Store) Over(ctx context.Context, l Layer, home, work, scratch string, fresh bool) (mounts []Mount, folders []Folder, err error) {
+func (s *Store) Over(ctx context.Context, l Layer, home, work, scratch string, fresh bool) (overlays []sandbox.Overlay, folders []sandbox.Mount, err error) {
 	type part struct {
 		lower, upper string
 		copied       bool
@@ -33,7 +28,7 @@ func (s *Store) Over(ctx context.Context, l Layer, home, work, scratch string, f
 			return nil, nil, err
 		}
 		parts = append(parts, part{filepath.Join(l.dir, Paths, strconv.Itoa(i)), upper, true})
-		folders = append(folders, Folder{upper, p})
+		folders = append(folders, sandbox.Mount{From: upper, To: p})
 	}
 	for i, p := range parts {
 		if entries, err := os.ReadDir(p.lower); err != nil || len(entries) == 0 {
@@ -42,20 +37,20 @@ func (s *Store) Over(ctx context.Context, l Layer, home, work, scratch string, f
 			}
 			continue
 		}
-		m := Mount{p.lower, p.upper, filepath.Join(scratch, "overlay-"+strconv.Itoa(i))}
+		o := sandbox.Overlay{Lower: p.lower, Upper: p.upper, Work: filepath.Join(scratch, "overlay-"+strconv.Itoa(i))}
 		switch {
-		case s.Overlay != nil && s.Overlay() && !strings.ContainsAny(m.Lower+m.Upper+m.Work, `,:\"`):
-			if err := errors.Join(s.remove(m.Work), os.MkdirAll(m.Work, 0o700)); err != nil {
+		case s.Overlay != nil && s.Overlay() && !strings.ContainsAny(o.Lower+o.Upper+o.Work, `,:\"`):
+			if err := errors.Join(s.remove(o.Work), os.MkdirAll(o.Work, 0o700)); err != nil {
 				return nil, nil, err
 			}
-			mounts = append(mounts, m)
+			overlays = append(overlays, o)
 		case p.copied:
 			if err := Copy(ctx, p.lower, p.upper); err != nil {
 				return nil, nil, err
 			}
 		}
 	}
-	return mounts, folders, nil
+	return overlays, folders, nil
 }
 
 // Copy copies a folder's files into another one, with modes and times, which build tools look at. What is there

@@ -10,10 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 // What a layer's folder holds beside these: Record, its description.
@@ -68,9 +69,7 @@ type Store struct {
 	// most bounds the layers of a repository, and mostBytes all of them together.
 	most      int
 	mostBytes int64
-
-	mu   sync.Mutex
-	busy map[string]chan struct{} // by folder: somebody here builds it until the channel is closed
+	builders  wait.Turns // by the folder that they make here
 }
 
 // The bounds of the store. A layer of a large JavaScript or Rust project has some GB, and a branch that changes a
@@ -82,7 +81,7 @@ const (
 
 // Open is the store in a folder. Remove removes a folder in which programs took away the right to write.
 func Open(dir string, remove func(dir string) error, now func() time.Time) *Store {
-	return &Store{dir: dir, remove: remove, now: now, most: mostLayers, mostBytes: mostBytes, busy: map[string]chan struct{}{}}
+	return &Store{dir: dir, remove: remove, now: now, most: mostLayers, mostBytes: mostBytes}
 }
 
 func (s *Store) folder(repo, key string) string {
@@ -124,28 +123,11 @@ func hold(dir string, how int) (*os.File, error) {
 // only where wanted says so of it, and only by a layer.
 func (s *Store) Build(ctx context.Context, repo, key string, wanted func(Layer) bool, fill func(dir string) (Record, error)) error {
 	dir := s.folder(repo, key)
-	for {
-		s.mu.Lock()
-		other := s.busy[dir]
-		if other == nil {
-			s.busy[dir] = make(chan struct{})
-		}
-		s.mu.Unlock()
-		if other == nil {
-			break
-		}
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	leave, err := s.builders.Take(ctx, dir)
+	if err != nil {
+		return err
 	}
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		close(s.busy[dir])
-		delete(s.busy, dir)
-	}()
+	defer leave()
 	if l, err := read(dir); err == nil && !wanted(l) {
 		return nil
 	}

@@ -64,7 +64,7 @@ type Executor interface {
 	Open(context.Context) error
 	Close()
 	// Agent runs the agent to its end. A cause is why it was ended from outside, or
-	// an UnusableError.
+	// unusable.
 	Agent(context.Context) (cause, err error)
 	// Commit commits what the agent left, if it changed anything.
 	Commit(context.Context) error
@@ -87,7 +87,7 @@ func (a *Attempt) backend() config.Backend {
 // attempt with the reason, and is the error.
 func (a *Attempt) Run(ctx context.Context, e Executor) error {
 	a.executor = e
-	leave, err := a.enter(ctx, a.Thread)
+	leave, err := a.folders.Take(ctx, a.Thread)
 	if err != nil {
 		return a.broken(ctx, err)
 	}
@@ -110,8 +110,8 @@ func (a *Attempt) Run(ctx context.Context, e Executor) error {
 		a.keep(ctx, loop)
 		return nil
 	}
-	if unusable := (UnusableError{}); errors.As(cause, &unusable) {
-		a.unusable(unusable)
+	if left := (unusable{}); errors.As(cause, &left) {
+		a.unusable(left)
 		a.Receipt.Outcome = policy.Outcome(a.Receipt.Ending)
 		return nil
 	}
@@ -193,6 +193,9 @@ func (a *Attempt) broken(ctx context.Context, err error) error {
 	a.Receipt.Reasons = append(a.Receipt.Reasons, "Pawl could not carry the attempt through: "+err.Error())
 	return err
 }
+
+// unusable is the cause for which an attempt is ended whose files cannot be used.
+type unusable struct{ error }
 
 // unusable records that what the agent left cannot be used. That is its failure.
 func (a *Attempt) unusable(err error) {
@@ -328,13 +331,11 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	r.Tokens, r.CostUSD, r.Session = p.Tokens, p.CostUSD, p.SessionID
 	r.ToolCalls, r.Turns, r.Mentions = p.ToolCalls, p.Turns, p.Mentions
 	r.Exit, r.AgentMS = p.Exit.Code, p.Duration.Milliseconds()
-	if r.Silent = ""; p.Silent > 0 {
+	if p.Silent > 0 {
 		r.Silent = text.Span(p.Silent)
 	}
 	r.Told(p.Evidence())
-	if p.Limit != nil {
-		r.Limit = bounded(*p.Limit)
-	}
+	r.Limit = bounded(p.Limit)
 }
 
 func (a *Attempt) conclude() {

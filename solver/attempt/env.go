@@ -21,6 +21,7 @@ import (
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/ground"
 	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -59,8 +60,9 @@ type Env struct {
 
 	held sync.Map // the tokens of attempts, by their folders
 	bays sync.Map // the folders of verifications that are in use
-	// folders has a place for one attempt by thread.ID: a few bytes for each thread.
-	folders sync.Map
+	// folders are taken by thread.ID, by one attempt of this process at a time. The lease sees to that, except for the
+	// moment in which a step that lost it still ends its agent.
+	folders wait.Turns
 	// reloaded is the configuration that came after Config.
 	reloaded atomic.Pointer[config.Server]
 }
@@ -197,20 +199,6 @@ func (e *Env) Closing() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// enter waits until the thread's folder is free, which one attempt of this process
-// uses at a time. The lease sees to that, except for the moment in which a step that
-// lost it still ends its agent. The caller must call leave.
-func (e *Env) enter(ctx context.Context, t thread.ID) (leave func(), err error) {
-	folder, _ := e.folders.LoadOrStore(t, make(chan struct{}, 1))
-	used := folder.(chan struct{})
-	select {
-	case used <- struct{}{}:
-		return func() { <-used }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
 	}
 }
 

@@ -79,7 +79,14 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	}
 	batch := thread.Batch{Events: append(a.unlogged(now), last)}
 	batch.Spent = &policy.Spent{N: a.N, Tokens: a.Receipt.Tokens, CostUSD: a.Receipt.CostUSD}
-	a.tellBreaker(&batch, now)
+	said, limit := a.Receipt.Ending, a.Receipt.Limit
+	switch {
+	case a.NoAgent, limit != nil && limit.Source == fromBreaker: // the breaker said it, so it knows
+		said = ""
+	case limit != nil && said == policy.Completed:
+		said = limit.Kind // the account is limited all the same
+	}
+	a.tellBreaker(&batch, said, limit, now)
 	if v := a.Config.Policy.Severity.Loop(a.Receipt); a.Receipt.Outcome == policy.EditLoop && v.Class != policy.None {
 		batch.Cooldown = &thread.Cooldown{Backend: a.Backend, Model: a.Model, Effort: a.Effort, Thread: a.Thread.String(),
 			Rest: policy.Rest{Class: v.Class, At: now, Until: now.Add(v.Cooldown)}}
@@ -91,41 +98,32 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	return batch
 }
 
-// tellBreaker adds what an attempt's end says of its account, unless the breaker heard it before.
-func (a *Attempt) tellBreaker(batch *thread.Batch, now time.Time) {
-	said := a.Receipt.Ending
-	switch {
-	case a.ended(), a.NoAgent:
-		said = ""
-	case a.Receipt.Limit == nil:
-	case a.Receipt.Limit.Source == fromBreaker:
-		said = "" // the breaker said it, so it knows
-	case said == policy.Completed:
-		said = a.Receipt.Limit.Kind // the account is limited all the same
+// tellBreaker adds what an attempt's end says of its account, unless the breaker heard it before: by the gateway, or,
+// without one, by the agent's word.
+func (a *Attempt) tellBreaker(batch *thread.Batch, said policy.Ending, l *policy.Limit, now time.Time) {
+	if a.ended() || said != policy.UsageLimit && said != policy.Auth && said != policy.Completed {
+		return
 	}
-	if said == policy.UsageLimit || said == policy.Auth || said == policy.Completed {
-		batch.Account = a.Account
-		batch.Breaker = func(b policy.Breaker) policy.Breaker {
-			return a.heard(b, said, a.Receipt.Limit, now)
+	batch.Account = a.Account
+	batch.Breaker = func(b policy.Breaker) policy.Breaker {
+		if BackendNamed(a.Config.Backends, a.Backend).Provider != "" {
+			return b.After(said, l.Usable(), a.Began, now)
 		}
+		return b.Told(a.Thread.String(), said, l.Usable(), a.Began, now)
 	}
 }
 
 // ended reports whether the agent ended before the attempt was handed over: then its account's breaker has heard how.
 func (a *Attempt) ended() bool { return a.State.Unfinished != nil && a.State.Unfinished.Receipt != nil }
 
-// heard is the breaker after what is known of the account by the gateway, or, without one, by the agent's word.
-func (a *Attempt) heard(b policy.Breaker, said policy.Ending, l *policy.Limit, now time.Time) policy.Breaker {
-	if BackendNamed(a.Config.Backends, a.Backend).Provider != "" {
-		return b.After(said, l.Usable(), a.Began, now)
+// bounded is a limit whose message a receipt can hold; nil for none.
+func bounded(l *policy.Limit) *policy.Limit {
+	if l == nil {
+		return nil
 	}
-	return b.Told(a.Thread.String(), said, l.Usable(), a.Began, now)
-}
-
-// bounded is a limit whose message a receipt can hold.
-func bounded(l policy.Limit) *policy.Limit {
-	l.Message = tail(l.Message, 2000)
-	return &l
+	kept := *l
+	kept.Message = tail(l.Message, 2000)
+	return &kept
 }
 
 // ownRung adds the recovery that the attempt itself was to its receipt.
@@ -201,10 +199,8 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 	if left != nil {
 		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindUnfinished, At: now, Data: left})
 	}
-	if l := used.Limit; l != nil && !a.ended() && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth) {
-		// What the provider said of the account counts whatever ended the attempt.
-		batch.Account = a.Account
-		batch.Breaker = func(b policy.Breaker) policy.Breaker { return a.heard(b, l.Kind, l, now) }
+	if l := used.Limit; l != nil { // what the provider said of the account counts whatever ended the attempt
+		a.tellBreaker(&batch, l.Kind, l, now)
 	}
 	crash.Point("interrupting")
 	if err := a.Lease.Append(ctx, batch); err != nil {
@@ -225,7 +221,7 @@ func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
 	if a.Started.Place != a.Env.Place || a.Updates { // the merge is done anew
 		return nil, nil
 	}
-	leave, err := a.enter(ctx, a.Thread)
+	leave, err := a.folders.Take(ctx, a.Thread)
 	if err != nil {
 		return nil, err
 	}
@@ -320,17 +316,17 @@ func printed(transcript string) (string, error) {
 
 // said takes what the agent said last into the receipt: of an answer or a plan the whole, which is what was asked for.
 func said(r *policy.Receipt, message string, purpose policy.Purpose) {
-	r.Final, r.Declined, r.Question, r.Title, r.NotDone, r.Remarks = text.Excerpt(message, maxAnswer), "", "", "", nil, nil
 	if purpose != policy.ToChange {
+		r.Final = text.Excerpt(message, maxAnswer)
 		return
 	}
 	answer := policy.ReadAnswer(message)
-	r.Final, r.Declined, r.Question, r.Title = tail(answer.Text, maxOutput), clip(answer.Declined, maxDetail), clip(answer.Question, maxDetail), clip(answer.Title, maxTitle)
+	r.Final, r.Declined, r.Question, r.Title = tail(answer.Text, maxOutput), agent.Shorten(answer.Declined, maxDetail), agent.Shorten(answer.Question, maxDetail), agent.Shorten(answer.Title, maxTitle)
 	for _, words := range answer.LeftOut {
-		r.NotDone = append(r.NotDone, clip(words, maxDetail))
+		r.NotDone = append(r.NotDone, agent.Shorten(words, maxDetail))
 	}
 	for _, a := range answer.Remarks {
-		a.Words = clip(a.Words, maxDetail)
+		a.Words = agent.Shorten(a.Words, maxDetail)
 		r.Remarks = append(r.Remarks, a)
 	}
 }

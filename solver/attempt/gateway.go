@@ -1,12 +1,12 @@
 package attempt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -142,7 +142,7 @@ func (e *Env) limited(ctx context.Context, account string, began time.Time) (pol
 	if !limited || !b.At.After(began) {
 		return policy.Limit{}, false
 	}
-	return policy.Limit{Kind: b.Kind, Message: fmt.Sprintf("account %s: %s", account, b.Kind), ResetsAt: until}, true
+	return policy.Limit{Kind: b.Kind, Message: fmt.Sprintf("account %s: %s", account, b.Kind), ResetsAt: until, Source: fromBreaker}, true
 }
 
 // close ends the access and takes what was seen there over into the receipt: it
@@ -181,15 +181,10 @@ func (m *modelAccess) close(r *policy.Receipt) {
 		r.Limit, r.Reasons = nil, append(r.Reasons, u.BudgetStopped)
 	case u.BudgetStopped != "":
 		r.Ending, r.Limit, r.Budget = policy.TurnLimit, nil, u.BudgetStopped
-		r.Detail = tail(oneLine(u.BudgetStopped), 500)
+		r.Detail = tail(oneLine(u.BudgetStopped), maxDetail)
 		r.Reasons = []string{u.BudgetStopped} // what the CLI made of it is no plan that is used up
-	case u.Limit != nil:
-		m.limit(r, *u.Limit)
-	case m.refused.Load() != nil:
-		m.limit(r, *m.refused.Load())
-		if r.Limit != nil {
-			r.Limit.Source = fromBreaker
-		}
+	case cmp.Or(u.Limit, m.refused.Load()) != nil:
+		refused(r, bounded(cmp.Or(u.Limit, m.refused.Load())))
 	default:
 		seen(r, u.Last)
 	}
@@ -211,43 +206,36 @@ func seen(r *policy.Receipt, last gateway.Last) {
 		r.Ending = last.Ending
 	}
 	if r.Ending != said {
-		r.Reasons = append(r.Reasons, fmt.Sprintf("the agent's output says %s; the gateway saw %s", text.Spaced(string(said)), last.Why))
+		r.Reasons = append(r.Reasons, fmt.Sprintf("the agent's output says %s; the gateway saw %s", text.Spaced(said), last.Why))
 	}
 }
 
-// limit takes a limit over that the gateway saw and that no answer followed. It
+// refused takes a limit over that the gateway saw and that no answer followed. It
 // decides for every agent that did not end well; one that says it completed is
 // believed if it changed something, but its account is limited all the same.
-func (m *modelAccess) limit(r *policy.Receipt, l policy.Limit) {
-	kind, seen := l.Kind, bounded(l)
+func refused(r *policy.Receipt, seen *policy.Limit) {
+	said := r.Ending
+	r.Limit = seen
 	switch {
-	case r.Ending == policy.Completed && kind != policy.UsageLimit && kind != policy.Auth:
+	case said == policy.Completed && seen.Kind != policy.UsageLimit && seen.Kind != policy.Auth:
 		r.Limit = nil
 		return
-	case r.Ending == policy.Completed:
-		r.Limit = seen
+	case said == policy.Completed:
 		r.Reasons = append(r.Reasons, "the gateway saw a limit that the agent did not tell: "+seen.Message)
 		return
+	case said != seen.Kind:
+		r.Reasons = append(r.Reasons, fmt.Sprintf("the gateway saw %s: %s", text.Spaced(seen.Kind), seen.Message))
 	}
-	if r.Ending != kind {
-		r.Reasons = append(r.Reasons, fmt.Sprintf("the gateway saw %s: %s", strings.ReplaceAll(string(kind), "_", " "), seen.Message))
-	}
-	r.Ending, r.Limit = kind, seen
-	if r.Detail == "" {
-		r.Detail = tail(oneLine(seen.Message), 500)
-	}
+	r.Ending, r.Detail = seen.Kind, cmp.Or(r.Detail, tail(oneLine(seen.Message), maxDetail))
 }
 
 // spentInterval is how often it is noted what an attempt used, besides before each call.
 const spentInterval = 2 * time.Second
 
 func spentOf(u gateway.Usage) policy.Spent {
-	w := policy.Spent{Tokens: u.Tokens}
+	w := policy.Spent{Tokens: u.Tokens, Limit: bounded(u.Limit)}
 	if u.CostKnown {
 		w.CostUSD = &u.CostUSD
-	}
-	if u.Limit != nil {
-		w.Limit = bounded(*u.Limit)
 	}
 	return w
 }

@@ -11,7 +11,10 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/gateway"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -48,13 +51,15 @@ Where you cannot tell, answer {"cannot": "why"} instead of guessing. The criteri
 
 // grading is the answer that the rubric asks for.
 type grading struct {
-	Scores []struct {
-		Criterion string   `json:"criterion"`
-		Score     *float64 `json:"score"`
-		Quote     string   `json:"quote"`
-	} `json:"scores"`
-	Reason string `json:"reason"`
-	Cannot string `json:"cannot"`
+	Scores []score `json:"scores"`
+	Reason string  `json:"reason"`
+	Cannot string  `json:"cannot"`
+}
+
+type score struct {
+	Criterion string   `json:"criterion"`
+	Score     *float64 `json:"score"`
+	Quote     string   `json:"quote"`
 }
 
 // askModel has the built-in judge grade a change.
@@ -97,7 +102,7 @@ func askModel(ctx context.Context, c *checkout, q question) (*policy.Judged, err
 	case u.BudgetStopped != "":
 		judged = &policy.Judged{Error: u.BudgetStopped}
 	case err != nil:
-		judged = &policy.Judged{Error: clip(oneLine(err.Error()), 300)}
+		judged = &policy.Judged{Error: agent.Shorten(oneLine(err.Error()), 300)}
 	default:
 		judged = weigh(said, q.Diff)
 	}
@@ -181,36 +186,15 @@ func results(all []policy.Verified) []map[string]any {
 
 // spoken is the text of an answer in any of the three protocols.
 func spoken(answer []byte) (string, error) {
-	type parts []struct {
-		Text    string `json:"text"`
-		Thought bool   `json:"thought"`
+	if !gjson.ValidBytes(answer) {
+		return "", errors.New("the answer is not of the provider's protocol")
 	}
-	var a struct {
-		Choices []struct {
-			Message struct {
-				Content string `json:"content"`
-			} `json:"message"`
-		} `json:"choices"`
-		Content    parts `json:"content"`
-		Candidates []struct {
-			Content struct {
-				Parts parts `json:"parts"`
-			} `json:"content"`
-		} `json:"candidates"`
-	}
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return "", fmt.Errorf("the answer is not of the provider's protocol: %w", err)
-	}
-	said := ""
-	if len(a.Choices) > 0 {
-		said = a.Choices[0].Message.Content
-	}
-	if len(a.Candidates) > 0 {
-		a.Content = a.Candidates[0].Content.Parts
-	}
-	for _, p := range a.Content {
-		if !p.Thought {
-			said += p.Text
+	said := gjson.GetBytes(answer, "choices.0.message.content").Str
+	for _, parts := range gjson.GetManyBytes(answer, "content", "candidates.0.content.parts") {
+		for _, part := range parts.Array() {
+			if !part.Get("thought").Bool() {
+				said += part.Get("text").Str
+			}
 		}
 	}
 	return said, nil
@@ -221,38 +205,33 @@ func weigh(said, diff string) *policy.Judged {
 	from, to := strings.IndexByte(said, '{'), strings.LastIndexByte(said, '}')
 	var g grading
 	if from < 0 || to < from || json.Unmarshal([]byte(said[from:to+1]), &g) != nil {
-		return &policy.Judged{Error: "the answer is not the JSON object that the rubric asks for: " + clip(oneLine(said), 100)}
+		return &policy.Judged{Error: "the answer is not the JSON object that the rubric asks for: " + agent.Shorten(oneLine(said), 100)}
 	}
 	if g.Cannot != "" {
-		return &policy.Judged{Cannot: clip(oneLine(g.Cannot), 300)}
+		return &policy.Judged{Cannot: agent.Shorten(oneLine(g.Cannot), 300)}
 	}
-	changed, sum, seen := changedLines(diff), 0.0, map[string]bool{}
+	scores := map[string]score{}
 	for _, s := range g.Scores {
-		if seen[s.Criterion] {
-			return &policy.Judged{Error: fmt.Sprintf("criterion %q is scored twice", clip(oneLine(s.Criterion), 40))}
+		if _, twice := scores[s.Criterion]; twice {
+			return &policy.Judged{Error: fmt.Sprintf("criterion %q is scored twice", agent.Shorten(oneLine(s.Criterion), 40))}
 		}
-		seen[s.Criterion] = true
+		scores[s.Criterion] = s
 	}
+	changed, sum := changedLines(diff), 0.0
 	for _, one := range criteria {
-		found := false
-		for _, s := range g.Scores {
-			if s.Criterion != one.name || s.Score == nil {
-				continue
-			}
-			quote := strings.TrimLeft(squeezed(s.Quote), "+-")
-			switch {
-			case !(*s.Score >= 0 && *s.Score <= 1):
-				return &policy.Judged{Error: fmt.Sprintf("the score of %s is not between 0 and 1", one.name)}
-			case len(quote) < minCited || !changed[quote]:
-				return &policy.Judged{Error: fmt.Sprintf("the score of %s quotes no changed line of the diff", one.name)}
-			}
-			sum, found = sum+*s.Score, true
-		}
-		if !found {
+		s := scores[one.name]
+		quote := strings.TrimLeft(squeezed(s.Quote), "+-")
+		switch {
+		case s.Score == nil:
 			return &policy.Judged{Error: "there is no score of " + one.name}
+		case !(*s.Score >= 0 && *s.Score <= 1):
+			return &policy.Judged{Error: fmt.Sprintf("the score of %s is not between 0 and 1", one.name)}
+		case len(quote) < minCited || !changed[quote]:
+			return &policy.Judged{Error: fmt.Sprintf("the score of %s quotes no changed line of the diff", one.name)}
 		}
+		sum += *s.Score
 	}
-	return &policy.Judged{Grade: sum / float64(len(criteria)), Detail: clip(oneLine(cmp.Or(g.Reason, "no reason")), 300)}
+	return &policy.Judged{Grade: sum / float64(len(criteria)), Detail: agent.Shorten(oneLine(cmp.Or(g.Reason, "no reason")), 300)}
 }
 
 // changedLines are the lines that a diff adds or removes, without signs and white space.

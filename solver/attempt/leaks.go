@@ -50,104 +50,97 @@ func redactor(a *Attempt) text.Secrets {
 // in its base: of work that goes on from earlier attempts both halves of a value count, also where a commit removed one
 // again. Paths are read, too. The receipt names places, never values.
 func leaks(ctx context.Context, c *checkout, tree string) error {
-	type found struct {
-		text.Place
-		line string
-	}
 	base, err := c.base(ctx)
 	if err != nil {
 		return err
 	}
-	sides := slices.Compact([]string{base, c.Ground.Start}) // the base first: from there on only the work differs
-	secrets, r := redactor(c.Attempt), &c.Receipt
-	r.Leaks = nil
-	told := map[text.Place]bool{}
+	start, secrets := c.Ground.Start, redactor(c.Attempt)
+	search, found := secrets.Search(), map[text.Place]text.Leak{}
+	var places []text.Place
 	add := func(at text.Place, l text.Leak) {
-		if !told[at] {
-			told[at] = true
-			r.Leaks = append(r.Leaks, policy.Leak{Path: text.When(at.Line > 0, at.Path), Line: at.Line, Kind: l.Kind, Fingerprint: l.Fingerprint})
+		if _, told := found[at]; !told {
+			found[at], places = l, append(places, at)
 		}
 	}
-	seen, pieces := map[found]bool{}, map[text.Place]text.Leak{}
-	for i, side := range sides {
-		first, last := i == 0, i == len(sides)-1
-		var paths []string // those of what was found at the side before; none names all
-		if !first {
-			if len(seen)+len(pieces) == 0 {
-				break
-			}
-			for f := range seen {
-				paths = append(paths, f.Path)
-			}
-			for at := range pieces {
-				paths = append(paths, at.Path)
-			}
-			if len(paths) > maxPaths {
-				paths = nil
-			}
+	if err := addedTo(ctx, c, base, tree, nil, func(at text.Place, line string) {
+		if l, is := secrets.Find(at.Path, line); is {
+			add(at, l)
 		}
-		search := secrets.Search()
-		see := func(path string, n int, line string) {
-			at := text.Place{Path: path, Line: n}
-			if l, is := secrets.Find(path, line); is {
-				if last && (first || seen[found{at, line}]) {
-					add(at, l)
-				}
-				seen[found{at, line}] = true
-			}
-			if first {
-				search.See(at, line)
-			} else if l, is := pieces[at]; is {
-				add(at, l)
-			}
-		}
-		_, _, added, err := c.ws.Paths(ctx, side, tree)
-		if err != nil {
+		search.See(at, line)
+	}); err != nil {
+		return err
+	}
+	if base != start { // what earlier commits added and later ones removed leaves with them
+		if err := c.ws.AddedSince(ctx, base, start, func(path string, n int, line string) {
+			search.See(text.Place{Path: path, Line: n}, line)
+		}); err != nil && !errors.Is(err, git.ErrTooLarge) {
 			return err
 		}
-		for _, path := range added {
-			see(path, 0, path)
-		}
-		begun, from, key := "", 0, "" // a private key, whose next line tells it from others
-		end := func() {
-			if key != "" {
-				see(begun, from, key)
-			}
-			key = ""
-		}
-		err = c.ws.Added(ctx, side, tree, func(path string, n int, line string) {
-			if key != "" && path == begun && n == from+1 {
-				key += "\n" + line
-			}
-			end()
-			if strings.Contains(line, "-----BEGIN ") {
-				begun, from, key = path, n, line
-				return
-			}
-			see(path, n, line)
-		}, paths...)
-		if err != nil {
+	}
+	inPieces, pieces := search.Found()
+	for _, at := range inPieces {
+		add(at, pieces[at])
+	}
+	if base != start && len(places) > 0 {
+		if places, err = notIn(ctx, c, start, tree, places); err != nil {
 			return err
+		}
+	}
+	c.Receipt.Leaks = nil
+	for _, at := range places {
+		l := found[at]
+		allowed := func(fingerprint string) bool { return strings.EqualFold(fingerprint, l.Fingerprint) }
+		if !slices.ContainsFunc(c.Ground.Effective.AllowSecrets, allowed) {
+			c.Receipt.Leaks = append(c.Receipt.Leaks, policy.Leak{Path: text.When(at.Line > 0, at.Path), Line: at.Line, Kind: l.Kind, Fingerprint: l.Fingerprint})
+		}
+	}
+	return nil
+}
+
+// notIn are those of some places of a tree that another one, a side, does not have.
+func notIn(ctx context.Context, c *checkout, side, tree string, places []text.Place) ([]text.Place, error) {
+	var paths []string
+	for _, at := range places {
+		paths = append(paths, at.Path)
+	}
+	if len(paths) > maxPaths {
+		paths = nil // all
+	}
+	here := map[text.Place]bool{}
+	err := addedTo(ctx, c, side, tree, paths, func(at text.Place, _ string) { here[at] = true })
+	return slices.DeleteFunc(places, func(at text.Place) bool { return !here[at] }), err
+}
+
+// addedTo calls see for what a tree has beside one of its sides: for each path, at line 0, and for each line of these
+// paths, or of all. The beginning of a private key comes with the line after it, which tells it from others.
+func addedTo(ctx context.Context, c *checkout, side, tree string, paths []string, see func(at text.Place, line string)) error {
+	_, _, added, err := c.ws.Paths(ctx, side, tree)
+	if err != nil {
+		return err
+	}
+	for _, path := range added {
+		see(text.Place{Path: path}, path)
+	}
+	var begun text.Place
+	key := ""
+	end := func() {
+		if key != "" {
+			see(begun, key)
+		}
+		key = ""
+	}
+	err = c.ws.Added(ctx, side, tree, func(path string, n int, line string) {
+		at := text.Place{Path: path, Line: n}
+		if key != "" && at == (text.Place{Path: begun.Path, Line: begun.Line + 1}) {
+			key += "\n" + line
 		}
 		end()
-		if first && !last { // what earlier commits added and later ones removed leaves with them
-			if err := c.ws.AddedSince(ctx, side, c.Ground.Start, func(path string, n int, line string) {
-				search.See(text.Place{Path: path, Line: n}, line)
-			}); err != nil && !errors.Is(err, git.ErrTooLarge) {
-				return err
-			}
+		if strings.Contains(line, "-----BEGIN ") {
+			begun, key = at, line
+			return
 		}
-		if first {
-			var places []text.Place
-			if places, pieces = search.Found(); last {
-				for _, at := range places {
-					add(at, pieces[at])
-				}
-			}
-		}
-	}
-	r.Leaks = slices.DeleteFunc(r.Leaks, func(l policy.Leak) bool {
-		return slices.ContainsFunc(c.Ground.Effective.AllowSecrets, func(allowed string) bool { return strings.EqualFold(allowed, l.Fingerprint) })
-	})
-	return nil
+		see(at, line)
+	}, paths...)
+	end()
+	return err
 }

@@ -30,15 +30,13 @@ const maxTranscript = 256 << 20
 
 func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	b := c.backend()
-	c.adapter, err = clis.For(b.Kind, b.Stream)
-	if err != nil {
-		c.Report(missing(agent.Adapter{Name: b.Kind}, err), c.monitor.circles.Edits())
-		return nil, nil
-	}
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if err := c.open(run, cancel); err != nil {
-		c.Report(missing(c.adapter, err), c.monitor.circles.Edits())
+	if c.adapter, err = clis.For(b.Kind, b.Stream); err == nil {
+		err = c.open(run, cancel)
+	}
+	if err != nil {
+		c.Report(missing(err), c.monitor.circles.Edits())
 		return nil, nil
 	}
 	endNotes := c.keepNoting(run, cancel)
@@ -83,7 +81,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	c.note(ctx, spentIn(c.Receipt))
 	c.ranTests()
 	if cause == nil && err == nil && c.monitor.unrestored != nil {
-		cause = UnusableError{c.monitor.unrestored}
+		cause = unusable{c.monitor.unrestored}
 	}
 	return cause, err
 }
@@ -96,7 +94,7 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		return agent.Report{}, nil, err
 	}
 	if refused != nil {
-		return missing(c.adapter, refused), nil, nil
+		return missing(refused), nil, nil
 	}
 	held, err := c.ws.Withhold(c.adapter.Unguarded)
 	defer func() {
@@ -116,7 +114,8 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		defer plain.end()
 		transcript = io.MultiWriter(out, plain)
 	}
-	defer c.Watch(run, cancel)()
+	run, endWatch := c.Watch(run)
+	defer endWatch()
 	b := c.backend()
 	walled := wall(c.Attempt, &spec, c.models.session.Load(), append(slices.Clone(c.Ground.Effective.Network.Agent), b.Hosts()...), "network.agent")
 	defer func() { c.traffic = walled() }()
@@ -125,7 +124,7 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		return agent.Report{}, cause, nil
 	}
 	if err != nil {
-		return missing(c.adapter, err), nil, nil
+		return missing(err), nil, nil
 	}
 	crash.Point("agent_started")
 	dir, _ := c.inside(c.ws.Dir, "")
@@ -205,8 +204,8 @@ func process(p *sandbox.Process) agent.Process {
 
 // missing is the report of an agent that could not be started: its program is
 // not there, or may not be run. That is for the operator to mend.
-func missing(a agent.Adapter, err error) agent.Report {
-	return agent.Report{CLI: a.Name, Ending: policy.Misconfigured, Failure: err.Error(), Reasons: []string{"the agent could not be started: " + err.Error()}}
+func missing(err error) agent.Report {
+	return agent.Report{Ending: policy.Misconfigured, Failure: err.Error(), Reasons: []string{"the agent could not be started: " + err.Error()}}
 }
 
 // environment is what reaches a program beside its own variables: a search path, a

@@ -57,9 +57,8 @@ func (c *checkout) image(ctx context.Context) (*thread.Decided, error) {
 	if g.Effective.Environment.Image == "" {
 		return nil, nil
 	}
-	run, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer c.Watch(run, cancel)()
+	run, end := c.Watch(ctx)
+	defer end()
 	digest, err := c.Images.Get(run, g.Effective.Environment.Image, func(i ground.Image) error { return sandbox.Has(i.Root, "/bin/sh") })
 	if err == nil || context.Cause(run) != nil {
 		g.Image = digest
@@ -330,18 +329,7 @@ func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home
 }
 
 // foot has f stand on a layer.
-func (c *checkout) foot(ctx context.Context, f *footing, l ground.Layer, ws *git.Workspace, home string, fresh bool) error {
-	f.overlays, f.folders = nil, nil
-	mounts, folders, err := c.Layers.Over(ctx, l, home, ws.Dir, filepath.Join(filepath.Dir(ws.Dir), "layer"), fresh)
-	for _, m := range mounts {
-		f.overlays = append(f.overlays, sandbox.Overlay(m))
-	}
-	for _, d := range folders {
-		f.folders = append(f.folders, sandbox.Mount(d))
-	}
+func (c *checkout) foot(ctx context.Context, f *footing, l ground.Layer, ws *git.Workspace, home string, fresh bool) (err error) {
+	f.overlays, f.folders, err = c.Layers.Over(ctx, l, home, ws.Dir, filepath.Join(filepath.Dir(ws.Dir), "layer"), fresh)
 	return err
 }
-
-type UnusableError struct{ Err error }
-
-func (e UnusableError) Error() string { return e.Err.Error() }

@@ -287,11 +287,3 @@ func tail(s string, limit int) string {
 	}
 	return "[cut]\n" + s
 }
-
-// clip cuts one line to limit bytes on a rune's boundary.
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + " …"
-}

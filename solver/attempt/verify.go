@@ -149,9 +149,8 @@ type program struct {
 // inSandbox runs a program on the files and returns how it ended, and what it asked for in vain; out gets its standard
 // output. Where it is ended from outside, the error is the cause.
 func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (report agent.Report, refused []string, err error) {
-	run, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer t.Watch(run, cancel)()
+	run, end := t.Watch(ctx)
+	defer end()
 	_, home := t.inside(t.ws.Dir, t.home)
 	list := []string{"HOME=" + home}
 	f := t.footing
@@ -241,7 +240,7 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	case report.Killed:
 		return &policy.Judged{Error: fmt.Sprintf("%s did not answer within %s", name, l.JudgeTimeout)}, nil
 	case report.Exit.Code != 0 || report.Exit.Signal != "":
-		return &policy.Judged{Error: fmt.Sprintf("%s ended with exit code %d: %s", name, report.Exit.Code, clip(oneLine(report.Stderr+" "+said), 300))}, nil
+		return &policy.Judged{Error: fmt.Sprintf("%s ended with exit code %d: %s", name, report.Exit.Code, agent.Shorten(oneLine(report.Stderr+" "+said), 300))}, nil
 	}
 	return verdict(name, said), nil
 }
@@ -258,9 +257,9 @@ func verdict(name, said string) *policy.Judged {
 		switch err := json.Unmarshal([]byte(line), &answer); {
 		case err != nil:
 		case answer.Error != "":
-			return &policy.Judged{Error: clip(oneLine(answer.Error), 300)}
+			return &policy.Judged{Error: agent.Shorten(oneLine(answer.Error), 300)}
 		case answer.Grade != nil:
-			return &policy.Judged{Grade: *answer.Grade, Detail: clip(oneLine(answer.Reason), 300)}
+			return &policy.Judged{Grade: *answer.Grade, Detail: agent.Shorten(oneLine(answer.Reason), 300)}
 		}
 	}
 	return &policy.Judged{Error: fmt.Sprintf(`%s printed no line such as {"grade": 0.7, "reason": "…"}`, name)}

@@ -18,24 +18,24 @@ import (
 // stop must be obeyed within 5 s, on whichever node it arrives.
 const watchInterval = 500 * time.Millisecond
 
-// Watch ends a running attempt when a person asks to stop or the thread closes,
-// and attends to what else comes after the last event that the attempt has
-// seen. The caller must call end, which waits until nothing of it runs any more.
-func (a *Attempt) Watch(ctx context.Context, cancel context.CancelCauseFunc) (end func()) {
+// Watch is a context for a running attempt, which ends with the cause when a person asks to stop or the thread closes.
+// It attends to what else comes after the last event that the attempt has seen. The caller must call end, which ends
+// the context and waits until nothing of it runs any more.
+func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
+	run, cancel := context.WithCancelCause(ctx)
 	seen := a.Seen
-	if _, _, why := a.look(ctx, seen); why != nil {
+	if _, _, why := a.look(run, seen); why != nil {
 		// It came while GitHub was told of the attempt, which may take minutes.
 		cancel(why)
-		return func() {}
+		return run, func() {}
 	}
-	ctx, stop := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	// GitHub may be slow to take an answer, and a stop must not wait for that.
 	free := make(chan struct{}, 1)
 	work.Go(func() {
 		wanted := false
-		for wait.For(ctx, watchInterval) == nil {
-			last, asked, why := a.look(ctx, seen)
+		for wait.For(run, watchInterval) == nil {
+			last, asked, why := a.look(run, seen)
 			if why != nil {
 				cancel(why)
 				return
@@ -47,12 +47,12 @@ func (a *Attempt) Watch(ctx context.Context, cancel context.CancelCauseFunc) (en
 			select {
 			case free <- struct{}{}:
 				wanted = false
-				work.Go(func() { a.Attend(ctx); <-free })
+				work.Go(func() { a.Attend(run); <-free })
 			default:
 			}
 		}
 	})
-	return func() { stop(); work.Wait() }
+	return run, func() { cancel(nil); work.Wait() }
 }
 
 // look reads what came after an event. It returns the last event that it saw,
@@ -153,8 +153,7 @@ func comesBack(err error, then time.Time) (again time.Time, away bool) {
 
 // waitUntil waits within an attempt, and ends for a stop or a closing. What else comes meanwhile is attended to.
 func (a *Attempt) waitUntil(ctx context.Context, t time.Time) error {
-	run, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer a.Watch(run, cancel)()
+	run, end := a.Watch(ctx)
+	defer end()
 	return wait.For(run, t.Sub(a.Now()))
 }
