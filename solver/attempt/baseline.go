@@ -28,8 +28,9 @@ func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err 
 	if g.From, err = c.base(ctx); err != nil {
 		return nil, err
 	}
+	g.Before = nil
 	if refused, err = c.image(ctx); refused == nil && err == nil {
-		g.Before, refused, err = c.lay(ctx)
+		refused, err = c.lay(ctx)
 	}
 	if err == nil && refused == nil && len(g.Before) == 0 && len(g.Effective.Verify) > 0 && a.Decision.Purpose == policy.ToChange {
 		g.Before, err = c.overBase(ctx)

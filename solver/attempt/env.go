@@ -114,13 +114,6 @@ func (e *Env) inside(work, home string) (string, string) {
 	return insideWork, insideHome
 }
 
-// at has a program find its folders there.
-func (e *Env) at(spec *sandbox.Spec) {
-	if e.Sandbox.Mode() != sandbox.None {
-		spec.DirAt, spec.HomeAt = e.inside(spec.Dir, spec.Home)
-	}
-}
-
 func (e *Env) workOf(t thread.ID) string { return filepath.Join(e.threadDir(t), workDir) }
 
 func (e *Env) cacheDir(t thread.ID) string {
@@ -264,7 +257,11 @@ func (e *Env) CleanWork(ctx context.Context) error {
 			old = append(old, path)
 		}
 	}
-	for _, path := range old {
+	return clean(old...)
+}
+
+func clean(paths ...string) error {
+	for _, path := range paths {
 		if err := git.Remove(path); err != nil {
 			return fmt.Errorf("clean %s: %w", path, err)
 		}
@@ -287,47 +284,30 @@ func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 			continue
 		}
 		attempt := filepath.Join(dir, e.Name())
-		written, err := lastWritten(attempt)
+		written, err := os.Lstat(filepath.Join(attempt, transcriptFile))
+		if errors.Is(err, fs.ErrNotExist) {
+			written, err = os.Lstat(attempt)
+		}
 		if err != nil {
 			return removed, err
 		}
-		newest = policy.Later(newest, written)
-		if !written.Before(before) {
+		newest = policy.Later(newest, written.ModTime())
+		if !written.ModTime().Before(before) {
 			left++
 			continue
 		}
-		if err := git.Remove(attempt); err != nil {
-			return removed, fmt.Errorf("clean %s: %w", attempt, err)
+		if err := clean(attempt); err != nil {
+			return removed, err
 		}
 		removed++
 	}
-	var old []string // what else goes
-	if left > 0 && newest.Before(idle) {
-		old = []string{filepath.Join(dir, homeDir), filepath.Join(dir, workDir)}
-	} else if left == 0 && removed > 0 {
-		old = []string{dir}
-	}
-	for _, path := range old {
-		if err := git.Remove(path); err != nil {
-			return removed, fmt.Errorf("clean %s: %w", path, err)
-		}
+	switch {
+	case left > 0 && newest.Before(idle):
+		return removed, clean(filepath.Join(dir, homeDir), filepath.Join(dir, workDir))
+	case left == 0 && removed > 0:
+		return removed, clean(dir)
 	}
 	return removed, nil
-}
-
-// lastWritten is when an attempt's transcript was written last; without one, when
-// its folder was.
-func lastWritten(attempt string) (time.Time, error) {
-	for _, path := range []string{filepath.Join(attempt, transcriptFile), attempt} {
-		info, err := os.Lstat(path)
-		if err == nil {
-			return info.ModTime(), nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return time.Time{}, err
-		}
-	}
-	return time.Time{}, nil
 }
 
 // Current is the configuration in force. Each step and each attempt keeps the one that it began with.

@@ -128,11 +128,9 @@ func lasting(l policy.Limit, now time.Time) bool {
 // after the attempt began, from any thread or node, is answered at once. What was
 // known before did not keep policy from starting the attempt.
 func (e *Env) limited(ctx context.Context, account string, began time.Time) (policy.Limit, bool) {
-	var breakers map[string]policy.Breaker
-	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) (err error) {
-		breakers, err = e.Store.Breakers(ctx)
-		return err
-	})
+	ctx, cancel := context.WithTimeout(ctx, lease.RenewTime)
+	defer cancel()
+	breakers, err := e.Store.Breakers(ctx)
 	if err != nil {
 		// The provider will say so itself.
 		return policy.Limit{}, false
@@ -300,11 +298,10 @@ func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why 
 	f.Limits = c.Ground.Effective.Policy.Limits
 	f.Handed.Used = f.Handed.Used.Plus(c.models.used())
 	ledgers := []policy.Ledger{f.Thread()}
-	var used policy.Usage
-	if err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) (err error) {
-		used, err = c.Store.Usage(ctx, c.Thread.Repo(), c.State.Snapshot.Installation, c.Now().Add(-policy.Day))
-		return err
-	}); err == nil { // else the next look, or the next attempt's start, finds it
+	ctx, cancel := context.WithTimeout(ctx, lease.RenewTime)
+	defer cancel()
+	used, err := c.Store.Usage(ctx, c.Thread.Repo(), c.State.Snapshot.Installation, c.Now().Add(-policy.Day))
+	if err == nil { // else the next look, or the next attempt's start, finds it
 		ledgers = append(append(ledgers, f.Limits.Ledgers(used)...), f.Limits.Account(c.Account, used))
 	}
 	for _, l := range ledgers {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -98,9 +97,9 @@ const (
 	toolJournal = ".pawl/tests.jsonl"
 )
 
-// testTool writes what the tool run_tests needs and returns its command line;
+// testTool adds the files that the tool run_tests needs and returns its command line;
 // none where there is nothing to run.
-func (c *checkout) testTool(ctx context.Context) ([]string, error) {
+func (c *checkout) testTool(ctx context.Context, files map[string]string) ([]string, error) {
 	e := c.Ground.Effective
 	if c.Program == "" || !e.Policy.Ladder.RunTestsTool || len(e.Verify) == 0 {
 		return nil, nil
@@ -108,8 +107,7 @@ func (c *checkout) testTool(ctx context.Context) ([]string, error) {
 	if err := c.based(ctx); err != nil {
 		return nil, err
 	}
-	home := c.homeOf(c.Thread)
-	dir, at := c.inside(c.ws.Dir, home)
+	dir, at := c.inside(c.ws.Dir, c.homeOf(c.Thread))
 	spec, err := json.Marshal(map[string]any{
 		"dir": dir, "commands": e.Verify, "reports": e.Reports, "before": c.Ground.Before, "timeout_seconds": int(verifyTimeout.Seconds()),
 		"max_calls": e.Policy.Ladder.RunTestsCalls, "journal": filepath.Join(at, toolJournal),
@@ -117,10 +115,7 @@ func (c *checkout) testTool(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A continued session has the journal of the attempt before.
-	if err := writeFiles(home, map[string]string{toolSpec: string(spec), toolJournal: ""}); err != nil {
-		return nil, fmt.Errorf("prepare the test tool: %w", err)
-	}
+	files[toolSpec], files[toolJournal] = string(spec), "" // a continued session has the journal of the attempt before
 	return []string{c.Program, "mcp", "--spec", filepath.Join(at, toolSpec)}, nil
 }
 

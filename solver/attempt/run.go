@@ -147,7 +147,8 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 // its configuration afterwards. What is refused is for the operator to mend.
 func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err error) {
 	b, home := c.backend(), c.homeOf(c.Thread)
-	tool, err := c.testTool(ctx)
+	files := map[string]string{}
+	tool, err := c.testTool(ctx, files)
 	if err != nil {
 		return spec, nil, err
 	}
@@ -168,10 +169,7 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 	if err != nil {
 		return spec, err, nil
 	}
-	files := maps.Clone(cmd.Files)
-	if files == nil {
-		files = map[string]string{}
-	}
+	maps.Copy(files, cmd.Files)
 	for name, text := range c.Beside {
 		files[contextDir+"/"+name] = text
 	}
@@ -182,8 +180,7 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 		Argv: cmd.Argv, Dir: c.ws.Dir, Home: home, Env: cmd.Env, ReadOnly: c.shown(tool),
 		Stdin: []byte(cmd.Stdin), ID: c.ProcessPrefix() + fmt.Sprintf("%s/%d", c.Thread, c.N),
 	}
-	c.at(&spec)
-	if c.footing.stand(&spec); spec.Root != "" {
+	if c.stand(&spec, c.footing); spec.Root != "" {
 		spec.HostPath = c.environment(nil, ground.Image{})["PATH"]
 	}
 	if err := c.login(home, &spec); err != nil {

@@ -74,58 +74,49 @@ func (c *checkout) image(ctx context.Context) (*thread.Decided, error) {
 var errNotKept = errors.New("nothing is kept")
 
 // lay sees that there is a layer for the repository, which attempts and verifications begin with, and names it in
-// Ground.Layer. Where it had to be built and the verify commands ran on the base meanwhile, it returns what they came
-// to. A setup that failed is refused, and is not repeated before the key changes or a person asks.
-func (c *checkout) lay(ctx context.Context) (before []policy.Verified, refused *thread.Decided, err error) {
+// Ground.Layer. A setup that failed is refused, and is not repeated before the key changes or a person asks.
+func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 	g, setup := c.Ground, c.Ground.Effective.Environment.Setup
 	at, build := g.settings, true
 	if len(setup) == 0 {
-		if err := c.propose(ctx); err != nil {
-			return nil, nil, err
-		}
-		if len(g.Effective.Verify) == 0 {
-			return nil, nil, nil
+		if err := c.propose(ctx); err != nil || len(g.Effective.Verify) == 0 {
+			return nil, err
 		}
 		// What the verify commands leave is a layer where no agent wrote what ran.
+		var err error
 		at = g.From
 		if build, err = g.cache.IsAncestor(ctx, at, g.settings); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	key, err := c.layerKey(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if build {
-		err = c.Layers.Build(ctx, c.Thread.Repo(), key, c.repeats, func(dir string) (r ground.Record, err error) {
-			r, before, err = c.build(ctx, at, key, dir)
-			return r, err
-		})
-		if len(setup) == 0 && err != nil && ctx.Err() == nil && !stopped(err) && before != nil {
+		err = c.Layers.Build(ctx, c.Thread.Repo(), key, c.repeats, func(dir string) (ground.Record, error) { return c.build(ctx, at, key, dir) })
+		if len(setup) == 0 && err != nil && ctx.Err() == nil && !stopped(err) && g.Before != nil {
 			if !errors.Is(err, errNotKept) {
 				c.Log.Warn().Err(err).Msg("what the base's verification left was not kept")
 			}
 			err = nil
 		}
 	}
-	if at != g.From {
-		before = nil
-	}
 	l, leave, ok := c.Layers.Use(c.Thread.Repo(), key)
 	defer leave()
 	switch {
 	case err != nil || !ok && len(setup) == 0:
-		return before, nil, err
+		return nil, err
 	case !ok:
-		return nil, nil, fmt.Errorf("layer %s: it was removed at once, since the layers of this server take too much room", key)
+		return nil, fmt.Errorf("layer %s: it was removed at once, since the layers of this server take too much room", key)
 	case l.Failed != nil:
-		refused = thread.Refuse(policy.RuleSetupFailed, "Correct environment.setup in .github/pawl.yml, or what it needs; /pawl retry runs it again.",
+		refused := thread.Refuse(policy.RuleSetupFailed, "Correct environment.setup in .github/pawl.yml, or what it needs; /pawl retry runs it again.",
 			fmt.Sprintf("setup failed: %s: %s", oneLine(l.Failed.Command), l.Failed.Result))
 		refused.On, refused.Output = g.settings, l.Failed.Output
-		return nil, refused, nil
+		return refused, nil
 	}
 	g.Layer = policy.Layer{Key: key, Commit: l.Commit}
-	return before, nil, nil
+	return nil, nil
 }
 
 // stopped reports whether somebody ended the work.
@@ -171,14 +162,14 @@ func (c *checkout) propose(ctx context.Context) error {
 
 // build runs the setup over the files of a commit in an empty HOME, and the verify commands after it, which fill
 // HOME's caches. What setup made is moved into the folder of the layer.
-func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Record, before []policy.Verified, err error) {
+func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Record, err error) {
 	e := c.Ground.Effective.Environment
 	if err := c.Room(); err != nil {
-		return r, nil, err
+		return r, err
 	}
 	t, err := c.trial(ctx, at, false)
 	if err != nil {
-		return r, nil, err
+		return r, err
 	}
 	defer t.close()
 	c.Log.Info().Str("layer", key).Str("commit", at).Int("commands", len(e.Setup)).Msg("a layer is being built")
@@ -187,14 +178,14 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 		if path.IsAbs(p) && len(e.Setup) > 0 {
 			from := filepath.Join(dir, ground.Paths, strconv.Itoa(len(r.Paths)))
 			if err := os.MkdirAll(from, 0o700); err != nil {
-				return r, nil, err
+				return r, err
 			}
 			r.Paths = append(r.Paths, p)
 			t.folders = append(t.folders, sandbox.Mount{From: from, To: p})
 		}
 	}
 	if r.Failed, err = t.setUp(ctx, e); err != nil || r.Failed != nil {
-		return r, nil, errors.Join(err, git.Remove(filepath.Join(dir, ground.Paths)))
+		return r, errors.Join(err, git.Remove(filepath.Join(dir, ground.Paths)))
 	}
 	var left []string
 	if len(e.Setup) > 0 {
@@ -206,29 +197,30 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 			err = c.foot(ctx, &t.footing, ground.At(dir, r), t.ws, t.home, false)
 		}
 		if err != nil {
-			return r, nil, err
+			return r, err
 		}
 	}
-	before, err = t.verifyBase(ctx, at, key)
+	before, err := t.verifyBase(ctx, at, key)
+	if at == c.Ground.From {
+		c.Ground.Before = before
+	}
 	_, full, _ := c.free()
 	switch {
-	case len(e.Setup) > 0 && (err == nil || stopped(err)):
+	case err != nil:
+		return r, err
+	case len(e.Setup) > 0:
 		if left, err = t.ws.Ignored(ctx); err != nil {
-			return r, nil, err
+			return r, err
 		}
 		left = slices.DeleteFunc(left, func(file string) bool { return !keeps(e.Paths, file) })
-	case err != nil:
-		return r, nil, err
 	case full || policy.Unable(before) != "":
-		return r, before, errNotKept
-	default:
-		left = nil
+		return r, errNotKept
 	}
 	if err := errors.Join(os.Rename(t.home, filepath.Join(dir, ground.Home)), t.move(left, dir)); err != nil {
-		return r, before, err
+		return r, err
 	}
 	c.Log.Info().Str("layer", key).Str("commit", at).Int("commands", len(e.Setup)).Msg("a layer was built")
-	return r, before, err
+	return r, nil
 }
 
 // move moves files of the work tree into the folder of a layer, which has what is there already.
@@ -300,8 +292,12 @@ type footing struct {
 	leave    func() // gives both back
 }
 
-func (f footing) stand(spec *sandbox.Spec) {
+// stand has a program find its folders, the layer and the image.
+func (c *checkout) stand(spec *sandbox.Spec, f footing) {
 	spec.Overlays, spec.Folders, spec.Root = f.overlays, f.folders, f.image.Root
+	if c.Sandbox.Mode() != sandbox.None {
+		spec.DirAt, spec.HomeAt = insideWork, insideHome
+	}
 }
 
 // over gives a checkout and a HOME the repository's image, and a layer where it has a key. Fresh says that the HOME is

@@ -164,8 +164,7 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (rep
 		Argv: prog.argv, Dir: t.ws.Dir, Home: t.home, Env: list, ReadOnly: t.shown(nil), Stdin: prog.stdin,
 		ID: t.ProcessPrefix() + t.Thread.String() + "/verify",
 	}
-	t.at(&spec)
-	f.stand(&spec)
+	t.stand(&spec, f)
 	if prog.apart {
 		spec.DirAt = spec.HomeAt
 		spec.Dir, spec.ReadOnly = t.home, append(spec.ReadOnly, t.ws.Dir)

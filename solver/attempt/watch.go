@@ -58,11 +58,9 @@ func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
 // look reads what came after an event. It returns the last event that it saw,
 // whether something wants an answer, and why the attempt must end, if it must.
 func (a *Attempt) look(ctx context.Context, seen int64) (last int64, wanted bool, why error) {
-	var events []thread.Event
-	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) (err error) {
-		events, err = a.Store.Events(ctx, a.Thread, seen)
-		return err
-	})
+	ctx, cancel := context.WithTimeout(ctx, lease.RenewTime)
+	defer cancel()
+	events, err := a.Store.Events(ctx, a.Thread, seen)
 	if err != nil {
 		// The next look asks again; a lost store ends the lease first.
 		return seen, false, nil
