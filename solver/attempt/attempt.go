@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -340,17 +341,12 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 
 func (a *Attempt) conclude() {
 	r := &a.Receipt
-	progress := r.Progress()
-	failing := false
-	for _, v := range r.Verify {
-		if !v.Passed {
-			failing = true
-			r.Told(v.Output)
-			r.Tests = slices.Sorted(slices.Values(policy.Names(v.Failing)))
-			if r.Detail == "" {
-				r.Detail = tail(oneLine(v.Command)+" "+v.Result(), maxDetail)
-			}
-		}
+	progress, failing := r.Progress(), r.Failing()
+	if failing {
+		v := r.Verification()
+		r.Told(v.Output)
+		r.Tests = slices.Sorted(slices.Values(policy.Names(v.Failing)))
+		r.Detail = cmp.Or(r.Detail, tail(oneLine(v.Command)+" "+v.Result(), maxDetail))
 	}
 	if r.Ending == policy.Completed && !progress && r.Limit != nil {
 		// The agent called a refusal a success.

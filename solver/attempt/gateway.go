@@ -63,7 +63,7 @@ type modelAccess struct {
 
 // open gives an attempt access to its model. The limits that show there are told to end
 // if the agent waits for them to pass; the caller must close it.
-func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error {
+func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err error) {
 	b, m := c.backend(), &c.models
 	hold(c.Attempt, "")
 	if b.Provider == "" {
@@ -113,8 +113,10 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) error 
 	opened := c.Gateway.Open(grant)
 	m.session.Store(opened)
 	hold(c.Attempt, opened.Token())
-	url, err := c.listen(opened)
-	m.endpoint = agent.Endpoint{Protocol: p.Protocol, URL: url, Token: opened.Token()}
+	m.endpoint = agent.Endpoint{Protocol: p.Protocol, URL: fmt.Sprintf("http://127.0.0.1:%d", gatewayPort), Token: opened.Token()}
+	if !c.Sandbox.Networks() { // else wall serves it
+		m.endpoint.URL, err = opened.Listen()
+	}
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/sandbox"
@@ -16,37 +15,25 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// shown are the files of the host that an agent may read beside the system's.
-func (c *checkout) shown(tool []string) []string {
-	return slices.Concat(c.Config.Sandbox.ReadOnly, tool[:min(1, len(tool))])
-}
-
 // login shows an agent the login of its account, where the operator wants it so.
 func (c *checkout) login(home string, spec *sandbox.Spec) error {
 	credential := c.backend().CredentialFile
 	if credential == "" || c.adapter.Credential == "" {
 		return nil
 	}
-	// The place is made here: what an earlier attempt left there, such as a link
-	// that leads out of HOME, would be followed otherwise.
-	if err := writeFiles(home, map[string]string{c.adapter.Credential: ""}); err != nil {
-		return err
-	}
 	if c.Sandbox.Mode() != sandbox.None {
-		_, at := c.inside("", home)
-		to := filepath.Join(at, filepath.FromSlash(c.adapter.Credential))
+		to := filepath.Join(insideHome, filepath.FromSlash(c.adapter.Credential))
 		spec.Mounts = append(spec.Mounts, sandbox.Mount{From: credential, To: to})
-		return nil
+		// The place is made here: what an earlier attempt left there, such as a link
+		// that leads out of HOME, would be followed otherwise.
+		return writeFiles(home, map[string]string{c.adapter.Credential: ""})
 	}
 	root, err := os.OpenRoot(home)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if err := root.Remove(c.adapter.Credential); err != nil {
-		return err
-	}
-	return root.Symlink(credential, c.adapter.Credential)
+	return errors.Join(clearPath(root, c.adapter.Credential), root.Symlink(credential, c.adapter.Credential))
 }
 
 // writeFiles writes an agent's own configuration below its HOME. An earlier attempt may have left anything

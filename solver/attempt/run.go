@@ -177,7 +177,7 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 		return spec, nil, err
 	}
 	spec = sandbox.Spec{
-		Argv: cmd.Argv, Dir: c.ws.Dir, Home: home, Env: cmd.Env, ReadOnly: c.shown(tool),
+		Argv: cmd.Argv, Dir: c.ws.Dir, Home: home, Env: cmd.Env, ReadOnly: slices.Concat(c.Config.Sandbox.ReadOnly, tool[:min(1, len(tool))]),
 		Stdin: []byte(cmd.Stdin), ID: c.ProcessPrefix() + fmt.Sprintf("%s/%d", c.Thread, c.N),
 	}
 	if c.stand(&spec, c.footing); spec.Root != "" {
@@ -230,14 +230,6 @@ const (
 	proxyPort   = 29402
 )
 
-// listen has a session answer its agent, and gives the URL.
-func (e *Env) listen(session *gateway.Session) (url string, err error) {
-	if e.Sandbox.Networks() { // wall serves it
-		return "http://127.0.0.1:" + strconv.Itoa(gatewayPort), nil
-	}
-	return session.Listen()
-}
-
 // wall gives a program a network of its own, with the gateway where there is a session and a proxy for the hosts of a
 // list; where names the list's key. The function that it returns is called once the program has ended. Where networks
 // are open it changes nothing.
@@ -257,11 +249,6 @@ func wall(a *Attempt, spec *sandbox.Spec, session *gateway.Session, list []polic
 		}
 	}}
 	return proxy.Close
-}
-
-// refusedLine tells what was refused, in the output of a command.
-func refusedLine(hosts []string, where string) string {
-	return fmt.Sprintf("[Pawl refused: %s; the operator can allow it in %s]\n", strings.Join(hosts, ", "), where)
 }
 
 // noteRefused notes in a receipt what a program that is no agent asked for in vain.

@@ -161,7 +161,7 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (rep
 		list = append(list, k+"="+v)
 	}
 	spec := sandbox.Spec{
-		Argv: prog.argv, Dir: t.ws.Dir, Home: t.home, Env: list, ReadOnly: t.shown(nil), Stdin: prog.stdin,
+		Argv: prog.argv, Dir: t.ws.Dir, Home: t.home, Env: list, ReadOnly: slices.Clone(t.Config.Sandbox.ReadOnly), Stdin: prog.stdin,
 		ID: t.ProcessPrefix() + t.Thread.String() + "/verify",
 	}
 	t.stand(&spec, f)
@@ -181,7 +181,7 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (rep
 	}
 	report, err = agent.Run(run, process(proc), plain, agent.RunOptions{Total: prog.most, Transcript: out, Now: t.Now})
 	if refused = walled().Refused; len(refused) > 0 && err == nil {
-		_, err = io.WriteString(out, refusedLine(refused, prog.where))
+		_, err = fmt.Fprintf(out, "[Pawl refused: %s; the operator can allow it in %s]\n", strings.Join(refused, ", "), prog.where)
 	}
 	return report, refused, cmp.Or(context.Cause(run), err)
 }
