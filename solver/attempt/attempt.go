@@ -321,6 +321,13 @@ func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
 // branch of its thread.
 func (a *Attempt) keptBranch() string { return fmt.Sprintf("pawl/kept-%d-%d", a.Thread.Number, a.N) }
 
+// leaveOut records files that do not go into the commit.
+func (a *Attempt) leaveOut(why string, paths ...string) {
+	for _, path := range paths {
+		a.Receipt.LeftOut = append(a.Receipt.LeftOut, path+" ("+why+")")
+	}
+}
+
 func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	r := &a.Receipt
 	r.Ending, r.Reasons, r.Edits = p.Ending, p.Reasons, edits

@@ -11,7 +11,6 @@ import (
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/crash"
-	"github.com/pawlbot/pawl/internal/egress"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
@@ -27,7 +26,6 @@ type checkout struct {
 	adapter agent.Adapter
 	models  modelAccess
 	footing footing
-	traffic egress.Traffic // of the agent, beside its model
 }
 
 func NewCheckout(a *Attempt) Executor { return &checkout{Attempt: a} }
@@ -120,15 +118,13 @@ func (c *checkout) Commit(ctx context.Context) error {
 func commitLeft(ctx context.Context, c *checkout, snap git.Snapshot) error {
 	r := &c.Receipt
 	for _, l := range snap.Left {
-		r.LeftOut = append(r.LeftOut, l.Path+" ("+l.Reason+")")
+		c.leaveOut(l.Reason, l.Path)
 	}
 	tree, protected, err := c.ws.Without(ctx, snap.Tree, c.ws.StartTree, c.Ground.Effective.Protects)
 	if err != nil {
 		return err
 	}
-	for _, path := range protected {
-		r.LeftOut = append(r.LeftOut, path+" (protected)")
-	}
+	c.leaveOut("protected", protected...)
 	if err := leaks(ctx, c, tree); err != nil || len(r.Leaks) > 0 {
 		return err
 	}

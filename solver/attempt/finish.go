@@ -280,9 +280,9 @@ func answer(ctx context.Context, a *Attempt) error {
 
 // throwAway says what an attempt changed that was to change nothing. None of it reaches anything.
 func throwAway(ctx context.Context, c *checkout, snap git.Snapshot, err error) error {
-	const why = " (thrown away)"
+	const why = "thrown away"
 	if errors.Is(err, git.ErrUnsafe) || errors.Is(err, git.ErrTooLarge) {
-		c.Receipt.LeftOut = append(c.Receipt.LeftOut, "files that cannot be used"+why)
+		c.leaveOut(why, "files that cannot be used")
 		return nil
 	}
 	if err != nil {
@@ -290,11 +290,9 @@ func throwAway(ctx context.Context, c *checkout, snap git.Snapshot, err error) e
 	}
 	deleted, edited, added, err := c.ws.Paths(ctx, c.ws.StartTree, snap.Tree)
 	all := slices.Concat(deleted, edited, added)
-	for _, path := range all[:min(len(all), maxThrown)] {
-		c.Receipt.LeftOut = append(c.Receipt.LeftOut, path+why)
-	}
+	c.leaveOut(why, all[:min(len(all), maxThrown)]...)
 	if more := len(all) - maxThrown; more > 0 {
-		c.Receipt.LeftOut = append(c.Receipt.LeftOut, policy.Plural(more, "more file")+why)
+		c.leaveOut(why, policy.Plural(more, "more file"))
 	}
 	return err
 }

@@ -18,17 +18,17 @@ import (
 // secrets are what an attempt, its setup or its judge got, and what only the server holds, which an agent without a
 // sandbox could find: the names, and how to read them. Backend is the attempt's.
 func (e *Env) secrets(c *config.Server, t thread.ID, n int, backend config.Backend) (names []string, value func(name string) (string, bool)) {
-	own := c.Secrets()
+	known := map[string]string{}
+	for name, s := range c.Secrets() {
+		known[name] = s.Reveal()
+	}
 	held, _ := e.held.Load(e.attemptDir(t, n))
 	tokens, _ := held.(map[string]string)
+	maps.Copy(known, tokens)
 	names = slices.Concat(backend.Env, c.Policy.Learning.JudgeEnv, c.Setup.Names(t.Repo()))
-	names = slices.AppendSeq(slices.AppendSeq(names, maps.Keys(own)), maps.Keys(tokens))
-	return names, func(name string) (string, bool) {
-		if s, ok := own[name]; ok {
-			return s.Reveal(), true
-		}
-		if token, ok := tokens[name]; ok {
-			return token, true
+	return slices.AppendSeq(names, maps.Keys(known)), func(name string) (string, bool) {
+		if s, ok := known[name]; ok {
+			return s, true
 		}
 		return e.Lookup(name)
 	}

@@ -28,7 +28,6 @@ type loopMonitor struct {
 	// trajectory is what it counts, verify the repository's own commands.
 	trajectory policy.Trajectory
 	verify     []string
-	replaced   []string // withheld paths in whose place the agent wrote something
 	// unrestored is why withheld paths could not be brought back: the agent made that impossible.
 	unrestored error
 }

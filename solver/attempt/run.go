@@ -40,8 +40,8 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		return nil, nil
 	}
 	endNotes := c.keepNoting(run, cancel)
-	report, cause, err := c.runIn(run, cancel)
 	c.Receipt.Transcript = filepath.Join(c.attemptDir(c.Thread, c.N), transcriptFile)
+	report, cause, err := c.runIn(run, cancel)
 	if home := c.homeOf(c.Thread); cause == nil && err == nil && c.adapter.OpenSession != nil && report.SessionID != "" {
 		session, unread := c.adapter.ReadSession(home, report.SessionID)
 		if unread != nil {
@@ -63,10 +63,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		c.Receipt.Reasons = append(c.Receipt.Reasons, report.Exit.Exceeded)
 	}
 	c.Receipt.Trajectory = c.monitor.trajectory
-	c.Receipt.RefusedHosts, c.Receipt.Sent, c.Receipt.Received = c.traffic.Refused, c.traffic.Sent, c.traffic.Received
-	for _, path := range c.monitor.replaced {
-		c.Receipt.LeftOut = append(c.Receipt.LeftOut, path+" (configuration of the agent)")
-	}
+	c.Receipt.Trajectory.Bytes = report.OutputBytes
 	c.models.close(&c.Receipt)
 	if early := (cut{}); errors.As(cause, &early) {
 		c.Receipt.Reasons = append(c.Receipt.Reasons, early.why)
@@ -98,12 +95,14 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	}
 	held, err := c.ws.Withhold(c.adapter.Unguarded)
 	defer func() {
-		c.monitor.replaced, c.monitor.unrestored = c.ws.Restore(context.WithoutCancel(run), held)
+		var replaced []string
+		replaced, c.monitor.unrestored = c.ws.Restore(context.WithoutCancel(run), held)
+		c.leaveOut("configuration of the agent", replaced...)
 	}()
 	if err != nil {
 		return agent.Report{}, nil, err
 	}
-	out, err := os.OpenFile(filepath.Join(c.attemptDir(c.Thread, c.N), transcriptFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	out, err := os.OpenFile(c.Receipt.Transcript, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return agent.Report{}, nil, err
 	}
@@ -118,7 +117,10 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	defer endWatch()
 	b := c.backend()
 	walled := wall(c.Attempt, &spec, c.models.session.Load(), append(slices.Clone(c.Ground.Effective.Network.Agent), b.Hosts()...), "network.agent")
-	defer func() { c.traffic = walled() }()
+	defer func() {
+		t := walled()
+		c.Receipt.RefusedHosts, c.Receipt.Sent, c.Receipt.Received = t.Refused, t.Sent, t.Received
+	}()
 	proc, err := c.Sandbox.Start(run, spec)
 	if cause := context.Cause(run); err != nil && cause != nil {
 		return agent.Report{}, cause, nil
@@ -139,7 +141,6 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		},
 	})
 	crash.Point("agent_done")
-	c.monitor.trajectory.Bytes = report.OutputBytes
 	return report, context.Cause(run), err
 }
 

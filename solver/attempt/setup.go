@@ -301,7 +301,7 @@ func (c *checkout) stand(spec *sandbox.Spec, f footing) {
 }
 
 // over gives a checkout and a HOME the repository's image, and a layer where it has a key. Fresh says that the HOME is
-// empty.
+// empty. The caller gives back what it got, also with an error.
 func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home string, fresh bool) (f footing, err error) {
 	f.leave = func() {}
 	if c.Ground.Image != "" {
@@ -310,17 +310,15 @@ func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home
 	if key == "" || err != nil {
 		return f, err
 	}
+	image := f.leave
 	l, leave, ok := c.Layers.Use(c.Thread.Repo(), key)
-	if !ok || l.Failed != nil {
-		leave()
-		return f, fmt.Errorf("layer %s: %w", key, fs.ErrNotExist)
+	f.leave = func() { leave(); image() }
+	if err = fs.ErrNotExist; ok && l.Failed == nil {
+		err = c.foot(ctx, &f, l, ws, home, fresh)
 	}
-	if err := c.foot(ctx, &f, l, ws, home, fresh); err != nil {
-		leave()
+	if err != nil {
 		return f, fmt.Errorf("layer %s: %w", key, err)
 	}
-	image := f.leave
-	f.leave = func() { leave(); image() }
 	return f, nil
 }
 

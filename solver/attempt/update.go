@@ -111,16 +111,13 @@ func unresolved(ctx context.Context, c *checkout, tree string) ([]string, error)
 	for _, f := range m.Conflicts {
 		paths = append(paths, f.path)
 	}
-	type place struct {
-		path string
-		n    int
-	}
 	found := map[string]bool{}
 	for some := range slices.Chunk(paths, maxPaths) {
-		sides := map[place]int{}
+		sides := map[text.Place]int{}
 		for _, side := range []string{c.Ground.Start, c.Ground.Into} {
 			err := c.ws.Added(ctx, side, tree, func(path string, n int, line string) {
-				if sides[place{path, n}]++; sides[place{path, n}] == 2 && (marks(line, "<") || marks(line, ">")) {
+				at := text.Place{Path: path, Line: n}
+				if sides[at]++; sides[at] == 2 && (marks(line, "<") || marks(line, ">")) {
 					found[path] = true
 				}
 			}, some...)
