@@ -136,6 +136,9 @@ type Report struct {
 // Evidence is what a fingerprint is taken of: a plain stream's output, the failure, else the final message.
 func (r Report) Evidence() string { return cmp.Or(r.output, r.Failure, r.FinalMessage) }
 
+// Printed is what a plain stream held, the head and tail where it is long; empty for others.
+func (r Report) Printed() string { return r.output }
+
 func (r *Report) because(reason string) { r.Reasons = append(r.Reasons, reason) }
 
 func (r *Report) end(ending policy.Ending, reason string) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -299,18 +298,6 @@ func throwAway(ctx context.Context, c *checkout, snap git.Snapshot, err error) e
 
 // maxThrown is how many of those files a receipt names.
 const maxThrown = 20
-
-// printed is the end of what an agent printed.
-func printed(transcript string) (string, error) {
-	out, err := os.Open(transcript)
-	if err != nil {
-		return "", err
-	}
-	defer out.Close()
-	end := text.End{Max: maxAnswer}
-	_, err = io.Copy(&end, out)
-	return end.String(), err
-}
 
 // said takes what the agent said last into the receipt: of an answer or a plan the whole, which is what was asked for.
 func said(r *policy.Receipt, message string, purpose policy.Purpose) {

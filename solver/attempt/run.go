@@ -21,6 +21,7 @@ import (
 	"github.com/pawlbot/pawl/internal/gateway"
 	"github.com/pawlbot/pawl/internal/ground"
 	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -55,8 +56,8 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	if report.SessionID != "" { // also of an agent that was cut off: it may have posted before
 		c.readAuthored(report.SessionID)
 	}
-	if c.Decision.Purpose != policy.ToChange && c.adapter.Parse == nil && err == nil { // of plain text all is the answer
-		report.FinalMessage, err = printed(c.Receipt.Transcript)
+	if c.Decision.Purpose != policy.ToChange && c.adapter.Parse == nil { // of plain text all is the answer
+		report.FinalMessage = text.Tail(report.Printed(), maxAnswer)
 	}
 	c.Report(report, c.monitor.circles.Edits())
 	if report.Exit.Exceeded != "" {
