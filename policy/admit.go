@@ -140,21 +140,20 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 		return wait
 	}
 	first := candidates[0]
-	s, open := breakerStop(f, first)
-	if !open && first.Rest.Class == Runaway {
-		s, open = stop(RuleRunaway, "Look at what its attempts did, then comment /pawl resume: that ends the rest. /pawl use takes another backend.")
-	}
-	if !open {
-		s, _ = stop(RuleNoBackend, "Comment /pawl resume to try again.")
+	s := breakerStop(f, first)
+	if s.Action == "" && first.Rest.Class == Runaway {
+		s = stop(RuleRunaway, "Look at what its attempts did, then comment /pawl resume: that ends the rest. /pawl use takes another backend.")
+	} else if s.Action == "" {
+		s = stop(RuleNoBackend, "Comment /pawl resume to try again.")
 	}
 	s.Reasons = wait.Reasons
 	return s
 }
 
-func breakerStop(f Facts, b Backend) (Decision, bool) {
+func breakerStop(f Facts, b Backend) Decision {
 	until, open := b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
 	if !open {
-		return silent()
+		return Decision{}
 	}
 	rule, hint := RuleLimitBreaker, "After the reset, comment /pawl resume to try again."
 	if b.Breaker.Kind == Auth {
@@ -163,7 +162,7 @@ func breakerStop(f Facts, b Backend) (Decision, bool) {
 		hint = "Comment /pawl resume to try once."
 	}
 	why := Reason{rule, fmt.Sprintf("%d × %s in a row on account %s; %s", b.Breaker.Consecutive, b.Breaker.Kind, b.Account, resets(until)), until}
-	return Decision{Action: DoStop, Rule: rule, Reasons: Reasons{why}, Hint: hint}, true
+	return Decision{Action: DoStop, Rule: rule, Reasons: Reasons{why}, Hint: hint}
 }
 
 // canEscalate reports whether a backend has an escalated effort that does not rest, or that a person orders in spite of it.

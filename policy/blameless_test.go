@@ -62,12 +62,12 @@ func TestWhatIsNoFailureOfTheAgentFeedsNoCount(t *testing.T) {
 			asked := a
 			asked.NewInput, asked.ByChecks = true, true
 			checks := Facts{Limits: Defaults(), Attempts: slices.Repeat([]Attempt{asked}, 4), Fresh: []Trigger{{Source: FromCheckRun}}}
-			if d, over := failedChecks(checks); over {
+			if d := failedChecks(checks); d.Action != "" {
 				t.Errorf("they use up what failing checks may ask for: %+v", d)
 			}
 			// The second try that the ladder allows is still there after it.
 			two := given(unverified(), a, unverified())
-			if d, _ := verifyFailed(two, two.Attempts[2]); d.Rung != RungVerify {
+			if d := verifyFailed(two, two.Attempts[2]); d.Rung != RungVerify {
 				t.Errorf("it counts as a failed verification: %+v", d)
 			}
 			if a.Outcome != Interrupted {

@@ -10,34 +10,34 @@ import (
 // Day is the length of the window of the daily caps and budgets.
 const Day = 24 * time.Hour
 
-// bounds is rule 3: no run and no thread goes on for ever, whoever asks.
-func bounds(f Facts) (Decision, bool) {
-	most := f.Limits.Restarts.MaxPerThreadPerDay
-	if restarts := len(f.series()) - 1 + f.Handed.Times; restarts >= f.Limits.Restarts.Max {
+// restarts begins rule 3: no run and no thread goes on for ever, whoever asks.
+func restarts(f Facts) Decision {
+	switch n := len(f.series()) - 1 + f.Handed.Times; {
+	case n >= f.Limits.Restarts.Max:
 		return stop(RuleRestartLimit, "Look at the attempts; say in a comment, in new words, what is to be done.",
-			fmt.Sprintf("the work was restarted %d times since a person typed something new, which is its limit", restarts))
-	}
-	if most <= 0 {
+			fmt.Sprintf("the work was restarted %d times since a person typed something new, which is its limit", n))
+	case f.Limits.Restarts.MaxPerThreadPerDay <= 0:
 		return stop(RuleDailyCap, "The operator must allow attempts.", "no attempt is allowed on a thread")
 	}
-	for _, bound := range []rule{above, failedChecks, budget} {
-		if d, over := bound(f); over {
-			return d, true
-		}
+	return Decision{}
+}
+
+// twoDays stops what used up its attempts on two days in a row.
+func twoDays(f Facts) Decision {
+	most := f.Limits.Restarts.MaxPerThreadPerDay
+	if f.typed() || len(f.since(2*Day+time.Hour)) < 2*most {
+		return Decision{}
 	}
-	if !f.typed() && len(f.since(2*Day+time.Hour)) >= 2*most {
-		return stop(RuleDailyCap, "Say in a comment, in new words, what is to be done.",
-			fmt.Sprintf("the thread's limit of %s in 24 hours was used up two days in a row", Plural(most, "attempt")))
-	}
-	return day(f)
+	return stop(RuleDailyCap, "Say in a comment, in new words, what is to be done.",
+		fmt.Sprintf("the thread's limit of %s in 24 hours was used up two days in a row", Plural(most, "attempt")))
 }
 
 // day waits until what the thread used in a day, in attempts, tokens or money, has room again: until so many attempts
 // are a day old that the rest leaves some. It is for everybody.
-func day(f Facts) (Decision, bool) {
+func day(f Facts) Decision {
 	why, by := f.Thread().Full()
 	if why == "" {
-		return silent()
+		return Decision{}
 	}
 	if by == RuleCap {
 		by = RuleDailyCap
@@ -55,13 +55,13 @@ func day(f Facts) (Decision, bool) {
 			break
 		}
 	}
-	return d, true
+	return d
 }
 
 // unattended is the part of rule 3 that ends what goes on without a person.
-func unattended(f Facts) (Decision, bool) {
+func unattended(f Facts) Decision {
 	if len(f.Fresh) == 0 || f.typed() {
-		return silent()
+		return Decision{}
 	}
 	n := 0
 	for _, a := range f.series() {
@@ -70,19 +70,19 @@ func unattended(f Facts) (Decision, bool) {
 		}
 	}
 	if n < f.Limits.Unattended.MaxAttempts {
-		return silent()
+		return Decision{}
 	}
 	return stop(RuleUnattended, "Say in a comment, in new words, what is to be done. What comes at even intervals, or each time within seconds of an attempt's end, counts as a program's.",
 		fmt.Sprintf("%s in a row began without a person's new words; the limit is %d", Plural(n, "attempt"), f.Limits.Unattended.MaxAttempts))
 }
 
 // budget is the part of rule 3 for an attempt that used up its own: no other one follows unless a person asks.
-func budget(f Facts) (Decision, bool) {
+func budget(f Facts) Decision {
 	if a, ok := f.last(); ok && a.Budget != "" && len(f.Fresh) == 0 {
 		return stop(RuleBudget, "Split the task, or let the operator raise policy.budget; /pawl retry goes on from here.",
 			fmt.Sprintf("attempt %d was ended: %s", a.N, a.Budget))
 	}
-	return silent()
+	return Decision{}
 }
 
 // since are the attempts that began within a time before now and since a person raised
@@ -109,9 +109,9 @@ func (f Facts) Thread() Ledger {
 
 // failedChecks is the part of rule 3 that bounds what failing checks of others can ask for. Each push has checks of its
 // own, so an agent that cannot mend them would be asked again and again with no person in it.
-func failedChecks(f Facts) (Decision, bool) {
+func failedChecks(f Facts) Decision {
 	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Source != FromCheckRun }) {
-		return silent()
+		return Decision{}
 	}
 	n, tried := 0, false // what was interrupted or cut has not tried yet
 	for _, a := range slices.Backward(f.attempts()) {
@@ -128,7 +128,7 @@ func failedChecks(f Facts) (Decision, bool) {
 		most++
 	}
 	if n < max(1, most) {
-		return silent()
+		return Decision{}
 	}
 	return stop(RuleChecksFailed, "Look at the failing checks; comment what to do.",
 		fmt.Sprintf("the checks of others failed again after %s for them alone", Plural(n, "attempt")))
@@ -182,14 +182,14 @@ func (f Facts) rounds() []Review {
 }
 
 // convergence is the part of rule 3 that ends rounds of review which lead nowhere, though each says something new.
-func convergence(f Facts) (Decision, bool) {
+func convergence(f Facts) Decision {
 	l, next, all := f.Limits.Convergence, f.Review, f.rounds()
 	n, free := len(all)-1, l.MaxRounds-l.BlockingRounds
 	if len(f.Fresh) == 0 || next.Findings == 0 || next.Ordered || n < min(trendRounds, free) {
-		return silent()
+		return Decision{}
 	}
-	if d, waits := gather(f); waits {
-		return d, true
+	if d := gather(f); d.Action != "" {
+		return d
 	}
 	ran := Plural(n, "round") + " of review ran since a person's order"
 	why := trend(all, next, l.MaxGrowth)
@@ -203,7 +203,7 @@ func convergence(f Facts) (Decision, bool) {
 		return stop(RuleNotBlocking, "Mark what must be done as blocking, or request changes; or say in a comment, in new words, what is to be done.",
 			fmt.Sprintf("%s; %d of %d are for remarks that are marked as blocking, and none of %d is", ran, l.BlockingRounds, l.MaxRounds, next.Findings))
 	}
-	return silent()
+	return Decision{}
 }
 
 // trend says what shows that rounds do not converge: the work grows, or findings become neither fewer nor lighter.

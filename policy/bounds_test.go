@@ -28,11 +28,11 @@ func TestWhatIsLeftOfADayAndTheRuleAgree(t *testing.T) {
 			t.Fatalf("%d tokens count, %d were used in a day", got, recent)
 		}
 		slices.SortFunc(f.Attempts, func(a, b Attempt) int { return a.StartedAt.Compare(b.StartedAt) })
-		d, over := day(f)
-		if over != (f.Thread().Spent() != "") {
+		d := day(f)
+		if (d.Action != "") != (f.Thread().Spent() != "") {
 			t.Fatalf("%+v, with %s", d, f.Thread())
 		}
-		if !over {
+		if d.Action == "" {
 			return
 		}
 		before, then, raised := f, f, f

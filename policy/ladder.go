@@ -16,22 +16,22 @@ const (
 
 // noAnswer is the first rung where the gateway did not ask again itself, because it was not there or the answer was too
 // much prose: one more attempt a run.
-func noAnswer(f Facts) (Decision, bool) {
+func noAnswer(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 || a.Ending != NoAnswer || a.Outcome == EditLoop || a.Gateway && !a.Rambled || !f.Limits.Ladder.NoAnswerRetry ||
 		slices.ContainsFunc(f.run(), func(b Attempt) bool { return b.Decision.Rung == RungAnswer }) {
-		return silent()
+		return Decision{}
 	}
-	d, ok := again(RuleNoAnswer, fmt.Sprintf("attempt %d ended without an answer; once more in the opposite thinking mode", a.N))
+	d := again(RuleNoAnswer, fmt.Sprintf("attempt %d ended without an answer; once more in the opposite thinking mode", a.N))
 	d.Rung, d.Backend = RungAnswer, a.Backend
-	return d, ok
+	return d
 }
 
 // ladder is rule 9: what to try after an attempt that moved the work but did not finish it.
-func ladder(f Facts) (Decision, bool) {
+func ladder(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 {
-		return silent()
+		return Decision{}
 	}
 	switch {
 	case a.Outcome == Interrupted:
@@ -39,13 +39,13 @@ func ladder(f Facts) (Decision, bool) {
 	case a.Outcome == VerifyFailed:
 		return verifyFailed(f, a)
 	case a.Paused:
-		d, ok := again(RuleBudget, fmt.Sprintf("attempt %d was ended by a budget of the day, which has room again", a.N))
-		return repeated(d, a), ok
+		d := again(RuleBudget, fmt.Sprintf("attempt %d was ended by a budget of the day, which has room again", a.N))
+		return repeated(d, a)
 	case a.Ending != Completed:
-		d, ok := again(RuleProgress, fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending))
-		return repeated(d, a), ok
+		d := again(RuleProgress, fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending))
+		return repeated(d, a)
 	}
-	return silent()
+	return Decision{}
 }
 
 // inARow are the attempts of a kind since the last one that came to its own end, the newest first: what is no failure of
@@ -62,18 +62,18 @@ func inARow(all []Attempt, kind func(Attempt) bool) (row []Attempt) {
 }
 
 // silence is the rest of rule 5: an agent that hung is asked again.
-func silence(f Facts) (Decision, bool) {
+func silence(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 || !a.WentSilent() {
-		return silent()
+		return Decision{}
 	}
 	why := fmt.Sprintf("attempt %d was ended because the agent was silent for %s, which is no failure of it", a.N, a.Silent)
 	if n := len(inARow(f.run(), Attempt.WentSilent)); n >= maxSilences {
 		return stop(RuleSilent, "The operator should look at what the agent waits for, or raise its idle_timeout; /pawl retry tries again.",
 			why, fmt.Sprintf("%d attempts ended so, and none between them came to its own end", n))
 	}
-	d, ok := again(RuleSilent, why)
-	return repeated(d, a), ok
+	d := again(RuleSilent, why)
+	return repeated(d, a)
 }
 
 // Three attempts in a row, the usual retry budget, are put down to an agent that hangs for good, and as many that Pawl
@@ -87,7 +87,7 @@ const (
 	longestHeldBack = 2 * time.Hour
 )
 
-func interrupted(f Facts, a Attempt) (Decision, bool) {
+func interrupted(f Facts, a Attempt) Decision {
 	row, killed := inARow(f.run(), func(b Attempt) bool { return b.Outcome == Interrupted }), 0
 	for _, b := range row {
 		if b.Ending == Killed {
@@ -101,15 +101,15 @@ func interrupted(f Facts, a Attempt) (Decision, bool) {
 	until := a.EndedAt.Add(Retry(killed-patientUntil+1, firstHeldBack, longestHeldBack, 1))
 	if killed >= patientUntil && f.Now.Before(until) {
 		return Decision{Action: DoWait, Rule: RuleInterrupted, Until: until, Hint: "The operator should look at the server's log; /pawl retry tries before that.",
-			Reasons: Reasons{{RuleInterrupted, every + "; the next one begins at", until}}}, true
+			Reasons: Reasons{{RuleInterrupted, every + "; the next one begins at", until}}}
 	}
-	d, ok := again(RuleInterrupted, fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, detail(a)))
-	return repeated(d, a), ok
+	d := again(RuleInterrupted, fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, detail(a)))
+	return repeated(d, a)
 }
 
 // verifyFailed counts over everything since people last said something, whatever came between: the ladder has an end.
 // An attempt that gave up on what failed without changing anything ends rung 2.
-func verifyFailed(f Facts, a Attempt) (Decision, bool) {
+func verifyFailed(f Facts, a Attempt) Decision {
 	if v := a.Verification(); v != nil && v.Broken != "" {
 		return verifyBroken(v.broken(v.Broken))
 	}
@@ -127,23 +127,23 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 		tried, escalated = tried+1, escalated || b.Decision.Escalated
 	}
 	if failed <= f.Limits.Ladder.VerifyRetries {
-		d, ok := again(RuleVerifyFailed, fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output",
+		d := again(RuleVerifyFailed, fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output",
 			a.N, failed, f.Limits.Ladder.VerifyRetries))
 		d.Rung = RungVerify
-		return d, ok
+		return d
 	}
 	b := f.candidates(Decision{Backend: a.Backend})[0]
 	if f.Limits.Ladder.EscalateEffort && f.canEscalate(b) && !escalated {
-		d, ok := again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; once more with the escalated effort", Plural(tried, "attempt")))
+		d := again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; once more with the escalated effort", Plural(tried, "attempt")))
 		d.Rung, d.Escalated, d.Backend = RungEffort, true, b.Name
-		return d, ok
+		return d
 	}
 	if next, ok := f.cascade(); ok {
-		d, ok := again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; backend %s is next", Plural(tried, "attempt"), next))
+		d := again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; backend %s is next", Plural(tried, "attempt"), next))
 		d.Backend, d.Rung = next, RungVerify
-		return d, ok
+		return d
 	}
-	d, ok := stop(RuleVerifyFailed, "Look at the failing commands; comment what to do, or /pawl escalate.",
+	d := stop(RuleVerifyFailed, "Look at the failing commands; comment what to do, or /pawl escalate.",
 		fmt.Sprintf("verification failed, and %s did not mend it", Plural(tried, "attempt")))
 	if !f.canEscalate(b) {
 		if !b.CanEscalate {
@@ -151,7 +151,7 @@ func verifyFailed(f Facts, a Attempt) (Decision, bool) {
 		}
 		d.Reasons = append(d.Reasons, noEffort(d.Rule, b))
 	}
-	return d, ok
+	return d
 }
 
 // cascade is the backend that takes over in ModeCascade: of those that are free and that the run has not tried, the
@@ -181,14 +181,14 @@ func noEffort(rule Rule, b Backend) Reason {
 
 // unable is the answer to verify commands that cannot work on the base: no attempt is spent on them unless a person
 // asks to try in spite of that.
-func unable(f Facts) (Decision, bool) {
+func unable(f Facts) Decision {
 	if f.Purpose != ToChange || f.Unable == "" || len(f.run()) > 0 || f.insists() {
-		return silent()
+		return Decision{}
 	}
 	return verifyBroken(f.Unable)
 }
 
-func verifyBroken(why string) (Decision, bool) {
+func verifyBroken(why string) Decision {
 	return stop(RuleVerifyBroken, "Give the command what it needs on the server, or correct it in .github/pawl.yml; /pawl retry has the agent work in spite of it.", why)
 }
 

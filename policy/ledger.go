@@ -174,14 +174,14 @@ type Generations struct {
 }
 
 // generations stops a chain of Pawl's own work until a person asks.
-func generations(f Facts) (Decision, bool) {
+func generations(f Facts) Decision {
 	for _, t := range f.Fresh {
 		if t.Generation <= f.Limits.Generations.Max {
-			return silent()
+			return Decision{}
 		}
 	}
 	if len(f.Fresh) == 0 {
-		return silent()
+		return Decision{}
 	}
 	t := f.Fresh[0]
 	return stop(RuleGenerations, "Whoever wants it done comments /pawl solve.",
@@ -193,7 +193,7 @@ const hintRoom = "It goes on by itself when there is room. The operator can rais
 // above is the part of rule 3 that bounds all threads together. It is a pause: what was asked for stays asked
 // for, and goes on when there is room again or the operator has raised the bound, whichever is first. So the
 // wait has no end that is known, only the time before which nothing leaves the window.
-func above(f Facts) (Decision, bool) {
+func above(f Facts) Decision {
 	for _, l := range f.Above {
 		why, by := l.Full()
 		if why == "" {
@@ -203,9 +203,9 @@ func above(f Facts) (Decision, bool) {
 		if first := l.First; !first.IsZero() {
 			reasons = append(reasons, Reason{Rule: by, Text: "the oldest of its attempts leaves that window at", Until: first.Add(Day)})
 		}
-		return Decision{Action: DoWait, Rule: by, Reasons: reasons, Hint: hintRoom}, true
+		return Decision{Action: DoWait, Rule: by, Reasons: reasons, Hint: hintRoom}
 	}
-	return silent()
+	return Decision{}
 }
 
 // Spent is what an attempt used, and the limit that it met.

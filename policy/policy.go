@@ -91,8 +91,18 @@ type Decision struct {
 	Hint      string  `json:"hint,omitempty"` // what a person can do now
 }
 
-// rule is one policy; it is silent (false) when it has nothing to say.
-type rule func(Facts) (Decision, bool)
+// rule is one policy. The zero Decision is that of a rule that has nothing to say.
+type rule func(Facts) Decision
+
+// first is what the first of some rules says that has something to say.
+func (f Facts) first(rules ...rule) (d Decision) {
+	for _, r := range rules {
+		if d = r(f); d.Action != "" {
+			break
+		}
+	}
+	return d
+}
 
 // Next decides. The first rule that speaks wins; an attempt that a rule asks
 // for is then admitted or turned into a wait or a stop.
@@ -158,12 +168,17 @@ func (f Facts) attempts() []Attempt {
 }
 
 func (f Facts) next() Decision {
-	for _, r := range []rule{
+	d := f.first(
 		stopped,
 		declined,
 		answered,
 		done,
-		bounds,
+		restarts,
+		above,
+		failedChecks,
+		budget,
+		twoDays,
+		day,
 		generations,
 		unattended,
 		convergence,
@@ -177,21 +192,16 @@ func (f Facts) next() Decision {
 		noProgress,
 		ladder,
 		feedback,
-	} {
-		d, ok := r(f)
-		if !ok {
-			continue
-		}
-		if d.Action == DoAttempt {
-			if stop, ok := unable(f); ok {
-				return stop
-			}
-			d.Reasons = append(d.Reasons, Because(RuleFeedback, f.askers()...)...)
-			return admit(f, d)
-		}
+		nothingLeft,
+	)
+	if d.Action != DoAttempt {
 		return d
 	}
-	return Decision{Action: DoDone, Rule: RuleNothingLeft, Reasons: Because(RuleNothingLeft, "nothing is asked for")}
+	if stop := unable(f); stop.Action != "" {
+		return stop
+	}
+	d.Reasons = append(d.Reasons, Because(RuleFeedback, f.askers()...)...)
+	return admit(f, d)
 }
 
 // reset is when the limit that ended the attempt ends; zero when unknown. A time
@@ -283,15 +293,13 @@ func (f Facts) orders() bool {
 	return slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return !t.Bot && slices.Contains(insisting, t.Command) })
 }
 
-func stop(rule Rule, hint string, reasons ...string) (Decision, bool) {
-	return Decision{Action: DoStop, Rule: rule, Reasons: Because(rule, reasons...), Hint: hint}, true
+func stop(rule Rule, hint string, reasons ...string) Decision {
+	return Decision{Action: DoStop, Rule: rule, Reasons: Because(rule, reasons...), Hint: hint}
 }
 
-func again(rule Rule, reasons ...string) (Decision, bool) {
-	return Decision{Action: DoAttempt, Rule: rule, Reasons: Because(rule, reasons...)}, true
+func again(rule Rule, reasons ...string) Decision {
+	return Decision{Action: DoAttempt, Rule: rule, Reasons: Because(rule, reasons...)}
 }
-
-func silent() (Decision, bool) { return Decision{}, false }
 
 // maxAhead is the longest time that anything is waited for: eight days, the
 // longest reset that is believed, and the longest cooldown of the configuration.

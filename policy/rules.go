@@ -8,11 +8,11 @@ import (
 )
 
 // stopped is rule 1: a person, the operator or GitHub ended the work.
-func stopped(f Facts) (Decision, bool) {
+func stopped(f Facts) Decision {
 	switch {
 	case f.Paused != "":
-		if d, ok := done(f); ok && d.Action == DoDone { // the attempt that ran when the pause began
-			return d, ok
+		if d := done(f); d.Action != "" { // the attempt that ran when the pause began
+			return d
 		}
 		return stop(RulePaused, "What stopped for the pause goes on by itself when that ends.", f.Paused)
 	case f.Closed != "":
@@ -24,47 +24,47 @@ func stopped(f Facts) (Decision, bool) {
 		return stop(RuleRevoked, "Somebody who may write to the repository must ask for it: /pawl retry.",
 			fmt.Sprintf("attempt %d was not pushed: whoever asked for it may not write to the repository any more", a.N))
 	}
-	return silent()
+	return Decision{}
 }
 
 // declined asks a person: the agent said that the task cannot be done, or asked something, which is no failure of it.
-func declined(f Facts) (Decision, bool) {
+func declined(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 || a.Outcome != Declined && a.Outcome != Asked {
-		return silent()
+		return Decision{}
 	}
-	d, ok := stop(RuleDeclined, "Say in a comment what to do instead, or what the agent got wrong; the work then begins again.", "the agent declined: "+a.Declined)
+	d := stop(RuleDeclined, "Say in a comment what to do instead, or what the agent got wrong; the work then begins again.", "the agent declined: "+a.Declined)
 	if a.Outcome == Asked {
-		d, ok = stop(RuleQuestion, "Answer in a comment; the work then goes on.", "the agent asks: "+a.Question)
+		d = stop(RuleQuestion, "Answer in a comment; the work then goes on.", "the agent asks: "+a.Question)
 	}
 	d.Action = DoAsk
-	return d, ok
+	return d
 }
 
 // answered ends what was only asked: with an answer there is nothing left to do, and a plan waits for a person.
-func answered(f Facts) (Decision, bool) {
+func answered(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 || a.Outcome != Answered {
-		return silent()
+		return Decision{}
 	}
 	if f.Purpose == ToPlan {
 		return Decision{Action: DoAsk, Rule: RulePlanned, Reasons: Because(RulePlanned, fmt.Sprintf("attempt %d made a plan", a.N)),
-			Hint: "Read the plan and edit its comment where it should be otherwise; /pawl go has it worked off, as it stands then."}, true
+			Hint: "Read the plan and edit its comment where it should be otherwise; /pawl go has it worked off, as it stands then."}
 	}
-	return Decision{Action: DoDone, Rule: RuleAnswered, Reasons: Because(RuleAnswered, fmt.Sprintf("attempt %d answered", a.N))}, true
+	return Decision{Action: DoDone, Rule: RuleAnswered, Reasons: Because(RuleAnswered, fmt.Sprintf("attempt %d answered", a.N))}
 }
 
 // done is rule 2: the last attempt completed, its work or that which it went on with
 // stands, and it was verified where there is something to verify with. Feedback that
 // came meanwhile is work that is left, so it keeps the run open. Where the last attempt
 // began at the tree that the work began at, somebody threw the work away.
-func done(f Facts) (Decision, bool) {
+func done(f Facts) Decision {
 	a, ok := f.last()
 	work, stands := f.Standing()
 	gone := work.N != a.N && work.StartTree == a.StartTree
 	if !ok || len(f.Fresh) > 0 || a.Ending != Completed || !stands || gone || len(a.Verify) == 0 && work.Outcome == VerifyFailed ||
 		a.Failing() || a.Outcome == VerifyFailed || a.Outcome == Interrupted || a.Outcome == Cancelled {
-		return silent()
+		return Decision{}
 	}
 	how := "it ended completed; no verify command ran"
 	if len(a.Verify) > 0 {
@@ -81,74 +81,74 @@ func done(f Facts) (Decision, bool) {
 	if work.N != a.N {
 		what = fmt.Sprintf("completed what attempt %d had changed,", work.N)
 	}
-	return Decision{Action: DoDone, Rule: RuleDone, Reasons: Because(RuleDone, append([]string{fmt.Sprintf("attempt %d %s and %s", a.N, what, how)}, a.TestEvidence.Says()...)...)}, true
+	return Decision{Action: DoDone, Rule: RuleDone, Reasons: Because(RuleDone, append([]string{fmt.Sprintf("attempt %d %s and %s", a.N, what, how)}, a.TestEvidence.Says()...)...)}
 }
 
 // needsPerson is rule 4: a rejected login or a wrong configuration does not get better by trying again.
-func needsPerson(f Facts) (Decision, bool) {
+func needsPerson(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || a.Ending != Auth && a.Ending != Misconfigured {
-		return silent()
+		return Decision{}
 	}
 	rule, what, hint := RuleAuth, "rejected its login", "The operator must renew the login of this backend; then comment /pawl retry."
 	if a.Ending == Misconfigured {
 		rule, what, hint = RuleMisconfigured, "is misconfigured", "The operator must correct the configuration of this backend; then comment /pawl retry."
 	}
 	if b, ok := f.other(a); ok {
-		d, ok := again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Ending, b.Name))
+		d := again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Ending, b.Name))
 		d.Backend = b.Name
-		return d, ok
+		return d
 	}
 	if f.insists() || f.command("solve") {
-		return silent()
+		return Decision{}
 	}
 	return stop(rule, hint, fmt.Sprintf("backend %s %s%s", a.Backend, what, detail(a)))
 }
 
 // usageLimit is rule 5: after a usage limit another backend goes on, or the
 // run waits for a known reset, or it ends and says when it resets.
-func usageLimit(f Facts) (Decision, bool) {
+func usageLimit(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || a.Ending != UsageLimit {
-		return silent()
+		return Decision{}
 	}
 	if b, ok := f.other(a); ok {
-		d, ok := again(RuleUsageLimit, fmt.Sprintf("account %s hit its usage limit; %s is next", a.Account, b.Name))
+		d := again(RuleUsageLimit, fmt.Sprintf("account %s hit its usage limit; %s is next", a.Account, b.Name))
 		d.Backend = b.Name
-		return d, ok
+		return d
 	}
 	reset := a.reset()
 	waits := f.Limits.UsageLimit.AutoContinue && !reset.IsZero()
 	if waits && !f.Now.Before(reset) {
 		return Decision{Action: DoAttempt, Rule: RuleLimitReset,
-			Reasons: Reasons{{RuleLimitReset, "the usage limit of account " + a.Account + " was reset at", reset}}}, true
+			Reasons: Reasons{{RuleLimitReset, "the usage limit of account " + a.Account + " was reset at", reset}}}
 	}
-	if d, open := breakerStop(f, f.backend(a.Backend)); open {
-		return d, true
+	if d := breakerStop(f, f.backend(a.Backend)); d.Action != "" {
+		return d
 	}
 	if f.insists() {
-		return silent()
+		return Decision{}
 	}
 	reasons := Reasons{{RuleUsageLimit, fmt.Sprintf("account %s hit its usage limit%s; %s", a.Account, detail(a), resets(reset)), reset}}
 	if waits {
 		return Decision{Action: DoWait, Rule: RuleUsageLimit, Until: reset, Reasons: reasons,
-			Hint: "Comment /pawl resume to try before that."}, true
+			Hint: "Comment /pawl resume to try before that."}
 	}
-	return Decision{Action: DoStop, Rule: RuleUsageLimit, Reasons: reasons, Hint: "Comment /pawl resume to try again."}, true
+	return Decision{Action: DoStop, Rule: RuleUsageLimit, Reasons: reasons, Hint: "Comment /pawl resume to try again."}
 }
 
 // editLoop is rule 6: an attempt that went in circles cools its backend down;
 // another one may go on meanwhile. Which one, and when, is for admit to say. A
 // loop that led nowhere is left to the rule of no progress.
-func editLoop(f Facts) (Decision, bool) {
+func editLoop(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 || a.Outcome != EditLoop || !a.Progress() {
-		return silent()
+		return Decision{}
 	}
 	v := f.Limits.Severity.Loop(a.Receipt)
 	if v.Class == None {
 		// The CLI stopped itself, which has the same name.
-		return silent()
+		return Decision{}
 	}
 	reasons := []string{fmt.Sprintf("attempt %d was a %s edit loop: %s", a.N, v.Class, strings.Join(v.Reasons, "; "))}
 	if a.Kept != "" {
@@ -158,16 +158,16 @@ func editLoop(f Facts) (Decision, bool) {
 }
 
 // noProgress is rule 8: an attempt that failed without changing anything is not repeated by itself.
-func noProgress(f Facts) (Decision, bool) {
+func noProgress(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 || a.Progress() || a.Outcome == Interrupted {
-		return silent()
+		return Decision{}
 	}
 	if run := f.run(); a.Paused && (len(run) < 2 || !run[len(run)-2].Paused) {
-		return silent()
+		return Decision{}
 	}
 	if _, stands := f.Standing(); stands && a.Outcome == VerifyFailed {
-		return silent()
+		return Decision{}
 	}
 	if a.Outcome != VerifyFailed && slices.ContainsFunc(f.climb(), func(b Attempt) bool { return b.Outcome == VerifyFailed }) {
 		return verifyFailed(f, a)
@@ -192,23 +192,28 @@ func noProgress(f Facts) (Decision, bool) {
 		fmt.Sprintf("attempt %d failed (%s) and changed nothing%s", a.N, a.Outcome, detail(a)))
 }
 
+// nothingLeft is the second half of rule 10.
+func nothingLeft(Facts) Decision {
+	return Decision{Action: DoDone, Rule: RuleNothingLeft, Reasons: Because(RuleNothingLeft, "nothing is asked for")}
+}
+
 // feedback is the first half of rule 10: somebody asked for work that no attempt has taken.
-func feedback(f Facts) (Decision, bool) {
+func feedback(f Facts) Decision {
 	if len(f.Fresh) == 0 {
-		return silent()
+		return Decision{}
 	}
-	if d, waits := gather(f); waits {
-		return d, true
+	if d := gather(f); d.Action != "" {
+		return d
 	}
-	d, ok := again(RuleFeedback, Plural(len(f.Fresh), "remark")+" that no attempt has taken yet")
+	d := again(RuleFeedback, Plural(len(f.Fresh), "remark")+" that no attempt has taken yet")
 	if f.command("escalate") {
 		d.Rung, d.Escalated = RungEffort, true
 	}
-	return d, ok
+	return d
 }
 
 // gather waits for what comes together with feedback.
-func gather(f Facts) (Decision, bool) {
+func gather(f Facts) Decision {
 	most := f.Fresh[0].At.Add(gatherMost)
 	for _, t := range f.Fresh {
 		// What is dated after now was taken in by a node whose clock is ahead of this
@@ -216,10 +221,10 @@ func gather(f Facts) (Decision, bool) {
 		review := t.Source == FromReview || t.Source == FromReviewComment
 		if review && f.Now.Sub(t.At).Abs() < gatherReview && f.Now.Before(most) && !f.command(Commands...) {
 			return Decision{Action: DoWait, Rule: RuleGather, Until: t.At.Add(min(gatherReview, most.Sub(t.At))),
-				Reasons: Because(RuleGather, "a review comes in several parts; the rest of it is awaited")}, true
+				Reasons: Because(RuleGather, "a review comes in several parts; the rest of it is awaited")}
 		}
 	}
-	return silent()
+	return Decision{}
 }
 
 const (
@@ -269,10 +274,10 @@ func (a Attempt) refused() bool {
 
 // transient is the second half of rule 5: after a refusal that passes an account that has
 // not refused in this row goes on, or the run waits.
-func transient(f Facts) (Decision, bool) {
+func transient(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || !a.refused() || f.insists() {
-		return silent()
+		return Decision{}
 	}
 	row := inARow(f.Attempts, Attempt.refused)
 	why := fmt.Sprintf("attempt %d ended %s, which is no failure of the agent%s", a.N, a.Ending, detail(a))
@@ -280,17 +285,17 @@ func transient(f Facts) (Decision, bool) {
 		return stop(RuleTransient, "Comment /pawl resume to try again.", why, fmt.Sprintf("%s ended so, and none between them came to its own end; the limit is %d", Plural(n, "attempt"), f.Limits.Transient.MaxConsecutive))
 	}
 	if b, ok := f.other(row...); ok { // none that refused in this row
-		d, ok := again(RuleTransient, why+"; "+b.Name+" is next")
+		d := again(RuleTransient, why+"; "+b.Name+" is next")
 		d = repeated(d, a)
 		d.Backend = b.Name
-		return d, ok
+		return d
 	}
 	until := Later(a.EndedAt.Add(Retry(len(row), f.Limits.Transient.BackoffStart, f.Limits.Transient.BackoffCap, 1)), a.reset())
 	if f.Now.Before(until) {
-		return Decision{Action: DoWait, Rule: RuleTransient, Until: until, Reasons: Because(RuleTransient, why), Hint: "Comment /pawl resume to try before that."}, true
+		return Decision{Action: DoWait, Rule: RuleTransient, Until: until, Reasons: Because(RuleTransient, why), Hint: "Comment /pawl resume to try before that."}
 	}
-	d, ok := again(RuleTransient, why)
-	return repeated(d, a), ok
+	d := again(RuleTransient, why)
+	return repeated(d, a)
 }
 
 // stands reports whether the attempt's work is kept. What was neither pushed nor ended by itself is lost.

@@ -192,10 +192,10 @@ func failed(a Attempt) bool {
 // stagnation is rule 7: similar attempts in a row are first answered by trying
 // differently (failure) or with another backend (revision), then by stopping. Feedback
 // that says again what was said before ends neither; a command does.
-func stagnation(f Facts) (Decision, bool) {
+func stagnation(f Facts) Decision {
 	all := f.attempts()
 	if len(all) == 0 || len(f.Fresh) > 0 && !f.SaidAgain {
-		return silent()
+		return Decision{}
 	}
 	last := all[len(all)-1]
 	v := redelivered(all, f.Limits)
@@ -203,11 +203,11 @@ func stagnation(f Facts) (Decision, bool) {
 		v = Stagnation(all, f.Run, f.Limits)
 	}
 	if last.Run != f.Run && len(f.Fresh) == 0 {
-		return silent()
+		return Decision{}
 	}
 	if !v.Escalated || v.Same != "" && v.Kind == "revision" && !last.Progress() {
 		// An attempt that changed nothing is for noProgress to end.
-		return silent()
+		return Decision{}
 	}
 	for _, a := range all[len(all)-v.attempts:] {
 		if a.Decision.Different {
@@ -215,15 +215,15 @@ func stagnation(f Facts) (Decision, bool) {
 				append(v.Reasons, "a different approach was already asked for")...)
 		}
 	}
-	d, ok := again(RuleStagnation, v.Reasons...)
+	d := again(RuleStagnation, v.Reasons...)
 	d.Different = true
 	if b, found := f.another(last); found && v.Kind == "revision" {
 		d.Backend = b.Name
-		return d, ok
+		return d
 	}
 	if last.Failing() && f.Limits.Ladder.EscalateEffort && f.canEscalate(f.backend(last.Backend)) {
 		// The verifier says the same again: this is the ladder's last rung, too.
 		d.Backend, d.Rung, d.Escalated = last.Backend, RungEffort, true
 	}
-	return d, ok
+	return d
 }
