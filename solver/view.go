@@ -128,10 +128,8 @@ func gradeText(g learning.Grade) string {
 		return "none: " + g.Missing
 	}
 	var from []string
-	for _, part := range g.Parts {
-		if part.Share > 0 {
-			from = append(from, string(part.Source))
-		}
+	for _, source := range g.From {
+		from = append(from, string(source))
 	}
 	return fmt.Sprintf("%.2f, from %s", g.Value, strings.Join(from, ", "))
 }

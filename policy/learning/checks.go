@@ -184,11 +184,13 @@ func (c *checks) degrade() {
 func (c *checks) decide() {
 	for i := range c.rows {
 		r := &c.rows[i]
-		if g := r.grade(&r.set, &r.aside, &c.trust); g.Known && g.trust > 0 {
-			r.reward, r.weight, r.learnt = g.Value, g.trust, true
-			if g.By == SeveritySource {
-				r.weight = max(1, r.set[severityPlace].Weight)
-			}
+		g, trusted := r.grade(&r.set, &r.aside, &c.trust)
+		if !g.Known || trusted == 0 {
+			continue
+		}
+		r.reward, r.weight, r.learnt = g.Value, trusted, true
+		if g.From[0] == SeveritySource {
+			r.weight = max(1, r.set[severityPlace].Weight)
 		}
 	}
 }

@@ -11,7 +11,7 @@ func LearnUnchecked(rows []Graded, now time.Time) Learned {
 	l := Learned{rows: ordered(rows, now), now: now, trust: fullTrust}
 	for i := range l.rows {
 		r := &l.rows[i]
-		g := r.grade(&r.set, &aside{}, &fullTrust)
+		g, _ := r.grade(&r.set, &aside{}, &fullTrust)
 		r.reward, r.weight, r.learnt = g.Value, 1, g.Known
 	}
 	l.group()

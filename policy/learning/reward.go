@@ -1,6 +1,7 @@
 package learning
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -75,19 +76,8 @@ func (s *Signal) usable() bool {
 	return s != nil && s.Known && !s.Failed && s.Value >= 0 && s.Value <= 1
 }
 
-func (s *Signal) why() string {
-	switch {
-	case s == nil:
-		return "no signal"
-	case s.Missing != "":
-		return s.Missing
-	case s.Failed:
-		return "the source failed"
-	case s.Known:
-		return fmt.Sprintf("value %v is not between 0 and 1", s.Value)
-	}
-	return "no signal"
-}
+// why says why a source that was asked failed.
+func (s *Signal) why() string { return cmp.Or(s.Missing, "the source failed") }
 
 // Graded is one attempt that has ended with all that is known about its grade. Late signals make a new version
 // of the row.
@@ -132,23 +122,15 @@ type Grade struct {
 	Value   float64 `json:"value"`
 	Known   bool    `json:"known"`
 	Missing string  `json:"missing,omitempty"` // why there is no grade; empty where there is one
-	// By names the source that decided alone; empty for a weighted mean.
-	By    SignalSource `json:"by,omitempty"`
-	Parts []GradePart  `json:"parts,omitempty"` // the sources in order of trust, those without a value included
-}
-
-// GradePart is what one source adds to a grade: its share of the whole, or why there is none.
-type GradePart struct {
-	Source SignalSource `json:"source"`
-	Value  float64      `json:"value"`
-	Share  float64      `json:"share"`
-	Why    string       `json:"why,omitempty"`
+	// From are the sources that it rests on, in order of trust: one that decides alone, or those of a weighted mean.
+	From []SignalSource `json:"from,omitempty"`
 }
 
 // Grade grades an attempt by all of its signals, plausible or not; Learn asks that.
 func (g Graded) Grade() Grade {
 	set := g.signals()
-	return g.explain(&set, &aside{}, &fullTrust)
+	r, _ := g.grade(&set, &aside{}, &fullTrust)
+	return r
 }
 
 // unrelated are the endings that say nothing of the work.
@@ -208,89 +190,42 @@ type trust [sourceCount]float64
 // fullTrust is that of sources of which nothing is known yet.
 var fullTrust = trust{1, 1, 1, 1, 1, 1, 1}
 
-// graded is a grade without its parts.
-type graded struct {
-	Grade
-	alone  int     // the place of the source that decides alone, or -1
-	weight float64 // of all sources that do not, as far as they are trusted
-	trust  float64 // of those that the grade rests on
-	capped bool    // what the agent wrote would only raise it, and adds nothing
-}
-
 // written reports whether a source rests on what the agent wrote itself. That nothing changed, which the trajectory says
 // then, Pawl knows from the files.
 func (g *Graded) written(p int) bool {
 	return sources[p].name == JournalSource || sources[p].name == TrajectorySource && g.Facts.Changed
 }
 
-// grade is the weighted mean of what is believed. What an agent can write itself, its transcript and its summary, may
-// lower that of the others, never raise it, and is no grade by itself: so no words of an agent earn anything.
-func (g *Graded) grade(set *signalSet, not *aside, t *trust) graded {
-	r := graded{alone: -1}
-	var outside, own, sum, full float64
+// grade is the weighted mean of what is believed, and how far the sources that it rests on are trusted. What an agent can
+// write itself, its transcript and its summary, may lower that of the others, never raise it, and is no grade by itself:
+// so no words of an agent earn anything.
+func (g *Graded) grade(set *signalSet, not *aside, t *trust) (r Grade, trusted float64) {
+	if r.Missing = g.Facts.unrewarded(); r.Missing != "" {
+		return r, 0
+	}
+	var outside, own, sum, weight, full float64
+	var others, agents []SignalSource
 	for p, source := range sources {
 		switch w := source.weight * t[p]; {
 		case !set[p].usable() || not[p] != "":
 		case source.weight == 0:
-			if r.alone < 0 {
-				r.alone = p
-			}
+			return Grade{Value: set[p].Value, Known: true, From: []SignalSource{source.name}}, 1
 		case g.written(p):
-			own, r.weight = own+w*set[p].Value, r.weight+w
+			own, weight, agents = own+w*set[p].Value, weight+w, append(agents, source.name)
 		default:
-			outside, sum, full = outside+w*set[p].Value, sum+w, full+source.weight
+			outside, sum, full, others = outside+w*set[p].Value, sum+w, full+source.weight, append(others, source.name)
 		}
 	}
-	r.weight += sum
-	switch no := g.Facts.unrewarded(); {
-	case no != "":
-		r.Missing = no
-	case r.alone >= 0:
-		r.Value, r.Known, r.By, r.trust = set[r.alone].Value, true, sources[r.alone].name, 1
+	switch weight += sum; {
 	case sum > 0:
-		r.Value, r.Known, r.trust = min(outside/sum, (outside+own)/r.weight), true, sum/full
-		r.capped = outside/sum <= (outside+own)/r.weight
+		r.Value, r.Known, r.From, trusted = outside/sum, true, others, sum/full
+		if all := (outside + own) / weight; all < r.Value {
+			r.Value, r.From = all, append(others, agents...)
+		}
 	case own > 0:
 		r.Missing = "there is only what the agent wrote itself"
 	default:
 		r.Missing = "no source gave a value that is believed"
 	}
-	return r
-}
-
-func (g *Graded) explain(set *signalSet, not *aside, t *trust) Grade {
-	r := g.grade(set, not, t)
-	whole := r.weight
-	for p, source := range sources {
-		if r.capped && g.written(p) && set[p].usable() && not[p] == "" {
-			whole -= source.weight * t[p]
-		}
-	}
-	for p, source := range sources {
-		s := set[p]
-		part := GradePart{Source: source.name}
-		if s != nil {
-			part.Value = s.Value
-		}
-		switch {
-		case !s.usable():
-			part.Value, part.Why = 0, s.why()
-		case not[p] != "":
-			part.Why = "set aside: " + not[p]
-		case r.alone >= 0 && r.alone != p:
-			part.Why = string(sources[r.alone].name) + " decides"
-		case !r.Known:
-			part.Why = r.Missing
-		case r.alone == p:
-			part.Share, part.Why = 1, s.Detail
-		case r.capped && g.written(p):
-			part.Why = "what the agent wrote can only lower a grade"
-		case t[p] == 0:
-			part.Why = disagrees
-		default:
-			part.Share, part.Why = source.weight*t[p]/whole, s.Detail
-		}
-		r.Parts = append(r.Parts, part)
-	}
-	return r.Grade
+	return r, trusted
 }

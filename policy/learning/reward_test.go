@@ -104,15 +104,8 @@ func TestGradesOfAttempts(t *testing.T) {
 			if got.Known != (c.missing == "") || got.Missing != c.missing || math.Abs(got.Value-c.want) > 1e-12 {
 				t.Errorf("%+v, want %v %q", got, c.want, c.missing)
 			}
-			share := 0.0
-			for _, p := range got.Parts {
-				share += p.Share
-				if p.Share == 0 && p.Why == "" {
-					t.Errorf("%s adds nothing and does not say why", p.Source)
-				}
-			}
-			if got.Known && math.Abs(share-1) > 1e-12 || !got.Known && share != 0 {
-				t.Errorf("the shares add up to %v", share)
+			if got.Known != (len(got.From) > 0) {
+				t.Errorf("it rests on %v", got.From)
 			}
 		})
 	}
@@ -149,8 +142,8 @@ func TestTheWordOfPeopleThatDecides(t *testing.T) {
 			slices.Reverse(c.words)
 			reversed := endedAt(0, "x", c.words...).Grade()
 			slices.Reverse(c.words)
-			if got := endedAt(0, "x", c.words...).Grade(); got.Value != c.want || reversed.Value != c.want || got.By != PeopleSource {
-				t.Errorf("%v by %q, in other order %v; want %v", got.Value, got.By, reversed.Value, c.want)
+			if got := endedAt(0, "x", c.words...).Grade(); got.Value != c.want || reversed.Value != c.want || !slices.Equal(got.From, []SignalSource{PeopleSource}) {
+				t.Errorf("%v by %v, in other order %v; want %v", got.Value, got.From, reversed.Value, c.want)
 			}
 		})
 	}

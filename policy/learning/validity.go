@@ -70,7 +70,6 @@ const (
 	isContradicted = "its lowest grades are more often contradicted than confirmed"
 	isBlind        = "what it was shown of the attempt is incomplete"
 	isUnfounded    = "it praises an attempt that changed nothing"
-	disagrees      = "it does not agree with people and the verifier"
 )
 
 // Learn validates all rows and adds up their rewards. Rows and signals from after now are not there yet; of
@@ -129,7 +128,8 @@ func (l Learned) Judged() []Judged {
 	all := make([]Judged, len(l.rows))
 	for i := range l.rows {
 		r := &l.rows[i]
-		all[i] = Judged{ID: r.ID, At: r.At, Backend: r.Backend, Context: r.Context, Grade: r.explain(&r.set, &r.aside, &l.trust), Quarantine: r.reasons()}
+		g, _ := r.grade(&r.set, &r.aside, &l.trust)
+		all[i] = Judged{ID: r.ID, At: r.At, Backend: r.Backend, Context: r.Context, Grade: g, Quarantine: r.reasons()}
 	}
 	return all
 }
