@@ -178,49 +178,21 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	if n >= maxAnswers {
 		return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: fmt.Sprintf("not answered: %d answers in an hour are enough", n)})
 	}
-	var body string
+	if q.Command == feedback.Refused && !q.Private { // anybody may write to a public repository, and a reaction is seen by who wrote
+		if q.Target.Kind == "" {
+			return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: "there is nothing to react to"})
+		}
+		return p.react(ctx, thread.AnswerKey(q.Seq), q.Target, forge.Confused)
+	}
 	v, err := p.view(ctx, p.thread, p.state)
 	if err != nil {
 		return err
 	}
-	switch q.Command {
-	case "status":
-		body = checkrun.Status(v)
-	case "why":
-		body = checkrun.Why(v)
-	case "use":
-		var names []string
-		for _, b := range effective(p.Config, p.state.Repo).Backends {
-			names = append(names, b.Name)
-		}
-		body = checkrun.NoBackend(q.Word, names, p.HasBackend(q.Word))
-	case feedback.NoOrder:
-		body = checkrun.NoOrder(p.app.Slug)
-	case feedback.Refused:
-		if !q.Private { // anybody may write to a public repository, and a reaction is seen by who wrote
-			if q.Target.Kind == "" {
-				return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: "there is nothing to react to"})
-			}
-			return p.react(ctx, thread.AnswerKey(q.Seq), q.Target, forge.Confused)
-		}
-		body = checkrun.Refused(q.By.Login)
-	case feedback.Maintainer:
-		body = checkrun.NeedsMaintain(q.By.Login)
-	case "pause", "unpause":
-		body = checkrun.Paused(p.thread.Repo(), q.Command == "pause", q.Word)
-	case "stop":
-		body = checkrun.NothingRuns
-	case "update":
-		body = checkrun.NothingToMerge(q.Word)
-	case "escalate":
-		body = checkrun.NoEscalation
-	case "go":
-		body = checkrun.NoPlan
-	case "ask":
-		body = checkrun.NoQuestion
-	default:
-		body = checkrun.Help(p.app.Slug, q.Word)
+	var backends []string
+	for _, b := range effective(p.Config, p.state.Repo).Backends {
+		backends = append(backends, b.Name)
 	}
+	body := checkrun.Answer(v, q, p.app.Slug, backends, p.HasBackend(q.Word))
 	p.says(ctx, body)
 	mark := fmt.Sprintf("<!-- pawl:answer %s %d -->", p.thread, q.Seq)
 	return p.comment(ctx, thread.AnswerKey(q.Seq), number, last.ID, body, mark, thread.Act{Page: page})

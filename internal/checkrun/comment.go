@@ -21,8 +21,42 @@ func Comment(f Facts) string {
 	return status(f, StatusMarker(f.Thread)+"\n\n", "")
 }
 
-// Status renders the answer to /pawl status. Whoever posts an answer adds the marker by which it is found.
-func Status(f Facts) string { return status(f, "", "As of "+text.Date(f.Now)+".") }
+// Answer answers a question, or an order that came to nothing. Slug is the App's name at GitHub, backends are those that
+// work here, and excluded says that there is one as asked for which does not. Whoever posts it adds the marker by which it
+// is found.
+func Answer(f Facts, q thread.Question, slug string, backends []string, excluded bool) string {
+	login := text.Code(text.Label(q.By.Login))
+	switch q.Command {
+	case "status":
+		return status(f, "", "As of "+text.Date(f.Now)+".")
+	case "why":
+		return why(f)
+	case "use":
+		return noBackend(q.Word, backends, excluded)
+	case "pause", "unpause":
+		return paused(repoName(f.Thread), q.Command == "pause", q.Word)
+	case feedback.Maintainer:
+		return login + " may write to this repository and does not maintain it. To pause it or to end that, the maintain or admin permission is needed; nothing was done.\n"
+	case feedback.Refused:
+		return login + " may not write to this repository, and Pawl takes orders from people who may; nothing was done.\n"
+	case feedback.NoOrder:
+		return text.Code("@"+text.Label(slug)) + " within a line is no order, so nothing was done. To ask for work, begin a line with it or with `/pawl solve`.\n"
+	case "stop":
+		return "Nothing ran here, so nothing had to be stopped. Pawl begins no work on this thread until somebody asks for it (`/pawl resume`, `/pawl solve`).\n"
+	case "escalate":
+		return "No backend that works here has an escalated effort, so this is one more attempt at the usual one.\n"
+	case "update":
+		if q.Word == "" {
+			return "This thread has no open pull request, so there is no base to merge; nothing was done.\n"
+		}
+		return "There is nothing to merge: the branch holds all of " + text.Code(q.Word) + ", or has no history in common with it.\n"
+	case "go":
+		return "There is no plan here that could be worked off; nothing was done. `/pawl plan` has one made, `/pawl solve` works without one.\n"
+	case "ask":
+		return "`/pawl ask` needs a question behind it; nothing was done.\n"
+	}
+	return help(slug, q.Word)
+}
 
 func status(f Facts, marker, dated string) string {
 	p := &page{}
@@ -47,8 +81,8 @@ func addStatus(p *page, f Facts, first string) {
 	p.list(evidence(f)...)
 }
 
-// Why renders the answer to /pawl why: what the last events came to, newest first, and the decision now.
-func Why(f Facts) string {
+// why answers /pawl why: what the last events came to, newest first, and the decision now.
+func why(f Facts) string {
 	p := &page{}
 	if len(f.Feedback) == 0 {
 		p.sentence("Nothing that happened on this thread was judged yet.")
@@ -79,8 +113,8 @@ func judged(e thread.Request, f Facts) string {
 	return text.Joined("\n\n", s, text.When(e.Raw != "", text.Fence(e.Raw, 500)))
 }
 
-// Help renders the answer to a wrong command. Slug is the App's name at GitHub, word what stood after /pawl.
-func Help(slug, word string) string {
+// help answers a wrong command; word is what stood after /pawl.
+func help(slug, word string) string {
 	p := &page{}
 	if text.Line(word, 40) == "" {
 		p.sentence("`/pawl` needs a command.")
@@ -109,49 +143,19 @@ func Help(slug, word string) string {
 	return p.fit()
 }
 
-// NothingRuns answers an order to stop where nothing runs, NoEscalation one to escalate where no backend can.
-const (
-	NothingRuns  = "Nothing ran here, so nothing had to be stopped. Pawl begins no work on this thread until somebody asks for it (`/pawl resume`, `/pawl solve`).\n"
-	NoEscalation = "No backend that works here has an escalated effort, so this is one more attempt at the usual one.\n"
-)
-
-// NothingToMerge answers an order to update a branch that holds all of its base; where no pull request is open, base is
-// empty.
-func NothingToMerge(base string) string {
-	if base == "" {
-		return "This thread has no open pull request, so there is no base to merge; nothing was done.\n"
-	}
-	return "There is nothing to merge: the branch holds all of " + text.Code(base) + ", or has no history in common with it.\n"
-}
-
-// Refused answers an order by somebody who may not give any, NoOrder a mention that is none.
-func Refused(login string) string {
-	return text.Code(text.Label(login)) + " may not write to this repository, and Pawl takes orders from people who may; nothing was done.\n"
-}
-
-// NeedsMaintain answers an order about the whole repository by somebody who may write and no more.
-func NeedsMaintain(login string) string {
-	return text.Code(text.Label(login)) + " may write to this repository and does not maintain it. To pause it or to end that, the maintain or admin permission is needed; nothing was done.\n"
-}
-
-// Paused answers an order to pause a repository, or to end that. Cannot says why nothing was done.
-func Paused(repo string, paused bool, cannot string) string {
-	name := text.Code(text.Line(repo, 140))
+// paused answers an order to pause a repository, or to end that. Cannot says why nothing was done.
+func paused(repo string, pauses bool, cannot string) string {
 	switch {
 	case cannot != "":
 		return "Nothing was done: " + text.Prose(cannot) + ".\n"
-	case paused:
-		return "Nothing begins in " + name + " until somebody comments `/pawl unpause`. An attempt that runs goes on to its end.\n"
+	case pauses:
+		return "Nothing begins in " + text.Code(repo) + " until somebody comments `/pawl unpause`. An attempt that runs goes on to its end.\n"
 	}
-	return "Work may begin in " + name + " again, and what stopped for the pause goes on.\n"
+	return "Work may begin in " + text.Code(repo) + " again, and what stopped for the pause goes on.\n"
 }
 
-func NoOrder(slug string) string {
-	return text.Code("@"+text.Label(slug)) + " within a line is no order, so nothing was done. To ask for work, begin a line with it or with `/pawl solve`.\n"
-}
-
-// NoBackend answers an order to use a backend that there is not, or that the repository's configuration excludes.
-func NoBackend(name string, all []string, excluded bool) string {
+// noBackend answers an order to use a backend that there is not, or that the repository's configuration excludes.
+func noBackend(name string, all []string, excluded bool) string {
 	why := text.Code(text.Line(name, 40)) + " is no backend of this server; nothing was done."
 	if excluded {
 		why = text.Code(text.Label(name)) + " is none of the backends in `.github/pawl.yml` of this repository, so it is not used."
@@ -243,12 +247,6 @@ func pullFacts(f Facts) []string {
 	facts := []string{fmt.Sprintf("attempt %d by %s", a.N, backend(a)), verified, text.When(len(a.LeftOut) > 0, "left out: "+paths(a.LeftOut))}
 	return append(append(facts, leftOpen(a, true)...), totals(f), text.Link("everything Pawl knows of this thread", f.DetailsURL))
 }
-
-// NoPlan answers an order to work by a plan where there is none, NoQuestion one to answer nothing; nothing was done.
-const (
-	NoPlan     = "There is no plan here that could be worked off; nothing was done. `/pawl plan` has one made, `/pawl solve` works without one.\n"
-	NoQuestion = "`/pawl ask` needs a question behind it; nothing was done.\n"
-)
 
 // How a comment begins that holds what an agent answered or planned.
 const (

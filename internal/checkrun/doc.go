@@ -18,7 +18,7 @@
 //	when is a check run left out?                         verdicts.go, Speaks
 //	when does pawl/severity fail?                         verdicts.go, conclusions
 //	when does pawl/stagnation ask a person to act?        verdicts.go, stagnation
-//	the status comment, /pawl status, why and a wrong command  comment.go
+//	the status comment, and what is answered                   comment.go
 //	what of a pull request's description is Pawl's?       comment.go, PullBody
 //	what is left out of a text that is too long?          checkrun.go, page
 //	how is hostile text made harmless?                    internal/text

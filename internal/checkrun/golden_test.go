@@ -17,10 +17,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
+
+// answer is what eve is answered.
+func answer(f Facts, command, word string) string {
+	q := thread.Question{Word: word}
+	q.Command, q.By.Login = command, "eve"
+	return Answer(f, q, "pawl-bot", nil, false)
+}
 
 // drawn shows all texts of one thread the way they are sent.
 func drawn(f Facts) string {
@@ -37,8 +45,8 @@ func drawn(f Facts) string {
 	}
 	b.WriteString("======== status comment\n" + Comment(f))
 	b.WriteString("======== pull request body\n" + PullBody(f) + "\n")
-	b.WriteString("======== /pawl status\n" + Status(f))
-	b.WriteString("======== /pawl why\n" + Why(f))
+	b.WriteString("======== /pawl status\n" + answer(f, "status", ""))
+	b.WriteString("======== /pawl why\n" + answer(f, "why", ""))
 	if a, ok := f.last(); ok && a.Outcome == policy.Answered {
 		b.WriteString("======== comment with what the agent says\n" + Said(a.Attempt))
 	}
@@ -51,10 +59,11 @@ func TestTextsLookAsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) { golden(t, name, drawn(all[name])) })
 	}
 	t.Run("paused", func(t *testing.T) {
-		golden(t, "paused", Paused("acme/widgets", true, "")+Paused("acme/widgets", true, "acme/widgets is paused already, by @ada `x`")+
-			Paused("acme/widgets", false, "")+NeedsMaintain("eve"))
+		f := Facts{Thread: "acme/widgets#1"}
+		golden(t, "paused", answer(f, "pause", "")+answer(f, "pause", "acme/widgets is paused already, by @ada `x`")+
+			answer(f, "unpause", "")+answer(f, feedback.Maintainer, ""))
 	})
-	t.Run("help", func(t *testing.T) { golden(t, "help", Help("pawl-bot", "slove `@x` now")) })
+	t.Run("help", func(t *testing.T) { golden(t, "help", answer(Facts{}, "", "slove `@x` now")) })
 }
 
 func golden(t *testing.T, name, got string) {

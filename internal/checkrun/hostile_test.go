@@ -121,7 +121,8 @@ func inspect(t interface {
 }, f Facts) {
 	t.Helper()
 	texts := map[string]string{
-		"comment": Comment(f), "status": Status(f), "why": Why(f), "pull": PullBody(f), "help": Help(f.RequestedBy, f.Request),
+		"comment": Comment(f), "status": answer(f, "status", ""), "why": answer(f, "why", ""), "pull": PullBody(f),
+		"help": Answer(f, thread.Question{Word: f.Request}, f.RequestedBy, nil, false),
 	}
 	for _, a := range f.Attempts {
 		texts["said"] = Said(a.Attempt)

@@ -70,31 +70,27 @@ func red(c thread.RedCheck) string {
 // appearance is a state at GitHub, what follows by itself and what a person can do.
 type appearance struct{ status, conclusion, next, can string }
 
-// shown is how a state looks, an unknown one as Stopped. A configuration error asks a person to act; failure is
+// shown is how the states look; an unknown one does as Stopped. A configuration error asks a person to act; failure is
 // kept for Pawl's own failures, so that an operator can look for those alone.
 func (s State) shown() appearance {
-	switch s {
-	case Running:
-		return appearance{InProgress, "", "when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again.",
-			"comment `/pawl stop` to end it, or comment what to do differently."}
-	case Answered:
-		return appearance{Completed, Neutral, "nothing runs until somebody asks for more.", "ask more by `/pawl ask`, or have something done by `/pawl solve`."}
-	case Planned:
-		return appearance{Completed, Neutral, "nothing runs until somebody says so.", "comment `/pawl go` to have the plan worked off."}
-	case Waiting:
-		return appearance{InProgress, "", "Pawl goes on by itself as soon as that is over.",
-			"comment `/pawl resume` to try before that, or `/pawl stop` to end the run."}
-	case Done:
-		return appearance{Completed, Success, "the pull request waits for review; a remark on it leads to another attempt.",
-			"review, or comment what is missing."}
-	case Failed:
-		return appearance{Completed, Failure, "nothing runs until somebody asks for it; the operator finds the cause in the server's log.",
-			"comment `/pawl retry` once the cause is gone."}
-	case ConfigError:
-		return appearance{Completed, ActionRequired, "nothing runs until the file is corrected on the default branch.",
-			"correct these lines; then comment `/pawl retry`."}
+	if a, known := appearances[s]; known {
+		return a
 	}
-	return appearance{Completed, ActionRequired, "nothing runs until somebody asks for it.", "comment what to do differently, or `/pawl retry`."}
+	return appearances[Stopped]
+}
+
+var appearances = map[State]appearance{
+	Running: {InProgress, "", "when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again.",
+		"comment `/pawl stop` to end it, or comment what to do differently."},
+	Answered: {Completed, Neutral, "nothing runs until somebody asks for more.", "ask more by `/pawl ask`, or have something done by `/pawl solve`."},
+	Planned:  {Completed, Neutral, "nothing runs until somebody says so.", "comment `/pawl go` to have the plan worked off."},
+	Waiting: {InProgress, "", "Pawl goes on by itself as soon as that is over.",
+		"comment `/pawl resume` to try before that, or `/pawl stop` to end the run."},
+	Done: {Completed, Success, "the pull request waits for review; a remark on it leads to another attempt.", "review, or comment what is missing."},
+	Failed: {Completed, Failure, "nothing runs until somebody asks for it; the operator finds the cause in the server's log.",
+		"comment `/pawl retry` once the cause is gone."},
+	ConfigError: {Completed, ActionRequired, "nothing runs until the file is corrected on the default branch.", "correct these lines; then comment `/pawl retry`."},
+	Stopped:     {Completed, ActionRequired, "nothing runs until somebody asks for it.", "comment what to do differently, or `/pawl retry`."},
 }
 
 // Headline says where the thread stands, as plain text on one line.
