@@ -300,7 +300,8 @@ func (n *node) serve(ctx context.Context) error {
 	var err error
 	select {
 	case err = <-served:
-	case err = <-n.store.Fatal():
+	case <-n.store.Broken().Done():
+		err = context.Cause(n.store.Broken())
 		// Nothing that is written now can be relied on.
 		n.log.Error().Err(err).Msg("the database is broken; stopping")
 	case <-ctx.Done():

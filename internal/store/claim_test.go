@@ -162,7 +162,7 @@ func whatIsDueIsReadInTheOrderOfAnIndex(t *testing.T, dsn string) {
 	} {
 		must(s.DB().ExecContext(t.Context(), query))(t)
 	}
-	whether, which, threads := store.ClaimQueries()
+	whether, which, threads := s.ClaimQueries()
 	for query, args := range map[string][]any{whether: {0}, which: {2500, 32, 1}, threads: {8}} {
 		explain := "EXPLAIN QUERY PLAN "
 		if s.Postgres() {

@@ -86,19 +86,22 @@ func (s *database) referenceColumn() string {
 	return "0"
 }
 
-func (s *database) clockOf(ctx context.Context, query func(context.Context, string, ...any) *sql.Row) func(reference *int64) error {
-	return func(reference *int64) error { return query(ctx, "SELECT "+s.referenceColumn()).Scan(reference) }
-}
-
-// compareClocks runs a query that reads referenceColumn: how far is the clock of leases ahead of the machine's?
-func (s *database) compareClocks(query func(reference *int64) error) (time.Duration, error) {
-	// Round takes the monotonic clock off, which no setting moves.
-	before := s.clock.wall().Round(0)
-	var micros int64
-	if err := query(&micros); err != nil {
+// askClock compares the clocks by a query of its own.
+func (s *database) askClock(ctx context.Context, query func(context.Context, string, ...any) *sql.Row) (ahead time.Duration, err error) {
+	asked := s.clock.read()
+	var reference int64
+	if err := query(ctx, "SELECT "+s.referenceColumn()).Scan(&reference); err != nil {
 		return 0, err
 	}
-	after := s.clock.wall().Round(0)
+	return s.compareClocks(asked, reference), nil
+}
+
+// read is the machine's time without the monotonic clock, which no setting moves.
+func (c *clock) read() time.Time { return c.wall().Round(0) }
+
+// compareClocks says how far the clock of leases is ahead of the machine's, by a referenceColumn that was asked for at a time.
+func (s *database) compareClocks(before time.Time, micros int64) time.Duration {
+	after := s.clock.read()
 	reference := fromMicros(micros)
 	right := reference
 	if !s.postgres {
@@ -110,7 +113,7 @@ func (s *database) compareClocks(query func(reference *int64) error) (time.Durat
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
 	s.clock.ahead, s.clock.off = ahead(reference, before, after), ahead(right, before, after)
-	return s.clock.ahead, nil
+	return s.clock.ahead
 }
 
 // dueNow is the time by which deliveries are due and threads queue, whichever node looks.
@@ -138,7 +141,7 @@ const (
 // TrustClock returns ErrClock, with the reason and what to do, when the clock is not to be trusted with what is
 // old: one that is ahead would take GUIDs, logs and transcripts that are still needed.
 func (s *database) TrustClock(ctx context.Context) error {
-	if _, err := s.compareClocks(s.clockOf(ctx, s.r.QueryRowContext)); err != nil {
+	if _, err := s.askClock(ctx, s.r.QueryRowContext); err != nil {
 		return fmt.Errorf("compare the clocks: %w", err)
 	}
 	off := s.Skew().Abs().Round(time.Second)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,10 +26,11 @@ type database struct {
 	serving  bool     // it is open for serving, and migrated
 	// turn is held by the one write that may ask for the writing connection beside the receiver: database/sql
 	// picks a waiter at random, so that among many a delivery could wait long.
-	turn   chan struct{}
-	broken *broken
-	clock  *clock
-	pinged atomic.Pointer[time.Time] // when Ping wrote last; nil when that failed
+	turn     chan struct{}
+	broken   context.Context // until an error after which this process must not write any more
+	breakOff context.CancelCauseFunc
+	clock    *clock
+	pinged   atomic.Pointer[time.Time] // when Ping wrote last; nil when that failed
 }
 
 func (s *database) DB() *sql.DB { return s.w }
@@ -79,7 +79,7 @@ func list[T any](rows *sql.Rows, err error, read func(scan func(...any) error) (
 // that only a read meets ends the writes as well.
 func (s *database) wrap(err *error, format string, args ...any) {
 	if *err != nil {
-		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.broken.see(*err))
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.see(*err))
 	}
 }
 
@@ -144,23 +144,23 @@ func (s *database) takeTurn(ctx context.Context) (done func(), err error) {
 
 // in runs fn in a transaction, without waiting for a turn among the other writes.
 func (s *database) in(ctx context.Context, fn func(*txn) error) error {
-	if err := s.broken.get(); err != nil {
+	if err := context.Cause(s.broken); err != nil {
 		return err
 	}
 	sqlTx, err := s.w.BeginTx(ctx, nil)
 	if err != nil {
-		return s.broken.see(fmt.Errorf("begin: %w", err))
+		return s.see(fmt.Errorf("begin: %w", err))
 	}
 	tx := &txn{Tx: sqlTx}
 	if err = fn(tx); err == nil && tx.due {
 		err = s.notify(ctx, tx)
 	}
 	if err != nil {
-		return s.broken.see(errors.Join(err, rollback(sqlTx)))
+		return s.see(errors.Join(err, rollback(sqlTx)))
 	}
 	crash.Point("commit")
 	if err := tx.Commit(); err != nil {
-		return s.broken.see(fmt.Errorf("commit: %w", err))
+		return s.see(fmt.Errorf("commit: %w", err))
 	}
 	crash.Point("committed_rows")
 	if s.queue != nil && (tx.due || len(tx.deliveries) > 0) {
@@ -193,41 +193,22 @@ func (s *database) locking(clause string) string {
 	return ""
 }
 
-// broken remembers the first error after which this process must not write to the database.
-type broken struct {
-	first chan error // holds the error once; it has room for it
-
-	mu  sync.Mutex
-	err error
-}
-
-// Fatal gives the error after which the process should end with an exit code other than 0, once. After a failed
+// Broken ends, with the error as its cause, when the process should end with an exit code other than 0. After a failed
 // fsync nobody knows what is on the disk: the kernel may have dropped it, and answers the next fsync as if
 // nothing had been. A file that is damaged or has lost its name must not be written to either. All writes fail
 // from then on; what was answered before was synced. The next start reads the whole file and its log again.
-func (s *database) Fatal() <-chan error { return s.broken.first }
+func (s *database) Broken() context.Context { return s.broken }
 
-func (b *broken) get() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err
-}
-
-// see passes an error on, and remembers it when it is the last one.
-func (b *broken) see(err error) error {
+// see passes an error on, and ends the writes when it is the last one.
+func (s *database) see(err error) error {
 	if hint, last := diagnose(err); last {
-		return b.end(fmt.Errorf("the database cannot be used any more: %w; %s", err, hint))
+		return s.end(fmt.Errorf("the database cannot be used any more: %w; %s", err, hint))
 	}
 	return err
 }
 
-// end remembers an error as the last one, unless there is one.
-func (b *broken) end(err error) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.err == nil {
-		b.err = err
-		b.first <- b.err
-	}
-	return b.err
+// end ends the writes by an error, and gives the one that has.
+func (s *database) end(err error) error {
+	s.breakOff(err)
+	return context.Cause(s.broken)
 }

@@ -16,8 +16,8 @@ func (s *Store) Postgres() bool { return s.postgres }
 func (s *Store) Gathered() int { return len(s.receiver.waiting) }
 
 // ClaimQueries ask whether a delivery is due, and which, and which threads somebody woke.
-func ClaimQueries() (whether, which, threads string) {
-	return anyDelivery, dueDeliveries, "SELECT " + rowColumns + " FROM threads WHERE " + woken + inTurn + " LIMIT $1"
+func (s *Store) ClaimQueries() (whether, which, threads string) {
+	return anyDelivery, dueDeliveries, "SELECT " + s.rowColumns() + " FROM threads WHERE " + woken + inTurn + " LIMIT $1"
 }
 
 // Due are the numbers of the threads that a claim would find.

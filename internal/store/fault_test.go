@@ -36,10 +36,8 @@ func wantCode(t *testing.T, s *store.Store, err error, code int) {
 	if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != code {
 		t.Errorf("got %v, want SQLite's code %d", err, code)
 	}
-	select {
-	case err := <-s.Fatal():
+	if err := context.Cause(s.Broken()); err != nil {
 		t.Errorf("the process is told to end: %v", err)
-	default:
 	}
 }
 
@@ -205,7 +203,8 @@ func wantFatal(t *testing.T, s *store.Store, err error, words string) {
 	if err == nil || !strings.Contains(err.Error(), words) {
 		t.Errorf("got %v, want that it says %q", err, words)
 	}
-	told := await(t, "the fatal error", s.Fatal())
+	<-s.Broken().Done()
+	told := context.Cause(s.Broken())
 	if !strings.Contains(told.Error(), words) {
 		t.Errorf("told %v, want that it says %q", told, words)
 	}

@@ -57,20 +57,13 @@ const (
 
 // dueRows locks rows that are due, and no one that is locked already.
 func (s *threads) dueRows(ctx context.Context, tx *txn, most int, which string, args ...any) (found []row, err error) {
-	query := fmt.Sprintf("SELECT %s, %s FROM threads WHERE %s LIMIT %d%s", rowColumns, s.referenceColumn(), which, most, s.locking(" FOR UPDATE SKIP LOCKED"))
-	ahead, err := s.compareClocks(func(reference *int64) error {
-		rows, err := tx.QueryContext(ctx, query, args...)
-		found, err = list(rows, err, func(scan func(...any) error) (row, error) {
-			return scanRow(func(columns ...any) error { return scan(append(columns, reference)...) })
-		})
-		if err == nil && len(found) == 0 {
-			return sql.ErrNoRows // no clock was read
-		}
-		return err
-	})
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	asked := s.clock.read()
+	rows, err := tx.QueryContext(ctx, fmt.Sprintf("SELECT %s FROM threads WHERE %s LIMIT %d%s", s.rowColumns(), which, most, s.locking(" FOR UPDATE SKIP LOCKED")), args...)
+	found, err = list(rows, err, scanRow)
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
+	ahead := s.compareClocks(asked, found[len(found)-1].reference)
 	for i := range found {
 		found[i].ahead = ahead
 	}
@@ -263,7 +256,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) (freed int, err error)
 		return 0, err
 	}
 	err = s.write(ctx, func(tx *txn) error {
-		ahead, err := s.compareClocks(s.clockOf(ctx, tx.QueryRowContext))
+		ahead, err := s.askClock(ctx, tx.QueryRowContext)
 		if err != nil {
 			return err
 		}

@@ -91,14 +91,17 @@ type row struct {
 	leaseUntil, wakeAt, queuedAt time.Time
 	failures                     int           // steps in a row that did not come to their end
 	laterAt                      time.Time     // what wakeAt was before a retry; zero where it is none
+	reference                    int64         // when it was read, see referenceColumn
 	ahead                        time.Duration // of the clock that judges leases, see clock
 }
 
-const rowColumns = "id, owner, name, number, last_seq, lease_owner, lease_epoch, lease_until, wake_at, queued_at, failures, later_at"
+func (s *database) rowColumns() string {
+	return "id, owner, name, number, last_seq, lease_owner, lease_epoch, lease_until, wake_at, queued_at, failures, later_at, " + s.referenceColumn()
+}
 
 func scanRow(scan func(...any) error) (r row, err error) {
 	var until, wakeAt, queuedAt, laterAt int64
-	err = scan(&r.id, &r.thread.Owner, &r.thread.Name, &r.thread.Number, &r.seq, &r.leaseOwner, &r.epoch, &until, &wakeAt, &queuedAt, &r.failures, &laterAt)
+	err = scan(&r.id, &r.thread.Owner, &r.thread.Name, &r.thread.Number, &r.seq, &r.leaseOwner, &r.epoch, &until, &wakeAt, &queuedAt, &r.failures, &laterAt, &r.reference)
 	r.leaseUntil, r.wakeAt, r.queuedAt, r.laterAt = fromMicros(until), fromMicros(wakeAt), fromMicros(queuedAt), fromMicros(laterAt)
 	return r, err
 }
@@ -118,15 +121,12 @@ func (s *database) lockThread(ctx context.Context, tx *txn, t thread.ID, now tim
 
 // findThread locks the thread's row or returns sql.ErrNoRows.
 func (s *database) findThread(ctx context.Context, tx *txn, t thread.ID) (r row, err error) {
-	ahead, err := s.compareClocks(func(reference *int64) error {
-		r, err = scanRow(func(columns ...any) error {
-			return tx.QueryRowContext(ctx, "SELECT "+rowColumns+", "+s.referenceColumn()+
-				" FROM threads WHERE owner = $1 AND name = $2 AND number = $3"+s.locking(" FOR UPDATE"), t.Owner, t.Name, t.Number).
-				Scan(append(columns, reference)...)
-		})
-		return err
-	})
-	r.ahead = ahead
+	asked := s.clock.read()
+	r, err = scanRow(tx.QueryRowContext(ctx, "SELECT "+s.rowColumns()+" FROM threads WHERE owner = $1 AND name = $2 AND number = $3"+s.locking(" FOR UPDATE"),
+		t.Owner, t.Name, t.Number).Scan)
+	if err == nil {
+		r.ahead = s.compareClocks(asked, r.reference)
+	}
 	return r, err
 }
 

@@ -28,14 +28,20 @@ const (
 	besideWait = 30 * time.Second
 )
 
-// sqliteDSN is the driver's form of a path. Each commit is on the disk before it is answered (FULL).
-func sqliteDSN(path string, wait time.Duration, params ...string) string {
+// openSQL opens so many connections to a file. Each commit is on the disk before it is answered (FULL).
+func openSQL(path string, wait time.Duration, conns int, params ...string) (*sql.DB, error) {
 	v := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()), "synchronous(FULL)", "foreign_keys(1)", fmt.Sprintf("wal_autocheckpoint(%d)", sqliteLog)}}
 	for i := 0; i < len(params); i += 2 {
 		v.Add(params[i], params[i+1])
 	}
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: v.Encode()}
-	return u.String()
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, nil
 }
 
 func (s *database) openSQLite(ctx context.Context, path string) (err error) {
@@ -45,16 +51,12 @@ func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 	if s.file, err = createFile(ctx, path); err != nil {
 		return err
 	}
-	s.w, err = sql.Open("sqlite", sqliteDSN(path, lockWait, "_txlock", "immediate"))
-	if err == nil {
-		s.r, err = sql.Open("sqlite", sqliteDSN(path, lockWait, "_query_only", "1"))
+	if s.w, err = openSQL(path, lockWait, 1, "_txlock", "immediate"); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("open %s: %w", path, err)
+	if s.r, err = openSQL(path, lockWait, sqliteReaders, "_query_only", "1"); err != nil {
+		return err
 	}
-	s.w.SetMaxOpenConns(1)
-	s.r.SetMaxOpenConns(sqliteReaders)
-	s.r.SetMaxIdleConns(sqliteReaders)
 	for _, step := range []func(context.Context) error{s.checkSQLite, s.migrate, s.nobodyElse} {
 		if err := step(ctx); err != nil {
 			return explain(path, err)
@@ -85,17 +87,15 @@ func (s *database) joinSQLite(ctx context.Context, path string, a access) (err e
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("open %s: %w; start pawl serve once, it creates the database", path, err)
 	}
-	if s.r, err = sql.Open("sqlite", sqliteDSN(path, lockWait, "mode", mode)); err != nil {
-		return fmt.Errorf("open %s: %w", path, err)
+	if s.r, err = openSQL(path, lockWait, sqliteReaders, "mode", mode); err != nil {
+		return err
 	}
-	s.r.SetMaxOpenConns(sqliteReaders)
 	s.w = s.r
 	if a == beside {
 		// A transaction that reads before it writes fails at once where the server wrote in between, unless it takes the lock first.
-		if s.w, err = sql.Open("sqlite", sqliteDSN(path, besideWait, "mode", mode, "_txlock", "immediate")); err != nil {
-			return fmt.Errorf("open %s: %w", path, err)
+		if s.w, err = openSQL(path, besideWait, 1, "mode", mode, "_txlock", "immediate"); err != nil {
+			return err
 		}
-		s.w.SetMaxOpenConns(1)
 	}
 	return explain(path, s.checkCurrent(ctx))
 }
@@ -156,7 +156,7 @@ func (s *database) stillThere() error {
 	case err == nil && os.SameFile(own, named):
 		return nil
 	}
-	return s.broken.end(fmt.Errorf("the database %s or its log (-wal) was removed or replaced while pawl used it; "+
+	return s.end(fmt.Errorf("the database %s or its log (-wal) was removed or replaced while pawl used it; "+
 		"put it back where it was, or restore a backup, and start pawl again", s.file.Name()))
 }
 
@@ -233,6 +233,6 @@ const (
 // failure that finds the database unusable matters: a later commit tries again.
 func (s *database) copyLog() {
 	if _, err := s.r.ExecContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
-		s.broken.see(fmt.Errorf("checkpoint: %w", err))
+		s.see(fmt.Errorf("checkpoint: %w", err))
 	}
 }

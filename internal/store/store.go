@@ -106,7 +106,8 @@ func newStore(o Options) *Store {
 	if o.Wall == nil {
 		o.Wall = time.Now
 	}
-	db := &database{now: o.Now, turn: make(chan struct{}, 1), broken: &broken{first: make(chan error, 1)}, clock: newClock(o.Wall)}
+	db := &database{now: o.Now, turn: make(chan struct{}, 1), clock: newClock(o.Wall)}
+	db.broken, db.breakOff = context.WithCancelCause(context.Background())
 	a := &accounts{db}
 	return &Store{database: db, accounts: a, threads: &threads{database: db, accounts: a}, deliveries: &deliveries{database: db}, grades: &grades{db}, usage: &usage{db}, records: &records{db}}
 }
