@@ -300,8 +300,7 @@ func (n *node) serve(ctx context.Context) error {
 	var err error
 	select {
 	case err = <-served:
-	case <-n.store.Broken().Done():
-		err = context.Cause(n.store.Broken())
+	case err = <-n.store.Fatal():
 		// Nothing that is written now can be relied on.
 		n.log.Error().Err(err).Msg("the database is broken; stopping")
 	case <-ctx.Done():

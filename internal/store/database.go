@@ -26,11 +26,11 @@ type database struct {
 	serving  bool     // it is open for serving, and migrated
 	// turn is held by the one write that may ask for the writing connection beside the receiver: database/sql
 	// picks a waiter at random, so that among many a delivery could wait long.
-	turn     chan struct{}
-	broken   context.Context // until an error after which this process must not write any more
-	breakOff context.CancelCauseFunc
-	clock    *clock
-	pinged   atomic.Pointer[time.Time] // when Ping wrote last; nil when that failed
+	turn   chan struct{}
+	broken atomic.Pointer[error] // after which this process must not write any more; nil before
+	fatal  chan error            // gets it, and has room for it
+	clock  *clock
+	pinged atomic.Pointer[time.Time] // when Ping wrote last; nil when that failed
 }
 
 func (s *database) DB() *sql.DB { return s.w }
@@ -144,8 +144,8 @@ func (s *database) takeTurn(ctx context.Context) (done func(), err error) {
 
 // in runs fn in a transaction, without waiting for a turn among the other writes.
 func (s *database) in(ctx context.Context, fn func(*txn) error) error {
-	if err := context.Cause(s.broken); err != nil {
-		return err
+	if last := s.broken.Load(); last != nil {
+		return *last
 	}
 	sqlTx, err := s.w.BeginTx(ctx, nil)
 	if err != nil {
@@ -193,11 +193,11 @@ func (s *database) locking(clause string) string {
 	return ""
 }
 
-// Broken ends, with the error as its cause, when the process should end with an exit code other than 0. After a failed
+// Fatal gives the error after which the process should end with an exit code other than 0, once. After a failed
 // fsync nobody knows what is on the disk: the kernel may have dropped it, and answers the next fsync as if
 // nothing had been. A file that is damaged or has lost its name must not be written to either. All writes fail
 // from then on; what was answered before was synced. The next start reads the whole file and its log again.
-func (s *database) Broken() context.Context { return s.broken }
+func (s *database) Fatal() <-chan error { return s.fatal }
 
 // see passes an error on, and ends the writes when it is the last one.
 func (s *database) see(err error) error {
@@ -209,6 +209,8 @@ func (s *database) see(err error) error {
 
 // end ends the writes by an error, and gives the one that has.
 func (s *database) end(err error) error {
-	s.breakOff(err)
-	return context.Cause(s.broken)
+	if s.broken.CompareAndSwap(nil, &err) {
+		s.fatal <- err
+	}
+	return *s.broken.Load()
 }

@@ -36,8 +36,10 @@ func wantCode(t *testing.T, s *store.Store, err error, code int) {
 	if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != code {
 		t.Errorf("got %v, want SQLite's code %d", err, code)
 	}
-	if err := context.Cause(s.Broken()); err != nil {
+	select {
+	case err := <-s.Fatal():
 		t.Errorf("the process is told to end: %v", err)
+	default:
 	}
 }
 
@@ -203,8 +205,7 @@ func wantFatal(t *testing.T, s *store.Store, err error, words string) {
 	if err == nil || !strings.Contains(err.Error(), words) {
 		t.Errorf("got %v, want that it says %q", err, words)
 	}
-	<-s.Broken().Done()
-	told := context.Cause(s.Broken())
+	told := await(t, "the fatal error", s.Fatal())
 	if !strings.Contains(told.Error(), words) {
 		t.Errorf("told %v, want that it says %q", told, words)
 	}

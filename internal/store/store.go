@@ -106,8 +106,7 @@ func newStore(o Options) *Store {
 	if o.Wall == nil {
 		o.Wall = time.Now
 	}
-	db := &database{now: o.Now, turn: make(chan struct{}, 1), clock: newClock(o.Wall)}
-	db.broken, db.breakOff = context.WithCancelCause(context.Background())
+	db := &database{now: o.Now, turn: make(chan struct{}, 1), fatal: make(chan error, 1), clock: newClock(o.Wall)}
 	a := &accounts{db}
 	return &Store{database: db, accounts: a, threads: &threads{database: db, accounts: a}, deliveries: &deliveries{database: db}, grades: &grades{db}, usage: &usage{db}, records: &records{db}}
 }
