@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -40,7 +41,7 @@ var usrHidden = []string{"/usr/etc", "/usr/local/etc", "/usr/local/var"}
 
 // bwrapCommand is the call of bubblewrap for a program. Its arguments go through a memory file, so that neither
 // the process list nor /proc/1 inside shows the environment or the host's paths.
-func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, err error) {
+func (s *Sandbox) bwrapCommand(ctx context.Context, exe string, spec Spec, p *Process) (_ *exec.Cmd, err error) {
 	var files handed
 	defer func() {
 		if err != nil {
@@ -73,9 +74,9 @@ func (s *Sandbox) bwrapCommand(exe string, spec Spec, p *Process) (_ *exec.Cmd, 
 	if list, err = memoryFile(strings.Join(args, "\x00") + "\x00"); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(s.bwrap, append([]string{"--args", files.add(list), "--"}, command...)...)
+	cmd := exec.CommandContext(ctx, s.bwrap, append([]string{"--args", files.add(list), "--"}, command...)...)
 	if len(spec.Overlays) > 0 {
-		cmd = overlaid(cmd.Args, spec.Overlays)
+		cmd = overlaid(ctx, cmd.Args, spec.Overlays)
 	}
 	cmd.Env = []string{p.marker} // for Sweep; --clearenv keeps it from the program
 	cmd.Dir = "/"

@@ -191,12 +191,12 @@ const (
 )
 
 // watch ends a program that uses more disk than it may or, where no control group sees to that, more memory. It looks
-// until stop is closed.
-func (p *Process) watch(l Limits, dirs []string, stop <-chan struct{}) {
+// until nothing of the program is left.
+func (p *Process) watch(l Limits, dirs []string) {
 	for pause := lookEvery; ; {
 		timer := time.NewTimer(pause)
 		select {
-		case <-stop:
+		case <-p.done:
 			timer.Stop()
 			return
 		case <-timer.C:

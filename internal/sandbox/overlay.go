@@ -22,7 +22,7 @@ exec "$@"`
 
 // overlaid is a command that finds overlays mounted. They are seen by nobody else and are gone with it: it has a
 // mount namespace of its own and, unless Pawl is root, a user namespace in which it may mount.
-func overlaid(argv []string, overlays []Overlay) *exec.Cmd {
+func overlaid(ctx context.Context, argv []string, overlays []Overlay) *exec.Cmd {
 	options, attr := ",index=off,metacopy=off", &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if uid := os.Geteuid(); uid != 0 {
 		options += ",userxattr"
@@ -34,7 +34,7 @@ func overlaid(argv []string, overlays []Overlay) *exec.Cmd {
 	for _, o := range overlays {
 		args = append(args, "lowerdir="+o.Lower+",upperdir="+o.Upper+",workdir="+o.Work+options, o.Upper)
 	}
-	cmd := exec.Command("/bin/sh", append(args, argv...)...)
+	cmd := exec.CommandContext(ctx, "/bin/sh", append(args, argv...)...)
 	cmd.SysProcAttr = attr
 	return cmd
 }

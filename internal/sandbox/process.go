@@ -47,11 +47,11 @@ type Process struct {
 	group          *group // nil without control groups
 	exceeded       atomic.Pointer[string]
 
-	stopOnce sync.Once
-	stop     chan struct{} // closed when the program is to be ended
-	done     chan struct{} // closed when nothing of it is left
-	exit     Exit          // set before done is closed, like err
-	err      error
+	cancel context.CancelFunc // ends the program
+	begun  chan struct{}      // closed when it was started
+	done   chan struct{}      // closed when nothing of it is left
+	exit   Exit               // set before done is closed, like err
+	err    error
 }
 
 // Stdout is the program's standard output, until the last process that could write there is gone. Call it once.
@@ -95,20 +95,20 @@ func (p *Process) Wait() (Exit, error) {
 
 // Kill ends the program with all its children: SIGTERM, two seconds of grace, SIGKILL. It waits for that.
 func (p *Process) Kill() {
-	p.stopOnce.Do(func() { close(p.stop) })
+	p.cancel()
 	<-p.done
 }
 
-func plainCommand(exe string, spec Spec) *exec.Cmd {
-	cmd := exec.Command(exe, spec.Argv[1:]...)
+func plainCommand(ctx context.Context, exe string, spec Spec) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, exe, spec.Argv[1:]...)
 	cmd.Args[0] = spec.Argv[0]
-	cmd.Env = append(append([]string{}, spec.Env...), Marker+"="+spec.ID)
+	cmd.Env = append(slices.Clone(spec.Env), Marker+"="+spec.ID)
 	cmd.Dir = spec.Dir
 	return cmd
 }
 
 // start starts the command and what looks after it, and closes the files that were only for it.
-func (p *Process) start(ctx context.Context, cmd *exec.Cmd, s *Sandbox, spec Spec) (err error) {
+func (p *Process) start(cmd *exec.Cmd, s *Sandbox, spec Spec) (err error) {
 	var in, stdout, stderr *os.File
 	defer func() {
 		closeAll(append(cmd.ExtraFiles, in, stdout, stderr)...)
@@ -142,10 +142,9 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, s *Sandbox, spec Spe
 	if p.group != nil {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(p.group.handle.Fd())
 	}
-	p.cmd = cmd
+	p.cmd, cmd.Cancel, cmd.WaitDelay = cmd, p.ask, grace
 	started := make(chan error)
-	exited := make(chan struct{})
-	go p.run(s.limits, started, exited)
+	go p.run(s.limits, started)
 	if err := <-started; err != nil {
 		return err
 	}
@@ -157,15 +156,14 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, s *Sandbox, spec Spe
 		for _, f := range spec.Folders {
 			dirs = append(dirs, f.From)
 		}
-		go p.watch(s.limits, dirs, exited)
+		go p.watch(s.limits, dirs)
 	}
-	go p.guard(ctx, exited)
 	return nil
 }
 
 // run starts and waits for the command on one thread: the death signal comes when the thread that started the
-// child ends, and Go ends threads as it likes.
-func (p *Process) run(l Limits, started chan<- error, exited chan<- struct{}) {
+// child ends, and Go ends threads as it likes. Then it ends what is left.
+func (p *Process) run(l Limits, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	// The keys of whoever started Pawl are not the program's: this thread gets a keyring of its own, which the child
@@ -177,27 +175,16 @@ func (p *Process) run(l Limits, started chan<- error, exited chan<- struct{}) {
 	} else if err == nil {
 		first(p.cmd.Process.Pid)
 	}
+	close(p.begun)
 	started <- err
 	if err != nil {
 		return
 	}
-	p.err = p.cmd.Wait() // before exited is closed
-	close(exited)
-}
-
-// guard ends the program when it is told to, and what is left of it once it ended.
-func (p *Process) guard(ctx context.Context, exited <-chan struct{}) {
-	select {
-	case <-exited:
-	case <-ctx.Done():
-		p.end(exited)
-	case <-p.stop:
-		p.end(exited)
+	if err := p.cmd.Wait(); p.cmd.ProcessState == nil {
+		p.err = err
+	} else { // a status other than zero, or that it was to end, is no error of ours
+		p.exit = ExitOf(p.cmd.ProcessState)
 	}
-	if _, ok := errors.AsType[*exec.ExitError](p.err); ok {
-		p.err = nil // a status other than zero is no error of ours
-	}
-	p.exit = ExitOf(p.cmd.ProcessState)
 	if p.inside != nil {
 		p.err = errors.Join(p.err, p.inside.finish(p.exit))
 	} else if left := killAll(twice(func() []int { return family(p.marker+"\x00", 0) })); left > 0 {
@@ -216,25 +203,18 @@ func (p *Process) guard(ctx context.Context, exited <-chan struct{}) {
 	// A pipe that cannot have a deadline would be a file that is closed already.
 	_ = p.stdout.SetReadDeadline(until)
 	_ = p.stderr.SetReadDeadline(until)
+	p.cancel()
 	close(p.done)
 }
 
-func (p *Process) end(exited <-chan struct{}) {
+// ask asks all processes to end. After grace the command is killed: without its head bubblewrap's namespace dies as a
+// whole, and what is left of a plain program run ends next.
+func (p *Process) ask() error {
+	<-p.begun
 	for _, pid := range p.members() {
 		signal(pid, syscall.SIGTERM)
 	}
-	patience := time.NewTimer(grace)
-	defer patience.Stop()
-	select {
-	case <-exited:
-		return
-	case <-patience.C:
-	}
-	// Without its head bubblewrap's namespace dies as a whole. What is left of a plain program guard ends next.
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return // it is a child of ours that runs as us, so this cannot be
-	}
-	<-exited
+	return nil
 }
 
 // members are the processes that get the first signal: all but bubblewrap's own two.

@@ -194,11 +194,12 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", exe, context.Cause(ctx))
 	}
-	p := &Process{marker: Marker + "=" + spec.ID, stop: make(chan struct{}), done: make(chan struct{})}
+	p := &Process{marker: Marker + "=" + spec.ID, begun: make(chan struct{}), done: make(chan struct{})}
+	ctx, p.cancel = context.WithCancel(ctx)
 	var cmd *exec.Cmd
 	switch {
 	case s.mode != None:
-		cmd, err = s.bwrapCommand(exe, spec, p)
+		cmd, err = s.bwrapCommand(ctx, exe, spec, p)
 	case spec.Root != "":
 		err = fmt.Errorf("start %s: without a sandbox there is no image", exe)
 	case spec.Network != nil:
@@ -206,13 +207,16 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	case len(spec.Mounts)+len(spec.Folders)+len(spec.Overlays) > 0 || spec.DirAt+spec.HomeAt != "":
 		err = fmt.Errorf("start %s: without a sandbox nothing can be shown at another path", exe)
 	default:
-		cmd = plainCommand(exe, spec)
+		cmd = plainCommand(ctx, exe, spec)
+	}
+	if err == nil {
+		if err = p.start(cmd, s, spec); err != nil {
+			err = fmt.Errorf("start %s: %w", exe, err)
+		}
 	}
 	if err != nil {
+		p.cancel()
 		return nil, err
-	}
-	if err := p.start(ctx, cmd, s, spec); err != nil {
-		return nil, fmt.Errorf("start %s: %w", exe, err)
 	}
 	return p, nil
 }
