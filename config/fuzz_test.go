@@ -25,7 +25,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(strings.Repeat("[", 60_000)))
 	f.Add([]byte(strings.Repeat("a: &a [*a, ", 50)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := Parse("pawl.yml", data, testEnv); err != nil {
+		if _, err := Parse("pawl.yml", data, testEnv, true); err != nil {
 			var problems Problems
 			if !errors.As(err, &problems) {
 				t.Fatalf("error without a place: %v", err)

@@ -30,15 +30,11 @@ func load(path string, env func(string) (string, bool), needsApp bool) (Server, 
 	if err != nil {
 		return Server{}, fmt.Errorf("read configuration: %w (the user that runs Pawl must be able to read it)", err)
 	}
-	return parse(path, data, env, needsApp)
+	return Parse(path, data, env, needsApp)
 }
 
 // Parse reads the server configuration from data. Relative paths in it start from the folder of the name.
-func Parse(name string, data []byte, env func(string) (string, bool)) (Server, error) {
-	return parse(name, data, env, true)
-}
-
-func parse(name string, data []byte, env func(string) (string, bool), needsApp bool) (Server, error) {
+func Parse(name string, data []byte, env func(string) (string, bool), needsApp bool) (Server, error) {
 	s := newSource(name, env)
 	c := Default()
 	if s.read(data, &c) {

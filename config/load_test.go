@@ -80,7 +80,7 @@ func TestExampleLoadsAndHoldsTheDefaults(t *testing.T) {
 }
 
 func TestMinimalConfigurationKeepsEveryDefault(t *testing.T) {
-	got, err := Parse("/etc/pawl/pawl.yml", []byte(minimal), testEnv)
+	got, err := Parse("/etc/pawl/pawl.yml", []byte(minimal), testEnv, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func errorsOf(name string, data []byte) string {
 		_, problems = server.Narrow(r)
 		return Problems(problems).Error() + "\n"
 	}
-	_, err := Parse(name, data, testEnv)
+	_, err := Parse(name, data, testEnv, true)
 	return fmt.Sprintln(err)
 }
 
@@ -160,7 +160,7 @@ func TestVariablesAreReplacedAfterParsing(t *testing.T) {
 server: {public_url: "https://$${x}.example.com"}
 database: postgres://pawl:${DB_PASSWORD}@db/pawl
 data_dir: ${YAML}
-`), testEnv)
+`), testEnv, true)
 	if got.Workers == 99 {
 		t.Fatal("a variable added a key")
 	}
@@ -170,7 +170,7 @@ data_dir: ${YAML}
 	got, err = Parse("pawl.yml", []byte(minimal+`
 database: postgres://pawl:${DB_PASSWORD}@db/pawl
 data_dir: /srv/$${x}/$HOME/${EMPTY}y
-`), testEnv)
+`), testEnv, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ data_dir: /srv/$${x}/$HOME/${EMPTY}y
 }
 
 func TestIdleAndStartupTimeoutsFollowAShortTimeout(t *testing.T) {
-	got, err := Parse("pawl.yml", []byte(strings.Replace(minimal, "kind: codex", "kind: codex, timeout: 90s", 1)), testEnv)
+	got, err := Parse("pawl.yml", []byte(strings.Replace(minimal, "kind: codex", "kind: codex, timeout: 90s", 1)), testEnv, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestTheEscalatedEffortIsOneStepAboveTheBackendsOwn(t *testing.T) {
 		{"kind: command, argv: [/bin/agent]", ""}, {"kind: command, argv: [/bin/agent], effort: low", ""}, {"kind: command, argv: [/bin/agent], escalated_effort: much", "much"},
 		{"kind: codex, effort: low, escalated_effort: max", "max"}, {`kind: codex, escalated_effort: ""`, ""}, {"kind: codex, effort: no-such", ""},
 	} {
-		s, err := Parse("pawl.yml", []byte(strings.Replace(minimal, "kind: codex", c.fields, 1)), testEnv)
+		s, err := Parse("pawl.yml", []byte(strings.Replace(minimal, "kind: codex", c.fields, 1)), testEnv, true)
 		if err != nil || s.Backends[0].EscalatedEffort != c.want {
 			t.Errorf("%s: %v, want %q; %v", c.fields, s.Backends, c.want, err)
 		}
@@ -213,7 +213,7 @@ func TestTheEscalatedEffortIsOneStepAboveTheBackendsOwn(t *testing.T) {
 func TestSecretsAreNeverShown(t *testing.T) {
 	const value = "hunter2-hunter2-hunter2"
 	secret := NewSecret(value)
-	c, err := Parse("pawl.yml", []byte(strings.Replace(minimal, "0123456789abcdef", value, 1)), testEnv)
+	c, err := Parse("pawl.yml", []byte(strings.Replace(minimal, "0123456789abcdef", value, 1)), testEnv, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 }
 
 func TestSecretsAreNamedByTheirKeys(t *testing.T) {
-	c, err := Parse("pawl.yml", []byte(minimal+"notify: {url: \"https://chat.example.org/hook\"}\nproviders:\n  - {name: a, protocol: openai, base_url: \"https://a.example.org\", key: key-of-a}\n"), testEnv)
+	c, err := Parse("pawl.yml", []byte(minimal+"notify: {url: \"https://chat.example.org/hook\"}\nproviders:\n  - {name: a, protocol: openai, base_url: \"https://a.example.org\", key: key-of-a}\n"), testEnv, true)
 	if err != nil {
 		t.Fatal(err)
 	}

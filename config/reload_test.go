@@ -18,7 +18,7 @@ backends: [{name: codex, kind: codex, provider: openai}, {name: claude, kind: cl
 
 func parsed(t *testing.T, text string) config.Server {
 	t.Helper()
-	c, err := config.Parse("pawl.yml", []byte(text), os.LookupEnv)
+	c, err := config.Parse("pawl.yml", []byte(text), os.LookupEnv, true)
 	if err != nil {
 		t.Fatal(err)
 	}

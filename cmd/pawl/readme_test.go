@@ -146,7 +146,7 @@ func TestEveryCommandOfReadmeRuns(t *testing.T) {
 				}
 			}
 		case "yaml": // a part of the server's file
-			if _, err := config.Parse("pawl.yml", []byte("github: {app: {integration_id: 1, private_key_file: a, webhook_secret: 0123456789abcdef}}\n"+text), func(string) (string, bool) { return "x", true }); err != nil {
+			if _, err := config.Parse("pawl.yml", []byte("github: {app: {integration_id: 1, private_key_file: a, webhook_secret: 0123456789abcdef}}\n"+text), func(string) (string, bool) { return "x", true }, true); err != nil {
 				t.Errorf("%v\n%s", err, text)
 			}
 		default:

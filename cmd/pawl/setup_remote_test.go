@@ -71,7 +71,7 @@ func TestSetupWithoutABrowserAndAnAddress(t *testing.T) {
 	}
 	data, err := os.ReadFile(filepath.Join(i.dir, "pawl.yml"))
 	i.must(err)
-	cfg, err := config.Parse("pawl.yml", data, func(string) (string, bool) { return "x", true })
+	cfg, err := config.Parse("pawl.yml", data, func(string) (string, bool) { return "x", true }, true)
 	if err != nil || cfg.GitHub.Receive != config.ReceivePoll {
 		t.Errorf("receive is %q, %v:\n%s", cfg.GitHub.Receive, err, data)
 	}

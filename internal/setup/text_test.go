@@ -68,7 +68,7 @@ func TestSecretsOfAnyFormAreWrittenSoThatTheyAreRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			var unset []string
-			c, err := config.Parse("pawl.yml", []byte(text), environment(&unset))
+			c, err := config.Parse("pawl.yml", []byte(text), environment(&unset), true)
 			if err != nil || c.GitHub.App.WebhookSecret.Reveal() != secret || c.HTTP.PublicURL != "https://pages.example.com/pawl" || c.GitHub.App.ClientSecret.Reveal() != secret || c.Backends[0].Kind != backend {
 				t.Errorf("%s: %q is read as %q, %v", backend, secret, c.GitHub.App.WebhookSecret.Reveal(), err)
 			}
@@ -110,7 +110,7 @@ func TestTheNewFileIsShortAndItsCommentsAreLines(t *testing.T) {
 				t.Errorf("%d lines to begin with:\n%s", active, text)
 			}
 			var unset []string
-			c, err := config.Parse("pawl.yml", []byte(strings.Replace(strings.Join(whole, ""), "YOUR-LOGIN", "ada", 1)), environment(&unset))
+			c, err := config.Parse("pawl.yml", []byte(strings.Replace(strings.Join(whole, ""), "YOUR-LOGIN", "ada", 1)), environment(&unset), true)
 			if err != nil || len(c.Backends) != len(config.CLIs()) || len(c.Providers) != len(config.Vendors()) || len(c.HTTP.Operators) != 1 || c.HTTP.PublicURL == "" {
 				t.Errorf("with all its comments taken: %v\n%s", err, strings.Join(whole, ""))
 			}
