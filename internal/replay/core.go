@@ -34,7 +34,7 @@ type decided struct {
 // playBack runs policy over a recording. Policy's own decisions stand in the place of the recorded ones, so an
 // attempt that it would not have started has no part in what follows.
 func playBack(entries []entry, cfg config.Server) ([]decided, error) {
-	p := player{cfg: cfg, starts: map[int]decided{}}
+	p := player{cfg: cfg, starts: map[int]decided{}, shared: shared{breakers: map[string]policy.Breaker{}, cooldowns: map[string]policy.Rest{}}}
 	for _, e := range entries {
 		if e.Kind != thread.KindAttemptStarted {
 			continue
@@ -239,18 +239,12 @@ func (s *shared) knows(a thread.Started, cfg config.Server) {
 		i = len(s.arms)
 		s.arms = append(s.arms, policy.Backend{Name: a.Backend, Account: a.Account})
 	}
-	if a.Decision.Lifts {
-		delete(s.cooldowns, a.Backend)
-	}
 	configured := slices.ContainsFunc(cfg.Backends, func(b config.Backend) bool { return b.Name == a.Backend && b.EscalatedEffort != "" })
 	s.arms[i].CanEscalate = s.arms[i].CanEscalate || a.Decision.Escalated || configured
 }
 
 // end notes what an attempt means for its account and its backend.
 func (s *shared) end(a policy.Attempt, l policy.Limits) {
-	if s.breakers == nil {
-		s.breakers, s.cooldowns = map[string]policy.Breaker{}, map[string]policy.Rest{}
-	}
 	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.Limit.Usable(), a.StartedAt, a.EndedAt)
 	if v := l.Severity.Loop(a.Receipt); a.Outcome == policy.EditLoop && v.Class != policy.None {
 		s.cooldowns[a.Backend] = policy.Rest{Class: v.Class, At: a.EndedAt, Until: a.EndedAt.Add(v.Cooldown)}.After(s.cooldowns[a.Backend])

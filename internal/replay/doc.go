@@ -7,7 +7,7 @@
 //	how is a trail (pawl status --export) read           input.go
 //	how is the log of a wrapper that restarts read       wrapper.go, stream.go
 //	how do transcripts become attempts                   recorder.go
-//	what is kept of a run until its end is known         recorder.go, spool
+//	what is kept of a run until its end is known         recorder.go, recording.run
 //	where is policy run, and which records count         core.go
 //	what do the tables that threads share hold           core.go, shared
 package replay

@@ -3,6 +3,7 @@ package replay
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -19,26 +20,27 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func readRecordings(files []string, cli string, open Opener, severity policy.SeverityLimits) (recording, error) {
-	rec, s := &recorder{severity: severity}, &spool{}
+func readRecordings(files []string, cli string, open Opener, severity policy.SeverityLimits) (*recording, error) {
+	rec := &recording{severity: severity}
 	for i, file := range files {
-		if err := readFile(file, cli, open, rec, s); err != nil {
-			return recording{}, fmt.Errorf("replay %s: %w", file, err)
+		err := readFile(file, cli, open, rec)
+		if err = cmp.Or(err, rec.err); err != nil {
+			return nil, fmt.Errorf("replay %s: %w", file, err)
 		}
-		if rec.trails > 0 && i > 0 {
-			return recording{}, errors.New("replay: a trail is a recording of its own: give it alone")
+		if rec.trail && i > 0 {
+			return nil, errors.New("replay: a trail is a recording of its own: give it alone")
 		}
 	}
 	if rec.attempts == 0 {
 		rec.note("No attempt begins in the recording.")
 	}
-	return rec.recording, nil
+	return rec, nil
 }
 
 // Opener opens what is named on a command line, where - stands for standard input.
 type Opener func(name string) (io.ReadCloser, error)
 
-func readFile(file, cli string, open Opener, rec *recorder, s *spool) error {
+func readFile(file, cli string, open Opener, rec *recording) error {
 	in, err := open(file)
 	if err != nil {
 		return err
@@ -50,17 +52,17 @@ func readFile(file, cli string, open Opener, rec *recorder, s *spool) error {
 	}
 	if cli == "" {
 		if isTrail(start) {
-			rec.trails++
+			rec.trail = true
 			return readTrail(b, rec)
 		}
 		if at, ok := isWrapper(start); ok {
-			return readWrapper(b, at, rec, s)
+			return readWrapper(b, at, rec)
 		}
 		if cli = clis.Detect(start); cli == config.Plain {
 			return errors.New("it is no trail, no wrapper's log and no transcript of an agent that Pawl knows; --cli plain reads any text as one attempt")
 		}
 	}
-	return readTranscript(b, cli, rec, s)
+	return readTranscript(b, cli, rec)
 }
 
 // NotUnderstood is the error of input that is no recording, and says why.
@@ -99,20 +101,17 @@ func Unwrap(b *bufio.Reader, start []byte) io.Reader {
 	out, in := io.Pipe()
 	go func() {
 		var o objects
-		write := func(object []byte) error {
-			_, err := fmt.Fprintf(in, "%s\n", bytes.ReplaceAll(object, []byte("\n"), []byte(" ")))
-			return err
+		write := func(object []byte) {
+			fmt.Fprintf(in, "%s\n", bytes.ReplaceAll(object, []byte("\n"), []byte(" "))) // who reads it reads to the end
 		}
-		in.CloseWithError(eachLine(b, func(line []byte) error {
+		in.CloseWithError(eachLine(b, func(line []byte) {
 			_, _, text, headed := lineHead(line)
 			if headed && bytes.HasPrefix(text, []byte(`{"type":`)) {
 				o.drop() // the rest of an object that is open is missing
 			}
-			took, err := o.piece(text, write)
-			if !took && err == nil {
-				err = write(text)
+			if !o.piece(text, write) {
+				write(text)
 			}
-			return err
 		}))
 	}()
 	return out
@@ -138,22 +137,20 @@ func isWrapper(start []byte) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// eachLine calls visit with each line that is not blank, as far as a stream's goes, until one is an error.
-func eachLine(r io.Reader, visit func([]byte) error) error {
-	var failed error
-	err := agent.ReadLines(r, func(line []byte) {
-		if failed == nil && len(line) > 0 {
-			failed = visit(line)
+// eachLine calls visit with each line that is not blank, as far as a stream's goes.
+func eachLine(r io.Reader, visit func([]byte)) error {
+	return agent.ReadLines(r, func(line []byte) {
+		if len(line) > 0 {
+			visit(line)
 		}
 	})
-	return errors.Join(failed, err)
 }
 
 // maxEvent is the longest event of a trail in bytes, of which nothing may be missing.
 const maxEvent = 64 << 20
 
 // readTrail reads a thread's exported log, one event a line. Acts and questions have no part in decisions.
-func readTrail(r io.Reader, rec *recorder) error {
+func readTrail(r io.Reader, rec *recording) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxEvent)
 	n, seq := 1, int64(0)
@@ -183,32 +180,24 @@ func readTrail(r io.Reader, rec *recorder) error {
 	return lines.Err()
 }
 
-func readTranscript(r io.Reader, cli string, rec *recorder, s *spool) error {
+func readTranscript(r io.Reader, cli string, rec *recording) error {
 	var started, ended time.Time
-	err := eachLine(r, func(line []byte) error {
+	err := eachLine(r, func(line []byte) {
 		if at := stamp(line); !at.IsZero() {
 			if started.IsZero() {
 				started = at
 			}
 			ended = at
 		}
-		s.line(line)
-		return nil
+		rec.line(line)
 	})
-	if err != nil {
-		return err
-	}
-	report, err := s.inspect(cli, ended)
-	if err != nil {
-		return err
-	}
+	report := rec.inspect(cli, ended)
 	rec.note(estimated)
 	if started.IsZero() {
 		rec.note("The transcripts tell no times.")
 	}
 	// A transcript does not say why it was started. That somebody asked for it claims the least.
-	if err := rec.remark(started, false, "a transcript of "+cli); err != nil {
-		return err
-	}
-	return rec.attempt("", started, ended, report)
+	rec.remark(started, false, "a transcript of "+cli)
+	rec.attempt("", started, ended, report)
+	return err
 }

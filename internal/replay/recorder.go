@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -19,30 +18,27 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
+// recording is written from what logs and transcripts tell.
 type recording struct {
 	entries []entry
 	// mentions counts quoted limit texts outside of attempts.
 	mentions int
 	notes    []string
-}
-
-// recorder writes a recording from what logs and transcripts tell.
-type recorder struct {
-	recording
 	severity policy.SeverityLimits // the numbers of an edit loop, as the solver judges them
 	attempts int
 	seq      int64
 	at       time.Time // the time of the last event; without any it counts seconds from year 1, which only orders
-	// trails counts the trails, which cannot be mixed with anything else.
-	trails int
+	trail    bool      // one was read, which cannot be mixed with anything else
+	err      error     // the first one, after which the recording is of no use
+	// run is the output of a run until its end is known, by which a limit that resets at nine o'clock is read; runs
+	// use it one after another.
+	run bytes.Buffer
 }
 
 // add appends an event. Times never go back; the zero time is unknown.
-func (r *recorder) add(kind thread.Kind, at time.Time, echo bool, data any) error {
+func (r *recording) add(kind thread.Kind, at time.Time, echo bool, data any) {
 	b, err := json.Marshal(data)
-	if err != nil {
-		return err
-	}
+	r.err = cmp.Or(r.err, err)
 	untimed := at.IsZero()
 	switch {
 	case untimed:
@@ -54,32 +50,28 @@ func (r *recorder) add(kind thread.Kind, at time.Time, echo bool, data any) erro
 	}
 	r.seq++
 	r.entries = append(r.entries, entry{Event: thread.Event{Seq: r.seq, Kind: kind, At: r.at, Data: b}, Echo: echo, Untimed: untimed})
-	return nil
 }
 
 // maxRemark bounds what is kept of a remark: it is only shown.
 const maxRemark = 500
 
 // remark is something that asked for work, as far as the recording tells.
-func (r *recorder) remark(at time.Time, echo bool, said string) error {
-	return r.add(thread.KindFeedback, at, echo, thread.Feedback{
+func (r *recording) remark(at time.Time, echo bool, said string) {
+	r.add(thread.KindFeedback, at, echo, thread.Feedback{
 		Source: policy.FromComment, By: feedback.Actor{Login: "the recording"}, Reason: text.Line(said, maxRemark), Text: text.Line(said, maxRemark),
 	})
 }
 
 // attempt records one run of an agent; backend is what the recording calls it, else its CLI's name.
-func (r *recorder) attempt(backend string, started, ended time.Time, p agent.Report) error {
+func (r *recording) attempt(backend string, started, ended time.Time, p agent.Report) {
 	r.attempts++
 	backend = cmp.Or(backend, p.CLI)
-	a := thread.Started{N: r.attempts, Run: 1, Seen: r.seq, Backend: backend, Account: backend, Kind: p.CLI}
-	if err := r.add(thread.KindAttemptStarted, started, false, a); err != nil {
-		return err
-	}
-	return r.add(thread.KindAttemptEnded, ended, false, r.receipt(p, ended))
+	r.add(thread.KindAttemptStarted, started, false, thread.Started{N: r.attempts, Run: 1, Seen: r.seq, Backend: backend, Account: backend, Kind: p.CLI})
+	r.add(thread.KindAttemptEnded, ended, false, r.receipt(p, ended))
 }
 
 // receipt is what the solver would have logged, with reported file changes in the place of the tree.
-func (r *recorder) receipt(p agent.Report, ended time.Time) policy.Receipt {
+func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 	before := fmt.Sprintf("before attempt %d", r.attempts)
 	e := policy.Receipt{
 		N: r.attempts, Ending: p.Ending, Reasons: p.Reasons,
@@ -118,7 +110,7 @@ func (r *recorder) receipt(p agent.Report, ended time.Time) policy.Receipt {
 }
 
 // note says something of the recording as a whole, once.
-func (r *recorder) note(n string) {
+func (r *recording) note(n string) {
 	if !slices.Contains(r.notes, n) {
 		r.notes = append(r.notes, n)
 	}
@@ -127,34 +119,27 @@ func (r *recorder) note(n string) {
 // estimated says that no tree stands behind the progress of a log's attempts.
 const estimated = "Progress is an estimate: it says whether the agent reported file changes; what its shell commands changed is unknown."
 
-func backendName(s string) string {
-	return text.Line(strings.ToLower(strings.TrimSpace(s)), 40)
+// runHead is how much of the output the CLI is detected from.
+const runHead = 64 << 10
+
+func (r *recording) line(b []byte) {
+	r.run.Write(b)
+	r.run.WriteByte('\n')
 }
 
-// spool keeps the output of one run until its end is known, by which a limit that resets at nine o'clock is
-// read; runs use it one after another.
-type spool struct{ bytes.Buffer }
-
-// spoolHead is how much of the output the CLI is detected from.
-const spoolHead = 64 << 10
-
-func (s *spool) line(b []byte) {
-	s.Write(b)
-	s.WriteByte('\n')
-}
-
-// inspect reads what was kept as one transcript, whose CLI may be detected, and empties the spool.
-func (s *spool) inspect(cli string, now time.Time) (agent.Report, error) {
+// inspect reads the output of a run as one transcript, whose CLI may be detected, and makes room for the next.
+func (r *recording) inspect(cli string, now time.Time) agent.Report {
 	if cli == "" {
-		cli = clis.Detect(s.Bytes()[:min(s.Len(), spoolHead)])
+		cli = clis.Detect(r.run.Bytes()[:min(r.run.Len(), runHead)])
 	}
 	a, err := clis.ForStream(cli)
 	if err != nil {
-		return agent.Report{}, err
+		r.err = cmp.Or(r.err, err)
+		return agent.Report{}
 	}
-	r, err := agent.Inspect(&s.Buffer, a, agent.InspectOptions{Now: now})
-	r.CLI = cli
-	return r, err
+	p, err := agent.Inspect(&r.run, a, agent.InspectOptions{Now: now})
+	p.CLI, r.err = cli, cmp.Or(r.err, err)
+	return p
 }
 
 // stamp is the time that a line of a stream carries, RFC 3339 or unix milliseconds; zero for none. Quoted text

@@ -43,7 +43,7 @@ type replayAttempt struct {
 	Avoided  bool           `json:"avoided"`
 }
 
-func reportReplay(out []decided, rec recording) Report {
+func reportReplay(out []decided, rec *recording) Report {
 	r := Report{Attempts: []replayAttempt{}, RecordedAttempts: len(out), UsageLimitMentions: rec.mentions, Notes: rec.notes}
 	kept, held := 0, false
 	var since time.Time

@@ -77,13 +77,10 @@ func (f *apiFailure) event(o gjson.Result) []byte {
 	if !f.At.IsZero() {
 		at = f.At.UnixMilli()
 	}
-	out, err := json.Marshal(map[string]any{
+	out, _ := json.Marshal(map[string]any{ // texts and numbers, which can always be written
 		"type": "error", "timestamp": at, "sessionID": "",
 		"error": map[string]any{"name": o.Get("errorType").String(), "data": data},
 	})
-	if err != nil {
-		return []byte(o.Raw)
-	}
 	return out
 }
 
@@ -134,26 +131,23 @@ type objects struct {
 func (o *objects) open() bool { return o.depth > 0 }
 
 // piece takes the text of one line, if it belongs to an object; emit gets each that it completed.
-func (o *objects) piece(text []byte, emit func([]byte) error) (took bool, err error) {
+func (o *objects) piece(text []byte, emit func([]byte)) (took bool) {
 	if o.open() && !o.fits(text) {
-		return false, nil
+		return false
 	}
 	for {
 		if !o.open() {
 			text = bytes.TrimLeft(text, " \t\r")
 			if len(text) == 0 || text[0] != '{' {
-				return took, nil
+				return took
 			}
 		}
 		took = true
-		n := o.scan(text)
-		text = text[n:]
+		text = text[o.scan(text):]
 		if o.open() {
-			return true, nil
+			return true
 		}
-		if err := emit(o.buf); err != nil {
-			return true, err
-		}
+		emit(o.buf)
 		o.buf = o.buf[:0]
 	}
 }

@@ -65,7 +65,7 @@ func (s *script) outline() []string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return outline(reportReplay(out, recording{}))
+	return outline(reportReplay(out, &recording{}))
 }
 
 var (

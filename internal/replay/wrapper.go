@@ -17,14 +17,13 @@ import (
 // agent's JSON among them, lines without such a head going on. Which wrapper it was does not matter as long as
 // it says when it executes, when the command completed and what it took for feedback.
 type wrapper struct {
-	rec     *recorder
+	rec     *recording
 	objects objects
 	now     time.Time
 	info    bool     // the level of the line, which lines without a head keep
 	run     *wrapped // the run that is being read; nil between runs
 	// bullets says that the lines of a list of feedback follow.
 	bullets bool
-	spool   *spool
 	// busy says that a run, or the end of one, stands before.
 	busy bool
 }
@@ -41,68 +40,52 @@ type wrapped struct {
 	text    text.End // what it printed that is no JSON
 }
 
-func readWrapper(r io.Reader, at time.Time, rec *recorder, s *spool) error {
-	if err := rec.remark(at, false, "the wrapper was started"); err != nil {
-		return err
-	}
-	w := &wrapper{rec: rec, spool: s}
-	if err := eachLine(r, w.line); err != nil {
-		return err
-	}
-	return w.close()
+func readWrapper(r io.Reader, at time.Time, rec *recording) error {
+	rec.remark(at, false, "the wrapper was started")
+	w := &wrapper{rec: rec}
+	err := eachLine(r, w.line)
+	w.close()
+	return err
 }
 
-func (w *wrapper) line(line []byte) error {
+func (w *wrapper) line(line []byte) {
 	at, level, text, headed := lineHead(line)
 	if headed {
 		w.now, w.info = at, level == "INFO"
 	}
-	if !w.objects.open() || headed {
-		marked, err := w.mark(text)
-		if marked || err != nil {
-			return err
-		}
-	}
-	if !w.info {
-		return nil
+	if (!w.objects.open() || headed) && w.mark(text) || !w.info {
+		return
 	}
 	if bytes.HasPrefix(text, []byte(`{"type":`)) {
-		// The rest of an object that is open is missing from the log.
-		if err := w.cut(); err != nil {
-			return err
-		}
+		w.cut() // the rest of an object that is open is missing from the log
 	}
-	took, err := w.objects.piece(text, w.event)
-	if !took && w.run != nil {
+	if !w.objects.piece(text, w.event) && w.run != nil {
 		fmt.Fprintf(&w.run.text, "%s\n", text)
 	}
-	return err
 }
 
-func (w *wrapper) close() error {
-	if err := w.cut(); err != nil {
-		return err
-	}
+func (w *wrapper) close() {
+	w.cut()
 	if w.run != nil && w.run.events > 0 && !w.run.over {
 		w.rec.note("The log ends before its last run does.")
 	}
-	return w.end()
+	w.end()
 }
 
 // cut hands on an object that stops in the middle.
-func (w *wrapper) cut() error {
-	if !w.objects.open() {
-		return nil
+func (w *wrapper) cut() {
+	if w.objects.open() {
+		w.event(w.objects.drop())
 	}
-	return w.event(w.objects.drop())
 }
 
-// mark acts on a line by which the wrapper tells what it does.
-func (w *wrapper) mark(text []byte) (bool, error) {
-	said := spoken(text)
+// mark acts on a line by which the wrapper tells what it does, and reports whether it is one.
+func (w *wrapper) mark(line []byte) bool {
+	said := spoken(line)
 	if w.bullets {
-		if item, ok := bullet(text); ok {
-			return true, w.rec.remark(w.now, true, item)
+		if item, ok := bullet(line); ok {
+			w.rec.remark(w.now, true, item)
+			return true
 		}
 		w.bullets = len(said) == 0
 	}
@@ -110,37 +93,32 @@ func (w *wrapper) mark(text []byte) (bool, error) {
 	executing = executing && strings.HasPrefix(said, "Executing ")
 	streaming := strings.HasPrefix(said, "Streaming output:")
 	if executing || streaming || completed(said) {
-		if err := w.cut(); err != nil {
-			return true, err
-		}
+		w.cut()
 	}
 	switch {
 	case executing:
-		return true, w.begin(backendName(agent))
+		w.begin(text.Line(strings.ToLower(strings.TrimSpace(agent)), maxBackend))
+	case streaming && w.run != nil && w.run.whole && w.run.events == 0:
+		w.run.text = lastWords() // what stands between the two is the wrapper's own
 	case streaming:
-		if w.run != nil && w.run.whole && w.run.events == 0 {
-			// What stands between the two is the wrapper's own.
-			w.run.text = lastWords()
-			return true, nil
-		}
-		return true, w.begin("")
+		w.begin("")
 	case completed(said):
-		return true, w.end()
+		w.end()
 	case strings.HasPrefix(said, "FEEDBACK DETECTED"):
 		w.bullets = true
-		return true, nil
 	case strings.HasPrefix(said, "Raw command executed:"):
-		// Somebody, or something that the log does not show, started the wrapper.
-		if !w.busy {
-			return true, nil
+		if w.busy { // somebody, or something that the log does not show, started the wrapper
+			w.end()
+			w.rec.remark(w.now, false, "the wrapper was started again")
 		}
-		if err := w.end(); err != nil {
-			return true, err
-		}
-		return true, w.rec.remark(w.now, false, "the wrapper was started again")
+	default:
+		return false
 	}
-	return false, nil
+	return true
 }
+
+// maxBackend bounds the name of a backend, in characters.
+const maxBackend = 40
 
 // completed matches "Codex command completed" and the like.
 func completed(said string) bool {
@@ -148,22 +126,17 @@ func completed(said string) bool {
 	return ok && (strings.HasPrefix(rest, "command completed") || strings.HasPrefix(rest, "command failed"))
 }
 
-func (w *wrapper) begin(backend string) error {
-	if err := w.end(); err != nil {
-		return err
-	}
+func (w *wrapper) begin(backend string) {
+	w.end()
 	w.run, w.busy = &wrapped{backend: backend, started: w.now, whole: true, text: lastWords()}, true
-	return nil
 }
 
-func (w *wrapper) event(object []byte) error {
+func (w *wrapper) event(object []byte) {
 	id, first, last := boundary(object)
 	r := w.run
 	switch {
 	case first && (r == nil || !r.whole || r.session != "" && (r.session != id || r.over)):
-		if err := w.begin(""); err != nil {
-			return err
-		}
+		w.begin("")
 	case r == nil:
 		// The log begins in the middle of a run, or goes on after its end.
 		w.run, w.busy = &wrapped{started: w.now, text: lastWords()}, true
@@ -179,35 +152,31 @@ func (w *wrapper) event(object []byte) error {
 	r.ended = w.now
 	r.over = r.over || last
 	if object = r.failure.asOpencode(object); object != nil {
-		w.spool.line(object)
+		w.rec.line(object)
 	}
-	return nil
 }
 
-func (w *wrapper) end() error {
+func (w *wrapper) end() {
 	r := w.run
 	if r == nil {
-		return nil
+		return
 	}
 	w.run = nil
 	cli := ""
 	if r.events == 0 {
 		r.ended, cli = w.now, "plain"
-		w.spool.line([]byte(r.text.String()))
+		w.rec.line([]byte(r.text.String()))
 	}
-	report, err := w.spool.inspect(cli, r.ended)
-	if err != nil {
-		return err
-	}
+	report := w.rec.inspect(cli, r.ended)
 	if !r.whole {
 		w.rec.mentions += report.Mentions
 		if w.rec.attempts == 0 {
 			w.rec.note("The log begins in the middle of a run, which is left out.")
 		}
-		return nil
+		return
 	}
 	w.rec.note(estimated)
-	return w.rec.attempt(r.backend, r.started, r.ended, report)
+	w.rec.attempt(r.backend, r.started, r.ended, report)
 }
 
 // head begins a line of the log: its time and level, behind a line number that grep may have put there.

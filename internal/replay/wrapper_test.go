@@ -17,11 +17,7 @@ import (
 func pieces(lines ...string) (whole []string, took int) {
 	var o objects
 	for _, l := range lines {
-		ok, _ := o.piece([]byte(l), func(b []byte) error {
-			whole = append(whole, string(b))
-			return nil
-		})
-		if ok {
+		if o.piece([]byte(l), func(b []byte) { whole = append(whole, string(b)) }) {
 			took++
 		}
 	}
@@ -188,20 +184,18 @@ func FuzzWrapperLog(f *testing.F) {
 	f.Add("{\n  \"type\": \"system\",\n  \"subtype\": \"init\"\n}\n" + wrapperLog(`{"type":"error","errorType":"X","message":"usage limit reached"}`))
 	f.Add(wrapperLog(`{"type":"tool_use","part":{"state":{"status":"pending"}}}`, `{"type":"log","error":{"responseHeaders":{"retry-after":"10"}}}`, "🔧 Raw command executed:"))
 	f.Fuzz(func(t *testing.T, log string) {
-		w := &wrapper{rec: &recorder{severity: policy.Defaults().Severity}, spool: &spool{}}
+		w := &wrapper{rec: &recording{severity: policy.Defaults().Severity}}
 		for line := range strings.Lines(log) {
-			if err := w.line([]byte(strings.TrimRight(line, "\n"))); err != nil {
-				t.Fatal(err)
-			}
+			w.line([]byte(strings.TrimRight(line, "\n")))
 		}
-		if err := w.close(); err != nil {
-			t.Fatal(err)
+		if w.close(); w.rec.err != nil {
+			t.Fatal(w.rec.err)
 		}
 		out, err := playBack(w.rec.entries, config.Default())
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := reportReplay(out, w.rec.recording)
+		r := reportReplay(out, w.rec)
 		if len(out) != w.rec.attempts || r.AvoidedAttempts > len(out) || r.AvoidedSeconds < 0 {
 			t.Fatalf("%d attempts, %d of them avoided, %d s", len(out), r.AvoidedAttempts, r.AvoidedSeconds)
 		}
@@ -213,14 +207,13 @@ func FuzzObjects(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var o objects
 		for _, line := range strings.Split(text, "\n") {
-			_, err := o.piece([]byte(line), func(b []byte) error {
+			o.piece([]byte(line), func(b []byte) {
 				if len(b) == 0 || b[0] != '{' || len(b) > maxObject {
 					t.Fatalf("object %q", b)
 				}
-				return nil
 			})
-			if err != nil || len(o.buf) > maxObject || o.depth < 0 {
-				t.Fatalf("depth %d, %d bytes, %v", o.depth, len(o.buf), err)
+			if len(o.buf) > maxObject || o.depth < 0 {
+				t.Fatalf("depth %d, %d bytes", o.depth, len(o.buf))
 			}
 		}
 	})
