@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -29,10 +29,7 @@ func (d *doctor) github(ctx context.Context) {
 		return
 	}
 	clock := &datedTransport{RoundTripper: d.transport}
-	client, err := forge.New(forge.Config{
-		WebURL: d.cfg.GitHub.WebURL, APIURL: d.cfg.GitHub.V3APIURL, GraphURL: d.cfg.GitHub.V4APIURL, AppID: d.cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
-		UserAgent: "pawl/" + buildInfo().Version, Now: time.Now, Log: zerolog.Nop(), Transport: clock,
-	})
+	client, err := forge.New(forgeConfig(d.cfg.GitHub, key, clock, time.Now, zerolog.Nop()))
 	if d.failed("github", err, keyHint) {
 		return
 	}
@@ -57,9 +54,8 @@ func (d *doctor) github(ctx context.Context) {
 
 // clock compares this machine's clock with GitHub's, which refuses what is dated a minute ahead.
 func (d *doctor) clock(t *datedTransport) {
-	skew, known := t.skew()
-	switch {
-	case !known: // nothing came from GitHub, which another line says
+	switch skew := t.ahead.Load(); {
+	case skew == nil: // nothing came from GitHub, which another line says
 	case skew.Abs() >= maxSkew:
 		d.add("clock", checkFail, fmt.Sprintf("GitHub's clock differs from this machine's by %s", skew.Round(time.Second)), "set the clock, such as by systemd-timesyncd or chrony: GitHub refuses what is dated a minute ahead")
 	default:
@@ -70,9 +66,7 @@ func (d *doctor) clock(t *datedTransport) {
 // datedTransport remembers how far the clock of who answered last was ahead of this one.
 type datedTransport struct {
 	http.RoundTripper
-	mu     sync.Mutex
-	ahead  time.Duration
-	answer bool
+	ahead atomic.Pointer[time.Duration] // nil before an answer
 }
 
 func (t *datedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -81,17 +75,10 @@ func (t *datedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.ahead, t.answer = time.Until(date), true
+		ahead := time.Until(date)
+		t.ahead.Store(&ahead)
 	}
 	return resp, nil
-}
-
-func (t *datedTransport) skew() (ahead time.Duration, known bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.ahead, t.answer
 }
 
 // hookPath is where GitHub's deliveries are taken, below the server's address.

@@ -136,19 +136,19 @@ type dataFolder struct {
 	place string
 }
 
-// folder is the part of the i-th server in a data directory.
-func folder(root string, i int) string {
-	if i == 0 {
-		return root
+// folders are the parts of the servers in a data directory, whether they are there or not.
+func folders(root string) []string {
+	all := []string{root}
+	for i := 1; i < maxNodes; i++ {
+		all = append(all, filepath.Join(root, fmt.Sprintf("node-%d", i)))
 	}
-	return filepath.Join(root, fmt.Sprintf("node-%d", i))
+	return all
 }
 
 // claimData takes the data directory or, where other servers use it, a folder in it: node-1, node-2 and so on.
 // A server that is started again finds the folder that it left.
 func claimData(ctx context.Context, root string) (*dataFolder, error) {
-	for i := range maxNodes {
-		own := folder(root, i)
+	for i, own := range folders(root) {
 		if err := os.MkdirAll(own, 0o700); err != nil {
 			return nil, fmt.Errorf("data_dir: %w (the user that runs Pawl must be able to write there)", err)
 		}
@@ -177,8 +177,7 @@ func claimData(ctx context.Context, root string) (*dataFolder, error) {
 
 // abandoned calls f with each folder that no process uses, and keeps others from taking it meanwhile.
 func (d *dataFolder) abandoned(ctx context.Context, f func(dir string) error) error {
-	for i := range maxNodes {
-		dir := folder(d.root, i)
+	for _, dir := range folders(d.root) {
 		name := filepath.Join(dir, lockFile)
 		if _, err := os.Stat(name); dir == d.dir || errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -122,11 +121,7 @@ func whichAttempt(ctx context.Context, db *store.Store, t thread.ID, n int) (whi
 
 // openTranscript looks in the folders of all servers in a data directory.
 func openTranscript(dataDir string, t thread.ID, n int) (*os.File, error) {
-	nodes, err := filepath.Glob(filepath.Join(dataDir, "node-*"))
-	if err != nil {
-		return nil, err
-	}
-	for _, dir := range append([]string{dataDir}, nodes...) {
+	for _, dir := range folders(dataDir) {
 		f, err := os.Open(attempt.TranscriptIn(dir, t, n))
 		if !errors.Is(err, os.ErrNotExist) {
 			return f, err

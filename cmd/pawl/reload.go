@@ -80,17 +80,16 @@ func (f inForce) say() (text, do string) {
 }
 
 // serversIn are the servers that run in a data directory, on this machine.
-func serversIn(dataDir string) ([]inForce, error) {
+func serversIn(dataDir string) []inForce {
 	all := []inForce{}
-	nodes, err := filepath.Glob(filepath.Join(dataDir, "node-*"))
-	for _, dir := range append([]string{dataDir}, nodes...) {
+	for _, dir := range folders(dataDir) {
 		var f inForce
-		data, unread := os.ReadFile(filepath.Join(dir, inForceFile))
-		if unread == nil && json.Unmarshal(data, &f) == nil && !errors.Is(syscall.Kill(f.PID, 0), syscall.ESRCH) {
+		data, err := os.ReadFile(filepath.Join(dir, inForceFile))
+		if err == nil && json.Unmarshal(data, &f) == nil && !errors.Is(syscall.Kill(f.PID, 0), syscall.ESRCH) {
 			all = append(all, f)
 		}
 	}
-	return all, err
+	return all
 }
 
 // follower has a server go on with its file whenever that changes.

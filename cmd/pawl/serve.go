@@ -155,11 +155,9 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 		limits = n.store
 	}
 	n.github = &githubHealth{transport: outbound(16), now: now}
-	n.forge, err = forge.New(forge.Config{
-		WebURL: cfg.GitHub.WebURL, APIURL: cfg.GitHub.V3APIURL, GraphURL: cfg.GitHub.V4APIURL, AppID: cfg.GitHub.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
-		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, WriteSpacing: cfg.GitHub.WriteSpacing, Shared: limits, Transport: n.github,
-	})
-	if err != nil {
+	reach := forgeConfig(cfg.GitHub, key, n.github, now, log)
+	reach.WriteSpacing, reach.Shared = cfg.GitHub.WriteSpacing, limits
+	if n.forge, err = forge.New(reach); err != nil {
 		return err
 	}
 	n.solver = &solver.Solver{
@@ -171,6 +169,14 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	}
 	n.solver.UseLayers(attempt.LayersIn(cfg.DataDir))
 	return nil
+}
+
+// forgeConfig is how GitHub is reached as the App.
+func forgeConfig(c config.GitHub, key config.Secret, transport http.RoundTripper, now func() time.Time, log zerolog.Logger) forge.Config {
+	return forge.Config{
+		WebURL: c.WebURL, APIURL: c.V3APIURL, GraphURL: c.V4APIURL, AppID: c.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
+		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, Transport: transport,
+	}
 }
 
 // begin lets the parts work, from a clean machine on.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -185,11 +184,7 @@ func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now tim
 	if err != nil {
 		return r, err
 	}
-	dirs, err := filepath.Glob(filepath.Join(cfg.DataDir, "node-*"))
-	if err != nil {
-		return r, err
-	}
-	for _, dir := range append([]string{cfg.DataDir}, dirs...) {
+	for _, dir := range folders(cfg.DataDir) {
 		layers, err := ground.Open(attempt.LayersIn(dir), nil, nil).List()
 		if err != nil {
 			return r, err
@@ -205,9 +200,7 @@ func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now tim
 			r.Images = append(r.Images, layerStatus{"", l.Used, l.Record})
 		}
 	}
-	if r.Servers, err = serversIn(cfg.DataDir); err != nil {
-		return r, err
-	}
+	r.Servers = serversIn(cfg.DataDir)
 	r.Levels = cfg.Policy.Day(used, statusLevels)
 	r.Day = r.Levels[0]
 	r.Learning, err = s.LearningReport(ctx)
