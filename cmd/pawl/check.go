@@ -23,35 +23,28 @@ func checkCommand() *cobra.Command {
 			if len(args) > 0 {
 				file = args[0]
 			}
-			if err := checkRepoFile(file, server); err != nil {
-				return err
+			data, err := os.ReadFile(file)
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("check %s: there is no such file; it may be left out, and config/repo-example.yml shows every key", file)
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: no error\n", file)
+			if err != nil {
+				return fmt.Errorf("check: %w", err)
+			}
+			var on *config.Server
+			if server != "" {
+				cfg, err := config.Load(server, os.LookupEnv)
+				if err != nil {
+					return err
+				}
+				on = &cfg
+			}
+			if problems := config.CheckRepo(on, file, data); len(problems) > 0 {
+				return config.Problems(problems)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: no error\n", file)
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&server, "config", "", "the configuration of the server that is to work there")
 	return cmd
-}
-
-func checkRepoFile(file, server string) error {
-	data, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("check %s: there is no such file; it may be left out, and config/repo-example.yml shows every key", file)
-	}
-	if err != nil {
-		return fmt.Errorf("check: %w", err)
-	}
-	var on *config.Server
-	if server != "" {
-		cfg, err := config.Load(server, os.LookupEnv)
-		if err != nil {
-			return err
-		}
-		on = &cfg
-	}
-	if problems := config.CheckRepo(on, file, data); len(problems) > 0 {
-		return config.Problems(problems)
-	}
-	return nil
 }

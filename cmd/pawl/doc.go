@@ -8,13 +8,14 @@
 //	how does a server go on with a changed file                  reload.go
 //	which pages are served, what makes a server ready            pages.go; when is GitHub out of reach: pages.go, githubHealth
 //	what is done every few seconds, hours; which files go        housekeeping.go
+//	what is the operator told in a chat                          housekeeping.go, notifier
 //	who owns the data directory                                  housekeeping.go, claimData
 //	how does the gateway reach out; which program is run_tests  serve.go, newGateway and self
 //	how is the log written                                       main.go, logger
 //	pawl demo: what is played, by which agent                    demo.go; the agent: demo_agent.sh
 //	pawl run: work in a folder without GitHub                    run.go; providers from the environment: run.go, standalone
 //	pawl doctor: what is checked                                 doctor.go, doctor_agents.go, doctor_github.go, doctor_repo.go
-//	what does a server check of it before it starts            doctor_serve.go
+//	what does a server check of it before it starts             doctor.go, startChecks
 //	pawl check: a repository's file                              check.go
 //	pawl inspect: one transcript                                 inspect.go
 //	pawl status, and its --export                                status.go; of one thread: terminal.go

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -21,6 +24,7 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 const (
@@ -38,6 +42,14 @@ type finding struct {
 	State string `json:"state"`
 	Text  string `json:"text"`
 	Hint  string `json:"hint,omitempty"` // what to do; empty where there is nothing to do
+}
+
+// Error is a finding of what does not work.
+func (f finding) Error() string { return f.Check + ": " + f.Text + " (" + f.Hint + ")" }
+
+// failures are those findings.
+func failures(all []finding) []finding {
+	return slices.DeleteFunc(slices.Clone(all), func(f finding) bool { return f.State != checkFail })
 }
 
 func doctorCommand() *cobra.Command {
@@ -59,13 +71,7 @@ func doctorCommand() *cobra.Command {
 			if err := printReport(cmd, map[string]any{"checks": all}, func(w io.Writer) { printFindings(w, all) }); err != nil {
 				return err
 			}
-			failed := 0
-			for _, f := range all {
-				if f.State == checkFail {
-					failed++
-				}
-			}
-			if failed > 0 {
+			if failed := len(failures(all)); failed > 0 {
 				return fmt.Errorf("%d of %d checks failed; their lines say what to do", failed, len(all))
 			}
 			return nil
@@ -156,6 +162,75 @@ func printFindings(w io.Writer, all []finding) {
 		fmt.Fprintf(w, "%-8s %-14s %s\n", f.State, f.Check, f.Text)
 		if f.Hint != "" {
 			fmt.Fprintf(w, "%-8s %-14s → %s\n", "", "", f.Hint)
+		}
+	}
+}
+
+const (
+	// agentsTime is how long a start waits for the CLIs to tell their versions; who takes longer is heard later.
+	agentsTime = 5 * time.Second
+	// outsideAfter is when a server that has begun to work looks at what others answer.
+	outsideAfter = 30 * time.Second
+)
+
+// startChecks refuses to start where no attempt could: what fails there does not pass by itself. It adds to the
+// configuration what newDoctor does. A backend that does not work is no reason while another one does. What it
+// returns makes the checks that need no answer before the server works.
+func startChecks(ctx context.Context, cfg *config.Server, log zerolog.Logger) (later func(context.Context), err error) {
+	d := newDoctor(*cfg)
+	*cfg = d.cfg
+	d.machine(ctx)
+	var refused []error
+	for _, f := range failures(d.found) {
+		refused = append(refused, f)
+	}
+	if len(refused) > 0 {
+		return nil, errors.Join(refused...)
+	}
+	tell(d.found, log)
+	agents := make(chan []finding, 1) // what the CLIs say, once
+	go func() {
+		asked := &doctor{cfg: d.cfg, box: d.box}
+		asked.agents(ctx)
+		agents <- asked.found
+	}()
+	select {
+	case found := <-agents:
+		agents <- nil
+		broken := map[string]string{}
+		for _, f := range failures(found) {
+			broken[f.Check] = f.Error()
+		}
+		if len(broken) == len(d.cfg.Backends) {
+			return nil, fmt.Errorf("no backend can work: %s", strings.Join(slices.Sorted(maps.Values(broken)), "; "))
+		}
+		tell(found, log)
+	case <-time.After(agentsTime):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	return func(ctx context.Context) {
+		if wait.For(ctx, outsideAfter) != nil {
+			return
+		}
+		beside := newDoctor(d.cfg)
+		if beside.outside(ctx); ctx.Err() != nil {
+			return
+		}
+		tell(beside.found, log)
+		select {
+		case found := <-agents:
+			tell(found, log)
+		case <-ctx.Done():
+		}
+	}, nil
+}
+
+// tell logs what is not as it should be.
+func tell(all []finding, log zerolog.Logger) {
+	for _, f := range all {
+		if f.State != checkOK {
+			log.Warn().Str("check", f.Check).Str("state", f.State).Str("hint", f.Hint).Msg(f.Text)
 		}
 	}
 }

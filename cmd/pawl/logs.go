@@ -36,7 +36,9 @@ func logsCommand() *cobra.Command {
 			"With --follow what it prints from now on, until the attempt ends.",
 		Example: "  pawl logs --config pawl.yml -f acme/widgets#7\n  pawl logs --config pawl.yml --attempt 2 -n 0 --raw acme/widgets#7 > session.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return showLog(cmd.Context(), o, args[0], cmd.OutOrStdout())
+			return withDatabase(cmd.Context(), o.config, store.OpenReadOnly, func(cfg config.Server, db *store.Store) error {
+				return o.show(cmd.Context(), cfg.DataDir, db, args[0], cmd.OutOrStdout())
+			})
 		},
 	}
 	requiredFlag(cmd, &o.config, "config", "the server's configuration file")
@@ -48,18 +50,8 @@ func logsCommand() *cobra.Command {
 	return cmd
 }
 
-func showLog(ctx context.Context, o logsOptions, name string, w io.Writer) error {
-	t, err := thread.Parse(name)
-	if err != nil {
-		return usageError{err}
-	}
-	return withDatabase(ctx, o.config, store.OpenReadOnly, func(cfg config.Server, db *store.Store) error {
-		return o.show(ctx, cfg.DataDir, db, t, w)
-	})
-}
-
-func (o logsOptions) show(ctx context.Context, dataDir string, db *store.Store, t thread.ID, w io.Writer) error {
-	t, err := db.Resolve(ctx, t)
+func (o logsOptions) show(ctx context.Context, dataDir string, db *store.Store, name string, w io.Writer) error {
+	t, err := named(ctx, db, name)
 	if err != nil {
 		return err
 	}

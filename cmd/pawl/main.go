@@ -59,8 +59,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), checkCommand(), replayCommand(), calibrateCommand(), statusCommand(), logsCommand(), pauseCommand(), unpauseCommand(), breakerCommand(), deliveriesCommand(), loginCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand(), insideCommand())
-	root.AddCommand(threadOrders()...)
+	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), checkCommand(), replayCommand(), calibrateCommand(), statusCommand(), logsCommand(), loginCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand(), insideCommand())
+	root.AddCommand(orderCommands()...)
 	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone

@@ -56,9 +56,31 @@ func operator() orders.Person {
 	return p
 }
 
-// threadOrders are retry, stop and resume, which do what they do in comments.
-func threadOrders() []*cobra.Command {
-	var all []*cobra.Command
+// orderCommands are retry, stop and resume, which do what they do in comments, and the orders on what is no thread.
+func orderCommands() []*cobra.Command {
+	all := []*cobra.Command{
+		orderCommand("pause OWNER/REPO", "Let nothing begin in a repository", "Attempts that run go on to their end. policy.paused is the same for a whole server.",
+			func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
+				owner, name, err := repository(what)
+				if err != nil {
+					return "", err
+				}
+				return what + " is paused", orders.Pause(ctx, db, owner, name, by)
+			}),
+		orderCommand("unpause OWNER/REPO", "Let a paused repository go on", "Threads that stopped because of the pause go on by themselves.",
+			func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
+				owner, name, err := repository(what)
+				if err != nil {
+					return "", err
+				}
+				n, err := orders.Unpause(ctx, db, owner, name, by)
+				return fmt.Sprintf("%s is not paused any more; threads that go on: %d", what, n), err
+			}),
+		orderCommand("close-breaker ACCOUNT", "Have an account tried again for which a provider told a limit", "pawl status lists the accounts.",
+			func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
+				return "the breaker of account " + what + " is closed", orders.CloseBreaker(ctx, db, what, by)
+			}),
+	}
 	for _, o := range []struct{ name, short, long string }{
 		{orders.Retry, "Make one more attempt on a thread", "As the comment /pawl retry does."},
 		{orders.Stop, "End the work on a thread, also an attempt that runs", "As the comment /pawl stop does."},
@@ -69,43 +91,10 @@ func threadOrders() []*cobra.Command {
 			if err != nil {
 				return "", usageError{err}
 			}
-			if err := orders.OnThread(ctx, db, o.name, t, by); err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("%s: %s is ordered; pawl status --config FILE %s says what came of it", t, o.name, t), nil
+			return fmt.Sprintf("%s: %s is ordered; pawl status --config FILE %s says what came of it", t, o.name, t), orders.OnThread(ctx, db, o.name, t, by)
 		}))
 	}
-	return all
-}
-
-func pauseCommand() *cobra.Command {
-	return orderCommand("pause OWNER/REPO", "Let nothing begin in a repository", "Attempts that run go on to their end. policy.paused is the same for a whole server.",
-		func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
-			owner, name, err := repository(what)
-			if err != nil {
-				return "", err
-			}
-			return what + " is paused", orders.Pause(ctx, db, owner, name, by)
-		})
-}
-
-func unpauseCommand() *cobra.Command {
-	return orderCommand("unpause OWNER/REPO", "Let a paused repository go on", "Threads that stopped because of the pause go on by themselves.",
-		func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
-			owner, name, err := repository(what)
-			if err != nil {
-				return "", err
-			}
-			n, err := orders.Unpause(ctx, db, owner, name, by)
-			return fmt.Sprintf("%s is not paused any more; threads that go on: %d", what, n), err
-		})
-}
-
-func breakerCommand() *cobra.Command {
-	return orderCommand("close-breaker ACCOUNT", "Have an account tried again for which a provider told a limit", "pawl status lists the accounts.",
-		func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
-			return "the breaker of account " + what + " is closed", orders.CloseBreaker(ctx, db, what, by)
-		})
+	return append(all, deliveriesCommand())
 }
 
 func deliveriesCommand() *cobra.Command {

@@ -293,8 +293,12 @@ func clearRuns(cache string) error {
 // standalone makes an agent CLI the only backend without a file. Its key, from the usual variable, stays with
 // the gateway.
 func standalone(cfg *config.Server, kind, model string, lookup func(string) (string, bool)) error {
-	if err := runnable(kind); err != nil {
-		return err
+	adapter, err := clis.For(kind, "")
+	if err != nil || kind == config.Command {
+		return fmt.Errorf("backend %q needs a configuration file that describes it: give it with --config", kind)
+	}
+	if _, err := exec.LookPath(kind); err != nil {
+		return fmt.Errorf("%w: %s", err, install(adapter.Version))
 	}
 	b := config.NewBackend(kind, kind)
 	b.Model = model
@@ -318,17 +322,6 @@ func standalone(cfg *config.Server, kind, model string, lookup func(string) (str
 	}
 	b.Model = cmp.Or(b.Model, config.DefaultModel(kind, cfg.Providers[0].Protocol))
 	cfg.Backends = []config.Backend{b}
-	return nil
-}
-
-func runnable(kind string) error {
-	if _, err := clis.For(kind, ""); err != nil || kind == config.Command {
-		return fmt.Errorf("backend %q needs a configuration file that describes it: give it with --config", kind)
-	}
-	if _, err := exec.LookPath(kind); err != nil {
-		a, _ := clis.For(kind, "") // it has just succeeded
-		return fmt.Errorf("%w: %s", err, install(a.Version))
-	}
 	return nil
 }
 

@@ -63,7 +63,7 @@ func serveCommand() *cobra.Command {
 				return err
 			}
 			useLevel(cfg.Log.Level)
-			checked, err := startChecks(cmd.Context(), &cfg, log)
+			later, err := startChecks(cmd.Context(), &cfg, log)
 			var n *node
 			if err == nil {
 				n, err = startNode(cmd.Context(), cfg, crash.Clock(time.Now), log)
@@ -81,7 +81,7 @@ func serveCommand() *cobra.Command {
 			}
 			working, stop := context.WithCancel(cmd.Context())
 			defer stop()
-			go checked.later(working, log)
+			go later(working)
 			go n.follow(working, followed, cfg, hup)
 			return n.serve(cmd.Context())
 		},

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -140,8 +143,12 @@ type backendStatus struct {
 func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now time.Time) (statusReport, error) {
 	r := statusReport{Threads: []threadStatus{}, Breakers: []breakerStatus{}, Cooldowns: []cooldownStatus{}, Backends: []backendStatus{}, Deliveries: []deliveryStatus{}, Layers: []layerStatus{}, Images: []layerStatus{}, now: now}
 	s := &solver.Solver{Env: attempt.Env{Store: db, Config: cfg, Now: func() time.Time { return now }, Log: zerolog.Nop()}}
-	rows, err := db.Threads(ctx, statusThreads)
-	if err != nil {
+	rows, noThreads := db.Threads(ctx, statusThreads)
+	breakers, noBreakers := db.Breakers(ctx)
+	cooldowns, noCooldowns := db.Cooldowns(ctx, "", now)
+	deliveries, noDeliveries := db.UnhandledDeliveries(ctx, statusDeliveries)
+	used, noUse := db.UsedByRepo(ctx, now.Add(-policy.Day))
+	if err := cmp.Or(noThreads, noBreakers, noCooldowns, noDeliveries, noUse); err != nil {
 		return r, err
 	}
 	for _, row := range rows {
@@ -151,18 +158,10 @@ func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now tim
 		}
 		r.Threads = append(r.Threads, statusOf(v))
 	}
-	breakers, err := db.Breakers(ctx)
-	if err != nil {
-		return r, err
-	}
-	for account, b := range breakers {
+	for _, account := range slices.Sorted(maps.Keys(breakers)) {
+		b := breakers[account]
 		_, open := b.Open(now, cfg.Policy.UsageLimit.MaxConsecutive)
 		r.Breakers = append(r.Breakers, breakerStatus{account, b, open, known(b.ResetsAt)})
-	}
-	slices.SortFunc(r.Breakers, func(a, b breakerStatus) int { return cmp.Compare(a.Account, b.Account) })
-	cooldowns, err := db.Cooldowns(ctx, "", now)
-	if err != nil {
-		return r, err
 	}
 	for repo, list := range cooldowns {
 		for _, c := range list {
@@ -173,28 +172,17 @@ func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now tim
 	for _, b := range cfg.Backends {
 		r.Backends = append(r.Backends, backendStatus{Name: b.Name, Kind: b.Kind, Account: b.Account, Model: b.Model, Effort: b.Effort})
 	}
-	deliveries, err := db.UnhandledDeliveries(ctx, statusDeliveries)
-	if err != nil {
-		return r, err
-	}
 	for _, d := range deliveries {
 		r.Deliveries = append(r.Deliveries, deliveryStatus{d, known(d.RetryAt)})
 	}
-	used, err := db.UsedByRepo(ctx, now.Add(-policy.Day))
-	if err != nil {
-		return r, err
-	}
 	for _, dir := range folders(cfg.DataDir) {
-		layers, err := ground.Open(attempt.LayersIn(dir), nil, nil).List()
-		if err != nil {
+		layers, noLayers := ground.Open(attempt.LayersIn(dir), nil, nil).List()
+		images, noImages := ground.Open(attempt.ImagesIn(dir), nil, nil).List()
+		if err := cmp.Or(noLayers, noImages); err != nil {
 			return r, err
 		}
 		for _, l := range layers {
 			r.Layers = append(r.Layers, layerStatus{l.Repo, l.Used, l.Record})
-		}
-		images, err := ground.Open(attempt.ImagesIn(dir), nil, nil).List()
-		if err != nil {
-			return r, err
 		}
 		for _, l := range images {
 			r.Images = append(r.Images, layerStatus{"", l.Used, l.Record})
@@ -203,7 +191,8 @@ func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now tim
 	r.Servers = serversIn(cfg.DataDir)
 	r.Levels = cfg.Policy.Day(used, statusLevels)
 	r.Day = r.Levels[0]
-	r.Learning, err = s.LearningReport(ctx)
+	learned, err := s.LearningReport(ctx)
+	r.Learning = learned
 	return r, err
 }
 
@@ -268,14 +257,19 @@ func (r statusReport) print(w io.Writer) {
 	printRecoveries(w, r.Learning)
 }
 
-// exportThread writes a thread's log as a trail: one event a line, oldest first. The number of a pull request
-// that Pawl opened means the thread of its issue.
-func exportThread(ctx context.Context, db *store.Store, name string, w io.Writer) error {
+// named is the thread of a name. The number of a pull request that Pawl opened means the thread of its issue.
+func named(ctx context.Context, db *store.Store, name string) (thread.ID, error) {
 	t, err := thread.Parse(name)
 	if err != nil {
-		return err
+		return t, usageError{err}
 	}
-	if t, err = db.Resolve(ctx, t); err != nil {
+	return db.Resolve(ctx, t)
+}
+
+// exportThread writes a thread's log as a trail: one event a line, oldest first.
+func exportThread(ctx context.Context, db *store.Store, name string, w io.Writer) error {
+	t, err := named(ctx, db, name)
+	if err != nil {
 		return err
 	}
 	events, err := db.Events(ctx, t, 0)
@@ -292,4 +286,97 @@ func exportThread(ctx context.Context, db *store.Store, name string, w io.Writer
 		}
 	}
 	return b.Flush()
+}
+
+// printRecoveries prints how often each rung fired and recovered in a week, and how similar retries were.
+func printRecoveries(w io.Writer, l solver.LearningReport) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(l.Weeks) > 0 {
+		fmt.Fprintf(t, "\nRecoveries, recovered of fired\nWEEK FROM\tATTEMPTS\tRUNG 1\tRUNG 2\tRUNG 3\tRUNG 4\n")
+	}
+	for _, week := range l.Weeks {
+		fmt.Fprintf(t, "%s\t%d", week.From.UTC().Format(time.DateOnly), week.Attempts)
+		for _, f := range week.Rungs {
+			fmt.Fprintf(t, "\t%d of %d", f.Recovered, f.Times)
+		}
+		fmt.Fprintln(t)
+	}
+	if len(l.Similarities) > 0 {
+		fmt.Fprintf(t, "\nSimilarity of retries with the attempt before\n")
+		most := slices.Max(l.Similarities)
+		for i, n := range l.Similarities {
+			if n > 0 {
+				from := float64(i) / float64(len(l.Similarities))
+				fmt.Fprintf(t, "%.2f–%.2f\t%d\t%s\n", from, from+1/float64(len(l.Similarities)), n, strings.Repeat("█", max(1, 30*n/most)))
+			}
+		}
+	}
+	t.Flush()
+}
+
+// printLearning prints nothing while there is nothing to choose from.
+func printLearning(w io.Writer, l solver.LearningReport) {
+	if len(l.Arms) < 2 {
+		return
+	}
+	fmt.Fprintf(w, "\nLearning: mode %s, in force %s, value %s\n", l.Mode, l.InForce, l.Value)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "ARM\tREWARDS\tMEAN\t90 %% INTERVAL\tSHARE\tATTEMPTS\tUSD A SOLVED\tMINUTES\t\n")
+	for _, a := range l.Arms {
+		cost, minutes := "–", "–"
+		if a.PerSolved > 0 {
+			cost = fmt.Sprintf("%.2f", a.PerSolved)
+		}
+		if a.Seconds > 0 {
+			minutes = fmt.Sprintf("%.1f", a.Seconds/60/float64(a.Attempts))
+		}
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f–%.2f\t%.0f %%\t%d\t%s\t%s\t%s\n", a.Name(), a.Rewards, a.Mean, a.Low, a.High, 100*a.Share, a.Attempts, cost, minutes, interval(a))
+	}
+	for _, a := range l.Arms {
+		if a.Chosen != "" {
+			fmt.Fprintf(t, "last choice: %s\n", a.Chosen)
+		}
+	}
+	fmt.Fprintf(t, "\nSIGNAL\tATTEMPTS\tCOVERAGE\tVALID\tAGREES\tVIOLATIONS\t\n")
+	for _, h := range l.Sources {
+		note := ""
+		if h.Degraded {
+			note = "degraded, not learned from: " + h.Reason
+		}
+		agrees, a := "–", h.Agreement
+		if a.Good+a.Bad > 0 {
+			agrees = fmt.Sprintf("%d of %d", a.Hits+a.Rejects, a.Good+a.Bad)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%s\n", h.Source, h.Attempts, share(h.Coverage, h.Attempts), share(h.Valid, h.Values), agrees, len(h.Violations), note)
+	}
+	t.Flush()
+	for _, j := range l.Quarantined {
+		fmt.Fprintf(w, "not learned from %s: %s\n", j.ID, strings.Join(j.Quarantine, "; "))
+	}
+}
+
+// share writes a part of a whole, and nothing where there is no whole.
+func share(v float64, of int) string {
+	if of == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f %%", 100*v)
+}
+
+// interval draws the 90 % interval on a line from 0 to 1, with the mean in it.
+func interval(a learning.ArmView) string {
+	const width = 20
+	at := func(v float64) int { return min(width-1, max(0, int(v*width))) }
+	var b strings.Builder
+	for i := range width {
+		switch {
+		case i == at(a.Mean):
+			b.WriteString("●")
+		case i >= at(a.Low) && i <= at(a.High):
+			b.WriteString("━")
+		default:
+			b.WriteString("·")
+		}
+	}
+	return b.String()
 }

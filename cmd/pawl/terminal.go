@@ -63,13 +63,10 @@ func showThread(w io.Writer, v checkrun.Facts) {
 // maxSaid bounds what is shown of an agent's last words, in bytes.
 const maxSaid = 4_000
 
-// threadReport shows one thread. The number of a pull request that Pawl opened means the thread of its issue.
+// threadReport shows one thread.
 func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name string) error {
-	t, err := thread.Parse(name)
+	t, err := named(cmd.Context(), db, name)
 	if err != nil {
-		return usageError{err}
-	}
-	if t, err = db.Resolve(cmd.Context(), t); err != nil {
 		return err
 	}
 	s := &solver.Solver{Env: attempt.Env{Store: db, Config: cfg, Now: time.Now, Log: zerolog.Nop()}}
