@@ -67,8 +67,16 @@ func doctorCommand() *cobra.Command {
 					return err
 				}
 			}
-			all := examine(cmd.Context(), file, repo, os.LookupEnv)
-			if err := printReport(cmd, map[string]any{"checks": all}, func(w io.Writer) { printFindings(w, all) }); err != nil {
+			all := examine(cmd.Context(), file, repo)
+			err := printReport(cmd, map[string]any{"checks": all}, func(w io.Writer) {
+				for _, f := range all {
+					fmt.Fprintf(w, "%-8s %-14s %s\n", f.State, f.Check, f.Text)
+					if f.Hint != "" {
+						fmt.Fprintf(w, "%-8s %-14s → %s\n", "", "", f.Hint)
+					}
+				}
+			})
+			if err != nil {
 				return err
 			}
 			if failed := len(failures(all)); failed > 0 {
@@ -84,8 +92,8 @@ func doctorCommand() *cobra.Command {
 }
 
 // examine does all checks. Without a readable configuration there is only one.
-func examine(ctx context.Context, file, repo string, lookup func(string) (string, bool)) []finding {
-	cfg, err := config.Load(file, lookup)
+func examine(ctx context.Context, file, repo string) []finding {
+	cfg, err := config.Load(file, os.LookupEnv)
 	if err != nil {
 		problems, ok := errors.AsType[config.Problems](err)
 		if !ok {
@@ -155,15 +163,6 @@ func (d *doctor) failed(check string, err error, hint string) bool {
 		d.add(check, checkFail, err.Error(), hint)
 	}
 	return err != nil
-}
-
-func printFindings(w io.Writer, all []finding) {
-	for _, f := range all {
-		fmt.Fprintf(w, "%-8s %-14s %s\n", f.State, f.Check, f.Text)
-		if f.Hint != "" {
-			fmt.Fprintf(w, "%-8s %-14s → %s\n", "", "", f.Hint)
-		}
-	}
 }
 
 const (

@@ -117,7 +117,12 @@ func inspect(name string, open replay.Opener, f inspectFlags) (inspection, error
 	if err != nil {
 		return inspection{}, err
 	}
-	source, err := openRun(name, open)
+	var source recordedRun
+	if info, unseen := os.Stat(name); unseen == nil && info.IsDir() {
+		source, err = openFolder(name)
+	} else if source.stdout, err = open(name); err != nil {
+		err = fmt.Errorf("open the transcript: %w", err)
+	}
 	if err != nil {
 		return inspection{}, err
 	}
@@ -184,17 +189,6 @@ type recordedRun struct {
 	stdout io.ReadCloser
 	stderr string
 	exit   *agent.Exit
-}
-
-func openRun(name string, open replay.Opener) (recordedRun, error) {
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return openFolder(name)
-	}
-	f, err := open(name)
-	if err != nil {
-		return recordedRun{}, fmt.Errorf("open the transcript: %w", err)
-	}
-	return recordedRun{stdout: f}, nil
 }
 
 // openFolder reads a recorded run as a folder. A CLI that refused its arguments

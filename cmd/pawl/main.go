@@ -125,13 +125,17 @@ func logger(w io.Writer, level string) (zerolog.Logger, error) {
 	if err != nil {
 		return zerolog.Nop(), err
 	}
-	if f, ok := w.(*os.File); ok && terminal(f) {
-		w = zerolog.ConsoleWriter{Out: f, TimeFormat: time.TimeOnly}
+	if terminal(w) {
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
 	}
 	return zerolog.New(w).Level(l).With().Timestamp().Logger(), nil
 }
 
-func terminal(f *os.File) bool {
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

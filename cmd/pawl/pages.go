@@ -134,6 +134,14 @@ func (n *node) writable(context.Context) error {
 	return nil
 }
 
+// forgeConfig is how GitHub is reached as the App.
+func forgeConfig(c config.GitHub, key config.Secret, transport http.RoundTripper, now func() time.Time, log zerolog.Logger) forge.Config {
+	return forge.Config{
+		WebURL: c.WebURL, APIURL: c.V3APIURL, GraphURL: c.V4APIURL, AppID: c.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
+		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, Transport: transport,
+	}
+}
+
 // githubHealth sends the requests to GitHub, and remembers whether it answers, neither with a failure nor
 // refusing the App. The look for missed deliveries uses it every few minutes, so it is never old.
 type githubHealth struct {

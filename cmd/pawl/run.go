@@ -125,7 +125,7 @@ func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task
 	telling, over := context.WithCancel(ctx)
 	var told sync.WaitGroup
 	if !asJSON {
-		p := newProgress(cmd.ErrOrStderr())
+		p := &progress{w: cmd.ErrOrStderr(), over: terminal(cmd.ErrOrStderr())}
 		s.OnPrepare = p.prepares
 		told.Go(func() { p.tell(telling, s, t) })
 	}

@@ -171,14 +171,6 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	return nil
 }
 
-// forgeConfig is how GitHub is reached as the App.
-func forgeConfig(c config.GitHub, key config.Secret, transport http.RoundTripper, now func() time.Time, log zerolog.Logger) forge.Config {
-	return forge.Config{
-		WebURL: c.WebURL, APIURL: c.V3APIURL, GraphURL: c.V4APIURL, AppID: c.App.IntegrationID, PrivateKey: []byte(key.Reveal()),
-		UserAgent: "pawl/" + buildInfo().Version, Now: now, Log: log, Transport: transport,
-	}
-}
-
 // begin lets the parts work, from a clean machine on.
 func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if left, err := sandbox.Sweep(n.solver.ProcessPrefix()); err != nil {

@@ -88,17 +88,12 @@ func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name s
 
 // showWork shows the work on the new branch: at a terminal the whole of it in git's pager, else by file.
 func showWork(ctx context.Context, l solver.Folder, w io.Writer) error {
-	args := []string{"-C", l.Dir, "--no-pager", "diff", "--no-ext-diff", "--stat", "HEAD..." + l.Branch}
-	f, ok := w.(*os.File)
-	if ok = ok && terminal(f); ok {
-		args = []string{"-C", l.Dir, "diff", "--no-ext-diff", "--stat", "--patch", "HEAD..." + l.Branch}
-	}
-	cmd := exec.CommandContext(ctx, "git", args...)
-	if ok {
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, f, os.Stderr
+	if terminal(w) {
+		cmd := exec.CommandContext(ctx, "git", "-C", l.Dir, "diff", "--no-ext-diff", "--stat", "--patch", "HEAD..."+l.Branch)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, w, os.Stderr
 		return cmd.Run()
 	}
-	out, err := cmd.Output()
+	out, err := exec.CommandContext(ctx, "git", "-C", l.Dir, "--no-pager", "diff", "--no-ext-diff", "--stat", "HEAD..."+l.Branch).Output()
 	if err == nil {
 		_, err = io.WriteString(w, text.Clean(string(out)))
 	}
@@ -162,11 +157,6 @@ type progress struct {
 	w        io.Writer
 	over     bool                   // write it over
 	prepared atomic.Pointer[string] // what runs before an attempt; empty or nil for nothing
-}
-
-func newProgress(w io.Writer) *progress {
-	f, ok := w.(*os.File)
-	return &progress{w: w, over: ok && terminal(f)}
 }
 
 func (p *progress) prepares(what string) {

@@ -143,15 +143,12 @@ func (p *player) tell() {
 	}
 	a.Decision = p.last
 	if before.Rule != "" {
-		a.Notes = append(a.Notes, fmt.Sprintf("before that: %s by %s%s", before.Action, before.Rule, because(before)))
+		note := fmt.Sprintf("before that: %s by %s", before.Action, before.Rule)
+		if len(before.Reasons) > 0 {
+			note += ", " + before.Reasons[0].String()
+		}
+		a.Notes = append(a.Notes, note)
 	}
-}
-
-func because(d policy.Decision) string {
-	if len(d.Reasons) == 0 {
-		return ""
-	}
-	return ", " + d.Reasons[0].String()
 }
 
 // recorded is a decision of the time. Only one that ended the run where policy would go on is kept: the

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/pawlbot/pawl/internal/text"
 )
@@ -83,8 +82,8 @@ func (w *wrapper) cut() {
 func (w *wrapper) mark(line []byte) bool {
 	said := spoken(line)
 	if w.bullets {
-		if item, ok := bullet(line); ok {
-			w.rec.remark(w.now, true, item)
+		if item, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("•")); ok {
+			w.rec.remark(w.now, true, string(bytes.TrimSpace(item)))
 			return true
 		}
 		w.bullets = len(said) == 0
@@ -203,15 +202,6 @@ func spoken(text []byte) string {
 		text = text[:maxMark]
 	}
 	return string(bytes.TrimLeftFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && r != '{' && r != '"' }))
-}
-
-func bullet(text []byte) (string, bool) {
-	text = bytes.TrimSpace(text)
-	r, n := utf8.DecodeRune(text)
-	if r != '•' {
-		return "", false
-	}
-	return string(bytes.TrimSpace(text[n:])), true
 }
 
 // lastWords keeps the end of what a program printed; its last words fit.

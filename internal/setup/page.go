@@ -3,7 +3,6 @@ package setup
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/subtle"
 	_ "embed"
 	"encoding/json"
@@ -45,14 +44,6 @@ type setupPage struct {
 	used     atomic.Bool // the state came back
 }
 
-func newSetupPage(s Setup) (*setupPage, error) {
-	listener, err := net.Listen("tcp", s.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("open a page on this machine: %w (--listen names another address)", err)
-	}
-	return &setupPage{Setup: s, listener: listener, secret: rand.Text(), state: rand.Text(), codes: make(chan string, 1), finished: make(chan struct{})}, nil
-}
-
 // form is a page that sends the manifest to GitHub, which sends the browser to redirect afterwards.
 func (s Setup) form(w io.Writer, state, redirect string) error {
 	manifest, err := json.Marshal(s.manifest(redirect))
@@ -82,11 +73,6 @@ func (s Setup) pages() string {
 }
 
 func (p *setupPage) base() string { return "http://" + p.listener.Addr().String() }
-
-func (p *setupPage) address() string { return p.base() + "/" + p.secret }
-
-// remote is the same page under the server's public address.
-func (p *setupPage) remote() string { return p.public.String() + "/" + p.secret + "/remote" }
 
 // serve answers until finish has made something of GitHub's code, or the context ends.
 func (p *setupPage) serve(ctx context.Context, finish func(ctx context.Context, code string) ([]step, error)) ([]step, error) {

@@ -148,14 +148,15 @@ func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, e
 	if s.Headless {
 		return s.headless(ctx, in, out)
 	}
-	page, err := newSetupPage(s)
+	listener, err := net.Listen("tcp", s.Listen)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open a page on this machine: %w (--listen names another address)", err)
 	}
+	page := &setupPage{Setup: s, listener: listener, secret: rand.Text(), state: rand.Text(), codes: make(chan string, 1), finished: make(chan struct{})}
 	_, port, _ := net.SplitHostPort(page.listener.Addr().String())
-	fmt.Fprintf(out, "Open this page in a browser on this machine:\n\n    %s\n\nFrom another one: ssh -L %s:127.0.0.1:%s THIS-MACHINE first, or use --headless", page.address(), port, port)
+	fmt.Fprintf(out, "Open this page in a browser on this machine:\n\n    %s\n\nFrom another one: ssh -L %s:127.0.0.1:%s THIS-MACHINE first, or use --headless", page.base()+"/"+page.secret, port, port)
 	if s.public != nil {
-		fmt.Fprintf(out, ".\nWhere %s leads to this port already: %s", s.public, page.remote())
+		fmt.Fprintf(out, ".\nWhere %s leads to this port already: %s/%s/remote", s.public, s.public, page.secret)
 	}
 	fmt.Fprintf(out, "\n\nIt creates the App at %s. Waiting …\n", s.hub.web)
 	return page.serve(ctx, s.finish)
