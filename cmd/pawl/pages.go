@@ -11,14 +11,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/internal/web"
 	"github.com/pawlbot/pawl/policy"
@@ -46,11 +44,10 @@ func (n *node) handle(ctx context.Context, hook http.Handler, now func() time.Ti
 		WebURL: n.cfg.GitHub.WebURL, Limits: func() policy.Limits { return n.solver.Current().Policy.Limits }, Access: access, Proxies: n.cfg.HTTP.Proxies, Transcript: n.solver.OpenTranscript, Stopping: n.solver.Stopping, Now: now, Log: n.log,
 	}
 	if n.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
-		n.hookRanges = &hookRanges{forge: n.forge, store: n.store, log: n.log}
-		if err := n.hookRanges.load(ctx); err != nil {
+		if err := n.loadHookRanges(ctx); err != nil {
 			return err
 		}
-		o.HookRanges = n.hookRanges.known
+		o.HookRanges = n.knownHookRanges
 	}
 	pages, err := web.Pages(o)
 	if err != nil {
@@ -202,48 +199,41 @@ func (h *githubHealth) state() (ok bool, detail string) {
 // hookRangesInterval is how often GitHub is asked where it sends webhooks from; it changes a few times a year.
 const hookRangesInterval = time.Hour
 
-// hookRanges are the addresses that GitHub sends webhooks from, as it said last, also before the last start.
-type hookRanges struct {
-	forge *forge.Client
-	store *store.Store
-	log   zerolog.Logger
-	last  atomic.Pointer[[]netip.Prefix]
-}
-
 const hookRangesKey = "hook ranges"
 
-func (h *hookRanges) known() []netip.Prefix {
-	if all := h.last.Load(); all != nil {
+// knownHookRanges are the addresses that GitHub sends webhooks from, as it said last, also before the last start.
+func (n *node) knownHookRanges() []netip.Prefix {
+	if all := n.hookRanges.Load(); all != nil {
 		return *all
 	}
 	return nil
 }
 
-// load reads what was kept.
-func (h *hookRanges) load(ctx context.Context) error {
-	old, err := h.store.ReadShared(ctx, hookRangesKey)
+// loadHookRanges reads what was kept.
+func (n *node) loadHookRanges(ctx context.Context) error {
+	old, err := n.store.ReadShared(ctx, hookRangesKey)
 	var kept []netip.Prefix
 	if json.Unmarshal(old, &kept) == nil { // else they are asked for anew
-		h.last.Store(&kept)
+		n.hookRanges.Store(&kept)
 	}
 	return err
 }
 
-// watch asks GitHub until ctx ends. While it does not answer, what it said last holds.
-func (h *hookRanges) watch(ctx context.Context) {
+// watchHookRanges asks GitHub until ctx ends. While it does not answer, what it said last holds.
+func (n *node) watchHookRanges(ctx context.Context) {
 	for {
-		all, err := forge.HookRanges(ctx, h.forge)
+		all, err := forge.HookRanges(ctx, n.forge)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			h.log.Warn().Err(err).Int("known", len(h.known())).Msg("where GitHub sends webhooks from was not learned; what it said before holds, and without that all addresses")
+			n.log.Warn().Err(err).Int("known", len(n.knownHookRanges())).Msg("where GitHub sends webhooks from was not learned; what it said before holds, and without that all addresses")
 		default:
 			kept, _ := json.Marshal(all) // prefixes, which can always be written
-			if err := h.store.UpdateShared(ctx, hookRangesKey, func(time.Time, []byte) []byte { return kept }); err != nil && ctx.Err() == nil {
-				h.log.Warn().Err(err).Msg("where GitHub sends webhooks from was not kept")
+			if err := n.store.UpdateShared(ctx, hookRangesKey, func(time.Time, []byte) []byte { return kept }); err != nil && ctx.Err() == nil {
+				n.log.Warn().Err(err).Msg("where GitHub sends webhooks from was not kept")
 			}
-			h.last.Store(&all) // after it is kept: what holds once holds after a restart
+			n.hookRanges.Store(&all) // after it is kept: what holds once holds after a restart
 		}
 		if wait.For(ctx, hookRangesInterval) != nil {
 			return

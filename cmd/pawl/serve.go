@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -110,9 +111,9 @@ type node struct {
 	pagesHTTP     *http.Server
 	data          *dataFolder
 	github        *githubHealth
-	hookRanges    *hookRanges
-	trusts        func(netip.Addr) bool // whether signed webhooks came from an address; nil for never
-	background    sync.WaitGroup        // what works beside the queue, until stop
+	hookRanges    atomic.Pointer[[]netip.Prefix] // nil while they are not known
+	trusts        func(netip.Addr) bool          // whether signed webhooks came from an address; nil for never
+	background    sync.WaitGroup                 // what works beside the queue, until stop
 	stop          context.CancelFunc
 }
 
@@ -226,7 +227,7 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	}
 	n.background.Go(func() { notifier.Run(background) })
 	if n.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
-		n.background.Go(func() { n.hookRanges.watch(background) })
+		n.background.Go(func() { n.watchHookRanges(background) })
 	}
 	n.background.Go(func() { n.clean(background, now) })
 	crash.Point("serving")

@@ -65,23 +65,18 @@ func (s Setup) manifest(redirect string) map[string]any {
 }
 
 // pages is where people will reach the pages: on the server's own machine where nothing else is said.
-func (s Setup) pages() string {
-	if s.pagesURL != nil {
-		return s.pagesURL.String()
-	}
-	return "http://" + config.DefaultPages
-}
+func (s Setup) pages() string { return cmp.Or(s.Pages, "http://"+config.DefaultPages) }
 
 func (p *setupPage) base() string { return "http://" + p.listener.Addr().String() }
 
 // serve answers until finish has made something of GitHub's code, or the context ends.
-func (p *setupPage) serve(ctx context.Context, finish func(ctx context.Context, code string) ([]step, error)) ([]step, error) {
+func (p *setupPage) serve(ctx context.Context) ([]step, error) {
 	srv := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(p.listener) }()
 	select {
 	case code := <-p.codes:
-		p.next, p.err = finish(ctx, code)
+		p.next, p.err = p.finish(ctx, code)
 	case err := <-ended:
 		return nil, fmt.Errorf("the page on this machine: %w", err)
 	case <-ctx.Done():

@@ -42,10 +42,9 @@ type Flags struct {
 // Setup is one flow, as the flags ask for it.
 type Setup struct {
 	Flags
-	version  string
-	public   *url.URL // where GitHub reaches the server; nil for nowhere
-	pagesURL *url.URL // where people reach the pages; nil without Pages
-	hub      hub
+	version string
+	public  *url.URL // where GitHub reaches the server; nil for nowhere
+	hub     hub
 }
 
 // orgPattern is what GitHub allows in the name of an account.
@@ -62,10 +61,11 @@ func New(f Flags, version string) (Setup, error) {
 		}
 	}
 	if s.Pages != "" {
-		if s.pagesURL, err = address("--pages-url", s.Pages); err != nil {
+		pages, err := address("--pages-url", s.Pages)
+		if err != nil {
 			return s, err
 		}
-		s.Pages = s.pagesURL.String()
+		s.Pages = pages.String()
 	}
 	if s.hub, err = hubOf(f.GitHub); err != nil {
 		return s, err
@@ -159,7 +159,7 @@ func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, e
 		fmt.Fprintf(out, ".\nWhere %s leads to this port already: %s/%s/remote", s.public, s.public, page.secret)
 	}
 	fmt.Fprintf(out, "\n\nIt creates the App at %s. Waiting …\n", s.hub.web)
-	return page.serve(ctx, s.finish)
+	return page.serve(ctx)
 }
 
 // headless needs no browser here: the link holds the whole form, GitHub shows its own page of Apps afterwards, and
