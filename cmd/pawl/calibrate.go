@@ -119,11 +119,7 @@ func exportRetries(ctx context.Context, db *store.Store, w io.Writer) error {
 	}
 	out := json.NewEncoder(w)
 	for _, row := range rows {
-		events, err := db.Events(ctx, row.Thread, 0)
-		if err != nil {
-			return err
-		}
-		state, err := thread.Fold(events)
+		_, state, err := thread.Load(ctx, db, row.Thread)
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ const sweepTime = 30 * time.Second
 const turnsOut = 2
 
 // sweep makes threads due that a node left which is gone.
-func (n *node) sweep(now func() time.Time) func(context.Context) error {
+func (n *node) sweep() func(context.Context) error {
 	out := 0
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, sweepTime)
@@ -51,7 +51,7 @@ func (n *node) sweep(now func() time.Time) func(context.Context) error {
 			}
 			return err
 		}
-		freed, err := n.store.Sweep(ctx, now())
+		freed, err := n.store.Sweep(ctx, n.solver.Now())
 		if err != nil {
 			out = turnsOut
 			return err
@@ -65,13 +65,13 @@ func (n *node) sweep(now func() time.Time) func(context.Context) error {
 
 // clean removes what is older than the retention, at the start and then every hour: each server from its
 // folders, and one of them from the database that they share.
-func (n *node) clean(ctx context.Context, now func() time.Time) {
+func (n *node) clean(ctx context.Context) {
 	duty := n.store.Duty("clean", n.solver.Node, cleanInterval)
 	trusted := false // its clock, with which only a server may remove for all
 	for next := time.Now(); ; {
 		if !time.Now().Before(next) {
 			next = time.Now().Add(cleanInterval)
-			removed, err := n.cleanFolders(ctx, now().Add(-n.solver.Current().Retention.Transcripts))
+			removed, err := n.cleanFolders(ctx, n.solver.Now().Add(-n.solver.Current().Retention.Transcripts))
 			n.cleaned(ctx, "old transcripts", err, func(e *zerolog.Event) { e.Int("transcripts", removed) })
 			trusted = !errors.Is(err, store.ErrClock)
 		}
@@ -80,7 +80,7 @@ func (n *node) clean(ctx context.Context, now func() time.Time) {
 		} else if mine, err := duty.Begin(ctx); err != nil && ctx.Err() == nil {
 			n.log.Warn().Err(err).Msg("whether this server removes old records is not known; it is asked again")
 		} else if mine {
-			keep, t := n.solver.Current().Retention, now()
+			keep, t := n.solver.Current().Retention, n.solver.Now()
 			rows, err := n.store.Clean(ctx, store.Retention{Deliveries: t.Add(-keep.Deliveries), Threads: t.Add(-keep.Threads)})
 			n.cleaned(ctx, "old records", errors.Join(err, duty.End(ctx)), func(e *zerolog.Event) {
 				e.Interface("rows", rows)
@@ -204,10 +204,8 @@ func (d *dataFolder) abandoned(ctx context.Context, f func(dir string) error) er
 const countTime = 5 * time.Second
 
 // notifier is what tells the operator in a chat.
-func (n *node) notifier(now func() time.Time) *notify.Watch {
-	w := &notify.Watch{URL: func() string { return n.solver.Current().Notify.URL.Reveal() }, UpdateShared: n.store.UpdateShared, Client: notify.Client(outbound(1)), Log: n.log, Facts: func(ctx context.Context) (notify.Facts, error) {
-		return n.facts(ctx, now())
-	}}
+func (n *node) notifier() *notify.Watch {
+	w := &notify.Watch{URL: func() string { return n.solver.Current().Notify.URL.Reveal() }, UpdateShared: n.store.UpdateShared, Client: notify.Client(outbound(1)), Log: n.log, Facts: n.facts}
 	count := n.solver.OnAttempt
 	n.solver.OnAttempt = func(backend string, ending policy.Ending, outcome policy.Outcome) {
 		count(backend, ending, outcome)
@@ -219,7 +217,7 @@ func (n *node) notifier(now func() time.Time) *notify.Watch {
 }
 
 // facts are what the notifications are drawn from.
-func (n *node) facts(ctx context.Context, now time.Time) (f notify.Facts, err error) {
+func (n *node) facts(ctx context.Context) (f notify.Facts, err error) {
 	stats, err := n.store.Stats(ctx)
 	if err != nil {
 		return f, err
@@ -228,7 +226,7 @@ func (n *node) facts(ctx context.Context, now time.Time) (f notify.Facts, err er
 	if f.Breakers, err = n.store.Breakers(ctx); err != nil {
 		return f, err
 	}
-	used, err := n.store.Usage(ctx, "", 0, now.Add(-policy.Day))
+	used, err := n.store.Usage(ctx, "", 0, n.solver.Now().Add(-policy.Day))
 	if err != nil {
 		return f, err
 	}

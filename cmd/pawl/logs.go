@@ -89,11 +89,7 @@ func (o logsOptions) show(ctx context.Context, dataDir string, db *store.Store, 
 
 // whichAttempt is the attempt that is meant, 0 for the last one, and whether it runs.
 func whichAttempt(ctx context.Context, db *store.Store, t thread.ID, n int) (which int, running bool, err error) {
-	events, err := db.Events(ctx, t, 0)
-	if err != nil {
-		return 0, false, err
-	}
-	s, err := thread.Fold(events)
+	_, s, err := thread.Load(ctx, db, t)
 	if err != nil {
 		return 0, false, err
 	}

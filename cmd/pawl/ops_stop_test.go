@@ -18,6 +18,8 @@ import (
 
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
+	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -105,14 +107,14 @@ func TestASweepThatGetsNoAnswerEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		n := &node{store: s}
-		if err := n.sweep(time.Now)(context.WithoutCancel(t.Context())); err == nil || time.Since(began) != sweepTime {
+		n := &node{store: s, solver: &solver.Solver{Env: attempt.Env{Now: time.Now}}}
+		if err := n.sweep()(context.WithoutCancel(t.Context())); err == nil || time.Since(began) != sweepTime {
 			t.Errorf("ended with %v after %s, want an error after %s", err, time.Since(began), sweepTime)
 		}
 		if err := taken.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := n.sweep(time.Now)(t.Context()); err != nil {
+		if err := n.sweep()(t.Context()); err != nil {
 			t.Errorf("the next one: %v", err)
 		}
 		if err := s.Close(); err != nil {
@@ -136,8 +138,8 @@ func TestTheSweepTakesNoLeaseRightAfterTheDatabaseWasAway(t *testing.T) {
 		issue := thread.ID{Owner: "acme", Name: "widgets", Number: 1}
 		_, err = s.Acquire(t.Context(), issue, "another", time.Now())
 		must(err)
-		n := &node{store: s}
-		sweep := n.sweep(time.Now)
+		n := &node{store: s, solver: &solver.Solver{Env: attempt.Env{Now: time.Now}}}
+		sweep := n.sweep()
 		taken, err := s.DB().Conn(t.Context())
 		must(err)
 		if err := sweep(context.WithoutCancel(t.Context())); err == nil {

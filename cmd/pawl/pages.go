@@ -24,7 +24,7 @@ import (
 )
 
 // handle puts together what is served: the webhook endpoint, and on a listener of their own pages, health and metrics.
-func (n *node) handle(ctx context.Context, hook http.Handler, now func() time.Time) error {
+func (n *node) handle(ctx context.Context, hook http.Handler) error {
 	access, err := n.access(ctx)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (n *node) handle(ctx context.Context, hook http.Handler, now func() time.Ti
 		},
 		Learning: n.solver.LearningReport, Points: n.forge.Points, Skew: n.store.Skew, Layers: n.solver.Layers.Held, Images: n.solver.Images.Held,
 		Counters: counters, Build: buildInfo(),
-		WebURL: n.cfg.GitHub.WebURL, Limits: func() policy.Limits { return n.solver.Current().Policy.Limits }, Access: access, Proxies: n.cfg.HTTP.Proxies, Transcript: n.solver.OpenTranscript, Stopping: n.solver.Stopping, Now: now, Log: n.log,
+		WebURL: n.cfg.GitHub.WebURL, Limits: func() policy.Limits { return n.solver.Current().Policy.Limits }, Access: access, Proxies: n.cfg.HTTP.Proxies, Transcript: n.solver.OpenTranscript, Stopping: n.solver.Stopping, Now: n.solver.Now, Log: n.log,
 	}
 	if n.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
 		if err := n.loadHookRanges(ctx); err != nil {

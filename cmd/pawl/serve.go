@@ -123,7 +123,7 @@ func startNode(ctx context.Context, cfg config.Server, now func() time.Time, log
 	n := &node{cfg: cfg, log: log}
 	err := n.open(ctx, now)
 	if err == nil {
-		err = n.begin(ctx, now)
+		err = n.begin(ctx)
 	}
 	if err != nil {
 		n.close()
@@ -173,7 +173,7 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 }
 
 // begin lets the parts work, from a clean machine on.
-func (n *node) begin(ctx context.Context, now func() time.Time) error {
+func (n *node) begin(ctx context.Context) error {
 	if left, err := sandbox.Sweep(n.solver.ProcessPrefix()); err != nil {
 		return err
 	} else if left > 0 {
@@ -182,15 +182,15 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if err := n.solver.CleanWork(ctx); err != nil {
 		n.log.Error().Err(err).Msg("what killed attempts left in their folders was not removed")
 	}
-	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, StandIn: n.cfg.GitHub.App.User, Now: now, Log: n.log,
+	h := &handlers.Handlers{Store: n.store, Forge: n.forge, Solver: n.solver, StandIn: n.cfg.GitHub.App.User, Now: n.solver.Now, Log: n.log,
 		SignOut: func(ctx context.Context, person int64) error { return web.SignOut(ctx, n.store, person) }}
 	n.queue = queue.New(queue.Options{
 		Store: n.store, Node: n.solver.Node, Workers: n.cfg.Workers + quickSteps,
-		HandleDelivery: h.Deliver, Step: n.solver.Work, Sweep: n.sweep(now),
+		HandleDelivery: h.Deliver, Step: n.solver.Work, Sweep: n.sweep(),
 		Logger: slog.New(zerolog.NewSlogHandler(n.log.Level(max(n.log.GetLevel(), zerolog.WarnLevel)))),
 	})
 	n.store.UseQueue(n.queue)
-	hook, err := n.ingress(h, now)
+	hook, err := n.ingress(h)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if err := catchUp.Begin(ctx); err != nil {
 		return err
 	}
-	if err := n.handle(ctx, hook, now); err != nil {
+	if err := n.handle(ctx, hook); err != nil {
 		return err
 	}
 	changed := n.http.ConnState
@@ -211,7 +211,7 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 			crash.Point("answered")
 		}
 	}
-	notifier := n.notifier(now) // before an attempt may end
+	notifier := n.notifier() // before an attempt may end
 	n.queue.Start(ctx)
 	background, stop := context.WithCancel(ctx)
 	n.stop = stop
@@ -229,14 +229,14 @@ func (n *node) begin(ctx context.Context, now func() time.Time) error {
 	if n.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
 		n.background.Go(func() { n.watchHookRanges(background) })
 	}
-	n.background.Go(func() { n.clean(background, now) })
+	n.background.Go(func() { n.clean(background) })
 	crash.Point("serving")
 	n.log.Info().Str("address", n.listener.Addr().String()).Str("pages", n.pagesListener.Addr().String()).Str("version", buildInfo().Version).Str("node", n.solver.Node).Msg("pawl serves")
 	return nil
 }
 
 // ingress is what answers webhooks. A server that asks GitHub itself and has no secret takes none.
-func (n *node) ingress(h *handlers.Handlers, now func() time.Time) (http.Handler, error) {
+func (n *node) ingress(h *handlers.Handlers) (http.Handler, error) {
 	app := n.cfg.GitHub.App
 	if n.cfg.GitHub.Receive == config.ReceivePoll && app.WebhookSecret.Empty() {
 		return http.NotFoundHandler(), nil
@@ -245,7 +245,7 @@ func (n *node) ingress(h *handlers.Handlers, now func() time.Time) (http.Handler
 	if before := app.PreviousWebhookSecret; !before.Empty() {
 		secrets = append(secrets, before.Reveal())
 	}
-	in, err := handlers.NewIngress(secrets, h.EventHandlers(), n.store, now, n.log)
+	in, err := handlers.NewIngress(secrets, h.EventHandlers(), n.store, n.solver.Now, n.log)
 	if err != nil {
 		return nil, err
 	}

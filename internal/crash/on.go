@@ -3,6 +3,7 @@
 package crash
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -48,14 +49,12 @@ func read(env func(string) string) *plans {
 	}
 	if text := env("PAWL_CRASH_RANDOM"); text != "" {
 		first, second, _ := strings.Cut(text, ",")
-		seed, err := strconv.ParseUint(first, 10, 64)
-		if err != nil {
+		seed, noSeed := strconv.ParseUint(first, 10, 64)
+		probability, noNumber := strconv.ParseFloat(second, 64)
+		if noSeed != nil || noNumber != nil {
 			panic(fmt.Sprintf("PAWL_CRASH_RANDOM=%s: want seed,probability", text))
 		}
-		if p.probability, err = strconv.ParseFloat(second, 64); err != nil {
-			panic(fmt.Sprintf("PAWL_CRASH_RANDOM=%s: want seed,probability", text))
-		}
-		p.chance = rand.New(rand.NewPCG(seed, 0))
+		p.chance, p.probability = rand.New(rand.NewPCG(seed, 0)), probability
 	}
 	return p
 }
@@ -64,13 +63,10 @@ func parse(text string) *visit {
 	if text == "" {
 		return nil
 	}
-	name, count, counted := strings.Cut(text, ":")
-	n := 1
-	if counted {
-		var err error
-		if n, err = strconv.Atoi(count); err != nil || n < 1 {
-			panic(fmt.Sprintf("crash point %s: want name or name:n", text))
-		}
+	name, count, _ := strings.Cut(text, ":")
+	n, err := strconv.Atoi(cmp.Or(count, "1"))
+	if err != nil || n < 1 {
+		panic(fmt.Sprintf("crash point %s: want name or name:n", text))
 	}
 	return &visit{name, n}
 }
