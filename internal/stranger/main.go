@@ -71,9 +71,7 @@ func run(args []string) error {
 		} else if downloaded {
 			continue
 		}
-		err := v.play()
-		v.table()
-		bad = append(bad, err)
+		bad = append(bad, v.play(), v.table())
 		program = v.program
 	}
 	return errors.Join(bad...)
@@ -87,6 +85,7 @@ type visit struct {
 	model                    *fakeprovider.Server
 	steps                    []step
 	began                    time.Time
+	took                     time.Duration // in all; zero where it did not come to an end
 }
 
 // step is one thing that took time; only what is typed counts as a command.
@@ -260,7 +259,8 @@ func (v *visit) serve(ctx context.Context) error {
 	for {
 		if pulls := v.world.Pulls(repo); len(pulls) > 0 && !pulls[0].Pull.Draft {
 			v.steps = append(v.steps, step{text: "/pawl solve on an issue, until its pull request is verified", took: time.Since(began)})
-			return v.bounded()
+			v.took = time.Since(v.began)
+			return nil
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
@@ -270,42 +270,29 @@ func (v *visit) serve(ctx context.Context) error {
 	}
 }
 
-func (v *visit) bounded() error {
-	bound := fromSources
+// table prints the steps. An error says that they were too many or took too long.
+func (v *visit) table() error {
+	from, bound := "from the sources", fromSources
 	if v.built {
-		bound = withProgram
-	}
-	if took, typed := time.Since(v.began), v.typed(); took > bound || typed > maxCommands {
-		return fmt.Errorf("%d commands and %s by %s; at most %d and %s", typed, took.Round(time.Second), v.hook, maxCommands, bound)
-	}
-	return nil
-}
-
-func (v *visit) typed() (n int) {
-	for _, s := range v.steps {
-		if s.typed {
-			n++
-		}
-	}
-	return n
-}
-
-func (v *visit) table() {
-	from := "from the sources"
-	if v.built {
-		from = "with the program"
+		from, bound = "with the program", withProgram
 	}
 	load, _ := os.ReadFile("/proc/loadavg") // it is only told
 	fmt.Printf("\nTo the first solved issue %s, by %s (%d processors, load %.5s):\n\n", from, v.hook, runtime.NumCPU(), load)
+	typed := 0
 	for i, s := range v.steps {
 		number := " "
 		if s.typed {
 			number = fmt.Sprint(i + 1)
+			typed++
 		}
 		if s.work >= time.Second { // on a busy machine a command takes longer than its work
 			s.text += fmt.Sprintf(" (%.0f s of processors)", s.work.Seconds())
 		}
 		fmt.Printf("  %s  %7.1f s  %s\n", number, s.took.Seconds(), s.text)
 	}
-	fmt.Printf("     %7.1f s  in all, %d commands\n", time.Since(v.began).Seconds(), v.typed())
+	fmt.Printf("     %7.1f s  in all, %d commands\n", v.took.Seconds(), typed)
+	if v.took > bound || typed > maxCommands {
+		return fmt.Errorf("%d commands and %s by %s; at most %d and %s", typed, v.took.Round(time.Second), v.hook, maxCommands, bound)
+	}
+	return nil
 }
