@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -30,13 +31,9 @@ func fold(s string, out []byte, at *[][2]int) []byte {
 		c, size := s[i], 1
 		switch {
 		case c >= 0x80:
-			r := []rune(s[i:min(len(s), i+4)])[0]
-			size = len(string(r))
-			if r == '\ufffd' && !strings.HasPrefix(s[i:], "\ufffd") {
-				size = 1
-			}
+			_, size = utf8.DecodeRuneInString(s[i:])
 			if c = 0; size > 1 {
-				if plain := norm.NFKC.String(string(r)); len(plain) == 1 {
+				if plain := norm.NFKC.String(s[i : i+size]); len(plain) == 1 {
 					c = plain[0]
 				}
 			}
@@ -56,49 +53,35 @@ func fold(s string, out []byte, at *[][2]int) []byte {
 	return out
 }
 
+// numbered are the escapes that give a byte as a number of so many digits.
+var numbered = []struct {
+	begin        string
+	digits, base int
+}{{"%", 2, 16}, {`\x`, 2, 16}, {`\u`, 4, 16}, {`\U`, 8, 16}, {`\`, 3, 8}, {"0x", 2, 16}, {"0X", 2, 16}}
+
 // escape is the byte that a text begins with, as it is or escaped, and how long that is; 0 for what is no letter and
 // no digit.
 func escape(s string) (c byte, size int) {
-	number := func(from, digits, base int) (byte, int) {
-		if len(s) < from+digits {
-			return s[0], 1
+	for _, e := range numbered {
+		from, to := len(e.begin), len(e.begin)+e.digits
+		if len(s) < to || s[:from] != e.begin {
+			continue
 		}
-		n, err := strconv.ParseUint(s[from:from+digits], base, 32)
-		if err != nil || n >= 0x80 {
-			return s[0], 1
+		n, err := strconv.ParseUint(s[from:to], e.base, 32)
+		longer := s[0] == '0' && to < len(s) && strings.IndexByte("0123456789abcdefABCDEF", s[to]) >= 0 // no byte of a list of them
+		if err == nil && n < 0x80 && !longer {
+			return byte(n), to
 		}
-		return byte(n), from + digits
 	}
-	second := byte(0)
-	if len(s) > 1 {
-		second = s[1]
-	}
-	switch {
-	case s[0] == '%':
-		return number(1, 2, 16)
-	case s[0] == '0' && second|0x20 == 'x': // a byte of a list of them
-		if c, size = number(2, 2, 16); size < len(s) && strings.IndexByte("0123456789abcdefABCDEF", s[size]) >= 0 {
-			return s[0], 1
-		}
-		return c, size
-	case s[0] == '&':
-		end := strings.IndexByte(s[:min(len(s), 12)], ';') + 1
-		if plain := html.UnescapeString(s[:end]); end > 0 && len(plain) < end {
-			if len(plain) > 1 {
-				plain = "\x00"
-			}
-			return plain[0], end
-		}
-	case s[0] == '\\' && second == 'x':
-		return number(2, 2, 16)
-	case s[0] == '\\' && second == 'u':
-		return number(2, 4, 16)
-	case s[0] == '\\' && second == 'U':
-		return number(2, 8, 16)
-	case s[0] == '\\' && '0' <= second && second <= '3':
-		return number(1, 3, 8)
-	case s[0] == '\\' && strings.IndexByte("nrt", second) >= 0:
+	if strings.HasPrefix(s, `\n`) || strings.HasPrefix(s, `\r`) || strings.HasPrefix(s, `\t`) {
 		return 0, 2
+	}
+	if end := strings.IndexByte(s[:min(len(s), 12)], ';') + 1; s[0] == '&' && end > 0 {
+		if plain := html.UnescapeString(s[:end]); len(plain) == 1 {
+			return plain[0], end
+		} else if len(plain) < end {
+			return 0, end
+		}
 	}
 	return s[0], 1
 }
