@@ -1,10 +1,12 @@
 package handlers
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -14,24 +16,30 @@ type PullRequestReview struct{ handler }
 func pullRequestReview(p *payload) []Activity {
 	rv := p.Review
 	it := p.about(p.Pull, true)
-	it.Target, it.URL, it.MadeAt = ReviewTarget(rv), rv.HTMLURL, rv.Submitted
 	if p.Action != "submitted" && p.Action != "edited" {
 		it.note = "a review was " + p.Action
 		return []Activity{it}
 	}
-	it.Remark = p.text(policy.FromReview, rv.Comment)
-	it.Remark.State, it.Remark.SHA = strings.ToLower(rv.State), rv.SHA
-	if p.Action == "edited" { // which moves no time
+	return Reviewed(it, rv, p.text(policy.FromReview, rv.Comment))
+}
+
+// Reviewed is what a review says and what it makes of the work; r is its text.
+func Reviewed(it Activity, rv forge.Review, r *feedback.Remark) []Activity {
+	state := strings.ToLower(rv.State)
+	r.State, r.SHA = state, rv.SHA
+	it.URL, it.MadeAt, it.Remark, it.Target = rv.HTMLURL, rv.Submitted, r, thread.Target{}
+	if rv.Node != "" { // else nobody can react to it
+		it.Target = thread.Target{Kind: "review", ID: rv.ID, Node: rv.Node}
+	}
+	if r.Edited { // which moves no time
 		return []Activity{it}
 	}
 	it.Key = TextKey("created", "review", rv.ID, it.MadeAt, "")
-	return append([]Activity{it}, ReviewSignal(it, rv.ID, rv.State, rv.SHA, p.Sender)...)
-}
-
-// ReviewTarget is a review as what a reaction answers; zero where GitHub named no node.
-func ReviewTarget(r forge.Review) thread.Target {
-	if r.Node == "" {
-		return thread.Target{}
+	if state != "approved" && state != "changes_requested" {
+		return []Activity{it}
 	}
-	return thread.Target{Kind: "review", ID: r.ID, Node: r.Node}
+	return []Activity{it, {
+		Repo: it.Repo, Number: it.Number, URL: it.URL, signal: &signal{by: r.Actor}, Key: fmt.Sprintf("signal:review:%d", rv.ID),
+		Change: &thread.Change{What: state, By: r.Actor.Login, Detail: rv.SHA, Number: it.Number, URL: it.URL}, // Detail is the commit that was reviewed
+	}}
 }

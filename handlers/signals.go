@@ -25,18 +25,6 @@ type signal struct {
 	mayWrite bool
 }
 
-// ReviewSignal is what a review says of the work. Detail is the commit that was reviewed.
-func ReviewSignal(of Activity, id int64, state, sha string, by feedback.Actor) []Activity {
-	what := strings.ToLower(state)
-	if what != "approved" && what != "changes_requested" {
-		return nil
-	}
-	return []Activity{{
-		Repo: of.Repo, Number: of.Number, URL: of.URL, signal: &signal{by: by}, Key: fmt.Sprintf("signal:review:%d", id),
-		Change: &thread.Change{What: what, By: by.Login, Detail: sha, Number: of.Number, URL: of.URL},
-	}}
-}
-
 // The words of a revert: GitHub's button writes the first into the description of
 // a pull request, git revert the second into the message of a commit.
 var (

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -202,9 +201,6 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 		}
 	}
 	e.Key = it.Key
-	for i := range told {
-		told[i].Key = cmp.Or(told[i].Key, it.Key+"/answer")
-	}
 	if j.Tell != "" {
 		if told, err = h.tell(ctx, it, f, j); err != nil {
 			return "", err
@@ -243,7 +239,7 @@ func (h *Handlers) event(t thread.ID, s thread.State, it Activity, f thread.Feed
 		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
 	}
 	if f.Command == "stop" && !s.Open() || f.Command == "escalate" && !h.Solver.Escalates(s) {
-		told = append(told, thread.NewEvent{Kind: thread.KindQuestion, At: h.Now(), Data: thread.Question{Feedback: f, Word: f.Command}})
+		told = append(told, thread.NewEvent{Key: it.Key + "/answer", Kind: thread.KindQuestion, At: h.Now(), Data: thread.Question{Feedback: f, Word: f.Command}})
 	}
 	return e, told
 }

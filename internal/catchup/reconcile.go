@@ -145,7 +145,7 @@ func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i fo
 	if err != nil {
 		return 0, fmt.Errorf("who this App is: %w", err)
 	}
-	log := readLog(events)
+	log := readLog(events, state)
 	if log.began.After(since) {
 		since = log.began
 	}

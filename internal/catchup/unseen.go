@@ -33,8 +33,14 @@ type here struct {
 	closed map[int]bool
 }
 
-func readLog(events []thread.Event) here {
+func readLog(events []thread.Event, s thread.State) here {
 	l := here{texts: handlers.Texts(events), closed: map[int]bool{}}
+	if len(s.Feedback) > 0 {
+		l.began = s.Feedback[0].MadeAt
+		if l.began.IsZero() { // a button
+			l.began = s.Feedback[0].At
+		}
+	}
 	for _, e := range events {
 		var n *thread.Details
 		if e.Kind == thread.KindThread {
@@ -50,13 +56,7 @@ func readLog(events []thread.Event) here {
 			}
 			n = c.Snapshot
 		} else if list := handlers.Remarks([]thread.Event{e}); len(list) > 0 {
-			f := list[0]
-			n = f.Snapshot
-			if l.began.IsZero() && e.Kind == thread.KindFeedback {
-				if l.began = f.MadeAt; l.began.IsZero() { // a button
-					l.began = e.At
-				}
-			}
+			n = list[0].Snapshot
 		}
 		if n != nil && n.Title != "" {
 			l.body, l.bodied = n.Body, true
@@ -118,10 +118,7 @@ func unseenReview(of handlers.Activity, r forge.Review, l here, app forge.App) [
 	if known || state == "pending" || state == "dismissed" || !r.Submitted.After(l.began) || r.App.ID == app.ID || app.BotID != 0 && r.Author.ID == app.BotID {
 		return nil
 	}
-	it := of
-	it.Target, it.URL, it.MadeAt, it.Key = handlers.ReviewTarget(r), r.HTMLURL, r.Submitted, handlers.TextKey("created", "review", r.ID, r.Submitted, "")
-	it.Remark = &feedback.Remark{Source: policy.FromReview, Actor: r.Author, Author: r.Author, App: r.App.ID, Text: r.Body, State: state, SHA: r.SHA}
-	return append([]handlers.Activity{it}, handlers.ReviewSignal(it, r.ID, r.State, r.SHA, r.Author)...)
+	return handlers.Reviewed(of, r, &feedback.Remark{Source: policy.FromReview, Actor: r.Author, Author: r.Author, App: r.App.ID, Text: r.Body})
 }
 
 // unseenDescription is an edit of the thread's description by somebody, against the log's last snapshot. A pull

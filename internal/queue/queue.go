@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -133,26 +135,21 @@ func (q *Queue) wake() {
 // claimThreads claims as many threads as there are free workers, whenever any may
 // be due, until ctx ends. Their steps go on until work ends.
 func (q *Queue) claimThreads(ctx, work context.Context) {
-	free := make(chan struct{}, q.o.Workers)
-	for range q.o.Workers {
-		free <- struct{}{}
-	}
-	for {
-		n := takeSome(ctx, free)
-		if ctx.Err() != nil {
-			return
+	free := semaphore.NewWeighted(int64(q.o.Workers))
+	for free.Acquire(ctx, 1) == nil {
+		n := 1
+		for n < threadsAtOnce && free.TryAcquire(1) {
+			n++
 		}
 		asked := time.Now()
 		leases := q.claim(ctx, n)
 		for _, l := range leases {
 			q.steps.Go(func() {
-				defer func() { free <- struct{}{} }()
+				defer free.Release(1)
 				q.step(work, l, asked)
 			})
 		}
-		for range n - len(leases) {
-			free <- struct{}{}
-		}
+		free.Release(int64(n - len(leases)))
 		if len(leases) == n {
 			continue // more may be due
 		}
@@ -165,23 +162,6 @@ func (q *Queue) claimThreads(ctx, work context.Context) {
 		case <-time.After(pollInterval/2 + rand.N(pollInterval)):
 		}
 	}
-}
-
-// takeSome waits for a free worker and takes those that are free, up to threadsAtOnce.
-func takeSome(ctx context.Context, free chan struct{}) (n int) {
-	select {
-	case <-ctx.Done():
-		return 0
-	case <-free:
-	}
-	for n = 1; n < threadsAtOnce; n++ {
-		select {
-		case <-free:
-		default:
-			return n
-		}
-	}
-	return n
 }
 
 func (q *Queue) claim(ctx context.Context, n int) []thread.Lease {
