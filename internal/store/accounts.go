@@ -15,11 +15,11 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// accounts are what threads share of backends: breakers, cooldowns, and who runs on which account.
-type accounts struct{ *database }
+// shared is what threads and nodes share: breakers, cooldowns, who runs on which account, grades, usage and blobs.
+type shared struct{ *database }
 
 // Breakers returns the breakers that are not zero, by account.
-func (s *accounts) Breakers(ctx context.Context) (_ map[string]policy.Breaker, err error) {
+func (s *shared) Breakers(ctx context.Context) (_ map[string]policy.Breaker, err error) {
 	defer s.wrap(&err, "read the breakers")
 	breakers := map[string]policy.Breaker{}
 	rows, err := s.r.QueryContext(ctx, "SELECT account, state FROM breakers")
@@ -41,7 +41,7 @@ func (s *accounts) Breakers(ctx context.Context) (_ map[string]policy.Breaker, e
 }
 
 // Cooldowns returns, by repository (owner/name), those that end after now or need a person, of one or of all with "".
-func (s *accounts) Cooldowns(ctx context.Context, repo string, now time.Time) (_ map[string][]thread.Cooldown, err error) {
+func (s *shared) Cooldowns(ctx context.Context, repo string, now time.Time) (_ map[string][]thread.Cooldown, err error) {
 	defer s.wrap(&err, "read the cooldowns")
 	cooldowns := map[string][]thread.Cooldown{}
 	rows, err := s.r.QueryContext(ctx, `SELECT repo, backend, model, effort, state, thread FROM cooldowns
@@ -63,7 +63,7 @@ func (s *accounts) Cooldowns(ctx context.Context, repo string, now time.Time) (_
 // Release, the next EnterAccount, or when the lease runs out: who enters with a bound after that takes that
 // lease, so that its holder cannot come back. The error is thread.ErrLeaseLost for a thread that was taken
 // over.
-func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (entered bool, err error) {
+func (s *shared) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (entered bool, err error) {
 	defer s.wrap(&err, "enter account %s for %s", account, l.Thread)
 	if account == "" {
 		return true, nil
@@ -101,7 +101,7 @@ func (s *accounts) EnterAccount(ctx context.Context, l thread.Lease, account str
 
 // LeaveAccount ends what EnterAccount began, if it did. The error is thread.ErrLeaseLost for a thread that was
 // taken over.
-func (s *accounts) LeaveAccount(ctx context.Context, l thread.Lease, account string) error {
+func (s *shared) LeaveAccount(ctx context.Context, l thread.Lease, account string) error {
 	return s.leased(ctx, "leave account "+account+" for", l, func(tx *txn, r row) error {
 		return tx.exec(ctx, "UPDATE threads SET account = '' WHERE id = $1 AND account = $2", r.id, account)
 	})
@@ -109,7 +109,7 @@ func (s *accounts) LeaveAccount(ctx context.Context, l thread.Lease, account str
 
 // updateBreaker reads, changes and writes an account's breaker. The row is
 // there before it is locked, so that two nodes cannot both start from nothing.
-func (s *accounts) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (err error) {
+func (s *shared) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (err error) {
 	defer s.wrap(&err, "breaker of %s", b.Account)
 	if b.Breaker == nil {
 		return nil
@@ -180,7 +180,7 @@ func wakeWaiting(ctx context.Context, tx *txn, now time.Time) error {
 var errNothing = errors.New("there is nothing to do")
 
 // setCooldown reads, follows and writes the rest of an arm. The row is there before it is locked, as with a breaker.
-func (s *accounts) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thread.Cooldown) (err error) {
+func (s *shared) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thread.Cooldown) (err error) {
 	if c == nil {
 		return nil
 	}
@@ -209,9 +209,7 @@ func (s *accounts) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thr
 		t.Repo(), c.Backend, c.Model, c.Effort, micros(rest.Until), runaway, string(state), c.Thread)
 }
 
-type grades struct{ *database }
-
-func (s *grades) PutGraded(ctx context.Context, r thread.GradeRow) (err error) {
+func (s *shared) PutGraded(ctx context.Context, r thread.GradeRow) (err error) {
 	defer s.wrap(&err, "grade %s", r.ID)
 	if r.ID == "" {
 		return errors.New("the attempt has no id")
@@ -225,7 +223,7 @@ func (s *grades) PutGraded(ctx context.Context, r thread.GradeRow) (err error) {
 }
 
 // Graded returns the newest rows since a time, at most limit, oldest first.
-func (s *grades) Graded(ctx context.Context, since time.Time, limit int) (_ []thread.GradeRow, err error) {
+func (s *shared) Graded(ctx context.Context, since time.Time, limit int) (_ []thread.GradeRow, err error) {
 	defer s.wrap(&err, "read the grades")
 	rows, err := s.r.QueryContext(ctx, "SELECT id, at, backend, repo, data FROM graded WHERE at >= $1 ORDER BY at DESC, id DESC LIMIT $2", micros(since), limit)
 	all, err := list(rows, err, func(scan func(...any) error) (r thread.GradeRow, err error) {
@@ -238,17 +236,15 @@ func (s *grades) Graded(ctx context.Context, since time.Time, limit int) (_ []th
 	return all, err
 }
 
-type usage struct{ *database }
-
 // Usage is what the attempts used that began after a time: those of a repository
 // (owner/name), of an installation, and of all that share the database.
-func (s *usage) Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error) {
+func (s *shared) Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error) {
 	all, err := s.UsedByRepo(ctx, since)
 	return policy.UsageOf(all, repo, installation), err
 }
 
 // UsedByRepo is what the attempts used that began after a time, by repository and installation.
-func (s *usage) UsedByRepo(ctx context.Context, since time.Time) (all []policy.RepoUsed, err error) {
+func (s *shared) UsedByRepo(ctx context.Context, since time.Time) (all []policy.RepoUsed, err error) {
 	defer s.wrap(&err, "read what was used")
 	return usedByRepo(ctx, s.r.QueryContext, since)
 }
@@ -264,7 +260,7 @@ type DayUsed struct {
 }
 
 // UsedByDay is what the attempts used that began after a time, by repository, account and day. What is older than 30 days is gone.
-func (s *usage) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, err error) {
+func (s *shared) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, err error) {
 	defer s.wrap(&err, "read what was used by day")
 	const day = int64(24 * time.Hour / time.Microsecond)
 	rows, err := s.r.QueryContext(ctx, `SELECT repo, account, at / $2 AS day, count(*), CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(micro_usd), 0) AS BIGINT)
@@ -280,7 +276,7 @@ func (s *usage) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, er
 // Reserve counts one more attempt, unless allow refuses it (false) by what was used since e.Since: in one
 // transaction, so that attempts at once on any nodes do not pass a bound together. One that is counted is not
 // counted again. The error is thread.ErrLeaseLost for a thread that was taken over.
-func (s *usage) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, allow func(policy.Usage) bool) (reserved bool, err error) {
+func (s *shared) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, allow func(policy.Usage) bool) (reserved bool, err error) {
 	defer s.wrap(&err, "reserve attempt %d of %s", e.N, l.Thread)
 	err = s.write(ctx, func(tx *txn) error {
 		if err := s.serialize(ctx, tx, "attempts"); err != nil {

@@ -49,24 +49,23 @@ func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 	if oldest := s.now().Add(-keepGUIDs); guids.After(oldest) {
 		guids = oldest
 	}
+	var used int
 	for _, step := range []struct {
-		count  *int
-		query  string
-		before time.Time
+		what, query string
+		before      time.Time
+		count       *int
 	}{
-		{&s.done.Deliveries, `DELETE FROM deliveries WHERE guid IN (SELECT guid FROM deliveries
-			WHERE received_at < $1 AND state = 'handled' AND retry_at = 0 ORDER BY received_at LIMIT $2%s)`, guids},
-		{&s.done.Payloads, `UPDATE deliveries SET payload = NULL WHERE guid IN (SELECT guid FROM deliveries
-			WHERE received_at < $1 AND state = 'handled' AND retry_at = 0 AND payload IS NOT NULL ORDER BY received_at LIMIT $2%s)`, r.Deliveries},
+		{"the deliveries", `DELETE FROM deliveries WHERE guid IN (SELECT guid FROM deliveries
+			WHERE received_at < $1 AND state = 'handled' AND retry_at = 0 ORDER BY received_at LIMIT $2%s)`, guids, &s.done.Deliveries},
+		{"the deliveries", `UPDATE deliveries SET payload = NULL WHERE guid IN (SELECT guid FROM deliveries
+			WHERE received_at < $1 AND state = 'handled' AND retry_at = 0 AND payload IS NOT NULL ORDER BY received_at LIMIT $2%s)`, r.Deliveries, &s.done.Payloads},
+		{"what attempts used", `DELETE FROM attempts WHERE (thread_id, n) IN (SELECT thread_id, n FROM attempts
+			WHERE at < $1 ORDER BY at LIMIT $2%s)`, s.now().Add(-keepGUIDs), &used},
 	} {
 		query := fmt.Sprintf(step.query, s.locking(" FOR UPDATE SKIP LOCKED"))
 		if *step.count, err = s.inChunks(ctx, query, micros(step.before)); err != nil {
-			return fmt.Errorf("clean the deliveries: %w", err)
+			return fmt.Errorf("clean %s: %w", step.what, err)
 		}
-	}
-	if _, err := s.inChunks(ctx, "DELETE FROM attempts WHERE (thread_id, n) IN (SELECT thread_id, n FROM attempts WHERE at < $1 ORDER BY at LIMIT $2"+
-		s.locking(" FOR UPDATE SKIP LOCKED")+")", micros(s.now().Add(-keepGUIDs))); err != nil {
-		return fmt.Errorf("clean what attempts used: %w", err)
 	}
 	if err := s.forgetThreads(ctx, r.Threads); err != nil {
 		return fmt.Errorf("clean the threads: %w", err)

@@ -129,6 +129,15 @@ func (s *database) write(ctx context.Context, fn func(*txn) error) error {
 	return s.in(ctx, fn)
 }
 
+// writeWhere runs fn as write does, if a query finds something due by now: else nothing needs to be locked.
+func (s *database) writeWhere(ctx context.Context, query string, now int64, fn func(*txn) error) error {
+	var due bool
+	if err := s.r.QueryRowContext(ctx, query, now).Scan(&due); err != nil || !due {
+		return err
+	}
+	return s.write(ctx, fn)
+}
+
 // takeTurn waits for the turn among the writes, which only SQLite needs.
 func (s *database) takeTurn(ctx context.Context) (done func(), err error) {
 	if s.postgres {

@@ -155,12 +155,7 @@ const (
 func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []thread.Delivery, err error) {
 	defer s.wrap(&err, "claim deliveries")
 	now := s.dueNow()
-	var due bool
-	if err := s.r.QueryRowContext(ctx, anyDelivery, micros(now)).Scan(&due); err != nil || !due {
-		return nil, err // where nothing is due, nothing needs to be locked
-	}
-	err = s.write(ctx, func(tx *txn) error {
-		claimed = nil
+	err = s.writeWhere(ctx, anyDelivery, micros(now), func(tx *txn) error {
 		until := map[string]time.Time{}
 		for _, urgent := range []int{1, 0} {
 			rows, err := tx.QueryContext(ctx, dueDeliveries+s.locking(" FOR UPDATE SKIP LOCKED"), micros(now), most-len(until), urgent)

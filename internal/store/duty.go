@@ -21,7 +21,7 @@ const (
 // Duty is something that one node does every now and then, such as asking GitHub for what did not arrive: the
 // one that did it last, or another when that one does not come.
 type Duty struct {
-	records    *records
+	shared     *shared
 	name, node string
 	every      time.Duration
 	began      time.Time // when this node first asked, by the database's clock
@@ -34,8 +34,8 @@ type dutyRow struct {
 }
 
 // Duty is the duty of a name, as one node sees it. After a start it is not done before 15 s have passed since the last time, however short every is.
-func (s *records) Duty(name, node string, every time.Duration) *Duty {
-	return &Duty{records: s, name: "duty " + name, node: node, every: every}
+func (s *shared) Duty(name, node string, every time.Duration) *Duty {
+	return &Duty{shared: s, name: "duty " + name, node: node, every: every}
 }
 
 // Begin reports whether this node is to do the duty now. Ask every 15 s or so, and call End afterwards.
@@ -84,7 +84,7 @@ func (d *Duty) End(ctx context.Context) error {
 }
 
 func (d *Duty) update(ctx context.Context, f func(now time.Time, row *dutyRow) bool) error {
-	return d.records.UpdateShared(ctx, d.name, func(now time.Time, old []byte) []byte {
+	return d.shared.UpdateShared(ctx, d.name, func(now time.Time, old []byte) []byte {
 		var row dutyRow
 		if json.Unmarshal(old, &row) != nil {
 			row = dutyRow{} // as if nobody had ever done it
@@ -97,11 +97,9 @@ func (d *Duty) update(ctx context.Context, f func(now time.Time, row *dutyRow) b
 	})
 }
 
-type records struct{ *database }
-
 // UpdateShared changes a small blob that all nodes share, in a transaction. f gets nil for a new key, with nil
 // as its answer the blob stays; it must not use the store. now is by the database's clock on PostgreSQL.
-func (s *records) UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) (err error) {
+func (s *shared) UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) (err error) {
 	defer s.wrap(&err, "update the shared %s", key)
 	return s.write(ctx, func(tx *txn) error {
 		if err := s.serialize(ctx, tx, "shared "+key); err != nil {
@@ -125,13 +123,13 @@ func (s *records) UpdateShared(ctx context.Context, key string, f func(now time.
 }
 
 // ReadShared gives such a blob; nil where there is none.
-func (s *records) ReadShared(ctx context.Context, key string) (data []byte, err error) {
+func (s *shared) ReadShared(ctx context.Context, key string) (data []byte, err error) {
 	defer s.wrap(&err, "read the shared %s", key)
 	err = s.r.QueryRowContext(ctx, "SELECT (SELECT data FROM shared WHERE key = $1)", key).Scan(&data)
 	return data, err
 }
 
-func (s *records) putShared(ctx context.Context, tx *txn, key string, data []byte) error {
+func (s *shared) putShared(ctx context.Context, tx *txn, key string, data []byte) error {
 	return tx.exec(ctx, `INSERT INTO shared (key, data, updated_at) VALUES ($1, $2, $3)
 		ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = excluded.updated_at`, key, data, micros(s.now()))
 }
@@ -147,7 +145,7 @@ const (
 // a full or read-only disk shows only in a write, which it makes of its own, at most every 5 s: each is an
 // fsync, and it may be called every second. While Open looks at the database it writes nothing: the table may
 // not be there yet.
-func (s *records) Ping(ctx context.Context) error {
+func (s *shared) Ping(ctx context.Context) error {
 	if err := s.stillThere(); err != nil {
 		return err
 	}

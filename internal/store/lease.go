@@ -18,12 +18,7 @@ import (
 func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []thread.Lease, err error) {
 	defer s.wrap(&err, "claim threads")
 	now := micros(s.now())
-	var due bool
-	if err := s.r.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM threads WHERE "+woken+") OR EXISTS (SELECT 1 FROM threads WHERE "+waited+")", now).
-		Scan(&due); err != nil || !due {
-		return nil, err // where nothing is due, nothing needs to be locked
-	}
-	err = s.write(ctx, func(tx *txn) error {
+	err = s.writeWhere(ctx, "SELECT EXISTS (SELECT 1 FROM threads WHERE "+woken+") OR EXISTS (SELECT 1 FROM threads WHERE "+waited+")", now, func(tx *txn) error {
 		rows, err := s.dueRows(ctx, tx, most, woken+inTurn)
 		if err == nil && len(rows) < most {
 			var more []row

@@ -15,7 +15,7 @@ import (
 
 type threads struct {
 	*database
-	*accounts
+	*shared
 	// resolve and events are what every webhook asks. SQLite's driver parses an unprepared statement each time,
 	// which takes longer than these take to run; PostgreSQL's prepares by itself.
 	resolve, events *sql.Stmt

@@ -175,7 +175,7 @@ func (s *database) checkSQLite(ctx context.Context) error {
 	if mode != "wal" {
 		return fmt.Errorf("write-ahead logging cannot be turned on (journal mode %s); put the file on a local disk", mode)
 	}
-	return (&records{s}).Ping(ctx)
+	return (&shared{s}).Ping(ctx)
 }
 
 const hintDamaged = "restore a backup, or move it away and start anew"

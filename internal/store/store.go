@@ -33,11 +33,8 @@ type Options struct {
 type Store struct {
 	*database
 	*threads
-	*accounts
+	*shared
 	*deliveries
-	*grades
-	*usage
-	*records
 }
 
 var _ thread.Store = (*Store)(nil)
@@ -107,8 +104,8 @@ func newStore(o Options) *Store {
 		o.Wall = time.Now
 	}
 	db := &database{now: o.Now, turn: make(chan struct{}, 1), fatal: make(chan error, 1), clock: newClock(o.Wall)}
-	a := &accounts{db}
-	return &Store{database: db, accounts: a, threads: &threads{database: db, accounts: a}, deliveries: &deliveries{database: db}, grades: &grades{db}, usage: &usage{db}, records: &records{db}}
+	all := &shared{db}
+	return &Store{database: db, shared: all, threads: &threads{database: db, shared: all}, deliveries: &deliveries{database: db}}
 }
 
 // UseQueue names the queue that is told of what became due, once, before anything is written.
