@@ -10,21 +10,19 @@ import (
 )
 
 // control judges an address right before the connection to it is made.
-func (p *Proxy) control() func(context.Context, string, string, syscall.RawConn) error {
-	return func(_ context.Context, _, address string, _ syscall.RawConn) error {
-		a, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return err
-		}
-		ip := a.Addr().Unmap()
-		if slices.ContainsFunc(p.Private, func(n netip.Prefix) bool { return n.Contains(ip) }) {
-			return nil
-		}
-		if !public(ip) || own(ip) {
-			return refusal{fmt.Sprintf("leads to %s, which is not a public address; the operator can name it in network.private", ip)}
-		}
+func (p *Proxy) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	ip := a.Addr().Unmap()
+	if slices.ContainsFunc(p.Private, func(n netip.Prefix) bool { return n.Contains(ip) }) {
 		return nil
 	}
+	if !public(ip) || own(ip) {
+		return refusal{fmt.Sprintf("leads to %s, which is not a public address; the operator can name it in network.private", ip)}
+	}
+	return nil
 }
 
 // notPublic are the IPv4 networks that IANA's registry of special-purpose addresses does not call globally

@@ -175,7 +175,7 @@ func (p *Proxy) judge(asked, usual string) (address string, err error) {
 
 // dial connects to a name that was judged, at an address that is judged.
 func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: dialTime, Resolver: p.Resolver, ControlContext: p.control()}
+	d := net.Dialer{Timeout: dialTime, Resolver: p.Resolver, ControlContext: p.control}
 	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err

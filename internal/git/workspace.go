@@ -23,7 +23,7 @@ type limits struct {
 
 type CheckoutSpec struct {
 	Commit string // must be in the cache
-	Dir    string // is created, with its parents; must not exist
+	Dir    string // absolute; is created, with its parents; must not exist
 	// Branch is the branch that the agent finds itself on. Empty means "work".
 	Branch string
 	// Files is a commit or tree whose files the checkout begins with, as changes to
@@ -50,7 +50,14 @@ type Workspace struct {
 // Checkout makes a fresh checkout of a commit in the cache. The agent's part is
 // spec.Dir/checkout; the rest of spec.Dir must not be shown to it.
 func (c *Cache) Checkout(ctx context.Context, spec CheckoutSpec) (*Workspace, error) {
-	root, err := newDir(spec.Dir)
+	err := os.MkdirAll(filepath.Dir(spec.Dir), 0o700)
+	if err == nil {
+		err = os.Mkdir(spec.Dir, 0o700)
+	}
+	root := ""
+	if err == nil {
+		root, err = filepath.EvalSymlinks(spec.Dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("checkout: %w", err)
 	}
@@ -86,21 +93,6 @@ func (w *Workspace) begin(ctx context.Context, spec CheckoutSpec) (err error) {
 	}
 	w.StartTree, err = line(w.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", spec.Commit + "^{tree}"}}))
 	return err
-}
-
-// newDir makes a directory that does not exist, and returns its path without links.
-func newDir(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(dir), 0o700)
-	}
-	if err == nil {
-		err = os.Mkdir(dir, 0o700)
-	}
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(dir)
 }
 
 func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
