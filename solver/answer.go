@@ -27,9 +27,9 @@ const refsSettle = time.Minute
 
 // openPull opens the draft pull request for what was pushed for an issue, once.
 // It is a part of every step, so one that could not be opened is opened later.
-func (GitHub) openPull(ctx context.Context, p *publisher) error {
+func openPull(ctx context.Context, p *publisher) error {
 	n := p.state.Snapshot
-	if n.Pull || p.state.Pull != 0 || p.state.Head == "" || p.state.Closed != "" {
+	if p.Forge == nil || n.Pull || p.state.Pull != 0 || p.state.Head == "" || p.state.Closed != "" {
 		return nil
 	}
 	if ok, err := p.may(ctx); !ok {

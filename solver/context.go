@@ -38,9 +38,9 @@ type reader struct {
 // known.
 const maxAsked = 5
 
-// context is what an attempt is told beside its task. Where GitHub refuses to show it, the manifest says so.
-func (GitHub) context(ctx context.Context, p *publisher, work []thread.Request) ([]attempt.Part, error) {
-	if p.Config.Context.MaxBytes == 0 {
+// discussion is what an attempt is told beside its task, which is this work. Where GitHub refuses to show it, the manifest says so.
+func discussion(ctx context.Context, p *publisher, work []thread.Request) ([]attempt.Part, error) {
+	if p.Forge == nil || p.Config.Context.MaxBytes == 0 {
 		return nil, nil
 	}
 	r := &reader{publisher: p, known: map[thread.Target]bool{}, agent: map[thread.Target]bool{}, texts: map[thread.Target]string{}, roles: map[string]string{}, asks: maxAsked, pictured: map[string]attempt.Item{}}
@@ -71,11 +71,6 @@ func (GitHub) context(ctx context.Context, p *publisher, work []thread.Request) 
 		return []attempt.Part{{Name: "comments", Notes: []string{"GitHub did not show what was said"}}}, nil
 	}
 	return parts, err
-}
-
-// Folder has no discussion.
-func (Folder) context(context.Context, *publisher, []thread.Request) ([]attempt.Part, error) {
-	return nil, nil
 }
 
 func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Part, error) {

@@ -19,18 +19,8 @@ import (
 // Host is where a thread's repository is, and where people see what came of its
 // attempts: GitHub, or a Folder of this machine.
 type Host interface {
-	// reach tells a publisher who Pawl is there, and how to show something.
-	reach(ctx context.Context, p *publisher) error
-	// complete brings what no event told of the thread.
-	complete(ctx context.Context, p *publisher) error
-	// publish brings what people are shown into agreement with the log, and openPull
-	// opens the pull request for what was pushed.
-	publish(ctx context.Context, p *publisher) error
-	openPull(ctx context.Context, p *publisher) error
-	// context is what an attempt is told beside its task, which is this work.
-	context(ctx context.Context, p *publisher, work []thread.Request) ([]attempt.Part, error)
-	// permission is what a person may do there now.
-	permission(ctx context.Context, p *publisher, login string) (string, error)
+	// github is the client by which all is shown and asked; nil for a folder, on which nothing is.
+	github() *forge.Client
 	// branch is the branch that is worked on.
 	branch(s thread.State, t thread.ID) string
 	// commit is who commits, and the end of the message.
@@ -74,14 +64,19 @@ type GitHub struct {
 	Forge *forge.Client
 }
 
-func (h GitHub) reach(ctx context.Context, p *publisher) (err error) {
-	p.Forge = h.Forge.Fenced(p.lease.Confirm)
-	p.app, err = p.Forge.App(ctx)
+func (h GitHub) github() *forge.Client { return h.Forge }
+
+// reach tells a publisher who Pawl is at GitHub, and how to show something there.
+func (p *publisher) reach(ctx context.Context) (err error) {
+	if c := p.Host.github(); c != nil {
+		p.Forge = c.Fenced(p.lease.Confirm)
+		p.app, err = p.Forge.App(ctx)
+	}
 	return err
 }
 
 // complete asks GitHub for a pull request's branches where no payload told them: a comment's does not.
-func (GitHub) complete(ctx context.Context, p *publisher) error {
+func complete(ctx context.Context, p *publisher) error {
 	n := p.state.Snapshot
 	if !n.Pull || n.HeadRef != "" && n.HeadRepoID != 0 {
 		return nil
@@ -144,11 +139,8 @@ type Folder struct {
 	Branch string // the branch that is worked on; it must not exist yet
 }
 
-func (Folder) reach(context.Context, *publisher) error    { return nil }
-func (Folder) complete(context.Context, *publisher) error { return nil }
-func (Folder) publish(context.Context, *publisher) error  { return nil }
-func (Folder) openPull(context.Context, *publisher) error { return nil }
-func (f Folder) branch(thread.State, thread.ID) string    { return f.Branch }
+func (Folder) github() *forge.Client                   { return nil }
+func (f Folder) branch(thread.State, thread.ID) string { return f.Branch }
 
 func (Folder) commit(thread.ID, forge.App) (name, email, trailer string) {
 	return "pawl", "pawl@localhost", ""
@@ -185,7 +177,7 @@ func (p *publisher) allowed(ctx context.Context, work []thread.Request) error {
 			}
 		}
 	}
-	if len(people) == 0 {
+	if len(people) == 0 || p.Forge == nil { // a folder is worked on by whoever owns it
 		return nil
 	}
 	asked := map[string]bool{}
@@ -194,7 +186,10 @@ func (p *publisher) allowed(ctx context.Context, work []thread.Request) error {
 			continue
 		}
 		asked[r.By.Login] = true
-		permission, err := p.Host.permission(ctx, p, r.By.Login)
+		permission, err := p.Forge.Permission(ctx, p.repo(), r.By.Login)
+		if errors.Is(err, forge.ErrNotFound) {
+			continue
+		}
 		if err != nil || feedback.Writes(permission) {
 			return err
 		}
@@ -217,17 +212,6 @@ func (p *publisher) may(ctx context.Context) (bool, error) {
 	err := p.allowed(ctx, s.Work(policy.ToChange)) // what the last attempt had to do, and what came since
 	return err == nil, err
 }
-
-func (GitHub) permission(ctx context.Context, p *publisher, login string) (string, error) {
-	permission, err := p.Forge.Permission(ctx, p.repo(), login)
-	if errors.Is(err, forge.ErrNotFound) {
-		return "none", nil
-	}
-	return permission, err
-}
-
-// Folder is worked on by whoever owns it.
-func (Folder) permission(context.Context, *publisher, string) (string, error) { return "admin", nil }
 
 // trialBranch is where a trial would work: no such branch exists, so that it begins with the default branch.
 const trialBranch = "pawl/trial"
@@ -253,7 +237,7 @@ func (s *Solver) Try(given context.Context, repo forge.Repo) (_ *attempt.Ground,
 	st := &step{publisher: &publisher{Solver: s, Config: s.Current(), thread: t, lease: holder, log: s.Log, plain: s.Log}}
 	st.state.Snapshot = thread.Details{RepoID: repo.ID, Installation: repo.Installation}
 	s.Host = trial{s.Host}
-	if err := s.Host.reach(ctx, st.publisher); err != nil {
+	if err := st.reach(ctx); err != nil {
 		return nil, nil, err
 	}
 	g := st.ground()

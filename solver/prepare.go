@@ -24,7 +24,7 @@ func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, 
 		d.Action = policy.DoAsk
 		return nil, d, nil
 	}
-	if err := s.Host.complete(ctx, s.publisher); err != nil {
+	if err := complete(ctx, s.publisher); err != nil {
 		return nil, nil, err
 	}
 	if s.state.Closed != "" {
@@ -102,7 +102,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	a.Plan, a.Free = plan, r.free
 	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start}
 	if !a.NoAgent {
-		parts, err := s.Host.context(ctx, s.publisher, s.state.Work(d.Purpose))
+		parts, err := discussion(ctx, s.publisher, s.state.Work(d.Purpose))
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	s.count(d)
 	s.log.Info().Int("run", a.Started.Run).Str("backend", a.Backend).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("attempt started")
 	s.aside(ctx, func(p *publisher, ctx context.Context) error {
-		err := s.Host.publish(ctx, p)
+		err := publish(ctx, p)
 		if err != nil {
 			p.log.Warn().Err(err).Msg("publish beside the attempt")
 		}

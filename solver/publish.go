@@ -22,9 +22,9 @@ import (
 // publish brings what GitHub shows into agreement with the log: the status
 // comment and, where there is a commit of the thread's branch, the check runs.
 // What has not changed since it was last sent is not sent again.
-func (GitHub) publish(ctx context.Context, p *publisher) (err error) {
+func publish(ctx context.Context, p *publisher) (err error) {
 	_, _, found := p.state.NewName()
-	if !p.state.Tracked() || p.state.Absent() && !found {
+	if p.Forge == nil || !p.state.Tracked() || p.state.Absent() && !found {
 		return nil
 	}
 	if err := p.publishSaid(ctx); err != nil {

@@ -36,7 +36,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	// After the log: what becomes of an error depends on it.
-	if err := s.Host.reach(ctx, s.publisher); err != nil {
+	if err := s.reach(ctx); err != nil {
 		return false, err
 	}
 	if a, running := s.state.Running(); running {
@@ -60,7 +60,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 		}
 		return true, s.answer(ctx, asked[0])
 	}
-	if err := s.Host.openPull(ctx, s.publisher); err != nil && (s.state.Open() || !final(err)) {
+	if err := openPull(ctx, s.publisher); err != nil && (s.state.Open() || !final(err)) {
 		return false, fmt.Errorf("open the pull request: %w", err)
 	}
 	looked, next, err := s.look(ctx)
@@ -139,7 +139,7 @@ func (s *step) show(ctx context.Context) error {
 	if err := s.acknowledged(ctx); err != nil {
 		return err
 	}
-	return s.Host.publish(ctx, s.publisher)
+	return publish(ctx, s.publisher)
 }
 
 // aside tells people something while the step goes on: a copy of its publisher does
