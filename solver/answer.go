@@ -44,7 +44,7 @@ func openPull(ctx context.Context, p *publisher) error {
 	p.says(ctx, body)
 	begun := p.state.Acts[thread.ActPull].At // by an earlier try
 	if begun.IsZero() {
-		if err := p.begin(ctx, thread.ActPull); err != nil {
+		if err := p.begin(ctx, thread.Act{Key: thread.ActPull}); err != nil {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func (p *publisher) questions() []thread.Question {
 
 // react puts a reaction on what somebody wrote; GitHub's refusal is noted.
 func (p *publisher) react(ctx context.Context, key string, on thread.Target, reaction string) error {
-	return p.act(ctx, key, func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func() (thread.Act, error) {
+	return p.act(ctx, key, "", func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func(int64) (thread.Act, error) {
 		var err error
 		if on.Node == "" {
 			err = p.Forge.React(ctx, p.repo(), on.Kind, on.ID, reaction)
@@ -198,23 +198,28 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	return p.comment(ctx, thread.AnswerKey(q.Seq), number, last.ID, body, mark, thread.Act{Page: page})
 }
 
-// comment writes a comment, or a text in place of an earlier one, and logs it as done. A thread that takes none, as one
-// that is locked, is noted.
+// comment writes a comment, or a text in place of an earlier one, and logs it as done; one whose act has a hash is kept
+// as it should be. A thread that takes none, as one that is locked, is noted.
 func (p *publisher) comment(ctx context.Context, key string, number int, earlier int64, body, mark string, done thread.Act) error {
-	return p.act(ctx, key, func() (thread.Act, bool, error) {
+	return p.act(ctx, key, done.Hash, func() (thread.Act, bool, error) {
 		c, ok, err := p.Forge.FindComment(ctx, p.repo(), number, mark)
 		return thread.Act{ID: c.ID, URL: c.HTMLURL, Page: done.Page}, ok, err
-	}, func() (thread.Act, error) {
+	}, func(own int64) (thread.Act, error) {
 		var c forge.Comment
 		var err error
-		if earlier != 0 {
-			c, err = p.Forge.EditComment(ctx, p.repo(), earlier, body, mark)
+		id := cmp.Or(own, earlier)
+		if id != 0 {
+			c, err = p.Forge.EditComment(ctx, p.repo(), id, body, mark)
+			crash.Point("comment_edited")
+			if p.deleted(ctx, err) {
+				own, id = 0, 0
+			}
 		}
-		if earlier == 0 || p.deleted(ctx, err) {
+		if id == 0 {
 			c, err = p.Forge.CreateComment(ctx, p.repo(), number, body, mark)
 		}
 		crash.Point("comment_written")
-		if p.refused(ctx, err) {
+		if own == 0 && p.refused(ctx, err) {
 			return thread.Act{Note: err.Error(), Page: done.Page}, nil
 		}
 		done.ID, done.URL = c.ID, c.HTMLURL

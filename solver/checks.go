@@ -252,10 +252,10 @@ func (l *look) repeat(ctx context.Context) error {
 		case !done && l.state.Open():
 			continue
 		}
-		err := l.act(ctx, key, func() (thread.Act, bool, error) {
+		err := l.act(ctx, key, "", func() (thread.Act, bool, error) {
 			n, err := l.actions.RunAttempt(ctx, r.job.Run)
 			return thread.Act{SHA: l.state.Head}, n > 1, err
-		}, func() (thread.Act, error) {
+		}, func(int64) (thread.Act, error) {
 			act, err := thread.Act{SHA: l.state.Head}, l.actions.RerunFailed(ctx, r.job.Run)
 			if err != nil && final(err) {
 				act.Note, err = text.Line(text.Redact(err.Error()), 200), nil

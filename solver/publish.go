@@ -51,41 +51,17 @@ func publish(ctx context.Context, p *publisher) (err error) {
 
 func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {
 	body := checkrun.Comment(v)
-	mark := checkrun.StatusMarker(p.thread.String())
-	want := thread.Hash(body)
 	old, begun := p.state.Acts[thread.ActStatus]
-	switch {
-	case old.Done && (old.Hash == want || old.Note != ""):
+	if old.Note != "" {
 		return nil
-	case old.Done:
-		// What it shows is known again when the log has heard of the edit.
-		if old.Hash != "" {
-			if err := p.acted(ctx, thread.ActStatus, thread.Act{ID: old.ID, URL: old.URL}); err != nil {
-				return err
-			}
-		}
-		c, err := p.Forge.EditComment(ctx, p.repo(), old.ID, body, mark)
-		crash.Point("comment_edited")
-		if err == nil {
-			return p.acted(ctx, thread.ActStatus, thread.Act{ID: c.ID, URL: c.HTMLURL, Hash: want})
-		}
-		if !p.deleted(ctx, err) {
-			return err
-		}
-		// Somebody deleted it: write a new one.
-		delete(p.state.Acts, thread.ActStatus)
-	case !begun:
+	}
+	if !begun {
 		// A database that was restored may know nothing of the comment: look it up.
-		if err := p.begin(ctx, thread.ActStatus); err != nil {
+		if err := p.begin(ctx, thread.Act{Key: thread.ActStatus}); err != nil {
 			return err
 		}
 	}
-	err := p.comment(ctx, thread.ActStatus, p.thread.Number, 0, body, mark, thread.Act{Hash: want})
-	if now := p.state.Acts[thread.ActStatus]; err == nil && now.Hash != want && now.Note == "" {
-		// It was found as an earlier step left it, and no later one may come.
-		return p.publishStatus(ctx, v)
-	}
-	return err
+	return p.comment(ctx, thread.ActStatus, p.thread.Number, 0, body, checkrun.StatusMarker(p.thread.String()), thread.Act{Hash: thread.Hash(body)})
 }
 
 func (p *publisher) publishChecks(ctx context.Context, v checkrun.Facts) error {
@@ -114,47 +90,21 @@ func (p *publisher) wanted(name string, v checkrun.Facts) bool {
 }
 
 func (p *publisher) publishCheck(ctx context.Context, c forge.CheckRun) error {
-	sha := c.HeadSHA
-	key, sum, going := thread.CheckKey(c.Name, sha), sumOf(c), c.Status != checkrun.Completed
-	old := p.state.Acts[key]
-	if old.Done && old.ID == 0 {
-		// It was given up when the head moved on, and the head came back.
-		if err := p.begin(ctx, key); err != nil {
-			return err
-		}
-		old = thread.ActState{}
-	}
-	if old.Done {
-		if old.Hash == sum {
-			return nil
-		}
-		if !old.Going || old.Hash != "" {
-			// From here on it may show something that goes on, also where the log
-			// does not get to hear what it shows.
-			if err := p.acted(ctx, key, thread.Act{ID: old.ID, URL: old.URL, SHA: sha, Going: true}); err != nil {
-				return err
-			}
-		}
-		got, err := p.Forge.UpdateCheckRun(ctx, p.repo(), old.ID, c)
-		crash.Point("check_updated")
-		if err != nil {
-			return err
-		}
-		return p.acted(ctx, key, thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: going})
-	}
-	err := p.act(ctx, key, func() (thread.Act, bool, error) {
+	sha, sum := c.HeadSHA, sumOf(c)
+	return p.act(ctx, thread.CheckKey(c.Name, sha), sum, func() (thread.Act, bool, error) {
 		got, ok, err := p.Forge.FindCheckRun(ctx, p.repo(), sha, c.Name, c.ExternalID)
-		return thread.Act{ID: got.ID, URL: got.HTMLURL, SHA: sha, Going: true}, ok, err
-	}, func() (thread.Act, error) {
-		got, err := p.Forge.CreateCheckRun(ctx, p.repo(), c)
-		crash.Point("check_created")
-		return thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: going}, err
+		return thread.Act{ID: got.ID}, ok, err
+	}, func(id int64) (_ thread.Act, err error) {
+		var got forge.CheckRunRef
+		if id == 0 {
+			got, err = p.Forge.CreateCheckRun(ctx, p.repo(), c)
+			crash.Point("check_created")
+		} else {
+			got, err = p.Forge.UpdateCheckRun(ctx, p.repo(), id, c)
+			crash.Point("check_updated")
+		}
+		return thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: c.Status != checkrun.Completed}, err
 	})
-	if now := p.state.Acts[key]; err == nil && now.Hash != sum {
-		// It was found as an earlier step left it, and no later one may come.
-		return p.publishCheck(ctx, c)
-	}
-	return err
 }
 
 // sumOf names what a check run says on a commit, so that the same is not sent again.

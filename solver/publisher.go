@@ -59,37 +59,41 @@ func (p *publisher) repo() forge.Repo {
 // An act is logged before and after it is done. When the log holds only the
 // beginning, it may have happened, and it is looked up at GitHub first.
 
-// act does one thing under its key. It looks up first when an earlier try may
-// have succeeded, and does nothing when it is done already.
-func (p *publisher) act(ctx context.Context, key string, find func() (thread.Act, bool, error), do func() (thread.Act, error)) error {
-	before, begun := p.state.Acts[key]
-	if begun && before.Done {
+// act does one thing under its key. It looks up first when an earlier try may have succeeded, and does nothing when it
+// is done already. What is kept as it should be has a hash: it is made once, and done again in place of what has an id
+// when it is to show something else.
+func (p *publisher) act(ctx context.Context, key, hash string, find func() (thread.Act, bool, error), do func(id int64) (thread.Act, error)) error {
+	old, begun := p.state.Acts[key]
+	if old.Done && old.Hash == hash {
 		return nil
 	}
-	if begun {
+	if begun && !old.Done {
 		found, ok, err := find()
 		if err != nil {
 			return fmt.Errorf("look up %s: %w", key, err)
 		}
-		if ok {
+		if ok && hash == "" {
 			return p.acted(ctx, key, found)
 		}
-	} else if err := p.begin(ctx, key); err != nil {
+		if ok { // as an earlier step left it
+			old.ID = found.ID
+		}
+	} else if err := p.begin(ctx, thread.Act{Key: key, ID: old.ID, URL: old.URL}); err != nil {
 		return err
 	}
 	crash.Point("act_begun")
-	done, err := do()
+	done, err := do(old.ID)
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	return p.acted(ctx, key, done)
 }
 
-func (p *publisher) begin(ctx context.Context, key string) error {
-	if err := p.lease.Record(ctx, thread.KindActStarted, thread.Act{Key: key}); err != nil {
+func (p *publisher) begin(ctx context.Context, a thread.Act) error {
+	if err := p.lease.Record(ctx, thread.KindActStarted, a); err != nil {
 		return err
 	}
-	p.state.Acts[key] = thread.ActState{}
+	p.state.Acts[a.Key] = thread.ActState{Act: a}
 	return nil
 }
 
