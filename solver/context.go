@@ -116,7 +116,7 @@ func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Par
 // said are comments or reviews, without Pawl's own, those that are the task, and what was written or edited later.
 func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, total int) attempt.Part {
 	p := attempt.Part{Name: name, Of: total, Share: 2}
-	edited, later, hidden, agents := 0, 0, 0, 0
+	left := map[string]int{}
 	for _, s := range slices.Backward(all) {
 		of := thread.Target{Kind: kind, ID: int64(s.ID)}
 		switch {
@@ -126,13 +126,13 @@ func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, 
 			p.Of--
 			r.item(ctx, s) // its pictures are not in the task
 		case r.agent[of]:
-			agents++
+			left["written by an agent"]++
 		case s.At.After(r.asked):
-			later++
+			left["written after the order"]++
 		case !s.Edited.Before(r.asked): // times have whole seconds
-			edited++
+			left["edited after the order"]++
 		case s.Hidden:
-			hidden++
+			left["hidden by people"]++
 		default:
 			item := r.item(ctx, s)
 			if then := r.texts[of]; then != "" {
@@ -145,16 +145,14 @@ func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, 
 		}
 	}
 	slices.Reverse(p.Items)
-	p.Notes = notes(edited, "edited after the order", later, "written after the order", hidden, "hidden by people", agents, "written by an agent")
+	p.Notes = notes(left)
 	return p
 }
 
-// notes names numbers that are not zero: each is followed by its words.
-func notes(all ...any) (out []string) {
-	for i := 0; i < len(all); i += 2 {
-		if n := all[i].(int); n > 0 {
-			out = append(out, fmt.Sprintf("%d left out that were %s", n, all[i+1]))
-		}
+// notes says how many were left out, by why.
+func notes(left map[string]int) (out []string) {
+	for _, why := range slices.Sorted(maps.Keys(left)) {
+		out = append(out, fmt.Sprintf("%d left out that were %s", left[why], why))
 	}
 	return out
 }
@@ -221,10 +219,10 @@ const hunkLines = 12
 // remarks are the threads of a review that are not resolved, each with the lines that it is about.
 func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) attempt.Part {
 	p := attempt.Part{Name: name, Of: d.Threads.Total, Share: 2}
-	resolved, later := 0, 0
+	left := map[string]int{}
 	for _, t := range slices.Backward(d.Threads.Nodes) {
 		if t.Resolved {
-			resolved++
+			left["resolved"]++
 			continue
 		}
 		var said []string
@@ -243,7 +241,7 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) a
 			said = append(said, item.Render())
 		}
 		if len(said) == 0 {
-			later++
+			left["written or edited after the order"]++
 			continue
 		}
 		if !t.Outdated {
@@ -260,7 +258,7 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) a
 	}
 	slices.Reverse(p.Items)
 	slices.Reverse(p.Open)
-	p.Notes = notes(resolved, "resolved", later, "written or edited after the order")
+	p.Notes = notes(left)
 	return p
 }
 

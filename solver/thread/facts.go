@@ -54,28 +54,26 @@ func (s State) Tracked() bool { return s.Run > 0 }
 func (s State) Facts(now time.Time) policy.Facts {
 	f := policy.Facts{Now: now, Closed: s.Closed, Stopped: s.Stopped, Run: s.Run, Pinned: s.Pinned}
 	typed := typed(s)
-	for _, a := range s.Attempts {
-		if !a.EndedAt.IsZero() {
-			fact := s.Fact(a)
-			taken := s.takenBy(a.N)
-			fact.Typed = slices.ContainsFunc(taken, func(r Request) bool { return typed[r.Seq] })
-			fact.Review = review(taken, typed)
-			f.Attempts = append(f.Attempts, fact)
-		}
-	}
-	f.Review = review(changing(s.Pending()), typed)
-	f.SaidAgain = s.saidAgain(changing(s.Fresh()), len(s.Attempts)+1)
 	raised := int64(0) // by its place in the log, for the clocks of nodes differ
 	for _, r := range s.Feedback {
 		if r.Command == "raise" && r.Withdrawn == "" && !r.By.Bot() {
 			raised = r.Seq
 		}
 	}
-	for _, a := range s.Attempts[:len(f.Attempts)] {
+	for _, a := range s.Attempts {
+		if a.EndedAt.IsZero() {
+			continue
+		}
+		fact, taken := s.Fact(a), s.takenBy(a.N)
+		fact.Typed = slices.ContainsFunc(taken, func(r Request) bool { return typed[r.Seq] })
+		fact.Review = review(taken, typed)
+		f.Attempts = append(f.Attempts, fact)
 		if a.Seen < raised {
 			f.Raised++
 		}
 	}
+	f.Review = review(changing(s.Pending()), typed)
+	f.SaidAgain = s.saidAgain(changing(s.Fresh()), len(s.Attempts)+1)
 	if u := s.Unfinished; u != nil {
 		f.Handed = policy.HandOver{Times: u.Times, At: u.At}
 		if now.Sub(u.At) < policy.Day && s.handed.Seen >= raised { // as of attempts that have ended

@@ -50,27 +50,14 @@ func Grade(s State, t ID, i int, severity policy.SeverityLimits) learning.Graded
 	if r.Outcome == policy.Interrupted {
 		g.Facts.OwnFailure = r.Detail
 	}
-	g.Signals = append(people(s, i), own(s, i, severity)...)
-	return g
-}
-
-// own are the signals of an attempt that Pawl gathers itself.
-func own(s State, i int, severity policy.SeverityLimits) []learning.Signal {
-	a := s.Attempts[i]
-	r, at := a.Receipt, a.EndedAt
 	verifier := learning.VerifierSignal(len(a.Repo.Verify) > 0 || len(r.Verify) > 0, r, at)
 	trajectory := learning.TrajectorySignal(r, at)
 	if a.Kind == config.Command && r.ToolCalls == 0 {
 		trajectory = learning.Signal{Source: learning.TrajectorySource, At: at, Missing: "the command prints no calls of tools"}
 	}
-	return []learning.Signal{
-		learning.SeveritySignal(severity.Loop(r), at),
-		verifier,
-		ci(s, i),
-		learning.JudgeSignal(r.Judge, at),
-		trajectory,
-		learning.JournalSignal(r, verifier, at),
-	}
+	g.Signals = append(people(s, i), learning.SeveritySignal(severity.Loop(r), at), verifier, ci(s, i),
+		learning.JudgeSignal(r.Judge, at), trajectory, learning.JournalSignal(r, verifier, at))
+	return g
 }
 
 // ci is the signal of the checks of others on the commit that an attempt pushed.
