@@ -28,12 +28,10 @@ type publisher struct {
 	plain  zerolog.Logger // log without what the thread's log tells
 }
 
-func (p *publisher) load(ctx context.Context) error {
-	events, err := p.Store.Events(ctx, p.thread, 0)
-	if err != nil {
+func (p *publisher) load(ctx context.Context) (err error) {
+	if _, p.state, err = thread.Load(ctx, p.Store, p.thread); err != nil {
 		return fmt.Errorf("read the log: %w", err)
 	}
-	p.state, err = thread.Fold(events)
 	// Log lines name the delivery that brought the newest remark or change, and the attempt that runs.
 	log := p.plain.With()
 	if p.state.Delivery != "" {
@@ -43,7 +41,7 @@ func (p *publisher) load(ctx context.Context) error {
 		log = log.Int("attempt", a.N)
 	}
 	p.log = log.Logger()
-	return err
+	return nil
 }
 
 // repo is where the thread is at GitHub, after a renaming under the new name: there is shown how it ended.
