@@ -130,7 +130,7 @@ func Texts(events []thread.Event) map[string]thread.Feedback {
 // Same reports whether the log holds a text as it is, as far as it kept it: of
 // an ignored one it keeps the beginning, of Pawl's own nothing.
 func Same(last thread.Feedback, text string) bool {
-	return last.Own || last.Raw == text || len(last.Raw) >= maxIgnored-3 && strings.HasPrefix(text, strings.TrimSuffix(last.Raw, cutNote))
+	return last.Own || last.Raw == text || len(last.Raw) >= maxIgnored-3 && strings.HasPrefix(text, last.Raw)
 }
 
 // reviewAnchor stands before a review's id in its address.

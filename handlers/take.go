@@ -15,10 +15,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// maxRaw bounds the text that an event keeps, in bytes. GitHub's own limit on a
-// comment or description is 65,536 characters.
-const maxRaw = 64 << 10
-
 // Decide decides about one activity and appends the event. guid names the delivery
 // that brought it, is Reconciled, or tells in other words where it is from. The note says in a few words what became of it.
 func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string, error) {
@@ -175,9 +171,9 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	f := it.feedback()
 	f.Delivery, f.Reason, f.Own, f.Command, f.Mention, f.Pin = guid, j.Reason, j.Own, j.Command.Name, j.Command.Mention, j.Backend
 	f.Severity = feedback.Severity(*r)
-	f.Text, f.Raw, f.Description = cut(j.Text), cut(r.Text), j.Description
+	f.Text, f.Raw, f.Description = j.Text, r.Text, j.Description
 	if r.Source == policy.FromCheckRun {
-		f.Check, f.Conclusion = cut(r.Name), r.State
+		f.Check, f.Conclusion = r.Name, r.State
 	}
 	if j.Own {
 		// The log holds the act, and GitHub the text.
@@ -259,7 +255,7 @@ func (h *Handlers) unattributed(ctx context.Context, t thread.ID, it Activity) (
 		return "a webhook brought it meanwhile", nil
 	}
 	f := it.feedback()
-	f.Delivery, f.Reason, f.Raw = ReconciledEdit, editorUnknown, cut(it.Remark.Text)
+	f.Delivery, f.Reason, f.Raw = ReconciledEdit, editorUnknown, it.Remark.Text
 	_, err = h.Store.Append(ctx, t, false, thread.NewEvent{Key: it.Key, Kind: thread.KindIgnored, At: h.Now(), Data: brief(f)})
 	return fmt.Sprintf("%s: %s", thread.KindIgnored, editorUnknown), err
 }
@@ -326,15 +322,6 @@ func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, erro
 	self := feedback.Self{BotID: app.BotID, User: h.StandIn}
 	return strings.Contains(text, "/pawl") || r.Source == policy.FromAssignment && self.Is(r.To) || r.Source == policy.FromBacklog || strings.Contains(text, "@"+strings.ToLower(app.Slug)) ||
 		r.Source == policy.FromLabel && strings.HasPrefix(strings.ToLower(r.Name)+":", thread.Label+":"), err
-}
-
-const cutNote = "\n[cut: the text is longer than 64 KiB]"
-
-func cut(s string) string {
-	if len(s) <= maxRaw {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxRaw], "") + cutNote
 }
 
 // closedSince asks GitHub whether the thread is closed, and was not before a remark

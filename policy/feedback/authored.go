@@ -36,9 +36,6 @@ const maxRuns = 1 << 14
 // kept: 16 MiB. A text that only repeats itself fills nothing, but takes up to 3 s a MiB.
 const maxPerRun = 1 << 10
 
-// maxRemark bounds how much of a remark is compared, in bytes.
-const maxRemark = 64 << 10
-
 // posting matches commands and calls that write to GitHub.
 var posting = regexp.MustCompile(`(?i)\bgh\s|\bcurl\b|comments?\b|\bgithub\b`)
 
@@ -95,10 +92,7 @@ func (a *Authored) know(run uint32) {
 }
 
 func (a *Authored) Wrote(remark string) bool {
-	all := words(remark[:min(len(remark), maxRemark)])
-	if len(remark) > maxRemark && len(all) > 0 {
-		all = all[:len(all)-1] // which may be cut
-	}
+	all := words(remark)
 	n := min(len(all), runWords)
 	for i := 0; i+n <= len(all); i++ {
 		if !a.runs[hashOf(all[i:i+n])] {

@@ -81,7 +81,7 @@ func TestWhatIsKeptOfAnAgentsTextsIsBounded(t *testing.T) {
 	if got := len(w.Fresh()) / 4; got != 2*maxRuns {
 		t.Errorf("%d runs are kept of what is posted, want %d", got, 2*maxRuns)
 	}
-	if remark := strings.Repeat("posted after all that ", maxRemark/16); w.Wrote(remark) {
+	if remark := strings.Repeat("posted after all that ", 4<<10); w.Wrote(remark) {
 		t.Error("a remark is found whose words stand there in another order")
 	}
 }

@@ -1,17 +1,12 @@
 package feedback
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 )
-
-// maxDiff bounds the diff of a description, in bytes. A description has at most
-// 65,536 characters at GitHub; a prompt needs the change, not the whole twice.
-const maxDiff = 16 << 10
 
 // moment matches a date, a time of a day, a hash or a UUID, number a number.
 const (
@@ -65,7 +60,7 @@ func Content(body string) string {
 
 // DescriptionDiff compares the content of two versions of a description. changed is false where they differ
 // in nothing but white space or in what Content leaves out, and diff is then empty. diff is a unified diff
-// with three lines of context, cut with a note after 16 KiB.
+// with three lines of context.
 func DescriptionDiff(from, to string) (diff string, changed bool) {
 	before, after := Content(from), Content(to)
 	if sameWords(before, after) {
@@ -78,7 +73,7 @@ func DescriptionDiff(from, to string) (diff string, changed bool) {
 		// The new text is then the best account of the change.
 		diff = after
 	}
-	return cutDiff(diff), true
+	return diff, true
 }
 
 // moves is how many values of a part of a description were worked on until a further
@@ -162,16 +157,4 @@ func endLine(text string) string {
 		return ""
 	}
 	return text + "\n"
-}
-
-// cutDiff bounds a diff, at the end of a line or, in a very long line, at the end of a character.
-func cutDiff(diff string) string {
-	if len(diff) <= maxDiff {
-		return diff
-	}
-	end := len(strings.ToValidUTF8(diff[:maxDiff], ""))
-	if line := strings.LastIndexByte(diff[:end], '\n'); line > maxDiff/2 {
-		end = line
-	}
-	return fmt.Sprintf("%s\n[%d more bytes of this diff are left out]\n", diff[:end], len(diff)-end)
 }
