@@ -132,13 +132,11 @@ func Mask(s, secret string) string {
 }
 
 type masking struct {
-	from   io.Reader
-	secret []byte
-	mask   []byte
-	in     []byte
-	held   []byte // read and masked; its end may be the beginning of the secret
-	ready  int    // how many bytes of held may be given
-	err    error
+	from         io.Reader
+	secret, mask []byte
+	in           []byte
+	held         []byte // read and masked; its end may be the beginning of the secret
+	err          error
 }
 
 // MaskReader replaces a secret in a stream by as many stars, also in two pieces. It holds back no more than a
@@ -150,24 +148,22 @@ func MaskReader(from io.Reader, secret string) io.Reader {
 	return &masking{from: from, secret: []byte(secret), mask: bytes.Repeat([]byte("*"), len(secret)), in: make([]byte, 4<<10)}
 }
 
-func (r *masking) Read(p []byte) (int, error) {
-	for r.ready == 0 {
+func (r *masking) Read(p []byte) (n int, err error) {
+	for {
+		ready := r.held
+		if r.err == nil {
+			ready = r.held[:len(r.held)-overlap(r.held, r.secret)]
+		}
+		if len(ready) > 0 {
+			n = copy(p, ready)
+			r.held = r.held[n:]
+			return n, nil
+		}
 		if r.err != nil {
 			return 0, r.err
 		}
-		r.fill()
-	}
-	n := copy(p, r.held[:r.ready])
-	r.held, r.ready = r.held[n:], r.ready-n
-	return n, nil
-}
-
-func (r *masking) fill() {
-	n, err := r.from.Read(r.in)
-	r.held = bytes.ReplaceAll(append(r.held, r.in[:n]...), r.secret, r.mask)
-	r.ready, r.err = len(r.held), err
-	if err == nil {
-		r.ready -= overlap(r.held, r.secret)
+		n, r.err = r.from.Read(r.in)
+		r.held = bytes.ReplaceAll(append(r.held, r.in[:n]...), r.secret, r.mask)
 	}
 }
 

@@ -20,8 +20,8 @@
 //	why is a ticked box or a new time stamp of a description
 //	no feedback                                                  description.go, Content and onlyMoves
 //	what of an edited description is new                         description.go, DescriptionDiff
-//	what does a reader see of a text (prompts are made of it)    markdown.go, Visible
-//	what is a quotation, code or an HTML comment                 markdown.go
+//	what does a reader see of a text (prompts are made of it)    visible.go, Visible
+//	what is a quotation, code or an HTML comment                 markdown.go, readPage
 //	what of a mail is quoted                                     markdown.go
 //	to which triggers does a repository listen                   command.go, Triggers
 package feedback
