@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,57 +42,53 @@ func revertingPull(of Activity, pr issueOrPull, by feedback.Actor) []Activity {
 	if !strings.HasPrefix(pr.Title, `Revert "`) || pr.Base.Ref != of.Snapshot.DefaultBranch {
 		return nil
 	}
-	return reverts(of, revertedPulls(pr.Body, of.Repo), nil, by)
+	return reverts(of, revertedPulls(pr.Body, of.Repo), by)
 }
 
 // revertingPush reads the messages of what was pushed to the default branch.
 func revertingPush(p *payload) []Activity {
 	of := Activity{Repo: p.repo(), URL: p.Compare}
-	var pulls []int
-	var commits []string
+	var all []reverted
 	for _, c := range p.Commits {
 		named := revertedPulls(c.Message, of.Repo)
-		pulls = append(pulls, named...)
-		if len(named) > 0 {
-			continue
+		if len(named) == 0 {
+			for _, m := range revertsCommit.FindAllStringSubmatch(c.Message, maxReverts) {
+				named = append(named, reverted{commit: m[1]})
+			}
 		}
-		for _, m := range revertsCommit.FindAllStringSubmatch(c.Message, maxReverts) {
-			commits = append(commits, m[1])
-		}
+		all = append(all, named...)
 	}
-	return reverts(of, pulls, commits, p.Sender)
+	return reverts(of, all, p.Sender)
+}
+
+// reverted is a pull request, or a commit of which it is not known which pull request brought it.
+type reverted struct {
+	number int
+	commit string
 }
 
 // revertedPulls are the pull requests of a repository that a text says it reverts.
-func revertedPulls(text string, r forge.Repo) []int {
-	var numbers []int
+func revertedPulls(text string, r forge.Repo) (all []reverted) {
 	for _, m := range revertsPull.FindAllStringSubmatch(text, maxReverts) {
 		if n, err := strconv.Atoi(m[2]); err == nil && (m[1] == "" || strings.EqualFold(m[1], r.FullName())) {
-			numbers = append(numbers, n)
+			all = append(all, reverted{number: n})
 		}
 	}
-	return numbers
+	return all
 }
 
 // reverts makes one activity of each pull request and commit. Who merges or
 // pushes to the default branch may write.
-func reverts(of Activity, pulls []int, commits []string, by feedback.Actor) []Activity {
-	var activities []Activity
-	add := func(number int, commit string) {
-		if len(activities) < maxReverts {
-			activities = append(activities, Activity{
-				Repo: of.Repo, Number: number, commit: commit, URL: of.URL, signal: &signal{by: by, mayWrite: true}, Key: revertedKey(number),
-				Change: &thread.Change{What: "reverted", By: by.Login, Detail: commit, Number: number, URL: of.URL},
-			})
-		}
-	}
-	slices.Sort(pulls)
-	for _, n := range slices.Compact(pulls) {
-		add(n, "")
-	}
-	slices.Sort(commits)
-	for _, sha := range slices.Compact(commits) {
-		add(0, sha)
+func reverts(of Activity, all []reverted, by feedback.Actor) (activities []Activity) {
+	slices.SortFunc(all, func(a, b reverted) int {
+		return cmp.Or(cmp.Compare(a.commit, b.commit), cmp.Compare(a.number, b.number))
+	})
+	all = slices.Compact(all)
+	for _, r := range all[:min(len(all), maxReverts)] {
+		activities = append(activities, Activity{
+			Repo: of.Repo, Number: r.number, commit: r.commit, URL: of.URL, signal: &signal{by: by, mayWrite: true}, Key: revertedKey(r.number),
+			Change: &thread.Change{What: "reverted", By: by.Login, Detail: r.commit, Number: r.number, URL: of.URL},
+		})
 	}
 	return activities
 }

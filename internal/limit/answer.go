@@ -34,7 +34,10 @@ type Answer struct {
 func Read(status int, header http.Header, body []byte) Answer {
 	a := Answer{Status: status, Header: header}
 	if !gjson.ValidBytes(body) {
-		a.Message, a.foreign = plainText(body)
+		a.Message = text.Block(string(body), maxMessage)
+		if a.foreign = strings.HasPrefix(a.Message, "<"); a.foreign {
+			a.Message = "an answer that is not the API's (HTML)"
+		}
 		return a
 	}
 	e := gjson.ParseBytes(body)
@@ -58,14 +61,6 @@ func Read(status int, header http.Header, body []byte) Answer {
 		}
 	}
 	return a
-}
-
-func plainText(body []byte) (said string, page bool) {
-	said = text.Block(string(body), maxMessage)
-	if strings.HasPrefix(said, "<") {
-		return "an answer that is not the API's (HTML)", true
-	}
-	return said, false
 }
 
 // Foreign reports whether a page came in place of the API's answer: a proxy's sign-in, a CDN's challenge, a dead

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -136,6 +137,7 @@ var wordings = []wording{
 // rule is the rows of one ending that follow each other.
 type rule struct {
 	ending  policy.Ending
+	words   string
 	wording *regexp.Regexp
 }
 
@@ -146,19 +148,14 @@ var rules = sync.OnceValue(func() (all []rule) {
 		for ; to < len(wordings) && wordings[to].ending == wordings[from].ending; to++ {
 			words = append(words, wordings[to].words)
 		}
-		all = append(all, rule{wordings[from].ending, anywhere(strings.Join(words, "|"))})
+		as := "(?:" + strings.Join(words, "|") + ")"
+		all = append(all, rule{wordings[from].ending, as, regexp.MustCompile("(?i)" + as)})
 	}
 	return all
 })
 
-func anywhere(words string) *regexp.Regexp { return regexp.MustCompile(`(?i)` + words) }
-
 // wordsOf are the first rows of an ending as one expression.
 func wordsOf(ending policy.Ending) string {
-	for _, r := range rules() {
-		if r.ending == ending {
-			return "(?:" + strings.TrimPrefix(r.wording.String(), "(?i)") + ")"
-		}
-	}
-	return ""
+	all := rules()
+	return all[slices.IndexFunc(all, func(r rule) bool { return r.ending == ending })].words
 }

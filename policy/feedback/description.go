@@ -67,12 +67,8 @@ func DescriptionDiff(from, to string) (diff string, changed bool) {
 		return "", false
 	}
 	before, after = endLine(before), endLine(after)
-	diff, err := udiff.ToUnified("description before", "description now", before, udiff.Lines(before, after), udiff.DefaultContextLines)
-	if err != nil {
-		// Edits that do not fit their text would be an error of the library.
-		// The new text is then the best account of the change.
-		diff = after
-	}
+	// An error would be that edits do not fit their text.
+	diff, _ = udiff.ToUnified("description before", "description now", before, udiff.Lines(before, after), udiff.DefaultContextLines)
 	return diff, true
 }
 
