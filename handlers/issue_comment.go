@@ -21,6 +21,8 @@ func (p *payload) comment(it *Activity, kind string, source policy.Source) {
 		it.note = "a comment was " + p.Action
 		return
 	}
-	it.Key = TextKey(p.Action, kind, c.ID, it.MadeAt, c.Body)
+	if p.Action == "created" {
+		it.Key = MadeKey(kind, c.ID)
+	}
 	it.Remark = p.text(source, c.Comment)
 }

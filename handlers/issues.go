@@ -28,7 +28,6 @@ func (p *payload) itself(it *Activity, i issueOrPull, what string) {
 	case "opened":
 		it.Remark = &feedback.Remark{Source: policy.FromComment, Actor: who, Author: i.Author, App: i.App.ID, Text: i.Body}
 	case "edited":
-		it.Key = TextKey("edited", "description", int64(it.Number), it.MadeAt, i.Body)
 		was, hasWas := p.was()
 		// The bot may have opened a pull request, but the edit is the editor's.
 		it.Remark = &feedback.Remark{Source: policy.FromDescription, Edited: true, Actor: who, Author: who,

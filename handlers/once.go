@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,7 +14,7 @@ import (
 )
 
 // A webhook and the reconciliation may both bring a remark, in any order and at the same time. So its event
-// is keyed by what it is about and by its version, not by the delivery that brought it.
+// is keyed by what it is about, not by the delivery that brought it. Of an edit only the webhook names the editor.
 
 // Reconciled stands in place of a delivery's GUID in events that the reconciliation found.
 const Reconciled = "reconciliation"
@@ -25,17 +24,13 @@ const Reconciled = "reconciliation"
 // sender, is judged by itself whenever it comes.
 const ReconciledEdit = "reconciliation of an edit"
 
-const editedKey = "edited:"
-
-// TextKey is the key of a text that was created or edited; empty when GitHub did not say which.
-func TextKey(action, kind string, id int64, at time.Time, text string) string {
-	switch {
-	case id == 0:
+// MadeKey is the key of a text as it was written; empty when GitHub did not say which. Edits are told apart by their
+// deliveries: somebody may edit a text there, back and there again within one of GitHub's whole seconds.
+func MadeKey(kind string, id int64) string {
+	if id == 0 {
 		return ""
-	case action == "created":
-		return fmt.Sprintf("made:%s:%d", kind, id)
 	}
-	return fmt.Sprintf("%s%s:%d:%d:%s", editedKey, kind, id, at.Unix(), Digest(text))
+	return fmt.Sprintf("made:%s:%d", kind, id)
 }
 
 // ClosedKey is the key of the end of an issue or pull request. A pull request is merged once.
@@ -60,28 +55,6 @@ func deliveryKey(guid string, i int) string {
 func Digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
-}
-
-// record appends a remark's event. A key that is known is the same remark again,
-// with one exception: somebody may edit a text there, back and there again within
-// one of GitHub's whole seconds. Such edits are told apart by their deliveries.
-func (h *Handlers) record(ctx context.Context, t thread.ID, wake bool, f thread.Feedback, e thread.NewEvent, more ...thread.NewEvent) error {
-	n, err := h.Store.Append(ctx, t, wake, append([]thread.NewEvent{e}, more...)...)
-	if err != nil || n > 0 || !strings.HasPrefix(e.Key, editedKey) || f.Delivery == Reconciled {
-		return err
-	}
-	events, err := h.Store.Events(ctx, t, 0)
-	if err != nil {
-		return err
-	}
-	for _, g := range Remarks(events) {
-		if identity(g) == identity(f) && g.MadeAt.Equal(f.MadeAt) && (g.Delivery == f.Delivery || g.Delivery == Reconciled) {
-			return nil
-		}
-	}
-	e.Key = deliveryKey(f.Delivery, 0)
-	_, err = h.Store.Append(ctx, t, wake, e)
-	return err
 }
 
 // overtaken reports whether the reconciliation has found this version of a remark, or one that came after it.

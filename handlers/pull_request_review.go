@@ -34,7 +34,7 @@ func Reviewed(it Activity, rv forge.Review, r *feedback.Remark) []Activity {
 	if r.Edited { // which moves no time
 		return []Activity{it}
 	}
-	it.Key = TextKey("created", "review", rv.ID, it.MadeAt, "")
+	it.Key = MadeKey("review", rv.ID)
 	if state != "approved" && state != "changes_requested" {
 		return []Activity{it}
 	}

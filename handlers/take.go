@@ -204,7 +204,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	}
 	// The checks of the last commit are also what its attempt is worth.
 	wake := j.Accepted || len(told) > 0 || f.Check != "" && f.SHA == s.Head && !j.Own || s.TakenBack(f)
-	err = h.record(ctx, t, wake, f, e, told...)
+	_, err = h.Store.Append(ctx, t, wake, append([]thread.NewEvent{e}, told...)...)
 	level := zerolog.InfoLevel
 	if j.Own {
 		level = zerolog.DebugLevel // Pawl's own words come back all the time

@@ -98,10 +98,10 @@ func unseenText(of handlers.Activity, c forge.Comment, source policy.Source, kin
 	case c.App.ID == app.ID || app.BotID != 0 && c.Author.ID == app.BotID:
 		return nil
 	case !known && c.Created.After(l.began) && c.Updated.Equal(c.Created):
-		it.Key = handlers.TextKey("created", kind, c.ID, c.Updated, c.Body)
+		it.Key = handlers.MadeKey(kind, c.ID)
 	case !known && c.Created.After(l.began), known && c.Updated.After(last.MadeAt) && !handlers.Same(last, c.Body):
 		r.Edited, r.Actor, it.Anonymous = true, somebody(), true
-		it.Key = "found:" + handlers.TextKey("edited", kind, c.ID, c.Updated, c.Body)
+		it.Key = fmt.Sprintf("found:edited:%s:%d:%d:%s", kind, c.ID, c.Updated.Unix(), handlers.Digest(c.Body))
 	default:
 		return nil
 	}
