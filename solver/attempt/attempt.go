@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -52,7 +53,8 @@ type Attempt struct {
 	executor Executor
 	made     bool               // all but the push
 	handed   *thread.Unfinished // what is logged in place of the receipt
-	noted    notes
+	noting   sync.Mutex
+	noted    policy.Spent // what note wrote last
 	wrote    feedback.Authored
 	wroteAt  time.Time // when it was last logged what the agent wrote
 	atOnce   int       // how often that was at once
@@ -120,10 +122,15 @@ func (a *Attempt) Run(ctx context.Context, e Executor) error {
 		a.cancelled(ctx, cause)
 		return nil
 	}
-	if a.Decision.Purpose != policy.ToChange {
-		return answer(ctx, a)
+	if a.Decision.Purpose == policy.ToChange {
+		return a.settle(ctx)
 	}
-	return a.settle(ctx)
+	// Of an answer or a plan nothing is verified, and nothing leaves but what it says.
+	if err := a.executor.Commit(ctx); err != nil {
+		return a.broken(ctx, err)
+	}
+	a.conclude()
+	return nil
 }
 
 // settle commits what the agent left, verifies it, or the work that it went on with,

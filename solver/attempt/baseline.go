@@ -62,7 +62,7 @@ func (c *checkout) overBase(ctx context.Context) (all []policy.Verified, err err
 	if err := c.Room(); err != nil {
 		return nil, err
 	}
-	t, err := c.trial(ctx, at, true)
+	t, err := c.trial(ctx, at, key)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ const maxEvidence = 8 << 10
 func (c *checkout) evidence(ctx context.Context, commit string, now []policy.Verified) (*policy.TestEvidence, error) {
 	ws, g := c.ws, c.Ground
 	if ws == nil { // of an attempt that another server ran
-		t, err := c.trial(ctx, commit, false)
+		t, err := c.trial(ctx, commit, "")
 		if err != nil {
 			return nil, err
 		}

@@ -116,10 +116,6 @@ func (e *Env) inside(work, home string) (string, string) {
 
 func (e *Env) workOf(t thread.ID) string { return filepath.Join(e.threadDir(t), workDir) }
 
-func (e *Env) cacheDir(t thread.ID) string {
-	return filepath.Join(e.Config.DataDir, "repos", t.Owner, t.Name+".git")
-}
-
 // verifyDir holds the bays of a repository, and what the verify commands came to on bases.
 func (e *Env) verifyDir(t thread.ID) string {
 	return filepath.Join(e.Config.DataDir, "verify", t.Owner, t.Name)

@@ -268,15 +268,6 @@ func (a *Attempt) spentBefore(ctx context.Context) (w policy.Spent, err error) {
 	return w, nil
 }
 
-// answer ends an attempt that was to answer or to plan: nothing is verified, and nothing leaves but what it says.
-func answer(ctx context.Context, a *Attempt) error {
-	if err := a.executor.Commit(ctx); err != nil {
-		return a.broken(ctx, err)
-	}
-	a.conclude()
-	return nil
-}
-
 // throwAway says what an attempt changed that was to change nothing. None of it reaches anything.
 func throwAway(ctx context.Context, c *checkout, snap git.Snapshot, err error) error {
 	const why = "thrown away"

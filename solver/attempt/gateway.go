@@ -101,8 +101,9 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err e
 		},
 		OnLimit: func(limit policy.Limit) {
 			time.AfterFunc(limitGrace, func() {
-				if u := m.session.Load().Usage(); ctx.Err() == nil && u.Limit != nil && lasting(*u.Limit, c.Now()) {
-					end(limitCut(*u.Limit))
+				l := m.session.Load().Usage().Limit
+				if ctx.Err() == nil && l != nil && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth || l.ResetsAt.Sub(c.Now()) > inPlace-limitGrace) {
+					end(limitCut(*l))
 				}
 			})
 		},
@@ -118,12 +119,6 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err e
 		m.endpoint.URL, err = opened.Listen()
 	}
 	return err
-}
-
-// lasting reports whether a limit is one that an agent must not sit out: the
-// account is used up, its login is refused, or the wait was longer than inPlace.
-func lasting(l policy.Limit, now time.Time) bool {
-	return l.Kind == policy.UsageLimit || l.Kind == policy.Auth || l.ResetsAt.Sub(now) > inPlace-limitGrace
 }
 
 // limited tells the gateway what the account's breaker says: a limit that came
@@ -263,31 +258,24 @@ func (m *modelAccess) event(e agent.Event) {
 	m.reported = m.reported.Plus(step)
 }
 
-// notes write into the store, under the lease, what an attempt uses: budgets and
+// note writes into the store, under the lease, what was used so far, unless that was done or is nothing: budgets and
 // breakers bind also where the process that counted was killed and another node
 // goes on. What is lost with a process are the calls in flight.
-type notes struct {
-	mu      sync.Mutex
-	written policy.Spent
-}
-
-// note writes down what was used so far, unless that was done or is nothing.
 func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 	if w.Tokens == (policy.Tokens{}) && w.Limit == nil && (w.CostUSD == nil || *w.CostUSD == 0) {
 		return
 	}
 	w = w.Plus(a.used())
 	w.N = a.N
-	l := &a.noted
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	a.noting.Lock()
+	defer a.noting.Unlock()
 	var err error
-	if !reflect.DeepEqual(w, l.written) {
+	if !reflect.DeepEqual(w, a.noted) {
 		err = lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error { return a.Store.Note(ctx, a.Lease.Current(), w) })
 	}
 	switch {
 	case err == nil:
-		l.written = w
+		a.noted = w
 	case ctx.Err() == nil && !errors.Is(err, thread.ErrLeaseLost): // of which the heartbeat hears
 		a.Log.Warn().Err(err).Msg("what the attempt uses was not noted")
 	}

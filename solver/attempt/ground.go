@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -78,7 +79,7 @@ func (g *Ground) open(ctx context.Context, e *Env, t thread.ID) (err error) {
 	if g.remote, err = g.Remote(ctx, false); err != nil {
 		return err
 	}
-	g.cache, err = git.Open(ctx, e.cacheDir(t))
+	g.cache, err = git.Open(ctx, filepath.Join(e.Config.DataDir, "repos", t.Owner, t.Name+".git"))
 	return err
 }
 
@@ -214,15 +215,12 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 	}
 	g.Base = cmp.Or(n.BaseRef, def)
 	g.Tip = tips[g.Branch]
-	g.Start = g.Tip
-	if g.Start == "" {
-		if n.Pull {
-			return thread.Refuse(policy.RuleBranchGone, "Restore the branch; then comment /pawl retry.",
-				fmt.Sprintf("branch %s of the pull request does not exist", g.Branch)), nil
-		}
-		g.Start = tips[def]
-	}
-	if g.Start == "" {
+	g.Start = cmp.Or(g.Tip, tips[def])
+	switch {
+	case g.Tip == "" && n.Pull:
+		return thread.Refuse(policy.RuleBranchGone, "Restore the branch; then comment /pawl retry.",
+			fmt.Sprintf("branch %s of the pull request does not exist", g.Branch)), nil
+	case g.Start == "":
 		return thread.Refuse(policy.RuleEmptyRepository, "Push a first commit; then comment /pawl retry.",
 			fmt.Sprintf("branch %s does not exist", def)), nil
 	}
@@ -268,19 +266,19 @@ func (g *Ground) Since(ctx context.Context, parts []Part) error {
 			if err != nil {
 				return err
 			}
-			said := "(the branch does not hold that commit any more)"
-			if holds {
-				said, err = g.cache.Changed(ctx, of.Commit, g.Start, of.Path, of.First, of.Last, maxSince)
-				if err != nil {
-					return err
-				}
-				if said == "" {
-					said = "(these lines are the same now)"
-				} else {
-					said = "(since then)\n| " + strings.ReplaceAll(strings.TrimSpace(said), "\n", "\n| ")
-				}
+			if !holds {
+				item.Text += "(the branch does not hold that commit any more)\n"
+				continue
 			}
-			item.Text += said + "\n"
+			changed, err := g.cache.Changed(ctx, of.Commit, g.Start, of.Path, of.First, of.Last, maxSince)
+			switch {
+			case err != nil:
+				return err
+			case changed == "":
+				item.Text += "(these lines are the same now)\n"
+			default:
+				item.Text += "(since then)\n| " + strings.ReplaceAll(strings.TrimSpace(changed), "\n", "\n| ") + "\n"
+			}
 		}
 	}
 	return nil

@@ -94,7 +94,8 @@ func askModel(ctx context.Context, c *checkout, q question) (*policy.Judged, err
 	defer cancel()
 	said, err := complete(ctx, p.Protocol, url, session.Token(), l.JudgeModel, string(about))
 	var judged *policy.Judged
-	switch u := session.Usage(); {
+	u := session.Usage()
+	switch {
 	case context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		judged = &policy.Judged{Error: fmt.Sprintf("%s did not answer within %s", l.JudgeModel, l.JudgeTimeout)}
 	case ctx.Err() != nil:
@@ -106,7 +107,6 @@ func askModel(ctx context.Context, c *checkout, q question) (*policy.Judged, err
 	default:
 		judged = weigh(said, q.Diff)
 	}
-	u := session.Usage()
 	judged.Tokens = u.Tokens
 	if u.CostKnown {
 		judged.CostUSD = &u.CostUSD

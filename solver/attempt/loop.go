@@ -39,7 +39,7 @@ func newLoopMonitor(dir string, e config.Effective, began time.Time) (*loopMonit
 	}
 	return &loopMonitor{
 		limits: e.Policy.Severity, verify: e.Verify, circles: policy.NewCircles(),
-		files: sampler{root: root, began: began, known: map[string]look{}},
+		files: sampler{root: root, began: began, known: map[string]look{}, ran: map[string]bool{}},
 	}, nil
 }
 
@@ -97,15 +97,14 @@ type sampler struct {
 	root  *os.Root
 	began time.Time
 	known map[string]look
+	ran   map[string]bool // files of which an edit counted as that of a command
 }
 
 // look is what a file was like when it was looked at; the zero value is a file that was not there.
 type look struct {
-	at   time.Time
-	size int64
-	// state stands for what it held, but for white space; ran says that an edit of it counted as that of a command.
-	state uint64
-	ran   bool
+	at    time.Time
+	size  int64
+	state uint64 // stands for what it held, but for white space
 }
 
 // complete returns the edits of a call with the state of their files. Of a command it returns the edits of
@@ -118,8 +117,8 @@ func (s *sampler) complete(d agent.Call) []policy.Edit {
 	for _, e := range d.Edits {
 		seen, ok := s.sample(e.Path)
 		switch {
-		case !ok && s.known[e.Path].ran: // its event came late
-			s.mark(e.Path, false)
+		case !ok && s.ran[e.Path]: // its event came late
+			s.ran[e.Path] = false
 			continue
 		case !ok:
 		case e.Key == 0:
@@ -143,6 +142,7 @@ func (s *sampler) sample(name string) (policy.Edit, bool) {
 		return policy.Edit{}, false
 	}
 	if now == (look{}) {
+		s.ran[name] = false
 		return edit.File(name, ""), known
 	}
 	text, err := testreport.ReadRegular(s.root, name)
@@ -150,13 +150,6 @@ func (s *sampler) sample(name string) (policy.Edit, bool) {
 	now.state = e.State
 	s.known[name] = now
 	return e, err == nil
-}
-
-// mark says whether an edit of a file counted as that of a command.
-func (s *sampler) mark(name string, ran bool) {
-	l := s.known[name]
-	l.ran = ran
-	s.known[name] = l
 }
 
 func (s *sampler) remember(name string, l look) bool {
@@ -198,7 +191,7 @@ func (s *sampler) shell(command string) []policy.Edit {
 			continue
 		}
 		if e, ok := s.sample(name); ok && e.State != before.state {
-			s.mark(name, true)
+			s.ran[name] = true
 			edits = append(edits, e)
 		}
 	}

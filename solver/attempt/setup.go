@@ -167,7 +167,7 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 	if err := c.Room(); err != nil {
 		return r, err
 	}
-	t, err := c.trial(ctx, at, false)
+	t, err := c.trial(ctx, at, "")
 	if err != nil {
 		return r, err
 	}

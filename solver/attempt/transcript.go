@@ -61,13 +61,7 @@ func (e *Env) OpenTranscript(t thread.ID, a thread.Started) (*Transcript, error)
 
 func (t *Transcript) Close() error { return t.file.Close() }
 
-func (t *Transcript) Size() (int64, error) {
-	at, err := t.file.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return at.Size(), nil
-}
+func (t *Transcript) Size() (int64, error) { return t.file.Seek(0, io.SeekEnd) }
 
 // How much of a transcript is looked at for one answer, and what is longer than any line that is read.
 const (

@@ -57,7 +57,7 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 // the base. What fails is run once more at once. at says whose code it holds.
 func (c *checkout) verify(ctx context.Context, commit, at string) ([]policy.Verified, error) {
 	return testreport.Verify(c.Ground.Effective.Verify, c.Ground.Before, func() (testreport.Trial, error) {
-		t, err := c.trial(ctx, commit, true)
+		t, err := c.trial(ctx, commit, c.Ground.Layer.Key)
 		if err != nil {
 			return testreport.Trial{}, err
 		}
@@ -80,9 +80,8 @@ type trial struct {
 	close func()
 }
 
-// trial makes a fresh checkout of a commit and a HOME, over the repository's layer or
-// empty.
-func (c *checkout) trial(ctx context.Context, commit string, layered bool) (*trial, error) {
+// trial makes a fresh checkout of a commit and a HOME, over the layer of a key, if any.
+func (c *checkout) trial(ctx context.Context, commit, layer string) (*trial, error) {
 	dir, leave := c.bay(c.Thread)
 	t := &trial{checkout: c, home: filepath.Join(dir, homeDir), footing: footing{leave: func() {}}}
 	t.close = func() {
@@ -100,11 +99,7 @@ func (c *checkout) trial(ctx context.Context, commit string, layered bool) (*tri
 		t.ws, err = c.Ground.cache.Checkout(ctx, git.CheckoutSpec{Commit: commit, Dir: filepath.Join(dir, workDir), Branch: c.Ground.Branch})
 	}
 	if err == nil {
-		key := ""
-		if layered {
-			key = c.Ground.Layer.Key
-		}
-		t.footing, err = c.over(ctx, key, t.ws, t.home, true)
+		t.footing, err = c.over(ctx, layer, t.ws, t.home, true)
 	}
 	if err != nil {
 		t.close()
@@ -217,7 +212,7 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	if len(l.Judge) == 0 {
 		return askModel(ctx, c, q)
 	}
-	t, err := c.trial(ctx, cmp.Or(c.Receipt.Commit, c.Ground.Start), false)
+	t, err := c.trial(ctx, cmp.Or(c.Receipt.Commit, c.Ground.Start), "")
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
 	}
 	var work sync.WaitGroup
 	// GitHub may be slow to take an answer, and a stop must not wait for that.
-	free := make(chan struct{}, 1)
+	var attending sync.Mutex
 	work.Go(func() {
 		wanted := false
 		for wait.For(run, watchInterval) == nil {
@@ -41,14 +41,9 @@ func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
 				return
 			}
 			seen, wanted = last, wanted || asked
-			if !wanted {
-				continue
-			}
-			select {
-			case free <- struct{}{}:
+			if wanted && attending.TryLock() {
 				wanted = false
-				work.Go(func() { a.Attend(run); <-free })
-			default:
+				work.Go(func() { defer attending.Unlock(); a.Attend(run) })
 			}
 		}
 	})
@@ -127,8 +122,10 @@ func (a *Attempt) deliver(ctx context.Context) error {
 			return err
 		}
 		a.Log.Warn().Err(err).Str("commit", a.Receipt.Commit).Time("until", again).Msg("GitHub is away: the attempt's commit is kept and pushed later")
-		a.Free() // what is left needs no account, and others may work whose repositories answer
-		if err = a.waitUntil(ctx, again); err != nil {
+		a.Free()                 // what is left needs no account, and others may work whose repositories answer
+		run, end := a.Watch(ctx) // for a stop or a closing; what else comes is attended to
+		err = wait.For(run, again.Sub(a.Now()))
+		if end(); err != nil {
 			return err
 		}
 	}
@@ -147,11 +144,4 @@ func comesBack(err error, then time.Time) (again time.Time, away bool) {
 		}
 	}
 	return time.Time{}, false
-}
-
-// waitUntil waits within an attempt, and ends for a stop or a closing. What else comes meanwhile is attended to.
-func (a *Attempt) waitUntil(ctx context.Context, t time.Time) error {
-	run, end := a.Watch(ctx)
-	defer end()
-	return wait.For(run, t.Sub(a.Now()))
 }
