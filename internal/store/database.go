@@ -121,11 +121,15 @@ func (tx *txn) change(ctx context.Context, query string, args ...any) (rows int,
 
 // write runs fn in one transaction. SQLite's holds the write lock from the start: what fn reads cannot change.
 func (s *database) write(ctx context.Context, fn func(*txn) error) error {
-	done, err := s.takeTurn(ctx)
-	if err != nil {
-		return err
+	if s.postgres {
+		return s.in(ctx, fn)
 	}
-	defer done()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("begin: %w", ctx.Err())
+	}
 	return s.in(ctx, fn)
 }
 
@@ -136,19 +140,6 @@ func (s *database) writeWhere(ctx context.Context, query string, now int64, fn f
 		return err
 	}
 	return s.write(ctx, fn)
-}
-
-// takeTurn waits for the turn among the writes, which only SQLite needs.
-func (s *database) takeTurn(ctx context.Context) (done func(), err error) {
-	if s.postgres {
-		return func() {}, nil
-	}
-	select {
-	case s.turn <- struct{}{}:
-		return func() { <-s.turn }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("begin: %w", ctx.Err())
-	}
 }
 
 // in runs fn in a transaction, without waiting for a turn among the other writes.
@@ -165,7 +156,10 @@ func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 		err = s.notify(ctx, tx)
 	}
 	if err != nil {
-		return s.see(errors.Join(err, rollback(sqlTx)))
+		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) { // which a context that ended has done
+			err = errors.Join(err, fmt.Errorf("roll back: %w", undo))
+		}
+		return s.see(err)
 	}
 	crash.Point("commit")
 	if err := tx.Commit(); err != nil {
@@ -184,14 +178,6 @@ func (s *database) serialize(ctx context.Context, tx *txn, name string) error {
 		return nil
 	}
 	return tx.exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
-}
-
-// rollback hides that a cancelled context has already rolled back.
-func rollback(tx *sql.Tx) error {
-	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
-		return fmt.Errorf("roll back: %w", err)
-	}
-	return nil
 }
 
 // locking is a clause that locks the rows of a SELECT; SQLite's transactions hold the only write lock anyway.
