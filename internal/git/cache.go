@@ -118,7 +118,15 @@ func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[strin
 			return nil, err
 		}
 	}
-	return c.commits(ctx, full)
+	found := make(map[string]string, len(full))
+	for name, ref := range full {
+		commit, err := line(c.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", cacheRef(ref) + "^{commit}"}}))
+		if err != nil {
+			return nil, fmt.Errorf("%s is not a commit: %w", ref, err)
+		}
+		found[name] = commit
+	}
+	return found, nil
 }
 
 func (c *Cache) fetch(ctx context.Context, r Remote, held *os.File, full map[string]string) error {
@@ -168,18 +176,6 @@ func (c *Cache) checkEmpty(ctx context.Context, r Remote) error {
 		err = fmt.Errorf("%s: %w", r.URL, ErrEmpty)
 	}
 	return err
-}
-
-func (c *Cache) commits(ctx context.Context, full map[string]string) (map[string]string, error) {
-	found := make(map[string]string, len(full))
-	for name, ref := range full {
-		commit, err := line(c.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", cacheRef(ref) + "^{commit}"}}))
-		if err != nil {
-			return nil, fmt.Errorf("%s is not a commit: %w", ref, err)
-		}
-		found[name] = commit
-	}
-	return found, nil
 }
 
 // DefaultBranch asks the remote for its default branch, without refs/heads/.

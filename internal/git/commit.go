@@ -115,23 +115,6 @@ func (c *Cache) Changed(ctx context.Context, from, to, path string, first, last,
 	return strings.ToValidUTF8(changed.String()[:min(changed.Len(), limit)], ""), nil
 }
 
-// keptRef is where a checkout offers its last commit to the cache.
-const keptRef = "refs/pawl/kept"
-
-// keep copies the commit that a checkout offers, with all that the cache lacks,
-// from its repository into the cache.
-func (c *Cache) keep(ctx context.Context, gitDir string) error {
-	held, err := c.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer held.Close()
-	if err := c.fetch(ctx, Remote{URL: gitDir}, held, map[string]string{"": keptRef}); err != nil {
-		return fmt.Errorf("keep a commit in the cache: %w", err)
-	}
-	return nil
-}
-
 // MergeBase is the newest commit that both commits have in their history; empty
 // where they have none in common.
 func (c *Cache) MergeBase(ctx context.Context, a, b string) (string, error) {

@@ -207,6 +207,9 @@ func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, dot string) err
 	return os.WriteFile(filepath.Join(dot, "shallow"), []byte(ends.String()), 0o600)
 }
 
+// keptRef is where a checkout offers its last commit to the cache.
+const keptRef = "refs/pawl/kept"
+
 // Commit makes a commit of a tree of this checkout and keeps it in the cache, where it outlives the checkout
 // and can be pushed. Nothing else that the checkout holds reaches the cache. What git's checks refuse, as GitHub would,
 // is ErrUnsafe.
@@ -218,11 +221,19 @@ func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	if _, err := w.run(ctx, command{args: []string{"update-ref", keptRef, sha}}); err != nil {
 		return "", err
 	}
-	err = w.cache.keep(ctx, w.gitDir)
+	held, err := w.cache.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer held.Close()
+	err = w.cache.fetch(ctx, Remote{URL: w.gitDir}, held, map[string]string{"": keptRef})
 	if failed, ok := errors.AsType[*commandError](err); ok && strings.Contains(failed.stderr, "fsck error") {
 		return "", fmt.Errorf("%w: git's checks refuse it: %s", ErrUnsafe, failed.stderr)
 	}
-	return sha, err
+	if err != nil {
+		return "", fmt.Errorf("keep a commit in the cache: %w", err)
+	}
+	return sha, nil
 }
 
 // Close removes the checkout with everything in it, also directories that the agent made read-only.
