@@ -187,9 +187,12 @@ var procShown = []string{"cgroups", "cpuinfo", "devices", "diskstats", "filesyst
 // freshMounts are what every program has for itself. What it has in memory is bounded.
 func (s *Sandbox) freshMounts() []string {
 	args := []string{"--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"}
+	var info unix.Sysinfo_t
+	_ = unix.Sysinfo(&info) // it has no reason to fail
+	base := cmp.Or(s.limits.Memory, int64(info.Totalram)*int64(info.Unit))
 	memory := func(path string, part int64) {
 		if s.sizes {
-			args = append(args, "--size", strconv.FormatInt(max(s.limits.memoryBase()/part, leastTmpfs), 10))
+			args = append(args, "--size", strconv.FormatInt(max(base/part, leastTmpfs), 10))
 		}
 		args = append(args, "--tmpfs", path)
 	}

@@ -1,7 +1,7 @@
 package sandbox
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 // Limits bound one program with all its children. Zero is no limit.
@@ -191,16 +193,9 @@ const (
 )
 
 // watch ends a program that uses more disk than it may or, where no control group sees to that, more memory. It looks
-// until nothing of the program is left.
-func (p *Process) watch(l Limits, dirs []string) {
-	for pause := lookEvery; ; {
-		timer := time.NewTimer(pause)
-		select {
-		case <-p.done:
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
+// until the program ends or is to end.
+func (p *Process) watch(ctx context.Context, l Limits, dirs []string) {
+	for pause := lookEvery; wait.For(ctx, pause) == nil; {
 		began := time.Now()
 		over := ""
 		if l.Disk > 0 && used(dirs, l.Disk) > l.Disk {
@@ -210,7 +205,7 @@ func (p *Process) watch(l Limits, dirs []string) {
 		}
 		if over != "" {
 			p.exceeded.Store(&over)
-			go p.Kill()
+			p.cancel()
 			return
 		}
 		pause = max(lookEvery, lookShare*time.Since(began))
@@ -257,13 +252,6 @@ func (p *Process) memory() (sum int64) {
 		}
 	}
 	return sum
-}
-
-// memoryBase is what the sizes of folders in memory are measured by.
-func (l Limits) memoryBase() int64 {
-	var info unix.Sysinfo_t
-	_ = unix.Sysinfo(&info) // it has no reason to fail
-	return cmp.Or(l.Memory, int64(info.Totalram)*int64(info.Unit))
 }
 
 func size(n int64) string {

@@ -99,16 +99,8 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-func plainCommand(ctx context.Context, exe string, spec Spec) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, exe, spec.Argv[1:]...)
-	cmd.Args[0] = spec.Argv[0]
-	cmd.Env = append(slices.Clone(spec.Env), Marker+"="+spec.ID)
-	cmd.Dir = spec.Dir
-	return cmd
-}
-
 // start starts the command and what looks after it, and closes the files that were only for it.
-func (p *Process) start(cmd *exec.Cmd, s *Sandbox, spec Spec) (err error) {
+func (p *Process) start(ctx context.Context, cmd *exec.Cmd, s *Sandbox, spec Spec) (err error) {
 	var in, stdout, stderr *os.File
 	defer func() {
 		closeAll(append(cmd.ExtraFiles, in, stdout, stderr)...)
@@ -156,7 +148,7 @@ func (p *Process) start(cmd *exec.Cmd, s *Sandbox, spec Spec) (err error) {
 		for _, f := range spec.Folders {
 			dirs = append(dirs, f.From)
 		}
-		go p.watch(s.limits, dirs)
+		go p.watch(ctx, s.limits, dirs)
 	}
 	return nil
 }

@@ -207,10 +207,12 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	case len(spec.Mounts)+len(spec.Folders)+len(spec.Overlays) > 0 || spec.DirAt+spec.HomeAt != "":
 		err = fmt.Errorf("start %s: without a sandbox nothing can be shown at another path", exe)
 	default:
-		cmd = plainCommand(ctx, exe, spec)
+		cmd = exec.CommandContext(ctx, exe, spec.Argv[1:]...)
+		cmd.Args[0], cmd.Dir = spec.Argv[0], spec.Dir
+		cmd.Env = append(slices.Clone(spec.Env), Marker+"="+spec.ID)
 	}
 	if err == nil {
-		if err = p.start(cmd, s, spec); err != nil {
+		if err = p.start(ctx, cmd, s, spec); err != nil {
 			err = fmt.Errorf("start %s: %w", exe, err)
 		}
 	}
