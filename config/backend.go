@@ -148,7 +148,10 @@ func (s *source) validateBackend(key string, b Backend) {
 	s.required(key+".kind", b.Kind, append(CLIs(), Command)...)
 	s.addIf(b.Kind == Command && len(b.Argv) == 0, key+".argv", `is missing; kind command needs the program and its arguments, such as ["/usr/local/bin/my-agent"]`)
 	s.validateCommand(key+".argv", b.Argv)
-	s.validateStream(key, b)
+	if b.Stream != b.Kind || b.Kind == Command {
+		s.oneOf(key+".stream", b.Stream, append([]string{Plain}, CLIs()...)...)
+		s.addIf(b.Kind != Command && s.set(key+".stream"), key+".stream", "differs from kind %s, which has its own stream; remove it, or use kind command", quote(b.Kind))
+	}
 	for _, word := range []struct{ name, value string }{
 		{"model", b.Model}, {"effort", b.Effort}, {"escalated_effort", b.EscalatedEffort}, {"account", b.Account},
 	} {
@@ -161,12 +164,8 @@ func (s *source) validateBackend(key string, b Backend) {
 }
 
 func (s *source) validateName(key, name, of string) {
-	switch {
-	case name == "":
-		s.add(key, "is missing; give each %s a name of its own", of)
-	case !backendName.MatchString(name):
-		s.add(key, "%s is not a name; use up to 64 letters, digits, dots, dashes and underscores", s.found(key))
-	}
+	s.addIf(name == "", key, "is missing; give each %s a name of its own", of)
+	s.addIf(!backendName.MatchString(name), key, "%s is not a name; use up to 64 letters, digits, dots, dashes and underscores", s.found(key))
 }
 
 func (s *source) validateCommand(key string, argv []string) {
@@ -175,27 +174,14 @@ func (s *source) validateCommand(key string, argv []string) {
 	}
 }
 
-func (s *source) validateStream(key string, b Backend) {
-	if b.Stream == "" || b.Stream == b.Kind && b.Kind != Command {
-		return
-	}
-	s.oneOf(key+".stream", b.Stream, append([]string{Plain}, CLIs()...)...)
-	s.addIf(b.Kind != Command && s.set(key+".stream"), key+".stream", "differs from kind %s, which has its own stream; remove it, or use kind command", quote(b.Kind))
-}
-
 func (s *source) validateEnv(key, list string, names []string) {
 	for i, name := range names {
 		at := fmt.Sprintf("%s.%s[%d]", key, list, i)
-		switch user, own := s.variables[name]; {
-		case !variableName.MatchString(name):
-			s.add(at, "%s is not the name of an environment variable; list names, without values", quote(name))
-		case own && holdsSecret(user):
-			s.add(at, "%s is what %s is read from; an agent must not get it, so remove it here or use another variable there", name, user)
-		case slices.Contains(githubVariables, name):
-			s.add(at, "%s holds a GitHub credential; an agent must not get one, so remove it", name)
-		case strings.HasPrefix(name, "PAWL_"), name == "HOME":
-			s.add(at, "%s is set by Pawl for each attempt; remove it", name)
-		}
+		user, own := s.variables[name]
+		s.addIf(!variableName.MatchString(name), at, "%s is not the name of an environment variable; list names, without values", quote(name))
+		s.addIf(own && holdsSecret(user), at, "%s is what %s is read from; an agent must not get it, so remove it here or use another variable there", name, user)
+		s.addIf(slices.Contains(githubVariables, name), at, "%s holds a GitHub credential; an agent must not get one, so remove it", name)
+		s.addIf(strings.HasPrefix(name, "PAWL_") || name == "HOME", at, "%s is set by Pawl for each attempt; remove it", name)
 	}
 }
 
@@ -310,9 +296,7 @@ func (s *source) validateProviders(providers []Provider) {
 		} else {
 			s.validateURL(key+".base_url", &p.BaseURL)
 		}
-		if k := p.Key.Reveal(); strings.ContainsFunc(k, isControl) || strings.ContainsRune(k, ' ') {
-			s.add(key+".key", "holds a space or a control character; write the key alone")
-		}
+		s.addIf(strings.ContainsFunc(p.Key.Reveal(), func(r rune) bool { return isControl(r) || r == ' ' }), key+".key", "holds a space or a control character; write the key alone")
 		between(s, key+".min_confidence", p.MinConfidence, 0, 1)
 		s.addIf(p.MinConfidence > 0 && p.Protocol == Anthropic, key+".min_confidence", "the protocol anthropic tells no log-probabilities; leave it out")
 		between(s, key+".no_answer_bytes", p.NoAnswerBytes, minNoAnswer, maxNoAnswer)
@@ -336,14 +320,9 @@ func (s *source) validatePrices(key string, prices []Price) {
 
 // validateAccess checks how a backend signs in: by a provider, a credential file, or variables.
 func (s *source) validateAccess(key string, b Backend, providers []Provider) {
-	if b.CredentialFile != "" {
-		switch {
-		case b.Provider != "":
-			s.add(key+".credential_file", "is given together with provider; keep one of the two")
-		case b.Kind == Command:
-			s.add(key+".credential_file", "is for codex, claude, gemini, opencode and qwen; a command gets what it needs by env or a provider")
-		}
-	}
+	file := b.CredentialFile != ""
+	s.addIf(file && b.Provider != "", key+".credential_file", "is given together with provider; keep one of the two")
+	s.addIf(file && b.Kind == Command, key+".credential_file", "is for codex, claude, gemini, opencode and qwen; a command gets what it needs by env or a provider")
 	s.addIf(b.Provider == "" && b.Kind == OpenCode && b.Model == "", key+".model", "is missing; opencode without a provider needs PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5")
 	if b.Provider == "" {
 		return
@@ -360,10 +339,7 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 			usable = append(usable, p.Name)
 		}
 	}
-	if len(usable) == 0 {
-		s.add(key+".provider", "%s is not described; add it under providers", s.found(key+".provider"))
-		return
-	}
+	s.addIf(len(usable) == 0, key+".provider", "%s is not described; add it under providers", s.found(key+".provider"))
 	s.add(key+".provider", "%s is not one of providers; use %s", s.found(key+".provider"), orList(usable))
 }
 

@@ -33,30 +33,27 @@ func (s *source) decode(node *yaml.Node, into reflect.Value, key string) {
 	if key != "" && !s.set(key) {
 		s.places[key] = place{node.Line, node.Column, node.Value}
 	}
+	kind := into.Kind()
+	if _, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		kind = reflect.String // its text says all, whatever it is made of
+	}
 	switch {
 	case node.Kind == yaml.AliasNode || node.Anchor != "":
 		s.add(key, "uses a YAML anchor or alias; write the value out")
 	case node.Style&yaml.TaggedStyle != 0:
 		s.add(key, "uses the YAML tag %q; remove it", node.Tag)
-	case into.Kind() == reflect.Pointer:
+	case kind == reflect.Pointer:
 		into.Set(reflect.New(into.Type().Elem()))
 		s.decode(node, into.Elem(), key)
-	case isScalar(into):
-		s.decodeScalar(node, into, key)
-	case into.Kind() == reflect.Struct:
+	case kind == reflect.Struct:
 		s.decodeStruct(node, into, key)
-	case into.Kind() == reflect.Map:
+	case kind == reflect.Map:
 		s.decodeMap(node, into, key)
-	default:
+	case kind == reflect.Slice:
 		s.decodeList(node, into, key)
+	default:
+		s.decodeScalar(node, into, key)
 	}
-}
-
-func isScalar(v reflect.Value) bool {
-	if _, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		return true
-	}
-	return v.Kind() != reflect.Struct && v.Kind() != reflect.Slice && v.Kind() != reflect.Map
 }
 
 func (s *source) decodeStruct(node *yaml.Node, into reflect.Value, key string) {

@@ -56,14 +56,10 @@ func (e Environment) validate(s *source) {
 	for i, p := range e.Paths {
 		key := fmt.Sprintf("environment.paths[%d]", i)
 		first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
-		switch {
-		case p == "" || p == "/" || p == "." || path.Clean(p) != p || strings.HasPrefix(p, "..") || strings.ContainsRune(p, 0):
-			s.add(key, "%s is not the plain path of a folder; write it like /opt/sdk or build/cache", quote(p))
-		case path.IsAbs(p) && slices.Contains(systemFolders, first):
-			s.add(key, "%s is the system's; keep another folder, such as one below /opt", quote(p))
-		case !path.IsAbs(p) && strings.EqualFold(first, ".git"):
-			s.add(key, "%s is git's own; keep another folder", quote(p))
-		}
+		plain := p != "" && p != "/" && p != "." && path.Clean(p) == p && !strings.HasPrefix(p, "..") && !strings.ContainsRune(p, 0)
+		s.addIf(!plain, key, "%s is not the plain path of a folder; write it like /opt/sdk or build/cache", quote(p))
+		s.addIf(path.IsAbs(p) && slices.Contains(systemFolders, first), key, "%s is the system's; keep another folder, such as one below /opt", quote(p))
+		s.addIf(!path.IsAbs(p) && strings.EqualFold(first, ".git"), key, "%s is git's own; keep another folder", quote(p))
 	}
 	s.addIf(len(e.Env) > maxEnv, "environment.env", "has %d variables; use at most %d", len(e.Env), maxEnv)
 	for _, name := range slices.Sorted(maps.Keys(e.Env)) {

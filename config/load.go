@@ -273,6 +273,7 @@ func (s *source) sorted() []Problem {
 	return s.problems
 }
 
+// addIf adds a problem. Of several at one key the first counts.
 func (s *source) addIf(wrong bool, key, format string, args ...any) {
 	if wrong {
 		s.add(key, format, args...)
@@ -285,9 +286,7 @@ func (s *source) oneOf(key, value string, allowed ...string) {
 
 // required is oneOf for a key without a default.
 func (s *source) required(key, value string, allowed ...string) {
-	if value == "" {
-		s.add(key, "is missing; use %s", orList(allowed))
-	}
+	s.addIf(value == "", key, "is missing; use %s", orList(allowed))
 	s.oneOf(key, value, allowed...)
 }
 

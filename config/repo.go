@@ -41,7 +41,7 @@ type Repo struct {
 	Backends []string `yaml:"backends"` // the server's that may work here; empty means all
 	// AutoContinue overrides the server's switch; nil leaves it as it is.
 	AutoContinue *bool `yaml:"auto_continue_on_limit_reset"`
-	// ProtectedPaths are patterns of files that no attempt may change, beside alwaysProtected. See Protects.
+	// ProtectedPaths are patterns of files that no attempt may change, beside RepoFile. See Protects.
 	ProtectedPaths []string `yaml:"protected_paths"`
 	// AllowPaths are patterns of files that attempts may change although they are protected by default.
 	AllowPaths []string `yaml:"allow_paths"`
@@ -116,7 +116,10 @@ func (s *source) validateRepo(r Repo) {
 	for key, list := range map[string][]policy.HostRule{"setup": r.Network.Setup, "agent": r.Network.Agent, "verify": r.Network.Verify} {
 		validateHosts(s, "network."+key, list)
 	}
-	s.validateTriggers(r.Triggers)
+	s.addIf(s.set("triggers") && len(r.Triggers) == 0, "triggers", "names no trigger; leave the key out to listen to all, or uninstall the App from this repository")
+	for i, trigger := range r.Triggers {
+		s.addIf(!slices.Contains(Triggers(), trigger), fmt.Sprintf("triggers[%d]", i), "%s is not a trigger; use %s", quote(trigger), orList(Triggers()))
+	}
 	s.addIf(s.set("backends") && len(r.Backends) == 0, "backends", "names no backend; leave the key out to allow all of the server's")
 	if r.Restarts.Max != nil && *r.Restarts.Max < 0 {
 		s.add("restarts.max", "%d is below 0; use 0 for no restarts", *r.Restarts.Max)
@@ -141,14 +144,9 @@ func validateCommands(s *source, list string, commands []string) {
 	s.addIf(len(commands) > maxVerify, list, "has %d commands; use at most %d, or put them into a script", len(commands), maxVerify)
 	for i, command := range commands {
 		key := fmt.Sprintf("%s[%d]", list, i)
-		switch {
-		case strings.TrimSpace(command) == "":
-			s.add(key, "is empty; write a command line or remove it")
-		case len(command) > maxVerifyBytes:
-			s.add(key, "is %d bytes long; use at most %d, or put it into a script", len(command), maxVerifyBytes)
-		case strings.ContainsRune(command, 0):
-			s.add(key, "holds a NUL byte, which no shell accepts; remove it")
-		}
+		s.addIf(strings.TrimSpace(command) == "", key, "is empty; write a command line or remove it")
+		s.addIf(len(command) > maxVerifyBytes, key, "is %d bytes long; use at most %d, or put it into a script", len(command), maxVerifyBytes)
+		s.addIf(strings.ContainsRune(command, 0), key, "holds a NUL byte, which no shell accepts; remove it")
 	}
 }
 
@@ -158,13 +156,6 @@ func (s *source) validatePatterns(key string, patterns []string) {
 		if problem := patternProblem(pattern); problem != "" {
 			s.add(fmt.Sprintf("%s[%d]", key, i), "%s %s", quote(pattern), problem)
 		}
-	}
-}
-
-func (s *source) validateTriggers(triggers []string) {
-	s.addIf(s.set("triggers") && len(triggers) == 0, "triggers", "names no trigger; leave the key out to listen to all, or uninstall the App from this repository")
-	for i, trigger := range triggers {
-		s.addIf(!slices.Contains(Triggers(), trigger), fmt.Sprintf("triggers[%d]", i), "%s is not a trigger; use %s", quote(trigger), orList(Triggers()))
 	}
 }
 
@@ -190,7 +181,7 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	s.places = r.places
 	e := Effective{
 		Policy: c.Policy, Backends: slices.Clone(c.Backends), Verify: slices.Clone(r.Verify), Reports: slices.Clone(r.Reports),
-		Environment: r.Environment, Triggers: slices.Clone(r.Triggers), ProtectedPaths: append(alwaysProtected(), r.ProtectedPaths...),
+		Environment: r.Environment, Triggers: slices.Clone(r.Triggers), ProtectedPaths: append([]string{RepoFile}, r.ProtectedPaths...), // the configuration decides what Pawl may do
 		AllowPaths: slices.Clone(r.AllowPaths), AllowSecrets: slices.Clone(r.AllowSecrets),
 	}
 	e.Network = c.Network.narrow(s, r.Network)
@@ -206,11 +197,9 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	if image := r.Environment.Image; image != "" {
 		c.Images.allow(s, image, c.Sandbox.Mode)
 	}
-	if r.AutoContinue != nil {
-		if *r.AutoContinue && !c.Policy.UsageLimit.AutoContinue {
-			s.add("auto_continue_on_limit_reset", "is switched off by the server; remove it, or ask the operator to switch policy.usage_limit.auto_continue_on_limit_reset on")
-		}
-		e.Policy.UsageLimit.AutoContinue = *r.AutoContinue && c.Policy.UsageLimit.AutoContinue
+	if on := &e.Policy.UsageLimit.AutoContinue; r.AutoContinue != nil {
+		s.addIf(*r.AutoContinue && !*on, "auto_continue_on_limit_reset", "is switched off by the server; remove it, or ask the operator to switch policy.usage_limit.auto_continue_on_limit_reset on")
+		*on = *r.AutoContinue && *on
 	}
 	if most := r.Restarts.Max; most != nil {
 		s.addIf(*most > c.Policy.Restarts.Max, "restarts.max", "%d is above the server's %d; lower it, or ask the operator to raise policy.restarts.max", *most, c.Policy.Restarts.Max)
@@ -233,9 +222,6 @@ func (s *source) narrowBackends(server []Backend, names []string) []Backend {
 		return !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(b.Name, name) })
 	})
 }
-
-// alwaysProtected may no attempt change: the configuration decides what Pawl may do.
-func alwaysProtected() []string { return []string{RepoFile} }
 
 // protectedByDefault may attempts change only where the repository's file allows it: what runs with the
 // repository's secrets, decides who reviews, runs on the machine of whoever opens the branch or configures the

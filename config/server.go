@@ -279,10 +279,7 @@ func (s *source) validateServer(c *Server) {
 	s.validateProviders(c.Providers)
 	s.oneOf("log.level", c.Log.Level, "trace", "debug", "info", "warn", "error")
 	between(s, "workers", c.Workers, 1, maxWorkers)
-	if c.Retention.Deliveries < minDeliveryRetention {
-		s.add("retention.deliveries", "%s is too short; GitHub redelivers for days under the same GUID, so keep at least 720h",
-			c.Retention.Deliveries)
-	}
+	s.addIf(c.Retention.Deliveries < minDeliveryRetention, "retention.deliveries", "%s is too short; GitHub redelivers for days under the same GUID, so keep at least 720h", c.Retention.Deliveries)
 	s.addIf(c.Retention.Transcripts < minTranscripts, "retention.transcripts", "%s is too short; keep at least %s, so that people can look at what went wrong", c.Retention.Transcripts, minTranscripts)
 	s.addIf(c.Retention.Threads < minThreads, "retention.threads", "%s is too short; keep at least %s, so that what Pawl wrote is still known as its own", c.Retention.Threads, minThreads)
 }
@@ -292,43 +289,26 @@ var login = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
 func (s *source) validateApp(hub GitHub) {
 	app := hub.App
-	if !s.set("github.app.integration_id") {
-		s.add("github.app.integration_id", "is missing; write the App ID from the App's settings page, or run pawl setup")
-	} else if app.IntegrationID <= 0 {
-		s.add("github.app.integration_id", "must be the App ID, a positive number; it is on the App's settings page")
-	}
-	if n := len(app.WebhookSecret.Reveal()); n == 0 && hub.Receive != ReceivePoll {
-		s.add("github.app.webhook_secret", "is missing; without it anybody could send webhooks, so set the same random text of at least %d characters here and in the App's settings", minWebhookSecret)
-	} else if n > 0 && n < minWebhookSecret {
-		s.add("github.app.webhook_secret", "has %d characters; use at least %d random ones, the same as in the App's settings", n, minWebhookSecret)
-	}
-	if n := len(app.PreviousWebhookSecret.Reveal()); n > 0 && n < minWebhookSecret {
-		s.add("github.app.previous_webhook_secret", "has %d characters; use the secret that was valid before, or remove it", n)
-	}
+	s.addIf(!s.set("github.app.integration_id"), "github.app.integration_id", "is missing; write the App ID from the App's settings page, or run pawl setup")
+	s.addIf(app.IntegrationID <= 0, "github.app.integration_id", "must be the App ID, a positive number; it is on the App's settings page")
+	now, before := len(app.WebhookSecret.Reveal()), len(app.PreviousWebhookSecret.Reveal())
+	s.addIf(now == 0 && hub.Receive != ReceivePoll, "github.app.webhook_secret", "is missing; without it anybody could send webhooks, so set the same random text of at least %d characters here and in the App's settings", minWebhookSecret)
+	s.addIf(now > 0 && now < minWebhookSecret, "github.app.webhook_secret", "has %d characters; use at least %d random ones, the same as in the App's settings", now, minWebhookSecret)
+	s.addIf(before > 0 && before < minWebhookSecret, "github.app.previous_webhook_secret", "has %d characters; use the secret that was valid before, or remove it", before)
 	s.addIf(app.User != "" && !login.MatchString(app.User), "github.app.user", "%s is no login; write that of an account without @", quote(app.User))
 	s.addIf((app.ClientID == "") != app.ClientSecret.Empty(), "github.app.client_id", "and client_secret belong together; both are on the App's settings page")
 	inline, file := !app.PrivateKey.Empty(), app.PrivateKeyFile != ""
-	switch {
-	case inline && file:
-		s.add("github.app.private_key", "is given together with private_key_file; keep one of the two")
-	case !inline && !file:
-		s.add("github.app.private_key_file", "is missing; name the .pem file that was downloaded from the App's settings, or put its text in private_key")
-	case inline:
-		if problem := keyProblem([]byte(app.PrivateKey.Reveal())); problem != "" {
-			s.add("github.app.private_key", "%s", problem)
-		}
-	}
+	s.addIf(inline && file, "github.app.private_key", "is given together with private_key_file; keep one of the two")
+	s.addIf(!inline && !file, "github.app.private_key_file", "is missing; name the .pem file that was downloaded from the App's settings, or put its text in private_key")
+	problem := keyProblem([]byte(app.PrivateKey.Reveal()))
+	s.addIf(inline && problem != "", "github.app.private_key", "%s", problem)
 }
 
 func (s *source) validateAddress(key, address string) {
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		s.add(key, "%s is not host:port; write it like 127.0.0.1:8080, or :8080 for every interface", s.found(key))
-		return
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		s.add(key, "%s has no port between 0 and 65535; write it like 127.0.0.1:8080", s.found(key))
-	}
+	s.addIf(err != nil, key, "%s is not host:port; write it like 127.0.0.1:8080, or :8080 for every interface", s.found(key))
+	_, err = strconv.ParseUint(port, 10, 16)
+	s.addIf(err != nil, key, "%s has no port between 0 and 65535; write it like 127.0.0.1:8080", s.found(key))
 }
 
 // validateURL checks an absolute URL and cuts the slashes at its end, since paths are appended to it.
