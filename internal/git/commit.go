@@ -78,6 +78,9 @@ func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) 
 }
 
 func (c *Cache) IsAncestor(ctx context.Context, old, new string) (bool, error) {
+	if old == new {
+		return true, nil
+	}
 	_, err := c.run(ctx, command{args: []string{"merge-base", "--is-ancestor"}, ids: []string{old, new}})
 	if exitCode(err) == 1 {
 		return false, nil
@@ -118,6 +121,9 @@ func (c *Cache) Changed(ctx context.Context, from, to, path string, first, last,
 // MergeBase is the newest commit that both commits have in their history; empty
 // where they have none in common.
 func (c *Cache) MergeBase(ctx context.Context, a, b string) (string, error) {
+	if a == b { // which most are, of a thread whose base has not moved
+		return a, nil
+	}
 	base, err := line(c.run(ctx, command{args: []string{"merge-base"}, ids: []string{a, b}}))
 	if err != nil && exitCode(err) != 1 {
 		return "", fmt.Errorf("merge base of %s and %s: %w", a, b, err)
