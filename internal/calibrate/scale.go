@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -28,31 +29,28 @@ type cell struct {
 // newScale sorts tasks by name, so that the order of the input changes nothing.
 func newScale(pairs []scored) scale {
 	var s scale
-	var names []string
 	for _, p := range pairs {
 		s.cuts = append(s.cuts, p.score)
-		names = append(names, p.group)
 	}
 	slices.SortFunc(s.cuts, func(a, b float64) int { return cmp.Compare(b, a) })
 	s.cuts = slices.Compact(s.cuts)
-	slices.Sort(names)
-	names = slices.Compact(names)
-	s.tasks = make([][]cell, len(names))
+	tasks := map[string][]cell{}
 	for _, p := range pairs {
-		task, _ := slices.BinarySearch(names, p.group)
-		level, _ := slices.BinarySearchFunc(s.cuts, p.score, func(a, b float64) int { return cmp.Compare(b, a) })
-		s.tasks[task] = append(s.tasks[task], cell{level, p.same})
+		tasks[p.group] = append(tasks[p.group], cell{s.level(p.score), p.same})
+	}
+	for _, name := range slices.Sorted(maps.Keys(tasks)) {
+		s.tasks = append(s.tasks, tasks[name])
 	}
 	return s
 }
 
 // level is the last level that a threshold calls similar; −1 for none.
 func (s scale) level(threshold float64) int {
-	n := 0
-	for n < len(s.cuts) && s.cuts[n] >= threshold {
-		n++
+	n, there := slices.BinarySearchFunc(s.cuts, threshold, func(a, b float64) int { return cmp.Compare(b, a) })
+	if !there {
+		n--
 	}
-	return n - 1
+	return n
 }
 
 // tally is the pairs of one label: how many stand at each level, and in all.
