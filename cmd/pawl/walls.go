@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
+	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/testtool"
 )
 
 // openSandbox is the sandbox that the configuration asks for, which is tried with all that programs will get.
@@ -46,4 +49,37 @@ func insideCommand() *cobra.Command {
 		Use: sandbox.InsideCommand, Hidden: true, DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error { return sandbox.Inside(args) },
 	}
+}
+
+func mcpCommand() *cobra.Command {
+	var file string
+	var once bool
+	cmd := &cobra.Command{
+		Use: "mcp --spec FILE", Hidden: true, Args: cobra.NoArgs,
+		Short: "Serve the tool run_tests to a coding agent over standard input and output",
+		Long: `Serve the Model Context Protocol over standard input and output with one tool, run_tests, which runs
+the repository's verify commands. Pawl has the agent start this inside the sandbox; nobody else needs it.
+With --once it runs them for an agent without the protocol, prints the answer, and exits with 0 only if they pass.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			spec, err := testtool.ReadSpec(file)
+			if err != nil {
+				return usageError{err}
+			}
+			log, err := logger(cmd.ErrOrStderr(), "info")
+			if err != nil {
+				return err
+			}
+			if once {
+				answer, passed := testtool.Once(cmd.Context(), spec, log.Level(zerolog.ErrorLevel))
+				if _, err := fmt.Fprintln(cmd.OutOrStdout(), answer); err != nil || passed {
+					return err
+				}
+				return errors.New("the tests did not pass")
+			}
+			return testtool.Serve(cmd.Context(), spec, buildInfo().Version, cmd.InOrStdin(), cmd.OutOrStdout(), log)
+		},
+	}
+	requiredFlag(cmd, &file, "spec", "the JSON file that says what run_tests does")
+	cmd.Flags().BoolVar(&once, "once", false, "run the tests once and print what came of it")
+	return cmd
 }
