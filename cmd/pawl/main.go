@@ -120,15 +120,17 @@ func withDatabase(ctx context.Context, file string, open func(context.Context, s
 }
 
 // logger writes JSON lines, or lines for people on a terminal.
-func logger(w io.Writer, level string) (zerolog.Logger, error) {
-	l, err := zerolog.ParseLevel(level)
-	if err != nil {
-		return zerolog.Nop(), err
-	}
+func logger(w io.Writer) zerolog.Logger {
 	if terminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
 	}
-	return zerolog.New(w).Level(l).With().Timestamp().Logger(), nil
+	return zerolog.New(w).With().Timestamp().Logger()
+}
+
+// levelOf is a level by the name that a configuration has for it.
+func levelOf(name string) zerolog.Level {
+	l, _ := zerolog.ParseLevel(name) // config has refused any other
+	return l
 }
 
 func terminal(w io.Writer) bool {

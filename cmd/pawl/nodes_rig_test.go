@@ -154,10 +154,7 @@ func serveAsNode(configuration, clockFile string) error {
 	if err != nil {
 		return err
 	}
-	log, err := logger(os.Stderr, cfg.Log.Level)
-	if err != nil {
-		return err
-	}
+	log := logger(os.Stderr).Level(levelOf(cfg.Log.Level))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	n, err := startNode(ctx, cfg, func() time.Time {

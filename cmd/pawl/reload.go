@@ -155,7 +155,7 @@ func (f *follower) reload(ctx context.Context, next config.Server) error {
 	}
 	before := f.solver.Current()
 	f.solver.Use(before.Reloaded(next))
-	useLevel(next.Log.Level)
+	zerolog.SetGlobalLevel(levelOf(next.Log.Level))
 	f.last = next
 	f.said.ReadAt, f.said.AtStart, f.said.Refused, f.said.RefusedAt = time.Now(), atStart, "", nil
 	f.log.Info().Strs("changed", changed).Strs("needs_restart", atStart).Msg("the configuration was read again and is in force; attempts that run keep the one before")
@@ -187,11 +187,4 @@ func (f *follower) remember() {
 	data, _ := json.Marshal(f.said) // of texts and times, which can always be written
 	file := filepath.Join(f.data.dir, inForceFile)
 	f.logged(errors.Join(os.WriteFile(file+".new", data, 0o600), os.Rename(file+".new", file)), "keep for pawl status which configuration is in force")
-}
-
-// useLevel has the whole program log from a level on.
-func useLevel(level string) {
-	if l, err := zerolog.ParseLevel(level); err == nil { // config.Load has refused any other
-		zerolog.SetGlobalLevel(l)
-	}
 }

@@ -78,10 +78,7 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	log, err := logger(cmd.ErrOrStderr(), cfg.Log.Level)
-	if err != nil {
-		return err
-	}
+	log := logger(cmd.ErrOrStderr()).Level(levelOf(cfg.Log.Level))
 	box, err := openSandbox(ctx, cfg.Sandbox)
 	if err != nil {
 		return err

@@ -59,11 +59,8 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log, err := logger(cmd.ErrOrStderr(), "trace")
-			if err != nil {
-				return err
-			}
-			useLevel(cfg.Log.Level)
+			log := logger(cmd.ErrOrStderr())
+			zerolog.SetGlobalLevel(levelOf(cfg.Log.Level))
 			later, err := startChecks(cmd.Context(), &cfg, log)
 			var n *node
 			if err == nil {
