@@ -155,6 +155,25 @@ func (l SeverityLimits) Loop(r Receipt) Severity {
 	return v
 }
 
+// Came is the outcome of an attempt to change something, by all else that its receipt holds.
+func (r Receipt) Came(l SeverityLimits) Outcome {
+	switch {
+	case r.Declines():
+		return Declined
+	case r.Asks():
+		return Asked
+	case l.Loop(r).Class != None:
+		return EditLoop
+	case r.Ending != Completed:
+		return Outcome(r.Ending)
+	case r.Failing():
+		return VerifyFailed
+	case r.Progress():
+		return Edited
+	}
+	return NoChange
+}
+
 // circling reports whether what is known of edits shows that they went in circles, and
 // what it shows; nothing where too few are known, or too few were made to tell.
 func (l SeverityLimits) circling(e Edits) (why string, circles bool) {

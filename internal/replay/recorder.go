@@ -92,20 +92,7 @@ func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 		}
 		e.Limit = &limit
 	}
-	switch {
-	case e.Asks():
-		e.Outcome = policy.Asked
-	case e.Declines():
-		e.Outcome = policy.Declined
-	case r.severity.Judge(e.Edits).Class != policy.None:
-		e.Outcome = policy.EditLoop
-	case e.Ending != policy.Completed:
-		e.Outcome = policy.Outcome(e.Ending)
-	case e.Progress():
-		e.Outcome = policy.Edited
-	default:
-		e.Outcome = policy.NoChange
-	}
+	e.Outcome = e.Came(r.severity)
 	return e
 }
 

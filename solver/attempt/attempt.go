@@ -355,36 +355,21 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 
 func (a *Attempt) conclude() {
 	r := &a.Receipt
-	progress, failing := r.Progress(), r.Failing()
-	if failing {
+	if r.Failing() {
 		v := r.Verification()
 		r.Told(v.Output)
 		r.Tests = slices.Sorted(slices.Values(policy.Names(v.Failing)))
 		r.Detail = cmp.Or(r.Detail, tail(oneLine(v.Command)+" "+v.Result(), maxDetail))
 	}
-	if r.Ending == policy.Completed && !progress && r.Limit != nil {
+	if r.Ending == policy.Completed && !r.Progress() && r.Limit != nil {
 		// The agent called a refusal a success.
 		r.Ending = r.Limit.Kind
 	}
 	if a.Decision.Purpose != policy.ToChange && r.Ending == policy.Completed && r.Final == "" {
 		r.Ending = policy.NoAnswer
 	}
-	switch {
-	case a.Decision.Purpose != policy.ToChange && r.Ending == policy.Completed:
+	r.Outcome = r.Came(a.Ground.Effective.Policy.Severity)
+	if a.Decision.Purpose != policy.ToChange && r.Ending == policy.Completed {
 		r.Outcome = policy.Answered
-	case r.Declines():
-		r.Outcome = policy.Declined
-	case r.Asks():
-		r.Outcome = policy.Asked
-	case a.Ground.Effective.Policy.Severity.Loop(*r).Class != policy.None:
-		r.Outcome = policy.EditLoop
-	case r.Ending != policy.Completed:
-		r.Outcome = policy.Outcome(r.Ending)
-	case failing:
-		r.Outcome = policy.VerifyFailed
-	case !progress:
-		r.Outcome = policy.NoChange
-	default:
-		r.Outcome = policy.Edited
 	}
 }
