@@ -19,18 +19,21 @@ import (
 
 // Adapter is what Pawl knows of one CLI.
 type Adapter struct {
-	Name, Stream string // the kind of backend, and the format of its standard output
-	// Command turns a request into what to start. It reads nothing but its
-	// argument. The error is ErrSession where the session cannot be continued.
-	Command func(Request) (Command, error)
+	// Name is the kind of backend, and the CLI's own name; Stream the format of its standard output.
+	Name, Stream string
+	Protocols    []string // those of its endpoints
+	// Sessions matches the sessions that it gives; nil where it gives none.
+	Sessions *regexp.Regexp
+	// Build adds to a command what is the CLI's own: its arguments, its variables, its files. It reads nothing but
+	// its argument.
+	Build func(Request) (Launch, error)
 	// Parse turns one line of standard output, which may be cut (see maxLine) or garbage, into events. Equal
 	// lines give equal events. Nil for streams without structure.
 	Parse func(line []byte, emit func(Event))
-	// OpenSession opens what the CLI left in HOME about a session, FoldSession reads what it tells of the last
-	// turn, ParseSession one line of it. Nil for CLIs that leave nothing worth reading.
-	OpenSession  func(home, session string) (io.ReadCloser, error)
-	FoldSession  func(io.Reader) (Session, error)
-	ParseSession func(line []byte, emit func(Event))
+	// OpenSession opens what the CLI left in HOME about a session, whose lines Parse reads, too; FoldSession reads
+	// what it tells of the last turn. Nil for CLIs that leave nothing worth reading.
+	OpenSession func(home, session string) (io.ReadCloser, error)
+	FoldSession func(io.Reader) (Session, error)
 	// Tries matches what standard error says of requests that failed and are
 	// tried again. It is nil for CLIs that tell it on standard output.
 	Tries *regexp.Regexp
@@ -133,43 +136,38 @@ type Command struct {
 // ErrSession: Request.Session is none that the CLI gives. The same request without it starts afresh.
 var ErrSession = errors.New("start afresh")
 
-// Start is how a CLI is started, beside what is the same for all: the prompt on standard input, the operator's
-// variables without those that lead past the endpoint, Home as HOME.
-type Start struct {
-	Program            string   // the CLI's own name, for requests without Argv
-	Protocols, Efforts []string // those of its endpoints, Efforts its words, the least first
-	// Sessions matches the sessions that it gives.
-	Sessions *regexp.Regexp
-	// Build adds what is its own: its arguments, its variables, its files.
-	Build func(Request) (Launch, error)
-}
-
 // Launch is what a CLI needs beside its program, its variables by name, its files below HOME.
 type Launch struct {
 	Args       []string
 	Env, Files map[string]string
 }
 
-func (s Start) Command(r Request) (Command, error) {
-	if err := r.Endpoint.Check(s.Program, s.Protocols...); err != nil {
+// Command turns a request into what to start: the prompt on standard input, the operator's variables without those
+// that lead past the endpoint, Home as HOME. The error is ErrSession where the session cannot be continued.
+func (a Adapter) Command(r Request) (Command, error) {
+	if err := r.Endpoint.check(a.Name, a.Protocols); err != nil {
 		return Command{}, err
 	}
-	if last := len(s.Efforts) - 1; r.Effort != "" && !slices.Contains(s.Efforts, r.Effort) {
-		return Command{}, fmt.Errorf("%q is not an effort of %s: use %s or %s", Shorten(r.Effort, 80), s.Program, strings.Join(s.Efforts[:last], ", "), s.Efforts[last])
+	efforts := config.Efforts(a.Name)
+	if last := len(efforts) - 1; r.Effort != "" && last > 0 && !slices.Contains(efforts, r.Effort) {
+		return Command{}, fmt.Errorf("%q is not an effort of %s: use %s or %s", Shorten(r.Effort, 80), a.Name, strings.Join(efforts[:last], ", "), efforts[last])
 	}
-	if r.Session != "" && !s.Sessions.MatchString(r.Session) {
-		return Command{}, fmt.Errorf("%q is no session of %s: %w", r.Session, s.Program, ErrSession)
+	if r.Session != "" && a.Sessions != nil && !a.Sessions.MatchString(r.Session) {
+		return Command{}, fmt.Errorf("%q is no session of %s: %w", r.Session, a.Name, ErrSession)
 	}
-	own, err := s.Build(r)
+	own, err := a.Build(r)
 	if err != nil {
 		return Command{}, err
 	}
-	program := r.Argv
+	program, env := r.Argv, usual
 	if len(program) == 0 {
-		program = []string{s.Program}
+		program = []string{a.Name}
+	}
+	if a.Name == config.Command {
+		env = nil // the operator's own program, whose environment is the operator's
 	}
 	return Command{
-		Argv: slices.Concat(program, own.Args), Env: Environ(usual, r.Allowed(), own.Env, map[string]string{"HOME": r.Home}),
+		Argv: slices.Concat(program, own.Args), Env: environ(env, r.Allowed(), own.Env, map[string]string{"HOME": r.Home}),
 		Stdin: r.Prompt, Files: own.Files,
 	}, nil
 }
@@ -178,9 +176,9 @@ func (s Start) Command(r Request) (Command, error) {
 // UTC because codex prints reset times in the local zone without naming it.
 var usual = map[string]string{"TZ": "UTC", "LANG": "C.UTF-8", "TERM": "dumb"}
 
-// Environ lists an environment in the form that exec wants, sorted so that
+// environ lists an environment in the form that exec wants, sorted so that
 // equal requests give equal commands. Later maps win.
-func Environ(layers ...map[string]string) []string {
+func environ(layers ...map[string]string) []string {
 	all := map[string]string{}
 	for _, layer := range layers {
 		maps.Copy(all, layer)
@@ -227,7 +225,7 @@ var credentials = []string{
 	"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_ACCESS_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS",
 }
 
-func (e Endpoint) Check(cli string, speaks ...string) error {
+func (e Endpoint) check(cli string, speaks []string) error {
 	switch {
 	case e == Endpoint{}:
 		return nil

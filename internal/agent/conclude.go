@@ -58,16 +58,15 @@ func (t *tally) refused(message string, now time.Time, zone *time.Location) {
 
 // slept is the last refusal after which standard error announced a wait that is Pawl's; its Kind is 0 where there is none.
 func (t *tally) slept() (refused Event) {
-	last := ""
-	for line := range strings.Lines(t.rep.Stderr) {
-		if t.cli.ReadWait == nil {
-			break
-		}
-		if n, ok := t.cli.ReadWait(last + "\n" + strings.TrimRight(line, "\r\n")); ok && n.Wait > LongestWait {
+	if t.cli.ReadWait == nil {
+		return refused
+	}
+	waits := &waitReader{read: t.cli.ReadWait, onWait: func(n RetryWait) {
+		if n.Wait > LongestWait {
 			refused = n.stop().notice
 		}
-		last = strings.TrimRight(line, "\r\n")
-	}
+	}}
+	waits.Write([]byte(t.rep.Stderr + "\n"))
 	return refused
 }
 

@@ -16,7 +16,7 @@
 //	where is Codex's                                 codex/codex.go, codex/session.go
 //	where are wordings, resets, the 8 days           ../limit, see its doc.go
 //	how is each CLI started, with which version      codex/codex.go, claude/claude.go, …
-//	what is the same of them all                     adapter.go   Start
+//	what is the same of them all                     adapter.go   Adapter.Command
 //	which kind of backend is which adapter           clis/clis.go
 //	what of the environment reaches a CLI            adapter.go   Request.Allowed
 //	which bounds end a run that goes on              run.go       RunOptions, newWatch

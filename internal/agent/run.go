@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -102,20 +101,15 @@ type watch struct {
 	kill    func()
 	killing sync.WaitGroup
 	// The bound of silence, and the alarms.
-	silence                              time.Duration
-	total, startup, idle, linger, asleep *time.Timer
+	silence                      time.Duration
+	total, startup, idle, linger *time.Timer
 
 	mu      sync.Mutex
-	over    bool             // the process has ended
-	final   bool             // its last turn had its final event
-	late    bool             // it had it only after the kill
-	why     stop             // zero while it has not been killed
-	waiting []waitingSession // conversations that were refused and have not asked again, the oldest first
-}
-
-type waitingSession struct {
-	RetryWait
-	until time.Time // when it must have asked again
+	over    bool                   // the process has ended
+	final   bool                   // its last turn had its final event
+	late    bool                   // it had it only after the kill
+	why     stop                   // zero while it has not been killed
+	waiting map[string]*time.Timer // alarms of conversations that were refused and have not asked again
 }
 
 func newWatch(kill func(), o RunOptions) *watch {
@@ -125,7 +119,7 @@ func newWatch(kill func(), o RunOptions) *watch {
 	if o.Total > 0 && o.Startup >= o.Total {
 		o.Startup = 0
 	}
-	w := &watch{kill: kill, silence: o.Idle}
+	w := &watch{kill: kill, silence: o.Idle, waiting: map[string]*time.Timer{}}
 	// alarm fires after d, never for zero.
 	alarm := func(d time.Duration, why stop) *time.Timer {
 		return time.AfterFunc(cmp.Or(d, math.MaxInt64), func() { w.end(why) })
@@ -134,7 +128,6 @@ func newWatch(kill func(), o RunOptions) *watch {
 	w.startup = alarm(o.Startup, stop{ending: policy.TimedOut, silent: o.Startup, reason: fmt.Sprintf("killed because it printed nothing within %s of its start", o.Startup)})
 	w.idle = alarm(o.Idle, stop{ending: policy.TimedOut, silent: o.Idle, reason: fmt.Sprintf("killed because it printed nothing for %s", o.Idle)})
 	w.linger = alarm(0, stop{ending: policy.Killed, reason: fmt.Sprintf("killed because it did not end within %s", lingerTime)})
-	w.asleep = alarm(0, stop{})
 	return w
 }
 
@@ -167,9 +160,10 @@ func (w *watch) end(why stop) {
 func (w *watch) finish(ctx context.Context) stop {
 	w.mu.Lock()
 	w.over = true
-	for _, alarm := range []*time.Timer{w.total, w.startup, w.idle, w.linger, w.asleep} {
+	for _, alarm := range []*time.Timer{w.total, w.startup, w.idle, w.linger} {
 		alarm.Stop()
 	}
+	w.awake()
 	if w.why.ending == "" && ctx.Err() != nil { // whoever holds the same context may have been quicker to kill
 		w.why = stopFor(context.Cause(ctx))
 	}
@@ -192,23 +186,27 @@ func (w *watch) alive() {
 	}
 }
 
-// pulse is told each sign of life. A CLI that works does not sleep, and one whose
+// pulse is told each sign of life of the output. A CLI that works does not sleep, and one whose
 // helper was refused for good goes on without asking again for it.
 func (w *watch) pulse() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.startup.Stop()
-	w.asleep.Stop()
-	w.waiting = nil
-	if w.silence > 0 {
-		w.idle.Reset(w.silence)
+	w.awake()
+	w.mu.Unlock()
+	w.alive()
+}
+
+// awake ends all waits. The caller holds the lock.
+func (w *watch) awake() {
+	for _, alarm := range w.waiting {
+		alarm.Stop()
 	}
+	clear(w.waiting)
 }
 
 // maxWaiting is more conversations than any CLI leads at once.
 const maxWaiting = 64
 
-// tellWait takes down a refusal or its end and sets the alarm for the first that is late.
+// tellWait takes down a refusal, with the alarm for when its conversation must have asked again, or its end.
 func (w *watch) tellWait(n RetryWait) {
 	if n.Wait > LongestWait {
 		w.end(n.stop())
@@ -218,14 +216,12 @@ func (w *watch) tellWait(n RetryWait) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting = slices.DeleteFunc(w.waiting, func(other waitingSession) bool { return other.Session == n.Session })
-	if !n.Over && len(w.waiting) < maxWaiting {
-		w.waiting = append(w.waiting, waitingSession{n, time.Now().Add(quietWait)})
+	if alarm := w.waiting[n.Session]; alarm != nil {
+		alarm.Stop()
+		delete(w.waiting, n.Session)
 	}
-	w.asleep.Stop()
-	if len(w.waiting) > 0 {
-		first := w.waiting[0]
-		w.asleep = time.AfterFunc(time.Until(first.until), func() { w.end(first.stop()) })
+	if !n.Over && len(w.waiting) < maxWaiting {
+		w.waiting[n.Session] = time.AfterFunc(quietWait, func() { w.end(n.stop()) })
 	}
 }
 
@@ -299,6 +295,7 @@ func (w *waitReader) Write(p []byte) (int, error) {
 		if rest = after; !ended {
 			break
 		}
+		w.line = bytes.TrimRight(w.line, "\r")
 		if n, ok := w.read(string(w.last) + "\n" + string(w.line)); ok {
 			w.onWait(n)
 		}

@@ -98,7 +98,7 @@ func (a Adapter) SessionCalls(home, session, dir string, visit func(Call)) error
 // SessionEvents reads the events of a session file, as SessionCalls its calls.
 func (a Adapter) SessionEvents(home, session string, visit func(Event)) error {
 	return a.inSession(home, session, func(f io.Reader) error {
-		return ReadLines(f, func(line []byte) { a.ParseSession(line, visit) })
+		return ReadLines(f, func(line []byte) { a.Parse(line, visit) })
 	})
 }
 

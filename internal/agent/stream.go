@@ -22,7 +22,7 @@ const maxLine = 1 << 20
 // ReadLines calls visit with each line of r without its ending, which the last needs not, of one longer than
 // maxLine with as much, once. The slice is valid during the call. Memory does not grow with the input.
 func ReadLines(r io.Reader, visit func(line []byte)) error {
-	b := bufio.NewReaderSize(shortReads{r}, maxLine)
+	b := bufio.NewReaderSize(r, maxLine)
 	for {
 		line, err := b.ReadSlice('\n')
 		if len(line) > 0 {
@@ -39,13 +39,6 @@ func ReadLines(r io.Reader, visit func(line []byte)) error {
 		}
 	}
 }
-
-// gulp is how much is read at once: little enough to be in the processor's cache when it is parsed.
-const gulp = 128 << 10
-
-type shortReads struct{ io.Reader }
-
-func (g shortReads) Read(p []byte) (int, error) { return g.Reader.Read(p[:min(len(p), gulp)]) }
 
 // excerpt passes the beginning of what is written on and keeps the end.
 type excerpt struct {

@@ -31,11 +31,8 @@ const (
 
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: "claude", Stream: config.Claude, Parse: Lines(editTools),
-		Command: agent.Start{
-			Program: "claude", Protocols: []string{config.Anthropic}, Efforts: config.Efforts(config.Claude),
-			Sessions: agent.SafeSession, Build: build,
-		}.Command,
+		Name: config.Claude, Stream: config.Claude, Parse: Lines(editTools),
+		Protocols: []string{config.Anthropic}, Sessions: agent.SafeSession, Build: build,
 		SideModels: []string{"haiku"}, // titles and summaries
 		Version:    agent.Version{Checked: "2.1.197", Package: "@anthropic-ai/claude-code"},
 		Credential: ".claude/.credentials.json",

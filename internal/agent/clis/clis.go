@@ -4,6 +4,7 @@ package clis
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -30,22 +31,26 @@ func For(kind, stream string) (agent.Adapter, error) {
 	if adapter := known[kind]; adapter != nil {
 		return adapter(), nil
 	}
-	if kind != "command" {
+	if kind != config.Command {
 		return agent.Adapter{}, fmt.Errorf("unknown backend kind %q: use %s or command", kind, strings.Join(config.CLIs(), ", "))
 	}
-	// The operator's own program gets the prompt on standard input and the attempt in PAWL_ variables.
 	cli, err := ForStream(stream)
 	if err != nil {
 		return agent.Adapter{}, err
 	}
-	return agent.Adapter{
-		Name: kind, Stream: cli.Stream, Command: commandCommand, Parse: cli.Parse, Tries: cli.Tries, Exit: cli.Exit, ReadWait: cli.ReadWait,
-	}, nil
+	own := command
+	own.Stream, own.Parse, own.Tries, own.Exit, own.ReadWait = cli.Stream, cli.Parse, cli.Tries, cli.Exit, cli.ReadWait
+	return own, nil
+}
+
+// command is the operator's own program, whose output has no structure.
+var command = agent.Adapter{
+	Name: config.Command, Stream: config.Plain, Protocols: []string{config.OpenAI, config.Anthropic, config.Google}, Build: buildCommand,
 }
 
 func ForStream(stream string) (agent.Adapter, error) {
 	if stream == "" || stream == config.Plain {
-		return agent.Adapter{Name: "command", Stream: config.Plain, Command: commandCommand}, nil
+		return command, nil
 	}
 	if adapter := known[stream]; adapter != nil {
 		return adapter(), nil
@@ -53,25 +58,18 @@ func ForStream(stream string) (agent.Adapter, error) {
 	return agent.Adapter{}, fmt.Errorf("unknown stream %q: use plain, %s", stream, strings.Join(config.CLIs(), ", "))
 }
 
-// commandCommand starts the kind "command"; an endpoint reaches it by the client libraries' variables.
-func commandCommand(r agent.Request) (agent.Command, error) {
+// buildCommand adds what the operator's own program gets: the attempt in PAWL_ variables, an endpoint in those of the
+// client libraries.
+func buildCommand(r agent.Request) (agent.Launch, error) {
 	if len(r.Argv) == 0 || r.Argv[0] == "" {
-		return agent.Command{}, fmt.Errorf("the backend has no program: set argv to the program and its arguments")
+		return agent.Launch{}, errors.New("the backend has no program: set argv to the program and its arguments")
 	}
-	if err := r.Endpoint.Check("a command", config.OpenAI, config.Anthropic, config.Google); err != nil {
-		return agent.Command{}, err
-	}
-	own := map[string]string{
-		"HOME":         r.Home,
-		"PAWL_ATTEMPT": strconv.Itoa(r.Attempt),
-		"PAWL_THREAD":  r.Thread,
-		"PAWL_RUNG":    r.Rung,
-		"PAWL_EFFORT":  r.Effort,
-	}
+	env := r.Endpoint.Variables()
+	env["PAWL_ATTEMPT"], env["PAWL_THREAD"], env["PAWL_RUNG"], env["PAWL_EFFORT"] = strconv.Itoa(r.Attempt), r.Thread, r.Rung, r.Effort
 	if len(r.TestTool) > 0 {
-		own["PAWL_TESTS"] = config.CommandLine(append(slices.Clone(r.TestTool), "--once"))
+		env["PAWL_TESTS"] = config.CommandLine(append(slices.Clone(r.TestTool), "--once"))
 	}
-	return agent.Command{Argv: r.Argv, Env: agent.Environ(r.Allowed(), r.Endpoint.Variables(), own), Stdin: r.Prompt}, nil
+	return agent.Launch{Env: env}, nil
 }
 
 // Detect names the CLI whose transcript begins with head, of which a few kilobytes are enough; plain where no

@@ -3,14 +3,10 @@
 package codex
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
-	"unsafe"
 
 	"github.com/tidwall/gjson"
 
@@ -33,13 +29,9 @@ const openaiBaseURL = "https://api.openai.com/v1"
 
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: "codex", Stream: config.Codex, Parse: parseLine,
-		Command: agent.Start{
-			Program: "codex", Protocols: []string{config.OpenAI},
-			Efforts:  config.Efforts(config.Codex),
-			Sessions: agent.SafeSession, Build: build,
-		}.Command,
-		FoldSession: FoldSession, OpenSession: openSession, ParseSession: parseSessionLine,
+		Name: config.Codex, Stream: config.Codex, Parse: parseLine,
+		Protocols: []string{config.OpenAI}, Sessions: agent.SafeSession, Build: build,
+		OpenSession: openSession, FoldSession: FoldSession,
 		Version:    agent.Version{Checked: "0.169.0", Package: "@openai/codex"},
 		Credential: ".codex/auth.json",
 	}
@@ -126,7 +118,7 @@ func tomlString(s string) string {
 
 // parseLine reads one line of `codex exec --json`, or of a session file; others give nothing.
 func parseLine(raw []byte, emit func(agent.Event)) {
-	line, output := readLine(raw)
+	line := agent.Line(raw)
 	switch line.Get("type").Str {
 	case "thread.started":
 		emit(agent.Event{Kind: agent.SessionStarted, ID: line.Get("thread_id").Str})
@@ -139,11 +131,11 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 	case "error":
 		emit(agent.Event{Kind: agent.Notice, Text: line.Get("message").Str})
 	case "item.started":
-		emit(readItem(line.Get("item"), output, false))
+		emit(readItem(line.Get("item"), false))
 	case "item.completed":
-		emit(readItem(line.Get("item"), output, true))
+		emit(readItem(line.Get("item"), true))
 	case "session_meta", "event_msg", "response_item":
-		parseRecorded(raw, emit)
+		parseRecorded(line, emit)
 	}
 }
 
@@ -151,8 +143,7 @@ func tokensOf(usage gjson.Result) *policy.Tokens {
 	return agent.Tokens(usage, "input_tokens", "cached_input_tokens", "output_tokens")
 }
 
-// readItem reads an item, with a command's output where that was taken out.
-func readItem(item gjson.Result, output string, done bool) agent.Event {
+func readItem(item gjson.Result, done bool) agent.Event {
 	status := item.Get("status").Str
 	e := agent.Event{ID: item.Get("id").Str, Done: done, Kind: agent.ToolCall, Rejected: status == "failed" || status == "declined"}
 	switch item.Get("type").Str {
@@ -171,8 +162,7 @@ func readItem(item gjson.Result, output string, done bool) agent.Event {
 			}
 		})
 	case "command_execution":
-		output = cmp.Or(output, item.Get(outputField).Raw)
-		command := item.Get("command")
+		command, output := item.Get("command"), item.Get("aggregated_output").Raw
 		e.Authored, e.Ran = command.Str, true
 		e.Quotes = limit.Mentioned(command.Raw) || limit.Mentioned(output)
 		e.Answered(done && (e.Rejected || agent.Count(item.Get("exit_code")) != 0), output)
@@ -186,53 +176,7 @@ func readItem(item gjson.Result, output string, done bool) agent.Event {
 		e.Authored, e.Ran, e.Quotes = query.Str, true, limit.Mentioned(query.Raw)
 	default:
 		// Plans, todo lists and items of later versions.
-		e.Kind, e.Quotes = agent.Thought, limit.Mentioned(item.Raw) || limit.Mentioned(output)
+		e.Kind, e.Quotes = agent.Thought, limit.Mentioned(item.Raw)
 	}
 	return e
-}
-
-// outputField is where a command's output stands in its item.
-const outputField = "aggregated_output"
-
-// How the output of a command begins, and within how many bytes of the line.
-var outputMark = []byte(`"` + outputField + `":"`)
-
-const outputMarkWithin = 2 << 10
-
-// smallOutput is the length in bytes up to which an output stays in its line.
-const smallOutput = 4 << 10
-
-// readLine reads a line, and a long output of a command apart, where it stands: nearly all bytes of a stream
-// are in these, and output is a part of the line's memory.
-func readLine(raw []byte) (line gjson.Result, output string) {
-	mark := bytes.Index(raw[:min(len(raw), outputMarkWithin)], outputMark)
-	if mark < 0 || len(raw)-mark < smallOutput {
-		return agent.Line(raw), ""
-	}
-	// Within a string a quote has a backslash before it, so the mark stands in none.
-	start := mark + len(outputMark) - 1
-	end := stringEnd(raw, start)
-	line = agent.Line(slices.Concat(raw[:start], []byte(`""`), raw[end:]))
-	if line.Get("item."+outputField).Index != start { // it is that of something inside another field
-		return agent.Line(raw), ""
-	}
-	return line, unsafe.String(&raw[start], end-start)
-}
-
-// stringEnd is where the string that begins at start ends, len(raw) where it is cut.
-func stringEnd(raw []byte, start int) int {
-	for i := start + 1; ; {
-		quote := bytes.IndexByte(raw[i:], '"')
-		if quote < 0 {
-			return len(raw)
-		}
-		i += quote + 1
-		before := i - 2
-		for raw[before] == '\\' {
-			before--
-		}
-		if (i-before)%2 == 0 { // an even number of backslashes
-			return i
-		}
-	}
 }

@@ -99,31 +99,41 @@ func FoldSession(r io.Reader) (agent.Session, error) {
 		case "task_started":
 			s, before = agent.Session{}, total
 		case "token_count":
-			if usage := payload.Get("info.total_token_usage"); usage.Exists() {
-				total = tokensOf(usage)
-				spent := *total
+			if spent := totalOf(payload); spent != nil {
+				total = spent
 				if before != nil {
-					spent = total.Minus(*before)
+					turn := total.Minus(*before)
+					spent = &turn
 				}
-				s.Tokens = &spent
+				s.Tokens = spent
 			}
 			if w := windowsOf(payload.Get("rate_limits")); w != nil {
 				s.Windows = w
 			}
 		case "task_complete", "error":
-			failure := payload.Get("error")
-			if !failure.Exists() {
-				failure = payload
-			}
-			if message := failure.Get("message").Str; message != "" {
-				s.Failure = agent.Shorten(message, agent.MaxText)
-				s.Code, s.Ending = errorOf(failure.Get("codex_error_info"))
+			if message, code, ending := failureOf(payload); message != "" {
+				s.Failure, s.Code, s.Ending = agent.Shorten(message, agent.MaxText), code, ending
 			}
 		case "turn_aborted":
 			s.Ending, s.Code = policy.Killed, "turn_aborted"
 		}
 	})
 	return s, err
+}
+
+// totalOf is what the session used so far; nil where an event does not tell.
+func totalOf(payload gjson.Result) *policy.Tokens {
+	return tokensOf(payload.Get("info.total_token_usage"))
+}
+
+// failureOf is the error of an event: its message, its code and the ending that this stands for.
+func failureOf(payload gjson.Result) (message, code string, ending policy.Ending) {
+	failure := payload.Get("error")
+	if !failure.Exists() {
+		failure = payload
+	}
+	code, ending = errorOf(failure.Get("codex_error_info"))
+	return failure.Get("message").Str, code, ending
 }
 
 // endings are those that the codes of codex_error_info stand for.
@@ -169,25 +179,28 @@ func windowsOf(limits gjson.Result) []agent.Window {
 	return windows
 }
 
-// parseRecorded reads a line of a session file as the output of the run that it is of.
-func parseRecorded(raw []byte, emit func(agent.Event)) {
-	line := agent.Line(raw)
+// parseRecorded reads a line of a session file as the output of the run that it is of: its turns, and what the agent
+// itself wrote, which are commands, patches, tool arguments and messages.
+func parseRecorded(line gjson.Result, emit func(agent.Event)) {
 	payload := line.Get("payload")
-	failure := payload.Get("error")
-	if !failure.Exists() {
-		failure = payload
-	}
-	code, ending := errorOf(failure.Get("codex_error_info"))
-	message := cmp.Or(failure.Get("message").Str, code)
-	switch kind := payload.Get("type").Str; {
-	case line.Get("type").Str == "session_meta":
+	switch line.Get("type").Str {
+	case "session_meta":
 		emit(agent.Event{Kind: agent.SessionStarted, ID: payload.Get("id").Str, Dir: payload.Get("cwd").Str})
-	case line.Get("type").Str == "response_item":
-		parseSessionLine(raw, emit)
+	case "event_msg":
+		parseTurn(payload, emit)
+	case "response_item":
+		parseWritten(payload, emit)
+	}
+}
+
+func parseTurn(payload gjson.Result, emit func(agent.Event)) {
+	message, code, ending := failureOf(payload)
+	message = cmp.Or(message, code)
+	switch kind := payload.Get("type").Str; {
 	case kind == "task_started" || kind == "user_message":
 		emit(agent.Event{Kind: agent.TurnStarted})
-	case kind == "token_count" && payload.Get("info.total_token_usage").Exists():
-		emit(agent.Event{Kind: agent.Thought, Tokens: tokensOf(payload.Get("info.total_token_usage"))})
+	case kind == "token_count" && totalOf(payload) != nil:
+		emit(agent.Event{Kind: agent.Thought, Tokens: totalOf(payload)})
 	case kind == "error":
 		emit(agent.Event{Kind: agent.Notice, Text: message, Ending: ending})
 	case kind == "task_complete" && message != "":
@@ -199,14 +212,7 @@ func parseRecorded(raw []byte, emit func(agent.Event)) {
 	}
 }
 
-// parseSessionLine gives what the agent itself wrote in one line of a session
-// file: commands, patches, tool arguments and messages.
-func parseSessionLine(raw []byte, emit func(agent.Event)) {
-	line := agent.Line(raw)
-	if line.Get("type").Str != "response_item" {
-		return
-	}
-	payload := line.Get("payload")
+func parseWritten(payload gjson.Result, emit func(agent.Event)) {
 	switch payload.Get("type").Str {
 	case "function_call":
 		emit(callOf(payload, payload.Get("arguments").Str))
@@ -217,12 +223,11 @@ func parseSessionLine(raw []byte, emit func(agent.Event)) {
 	case "local_shell_call":
 		emit(agent.Event{Kind: agent.ToolCall, Ran: true, Authored: payload.Get("action").Raw})
 	case "message":
-		if payload.Get("role").Str != "assistant" {
-			return
+		if payload.Get("role").Str == "assistant" {
+			agent.Each(payload.Get("content"), func(part gjson.Result) {
+				emit(agent.Event{Kind: agent.Message, Text: part.Get("text").Str, Authored: part.Get("text").Str})
+			})
 		}
-		agent.Each(payload.Get("content"), func(part gjson.Result) {
-			emit(agent.Event{Kind: agent.Message, Text: part.Get("text").Str, Authored: part.Get("text").Str})
-		})
 	}
 }
 

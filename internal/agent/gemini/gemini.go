@@ -20,11 +20,8 @@ const attempts = 3
 
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: "gemini", Stream: config.Gemini, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: agent.Waits(sleeps, time.Millisecond),
-		Command: agent.Start{
-			Program: "gemini", Protocols: []string{config.Google}, Efforts: config.Efforts(config.Gemini),
-			Sessions: agent.SafeSession, Build: build,
-		}.Command,
+		Name: config.Gemini, Stream: config.Gemini, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: agent.Waits(sleeps, time.Millisecond),
+		Protocols: []string{config.Google}, Sessions: agent.SafeSession, Build: build,
 		SideModels: []string{"flash", "flash-lite"}, // the choice of a model, summaries, its search
 		Version:    agent.Version{Checked: "0.61.0", Package: "@google/gemini-cli"},
 		Credential: ".gemini/oauth_creds.json",

@@ -22,12 +22,8 @@ import (
 
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: "opencode", Stream: config.OpenCode, Parse: parseLine, Tries: tries, ReadWait: readWait,
-		Command: agent.Start{
-			Program: "opencode", Protocols: []string{config.OpenAI, config.Anthropic, config.Google},
-			Efforts:  config.Efforts(config.OpenCode),
-			Sessions: sessions, Build: build,
-		}.Command,
+		Name: config.OpenCode, Stream: config.OpenCode, Parse: parseLine, Tries: tries, ReadWait: readWait,
+		Protocols: []string{config.OpenAI, config.Anthropic, config.Google}, Sessions: sessions, Build: build,
 		Version:    agent.Version{Checked: "1.18.33", Package: "opencode-ai"},
 		Credential: ".local/share/opencode/auth.json",
 		// Its second configuration service imports the plugins that these name or

@@ -20,11 +20,9 @@ const retries = 0
 
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: "qwen", Stream: config.Qwen, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: agent.Waits(waits, time.Second),
-		Command: agent.Start{
-			Program: "qwen", Protocols: []string{config.OpenAI}, Efforts: config.Efforts(config.Qwen),
-			Sessions: agent.SafeSession, Build: build,
-		}.Command,
+		Name: config.Qwen, Stream: config.Qwen, Parse: parseLine, Tries: tries, Exit: func(code int) policy.Ending { return gemini.Exits[code] }, // those of the CLI that qwen comes from
+		ReadWait:  agent.Waits(waits, time.Second),
+		Protocols: []string{config.OpenAI}, Sessions: agent.SafeSession, Build: build,
 		Version:    agent.Version{Checked: "0.24.4", Package: "@qwen-code/qwen-code"},
 		Credential: ".qwen/oauth_creds.json",
 		// Its settings are read in spite of --safe-mode, which leaves only some of them out.
@@ -99,6 +97,3 @@ var (
 var tries = regexp.MustCompile(`(?m)^Retrying in \d+s \(attempt \d+/\d+\): (.*)$`)
 
 var waits = regexp.MustCompile(`(?:^|\n)Retrying in (?P<wait>\d{1,9})s \(attempt \d+/\d+\): (?P<said>.*)$`)
-
-// exitEnding names the ending of the exit codes, which are those of the CLI that qwen comes from.
-func exitEnding(code int) policy.Ending { return gemini.Exits[code] }
