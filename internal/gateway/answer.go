@@ -30,16 +30,11 @@ type answer struct {
 	over        bool           // nothing follows
 	whole       bool           // it was read to the end of what the provider sent
 	broken      bool           // reading it ended by no will of the agent
-	replaced    bool           // the answer of a second try takes its place
+	replaced    bool           // the answer of the other try is the one that the agent sees
 	stop        stopReason     // why the model ended; "" where it has not
 	failure     []byte         // the error that came within the answer, as JSON; nil without
 	messages    messagesTokens // as Messages parts the figures
 }
-
-// reader reads one event of a stream, or a whole answer; what it does not know it ignores.
-type reader func(e gjson.Result, a *answer)
-
-var readers = map[callKind]reader{responses: readResponses, chat: readChat, messages: readMessages, generate: readGemini}
 
 func (a *answer) nothing() bool {
 	return a.ended && a.stop != stopFilter && !a.tool && !a.text && a.failure == nil
@@ -139,7 +134,7 @@ func (a *answer) costs(v gjson.Result) {
 	}
 }
 
-func (a *answer) each(list gjson.Result, read reader) {
+func (a *answer) each(list gjson.Result, read func(gjson.Result, *answer)) {
 	if !list.IsArray() {
 		return
 	}

@@ -54,17 +54,16 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	c := &call{Session: s, route: ro, in: r, w: w, rc: http.NewResponseController(w), cancel: cancel}
-	crowded, open := false, false
+	protocol, crowded, open := s.grant.Provider.Protocol, false, false
 	if slices.ContainsFunc(tokensOf(r), func(t string) bool { return subtle.ConstantTimeCompare([]byte(t), []byte(s.token)) == 1 }) {
 		crowded, open = s.begin(c)
 	}
 	if !open {
 		w.Header().Set("Connection", "close")
-		refuse(shapeOf(r), http.StatusUnauthorized, "this token is not known, or its attempt is over").write(w)
+		refuse(protocol, http.StatusUnauthorized, "this token is not known, or its attempt is over").write(w)
 		return
 	}
 	defer s.end(c)
-	protocol := s.grant.Provider.Protocol
 	switch {
 	case crowded:
 		w.Header().Set("Connection", "close")

@@ -96,31 +96,13 @@ func fromElsewhere(f fields) error {
 	return nil
 }
 
-// sentFields are the fields of a request that are sent on, by kind of call, beside those that are refused where they ask for
-// something: what the CLIs send, and what OpenAI's, Anthropic's and Google's references of 2026-08 know, without what has
-// another price (inference_geo) or goes round this list (extra_body). Chat completions have the switches of other servers,
-// too: of vLLM, SGLang, llama.cpp, Ollama, OpenRouter, DashScope, DeepSeek and Z.ai.
-var sentFields = map[callKind][]string{
-	responses: strings.Fields(`client_metadata include input instructions max_output_tokens max_tool_calls metadata model parallel_tool_calls prompt_cache_key
-		prompt_cache_retention reasoning safety_identifier store stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user verbosity`),
-	chat: strings.Fields(`audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens messages metadata modalities model n
-		parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_retention reasoning_effort response_format safety_identifier seed stop store stream
-		stream_options temperature tool_choice tools top_logprobs top_p user verbosity
-		cache_prompt chat_template_kwargs enable_thinking guided_choice guided_grammar guided_json guided_regex id_slot include_reasoning keep_alive length_penalty min_p
-		min_tokens options preserve_thinking provider reasoning reasoning_format reasoning_split repetition_penalty route separate_reasoning skip_special_tokens
-		stop_token_ids structured_outputs thinking thinking_budget tool_stream top_a top_k transforms typical_p usage verbose vl_high_resolution_images`),
-	messages: strings.Fields(`anthropic_beta anthropic_version cache_control context_management diagnostics max_tokens messages metadata model output_config output_format
-		reasoning_effort stop_sequences stream system temperature thinking tool_choice tools top_k top_p`),
-	generate: strings.Fields(`contents generationConfig generation_config labels model safetySettings safety_settings session_id systemInstruction system_instruction
-		toolConfig tool_config tools`),
-}
-
 // dropUnknown takes out what no list names, and gives the names: a field of tomorrow may ask for anything.
 func dropUnknown(kind callKind, f fields) string {
-	if sentFields[kind] == nil {
+	sent := forms[kind].sent
+	if sent == nil {
 		return "" // it counts tokens, and nothing is made of what it holds
 	}
-	listed := slices.Concat(sentFields[kind], hostedFields, elsewhere, tierFields)
+	listed := slices.Concat(sent, hostedFields, elsewhere, tierFields)
 	var unknown []string
 	for name := range f {
 		if !slices.Contains(listed, name) {

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 )
 
 // sureTokens is the stretch of prose over which a model's confidence is taken: some three sentences, so that one
@@ -41,19 +40,13 @@ func (s *sureness) value() (float64, bool) {
 	return math.Exp(sum / sureTokens), s.n >= sureTokens
 }
 
-// sureOf has a request ask for the log-probabilities of the answer, where its protocol knows them: OpenAI's and
-// Google's references of 2025-11. Messages has none.
+// sureOf has a request ask for the log-probabilities of the answer, where its protocol knows them.
 func sureOf(kind callKind, body string) string {
-	path, value := map[callKind]string{
-		chat: "logprobs", responses: "include.-1", generate: "generationConfig.responseLogprobs",
-	}[kind], any(true)
-	if kind == responses {
-		value = "message.output_text.logprobs"
+	d, f := draft{body}, forms[kind]
+	if f.sure != "" {
+		d.set(f.sure, f.sureValue)
 	}
-	if asked, err := sjson.Set(body, path, value); path != "" && err == nil {
-		return asked
-	}
-	return body
+	return d.body
 }
 
 // judge ends the attempt, once, when an answer that calls no tool comes to nothing: its prose goes on for too long, or

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -88,16 +87,6 @@ func readRequest(r route, body string, g Grant) (request, error) {
 	return out, nil
 }
 
-// limitNames are the fields by which a request bounds each answer, and answerNames
-// those by which it asks for several, where a kind of call knows them.
-var (
-	limitNames = map[callKind][]string{
-		responses: {"max_output_tokens"}, chat: {"max_tokens", "max_completion_tokens"}, messages: {"max_tokens"},
-		generate: {"maxOutputTokens", "max_output_tokens"},
-	}
-	answerNames = map[callKind][]string{chat: {"n"}, generate: {"candidateCount", "candidate_count"}}
-)
-
 func mostOf(kind callKind, f fields) int64 {
 	if kind == generate {
 		for _, name := range []string{"generationConfig", "generation_config"} {
@@ -107,10 +96,10 @@ func mostOf(kind callKind, f fields) int64 {
 		}
 	}
 	most, answers := int64(0), int64(1)
-	for _, name := range limitNames[kind] {
+	for _, name := range forms[kind].limits {
 		most = max(most, count(f[name]))
 	}
-	for _, name := range answerNames[kind] {
+	for _, name := range forms[kind].answers {
 		answers = max(answers, count(f[name]))
 	}
 	return min(cmp.Or(most, usualOutput), maxOutput) * min(answers, maxAnswers)
@@ -136,18 +125,6 @@ func standardTier(f fields) error {
 		}
 	}
 	return nil
-}
-
-// localTypes are the types of tools that the agent runs itself, by kind of call, as patterns with the dates that
-// Messages puts behind: OpenAI's and Anthropic's references of 2026-08. Every other type is of the provider (it
-// costs beyond tokens and reaches past the sandbox) or of a computer that no CLI here has. A search for tools
-// looks through those of the request only, wherever it runs. Of the CLIs only Codex offers one unasked (web_search,
-// 0.169.0); Claude Code and Gemini CLI search in calls of their own.
-var localTypes = map[callKind]*regexp.Regexp{
-	responses:   regexp.MustCompile(`^(?:|function|custom|namespace|local_shell|shell|apply_patch|tool_search)$`),
-	chat:        regexp.MustCompile(`^(?:|function|custom)$`),
-	messages:    regexp.MustCompile(`^(?:|custom|(?:bash|text_editor|memory|tool_search_tool_(?:regex|bm25))_\d{8})$`),
-	countTokens: regexp.MustCompile(``), // which runs nothing
 }
 
 // geminiLocal are Gemini's tools that the agent runs; each other field names something that Google does.
@@ -237,7 +214,7 @@ const maxDepth = 32
 // hosted reports whether a tool, or one within it, is not among those that the agent runs itself.
 func hosted(kind callKind, entry gjson.Result, depth int) bool {
 	tool, twice := namesOf(entry)
-	if tool == nil || twice != "" || depth == 0 || !localTypes[kind].MatchString(tool["type"].Str) || tool.has("type") && tool["type"].Type != gjson.String {
+	if tool == nil || twice != "" || depth == 0 || !forms[kind].local.MatchString(tool["type"].Str) || tool.has("type") && tool["type"].Type != gjson.String {
 		return true
 	}
 	environment := fieldsOf(tool["environment"])

@@ -60,17 +60,6 @@ func routeOf(r *http.Request) (route, bool) {
 	return found, r.Method == found.method
 }
 
-// shapeOf guesses the protocol of a request that has no session, for the form of the refusal.
-func shapeOf(r *http.Request) string {
-	switch p := r.URL.Path; {
-	case strings.HasPrefix(p, "/v1beta"):
-		return config.Google
-	case strings.HasPrefix(p, "/v1/messages") || r.Header.Get("Anthropic-Version") != "":
-		return config.Anthropic
-	}
-	return config.OpenAI
-}
-
 // target is the URL of the provider. Of the query it keeps what the protocols define: the form of the stream,
 // the beta switch of Messages, the client's version that Codex names when it lists models.
 func (r route) target(base string, query url.Values) (*url.URL, error) {

@@ -21,19 +21,8 @@ const nudge = "Do not deliberate further. Either call a tool now to get on with 
 // maxHeld bounds what is held back of an answer in bytes: more reasoning than any model has in one.
 const maxHeld = 8 << 20
 
-// keepAlives are what an agent gets while an answer is held back: what its CLI takes for a sign of life. Codex
-// 0.169.0 gives a stream up after five minutes without an event, of which a comment is none. Claude Code counts
-// no pings, which is why internal/agent has it wait longer. OpenCode watches for bytes. Gemini CLI 0.61.0 fails
-// over a comment and skips empty lines.
-var keepAlives = map[callKind]string{
-	responses: "event: keepalive\ndata: {\"type\":\"keepalive\"}\n\n",
-	messages:  "event: ping\ndata: {\"type\":\"ping\"}\n\n",
-	chat:      ": keep-alive\n\n",
-	generate:  "\n",
-}
-
 func (c *call) guarded() bool {
-	return c.grant.NoAnswerBytes > 0 && c.req.tools && c.req.body != "" && keepAlives[c.route.kind] != ""
+	return c.grant.NoAnswerBytes > 0 && c.req.tools && c.req.body != "" && forms[c.route.kind].alive != ""
 }
 
 // held is an answer that is kept from the agent until it calls a tool or says a first word to people. One that ends
@@ -70,7 +59,7 @@ func (h *held) Read(p []byte) (int, error) {
 		select {
 		case h.counts = <-h.decided:
 		case <-h.alive:
-			return copy(p, keepAlives[h.route.kind]), nil
+			return copy(p, forms[h.route.kind].alive), nil
 		}
 	}
 	return h.counts.Read(p)
@@ -83,9 +72,18 @@ func (h *held) Close() error {
 	var err error
 	if h.second != nil {
 		err = h.second.Close()
+		said := &h.second.said
+		used := h.grant.shareOf(h.req.model, said.tokens)
+		h.change(func(u *Usage) {
+			u.NoAnswer.Tokens += used.tokens
+			u.NoAnswer.CostUSD += used.cost
+			if said.failure == nil && said.ended && (said.tool || said.text && said.prose <= h.grant.NoAnswerBytes) {
+				u.NoAnswer.Recovered++
+			}
+		})
 		// Both tries sent the same conversation: what the second tells of its input is the best estimate.
-		if said, second := &h.first.said, &h.second.said; !said.inputKnown && second.inputKnown {
-			said.tokens.input, said.tokens.estimated, said.inputKnown = second.tokens.input, second.tokens.input, true
+		if first := &h.first.said; !first.inputKnown && said.inputKnown {
+			first.tokens.input, first.tokens.estimated, first.inputKnown = said.tokens.input, said.tokens.input, true
 		}
 	}
 	err = errors.Join(err, h.first.Close())
@@ -145,16 +143,14 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 		return false
 	}
 	s := h.newStream(resp)
-	s.book, h.second = h.accountSecond, s
+	h.second = s
 	for s.err == nil && !s.said.begun() && s.said.failure == nil {
 		s.next()
 		h.beat()
 	}
-	if !s.said.begun() || s.said.failure != nil {
-		return false
-	}
-	h.first.said.ended, h.first.said.whole, h.first.said.replaced = false, false, true // the two are one turn, of which the second counts
-	return true
+	s.said.replaced = !s.said.begun() || s.said.failure != nil
+	h.first.said.replaced = !s.said.replaced
+	return h.first.said.replaced
 }
 
 // mayRepeat asks the breaker and the budget, with what the first answer used.
@@ -163,32 +159,6 @@ func (c *call) mayRepeat(ctx context.Context, said answer) bool {
 	said.settle(c.req.size)
 	_, closed := c.grant.Limited(ctx)
 	return !closed && c.leaves(c.req.model, said.tokens, c.reserved)
-}
-
-// accountSecond books the second answer: its tokens are the attempt's, too.
-func (c *call) accountSecond(said *answer) {
-	if said.begun() { // else the agent sees the first
-		c.heard(said)
-		c.concludes(said.conclusion())
-	}
-	if said.failure != nil {
-		c.fail(limit.Read(0, nil, said.failure))
-	}
-	if said.inputKnown || said.begun() {
-		said.settle(c.req.size)
-		c.spend(c.req.model, said.tokens)
-	}
-	if said.failure == nil && said.ended {
-		c.turn()
-	}
-	used := c.grant.shareOf(c.req.model, said.tokens)
-	c.change(func(u *Usage) {
-		u.NoAnswer.Tokens += used.tokens
-		u.NoAnswer.CostUSD += used.cost
-		if said.failure == nil && said.ended && (said.tool || said.text && said.prose <= c.grant.NoAnswerBytes) {
-			u.NoAnswer.Recovered++
-		}
-	})
 }
 
 // draft is a request that is being changed; what is not touched keeps its bytes.
@@ -209,21 +179,11 @@ func (d *draft) drop(path string) {
 	}
 }
 
-// opposite is the request of the second try: the other thinking mode and the
-// nudge. It answers false where the request cannot be turned round.
+// opposite is the request of the second try; false where it cannot be turned round.
 func opposite(r request, kind callKind, p config.Provider) (string, bool) {
-	d, m := &draft{r.body}, p.ModelNamed(r.model)
-	turned := false
-	switch kind {
-	case responses:
-		turned = turnResponses(d, m)
-	case chat:
-		turned = turnChat(d, m)
-	case messages:
-		turned = turnMessages(d, m)
-	case generate:
-		turned = turnGemini(d, m)
-	}
+	d := &draft{r.body}
+	turn := forms[kind].turn
+	turned := turn != nil && turn(d, p.ModelNamed(r.model))
 	return d.body, turned
 }
 

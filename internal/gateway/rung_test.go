@@ -66,7 +66,7 @@ func eventsOf(stream string) []string {
 
 // answered is what an agent gets after the signs of life.
 func answered(w wire, body string) string {
-	for alive := keepAlives[kindOf(w)]; strings.HasPrefix(body, alive); {
+	for alive := forms[kindOf(w)].alive; strings.HasPrefix(body, alive); {
 		body = strings.TrimPrefix(body, alive)
 	}
 	return body
@@ -320,7 +320,7 @@ func TestAnAnswerThatIsHeldBackShowsThatItIsAlive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := keepAlives[kindOf(w)]
+		want := forms[kindOf(w)].alive
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", name, got, err)

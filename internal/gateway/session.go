@@ -238,7 +238,7 @@ func (c *call) heard(said *answer) {
 func (c *call) concludes(last Last) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if readers[c.route.kind] == nil || !c.grant.means(c.req.model) || c.offers && !c.req.tools {
+	if forms[c.route.kind].read == nil || !c.grant.means(c.req.model) || c.offers && !c.req.tools {
 		return
 	}
 	c.offers = c.req.tools

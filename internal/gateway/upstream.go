@@ -50,7 +50,7 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 		answer.Body = c.hold(ctx, c.newStream(resp), out)
 	case c.streams(resp):
 		answer.Body = c.newStream(resp)
-	case readers[c.route.kind] != nil:
+	case forms[c.route.kind].read != nil:
 		answer.Body = &whole{call: c, ReadCloser: resp.Body}
 	}
 	return answer, nil
@@ -92,7 +92,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	if err == nil {
 		err = plainBody(resp)
 	}
-	if errors.Is(err, context.Canceled) && sent.Load() && readers[c.route.kind] != nil {
+	if errors.Is(err, context.Canceled) && sent.Load() && forms[c.route.kind].read != nil {
 		c.heard(new(answer))
 	}
 	if err != nil {
@@ -183,7 +183,7 @@ func (w *whole) Close() error {
 	if e, ok := parsed(body); w.length > maxWhole {
 		w.said.other, w.said.ended = w.length, true
 	} else if ok {
-		readers[w.route.kind](e, &w.said)
+		forms[w.route.kind].read(e, &w.said)
 		if w.said.begun() { // else it is JSON of something else
 			w.said.other = max(w.said.other, w.length-w.said.prose-w.said.thought)
 		}
@@ -208,16 +208,19 @@ func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
 	said := limit.Read(resp.StatusCode, resp.Header, body)
 	c.fail(said)
+	why := ""
 	if said.Foreign() {
 		c.concludes(Last{Ending: policy.Disconnected, Why: "a page in place of the provider's answer"})
-		why := fmt.Sprintf("the provider cannot be reached: a page came in place of its API's answer (%d)", resp.StatusCode)
-		header.Set("Content-Type", "application/json")
-		return io.NopCloser(strings.NewReader(encoded(refuse(c.route.protocol, resp.StatusCode, why).body)))
+		why = fmt.Sprintf("the provider cannot be reached: a page came in place of its API's answer (%d)", resp.StatusCode)
+	} else {
+		c.concludes(Last{Why: "the last call refused (" + strconv.Itoa(resp.StatusCode) + ")"})
+		if resp.StatusCode == http.StatusUnauthorized {
+			why = "the provider refuses the key that Pawl holds for it; whoever runs Pawl must correct it"
+		}
 	}
-	c.concludes(Last{Why: "the last call refused (" + strconv.Itoa(resp.StatusCode) + ")"})
-	if resp.StatusCode == http.StatusUnauthorized {
+	if why != "" {
 		header.Set("Content-Type", "application/json")
-		body = []byte(encoded(refuse(c.route.protocol, resp.StatusCode, "the provider refuses the key that Pawl holds for it; whoever runs Pawl must correct it").body))
+		body = []byte(encoded(refuse(c.route.protocol, resp.StatusCode, why).body))
 	}
 	return io.NopCloser(bytes.NewReader(body))
 }
@@ -233,7 +236,7 @@ func (c *call) fail(f limit.Answer) {
 	if f.Status == http.StatusPaymentRequired && c.req.most > mostAsked {
 		isLimit = false // routers refuse so what the credit does not cover
 	}
-	counts := isLimit && readers[c.route.kind] != nil && c.limited(l, f.OfAccount())
+	counts := isLimit && forms[c.route.kind].read != nil && c.limited(l, f.OfAccount())
 	c.gateway.Log.Info().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).Int("status", f.Status).
 		Str("limit", string(l.Kind)).Bool("counts", counts).Time("resets_at", l.ResetsAt).Msg("the provider refused")
 }
@@ -248,52 +251,46 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+said).write(w)
 }
 
+// account books an answer. Of two tries only the one that the agent sees tells how the call went; the tokens of both
+// are the attempt's. Where no event of the model came and the provider told nothing, nothing is booked, also where the
+// agent hung up: heard bounds how often it may.
 func (c *call) account(said *answer) {
-	c.heard(said)
-	c.bookAnswer(said)
+	if forms[c.route.kind].read == nil {
+		return
+	}
 	if !said.replaced {
+		c.heard(said)
 		c.concludes(said.conclusion())
 	}
-	if said.failure != nil {
-		c.fail(limit.Read(0, nil, said.failure))
-	} else if said.ended {
-		c.answers()
-		c.turn()
-	}
-	c.gateway.Log.Debug().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).
-		Int64("input_tokens", said.tokens.input).Int64("output_tokens", said.tokens.output).Bool("ended", said.ended).Msg("the provider answered")
-}
-
-// bookAnswer books what an answer used. Where no event of the model came and the provider told nothing, that is
-// nothing, also where the agent hung up: heard bounds how often it may.
-func (c *call) bookAnswer(said *answer) {
 	if said.begun() || said.other > 0 || said.inputKnown {
 		said.settle(c.req.size)
 		c.spend(c.req.model, said.tokens)
 	}
+	if said.failure != nil {
+		c.fail(limit.Read(0, nil, said.failure))
+	} else if said.ended && !said.replaced {
+		c.answers()
+		c.change(func(u *Usage) { u.Turns++ })
+	}
+	c.gateway.Log.Debug().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).
+		Int64("input_tokens", said.tokens.input).Int64("output_tokens", said.tokens.output).Bool("ended", said.ended).Msg("the provider answered")
 }
-
-func (c *call) turn() { c.change(func(u *Usage) { u.Turns++ }) }
 
 // stream is one streamed answer. Reading gives its events as they came, each whole, without those that only the
 // gateway asked for; closing books it.
 type stream struct {
 	*call
 	from   io.ReadCloser
-	read   reader // nil where nothing is to be read
 	split  splitter
 	out    bytes.Buffer // what was read and not given yet
 	err    error        // how it ended
 	said   answer
 	begins func() // called when the model is seen at work, and does something once
-	book   func(*answer)
 }
 
 func (c *call) newStream(resp *http.Response) *stream {
 	return &stream{
-		call: c, from: resp.Body, read: readers[c.route.kind],
-		split:  newSplitter(resp.Body),
-		begins: sync.OnceFunc(c.answers), book: c.account,
+		call: c, from: resp.Body, split: newSplitter(resp.Body), begins: sync.OnceFunc(c.answers),
 	}
 }
 
@@ -310,9 +307,7 @@ func (s *stream) Read(p []byte) (int, error) {
 }
 
 func (s *stream) Close() error {
-	if s.read != nil {
-		s.book(&s.said)
-	}
+	s.account(&s.said)
 	return s.from.Close()
 }
 
@@ -327,7 +322,8 @@ func (s *stream) next() {
 }
 
 func (s *stream) take(raw []byte, data string) {
-	if e, ok := s.said.take(data, s.route.kind); ok && s.read != nil {
+	kind := s.route.kind
+	if e, ok := s.said.take(data, kind); ok && forms[kind].read != nil {
 		if s.said.begun() && s.said.failure == nil {
 			s.begins()
 		}
@@ -344,8 +340,8 @@ func (s *stream) take(raw []byte, data string) {
 func (a *answer) take(data string, kind callKind) (e gjson.Result, ok bool) {
 	if data == "[DONE]" {
 		a.over = a.over || kind == chat
-	} else if e, ok = parsed(data); ok && readers[kind] != nil && (kind == generate || !a.over) {
-		readers[kind](e, a)
+	} else if e, ok = parsed(data); ok && forms[kind].read != nil && (kind == generate || !a.over) {
+		forms[kind].read(e, a)
 	}
 	return e, ok
 }
