@@ -34,14 +34,11 @@ type Adapter struct {
 	// what it tells of the last turn. Nil for CLIs that leave nothing worth reading.
 	OpenSession func(home, session string) (io.ReadCloser, error)
 	FoldSession func(io.Reader) (Session, error)
-	// Tries matches what standard error says of requests that failed and are
-	// tried again. It is nil for CLIs that tell it on standard output.
-	Tries *regexp.Regexp
 	// Exit names the ending of an exit code, "" for none, for failures that nothing else explains; may be nil.
 	Exit func(code int) policy.Ending
-	// ReadWait reads from two lines of standard error, the second of them new, that the CLI now waits before it
-	// asks again, or no longer does; nil for CLIs that never wait for long.
-	ReadWait func(lines string) (RetryWait, bool)
+	// ReadTry reads from two lines of standard error, the second of them new, that a request failed and the CLI waits
+	// before it asks again, or no longer does; nil for CLIs that tell it on standard output.
+	ReadTry func(lines string) (Try, bool)
 	// SideModels are aliases of the models that the CLI asks by itself beside the one that it was given.
 	SideModels []string
 	Version    Version // the one that was checked; zero for the kind "command"

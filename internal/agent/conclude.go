@@ -56,39 +56,27 @@ func (t *tally) refused(message string, now time.Time, zone *time.Location) {
 	r.setLimit(message, resets, source, now)
 }
 
-// slept is the last refusal after which standard error announced a wait that is Pawl's; its Kind is 0 where there is none.
-func (t *tally) slept() (refused Event) {
-	if t.cli.ReadWait == nil {
-		return refused
-	}
-	waits := &waitReader{read: t.cli.ReadWait, onWait: func(n RetryWait) {
-		if n.Wait > LongestWait {
-			refused = n.stop().notice
-		}
-	}}
-	waits.Write([]byte(t.rep.Stderr + "\n"))
-	return refused
-}
-
 // consequences are the failures that may come of a CLI's sleep after a refusal: it was ended, or its connection was.
 var consequences = []policy.Ending{policy.Disconnected, policy.TimedOut, policy.Killed, policy.Crashed}
 
-// readRefusals takes the last failed try from standard error. What was printed when is not known: after other
+// tried takes down what standard error says of a request that failed.
+func (t *tally) tried(n Try) {
+	if n.Over {
+		return
+	}
+	t.try = n.Text
+	if n.Wait > LongestWait {
+		t.slept = n.stop().notice
+	}
+}
+
+// readTry takes the last failed try for an error. What was printed when is not known: after other
 // work a short wait may be over, a used-up plan is not.
-func (t *tally) readRefusals() {
-	if t.cli.Tries == nil || t.notice.Kind != 0 || t.step != nil && t.step.Ending == policy.Completed {
+func (t *tally) readTry() {
+	if t.try == "" || t.notice.Kind != 0 || t.step != nil && t.step.Ending == policy.Completed {
 		return
 	}
-	tries := t.cli.Tries.FindAllStringSubmatch(t.rep.Stderr, -1)
-	if len(tries) == 0 {
-		return
-	}
-	e := Event{Kind: Notice}
-	for _, part := range tries[len(tries)-1] { // the whole, unless a part of it is the message
-		if part != "" {
-			e.Text = Shorten(part, MaxText)
-		}
-	}
+	e := Event{Kind: Notice, Text: Shorten(t.try, MaxText)}
 	e.Ending, _ = limit.Classify(e.Text)
 	if e.Ending == policy.UsageLimit || t.messages == 0 && t.rep.ToolCalls == 0 {
 		t.notice = e
@@ -97,7 +85,7 @@ func (t *tally) readRefusals() {
 
 // decide sets the ending with its reason and returns the message that it was read from.
 func (t *tally) decide(why stop) string {
-	t.readRefusals()
+	t.readTry()
 	r := &t.rep
 	switch ended := why.ending == "" && r.final && t.failed == nil; {
 	case ended && r.Exit.Code == exitTimeout:
@@ -108,8 +96,8 @@ func (t *tally) decide(why stop) string {
 	case t.failed != nil:
 		t.note(why)
 		text := t.judge(*t.failed, "the run ended with the error")
-		if refused := t.slept(); refused.Kind != 0 && slices.Contains(consequences, r.Ending) {
-			text = t.judge(refused, "which came of a long wait after the refusal")
+		if t.slept.Kind != 0 && slices.Contains(consequences, r.Ending) {
+			text = t.judge(t.slept, "which came of a long wait after the refusal")
 		}
 		return text
 	case r.final:

@@ -20,7 +20,7 @@
 //	which kind of backend is which adapter           clis/clis.go
 //	what of the environment reaches a CLI            adapter.go   Request.Allowed
 //	which bounds end a run that goes on              run.go       RunOptions, newWatch
-//	when is a CLI killed because it waits            run.go       watch.tellWait
+//	when is a CLI killed because it waits            run.go       watch.tellTry
 //	how long may a line be, what is kept of output   stream.go
 //	how is a line read as JSON, a cut one too        event.go     Line
 //	when does a call count, and when twice           tally.go

@@ -71,7 +71,7 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 			o.OnEvent(e)
 		}
 	}
-	read.alive, read.tellWait = w.pulse, w.tellWait
+	read.alive, read.tellTry = w.pulse, w.tellTry
 	read.tally.onCall = o.OnCall
 	copied, finish := newTranscript(o.Transcript, o.MaxTranscript)
 	outDone, errDone := make(chan error, 1), make(chan error, 1)
@@ -206,8 +206,8 @@ func (w *watch) awake() {
 // maxWaiting is more conversations than any CLI leads at once.
 const maxWaiting = 64
 
-// tellWait takes down a refusal, with the alarm for when its conversation must have asked again, or its end.
-func (w *watch) tellWait(n RetryWait) {
+// tellTry takes down a refusal, with the alarm for when its conversation must have asked again, or its end.
+func (w *watch) tellTry(n Try) {
 	if n.Wait > LongestWait {
 		w.end(n.stop())
 	}
@@ -241,8 +241,8 @@ const (
 	quietWait   = LongestWait + 15*time.Second
 )
 
-// RetryWait is what a CLI says of a wait before it asks its provider again.
-type RetryWait struct {
+// Try is what a CLI says of a request that failed, and of its wait before it asks its provider again.
+type Try struct {
 	Session string // which of the CLI's conversations waits, empty where it has one
 	// Over says that the conversation asks again.
 	Over    bool
@@ -251,21 +251,21 @@ type RetryWait struct {
 	Text    string // what the provider said
 }
 
-// Waits reads the waits that lines of standard error announce. The parts of the pattern named wait and said are how many
-// units it is and what the provider said.
-func Waits(pattern *regexp.Regexp, unit time.Duration) func(lines string) (RetryWait, bool) {
-	return func(lines string) (RetryWait, bool) {
+// Tries reads the failed tries that lines of standard error tell. The parts of the pattern named wait and said are how
+// many units the wait will be, and what the provider said.
+func Tries(pattern *regexp.Regexp, unit time.Duration) func(lines string) (Try, bool) {
+	return func(lines string) (Try, bool) {
 		m := pattern.FindStringSubmatch(lines)
 		if m == nil {
-			return RetryWait{}, false
+			return Try{}, false
 		}
-		units, err := strconv.ParseInt(m[pattern.SubexpIndex("wait")], 10, 64)
-		return RetryWait{Wait: time.Duration(units) * unit, Text: m[pattern.SubexpIndex("said")]}, err == nil
+		units, _ := strconv.ParseInt(m[pattern.SubexpIndex("wait")], 10, 64) // 0 where it is not told
+		return Try{Wait: time.Duration(units) * unit, Text: m[pattern.SubexpIndex("said")]}, true
 	}
 }
 
 // stop is how a run ends whose CLI went to sleep for long.
-func (n RetryWait) stop() stop {
+func (n Try) stop() stop {
 	e := Event{Kind: Notice, Text: n.Text}
 	if e.Ending, _ = limit.Classify(n.Text); !e.Ending.IsLimit() {
 		e.Ending = policy.RateLimited
@@ -277,27 +277,27 @@ func (n RetryWait) stop() stop {
 	return stop{ending: policy.Killed, reason: reason, notice: e}
 }
 
-// maxWaitLine is how much of a line of standard error is looked at.
-const maxWaitLine = 16 << 10
+// maxTryLine is how much of a line of standard error is looked at.
+const maxTryLine = 16 << 10
 
-// waitReader looks for a wait in what is written, each line together with the one before.
-type waitReader struct {
-	read       func(lines string) (RetryWait, bool)
-	onWait     func(RetryWait)
+// tryReader looks for failed tries in what is written, each line together with the one before.
+type tryReader struct {
+	read       func(lines string) (Try, bool)
+	onTry      func(Try)
 	line, last []byte
 }
 
 // Write never fails.
-func (w *waitReader) Write(p []byte) (int, error) {
+func (w *tryReader) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part, after, ended := bytes.Cut(rest, []byte{'\n'})
-		w.line = append(w.line, part[:min(len(part), maxWaitLine-len(w.line))]...)
+		w.line = append(w.line, part[:min(len(part), maxTryLine-len(w.line))]...)
 		if rest = after; !ended {
 			break
 		}
 		w.line = bytes.TrimRight(w.line, "\r")
 		if n, ok := w.read(string(w.last) + "\n" + string(w.line)); ok {
-			w.onWait(n)
+			w.onTry(n)
 		}
 		w.last, w.line = w.line, w.last[:0]
 	}

@@ -133,21 +133,21 @@ func Inspect(r io.Reader, a Adapter, o InspectOptions) (Report, error) {
 	if err != nil {
 		err = fmt.Errorf("read the transcript: %w", err)
 	}
-	read.stderr.Write([]byte(o.Stderr))
+	err = errors.Join(err, read.errors(strings.NewReader(o.Stderr)))
 	report := read.conclude(o.Exit, stop{}, o.Now, o.Zone)
 	report.Edits = circles.Edits()
 	return report, err
 }
 
 type reading struct {
-	adapter  Adapter
-	tally    *tally
-	onEvent  func(Event)
-	alive    func()          // told of each sign of life
-	tellWait func(RetryWait) // told of each wait for the provider; nil where nobody asks
-	plain    *headTail       // what a program without structure printed
-	stderr   *headTail
-	bytes    int64
+	adapter Adapter
+	tally   *tally
+	onEvent func(Event)
+	alive   func()    // told of each sign of life
+	tellTry func(Try) // told of each request that failed
+	plain   *headTail // what a program without structure printed
+	stderr  *headTail
+	bytes   int64
 }
 
 // stderrHalf bounds the head and the tail of standard error.
@@ -155,7 +155,7 @@ const stderrHalf = 32 << 10
 
 func newReading(a Adapter, dir string) *reading {
 	return &reading{
-		adapter: a, tally: newTally(a, dir), onEvent: func(Event) {}, alive: func() {},
+		adapter: a, tally: newTally(a, dir), onEvent: func(Event) {}, alive: func() {}, tellTry: func(Try) {},
 		plain: newHeadTail(plainHead, plainTail), stderr: newHeadTail(stderrHalf, stderrHalf),
 	}
 }
@@ -195,8 +195,13 @@ func (r *reading) errors(in io.Reader) error {
 	if r.adapter.Parse == nil {
 		to = io.MultiWriter(to, tap(func([]byte) { r.alive() }))
 	}
-	if r.tellWait != nil && r.adapter.ReadWait != nil {
-		to = io.MultiWriter(to, &waitReader{read: r.adapter.ReadWait, onWait: r.tellWait})
+	if r.adapter.ReadTry != nil {
+		tries := &tryReader{read: r.adapter.ReadTry, onTry: func(n Try) {
+			r.tally.tried(n)
+			r.tellTry(n)
+		}}
+		to = io.MultiWriter(to, tries)
+		defer tries.Write([]byte("\n")) // the last line may lack its end
 	}
 	_, err := io.Copy(to, in)
 	return err

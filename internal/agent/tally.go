@@ -43,6 +43,10 @@ type tally struct {
 	last     Kind
 	failed   *Event
 	resets   time.Time // the reset that the error itself names
+	// By standard error: what was said to the last request that failed, and the last refusal after which the CLI
+	// announced a wait that is Pawl's; its Kind is 0 where there is none.
+	try   string
+	slept Event
 }
 
 func newTally(cli Adapter, dir string) *tally {

@@ -39,7 +39,7 @@ func For(kind, stream string) (agent.Adapter, error) {
 		return agent.Adapter{}, err
 	}
 	own := command
-	own.Stream, own.Parse, own.Tries, own.Exit, own.ReadWait = cli.Stream, cli.Parse, cli.Tries, cli.Exit, cli.ReadWait
+	own.Stream, own.Parse, own.Exit, own.ReadTry = cli.Stream, cli.Parse, cli.Exit, cli.ReadTry
 	return own, nil
 }
 

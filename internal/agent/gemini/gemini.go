@@ -20,7 +20,7 @@ const attempts = 3
 
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: config.Gemini, Stream: config.Gemini, Parse: parseLine, Tries: tries, Exit: exitEnding, ReadWait: agent.Waits(sleeps, time.Millisecond),
+		Name: config.Gemini, Stream: config.Gemini, Parse: parseLine, Exit: exitEnding, ReadTry: agent.Tries(tries, time.Millisecond),
 		Protocols: []string{config.Google}, Sessions: agent.SafeSession, Build: build,
 		SideModels: []string{"flash", "flash-lite"}, // the choice of a model, summaries, its search
 		Version:    agent.Version{Checked: "0.61.0", Package: "@google/gemini-cli"},
@@ -171,10 +171,6 @@ func readResult(line gjson.Result) agent.Event {
 	return e
 }
 
-// tries are the lines of a failed try. While the CLI waits for the next one, for as long as the provider asks,
-// it prints nothing else.
-var tries = regexp.MustCompile(`(?m)^Attempt \d+ failed.*(?:\nSuggested retry after .*)?$`)
-
 // Exits are the endings of the CLI's own exit codes, which its forks have kept.
 var Exits = map[int]policy.Ending{
 	41: policy.Auth, 42: policy.Misconfigured, 44: policy.Misconfigured, 52: policy.Misconfigured, 53: policy.TurnLimit, 55: policy.TurnLimit,
@@ -191,5 +187,6 @@ func exitEnding(code int) policy.Ending {
 	return Exits[code]
 }
 
-// sleeps matches a failed try and the wait before the next, jitter included, in milliseconds.
-var sleeps = regexp.MustCompile(`(?:^|\n)(?P<said>Attempt \d+ failed\b.*(?:\nSuggested retry after .*)?) Retrying after (?P<wait>\d{1,12})ms\.{3}$`)
+// tries matches a failed try and the wait before the next, jitter included, in milliseconds. While the CLI waits for it,
+// for as long as the provider asks, it prints nothing else.
+var tries = regexp.MustCompile(`(?:^|\n)(?P<said>Attempt \d+ failed\b.*?(?:\nSuggested retry after .*?)?(?: Retrying after (?P<wait>\d{1,12})ms\.{3})?)$`)

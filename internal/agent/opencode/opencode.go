@@ -22,7 +22,7 @@ import (
 
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: config.OpenCode, Stream: config.OpenCode, Parse: parseLine, Tries: tries, ReadWait: readWait,
+		Name: config.OpenCode, Stream: config.OpenCode, Parse: parseLine, ReadTry: readTry,
 		Protocols: []string{config.OpenAI, config.Anthropic, config.Google}, Sessions: sessions, Build: build,
 		Version:    agent.Version{Checked: "1.18.33", Package: "opencode-ai"},
 		Credential: ".local/share/opencode/auth.json",
@@ -258,32 +258,33 @@ func endingOf(name string, answer limit.Answer, text string, waits bool) policy.
 
 var sessions = regexp.MustCompile(`^ses_[0-9A-Za-z]{8,64}$`)
 
-// tries are the log's lines of a refused request (--print-logs), after which the CLI waits silently.
-var tries = regexp.MustCompile(`(?m)^ERROR\s.*\bservice=(?:llm|session\.\w+)\b.*\berror=.*$` +
-	`|^timestamp=\S+ level=ERROR .*message="stream error" .*small=false .*error\.error="(?:\w+: )?(.*)"$`)
-
 var (
-	// refused matches a refused request of the agent itself, after which it waits as long as the provider asks.
-	refused = regexp.MustCompile(`\ntimestamp=\S+ level=ERROR .*message="stream error" .*session\.id=(\S+) small=false .*error\.error="(?:\w+: )?(.*)"$`)
-	asks    = regexp.MustCompile(`\ntimestamp=\S+ level=INFO .*message=stream .*session\.id=(\S+) small=false`)
+	// refused matches a refused request of the agent itself in the log (--print-logs), after which it waits silently, as
+	// long as the provider asks.
+	refused = regexp.MustCompile(`\ntimestamp=\S+ level=ERROR .*message="stream error" .*session\.id=(\S+) small=false .*error\.error="(?:\w+: )?(.*)"$` +
+		`|\n(ERROR\s.*\bservice=(?:llm|session\.\w+)\b.*\berror=.*)$`) // as older versions log it
+	asks = regexp.MustCompile(`\ntimestamp=\S+ level=INFO .*message=stream .*session\.id=(\S+) small=false`)
 )
 
-// readWait reads opencode's log, which does not name the wait: a header counts first. A long one in the text is
+// readTry reads opencode's log, which does not name the wait: a header counts first. A long one in the text is
 // believed; after a short one the header may have told a long one. Errors that are no limit are not waited for.
-func readWait(lines string) (agent.RetryWait, bool) {
+func readTry(lines string) (agent.Try, bool) {
 	if m := asks.FindStringSubmatch(lines); m != nil {
-		return agent.RetryWait{Session: m[1], Over: true}, true
+		return agent.Try{Session: m[1], Over: true}, true
 	}
 	m := refused.FindStringSubmatch(lines)
 	if m == nil {
-		return agent.RetryWait{}, false
+		return agent.Try{}, false
 	}
-	n, epoch := agent.RetryWait{Session: m[1], Unknown: true, Text: m[2]}, time.Unix(0, 0)
+	n, epoch := agent.Try{Session: m[1], Text: m[2] + m[3]}, time.Unix(0, 0)
+	ending, _ := limit.Classify(n.Text)
+	if n.Unknown = ending.IsLimit() && m[3] == ""; !n.Unknown {
+		return n, true
+	}
 	if at, ok := relativeReset(n.Text, epoch); ok && at.Sub(epoch) > agent.LongestWait {
 		n.Wait, n.Unknown = at.Sub(epoch), false
 	}
-	ending, _ := limit.Classify(n.Text)
-	return n, ending.IsLimit()
+	return n, true
 }
 
 // relativeReset is a reset that a text tells as a time to wait.

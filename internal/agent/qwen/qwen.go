@@ -20,8 +20,8 @@ const retries = 0
 
 func Adapter() agent.Adapter {
 	return agent.Adapter{
-		Name: config.Qwen, Stream: config.Qwen, Parse: parseLine, Tries: tries, Exit: func(code int) policy.Ending { return gemini.Exits[code] }, // those of the CLI that qwen comes from
-		ReadWait:  agent.Waits(waits, time.Second),
+		Name: config.Qwen, Stream: config.Qwen, Parse: parseLine, Exit: func(code int) policy.Ending { return gemini.Exits[code] }, // those of the CLI that qwen comes from
+		ReadTry:   agent.Tries(tries, time.Second),
 		Protocols: []string{config.OpenAI}, Sessions: agent.SafeSession, Build: build,
 		Version:    agent.Version{Checked: "0.24.4", Package: "@qwen-code/qwen-code"},
 		Credential: ".qwen/oauth_creds.json",
@@ -93,7 +93,5 @@ var (
 	shown = regexp.MustCompile(`(?s)\[API Error: .*\]`)
 )
 
-// tries are the lines of a failed try on standard error, before qwen waits for the next.
-var tries = regexp.MustCompile(`(?m)^Retrying in \d+s \(attempt \d+/\d+\): (.*)$`)
-
-var waits = regexp.MustCompile(`(?:^|\n)Retrying in (?P<wait>\d{1,9})s \(attempt \d+/\d+\): (?P<said>.*)$`)
+// tries matches a failed try on standard error, before qwen waits for the next.
+var tries = regexp.MustCompile(`(?:^|\n)Retrying in (?P<wait>\d{1,9})s \(attempt \d+/\d+\): (?P<said>.*)$`)
