@@ -3,7 +3,7 @@
 // bounded, and reading never fails. Names are made so that the same test has the same name in the next run.
 //
 //	question                                          file
-//	which runners are tried, in which order           rules.go, runners; testreport.go, NewReader
+//	which runners are tried, in which order           rules.go, runners
 //	how much is kept of a long output                 testreport.go, maxFailing
 //	which of two reports of one run counts            testreport.go, sameRun
 //	how is a runner read by a table of rules          rules.go, ruled; such as java.go

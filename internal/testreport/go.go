@@ -19,7 +19,7 @@ var (
 // Test/sub", without the package where the output ends before it. A parent fails with its subtests and is
 // listed like them.
 type goReader struct {
-	tally // hasCounts when the output names the tests that pass, too
+	*tally // hasCounts when the output names the tests that pass, too
 
 	pending []*goTest // failed, of the package whose line is still to come
 	passing []string  // as pending
@@ -31,7 +31,7 @@ type goReader struct {
 	running string // with -v: whose output follows
 	printed blocks // with -v and -json: by test
 
-	idle, busy, ok bool // packages without tests, others, and those that passed
+	idle, busy bool // packages without tests, and others
 
 	building string   // the package whose errors follow
 	builds   blocks   // errors by package
@@ -46,6 +46,12 @@ type goTest struct {
 
 // maxPrinted bounds the tests whose output is kept until they end.
 const maxPrinted = 1000
+
+func golang(r *ruled) []rule {
+	g := &goReader{tally: &r.tally}
+	r.finish = g.finish
+	return []rule{{"", func(m []string) bool { return g.line(m[0]) }}}
+}
 
 func (g *goReader) line(s string) bool {
 	if strings.HasPrefix(s, "{") {
@@ -155,7 +161,7 @@ func (g *goReader) packageLine(s string) bool {
 		g.ranIn(strings.Fields(s + " -")[1] + " ")
 		g.flush("")
 		none := strings.HasPrefix(s, "?") || strings.HasSuffix(s, "[no tests to run]")
-		g.idle, g.busy, g.ok = g.idle || none, g.busy || !none, g.ok || !none
+		g.idle, g.busy, g.okay = g.idle || none, g.busy || !none, g.okay || !none
 	}
 	g.seen, g.open, g.running = true, nil, ""
 	return true
@@ -282,7 +288,7 @@ func (g *goReader) failEvent(e goEvent, name string) {
 	}
 }
 
-func (g *goReader) report() Report {
+func (g *goReader) finish() {
 	g.flush("")
 	for _, pkg := range g.builds.names {
 		if text := g.builds.take(pkg); text != "" {
@@ -291,7 +297,4 @@ func (g *goReader) report() Report {
 		}
 	}
 	g.hasCounts = g.hasCounts || g.idle && !g.busy // none passed
-	r := g.tally.report()
-	r.Passing = g.ok
-	return r
 }

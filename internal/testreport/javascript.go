@@ -6,7 +6,7 @@ import (
 
 const (
 	deeper    = `^(?:\s*|    .*)$`  // a line of a failure's text, for Jest and Playwright
-	nodeStack = `^\s*at .*:\d+\)?$` // of a stack, for Mocha and bun
+	nodeStack = `^\s*at .*:\d+\)?$` // of a stack, for Jest, Mocha and bun
 	nodeTotal = `^[ℹ#] (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$`
 )
 
@@ -31,7 +31,7 @@ func jest(j *ruled) []rule {
 			case file != "":
 				title = file + " › " + title
 			}
-			return j.begin(title, jestText)
+			return j.begin(title, upTo(nodeStack))
 		}},
 		{deeper, func(m []string) bool { return j.inside(m) || console }},
 		{"", j.ends},
@@ -41,16 +41,6 @@ func jest(j *ruled) []rule {
 		}},
 		{`^ +✕ (.*)$`, func(m []string) bool { return j.mark(m[1], "") }},
 	}
-}
-
-// jestText leaves out the stack, which names the runner's files and where the project lies.
-func jestText(b *block) string {
-	s := b.text()
-	if i := strings.Index(s, "\n\n  at "); i >= 0 {
-		return s[:i]
-	}
-	text, _, _ := strings.Cut(s, "\n\nat ")
-	return text
 }
 
 // vitest reads Vitest: names and texts from the blocks that begin with FAIL, or, where the output stops

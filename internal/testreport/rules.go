@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// runners are those that print lines of known forms.
+// runners are those that are known, in the order in which they are asked.
 var runners = []struct {
 	name   string
 	starts string // the first line that is looked at more closely; "" for each
 	rules  func(*ruled) []rule
 }{
-	{"pytest", "", pytest}, {"cargo", "", cargo}, {"jest", "", jest}, {"vitest", "", vitest}, {"node", "", node}, {"java", "", java}, {"tsc", "", tsc},
+	{"go", "", golang}, {"pytest", "", pytest}, {"cargo", "", cargo}, {"jest", "", jest}, {"vitest", "", vitest}, {"node", "", node}, {"java", "", java}, {"tsc", "", tsc},
 	{"unittest", `^={70}$|^Ran \d+ tests? in `, unittest},
 	{"mocha", `^  \d+ passing|^ Exception during run: `, mocha},
 	{"playwright", `^Running \d+ tests? using \d+ worker|^\w*Error: `, playwright},
@@ -23,6 +23,7 @@ var runners = []struct {
 	{"dotnet", `^(?:  Determining projects to restore|Restore complete|MSBuild version |Test run for |Build started)`, dotnet},
 	{"gtest", `^Running main\(\) from \S*gtest|^\[(?:==========| RUN      )\] |^\S+:\d+: Failure$`, gtest},
 	{"ctest", `^Test project /`, ctest},
+	{"tap", "", tap},
 }
 
 // tally is what most readers keep: failing tests, the runner's own numbers, the failure that is being read.
@@ -32,6 +33,7 @@ type tally struct {
 	tree                    failures // whose own names are known, and not their suites
 	seen                    bool     // the output is this runner's
 	hasCounts               bool     // its numbers were there
+	okay                    bool     // something passed, also where the tests of it are not counted
 	passed, failed, skipped int
 
 	last  int  // number of the last failure of a list whose failures are numbered
@@ -42,8 +44,8 @@ type tally struct {
 	textOf func(*block) string
 }
 
-// ruled reads a runner that prints lines of known forms, and blocks of failures between them: the first rule that
-// takes a line has it.
+// ruled reads the output of one runner, line by line, without colours and line ends: lines of known forms, and blocks of
+// failures between them. The first rule that takes a line has it.
 type ruled struct {
 	tally
 	starts *regexp.Regexp
@@ -59,12 +61,14 @@ type rule struct {
 	take func(m []string) bool
 }
 
+// line reports whether the line was the runner's own, so that no other looks at it.
 func (r *ruled) line(s string) bool {
 	if r.begun = r.begun || r.starts.MatchString(s); !r.begun {
 		return false
 	}
+	whole := []string{s}
 	for i, one := range r.rules {
-		m := []string{s}
+		m := whole
 		if one.form != "" {
 			m = r.forms[i].FindStringSubmatch(s)
 		}
@@ -187,11 +191,17 @@ func (t *tally) report() Report {
 			t.add(f.Name, f.Text)
 		}
 	}
-	switch {
-	case !t.seen:
+	if !t.seen {
 		return Report{}
-	case !t.hasCounts:
-		return t.counted(t.runner, NotCounted, t.failed, NotCounted)
 	}
-	return t.counted(t.runner, t.passed, t.failed, t.skipped)
+	passed, skipped := t.passed, t.skipped
+	if !t.hasCounts {
+		passed, skipped = NotCounted, NotCounted
+	}
+	if len(t.ran) > maxRan {
+		t.ran = nil
+	}
+	return Report{
+		Runner: t.runner, Passed: passed, Failed: max(t.failed, len(t.list)), Skipped: skipped, Passing: t.okay, Failures: t.list, Ran: t.ran,
+	}
 }

@@ -1,76 +1,74 @@
 package testreport
 
 import (
-	"regexp"
+	"cmp"
 	"strings"
-)
-
-var (
-	tapTest      = regexp.MustCompile(`^ *(not )?ok(?: +(\d+))?(?:( +-)? +(.*?))?$`)
-	tapPlan      = regexp.MustCompile(`^ *1\.\.\d+(?: *#.*)?$`)
-	tapDirective = regexp.MustCompile(`(?i)(?:^|\s)#\s*(todo|skip)\S*(?:\s.*)?$`)
-
-	proveFailed = regexp.MustCompile(`^#\s+Failed (\(TODO\) )?test(?: '(.+)')?(?: at (\S+) line \d+\.)?$`)
-	proveAt     = regexp.MustCompile(`^#\s+at (\S+) line \d+\.$`)
-	proveFile   = regexp.MustCompile(`^(\S+) +\(Wstat: (\d+).* Tests: (\d+) Failed: (\d+)\)$`)
-	proveTotal  = regexp.MustCompile(`^Files=\d+, Tests=(\d+), `)
 )
 
 // tapReader reads TAP 12 to 14 of Perl, node:test, Vitest and others: subtests before their parent's line or in
 // braces behind it, YAML blocks, TODO and SKIP; and what prove prints. A test is "parent > test", or its
 // number; a parent that fails with its subtests is left out.
 type tapReader struct {
-	tally
+	*tally
 	sure   bool // it is TAP, and no prose that begins with "ok 1"
 	tests  int
 	totals tally // as node:test prints them
 
-	open suites
-	last string // the failed test that a YAML block belongs to
+	open    suites
+	failing string // the failed test that a YAML block belongs to
 	prove
 }
 
-func (t *tapReader) line(s string) bool {
-	trimmed := strings.TrimSpace(s)
-	if t.within != nil {
-		if trimmed == "..." {
-			t.close()
-		} else {
-			t.inside([]string{s})
-		}
-		return true
-	}
-	switch {
-	case strings.HasPrefix(trimmed, "ok") || strings.HasPrefix(trimmed, "not ok"):
-		if m := tapTest.FindStringSubmatch(s); m != nil && (m[2] != "" || m[3] != "") {
-			t.test(m[1] != "", m[2], m[3] != "", m[4], indent(s))
+func tap(r *ruled) []rule {
+	t := &tapReader{tally: &r.tally}
+	r.finish = t.finish
+	return append([]rule{
+		{"", func(m []string) bool {
+			if t.within != nil && strings.TrimSpace(m[0]) == "..." {
+				t.close()
+				return true
+			}
+			return t.inside(m)
+		}},
+		{`^ *(not )?ok(?: +(\d+))?(?:( +-)? +(.*?))?$`, func(m []string) bool {
+			if m[2] == "" && m[3] == "" {
+				return false
+			}
+			t.test(m[1] != "", m[2], m[3] != "", m[4], indent(m[0]))
 			return true
-		}
-	case trimmed == "---" && t.tests > 0 && indent(s) > 0:
-		t.begin(t.last, yamlText)
-		t.last = ""
-		return true
-	case trimmed == "}" && t.shut(indent(s)):
-		return true
-	case strings.HasPrefix(s, "TAP version ") || tapPlan.MatchString(s):
-		t.sure = true
-		return true
-	case strings.HasPrefix(s, "Bail out!"):
-		t.failed++
-		t.add("Bail out!", strings.TrimSpace(s[len("Bail out!"):]))
-		return true
-	case strings.HasPrefix(trimmed, "#") && t.comment(s, trimmed):
-		return true
-	}
-	return t.proveLine(s)
+		}},
+		{`^[ \t]+---\s*$`, func([]string) bool {
+			if t.tests > 0 {
+				t.begin(t.failing, yamlText)
+				t.failing = ""
+			}
+			return t.tests > 0
+		}},
+		{`^\s*}\s*$`, func(m []string) bool { return t.shut(indent(m[0])) }},
+		{`^TAP version |^ *1\.\.\d+(?: *#.*)?$`, func([]string) bool {
+			t.sure = true
+			return true
+		}},
+		{`^Bail out!(.*)`, func(m []string) bool {
+			t.failed++
+			return t.note("Bail out!", strings.TrimSpace(m[1]))
+		}},
+		{`^(\s*)# Subtest: (.*?)\s*$`, func(m []string) bool {
+			t.sure = true
+			t.open.leave(indent(m[0]))
+			t.open.enter(suite{name: stableName(strings.ReplaceAll(m[2], `\#`, "#")), depth: indent(m[0]), failed: len(t.list), tests: t.tests})
+			return true
+		}},
+		{`^[ℹ#].*`, func(m []string) bool { return t.totals.nodeTotal(m[0]) }},
+	}, t.prove.rules()...)
 }
 
 func (t *tapReader) test(failed bool, number string, dash bool, rest string, depth int) {
-	t.last = ""
+	t.failing = ""
 	t.sure = t.sure || dash
 	rest, braces := strings.CutSuffix(rest, " {")
 	directive := ""
-	if m := tapDirective.FindStringSubmatchIndex(rest); m != nil {
+	if m := form(`(?i)(?:^|\s)#\s*(todo|skip)\S*(?:\s.*)?$`).FindStringSubmatchIndex(rest); m != nil {
 		directive, rest = strings.ToLower(rest[m[2]:m[3]]), rest[:m[0]]
 	}
 	name := stableName(strings.ReplaceAll(rest, `\#`, "#"))
@@ -103,7 +101,7 @@ func (t *tapReader) test(failed bool, number string, dash bool, rest string, dep
 func (t *tapReader) fail(name string) {
 	name = t.open.under(name)
 	t.failed++
-	t.last = name
+	t.failing = name
 	t.add(name, "")
 }
 
@@ -118,16 +116,6 @@ func (t *tapReader) shut(depth int) bool {
 		t.fail(p.name)
 	}
 	return true
-}
-
-func (t *tapReader) comment(s, trimmed string) bool {
-	if name, ok := strings.CutPrefix(trimmed, "# Subtest: "); ok {
-		t.sure = true
-		t.open.leave(indent(s))
-		t.open.enter(suite{name: stableName(strings.ReplaceAll(name, `\#`, "#")), depth: indent(s), failed: len(t.list), tests: t.tests})
-		return true
-	}
-	return t.totals.nodeTotal(s) || t.diagnosis(trimmed)
 }
 
 // yamlText leaves out what changes from run to run, and the stack.
@@ -146,18 +134,14 @@ func yamlText(b *block) string {
 	return strings.Join(kept, "\n")
 }
 
-func (t *tapReader) report() Report {
-	t.close()
+func (t *tapReader) finish() {
 	byProve := t.settle(&t.failures, t.tests > 0)
-	switch {
-	case !t.sure && !t.ran && len(t.diags) == 0:
-		return Report{} // prose such as "ok 1 thing"
-	case t.totals.hasCounts && t.totals.passed+t.totals.failed+t.totals.skipped > 0:
-		return t.counted("tap", t.totals.passed, t.totals.failed, t.totals.skipped)
-	case byProve:
-		return t.counted("tap", max(0, t.total-t.lost), t.lost, NotCounted)
+	t.seen, t.hasCounts = t.sure || t.prove.ran || len(t.diags) > 0, true // else it was prose such as "ok 1 thing"
+	if n := t.totals; n.hasCounts && n.passed+n.failed+n.skipped > 0 {
+		t.passed, t.failed, t.skipped = n.passed, n.failed, n.skipped
+	} else if byProve {
+		t.passed, t.failed, t.skipped = max(0, t.total-t.lost), t.lost, NotCounted
 	}
-	return t.counted("tap", t.passed, t.failed, t.skipped)
 }
 
 // prove is what Test::More and prove print beside TAP: reasons, and a summary by file.
@@ -184,47 +168,51 @@ type proveDiag struct {
 	text       block
 }
 
-func (p *prove) diagnosis(s string) bool {
-	if m := proveFailed.FindStringSubmatch(s); m != nil {
-		p.diag = &proveDiag{name: m[2], file: m[3], todo: m[1] != ""}
-		if len(p.diags) < maxFailing {
-			p.diags = append(p.diags, p.diag)
-		}
-		return true
+func (p *prove) rules() []rule {
+	return []rule{
+		{`^\s*#\s+Failed (\(TODO\) )?test(?: '(.+)')?(?: at (\S+) line \d+\.)?\s*$`, func(m []string) bool {
+			p.diag = &proveDiag{name: m[2], file: m[3], todo: m[1] != ""}
+			if len(p.diags) < maxFailing {
+				p.diags = append(p.diags, p.diag)
+			}
+			return true
+		}},
+		{`^\s*#(\s+at (\S+) line \d+\.|.*?)\s*$`, func(m []string) bool {
+			if p.diag == nil || strings.HasPrefix(m[1], " Looks like ") {
+				p.diag = nil
+				return false
+			}
+			p.diag.file = cmp.Or(p.diag.file, m[2])
+			p.diag.text.add(m[1])
+			return true
+		}},
+		{"", func([]string) bool {
+			p.diag = nil
+			return false
+		}},
+		{`^(\S+) +\(Wstat: (\d+).* Tests: (\d+) Failed: (\d+)\)$`, func(m []string) bool {
+			n, _ := number(m[4])
+			p.ran, p.lost = true, p.lost+n
+			p.file = &proveResult{name: m[1], failed: n, wstat: m[2]}
+			if len(p.files) < maxFailing {
+				p.files = append(p.files, p.file)
+			}
+			return true
+		}},
+		{`^Files=\d+, Tests=(\d+), `, func(m []string) bool {
+			n, _ := number(m[1])
+			p.ran, p.total, p.file = true, p.total+n, nil
+			return true
+		}},
+		{"", func(m []string) bool {
+			if p.file == nil || !strings.HasPrefix(m[0], "  ") {
+				p.file = nil
+				return false
+			}
+			p.file.text.add(m[0])
+			return true
+		}},
 	}
-	if p.diag == nil || strings.HasPrefix(s, "# Looks like ") {
-		p.diag = nil
-		return false
-	}
-	if m := proveAt.FindStringSubmatch(s); m != nil && p.diag.file == "" {
-		p.diag.file = m[1]
-	}
-	p.diag.text.add(strings.TrimPrefix(s, "#"))
-	return true
-}
-
-func (p *prove) proveLine(s string) bool {
-	p.diag = nil
-	if m := proveFile.FindStringSubmatch(s); m != nil {
-		n, _ := number(m[4])
-		p.ran, p.lost = true, p.lost+n
-		p.file = &proveResult{name: m[1], failed: n, wstat: m[2]}
-		if len(p.files) < maxFailing {
-			p.files = append(p.files, p.file)
-		}
-		return true
-	}
-	if m := proveTotal.FindStringSubmatch(s); m != nil {
-		n, _ := number(m[1])
-		p.ran, p.total, p.file = true, p.total+n, nil
-		return true
-	}
-	if p.file != nil && strings.HasPrefix(s, "  ") {
-		p.file.text.add(s)
-		return true
-	}
-	p.file = nil
-	return false
 }
 
 // settle brings the reasons to the failed tests, or notes them from the reasons where prove kept the tests to

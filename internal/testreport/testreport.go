@@ -38,25 +38,18 @@ type Report struct {
 	Failures []policy.Failing // the failing tests, each name once, in the order of the output
 }
 
-// reader reads the output of one runner, line by line, without colours and line ends. It reports whether the
-// line was the runner's own, so that no other looks at it.
-type reader interface {
-	line(s string) bool
-	report() Report
-}
-
 // Reader reads the output of a verify command as it is written, of whatever length. It may hold that of several
 // runners and programs, begin in the middle and stop anywhere; what the readers do not know is left out. Make it with
 // NewReader; it is for one goroutine.
 type Reader struct {
-	readers []reader
+	readers []*ruled
 	line    []byte // that is not complete
 	xml     junitXML
 }
 
 // NewReader returns a reader that has read nothing.
 func NewReader() *Reader {
-	r := &Reader{readers: []reader{&goReader{tally: tally{runner: "go"}}}}
+	r := &Reader{}
 	for _, known := range runners {
 		one := &ruled{tally: tally{runner: known.name}, starts: form(known.starts)}
 		one.rules = known.rules(one)
@@ -65,7 +58,6 @@ func NewReader() *Reader {
 		}
 		r.readers = append(r.readers, one)
 	}
-	r.readers = append(r.readers, &tapReader{})
 	return r
 }
 
@@ -195,13 +187,6 @@ func (f *failures) explain(name, text string) bool {
 		}
 	}
 	return known
-}
-
-func (f *failures) counted(runner string, passed, failed, skipped int) Report {
-	if len(f.ran) > maxRan {
-		f.ran = nil
-	}
-	return Report{Runner: runner, Passed: passed, Failed: max(failed, len(f.list)), Skipped: skipped, Failures: f.list, Ran: f.ran}
 }
 
 // suite is a test whose subtests follow.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -111,13 +112,9 @@ func Watch(dir string, reported func(name string) bool) (changed func() []Report
 	}
 	before := stamps(dir, reported)
 	return func() (all []Report) {
-		var names []string
-		for name, now := range stamps(dir, reported) {
-			if was, ok := before[name]; !ok || was != now {
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
+		now := stamps(dir, reported)
+		maps.DeleteFunc(now, func(name string, at stamp) bool { return at == before[name] })
+		names := slices.Sorted(maps.Keys(now))
 		root, err := os.OpenRoot(dir)
 		if err != nil {
 			return nil
