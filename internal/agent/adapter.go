@@ -139,6 +139,16 @@ type Launch struct {
 	Env, Files map[string]string
 }
 
+// With adds a switch for each value that is not empty, behind its name.
+func With(args []string, name string, values ...string) []string {
+	for _, value := range values {
+		if value != "" {
+			args = append(args, name+value)
+		}
+	}
+	return args
+}
+
 // Command turns a request into what to start: the prompt on standard input, the operator's variables without those
 // that lead past the endpoint, Home as HOME. The error is ErrSession where the session cannot be continued.
 func (a Adapter) Command(r Request) (Command, error) {

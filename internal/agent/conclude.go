@@ -32,11 +32,7 @@ func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	if why.first {
 		r.final, t.failed = false, nil
 	}
-	decide := t.decide
-	if t.cli.Parse == nil {
-		decide = t.decidePlain
-	}
-	t.refused(decide(why), now, zone)
+	t.refused(t.decide(why), now, zone)
 	return *r
 }
 
@@ -86,7 +82,10 @@ func (t *tally) readTry() {
 // decide sets the ending with its reason and returns the message that it was read from.
 func (t *tally) decide(why stop) string {
 	t.readTry()
-	r := &t.rep
+	r, before := &t.rep, " before a final event"
+	if t.cli.Parse == nil {
+		before, r.FinalMessage = "", lastOf(r.output)
+	}
 	switch ended := why.ending == "" && r.final && t.failed == nil; {
 	case ended && r.Exit.Code == exitTimeout:
 		return t.outOfTime(stop{reason: "exit code 124: the time ran out, after the final event"})
@@ -114,10 +113,12 @@ func (t *tally) decide(why stop) string {
 		r.end(why.ending, why.reason)
 		return t.lastNotice()
 	case r.Exit.Code == exitTimeout:
-		return t.outOfTime(stop{reason: "exit code 124: the time ran out before a final event"})
+		return t.outOfTime(stop{reason: "exit code 124: the time ran out" + before})
 	case r.Exit.signal() != "":
-		r.end(policy.Killed, "the process was ended by "+r.Exit.signal()+" before a final event")
+		r.end(policy.Killed, "the process was ended by "+r.Exit.signal()+before)
 		return t.lastNotice()
+	case t.cli.Parse == nil:
+		return t.decidePlain()
 	case t.notice.Kind != 0:
 		return t.judge(t.notice, "the output ended without a final event; the last error was")
 	case r.Exit.Code != 0:
@@ -305,44 +306,13 @@ const maxRefusal = 3
 
 // decidePlain judges a stream without structure: by the exit code, and where that
 // says failure by last lines that are a limit message and nothing else.
-func (t *tally) decidePlain(why stop) string {
+func (t *tally) decidePlain() string {
 	r := &t.rep
-	r.FinalMessage = lastOf(r.output)
-	switch {
-	case why.ending != "":
-		r.Silent = why.silent
-		r.end(why.ending, why.reason)
-	case t.onlyRefused(r.output):
-		return t.plainFailure(r.output)
-	case r.ExitKnown && r.Exit.Code == 0 && r.Exit.Signal == "":
+	if r.ExitKnown && r.Exit.Code == 0 && !onlyRefused(r.output) {
 		r.end(policy.Completed, "exit code 0")
-	case r.Exit.Code == exitTimeout:
-		r.end(policy.TimedOut, "exit code 124: the time ran out")
-	case r.Exit.signal() != "":
-		r.end(policy.Killed, "the process was ended by "+r.Exit.signal())
-	default:
-		return t.plainFailure(r.output)
+		return ""
 	}
-	return ""
-}
-
-// onlyRefused reports whether a run that claims success printed a limit message
-// and next to nothing else: some CLIs exit with 0 after a refusal.
-func (t *tally) onlyRefused(output string) bool {
-	if !t.rep.ExitKnown || t.rep.Exit.Code != 0 || t.rep.Exit.Signal != "" {
-		return false
-	}
-	lines := tailLines(output, maxRefusal+1)
-	if len(lines) == 0 || len(lines) > maxRefusal {
-		return false
-	}
-	_, refused := limit.IsMessage(lines[len(lines)-1])
-	return refused
-}
-
-func (t *tally) plainFailure(output string) string {
-	r := &t.rep
-	for _, stream := range []string{r.Stderr, output} {
+	for _, stream := range []string{r.Stderr, r.output} {
 		for _, line := range tailLines(stream, lastLines) {
 			if ending, ok := limit.IsMessage(line); ok {
 				r.end(ending, "one of the last lines is a limit message: "+Shorten(line, 300))
@@ -355,9 +325,20 @@ func (t *tally) plainFailure(output string) string {
 		r.end(policy.Completed, "the exit code is unknown and no limit message stands at the end")
 		return ""
 	}
-	r.Failure = cmp.Or(lastOf(r.Stderr), lastOf(output))
+	r.Failure = cmp.Or(lastOf(r.Stderr), r.FinalMessage)
 	r.end(policy.Crashed, fmt.Sprintf("exit code %d: %s", r.Exit.Code, Shorten(r.Failure, 300)))
 	return ""
+}
+
+// onlyRefused reports whether a run that claims success printed a limit message
+// and next to nothing else: some CLIs exit with 0 after a refusal.
+func onlyRefused(output string) bool {
+	lines := tailLines(output, maxRefusal+1)
+	if len(lines) == 0 || len(lines) > maxRefusal {
+		return false
+	}
+	_, refused := limit.IsMessage(lines[len(lines)-1])
+	return refused
 }
 
 // tailLines returns the last n lines that are not blank, the last one first.

@@ -240,13 +240,12 @@ func onlyUsage(c gjson.Result) bool {
 }
 
 func readMessages(e gjson.Result, a *answer) {
-	stop := func(why gjson.Result) { a.ends(why.Str) }
 	switch e.Get("type").Str {
 	case "error":
 		a.failure = []byte(e.Raw)
 	case "message":
 		a.each(e.Get("content"), readBlock)
-		stop(e.Get("stop_reason"))
+		a.ends(e.Get("stop_reason").Str)
 		readMessagesUsage(e.Get("usage"), a, true)
 		a.over = true
 	case "message_start":
@@ -256,7 +255,7 @@ func readMessages(e gjson.Result, a *answer) {
 	case "content_block_delta":
 		readBlock(e.Get("delta"), a)
 	case "message_delta":
-		stop(e.Get("delta.stop_reason"))
+		a.ends(e.Get("delta.stop_reason").Str)
 		readMessagesUsage(e.Get("usage"), a, true)
 	case "message_stop":
 		a.over = true

@@ -14,7 +14,8 @@
 //	which paths are there, and where do they go                   route.go
 //	which headers pass, and where is the key put in               route.go
 //	what may a request ask for                                    request.go
-//	which fields of it are sent on                                elsewhere.go
+//	how do the kinds of calls differ                              form.go
+//	which fields of a request are sent on                         form.go, elsewhere.go
 //	how is a provider asked for its models                        list.go
 //	how is a provider called, and what of its answer passes       upstream.go
 //	how is a stream parted into events                            events.go (splitter)

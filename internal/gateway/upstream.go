@@ -46,11 +46,12 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 		return nil, fmt.Errorf("it redirects (%d), which is not followed; correct base_url", resp.StatusCode)
 	case resp.StatusCode >= 400:
 		answer.Body = c.refused(resp, answer.Header)
+	case forms[c.route.kind].read == nil: // it passes as it comes
 	case c.streams(resp) && c.guarded():
 		answer.Body = c.hold(ctx, c.newStream(resp), out)
 	case c.streams(resp):
 		answer.Body = c.newStream(resp)
-	case forms[c.route.kind].read != nil:
+	default:
 		answer.Body = &whole{call: c, ReadCloser: resp.Body}
 	}
 	return answer, nil
@@ -255,9 +256,6 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 // are the attempt's. Where no event of the model came and the provider told nothing, nothing is booked, also where the
 // agent hung up: heard bounds how often it may.
 func (c *call) account(said *answer) {
-	if forms[c.route.kind].read == nil {
-		return
-	}
 	if !said.replaced {
 		c.heard(said)
 		c.concludes(said.conclusion())
@@ -322,8 +320,7 @@ func (s *stream) next() {
 }
 
 func (s *stream) take(raw []byte, data string) {
-	kind := s.route.kind
-	if e, ok := s.said.take(data, kind); ok && forms[kind].read != nil {
+	if e, ok := s.said.take(data, s.route.kind); ok {
 		if s.said.begun() && s.said.failure == nil {
 			s.begins()
 		}
@@ -340,7 +337,7 @@ func (s *stream) take(raw []byte, data string) {
 func (a *answer) take(data string, kind callKind) (e gjson.Result, ok bool) {
 	if data == "[DONE]" {
 		a.over = a.over || kind == chat
-	} else if e, ok = parsed(data); ok && forms[kind].read != nil && (kind == generate || !a.over) {
+	} else if e, ok = parsed(data); ok && (kind == generate || !a.over) {
 		forms[kind].read(e, a)
 	}
 	return e, ok

@@ -47,12 +47,7 @@ func build(r agent.Request) (agent.Launch, error) {
 	if r.Session != "" {
 		args = append(args, "--resume", r.Session)
 	}
-	if r.Model != "" {
-		args = append(args, "--model="+r.Model)
-	}
-	if r.Effort != "" {
-		args = append(args, "--effort="+r.Effort)
-	}
+	args = agent.With(agent.With(args, "--model=", r.Model), "--effort=", r.Effort)
 	files := map[string]string{}
 	if len(r.TestTool) > 0 {
 		files[".claude/pawl-mcp.json"] = agent.Settings(map[string]any{"mcpServers": r.Servers(nil)})

@@ -45,15 +45,11 @@ func build(r agent.Request) (agent.Launch, error) {
 		args = append(args, "resume", r.Session)
 	}
 	args = append(args, "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "--ignore-rules")
-	if r.Model != "" {
-		args = append(args, "--model="+r.Model)
-	}
+	args = agent.With(args, "--model=", r.Model)
 	if r.Effort != "" {
 		args = append(args, "-c", "model_reasoning_effort="+tomlString(r.Effort))
 	}
-	for _, file := range r.Pictures {
-		args = append(args, "--image="+file)
-	}
+	args = agent.With(args, "--image=", r.Pictures...)
 	env := r.Endpoint.OnlyToken()
 	env["CODEX_HOME"] = path.Join(r.Home, ".codex")
 	return agent.Launch{Args: append(args, "-"), Env: env, Files: map[string]string{".codex/config.toml": configOf(r)}}, nil

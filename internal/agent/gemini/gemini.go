@@ -45,9 +45,7 @@ func build(r agent.Request) (agent.Launch, error) {
 	}
 	args := []string{"--output-format", "stream-json", "--approval-mode", "yolo", "--skip-trust",
 		"--extensions=none", "--model=" + r.Model, "--allowed-mcp-server-names=" + server}
-	if r.Session != "" {
-		args = append(args, "--resume="+r.Session)
-	}
+	args = agent.With(args, "--resume=", r.Session)
 	env := r.Endpoint.Variables()
 	env["GEMINI_CLI_NO_RELAUNCH"] = "true" // a second process would read the settings again, and by then trust the folder
 	env["GEMINI_SANDBOX"] = "false"

@@ -41,15 +41,8 @@ func build(r agent.Request) (agent.Launch, error) {
 		return agent.Launch{}, err
 	}
 	args := []string{"run", "--format", "json", "--pure", "--print-logs", "--log-level", "INFO", "--title", "pawl", "--model=" + model}
-	if r.Session != "" {
-		args = append(args, "--session="+r.Session)
-	}
-	if r.Effort != "" {
-		args = append(args, "--variant="+r.Effort)
-	}
-	for _, file := range r.Pictures {
-		args = append(args, "--file="+file)
-	}
+	args = agent.With(agent.With(args, "--session=", r.Session), "--variant=", r.Effort)
+	args = agent.With(args, "--file=", r.Pictures...)
 	env := r.Endpoint.OnlyToken()
 	maps.Copy(env, map[string]string{
 		"XDG_CONFIG_HOME": path.Join(r.Home, ".config"),

@@ -40,9 +40,7 @@ func build(r agent.Request) (agent.Launch, error) {
 	if r.Allowed()["OPENAI_API_KEY"] != "" || r.Endpoint != (agent.Endpoint{}) {
 		args = append(args, "--auth-type=openai")
 	}
-	if r.Session != "" {
-		args = append(args, "--resume="+r.Session)
-	}
+	args = agent.With(args, "--resume=", r.Session)
 	generation := map[string]any{
 		"maxRetries": retries, "streamIdleTimeoutMs": 0, "timeout": agent.ToolTimeout.Milliseconds(), // Pawl itself watches for silence
 	}
