@@ -73,7 +73,7 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 	}
 	read.alive, read.tellTry = w.pulse, w.tellTry
 	read.tally.onCall = o.OnCall
-	copied, finish := newTranscript(o.Transcript, o.MaxTranscript)
+	copied := newTranscript(o.Transcript, o.MaxTranscript)
 	outDone, errDone := make(chan error, 1), make(chan error, 1)
 	go func() { outDone <- read.stdout(io.TeeReader(p.Stdout, copied)) }()
 	go func() { errDone <- read.errors(p.Stderr) }()
@@ -90,7 +90,7 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 	}
 	report := read.conclude(known, why, now(), nil)
 	report.Duration = now().Sub(began)
-	if cut := finish(); cut != nil {
+	if cut := copied.close(); cut != nil {
 		err = errors.Join(err, fmt.Errorf("write the transcript: %w", cut))
 	}
 	return report, errors.Join(err, waitErr)

@@ -45,8 +45,9 @@ type excerpt struct {
 	to    io.Writer // takes the beginning
 	room  int64     // of the beginning, in bytes
 	tail  text.End
-	after int64 // bytes that came after the beginning
-	err   error // of writing to it
+	after int64  // bytes that came after the beginning
+	err   error  // of writing to it
+	note  string // why bytes are missing, after their number
 }
 
 // Write never fails: a full disk must not stop the output from being read. close tells.
@@ -65,10 +66,10 @@ func (e *excerpt) Write(p []byte) (int, error) {
 }
 
 // close writes the end, after a note where bytes are missing; its error is the first.
-func (e *excerpt) close(note string) error {
+func (e *excerpt) close() error {
 	end := e.tail.String()
 	if missing := e.after - int64(len(end)); missing > 0 {
-		end = fmt.Sprintf("\n[pawl: %d bytes are left out here%s]\n", missing, note) + end
+		end = fmt.Sprintf("\n[pawl: %d bytes are left out here%s]\n", missing, e.note) + end
 	}
 	if e.err == nil {
 		_, e.err = io.WriteString(e.to, end)
@@ -89,7 +90,7 @@ func newHeadTail(head int64, tail int) *headTail {
 
 // String ends the excerpt and gives it.
 func (k *headTail) String() string {
-	_ = k.close("") // memory takes everything
+	_ = k.close() // memory takes everything
 	return k.text.String()
 }
 
@@ -98,14 +99,13 @@ const transcriptTail = 256 << 10
 
 // newTranscript copies a stream to w as it comes, beyond a limit in bytes (0: none) without its middle; nil
 // keeps nothing.
-func newTranscript(w io.Writer, limit int64) (copied *excerpt, close func() error) {
+func newTranscript(w io.Writer, limit int64) *excerpt {
 	if w == nil {
 		w = io.Discard
 	}
 	limit = cmp.Or(limit, math.MaxInt64)
 	tail := min(transcriptTail, limit/2)
-	e := &excerpt{to: w, room: limit - tail, tail: text.End{Max: int(tail)}}
-	return e, func() error { return e.close(fmt.Sprintf("; the limit of a transcript is %d bytes", limit)) }
+	return &excerpt{to: w, room: limit - tail, tail: text.End{Max: int(tail)}, note: fmt.Sprintf("; the limit of a transcript is %d bytes", limit)}
 }
 
 // InspectOptions says what is known of a recorded run beside its transcript.
@@ -140,7 +140,6 @@ func Inspect(r io.Reader, a Adapter, o InspectOptions) (Report, error) {
 }
 
 type reading struct {
-	adapter Adapter
 	tally   *tally
 	onEvent func(Event)
 	alive   func()    // told of each sign of life
@@ -155,7 +154,7 @@ const stderrHalf = 32 << 10
 
 func newReading(a Adapter, dir string) *reading {
 	return &reading{
-		adapter: a, tally: newTally(a, dir), onEvent: func(Event) {}, alive: func() {}, tellTry: func(Try) {},
+		tally: newTally(a, dir), onEvent: func(Event) {}, alive: func() {}, tellTry: func(Try) {},
 		plain: newHeadTail(plainHead, plainTail), stderr: newHeadTail(stderrHalf, stderrHalf),
 	}
 }
@@ -169,7 +168,7 @@ func (t tap) Write(p []byte) (int, error) {
 
 func (r *reading) stdout(in io.Reader) error {
 	in = io.TeeReader(in, tap(func(p []byte) { r.bytes += int64(len(p)) }))
-	if r.adapter.Parse == nil {
+	if r.tally.cli.Parse == nil {
 		_, err := io.Copy(io.MultiWriter(r.plain, tap(func([]byte) { r.alive() })), in)
 		return err
 	}
@@ -181,7 +180,7 @@ func (r *reading) stdout(in io.Reader) error {
 	}
 	return ReadLines(in, func(line []byte) {
 		last = 0
-		r.adapter.Parse(line, emit)
+		r.tally.cli.Parse(line, emit)
 		if last != Notice {
 			r.alive()
 		}
@@ -192,11 +191,11 @@ func (r *reading) stdout(in io.Reader) error {
 // of life: the others log their retries there.
 func (r *reading) errors(in io.Reader) error {
 	var to io.Writer = r.stderr
-	if r.adapter.Parse == nil {
+	if r.tally.cli.Parse == nil {
 		to = io.MultiWriter(to, tap(func([]byte) { r.alive() }))
 	}
-	if r.adapter.ReadTry != nil {
-		tries := &tryReader{read: r.adapter.ReadTry, onTry: func(n Try) {
+	if r.tally.cli.ReadTry != nil {
+		tries := &tryReader{read: r.tally.cli.ReadTry, onTry: func(n Try) {
 			r.tally.tried(n)
 			r.tellTry(n)
 		}}

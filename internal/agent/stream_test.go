@@ -74,11 +74,11 @@ func TestHeadAndTailAreKept(t *testing.T) {
 
 func TestALongTranscriptIsCutInTheMiddleWithANote(t *testing.T) {
 	var b bytes.Buffer
-	tr, finish := newTranscript(&b, 100)
+	tr := newTranscript(&b, 100)
 	for range 100 {
 		io.WriteString(tr, "0123456789")
 	}
-	if err := finish(); err != nil {
+	if err := tr.close(); err != nil {
 		t.Fatal(err)
 	}
 	head, rest, ok := strings.Cut(b.String(), "\n[pawl: 900 bytes are left out here; the limit of a transcript is 100 bytes]\n")
@@ -86,9 +86,9 @@ func TestALongTranscriptIsCutInTheMiddleWithANote(t *testing.T) {
 		t.Errorf("transcript %q", b.String())
 	}
 	b.Reset()
-	tr, finish = newTranscript(&b, 100)
+	tr = newTranscript(&b, 100)
 	io.WriteString(tr, strings.Repeat("y", 100))
-	if err := finish(); err != nil || b.Len() != 100 {
+	if err := tr.close(); err != nil || b.Len() != 100 {
 		t.Errorf("a transcript within the limit has %d bytes, error %v", b.Len(), err)
 	}
 }

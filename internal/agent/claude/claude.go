@@ -29,14 +29,12 @@ const (
 	byteIdle  = "300000"
 )
 
-func Adapter() agent.Adapter {
-	return agent.Adapter{
-		Name: config.Claude, Stream: config.Claude, Parse: Lines(editTools),
-		Protocols: []string{config.Anthropic}, Sessions: agent.SafeSession, Build: build,
-		SideModels: []string{"haiku"}, // titles and summaries
-		Version:    agent.Version{Checked: "2.1.197", Package: "@anthropic-ai/claude-code"},
-		Credential: ".claude/.credentials.json",
-	}
+var Adapter = agent.Adapter{
+	Name: config.Claude, Stream: config.Claude, Parse: Lines(editTools),
+	Protocols: []string{config.Anthropic}, Sessions: agent.SafeSession, Build: build,
+	SideModels: []string{"haiku"}, // titles and summaries
+	Version:    agent.Version{Checked: "2.1.197", Package: "@anthropic-ai/claude-code"},
+	Credential: ".claude/.credentials.json",
 }
 
 // build makes `claude -p` as the recorded runs of 2.1.197 want it: no questions, since Pawl's sandbox is around

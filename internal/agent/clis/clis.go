@@ -20,7 +20,7 @@ import (
 )
 
 // known are the CLIs by the kind of their backends, which their streams are called by, too.
-var known = map[string]func() agent.Adapter{
+var known = map[string]agent.Adapter{
 	config.Codex: codex.Adapter, config.Claude: claude.Adapter, config.Gemini: gemini.Adapter, config.OpenCode: opencode.Adapter,
 	config.Qwen: qwen.Adapter,
 }
@@ -28,8 +28,8 @@ var known = map[string]func() agent.Adapter{
 // For returns the adapter of a backend kind. The stream, plain where empty, says how output of the kind
 // "command" is read.
 func For(kind, stream string) (agent.Adapter, error) {
-	if adapter := known[kind]; adapter != nil {
-		return adapter(), nil
+	if adapter, ok := known[kind]; ok {
+		return adapter, nil
 	}
 	if kind != config.Command {
 		return agent.Adapter{}, fmt.Errorf("unknown backend kind %q: use %s or command", kind, strings.Join(config.CLIs(), ", "))
@@ -52,8 +52,8 @@ func ForStream(stream string) (agent.Adapter, error) {
 	if stream == "" || stream == config.Plain {
 		return command, nil
 	}
-	if adapter := known[stream]; adapter != nil {
-		return adapter(), nil
+	if adapter, ok := known[stream]; ok {
+		return adapter, nil
 	}
 	return agent.Adapter{}, fmt.Errorf("unknown stream %q: use plain, %s", stream, strings.Join(config.CLIs(), ", "))
 }

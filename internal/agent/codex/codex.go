@@ -27,14 +27,12 @@ const (
 // openaiBaseURL is where an OPENAI_API_KEY is used unless OPENAI_BASE_URL says otherwise.
 const openaiBaseURL = "https://api.openai.com/v1"
 
-func Adapter() agent.Adapter {
-	return agent.Adapter{
-		Name: config.Codex, Stream: config.Codex, Parse: parseLine,
-		Protocols: []string{config.OpenAI}, Sessions: agent.SafeSession, Build: build,
-		OpenSession: openSession, FoldSession: FoldSession,
-		Version:    agent.Version{Checked: "0.169.0", Package: "@openai/codex"},
-		Credential: ".codex/auth.json",
-	}
+var Adapter = agent.Adapter{
+	Name: config.Codex, Stream: config.Codex, Parse: parseLine,
+	Protocols: []string{config.OpenAI}, Sessions: agent.SafeSession, Build: build,
+	OpenSession: openSession, FoldSession: FoldSession,
+	Version:    agent.Version{Checked: "0.169.0", Package: "@openai/codex"},
+	Credential: ".codex/auth.json",
 }
 
 // build makes `codex exec` as the recorded runs of 0.169.0 want it: no sandbox and questions of its own, since

@@ -18,16 +18,14 @@ import (
 // attempts is how often gemini may ask for one answer; its default of ten takes minutes.
 const attempts = 3
 
-func Adapter() agent.Adapter {
-	return agent.Adapter{
-		Name: config.Gemini, Stream: config.Gemini, Parse: parseLine, Exit: exitEnding, ReadTry: agent.Tries(tries, time.Millisecond),
-		Protocols: []string{config.Google}, Sessions: agent.SafeSession, Build: build,
-		SideModels: []string{"flash", "flash-lite"}, // the choice of a model, summaries, its search
-		Version:    agent.Version{Checked: "0.61.0", Package: "@google/gemini-cli"},
-		Credential: ".gemini/oauth_creds.json",
-		// It is read when gemini changes the model in the middle of a run.
-		Unguarded: []string{".gemini/.env"},
-	}
+var Adapter = agent.Adapter{
+	Name: config.Gemini, Stream: config.Gemini, Parse: parseLine, Exit: exitEnding, ReadTry: agent.Tries(tries, time.Millisecond),
+	Protocols: []string{config.Google}, Sessions: agent.SafeSession, Build: build,
+	SideModels: []string{"flash", "flash-lite"}, // the choice of a model, summaries, its search
+	Version:    agent.Version{Checked: "0.61.0", Package: "@google/gemini-cli"},
+	Credential: ".gemini/oauth_creds.json",
+	// It is read when gemini changes the model in the middle of a run.
+	Unguarded: []string{".gemini/.env"},
 }
 
 // build makes a headless `gemini` as the recorded runs of 0.61.0 want it: every tool allowed, since Pawl's

@@ -20,16 +20,14 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func Adapter() agent.Adapter {
-	return agent.Adapter{
-		Name: config.OpenCode, Stream: config.OpenCode, Parse: parseLine, ReadTry: readTry,
-		Protocols: []string{config.OpenAI, config.Anthropic, config.Google}, Sessions: sessions, Build: build,
-		Version:    agent.Version{Checked: "1.18.33", Package: "opencode-ai"},
-		Credential: ".local/share/opencode/auth.json",
-		// Its second configuration service imports the plugins that these name or
-		// hold, whatever --pure and OPENCODE_DISABLE_PROJECT_CONFIG say.
-		Unguarded: []string{".opencode", "opencode.json", "opencode.jsonc"},
-	}
+var Adapter = agent.Adapter{
+	Name: config.OpenCode, Stream: config.OpenCode, Parse: parseLine, ReadTry: readTry,
+	Protocols: []string{config.OpenAI, config.Anthropic, config.Google}, Sessions: sessions, Build: build,
+	Version:    agent.Version{Checked: "1.18.33", Package: "opencode-ai"},
+	Credential: ".local/share/opencode/auth.json",
+	// Its second configuration service imports the plugins that these name or
+	// hold, whatever --pure and OPENCODE_DISABLE_PROJECT_CONFIG say.
+	Unguarded: []string{".opencode", "opencode.json", "opencode.jsonc"},
 }
 
 // build makes `opencode run` as the recorded runs of 1.18.33 want it: every permission, since Pawl's sandbox is

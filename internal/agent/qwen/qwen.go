@@ -18,16 +18,14 @@ import (
 // each. Its seven tries of a 5xx in some eighty seconds stand fast, and each would be repeated so often.
 const retries = 0
 
-func Adapter() agent.Adapter {
-	return agent.Adapter{
-		Name: config.Qwen, Stream: config.Qwen, Parse: parseLine, Exit: func(code int) policy.Ending { return gemini.Exits[code] }, // those of the CLI that qwen comes from
-		ReadTry:   agent.Tries(tries, time.Second),
-		Protocols: []string{config.OpenAI}, Sessions: agent.SafeSession, Build: build,
-		Version:    agent.Version{Checked: "0.24.4", Package: "@qwen-code/qwen-code"},
-		Credential: ".qwen/oauth_creds.json",
-		// Its settings are read in spite of --safe-mode, which leaves only some of them out.
-		Unguarded: []string{".qwen"},
-	}
+var Adapter = agent.Adapter{
+	Name: config.Qwen, Stream: config.Qwen, Parse: parseLine, Exit: func(code int) policy.Ending { return gemini.Exits[code] }, // those of the CLI that qwen comes from
+	ReadTry:   agent.Tries(tries, time.Second),
+	Protocols: []string{config.OpenAI}, Sessions: agent.SafeSession, Build: build,
+	Version:    agent.Version{Checked: "0.24.4", Package: "@qwen-code/qwen-code"},
+	Credential: ".qwen/oauth_creds.json",
+	// Its settings are read in spite of --safe-mode, which leaves only some of them out.
+	Unguarded: []string{".qwen"},
 }
 
 // build makes a headless `qwen` as the recorded runs of 0.24.4 want it: every tool allowed, since Pawl's sandbox is around
