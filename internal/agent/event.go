@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -168,10 +167,7 @@ func (r *Report) setLimit(message string, resets time.Time, source string, now t
 
 // Shorten cuts s to about n bytes for a reason or a report, on a rune boundary.
 func Shorten(s string, n int) string {
-	if !utf8.ValidString(s) { // which is asked more quickly than made so
-		s = strings.ToValidUTF8(s, "\uFFFD")
-	}
-	if len(s) <= n {
+	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) <= n {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n], "") + " …"
@@ -185,10 +181,7 @@ func Line(line []byte) gjson.Result {
 	if len(line) == 0 || line[0] != '{' {
 		return gjson.Result{}
 	}
-	text := string(line)
-	if !utf8.ValidString(text) { // which is asked more quickly than made so
-		text = strings.ToValidUTF8(text, "\uFFFD")
-	}
+	text := strings.ToValidUTF8(string(line), "\uFFFD")
 	if line[len(line)-1] != '}' {
 		text = ended(text)
 	}
@@ -218,10 +211,9 @@ func ended(line string) string {
 // Each calls visit with each element of a list; for what is no list it does nothing.
 func Each(list gjson.Result, visit func(gjson.Result)) {
 	if list.IsArray() {
-		list.ForEach(func(_, element gjson.Result) bool {
+		for _, element := range list.Array() {
 			visit(element)
-			return true
-		})
+		}
 	}
 }
 

@@ -135,13 +135,9 @@ func (a *answer) costs(v gjson.Result) {
 }
 
 func (a *answer) each(list gjson.Result, read func(gjson.Result, *answer)) {
-	if !list.IsArray() {
-		return
-	}
-	list.ForEach(func(_, v gjson.Result) bool {
+	for _, v := range elements(list) {
 		read(v, a)
-		return true
-	})
+	}
 }
 
 func readResponses(e gjson.Result, a *answer) {

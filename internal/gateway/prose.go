@@ -19,16 +19,12 @@ type sureness struct {
 
 // add takes the list of log-probabilities of one event; other JSON is none.
 func (s *sureness) add(list gjson.Result) {
-	if !list.IsArray() {
-		return
-	}
-	list.ForEach(func(_, v gjson.Result) bool {
+	for _, v := range elements(list) {
 		if v.Type == gjson.Number {
 			s.last[s.n%sureTokens] = min(v.Num, 0)
 			s.n++
 		}
-		return true
-	})
+	}
 }
 
 // value is the geometric mean of the tokens' probabilities; false before there are enough of them.

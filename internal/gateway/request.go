@@ -177,17 +177,13 @@ func dropHosted(kind callKind, f fields) (adds, changed bool, err error) {
 
 // rewritten is a list with each element as edit leaves it, without those of which nothing is left.
 func rewritten(list gjson.Result, edit func(gjson.Result) string) (out []string, changed bool) {
-	if !list.IsArray() {
-		return nil, false
-	}
-	list.ForEach(func(_, entry gjson.Result) bool {
+	for _, entry := range elements(list) {
 		raw := edit(entry)
 		changed = changed || raw != entry.Raw
 		if raw != "" {
 			out = append(out, raw)
 		}
-		return true
-	})
+	}
 	return out, changed
 }
 
@@ -270,6 +266,14 @@ func parsed(text string) (gjson.Result, bool) {
 		return gjson.Result{}, false
 	}
 	return gjson.Parse(text), true
+}
+
+// elements are those of a list; none of what is no list.
+func elements(v gjson.Result) []gjson.Result {
+	if !v.IsArray() {
+		return nil
+	}
+	return v.Array()
 }
 
 // fields are those of an object by name. Of equal names the last counts, as at the providers; gjson's Get would
