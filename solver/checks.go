@@ -43,14 +43,18 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 		return false, next, nil
 	}
 	l := &look{step: s}
-	if l.all, err = others(ctx, l.step, s.state.Head); err != nil {
-		return l.unseen(err)
+	if l.all, err = others(ctx, l.step, s.state.Head); err == nil {
+		if next = red.First.Add(settleMost); now.Before(next) && slices.ContainsFunc(l.all, func(c forge.CheckResult) bool { return c.Status != completed }) {
+			return false, next, nil
+		}
+		err = l.classify(ctx, red)
 	}
-	if next = red.First.Add(settleMost); now.Before(next) && slices.ContainsFunc(l.all, func(c forge.CheckResult) bool { return c.Status != completed }) {
-		return false, next, nil
-	}
-	if err := l.classify(ctx, red); err != nil {
-		return l.unseen(err)
+	switch {
+	case final(err): // an attempt does not depend on it
+		l.log.Warn().Err(err).Msg("the failing checks of the commit are not looked at")
+		return false, time.Time{}, nil
+	case err != nil:
+		return false, time.Time{}, fmt.Errorf("the checks of the commit: %w", err)
 	}
 	if now = s.Now(); l.again && now.Before(thread.RedOf(s.state).First.Add(settleMost)) {
 		return false, now.Add(quiet), nil
@@ -59,15 +63,6 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 }
 
 const completed = "completed"
-
-// unseen is what GitHub does not show; an attempt does not depend on it.
-func (l *look) unseen(err error) (bool, time.Time, error) {
-	if !final(err) {
-		return false, time.Time{}, fmt.Errorf("the checks of the commit: %w", err)
-	}
-	l.log.Warn().Err(err).Msg("the failing checks of the commit are not looked at")
-	return false, time.Time{}, nil
-}
 
 // others are the results of others on a commit.
 func others(ctx context.Context, s *step, ref string) ([]forge.CheckResult, error) {

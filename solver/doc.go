@@ -16,9 +16,9 @@
 //	when is the base merged into Pawl's pull request                update.go
 //	what is read of the discussion, who may write there             context.go
 //	what are the failing checks of a commit, what is told of them   checks.go
-//	how does an act happen once                                     publisher.go
+//	how does an act happen once                                     publish.go
 //	which comment and check runs are written, and when              publish.go
-//	how is a copy of Pawl's own texts known later                   publisher.go (says)
+//	how is a copy of Pawl's own texts known later                   publish.go (says)
 //	what of the pull request is kept current, when is it ready      publish.go
 //	how are answers and plans posted, which plan is worked off     answer.go
 //	how are remarks on lines answered and resolved                 remarks.go

@@ -180,12 +180,7 @@ func (p *publisher) allowed(ctx context.Context, work []thread.Request) error {
 	if len(people) == 0 || p.Forge == nil { // a folder is worked on by whoever owns it
 		return nil
 	}
-	asked := map[string]bool{}
-	for _, r := range people {
-		if asked[r.By.Login] {
-			continue
-		}
-		asked[r.By.Login] = true
+	for _, r := range slices.CompactFunc(people, func(a, b thread.Request) bool { return a.By.Login == b.By.Login }) {
 		permission, err := p.Forge.Permission(ctx, p.repo(), r.By.Login)
 		if errors.Is(err, forge.ErrNotFound) {
 			continue
@@ -194,10 +189,10 @@ func (p *publisher) allowed(ctx context.Context, work []thread.Request) error {
 			return err
 		}
 	}
-	if len(lost.Seqs) > 0 {
-		return errors.Join(p.lease.Record(ctx, thread.KindWithdrawn, lost), attempt.ErrRevoked)
+	if len(lost.Seqs) == 0 {
+		return attempt.ErrRevoked
 	}
-	return attempt.ErrRevoked
+	return errors.Join(p.lease.Record(ctx, thread.KindWithdrawn, lost), attempt.ErrRevoked)
 }
 
 // may asks before Pawl does with the pushed work what it was asked for: opens the pull request, marks it as ready, asks

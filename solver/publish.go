@@ -10,14 +10,128 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rs/zerolog"
+
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/lease"
 	"github.com/pawlbot/pawl/solver/thread"
 )
+
+// publisher is a thread under its lease: its folded log, and what is written to the
+// log and shown at GitHub of it. The lease may be that of a step or of an attempt.
+type publisher struct {
+	*Solver
+	Config *config.Server // that this step goes by
+	Forge  *forge.Client  // whose writes the lease confirms; nil without GitHub
+	thread thread.ID
+	lease  *lease.Holder
+	app    forge.App // who Pawl is; zero without GitHub
+	state  thread.State
+	log    zerolog.Logger
+	plain  zerolog.Logger // log without what the thread's log tells
+}
+
+func (p *publisher) load(ctx context.Context) (err error) {
+	if _, p.state, err = thread.Load(ctx, p.Store, p.thread); err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	// Log lines name the delivery that brought the newest remark or change, and the attempt that runs.
+	log := p.plain.With()
+	if p.state.Delivery != "" {
+		log = log.Str("delivery", p.state.Delivery)
+	}
+	if a, running := p.state.Running(); running {
+		log = log.Int("attempt", a.N)
+	}
+	p.log = log.Logger()
+	return nil
+}
+
+// repo is where the thread is at GitHub, after a renaming under the new name: there is shown how it ended.
+func (p *publisher) repo() forge.Repo {
+	n := p.state.Snapshot
+	r := forge.Repo{Owner: p.thread.Owner, Name: p.thread.Name, ID: n.RepoID, Installation: n.Installation}
+	if owner, name, ok := p.state.NewName(); ok {
+		r.Owner, r.Name = owner, name
+	}
+	return r
+}
+
+// An act is logged before and after it is done. When the log holds only the
+// beginning, it may have happened, and it is looked up at GitHub first.
+
+// act does one thing under its key. It looks up first when an earlier try may have succeeded, and does nothing when it
+// is done already. What is kept as it should be has a hash: it is made once, and done again in place of what has an id
+// when it is to show something else.
+func (p *publisher) act(ctx context.Context, key, hash string, find func() (thread.Act, bool, error), do func(id int64) (thread.Act, error)) error {
+	old, begun := p.state.Acts[key]
+	if old.Done && old.Hash == hash {
+		return nil
+	}
+	if begun && !old.Done {
+		found, ok, err := find()
+		if err != nil {
+			return fmt.Errorf("look up %s: %w", key, err)
+		}
+		if ok && hash == "" {
+			return p.acted(ctx, key, found)
+		}
+		if ok { // as an earlier step left it
+			old.ID = found.ID
+		}
+	} else if err := p.begin(ctx, thread.Act{Key: key, ID: old.ID, URL: old.URL}); err != nil {
+		return err
+	}
+	crash.Point("act_begun")
+	done, err := do(old.ID)
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return p.acted(ctx, key, done)
+}
+
+func (p *publisher) begin(ctx context.Context, a thread.Act) error {
+	if err := p.lease.Record(ctx, thread.KindActStarted, a); err != nil {
+		return err
+	}
+	p.state.Acts[a.Key] = thread.ActState{Act: a}
+	return nil
+}
+
+// says logs what Pawl is about to publish, so that a copy of it is known as its own.
+func (p *publisher) says(ctx context.Context, text string) {
+	var own feedback.Authored
+	own.Read(p.state.Own)
+	own.AddOwn(text)
+	runs := own.Fresh()
+	if len(runs) == 0 {
+		return
+	}
+	p.state.Own = append(p.state.Own, runs...)
+	if err := p.lease.Record(ctx, thread.KindPublished, thread.Authored{Runs: runs}); err != nil {
+		p.log.Warn().Err(err).Msg("what is published was not logged; a copy of it would count as feedback")
+	}
+}
+
+// acted logs that an act was done, and keeps the step's own state current.
+func (p *publisher) acted(ctx context.Context, key string, a thread.Act) error {
+	a.Key = key
+	if err := p.lease.Record(ctx, thread.KindActDone, a); err != nil {
+		return err
+	}
+	crash.Point("act_logged")
+	p.state.Acts[key] = thread.ActState{Act: a, Done: true, At: p.Now()}
+	if key == thread.ActPull {
+		p.state.Pull = int(a.ID)
+	}
+	return nil
+}
 
 // publish brings what GitHub shows into agreement with the log: the status
 // comment and, where there is a commit of the thread's branch, the check runs.
@@ -70,11 +184,28 @@ func (p *publisher) publishChecks(ctx context.Context, v checkrun.Facts) error {
 		return nil
 	}
 	for _, c := range checkrun.Checks(v) {
-		if _, begun := p.state.Acts[thread.CheckKey(c.Name, sha)]; !begun && !p.wanted(c.Name, v) {
+		key := thread.CheckKey(c.Name, sha)
+		if _, begun := p.state.Acts[key]; !begun && !p.wanted(c.Name, v) {
 			continue
 		}
 		c.HeadSHA = sha
-		if err := p.publishCheck(ctx, c); err != nil {
+		content, _ := json.Marshal(c) // texts, numbers and times, which can always be written
+		sum := thread.Hash(string(content))
+		err := p.act(ctx, key, sum, func() (thread.Act, bool, error) {
+			got, ok, err := p.Forge.FindCheckRun(ctx, p.repo(), sha, c.Name, c.ExternalID)
+			return thread.Act{ID: got.ID}, ok, err
+		}, func(id int64) (_ thread.Act, err error) {
+			var got forge.CheckRunRef
+			if id == 0 {
+				got, err = p.Forge.CreateCheckRun(ctx, p.repo(), c)
+				crash.Point("check_created")
+			} else {
+				got, err = p.Forge.UpdateCheckRun(ctx, p.repo(), id, c)
+				crash.Point("check_updated")
+			}
+			return thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: c.Status != checkrun.Completed}, err
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -87,30 +218,6 @@ func (p *publisher) wanted(name string, v checkrun.Facts) bool {
 	checks := p.state.Repo.Checks
 	when := map[string]string{checkrun.NameSeverity: checks.Severity, checkrun.NameStagnation: checks.Stagnation}[name]
 	return when == config.ChecksAlways || when != config.ChecksNever && checkrun.Speaks(v, name)
-}
-
-func (p *publisher) publishCheck(ctx context.Context, c forge.CheckRun) error {
-	sha, sum := c.HeadSHA, sumOf(c)
-	return p.act(ctx, thread.CheckKey(c.Name, sha), sum, func() (thread.Act, bool, error) {
-		got, ok, err := p.Forge.FindCheckRun(ctx, p.repo(), sha, c.Name, c.ExternalID)
-		return thread.Act{ID: got.ID}, ok, err
-	}, func(id int64) (_ thread.Act, err error) {
-		var got forge.CheckRunRef
-		if id == 0 {
-			got, err = p.Forge.CreateCheckRun(ctx, p.repo(), c)
-			crash.Point("check_created")
-		} else {
-			got, err = p.Forge.UpdateCheckRun(ctx, p.repo(), id, c)
-			crash.Point("check_updated")
-		}
-		return thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: c.Status != checkrun.Completed}, err
-	})
-}
-
-// sumOf names what a check run says on a commit, so that the same is not sent again.
-func sumOf(c forge.CheckRun) string {
-	content, _ := json.Marshal(c) // texts, numbers and times, which can always be written
-	return thread.Hash(string(content))
 }
 
 // leaveCommits ends the check runs of commits that were the head before: the one

@@ -318,30 +318,21 @@ func effective(server *config.Server, repo config.Repo) config.Effective {
 	return e
 }
 
-// pausedHere looks whether somebody paused the repository.
-func pausedHere(ctx context.Context, s *step, f *policy.Facts) error {
-	events, err := s.Store.Events(ctx, thread.RepoLog(s.thread.Owner, s.thread.Name), 0)
-	if err != nil {
-		return err
-	}
-	by, err := thread.Paused(events)
-	if err != nil {
-		return fmt.Errorf("what was done to %s: %w", s.thread.Repo(), err)
-	}
-	if by != nil {
-		f.Paused = fmt.Sprintf("%s paused %s %s", by.By, s.thread.Repo(), by.Where)
-	}
-	return nil
-}
-
 func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, error) {
 	now := s.Now()
 	f := s.state.Facts(now)
 	f.Limits = e.Policy.Limits
-	if e.Policy.Paused {
-		f.Paused = "the operator paused Pawl (policy.paused)"
-	} else if err := pausedHere(ctx, s, &f); err != nil {
+	repoLog, err := s.Store.Events(ctx, thread.RepoLog(s.thread.Owner, s.thread.Name), 0)
+	if err != nil {
 		return f, err
+	}
+	switch by, err := thread.Paused(repoLog); {
+	case e.Policy.Paused:
+		f.Paused = "the operator paused Pawl (policy.paused)"
+	case err != nil:
+		return f, fmt.Errorf("what was done to %s: %w", s.thread.Repo(), err)
+	case by != nil:
+		f.Paused = fmt.Sprintf("%s paused %s %s", by.By, s.thread.Repo(), by.Where)
 	}
 	breakers, err := s.Store.Breakers(ctx)
 	if err != nil {

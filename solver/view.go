@@ -45,7 +45,11 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 		f.Run = st.Attempts[n-1].Run
 	}
 	f.Purpose = st.Purpose()
-	request(&f, st)
+	for _, r := range st.Feedback {
+		if r.Withdrawn == "" && r.Source != policy.FromBase {
+			f.RequestedBy, f.Request = r.By.Login, cmp.Or(r.Text, st.Snapshot.Title)
+		}
+	}
 	shown(&f, t, st, l)
 	judged(&f, st)
 	for _, a := range st.Attempts {
@@ -84,14 +88,6 @@ func State(st thread.State) checkrun.State {
 		return checkrun.Done
 	}
 	return checkrun.Stopped
-}
-
-func request(f *checkrun.Facts, st thread.State) {
-	for _, r := range st.Feedback {
-		if r.Withdrawn == "" && r.Source != policy.FromBase {
-			f.RequestedBy, f.Request = r.By.Login, cmp.Or(r.Text, st.Snapshot.Title)
-		}
-	}
 }
 
 // shown are the attempts with the similarity to one of the two before in the same run.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash"
@@ -25,10 +26,11 @@ type Holder struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 
-	mu      sync.Mutex
-	lease   thread.Lease
-	known   time.Time // when the store was asked that last said that the lease is ours
-	patient bool      // as Patient says
+	patient atomic.Bool // as Patient says
+
+	mu    sync.Mutex
+	lease thread.Lease
+	known time.Time // when the store was asked that last said that the lease is ours
 }
 
 // Hold starts the heartbeat for a lease that was asked for at a time. The returned context ends with
@@ -160,17 +162,11 @@ const (
 const StopTime = 5 * time.Second
 
 // Patient has the lease kept as an attempt's, or as an ordinary step's again.
-func (h *Holder) Patient(on bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.patient = on
-}
+func (h *Holder) Patient(on bool) { h.patient.Store(on) }
 
 // patience is for how long the lease counts as ours without an answer.
 func (h *Holder) patience() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.patient {
+	if h.patient.Load() {
 		return attemptPatience
 	}
 	return stepPatience
