@@ -208,14 +208,6 @@ func (p *publisher) may(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// trialBranch is where a trial would work: no such branch exists, so that it begins with the default branch.
-const trialBranch = "pawl/trial"
-
-// trial is a Host whose repository is tried: what begins an attempt is done, and nothing more.
-type trial struct{ Host }
-
-func (trial) branch(thread.State, thread.ID) string { return trialBranch }
-
 // Try does for a repository what comes before a first attempt: it is fetched, its configuration read, its image pulled,
 // its setup run and its verify commands run on the default branch. What they came to is in the result. Refused is why
 // no attempt could begin, and the result is what was known by then. No agent is asked and nothing is written at the
@@ -231,11 +223,11 @@ func (s *Solver) Try(given context.Context, repo forge.Repo) (_ *attempt.Ground,
 	defer holder.Release(nil)
 	st := &step{publisher: &publisher{Solver: s, Config: s.Current(), thread: t, lease: holder, log: s.Log, plain: s.Log}}
 	st.state.Snapshot = thread.Details{RepoID: repo.ID, Installation: repo.Installation}
-	s.Host = trial{s.Host}
 	if err := st.reach(ctx); err != nil {
 		return nil, nil, err
 	}
 	g := st.ground()
+	g.Branch = "pawl/trial" // no such branch exists, so that it begins with the default branch
 	if refused, err = s.Host.fetch(ctx, st.publisher, g); refused != nil || err != nil {
 		return g, refused, err
 	}

@@ -48,21 +48,21 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error 
 	if err != nil || v.State != checkrun.Done {
 		return err
 	}
-	again := map[string]string{} // who is asked, by the key of the act
+	var reviewers []string
 	for _, t := range answered {
-		by := t.Opening.Nodes[0].By
-		if key := thread.ReviewAgainKey(last.N, by.Account()); !by.Bot() && by.Account() != "" && !p.state.Acts[key].Done {
-			again[key] = by.Account()
+		if by := t.Opening.Nodes[0].By; !by.Bot() && by.Account() != "" {
+			reviewers = append(reviewers, by.Account())
 		}
 	}
-	if len(again) == 0 {
+	if len(reviewers) == 0 {
 		return nil
 	}
 	if ok, err := p.may(ctx); !ok {
 		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(again)) {
-		if err := p.askReview(ctx, key, number, again[key]); err != nil {
+	slices.Sort(reviewers)
+	for _, login := range slices.Compact(reviewers) {
+		if err := p.askReview(ctx, thread.ReviewAgainKey(last.N, login), number, login); err != nil {
 			return err
 		}
 	}
