@@ -107,25 +107,31 @@ func (s *shared) LeaveAccount(ctx context.Context, l thread.Lease, account strin
 	})
 }
 
-// updateBreaker reads, changes and writes an account's breaker. The row is
-// there before it is locked, so that two nodes cannot both start from nothing.
+// lockState reads a state that threads share. Its row is there before it is locked, so that two nodes cannot both
+// start from nothing.
+func (s *shared) lockState(ctx context.Context, tx *txn, into any, insert, row string, key ...any) error {
+	if err := tx.exec(ctx, insert+" ON CONFLICT DO NOTHING", key...); err != nil {
+		return err
+	}
+	var state []byte
+	if err := tx.QueryRowContext(ctx, "SELECT state FROM "+row+s.locking(" FOR UPDATE"), key...).Scan(&state); err != nil {
+		return err
+	}
+	return json.Unmarshal(state, into)
+}
+
+// updateBreaker reads, changes and writes an account's breaker.
 func (s *shared) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (err error) {
 	defer s.wrap(&err, "breaker of %s", b.Account)
 	if b.Breaker == nil {
 		return nil
 	}
-	if err := tx.exec(ctx, "INSERT INTO breakers (account, state) VALUES ($1, '{}') ON CONFLICT (account) DO NOTHING", b.Account); err != nil {
+	var old policy.Breaker
+	if err := s.lockState(ctx, tx, &old, "INSERT INTO breakers (account, state) VALUES ($1, '{}')", "breakers WHERE account = $1", b.Account); err != nil {
 		return err
 	}
-	var state []byte
-	if err := tx.QueryRowContext(ctx, "SELECT state FROM breakers WHERE account = $1"+s.locking(" FOR UPDATE"), b.Account).Scan(&state); err != nil {
-		return err
-	}
-	var breaker policy.Breaker
-	if err := json.Unmarshal(state, &breaker); err != nil {
-		return err
-	}
-	if state, err = json.Marshal(b.Breaker(breaker)); err != nil {
+	state, err := json.Marshal(b.Breaker(old))
+	if err != nil {
 		return err
 	}
 	crash.Point("breaker_write")
@@ -179,30 +185,24 @@ func wakeWaiting(ctx context.Context, tx *txn, now time.Time) error {
 // errNothing undoes a transaction that turned out to have nothing to do.
 var errNothing = errors.New("there is nothing to do")
 
-// setCooldown reads, follows and writes the rest of an arm. The row is there before it is locked, as with a breaker.
+// setCooldown reads, follows and writes the rest of an arm.
 func (s *shared) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thread.Cooldown) (err error) {
 	if c == nil {
 		return nil
 	}
 	defer s.wrap(&err, "cooldown of %s", c.Backend)
-	if err := tx.exec(ctx, `INSERT INTO cooldowns (repo, backend, model, effort, state, thread) VALUES ($1, $2, $3, $4, '{}', '')
-		ON CONFLICT (repo, backend, model, effort) DO NOTHING`, t.Repo(), c.Backend, c.Model, c.Effort); err != nil {
-		return err
-	}
 	const row = " WHERE repo = $1 AND backend = $2 AND model = $3 AND effort = $4"
-	var state []byte
 	var old policy.Rest
-	if err := tx.QueryRowContext(ctx, "SELECT state FROM cooldowns"+row+s.locking(" FOR UPDATE"), t.Repo(), c.Backend, c.Model, c.Effort).Scan(&state); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(state, &old); err != nil {
+	if err := s.lockState(ctx, tx, &old, "INSERT INTO cooldowns (repo, backend, model, effort, state, thread) VALUES ($1, $2, $3, $4, '{}', '')",
+		"cooldowns"+row, t.Repo(), c.Backend, c.Model, c.Effort); err != nil {
 		return err
 	}
 	rest, runaway := c.After(old), 0
 	if rest.Class == policy.Runaway {
 		runaway = 1
 	}
-	if state, err = json.Marshal(rest); err != nil {
+	state, err := json.Marshal(rest)
+	if err != nil {
 		return err
 	}
 	return tx.exec(ctx, "UPDATE cooldowns SET until = $5, runaway = $6, state = $7, thread = $8"+row,

@@ -234,20 +234,15 @@ func (s *deliveries) finishDelivery(ctx context.Context, guid string, state thre
 			return err
 		}
 	}
-	return s.postpone(ctx, guid, state, note, until)
-}
-
-// postpone writes the state in a transaction of its own, and when the delivery is due again: at a time of this
-// process, or with zero the later the more often it was tried.
-func (s *deliveries) postpone(ctx context.Context, guid string, state thread.DeliveryState, note string, until time.Time) error {
-	err := s.write(ctx, func(tx *txn) error {
+	err = s.write(ctx, func(tx *txn) error {
 		var received, tries, retryAt int64
 		if err := tx.QueryRowContext(ctx, "SELECT received_at, tries FROM deliveries WHERE guid = $1"+s.locking(" FOR UPDATE"), guid).
 			Scan(&received, &tries); err != nil {
 			return err
 		}
-		if now := s.dueNow(); state != thread.Handled && !givenUp(state, now.Sub(fromMicros(received)), tries) {
-			retryAt = micros(now.Add(s.retryWait(now.Sub(fromMicros(received)), tries, until)))
+		now := s.dueNow()
+		if age := now.Sub(fromMicros(received)); state != thread.Handled && !givenUp(state, age, tries) {
+			retryAt = micros(now.Add(s.retryWait(age, tries, until)))
 		}
 		return tx.exec(ctx, "UPDATE deliveries SET state = $2, note = $3, tries = tries + 1, retry_at = $4 WHERE guid = $1",
 			guid, string(state), note, retryAt)
@@ -258,6 +253,7 @@ func (s *deliveries) postpone(ctx context.Context, guid string, state thread.Del
 	return err
 }
 
+// retryWait is how long a delivery waits: until a time of this process, or with zero the longer the more often it was tried.
 func (s *deliveries) retryWait(age time.Duration, tries int64, until time.Time) time.Duration {
 	if !until.IsZero() {
 		return min(max(until.Sub(s.now()), firstRetry), lookAtMost)
