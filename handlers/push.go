@@ -24,22 +24,15 @@ func push(p *payload) (all []Activity) {
 	if p.changesConfig() {
 		all = append(all, Activity{Repo: p.repo(), apart: (*Handlers).checkConfig, config: p.After})
 	}
-	return append(all, pushTo(p, branch)...)
-}
-
-// pushTo is what a push means to the threads.
-func pushTo(p *payload, branch string) []Activity {
-	n, own := issueOfBranch(branch)
-	if !own {
-		moved := Activity{Repo: p.repo(), apart: (*Handlers).baseMoved, base: branch, Change: &thread.Change{What: "base_moved", By: p.Sender.Login, Detail: p.After}}
-		if branch == p.Repo.DefaultBranch {
-			return append(revertingPush(p), moved)
-		}
-		return []Activity{moved}
+	moved := thread.Change{What: "head_moved", By: p.Sender.Login, Detail: p.After}
+	if n, own := issueOfBranch(branch); own {
+		return append(all, Activity{Repo: p.repo(), Number: n, URL: p.Compare, Change: &moved})
 	}
-	it := Activity{Repo: p.repo(), Number: n, URL: p.Compare}
-	it.Change = &thread.Change{What: "head_moved", By: p.Sender.Login, Detail: p.After}
-	return []Activity{it}
+	if branch == p.Repo.DefaultBranch {
+		all = append(all, revertingPush(p)...)
+	}
+	moved.What = "base_moved"
+	return append(all, Activity{Repo: p.repo(), apart: (*Handlers).baseMoved, base: branch, Change: &moved})
 }
 
 // baseMoved tells the threads of Pawl's own open pull requests that their base has moved, each once within the time

@@ -42,7 +42,7 @@ type Watcher struct {
 	duty     Duty
 	bounds   bounds
 	// listed is when GitHub sent the newest delivery of the last list; zero before
-	// the first. What that list named and Pawl does not have is in left, by GUID.
+	// the first. What lists named and Pawl does not have is in left, by GUID.
 	listed time.Time
 	left   map[string]missing
 	seen   map[string]progress // of the reconciliation, by repository

@@ -87,7 +87,7 @@ func (c *Watcher) since(ctx context.Context) (time.Time, error) {
 	return since, err
 }
 
-// list notes the deliveries since a time that were not stored; where it breaks off, the next look begins here.
+// list notes the deliveries since a time; where it breaks off, the next look begins here.
 func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 	asked := map[string]bool{}
 	newest := c.listed
@@ -104,7 +104,6 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 		if err != nil {
 			return err
 		}
-		found := map[string]missing{}
 		reached := next == "" || next == cursor
 		for _, d := range list {
 			if d.At.After(newest) {
@@ -118,13 +117,9 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 			// The newest attempt of each comes first, and is enough.
 			if c.handlers.Reads(d.Event, d.Action) && handlers.ValidGUID(d.GUID) && !asked[d.GUID] {
 				asked[d.GUID] = true
-				found[d.GUID] = missing{Delivery: d, failed: c.left[d.GUID].failed}
+				c.left[d.GUID] = missing{Delivery: d, failed: c.left[d.GUID].failed}
 			}
 		}
-		if err := c.forgetKnown(ctx, found); err != nil {
-			return err
-		}
-		maps.Copy(c.left, found)
 		if reached {
 			break
 		}
@@ -134,18 +129,14 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 	return nil
 }
 
-func (c *Watcher) forgetKnown(ctx context.Context, from map[string]missing) error {
-	known, err := c.archive.Known(ctx, slices.Collect(maps.Keys(from)))
-	maps.DeleteFunc(from, func(guid string, _ missing) bool { return known[guid] })
-	return err
-}
-
 // todo are the missing deliveries, in the order in which they happened, those
 // last that failed most often. What is too old to be had is given up.
 func (c *Watcher) todo(ctx context.Context, m *Counts) ([]missing, error) {
-	if err := c.forgetKnown(ctx, c.left); err != nil {
+	known, err := c.archive.Known(ctx, slices.Collect(maps.Keys(c.left)))
+	if err != nil {
 		return nil, err
 	}
+	maps.DeleteFunc(c.left, func(guid string, _ missing) bool { return known[guid] })
 	oldest := c.handlers.Now().Add(-keptAtGitHub)
 	var todo []missing
 	for guid, d := range c.left {

@@ -142,24 +142,21 @@ type date struct {
 	day   int
 }
 
-func (d date) at(c clock, year int) time.Time {
-	return time.Date(year, d.month, d.day, c.hour, c.minute, c.second, 0, c.zone)
-}
-
 // on is the date at a clock time, without a year the one nearest to now: "Jan 2" read in December is next
 // year's, "Nov 20" read on Nov 21 yesterday's.
-func (d date) on(c clock, now time.Time) time.Time {
-	if d.year != 0 {
-		return d.at(c, d.year)
-	}
+func (d date) on(c clock, now time.Time) (nearest time.Time) {
 	year := now.In(c.zone).Year()
-	best := d.at(c, year)
-	for _, y := range []int{year - 1, year + 1} {
-		if t := d.at(c, y); t.Sub(now).Abs() < best.Sub(now).Abs() && t.Day() == d.day {
-			best = t
+	years := []int{year, year - 1, year + 1}
+	if d.year != 0 {
+		years = []int{d.year}
+	}
+	for _, y := range years {
+		t := time.Date(y, d.month, d.day, c.hour, c.minute, c.second, 0, c.zone)
+		if nearest.IsZero() || t.Sub(now).Abs() < nearest.Sub(now).Abs() && t.Day() == d.day {
+			nearest = t
 		}
 	}
-	return best
+	return nearest
 }
 
 // valid reports whether the day exists; 29 February does without a year.
