@@ -289,7 +289,8 @@ func asks(r Remark, s Scene) Judgement {
 		case s.Head == "" || r.SHA != s.Head:
 			return ignore("check run %q is not about the last commit that Pawl pushed", r.Name)
 		}
-		return ignore(ofChecks, r.Name)
+		// The red checks of a commit are a state, which is looked at once they are over (thread.Checked).
+		return ignore("check run %q failed on Pawl's commit; the checks of a commit are looked at together", r.Name)
 	case policy.FromBase: // GitHub says of it what it asks for, and nobody remarks it
 	}
 	return ignore("%s is not a source of feedback", r.Source)
@@ -370,10 +371,6 @@ func asksByDescription(r Remark, s Scene) Judgement {
 	j.Description = content
 	return j
 }
-
-// ofChecks is why the failure of a check run is no feedback by itself: the red checks of a commit are a state,
-// which is looked at once they are over (thread.Checked).
-const ofChecks = "check run %q failed on Pawl's commit; the checks of a commit are looked at together"
 
 func accept(reason, text string) Judgement {
 	return Judgement{Accepted: true, Reason: reason, Text: text}
