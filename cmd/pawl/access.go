@@ -156,7 +156,7 @@ func loginCommand() *cobra.Command {
 			"as an operator for 8 hours. Who may read the configuration and write to the database may do so anyway.\n" +
 			"Everybody else signs in with GitHub: see github.app.client_id and server.operators.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withDatabase(cmd.Context(), file, store.OpenBeside, func(_ config.Server, db *store.Store) error {
+			return withDatabase(cmd.Context(), file, store.Beside, func(_ config.Server, db *store.Store) error {
 				link, err := loginLink(cmd.Context(), db)
 				if err == nil {
 					_, err = fmt.Fprintln(cmd.OutOrStdout(), text.Clean(link))

@@ -194,7 +194,7 @@ func (s *stand) nobody() {
 // against the account.
 func (s *stand) attempts(r runResult) (all []thread.Attempt, breaker policy.Breaker) {
 	s.t.Helper()
-	db, err := store.OpenReadOnly(s.t.Context(), "sqlite:"+filepath.Join(r.Transcripts, "pawl.db"), store.Options{})
+	db, err := store.Open(s.t.Context(), "sqlite:"+filepath.Join(r.Transcripts, "pawl.db"), store.Options{Access: store.Reading})
 	if err != nil {
 		s.t.Fatal(err)
 	}

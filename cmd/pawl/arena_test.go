@@ -138,7 +138,7 @@ func newArena(t *testing.T, perRepository, perThread int, bots []bot) *arena {
 		a.must(os.WriteFile(filepath.Join(a.ctrl(), s.name+".sh"), []byte(agent), 0o600))
 		a.seats = append(a.seats, s)
 	}
-	a.store, err = store.OpenReadOnly(t.Context(), "sqlite:"+filepath.Join(a.dir, "pawl.db"), store.Options{Now: a.dated})
+	a.store, err = store.Open(t.Context(), "sqlite:"+filepath.Join(a.dir, "pawl.db"), store.Options{Now: a.dated, Access: store.Reading})
 	a.must(err)
 	t.Cleanup(func() { a.store.Close() })
 	a.db = a.database()

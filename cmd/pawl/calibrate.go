@@ -62,7 +62,7 @@ names the task. --export --config FILE prints such pairs of a server's own retri
 tests failed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.export {
-				return withDatabase(cmd.Context(), o.config, store.OpenReadOnly, func(_ config.Server, db *store.Store) error {
+				return withDatabase(cmd.Context(), o.config, store.Reading, func(_ config.Server, db *store.Store) error {
 					return exportRetries(cmd.Context(), db, cmd.OutOrStdout())
 				})
 			}

@@ -242,7 +242,7 @@ func (d *doctor) database(ctx context.Context) {
 		}
 	}
 	const hint = "correct database in the configuration, or let this user reach it"
-	db, err := store.OpenReadOnly(ctx, dsn(d.cfg.Database), store.Options{})
+	db, err := store.Open(ctx, dsn(d.cfg.Database), store.Options{Access: store.Reading})
 	if d.failed("database", err, hint) {
 		return
 	}

@@ -36,7 +36,7 @@ func logsCommand() *cobra.Command {
 			"With --follow what it prints from now on, until the attempt ends.",
 		Example: "  pawl logs --config pawl.yml -f acme/widgets#7\n  pawl logs --config pawl.yml --attempt 2 -n 0 --raw acme/widgets#7 > session.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDatabase(cmd.Context(), o.config, store.OpenReadOnly, func(cfg config.Server, db *store.Store) error {
+			return withDatabase(cmd.Context(), o.config, store.Reading, func(cfg config.Server, db *store.Store) error {
 				return o.show(cmd.Context(), cfg.DataDir, db, args[0], cmd.OutOrStdout())
 			})
 		},

@@ -104,14 +104,13 @@ func loadOrDefault(file string) (config.Server, error) {
 	return config.LoadWithoutApp(file, os.LookupEnv)
 }
 
-// withDatabase reads a server's configuration and opens its database beside the server, by store.OpenBeside or
-// store.OpenReadOnly, for as long as do lasts.
-func withDatabase(ctx context.Context, file string, open func(context.Context, string, store.Options) (*store.Store, error), do func(cfg config.Server, db *store.Store) error) error {
+// withDatabase reads a server's configuration and opens its database beside the server for as long as do lasts.
+func withDatabase(ctx context.Context, file string, access store.Access, do func(cfg config.Server, db *store.Store) error) error {
 	cfg, err := config.Load(file, os.LookupEnv)
 	if err != nil {
 		return err
 	}
-	db, err := open(ctx, dsn(cfg.Database), store.Options{})
+	db, err := store.Open(ctx, dsn(cfg.Database), store.Options{Access: access})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func orderCommand(use, short, long string, give func(ctx context.Context, db *st
 		Use: name + " --config FILE " + what, Short: short, Args: count,
 		Long: short + ".\n" + long + "\nThe order stands in the log with your name; a server that runs sees it within a second or two.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDatabase(cmd.Context(), file, store.OpenBeside, func(_ config.Server, db *store.Store) error {
+			return withDatabase(cmd.Context(), file, store.Beside, func(_ config.Server, db *store.Store) error {
 				by := operator()
 				for _, arg := range args {
 					said, err := give(cmd.Context(), db, arg, by)

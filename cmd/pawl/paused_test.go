@@ -20,7 +20,7 @@ func TestNothingBeginsInAPausedRepository(t *testing.T) {
 	by := orders.Person{Login: writer, ID: 1001, Where: "in the shell", At: time.Now()}
 	decide := func(f func(*store.Store) error) {
 		t.Helper()
-		db, err := store.OpenBeside(t.Context(), "sqlite:"+filepath.Join(r.dir, "pawl.db"), store.Options{})
+		db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(r.dir, "pawl.db"), store.Options{Access: store.Beside})
 		r.must(err)
 		defer db.Close()
 		r.must(f(db))

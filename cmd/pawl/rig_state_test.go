@@ -49,7 +49,7 @@ func (r *rig) read(f func(*store.Store)) {
 	if path, isFile := strings.CutPrefix(dsn, "sqlite:"); isFile {
 		dsn = "sqlite:" + filepath.Join(r.dir, path)
 	}
-	db, err := store.OpenReadOnly(r.t.Context(), dsn, store.Options{Now: r.dated})
+	db, err := store.Open(r.t.Context(), dsn, store.Options{Now: r.dated, Access: store.Reading})
 	r.must(err)
 	defer db.Close()
 	f(db)

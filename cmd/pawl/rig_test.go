@@ -346,7 +346,7 @@ func (r *rig) thread(name string) threadStatus {
 func (r *rig) status() statusReport {
 	r.t.Helper()
 	var s statusReport
-	r.must(withDatabase(r.t.Context(), filepath.Join(r.dir, "pawl.yml"), store.OpenReadOnly, func(cfg config.Server, db *store.Store) (err error) {
+	r.must(withDatabase(r.t.Context(), filepath.Join(r.dir, "pawl.yml"), store.Reading, func(cfg config.Server, db *store.Store) (err error) {
 		s, err = readStatus(r.t.Context(), cfg, db, time.Now())
 		return err
 	}))

@@ -43,7 +43,7 @@ func statusCommand() *cobra.Command {
 		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers, webhook\n" +
 			"deliveries that could not be handled, the backends with what was learned of them, and how far the sources of grades can be believed.\nWith a thread, that one alone. The server may be running or not.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDatabase(cmd.Context(), file, store.OpenReadOnly, func(cfg config.Server, db *store.Store) error {
+			return withDatabase(cmd.Context(), file, store.Reading, func(cfg config.Server, db *store.Store) error {
 				if thread != "" {
 					return exportThread(cmd.Context(), db, thread, cmd.OutOrStdout())
 				}

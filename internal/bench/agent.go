@@ -92,7 +92,7 @@ func ordersAtOnce(ctx context.Context, bin, dir string) (waited []time.Duration,
 	if _, err := r.start(ctx); err != nil {
 		return nil, err
 	}
-	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (r *rig) agentStarts(ctx context.Context) (ways []way, err error) {
 	if _, err := r.start(ctx); err != nil {
 		return nil, err
 	}
-	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func measureCalls(ctx context.Context, bin, dir string) (rows []row, notes []str
 	if _, err := r.start(ctx); err != nil {
 		return nil, nil, err
 	}
-	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return nil, nil, err
 	}

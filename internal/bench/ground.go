@@ -220,7 +220,7 @@ func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, fil
 	if _, err := r.start(ctx); err != nil {
 		return 0, 0, 0, 0, err
 	}
-	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return 0, 0, 0, 0, err
 	}

@@ -102,7 +102,7 @@ func (r *rig) makeDue(ctx context.Context) (due map[int]time.Time, err error) {
 // watchDue looks every 10 ms which threads took their step: whoever takes the
 // lease makes its epoch larger.
 func (r *rig) watchDue(ctx context.Context, due map[int]time.Time) (late []time.Duration, err error) {
-	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return nil, err
 	}

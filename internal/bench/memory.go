@@ -161,7 +161,7 @@ func (r *rig) idleMemory(ctx context.Context) (u usage, err error) {
 
 // waitingLog is the log of a thread that waits.
 func (r *rig) waitingLog(ctx context.Context) ([]thread.Event, error) {
-	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return nil, err
 	}

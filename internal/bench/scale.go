@@ -276,7 +276,7 @@ func (s *scale) transactions(ctx context.Context, pid int) (n int64, err error) 
 		locks, err := os.ReadFile(seen)
 		return int64(strings.Count(string(locks), "F_RDLCK")), err
 	}
-	db, err := store.OpenReadOnly(ctx, s.database(), store.Options{})
+	db, err := store.Open(ctx, s.database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return 0, err
 	}

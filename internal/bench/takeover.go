@@ -139,7 +139,7 @@ func takeOvers(ctx context.Context, bin, dir string, pg *postgres) (first, secon
 
 // begun waits for the start of a thread's n-th attempt.
 func (r *rig) begun(ctx context.Context, t thread.ID, n int) (at time.Time, err error) {
-	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return time.Time{}, err
 	}

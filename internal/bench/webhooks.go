@@ -82,7 +82,7 @@ func webhooks(ctx context.Context, bin, dir string, l load) (res result, note st
 	if _, err := (load{addr: r.addr, shots: l.shots, connections: 8, rate: 200, time: time.Second, prefix: 1}).run(ctx); err != nil {
 		return res, "", err
 	}
-	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return res, "", err
 	}
@@ -308,7 +308,7 @@ func ignored(ctx context.Context, bin, dir string) (each time.Duration, calls in
 	if err != nil {
 		return 0, 0, err
 	}
-	db, err := store.OpenReadOnly(ctx, r.database(), store.Options{})
+	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -31,7 +31,7 @@ func TestWhatIsDecidedBesideABusyServerIsWritten(t *testing.T) {
 			wrote.Add(1)
 		}
 	}()
-	db, err := store.OpenBeside(t.Context(), dsn, store.Options{})
+	db, err := store.Open(t.Context(), dsn, store.Options{Access: store.Beside})
 	if err != nil {
 		t.Fatal(err)
 	}

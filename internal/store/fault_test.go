@@ -148,7 +148,7 @@ func TestADatabaseLockedByAnotherProgramIsRefused(t *testing.T) {
 	must(other.ExecContext(t.Context(), "PRAGMA locking_mode=EXCLUSIVE"))(t)
 	must(other.ExecContext(t.Context(), "BEGIN EXCLUSIVE"))(t)
 	wantRefusal(t, "sqlite:"+path, "another program holds the file, close it")
-	_, err := store.OpenReadOnly(t.Context(), "sqlite:"+path, store.Options{})
+	_, err := store.Open(t.Context(), "sqlite:"+path, store.Options{Access: store.Reading})
 	if err == nil || !strings.Contains(err.Error(), "another program holds the file, close it") || strings.Contains(err.Error(), "creates the tables") {
 		t.Errorf("for reading: %v; want that another program holds the file, and nothing of tables", err)
 	}

@@ -35,12 +35,12 @@ func wantRefusal(t *testing.T, dsn string, words ...string) {
 
 func openedForReadingItReadsOnly(t *testing.T, dsn string) {
 	ctx := t.Context()
-	if _, err := store.OpenReadOnly(ctx, dsn, store.Options{}); err == nil || !strings.Contains(err.Error(), "start pawl serve once") {
+	if _, err := store.Open(ctx, dsn, store.Options{Access: store.Reading}); err == nil || !strings.Contains(err.Error(), "start pawl serve once") {
 		t.Errorf("a database that is not there: %v", err)
 	}
 	s, _, c := open(t, dsn)
 	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
-	r := must(store.OpenReadOnly(ctx, dsn, store.Options{}))(t)
+	r := must(store.Open(ctx, dsn, store.Options{Access: store.Reading}))(t)
 	defer r.Close()
 	must(s.Append(ctx, issue(1), true, event("", 2)))(t)
 	if got := must(r.Events(ctx, issue(1), 0))(t); len(got) != 2 {
@@ -56,7 +56,7 @@ func openedForReadingItReadsOnly(t *testing.T, dsn string) {
 		t.Error("a reader stored a delivery")
 	}
 	check(t, s.Close())
-	alone := must(store.OpenReadOnly(ctx, dsn, store.Options{}))(t)
+	alone := must(store.Open(ctx, dsn, store.Options{Access: store.Reading}))(t)
 	defer alone.Close()
 	if got := must(alone.Events(ctx, issue(1), 0))(t); len(got) != 2 {
 		t.Errorf("%d events are seen after the writer, want 2", len(got))

@@ -101,7 +101,7 @@ func TestAReaderPingsWithoutWriting(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, dsn)
 	check(t, s.Close())
-	r := must(store.OpenReadOnly(t.Context(), dsn, store.Options{}))(t)
+	r := must(store.Open(t.Context(), dsn, store.Options{Access: store.Reading}))(t)
 	defer r.Close()
 	check(t, r.Ping(t.Context()))
 }

@@ -41,12 +41,12 @@ func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 }
 
 // openPostgres connects, and migrates the database or, where it does not serve, looks that it is migrated.
-func (s *database) openPostgres(ctx context.Context, dsn string, a access) (err error) {
+func (s *database) openPostgres(ctx context.Context, dsn string, a Access) (err error) {
 	s.postgres = true
 	if s.config, err = postgresConfig(dsn); err != nil {
 		return err
 	}
-	if a == reading {
+	if a == Reading {
 		s.config.RuntimeParams["default_transaction_read_only"] = "on"
 		s.config.ValidateConnect = nil // target_session_attrs may want a host for writing
 	}
@@ -57,7 +57,7 @@ func (s *database) openPostgres(ctx context.Context, dsn string, a access) (err 
 	if err := s.w.PingContext(ctx); err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w; is it running, and may this user connect to this database?", err)
 	}
-	if a != serving {
+	if a != Serving {
 		return s.checkCurrent(ctx)
 	}
 	return s.migratePostgres(ctx)

@@ -63,7 +63,7 @@ func TestSettingsOfTheDatabaseDoNotChangeWhatTheStoreReliesOn(t *testing.T) {
 	}
 	must(s.Append(t.Context(), issue(1), true, event("", 1)))(t)
 
-	r := must(store.OpenReadOnly(t.Context(), dsn, store.Options{}))(t)
+	r := must(store.Open(t.Context(), dsn, store.Options{Access: store.Reading}))(t)
 	defer r.Close()
 	if events := must(r.Events(t.Context(), issue(1), 0))(t); len(events) != 1 {
 		t.Errorf("%d events are read, want 1", len(events))

@@ -173,7 +173,7 @@ func aKilledStepIsTakenUp(t *testing.T, dsn string) {
 	_, one := cutSQLite(dsn)
 	if one {
 		wantRefusal(t, dsn, "in use by another process", "stop it first")
-		r := must(store.OpenReadOnly(t.Context(), dsn, store.Options{}))(t)
+		r := must(store.Open(t.Context(), dsn, store.Options{Access: store.Reading}))(t)
 		if rows := must(r.Events(t.Context(), issue(1), 0))(t); len(rows) != 1 {
 			t.Errorf("a reader beside the process sees %d events, want 1", len(rows))
 		}

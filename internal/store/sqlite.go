@@ -76,9 +76,9 @@ func (s *database) nobodyElse(ctx context.Context) error {
 	})
 }
 
-func (s *database) joinSQLite(ctx context.Context, path string, a access) (err error) {
+func (s *database) joinSQLite(ctx context.Context, path string, a Access) (err error) {
 	mode := "rw"
-	if a == reading {
+	if a == Reading {
 		mode = "ro"
 	}
 	if path, err = filepath.Abs(path); err != nil {
@@ -91,7 +91,7 @@ func (s *database) joinSQLite(ctx context.Context, path string, a access) (err e
 		return err
 	}
 	s.w = s.r
-	if a == beside {
+	if a == Beside {
 		// A transaction that reads before it writes fails at once where the server wrote in between, unless it takes the lock first.
 		if s.w, err = openSQL(path, besideWait, 1, "mode", mode, "_txlock", "immediate"); err != nil {
 			return err

@@ -22,9 +22,10 @@ type Queue interface {
 	Committed(threads bool, deliveries []thread.Delivery)
 }
 
-// Options are what Open needs beside the address; zero uses the system clock.
+// Options are what Open needs beside the address; zero serves, by the system clock.
 type Options struct {
-	Now func() time.Time
+	Access Access
+	Now    func() time.Time
 	// Wall is the machine's clock, which is compared with the one that judges leases; nil means time.Now, whatever Now is.
 	Wall func() time.Time
 }
@@ -39,58 +40,46 @@ type Store struct {
 
 var _ thread.Store = (*Store)(nil)
 
-// Open opens the database at "sqlite:PATH" or "postgres://…", creating and migrating it as needed. An error
-// says what to do. A SQLite file is locked for this process until Close.
-func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
-	return open(ctx, dsn, o, serving)
-}
-
-// OpenReadOnly opens an existing database for reading, beside a process that may be writing. It takes no lock,
-// migrates nothing, and every write fails.
-func OpenReadOnly(ctx context.Context, dsn string, o Options) (*Store, error) {
-	return open(ctx, dsn, o, reading)
-}
-
-// OpenBeside opens an existing database for what a person decides, beside a process that may serve it. It takes
-// no lock, migrates nothing, and stores no deliveries.
-func OpenBeside(ctx context.Context, dsn string, o Options) (*Store, error) {
-	return open(ctx, dsn, o, beside)
-}
-
-// access is what a process opens the database for.
-type access int
+// Access is what a process opens the database for.
+type Access int
 
 const (
-	serving access = iota
-	beside
-	reading
+	// Serving creates and migrates it as needed. A SQLite file is locked for this process until Close.
+	Serving Access = iota
+	// Beside is for what a person decides, beside a process that may serve an existing database. It takes no lock,
+	// migrates nothing, and stores no deliveries.
+	Beside
+	// Reading is for reading one, beside a process that may be writing. It takes no lock, migrates nothing, and every
+	// write fails.
+	Reading
 )
 
-func open(ctx context.Context, dsn string, o Options, a access) (*Store, error) {
+// Open opens the database at "sqlite:PATH" or "postgres://…". An error says what to do.
+func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	s := newStore(o)
 	var err error
 	path, isFile := strings.CutPrefix(dsn, "sqlite:")
 	switch {
-	case isFile && a == serving:
+	case isFile && o.Access == Serving:
 		err = s.openSQLite(ctx, path)
 	case isFile:
-		err = s.joinSQLite(ctx, path, a)
+		err = s.joinSQLite(ctx, path, o.Access)
 	case strings.HasPrefix(dsn, "postgres://"), strings.HasPrefix(dsn, "postgresql://"):
-		err = s.openPostgres(ctx, dsn, a)
+		err = s.openPostgres(ctx, dsn, o.Access)
 	default:
 		err = errDSN
 	}
 	if err == nil {
 		err = s.prepare(ctx)
 	}
-	if err == nil && a == serving {
+	if err == nil && o.Access == Serving {
 		s.receiver, err = newReceiver(ctx, s.deliveries)
 	}
 	if err != nil {
 		s.closeDB()
 		return nil, err
 	}
-	s.serving = a == serving
+	s.serving = o.Access == Serving
 	return s, nil
 }
 

@@ -101,7 +101,7 @@ func whatWasGivenUpStaysUntilAPersonDecides(t *testing.T, dsn string) {
 	if d := must(s.Delivery(ctx, "older"))(t); d.State != thread.Handled || d.Note != "dismissed by the operator: GitHub is down" {
 		t.Errorf("dismissed, it is %s: %s", d.State, d.Note)
 	}
-	person := must(store.OpenBeside(ctx, dsn, store.Options{}))(t)
+	person := must(store.Open(ctx, dsn, store.Options{Access: store.Beside}))(t)
 	defer person.Close()
 	if n := must(person.RetryDelivery(ctx, store.AllUnhandled))(t); n != 2 {
 		t.Errorf("%d are tried again, want the 2 that are left", n)

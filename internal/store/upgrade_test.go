@@ -58,7 +58,7 @@ func addToOld(t *testing.T, dsn string, at time.Time) {
 }
 
 func upgrade(t *testing.T, dsn string) {
-	if _, err := store.OpenReadOnly(t.Context(), dsn, store.Options{}); err == nil {
+	if _, err := store.Open(t.Context(), dsn, store.Options{Access: store.Reading}); err == nil {
 		t.Error("a reader opened the older schema")
 	}
 	ctx := t.Context()
