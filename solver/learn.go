@@ -12,6 +12,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
+	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -72,9 +73,8 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 	how := learning.How{Mode: l.Mode, Value: l.Value, Explore: len(s.state.Attempts) == 0}
 	return func(options []policy.Option) policy.Choice {
 		for i, o := range options {
-			if b := slices.IndexFunc(e.Backends, func(b config.Backend) bool { return b.Name == o.Backend }); b >= 0 {
-				options[i].Model, options[i].Effort = e.Backends[b].Model, e.Backends[b].Effort
-			}
+			b := attempt.BackendNamed(e.Backends, o.Backend)
+			options[i].Model, options[i].Effort = b.Model, b.Effort
 		}
 		return learned.Choose(how, task, options, seed)
 	}, err

@@ -288,7 +288,8 @@ func (p *publisher) publishPull(ctx context.Context, v checkrun.Facts) error {
 	}
 	ready := p.state.Acts[thread.PullReadyKey(p.state.Pull)].Done || !p.state.Repo.PullRequest.Ready() || p.state.Acts[thread.ActPull].Note != ""
 	reviewer := v.RequestedBy
-	if p.state.Acts[thread.PullReviewKey(p.state.Pull)].Done || !p.state.Repo.PullRequest.Review() || p.bot(reviewer) { // others cannot review
+	bot := func(f thread.Request) bool { return f.By.Login == reviewer && f.By.Bot() } // which cannot review
+	if p.state.Acts[thread.PullReviewKey(p.state.Pull)].Done || !p.state.Repo.PullRequest.Review() || slices.ContainsFunc(p.state.Feedback, bot) {
 		reviewer = ""
 	}
 	if ready && reviewer == "" {
@@ -389,9 +390,4 @@ func (p *publisher) askReview(ctx context.Context, key string, number int, login
 	err := forge.Pulls{Client: p.Forge}.RequestReview(ctx, p.repo(), number, login)
 	crash.Point("review_asked")
 	return p.settled(ctx, key, thread.Act{}, err)
-}
-
-// bot reports whether nobody but bots asked under a login.
-func (p *publisher) bot(login string) bool {
-	return slices.ContainsFunc(p.state.Feedback, func(f thread.Request) bool { return f.By.Login == login && f.By.Bot() })
 }
