@@ -62,8 +62,8 @@ type Activity struct {
 	Anonymous bool
 	Change    *thread.Change
 	apart     decide  // takes in what is not about one thread; nil for the rest
-	config    string  // the commit whose configuration is to be checked, against that of base where it is given
-	base      string  // a commit, or the branch into which Pawl's open pull requests are concerned
+	config    string  // the commit whose configuration is to be checked, against that of the commit base where it is given
+	base      string  // of a push: the branch, which may be the base of Pawl's open pull requests
 	signal    *signal // the change is what somebody made of the work
 	Snapshot  thread.Details
 	private   bool // not everybody may read the repository
