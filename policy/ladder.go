@@ -22,9 +22,7 @@ func noAnswer(f Facts) Decision {
 		slices.ContainsFunc(f.run(), func(b Attempt) bool { return b.Decision.Rung == RungAnswer }) {
 		return Decision{}
 	}
-	d := again(RuleNoAnswer, fmt.Sprintf("attempt %d ended without an answer; once more in the opposite thinking mode", a.N))
-	d.Rung, d.Backend = RungAnswer, a.Backend
-	return d
+	return again(RuleNoAnswer, fmt.Sprintf("attempt %d ended without an answer; once more in the opposite thinking mode", a.N)).on(a.Backend, RungAnswer)
 }
 
 // ladder is rule 9: what to try after an attempt that moved the work but did not finish it.
@@ -39,11 +37,9 @@ func ladder(f Facts) Decision {
 	case a.Outcome == VerifyFailed:
 		return verifyFailed(f, a)
 	case a.Paused:
-		d := again(RuleBudget, fmt.Sprintf("attempt %d was ended by a budget of the day, which has room again", a.N))
-		return repeated(d, a)
+		return repeated(again(RuleBudget, fmt.Sprintf("attempt %d was ended by a budget of the day, which has room again", a.N)), a)
 	case a.Ending != Completed:
-		d := again(RuleProgress, fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending))
-		return repeated(d, a)
+		return repeated(again(RuleProgress, fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending)), a)
 	}
 	return Decision{}
 }
@@ -72,8 +68,7 @@ func silence(f Facts) Decision {
 		return stop(RuleSilent, "The operator should look at what the agent waits for, or raise its idle_timeout; /pawl retry tries again.",
 			why, fmt.Sprintf("%d attempts ended so, and none between them came to its own end", n))
 	}
-	d := again(RuleSilent, why)
-	return repeated(d, a)
+	return repeated(again(RuleSilent, why), a)
 }
 
 // Three attempts in a row, the usual retry budget, are put down to an agent that hangs for good, and as many that Pawl
@@ -103,8 +98,7 @@ func interrupted(f Facts, a Attempt) Decision {
 		return Decision{Action: DoWait, Rule: RuleInterrupted, Until: until, Hint: "The operator should look at the server's log; /pawl retry tries before that.",
 			Reasons: Reasons{{RuleInterrupted, every + "; the next one begins at", until}}}
 	}
-	d := again(RuleInterrupted, fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, detail(a)))
-	return repeated(d, a)
+	return repeated(again(RuleInterrupted, fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, detail(a))), a)
 }
 
 // verifyFailed counts over everything since people last said something, whatever came between: the ladder has an end.
@@ -127,21 +121,15 @@ func verifyFailed(f Facts, a Attempt) Decision {
 		tried, escalated = tried+1, escalated || b.Decision.Escalated
 	}
 	if failed <= f.Limits.Ladder.VerifyRetries {
-		d := again(RuleVerifyFailed, fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output",
-			a.N, failed, f.Limits.Ladder.VerifyRetries))
-		d.Rung = RungVerify
-		return d
+		return again(RuleVerifyFailed, fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output",
+			a.N, failed, f.Limits.Ladder.VerifyRetries)).on("", RungVerify)
 	}
 	b := f.candidates(Decision{Backend: a.Backend})[0]
 	if f.Limits.Ladder.EscalateEffort && f.canEscalate(b) && !escalated {
-		d := again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; once more with the escalated effort", Plural(tried, "attempt")))
-		d.Rung, d.Escalated, d.Backend = RungEffort, true, b.Name
-		return d
+		return again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; once more with the escalated effort", Plural(tried, "attempt"))).on(b.Name, RungEffort)
 	}
 	if next, ok := f.cascade(); ok {
-		d := again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; backend %s is next", Plural(tried, "attempt"), next))
-		d.Backend, d.Rung = next, RungVerify
-		return d
+		return again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; backend %s is next", Plural(tried, "attempt"), next)).on(next, RungVerify)
 	}
 	d := stop(RuleVerifyFailed, "Look at the failing commands; comment what to do, or /pawl escalate.",
 		fmt.Sprintf("verification failed, and %s did not mend it", Plural(tried, "attempt")))

@@ -192,9 +192,11 @@ func (f Facts) next() Decision {
 		noProgress,
 		ladder,
 		feedback,
-		nothingLeft,
 	)
-	if d.Action != DoAttempt {
+	switch d.Action {
+	case "":
+		return Decision{Action: DoDone, Rule: RuleNothingLeft, Reasons: Because(RuleNothingLeft, "nothing is asked for")}
+	case DoWait, DoStop, DoDone, DoAsk:
 		return d
 	}
 	if stop := unable(f); stop.Action != "" {
@@ -299,6 +301,12 @@ func stop(rule Rule, hint string, reasons ...string) Decision {
 
 func again(rule Rule, reasons ...string) Decision {
 	return Decision{Action: DoAttempt, Rule: rule, Reasons: Because(rule, reasons...)}
+}
+
+// on is the attempt by a backend, any where that is empty, on a rung of the ladder.
+func (d Decision) on(backend string, rung int) Decision {
+	d.Backend, d.Rung, d.Escalated = backend, rung, rung == RungEffort
+	return d
 }
 
 // maxAhead is the longest time that anything is waited for: eight days, the

@@ -95,9 +95,7 @@ func needsPerson(f Facts) Decision {
 		rule, what, hint = RuleMisconfigured, "is misconfigured", "The operator must correct the configuration of this backend; then comment /pawl retry."
 	}
 	if b, ok := f.other(a); ok {
-		d := again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Ending, b.Name))
-		d.Backend = b.Name
-		return d
+		return again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Ending, b.Name)).on(b.Name, 0)
 	}
 	if f.insists() || f.command("solve") {
 		return Decision{}
@@ -113,9 +111,7 @@ func usageLimit(f Facts) Decision {
 		return Decision{}
 	}
 	if b, ok := f.other(a); ok {
-		d := again(RuleUsageLimit, fmt.Sprintf("account %s hit its usage limit; %s is next", a.Account, b.Name))
-		d.Backend = b.Name
-		return d
+		return again(RuleUsageLimit, fmt.Sprintf("account %s hit its usage limit; %s is next", a.Account, b.Name)).on(b.Name, 0)
 	}
 	reset := a.reset()
 	waits := f.Limits.UsageLimit.AutoContinue && !reset.IsZero()
@@ -192,11 +188,6 @@ func noProgress(f Facts) Decision {
 		fmt.Sprintf("attempt %d failed (%s) and changed nothing%s", a.N, a.Outcome, detail(a)))
 }
 
-// nothingLeft is the second half of rule 10.
-func nothingLeft(Facts) Decision {
-	return Decision{Action: DoDone, Rule: RuleNothingLeft, Reasons: Because(RuleNothingLeft, "nothing is asked for")}
-}
-
 // feedback is the first half of rule 10: somebody asked for work that no attempt has taken.
 func feedback(f Facts) Decision {
 	if len(f.Fresh) == 0 {
@@ -207,7 +198,7 @@ func feedback(f Facts) Decision {
 	}
 	d := again(RuleFeedback, Plural(len(f.Fresh), "remark")+" that no attempt has taken yet")
 	if f.command("escalate") {
-		d.Rung, d.Escalated = RungEffort, true
+		d = d.on("", RungEffort)
 	}
 	return d
 }
@@ -285,8 +276,7 @@ func transient(f Facts) Decision {
 		return stop(RuleTransient, "Comment /pawl resume to try again.", why, fmt.Sprintf("%s ended so, and none between them came to its own end; the limit is %d", Plural(n, "attempt"), f.Limits.Transient.MaxConsecutive))
 	}
 	if b, ok := f.other(row...); ok { // none that refused in this row
-		d := again(RuleTransient, why+"; "+b.Name+" is next")
-		d = repeated(d, a)
+		d := repeated(again(RuleTransient, why+"; "+b.Name+" is next"), a)
 		d.Backend = b.Name
 		return d
 	}
@@ -294,8 +284,7 @@ func transient(f Facts) Decision {
 	if f.Now.Before(until) {
 		return Decision{Action: DoWait, Rule: RuleTransient, Until: until, Reasons: Because(RuleTransient, why), Hint: "Comment /pawl resume to try before that."}
 	}
-	d := again(RuleTransient, why)
-	return repeated(d, a)
+	return repeated(again(RuleTransient, why), a)
 }
 
 // stands reports whether the attempt's work is kept. What was neither pushed nor ended by itself is lost.

@@ -223,7 +223,7 @@ func stagnation(f Facts) Decision {
 	}
 	if last.Failing() && f.Limits.Ladder.EscalateEffort && f.canEscalate(f.backend(last.Backend)) {
 		// The verifier says the same again: this is the ladder's last rung, too.
-		d.Backend, d.Rung, d.Escalated = last.Backend, RungEffort, true
+		return d.on(last.Backend, RungEffort)
 	}
 	return d
 }

@@ -143,18 +143,13 @@ func (c *checks) transcript(r *checkedRow) {
 	}
 	why := fmt.Sprintf("the transcript is a stub of %d bytes; those of attempts that change something have more than %d", r.Facts.Transcript.Bytes, minTranscript)
 	for p, s := range r.set {
-		switch sources[p].name {
-		case PeopleSource, VerifierSource, CISource:
-		case JudgeSource:
-			r.aside[p] = isBlind
-		case TrajectorySource:
-			r.aside[p] = isBlind
-			c.charge(r, Violation{Source: TrajectorySource, Check: StubTranscript, Reason: why})
-		default:
-			r.aside[p] = isBlind
-			if s.usable() {
-				c.charge(r, Violation{Source: s.Source, Check: StubTranscript, Reason: why})
-			}
+		source := sources[p].name
+		if slices.Contains([]SignalSource{PeopleSource, VerifierSource, CISource}, source) {
+			continue
+		}
+		r.aside[p] = isBlind
+		if source == TrajectorySource || source != JudgeSource && s.usable() {
+			c.charge(r, Violation{Source: source, Check: StubTranscript, Reason: why})
 		}
 	}
 }

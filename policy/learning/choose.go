@@ -64,8 +64,7 @@ func (l Learned) Choose(h How, c policy.Context, options []policy.Option, seed u
 // Choose chooses among arms in the configured order. An unknown mode is as cautious as ModeFixed.
 func Choose(h How, arms []Arm, seed uint64) policy.Choice {
 	c := policy.Choice{Seed: seed, Mode: h.inForce(arms), Value: h.Value}
-	free := func(a Arm) bool { return a.Masked == "" }
-	taken := slices.IndexFunc(arms, free)
+	taken := slices.IndexFunc(arms, func(a Arm) bool { return a.Masked == "" })
 	if taken < 0 {
 		c.Reasons = []string{"every backend is held back"}
 		return c
@@ -73,10 +72,10 @@ func Choose(h How, arms []Arm, seed uint64) policy.Choice {
 	switch c.Mode {
 	case policy.ModeFixed:
 	case policy.ModeCascade:
-		taken = cheapest(arms)
+		taken = cheapest(arms, taken)
 	default:
 		samples, would := draw(arms, h.Value, seed)
-		if least := neglected(arms); h.Explore && least >= 0 && chance(seed, "explore").Float64() < explored {
+		if least := neglected(arms); h.Explore && least >= 0 && rand.New(chance(seed, "explore")).Float64() < explored {
 			would, c.Explored = least, true
 		}
 		c.Samples, c.Would = samples, arms[would].Backend
@@ -118,18 +117,16 @@ func reason(c policy.Choice, a Arm) string {
 	return fmt.Sprintf("%s drew highest; its mean is %.2f from %s", c.Chosen, a.Posterior.Mean, policy.Plural(a.Rewards, "reward"))
 }
 
-// cheapest is the free arm whose attempts cost least. Those whose cost is not known keep their place in the
-// configured order, behind nothing that is known to be dearer than another: where one is unknown the order decides.
-func cheapest(arms []Arm) int {
-	best := -1
+// cheapest is the free arm whose attempts cost least, the first of them where the cost of one is not known: then the
+// configured order decides.
+func cheapest(arms []Arm, first int) int {
+	best := first
 	for i, a := range arms {
-		if a.Masked != "" {
-			continue
-		}
-		if a.Priced == 0 {
-			return slices.IndexFunc(arms, func(a Arm) bool { return a.Masked == "" })
-		}
-		if best < 0 || a.Cost() < arms[best].Cost() {
+		switch {
+		case a.Masked != "":
+		case a.Priced == 0:
+			return first
+		case a.Cost() < arms[best].Cost():
 			best = i
 		}
 	}
@@ -152,9 +149,7 @@ func neglected(arms []Arm) int {
 }
 
 // chance is a source of its own for each seed and purpose.
-func chance(seed uint64, purpose string) *rand.Rand { return rand.New(source64(seed, purpose)) }
-
-func source64(seed uint64, purpose string) rand.Source {
+func chance(seed uint64, purpose string) rand.Source {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(purpose)) // a hash never fails
 	return rand.NewPCG(seed, h.Sum64())
@@ -166,7 +161,7 @@ func draw(arms []Arm, value policy.Value, seed uint64) (samples []policy.Sample,
 	samples, highest = make([]policy.Sample, len(arms)), -1
 	price := prices(arms, value)
 	for i, a := range arms {
-		v := a.Posterior.sharp(source64(seed, a.Backend)).Rand() / price[i]
+		v := a.Posterior.sharp(chance(seed, a.Backend)).Rand() / price[i]
 		samples[i] = policy.Sample{Backend: a.Backend, Value: v, Mean: a.Posterior.Mean, Weight: a.Posterior.Weight, Masked: a.Masked}
 		if a.Masked == "" && (highest < 0 || v > samples[highest].Value) {
 			highest = i
@@ -218,14 +213,14 @@ func View(arms []Arm, value policy.Value) []ArmView {
 			views[i].PerSolved = a.CostUSD / float64(a.Solved)
 		}
 	}
-	price, source := prices(arms, value), rand.NewPCG(1, 0)
+	price, draws := prices(arms, value), rand.NewPCG(1, 0)
 	for range shareDraws {
 		highest, most := -1, 0.0
 		for i, a := range arms {
 			if a.Masked != "" || a.Escalated {
 				continue
 			}
-			if v := a.Posterior.sharp(source).Rand() / price[i]; highest < 0 || v > most {
+			if v := a.Posterior.sharp(draws).Rand() / price[i]; highest < 0 || v > most {
 				highest, most = i, v
 			}
 		}

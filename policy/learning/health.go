@@ -187,7 +187,7 @@ func (l Learned) Health() []SourceHealth {
 				h.Failed++
 			} else if s.usable() {
 				h.Values++
-				if (r.aside[p] == "" || r.aside[p] == isDegraded) && !slices.ContainsFunc(h.Violations, r.brokenBy) {
+				if (r.aside[p] == "" || r.aside[p] == isDegraded) && !slices.ContainsFunc(h.Violations, func(v Violation) bool { return v.Attempt == r.ID }) {
 					sound++
 				}
 			}
@@ -201,8 +201,6 @@ func (l Learned) Health() []SourceHealth {
 	}
 	return all
 }
-
-func (r *checkedRow) brokenBy(v Violation) bool { return v.Attempt == r.ID }
 
 func degradedWhy(found []Violation) string {
 	var names []string

@@ -127,13 +127,11 @@ const (
 	lowestPrior = 0.4
 )
 
-func priorMean(place int) float64 { return max(lowestPrior, firstPrior-priorStep*float64(place)) }
-
 // Arms are what is known of each option in a context; their order is the configured one.
 func (l Learned) Arms(c policy.Context, options []policy.Option) []Arm {
 	arms := make([]Arm, len(options))
 	for i, o := range options {
-		arms[i] = l.arm(o, priorMean(i), c)
+		arms[i] = l.arm(o, max(lowestPrior, firstPrior-priorStep*float64(i)), c)
 	}
 	return arms
 }

@@ -13,16 +13,6 @@ const (
 	fnvPrime = 1099511628211
 )
 
-func printOf(normal string) Print {
-	var s shingles
-	for word := range strings.FieldsFuncSeq(normal, func(r rune) bool { return r == ' ' }) {
-		s.begin()
-		s.extend(word)
-		s.end()
-	}
-	return s.print()
-}
-
 // shingles hashes every three consecutive words while the words go by. Three chains are open at a time: one
 // started two words ago, one started one word ago, and one started with this word. They do not wait for each
 // other, which makes the three together about as fast as one.
@@ -134,7 +124,13 @@ func Fingerprint(text string) Print {
 	if p, ok := scan(text); ok {
 		return p
 	}
-	return printOf(Normalise(text))
+	var s shingles
+	for word := range strings.FieldsFuncSeq(Normalise(text), func(r rune) bool { return r == ' ' }) {
+		s.begin()
+		s.extend(word)
+		s.end()
+	}
+	return s.print()
 }
 
 // Similarity is the share of bits, 0..1, in which two fingerprints agree. At 64
