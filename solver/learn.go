@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"sync"
 	"time"
@@ -82,11 +81,7 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 
 // seed is the chance in the choice of an attempt's backend: the same for the same
 // attempt, so that a decision that is taken again is the same.
-func seed(t thread.ID, n int) uint64 {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%s/%d", t, n) // a hash never fails
-	return h.Sum64()
-}
+func seed(t thread.ID, n int) uint64 { return policy.Hash(fmt.Sprintf("%s/%d", t, n)) }
 
 // learn writes the grades of the thread's attempts where they have changed since
 // they were last written: after an attempt, and after what people did with it.

@@ -61,7 +61,7 @@ func (c *checks) charge(r *checkedRow, v Violation) {
 	if v.At.Before(r.At) {
 		v.At = r.At
 	}
-	r.broken = append(r.broken, v)
+	r.broken = append(r.broken, v.Reason)
 	c.found = append(c.found, v)
 }
 
@@ -75,13 +75,12 @@ func (c *checks) values(r *checkedRow) {
 			c.floor(r, p)
 		case s.Value >= topGrade && idle:
 			r.aside[p] = isUnfounded
-			v := Violation{Source: s.Source, Check: TopWithoutChange, Attempt: r.ID, At: r.At,
-				Reason: fmt.Sprintf("%s gave %.2f although nothing changed", s.Source, s.Value)}
+			why := fmt.Sprintf("%s gave %.2f although nothing changed", s.Source, s.Value)
 			if p == 0 { // people spoke of the pull request, which this attempt added nothing to
-				r.broken = append(r.broken, v)
-				continue
+				r.broken = append(r.broken, why)
+			} else {
+				c.charge(r, Violation{Source: s.Source, Check: TopWithoutChange, Reason: why})
 			}
-			c.charge(r, v)
 		}
 	}
 }
@@ -202,8 +201,8 @@ func (r *checkedRow) reasons() []string {
 			all = append(all, reason)
 		}
 	}
-	for _, v := range r.broken {
-		say(v.Reason)
+	for _, why := range r.broken {
+		say(why)
 	}
 	for p, s := range r.set {
 		switch {

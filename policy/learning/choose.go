@@ -2,7 +2,6 @@ package learning
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -149,11 +148,7 @@ func neglected(arms []Arm) int {
 }
 
 // chance is a source of its own for each seed and purpose.
-func chance(seed uint64, purpose string) rand.Source {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(purpose)) // a hash never fails
-	return rand.NewPCG(seed, h.Sum64())
-}
+func chance(seed uint64, purpose string) rand.Source { return rand.NewPCG(seed, policy.Hash(purpose)) }
 
 // draw samples every arm and gives the first highest one that is not masked. Each arm's source is made of the
 // seed and its name: neither the order of the arms nor a mask changes what it draws.

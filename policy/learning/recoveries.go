@@ -15,22 +15,14 @@ type Fired struct {
 	Recovered int `json:"recovered"`
 }
 
-// FiredIn are the recoveries of an attempt, of each rung together.
+// FiredIn are the recoveries of an attempt.
 func FiredIn(rungs []policy.Rung) (all []Fired) {
-	var of [policy.RungTests + 1]Fired
 	for _, r := range rungs {
-		if r.Rung < 1 || r.Rung >= len(of) || r.Unneeded {
-			continue
-		}
-		of[r.Rung].Times += max(1, r.Times)
-		helped := r.Helped
+		f := Fired{Rung: r.Rung, Times: max(1, r.Times), Recovered: r.Helped}
 		if r.Recovered {
-			helped = max(1, r.Times)
+			f.Recovered = f.Times
 		}
-		of[r.Rung].Recovered += helped
-	}
-	for n, f := range of {
-		if f.Rung = n; f.Times > 0 {
+		if !r.Unneeded {
 			all = append(all, f)
 		}
 	}

@@ -56,9 +56,9 @@ type checkedRow struct {
 	*Graded
 	set signalSet
 	aside
-	broken []Violation // what is implausible about this row
-	reward float64     // meaningful where learnt is set, as weight
-	weight float64     // how many rewards it counts like
+	broken []string // what is implausible about this row
+	reward float64  // meaningful where learnt is set, as weight
+	weight float64  // how many rewards it counts like
 	learnt bool
 }
 
