@@ -135,7 +135,7 @@ func rungs(run []Attempt) string {
 	for _, a := range run {
 		for _, r := range a.Rungs {
 			lines = append(lines, fmt.Sprintf("- attempt %d, %s: %s → %s: %s%s", a.N, rungName(r), text.Code(r.Trigger), text.Code(r.Response),
-				r.Result(), spent(r)))
+				r.Result(), text.When(Spent(r) != "", " ("+Spent(r)+")")))
 		}
 	}
 	return strings.Join(lines[max(0, len(lines)-shownRungs):], "\n")
@@ -147,11 +147,6 @@ func rungName(r policy.Rung) string {
 		return fmt.Sprintf("rung %d, %s, %d ×", r.Rung, name, r.Times)
 	}
 	return fmt.Sprintf("rung %d, %s", r.Rung, name)
-}
-
-func spent(r policy.Rung) string {
-	all := Spent(r)
-	return text.When(all != "", " ("+all+")")
 }
 
 // Spent is what a recovery took, and what the answers before it had used that were thrown away.
@@ -238,12 +233,7 @@ func addVerified(p *page, what string, r policy.Receipt) {
 }
 
 // code is hostile text as inline code; empty for none.
-func code(s string) string {
-	if s == "" {
-		return ""
-	}
-	return text.Code(s)
-}
+func code(s string) string { return text.When(s != "", text.Code(s)) }
 
 func paths(all []string) string { return strings.Join(first(all, 10, "path", text.Code), ", ") }
 

@@ -59,11 +59,7 @@ func aside(f Facts) string {
 
 // red is what a failing check of others was found to be.
 func red(c thread.RedCheck) string {
-	name := text.Link(text.Label(c.Name), c.URL)
-	if name == "" {
-		name = text.Code(c.Name)
-	}
-	return name + " **" + text.Prose(string(c.Class)) + "**: " + text.Prose(c.Reason) +
+	return cmp.Or(text.Link(text.Label(c.Name), c.URL), text.Code(c.Name)) + " **" + text.Prose(string(c.Class)) + "**: " + text.Prose(c.Reason) +
 		text.When(c.Update, "; the branch needs the base's newer commits")
 }
 
@@ -157,17 +153,6 @@ func reset(f Facts) string {
 	return ends(f.Now, f.Limit.ResetsAt, "reset at ")
 }
 
-// whose says who asks for hosts that are not on a list.
-func whose(list string) string {
-	switch list {
-	case "network.agent":
-		return "the agent"
-	case "network.judge":
-		return "the judge"
-	}
-	return "the commands"
-}
-
 // ends says when something ends or has ended, after a comma; empty where that is not known.
 func ends(now, at time.Time, ended string) string {
 	switch {
@@ -186,7 +171,8 @@ func evidence(f Facts) []string {
 	}
 	said := Headline(f)
 	lines := append(reasons(slices.DeleteFunc(f.reasons(), func(r string) bool { return strings.Contains(said, r) }), 5), text.Prose(f.Like))
-	if f.Limit != nil && f.Limit.Account != "" && !titled(f) {
+	titled := slices.Contains([]policy.Rule{policy.RuleUsageLimit, policy.RuleLimitReset, policy.RuleLimitBreaker}, f.Rule)
+	if f.Limit != nil && f.Limit.Account != "" && !titled {
 		lines = append(lines, limit(f))
 	}
 	lines = append(lines, totals(f))
@@ -205,9 +191,10 @@ func evidence(f Facts) []string {
 	}
 	if a, ok := f.last(); ok {
 		lines = append(lines, leftOpen(a, f.Rule != policy.RuleQuestion)...)
-		by := policy.RefusedBy(a.RefusedHosts)
+		by, whose := policy.RefusedBy(a.RefusedHosts), map[string]string{"network.agent": "the agent", "network.judge": "the judge"}
 		for _, list := range slices.Sorted(maps.Keys(by)) {
-			lines = append(lines, "refused: "+strings.Join(first(by[list], 5, "host", text.Code), ", ")+"; allow it in "+text.Code(list)+" of the server's configuration, if "+whose(list)+" should reach it")
+			lines = append(lines, fmt.Sprintf("refused: %s; allow it in %s of the server's configuration, if %s should reach it",
+				strings.Join(first(by[list], 5, "host", text.Code), ", "), text.Code(list), cmp.Or(whose[list], "the commands")))
 		}
 		commit := text.Code(text.Head(text.Line(a.Commit, 40), 10))
 		lines = append(lines, text.When(a.Pushed, "pushed "+commit+text.When(f.Branch != "", " to "+text.Code(f.Branch))))
@@ -221,11 +208,6 @@ func leftOpen(a Attempt, asks bool) (lines []string) {
 		lines = append(lines, "the agent left out: "+text.Prose(words))
 	}
 	return append(lines, text.When(asks && a.Question != "", "the agent asks: "+text.Prose(a.Question)+" (answer in a comment)"))
-}
-
-// titled reports whether the title says already that an account is limited.
-func titled(f Facts) bool {
-	return f.Rule == policy.RuleUsageLimit || f.Rule == policy.RuleLimitReset || f.Rule == policy.RuleLimitBreaker
 }
 
 func links(f Facts) []string {
@@ -288,12 +270,7 @@ func annotations(ps []thread.Problem) []forge.Annotation {
 	return out
 }
 
-func problemPath(p thread.Problem) string {
-	if path := text.Line(p.Path, 250); path != "" {
-		return path
-	}
-	return configPath
-}
+func problemPath(p thread.Problem) string { return cmp.Or(text.Line(p.Path, 250), configPath) }
 
 func problems(ps []thread.Problem) []string {
 	return first(ps, 10, "problem", func(p thread.Problem) string {

@@ -40,7 +40,7 @@ func severity(f Facts) forge.CheckRun {
 	} else {
 		what := string(f.Severity.Class) + " edit loop"
 		c.Title = title(strings.ToUpper(what[:1])+what[1:], counts+cooldown(f))
-		p.sentence(resting(f) + ".")
+		p.sentence(fmt.Sprintf("%s on %s: %s%s.", text.Name(text.Label(a.Backend)), text.Name(repoName(f.Thread)), what, cooldown(f)))
 	}
 	p.list(reasons(f.Severity.Reasons, 5)...)
 	p.list(severityOutlook(f)...)
@@ -59,11 +59,6 @@ func counted(e policy.Edits) string {
 		return "no edits"
 	}
 	return fmt.Sprintf("%s, %s on one file", policy.Plural(e.Operations, "edit"), text.Count(e.MaxRepeat))
-}
-
-func resting(f Facts) string {
-	looped, _ := f.last()
-	return fmt.Sprintf("%s on %s: %s edit loop%s", text.Name(text.Label(looped.Backend)), text.Name(repoName(f.Thread)), text.Label(f.Severity.Class), cooldown(f))
 }
 
 // cooldown is what is left of the backend's cooldown, after a comma.
