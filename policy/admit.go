@@ -65,14 +65,9 @@ func (f Facts) failing(b Backend) (why Reason, fails bool) {
 		}
 		return Reason{rule, fmt.Sprintf("account %s: %d × %s in a row, %s", b.Account, b.Breaker.Consecutive, b.Breaker.Kind, resets(until)), until}, true
 	}
-	run := f.run()
-	for i := len(run) - 1; i >= 0; i-- {
-		if run[i].Backend == b.Name {
-			if run[i].Ending == Misconfigured {
-				return Reason{Rule: RuleMisconfigured, Text: fmt.Sprintf("backend %s is misconfigured%s", b.Name, detail(run[i]))}, true
-			}
-			break
-		}
+	tried := slices.DeleteFunc(slices.Clone(f.run()), func(a Attempt) bool { return a.Backend != b.Name })
+	if n := len(tried); n > 0 && tried[n-1].Ending == Misconfigured {
+		return Reason{Rule: RuleMisconfigured, Text: fmt.Sprintf("backend %s is misconfigured%s", b.Name, detail(tried[n-1]))}, true
 	}
 	return Reason{}, false
 }

@@ -18,15 +18,13 @@ type Leak struct {
 
 // Named are leaks as people read of them.
 func Named(all []Leak) string {
-	var named []string
-	for _, l := range all {
+	return few(each(all, func(l Leak) string {
 		where := fmt.Sprintf("line %d of %s", l.Line, l.Path)
 		if l.Line == 0 {
 			where = "the name of a file"
 		}
-		named = append(named, fmt.Sprintf("%s looks like %s (fingerprint %s)", where, l.Kind, l.Fingerprint))
-	}
-	return few(named)
+		return fmt.Sprintf("%s looks like %s (fingerprint %s)", where, l.Kind, l.Fingerprint)
+	}))
 }
 
 // instructing are the files by which repositories instruct agents, wherever they are, in lower case.

@@ -228,11 +228,7 @@ func (m Manifest) String() string {
 
 // Heard is how much the agent was told beside its task, in words; empty for nothing.
 func (r Receipt) Heard() string {
-	var all []string
-	for _, m := range r.Manifest {
-		all = append(all, m.String())
-	}
-	return strings.Join(all, "; ")
+	return strings.Join(each(r.Manifest, Manifest.String), "; ")
 }
 
 // Proposal is the setup that is usual for a repository which has none, and the file that tells.

@@ -186,20 +186,12 @@ type Reasons []Reason
 
 // Because are reasons of one rule that name no time.
 func Because(r Rule, texts ...string) Reasons {
-	var all Reasons
-	for _, t := range texts {
-		all = append(all, Reason{Rule: r, Text: t})
-	}
-	return all
+	return each(texts, func(t string) Reason { return Reason{Rule: r, Text: t} })
 }
 
 // Write are the sentences with their times as the caller writes times.
 func (r Reasons) Write(write func(time.Time) string) []string {
-	var all []string
-	for _, one := range r {
-		all = append(all, one.Write(write))
-	}
-	return all
+	return each(r, func(one Reason) string { return one.Write(write) })
 }
 
 // Texts are the sentences as the contract and the logs have them.

@@ -262,9 +262,4 @@ func find(all []Failing, name string) *Failing {
 }
 
 // Names are the names of failures.
-func Names(all []Failing) (names []string) {
-	for _, f := range all {
-		names = append(names, f.Name)
-	}
-	return names
-}
+func Names(all []Failing) []string { return each(all, func(f Failing) string { return f.Name }) }

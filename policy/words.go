@@ -95,6 +95,14 @@ func Plural(n int, word string) string {
 	return humanize.Comma(int64(n)) + " " + word + "s"
 }
 
+// each is what f makes of each of a list, nil for none.
+func each[E, T any](list []E, f func(E) T) (all []T) {
+	for _, one := range list {
+		all = append(all, f(one))
+	}
+	return all
+}
+
 // Invisible reports whether a character shows nothing: control and format characters, among them those that
 // turn the direction of writing, variation selectors, and fillers, which Unicode classes as letters. The
 // Arabic number signs and their like are format characters with a shape.
