@@ -75,7 +75,7 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 			b := attempt.BackendNamed(e.Backends, o.Backend)
 			options[i].Model, options[i].Effort = b.Model, b.Effort
 		}
-		return learned.Choose(how, task, options, seed)
+		return learning.Choose(how, learned.Arms(task, options), seed)
 	}, err
 }
 

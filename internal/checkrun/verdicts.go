@@ -74,21 +74,19 @@ func Rests(c thread.Cooldown, now time.Time) string {
 
 func severityOutlook(f Facts) []string {
 	s := f.Severity
-	if s.Class == policy.None {
+	grade := fmt.Sprintf("The attempt is graded %.2f of 1.", clamp(s.Grade))
+	switch {
+	case s.Class == policy.None:
 		return nil
-	}
-	var lines []string
-	if f.Runaway {
-		lines = append(lines, "**Next:** this was the third severe edit loop of this backend here within a week, so it rests here until a person orders an attempt; another backend may go on meanwhile.",
-			"**You can:** look at what its attempts did; `/pawl resume` ends the rest, `/pawl use BACKEND` takes another backend.")
-	} else if f.CooldownUntil.After(f.Now) {
-		lines = append(lines, fmt.Sprintf("**Next:** this backend rests here for %s, until %s; another backend may go on meanwhile.",
+	case f.Runaway:
+		return []string{"**Next:** this was the third severe edit loop of this backend here within a week, so it rests here until a person orders an attempt; another backend may go on meanwhile.",
+			"**You can:** look at what its attempts did; `/pawl resume` ends the rest, `/pawl use BACKEND` takes another backend.", grade}
+	case f.CooldownUntil.After(f.Now):
+		return []string{fmt.Sprintf("**Next:** this backend rests here for %s, until %s; another backend may go on meanwhile.",
 			text.Span(s.Cooldown), text.Instant(f.Now, f.CooldownUntil)),
-			"**You can:** look at the attempt's work; `/pawl resume` ends the cooldown early, `/pawl use BACKEND` takes another backend.")
-	} else {
-		lines = append(lines, "**Next:** this backend may be used again.")
+			"**You can:** look at the attempt's work; `/pawl resume` ends the cooldown early, `/pawl use BACKEND` takes another backend.", grade}
 	}
-	return append(lines, fmt.Sprintf("The attempt is graded %.2f of 1.", clamp(s.Grade)))
+	return []string{"**Next:** this backend may be used again.", grade}
 }
 
 func stagnation(f Facts) forge.CheckRun {

@@ -56,10 +56,6 @@ const (
 	exploredOf = 50
 )
 
-func (l Learned) Choose(h How, c policy.Context, options []policy.Option, seed uint64) policy.Choice {
-	return Choose(h, l.Arms(c, options), seed)
-}
-
 // Choose chooses among arms in the configured order. An unknown mode is as cautious as ModeFixed.
 func Choose(h How, arms []Arm, seed uint64) policy.Choice {
 	c := policy.Choice{Seed: seed, Mode: h.inForce(arms), Value: h.Value}

@@ -122,7 +122,7 @@ func (w world) play(c chooser) []float64 {
 			if now.Sub(at) >= learnEvery {
 				learned, at = learning.Learn(rows, now), now
 			}
-			choice := learned.Choose(learning.How{Mode: policy.ModeAuto, Explore: true}, w.contexts[i], options, w.chance(i, 0, 5).Uint64())
+			choice := learning.Choose(learning.How{Mode: policy.ModeAuto, Explore: true}, learned.Arms(w.contexts[i], options), w.chance(i, 0, 5).Uint64())
 			arm = slices.IndexFunc(options, func(o policy.Option) bool { return o.Backend == choice.Chosen })
 		}
 		row, said := w.attempt(i, arm)
