@@ -3,6 +3,7 @@ package learning
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,6 +42,7 @@ func SeveritySignal(v policy.Severity, at time.Time) Signal {
 // VerifierSignal is that of the repository's verify commands, if it has any. To pass on an unchanged tree says
 // nothing.
 func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
+	tests := cmp.Or(r.TestEvidence, &policy.TestEvidence{})
 	switch {
 	case !configured:
 		return missing(VerifierSource, at, false, "the repository names no verify commands")
@@ -48,33 +50,30 @@ func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 		return missing(VerifierSource, at, false, "nothing changed that could be verified")
 	case len(r.Verify) == 0:
 		return missing(VerifierSource, at, false, "the attempt ended before it was verified")
-	}
-	if slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return v.Broken != "" }) {
+	case slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return v.Broken != "" }):
 		return missing(VerifierSource, at, false, "the verify commands cannot work here")
-	}
-	switch {
 	case r.OnlyWithItsTests():
 		return missing(VerifierSource, at, false, "the verify commands pass with the tests of the change, and fail with the tests as they were")
-	case r.TestEvidence != nil && r.TestEvidence.Fewer > 0:
-		return missing(VerifierSource, at, false, policy.Plural(r.TestEvidence.Fewer, "test")+" fewer ran than before")
-	case r.TestEvidence != nil && r.TestEvidence.Skipped != "":
+	case tests.Fewer > 0:
+		return missing(VerifierSource, at, false, policy.Plural(tests.Fewer, "test")+" fewer ran than before")
+	case tests.Skipped != "":
 		return missing(VerifierSource, at, false, "tests were changed, and what they say apart from that was not asked")
 	case slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return v.Passed && v.NoTests }):
 		return missing(VerifierSource, at, false, "no test ran")
 	case r.Contradicted() > 0:
 		return missing(VerifierSource, at, false, "the verify commands exit with 0 and report failures")
 	}
-	failing := 0
+	if !r.Failing() {
+		return Signal{Source: VerifierSource, Value: passedValue, Known: true, At: at, Detail: "passed"}
+	}
+	s, failing := Signal{Source: VerifierSource, Value: failedValue, Known: true, At: at, Detail: "failed"}, 0
 	for _, v := range r.Verify {
 		failing += len(v.Failing)
 	}
-	switch {
-	case !slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return !v.Passed }):
-		return Signal{Source: VerifierSource, Value: passedValue, Known: true, At: at, Detail: "passed"}
-	case failing > 0:
-		return Signal{Source: VerifierSource, Value: failedValue, Known: true, At: at, Detail: policy.Plural(failing, "failing test")}
+	if failing > 0 {
+		s.Detail = policy.Plural(failing, "failing test")
 	}
-	return Signal{Source: VerifierSource, Value: failedValue, Known: true, At: at, Detail: "failed"}
+	return s
 }
 
 // CheckResult is one finished check of others on the pushed commit.
@@ -264,17 +263,17 @@ const (
 )
 
 // The words of claims in the agents' own summaries, in lower case; a message without them is no signal.
-const (
-	defeatWords = "unable to|could not|couldn't|cannot complete|can't complete|not able to|i'm blocked|i am blocked|did not manage|gave up"
-	testsWords  = "tests pass|tests passed|tests are passing|tests now pass|all tests|ran the tests|test suite passes|tests succeed"
-	doneWords   = "fixed|implemented|added|updated|changed|completed|done|resolved|refactored|removed|renamed|created"
+var (
+	defeatWords = regexp.MustCompile("unable to|could not|couldn't|cannot complete|can't complete|not able to|i'm blocked|i am blocked|did not manage|gave up")
+	testsWords  = regexp.MustCompile("tests pass|tests passed|tests are passing|tests now pass|all tests|ran the tests|test suite passes|tests succeed")
+	doneWords   = regexp.MustCompile("fixed|implemented|added|updated|changed|completed|done|resolved|refactored|removed|renamed|created")
 )
 
 // JournalSignal compares what the agent says at the end with what is known. It is a lie detector: an agent that
 // says that all is well is no better for it.
 func JournalSignal(r policy.Receipt, verifier Signal, at time.Time) Signal {
 	text := strings.ToLower(strings.ReplaceAll(r.Final, "’", "'"))
-	tests, done := claims(text, testsWords), claims(text, doneWords)
+	tests, done := testsWords.MatchString(text), doneWords.MatchString(text)
 	s := Signal{Source: JournalSource, Known: true, At: at, Basis: simhash.Fingerprint(r.Final).String()}
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -283,7 +282,7 @@ func JournalSignal(r policy.Receipt, verifier Signal, at time.Time) Signal {
 		s.Value, s.Detail = claimsFalse, "says that tests pass, but the verifier failed"
 	case done && !r.Progress():
 		s.Value, s.Detail = claimsFalse, "says that something was done, but nothing changed"
-	case claims(text, defeatWords):
+	case defeatWords.MatchString(text):
 		s.Value, s.Detail = admitsDefeat, "says itself that it did not get there"
 	case tests && r.Trajectory.TestRuns == 0 && !verifier.usable():
 		return missing(JournalSource, at, false, "says that tests pass, which nobody saw")
@@ -293,8 +292,4 @@ func JournalSignal(r policy.Receipt, verifier Signal, at time.Time) Signal {
 		return missing(JournalSource, at, false, "claims nothing that can be checked")
 	}
 	return s
-}
-
-func claims(text, words string) bool {
-	return slices.ContainsFunc(strings.Split(words, "|"), func(word string) bool { return strings.Contains(text, word) })
 }
