@@ -72,7 +72,7 @@ func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, b
 	if err != nil {
 		return err
 	}
-	s, err := state(ctx, db, t)
+	_, s, err := thread.Load(ctx, db, t)
 	if err != nil {
 		return err
 	}
@@ -92,11 +92,6 @@ func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State
 	}
 	_, err := db.Append(ctx, t, true, e)
 	return err
-}
-
-func state(ctx context.Context, db Log, t thread.ID) (thread.State, error) {
-	_, s, err := thread.Load(ctx, db, t)
-	return s, err
 }
 
 // PausedBy is who paused a repository; nil where it is not paused.
@@ -159,7 +154,7 @@ func Lift(ctx context.Context, db *store.Store, by Person) (resumed int, err err
 // resumePaused resumes those that stopped for a pause.
 func resumePaused(ctx context.Context, db Log, threads []thread.ID, by Person) (resumed int, err error) {
 	for _, t := range threads {
-		s, unread := state(ctx, db, t)
+		_, s, unread := thread.Load(ctx, db, t)
 		if unread == nil && !s.Open() && s.Decision != nil && s.Decision.Rule == policy.RulePaused && Cannot(Resume, s) == "" {
 			if unread = give(ctx, db, Resume, t, s, by); unread == nil {
 				resumed++
