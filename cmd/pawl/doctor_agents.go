@@ -130,13 +130,13 @@ func (d *doctor) version(ctx context.Context, check, exe string, b config.Backen
 		d.add(check, checkFail, fmt.Sprintf("%s --version, as an attempt starts it: %v", exe, err), install(v)+"; sandbox.read_only shows the sandbox what stands outside of /usr")
 		return
 	}
-	switch s := v.Judge(said); s.Kind {
-	case agent.VersionChecked:
-		d.add(check, checkOK, s.Text+", as an attempt starts it", "")
-	case agent.VersionOlder:
-		d.add(check, checkFail, s.Text, install(v))
+	switch order, judged := v.Judge(said); {
+	case order == 0:
+		d.add(check, checkOK, judged+", as an attempt starts it", "")
+	case order < 0:
+		d.add(check, checkFail, judged, install(v))
 	default:
-		d.add(check, checkWarn, s.Text, "watch its first attempts; pawl inspect shows how a transcript is read")
+		d.add(check, checkWarn, judged, "watch its first attempts; pawl inspect shows how a transcript is read")
 	}
 }
 

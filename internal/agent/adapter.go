@@ -54,41 +54,26 @@ type Version struct {
 	Package string // the package that installs the CLI by npm
 }
 
-// The standings of a version that was found.
-const (
-	VersionChecked = "checked" // the very one that was checked
-	VersionNewer   = "newer"   // it may have changed: a warning
-	VersionOlder   = "older"   // it may lack the switches that keep a repository's configuration out: an error
-	VersionUnknown = "unknown" // it did not tell: a warning
-)
-
-// VersionFinding is what is to be thought of the version that a CLI printed.
-type VersionFinding struct {
-	Found string // the version, empty where none was recognised
-	Kind  string // one of the standings above
-	// Text says it to a person, with what to do where something is to be done.
-	Text string
-}
-
 var versionNumber = regexp.MustCompile(`(?m)(?:^|[ v])(\d{1,9})\.(\d{1,9})\.(\d{1,9})\b`)
 
-func (v Version) Judge(output string) VersionFinding {
+// Judge says to a person what is to be thought of the version that a CLI printed. order is 0 for the very one that was
+// checked; negative for an older one, an error, since it may lack the switches that keep a repository's configuration
+// out; positive for a newer one, which may have changed, and where it did not tell: a warning.
+func (v Version) Judge(output string) (order int, text string) {
 	found := versionNumber.FindStringSubmatch(Shorten(output, 4<<10))
 	checked := versionNumber.FindStringSubmatch(v.Checked)
 	if found == nil || checked == nil {
 		said, _, _ := strings.Cut(strings.TrimSpace(Shorten(output, 200)), "\n")
-		return VersionFinding{Kind: VersionUnknown, Text: fmt.Sprintf("its version is unknown: it printed %q; %s was checked", said, v.Checked)}
+		return 1, fmt.Sprintf("its version is unknown: it printed %q; %s was checked", said, v.Checked)
 	}
-	s := VersionFinding{Found: strings.TrimLeft(found[0], " v")}
-	switch slices.CompareFunc(found[1:], checked[1:], compareNumbers) {
+	number := strings.TrimLeft(found[0], " v")
+	switch order = slices.CompareFunc(found[1:], checked[1:], compareNumbers); order {
 	case 1:
-		s.Kind, s.Text = VersionNewer, fmt.Sprintf("version %s is newer than %s, which was checked; it may have changed", s.Found, v.Checked)
+		return order, fmt.Sprintf("version %s is newer than %s, which was checked; it may have changed", number, v.Checked)
 	case -1:
-		s.Kind, s.Text = VersionOlder, fmt.Sprintf("version %s is older than %s, which was checked, and may lack switches that Pawl relies on: npm install --global %s@%s", s.Found, v.Checked, v.Package, v.Checked)
-	default:
-		s.Kind, s.Text = VersionChecked, "version "+s.Found
+		return order, fmt.Sprintf("version %s is older than %s, which was checked, and may lack switches that Pawl relies on: npm install --global %s@%s", number, v.Checked, v.Package, v.Checked)
 	}
-	return s
+	return order, "version " + number
 }
 
 func compareNumbers(a, b string) int {

@@ -33,21 +33,19 @@ type held struct {
 	asked         bool    // a second time
 	cancel        context.CancelFunc
 	alive         chan struct{} // holds one while the provider has said something
-	decided       chan *stream  // gives the one that counts
-	counts        *stream       // nil until Read knows it
-	over          chan struct{} // closed when nothing but Read reads the answers
+	decided       chan struct{} // closed when it is known which answer counts, and nothing but Read reads them
+	counts        *stream
+	known         bool // to Read, which gives no sign of life any more
 }
 
 // hold holds an answer back. out is the request that led to it.
 func (c *call) hold(ctx context.Context, first *stream, out *http.Request) io.ReadCloser {
 	ctx, cancel := context.WithCancel(ctx)
-	h := &held{call: c, first: first, cancel: cancel, alive: make(chan struct{}, 1), decided: make(chan *stream, 1), over: make(chan struct{})}
+	h := &held{call: c, first: first, cancel: cancel, alive: make(chan struct{}, 1), decided: make(chan struct{}), counts: first}
 	go func() {
-		defer close(h.over)
+		defer close(h.decided)
 		if h.comesToNothing() && h.again(ctx, out) {
-			h.decided <- h.second
-		} else {
-			h.decided <- h.first
+			h.counts = h.second
 		}
 	}()
 	return h
@@ -55,9 +53,10 @@ func (c *call) hold(ctx context.Context, first *stream, out *http.Request) io.Re
 
 // Read gives a sign of life as often as the provider does, and then the answer.
 func (h *held) Read(p []byte) (int, error) {
-	for h.counts == nil {
+	for !h.known {
 		select {
-		case h.counts = <-h.decided:
+		case <-h.decided:
+			h.known = true
 		case <-h.alive:
 			return copy(p, forms[h.route.kind].alive), nil
 		}
@@ -68,7 +67,7 @@ func (h *held) Read(p []byte) (int, error) {
 func (h *held) Close() error {
 	h.cancel()
 	h.first.from.Close() // so that nobody waits for it
-	<-h.over
+	<-h.decided
 	var err error
 	if h.second != nil {
 		err = h.second.Close()

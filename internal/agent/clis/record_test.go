@@ -219,7 +219,8 @@ func TestTheCLIsPlayTheirScenarios(t *testing.T) {
 			t.Parallel()
 			a := cli(kind)
 			out, err := exec.Command(filepath.Join(*bin, a.Name), "--version").CombinedOutput()
-			t.Logf("%s: %s (%v)", kind, a.Version.Judge(string(out)).Text, err)
+			_, judged := a.Version.Judge(string(out))
+			t.Logf("%s: %s (%v)", kind, judged, err)
 			for _, s := range scenarios() {
 				t.Run(s.name, func(t *testing.T) {
 					steps := play(t, kind, s)
