@@ -105,16 +105,9 @@ func (n *node) user(client *http.Client) func(ctx context.Context, token string)
 	}
 }
 
-// How long it is remembered through which installation a repository is reached, and of how many.
-const (
-	installationTime = time.Hour
-	maxInstallations = 1000
-)
-
-type knownInstallation struct {
-	id    int64
-	until time.Time
-}
+// maxInstallations is of how many repositories it is remembered through which installation they are reached, until
+// they are reached no more.
+const maxInstallations = 1000
 
 // permission asks GitHub what a person may do in a repository, as the App. Where the App is not installed, and of
 // somebody else under the person's old login, the answer is none.
@@ -126,10 +119,10 @@ func (n *node) permission() func(ctx context.Context, repo string, by web.Person
 	return func(ctx context.Context, name string, by web.Person) (level string, err error) {
 		owner, short, _ := strings.Cut(name, "/")
 		repo := forge.Repo{Owner: owner, Name: short}
-		if had, ok := known.Get(strings.ToLower(name)); ok && time.Now().Before(had.(knownInstallation).until) {
-			repo.Installation = had.(knownInstallation).id
+		if id, ok := known.Get(strings.ToLower(name)); ok {
+			repo.Installation = id.(int64)
 		} else if repo.Installation, err = n.forge.Installation(ctx, repo); err == nil {
-			known.Add(strings.ToLower(name), knownInstallation{repo.Installation, time.Now().Add(installationTime)})
+			known.Add(strings.ToLower(name), repo.Installation)
 		}
 		var id int64
 		if err == nil {

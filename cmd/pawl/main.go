@@ -76,9 +76,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 // requiredFlag adds a flag without which the command is wrong usage.
 func requiredFlag(cmd *cobra.Command, value *string, name, usage string) {
 	cmd.Flags().StringVar(value, name, "", usage)
-	if err := cmd.MarkFlagRequired(name); err != nil {
-		panic(err) // the flag is declared one line above
-	}
+	_ = cmd.MarkFlagRequired(name) // the flag is declared one line above
 }
 
 // jsonFlag adds the flag by which printReport prints JSON.
