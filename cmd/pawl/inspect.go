@@ -117,12 +117,7 @@ func inspect(name string, open replay.Opener, f inspectFlags) (inspection, error
 	if err != nil {
 		return inspection{}, err
 	}
-	var source recordedRun
-	if info, unseen := os.Stat(name); unseen == nil && info.IsDir() {
-		source, err = openFolder(name)
-	} else if source.stdout, err = open(name); err != nil {
-		err = fmt.Errorf("open the transcript: %w", err)
-	}
+	source, err := openRun(name, open)
 	if err != nil {
 		return inspection{}, err
 	}
@@ -159,10 +154,10 @@ func inspect(name string, open replay.Opener, f inspectFlags) (inspection, error
 	if err != nil {
 		return unread(f.cli, err), nil
 	}
-	foreign := false
+	v := inspection{Loops: cfg.Policy.Severity.Loops(r.Edits)}
 	if f.cli == config.Plain && !r.ExitKnown && r.Ending == policy.Completed {
 		r.Ending, r.Reasons = policy.Unknown, []string{"how the program ended is not known; --exit-code N says it"}
-		if foreign = guessed; foreign {
+		if v.unread = guessed; guessed {
 			r.Reasons = []string{"it is no transcript of an agent that Pawl knows, and how the program ended is not known; --exit-code N or --cli plain says more"}
 		}
 	}
@@ -170,13 +165,12 @@ func inspect(name string, open replay.Opener, f inspectFlags) (inspection, error
 	if f.cli == config.Plain {
 		evidence = whole.String()
 	}
-	var limit *limitView
 	if r.Limit != nil {
-		limit = &limitView{*r.Limit, known(r.Limit.ResetsAt)}
+		v.Limit = &limitView{*r.Limit, known(r.Limit.ResetsAt)}
 	}
 	s := cfg.Policy.Severity.Judge(r.Edits)
-	return inspection{Report: r, unread: foreign, Limit: limit, Fingerprint: simhash.Fingerprint(evidence),
-		Severity: severityView{s.Class, int64(s.Cooldown.Seconds()), s.Grade, s.Reasons}, Loops: cfg.Policy.Severity.Loops(r.Edits)}, nil
+	v.Report, v.Fingerprint, v.Severity = r, simhash.Fingerprint(evidence), severityView{s.Class, int64(s.Cooldown.Seconds()), s.Grade, s.Reasons}
+	return v, nil
 }
 
 // unread is what is said of input that cannot be read to its end, or is no transcript.
@@ -191,27 +185,32 @@ type recordedRun struct {
 	exit   *agent.Exit
 }
 
-// openFolder reads a recorded run as a folder. A CLI that refused its arguments
+// openRun opens a transcript, or a recorded run as a folder. A CLI that refused its arguments
 // printed nothing, so the output may be missing where the exit code is there.
-func openFolder(dir string) (recordedRun, error) {
-	r := recordedRun{stdout: io.NopCloser(strings.NewReader(""))}
-	code, exitErr := readSome(filepath.Join(dir, "exit.txt"))
+func openRun(name string, open replay.Opener) (r recordedRun, err error) {
+	if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		if r.stdout, err = open(name); err != nil {
+			return r, fmt.Errorf("open the transcript: %w", err)
+		}
+		return r, nil
+	}
+	r.stdout = io.NopCloser(strings.NewReader(""))
+	code, exitErr := readSome(filepath.Join(name, "exit.txt"))
 	if exitErr == nil {
 		first, _, _ := strings.Cut(strings.TrimSpace(code), " ")
 		n, err := strconv.Atoi(first)
 		if err != nil {
-			return r, fmt.Errorf("%s/exit.txt does not begin with an exit code", dir)
+			return r, fmt.Errorf("%s/exit.txt does not begin with an exit code", name)
 		}
 		r.exit = &agent.Exit{Code: n}
 	}
-	var err error
-	if r.stderr, err = readSome(filepath.Join(dir, "stderr.txt")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if r.stderr, err = readSome(filepath.Join(name, "stderr.txt")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, fmt.Errorf("read standard error: %w", err)
 	}
-	if f, err := os.Open(filepath.Join(dir, "stdout.jsonl")); err == nil {
+	if f, err := os.Open(filepath.Join(name, "stdout.jsonl")); err == nil {
 		r.stdout = f
 	} else if exitErr != nil {
-		return r, fmt.Errorf("%s is not a recorded run: it has neither stdout.jsonl nor exit.txt", dir)
+		return r, fmt.Errorf("%s is not a recorded run: it has neither stdout.jsonl nor exit.txt", name)
 	}
 	return r, nil
 }
