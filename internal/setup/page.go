@@ -104,9 +104,9 @@ func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.Host != p.listener.Addr().String() && (p.public == nil || r.Host != p.public.Host):
-		answerPage(w, http.StatusMisdirectedRequest, "This page is at "+p.base()+" only.")
+		http.Error(w, "This page is at "+p.base()+" only.", http.StatusMisdirectedRequest)
 	case r.Method != http.MethodGet:
-		answerPage(w, http.StatusMethodNotAllowed, "This page can only be looked at.")
+		http.Error(w, "This page can only be looked at.", http.StatusMethodNotAllowed)
 	case r.URL.Path == "/created", p.public != nil && r.URL.Path == p.public.Path+"/created":
 		p.created(w, r)
 	case same(r.URL.Path, "/"+p.secret), p.public != nil && same(r.URL.Path, p.public.Path+"/"+p.secret+"/remote"), p.public != nil && same(r.URL.Path, "/"+p.secret+"/remote"):
@@ -118,7 +118,7 @@ func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// A browser that went away needs no page.
 		_ = p.form(w, p.state, back+"/created")
 	default:
-		answerPage(w, http.StatusNotFound, "There is nothing here. Use the address that pawl setup printed.")
+		http.Error(w, "There is nothing here. Use the address that pawl setup printed.", http.StatusNotFound)
 	}
 }
 
@@ -127,13 +127,13 @@ func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	switch {
 	case !same(q.Get("state"), p.state):
-		answerPage(w, http.StatusForbidden, "This did not come from the page that pawl setup showed. Start there again.")
+		http.Error(w, "This did not come from the page that pawl setup showed. Start there again.", http.StatusForbidden)
 		return
 	case !forge.ValidCode(q.Get("code")):
-		answerPage(w, http.StatusBadRequest, "GitHub sent no code that can be read. Start again on the page that pawl setup showed.")
+		http.Error(w, "GitHub sent no code that can be read. Start again on the page that pawl setup showed.", http.StatusBadRequest)
 		return
 	case p.used.Swap(true):
-		answerPage(w, http.StatusConflict, "GitHub's answer was taken already. Look at the terminal.")
+		http.Error(w, "GitHub's answer was taken already. Look at the terminal.", http.StatusConflict)
 		return
 	}
 	p.codes <- q.Get("code")
@@ -143,7 +143,7 @@ func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.err != nil {
-		answerPage(w, http.StatusBadGateway, "It did not work: "+p.err.Error())
+		http.Error(w, "It did not work: "+p.err.Error(), http.StatusBadGateway)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -151,13 +151,6 @@ func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
-
-func answerPage(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
-	// A browser that went away needs no answer.
-	_, _ = fmt.Fprintln(w, text)
-}
 
 var setupForm = template.Must(template.New("setup").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Create the GitHub App</title>
