@@ -63,8 +63,8 @@ func doctorCommand() *cobra.Command {
 			"attempt, in a folder of their own that is removed afterwards.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("repo") {
-				if err := repositoryName(repo); err != nil {
-					return err
+				if _, _, err := repository(repo); err != nil {
+					return usageError{errors.New("--repo takes OWNER/NAME, such as --repo octo-org/widgets")}
 				}
 			}
 			all := examine(cmd.Context(), file, repo)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -144,12 +143,4 @@ func (d *doctor) verified(g *attempt.Ground) {
 			d.add("verify", checkOK, fmt.Sprintf("%s ended with exit code 0 after %s; %s", command, text.Span(time.Duration(v.MS)*time.Millisecond), ran), "")
 		}
 	}
-}
-
-// repositoryName is OWNER/NAME, as --repo takes it.
-func repositoryName(s string) error {
-	if owner, name, ok := strings.Cut(s, "/"); !ok || owner == "" || name == "" || strings.Contains(name, "/") {
-		return usageError{errors.New("--repo takes OWNER/NAME, such as --repo octo-org/widgets")}
-	}
-	return nil
 }
