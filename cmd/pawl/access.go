@@ -142,24 +142,19 @@ func (n *node) permission() func(ctx context.Context, repo string, by web.Person
 }
 
 func loginCommand() *cobra.Command {
-	var file string
 	cmd := &cobra.Command{
 		Use: "login --config FILE", Short: "Print a link that opens the pages as an operator", Args: cobra.NoArgs,
 		Long: "Print a link to the pages of the server on this machine. The first browser that opens it, within 5 minutes, is signed in\n" +
 			"as an operator for 8 hours. Who may read the configuration and write to the database may do so anyway.\n" +
 			"Everybody else signs in with GitHub: see github.app.client_id and server.operators.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withDatabase(cmd.Context(), file, store.Beside, func(_ config.Server, db *store.Store) error {
-				link, err := loginLink(cmd.Context(), db)
-				if err == nil {
-					_, err = fmt.Fprintln(cmd.OutOrStdout(), text.Clean(link))
-				}
-				return err
-			})
-		},
 	}
-	requiredFlag(cmd, &file, "config", "the server's configuration file")
-	return cmd
+	return onDatabase(cmd, store.Beside, func(_ config.Server, db *store.Store, _ []string) error {
+		link, err := loginLink(cmd.Context(), db)
+		if err == nil {
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), text.Clean(link))
+		}
+		return err
+	})
 }
 
 // loginLink makes a link to the pages of the server that started last on this machine.

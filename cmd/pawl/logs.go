@@ -21,7 +21,6 @@ import (
 )
 
 type logsOptions struct {
-	config  string
 	attempt int
 	lines   int
 	follow  bool
@@ -35,19 +34,15 @@ func logsCommand() *cobra.Command {
 		Long: "Show what the agent of a thread's last attempt printed, the last lines of it, on the machine where it ran.\n" +
 			"With --follow what it prints from now on, until the attempt ends.",
 		Example: "  pawl logs --config pawl.yml -f acme/widgets#7\n  pawl logs --config pawl.yml --attempt 2 -n 0 --raw acme/widgets#7 > session.jsonl",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDatabase(cmd.Context(), o.config, store.Reading, func(cfg config.Server, db *store.Store) error {
-				return o.show(cmd.Context(), cfg.DataDir, db, args[0], cmd.OutOrStdout())
-			})
-		},
 	}
-	requiredFlag(cmd, &o.config, "config", "the server's configuration file")
 	f := cmd.Flags()
 	f.IntVar(&o.attempt, "attempt", 0, "of this attempt instead of the last one")
 	f.IntVarP(&o.lines, "lines", "n", 100, "how many lines; 0 shows all")
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on until the attempt ends")
 	f.BoolVar(&o.raw, "raw", false, "as it was printed, with control characters")
-	return cmd
+	return onDatabase(cmd, store.Reading, func(cfg config.Server, db *store.Store, args []string) error {
+		return o.show(cmd.Context(), cfg.DataDir, db, args[0], cmd.OutOrStdout())
+	})
 }
 
 func (o logsOptions) show(ctx context.Context, dataDir string, db *store.Store, name string, w io.Writer) error {

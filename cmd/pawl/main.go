@@ -116,6 +116,17 @@ func withDatabase(ctx context.Context, file string, access store.Access, do func
 	return do(cfg, db)
 }
 
+// onDatabase has a command work on the database of the server whose configuration --config names, as withDatabase
+// opens it.
+func onDatabase(cmd *cobra.Command, access store.Access, do func(cfg config.Server, db *store.Store, args []string) error) *cobra.Command {
+	var file string
+	requiredFlag(cmd, &file, "config", "the server's configuration file")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return withDatabase(cmd.Context(), file, access, func(cfg config.Server, db *store.Store) error { return do(cfg, db, args) })
+	}
+	return cmd
+}
+
 // logger writes JSON lines, or lines for people on a terminal.
 func logger(w io.Writer) zerolog.Logger {
 	if terminal(w) {

@@ -18,7 +18,6 @@ import (
 // orderCommand is one that writes an order into the server's database, which a server that runs sees within a
 // second or two.
 func orderCommand(use, short, long string, give func(ctx context.Context, db *store.Store, what string, by orders.Person) (said string, err error)) *cobra.Command {
-	var file string
 	name, what, _ := strings.Cut(use, " ")
 	count := cobra.ExactArgs(1)
 	if strings.HasSuffix(what, "...") {
@@ -27,24 +26,20 @@ func orderCommand(use, short, long string, give func(ctx context.Context, db *st
 	cmd := &cobra.Command{
 		Use: name + " --config FILE " + what, Short: short, Args: count,
 		Long: short + ".\n" + long + "\nThe order stands in the log with your name; a server that runs sees it within a second or two.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDatabase(cmd.Context(), file, store.Beside, func(_ config.Server, db *store.Store) error {
-				by := operator()
-				for _, arg := range args {
-					said, err := give(cmd.Context(), db, arg, by)
-					if err != nil {
-						return fmt.Errorf("%s %s: %w", name, arg, err)
-					}
-					if _, err := fmt.Fprintln(cmd.OutOrStdout(), said); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
 	}
-	requiredFlag(cmd, &file, "config", "the server's configuration file")
-	return cmd
+	return onDatabase(cmd, store.Beside, func(_ config.Server, db *store.Store, args []string) error {
+		by := operator()
+		for _, arg := range args {
+			said, err := give(cmd.Context(), db, arg, by)
+			if err != nil {
+				return fmt.Errorf("%s %s: %w", name, arg, err)
+			}
+			if _, err := fmt.Fprintln(cmd.OutOrStdout(), said); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // operator is the user of this shell.

@@ -37,31 +37,27 @@ const (
 )
 
 func statusCommand() *cobra.Command {
-	var file, thread string
+	var thread string
 	cmd := &cobra.Command{
 		Use: "status --config FILE [OWNER/REPO#NUMBER]", Short: "Show threads, waits, cooldowns, breakers and what was learned of the backends", Args: cobra.MaximumNArgs(1),
 		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers, webhook\n" +
 			"deliveries that could not be handled, the backends with what was learned of them, and how far the sources of grades can be believed.\nWith a thread, that one alone. The server may be running or not.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDatabase(cmd.Context(), file, store.Reading, func(cfg config.Server, db *store.Store) error {
-				if thread != "" {
-					return exportThread(cmd.Context(), db, thread, cmd.OutOrStdout())
-				}
-				if len(args) > 0 {
-					return threadReport(cmd, cfg, db, args[0])
-				}
-				r, err := readStatus(cmd.Context(), cfg, db, time.Now())
-				if err != nil {
-					return err
-				}
-				return printReport(cmd, r, r.print)
-			})
-		},
 	}
-	requiredFlag(cmd, &file, "config", "the server's configuration file")
 	jsonFlag(cmd)
 	cmd.Flags().StringVar(&thread, "export", "", "print the log of a thread (owner/repo#number), one event a line, as pawl replay reads it")
-	return cmd
+	return onDatabase(cmd, store.Reading, func(cfg config.Server, db *store.Store, args []string) error {
+		if thread != "" {
+			return exportThread(cmd.Context(), db, thread, cmd.OutOrStdout())
+		}
+		if len(args) > 0 {
+			return threadReport(cmd, cfg, db, args[0])
+		}
+		r, err := readStatus(cmd.Context(), cfg, db, time.Now())
+		if err != nil {
+			return err
+		}
+		return printReport(cmd, r, r.print)
+	})
 }
 
 type statusReport struct {
