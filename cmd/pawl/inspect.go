@@ -123,10 +123,9 @@ func inspect(name string, open replay.Opener, f inspectFlags) (inspection, error
 	}
 	defer source.stdout.Close()
 	opened, start, err := replay.Open(source.stdout)
-	if _, empty := errors.AsType[replay.NotUnderstood](err); empty && len(start) == 0 && (source.exit != nil || f.exitKnown) {
-		err = nil // a CLI that refused its arguments prints nothing
-	}
-	if err != nil {
+	_, empty := errors.AsType[replay.NotUnderstood](err)
+	refused := empty && len(start) == 0 && (source.exit != nil || f.exitKnown) // a CLI that refused its arguments prints nothing
+	if err != nil && !refused {
 		return unread(f.cli, err), nil
 	}
 	in, guessed := bufio.NewReaderSize(replay.Unwrap(opened, start), detectHead), f.cli == ""

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/internal/web"
@@ -61,6 +63,13 @@ func (n *node) handle(ctx context.Context, hook http.Handler) error {
 		return n.trusts != nil && n.trusts(from) || slices.ContainsFunc(n.cfg.HTTP.Proxies, network.Overlaps)
 	}
 	n.http, n.pagesHTTP = web.Server(web.Public(o), good), web.Server(pages, nil)
+	changed := n.http.ConnState
+	n.http.ConnState = func(conn net.Conn, state http.ConnState) {
+		changed(conn, state)
+		if state == http.StateIdle { // an answer has left
+			crash.Point("answered")
+		}
+	}
 	return nil
 }
 

@@ -201,13 +201,6 @@ func (n *node) begin(ctx context.Context) error {
 	if err := n.handle(ctx, hook); err != nil {
 		return err
 	}
-	changed := n.http.ConnState
-	n.http.ConnState = func(conn net.Conn, state http.ConnState) {
-		changed(conn, state)
-		if state == http.StateIdle { // an answer has left
-			crash.Point("answered")
-		}
-	}
 	notifier := n.notifier() // before an attempt may end
 	n.queue.Start(ctx)
 	background, stop := context.WithCancel(ctx)

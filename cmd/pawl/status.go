@@ -227,11 +227,8 @@ func (r statusReport) print(w io.Writer) {
 		} else if b.ResetsAt != nil {
 			when = "was reset at " + text.Instant(r.now, *b.ResetsAt)
 		}
-		state := "closed"
-		if b.Open {
-			state = "open"
-		}
-		fmt.Fprintf(w, "account %s: %d × %s in a row, breaker %s, %s\n", b.Account, b.Consecutive, b.Kind, state, when)
+		state := map[bool]string{true: "open", false: "closed"}
+		fmt.Fprintf(w, "account %s: %d × %s in a row, breaker %s, %s\n", b.Account, b.Consecutive, b.Kind, state[b.Open], when)
 	}
 	for _, l := range r.Levels {
 		fmt.Fprintf(w, "in the last 24 hours on %s: %s\n", text.Line(l.Level, 300), l)
