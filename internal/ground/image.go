@@ -173,31 +173,25 @@ func (s *Images) options(ctx context.Context) []remote.Option {
 	ask.ResponseHeaderTimeout = 30 * time.Second
 	ask.DisableKeepAlives = true // a pull is seldom
 	platform := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
-	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(named{ask, hosts(s.registries)}), remote.WithPlatform(platform)}
+	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(named{ask, s.registries}), remote.WithPlatform(platform)}
 }
 
-// hosts are those that are asked for the images of registries.
-func hosts(registries []string) map[string]bool {
-	all := map[string]bool{}
-	for _, host := range registries {
-		if r, err := name.NewRegistry(host); err == nil {
-			all[r.RegistryStr()] = true
-			if r.RegistryStr() == name.DefaultRegistry { // which has another host let everybody in
-				all["auth.docker.io"] = true
-			}
-		}
-	}
-	return all
-}
-
-// named asks only hosts that the operator named, also where a registry sends elsewhere.
+// named asks only registries that the operator named, also where one sends elsewhere.
 type named struct {
 	http.RoundTripper
-	hosts map[string]bool
+	registries []string
+}
+
+// asks reports whether a host is asked. The default registry has another one let everybody in.
+func (n named) asks(host string) bool {
+	return slices.ContainsFunc(n.registries, func(registry string) bool {
+		one, err := name.NewRegistry(registry)
+		return err == nil && (one.RegistryStr() == host || one.RegistryStr() == name.DefaultRegistry && host == "auth.docker.io")
+	})
 }
 
 func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !n.hosts[strings.ToLower(r.URL.Host)] {
+	if !n.asks(strings.ToLower(r.URL.Host)) {
 		return nil, fmt.Errorf("%s is not among images.registries: the operator can add it there", r.URL.Host)
 	}
 	return n.RoundTripper.RoundTrip(r)

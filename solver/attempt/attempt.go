@@ -341,7 +341,6 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	if why := edits.Polls(); why != "" {
 		r.Reasons = append(r.Reasons, why)
 	}
-	said(r, p.FinalMessage, a.Decision.Purpose)
 	r.Detail = tail(oneLine(p.Failure), maxDetail)
 	r.Tokens, r.CostUSD, r.Session = p.Tokens, p.CostUSD, p.SessionID
 	r.ToolCalls, r.Turns, r.Mentions = p.ToolCalls, p.Turns, p.Mentions
@@ -351,6 +350,20 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	}
 	r.Told(p.Evidence())
 	r.Limit = bounded(p.Limit)
+	if a.Decision.Purpose != policy.ToChange { // the whole is what was asked for
+		r.Final = text.Excerpt(p.FinalMessage, maxAnswer)
+		return
+	}
+	answer := policy.ReadAnswer(p.FinalMessage)
+	r.Final, r.Declined = tail(answer.Text, maxOutput), agent.Shorten(answer.Declined, maxDetail)
+	r.Question, r.Title = agent.Shorten(answer.Question, maxDetail), agent.Shorten(answer.Title, maxTitle)
+	for _, words := range answer.LeftOut {
+		r.NotDone = append(r.NotDone, agent.Shorten(words, maxDetail))
+	}
+	for _, one := range answer.Remarks {
+		one.Words = agent.Shorten(one.Words, maxDetail)
+		r.Remarks = append(r.Remarks, one)
+	}
 }
 
 func (a *Attempt) conclude() {

@@ -24,7 +24,7 @@
 //	how does the agent get run_tests, what did it call              home.go
 //	what is kept of one whose server stops or was killed            attempt.go (unfinished), finish.go (Salvage)
 //	where does the next one go on                                   ground.go (goOn)
-//	how does one end that only answers or plans, what did one say   finish.go
+//	how does one end that only answers or plans, what did one say   attempt.go (Run, Report)
 //	what does the receipt say, what does the breaker hear           finish.go
 //	how are secrets kept out of receipts                            finish.go (Hide)
 //	what of the agent's texts is logged, did it write a remark      authored.go

@@ -14,7 +14,6 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/git"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/lease"
@@ -289,20 +288,3 @@ func throwAway(ctx context.Context, c *checkout, snap git.Snapshot, err error) e
 
 // maxThrown is how many of those files a receipt names.
 const maxThrown = 20
-
-// said takes what the agent said last into the receipt: of an answer or a plan the whole, which is what was asked for.
-func said(r *policy.Receipt, message string, purpose policy.Purpose) {
-	if purpose != policy.ToChange {
-		r.Final = text.Excerpt(message, maxAnswer)
-		return
-	}
-	answer := policy.ReadAnswer(message)
-	r.Final, r.Declined, r.Question, r.Title = tail(answer.Text, maxOutput), agent.Shorten(answer.Declined, maxDetail), agent.Shorten(answer.Question, maxDetail), agent.Shorten(answer.Title, maxTitle)
-	for _, words := range answer.LeftOut {
-		r.NotDone = append(r.NotDone, agent.Shorten(words, maxDetail))
-	}
-	for _, a := range answer.Remarks {
-		a.Words = agent.Shorten(a.Words, maxDetail)
-		r.Remarks = append(r.Remarks, a)
-	}
-}

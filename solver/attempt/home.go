@@ -45,15 +45,11 @@ func writeFiles(home string, files map[string]string) error {
 	}
 	defer root.Close()
 	for name, text := range files {
-		if err := clearPath(root, name); err != nil {
-			return err
+		err := clearPath(root, name)
+		if err == nil {
+			err = root.WriteFile(name, []byte(text), 0o600)
 		}
-		f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
-			return err
-		}
-		_, err = f.WriteString(text)
-		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 	}

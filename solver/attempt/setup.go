@@ -187,12 +187,9 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 	if r.Failed, err = t.setUp(ctx, e); err != nil || r.Failed != nil {
 		return r, errors.Join(err, git.Remove(filepath.Join(dir, ground.Paths)))
 	}
-	var left []string
 	if len(e.Setup) > 0 {
 		// What setup made is set aside as it is; the verify commands get it as they will in every verification.
-		if left, err = t.ws.Ignored(ctx); err == nil {
-			err = t.move(left, dir)
-		}
+		err := t.setAside(ctx, dir, func(string) bool { return true })
 		if err == nil {
 			err = c.foot(ctx, &t.footing, ground.At(dir, r), t.ws, t.home, false)
 		}
@@ -209,39 +206,34 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 	case err != nil:
 		return r, err
 	case len(e.Setup) > 0:
-		if left, err = t.ws.Ignored(ctx); err != nil {
-			return r, err
-		}
-		left = slices.DeleteFunc(left, func(file string) bool { return !keeps(e.Paths, file) })
+		err = t.setAside(ctx, dir, func(file string) bool {
+			return slices.ContainsFunc(e.Paths, func(p string) bool { // it is one, holds one or belongs to one
+				return strings.HasPrefix(file+"/", p+"/") || strings.HasPrefix(p+"/", file+"/")
+			})
+		})
 	case full || policy.Unable(before) != "":
 		return r, errNotKept
 	}
-	if err := errors.Join(os.Rename(t.home, filepath.Join(dir, ground.Home)), t.move(left, dir)); err != nil {
+	if err := errors.Join(err, os.Rename(t.home, filepath.Join(dir, ground.Home))); err != nil {
 		return r, err
 	}
 	c.Log.Info().Str("layer", key).Str("commit", at).Int("commands", len(e.Setup)).Msg("a layer was built")
 	return r, nil
 }
 
-// move moves files of the work tree into the folder of a layer, which has what is there already.
-func (t *trial) move(files []string, dir string) error {
+// setAside moves ignored files and folders of the work tree into the folder of a layer, which keeps what is there already.
+func (t *trial) setAside(ctx context.Context, dir string, wanted func(file string) bool) error {
+	files, err := t.ws.Ignored(ctx)
 	for _, file := range files {
 		to := filepath.Join(dir, ground.Work, filepath.FromSlash(file))
-		if _, err := os.Lstat(to); err == nil {
+		if _, missing := os.Lstat(to); missing == nil || !wanted(file) {
 			continue
 		}
 		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.Rename(filepath.Join(t.ws.Dir, filepath.FromSlash(file)), to)); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// keeps reports whether an ignored file or folder is one of those that are kept, or belongs to one.
-func keeps(paths []string, file string) bool {
-	return slices.ContainsFunc(paths, func(p string) bool {
-		return strings.HasPrefix(file+"/", p+"/") || strings.HasPrefix(p+"/", file+"/")
-	})
+	return err
 }
 
 // prepare tells what runs before an attempt.
