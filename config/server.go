@@ -41,11 +41,8 @@ type GitHub struct {
 	WebURL   string `yaml:"web_url"` // clone and push base
 	V3APIURL string `yaml:"v3_api_url"`
 	V4APIURL string `yaml:"v4_api_url"` // empty means the one beside V3APIURL
-	// WriteSpacing is the shortest time between two writes to one installation; zero
-	// means none but what GitHub's limits make.
-	WriteSpacing time.Duration `yaml:"write_spacing"`
-	Receive      string        `yaml:"receive"` // ReceiveWebhook or ReceivePoll
-	App          App           `yaml:"app"`
+	Receive  string `yaml:"receive"`    // ReceiveWebhook or ReceivePoll
+	App      App    `yaml:"app"`
 }
 
 // How events of GitHub reach the server.
@@ -130,8 +127,6 @@ const (
 	minThreads     = 90 * 24 * time.Hour
 	// minTranscripts is a day: a person comes back to the office.
 	minTranscripts = 24 * time.Hour
-	// maxWriteSpacing keeps a status comment from coming minutes late.
-	maxWriteSpacing = 10 * time.Second
 	// maxDrain is as long as an attempt can last.
 	maxDrain = 24 * time.Hour
 	// maxWorkers bounds the agent processes of one node.
@@ -271,7 +266,6 @@ func (s *source) validateServer(c *Server) {
 			s.addIf(err != nil || strings.Count(pattern, "/") != 1, fmt.Sprintf("%s.repositories[%d]", key, j), "%s is not owner/name; * in it stands for any characters but a slash", quote(pattern))
 		}
 	}
-	between(s, "github.write_spacing", c.GitHub.WriteSpacing, 0, maxWriteSpacing)
 	if address := c.Notify.URL.Reveal(); address != "" {
 		u, err := url.Parse(address)
 		s.addIf(err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "", "notify.url", "is not an absolute URL; write the one of the chat's incoming webhook, or remove it")

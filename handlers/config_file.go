@@ -118,9 +118,9 @@ func (h *Handlers) sameConfig(ctx context.Context, it Activity, f forge.File) (b
 	if is, err := same(it.base); is || err != nil {
 		return is, err
 	}
-	off, err := forge.MergeBase(ctx, h.Forge, it.Repo, it.base, it.config)
-	if err != nil || off == it.base {
-		return false, err
+	apart, err := forge.Compare(ctx, h.Forge, it.Repo, it.base, it.config)
+	if off := apart.MergeBase.SHA; err == nil && off != it.base {
+		return same(off)
 	}
-	return same(off)
+	return false, err
 }

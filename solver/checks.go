@@ -149,9 +149,11 @@ func (l *look) read(ctx context.Context, c forge.CheckResult) (err error) {
 	r := redCheck{RedCheck: thread.RedCheck{Name: c.Name, URL: c.HTMLURL}}
 	f := feedback.Failure{Conclusion: c.Conclusion, Start: concluded(l.start, c), Base: concluded(l.base, c), BaseRef: l.baseRef, WasOurs: l.state.Checked.Before(c.Name, ours)}
 	if f.Base == "success" && feedback.Failing(f.Start) {
-		if f.Behind, err = forge.Behind(ctx, l.Forge, l.repo(), l.baseRef, l.state.Head); err != nil && !final(err) {
+		compared, err := forge.Compare(ctx, l.Forge, l.repo(), l.baseRef, l.state.Head)
+		if err != nil && !final(err) {
 			return err
 		}
+		f.Behind = compared.BehindBy > 0
 	}
 	if class, _, _ := feedback.Classify(f); class != feedback.Ours || l.reads == maxRead {
 		l.add(r, f)
@@ -241,7 +243,7 @@ func (l *look) repeat(ctx context.Context) error {
 		case r.job.Attempt > 1:
 			r.Reason += "; it was run again, and failed again"
 			continue
-		case !done && !l.actions.Reruns():
+		case !done && !l.actions.Reruns:
 			r.Reason += "; it was not run again, since the App has no actions: write here"
 			continue
 		case !done && l.state.Open():

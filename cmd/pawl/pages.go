@@ -35,13 +35,13 @@ func (n *node) handle(ctx context.Context, hook http.Handler) error {
 	n.solver.OnAttempt, n.solver.OnReceipt, n.solver.OnDecision = counters.Attempt, counters.Receipt, counters.Decision
 	n.solver.OnTakeOver = counters.TakeOver
 	o := web.Options{
-		Hook: hook, Store: n.store, View: n.solver.View, Requests: n.forge.Stats,
+		Hook: hook, Store: n.store, View: n.solver.View, GitHub: n.forge.Metrics(),
 		Details: []web.Detail{
 			detail("data_dir", n.writable), detail("queue", n.flowing), detail("deliveries", n.noneGivenUp),
 			{Name: "github", Run: func(context.Context) (bool, string) { return n.github.state() }},
 			{Name: "clock", Run: func(context.Context) (bool, string) { return n.agreed() }},
 		},
-		Learning: n.solver.LearningReport, Points: n.forge.Points, Skew: n.store.Skew, Layers: n.solver.Layers.Held, Images: n.solver.Images.Held,
+		Learning: n.solver.LearningReport, Skew: n.store.Skew, Layers: n.solver.Layers.Held, Images: n.solver.Images.Held,
 		Counters: counters, Build: buildInfo(),
 		WebURL: n.cfg.GitHub.WebURL, Limits: func() policy.Limits { return n.solver.Current().Policy.Limits }, Access: access, Proxies: n.cfg.HTTP.Proxies, Transcript: n.solver.OpenTranscript, Stopping: n.solver.Stopping, Now: n.solver.Now, Log: n.log,
 	}

@@ -17,7 +17,7 @@ func (r *rig) polls() {
 	file := r.file()
 	text, err := os.ReadFile(file)
 	r.must(err)
-	bare := strings.NewReplacer("write_spacing: 0s", "receive: poll", fmt.Sprintf("webhook_secret: %q, ", rigSecret), "").Replace(string(text))
+	bare := strings.NewReplacer("  app:", "  receive: poll\n  app:", fmt.Sprintf("webhook_secret: %q, ", rigSecret), "").Replace(string(text))
 	r.must(os.WriteFile(file, []byte(bare), 0o600))
 	r.server = r.launch(exec.Command(pawlBinary, "serve", "--config", file), r.log)
 	r.addr = r.server.addr

@@ -184,7 +184,6 @@ func (r *rig) file() string {
 github:
   web_url: %s
   v3_api_url: %s
-  write_spacing: 0s
   app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem}
 database: %s
 data_dir: %s

@@ -148,13 +148,11 @@ func (n *node) open(ctx context.Context, now func() time.Time) error {
 	if n.store, err = openStore(ctx, cfg.Database, now, log); err != nil {
 		return err
 	}
-	var limits forge.Shared // of GitHub; nil keeps them in memory, where this process is alone
-	if cfg.Database.Driver == config.Postgres {
-		limits = n.store
-	}
 	n.github = &githubHealth{transport: outbound(16), now: now}
 	reach := forgeConfig(cfg.GitHub, key, n.github, now, log)
-	reach.WriteSpacing, reach.Shared = cfg.GitHub.WriteSpacing, limits
+	if cfg.Database.Driver == config.Postgres { // else this process is alone
+		reach.Shared = n.store
+	}
 	if n.forge, err = forge.New(reach); err != nil {
 		return err
 	}

@@ -75,7 +75,6 @@ func newRigAt(ctx context.Context, now func() time.Time, bin, dir, script, strea
 github:
   web_url: %s
   v3_api_url: %s
-  write_spacing: 0s
   app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem}
 database: sqlite:pawl.db
 data_dir: data

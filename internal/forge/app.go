@@ -268,19 +268,13 @@ func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
 	}
 	// Exactly the permissions of app.yml. Without workflows GitHub refuses pushes that touch
 	// .github/workflows.
-	opts := &github.InstallationTokenOptions{Permissions: &github.InstallationPermissions{
+	made, err := c.mint(ctx, repo.Installation, repo.narrow(&github.InstallationPermissions{
 		Checks:       github.String("write"),
 		Contents:     github.String("write"),
 		Issues:       github.String("write"),
 		PullRequests: github.String("write"),
 		Metadata:     github.String("read"),
-	}}
-	if repo.ID != 0 {
-		opts.RepositoryIDs = []int64{repo.ID}
-	} else {
-		opts.Repositories = []string{repo.Name}
-	}
-	made, err := c.mint(ctx, repo.Installation, opts)
+	}))
 	if err != nil {
 		return "", fmt.Errorf("token for %s: %w", repo.FullName(), err)
 	}
@@ -291,6 +285,14 @@ func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
 
 // Forget drops a token with which a git push was refused; the next Token makes a fresh one.
 func (c *Client) Forget(repo Repo) { c.drop(repo, "") }
+
+// narrow asks for a token for this repository only.
+func (r Repo) narrow(to *github.InstallationPermissions) *github.InstallationTokenOptions {
+	if r.ID == 0 {
+		return &github.InstallationTokenOptions{Permissions: to, Repositories: []string{r.Name}}
+	}
+	return &github.InstallationTokenOptions{Permissions: to, RepositoryIDs: []int64{r.ID}}
+}
 
 // mint makes a token. One more than needed does no harm, so it is repeated when an answer is lost.
 func (c *Client) mint(ctx context.Context, installation int64, opts *github.InstallationTokenOptions) (made github.InstallationToken, err error) {

@@ -3,6 +3,7 @@ package forge
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -29,8 +30,8 @@ func TestWhatHasNotChangedIsTakenFromMemoryAfterAsking(t *testing.T) {
 			t.Errorf("read %d: %q, %v", i, issue.Title, err)
 		}
 	}
-	if used := c.Points()[1].Used; used != 2 || len(h.calls(issueRoute)) != 4 {
-		t.Errorf("%d points for %d requests", used, len(h.calls(issueRoute)))
+	if used := c.counted(t, "pawl_github_points_total")[strconv.FormatInt(h.repo.Installation, 10)]; used != 2 || len(h.calls(issueRoute)) != 4 {
+		t.Errorf("%v points for %d requests", used, len(h.calls(issueRoute)))
 	}
 }
 
@@ -49,7 +50,7 @@ func TestAnUnusableAnswerIsNotKept(t *testing.T) {
 func TestInstallationsDoNotShareAnswers(t *testing.T) {
 	c := newCache()
 	c.put(cacheKey{5, "u"}, &kept{body: []byte("1")})
-	if _, ok := c.get(cacheKey{6, "u"}); ok {
+	if c.get(cacheKey{6, "u"}) != nil {
 		t.Error("another installation got it")
 	}
 }
@@ -62,8 +63,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 			c.get(cacheKey{5, "0"})
 		}
 	}
-	_, used := c.get(cacheKey{5, "0"})
-	_, old := c.get(cacheKey{5, "1"})
+	used, old := c.get(cacheKey{5, "0"}) != nil, c.get(cacheKey{5, "1"}) != nil
 	if c.size > maxCache || c.size < maxCache/2 || c.size != c.kept.Len()*(&kept{body: make([]byte, 100<<10)}).weight() || !used || old {
 		t.Errorf("%d bytes in %d answers; the one in use is there: %v, an old one: %v", c.size, c.kept.Len(), used, old)
 	}

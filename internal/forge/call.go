@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -113,7 +112,7 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 	if r.route == graphRoute {
 		address = c.cfg.GraphURL
 	}
-	req, err := gh.NewRequest(r.method, address, nil) // send adds the body
+	req, err := gh.NewRequest(r.method, address, r.body)
 	if err != nil {
 		return nil, err
 	}
@@ -160,8 +159,8 @@ func readPages[T any](ctx context.Context, c *Client, repo Repo, most int, r req
 }
 
 // exchange sends a request, reads its answer whole, and notes it. One that broke off is an error.
-func (c *call) exchange(req *http.Request) (*http.Response, error) {
-	c.count(Count{Method: c.method, Route: c.route})
+func (c *call) exchange(req *http.Request) (*http.Response, []byte, error) {
+	c.sent.WithLabelValues(c.method, c.route).Inc()
 	c.last.sent = true
 	base := c.cfg.Transport
 	if c.as == asApp {
@@ -170,7 +169,7 @@ func (c *call) exchange(req *http.Request) (*http.Response, error) {
 	resp, err := base.RoundTrip(req)
 	if err != nil {
 		c.last.err = err
-		return nil, err
+		return nil, nil, err
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	_ = resp.Body.Close()
@@ -178,11 +177,7 @@ func (c *call) exchange(req *http.Request) (*http.Response, error) {
 		err = errors.New("the answer is larger than 32 MiB")
 	}
 	c.last.read(resp, body, err, c.holds)
-	if c.last.err != nil {
-		return nil, c.last.err
-	}
-	setAnswer(resp, body)
-	return resp, nil
+	return resp, body, c.last.err
 }
 
 // maxRedirects is how many redirects a read follows: GitHub sends one for a renamed repository.
@@ -200,54 +195,6 @@ func (r request) follow(req *http.Request, via []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
 	return nil
-}
-
-// Count says how often one kind of request was sent, tries that failed included.
-type Count struct {
-	Method string
-	Route  string // the path with its variable parts in braces
-	Sent   int64
-}
-
-func (s *state) count(kind Count) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sent[kind]++
-}
-
-// Points is what the requests of one installation have cost.
-type Points struct {
-	// Installation is its id; 0 stands for requests as the App itself, -1 for those without credentials.
-	Installation int64
-	// Used counts GitHub's points since the client was made: 1 for a read, 5 for a write, none for a 304.
-	Used int64
-}
-
-func (c *Client) Points() []Points {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make([]Points, 0, len(c.limiters))
-	for key, l := range c.limiters {
-		all = append(all, Points{Installation: key, Used: l.used.Load()})
-	}
-	slices.SortFunc(all, func(a, b Points) int { return cmp.Compare(a.Installation, b.Installation) })
-	return all
-}
-
-// Stats returns how many requests went to GitHub, by route and method. Retries, pages, token requests
-// and followed redirects each count.
-func (c *Client) Stats() []Count {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make([]Count, 0, len(c.sent))
-	for kind, n := range c.sent {
-		kind.Sent = n
-		all = append(all, kind)
-	}
-	slices.SortFunc(all, func(a, b Count) int {
-		return cmp.Or(cmp.Compare(a.Route, b.Route), cmp.Compare(a.Method, b.Method))
-	})
-	return all
 }
 
 // Bounds of the cache, in bytes. A page of comments is seldom larger than maxKept.
@@ -285,14 +232,13 @@ type kept struct {
 // weight is about what one answer takes, its headers included.
 func (k *kept) weight() int { return len(k.body) + 2<<10 }
 
-func (c *cache) get(key cacheKey) (*kept, bool) {
+// get is nil for an answer that is not kept.
+func (c *cache) get(key cacheKey) *kept {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, ok := c.kept.Get(key)
-	if !ok {
-		return nil, false
-	}
-	return k.(*kept), true
+	k, _ := c.kept.Get(key)
+	known, _ := k.(*kept)
+	return known
 }
 
 // put keeps an answer; nil forgets the one that is there.
@@ -312,38 +258,28 @@ func (c *cache) put(key cacheKey, k *kept) {
 // cached asks GitHub only for what changed, and keeps an answer that has an ETag and is short. One that
 // could not be used is not asked for by its tag again.
 func (c *call) cached(req *http.Request) (*http.Response, error) {
-	if c.writes() || c.once {
-		return c.exchange(req)
+	key, keeps := cacheKey{c.limitKey(), req.URL.String()}, c.method == http.MethodGet && !c.once
+	var old *kept
+	if keeps {
+		if old = c.cache.get(key); old != nil {
+			req.Header.Set("If-None-Match", old.header.Get("ETag"))
+		}
 	}
-	key := cacheKey{c.limitKey(), req.URL.String()}
-	old, known := c.cache.get(key)
-	if known {
-		req.Header.Set("If-None-Match", old.header.Get("ETag"))
-	}
-	resp, err := c.exchange(req)
+	resp, body, err := c.exchange(req)
 	switch {
 	case err != nil:
-		if c.last.status != 0 {
+		if keeps && c.last.status != 0 {
 			c.cache.put(key, nil)
 		}
 		return nil, err
-	case resp.StatusCode == http.StatusNotModified && known:
+	case resp.StatusCode == http.StatusNotModified && old != nil:
 		fresh := resp.Header
 		resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
-		resp.Header = old.header.Clone()
+		resp.Header, body = old.header.Clone(), old.body
 		maps.Copy(resp.Header, fresh) // limits and date are today's
-		setAnswer(resp, old.body)
-	case resp.StatusCode == http.StatusOK && resp.Header.Get("ETag") != "" && resp.ContentLength <= maxKept:
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			return nil, err
-		}
-		setAnswer(resp, body)
+	case keeps && resp.StatusCode == http.StatusOK && resp.Header.Get("ETag") != "" && len(body) <= maxKept:
 		c.cache.put(key, &kept{header: resp.Header.Clone(), body: body})
 	}
-	return resp, nil
-}
-
-func setAnswer(resp *http.Response, body []byte) {
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return resp, nil
 }

@@ -1,8 +1,8 @@
 package forge
 
 import (
+	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -67,9 +67,6 @@ type CheckRunRef struct {
 // CreateCheckRun makes a check run, once: name and external id tell whether one whose answer was lost
 // is there.
 func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (made CheckRunRef, err error) {
-	if err := run.validate(); err != nil {
-		return CheckRunRef{}, err
-	}
 	_, err = c.on(ctx, repo, request{
 		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", body: run.fit(c.cfg.Now()), urgency: cosmetic, holds: []string{"id"},
 		find: func(ctx context.Context) (found bool, err error) {
@@ -82,9 +79,6 @@ func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (m
 
 // UpdateCheckRun replaces what a check run says, output and buttons as a whole. HeadSHA cannot be changed.
 func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run CheckRun) (got CheckRunRef, err error) {
-	if err := run.validate(); err != nil {
-		return CheckRunRef{}, err
-	}
 	run.HeadSHA = ""
 	_, err = c.on(ctx, repo, request{
 		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}", args: []any{id}, body: run.fit(c.cfg.Now()), urgency: cosmetic,
@@ -102,13 +96,6 @@ func (c *Client) FindCheckRun(ctx context.Context, repo Repo, sha, name, externa
 		}
 	}
 	return newest, newest.ID != 0, err
-}
-
-func (run CheckRun) validate() error {
-	if run.Name == "" || run.HeadSHA == "" {
-		return errors.New("check run: it needs a name and a commit")
-	}
-	return nil
 }
 
 // fit is the check run as it is sent, cut to GitHub's limits.
@@ -162,53 +149,42 @@ func checkRuns(ctx context.Context, c *Client, repo Repo, ref string, most int, 
 	return all, nil
 }
 
-// Behind reports whether a branch has commits that a commit lacks.
-func Behind(ctx context.Context, c *Client, repo Repo, branch, sha string) (bool, error) {
-	var got struct {
-		BehindBy int `json:"behind_by"`
-	}
-	// One commit a page: only the numbers are wanted.
-	_, err := c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/compare/{range}", args: []any{branch + "..." + sha}, query: url.Values{"per_page": {"1"}}, holds: []string{"status"}}, &got)
-	return got.BehindBy > 0, err
+// Comparison is how a commit stands to another one.
+type Comparison struct {
+	BehindBy  int `json:"behind_by"` // how many commits of the other one it lacks
+	MergeBase struct {
+		SHA string `json:"sha"`
+	} `json:"merge_base_commit"` // from which they went apart
 }
 
-// MergeBase is the commit from which two others went apart.
-func MergeBase(ctx context.Context, c *Client, repo Repo, one, other string) (sha string, err error) {
-	var got struct {
-		Base struct {
-			SHA string `json:"sha"`
-		} `json:"merge_base_commit"`
-	}
-	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/compare/{range}", args: []any{one + "..." + other}, query: url.Values{"per_page": {"1"}}, holds: []string{"status"}}, &got)
-	return got.Base.SHA, err
+// Compare compares a commit with a base, each of which may be a branch.
+func Compare(ctx context.Context, c *Client, repo Repo, base, sha string) (got Comparison, err error) {
+	_, err = c.on(ctx, repo, request{
+		route: "/repos/{owner}/{repo}/compare/{range}", args: []any{base + "..." + sha}, holds: []string{"status"},
+		query: url.Values{"per_page": {"1"}}, // one commit a page: only the numbers are wanted
+	}, &got)
+	return got, err
 }
 
 // File is what a path is at a commit. Blob is GitHub's name of the content, empty where there is nothing at the path.
 type File struct {
 	Blob    string `json:"sha"`
-	Kind    string `json:"type"` // file, or what is none: symlink, submodule; empty for a folder
-	Content []byte `json:"content"`
+	Kind    string `json:"type"`    // file, or what is none: symlink, submodule; empty for a folder
+	Content []byte `json:"content"` // sent as base64 in lines, which encoding/json reads
 }
 
 // FileAt reads a file of up to 1 MB at a commit. Nothing of it is run or checked out.
 func FileAt(ctx context.Context, c *Client, repo Repo, path, sha string) (f File, err error) {
 	var got json.RawMessage
 	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/contents/" + path, query: url.Values{"ref": {sha}}}, &got)
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case errors.Is(err, ErrNotFound):
 		return File{}, nil
-	}
-	if err != nil {
-		return File{}, err
-	}
-	var sent struct {
-		File
-		Content string `json:"content"` // base64 in lines
-	}
-	if json.Unmarshal(got, &sent) != nil { // a folder is a list
+	case bytes.HasPrefix(got, []byte("[")): // what is in a folder
 		return File{Blob: "folder"}, nil
+	case err == nil:
+		err = json.Unmarshal(got, &f)
 	}
-	f = sent.File
-	f.Content, err = base64.StdEncoding.DecodeString(strings.ReplaceAll(sent.Content, "\n", ""))
 	return f, err
 }
 

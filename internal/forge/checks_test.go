@@ -104,14 +104,6 @@ func TestACheckRunOfAnotherNameOrAppIsNotTheOneThatWasLookedFor(t *testing.T) {
 	}
 }
 
-func TestACheckRunNeedsANameAndACommit(t *testing.T) {
-	h, c := start(t)
-	_, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl"})
-	if err == nil || len(h.Requests()) != 0 {
-		t.Errorf("err = %v, %d requests", err, len(h.Requests()))
-	}
-}
-
 func TestACommitThatIsGoneIsInvalid(t *testing.T) {
 	h, c := start(t)
 	_, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: "abc"})

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
 	"github.com/google/go-github/v60/github"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/internal/wait"
@@ -38,9 +40,6 @@ type Config struct {
 	UserAgent  string // sent with each request; empty means "pawl"
 	// Transport carries the requests; nil means a pool of this client's own.
 	Transport http.RoundTripper
-	// WriteSpacing is the shortest time between two writes of one installation, at most 10 s; zero
-	// means none.
-	WriteSpacing time.Duration
 	// Shared is where the nodes of one Pawl keep their use of the limits; nil: this client is the only one.
 	Shared Shared
 	Now    func() time.Time // the clock; nil means time.Now
@@ -70,8 +69,14 @@ type state struct {
 	mu       sync.Mutex
 	tokens   map[tokenKey]tokenSlot
 	limiters map[int64]*limiter
-	sent     map[Count]int64
+
+	sent   *prometheus.CounterVec // by method and by the path with its variable parts in braces
+	points *prometheus.CounterVec // by the limiter's key
 }
+
+// Metrics count the requests that went to GitHub (retries, pages, token requests and followed redirects each count), and
+// GitHub's points since the client was made: 1 for a read, 5 for a write, none for a 304.
+func (c *Client) Metrics() []prometheus.Collector { return []prometheus.Collector{c.sent, c.points} }
 
 // Repo names one repository and the installation through which Pawl reaches it. Where ID is zero a
 // token is narrowed by name, which a rename breaks.
@@ -127,7 +132,11 @@ func New(cfg Config) (*Client, error) {
 }
 
 func (c *Client) fillDefaults() {
-	c.state = &state{self: make(chan *App, 1), cache: newCache(), tokens: map[tokenKey]tokenSlot{}, limiters: map[int64]*limiter{}, sent: map[Count]int64{}}
+	c.state = &state{self: make(chan *App, 1), cache: newCache(), tokens: map[tokenKey]tokenSlot{}, limiters: map[int64]*limiter{}}
+	c.sent = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pawl_github_requests_total",
+		Help: "Requests sent to GitHub by this node, tries that failed included."}, []string{"method", "route"})
+	c.points = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pawl_github_points_total",
+		Help: "Points that requests of this node cost by GitHub's count, by installation; 0 is the App itself, -1 no credentials."}, []string{"installation"})
 	c.self <- nil
 	c.cfg.UserAgent, c.maxWait = cmp.Or(c.cfg.UserAgent, "pawl"), defaultMaxWait
 	if c.cfg.Now == nil {
@@ -207,13 +216,10 @@ func PermissionOf(ctx context.Context, c *Client, repo Repo, login string) (leve
 	if err != nil {
 		return "none", 0, err
 	}
-	switch got.RoleName {
-	case "admin", "maintain", "write", "triage", "read":
-		return got.RoleName, got.User.ID, nil
-	}
-	switch got.Permission {
-	case "admin", "write", "read":
-		return got.Permission, got.User.ID, nil
+	for _, level := range []string{got.RoleName, got.Permission} {
+		if slices.Contains([]string{"admin", "maintain", "write", "triage", "read"}, level) {
+			return level, got.User.ID, nil
+		}
 	}
 	return "none", got.User.ID, nil
 }

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
@@ -269,4 +271,28 @@ func (c *clock) total() (sum time.Duration) {
 		sum += d
 	}
 	return sum
+}
+
+// counted reads one of the client's metrics, by the values of its labels.
+func (c *Client) counted(t *testing.T, name string) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c.Metrics()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			if f.GetName() == name {
+				got[strings.Join(labels, " ")] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return got
 }

@@ -8,8 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlbot/pawl/policy"
 )
@@ -81,7 +82,7 @@ type limiter struct {
 	apart  bool      // the last update of usage could not be shared
 	scarce time.Time // until then less than a fifth is left of the hour, as GitHub last said
 
-	used atomic.Int64 // points, for people to see
+	points prometheus.Counter // for people to see
 }
 
 func (c *Client) limiter(key int64) *limiter {
@@ -93,7 +94,8 @@ func (c *Client) limiter(key int64) *limiter {
 		if c.cfg.Shared != nil {
 			most = atOnceShared
 		}
-		l = &limiter{Client: c.Fenced(nil), key: "github-limits-" + strconv.FormatInt(key, 10), underWay: make(chan struct{}, most)}
+		name := strconv.FormatInt(key, 10)
+		l = &limiter{Client: c.Fenced(nil), key: "github-limits-" + name, underWay: make(chan struct{}, most), points: c.points.WithLabelValues(name)}
 		for i := range l.turns {
 			l.turns[i] = make(chan struct{}, 1)
 		}
@@ -102,15 +104,11 @@ func (c *Client) limiter(key int64) *limiter {
 	return l
 }
 
-// needOf is what a request takes. GitHub counts no check run as content; a token is neither content nor
-// spaced.
-func (l *limiter) needOf(r request) need {
+// need is what a request takes. GitHub counts neither a check run nor a token as content.
+func (r request) need() need {
 	n := need{points: readPoints, spare: r.urgency != needed}
 	if r.writes() {
-		n.points = writePoints
-	}
-	if r.writes() && r.as != asApp {
-		n.content, n.spacing = !strings.Contains(r.route, "/check-runs"), l.cfg.WriteSpacing
+		n.points, n.content = writePoints, r.as != asApp && !strings.Contains(r.route, "/check-runs")
 	}
 	return n
 }
@@ -191,7 +189,7 @@ func (l *limiter) leave(ctx context.Context, n need, a answer) {
 	strikes := l.usage.Strikes
 	l.mu.Unlock()
 	if a.sent && a.status != http.StatusNotModified {
-		l.used.Add(int64(n.points))
+		l.points.Add(float64(n.points))
 	}
 	if a.wantsPause(l.cfg.Now()) || strikes > 0 {
 		// The others must know it even if the caller gave up.

@@ -59,7 +59,6 @@ type need struct {
 	points int
 	// content marks what counts for the limits of content.
 	content bool
-	spacing time.Duration // how long no other write may follow; zero for what no write spaces
 	// spare leaves a fifth of the limits to requests without it.
 	spare bool
 }
@@ -71,7 +70,6 @@ type usage struct {
 	Points time.Time `json:"points,omitzero"`
 	Minute time.Time `json:"minute,omitzero"`
 	Hour   time.Time `json:"hour,omitzero"`
-	Write  time.Time `json:"write,omitzero"` // the time before which no other write may follow
 	// Hold is a time before which GitHub wants nothing; Secondary is false for the hourly limit.
 	Hold      time.Time `json:"hold,omitzero"`
 	Secondary bool      `json:"secondary,omitempty"`
@@ -95,18 +93,12 @@ func (u usage) admit(now time.Time, n need) (next usage, wait time.Duration) {
 	if n.content {
 		wait = max(wait, minuteLimit.wait(u.Minute, now, 1, n.spare), hourLimit.wait(u.Hour, now, 1, n.spare))
 	}
-	if n.spacing > 0 {
-		wait = max(wait, u.Write.Sub(now))
-	}
 	if wait > 0 {
 		return u, wait
 	}
 	u.Points = pointsLimit.add(u.Points, now, n.points)
 	if n.content {
 		u.Minute, u.Hour = minuteLimit.add(u.Minute, now, 1), hourLimit.add(u.Hour, now, 1)
-	}
-	if n.spacing > 0 {
-		u.Write = now.Add(n.spacing)
 	}
 	return u, 0
 }
@@ -136,17 +128,13 @@ func (u usage) settle(now time.Time) usage {
 	u.Points = policy.Earlier(u.Points, now.Add(pointsLimit.size()))
 	u.Minute = policy.Earlier(u.Minute, now.Add(minuteLimit.size()))
 	u.Hour = policy.Earlier(u.Hour, now.Add(hourLimit.size()))
-	u.Write = policy.Earlier(u.Write, now.Add(longestSpacing))
 	u.Hold = policy.Earlier(u.Hold, now.Add(longestWait))
 	return u
 }
 
-// longestSpacing is the most that the configuration allows.
-const longestSpacing = 10 * time.Second
-
 // by is the usage by a clock that is ahead of its own by so much.
 func (u usage) by(ahead time.Duration) usage {
-	for _, at := range []*time.Time{&u.Points, &u.Minute, &u.Hour, &u.Write, &u.Hold} {
+	for _, at := range []*time.Time{&u.Points, &u.Minute, &u.Hour, &u.Hold} {
 		*at = at.Add(ahead)
 	}
 	return u

@@ -33,30 +33,22 @@ type Actions struct {
 	*Client
 	repo   Repo
 	token  string
-	reruns bool
+	Reruns bool // jobs may be run again
 }
 
 // OpenActions asks for actions: write where the App may have it, else for actions: read.
 func OpenActions(ctx context.Context, c *Client, repo Repo, app App) (Actions, error) {
-	opts := &github.InstallationTokenOptions{RepositoryIDs: []int64{repo.ID}}
-	if repo.ID == 0 {
-		opts.RepositoryIDs, opts.Repositories = nil, []string{repo.Name}
+	open := func(level string) (Actions, error) {
+		made, err := c.mint(ctx, repo.Installation, repo.narrow(&github.InstallationPermissions{Actions: &level, Metadata: github.String("read")}))
+		return Actions{c, repo, made.GetToken(), level == "write"}, err
 	}
-	for _, may := range []string{"write", "read"} {
-		if may == "write" && app.Permissions["actions"] != may {
-			continue
-		}
-		opts.Permissions = &github.InstallationPermissions{Actions: &may, Metadata: github.String("read")}
-		made, err := c.mint(ctx, repo.Installation, opts)
-		if err == nil || may == "read" || !errors.Is(err, ErrForbidden) {
-			return Actions{c, repo, made.GetToken(), may == "write"}, err
+	if app.Permissions["actions"] == "write" {
+		if a, err := open("write"); !errors.Is(err, ErrForbidden) {
+			return a, err
 		}
 	}
-	return Actions{}, nil // not reached: read is the last
+	return open("read")
 }
-
-// Reruns reports whether jobs may be run again.
-func (a Actions) Reruns() bool { return a.reruns }
 
 func (a Actions) ask(ctx context.Context, r request, into any) (*github.Response, error) {
 	r.as, r.token, r.once = asToken, a.token, true

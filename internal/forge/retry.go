@@ -1,11 +1,8 @@
 package forge
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -111,7 +108,7 @@ const placeHolds = 500 * time.Millisecond
 // host only.
 func (c *call) send(req *http.Request) (*http.Response, error) {
 	l, ctx := c.limiter(c.limitKey()), req.Context()
-	n := l.needOf(c.request)
+	n := c.need()
 	c.last = answer{path: req.URL.Path}
 	for again := true; ; again = false {
 		began := c.cfg.Now()
@@ -138,8 +135,8 @@ func (c *call) send(req *http.Request) (*http.Response, error) {
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	if err := setBody(req, c.body); err != nil {
-		return nil, err
+	if req.GetBody != nil { // each try sends it anew
+		req.Body, _ = req.GetBody() // reads memory, and never fails
 	}
 	return c.cached(req)
 }
@@ -158,22 +155,6 @@ func (c *call) mayBeSent(ctx context.Context) (err error) {
 	defer cancel()
 	c.last.err = c.fence(asking)
 	return c.last.err
-}
-
-func setBody(req *http.Request, body any) error {
-	if body == nil {
-		return nil
-	}
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	// net/http asks for the body again when a connection was closed while it was idle.
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
-	req.Body, err = req.GetBody()
-	req.ContentLength = int64(len(text))
-	req.Header.Set("Content-Type", "application/json")
-	return err
 }
 
 // Fenced is the client for somebody who may lose the right to write while a request waits: right before

@@ -3,6 +3,7 @@ package forge
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -214,12 +215,8 @@ func TestStatsCountEveryRequest(t *testing.T) {
 	if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
 		t.Fatal(err)
 	}
-	want := []Count{
-		{Method: "POST", Route: "/app/installations/{installation}/access_tokens", Sent: 1},
-		{Method: "GET", Route: "/repos/{owner}/{repo}/issues/{number}", Sent: 2},
-	}
-	got := c.Stats()
-	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
-		t.Errorf("Stats = %v", got)
+	want := map[string]float64{"POST /app/installations/{installation}/access_tokens": 1, "GET /repos/{owner}/{repo}/issues/{number}": 2}
+	if got := c.counted(t, "pawl_github_requests_total"); !maps.Equal(got, want) {
+		t.Errorf("counted %v, want %v", got, want)
 	}
 }

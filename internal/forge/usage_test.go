@@ -36,8 +36,6 @@ func spend(t *testing.T, u usage, now time.Time, what need, n int) usage {
 func TestAdmitTellsWhenEachLimitAllowsARequest(t *testing.T) {
 	read, check := need{points: readPoints}, need{points: writePoints}
 	content := need{points: writePoints, content: true}
-	spaced := check
-	spaced.spacing = time.Second
 	spare := read
 	spare.spare = true
 	const s = time.Second
@@ -50,9 +48,7 @@ func TestAdmitTellsWhenEachLimitAllowsARequest(t *testing.T) {
 	}{
 		{"nothing used", usage{}, 0, content, 0},
 		{"a write after a write", spend(t, usage{}, noon, content, 1), 0, content, 0},
-		{"one that is spaced", spend(t, usage{}, noon, spaced, 1), 0, spaced, s},
-		{"a part of the spacing has passed", spend(t, usage{}, noon, spaced, 1), s * 3 / 10, spaced, s * 7 / 10},
-		{"a read beside a write", spend(t, usage{}, noon, spaced, 1), 0, read, 0},
+		{"a read beside a write", spend(t, usage{}, noon, content, 1), 0, read, 0},
 		{"a third of the points at once", spend(t, usage{}, noon, read, 299), 0, read, 0},
 		{"points flow out at nine a second", spend(t, usage{}, noon, read, 300), 0, read, s / 9},
 		{"a write needs five of them", spend(t, usage{}, noon, read, 300), 0, content, 5 * s / 9},
@@ -106,7 +102,7 @@ func TestNoStretchHoldsMoreThanALimit(t *testing.T) {
 const lateMost = 2 * time.Second
 
 func TestAClockSetBackHoldsNobodyUpForLongerThanALimit(t *testing.T) {
-	write := need{points: writePoints, content: true, spacing: time.Second}
+	write := need{points: writePoints, content: true}
 	for _, back := range []time.Duration{time.Hour, 365 * 24 * time.Hour} {
 		u := spend(t, usage{}, noon, write, 1)
 		u.Hold = noon.Add(time.Minute)
@@ -123,9 +119,6 @@ func TestAUsageSurvivesItsStoredFormAndStaysSmall(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "ms")) * time.Millisecond)
 			write := rapid.Bool().Draw(t, "write")
 			n := need{points: readPoints, content: write}
-			if write {
-				n.spacing = time.Second
-			}
 			u, _ = u.admit(now, n)
 		}
 		text, err := json.Marshal(u)

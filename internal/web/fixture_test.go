@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/web"
 	"github.com/pawlbot/pawl/policy"
@@ -62,12 +62,13 @@ func open(t *testing.T, change func(*web.Options)) *site {
 	cfg.Backends = []config.Backend{{Name: "codex", Kind: "codex", Account: "main"}, {Name: "claude", Kind: "command", Account: "second"}}
 	s.data = cfg.DataDir
 	fold := &solver.Solver{Env: attempt.Env{Store: s.store, Config: cfg, Now: func() time.Time { return now }}}
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pawl_github_requests_total"}, []string{"method", "route"})
+	requests.WithLabelValues("GET", "/repos/{owner}/{repo}").Add(3)
 	o := web.Options{
 		Hook:  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hook "+r.Method) }),
 		Store: s.store, View: fold.View, Transcript: fold.OpenTranscript,
-		Requests: func() []forge.Count { return []forge.Count{{Method: "GET", Route: "/repos/{owner}/{repo}", Sent: 3}} },
+		GitHub:   []prometheus.Collector{requests},
 		Learning: func(context.Context) (solver.LearningReport, error) { return solver.LearningReport{}, nil },
-		Points:   func() []forge.Points { return nil },
 		Skew:     func() time.Duration { return 0 },
 		Layers:   func() (int, int64) { return 2, 3 << 20 },
 		Images:   func() (int, int64) { return 1, 5 << 20 },

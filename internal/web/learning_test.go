@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/web"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
@@ -85,9 +84,6 @@ func TestWithOneBackendThePageSaysNothingOfSignals(t *testing.T) {
 func TestMetricsTellWhatWasLearned(t *testing.T) {
 	s := open(t, func(o *web.Options) {
 		o.Learning = learnt
-		o.Points = func() []forge.Points {
-			return []forge.Points{{Installation: 0, Used: 3}, {Installation: 77, Used: 412}}
-		}
 		o.Skew = func() time.Duration { return -90 * time.Minute }
 	})
 	got := ours(s.page("/metrics"))
@@ -95,7 +91,7 @@ func TestMetricsTellWhatWasLearned(t *testing.T) {
 		`pawl_backend_reward_mean{backend="opencode"} 0.5`, `pawl_backend_rewards{backend="codex"} 47`,
 		`pawl_signal_coverage_ratio{source="judge"} 0.75`, `pawl_signal_valid_ratio{source="judge"} 0.87`,
 		`pawl_signal_degraded{source="judge"} 1`, `pawl_signal_degraded{source="verifier"} 0`, `pawl_signal_violations{source="judge"} 4`,
-		`pawl_github_points_total{installation="77"} 412`, `pawl_database_clock_ahead_seconds -5400`,
+		`pawl_database_clock_ahead_seconds -5400`,
 	} {
 		if !strings.Contains(strings.Join(got, "\n"), want) {
 			t.Errorf("the metrics lack %s", want)

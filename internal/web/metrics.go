@@ -24,6 +24,7 @@ const scrapeTime = 5 * time.Second
 // metrics answers GET /metrics, without a database with the other metrics.
 func metrics(o Options, p parts) http.Handler {
 	r := o.Counters.registry
+	r.MustRegister(o.GitHub...)
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &scrape{o, p})
 	h := promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		Registry: r, ErrorHandling: promhttp.ContinueOnError, ErrorLog: scrapeLog{o.Log}, MaxRequestsInFlight: scrapesAtOnce,
@@ -39,7 +40,7 @@ type scrapeLog struct{ zerolog.Logger }
 
 func (l scrapeLog) Println(v ...any) { l.Error().Msg(strings.TrimSpace(fmt.Sprintln(v...))) }
 
-// scrape reads the store and the GitHub client each time it is asked.
+// scrape reads the store each time it is asked.
 type scrape struct {
 	Options
 	parts parts
@@ -62,29 +63,18 @@ func (s *scrape) Collect(out chan<- prometheus.Metric) {
 
 type numbers chan<- prometheus.Metric
 
-// give sends one number with its labels, each a name and a value. What counts up has a name that ends in _total.
+// give sends one number with its labels, each a name and a value.
 func (to numbers) give(name, help string, v float64, labels ...string) {
-	kind := prometheus.GaugeValue
-	if strings.HasSuffix(name, "_total") {
-		kind = prometheus.CounterValue
-	}
 	with := prometheus.Labels{}
 	for pair := range slices.Chunk(labels, 2) {
 		with[pair[0]] = strings.ToValidUTF8(pair[1], "\uFFFD") // one from outside would be refused
 	}
-	to <- prometheus.MustNewConstMetric(prometheus.NewDesc("pawl_"+name, help, nil, with), kind, v)
+	to <- prometheus.MustNewConstMetric(prometheus.NewDesc("pawl_"+name, help, nil, with), prometheus.GaugeValue, v)
 }
 
 // node is what needs no database.
 func (s *scrape) node(ctx context.Context, to numbers) {
 	to.give("build_info", "Always 1; the labels name the program.", 1, "version", s.Build.Version, "commit", s.Build.Commit, "go", s.Build.Go)
-	for _, r := range s.Requests() {
-		to.give("github_requests_total", "Requests sent to GitHub by this node, tries that failed included.", float64(r.Sent), "method", r.Method, "route", r.Route)
-	}
-	for _, p := range s.Points() {
-		to.give("github_points_total", "Points that requests of this node cost by GitHub's count, by installation; 0 is the App itself, -1 no credentials.",
-			float64(p.Used), "installation", strconv.FormatInt(p.Installation, 10))
-	}
 	layers, bytes := s.Layers()
 	to.give("layers", "Layers that setups left on this server.", float64(layers))
 	to.give("layer_bytes", "What these take on its disk.", float64(bytes))

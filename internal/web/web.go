@@ -17,11 +17,11 @@ import (
 
 	"github.com/gorilla/securecookie"
 	lru "github.com/hashicorp/golang-lru"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
@@ -47,14 +47,13 @@ type Options struct {
 	Store *store.Store
 	// View is the fold of one thread in the words of the check runs.
 	View     func(ctx context.Context, t thread.ID) (checkrun.Facts, error)
-	Requests func() []forge.Count
+	GitHub   []prometheus.Collector // what was asked of it
 	Details  []Detail
 	Counters *Counters
 	Learning func(ctx context.Context) (solver.LearningReport, error) // what was learned of the backends
-	Points   func() []forge.Points
-	Skew     func() time.Duration             // how far the clock of the database is ahead of this machine's; see store.Skew
-	Layers   func() (layers int, bytes int64) // what setups left on this server
-	Images   func() (images int, bytes int64) // that are unpacked on this server
+	Skew     func() time.Duration                                     // how far the clock of the database is ahead of this machine's; see store.Skew
+	Layers   func() (layers int, bytes int64)                         // what setups left on this server
+	Images   func() (images int, bytes int64)                         // that are unpacked on this server
 	Build    Build
 	WebURL   string               // where GitHub shows repositories, without a slash at its end
 	Limits   func() policy.Limits // those that decisions are taken by
