@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/text"
-	"github.com/pawlbot/pawl/policy/feedback"
-	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // What a page or a button needs to know of whoever asks:
@@ -22,11 +20,11 @@ import (
 //
 // A button is a form with method="post", without a token of its own, and its handler is registered in Pages by
 //
-//	mux.Handle("POST /threads/{owner}/{repo}/{n}/retry", p.act(p.writers, func(w http.ResponseWriter, r *http.Request, by Person) { … }))
+//	mux.Handle("POST /threads/{owner}/{repo}/{n}/retry", p.act(feedback.Writes, func(w http.ResponseWriter, r *http.Request, by Person) { … }))
 //
 // act refuses what does not come from Pawl's own pages (http.CrossOriginProtection beside a cookie that is
-// SameSite=Strict), and whom the first argument does not let: writers, where the path has {owner} and {repo}, lets
-// operators and who may write there; operators lets these only. It writes down who did what in the server's log, and
+// SameSite=Strict), and whom the first argument does not let: operators, and of others, where the path is that of a thread,
+// whose permission there is enough; nil lets operators only. It writes down who did what in the server's log, and
 // the handler does so in the log of the thread, by the name by.Name(). It answers by back(w, path), since the page
 // after a POST is asked for anew.
 
@@ -97,27 +95,22 @@ func (p *pages) may(ctx context.Context, by Person, repo string, enough func(per
 	return enough(level), err
 }
 
-// may says whether who asks may use a button; see act.
-type may func(r *http.Request) (bool, error)
-
-func (p *pages) operators(r *http.Request) (bool, error) { return who(r).Operator, nil }
-
-func (p *pages) writers(r *http.Request) (bool, error) { return p.people(r, feedback.Writes) }
-
-func (p *pages) maintainers(r *http.Request) (bool, error) { return p.people(r, feedback.Maintains) }
-
-func (p *pages) people(r *http.Request, enough func(permission string) bool) (bool, error) {
-	repo := thread.ID{Owner: r.PathValue("owner"), Name: r.PathValue("repo"), Number: 1}
-	if _, err := thread.Parse(repo.String()); err != nil {
+// allows reports whether who asks may use a button; see act.
+func (p *pages) allows(r *http.Request, enough func(permission string) bool) (bool, error) {
+	if enough == nil {
+		return who(r).Operator, nil
+	}
+	t, err := threadOf(r)
+	if err != nil {
 		return false, nil
 	}
-	return p.may(r.Context(), who(r), repo.Repo(), enough)
+	return p.may(r.Context(), who(r), t.Repo(), enough)
 }
 
 // act is the handler of a button; see the head of this file.
-func (p *pages) act(allowed may, do func(w http.ResponseWriter, r *http.Request, by Person)) http.Handler {
+func (p *pages) act(enough func(permission string) bool, do func(w http.ResponseWriter, r *http.Request, by Person)) http.Handler {
 	return p.signedIn(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ok, err := allowed(r)
+		ok, err := p.allows(r, enough)
 		if err != nil {
 			p.unavailable(w, r, err)
 			return

@@ -2,10 +2,10 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -89,7 +89,7 @@ func readAccounts(ctx context.Context, p *pages, r *http.Request) (any, error) {
 	shown, _ := newest(log, maxOperated)
 	for _, e := range shown {
 		o := operated{At: e.At}
-		if json.Unmarshal(e.Data, &o.Operated) == nil {
+		if read(e, &o.Operated) {
 			data.Done = append(data.Done, o)
 		}
 	}
@@ -100,7 +100,7 @@ func breakerLines(p *pages, all map[string]policy.Breaker, now time.Time) []held
 	var out []held
 	for _, account := range slices.Sorted(maps.Keys(all)) {
 		b := all[account]
-		h := held{Name: text.Line(account, maxName), Class: "waiting", Act: "accounts/" + escape(account) + "/close"}
+		h := held{Name: text.Line(account, maxName), Class: "waiting", Act: "accounts/" + url.PathEscape(account) + "/close"}
 		state := "closed"
 		reset, limited := b.Limited(now)
 		_, open := b.Open(now, p.Limits().UsageLimit.MaxConsecutive)

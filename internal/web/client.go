@@ -8,27 +8,26 @@ import (
 	"strings"
 )
 
-// client is the address in the remote address of a connection, of IPv6 the network that one customer has; the zero
-// Addr where there is none.
-func client(remote string) netip.Addr {
+// address is the one in the remote address of a connection; the zero Addr where there is none.
+func address(remote string) netip.Addr {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
 		host = remote
 	}
-	a, err := netip.ParseAddr(host)
-	if a = a.Unmap().WithZone(""); err == nil && a.Is6() {
-		a = netip.PrefixFrom(a, 64).Masked().Addr()
+	a, _ := netip.ParseAddr(host)
+	return a.Unmap().WithZone("")
+}
+
+// client is who an address is counted for: of IPv6 the network that one customer has.
+func client(a netip.Addr) netip.Addr {
+	if a.Is6() {
+		return netip.PrefixFrom(a, 64).Masked().Addr()
 	}
 	return a
 }
 
-func within(nets []netip.Prefix, remote string) bool {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		host = remote
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a.Unmap().WithZone("")) })
+func within(nets []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
 // behind gives requests that came through one of the proxies the address of who asked the proxy: the last one of
@@ -39,7 +38,7 @@ func behind(proxies []netip.Prefix, h http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		said := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-		for i := len(said) - 1; i >= 0 && within(proxies, r.RemoteAddr); i-- {
+		for i := len(said) - 1; i >= 0 && within(proxies, address(r.RemoteAddr)); i-- {
 			one := strings.TrimSpace(said[i])
 			if _, err := netip.ParseAddr(one); err != nil {
 				break
@@ -56,13 +55,13 @@ func behind(proxies []netip.Prefix, h http.Handler) http.Handler {
 func fromGitHub(ranges func() []netip.Prefix, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if ranges != nil {
-			if known := ranges(); len(known) > 0 && !within(known, r.RemoteAddr) {
+			if known := ranges(); len(known) > 0 && !within(known, address(r.RemoteAddr)) {
 				w.Header().Set("Connection", "close")
 				plain(w, http.StatusForbidden, "This address is none that GitHub sends webhooks from.")
 				return
 			}
 		}
-		r.RemoteAddr = client(r.RemoteAddr).String()
+		r.RemoteAddr = client(address(r.RemoteAddr)).String()
 		h.ServeHTTP(w, r)
 	})
 }

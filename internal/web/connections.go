@@ -50,7 +50,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	known := c.open[conn]
 	switch state {
 	case http.StateNew:
-		from := client(conn.RemoteAddr().String())
+		from := client(address(conn.RemoteAddr().String()))
 		c.open[conn] = c.order.PushBack(&connection{conn, from})
 		if c.from[from]++; c.from[from] == c.most/4+1 {
 			c.many++
@@ -68,32 +68,26 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// quiet takes the connection out that is to be closed. All are walked through only where an address has many, since this
-// is done for each that comes while there are too many.
+// quiet takes the connection out that is to be closed: the first in order of an address that has many and is not good,
+// else of one that is not good, else of any. All are walked through only where an address has many, since this is done for
+// each that comes while there are too many.
 func (c *connections) quiet() net.Conn {
-	var last *list.Element
-	if c.many > 0 {
-		last = c.quietest(func(from netip.Addr) bool { return c.from[from] > c.most/4 })
+	bad := func(from netip.Addr) bool { return c.good == nil || !c.good(from) }
+	rules := []func(from netip.Addr) bool{
+		func(from netip.Addr) bool { return c.from[from] > c.most/4 && bad(from) }, bad, func(netip.Addr) bool { return true },
 	}
-	if last == nil {
-		last = c.quietest(func(netip.Addr) bool { return true })
+	if c.many == 0 {
+		rules = rules[1:]
 	}
-	if last == nil {
-		last = c.order.Front()
-	}
-	conn := last.Value.(*connection).Conn
-	c.forget(last)
-	return conn
-}
-
-// quietest is the first in order of an address that is meant and is not good.
-func (c *connections) quietest(meant func(netip.Addr) bool) *list.Element {
-	for e := c.order.Front(); e != nil; e = e.Next() {
-		if from := e.Value.(*connection).from; meant(from) && (c.good == nil || !c.good(from)) {
-			return e
+	for _, gives := range rules {
+		for e := c.order.Front(); e != nil; e = e.Next() {
+			if one := e.Value.(*connection); gives(one.from) {
+				c.forget(e)
+				return one.Conn
+			}
 		}
 	}
-	return nil
+	return nil // not reached: the one that came is in order
 }
 
 func (c *connections) forget(e *list.Element) {

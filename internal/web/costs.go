@@ -76,36 +76,30 @@ func readCosts(ctx context.Context, p *pages, r *http.Request) (any, error) {
 
 func firstDay(now time.Time) time.Time { return now.Truncate(policy.Day).AddDate(0, 0, 1-chartDays) }
 
-type dayUsed struct {
-	usd      float64
-	tokens   int64
-	attempts int
+func add(to *store.DayUsed, u store.DayUsed) {
+	to.USD, to.Tokens, to.Attempts = to.USD+u.USD, to.Tokens+u.Tokens, to.Attempts+u.Attempts
 }
 
-func (d *dayUsed) add(u store.DayUsed) {
-	d.usd, d.tokens, d.attempts = d.usd+u.USD, d.tokens+u.Tokens, d.attempts+u.Attempts
-}
-
-func (d dayUsed) String() string {
-	return text.Joined(", ", text.When(d.usd > 0, text.Dollars(d.usd)), number(int(d.tokens))+" tokens", plural(d.attempts, "attempt"))
+func spentIn(u store.DayUsed) string {
+	return text.Joined(", ", text.When(u.USD > 0, text.Dollars(u.USD)), number(int(u.Tokens))+" tokens", plural(u.Attempts, "attempt"))
 }
 
 // chartsBy are the days of each group of attempts, what used most first, and how many groups are not shown.
 func chartsBy(used []store.DayUsed, first time.Time, group func(store.DayUsed) string) (all []chart, more int) {
-	days, totals := map[string]*[chartDays]dayUsed{}, map[string]*dayUsed{}
+	days, totals := map[string]*[chartDays]store.DayUsed{}, map[string]*store.DayUsed{}
 	for _, u := range used {
 		g := group(u)
 		if days[g] == nil {
-			days[g], totals[g] = &[chartDays]dayUsed{}, &dayUsed{}
+			days[g], totals[g] = &[chartDays]store.DayUsed{}, &store.DayUsed{}
 		}
 		if n := int(u.Day.Sub(first) / policy.Day); n >= 0 && n < chartDays {
-			days[g][n].add(u)
+			add(&days[g][n], u)
 		}
-		totals[g].add(u)
+		add(totals[g], u)
 	}
 	groups := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
 		x, y := totals[a], totals[b]
-		return cmp.Or(cmp.Compare(y.usd, x.usd), cmp.Compare(y.tokens, x.tokens), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(y.USD, x.USD), cmp.Compare(y.Tokens, x.Tokens), cmp.Compare(a, b))
 	})
 	more = max(0, len(groups)-maxCharts)
 	for _, g := range groups[:len(groups)-more] {
@@ -115,18 +109,18 @@ func chartsBy(used []store.DayUsed, first time.Time, group func(store.DayUsed) s
 }
 
 // draw makes one chart: of dollars, or of tokens where no price is known.
-func draw(name string, days []dayUsed, total dayUsed, first time.Time) chart {
-	c := chart{Name: text.Line(name, maxName), Total: total.String(), Each: "Days"}
-	value := func(d dayUsed) float64 {
-		if total.usd > 0 {
-			return d.usd
+func draw(name string, days []store.DayUsed, total store.DayUsed, first time.Time) chart {
+	c := chart{Name: text.Line(name, maxName), Total: spentIn(total), Each: "Days"}
+	value := func(d store.DayUsed) float64 {
+		if total.USD > 0 {
+			return d.USD
 		}
-		return float64(d.tokens)
+		return float64(d.Tokens)
 	}
-	most := slices.MaxFunc(days, func(a, b dayUsed) int { return cmp.Compare(value(a), value(b)) })
-	c.Most = "most on a day: " + most.String()
+	most := slices.MaxFunc(days, func(a, b store.DayUsed) int { return cmp.Compare(value(a), value(b)) })
+	c.Most = "most on a day: " + spentIn(most)
 	for i, d := range days {
-		c.add(first.AddDate(0, 0, i), value(d)/max(value(most), 1e-9), text.When(d.attempts > 0, d.String()))
+		c.add(first.AddDate(0, 0, i), value(d)/max(value(most), 1e-9), text.When(d.Attempts > 0, spentIn(d)))
 	}
 	return c
 }

@@ -69,13 +69,14 @@ type parts []question
 // newParts asks first whether a webhook can be stored, which alone makes a server ready: whoever takes one out
 // of service takes its webhooks from it.
 func newParts(o Options) parts {
-	all := parts{ask("database", func(ctx context.Context) []result {
+	stores := func(ctx context.Context) (bool, string) {
 		if err := o.Store.Ping(ctx); err != nil {
-			return []result{{Name: "database", Detail: text.Line(err.Error(), maxDetail)}}
+			return false, err.Error()
 		}
-		return []result{{Name: "database", OK: true}}
-	})}
-	for _, d := range o.Details {
+		return true, ""
+	}
+	var all parts
+	for _, d := range append([]Detail{{"database", stores}}, o.Details...) {
 		all = append(all, ask(d.Name, func(ctx context.Context) []result {
 			ok, detail := d.Run(ctx)
 			return []result{{Name: d.Name, OK: ok, Detail: text.Line(detail, maxDetail)}}

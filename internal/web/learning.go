@@ -8,16 +8,14 @@ import (
 )
 
 // believed is how far a source of grades is believed, and the style of that word.
-func believed(h learning.SourceHealth) (b struct{ Text, Class string }) {
+func believed(h learning.SourceHealth) word {
 	switch {
 	case h.Degraded:
-		b.Text, b.Class = "degraded", "failed"
+		return word{"degraded", "failed"}
 	case h.Values == 0:
-		b.Text, b.Class = "silent", "dim"
-	default:
-		b.Text, b.Class = "believed", "done"
+		return word{"silent", "dim"}
 	}
-	return b
+	return word{"believed", "done"}
 }
 
 // attemptHref is the address of an attempt's thread (owner/repo#number/attempt); empty for what is none.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +66,11 @@ func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), liveTime)
 	defer cancel()
 	f := following{p: p, thread: t}
-	defer f.close()
+	defer func() {
+		if f.log != nil {
+			_ = f.log.Close() // it was only read
+		}
+	}()
 	seen, _ := strconv.ParseInt(r.URL.Query().Get("seq"), 10, 64)
 	f.last.At, _ = strconv.ParseInt(r.URL.Query().Get("at"), 10, 64)
 	if at, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64); err == nil {
@@ -112,12 +117,6 @@ func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (f *following) close() {
-	if f.log != nil {
-		_ = f.log.Close() // it was only read
-	}
-}
-
 // look finds out what is new.
 func (f *following) look(ctx context.Context, seen int64) error {
 	more, err := f.p.Store.Events(ctx, f.thread, f.seq)
@@ -145,12 +144,18 @@ func (f *following) look(ctx context.Context, seen int64) error {
 		}
 	}
 	f.last.Lines, f.last.At, err = f.log.After(f.last.At)
-	for _, l := range f.last.Lines {
+	f.last.Call = lastCall(f.last.Lines, f.last.Call)
+	return err
+}
+
+// lastCall is the last call of a tool in a part of a log, or the one before it.
+func lastCall(lines []attempt.LogLine, before string) string {
+	for _, l := range slices.Backward(lines) {
 		if l.Kind == attempt.Calls {
-			f.last.Call = l.Text
+			return l.Text
 		}
 	}
-	return err
+	return before
 }
 
 // news reports whether something happened that the page would show: acts of Pawl are not.
@@ -215,11 +220,7 @@ func tailOf(p *pages, t thread.ID, a thread.Started, before int64) tail {
 			p.Log.Error().Err(err).Str("thread", t.String()).Int("attempt", a.N).Msg("the log of an attempt cannot be read")
 		}
 	}
-	for _, line := range l.Lines {
-		if line.Kind == attempt.Calls {
-			l.Call = line.Text
-		}
-	}
+	l.Call = lastCall(l.Lines, "")
 	return l
 }
 
@@ -235,9 +236,8 @@ func (p *pages) started(w http.ResponseWriter, r *http.Request) (t thread.ID, a 
 		return t, a, false
 	}
 	for _, e := range events { // also of a log that cannot be folded
-		var began thread.Started
-		if e.Kind == thread.KindAttemptStarted && json.Unmarshal(e.Data, &began) == nil && began.N == n {
-			return t, began, true
+		if e.Kind == thread.KindAttemptStarted && read(e, &a) && a.N == n {
+			return t, a, true
 		}
 	}
 	p.message(w, r, http.StatusNotFound, nothingHere, noThread)

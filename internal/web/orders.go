@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
+	"path"
 
 	"github.com/pawlbot/pawl/internal/orders"
 	"github.com/pawlbot/pawl/internal/store"
@@ -21,8 +21,6 @@ type order struct {
 	Cannot         string
 	Comment, Shell string
 }
-
-func escape(s string) string { return url.PathEscape(s) }
 
 // ordersOf are the buttons of a thread's page.
 func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.State) (all []order, err error) {
@@ -64,8 +62,8 @@ func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.St
 
 // addOrders adds what the buttons do. Where one cannot act any more, a page says why.
 func (p *pages) addOrders(to handlers) {
-	post := func(path string, allowed may, do func(r *http.Request, by orders.Person) error, back func(r *http.Request) string) {
-		to["POST "+path] = p.act(allowed, func(w http.ResponseWriter, r *http.Request, by Person) {
+	post := func(address string, enough func(permission string) bool, do func(r *http.Request, by orders.Person) error) {
+		to["POST "+address] = p.act(enough, func(w http.ResponseWriter, r *http.Request, by Person) {
 			ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 			defer cancel()
 			err := do(r.WithContext(ctx), orders.Person{Login: by.Name(), ID: by.ID, Where: "on the pages", At: p.Now()})
@@ -75,40 +73,39 @@ func (p *pages) addOrders(to handlers) {
 				p.message(w, r, http.StatusConflict, "Nothing was done", why.Error()+".")
 			case err != nil:
 				p.unavailable(w, r, err)
+			case enough == nil:
+				p.back(w, "/accounts")
 			default:
-				p.back(w, back(r))
+				p.back(w, path.Dir(r.URL.EscapedPath())) // of the thread
 			}
 		})
 	}
-	const one = "/threads/{owner}/{repo}/{n}"
-	page := func(r *http.Request) string {
-		return "/threads/" + escape(r.PathValue("owner")) + "/" + escape(r.PathValue("repo")) + "/" + escape(r.PathValue("n"))
+	onThread := func(name string, enough func(permission string) bool, do func(ctx context.Context, t thread.ID, by orders.Person) error) {
+		post("/threads/{owner}/{repo}/{n}/"+name, enough, func(r *http.Request, by orders.Person) error {
+			t, _ := threadOf(r) // act has read it, too
+			return do(r.Context(), t, by)
+		})
 	}
 	for _, name := range []string{orders.Retry, orders.Stop, orders.Resume} {
-		post(one+"/"+name, p.writers, func(r *http.Request, by orders.Person) error {
-			t, err := thread.Parse(r.PathValue("owner") + "/" + r.PathValue("repo") + "#" + r.PathValue("n"))
-			if err != nil {
-				return orders.CannotError(noThread)
-			}
-			return orders.OnThread(r.Context(), p.Store, name, t, by)
-		}, page)
+		onThread(name, feedback.Writes, func(ctx context.Context, t thread.ID, by orders.Person) error {
+			return orders.OnThread(ctx, p.Store, name, t, by)
+		})
 	}
-	post(one+"/pause", p.maintainers, func(r *http.Request, by orders.Person) error {
-		return orders.Pause(r.Context(), p.Store, r.PathValue("owner"), r.PathValue("repo"), by)
-	}, page)
-	post(one+"/unpause", p.maintainers, func(r *http.Request, by orders.Person) error {
-		_, err := orders.Unpause(r.Context(), p.Store, r.PathValue("owner"), r.PathValue("repo"), by)
+	onThread("pause", feedback.Maintains, func(ctx context.Context, t thread.ID, by orders.Person) error {
+		return orders.Pause(ctx, p.Store, t.Owner, t.Name, by)
+	})
+	onThread("unpause", feedback.Maintains, func(ctx context.Context, t thread.ID, by orders.Person) error {
+		_, err := orders.Unpause(ctx, p.Store, t.Owner, t.Name, by)
 		return err
-	}, page)
-	accounts := func(*http.Request) string { return "/accounts" }
-	post("/accounts/{account}/close", p.operators, func(r *http.Request, by orders.Person) error {
+	})
+	post("/accounts/{account}/close", nil, func(r *http.Request, by orders.Person) error {
 		return orders.CloseBreaker(r.Context(), p.Store, r.PathValue("account"), by)
-	}, accounts)
-	post("/deliveries/{guid}/retry", p.operators, func(r *http.Request, by orders.Person) error {
+	})
+	post("/deliveries/{guid}/retry", nil, func(r *http.Request, by orders.Person) error {
 		if r.PathValue("guid") == store.AllUnhandled {
 			return orders.CannotError("there is no such delivery")
 		}
 		_, err := orders.RetryDelivery(r.Context(), p.Store, r.PathValue("guid"), by)
 		return err
-	}, accounts)
+	})
 }

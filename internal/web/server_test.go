@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy/feedback"
 )
 
 func TestSlowClientsCannotHoldConnectionsAndLargeWebhooksArrive(t *testing.T) {
@@ -54,8 +55,8 @@ func TestAButtonActsForWhoMayFromPawlsOwnPagesOnly(t *testing.T) {
 		done = by.Name()
 		p.back(w, "/threads/acme/widgets/7")
 	}
-	mux.Handle("POST /threads/{owner}/{repo}/{n}/retry", p.act(p.writers, act))
-	mux.Handle("POST /breakers/{account}/close", p.act(p.operators, act))
+	mux.Handle("POST /threads/{owner}/{repo}/{n}/retry", p.act(feedback.Writes, act))
+	mux.Handle("POST /breakers/{account}/close", p.act(nil, act))
 	site := p.ownSite(mux)
 	const retry, shut = "/threads/acme/widgets/7/retry", "/breakers/main/close"
 	for name, c := range map[string]struct {

@@ -52,9 +52,13 @@ type verdict struct {
 // other.
 const noThread = "There is nothing here that you may see."
 
+func threadOf(r *http.Request) (thread.ID, error) {
+	return thread.Parse(r.PathValue("owner") + "/" + r.PathValue("repo") + "#" + r.PathValue("n"))
+}
+
 // readable is the thread of a request, which the person may see; otherwise it is answered.
 func (p *pages) readable(w http.ResponseWriter, r *http.Request) (t thread.ID, ok bool) {
-	t, err := thread.Parse(r.PathValue("owner") + "/" + r.PathValue("repo") + "#" + r.PathValue("n"))
+	t, err := threadOf(r)
 	if err == nil {
 		if ok, err = p.mayRead(r.Context(), who(r), t.Repo()); err != nil {
 			p.unavailable(w, r, err)

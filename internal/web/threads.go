@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -8,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
@@ -79,13 +79,8 @@ func states() []checkrun.State {
 	return []checkrun.State{checkrun.Running, checkrun.Waiting, checkrun.Stopped, checkrun.Done, checkrun.Answered, checkrun.Planned, checkrun.Failed, checkrun.ConfigError}
 }
 
-// index remembers what a search needs to know of a thread that is in its log alone. It holds for as long as the log does
-// not grow, whichever server wrote it.
-type index struct {
-	mu      sync.Mutex
-	threads map[thread.ID]indexed
-}
-
+// indexed is what a search needs to know of a thread that is in its log alone. It holds for as long as the log does not
+// grow, whichever server wrote it.
 type indexed struct {
 	seq   int64
 	title string
@@ -94,45 +89,19 @@ type indexed struct {
 
 // lookUp finds what a search needs to know of a thread.
 func lookUp(ctx context.Context, p *pages, row thread.ThreadRow) (indexed, error) {
-	p.index.mu.Lock()
-	known, ok := p.index.threads[row.Thread]
-	p.index.mu.Unlock()
-	if ok && known.seq == row.Seq {
-		return known, nil
+	if known, ok := p.index.Get(row.Thread); ok && known.(indexed).seq == row.Seq {
+		return known.(indexed), nil
 	}
 	events, err := p.Store.Events(ctx, row.Thread, 0)
 	if err != nil {
-		return known, err
+		return indexed{}, err
 	}
-	known = indexed{seq: row.Seq}
+	known := indexed{seq: row.Seq}
 	if s, err := thread.Fold(events); err == nil { // else its line says what is wrong with it
 		known.title, known.state = text.Line(s.Snapshot.Title, maxTitle), solver.State(s)
 	}
-	p.index.mu.Lock()
-	defer p.index.mu.Unlock()
-	if p.index.threads == nil {
-		p.index.threads = map[thread.ID]indexed{}
-	}
-	p.index.threads[row.Thread] = known
+	p.index.Add(row.Thread, known)
 	return known, nil
-}
-
-// forget drops what is known of threads that are no longer listed.
-func (x *index) forget(rows []thread.ThreadRow) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.threads) <= len(rows) {
-		return
-	}
-	listed := make(map[thread.ID]bool, len(rows))
-	for _, r := range rows {
-		listed[r.Thread] = true
-	}
-	for t := range x.threads {
-		if !listed[t] {
-			delete(x.threads, t)
-		}
-	}
 }
 
 // matches reports whether a thread is looked for.
@@ -160,7 +129,6 @@ func findThreads(ctx context.Context, p *pages, r *http.Request) (any, error) {
 	if err != nil {
 		return data, err
 	}
-	p.index.forget(rows)
 	may, skip, counted := map[string]bool{}, (data.Query.Page-1)*perPage, true
 	var shown []thread.ThreadRow
 	for _, row := range rows {
@@ -272,7 +240,7 @@ func summarise(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time,
 		s.State, s.Class, s.Broken = "unreadable", "failed", text.Line(err.Error(), maxReason)
 		return s
 	}
-	s.Subject, s.State, s.Class = text.Line(f.Title, maxTitle), text.Spaced(f.State), class(f.State)
+	s.Subject, s.State, s.Class = text.Line(f.Title, maxTitle), text.Spaced(f.State), cmp.Or(classes[f.State], "other")
 	s.Heading = text.Line(checkrun.Checks(f)[0].Title, 200) // the title of the check run says where the thread stands
 	s.Rule = text.Spaced(text.Line(string(f.Rule), maxName))
 	s.Reasons = shortened(f.Reasons.Write(func(t time.Time) string { return text.Instant(now, t) }), most)

@@ -44,7 +44,7 @@ func (it item) Title() string {
 // attempted is one attempt as its thread's page shows it.
 type attempted struct {
 	checkrun.Attempt
-	Diff     diff
+	Diff     policy.Folder // what the thread's branch changes after it, in all folders
 	Verified word
 	Evidence []string // what the tests say apart from what was done to them
 	Log      string   // its address
@@ -53,12 +53,6 @@ type attempted struct {
 
 // word is a verdict, and the style of it.
 type word struct{ Text, Class string }
-
-// diff is what the thread's branch changes after an attempt.
-type diff struct {
-	Files, Added, Removed int
-	Folders               []policy.Folder
-}
 
 // timeline is what happened on a thread by runs, the newest first, and how much of it is not shown.
 func timeline(events []thread.Event, s thread.State, f checkrun.Facts) (runs []run, earlier int) {
@@ -174,7 +168,6 @@ func attempts(events []thread.Event, f checkrun.Facts) (all []item) {
 		for _, d := range v.Folders {
 			w.Diff.Files, w.Diff.Added, w.Diff.Removed = w.Diff.Files+d.Files, w.Diff.Added+d.Added, w.Diff.Removed+d.Removed
 		}
-		w.Diff.Folders = v.Folders
 		if len(v.Verify) > 0 {
 			what, ok := v.Receipt.Verified()
 			w.Verified = word{what, map[bool]string{true: "done", false: "waiting"}[ok]}

@@ -207,10 +207,10 @@ type pages struct {
 	Options
 	templates   map[string]*template.Template // by the names of their files
 	policy      string                        // the Content-Security-Policy
-	index       index
-	lives       chan struct{} // those that follow an attempt
+	lives       chan struct{}                 // those that follow an attempt
 	seal        *securecookie.SecureCookie
 	permissions *lru.Cache // permissionOf → permission
+	index       *lru.Cache // thread.ID → indexed
 }
 
 func newPages(o Options) (p *pages, err error) {
@@ -225,8 +225,9 @@ func newPages(o Options) (p *pages, err error) {
 	for _, name := range []string{"threads.html", "thread.html", "log.html", "costs.html", "accounts.html", "arms.html", "message.html"} {
 		p.templates[name] = template.Must(template.New("page.html").Funcs(words()).ParseFS(templates, "page.html", name))
 	}
-	p.permissions, err = lru.New(maxPermissions)
-	return p, err
+	p.permissions, _ = lru.New(maxPermissions) // an error is for a size below 1
+	p.index, _ = lru.New(maxListed)
+	return p, nil
 }
 
 // source is how a policy names what stands in the page itself.
@@ -317,16 +318,8 @@ func guard(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-func class(s checkrun.State) string {
-	switch s {
-	case checkrun.Running, checkrun.Waiting, checkrun.Stopped, checkrun.Done, checkrun.Failed:
-		return string(s)
-	case checkrun.Answered:
-		return string(checkrun.Done)
-	case checkrun.Planned:
-		return string(checkrun.Waiting)
-	case checkrun.ConfigError:
-		return string(checkrun.Failed)
-	}
-	return "other"
+// classes are the styles of the states; of one that is not here it is "other".
+var classes = map[checkrun.State]string{
+	checkrun.Running: "running", checkrun.Waiting: "waiting", checkrun.Stopped: "stopped", checkrun.Done: "done", checkrun.Failed: "failed",
+	checkrun.Answered: "done", checkrun.Planned: "waiting", checkrun.ConfigError: "failed",
 }
