@@ -51,7 +51,7 @@ func arrows() map[string][]string {
 		"internal/forge":    {"policy", "internal/text", "internal/crash", "internal/wait"},
 		"internal/checkrun": {"solver/thread", "policy", "config", "internal/forge", "internal/text"},
 		"internal/queue":    {"solver/thread", "internal/wait"},
-		"internal/web":      {"solver", "solver/attempt", "solver/thread", "policy", "internal/checkrun", "internal/orders", "internal/store", "internal/forge", "internal/text"},
+		"internal/web":      {"solver", "solver/attempt", "solver/thread", "policy", "internal/checkrun", "internal/orders", "internal/store", "internal/text"},
 		"internal/orders":   {"internal/store", "solver/thread", "policy"},
 		"internal/replay":   {"solver/thread", "config", "policy", "internal/agent", "internal/text"},
 		"internal/testtool": {"policy", "config", "internal/testreport", "internal/text", "internal/sandbox"},

@@ -115,7 +115,7 @@ func (r request) need() need {
 
 // enter waits until the request may be sent. A wait longer than patience or the context allows is a
 // *RateLimited at once. Whoever is let in calls leave.
-func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Duration) error {
+func (l *limiter) enter(ctx context.Context, r request, patience time.Duration) error {
 	began := l.cfg.Now()
 	l.mu.Lock()
 	scarce := l.scarce
@@ -140,7 +140,7 @@ func (l *limiter) enter(ctx context.Context, r request, n need, patience time.Du
 		}
 		var wait time.Duration
 		err := l.update(patient, func(now time.Time, u usage) (next usage) {
-			next, wait = u.admit(now, n)
+			next, wait = u.admit(now, r.need())
 			return next
 		})
 		if err == nil && wait <= 0 {
@@ -183,13 +183,13 @@ func (l *limiter) rateLimited(r request, wait time.Duration) *RateLimited {
 }
 
 // leave ends a request that was let in. What its answer says is noted before another may follow.
-func (l *limiter) leave(ctx context.Context, n need, a answer) {
+func (l *limiter) leave(ctx context.Context, r request, a answer) {
 	l.mu.Lock()
 	l.noteHour(a.header)
 	strikes := l.usage.Strikes
 	l.mu.Unlock()
 	if a.sent && a.status != http.StatusNotModified {
-		l.points.Add(float64(n.points))
+		l.points.Add(float64(r.need().points))
 	}
 	if a.wantsPause(l.cfg.Now()) || strikes > 0 {
 		// The others must know it even if the caller gave up.

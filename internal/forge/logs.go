@@ -77,13 +77,13 @@ func (a Actions) RunAttempt(ctx context.Context, run int64) (int, error) {
 
 // FailedJob is a job of GitHub Actions and what its log says of the first step that failed.
 type FailedJob struct {
-	Run     int64    // the workflow run that it belongs to; 0 where GitHub did not tell
-	Attempt int      // of that run, from 1
-	Step    string   // its name; empty where no step failed
-	Command string   // what the step ran, one line of it a line; empty where the log does not say it
-	Lines   []string // the last of its time, without their times
-	Cut     int      // how many lines of it were left out before them
-	URL     string   // the job's page
+	Run     int64    `json:"run_id"`      // the workflow run that it belongs to; 0 where GitHub did not tell
+	Attempt int      `json:"run_attempt"` // of that run, from 1
+	Step    string   `json:"-"`           // its name; empty where no step failed
+	Command string   `json:"-"`           // what the step ran, one line of it a line; empty where the log does not say it
+	Lines   []string `json:"-"`           // the last of its time, without their times
+	Cut     int      `json:"-"`           // how many lines of it were left out before them
+	URL     string   `json:"html_url"`    // the job's page
 }
 
 // FailedJob reads a job, whose id is that of its check run (REST reference, "Get a job for a workflow run"), and the
@@ -93,10 +93,8 @@ func (a Actions) FailedJob(ctx context.Context, id int64, all io.Writer) (cut Fa
 	ctx, cancel := context.WithTimeout(ctx, logTime) // the log's server is not GitHub's API
 	defer cancel()
 	var job struct {
-		Run     int64  `json:"run_id"`
-		Attempt int    `json:"run_attempt"`
-		HTMLURL string `json:"html_url"`
-		Steps   []struct {
+		FailedJob
+		Steps []struct {
 			Name       string    `json:"name"`
 			Conclusion string    `json:"conclusion"`
 			Started    time.Time `json:"started_at"`
@@ -107,7 +105,7 @@ func (a Actions) FailedJob(ctx context.Context, id int64, all io.Writer) (cut Fa
 	if _, err := a.ask(ctx, r, &job); err != nil {
 		return FailedJob{}, err
 	}
-	cut = FailedJob{Run: job.Run, Attempt: job.Attempt, URL: job.HTMLURL}
+	cut = job.FailedJob
 	for _, step := range job.Steps {
 		if step.Conclusion != "failure" && step.Conclusion != "timed_out" {
 			continue

@@ -108,11 +108,10 @@ const placeHolds = 500 * time.Millisecond
 // host only.
 func (c *call) send(req *http.Request) (*http.Response, error) {
 	l, ctx := c.limiter(c.limitKey()), req.Context()
-	n := c.need()
 	c.last = answer{path: req.URL.Path}
 	for again := true; ; again = false {
 		began := c.cfg.Now()
-		err := l.enter(ctx, c.request, n, c.patience)
+		err := l.enter(ctx, c.request, c.patience)
 		placed := c.cfg.Now()
 		c.patience -= placed.Sub(began)
 		if err != nil {
@@ -120,10 +119,10 @@ func (c *call) send(req *http.Request) (*http.Response, error) {
 		}
 		err = c.mayBeSent(ctx)
 		if again && err == nil && c.cfg.Now().Sub(placed) > placeHolds {
-			l.leave(ctx, n, c.last)
+			l.leave(ctx, c.request, c.last)
 			continue
 		}
-		defer func() { l.leave(ctx, n, c.last) }()
+		defer func() { l.leave(ctx, c.request, c.last) }()
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"errors"
 	"net/http"
 	"net/url"
 	"path"
@@ -93,19 +94,15 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 		// The token is used this once, and kept nowhere.
 		person, err = p.Access.User(r.Context(), token.AccessToken)
 	}
-	if err != nil || person.Login == "" || person.ID == 0 {
-		p.Log.Warn().Str("cause", text.Line(errorText(err), 300)).Msg("a login with GitHub failed")
+	if err == nil && (person.Login == "" || person.ID == 0) {
+		err = errors.New("the answer names nobody")
+	}
+	if err != nil {
+		p.Log.Warn().Str("cause", text.Line(err.Error(), 300)).Msg("a login with GitHub failed")
 		p.signIn(w, r, http.StatusBadGateway, l.Next, "GitHub did not say who you are; the server's log says why. Try again.")
 		return
 	}
 	p.begin(w, r, person, l.Next)
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return "the answer names nobody"
-	}
-	return err.Error()
 }
 
 // byLink signs an operator in who has a link that pawl login made.
