@@ -121,9 +121,8 @@ type CheckResult struct {
 	Conclusion string `json:"conclusion"` // empty while it runs
 	App        AppID  `json:"app"`
 	Output     struct {
-		Title   string `json:"title"`
-		Summary string `json:"summary"`
-		Text    string `json:"text"`
+		Output
+		Text string `json:"text"`
 	} `json:"output"`
 }
 

@@ -94,17 +94,10 @@ func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 			p.Log.Warn().Err(err).Str("thread", t.String()).Msg("a page can follow the attempt no longer; its browser asks again")
 			return
 		}
-		data, err := json.Marshal(f.last)
-		if err == nil {
-			err = out.SetWriteDeadline(time.Now().Add(headerTime)) // instead of that of an ordinary page
-		}
-		if err == nil {
-			_, err = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", f.last.At, data)
-		}
-		if err == nil {
-			err = out.Flush()
-		}
-		if err != nil || f.last.Ended {
+		data, _ := json.Marshal(f.last)                      // texts and numbers, which can always be written
+		_ = out.SetWriteDeadline(time.Now().Add(headerTime)) // instead of that of an ordinary page
+		_, _ = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", f.last.At, data)
+		if out.Flush() != nil || f.last.Ended {
 			return // whoever asked has gone away, or knows all
 		}
 		select {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"time"
 
@@ -183,14 +184,8 @@ func redeem(ctx context.Context, s *store.Store, secret string) (good bool, err 
 func useLinks(ctx context.Context, s *store.Store, f func(now time.Time, links map[string]time.Time) (changed bool)) (changed bool, err error) {
 	err = s.UpdateShared(ctx, linksKey, func(now time.Time, old []byte) []byte {
 		links := map[string]time.Time{}
-		if json.Unmarshal(old, &links) != nil {
-			links = map[string]time.Time{} // as if there were none
-		}
-		for hash, until := range links {
-			if !now.Before(until) {
-				delete(links, hash)
-			}
-		}
+		_ = json.Unmarshal(old, &links) // what Pawl did not write is as if there were none
+		maps.DeleteFunc(links, func(_ string, until time.Time) bool { return !now.Before(until) })
 		if changed = f(now, links); !changed {
 			return nil
 		}
