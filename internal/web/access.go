@@ -9,25 +9,6 @@ import (
 	"github.com/pawlbot/pawl/internal/text"
 )
 
-// What a page or a button needs to know of whoever asks:
-//
-//	who(r)                          the Person who is signed in; every page but those of the login has one
-//	p.mayRead(ctx, person, repo)    whether they may see anything of "owner/name"; an error is no yes
-//	p.mayWrite(ctx, person, repo)   whether they may act there, asked of GitHub anew each time
-//
-// Of a repository that somebody may not read a page shows nothing: not its name, no count that it is part of, and
-// for an address of it the same 404 as for one that does not exist.
-//
-// A button is a form with method="post", without a token of its own, and its handler is registered in Pages by
-//
-//	mux.Handle("POST /threads/{owner}/{repo}/{n}/retry", p.act(feedback.Writes, func(w http.ResponseWriter, r *http.Request, by Person) { … }))
-//
-// act refuses what does not come from Pawl's own pages (http.CrossOriginProtection beside a cookie that is
-// SameSite=Strict), and whom the first argument does not let: operators, and of others, where the path is that of a thread,
-// whose permission there is enough; nil lets operators only. It writes down who did what in the server's log, and
-// the handler does so in the log of the thread, by the name by.Name(). It answers by back(w, path), since the page
-// after a POST is asked for anew.
-
 // Person is who is signed in.
 type Person struct {
 	Login    string `json:"login,omitempty"` // at GitHub; empty for who came by a link of pawl login
@@ -45,7 +26,8 @@ func (p Person) Name() string {
 
 type personKey struct{}
 
-// who is the person who asks; the zero Person, who may nothing, where nobody is signed in.
+// who is the person who asks; the zero Person, who may nothing, where nobody is signed in. Every page but those of the
+// login has one.
 func who(r *http.Request) Person {
 	p, _ := r.Context().Value(personKey{}).(Person)
 	return p
@@ -68,7 +50,9 @@ type permissionOf struct {
 	repository string
 }
 
-// mayRead reports whether a person may see what is said of a repository ("owner/name"). GitHub is asked with the
+// mayRead reports whether a person may see what is said of a repository ("owner/name"); an error is no yes. Of one that they
+// may not read a page shows nothing: not its name, no count that it is part of, and for an address of it the same 404 as
+// for one that does not exist. GitHub is asked with the
 // App's permissions, so that nobody's token is kept; who lost access sees nothing a minute later.
 func (p *pages) mayRead(ctx context.Context, by Person, repo string) (bool, error) {
 	if by.Operator || by.Login == "" {
@@ -86,7 +70,7 @@ func (p *pages) mayRead(ctx context.Context, by Person, repo string) (bool, erro
 	return level != "none", nil
 }
 
-// may reports whether a person's permission for a repository is enough.
+// may reports whether a person's permission for a repository is enough, asked of GitHub anew each time.
 func (p *pages) may(ctx context.Context, by Person, repo string, enough func(permission string) bool) (bool, error) {
 	if by.Operator || by.Login == "" {
 		return by.Operator, nil
@@ -107,7 +91,11 @@ func (p *pages) allows(r *http.Request, enough func(permission string) bool) (bo
 	return p.may(r.Context(), who(r), t.Repo(), enough)
 }
 
-// act is the handler of a button; see the head of this file.
+// act is the handler of a button, which is a form with method="post" without a token of its own: what does not come from
+// Pawl's own pages was refused before (ownSite, beside a cookie that is SameSite=Strict). It lets operators, and of others,
+// where the path is that of a thread, whose permission there is enough; with nil operators only. It writes down who did
+// what in the server's log, and do does so in the log of the thread, by the name by.Name(). do answers with a redirect, since
+// the page after a POST is asked for anew.
 func (p *pages) act(enough func(permission string) bool, do func(w http.ResponseWriter, r *http.Request, by Person)) http.Handler {
 	return p.signedIn(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ok, err := p.allows(r, enough)
@@ -130,10 +118,3 @@ func (p *pages) act(enough func(permission string) bool, do func(w http.Response
 
 // maxForm bounds what a button sends, in bytes.
 const maxForm = 16 << 10
-
-// back answers a POST: the browser asks for the page at a path of this site, which begins with a slash.
-func (p *pages) back(w http.ResponseWriter, path string) {
-	guard(w.Header())
-	w.Header().Set("Location", p.Access.base.Path+path)
-	w.WriteHeader(http.StatusSeeOther)
-}

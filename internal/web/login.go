@@ -68,10 +68,8 @@ func (p *pages) toGitHub(w http.ResponseWriter, r *http.Request) {
 		p.signIn(w, r, http.StatusBadRequest, "/", "The address to go back to is too long.")
 		return
 	}
-	guard(w.Header())
 	http.SetCookie(w, cookie)
-	w.Header().Set("Location", p.Access.OAuth.AuthCodeURL(l.State, oauth2.S256ChallengeOption(l.Verifier)))
-	w.WriteHeader(http.StatusSeeOther)
+	redirect(w, http.StatusSeeOther, p.Access.OAuth.AuthCodeURL(l.State, oauth2.S256ChallengeOption(l.Verifier)))
 }
 
 // fromGitHub takes what GitHub sends the browser back with. It counts in the browser that went there only, once.

@@ -74,9 +74,9 @@ func (p *pages) addOrders(to handlers) {
 			case err != nil:
 				p.unavailable(w, r, err)
 			case enough == nil:
-				p.back(w, "/accounts")
-			default:
-				p.back(w, path.Dir(r.URL.EscapedPath())) // of the thread
+				redirect(w, http.StatusSeeOther, p.Access.base.Path+"/accounts")
+			default: // to the thread
+				redirect(w, http.StatusSeeOther, p.Access.base.Path+path.Dir(r.URL.EscapedPath()))
 			}
 		})
 	}

@@ -53,7 +53,7 @@ func TestAButtonActsForWhoMayFromPawlsOwnPagesOnly(t *testing.T) {
 	mux := http.NewServeMux()
 	act := func(w http.ResponseWriter, r *http.Request, by Person) {
 		done = by.Name()
-		p.back(w, "/threads/acme/widgets/7")
+		redirect(w, http.StatusSeeOther, "/threads/acme/widgets/7")
 	}
 	mux.Handle("POST /threads/{owner}/{repo}/{n}/retry", p.act(feedback.Writes, act))
 	mux.Handle("POST /breakers/{account}/close", p.act(nil, act))

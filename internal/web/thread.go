@@ -85,9 +85,7 @@ func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
 	}
 	if real != t && real.Repo() == t.Repo() {
 		// Seen from /threads/{owner}/{repo}/, wherever a proxy put that.
-		guard(w.Header())
-		w.Header().Set("Location", "../../../"+href(real))
-		w.WriteHeader(http.StatusFound)
+		redirect(w, http.StatusFound, "../../../"+href(real))
 		return
 	}
 	data, err := readThread(ctx, p, r, t)

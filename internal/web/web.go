@@ -308,6 +308,12 @@ func plain(w http.ResponseWriter, status int, s string) {
 	_, _ = io.WriteString(w, s+"\n") // as above
 }
 
+func redirect(w http.ResponseWriter, status int, to string) {
+	guard(w.Header())
+	w.Header().Set("Location", to)
+	w.WriteHeader(status)
+}
+
 // guard keeps browsers from guessing types, framing, caching and telling where a link was followed.
 func guard(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
