@@ -170,7 +170,7 @@ func ValidCode(code string) bool { return codePattern.MatchString(code) }
 // "Registering a GitHub App from a manifest"). The code is the credential, good once and for an hour: a
 // request whose answer was lost may have used it up, and is tried three times all the same.
 func ConvertManifest(ctx context.Context, apiURL, userAgent, code string) (made NewApp, err error) {
-	api, err := baseURL("the API's address", apiURL)
+	api, err := baseURL(apiURL)
 	if err != nil {
 		return NewApp{}, err
 	}

@@ -52,7 +52,6 @@ type Config struct {
 // Client talks to one GitHub as one App. It is safe for concurrent use; New makes it.
 type Client struct {
 	cfg     Config // with its defaults
-	web     string
 	api     *url.URL
 	signed  *ghinstallation.AppsTransport
 	maxWait time.Duration
@@ -101,18 +100,11 @@ func (r Repo) validate() error {
 	return nil
 }
 
-// New makes a client, and talks to nobody. Its error says which setting to correct.
+// New makes a client of a configuration that was checked, and talks to nobody. Its error says which setting to correct.
 func New(cfg Config) (*Client, error) {
-	web, err := baseURL("github.web_url", cfg.WebURL)
+	api, err := baseURL(cfg.APIURL)
 	if err != nil {
-		return nil, err
-	}
-	api, err := baseURL("github.v3_api_url", cfg.APIURL)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.AppID <= 0 {
-		return nil, errors.New("github.app.integration_id: must be the numeric id from the App's settings page")
+		return nil, fmt.Errorf("github.v3_api_url: %w", err)
 	}
 	if cfg.Transport == nil {
 		own := http.DefaultTransport.(*http.Transport).Clone()
@@ -126,7 +118,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.GraphURL == "" {
 		cfg.GraphURL = graphAddress(cfg.APIURL)
 	}
-	c := &Client{cfg: cfg, web: strings.TrimSuffix(web.String(), "/"), api: api, signed: signed}
+	c := &Client{cfg: cfg, api: api, signed: signed}
 	c.fillDefaults()
 	return c, nil
 }
@@ -149,22 +141,12 @@ func (c *Client) fillDefaults() {
 
 // CloneURL returns the address that git clones from and pushes to, without a credential.
 func (c *Client) CloneURL(repo Repo) string {
-	return c.web + "/" + repo.Owner + "/" + repo.Name + ".git"
+	return strings.TrimSuffix(c.cfg.WebURL, "/") + "/" + repo.Owner + "/" + repo.Name + ".git"
 }
 
-// baseURL parses an address and gives its path the slash at its end that go-github wants.
-func baseURL(setting, text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", setting, err)
-	}
-	if (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" {
-		return nil, fmt.Errorf("%s: %q is not an address like https://HOST/PATH without user and query", setting, u.Redacted())
-	}
-	if !strings.HasSuffix(u.Path, "/") {
-		u.Path += "/"
-	}
-	return u, nil
+// baseURL has the slash at its end that go-github wants.
+func baseURL(address string) (*url.URL, error) {
+	return url.Parse(strings.TrimSuffix(address, "/") + "/")
 }
 
 type RepoInfo struct {

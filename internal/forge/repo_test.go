@@ -215,22 +215,15 @@ func TestARefusalToSayWhoTheAppIsEndsNoRun(t *testing.T) {
 	}
 }
 
-func TestABadSettingIsNamed(t *testing.T) {
+func TestABadKeyIsNamedAndNotShown(t *testing.T) {
 	good := Config{WebURL: "https://github.com", APIURL: "https://api.github.com", AppID: 1, PrivateKey: testKey()}
 	if _, err := New(good); err != nil {
 		t.Fatal(err)
 	}
-	for want, spoil := range map[string]func(*Config){
-		"github.web_url":            func(c *Config) { c.WebURL = "github.com" },
-		"github.v3_api_url":         func(c *Config) { c.APIURL = "https://user:secret@api.github.com" },
-		"github.app.integration_id": func(c *Config) { c.AppID = 0 },
-		"github.app.private_key":    func(c *Config) { c.PrivateKey = []byte("-----BEGIN RSA PRIVATE KEY-----\nsecret\n") },
-	} {
-		cfg := good
-		spoil(&cfg)
-		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("want %s, got %v", want, err)
-		}
+	bad := good
+	bad.PrivateKey = []byte("-----BEGIN RSA PRIVATE KEY-----\nsecret\n")
+	if _, err := New(bad); err == nil || !strings.Contains(err.Error(), "github.app.private_key") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
 	}
 }
 
