@@ -14,22 +14,19 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// order is a button. It says why it cannot act, and how the same is done in a comment and in the shell.
-type order struct {
-	Name, Does     string
-	Path           string // where it is posted to, from the first page
-	Cannot         string
-	Comment, Shell string
-}
+// order is a button, by the name that it has in a comment and in the address that it is posted to. It says why it cannot
+// act, and how the same is done in the shell.
+type order struct{ Name, Does, Cannot, Shell string }
 
 // ordersOf are the buttons of a thread's page.
 func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.State) (all []order, err error) {
+	repo := text.Line(t.Repo(), maxName)
 	barred := func(enough func(string) bool, why string) string {
 		switch may, err := p.may(ctx, by, t.Repo(), enough); {
 		case err != nil:
 			return "GitHub does not say now whether you may"
 		case !may:
-			return why + " " + text.Line(t.Repo(), maxName)
+			return why + " " + repo
 		}
 		return ""
 	}
@@ -41,22 +38,20 @@ func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.St
 	for _, o := range []order{
 		{Name: orders.Retry, Does: "Start one more attempt"}, {Name: orders.Stop, Does: "End the run"}, {Name: orders.Resume, Does: "Go on now, do not wait"},
 	} {
-		o.Path, o.Cannot = href(t)+"/"+o.Name, cannot
-		o.Comment, o.Shell = "/pawl "+o.Name, fmt.Sprintf("pawl %s --config FILE %s", o.Name, text.Line(t.String(), maxName))
-		if cannot == "" {
+		o.Shell = fmt.Sprintf("pawl %s --config FILE %s", o.Name, text.Line(t.String(), maxName))
+		if o.Cannot = cannot; cannot == "" {
 			o.Cannot = orders.Cannot(o.Name, s)
 		}
 		if o.Cannot == "" && paused != nil && o.Name != orders.Stop {
-			o.Cannot = text.Line(paused.By, maxName) + " paused " + text.Line(t.Repo(), maxName)
+			o.Cannot = text.Line(paused.By, maxName) + " paused " + repo
 		}
 		all = append(all, o)
 	}
-	pause := order{Name: "pause", Does: "Let nothing begin in " + text.Line(t.Repo(), maxName)}
+	pause := order{Name: "pause", Does: "Let nothing begin in " + repo, Cannot: barred(feedback.Maintains, "you do not maintain")}
 	if paused != nil {
-		pause = order{Name: "unpause", Does: "Let work begin again in " + text.Line(t.Repo(), maxName)}
+		pause.Name, pause.Does = "unpause", "Let work begin again in "+repo
 	}
-	pause.Cannot, pause.Comment = barred(feedback.Maintains, "you do not maintain"), "/pawl "+pause.Name
-	pause.Path, pause.Shell = href(t)+"/"+pause.Name, "pawl "+pause.Name+" --config FILE "+text.Line(t.Repo(), maxName)
+	pause.Shell = "pawl " + pause.Name + " --config FILE " + repo
 	return append(all, pause), nil
 }
 

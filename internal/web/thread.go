@@ -27,7 +27,7 @@ const (
 type threadData struct {
 	frame
 	summary
-	Repo, Path    string
+	Path          string
 	Wake          time.Time
 	Facts         checkrun.Facts // zero where the thread cannot be shown
 	Verdicts      []verdict
@@ -108,7 +108,7 @@ func readThread(ctx context.Context, p *pages, r *http.Request, t thread.ID) (th
 	if err != nil {
 		return threadData{}, err
 	}
-	d := threadData{frame: p.frame(r, text.Line(t.String(), maxName), "../../../"), Repo: text.Line(t.Repo(), maxName), Path: href(t), Wake: row.WakeAt, repoURL: p.WebURL + "/" + t.Repo()}
+	d := threadData{frame: p.frame(r, text.Line(t.String(), maxName), "../../../"), Path: href(t), Wake: row.WakeAt, repoURL: p.WebURL + "/" + t.Repo()}
 	d.Events, d.EarlierEvents = newest(events, maxEvents)
 	if n := len(events); n > 0 {
 		d.Seq = events[n-1].Seq
