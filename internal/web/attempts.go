@@ -71,7 +71,7 @@ func words() template.FuncMap {
 		"ago":    ago, "until": until, "logged": logged,
 
 		"how": how, "endingClass": endingClass, "used": checkrun.Used, "spent": checkrun.Spent, "commit": commit, "reset": text.Reset, "fields": fields,
-		"believed": believed, "attemptHref": attemptHref, "lasted": lasted, "names": names, "escape": url.PathEscape, "under": under, "pagesOf": pagesOf, "int": func(n int64) int { return int(n) }, "upper": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
+		"believed": believed, "shortened": shortened, "attemptHref": attemptHref, "lasted": lasted, "names": names, "escape": url.PathEscape, "under": under, "pagesOf": pagesOf, "int": func(n int64) int { return int(n) }, "upper": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 		"violations": func(h learning.SourceHealth, most int) []learning.Violation {
 			shown, _ := newest(h.Violations, most)
 			return shown

@@ -46,9 +46,6 @@ type attempted struct {
 	checkrun.Attempt
 	Diff     policy.Folder // what the thread's branch changes after it, in all folders
 	Verified word
-	Evidence []string // what the tests say apart from what was done to them
-	Log      string   // its address
-	Trace    []string // why it was made
 }
 
 // word is a verdict, and the style of it.
@@ -164,7 +161,7 @@ func attempts(events []thread.Event, f checkrun.Facts) (all []item) {
 		}
 	}
 	for _, v := range f.Attempts {
-		w := &attempted{Attempt: v, Log: fmt.Sprintf("attempts/%d/log", v.N), Trace: shortened(v.Decision.Reasons.Texts(), maxReasons)}
+		w := &attempted{Attempt: v}
 		for _, d := range v.Folders {
 			w.Diff.Files, w.Diff.Added, w.Diff.Removed = w.Diff.Files+d.Files, w.Diff.Added+d.Added, w.Diff.Removed+d.Removed
 		}
@@ -174,9 +171,6 @@ func attempts(events []thread.Event, f checkrun.Facts) (all []item) {
 			if v.Failing() {
 				w.Verified.Class = "failed"
 			}
-		}
-		if e := v.TestEvidence; e != nil {
-			w.Evidence = shortened(e.Says(), maxReasons)
 		}
 		all = append(all, item{At: v.StartedAt, seq: began[v.N].Seq, Class: endingClass(v), Attempt: w})
 	}
