@@ -213,23 +213,15 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: ", e.Method, e.Path)
-	if e.Status == 0 {
-		b.WriteString("no answer")
-	} else {
-		fmt.Fprintf(&b, "%d %s", e.Status, http.StatusText(e.Status))
-	}
-	if e.Message != "" {
-		b.WriteString(": " + e.Message)
+	status, cause := "no answer", ""
+	if e.Status != 0 {
+		status = fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))
 	}
 	if e.Cause != nil {
-		b.WriteString(": " + e.Cause.Error())
+		cause = e.Cause.Error()
 	}
-	if e.Hint != "" {
-		b.WriteString("; " + e.Hint)
-	}
-	return text.Redact(b.String())
+	said := text.Joined(": ", e.Method+" "+e.Path, status, e.Message, cause)
+	return text.Redact(text.Joined("; ", said, e.Hint))
 }
 
 func (e *Error) Unwrap() []error {

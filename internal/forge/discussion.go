@@ -219,7 +219,7 @@ type Discussions struct{ *Client }
 // its data into a value, also where GitHub names an error beside it.
 func (c Discussions) ask(ctx context.Context, repo Repo, query string, variables map[string]any, into any) error {
 	variables["owner"], variables["name"] = repo.Owner, repo.Name
-	return graph(ctx, c.Client, repo, request{reads: true, once: true}, query, variables, into)
+	return graph(ctx, c.Client, repo, request{reads: true}, query, variables, into)
 }
 
 // graph sends a query or a mutation that can be done again without harm.

@@ -55,7 +55,7 @@ func (c Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, as
 	}
 	ask += "}}"
 	nodes = nodes[:min(len(nodes), 100)] // as many as GitHub takes
-	err = graph(ctx, c.Client, repo, request{reads: true, once: true}, ask, map[string]any{"nodes": nodes}, &got)
+	err = graph(ctx, c.Client, repo, request{reads: true}, ask, map[string]any{"nodes": nodes}, &got)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the pictures of what was said: %w", err)
 	}
