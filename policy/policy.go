@@ -193,10 +193,10 @@ func (f Facts) next() Decision {
 		ladder,
 		feedback,
 	)
-	switch d.Action {
-	case "":
+	if d.Action == "" {
 		return Decision{Action: DoDone, Rule: RuleNothingLeft, Reasons: Because(RuleNothingLeft, "nothing is asked for")}
-	case DoWait, DoStop, DoDone, DoAsk:
+	}
+	if d.Action != DoAttempt {
 		return d
 	}
 	if stop := unable(f); stop.Action != "" {

@@ -62,7 +62,7 @@ func open(t *testing.T, change func(*web.Options)) *site {
 	cfg.Backends = []config.Backend{{Name: "codex", Kind: "codex", Account: "main"}, {Name: "claude", Kind: "command", Account: "second"}}
 	s.data = cfg.DataDir
 	fold := &solver.Solver{Env: attempt.Env{Store: s.store, Config: cfg, Now: func() time.Time { return now }}}
-	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pawl_github_requests_total"}, []string{"method", "route"})
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pawl_github_requests_total", Help: "Requests."}, []string{"method", "route"})
 	requests.WithLabelValues("GET", "/repos/{owner}/{repo}").Add(3)
 	o := web.Options{
 		Hook:  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hook "+r.Method) }),
