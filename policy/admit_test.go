@@ -8,6 +8,8 @@ import (
 func TestNoAttemptWithoutABackend(t *testing.T) {
 	decides(t, given().asked("solve").with(func(f *Facts) { f.Backends = nil }),
 		Decision{Action: DoStop, Rule: "no_backend", Reasons: wanted("no backend is configured")})
+	decides(t, given(unverified(), unverified(), unverified()).with(func(f *Facts) { f.Backends = nil }),
+		Decision{Action: DoStop, Rule: "no_backend", Reasons: wanted("no backend is configured")})
 }
 
 func TestALimitedAccountIsCalledOnlyWhenSomebodyAsks(t *testing.T) {

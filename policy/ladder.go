@@ -124,7 +124,11 @@ func verifyFailed(f Facts, a Attempt) Decision {
 		return again(RuleVerifyFailed, fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output",
 			a.N, failed, f.Limits.Ladder.VerifyRetries)).on("", RungVerify)
 	}
-	b := f.candidates(Decision{Backend: a.Backend})[0]
+	backends := f.candidates(Decision{Backend: a.Backend})
+	if len(backends) == 0 { // which admit says, as of every attempt
+		return again(RuleVerifyFailed, fmt.Sprintf("verification failed, and %s did not mend it", Plural(tried, "attempt")))
+	}
+	b := backends[0]
 	if f.Limits.Ladder.EscalateEffort && f.canEscalate(b) && !escalated {
 		return again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; once more with the escalated effort", Plural(tried, "attempt"))).on(b.Name, RungEffort)
 	}

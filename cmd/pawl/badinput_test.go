@@ -42,7 +42,7 @@ func TestServeRefusesWhatItCannotWorkWith(t *testing.T) {
 		}, nil, []string{"pawl.yml:", "polcy", "not a known key"}},
 		{"a value of the wrong kind", func(r *rig, path string) {
 			r.must(appendTo(path, "workers: many\n"))
-		}, nil, []string{"pawl.yml:13", "workers", "many"}},
+		}, nil, []string{"pawl.yml:12", "workers", "many"}},
 		{"no YAML at all", func(r *rig, path string) {
 			r.must(os.WriteFile(path, []byte("server: [\n"), 0o600))
 		}, nil, []string{"pawl.yml:"}},
