@@ -213,7 +213,9 @@ func PullBody(f Facts) string {
 	}
 	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work. This part of the description, between two marks, is kept as the work is; what stands around it stays.")
 	p.fold("What was asked", asked(f))
-	block := head + text.Inert(strings.TrimSuffix(p.fitIn(maxBytes-len(head)-len(blockBegin)-len(blockEnd)-3), "\n"))
+	// Behind what is made inert, which would take an address like /threads/acme/issues/7 apart.
+	foot := text.When(f.DetailsURL != "", "\n\n"+text.Link("everything Pawl knows of this thread", f.DetailsURL))
+	block := head + text.Inert(strings.TrimSuffix(p.fitIn(maxBytes-len(head)-len(foot)-len(blockBegin)-len(blockEnd)-3), "\n")) + foot
 	// The empty line ends the last HTML block, or a person's text behind it would be no Markdown.
 	return blockBegin + "\n" + block + "\n\n" + blockEnd
 }
@@ -245,7 +247,7 @@ func pullFacts(f Facts) []string {
 		verified = "verification by " + text.Code(v.Command) + ": " + v.Result()
 	}
 	facts := []string{fmt.Sprintf("attempt %d by %s", a.N, backend(a)), verified, text.When(len(a.LeftOut) > 0, "left out: "+paths(a.LeftOut))}
-	return append(append(facts, leftOpen(a, true)...), totals(f), text.Link("everything Pawl knows of this thread", f.DetailsURL))
+	return append(append(facts, leftOpen(a, true)...), totals(f))
 }
 
 // How a comment begins that holds what an agent answered or planned.

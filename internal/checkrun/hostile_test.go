@@ -21,7 +21,7 @@ var (
 	fenceLine  = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})([^`]*)$")
 	ownTag     = regexp.MustCompile(`^(?:<details><summary>[^<>]*</summary>|</details>|<!-- pawl:[a-z]+(?: [A-Za-z0-9._/#-]+)? -->)$`)
 	ownLink    = regexp.MustCompile(`\[(?:issue|pull request|what the agent says|everything Pawl knows of this thread)\]\(https?://[^()\s]*\)`)
-	suspicious = regexp.MustCompile(`(?i)@[a-z0-9]|#[0-9]|gh-[0-9]|[<>\[\]]|://|www\.|\b[0-9a-f]{7,}\b|\\|[|~_]`)
+	suspicious = regexp.MustCompile(`(?i)@[a-z0-9]|#[0-9]|gh-[0-9]|[<>\[\]]|://|www\.\S|\b[0-9a-f]{7,}\b|\\|[|~_]`)
 )
 
 // flaws says what is wrong with a Markdown text of Pawl: its size, its
@@ -257,4 +257,14 @@ func FuzzTexts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b string, state uint8, n int, share float64, span int64) {
 		inspect(t, everywhere(a, b, state, n, share, span))
 	})
+}
+
+func TestTheLinkOfAPullRequestLeadsToAThreadOfAnyRepository(t *testing.T) {
+	for _, name := range []string{"widgets", "issues", "discussions", "GH-1", "x--skip-ci"} {
+		f := hostile()
+		f.DetailsURL = "https://pawl.example/threads/acme/" + name + "/7"
+		if body := PullBody(f); !strings.Contains(body, "\n\n[everything Pawl knows of this thread]("+f.DetailsURL+")\n") {
+			t.Errorf("no whole link to the thread:\n%s", body)
+		}
+	}
 }
