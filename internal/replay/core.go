@@ -190,6 +190,9 @@ func (p *player) start(e entry) error {
 		return nil
 	}
 	p.avoiding, p.starts[a.N] = false, d
+	if p.last.Lifts {
+		p.shared.cooldowns[p.last.Backend] = policy.Lifted(e.At)
+	}
 	a.Run = st.Run
 	if a.Decision.Rule == "" {
 		a.Decision = p.last

@@ -118,6 +118,26 @@ func TestAStopByAPersonIsObeyed(t *testing.T) {
 	}
 }
 
+func TestAPersonsOrderEndsTheRestOfABackendThatRanAway(t *testing.T) {
+	s := newScript(t)
+	for range 3 {
+		s.pass(24 * time.Hour).asks("solve").attempt(policy.Receipt{Ending: policy.Completed, Outcome: policy.EditLoop, EndTree: "after",
+			Edits: policy.Edits{Operations: 400, Files: 1, MaxRepeat: 400, MaxRepeatPath: "a.go", Seen: 400, MaxRepeatSeen: 400, Again: 390, Returned: 390}})
+	}
+	got := s.pass(24 * time.Hour).asks("retry").attempt(cutShort).pass(time.Hour).attempt(doneWell).outline()
+	want := []string{
+		"1 loop: attempt by feedback",
+		"2 loop: attempt by feedback",
+		"3 loop: attempt by feedback",
+		"4 timed_out: attempt by progress",
+		"5 edited: done by done",
+		"not stopped, done, 0 of 5 avoided, 0 limits, 0 mentions",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestWhatARecordedDecisionEndedForOtherReasonsStaysEnded(t *testing.T) {
 	// The repository's configuration was broken; policy itself would have gone on.
 	got := newScript(t).asks("solve").attempt(cutShort).
