@@ -17,6 +17,7 @@
 //
 //	which key is called what, with which default?    server.go, backend.go, policy.go
 //	where do the 300 s and the thresholds stand?     ../policy/limits.go, which Policy embeds
+//	where are the keys of server, environment?       http.go, environment.go
 //	which value is refused, and in which words?      validate… in the file of its struct, such as server.go
 //	how does a YAML node become a value?             decode.go
 //	how is ${NAME} replaced?                         decode.go, expand
@@ -24,6 +25,8 @@
 //	from where do relative paths start?              load.go, resolve
 //	what may a repository's file change?             repo.go, Narrow
 //	what may programs reach over the network?        network.go, ../policy/host.go
+//	what do the models of vendors cost?              models.go, models.json
+//	what takes a restart, which keys changed?        reload.go
 //	which paths may no attempt change?               repo.go, Protects
 //	why does a log not show the key?                 load.go, Secret
 package config

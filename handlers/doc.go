@@ -12,6 +12,7 @@
 //	which events are handled, by what                            handlers.go, EventHandlers
 //	what becomes of a delivery that fails                        handlers.go, failed
 //	what is read of an event                                     its file; the types: payload.go
+//	who was signed out of the pages                              authorization.go
 //	of which events is nothing made                              handlers.go (Other)
 //	how is looked up what a judgement needs                      take.go, judge
 //	did the agent write a remark itself                          generation.go

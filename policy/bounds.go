@@ -10,7 +10,7 @@ import (
 // Day is the length of the window of the daily caps and budgets.
 const Day = 24 * time.Hour
 
-// restarts begins rule 3: no run and no thread goes on for ever, whoever asks.
+// restarts is the first of the bounds: no run and no thread goes on for ever, whoever asks.
 func restarts(f Facts) Decision {
 	switch n := len(f.series()) - 1 + f.Handed.Times; {
 	case n >= f.Limits.Restarts.Max:
@@ -58,7 +58,7 @@ func day(f Facts) Decision {
 	return d
 }
 
-// unattended is the part of rule 3 that ends what goes on without a person.
+// unattended is the bound that ends what goes on without a person.
 func unattended(f Facts) Decision {
 	if len(f.Fresh) == 0 || f.typed() {
 		return Decision{}
@@ -76,7 +76,7 @@ func unattended(f Facts) Decision {
 		fmt.Sprintf("%s in a row began without a person's new words; the limit is %d", Plural(n, "attempt"), f.Limits.Unattended.MaxAttempts))
 }
 
-// budget is the part of rule 3 for an attempt that used up its own: no other one follows unless a person asks.
+// budget is the bound for an attempt that used up its own: no other one follows unless a person asks.
 func budget(f Facts) Decision {
 	if a, ok := f.last(); ok && a.Budget != "" && len(f.Fresh) == 0 {
 		return stop(RuleBudget, "Split the task, or let the operator raise policy.budget; /pawl retry goes on from here.",
@@ -107,7 +107,7 @@ func (f Facts) Thread() Ledger {
 	return l
 }
 
-// failedChecks is the part of rule 3 that bounds what failing checks of others can ask for. Each push has checks of its
+// failedChecks bounds what failing checks of others can ask for. Each push has checks of its
 // own, so an agent that cannot mend them would be asked again and again with no person in it.
 func failedChecks(f Facts) Decision {
 	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Source != FromCheckRun }) {
@@ -181,7 +181,7 @@ func (f Facts) rounds() []Review {
 	return all
 }
 
-// convergence is the part of rule 3 that ends rounds of review which lead nowhere, though each says something new.
+// convergence is the bound that ends rounds of review which lead nowhere, though each says something new.
 func convergence(f Facts) Decision {
 	l, next, all := f.Limits.Convergence, f.Review, f.rounds()
 	n, free := len(all)-1, l.MaxRounds-l.BlockingRounds

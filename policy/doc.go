@@ -62,6 +62,8 @@
 //	what is a reason, and how is it written                           rule.go, Reason
 //	endings, outcomes, actions, sources of feedback                   words.go
 //	what a receipt holds: tokens, limits, rungs                       receipt.go
+//	which lines of an agent's message have a meaning                  answer.go
+//	what looks like a secret, what tells agents what to do            change.go
 //	what a failing verify command means, beside the base              verified.go, Compare
 //	which files are tests, or run by the verify commands              testside.go
 //	what do the tests say apart from what a change did to them        evidence.go

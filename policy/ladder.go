@@ -25,7 +25,7 @@ func noAnswer(f Facts) Decision {
 	return again(RuleNoAnswer, fmt.Sprintf("attempt %d ended without an answer; once more in the opposite thinking mode", a.N)).on(a.Backend, RungAnswer)
 }
 
-// ladder is rule 9: what to try after an attempt that moved the work but did not finish it.
+// ladder says what to try after an attempt that moved the work but did not finish it.
 func ladder(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 {
@@ -57,7 +57,7 @@ func inARow(all []Attempt, kind func(Attempt) bool) (row []Attempt) {
 	return row
 }
 
-// silence is the rest of rule 5: an agent that hung is asked again.
+// silence asks an agent again that hung.
 func silence(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 || !a.WentSilent() {

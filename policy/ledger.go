@@ -190,7 +190,7 @@ func generations(f Facts) Decision {
 
 const hintRoom = "It goes on by itself when there is room. The operator can raise policy.caps and policy.budget; /pawl stop ends the wait."
 
-// above is the part of rule 3 that bounds all threads together. It is a pause: what was asked for stays asked
+// above bounds all threads together. It is a pause: what was asked for stays asked
 // for, and goes on when there is room again or the operator has raised the bound, whichever is first. So the
 // wait has no end that is known, only the time before which nothing leaves the window.
 func above(f Facts) Decision {

@@ -9,7 +9,7 @@ import (
 // Rule names what spoke in a decision. What people are told of each stands beside it, in Words.
 type Rule string
 
-// The rules of this package, in the order in which Next asks them, and of what admits an attempt.
+// The rules of this package: those that Next asks, whose order stands there, and of what admits an attempt.
 const (
 	RulePaused         Rule = "paused"
 	RuleClosed         Rule = "closed"

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// stopped is rule 1: a person, the operator or GitHub ended the work.
+// stopped speaks where a person, the operator or GitHub ended the work.
 func stopped(f Facts) Decision {
 	switch {
 	case f.Paused != "":
@@ -54,7 +54,7 @@ func answered(f Facts) Decision {
 	return Decision{Action: DoDone, Rule: RuleAnswered, Reasons: Because(RuleAnswered, fmt.Sprintf("attempt %d answered", a.N))}
 }
 
-// done is rule 2: the last attempt completed, its work or that which it went on with
+// done speaks where the last attempt completed, its work or that which it went on with
 // stands, and it was verified where there is something to verify with. Feedback that
 // came meanwhile is work that is left, so it keeps the run open. Where the last attempt
 // began at the tree that the work began at, somebody threw the work away.
@@ -84,7 +84,7 @@ func done(f Facts) Decision {
 	return Decision{Action: DoDone, Rule: RuleDone, Reasons: Because(RuleDone, append([]string{fmt.Sprintf("attempt %d %s and %s", a.N, what, how)}, a.TestEvidence.Says()...)...)}
 }
 
-// needsPerson is rule 4: a rejected login or a wrong configuration does not get better by trying again.
+// needsPerson stops, since a rejected login or a wrong configuration does not get better by trying again.
 func needsPerson(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || a.Ending != Auth && a.Ending != Misconfigured {
@@ -103,7 +103,7 @@ func needsPerson(f Facts) Decision {
 	return stop(rule, hint, fmt.Sprintf("backend %s %s%s", a.Backend, what, detail(a)))
 }
 
-// usageLimit is rule 5: after a usage limit another backend goes on, or the
+// usageLimit says what follows a usage limit: another backend goes on, or the
 // run waits for a known reset, or it ends and says when it resets.
 func usageLimit(f Facts) Decision {
 	a, ok := f.last()
@@ -133,7 +133,7 @@ func usageLimit(f Facts) Decision {
 	return Decision{Action: DoStop, Rule: RuleUsageLimit, Reasons: reasons, Hint: "Comment /pawl resume to try again."}
 }
 
-// editLoop is rule 6: an attempt that went in circles cools its backend down;
+// editLoop speaks of an attempt that went in circles, which cools its backend down;
 // another one may go on meanwhile. Which one, and when, is for admit to say. A
 // loop that led nowhere is left to the rule of no progress.
 func editLoop(f Facts) Decision {
@@ -153,7 +153,7 @@ func editLoop(f Facts) Decision {
 	return again(RuleEditLoop, reasons...)
 }
 
-// noProgress is rule 8: an attempt that failed without changing anything is not repeated by itself.
+// noProgress stops: an attempt that failed without changing anything is not repeated by itself.
 func noProgress(f Facts) Decision {
 	a, ok := f.last()
 	if !ok || len(f.Fresh) > 0 || a.Progress() || a.Outcome == Interrupted {
@@ -188,7 +188,7 @@ func noProgress(f Facts) Decision {
 		fmt.Sprintf("attempt %d failed (%s) and changed nothing%s", a.N, a.Outcome, detail(a)))
 }
 
-// feedback is the first half of rule 10: somebody asked for work that no attempt has taken.
+// feedback speaks where somebody asked for work that no attempt has taken.
 func feedback(f Facts) Decision {
 	if len(f.Fresh) == 0 {
 		return Decision{}
@@ -263,7 +263,7 @@ func (a Attempt) refused() bool {
 	return a.Ending.Passes() && a.Outcome != EditLoop && a.Outcome != Interrupted && a.Outcome != Cancelled
 }
 
-// transient is the second half of rule 5: after a refusal that passes an account that has
+// transient says what follows a refusal that passes: an account that has
 // not refused in this row goes on, or the run waits.
 func transient(f Facts) Decision {
 	a, ok := f.last()

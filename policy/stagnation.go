@@ -189,7 +189,7 @@ func failed(a Attempt) bool {
 	}
 }
 
-// stagnation is rule 7: similar attempts in a row are first answered by trying
+// stagnation speaks of similar attempts in a row, which are first answered by trying
 // differently (failure) or with another backend (revision), then by stopping. Feedback
 // that says again what was said before ends neither; a command does.
 func stagnation(f Facts) Decision {

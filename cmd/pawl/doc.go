@@ -7,6 +7,7 @@
 //	how does a server end at SIGTERM                             serve.go, node.serve and end
 //	how does a server go on with a changed file                  reload.go
 //	which pages are served, what makes a server ready            pages.go; when is GitHub out of reach: pages.go, githubHealth
+//	who may see the pages, pawl login, at which addresses        access.go
 //	what is done every few seconds, hours; which files go        housekeeping.go
 //	what is the operator told in a chat                          housekeeping.go, notifier
 //	who owns the data directory                                  housekeeping.go, claimData

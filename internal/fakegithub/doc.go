@@ -27,6 +27,7 @@
 //
 //	What can be called, with which permission?              api.go (routeTable)
 //	How is a request answered, from first byte to last?     api.go (serveREST)
+//	Which parts has a server; what is an answer?            server.go; reply.go
 //	Who is the caller, and what may they do?                auth.go
 //	What does GitHub remember?                              world.go
 //	How does an event become a delivery?                    webhooks.go (emit)
@@ -44,6 +45,7 @@
 //	What follows a push                                     pushes.go
 //	Git over HTTP                                           githttp.go
 //	Issues and labels; comments and reactions               issues.go
+//	What labels and assignments do; attachments             labels.go, attachments.go
 //	Pull requests and reviews                               pulls.go
 //	Check runs and buttons; what GitHub refuses of them     checks.go, checkrules.go
 //	Jobs of GitHub Actions and their logs                   jobs.go

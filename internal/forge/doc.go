@@ -33,6 +33,7 @@
 //	check runs, buttons, annotations                     checks.go
 //	issues, comments, reactions, pull requests           issues.go
 //	what people said, by GraphQL                         discussion.go
+//	which pictures are read, from where                  pictures.go
 //	deliveries and changes that were missed              missed.go
 //	issues by their label                                missed.go
 //	what the log of a failing job says                   logs.go

@@ -16,6 +16,7 @@
 //	which files are withheld from the agent and put back         protected.go
 //	how is a commit or merge made without hooks                  commit.go
 //	what did an attempt change                                   commit.go (Diff)
+//	which lines did it add                                       added.go
 //	when is a push refused, why never forced                     remote.go (Push)
 //	which errors can a caller tell apart                         command.go (commandError)
 package git

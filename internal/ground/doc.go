@@ -8,6 +8,6 @@
 //	how does somebody get a layer without writing to it          over.go
 //	which digest does an image's name stand for                  image.go (Digest)
 //	which hosts are asked for images                             image.go (named)
-//	which images are kept, and how long                          image.go (evict)
+//	which images are kept, and how long                          image.go (keptImages), store.go (Evict)
 //	what of an image is unpacked, and what can it reach          unpack.go
 package ground

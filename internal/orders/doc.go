@@ -7,5 +7,5 @@
 //	which orders are there, and which is what event   orders.go
 //	when can one not be carried out, and why          orders.go, Cannot
 //	how does an unpaused repository go on             orders.go, Unpause
-//	where is it asked whether a repository is paused  ../../solver/step.go, pausedHere
+//	where is it asked whether a repository is paused  ../../solver/step.go, facts; thread.Paused
 package orders

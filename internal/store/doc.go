@@ -24,7 +24,7 @@
 //	in what form is a payload stored                       receive.go, pack
 //	how do nodes tell each other that something is due     postgres.go, Listen
 //	what happens on a full disk, after a failed fsync      database.go
-//	who may open a SQLite file                             sqlite.go, lockFile
+//	who may open a SQLite file                             sqlite.go, createFile
 //	what is removed, in how large transactions             clean.go; by a wrong clock: clock.go, TrustClock
 //	how many attempts may run on an account                accounts.go
 //	which node does what only one should do                duty.go

@@ -136,7 +136,7 @@ func (s *scrape) day(ctx context.Context, to numbers) error {
 	for what, n := range map[string][2]float64{
 		"attempts": {float64(l.Attempts), float64(l.MaxAttempts)}, "tokens": {float64(l.Tokens), float64(l.MaxTokens)}, "usd": {l.USD, l.MaxUSD},
 	} {
-		to.give("day_used", "What attempts of the last 24 hours used on this server: attempts, tokens, usd.", n[0], "what", what)
+		to.give("day_used", "What attempts of the last 24 hours used on all servers that share the database: attempts, tokens, usd.", n[0], "what", what)
 		to.give("day_bound", "What they may use: policy.caps and policy.budget; 0 is no bound.", n[1], "what", what)
 	}
 	return nil

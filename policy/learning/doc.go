@@ -17,6 +17,7 @@
 //	how fast does an old reward fade; what is known of an arm    posterior.go
 //	where is Thompson sampling, and when is it not asked         choose.go
 //	what kind of task is it, and how large                       task.go
+//	how often did each recovery help, by weeks                   recoveries.go
 //
 // The made-up worlds in which it is tried are in worlds_test.go and
 // worlds_play_test.go; what came of them is in docs/learning.md.

@@ -27,6 +27,8 @@
 //	how does one end that only answers or plans, what did one say   attempt.go (Run, Report)
 //	what does the receipt say, what does the breaker hear           finish.go
 //	how are secrets kept out of receipts                            finish.go (Hide)
+//	which secrets stop a commit                                     leaks.go
 //	what of the agent's texts is logged, did it write a remark      authored.go
+//	where is the transcript, how is it read again                   transcript.go
 //	what happens while the disk is full, which folders go           env.go
 package attempt

@@ -13,6 +13,7 @@
 //	how does each event change the state                            fold.go
 //	what do orders of people, closings and checks of others change  fold_thread.go
 //	which remark counts when webhooks come late or out of order     fold_thread.go
+//	what were failing checks of others found to be                  checks.go
 //	what are policy's facts, what is an attempt to work on          facts.go
 //	is a change asked for, an answer or a plan                      facts.go
 //	what is an attempt's work worth                                 grades.go
