@@ -27,7 +27,7 @@ func titlesPage(t *testing.T) string {
 	f := noLoop(base())
 	f.Attempts, f.Reasons, f.Hint = []Attempt{over(1)}, nil, ""
 	b.WriteString("\n## Stopped\n\nThe conclusion is `action_required`, which blocks a merge only where the check is required. The second line of the check run says what helps in this case, such as which setting to change; " +
-		"what the table names helps once that is done. What a command or an agent said stands in some titles in place of the words here.\n\n| title | rule | what helps |\n|---|---|---|\n")
+		"what the table names helps once that is done. What a command or an agent said, and how many usage limits came in a row, stands in some titles in place of the words here, and behind them until when a limit lasts.\n\n| title | rule | what helps |\n|---|---|---|\n")
 	for _, rule := range all {
 		if f.State, f.Rule = Stopped, rule; rule.Words().Stops != "" && rule != policy.RuleConfigError && rule != policy.RulePawlFailed {
 			fmt.Fprintf(&b, "| %s | `%s` | %s |\n", Headline(f), rule, helps[rule.Words().Help])
@@ -41,7 +41,7 @@ func titlesPage(t *testing.T) string {
 		f.State, f.Rule = c.state, c.rule
 		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", Headline(f), c.rule, helps[policy.HelpRetry])
 	}
-	b.WriteString("\nOf the last one the conclusion is `failure`: it says nothing of the work.\n\n## Waiting\n\nThe check run is in progress, and Pawl goes on by itself. A time that is known stands behind the words. `/pawl resume` tries before that, `/pawl stop` ends the run.\n\n| title | rule |\n|---|---|\n")
+	b.WriteString("\nOf the last one the conclusion is `failure`: it says nothing of the work.\n\n## Waiting\n\nThe check run is in progress, and Pawl goes on by itself. A time that is known stands behind the words. `/pawl resume` tries before that, but for what a bound of the day or another attempt holds back; `/pawl stop` ends the run.\n\n| title | rule |\n|---|---|\n")
 	for _, rule := range all {
 		if f.State, f.Rule = Waiting, rule; rule.Words().Waits != "" {
 			fmt.Fprintf(&b, "| %s | `%s` |\n", Headline(f), rule)
@@ -56,17 +56,52 @@ func titlesPage(t *testing.T) string {
 		return d
 	}
 	passed := policy.Verified{Command: "go test ./...", Passed: true}
-	none := passed
+	none, known, text, contradicted := passed, passed, passed, passed
 	none.NoTests = true
+	known.Exit, known.Known = 1, []string{"TestA", "TestB"}
+	text.Exit, text.Known = 1, []string{text.Command}
+	contradicted.FailedTests = 2
+	judged := func(e policy.TestEvidence) Facts {
+		f := verified(passed)
+		f.Attempts[0].TestEvidence = &e
+		return f
+	}
 	for _, c := range []struct {
 		when string
 		f    Facts
 	}{
 		{"all verify commands exited with 0, and tests ran", verified(passed)},
 		{"they exited with 0, and none of their tests ran", verified(none)},
+		{"they exited with 0, and their output or a report says that tests failed", verified(contradicted)},
+		{"only tests fail that failed before Pawl began, in the same way", verified(known)},
+		{"the same of a command whose output no runner is known from", verified(text)},
+		{"with the tests as they were before the change it fails", judged(policy.TestEvidence{AsTheyWere: []policy.Verified{{Command: passed.Command}}})},
+		{"with the tests as they were fewer of them run than on the base", judged(policy.TestEvidence{Fewer: 2})},
 		{"the repository names no verify commands", verified()},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", Headline(c.f), c.when)
+	}
+	b.WriteString("\nWhere a command that failed as before had asked for a host in vain, `; refused: HOST` stands behind these words.\n\n## Others\n\n| title | when | conclusion |\n|---|---|---|\n")
+	running, between, nothing, question, plan := noLoop(base()), noLoop(base()), noLoop(base()), noLoop(base()), noLoop(base())
+	between.Attempts = []Attempt{over(1)}
+	nothing.State, nothing.Attempts = Done, nil
+	question.State, question.Purpose = Answered, policy.ToAnswer
+	plan.State, plan.Purpose = Planned, policy.ToPlan
+	for _, c := range []struct {
+		when string
+		f    Facts
+	}{
+		{"an attempt runs, here the first one on the backend `codex`", running},
+		{"nothing runs for the moment", between},
+		{"nothing is asked for any more, and no attempt ran", nothing},
+		{"`/pawl ask` was answered; the conclusion stays where something kept the work before from passing", question},
+		{"`/pawl plan` was; the same", plan},
+	} {
+		conclusion := "in progress"
+		if c := run(c.f).Conclusion; c != "" {
+			conclusion = "`" + c + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", Headline(c.f), c.when, conclusion)
 	}
 	fmt.Fprintf(&b, "\n## A changed file\n\nThe check run `%s` stands on a commit that changes the repository's file; [configuration](configuration.md#the-repositorys-file) says when. "+
 		"Its annotations are at the lines of the errors: correct them, as `pawl check` does before a push.\n\n| title | conclusion |\n|---|---|\n", NameConfig)
