@@ -78,8 +78,10 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 	case len(gone) > 0:
 		e.Removed = gone
 		e.Edits = slices.Insert(e.Edits, 0, removes+Plural(len(gone), "test")+" ("+few(gone)+")")
-	case len(before.has) == 0 && before.tests > after.tests:
-		e.Edits = slices.Insert(e.Edits, 0, "runs "+Plural(before.tests-after.tests, "test")+" fewer than before")
+	case len(before.has) == 0:
+		if n := fewer(base, now); n > 0 {
+			e.Edits = slices.Insert(e.Edits, 0, "runs "+Plural(n, "test")+" fewer than before")
+		}
 	}
 	if after.took > maxVerified && len(e.Changed) > 0 {
 		e.Skipped = fmt.Sprintf("what the tests say apart from that was not asked, since verification takes longer than %.0f minutes", maxVerified.Minutes())
@@ -88,15 +90,23 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 }
 
 // Count compares how many tests ran on the base with how many of the same ran over the change.
-// Commands do not count whose runner counted failures alone on the base, as go test does, and none now: it does not tell
-// how many passed.
-func (e *TestEvidence) Count(base, now []Verified) {
-	counted := slices.DeleteFunc(slices.Clone(base), func(v Verified) bool {
-		return slices.ContainsFunc(now, func(n Verified) bool {
-			return n.Command == v.Command && n.Runner == v.Runner && v.Runner != "" && v.PassedTests == 0 && n.PassedTests+n.FailedTests == 0 && !n.NoTests
-		})
-	})
-	e.Fewer = max(0, ran(counted, nil).tests-ran(now, nil).tests)
+func (e *TestEvidence) Count(base, now []Verified) { e.Fewer = fewer(base, now) }
+
+// fewer is how many tests fewer the commands ran than on the base. One does not count whose runner counted failures alone
+// both times, as go test does: it does not tell how many passed. Nor does one that ran no test on the base, or not now.
+func fewer(base, now []Verified) (n int) {
+	for _, was := range base {
+		at := slices.IndexFunc(now, func(v Verified) bool { return v.Command == was.Command })
+		if at < 0 || was.NoTests {
+			continue
+		}
+		is := now[at]
+		if was.Runner != "" && was.Runner == is.Runner && was.PassedTests+is.PassedTests == 0 && !is.NoTests {
+			continue
+		}
+		n += was.PassedTests + was.FailedTests - is.PassedTests - is.FailedTests
+	}
+	return max(0, n)
 }
 
 func (e *TestEvidence) did(what string, files []string, which string) {
@@ -118,19 +128,19 @@ func few(all []string) string {
 	return s
 }
 
-// tally is what commands ran: how many tests, how many they skipped, and the names of those whose runners tell all, here
+// tally is what commands ran: how many tests they skipped, and the names of those whose runners tell all, here
 // and in the other run of the same command.
 type tally struct {
-	tests, skipped int
-	names          []string
-	has            map[string]bool
-	took           time.Duration
+	skipped int
+	names   []string
+	has     map[string]bool
+	took    time.Duration
 }
 
 func ran(all, other []Verified) tally {
 	t := tally{has: map[string]bool{}}
 	for i, v := range all {
-		t.tests, t.skipped, t.took = t.tests+v.PassedTests+v.FailedTests, t.skipped+v.SkippedTests, t.took+time.Duration(v.MS)*time.Millisecond
+		t.skipped, t.took = t.skipped+v.SkippedTests, t.took+time.Duration(v.MS)*time.Millisecond
 		if len(v.Ran) == 0 || i >= len(other) || len(other[i].Ran) == 0 {
 			continue
 		}

@@ -225,18 +225,30 @@ func TestAnExitCodeThatTheReportContradictsVerifiesNothing(t *testing.T) {
 	}
 }
 
-// go test without -v counts what fails, and says of all else only that it is well.
-func TestARunnerThatNamesWhatFailsAloneRunsNoFewerTests(t *testing.T) {
-	var e TestEvidence
-	base := []Verified{{Command: "go test ./...", Runner: "go", Exit: 1, FailedTests: 1}}
-	if e.Count(base, []Verified{{Command: "go test ./...", Runner: "go", Passed: true}}); e.Fewer != 0 {
-		t.Errorf("%d fewer", e.Fewer)
-	}
-	if e.Count(base, []Verified{{Command: "go test ./...", Passed: true}}); e.Fewer != 1 {
-		t.Errorf("where the runner says nothing: %d fewer", e.Fewer)
-	}
-	base[0].PassedTests = 1
-	if e.Count(base, []Verified{{Command: "go test ./...", Runner: "go", Passed: true}}); e.Fewer != 2 {
-		t.Errorf("where it counted what passes: %d fewer", e.Fewer)
+// TestOnlyTestsThatWereCountedRunFewer: go test without -v counts what fails, and says of all else only that it is well.
+func TestOnlyTestsThatWereCountedRunFewer(t *testing.T) {
+	ran := func(v Verified) []Verified { v.Command = "go test ./..."; return []Verified{v} }
+	failed := Verified{Runner: "go", Exit: 1, FailedTests: 3}
+	for name, c := range map[string]struct {
+		base Verified
+		now  []Verified
+		want int
+	}{
+		"nothing fails any more":    {failed, ran(Verified{Runner: "go", Passed: true}), 0},
+		"less fails":                {failed, ran(Verified{Runner: "go", Passed: true, FailedTests: 1}), 0},
+		"what did not build builds": {Verified{Runner: "go", Exit: 1, FailedTests: 1, NoTests: true}, ran(Verified{Runner: "go", Passed: true}), 0},
+		"the runner says nothing":   {failed, ran(Verified{Passed: true}), 3},
+		"there is no test any more": {failed, ran(Verified{Runner: "go", Passed: true, NoTests: true}), 3},
+		"it counted what passes":    {Verified{Runner: "go", Exit: 1, PassedTests: 1, FailedTests: 1}, ran(Verified{Runner: "go", Passed: true}), 2},
+		"a command before failed":   {Verified{Runner: "go", Passed: true, PassedTests: 9}, []Verified{{Command: "go vet ./...", Exit: 1}}, 0},
+	} {
+		e := NewTestEvidence(nil, TestChange{Edited: []string{"a.go"}}, ran(c.base), c.now)
+		says := "it touches no test"
+		if c.want > 0 {
+			says = "it runs " + Plural(c.want, "test") + " fewer than before"
+		}
+		if got := strings.Join(e.Says(), "; "); e.Fewer != c.want || got != says {
+			t.Errorf("%s: %d fewer and %q, want %d", name, e.Fewer, got, c.want)
+		}
 	}
 }
