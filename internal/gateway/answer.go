@@ -135,7 +135,7 @@ func (a *answer) costs(v gjson.Result) {
 }
 
 func (a *answer) each(list gjson.Result, read func(gjson.Result, *answer)) {
-	for _, v := range elements(list) {
+	for v := range elements(list) {
 		read(v, a)
 	}
 }

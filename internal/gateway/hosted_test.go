@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,7 @@ func TestHostedToolsAreTakenOutOfRequests(t *testing.T) {
 		"chat online":               {chat, `{"model":"a/b:online"}`, ``},
 		"gemini's own search":       {gemini, `{"tools":[{"googleSearch":{}}]}`, ``},
 		"gemini":                    {gemini, `{"tools":[{"functionDeclarations":[],"google_search":{}},{"urlContext":{}}]}`, `{"tools":[{"functionDeclarations":[]}]}`},
+		"gemini, forced":            {gemini, `{"tools":[{"functionDeclarations":[{"name":"own"}]},{"googleSearch":{}}],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"tool_choice":{"type":"function"}}`, `{"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"tools":[{"functionDeclarations":[{"name":"own"}]}]}`},
 		"an unknown type":           {responses, `{"tools":[{"type":"browser_preview"}]}`, ``},
 		"a type of no text":         {responses, `{"tools":[{"type":["web_search"]}]}`, ``},
 		"within another":            {responses, `{"tools":[{"type":"namespace","tools":[{"type":"function"},{"type":"mcp"}]}]}`, ``},
@@ -222,6 +224,25 @@ func TestOnlyTheModelsOfTheBackendAreAsked(t *testing.T) {
 					t.Errorf("%s where %q is given: %d %s", name, model, resp.StatusCode, body)
 				}
 			}
+		}
+	}
+}
+
+// TestAListOfNothingTakesNoMemory: sixteen calls of an attempt may be read at the same time.
+func TestAListOfNothingTakesNoMemory(t *testing.T) {
+	zeros := "[" + strings.Repeat("0,", 1<<20) + "0]"
+	for name, body := range map[string]string{
+		"tools":       `{"tools":` + zeros + `}`,
+		"within one":  `{"tools":[{"type":"namespace","tools":` + zeros + `}]}`,
+		"added":       `{"input":[{"tools":` + zeros + `}]}`,
+		"of its host": `{"plugins":` + zeros + `}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := readRequest(route{kind: responses, protocol: OpenAI, model: "m"}, body, Grant{})
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > 48<<20 {
+			t.Errorf("%s: %d MB for %d MB, %v", name, used>>20, len(body)>>20, err)
 		}
 	}
 }

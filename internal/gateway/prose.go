@@ -19,7 +19,7 @@ type sureness struct {
 
 // add takes the list of log-probabilities of one event; other JSON is none.
 func (s *sureness) add(list gjson.Result) {
-	for _, v := range elements(list) {
+	for v := range elements(list) {
 		if v.Type == gjson.Number {
 			s.last[s.n%sureTokens] = min(v.Num, 0)
 			s.n++

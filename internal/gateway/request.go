@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -143,7 +144,7 @@ var errHosted = errors.New("tools that the provider runs itself (web search, cod
 // error refuses a request that has nothing else, or asks for the same in another way. adds: the conversation adds tools.
 func dropHosted(kind callKind, f fields) (adds, changed bool, err error) {
 	for _, name := range hostedFields {
-		empty := f[name].IsArray() && len(f[name].Array()) == 0 || f[name].Type == gjson.False
+		empty := f[name].IsArray() && !f[name].Get("0").Exists() || f[name].Type == gjson.False
 		if kind != generate && f.has(name) && !empty {
 			return false, false, errHosted
 		}
@@ -177,7 +178,7 @@ func dropHosted(kind callKind, f fields) (adds, changed bool, err error) {
 
 // rewritten is a list with each element as edit leaves it, without those of which nothing is left.
 func rewritten(list gjson.Result, edit func(gjson.Result) string) (out []string, changed bool) {
-	for _, entry := range elements(list) {
+	for entry := range elements(list) {
 		raw := edit(entry)
 		changed = changed || raw != entry.Raw
 		if raw != "" {
@@ -217,8 +218,12 @@ func hosted(kind callKind, entry gjson.Result, depth int) bool {
 	if place := environment["type"].Str; environment != nil && place != "local" { // a shell of the provider's
 		return true
 	}
-	within := tool["tools"]
-	return within.IsObject() || slices.ContainsFunc(within.Array(), func(t gjson.Result) bool { return hosted(kind, t, depth-1) })
+	for within := range elements(tool["tools"]) {
+		if hosted(kind, within, depth-1) {
+			return true
+		}
+	}
+	return tool.has("tools") && !tool["tools"].IsArray()
 }
 
 // mentions reports whether one of the names may stand in JSON. To search for them takes a small part of the time of parting a
@@ -268,12 +273,14 @@ func parsed(text string) (gjson.Result, bool) {
 	return gjson.Parse(text), true
 }
 
-// elements are those of a list; none of what is no list.
-func elements(v gjson.Result) []gjson.Result {
-	if !v.IsArray() {
-		return nil
+// elements goes through those of a list, and through none of what is no list. It does not gather them: in a list of
+// zeros each would take forty times its bytes.
+func elements(v gjson.Result) iter.Seq[gjson.Result] {
+	return func(yield func(gjson.Result) bool) {
+		if v.IsArray() {
+			v.ForEach(func(_, one gjson.Result) bool { return yield(one) })
+		}
 	}
-	return v.Array()
 }
 
 // fields are those of an object by name. Of equal names the last counts, as at the providers; gjson's Get would
