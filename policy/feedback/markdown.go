@@ -122,6 +122,11 @@ func readPage(body string) *page {
 		}
 		return ast.WalkContinue, nil
 	})
+	// A footnote stands last in the tree, wherever it is in the text.
+	for _, tags := range [][]htmlElement{p.quotes, p.tags} {
+		slices.SortFunc(tags, func(a, b htmlElement) int { return a.start - b.start })
+	}
+	slices.SortFunc(p.code, func(a, b span) int { return a.start - b.start })
 	return p
 }
 

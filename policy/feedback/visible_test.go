@@ -34,6 +34,8 @@ func TestOnlyWhatAReaderSeesIsVisible(t *testing.T) {
 		{"addresses that are seen", "<https://example.org/a_b> www.example.org me@example.org", "https://example.org/a_b www.example.org me@example.org"},
 		{"elements that GitHub shows", "<details open><summary title=x>a</summary>\n\nb <kbd>c</kbd><br/>\n\n</details>", "<details><summary>a</summary>\n\nb <kbd>c</kbd><br>\n\n</details>"},
 		{"a footnote", "a[^1]\n\n[^1]: b", "a\n\nb"},
+		{"a footnote that closes what is opened behind it", "[^1]: a </x-y>\n\nb[^1] <x-y>c",
+			"a \n\nb c\n\n> Not visible on the page, and no part of the task: an element `<x-y>`\n> Not visible on the page, and no part of the task: an element `</x-y>`"},
 		{"formulas and prices", "It costs $5 and $10, $x^2 \\le 4$ holds, `$HOME` and `100% of $A`.", "It costs $5 and $10, $x^2 \\le 4$ holds, `$HOME` and `100% of $A`."},
 		{"escapes and entities", "\\*a\\* &lt;b&gt; &amp; &#x200b;c", "\\*a\\* &lt;b&gt; &amp; c"},
 		{"less and greater", "a < b and c > d, x<5", "a < b and c > d, x<5"},
