@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -11,7 +13,11 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/lease"
@@ -24,9 +30,13 @@ type appends struct {
 	n int
 }
 
-func (s *appends) AppendLeased(context.Context, thread.Lease, thread.Batch) error {
-	s.n++
-	return nil
+func (s *appends) Events(context.Context, thread.ID, int64) ([]thread.Event, error) { return nil, nil }
+
+func (s *appends) AppendLeased(ctx context.Context, _ thread.Lease, _ thread.Batch) error {
+	if ctx.Err() == nil {
+		s.n++
+	}
+	return ctx.Err()
 }
 
 func TestAnAgentThatOnlyPostsDoesNotFillTheLog(t *testing.T) {
@@ -41,6 +51,38 @@ func TestAnAgentThatOnlyPostsDoesNotFillTheLog(t *testing.T) {
 	at = at.Add(logInterval)
 	if a.authored(t.Context(), "gh issue comment 7 --body last", true); s.n != maxAtOnce+1 || len(a.wrote.Fresh()) != 0 {
 		t.Errorf("%d events and %d bytes that are not logged after a while, want one more and none", s.n, len(a.wrote.Fresh()))
+	}
+}
+
+func TestWhatAPlainAgentSaysLastIsLoggedWhenItEnds(t *testing.T) {
+	dir, s, none := t.TempDir(), &appends{}, func(string) (string, bool) { return "", false }
+	box, err := sandbox.New(t.Context(), sandbox.None)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := clis.ForStream(config.Plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := config.Server{DataDir: dir}
+	a := &Attempt{
+		Env: &Env{Config: server, Store: s, Sandbox: box, Now: time.Now, Log: zerolog.Nop(), Lookup: none}, Config: &server, Lease: &lease.Holder{},
+		Thread: thread.ID{Owner: "acme", Name: "widgets", Number: 7}, Started: thread.Started{N: 1, Backend: "mine"},
+		Ground: &Ground{Effective: config.Effective{Backends: []config.Backend{{Name: "mine", Argv: []string{"printf", "gh issue comment 7 --body end"}}}}},
+	}
+	a.Receipt.Transcript = filepath.Join(dir, "transcript")
+	c := &checkout{Attempt: a, adapter: plain, ws: &git.Workspace{Dir: dir}, monitor: &loopMonitor{circles: policy.NewCircles()}}
+	if err := os.MkdirAll(a.homeOf(a.Thread), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	run, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	report, cause, err := c.runIn(run, cancel)
+	if err != nil || cause != nil || report.Ending != policy.Completed {
+		t.Fatalf("%+v, %v, %v", report, cause, err)
+	}
+	if s.n != 1 || len(a.wrote.Fresh()) != 0 {
+		t.Errorf("%d events and %d bytes that are not logged, want one and none", s.n, len(a.wrote.Fresh()))
 	}
 }
 

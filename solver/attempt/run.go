@@ -108,14 +108,14 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		return agent.Report{}, nil, err
 	}
 	defer out.Close()
+	run, endWatch := c.Watch(run)
+	defer endWatch()
 	transcript := io.Writer(out)
 	if c.adapter.Parse == nil {
 		plain := &plainTexts{authored: func(text string, ran bool) { c.authored(run, text, ran) }}
 		defer plain.end()
 		transcript = io.MultiWriter(out, plain)
 	}
-	run, endWatch := c.Watch(run)
-	defer endWatch()
 	b := c.backend()
 	walled := wall(c.Attempt, &spec, c.models.session.Load(), append(slices.Clone(c.Ground.Effective.Network.Agent), b.Hosts()...), "network.agent")
 	defer func() {
