@@ -241,7 +241,7 @@ func (v inspection) print(w io.Writer) {
 		}
 		row("limit", "%s, %s, %s", l.Kind, l.Certainty, until)
 	}
-	edits := fmt.Sprintf("%d in %d files", v.Edits.Operations, v.Edits.Files)
+	edits := fmt.Sprintf("%d in %s", v.Edits.Operations, policy.Plural(v.Edits.Files, "file"))
 	if v.Edits.MaxRepeat > 1 {
 		edits += fmt.Sprintf(", %d of them on %s", v.Edits.MaxRepeat, text.Line(v.Edits.MaxRepeatPath, maxLine))
 	}
@@ -265,7 +265,7 @@ func (v inspection) print(w io.Writer) {
 		cost += fmt.Sprintf(", %d of them estimated", v.Tokens.Estimated)
 	}
 	row("tokens", "%d in (%d cached), %d out%s", v.Tokens.Input, v.Tokens.CachedInput, v.Tokens.Output, cost)
-	row("calls", "%d in %d turns", v.ToolCalls, v.Turns)
+	row("calls", "%d in %s", v.ToolCalls, policy.Plural(v.Turns, "turn"))
 	row("mentions", "%d of a limit, ignored", v.Mentions)
 	row("fingerprint", "%s", v.Fingerprint)
 	if v.SessionID != "" {

@@ -144,8 +144,12 @@ func (r Report) row(w io.Writer, i, n int) {
 }
 
 func (r Report) summary() string {
-	limits := fmt.Sprintf("%d attempts ended in a usage limit; texts that only quoted one: %d.", r.UsageLimitAttempts, r.UsageLimitMentions)
-	saved := fmt.Sprintf("%d of %d attempts and %s saved", r.AvoidedAttempts, r.RecordedAttempts, time.Duration(r.AvoidedSeconds)*time.Second)
+	limits := fmt.Sprintf("%s ended in a usage limit; texts that only quoted one: %d.", policy.Plural(r.UsageLimitAttempts, "attempt"), r.UsageLimitMentions)
+	saved := fmt.Sprintf("%d of %s", r.AvoidedAttempts, policy.Plural(r.RecordedAttempts, "attempt"))
+	if r.AvoidedSeconds > 0 { // else nothing told times
+		saved += fmt.Sprintf(" and %s", time.Duration(r.AvoidedSeconds)*time.Second)
+	}
+	saved += " saved"
 	switch {
 	case r.RecordedAttempts == 0:
 		return "The recording holds no attempt. " + limits
