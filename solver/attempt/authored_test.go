@@ -81,8 +81,8 @@ func TestWhatAPlainAgentSaysLastIsLoggedWhenItEnds(t *testing.T) {
 	if err != nil || cause != nil || report.Ending != policy.Completed {
 		t.Fatalf("%+v, %v, %v", report, cause, err)
 	}
-	if s.n != 1 || len(a.wrote.Fresh()) != 0 {
-		t.Errorf("%d events and %d bytes that are not logged, want one and none", s.n, len(a.wrote.Fresh()))
+	if s.n == 0 || len(a.wrote.Fresh()) != 0 {
+		t.Errorf("%d events and %d bytes that are not logged, want some and none", s.n, len(a.wrote.Fresh()))
 	}
 }
 
