@@ -175,3 +175,14 @@ func TestPathsBeyondTheBoundCountAsOperationsOnly(t *testing.T) {
 		t.Errorf("%+v, error %v", got.Edits, err)
 	}
 }
+
+func TestALineOfZerosCostsLittleMemory(t *testing.T) {
+	line := []byte(codexChange("completed", "1", strings.Repeat("0,", 400<<10)+"0"))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	stream(config.Codex).Parse(line, func(agent.Event) {})
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 48<<20 {
+		t.Errorf("%d MB for a line of %d kB", used>>20, len(line)>>10)
+	}
+}
