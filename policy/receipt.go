@@ -248,6 +248,10 @@ func (r Receipt) Progress() bool {
 	return r.Updated != "" || r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
 }
 
+// Untold reports whether files changed although the agent's output told no edit, as that of a command that prints
+// plain text, or of a shell that names no file. Such an attempt may have gone in circles unseen.
+func (r Receipt) Untold() bool { return r.Edits.Operations == 0 && r.Updated == "" && r.Progress() }
+
 // Declines reports whether the agent declined the task: it ended well, said so, and touched nothing.
 func (r Receipt) Declines() bool {
 	return r.Declined != "" && r.Ending == Completed && !r.Progress() && len(r.LeftOut) == 0

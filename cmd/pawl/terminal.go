@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"text/tabwriter"
@@ -45,13 +46,16 @@ func showThread(w io.Writer, v checkrun.Facts) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "ATTEMPT\tBACKEND\tENDING\tVERIFICATION\tEDITS\tTOOK\tUSED\n")
 	for _, a := range v.Attempts {
-		verified, took := "", ""
+		verified, took, edits := "", "", strconv.Itoa(a.Edits.Operations)
+		if a.Untold() {
+			edits = "–"
+		}
 		if a.Ending != "" {
 			verified, _ = a.Verified()
 			took = text.Span(a.Duration)
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\t%s\t%s\n", a.N, text.Label(a.Backend)+text.When(a.Effort != "", " "+text.Label(a.Effort)), a.Result(), text.Line(verified, shownLine),
-			a.Edits.Operations, took, strings.Join(checkrun.Used(a), ", "))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.N, text.Label(a.Backend)+text.When(a.Effort != "", " "+text.Label(a.Effort)), a.Result(), text.Line(verified, shownLine),
+			edits, took, strings.Join(checkrun.Used(a), ", "))
 	}
 	t.Flush()
 	last := v.Attempts[len(v.Attempts)-1]

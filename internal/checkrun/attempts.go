@@ -92,9 +92,10 @@ func totals(f Facts) string {
 	var took, waited time.Duration
 	var t policy.Tokens
 	var cost float64
-	priced := false
+	priced, untold := false, false
 	for _, a := range run {
 		ops += a.Edits.Operations
+		untold = untold || a.Untold()
 		took += a.Duration
 		waited += a.Waited
 		t = t.Plus(a.Tokens)
@@ -103,7 +104,7 @@ func totals(f Facts) string {
 			priced = true
 		}
 	}
-	return text.Joined(" · ", policy.Plural(len(run), "attempt"), policy.Plural(ops, "edit"),
+	return text.Joined(" · ", policy.Plural(len(run), "attempt"), text.When(ops > 0 || !untold, text.When(untold, "at least ")+policy.Plural(ops, "edit")),
 		text.When(took >= time.Second, text.Span(took)+" of work"), text.When(waited >= time.Second, text.Span(waited)+" of waiting"),
 		tokens(t), text.When(priced, text.Dollars(cost)))
 }

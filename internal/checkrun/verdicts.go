@@ -34,10 +34,14 @@ func severity(f Facts) forge.CheckRun {
 	c.Status, c.Conclusion = Completed, conclusion
 	counts := counted(a.Edits)
 	p := &page{}
-	if f.Severity.Class == policy.None {
+	switch {
+	case f.Severity.Class == policy.None && a.Untold():
+		c.Title = "No edit loop seen: the agent's output tells no edits"
+		p.sentence(fmt.Sprintf("Attempt %d was not seen to be an edit loop.", a.N))
+	case f.Severity.Class == policy.None:
 		c.Title = title("No edit loop", counts)
 		p.sentence(fmt.Sprintf("Attempt %d was no edit loop.", a.N))
-	} else {
+	default:
 		what := string(f.Severity.Class) + " edit loop"
 		c.Title = title(strings.ToUpper(what[:1])+what[1:], counts+cooldown(f))
 		p.sentence(fmt.Sprintf("%s on %s: %s%s.", text.Name(text.Label(a.Backend)), text.Name(repoName(f.Thread)), what, cooldown(f)))

@@ -33,7 +33,7 @@ var classWeights = map[policy.Class]float64{policy.Mild: 1, policy.Moderate: 2, 
 // SeveritySignal is the grade of an edit loop, which other attempts lack.
 func SeveritySignal(v policy.Severity, at time.Time) Signal {
 	if v.Class == policy.None || v.Class == "" {
-		return missing(SeveritySource, at, false, "the edits did not go in circles")
+		return missing(SeveritySource, at, false, "no edit loop was seen")
 	}
 	return Signal{Source: SeveritySource, Value: v.Grade, Weight: classWeights[v.Class], Known: true, At: at,
 		Detail: fmt.Sprintf("%s edit loop", v.Class), Basis: strings.Join(v.Reasons, "; ")}

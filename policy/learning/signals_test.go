@@ -64,7 +64,7 @@ func TestWhatTheSourcesSay(t *testing.T) {
 		{"honest defeat", JournalSignal(said("I couldn’t get the build to work.", "2", 0), Signal{}, at), 0.3, false, "did not get there"},
 		{"tests nobody saw", JournalSignal(said("Tests pass.", "2", 0), Signal{}, at), -1, false, "nobody saw"},
 		{"no claim", JournalSignal(said("What do you want?", "2", 0), Signal{}, at), -1, false, "claims nothing"},
-		{"no loop", SeveritySignal(policy.Severity{Class: policy.None}, at), -1, false, "did not go in circles"},
+		{"no loop", SeveritySignal(policy.Severity{Class: policy.None}, at), -1, false, "no edit loop was seen"},
 		{"severe loop", SeveritySignal(policy.Defaults().Severity.Judge(policy.Edits{Operations: 120, MaxRepeat: 30}), at), 0.02, false, "severe"},
 		{"mild loop", SeveritySignal(policy.Defaults().Severity.Judge(policy.Edits{Operations: 45, MaxRepeat: 9}), at), 0.08, false, "mild"},
 	} {
