@@ -38,6 +38,7 @@ type stand struct {
 	*Images
 	host  string
 	asked atomic.Int64
+	hangs atomic.Bool // the registry answers nothing
 	// answer takes the place of the registry's where it is not nil.
 	answer http.HandlerFunc
 	now    time.Time
@@ -49,6 +50,10 @@ func newStand(t *testing.T) *stand {
 	real := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.asked.Add(1)
+		if s.hangs.Load() {
+			<-r.Context().Done()
+			return
+		}
 		if s.answer != nil {
 			s.answer(w, r)
 			return
@@ -327,7 +332,7 @@ func TestARegistryThatHangsIsNotWaitedForLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.resolving, s.pulling = 20*time.Millisecond, 20*time.Millisecond
-	s.answer = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	s.hangs.Store(true)
 	for name, ask := range map[string]func() (Image, error){
 		"the name":  func() (Image, error) { return s.get(ref) },
 		"the image": func() (Image, error) { return s.pulled(t.Context(), digest) },
@@ -336,7 +341,7 @@ func TestARegistryThatHangsIsNotWaitedForLong(t *testing.T) {
 			t.Errorf("%s: %v, want that the registry is too slow", name, err)
 		}
 	}
-	s.answer = nil
+	s.hangs.Store(false)
 	s.resolving, s.pulling = time.Minute, time.Minute
 	if _, err := s.get(ref); err != nil {
 		t.Errorf("once it answers again: %v", err)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,20 +152,20 @@ func TestThreadsAreClaimedForFreeWorkersOnlyAndAFewAtATime(t *testing.T) {
 			r.add(n + 1)
 		}
 		proceed := make(chan struct{})
-		running := 0
+		var running atomic.Int64
 		started(t, Options{Store: r, Workers: 10, Step: func(context.Context, thread.Lease, time.Time) error {
-			running++
+			running.Add(1)
 			<-proceed
 			return nil
 		}})
 		synctest.Wait()
-		if want := []int{8, 2}; running != 10 || fmt.Sprint(r.claims) != fmt.Sprint(want) {
-			t.Errorf("%d steps run after claims of %v, want 10 after %v", running, r.claims, want)
+		if want := []int{8, 2}; running.Load() != 10 || fmt.Sprint(r.claims) != fmt.Sprint(want) {
+			t.Errorf("%d steps run after claims of %v, want 10 after %v", running.Load(), r.claims, want)
 		}
 		close(proceed)
 		synctest.Wait()
-		if running != 30 || len(r.threads) != 0 {
-			t.Errorf("%d steps ran, and %v are left", running, r.threads)
+		if running.Load() != 30 || len(r.threads) != 0 {
+			t.Errorf("%d steps ran, and %v are left", running.Load(), r.threads)
 		}
 	})
 }
@@ -175,17 +176,19 @@ func TestDeliveriesThatAreDueAreClaimedOnlyWhileNoneWaits(t *testing.T) {
 		for n := range 100 {
 			r.deliveries = append(r.deliveries, delivery(n, 0))
 		}
-		handled, proceed := 0, make(chan struct{})
+		var handled atomic.Int64
+		proceed := make(chan struct{})
 		started(t, Options{Store: r, Step: func(context.Context, thread.Lease, time.Time) error { return nil },
-			HandleDelivery: func(context.Context, thread.Delivery) error { <-proceed; handled++; return nil }})
+			HandleDelivery: func(context.Context, thread.Delivery) error { <-proceed; handled.Add(1); return nil }})
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if left := 100 - deliveriesAtOnce; len(r.deliveries) != left {
 			t.Errorf("%d are left to others, want %d", len(r.deliveries), left)
 		}
 		close(proceed)
 		synctest.Wait() // without a poll
-		if handled != 100 {
-			t.Errorf("%d were handled, want 100", handled)
+		if handled.Load() != 100 {
+			t.Errorf("%d were handled, want 100", handled.Load())
 		}
 	})
 }
@@ -198,6 +201,7 @@ func TestTheSweepRunsAtOnceAndEveryFiveSecondsAlsoAfterErrors(t *testing.T) {
 			return errors.New("the disk is on fire")
 		}})
 		time.Sleep(11 * time.Second)
+		synctest.Wait()
 		if want := []time.Duration{0, 5 * time.Second, 10 * time.Second}; fmt.Sprint(sweeps) != fmt.Sprint(want) {
 			t.Errorf("swept after %v, want %v", sweeps, want)
 		}
