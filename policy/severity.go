@@ -149,7 +149,7 @@ func (l SeverityLimits) Judge(e Edits) Severity {
 // Loop is the verdict on an attempt that has ended: work that was verified is no loop, however it came about.
 func (l SeverityLimits) Loop(r Receipt) Severity {
 	if r.Untold() {
-		return Severity{Class: None, Reasons: []string{"files changed, but the agent's output tells no edits, so going in circles would not be seen"}}
+		return Severity{Class: None, Reasons: []string{"files changed, but the agent's output tells no edits, so a loop of edits would not be seen"}}
 	}
 	v := l.Judge(r.Edits)
 	if _, ok := r.Verified(); ok && v.Class != None && r.Ending == Completed && r.Progress() {

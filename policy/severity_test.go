@@ -90,6 +90,19 @@ func TestAVerdictNamesTheFileAndTheThreshold(t *testing.T) {
 			t.Errorf("%s: want a mild loop", name)
 		}
 	}
+	for name, c := range map[string]struct {
+		r    Receipt
+		want string
+	}{
+		"files changed":       {Receipt{StartTree: "1", EndTree: "2"}, "tells no edits"},
+		"nothing changed":     {Receipt{StartTree: "1", EndTree: "1"}, "0 edits"},
+		"the base was merged": {Receipt{StartTree: "1", EndTree: "2", Updated: "3"}, "0 edits"},
+		"edits were told":     {Receipt{StartTree: "1", EndTree: "2", Edits: Edits{Operations: 1}}, "1 edit"},
+	} {
+		if v := Defaults().Severity.Loop(c.r); v.Class != None || !strings.Contains(v.Reasons[0], c.want) {
+			t.Errorf("%s: %s %q, want none and %q", name, v.Class, v.Reasons, c.want)
+		}
+	}
 	one := Defaults().Severity.Judge(Edits{Operations: 1, MaxRepeat: 1})
 	if want := "1 edit, at most 1 on one file; a loop starts at 40 edits with 8 on one file"; one.Reasons[0] != want {
 		t.Errorf("reason %q, want %q", one.Reasons[0], want)

@@ -147,6 +147,13 @@ func cases() map[string]Facts {
 	done.Stagnation.Reasons = []string{"similarity with the attempt before is 0.61; similar from 0.85"}
 	c["done"] = done
 
+	untold, silent := done, over(1)
+	silent.Edits, silent.StartTree, silent.EndTree, silent.Verify = policy.Edits{}, "1f2e3d", "4c5b6a", verified.Verify
+	silent.N = 2
+	untold.Attempts, untold.Reasons = []Attempt{failedFirst, silent}, policy.Because("", "attempt 2 changed the tree and the verify commands passed")
+	untold.Severity = policy.Defaults().Severity.Loop(silent.Receipt)
+	c["done-untold"] = untold
+
 	asBefore, red := done, verified
 	red.Verify = []policy.Verified{{Command: "go test ./...", Runner: "go", Exit: 1, Passed: true, Output: "--- FAIL: TestClock (0.00s)\nFAIL", Known: []string{"example.com/widgets TestClock", "example.com/widgets TestZone"}}}
 	asBefore.Attempts = []Attempt{failedFirst, red}
