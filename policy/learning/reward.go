@@ -210,6 +210,10 @@ func (g *Graded) grade(set *signalSet, not *aside, t *trust) (r Grade, trusted f
 		case !set[p].usable() || not[p] != "":
 		case source.weight == 0:
 			return Grade{Value: set[p].Value, Known: true, From: []SignalSource{source.name}}, 1
+		case t[p] == 0: // it adds nothing, and the grade is trusted the less for it
+			if !g.written(p) {
+				full += source.weight
+			}
 		case g.written(p):
 			own, weight, agents = own+w*set[p].Value, weight+w, append(agents, source.name)
 		default:

@@ -62,6 +62,16 @@ func TestTheMoreTrustedSideWins(t *testing.T) {
 	}
 }
 
+func TestAGradeRestsOnNoSourceThatIsNotBelieved(t *testing.T) {
+	g := endedAt(1, "a", says(VerifierSource, 1, gradeDay), says(JudgeSource, 0.2, gradeDay), says(JournalSource, 0.1, gradeDay), says(TrajectorySource, 0.3, gradeDay))
+	set, believed := g.signals(), fullTrust
+	believed[JudgeSource.place()], believed[JournalSource.place()] = 0, 0
+	r, trusted := g.grade(&set, &aside{}, &believed)
+	if want := (8 + 2*0.3) / 10; math.Abs(r.Value-want) > 1e-12 || math.Abs(trusted-8.0/12) > 1e-12 || !slices.Equal(r.From, []SignalSource{VerifierSource, TrajectorySource}) {
+		t.Errorf("%+v, trusted %v", r, trusted)
+	}
+}
+
 func TestGradesOfAttempts(t *testing.T) {
 	at := gradeDay
 	for _, c := range []struct {
