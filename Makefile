@@ -33,7 +33,7 @@ lint:
 	.ci/lint
 
 # The built program from outside, as one table of what, measured, aim and met;
-# then the benchmarks of packages.
+# then the benchmarks of four packages.
 bench:
 	go run ./internal/bench
 	go test -run '^$$' -bench . -benchtime 200ms ./policy/simhash ./internal/agent ./internal/store ./internal/gateway
