@@ -70,7 +70,7 @@ func done(f Facts) Decision {
 	if len(a.Verify) > 0 {
 		if how, ok = a.Receipt.Verified(); ok {
 			how = "the verify commands passed"
-		} else if strings.HasPrefix(how, "verified") {
+		} else if strings.HasPrefix(strings.TrimPrefix(how, "un"), "verified") {
 			how = "is " + how
 		}
 	}

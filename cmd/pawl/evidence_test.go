@@ -60,7 +60,7 @@ func TestAVerificationThatPassedIsHeldAgainstTheTestsAsTheyWere(t *testing.T) {
 		{"a change of a description", "", tested("sh run.sh", right), "echo 'They add.' >> README.md", 2,
 			"Done: verified", []string{"it touches no test"}},
 		{"failures that are reported with exit code 0", "", tested("sh run.sh || true", right), "echo 'sum() { echo 7; }' > sum.sh", 2,
-			"Done: unverified, exit code 0 with 2 failures reported", []string{"attempt 1 changed the tree and unverified, exit code 0 with 2 failures reported"}},
+			"Done: unverified, exit code 0 with 2 failures reported", []string{"attempt 1 changed the tree and is unverified, exit code 0 with 2 failures reported"}},
 		{"a JUnit report that says otherwise than the exit code", "", junitReported(), "echo 'sum() { echo 7; }' > sum.sh", 2,
 			"Done: unverified, exit code 0 with 1 failure reported", nil},
 	} {

@@ -51,7 +51,10 @@ func showThread(w io.Writer, v checkrun.Facts) {
 			edits = "–"
 		}
 		if a.Ending != "" {
-			verified, _ = a.Verified()
+			verified = "none ran"
+			if len(a.Verify) > 0 {
+				verified, _ = a.Verified()
+			}
 			took = text.Span(a.Duration)
 		}
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.N, text.Label(a.Backend)+text.When(a.Effort != "", " "+text.Label(a.Effort)), a.Result(), text.Line(verified, shownLine),
