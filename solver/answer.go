@@ -217,8 +217,8 @@ func (p *publisher) comment(ctx context.Context, key string, number int, earlier
 		}
 		if id == 0 {
 			c, err = p.Forge.CreateComment(ctx, p.repo(), number, body, mark)
+			crash.Point("comment_written")
 		}
-		crash.Point("comment_written")
 		if own == 0 && p.refused(ctx, err) {
 			return thread.Act{Note: err.Error(), Page: done.Page}, nil
 		}
