@@ -66,7 +66,7 @@ func done(f Facts) Decision {
 		a.Failing() || a.Outcome == VerifyFailed || a.Outcome == Interrupted || a.Outcome == Cancelled {
 		return Decision{}
 	}
-	how := "it ended completed; no verify command ran"
+	how := "ended completed; no verify command ran"
 	if len(a.Verify) > 0 {
 		if how, ok = a.Receipt.Verified(); ok {
 			how = "the verify commands passed"

@@ -78,7 +78,7 @@ func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
 		{"it changed the tree and there is nothing to verify with", given(finished()),
 			Decision{Action: DoDone, Rule: "done", Reasons: wanted("no verify command ran")}},
 		{"it merged the base", given(Attempt{Receipt: Receipt{Ending: Completed, Outcome: Edited, Updated: "b"}}),
-			Decision{Action: DoDone, Rule: "done", Reasons: wanted("attempt 1 merged the base and it ended completed")}},
+			Decision{Action: DoDone, Rule: "done", Reasons: wanted("attempt 1 merged the base and ended completed")}},
 		{"the restarts are used up by then", given(many(51, timedOut(), finished())...),
 			Decision{Action: DoDone, Rule: "done"}},
 		{"many edits are no matter once the work is done", given(looped),

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -267,5 +269,32 @@ func TestPawlStatusOfAnEmptyDatabaseAndBesideAServer(t *testing.T) {
 	}
 	if a := r.state(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Edited {
 		t.Errorf("attempts %+v", a)
+	}
+}
+
+func TestRunsHaveFoldersOfTheirOwnAndKeepThemWhileTheyWork(t *testing.T) {
+	t.Parallel()
+	cache, now := filepath.Join(t.TempDir(), "pawl"), time.Date(2026, 3, 4, 14, 3, 0, 0, time.UTC)
+	var dirs []string
+	for i := range runsKept + 3 {
+		if i == runsKept {
+			now = now.Add(time.Second)
+		}
+		dir, err := newRun(t.Context(), cache, now)
+		if err != nil || slices.Contains(dirs, dir) {
+			t.Fatalf("run %d: %s, %v", i, dir, err)
+		}
+		dirs = append(dirs, dir)
+		if i == 0 {
+			db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(dir, runDatabase), store.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(cache, "*"))
+	if err != nil || len(left) != runsKept+2 || left[0] != dirs[0] || !slices.Contains(left, dirs[len(dirs)-1]) {
+		t.Errorf("%v, %v are left of %v", left, err, dirs)
 	}
 }

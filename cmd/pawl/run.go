@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,17 +88,15 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 	if err != nil {
 		return fmt.Errorf("where to keep the transcripts: %w", err)
 	}
-	stamp := time.Now().UTC().Format("20060102-150405")
-	cfg.DataDir = filepath.Join(cache, "pawl", stamp)
-	if err := errors.Join(os.MkdirAll(cfg.DataDir, 0o700), clearRuns(filepath.Dir(cfg.DataDir))); err != nil {
+	if cfg.DataDir, err = newRun(ctx, filepath.Join(cache, "pawl"), time.Now()); err != nil {
 		return err
 	}
-	db, err := store.Open(ctx, "sqlite:"+filepath.Join(cfg.DataDir, "pawl.db"), store.Options{})
+	db, err := store.Open(ctx, "sqlite:"+filepath.Join(cfg.DataDir, runDatabase), store.Options{})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	work := solver.Folder{Dir: dir, Branch: "pawl/run-" + stamp}
+	work := solver.Folder{Dir: dir, Branch: "pawl/run-" + filepath.Base(cfg.DataDir)}
 	s := &solver.Solver{
 		Env: attempt.Env{
 			Store: db, Config: cfg, Sandbox: box, Node: nodeName(), Now: time.Now, Log: log, Lookup: os.LookupEnv,
@@ -270,17 +269,40 @@ func resultOf(v checkrun.Facts, transcripts string) runResult {
 	return out
 }
 
-// runsKept is how many runs' transcripts stay, beside that of this one.
-const runsKept = 20
+const (
+	runDatabase = "pawl.db" // of a run, in its folder; it is locked while the run works
+	runsKept    = 20        // how many runs' transcripts stay, beside that of this one
+)
 
-// clearRuns removes what older runs left in the cache, but for the newest.
-func clearRuns(cache string) error {
+// newRun makes the folder of a run, named by its time: 20260304-140300, or 20260304-140300-2 for another of that second.
+func newRun(ctx context.Context, cache string, now time.Time) (dir string, err error) {
+	dir = filepath.Join(cache, now.UTC().Format("20060102-150405"))
+	err = errors.Join(os.MkdirAll(cache, 0o700), clearRuns(ctx, cache))
+	for n, first := 2, dir; err == nil; n++ {
+		if err = os.Mkdir(dir, 0o700); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+		dir, err = fmt.Sprintf("%s-%d", first, n), nil
+	}
+	return dir, err
+}
+
+// clearRuns removes what older runs left in the cache, but for the newest and those at work.
+func clearRuns(ctx context.Context, cache string) error {
 	runs, err := filepath.Glob(filepath.Join(cache, "[0-9]*-[0-9]*")) // in the order of their times
 	if err != nil {
 		return err
 	}
 	for _, dir := range runs[:max(0, len(runs)-runsKept)] {
-		if err := git.Remove(dir); err != nil {
+		lock, err := wait.Lock(ctx, filepath.Join(dir, runDatabase), 0)
+		if errors.Is(err, wait.ErrLocked) {
+			continue
+		}
+		if err == nil {
+			err = git.Remove(dir)
+			lock.Close()
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another run removes it, too
 			return fmt.Errorf("remove an older run: %w", err)
 		}
 	}

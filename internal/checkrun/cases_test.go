@@ -223,7 +223,7 @@ func addStops(c map[string]Facts) map[string]Facts {
 
 	ignored := noLoop(base())
 	ignored.Attempts = []Attempt{over(1)}
-	ignored.State, ignored.Rule, ignored.Reasons = Done, "done", policy.Because("", "attempt 1 changed the tree and it ended completed; no verify command ran")
+	ignored.State, ignored.Rule, ignored.Reasons = Done, "done", policy.Because("", "attempt 1 changed the tree and ended completed; no verify command ran")
 	ignored.Feedback = []thread.Request{
 		remark(26*time.Hour, "octocat", "comment", "/pawl solve", "command solve", ""),
 		remark(40*time.Minute, "octocat", "description", "", "", "the description's content did not change"),
