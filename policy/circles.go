@@ -19,7 +19,7 @@ type Edit struct {
 const (
 	// circledShare is the reciprocal of the share of an attempt's edits that must
 	// have made again what had been there: in healthy sessions with at least 8
-	// edits it is at most a ninth, in a cycle of up to 26 states a third of 40.
+	// edits it is at most an eighth, in a cycle of up to 26 states a third of 40.
 	circledShare = 3
 	// churnTimes is how many times the lines that remain of a file's edits must
 	// have been written for its edits to come to nothing, and churnedShare the
