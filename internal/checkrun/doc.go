@@ -1,4 +1,4 @@
-// Package checkrun renders everything that Pawl writes on GitHub: the three check runs, the status comment,
+// Package checkrun renders everything that Pawl writes on GitHub: its check runs, the status comment,
 // the block in a pull request's description and the answers to commands.
 //
 // Every function is pure: the same facts give the same bytes. All strings in the facts are taken as hostile,
