@@ -168,6 +168,9 @@ func inspect(name string, open replay.Opener, f inspectFlags) (inspection, error
 		v.Limit = &limitView{*r.Limit, known(r.Limit.ResetsAt)}
 	}
 	s := cfg.Policy.Severity.Judge(r.Edits)
+	if f.cli == config.Plain {
+		s.Reasons = []string{"plain text tells no edits, so a loop of them is not seen"}
+	}
 	v.Report, v.Fingerprint, v.Severity = r, simhash.Fingerprint(evidence), severityView{s.Class, int64(s.Cooldown.Seconds()), s.Grade, s.Reasons}
 	return v, nil
 }
@@ -245,6 +248,10 @@ func (v inspection) print(w io.Writer) {
 	if v.Edits.MaxRepeat > 1 {
 		edits += fmt.Sprintf(", %d of them on %s", v.Edits.MaxRepeat, text.Line(v.Edits.MaxRepeatPath, maxLine))
 	}
+	plain := v.CLI == config.Plain
+	if plain {
+		edits = "not told"
+	}
 	row("edits", "%s", edits)
 	severity := string(v.Severity.Class)
 	if v.Severity.Class != policy.None {
@@ -264,8 +271,10 @@ func (v inspection) print(w io.Writer) {
 	if v.Tokens.Estimated > 0 {
 		cost += fmt.Sprintf(", %d of them estimated", v.Tokens.Estimated)
 	}
-	row("tokens", "%d in (%d cached), %d out%s", v.Tokens.Input, v.Tokens.CachedInput, v.Tokens.Output, cost)
-	row("calls", "%d in %s", v.ToolCalls, policy.Plural(v.Turns, "turn"))
+	if !plain {
+		row("tokens", "%d in (%d cached), %d out%s", v.Tokens.Input, v.Tokens.CachedInput, v.Tokens.Output, cost)
+		row("calls", "%d in %s", v.ToolCalls, policy.Plural(v.Turns, "turn"))
+	}
 	row("mentions", "%d of a limit, ignored", v.Mentions)
 	row("fingerprint", "%s", v.Fingerprint)
 	if v.SessionID != "" {
