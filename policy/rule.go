@@ -128,7 +128,7 @@ var words = map[Rule]Words{
 	RuleNotBlocking:     {Stops: "remarks wait that are not marked as blocking", Help: HelpAny},
 	RuleTransient:       {Waits: "the provider refuses for the moment", Stops: "the provider refused again and again", Help: HelpResume},
 	RuleSilent:          {Stops: "the agent fell silent again and again", Help: HelpAny},
-	RuleNoProgress:      {Stops: "the attempt failed and changed nothing", Help: HelpAny},
+	RuleNoProgress:      {Stops: "the attempt failed and brought no change", Help: HelpAny},
 	RuleInterrupted:     {Waits: "attempts were interrupted again and again", Stops: "attempts were interrupted again and again", Help: HelpRetry},
 	RuleVerifyFailed:    {Stops: "verification keeps failing", Help: HelpAny},
 	RuleVerifyBroken:    {Stops: "verification cannot work here", Help: HelpRetry},

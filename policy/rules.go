@@ -185,7 +185,7 @@ func noProgress(f Facts) Decision {
 			fmt.Sprintf("attempt %d ended completed and changed nothing", a.N))
 	}
 	return stop(RuleNoProgress, "Look at the failure; /pawl retry tries once more.",
-		fmt.Sprintf("attempt %d failed (%s) and changed nothing%s", a.N, a.Outcome, detail(a)))
+		fmt.Sprintf("attempt %d failed (%s) and brought no change%s", a.N, a.Outcome, detail(a)))
 }
 
 // feedback speaks where somebody asked for work that no attempt has taken.

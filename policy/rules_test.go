@@ -296,14 +296,14 @@ func TestAnEditLoopCoolsItsBackendDown(t *testing.T) {
 		{"after the cooldown the run goes on", loop.alone().with(func(f *Facts) { f.Now = until }),
 			Decision{Action: DoAttempt, Rule: "edit_loop", Backend: "codex"}},
 		{"a loop that led nowhere ends the run", given(nowhere).with(cooling),
-			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 1 failed (loop) and changed nothing")}},
+			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 1 failed (loop) and brought no change")}},
 	})
 }
 
 func TestWithoutProgressNothingIsRepeated(t *testing.T) {
 	read(t, []sentence{
 		{"a failure that changed nothing ends the run", given(fruitless()),
-			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 1 failed (crashed) and changed nothing: exit code 1")}},
+			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 1 failed (crashed) and brought no change: exit code 1")}},
 		{"a verification that failed without a change ends it as well", given(Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed}}),
 			Decision{Action: DoStop, Rule: "no_progress"}},
 		{"real feedback is worth another attempt", given(fruitless()).asked(""),

@@ -22,7 +22,7 @@ func TestAnAgentIsEndedAtItsTimeLimits(t *testing.T) {
 		rule                              policy.Rule
 		attempts                          int
 	}{
-		{"total", "while :; do echo working; sleep 0.1; done\n", "timeout: 5s", "", "the attempt failed and changed nothing", "no_progress", 1},
+		{"total", "while :; do echo working; sleep 0.1; done\n", "timeout: 5s", "", "the attempt failed and brought no change", "no_progress", 1},
 		{"idle", "echo started; sleep 600\n", "timeout: 10m, idle_timeout: 3s", "3s", "the agent fell silent again and again", "silent", 3},
 		{"startup", "sleep 600\n", "timeout: 10m, startup_timeout: 3s", "3s", "the agent fell silent again and again", "silent", 3},
 	} {

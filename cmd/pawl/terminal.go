@@ -62,6 +62,9 @@ func showThread(w io.Writer, v checkrun.Facts) {
 	}
 	t.Flush()
 	last := v.Attempts[len(v.Attempts)-1]
+	for i, path := range last.LeftOut {
+		fmt.Fprintf(w, "%s  %s\n", text.When(i == 0, "\nLeft out of the work:\n"), text.Line(path, shownLine))
+	}
 	if said := strings.TrimSpace(cmp.Or(last.Says(), last.Detail)); said != "" {
 		fmt.Fprintf(w, "\nThe agent says:\n%s\n", "  "+strings.ReplaceAll(text.Head(said, maxSaid), "\n", "\n  "))
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Snapshot is the work tree as git would commit it.
@@ -30,9 +32,9 @@ const maxLeft = 100
 // Snapshot writes the tree of the checkout as it is now: all files that are not ignored, whoever committed
 // them or not. Files that cannot be part of a repository, or would harm who checks it out, are left out and
 // reported: other repositories inside, links that lead out of the tree, pipes, sockets, devices, unreadable
-// files, and names that some system takes for .git.
+// files, names that some system takes for .git, and a file that is larger than GitHub takes.
 //
-// More or larger files than the limits allow are ErrTooLarge. A tree that would
+// More files, or more in them, than the limits allow are ErrTooLarge. A tree that would
 // make git hang or read without end is ErrUnsafe.
 func (w *Workspace) Snapshot(ctx context.Context) (Snapshot, error) {
 	slow := fmt.Errorf("%w: git did not finish reading it within %s", ErrUnsafe, w.limits.time)
@@ -170,7 +172,7 @@ func (s *sorter) sortFile(path string, info fs.FileInfo) error {
 	case !mode.IsRegular():
 		s.leave(path, "not a file: "+mode.Type().String())
 	case info.Size() > s.limits.fileBytes:
-		return tooLarge("%.300q has %d bytes, at most %d are accepted", path, info.Size(), s.limits.fileBytes)
+		s.leave(path, fmt.Sprintf("%s, and GitHub takes no file above %s", humanize.IBytes(uint64(info.Size())), humanize.IBytes(uint64(s.limits.fileBytes))))
 	case !s.readable(path):
 		s.leave(path, "unreadable")
 	default:
