@@ -77,6 +77,9 @@ func buttons(f Facts) []forge.Button {
 	escalate := forge.Button{Label: "Escalate", Description: "Start one attempt with more effort", Identifier: "escalate"}
 	raise := forge.Button{Label: "Raise", Description: "Allow a day's worth once more", Identifier: "raise"}
 	stop := forge.Button{Label: "Stop", Description: "End the run", Identifier: "stop"}
+	if slices.Contains([]policy.Rule{policy.RuleBudget, policy.RuleDailyCap, policy.RuleCap, policy.RuleProbe, policy.RuleCrowded}, f.Rule) {
+		resume.Description = "Look whether there is room now" // no order of a person ends these waits
+	}
 	switch words := f.Rule.Words(); {
 	case f.State == Running:
 		return []forge.Button{stop}

@@ -36,7 +36,7 @@ func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.St
 		return nil, err
 	}
 	for _, o := range []order{
-		{Name: orders.Retry, Does: "Start one more attempt"}, {Name: orders.Stop, Does: "End the run"}, {Name: orders.Resume, Does: "Go on now, do not wait"},
+		{Name: orders.Retry, Does: "Start one more attempt"}, {Name: orders.Stop, Does: "End the run"}, {Name: orders.Resume, Does: "Go on now; a bound of the day still holds"},
 	} {
 		o.Shell = fmt.Sprintf("pawl %s --config FILE %s", o.Name, text.Line(t.String(), maxName))
 		if o.Cannot = cannot; cannot == "" {
