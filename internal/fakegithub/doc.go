@@ -11,7 +11,7 @@
 // Requests). Inside, the server is put together from parts by what they are about
 // (issues, pulls, checks, …); each part holds its REST operations, what they
 // change, and the acts of people on the same things. Repositories are named
-// "owner/name" throughout; they are private and have no forks, so every access is
+// "owner/name" throughout; they are private unless Publish is called, and have no forks; every access is
 // authenticated and every permission is checked.
 //
 // Deliveries are sent one at a time in the order in which things happened,

@@ -43,7 +43,7 @@ type (
 	people       struct{ *world } // accounts and roles
 	credentials  struct{ *world } // tokens and who a caller is
 	apps         struct{ *world } // Apps and installations
-	repositories struct{ *world } // repositories, their forks and contents
+	repositories struct{ *world } // repositories and their contents
 	pushes       struct{ *world } // commits and what follows when a branch moves
 	issues       struct{ *world } // issues and labels; also those of pull requests
 	comments     struct{ *world } // comments and reactions
