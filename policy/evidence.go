@@ -92,6 +92,22 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 // Count compares how many tests ran on the base with how many of the same ran over the change.
 func (e *TestEvidence) Count(base, now []Verified) { e.Fewer = fewer(base, now) }
 
+// WithoutChange takes what the verify commands come to over the base with the tests of the change, beside what they came
+// to over the change, now. What fails without the change and not with it shows the change, also where it failed before.
+func (e *TestEvidence) WithoutChange(all, now []Verified) {
+	stays := Receipt{Verify: now}.Known()
+	for i := range all {
+		v := &all[i]
+		for _, name := range v.Known {
+			if !slices.Contains(stays, name) {
+				v.Passed, v.Failing = false, append(v.Failing, Failing{Name: name})
+			}
+		}
+		v.Known = slices.DeleteFunc(v.Known, func(name string) bool { return !slices.Contains(stays, name) })
+	}
+	e.Without = all
+}
+
 // fewer is how many tests fewer the commands ran than on the base. One does not count whose runner counted failures alone
 // both times, as go test does: it does not tell how many passed. Nor does one that ran no test on the base, or not now.
 func fewer(base, now []Verified) (n int) {

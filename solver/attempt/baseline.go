@@ -170,7 +170,8 @@ func (c *checkout) evidence(ctx context.Context, commit string, now []policy.Ver
 	if e.Count(g.Before, e.AsTheyWere); !e.Asks {
 		return e, nil
 	}
-	e.Without, err = c.mixed(ctx, ws, commit, policy.AtBase, func(file string) bool { return !side.Has(file) }, ours)
+	without, err := c.mixed(ctx, ws, commit, policy.AtBase, func(file string) bool { return !side.Has(file) }, ours)
+	e.WithoutChange(without, now)
 	return e, err
 }
 
