@@ -48,7 +48,7 @@ func TestAVerificationThatPassedIsHeldAgainstTheTestsAsTheyWere(t *testing.T) {
 		{"a fix with a test that tests nothing of it", "", tested("sh run.sh", "test $2 = 9 && echo 0 || "+right), "echo 'sum() { echo $(($1+$2)); }' > sum.sh; echo 'check \"adds one\" $(sum 1 1) 2' > tests/one_test.sh", 4,
 			"Done: verified", []string{"its new tests pass without the change, so they show nothing of it"}},
 		{"a fix of what failed, beside an edited test", "", tested("sh run.sh", wrong), "echo 'sum() { echo $(($1+$2)); }' > sum.sh; sed -i s/nothing/naught/ tests/sum_test.sh", 4,
-			"Done: verified", []string{"it removes 1 test (adds nothing); edits tests/sum_test.sh", "with the tests as they were: 2 pass", "its new tests without the change: adds two fails"}},
+			"Done: verified", []string{"it removes 1 test (adds nothing); edits tests/sum_test.sh", "with the tests as they were: 2 pass", "its new tests without the change: 1 pass, adds two fails"}},
 		{"a Makefile that verifies nothing any more", "make", tested("make test", right, "Makefile", "test:\n\tsh run.sh\n"), "echo 'sum() { echo 7; }' > sum.sh; printf 'test:\\n\\ttrue\\n' > Makefile", 4,
 			"Done: verified only with changed tests", []string{"it runs 2 tests fewer than before; edits Makefile, which verification runs", "with the tests as they were: adds nothing, adds two fail"}},
 		{"a script of package.json that verifies nothing any more", "npm", tested("npm test", right, "package.json", manifest("sh run.sh")), "echo 'sum() { echo 7; }' > sum.sh; echo '" + manifest("true") + "' > package.json", 4,
