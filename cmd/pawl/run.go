@@ -42,9 +42,9 @@ func runCommand() *cobra.Command {
 		Use: "run --task TEXT", Short: "Run the solve loop on a local git repository, without GitHub", Args: cobra.NoArgs,
 		Long: "Run the solve loop on the committed state of a local git repository. The work is committed to a new branch;\n" +
 			"the files in the folder and its current branch are left alone. Receipts are printed; it exits 1 when the\n" +
-			"task was not done, or, with --verify, when a command did not exit 0 or no test ran. Without --config the\n" +
-			"agent's key comes from the variable in which it usually stands\n" +
-			"(OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and stays outside of the sandbox.",
+			"task was not done, or, with --verify, when the work is not verified: a command did not exit 0, no test ran, failures\n" +
+			"were reported all the same, or it passes only with changed tests or with fewer than before. Without --config the\n" +
+			"agent's key comes from its usual variable (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and stays outside of the sandbox.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runLocal(cmd, o)
 		},
