@@ -52,8 +52,8 @@ func inspectCommand() *cobra.Command {
 		},
 		Long: `Read the transcript of one agent run (its standard output) and say how it ended, whether a limit
 stopped it and until when, what it edited, and the fingerprint of the evidence. FILE may be - for
-standard input, or a folder with stdout.jsonl and, where they are, stderr.txt and exit.txt. It exits with 1 where\n" +
-			"it cannot tell how the run ended.`,
+standard input, or a folder with stdout.jsonl and, where they are, stderr.txt and exit.txt. It exits with 1
+where it cannot tell how the run ended.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.exitKnown = cmd.Flags().Changed("exit-code")
 			v, err := inspect(args[0], opener(cmd), f)
