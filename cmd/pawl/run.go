@@ -129,7 +129,7 @@ func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task
 	over()
 	told.Wait()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; the transcripts until then are in %s", err, s.Config.DataDir)
 	}
 	ctx = context.WithoutCancel(ctx)
 	v, err := s.View(ctx, t)
