@@ -100,11 +100,15 @@ const (
 // what earlier attempts came to. Beside is what Compose made of the discussion.
 func Prompt(t thread.ID, s thread.State, a thread.Started, g *Ground, beside string) string {
 	var b strings.Builder
-	d, kind := a.Decision, "issue"
-	if s.Snapshot.Pull {
-		kind = "pull request"
+	d := a.Decision
+	switch {
+	case s.Snapshot.URL == "": // a folder's, which nobody opened on GitHub
+		fmt.Fprintf(&b, "You work in a checkout of %s. ", t.Name)
+	case s.Snapshot.Pull:
+		fmt.Fprintf(&b, "You work in a checkout of %s on pull request #%d. ", t.Repo(), t.Number)
+	default:
+		fmt.Fprintf(&b, "You work in a checkout of %s on issue #%d. ", t.Repo(), t.Number)
 	}
-	fmt.Fprintf(&b, "You work in a checkout of %s on %s #%d. ", t.Repo(), kind, t.Number)
 	switch d.Purpose {
 	case policy.ToAnswer:
 		b.WriteString("Answer the question below from what is in the files of the current directory.\n")
