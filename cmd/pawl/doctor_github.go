@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -35,7 +36,11 @@ func (d *doctor) github(ctx context.Context) {
 	}
 	app, err := client.App(ctx)
 	d.clock(clock)
-	if d.failed("github", err, "look at integration_id, the private key, v3_api_url and this machine's clock") {
+	hint := "look at integration_id, the private key, v3_api_url and this machine's clock"
+	if errors.Is(err, forge.ErrUnavailable) {
+		hint = "look at v3_api_url, and whether this machine reaches it: its names, proxies and firewall"
+	}
+	if d.failed("github", err, hint) {
 		return
 	}
 	d.client = client

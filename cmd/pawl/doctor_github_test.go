@@ -32,7 +32,7 @@ func TestDoctorTellsWhyTheAppCannotSignIn(t *testing.T) {
 			c.must(os.WriteFile(filepath.Join(c.dir, "app.pem"), pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
 		}, "401 Unauthorized", "integration_id, the private key"},
 		{"the id of another App", func(c *clinic) { c.replace("integration_id: 1", "integration_id: 2") }, "404 Not Found", "integration_id"},
-		{"nobody at the address", func(c *clinic) { c.must(c.world.Close()) }, "connection refused", "v3_api_url"},
+		{"nobody at the address", func(c *clinic) { c.must(c.world.Close()) }, "connection refused", "whether this machine reaches it"},
 		{"another server at the address", func(c *clinic) { c.replace("/api/v3", "/") }, "GET", "v3_api_url"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

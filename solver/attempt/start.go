@@ -262,10 +262,14 @@ func failing(b *strings.Builder, bullet string, v policy.Verified, say func(poli
 }
 
 // Subject is the first line of a commit or the title of a pull request, as Conventional Commits have it: the agent's
-// title, else the thread's, and neither as it was written.
+// title, else the thread's, else the beginning of what was asked first, as of a folder, and none as it was written.
 func Subject(s thread.State, t thread.ID, title string, max int) text.Title {
 	if title = text.Subject(title, max).String(); title == "" {
 		title = text.Subject(feedback.Title(s.Snapshot.Title), max).String()
+	}
+	if title == "" && len(s.Feedback) > 0 {
+		first, _, _ := strings.Cut(strings.TrimSpace(s.Feedback[0].Text), "\n")
+		title = text.Subject(first, max).String()
 	}
 	if title == "" {
 		title = fmt.Sprintf("work on %d", t.Number)
