@@ -116,6 +116,10 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 			a.Receipt.Open = append(a.Receipt.Open, part.Open...)
 		}
 	}
+	// Reading the discussion took its time, minutes where GitHub's limits hold it up.
+	if err := s.load(ctx); err != nil || s.state.Stopped != "" || s.state.Closed != "" {
+		return err // a stop that came meanwhile is decided on
+	}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
 		return err // without a place the decision is taken again, and says so
 	}

@@ -56,6 +56,15 @@ func TestNoSequenceOfEventsFaultsAndCrashesRunsAwayOrGetsStuck(t *testing.T) {
 	}
 }
 
+// TestSequencesThatFoundAFaultHold plays seeds beyond those of make test: in 70009 a stop comes while GitHub's limit holds
+// up the discussion.
+func TestSequencesThatFoundAFaultHold(t *testing.T) {
+	base := base{newImage(t), newKey(t), t.TempDir()}
+	for _, seed := range []uint64{50607, 70009} {
+		try(t, seed, base)
+	}
+}
+
 // base is what all seeds begin with: a database, the App's key, and a folder that
 // stays empty.
 type base struct {
