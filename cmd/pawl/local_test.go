@@ -301,3 +301,26 @@ func TestRunsHaveFoldersOfTheirOwnAndKeepThemWhileTheyWork(t *testing.T) {
 		t.Errorf("%v, %v are left of %v", left, err, dirs)
 	}
 }
+
+func TestPawlRunTriesASetupAgainThatFailedAndNamesWhatIsWrongWithAFile(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n")
+	commit := func(settings string) {
+		l.write("widgets/.github/pawl.yml", settings)
+		l.git("add", ".")
+		l.git("-c", "user.name=ada", "-c", "user.email=ada@example.com", "commit", "-qm", "Settings")
+	}
+	commit("verfy: [make]\n")
+	if code, out, _ := l.run("--task", "x"); code == exitDone || !strings.Contains(out, ".github/pawl.yml:1: verfy is not a known key") {
+		t.Errorf("a wrong key: exit code %d\n%s", code, out)
+	}
+	needed := filepath.Join(l.dir, "needed")
+	commit(fmt.Sprintf("environment: {setup: ['test -e %s']}\n", needed))
+	if code, out, _ := l.run("--task", "x"); code == exitDone || !strings.Contains(out, "setup failed") {
+		t.Errorf("a setup that fails: exit code %d\n%s", code, out)
+	}
+	l.write("needed", "")
+	if code, out, said := l.run("--task", "x"); code != exitDone {
+		t.Errorf("once it has what it needs: exit code %d\n%s%s", code, out, said)
+	}
+}

@@ -39,6 +39,9 @@ func showThread(w io.Writer, v checkrun.Facts) {
 	for _, reason := range v.Reasons.Texts() {
 		fmt.Fprintf(w, "  %s\n", text.Line(reason, shownLine))
 	}
+	for _, p := range v.Problems {
+		fmt.Fprintf(w, "  %s:%d: %s\n", text.Line(p.Path, shownLine), p.Line, text.Line(p.Message, maxLine))
+	}
 	if len(v.Attempts) == 0 {
 		return
 	}

@@ -124,10 +124,13 @@ func stopped(err error) bool {
 	return errors.Is(err, errStopped) || errors.Is(err, errClosed) || errors.Is(err, ErrRevoked)
 }
 
-// repeats reports whether a person asked to run a setup again that failed.
+// repeats reports whether a person asked to run a setup again that failed, as who runs Pawl on a folder does each time.
 func (c *checkout) repeats(l ground.Layer) bool {
 	f := l.Failed
 	return f != nil && slices.ContainsFunc(c.State.Pending(), func(r thread.Request) bool {
+		if c.State.Snapshot.URL == "" { // of a folder
+			return r.MadeAt.After(l.Made)
+		}
 		return r.Command == "retry" && (f.Thread == c.Thread.String() && r.Seq > f.Seen || f.Thread != c.Thread.String() && r.MadeAt.After(l.Made))
 	})
 }
