@@ -205,6 +205,7 @@ func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, fil
 	if !strings.HasPrefix(tools, "/usr") { // which every program sees
 		mode += fmt.Sprintf(", read_only: [%q]", tools)
 	}
+	mode += ", network: open" // setups ask whichever registry this machine has
 	r, err := newRig(ctx, bin, dir, "cat > /dev/null\n"+p.change+"\n", "plain", mode, "")
 	if err != nil {
 		return 0, 0, 0, 0, err

@@ -336,7 +336,7 @@ func TestTheSecondWallHoldsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer self.Close()
-	command := []string{"/bin/sh", "-c", "cd " + dir + "; for d in may not; do echo x >$d/a && mv $d/a $d/b && rm $d/b && echo wrote $d; done; cat /etc/hostname >/dev/null && echo read; kill -0 $PPID && echo signals"}
+	command := []string{"/bin/sh", "-c", "cd " + dir + "; for d in may not; do echo x >$d/a && mkdir -p $d/c && ln $d/a $d/c/b && rm -r $d/c $d/a && echo wrote $d; done; cat /etc/hostname >/dev/null && echo read; kill -0 $PPID && echo signals"}
 	inside := exec.Command("/proc/self/exe", append([]string{InsideCommand, fmt.Sprintf(`{"Own": 3, "Writable": ["/dev", %q]}`, filepath.Join(dir, "may"))}, command...)...)
 	inside.ExtraFiles = []*os.File{self}
 	out, _ := inside.Output()

@@ -128,12 +128,12 @@ func handOut(pair int, ports []int) error {
 // secondWall has landlock, where the kernel has it, refuse this process and its children what the mounts refuse already:
 // to write elsewhere. It also parts them from the first process of the sandbox, which is bubblewrap's: no signals to it,
 // no look into its memory. That is for good.
+//
+// All of it is one ruleset: each forbids to move a file to another folder unless it allows that itself (landlock(7) on
+// LANDLOCK_ACCESS_FS_REFER), also one that is about scopes alone.
 func secondWall(writable []string) error {
-	read, write := landlock.RODirs("/"), landlock.RWDirs(writable...).WithRefer().WithIoctlDev().IgnoreIfMissing()
-	if err := landlock.V6.BestEffort().RestrictPaths(read, write); err != nil {
-		return err
-	}
-	return landlock.V6.BestEffort().RestrictScoped()
+	walls := landlock.Config{HandledAccessFS: landlock.V6.HandledAccessFS, Scoped: landlock.V6.Scoped}
+	return walls.BestEffort().Restrict(landlock.RODirs("/"), landlock.RWDirs(writable...).WithRefer().WithIoctlDev().IgnoreIfMissing())
 }
 
 // hand is the host's end of the pair, and the listeners that came through it.
