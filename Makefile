@@ -35,7 +35,7 @@ lint:
 # The built program from outside, as one table of what, measured, aim and met;
 # then the benchmarks of four packages.
 bench:
-	go run ./internal/bench
+	cd lab && go run ./bench
 	go test -run '^$$' -bench . -benchtime 200ms ./policy/simhash ./internal/agent ./internal/store ./internal/gateway
 
 # Kills servers at random while people ask for work, SOAK_KILLS (1000) times within
@@ -60,7 +60,7 @@ arena:
 # GitHub: from the sources and with the program, by webhook and by polling. Counts commands
 # and seconds; needs bubblewrap.
 stranger:
-	go run ./internal/stranger
+	cd lab && go run ./stranger
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(PROGRAM) ./cmd/pawl
@@ -72,15 +72,16 @@ fuzz:
 # How the verdicts do on the recorded runs and corpora, where ../shared is there.
 eval:
 	go test -timeout 1h -tags eval -run Eval -v ./...
+	cd lab && go test -timeout 1h -tags eval -run Eval -v ./...
 
 # What the newest versions of the agent CLIs change: installs them from npm into a
 # temporary folder (1.3 GB) and has them play the recorded scenarios.
 clis-latest:
 	.ci/clis-latest
 
-# The table of docs/learning.md: 200 seeds of each made-up world.
+# How well the choice of a backend learns: 200 seeds of each made-up world, as a table.
 worlds:
-	go test -count 1 -timeout 3h -tags eval -run EvalLearning -v ./policy/learning -worlds 200
+	cd lab && go run ./worlds
 
 # The pictures of README and docs: the built program against the fake GitHub, in chromium.
 pictures:

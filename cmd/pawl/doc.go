@@ -25,5 +25,4 @@
 //	deliveries                                                   orders.go; what they do: internal/orders
 //	pawl logs                                                    logs.go
 //	how work is shown at a terminal                              terminal.go
-//	pawl calibrate                                               calibrate.go; what it measures: internal/calibrate
 package main

@@ -347,7 +347,7 @@ func TestEachWordOfPeopleChangesTheGrade(t *testing.T) {
 	r.await("its mean", func() bool { return mean() < min(asked, merged) })
 }
 
-// TestRecoveriesAndRetriesAreSeen: in pawl status, on the page, and as pairs that pawl calibrate reads.
+// TestRecoveriesAndRetriesAreSeen: in pawl status and on the page.
 func TestRecoveriesAndRetriesAreSeen(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, tested("sh run.sh", "echo $1"))
@@ -364,15 +364,5 @@ func TestRecoveriesAndRetriesAreSeen(t *testing.T) {
 	}
 	if len(l.Similarities) != 20 {
 		t.Errorf("similarities %v, want one retry", l.Similarities)
-	}
-	file := filepath.Join(r.dir, "pawl.yml")
-	code, out, said := pawl(t, r.dir, nil, "calibrate", "--export", "--config", file)
-	if code != exitDone || !strings.Contains(out, `"label":"different"`) || !strings.Contains(out, `"view":"failure"`) && !strings.Contains(out, `"view":"revision"`) {
-		t.Fatalf("exit %d:\n%s%s", code, out, said)
-	}
-	pairs := filepath.Join(r.dir, "pairs.jsonl")
-	r.must(os.WriteFile(pairs, []byte(out), 0o600))
-	if code, out, said := pawl(t, r.dir, nil, "calibrate", "--json", pairs); code != exitDone {
-		t.Errorf("pawl calibrate does not read what it exported: exit %d\n%s%s", code, out, said)
 	}
 }

@@ -59,7 +59,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), checkCommand(), replayCommand(), calibrateCommand(), statusCommand(), logsCommand(), loginCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand(), insideCommand())
+	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), checkCommand(), replayCommand(), statusCommand(), logsCommand(), loginCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand(), insideCommand())
 	root.AddCommand(orderCommands()...)
 	called, err := root.ExecuteContextC(ctx)
 	if err == nil {

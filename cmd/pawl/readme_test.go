@@ -153,7 +153,7 @@ func TestEveryCommandOfReadmeRuns(t *testing.T) {
 			t.Errorf("nobody tries a block of %q:\n%s", block[2], text)
 		}
 	}
-	for _, word := range []string{"make demo", "make test", "make build", "pawl run", "pawl replay", "pawl inspect", "pawl calibrate", "pawl setup", "pawl doctor", "pawl serve", "pawl login", "docker run", "docker compose", "docker exec", "kubectl apply", "helm install", "go install", "systemctl enable"} {
+	for _, word := range []string{"make demo", "make test", "make build", "pawl run", "pawl replay", "pawl inspect", "pawl setup", "pawl doctor", "pawl serve", "pawl login", "docker run", "docker compose", "docker exec", "kubectl apply", "helm install", "go install", "systemctl enable"} {
 		if !r.started[word] {
 			t.Errorf("the page does not say %s", word)
 		}

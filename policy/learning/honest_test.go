@@ -7,32 +7,33 @@ import (
 
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
+	"github.com/pawlbot/pawl/policy/learning/learningtest"
 )
 
 // TestHonestJudgesKeepTheGapBetweenBackends: whatever scale a judge uses, what is learned of a backend that does 80 % well
 // and one that does 40 % well is at least 0.8 times as far apart as without validation.
 func TestHonestJudgesKeepTheGapBetweenBackends(t *testing.T) {
-	options := []policy.Option{{Backend: backend(0)}, {Backend: backend(1)}}
+	options := []policy.Option{{Backend: learningtest.Backend(0)}, {Backend: learningtest.Backend(1)}}
 	gap := func(l learning.Learned) float64 {
 		arms := l.Arms(policy.Context{}, options)
 		return arms[0].Posterior.Mean - arms[1].Posterior.Mean
 	}
-	for _, j := range []judge{"", harsh, passFail, generous} {
+	for _, j := range []learningtest.Judge{"", learningtest.Harsh, learningtest.PassFail, learningtest.Generous} {
 		checked, unchecked := 0.0, 0.0
 		for n := range uint64(20) {
-			w := newWorld(seed{scenario{judge: j}, place{2, 20}, n + 1}, 160)
-			for i := range w.quality {
-				w.quality[i] = []float64{0.8, 0.4}
+			w := learningtest.NewWorld(learningtest.Seed{Scenario: learningtest.Scenario{Judge: j}, Place: learningtest.Place{Arms: 2, Weekly: 20}, N: n + 1}, 160)
+			for i := range w.Quality {
+				w.Quality[i] = []float64{0.8, 0.4}
 			}
 			var rows []learning.Graded
 			for i := range 160 {
-				row, said := w.attempt(i, i%2)
+				row, said := w.Attempt(i, i%2)
 				if said != nil {
 					row.Signals = append(row.Signals, *said)
 				}
 				rows = append(rows, row)
 			}
-			now := w.start.Add(30 * 7 * 24 * time.Hour)
+			now := w.Start.Add(30 * 7 * 24 * time.Hour)
 			checked, unchecked = checked+gap(learning.Learn(rows, now)), unchecked+gap(learning.LearnUnchecked(rows, now))
 		}
 		t.Logf("judge %q: %.2f of the gap is kept", j, checked/unchecked)
@@ -44,21 +45,21 @@ func TestHonestJudgesKeepTheGapBetweenBackends(t *testing.T) {
 
 // TestAJudgeAloneIsBelievedWhateverItsScale: no verifier and nobody else speaks.
 func TestAJudgeAloneIsBelievedWhateverItsScale(t *testing.T) {
-	for _, j := range []judge{"", harsh, passFail, generous} {
-		w := newWorld(seed{scenario{judge: j}, place{2, 20}, 1}, 60)
+	for _, j := range []learningtest.Judge{"", learningtest.Harsh, learningtest.PassFail, learningtest.Generous} {
+		w := learningtest.NewWorld(learningtest.Seed{Scenario: learningtest.Scenario{Judge: j}, Place: learningtest.Place{Arms: 2, Weekly: 20}, N: 1}, 60)
 		var rows []learning.Graded
 		for i := range 60 {
-			row, _ := w.attempt(i, i%2)
+			row, _ := w.Attempt(i, i%2)
 			row.Signals = row.Signals[1:2]
 			rows = append(rows, row)
 		}
 		rewarded := 0
-		for _, g := range learning.Learn(rows, w.start.Add(1e4*time.Hour)).Judged() {
+		for _, g := range learning.Learn(rows, w.Start.Add(1e4*time.Hour)).Judged() {
 			if g.Rewarded() {
 				rewarded++
 			}
 		}
-		if asked := int(judged * 60); rewarded < asked-10 {
+		if asked := int(learningtest.Judged * 60); rewarded < asked-10 {
 			t.Errorf("judge %q: %d of about %d attempts are learned from", j, rewarded, asked)
 		}
 	}
@@ -66,24 +67,24 @@ func TestAJudgeAloneIsBelievedWhateverItsScale(t *testing.T) {
 
 // TestASourceThatDisagreesLosesItsWeight: of an inverted and a random judge less is learned than of an honest one.
 func TestASourceThatDisagreesLosesItsWeight(t *testing.T) {
-	trust := map[judge]float64{}
-	for _, j := range []judge{"", random, inverted} {
-		w := newWorld(seed{scenario{judge: j}, place{2, 20}, 1}, 160)
+	trust := map[learningtest.Judge]float64{}
+	for _, j := range []learningtest.Judge{"", learningtest.Random, learningtest.Inverted} {
+		w := learningtest.NewWorld(learningtest.Seed{Scenario: learningtest.Scenario{Judge: j}, Place: learningtest.Place{Arms: 2, Weekly: 20}, N: 1}, 160)
 		var rows []learning.Graded
 		for i := range 160 {
-			row, said := w.attempt(i, i%2)
+			row, said := w.Attempt(i, i%2)
 			if said != nil {
 				row.Signals = append(row.Signals, *said)
 			}
 			rows = append(rows, row)
 		}
-		for _, h := range learning.Learn(rows, w.start.Add(1e4*time.Hour)).Health() {
+		for _, h := range learning.Learn(rows, w.Start.Add(1e4*time.Hour)).Health() {
 			if h.Source == learning.JudgeSource {
 				trust[j] = h.Trust
 			}
 		}
 	}
-	if s := fmt.Sprintf("honest %.2f, random %.2f, inverted %.2f", trust[""], trust[random], trust[inverted]); trust[""] < 0.6 || trust[random] > 0.35 || trust[inverted] > 0.05 {
+	if s := fmt.Sprintf("honest %.2f, random %.2f, inverted %.2f", trust[""], trust[learningtest.Random], trust[learningtest.Inverted]); trust[""] < 0.6 || trust[learningtest.Random] > 0.35 || trust[learningtest.Inverted] > 0.05 {
 		t.Error(s)
 	} else {
 		t.Log(s)
@@ -92,20 +93,20 @@ func TestASourceThatDisagreesLosesItsWeight(t *testing.T) {
 
 // TestHonestSignalsAreSeldomSuspected counts what the checks find where nothing is wrong.
 func TestHonestSignalsAreSeldomSuspected(t *testing.T) {
-	for _, j := range []judge{"", harsh, passFail, generous} {
+	for _, j := range []learningtest.Judge{"", learningtest.Harsh, learningtest.PassFail, learningtest.Generous} {
 		found, all := 0, 0
 		for n := range uint64(20) {
-			w := newWorld(seed{scenario{judge: j}, place{3, 20}, n + 1}, 500)
+			w := learningtest.NewWorld(learningtest.Seed{Scenario: learningtest.Scenario{Judge: j}, Place: learningtest.Place{Arms: 3, Weekly: 20}, N: n + 1}, 500)
 			var rows []learning.Graded
 			for i := range 500 {
-				row, said := w.attempt(i, i%3)
+				row, said := w.Attempt(i, i%3)
 				if said != nil {
 					row.Signals = append(row.Signals, *said)
 				}
 				rows = append(rows, row)
 			}
 			all += len(rows)
-			found += len(learning.Learn(rows, w.start.Add(1e5*time.Hour)).Violations())
+			found += len(learning.Learn(rows, w.Start.Add(1e5*time.Hour)).Violations())
 		}
 		t.Logf("judge %q: %d violations in %d attempts", j, found, all)
 		if share := float64(found) / float64(all); share > 0.02 {

@@ -1,4 +1,4 @@
-package learning_test
+package main
 
 import (
 	"fmt"
@@ -13,7 +13,11 @@ import (
 
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
+	"github.com/pawlbot/pawl/policy/learning/learningtest"
 )
+
+// world is a made-up world in which choosers play.
+type world struct{ learningtest.World }
 
 // chooser is a way to choose: by what was graded so far, how each arm did.
 type chooser struct {
@@ -46,7 +50,7 @@ func choosers() []chooser {
 		})},
 		{name: "ε-greedy", choose: func(w world, rows []learning.Graded, all []seen, i int, chance *rand.Rand) int {
 			if chance.Float64() < 0.1 {
-				return chance.IntN(w.arms)
+				return chance.IntN(w.Arms)
 			}
 			return greedy(w, rows, all, i, chance)
 		}},
@@ -67,14 +71,14 @@ var greedy = byArm(func(n, sum, _ float64, _ int, _ *rand.Rand) float64 { return
 // byArm takes the arm whose number is highest, of equal ones the first.
 func byArm(number func(n, sum, all float64, arm int, chance *rand.Rand) float64) func(world, []learning.Graded, []seen, int, *rand.Rand) int {
 	return func(w world, _ []learning.Graded, history []seen, _ int, chance *rand.Rand) int {
-		n, sum, all := make([]float64, w.arms), make([]float64, w.arms), 0.0
+		n, sum, all := make([]float64, w.Arms), make([]float64, w.Arms), 0.0
 		for _, s := range history {
 			if s.known {
 				n[s.arm], sum[s.arm], all = n[s.arm]+1, sum[s.arm]+s.reward, all+1
 			}
 		}
 		best, most := 0, math.Inf(-1)
-		for k := range w.arms {
+		for k := range w.Arms {
 			if v := number(n[k], sum[k], all, k, chance); v > most {
 				best, most = k, v
 			}
@@ -95,18 +99,18 @@ const learnEvery = 24 * time.Hour
 // play lets a chooser choose every attempt, and gives the regret of each: against the arm that is best then and there.
 // What people say comes when it comes.
 func (w world) play(c chooser) []float64 {
-	options := make([]policy.Option, w.arms)
+	options := make([]policy.Option, w.Arms)
 	for k := range options {
-		options[k].Backend = backend(k)
+		options[k].Backend = learningtest.Backend(k)
 	}
 	var rows []learning.Graded
 	var history []seen
 	var waiting []late
 	var learned learning.Learned
 	var at time.Time
-	regret := make([]float64, len(w.quality))
-	for i, q := range w.quality {
-		now := w.start.Add(time.Duration(i) * w.apart())
+	regret := make([]float64, len(w.Quality))
+	for i, q := range w.Quality {
+		now := w.Start.Add(time.Duration(i) * w.Apart())
 		waiting = slices.DeleteFunc(waiting, func(l late) bool {
 			if l.signal.At.After(now) {
 				return false
@@ -117,15 +121,15 @@ func (w world) play(c chooser) []float64 {
 		})
 		var arm int
 		if c.choose != nil {
-			arm = c.choose(w, rows, history, i, w.chance(i, 0, 5))
+			arm = c.choose(w, rows, history, i, w.Chance(i, 0, 5))
 		} else {
 			if now.Sub(at) >= learnEvery {
 				learned, at = learning.Learn(rows, now), now
 			}
-			choice := learning.Choose(learning.How{Mode: policy.ModeAuto, Explore: true}, learned.Arms(w.contexts[i], options), w.chance(i, 0, 5).Uint64())
+			choice := learning.Choose(learning.How{Mode: policy.ModeAuto, Explore: true}, learned.Arms(w.Contexts[i], options), w.Chance(i, 0, 5).Uint64())
 			arm = slices.IndexFunc(options, func(o policy.Option) bool { return o.Backend == choice.Chosen })
 		}
-		row, said := w.attempt(i, arm)
+		row, said := w.Attempt(i, arm)
 		rows, history = append(rows, row), append(history, see(arm, row))
 		if said != nil {
 			waiting = append(waiting, late{i, *said})
@@ -143,7 +147,7 @@ func see(arm int, row learning.Graded) seen {
 // uniform is the expected regret of choosing evenly.
 func (w world) uniform() float64 {
 	sum := 0.0
-	for _, q := range w.quality {
+	for _, q := range w.Quality {
 		sum += slices.Max(q)
 		for _, p := range q {
 			sum -= p / float64(len(q))
@@ -157,18 +161,18 @@ const weeks = 16
 
 // table is the share of uniform choice's regret that each chooser saves, by seed.
 type table struct {
-	seed
+	learningtest.Seed
 	uniform []float64
 	regret  map[string][]float64 // by chooser
 	eight   map[string][]float64 // after eight weeks
 }
 
-// playAll plays so many seeds of each scenario at each place, on all processors.
-func playAll(seeds int, of []scenario, places []place) []table {
+// playAll plays a number of seeds of each scenario at each place, on all processors.
+func playAll(seeds int, of []learningtest.Scenario, places []learningtest.Place) []table {
 	var tables []table
 	for _, s := range of {
 		for _, p := range places {
-			t := table{seed: seed{scenario: s, place: p}, uniform: make([]float64, seeds), regret: map[string][]float64{}, eight: map[string][]float64{}}
+			t := table{Seed: learningtest.Seed{Scenario: s, Place: p}, uniform: make([]float64, seeds), regret: map[string][]float64{}, eight: map[string][]float64{}}
 			for _, c := range choosers() {
 				t.regret[c.name], t.eight[c.name] = make([]float64, seeds), make([]float64, seeds)
 			}
@@ -182,12 +186,12 @@ func playAll(seeds int, of []scenario, places []place) []table {
 		workers.Go(func() {
 			for j := range next {
 				t := tables[j.table]
-				w := newWorld(seed{t.scenario, t.place, uint64(j.n + 1)}, weeks*t.weekly)
+				w := world{learningtest.NewWorld(learningtest.Seed{Scenario: t.Scenario, Place: t.Place, N: uint64(j.n + 1)}, weeks*t.Weekly)}
 				t.uniform[j.n] = w.uniform()
 				for _, c := range choosers() {
 					for i, r := range w.play(c) {
 						t.regret[c.name][j.n] += r
-						if i < weeks/2*t.weekly {
+						if i < weeks/2*t.Weekly {
 							t.eight[c.name][j.n] += r
 						}
 					}

@@ -1,6 +1,6 @@
 //go:build eval
 
-package calibrate
+package main
 
 import (
 	"maps"

@@ -35,7 +35,7 @@ func enter(folder, program string) error {
 	if err != nil {
 		return err
 	}
-	repo, err := filepath.Abs(".")
+	repo, err := filepath.Abs("..") // make stranger runs in lab/
 	if err != nil {
 		return err
 	}

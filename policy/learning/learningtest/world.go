@@ -1,4 +1,6 @@
-package learning_test
+// Package learningtest makes up attempts of backends whose quality is known, graded by made-up signals. The tests of
+// package learning and the worlds of lab/worlds let the real validation and the real choice work on them.
+package learningtest
 
 import (
 	"fmt"
@@ -10,45 +12,41 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// These worlds show how well the choice of a backend learns: attempts of made-up
-// backends whose quality is known are graded by made-up signals, and the real code
-// validates them, learns and chooses. docs/learning.md has what was measured.
-
-// scenario is how the backends and the signals of a made-up world behave. Zero is a
+// Scenario is how the backends and the signals of a made-up world behave. Zero is a
 // world of one context, whose backends stay as they are and whose signals are honest.
-type scenario struct {
-	name    string
-	ordered bool // the configured order is the right one
-	many    bool // twelve contexts, in which backends differ
-	drifts  bool // every driftEvery attempts one backend becomes another
-	delayed bool // only people speak, up to two weeks later
-	missing bool // of half of the attempts nobody says anything
-	judge   judge
+type Scenario struct {
+	Name    string
+	Ordered bool // the configured order is the right one
+	Many    bool // twelve contexts, in which backends differ
+	Drifts  bool // every driftEvery attempts one backend becomes another
+	Delayed bool // only people speak, up to two weeks later
+	Missing bool // nobody says anything about half of the attempts
+	Judge   Judge
 }
 
-// judge is what a judge does, beside answering honestly.
-type judge string
+// Judge is what a judge does, beside answering honestly.
+type Judge string
 
 const (
-	failing  judge = "failing"    // one answer in five is the floor, since its quota is exhausted
-	stuck    judge = "stuck"      // for a third of the time it says the same
-	random   judge = "random"     // whatever it is shown, it says anything
-	inverted judge = "inverted"   // it calls bad work good
-	partial  judge = "partial"    // it praises the worst backend, whatever that does
-	mistaken judge = "mistaken"   // of two in five attempts of the best backend it sees the log of another attempt, as what reads the transcript does
-	harsh    judge = "harsh"      // honest, between 0.02 and 0.3
-	passFail judge = "pass, fail" // honest, 0 or 1
-	generous judge = "generous"   // honest, between 0.8 and 1
+	Failing  Judge = "failing"    // one answer in five is the floor, since its quota is exhausted
+	Stuck    Judge = "stuck"      // for a third of the time it says the same
+	Random   Judge = "random"     // whatever it is shown, it says anything
+	Inverted Judge = "inverted"   // it calls bad work good
+	Partial  Judge = "partial"    // it praises the worst backend, whatever that does
+	Mistaken Judge = "mistaken"   // of two in five attempts of the best backend it sees the log of another attempt, as what reads the transcript does
+	Harsh    Judge = "harsh"      // honest, between 0.02 and 0.3
+	PassFail Judge = "pass, fail" // honest, 0 or 1
+	Generous Judge = "generous"   // honest, between 0.8 and 1
 )
 
-// place is one world's size: backends, and attempts a week.
-type place struct{ arms, weekly int }
+// Place is one world's size: backends, and attempts a week.
+type Place struct{ Arms, Weekly int }
 
-// seed is one run of one scenario.
-type seed struct {
-	scenario
-	place
-	n uint64
+// Seed is one run of one scenario.
+type Seed struct {
+	Scenario
+	Place
+	N uint64
 }
 
 // The numbers of the made-up world. None of them is measured; they are chosen to
@@ -59,7 +57,7 @@ const (
 	driftEvery    = 125        // attempts, on average, between two changes of a backend
 	lasts         = 20 * time.Minute
 	verified      = 0.6  // share of attempts in repositories with a verifier
-	judged        = 0.8  // share of attempts that the judge answers
+	Judged        = 0.8  // share of attempts that the judge answers
 	heard         = 0.5  // share of attempts that people say something of
 	pushes        = 0.95 // share of attempts that push commits
 	verifierRight = 0.95 // probability that the verifier passes good work
@@ -71,81 +69,81 @@ const (
 	longWait      = 14 * 24 * time.Hour
 )
 
-// world is what happens with one seed: how good each backend is at each time,
+// World is what happens with one seed: how good each backend is at each time,
 // and what each attempt would come to. It does not depend on what is chosen.
-type world struct {
-	seed
-	quality  [][]float64 // by attempt, then arm: the probability of good work
-	contexts []policy.Context
-	start    time.Time
+type World struct {
+	Seed
+	Quality  [][]float64 // by attempt, then arm: the probability of good work
+	Contexts []policy.Context
+	Start    time.Time
 	worst    int // of the arms at the start, over all contexts
 	best     int
 }
 
-func newWorld(t seed, attempts int) world {
-	w := world{seed: t, start: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)}
-	chance := w.chance(0, 0, 1)
-	base := make([]float64, t.arms)
+func NewWorld(t Seed, attempts int) World {
+	w := World{Seed: t, Start: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)}
+	chance := w.Chance(0, 0, 1)
+	base := make([]float64, t.Arms)
 	draw := func() float64 { return worst + (best-worst)*chance.Float64() }
 	for k := range base {
 		base[k] = draw()
 	}
-	if t.ordered {
+	if t.Ordered {
 		slices.SortFunc(base, func(a, b float64) int { return int(1e6 * (b - a)) })
 	}
 	offset := map[policy.Context][]float64{}
 	for range attempts {
-		if t.drifts && chance.Float64() < 1.0/driftEvery {
-			base[chance.IntN(t.arms)] = draw()
+		if t.Drifts && chance.Float64() < 1.0/driftEvery {
+			base[chance.IntN(t.Arms)] = draw()
 		}
 		c := policy.Context{Repo: "made/up", Category: policy.Bug, Size: policy.Small}
-		if t.many {
+		if t.Many {
 			c.Repo, c.Category = fmt.Sprintf("made/up%d", chance.IntN(4)), []policy.Category{policy.Bug, policy.Docs, policy.Feature}[chance.IntN(3)]
 		}
 		if offset[c] == nil {
-			offset[c] = make([]float64, t.arms)
+			offset[c] = make([]float64, t.Arms)
 			for k := range offset[c] {
-				if t.many {
+				if t.Many {
 					offset[c][k] = spread * w.context(c, k).NormFloat64()
 				}
 			}
 		}
-		now := make([]float64, t.arms)
+		now := make([]float64, t.Arms)
 		for k := range now {
 			now[k] = min(0.95, max(0.05, base[k]+offset[c][k]))
 		}
-		w.quality, w.contexts = append(w.quality, now), append(w.contexts, c)
+		w.Quality, w.Contexts = append(w.Quality, now), append(w.Contexts, c)
 	}
 	w.worst, w.best = slices.Index(base, slices.Min(base)), slices.Index(base, slices.Max(base))
 	return w
 }
 
 // context is the chance of how good an arm is in a context.
-func (w world) context(c policy.Context, arm int) *rand.Rand {
+func (w World) context(c policy.Context, arm int) *rand.Rand {
 	h := uint64(0)
 	for _, b := range []byte(c.Repo + string(c.Category)) {
 		h = h*131 + uint64(b)
 	}
-	return rand.New(rand.NewPCG(w.n, h<<8|uint64(arm)))
+	return rand.New(rand.NewPCG(w.N, h<<8|uint64(arm)))
 }
 
-// chance is a source of its own for each attempt, arm and purpose, so that two
+// Chance is a source of its own for each attempt, arm and purpose, so that two
 // policies that choose the same arm see the same attempt.
-func (w world) chance(attempt, arm int, purpose uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(w.n<<8|purpose, uint64(attempt)<<16|uint64(arm)<<8|uint64(w.arms)))
+func (w World) Chance(attempt, arm int, purpose uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(w.N<<8|purpose, uint64(attempt)<<16|uint64(arm)<<8|uint64(w.Arms)))
 }
 
-// apart is the time between two attempts.
-func (w world) apart() time.Duration { return 7 * 24 * time.Hour / time.Duration(w.weekly) }
+// Apart is the time between two attempts.
+func (w World) Apart() time.Duration { return 7 * 24 * time.Hour / time.Duration(w.Weekly) }
 
-func backend(arm int) string { return fmt.Sprintf("backend-%d", arm+1) }
+func Backend(arm int) string { return fmt.Sprintf("backend-%d", arm+1) }
 
-// attempt makes the row of an attempt, and the signal of people that comes later,
+// Attempt makes the row of an attempt, and the signal of people that comes later,
 // if any.
-func (w world) attempt(i, arm int) (row learning.Graded, late *learning.Signal) {
-	chance := w.chance(i, arm, 2)
-	good := chance.Float64() < w.quality[i][arm]
-	end := w.start.Add(time.Duration(i)*w.apart() + lasts)
+func (w World) Attempt(i, arm int) (row learning.Graded, late *learning.Signal) {
+	chance := w.Chance(i, arm, 2)
+	good := chance.Float64() < w.Quality[i][arm]
+	end := w.Start.Add(time.Duration(i)*w.Apart() + lasts)
 	f := learning.AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited,
 		Changed: true, Transcript: &learning.Transcript{Bytes: 20_000 + chance.Int64N(400_000)}}
 	if chance.Float64() < pushes {
@@ -154,26 +152,26 @@ func (w world) attempt(i, arm int) (row learning.Graded, late *learning.Signal) 
 		f.Changed, f.Outcome = false, policy.NoChange
 		good = false
 	}
-	row = learning.Graded{ID: fmt.Sprintf("made/up#%d/1", i+1), At: end, Backend: backend(arm), Facts: f, Context: w.contexts[i]}
+	row = learning.Graded{ID: fmt.Sprintf("made/up#%d/1", i+1), At: end, Backend: Backend(arm), Facts: f, Context: w.Contexts[i]}
 	r := policy.Receipt{StartTree: "1", EndTree: "1", Ending: f.Ending, Final: fmt.Sprintf("Fixed number %d. All tests pass.", i), Trajectory: policy.Trajectory{TestRuns: 1}}
 	if f.Changed {
 		r.EndTree = "2"
 	}
-	speaks := !w.delayed && (!w.missing || chance.Float64() < 0.5)
+	speaks := !w.Delayed && (!w.Missing || chance.Float64() < 0.5)
 	r.Verify = []policy.Verified{{Passed: passes(chance, good)}}
 	verifier := learning.VerifierSignal(chance.Float64() < verified && speaks, r, end)
 	var answer *policy.Judged
-	asked, grade := chance.Float64() < judged, judgeOf(chance, good)
+	asked, grade := chance.Float64() < Judged, judgeOf(chance, good)
 	if asked && speaks {
 		answer = &policy.Judged{Grade: grade}
 	}
 	row.Signals = []learning.Signal{verifier, learning.JudgeSignal(answer, end), worked(chance, good, r, f.Transcript.Bytes, end), learning.JournalSignal(r, verifier, end)}
 	w.corrupt(&row, i, arm, good)
 	wait := peopleWait
-	if w.delayed {
+	if w.Delayed {
 		wait = longWait
 	}
-	if said := people(chance, good, end, wait); said != nil && f.Commits > 0 && (speaks || w.delayed) {
+	if said := people(chance, good, end, wait); said != nil && f.Commits > 0 && (speaks || w.Delayed) {
 		late = said
 	}
 	return row, late
@@ -224,44 +222,44 @@ func people(chance *rand.Rand, good bool, end time.Time, most time.Duration) *le
 }
 
 // corrupt lets the scenario's judge answer instead of the honest one.
-func (w world) corrupt(row *learning.Graded, i, arm int, good bool) {
+func (w World) corrupt(row *learning.Graded, i, arm int, good bool) {
 	s := row.Signals[1]
-	if !s.Known || w.judge == "" {
+	if !s.Known || w.Judge == "" {
 		return
 	}
-	chance := w.chance(i, arm, 4)
+	chance := w.Chance(i, arm, 4)
 	v := s.Value
-	switch w.judge {
-	case failing:
+	switch w.Judge {
+	case Failing:
 		if chance.Float64() < 0.2 {
 			v = 0.02
 		}
-	case stuck:
-		if w.chance(i/15, 0, 3).Float64() < 0.33 {
+	case Stuck:
+		if w.Chance(i/15, 0, 3).Float64() < 0.33 {
 			v = 0.3
 		}
-	case random:
+	case Random:
 		v = chance.Float64()
-	case inverted:
+	case Inverted:
 		v = 1 - v
-	case partial:
+	case Partial:
 		if arm == w.worst {
 			v = 0.9 + 0.1*chance.Float64()
 		}
-	case mistaken:
+	case Mistaken:
 		if arm == w.best && chance.Float64() < 0.4 {
 			v = 0.02
 			row.Signals[2] = learning.TrajectorySignal(policy.Receipt{Trajectory: policy.Trajectory{Bytes: row.Facts.Transcript.Bytes}, ToolCalls: 1, Ending: policy.Completed}, row.At)
 			row.Signals[3] = learning.JournalSignal(policy.Receipt{Final: "I have fixed it."}, learning.Signal{}, row.At)
 		}
-	case harsh:
+	case Harsh:
 		v = 0.02 + 0.28*v
-	case passFail:
+	case PassFail:
 		v = 0
 		if good == (chance.Float64() < 0.9) {
 			v = 1
 		}
-	case generous:
+	case Generous:
 		v = 0.8 + 0.2*v
 	}
 	row.Signals[1] = learning.JudgeSignal(&policy.Judged{Grade: v}, row.At)

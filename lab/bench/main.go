@@ -95,11 +95,17 @@ func bench(ctx context.Context, only []string, out, progress io.Writer) (err err
 
 // build makes the program the way a release is made.
 func build(ctx context.Context, bin string) error {
-	return buildGo(ctx, bin, "github.com/pawlbot/pawl/cmd/pawl")
+	root, err := projectRoot(ctx)
+	if err != nil {
+		return err
+	}
+	return buildGo(ctx, root, bin, "./cmd/pawl")
 }
 
-func buildGo(ctx context.Context, bin, pkg string) error {
+// buildGo builds a package of the module in dir.
+func buildGo(ctx context.Context, dir, bin, pkg string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, pkg)
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", pkg, err, said)
@@ -107,13 +113,13 @@ func buildGo(ctx context.Context, bin, pkg string) error {
 	return nil
 }
 
-// moduleRoot is the folder of go.mod.
-func moduleRoot(ctx context.Context) (string, error) {
+// projectRoot is the folder above lab/, whose program is measured.
+func projectRoot(ctx context.Context) (string, error) {
 	file, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", fmt.Errorf("go env GOMOD: %w", err)
 	}
-	return filepath.Dir(strings.TrimSpace(string(file))), nil
+	return filepath.Dir(filepath.Dir(strings.TrimSpace(string(file)))), nil
 }
 
 func table(out io.Writer, rows []row, notes []string) error {

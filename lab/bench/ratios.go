@@ -226,14 +226,18 @@ func (p *process) stop() error {
 // dispatcher builds the reference server: go-githubapp with its in-memory
 // scheduler.
 func dispatcher(ctx context.Context, dir string) (bin string, err error) {
+	root, err := projectRoot(ctx)
+	if err != nil {
+		return "", err
+	}
 	bin = filepath.Join(dir, "dispatcher")
-	return bin, buildGo(ctx, bin, "github.com/pawlbot/pawl/internal/bench/testdata/dispatcher")
+	return bin, buildGo(ctx, filepath.Join(root, "lab"), bin, "./bench/testdata/dispatcher")
 }
 
 // probot installs Probot as its lock file says, once, and returns how to start
 // it. why says what is missing where it cannot be.
 func probot(ctx context.Context, key string) (r rival, why string, err error) {
-	root, err := moduleRoot(ctx)
+	root, err := projectRoot(ctx)
 	if err != nil {
 		return r, "", err
 	}
@@ -241,7 +245,7 @@ func probot(ctx context.Context, key string) (r rival, why string, err error) {
 	if err != nil {
 		return r, err.Error(), nil
 	}
-	dir := filepath.Join(root, "testdata", "bench", "probot")
+	dir := filepath.Join(root, "lab/bench/testdata/probot")
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", "probot")); err != nil {
 		npm := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 		npm.Dir = dir
@@ -288,10 +292,15 @@ var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(Fingerprint|Reference|HMA
 // fingerprintRows runs the benchmarks of package simhash, whose tests hold the
 // regexps that define the fingerprint, and compares the speeds on the same text.
 func fingerprintRows(ctx context.Context) ([]row, error) {
+	root, err := projectRoot(ctx)
+	if err != nil {
+		return nil, err
+	}
 	hmac, reference := map[string][]float64{}, map[string][]float64{}
 	texts := []string{"words", "log"}
 	for range fingerprintRounds {
-		cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "Fingerprint|Reference|HMAC", "-benchtime", "200ms", "github.com/pawlbot/pawl/policy/simhash")
+		cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "Fingerprint|Reference|HMAC", "-benchtime", "200ms", "./policy/simhash")
+		cmd.Dir = root
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return nil, fmt.Errorf("benchmark the fingerprint: %w\n%s", err, out)

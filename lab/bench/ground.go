@@ -26,7 +26,7 @@ const (
 	groundExtra = 2 * time.Second
 )
 
-// project is a repository of testdata/bench/ground with the commands that people run in it.
+// project is a repository of testdata/ground with the commands that people run in it.
 type project struct {
 	name          string
 	tool          []string // prints the folder below which the tool chain lies
@@ -50,7 +50,7 @@ func projects() []project {
 // new clone and in a warm one. Both attempts count from the order to their end.
 func measureGround(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	modes, notes := sandboxModes(ctx)
-	root, err := moduleRoot(ctx)
+	root, err := projectRoot(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +61,7 @@ func measureGround(ctx context.Context, bin, dir string) (rows []row, notes []st
 			continue
 		}
 		tools := strings.TrimSpace(string(said))
-		files, err := projectFiles(filepath.Join(root, "testdata/bench/ground", p.name))
+		files, err := projectFiles(filepath.Join(root, "lab/bench/testdata/ground", p.name))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// exportedThreads bounds the threads that are read, those touched last first.
+const exportedThreads = 10_000
+
+// exportRetries prints the retries in a server's database as labelled pairs. The label comes from what failed, never
+// from the texts, so the texts can be held against it.
+func (o options) exportRetries(ctx context.Context, _ io.Reader, out io.Writer) error {
+	cfg, err := config.Load(o.config, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, address(cfg.Database), store.Options{Access: store.Reading})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	rows, err := db.Threads(ctx, exportedThreads)
+	if err != nil {
+		return err
+	}
+	lines := json.NewEncoder(out)
+	for _, row := range rows {
+		_, state, err := thread.Load(ctx, db, row.Thread)
+		if err != nil {
+			return err
+		}
+		for _, p := range retries(row.Thread.String(), state) {
+			if err := lines.Encode(map[string]string{"view": p.View, "label": p.Label, "group": p.Group, "a": p.A, "b": p.B}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// retries are the pairs of consecutive attempts of a run whose label is known.
+func retries(group string, s thread.State) []Pair {
+	var pairs []Pair
+	for i := 1; i < len(s.Attempts); i++ {
+		a, b := s.Attempts[i-1], s.Attempts[i]
+		if a.Run != b.Run || a.EndedAt.IsZero() || b.EndedAt.IsZero() {
+			continue
+		}
+		label := labelOf(a.Receipt, b.Receipt)
+		if label == "" {
+			continue
+		}
+		for _, p := range []Pair{
+			{View: "revision", A: a.Receipt.Final, B: b.Receipt.Final},
+			{View: "failure", A: failureText(a.Receipt), B: failureText(b.Receipt)},
+		} {
+			if strings.TrimSpace(p.A) == "" || strings.TrimSpace(p.B) == "" {
+				continue
+			}
+			p.Label, p.Group = label, group
+			pairs = append(pairs, p)
+		}
+	}
+	return pairs
+}
+
+// labelOf says whether b repeats a, which must have failed: the same tree or the same failing tests are the same work,
+// other failing tests or a success are different work. Empty: nobody knows.
+func labelOf(a, b policy.Receipt) string {
+	if !a.Failing() {
+		return ""
+	}
+	if a.EndTree != "" && a.EndTree == b.EndTree {
+		return Same
+	}
+	if _, passed := b.Verified(); passed {
+		return Different
+	}
+	named := len(a.Tests) > 0 && len(b.Tests) > 0
+	switch {
+	case !named || !b.Failing():
+		return ""
+	case slices.Equal(a.Tests, b.Tests):
+		return Same
+	}
+	return Different
+}
+
+// failureText is the output of the verify commands that failed.
+func failureText(r policy.Receipt) string {
+	var all []string
+	for _, v := range r.Verify {
+		if !v.Passed {
+			all = append(all, v.Output)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// address is the database's as store.Open takes it.
+func address(d config.Database) string {
+	if d.Driver == config.Postgres {
+		return d.URL.Reveal()
+	}
+	return "sqlite:" + d.Path
+}

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/pawlbot/pawl/policy/learning/learningtest"
+)
+
+func TestLearningPays(t *testing.T) {
+	const seeds = 8 // the intervals are wide; go run ./worlds plays 200
+	tables := playAll(seeds,
+		[]learningtest.Scenario{{Name: "one context"}, {Name: "failing", Judge: learningtest.Failing}, {Name: "inverted", Judge: learningtest.Inverted}},
+		[]learningtest.Place{{Arms: 2, Weekly: 20}, {Arms: 4, Weekly: 20}})
+	for _, row := range tables {
+		if saved := row.saved(ours); saved.mean < 0.4 {
+			t.Errorf("%s, %d backends: %.0f %% of the regret of uniform choice is saved", row.Name, row.Arms, 100*saved.mean)
+		}
+	}
+}
