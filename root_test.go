@@ -137,7 +137,7 @@ func TestImageIsStaticSmallAndNotRoot(t *testing.T) {
 func TestImageGetsEveryRoomThatThePlanNames(t *testing.T) {
 	lines := strings.Split(string(read(t, ".dockerignore")), "\n")
 	for _, room := range topLevel() {
-		needed := !slices.Contains([]string{"testdata", "docs", "bin", "dist"}, room)
+		needed := !slices.Contains([]string{"testdata", "docs", "lab", "bin", "dist"}, room)
 		if got := slices.Contains(lines, "!"+room); got != needed {
 			t.Errorf("%s in the build context: %v, want %v", room, got, needed)
 		}

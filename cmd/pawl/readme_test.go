@@ -95,10 +95,8 @@ func (r *readme) fresh() {
 	}
 	trail, err := os.ReadFile(sources + "testdata/trails/usage-limit-loop.log")
 	r.must(err)
-	pairs, err := os.ReadFile(labelledPairs)
-	r.must(err)
 	session := `{"type":"result","subtype":"success","is_error":false,"result":"Done.","session_id":"a"}` + "\n"
-	for name, data := range map[string][]byte{"wrapper.log": trail, "pairs.jsonl": pairs, "session.jsonl": []byte(session)} {
+	for name, data := range map[string][]byte{"wrapper.log": trail, "session.jsonl": []byte(session)} {
 		r.must(os.WriteFile(filepath.Join(r.dir, name), data, 0o600))
 	}
 }
