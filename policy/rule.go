@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 )
@@ -170,16 +169,6 @@ func (r Reason) Write(write func(time.Time) string) string {
 
 // String is the sentence with its time as the contract writes times.
 func (r Reason) String() string { return r.Write(Clock) }
-
-// UnmarshalJSON reads a reason. Earlier versions stored the sentence alone, with its time in it.
-func (r *Reason) UnmarshalJSON(data []byte) error {
-	*r = Reason{}
-	if strings.HasPrefix(string(data), `"`) {
-		return json.Unmarshal(data, &r.Text)
-	}
-	type stored Reason
-	return json.Unmarshal(data, (*stored)(r))
-}
 
 // Reasons are those of one decision, the most important first.
 type Reasons []Reason

@@ -69,18 +69,6 @@ func TestAReasonIsWrittenWithItsTime(t *testing.T) {
 	}
 }
 
-func TestReasonsOfEarlierVersionsAreRead(t *testing.T) {
-	const stored = `{"action":"stop","rule":"usage_limit","reasons":["3 × usage_limit in a row; it resets at 2026-03-04T14:03:00Z","octocat asked to resume"]}`
-	var d Decision
-	if err := json.Unmarshal([]byte(stored), &d); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"3 × usage_limit in a row; it resets at 2026-03-04T14:03:00Z", "octocat asked to resume"}
-	if diff := cmp.Diff(want, d.Reasons.Texts()); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestReasonsAreReadAsTheyWereStored(t *testing.T) {
 	d := Decision{Action: DoWait, Rule: RuleUsageLimit, Reasons: Reasons{
 		{Rule: RuleUsageLimit, Text: "it resets at", Until: time.Date(2026, 3, 4, 14, 3, 0, 0, time.UTC)}, {Rule: RuleFeedback, Text: "\"a\" remark"},

@@ -370,7 +370,7 @@ func (p *publisher) settled(ctx context.Context, key string, done thread.Act, er
 
 func (p *publisher) readyPull(ctx context.Context) error {
 	node := p.state.Acts[thread.ActPull].Node
-	if node == "" { // an earlier version opened it
+	if node == "" { // it was closed and reopened
 		pull, err := p.Forge.Pull(ctx, p.repo(), p.state.Pull)
 		if err != nil {
 			return err

@@ -41,11 +41,10 @@ func benchStore(b *testing.B, work bool) *store.Store {
 	return s
 }
 
-// payload is a comment of 14 KB as GitHub sends one, about another repository than
-// that of the dictionary. Its text compresses about as well as prose.
+// payload is a comment of 14 KB as GitHub sends one.
 func payload(b *testing.B) []byte {
 	b.Helper()
-	words := must(os.ReadFile("payload_words.json"))(b)
+	words := must(os.ReadFile("testdata/payload.json"))(b)
 	var text strings.Builder
 	for text.Len()+len(words) < 14<<10 {
 		fmt.Fprintf(&text, "%x ", rand.N(1<<20))

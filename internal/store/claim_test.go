@@ -4,50 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	saying "github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
-
-func deliveriesAreHandedOnInTheirOrder(t *testing.T, dsn string) {
-	s, _, c := open(t, dsn)
-	g := &gate{open: make(chan struct{})}
-	s.UseQueue(g)
-	var wg sync.WaitGroup
-	var want []string
-	send := func(guid string) {
-		want = append(want, guid)
-		wg.Go(func() {
-			must(s.Receive(t.Context(), thread.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t)
-		})
-	}
-	send("first")
-	for g.blocked.Load() == 0 {
-		runtime.Gosched()
-	}
-	for n := range 16 {
-		send(fmt.Sprint("guid-", 99-n))
-		for s.Gathered() <= n {
-			runtime.Gosched()
-		}
-	}
-	close(g.open)
-	wg.Wait()
-	_, guids := g.take()
-	if diff := cmp.Diff(want, guids); diff != "" {
-		t.Errorf("(-came +handed on)\n%s", diff)
-	}
-}
 
 // A clock that was wrong when a delivery came must not make it old at once.
 func aDeliveryOfAWrongClockIsNotGivenUp(t *testing.T, dsn string) {

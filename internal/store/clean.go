@@ -40,8 +40,7 @@ func (s *Store) Clean(ctx context.Context, r Retention) (Cleaned, error) {
 
 type cleaning struct {
 	*Store
-	done   Cleaned
-	logged int // rows since SQLite's log was copied
+	done Cleaned
 }
 
 func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
@@ -98,22 +97,15 @@ const (
 	// cleanRest is how many times as long nothing is cleaned after it, so that a quarter of the database's time
 	// goes into cleaning at most. A hundred thousand rows take ten to twenty seconds that way.
 	cleanRest = 3
-	cleanLog  = 16 * cleanChunk // after how many rows, about 4 MB, SQLite's log is copied into the file
 )
 
-// writeSome writes in one transaction, and then leaves the database to others. The log is copied in between, or a
-// commit would copy 32 MB of it while everybody waits.
+// writeSome writes in one transaction, and then leaves the database to others.
 func (s *cleaning) writeSome(ctx context.Context, fn func(*txn) error) error {
 	asked := time.Now()
 	if err := s.write(ctx, fn); err != nil {
 		return err
 	}
-	rested := time.Now().Add(cleanRest * time.Since(asked))
-	if s.logged += cleanChunk; !s.postgres && s.logged >= cleanLog {
-		s.logged = 0
-		s.copyLog()
-	}
-	return wait.For(ctx, time.Until(rested))
+	return wait.For(ctx, cleanRest*time.Since(asked))
 }
 
 // forgetThreads forgets the threads that are over and were not touched since a time. Half a log would tell a

@@ -24,8 +24,8 @@ type database struct {
 	queue    Queue
 	file     *os.File // SQLite: the database itself, held as well
 	serving  bool     // it is open for serving, and migrated
-	// turn is held by the one write that may ask for the writing connection beside the receiver: database/sql
-	// picks a waiter at random, so that among many a delivery could wait long.
+	// turn is held by the one write that may ask SQLite's writing connection. Those that wait get it in their order:
+	// database/sql would pick one at random, and a delivery among many could wait long.
 	turn   chan struct{}
 	broken atomic.Pointer[error] // after which this process must not write any more; nil before
 	fatal  chan error            // gets it, and has room for it
@@ -142,7 +142,7 @@ func (s *database) writeWhere(ctx context.Context, query string, now int64, fn f
 	return s.write(ctx, fn)
 }
 
-// in runs fn in a transaction, without waiting for a turn among the other writes.
+// in runs fn in a transaction.
 func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 	if last := s.broken.Load(); last != nil {
 		return *last

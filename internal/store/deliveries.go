@@ -14,10 +14,7 @@ import (
 )
 
 // deliveries are the webhook deliveries, from their arrival to what became of them.
-type deliveries struct {
-	*database
-	receiver *receiver // nil where the database is not open for serving
-}
+type deliveries struct{ *database }
 
 // Delivery returns a stored delivery or thread.ErrNotFound; without payload once that was cleaned away.
 func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delivery, err error) {
@@ -27,9 +24,7 @@ func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delive
 	if errors.Is(err, sql.ErrNoRows) {
 		err = thread.ErrNotFound
 	}
-	if err == nil {
-		d.Payload, err = unpack(payload)
-	}
+	d.Payload = payload
 	return d, err
 }
 
@@ -205,7 +200,7 @@ const maxNote = 4096
 
 // FinishDelivery notes what became of a delivery. One that Failed is given out again, after a second and then
 // more and more rarely, for three days; one that is Unparsable every hour for thirty: the next version may read
-// it. Handled is final, and is written with the deliveries that come in meanwhile.
+// it. Handled is final.
 func (s *deliveries) FinishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string) error {
 	return s.finishDelivery(ctx, guid, state, note, time.Time{})
 }
@@ -220,19 +215,8 @@ func (s *deliveries) finishDelivery(ctx context.Context, guid string, state thre
 	defer s.wrap(&err, "finish delivery %s", guid)
 	// A note may quote anything, and PostgreSQL stores text only.
 	note = strings.ReplaceAll(strings.ToValidUTF8(note[:min(len(note), maxNote)], ""), "\x00", "")
-	switch {
-	case s.receiver == nil:
-		return errReading
-	case state == thread.Unparsable:
+	if state == thread.Unparsable {
 		until = s.now().Add(lookAtMost)
-	case state == thread.Handled:
-		found, err := s.receiver.commit(ctx, &pending{finish: true, delivery: thread.Delivery{GUID: guid, State: state, Note: note}})
-		if err == nil && !found {
-			return thread.ErrNotFound
-		}
-		if !errors.Is(err, ErrBusy) { // with storing; the handling can wait for its turn
-			return err
-		}
 	}
 	err = s.write(ctx, func(tx *txn) error {
 		var received, tries, retryAt int64

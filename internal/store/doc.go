@@ -4,8 +4,8 @@
 // database is an integer of microseconds since 1970 in UTC, and 0 stands for none.
 //
 // Why claims, leases and deliveries are rows, and what several nodes may do at once, stands in docs/architecture.md
-// ("Events, claims and nodes"). Nothing of the state is in memory: group commits and the turn of writes order the
-// work of one node only. What two nodes could do at once is decided by row locks (threads, breakers, deliveries), by
+// ("Events, claims and nodes"). Nothing of the state is in memory: the turn of writes orders the work of one node
+// only. What two nodes could do at once is decided by row locks (threads, breakers, deliveries), by
 // an advisory lock in the transaction (accounts, grades, blobs), or skipped by whoever comes second (claims, the
 // sweep, the cleaning). A transaction takes its locks in this order: advisory lock, thread, breaker, cooldown, alias.
 //
@@ -19,9 +19,8 @@
 //	where do the 30 s of a lease stand                     thread.LeaseTime; what counts them: clock.go
 //	who frees the threads of a dead node, how often        lease.go (Sweep), called by internal/queue
 //	why has a repeated event no second effect              log.go, insertEvents
-//	when is a delivery answered, how many share a commit   receive.go
+//	when is a delivery answered                            receive.go
 //	where is a delivery claimed, when is it tried again    deliveries.go
-//	in what form is a payload stored                       receive.go, pack
 //	how do nodes tell each other that something is due     postgres.go, Listen
 //	what happens on a full disk, after a failed fsync      database.go
 //	who may open a SQLite file                             sqlite.go, createFile
@@ -32,5 +31,5 @@
 //	what did attempts use above their threads, is there room  accounts.go
 //	what is kept of attempts for learning                  accounts.go, PutGraded
 //	what do the pages and pawl status list                 list.go
-//	what does an upgrade change                            migrations, store.go
+//	what is the schema, which ones are refused             migrations, store.go
 package store

@@ -12,9 +12,6 @@ func (s *Store) SetWall(wall func() time.Time) { s.clock.wall = wall }
 // Postgres reports whether the database is PostgreSQL.
 func (s *Store) Postgres() bool { return s.postgres }
 
-// Gathered is how many deliveries wait for the transaction being written.
-func (s *Store) Gathered() int { return len(s.receiver.waiting) }
-
 // ClaimQueries ask whether a delivery is due, and which, and which threads somebody woke.
 func (s *Store) ClaimQueries() (whether, which, threads string) {
 	return anyDelivery, dueDeliveries, "SELECT " + s.rowColumns() + " FROM threads WHERE " + woken + inTurn + " LIMIT $1"

@@ -128,7 +128,7 @@ func TestALockedDatabaseRefusesDeliveriesUntilItIsFree(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "pawl.db")
 	s, _, _ := open(t, dsn)
 	check(t, receive(t.Context(), s, "before", 10))
-	must(s.DB().Exec("PRAGMA busy_timeout=20"))(t) // instead of 5 s
+	must(s.DB().Exec("PRAGMA busy_timeout=20"))(t) // instead of 3 s
 	other := must(rawDB(t, dsn).Conn(t.Context()))(t)
 	must(other.ExecContext(t.Context(), "BEGIN IMMEDIATE"))(t)
 	wantCode(t, s, receive(t.Context(), s, "locked", 10), sqlite3.SQLITE_BUSY)

@@ -74,6 +74,17 @@ func aNewerSchemaIsRefused(t *testing.T, dsn string) {
 	check(t, s.Close())
 }
 
+func aSchemaFromBeforeTheFirstReleaseIsRefused(t *testing.T, dsn string) {
+	s, _, _ := open(t, dsn)
+	check(t, s.Close())
+	must(rawDB(t, dsn).Exec("UPDATE goose_db_version SET version_id = 10 WHERE version_id = 11"))(t)
+	wantRefusal(t, dsn, "before the first release (schema 10)", "start with a new database")
+	_, err := store.Open(t.Context(), dsn, store.Options{Access: store.Reading})
+	if err == nil || !strings.Contains(err.Error(), "start with a new database") {
+		t.Errorf("for reading: %v", err)
+	}
+}
+
 func aDatabaseOfSomethingElseIsRefused(t *testing.T, dsn string) {
 	must(rawDB(t, dsn).Exec("CREATE TABLE customers (id INTEGER PRIMARY KEY)"))(t)
 	wantRefusal(t, dsn, "another program", "database of its own")
@@ -139,7 +150,7 @@ func TestEveryCommitReachesTheDisk(t *testing.T) {
 	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))
 	// What the nodes share does not wait for the disk, on the same connection.
 	check(t, s.UpdateShared(t.Context(), "limits", func(time.Time, []byte) []byte { return []byte("{}") }))
-	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "busy_timeout": "5000"} {
+	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "busy_timeout": "3000"} {
 		var got string
 		check(t, s.DB().QueryRow("PRAGMA "+pragma).Scan(&got))
 		if got != want {

@@ -22,15 +22,16 @@ import (
 const sqliteReaders = 4
 
 // besideWait is how long a write beside a server waits for a lock: SQLite looks for it ten times a second, and a server that
-// writes all the time leaves it free for moments only. lockWait is how long the others wait.
+// writes all the time leaves it free for moments only. lockWait is how long the others wait; with storeTime it is less
+// than the 10 s that GitHub waits for an answer.
 const (
-	lockWait   = 5 * time.Second
+	lockWait   = 3 * time.Second
 	besideWait = 30 * time.Second
 )
 
 // openSQL opens so many connections to a file. Each commit is on the disk before it is answered (FULL).
 func openSQL(path string, wait time.Duration, conns int, params ...string) (*sql.DB, error) {
-	v := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()), "synchronous(FULL)", "foreign_keys(1)", fmt.Sprintf("wal_autocheckpoint(%d)", sqliteLog)}}
+	v := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()), "synchronous(FULL)", "foreign_keys(1)"}}
 	for i := 0; i < len(params); i += 2 {
 		v.Add(params[i], params[i+1])
 	}
@@ -218,21 +219,3 @@ func explain(path string, err error) error {
 // lockPatience is how long a held lock is waited for: a server that is started again at once may find its own,
 // held by a child of the killed one that has not reached its exec.
 const lockPatience = 2 * time.Second
-
-// When SQLite's write-ahead log goes into the database file. A commit that finds sqliteLog pages (32 MB) in it
-// does so itself, and everybody waits. So after checkpointBytes of payloads, and in the rests of the cleaning,
-// a reading connection copies the pages beside the commits (BenchmarkReceive: 1.3 times as many deliveries a
-// second than at SQLite's 1,000 pages). The less at a time, the shorter a commit waits: p99 20 ms with 4 MB, 8
-// ms with 512 KB.
-const (
-	checkpointBytes = 512 << 10
-	sqliteLog       = 8000
-)
-
-// copyLog copies the log into the database file, beside the commits. Only a
-// failure that finds the database unusable matters: a later commit tries again.
-func (s *database) copyLog() {
-	if _, err := s.r.ExecContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
-		s.see(fmt.Errorf("checkpoint: %w", err))
-	}
-}

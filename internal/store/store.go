@@ -72,9 +72,6 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if err == nil {
 		err = s.prepare(ctx)
 	}
-	if err == nil && o.Access == Serving {
-		s.receiver, err = newReceiver(ctx, s.deliveries)
-	}
 	if err != nil {
 		s.closeDB()
 		return nil, err
@@ -100,17 +97,14 @@ func newStore(o Options) *Store {
 // UseQueue names the queue that is told of what became due, once, before anything is written.
 func (s *Store) UseQueue(q Queue) { s.queue = q }
 
-// Close answers the deliveries that are being stored and closes the database. Stop the queue before. Closing
-// again does nothing.
-func (s *Store) Close() error {
-	if s.receiver != nil {
-		s.receiver.close()
-	}
-	return s.closeDB()
-}
+// Close closes the database. Stop the queue before. Closing again does nothing.
+func (s *Store) Close() error { return s.closeDB() }
 
 //go:embed migrations
 var migrations embed.FS
+
+// firstVersion is the schema of v0.1.0. What was written before it cannot be read.
+const firstVersion = 11
 
 // goose has the migrations of this program, and the version of the newest of them.
 func (s *database) goose() (p *goose.Provider, newest int64, err error) {
@@ -130,7 +124,8 @@ func (s *database) goose() (p *goose.Provider, newest int64, err error) {
 	return p, sources[len(sources)-1].Version, nil
 }
 
-// migrate brings the tables to what this program knows, and refuses those of a newer one.
+// migrate creates the tables or brings them to what this program knows. It refuses those of a newer program and those
+// from before the first release.
 func (s *database) migrate(ctx context.Context) error {
 	if err := s.checkOurs(ctx); err != nil {
 		return err
@@ -143,8 +138,8 @@ func (s *database) migrate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the schema's version: %w", err)
 	}
-	if version > known {
-		return newerError(version, known)
+	if err := checkVersion(version, known); err != nil {
+		return err
 	}
 	crash.Point("migrating")
 	if _, err := p.Up(ctx); err != nil {
@@ -186,8 +181,8 @@ func (s *database) checkCurrent(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the schema cannot be read: %w; start pawl serve once, it creates the tables", err)
 	}
-	if version > known {
-		return newerError(version, known)
+	if err := checkVersion(version, known); err != nil {
+		return err
 	}
 	if version < known {
 		return fmt.Errorf("the schema is at version %d, this pawl wants %d; start pawl serve once, it migrates the database", version, known)
@@ -195,6 +190,13 @@ func (s *database) checkCurrent(ctx context.Context) error {
 	return nil
 }
 
-func newerError(found, known int64) error {
-	return fmt.Errorf("the database was written by a newer pawl (schema %d, this one knows %d); install the newer version, or restore a backup made before it", found, known)
+// checkVersion refuses a schema that this program can neither use nor migrate.
+func checkVersion(found, known int64) error {
+	switch {
+	case found > known:
+		return fmt.Errorf("the database was written by a newer pawl (schema %d, this one knows %d); install the newer version, or restore a backup made before it", found, known)
+	case found > 0 && found < firstVersion: // 0 is a database without tables
+		return fmt.Errorf("the database was written by a pawl from before the first release (schema %d), which cannot be migrated; start with a new database: name another one in the config, or move this one away", found)
+	}
+	return nil
 }

@@ -85,7 +85,7 @@ type Graded struct {
 	ID      string    `json:"id"` // owner/repo#n/attempt, unique
 	At      time.Time `json:"at"` // when the attempt ended; it never changes
 	Backend string    `json:"backend"`
-	// Model and Effort are what ran, Escalated that it was the effort of the last recovery. Rows of older versions lack them.
+	// Model and Effort are what ran, Escalated that it was the effort of the last recovery.
 	Model     string  `json:"model,omitempty"`
 	Effort    string  `json:"effort,omitempty"`
 	Escalated bool    `json:"escalated,omitempty"`

@@ -144,7 +144,7 @@ func Prompt(t thread.ID, s thread.State, a thread.Started, g *Ground, beside str
 			title = "Question by " + r.By.Login
 		case r.Source == policy.FromDescription:
 			title = fmt.Sprintf("Change of the description by %s", r.By.Login)
-		case r.Source == policy.FromCheckRun && r.Check == "":
+		case r.Source == policy.FromCheckRun:
 			title = "Failing checks on the last commit"
 		}
 		section(&b, title, feedback.Visible(r.Text), maxRemark)

@@ -108,9 +108,9 @@ func RedOf(s State) (red Red) {
 }
 
 // known reports whether it is known what a failure is: what the commit or the base causes stays so, and what was found
-// otherwise may fail for another reason later. Older logs hold the work's as feedback.
+// otherwise may fail for another reason later.
 func known(s State, c CheckResult) bool {
-	return c.Outside != "" || slices.ContainsFunc(s.Feedback, func(f Request) bool { return f.Check == c.Name && f.SHA == c.SHA }) ||
+	return c.Outside != "" ||
 		slices.ContainsFunc(s.Checked.On(c.SHA), func(r RedCheck) bool { return r.Name == c.Name && r.Class == feedback.Ours })
 }
 

@@ -2,8 +2,7 @@
 // and no network, and what it computes depends on the events that it is given and on nothing else.
 //
 // Everything that happens to a thread is an event appended to its log. State is the fold of these events; the
-// facts for policy, the grades for learning and what people are shown are computed from it. The JSON keys of
-// the events are frozen: logs of all earlier versions are read.
+// facts for policy, the grades for learning and what people are shown are computed from it.
 //
 //	question                                                       file
 //	what is an event, a lease, a batch, a delivery; Store          log.go

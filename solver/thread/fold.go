@@ -188,7 +188,6 @@ func into[T any](e Event, f func(Event, T)) error {
 func (s *State) feedback(e Event, f Feedback) {
 	s.see(f.Snapshot, f.Delivery)
 	f.Seq, f.At = e.Seq, e.At
-	s.checked(f)
 	if why := s.late(f); why != "" {
 		s.Feedback = append(s.Feedback, Request{Feedback: f, Withdrawn: why})
 		return

@@ -115,7 +115,7 @@ type Entry struct {
 	At, Since    time.Time
 }
 
-// Cooldown is the rest of an arm on a repository after an edit loop on a thread. Rows of older versions have no model and no effort.
+// Cooldown is the cooldown of a backend, with its model and effort, on a repository after an edit loop on a thread.
 type Cooldown struct {
 	Backend string `json:"backend"`
 	Model   string `json:"model,omitempty"`
