@@ -176,6 +176,7 @@ type call struct {
 func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, rt route) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	path := r.URL.EscapedPath()
+	w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat)) // net/http would send the machine's
 	entry := Request{Method: r.Method, Path: path, Query: r.URL.RawQuery, Route: rt.name, At: s.now(), Body: cut(body), Caller: "anonymous"}
 	visit := s.limitChecks.arrive(r, path, s.now, func() (caller, *reply) { return s.identify(r) })
 	defer visit.leave(nil)

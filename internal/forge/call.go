@@ -162,7 +162,7 @@ func readPages[T any](ctx context.Context, c *Client, repo Repo, most int, r req
 func (c *call) exchange(req *http.Request) (*http.Response, []byte, error) {
 	c.sent.WithLabelValues(c.method, c.route).Inc()
 	c.last.sent = true
-	base := c.cfg.Transport
+	base := http.RoundTripper(c.Clock)
 	if c.as == asApp {
 		base = c.signed
 	}

@@ -36,8 +36,8 @@ func manyIssues(t *testing.T, n int, apart time.Duration) (*hub, *Client, *after
 		h.must(err)
 	}
 	h.clock.move(since.Add(time.Hour).Sub(h.clock.Now()))
-	page := &afterPage{RoundTripper: c.cfg.Transport}
-	c.cfg.Transport = page
+	page := &afterPage{RoundTripper: c.Clock.base}
+	c.Clock.base = page
 	return h, c, page, since
 }
 

@@ -51,6 +51,8 @@ type Config struct {
 
 // Client talks to one GitHub as one App. It is safe for concurrent use; New makes it.
 type Client struct {
+	Clock *Clock // reads GitHub's clock from its answers
+
 	cfg     Config // with its defaults
 	api     *url.URL
 	signed  *ghinstallation.AppsTransport
@@ -111,15 +113,12 @@ func New(cfg Config) (*Client, error) {
 		own.MaxIdleConnsPerHost = 16
 		cfg.Transport = own
 	}
-	signed, err := ghinstallation.NewAppsTransport(cfg.Transport, cfg.AppID, cfg.PrivateKey)
+	c := &Client{cfg: cfg, api: api}
+	c.fillDefaults()
+	c.signed, err = ghinstallation.NewAppsTransport(c.Clock, cfg.AppID, cfg.PrivateKey)
 	if err != nil {
 		return nil, fmt.Errorf("github.app.private_key: %w; it must be the whole PEM file that the App's settings page gives under \"Generate a private key\", with its line breaks", err)
 	}
-	if cfg.GraphURL == "" {
-		cfg.GraphURL = graphAddress(cfg.APIURL)
-	}
-	c := &Client{cfg: cfg, api: api, signed: signed}
-	c.fillDefaults()
 	return c, nil
 }
 
@@ -131,9 +130,13 @@ func (c *Client) fillDefaults() {
 		Help: "Points that requests of this node cost by GitHub's count, by installation; 0 is the App itself, -1 no credentials."}, []string{"installation"})
 	c.self <- nil
 	c.cfg.UserAgent, c.maxWait = cmp.Or(c.cfg.UserAgent, "pawl"), defaultMaxWait
+	if c.cfg.GraphURL == "" {
+		c.cfg.GraphURL = graphAddress(c.cfg.APIURL)
+	}
 	if c.cfg.Now == nil {
 		c.cfg.Now = time.Now
 	}
+	c.Clock = &Clock{base: c.cfg.Transport, now: c.cfg.Now}
 	if c.cfg.Sleep == nil {
 		c.cfg.Sleep = wait.For
 	}

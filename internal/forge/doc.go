@@ -38,4 +38,5 @@
 //	issues by their label                                missed.go
 //	what the log of a failing job says                   logs.go
 //	permissions, the default branch                      client.go
+//	how far is this node's clock from GitHub's?          clock.go
 package forge

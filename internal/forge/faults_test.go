@@ -29,8 +29,8 @@ func TestWhileGitHubIsDownForTwoHoursEachCallEndsSoonAndNothingIsDoneTwice(t *te
 		if _, err := c.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
-		d := &dark{RoundTripper: c.cfg.Transport, until: time.Now().Add(2 * time.Hour)}
-		c.cfg.Transport = d
+		d := &dark{RoundTripper: c.Clock.base, until: time.Now().Add(2 * time.Hour)}
+		c.Clock.base = d
 		calls := 0
 		for {
 			calls++
