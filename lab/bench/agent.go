@@ -84,48 +84,48 @@ func measureAgent(ctx context.Context, bin, dir string) (rows []row, notes []str
 // ordersAtOnce has four orders come together, ordersRounds times, while GitHub takes about
 // as long for an answer as it does. In a minute that would be too many writes for more.
 func ordersAtOnce(ctx context.Context, bin, dir string) (waited []time.Duration, err error) {
-	r, err := newRig(ctx, bin, dir, stampAgent, "plain", "none", "workers: 4\n")
+	r, err := newBench(ctx, bin, dir, stampAgent, "plain", "none", "workers: 4\n")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	if _, err := r.start(ctx); err != nil {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if _, err := r.Start(ctx); err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
+	db, err := store.Open(ctx, r.Database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	if _, _, err := r.solve(ctx, db); err != nil { // it makes the cache
+	if _, _, err := r.Solve(ctx, db); err != nil { // it makes the cache
 		return nil, err
 	}
 	for depth := range 7 {
-		r.world.Inject(fakegithub.Fault{Route: "* /repos" + strings.Repeat("/*", depth+2), Times: -1, Latency: 100 * time.Millisecond})
+		r.World.Inject(fakegithub.Fault{Route: "* /repos" + strings.Repeat("/*", depth+2), Times: -1, Latency: 100 * time.Millisecond})
 	}
 	for range ordersRounds {
 		var issues []thread.ID
 		for range 4 {
-			n, err := r.world.OpenIssue(repo, writer, "A second line", "Please add a second line to a.txt.")
+			n, err := r.World.OpenIssue(repo, writer, "A second line", "Please add a second line to a.txt.")
 			if err != nil {
 				return nil, err
 			}
 			issues = append(issues, thread.ID{Owner: "acme", Name: "widgets", Number: n})
 		}
-		if err := r.settled(ctx, db); err != nil {
+		if err := r.Settled(ctx, db); err != nil {
 			return nil, err
 		}
 		for _, t := range issues {
-			if _, err := r.world.Comment(repo, t.Number, writer, "/pawl solve"); err != nil {
+			if _, err := r.World.Comment(repo, t.Number, writer, "/pawl solve"); err != nil {
 				return nil, err
 			}
 		}
 		for _, t := range issues {
-			log, err := r.solved(ctx, db, t)
+			log, err := r.Solved(ctx, db, t)
 			if err != nil {
 				return nil, err
 			}
-			w, err := follow(log, r.world.Deliveries())
+			w, err := follow(log, r.World.Deliveries())
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", t, err)
 			}
@@ -161,14 +161,14 @@ func (w way) whole() (sum time.Duration) {
 }
 
 func agentStarts(ctx context.Context, bin, dir, mode string) (ways []way, err error) {
-	r, err := newRig(ctx, bin, dir, stampAgent, "plain", mode, "")
+	r, err := newBench(ctx, bin, dir, stampAgent, "plain", mode, "")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() { err = errors.Join(err, r.Close()) }()
 	for range agentServers {
 		more, err := r.agentStarts(ctx)
-		if err := errors.Join(err, r.stop()); err != nil {
+		if err := errors.Join(err, r.Stop()); err != nil {
 			return nil, err
 		}
 		ways = append(ways, more...)
@@ -177,21 +177,21 @@ func agentStarts(ctx context.Context, bin, dir, mode string) (ways []way, err er
 }
 
 // agentStarts measures one server.
-func (r *rig) agentStarts(ctx context.Context) (ways []way, err error) {
-	if _, err := r.start(ctx); err != nil {
+func (r *bench) agentStarts(ctx context.Context) (ways []way, err error) {
+	if _, err := r.Start(ctx); err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
+	db, err := store.Open(ctx, r.Database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
 	for n := range agentRuns + 1 {
-		t, log, err := r.solve(ctx, db)
+		t, log, err := r.Solve(ctx, db)
 		if err != nil {
 			return nil, err
 		}
-		w, err := follow(log, r.world.Deliveries())
+		w, err := follow(log, r.World.Deliveries())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t, err)
 		}
@@ -285,23 +285,23 @@ const callsAim = 15
 // measureCalls solves two issues with one attempt each. The first one pays for
 // what the server keeps afterwards, such as who the App is.
 func measureCalls(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
-	r, err := newRig(ctx, bin, dir, "cat > /dev/null\necho two >> a.txt\necho 'a.txt has a second line now'\n", "plain", "none", "")
+	r, err := newBench(ctx, bin, dir, "cat > /dev/null\necho two >> a.txt\necho 'a.txt has a second line now'\n", "plain", "none", "")
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	if _, err := r.start(ctx); err != nil {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if _, err := r.Start(ctx); err != nil {
 		return nil, nil, err
 	}
-	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
+	db, err := store.Open(ctx, r.Database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer db.Close()
 	for _, which := range []string{"first of a new server", "next"} {
-		r.world.ResetCalls()
-		pulls := len(r.world.Pulls(repo))
-		t, log, err := r.solve(ctx, db)
+		r.World.ResetCalls()
+		pulls := len(r.World.Pulls(repo))
+		t, log, err := r.Solve(ctx, db)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -309,10 +309,10 @@ func measureCalls(ctx context.Context, bin, dir string) (rows []row, notes []str
 		if err != nil {
 			return nil, nil, err
 		}
-		if len(state.Attempts) != 1 || len(r.world.Pulls(repo)) != pulls+1 {
+		if len(state.Attempts) != 1 || len(r.World.Pulls(repo)) != pulls+1 {
 			return nil, nil, fmt.Errorf("%s was not solved in one attempt: %+v", t, state.Decision)
 		}
-		total, list := restCalls(r.world.Calls())
+		total, list := restCalls(r.World.Calls())
 		rows = append(rows, row{fmt.Sprintf("GitHub API calls for one solved issue, %s", which), fmt.Sprint(total), fmt.Sprintf("≤ %d", callsAim), total <= callsAim})
 		notes = append(notes, fmt.Sprintf("\nAPI calls for one solved issue, %s:", which))
 		notes = append(notes, list...)

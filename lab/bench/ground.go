@@ -206,29 +206,29 @@ func (p project) attempts(ctx context.Context, bin, dir, mode, tools string, fil
 		mode += fmt.Sprintf(", read_only: [%q]", tools)
 	}
 	mode += ", network: open" // setups ask whichever registry this machine has
-	r, err := newRig(ctx, bin, dir, "cat > /dev/null\n"+p.change+"\n", "plain", mode, "")
+	r, err := newBench(ctx, bin, dir, "cat > /dev/null\n"+p.change+"\n", "plain", mode, "")
 	if err != nil {
 		return 0, 0, 0, 0, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() { err = errors.Join(err, r.Close()) }()
 	all := map[string]string{".github/pawl.yml": config}
 	for name, text := range files {
 		all[name] = text
 	}
-	if _, err := r.world.PushCommit(ctx, repo, writer, fakegithub.Commit{Branch: "main", Files: all}); err != nil {
+	if _, err := r.World.PushCommit(ctx, repo, writer, fakegithub.Commit{Branch: "main", Files: all}); err != nil {
 		return 0, 0, 0, 0, err
 	}
-	if _, err := r.start(ctx); err != nil {
+	if _, err := r.Start(ctx); err != nil {
 		return 0, 0, 0, 0, err
 	}
-	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
+	db, err := store.Open(ctx, r.Database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return 0, 0, 0, 0, err
 	}
 	defer db.Close()
 	for _, took := range []*time.Duration{&first, &second} {
 		stop := watchDisk(filepath.Join(dir, "data"), &most)
-		_, log, err := r.solve(ctx, db)
+		_, log, err := r.Solve(ctx, db)
 		stop()
 		if err != nil {
 			return 0, 0, 0, 0, err

@@ -53,16 +53,16 @@ func measureGrowth(ctx context.Context, bin, dir string) (rows []row, notes []st
 }
 
 func growth(ctx context.Context, bin, dir string, n int) (u usage, late []time.Duration, err error) {
-	r, err := newRig(ctx, bin, dir, limitAgent, "codex", "none", "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n")
+	r, err := newBench(ctx, bin, dir, limitAgent, "codex", "none", "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n")
 	if err != nil {
 		return u, nil, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	if _, err := r.start(ctx); err != nil {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if _, err := r.Start(ctx); err != nil {
 		return u, nil, err
 	}
 	log, err := r.waitingLog(ctx)
-	if err := errors.Join(err, r.stop()); err != nil {
+	if err := errors.Join(err, r.Stop()); err != nil {
 		return u, nil, err
 	}
 	if err := r.fill(ctx, log, n); err != nil {
@@ -80,7 +80,7 @@ func growth(ctx context.Context, bin, dir string, n int) (u usage, late []time.D
 }
 
 // makeDue gives some of the waiting threads wake-up times soon.
-func (r *rig) makeDue(ctx context.Context) (due map[int]time.Time, err error) {
+func (r *bench) makeDue(ctx context.Context) (due map[int]time.Time, err error) {
 	due = map[int]time.Time{}
 	first := time.Now().Add(dueFirst)
 	return due, r.withStore(ctx, func(db *store.Store) error {
@@ -101,14 +101,14 @@ func (r *rig) makeDue(ctx context.Context) (due map[int]time.Time, err error) {
 
 // watchDue looks every 10 ms which threads took their step: whoever takes the
 // lease makes its epoch larger.
-func (r *rig) watchDue(ctx context.Context, due map[int]time.Time) (late []time.Duration, err error) {
-	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
+func (r *bench) watchDue(ctx context.Context, due map[int]time.Time) (late []time.Duration, err error) {
+	db, err := store.Open(ctx, r.Database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
 	stepped := map[int]bool{}
-	err = r.until(ctx, "the step of every thread that is due", func() (bool, error) {
+	err = r.Until(ctx, "the step of every thread that is due", func() (bool, error) {
 		rows, err := db.DB().QueryContext(ctx, fmt.Sprintf(`SELECT number FROM threads WHERE owner = 'acme' AND name = 'widgets'
 			AND number BETWEEN %d AND %d AND lease_epoch > 2`, firstWaiter, firstWaiter+dueThreads-1))
 		if err != nil {
@@ -140,7 +140,7 @@ func waiter(n int) thread.ID {
 // fill copies the log of a waiting thread to many, each with its wake-up time.
 // The first is written through the store, the others as copies of its
 // rows: only that makes a hundred thousand of them in seconds.
-func (r *rig) fill(ctx context.Context, log []thread.Event, waiters int) (err error) {
+func (r *bench) fill(ctx context.Context, log []thread.Event, waiters int) (err error) {
 	state, err := thread.Fold(log)
 	if err != nil {
 		return err
@@ -182,8 +182,8 @@ func copies(ctx context.Context, tx *sql.Tx, n int) error {
 }
 
 // withStore opens the database while no server does.
-func (r *rig) withStore(ctx context.Context, do func(*store.Store) error) (err error) {
-	db, err := store.Open(ctx, r.database(), store.Options{})
+func (r *bench) withStore(ctx context.Context, do func(*store.Store) error) (err error) {
+	db, err := store.Open(ctx, r.Database(), store.Options{})
 	if err != nil {
 		return err
 	}

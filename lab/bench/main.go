@@ -29,7 +29,7 @@ func run(only []string, out, notes io.Writer) int {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	if err := bench(ctx, only, out, notes); err != nil {
+	if err := measureAll(ctx, only, out, notes); err != nil {
 		fmt.Fprintln(notes, "bench:", err)
 		return 1
 	}
@@ -57,7 +57,7 @@ func sections() []section {
 	}
 }
 
-func bench(ctx context.Context, only []string, out, progress io.Writer) (err error) {
+func measureAll(ctx context.Context, only []string, out, progress io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "pawl-bench-")
 	if err != nil {
 		return err

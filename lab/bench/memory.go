@@ -33,12 +33,12 @@ func measureStart(ctx context.Context, bin, dir string) (rows []row, notes []str
 		if err := os.Mkdir(own, 0o700); err != nil {
 			return nil, nil, err
 		}
-		r, err := newRig(ctx, bin, own, "exit 1\n", "plain", mode, "")
+		r, err := newBench(ctx, bin, own, "exit 1\n", "plain", mode, "")
 		if err != nil {
 			return nil, nil, err
 		}
 		again, fresh, err := r.starts(ctx)
-		if err := errors.Join(err, r.close()); err != nil {
+		if err := errors.Join(err, r.Close()); err != nil {
 			return nil, nil, err
 		}
 		rows = append(rows,
@@ -49,15 +49,15 @@ func measureStart(ctx context.Context, bin, dir string) (rows []row, notes []str
 }
 
 // starts measures ten starts on the same database and five without one.
-func (r *rig) starts(ctx context.Context) (again, fresh []time.Duration, err error) {
+func (r *bench) starts(ctx context.Context) (again, fresh []time.Duration, err error) {
 	for n := range 15 {
 		if n < 5 {
-			if err := os.RemoveAll(filepath.Join(r.dir, "pawl.db")); err != nil {
+			if err := os.RemoveAll(filepath.Join(r.Dir, "pawl.db")); err != nil {
 				return nil, nil, err
 			}
 		}
-		took, err := r.start(ctx)
-		if err := errors.Join(err, r.stop()); err != nil {
+		took, err := r.Start(ctx)
+		if err := errors.Join(err, r.Stop()); err != nil {
 			return nil, nil, err
 		}
 		if n < 5 {
@@ -92,17 +92,17 @@ exit 1
 // measureMemory looks at an idle server, lets one thread come to wait for the
 // reset of a usage limit, copies that thread's log, and looks again.
 func measureMemory(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
-	r, err := newRig(ctx, bin, dir, limitAgent, "codex", "none", "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n")
+	r, err := newBench(ctx, bin, dir, limitAgent, "codex", "none", "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n")
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() { err = errors.Join(err, r.Close()) }()
 	empty, err := r.idleMemory(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	log, err := r.waitingLog(ctx)
-	if err := errors.Join(err, r.stop()); err != nil {
+	if err := errors.Join(err, r.Stop()); err != nil {
 		return nil, nil, err
 	}
 	if err := r.fill(ctx, log, waiters); err != nil {
@@ -113,13 +113,13 @@ func measureMemory(ctx context.Context, bin, dir string) (rows []row, notes []st
 		return nil, nil, err
 	}
 	full, err := r.idleMemory(ctx)
-	if err := errors.Join(err, r.stop()); err != nil {
+	if err := errors.Join(err, r.Stop()); err != nil {
 		return nil, nil, err
 	}
 	var starts []time.Duration
 	for range 5 {
-		took, err := r.start(ctx)
-		if err := errors.Join(err, r.stop()); err != nil {
+		took, err := r.Start(ctx)
+		if err := errors.Join(err, r.Stop()); err != nil {
 			return nil, nil, err
 		}
 		starts = append(starts, took)
@@ -143,8 +143,8 @@ func (u usage) String() string {
 }
 
 // idleMemory starts the server and looks at it after a while.
-func (r *rig) idleMemory(ctx context.Context) (u usage, err error) {
-	if _, err := r.start(ctx); err != nil {
+func (r *bench) idleMemory(ctx context.Context) (u usage, err error) {
+	if _, err := r.Start(ctx); err != nil {
 		return u, err
 	}
 	select {
@@ -152,20 +152,20 @@ func (r *rig) idleMemory(ctx context.Context) (u usage, err error) {
 	case <-ctx.Done():
 		return u, ctx.Err()
 	}
-	if u.resident, err = kilobytes(r.server.Process.Pid, "VmRSS"); err != nil {
+	if u.resident, err = kilobytes(r.Server.Process.Pid, "VmRSS"); err != nil {
 		return u, err
 	}
-	u.anonymous, err = kilobytes(r.server.Process.Pid, "RssAnon")
+	u.anonymous, err = kilobytes(r.Server.Process.Pid, "RssAnon")
 	return u, err
 }
 
 // waitingLog is the log of a thread that waits.
-func (r *rig) waitingLog(ctx context.Context) ([]thread.Event, error) {
-	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
+func (r *bench) waitingLog(ctx context.Context) ([]thread.Event, error) {
+	db, err := store.Open(ctx, r.Database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	_, events, err := r.solve(ctx, db)
+	_, events, err := r.Solve(ctx, db)
 	return events, err
 }

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/pawlbot/pawl/lab/rig"
 )
 
 // The aims of the webhook answers, as ratios to the rates of others in the same
@@ -34,12 +36,12 @@ const (
 // measureRatios lets Pawl, go-githubapp's dispatcher and Probot answer the same
 // deliveries in turns: what the machine does besides meets all of them.
 func measureRatios(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
-	keys, err := newRig(ctx, bin, dir, "exit 1\n", "plain", "none", "")
+	keys, err := newBench(ctx, bin, dir, "exit 1\n", "plain", "none", "")
 	if err != nil {
 		return nil, nil, err
 	}
 	shots, err := keys.comments()
-	if err := errors.Join(err, keys.close()); err != nil {
+	if err := errors.Join(err, keys.Close()); err != nil {
 		return nil, nil, err
 	}
 	reference, err := dispatcher(ctx, dir)
@@ -116,15 +118,15 @@ func pawlRate(ctx context.Context, bin, dir string, shots []shot) (res rated, er
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return res, err
 	}
-	r, err := newRig(ctx, bin, dir, "exit 1\n", "plain", "none", "log: {level: warn}\n")
+	r, err := newBench(ctx, bin, dir, "exit 1\n", "plain", "none", "log: {level: warn}\n")
 	if err != nil {
 		return res, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	if _, err := r.start(ctx); err != nil {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if _, err := r.Start(ctx); err != nil {
 		return res, err
 	}
-	return answerRate(ctx, r.addr, r.server.Process.Pid, shots)
+	return answerRate(ctx, r.Addr, r.Server.Process.Pid, shots)
 }
 
 // rate is the same of a rival.
@@ -188,7 +190,7 @@ type rival struct {
 
 // start runs a rival until it takes connections.
 func (r rival) start(ctx context.Context, log string) (p *process, err error) {
-	addr, err := freeAddress()
+	addr, err := rig.FreeAddress()
 	if err != nil {
 		return nil, err
 	}

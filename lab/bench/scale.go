@@ -38,7 +38,7 @@ const (
 
 // scale is that installation: the same at GitHub for both databases.
 type scale struct {
-	*rig
+	*bench
 	offset atomic.Int64 // of everybody's clock but the server's
 }
 
@@ -49,15 +49,15 @@ func (s *scale) now() time.Time { return time.Now().Add(time.Duration(s.offset.L
 // virtual time.
 func measureScale(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	s := &scale{}
-	if s.rig, err = newRigAt(ctx, s.now, bin, dir, limitAgent, "codex", "none", "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"); err != nil {
+	if s.bench, err = newBenchAt(ctx, s.now, bin, dir, limitAgent, "codex", "none", "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"); err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	if _, err := s.start(ctx); err != nil {
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if _, err := s.Start(ctx); err != nil {
 		return nil, nil, err
 	}
 	log, err := s.waitingLog(ctx)
-	if err := errors.Join(err, s.stop()); err != nil {
+	if err := errors.Join(err, s.Stop()); err != nil {
 		return nil, nil, err
 	}
 	if err := s.fillGitHub(ctx); err != nil {
@@ -97,13 +97,13 @@ func eachScaleRepo(do func(owner, name string) error) error {
 func (s *scale) fillGitHub(ctx context.Context) error {
 	s.offset.Store(-int64(scaleAge))
 	defer s.offset.Store(0)
-	s.world.Lose("", scaleOwners*scaleRepos*(scaleThreads+1))
+	s.World.Lose("", scaleOwners*scaleRepos*(scaleThreads+1))
 	return eachScaleRepo(func(owner, name string) error {
-		if err := s.world.AddRepo(ctx, owner+"/"+name, nil); err != nil {
+		if err := s.World.AddRepo(ctx, owner+"/"+name, nil); err != nil {
 			return err
 		}
 		for range scaleThreads {
-			if _, err := s.world.OpenIssue(owner+"/"+name, writer, "A second line", "Please add a second line to a.txt."); err != nil {
+			if _, err := s.World.OpenIssue(owner+"/"+name, writer, "A second line", "Please add a second line to a.txt."); err != nil {
 				return err
 			}
 		}
@@ -119,12 +119,12 @@ func (s *scale) fillDatabase(ctx context.Context, db *store.Store, log []thread.
 	}
 	is := state.Snapshot
 	err = eachScaleRepo(func(owner, name string) error {
-		installation, err := s.world.InstallationID(owner + "/" + name)
+		installation, err := s.World.InstallationID(owner + "/" + name)
 		if err != nil {
 			return err
 		}
 		own := strings.NewReplacer(fmt.Sprintf(`"installation":%d`, is.Installation), fmt.Sprintf(`"installation":%d`, installation),
-			fmt.Sprintf(`"repo_id":%d`, is.RepoID), fmt.Sprintf(`"repo_id":%d`, s.world.RepoID(owner+"/"+name)))
+			fmt.Sprintf(`"repo_id":%d`, is.RepoID), fmt.Sprintf(`"repo_id":%d`, s.World.RepoID(owner+"/"+name)))
 		var events []thread.NewEvent
 		for _, e := range log {
 			events = append(events, thread.NewEvent{Key: fmt.Sprint("copy:", e.Seq), Kind: e.Kind, At: e.At, Data: rawJSON(own.Replace(string(e.Data)))})
@@ -200,7 +200,7 @@ func (s *scale) measure(ctx context.Context, engine string, log []thread.Event) 
 			}
 			add(one.what, spread(took))
 		}
-		if s.dsn != "" { // it asks the same of GitHub
+		if s.DSN != "" { // it asks the same of GitHub
 			return nil
 		}
 		more, err := s.looks(ctx, db)
@@ -212,8 +212,8 @@ func (s *scale) measure(ctx context.Context, engine string, log []thread.Event) 
 
 // size is that of the database; SQLite's log is empty when nobody has it open.
 func (s *scale) size(ctx context.Context, db *sql.DB) (bytes int64, err error) {
-	if s.dsn == "" {
-		info, err := os.Stat(filepath.Join(s.dir, "pawl.db"))
+	if s.DSN == "" {
+		info, err := os.Stat(filepath.Join(s.Dir, "pawl.db"))
 		if err != nil {
 			return 0, err
 		}
@@ -224,21 +224,21 @@ func (s *scale) size(ctx context.Context, db *sql.DB) (bytes int64, err error) {
 
 // served measures a server that has nothing to do, from its start on.
 func (s *scale) served(ctx context.Context, add func(what, measured string)) error {
-	s.world.ResetCalls()
-	ready, err := s.start(ctx)
+	s.World.ResetCalls()
+	ready, err := s.Start(ctx)
 	if err != nil {
 		return err
 	}
 	add("start to ready", ms(ready))
 	began := time.Now()
-	err = s.until(ctx, "the first look", func() (bool, error) {
-		return s.world.Calls()["GET /repos/{owner}/{repo}/issues"] >= firstLook, nil
+	err = s.Until(ctx, "the first look", func() (bool, error) {
+		return s.World.Calls()["GET /repos/{owner}/{repo}/issues"] >= firstLook, nil
 	})
 	if err != nil {
 		return err
 	}
 	add("start to the end of the first look", time.Since(began).Round(time.Second).String())
-	pid := s.server.Process.Pid
+	pid := s.Server.Process.Pid
 	used := cpuTime(pid)
 	if err := wait.For(ctx, quietFor); err != nil {
 		return err
@@ -258,17 +258,17 @@ func (s *scale) served(ctx context.Context, add func(what, measured string)) err
 		return err
 	}
 	add(fmt.Sprintf("transactions in an idle %s, one node", quietFor), fmt.Sprint(n))
-	return s.stop()
+	return s.Stop()
 }
 
 // transactions are those of an idle server: what PostgreSQL has counted, or with SQLite what strace saw of the locks at
 // the index of its log. Each transaction begins with a shared one, unless another one of the process has it just then.
 func (s *scale) transactions(ctx context.Context, pid int) (n int64, err error) {
-	if s.dsn == "" {
-		seen := filepath.Join(s.dir, "locks")
+	if s.DSN == "" {
+		seen := filepath.Join(s.Dir, "locks")
 		minute, cancel := context.WithTimeout(ctx, quietFor)
 		defer cancel()
-		trace := exec.CommandContext(minute, "strace", "-f", "-e", "trace=fcntl", "-P", filepath.Join(s.dir, "pawl.db-shm"), "-o", seen, "-p", fmt.Sprint(pid))
+		trace := exec.CommandContext(minute, "strace", "-f", "-e", "trace=fcntl", "-P", filepath.Join(s.Dir, "pawl.db-shm"), "-o", seen, "-p", fmt.Sprint(pid))
 		trace.Cancel = func() error { return trace.Process.Signal(os.Interrupt) } // which leaves the server as it is
 		if err := trace.Run(); err != nil && minute.Err() == nil {
 			return 0, fmt.Errorf("count SQLite's transactions with strace, which .ci/setup installs: %w", err)
@@ -276,7 +276,7 @@ func (s *scale) transactions(ctx context.Context, pid int) (n int64, err error) 
 		locks, err := os.ReadFile(seen)
 		return int64(strings.Count(string(locks), "F_RDLCK")), err
 	}
-	db, err := store.Open(ctx, s.database(), store.Options{Access: store.Reading})
+	db, err := store.Open(ctx, s.Database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return 0, err
 	}
@@ -298,7 +298,7 @@ func (s *scale) transactions(ctx context.Context, pid int) (n int64, err error) 
 // how many of its looks it takes to compare every repository. The time that a look
 // waits for GitHub's limits passes on the virtual clock.
 func (s *scale) looks(ctx context.Context, db *store.Store) ([]row, error) {
-	client, err := forge.New(forge.Config{WebURL: s.world.WebURL(), APIURL: s.world.APIURL(), AppID: 1, PrivateKey: s.world.PrivateKeyPEM(), Now: s.now,
+	client, err := forge.New(forge.Config{WebURL: s.World.WebURL(), APIURL: s.World.APIURL(), AppID: 1, PrivateKey: s.World.PrivateKeyPEM(), Now: s.now,
 		Sleep: func(ctx context.Context, d time.Duration) error { s.offset.Add(int64(d)); return ctx.Err() }})
 	if err != nil {
 		return nil, err
@@ -312,7 +312,7 @@ func (s *scale) looks(ctx context.Context, db *store.Store) ([]row, error) {
 		if look%looksAnHour == 0 {
 			clear(hour)
 		}
-		s.world.ResetCalls()
+		s.World.ResetCalls()
 		began := s.now()
 		if _, err := w.Missed(ctx); err != nil {
 			return nil, err
@@ -321,7 +321,7 @@ func (s *scale) looks(ctx context.Context, db *store.Store) ([]row, error) {
 			return nil, err
 		}
 		took = append(took, s.now().Sub(began))
-		for _, r := range s.world.Requests() {
+		for _, r := range s.World.Requests() {
 			installation, own := strings.CutPrefix(r.Caller, "installation:")
 			if mint, ok := strings.CutPrefix(r.Path, "/app/installations/"); ok {
 				installation, _, own = strings.Cut(mint, "/")

@@ -16,6 +16,8 @@ import (
 
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver/thread"
+
+	"github.com/pawlbot/pawl/lab/rig"
 )
 
 // steppedThreads are woken at once, stepRounds times on one, two and three nodes.
@@ -41,7 +43,7 @@ func measureSteps(ctx context.Context, bin, dir string) (rows []row, notes []str
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() { err = errors.Join(err, r.Close()) }()
 	rates := map[int][]float64{}
 	for range stepRounds {
 		for nodes := 1; nodes <= 3; nodes++ {
@@ -59,14 +61,14 @@ func measureSteps(ctx context.Context, bin, dir string) (rows []row, notes []str
 }
 
 // stepRig has many threads in PostgreSQL.
-func stepRig(ctx context.Context, bin, dir string, pg *postgres) (r *rig, err error) {
-	r, err = newRig(ctx, bin, dir, "exit 1\n", "plain", "none", "log: {level: warn}\n")
+func stepRig(ctx context.Context, bin, dir string, pg *postgres) (r *bench, err error) {
+	r, err = newBench(ctx, bin, dir, "exit 1\n", "plain", "none", "log: {level: warn}\n")
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, r.close())
+			err = errors.Join(err, r.Close())
 		}
 	}()
 	if err := r.onPostgres(ctx, pg, "steps"); err != nil {
@@ -82,39 +84,39 @@ func stepRig(ctx context.Context, bin, dir string, pg *postgres) (r *rig, err er
 }
 
 // onPostgres lets the server use a new database instead of its file.
-func (r *rig) onPostgres(ctx context.Context, pg *postgres, name string) (err error) {
-	if r.dsn, err = pg.newDatabase(ctx, name); err != nil {
+func (r *bench) onPostgres(ctx context.Context, pg *postgres, name string) (err error) {
+	if r.DSN, err = pg.newDatabase(ctx, name); err != nil {
 		return err
 	}
-	path := filepath.Join(r.dir, "pawl.yml")
+	path := filepath.Join(r.Dir, "pawl.yml")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(strings.Replace(string(text), "sqlite:pawl.db", r.dsn, 1)), 0o600)
+	return os.WriteFile(path, []byte(strings.Replace(string(text), "sqlite:pawl.db", r.DSN, 1)), 0o600)
 }
 
 // steps wakes all threads beside some nodes and returns the rate, counted from
 // the commit of the wake-ups to the end of the last step.
-func (r *rig) steps(ctx context.Context, nodes int) (rate float64, err error) {
-	var all []*rig
+func (r *bench) steps(ctx context.Context, nodes int) (rate float64, err error) {
+	var all []*bench
 	defer func() {
 		for _, n := range all {
-			err = errors.Join(err, n.stop())
+			err = errors.Join(err, n.Stop())
 		}
 	}()
 	for n := range nodes {
-		node := *r
-		if node.addr, err = freeAddress(); err != nil {
+		node := r.node()
+		if node.Addr, err = rig.FreeAddress(); err != nil {
 			return 0, err
 		}
-		if err := node.nodeConfig(n, r.addr); err != nil {
+		if err := node.nodeConfig(n, r.Addr); err != nil {
 			return 0, err
 		}
-		if _, err := node.start(ctx); err != nil {
+		if _, err := node.Start(ctx); err != nil {
 			return 0, err
 		}
-		all = append(all, &node)
+		all = append(all, node)
 	}
 	err = r.withStore(ctx, func(db *store.Store) error {
 		err := inTx(ctx, db.DB(), func(tx *sql.Tx) error {
@@ -128,7 +130,7 @@ func (r *rig) steps(ctx context.Context, nodes int) (rate float64, err error) {
 			return err
 		}
 		began := time.Now()
-		err = all[0].until(ctx, "the steps", func() (bool, error) {
+		err = all[0].Until(ctx, "the steps", func() (bool, error) {
 			s, err := db.Stats(ctx)
 			return s.Queued == 0 && s.Running == 0, err
 		})
@@ -139,10 +141,10 @@ func (r *rig) steps(ctx context.Context, nodes int) (rate float64, err error) {
 }
 
 // nodeConfig gives a node a folder of its own, with its address.
-func (r *rig) nodeConfig(n int, addr string) error {
-	from := r.dir
-	r.dir = filepath.Join(from, fmt.Sprintf("node-%d-%s", n, strings.ReplaceAll(r.addr, ":", "-")))
-	if err := os.Mkdir(r.dir, 0o700); err != nil {
+func (r *bench) nodeConfig(n int, addr string) error {
+	from := r.Dir
+	r.Dir = filepath.Join(from, fmt.Sprintf("node-%d-%s", n, strings.ReplaceAll(r.Addr, ":", "-")))
+	if err := os.Mkdir(r.Dir, 0o700); err != nil {
 		return err
 	}
 	for _, name := range []string{"pawl.yml", "app.pem"} {
@@ -150,7 +152,7 @@ func (r *rig) nodeConfig(n int, addr string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(r.dir, name), []byte(strings.Replace(string(text), addr, r.addr, 1)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(r.Dir, name), []byte(strings.Replace(string(text), addr, r.Addr, 1)), 0o600); err != nil {
 			return err
 		}
 	}
@@ -161,7 +163,7 @@ func (r *rig) nodeConfig(n int, addr string) error {
 // that listens on a socket only.
 type postgres struct {
 	dir    string
-	server *exec.Cmd
+	Server *exec.Cmd
 }
 
 // startPostgres starts one from the Debian package; why says that it is not
@@ -188,9 +190,9 @@ func startPostgres(ctx context.Context) (p *postgres, why string, err error) {
 	if said, err := initdb.CombinedOutput(); err != nil {
 		return nil, "", errors.Join(fmt.Errorf("initdb: %w\n%s", err, said), os.RemoveAll(dir))
 	}
-	p.server = exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-c", "listen_addresses=", "-c", "max_connections=200")
-	p.server.Dir, p.server.SysProcAttr = dir, attr
-	if err := p.server.Start(); err != nil {
+	p.Server = exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-c", "listen_addresses=", "-c", "max_connections=200")
+	p.Server.Dir, p.Server.SysProcAttr = dir, attr
+	if err := p.Server.Start(); err != nil {
 		return nil, "", errors.Join(err, os.RemoveAll(dir))
 	}
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
@@ -233,7 +235,7 @@ func (p *postgres) newDatabase(ctx context.Context, name string) (dsn string, er
 }
 
 func (p *postgres) stop() error {
-	err := p.server.Process.Signal(syscall.SIGQUIT)
-	_ = p.server.Wait() // it ends by the signal
+	err := p.Server.Process.Signal(syscall.SIGQUIT)
+	_ = p.Server.Wait() // it ends by the signal
 	return errors.Join(err, os.RemoveAll(p.dir))
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver/thread"
+
+	"github.com/pawlbot/pawl/lab/rig"
 )
 
 const (
@@ -63,43 +65,43 @@ func measureTakeOver(ctx context.Context, bin, dir string) (rows []row, notes []
 
 // takeOvers measures the first and the second kill of each thread.
 func takeOvers(ctx context.Context, bin, dir string, pg *postgres) (first, second []time.Duration, err error) {
-	r, err := newRig(ctx, bin, dir, longAgent, "plain", "none", "log: {level: warn}\n")
+	r, err := newBench(ctx, bin, dir, longAgent, "plain", "none", "log: {level: warn}\n")
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() { err = errors.Join(err, r.Close()) }()
 	if pg != nil {
 		if err := r.onPostgres(ctx, pg, "takeover"); err != nil {
 			return nil, nil, err
 		}
 	}
-	node, made := *r, 0
-	next := func() (*rig, error) { // a server of its own, or the same one again
-		n := node
+	made := 0
+	next := func() (*bench, error) { // a server of its own, or the same one again
+		n := r.node()
 		if pg != nil {
-			if n.addr, err = freeAddress(); err != nil {
+			if n.Addr, err = rig.FreeAddress(); err != nil {
 				return nil, err
 			}
 			made++
-			if err := n.nodeConfig(made, r.addr); err != nil {
+			if err := n.nodeConfig(made, r.Addr); err != nil {
 				return nil, err
 			}
 		}
-		_, err := n.start(ctx)
-		return &n, err
+		_, err := n.Start(ctx)
+		return n, err
 	}
 	at, err := next()
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, at.stop()) }()
+	defer func() { err = errors.Join(err, at.Stop()) }()
 	for range takeOverRounds {
-		r.world.SetWebhookURL(at.url("/api/github/hook"))
-		number, err := r.world.OpenIssue(repo, writer, "A second line", "Please add a second line to a.txt.")
+		r.World.SetWebhookURL(at.URL("/api/github/hook"))
+		number, err := r.World.OpenIssue(repo, writer, "A second line", "Please add a second line to a.txt.")
 		if err != nil {
 			return nil, nil, err
 		}
-		if _, err := r.world.Comment(repo, number, writer, "/pawl solve"); err != nil {
+		if _, err := r.World.Comment(repo, number, writer, "/pawl solve"); err != nil {
 			return nil, nil, err
 		}
 		t := thread.ID{Owner: "acme", Name: filepath.Base(repo), Number: number}
@@ -113,10 +115,10 @@ func takeOvers(ctx context.Context, bin, dir string, pg *postgres) (first, secon
 					return nil, nil, err
 				}
 			}
-			if err := at.server.Process.Kill(); err != nil {
+			if err := at.Server.Process.Kill(); err != nil {
 				return nil, nil, err
 			}
-			<-at.exited
+			<-at.Exited
 			since := time.Now()
 			if pg == nil {
 				if other, err = next(); err != nil {
@@ -130,7 +132,7 @@ func takeOvers(ctx context.Context, bin, dir string, pg *postgres) (first, secon
 			}
 			*times = append(*times, began.Sub(since))
 		}
-		if _, err := r.world.Comment(repo, number, writer, "/pawl stop"); err != nil {
+		if _, err := r.World.Comment(repo, number, writer, "/pawl stop"); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -138,13 +140,13 @@ func takeOvers(ctx context.Context, bin, dir string, pg *postgres) (first, secon
 }
 
 // begun waits for the start of a thread's n-th attempt.
-func (r *rig) begun(ctx context.Context, t thread.ID, n int) (at time.Time, err error) {
-	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
+func (r *bench) begun(ctx context.Context, t thread.ID, n int) (at time.Time, err error) {
+	db, err := store.Open(ctx, r.Database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return time.Time{}, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	err = r.until(ctx, fmt.Sprintf("attempt %d", n), func() (bool, error) {
+	err = r.Until(ctx, fmt.Sprintf("attempt %d", n), func() (bool, error) {
 		events, err := db.Events(ctx, t, 0)
 		if err != nil {
 			return false, err

@@ -67,34 +67,34 @@ func measureWebhooks(ctx context.Context, bin, dir string) (rows []row, notes []
 
 // webhooks runs one load on a new server, after a short one to warm it up.
 func webhooks(ctx context.Context, bin, dir string, l load) (res result, note string, err error) {
-	r, err := newRig(ctx, bin, dir, "exit 1\n", "plain", "none", "log: {level: warn}\n")
+	r, err := newBench(ctx, bin, dir, "exit 1\n", "plain", "none", "log: {level: warn}\n")
 	if err != nil {
 		return res, "", err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	if _, err := r.start(ctx); err != nil {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if _, err := r.Start(ctx); err != nil {
 		return res, "", err
 	}
 	if l.shots, err = r.comments(); err != nil {
 		return res, "", err
 	}
-	l.addr = r.addr
-	if _, err := (load{addr: r.addr, shots: l.shots, connections: 8, rate: 200, time: time.Second, prefix: 1}).run(ctx); err != nil {
+	l.addr = r.Addr
+	if _, err := (load{addr: r.Addr, shots: l.shots, connections: 8, rate: 200, time: time.Second, prefix: 1}).run(ctx); err != nil {
 		return res, "", err
 	}
-	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
+	db, err := store.Open(ctx, r.Database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return res, "", err
 	}
 	defer db.Close()
-	if err := r.settled(ctx, db); err != nil {
+	if err := r.Settled(ctx, db); err != nil {
 		return res, "", err
 	}
-	sender, server := cpuTime(os.Getpid()), cpuTime(r.server.Process.Pid)
+	sender, server := cpuTime(os.Getpid()), cpuTime(r.Server.Process.Pid)
 	if res, err = l.run(ctx); err != nil {
 		return res, "", err
 	}
-	sender, server = cpuTime(os.Getpid())-sender, cpuTime(r.server.Process.Pid)-server
+	sender, server = cpuTime(os.Getpid())-sender, cpuTime(r.Server.Process.Pid)-server
 	state, err := db.Stats(ctx)
 	if err != nil {
 		return res, "", err
@@ -110,15 +110,15 @@ func webhooks(ctx context.Context, bin, dir string, l load) (res result, note st
 
 // comments are signed deliveries of comments on many issues, made from one that
 // the fake GitHub sends and filled up with text to the usual size.
-func (r *rig) comments() ([]shot, error) {
-	n, err := r.world.OpenIssue(repo, reader, "The build is red", "It fails on my machine.")
+func (r *bench) comments() ([]shot, error) {
+	n, err := r.World.OpenIssue(repo, reader, "The build is red", "It fails on my machine.")
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.world.Comment(repo, n, reader, "I see that, too."); err != nil {
+	if _, err := r.World.Comment(repo, n, reader, "I see that, too."); err != nil {
 		return nil, err
 	}
-	sent := r.world.Deliveries()
+	sent := r.World.Deliveries()
 	payload := sent[len(sent)-1].Payload
 	var shots []shot
 	for i := range commented {
@@ -139,7 +139,7 @@ func (r *rig) comments() ([]shot, error) {
 		if err != nil {
 			return nil, err
 		}
-		shots = append(shots, newShot(r.addr, "issue_comment", body))
+		shots = append(shots, newShot(r.Addr, "issue_comment", body))
 	}
 	return shots, nil
 }
@@ -296,38 +296,38 @@ func measureIgnored(ctx context.Context, bin, dir string) (rows []row, notes []s
 }
 
 func ignored(ctx context.Context, bin, dir string) (each time.Duration, calls int, err error) {
-	r, err := newRig(ctx, bin, dir, "exit 1\n", "plain", "none", "log: {level: warn}\n")
+	r, err := newBench(ctx, bin, dir, "exit 1\n", "plain", "none", "log: {level: warn}\n")
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	if _, err := r.start(ctx); err != nil {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if _, err := r.Start(ctx); err != nil {
 		return 0, 0, err
 	}
 	shots, err := r.comments()
 	if err != nil {
 		return 0, 0, err
 	}
-	db, err := store.Open(ctx, r.database(), store.Options{Access: store.Reading})
+	db, err := store.Open(ctx, r.Database(), store.Options{Access: store.Reading})
 	if err != nil {
 		return 0, 0, err
 	}
 	defer db.Close()
-	l := load{addr: r.addr, shots: shots, connections: 8, rate: ignoredRate, time: time.Second, prefix: 1}
+	l := load{addr: r.Addr, shots: shots, connections: 8, rate: ignoredRate, time: time.Second, prefix: 1}
 	if _, err := l.run(ctx); err != nil {
 		return 0, 0, err
 	}
-	if err := r.settled(ctx, db); err != nil {
+	if err := r.Settled(ctx, db); err != nil {
 		return 0, 0, err
 	}
-	r.world.ResetCalls()
-	before := cpuTime(r.server.Process.Pid)
+	r.World.ResetCalls()
+	before := cpuTime(r.Server.Process.Pid)
 	l.time, l.prefix = ignoredCount*time.Second/ignoredRate, 2
 	res, err := l.run(ctx)
-	if err := errors.Join(err, r.settled(ctx, db)); err != nil {
+	if err := errors.Join(err, r.Settled(ctx, db)); err != nil {
 		return 0, 0, err
 	}
-	used := cpuTime(r.server.Process.Pid) - before
-	calls, _ = restCalls(r.world.Calls())
+	used := cpuTime(r.Server.Process.Pid) - before
+	calls, _ = restCalls(r.World.Calls())
 	return (used / time.Duration(len(res.took))).Round(time.Microsecond), calls, nil
 }
