@@ -163,7 +163,7 @@ func publish(ctx context.Context, p *publisher) (err error) {
 	return errors.Join(err, p.publishPull(ctx, v), p.publishRemarks(ctx, v))
 }
 
-func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {
+func (p *publisher) publishStatus(ctx context.Context, v checkrun.View) error {
 	body := checkrun.Comment(v)
 	old, begun := p.state.Acts[thread.ActStatus]
 	if old.Note != "" {
@@ -178,7 +178,7 @@ func (p *publisher) publishStatus(ctx context.Context, v checkrun.Facts) error {
 	return p.comment(ctx, thread.ActStatus, p.thread.Number, 0, body, checkrun.StatusMarker(p.thread.String()), thread.Act{Hash: thread.Hash(body)})
 }
 
-func (p *publisher) publishChecks(ctx context.Context, v checkrun.Facts) error {
+func (p *publisher) publishChecks(ctx context.Context, v checkrun.View) error {
 	sha := p.state.ChecksOn()
 	if sha == "" {
 		return nil
@@ -214,7 +214,7 @@ func (p *publisher) publishChecks(ctx context.Context, v checkrun.Facts) error {
 
 // wanted reports whether a check run is made, by the repository's configuration and
 // by whether it has something to say.
-func (p *publisher) wanted(name string, v checkrun.Facts) bool {
+func (p *publisher) wanted(name string, v checkrun.View) bool {
 	checks := p.state.Repo.Checks
 	when := map[string]string{checkrun.NameSeverity: checks.Severity, checkrun.NameStagnation: checks.Stagnation}[name]
 	return when == config.ChecksAlways || when != config.ChecksNever && checkrun.Speaks(v, name)
@@ -274,7 +274,7 @@ func (p *publisher) unknown(ctx context.Context, err error) bool {
 
 // publishPull keeps the pull request that Pawl opened as the work is: its block of the description, and, once the work
 // is verified, that it is no draft and who is asked for a review. Each of these can be done again without harm.
-func (p *publisher) publishPull(ctx context.Context, v checkrun.Facts) error {
+func (p *publisher) publishPull(ctx context.Context, v checkrun.View) error {
 	if p.state.Snapshot.Pull || p.state.Pull == 0 || p.state.Closed != "" || v.State == checkrun.Running {
 		return nil
 	}
@@ -314,7 +314,7 @@ const maxDescription = 60_000
 
 // describePull writes Pawl's block anew where it says something else than before, and the title where a later attempt has
 // another one and people left Pawl's. Where people took the block out, it stays out.
-func (p *publisher) describePull(ctx context.Context, v checkrun.Facts) error {
+func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 	key, block := thread.PullBodyKey(p.state.Pull), checkrun.PullBody(v)
 	last, opened := p.state.Acts[key], p.state.Acts[thread.ActPull]
 	had := cmp.Or(last.Title, opened.Title)

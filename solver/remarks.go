@@ -23,7 +23,7 @@ import (
 // that changed their lines. Those whose remark was done (the agent says so, the attempt changed the lines, and the work
 // was verified) are resolved once the checks of others are over (step.resolve). What the agent declined stays open.
 // Whoever made an answered remark is asked for another review.
-func (p *publisher) publishRemarks(ctx context.Context, v checkrun.Facts) error {
+func (p *publisher) publishRemarks(ctx context.Context, v checkrun.View) error {
 	number := p.state.Pull
 	if p.state.Snapshot.Pull {
 		number = p.thread.Number

@@ -18,17 +18,17 @@ const shownFeedback = 20
 
 // View renders nothing itself: it is the fold of a thread in the words of
 // checkrun, with what the shared tables hold against its last backend.
-func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.Facts, error) {
+func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.View, error) {
 	_, state, err := thread.Load(ctx, s.Store, t)
 	if err != nil {
-		return checkrun.Facts{}, err
+		return checkrun.View{}, err
 	}
 	return s.view(ctx, t, state)
 }
 
-func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkrun.Facts, error) {
+func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkrun.View, error) {
 	l := effective(s.Current(), st.Repo).Policy.Limits
-	f := checkrun.Facts{
+	f := checkrun.View{
 		Thread: t.String(), Number: t.Number, IsPull: st.Snapshot.Pull, Title: st.Snapshot.Title,
 		Now: s.Now(), Run: st.Run, State: State(st), IssueURL: st.Snapshot.URL, Unwalled: s.Config.Sandbox.Unwalled(), Branch: st.Branch(t), Checked: st.Checked.On(st.ChecksOn()), DetailsURL: s.threadURLOf(t),
 	}
@@ -91,7 +91,7 @@ func State(st thread.State) checkrun.State {
 }
 
 // shown are the attempts with the similarity to one of the two before in the same run.
-func shown(f *checkrun.Facts, t thread.ID, st thread.State, l policy.Limits) {
+func shown(f *checkrun.View, t thread.ID, st thread.State, l policy.Limits) {
 	for i, a := range st.Attempts {
 		v := checkrun.Attempt{Attempt: st.Fact(a), Effort: a.Effort, Continues: a.Continues, Proposal: a.Proposal}
 		if c := a.Decision.Choice; c != nil {
@@ -132,7 +132,7 @@ func gradeText(g learning.Grade) string {
 
 // verdicts are those on the run and on its last attempt that ended, with the limit
 // that this one's account hit.
-func (s *Solver) verdicts(ctx context.Context, f *checkrun.Facts, l policy.Limits) error {
+func (s *Solver) verdicts(ctx context.Context, f *checkrun.View, l policy.Limits) error {
 	var all []policy.Attempt
 	for _, a := range f.Attempts {
 		if !a.EndedAt.IsZero() {
@@ -168,7 +168,7 @@ func (s *Solver) verdicts(ctx context.Context, f *checkrun.Facts, l policy.Limit
 }
 
 // judged are the last remarks of others than Pawl itself, oldest first.
-func judged(f *checkrun.Facts, st thread.State) {
+func judged(f *checkrun.View, st thread.State) {
 	all := slices.Clone(st.Feedback)
 	for _, r := range st.Ignored {
 		if !r.Own {

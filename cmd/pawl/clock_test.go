@@ -84,7 +84,7 @@ func (r *rig) startTimed() *timed {
 }
 
 // view is the thread as its comments and pages show it.
-func (m *timed) view(n int) checkrun.Facts {
+func (m *timed) view(n int) checkrun.View {
 	m.t.Helper()
 	v, err := m.node.solver.View(m.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n})
 	m.must(err)
@@ -116,9 +116,9 @@ func (m *timed) waits(n int) []time.Duration {
 
 // idle waits until nothing is to be done for the thread at this time, and
 // returns how it stands then.
-func (m *timed) idle(n int) checkrun.Facts {
+func (m *timed) idle(n int) checkrun.View {
 	m.t.Helper()
-	var v checkrun.Facts
+	var v checkrun.View
 	m.await("idleness", func() bool {
 		ctx := m.t.Context()
 		s, err := m.node.store.Stats(ctx)

@@ -102,7 +102,7 @@ func TestAStopBetweenDecisionAndAttemptIsObeyed(t *testing.T) {
 	}
 }
 
-func (c *crashRig) view() checkrun.Facts {
+func (c *crashRig) view() checkrun.View {
 	s := &solver.Solver{Env: attempt.Env{Store: c.store, Config: c.cfg, Now: c.clock.now}}
 	v, err := s.View(c.t.Context(), c.thread)
 	c.must(err)

@@ -266,7 +266,7 @@ func (d *show) incident(ctx context.Context, pull int) error {
 }
 
 // comment writes a comment, waits until all that it leads to is done, and returns where the thread is.
-func (d *show) comment(ctx context.Context, number int, by, body string) (v checkrun.Facts, err error) {
+func (d *show) comment(ctx context.Context, number int, by, body string) (v checkrun.View, err error) {
 	if _, err := d.world.Comment(demoRepo, number, by, body); err != nil {
 		return v, err
 	}

@@ -205,7 +205,7 @@ const countTime = 5 * time.Second
 
 // notifier is what tells the operator in a chat.
 func (n *node) notifier() *notify.Watch {
-	w := &notify.Watch{URL: func() string { return n.solver.Current().Notify.URL.Reveal() }, UpdateShared: n.store.UpdateShared, Client: notify.Client(outbound(1)), Log: n.log, Facts: n.facts}
+	w := &notify.Watch{URL: func() string { return n.solver.Current().Notify.URL.Reveal() }, UpdateShared: n.store.UpdateShared, Client: notify.Client(outbound(1)), Log: n.log, Health: n.health}
 	count := n.solver.OnAttempt
 	n.solver.OnAttempt = func(backend string, ending policy.Ending, outcome policy.Outcome) {
 		count(backend, ending, outcome)
@@ -217,12 +217,12 @@ func (n *node) notifier() *notify.Watch {
 }
 
 // facts are what the notifications are drawn from.
-func (n *node) facts(ctx context.Context) (f notify.Facts, err error) {
+func (n *node) health(ctx context.Context) (f notify.Health, err error) {
 	stats, err := n.store.Stats(ctx)
 	if err != nil {
 		return f, err
 	}
-	f = notify.Facts{QueueAge: stats.QueueAge, GivenUp: stats.Deliveries[thread.GivenUp], MaxConsecutive: n.solver.Current().Policy.UsageLimit.MaxConsecutive}
+	f = notify.Health{QueueAge: stats.QueueAge, GivenUp: stats.Deliveries[thread.GivenUp], MaxConsecutive: n.solver.Current().Policy.UsageLimit.MaxConsecutive}
 	if f.Breakers, err = n.store.Breakers(ctx); err != nil {
 		return f, err
 	}

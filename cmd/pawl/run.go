@@ -257,7 +257,7 @@ type runTests struct {
 	AsBefore []string `json:"as_before,omitempty"`
 }
 
-func resultOf(v checkrun.Facts, transcripts string) runResult {
+func resultOf(v checkrun.View, transcripts string) runResult {
 	out := runResult{State: v.State, Rule: v.Rule, Reasons: v.Reasons.Texts(), Branch: v.Branch, Transcripts: transcripts, Attempts: []runAttempt{}}
 	for _, a := range v.Attempts {
 		tests := runTests{Fixed: a.Fixed(), Broken: a.Receipt.Tests, Flaky: a.Flaky(), AsBefore: a.Known()}

@@ -88,7 +88,7 @@ type threadStatus struct {
 	Until    *time.Time  `json:"until"`
 }
 
-func statusOf(v checkrun.Facts) threadStatus {
+func statusOf(v checkrun.View) threadStatus {
 	t := threadStatus{Thread: v.Thread, Title: text.Line(v.Title, shownLine), State: string(v.State), Rule: v.Rule, Says: checkrun.Headline(v), Reasons: v.Reasons.Texts(), Run: v.Run, Attempts: len(v.Attempts)}
 	if v.State == checkrun.Waiting {
 		t.Until = known(v.Until)

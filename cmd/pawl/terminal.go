@@ -34,7 +34,7 @@ const shownLine = 200
 
 // showThread writes how work stands to a terminal: what it came to and why, the attempts, and what they used. It
 // advises nothing: what can be done differs between a folder and GitHub.
-func showThread(w io.Writer, v checkrun.Facts) {
+func showThread(w io.Writer, v checkrun.View) {
 	fmt.Fprintln(w, checkrun.Headline(v))
 	for _, reason := range v.Reasons.Texts() {
 		fmt.Fprintf(w, "  %s\n", text.Line(reason, shownLine))

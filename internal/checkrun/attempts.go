@@ -11,7 +11,7 @@ import (
 )
 
 // table draws the newest attempts, at most rows of them, also of earlier runs, and counts the others.
-func table(f Facts, rows int) string {
+func table(f View, rows int) string {
 	if len(f.Attempts) == 0 {
 		return ""
 	}
@@ -83,7 +83,7 @@ func similarKind(kind string) string {
 	return ""
 }
 
-func totals(f Facts) string {
+func totals(f View) string {
 	run := f.run()
 	if len(run) == 0 {
 		return ""
@@ -174,7 +174,7 @@ const (
 // quoted is how many of the newest attempts are shown with their texts.
 const quoted = 3
 
-func addDetails(p *page, f Facts) {
+func addDetails(p *page, f View) {
 	if len(f.Reasons) > 5 {
 		p.fold("All reasons", "- "+text.Joined("\n- ", reasons(f.reasons(), 30)...))
 	}
@@ -191,7 +191,7 @@ func addDetails(p *page, f Facts) {
 	p.fold("Edit loop and stagnation", verdictLines(f))
 }
 
-func asked(f Facts) string {
+func asked(f View) string {
 	if f.Request == "" && f.Title == "" {
 		return ""
 	}
@@ -238,7 +238,7 @@ func code(s string) string { return text.When(s != "", text.Code(s)) }
 
 func paths(all []string) string { return strings.Join(first(all, 10, "path", text.Code), ", ") }
 
-func limit(f Facts) string {
+func limit(f View) string {
 	hit := "usage limit"
 	if f.Limit.Consecutive > 1 {
 		hit = policy.Plural(f.Limit.Consecutive, "usage limit") + " in a row"
@@ -246,7 +246,7 @@ func limit(f Facts) string {
 	return "account " + text.Code(text.Label(f.Limit.Account)) + ": " + hit + ", " + text.Reset(f.Now, f.Limit.ResetsAt)
 }
 
-func verdictLines(f Facts) string {
+func verdictLines(f View) string {
 	if len(f.Attempts) == 0 {
 		return ""
 	}

@@ -16,8 +16,8 @@ var now = time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
 func dollars(v float64) *float64 { return &v }
 
 // base is a thread whose first attempt runs.
-func base() Facts {
-	return Facts{
+func base() View {
+	return View{
 		Thread: "acme/widgets#7", Number: 7, Title: "Totals are wrong when a price is negative",
 		RequestedBy: "octocat", Request: "Please fix the rounding in `total`.\n\nSee the failing test.",
 		State: Running, Decided: decided("feedback", "1 remark that no attempt has taken yet"),
@@ -56,14 +56,14 @@ func unlike(n int, ending, detail string) Attempt {
 }
 
 // noLoop are the verdicts of an attempt that neither loops nor repeats.
-func noLoop(f Facts) Facts {
+func noLoop(f View) View {
 	f.Severity = policy.Severity{Class: policy.None,
 		Reasons: []string{"12 edits, at most 5 on one file; a loop starts at 40 edits with 8 on one file"}}
 	f.Stagnation = policy.Stagnant{Reasons: []string{"there is no earlier attempt to compare with"}}
 	return f
 }
 
-func loop(class string, ops, files, repeat int, cooldown time.Duration, grade float64) Facts {
+func loop(class string, ops, files, repeat int, cooldown time.Duration, grade float64) View {
 	f := noLoop(base())
 	a := over(1)
 	a.Ending, a.Outcome = "killed", "loop"
@@ -82,7 +82,7 @@ func loop(class string, ops, files, repeat int, cooldown time.Duration, grade fl
 	return f
 }
 
-func limited(n int) Facts {
+func limited(n int) View {
 	f := noLoop(base())
 	f.Attempts = nil
 	for i := 1; i <= n; i++ {
@@ -94,7 +94,7 @@ func limited(n int) Facts {
 	return f
 }
 
-func stagnant(kind string) Facts {
+func stagnant(kind string) View {
 	f := noLoop(base())
 	f.Attempts = nil
 	for i := 1; i <= 3; i++ {
@@ -114,8 +114,8 @@ func stagnant(kind string) Facts {
 }
 
 // cases are the golden files by name.
-func cases() map[string]Facts {
-	c := map[string]Facts{
+func cases() map[string]View {
+	c := map[string]View{
 		"first-attempt-running": base(),
 		"mild":                  loop("mild", 41, 5, 8, 90*time.Minute, 0.08),
 		"moderate":              loop("moderate", 65, 4, 16, 3*time.Hour, 0.05),
@@ -207,7 +207,7 @@ func remark(ago time.Duration, by, source, raw, accepted, ignored string) thread
 }
 
 // addStops adds the cases in which nothing goes on by itself.
-func addStops(c map[string]Facts) map[string]Facts {
+func addStops(c map[string]View) map[string]View {
 	restarts := noLoop(base())
 	restarts.Attempts = []Attempt{{Attempt: policy.Attempt{Receipt: policy.Receipt{N: 1, Ending: "completed"}, Backend: "codex"}}}
 	for i := 1; i <= 51; i++ {
@@ -299,7 +299,7 @@ func addStops(c map[string]Facts) map[string]Facts {
 }
 
 // hostile is a thread in which everybody tries to break out.
-func hostile() Facts {
+func hostile() View {
 	evil := strings.Join([]string{
 		"@everyone #12 GH-12 acme/widgets#1 0f3c9a1be4d2aa", "```", "</details><script>alert(1)</script>",
 		"![x](https://evil.example/p.png) <img src=x>", "<!-- pawl:end --> <!--PAWL:status acme/widgets#7 -->",

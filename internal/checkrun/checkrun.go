@@ -33,7 +33,7 @@ const (
 )
 
 // Checks renders the three check runs. On which commit they are put is for the caller to say.
-func Checks(f Facts) []forge.CheckRun {
+func Checks(f View) []forge.CheckRun {
 	judged := f
 	if f.Before != nil {
 		judged = *f.Before
@@ -47,13 +47,13 @@ func Checks(f Facts) []forge.CheckRun {
 
 func ExternalID(thread, name string) string { return name + ":" + threadName(thread) }
 
-func check(f Facts, name string) forge.CheckRun {
+func check(f View, name string) forge.CheckRun {
 	return forge.CheckRun{Name: name, ExternalID: ExternalID(f.Thread, name), DetailsURL: f.DetailsURL}
 }
 
 // pending is a verdict before any attempt has ended. It stays open while the run goes on; then it becomes
 // neutral, so that it neither blocks a merge nor claims what nobody looked at.
-func pending(c forge.CheckRun, f Facts, what string) forge.CheckRun {
+func pending(c forge.CheckRun, f View, what string) forge.CheckRun {
 	p := &page{}
 	if f.over() {
 		c.Status, c.Conclusion, c.Title = Completed, Neutral, "Not judged: no attempt of this run has ended"
@@ -71,7 +71,7 @@ func pending(c forge.CheckRun, f Facts, what string) forge.CheckRun {
 }
 
 // buttons are the actions that fit the state, at most three.
-func buttons(f Facts) []forge.Button {
+func buttons(f View) []forge.Button {
 	retry := forge.Button{Label: "Retry", Description: "Start one more attempt", Identifier: "retry"}
 	resume := forge.Button{Label: "Resume", Description: "Go on now, do not wait", Identifier: "resume"}
 	escalate := forge.Button{Label: "Escalate", Description: "Start one attempt with more effort", Identifier: "escalate"}
@@ -195,8 +195,8 @@ const (
 	Planned     State = "planned" // a plan waits for a person's word
 )
 
-// Facts is what is known of one thread at one moment.
-type Facts struct {
+// View is what is known of one thread at one moment.
+type View struct {
 	Thread               string // owner/repo#n
 	Number               int    // the or pull request's own number
 	IsPull               bool
@@ -225,7 +225,7 @@ type Facts struct {
 	// Said is where the last answer or plan of the run stands, Unsaid why it could not be posted.
 	Said, Unsaid string
 	// Before is how the work stood before a run that only asks something; nil where the run does more, or there was none.
-	Before   *Facts
+	Before   *View
 	Unwalled string // the setting of the server by which agents reach whatever it reaches; empty where they do not
 	Branch   string
 }
@@ -253,12 +253,12 @@ type AccountLimit struct {
 
 func (a Attempt) ended() bool { return a.Ending != "" || a.Outcome != "" }
 
-func (f Facts) run() []Attempt {
+func (f View) run() []Attempt {
 	return slices.DeleteFunc(slices.Clone(f.Attempts), func(a Attempt) bool { return a.Run != f.Run })
 }
 
 // AsOf are the facts told as of a time.
-func (f Facts) AsOf(now time.Time) Facts {
+func (f View) AsOf(now time.Time) View {
 	f.Now = now
 	if f.Before != nil {
 		before := f.Before.AsOf(now)
@@ -268,7 +268,7 @@ func (f Facts) AsOf(now time.Time) Facts {
 }
 
 // work are the facts of the work alone.
-func (f Facts) work() Facts {
+func (f View) work() View {
 	if f.Before != nil {
 		return *f.Before
 	}
@@ -277,7 +277,7 @@ func (f Facts) work() Facts {
 }
 
 // last returns the newest attempt of the current run that has ended, of those for the same purpose.
-func (f Facts) last() (Attempt, bool) {
+func (f View) last() (Attempt, bool) {
 	for _, a := range slices.Backward(f.run()) {
 		if a.ended() && a.Decision.Purpose == f.Purpose {
 			return a, true
@@ -286,8 +286,8 @@ func (f Facts) last() (Attempt, bool) {
 	return Attempt{}, false
 }
 
-func (f Facts) over() bool { return f.State != Running && f.State != Waiting }
+func (f View) over() bool { return f.State != Running && f.State != Waiting }
 
-func (f Facts) reasons() []string {
+func (f View) reasons() []string {
 	return f.Reasons.Write(func(t time.Time) string { return text.Instant(f.Now, t) })
 }

@@ -17,14 +17,14 @@ const commentRows = 5
 // StatusMarker is a status comment's first line, by which it is found again.
 func StatusMarker(thread string) string { return "<!-- pawl:status " + threadName(thread) + " -->" }
 
-func Comment(f Facts) string {
+func Comment(f View) string {
 	return status(f, StatusMarker(f.Thread)+"\n\n", "")
 }
 
 // Answer answers a question, or an order that came to nothing. Slug is the App's name at GitHub, backends are those that
 // work here, and excluded says that there is one as asked for which does not. Whoever posts it adds the marker by which it
 // is found.
-func Answer(f Facts, q thread.Question, slug string, backends []string, excluded bool) string {
+func Answer(f View, q thread.Question, slug string, backends []string, excluded bool) string {
 	login := text.Code(text.Label(q.By.Login))
 	switch q.Command {
 	case "status":
@@ -58,7 +58,7 @@ func Answer(f Facts, q thread.Question, slug string, backends []string, excluded
 	return help(slug, q.Word)
 }
 
-func status(f Facts, marker, dated string) string {
+func status(f View, marker, dated string) string {
 	p := &page{}
 	addStatus(p, f, marker+bold(f))
 	if a, ok := f.last(); ok && a.Says() != "" && f.Said == "" && !f.IsPull && f.PullURL == "" {
@@ -72,17 +72,17 @@ func status(f Facts, marker, dated string) string {
 	return p.fit()
 }
 
-func bold(f Facts) string { return "**" + text.Prose(Headline(f)) + "**" }
+func bold(f View) string { return "**" + text.Prose(Headline(f)) + "**" }
 
 // addStatus says below a first line what a person can do, what comes next, and by what that is known.
-func addStatus(p *page, f Facts, first string) {
+func addStatus(p *page, f View, first string) {
 	p.sentence(first)
 	p.sentence(outlook(f)...)
 	p.list(evidence(f)...)
 }
 
 // why answers /pawl why: what the last events came to, newest first, and the decision now.
-func why(f Facts) string {
+func why(f View) string {
 	p := &page{}
 	if len(f.Feedback) == 0 {
 		p.sentence("Nothing that happened on this thread was judged yet.")
@@ -103,7 +103,7 @@ func why(f Facts) string {
 // whyRows is how many events an answer explains.
 const whyRows = 10
 
-func judged(e thread.Request, f Facts) string {
+func judged(e thread.Request, f View) string {
 	what := "**Not acted on**"
 	if e.Withdrawn == "" {
 		what = "**Acted on**"
@@ -195,7 +195,7 @@ const (
 // whatever the time.
 //
 // A merge that squashes may make it the message of a commit, so what others wrote is inert in it as plain text, too.
-func PullBody(f Facts) string {
+func PullBody(f View) string {
 	f = f.work()
 	p := &page{}
 	a, ok := f.last()
@@ -237,7 +237,7 @@ func folder(d policy.Folder) string {
 	return fmt.Sprintf("%s: %s, +%d −%d", text.Code(text.Line(d.Path, 200)), policy.Plural(d.Files, "file"), d.Added, d.Removed)
 }
 
-func pullFacts(f Facts) []string {
+func pullFacts(f View) []string {
 	a, ok := f.last()
 	if !ok {
 		return nil

@@ -6,7 +6,7 @@
 // take for nothing but words, so none of them can mention a person, refer to an issue, link, load a picture,
 // close a block or forge one of Pawl's markers.
 //
-//	what is known of a thread?                            checkrun.go, Facts
+//	what is known of a thread?                            checkrun.go, View
 //	which conclusion has a stopped or failed run?         run.go, State.shown
 //	where do the words of a title come from?              run.go, Headline; policy.Rule.Words
 //	what happens next, and what can a person do?          run.go, outlook

@@ -24,14 +24,14 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // answer is what eve is answered.
-func answer(f Facts, command, word string) string {
+func answer(f View, command, word string) string {
 	q := thread.Question{Word: word}
 	q.Command, q.By.Login = command, "eve"
 	return Answer(f, q, "pawl-bot", nil, false)
 }
 
 // drawn shows all texts of one thread the way they are sent.
-func drawn(f Facts) string {
+func drawn(f View) string {
 	var b strings.Builder
 	for _, c := range Checks(f) {
 		fmt.Fprintf(&b, "======== check run %s (%s)\nstatus: %s %s\ntitle: %s\n", c.Name, c.ExternalID, c.Status, c.Conclusion, c.Title)
@@ -59,11 +59,11 @@ func TestTextsLookAsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) { golden(t, name, drawn(all[name])) })
 	}
 	t.Run("paused", func(t *testing.T) {
-		f := Facts{Thread: "acme/widgets#1"}
+		f := View{Thread: "acme/widgets#1"}
 		golden(t, "paused", answer(f, "pause", "")+answer(f, "pause", "acme/widgets is paused already, by @ada `x`")+
 			answer(f, "unpause", "")+answer(f, feedback.Maintainer, ""))
 	})
-	t.Run("help", func(t *testing.T) { golden(t, "help", answer(Facts{}, "", "slove `@x` now")) })
+	t.Run("help", func(t *testing.T) { golden(t, "help", answer(View{}, "", "slove `@x` now")) })
 }
 
 func golden(t *testing.T, name, got string) {
@@ -105,7 +105,7 @@ func rules(t *testing.T) (all []policy.Rule) {
 }
 
 // told are the threads of the rules whose title says what the agent or a command said.
-func told(t *testing.T) map[policy.Rule]Facts {
+func told(t *testing.T) map[policy.Rule]View {
 	t.Helper()
 	quiet := over(1)
 	quiet.EndTree, quiet.Pushed, quiet.Commit, quiet.Edits = quiet.StartTree, false, "", policy.Edits{}
@@ -113,7 +113,7 @@ func told(t *testing.T) map[policy.Rule]Facts {
 	declines.Outcome, declines.Declined, declines.Final = policy.Declined, "total() is to be odd and even at once", "DECLINED: total() is to be odd and even at once\nBoth cannot be."
 	asks.Outcome, asks.Question, asks.Final = policy.Asked, "shall totals be rounded half up or half to even?", "The description allows both."
 	broken := policy.Verified{Command: "npm test", Exit: 127, Output: "sh: 1: npm: not found"}
-	all := map[policy.Rule]Facts{}
+	all := map[policy.Rule]View{}
 	for rule, given := range map[policy.Rule]policy.Facts{
 		policy.RuleDeclined:     {Attempts: []policy.Attempt{declines.Attempt}},
 		policy.RuleQuestion:     {Attempts: []policy.Attempt{asks.Attempt}},

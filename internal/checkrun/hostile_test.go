@@ -118,7 +118,7 @@ func withoutCode(l string) (string, bool) {
 func inspect(t interface {
 	Helper()
 	Errorf(string, ...any)
-}, f Facts) {
+}, f View) {
 	t.Helper()
 	texts := map[string]string{
 		"comment": Comment(f), "status": answer(f, "status", ""), "why": answer(f, "why", ""), "pull": PullBody(f),
@@ -197,7 +197,7 @@ func TestSingleWordsCannotBecomeMore(t *testing.T) {
 }
 
 // everywhere puts two texts into every place that a stranger can reach.
-func everywhere(a, b string, state uint8, n int, share float64, span int64) Facts {
+func everywhere(a, b string, state uint8, n int, share float64, span int64) View {
 	f := hostile()
 	states := []State{Running, Waiting, Stopped, Done, Failed, ConfigError, Answered, Planned, State(a)}
 	f.Unsaid = a

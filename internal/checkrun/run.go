@@ -18,7 +18,7 @@ import (
 // tableRows is how many attempts the check run shows; a run has at most 51.
 const tableRows = 12
 
-func run(f Facts) forge.CheckRun {
+func run(f View) forge.CheckRun {
 	c := check(f, NameRun)
 	c.Status, c.Conclusion = f.State.shown().status, f.State.shown().conclusion
 	if a, ok := f.last(); f.State == Done && ok && len(a.Verify) > 0 {
@@ -48,7 +48,7 @@ func run(f Facts) forge.CheckRun {
 
 // aside is the conclusion of a run that only asked something, which says nothing of the commit: what kept it from passing
 // before still does.
-func aside(f Facts) string {
+func aside(f View) string {
 	if f.Before != nil {
 		if was := run(*f.Before).Conclusion; was == ActionRequired || was == Failure {
 			return was
@@ -90,7 +90,7 @@ var appearances = map[State]appearance{
 }
 
 // Headline says where the thread stands, as plain text on one line.
-func Headline(f Facts) string {
+func Headline(f View) string {
 	run := f.run()
 	switch f.State {
 	case Running:
@@ -125,14 +125,14 @@ func Headline(f Facts) string {
 	return title("Stopped", stopReason(f)+reset(f))
 }
 
-func opening(f Facts) string {
+func opening(f View) string {
 	if f.State == Failed {
 		return "Pawl could not do its own job; this says nothing about the change or the agent."
 	}
 	return text.Prose(Headline(f)) + "." + text.When(f.RequestedBy != "" && !f.over(), " Asked for by "+text.Code(f.RequestedBy)+".")
 }
 
-func stopReason(f Facts) string {
+func stopReason(f View) string {
 	if f.Rule == policy.RuleLimitBreaker && f.Limit != nil && f.Limit.Consecutive > 1 {
 		return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
 	}
@@ -146,7 +146,7 @@ func stopReason(f Facts) string {
 func unknown(r policy.Rule) string { return text.Spaced(text.Label(r)) }
 
 // reset says when the limit that stopped a run ends, after a comma.
-func reset(f Facts) string {
+func reset(f View) string {
 	if f.Limit == nil || f.Rule != policy.RuleUsageLimit && f.Rule != policy.RuleLimitBreaker {
 		return ""
 	}
@@ -165,7 +165,7 @@ func ends(now, at time.Time, ended string) string {
 }
 
 // evidence are the reasons and numbers of the first screen.
-func evidence(f Facts) []string {
+func evidence(f View) []string {
 	if f.State == ConfigError {
 		return problems(f.Problems)
 	}
@@ -210,17 +210,17 @@ func leftOpen(a Attempt, asks bool) (lines []string) {
 	return append(lines, text.When(asks && a.Question != "", "the agent asks: "+text.Prose(a.Question)+" (answer in a comment)"))
 }
 
-func links(f Facts) []string {
+func links(f View) []string {
 	return []string{text.Link("issue", f.IssueURL), text.Link("pull request", f.PullURL), text.Link("everything Pawl knows of this thread", f.DetailsURL)}
 }
 
 // outlook says what a person can do and what happens next, one line each.
-func outlook(f Facts) []string {
+func outlook(f View) []string {
 	you := can(f)
 	return []string{text.When(you != "", "**You can:** "+you), "**Next:** " + next(f)}
 }
 
-func next(f Facts) string {
+func next(f View) string {
 	switch {
 	case f.State == Running && f.Run == 0:
 		return "nothing runs until somebody asks for it."
@@ -238,9 +238,9 @@ func next(f Facts) string {
 	return f.State.shown().next
 }
 
-func (f Facts) closed() bool { return f.State == Stopped && f.Rule == policy.RuleClosed }
+func (f View) closed() bool { return f.State == Stopped && f.Rule == policy.RuleClosed }
 
-func can(f Facts) string {
+func can(f View) string {
 	switch {
 	case f.State == Running && f.Run == 0:
 		return "comment `/pawl solve` to have Pawl work on this."

@@ -48,7 +48,7 @@ func titlesPage(t *testing.T) string {
 		}
 	}
 	b.WriteString("\n## Done\n\nThe conclusion is `success` where the work is verified or there is nothing to verify by, else `neutral`.\n\n| title | when |\n|---|---|\n")
-	verified := func(v ...policy.Verified) Facts {
+	verified := func(v ...policy.Verified) View {
 		d := noLoop(base())
 		a := over(1)
 		a.Verify = v
@@ -61,14 +61,14 @@ func titlesPage(t *testing.T) string {
 	known.Exit, known.Known = 1, []string{"TestA", "TestB"}
 	text.Exit, text.Known = 1, []string{text.Command}
 	contradicted.FailedTests = 2
-	judged := func(e policy.TestEvidence) Facts {
+	judged := func(e policy.TestEvidence) View {
 		f := verified(passed)
 		f.Attempts[0].TestEvidence = &e
 		return f
 	}
 	for _, c := range []struct {
 		when string
-		f    Facts
+		f    View
 	}{
 		{"all verify commands exited with 0, and tests ran", verified(passed)},
 		{"they exited with 0, and none of their tests ran", verified(none)},
@@ -89,7 +89,7 @@ func titlesPage(t *testing.T) string {
 	plan.State, plan.Purpose = Planned, policy.ToPlan
 	for _, c := range []struct {
 		when string
-		f    Facts
+		f    View
 	}{
 		{"an attempt runs, here the first one on the backend `codex`", running},
 		{"nothing runs for the moment", between},

@@ -9,17 +9,17 @@ import (
 )
 
 func TestConclusionsFollowTheContract(t *testing.T) {
-	set := func(change func(*Facts)) Facts {
+	set := func(change func(*View)) View {
 		f := noLoop(base())
 		f.Attempts = []Attempt{over(1)}
 		change(&f)
 		return f
 	}
-	state := func(s State) Facts { return set(func(f *Facts) { f.State = s }) }
-	class := func(c policy.Class) Facts { return set(func(f *Facts) { f.Severity.Class = c }) }
-	none := func(s State) Facts { return set(func(f *Facts) { f.Attempts, f.State = nil, s }) }
+	state := func(s State) View { return set(func(f *View) { f.State = s }) }
+	class := func(c policy.Class) View { return set(func(f *View) { f.Severity.Class = c }) }
+	none := func(s State) View { return set(func(f *View) { f.Attempts, f.State = nil, s }) }
 	for name, c := range map[string]struct {
-		facts Facts
+		facts View
 		check int
 		want  string
 	}{
@@ -27,7 +27,7 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 		"waiting is in progress":        {state(Waiting), 0, "in_progress"},
 		"done succeeds":                 {state(Done), 0, "completed success"},
 		"what failed before is neutral": {cases()["done-as-before"], 0, "completed neutral"},
-		"no test ran, which is neutral": {set(func(f *Facts) {
+		"no test ran, which is neutral": {set(func(f *View) {
 			f.State, f.Attempts[0].Verify = Done, []policy.Verified{{Command: "go test ./...", Runner: "go", Passed: true, NoTests: true}}
 		}), 0, "completed neutral"},
 		"stopped asks":                        {state(Stopped), 0, "completed action_required"},
@@ -42,8 +42,8 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 		"severity is queued in a wait":        {none(Waiting), 1, "queued"},
 		"severity never blocks unjudged":      {none(Stopped), 1, "completed neutral"},
 		"no stagnation succeeds":              {state(Done), 2, "completed success"},
-		"one similar attempt is neutral":      {set(func(f *Facts) { f.Stagnation.Similar = 1 }), 2, "completed neutral"},
-		"escalated stagnation asks":           {set(func(f *Facts) { f.Stagnation.Similar, f.Stagnation.Escalated = 2, true }), 2, "completed action_required"},
+		"one similar attempt is neutral":      {set(func(f *View) { f.Stagnation.Similar = 1 }), 2, "completed neutral"},
+		"escalated stagnation asks":           {set(func(f *View) { f.Stagnation.Similar, f.Stagnation.Escalated = 2, true }), 2, "completed action_required"},
 		"stagnation never blocks unjudged":    {none(Failed), 2, "completed neutral"},
 		"stagnation waits for an attempt too": {none(Running), 2, "in_progress"},
 	} {

@@ -13,7 +13,7 @@ import (
 )
 
 // Speaks reports whether a check run says more than that all is well or unknown; the run's own always does.
-func Speaks(f Facts, name string) bool {
+func Speaks(f View, name string) bool {
 	switch name {
 	case NameSeverity:
 		conclusion, known := conclusions[f.Severity.Class]
@@ -24,7 +24,7 @@ func Speaks(f Facts, name string) bool {
 	return true
 }
 
-func severity(f Facts) forge.CheckRun {
+func severity(f View) forge.CheckRun {
 	c := check(f, NameSeverity)
 	a, ok := f.last()
 	conclusion, known := conclusions[f.Severity.Class]
@@ -66,7 +66,7 @@ func counted(e policy.Edits) string {
 }
 
 // cooldown is what is left of the backend's cooldown, after a comma.
-func cooldown(f Facts) string { return ends(f.Now, f.CooldownUntil, "its cooldown ended at ") }
+func cooldown(f View) string { return ends(f.Now, f.CooldownUntil, "its cooldown ended at ") }
 
 // Rests says how an arm rests after edit loops, and what ends that.
 func Rests(c thread.Cooldown, now time.Time) string {
@@ -76,7 +76,7 @@ func Rests(c thread.Cooldown, now time.Time) string {
 	return fmt.Sprintf("%s edit loop, %s", text.Label(c.Class), text.Left(now, c.Until))
 }
 
-func severityOutlook(f Facts) []string {
+func severityOutlook(f View) []string {
 	s := f.Severity
 	grade := fmt.Sprintf("The attempt is graded %.2f of 1.", clamp(s.Grade))
 	switch {
@@ -93,7 +93,7 @@ func severityOutlook(f Facts) []string {
 	return []string{"**Next:** this backend may be used again.", grade}
 }
 
-func stagnation(f Facts) forge.CheckRun {
+func stagnation(f View) forge.CheckRun {
 	c := check(f, NameStagnation)
 	if _, ok := f.last(); !ok {
 		return pending(c, f, "Stagnation")
@@ -124,7 +124,7 @@ func stagnation(f Facts) forge.CheckRun {
 	return c
 }
 
-func stagnationOutlook(f Facts, kind string) []string {
+func stagnationOutlook(f View, kind string) []string {
 	if !f.Stagnation.Escalated {
 		return nil
 	}

@@ -2,7 +2,7 @@
 // queue that does not move, an open breaker, a budget near its end, a day without success, a signal that is set aside.
 //
 //	question                                      file
-//	what is worth telling, and from when on       notify.go, Facts.alerts
+//	what is worth telling, and from when on       notify.go, Health.alerts
 //	when is it told again, and that it is over    notify.go, told.news
 //	which of several nodes tells it               watch.go, turn
 //	what is sent, and what if it is refused       watch.go, send
@@ -30,8 +30,8 @@ const (
 	again = 24 * time.Hour
 )
 
-// Facts are what is known of all nodes that share a database.
-type Facts struct {
+// Health is what is known of all nodes that share a database.
+type Health struct {
 	GivenUp  int           // deliveries that nobody tries any more
 	QueueAge time.Duration // how long the oldest thread that needs a step has waited
 	Breakers map[string]policy.Breaker
@@ -44,7 +44,7 @@ type Facts struct {
 // alert is one thing that needs a person. Its key is the same for as long as it holds.
 type alert struct{ key, text string }
 
-func (f Facts) alerts(now time.Time, t told) []alert {
+func (f Health) alerts(now time.Time, t told) []alert {
 	var all []alert
 	add := func(holds bool, key, format string, args ...any) {
 		if holds {

@@ -20,24 +20,24 @@ import (
 var start = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 func TestWhatNeedsAPersonIsAnAlert(t *testing.T) {
-	quiet := Facts{MaxConsecutive: 3, QueueAge: 9 * time.Minute, Day: policy.Ledger{Used: policy.Used{Attempts: 89, USD: 1}, MaxAttempts: 100},
+	quiet := Health{MaxConsecutive: 3, QueueAge: 9 * time.Minute, Day: policy.Ledger{Used: policy.Used{Attempts: 89, USD: 1}, MaxAttempts: 100},
 		Breakers: map[string]policy.Breaker{"main": {Kind: policy.UsageLimit, Consecutive: 2}}}
 	for name, c := range map[string]struct {
-		change func(*Facts, *told)
+		change func(*Health, *told)
 		want   []string
 	}{
-		"quiet":               {func(*Facts, *told) {}, nil},
-		"deliveries given up": {func(f *Facts, _ *told) { f.GivenUp = 2 }, []string{"deliveries"}},
-		"a queue that stands": {func(f *Facts, _ *told) { f.QueueAge = 11 * time.Minute }, []string{"queue"}},
-		"a breaker": {func(f *Facts, _ *told) {
+		"quiet":               {func(*Health, *told) {}, nil},
+		"deliveries given up": {func(f *Health, _ *told) { f.GivenUp = 2 }, []string{"deliveries"}},
+		"a queue that stands": {func(f *Health, _ *told) { f.QueueAge = 11 * time.Minute }, []string{"queue"}},
+		"a breaker": {func(f *Health, _ *told) {
 			f.Breakers["main"] = policy.Breaker{Kind: policy.UsageLimit, Consecutive: 3, ResetsAt: start.Add(time.Hour)}
 		}, []string{"breaker main"}},
-		"a budget near its end":  {func(f *Facts, _ *told) { f.Day.Attempts = 90 }, []string{"budget attempts"}},
-		"no bound, no end":       {func(f *Facts, _ *told) { f.Day.MaxAttempts, f.Day.Attempts = 0, 9000 }, nil},
-		"a signal":               {func(f *Facts, _ *told) { f.Degraded = []string{"judge"} }, []string{"signal judge"}},
-		"a day without success":  {func(_ *Facts, t *told) { *t = told{Solved: start.Add(-24 * time.Hour), Unsolved: 3} }, []string{"success"}},
-		"a weekend without work": {func(_ *Facts, t *told) { *t = told{Solved: start.Add(-72 * time.Hour), Unsolved: 2} }, nil},
-		"a bad hour":             {func(_ *Facts, t *told) { *t = told{Solved: start.Add(-time.Hour), Unsolved: 30} }, nil},
+		"a budget near its end":  {func(f *Health, _ *told) { f.Day.Attempts = 90 }, []string{"budget attempts"}},
+		"no bound, no end":       {func(f *Health, _ *told) { f.Day.MaxAttempts, f.Day.Attempts = 0, 9000 }, nil},
+		"a signal":               {func(f *Health, _ *told) { f.Degraded = []string{"judge"} }, []string{"signal judge"}},
+		"a day without success":  {func(_ *Health, t *told) { *t = told{Solved: start.Add(-24 * time.Hour), Unsolved: 3} }, []string{"success"}},
+		"a weekend without work": {func(_ *Health, t *told) { *t = told{Solved: start.Add(-72 * time.Hour), Unsolved: 2} }, nil},
+		"a bad hour":             {func(_ *Health, t *told) { *t = told{Solved: start.Add(-time.Hour), Unsolved: 30} }, nil},
 	} {
 		f := quiet
 		f.Breakers = map[string]policy.Breaker{"main": quiet.Breakers["main"]}
@@ -73,7 +73,7 @@ type chat struct {
 	said   []string
 	shared []byte
 	now    time.Time
-	facts  Facts
+	facts  Health
 	url    string
 }
 
@@ -96,7 +96,7 @@ func newChat(t *testing.T) *chat {
 
 func (c *chat) node() *Watch {
 	return &Watch{URL: func() string { return c.url }, Client: Client(http.DefaultTransport), Log: zerolog.Nop(),
-		Facts: func(context.Context) (Facts, error) { return c.facts, nil },
+		Health: func(context.Context) (Health, error) { return c.facts, nil },
 		UpdateShared: func(_ context.Context, key string, f func(time.Time, []byte) []byte) error {
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -31,8 +31,8 @@ const (
 // Watch looks every minute and sends what is new. All fields are needed.
 type Watch struct {
 	URL func() string // takes {"text": "…"} by POST, as Slack, Mattermost and Discord's /slack do; empty while nobody is told
-	// Facts reads what is known now.
-	Facts func(context.Context) (Facts, error)
+	// Health reads what is known now.
+	Health func(context.Context) (Health, error)
 	// UpdateShared is the store's: one atomic change of what all nodes share.
 	UpdateShared func(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
 	Client       *http.Client
@@ -75,7 +75,7 @@ func (w *Watch) turn(ctx context.Context) error {
 	if w.URL() == "" {
 		return nil
 	}
-	facts, err := w.Facts(ctx)
+	facts, err := w.Health(ctx)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type threadData struct {
 	summary
 	Path          string
 	Wake          time.Time
-	Facts         checkrun.Facts // zero where the thread cannot be shown
+	Facts         checkrun.View // zero where the thread cannot be shown
 	Verdicts      []verdict
 	Runs          []run
 	EarlierItems  int
@@ -132,7 +132,7 @@ func readThread(ctx context.Context, p *pages, r *http.Request, t thread.ID) (th
 	return d, err
 }
 
-func verdicts(f checkrun.Facts) []verdict {
+func verdicts(f checkrun.View) []verdict {
 	reasons := map[string][]string{checkrun.NameSeverity: f.Severity.Reasons, checkrun.NameStagnation: f.Stagnation.Reasons}
 	classes := map[string]string{checkrun.Success: "done", checkrun.Neutral: "waiting", checkrun.Failure: "failed", checkrun.ActionRequired: "failed"}
 	var out []verdict

@@ -234,7 +234,7 @@ type summary struct {
 }
 
 // summarise is the summary of a thread with the first reasons, or why it cannot be shown.
-func summarise(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time, most int) summary {
+func summarise(row thread.ThreadRow, f checkrun.View, err error, now time.Time, most int) summary {
 	s := summary{Name: text.Line(row.Thread.String(), maxName), Step: row.Running}
 	if err != nil {
 		s.State, s.Class, s.Broken = "unreadable", "failed", text.Line(err.Error(), maxReason)
@@ -255,7 +255,7 @@ type threadLine struct {
 }
 
 // listed is one thread in the list; the state beside the headline is not said again.
-func listed(row thread.ThreadRow, f checkrun.Facts, err error, now time.Time) threadLine {
+func listed(row thread.ThreadRow, f checkrun.View, err error, now time.Time) threadLine {
 	t := threadLine{summary: summarise(row, f, err, now, 1), Href: href(row.Thread), Changed: row.UpdatedAt}
 	if err != nil {
 		return t

@@ -52,7 +52,7 @@ type attempted struct {
 type word struct{ Text, Class string }
 
 // timeline is what happened on a thread by runs, the newest first, and how much of it is not shown.
-func timeline(events []thread.Event, s thread.State, f checkrun.Facts) (runs []run, earlier int) {
+func timeline(events []thread.Event, s thread.State, f checkrun.View) (runs []run, earlier int) {
 	all := slices.Concat(remarks(s), decisions(events, f), attempts(events, f))
 	slices.SortFunc(all, func(a, b item) int { return cmp.Compare(b.seq, a.seq) })
 	begun := runsBegan(events)
@@ -112,7 +112,7 @@ func remarks(s thread.State) (all []item) {
 }
 
 // decisions are the trace of what was decided, but for those with which attempts began.
-func decisions(events []thread.Event, f checkrun.Facts) (all []item) {
+func decisions(events []thread.Event, f checkrun.View) (all []item) {
 	for _, e := range events {
 		switch e.Kind {
 		case thread.KindDecision:
@@ -152,7 +152,7 @@ func decisions(events []thread.Event, f checkrun.Facts) (all []item) {
 }
 
 // attempts are those that still stand: one that was handed over goes on as if it had begun later.
-func attempts(events []thread.Event, f checkrun.Facts) (all []item) {
+func attempts(events []thread.Event, f checkrun.View) (all []item) {
 	began := map[int]thread.Event{}
 	for _, e := range events {
 		var a thread.Started

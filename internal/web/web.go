@@ -46,7 +46,7 @@ type Options struct {
 	Hook  http.Handler
 	Store *store.Store
 	// View is the fold of one thread in the words of the check runs.
-	View     func(ctx context.Context, t thread.ID) (checkrun.Facts, error)
+	View     func(ctx context.Context, t thread.ID) (checkrun.View, error)
 	GitHub   []prometheus.Collector // what was asked of it
 	Details  []Detail
 	Counters *Counters
