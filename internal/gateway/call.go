@@ -160,12 +160,6 @@ func (c *call) prepare() *refusal {
 	if c.req, err = readRequest(c.route, body, c.grant); err != nil {
 		return refuse(c.route.protocol, http.StatusBadRequest, err.Error())
 	}
-	if names := c.req.unknown; names != "" {
-		c.strange.Do(func() {
-			c.gateway.Log.Warn().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("fields", names[:min(len(names), 400)]).
-				Msg("fields that no list names were taken out of a request")
-		})
-	}
 	if c.grant.MinConfidence > 0 && c.guarded() {
 		c.req.body = sureOf(c.route.kind, c.req.body)
 	}

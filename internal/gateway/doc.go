@@ -15,7 +15,8 @@
 //	which headers pass, and where is the key put in               route.go
 //	what may a request ask for                                    request.go
 //	how do the kinds of calls differ                              form.go
-//	which fields of a request are sent on                         form.go, elsewhere.go
+//	which fields of a request are denied                          denied.go
+//	which tools may a request offer                               tools.go
 //	how is a provider asked for its models                        list.go
 //	how is a provider called, and what of its answer passes       upstream.go
 //	how is a stream parted into events                            events.go (splitter)

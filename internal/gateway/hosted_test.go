@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func TestHostedToolsAreTakenOutOfRequests(t *testing.T) {
 		"chat online":               {chat, `{"model":"a/b:online"}`, ``},
 		"gemini's own search":       {gemini, `{"tools":[{"googleSearch":{}}]}`, ``},
 		"gemini":                    {gemini, `{"tools":[{"functionDeclarations":[],"google_search":{}},{"urlContext":{}}]}`, `{"tools":[{"functionDeclarations":[]}]}`},
-		"gemini, forced":            {gemini, `{"tools":[{"functionDeclarations":[{"name":"own"}]},{"googleSearch":{}}],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"tool_choice":{"type":"function"}}`, `{"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"tools":[{"functionDeclarations":[{"name":"own"}]}]}`},
+		"gemini, forced":            {gemini, `{"tools":[{"functionDeclarations":[{"name":"own"}]},{"googleSearch":{}}],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"tool_choice":{"type":"function"}}`, `{"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"tool_choice":{"type":"function"},"tools":[{"functionDeclarations":[{"name":"own"}]}]}`},
 		"an unknown type":           {responses, `{"tools":[{"type":"browser_preview"}]}`, ``},
 		"a type of no text":         {responses, `{"tools":[{"type":["web_search"]}]}`, ``},
 		"within another":            {responses, `{"tools":[{"type":"namespace","tools":[{"type":"function"},{"type":"mcp"}]}]}`, ``},
@@ -178,24 +179,160 @@ func TestEveryKnownToolOfTheProvidersIsTakenOut(t *testing.T) {
 	}
 }
 
-// TestFieldsThatNoListNamesAreTakenOut, whatever they ask for, and what the CLIs send (claude 2.1.197, codex 0.169.0,
-// opencode 1.18.33, qwen 0.24.4, gemini 0.61.0) stays.
-func TestFieldsThatNoListNamesAreTakenOut(t *testing.T) {
-	for _, c := range []struct{ protocol, path, sent string }{
-		{OpenAI, "/v1/responses", "client_metadata include input instructions model parallel_tool_calls prompt_cache_key reasoning store stream temperature text tool_choice tools"},
-		{OpenAI, "/v1/chat/completions", "max_tokens messages model stream stream_options tool_choice tools"},
-		{Anthropic, "/v1/messages", "context_management max_tokens messages metadata model output_config stream system temperature thinking tool_choice tools"},
-		{Gemini, "/v1beta/models/m:generateContent", "contents generationConfig safetySettings systemInstruction toolConfig tools"},
-	} {
+// protocols are the four kinds of calls: a tool of the agent's own, its field of the conversation, and an entry of that
+// with a field in it.
+var protocols = []struct{ name, path, own, said, entry string }{
+	{OpenAI, "/v1/responses", `{"type":"function","name":"own"}`, "input", `{"role":"user","content":[%s]}`},
+	{OpenAI, "/v1/chat/completions", `{"type":"function","function":{"name":"own"}}`, "messages", `{"role":"user","content":[%s]}`},
+	{Anthropic, "/v1/messages", `{"name":"own"}`, "messages", `{"role":"user","content":[%s]}`},
+	{Gemini, "/v1beta/models/m:generateContent", `{"functionDeclarations":[{"name":"own"}]}`, "contents", `{"role":"user","parts":[%s]}`},
+}
+
+// TestUnknownFieldsPassUnchanged: a newer CLI may need them. Its request is sent on byte by byte.
+func TestUnknownFieldsPassUnchanged(t *testing.T) {
+	for _, c := range protocols {
 		p := newProvider(t, plain(200, `{}`))
-		s := open(t, c.protocol, p.URL, nil)
-		want := `{"` + strings.Join(strings.Fields(c.sent), `":[],"`) + `":[]}`
-		for _, strange := range []string{"", `"extra_body":{"google":{"cached_content":"cachedContents/1"}},`, `"inference_geo":"us",`, `"search_the\u005fweb":true,"x":{"tools":[{"type":"mcp"}]},`} {
-			resp, body := s.post(t, c.path, "{"+strange+want[1:])
-			if all := p.requests(); resp.StatusCode != 200 || len(all) == 0 || all[len(all)-1].body != want {
-				t.Errorf("%s with %s: %d %s; the provider sees %+v", c.path, strange, resp.StatusCode, body, all)
+		s := open(t, c.name, p.URL, nil)
+		for _, field := range strings.Split(`"reasoning_style": "terse"
+			"tomorrow":{"depth":3,"nested":[{"kind":"x"},[1,null]]}
+			"answer_budget":12.50
+			"parallel_tool_results":true
+			"stop_token_ids":[1,2]
+			"session_id":"s-1"
+			"metadata":{"user_id":"u","thread_id":"t","home":"https://example.org"}
+			"client_metadata":{"x-codex-window-id":"w","turn_id":"t"}
+			"context_management":{"edits":[{"type":"clear_tool_uses_20250919","exclude_tools":["web_search"]}]}
+			"response_format":{"type":"json_schema","json_schema":{"schema":{"$schema":"https://json-schema.org/x","properties":{"file_id":{"type":"string"},"search":{"type":"string"}}}}}
+			"tool_choice":{"type":"allowed_tools","tools":[OWN]}
+			"background":false
+			"mcp_servers":[]
+			"enable_search":null
+			"note":"see https, or //x"`, "\n") {
+			field = strings.TrimSpace(strings.ReplaceAll(field, "OWN", c.own))
+			said := fmt.Sprintf(c.entry, `{"type":"text","text":"https://example.org","call_id":"c","tool_use_id":"t","id":"i","tomorrow":{"kind":"x"}}`)
+			want := `{"` + c.said + `":[` + said + `], ` + field + `,"tools":[` + c.own + `]}`
+			resp, body := s.post(t, c.path, want)
+			if all := p.requests(); resp.StatusCode != 200 || all[len(all)-1].body != want {
+				t.Errorf("%s with %s: %d %s", c.path, field, resp.StatusCode, body)
 			}
 		}
+	}
+}
+
+// TestToolsOfTomorrowAreTakenOut: whatever is not the agent's own is the provider's.
+func TestToolsOfTomorrowAreTakenOut(t *testing.T) {
+	for _, c := range protocols {
+		for tool := range strings.SplitSeq(`{"type":"teleport_20280101","name":"x"}
+			{"type":"vendor:deep_thought"}
+			{"type":"FUNCTION","name":"x"}
+			{"Type":"teleport"}
+			{"type":"function","type":"teleport"}
+			{"type":"function","Tools":[{"type":"teleport"}]}
+			{"type":"function","server_url":"https://x"}
+			{"type":"custom","vault_id":"v-1"}
+			{"type":"custom","environment":"cloud"}
+			{"type":"custom","environment":{"type":"local","type":"cloud"}}
+			{"quantumSearch":{}}
+			"teleport"
+			["teleport"]
+			7`, "\n") {
+			tool = strings.TrimSpace(tool)
+			if c.name != Gemini && tool == `{"quantumSearch":{}}` {
+				continue // their tools have types
+			}
+			p := newProvider(t, plain(200, `{}`))
+			s := open(t, c.name, p.URL, nil)
+			s.post(t, c.path, `{"tools":[`+c.own+`,`+tool+`]}`)
+			s.post(t, c.path, `{"tools":[`+tool+`]}`)
+			if all := p.requests(); len(all) != 1 || all[0].body != `{"tools":[`+c.own+`]}` {
+				t.Errorf("%s with %s: the provider sees %v", c.path, tool, all)
+			}
+			s.post(t, c.path, `{"tools":[`+c.own+`],"tomorrow":[{"x":{"tools":[`+tool+`]}}]}`)
+			if all := p.requests(); tool != `"teleport"` && len(all) != 1 {
+				t.Errorf("%s with %s within an unknown field: the provider sees %s", c.path, tool, all[1].body)
+			}
+		}
+	}
+}
+
+// TestFieldsOfTomorrowAreRefusedByRule has fields that no provider knows ask for what is denied.
+func TestFieldsOfTomorrowAreRefusedByRule(t *testing.T) {
+	const (
+		hosted = "tools that the provider runs itself"
+		later  = "could not be counted"
+		price  = "it has another price"
+		stored = "send the "
+		twice  = "write it "
+		other  = "is not allowed here: use m"
+	)
+	for _, c := range protocols {
+		asks := map[string]string{
+			`"deep_search":{}`:                                         hosted,
+			`"DEEP-SEARCH":"on"`:                                       hosted,
+			`"deepſearch":true`:                                        hosted,
+			`"tomorrow":{"liveBrowsing":true}`:                         hosted,
+			`"mcpEndpoints":[{"name":"x"}]`:                            hosted,
+			`"generationConfig":{"plugins":["x"]}`:                     hosted,
+			`"extensions":[{"type":"web_search"}]`:                     hosted,
+			`"tool_choice":{"type":"code_interpreter_2"}`:              hosted,
+			`"server_tools":["web_search"]`:                            hosted,
+			`"x":{"toolset":[{"x":1,"x":2}]}`:                          hosted,
+			`"x":[[{"y":{"Tools":[7]}}]]`:                              hosted,
+			`"model_2":"m","helper_model":"a/b:online"`:                hosted,
+			`"run_in_background":true`:                                 later,
+			`"BACKGROUND":true`:                                        later,
+			`"x":{"async_mode":"full"}`:                                later,
+			`"deferred":true`:                                          later,
+			`"serviceTier":"turbo"`:                                    price,
+			`"extra_body":{"service_tier":"priority"}`:                 price,
+			`"inference_geo":"us"`:                                     price,
+			`"vault_id":"v-1"`:                                         stored,
+			`"x":{"vaultId":"v-1"}`:                                    stored,
+			`"x":{"vault_ids":["v-1"]}`:                                stored,
+			`"VAULT_ID":7`:                                             stored,
+			`"voice":{"id":"v-1"}`:                                     stored,
+			`"x":{"id":"v-1","type":"saved_thing"}`:                    stored,
+			`"previous_turn":{"at":1}`:                                 stored,
+			`"Previous_Response":"r"`:                                  stored,
+			`"extra_body":{"google":{"cached_content":"c/1"}}`:         stored,
+			`"brief_url":"//x"`:                                        stored,
+			`"x":{"briefURIs":["x"]}`:                                  stored,
+			`"brief":"gs://x"`:                                         stored,
+			`"x":[{"brief":" https://x"}]`:                             stored,
+			`"spare_models":["m"]`:                                     stored,
+			`"helper_model":"n"`:                                       other,
+			`"x":{"Model":"n"}`:                                        other,
+			`"MODEL":"m"`:                                              twice,
+			`"Tools":[]`:                                               twice,
+			`"tool\u017f":[{"type":"mcp"}]`:                            twice,
+			`"x":` + strings.Repeat("[", 40) + strings.Repeat("]", 40): "levels deep in x",
+		}
+		for asked, why := range asks {
+			refusedFor(t, c.name, c.path, `{"model":"m",`+asked+`}`, asked, why)
+		}
+		for part, why := range map[string]string{
+			`{"type":"x","vault_id":"v"}`:                           stored,
+			`{"type":"x","x":{"vaultIds":["v"]}}`:                   stored,
+			`{"type":"x","SceneURL":"//x"}`:                         stored,
+			`{"type":"x","scene":"x://y"}`:                          stored,
+			`{"type":"url","x":1}`:                                  stored,
+			`{"type":"x","audio":{"id":"a"}}`:                       stored,
+			`{"type":"x","x":[{"v\u0061ult_id":"v"}]}`:              stored,
+			`{"type":"x","bundle":{"tools":[{"type":"mcp"},"",7]}}`: hosted,
+		} {
+			refusedFor(t, c.name, c.path, `{"model":"m","`+c.said+`":[`+fmt.Sprintf(c.entry, part)+`]}`, part, why)
+		}
+		refusedFor(t, c.name, c.path, `{"model":"m","`+c.said+`":[{"id":"msg_1"}]}`, "an item by its id", stored)
+	}
+}
+
+func refusedFor(t *testing.T, protocol, path, body, what, why string) {
+	t.Helper()
+	p := newProvider(t, plain(200, `{}`))
+	s := open(t, protocol, p.URL, func(g *Grant) { g.Model = "m" })
+	resp, said := s.post(t, path, body)
+	if resp.StatusCode != 400 || !strings.Contains(said, why) || len(p.requests()) > 0 {
+		t.Errorf("%s with %s: %d %s", path, what, resp.StatusCode, said)
 	}
 }
 

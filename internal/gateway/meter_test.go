@@ -101,12 +101,17 @@ func TestNoAnswerLowersATotal(t *testing.T) {
 	}
 }
 
-func TestAModelUnderAnotherSpellingOfTheFieldIsNotPriced(t *testing.T) {
+// TestAModelUnderAnotherSpellingOfTheFieldIsRefused: some servers would take it for the model.
+func TestAModelUnderAnotherSpellingOfTheFieldIsRefused(t *testing.T) {
 	p := newProvider(t, plain(200, okMessage))
 	s := open(t, Anthropic, p.URL, func(g *Grant) {
 		g.Provider.Prices = []config.Price{{Model: "dear", Output: 1e6}, {Model: "cheap", Output: 1}}
 	})
-	s.post(t, "/v1/messages", `{"model":"dear","MODEL":"cheap"}`)
+	resp, body := s.post(t, "/v1/messages", `{"model":"dear","MODEL":"cheap"}`)
+	if resp.StatusCode != 400 || !strings.Contains(body, "write it model") || len(p.requests()) > 0 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	s.post(t, "/v1/messages", `{"model":"dear"}`)
 	if u := s.settled(); u.CostUSD != 7 {
 		t.Errorf("%+v", u)
 	}

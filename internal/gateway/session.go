@@ -108,7 +108,6 @@ type Session struct {
 	hollow     int              // answers in a row that held nothing
 	offers     bool             // a call offered tools: those without are not main ones
 	rambled    sync.Once        // too much prose was told
-	strange    sync.Once        // fields that no list names were told
 	heardOf    int              // one more than the answers that there were when a request last was a sign of life
 	same       int              // requests in a row that were the same and were answered
 	last       uint64           // its sum

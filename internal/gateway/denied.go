@@ -1,0 +1,342 @@
+package gateway
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// A request may have any field, since a newer CLI may need one that is not known yet. Denied is what these rules find,
+// however deep it lies:
+//
+//   - hosted: the provider would run something (tools that it runs itself are taken out before, see tools.go)
+//   - later: the answer would go on after the call, and could not be counted
+//   - tier: the answer would have another price
+//   - stored, id, address: the provider would look up what the gateway does not see
+//   - model: another model than the backend's
+//
+// All but idName match names as plainName writes them. A field that is false, null or empty asks for nothing.
+var (
+	hostedName = regexp.MustCompile(`^prompt$|search|brows(?:e|ing)|crawl|fetch|grounding|retriev|interpreter|execution|computeruse|mcp|plugin|` +
+		`connector|container|skill|preset|datasource|knowledge|internet|online|compound|imagegeneration`)
+	laterName = regexp.MustCompile(`background|deferred|async|webhook|callback`)
+	tierName  = regexp.MustCompile(`^(?:servicetier|speed|inferencegeo)$`)
+	// storedName matches earlier answers and conversations, which may be another attempt's, caches, and models to fall
+	// back on.
+	storedName  = regexp.MustCompile(`^(?:previous|stored|saved)|^(?:conversation|cachedcontents?)$|(?:models|fallbacks)$`)
+	idName      = regexp.MustCompile(`(?:[_-](?i:ids?)|Ids?|IDs?)$`)
+	addressName = regexp.MustCompile(`ur[li]s?$`)
+	modelName   = regexp.MustCompile(`(?:model|fallback)$`)
+	toolsName   = regexp.MustCompile(`tool(?:s|sets?)$`)
+)
+
+// The exceptions from these rules.
+var (
+	// ownID matches ids by which the parts of a request name each other or their sender, and those of tokens.
+	ownID = regexp.MustCompile(`(?:call|use|user|session|request|trace|turn|token)ids?$`)
+	// ownName matches fields of which a provider makes nothing, and schemas, whose names are the agent's.
+	ownName      = regexp.MustCompile(`^(?:(?:client)?metadata|labels|diagnostics|functions|json|guidedjson)$|schema$`)
+	negativeName = regexp.MustCompile(`^(?:exclude|disable|deny|block|ignore)`)
+	// conversationName matches the fields that hold what was said, in all protocols. Only references are denied there.
+	conversationName = regexp.MustCompile(`^(?:input|messages|contents|system|systeminstruction)$`)
+	// agentsName matches the fields of a conversation whose values are the agent's own, and may name any address and file:
+	// what its tools are called with, and what they give back.
+	agentsName = regexp.MustCompile(`^(?:action|args|arguments|input|operation|response)$`)
+	// spokenName matches fields whose texts may be an address: what was said, and where what a tool brings comes from.
+	spokenName = regexp.MustCompile(`^(?:code|content|output|reasoning|reasoningcontent|refusal|source|text|thinking|title|instructions|stop|stopsequences|user)$`)
+)
+
+// plainName is a name in lower case without _ and -, as lenient servers compare names. Upper case comes first, since
+// encoding/json takes ſ for s.
+func plainName(name string) string {
+	return unscored.Replace(strings.ToLower(strings.ToUpper(name)))
+}
+
+var unscored = strings.NewReplacer("_", "", "-", "")
+
+// exactNames are the fields that the gateway reads by their exact names.
+var exactNames = []string{"model", "stream", "tools", "tool_choice", "input", "messages", "contents", "system"}
+
+// spelledOtherwise finds another spelling of one of the names, by which a lenient server would read the field.
+func (f fields) spelledOtherwise(names ...string) (other, name string) {
+	for other := range f {
+		for _, name := range names {
+			if other != name && strings.EqualFold(other, name) {
+				return other, name
+			}
+		}
+	}
+	return "", ""
+}
+
+// denial looks for what is denied in one field of a request.
+type denial struct {
+	kind  callKind
+	grant Grant
+	field string
+}
+
+// denied refuses a request by the rules above.
+func denied(kind callKind, f fields, g Grant) error {
+	if other, name := f.spelledOtherwise(exactNames...); other != "" {
+		return fmt.Errorf("%.80q is not allowed: write it %s", other, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		if name == "tools" {
+			continue // see dropHosted
+		}
+		d := denial{kind, g, name}
+		if err := d.asked(name, f[name], maxDepth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asked looks at a field outside of the conversation and at what lies in it.
+func (d denial) asked(name string, v gjson.Result, depth int) error {
+	plain := plainName(name)
+	switch {
+	case asksNothing(v), ownName.MatchString(plain), negativeName.MatchString(plain):
+		return nil
+	case depth == 0:
+		return d.tooDeep()
+	case conversationName.MatchString(plain):
+		return d.conversation(v, depth)
+	case toolsName.MatchString(plain) && v.IsArray():
+		return d.tools(v)
+	}
+	if err := d.rule(name, plain, v); err != nil {
+		return err
+	}
+	return within(name, v, func(name string, v gjson.Result) error { return d.asked(name, v, depth-1) })
+}
+
+// asksNothing reports whether a value leaves its field switched off.
+func asksNothing(v gjson.Result) bool {
+	switch v.Type {
+	case gjson.Null, gjson.False:
+		return true
+	case gjson.String:
+		return v.Str == ""
+	}
+	return v.IsArray() && !v.Get("0").Exists()
+}
+
+// within goes through what lies in an object or a list, whose elements have its name, until an error.
+func within(name string, v gjson.Result, look func(string, gjson.Result) error) (err error) {
+	if v.Type != gjson.JSON {
+		return nil
+	}
+	named := v.IsObject()
+	v.ForEach(func(field, value gjson.Result) bool {
+		if named {
+			name = field.Str
+		}
+		err = look(name, value)
+		return err == nil
+	})
+	return err
+}
+
+// rule applies the rules to one field. Flat table.
+func (d denial) rule(name, plain string, v gjson.Result) error {
+	switch {
+	case hostedName.MatchString(plain), plain == "type" && d.hostedType(v.Str):
+		return errHosted
+	case laterName.MatchString(plain):
+		return fmt.Errorf("%s is not allowed: an answer that goes on after the call could not be counted", name)
+	case tierName.MatchString(plain) && !standardTiers[strings.ToLower(v.Str)]:
+		return fmt.Errorf("%s %.40s is not allowed: it has another price; leave it out", name, v.Raw)
+	case storedName.MatchString(plain) && !v.IsBool():
+		return d.refers(name)
+	case modelName.MatchString(plain) && v.Type == gjson.String:
+		return d.model(strings.TrimPrefix(v.Str, "models/")) // as Google names them
+	}
+	return d.reference(name, plain, v)
+}
+
+// standardTiers are served for the usual price.
+var standardTiers = map[string]bool{"auto": true, "default": true, "standard": true, "standard_only": true, "global": true}
+
+func (d denial) hostedType(name string) bool {
+	return hostedName.MatchString(plainName(name)) && !forms[d.kind].local.MatchString(name)
+}
+
+func (d denial) model(name string) error {
+	routed := strings.ToLower(name) // OpenRouter's, with a search or a stored preset
+	if strings.Contains(routed+":", ":online:") || strings.Contains(routed, "@preset/") {
+		return errHosted
+	}
+	return d.grant.refusesModel(name)
+}
+
+// tools refuses hosted tools in a place where none are taken out. A tool may be a mere name.
+func (d denial) tools(list gjson.Result) error {
+	for entry := range elements(list) {
+		if entry.Type == gjson.String {
+			if hostedName.MatchString(plainName(entry.Str)) {
+				return errHosted
+			}
+			continue
+		}
+		if localTool(d.kind, entry) != entry.Raw {
+			return errHosted
+		}
+	}
+	return nil
+}
+
+// conversation looks for references in what was said. Most conversations have none, which is quicker seen by their text
+// than by their fields.
+func (d denial) conversation(v gjson.Result, depth int) error {
+	for entry := range elements(v) {
+		if onlyID(entry) {
+			return d.refers("an item by its id")
+		}
+	}
+	if !mayRefer(v.Raw) {
+		return nil
+	}
+	return d.said("content", v, depth)
+}
+
+// said looks at a field of a conversation and at what lies in it.
+func (d denial) said(name string, v gjson.Result, depth int) error {
+	plain := plainName(name)
+	switch {
+	case depth == 0 && d.grant.Provider.AllowRemote:
+		return nil
+	case depth == 0:
+		return d.tooDeep()
+	case agentsName.MatchString(plain):
+		return nil
+	case toolsName.MatchString(plain) && v.IsArray():
+		return d.tools(v)
+	}
+	if err := d.reference(name, plain, v); err != nil {
+		return err
+	}
+	return within(name, v, func(name string, v gjson.Result) error { return d.said(name, v, depth-1) })
+}
+
+// reference refuses a field that stands for something elsewhere.
+func (d denial) reference(name, plain string, v gjson.Result) error {
+	switch {
+	case v.Type == gjson.JSON:
+		if kind, ok := standsFor(v); ok {
+			return d.refers(kind)
+		}
+	case asksNothing(v), v.IsBool():
+	case isID(name, plain):
+		return d.refers(name)
+	case addressName.MatchString(plain) && !strings.HasPrefix(v.Str, "data:"),
+		remote.MatchString(v.Str) && !spokenName.MatchString(plain):
+		return d.refers("an address")
+	}
+	return nil
+}
+
+func isID(name, plain string) bool { return idName.MatchString(name) && !ownID.MatchString(plain) }
+
+// standsFor says what an object stands for that holds nothing itself: it has one of the types for that, or only an id.
+func standsFor(v gjson.Result) (kind string, ok bool) {
+	switch kind = v.Get("type").Str; kind {
+	case "item_reference", "url":
+		return kind, true
+	case "file": // it may hold the file
+		return kind, !v.Get(kind).Exists()
+	}
+	return "an id", onlyID(v)
+}
+
+// onlyID reports whether an object has an id, and nothing but what may stand beside one.
+func onlyID(v gjson.Result) bool {
+	if !v.IsObject() {
+		return false
+	}
+	id, more := false, false
+	v.ForEach(func(name, _ gjson.Result) bool {
+		switch name.Str {
+		case "id":
+			id = true
+		case "type", "object", "status", "version", "variables":
+		default:
+			more = true
+		}
+		return !more
+	})
+	return id && !more
+}
+
+// refers refuses a reference, unless the operator allows them.
+func (d denial) refers(what string) error {
+	switch {
+	case d.grant.Provider.AllowRemote:
+		return nil
+	case what == d.field:
+		return fmt.Errorf("%s is not allowed: send the whole conversation, for one model", what)
+	}
+	return fmt.Errorf("%s in %s is not allowed: send the content itself", what, d.field)
+}
+
+func (d denial) tooDeep() error {
+	return fmt.Errorf("what lies more than %d levels deep in %s is not allowed", maxDepth, d.field)
+}
+
+// remote begins an address of another machine.
+var remote = regexp.MustCompile(`^\s*[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// mayRefer reports whether JSON may hold a reference. Names are found by the quote behind them.
+func mayRefer(raw string) bool {
+	if mentions(raw, `"file`, `"audio"`, `"item_reference"`) || beginsRemote(raw) {
+		return true
+	}
+	for at := 0; ; at++ {
+		next := strings.IndexByte(raw[at:], '"')
+		if next < 0 {
+			return false
+		}
+		at += next
+		if refersByName(raw[:at]) {
+			return true
+		}
+	}
+}
+
+// longestName is more than the name of any field that refers, in bytes.
+const longestName = 64
+
+// refersByName reports whether text ends with a name that may refer, or tools.
+func refersByName(text string) bool {
+	if text == "" || !strings.ContainsRune("dDsSlLiI", rune(text[len(text)-1])) {
+		return false
+	}
+	text = text[max(0, len(text)-longestName):]
+	name := text[strings.LastIndexByte(text, '"')+1:]
+	switch name {
+	case "id", "call_id", "tool_call_id", "tool_use_id": // of each call of a tool
+		return false
+	}
+	plain := plainName(name)
+	return isID(name, plain) || addressName.MatchString(plain) || toolsName.MatchString(plain)
+}
+
+// beginsRemote reports whether a string within JSON may begin with such an address.
+func beginsRemote(raw string) bool {
+	const before = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.- \\"
+	for i := 0; ; {
+		next := strings.Index(raw[i:], "//")
+		if next < 0 {
+			return strings.Contains(raw, `\/`) // a way to write it
+		}
+		if scheme, ok := strings.CutSuffix(raw[i:i+next], ":"); ok && strings.HasSuffix(strings.TrimRight(scheme, before), `"`) {
+			return true
+		}
+		i += next + len("//")
+	}
+}

@@ -1,0 +1,185 @@
+package gateway
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+var errHosted = errors.New("tools that the provider runs itself (web search, code execution, pictures, MCP servers) are not allowed")
+
+// dropHosted takes hosted tools out of a request, so that an agent that offers one among its own works on. An
+// error refuses a request that has nothing else. adds: the conversation adds tools.
+func dropHosted(kind callKind, f fields) (adds, changed bool, err error) {
+	if f.has("tools") && !f["tools"].IsArray() || f["input"].IsObject() {
+		return false, false, errors.New("tools and input must be lists")
+	}
+	local, changed := localTools(kind, f["tools"])
+	if changed && len(local) == 0 {
+		return false, false, errHosted
+	}
+	if changed {
+		f.set("tools", list(local))
+	}
+	if kind == responses && mentions(f["input"].Raw, `"tools"`) {
+		input, adding, less := withoutAdditional(f["input"])
+		if less {
+			f.set("input", list(input))
+			changed = true
+		}
+		adds = adding
+	}
+	if changed && forcesHosted(kind, f["tool_choice"]) {
+		return false, false, errHosted
+	}
+	return adds, changed, nil
+}
+
+// forcesHosted reports whether a choice of tools names the type of one that was taken out. Messages and Gemini force a
+// tool by its name, which the provider misses then.
+func forcesHosted(kind callKind, choice gjson.Result) bool {
+	switch kind {
+	case messages, generate:
+		return false
+	}
+	return choice.IsObject() && hosted(kind, choice, maxDepth)
+}
+
+// rewritten is a list with each element as edit leaves it, without those of which nothing is left.
+func rewritten(list gjson.Result, edit func(gjson.Result) string) (out []string, changed bool) {
+	for entry := range elements(list) {
+		raw := edit(entry)
+		changed = changed || raw != entry.Raw
+		if raw != "" {
+			out = append(out, raw)
+		}
+	}
+	return out, changed
+}
+
+func localTools(kind callKind, tools gjson.Result) (local []string, changed bool) {
+	return rewritten(tools, func(entry gjson.Result) string { return localTool(kind, entry) })
+}
+
+// localTool is what of a tool the agent runs itself, "" for nothing.
+func localTool(kind callKind, entry gjson.Result) string {
+	if kind == generate {
+		return localDeclarations(entry)
+	}
+	if hosted(kind, entry, maxDepth) {
+		return ""
+	}
+	return entry.Raw
+}
+
+// localDeclarations keeps of Gemini's tools the functions, which the agent runs: each other field names something that
+// Google does.
+func localDeclarations(entry gjson.Result) string {
+	tool, twice := namesOf(entry)
+	if tool == nil || twice != "" {
+		return ""
+	}
+	all := len(tool)
+	for name := range tool {
+		if name != "functionDeclarations" && name != "function_declarations" {
+			delete(tool, name)
+		}
+	}
+	switch len(tool) {
+	case all:
+		return entry.Raw
+	case 0:
+		return ""
+	}
+	return tool.json()
+}
+
+// maxDepth is how deep tools within tools, and what a request holds, may lie: each level is read again.
+const maxDepth = 32
+
+// hosted reports whether a tool, or one within it, is not among those that the agent runs itself.
+func hosted(kind callKind, entry gjson.Result, depth int) bool {
+	tool, ok := toolOf(entry)
+	if !ok || depth == 0 {
+		return true
+	}
+	if !forms[kind].local.MatchString(tool["type"].Str) || runsElsewhere(tool) {
+		return true
+	}
+	for within := range elements(tool["tools"]) {
+		if hosted(kind, within, depth-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// toolOf reads a tool; false for what could be read in several ways.
+func toolOf(entry gjson.Result) (fields, bool) {
+	tool, twice := namesOf(entry)
+	if tool == nil || twice != "" {
+		return nil, false
+	}
+	if other, _ := tool.spelledOtherwise("type", "tools", "environment"); other != "" {
+		return nil, false
+	}
+	if tool.has("type") && tool["type"].Type != gjson.String {
+		return nil, false
+	}
+	return tool, !tool.has("tools") || tool["tools"].IsArray()
+}
+
+// runsElsewhere reports whether a tool of a local type names a place or a thing at the provider: the environment of a
+// shell, an id, an address.
+func runsElsewhere(tool fields) bool {
+	if tool.has("environment") {
+		environment, twice := namesOf(tool["environment"])
+		if twice != "" || environment["type"].Str != "local" {
+			return true
+		}
+	}
+	for name, v := range tool {
+		plain := plainName(name)
+		refers := addressName.MatchString(plain) || isID(name, plain)
+		if refers && v.Type == gjson.String {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions reports whether one of the names may stand in JSON. To search for them takes a small part of the time of parting a
+// long conversation into its fields. A name may be written with escapes: \u00, mostly a control character, though.
+func mentions(raw string, names ...string) bool {
+	return slices.ContainsFunc(append(names, "u00"), func(name string) bool { return strings.Contains(raw, name) })
+}
+
+// withoutAdditional takes hosted tools out of the items by which Codex adds tools within a session.
+func withoutAdditional(input gjson.Result) (out []string, adds, changed bool) {
+	out, changed = rewritten(input, func(entry gjson.Result) string {
+		raw, adding := withoutHosted(entry)
+		adds = adds || adding
+		return raw
+	})
+	return out, adds, changed
+}
+
+// withoutHosted is an item of a conversation without the hosted tools that it adds, "" for one that could be read in
+// several ways.
+func withoutHosted(entry gjson.Result) (raw string, adds bool) {
+	if !mentions(entry.Raw, `"tools"`) {
+		return entry.Raw, false
+	}
+	item, twice := namesOf(entry)
+	if twice != "" || item.has("tools") && !item["tools"].IsArray() {
+		return "", false
+	}
+	local, less := localTools(responses, item["tools"])
+	if !less {
+		return entry.Raw, len(local) > 0
+	}
+	item.set("tools", list(local))
+	return item.json(), len(local) > 0
+}
