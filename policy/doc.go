@@ -68,5 +68,4 @@
 //	which files are tests, or run by the verify commands              testside.go
 //	what do the tests say apart from what a change did to them        evidence.go
 //	which characters show nothing                                     words.go, Invisible
-//	what becomes of times that only a wrong clock can have written    policy.go, settled
 package policy
