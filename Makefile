@@ -86,7 +86,7 @@ worlds:
 # The pictures of README and docs: the built program against the fake GitHub, in chromium.
 pictures:
 	mkdir -p docs/pictures
-	go test -count 1 -timeout 10m -tags eval -run TestPictures ./cmd/pawl -pictures $(CURDIR)/docs/pictures
+	cd lab && go test -count 1 -timeout 10m -tags eval -run TestPictures ./pages -pictures $(CURDIR)/docs/pictures
 
 clean:
 	rm -rf bin dist

@@ -1,6 +1,11 @@
 package web_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -152,14 +157,6 @@ func (s *site) busy() {
 	}
 }
 
-// spends notes what busy's attempt used so far.
-func (s *site) spends(used policy.Spent) {
-	s.t.Helper()
-	if err := s.store.Note(s.t.Context(), s.running, used); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 // deliveries stores two webhooks, one of which could not be read.
 func (s *site) deliveries() {
 	for _, guid := range []string{"a", "b"} {
@@ -177,25 +174,30 @@ func (s *site) everything() {
 	s.deliveries()
 }
 
-// spentOverDays are attempts of two repositories on some days, which cost something.
-func (s *site) spentOverDays() {
+// printed writes what an agent of busy printed so far.
+func (s *site) printed(lines ...string) {
 	s.t.Helper()
-	for i, ago := range []int{0, 1, 1, 3, 8, 12, 13, 20, 28} {
-		repo := []string{"widgets", "gadgets"}[i%2]
-		id := thread.ID{Owner: "acme", Name: repo, Number: 100 + i}
-		l, err := s.store.Acquire(s.t.Context(), id, "node", now)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		at := now.AddDate(0, 0, -ago)
-		if _, err := s.store.Reserve(s.t.Context(), l, thread.Entry{N: 1, Account: "main", At: at, Since: at}, func(policy.Usage) bool { return true }); err != nil {
-			s.t.Fatal(err)
-		}
-		if err := s.store.Note(s.t.Context(), l, policy.Spent{N: 1, Tokens: policy.Tokens{Input: int64(10_000 * (i + 1))}, CostUSD: cost(0.3 * float64(i+1))}); err != nil {
-			s.t.Fatal(err)
-		}
-		if err := s.store.Release(s.t.Context(), l, nil); err != nil {
-			s.t.Fatal(err)
-		}
+	dir := filepath.Join(s.data, "attempts", "acme", "gadgets", "44", "1")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		s.t.Fatal(err)
 	}
+	f, err := os.OpenFile(filepath.Join(dir, "transcript"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// says and calls are lines of Codex.
+func says(words string) string {
+	quoted, _ := json.Marshal(words)
+	return fmt.Sprintf(`{"type":"item.completed","item":{"id":"i1","type":"agent_message","text":%s}}`, quoted)
+}
+
+func calls(command string) string {
+	quoted, _ := json.Marshal(command)
+	return fmt.Sprintf(`{"type":"item.started","item":{"id":"i2","type":"command_execution","command":%s,"status":"in_progress"}}`, quoted)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/lab/rig"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -50,7 +51,7 @@ func projects() []project {
 // new clone and in a warm one. Both attempts count from the order to their end.
 func measureGround(ctx context.Context, bin, dir string) (rows []row, notes []string, err error) {
 	modes, notes := sandboxModes(ctx)
-	root, err := projectRoot(ctx)
+	root, err := rig.ProjectRoot(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -17,6 +16,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"github.com/pawlbot/pawl/lab/rig"
 )
 
 // longest bounds everything, so that a hanging server cannot hold make bench.
@@ -64,7 +65,7 @@ func measureAll(ctx context.Context, only []string, out, progress io.Writer) (er
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	bin := filepath.Join(dir, "pawl")
-	if err := build(ctx, bin); err != nil {
+	if err := rig.Build(ctx, bin); err != nil {
 		return err
 	}
 	if err := describe(out, dir); err != nil {
@@ -91,35 +92,6 @@ func measureAll(ctx context.Context, only []string, out, progress io.Writer) (er
 		return fmt.Errorf("no section is called %q", only)
 	}
 	return table(out, rows, notes)
-}
-
-// build makes the program the way a release is made.
-func build(ctx context.Context, bin string) error {
-	root, err := projectRoot(ctx)
-	if err != nil {
-		return err
-	}
-	return buildGo(ctx, root, bin, "./cmd/pawl")
-}
-
-// buildGo builds a package of the module in dir.
-func buildGo(ctx context.Context, dir, bin, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, pkg)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", pkg, err, said)
-	}
-	return nil
-}
-
-// projectRoot is the folder above lab/, whose program is measured.
-func projectRoot(ctx context.Context) (string, error) {
-	file, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
-	if err != nil {
-		return "", fmt.Errorf("go env GOMOD: %w", err)
-	}
-	return filepath.Dir(filepath.Dir(strings.TrimSpace(string(file)))), nil
 }
 
 func table(out io.Writer, rows []row, notes []string) error {

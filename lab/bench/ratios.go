@@ -228,18 +228,18 @@ func (p *process) stop() error {
 // dispatcher builds the reference server: go-githubapp with its in-memory
 // scheduler.
 func dispatcher(ctx context.Context, dir string) (bin string, err error) {
-	root, err := projectRoot(ctx)
+	root, err := rig.ProjectRoot(ctx)
 	if err != nil {
 		return "", err
 	}
 	bin = filepath.Join(dir, "dispatcher")
-	return bin, buildGo(ctx, filepath.Join(root, "lab"), bin, "./bench/testdata/dispatcher")
+	return bin, rig.BuildGo(ctx, filepath.Join(root, "lab"), bin, "./bench/testdata/dispatcher")
 }
 
 // probot installs Probot as its lock file says, once, and returns how to start
 // it. why says what is missing where it cannot be.
 func probot(ctx context.Context, key string) (r rival, why string, err error) {
-	root, err := projectRoot(ctx)
+	root, err := rig.ProjectRoot(ctx)
 	if err != nil {
 		return r, "", err
 	}
@@ -294,7 +294,7 @@ var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(Fingerprint|Reference|HMA
 // fingerprintRows runs the benchmarks of package simhash, whose tests hold the
 // regexps that define the fingerprint, and compares the speeds on the same text.
 func fingerprintRows(ctx context.Context) ([]row, error) {
-	root, err := projectRoot(ctx)
+	root, err := rig.ProjectRoot(ctx)
 	if err != nil {
 		return nil, err
 	}

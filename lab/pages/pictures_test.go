@@ -1,0 +1,134 @@
+//go:build eval
+
+package pages
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"html"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	render "github.com/yuin/goldmark/renderer/html"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/fakegithub"
+)
+
+var pictures = flag.String("pictures", "", "the folder that TestPictures writes to")
+
+// camera is a browser that takes pictures.
+type camera struct {
+	t   *testing.T
+	ctx context.Context
+	dir string
+}
+
+func (c *camera) run(all ...chromedp.Action[chromedp.Void]) {
+	c.t.Helper()
+	for _, a := range all {
+		if _, err := chromedp.Run(c.ctx, a); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// take keeps the first so many pixels of a page.
+func (c *camera) take(name, address string, width, height int64) {
+	c.t.Helper()
+	c.run(chromedp.EmulateViewport(width, height), chromedp.Navigate(address), chromedp.Sleep(1500*time.Millisecond))
+	var data []byte
+	quality := int64(82)
+	c.run(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		got, err := cdp.Call(ctx, t, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp, Quality: &quality})
+		if err == nil {
+			data = got.Data
+		}
+		return err
+	}))
+	if err := os.WriteFile(filepath.Join(c.dir, name+".webp"), data, 0o644); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// github is text in Markdown as GitHub shows it, with a style like GitHub's.
+func (c *camera) github(name, title, badge, text string, height int64) {
+	c.t.Helper()
+	var body bytes.Buffer
+	if err := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(render.WithUnsafe())).Convert([]byte(text), &body); err != nil {
+		c.t.Fatal(err)
+	}
+	file := filepath.Join(c.t.TempDir(), name+".html")
+	if err := os.WriteFile(file, []byte(`<!DOCTYPE html><meta charset="utf-8"><style>
+body { margin: 0; padding: 24px 32px; font: 14px/1.5 -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif; color: #1f2328; background: #fff; }
+header { border: 1px solid #d1d9e0; border-radius: 6px; padding: 12px 16px; margin-bottom: 16px; font-weight: 600; background: #f6f8fa; }
+header span { font-weight: 400; color: #59636e; }
+table { border-collapse: collapse; margin: 8px 0 16px; display: block; } th, td { border: 1px solid #d1d9e0; padding: 6px 13px; } th { font-weight: 600; } tr:nth-child(2n) { background: #f6f8fa; }
+code, pre { font: 12px ui-monospace, "DejaVu Sans Mono", monospace; background: #eff1f3; border-radius: 6px; padding: .2em .4em; } pre { padding: 12px; } pre code { padding: 0; }
+h2, h3 { border-bottom: 1px solid #d1d9e0; padding-bottom: .3em; } a { color: #0969da; } blockquote { margin: 0; padding: 0 1em; color: #59636e; border-left: .25em solid #d1d9e0; }
+</style><header>`+html.EscapeString(title)+` <span>`+html.EscapeString(badge)+`</span></header>`+body.String()), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	c.take(name, "file://"+file, 900, height)
+}
+
+// TestPictures takes the pictures of README and docs: the pages, a check run and a comment of the site's issues.
+func TestPictures(t *testing.T) {
+	if *pictures == "" {
+		t.Fatal("name the folder with -pictures, as make pictures does")
+	}
+	s := open(t)
+	s.work()
+	b := browse(t, s)
+	c := &camera{t: t, ctx: b.ctx, dir: *pictures}
+	c.take("threads", s.url+"/", 1100, 680)
+	c.take("running", s.url+s.thread(s.running), 1100, 760)
+	c.take("thread", s.url+s.thread(s.solved), 1100, 1340)
+	c.take("costs", s.url+"/costs", 1100, 560)
+	for name, n := range map[string]int{"check-run": s.solved, "check-run-stopped": s.stuck} {
+		run := s.check(n)
+		buttons := ""
+		for _, a := range run.Actions {
+			buttons += " · [" + a.Label + "]"
+		}
+		c.github(name, run.Title, "check run "+run.Name+", "+run.Conclusion+buttons, run.Summary+"\n\n"+run.Text, 760)
+	}
+	c.github("comment", "pawl", "commented", s.statusComment(s.solved), 420)
+}
+
+// statusComment is Pawl's comment on an issue.
+func (s *site) statusComment(n int) string {
+	marker := checkrun.StatusMarker(fmt.Sprintf("%s#%d", repo, n))
+	for _, c := range s.World.Comments(repo, n) {
+		if strings.Contains(c.Body, marker) {
+			return strings.TrimSpace(c.Body)
+		}
+	}
+	s.t.Errorf("#%d has no status comment", n)
+	return ""
+}
+
+// check is the check run pawl of the issue's pull request.
+func (s *site) check(n int) fakegithub.CheckRun {
+	for _, p := range s.World.Pulls(repo) {
+		if p.Pull.Head != fmt.Sprintf("pawl/issue-%d", n) {
+			continue
+		}
+		for _, c := range s.World.CheckRuns(repo) {
+			if c.SHA == p.Pull.HeadSHA && c.Name == "pawl" && c.App == "pawl" {
+				return c
+			}
+		}
+	}
+	return fakegithub.CheckRun{}
+}

@@ -1,0 +1,39 @@
+package rig
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Build makes the program the way a release is made.
+func Build(ctx context.Context, bin string) error {
+	root, err := ProjectRoot(ctx)
+	if err != nil {
+		return err
+	}
+	return BuildGo(ctx, root, bin, "./cmd/pawl")
+}
+
+// BuildGo builds a package of the module in dir.
+func BuildGo(ctx context.Context, dir, bin, pkg string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, pkg)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", pkg, err, said)
+	}
+	return nil
+}
+
+// ProjectRoot is the folder above lab/, whose program is measured.
+func ProjectRoot(ctx context.Context) (string, error) {
+	file, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	return filepath.Dir(filepath.Dir(strings.TrimSpace(string(file)))), nil
+}
