@@ -6,7 +6,7 @@
 //	which runners are tried, in which order           rules.go, runners
 //	how much is kept of a long output                 testreport.go, maxFailing
 //	which of two reports of one run counts            testreport.go, sameRun
-//	how is a runner read by a table of rules          rules.go, ruled; such as java.go
+//	how is a runner read by a table of rules          rules.go, ruled; such as mocha.go
 //	which words of runners count as passed, failed    text.go, kinds
 //	how are colours and control sequences taken out   internal/text, Clean
 //	what is cut from a name, so that it stays         text.go, stableName
@@ -15,14 +15,9 @@
 //	pytest                                            pytest.go
 //	cargo test, errors of rustc                       cargo.go
 //	unittest, Django                                  pytest.go
-//	Mocha, Playwright, bun                            mocha.go
-//	RSpec, PHPUnit                                    rspec.go
-//	GoogleTest, CTest                                 cpp.go
-//	dotnet test, errors of C# (written, not recorded) java.go
-//	Jest, Vitest, tsc                                 javascript.go
-//	node --test                                       javascript.go
-//	Maven, Gradle, errors of javac                    java.go
-//	TAP, Test::More, prove                            tap.go
+//	Jest, Vitest                                      javascript.go
+//	Mocha                                             mocha.go
+//	TAP, node --test, Test::More, prove               tap.go
 //	JUnit's XML, and why no library reads it          junit.go
 //	which files of JUnit's are read                   verify.go, Watch
 //	what do verify commands come to beside the base   verify.go, Verify

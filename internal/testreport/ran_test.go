@@ -28,7 +28,7 @@ func TestTestsThatPassedAreNamedWhereTheRunnerNamesThem(t *testing.T) {
 		}
 	}
 	slices.Sort(naming)
-	want := strings.Fields("cargo-test.txt go-test-json.txt go-test-v.txt junit-bun.xml junit-ctest.xml junit-gtest.xml junit-jest.xml junit-node.xml junit-phpunit.xml junit-playwright.xml junit-pytest.xml junit-surefire.xml junit-vitest.xml node-spec.txt " +
+	want := strings.Fields("cargo-test.txt go-test-json.txt go-test-v.txt junit-bun.xml junit-ctest.xml junit-gtest.xml junit-jest.xml junit-node.xml junit-phpunit.xml junit-playwright.xml junit-pytest.xml junit-surefire.xml junit-vitest.xml " +
 		"pytest-v-colour.txt pytest-xdist.txt tap-14.txt tap-node.txt tap-perl.txt tap-prove-v.txt tap-vitest.txt written-junit-gradle.xml")
 	if diff := cmp.Diff(want, naming); diff != "" {
 		t.Errorf("recordings with names (-want +got)\n%s", diff)

@@ -13,16 +13,13 @@ var runners = []struct {
 	starts string // the first line that is looked at more closely; "" for each
 	rules  func(*ruled) []rule
 }{
-	{"go", "", golang}, {"pytest", "", pytest}, {"cargo", "", cargo}, {"jest", "", jest}, {"vitest", "", vitest}, {"node", "", node}, {"java", "", java}, {"tsc", "", tsc},
+	{"go", "", golang},
+	{"pytest", "", pytest},
+	{"cargo", "", cargo},
+	{"jest", "", jest},
+	{"vitest", "", vitest},
 	{"unittest", `^={70}$|^Ran \d+ tests? in `, unittest},
 	{"mocha", `^  \d+ passing|^ Exception during run: `, mocha},
-	{"playwright", `^Running \d+ tests? using \d+ worker|^\w*Error: `, playwright},
-	{"bun", `^bun test v\d`, bun},
-	{"rspec", `^(?:Failures:|An error occurred |\d+ examples?, )`, rspec},
-	{"phpunit", `^PHPUnit \d|^(?:PHP )?(?:Fatal|Parse) error: `, phpunit},
-	{"dotnet", `^(?:  Determining projects to restore|Restore complete|MSBuild version |Test run for |Build started)`, dotnet},
-	{"gtest", `^Running main\(\) from \S*gtest|^\[(?:==========| RUN      )\] |^\S+:\d+: Failure$`, gtest},
-	{"ctest", `^Test project /`, ctest},
 	{"tap", "", tap},
 }
 
@@ -36,8 +33,7 @@ type tally struct {
 	okay                    bool     // something passed, also where the tests of it are not counted
 	passed, failed, skipped int
 
-	last  int  // number of the last failure of a list whose failures are numbered
-	again bool // within a list of the failures that were there before, with their texts
+	last int // number of the last failure of a list whose failures are numbered
 
 	within *block   // takes the lines of a failure; nil between them
 	names  []string // of that failure; several where equal ones stand together
@@ -146,9 +142,7 @@ func (t *tally) close() {
 	if t.within != nil {
 		text := t.textOf(t.within)
 		for _, name := range t.names {
-			if !t.again || !t.explain(name, text) {
-				t.add(name, text)
-			}
+			t.add(name, text)
 		}
 	}
 	t.within = nil

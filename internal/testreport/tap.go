@@ -59,7 +59,7 @@ func tap(r *ruled) []rule {
 			t.open.enter(suite{name: stableName(strings.ReplaceAll(m[2], `\#`, "#")), depth: indent(m[0]), failed: len(t.list), tests: t.tests})
 			return true
 		}},
-		{`^[ℹ#].*`, func(m []string) bool { return t.totals.nodeTotal(m[0]) }},
+		{`^#.*`, func(m []string) bool { return t.totals.nodeTotal(m[0]) }},
 	}, t.prove.rules()...)
 }
 
@@ -235,4 +235,20 @@ func (p *prove) settle(f *failures, listed bool) bool {
 		}
 	}
 	return p.ran && p.total > 0 && !listed
+}
+
+// nodeTotal counts one of the numbers that node --test prints below its TAP, if the line is one. The number of tests
+// comes first; without it others may be missing.
+func (t *tally) nodeTotal(s string) bool {
+	m := form(`^# (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$`).FindStringSubmatch(s)
+	if m == nil {
+		return false
+	}
+	all := t.hasCounts || m[1] == "tests"
+	t.seen = true
+	if m[1] != "tests" {
+		t.summary(m[2] + " " + m[1])
+	}
+	t.hasCounts = all
+	return true
 }

@@ -25,9 +25,8 @@ const NotCounted = -1
 
 // Report is what test runners say. Without a known one Runner is empty and every number NotCounted.
 type Report struct {
-	// Runner names the runners whose output was seen, in the order of their names: bun, cargo, ctest, dotnet, go,
-	// gtest, java (Maven's and Gradle's consoles), jest, junit (XML), mocha, node (its spec reporter), phpunit,
-	// playwright, pytest, rspec, tap, tsc, unittest, vitest.
+	// Runner names the runners whose output was seen, in the order of their names: cargo, go, jest, junit (XML), mocha,
+	// pytest, tap, unittest, vitest.
 	Runner string
 	// Passed, Failed and Skipped are as the runners count, or NotCounted. What failed before its tests ran,
 	// such as a package that does not build, is one failure. Failed is never less than the failures listed.
