@@ -12,9 +12,9 @@ import (
 // Backend is an agent CLI with its account, model and effort.
 type Backend struct {
 	Name string   `yaml:"name"` // what maintainers and the repository's file call it
-	Kind string   `yaml:"kind"` // codex, claude, gemini, opencode, qwen or command
+	Kind string   `yaml:"kind"` // one of CLIs, or command
 	Argv []string `yaml:"argv"` // the command line of kind command, or replaces a CLI's name, which is looked up in PATH
-	// Stream is plain, codex, claude, gemini, opencode or qwen; plain for kind command and the kind's own otherwise.
+	// Stream is plain or one of CLIs; plain for kind command and the kind's own otherwise.
 	Stream string `yaml:"stream"`
 	Model  string `yaml:"model"` // handed to the CLI; empty means the CLI's own default
 	// SideModels are models that the agent may ask through the gateway beside Model and those that its CLI asks by itself.
@@ -34,41 +34,11 @@ type Backend struct {
 	StartupTimeout time.Duration `yaml:"startup_timeout"` // how long the agent may take to print its first byte
 }
 
-const (
-	Codex    = "codex"
-	Claude   = "claude"
-	Gemini   = "gemini"
-	OpenCode = "opencode"
-	Qwen     = "qwen"
-	Command  = "command"
-)
-
-func CLIs() []string { return []string{Codex, Claude, Gemini, OpenCode, Qwen} }
-
-// Efforts are the words of a CLI for how much its model shall think, the least first;
-// none for kind command.
-func Efforts(kind string) []string {
-	switch kind {
-	case Codex, OpenCode:
-		return []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
-	case Claude:
-		return []string{"low", "medium", "high", "xhigh", "max"}
-	case Gemini:
-		return []string{"low", "medium", "high"}
-	case Qwen:
-		return []string{"low", "medium", "high", "xhigh", "max"}
-	}
-	return nil
-}
-
 // raised is the next effort above one, empty where the kind's CLI knows none. Where no
 // effort is named, most models of Claude Code think high and those of the others medium.
 func raised(kind, effort string) string {
-	known, own := Efforts(kind), "medium"
-	if kind == Claude {
-		own = "high"
-	}
-	at := slices.Index(known, cmp.Or(effort, own)) + 1
+	known := Efforts(kind)
+	at := slices.Index(known, cmp.Or(effort, CLIOf(kind).OwnEffort)) + 1
 	if at == 0 || at == len(known) {
 		return ""
 	}
@@ -322,7 +292,7 @@ func (s *source) validatePrices(key string, prices []Price) {
 func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 	file := b.CredentialFile != ""
 	s.addIf(file && b.Provider != "", key+".credential_file", "is given together with provider; keep one of the two")
-	s.addIf(file && b.Kind == Command, key+".credential_file", "is for codex, claude, gemini, opencode and qwen; a command gets what it needs by env or a provider")
+	s.addIf(file && b.Kind == Command, key+".credential_file", "is for %s; a command gets what it needs by env or a provider", listed(CLIs(), "and"))
 	s.addIf(b.Provider == "" && b.Kind == OpenCode && b.Model == "", key+".model", "is missing; opencode without a provider needs PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5")
 	if b.Provider == "" {
 		return
@@ -341,28 +311,6 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 	}
 	s.addIf(len(usable) == 0, key+".provider", "%s is not described; add it under providers", s.found(key+".provider"))
 	s.add(key+".provider", "%s is not one of providers; use %s", s.found(key+".provider"), orList(usable))
-}
-
-// ProtocolOf is the protocol that a kind needs; empty where any will do.
-func ProtocolOf(kind string) string {
-	return map[string]string{Codex: OpenAI, Claude: Anthropic, Gemini: Google, Qwen: OpenAI}[kind]
-}
-
-// DefaultModel is the model of a backend that names none, for kinds that cannot do without: gemini asks a model
-// which to take, for up to 75 s, and opencode and qwen refuse to start. The names are the vendors' general ones for
-// coding. Empty where the CLI has a default of its own or nobody can know.
-func DefaultModel(kind, protocol string) string {
-	switch {
-	case kind == Qwen:
-		return "qwen3-coder-plus"
-	case kind == Gemini, kind == OpenCode && protocol == Google:
-		return "gemini-2.5-pro"
-	case kind == OpenCode && protocol == OpenAI:
-		return "gpt-5"
-	case kind == OpenCode && protocol == Anthropic:
-		return "claude-sonnet-4-5"
-	}
-	return ""
 }
 
 func (c Server) Provider(name string) (Provider, bool) {

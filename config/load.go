@@ -295,12 +295,15 @@ func between[T cmp.Ordered](s *source, key string, value, low, high T) {
 }
 
 // orList joins words as a person would: a, b or c.
-func orList(words []string) string {
+func orList(words []string) string { return listed(words, "or") }
+
+// listed joins words, the last two by another one.
+func listed(words []string, by string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
 	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	return strings.Join(words[:last], ", ") + " " + by + " " + words[last]
 }
 
 // Secrets are the secrets that a configuration holds, by the path of their keys.

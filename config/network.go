@@ -75,22 +75,13 @@ func validateHosts(s *source, key string, list []policy.HostRule) {
 }
 
 // Hosts are what the CLI of a backend that signs in by itself needs to reach; none for one with a provider, whose
-// host only Pawl reaches, and none for a command. The names stand in the CLIs themselves: codex 0.169
-// (chatgpt.com/backend-api, auth.openai.com for a new token), Claude Code 2.1 (api.anthropic.com, platform.claude.com
-// for a new token), gemini-cli 0.61 (cloudcode-pa and oauth2 for a login, generativelanguage for a key), opencode
-// 1.18 (models.dev and the API of the provider that its model names) and qwen 0.24 (dashscope, its plans for coding).
+// host only Pawl reaches, and none for a command.
 func (b Backend) Hosts() (list []policy.HostRule) {
-	names := map[string][]string{
-		Codex: {"chatgpt.com", "auth.openai.com", "api.openai.com"}, Claude: {"api.anthropic.com", "platform.claude.com"},
-		Gemini: {"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", "generativelanguage.googleapis.com"}, OpenCode: {"models.dev"},
-		Qwen: {"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "coding.dashscope.aliyuncs.com", "coding-intl.dashscope.aliyuncs.com"},
-	}[b.Kind]
-	if b.Kind == OpenCode {
-		provider, _, _ := strings.Cut(b.Model, "/")
-		api := map[string]string{"openai": "api.openai.com", "anthropic": "api.anthropic.com", "google": "generativelanguage.googleapis.com"}[provider]
-		if api != "" {
-			names = append(names, api)
-		}
+	cli := CLIOf(b.Kind)
+	names := slices.Clone(cli.Hosts)
+	provider, _, _ := strings.Cut(b.Model, "/")
+	if api := cli.ModelHosts[provider]; api != "" {
+		names = append(names, api)
 	}
 	if b.Provider != "" {
 		return nil

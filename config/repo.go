@@ -227,13 +227,12 @@ func (s *source) narrowBackends(server []Backend, names []string) []Backend {
 // repository's secrets, decides who reviews, runs on the machine of whoever opens the branch or configures the
 // next agent, and what says where packages and submodules come from.
 func protectedByDefault() []string {
-	return []string{
+	return append(configuresCLIs(),
 		".github/workflows", ".github/actions", "CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS", ".github/dependabot.yml", ".github/dependabot.yaml",
-		"**/.claude", "**/.codex", "**/.gemini", "**/.opencode", "**/opencode.json", "**/opencode.jsonc", "**/.qwen", "**/.mcp.json",
-		"**/.husky", "**/.devcontainer", "**/.devcontainer.json", "**/.vscode/tasks.json", "**/.gitattributes", ".gitmodules", ".lfsconfig",
+		"**/.mcp.json", "**/.husky", "**/.devcontainer", "**/.devcontainer.json", "**/.vscode/tasks.json", "**/.gitattributes", ".gitmodules", ".lfsconfig",
 		"**/.npmrc", "**/.yarnrc", "**/.yarnrc.yml", "**/.pnpmfile.cjs", "**/.pypirc", "**/pip.conf", "**/.cargo/config", "**/.cargo/config.toml",
 		"**/pip.ini", "**/uv.toml", "**/bunfig.toml", "**/.bundle/config", "**/.gemrc", "**/.mvn", "**/nuget.config", "**/.condarc",
-	}
+	)
 }
 
 // Protects reports whether a path, with slashes from the repository's root, is protected.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
@@ -20,18 +22,23 @@ import (
 // providerKey is what the fake provider demands, and what no agent may hold.
 const providerKey = "sk-planted-provider-key-8b1f0c77d2e94a56"
 
-// realCLI is one of the five agents, and how it reaches the fake provider.
+// realCLI is one of the agents, and how it reaches the fake provider.
 type realCLI struct{ kind, protocol, model, version string }
 
-// realCLIs are the agents that .ci/setup installs.
-func realCLIs() []realCLI {
-	return []realCLI{
-		{"codex", "openai", "gpt-5.5", "0.169.0"},
-		{"claude", "anthropic", "claude-opus-4-8", "2.1.197"},
-		{"gemini", "gemini", "gemini-2.5-pro", "0.61.0"},
-		{"opencode", "openai", "mock-model", "1.18.33"},
-		{"qwen", "openai", "mock-model", "0.24.4"},
+// knownModels are those of CLIs that look at their names.
+var knownModels = map[string]string{
+	config.Codex:  "gpt-5.5",
+	config.Claude: "claude-opus-4-8",
+	config.Gemini: "gemini-2.5-pro",
+}
+
+// realCLIs are the agents that .ci/setup installs: all of config's table.
+func realCLIs() (all []realCLI) {
+	for _, kind := range config.CLIs() {
+		row := config.CLIOf(kind)
+		all = append(all, realCLI{kind, row.Protocols[0], cmp.Or(knownModels[kind], "mock-model"), row.Version})
 	}
+	return all
 }
 
 // modules is the folder that the CLIs are installed in; without them the test is

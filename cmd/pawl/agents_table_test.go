@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -37,10 +38,33 @@ type agentCase struct {
 // butOpenCode play what becomes of an answer in Pawl's hands, whichever CLI gave
 // it. A task costs OpenCode about five times the processor time that it costs the
 // others; how its lines are read is tested with its recorded runs.
-const (
-	everyCLI    = butOpenCode + " opencode"
-	butOpenCode = "codex claude gemini qwen"
+var (
+	everyCLI    = every("")
+	butOpenCode = every(config.OpenCode)
 )
+
+// every names the CLIs of config's table but one.
+func every(but string) string {
+	kinds := slices.DeleteFunc(config.CLIs(), func(kind string) bool { return kind == but })
+	return strings.Join(kinds, " ")
+}
+
+// TestEveryCLIPlaysItsCases: a CLI of the table edits, is refused and is cut off as the others are.
+func TestEveryCLIPlaysItsCases(t *testing.T) {
+	for _, kind := range config.CLIs() {
+		if !slices.Contains(strings.Fields(everyCLI), kind) {
+			t.Errorf("everyCLI lacks %s", kind)
+		}
+		if !slices.ContainsFunc(realCLIs(), func(c realCLI) bool { return c.kind == kind }) {
+			t.Errorf("realCLIs lacks %s", kind)
+		}
+		for what, cases := range map[string][]agentCase{"works": workingCases(), "is refused": refusedCases(), "is cut off": cutCases()} {
+			if !slices.ContainsFunc(cases, func(c agentCase) bool { return c.only == "" || strings.Contains(c.only, kind) }) {
+				t.Errorf("%s plays no case in which it %s", kind, what)
+			}
+		}
+	}
+}
 
 // agentCases is the table of what the real CLIs meet.
 func agentCases() []agentCase {
@@ -55,7 +79,7 @@ func workingCases() []agentCase {
 			state: "done", rule: "done", ending: "completed", outcome: "edited", attempts: 1, check: edited,
 		},
 		{
-			name: "edits", scenario: "edit-success", only: "claude gemini opencode qwen",
+			name: "edits", scenario: "edit-success", only: every(config.Codex),
 			state: "done", rule: "done", ending: "completed", outcome: "edited", attempts: 1, check: edited,
 		},
 		{
@@ -143,7 +167,7 @@ func refusedCases() []agentCase {
 		},
 		{
 			// As an agent would that changes its own command line. OpenCode asks only for models that it knows.
-			name: "a model that is not the backend's", scenario: "edit-success", only: "codex claude gemini qwen",
+			name: "a model that is not the backend's", scenario: "edit-success", only: butOpenCode,
 			backend: `argv: [bash, -c, 'c=$1; shift; exec "$c" "$${@/%MODEL/another-model}"', bash, CLI]`,
 			state:   "stopped", rule: "no_progress", ending: "crashed", attempts: 1,
 			check: func(s *stand, _ runResult, last policy.Receipt) {
@@ -326,7 +350,7 @@ func switched(s *stand, r runResult, last policy.Receipt) {
 	}
 }
 
-// TestRealAgents drives the five real CLIs through the built binary, in the
+// TestRealAgents drives the real CLIs through the built binary, in the
 // sandbox, against a provider that plays one scenario each.
 func TestRealAgents(t *testing.T) {
 	modules(t)

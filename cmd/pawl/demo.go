@@ -37,7 +37,7 @@ func demoCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&hold, "hold", false, "keep the pages open until interrupted")
-	cmd.Flags().StringVar(&agent, "agent", "", "use a real agent CLI (codex, claude, gemini, opencode, qwen) instead of the scripted one; without its key in the environment a provider on loopback plays the model")
+	cmd.Flags().StringVar(&agent, "agent", "", "use a real agent CLI ("+strings.Join(config.CLIs(), ", ")+") instead of the scripted one; without its key in the environment a provider on loopback plays the model")
 	return cmd
 }
 

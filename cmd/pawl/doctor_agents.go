@@ -109,7 +109,7 @@ func install(v agent.Version) string {
 	if v.Package == "" {
 		return "name the program in argv by its full path"
 	}
-	return fmt.Sprintf("npm install --global %s@%s, or name the program in argv", v.Package, v.Checked)
+	return v.Install() + ", or name the program in argv"
 }
 
 // version asks a CLI for its version, as an attempt starts it, without anything secret and without standard input.

@@ -13,15 +13,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/policy"
 )
 
 // Adapter is what Pawl knows of one CLI.
 type Adapter struct {
-	// Name is the kind of backend, and the CLI's own name; Stream the format of its standard output.
+	// Name is the kind of backend, and the CLI's own name; Stream the format of its standard output. They, Protocols and
+	// Version stand in config's table of CLIs.
 	Name, Stream string
 	Protocols    []string // those of its endpoints
+	Version      Version  // the one that was checked; zero for the kind "command"
+	// Wrote reports whether a line of a transcript is one that only this CLI writes, or one whose format it writes.
+	Wrote func(line gjson.Result) bool
 	// Sessions matches the sessions that it gives; nil where it gives none.
 	Sessions *regexp.Regexp
 	// Build adds to a command what is the CLI's own: its arguments, its variables, its files. It reads nothing but
@@ -41,7 +47,6 @@ type Adapter struct {
 	ReadTry func(lines string) (Try, bool)
 	// SideModels are aliases of the models that the CLI asks by itself beside the one that it was given.
 	SideModels []string
-	Version    Version // the one that was checked; zero for the kind "command"
 	// Unguarded are slash-separated paths below the checkout from which the CLI would run code in spite of all
 	// its switches: the caller must hide them, or give it those of the base branch.
 	Unguarded  []string
@@ -55,6 +60,11 @@ type Version struct {
 }
 
 var versionNumber = regexp.MustCompile(`(?m)(?:^|[ v])(\d{1,9})\.(\d{1,9})\.(\d{1,9})\b`)
+
+// Install is the command that installs the CLI.
+func (v Version) Install() string {
+	return fmt.Sprintf("npm install --global %s@%s", v.Package, v.Checked)
+}
 
 // Judge says to a person what is to be thought of the version that a CLI printed. order is 0 for the very one that was
 // checked; negative for an older one, an error, since it may lack the switches that keep a repository's configuration
@@ -71,7 +81,7 @@ func (v Version) Judge(output string) (order int, text string) {
 	case 1:
 		return order, fmt.Sprintf("version %s is newer than %s, which was checked; it may have changed", number, v.Checked)
 	case -1:
-		return order, fmt.Sprintf("version %s is older than %s, which was checked, and may lack switches that Pawl relies on: npm install --global %s@%s", number, v.Checked, v.Package, v.Checked)
+		return order, fmt.Sprintf("version %s is older than %s, which was checked, and may lack switches that Pawl relies on: %s", number, v.Checked, v.Install())
 	}
 	return order, "version " + number
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/policy"
@@ -29,6 +30,15 @@ type hostileCLI struct{ kind, protocol, wire, model string }
 var hostileCLIs = []hostileCLI{
 	{"codex", OpenAI, "responses", "gpt-5.5"}, {"claude", Anthropic, "messages", "claude-opus-4-8"}, {"gemini", Gemini, "gemini", "gemini-2.5-pro"},
 	{"opencode", OpenAI, "chat", "mock-model"}, {"qwen", OpenAI, "chat", "mock-model"},
+}
+
+// TestEveryCLIMeetsAHostileProvider: none of config's table is left out.
+func TestEveryCLIMeetsAHostileProvider(t *testing.T) {
+	for _, kind := range config.CLIs() {
+		if !slices.ContainsFunc(hostileCLIs, func(c hostileCLI) bool { return c.kind == kind }) {
+			t.Errorf("hostileCLIs lacks %s", kind)
+		}
+	}
 }
 
 const (

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/edit"
 	"github.com/pawlbot/pawl/internal/limit"
@@ -30,11 +29,22 @@ const (
 )
 
 var Adapter = agent.Adapter{
-	Name: config.Claude, Stream: config.Claude, Parse: Lines(editTools),
-	Protocols: []string{config.Anthropic}, Sessions: agent.SafeSession, Build: build,
+	Sessions:   agent.SafeSession,
+	Build:      build,
+	Parse:      Lines(editTools),
+	Wrote:      wrote,
 	SideModels: []string{"haiku"}, // titles and summaries
-	Version:    agent.Version{Checked: "2.1.197", Package: "@anthropic-ai/claude-code"},
 	Credential: ".claude/.credentials.json",
+}
+
+func wrote(line gjson.Result) bool {
+	switch line.Get("type").Str {
+	case "assistant", "rate_limit_event":
+		return true
+	case "system", "result":
+		return line.Get("subtype").Str != ""
+	}
+	return false
 }
 
 // build makes `claude -p` as the recorded runs of 2.1.197 want it: no questions, since Pawl's sandbox is around

@@ -1,4 +1,4 @@
-// Package clis is the one table of the agents: which adapter a kind of backend has,
+// Package clis joins config's table of the agent CLIs with their adapters: which adapter a kind of backend has,
 // and whose transcript a file is. It also runs the operator's own program.
 package clis
 
@@ -19,16 +19,30 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/qwen"
 )
 
-// known are the CLIs by the kind of their backends, which their streams are called by, too.
-var known = map[string]agent.Adapter{
-	config.Codex: codex.Adapter, config.Claude: claude.Adapter, config.Gemini: gemini.Adapter, config.OpenCode: opencode.Adapter,
-	config.Qwen: qwen.Adapter,
+// adapters are those of the rows of config's table, by kind.
+var adapters = map[string]agent.Adapter{
+	config.Codex:    codex.Adapter,
+	config.Claude:   claude.Adapter,
+	config.Gemini:   gemini.Adapter,
+	config.OpenCode: opencode.Adapter,
+	config.Qwen:     qwen.Adapter,
+}
+
+// adapterOf joins an adapter with its row; false for a kind that is none of a CLI.
+func adapterOf(kind string) (agent.Adapter, bool) {
+	adapter, known := adapters[kind]
+	row := config.CLIOf(kind)
+	adapter.Name = row.Kind
+	adapter.Stream = row.Kind
+	adapter.Protocols = row.Protocols
+	adapter.Version = agent.Version{Checked: row.Version, Package: row.Package}
+	return adapter, known
 }
 
 // For returns the adapter of a backend kind. The stream, plain where empty, says how output of the kind
 // "command" is read.
 func For(kind, stream string) (agent.Adapter, error) {
-	if adapter, ok := known[kind]; ok {
+	if adapter, known := adapterOf(kind); known {
 		return adapter, nil
 	}
 	if kind != config.Command {
@@ -45,14 +59,19 @@ func For(kind, stream string) (agent.Adapter, error) {
 
 // command is the operator's own program, whose output has no structure.
 var command = agent.Adapter{
-	Name: config.Command, Stream: config.Plain, Protocols: []string{config.OpenAI, config.Anthropic, config.Google}, Build: buildCommand,
+	Name:      config.Command,
+	Stream:    config.Plain,
+	Protocols: []string{config.OpenAI, config.Anthropic, config.Google},
+	Build:     buildCommand,
 }
 
+// ForStream returns an adapter that reads a stream: plain, also where empty, or that of a CLI.
 func ForStream(stream string) (agent.Adapter, error) {
-	if stream == "" || stream == config.Plain {
+	switch stream {
+	case "", config.Plain:
 		return command, nil
 	}
-	if adapter, ok := known[stream]; ok {
+	if adapter, known := adapterOf(stream); known {
 		return adapter, nil
 	}
 	return agent.Adapter{}, fmt.Errorf("unknown stream %q: use plain, %s", stream, strings.Join(config.CLIs(), ", "))
@@ -65,7 +84,10 @@ func buildCommand(r agent.Request) (agent.Launch, error) {
 		return agent.Launch{}, errors.New("the backend has no program: set argv to the program and its arguments")
 	}
 	env := r.Endpoint.Variables()
-	env["PAWL_ATTEMPT"], env["PAWL_THREAD"], env["PAWL_RUNG"], env["PAWL_EFFORT"] = strconv.Itoa(r.Attempt), r.Thread, r.Rung, r.Effort
+	env["PAWL_ATTEMPT"] = strconv.Itoa(r.Attempt)
+	env["PAWL_THREAD"] = r.Thread
+	env["PAWL_RUNG"] = r.Rung
+	env["PAWL_EFFORT"] = r.Effort
 	if len(r.TestTool) > 0 {
 		env["PAWL_TESTS"] = config.CommandLine(append(slices.Clone(r.TestTool), "--once"))
 	}
@@ -73,32 +95,16 @@ func buildCommand(r agent.Request) (agent.Launch, error) {
 }
 
 // Detect names the CLI whose transcript begins with head, of which a few kilobytes are enough; plain where no
-// line is an event of one.
+// line is an event of one. CLIs that write the format of another stand behind it in the table and are asked first.
 func Detect(head []byte) string {
+	kinds := config.CLIs()
+	slices.Reverse(kinds)
 	for raw := range bytes.Lines(head) {
 		line := agent.Line(raw)
-		kind, subtype := line.Get("type").Str, line.Get("subtype").Str
-		has := func(name string) bool { return line.Get(name).Exists() }
-		if has("qwen_code_version") { // its other lines are as Claude Code's
-			return config.Qwen
-		}
-		switch kind {
-		case "thread.started", "turn.started", "turn.completed", "turn.failed", "item.started", "item.completed",
-			"session_meta", "event_msg", "response_item":
-			return config.Codex
-		case "assistant", "rate_limit_event":
-			return config.Claude
-		case "step_start":
-			return config.OpenCode
-		}
-		switch {
-		case (kind == "system" || kind == "result") && subtype != "":
-			return config.Claude
-		case has("sessionID"), has("part"):
-			return config.OpenCode
-		case kind == "init" && has("session_id"), kind == "message" && has("role"), kind == "tool_use" && has("tool_name"),
-			kind == "error" && has("severity"):
-			return config.Gemini
+		for _, kind := range kinds {
+			if adapters[kind].Wrote(line) {
+				return kind
+			}
 		}
 	}
 	return config.Plain

@@ -46,6 +46,25 @@ var everyCLI = map[string]func() (agent.Adapter, agent.Request){
 	},
 }
 
+// TestEveryCLIOfTheTableIsTested: each has an adapter that is whole, and a request here.
+func TestEveryCLIOfTheTableIsTested(t *testing.T) {
+	for _, kind := range config.CLIs() {
+		if everyCLI[kind] == nil {
+			t.Errorf("everyCLI lacks %s", kind)
+		}
+		a, err := clis.For(kind, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Build == nil || a.Parse == nil || a.Wrote == nil || a.Sessions == nil || a.Version == (agent.Version{}) {
+			t.Errorf("%s: the adapter is %+v", kind, a)
+		}
+		if s, err := clis.ForStream(kind); err != nil || s.Stream != kind {
+			t.Errorf("the stream of %s: %q, %v", kind, s.Stream, err)
+		}
+	}
+}
+
 // cli returns the adapter of a kind; the tests name none that is unknown.
 func cli(kind string) agent.Adapter {
 	a, err := clis.For(kind, "")

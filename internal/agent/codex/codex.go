@@ -10,7 +10,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/edit"
 	"github.com/pawlbot/pawl/internal/limit"
@@ -28,11 +27,23 @@ const (
 const openaiBaseURL = "https://api.openai.com/v1"
 
 var Adapter = agent.Adapter{
-	Name: config.Codex, Stream: config.Codex, Parse: parseLine,
-	Protocols: []string{config.OpenAI}, Sessions: agent.SafeSession, Build: build,
-	OpenSession: openSession, FoldSession: FoldSession,
-	Version:    agent.Version{Checked: "0.169.0", Package: "@openai/codex"},
-	Credential: ".codex/auth.json",
+	Sessions:    agent.SafeSession,
+	Build:       build,
+	Parse:       parseLine,
+	Wrote:       wrote,
+	OpenSession: openSession,
+	FoldSession: FoldSession,
+	Credential:  ".codex/auth.json",
+}
+
+// wrote knows the lines of its output and of the sessions in its HOME.
+func wrote(line gjson.Result) bool {
+	switch line.Get("type").Str {
+	case "thread.started", "turn.started", "turn.completed", "turn.failed", "item.started", "item.completed",
+		"session_meta", "event_msg", "response_item":
+		return true
+	}
+	return false
 }
 
 // build makes `codex exec` as the recorded runs of 0.169.0 want it: no sandbox and questions of its own, since

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/limit"
 	"github.com/pawlbot/pawl/policy"
@@ -19,13 +18,29 @@ import (
 const attempts = 3
 
 var Adapter = agent.Adapter{
-	Name: config.Gemini, Stream: config.Gemini, Parse: parseLine, Exit: exitEnding, ReadTry: agent.Tries(tries, time.Millisecond),
-	Protocols: []string{config.Google}, Sessions: agent.SafeSession, Build: build,
+	Sessions:   agent.SafeSession,
+	Build:      build,
+	Parse:      parseLine,
+	Wrote:      wrote,
+	Exit:       exitEnding,
+	ReadTry:    agent.Tries(tries, time.Millisecond),
 	SideModels: []string{"flash", "flash-lite"}, // the choice of a model, summaries, its search
-	Version:    agent.Version{Checked: "0.61.0", Package: "@google/gemini-cli"},
 	Credential: ".gemini/oauth_creds.json",
 	// It is read when gemini changes the model in the middle of a run.
 	Unguarded: []string{".gemini/.env"},
+}
+
+// own are the fields by which events are told from those of other CLIs with the same type.
+var own = map[string]string{
+	"init":     "session_id",
+	"message":  "role",
+	"tool_use": "tool_name",
+	"error":    "severity",
+}
+
+func wrote(line gjson.Result) bool {
+	field, known := own[line.Get("type").Str]
+	return known && line.Get(field).Exists()
 }
 
 // build makes a headless `gemini` as the recorded runs of 0.61.0 want it: every tool allowed, since Pawl's

@@ -21,13 +21,19 @@ import (
 )
 
 var Adapter = agent.Adapter{
-	Name: config.OpenCode, Stream: config.OpenCode, Parse: parseLine, ReadTry: readTry,
-	Protocols: []string{config.OpenAI, config.Anthropic, config.Google}, Sessions: sessions, Build: build,
-	Version:    agent.Version{Checked: "1.18.33", Package: "opencode-ai"},
+	Sessions:   sessions,
+	Build:      build,
+	Parse:      parseLine,
+	Wrote:      wrote,
+	ReadTry:    readTry,
 	Credential: ".local/share/opencode/auth.json",
 	// Its second configuration service imports the plugins that these name or
 	// hold, whatever --pure and OPENCODE_DISABLE_PROJECT_CONFIG say.
 	Unguarded: []string{".opencode", "opencode.json", "opencode.jsonc"},
+}
+
+func wrote(line gjson.Result) bool {
+	return line.Get("type").Str == "step_start" || line.Get("sessionID").Exists() || line.Get("part").Exists()
 }
 
 // build makes `opencode run` as the recorded runs of 1.18.33 want it: every permission, since Pawl's sandbox is

@@ -7,7 +7,8 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/pawlbot/pawl/config"
+	"github.com/tidwall/gjson"
+
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/claude"
 	"github.com/pawlbot/pawl/internal/agent/gemini"
@@ -19,10 +20,12 @@ import (
 const retries = 0
 
 var Adapter = agent.Adapter{
-	Name: config.Qwen, Stream: config.Qwen, Parse: parseLine, Exit: func(code int) policy.Ending { return gemini.Exits[code] }, // those of the CLI that qwen comes from
-	ReadTry:   agent.Tries(tries, time.Second),
-	Protocols: []string{config.OpenAI}, Sessions: agent.SafeSession, Build: build,
-	Version:    agent.Version{Checked: "0.24.4", Package: "@qwen-code/qwen-code"},
+	Sessions:   agent.SafeSession,
+	Build:      build,
+	Parse:      parseLine,
+	Wrote:      func(line gjson.Result) bool { return line.Get("qwen_code_version").Exists() }, // in the first of Claude Code's lines
+	Exit:       func(code int) policy.Ending { return gemini.Exits[code] },                     // those of the CLI that qwen comes from
+	ReadTry:    agent.Tries(tries, time.Second),
 	Credential: ".qwen/oauth_creds.json",
 	// Its settings are read in spite of --safe-mode, which leaves only some of them out.
 	Unguarded: []string{".qwen"},

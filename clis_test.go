@@ -1,0 +1,80 @@
+package pawl_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+)
+
+// TestEveryCLIOfTheTableIsNamed looks for each row of config's table in the places that a program cannot make from it:
+// documents for people, the image, the chart, and what installs the CLIs for the tests.
+func TestEveryCLIOfTheTableIsNamed(t *testing.T) {
+	var titles []string
+	for _, kind := range config.CLIs() {
+		row := config.CLIOf(kind)
+		titles = append(titles, row.Title)
+		adapter, err := clis.For(kind, "")
+		if err != nil {
+			t.Error(err)
+		}
+		key := "one of these"
+		if protocol := config.ProtocolOf(kind); protocol != "" {
+			key = "`" + config.VendorOf(protocol).KeyVariable + "`"
+		}
+		pinned := row.Package
+		if kind == config.OpenCode {
+			pinned = "opencode-linux-x64" // see the description of the file
+		}
+		for file, wants := range map[string][]string{
+			"README.md":                                  {fmt.Sprintf("| `%s` | `%s` | %s |\n", kind, adapter.Version.Install(), key)},
+			"Dockerfile":                                 {kind + ") package=" + row.Package + "@" + row.Version + " ;;"},
+			"docs/configuration.md":                      {kind + " " + row.Version, "`" + adapter.Credential + "`"},
+			"docs/security.md":                           {"\n| `" + kind + "` |"},
+			"testdata/clis/package.json":                 {fmt.Sprintf("%q: %q", pinned, row.Version)},
+			"config/deploy/README.md":                    {"`" + kind + "`"},
+			".ci/setup":                                  {kind},
+			"internal/agent/" + kind + "/":               nil,
+			"testdata/agents/" + kind:                    nil,
+			"config/deploy/helm/pawl/values.schema.json": {fmt.Sprintf("%q", kind)},
+		} {
+			if len(wants) == 0 {
+				if _, err := os.Stat(filepath.FromSlash(file)); err != nil {
+					t.Error(err)
+				}
+			}
+			for _, want := range wants {
+				if !strings.Contains(string(read(t, file)), want) {
+					t.Errorf("%s does not name %s: it lacks %q", file, row.Title, want)
+				}
+			}
+		}
+	}
+	readme := strings.Join(strings.Fields(string(read(t, "README.md"))), " ")
+	for _, want := range []string{
+		"`inspect` reads the streams of " + inWords(titles, "and") + ".",
+		"`bin/pawl demo --agent codex` (or `" + strings.Join(config.CLIs()[1:], "`, `") + "`)",
+	} {
+		if !strings.Contains(readme, want) {
+			t.Errorf("README.md lacks %q", want)
+		}
+	}
+	either := inWords(config.CLIs(), "or")
+	for file, want := range map[string]string{
+		"Dockerfile":                          "use none, " + either + `"`,
+		"config/example.yml":                  "kind: codex # " + strings.Join(config.CLIs(), ", ") + " or command",
+		"config/deploy/helm/pawl/values.yaml": either,
+	} {
+		if !strings.Contains(string(read(t, file)), want) {
+			t.Errorf("%s lacks %q", file, want)
+		}
+	}
+}
+
+func inWords(list []string, last string) string {
+	return strings.Join(list[:len(list)-1], ", ") + " " + last + " " + list[len(list)-1]
+}
