@@ -8,10 +8,11 @@ func cargo(c *ruled) []rule {
 	listed, inErr := false, false // within the list of failures at the end; within an error of the compiler
 	errors := block{}             // of the compiler, up to the line that names the crate
 	c.finish = func() {
-		if errors.lines > 0 && len(c.list) == 0 {
-			c.failed++
-			c.add("cargo [build failed]", errors.text())
+		if errors.lines == 0 || len(c.list) > 0 {
+			return
 		}
+		c.failed++
+		c.add("cargo [build failed]", errors.text())
 	}
 	return []rule{
 		{`^test result: .*`, func(m []string) bool {
@@ -46,16 +47,20 @@ func cargo(c *ruled) []rule {
 		}},
 		{"", func(m []string) bool {
 			s := m[0]
-			listed = listed && s == ""
+			if s != "" {
+				listed = false
+			}
 			switch {
 			case strings.HasPrefix(s, "error[E"):
 				c.seen, inErr = true, true
 			case s == "", strings.HasPrefix(s, "warning"), form(`^error: .*(?:, to rerun pass|targets? failed:)`).MatchString(s):
 				inErr = false
-			case strings.HasPrefix(s, "error: "):
-				inErr = c.seen || inErr
+			case strings.HasPrefix(s, "error: ") && c.seen:
+				inErr = true
 			}
-			inErr = inErr && errors.add(s)
+			if inErr {
+				inErr = errors.add(s)
+			}
 			return inErr
 		}},
 	}

@@ -70,7 +70,7 @@ func (g *goReader) line(s string) bool {
 		return g.packageLine(s)
 	case g.build(s), g.inside(s):
 		return true
-	case strings.HasPrefix(s, "panic: ") || strings.HasPrefix(s, "fatal error: "):
+	case strings.HasPrefix(s, "panic: "), strings.HasPrefix(s, "fatal error: "):
 		g.panics = &goTest{name: "panic"}
 		g.open, g.depth, g.whole = g.panics, -1, true
 		g.panics.text.add(s)
@@ -118,12 +118,12 @@ func (g *goReader) inside(s string) bool {
 	if strings.HasPrefix(s, "panic: ") {
 		g.whole = true
 	}
-	if !g.whole && strings.TrimSpace(s) != "" && indent(s) <= g.depth {
+	if g.outside(s) {
 		g.open = nil
 		return false
 	}
-	if m := goRunning.FindStringSubmatch(s); m != nil && t == g.panics {
-		t.also = append(t.also, m[1])
+	if t == g.panics {
+		t.running(s)
 	}
 	if !t.text.add(s) {
 		g.open = nil
@@ -131,14 +131,30 @@ func (g *goReader) inside(s string) bool {
 	return true
 }
 
-// verbose is a line that go test -v prints of the course.
+// outside reports whether a line no longer belongs to the open test: it is not indented below the mark.
+func (g *goReader) outside(s string) bool {
+	if g.whole || strings.TrimSpace(s) == "" {
+		return false
+	}
+	return indent(s) <= g.depth
+}
+
+// running notes a test that a panic names as running, if the line does.
+func (t *goTest) running(s string) {
+	if m := goRunning.FindStringSubmatch(s); m != nil {
+		t.also = append(t.also, m[1])
+	}
+}
+
+// verbose is a line of the progress that go test -v prints.
 func (g *goReader) verbose(s string) bool {
 	fields := strings.Fields(s)
 	if len(fields) != 3 || !slices.Contains([]string{"RUN", "CONT", "NAME", "PAUSE"}, fields[1]) {
 		return false
 	}
 	g.seen, g.hasCounts, g.open = true, true, nil
-	if g.running = fields[2]; fields[1] == "PAUSE" {
+	g.running = fields[2]
+	if fields[1] == "PAUSE" {
 		g.running = ""
 	}
 	return true
@@ -160,8 +176,12 @@ func (g *goReader) packageLine(s string) bool {
 	} else {
 		g.ranIn(strings.Fields(s + " -")[1] + " ")
 		g.flush("")
-		none := strings.HasPrefix(s, "?") || strings.HasSuffix(s, "[no tests to run]")
-		g.idle, g.busy, g.okay = g.idle || none, g.busy || !none, g.okay || !none
+		switch {
+		case strings.HasPrefix(s, "?"), strings.HasSuffix(s, "[no tests to run]"):
+			g.idle = true
+		default:
+			g.busy, g.okay = true, true
+		}
 	}
 	g.seen, g.open, g.running = true, nil, ""
 	return true
@@ -192,7 +212,8 @@ func (g *goReader) flush(prefix string) {
 			text, _, _ := strings.Cut(p.text.text(), "\n\ngoroutine ")
 			g.add(prefix+name, text)
 		}
-		if len(g.pending) == 0 && len(p.also) == 0 && prefix != "" {
+		ofNoTest := len(g.pending)+len(p.also) == 0
+		if ofNoTest && prefix != "" {
 			g.failed++
 			g.add(prefix+"panic", p.text.text())
 		}
@@ -216,15 +237,15 @@ func (g *goReader) build(s string) bool {
 			g.building = m[1]
 			return false // until an error follows, it may be anybody's remark
 		}
-		if strings.HasPrefix(s, "# [") && g.building != "" {
-			return true // go vet names the package a second time
-		}
 	}
 	if g.building == "" {
 		return false
 	}
-	known := g.builds.by[g.building] != nil
-	if !goError.MatchString(s) && (!known || !strings.HasPrefix(s, "\t")) {
+	if strings.HasPrefix(s, "# [") {
+		return true // go vet names the package a second time
+	}
+	continued := strings.HasPrefix(s, "\t") && g.builds.by[g.building] != nil
+	if !continued && !goError.MatchString(s) {
 		g.building = ""
 		return false
 	}
@@ -242,7 +263,7 @@ type goEvent struct {
 
 func (g *goReader) event(s string) bool {
 	var e goEvent
-	if json.Unmarshal([]byte(s), &e) != nil || e.Action == "" || e.Package == "" && e.ImportPath == "" {
+	if json.Unmarshal([]byte(s), &e) != nil || e.Action == "" || e.Package+e.ImportPath == "" {
 		return false
 	}
 	g.seen, g.hasCounts = true, true
@@ -254,14 +275,19 @@ func (g *goReader) event(s string) bool {
 			g.builds.add(maxFailing, pkg, strings.TrimRight(e.Output, "\n"))
 		}
 	case "output":
-		if out := strings.TrimRight(e.Output, "\n"); !strings.HasPrefix(out, "=== ") && goMark.FindString(out) == "" {
+		out := strings.TrimRight(e.Output, "\n")
+		progress := strings.HasPrefix(out, "=== ") || goMark.MatchString(out)
+		if !progress {
 			g.printed.add(maxPrinted, name, out)
 		}
-	case "pass", "skip":
-		if e.Test != "" && e.Action == "pass" {
+	case "pass":
+		if e.Test != "" {
 			g.passed++
 			g.pass(name)
-		} else if e.Test != "" {
+		}
+		g.printed.take(name)
+	case "skip":
+		if e.Test != "" {
 			g.skipped++
 		}
 		g.printed.take(name)
@@ -296,5 +322,7 @@ func (g *goReader) finish() {
 			g.add(pkg+" [build failed]", text)
 		}
 	}
-	g.hasCounts = g.hasCounts || g.idle && !g.busy // none passed
+	if g.idle && !g.busy {
+		g.hasCounts = true // none passed
+	}
 }

@@ -98,7 +98,8 @@ func (j *junitReader) tokens(d *xml.Decoder) error {
 		}
 		switch t := t.(type) {
 		case xml.StartElement:
-			if j.depth++; j.depth <= maxXMLDepth {
+			j.depth++
+			if j.depth <= maxXMLDepth {
 				j.startElement(t)
 			}
 		case xml.EndElement:
@@ -107,11 +108,16 @@ func (j *junitReader) tokens(d *xml.Decoder) error {
 			}
 			j.depth = max(0, j.depth-1)
 		case xml.CharData:
-			if j.text != nil && j.text.lines < maxBlockLines {
-				j.text.add(strings.Trim(string(t), "\n"))
-			}
+			j.characters(string(t))
 		}
 	}
+}
+
+func (j *junitReader) characters(s string) {
+	if j.text == nil || j.text.lines >= maxBlockLines {
+		return
+	}
+	j.text.add(strings.Trim(s, "\n"))
 }
 
 func (j *junitReader) startElement(e xml.StartElement) {
@@ -135,7 +141,7 @@ func (j *junitReader) startElement(e xml.StartElement) {
 
 func (j *junitReader) caseName(class, name string) string {
 	switch {
-	case class == "" || class == "test":
+	case class == "", class == "test":
 		// node:test has the suites only around the case.
 		return strings.Join(append(j.suites[:len(j.suites):len(j.suites)], name), " > ")
 	case class == name:

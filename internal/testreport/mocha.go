@@ -27,7 +27,8 @@ func mocha(m *ruled) []rule {
 			if title == nil {
 				return false
 			}
-			if d := indent(g[0]); d > depth && d < len(g[0]) && d%2 == 1 {
+			blank := strings.TrimSpace(g[0]) == ""
+			if d := indent(g[0]); !blank && d > depth && d%2 == 1 {
 				title, depth = append(title, strings.TrimSpace(g[0])), d
 				return true
 			}
@@ -44,7 +45,10 @@ func mocha(m *ruled) []rule {
 			if m.within == nil {
 				return false
 			}
-			if stack = stack || form(nodeStack).MatchString(g[0]); stack && g[0] == "" {
+			switch {
+			case form(nodeStack).MatchString(g[0]):
+				stack = true
+			case stack && g[0] == "":
 				return m.ends(nil)
 			}
 			return m.inside(g)

@@ -43,20 +43,25 @@ func pytest(p *ruled) []rule {
 		}},
 		{`^={3,} (.+?) ={3,}$`, func(m []string) bool {
 			section, traces.current = m[1], nil
-			p.seen = p.seen || slices.Contains([]string{"test session starts", "FAILURES", "ERRORS", "short test summary info"}, m[1])
+			switch m[1] {
+			case "test session starts", "FAILURES", "ERRORS", "short test summary info":
+				p.seen = true
+			}
 			return p.seen
 		}},
 		{"", func(m []string) bool {
-			traced := section == "FAILURES" || section == "ERRORS"
-			if traced && !traces.line(m[0]) {
-				section = ""
+			switch section {
+			case "FAILURES", "ERRORS":
+				if more := traces.line(m[0]); !more {
+					section = ""
+				}
+				return true
 			}
-			return traced
+			return false
 		}},
 		{`^(FAILED|ERROR) (.*)$`, func(m []string) bool {
 			name, reason := pytestName(m[2])
-			file, _, ofTest := strings.Cut(name, "::")
-			if strings.Contains(file, " ") || !ofTest && !(section == "short test summary info" && strings.HasSuffix(file, ".py")) {
+			if !pytestFailed(name, section) {
 				return false // other programs' lines begin like this, too
 			}
 			traces.current = nil
@@ -74,6 +79,18 @@ func pytest(p *ruled) []rule {
 			return true
 		}},
 	}
+}
+
+// pytestFailed reports whether a name is one of pytest's: a test, or in the summary a file.
+func pytestFailed(name, section string) bool {
+	file, _, ofTest := strings.Cut(name, "::")
+	switch {
+	case strings.Contains(file, " "):
+		return false
+	case ofTest:
+		return true
+	}
+	return section == "short test summary info" && strings.HasSuffix(file, ".py")
 }
 
 // pytestName cuts the reason off. Both a parameter and a reason may hold " - ".
@@ -105,11 +122,12 @@ func (p *pytestTraces) line(s string) bool {
 	if b == nil {
 		return true
 	}
-	if m := form(pytestPlace).FindStringSubmatch(s); m != nil && b.file == "" {
-		b.file = m[1]
+	place := form(pytestPlace).FindStringSubmatch(s)
+	if place != nil {
+		b.file = cmp.Or(b.file, place[1])
 	}
 	switch {
-	case strings.HasPrefix(s, "E  "), s == "E", strings.HasPrefix(s, ">  "), form(pytestPlace).MatchString(s):
+	case strings.HasPrefix(s, "E  "), s == "E", strings.HasPrefix(s, ">  "), place != nil:
 		if strings.HasPrefix(s, "E   ") {
 			s = "E   " + strings.TrimPrefix(s[len("E   "):], "    ")
 		}
@@ -130,14 +148,18 @@ func (p *pytestTraces) of(name string, setup bool) string {
 	if !ofTest {
 		title = file
 	}
-	var found *pytestTrace
+	var same []*pytestTrace
 	for _, b := range p.all {
-		if !b.used && b.setup == setup && b.title == title && (found == nil || b.file == file && found.file != file) {
-			found = b
+		if !b.used && b.setup == setup && b.title == title {
+			same = append(same, b)
 		}
 	}
-	if found == nil {
+	if len(same) == 0 {
 		return ""
+	}
+	found := same[0]
+	if i := slices.IndexFunc(same, func(b *pytestTrace) bool { return b.file == file }); i >= 0 {
+		found = same[i]
 	}
 	found.used = true
 	return found.text.text()
@@ -177,7 +199,7 @@ func unittest(u *ruled) []rule {
 			if dashed = false; !after {
 				return false
 			}
-			if strings.HasSuffix(m[2], "Class") || strings.HasSuffix(m[2], "Module") { // setUpClass
+			if form(`(?:Class|Module)$`).MatchString(m[2]) { // setUpClass
 				outside++
 			}
 			return u.begin(name, unittestText)
@@ -214,7 +236,12 @@ func unittestText(b *block) string {
 	var kept []string
 	frames := false
 	for l := range strings.SplitSeq(b.text(), "\n") {
-		frames = frames && strings.HasPrefix(l, "  ") || l == "Traceback (most recent call last):"
+		switch {
+		case l == "Traceback (most recent call last):":
+			frames = true
+		case !strings.HasPrefix(l, "  "):
+			frames = false
+		}
 		if !frames {
 			kept = append(kept, l)
 		}

@@ -59,7 +59,10 @@ type rule struct {
 
 // line reports whether the line was the runner's own, so that no other looks at it.
 func (r *ruled) line(s string) bool {
-	if r.begun = r.begun || r.starts.MatchString(s); !r.begun {
+	if !r.begun {
+		r.begun = r.starts.MatchString(s)
+	}
+	if !r.begun {
 		return false
 	}
 	whole := []string{s}
@@ -76,7 +79,8 @@ func (r *ruled) line(s string) bool {
 }
 
 func (r *ruled) report() Report {
-	if r.close(); r.finish != nil {
+	r.close()
+	if r.finish != nil {
 		r.finish()
 	}
 	return r.tally.report()
@@ -112,10 +116,11 @@ func (t *tally) note(name, text string) bool {
 // next reports whether a number is that of the next failure of a list, and no text that looks like one.
 func (t *tally) next(s string) bool {
 	n, ok := number(s)
-	if ok = ok && n == t.last+1; ok {
-		t.last = n
+	if !ok || n != t.last+1 {
+		return false
 	}
-	return ok
+	t.last = n
+	return true
 }
 
 func (t *tally) mark(name, text string) bool {
@@ -126,11 +131,13 @@ func (t *tally) mark(name, text string) bool {
 
 // inside gives the line to the open failure, if there is one; ends ends that, and leaves the line to others.
 func (t *tally) inside(m []string) bool {
-	if t.within != nil && !t.within.add(m[0]) {
-		t.close()
-		return true
+	if t.within == nil {
+		return false
 	}
-	return t.within != nil
+	if more := t.within.add(m[0]); !more {
+		t.close()
+	}
+	return true
 }
 
 func (t *tally) ends([]string) bool {

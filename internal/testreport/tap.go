@@ -65,7 +65,9 @@ func tap(r *ruled) []rule {
 
 func (t *tapReader) test(failed bool, number string, dash bool, rest string, depth int) {
 	t.failing = ""
-	t.sure = t.sure || dash
+	if dash {
+		t.sure = true
+	}
 	rest, braces := strings.CutSuffix(rest, " {")
 	directive := ""
 	if m := form(`(?i)(?:^|\s)#\s*(todo|skip)\S*(?:\s.*)?$`).FindStringSubmatchIndex(rest); m != nil {
@@ -106,11 +108,13 @@ func (t *tapReader) fail(name string) {
 }
 
 func (t *tapReader) shut(depth int) bool {
-	n := len(t.open)
-	if n == 0 || !t.open[n-1].braces || t.open[n-1].depth != depth {
+	if len(t.open) == 0 {
 		return false
 	}
-	p := t.open[n-1]
+	p := t.open[len(t.open)-1]
+	if !p.braces || p.depth != depth {
+		return false
+	}
 	t.open.leave(depth)
 	if p.notOK && len(t.list) == p.failed {
 		t.fail(p.name)
@@ -126,20 +130,29 @@ func yamlText(b *block) string {
 	stack := false
 	for _, l := range lines {
 		l = strings.TrimRight(l[min(depth, indent(l)):], " \t")
-		stack = stack && (l == "" || indent(l) > 0) || strings.HasPrefix(l, "stack:")
-		if !stack && !strings.HasPrefix(l, "duration_ms:") {
-			kept = append(kept, l)
+		switch {
+		case strings.HasPrefix(l, "stack:"):
+			stack = true
+		case l != "" && indent(l) == 0:
+			stack = false
 		}
+		if stack || strings.HasPrefix(l, "duration_ms:") {
+			continue
+		}
+		kept = append(kept, l)
 	}
 	return strings.Join(kept, "\n")
 }
 
 func (t *tapReader) finish() {
 	byProve := t.settle(&t.failures, t.tests > 0)
-	t.seen, t.hasCounts = t.sure || t.prove.ran || len(t.diags) > 0, true // else it was prose such as "ok 1 thing"
-	if n := t.totals; n.hasCounts && n.passed+n.failed+n.skipped > 0 {
+	t.seen = t.sure || t.prove.ran || len(t.diags) > 0 // else it was prose such as "ok 1 thing"
+	t.hasCounts = true
+	n := t.totals
+	switch {
+	case n.hasCounts && n.passed+n.failed+n.skipped > 0:
 		t.passed, t.failed, t.skipped = n.passed, n.failed, n.skipped
-	} else if byProve {
+	case byProve:
 		t.passed, t.failed, t.skipped = max(0, t.total-t.lost), t.lost, NotCounted
 	}
 }
@@ -166,6 +179,14 @@ type proveDiag struct {
 	name, file string
 	todo       bool
 	text       block
+}
+
+// lost reports whether the file itself is a failure, beside listed tests: it died, or its failed tests are not named.
+func (r *proveResult) lost(listed int) bool {
+	if r.failed == 0 {
+		return r.wstat != "0"
+	}
+	return listed == 0
 }
 
 func (p *prove) rules() []rule {
@@ -229,7 +250,7 @@ func (p *prove) settle(f *failures, listed bool) bool {
 		}
 	}
 	for _, r := range p.files {
-		if r.failed == 0 && r.wstat != "0" || r.failed > 0 && len(f.list) == 0 {
+		if r.lost(len(f.list)) {
 			p.lost += max(0, 1-r.failed)
 			f.add(r.name, r.text.text())
 		}

@@ -152,9 +152,11 @@ type failures struct {
 
 // pass notes a test that passed.
 func (f *failures) pass(name string) {
-	if name = stableName(name); name != "" && len(f.ran) <= maxRan {
-		f.ran = append(f.ran, name)
+	name = stableName(name)
+	if name == "" || len(f.ran) > maxRan {
+		return
 	}
+	f.ran = append(f.ran, name)
 }
 
 // add notes a failing test. Where it is known already, its first text stays.
@@ -176,7 +178,7 @@ func (f *failures) explain(name, text string) bool {
 	name = stableName(name)
 	known := false
 	for i, t := range f.list {
-		if t.Name != name && !strings.HasSuffix(t.Name, " > "+name) && !strings.HasSuffix(t.Name, " › "+name) {
+		if !called(t.Name, name) {
 			continue
 		}
 		known = true
@@ -186,6 +188,15 @@ func (f *failures) explain(name, text string) bool {
 		}
 	}
 	return known
+}
+
+// called reports whether a full name is this name, or this name behind suites.
+func called(full, name string) bool {
+	before, ok := strings.CutSuffix(full, name)
+	if !ok {
+		return false
+	}
+	return before == "" || strings.HasSuffix(before, " > ") || strings.HasSuffix(before, " › ")
 }
 
 // suite is a test whose subtests follow.

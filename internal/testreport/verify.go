@@ -38,14 +38,16 @@ func Verify(commands []string, before []policy.Verified, open func() (Trial, err
 			base = &before[at]
 		}
 		v := policy.Compare(first, base, nil)
-		if !v.Passed && !v.TimedOut && v.Broken == "" {
+		hopeless := v.TimedOut || v.Broken != ""
+		if !v.Passed && !hopeless {
 			again, err := repeat(commands[:i+1], open)
 			if err != nil {
 				return all, err
 			}
 			v = policy.Compare(first, base, &again)
 		}
-		if all = append(all, v); !v.Passed {
+		all = append(all, v)
+		if !v.Passed {
 			break
 		}
 	}
@@ -81,20 +83,33 @@ func Count(v *policy.Verified, all ...Report) {
 		v.Runner = t.Runner
 		v.PassedTests, v.FailedTests = max(v.PassedTests, t.Passed), max(v.FailedTests, t.Failed)
 		v.SkippedTests, v.Ran = max(v.SkippedTests, t.Skipped), append(v.Ran, t.Ran...)
-		counted, passing = counted || t.Passed != NotCounted, passing || t.Passed > 0 || t.Passing
+		if t.Passed != NotCounted {
+			counted = true
+		}
+		if t.Passing || t.Passed > 0 {
+			passing = true
+		}
 		for _, f := range t.Failures {
 			if seen[f.Name] || len(seen) == maxFailing {
 				continue
 			}
 			seen[f.Name] = true
-			if text += len(f.Text); text > maxFailureTexts {
+			text += len(f.Text)
+			if text > maxFailureTexts {
 				f.Text = ""
 			}
 			v.Failing = append(v.Failing, f)
 		}
 	}
 	v.FailedTests = max(v.FailedTests, len(v.Failing))
-	v.NoTests = counted && v.PassedTests+v.FailedTests == 0 || !passing && policy.Unbuilt(v.Failing)
+	switch none := v.PassedTests+v.FailedTests == 0; {
+	case counted && none:
+		v.NoTests = true
+	case !passing:
+		v.NoTests = policy.Unbuilt(v.Failing)
+	default:
+		v.NoTests = false
+	}
 }
 
 // Bounds of reading report files: how many entries of the work tree are looked
