@@ -65,22 +65,17 @@ func (s *Images) Get(ctx context.Context, ref string, fits func(Image) error) (d
 	if err != nil {
 		return "", fmt.Errorf("%q is not the name of an image: write it like node:22", ref)
 	}
-	var known struct {
-		Digest string
-		At     time.Time
-	}
 	kept := filepath.Join(s.dir, "names", strings.ReplaceAll(parsed.Name(), "/", "+"))
-	if data, err := os.ReadFile(kept); err == nil && json.Unmarshal(data, &known) != nil {
-		known.Digest = ""
-	}
-	if age := s.now().Sub(known.At); age < 0 || age >= resolveEach || known.Digest == "" {
+	known := readResolved(kept)
+	if !known.fresh(s.now()) {
 		asked, err := s.resolve(ctx, parsed)
-		_, leave, there := s.Store.Use(unpacked, hexOf(known.Digest))
+		_, leave, unpackedHere := s.Store.Use(unpacked, hexOf(known.Digest))
 		leave()
+		usable := unpackedHere && ctx.Err() == nil
 		switch {
 		case err == nil:
-			known.Digest, known.At = asked, s.now()
-		case !there || ctx.Err() != nil:
+			known = resolved{asked, s.now()}
+		case !usable:
 			return "", s.explain(ctx, ref, err)
 		}
 	}
@@ -94,6 +89,34 @@ func (s *Images) Get(ctx context.Context, ref string, fits func(Image) error) (d
 	}
 	data, err := json.Marshal(known)
 	return known.Digest, errors.Join(err, os.MkdirAll(filepath.Dir(kept), 0o700), os.WriteFile(kept+".part", data, 0o600), os.Rename(kept+".part", kept))
+}
+
+// resolved is what a registry said that a name stands for.
+type resolved struct {
+	Digest string // empty: nothing is known
+	At     time.Time
+}
+
+// readResolved reads what was kept in a file; nothing where it is missing or damaged.
+func readResolved(file string) resolved {
+	var known resolved
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return resolved{}
+	}
+	if err := json.Unmarshal(data, &known); err != nil {
+		return resolved{}
+	}
+	return known
+}
+
+// fresh reports whether the answer still counts. One of the future was written by a wrong clock.
+func (r resolved) fresh(now time.Time) bool {
+	if r.Digest == "" {
+		return false
+	}
+	age := now.Sub(r.At)
+	return age >= 0 && age < resolveEach
 }
 
 // resolve asks which image a name stands for.
@@ -142,8 +165,11 @@ func (s *Images) pull(ctx context.Context, digest name.Digest, dir string) (r Re
 		return r, err
 	}
 	manifest, err := image.Manifest()
-	if err != nil || manifest.Config.Size < 0 || manifest.Config.Size > maxConfig {
-		return r, cmp.Or(err, errors.New("its configuration is too large"))
+	if err != nil {
+		return r, err
+	}
+	if size := manifest.Config.Size; size < 0 || size > maxConfig {
+		return r, errors.New("its configuration is too large")
 	}
 	config, err := image.ConfigFile()
 	if err != nil {
@@ -161,11 +187,18 @@ func (s *Images) pull(ctx context.Context, digest name.Digest, dir string) (r Re
 	if err := errors.Join(unix.Statfs(dir, &disk), os.Mkdir(root, 0o755)); err != nil {
 		return r, err
 	}
-	env := slices.DeleteFunc(config.Config.Env, func(v string) bool {
-		name, _, ok := strings.Cut(v, "=")
-		return !ok || name == "" || name == "HOME" || strings.ContainsRune(v, 0)
-	})
-	return Record{Image: digest.Name(), Env: env}, unpack(root, layers, min(maxImage, int64(disk.Bavail)*disk.Bsize-spareBytes))
+	env := slices.DeleteFunc(config.Config.Env, unusable)
+	free := int64(disk.Bavail)*disk.Bsize - spareBytes
+	return Record{Image: digest.Name(), Env: env}, unpack(root, layers, min(maxImage, free))
+}
+
+// unusable reports whether a variable of an image is malformed, or HOME, which the attempt sets.
+func unusable(v string) bool {
+	name, _, ok := strings.Cut(v, "=")
+	if !ok || strings.ContainsRune(v, 0) {
+		return true
+	}
+	return name == "" || name == "HOME"
 }
 
 func (s *Images) options(ctx context.Context) []remote.Option {
@@ -186,7 +219,13 @@ type named struct {
 func (n named) asks(host string) bool {
 	return slices.ContainsFunc(n.registries, func(registry string) bool {
 		one, err := name.NewRegistry(registry)
-		return err == nil && (one.RegistryStr() == host || one.RegistryStr() == name.DefaultRegistry && host == "auth.docker.io")
+		switch {
+		case err != nil:
+			return false
+		case one.RegistryStr() == host:
+			return true
+		}
+		return one.RegistryStr() == name.DefaultRegistry && host == "auth.docker.io"
 	})
 }
 

@@ -54,8 +54,8 @@ var tools = []struct{ file, command string }{
 func Decides(file string) bool {
 	name := path.Base(file)
 	return name != "go.mod" && slices.ContainsFunc(tools, func(t struct{ file, command string }) bool {
-		ok, err := path.Match(t.file, name)
-		return ok && err == nil
+		ok, _ := path.Match(t.file, name) // the patterns of tools are well-formed
+		return ok
 	})
 }
 
@@ -63,13 +63,14 @@ func Decides(file string) bool {
 // is known. Only files in the root count: what a folder needs its own people know.
 func Propose(files []string) (p policy.Proposal) {
 	for _, t := range tools {
-		if t.command != "" && slices.Contains(files, t.file) {
-			p = policy.Proposal{Command: t.command, File: t.file}
-			if strings.HasPrefix(p.Command, "gradle") && slices.Contains(files, "gradlew") {
-				p.Command = "./gradlew dependencies"
-			}
-			return p
+		if t.command == "" || !slices.Contains(files, t.file) {
+			continue
 		}
+		p = policy.Proposal{Command: t.command, File: t.file}
+		if strings.HasPrefix(p.Command, "gradle") && slices.Contains(files, "gradlew") {
+			p.Command = "./gradlew dependencies"
+		}
+		return p
 	}
 	return p
 }

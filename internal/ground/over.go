@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,15 +32,19 @@ func (s *Store) Over(ctx context.Context, l Layer, home, work, scratch string, f
 		folders = append(folders, sandbox.Mount{From: upper, To: p})
 	}
 	for i, p := range parts {
-		if entries, err := os.ReadDir(p.lower); err != nil || len(entries) == 0 {
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, nil, err
-			}
+		entries, err := os.ReadDir(p.lower)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(entries) == 0 {
 			continue
 		}
 		o := sandbox.Overlay{Lower: p.lower, Upper: p.upper, Work: filepath.Join(scratch, "overlay-"+strconv.Itoa(i))}
 		switch {
-		case s.Overlay != nil && s.Overlay() && !strings.ContainsAny(o.Lower+o.Upper+o.Work, `,:\"`):
+		case s.overlays(o):
 			if err := errors.Join(s.remove(o.Work), os.MkdirAll(o.Work, 0o700)); err != nil {
 				return nil, nil, err
 			}
@@ -53,53 +58,88 @@ func (s *Store) Over(ctx context.Context, l Layer, home, work, scratch string, f
 	return overlays, folders, nil
 }
 
-// Copy copies a folder's files into another one, with modes and times, which build tools look at. What is there
-// stays as it is, and nothing is written outside of it. Where the file system can, the copies share their blocks.
+// overlays reports whether the kernel can mount an overlay with these paths, whose options are split at commas and colons.
+func (s *Store) overlays(o sandbox.Overlay) bool {
+	if s.Overlay == nil || strings.ContainsAny(o.Lower+o.Upper+o.Work, `,:\"`) {
+		return false
+	}
+	return s.Overlay()
+}
+
+// Copy copies a folder's files into another folder, with modes and times, which build tools look at. Files that exist
+// stay as they are, and nothing is written outside the folder. Where the file system can, the copies share their blocks.
 func Copy(ctx context.Context, from, to string) error {
 	root, err := os.OpenRoot(to)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	type folder struct {
-		name string
-		info fs.FileInfo
-	}
-	var made []folder // they get mode and times when they are full
+	c := copier{root: root}
 	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err == nil {
-			err = context.Cause(ctx)
-		}
-		name, relErr := filepath.Rel(from, path)
-		if err != nil || relErr != nil || name == "." {
-			return errors.Join(err, relErr)
-		}
-		info, err := d.Info()
 		if err != nil {
 			return err
 		}
-		there, missing := root.Lstat(name)
-		switch {
-		case missing == nil && d.IsDir() && !there.IsDir():
-			return fs.SkipDir
-		case missing == nil:
-			return nil
-		case d.IsDir():
-			made = append(made, folder{name, info})
-			return root.Mkdir(name, 0o700)
-		case d.Type() == fs.ModeSymlink:
-			target, err := os.Readlink(path)
-			return errors.Join(err, root.Symlink(target, name))
-		case d.Type().IsRegular():
-			return copyFile(root, path, name, info)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		return nil // a pipe or a socket, which nobody can go on with
+		name, err := filepath.Rel(from, path)
+		if err != nil || name == "." {
+			return err
+		}
+		return c.entry(path, name, d)
 	})
-	for i := len(made) - 1; i >= 0 && err == nil; i-- {
-		f := made[i]
-		err = errors.Join(root.Chtimes(f.name, f.info.ModTime(), f.info.ModTime()), root.Chmod(f.name, f.info.Mode().Perm()))
+	if err != nil {
+		return err
 	}
-	return err
+	return c.finish()
+}
+
+// copier copies the entries of one folder.
+type copier struct {
+	root *os.Root
+	made []folder
+}
+
+// folder gets its mode and times when it is full.
+type folder struct {
+	name string
+	info fs.FileInfo
+}
+
+func (c *copier) entry(path, name string, d fs.DirEntry) error {
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	old, err := c.root.Lstat(name)
+	if err == nil {
+		if d.IsDir() && !old.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	}
+	switch {
+	case d.IsDir():
+		c.made = append(c.made, folder{name, info})
+		return c.root.Mkdir(name, 0o700)
+	case d.Type() == fs.ModeSymlink:
+		target, err := os.Readlink(path)
+		return errors.Join(err, c.root.Symlink(target, name))
+	case d.Type().IsRegular():
+		return copyFile(c.root, path, name, info)
+	}
+	return nil // a pipe or a socket, which nobody can go on with
+}
+
+func (c *copier) finish() error {
+	for _, f := range slices.Backward(c.made) {
+		at := f.info.ModTime()
+		err := errors.Join(c.root.Chtimes(f.name, at, at), c.root.Chmod(f.name, f.info.Mode().Perm()))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func copyFile(root *os.Root, path, name string, info fs.FileInfo) error {

@@ -101,10 +101,12 @@ func local(name string) (string, error) {
 func (u *unpacker) clear(dir string) error {
 	return fs.WalkDir(u.root.FS(), dir, func(p string, d fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist) || err == nil && (u.own[p] || p == "."):
+		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
 			return err
+		case u.own[p], p == ".":
+			return nil
 		}
 		if err := u.root.RemoveAll(p); err != nil || !d.IsDir() {
 			return err
@@ -119,10 +121,10 @@ func (u *unpacker) entry(name string, h *tar.Header, in io.Reader) error {
 	}
 	mode := fs.FileMode(h.Mode) & fs.ModePerm // without set-user-ID
 	old, err := u.root.Lstat(name)
-	if err == nil && old.IsDir() && h.Typeflag == tar.TypeDir {
-		return u.root.Chmod(name, mode|0o700)
-	}
 	if err == nil {
+		if old.IsDir() && h.Typeflag == tar.TypeDir {
+			return u.root.Chmod(name, mode|0o700)
+		}
 		if err := u.root.RemoveAll(name); err != nil {
 			return err
 		}

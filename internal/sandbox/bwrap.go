@@ -205,7 +205,7 @@ func (s *Sandbox) freshMounts() []string {
 	for _, e := range entries {
 		path := "/proc/" + e.Name()
 		switch _, err := strconv.Atoi(e.Name()); {
-		case err == nil || slices.Contains(procShown, e.Name()) || e.Type() == os.ModeSymlink:
+		case err == nil, slices.Contains(procShown, e.Name()), e.Type() == os.ModeSymlink:
 		case e.IsDir():
 			args = append(args, "--tmpfs", path, "--remount-ro", path)
 		default:

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -54,21 +55,9 @@ var controllers = []string{"memory", "pids", "cpu"}
 // delegated is a control group of version 2 below which this process may make others. The kernel asks that such a group
 // holds no process itself, so this one moves into a group of its own there.
 func delegated() (dir string, err error) {
-	text, err := os.ReadFile("/proc/self/cgroup")
+	dir, err = currentGroup()
 	if err != nil {
 		return "", err
-	}
-	_, own, ok := strings.Cut("\n"+string(text), "\n0::")
-	own, _, _ = strings.Cut(own, "\n")
-	for _, at := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-		var system unix.Statfs_t
-		if unix.Statfs(at, &system) == nil && system.Type == unix.CGROUP2_SUPER_MAGIC {
-			dir = filepath.Join(at, own)
-			break
-		}
-	}
-	if !ok || dir == "" {
-		return "", errors.New("the machine has none of version 2")
 	}
 	if filepath.Base(dir) == ownGroup {
 		dir = filepath.Dir(dir)
@@ -78,13 +67,44 @@ func delegated() (dir string, err error) {
 		return "", err
 	}
 	for _, c := range controllers {
-		if !strings.Contains(" "+strings.TrimSpace(string(has))+" ", " "+c+" ") {
+		if !slices.Contains(strings.Fields(string(has)), c) {
 			return "", fmt.Errorf("%s is not bounded in %s", c, dir)
 		}
 	}
-	leaf := filepath.Join(dir, ownGroup)
-	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := moveInto(dir); err != nil {
 		return "", fmt.Errorf("not delegated: %w", err)
+	}
+	removeLeft(dir)
+	return dir, nil
+}
+
+// currentGroup is the control group of version 2 that this process is in.
+func currentGroup() (string, error) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	none := errors.New("the machine has none of version 2")
+	_, own, ok := strings.Cut("\n"+string(text), "\n0::")
+	if !ok {
+		return "", none
+	}
+	own, _, _ = strings.Cut(own, "\n")
+	for _, at := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		var system unix.Statfs_t
+		if unix.Statfs(at, &system) == nil && system.Type == unix.CGROUP2_SUPER_MAGIC {
+			return filepath.Join(at, own), nil
+		}
+	}
+	return "", none
+}
+
+// moveInto moves this process into a group of its own below dir, and lets the groups there be bounded.
+func moveInto(dir string) error {
+	leaf := filepath.Join(dir, ownGroup)
+	err := os.Mkdir(leaf, 0o755)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
 	}
 	self := strconv.Itoa(os.Getpid())
 	err = put(leaf, "cgroup.procs", self)
@@ -94,8 +114,12 @@ func delegated() (dir string, err error) {
 	if err != nil { // such as other processes beside this one
 		_ = put(dir, "cgroup.procs", self)
 		_ = os.Remove(leaf)
-		return "", fmt.Errorf("not delegated: %w", err)
 	}
+	return err
+}
+
+// removeLeft removes the groups of processes that have ended.
+func removeLeft(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, "pawl-[0-9]*")) // a constant, well-formed pattern
 	for _, group := range left {
 		var pid int
@@ -103,7 +127,6 @@ func delegated() (dir string, err error) {
 			_ = os.Remove(group) // fails where something is in it, which Sweep ends
 		}
 	}
-	return dir, nil
 }
 
 func put(dir, file, text string) error {
@@ -197,12 +220,7 @@ const (
 func (p *Process) watch(ctx context.Context, l Limits, dirs []string) {
 	for pause := lookEvery; wait.For(ctx, pause) == nil; {
 		began := time.Now()
-		over := ""
-		if l.Disk > 0 && used(dirs, l.Disk) > l.Disk {
-			over = fmt.Sprintf("it used more than the %s of disk that sandbox.disk allows", size(l.Disk))
-		} else if l.Memory > 0 && p.group == nil && p.memory() > l.Memory {
-			over = fmt.Sprintf("it used more than the %s of memory that sandbox.memory allows", size(l.Memory))
-		}
+		over := p.over(l, dirs)
 		if over != "" {
 			p.exceeded.Store(&over)
 			p.cancel()
@@ -210,6 +228,18 @@ func (p *Process) watch(ctx context.Context, l Limits, dirs []string) {
 		}
 		pause = max(lookEvery, lookShare*time.Since(began))
 	}
+}
+
+// over says which limit the program exceeds; empty for none.
+func (p *Process) over(l Limits, dirs []string) string {
+	if l.Disk > 0 && used(dirs, l.Disk) > l.Disk {
+		return fmt.Sprintf("it used more than the %s of disk that sandbox.disk allows", size(l.Disk))
+	}
+	grouped := p.group != nil
+	if l.Memory > 0 && !grouped && p.memory() > l.Memory {
+		return fmt.Sprintf("it used more than the %s of memory that sandbox.memory allows", size(l.Memory))
+	}
+	return ""
 }
 
 // used is what folders take of the disk, in bytes, or more than most.
@@ -246,8 +276,11 @@ func used(dirs []string, most int64) (sum int64) {
 func (p *Process) memory() (sum int64) {
 	for _, pid := range p.members() {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+		if err != nil {
+			continue // it ended meanwhile
+		}
 		var all, resident, shared int64
-		if _, scanErr := fmt.Sscan(string(text), &all, &resident, &shared); err == nil && scanErr == nil {
+		if _, err := fmt.Sscan(string(text), &all, &resident, &shared); err == nil {
 			sum += (resident - shared) * int64(os.Getpagesize())
 		}
 	}

@@ -175,9 +175,9 @@ func hint(said string) string {
 	switch {
 	case strings.Contains(said, "proc"):
 		return "in a container, start it with --security-opt systempaths=unconfined --security-opt seccomp=unconfined"
-	case strings.Contains(said, "uid map") || strings.Contains(said, "loopback"):
+	case strings.Contains(said, "uid map"), strings.Contains(said, "loopback"):
 		return "AppArmor restricts user namespaces: add a profile for bwrap or set sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-	case strings.Contains(said, "namespace") || strings.Contains(said, "Operation not permitted"):
+	case strings.Contains(said, "namespace"), strings.Contains(said, "Operation not permitted"):
 		return "allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1; in a container, --security-opt seccomp=unconfined)"
 	}
 	return "run bwrap by hand to see why"
@@ -228,27 +228,14 @@ func (spec Spec) check() (exe string, err error) {
 	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
 		return "", errors.New("start a program: none was named")
 	}
-	paths := append([]string{spec.Dir, spec.Home}, spec.ReadOnly...)
-	if spec.Root != "" {
-		paths = append(paths, spec.Root)
-	}
-	var inside []string
-	for _, m := range slices.Concat(spec.Mounts, spec.Folders) {
-		paths, inside = append(paths, m.From), append(inside, m.To)
-	}
-	for _, o := range spec.Overlays {
-		paths = append(paths, o.Lower, o.Upper, o.Work)
-	}
-	for _, at := range []string{spec.DirAt, spec.HomeAt} {
-		if at != "" {
-			inside = append(inside, at)
-		}
-	}
-	for i, path := range slices.Concat(paths, inside) {
-		if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" {
+	paths, inside := spec.paths()
+	for _, path := range slices.Concat(paths, inside) {
+		if !proper(path) {
 			return "", fmt.Errorf("start %s: path %q must be absolute, clean and not the root", spec.Argv[0], path)
 		}
-		if _, err := os.Stat(path); err != nil && i < len(paths) {
+	}
+	for _, path := range paths {
+		if _, err := os.Stat(path); err != nil {
 			return "", fmt.Errorf("start %s: %w", spec.Argv[0], err)
 		}
 	}
@@ -258,6 +245,31 @@ func (spec Spec) check() (exe string, err error) {
 		}
 	}
 	return spec.find()
+}
+
+// paths are those that must exist on the host, and those that only the program sees.
+func (spec Spec) paths() (host, inside []string) {
+	host = append([]string{spec.Dir, spec.Home}, spec.ReadOnly...)
+	if spec.Root != "" {
+		host = append(host, spec.Root)
+	}
+	for _, m := range slices.Concat(spec.Mounts, spec.Folders) {
+		host, inside = append(host, m.From), append(inside, m.To)
+	}
+	for _, o := range spec.Overlays {
+		host = append(host, o.Lower, o.Upper, o.Work)
+	}
+	for _, at := range []string{spec.DirAt, spec.HomeAt} {
+		if at != "" {
+			inside = append(inside, at)
+		}
+	}
+	return host, inside
+}
+
+// proper reports whether a path is absolute, clean and not the root.
+func proper(path string) bool {
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/"
 }
 
 // find is the path of the program: of the host, or in the root.
@@ -298,7 +310,14 @@ func lookUp(name, search string, stat func(string) (os.FileInfo, error)) (string
 	}
 	for _, dir := range dirs {
 		path := filepath.Join(dir, name)
-		if info, err := stat(path); err == nil && filepath.IsAbs(path) && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+		if !filepath.IsAbs(path) {
+			continue
+		}
+		info, err := stat(path)
+		if err != nil {
+			continue
+		}
+		if executable := info.Mode()&0o111 != 0; executable && info.Mode().IsRegular() {
 			return path, nil
 		}
 	}
