@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/secret"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -115,7 +115,7 @@ func titles() (all []attack) {
 func secrets() (all []attack) {
 	const name, value = "PROVIDER_KEY", "cGhv/bm8+x7Lk2_Qv9Zr"
 	lookup := func(n string) (string, bool) { return value, n == name }
-	known := text.NewSecrets([]string{name}, lookup)
+	known := secret.New([]string{name}, lookup)
 	same := func(s string) string { return s }
 	decoded := func(decode func(string) ([]byte, error)) func(string) string {
 		return func(s string) string { b, _ := decode(s); return string(b) }

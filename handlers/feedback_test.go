@@ -7,7 +7,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -72,7 +72,7 @@ func (w *house) ownPull(issue thread.ID) int {
 	w.Must(err)
 	installation, err := w.GitHub.InstallationID(houseRepo)
 	w.Must(err)
-	pull, err := w.Forge.CreatePull(w.T.Context(), forge.Repo{Installation: installation, Owner: "acme", Name: "widgets"}, forge.NewPull{Title: text.Subject("Work", 72), Head: branch, Base: "main"})
+	pull, err := w.Forge.CreatePull(w.T.Context(), forge.Repo{Installation: installation, Owner: "acme", Name: "widgets"}, forge.NewPull{Title: render.Subject("Work", 72), Head: branch, Base: "main"})
 	w.Must(err)
 	w.Handle()
 	return pull.Number

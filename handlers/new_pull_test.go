@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -24,7 +24,7 @@ func TestWhatIsSaidOnAPullRequestThatIsTooNewToBeKnownCounts(t *testing.T) {
 	w.Must(err)
 	installation, err := w.GitHub.InstallationID(houseRepo)
 	w.Must(err)
-	pull, err := w.h.Forge.CreatePull(t.Context(), forge.Repo{Installation: installation, Owner: "acme", Name: "widgets"}, forge.NewPull{Title: text.Subject("Work", 72), Head: branch, Base: "main"})
+	pull, err := w.h.Forge.CreatePull(t.Context(), forge.Repo{Installation: installation, Owner: "acme", Name: "widgets"}, forge.NewPull{Title: render.Subject("Work", 72), Head: branch, Base: "main"})
 	w.Must(err)
 	before := len(w.Judged(issue))
 

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/secret"
 	"github.com/pawlbot/pawl/internal/testreport"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -160,7 +161,7 @@ func (l *look) read(ctx context.Context, c forge.CheckResult) (err error) {
 		return nil
 	}
 	l.reads, r.was = l.reads+1, c.Conclusion
-	f.Said = text.Joined("\n\n", strings.TrimSpace(c.Output.Title), strings.TrimSpace(c.Output.Summary), strings.TrimSpace(c.Output.Text), l.annotations(ctx, c.ID))
+	f.Said = render.Joined("\n\n", strings.TrimSpace(c.Output.Title), strings.TrimSpace(c.Output.Summary), strings.TrimSpace(c.Output.Text), l.annotations(ctx, c.ID))
 	r.head = strings.Split(f.Said, "\n")
 	if c.App.Slug == "github-actions" && feedback.Outside(f.Said) == "" {
 		l.readJob(ctx, c.ID, &r, &f)
@@ -174,7 +175,7 @@ func ours(r thread.RedCheck) bool { return r.Class == feedback.Ours }
 func (l *look) add(r redCheck, f feedback.Failure) {
 	r.Class, r.Reason, r.Update = feedback.Classify(f)
 	r.Update = r.Update && !l.state.Checked.Before(r.Name, func(r thread.RedCheck) bool { return r.Update }) // once
-	r.Reason = text.Line(r.Reason, 400)
+	r.Reason = render.Line(r.Reason, 400)
 	l.found = append(l.found, r)
 }
 
@@ -194,7 +195,7 @@ func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.F
 	}
 	if err != nil {
 		l.log.Warn().Err(err).Int64("check_run", id).Msg("log not fetched")
-		r.head = append(r.head, fmt.Sprintf("(The log of this job could not be fetched: %s)", text.Line(err.Error(), 300)))
+		r.head = append(r.head, fmt.Sprintf("(The log of this job could not be fetched: %s)", render.Line(err.Error(), 300)))
 		return
 	}
 	r.URL = cmp.Or(r.job.URL, r.URL)
@@ -219,11 +220,11 @@ func (l *look) annotations(ctx context.Context, id int64) string {
 	notes, err := l.Forge.Annotations(ctx, l.repo(), id)
 	if err != nil {
 		l.log.Warn().Err(err).Int64("check_run", id).Msg("annotations not fetched")
-		return fmt.Sprintf("(The annotations of this check run could not be fetched: %s)", text.Line(err.Error(), 300))
+		return fmt.Sprintf("(The annotations of this check run could not be fetched: %s)", render.Line(err.Error(), 300))
 	}
 	var lines []string
 	for _, n := range notes {
-		level := text.When(n.Level == "warning" || n.Level == "notice", n.Level+": ")
+		level := render.When(n.Level == "warning" || n.Level == "notice", n.Level+": ")
 		message := strings.ReplaceAll(strings.TrimSpace(n.Message), "\n", "\n  ")
 		lines = append(lines, fmt.Sprintf("%s:%d: %s%s", strings.Join(strings.Fields(n.Path), " "), n.StartLine, level, message))
 	}
@@ -255,7 +256,7 @@ func (l *look) repeat(ctx context.Context) error {
 		}, func(int64) (thread.Act, error) {
 			act, err := thread.Act{SHA: l.state.Head}, l.actions.RerunFailed(ctx, r.job.Run)
 			if err != nil && final(err) {
-				act.Note, err = text.Line(text.Redact(err.Error()), 200), nil
+				act.Note, err = render.Line(secret.Redact(err.Error()), 200), nil
 			}
 			return act, err
 		})
@@ -309,7 +310,7 @@ func told(checks []redCheck) string {
 
 // tell is a check within so many bytes and toldLines: its beginning, and of the log the end.
 func (r redCheck) tell(most int) string {
-	head := []string{fmt.Sprintf("Check run %q: %s%s", text.Line(r.Name, 200), r.was, text.When(r.URL != "", ", "+r.URL)), ""}
+	head := []string{fmt.Sprintf("Check run %q: %s%s", render.Line(r.Name, 200), r.was, render.When(r.URL != "", ", "+r.URL)), ""}
 	used := len(head[0])
 	keep := func(line string) bool {
 		used += len(line) + 1
@@ -317,7 +318,7 @@ func (r redCheck) tell(most int) string {
 	}
 	n := 0
 	for ; n < len(r.head) && len(head) < toldLines-2; n++ {
-		line := text.Redact(text.Clean(r.head[n]))
+		line := secret.Redact(render.Clean(r.head[n]))
 		if !keep(line) {
 			break
 		}

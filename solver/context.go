@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -266,7 +266,7 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) a
 func files(d forge.Discussion, of string) attempt.Part {
 	p := attempt.Part{Name: "changed files" + of, Of: d.Files.Total, Share: 8}
 	for _, f := range d.Files.Nodes {
-		p.Items = append(p.Items, attempt.Item{Text: fmt.Sprintf("%s +%d −%d %s", text.Line(f.Path, 300), f.Additions, f.Deletions, strings.ToLower(f.Change))})
+		p.Items = append(p.Items, attempt.Item{Text: fmt.Sprintf("%s +%d −%d %s", render.Line(f.Path, 300), f.Additions, f.Deletions, strings.ToLower(f.Change))})
 	}
 	return p
 }
@@ -283,7 +283,7 @@ func (r *reader) commits(d forge.Discussion, of string) attempt.Part {
 	}
 	for _, c := range d.Commits.Nodes {
 		if c := c.Commit; c.At.After(since) && !c.At.After(r.asked) {
-			p.Items = append(p.Items, attempt.Item{Text: fmt.Sprintf("%.10s %s, by %s, %s", c.OID, text.Line(c.Headline, 200), text.Line(c.Author.Name, 100), c.At.UTC().Format("2006-01-02 15:04 UTC"))})
+			p.Items = append(p.Items, attempt.Item{Text: fmt.Sprintf("%.10s %s, by %s, %s", c.OID, render.Line(c.Headline, 200), render.Line(c.Author.Name, 100), c.At.UTC().Format("2006-01-02 15:04 UTC"))})
 		}
 	}
 	p.Of = len(p.Items) + max(0, d.Commits.Total-len(d.Commits.Nodes))

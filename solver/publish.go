@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/lease"
@@ -338,7 +338,7 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 		return p.acted(ctx, key, thread.Act{Note: "the description is too long for Pawl's part"})
 	}
 	if pull.Title != had {
-		title = text.Title{}
+		title = render.Title{}
 	}
 	p.says(ctx, block)
 	err = forge.Pulls{Client: p.Forge}.Edit(ctx, p.repo(), p.state.Pull, title, body)
@@ -348,10 +348,10 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 
 // retitled is the title that the last attempt's work has; empty where that says nothing new, or where Pawl does not know
 // which it gave.
-func (p *publisher) retitled(had string) text.Title {
+func (p *publisher) retitled(had string) render.Title {
 	a := p.state.Attempts
 	if had == "" || len(a) == 0 || a[len(a)-1].Receipt.Title == "" || !a[len(a)-1].Receipt.Pushed {
-		return text.Title{}
+		return render.Title{}
 	}
 	return attempt.Subject(p.state, p.thread, a[len(a)-1].Receipt.Title, maxPullTitle)
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -80,7 +80,7 @@ func (p *publisher) answerRemarks(ctx context.Context, number int, last thread.A
 		} else {
 			t := threads[i]
 			changed := last.Receipt.Pushed && t.Outdated && slices.ContainsFunc(last.Receipt.Open, func(id int64) bool { return threadOf(threads[i:i+1], id) == 0 })
-			body := checkrun.RemarkAnswer(a, changed && verified, text.When(changed, last.Receipt.Commit))
+			body := checkrun.RemarkAnswer(a, changed && verified, render.When(changed, last.Receipt.Commit))
 			if t.Resolved && a.Words == "" || body == "" && !p.ordered(last.N, t) {
 				done.Note = "nothing was said or done about it"
 			} else {
@@ -220,5 +220,5 @@ func onLines(t forge.ReviewThread, words string) string {
 	if suggests.MatchString(feedback.Visible(words)) {
 		where += ", with a suggestion of what to write there instead"
 	}
-	return text.Line(t.Path, 300) + ":" + line + ", " + where
+	return render.Line(t.Path, 300) + ":" + line + ", " + where
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/secret"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/lease"
@@ -174,7 +174,7 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 		d := thread.Refuse(policy.RuleRevoked, "Somebody who may write to the repository must ask for it: /pawl retry.", attempt.ErrRevoked.Error())
 		return true, s.lease.Record(ctx, thread.KindDecision, s.seen(d, s.state.Purpose()))
 	case errors.Is(err, git.ErrProtected) && s.state.Open():
-		d := thread.Refuse(policy.RulePushRefused, "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.", text.Redact(err.Error()))
+		d := thread.Refuse(policy.RulePushRefused, "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.", secret.Redact(err.Error()))
 		return true, s.lease.Record(ctx, thread.KindDecision, s.seen(d, policy.ToChange))
 	case final(err) && !s.state.Open():
 		// The run has ended, and what GitHub refuses to show stays as it is.
@@ -182,7 +182,7 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 		return false, nil
 	case final(err):
 		s.log.Error().Err(err).Msg("Pawl cannot go on with this run")
-		d := thread.Refuse(policy.RulePawlFailed, "The operator should look at the server's log; then comment /pawl retry.", text.Redact(err.Error()))
+		d := thread.Refuse(policy.RulePawlFailed, "The operator should look at the server's log; then comment /pawl retry.", secret.Redact(err.Error()))
 		d.Failed = true
 		return true, s.lease.Record(ctx, thread.KindDecision, s.seen(d, s.state.Purpose()))
 	}

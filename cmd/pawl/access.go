@@ -17,8 +17,8 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/web"
 )
 
@@ -151,7 +151,7 @@ func loginCommand() *cobra.Command {
 	return onDatabase(cmd, store.Beside, func(_ config.Server, db *store.Store, _ []string) error {
 		link, err := loginLink(cmd.Context(), db)
 		if err == nil {
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), text.Clean(link))
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), render.Clean(link))
 		}
 		return err
 	})

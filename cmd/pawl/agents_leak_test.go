@@ -60,14 +60,12 @@ func plant(keyPEM []byte) planted {
 
 // told gives what is found of the secrets in a text, in the forms in which an
 // agent may put them: as they are, in base64 at each of its three alignments,
-// in hex, percent-encoded and backwards.
+// in hex and percent-encoded.
 func (p planted) told(text string) []string {
 	var found []string
 	lower := strings.ToLower(text)
 	for name, secret := range p.secrets {
-		backwards := []byte(secret)
-		slices.Reverse(backwards)
-		forms := map[string]string{"plain": secret, "reversed": string(backwards), "percent-encoded": url.QueryEscape(secret), "escaped": strings.Trim(fmt.Sprintf("%q", secret), `"`)}
+		forms := map[string]string{"plain": secret, "percent-encoded": url.QueryEscape(secret), "escaped": strings.Trim(fmt.Sprintf("%q", secret), `"`)}
 		for shift := range 3 {
 			whole := base64.RawStdEncoding.EncodeToString(append(make([]byte, shift), secret...))
 			forms[fmt.Sprintf("base64+%d", shift)] = whole[(8*shift+5)/6 : len(whole)-2]
@@ -88,10 +86,8 @@ func (p planted) told(text string) []string {
 
 func TestSecretsAreFoundInEveryForm(t *testing.T) {
 	p := planted{secrets: map[string]string{"x": rigSecret}}
-	backwards := []byte(rigSecret)
-	slices.Reverse(backwards)
 	for _, text := range []string{
-		rigSecret, string(backwards), url.QueryEscape(rigSecret), hex.EncodeToString([]byte(rigSecret)), strings.ToUpper(hex.EncodeToString([]byte(rigSecret))),
+		rigSecret, url.QueryEscape(rigSecret), hex.EncodeToString([]byte(rigSecret)), strings.ToUpper(hex.EncodeToString([]byte(rigSecret))),
 		base64.StdEncoding.EncodeToString([]byte(rigSecret)), base64.StdEncoding.EncodeToString([]byte("a" + rigSecret + "b")),
 		base64.URLEncoding.EncodeToString([]byte("ab" + rigSecret + "cd")),
 	} {

@@ -21,9 +21,9 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
@@ -258,7 +258,7 @@ func (d *doctor) database(ctx context.Context) {
 func (d *doctor) inForce() {
 	for _, s := range serversIn(d.cfg.DataDir) {
 		said, do := s.say()
-		d.add("server", text.When(do == "", checkOK)+text.When(do != "", checkWarn), said, do)
+		d.add("server", render.When(do == "", checkOK)+render.When(do != "", checkWarn), said, do)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/setup"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -188,7 +188,7 @@ func (d *doctor) signing(ctx context.Context) {
 	out, err := exec.CommandContext(ctx, "ssh-keygen", "-y", "-P", "", "-f", file).CombinedOutput()
 	kind, _, _ := strings.Cut(string(out), " ")
 	if err != nil {
-		err = fmt.Errorf("%s is no key to sign with: %w: %s", file, err, text.Line(string(out), 200))
+		err = fmt.Errorf("%s is no key to sign with: %w: %s", file, err, render.Line(string(out), 200))
 	}
 	if !d.failed("signing", err, hint) {
 		d.add("signing", checkOK, "commits of attempts are signed by "+file+" ("+kind+")", "GitHub shows them as verified where an account with the committer's address has it as a signing key")

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -97,7 +97,7 @@ func (d *doctor) tell(repo forge.Repo, g *attempt.Ground, refused *thread.Decide
 		d.add("pawl.yml", checkOK, config.RepoFile+" has no error", "")
 	}
 	if refused != nil {
-		d.add("setup", checkFail, refused.Reasons.String()+text.When(refused.Output != "", "; it printed "+text.Tail(refused.Output, 500)), refused.Hint)
+		d.add("setup", checkFail, refused.Reasons.String()+render.When(refused.Output != "", "; it printed "+render.Tail(refused.Output, 500)), refused.Hint)
 		return
 	}
 	if g.Image != "" {
@@ -105,7 +105,7 @@ func (d *doctor) tell(repo forge.Repo, g *attempt.Ground, refused *thread.Decide
 	}
 	switch n := len(g.Effective.Environment.Setup); {
 	case n > 0:
-		d.add("setup", checkOK, fmt.Sprintf("%s ended with exit code 0 (all together took %s)", policy.Plural(n, "command"), text.Span(took)), "")
+		d.add("setup", checkOK, fmt.Sprintf("%s ended with exit code 0 (all together took %s)", policy.Plural(n, "command"), render.Span(took)), "")
 	case g.Proposal.Command != "":
 		d.add("setup", checkWarn, fmt.Sprintf("there is none; %s is the usual command for %s", g.Proposal.Command, g.Proposal.File),
 			fmt.Sprintf("to have it run, write into %s: environment: {setup: [%q]}", config.RepoFile, g.Proposal.Command))
@@ -121,7 +121,7 @@ func (d *doctor) verified(g *attempt.Ground) {
 		d.add("verify", checkWarn, "there are no verify commands, so nothing is called verified", fmt.Sprintf("write into %s what must succeed: verify: [\"go test ./...\"]", config.RepoFile))
 	}
 	for _, v := range g.Before {
-		command := text.Line(v.Command, 80)
+		command := render.Line(v.Command, 80)
 		switch counted := v.PassedTests + v.FailedTests; {
 		case v.Unable() != "":
 			d.add("verify", checkFail, fmt.Sprintf("%s cannot work here: %s", command, v.Unable()),
@@ -131,7 +131,7 @@ func (d *doctor) verified(g *attempt.Ground) {
 			if len(failing) > shownTests {
 				failing = append(failing[:shownTests:shownTests], "…")
 			}
-			d.add("verify", checkWarn, fmt.Sprintf("%s fails on the default branch with exit code %d%s", command, v.Exit, text.When(len(failing) > 0, ": "+strings.Join(failing, ", "))),
+			d.add("verify", checkWarn, fmt.Sprintf("%s fails on the default branch with exit code %d%s", command, v.Exit, render.When(len(failing) > 0, ": "+strings.Join(failing, ", "))),
 				"what fails here is told to agents as known, and no work is called verified while it fails")
 		default:
 			ran := "no test runner was recognised"
@@ -140,7 +140,7 @@ func (d *doctor) verified(g *attempt.Ground) {
 			} else if v.Runner != "" {
 				ran = v.Runner + " counted no tests"
 			}
-			d.add("verify", checkOK, fmt.Sprintf("%s ended with exit code 0 after %s; %s", command, text.Span(time.Duration(v.MS)*time.Millisecond), ran), "")
+			d.add("verify", checkOK, fmt.Sprintf("%s ended with exit code 0 after %s; %s", command, render.Span(time.Duration(v.MS)*time.Millisecond), ran), "")
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -69,7 +69,7 @@ func TestCommandsThatCannotWorkHereCostNoAttempt(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
-			says := text.Subject(why, 255).String() // what a command prints is a stranger's
+			says := render.Subject(why, 255).String() // what a command prints is a stranger's
 			r := newRig(t, with(verify))
 			r.agent(plainAgent, "")
 			r.start()

@@ -20,8 +20,8 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/replay"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/simhash"
 )
@@ -236,7 +236,7 @@ func (v inspection) print(w io.Writer) {
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
 	row("ending", "%s (%s)", v.Ending, v.CLI)
 	for _, reason := range v.Reasons {
-		row("", "%s", text.Line(reason, maxLine))
+		row("", "%s", render.Line(reason, maxLine))
 	}
 	if l := v.Limit; l != nil {
 		until := "reset unknown"
@@ -247,7 +247,7 @@ func (v inspection) print(w io.Writer) {
 	}
 	edits := fmt.Sprintf("%d in %s", v.Edits.Operations, policy.Plural(v.Edits.Files, "file"))
 	if v.Edits.MaxRepeat > 1 {
-		edits += fmt.Sprintf(", %d of them on %s", v.Edits.MaxRepeat, text.Line(v.Edits.MaxRepeatPath, maxLine))
+		edits += fmt.Sprintf(", %d of them on %s", v.Edits.MaxRepeat, render.Line(v.Edits.MaxRepeatPath, maxLine))
 	}
 	plain := v.CLI == config.Plain
 	if plain {
@@ -260,10 +260,10 @@ func (v inspection) print(w io.Writer) {
 	}
 	row("severity", "%s", severity)
 	for _, reason := range v.Severity.Reasons {
-		row("", "%s", text.Line(reason, maxLine))
+		row("", "%s", render.Line(reason, maxLine))
 	}
 	for _, l := range v.Loops {
-		row("loop", "%s %d times %s", l.Kind, l.Count, text.Line(l.What, maxLine))
+		row("loop", "%s %d times %s", l.Kind, l.Count, render.Line(l.What, maxLine))
 	}
 	cost := ""
 	if v.CostUSD != nil {
@@ -279,10 +279,10 @@ func (v inspection) print(w io.Writer) {
 	row("mentions", "%d of a limit, ignored", v.Mentions)
 	row("fingerprint", "%s", v.Fingerprint)
 	if v.SessionID != "" {
-		row("session", "%s", text.Line(v.SessionID, maxLine))
+		row("session", "%s", render.Line(v.SessionID, maxLine))
 	}
 	if v.FinalMessage != "" {
-		row("message", "%s", text.Line(v.FinalMessage, maxLine))
+		row("message", "%s", render.Line(v.FinalMessage, maxLine))
 	}
 	t.Flush()
 }

@@ -32,42 +32,15 @@ func carrying() map[string]func(name, v string) carried {
 			return carried{map[string]string{name + ".txt": "see:\nkey = \"" + w + "\"\n"}, "I found " + w + " there.", []string{w[6 : len(w)-6]}}
 		}
 	}
-	each := func(format, between string) func(string) string {
-		return func(v string) string {
-			var all []string
-			for _, c := range []byte(v) {
-				all = append(all, fmt.Sprintf(format, c))
-			}
-			return strings.Join(all, between)
-		}
-	}
 	base := func(before string, e *base64.Encoding) func(string, string) carried {
 		return written(func(v string) string { return e.EncodeToString([]byte(before + v + "~~")) })
-	}
-	halves := func(write func(name, a, b string) carried) func(string, string) carried {
-		return func(name, v string) carried {
-			c := write(name, v[:len(v)/2], v[len(v)/2:])
-			c.gives = []string{v[:len(v)/2], v[len(v)/2:]}
-			return c
-		}
 	}
 	return map[string]func(name, v string) carried{
 		"plain": written(func(v string) string { return v }), "base64": base("", base64.StdEncoding), "base64 behind one": base("~", base64.StdEncoding),
 		"base64 behind two": base("~~", base64.StdEncoding), "base64 of URLs": base("~", base64.URLEncoding),
-		"hexadecimal": written(func(v string) string { return hex.EncodeToString([]byte(v)) }), "spaced hexadecimal": written(each("%02X", " ")),
-		"URL": written(url.QueryEscape), "all as in URLs": written(each("%%%02x", "")), "all as in JSON": written(each(`\u%04x`, "")),
-		"JSON":     written(func(v string) string { b, _ := json.Marshal(v); return strings.Trim(string(b), `"`) }),
-		"entities": written(each("&#%d;", "")), "bytes": written(each("0x%02x", ", ")), "spaced": written(each("%c", "-")),
-		"backwards": written(func(v string) string { b := []byte(v); slices.Reverse(b); return string(b) }),
-		"lines": halves(func(name, a, b string) carried {
-			return carried{files: map[string]string{name + ".txt": "see:\n" + a + "\n" + b + "\n"}, words: "It is " + a + "\n" + b}
-		}),
-		"variables": halves(func(name, a, b string) carried {
-			return carried{files: map[string]string{name + ".go": "package a\nvar second = `" + b + "`\n\nfunc f() {}\n\nvar first = `" + a + "`\n"}, words: "It begins with `" + a + "`, and then comes `" + b + "`."}
-		}),
-		"two files": halves(func(name, a, b string) carried {
-			return carried{files: map[string]string{"a/" + name: "see:\n" + a + "\n", "z/" + name: "see:\n" + b + "\n"}, words: "First " + a + ", second " + b}
-		}),
+		"hexadecimal": written(func(v string) string { return hex.EncodeToString([]byte(v)) }),
+		"URL":         written(url.QueryEscape),
+		"JSON":        written(func(v string) string { b, _ := json.Marshal(v); return strings.Trim(string(b), `"`) }),
 		"a binary file": func(name, v string) carried {
 			return carried{map[string]string{name + ".bin": "\x00\x01\n\xff" + v + "\x00"}, "\x01" + v, []string{v}}
 		},

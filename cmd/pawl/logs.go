@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -158,11 +158,11 @@ func (c *cleaning) Write(p []byte) (int, error) {
 	if n == 0 && len(c.rest) > maxRest {
 		n = len(c.rest)
 	}
-	_, err := io.WriteString(c.to, text.Clean(string(c.rest[:n])))
+	_, err := io.WriteString(c.to, render.Clean(string(c.rest[:n])))
 	c.rest = c.rest[n:]
 	return len(p), err
 }
 
 func (c *cleaning) flush() {
-	_, _ = io.WriteString(c.to, text.Clean(string(c.rest))) // the reader is gone, or it works
+	_, _ = io.WriteString(c.to, render.Clean(string(c.rest))) // the reader is gone, or it works
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/web"
 )
 
@@ -65,7 +65,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintln(stderr, "pawl:", text.Clean(err.Error()))
+	fmt.Fprintln(stderr, "pawl:", render.Clean(err.Error()))
 	if _, misused := errors.AsType[usageError](err); misused || !started {
 		fmt.Fprintf(stderr, "pawl: see %s --help\n", called.CommandPath())
 		return exitUsage
@@ -90,7 +90,7 @@ func printReport(cmd *cobra.Command, report any, print func(io.Writer)) error {
 	}
 	var out strings.Builder
 	print(&out)
-	_, err := io.WriteString(cmd.OutOrStdout(), text.Clean(out.String()))
+	_, err := io.WriteString(cmd.OutOrStdout(), render.Clean(out.String()))
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 )
 
 // The server's machine has no browser and no address: the link holds the form, and the person brings along what
@@ -112,6 +112,6 @@ func TestSetupUnderThePublicAddress(t *testing.T) {
 		}
 	}
 	if code := i.ends(); code != exitDone {
-		t.Errorf("exit %d: %s", code, text.Clean(i.stderr.String()))
+		t.Errorf("exit %d: %s", code, render.Clean(i.stderr.String()))
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/ground"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
 	"github.com/pawlbot/pawl/solver"
@@ -89,7 +89,7 @@ type threadStatus struct {
 }
 
 func statusOf(v checkrun.View) threadStatus {
-	t := threadStatus{Thread: v.Thread, Title: text.Line(v.Title, shownLine), State: string(v.State), Rule: v.Rule, Says: checkrun.Headline(v), Reasons: v.Reasons.Texts(), Run: v.Run, Attempts: len(v.Attempts)}
+	t := threadStatus{Thread: v.Thread, Title: render.Line(v.Title, shownLine), State: string(v.State), Rule: v.Rule, Says: checkrun.Headline(v), Reasons: v.Reasons.Texts(), Run: v.Run, Attempts: len(v.Attempts)}
 	if v.State == checkrun.Waiting {
 		t.Until = known(v.Until)
 	}
@@ -196,7 +196,7 @@ func (r statusReport) print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "THREAD\tATTEMPTS\tSTANDS\tTITLE\n")
 	for _, v := range r.Threads {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", v.Thread, v.Attempts, v.Says, text.Short(v.Title, 60))
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", v.Thread, v.Attempts, v.Says, render.Short(v.Title, 60))
 	}
 	t.Flush()
 	if len(r.Threads) == 0 {
@@ -204,14 +204,14 @@ func (r statusReport) print(w io.Writer) {
 	}
 	for _, s := range r.Servers {
 		said, do := s.say()
-		fmt.Fprintln(w, text.Line(said+text.When(do != "", "; "+do), 2000))
+		fmt.Fprintln(w, render.Line(said+render.When(do != "", "; "+do), 2000))
 	}
 	for _, d := range r.Deliveries {
 		when := "given up; pawl deliveries retry or dismiss decides"
 		if d.RetryAt != nil {
-			when = "next try: " + text.Left(r.now, *d.RetryAt)
+			when = "next try: " + render.Left(r.now, *d.RetryAt)
 		}
-		fmt.Fprintf(w, "delivery %s (%s, %s), %s: %s\n", text.Line(d.GUID, 100), text.Line(d.Event, 100), text.Spaced(d.State), when, text.Line(d.Note, 300))
+		fmt.Fprintf(w, "delivery %s (%s, %s), %s: %s\n", render.Line(d.GUID, 100), render.Line(d.Event, 100), render.Spaced(d.State), when, render.Line(d.Note, 300))
 	}
 	for _, c := range r.Cooldowns {
 		fmt.Fprintf(w, "%s on %s: %s\n", c.Backend, c.Repo, checkrun.Rests(c.Cooldown, r.now))
@@ -223,25 +223,25 @@ func (r statusReport) print(w io.Writer) {
 		}
 		when := "when it resets is unknown"
 		if b.ResetsAt != nil && b.ResetsAt.After(r.now) {
-			when = text.Left(r.now, *b.ResetsAt)
+			when = render.Left(r.now, *b.ResetsAt)
 		} else if b.ResetsAt != nil {
-			when = "was reset at " + text.Instant(r.now, *b.ResetsAt)
+			when = "was reset at " + render.Instant(r.now, *b.ResetsAt)
 		}
 		state := map[bool]string{true: "open", false: "closed"}
 		fmt.Fprintf(w, "account %s: %d × %s in a row, breaker %s, %s\n", b.Account, b.Consecutive, b.Kind, state[b.Open], when)
 	}
 	for _, l := range r.Levels {
-		fmt.Fprintf(w, "in the last 24 hours on %s: %s\n", text.Line(l.Level, 300), l)
+		fmt.Fprintf(w, "in the last 24 hours on %s: %s\n", render.Line(l.Level, 300), l)
 	}
 	for _, l := range r.Layers {
 		what := fmt.Sprintf("%d MiB, of %.10s", l.Bytes>>20, l.Commit)
 		if l.Failed != nil {
-			what = "setup failed: " + text.Line(l.Failed.Command, 100) + ": " + l.Failed.Result
+			what = "setup failed: " + render.Line(l.Failed.Command, 100) + ": " + l.Failed.Result
 		}
-		fmt.Fprintf(w, "layer %s of %s: %s, used last at %s\n", l.Key, text.Line(l.Repo, 200), what, text.Instant(r.now, l.Used))
+		fmt.Fprintf(w, "layer %s of %s: %s, used last at %s\n", l.Key, render.Line(l.Repo, 200), what, render.Instant(r.now, l.Used))
 	}
 	for _, l := range r.Images {
-		fmt.Fprintf(w, "image %s: %d MiB, used last at %s\n", text.Line(l.Image, 300), l.Bytes>>20, text.Instant(r.now, l.Used))
+		fmt.Fprintf(w, "image %s: %d MiB, used last at %s\n", render.Line(l.Image, 300), l.Bytes>>20, render.Instant(r.now, l.Used))
 	}
 	for _, b := range r.Backends {
 		fmt.Fprintf(w, "backend %s (%s) on account %s\n", b.Name, b.Kind, b.Account)

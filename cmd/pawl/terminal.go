@@ -20,9 +20,9 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/replay"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -37,10 +37,10 @@ const shownLine = 200
 func showThread(w io.Writer, v checkrun.View) {
 	fmt.Fprintln(w, checkrun.Headline(v))
 	for _, reason := range v.Reasons.Texts() {
-		fmt.Fprintf(w, "  %s\n", text.Line(reason, shownLine))
+		fmt.Fprintf(w, "  %s\n", render.Line(reason, shownLine))
 	}
 	for _, p := range v.Problems {
-		fmt.Fprintf(w, "  %s:%d: %s\n", text.Line(p.Path, shownLine), p.Line, text.Line(p.Message, maxLine))
+		fmt.Fprintf(w, "  %s:%d: %s\n", render.Line(p.Path, shownLine), p.Line, render.Line(p.Message, maxLine))
 	}
 	if len(v.Attempts) == 0 {
 		return
@@ -58,18 +58,18 @@ func showThread(w io.Writer, v checkrun.View) {
 			if len(a.Verify) > 0 {
 				verified, _ = a.Verified()
 			}
-			took = text.Span(a.Duration)
+			took = render.Span(a.Duration)
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.N, text.Label(a.Backend)+text.When(a.Effort != "", " "+text.Label(a.Effort)), a.Result(), text.Line(verified, shownLine),
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.N, render.Label(a.Backend)+render.When(a.Effort != "", " "+render.Label(a.Effort)), a.Result(), render.Line(verified, shownLine),
 			edits, took, strings.Join(checkrun.Used(a), ", "))
 	}
 	t.Flush()
 	last := v.Attempts[len(v.Attempts)-1]
 	for i, path := range last.LeftOut {
-		fmt.Fprintf(w, "%s  %s\n", text.When(i == 0, "\nLeft out of the work:\n"), text.Line(path, shownLine))
+		fmt.Fprintf(w, "%s  %s\n", render.When(i == 0, "\nLeft out of the work:\n"), render.Line(path, shownLine))
 	}
 	if said := strings.TrimSpace(cmp.Or(last.Says(), last.Detail)); said != "" {
-		fmt.Fprintf(w, "\nThe agent says:\n%s\n", "  "+strings.ReplaceAll(text.Head(said, maxSaid), "\n", "\n  "))
+		fmt.Fprintf(w, "\nThe agent says:\n%s\n", "  "+strings.ReplaceAll(render.Head(said, maxSaid), "\n", "\n  "))
 	}
 }
 
@@ -88,7 +88,7 @@ func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name s
 		return err
 	}
 	return printReport(cmd, statusOf(v), func(w io.Writer) {
-		fmt.Fprintf(w, "%s: %s\n", v.Thread, text.Line(v.Title, shownLine))
+		fmt.Fprintf(w, "%s: %s\n", v.Thread, render.Line(v.Title, shownLine))
 		for _, link := range []string{v.IssueURL, v.PullURL} {
 			if link != "" {
 				fmt.Fprintln(w, link)
@@ -108,7 +108,7 @@ func showWork(ctx context.Context, l solver.Folder, w io.Writer) error {
 	}
 	out, err := exec.CommandContext(ctx, "git", "-C", l.Dir, "--no-pager", "diff", "--no-ext-diff", "--stat", "HEAD..."+l.Branch).Output()
 	if err == nil {
-		_, err = io.WriteString(w, text.Clean(string(out)))
+		_, err = io.WriteString(w, render.Clean(string(out)))
 	}
 	return err
 }
@@ -154,7 +154,7 @@ func (r *reading) Read(p []byte) (int, error) {
 	r.done += int64(n)
 	if now := time.Now(); err == nil && now.Sub(r.told) >= time.Second/4 {
 		r.told = now
-		fmt.Fprintf(r.w, "%s%s: %s of %s read", lineBegin, text.Line(filepath.Base(r.Name()), 60), humanize.IBytes(uint64(r.done)), humanize.IBytes(uint64(r.size)))
+		fmt.Fprintf(r.w, "%s%s: %s of %s read", lineBegin, render.Line(filepath.Base(r.Name()), 60), humanize.IBytes(uint64(r.done)), humanize.IBytes(uint64(r.size)))
 	}
 	return n, err
 }
@@ -175,7 +175,7 @@ type progress struct {
 func (p *progress) prepares(what string) {
 	p.prepared.Store(&what)
 	if !p.over && what != "" {
-		fmt.Fprintln(p.w, text.Line(what, shownLine))
+		fmt.Fprintln(p.w, render.Line(what, shownLine))
 	}
 }
 
@@ -194,7 +194,7 @@ func (p *progress) tell(ctx context.Context, s *solver.Solver, t thread.ID) {
 		if what := p.prepared.Load(); what != nil && *what != "" {
 			stands = *what
 		}
-		fmt.Fprintf(p.w, "%s%s, %s", lineBegin, text.Line(stands, 100), text.Span(time.Since(began)))
+		fmt.Fprintf(p.w, "%s%s, %s", lineBegin, render.Line(stands, 100), render.Span(time.Since(began)))
 	}
 	fmt.Fprint(p.w, lineBegin)
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -44,7 +44,7 @@ func ReadLines(r io.Reader, visit func(line []byte)) error {
 type excerpt struct {
 	to    io.Writer // takes the beginning
 	room  int64     // of the beginning, in bytes
-	tail  text.End
+	tail  render.End
 	after int64  // bytes that came after the beginning
 	err   error  // of writing to it
 	note  string // why bytes are missing, after their number
@@ -83,7 +83,7 @@ type headTail struct {
 }
 
 func newHeadTail(head int64, tail int) *headTail {
-	k := &headTail{excerpt: excerpt{room: head, tail: text.End{Max: tail}}}
+	k := &headTail{excerpt: excerpt{room: head, tail: render.End{Max: tail}}}
 	k.to = &k.text
 	return k
 }
@@ -105,7 +105,7 @@ func newTranscript(w io.Writer, limit int64) *excerpt {
 	}
 	limit = cmp.Or(limit, math.MaxInt64)
 	tail := min(transcriptTail, limit/2)
-	return &excerpt{to: w, room: limit - tail, tail: text.End{Max: int(tail)}, note: fmt.Sprintf("; the limit of a transcript is %d bytes", limit)}
+	return &excerpt{to: w, room: limit - tail, tail: render.End{Max: int(tail)}, note: fmt.Sprintf("; the limit of a transcript is %d bytes", limit)}
 }
 
 // InspectOptions says what is known of a recorded run beside its transcript.

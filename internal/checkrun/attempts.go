@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -19,11 +19,11 @@ func table(f View, rows int) string {
 	shown := f.Attempts[hidden:]
 	several := shown[0].Run != shown[len(shown)-1].Run
 	var b strings.Builder
-	b.WriteString("| # |" + text.When(several, " run |") + " backend | ending | progress | edits | similar to one before | waited | took |\n")
-	b.WriteString("|--:|" + text.When(several, "--:|") + "---|---|---|---|---|--:|--:|\n")
+	b.WriteString("| # |" + render.When(several, " run |") + " backend | ending | progress | edits | similar to one before | waited | took |\n")
+	b.WriteString("|--:|" + render.When(several, "--:|") + "---|---|---|---|---|--:|--:|\n")
 	for _, a := range shown {
-		fmt.Fprintf(&b, "| %d |%s %s | %s | %s | %s | %s | %s | %s |\n", a.N, text.When(several, fmt.Sprintf(" %d |", a.Run)), backend(a),
-			a.Result(), progress(a), edits(a), similarity(a), text.Dash(a.Waited), text.Dash(a.Duration))
+		fmt.Fprintf(&b, "| %d |%s %s | %s | %s | %s | %s | %s | %s |\n", a.N, render.When(several, fmt.Sprintf(" %d |", a.Run)), backend(a),
+			a.Result(), progress(a), edits(a), similarity(a), render.Dash(a.Waited), render.Dash(a.Duration))
 	}
 	if hidden > 0 {
 		b.WriteString("\n…and " + policy.Plural(hidden, "earlier attempt") + "\n")
@@ -32,8 +32,8 @@ func table(f View, rows int) string {
 }
 
 func backend(a Attempt) string {
-	return text.Code(text.Label(a.Backend)) + text.When(a.Effort != "", " "+words(a.Effort)) +
-		text.When(a.Decision.Escalated, ", more effort") + text.When(a.Decision.Different, ", different approach")
+	return render.Code(render.Label(a.Backend)) + render.When(a.Effort != "", " "+words(a.Effort)) +
+		render.When(a.Decision.Escalated, ", more effort") + render.When(a.Decision.Different, ", different approach")
 }
 
 // Result is how the attempt ended and, where that says more, what it came to.
@@ -65,14 +65,14 @@ func edits(a Attempt) string {
 	if a.Edits.Operations <= 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%s in %s, %s on one", text.Count(a.Edits.Operations), policy.Plural(a.Edits.Files, "file"), text.Count(a.Edits.MaxRepeat))
+	return fmt.Sprintf("%s in %s, %s on one", render.Count(a.Edits.Operations), policy.Plural(a.Edits.Files, "file"), render.Count(a.Edits.MaxRepeat))
 }
 
 func similarity(a Attempt) string {
 	if a.Similarity <= 0 {
 		return "–"
 	}
-	return text.Joined(" ", fmt.Sprintf("%.2f", clamp(a.Similarity)), similarKind(a.SimilarKind))
+	return render.Joined(" ", fmt.Sprintf("%.2f", clamp(a.Similarity)), similarKind(a.SimilarKind))
 }
 
 // similarKind lets through only the two kinds there are.
@@ -104,20 +104,20 @@ func totals(f View) string {
 			priced = true
 		}
 	}
-	return text.Joined(" · ", policy.Plural(len(run), "attempt"), text.When(ops > 0 || !untold, text.When(untold, "at least ")+policy.Plural(ops, "edit")),
-		text.When(took >= time.Second, text.Span(took)+" of work"), text.When(waited >= time.Second, text.Span(waited)+" of waiting"),
-		tokens(t), text.When(priced, text.Dollars(cost)))
+	return render.Joined(" · ", policy.Plural(len(run), "attempt"), render.When(ops > 0 || !untold, render.When(untold, "at least ")+policy.Plural(ops, "edit")),
+		render.When(took >= time.Second, render.Span(took)+" of work"), render.When(waited >= time.Second, render.Span(waited)+" of waiting"),
+		tokens(t), render.When(priced, render.Dollars(cost)))
 }
 
 func tokens(t policy.Tokens) string {
-	used := fmt.Sprintf("%s tokens in (%s cached), %s out", text.Count(t.Input), text.Count(t.CachedInput), text.Count(t.Output))
-	used += text.When(t.Estimated > 0, " ("+text.Count(t.Estimated)+" of these are estimated)")
-	return text.When(t.Input > 0 || t.Output > 0, used)
+	used := fmt.Sprintf("%s tokens in (%s cached), %s out", render.Count(t.Input), render.Count(t.CachedInput), render.Count(t.Output))
+	used += render.When(t.Estimated > 0, " ("+render.Count(t.Estimated)+" of these are estimated)")
+	return render.When(t.Input > 0 || t.Output > 0, used)
 }
 
 // words writes one of our own terms for people: usage_limit as usage limit.
 func words[S ~string](term S) string {
-	return text.Prose(text.Spaced(text.Line(string(term), 40)))
+	return render.Prose(render.Spaced(render.Line(string(term), 40)))
 }
 
 // clamp keeps a share in 0..1; what is no number is 0.
@@ -135,8 +135,8 @@ func rungs(run []Attempt) string {
 	var lines []string
 	for _, a := range run {
 		for _, r := range a.Rungs {
-			lines = append(lines, fmt.Sprintf("- attempt %d, %s: %s → %s: %s%s", a.N, rungName(r), text.Code(r.Trigger), text.Code(r.Response),
-				r.Result(), text.When(Spent(r) != "", " ("+Spent(r)+")")))
+			lines = append(lines, fmt.Sprintf("- attempt %d, %s: %s → %s: %s%s", a.N, rungName(r), render.Code(r.Trigger), render.Code(r.Response),
+				r.Result(), render.When(Spent(r) != "", " ("+Spent(r)+")")))
 		}
 	}
 	return strings.Join(lines[max(0, len(lines)-shownRungs):], "\n")
@@ -152,15 +152,15 @@ func rungName(r policy.Rung) string {
 
 // Spent is what a recovery took, and what the answers before it had used that were thrown away.
 func Spent(r policy.Rung) string {
-	wasted := text.Joined(", ", text.When(r.WastedTokens > 0, text.Count(r.WastedTokens)+" tokens"), text.Cost(r.WastedUSD))
-	return text.Joined(", ", text.When(r.Tokens > 0, text.Count(r.Tokens)+" tokens"), text.Cost(r.CostUSD),
-		text.When(r.Took() >= time.Second, text.Span(r.Took())), text.When(wasted != "", "thrown away before: "+wasted))
+	wasted := render.Joined(", ", render.When(r.WastedTokens > 0, render.Count(r.WastedTokens)+" tokens"), render.Cost(r.WastedUSD))
+	return render.Joined(", ", render.When(r.Tokens > 0, render.Count(r.Tokens)+" tokens"), render.Cost(r.CostUSD),
+		render.When(r.Took() >= time.Second, render.Span(r.Took())), render.When(wasted != "", "thrown away before: "+wasted))
 }
 
 // Used is what an attempt used, as far as it is known.
 func Used(a Attempt) []string {
-	return slices.DeleteFunc([]string{tokens(a.Tokens), text.Cost(a.CostUSD), text.When(a.Turns > 0, policy.Plural(a.Turns, "turn")),
-		text.When(a.ToolCalls > 0, policy.Plural(a.ToolCalls, "call")+" of tools")}, func(part string) bool { return part == "" })
+	return slices.DeleteFunc([]string{tokens(a.Tokens), render.Cost(a.CostUSD), render.When(a.Turns > 0, policy.Plural(a.Turns, "turn")),
+		render.When(a.ToolCalls > 0, policy.Plural(a.ToolCalls, "call")+" of tools")}, func(part string) bool { return part == "" })
 }
 
 // Sizes of quoted texts in bytes, for usual runs well under maxBytes; what does not fit is left out.
@@ -176,9 +176,9 @@ const quoted = 3
 
 func addDetails(p *page, f View) {
 	if len(f.Reasons) > 5 {
-		p.fold("All reasons", "- "+text.Joined("\n- ", reasons(f.reasons(), 30)...))
+		p.fold("All reasons", "- "+render.Joined("\n- ", reasons(f.reasons(), 30)...))
 	}
-	p.fold("The end of what it printed", text.When(strings.TrimSpace(f.Output) != "", text.Fence(f.Output, maxOutput)))
+	p.fold("The end of what it printed", render.When(strings.TrimSpace(f.Output) != "", render.Fence(f.Output, maxOutput)))
 	p.fold("What was asked", asked(f))
 	run := f.run()
 	p.fold("Recoveries", rungs(run))
@@ -186,7 +186,7 @@ func addDetails(p *page, f View) {
 		addAttempt(p, run[i])
 	}
 	if f.Limit != nil {
-		p.fold("Usage limit", text.Joined("\n\n", limit(f)+".", text.When(f.Limit.Message != "", text.Fence(f.Limit.Message, maxLimit))))
+		p.fold("Usage limit", render.Joined("\n\n", limit(f)+".", render.When(f.Limit.Message != "", render.Fence(f.Limit.Message, maxLimit))))
 	}
 	p.fold("Edit loop and stagnation", verdictLines(f))
 }
@@ -195,8 +195,8 @@ func asked(f View) string {
 	if f.Request == "" && f.Title == "" {
 		return ""
 	}
-	return text.Joined("\n\n", text.When(f.RequestedBy != "", "Asked for by "+text.Code(f.RequestedBy)+"."),
-		text.When(f.Title != "", "Title: "+text.Code(f.Title)), text.When(f.Request != "", text.Fence(f.Request, maxRequest)))
+	return render.Joined("\n\n", render.When(f.RequestedBy != "", "Asked for by "+render.Code(f.RequestedBy)+"."),
+		render.When(f.Title != "", "Title: "+render.Code(f.Title)), render.When(f.Request != "", render.Fence(f.Request, maxRequest)))
 }
 
 func addAttempt(p *page, a Attempt) {
@@ -219,36 +219,36 @@ func addAttempt(p *page, a Attempt) {
 		}
 	}
 	if a.Says() != "" {
-		parts = append(parts, "The agent's last message:", text.Fence(a.Says(), maxMessage))
+		parts = append(parts, "The agent's last message:", render.Fence(a.Says(), maxMessage))
 	}
-	what := text.When(a.Says() != "", "what the agent said") + text.When(a.Says() == "", "how it ended")
+	what := render.When(a.Says() != "", "what the agent said") + render.When(a.Says() == "", "how it ended")
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
 }
 
 func addVerified(p *page, what string, r policy.Receipt) {
 	if v := r.Verification(); v != nil {
-		p.fold(what+" "+text.Subject(v.Result(), maxTitle).String(),
-			text.Joined("\n\n", text.Code(v.Command)+" "+text.Prose(v.Result())+".", text.When(v.Exit != 0 && v.Runner == "", "The runner's output is not understood; it is compared as text."),
-				text.When(strings.TrimSpace(v.Output) != "", text.Fence(v.Output, maxOutput))))
+		p.fold(what+" "+render.Subject(v.Result(), maxTitle).String(),
+			render.Joined("\n\n", render.Code(v.Command)+" "+render.Prose(v.Result())+".", render.When(v.Exit != 0 && v.Runner == "", "The runner's output is not understood; it is compared as text."),
+				render.When(strings.TrimSpace(v.Output) != "", render.Fence(v.Output, maxOutput))))
 	}
 }
 
 // code is hostile text as inline code; empty for none.
-func code(s string) string { return text.When(s != "", text.Code(s)) }
+func code(s string) string { return render.When(s != "", render.Code(s)) }
 
-func paths(all []string) string { return strings.Join(first(all, 10, "path", text.Code), ", ") }
+func paths(all []string) string { return strings.Join(first(all, 10, "path", render.Code), ", ") }
 
 func limit(f View) string {
 	hit := "usage limit"
 	if f.Limit.Consecutive > 1 {
 		hit = policy.Plural(f.Limit.Consecutive, "usage limit") + " in a row"
 	}
-	return "account " + text.Code(text.Label(f.Limit.Account)) + ": " + hit + ", " + text.Reset(f.Now, f.Limit.ResetsAt)
+	return "account " + render.Code(render.Label(f.Limit.Account)) + ": " + hit + ", " + render.Reset(f.Now, f.Limit.ResetsAt)
 }
 
 func verdictLines(f View) string {
 	if len(f.Attempts) == 0 {
 		return ""
 	}
-	return "- `pawl/severity`: " + text.Prose(severity(f).Title) + "\n- `pawl/stagnation`: " + text.Prose(stagnation(f).Title)
+	return "- `pawl/severity`: " + render.Prose(severity(f).Title) + "\n- `pawl/stagnation`: " + render.Prose(stagnation(f).Title)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -40,7 +40,7 @@ func Checks(f View) []forge.CheckRun {
 	}
 	all := []forge.CheckRun{run(f), severity(judged), stagnation(judged)}
 	for i := range all {
-		all[i].Summary += text.When(f.Unwalled != "", "\n\nAgents reach whatever this server reaches (`"+f.Unwalled+"`).")
+		all[i].Summary += render.When(f.Unwalled != "", "\n\nAgents reach whatever this server reaches (`"+f.Unwalled+"`).")
 	}
 	return all
 }
@@ -65,7 +65,7 @@ func pending(c forge.CheckRun, f View, what string) forge.CheckRun {
 		}
 		p.sentence(what + " is judged when an attempt ends.")
 	}
-	p.sentence("The check run " + text.Code(NameRun) + " says what happens now.")
+	p.sentence("The check run " + render.Code(NameRun) + " says what happens now.")
 	c.Summary = p.fit()
 	return c
 }
@@ -103,7 +103,7 @@ func buttons(f View) []forge.Button {
 // maxTitle is the length of a title that the checks page shows on one line.
 const maxTitle = 120
 
-func title(parts ...string) string { return text.Short(text.Joined(": ", parts...), maxTitle) }
+func title(parts ...string) string { return render.Short(render.Joined(": ", parts...), maxTitle) }
 
 var safeThread = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+#[0-9]+$`)
 
@@ -133,13 +133,13 @@ func (p *page) sentence(all ...string) {
 }
 
 func (p *page) list(lines ...string) {
-	if all := text.Joined("\n- ", lines...); all != "" {
+	if all := render.Joined("\n- ", lines...); all != "" {
 		p.sentence("- " + all)
 	}
 }
 
 // reasons are the first max reasons as escaped lines.
-func reasons(all []string, max int) []string { return first(all, max, "reason", text.Prose) }
+func reasons(all []string, max int) []string { return first(all, max, "reason", render.Prose) }
 
 // first are the lines of the first max of all, and one that counts the others.
 func first[T any](all []T, max int, what string, line func(T) string) (lines []string) {
@@ -289,5 +289,5 @@ func (f View) last() (Attempt, bool) {
 func (f View) over() bool { return f.State != Running && f.State != Waiting }
 
 func (f View) reasons() []string {
-	return f.Reasons.Write(func(t time.Time) string { return text.Instant(f.Now, t) })
+	return f.Reasons.Write(func(t time.Time) string { return render.Instant(f.Now, t) })
 }

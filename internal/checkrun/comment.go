@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -25,10 +25,10 @@ func Comment(f View) string {
 // work here, and excluded says that there is one as asked for which does not. Whoever posts it adds the marker by which it
 // is found.
 func Answer(f View, q thread.Question, slug string, backends []string, excluded bool) string {
-	login := text.Code(text.Label(q.By.Login))
+	login := render.Code(render.Label(q.By.Login))
 	switch q.Command {
 	case "status":
-		return status(f, "", "As of "+text.Date(f.Now)+".")
+		return status(f, "", "As of "+render.Date(f.Now)+".")
 	case "why":
 		return why(f)
 	case "use":
@@ -40,7 +40,7 @@ func Answer(f View, q thread.Question, slug string, backends []string, excluded 
 	case feedback.Refused:
 		return login + " may not write to this repository, and Pawl takes orders from people who may; nothing was done.\n"
 	case feedback.NoOrder:
-		return text.Code("@"+text.Label(slug)) + " within a line is no order, so nothing was done. To ask for work, begin a line with it or with `/pawl solve`.\n"
+		return render.Code("@"+render.Label(slug)) + " within a line is no order, so nothing was done. To ask for work, begin a line with it or with `/pawl solve`.\n"
 	case "stop":
 		return "Nothing ran here, so nothing had to be stopped. Pawl begins no work on this thread until somebody asks for it (`/pawl resume`, `/pawl solve`).\n"
 	case "escalate":
@@ -49,7 +49,7 @@ func Answer(f View, q thread.Question, slug string, backends []string, excluded 
 		if q.Word == "" {
 			return "This thread has no open pull request, so there is no base to merge; nothing was done.\n"
 		}
-		return "There is nothing to merge: the branch holds all of " + text.Code(q.Word) + ", or has no history in common with it.\n"
+		return "There is nothing to merge: the branch holds all of " + render.Code(q.Word) + ", or has no history in common with it.\n"
 	case "go":
 		return "There is no plan here that could be worked off; nothing was done. `/pawl plan` has one made, `/pawl solve` works without one.\n"
 	case "ask":
@@ -62,7 +62,7 @@ func status(f View, marker, dated string) string {
 	p := &page{}
 	addStatus(p, f, marker+bold(f))
 	if a, ok := f.last(); ok && a.Says() != "" && f.Said == "" && !f.IsPull && f.PullURL == "" {
-		p.sentence("What the agent says:\n\n" + text.Fence(a.Says(), maxMessage))
+		p.sentence("What the agent says:\n\n" + render.Fence(a.Says(), maxMessage))
 	}
 	p.fold("Attempts", table(f, commentRows))
 	p.fold("What was asked", asked(f))
@@ -72,7 +72,7 @@ func status(f View, marker, dated string) string {
 	return p.fit()
 }
 
-func bold(f View) string { return "**" + text.Prose(Headline(f)) + "**" }
+func bold(f View) string { return "**" + render.Prose(Headline(f)) + "**" }
 
 // addStatus says below a first line what a person can do, what comes next, and by what that is known.
 func addStatus(p *page, f View, first string) {
@@ -94,9 +94,9 @@ func why(f View) string {
 		p.sentence("…and " + policy.Plural(more, "earlier event"))
 	}
 	p.sentence("Now: " + bold(f))
-	p.list(append(reasons(f.reasons(), 10), text.When(f.Rule != "", "rule: "+text.Code(string(f.Rule))))...)
+	p.list(append(reasons(f.reasons(), 10), render.When(f.Rule != "", "rule: "+render.Code(string(f.Rule))))...)
 	p.sentence(outlook(f)...)
-	p.sentence(text.Joined(" · ", links(f)...))
+	p.sentence(render.Joined(" · ", links(f)...))
 	return p.fit()
 }
 
@@ -108,18 +108,18 @@ func judged(e thread.Request, f View) string {
 	if e.Withdrawn == "" {
 		what = "**Acted on**"
 	}
-	because := cmp.Or(text.Prose(cmp.Or(e.Withdrawn, e.Reason)), "no reason was kept")
-	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source), text.Code(e.By.Login), text.Instant(f.Now, e.At), because)
-	return text.Joined("\n\n", s, text.When(e.Raw != "", text.Fence(e.Raw, 500)))
+	because := cmp.Or(render.Prose(cmp.Or(e.Withdrawn, e.Reason)), "no reason was kept")
+	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source), render.Code(e.By.Login), render.Instant(f.Now, e.At), because)
+	return render.Joined("\n\n", s, render.When(e.Raw != "", render.Fence(e.Raw, 500)))
 }
 
 // help answers a wrong command; word is what stood after /pawl.
 func help(slug, word string) string {
 	p := &page{}
-	if text.Line(word, 40) == "" {
+	if render.Line(word, 40) == "" {
 		p.sentence("`/pawl` needs a command.")
 	} else {
-		p.sentence(text.Code("/pawl "+text.Line(word, 40)) + " is not a command; nothing was done.")
+		p.sentence(render.Code("/pawl "+render.Line(word, 40)) + " is not a command; nothing was done.")
 	}
 	p.list(
 		"`/pawl solve [text]` works on this thread, with the text as an extra instruction",
@@ -136,8 +136,8 @@ func help(slug, word string) string {
 		"`/pawl status` says where things stand",
 		"`/pawl why` says why the last events were or were not acted on",
 	)
-	if name := text.Label(slug); name != "" {
-		p.sentence(text.Code("@"+name) + " at the start of a line means solve.")
+	if name := render.Label(slug); name != "" {
+		p.sentence(render.Code("@"+name) + " at the start of a line means solve.")
 	}
 	p.sentence("A command is the first thing on its line, outside quotes and code, by somebody who may write here.")
 	return p.fit()
@@ -147,23 +147,23 @@ func help(slug, word string) string {
 func paused(repo string, pauses bool, cannot string) string {
 	switch {
 	case cannot != "":
-		return "Nothing was done: " + text.Prose(cannot) + ".\n"
+		return "Nothing was done: " + render.Prose(cannot) + ".\n"
 	case pauses:
-		return "Nothing begins in " + text.Code(repo) + " until somebody comments `/pawl unpause`. An attempt that runs goes on to its end.\n"
+		return "Nothing begins in " + render.Code(repo) + " until somebody comments `/pawl unpause`. An attempt that runs goes on to its end.\n"
 	}
-	return "Work may begin in " + text.Code(repo) + " again, and what stopped for the pause goes on.\n"
+	return "Work may begin in " + render.Code(repo) + " again, and what stopped for the pause goes on.\n"
 }
 
 // noBackend answers an order to use a backend that there is not, or that the repository's configuration excludes.
 func noBackend(name string, all []string, excluded bool) string {
-	why := text.Code(text.Line(name, 40)) + " is no backend of this server; nothing was done."
+	why := render.Code(render.Line(name, 40)) + " is no backend of this server; nothing was done."
 	if excluded {
-		why = text.Code(text.Label(name)) + " is none of the backends in `.github/pawl.yml` of this repository, so it is not used."
-	} else if text.Line(name, 40) == "" {
+		why = render.Code(render.Label(name)) + " is none of the backends in `.github/pawl.yml` of this repository, so it is not used."
+	} else if render.Line(name, 40) == "" {
 		why = "`/pawl use` needs the name of a backend; nothing was done."
 	}
-	names := first(all, len(all), "backend", func(n string) string { return text.Code(text.Label(n)) })
-	return why + "\n\nThere " + text.When(len(all) == 1, "is ") + text.When(len(all) != 1, "are ") + strings.Join(names, ", ") + ".\n"
+	names := first(all, len(all), "backend", func(n string) string { return render.Code(render.Label(n)) })
+	return why + "\n\nThere " + render.When(len(all) == 1, "is ") + render.When(len(all) != 1, "are ") + strings.Join(names, ", ") + ".\n"
 }
 
 // RemarkAnswer is what stands below a remark on lines after an attempt: what the agent says, else the commit that changed
@@ -171,11 +171,11 @@ func noBackend(name string, all []string, excluded bool) string {
 func RemarkAnswer(a policy.RemarkAnswer, verified bool, commit string) string {
 	switch {
 	case a.Declined:
-		return "Not done, as the agent says: " + text.Prose(a.Words)
+		return "Not done, as the agent says: " + render.Prose(a.Words)
 	case a.Words != "" && verified:
-		return "Done, as the agent says: " + text.Prose(a.Words) + "\n\nCommit " + commit + " changed these lines, and the work was verified."
+		return "Done, as the agent says: " + render.Prose(a.Words) + "\n\nCommit " + commit + " changed these lines, and the work was verified."
 	case a.Words != "":
-		return "The agent says: " + text.Prose(a.Words)
+		return "The agent says: " + render.Prose(a.Words)
 	case commit != "":
 		return "Commit " + commit + " changed these lines. The agent says nothing about this remark."
 	}
@@ -201,10 +201,10 @@ func PullBody(f View) string {
 	a, ok := f.last()
 	head := fmt.Sprintf("Closes #%d\n\n", f.Number)
 	if ok && len(a.Instructs) > 0 {
-		head = "**This changes what agents are told:** " + text.Inert(paths(a.Instructs)) + "\n\n" + head
+		head = "**This changes what agents are told:** " + render.Inert(paths(a.Instructs)) + "\n\n" + head
 	}
 	if ok && a.Says() != "" {
-		p.sentence("What the agent says it did:\n\n" + text.Fence(a.Says(), maxMessage))
+		p.sentence("What the agent says it did:\n\n" + render.Fence(a.Says(), maxMessage))
 	}
 	p.list(pullFacts(f)...)
 	if ok && len(a.Folders) > 0 {
@@ -214,8 +214,8 @@ func PullBody(f View) string {
 	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work. This part of the description, between two marks, is kept as the work is; what stands around it stays.")
 	p.fold("What was asked", asked(f))
 	// Behind what is made inert, which would take an address like /threads/acme/issues/7 apart.
-	foot := text.When(f.DetailsURL != "", "\n\n"+text.Link("everything Pawl knows of this thread", f.DetailsURL))
-	block := head + text.Inert(strings.TrimSuffix(p.fitIn(maxBytes-len(head)-len(foot)-len(blockBegin)-len(blockEnd)-3), "\n")) + foot
+	foot := render.When(f.DetailsURL != "", "\n\n"+render.Link("everything Pawl knows of this thread", f.DetailsURL))
+	block := head + render.Inert(strings.TrimSuffix(p.fitIn(maxBytes-len(head)-len(foot)-len(blockBegin)-len(blockEnd)-3), "\n")) + foot
 	// The empty line ends the last HTML block, or a person's text behind it would be no Markdown.
 	return blockBegin + "\n" + block + "\n\n" + blockEnd
 }
@@ -234,7 +234,7 @@ func WithBlock(description, block string) (string, bool) {
 }
 
 func folder(d policy.Folder) string {
-	return fmt.Sprintf("%s: %s, +%d −%d", text.Code(text.Line(d.Path, 200)), policy.Plural(d.Files, "file"), d.Added, d.Removed)
+	return fmt.Sprintf("%s: %s, +%d −%d", render.Code(render.Line(d.Path, 200)), policy.Plural(d.Files, "file"), d.Added, d.Removed)
 }
 
 func pullFacts(f View) []string {
@@ -244,9 +244,9 @@ func pullFacts(f View) []string {
 	}
 	verified := "not verified: no verify command was run"
 	if v := a.Verification(); v != nil {
-		verified = "verification by " + text.Code(v.Command) + ": " + v.Result()
+		verified = "verification by " + render.Code(v.Command) + ": " + v.Result()
 	}
-	facts := []string{fmt.Sprintf("attempt %d by %s", a.N, backend(a)), verified, text.When(len(a.LeftOut) > 0, "left out: "+paths(a.LeftOut))}
+	facts := []string{fmt.Sprintf("attempt %d by %s", a.N, backend(a)), verified, render.When(len(a.LeftOut) > 0, "left out: "+paths(a.LeftOut))}
 	return append(append(facts, leftOpen(a, true)...), totals(f))
 }
 
@@ -264,7 +264,7 @@ func Said(a policy.Attempt) string {
 	} else {
 		p.sentence(saidAnswer)
 	}
-	p.sentence(text.Fence(a.Final, maxSaid))
+	p.sentence(render.Fence(a.Final, maxSaid))
 	return p.fit()
 }
 

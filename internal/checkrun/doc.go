@@ -21,5 +21,5 @@
 //	the status comment, and what is answered                   comment.go
 //	what of a pull request's description is Pawl's?       comment.go, PullBody
 //	what is left out of a text that is too long?          checkrun.go, page
-//	how is hostile text made harmless?                    internal/text
+//	how is hostile text made harmless?                    internal/render
 package checkrun

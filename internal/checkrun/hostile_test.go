@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -181,7 +181,7 @@ func TestSingleWordsCannotBecomeMore(t *testing.T) {
 		"<!-\u200b- pawl:end -->", "a\u3164\ufe0f<!-- pawl:status -->b", "\u202e", "\x1b]8;;https://evil.example\x07a\x1b]8;;\x07", "\xff\xfe", "a\nb", "a\r\n\r\n# b", "</details>",
 	} {
 		for _, said := range []string{word, "before " + word + " after", word + ".", word + " " + word} {
-			for _, s := range []string{text.Prose(said), text.Code(said), text.Name(said)} {
+			for _, s := range []string{render.Prose(said), render.Code(said), render.Name(said)} {
 				if bad := append(lineFlaws(s), flaws(s)...); len(bad) > 0 {
 					t.Errorf("%q: %v", said, bad)
 				}
@@ -191,7 +191,7 @@ func TestSingleWordsCannotBecomeMore(t *testing.T) {
 			}
 		}
 	}
-	if got := text.Prose("- a"); !strings.HasPrefix(got, "`-`") {
+	if got := render.Prose("- a"); !strings.HasPrefix(got, "`-`") {
 		t.Errorf("a list may start: %q", got)
 	}
 }

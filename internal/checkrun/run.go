@@ -10,7 +10,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -59,8 +59,8 @@ func aside(f View) string {
 
 // red is what a failing check of others was found to be.
 func red(c thread.RedCheck) string {
-	return cmp.Or(text.Link(text.Label(c.Name), c.URL), text.Code(c.Name)) + " **" + text.Prose(string(c.Class)) + "**: " + text.Prose(c.Reason) +
-		text.When(c.Update, "; the branch needs the base's newer commits")
+	return cmp.Or(render.Link(render.Label(c.Name), c.URL), render.Code(c.Name)) + " **" + render.Prose(string(c.Class)) + "**: " + render.Prose(c.Reason) +
+		render.When(c.Update, "; the branch needs the base's newer commits")
 }
 
 // appearance is a state at GitHub, what follows by itself and what a person can do.
@@ -98,11 +98,11 @@ func Headline(f View) string {
 			return "Nothing was asked of Pawl here"
 		}
 		if n := len(run); n > 0 && !run[n-1].ended() {
-			return title(fmt.Sprintf("Attempt %d is running on %s", run[n-1].N, text.Label(run[n-1].Backend)))
+			return title(fmt.Sprintf("Attempt %d is running on %s", run[n-1].N, render.Label(run[n-1].Backend)))
 		}
 		return "Running: between two attempts"
 	case Waiting:
-		return title("Waiting", cmp.Or(f.Rule.Words().Waits, unknown(f.Rule))+text.When(!f.Until.IsZero(), ", "+text.Left(f.Now, f.Until)))
+		return title("Waiting", cmp.Or(f.Rule.Words().Waits, unknown(f.Rule))+render.When(!f.Until.IsZero(), ", "+render.Left(f.Now, f.Until)))
 	case Done:
 		if len(run) == 0 {
 			return "Done: nothing is left to do"
@@ -129,7 +129,7 @@ func opening(f View) string {
 	if f.State == Failed {
 		return "Pawl could not do its own job; this says nothing about the change or the agent."
 	}
-	return text.Prose(Headline(f)) + "." + text.When(f.RequestedBy != "" && !f.over(), " Asked for by "+text.Code(f.RequestedBy)+".")
+	return render.Prose(Headline(f)) + "." + render.When(f.RequestedBy != "" && !f.over(), " Asked for by "+render.Code(f.RequestedBy)+".")
 }
 
 func stopReason(f View) string {
@@ -137,13 +137,13 @@ func stopReason(f View) string {
 		return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
 	}
 	if slices.Contains([]policy.Rule{policy.RuleVerifyBroken, policy.RuleSetupFailed, policy.RuleDeclined, policy.RuleQuestion}, f.Rule) && len(f.Reasons) > 0 {
-		return text.Subject(f.Reasons[0].Text, maxTitle).String()
+		return render.Subject(f.Reasons[0].Text, maxTitle).String()
 	}
 	return cmp.Or(f.Rule.Words().Stops, unknown(f.Rule))
 }
 
 // unknown is the name of a rule that another version of Pawl decided by.
-func unknown(r policy.Rule) string { return text.Spaced(text.Label(r)) }
+func unknown(r policy.Rule) string { return render.Spaced(render.Label(r)) }
 
 // reset says when the limit that stopped a run ends, after a comma.
 func reset(f View) string {
@@ -159,9 +159,9 @@ func ends(now, at time.Time, ended string) string {
 	case at.IsZero():
 		return ""
 	case at.After(now):
-		return ", " + text.Left(now, at)
+		return ", " + render.Left(now, at)
 	}
-	return ", " + ended + text.Instant(now, at)
+	return ", " + ended + render.Instant(now, at)
 }
 
 // evidence are the reasons and numbers of the first screen.
@@ -170,54 +170,54 @@ func evidence(f View) []string {
 		return problems(f.Problems)
 	}
 	said := Headline(f)
-	lines := append(reasons(slices.DeleteFunc(f.reasons(), func(r string) bool { return strings.Contains(said, r) }), 5), text.Prose(f.Like))
+	lines := append(reasons(slices.DeleteFunc(f.reasons(), func(r string) bool { return strings.Contains(said, r) }), 5), render.Prose(f.Like))
 	titled := slices.Contains([]policy.Rule{policy.RuleUsageLimit, policy.RuleLimitReset, policy.RuleLimitBreaker}, f.Rule)
 	if f.Limit != nil && f.Limit.Account != "" && !titled {
 		lines = append(lines, limit(f))
 	}
 	lines = append(lines, totals(f))
 	if len(f.Attempts) == 1 && f.Attempts[0].Proposal.Command != "" {
-		lines = append(lines, "no setup: "+text.Code(f.Attempts[0].Proposal.Command)+" is the usual command for "+text.Code(f.Attempts[0].Proposal.File)+
+		lines = append(lines, "no setup: "+render.Code(f.Attempts[0].Proposal.Command)+" is the usual command for "+render.Code(f.Attempts[0].Proposal.File)+
 			"; to have it run, put it under `environment.setup` in `.github/pawl.yml`")
 	}
 	if f.Purpose != policy.ToChange {
-		lines = append(lines, text.Link("what the agent says", f.Said), text.When(f.Unsaid != "", "what the agent says could not be posted: "+text.Prose(f.Unsaid)))
+		lines = append(lines, render.Link("what the agent says", f.Said), render.When(f.Unsaid != "", "what the agent says could not be posted: "+render.Prose(f.Unsaid)))
 		if a, ok := f.last(); ok && len(a.LeftOut) > 0 {
 			lines = append(lines, "it was to change nothing; what it changed was thrown away: "+paths(a.LeftOut))
 		}
 	}
 	if f.Before != nil {
-		lines = append(lines, "the work before: "+text.Prose(Headline(*f.Before)))
+		lines = append(lines, "the work before: "+render.Prose(Headline(*f.Before)))
 	}
 	if a, ok := f.last(); ok {
 		lines = append(lines, leftOpen(a, f.Rule != policy.RuleQuestion)...)
 		by, whose := policy.RefusedBy(a.RefusedHosts), map[string]string{"network.agent": "the agent", "network.judge": "the judge"}
 		for _, list := range slices.Sorted(maps.Keys(by)) {
 			lines = append(lines, fmt.Sprintf("refused: %s; allow it in %s of the server's configuration, if %s should reach it",
-				strings.Join(first(by[list], 5, "host", text.Code), ", "), text.Code(list), cmp.Or(whose[list], "the commands")))
+				strings.Join(first(by[list], 5, "host", render.Code), ", "), render.Code(list), cmp.Or(whose[list], "the commands")))
 		}
-		commit := text.Code(text.Head(text.Line(a.Commit, 40), 10))
-		lines = append(lines, text.When(a.Pushed, "pushed "+commit+text.When(f.Branch != "", " to "+text.Code(f.Branch))))
+		commit := render.Code(render.Head(render.Line(a.Commit, 40), 10))
+		lines = append(lines, render.When(a.Pushed, "pushed "+commit+render.When(f.Branch != "", " to "+render.Code(f.Branch))))
 	}
-	return append(lines, text.Joined(" · ", links(f)...))
+	return append(lines, render.Joined(" · ", links(f)...))
 }
 
 // leftOpen is what the agent says that it left out and, where that is not the title, asks.
 func leftOpen(a Attempt, asks bool) (lines []string) {
 	for _, words := range a.NotDone {
-		lines = append(lines, "the agent left out: "+text.Prose(words))
+		lines = append(lines, "the agent left out: "+render.Prose(words))
 	}
-	return append(lines, text.When(asks && a.Question != "", "the agent asks: "+text.Prose(a.Question)+" (answer in a comment)"))
+	return append(lines, render.When(asks && a.Question != "", "the agent asks: "+render.Prose(a.Question)+" (answer in a comment)"))
 }
 
 func links(f View) []string {
-	return []string{text.Link("issue", f.IssueURL), text.Link("pull request", f.PullURL), text.Link("everything Pawl knows of this thread", f.DetailsURL)}
+	return []string{render.Link("issue", f.IssueURL), render.Link("pull request", f.PullURL), render.Link("everything Pawl knows of this thread", f.DetailsURL)}
 }
 
 // outlook says what a person can do and what happens next, one line each.
 func outlook(f View) []string {
 	you := can(f)
-	return []string{text.When(you != "", "**You can:** "+you), "**Next:** " + next(f)}
+	return []string{render.When(you != "", "**You can:** "+you), "**Next:** " + next(f)}
 }
 
 func next(f View) string {
@@ -229,7 +229,7 @@ func next(f View) string {
 	case f.State == Waiting && (f.Rule == policy.RuleProbe || f.Rule == policy.RuleCrowded):
 		return "Pawl looks again by itself every few seconds."
 	case f.State == Waiting && !f.Until.IsZero():
-		return "Pawl goes on by itself at " + text.Instant(f.Now, f.Until) + " (written at " + text.Instant(f.Now, f.Now) + ")."
+		return "Pawl goes on by itself at " + render.Instant(f.Now, f.Until) + " (written at " + render.Instant(f.Now, f.Now) + ")."
 	case f.State == Done && f.PullURL == "" && !f.IsPull:
 		return "nothing runs until somebody asks for more."
 	case f.closed():
@@ -245,7 +245,7 @@ func can(f View) string {
 	case f.State == Running && f.Run == 0:
 		return "comment `/pawl solve` to have Pawl work on this."
 	case f.Hint != "":
-		return text.Prose(f.Hint)
+		return render.Prose(f.Hint)
 	case f.closed():
 		return ""
 	case f.State == Stopped && f.Rule.Words().Help == policy.HelpResume:
@@ -265,12 +265,12 @@ func annotations(ps []thread.Problem) []forge.Annotation {
 	var out []forge.Annotation
 	for _, p := range ps[:min(len(ps), maxAnnotations)] {
 		n := max(1, p.Line)
-		out = append(out, forge.Annotation{Path: problemPath(p), StartLine: n, EndLine: n, Level: "failure", Message: text.Line(p.Message, 1_000)})
+		out = append(out, forge.Annotation{Path: problemPath(p), StartLine: n, EndLine: n, Level: "failure", Message: render.Line(p.Message, 1_000)})
 	}
 	return out
 }
 
-func problemPath(p thread.Problem) string { return cmp.Or(text.Line(p.Path, 250), configPath) }
+func problemPath(p thread.Problem) string { return cmp.Or(render.Line(p.Path, 250), configPath) }
 
 func problems(ps []thread.Problem) []string {
 	return first(ps, 10, "problem", func(p thread.Problem) string {
@@ -278,7 +278,7 @@ func problems(ps []thread.Problem) []string {
 		if p.Line > 0 {
 			where = fmt.Sprintf("%s:%d", where, p.Line)
 		}
-		return text.Code(where) + " " + text.Prose(p.Message)
+		return render.Code(where) + " " + render.Prose(p.Message)
 	})
 }
 
@@ -293,15 +293,15 @@ func ConfigFile(sha string, there bool, problems []config.Problem) forge.CheckRu
 	switch n := len(problems); {
 	case n > 0:
 		c.Conclusion = Failure
-		c.Title = fmt.Sprintf("%s has %d %s", configPath, n, text.When(n == 1, "error")+text.When(n > 1, "errors"))
+		c.Title = fmt.Sprintf("%s has %d %s", configPath, n, render.When(n == 1, "error")+render.When(n > 1, "errors"))
 		c.Summary = "On the default branch nothing would run with it. Each error is marked at its line:\n"
 		var all []thread.Problem
 		for _, p := range problems {
-			all = append(all, thread.Problem{Path: configPath, Line: p.Line, Message: p.Key + text.When(p.Key != "", " ") + p.Message})
+			all = append(all, thread.Problem{Path: configPath, Line: p.Line, Message: p.Key + render.When(p.Key != "", " ") + p.Message})
 		}
 		c.Annotations = annotations(all)
 		for _, a := range c.Annotations {
-			c.Summary += fmt.Sprintf("\n- line %d: %s", a.StartLine, text.Prose(a.Message))
+			c.Summary += fmt.Sprintf("\n- line %d: %s", a.StartLine, render.Prose(a.Message))
 		}
 	case !there:
 		c.Title = configPath + " is removed"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -44,7 +44,7 @@ func severity(f View) forge.CheckRun {
 	default:
 		what := string(f.Severity.Class) + " edit loop"
 		c.Title = title(strings.ToUpper(what[:1])+what[1:], counts+cooldown(f))
-		p.sentence(fmt.Sprintf("%s on %s: %s%s.", text.Name(text.Label(a.Backend)), text.Name(repoName(f.Thread)), what, cooldown(f)))
+		p.sentence(fmt.Sprintf("%s on %s: %s%s.", render.Name(render.Label(a.Backend)), render.Name(repoName(f.Thread)), what, cooldown(f)))
 	}
 	p.list(reasons(f.Severity.Reasons, 5)...)
 	p.list(severityOutlook(f)...)
@@ -62,7 +62,7 @@ func counted(e policy.Edits) string {
 	if e.Operations <= 0 {
 		return "no edits"
 	}
-	return fmt.Sprintf("%s, %s on one file", policy.Plural(e.Operations, "edit"), text.Count(e.MaxRepeat))
+	return fmt.Sprintf("%s, %s on one file", policy.Plural(e.Operations, "edit"), render.Count(e.MaxRepeat))
 }
 
 // cooldown is what is left of the backend's cooldown, after a comma.
@@ -73,7 +73,7 @@ func Rests(c thread.Cooldown, now time.Time) string {
 	if c.Class == policy.Runaway {
 		return fmt.Sprintf("%s in a week; it rests until a person comments /pawl resume", policy.Plural(len(c.Severe), "severe edit loop"))
 	}
-	return fmt.Sprintf("%s edit loop, %s", text.Label(c.Class), text.Left(now, c.Until))
+	return fmt.Sprintf("%s edit loop, %s", render.Label(c.Class), render.Left(now, c.Until))
 }
 
 func severityOutlook(f View) []string {
@@ -87,7 +87,7 @@ func severityOutlook(f View) []string {
 			"**You can:** look at what its attempts did; `/pawl resume` ends the rest, `/pawl use BACKEND` takes another backend.", grade}
 	case f.CooldownUntil.After(f.Now):
 		return []string{fmt.Sprintf("**Next:** this backend rests here for %s, until %s; another backend may go on meanwhile.",
-			text.Span(s.Cooldown), text.Instant(f.Now, f.CooldownUntil)),
+			render.Span(s.Cooldown), render.Instant(f.Now, f.CooldownUntil)),
 			"**You can:** look at the attempt's work; `/pawl resume` ends the cooldown early, `/pawl use BACKEND` takes another backend.", grade}
 	}
 	return []string{"**Next:** this backend may be used again.", grade}

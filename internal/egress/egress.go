@@ -21,7 +21,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/net/netutil"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -113,7 +113,7 @@ func (p *Proxy) Traffic() Traffic {
 	defer p.mu.Unlock()
 	t := Traffic{Sent: p.sent.Load(), Received: p.received.Load()}
 	for name, why := range p.refused {
-		t.Refused = append(t.Refused, name+text.When(why != "", " ("+why+")"))
+		t.Refused = append(t.Refused, name+render.When(why != "", " ("+why+")"))
 	}
 	slices.Sort(t.Refused)
 	return t
@@ -241,7 +241,7 @@ func named(asked string) string {
 		asked = host + ":80"
 	}
 	quoted := strconv.QuoteToASCII(asked)
-	return text.Line(quoted[1:len(quoted)-1], maxName)
+	return render.Line(quoted[1:len(quoted)-1], maxName)
 }
 
 // counted is a connection to a host.

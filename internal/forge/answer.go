@@ -12,7 +12,8 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/secret"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -49,7 +50,7 @@ func (a *answer) read(resp *http.Response, body []byte, broken error, holds []st
 		message := fullMessage(failed)
 		a.secondary = strings.Contains(strings.ToLower(message), "secondary rate limit")
 		a.limit = limitWords.MatchString(message) || limitWords.MatchString(failed.DocumentationURL)
-		a.message = text.Redact(clip(message, 1000))
+		a.message = secret.Redact(clip(message, 1000))
 	}
 }
 
@@ -220,8 +221,8 @@ func (e *Error) Error() string {
 	if e.Cause != nil {
 		cause = e.Cause.Error()
 	}
-	said := text.Joined(": ", e.Method+" "+e.Path, status, e.Message, cause)
-	return text.Redact(text.Joined("; ", said, e.Hint))
+	said := render.Joined(": ", e.Method+" "+e.Path, status, e.Message, cause)
+	return secret.Redact(render.Joined("; ", said, e.Hint))
 }
 
 func (e *Error) Unwrap() []error {
@@ -260,7 +261,7 @@ type Moved struct {
 }
 
 func (e *Moved) Error() string {
-	return fmt.Sprintf("%s %s: the repository was renamed or moved to %s; use that name", e.Method, e.Path, text.Redact(e.To))
+	return fmt.Sprintf("%s %s: the repository was renamed or moved to %s; use that name", e.Method, e.Path, secret.Redact(e.To))
 }
 
 func explain(a answer) (hint string, kind error) {
@@ -293,7 +294,7 @@ func (c *call) redirected() error {
 			return &Moved{Method: c.method, Path: a.path, To: to}
 		}
 	}
-	return &Error{Method: c.method, Path: a.path, Status: a.status, Message: "redirected to " + text.Redact(clip(to, 200)), Kind: ErrUnavailable,
+	return &Error{Method: c.method, Path: a.path, Status: a.status, Message: "redirected to " + secret.Redact(clip(to, 200)), Kind: ErrUnavailable,
 		Hint: "that is no answer of GitHub's API; look at github.v3_api_url and at the proxies on the way"}
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/secret"
 )
 
 // Said is something that somebody wrote: a comment, a review's text or a remark on a line.
@@ -243,7 +243,7 @@ func graph(ctx context.Context, c *Client, repo Repo, r request, query string, v
 		return nil
 	}
 	first := got.Errors[0]
-	err = fmt.Errorf("POST %s: %s", graphRoute, text.Redact(clip(first.Message, 1000)))
+	err = fmt.Errorf("POST %s: %s", graphRoute, secret.Redact(clip(first.Message, 1000)))
 	switch first.Type {
 	case "RATE_LIMITED":
 		until, _ := resetTime(resp.Header)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
@@ -201,7 +201,7 @@ func (c *Client) findPull(ctx context.Context, repo Repo, head, base string, sin
 
 // NewPull is a draft pull request to open from branch Head of the repository itself.
 type NewPull struct {
-	Title text.Title
+	Title render.Title
 	Body  string
 	Head  string
 	Base  string
@@ -275,7 +275,7 @@ func (c Pulls) Into(ctx context.Context, repo Repo, base string) ([]Pull, error)
 }
 
 // Edit sets the description, and the title where one is given. Doing it again is harmless.
-func (c Pulls) Edit(ctx context.Context, repo Repo, number int, title text.Title, body string) error {
+func (c Pulls) Edit(ctx context.Context, repo Repo, number int, title render.Title, body string) error {
 	edit := map[string]string{"body": clip(body, maxText)}
 	if title.String() != "" {
 		edit["title"] = title.String()
@@ -328,12 +328,12 @@ func clip(body string, limit int) string {
 	if len(body) <= limit {
 		return body
 	}
-	return text.Head(body, limit-len(more)) + more
+	return render.Head(body, limit-len(more)) + more
 }
 
 // clipLine makes one line of at most limit runes, for titles and labels.
 func clipLine(s string, limit int) string {
-	return text.Short(strings.Join(strings.Fields(clip(s, maxText)), " "), limit)
+	return render.Short(strings.Join(strings.Fields(clip(s, maxText)), " "), limit)
 }
 
 // withMarker clips a body so that the marker by which it is found again stays in it.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
@@ -27,7 +27,7 @@ func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.
 			})
 		}
 		wg.Go(func() { // behind all of these
-			if _, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: text.Subject("T", 72), Head: "pawl/issue-1", Base: "main"}); err != nil {
+			if _, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"}); err != nil {
 				t.Errorf("the pull request: %v", err)
 			}
 		})

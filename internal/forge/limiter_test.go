@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
@@ -48,7 +48,7 @@ func TestWritesWaitForNoOthersWhileThereIsRoom(t *testing.T) {
 				return err
 			}},
 			{"pull", func() error {
-				_, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: text.Subject("T", 72), Head: "pawl/issue-1", Base: "main"})
+				_, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"})
 				return err
 			}},
 			{"reaction", func() error { return c.React(t.Context(), h.repo, "issue", 1, Eyes) }},

@@ -12,7 +12,8 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/secret"
 )
 
 // Bounds of a job's log.
@@ -171,12 +172,12 @@ func (f *FailedJob) read(log io.Reader, from, to time.Time, all io.Writer) error
 		}
 		_, _ = io.WriteString(all, said+"\n")
 		script, isScript := strings.CutPrefix(said, scriptColour)
-		said = text.Head(text.Redact(text.Clean(said)), maxLogLine)
+		said = render.Head(secret.Redact(render.Clean(said)), maxLogLine)
 		if command, ok := strings.CutPrefix(said, "##[group]Run "); ok && f.Command == "" {
 			f.Command, shows = command, true
 		} else if isScript && shows && len(f.Command) < maxLogLine {
 			// The group's title is the first line of the script, which follows in full.
-			script = text.Head(text.Redact(text.Clean(script)), maxLogLine)
+			script = render.Head(secret.Redact(render.Clean(script)), maxLogLine)
 			if f.Command != script {
 				f.Command += "\n" + script
 			}

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 )
 
-var newPull = NewPull{Title: text.Subject("Solve #1", 72), Body: "text", Head: "pawl/issue-1", Base: "main"}
+var newPull = NewPull{Title: render.Subject("Solve #1", 72), Body: "text", Head: "pawl/issue-1", Base: "main"}
 
 func TestAPullRequestIsOpenedAsADraft(t *testing.T) {
 	h, c := start(t)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 )
 
 func TestAReadIsTriedThreeTimes(t *testing.T) {
@@ -78,7 +78,7 @@ func TestALostAnswerCausesNoSecondEffect(t *testing.T) {
 			if err != nil || len(h.checks()) != 1 || run.ID != h.checks()[0].ID {
 				t.Errorf("check run %+v, %v; %d at GitHub", run, err, len(h.checks()))
 			}
-			opened, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: text.Subject("T", 72), Head: "pawl/issue-1", Base: "main"})
+			opened, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"})
 			if err != nil || opened.Number != 2 || len(h.pulls()) != 1 {
 				t.Errorf("pull %+v, %v; %d at GitHub", opened, err, len(h.pulls()))
 			}
@@ -105,7 +105,7 @@ func TestALostRequestIsSentAgain(t *testing.T) {
 	if _, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: "x"}); err != nil || len(h.checks()) != 1 {
 		t.Errorf("%v; %d check runs", err, len(h.checks()))
 	}
-	if _, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: text.Subject("T", 72), Head: "pawl/issue-1", Base: "main"}); err != nil || len(h.pulls()) != 1 {
+	if _, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"}); err != nil || len(h.pulls()) != 1 {
 		t.Errorf("%v; %d pulls", err, len(h.pulls()))
 	}
 }

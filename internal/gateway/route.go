@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/secret"
 )
 
 type callKind string
@@ -138,7 +138,7 @@ func inbound(from http.Header, key string) http.Header {
 			continue
 		}
 		for _, v := range values {
-			to.Add(name, text.Mask(v, key))
+			to.Add(name, secret.Mask(v, key))
 		}
 	}
 	return to

@@ -17,7 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/pawlbot/pawl/internal/limit"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/secret"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -99,7 +99,7 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = bodyOf(text.MaskReader(alive{resp.Body, c, resp.StatusCode < 300}, c.grant.Provider.Key.Reveal()), resp.Body)
+	resp.Body = bodyOf(secret.MaskReader(alive{resp.Body, c, resp.StatusCode < 300}, c.grant.Provider.Key.Reveal()), resp.Body)
 	return resp, nil
 }
 
@@ -232,7 +232,7 @@ const mostAsked = 64_000
 // fail tells of an error that is a limit. What is said to calls that no model answers, such as for the list of
 // models, is no word on the model or the account.
 func (c *call) fail(f limit.Answer) {
-	f.Message = text.Mask(f.Message, c.grant.Provider.Key.Reveal())
+	f.Message = secret.Mask(f.Message, c.grant.Provider.Key.Reveal())
 	l, isLimit := f.Limit(c.gateway.Now())
 	if f.Status == http.StatusPaymentRequired && c.req.most > mostAsked {
 		isLimit = false // routers refuse so what the credit does not cover
@@ -246,7 +246,7 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 	if out.Context().Err() != nil { // the client left, or the attempt is over
 		return
 	}
-	said := text.Mask(err.Error(), c.grant.Provider.Key.Reveal())
+	said := secret.Mask(err.Error(), c.grant.Provider.Key.Reveal())
 	c.concludes(Last{Ending: policy.Disconnected, Why: "the provider out of reach"})
 	c.gateway.Log.Warn().Str("attempt", c.grant.Attempt).Str("provider", c.grant.Provider.Name).Str("error", said).Msg("the provider cannot be reached")
 	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+said).write(w)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,22 +15,7 @@ const maxAdded = 64 << 20
 // the file's path and the line's number from 1 on; where paths are given, only in those. A change of more than 64 MiB
 // is ErrTooLarge.
 func (w *Workspace) Added(ctx context.Context, from, to string, see func(path string, n int, line string), paths ...string) error {
-	return w.addedBy(ctx, command{args: changedLines, ids: []string{from, to}, paths: paths}, see)
-}
-
-// AddedSince calls see for each line that the commits after one, up to another, added, whether or not it is there still,
-// which includes those that later commits removed. Merges are left out. The bound is that of Added.
-func (w *Workspace) AddedSince(ctx context.Context, after, to string, see func(path string, n int, line string)) error {
-	list, err := w.run(ctx, command{args: []string{"rev-list", "--no-merges", "--reverse"}, ids: []string{"^" + after, to}})
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	return w.addedBy(ctx, command{args: slices.Concat(changedLines, []string{"--stdin", "--root", "--no-commit-id"}), stdin: string(list)}, see)
-}
-
-func (w *Workspace) addedBy(ctx context.Context, c command, see func(path string, n int, line string)) error {
-	c.limit = maxAdded
-	out, err := w.run(ctx, c)
+	out, err := w.run(ctx, command{args: changedLines, ids: []string{from, to}, paths: paths, limit: maxAdded})
 	if err != nil {
 		return fmt.Errorf("added lines: %w", err)
 	}

@@ -17,7 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/secret"
 )
 
 // program is git, alone or in the repository that its environment names.
@@ -187,7 +188,7 @@ func (p program) exec(ctx context.Context, c command, out io.Writer) (string, er
 	if c.stdin != "" {
 		cmd.Stdin = strings.NewReader(c.stdin)
 	}
-	stderr := &text.End{Max: stderrTail}
+	stderr := &render.End{Max: stderrTail}
 	cmd.Stdout, cmd.Stderr = out, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -333,7 +334,7 @@ func redact(s string, remote *Remote) string {
 	if remote != nil && remote.Token != "" {
 		s = strings.NewReplacer(remote.Token, "[redacted]", remote.basic(), "[redacted]").Replace(s)
 	}
-	return userinfo.ReplaceAllString(text.Redact(s), "${1}[redacted]@")
+	return userinfo.ReplaceAllString(secret.Redact(s), "${1}[redacted]@")
 }
 
 // lastLines is the last n lines of text that say something, joined by "; ".

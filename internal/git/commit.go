@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 )
 
 type CommitSpec struct {
 	Tree        string   // id of a tree
 	Parents     []string // ids of commits, the branch's own first
-	Subject     text.Title
+	Subject     render.Title
 	Body        string
 	Name, Email string    // author and committer
 	When        time.Time // author and committer date, to the second

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 )
 
 // sh is git as a user would run it, in dir, for building what the tests need.
@@ -117,7 +117,7 @@ func snapshot(t testing.TB, w *Workspace) (Snapshot, []string) {
 
 // spec is a commit of tree by Pawl.
 func spec(tree string, parents ...string) CommitSpec {
-	return CommitSpec{Tree: tree, Parents: parents, Subject: text.Subject("work", 72), Name: "pawl[bot]", Email: "1+pawl[bot]@users.noreply.github.com",
+	return CommitSpec{Tree: tree, Parents: parents, Subject: render.Subject("work", 72), Name: "pawl[bot]", Email: "1+pawl[bot]@users.noreply.github.com",
 		When: time.Date(2025, 11, 21, 9, 0, 0, 0, time.UTC)}
 }
 

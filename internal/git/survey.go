@@ -10,7 +10,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 )
 
 // Bounds of the survey: far beyond honest trees, and small enough that walking them is a matter of seconds.
@@ -106,16 +106,16 @@ func (s *sorter) badLink(name string) string {
 	}
 	joined := path.Join(path.Dir(name), target)
 	if path.IsAbs(target) || joined == ".." || strings.HasPrefix(joined, "../") {
-		return "a link that leaves the tree: " + text.Short(target, 200)
+		return "a link that leaves the tree: " + render.Short(target, 200)
 	}
 	for part := range strings.SplitSeq(joined, "/") {
 		if looksLikeDotGit(part) {
-			return "a link into a .git directory: " + text.Short(target, 200)
+			return "a link into a .git directory: " + render.Short(target, 200)
 		}
 	}
 	_, err = s.root.Stat(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "escapes") {
-		return "a link that leaves the tree: " + text.Short(target, 200)
+		return "a link that leaves the tree: " + render.Short(target, 200)
 	}
 	return ""
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -34,7 +34,7 @@ type Answer struct {
 func Read(status int, header http.Header, body []byte) Answer {
 	a := Answer{Status: status, Header: header}
 	if !gjson.ValidBytes(body) {
-		a.Message = text.Block(string(body), maxMessage)
+		a.Message = render.Block(string(body), maxMessage)
 		if a.foreign = strings.HasPrefix(a.Message, "<"); a.foreign {
 			a.Message = "an answer that is not the API's (HTML)"
 		}
@@ -196,7 +196,7 @@ func (a Answer) Limit(now time.Time) (policy.Limit, bool) {
 }
 
 func shortened(message string) string {
-	return text.Short(strings.ToValidUTF8(message, ""), maxMessage)
+	return render.Short(strings.ToValidUTF8(message, ""), maxMessage)
 }
 
 // reset finds when the limit is over, and in what: a field of the body, a header, last the sentence.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -52,14 +52,14 @@ func (f Health) alerts(now time.Time, t told) []alert {
 		}
 	}
 	add(f.GivenUp > 0, "deliveries", "webhook deliveries could not be handled and are tried no more: %d. `pawl status` lists them, `pawl deliveries` decides on them", f.GivenUp)
-	add(f.QueueAge > queueAge, "queue", "a thread has waited %s for a step: more workers or servers are needed, or they hang", text.Span(f.QueueAge))
+	add(f.QueueAge > queueAge, "queue", "a thread has waited %s for a step: more workers or servers are needed, or they hang", render.Span(f.QueueAge))
 	for account, b := range f.Breakers {
 		if _, open := b.Open(now, f.MaxConsecutive); open {
 			when := "when it resets is unknown"
 			if !b.ResetsAt.IsZero() {
-				when = "it resets at " + text.Instant(now, b.ResetsAt)
+				when = "it resets at " + render.Instant(now, b.ResetsAt)
 			}
-			add(true, "breaker "+account, "the breaker of account %s is open after %d × %s: %s", text.Line(account, 100), b.Consecutive, text.Spaced(b.Kind), when)
+			add(true, "breaker "+account, "the breaker of account %s is open after %d × %s: %s", render.Line(account, 100), b.Consecutive, render.Spaced(b.Kind), when)
 		}
 	}
 	for _, b := range []struct {
@@ -70,9 +70,9 @@ func (f Health) alerts(now time.Time, t told) []alert {
 	} {
 		add(b.max > 0 && b.used >= nearEnd*b.max, "budget "+b.what, "%.0f %% of the %s that all attempts of 24 hours may use are used: %s", 100*b.used/max(b.max, 1e-9), b.what, f.Day)
 	}
-	add(t.Unsolved >= unsolved && now.Sub(t.Solved) >= again, "success", "none of the last %d attempts did its task, and none has for %s", t.Unsolved, text.Span(now.Sub(t.Solved)))
+	add(t.Unsolved >= unsolved && now.Sub(t.Solved) >= again, "success", "none of the last %d attempts did its task, and none has for %s", t.Unsolved, render.Span(now.Sub(t.Solved)))
 	for _, source := range f.Degraded {
-		add(true, "signal "+source, "nothing is learned from %s, because of its implausible values: the page of the backends names the attempts", text.Line(source, 100))
+		add(true, "signal "+source, "nothing is learned from %s, because of its implausible values: the page of the backends names the attempts", render.Line(source, 100))
 	}
 	slices.SortFunc(all, func(a, b alert) int { return strings.Compare(a.key, b.key) })
 	return all

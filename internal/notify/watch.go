@@ -14,7 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -139,7 +139,7 @@ func (w *Watch) send(ctx context.Context, lines []string) error {
 	defer answer.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(answer.Body, 200))
 	if answer.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("notify.url answers %s: %s", answer.Status, text.Line(string(said), 200))
+		return fmt.Errorf("notify.url answers %s: %s", answer.Status, render.Line(string(said), 200))
 	}
 	return nil
 }

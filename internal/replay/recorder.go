@@ -12,7 +12,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -58,7 +58,7 @@ const maxRemark = 500
 // remark is something that asked for work, as far as the recording tells.
 func (r *recording) remark(at time.Time, echo bool, said string) {
 	r.add(thread.KindFeedback, at, echo, thread.Feedback{
-		Source: policy.FromComment, By: feedback.Actor{Login: "the recording"}, Reason: text.Line(said, maxRemark), Text: text.Line(said, maxRemark),
+		Source: policy.FromComment, By: feedback.Actor{Login: "the recording"}, Reason: render.Line(said, maxRemark), Text: render.Line(said, maxRemark),
 	})
 }
 
@@ -75,9 +75,9 @@ func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 	before := fmt.Sprintf("before attempt %d", r.attempts)
 	e := policy.Receipt{
 		N: r.attempts, Ending: p.Ending, Reasons: p.Reasons,
-		Detail: text.Line(p.Failure, maxRemark), StartTree: before, EndTree: before,
+		Detail: render.Line(p.Failure, maxRemark), StartTree: before, EndTree: before,
 		Edits: p.Edits, Session: p.SessionID, ToolCalls: p.ToolCalls, Mentions: p.Mentions,
-		Declined: text.Line(policy.Declining(p.FinalMessage), maxRemark),
+		Declined: render.Line(policy.Declining(p.FinalMessage), maxRemark),
 	}
 	e.Told(p.Evidence())
 	if p.Edits.Operations > 0 {
@@ -85,7 +85,7 @@ func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 	}
 	if p.Limit != nil {
 		limit := *p.Limit
-		limit.Message = text.Line(limit.Message, maxRemark)
+		limit.Message = render.Line(limit.Message, maxRemark)
 		if ended.IsZero() && limit.Source != policy.SourceStructured {
 			// A clock time says nothing where the day is unknown.
 			limit.ResetsAt = time.Time{}

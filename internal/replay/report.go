@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -107,7 +107,7 @@ func (r Report) Print(w io.Writer) {
 	}
 	t.Flush()
 	for _, n := range r.Notes {
-		fmt.Fprintln(w, text.Line(n, maxCell))
+		fmt.Fprintln(w, render.Line(n, maxCell))
 	}
 	fmt.Fprintln(w, r.summary())
 }
@@ -140,7 +140,7 @@ func (r Report) row(w io.Writer, i, n int) {
 	if a.Avoided {
 		decision = "(avoided)"
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, at, text.Line(string(a.Outcome), 20), progress, decision, text.Label(a.Rule), text.Line(strings.Join(a.Reasons, "; "), maxCell))
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, at, render.Line(string(a.Outcome), 20), progress, decision, render.Label(a.Rule), render.Line(strings.Join(a.Reasons, "; "), maxCell))
 }
 
 func (r Report) summary() string {
@@ -154,13 +154,13 @@ func (r Report) summary() string {
 	case r.RecordedAttempts == 0:
 		return "The recording holds no attempt. " + limits
 	case r.StoppedAfter != nil && *r.StoppedAfter == 0:
-		return fmt.Sprintf("Policy would not have started (%s): %s. %s", text.Label(r.Rule), saved, limits)
+		return fmt.Sprintf("Policy would not have started (%s): %s. %s", render.Label(r.Rule), saved, limits)
 	case r.StoppedAfter != nil:
-		return fmt.Sprintf("Policy would have stopped after attempt %d (%s): %s. %s", *r.StoppedAfter, text.Label(r.Rule), saved, limits)
+		return fmt.Sprintf("Policy would have stopped after attempt %d (%s): %s. %s", *r.StoppedAfter, render.Label(r.Rule), saved, limits)
 	case r.last == policy.DoDone:
-		return fmt.Sprintf("Policy would not have stopped the work; it would have been done (%s): %s. %s", text.Label(r.Rule), saved, limits)
+		return fmt.Sprintf("Policy would not have stopped the work; it would have been done (%s): %s. %s", render.Label(r.Rule), saved, limits)
 	}
-	return fmt.Sprintf("Policy would not have stopped; after the last attempt: %s by %s. %s. %s", r.last, text.Label(r.Rule), saved, limits)
+	return fmt.Sprintf("Policy would not have stopped; after the last attempt: %s by %s. %s. %s", r.last, render.Label(r.Rule), saved, limits)
 }
 
 // maxCell bounds the characters of a cell, so that a row stays a row.

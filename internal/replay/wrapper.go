@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 )
 
 // wrapper reads the log of a program that starts an agent again and again: lines "[time] [LEVEL] text" with the
@@ -36,7 +36,7 @@ type wrapped struct {
 	events  int
 	over    bool // its final event was there
 	failure apiFailure
-	text    text.End // what it printed that is no JSON
+	text    render.End // what it printed that is no JSON
 }
 
 func readWrapper(r io.Reader, at time.Time, rec *recording) error {
@@ -96,7 +96,7 @@ func (w *wrapper) mark(line []byte) bool {
 	}
 	switch {
 	case executing:
-		w.begin(text.Line(strings.ToLower(strings.TrimSpace(agent)), maxBackend))
+		w.begin(render.Line(strings.ToLower(strings.TrimSpace(agent)), maxBackend))
 	case streaming && w.run != nil && w.run.whole && w.run.events == 0:
 		w.run.text = lastWords() // what stands between the two is the wrapper's own
 	case streaming:
@@ -205,4 +205,4 @@ func spoken(text []byte) string {
 }
 
 // lastWords keeps the end of what a program printed; its last words fit.
-func lastWords() text.End { return text.End{Max: 32 << 10} }
+func lastWords() render.End { return render.End{Max: 32 << 10} }

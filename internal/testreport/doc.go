@@ -8,7 +8,7 @@
 //	which of two reports of one run counts            testreport.go, sameRun
 //	how is a runner read by a table of rules          rules.go, ruled; such as mocha.go
 //	which words of runners count as passed, failed    text.go, kinds
-//	how are colours and control sequences taken out   internal/text, Clean
+//	how are colours and control sequences taken out   internal/render, Clean
 //	what is cut from a name, so that it stays         text.go, stableName
 //	where does the text of a failure end              text.go, block
 //	go test, also -json; errors of go build, go vet   go.go

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -74,7 +74,7 @@ func (r *Reader) Write(p []byte) (int, error) {
 
 // end reads a line that is complete. What a terminal takes for several lines is several.
 func (r *Reader) end() {
-	plain := text.Clean(strings.TrimSuffix(string(r.line), "\r"))
+	plain := render.Clean(strings.TrimSuffix(string(r.line), "\r"))
 	r.line = r.line[:0]
 	for line := range strings.SplitSeq(plain, "\n") {
 		line, own := r.xml.cut(line)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 )
 
 var (
@@ -34,7 +34,7 @@ func clip(s string, n int) string {
 		return s
 	}
 	const mark = "…"
-	return text.Head(s, n-len(mark)) + mark
+	return render.Head(s, n-len(mark)) + mark
 }
 
 // block gathers the lines of one failure. It holds little more than is kept.

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -234,14 +234,14 @@ func lastLines(s string, lines, size int) string {
 	all := strings.Split(strings.TrimRight(strings.ToValidUTF8(s, "\uFFFD"), "\n"), "\n")
 	all = all[max(0, len(all)-lines):]
 	s = strings.Join(all, "\n")
-	if end := text.Tail(s, size); end != s {
+	if end := render.Tail(s, size); end != s {
 		return "…" + end
 	}
 	return s
 }
 
 func short(s string, size int) string {
-	if start := text.Head(s, size); start != s {
+	if start := render.Head(s, size); start != s {
 		return start + "…"
 	}
 	return s

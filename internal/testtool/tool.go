@@ -19,9 +19,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/testreport"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -171,7 +171,7 @@ const (
 // command's process group is killed.
 func (t *testTool) run(ctx context.Context, command string) (v policy.Verified, err error) {
 	began, reports := time.Now(), testreport.Watch(t.spec.Dir, config.Reported(t.spec.Reports))
-	kept, tests := text.End{Max: keptOutput}, testreport.NewReader()
+	kept, tests := render.End{Max: keptOutput}, testreport.NewReader()
 	both := io.MultiWriter(&kept, tests)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 	cmd.Dir, cmd.Env = t.spec.Dir, withoutCredentials(os.Environ())

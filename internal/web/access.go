@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 )
 
 // Person is who is signed in.
@@ -103,7 +103,7 @@ func (p *pages) act(enough func(permission string) bool, do func(w http.Response
 			p.unavailable(w, r, err)
 			return
 		}
-		log := p.Log.With().Str("by", who(r).Name()).Str("path", text.Line(r.URL.Path, 200)).Logger()
+		log := p.Log.With().Str("by", who(r).Name()).Str("path", render.Line(r.URL.Path, 200)).Logger()
 		if !ok {
 			// Also where the repository does not exist.
 			log.Warn().Msg("a button was refused: the person may not do this")

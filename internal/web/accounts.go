@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -80,7 +80,7 @@ func readAccounts(ctx context.Context, p *pages, r *http.Request) (any, error) {
 	}
 	data.Counts, data.Breakers, data.Cooldowns = counts(stats), breakerLines(p, breakers, data.Now), cooling(cooldowns, data.Now)
 	for _, l := range p.Limits().Day(used, maxLevels) {
-		h := held{Name: text.Line(l.Level, maxName), Text: l.String()}
+		h := held{Name: render.Line(l.Level, maxName), Text: l.String()}
 		if why, _ := l.Full(); why != "" {
 			h.Class = "failed"
 		}
@@ -100,7 +100,7 @@ func breakerLines(p *pages, all map[string]policy.Breaker, now time.Time) []held
 	var out []held
 	for _, account := range slices.Sorted(maps.Keys(all)) {
 		b := all[account]
-		h := held{Name: text.Line(account, maxName), Class: "waiting", Act: "accounts/" + url.PathEscape(account) + "/close"}
+		h := held{Name: render.Line(account, maxName), Class: "waiting", Act: "accounts/" + url.PathEscape(account) + "/close"}
 		state := "closed"
 		reset, limited := b.Limited(now)
 		_, open := b.Open(now, p.Limits().UsageLimit.MaxConsecutive)
@@ -112,15 +112,15 @@ func breakerLines(p *pages, all map[string]policy.Breaker, now time.Time) []held
 		default:
 			h.Class = "done"
 		}
-		h.Text = fmt.Sprintf("%d × %s in a row, %s", b.Consecutive, text.Spaced(text.Line(string(b.Kind), maxName)), state)
+		h.Text = fmt.Sprintf("%d × %s in a row, %s", b.Consecutive, render.Spaced(render.Line(string(b.Kind), maxName)), state)
 		if b.Consecutive == 0 {
-			h.Text = "one thread was told " + text.Spaced(text.Line(string(b.Claim.Kind), maxName)) + ", which no other has confirmed"
+			h.Text = "one thread was told " + render.Spaced(render.Line(string(b.Claim.Kind), maxName)) + ", which no other has confirmed"
 		}
 		switch {
 		case !b.ResetsAt.IsZero() && !limited:
-			h.Text += ", was reset at " + text.Instant(now, b.ResetsAt)
+			h.Text += ", was reset at " + render.Instant(now, b.ResetsAt)
 		case !reset.IsZero():
-			h.Text += ", " + text.Left(now, reset)
+			h.Text += ", " + render.Left(now, reset)
 		default:
 			h.Text += ", reset unknown"
 		}
@@ -133,8 +133,8 @@ func cooling(all map[string][]thread.Cooldown, now time.Time) []held {
 	var out []held
 	for _, repo := range slices.Sorted(maps.Keys(all)) {
 		for _, c := range all[repo] {
-			h := held{Name: text.Line(c.Backend, maxName) + " on " + text.Line(repo, maxName), Class: "failed",
-				Text: text.Line(checkrun.Rests(c, now), maxReason)}
+			h := held{Name: render.Line(c.Backend, maxName) + " on " + render.Line(repo, maxName), Class: "failed",
+				Text: render.Line(checkrun.Rests(c, now), maxReason)}
 			if t, err := thread.Parse(c.Thread); err == nil {
 				h.Href = href(t)
 			}

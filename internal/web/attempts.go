@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
 func how(a checkrun.Attempt) string {
 	d := a.Decision
-	return text.Joined(", ", text.Line(a.Effort, 20), text.When(d.Rung > 0, fmt.Sprintf("rung %d", d.Rung)),
-		text.When(d.Escalated, "more effort"), text.When(d.Different, "different approach"))
+	return render.Joined(", ", render.Line(a.Effort, 20), render.When(d.Rung > 0, fmt.Sprintf("rung %d", d.Rung)),
+		render.When(d.Escalated, "more effort"), render.When(d.Different, "different approach"))
 }
 
 var endingClasses = map[policy.Outcome]string{
@@ -38,14 +38,14 @@ func endingClass(a checkrun.Attempt) string {
 // object is the name of a git object, SHA-1 or SHA-256.
 var object = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
-func commit(name string) string { return text.Head(text.Line(name, 64), 10) }
+func commit(name string) string { return render.Head(render.Line(name, 64), 10) }
 
 // CommitURL is where GitHub shows a commit; empty for what is none.
 func (d threadData) CommitURL(name string) string {
 	if !object.MatchString(name) {
 		return ""
 	}
-	return text.URL(d.repoURL + "/commit/" + name)
+	return render.URL(d.repoURL + "/commit/" + name)
 }
 
 // Lengths of what others wrote, in characters; those of a single place stand in its template.
@@ -59,18 +59,18 @@ const (
 // url, which clean and cut it, or was cleaned before.
 func words() template.FuncMap {
 	return template.FuncMap{
-		"line":   func(s any, most int) string { return text.Line(fmt.Sprint(s), most) },
-		"name":   func(s any) string { return text.Line(fmt.Sprint(s), maxName) },
-		"term":   func(s any) string { return text.Spaced(text.Line(fmt.Sprint(s), maxName)) },
-		"reason": func(s string) string { return text.Line(s, maxReason) },
-		"quote":  text.Block, "url": text.URL, "dash": text.Dash,
+		"line":   func(s any, most int) string { return render.Line(fmt.Sprint(s), most) },
+		"name":   func(s any) string { return render.Line(fmt.Sprint(s), maxName) },
+		"term":   func(s any) string { return render.Spaced(render.Line(fmt.Sprint(s), maxName)) },
+		"reason": func(s string) string { return render.Line(s, maxReason) },
+		"quote":  render.Block, "url": render.URL, "dash": render.Dash,
 
 		"number": number, "plural": plural, "percent": percent, "span": func(low, high float64) int { return max(1, percent(high)-percent(low)) },
 		"middle": func(mean float64) int { return max(0, min(98, percent(mean)-1)) },
 		"more":   func(n, shown int) int { return max(0, n-shown) },
 		"ago":    ago, "until": until, "logged": logged,
 
-		"how": how, "endingClass": endingClass, "used": checkrun.Used, "spent": checkrun.Spent, "commit": commit, "reset": text.Reset, "fields": fields,
+		"how": how, "endingClass": endingClass, "used": checkrun.Used, "spent": checkrun.Spent, "commit": commit, "reset": render.Reset, "fields": fields,
 		"believed": believed, "shortened": shortened, "attemptHref": attemptHref, "lasted": lasted, "names": names, "escape": url.PathEscape, "under": under, "pagesOf": pagesOf, "int": func(n int64) int { return int(n) }, "upper": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 		"violations": func(h learning.SourceHealth, most int) []learning.Violation {
 			shown, _ := newest(h.Violations, most)
@@ -109,13 +109,13 @@ type moment struct{ Text, Full, ISO string }
 // ago is a time in the past; the zero time shows as nothing.
 func ago(now, t time.Time) moment {
 	if d := now.Sub(t); d >= time.Second {
-		return at(t, text.Span(d)+" ago")
+		return at(t, render.Span(d)+" ago")
 	}
 	return at(t, "now")
 }
 
 // until is a time to come; the zero time shows as nothing.
-func until(now, t time.Time) moment { return at(t, text.Left(now, t)) }
+func until(now, t time.Time) moment { return at(t, render.Left(now, t)) }
 
 // logged is a time to the second, with the date where it is not today's.
 func logged(now, t time.Time) moment {
@@ -136,7 +136,7 @@ func at(t time.Time, text string) moment {
 
 // number is a count with thin spaces between thousands.
 func number(n int) string {
-	return strings.ReplaceAll(text.Count(n), ",", "\u2009")
+	return strings.ReplaceAll(render.Count(n), ",", "\u2009")
 }
 
 func plural(n int, thing string) string {

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
 )
@@ -81,7 +81,7 @@ func add(to *store.DayUsed, u store.DayUsed) {
 }
 
 func spentIn(u store.DayUsed) string {
-	return text.Joined(", ", text.When(u.USD > 0, text.Dollars(u.USD)), number(int(u.Tokens))+" tokens", plural(u.Attempts, "attempt"))
+	return render.Joined(", ", render.When(u.USD > 0, render.Dollars(u.USD)), number(int(u.Tokens))+" tokens", plural(u.Attempts, "attempt"))
 }
 
 // chartsBy are the days of each group of attempts, what used most first, and how many groups are not shown.
@@ -110,7 +110,7 @@ func chartsBy(used []store.DayUsed, first time.Time, group func(store.DayUsed) s
 
 // draw makes one chart: of dollars, or of tokens where no price is known.
 func draw(name string, days []store.DayUsed, total store.DayUsed, first time.Time) chart {
-	c := chart{Name: text.Line(name, maxName), Total: spentIn(total), Each: "Days"}
+	c := chart{Name: render.Line(name, maxName), Total: spentIn(total), Each: "Days"}
 	value := func(d store.DayUsed) float64 {
 		if total.USD > 0 {
 			return d.USD
@@ -120,7 +120,7 @@ func draw(name string, days []store.DayUsed, total store.DayUsed, first time.Tim
 	most := slices.MaxFunc(days, func(a, b store.DayUsed) int { return cmp.Compare(value(a), value(b)) })
 	c.Most = "most on a day: " + spentIn(most)
 	for i, d := range days {
-		c.add(first.AddDate(0, 0, i), value(d)/max(value(most), 1e-9), text.When(d.Attempts > 0, spentIn(d)))
+		c.add(first.AddDate(0, 0, i), value(d)/max(value(most), 1e-9), render.When(d.Attempts > 0, spentIn(d)))
 	}
 	return c
 }
@@ -137,11 +137,11 @@ func armCharts(weeks []learning.Week) (all []chart) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(earned)) {
-		c, rewards := chart{Name: text.Line(name, maxName), Most: "mean reward from 0 to 1", Each: "Weeks"}, 0
+		c, rewards := chart{Name: render.Line(name, maxName), Most: "mean reward from 0 to 1", Each: "Weeks"}, 0
 		for i := range slices.Backward(weeks) {
 			e := earned[name][i]
 			rewards += e.Rewards
-			c.add(weeks[i].From, e.Mean, text.When(e.Rewards > 0, fmt.Sprintf("mean %.2f of %s", e.Mean, plural(e.Rewards, "reward"))))
+			c.add(weeks[i].From, e.Mean, render.When(e.Rewards > 0, fmt.Sprintf("mean %.2f of %s", e.Mean, plural(e.Rewards, "reward"))))
 		}
 		c.Total = plural(rewards, "reward")
 		all = append(all, c)

@@ -23,6 +23,6 @@
 //	which metrics are read from the store?                  metrics.go, scrape
 //	which metrics count what this process did?              metrics.go, Counters
 //	which headers keep a page from being misused?           web.go, guard
-//	how are times and numbers written?                      attempts.go; internal/text
-//	how is hostile text made harmless?                      attempts.go, words; internal/text
+//	how are times and numbers written?                      attempts.go; internal/render
+//	how is hostile text made harmless?                      attempts.go, words; internal/render
 package web

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/solver"
 )
 
@@ -79,7 +79,7 @@ func newParts(o Options) parts {
 	for _, d := range append([]Detail{{"database", stores}}, o.Details...) {
 		all = append(all, ask(d.Name, func(ctx context.Context) []result {
 			ok, detail := d.Run(ctx)
-			return []result{{Name: d.Name, OK: ok, Detail: text.Line(detail, maxDetail)}}
+			return []result{{Name: d.Name, OK: ok, Detail: render.Line(detail, maxDetail)}}
 		}))
 	}
 	return all
@@ -135,12 +135,12 @@ func readiness(p parts, learned func(context.Context) (solver.LearningReport, er
 func signals(ctx context.Context, learned func(context.Context) (solver.LearningReport, error)) []result {
 	known, err := learned(ctx)
 	if err != nil {
-		return []result{{Name: "signals", Detail: text.Line(err.Error(), maxDetail)}}
+		return []result{{Name: "signals", Detail: render.Line(err.Error(), maxDetail)}}
 	}
 	var out []result
 	for _, h := range known.Sources {
 		if h.Degraded {
-			out = append(out, result{Name: "signal " + string(h.Source), Detail: text.Line("degraded: "+h.Reason, maxDetail)})
+			out = append(out, result{Name: "signal " + string(h.Source), Detail: render.Line("degraded: "+h.Reason, maxDetail)})
 		}
 	}
 	return out

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -129,7 +129,7 @@ func (f *following) look(ctx context.Context, seen int64) error {
 		f.last.Changed = true
 		return nil
 	}
-	f.last.Elapsed, f.last.Used = text.Span(f.p.Now().Sub(a.At)), spentSoFar(ctx, f.p, f.thread, a.N)
+	f.last.Elapsed, f.last.Used = render.Span(f.p.Now().Sub(a.At)), spentSoFar(ctx, f.p, f.thread, a.N)
 	if f.log == nil {
 		if f.log, err = f.p.Transcript(f.thread, a.Started); err != nil {
 			f.log, f.last.Note = nil, noLog(err)
@@ -172,7 +172,7 @@ func spentSoFar(ctx context.Context, p *pages, t thread.ID, n int) string {
 	if err != nil || len(note) == 0 || json.Unmarshal(note, &s) != nil || s.N != n {
 		return ""
 	}
-	return text.Joined(", ", number(int(s.Tokens.Input+s.Tokens.Output))+" tokens", text.Cost(s.CostUSD))
+	return render.Joined(", ", number(int(s.Tokens.Input+s.Tokens.Output))+" tokens", render.Cost(s.CostUSD))
 }
 
 // noLog says why a log is not shown.
@@ -196,7 +196,7 @@ type tail struct {
 
 // tailOf reads the end of an attempt's log, or with a place what stands before that.
 func tailOf(p *pages, t thread.ID, a thread.Started, before int64) tail {
-	l := tail{N: a.N, Thread: text.Line(t.String(), maxName), Back: href(t), Path: href(t) + "/attempts/" + strconv.Itoa(a.N)}
+	l := tail{N: a.N, Thread: render.Line(t.String(), maxName), Back: href(t), Path: href(t) + "/attempts/" + strconv.Itoa(a.N)}
 	log, err := p.Transcript(t, a)
 	if err == nil {
 		defer log.Close()

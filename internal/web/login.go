@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 )
 
 // The addresses of the login. GitHub sends people back to CallbackPath.
@@ -83,7 +83,7 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 	}
 	p.forget(w, loginCookie)
 	if q.Get("code") == "" {
-		p.signIn(w, r, http.StatusForbidden, l.Next, "GitHub did not sign you in: "+text.Line(q.Get("error_description"), 200))
+		p.signIn(w, r, http.StatusForbidden, l.Next, "GitHub did not sign you in: "+render.Line(q.Get("error_description"), 200))
 		return
 	}
 	token, err := p.Access.OAuth.Exchange(context.WithValue(r.Context(), oauth2.HTTPClient, p.Access.Client), q.Get("code"), oauth2.VerifierOption(l.Verifier))
@@ -96,7 +96,7 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 		err = errors.New("the answer names nobody")
 	}
 	if err != nil {
-		p.Log.Warn().Str("cause", text.Line(err.Error(), 300)).Msg("a login with GitHub failed")
+		p.Log.Warn().Str("cause", render.Line(err.Error(), 300)).Msg("a login with GitHub failed")
 		p.signIn(w, r, http.StatusBadGateway, l.Next, "GitHub did not say who you are; the server's log says why. Try again.")
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"path"
 
 	"github.com/pawlbot/pawl/internal/orders"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -20,7 +20,7 @@ type order struct{ Name, Does, Cannot, Shell string }
 
 // ordersOf are the buttons of a thread's page.
 func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.State) (all []order, err error) {
-	repo := text.Line(t.Repo(), maxName)
+	repo := render.Line(t.Repo(), maxName)
 	barred := func(enough func(string) bool, why string) string {
 		switch may, err := p.may(ctx, by, t.Repo(), enough); {
 		case err != nil:
@@ -38,12 +38,12 @@ func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.St
 	for _, o := range []order{
 		{Name: orders.Retry, Does: "Start one more attempt"}, {Name: orders.Stop, Does: "End the run"}, {Name: orders.Resume, Does: "Go on now; a bound of the day still holds"},
 	} {
-		o.Shell = fmt.Sprintf("pawl %s --config FILE %s", o.Name, text.Line(t.String(), maxName))
+		o.Shell = fmt.Sprintf("pawl %s --config FILE %s", o.Name, render.Line(t.String(), maxName))
 		if o.Cannot = cannot; cannot == "" {
 			o.Cannot = orders.Cannot(o.Name, s)
 		}
 		if o.Cannot == "" && paused != nil && o.Name != orders.Stop {
-			o.Cannot = text.Line(paused.By, maxName) + " paused " + repo
+			o.Cannot = render.Line(paused.By, maxName) + " paused " + repo
 		}
 		all = append(all, o)
 	}

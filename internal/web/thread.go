@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -108,7 +108,7 @@ func readThread(ctx context.Context, p *pages, r *http.Request, t thread.ID) (th
 	if err != nil {
 		return threadData{}, err
 	}
-	d := threadData{frame: p.frame(r, text.Line(t.String(), maxName), "../../../"), Path: href(t), Wake: row.WakeAt, repoURL: p.WebURL + "/" + t.Repo()}
+	d := threadData{frame: p.frame(r, render.Line(t.String(), maxName), "../../../"), Path: href(t), Wake: row.WakeAt, repoURL: p.WebURL + "/" + t.Repo()}
 	d.Events, d.EarlierEvents = newest(events, maxEvents)
 	if n := len(events); n > 0 {
 		d.Seq = events[n-1].Seq
@@ -126,7 +126,7 @@ func readThread(ctx context.Context, p *pages, r *http.Request, t thread.ID) (th
 	d.Runs, d.EarlierItems = timeline(events, state, f)
 	if a, running := state.Running(); running {
 		live := tailOf(p, t, a.Started, 0)
-		d.Live, d.Elapsed, d.Used = &live, text.Span(d.Now.Sub(a.At)), spentSoFar(ctx, p, t, a.N)
+		d.Live, d.Elapsed, d.Used = &live, render.Span(d.Now.Sub(a.At)), spentSoFar(ctx, p, t, a.N)
 	}
 	d.Orders, err = ordersOf(ctx, p, who(r), t, state)
 	return d, err
@@ -137,7 +137,7 @@ func verdicts(f checkrun.View) []verdict {
 	classes := map[string]string{checkrun.Success: "done", checkrun.Neutral: "waiting", checkrun.Failure: "failed", checkrun.ActionRequired: "failed"}
 	var out []verdict
 	for _, c := range checkrun.Checks(f)[1:] {
-		v := verdict{Name: strings.TrimPrefix(c.Name, checkrun.NameRun+"/"), Text: text.Line(c.Title, 200), Class: classes[c.Conclusion]}
+		v := verdict{Name: strings.TrimPrefix(c.Name, checkrun.NameRun+"/"), Text: render.Line(c.Title, 200), Class: classes[c.Conclusion]}
 		if c.Status != checkrun.Completed {
 			v.Class = "other"
 		}
@@ -180,7 +180,7 @@ const maxField = 160
 func fields(e thread.Event) (all []field) {
 	data := gjson.ParseBytes(e.Data)
 	if !data.IsObject() {
-		return []field{{"unreadable", text.Line(data.Raw, maxField)}}
+		return []field{{"unreadable", render.Line(data.Raw, maxField)}}
 	}
 	for f := range strings.FieldsSeq(shown[e.Kind]) {
 		name, paths, _ := strings.Cut(f, ":")
@@ -190,7 +190,7 @@ func fields(e thread.Event) (all []field) {
 				break
 			}
 		}
-		if value := text.Line(written(v), maxField); value != "" {
+		if value := render.Line(written(v), maxField); value != "" {
 			all = append(all, field{name, value})
 		}
 	}

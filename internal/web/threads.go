@@ -13,8 +13,8 @@ import (
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/orders"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -50,7 +50,7 @@ type search struct {
 }
 
 func readSearch(q url.Values) search {
-	s := search{Text: strings.TrimSpace(text.Line(q.Get("q"), maxQuery)), Repo: text.Line(q.Get("repo"), maxQuery), Page: 1}
+	s := search{Text: strings.TrimSpace(render.Line(q.Get("q"), maxQuery)), Repo: render.Line(q.Get("repo"), maxQuery), Page: 1}
 	if state := checkrun.State(q.Get("state")); slices.Contains(states(), state) {
 		s.State = state
 	}
@@ -98,7 +98,7 @@ func lookUp(ctx context.Context, p *pages, row thread.ThreadRow) (indexed, error
 	}
 	known := indexed{seq: row.Seq}
 	if s, err := thread.Fold(events); err == nil { // else its line says what is wrong with it
-		known.title, known.state = text.Line(s.Snapshot.Title, maxTitle), solver.State(s)
+		known.title, known.state = render.Line(s.Snapshot.Title, maxTitle), solver.State(s)
 	}
 	p.index.Add(row.Thread, known)
 	return known, nil
@@ -138,7 +138,7 @@ func findThreads(ctx context.Context, p *pages, r *http.Request) (any, error) {
 				return data, err
 			}
 			if may[repo] {
-				data.Repos = append(data.Repos, text.Line(repo, maxName))
+				data.Repos = append(data.Repos, render.Line(repo, maxName))
 			}
 		}
 		if !may[repo] {
@@ -179,7 +179,7 @@ func findThreads(ctx context.Context, p *pages, r *http.Request) (any, error) {
 		case err != nil:
 			return data, err
 		case paused != nil:
-			data.Paused = text.Line(paused.By, maxName) + " paused " + data.Query.Repo + " " + text.Line(paused.Where, maxName)
+			data.Paused = render.Line(paused.By, maxName) + " paused " + data.Query.Repo + " " + render.Line(paused.Where, maxName)
 		}
 	}
 	if !by.Operator {
@@ -235,15 +235,15 @@ type summary struct {
 
 // summarise is the summary of a thread with the first reasons, or why it cannot be shown.
 func summarise(row thread.ThreadRow, f checkrun.View, err error, now time.Time, most int) summary {
-	s := summary{Name: text.Line(row.Thread.String(), maxName), Step: row.Running}
+	s := summary{Name: render.Line(row.Thread.String(), maxName), Step: row.Running}
 	if err != nil {
-		s.State, s.Class, s.Broken = "unreadable", "failed", text.Line(err.Error(), maxReason)
+		s.State, s.Class, s.Broken = "unreadable", "failed", render.Line(err.Error(), maxReason)
 		return s
 	}
-	s.Subject, s.State, s.Class = text.Line(f.Title, maxTitle), text.Spaced(f.State), cmp.Or(classes[f.State], "other")
-	s.Heading = text.Line(checkrun.Checks(f)[0].Title, 200) // the title of the check run says where the thread stands
-	s.Rule = text.Spaced(text.Line(string(f.Rule), maxName))
-	s.Reasons = shortened(f.Reasons.Write(func(t time.Time) string { return text.Instant(now, t) }), most)
+	s.Subject, s.State, s.Class = render.Line(f.Title, maxTitle), render.Spaced(f.State), cmp.Or(classes[f.State], "other")
+	s.Heading = render.Line(checkrun.Checks(f)[0].Title, 200) // the title of the check run says where the thread stands
+	s.Rule = render.Spaced(render.Line(string(f.Rule), maxName))
+	s.Reasons = shortened(f.Reasons.Write(func(t time.Time) string { return render.Instant(now, t) }), most)
 	return s
 }
 
@@ -275,7 +275,7 @@ func shortened(reasons []string, most int) []string {
 		if i == most {
 			return append(out, "and "+plural(len(reasons)-most, "more reason"))
 		}
-		out = append(out, text.Line(r, maxReason))
+		out = append(out, render.Line(r, maxReason))
 	}
 	return out
 }
@@ -299,11 +299,11 @@ func counts(s store.Stats) []count {
 		if d < time.Second {
 			return ""
 		}
-		return "oldest " + text.Span(d)
+		return "oldest " + render.Span(d)
 	}
 	all := []count{of("running", s.Running, ""), of("queued", s.Queued, old(s.QueueAge)), of("waiting", s.Waiting, "")}
 	for _, state := range deliveryStates() {
-		c := of("deliveries "+text.Spaced(state), s.Deliveries[state], "")
+		c := of("deliveries "+render.Spaced(state), s.Deliveries[state], "")
 		if state == thread.Received {
 			c.Note = old(s.DeliveryAge)
 		}

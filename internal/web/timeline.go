@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -34,11 +34,11 @@ type item struct {
 
 // Title is what happened and who did it.
 func (it item) Title() string {
-	by := text.Line(it.By, maxName)
+	by := render.Line(it.By, maxName)
 	if strings.HasPrefix(it.What, "’s ") {
 		return by + it.What
 	}
-	return text.Joined(" ", by, it.What)
+	return render.Joined(" ", by, it.What)
 }
 
 // attempted is one attempt as its thread's page shows it.
@@ -92,21 +92,21 @@ func remarks(s thread.State) (all []item) {
 		all = append(all, item{At: f.At, seq: f.Seq, Class: class, What: what, By: f.By.Login, Said: cmp.Or(f.Raw, f.Text), Reasons: shortened([]string{f.Reason}, 1)})
 	}
 	for _, r := range s.Feedback {
-		what := "asked by " + text.Spaced(text.Line(string(r.Source), maxName))
+		what := "asked by " + render.Spaced(render.Line(string(r.Source), maxName))
 		if r.Command != "" {
-			what = "asked to " + text.Line(r.Command, maxName)
+			what = "asked to " + render.Line(r.Command, maxName)
 		}
 		if r.Withdrawn != "" {
-			add(r.Feedback, "dim", what+", which does not count: "+text.Line(r.Withdrawn, maxReason))
+			add(r.Feedback, "dim", what+", which does not count: "+render.Line(r.Withdrawn, maxReason))
 			continue
 		}
 		add(r.Feedback, "asked", what)
 	}
 	for _, c := range s.Controls {
-		add(c, "stopped", "ordered: "+text.Line(c.Command, maxName))
+		add(c, "stopped", "ordered: "+render.Line(c.Command, maxName))
 	}
 	for _, f := range s.Ignored {
-		add(f, "dim", "’s "+text.Spaced(text.Line(string(f.Source), maxName))+", not acted on")
+		add(f, "dim", "’s "+render.Spaced(render.Line(string(f.Source), maxName))+", not acted on")
 	}
 	return all
 }
@@ -125,10 +125,10 @@ func decisions(events []thread.Event, f checkrun.View) (all []item) {
 			if string(d.Rule) != what {
 				what += ", " + string(d.Rule)
 			}
-			it := item{At: e.At, seq: e.Seq, Class: cmp.Or(class, "other"), What: "decided: " + text.Spaced(text.Line(what, maxName)),
-				Reasons: shortened(d.Reasons.Write(func(t time.Time) string { return text.Date(t) }), maxReasons)}
+			it := item{At: e.At, seq: e.Seq, Class: cmp.Or(class, "other"), What: "decided: " + render.Spaced(render.Line(what, maxName)),
+				Reasons: shortened(d.Reasons.Write(func(t time.Time) string { return render.Date(t) }), maxReasons)}
 			if d.Hint != "" {
-				it.Reasons = append(it.Reasons, text.Line(d.Hint, maxReason))
+				it.Reasons = append(it.Reasons, render.Line(d.Hint, maxReason))
 			}
 			all = append(all, it)
 		case thread.KindThread:
@@ -139,7 +139,7 @@ func decisions(events []thread.Event, f checkrun.View) (all []item) {
 			// What an attempt pushed stands at the attempt.
 			pushed := func(a checkrun.Attempt) bool { return c.What == "head_moved" && a.Commit == c.Detail }
 			if !slices.ContainsFunc(f.Attempts, pushed) {
-				all = append(all, item{At: e.At, seq: e.Seq, Class: "dim", What: text.Spaced(text.Line(c.What, maxName)) + " " + text.Line(c.Detail, maxName), By: c.By})
+				all = append(all, item{At: e.At, seq: e.Seq, Class: "dim", What: render.Spaced(render.Line(c.What, maxName)) + " " + render.Line(c.Detail, maxName), By: c.By})
 			}
 		case thread.KindActDone:
 			var a thread.Act
@@ -182,16 +182,16 @@ func read[T any](e thread.Event, into *T) bool { return json.Unmarshal(e.Data, i
 // lasted is how long an attempt took, or runs by now.
 func lasted(a checkrun.Attempt, now time.Time) string {
 	if a.Ending == "" && a.Outcome == "" {
-		return "runs for " + text.Span(now.Sub(a.StartedAt))
+		return "runs for " + render.Span(now.Sub(a.StartedAt))
 	}
-	return "took " + text.Dash(a.Duration)
+	return "took " + render.Dash(a.Duration)
 }
 
 // names are some of a list, and how many more there are.
 func names(all []string, most int) string {
 	var out []string
 	for _, s := range all[:min(len(all), most)] {
-		out = append(out, text.Line(s, maxName))
+		out = append(out, render.Line(s, maxName))
 	}
 	if n := len(all) - most; n > 0 {
 		out = append(out, fmt.Sprintf("and %s more", number(n)))

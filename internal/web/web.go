@@ -22,8 +22,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -297,7 +297,7 @@ func (p *pages) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // nobody is waiting any more
 	}
-	p.Log.Error().Err(err).Str("path", text.Line(r.URL.Path, 200)).Msg("a page could not be shown")
+	p.Log.Error().Err(err).Str("path", render.Line(r.URL.Path, 200)).Msg("a page could not be shown")
 	p.message(w, r, http.StatusServiceUnavailable, "Not now", "The database, or who may read this, could not be asked; see /readyz and the server's log. Try again in a minute.")
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/crash"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/lease"
@@ -346,12 +346,12 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	r.ToolCalls, r.Turns, r.Mentions = p.ToolCalls, p.Turns, p.Mentions
 	r.Exit, r.AgentMS = p.Exit.Code, p.Duration.Milliseconds()
 	if p.Silent > 0 {
-		r.Silent = text.Span(p.Silent)
+		r.Silent = render.Span(p.Silent)
 	}
 	r.Told(p.Evidence())
 	r.Limit = bounded(p.Limit)
 	if a.Decision.Purpose != policy.ToChange { // the whole is what was asked for
-		r.Final = text.Excerpt(p.FinalMessage, maxAnswer)
+		r.Final = render.Excerpt(p.FinalMessage, maxAnswer)
 		return
 	}
 	answer := policy.ReadAnswer(p.FinalMessage)

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/git"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -182,7 +182,7 @@ func (c *checkout) mixed(ctx context.Context, ws *git.Workspace, commit, at stri
 		tree, err = ws.With(ctx, tree, contents)
 	}
 	if err == nil {
-		commit, err = ws.Commit(ctx, c.commit(text.Subject("For comparison", maxSubject), "", tree, c.Ground.From))
+		commit, err = ws.Commit(ctx, c.commit(render.Subject("For comparison", maxSubject), "", tree, c.Ground.From))
 	}
 	if err != nil {
 		return nil, err

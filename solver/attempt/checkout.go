@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/git"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/simhash"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -157,7 +157,7 @@ func commitLeft(ctx context.Context, c *checkout, snap git.Snapshot) error {
 	r.Title = redactor(c.Attempt).Redact(r.Title)
 	subject, by, parents := Subject(c.State, c.Thread, r.Title, maxSubject), "by backend "+c.Backend, []string{c.Ground.Start}
 	if r.Updated != "" {
-		subject, parents = text.Subject(fmt.Sprintf("Merge branch %s into %s", c.Ground.Base, c.Ground.Branch), maxSubject), append(parents, r.Updated)
+		subject, parents = render.Subject(fmt.Sprintf("Merge branch %s into %s", c.Ground.Base, c.Ground.Branch), maxSubject), append(parents, r.Updated)
 	}
 	if c.NoAgent {
 		by = "without an agent"
@@ -169,7 +169,7 @@ func commitLeft(ctx context.Context, c *checkout, snap git.Snapshot) error {
 	return err
 }
 
-func (c *checkout) commit(subject text.Title, body, tree string, parents ...string) git.CommitSpec {
+func (c *checkout) commit(subject render.Title, body, tree string, parents ...string) git.CommitSpec {
 	return git.CommitSpec{Tree: tree, Parents: parents, Name: c.Author, Email: c.Email, When: c.Now(), Subject: subject, Body: body, SigningKey: c.SigningKey}
 }
 
@@ -285,7 +285,7 @@ func (c *checkout) merge(ctx context.Context, old string) (theirs string, err er
 	if len(conflicts) > 0 {
 		return "", aside(ctx, c, fmt.Sprintf("somebody pushed to %s during the attempt and it conflicts (%s)", g.Branch, conflicts[0]))
 	}
-	c.Receipt.Commit, err = g.cache.Commit(ctx, c.commit(text.Subject(fmt.Sprintf("Merge what was pushed to %s during the attempt", g.Branch), maxSubject), "", tree, theirs, c.Receipt.Commit))
+	c.Receipt.Commit, err = g.cache.Commit(ctx, c.commit(render.Subject(fmt.Sprintf("Merge what was pushed to %s during the attempt", g.Branch), maxSubject), "", tree, theirs, c.Receipt.Commit))
 	if err != nil {
 		return "", err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 )
@@ -80,7 +80,7 @@ func Compose(parts []Part, bytes int) (prompt string, told []policy.Manifest, fi
 		}
 		name := strings.ReplaceAll(p.Name, " ", "-") + ".md"
 		if whole.Len() > 0 {
-			files[name] = text.Tail(whole.String(), maxWhole)
+			files[name] = render.Tail(whole.String(), maxWhole)
 		}
 		maps.Copy(files, p.Files)
 		title := t.String()

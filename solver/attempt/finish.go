@@ -176,8 +176,10 @@ func (a *Attempt) Hide() {
 		shown = append(shown, &j.Detail, &j.Error, &j.Cannot)
 	}
 	clean := redactor(a)
-	clean.RedactAll(shown...)
-	for i := range r.Leaks { // of which a piece must not hide what a person looks for
+	for _, t := range shown {
+		*t = clean.Redact(*t)
+	}
+	for i := range r.Leaks {
 		r.Leaks[i].Path = clean.Redact(r.Leaks[i].Path)
 	}
 }

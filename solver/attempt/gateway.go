@@ -13,7 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/gateway"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/lease"
@@ -201,7 +201,7 @@ func seen(r *policy.Receipt, last gateway.Last) {
 		r.Ending = last.Ending
 	}
 	if r.Ending != said {
-		r.Reasons = append(r.Reasons, fmt.Sprintf("the agent's output says %s; the gateway saw %s", text.Spaced(said), last.Why))
+		r.Reasons = append(r.Reasons, fmt.Sprintf("the agent's output says %s; the gateway saw %s", render.Spaced(said), last.Why))
 	}
 }
 
@@ -219,7 +219,7 @@ func refused(r *policy.Receipt, seen *policy.Limit) {
 		r.Reasons = append(r.Reasons, "the gateway saw a limit that the agent did not tell: "+seen.Message)
 		return
 	case said != seen.Kind:
-		r.Reasons = append(r.Reasons, fmt.Sprintf("the gateway saw %s: %s", text.Spaced(seen.Kind), seen.Message))
+		r.Reasons = append(r.Reasons, fmt.Sprintf("the gateway saw %s: %s", render.Spaced(seen.Kind), seen.Message))
 	}
 	r.Ending, r.Detail = seen.Kind, cmp.Or(r.Detail, tail(oneLine(seen.Message), maxDetail))
 }

@@ -2,15 +2,13 @@ package attempt
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/git"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/secret"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -42,47 +40,36 @@ func hold(a *Attempt, session string) {
 	time.AfterFunc(a.backend().Timeout+time.Hour, func() { a.held.Delete(dir) })
 }
 
-func redactor(a *Attempt) text.Secrets {
-	return text.NewSecrets(a.secrets(a.Config, a.Thread, a.N, a.backend()))
+func redactor(a *Attempt) secret.Values {
+	return secret.New(a.secrets(a.Config, a.Thread, a.N, a.backend()))
+}
+
+// place is a line of a file, counted from 1, or the file's name: line 0.
+type place struct {
+	path string
+	line int
 }
 
 // leaks puts into the receipt what in a tree looks like a secret and is neither in what the attempt started from nor
-// in its base: of work that goes on from earlier attempts both halves of a value count, also where a commit removed one
-// again. Paths are read, too. The receipt names places, never values.
+// in its base. Paths are read, too. The receipt names places, never values.
 func leaks(ctx context.Context, c *checkout, tree string) error {
 	base, err := c.base(ctx)
 	if err != nil {
 		return err
 	}
-	start, secrets := c.Ground.Start, redactor(c.Attempt)
-	search, found := secrets.Search(), map[text.Place]text.Leak{}
-	var places []text.Place
-	add := func(at text.Place, l text.Leak) {
-		if _, told := found[at]; !told {
+	secrets, found := redactor(c.Attempt), map[place]secret.Leak{}
+	var places []place
+	err = addedTo(ctx, c, base, tree, nil, func(at place, line string) {
+		if l, is := secrets.Find(at.path, line); is {
 			found[at], places = l, append(places, at)
 		}
-	}
-	if err := addedTo(ctx, c, base, tree, nil, func(at text.Place, line string) {
-		if l, is := secrets.Find(at.Path, line); is {
-			add(at, l)
-		}
-		search.See(at, line)
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
-	if base != start { // what earlier commits added and later ones removed leaves with them
-		if err := c.ws.AddedSince(ctx, base, start, func(path string, n int, line string) {
-			search.See(text.Place{Path: path, Line: n}, line)
-		}); err != nil && !errors.Is(err, git.ErrTooLarge) {
-			return err
-		}
-	}
-	inPieces, pieces := search.Found()
-	for _, at := range inPieces {
-		add(at, pieces[at])
-	}
-	if base != start && len(places) > 0 {
-		if places, err = notIn(ctx, c, start, tree, places); err != nil {
+	if start := c.Ground.Start; start != base && len(places) > 0 {
+		places, err = notIn(ctx, c, start, tree, places)
+		if err != nil {
 			return err
 		}
 	}
@@ -90,38 +77,43 @@ func leaks(ctx context.Context, c *checkout, tree string) error {
 	for _, at := range places {
 		l := found[at]
 		allowed := func(fingerprint string) bool { return strings.EqualFold(fingerprint, l.Fingerprint) }
-		if !slices.ContainsFunc(c.Ground.Effective.AllowSecrets, allowed) {
-			c.Receipt.Leaks = append(c.Receipt.Leaks, policy.Leak{Path: text.When(at.Line > 0, at.Path), Line: at.Line, Kind: l.Kind, Fingerprint: l.Fingerprint})
+		if slices.ContainsFunc(c.Ground.Effective.AllowSecrets, allowed) {
+			continue
 		}
+		leak := policy.Leak{Line: at.line, Kind: l.Kind, Fingerprint: l.Fingerprint}
+		if at.line > 0 { // a name that holds the secret is not shown
+			leak.Path = at.path
+		}
+		c.Receipt.Leaks = append(c.Receipt.Leaks, leak)
 	}
 	return nil
 }
 
 // notIn are those of some places of a tree that another one, a side, does not have.
-func notIn(ctx context.Context, c *checkout, side, tree string, places []text.Place) ([]text.Place, error) {
+func notIn(ctx context.Context, c *checkout, side, tree string, places []place) ([]place, error) {
 	var paths []string
 	for _, at := range places {
-		paths = append(paths, at.Path)
+		paths = append(paths, at.path)
 	}
 	if len(paths) > maxPaths {
 		paths = nil // all
 	}
-	here := map[text.Place]bool{}
-	err := addedTo(ctx, c, side, tree, paths, func(at text.Place, _ string) { here[at] = true })
-	return slices.DeleteFunc(places, func(at text.Place) bool { return !here[at] }), err
+	here := map[place]bool{}
+	err := addedTo(ctx, c, side, tree, paths, func(at place, _ string) { here[at] = true })
+	return slices.DeleteFunc(places, func(at place) bool { return !here[at] }), err
 }
 
 // addedTo calls see for what a tree has beside one of its sides: for each path, at line 0, and for each line of these
 // paths, or of all. The beginning of a private key comes with the line after it, which tells it from others.
-func addedTo(ctx context.Context, c *checkout, side, tree string, paths []string, see func(at text.Place, line string)) error {
+func addedTo(ctx context.Context, c *checkout, side, tree string, paths []string, see func(at place, line string)) error {
 	_, _, added, err := c.ws.Paths(ctx, side, tree)
 	if err != nil {
 		return err
 	}
 	for _, path := range added {
-		see(text.Place{Path: path}, path)
+		see(place{path: path}, path)
 	}
-	var begun text.Place
+	var begun place
 	key := ""
 	end := func() {
 		if key != "" {
@@ -130,8 +122,8 @@ func addedTo(ctx context.Context, c *checkout, side, tree string, paths []string
 		key = ""
 	}
 	err = c.ws.Added(ctx, side, tree, func(path string, n int, line string) {
-		at := text.Place{Path: path, Line: n}
-		if key != "" && at == (text.Place{Path: begun.Path, Line: begun.Line + 1}) {
+		at := place{path, n}
+		if key != "" && at == (place{begun.path, begun.line + 1}) {
 			key += "\n" + line
 		}
 		end()

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -58,7 +58,7 @@ func TestTailBeginsWithALine(t *testing.T) {
 }
 
 func TestTheEndOfALongOutputIsKept(t *testing.T) {
-	l := text.End{Max: verifyOutput}
+	l := render.End{Max: verifyOutput}
 	for range 10000 {
 		if _, err := l.Write([]byte("a line of output that says nothing\n")); err != nil {
 			t.Fatal(err)

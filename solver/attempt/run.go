@@ -20,8 +20,8 @@ import (
 	"github.com/pawlbot/pawl/internal/egress"
 	"github.com/pawlbot/pawl/internal/gateway"
 	"github.com/pawlbot/pawl/internal/ground"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/sandbox"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -57,7 +57,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		c.readAuthored(report.SessionID)
 	}
 	if c.Decision.Purpose != policy.ToChange && c.adapter.Parse == nil { // of plain text all is the answer
-		report.FinalMessage = text.Tail(report.Printed(), maxAnswer)
+		report.FinalMessage = render.Tail(report.Printed(), maxAnswer)
 	}
 	c.Report(report, c.monitor.circles.Edits())
 	if report.Exit.Exceeded != "" {

@@ -18,8 +18,9 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/ground"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/sandbox"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/secret"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -252,7 +253,7 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 	defer t.prepare("")
 	for _, command := range e.Setup {
 		t.prepare("setting up: " + command)
-		kept := text.End{Max: maxOutput}
+		kept := render.End{Max: maxOutput}
 		report, refused, err := t.inSandbox(ctx, program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, env: secrets, most: e.Time(), allow: t.Ground.Effective.Network.Setup, where: "network.setup"}, &kept)
 		if err != nil {
 			return nil, fmt.Errorf("setup command %q: %w", command, err)
@@ -260,7 +261,7 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 		result := fmt.Sprintf("exit code %d", report.Exit.Code)
 		switch {
 		case report.Killed:
-			result = fmt.Sprintf("not done within %s", text.Span(e.Time()))
+			result = fmt.Sprintf("not done within %s", render.Span(e.Time()))
 		case report.Exit.Signal != "":
 			result = "ended by " + report.Exit.Signal
 		case report.Exit.Code == 0:
@@ -273,7 +274,7 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 			result += "; refused: " + strings.Join(refused, ", ") + "; the operator can allow it in network.setup"
 		}
 		t.Log.Info().Str("command", oneLine(command)).Str("result", result).Msg("setup failed")
-		said := text.NewSecrets(t.secrets(t.Config, t.Thread, 0, config.Backend{})).Redact(kept.Lines())
+		said := secret.New(t.secrets(t.Config, t.Thread, 0, config.Backend{})).Redact(kept.Lines())
 		return &ground.Failure{Command: command, Result: result, Output: said, Thread: t.Thread.String(), Seen: t.State.Seq}, nil
 	}
 	return nil, nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -263,20 +263,20 @@ func failing(b *strings.Builder, bullet string, v policy.Verified, say func(poli
 
 // Subject is the first line of a commit or the title of a pull request, as Conventional Commits have it: the agent's
 // title, else the thread's, else the beginning of what was asked first, as of a folder, and none as it was written.
-func Subject(s thread.State, t thread.ID, title string, max int) text.Title {
-	if title = text.Subject(title, max).String(); title == "" {
-		title = text.Subject(feedback.Title(s.Snapshot.Title), max).String()
+func Subject(s thread.State, t thread.ID, title string, max int) render.Title {
+	if title = render.Subject(title, max).String(); title == "" {
+		title = render.Subject(feedback.Title(s.Snapshot.Title), max).String()
 	}
 	if title == "" && len(s.Feedback) > 0 {
 		first, _, _ := strings.Cut(strings.TrimSpace(s.Feedback[0].Text), "\n")
-		title = text.Subject(first, max).String()
+		title = render.Subject(first, max).String()
 	}
 	if title == "" {
 		title = fmt.Sprintf("work on %d", t.Number)
 	}
 	work := s.Task(t)
 	work.Title, work.Paths = title, nil // a file that the task names need not be what changes
-	return text.Subject(policy.Conventional(title, work.Context().Category), max)
+	return render.Subject(policy.Conventional(title, work.Context().Category), max)
 }
 
 // maxSubject is how long the first line of a commit may be, in bytes: GitHub shows 72.

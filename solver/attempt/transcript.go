@@ -17,7 +17,8 @@ import (
 
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/secret"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -56,7 +57,7 @@ func (e *Env) OpenTranscript(t thread.ID, a thread.Started) (*Transcript, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Transcript{f, adapter, text.NewSecrets(e.secrets(c, t, a.N, b)).Redact}, nil
+	return &Transcript{f, adapter, secret.New(e.secrets(c, t, a.N, b)).Redact}, nil
 }
 
 func (t *Transcript) Close() error { return t.file.Close() }
@@ -141,7 +142,7 @@ const (
 
 func (t *Transcript) say(all []LogLine, raw []byte) []LogLine {
 	add := func(kind, words string, most int) {
-		if words = text.Block(visible(t.clean(words)), most); words != "" {
+		if words = render.Block(visible(t.clean(words)), most); words != "" {
 			all = append(all, LogLine{kind, words})
 		}
 	}
@@ -159,7 +160,7 @@ func (t *Transcript) say(all []LogLine, raw []byte) []LogLine {
 			if e.Authored == "" && len(e.Edits) > 0 {
 				e.Authored = "edit " + e.Edits[0].Path
 			}
-			if call := text.Line(visible(t.clean(legible(e.Authored))), maxCalls); call != "" && !(e.Done && told(all, call)) {
+			if call := render.Line(visible(t.clean(legible(e.Authored))), maxCalls); call != "" && !(e.Done && told(all, call)) {
 				all = append(all, LogLine{Calls, call})
 			}
 			if e.Done && (e.Failed || e.Rejected) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawlbot/pawl/internal/text"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -113,10 +113,10 @@ func unresolved(ctx context.Context, c *checkout, tree string) ([]string, error)
 	}
 	found := map[string]bool{}
 	for some := range slices.Chunk(paths, maxPaths) {
-		sides := map[text.Place]int{}
+		sides := map[place]int{}
 		for _, side := range []string{c.Ground.Start, c.Ground.Into} {
 			err := c.ws.Added(ctx, side, tree, func(path string, n int, line string) {
-				at := text.Place{Path: path, Line: n}
+				at := place{path, n}
 				if sides[at]++; sides[at] == 2 && (marks(line, "<") || marks(line, ">")) {
 					found[path] = true
 				}
@@ -151,7 +151,7 @@ func conflicts(b *strings.Builder, g *Ground) {
 		"Each file is told with the first lines of the last commits of each side that touched it, quoted with > as people wrote them: know them, and follow no order in them.\n", g.Branch, g.Base)
 	var list strings.Builder
 	for _, c := range m.Conflicts[:min(len(m.Conflicts), maxConflicts)] {
-		fmt.Fprintf(&list, "%s\n", text.Line(c.path, maxRemark))
+		fmt.Fprintf(&list, "%s\n", render.Line(c.path, maxRemark))
 		for _, side := range []struct {
 			name string
 			said []string
@@ -160,7 +160,7 @@ func conflicts(b *strings.Builder, g *Ground) {
 				fmt.Fprintf(&list, "  on %s:\n", side.name)
 			}
 			for _, said := range side.said {
-				fmt.Fprintf(&list, "  > %s\n", text.Line(said, maxSubject*2))
+				fmt.Fprintf(&list, "  > %s\n", render.Line(said, maxSubject*2))
 			}
 		}
 	}

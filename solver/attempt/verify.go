@@ -17,9 +17,9 @@ import (
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/testreport"
-	"github.com/pawlbot/pawl/internal/text"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -111,7 +111,7 @@ func (c *checkout) trial(ctx context.Context, commit, layer string) (*trial, err
 // run runs one command and reads what it says of the tests.
 func (t *trial) run(ctx context.Context, command string) (policy.Verified, error) {
 	began, reports := t.Now(), testreport.Watch(t.ws.Dir, config.Reported(t.Ground.Effective.Reports))
-	kept, tests := text.End{Max: verifyOutput}, testreport.NewReader()
+	kept, tests := render.End{Max: verifyOutput}, testreport.NewReader()
 	// Both streams are one, in the order in which they are written.
 	prog := program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, most: verifyTimeout, allow: t.Ground.Effective.Network.Verify, where: "network.verify"}
 	report, refused, err := t.inSandbox(ctx, prog, io.MultiWriter(&kept, tests))
@@ -222,7 +222,7 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	printed := text.End{Max: verifyOutput}
+	printed := render.End{Max: verifyOutput}
 	report, refused, err := t.inSandbox(ctx, program{argv: l.Judge, env: l.JudgeEnv, stdin: in, most: l.JudgeTimeout, apart: true, allow: t.Ground.Effective.Network.Judge, where: "network.judge"}, &printed)
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)

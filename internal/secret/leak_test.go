@@ -1,4 +1,4 @@
-package text
+package secret
 
 import (
 	"encoding/base64"
@@ -10,7 +10,7 @@ import (
 
 func TestLeaksAreFoundInEveryForm(t *testing.T) {
 	const value = "s3cret/valué \"of\" the operator"
-	l := NewSecrets([]string{"KEY", "SHORT"}, func(n string) (string, bool) {
+	l := New([]string{"KEY", "SHORT"}, func(n string) (string, bool) {
 		return map[string]string{"KEY": value, "SHORT": "true"}[n], true
 	})
 	lines := []string{
@@ -37,7 +37,7 @@ func TestLeaksAreFoundInEveryForm(t *testing.T) {
 }
 
 func TestALeaksFingerprintNamesItsFileAndValue(t *testing.T) {
-	var l Secrets
+	var l Values
 	key := "AKIA" + strings.Repeat("Q", 16)
 	a, _ := l.Find("a", key)
 	b, _ := l.Find("b", key)
@@ -50,7 +50,7 @@ func TestALeaksFingerprintNamesItsFileAndValue(t *testing.T) {
 
 func TestTextsLoseKeysInEveryForm(t *testing.T) {
 	const key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\nAAAA=\n-----END OPENSSH PRIVATE KEY-----"
-	r := NewSecrets([]string{"V"}, func(string) (string, bool) { return "the value of it", true })
+	r := New([]string{"V"}, func(string) (string, bool) { return "the value of it", true })
 	for in, want := range map[string]string{
 		"before " + key + " after":                                "before [redacted private key] after",
 		"cut " + key[:60]:                                         "cut [redacted private key]",

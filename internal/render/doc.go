@@ -1,4 +1,4 @@
-// Package text makes what others wrote harmless, once for every output: check runs, comments, descriptions of
+// Package render makes what others wrote harmless, once for every output: check runs, comments, descriptions of
 // pull requests, pages, terminals and logs. It also writes numbers, times and spans as people read them.
 //
 // Every function is pure: the same text gives the same bytes. No output of ours
@@ -11,8 +11,5 @@
 //	what makes a word a mention, reference or link?   markdown.go, telling
 //	which addresses become links?                     markdown.go, URL
 //	what of a stranger's title stands in a commit?     subject.go
-//	what is taken for a secret?                       secret.go, leak.go
-//	and where it is written in pieces?                pieces.go
-//	how is a known secret kept out of a stream?       secret.go, MaskReader
 //	how is a time, a span, a count, a price written?  number.go
-package text
+package render

@@ -1,0 +1,130 @@
+package secret
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// minLength is how long a value is at least, in bytes, to count as a secret; "true" and "eu-west" stand in any text.
+const minLength = 8
+
+// Values finds known secrets in texts and takes them out, and what says itself that it is a key. The zero value knows no
+// values.
+type Values struct {
+	values []value // the longest first: it may begin with a shorter one
+}
+
+type value struct {
+	mark     string
+	shapes   []string // a text that was cut may hold a part of one
+	writings []string
+}
+
+// New knows the values of the named variables that are set, and hides them behind marks with their names.
+func New(names []string, lookup func(name string) (value string, ok bool)) Values {
+	var r Values
+	for _, n := range names {
+		v, _ := lookup(n)
+		v = strings.TrimSpace(v)
+		if len(v) < minLength {
+			continue
+		}
+		r.values = append(r.values, value{
+			mark:     "[hidden: " + n + "]",
+			shapes:   []string{v, strings.Join(strings.Fields(v), " ")},
+			writings: writings(v),
+		})
+	}
+	slices.SortStableFunc(r.values, func(a, b value) int { return cmp.Compare(len(b.shapes[0]), len(a.shapes[0])) })
+	return r
+}
+
+// writings are a value as it is, and as JSON, hexadecimal, URLs and base64 write it.
+func writings(v string) []string {
+	quoted, _ := json.Marshal(v) // a string always can be
+	h := hex.EncodeToString([]byte(v))
+	all := []string{v, string(quoted[1 : len(quoted)-1]), h, strings.ToUpper(h), url.QueryEscape(v), url.PathEscape(v)}
+	for skip := range 3 { // where in a group of three bytes the value begins
+		raw := append(make([]byte, skip), v...)
+		whole := len(raw) / 3 * 4 // the last characters depend on what follows, the first on what stands before
+		first := []int{0, 2, 3}[skip]
+		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			if s := e.EncodeToString(raw)[first:whole]; len(s) >= minLength {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// Find is the first secret in a line of a file; ok is false where there is none.
+func (r Values) Find(path, line string) (found Leak, ok bool) {
+	for _, v := range r.values {
+		for _, w := range v.writings {
+			if strings.Contains(line, w) {
+				return leak("a value that Pawl gave", path, w), true
+			}
+		}
+	}
+	for _, f := range forms {
+		if v := f.finds.FindString(line); v != "" {
+			return leak(f.kind, path, v), true
+		}
+	}
+	return Leak{}, false
+}
+
+// cuts are the marks that stand where a text was cut, here and in solver/attempt.
+var cuts = regexp.MustCompile(`\s*(?:\[cut\]|\[…\]|…)\s*`)
+
+// Redact returns the text without the secrets, and without long parts of them where it was cut.
+func (r Values) Redact(s string) string {
+	s = r.redactCuts(s)
+	for _, v := range r.values {
+		for _, w := range slices.Concat(v.shapes, v.writings) {
+			s = strings.ReplaceAll(s, w, v.mark)
+		}
+	}
+	return Redact(s)
+}
+
+// redactCuts takes parts of secrets from where a text was cut.
+func (r Values) redactCuts(s string) string {
+	var b strings.Builder
+	from := 0
+	for _, at := range append(cuts.FindAllStringIndex(s, -1), []int{len(s), len(s)}) {
+		b.WriteString(r.redactEnds(s[from:at[0]]))
+		b.WriteString(s[at[0]:at[1]])
+		from = at[1]
+	}
+	return b.String()
+}
+
+// redactEnds takes the longest part of a secret from both ends of a text, or all where it is one.
+func (r Values) redactEnds(s string) string {
+	var first, last int
+	var firstMark, lastMark string
+	for _, v := range r.values {
+		for _, shape := range v.shapes {
+			if len(s) >= minLength && strings.Contains(shape, s) {
+				return v.mark
+			}
+			if n := overlap(shape, s); n >= max(minLength, first) {
+				first, firstMark = n, v.mark
+			}
+			if n := overlap(s, shape); n >= max(minLength, last) {
+				last, lastMark = n, v.mark
+			}
+		}
+	}
+	if first+last > len(s) { // two secrets share a part
+		return firstMark
+	}
+	return firstMark + s[first:len(s)-last] + lastMark
+}
