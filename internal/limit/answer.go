@@ -35,32 +35,53 @@ func Read(status int, header http.Header, body []byte) Answer {
 	a := Answer{Status: status, Header: header}
 	if !gjson.ValidBytes(body) {
 		a.Message = render.Block(string(body), maxMessage)
-		if a.foreign = strings.HasPrefix(a.Message, "<"); a.foreign {
+		a.foreign = strings.HasPrefix(a.Message, "<")
+		if a.foreign {
 			a.Message = "an answer that is not the API's (HTML)"
 		}
 		return a
 	}
-	e := gjson.ParseBytes(body)
-	if e.IsArray() {
-		e = e.Get("0") // Google wraps errors of some streams in a list
-	}
-	if inner := e.Get("error"); inner.Exists() && inner.Type != gjson.Null {
-		e = inner
-	}
+	e := errorOf(gjson.ParseBytes(body))
 	if e.Type == gjson.String { // some servers say only a sentence
 		a.Message = e.String()
 		return a
 	}
-	a.body, a.Message = e, e.Get("message").String()
-	if n, err := strconv.Atoi(e.Get("code").String()); err == nil && a.Status == 0 && n >= 400 && n < 600 {
-		a.Status = n
+	a.body = e
+	a.Message = e.Get("message").String()
+	a.Status = cmp.Or(a.Status, statusOf(e))
+	a.names = namesOf(e)
+	return a
+}
+
+// errorOf finds the error in a body. Google wraps those of some streams in a list.
+func errorOf(e gjson.Result) gjson.Result {
+	if e.IsArray() {
+		e = e.Get("0")
 	}
-	for _, name := range append(e.Get("details.#.reason").Array(), e.Get("type"), e.Get("code"), e.Get("status")) {
+	if inner := e.Get("error"); inner.Type != gjson.Null {
+		return inner
+	}
+	return e
+}
+
+// statusOf is the status of HTTP that an error names as its code, 0 for none.
+func statusOf(e gjson.Result) int {
+	n, _ := strconv.Atoi(e.Get("code").String()) // 0 for words
+	switch n / 100 {
+	case 4, 5:
+		return n
+	}
+	return 0
+}
+
+func namesOf(e gjson.Result) (names []string) {
+	reasons := e.Get("details.#.reason").Array()
+	for _, name := range append(reasons, e.Get("type"), e.Get("code"), e.Get("status")) {
 		if name.String() != "" {
-			a.names = append(a.names, strings.ToLower(name.String()))
+			names = append(names, strings.ToLower(name.String()))
 		}
 	}
-	return a
+	return names
 }
 
 // Foreign reports whether a page came in place of the API's answer: a proxy's sign-in, a CDN's challenge, a dead
@@ -78,16 +99,26 @@ type meaning struct {
 // status and reason, opencode's gateway's types.
 var meanings = []meaning{
 	{policy.UsageLimit, true, []string{
-		"usage_limit_reached", "usage_limit_exceeded", "insufficient_quota", "billing_error", "billing_hard_limit_reached",
-		"credits_exhausted", "creditserror", "insufficient_credits",
+		"usage_limit_reached", "usage_limit_exceeded",
+		"insufficient_quota", "insufficient_credits",
+		"billing_error", "billing_hard_limit_reached",
+		"credits_exhausted", "creditserror",
 	}},
 	{policy.UsageLimit, false, []string{"usage_not_included", "quota_exhausted"}},
-	{policy.RateLimited, false, []string{"rate_limit_exceeded", "rate_limit_error", "rate_limit_reached", "resource_exhausted", "too_many_requests"}},
-	{policy.Overloaded, false, []string{
-		"overloaded_error", "overloaded", "server_is_overloaded", "service_unavailable_error", "slow_down", "unavailable", "internal",
-		"api_error", "server_error", "internal_error",
+	{policy.RateLimited, false, []string{
+		"rate_limit_exceeded", "rate_limit_error", "rate_limit_reached",
+		"resource_exhausted", "too_many_requests",
 	}},
-	{policy.Auth, true, []string{"authentication_error", "invalid_api_key", "api_key_invalid", "unauthenticated", "account_deactivated"}},
+	{policy.Overloaded, false, []string{
+		"overloaded_error", "overloaded", "server_is_overloaded",
+		"service_unavailable_error", "unavailable", "slow_down",
+		"internal", "internal_error", "api_error", "server_error",
+	}},
+	{policy.Auth, true, []string{
+		"authentication_error", "unauthenticated",
+		"invalid_api_key", "api_key_invalid",
+		"account_deactivated",
+	}},
 }
 
 // usageName matches other names of used-up plans, such as FreeUsageLimitError.
@@ -115,8 +146,11 @@ func (a Answer) is(names ...string) bool {
 
 // OfAccount reports whether a refusal holds for the account, whichever model was asked for.
 func (a Answer) OfAccount() bool {
-	return a.Status == http.StatusUnauthorized || a.planRejected() || a.usedUp() ||
-		slices.ContainsFunc(a.names, func(name string) bool { return meaningOf(name).ofAccount })
+	switch {
+	case a.Status == http.StatusUnauthorized, a.planRejected(), a.usedUp():
+		return true
+	}
+	return slices.ContainsFunc(a.names, func(name string) bool { return meaningOf(name).ofAccount })
 }
 
 var (
@@ -135,22 +169,40 @@ func (a Answer) kind() policy.Ending {
 	switch {
 	case a.Foreign():
 		return ""
-	case a.Named(policy.UsageLimit) || a.Status == http.StatusPaymentRequired || a.usedUp():
+	case a.Named(policy.UsageLimit), a.Status == http.StatusPaymentRequired, a.usedUp():
 		return policy.UsageLimit
-	case a.Status == http.StatusUnauthorized || a.Named(policy.Auth),
-		a.Status == http.StatusForbidden && a.is("permission_error", "permission_denied") && !ofOneThing.MatchString(a.Message):
+	case a.Status == http.StatusUnauthorized, a.Named(policy.Auth), a.forbidden():
 		return policy.Auth
 	case a.planRejected():
 		return policy.UsageLimit
-	case a.Status == http.StatusTooManyRequests || a.Named(policy.RateLimited):
-		if said, _ := Classify(a.Message); said == policy.UsageLimit && !vague.MatchString(a.Message) && !a.is("rate_limit_error", "rate_limit_exceeded") {
-			return policy.UsageLimit
-		}
-		return policy.RateLimited
-	case a.Status >= 500 || a.Status == 0 && a.Named(policy.Overloaded):
+	case a.Status == http.StatusTooManyRequests, a.Named(policy.RateLimited):
+		return a.rate()
+	case a.Status >= 500:
+		return policy.Overloaded
+	case a.Status == 0 && a.Named(policy.Overloaded):
 		return policy.Overloaded
 	}
 	return ""
+}
+
+// forbidden reports whether the account lacks a permission.
+func (a Answer) forbidden() bool {
+	if a.Status != http.StatusForbidden || ofOneThing.MatchString(a.Message) {
+		return false
+	}
+	return a.is("permission_error", "permission_denied")
+}
+
+// rate tells a refusal that is named as one of a rate from a used-up plan, by its message.
+func (a Answer) rate() policy.Ending {
+	said, _ := Classify(a.Message)
+	if said != policy.UsageLimit {
+		return policy.RateLimited
+	}
+	if vague.MatchString(a.Message) || a.is("rate_limit_error", "rate_limit_exceeded") {
+		return policy.RateLimited
+	}
+	return policy.UsageLimit
 }
 
 func (a Answer) planRejected() bool {
@@ -160,13 +212,23 @@ func (a Answer) planRejected() bool {
 // usedUp reads the usage limits of Anthropic that come as errors of the request, which may repeat the words: of prepaid
 // credit, and of the spend that an organisation allows itself.
 func (a Answer) usedUp() bool {
-	ofRequest := a.Status == http.StatusBadRequest || a.Status == http.StatusUnprocessableEntity
-	return ofRequest && a.is("invalid_request_error") &&
-		(strings.HasPrefix(a.Message, "Your credit balance is too low") || strings.HasPrefix(a.Message, "You have reached your specified API usage limits"))
+	switch a.Status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+	default:
+		return false
+	}
+	return a.is("invalid_request_error") && spent.MatchString(a.Message)
 }
 
+var spent = regexp.MustCompile(`^(?:Your credit balance is too low|You have reached your specified API usage limits)`)
+
 func (a Answer) Limit(now time.Time) (policy.Limit, bool) {
-	l := policy.Limit{Kind: a.kind(), Message: shortened(a.Message), Source: policy.SourceNone, Certainty: policy.Certain}
+	l := policy.Limit{
+		Kind:      a.kind(),
+		Message:   shortened(a.Message),
+		Source:    policy.SourceNone,
+		Certainty: policy.Certain,
+	}
 	if l.Kind == "" {
 		return policy.Limit{}, false
 	}
@@ -206,11 +268,17 @@ func (a Answer) reset(now time.Time) (time.Time, string) {
 		routed.Set(name.String(), v.String())
 		return true
 	})
-	fields := cmp.Or(unix(a.body.Get("resets_at").String()), after(now, number(a.body.Get("resets_in_seconds").String())), a.detailedReset(now))
-	if at := cmp.Or(fields, HeaderReset(a.Header, now), HeaderReset(routed, now)); !at.IsZero() {
+	at := cmp.Or(
+		unix(a.body.Get("resets_at").String()),
+		after(now, number(a.body.Get("resets_in_seconds").String())),
+		a.detailedReset(now),
+		HeaderReset(a.Header, now),
+		HeaderReset(routed, now),
+	)
+	if !at.IsZero() {
 		return at, policy.SourceStructured
 	}
-	at, _ := ResetTime(a.Message, now, nil)
+	at, _ = ResetTime(a.Message, now, nil)
 	return at, policy.SourceText
 }
 
@@ -218,7 +286,11 @@ func (a Answer) reset(now time.Time) (time.Time, string) {
 func (a Answer) detailedReset(now time.Time) time.Time {
 	detail := func(field string) string { return a.body.Get("details.#." + field + "|0").String() }
 	at, _ := time.Parse(time.RFC3339, detail("metadata.quotaResetTimeStamp")) // zero where there is none
-	return cmp.Or(at.UTC(), lasting(now, detail("metadata.quotaResetDelay")), lasting(now, detail("retryDelay")))
+	return cmp.Or(
+		at.UTC(),
+		lasting(now, detail("metadata.quotaResetDelay")),
+		lasting(now, detail("retryDelay")),
+	)
 }
 
 // HeaderReset reads the headers of an answer received at a time: Claude's plan, Codex's used-up windows, what
@@ -235,18 +307,28 @@ func HeaderReset(h http.Header, received time.Time) time.Time {
 	}
 	wait := h.Get("Retry-After")
 	date, _ := http.ParseTime(wait) // zero where it is none
-	return cmp.Or(plan, window, after(received, number(h.Get("Retry-After-Ms"))/1000), after(received, number(wait)), date.UTC(), emptyWindows(h, received), onlyWindow(h, received))
+	return cmp.Or(
+		plan,
+		window,
+		after(received, number(h.Get("Retry-After-Ms"))/1000),
+		after(received, number(wait)),
+		date.UTC(),
+		emptyWindows(h, received),
+		onlyWindow(h, received),
+	)
 }
 
 // onlyWindow reads X-RateLimit-Reset and RateLimit-Reset without a window's name: a unix time in seconds or
 // milliseconds (OpenRouter, GitHub), or seconds to wait (the IETF's draft). A window that has something left is none.
 func onlyWindow(h http.Header, received time.Time) time.Time {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
-		if left := h.Get(prefix + "Remaining"); left != "" && number(left) != 0 {
+		left := h.Get(prefix + "Remaining")
+		if left != "" && number(left) != 0 {
 			continue
 		}
 		reset := h.Get(prefix + "Reset")
-		if at := cmp.Or(unix(reset), after(received, number(reset)), lasting(received, reset)); !at.IsZero() {
+		at := cmp.Or(unix(reset), after(received, number(reset)), lasting(received, reset))
+		if !at.IsZero() {
 			return at
 		}
 	}
@@ -257,23 +339,27 @@ func onlyWindow(h http.Header, received time.Time) time.Time {
 func emptyWindows(h http.Header, received time.Time) time.Time {
 	var at time.Time
 	for name := range h {
-		if window, ok := strings.CutPrefix(name, "Anthropic-Ratelimit-"); ok && strings.HasSuffix(window, "-Remaining") && h.Get(name) == "0" {
-			t, err := time.Parse(time.RFC3339, h.Get("Anthropic-Ratelimit-"+strings.TrimSuffix(window, "-Remaining")+"-Reset"))
-			if err == nil {
-				at = policy.Later(at, t.UTC())
-			}
+		if h.Get(name) != "0" {
+			continue
 		}
-		if window, ok := strings.CutPrefix(name, "X-Ratelimit-Remaining-"); ok && h.Get(name) == "0" {
+		if m := anthropicWindow.FindStringSubmatch(name); m != nil {
+			t, _ := time.Parse(time.RFC3339, h.Get(m[1]+"Reset")) // zero where it is none
+			at = policy.Later(at, t.UTC())
+		}
+		if window, ok := strings.CutPrefix(name, "X-Ratelimit-Remaining-"); ok {
 			at = policy.Later(at, lasting(received, h.Get("X-Ratelimit-Reset-"+window)))
 		}
 	}
 	return at
 }
 
+var anthropicWindow = regexp.MustCompile(`^(Anthropic-Ratelimit-.*-)Remaining$`)
+
 // number reads a number that is not negative, -1 where there is none.
 func number(s string) float64 {
 	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-	if err != nil || math.IsNaN(n) || n < 0 {
+	switch {
+	case err != nil, math.IsNaN(n), n < 0:
 		return -1
 	}
 	return n
@@ -289,9 +375,11 @@ func after(now time.Time, seconds float64) time.Time {
 func unix(s string) time.Time {
 	n := number(s)
 	switch {
-	case n >= 1e9 && n <= 1e11:
+	case n < 1e9, n > 1e14:
+		return time.Time{}
+	case n <= 1e11:
 		return time.Unix(int64(n), 0).UTC()
-	case n >= 1e12 && n <= 1e14:
+	case n >= 1e12:
 		return time.UnixMilli(int64(n)).UTC()
 	}
 	return time.Time{}

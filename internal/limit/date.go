@@ -56,26 +56,39 @@ var (
 // readClock reads a time of day with its zone, and what follows. A number without minutes, AM or PM is none.
 func readClock(s string, zone *time.Location) (clock, string, bool) {
 	m := clockForm.FindStringSubmatch(s)
-	if m == nil || m[2] == "" && m[4] == "" {
+	if m == nil {
 		return clock{}, "", false
 	}
-	c := clock{hour: atoi(m[1]), minute: atoi(m[2]), second: atoi(m[3])}
-	if m[4] != "" {
-		if c.hour < 1 || c.hour > 12 {
-			return clock{}, "", false
-		}
-		c.hour %= 12
-		if strings.EqualFold(m[4], "p") {
-			c.hour += 12
-		}
+	minutes, half := m[2], m[4]
+	if minutes+half == "" {
+		return clock{}, "", false
 	}
-	if c.hour > 23 || c.minute > 59 || c.second > 59 {
+	c := clock{
+		hour:   hourOf(atoi(m[1]), half),
+		minute: atoi(minutes),
+		second: atoi(m[3]),
+	}
+	switch {
+	case c.hour > 23, c.minute > 59, c.second > 59:
 		return clock{}, "", false
 	}
 	rest := s[len(m[0]):]
 	var ok bool
 	c.zone, ok = readZone(rest, zone)
 	return c, rest, ok
+}
+
+// hourOf is an hour of the day, given the half of the day, "" where it has none; more than 23 for one that there is not.
+func hourOf(hour int, half string) int {
+	switch {
+	case half == "":
+		return hour
+	case hour < 1, hour > 12:
+		return 24
+	case strings.EqualFold(half, "p"):
+		return hour%12 + 12
+	}
+	return hour % 12
 }
 
 // readZone reads the zone after a clock time; false where nobody can know for certain which it is.
@@ -85,20 +98,23 @@ func readZone(s string, otherwise *time.Location) (*time.Location, bool) {
 		if m[1] == "-" {
 			shift = -shift
 		}
-		if shift < -14*3600 || shift > 14*3600 {
+		if max(shift, -shift) > 14*3600 {
 			return nil, false
 		}
 		return time.FixedZone("", shift), true
 	}
-	var name string
 	if m := zoneShort.FindStringSubmatch(s); m != nil {
-		name = zones[m[1]]
-	} else if m := zoneName.FindStringSubmatch(s); m != nil {
-		name = m[1]
-	} else {
-		return otherwise, true
+		return zoneNamed(zones[m[1]])
 	}
-	if name == "" || name == "Local" {
+	if m := zoneName.FindStringSubmatch(s); m != nil {
+		return zoneNamed(m[1])
+	}
+	return otherwise, true
+}
+
+func zoneNamed(name string) (*time.Location, bool) {
+	switch name {
+	case "", "Local":
 		return nil, false
 	}
 	zone, err := time.LoadLocation(name)
@@ -109,10 +125,16 @@ func readZone(s string, otherwise *time.Location) (*time.Location, bool) {
 // tools' messages. IST, BST and the like mean several, so they are unknown.
 var zones = map[string]string{
 	"": "UTC", "UTC": "UTC", "GMT": "UTC",
-	"PT": "America/Los_Angeles", "MT": "America/Denver", "CT": "America/Chicago", "ET": "America/New_York",
-	"PST": "Etc/GMT+8", "PDT": "Etc/GMT+7", "MST": "Etc/GMT+7", "MDT": "Etc/GMT+6",
-	"CST": "Etc/GMT+6", "CDT": "Etc/GMT+5", "EST": "Etc/GMT+5", "EDT": "Etc/GMT+4",
-	"CET": "Etc/GMT-1", "CEST": "Etc/GMT-2", "JST": "Etc/GMT-9",
+	"PT":  "America/Los_Angeles",
+	"MT":  "America/Denver",
+	"CT":  "America/Chicago",
+	"ET":  "America/New_York",
+	"PST": "Etc/GMT+8", "PDT": "Etc/GMT+7",
+	"MST": "Etc/GMT+7", "MDT": "Etc/GMT+6",
+	"CST": "Etc/GMT+6", "CDT": "Etc/GMT+5",
+	"EST": "Etc/GMT+5", "EDT": "Etc/GMT+4",
+	"CET": "Etc/GMT-1", "CEST": "Etc/GMT-2",
+	"JST": "Etc/GMT-9",
 }
 
 // The forms of a date, the first that fits counts. A month is a name or a number.
@@ -152,7 +174,12 @@ func (d date) on(c clock, now time.Time) (nearest time.Time) {
 	}
 	for _, y := range years {
 		t := time.Date(y, d.month, d.day, c.hour, c.minute, c.second, 0, c.zone)
-		if nearest.IsZero() || t.Sub(now).Abs() < nearest.Sub(now).Abs() && t.Day() == d.day {
+		if nearest.IsZero() {
+			nearest = t
+			continue
+		}
+		nearer := t.Sub(now).Abs() < nearest.Sub(now).Abs()
+		if nearer && t.Day() == d.day {
 			nearest = t
 		}
 	}
@@ -162,8 +189,12 @@ func (d date) on(c clock, now time.Time) (nearest time.Time) {
 // valid reports whether the day exists; 29 February does without a year.
 func (d date) valid() bool {
 	year := cmp.Or(d.year, 2024)
+	switch {
+	case year < 2000, year >= 2200, d.month < 1, d.month > 12:
+		return false
+	}
 	t := time.Date(year, d.month, d.day, 0, 0, 0, 0, time.UTC)
-	return year >= 2000 && year < 2200 && d.month >= 1 && d.month <= 12 && t.Month() == d.month && t.Day() == d.day
+	return t.Month() == d.month && t.Day() == d.day
 }
 
 // datedTime reads "Nov 24th, 2026 8:19 AM", "Nov 24 (UTC)", "Oct 31, 9am", "10 de jul. de 2026, 11:52", "24.11.2026, 08:19" and
@@ -175,15 +206,17 @@ func datedTime(s string, now time.Time, zone *time.Location) time.Time {
 	}
 	rest = dotClock.ReplaceAllString(rest[len(dateGlue.FindString(rest)):], "$1:$2")
 	c, _, ok := readClock(rest, zone)
-	if !ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+	if ok {
+		return d.on(c, now)
+	}
+	if digit.MatchString(rest) {
 		return time.Time{} // a clock time that there is not
 	}
-	if !ok { // the day's first minute
-		if c.zone, ok = readZone(rest, zone); !ok {
-			return time.Time{}
-		}
+	zone, ok = readZone(rest, zone)
+	if !ok {
+		return time.Time{}
 	}
-	return d.on(c, now)
+	return d.on(clock{zone: zone}, now) // the day's first minute
 }
 
 func readDate(s string) (date, string, bool) {
@@ -193,7 +226,8 @@ func readDate(s string) (date, string, bool) {
 			continue
 		}
 		named := func(name string) string { return m[form.SubexpIndex(name)] }
-		if d := (date{atoi(named("y")), monthOf(named("m")), atoi(named("d"))}); d.valid() {
+		d := date{atoi(named("y")), monthOf(named("m")), atoi(named("d"))}
+		if d.valid() {
 			return d, s[len(m[0]):], true
 		}
 	}
@@ -211,12 +245,16 @@ func dayTime(s string, now time.Time, zone *time.Location) time.Time {
 		return time.Time{}
 	}
 	day := strings.ToLower(m[1])
+	switch day {
+	case "today":
+		return c.on(now, 0)
+	case "tomorrow":
+		return c.on(now, 1)
+	}
 	for ahead := range 8 {
 		t := c.on(now, ahead)
-		switch {
-		case day == "today" && ahead == 0, day == "tomorrow" && ahead == 1:
-			return t
-		case strings.ToLower(t.Weekday().String()[:3]) == day && t.After(now.Add(-clockGrace)):
+		named := strings.ToLower(t.Weekday().String()[:3])
+		if named == day && t.After(now.Add(-clockGrace)) {
 			return t
 		}
 	}

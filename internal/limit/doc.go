@@ -2,7 +2,7 @@
 // resets, for whoever meets them: the agents' streams, which hold the text that a
 // CLI made of a refusal, and the gateway, which sees the provider's own answer.
 //
-//	which wording stands for which ending          table.go    wordings, with sources; wording.go  Classify
+//	which wording stands for which ending          table.go    families, with sources; wording.go  Classify
 //	which HTTP status stands for which ending      wording.go  OfStatus
 //	is a line of plain output a limit message      wording.go  IsMessage
 //	does a text only mention a limit               wording.go  Mentioned

@@ -49,10 +49,14 @@ func resetTime(text string, now time.Time, zone *time.Location) time.Time {
 		rest := text[led[1]:]
 		between := filler.FindString(rest)
 		rest = rest[len(between):]
-		if at := cmp.Or(countdown(between, rest, now), lasting(now, rest)); !at.IsZero() {
-			return at
-		}
-		if at := cmp.Or(datedTime(rest, now, zone), dayTime(rest, now, zone), clockTime(rest, now, zone)); !at.IsZero() {
+		at := cmp.Or(
+			countdown(between, rest, now),
+			lasting(now, rest),
+			datedTime(rest, now, zone),
+			dayTime(rest, now, zone),
+			clockTime(rest, now, zone),
+		)
+		if !at.IsZero() {
 			return at
 		}
 	}
@@ -65,11 +69,16 @@ func resetTime(text string, now time.Time, zone *time.Location) time.Time {
 // hoursLeft is a duration that is written like a clock time.
 var hoursLeft = regexp.MustCompile(`(?i)^(\d{1,3}):(\d{2})(?::(\d{2}))?(\s*[ap]\.?m)?\b`)
 
+// in matches a text whose last word is "in".
+var in = regexp.MustCompile(`(?i)(?:^|\s)in\s*$`)
+
 // countdown reads "in 2:30:00".
 func countdown(between, rest string, now time.Time) time.Time {
-	words := strings.Fields(strings.ToLower(between))
+	if !in.MatchString(between) {
+		return time.Time{}
+	}
 	m := hoursLeft.FindStringSubmatch(rest)
-	if len(words) == 0 || words[len(words)-1] != "in" || m == nil || m[4] != "" {
+	if m == nil || m[4] != "" {
 		return time.Time{}
 	}
 	return ahead(now, float64(atoi(m[1])*3600+atoi(m[2])*60+atoi(m[3])))
@@ -100,18 +109,26 @@ func lasting(now time.Time, s string) time.Time {
 		}
 		seconds = max(0, seconds) + number(m[1])*unit
 		s = s[len(m[0]):]
-		if strings.HasSuffix(m[0], m[2]) && s != "" && s[0] >= '0' && s[0] <= '9' && !amount.MatchString(s) {
+		glued := strings.HasSuffix(m[0], m[2]) && digit.MatchString(s)
+		if glued && !amount.MatchString(s) {
 			return time.Time{} // "15h30" is a clock time
 		}
 	}
 	return ahead(now, seconds)
 }
 
+// digit matches what begins with one.
+var digit = regexp.MustCompile(`^\d`)
+
 var units = map[string]float64{
-	"ms": 0.001, "msec": 0.001, "millisecond": 0.001, "milliseconds": 0.001,
-	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
-	"m": 60, "min": 60, "mins": 60, "minute": 60, "minutes": 60,
-	"h": 3600, "hr": 3600, "hrs": 3600, "hour": 3600, "hours": 3600,
+	"ms": 0.001, "msec": 0.001,
+	"millisecond": 0.001, "milliseconds": 0.001,
+	"s": 1, "sec": 1, "secs": 1,
+	"second": 1, "seconds": 1,
+	"m": 60, "min": 60, "mins": 60,
+	"minute": 60, "minutes": 60,
+	"h": 3600, "hr": 3600, "hrs": 3600,
+	"hour": 3600, "hours": 3600,
 	"d": 86400, "day": 86400, "days": 86400,
 	"w": 7 * 86400, "week": 7 * 86400, "weeks": 7 * 86400,
 }

@@ -25,7 +25,11 @@ func TestEveryWordingHasASourceThatHoldsIt(t *testing.T) {
 		}
 	}
 	seen := map[string]bool{}
-	for _, w := range wordings {
+	var all []wording
+	for _, f := range families {
+		all = append(all, f.wordings...)
+	}
+	for _, w := range all {
 		if w.source == "" || seen[w.words] {
 			t.Errorf("%s: no source, or twice", w.words)
 		}

@@ -45,8 +45,13 @@ func Classify(text string) (policy.Ending, bool) {
 
 // statuses are the endings of the HTTP statuses below 500 that tell one.
 var statuses = map[int]policy.Ending{
-	401: policy.Auth, 403: policy.Auth, 402: policy.UsageLimit, 404: policy.Misconfigured,
-	408: policy.Disconnected, 413: policy.ContextOverflow, 429: policy.RateLimited,
+	401: policy.Auth,
+	402: policy.UsageLimit,
+	403: policy.Auth,
+	404: policy.Misconfigured,
+	408: policy.Disconnected,
+	413: policy.ContextOverflow,
+	429: policy.RateLimited,
 }
 
 // OfStatus names the ending of an HTTP status, "" where the status alone does not tell.
@@ -72,7 +77,10 @@ var errorBody = regexp.MustCompile(`(?i)^(?:(?:\[?api error|error|too many reque
 // IsMessage reports whether a line of plain output is a known limit message, and of which kind.
 func IsMessage(line string) (policy.Ending, bool) {
 	line = strings.TrimSpace(line)
-	if len(line) > 1024 || !bareLimit().MatchString(line) && !errorBody.MatchString(line) {
+	if len(line) > 1024 {
+		return "", false
+	}
+	if !bareLimit().MatchString(line) && !errorBody.MatchString(line) {
 		return "", false
 	}
 	ending, known := Classify(line)
@@ -99,17 +107,21 @@ func Mentioned(text string) bool {
 				break
 			}
 			at += from
-			end := min(len(text), at+around)
-			for end < min(len(text), at+longestWord) && (text[end]|0x20 >= 'a' && text[end]|0x20 <= 'z' || text[end] == '_') {
-				end++
-			}
-			if mention.MatchString(strings.ToLower(text[max(0, at-around):end])) {
+			if mention.MatchString(strings.ToLower(about(text, at))) {
 				return true
 			}
 			from = at + len(cue)
 		}
 	}
 	return false
+}
+
+// about is what stands around a place of a text.
+func about(text string, at int) string {
+	after := text[min(len(text), at+around):min(len(text), at+longestWord)]
+	next := strings.TrimLeft(after, "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+	end := min(len(text), at+longestWord) - len(next)
+	return text[max(0, at-around):end]
 }
 
 // Bounds of a reset time from now: nothing is gained by asking sooner, and no plan's window is longer than a
@@ -150,14 +162,21 @@ var (
 // Weigh corrects the kind of a limit by how long it lasts; resets is zero where
 // that is unknown. The reason is empty where nothing had to be corrected.
 func Weigh(kind policy.Ending, message string, resets, now time.Time) (weighed policy.Ending, reason string) {
-	long, daily := resets.Sub(now) > longWait, perDay.MatchString(message)
-	switch {
-	case kind == policy.RateLimited && long:
-		return policy.UsageLimit, "the wait is longer than a short rate limit lasts, so it counts as a usage limit"
-	case kind == policy.RateLimited && daily:
-		return policy.UsageLimit, "the limit is that of a day or longer, so it counts as a usage limit"
-	case kind == policy.UsageLimit && !resets.IsZero() && !long && !daily && quota.MatchString(message):
-		return policy.RateLimited, "the provider asks to come back within minutes, so it counts as a short rate limit"
+	long := resets.Sub(now) > longWait
+	daily := perDay.MatchString(message)
+	switch kind {
+	case policy.RateLimited:
+		if long {
+			return policy.UsageLimit, "the wait is longer than a short rate limit lasts, so it counts as a usage limit"
+		}
+		if daily {
+			return policy.UsageLimit, "the limit is that of a day or longer, so it counts as a usage limit"
+		}
+	case policy.UsageLimit:
+		soon := !resets.IsZero() && !long
+		if soon && !daily && quota.MatchString(message) {
+			return policy.RateLimited, "the provider asks to come back within minutes, so it counts as a short rate limit"
+		}
 	}
 	return kind, ""
 }
