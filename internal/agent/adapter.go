@@ -150,11 +150,10 @@ func (a Adapter) Command(r Request) (Command, error) {
 	if err := r.Endpoint.check(a.Name, a.Protocols); err != nil {
 		return Command{}, err
 	}
-	efforts := config.Efforts(a.Name)
-	if last := len(efforts) - 1; r.Effort != "" && last > 0 && !slices.Contains(efforts, r.Effort) {
-		return Command{}, fmt.Errorf("%q is not an effort of %s: use %s or %s", Shorten(r.Effort, 80), a.Name, strings.Join(efforts[:last], ", "), efforts[last])
+	if err := a.takesEffort(r.Effort); err != nil {
+		return Command{}, err
 	}
-	if r.Session != "" && a.Sessions != nil && !a.Sessions.MatchString(r.Session) {
+	if !a.givesSession(r.Session) {
 		return Command{}, fmt.Errorf("%q is no session of %s: %w", r.Session, a.Name, ErrSession)
 	}
 	own, err := a.Build(r)
@@ -169,9 +168,31 @@ func (a Adapter) Command(r Request) (Command, error) {
 		env = nil // the operator's own program, whose environment is the operator's
 	}
 	return Command{
-		Argv: slices.Concat(program, own.Args), Env: environ(env, r.Allowed(), own.Env, map[string]string{"HOME": r.Home}),
-		Stdin: r.Prompt, Files: own.Files,
+		Argv:  slices.Concat(program, own.Args),
+		Env:   environ(env, r.Allowed(), own.Env, map[string]string{"HOME": r.Home}),
+		Stdin: r.Prompt,
+		Files: own.Files,
 	}, nil
+}
+
+// takesEffort refuses an effort that the CLI does not know; empty is its default. CLIs without a list take any.
+func (a Adapter) takesEffort(effort string) error {
+	efforts := config.Efforts(a.Name)
+	if effort == "" || slices.Contains(efforts, effort) {
+		return nil
+	}
+	last := len(efforts) - 1
+	if last < 1 {
+		return nil
+	}
+	return fmt.Errorf("%q is not an effort of %s: use %s or %s", Shorten(effort, 80), a.Name, strings.Join(efforts[:last], ", "), efforts[last])
+}
+
+func (a Adapter) givesSession(session string) bool {
+	if session == "" || a.Sessions == nil {
+		return true
+	}
+	return a.Sessions.MatchString(session)
 }
 
 // usual are the variables that a CLI gets unless the operator sets them. TZ is

@@ -69,29 +69,29 @@ func (t *tally) tried(n Try) {
 // readTry takes the last failed try for an error. What was printed when is not known: after other
 // work a short wait may be over, a used-up plan is not.
 func (t *tally) readTry() {
-	if t.try == "" || t.notice.Kind != 0 || t.step != nil && t.step.Ending == policy.Completed {
+	completed := t.step != nil && t.step.Ending == policy.Completed
+	switch {
+	case t.try == "", t.notice.Kind != 0, completed:
 		return
 	}
 	e := Event{Kind: Notice, Text: Shorten(t.try, MaxText)}
 	e.Ending, _ = limit.Classify(e.Text)
-	if e.Ending == policy.UsageLimit || t.messages == 0 && t.rep.ToolCalls == 0 {
+	if e.Ending == policy.UsageLimit || t.silent() {
 		t.notice = e
 	}
 }
 
+// silent reports whether the agent said and did nothing.
+func (t *tally) silent() bool { return t.messages == 0 && t.rep.ToolCalls == 0 }
+
 // decide sets the ending with its reason and returns the message that it was read from.
 func (t *tally) decide(why stop) string {
 	t.readTry()
-	r, before := &t.rep, " before a final event"
+	r := &t.rep
 	if t.cli.Parse == nil {
-		before, r.FinalMessage = "", lastOf(r.output)
+		r.FinalMessage = lastOf(r.output)
 	}
-	switch ended := why.ending == "" && r.final && t.failed == nil; {
-	case ended && r.Exit.Code == exitTimeout:
-		return t.outOfTime(stop{reason: "exit code 124: the time ran out, after the final event"})
-	case ended && r.Exit.signal() != "":
-		r.end(policy.Killed, "the process was ended by "+r.Exit.signal()+", after its final event")
-		return ""
+	switch {
 	case t.failed != nil:
 		t.note(why)
 		text := t.judge(*t.failed, "the run ended with the error")
@@ -99,10 +99,12 @@ func (t *tally) decide(why stop) string {
 			text = t.judge(t.slept, "which came of a long wait after the refusal")
 		}
 		return text
-	case r.final:
+	case r.final && why.ending != "":
 		t.note(why)
 		t.finished()
 		return ""
+	case r.final:
+		return t.endedItself()
 	case why.notice.Kind != 0:
 		text := t.judge(why.notice, "it was waiting after the refusal")
 		r.because(why.reason)
@@ -112,6 +114,31 @@ func (t *tally) decide(why stop) string {
 	case why.ending != "":
 		r.end(why.ending, why.reason)
 		return t.lastNotice()
+	}
+	return t.unended()
+}
+
+// endedItself is a run that came to its final event before its process ended.
+func (t *tally) endedItself() string {
+	r := &t.rep
+	if r.Exit.Code == exitTimeout {
+		return t.outOfTime(stop{reason: "exit code 124: the time ran out, after the final event"})
+	}
+	if signal := r.Exit.signal(); signal != "" {
+		r.end(policy.Killed, "the process was ended by "+signal+", after its final event")
+		return ""
+	}
+	t.finished()
+	return ""
+}
+
+// unended is a run that ended by itself without a final event.
+func (t *tally) unended() string {
+	r, before := &t.rep, " before a final event"
+	if t.cli.Parse == nil {
+		before = ""
+	}
+	switch {
 	case r.Exit.Code == exitTimeout:
 		return t.outOfTime(stop{reason: "exit code 124: the time ran out" + before})
 	case r.Exit.signal() != "":
@@ -156,7 +183,7 @@ func (t *tally) note(why stop) {
 
 func (t *tally) finished() {
 	r := &t.rep
-	if t.messages == 0 && r.ToolCalls == 0 {
+	if t.silent() {
 		r.end(policy.NoAnswer, "the run ended without an error, but the agent said and did nothing")
 		return
 	}
@@ -214,7 +241,7 @@ func (t *tally) exitEnding() policy.Ending {
 func (t *tally) stepped() {
 	r := &t.rep
 	switch {
-	case (t.step.Ending == policy.Completed || t.step.Ending == "") && t.messages == 0 && t.did == 0:
+	case t.unanswered():
 		r.end(policy.NoAnswer, "the run ended without an error, but the agent said nothing and no call of it had an effect")
 	case t.step.Ending == "":
 		r.end(policy.CutOff, "the output ends after a tool call, with more to do")
@@ -225,10 +252,19 @@ func (t *tally) stepped() {
 	}
 }
 
+// unanswered reports whether the last step failed in nothing, and yet the agent said nothing and changed nothing.
+func (t *tally) unanswered() bool {
+	switch t.step.Ending {
+	case policy.Completed, "":
+		return t.messages == 0 && t.did == 0
+	}
+	return false
+}
+
 func (t *tally) unfinished() {
 	r := &t.rep
 	switch {
-	case t.messages > 0 || r.ToolCalls > 0:
+	case !t.silent():
 		r.end(policy.CutOff, "the output stops in the middle of the work")
 	case t.working:
 		r.end(policy.Disconnected, "the output stops after the turn began")
@@ -263,22 +299,33 @@ func (t *tally) silentFailure() string {
 	r := &t.rep
 	text, byExit := t.complaints(), t.exitEnding()
 	r.Failure = Shorten(text, MaxText)
+	if text == "" {
+		t.wordlessFailure(byExit)
+		return ""
+	}
 	ending, known := limit.Classify(text)
 	switch {
-	case known && !t.working && text != "":
+	case known && !t.working:
 		r.end(ending, fmt.Sprintf("exit code %d; standard error says: %s", r.Exit.Code, Shorten(text, 300)))
 		return text
 	case byExit != "":
 		r.end(byExit, fmt.Sprintf("the exit code %d stands for %s", r.Exit.Code, byExit))
 		return text
-	case text == "" && t.working:
-		r.end(policy.Killed, fmt.Sprintf("exit code %d in the middle of a turn, without any error: it was interrupted", r.Exit.Code))
-	case text == "":
-		r.end(policy.Crashed, fmt.Sprintf("exit code %d without a word", r.Exit.Code))
-	default:
-		r.end(policy.Crashed, fmt.Sprintf("unclassified failure, exit code %d: %s", r.Exit.Code, Shorten(text, 300)))
 	}
+	r.end(policy.Crashed, fmt.Sprintf("unclassified failure, exit code %d: %s", r.Exit.Code, Shorten(text, 300)))
 	return ""
+}
+
+func (t *tally) wordlessFailure(byExit policy.Ending) {
+	r := &t.rep
+	switch {
+	case byExit != "":
+		r.end(byExit, fmt.Sprintf("the exit code %d stands for %s", r.Exit.Code, byExit))
+	case t.working:
+		r.end(policy.Killed, fmt.Sprintf("exit code %d in the middle of a turn, without any error: it was interrupted", r.Exit.Code))
+	default:
+		r.end(policy.Crashed, fmt.Sprintf("exit code %d without a word", r.Exit.Code))
+	}
 }
 
 // exitTimeout is the exit code of timeout(1).
@@ -286,10 +333,14 @@ const exitTimeout = 124
 
 // signal names the signal that ended a process from outside, "" for none; shells report 128 plus its number.
 func (e Exit) signal() string {
-	if e.Signal == "" && (e.Code == 128+2 || e.Code == 128+9 || e.Code == 128+15) {
-		return fmt.Sprintf("signal %d", e.Code-128)
+	if e.Signal != "" {
+		return e.Signal
 	}
-	return e.Signal
+	switch number := e.Code - 128; number {
+	case 2, 9, 15:
+		return fmt.Sprintf("signal %d", number)
+	}
+	return ""
 }
 
 // Bounds of what is kept of a plain stream, which is the evidence of the run.

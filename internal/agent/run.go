@@ -112,13 +112,17 @@ type watch struct {
 	waiting map[string]*time.Timer // alarms of conversations that were refused and have not asked again
 }
 
+// within is a bound of silence, zero where the whole run ends before it.
+func (o RunOptions) within(bound time.Duration) time.Duration {
+	if o.Total > 0 && bound >= o.Total {
+		return 0
+	}
+	return bound
+}
+
 func newWatch(kill func(), o RunOptions) *watch {
-	if o.Total > 0 && o.Idle >= o.Total { // whose end is that of the time
-		o.Idle = 0
-	}
-	if o.Total > 0 && o.Startup >= o.Total {
-		o.Startup = 0
-	}
+	o.Idle = o.within(o.Idle)
+	o.Startup = o.within(o.Startup)
 	w := &watch{kill: kill, silence: o.Idle, waiting: map[string]*time.Timer{}}
 	// alarm fires after d, never for zero.
 	alarm := func(d time.Duration, why stop) *time.Timer {

@@ -33,16 +33,13 @@ func (r *Report) Refine(s Session, now time.Time) {
 	if s.Tokens != nil {
 		r.Tokens = *s.Tokens
 	}
-	if r.Ending == policy.Completed || r.Ending == policy.TimedOut || r.Ending == policy.NoAnswer && r.final || r.Killed && !r.final {
+	if r.settled() {
 		return
 	}
 	message := cmp.Or(s.Failure, r.Failure)
-	if s.Ending != "" && s.Ending != r.Ending {
-		// The structured status of a short refusal does not undo a long wait.
-		if !(s.Ending == policy.RateLimited && r.Ending == policy.UsageLimit) {
-			r.end(s.Ending, "the session file names the error "+s.Code)
-			r.named = true
-		}
+	if r.correctedBy(s.Ending) {
+		r.end(s.Ending, "the session file names the error "+s.Code)
+		r.named = true
 	}
 	r.Failure = cmp.Or(r.Failure, message)
 	byOutput := cmp.Or(r.Limit, &policy.Limit{}) // by the output
@@ -54,6 +51,31 @@ func (r *Report) Refine(s Session, now time.Time) {
 		}
 	}
 	r.setLimit(Shorten(cmp.Or(byOutput.Message, message), MaxText), resets, source, now)
+}
+
+// settled reports whether no session file can tell more of the ending.
+func (r *Report) settled() bool {
+	switch r.Ending {
+	case policy.Completed, policy.TimedOut:
+		return true
+	case policy.NoAnswer:
+		if r.final {
+			return true
+		}
+	}
+	return r.Killed && !r.final
+}
+
+// correctedBy reports whether the ending of a session file replaces the report's. The structured status of a short
+// refusal does not undo a long wait.
+func (r *Report) correctedBy(ending policy.Ending) bool {
+	switch ending {
+	case "", r.Ending:
+		return false
+	case policy.RateLimited:
+		return r.Ending != policy.UsageLimit
+	}
+	return true
 }
 
 // resetsAt is when the last used-up window opens again, else of the one whose minute the message names.

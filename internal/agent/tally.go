@@ -50,7 +50,14 @@ type tally struct {
 }
 
 func newTally(cli Adapter, dir string) *tally {
-	t := &tally{cli: cli, dir: dir, seed: maphash.MakeSeed(), open: map[uint64]begun{}, done: newIDs(), quoted: newIDs()}
+	t := &tally{
+		cli:    cli,
+		dir:    dir,
+		seed:   maphash.MakeSeed(),
+		open:   map[uint64]begun{},
+		done:   newIDs(),
+		quoted: newIDs(),
+	}
 	t.rep.CLI = cli.Stream
 	return t
 }
@@ -163,14 +170,26 @@ func (t *tally) finish(e Event) {
 		t.failed = &failed
 		return
 	}
-	if n := t.notice; n.Ending == policy.SelfLoop || n.Ending != "" && e.Text != "" && e.Text == n.Text {
-		t.failed = &n
+	if t.notice.isAnswer(e.Text) {
+		failed := t.notice
+		t.failed = &failed
 		return
 	}
 	if e.Text != "" {
 		t.messages++
 		t.rep.FinalMessage = e.Text
 	}
+}
+
+// isAnswer reports whether an error is what stands for the answer of the run.
+func (e Event) isAnswer(text string) bool {
+	switch e.Ending {
+	case "":
+		return false
+	case policy.SelfLoop:
+		return true
+	}
+	return text != "" && text == e.Text
 }
 
 type begun struct {
@@ -198,6 +217,20 @@ func (b *begun) measure() {
 	}
 }
 
+// author takes down what the agent wrote of a call. Most streams tell it twice.
+func (b *begun) author(text string) {
+	if text == "" {
+		return
+	}
+	call := policy.Hash(text)
+	if call == b.call && b.authored != "" {
+		return
+	}
+	head := text[:min(len(text), maxCallText)]
+	b.call = call
+	b.authored = strings.Clone(Shorten(head, maxCallText))
+}
+
 // hash stands for a call's id or a path, seeded for each stream: none can be made in which two collide.
 func (t *tally) hash(s string) uint64 { return maphash.String(t.seed, s) }
 
@@ -215,10 +248,7 @@ func (t *tally) call(e Event) {
 		t.rep.ToolCalls++
 		b = begun{place: t.rep.ToolCalls}
 	}
-	if call := policy.Hash(e.Authored); e.Authored != "" && (call != b.call || b.authored == "") { // most streams tell it twice
-		head := e.Authored[:min(len(e.Authored), maxCallText)]
-		b.call, b.authored = call, strings.Clone(Shorten(head, maxCallText))
-	}
+	b.author(e.Authored)
 	if e.Edits != nil {
 		b.edits = e.Edits // some streams name them only at the start
 		for i := range b.edits {

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,21 +100,25 @@ var cues = []string{"imit", "uota", "equests", "ut of "}
 // would else be taken for another.
 const around, longestWord = 32, 256
 
-func Mentioned(text string) bool {
-	for _, cue := range cues {
-		for from := 0; ; {
-			at := strings.Index(text[from:], cue)
-			if at < 0 {
-				break
-			}
-			at += from
-			if mention.MatchString(strings.ToLower(about(text, at))) {
-				return true
-			}
-			from = at + len(cue)
+// Mentioned reports whether one of the texts is about a limit.
+func Mentioned(texts ...string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool {
+		return slices.ContainsFunc(cues, func(cue string) bool { return mentionedAt(text, cue) })
+	})
+}
+
+func mentionedAt(text, cue string) bool {
+	for from := 0; ; {
+		at := strings.Index(text[from:], cue)
+		if at < 0 {
+			return false
 		}
+		at += from
+		if mention.MatchString(strings.ToLower(about(text, at))) {
+			return true
+		}
+		from = at + len(cue)
 	}
-	return false
 }
 
 // about is what stands around a place of a text.

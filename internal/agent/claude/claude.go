@@ -50,8 +50,13 @@ func wrote(line gjson.Result) bool {
 // build makes `claude -p` as the recorded runs of 2.1.197 want it: no questions, since Pawl's sandbox is around
 // it; settings of the user and MCP servers of Pawl only, so that nothing of the repository runs unasked.
 func build(r agent.Request) (agent.Launch, error) {
-	args := []string{"-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions",
-		"--setting-sources", "user", "--strict-mcp-config"}
+	args := []string{
+		"-p",
+		"--output-format", "stream-json", "--verbose",
+		"--dangerously-skip-permissions",
+		"--setting-sources", "user",
+		"--strict-mcp-config",
+	}
 	if r.Session != "" {
 		args = append(args, "--resume", r.Session)
 	}
@@ -87,8 +92,12 @@ func build(r agent.Request) (agent.Launch, error) {
 }
 
 var editTools = agent.EditTools{
-	Write: []string{"Write"}, Replace: []string{"Edit"}, Several: []string{"MultiEdit"},
-	Path: "file_path", Before: "old_string", After: "new_string",
+	Write:   []string{"Write"},
+	Replace: []string{"Edit"},
+	Several: []string{"MultiEdit"},
+	Path:    "file_path",
+	Before:  "old_string",
+	After:   "new_string",
 }
 
 // Lines gives the reader of a line of `claude -p --output-format stream-json`, or of a session file of Claude Code, also
@@ -124,11 +133,16 @@ func readSystem(line gjson.Result, emit func(agent.Event)) {
 		emit(agent.Event{Kind: agent.TurnStarted})
 	case "api_retry":
 		name, status := line.Get("error").Str, int(agent.Count(line.Get("error_status")))
-		e := agent.Event{Kind: agent.Notice, Ending: endingOf(name, status, ""), Text: fmt.Sprintf("API retry %d of %d: %s",
-			agent.Count(line.Get("attempt")), agent.Count(line.Get("max_retries")), name)}
-		if status != 0 {
+		attempt, most := agent.Count(line.Get("attempt")), agent.Count(line.Get("max_retries"))
+		e := agent.Event{
+			Kind:   agent.Notice,
+			Ending: endingOf(name, status, ""),
+			Text:   fmt.Sprintf("API retry %d of %d: %s", attempt, most, name),
+		}
+		switch {
+		case status != 0:
 			e.Text += fmt.Sprintf(" (HTTP status %d)", status)
-		} else if e.Ending == "" {
+		case e.Ending == "":
 			e.Ending = policy.Disconnected // no answer of the server at all
 		}
 		emit(e)
@@ -142,10 +156,12 @@ func readLimit(info gjson.Result, emit func(agent.Event)) {
 	}
 	e := agent.Event{Kind: agent.Notice, Ending: policy.RateLimited, Text: "the provider rejected the request"}
 	if window := info.Get("rateLimitType").Str; window != "" {
-		e.Ending, e.Text = policy.UsageLimit, e.Text+": the limit of the window "+agent.Shorten(window, 80)
+		e.Ending = policy.UsageLimit
+		e.Text += ": the limit of the window " + agent.Shorten(window, 80)
 	}
 	if at := agent.Count(info.Get("resetsAt")); at > 0 {
-		e.Ending, e.ResetsAt = policy.UsageLimit, time.Unix(at, 0).UTC()
+		e.Ending = policy.UsageLimit
+		e.ResetsAt = time.Unix(at, 0).UTC()
 	}
 	emit(e)
 }
@@ -154,7 +170,8 @@ func readLimit(info gjson.Result, emit func(agent.Event)) {
 func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Event)) {
 	message := line.Get("message")
 	content, name := message.Get("content"), line.Get("error").Str
-	if name != "" || message.Get("model").Str == "<synthetic>" || line.Get("isApiErrorMessage").Bool() {
+	switch {
+	case name != "", message.Get("model").Str == "<synthetic>", line.Get("isApiErrorMessage").Bool():
 		readSynthetic(content, name, emit)
 		return
 	}
@@ -162,8 +179,7 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 	agent.Each(content, func(part gjson.Result) {
 		switch part.Get("type").Str {
 		case "text":
-			text := part.Get("text")
-			e := agent.Event{Kind: agent.Message, Text: text.Str, Authored: text.Str, Quotes: limit.Mentioned(text.Raw)}
+			e := textOf(part.Get("text"))
 			if sub {
 				e.Kind = agent.Thought // a helper of the agent talks to the agent
 			}
@@ -171,9 +187,7 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 		case "thinking":
 			emit(agent.Event{Kind: agent.Thought, Quotes: limit.Mentioned(part.Get("thinking").Raw)})
 		case "tool_use", "server_tool_use", "mcp_tool_use":
-			name, input := part.Get("name").Str, part.Get("input")
-			emit(agent.Event{Kind: agent.ToolCall, ID: part.Get("id").Str, Edits: editsOf(tools, name, input),
-				Authored: name + " " + input.Raw, Ran: true, Quotes: limit.Mentioned(input.Raw)})
+			emit(callOf(part, tools))
 		}
 	})
 	// Only session files name the reason here; the stream leaves it to the result.
@@ -183,6 +197,27 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 		emit(agent.Event{Kind: agent.StepEnded, Ending: policy.Completed})
 	case reason == "max_tokens":
 		emit(agent.Event{Kind: agent.StepEnded, Ending: policy.CutOff})
+	}
+}
+
+func textOf(text gjson.Result) agent.Event {
+	return agent.Event{
+		Kind:     agent.Message,
+		Text:     text.Str,
+		Authored: text.Str,
+		Quotes:   limit.Mentioned(text.Raw),
+	}
+}
+
+func callOf(part gjson.Result, tools agent.EditTools) agent.Event {
+	name, input := part.Get("name").Str, part.Get("input")
+	return agent.Event{
+		Kind:     agent.ToolCall,
+		ID:       part.Get("id").Str,
+		Edits:    editsOf(tools, name, input),
+		Authored: name + " " + input.Raw,
+		Ran:      true,
+		Quotes:   limit.Mentioned(input.Raw),
 	}
 }
 
@@ -217,8 +252,13 @@ func readUser(content gjson.Result, emit func(agent.Event)) {
 		switch part.Get("type").Str {
 		case "tool_result", "mcp_tool_result":
 			content := part.Get("content").Raw
-			e := agent.Event{Kind: agent.ToolCall, ID: part.Get("tool_use_id").Str, Done: true,
-				Rejected: part.Get("is_error").Bool(), Quotes: limit.Mentioned(content)}
+			e := agent.Event{
+				Kind:     agent.ToolCall,
+				ID:       part.Get("tool_use_id").Str,
+				Done:     true,
+				Rejected: part.Get("is_error").Bool(),
+				Quotes:   limit.Mentioned(content),
+			}
 			e.Answered(e.Rejected, content)
 			emit(e)
 		case "text":
@@ -232,9 +272,14 @@ func readUser(content gjson.Result, emit func(agent.Event)) {
 // readResult reads the final event. When the API refused, is_error tells, the subtype stays "success".
 func readResult(line gjson.Result) agent.Event {
 	subtype := line.Get("subtype").Str
-	e := agent.Event{Kind: agent.Finished, Text: line.Get("result").Str, Turns: int(agent.Count(line.Get("num_turns"))),
-		Cost: agent.Dollars(line.Get("total_cost_usd")), Tokens: tokensOf(line.Get("usage"))}
-	e.Ending = stopOf(line.Get("terminal_reason").Str, subtype, line.Get("stop_reason").Str)
+	e := agent.Event{
+		Kind:   agent.Finished,
+		Text:   line.Get("result").Str,
+		Turns:  int(agent.Count(line.Get("num_turns"))),
+		Cost:   agent.Dollars(line.Get("total_cost_usd")),
+		Tokens: tokensOf(line.Get("usage")),
+		Ending: stopOf(line.Get("terminal_reason").Str, subtype, line.Get("stop_reason").Str),
+	}
 	refused := line.Get("is_error").Bool() || strings.HasPrefix(subtype, "error")
 	if refused {
 		var all []string
@@ -255,7 +300,9 @@ func stopOf(terminal, subtype, stopped string) policy.Ending {
 		return policy.Killed
 	case terminal == "prompt_too_long", stopped == "model_context_window_exceeded":
 		return policy.ContextOverflow
-	case strings.HasPrefix(subtype, "error_max_turns"), strings.HasPrefix(subtype, "error_max_budget"), terminal == "max_turns":
+	case terminal == "max_turns",
+		strings.HasPrefix(subtype, "error_max_turns"),
+		strings.HasPrefix(subtype, "error_max_budget"):
 		return policy.TurnLimit
 	case stopped == "refusal":
 		return policy.NoAnswer
@@ -275,7 +322,10 @@ var (
 		"max_output_tokens":     policy.CutOff,
 		"overloaded":            policy.Overloaded,
 	}
-	vague = map[string]policy.Ending{"rate_limit": policy.RateLimited, "server_error": policy.Overloaded}
+	vague = map[string]policy.Ending{
+		"rate_limit":   policy.RateLimited,
+		"server_error": policy.Overloaded,
+	}
 )
 
 // endingOf names the ending of an error by a certain name, the text, the status, a vague name; "" for none.

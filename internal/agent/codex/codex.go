@@ -53,7 +53,12 @@ func build(r agent.Request) (agent.Launch, error) {
 	if r.Session != "" {
 		args = append(args, "resume", r.Session)
 	}
-	args = append(args, "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "--ignore-rules")
+	args = append(args,
+		"--json",
+		"--dangerously-bypass-approvals-and-sandbox",
+		"--skip-git-repo-check",
+		"--ignore-rules",
+	)
 	args = agent.With(args, "--model=", r.Model)
 	if r.Effort != "" {
 		args = append(args, "-c", "model_reasoning_effort="+tomlString(r.Effort))
@@ -61,7 +66,11 @@ func build(r agent.Request) (agent.Launch, error) {
 	args = agent.With(args, "--image=", r.Pictures...)
 	env := r.Endpoint.OnlyToken()
 	env["CODEX_HOME"] = path.Join(r.Home, ".codex")
-	return agent.Launch{Args: append(args, "-"), Env: env, Files: map[string]string{".codex/config.toml": configOf(r)}}, nil
+	return agent.Launch{
+		Args:  append(args, "-"),
+		Env:   env,
+		Files: map[string]string{".codex/config.toml": configOf(r)},
+	}, nil
 }
 
 // configOf is the whole configuration file. The built-in provider has no bound of its retries and ignores
@@ -69,12 +78,16 @@ func build(r agent.Request) (agent.Launch, error) {
 // in as HOME says (auth.json, CODEX_API_KEY).
 func configOf(r agent.Request) string {
 	var b strings.Builder
-	b.WriteString("check_for_update_on_startup = false\napproval_policy = \"never\"\ncli_auth_credentials_store = \"file\"\n")
+	b.WriteString("check_for_update_on_startup = false\n")
+	b.WriteString("approval_policy = \"never\"\n")
+	b.WriteString("cli_auth_credentials_store = \"file\"\n")
 	provider := providerOf(r)
 	if provider != "" {
 		b.WriteString("model_provider = \"pawl\"\n")
 	}
-	b.WriteString("\n[analytics]\nenabled = false\n\n[feedback]\nenabled = false\n\n[history]\npersistence = \"none\"\n")
+	b.WriteString("\n[analytics]\nenabled = false\n")
+	b.WriteString("\n[feedback]\nenabled = false\n")
+	b.WriteString("\n[history]\npersistence = \"none\"\n")
 	fmt.Fprintf(&b, "\n[shell_environment_policy]\nexclude = [\"OPENAI_API_KEY\", \"CODEX_API_KEY\", %s]\n", tomlString(agent.TokenVariable))
 	fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"untrusted\"\n", tomlString(r.Dir))
 	b.WriteString(provider)
@@ -85,8 +98,11 @@ func configOf(r agent.Request) string {
 		for _, arg := range r.TestTool[1:] {
 			args = append(args, tomlString(arg))
 		}
-		fmt.Fprintf(&b, "\n[mcp_servers.%s]\ncommand = %s\nargs = [%s]\nstartup_timeout_sec = %d\ntool_timeout_sec = %d\n", agent.ToolServer,
-			tomlString(r.TestTool[0]), strings.Join(args, ", "), int(agent.ToolStartup.Seconds()), int(agent.ToolTimeout.Seconds()))
+		fmt.Fprintf(&b, "\n[mcp_servers.%s]\n", agent.ToolServer)
+		fmt.Fprintf(&b, "command = %s\n", tomlString(r.TestTool[0]))
+		fmt.Fprintf(&b, "args = [%s]\n", strings.Join(args, ", "))
+		fmt.Fprintf(&b, "startup_timeout_sec = %d\n", int(agent.ToolStartup.Seconds()))
+		fmt.Fprintf(&b, "tool_timeout_sec = %d\n", int(agent.ToolTimeout.Seconds()))
 	}
 	return b.String()
 }
@@ -107,7 +123,8 @@ func providerOf(r agent.Request) string {
 		base = openaiBaseURL
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n[model_providers.pawl]\nname = \"pawl\"\nbase_url = %s\nwire_api = \"responses\"\n", tomlString(base))
+	b.WriteString("\n[model_providers.pawl]\nname = \"pawl\"\n")
+	fmt.Fprintf(&b, "base_url = %s\nwire_api = \"responses\"\n", tomlString(base))
 	if variable != "" {
 		fmt.Fprintf(&b, "env_key = %s\n", tomlString(variable))
 	}
@@ -149,39 +166,77 @@ func tokensOf(usage gjson.Result) *policy.Tokens {
 }
 
 func readItem(item gjson.Result, done bool) agent.Event {
-	status := item.Get("status").Str
-	e := agent.Event{ID: item.Get("id").Str, Done: done, Kind: agent.ToolCall, Rejected: status == "failed" || status == "declined"}
+	e := agent.Event{
+		Kind:     agent.ToolCall,
+		ID:       item.Get("id").Str,
+		Done:     done,
+		Rejected: rejected(item.Get("status").Str),
+	}
 	switch item.Get("type").Str {
 	case "agent_message":
 		text := item.Get("text")
-		e.Kind, e.Text, e.Authored, e.Quotes = agent.Message, text.Str, text.Str, limit.Mentioned(text.Raw)
+		e.Kind = agent.Message
+		e.Text = text.Str
+		e.Authored = text.Str
+		e.Quotes = limit.Mentioned(text.Raw)
 	case "reasoning":
-		e.Kind, e.Quotes = agent.Thought, limit.Mentioned(item.Get("text").Raw)
+		e.Kind = agent.Thought
+		e.Quotes = limit.Mentioned(item.Get("text").Raw)
 	case "error":
 		// A warning about the session, such as missing model metadata.
-		e.Kind, e.Quotes = agent.Notice, limit.Mentioned(item.Get("message").Raw)
+		e.Kind = agent.Notice
+		e.Quotes = limit.Mentioned(item.Get("message").Raw)
 	case "file_change":
-		agent.Each(item.Get("changes"), func(change gjson.Result) {
-			if len(e.Edits) < edit.Max {
-				e.Edits = append(e.Edits, policy.Edit{Path: change.Get("path").Str})
-			}
-		})
+		e.Edits = changesOf(item.Get("changes"))
 	case "command_execution":
-		command, output := item.Get("command"), item.Get("aggregated_output").Raw
-		e.Authored, e.Ran = command.Str, true
-		e.Quotes = limit.Mentioned(command.Raw) || limit.Mentioned(output)
-		e.Answered(done && (e.Rejected || agent.Count(item.Get("exit_code")) != 0), output)
+		readCommand(item, &e)
 	case "mcp_tool_call":
-		arguments := item.Get("arguments").Raw
-		e.Authored, e.Ran = item.Get("server").Str+" "+item.Get("tool").Str+" "+arguments, true
-		e.Quotes = limit.Mentioned(arguments) || limit.Mentioned(item.Get("result").Raw) || limit.Mentioned(item.Get("error").Raw)
-		e.Answered(e.Rejected, item.Get("result").Raw+item.Get("error").Raw)
+		readToolCall(item, &e)
 	case "web_search":
 		query := item.Get("query")
-		e.Authored, e.Ran, e.Quotes = query.Str, true, limit.Mentioned(query.Raw)
+		e.Authored = query.Str
+		e.Ran = true
+		e.Quotes = limit.Mentioned(query.Raw)
 	default:
 		// Plans, todo lists and items of later versions.
-		e.Kind, e.Quotes = agent.Thought, limit.Mentioned(item.Raw)
+		e.Kind = agent.Thought
+		e.Quotes = limit.Mentioned(item.Raw)
 	}
 	return e
+}
+
+func rejected(status string) bool {
+	switch status {
+	case "failed", "declined":
+		return true
+	}
+	return false
+}
+
+func changesOf(changes gjson.Result) (edits []policy.Edit) {
+	agent.Each(changes, func(change gjson.Result) {
+		if len(edits) < edit.Max {
+			edits = append(edits, policy.Edit{Path: change.Get("path").Str})
+		}
+	})
+	return edits
+}
+
+func readCommand(item gjson.Result, e *agent.Event) {
+	command := item.Get("command")
+	output := item.Get("aggregated_output").Raw
+	e.Authored = command.Str
+	e.Ran = true
+	e.Quotes = limit.Mentioned(command.Raw, output)
+	failed := e.Rejected || agent.Count(item.Get("exit_code")) != 0
+	e.Answered(e.Done && failed, output)
+}
+
+func readToolCall(item gjson.Result, e *agent.Event) {
+	arguments := item.Get("arguments").Raw
+	result, failure := item.Get("result").Raw, item.Get("error").Raw
+	e.Authored = item.Get("server").Str + " " + item.Get("tool").Str + " " + arguments
+	e.Ran = true
+	e.Quotes = limit.Mentioned(arguments, result, failure)
+	e.Answered(e.Rejected, result+failure)
 }

@@ -71,8 +71,9 @@ func findSession(home fs.FS, thread string) (string, error) {
 			return fs.SkipDir
 		}
 		base := path.Base(name)
-		if strings.HasPrefix(base, "rollout-") && strings.HasSuffix(base, "-"+thread+".jsonl") && name > found {
-			found = name
+		ofThread := strings.HasPrefix(base, "rollout-") && strings.HasSuffix(base, "-"+thread+".jsonl")
+		if ofThread {
+			found = max(found, name)
 		}
 		return nil
 	})
@@ -111,8 +112,11 @@ func FoldSession(r io.Reader) (agent.Session, error) {
 				s.Windows = w
 			}
 		case "task_complete", "error":
-			if message, code, ending := failureOf(payload); message != "" {
-				s.Failure, s.Code, s.Ending = agent.Shorten(message, agent.MaxText), code, ending
+			message, code, ending := failureOf(payload)
+			if message != "" {
+				s.Failure = agent.Shorten(message, agent.MaxText)
+				s.Code = code
+				s.Ending = ending
 			}
 		case "turn_aborted":
 			s.Ending, s.Code = policy.Killed, "turn_aborted"
@@ -154,12 +158,16 @@ func errorOf(info gjson.Result) (string, policy.Ending) {
 	code, status := info.Str, int64(0)
 	if info.IsObject() {
 		info.ForEach(func(key, value gjson.Result) bool {
-			code, status = agent.Shorten(key.Str, 80), agent.Count(value.Get("http_status_code"))
+			code = agent.Shorten(key.Str, 80)
+			status = agent.Count(value.Get("http_status_code"))
 			return true
 		})
 	}
 	switch code {
-	case "http_connection_failed", "response_stream_connection_failed", "response_stream_disconnected", "response_too_many_failed_attempts":
+	case "http_connection_failed",
+		"response_stream_connection_failed",
+		"response_stream_disconnected",
+		"response_too_many_failed_attempts":
 		if status != 0 {
 			return fmt.Sprintf("%s (HTTP status %d)", code, status), limit.OfStatus(int(status))
 		}
@@ -196,19 +204,24 @@ func parseRecorded(line gjson.Result, emit func(agent.Event)) {
 func parseTurn(payload gjson.Result, emit func(agent.Event)) {
 	message, code, ending := failureOf(payload)
 	message = cmp.Or(message, code)
-	switch kind := payload.Get("type").Str; {
-	case kind == "task_started" || kind == "user_message":
+	switch payload.Get("type").Str {
+	case "task_started", "user_message":
 		emit(agent.Event{Kind: agent.TurnStarted})
-	case kind == "token_count" && totalOf(payload) != nil:
-		emit(agent.Event{Kind: agent.Thought, Tokens: totalOf(payload)})
-	case kind == "error":
+	case "token_count":
+		if total := totalOf(payload); total != nil {
+			emit(agent.Event{Kind: agent.Thought, Tokens: total})
+		}
+	case "error":
 		emit(agent.Event{Kind: agent.Notice, Text: message, Ending: ending})
-	case kind == "task_complete" && message != "":
-		emit(agent.Event{Kind: agent.Failed, Text: message, Ending: ending})
-	case kind == "task_complete":
+	case "task_complete":
+		if message != "" {
+			emit(agent.Event{Kind: agent.Failed, Text: message, Ending: ending})
+			return
+		}
 		emit(agent.Event{Kind: agent.Finished, Text: payload.Get("last_agent_message").Str})
-	case kind == "turn_aborted":
-		emit(agent.Event{Kind: agent.Failed, Text: "turn_aborted: " + payload.Get("reason").Str, Ending: policy.Killed})
+	case "turn_aborted":
+		reason := payload.Get("reason").Str
+		emit(agent.Event{Kind: agent.Failed, Text: "turn_aborted: " + reason, Ending: policy.Killed})
 	}
 }
 
@@ -225,15 +238,21 @@ func parseWritten(payload gjson.Result, emit func(agent.Event)) {
 	case "message":
 		if payload.Get("role").Str == "assistant" {
 			agent.Each(payload.Get("content"), func(part gjson.Result) {
-				emit(agent.Event{Kind: agent.Message, Text: part.Get("text").Str, Authored: part.Get("text").Str})
+				text := part.Get("text").Str
+				emit(agent.Event{Kind: agent.Message, Text: text, Authored: text})
 			})
 		}
 	}
 }
 
 func callOf(payload gjson.Result, arguments string) agent.Event {
-	return agent.Event{Kind: agent.ToolCall, ID: payload.Get("call_id").Str, Ran: true,
-		Authored: payload.Get("name").Str + " " + arguments, Edits: editsOf(arguments)}
+	return agent.Event{
+		Kind:     agent.ToolCall,
+		ID:       payload.Get("call_id").Str,
+		Ran:      true,
+		Authored: payload.Get("name").Str + " " + arguments,
+		Edits:    editsOf(arguments),
+	}
 }
 
 // editsOf are the patches in the arguments of a call, of a tool apply_patch, free-form or not, or of a shell

@@ -40,7 +40,12 @@ func Replaced(path, before, after string) policy.Edit {
 		// Only white space or a time stamp changes: the bytes must tell such edits apart.
 		old, text = policy.Hash(before), policy.Hash(after)
 	}
-	return policy.Edit{Path: path, Key: policy.Mix(old, text), Added: policy.LinesWithout(added, removed), Removed: policy.LinesWithout(removed, added)}
+	return policy.Edit{
+		Path:    path,
+		Key:     policy.Mix(old, text),
+		Added:   policy.LinesWithout(added, removed),
+		Removed: policy.LinesWithout(removed, added),
+	}
 }
 
 func Joined(path string, edits []policy.Edit) policy.Edit {
@@ -67,29 +72,36 @@ var (
 func fold(text string, printed bool) (key uint64, lines []uint64) {
 	key = policy.Hash("")
 	for line := range strings.Lines(text) {
-		h, size := policy.Hash(""), 0
-		for word := range strings.FieldsSeq(line) {
-			stamped, measured := timed(word)
-			if stamped {
-				word = stamp.ReplaceAllString(word, "")
-			}
-			if measured && printed {
-				word = lasted.ReplaceAllString(word, "")
-			}
-			if word != "" {
-				h = policy.Mix(h, policy.Hash(word))
-				size += len(word)
-			}
-		}
+		h, size := foldLine(line, printed)
 		if size == 0 {
 			continue
 		}
 		key = policy.Mix(key, h)
-		if size >= minLine && !printed && len(lines) < maxEditLines {
+		wanted := !printed && len(lines) < maxEditLines
+		if wanted && size >= minLine {
 			lines = append(lines, h)
 		}
 	}
 	return key, lines
+}
+
+// foldLine reduces a line to a key and the number of the bytes that count.
+func foldLine(line string, printed bool) (key uint64, size int) {
+	key = policy.Hash("")
+	for word := range strings.FieldsSeq(line) {
+		stamped, measured := timed(word)
+		if stamped {
+			word = stamp.ReplaceAllString(word, "")
+		}
+		if measured && printed {
+			word = lasted.ReplaceAllString(word, "")
+		}
+		if word != "" {
+			key = policy.Mix(key, policy.Hash(word))
+			size += len(word)
+		}
+	}
+	return key, size
 }
 
 // timed reports whether a word may hold what stamp and what lasted matches. Most hold neither, and to know that
@@ -101,14 +113,33 @@ func timed(word string) (stamped, measured bool) {
 		if c-'0' <= 9 {
 			digits++
 			run++
-			marked = marked || run >= 10 // seconds since 1970
+			if run == epochDigits {
+				marked = true
+			}
 			continue
 		}
-		marked = marked || c == '-' || c == ':' || c == 'T' || c == '_'
-		measured = measured || run > 0 && (c == 'n' || c == 'u' || c == 'm' || c == 's' || c >= utf8.RuneSelf)
+		switch c {
+		case '-', ':', 'T', '_':
+			marked = true
+		}
+		if run > 0 && beginsUnit(c) {
+			measured = true
+		}
 		run = 0
 	}
 	return marked && digits >= 5, measured
+}
+
+// epochDigits are those of the seconds since 1970.
+const epochDigits = 10
+
+// beginsUnit reports whether a byte begins a unit of lasted; µ is the one beyond ASCII.
+func beginsUnit(c byte) bool {
+	switch c {
+	case 'n', 'u', 'm', 's':
+		return true
+	}
+	return c >= utf8.RuneSelf
 }
 
 // resultHalf is how much of an output's beginning and end tell it from another, in bytes.
@@ -130,48 +161,66 @@ func Result(raw string) uint64 {
 // Patch reads a "*** Begin Patch", with any text around it: one edit for each file section.
 func Patch(patch string) []policy.Edit {
 	var all []policy.Edit
-	var verb, path string
-	var body, before, after strings.Builder
+	file := &section{}
 	add := func() {
-		if path != "" && len(all) < Max {
-			e := Replaced(path, before.String(), after.String())
-			if verb == "Add" { // in the place of whatever the file held
-				e = Written(path, after.String())
-			}
-			// The lines around a change tell one place from another.
-			whole, _ := fold(body.String(), false)
-			e.Key = policy.Mix(e.Key, whole)
-			all = append(all, e)
+		if file.path != "" && len(all) < Max {
+			all = append(all, file.edit())
 		}
-		path = ""
-		body.Reset()
-		before.Reset()
-		after.Reset()
+		file = &section{}
 	}
 	for line := range strings.Lines(patch) {
-		if rest, ok := strings.CutPrefix(line, "*** "); ok {
-			does, name, _ := strings.Cut(rest, " File: ")
-			switch {
-			case does == "Add" || does == "Update" || does == "Delete":
-				add()
-				verb, path = does, strings.TrimSpace(name)
-				body.WriteString(verb + "\n")
-			case strings.HasPrefix(rest, "End Patch"):
-				add()
-			}
+		rest, marked := strings.CutPrefix(line, "*** ")
+		if !marked {
+			file.take(line)
 			continue
 		}
-		if path == "" {
+		verb, name, _ := strings.Cut(rest, " File: ")
+		switch verb {
+		case "Add", "Update", "Delete":
+			add()
+			file.begin(verb, strings.TrimSpace(name))
 			continue
 		}
-		body.WriteString(line)
-		switch line[0] {
-		case '-':
-			before.WriteString(line[1:])
-		case '+':
-			after.WriteString(line[1:])
+		if strings.HasPrefix(rest, "End Patch") {
+			add()
 		}
 	}
 	add()
 	return all
+}
+
+// section is the part of a patch for one file; without a path it is the text around.
+type section struct {
+	verb, path          string
+	body, before, after strings.Builder
+}
+
+func (s *section) begin(verb, path string) {
+	s.verb = verb
+	s.path = path
+	s.body.WriteString(verb + "\n")
+}
+
+func (s *section) take(line string) {
+	if s.path == "" {
+		return
+	}
+	s.body.WriteString(line)
+	switch line[0] {
+	case '-':
+		s.before.WriteString(line[1:])
+	case '+':
+		s.after.WriteString(line[1:])
+	}
+}
+
+func (s *section) edit() policy.Edit {
+	e := Replaced(s.path, s.before.String(), s.after.String())
+	if s.verb == "Add" { // in the place of whatever the file held
+		e = Written(s.path, s.after.String())
+	}
+	// The lines around a change tell one place from another.
+	whole, _ := fold(s.body.String(), false)
+	e.Key = policy.Mix(e.Key, whole)
+	return e
 }

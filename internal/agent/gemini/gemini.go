@@ -56,14 +56,25 @@ func build(r agent.Request) (agent.Launch, error) {
 	if len(r.TestTool) > 0 {
 		server = agent.ToolServer
 	}
-	args := []string{"--output-format", "stream-json", "--approval-mode", "yolo", "--skip-trust",
-		"--extensions=none", "--model=" + r.Model, "--allowed-mcp-server-names=" + server}
+	args := []string{
+		"--output-format", "stream-json",
+		"--approval-mode", "yolo",
+		"--skip-trust",
+		"--extensions=none",
+		"--model=" + r.Model,
+		"--allowed-mcp-server-names=" + server,
+	}
 	args = agent.With(args, "--resume=", r.Session)
 	env := r.Endpoint.Variables()
-	env["GEMINI_CLI_NO_RELAUNCH"] = "true" // a second process would read the settings again, and by then trust the folder
+	// A second process would read the settings again, and by then trust the folder.
+	env["GEMINI_CLI_NO_RELAUNCH"] = "true"
 	env["GEMINI_SANDBOX"] = "false"
 	env["NO_BROWSER"] = "true"
-	return agent.Launch{Args: args, Env: env, Files: map[string]string{".gemini/settings.json": settingsOf(r)}}, nil
+	return agent.Launch{
+		Args:  args,
+		Env:   env,
+		Files: map[string]string{".gemini/settings.json": settingsOf(r)},
+	}, nil
 }
 
 func settingsOf(r agent.Request) string {
@@ -75,8 +86,10 @@ func settingsOf(r agent.Request) string {
 			"folderTrust": map[string]any{"enabled": true},
 		},
 		"general": map[string]any{
-			"maxAttempts": attempts, "enableAutoUpdate": false, "enableAutoUpdateNotification": false,
-			"sessionRetention": map[string]any{"enabled": false},
+			"maxAttempts":                  attempts,
+			"enableAutoUpdate":             false,
+			"enableAutoUpdateNotification": false,
+			"sessionRetention":             map[string]any{"enabled": false},
 		},
 		"privacy":      map[string]any{"usageStatisticsEnabled": false},
 		"telemetry":    map[string]any{"enabled": false},
@@ -87,10 +100,12 @@ func settingsOf(r agent.Request) string {
 		"mcpServers":   r.Servers(map[string]any{"trust": true}),
 	}
 	if r.Effort != "" {
-		settings["modelConfigs"] = map[string]any{"customOverrides": []any{map[string]any{
+		generate := map[string]any{"thinkingConfig": thinkingOf(r.Model, r.Effort)}
+		override := map[string]any{
 			"match":       map[string]any{"isChatModel": true},
-			"modelConfig": map[string]any{"generateContentConfig": map[string]any{"thinkingConfig": thinkingOf(r.Model, r.Effort)}},
-		}}}
+			"modelConfig": map[string]any{"generateContentConfig": generate},
+		}
+		settings["modelConfigs"] = map[string]any{"customOverrides": []any{override}}
 	}
 	return agent.Settings(settings)
 }
@@ -111,9 +126,15 @@ func authOf(r agent.Request) string {
 // Google's page on OpenAI compatibility), later ones a level.
 func thinkingOf(model, effort string) map[string]any {
 	if strings.Contains(model, "gemini-2") {
-		return map[string]any{"thinkingBudget": map[string]int{"low": 1024, "medium": 8192, "high": 24576}[effort]}
+		return map[string]any{"thinkingBudget": budgets[effort]}
 	}
 	return map[string]any{"thinkingLevel": strings.ToUpper(effort)}
+}
+
+var budgets = map[string]int{
+	"low":    1024,
+	"medium": 8192,
+	"high":   24576,
 }
 
 // parseLine reads one line of `gemini --output-format stream-json`.
@@ -128,15 +149,32 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 			return
 		}
 		text := line.Get("content")
-		emit(agent.Event{Kind: agent.Message, Text: text.Str, Authored: text.Str, Quotes: limit.Mentioned(text.Raw), Delta: line.Get("delta").Bool()})
+		emit(agent.Event{
+			Kind:     agent.Message,
+			Text:     text.Str,
+			Authored: text.Str,
+			Quotes:   limit.Mentioned(text.Raw),
+			Delta:    line.Get("delta").Bool(),
+		})
 	case "tool_use":
 		name, input := line.Get("tool_name").Str, line.Get("parameters")
-		emit(agent.Event{Kind: agent.ToolCall, ID: line.Get("tool_id").Str, Authored: name + " " + input.Raw, Ran: true,
-			Quotes: limit.Mentioned(input.Raw), Edits: editTools.Edits(name, input)})
+		emit(agent.Event{
+			Kind:     agent.ToolCall,
+			ID:       line.Get("tool_id").Str,
+			Authored: name + " " + input.Raw,
+			Ran:      true,
+			Quotes:   limit.Mentioned(input.Raw),
+			Edits:    editTools.Edits(name, input),
+		})
 	case "tool_result":
 		output := line.Get("output").Raw
-		e := agent.Event{Kind: agent.ToolCall, ID: line.Get("tool_id").Str, Done: true,
-			Rejected: line.Get("status").Str == "error", Quotes: limit.Mentioned(output)}
+		e := agent.Event{
+			Kind:     agent.ToolCall,
+			ID:       line.Get("tool_id").Str,
+			Done:     true,
+			Rejected: line.Get("status").Str == "error",
+			Quotes:   limit.Mentioned(output),
+		}
 		e.Answered(e.Rejected, output)
 		emit(e)
 	case "error":
@@ -147,17 +185,21 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 }
 
 var editTools = agent.EditTools{
-	Write: []string{"write_file"}, Replace: []string{"replace", "edit"},
-	Path: "file_path", Before: "old_string", After: "new_string",
+	Write:   []string{"write_file"},
+	Replace: []string{"replace", "edit"},
+	Path:    "file_path",
+	Before:  "old_string",
+	After:   "new_string",
 }
 
 // readNotice reads an error event, which the result does not repeat. Warnings matter only with an ending.
 func readNotice(line gjson.Result, emit func(agent.Event)) {
 	e := agent.Event{Kind: agent.Notice, Text: line.Get("message").Str}
 	ending, known := limit.Classify(e.Text)
-	if known {
+	switch {
+	case known:
 		e.Ending = ending
-	} else if line.Get("severity").Str == "warning" {
+	case line.Get("severity").Str == "warning":
 		return
 	}
 	emit(e)
@@ -175,16 +217,26 @@ var endings = map[string]policy.Ending{
 
 func readResult(line gjson.Result) agent.Event {
 	failure := line.Get("error")
-	e := agent.Event{Kind: agent.Finished, Tokens: agent.Tokens(line.Get("stats"), "input_tokens", "cached", "output_tokens")}
+	e := agent.Event{
+		Kind:   agent.Finished,
+		Tokens: agent.Tokens(line.Get("stats"), "input_tokens", "cached", "output_tokens"),
+	}
 	if failure.Exists() || line.Get("status").Str != "success" {
-		e.Kind, e.Text, e.Ending = agent.Failed, failure.Get("message").Str, endings[failure.Get("type").Str]
+		e.Kind = agent.Failed
+		e.Text = failure.Get("message").Str
+		e.Ending = endings[failure.Get("type").Str]
 	}
 	return e
 }
 
 // Exits are the endings of the CLI's own exit codes, which its forks have kept.
 var Exits = map[int]policy.Ending{
-	41: policy.Auth, 42: policy.Misconfigured, 44: policy.Misconfigured, 52: policy.Misconfigured, 53: policy.TurnLimit, 55: policy.TurnLimit,
+	41: policy.Auth,
+	42: policy.Misconfigured,
+	44: policy.Misconfigured,
+	52: policy.Misconfigured,
+	53: policy.TurnLimit,
+	55: policy.TurnLimit,
 }
 
 // exitEnding names the ending of the CLI's own exit codes, or of the API's HTTP status modulo 256.

@@ -33,7 +33,11 @@ var Adapter = agent.Adapter{
 }
 
 func wrote(line gjson.Result) bool {
-	return line.Get("type").Str == "step_start" || line.Get("sessionID").Exists() || line.Get("part").Exists()
+	switch {
+	case line.Get("type").Str == "step_start", line.Get("sessionID").Exists(), line.Get("part").Exists():
+		return true
+	}
+	return false
 }
 
 // build makes `opencode run` as the recorded runs of 1.18.33 want it: every permission, since Pawl's sandbox is
@@ -44,8 +48,14 @@ func build(r agent.Request) (agent.Launch, error) {
 	if err != nil {
 		return agent.Launch{}, err
 	}
-	args := []string{"run", "--format", "json", "--pure", "--print-logs", "--log-level", "INFO", "--title", "pawl", "--model=" + model}
-	args = agent.With(agent.With(args, "--session=", r.Session), "--variant=", r.Effort)
+	args := []string{
+		"run", "--format", "json", "--pure",
+		"--print-logs", "--log-level", "INFO",
+		"--title", "pawl",
+		"--model=" + model,
+	}
+	args = agent.With(args, "--session=", r.Session)
+	args = agent.With(args, "--variant=", r.Effort)
 	args = agent.With(args, "--file=", r.Pictures...)
 	env := r.Endpoint.OnlyToken()
 	maps.Copy(env, map[string]string{
@@ -55,11 +65,16 @@ func build(r agent.Request) (agent.Launch, error) {
 		"XDG_CACHE_HOME":  path.Join(r.Home, ".cache"),
 	})
 	for _, name := range []string{
-		"PROJECT_CONFIG", "DEFAULT_PLUGINS", "EXTERNAL_SKILLS", "CLAUDE_CODE", "MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD", "SHARE",
+		"PROJECT_CONFIG", "DEFAULT_PLUGINS", "EXTERNAL_SKILLS", "CLAUDE_CODE",
+		"MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD", "SHARE",
 	} {
 		env["OPENCODE_DISABLE_"+name] = "1"
 	}
-	return agent.Launch{Args: args, Env: env, Files: map[string]string{".config/opencode/opencode.json": configOf(r, model)}}, nil
+	return agent.Launch{
+		Args:  args,
+		Env:   env,
+		Files: map[string]string{".config/opencode/opencode.json": configOf(r, model)},
+	}, nil
 }
 
 const provider = "pawl"
@@ -93,7 +108,11 @@ func modelConfig(r agent.Request) map[string]any {
 		"limit": map[string]any{"context": contextRoom, "output": outputRoom},
 	}
 	if len(r.Pictures) > 0 { // else they are left out, with a word of it to the model
-		model["attachment"], model["modalities"] = true, map[string]any{"input": []string{"text", "image"}, "output": []string{"text"}}
+		model["attachment"] = true
+		model["modalities"] = map[string]any{
+			"input":  []string{"text", "image"},
+			"output": []string{"text"},
+		}
 	}
 	if r.Effort != "" && r.Endpoint.Protocol == config.OpenAI {
 		model["variants"] = map[string]any{r.Effort: map[string]any{"reasoningEffort": r.Effort}}
@@ -122,14 +141,21 @@ func configOf(r agent.Request, model string) string {
 		}
 		settings["enabled_providers"] = []string{provider}
 		settings["provider"] = map[string]any{provider: map[string]any{
-			"npm": sdk, "name": provider,
-			"options": map[string]any{"baseURL": base, "apiKey": "{env:" + agent.TokenVariable + "}"},
-			"models":  map[string]any{r.Model: modelConfig(r)},
+			"npm":  sdk,
+			"name": provider,
+			"options": map[string]any{
+				"baseURL": base,
+				"apiKey":  "{env:" + agent.TokenVariable + "}",
+			},
+			"models": map[string]any{r.Model: modelConfig(r)},
 		}}
 	}
 	if len(r.TestTool) > 0 {
 		settings["mcp"] = map[string]any{agent.ToolServer: map[string]any{
-			"type": "local", "command": r.TestTool, "enabled": true, "timeout": agent.ToolTimeout.Milliseconds(),
+			"type":    "local",
+			"command": r.TestTool,
+			"enabled": true,
+			"timeout": agent.ToolTimeout.Milliseconds(),
 		}}
 	}
 	return agent.Settings(settings)
@@ -144,9 +170,14 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 		e.Kind = agent.TurnStarted
 	case "text":
 		text := part.Get("text")
-		e.Kind, e.ID, e.Text, e.Authored, e.Quotes = agent.Message, part.Get("id").Str, text.Str, text.Str, limit.Mentioned(text.Raw)
+		e.Kind = agent.Message
+		e.ID = part.Get("id").Str
+		e.Text = text.Str
+		e.Authored = text.Str
+		e.Quotes = limit.Mentioned(text.Raw)
 	case "reasoning":
-		e.Kind, e.Quotes = agent.Thought, limit.Mentioned(part.Get("text").Raw)
+		e.Kind = agent.Thought
+		e.Quotes = limit.Mentioned(part.Get("text").Raw)
 	case "tool_use":
 		readTool(part, &e)
 	case "step_finish":
@@ -163,28 +194,40 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 func readTool(part gjson.Result, e *agent.Event) {
 	name, state := part.Get("tool").Str, part.Get("state")
 	input, answer := state.Get("input"), state.Get("output").Raw
-	e.Kind, e.ID, e.Done, e.Ran = agent.ToolCall, part.Get("callID").Str, true, true
+	e.Kind = agent.ToolCall
+	e.ID = part.Get("callID").Str
+	e.Done = true
+	e.Ran = true
 	e.Rejected = state.Get("status").Str == "error"
 	e.Authored = name + " " + input.Raw
-	e.Quotes = limit.Mentioned(input.Raw) || limit.Mentioned(answer)
+	e.Quotes = limit.Mentioned(input.Raw, answer)
 	if e.Rejected {
 		answer = state.Get("error").Raw
 	}
 	e.Answered(e.Rejected || agent.Count(state.Get("metadata.exit")) != 0, answer)
-	if name == "patch" || name == "apply_patch" {
+	switch name {
+	case "patch", "apply_patch":
 		e.Edits = edit.Patch(input.Get("patchText").Str)
-		return
+	default:
+		e.Edits = editTools.Edits(name, input)
 	}
-	e.Edits = agent.EditTools{
-		Write: []string{"write"}, Replace: []string{"edit"}, Several: []string{"multiedit"},
-		Path: "filePath", Before: "oldString", After: "newString",
-	}.Edits(name, input)
+}
+
+var editTools = agent.EditTools{
+	Write:   []string{"write"},
+	Replace: []string{"edit"},
+	Several: []string{"multiedit"},
+	Path:    "filePath",
+	Before:  "oldString",
+	After:   "newString",
 }
 
 func readStep(part gjson.Result, e *agent.Event) {
 	tokens := part.Get("tokens")
 	cached := agent.Count(tokens.Get("cache.read"))
-	e.Kind, e.Step, e.Cost = agent.StepEnded, true, agent.Dollars(part.Get("cost"))
+	e.Kind = agent.StepEnded
+	e.Step = true
+	e.Cost = agent.Dollars(part.Get("cost"))
 	if e.Cost != nil && *e.Cost == 0 {
 		e.Cost = nil // a model whose price it does not know
 	}
@@ -209,23 +252,31 @@ func readStep(part gjson.Result, e *agent.Event) {
 // readError reads an error that ended the run, with the provider's answer in it.
 func readError(failure gjson.Result, stamp int64, e *agent.Event) {
 	data, name := failure.Get("data"), failure.Get("name").Str
-	e.Kind, e.Text = agent.Notice, cmp.Or(data.Get("message").Str, name)
-	headers := http.Header{}
-	if fields := data.Get("responseHeaders"); fields.IsObject() {
-		fields.ForEach(func(key, value gjson.Result) bool {
-			headers.Set(key.Str, value.Str)
-			return true
-		})
-	}
+	e.Kind = agent.Notice
+	e.Text = cmp.Or(data.Get("message").Str, name)
+	headers := headersOf(data.Get("responseHeaders"))
 	wait := time.Time{}
 	if stamp != 0 {
 		wait = limit.HeaderReset(headers, time.UnixMilli(stamp).UTC())
 	}
-	answer := limit.Read(int(agent.Count(data.Get("statusCode"))), headers, []byte(data.Get("responseBody").Str))
+	status := int(agent.Count(data.Get("statusCode")))
+	answer := limit.Read(status, headers, []byte(data.Get("responseBody").Str))
 	e.Ending = endingOf(name, answer, e.Text, !wait.IsZero())
 	if e.Ending.IsLimit() {
 		e.ResetsAt = wait
 	}
+}
+
+func headersOf(fields gjson.Result) http.Header {
+	headers := http.Header{}
+	if !fields.IsObject() {
+		return headers
+	}
+	fields.ForEach(func(key, value gjson.Result) bool {
+		headers.Set(key.Str, value.Str)
+		return true
+	})
+	return headers
 }
 
 // bareRefusal is what opencode's free plan says when it is used up; a short limit tells how long to wait.
@@ -244,7 +295,8 @@ func endingOf(name string, answer limit.Answer, text string, waits bool) policy.
 	if ending := endings[name]; ending != "" {
 		return ending
 	}
-	if answer.Named(policy.UsageLimit) || bareRefusal.MatchString(text) && !waits {
+	usedUp := bareRefusal.MatchString(text) && !waits
+	if usedUp || answer.Named(policy.UsageLimit) {
 		return policy.UsageLimit
 	}
 	if ending, known := limit.Classify(text); known {
@@ -273,20 +325,29 @@ func readTry(lines string) (agent.Try, bool) {
 	if m == nil {
 		return agent.Try{}, false
 	}
-	n, epoch := agent.Try{Session: m[1], Text: m[2] + m[3]}, time.Unix(0, 0)
+	n := agent.Try{Session: m[1], Text: m[2] + m[3]}
 	ending, _ := limit.Classify(n.Text)
-	if n.Unknown = ending.IsLimit() && m[3] == ""; !n.Unknown {
+	n.Unknown = ending.IsLimit() && m[3] == ""
+	if !n.Unknown {
 		return n, true
 	}
-	if at, ok := relativeReset(n.Text, epoch); ok && at.Sub(epoch) > agent.LongestWait {
-		n.Wait, n.Unknown = at.Sub(epoch), false
+	if wait := waitIn(n.Text); wait > agent.LongestWait {
+		n.Wait, n.Unknown = wait, false
 	}
 	return n, true
 }
 
-// relativeReset is a reset that a text tells as a time to wait.
-func relativeReset(text string, now time.Time) (time.Time, bool) {
-	at, ok := limit.ResetTime(text, now, nil)
-	later, again := limit.ResetTime(text, now.Add(12*time.Hour), nil)
-	return at, ok && again && later.Sub(at) == 12*time.Hour
+// waitIn is the time to wait that a text tells, 0 for none: the reset is later by as much as the text is read later.
+func waitIn(text string) time.Duration {
+	const later = 12 * time.Hour
+	epoch := time.Unix(0, 0)
+	first, ok := limit.ResetTime(text, epoch, nil)
+	if !ok {
+		return 0
+	}
+	second, ok := limit.ResetTime(text, epoch.Add(later), nil)
+	if !ok || second.Sub(first) != later {
+		return 0
+	}
+	return first.Sub(epoch)
 }

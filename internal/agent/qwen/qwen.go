@@ -23,13 +23,19 @@ var Adapter = agent.Adapter{
 	Sessions:   agent.SafeSession,
 	Build:      build,
 	Parse:      parseLine,
-	Wrote:      func(line gjson.Result) bool { return line.Get("qwen_code_version").Exists() }, // in the first of Claude Code's lines
-	Exit:       func(code int) policy.Ending { return gemini.Exits[code] },                     // those of the CLI that qwen comes from
+	Wrote:      wrote,
+	Exit:       exitEnding,
 	ReadTry:    agent.Tries(tries, time.Second),
 	Credential: ".qwen/oauth_creds.json",
 	// Its settings are read in spite of --safe-mode, which leaves only some of them out.
 	Unguarded: []string{".qwen"},
 }
+
+// wrote knows the first line of its output; the others are as Claude Code's.
+func wrote(line gjson.Result) bool { return line.Get("qwen_code_version").Exists() }
+
+// exitEnding reads the exit codes of the CLI that qwen comes from.
+func exitEnding(code int) policy.Ending { return gemini.Exits[code] }
 
 // build makes a headless `qwen` as the recorded runs of 0.24.4 want it: every tool allowed, since Pawl's sandbox is around
 // it; the safe mode, which leaves out hooks, extensions, skills and MCP servers but Pawl's.
@@ -37,27 +43,21 @@ func build(r agent.Request) (agent.Launch, error) {
 	if r.Model == "" {
 		return agent.Launch{}, fmt.Errorf("qwen needs a model: set the backend's model, such as qwen3-coder-plus")
 	}
-	args := []string{"--output-format", "stream-json", "--approval-mode", "yolo", "--safe-mode", "--model=" + r.Model}
-	if r.Allowed()["OPENAI_API_KEY"] != "" || r.Endpoint != (agent.Endpoint{}) {
+	args := []string{
+		"--output-format", "stream-json",
+		"--approval-mode", "yolo",
+		"--safe-mode",
+		"--model=" + r.Model,
+	}
+	ownKey := r.Allowed()["OPENAI_API_KEY"] != ""
+	if ownKey || r.Endpoint != (agent.Endpoint{}) {
 		args = append(args, "--auth-type=openai")
 	}
 	args = agent.With(args, "--resume=", r.Session)
-	generation := map[string]any{
-		"maxRetries": retries, "streamIdleTimeoutMs": 0, "timeout": agent.ToolTimeout.Milliseconds(), // Pawl itself watches for silence
-	}
-	if r.Effort != "" { // as it is sent: what qwen makes of its own setting depends on the name of the model
-		generation["samplingParams"] = map[string]any{"reasoning_effort": r.Effort}
-	}
-	settings := map[string]any{
-		"model":     map[string]any{"generationConfig": generation, "maxToolCallsPerTurn": 0}, // no bound: Pawl counts what goes in circles
-		"general":   map[string]any{"enableAutoUpdate": false},
-		"privacy":   map[string]any{"usageStatisticsEnabled": false},
-		"telemetry": map[string]any{"enabled": false},
-		"tools":     map[string]any{"toolSearch": map[string]any{"enabled": false}}, // which hides a server's tools
-	}
-	files := map[string]string{".qwen/settings.json": agent.Settings(settings)}
+	files := map[string]string{".qwen/settings.json": settingsOf(r)}
 	if len(r.TestTool) > 0 {
-		files[".qwen/pawl-mcp.json"] = agent.Settings(map[string]any{"mcpServers": r.Servers(map[string]any{"trust": true})})
+		servers := r.Servers(map[string]any{"trust": true})
+		files[".qwen/pawl-mcp.json"] = agent.Settings(map[string]any{"mcpServers": servers})
 		args = append(args, "--mcp-config="+path.Join(r.Home, ".qwen/pawl-mcp.json"))
 	}
 	env := r.Endpoint.Variables()
@@ -68,9 +68,35 @@ func build(r agent.Request) (agent.Launch, error) {
 	return agent.Launch{Args: args, Env: env, Files: files}, nil
 }
 
+func settingsOf(r agent.Request) string {
+	generation := map[string]any{
+		"maxRetries": retries,
+		// Pawl itself watches for silence.
+		"streamIdleTimeoutMs": 0,
+		"timeout":             agent.ToolTimeout.Milliseconds(),
+	}
+	if r.Effort != "" { // as it is sent: what qwen makes of its own setting depends on the name of the model
+		generation["samplingParams"] = map[string]any{"reasoning_effort": r.Effort}
+	}
+	return agent.Settings(map[string]any{
+		"model": map[string]any{
+			"generationConfig":    generation,
+			"maxToolCallsPerTurn": 0, // no bound: Pawl counts what goes in circles
+		},
+		"general":   map[string]any{"enableAutoUpdate": false},
+		"privacy":   map[string]any{"usageStatisticsEnabled": false},
+		"telemetry": map[string]any{"enabled": false},
+		// A search would hide a server's tools.
+		"tools": map[string]any{"toolSearch": map[string]any{"enabled": false}},
+	})
+}
+
 var editTools = agent.EditTools{
-	Write: []string{"write_file"}, Replace: []string{"edit"},
-	Path: "file_path", Before: "old_string", After: "new_string",
+	Write:   []string{"write_file"},
+	Replace: []string{"edit"},
+	Path:    "file_path",
+	Before:  "old_string",
+	After:   "new_string",
 }
 
 // parseLine reads Claude Code's format. What qwen shows of an error where an answer would stand is not the model's, who so
