@@ -34,7 +34,14 @@ type decided struct {
 // playBack runs policy over a recording. Policy's own decisions stand in the place of the recorded ones, so an
 // attempt that it would not have started has no part in what follows.
 func playBack(entries []entry, cfg config.Server) ([]decided, error) {
-	p := player{cfg: cfg, starts: map[int]decided{}, shared: shared{breakers: map[string]policy.Breaker{}, cooldowns: map[string]policy.Rest{}}}
+	p := player{
+		cfg:    cfg,
+		starts: map[int]decided{},
+		shared: shared{
+			breakers:  map[string]policy.Breaker{},
+			cooldowns: map[string]policy.Rest{},
+		},
+	}
 	for _, e := range entries {
 		if e.Kind != thread.KindAttemptStarted {
 			continue
@@ -72,7 +79,7 @@ type player struct {
 
 // take goes on by one event. What happened at one moment is decided on together.
 func (p *player) take(e entry) error {
-	if p.dirty && (e.At.After(p.at) || e.Kind == thread.KindAttemptStarted || e.Kind == thread.KindDecision) {
+	if p.dirty && p.separate(e) {
 		if _, err := p.decide(p.at); err != nil {
 			return err
 		}
@@ -93,6 +100,15 @@ func (p *player) take(e entry) error {
 	}
 	p.keep(e.Event)
 	return nil
+}
+
+// separate reports whether what was kept is decided on before an event.
+func (p *player) separate(e entry) bool {
+	switch e.Kind {
+	case thread.KindAttemptStarted, thread.KindDecision:
+		return true
+	}
+	return e.At.After(p.at)
 }
 
 func (p *player) keep(e thread.Event) {
@@ -134,11 +150,14 @@ func (p *player) tell() {
 		return
 	}
 	a := &p.out[len(p.out)-1]
-	before := a.Decision
-	if same := before.Rule == p.last.Rule && before.Action == p.last.Action; a.Avoided || same && before.Action != policy.DoAttempt {
+	if a.Avoided {
 		return
-	} else if same {
-		a.Decision = p.last
+	}
+	before := a.Decision
+	if before.Rule == p.last.Rule && before.Action == p.last.Action {
+		if before.Action == policy.DoAttempt {
+			a.Decision = p.last
+		}
 		return
 	}
 	a.Decision = p.last
@@ -162,8 +181,15 @@ func (p *player) recorded(e thread.Event) error {
 	if err != nil {
 		return err
 	}
-	ends := d.Action == policy.DoStop || d.Action == policy.DoDone || d.Action == policy.DoAsk
-	if _, running := st.Running(); ends && !running && st.Open() && p.last.Action == policy.DoAttempt {
+	switch d.Action {
+	case policy.DoStop, policy.DoDone, policy.DoAsk:
+	default:
+		return nil
+	}
+	if _, running := st.Running(); running || !st.Open() {
+		return nil
+	}
+	if p.last.Action == policy.DoAttempt {
 		p.keep(e)
 		p.last = d.Decision
 		p.tell()
@@ -182,14 +208,14 @@ func (p *player) start(e entry) error {
 	if err != nil {
 		return err
 	}
-	// A backoff delays the attempt; after any other wait it would not have taken place when it did.
-	early := p.last.Action == policy.DoWait && p.last.Rule == policy.RuleBackoff
-	if !st.Open() || p.last.Action != policy.DoAttempt && !early {
-		d.Avoided, d.Decision = true, p.last
-		p.avoiding, p.starts[a.N] = true, d
+	p.avoiding = !st.Open() || !p.attempts()
+	if p.avoiding {
+		d.Avoided = true
+		d.Decision = p.last
+		p.starts[a.N] = d
 		return nil
 	}
-	p.avoiding, p.starts[a.N] = false, d
+	p.starts[a.N] = d
 	if p.last.Lifts {
 		p.shared.cooldowns[p.last.Backend] = policy.Lifted(e.At)
 	}
@@ -198,6 +224,18 @@ func (p *player) start(e entry) error {
 		a.Decision = p.last
 	}
 	return p.put(thread.KindAttemptStarted, e.Seq, e.At, a)
+}
+
+// attempts reports whether the last decision leads to an attempt. A backoff delays it; after any other wait the recorded
+// attempt would not have taken place when it did.
+func (p *player) attempts() bool {
+	switch p.last.Action {
+	case policy.DoAttempt:
+		return true
+	case policy.DoWait:
+		return p.last.Rule == policy.RuleBackoff
+	}
+	return false
 }
 
 func (p *player) end(e entry) error {
@@ -239,8 +277,12 @@ func (s *shared) knows(a thread.Started, cfg config.Server) {
 		i = len(s.arms)
 		s.arms = append(s.arms, policy.Backend{Name: a.Backend, Account: a.Account})
 	}
-	configured := slices.ContainsFunc(cfg.Backends, func(b config.Backend) bool { return b.Name == a.Backend && b.EscalatedEffort != "" })
-	s.arms[i].CanEscalate = s.arms[i].CanEscalate || a.Decision.Escalated || configured
+	configured := slices.ContainsFunc(cfg.Backends, func(b config.Backend) bool {
+		return b.Name == a.Backend && b.EscalatedEffort != ""
+	})
+	if configured || a.Decision.Escalated {
+		s.arms[i].CanEscalate = true
+	}
 }
 
 // end notes what an attempt means for its account and its backend.

@@ -83,8 +83,11 @@ func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
 	}
 	start, err = b.Peek(sniffed)
 	switch {
-	case err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull):
+	case err == nil, err == io.EOF, errors.Is(err, bufio.ErrBufferFull):
+	default:
 		return b, start, fmt.Errorf("it cannot be read to its end: %w", err)
+	}
+	switch {
 	case len(bytes.TrimSpace(start)) == 0:
 		return b, start, NotUnderstood("it is empty")
 	case bytes.IndexByte(start, 0) >= 0:
@@ -124,7 +127,15 @@ const sniffed = 256 << 10
 func isTrail(start []byte) bool {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(start), []byte("\n"))
 	event := gjson.ParseBytes(line)
-	return event.IsObject() && event.Get("seq").Exists() && event.Get("kind").Exists() && event.Get("at").Exists()
+	if !event.IsObject() {
+		return false
+	}
+	for _, name := range []string{"seq", "kind", "at"} {
+		if !event.Get(name).Exists() {
+			return false
+		}
+	}
+	return true
 }
 
 // isWrapper looks for a line with a wrapper's head and returns the time of the first.

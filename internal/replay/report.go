@@ -72,14 +72,32 @@ func reportReplay(out []decided, rec *recording) Report {
 		}
 		since = next
 	}
-	if len(out) > 0 && (r.last == policy.DoStop || r.last == policy.DoAsk || r.last == policy.DoWait && held) {
+	if len(out) > 0 && r.stopped(held) {
 		r.StoppedAfter = &kept
 	}
 	return r
 }
 
+// stopped reports whether policy ended the work. held: a wait held an attempt back.
+func (r Report) stopped(held bool) bool {
+	switch r.last {
+	case policy.DoStop, policy.DoAsk:
+		return true
+	case policy.DoWait:
+		return held
+	}
+	return false
+}
+
 func shownAttempt(d decided, kept int) replayAttempt {
-	a := replayAttempt{N: d.N, Outcome: d.Outcome, Progress: d.Progress(), Decision: d.Decision.Action, Rule: d.Decision.Rule, Avoided: d.Avoided}
+	a := replayAttempt{
+		N:        d.N,
+		Outcome:  d.Outcome,
+		Progress: d.Progress(),
+		Decision: d.Decision.Action,
+		Rule:     d.Decision.Rule,
+		Avoided:  d.Avoided,
+	}
 	if !d.Untimed {
 		a.At, a.EndedAt = &d.Started, &d.Ended
 		if !d.Decision.Until.IsZero() {
@@ -114,15 +132,18 @@ func (r Report) Print(w io.Writer) {
 
 // alike is how many attempts from i on were avoided alike; one row stands for them.
 func (r Report) alike(i int) int {
-	first, n := r.Attempts[i], 1
-	for first.Avoided && i+n < len(r.Attempts) {
-		next := r.Attempts[i+n]
-		if !next.Avoided || next.Outcome != first.Outcome || next.Progress != first.Progress || next.Rule != first.Rule {
-			break
-		}
+	n := 1
+	for i+n < len(r.Attempts) && r.Attempts[i].avoidedAs(r.Attempts[i+n]) {
 		n++
 	}
 	return n
+}
+
+func (a replayAttempt) avoidedAs(b replayAttempt) bool {
+	if !a.Avoided || !b.Avoided {
+		return false
+	}
+	return a.Outcome == b.Outcome && a.Progress == b.Progress && a.Rule == b.Rule
 }
 
 func (r Report) row(w io.Writer, i, n int) {

@@ -56,7 +56,8 @@ func (f *apiFailure) asOpencode(object []byte) []byte {
 	o := gjson.ParseBytes(object)
 	switch o.Get("type").String() {
 	case "tool_use":
-		if status := o.Get("part.state.status").String(); status == "pending" || status == "running" {
+		switch o.Get("part.state.status").String() {
+		case "pending", "running":
 			return nil
 		}
 	case "log":
@@ -103,7 +104,7 @@ const maxDepth = 10
 // answered finds an object with the headers of an answer, lastError first.
 func answered(o gjson.Result, depth int) (gjson.Result, bool) {
 	switch {
-	case !o.IsObject() || depth == 0:
+	case !o.IsObject(), depth == 0:
 		return o, false
 	case o.Get("responseHeaders").Exists():
 		return o, true
@@ -138,7 +139,7 @@ func (o *objects) piece(text []byte, emit func([]byte)) (took bool) {
 	for {
 		if !o.open() {
 			text = bytes.TrimLeft(text, " \t\r")
-			if len(text) == 0 || text[0] != '{' {
+			if !bytes.HasPrefix(text, []byte("{")) {
 				return took
 			}
 		}
@@ -171,14 +172,8 @@ func (o *objects) scan(text []byte) int {
 		case o.inString:
 			o.escaped = c == '\\'
 			o.inString = c != '"'
-		case c == '"':
-			o.inString = true
-		case c == '{' || c == '[':
-			o.depth++
-		case c == '}' || c == ']':
-			o.depth--
-		case c == ' ' || c == '\t' || c == '\r':
-			keep = false
+		default:
+			keep = o.structure(c)
 		}
 		if keep && len(o.buf) < maxObject {
 			o.buf = append(o.buf, c)
@@ -188,6 +183,21 @@ func (o *objects) scan(text []byte) int {
 		}
 	}
 	return len(text)
+}
+
+// structure takes a byte outside of strings; false for white space.
+func (o *objects) structure(c byte) (keep bool) {
+	switch c {
+	case '"':
+		o.inString = true
+	case '{', '[':
+		o.depth++
+	case '}', ']':
+		o.depth--
+	case ' ', '\t', '\r':
+		return false
+	}
+	return true
 }
 
 // drop gives up an object that will not be completed and returns what there is, until the next piece.

@@ -52,7 +52,11 @@ func (w *wrapper) line(line []byte) {
 	if headed {
 		w.now, w.info = at, level == "INFO"
 	}
-	if (!w.objects.open() || headed) && w.mark(text) || !w.info {
+	readable := headed || !w.objects.open()
+	if readable && w.mark(text) {
+		return
+	}
+	if !w.info {
 		return
 	}
 	if bytes.HasPrefix(text, []byte(`{"type":`)) {
@@ -65,10 +69,18 @@ func (w *wrapper) line(line []byte) {
 
 func (w *wrapper) close() {
 	w.cut()
-	if w.run != nil && w.run.events > 0 && !w.run.over {
+	if w.run.underWay() {
 		w.rec.note("The log ends before its last run does.")
 	}
 	w.end()
+}
+
+// underWay reports whether a run has begun to print and not come to its end.
+func (r *wrapped) underWay() bool {
+	if r == nil {
+		return false
+	}
+	return r.events > 0 && !r.over
 }
 
 // cut hands on an object that stops in the middle.
@@ -88,20 +100,17 @@ func (w *wrapper) mark(line []byte) bool {
 		}
 		w.bullets = len(said) == 0
 	}
-	agent, _, executing := strings.Cut(strings.TrimPrefix(said, "Executing "), ":")
-	executing = executing && strings.HasPrefix(said, "Executing ")
-	streaming := strings.HasPrefix(said, "Streaming output:")
-	if executing || streaming || completed(said) {
+	if m := executing.FindStringSubmatch(said); m != nil {
 		w.cut()
+		w.begin(render.Line(strings.ToLower(strings.TrimSpace(m[1])), maxBackend))
+		return true
 	}
 	switch {
-	case executing:
-		w.begin(render.Line(strings.ToLower(strings.TrimSpace(agent)), maxBackend))
-	case streaming && w.run != nil && w.run.whole && w.run.events == 0:
-		w.run.text = lastWords() // what stands between the two is the wrapper's own
-	case streaming:
-		w.begin("")
-	case completed(said):
+	case strings.HasPrefix(said, "Streaming output:"):
+		w.cut()
+		w.streams()
+	case completed.MatchString(said):
+		w.cut()
 		w.end()
 	case strings.HasPrefix(said, "FEEDBACK DETECTED"):
 		w.bullets = true
@@ -119,28 +128,43 @@ func (w *wrapper) mark(line []byte) bool {
 // maxBackend bounds the name of a backend, in characters.
 const maxBackend = 40
 
-// completed matches "Codex command completed" and the like.
-func completed(said string) bool {
-	_, rest, ok := strings.Cut(said, " ")
-	return ok && (strings.HasPrefix(rest, "command completed") || strings.HasPrefix(rest, "command failed"))
-}
+var (
+	executing = regexp.MustCompile(`^Executing ([^:]*):`)
+	// completed matches "Codex command completed" and the like.
+	completed = regexp.MustCompile(`^[^ ]* command (?:completed|failed)`)
+)
 
 func (w *wrapper) begin(backend string) {
 	w.end()
-	w.run, w.busy = &wrapped{backend: backend, started: w.now, whole: true, text: lastWords()}, true
+	w.busy = true
+	w.run = &wrapped{
+		backend: backend,
+		started: w.now,
+		whole:   true,
+		text:    lastWords(),
+	}
+}
+
+// streams is told before the first output of a run, which may have been announced.
+func (w *wrapper) streams() {
+	announced := w.run != nil && w.run.whole
+	if announced && w.run.events == 0 {
+		w.run.text = lastWords() // what stands between the two is the wrapper's own
+		return
+	}
+	w.begin("")
 }
 
 func (w *wrapper) event(object []byte) {
 	id, first, last := boundary(object)
-	r := w.run
 	switch {
-	case first && (r == nil || !r.whole || r.session != "" && (r.session != id || r.over)):
+	case first && !w.run.has(id):
 		w.begin("")
-	case r == nil:
+	case w.run == nil:
 		// The log begins in the middle of a run, or goes on after its end.
 		w.run, w.busy = &wrapped{started: w.now, text: lastWords()}, true
 	}
-	r = w.run
+	r := w.run
 	if first {
 		r.session = id
 	}
@@ -153,6 +177,17 @@ func (w *wrapper) event(object []byte) {
 	if object = r.failure.asOpencode(object); object != nil {
 		w.rec.line(object)
 	}
+}
+
+// has reports whether a session that begins belongs to the run.
+func (r *wrapped) has(session string) bool {
+	if r == nil || !r.whole {
+		return false
+	}
+	if r.session == "" {
+		return true
+	}
+	return r.session == session && !r.over
 }
 
 func (w *wrapper) end() {
@@ -201,7 +236,15 @@ func spoken(text []byte) string {
 	if len(text) > maxMark {
 		text = text[:maxMark]
 	}
-	return string(bytes.TrimLeftFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && r != '{' && r != '"' }))
+	return string(bytes.TrimLeftFunc(text, isSymbol))
+}
+
+func isSymbol(r rune) bool {
+	switch r {
+	case '{', '"':
+		return false
+	}
+	return !unicode.IsLetter(r)
 }
 
 // lastWords keeps the end of what a program printed; its last words fit.

@@ -129,7 +129,11 @@ func parseLine(line gjson.Result, tools agent.EditTools, emit func(agent.Event))
 func readSystem(line gjson.Result, emit func(agent.Event)) {
 	switch line.Get("subtype").Str {
 	case "init":
-		emit(agent.Event{Kind: agent.SessionStarted, ID: line.Get("session_id").Str, Dir: line.Get("cwd").Str})
+		emit(agent.Event{
+			Kind: agent.SessionStarted,
+			ID:   line.Get("session_id").Str,
+			Dir:  line.Get("cwd").Str,
+		})
 		emit(agent.Event{Kind: agent.TurnStarted})
 	case "api_retry":
 		name, status := line.Get("error").Str, int(agent.Count(line.Get("error_status")))
@@ -154,7 +158,11 @@ func readLimit(info gjson.Result, emit func(agent.Event)) {
 	if info.Get("status").Str != "rejected" {
 		return
 	}
-	e := agent.Event{Kind: agent.Notice, Ending: policy.RateLimited, Text: "the provider rejected the request"}
+	e := agent.Event{
+		Kind:   agent.Notice,
+		Ending: policy.RateLimited,
+		Text:   "the provider rejected the request",
+	}
 	if window := info.Get("rateLimitType").Str; window != "" {
 		e.Ending = policy.UsageLimit
 		e.Text += ": the limit of the window " + agent.Shorten(window, 80)
@@ -342,9 +350,11 @@ func tokensOf(usage gjson.Result) *policy.Tokens {
 	if !usage.Exists() {
 		return nil
 	}
+	fresh := agent.Count(usage.Get("input_tokens"))
 	cached := agent.Count(usage.Get("cache_read_input_tokens"))
+	written := agent.Count(usage.Get("cache_creation_input_tokens"))
 	return &policy.Tokens{
-		Input:       agent.Count(usage.Get("input_tokens")) + agent.Count(usage.Get("cache_creation_input_tokens")) + cached,
+		Input:       fresh + cached + written,
 		CachedInput: cached,
 		Output:      agent.Count(usage.Get("output_tokens")),
 	}

@@ -2,7 +2,8 @@
 package qwen
 
 import (
-	"fmt"
+	"errors"
+	"maps"
 	"path"
 	"regexp"
 	"time"
@@ -41,7 +42,7 @@ func exitEnding(code int) policy.Ending { return gemini.Exits[code] }
 // it; the safe mode, which leaves out hooks, extensions, skills and MCP servers but Pawl's.
 func build(r agent.Request) (agent.Launch, error) {
 	if r.Model == "" {
-		return agent.Launch{}, fmt.Errorf("qwen needs a model: set the backend's model, such as qwen3-coder-plus")
+		return agent.Launch{}, errors.New("qwen needs a model: set the backend's model, such as qwen3-coder-plus")
 	}
 	args := []string{
 		"--output-format", "stream-json",
@@ -61,11 +62,17 @@ func build(r agent.Request) (agent.Launch, error) {
 		args = append(args, "--mcp-config="+path.Join(r.Home, ".qwen/pawl-mcp.json"))
 	}
 	env := r.Endpoint.Variables()
-	env["QWEN_CODE_NO_RELAUNCH"] = "true" // one process, which dies with its group
-	env["QWEN_CODE_SUPPRESS_YOLO_WARNING"] = "1"
-	env["QWEN_SANDBOX"] = "false"
-	env["NO_BROWSER"] = "true"
-	return agent.Launch{Args: args, Env: env, Files: files}, nil
+	maps.Copy(env, map[string]string{
+		"QWEN_CODE_NO_RELAUNCH":           "true", // one process, which dies with its group
+		"QWEN_CODE_SUPPRESS_YOLO_WARNING": "1",
+		"QWEN_SANDBOX":                    "false",
+		"NO_BROWSER":                      "true",
+	})
+	return agent.Launch{
+		Args:  args,
+		Env:   env,
+		Files: files,
+	}, nil
 }
 
 func settingsOf(r agent.Request) string {
@@ -75,7 +82,8 @@ func settingsOf(r agent.Request) string {
 		"streamIdleTimeoutMs": 0,
 		"timeout":             agent.ToolTimeout.Milliseconds(),
 	}
-	if r.Effort != "" { // as it is sent: what qwen makes of its own setting depends on the name of the model
+	// As it is sent: what qwen makes of its own setting depends on the name of the model.
+	if r.Effort != "" {
 		generation["samplingParams"] = map[string]any{"reasoning_effort": r.Effort}
 	}
 	return agent.Settings(map[string]any{
