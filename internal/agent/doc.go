@@ -10,14 +10,14 @@
 // as a mention and decides nothing.
 //
 //	where is an ending decided                       conclude.go  tally.decide
-//	of a program without structure in its output     conclude.go  decidePlain
+//	of a program without structure in its output     plain.go     decidePlain
 //	what corrects it afterwards                      session.go   Report.Refine
 //	where is Claude's limit read                     claude/claude.go    readLimit, endingOf
 //	where is Codex's                                 codex/codex.go, codex/session.go
 //	where are wordings, resets, the 8 days           ../limit, see its doc.go
-//	how is each CLI started, with which version      codex/codex.go, claude/claude.go, …
+//	how is each CLI started                          codex/codex.go, claude/claude.go, …
 //	what is the same of them all                     adapter.go   Adapter.Command
-//	which kind of backend is which adapter           clis/clis.go
+//	which kind of backend is which adapter           clis/clis.go, ../../config/clis.go
 //	what of the environment reaches a CLI            adapter.go   Request.Allowed
 //	which bounds end a run that goes on              run.go       RunOptions, newWatch
 //	when is a CLI killed because it waits            run.go       watch.tellTry

@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Bounds of what is kept of a plain stream, which is the evidence of the run.
+const (
+	plainHead = 2 << 20
+	plainTail = 2 << 20
+)
+
+// lastLines is how many of the last lines of each stream are looked at for a limit message.
+const lastLines = 5
+
+// maxRefusal is how many lines the output of a run has that was refused at once.
+const maxRefusal = 3
+
+// decidePlain judges a stream without structure: by the exit code, and where that
+// says failure by last lines that are a limit message and nothing else.
+func (t *tally) decidePlain() string {
+	r := &t.rep
+	if r.ExitKnown && r.Exit.Code == 0 && !onlyRefused(r.output) {
+		r.end(policy.Completed, "exit code 0")
+		return ""
+	}
+	for _, stream := range []string{r.Stderr, r.output} {
+		for _, line := range tailLines(stream, lastLines) {
+			if ending, ok := limit.IsMessage(line); ok {
+				r.end(ending, "one of the last lines is a limit message: "+Shorten(line, 300))
+				r.Failure = Shorten(line, MaxText)
+				return r.Failure
+			}
+		}
+	}
+	if !r.ExitKnown {
+		r.end(policy.Completed, "the exit code is unknown and no limit message stands at the end")
+		return ""
+	}
+	r.Failure = cmp.Or(lastOf(r.Stderr), r.FinalMessage)
+	r.end(policy.Crashed, fmt.Sprintf("exit code %d: %s", r.Exit.Code, Shorten(r.Failure, 300)))
+	return ""
+}
+
+// onlyRefused reports whether a run that claims success printed a limit message
+// and next to nothing else: some CLIs exit with 0 after a refusal.
+func onlyRefused(output string) bool {
+	lines := tailLines(output, maxRefusal+1)
+	if len(lines) == 0 || len(lines) > maxRefusal {
+		return false
+	}
+	_, refused := limit.IsMessage(lines[len(lines)-1])
+	return refused
+}
+
+// tailLines returns the last n lines that are not blank, the last one first.
+func tailLines(s string, n int) []string {
+	var lines []string
+	for len(s) > 0 && len(lines) < n {
+		i := strings.LastIndexByte(s, '\n')
+		if line := strings.TrimSpace(s[i+1:]); line != "" {
+			lines = append(lines, line)
+		}
+		s = s[:max(i, 0)]
+	}
+	return lines
+}
+
+func lastOf(s string) string {
+	if lines := tailLines(s, 1); len(lines) == 1 {
+		return Shorten(lines[0], MaxText)
+	}
+	return ""
+}
