@@ -24,7 +24,8 @@ type carried struct {
 	gives []string
 }
 
-// carrying are ways to carry a value out. Each puts it into a file or several, from the second line on; name tells values apart.
+// carrying are ways to carry a value out. Each puts it into a file, from the second line on; name tells values apart. Words
+// reach the transcript as JSON.
 func carrying() map[string]func(name, v string) carried {
 	written := func(write func(string) string) func(string, string) carried {
 		return func(name, v string) carried {
@@ -40,7 +41,6 @@ func carrying() map[string]func(name, v string) carried {
 		"base64 behind two": base("~~", base64.StdEncoding), "base64 of URLs": base("~", base64.URLEncoding),
 		"hexadecimal": written(func(v string) string { return hex.EncodeToString([]byte(v)) }),
 		"URL":         written(url.QueryEscape),
-		"JSON":        written(func(v string) string { b, _ := json.Marshal(v); return strings.Trim(string(b), `"`) }),
 		"a binary file": func(name, v string) carried {
 			return carried{map[string]string{name + ".bin": "\x00\x01\n\xff" + v + "\x00"}, "\x01" + v, []string{v}}
 		},
