@@ -55,7 +55,12 @@ func arrows() map[string][]string {
 		"internal/orders":   {"internal/store", "solver/thread", "policy"},
 		"internal/replay":   {"solver/thread", "config", "policy", "internal/agent", "internal/render"},
 		"internal/testtool": {"policy", "config", "internal/testreport", "internal/render", "internal/sandbox"},
-		"internal/setup":    {"config", "internal/forge", "internal/render"},
+		"internal/server": {
+			"handlers", "solver", "solver/attempt", "solver/thread", "policy", "config",
+			"internal/catchup", "internal/checkrun", "internal/crash", "internal/forge", "internal/gateway", "internal/notify",
+			"internal/orders", "internal/queue", "internal/sandbox", "internal/store", "internal/wait", "internal/web",
+		},
+		"internal/setup": {"config", "internal/forge", "internal/render"},
 
 		// Only tests import it.
 		"handlers/handlerstest": {everything},

@@ -66,6 +66,14 @@ func NewBackend(name, kind string) Backend {
 	return b
 }
 
+// Program is the name or path of the backend's CLI.
+func (b Backend) Program() string {
+	if len(b.Argv) > 0 {
+		return b.Argv[0]
+	}
+	return b.Kind
+}
+
 // setDefaults fills in what holds for every backend before one is decoded.
 func (b *Backend) setDefaults() {
 	b.Timeout, b.IdleTimeout, b.StartupTimeout = defaultTimeout, defaultIdleTimeout, defaultStartupTimeout

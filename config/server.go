@@ -205,6 +205,14 @@ type Database struct {
 	URL Secret
 }
 
+// DSN is the database's address as internal/store takes it. It may hold a password.
+func (d Database) DSN() string {
+	if d.Driver == Postgres {
+		return d.URL.Reveal()
+	}
+	return "sqlite:" + d.Path
+}
+
 // UnmarshalText parses the one-line form. No error repeats the value, which may hold a password.
 func (d *Database) UnmarshalText(text []byte) error {
 	value := string(text)

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/internal/web"
 )
 
 // withLogin gives the App a client, and the pages a public address, at which nothing listens yet.
@@ -210,32 +209,5 @@ func TestSessionsHoldOnEveryNode(t *testing.T) {
 	}
 	if used[0] != http.StatusOK || used[1] != http.StatusForbidden || used[2] != http.StatusForbidden {
 		t.Errorf("one link at three nodes: %v", used)
-	}
-}
-
-func TestALoginIsThatOfItsPerson(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.agent(plainAgent, "")
-	ask := r.startTimed().node.permission()
-	for _, c := range []struct {
-		repo string
-		by   web.Person
-		want string
-	}{
-		{rigRepo, web.Person{Login: reader, ID: 1002}, "read"},
-		{rigRepo, web.Person{Login: writer, ID: 1001}, "write"},
-		{rigRepo, web.Person{Login: writer, ID: 1002}, "none"}, // ada gave her name away
-		{rigRepo, web.Person{Login: "nobody", ID: 5}, "none"},
-		{"acme/nowhere", web.Person{Login: writer, ID: 1001}, "none"},
-	} {
-		if got, err := ask(t.Context(), c.repo, c.by); err != nil || got != c.want {
-			t.Errorf("%+v at %s: %q, %v; want %q", c.by, c.repo, got, err, c.want)
-		}
-	}
-	r.must(r.world.RemoveRepo(rigRepo))
-	r.world.RevokeTokens()
-	if got, err := ask(t.Context(), rigRepo, web.Person{Login: writer, ID: 1001}); err != nil || got != "none" {
-		t.Errorf("after the App was taken from the repository: %q, %v", got, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -55,7 +56,7 @@ func paced(t *testing.T) (r *rig, start, later func()) {
 type timed struct {
 	*rig
 	clock *clock
-	node  *node
+	node  *server.Server
 }
 
 // startTimed runs the server of the rig in this process.
@@ -65,10 +66,9 @@ func (r *rig) startTimed() *timed {
 	r.must(err)
 	m := &timed{rig: r, clock: &clock{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
-	m.node, err = startNode(ctx, cfg, m.clock.now, zerolog.New(r.log))
+	m.node = server.New(cfg, server.Deps{Now: m.clock.now, Log: zerolog.New(r.log), Build: buildInfo()})
+	served, err := m.node.Start(ctx)
 	r.must(err)
-	served := make(chan error, 1)
-	go func() { served <- m.node.serve(ctx) }()
 	r.t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {
@@ -78,7 +78,7 @@ func (r *rig) startTimed() *timed {
 			r.t.Logf("log of the server:\n%s", r.log)
 		}
 	})
-	r.addr, r.pages = m.node.listener.Addr().String(), m.node.pagesListener.Addr().String()
+	r.addr, r.pages = m.node.Address(), m.node.PagesAddress()
 	r.world.SetWebhookURL(r.url("/api/github/hook"))
 	return m
 }
@@ -86,7 +86,7 @@ func (r *rig) startTimed() *timed {
 // view is the thread as its comments and pages show it.
 func (m *timed) view(n int) checkrun.View {
 	m.t.Helper()
-	v, err := m.node.solver.View(m.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n})
+	v, err := m.node.View(m.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n})
 	m.must(err)
 	return v
 }
@@ -95,7 +95,7 @@ func (m *timed) view(n int) checkrun.View {
 // before it.
 func (m *timed) waits(n int) []time.Duration {
 	m.t.Helper()
-	events, err := m.node.store.Events(m.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
+	events, err := m.node.Store().Events(m.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
 	m.must(err)
 	var all []time.Duration
 	var ended time.Time
@@ -121,7 +121,7 @@ func (m *timed) idle(n int) checkrun.View {
 	var v checkrun.View
 	m.await("idleness", func() bool {
 		ctx := m.t.Context()
-		s, err := m.node.store.Stats(ctx)
+		s, err := m.node.Store().Stats(ctx)
 		m.must(err)
 		v = m.view(n)
 		return s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0 && v.State != checkrun.Running && v.State != ""
@@ -133,7 +133,5 @@ func (m *timed) idle(n int) checkrun.View {
 func (m *timed) sweep() {
 	m.t.Helper()
 	m.clock.reach(m.clock.now().Add(5 * time.Second))
-	_, err := m.node.store.Sweep(m.t.Context(), m.clock.now())
-	m.must(err)
-	m.node.queue.Committed(true, nil)
+	m.must(m.node.Sweep(m.t.Context()))
 }

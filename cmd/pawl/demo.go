@@ -20,6 +20,7 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -69,7 +70,7 @@ var demoAgent string
 
 type show struct {
 	world *fakegithub.Server
-	node  *node
+	node  *server.Server
 	out   io.Writer
 	bad   int
 }
@@ -101,21 +102,20 @@ func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err erro
 	if _, err := sandbox.New(ctx, sandbox.Auto); err != nil {
 		d.say("Note: no sandbox here, the agent runs as you (%v).\n", err)
 		cfg.Sandbox.Mode = config.SandboxNone
-	} else if _, err := openSandbox(ctx, cfg.Sandbox); err != nil {
+	} else if _, err := server.OpenSandbox(ctx, cfg.Sandbox, ""); err != nil {
 		d.say("Note: the agent reaches whatever this machine reaches (%v).\n", err)
 		cfg.Sandbox.Network = config.NetworkOpen
 	}
 	if err := d.addBackend(&cfg, agent, model, key); err != nil {
 		return err
 	}
-	showInstalled(&cfg)
+	server.ShowInstalled(&cfg)
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
-	if err := d.begin(serving, cfg); err != nil {
+	served, err := d.begin(serving, cfg)
+	if err != nil {
 		return err
 	}
-	served := make(chan error, 1)
-	go func() { served <- d.node.serve(serving) }()
 	defer func() {
 		stop()
 		err = errors.Join(err, <-served)
@@ -150,20 +150,23 @@ func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.S
 	return nil
 }
 
-func (d *show) begin(ctx context.Context, cfg config.Server) (err error) {
-	if err := errors.Join(
+// begin starts the server of a repository where people may ask for work.
+func (d *show) begin(ctx context.Context, cfg config.Server) (served <-chan error, err error) {
+	err = errors.Join(
 		d.world.AddRepo(ctx, demoRepo, demoFiles),
 		d.world.AddUser(demoPerson, 1001, map[string]string{demoRepo: "write"}),
 		d.world.AddUser("mallory", 1002, map[string]string{demoRepo: "read"}),
 		d.world.Install(demoRepo),
-	); err != nil {
-		return err
+	)
+	if err != nil {
+		return nil, err
 	}
-	if d.node, err = startNode(ctx, cfg, time.Now, zerolog.Nop()); err != nil {
-		return err
+	d.node = server.New(cfg, server.Deps{Now: time.Now, Log: zerolog.Nop(), Build: buildInfo()})
+	if served, err = d.node.Start(ctx); err != nil {
+		return nil, err
 	}
-	d.world.SetWebhookURL("http://" + d.node.listener.Addr().String() + "/api/github/hook")
-	return nil
+	d.world.SetWebhookURL("http://" + d.node.Address() + "/api/github/hook")
+	return served, nil
 }
 
 func (d *show) play(ctx context.Context, incident, hold bool) error {
@@ -183,7 +186,7 @@ func (d *show) play(ctx context.Context, incident, hold bool) error {
 		d.say("%s", strings.TrimSpace(body))
 	}
 	if hold {
-		link, err := loginLink(ctx, d.node.store)
+		link, err := server.LoginLink(ctx, d.node.Store())
 		if err != nil {
 			return err
 		}
@@ -276,9 +279,9 @@ func (d *show) comment(ctx context.Context, number int, by, body string) (v chec
 		return v, errors.Join(context.Cause(ctx), err)
 	}
 	for {
-		s, err := d.node.store.Stats(ctx)
+		s, err := d.node.Store().Stats(ctx)
 		if err == nil && s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0 {
-			return d.node.solver.View(ctx, demoThread)
+			return d.node.View(ctx, demoThread)
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):

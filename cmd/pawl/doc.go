@@ -1,17 +1,10 @@
-// Command pawl is the whole of Pawl: the GitHub App, and the tools that go with it. This room holds flags,
-// wiring and one file for each command; what a command does is in the rooms that it calls.
+// Command pawl is the whole of Pawl: the GitHub App, and the tools that go with it. This room holds flags and
+// one file for each command; what a command does is in the rooms that it calls.
 //
 //	question                                                     file
 //	how is a command found, which exit code has it               main.go
-//	where are the parts of a server put together                 serve.go, node.open and begin
-//	how does a server end at SIGTERM                             serve.go, node.serve and end
-//	how does a server go on with a changed file                  reload.go
-//	which pages are served, what makes a server ready            pages.go; when is GitHub out of reach: pages.go, githubHealth
-//	who may see the pages, pawl login, at which addresses        access.go
-//	what is done every few seconds, hours; which files go        housekeeping.go
-//	what is the operator told in a chat                          housekeeping.go, notifier
-//	who owns the data directory                                  housekeeping.go, claimData
-//	how does the gateway reach out; which program is run_tests   serve.go, newGateway and self
+//	pawl serve                                                   serve.go; the server: internal/server
+//	pawl login                                                   login.go
 //	how is the log written                                       main.go, logger
 //	pawl demo: what is played, by which agent                    demo.go; the agent: demo_agent.sh
 //	pawl run: work in a folder without GitHub                    run.go; providers from the environment: run.go, standalone

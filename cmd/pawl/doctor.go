@@ -23,6 +23,7 @@ import (
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
 )
@@ -127,8 +128,8 @@ type doctor struct {
 }
 
 func newDoctor(cfg config.Server) *doctor {
-	showInstalled(&cfg)
-	return &doctor{cfg: cfg, transport: outbound(1)}
+	server.ShowInstalled(&cfg)
+	return &doctor{cfg: cfg, transport: http.DefaultTransport}
 }
 
 // machine are the checks of what an attempt begins with; a server does not start where one fails.
@@ -242,7 +243,7 @@ func (d *doctor) database(ctx context.Context) {
 		}
 	}
 	const hint = "correct database in the configuration, or let this user reach it"
-	db, err := store.Open(ctx, dsn(d.cfg.Database), store.Options{Access: store.Reading})
+	db, err := store.Open(ctx, d.cfg.Database.DSN(), store.Options{Access: store.Reading})
 	if d.failed("database", err, hint) {
 		return
 	}
@@ -256,8 +257,8 @@ func (d *doctor) database(ctx context.Context) {
 
 // inForce tells by which configuration the servers go that run here.
 func (d *doctor) inForce() {
-	for _, s := range serversIn(d.cfg.DataDir) {
-		said, do := s.say()
+	for _, s := range server.Running(d.cfg.DataDir) {
+		said, do := s.Text()
 		d.add("server", render.When(do == "", checkOK)+render.When(do != "", checkWarn), said, do)
 	}
 }
@@ -321,7 +322,7 @@ const leastGit = 38
 
 func (d *doctor) sandbox(ctx context.Context) {
 	var err error
-	if d.box, err = openSandbox(ctx, d.cfg.Sandbox); err != nil {
+	if d.box, err = server.OpenSandbox(ctx, d.cfg.Sandbox, ""); err != nil {
 		d.add("sandbox", checkFail, err.Error(), "install bubblewrap, and let ordinary users make namespaces; docs/security.md says what none gives up")
 	} else if d.cfg.Sandbox.Mode == config.SandboxNone {
 		d.add("sandbox", checkWarn, "sandbox.mode is none: agents can read and write whatever this user can", "install bubblewrap and set sandbox.mode to auto")

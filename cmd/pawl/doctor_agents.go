@@ -73,7 +73,7 @@ func (d *doctor) agent(ctx context.Context, b config.Backend) {
 	if d.failed(check, err, "correct its kind and stream") {
 		return
 	}
-	exe, err := exec.LookPath(program(b))
+	exe, err := exec.LookPath(b.Program())
 	if d.failed(check, err, install(adapter.Version)) {
 		return
 	}
@@ -96,13 +96,6 @@ func (d *doctor) startable(check string, b config.Backend, a agent.Adapter) {
 			return
 		}
 	}
-}
-
-func program(b config.Backend) string {
-	if len(b.Argv) > 0 {
-		return b.Argv[0]
-	}
-	return b.Kind
 }
 
 func install(v agent.Version) string {
@@ -150,7 +143,7 @@ func (d *doctor) ask(ctx context.Context, b config.Backend) (said string, err er
 		return "", err
 	}
 	defer os.RemoveAll(home)
-	args := []string{program(b)}
+	args := []string{b.Program()}
 	if len(b.Argv) > 1 {
 		args = append(args, b.Argv[1:]...)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/setup"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -30,7 +31,9 @@ func (d *doctor) github(ctx context.Context) {
 		return
 	}
 	clock := &datedTransport{RoundTripper: d.transport}
-	client, err := forge.New(forgeConfig(d.cfg.GitHub, key, clock, time.Now, zerolog.Nop()))
+	reach := server.GitHub(d.cfg.GitHub, key, buildInfo())
+	reach.Transport, reach.Now, reach.Log = clock, time.Now, zerolog.Nop()
+	client, err := forge.New(reach)
 	if d.failed("github", err, keyHint) {
 		return
 	}
@@ -61,7 +64,7 @@ func (d *doctor) github(ctx context.Context) {
 func (d *doctor) clock(t *datedTransport) {
 	switch skew := t.ahead.Load(); {
 	case skew == nil: // nothing came from GitHub, which another line says
-	case skew.Abs() >= maxSkew:
+	case skew.Abs() >= server.MaxSkew:
 		d.add("clock", checkFail, fmt.Sprintf("GitHub's clock differs from this machine's by %s", skew.Round(time.Second)), "set the clock, such as by systemd-timesyncd or chrony: GitHub refuses what is dated a minute ahead")
 	default:
 		d.add("clock", checkOK, "agrees with GitHub's to within a minute", "")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/server"
 )
 
 // tools is a folder that holds only these programs of PATH.
@@ -249,7 +250,7 @@ func TestAFolderThatHoldsSecretsIsNotShownForAProgramInIt(t *testing.T) {
 		cfg.DataDir, cfg.Database.Path = "/var/lib/pawl", "/var/lib/pawl/pawl.db"
 		cfg.Backends = []config.Backend{config.NewBackend("codex", config.Codex)}
 		change(&cfg)
-		showInstalled(&cfg)
+		server.ShowInstalled(&cfg)
 		return cfg.Sandbox.ReadOnly
 	}
 	if got := shown(func(*config.Server) {}); len(got) != 1 || got[0] != dir {

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
@@ -62,7 +63,7 @@ func (d *doctor) repository(ctx context.Context, client *forge.Client, fullName 
 func (d *doctor) trial(ctx context.Context, client *forge.Client, dir string) (_ *solver.Solver, closing func(), err error) {
 	cfg := d.cfg
 	cfg.DataDir = dir
-	box, err := openSandbox(ctx, cfg.Sandbox)
+	box, err := server.OpenSandbox(ctx, cfg.Sandbox, "")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,7 +72,7 @@ func (d *doctor) trial(ctx context.Context, client *forge.Client, dir string) (_
 		return nil, nil, err
 	}
 	s := &solver.Solver{
-		Env:  attempt.Env{Store: db, Config: cfg, Sandbox: box, Node: nodeName(), Now: time.Now, Log: zerolog.Nop(), Lookup: os.LookupEnv},
+		Env:  attempt.Env{Store: db, Config: cfg, Sandbox: box, Node: server.NodeName(), Now: time.Now, Log: zerolog.Nop(), Lookup: os.LookupEnv},
 		Host: solver.GitHub{Forge: client},
 	}
 	s.UseLayers(attempt.LayersIn(dir))

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -57,38 +52,6 @@ func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
 		}
 	})
 	c.finishedAtOnce(issue)
-}
-
-// A server that starts before its database waits for it. One that the database
-// turns away ends.
-func TestAServerWaitsForADatabaseThatIsNotUpYet(t *testing.T) {
-	t.Parallel()
-	db := startPostgres(t)
-	dsn := db.newDatabase(t)
-	waits := make(chan string, 100)
-	log := zerolog.New(io.Discard).Hook(zerolog.HookFunc(func(_ *zerolog.Event, _ zerolog.Level, said string) { waits <- said }))
-	open := func(dsn string) error {
-		s, err := openStore(t.Context(), config.Database{Driver: config.Postgres, URL: config.NewSecret(dsn)}, time.Now, log)
-		if err != nil {
-			return err
-		}
-		return s.Close()
-	}
-	db.Kill()
-	opened := make(chan error, 1)
-	go func() { opened <- open(dsn) }()
-	select {
-	case <-waits:
-	case err := <-opened:
-		t.Fatalf("it did not wait: %v", err)
-	}
-	db.Restart(t)
-	if err := <-opened; err != nil {
-		t.Error(err)
-	}
-	if err := open(db.Address("elsewhere")); err == nil || !strings.Contains(err.Error(), `database "elsewhere" does not exist`) {
-		t.Errorf("%v, want the database's answer at once", err)
-	}
 }
 
 // finishedAtOnce checks that a run is done after one attempt.

@@ -175,7 +175,7 @@ exit 0; fi
 	if v := m.idle(n); r.calls() != 2 || v.State != checkrun.Done || v.Attempts[1].Waited < 2*time.Hour {
 		t.Errorf("after the reset: %d calls, %s (%s %v); want 2 and done", r.calls(), v.State, v.Rule, v.Reasons)
 	}
-	b, err := m.node.store.Breakers(t.Context())
+	b, err := m.node.Store().Breakers(t.Context())
 	r.must(err)
 	if len(b) != 0 {
 		t.Errorf("breakers: %+v, want none after a success", b)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/attempt"
@@ -104,7 +105,7 @@ func whichAttempt(ctx context.Context, db *store.Store, t thread.ID, n int) (whi
 
 // openTranscript looks in the folders of all servers in a data directory.
 func openTranscript(dataDir string, t thread.ID, n int) (*os.File, error) {
-	for _, dir := range folders(dataDir) {
+	for _, dir := range server.Folders(dataDir) {
 		f, err := os.Open(attempt.TranscriptIn(dir, t, n))
 		if !errors.Is(err, os.ErrNotExist) {
 			return f, err

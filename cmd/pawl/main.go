@@ -108,7 +108,7 @@ func withDatabase(ctx context.Context, file string, access store.Access, do func
 	if err != nil {
 		return err
 	}
-	db, err := store.Open(ctx, dsn(cfg.Database), store.Options{Access: access})
+	db, err := store.Open(ctx, cfg.Database.DSN(), store.Options{Access: access})
 	if err != nil {
 		return err
 	}
@@ -133,12 +133,6 @@ func logger(w io.Writer) zerolog.Logger {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
 	}
 	return zerolog.New(w).With().Timestamp().Logger()
-}
-
-// levelOf is a level by the name that a configuration has for it.
-func levelOf(name string) zerolog.Level {
-	l, _ := zerolog.ParseLevel(name) // config has refused any other
-	return l
 }
 
 func terminal(w io.Writer) bool {

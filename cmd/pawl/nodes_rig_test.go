@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/postgrestest"
+	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -154,20 +155,17 @@ func serveAsNode(configuration, clockFile string) error {
 	if err != nil {
 		return err
 	}
-	log := logger(os.Stderr).Level(levelOf(cfg.Log.Level))
+	log := logger(os.Stderr).Level(server.Level(cfg.Log.Level))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	n, err := startNode(ctx, cfg, func() time.Time {
+	now := func() time.Time {
 		var d [8]byte
 		if _, err := ahead.ReadAt(d[:], 0); err != nil {
 			panic(err) // a node without its clock would go on at a wrong time
 		}
 		return time.Now().Add(time.Duration(binary.BigEndian.Uint64(d[:])))
-	}, log)
-	if err != nil {
-		return err
 	}
-	return n.serve(ctx)
+	return server.New(cfg, server.Deps{Now: now, Log: log, Build: buildInfo()}).Run(ctx)
 }
 
 // reach moves the clock of GitHub and of all nodes to just after a time.

@@ -21,6 +21,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/clis"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
@@ -79,8 +80,8 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	log := logger(cmd.ErrOrStderr()).Level(levelOf(cfg.Log.Level))
-	box, err := openSandbox(ctx, cfg.Sandbox)
+	log := logger(cmd.ErrOrStderr()).Level(server.Level(cfg.Log.Level))
+	box, err := server.OpenSandbox(ctx, cfg.Sandbox, "")
 	if err != nil {
 		return err
 	}
@@ -99,8 +100,8 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 	work := solver.Folder{Dir: dir, Branch: "pawl/run-" + filepath.Base(cfg.DataDir)}
 	s := &solver.Solver{
 		Env: attempt.Env{
-			Store: db, Config: cfg, Sandbox: box, Node: nodeName(), Now: time.Now, Log: log, Lookup: os.LookupEnv,
-			Gateway: newGateway(time.Now, log), Program: self(log),
+			Store: db, Config: cfg, Sandbox: box, Node: server.NodeName(), Now: time.Now, Log: log, Lookup: os.LookupEnv,
+			Gateway: server.NewGateway(time.Now, log), Program: server.Program("", log),
 		},
 		Host: work, Verify: o.verify,
 	}
@@ -202,7 +203,7 @@ func localConfig(o runOptions) (config.Server, error) {
 		if b.Name == o.backend {
 			b.Model = cmp.Or(o.model, b.Model)
 			cfg.Backends = []config.Backend{b}
-			showInstalled(&cfg)
+			server.ShowInstalled(&cfg)
 			return cfg, nil
 		}
 	}
@@ -342,59 +343,4 @@ func standalone(cfg *config.Server, kind, model string, lookup func(string) (str
 	b.Model = cmp.Or(b.Model, config.DefaultModel(kind, cfg.Providers[0].Protocol))
 	cfg.Backends = []config.Backend{b}
 	return nil
-}
-
-// showInstalled lets agents read what their CLIs consist of, where that is outside of /usr: in folders of nvm, or
-// below a prefix of a user's own.
-func showInstalled(cfg *config.Server) {
-	secret := []string{cfg.DataDir, cfg.Database.Path, cfg.GitHub.App.PrivateKeyFile, cfg.GitHub.App.SigningKeyFile}
-	if home, err := os.UserHomeDir(); err == nil {
-		secret = append(secret, home)
-	}
-	for _, b := range cfg.Backends {
-		secret = append(secret, b.CredentialFile)
-	}
-	holdsSecret := func(dir string) bool {
-		return slices.ContainsFunc(secret, func(path string) bool {
-			whole, err := filepath.Abs(path)
-			return path != "" && err == nil && strings.HasPrefix(whole+"/", dir+"/")
-		})
-	}
-	for _, b := range cfg.Backends {
-		if b.Kind == config.Command { // what the operator's own program needs is the operator's to list
-			continue
-		}
-		for _, dir := range installed(program(b)) {
-			if info, err := os.Stat(dir); err == nil && info.IsDir() && !holdsSecret(dir) && !slices.Contains(cfg.Sandbox.ReadOnly, dir) {
-				cfg.Sandbox.ReadOnly = append(cfg.Sandbox.ReadOnly, dir)
-			}
-		}
-	}
-}
-
-// installed are the folders of a CLI's package and of node, where they are outside of /usr. Of a program that is
-// named by its path, the folder may hold anything: only the package that it leads to is shown, and the sandbox itself
-// shows the program.
-func installed(program string) (dirs []string) {
-	for _, name := range []string{program, "node"} {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			continue
-		}
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil || strings.HasPrefix(real, "/usr/") {
-			continue
-		}
-		root, _, packaged := strings.Cut(real, "/node_modules/")
-		if packaged {
-			dirs = append(dirs, filepath.Join(root, "node_modules"))
-		}
-		if !strings.ContainsRune(name, '/') {
-			dirs = append(dirs, filepath.Dir(path))
-			if !packaged {
-				dirs = append(dirs, filepath.Dir(real))
-			}
-		}
-	}
-	return dirs
 }

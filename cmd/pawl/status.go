@@ -20,6 +20,7 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/ground"
 	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
@@ -71,7 +72,7 @@ type statusReport struct {
 	Levels     []policy.Ledger       `json:"levels"`  // Day, and the same by installation and by repository
 	Layers     []layerStatus         `json:"layers"`  // of the servers that work in this data directory
 	Images     []layerStatus         `json:"images"`  // likewise
-	Servers    []inForce             `json:"servers"` // that run on this machine, likewise
+	Servers    []server.InForce      `json:"servers"` // that run on this machine, likewise
 
 	now time.Time
 }
@@ -171,7 +172,7 @@ func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now tim
 	for _, d := range deliveries {
 		r.Deliveries = append(r.Deliveries, deliveryStatus{d, known(d.RetryAt)})
 	}
-	for _, dir := range folders(cfg.DataDir) {
+	for _, dir := range server.Folders(cfg.DataDir) {
 		layers, noLayers := ground.Open(attempt.LayersIn(dir), nil, nil).List()
 		images, noImages := ground.Open(attempt.ImagesIn(dir), nil, nil).List()
 		if err := cmp.Or(noLayers, noImages); err != nil {
@@ -184,7 +185,7 @@ func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now tim
 			r.Images = append(r.Images, layerStatus{"", l.Used, l.Record})
 		}
 	}
-	r.Servers = serversIn(cfg.DataDir)
+	r.Servers = server.Running(cfg.DataDir)
 	r.Levels = cfg.Policy.Day(used, statusLevels)
 	r.Day = r.Levels[0]
 	learned, err := s.LearningReport(ctx)
@@ -203,7 +204,7 @@ func (r statusReport) print(w io.Writer) {
 		fmt.Fprintln(w, "No thread has had an attempt yet.")
 	}
 	for _, s := range r.Servers {
-		said, do := s.say()
+		said, do := s.Text()
 		fmt.Fprintln(w, render.Line(said+render.When(do != "", "; "+do), 2000))
 	}
 	for _, d := range r.Deliveries {

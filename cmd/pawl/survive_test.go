@@ -122,7 +122,7 @@ func (r *rig) solvedDespite(fault fakegithub.Fault) {
 func (r *rig) wantStoredWait(m *timed) {
 	r.t.Helper()
 	r.await("the stored wait", func() bool {
-		s, err := m.node.store.Stats(r.t.Context())
+		s, err := m.node.Store().Stats(r.t.Context())
 		r.must(err)
 		return s.Waiting == 1 && s.Running == 0 && s.Queued == 0 && r.calls() == 1
 	})

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -21,27 +21,28 @@ import (
 // editor may be writing it, and half a file can be a whole configuration.
 const lookInterval = 2 * time.Second
 
-// configFile is the file that a server goes by.
-type configFile struct {
-	name   string
-	listen string // --listen
-	stamp  string // of what was read last
+// File is the configuration file that a server goes by.
+type File struct {
+	Name   string
+	Listen string           // takes the place of server.address; empty for the file's own
+	Hangup <-chan os.Signal // a signal has the server read the file at once
+	stamp  string           // of what was read last
 }
 
-// read reads the file as it is now.
-func (f *configFile) read() (config.Server, error) {
+// Read reads the file as it is now.
+func (f *File) Read() (config.Server, error) {
 	f.stamp = f.now()
-	cfg, err := config.Load(f.name, os.LookupEnv)
-	if f.listen != "" {
-		cfg.HTTP.Address = f.listen
+	cfg, err := config.Load(f.Name, os.LookupEnv)
+	if f.Listen != "" {
+		cfg.HTTP.Address = f.Listen
 	}
 	return cfg, err
 }
 
 // now tells the file from what is or was there at other times; empty where there is none, as between two steps of an
 // editor that replaces it.
-func (f *configFile) now() string {
-	info, err := os.Stat(f.name)
+func (f *File) now() string {
+	info, err := os.Stat(f.Name)
 	if err != nil {
 		return ""
 	}
@@ -52,8 +53,8 @@ func (f *configFile) now() string {
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), at.Ino)
 }
 
-// inForce is what a server says of its configuration, in its folder of the data directory.
-type inForce struct {
+// InForce is what a server says of its configuration, in its folder of the data directory.
+type InForce struct {
 	PID    int       `json:"pid"`
 	File   string    `json:"file"`
 	ReadAt time.Time `json:"read_at"`
@@ -67,8 +68,8 @@ type inForce struct {
 
 const inForceFile = "configuration.json"
 
-// say is the state as a person reads it, and what there is to do; empty for nothing.
-func (f inForce) say() (text, do string) {
+// Text is the state as a person reads it, and what there is to do; empty for nothing.
+func (f InForce) Text() (text, do string) {
 	text = fmt.Sprintf("server %d goes by %s as read at %s", f.PID, f.File, f.ReadAt.UTC().Format(time.RFC3339))
 	switch {
 	case f.Refused != "":
@@ -79,11 +80,11 @@ func (f inForce) say() (text, do string) {
 	return text, ""
 }
 
-// serversIn are the servers that run in a data directory, on this machine.
-func serversIn(dataDir string) []inForce {
-	all := []inForce{}
-	for _, dir := range folders(dataDir) {
-		var f inForce
+// Running are the servers that work in a data directory, on this machine.
+func Running(dataDir string) []InForce {
+	all := []InForce{}
+	for _, dir := range Folders(dataDir) {
+		var f InForce
 		data, err := os.ReadFile(filepath.Join(dir, inForceFile))
 		if err == nil && json.Unmarshal(data, &f) == nil && !errors.Is(syscall.Kill(f.PID, 0), syscall.ESRCH) {
 			all = append(all, f)
@@ -92,20 +93,26 @@ func serversIn(dataDir string) []inForce {
 	return all
 }
 
-// follower has a server go on with its file whenever that changes.
-type follower struct {
-	*node
-	file    *configFile
-	started config.Server // as the start read it
-	last    config.Server // as it was read last
-	said    inForce
+// Level is a level by the name that a configuration has for it.
+func Level(name string) zerolog.Level {
+	l, _ := zerolog.ParseLevel(name) // config has refused any other
+	return l
 }
 
-// follow does so until ctx ends, and whenever SIGHUP comes.
-func (n *node) follow(ctx context.Context, file *configFile, started config.Server, hup <-chan os.Signal) {
-	f := &follower{node: n, file: file, started: started, last: started, said: inForce{PID: os.Getpid(), File: file.name, ReadAt: time.Now(), AtStart: []string{}}}
-	var before inForce
-	if data, err := os.ReadFile(filepath.Join(n.data.dir, inForceFile)); err == nil {
+// follower has a server go on with its file whenever that changes.
+type follower struct {
+	*Server
+	file    *File
+	started config.Server // as the start read it
+	last    config.Server // as it was read last
+	said    InForce
+}
+
+// follow does so until ctx ends, and whenever file.Hangup says so.
+func (s *Server) follow(ctx context.Context, file *File, started config.Server) {
+	f := &follower{Server: s, file: file, started: started, last: started, said: InForce{PID: os.Getpid(), File: file.Name, ReadAt: time.Now(), AtStart: []string{}}}
+	var before InForce
+	if data, err := os.ReadFile(filepath.Join(s.data.dir, inForceFile)); err == nil {
 		_ = json.Unmarshal(data, &before) // else nothing is known of the last run
 	}
 	f.inForce(ctx, before.Paused)
@@ -114,7 +121,7 @@ func (n *node) follow(ctx context.Context, file *configFile, started config.Serv
 		select {
 		case <-ctx.Done():
 			return
-		case <-hup:
+		case <-file.Hangup:
 			ask = true
 		case <-time.After(lookInterval):
 		}
@@ -122,7 +129,7 @@ func (n *node) follow(ctx context.Context, file *configFile, started config.Serv
 			seen = now
 			continue
 		}
-		next, err := file.read()
+		next, err := file.Read()
 		seen = file.stamp
 		if err == nil {
 			err = f.reload(ctx, next)
@@ -130,7 +137,7 @@ func (n *node) follow(ctx context.Context, file *configFile, started config.Serv
 		if err != nil && ctx.Err() == nil {
 			at := time.Now()
 			f.said.Refused, f.said.RefusedAt = err.Error(), &at
-			n.log.Error().Err(err).Msg("the new configuration is refused; the one before stays in force")
+			s.log.Error().Err(err).Msg("the new configuration is refused; the one before stays in force")
 			f.remember()
 		}
 	}
@@ -138,13 +145,13 @@ func (n *node) follow(ctx context.Context, file *configFile, started config.Serv
 
 // reload goes on with what the file holds now. An error means that the one before stays.
 func (f *follower) reload(ctx context.Context, next config.Server) error {
-	showInstalled(&next)
+	ShowInstalled(&next)
 	changed, atStart := []string{}, []string{}
 	for _, c := range f.last.Changes(&next) {
 		changed = append(changed, c.String())
 	}
-	if len(changed) > 0 {
-		if _, err := startChecks(ctx, &next, f.log); err != nil {
+	if len(changed) > 0 && f.deps.Check != nil {
+		if _, err := f.deps.Check(ctx, &next, f.log); err != nil {
 			return err
 		}
 	}
@@ -155,7 +162,7 @@ func (f *follower) reload(ctx context.Context, next config.Server) error {
 	}
 	before := f.solver.Current()
 	f.solver.Use(before.Reloaded(next))
-	zerolog.SetGlobalLevel(levelOf(next.Log.Level))
+	zerolog.SetGlobalLevel(Level(next.Log.Level))
 	f.last = next
 	f.said.ReadAt, f.said.AtStart, f.said.Refused, f.said.RefusedAt = time.Now(), atStart, "", nil
 	f.log.Info().Strs("changed", changed).Strs("needs_restart", atStart).Msg("the configuration was read again and is in force; attempts that run keep the one before")
@@ -176,7 +183,7 @@ func (f *follower) inForce(ctx context.Context, paused bool) {
 	if !paused || f.said.Paused {
 		return
 	}
-	n, err := orders.Lift(ctx, f.store, orders.Person{Login: "an operator at the server", Where: "by policy.paused", At: f.solver.Now()})
+	n, err := orders.Lift(ctx, f.store, orders.Person{Login: "an operator at the server", Where: "by policy.paused", At: f.deps.Now()})
 	if err != nil {
 		f.log.Warn().Err(err).Msg("not all that stopped for policy.paused goes on by itself; the comment /pawl resume does")
 	}

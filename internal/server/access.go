@@ -1,0 +1,163 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru"
+	"golang.org/x/oauth2"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/web"
+)
+
+// listen opens both listeners: that of the webhook, which strangers may reach, and that of the pages.
+func (s *Server) listen() (err error) {
+	if s.listener, err = net.Listen("tcp", s.cfg.HTTP.Address); err != nil {
+		return fmt.Errorf("server.address: %w", err)
+	}
+	address := s.cfg.HTTP.Pages
+	if address == "" {
+		if s.pagesListener, err = net.Listen("tcp", config.DefaultPages); err == nil {
+			return nil
+		}
+		// Several servers of one machine need no setting for their pages.
+		address = "127.0.0.1:0"
+	}
+	if s.pagesListener, err = net.Listen("tcp", address); err != nil {
+		return fmt.Errorf("server.pages: %w", err)
+	}
+	return nil
+}
+
+// access is who may see the pages, and how they sign in.
+func (s *Server) access(ctx context.Context) (a web.Access, err error) {
+	c := s.cfg.HTTP
+	a = web.Access{URL: c.PublicURL, Operators: c.Operators, MetricsToken: c.MetricsToken.Reveal(), Permission: newPermissions(s.forge).of}
+	if a.URL == "" {
+		a.URL = "http://" + reachable(s.pagesListener.Addr())
+	}
+	if a.Key, err = web.SessionKey(ctx, s.store); err != nil {
+		return a, err
+	}
+	if err := web.RememberPages(ctx, s.store, hostName(), a.URL); err != nil {
+		return a, err
+	}
+	if app := s.cfg.GitHub.App; app.ClientID != "" {
+		a.OAuth = &oauth2.Config{
+			ClientID: app.ClientID, ClientSecret: app.ClientSecret.Reveal(), RedirectURL: a.URL + web.CallbackPath,
+			Endpoint: oauth2.Endpoint{
+				AuthURL: s.cfg.GitHub.WebURL + "/login/oauth/authorize", TokenURL: s.cfg.GitHub.WebURL + "/login/oauth/access_token",
+				AuthStyle: oauth2.AuthStyleInParams,
+			},
+		}
+		a.Client = &http.Client{Timeout: loginTimeout, Transport: outbound(2)}
+		a.User = s.user(a.Client)
+	}
+	return a, nil
+}
+
+// reachable is a listener's address as this machine reaches it.
+func reachable(a net.Addr) string {
+	host, port, err := net.SplitHostPort(a.String())
+	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return a.String()
+}
+
+// loginTimeout bounds each request of a login; a person waits for it.
+const loginTimeout = 10 * time.Second
+
+// maxUser bounds GitHub's answer to who somebody is, in bytes; it has some 2 KiB.
+const maxUser = 64 << 10
+
+// user asks GitHub whose token this is (docs.github.com, "Get the authenticated user").
+func (s *Server) user(client *http.Client) func(ctx context.Context, token string) (web.Person, error) {
+	return func(ctx context.Context, token string) (p web.Person, err error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cfg.GitHub.V3APIURL+"/user", nil)
+		if err != nil {
+			return p, err
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Accept", "application/vnd.github+json")
+		r.Header.Set("User-Agent", userAgent(s.deps.Build))
+		answer, err := client.Do(r)
+		if err != nil {
+			return p, err
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return p, fmt.Errorf("GET /user: %s", answer.Status)
+		}
+		return p, json.NewDecoder(io.LimitReader(answer.Body, maxUser)).Decode(&p)
+	}
+}
+
+// maxInstallations is of how many repositories it is remembered through which installation they are reached, until
+// they are reached no more.
+const maxInstallations = 1000
+
+// permissions asks GitHub, as the App, what people may do in repositories.
+type permissions struct {
+	forge *forge.Client
+	known *lru.Cache // installations by the repository's name in lower case
+}
+
+func newPermissions(client *forge.Client) *permissions {
+	known, err := lru.New(maxInstallations)
+	if err != nil {
+		panic(err) // the size is a positive constant
+	}
+	return &permissions{forge: client, known: known}
+}
+
+// of is a person's permission in a repository. Where the App is not installed, and of somebody else under the
+// person's old login, it is none.
+func (p *permissions) of(ctx context.Context, name string, by web.Person) (string, error) {
+	level, id, err := p.ask(ctx, name, by.Login)
+	switch {
+	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrUninstalled), errors.Is(err, forge.ErrForbidden):
+		p.known.Remove(strings.ToLower(name))
+		return "none", nil
+	case err != nil:
+		return "", err
+	case id != by.ID:
+		return "none", nil
+	}
+	return level, nil
+}
+
+// ask gives the permission of a login, and the id of the person that has it.
+func (p *permissions) ask(ctx context.Context, name, login string) (level string, id int64, err error) {
+	owner, short, _ := strings.Cut(name, "/")
+	repo := forge.Repo{Owner: owner, Name: short}
+	if id, ok := p.known.Get(strings.ToLower(name)); ok {
+		repo.Installation = id.(int64)
+		return forge.PermissionOf(ctx, p.forge, repo, login)
+	}
+	if repo.Installation, err = p.forge.Installation(ctx, repo); err != nil {
+		return "", 0, err
+	}
+	p.known.Add(strings.ToLower(name), repo.Installation)
+	return forge.PermissionOf(ctx, p.forge, repo, login)
+}
+
+// LoginLink makes a link to the pages of the server that started last on this machine.
+func LoginLink(ctx context.Context, db *store.Store) (string, error) {
+	at, err := web.PagesAt(ctx, db, hostName())
+	if err != nil {
+		return "", err
+	}
+	secret, err := web.NewLink(ctx, db)
+	return at + web.LinkPath + secret, err
+}

@@ -1,0 +1,95 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/wait"
+)
+
+// maxNodes bounds how many servers may share a data directory on one machine.
+const maxNodes = 64
+
+// folderPatience is how long the first folder is waited for: a server that was killed and is started again at
+// once may find it locked by a child, and would not find its caches and sessions in another one.
+const folderPatience = time.Second / 2
+
+// lockFile is locked in each folder by the process that uses it.
+const lockFile = "pawl.lock"
+
+// dataFolder is the part of a data directory that one process uses alone, as the kernel sees to.
+type dataFolder struct {
+	root string // the data directory of all servers on this machine
+	dir  string
+	lock *os.File
+	// place is dir with an id that is kept in it, since a container has another host's name each time.
+	place string
+}
+
+// Folders are the parts of the servers in a data directory, whether they are there or not.
+func Folders(root string) []string {
+	all := []string{root}
+	for i := 1; i < maxNodes; i++ {
+		all = append(all, filepath.Join(root, fmt.Sprintf("node-%d", i)))
+	}
+	return all
+}
+
+// claimData takes the data directory or, where other servers use it, a folder in it: node-1, node-2 and so on.
+// A server that is started again finds the folder that it left.
+func claimData(ctx context.Context, root string) (*dataFolder, error) {
+	for i, own := range Folders(root) {
+		if err := os.MkdirAll(own, 0o700); err != nil {
+			return nil, fmt.Errorf("data_dir: %w (the user that runs Pawl must be able to write there)", err)
+		}
+		patience := folderPatience
+		if i > 0 {
+			patience = 0
+		}
+		lock, err := wait.Lock(ctx, filepath.Join(own, lockFile), patience)
+		if err == nil {
+			id, err := io.ReadAll(lock)
+			if err == nil && len(id) == 0 {
+				id = []byte(rand.Text())
+				_, err = lock.Write(id)
+			}
+			if err != nil {
+				err = fmt.Errorf("data_dir: keep its id: %w (see that the disk is not full)", err)
+			}
+			return &dataFolder{root: root, dir: own, lock: lock, place: string(id) + ":" + own}, err
+		}
+		if !errors.Is(err, wait.ErrLocked) {
+			return nil, fmt.Errorf("data_dir: %w (the user that runs Pawl must be able to write there, and the file system to lock)", err)
+		}
+	}
+	return nil, fmt.Errorf("data_dir: %d servers use %s already; give this one another", maxNodes, root)
+}
+
+// abandoned calls f with each folder that no process uses, and keeps others from taking it meanwhile.
+func (d *dataFolder) abandoned(ctx context.Context, f func(dir string) error) error {
+	for _, dir := range Folders(d.root) {
+		name := filepath.Join(dir, lockFile)
+		if _, err := os.Stat(name); dir == d.dir || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		lock, err := wait.Lock(ctx, name, 0)
+		if errors.Is(err, wait.ErrLocked) {
+			continue
+		}
+		if err == nil {
+			err = f(dir)
+			lock.Close() // unlocks it
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

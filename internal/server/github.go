@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/wait"
+	"github.com/pawlbot/pawl/internal/web"
+)
+
+// GitHub is how GitHub is reached as the App. The caller adds the clock, the log and the transport.
+func GitHub(c config.GitHub, key config.Secret, build web.Build) forge.Config {
+	return forge.Config{
+		WebURL:     c.WebURL,
+		APIURL:     c.V3APIURL,
+		GraphURL:   c.V4APIURL,
+		AppID:      c.App.IntegrationID,
+		PrivateKey: []byte(key.Reveal()),
+		UserAgent:  userAgent(build),
+	}
+}
+
+func userAgent(build web.Build) string { return "pawl/" + build.Version }
+
+// githubHealth sends the requests to GitHub, and remembers whether it answers, neither with a failure nor
+// refusing the App. The look for missed deliveries uses it every few minutes, so it is never old.
+type githubHealth struct {
+	transport http.RoundTripper
+	now       func() time.Time
+
+	mu               sync.Mutex
+	answered, failed time.Time // the last answer, and the last request without a good one
+	failure          error     // of the latter
+}
+
+func (h *githubHealth) RoundTrip(q *http.Request) (*http.Response, error) {
+	answer, err := h.transport.RoundTrip(q)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	failure := err
+	if err == nil {
+		failure = refusal(q, answer.StatusCode)
+	}
+	switch {
+	case failure == nil:
+		h.answered = h.now()
+	case !errors.Is(err, context.Canceled):
+		h.failed, h.failure = h.now(), failure
+	}
+	return answer, err
+}
+
+// refusal is what a status says of the server or of the App's credentials, and of
+// nothing that was asked for; nil for any other.
+func refusal(q *http.Request, status int) error {
+	path := q.URL.Path
+	named := strings.Contains(path, "/repos/") || strings.Contains(path, "/users/") // by people, who may call anything "app"
+	self := strings.HasSuffix(path, "/app")
+	switch {
+	case status >= http.StatusInternalServerError:
+		return fmt.Errorf("it answers %d %s", status, http.StatusText(status))
+	case named:
+	case status == http.StatusUnauthorized && (self || strings.Contains(path, "/app/")), status == http.StatusNotFound && self:
+		return fmt.Errorf("it refuses the App's credentials (%d)", status)
+	}
+	return nil
+}
+
+func (h *githubHealth) state() (ok bool, detail string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ago := func(t time.Time) string { return h.now().Sub(t).Round(time.Second).String() }
+	switch {
+	case h.answered.IsZero() && h.failed.IsZero():
+		return true, "not asked yet"
+	case h.answered.Before(h.failed):
+		return false, fmt.Sprintf("no good answer %s ago: %v", ago(h.failed), h.failure)
+	}
+	return true, fmt.Sprintf("answered %s ago", ago(h.answered))
+}
+
+// hookRangesInterval is how often GitHub is asked where it sends webhooks from; it changes a few times a year.
+const hookRangesInterval = time.Hour
+
+const hookRangesKey = "hook ranges"
+
+// knownHookRanges are the addresses that GitHub sends webhooks from, as it said last, also before the last start.
+func (s *Server) knownHookRanges() []netip.Prefix {
+	if all := s.hookRanges.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// loadHookRanges reads what was kept.
+func (s *Server) loadHookRanges(ctx context.Context) error {
+	old, err := s.store.ReadShared(ctx, hookRangesKey)
+	var kept []netip.Prefix
+	if json.Unmarshal(old, &kept) == nil { // else they are asked for anew
+		s.hookRanges.Store(&kept)
+	}
+	return err
+}
+
+// watchHookRanges asks GitHub until ctx ends. While it does not answer, what it said last holds.
+func (s *Server) watchHookRanges(ctx context.Context) {
+	for {
+		all, err := forge.HookRanges(ctx, s.forge)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.log.Warn().Err(err).Int("known", len(s.knownHookRanges())).Msg("where GitHub sends webhooks from was not learned; what it said before holds, and without that all addresses")
+		default:
+			kept, _ := json.Marshal(all) // prefixes, which can always be written
+			if err := s.store.UpdateShared(ctx, hookRangesKey, func(time.Time, []byte) []byte { return kept }); err != nil && ctx.Err() == nil {
+				s.log.Warn().Err(err).Msg("where GitHub sends webhooks from was not kept")
+			}
+			s.hookRanges.Store(&all) // after it is kept: what holds once holds after a restart
+		}
+		if wait.For(ctx, hookRangesInterval) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/wait"
+)
+
+// cleanInterval is how often old records are removed, and askDuty how often a server
+// asks whether it is its turn to remove them, as store.Duty wants it.
+const (
+	cleanInterval = time.Hour
+	askDuty       = 15 * time.Second
+)
+
+// catchUpInterval is how often GitHub, which delivers once, is asked for what did not arrive.
+const catchUpInterval = 5 * time.Minute
+
+// sweepTime bounds one sweep, which takes milliseconds, or a second or two after an outage: a connection that a
+// failover left behind would hold all until TCP gives up.
+const sweepTime = 30 * time.Second
+
+// turnsOut is how many turns the sweep leaves out after the database was away, so that those at work renew
+// their leases first: a renewal that hangs takes 5 s, as a turn does, and the next one begins a second later.
+const turnsOut = 2
+
+// sweep makes threads due that a node left which is gone.
+func (s *Server) sweep() func(context.Context) error {
+	out := 0
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, sweepTime)
+		defer cancel()
+		if out > 0 {
+			err := s.store.Ping(ctx)
+			if out--; err != nil {
+				out = turnsOut
+			}
+			return err
+		}
+		freed, err := s.store.Sweep(ctx, s.deps.Now())
+		if err != nil {
+			out = turnsOut
+			return err
+		}
+		if freed > 0 {
+			s.log.Info().Int("threads", freed).Msg("threads of nodes that are gone are due")
+		}
+		return nil
+	}
+}
+
+// clean removes what is older than the retention, at the start and then every hour: each server from its
+// folders, and one of them from the database that they share.
+func (s *Server) clean(ctx context.Context) {
+	duty := s.store.Duty("clean", s.solver.Node, cleanInterval)
+	trusted := false // its clock, with which only a server may remove for all
+	for next := time.Now(); ; {
+		if !time.Now().Before(next) {
+			next = time.Now().Add(cleanInterval)
+			removed, err := s.cleanFolders(ctx, s.deps.Now().Add(-s.solver.Current().Retention.Transcripts))
+			s.cleaned(ctx, "old transcripts", err, func(e *zerolog.Event) { e.Int("transcripts", removed) })
+			trusted = !errors.Is(err, store.ErrClock)
+		}
+		if !trusted {
+			// Another one cleans.
+		} else if mine, err := duty.Begin(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn().Err(err).Msg("whether this server removes old records is not known; it is asked again")
+		} else if mine {
+			keep, t := s.solver.Current().Retention, s.deps.Now()
+			rows, err := s.store.Clean(ctx, store.Retention{Deliveries: t.Add(-keep.Deliveries), Threads: t.Add(-keep.Threads)})
+			s.cleaned(ctx, "old records", errors.Join(err, duty.End(ctx)), func(e *zerolog.Event) {
+				e.Interface("rows", rows)
+			})
+		}
+		if wait.For(ctx, askDuty) != nil {
+			return
+		}
+	}
+}
+
+func (s *Server) cleaned(ctx context.Context, what string, err error, fields func(*zerolog.Event)) {
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(err, store.ErrClock):
+		s.log.Warn().Err(err).Msg("nothing is removed while the clock may be wrong")
+	case err != nil:
+		s.log.Error().Err(err).Msg(what + " were not removed; they are tried again")
+	default:
+		s.log.Info().Func(fields).Msg(what + " removed")
+	}
+}
+
+// cleanFolders removes old transcripts of this server and of those on this machine that are gone.
+func (s *Server) cleanFolders(ctx context.Context, before time.Time) (removed int, err error) {
+	if err := s.store.TrustClock(ctx); err != nil {
+		return 0, err
+	}
+	one := func(dir string) error {
+		k, err := s.solver.CleanAttempts(ctx, dir, before)
+		removed += k
+		return err
+	}
+	if err := one(s.data.dir); err != nil {
+		return removed, err
+	}
+	return removed, s.data.abandoned(ctx, one)
+}

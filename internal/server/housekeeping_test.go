@@ -1,0 +1,79 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// A failover may leave a connection without anybody at its other end. Here the
+// one that writes is taken, which is as silent.
+func TestASweepThatGetsNoAnswerEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, err := s.DB().Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		n := &Server{store: s, deps: Deps{Now: time.Now}}
+		if err := n.sweep()(context.WithoutCancel(t.Context())); err == nil || time.Since(began) != sweepTime {
+			t.Errorf("ended with %v after %s, want an error after %s", err, time.Since(began), sweepTime)
+		}
+		if err := taken.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := n.sweep()(t.Context()); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Who is at work while the database is away renews its lease when it is back.
+func TestTheSweepTakesNoLeaseRightAfterTheDatabaseWasAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
+		must(err)
+		issue := thread.ID{Owner: "acme", Name: "widgets", Number: 1}
+		_, err = s.Acquire(t.Context(), issue, "another", time.Now())
+		must(err)
+		n := &Server{store: s, deps: Deps{Now: time.Now}}
+		sweep := n.sweep()
+		taken, err := s.DB().Conn(t.Context())
+		must(err)
+		if err := sweep(context.WithoutCancel(t.Context())); err == nil {
+			t.Fatal("a sweep without a database did not fail")
+		}
+		must(taken.Close())
+		time.Sleep(thread.LeaseTime)
+		for turn := range turnsOut + 1 {
+			must(sweep(t.Context()))
+			stats, err := s.Stats(t.Context())
+			must(err)
+			due := stats.Queued == 1
+			if want := turn == turnsOut; due != want {
+				t.Errorf("turn %d after the database is back: taken over %t, want %t", turn, due, want)
+			}
+		}
+		must(s.Close())
+	})
+}

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/web"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// handle puts together what is served: the webhook endpoint, and on a listener of their own pages, health and metrics.
+func (s *Server) handle(ctx context.Context, hook http.Handler) error {
+	access, err := s.access(ctx)
+	if err != nil {
+		return err
+	}
+	counters := web.NewCounters()
+	s.solver.OnAttempt, s.solver.OnReceipt, s.solver.OnDecision = counters.Attempt, counters.Receipt, counters.Decision
+	s.solver.OnTakeOver = counters.TakeOver
+	o := web.Options{
+		Hook: hook, Store: s.store, View: s.solver.View, GitHub: s.forge.Metrics(),
+		Details: []web.Detail{
+			detail("data_dir", s.writable), detail("queue", s.flowing), detail("deliveries", s.noneGivenUp),
+			{Name: "github", Run: func(context.Context) (bool, string) { return s.github.state() }},
+			{Name: "clock", Run: func(context.Context) (bool, string) { return s.agreed() }},
+		},
+		Learning: s.solver.LearningReport, Skew: s.store.Skew, Layers: s.solver.Layers.Held, Images: s.solver.Images.Held,
+		Counters: counters, Build: s.deps.Build,
+		WebURL: s.cfg.GitHub.WebURL, Limits: func() policy.Limits { return s.solver.Current().Policy.Limits }, Access: access, Proxies: s.cfg.HTTP.Proxies, Transcript: s.solver.OpenTranscript, Stopping: s.solver.Stopping, Now: s.deps.Now, Log: s.log,
+	}
+	if s.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
+		if err := s.loadHookRanges(ctx); err != nil {
+			return err
+		}
+		o.HookRanges = s.knownHookRanges
+	}
+	pages, err := web.Pages(o)
+	if err != nil {
+		return err
+	}
+	good := func(from netip.Addr) bool {
+		network := netip.PrefixFrom(from, from.BitLen())
+		if from.Is6() {
+			network = netip.PrefixFrom(from, 64) // what web counts as one
+		}
+		return s.trusts != nil && s.trusts(from) || slices.ContainsFunc(s.cfg.HTTP.Proxies, network.Overlaps)
+	}
+	s.http, s.pagesHTTP = web.Server(web.Public(o), good), web.Server(pages, nil)
+	changed := s.http.ConnState
+	s.http.ConnState = func(conn net.Conn, state http.ConnState) {
+		changed(conn, state)
+		if state == http.StateIdle { // an answer has left
+			crash.Point("answered")
+		}
+	}
+	return nil
+}
+
+func detail(name string, run func(ctx context.Context) error) web.Detail {
+	return web.Detail{Name: name, Run: func(ctx context.Context) (bool, string) {
+		if err := run(ctx); err != nil {
+			return false, err.Error()
+		}
+		return true, ""
+	}}
+}
+
+// What may wait, and for how long, before the queue counts as stuck: several times what a full sweep after a
+// crash takes. A delivery is tried within seconds, for two minutes at most; a step begins within seconds where
+// there is room.
+const (
+	maxDeliveryAge = 15 * time.Minute
+	maxQueueAge    = 5 * time.Minute
+)
+
+// flowing reports whether no delivery lies untouched, and no thread waits for a step while there is room. Both
+// are of all servers on the database; where fewer steps run on all than this one has places, there is room.
+func (s *Server) flowing(ctx context.Context) error {
+	stats, err := s.store.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case stats.DeliveryAge > maxDeliveryAge:
+		return fmt.Errorf("a delivery was stored %s ago and nobody has handled it", stats.DeliveryAge.Round(time.Second))
+	case stats.QueueAge > maxQueueAge && stats.Running < s.cfg.Workers+quickSteps:
+		return fmt.Errorf("a thread has waited %s for a step, although only %d run", stats.QueueAge.Round(time.Second), stats.Running)
+	}
+	return nil
+}
+
+// noneGivenUp reports whether every delivery was handled or is still tried.
+func (s *Server) noneGivenUp(ctx context.Context) error {
+	stats, err := s.store.Stats(ctx)
+	if given := stats.Deliveries[thread.GivenUp]; err == nil && given > 0 {
+		return fmt.Errorf("%d could not be handled and are tried no more; pawl status lists them, pawl deliveries decides on them", given)
+	}
+	return err
+}
+
+// MaxSkew is where a clock's error matters: GitHub takes tokens that are dated at most a minute ahead.
+const MaxSkew = time.Minute
+
+// agreed reports whether this machine's clock is the database's, which judges leases, so no thread is harmed.
+func (s *Server) agreed() (ok bool, detail string) {
+	skew := s.store.Skew()
+	if skew == 0 {
+		return true, "agrees with the database's"
+	}
+	return skew.Abs() < MaxSkew, fmt.Sprintf("the database's clock is ahead by %s", skew.Round(time.Second))
+}
+
+// writable reports whether attempts can be kept; webhooks can still be stored where not.
+func (s *Server) writable(context.Context) error {
+	f, err := os.CreateTemp(s.cfg.DataDir, ".ready-*")
+	if err != nil {
+		return fmt.Errorf("data_dir is not writable: %w", err)
+	}
+	_, err = f.WriteString("ready\n")
+	if err = errors.Join(err, f.Close(), os.Remove(f.Name())); err != nil {
+		return fmt.Errorf("data_dir is not writable: %w", err)
+	}
+	return nil
+}

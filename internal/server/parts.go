@@ -1,0 +1,233 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/handlers"
+	"github.com/pawlbot/pawl/internal/catchup"
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/gateway"
+	"github.com/pawlbot/pawl/internal/queue"
+	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/wait"
+	"github.com/pawlbot/pawl/internal/web"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
+)
+
+// quickSteps is how many steps may be at work beside the attempts: deciding, acknowledging, and waiting for
+// one of the places of attempts or, without one, for GitHub.
+const quickSteps = 32
+
+// open makes the parts that do nothing by themselves yet.
+func (s *Server) open(ctx context.Context) error {
+	box, err := OpenSandbox(ctx, s.cfg.Sandbox, s.deps.Program)
+	if err != nil {
+		return err
+	}
+	limited, _ := box.Limited()
+	s.log.Info().Msg(limited)
+	key, err := s.cfg.GitHub.App.Key()
+	if err != nil {
+		return err
+	}
+	if s.data, err = claimData(ctx, s.cfg.DataDir); err != nil {
+		return err
+	}
+	s.cfg.DataDir = s.data.dir
+	if s.store, err = openStore(ctx, s.cfg.Database, s.deps.Now, s.log); err != nil {
+		return err
+	}
+	s.github = &githubHealth{transport: outbound(16), now: s.deps.Now}
+	reach := GitHub(s.cfg.GitHub, key, s.deps.Build)
+	reach.Transport, reach.Now, reach.Log = s.github, s.deps.Now, s.log
+	if s.cfg.Database.Driver == config.Postgres { // else this process is alone
+		reach.Shared = s.store
+	}
+	if s.forge, err = forge.New(reach); err != nil {
+		return err
+	}
+	s.solver = &solver.Solver{
+		Env: attempt.Env{
+			Store:    s.store,
+			Config:   s.cfg,
+			Sandbox:  box,
+			Node:     NodeName(),
+			Place:    s.data.place,
+			Now:      s.deps.Now,
+			Log:      s.log,
+			Lookup:   os.LookupEnv,
+			Gateway:  NewGateway(s.deps.Now, s.log),
+			Program:  Program(s.deps.Program, s.log),
+			Stopping: make(chan struct{}),
+		},
+		Host:  solver.GitHub{Forge: s.forge},
+		Slots: make(chan struct{}, s.cfg.Workers),
+	}
+	s.solver.UseLayers(attempt.LayersIn(s.cfg.DataDir))
+	return nil
+}
+
+// begin lets the parts work, from a clean machine on. What works beside the queue ends with background.
+func (s *Server) begin(ctx, background context.Context) error {
+	if err := s.tidy(ctx); err != nil {
+		return err
+	}
+	h := &handlers.Handlers{
+		Store:   s.store,
+		Forge:   s.forge,
+		Solver:  s.solver,
+		StandIn: s.cfg.GitHub.App.User,
+		Now:     s.deps.Now,
+		Log:     s.log,
+		SignOut: func(ctx context.Context, person int64) error { return web.SignOut(ctx, s.store, person) },
+	}
+	s.queue = queue.New(queue.Options{
+		Store:          s.store,
+		Node:           s.solver.Node,
+		Workers:        s.cfg.Workers + quickSteps,
+		HandleDelivery: h.Deliver,
+		Step:           s.solver.Work,
+		Sweep:          s.sweep(),
+		Logger:         slog.New(zerolog.NewSlogHandler(s.log.Level(max(s.log.GetLevel(), zerolog.WarnLevel)))),
+	})
+	s.store.UseQueue(s.queue)
+	hook, err := s.ingress(h)
+	if err != nil {
+		return err
+	}
+	if err := s.listen(); err != nil {
+		return err
+	}
+	catchUp := catchup.New(h, s.store, s.store.Duty("catch-up", s.solver.Node, catchUpInterval))
+	if err := catchUp.Begin(ctx); err != nil {
+		return err
+	}
+	if err := s.handle(ctx, hook); err != nil {
+		return err
+	}
+	notifier := s.notifier() // before an attempt may end
+	s.queue.Start(ctx)
+	s.background.Go(func() { catchUp.Watch(background, debug.FreeOSMemory) })
+	if s.cfg.GitHub.Receive == config.ReceivePoll {
+		poll := catchup.New(h, s.store, s.store.Duty("poll", s.solver.Node, catchup.PollEvery))
+		s.background.Go(func() { poll.Poll(background) })
+	}
+	if c := s.cfg.Backlog; c.Label != "" {
+		b := &catchup.Backlog{Handlers: h, Shared: s.store, Label: c.Label, Repositories: c.Repositories, Every: c.Every, PerDay: c.PerDay}
+		s.background.Go(func() { b.Watch(background) })
+	}
+	s.background.Go(func() { notifier.Run(background) })
+	if s.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
+		s.background.Go(func() { s.watchHookRanges(background) })
+	}
+	s.background.Go(func() { s.clean(background) })
+	crash.Point("serving")
+	s.log.Info().
+		Str("address", s.Address()).
+		Str("pages", s.PagesAddress()).
+		Str("version", s.deps.Build.Version).
+		Str("node", s.solver.Node).
+		Msg("pawl serves")
+	return nil
+}
+
+// tidy ends and removes what earlier servers left behind.
+func (s *Server) tidy(ctx context.Context) error {
+	left, err := sandbox.Sweep(s.solver.ProcessPrefix())
+	if err != nil {
+		return err
+	}
+	if left > 0 {
+		s.log.Warn().Int("processes", left).Msg("ended agents that an earlier server left behind")
+	}
+	if err := s.solver.CleanWork(ctx); err != nil {
+		s.log.Error().Err(err).Msg("what killed attempts left in their folders was not removed")
+	}
+	return nil
+}
+
+// ingress is what answers webhooks. A server that asks GitHub itself and has no secret takes none.
+func (s *Server) ingress(h *handlers.Handlers) (http.Handler, error) {
+	app := s.cfg.GitHub.App
+	if s.cfg.GitHub.Receive == config.ReceivePoll && app.WebhookSecret.Empty() {
+		return http.NotFoundHandler(), nil
+	}
+	secrets := []string{app.WebhookSecret.Reveal()}
+	if before := app.PreviousWebhookSecret; !before.Empty() {
+		secrets = append(secrets, before.Reveal())
+	}
+	in, err := handlers.NewIngress(secrets, h.EventHandlers(), s.store, s.deps.Now, s.log)
+	if err != nil {
+		return nil, err
+	}
+	s.trusts = in.Trusts
+	return in, nil
+}
+
+// longestDatabaseWait bounds the wait between two tries to reach the database.
+const longestDatabaseWait = 10 * time.Second
+
+// openStore opens the database. One that does not answer yet, as after a restart of the whole machine, is
+// waited for until ctx ends; what waiting cannot mend is an error.
+func openStore(ctx context.Context, d config.Database, now func() time.Time, log zerolog.Logger) (*store.Store, error) {
+	for try := 1; ; try++ {
+		s, err := store.Open(ctx, d.DSN(), store.Options{Now: now, Wall: now})
+		if err == nil || !store.Unreachable(err) {
+			return s, err
+		}
+		pause := policy.Retry(try, time.Second, longestDatabaseWait, 1)
+		log.Warn().Err(err).Dur("wait_ms", pause).Msg("the database does not answer yet; it is tried again")
+		if wait.For(ctx, pause) != nil {
+			return nil, err
+		}
+	}
+}
+
+// NodeName names this process in leases. The process id keeps two servers on one machine apart.
+func NodeName() string { return fmt.Sprintf("%s-%d", hostName(), os.Getpid()) }
+
+func hostName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return host
+}
+
+// outbound goes as this process's environment says (HTTPS_PROXY and the like), and
+// keeps connections to each host for as many requests at a time.
+func outbound(atOnce int) *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone() // nothing here replaces the default
+	t.MaxIdleConnsPerHost = atOnce
+	return t
+}
+
+// NewGateway is the way to the providers. No agent can change the environment by which it reaches them.
+func NewGateway(now func() time.Time, log zerolog.Logger) *gateway.Gateway {
+	transport := outbound(32)
+	transport.DisableCompression = true // tokens are read from what passes
+	return gateway.New(gateway.Options{Now: now, Log: log, Transport: transport})
+}
+
+// Program is the path of pawl, which agents run as their test tool: the given one, or else the running program's.
+// It is empty where that is not known; agents go without then.
+func Program(given string, log zerolog.Logger) string {
+	path, err := ownProgram(given)
+	if err != nil {
+		log.Warn().Err(err).Msg("this program's own path is not known; agents get no test tool")
+	}
+	return path
+}

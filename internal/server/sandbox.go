@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/sandbox"
+)
+
+// OpenSandbox is the sandbox that the configuration asks for, which is tried with all that programs will get. In it
+// the program, by its path, makes the walls; empty means the running program.
+func OpenSandbox(ctx context.Context, c config.Sandbox, program string) (*sandbox.Sandbox, error) {
+	box, err := sandbox.New(ctx, sandbox.Mode(c.Mode))
+	if err != nil {
+		return nil, err
+	}
+	box.Limit(sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs, PIDs: c.PIDs, Disk: int64(c.Disk)})
+	if c.Mode == config.SandboxNone {
+		return box, nil
+	}
+	own, err := ownProgram(program)
+	if err != nil {
+		return nil, err
+	}
+	if err := misplaced(own); err != nil {
+		return nil, err
+	}
+	return box, box.UseProgram(ctx, own, c.Walled())
+}
+
+// ownProgram is the path of pawl: the given one, or else the running program's.
+func ownProgram(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find Pawl's own program, which builds the walls inside of a sandbox: %w", err)
+	}
+	return path, nil
+}
+
+// misplaced refuses a program that lies where a sandbox has the folders of an attempt: nothing could be started there.
+func misplaced(own string) error {
+	if own != "/pawl" && !strings.HasPrefix(own, "/pawl/work/") && !strings.HasPrefix(own, "/pawl/home/") {
+		return nil
+	}
+	return fmt.Errorf("this program is %s, and in every sandbox /pawl/work and /pawl/home are the folders of an attempt; move it, such as to /usr/local/bin/pawl", own)
+}
+
+// ShowInstalled lets agents read what their CLIs consist of, where that is outside of /usr: in folders of nvm, or
+// below a prefix of a user's own.
+func ShowInstalled(cfg *config.Server) {
+	secret := []string{cfg.DataDir, cfg.Database.Path, cfg.GitHub.App.PrivateKeyFile, cfg.GitHub.App.SigningKeyFile}
+	if home, err := os.UserHomeDir(); err == nil {
+		secret = append(secret, home)
+	}
+	for _, b := range cfg.Backends {
+		secret = append(secret, b.CredentialFile)
+	}
+	holdsSecret := func(dir string) bool {
+		return slices.ContainsFunc(secret, func(path string) bool {
+			whole, err := filepath.Abs(path)
+			return path != "" && err == nil && strings.HasPrefix(whole+"/", dir+"/")
+		})
+	}
+	for _, b := range cfg.Backends {
+		if b.Kind == config.Command { // what the operator's own program needs is the operator's to list
+			continue
+		}
+		for _, dir := range installed(b.Program()) {
+			if info, err := os.Stat(dir); err == nil && info.IsDir() && !holdsSecret(dir) && !slices.Contains(cfg.Sandbox.ReadOnly, dir) {
+				cfg.Sandbox.ReadOnly = append(cfg.Sandbox.ReadOnly, dir)
+			}
+		}
+	}
+}
+
+// installed are the folders of a CLI's package and of node, where they are outside of /usr. Of a program that is
+// named by its path, the folder may hold anything: only the package that it leads to is shown, and the sandbox itself
+// shows the program.
+func installed(program string) (dirs []string) {
+	for _, name := range []string{program, "node"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || strings.HasPrefix(real, "/usr/") {
+			continue
+		}
+		root, _, packaged := strings.Cut(real, "/node_modules/")
+		if packaged {
+			dirs = append(dirs, filepath.Join(root, "node_modules"))
+		}
+		if !strings.ContainsRune(name, '/') {
+			dirs = append(dirs, filepath.Dir(path))
+			if !packaged {
+				dirs = append(dirs, filepath.Dir(real))
+			}
+		}
+	}
+	return dirs
+}

@@ -1,0 +1,227 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/queue"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/web"
+	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// stopTime is how long a stopping server waits for its steps: a supervisor usually kills after 30 s.
+const stopTime = 25 * time.Second
+
+// Deps are what a server takes from the process that runs it.
+type Deps struct {
+	Now   func() time.Time // the clock
+	Log   zerolog.Logger
+	Build web.Build // shown on the pages and to GitHub
+	// Program is the path of pawl, which sandboxes and agents start. Empty means the running program.
+	Program string
+	// Check refuses a configuration with which no attempt could start. It may complete the configuration, and returns
+	// the checks that can wait until the server works. Nil checks nothing.
+	Check func(ctx context.Context, cfg *config.Server, log zerolog.Logger) (later func(context.Context), err error)
+	// File is where the configuration comes from; the server follows its changes. Nil follows nothing.
+	File *File
+}
+
+// Server is one running server, from its database to its pages.
+type Server struct {
+	deps          Deps
+	cfg           config.Server
+	log           zerolog.Logger
+	ready         chan struct{} // closed when it serves
+	store         *store.Store
+	queue         *queue.Queue
+	solver        *solver.Solver
+	forge         *forge.Client
+	listener      net.Listener
+	http          *http.Server
+	pagesListener net.Listener
+	pagesHTTP     *http.Server
+	data          *dataFolder
+	github        *githubHealth
+	hookRanges    atomic.Pointer[[]netip.Prefix] // nil while they are not known
+	trusts        func(netip.Addr) bool          // whether signed webhooks came from an address; nil for never
+	background    sync.WaitGroup                 // what works beside the queue, until stop
+	stop          context.CancelFunc
+}
+
+// New makes a server that does nothing until Run.
+func New(cfg config.Server, deps Deps) *Server {
+	return &Server{cfg: cfg, deps: deps, log: deps.Log, ready: make(chan struct{})}
+}
+
+// Start runs the server in the background and returns once it serves; served then receives what Run returns. The
+// methods below may be called from then on.
+func (s *Server) Start(ctx context.Context) (served <-chan error, err error) {
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	select {
+	case <-s.ready:
+		return ended, nil
+	case err := <-ended:
+		return nil, cmp.Or(err, context.Cause(ctx))
+	}
+}
+
+// Address is where webhooks are answered, as HOST:PORT.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// PagesAddress is where the pages are answered, as HOST:PORT.
+func (s *Server) PagesAddress() string { return s.pagesListener.Addr().String() }
+
+// Store is the server's database. Run closes it.
+func (s *Server) Store() *store.Store { return s.store }
+
+// View is a thread as its comment and its page show it.
+func (s *Server) View(ctx context.Context, t thread.ID) (checkrun.View, error) {
+	return s.solver.View(ctx, t)
+}
+
+// Sweep looks at once for what is due, as the server does by itself every few seconds.
+func (s *Server) Sweep(ctx context.Context) error {
+	_, err := s.store.Sweep(ctx, s.deps.Now())
+	s.queue.Committed(true, nil)
+	return err
+}
+
+// Run serves until ctx ends, then stops taking work, lets running steps write down where they are, and closes. A
+// server that ctx ends before it serves is no error.
+func (s *Server) Run(ctx context.Context) error {
+	err := s.start(ctx)
+	if err == nil {
+		return s.serve(ctx)
+	}
+	s.close()
+	if ctx.Err() == nil {
+		return err
+	}
+	s.log.Info().Err(err).Msg("stopped before it served")
+	return nil
+}
+
+// start checks the configuration, puts the parts together and lets them work.
+func (s *Server) start(ctx context.Context) error {
+	later := func(context.Context) {}
+	if s.deps.Check != nil {
+		var err error
+		if later, err = s.deps.Check(ctx, &s.cfg, s.log); err != nil {
+			return err
+		}
+	}
+	started := s.cfg // before open makes data_dir this server's folder
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	background, stop := context.WithCancel(ctx)
+	s.stop = stop
+	if err := s.begin(ctx, background); err != nil {
+		return err
+	}
+	debug.FreeOSMemory() // what only the start needed; again after the first look at GitHub
+	s.background.Go(func() { later(background) })
+	if s.deps.File != nil {
+		s.background.Go(func() { s.follow(background, s.deps.File, started) })
+	}
+	close(s.ready)
+	return nil
+}
+
+// serve answers until ctx ends and closes then.
+func (s *Server) serve(ctx context.Context) error {
+	served := make(chan error, 2)
+	go func() { served <- s.http.Serve(s.listener) }()
+	go func() { served <- s.pagesHTTP.Serve(s.pagesListener) }()
+	var err error
+	select {
+	case err = <-served:
+	case err = <-s.store.Fatal():
+		// Nothing that is written now can be relied on.
+		s.log.Error().Err(err).Msg("the database is broken; stopping")
+	case <-ctx.Done():
+		s.log.Info().Dur("drain_ms", s.cfg.HTTP.Drain).Msg("stopping")
+		close(s.solver.Stopping)
+		drain, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
+		drain, end := context.WithTimeout(drain, s.cfg.HTTP.Drain)
+		_ = s.queue.Drain(drain) // what is at work then is handed over
+		end()
+		stop()
+	}
+	crash.Point("stopping")
+	err = errors.Join(err, s.end(context.WithoutCancel(ctx)))
+	crash.Point("queue_stopped")
+	s.close()
+	crash.Point("shutdown")
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve: %w", err)
+	}
+	s.log.Info().Msg("stopped")
+	return nil
+}
+
+// end stops HTTP and the queue side by side, so that a slow request keeps no agent at work. A webhook that is
+// still on its way in is stored, as always before it is answered, and handled by whoever finds it next.
+func (s *Server) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	answered := make(chan error, 2)
+	for _, s := range []*http.Server{s.http, s.pagesHTTP} {
+		go func() {
+			err := s.Shutdown(ctx)
+			if err != nil {
+				err = errors.Join(fmt.Errorf("answer the last requests: %w", err), s.Close())
+			}
+			answered <- err
+		}()
+	}
+	return errors.Join(s.queue.Stop(ctx), <-answered, <-answered)
+}
+
+// close frees what start took, as far as it came.
+func (s *Server) close() {
+	if s.stop != nil {
+		s.stop()
+	}
+	s.background.Wait()
+	for _, l := range []net.Listener{s.listener, s.pagesListener} {
+		if l != nil {
+			// Serve closes it, too; a second close is harmless.
+			_ = l.Close()
+		}
+	}
+	if s.store != nil {
+		s.logged(s.store.Close(), "close the database")
+	}
+	if s.data != nil {
+		s.data.lock.Close() // closing unlocks; there is nothing to do about an error
+	}
+}
+
+// logged writes an error down that nothing can be done about.
+func (s *Server) logged(err error, what string) {
+	if err != nil {
+		s.log.Error().Err(err).Msg(what)
+	}
+}
