@@ -40,7 +40,7 @@ func (h *Handlers) checkConfig(ctx context.Context, it Activity, guid string) (s
 }
 
 func (h *Handlers) checkedConfig(ctx context.Context, it Activity, guid string) (string, error) {
-	f, err := forge.FileAt(ctx, h.Forge, it.Repo, config.RepoFile, it.config)
+	f, err := h.Forge.Repositories.File(ctx, it.Repo, config.RepoFile, it.config)
 	if err != nil {
 		return "", err
 	}
@@ -77,10 +77,10 @@ func (h *Handlers) makeOnce(ctx context.Context, repo forge.Repo, run forge.Chec
 		return run.Name + " is made by another delivery", err
 	}
 	note := run.Name + " is there"
-	_, there, err := h.Forge.FindCheckRun(ctx, repo, run.HeadSHA, run.Name, run.ExternalID)
+	_, there, err := h.Forge.Checks.Find(ctx, repo, run.HeadSHA, run.Name, run.ExternalID)
 	if err == nil && !there {
 		note = fmt.Sprintf("%s: %s", run.Name, run.Title)
-		_, err = h.Forge.CreateCheckRun(ctx, repo, run)
+		_, err = h.Forge.Checks.Create(ctx, repo, run)
 	}
 	if err != nil {
 		return note, err
@@ -112,13 +112,13 @@ func (h *Handlers) changeMakers(ctx context.Context, change func(now time.Time, 
 // sameConfig reports whether a pull request leaves the file as it was at its base, or where its branch went off.
 func (h *Handlers) sameConfig(ctx context.Context, it Activity, f forge.File) (bool, error) {
 	same := func(sha string) (bool, error) {
-		before, err := forge.FileAt(ctx, h.Forge, it.Repo, config.RepoFile, sha)
+		before, err := h.Forge.Repositories.File(ctx, it.Repo, config.RepoFile, sha)
 		return err == nil && before.Blob == f.Blob, err
 	}
 	if is, err := same(it.base); is || err != nil {
 		return is, err
 	}
-	apart, err := forge.Compare(ctx, h.Forge, it.Repo, it.base, it.config)
+	apart, err := h.Forge.Repositories.Compare(ctx, it.Repo, it.base, it.config)
 	if off := apart.MergeBase.SHA; err == nil && off != it.base {
 		return same(off)
 	}

@@ -72,7 +72,7 @@ func (w *house) ownPull(issue thread.ID) int {
 	w.Must(err)
 	installation, err := w.GitHub.InstallationID(houseRepo)
 	w.Must(err)
-	pull, err := w.Forge.CreatePull(w.T.Context(), forge.Repo{Installation: installation, Owner: "acme", Name: "widgets"}, forge.NewPull{Title: render.Subject("Work", 72), Head: branch, Base: "main"})
+	pull, err := w.Forge.PullRequests.Create(w.T.Context(), forge.Repo{Installation: installation, Owner: "acme", Name: "widgets"}, forge.NewPull{Title: render.Subject("Work", 72), Head: branch, Base: "main"})
 	w.Must(err)
 	w.Handle()
 	return pull.Number

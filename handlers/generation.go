@@ -32,7 +32,7 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 	if err != nil {
 		return 0, "", err
 	}
-	app, err := h.Forge.App(ctx)
+	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
 		return 0, "", fmt.Errorf("who this App is: %w", err)
 	}

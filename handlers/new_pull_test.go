@@ -24,7 +24,7 @@ func TestWhatIsSaidOnAPullRequestThatIsTooNewToBeKnownCounts(t *testing.T) {
 	w.Must(err)
 	installation, err := w.GitHub.InstallationID(houseRepo)
 	w.Must(err)
-	pull, err := w.h.Forge.CreatePull(t.Context(), forge.Repo{Installation: installation, Owner: "acme", Name: "widgets"}, forge.NewPull{Title: render.Subject("Work", 72), Head: branch, Base: "main"})
+	pull, err := w.h.Forge.PullRequests.Create(t.Context(), forge.Repo{Installation: installation, Owner: "acme", Name: "widgets"}, forge.NewPull{Title: render.Subject("Work", 72), Head: branch, Base: "main"})
 	w.Must(err)
 	before := len(w.Judged(issue))
 

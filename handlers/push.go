@@ -45,7 +45,7 @@ func (h *Handlers) baseMoved(ctx context.Context, it Activity, guid string) (str
 	if known, err := h.Store.ThreadsOf(ctx, it.Repo.Owner, it.Repo.Name); err != nil || len(known) == 0 {
 		return "Pawl does not work on " + it.Repo.FullName(), err
 	}
-	pulls, err := forge.Pulls{Client: h.Forge}.Into(ctx, it.Repo, it.base)
+	pulls, err := h.Forge.PullRequests.Into(ctx, it.Repo, it.base)
 	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrUninstalled) {
 		return "its pull requests cannot be read: " + err.Error(), nil
 	}

@@ -102,7 +102,7 @@ func (h *Handlers) byCommit(ctx context.Context, it Activity) (Activity, error) 
 	if it.commit == "" {
 		return it, nil
 	}
-	pulls, err := h.Forge.PullsOfCommit(ctx, it.Repo, it.commit)
+	pulls, err := h.Forge.PullRequests.OfCommit(ctx, it.Repo, it.commit)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrInvalid) {
 		return it, fmt.Errorf("the pull request of commit %s: %w", it.commit, err)
 	}
@@ -120,7 +120,7 @@ func (h *Handlers) byCommit(ctx context.Context, it Activity) (Activity, error) 
 // mute says why a signal does not count; empty when it does.
 func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Activity) (string, error) {
 	by := it.signal.by
-	app, err := h.Forge.App(ctx)
+	app, err := h.Forge.Apps.Get(ctx)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("who this App is: %w", err)
@@ -148,7 +148,7 @@ func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (
 	if r.Installation == 0 { // the App is not installed where the payload comes from
 		return "none", nil
 	}
-	permission, err := h.Forge.Permission(ctx, r, login)
+	permission, err := h.Forge.Repositories.Permission(ctx, r, login)
 	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrUninstalled) {
 		return "none", nil
 	}
@@ -169,7 +169,7 @@ func (h *Handlers) thumbs(ctx context.Context, t thread.ID, s thread.State, it A
 	if status.ID == 0 || it.Change.What == "head_moved" || it.Change.What == "base_moved" || !slices.ContainsFunc(s.Attempts, pushed) {
 		return nil, nil
 	}
-	all, err := forge.Reactions(ctx, h.Forge, it.Repo, status.ID)
+	all, err := h.Forge.Issues.Reactions(ctx, it.Repo, status.ID)
 	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrUninstalled) {
 		return nil, nil
 	}

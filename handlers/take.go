@@ -73,7 +73,7 @@ func (h *Handlers) threadOf(ctx context.Context, it *Activity) (thread.ID, error
 	if err != nil || t.Number != it.Number || !it.Snapshot.Pull {
 		return t, err
 	}
-	app, err := h.Forge.App(ctx)
+	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
 		return t, fmt.Errorf("who this App is: %w", err)
 	}
@@ -82,7 +82,7 @@ func (h *Handlers) threadOf(ctx context.Context, it *Activity) (thread.ID, error
 	}
 	head := it.Snapshot.HeadRef
 	if head == "" {
-		pull, err := h.Forge.Pull(ctx, it.Repo, it.Number)
+		pull, err := h.Forge.PullRequests.Get(ctx, it.Repo, it.Number)
 		if errors.Is(err, forge.ErrNotFound) {
 			return t, nil
 		}
@@ -283,7 +283,7 @@ func brief(f thread.Feedback) thread.Feedback {
 // judge asks policy, and looks up what it says it needs.
 func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Activity) (feedback.Judgement, error) {
 	r := it.Remark
-	app, err := h.Forge.App(ctx)
+	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
 		return feedback.Judgement{}, fmt.Errorf("who this App is: %w", err)
 	}
@@ -317,7 +317,7 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 // namesPawl reports whether a remark names Pawl, whatever became of it. A command in a
 // quotation does, too: its writer may wonder why nothing happens.
 func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, error) {
-	app, err := h.Forge.App(ctx)
+	app, err := h.Forge.Apps.Get(ctx)
 	text := strings.ToLower(r.Text)
 	self := feedback.Self{BotID: app.BotID, User: h.StandIn}
 	return strings.Contains(text, "/pawl") || r.Source == policy.FromAssignment && self.Is(r.To) || r.Source == policy.FromBacklog || strings.Contains(text, "@"+strings.ToLower(app.Slug)) ||
@@ -331,7 +331,7 @@ func (h *Handlers) closedSince(ctx context.Context, it Activity) (why string, er
 	if it.MadeAt.IsZero() {
 		return "", nil
 	}
-	i, err := h.Forge.Issue(ctx, it.Repo, it.Number)
+	i, err := h.Forge.Issues.Get(ctx, it.Repo, it.Number)
 	var moved *forge.Moved
 	switch {
 	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrGone), errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrUninstalled), errors.As(err, &moved):

@@ -53,17 +53,17 @@ func openPull(ctx context.Context, p *publisher) error {
 	pull := forge.NewPull{Title: title, Body: body, Head: p.Host.branch(p.state, p.thread), Base: n.DefaultBranch, Begun: begun}
 	opened, err := forge.OpenedPull{}, forge.ErrInvalid
 	if pull.Base != "" {
-		opened, err = p.Forge.CreatePull(ctx, p.repo(), pull)
+		opened, err = p.Forge.PullRequests.Create(ctx, p.repo(), pull)
 	}
 	if errors.Is(err, forge.ErrInvalid) {
 		// No event may have told the default branch, or it has got another name since the last one.
-		info, lookErr := p.Forge.RepoInfo(ctx, p.repo())
+		info, lookErr := p.Forge.Repositories.Get(ctx, p.repo())
 		if lookErr != nil {
 			return lookErr
 		}
 		if info.DefaultBranch != pull.Base {
 			pull.Base = info.DefaultBranch
-			opened, err = p.Forge.CreatePull(ctx, p.repo(), pull)
+			opened, err = p.Forge.PullRequests.Create(ctx, p.repo(), pull)
 		}
 	}
 	if a := p.state.Attempts; errors.Is(err, forge.ErrInvalid) && len(a) > 0 && p.Now().Sub(a[len(a)-1].EndedAt).Abs() < refsSettle {
@@ -120,7 +120,7 @@ func (p *publisher) deleted(ctx context.Context, err error) bool {
 	if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrGone) {
 		return false
 	}
-	_, err = p.Forge.RepoInfo(ctx, p.repo())
+	_, err = p.Forge.Repositories.Get(ctx, p.repo())
 	return err == nil
 }
 
@@ -158,9 +158,9 @@ func (p *publisher) react(ctx context.Context, key string, on thread.Target, rea
 	return p.act(ctx, key, "", func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func(int64) (thread.Act, error) {
 		var err error
 		if on.Node == "" {
-			err = p.Forge.React(ctx, p.repo(), on.Kind, on.ID, reaction)
+			err = p.Forge.Issues.React(ctx, p.repo(), on.Kind, on.ID, reaction)
 		} else {
-			err = forge.Pulls{Client: p.Forge}.React(ctx, p.repo(), on.Node, reaction)
+			err = p.Forge.PullRequests.React(ctx, p.repo(), on.Node, reaction)
 		}
 		crash.Point("reacted")
 		if p.refused(ctx, err) {
@@ -202,21 +202,21 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 // as it should be. A thread that takes none, as one that is locked, is noted.
 func (p *publisher) comment(ctx context.Context, key string, number int, earlier int64, body, mark string, done thread.Act) error {
 	return p.act(ctx, key, done.Hash, func() (thread.Act, bool, error) {
-		c, ok, err := p.Forge.FindComment(ctx, p.repo(), number, mark)
+		c, ok, err := p.Forge.Issues.FindComment(ctx, p.repo(), number, mark)
 		return thread.Act{ID: c.ID, URL: c.HTMLURL, Page: done.Page}, ok, err
 	}, func(own int64) (thread.Act, error) {
 		var c forge.Comment
 		var err error
 		id := cmp.Or(own, earlier)
 		if id != 0 {
-			c, err = p.Forge.EditComment(ctx, p.repo(), id, body, mark)
+			c, err = p.Forge.Issues.EditComment(ctx, p.repo(), id, body, mark)
 			crash.Point("comment_edited")
 			if p.deleted(ctx, err) {
 				own, id = 0, 0
 			}
 		}
 		if id == 0 {
-			c, err = p.Forge.CreateComment(ctx, p.repo(), number, body, mark)
+			c, err = p.Forge.Issues.CreateComment(ctx, p.repo(), number, body, mark)
 			crash.Point("comment_written")
 		}
 		if own == 0 && p.refused(ctx, err) {
@@ -301,7 +301,7 @@ func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, r
 	if act.ID == 0 { // it could not be posted, so nobody could change it
 		return made.Receipt.Final, nil, nil
 	}
-	d, err := forge.Discussions{Client: s.Forge}.Read(ctx, s.repo(), s.askedOn(made.N), math.MaxInt)
+	d, err := s.Forge.Discussions.Read(ctx, s.repo(), s.askedOn(made.N), math.MaxInt)
 	if err != nil {
 		return "", nil, err
 	}
@@ -318,7 +318,7 @@ func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, r
 	}
 	by, permission := c.Editor.Account(), ""
 	if by != "" && !c.Editor.Bot() {
-		if permission, err = s.Forge.Permission(ctx, s.repo(), by); err != nil {
+		if permission, err = s.Forge.Repositories.Permission(ctx, s.repo(), by); err != nil {
 			return "", nil, err
 		}
 	}

@@ -67,7 +67,7 @@ const completed = "completed"
 
 // others are the results of others on a commit.
 func others(ctx context.Context, s *step, ref string) ([]forge.CheckResult, error) {
-	all, err := forge.CheckResults(ctx, s.Forge, s.repo(), ref)
+	all, err := s.Forge.Checks.Latest(ctx, s.repo(), ref)
 	return slices.DeleteFunc(all, func(c forge.CheckResult) bool { return c.App.ID == s.app.ID }), err
 }
 
@@ -77,10 +77,10 @@ type look struct {
 	all         []forge.CheckResult
 	start, base []forge.CheckResult
 	baseRef     string
-	actions     *forge.Actions // nil before the first use
-	found       []redCheck     // oldest first
-	reads       int            // how many were read
-	again       bool           // failed jobs run again, and their results are awaited
+	actions     *forge.Jobs // nil before the first use
+	found       []redCheck  // oldest first
+	reads       int         // how many were read
+	again       bool        // failed jobs run again, and their results are awaited
 }
 
 type redCheck struct {
@@ -150,7 +150,7 @@ func (l *look) read(ctx context.Context, c forge.CheckResult) (err error) {
 	r := redCheck{RedCheck: thread.RedCheck{Name: c.Name, URL: c.HTMLURL}}
 	f := feedback.Failure{Conclusion: c.Conclusion, Start: concluded(l.start, c), Base: concluded(l.base, c), BaseRef: l.baseRef, WasOurs: l.state.Checked.Before(c.Name, ours)}
 	if f.Base == "success" && feedback.Failing(f.Start) {
-		compared, err := forge.Compare(ctx, l.Forge, l.repo(), l.baseRef, l.state.Head)
+		compared, err := l.Forge.Repositories.Compare(ctx, l.repo(), l.baseRef, l.state.Head)
 		if err != nil && !final(err) {
 			return err
 		}
@@ -185,8 +185,8 @@ func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.F
 	tests := testreport.NewReader()
 	var err error
 	if l.actions == nil {
-		var opened forge.Actions
-		if opened, err = forge.OpenActions(ctx, l.Forge, l.repo(), l.app); err == nil {
+		var opened forge.Jobs
+		if opened, err = l.Forge.Actions.Open(ctx, l.repo(), l.app); err == nil {
 			l.actions = &opened
 		}
 	}
@@ -217,7 +217,7 @@ func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.F
 // annotations are the messages that a check run left at lines, in the form that feedback.Outside reads, which is
 // "path:line: message": what is no failure is named so, and further lines are indented. GitHub Actions says nothing anywhere else.
 func (l *look) annotations(ctx context.Context, id int64) string {
-	notes, err := l.Forge.Annotations(ctx, l.repo(), id)
+	notes, err := l.Forge.Checks.Annotations(ctx, l.repo(), id)
 	if err != nil {
 		l.log.Warn().Err(err).Int64("check_run", id).Msg("annotations not fetched")
 		return fmt.Sprintf("(The annotations of this check run could not be fetched: %s)", render.Line(err.Error(), 300))

@@ -86,7 +86,7 @@ func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Par
 	var linked []int
 	var first forge.Discussion
 	for i, n := range numbers {
-		d, err := forge.Discussions{Client: r.Forge}.Read(ctx, r.repo(), n, most)
+		d, err := r.Forge.Discussions.Read(ctx, r.repo(), n, most)
 		if err != nil {
 			return nil, err
 		}
@@ -179,7 +179,7 @@ func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part 
 		return p
 	}
 	oldest := slices.SortedFunc(maps.Keys(r.pictured), func(a, b string) int { return r.pictured[a].At.Compare(r.pictured[b].At) })
-	all, left, err := forge.Discussions{Client: r.Forge}.Pictures(ctx, r.repo(), oldest, r.asked)
+	all, left, err := r.Forge.Discussions.Pictures(ctx, r.repo(), oldest, r.asked)
 	r.err = err
 	for i, picture := range all {
 		item, name := r.pictured[picture.Node], fmt.Sprintf("picture-%d.%s", i+1, picture.Format)
@@ -202,7 +202,7 @@ func (r *reader) role(ctx context.Context, s forge.Said) string {
 	}
 	r.asks--
 	var permission string
-	permission, r.err = r.Forge.Permission(ctx, r.repo(), login)
+	permission, r.err = r.Forge.Repositories.Permission(ctx, r.repo(), login)
 	switch permission {
 	case "admin", "maintain":
 		role = "maintainer"
@@ -311,7 +311,7 @@ func (r *reader) linked(ctx context.Context, numbers, not []int) attempt.Part {
 	}
 	slices.Sort(numbers)
 	numbers = slices.DeleteFunc(slices.Compact(numbers), func(n int) bool { return slices.Contains(not, n) })
-	all, err := forge.Discussions{Client: r.Forge}.Linked(ctx, r.repo(), numbers)
+	all, err := r.Forge.Discussions.Linked(ctx, r.repo(), numbers)
 	p.Of, r.err = len(numbers), err
 	for _, n := range numbers {
 		d, ok := all[n]

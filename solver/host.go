@@ -70,7 +70,7 @@ func (h GitHub) github() *forge.Client { return h.Forge }
 func (p *publisher) reach(ctx context.Context) (err error) {
 	if c := p.Host.github(); c != nil {
 		p.Forge = c.Fenced(p.lease.Confirm)
-		p.app, err = p.Forge.App(ctx)
+		p.app, err = p.Forge.Apps.Get(ctx)
 	}
 	return err
 }
@@ -81,7 +81,7 @@ func complete(ctx context.Context, p *publisher) error {
 	if !n.Pull || n.HeadRef != "" && n.HeadRepoID != 0 {
 		return nil
 	}
-	pull, err := p.Forge.Pull(ctx, p.repo(), p.thread.Number)
+	pull, err := p.Forge.PullRequests.Get(ctx, p.repo(), p.thread.Number)
 	if err != nil {
 		return err
 	}
@@ -114,9 +114,9 @@ func (GitHub) commit(t thread.ID, app forge.App) (name, email, trailer string) {
 // remote has a token that reaches this repository only. GitHub may revoke one at any time.
 func (GitHub) remote(ctx context.Context, p *publisher, renew bool) (git.Remote, error) {
 	if renew {
-		p.Forge.Forget(p.repo())
+		p.Forge.Apps.Forget(p.repo())
 	}
-	token, err := p.Forge.Token(ctx, p.repo())
+	token, err := p.Forge.Apps.Token(ctx, p.repo())
 	if err != nil {
 		return git.Remote{}, err
 	}
@@ -181,7 +181,7 @@ func (p *publisher) allowed(ctx context.Context, work []thread.Request) error {
 		return nil
 	}
 	for _, r := range slices.CompactFunc(people, func(a, b thread.Request) bool { return a.By.Login == b.By.Login }) {
-		permission, err := p.Forge.Permission(ctx, p.repo(), r.By.Login)
+		permission, err := p.Forge.Repositories.Permission(ctx, p.repo(), r.By.Login)
 		if errors.Is(err, forge.ErrNotFound) {
 			continue
 		}

@@ -192,15 +192,15 @@ func (p *publisher) publishChecks(ctx context.Context, v checkrun.View) error {
 		content, _ := json.Marshal(c) // texts, numbers and times, which can always be written
 		sum := thread.Hash(string(content))
 		err := p.act(ctx, key, sum, func() (thread.Act, bool, error) {
-			got, ok, err := p.Forge.FindCheckRun(ctx, p.repo(), sha, c.Name, c.ExternalID)
+			got, ok, err := p.Forge.Checks.Find(ctx, p.repo(), sha, c.Name, c.ExternalID)
 			return thread.Act{ID: got.ID}, ok, err
 		}, func(id int64) (_ thread.Act, err error) {
 			var got forge.CheckRunRef
 			if id == 0 {
-				got, err = p.Forge.CreateCheckRun(ctx, p.repo(), c)
+				got, err = p.Forge.Checks.Create(ctx, p.repo(), c)
 				crash.Point("check_created")
 			} else {
-				got, err = p.Forge.UpdateCheckRun(ctx, p.repo(), id, c)
+				got, err = p.Forge.Checks.Update(ctx, p.repo(), id, c)
 				crash.Point("check_updated")
 			}
 			return thread.Act{ID: got.ID, URL: got.HTMLURL, Hash: sum, SHA: sha, Going: c.Status != checkrun.Completed}, err
@@ -248,7 +248,7 @@ func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string,
 	}
 	id := old.ID
 	if !old.Done {
-		found, ok, err := p.Forge.FindCheckRun(ctx, p.repo(), sha, name, c.ExternalID)
+		found, ok, err := p.Forge.Checks.Find(ctx, p.repo(), sha, name, c.ExternalID)
 		if err != nil && !p.unknown(ctx, err) {
 			return fmt.Errorf("look up %s: %w", key, err)
 		}
@@ -256,7 +256,7 @@ func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string,
 			return p.acted(ctx, key, thread.Act{SHA: sha, Note: "it was never made"})
 		}
 	}
-	done, err := p.Forge.UpdateCheckRun(ctx, p.repo(), id, c)
+	done, err := p.Forge.Checks.Update(ctx, p.repo(), id, c)
 	if err != nil && p.unknown(ctx, err) {
 		return p.acted(ctx, key, thread.Act{SHA: sha, Note: err.Error()})
 	}
@@ -323,7 +323,7 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 	if last.Note != "" || done.Hash == cmp.Or(last.Hash, opened.Hash) && done.Title == had {
 		return nil
 	}
-	pull, err := p.Forge.Issue(ctx, p.repo(), p.state.Pull)
+	pull, err := p.Forge.Issues.Get(ctx, p.repo(), p.state.Pull)
 	if p.deleted(ctx, err) {
 		return nil
 	}
@@ -341,7 +341,7 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 		title = render.Title{}
 	}
 	p.says(ctx, block)
-	err = forge.Pulls{Client: p.Forge}.Edit(ctx, p.repo(), p.state.Pull, title, body)
+	err = p.Forge.PullRequests.Edit(ctx, p.repo(), p.state.Pull, title, body)
 	crash.Point("pull_described")
 	return p.settled(ctx, key, done, err)
 }
@@ -371,13 +371,13 @@ func (p *publisher) settled(ctx context.Context, key string, done thread.Act, er
 func (p *publisher) readyPull(ctx context.Context) error {
 	node := p.state.Acts[thread.ActPull].Node
 	if node == "" { // it was closed and reopened
-		pull, err := p.Forge.Pull(ctx, p.repo(), p.state.Pull)
+		pull, err := p.Forge.PullRequests.Get(ctx, p.repo(), p.state.Pull)
 		if err != nil {
 			return err
 		}
 		node = pull.Node
 	}
-	err := forge.Pulls{Client: p.Forge}.Ready(ctx, p.repo(), node)
+	err := p.Forge.PullRequests.Ready(ctx, p.repo(), node)
 	crash.Point("pull_ready")
 	return p.settled(ctx, thread.PullReadyKey(p.state.Pull), thread.Act{}, err)
 }
@@ -387,7 +387,7 @@ func (p *publisher) askReview(ctx context.Context, key string, number int, login
 	if p.state.Acts[key].Done {
 		return nil
 	}
-	err := forge.Pulls{Client: p.Forge}.RequestReview(ctx, p.repo(), number, login)
+	err := p.Forge.PullRequests.RequestReview(ctx, p.repo(), number, login)
 	crash.Point("review_asked")
 	return p.settled(ctx, key, thread.Act{}, err)
 }

@@ -38,7 +38,7 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.View) error {
 	if last.EndedAt.IsZero() || len(owed) == 0 {
 		return nil
 	}
-	d, err := forge.Discussions{Client: p.Forge}.Read(ctx, p.repo(), number, 0)
+	d, err := p.Forge.Discussions.Read(ctx, p.repo(), number, 0)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (p *publisher) reply(ctx context.Context, number int, t forge.ReviewThread,
 		return nil
 	}
 	p.says(ctx, body)
-	return forge.Pulls{Client: p.Forge}.Reply(ctx, p.repo(), number, int64(t.Opening.Nodes[0].ID), body+"\n\n"+mark)
+	return p.Forge.PullRequests.Reply(ctx, p.repo(), number, int64(t.Opening.Nodes[0].ID), body+"\n\n"+mark)
 }
 
 // threadOf is the thread that holds a remark, -1 for none.
@@ -161,7 +161,7 @@ func resolve(ctx context.Context, s *step) (next time.Time, err error) {
 		return next, nil
 	}
 	var all []forge.CheckResult
-	pull, err := s.Forge.Pull(ctx, s.repo(), cmp.Or(st.Pull, s.thread.Number))
+	pull, err := s.Forge.PullRequests.Get(ctx, s.repo(), cmp.Or(st.Pull, s.thread.Number))
 	if err == nil && pull.Head.SHA == st.Head {
 		all, err = others(ctx, s, st.Head)
 	}
@@ -187,7 +187,7 @@ func resolve(ctx context.Context, s *step) (next time.Time, err error) {
 		return time.Time{}, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(open)) {
-		if err := s.settled(ctx, key, thread.Act{SHA: st.Head}, forge.Pulls{Client: s.Forge}.Resolve(ctx, s.repo(), open[key])); err != nil {
+		if err := s.settled(ctx, key, thread.Act{SHA: st.Head}, s.Forge.PullRequests.Resolve(ctx, s.repo(), open[key])); err != nil {
 			return time.Time{}, err
 		}
 	}

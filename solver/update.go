@@ -72,7 +72,7 @@ func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err erro
 	if now.Before(due) {
 		return false, due, nil
 	}
-	pull, err := s.Forge.Pull(ctx, s.repo(), st.Pull)
+	pull, err := s.Forge.PullRequests.Get(ctx, s.repo(), st.Pull)
 	switch {
 	case errors.Is(err, forge.ErrNotFound), err == nil && pull.State != "open":
 		return false, time.Time{}, nil

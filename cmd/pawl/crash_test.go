@@ -52,7 +52,7 @@ func newCrashRig(t *testing.T) *crashRig {
 	c.thread = thread.ID{Owner: "acme", Name: "widgets", Number: n}
 	installation, err := r.world.InstallationID(rigRepo)
 	r.must(err)
-	info, err := c.forge.RepoInfo(t.Context(), forge.Repo{Owner: "acme", Name: "widgets", Installation: installation})
+	info, err := c.forge.Repositories.Get(t.Context(), forge.Repo{Owner: "acme", Name: "widgets", Installation: installation})
 	r.must(err)
 	_, err = c.store.Append(t.Context(), c.thread, true, thread.NewEvent{Kind: thread.KindFeedback, At: c.clock.now(), Data: thread.Feedback{
 		Source: policy.FromComment, By: feedback.Actor{ID: 1001, Login: writer, Type: "User"}, Command: "solve", Target: thread.Target{Kind: "issue", ID: int64(n)},

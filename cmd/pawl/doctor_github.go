@@ -37,7 +37,7 @@ func (d *doctor) github(ctx context.Context) {
 	if d.failed("github", err, keyHint) {
 		return
 	}
-	app, err := client.App(ctx)
+	app, err := client.Apps.Get(ctx)
 	d.clock(clock)
 	hint := "look at integration_id, the private key, v3_api_url and this machine's clock"
 	if errors.Is(err, forge.ErrUnavailable) {
@@ -98,7 +98,7 @@ const judgedDeliveries = 20
 // hook looks where GitHub sends the App's deliveries, and how the last of them were answered.
 func (d *doctor) hook(ctx context.Context) {
 	const settings = "correct it in the App's settings, under Webhook; app.yml has the form"
-	h, err := forge.ReadHook(ctx, d.client)
+	h, err := d.client.Apps.Hook(ctx)
 	if d.failed("hook", err, "look whether the App has a webhook that is active") {
 		return
 	}
@@ -115,7 +115,7 @@ func (d *doctor) hook(ctx context.Context) {
 		d.add("hook", checkFail, fmt.Sprintf("deliveries are sent as %q, and Pawl reads json", h.ContentType), settings)
 		return
 	}
-	sent, _, err := d.client.Deliveries(ctx, "")
+	sent, _, err := d.client.Apps.Deliveries(ctx, "")
 	if d.failed("hook", err, "try again; GitHub did not list the App's deliveries") {
 		return
 	}

@@ -33,10 +33,10 @@ func (d *doctor) repository(ctx context.Context, client *forge.Client, fullName 
 	owner, name, _ := strings.Cut(fullName, "/")
 	repo := forge.Repo{Owner: owner, Name: name}
 	var err error
-	if repo.Installation, err = client.Installation(ctx, repo); d.failed(check, err, "install the App on "+fullName+", or correct the name") {
+	if repo.Installation, err = client.Apps.Installation(ctx, repo); d.failed(check, err, "install the App on "+fullName+", or correct the name") {
 		return
 	}
-	info, err := client.RepoInfo(ctx, repo)
+	info, err := client.Repositories.Get(ctx, repo)
 	if d.failed(check, err, "install the App on "+fullName+", or correct the name") {
 		return
 	}

@@ -138,12 +138,12 @@ func (b *Backlog) next(ctx context.Context) (started bool, err error) {
 func (b *Backlog) waits(ctx context.Context, name string) (list []waiting, err error) {
 	owner, short, _ := strings.Cut(name, "/")
 	repo := forge.Repo{Owner: owner, Name: short}
-	if repo.Installation, err = b.Handlers.Forge.Installation(ctx, repo); err != nil {
+	if repo.Installation, err = b.Handlers.Forge.Apps.Installation(ctx, repo); err != nil {
 		return nil, err
 	}
 	for page := 1; page != 0 && page <= maxListed && len(list) == 0; {
 		var issues []forge.Issue
-		if issues, page, err = (forge.Backlog{Client: b.Handlers.Forge}).Labelled(ctx, repo, b.Label, page); err != nil {
+		if issues, page, err = b.Handlers.Forge.Issues.Labelled(ctx, repo, b.Label, page); err != nil {
 			return nil, err
 		}
 		for _, i := range issues {
@@ -167,7 +167,7 @@ func (b *Backlog) waits(ctx context.Context, name string) (list []waiting, err e
 // seen by whoever did, so it must be put on again.
 func (b *Backlog) begin(ctx context.Context, w waiting) (started bool, err error) {
 	h, label := b.Handlers, b.Label
-	marks, err := forge.Backlog{Client: h.Forge}.Events(ctx, w.repo, w.Number)
+	marks, err := h.Forge.Issues.Events(ctx, w.repo, w.Number)
 	if err != nil {
 		return false, fmt.Errorf("#%d: %w", w.Number, err)
 	}
@@ -185,14 +185,14 @@ func (b *Backlog) begin(ctx context.Context, w waiting) (started bool, err error
 		h.Log.Info().Str("thread", w.name()).Str("label", label).Msg("GitHub does not tell who put the backlog's label on; it is to be put on again")
 		return false, nil
 	}
-	said, err := forge.Discussions{Client: h.Forge}.Read(ctx, w.repo, w.Number, 0)
+	said, err := h.Forge.Discussions.Read(ctx, w.repo, w.Number, 0)
 	if err != nil {
 		return false, fmt.Errorf("#%d: %w", w.Number, err)
 	}
 	if !said.Edited.IsZero() && !said.Edited.Before(put.At) {
 		changed = "the description was edited"
 	}
-	info, err := h.Forge.RepoInfo(ctx, w.repo)
+	info, err := h.Forge.Repositories.Get(ctx, w.repo)
 	if err != nil {
 		return false, fmt.Errorf("#%d: %w", w.Number, err)
 	}

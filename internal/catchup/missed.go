@@ -100,7 +100,7 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 		if err := c.duty.Hold(ctx); err != nil {
 			return err
 		}
-		list, next, err := c.handlers.Forge.Deliveries(ctx, cursor)
+		list, next, err := c.handlers.Forge.Apps.Deliveries(ctx, cursor)
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (c *Watcher) fetch(ctx context.Context, d forge.Delivery, m *Counts) error 
 		return err
 	}
 	log := c.handlers.Log.With().Str("delivery", d.GUID).Str("event", d.Event).Int("answered", d.StatusCode).Time("sent", d.At).Logger()
-	payload, err := c.handlers.Forge.DeliveryPayload(ctx, d.ID)
+	payload, err := c.handlers.Forge.Apps.Payload(ctx, d.ID)
 	switch {
 	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrGone):
 		log.Warn().Err(err).Msg("missed delivery lost: GitHub does not keep it any more")

@@ -99,7 +99,7 @@ func (c *Watcher) repository(ctx context.Context, name string, own []thread.ID) 
 	if l.last.more {
 		l.next.failed, l.next.final = l.last.failed, maps.Clone(l.last.final)
 	}
-	changed, more, err := c.handlers.Forge.ChangedSince(ctx, repo, since)
+	changed, more, err := c.handlers.Forge.Issues.ChangedSince(ctx, repo, since)
 	if err != nil {
 		return 0, err
 	}
@@ -141,7 +141,7 @@ func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i fo
 	if err != nil || !state.Tracked() {
 		return 0, err
 	}
-	app, err := h.Forge.App(ctx)
+	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("who this App is: %w", err)
 	}
@@ -150,17 +150,17 @@ func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i fo
 		since = log.began
 	}
 	now := there{Issue: i}
-	if now.comments, err = h.Forge.CommentsSince(ctx, repo, i.Number, since); err != nil {
+	if now.comments, err = h.Forge.Issues.CommentsSince(ctx, repo, i.Number, since); err != nil {
 		return 0, err
 	}
 	if i.IsPull() {
-		if now.pull, err = h.Forge.Pull(ctx, repo, i.Number); err != nil {
+		if now.pull, err = h.Forge.PullRequests.Get(ctx, repo, i.Number); err != nil {
 			return 0, err
 		}
-		if now.reviews, err = h.Forge.Reviews(ctx, repo, i.Number); err != nil {
+		if now.reviews, err = h.Forge.PullRequests.Reviews(ctx, repo, i.Number); err != nil {
 			return 0, err
 		}
-		if now.remarks, err = h.Forge.ReviewCommentsSince(ctx, repo, i.Number, since); err != nil {
+		if now.remarks, err = h.Forge.PullRequests.CommentsSince(ctx, repo, i.Number, since); err != nil {
 			return 0, err
 		}
 	}

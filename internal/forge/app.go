@@ -19,6 +19,9 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
+// Apps asks as the App: who it is, where it is installed, which webhooks it was sent.
+type Apps struct{ client *Client }
+
 type App struct {
 	ID   int64  `json:"id"`
 	Slug string `json:"slug"`
@@ -33,16 +36,16 @@ type App struct {
 	BotLogin string `json:"-"`
 }
 
-// App asks GitHub who the App is, once. Of many calls at once, as after a start, one asks and the
+// Get asks GitHub who the App is, once. Of many calls at once, as after a start, one asks and the
 // others wait: an address may ask for users 60 times an hour only.
-func (c *Client) App(ctx context.Context) (App, error) {
+func (s Apps) Get(ctx context.Context) (App, error) {
 	select {
-	case known := <-c.self:
-		defer func() { c.self <- known }()
+	case known := <-s.client.self:
+		defer func() { s.client.self <- known }()
 		if known != nil {
 			return *known, nil
 		}
-		app, err := c.askSelf(ctx)
+		app, err := s.askSelf(ctx)
 		if err != nil {
 			return App{}, fmt.Errorf("look up the App: %w", err)
 		}
@@ -53,15 +56,15 @@ func (c *Client) App(ctx context.Context) (App, error) {
 	}
 }
 
-func (c *Client) askSelf(ctx context.Context) (app App, err error) {
-	if _, err := c.do(ctx, request{route: "/app", as: asApp, holds: []string{"id", "slug"}, explain: explainSelf}, &app); err != nil {
+func (s Apps) askSelf(ctx context.Context) (app App, err error) {
+	if _, err := s.client.do(ctx, request{route: "/app", as: asApp, holds: []string{"id", "slug"}, explain: explainSelf}, &app); err != nil {
 		return App{}, err
 	}
 	app.BotLogin = app.Slug + "[bot]"
-	app.BotID, err = c.userID(ctx, app.BotLogin)
+	app.BotID, err = s.userID(ctx, app.BotLogin)
 	if errors.Is(err, ErrNotFound) {
 		// Its id and performed_via_github_app still tell what the App wrote.
-		c.cfg.Log.Warn().Str("login", app.BotLogin).Msg("GitHub knows no bot user of the App")
+		s.client.cfg.Log.Warn().Str("login", app.BotLogin).Msg("GitHub knows no bot user of the App")
 		return app, nil
 	}
 	if err != nil {
@@ -90,30 +93,30 @@ func aboutNoThread(err error) error {
 // userID looks up a user without credentials, which is enough on github.com. Where that is not allowed
 // (an Enterprise Server in private mode) or used up (60 an hour for each address), it takes a token
 // that can read metadata only; the App's JWT is not accepted for users.
-func (c *Client) userID(ctx context.Context, login string) (int64, error) {
+func (s Apps) userID(ctx context.Context, login string) (int64, error) {
 	r := request{route: "/users/{login}", args: []any{login}, as: anonymous, holds: []string{"id"}}
 	var user feedback.Actor
-	_, err := c.do(ctx, r, &user)
+	_, err := s.client.do(ctx, r, &user)
 	_, limited := errors.AsType[*RateLimited](err)
 	if err == nil || !errors.Is(err, ErrUnauthorized) && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrNotFound) && !limited {
 		return user.ID, err
 	}
-	installation, token, tokenErr := c.metadataToken(ctx)
+	installation, token, tokenErr := s.metadataToken(ctx)
 	if tokenErr != nil {
 		return 0, fmt.Errorf("%s (and with a token: %w)", err, tokenErr)
 	}
 	r.as, r.token, r.repo.Installation = asToken, token, installation
-	_, err = c.do(ctx, r, &user)
+	_, err = s.client.do(ctx, r, &user)
 	return user.ID, err
 }
 
 // HookRanges are the addresses that GitHub sends webhooks from (docs.github.com, "Get GitHub meta information"). An
 // Enterprise Server says none.
-func HookRanges(ctx context.Context, c *Client) ([]netip.Prefix, error) {
+func (s Apps) HookRanges(ctx context.Context) ([]netip.Prefix, error) {
 	var meta struct {
 		Hooks []netip.Prefix `json:"hooks"`
 	}
-	if _, err := c.do(ctx, request{route: "/meta", as: anonymous, once: true}, &meta); err != nil {
+	if _, err := s.client.do(ctx, request{route: "/meta", as: anonymous, once: true}, &meta); err != nil {
 		return nil, fmt.Errorf("look up where webhooks come from: %w", aboutNoThread(err))
 	}
 	if len(meta.Hooks) == 0 {
@@ -123,19 +126,19 @@ func HookRanges(ctx context.Context, c *Client) ([]netip.Prefix, error) {
 }
 
 // Installation is the App's installation that reaches a repository. ErrNotFound: it is not installed there.
-func (c *Client) Installation(ctx context.Context, repo Repo) (id int64, err error) {
+func (s Apps) Installation(ctx context.Context, repo Repo) (id int64, err error) {
 	if err := repo.validate(); err != nil {
 		return 0, err
 	}
 	var found github.Installation
-	_, err = c.do(ctx, request{route: "/repos/{owner}/{repo}/installation", repo: repo, as: asApp, holds: []string{"id"}}, &found)
+	_, err = s.client.do(ctx, request{route: "/repos/{owner}/{repo}/installation", repo: repo, as: asApp, holds: []string{"id"}}, &found)
 	return found.GetID(), err
 }
 
-func (c *Client) metadataToken(ctx context.Context) (installation int64, token string, err error) {
+func (s Apps) metadataToken(ctx context.Context) (installation int64, token string, err error) {
 	var all []github.Installation
 	query := url.Values{"per_page": {strconv.Itoa(pageSize)}}
-	if _, err := c.do(ctx, request{route: "/app/installations", query: query, as: asApp}, &all); err != nil {
+	if _, err := s.client.do(ctx, request{route: "/app/installations", query: query, as: asApp}, &all); err != nil {
 		return 0, "", err
 	}
 	first := slices.IndexFunc(all, func(one github.Installation) bool { return one.SuspendedAt == nil })
@@ -143,7 +146,7 @@ func (c *Client) metadataToken(ctx context.Context) (installation int64, token s
 		return 0, "", errors.New("the App is installed nowhere; install it on a repository")
 	}
 	installation = all[first].GetID()
-	made, err := c.mint(ctx, installation, &github.InstallationTokenOptions{
+	made, err := s.mint(ctx, installation, &github.InstallationTokenOptions{
 		Permissions: &github.InstallationPermissions{Metadata: github.String("read")},
 	})
 	return installation, made.GetToken(), err
@@ -248,27 +251,27 @@ func (s *state) drop(repo Repo, refused string) {
 // Token returns an installation token for this repository only, with the permissions that Pawl needs,
 // for five minutes or more, for REST and git (user x-access-token). It is a secret: it must not reach
 // an agent, an argument list, a file or a log.
-func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
+func (s Apps) Token(ctx context.Context, repo Repo) (string, error) {
 	if err := repo.validate(); err != nil {
 		return "", err
 	}
 	if repo.Installation <= 0 {
 		return "", fmt.Errorf("token for %s: the installation id is not known; take it from the webhook", repo.FullName())
 	}
-	s := c.slot(repo)
+	slot := s.client.slot(repo)
 	var known token
 	select {
-	case known = <-s:
-		defer func() { s <- known }()
+	case known = <-slot:
+		defer func() { slot <- known }()
 	case <-ctx.Done():
 		return "", fmt.Errorf("token for %s: %w", repo.FullName(), ctx.Err())
 	}
-	if c.cfg.Now().Before(known.expires.Add(-tokenMargin)) {
+	if s.client.cfg.Now().Before(known.expires.Add(-tokenMargin)) {
 		return known.value, nil
 	}
 	// Exactly the permissions of app.yml. Without workflows GitHub refuses pushes that touch
 	// .github/workflows.
-	made, err := c.mint(ctx, repo.Installation, repo.narrow(&github.InstallationPermissions{
+	made, err := s.mint(ctx, repo.Installation, repo.narrow(&github.InstallationPermissions{
 		Checks:       github.String("write"),
 		Contents:     github.String("write"),
 		Issues:       github.String("write"),
@@ -284,7 +287,7 @@ func (c *Client) Token(ctx context.Context, repo Repo) (string, error) {
 }
 
 // Forget drops a token with which a git push was refused; the next Token makes a fresh one.
-func (c *Client) Forget(repo Repo) { c.drop(repo, "") }
+func (s Apps) Forget(repo Repo) { s.client.drop(repo, "") }
 
 // narrow asks for a token for this repository only.
 func (r Repo) narrow(to *github.InstallationPermissions) *github.InstallationTokenOptions {
@@ -295,8 +298,8 @@ func (r Repo) narrow(to *github.InstallationPermissions) *github.InstallationTok
 }
 
 // mint makes a token. One more than needed does no harm, so it is repeated when an answer is lost.
-func (c *Client) mint(ctx context.Context, installation int64, opts *github.InstallationTokenOptions) (made github.InstallationToken, err error) {
-	_, err = c.do(ctx, request{
+func (s Apps) mint(ctx context.Context, installation int64, opts *github.InstallationTokenOptions) (made github.InstallationToken, err error) {
+	_, err = s.client.do(ctx, request{
 		method: http.MethodPost, route: "/app/installations/{installation}/access_tokens", args: []any{installation}, body: opts, as: asApp,
 		holds: []string{"token", "expires_at"}, explain: explainMint,
 	}, &made)

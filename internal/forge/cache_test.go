@@ -26,7 +26,7 @@ func TestWhatHasNotChangedIsTakenFromMemoryAfterAsking(t *testing.T) {
 	one, two := tagged(`W/"1"`, `{"number":3,"title":"one"}`), tagged(`W/"2"`, `{"number":3,"title":"two"}`)
 	h.fail(issueRoute, one, one, two, two)
 	for i, want := range []string{"one", "one", "two", "two"} {
-		if issue, err := c.Issue(t.Context(), h.repo, 1); err != nil || issue.Title != want {
+		if issue, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil || issue.Title != want {
 			t.Errorf("read %d: %q, %v", i, issue.Title, err)
 		}
 	}
@@ -38,11 +38,11 @@ func TestWhatHasNotChangedIsTakenFromMemoryAfterAsking(t *testing.T) {
 func TestAnUnusableAnswerIsNotKept(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, tagged(`"1"`, `{}`), tagged(`"1"`, `{"number":3}`))
-	if issue, err := c.Issue(t.Context(), h.repo, 1); err != nil || issue.Number != 3 {
+	if issue, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil || issue.Number != 3 {
 		t.Errorf("%+v, %v", issue, err)
 	}
 	h.fail(issueRoute, tagged(`"2"`, `{"number":3,`), tagged(`"2"`, `{"number":3}`))
-	if issue, err := c.Issue(t.Context(), h.repo, 1); err != nil || issue.Number != 3 {
+	if issue, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil || issue.Number != 3 {
 		t.Errorf("%+v, %v", issue, err)
 	}
 }
@@ -72,7 +72,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 func TestALargeAnswerIsReadButNotKept(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, tagged(`"1"`, `{"number":3,"title":"`+strings.Repeat("x", maxKept)+`"}`))
-	if issue, err := c.Issue(t.Context(), h.repo, 1); err != nil || len(issue.Title) != maxKept || c.cache.kept.Len() != 0 {
+	if issue, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil || len(issue.Title) != maxKept || c.cache.kept.Len() != 0 {
 		t.Errorf("%d bytes, %v, %d kept", len(issue.Title), err, c.cache.kept.Len())
 	}
 }
@@ -80,7 +80,7 @@ func TestALargeAnswerIsReadButNotKept(t *testing.T) {
 func TestThePayloadOfADeliveryIsNotKept(t *testing.T) {
 	h, c := start(t)
 	h.fail("GET /app/hook/deliveries/7", tagged(`"1"`, `{"id":7,"request":{"payload":{"a":1}}}`))
-	if payload, err := c.DeliveryPayload(t.Context(), 7); err != nil || string(payload) != `{"a":1}` || c.cache.kept.Len() != 0 {
+	if payload, err := c.Apps.Payload(t.Context(), 7); err != nil || string(payload) != `{"a":1}` || c.cache.kept.Len() != 0 {
 		t.Errorf("%s, %v, %d answers kept", payload, err, c.cache.kept.Len())
 	}
 }

@@ -67,7 +67,7 @@ func TestAChangeWhileTheListIsReadHidesNoThread(t *testing.T) {
 		}
 	}
 	page.do.Store(&touch)
-	list, more, err := c.ChangedSince(t.Context(), h.repo, since)
+	list, more, err := c.Issues.ChangedSince(t.Context(), h.repo, since)
 	if err != nil || more {
 		t.Fatalf("more %v, %v", more, err)
 	}
@@ -79,7 +79,7 @@ func TestAChangeWhileTheListIsReadHidesNoThread(t *testing.T) {
 
 func TestASecondThatFillsAPageIsReadToItsEnd(t *testing.T) {
 	h, c, _, since := manyIssues(t, 230, 0)
-	list, more, err := c.ChangedSince(t.Context(), h.repo, since)
+	list, more, err := c.Issues.ChangedSince(t.Context(), h.repo, since)
 	if err != nil || more {
 		t.Fatalf("more %v, %v", more, err)
 	}
@@ -89,11 +89,11 @@ func TestASecondThatFillsAPageIsReadToItsEnd(t *testing.T) {
 func TestALongListIsCutAndGoesOnFromItsLastTime(t *testing.T) {
 	const all = maxChangedPages*pageSize + 50
 	h, c, _, since := manyIssues(t, all, time.Second)
-	list, more, err := c.ChangedSince(t.Context(), h.repo, since)
+	list, more, err := c.Issues.ChangedSince(t.Context(), h.repo, since)
 	if err != nil || !more || len(list) < all-100 {
 		t.Fatalf("%d listed, more %v, %v", len(list), more, err)
 	}
-	rest, more, err := c.ChangedSince(t.Context(), h.repo, list[len(list)-1].Updated.Add(time.Second))
+	rest, more, err := c.Issues.ChangedSince(t.Context(), h.repo, list[len(list)-1].Updated.Add(time.Second))
 	if err != nil || more {
 		t.Fatalf("more %v, %v", more, err)
 	}

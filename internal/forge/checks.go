@@ -19,6 +19,9 @@ const (
 	maxTitle       = 255
 )
 
+// Checks reads and writes check runs.
+type Checks struct{ client *Client }
+
 // CheckRun is what a check run shall say, in the form of GitHub's requests; zero values leave fields out.
 type CheckRun struct {
 	Name       string `json:"name"`
@@ -64,33 +67,33 @@ type CheckRunRef struct {
 	HTMLURL    string `json:"html_url"`
 }
 
-// CreateCheckRun makes a check run, once: name and external id tell whether one whose answer was lost
+// Create makes a check run, once: name and external id tell whether one whose answer was lost
 // is there.
-func (c *Client) CreateCheckRun(ctx context.Context, repo Repo, run CheckRun) (made CheckRunRef, err error) {
-	_, err = c.on(ctx, repo, request{
-		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", body: run.fit(c.cfg.Now()), urgency: cosmetic, holds: []string{"id"},
+func (s Checks) Create(ctx context.Context, repo Repo, run CheckRun) (made CheckRunRef, err error) {
+	_, err = s.client.on(ctx, repo, request{
+		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", body: run.fit(s.client.cfg.Now()), urgency: cosmetic, holds: []string{"id"},
 		find: func(ctx context.Context) (found bool, err error) {
-			made, found, err = c.FindCheckRun(ctx, repo, run.HeadSHA, run.Name, run.ExternalID)
+			made, found, err = s.Find(ctx, repo, run.HeadSHA, run.Name, run.ExternalID)
 			return found, err
 		},
 	}, &made)
 	return made, err
 }
 
-// UpdateCheckRun replaces what a check run says, output and buttons as a whole. HeadSHA cannot be changed.
-func (c *Client) UpdateCheckRun(ctx context.Context, repo Repo, id int64, run CheckRun) (got CheckRunRef, err error) {
+// Update replaces what a check run says, output and buttons as a whole. HeadSHA cannot be changed.
+func (s Checks) Update(ctx context.Context, repo Repo, id int64, run CheckRun) (got CheckRunRef, err error) {
 	run.HeadSHA = ""
-	_, err = c.on(ctx, repo, request{
-		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}", args: []any{id}, body: run.fit(c.cfg.Now()), urgency: cosmetic,
+	_, err = s.client.on(ctx, repo, request{
+		method: http.MethodPatch, route: "/repos/{owner}/{repo}/check-runs/{id}", args: []any{id}, body: run.fit(s.client.cfg.Now()), urgency: cosmetic,
 	}, &got)
 	return got, err
 }
 
-// FindCheckRun returns this App's newest check run on a commit with the name and the external id.
-func (c *Client) FindCheckRun(ctx context.Context, repo Repo, sha, name, externalID string) (newest CheckRunRef, ok bool, err error) {
-	all, err := checkRuns(ctx, c, repo, sha, maxPages, url.Values{"check_name": {name}, "filter": {"all"}, "app_id": {strconv.FormatInt(c.cfg.AppID, 10)}})
+// Find returns this App's newest check run on a commit with the name and the external id.
+func (s Checks) Find(ctx context.Context, repo Repo, sha, name, externalID string) (newest CheckRunRef, ok bool, err error) {
+	all, err := s.list(ctx, repo, sha, maxPages, url.Values{"check_name": {name}, "filter": {"all"}, "app_id": {strconv.FormatInt(s.client.cfg.AppID, 10)}})
 	for _, run := range all {
-		own := run.App.ID == 0 || run.App.ID == c.cfg.AppID
+		own := run.App.ID == 0 || run.App.ID == s.client.cfg.AppID
 		if own && run.Name == name && run.ExternalID == externalID && run.ID > newest.ID {
 			newest = run.CheckRunRef
 		}
@@ -129,18 +132,18 @@ type CheckResult struct {
 // resultPages bounds the pages of 100 that are read of a commit's check runs.
 const resultPages = 5
 
-// CheckResults are the newest runs of the checks on a commit, or on the head of a branch ("heads/name").
-func CheckResults(ctx context.Context, c *Client, repo Repo, ref string) ([]CheckResult, error) {
-	return checkRuns(ctx, c, repo, ref, resultPages, url.Values{"filter": {"latest"}})
+// Latest lists the newest runs of the checks on a commit, or on the head of a branch ("heads/name").
+func (s Checks) Latest(ctx context.Context, repo Repo, ref string) ([]CheckResult, error) {
+	return s.list(ctx, repo, ref, resultPages, url.Values{"filter": {"latest"}})
 }
 
-func checkRuns(ctx context.Context, c *Client, repo Repo, ref string, most int, query url.Values) (all []CheckResult, err error) {
+func (s Checks) list(ctx context.Context, repo Repo, ref string, most int, query url.Values) (all []CheckResult, err error) {
 	for page := 1; page != 0 && page <= most; {
 		var got struct {
 			Runs []CheckResult `json:"check_runs"`
 		}
 		r := request{route: "/repos/{owner}/{repo}/commits/{sha}/check-runs", args: []any{ref}, holds: []string{"check_runs"}, query: query}
-		if page, err = c.page(ctx, repo, r, page, &got); err != nil {
+		if page, err = s.client.page(ctx, repo, r, page, &got); err != nil {
 			return nil, err
 		}
 		all = append(all, got.Runs...)
@@ -157,8 +160,8 @@ type Comparison struct {
 }
 
 // Compare compares a commit with a base, each of which may be a branch.
-func Compare(ctx context.Context, c *Client, repo Repo, base, sha string) (got Comparison, err error) {
-	_, err = c.on(ctx, repo, request{
+func (s Repositories) Compare(ctx context.Context, repo Repo, base, sha string) (got Comparison, err error) {
+	_, err = s.client.on(ctx, repo, request{
 		route: "/repos/{owner}/{repo}/compare/{range}", args: []any{base + "..." + sha}, holds: []string{"status"},
 		query: url.Values{"per_page": {"1"}}, // one commit a page: only the numbers are wanted
 	}, &got)
@@ -172,10 +175,10 @@ type File struct {
 	Content []byte `json:"content"` // sent as base64 in lines, which encoding/json reads
 }
 
-// FileAt reads a file of up to 1 MB at a commit. Nothing of it is run or checked out.
-func FileAt(ctx context.Context, c *Client, repo Repo, path, sha string) (f File, err error) {
+// File reads a file of up to 1 MB at a commit. Nothing of it is run or checked out.
+func (s Repositories) File(ctx context.Context, repo Repo, path, sha string) (f File, err error) {
 	var got json.RawMessage
-	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/contents/" + path, query: url.Values{"ref": {sha}}}, &got)
+	_, err = s.client.on(ctx, repo, request{route: "/repos/{owner}/{repo}/contents/" + path, query: url.Values{"ref": {sha}}}, &got)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return File{}, nil
@@ -197,12 +200,12 @@ const (
 
 // Annotations reads what a check run says of lines, those of level failure first, at most 50 of the first
 // 200. A message begins with the annotation's title, which often names the test, unless it says that itself.
-func (c *Client) Annotations(ctx context.Context, repo Repo, checkRunID int64) ([]Annotation, error) {
+func (s Checks) Annotations(ctx context.Context, repo Repo, checkRunID int64) ([]Annotation, error) {
 	type titled struct {
 		Annotation
 		Title string `json:"title"`
 	}
-	all, err := readPages[titled](ctx, c, repo, annotationPages, request{route: "/repos/{owner}/{repo}/check-runs/{id}/annotations", args: []any{checkRunID}})
+	all, err := readPages[titled](ctx, s.client, repo, annotationPages, request{route: "/repos/{owner}/{repo}/check-runs/{id}/annotations", args: []any{checkRunID}})
 	var failures, others []Annotation
 	for _, one := range all {
 		message := strings.TrimSpace(one.Message)

@@ -25,7 +25,7 @@ func TestACheckRunIsSentAsGitHubDocumentsIt(t *testing.T) {
 		},
 		Actions: []Button{{Label: "Retry", Description: "Try again", Identifier: "retry"}},
 	}
-	if _, err := c.CreateCheckRun(t.Context(), h.repo, run); err != nil {
+	if _, err := c.Checks.Create(t.Context(), h.repo, run); err != nil {
 		t.Fatal(err)
 	}
 	var want map[string]any
@@ -46,7 +46,7 @@ func TestAnUpdateWithoutButtonsTakesTheOldOnesAway(t *testing.T) {
 	h, c := start(t)
 	run := h.checkRun()
 	change := CheckRun{Name: "pawl", HeadSHA: run.HeadSHA, Status: "in_progress", Output: Output{Title: "T", Summary: "S"}}
-	if _, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, change); err != nil {
+	if _, err := c.Checks.Update(t.Context(), h.repo, run.ID, change); err != nil {
 		t.Fatal(err)
 	}
 	body := h.calls(updateRoute)[0].body
@@ -77,18 +77,18 @@ func TestACheckRunIsFoundByNameAndExternalID(t *testing.T) {
 	sha := h.branch()
 	ids := map[string]int64{}
 	for n := range pageSize + 5 {
-		made, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: fmt.Sprint("t", n%65), Status: "queued"})
+		made, err := c.Checks.Create(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: fmt.Sprint("t", n%65), Status: "queued"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ids[made.ExternalID] = made.ID
 	}
 	for _, one := range []string{"t3", "t39", "t40", "t64"} { // t3 and t39 are there twice
-		if found, ok, err := c.FindCheckRun(t.Context(), h.repo, sha, "pawl", one); err != nil || !ok || found.ID != ids[one] {
+		if found, ok, err := c.Checks.Find(t.Context(), h.repo, sha, "pawl", one); err != nil || !ok || found.ID != ids[one] {
 			t.Errorf("%s: %+v, %v, %v; want the newest, %d", one, found, ok, err, ids[one])
 		}
 	}
-	if _, ok, err := c.FindCheckRun(t.Context(), h.repo, sha, "pawl", "none"); ok || err != nil {
+	if _, ok, err := c.Checks.Find(t.Context(), h.repo, sha, "pawl", "none"); ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
 }
@@ -98,7 +98,7 @@ func TestACheckRunOfAnotherNameOrAppIsNotTheOneThatWasLookedFor(t *testing.T) {
 	h.fail("GET /repos/octo/hello/commits/abc/check-runs", status(http.StatusOK, `{"total_count": 4, "check_runs": [
 		{"id": 72, "name": "pawl", "external_id": "t7", "app": {"id": 4711}}, {"id": 73, "name": "pawl", "external_id": "t7", "app": {"id": 4711}},
 		{"id": 74, "name": "other", "external_id": "t7", "app": {"id": 4711}}, {"id": 500, "name": "pawl", "external_id": "t7", "app": {"id": 99}}]}`))
-	found, ok, err := c.FindCheckRun(t.Context(), h.repo, "abc", "pawl", "t7")
+	found, ok, err := c.Checks.Find(t.Context(), h.repo, "abc", "pawl", "t7")
 	if err != nil || !ok || found.ID != 73 {
 		t.Errorf("%+v, %v, %v; want the newest of this App, 73", found, ok, err)
 	}
@@ -106,7 +106,7 @@ func TestACheckRunOfAnotherNameOrAppIsNotTheOneThatWasLookedFor(t *testing.T) {
 
 func TestACommitThatIsGoneIsInvalid(t *testing.T) {
 	h, c := start(t)
-	_, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: "abc"})
+	_, err := c.Checks.Create(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: "abc"})
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "No commit found") {
 		t.Errorf("err = %v", err)
 	}
@@ -127,7 +127,7 @@ func TestAnnotationsAreReadFailuresFirstAndBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Annotations(t.Context(), h.repo, id)
+	got, err := c.Checks.Annotations(t.Context(), h.repo, id)
 	if err != nil || len(got) != 50 {
 		t.Fatalf("%d annotations, %v; want 50", len(got), err)
 	}
@@ -150,11 +150,11 @@ func TestAFewFailuresAreFollowedByTheOtherAnnotations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Annotations(t.Context(), h.repo, id)
+	got, err := c.Checks.Annotations(t.Context(), h.repo, id)
 	if err != nil || len(got) != 2 || got[0].Message != "Process completed with exit code 1." || got[1].Level != "warning" {
 		t.Errorf("%+v, %v; want the failure, then the warning", got, err)
 	}
-	if _, err := c.Annotations(t.Context(), h.repo, id+1); !errors.Is(err, ErrNotFound) {
+	if _, err := c.Checks.Annotations(t.Context(), h.repo, id+1); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a check run that does not exist: %v, want ErrNotFound", err)
 	}
 }

@@ -49,8 +49,17 @@ type Config struct {
 	Log zerolog.Logger
 }
 
-// Client talks to one GitHub as one App. It is safe for concurrent use; New makes it.
+// Client talks to one GitHub as one App, by one service for each kind of thing there. It is safe for concurrent use;
+// New makes it.
 type Client struct {
+	Actions      Actions
+	Apps         Apps
+	Checks       Checks
+	Discussions  Discussions
+	Issues       Issues
+	PullRequests PullRequests
+	Repositories Repositories
+
 	Clock *Clock // reads GitHub's clock from its answers
 
 	cfg     Config // with its defaults
@@ -122,7 +131,19 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
+// services gives the services this client.
+func (c *Client) services() {
+	c.Actions = Actions{c}
+	c.Apps = Apps{c}
+	c.Checks = Checks{c}
+	c.Discussions = Discussions{c}
+	c.Issues = Issues{c}
+	c.PullRequests = PullRequests{c}
+	c.Repositories = Repositories{c}
+}
+
 func (c *Client) fillDefaults() {
+	c.services()
 	c.state = &state{self: make(chan *App, 1), cache: newCache(), tokens: map[tokenKey]tokenSlot{}, limiters: map[int64]*limiter{}}
 	c.sent = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pawl_github_requests_total",
 		Help: "Requests sent to GitHub by this node, tries that failed included."}, []string{"method", "route"})
@@ -152,15 +173,18 @@ func baseURL(address string) (*url.URL, error) {
 	return url.Parse(strings.TrimSuffix(address, "/") + "/")
 }
 
+// Repositories reads repositories and what is in them.
+type Repositories struct{ client *Client }
+
 type RepoInfo struct {
 	ID            int64  `json:"id"`
 	FullName      string `json:"full_name"` // the new one of a repository that was asked for under an old name
 	DefaultBranch string `json:"default_branch"`
 }
 
-// RepoInfo reads the repository, following a rename.
-func (c *Client) RepoInfo(ctx context.Context, repo Repo) (info RepoInfo, err error) {
-	_, err = c.do(ctx, request{route: "/repos/{owner}/{repo}", repo: repo, holds: []string{"id"}}, &info)
+// Get reads the repository, following a rename.
+func (s Repositories) Get(ctx context.Context, repo Repo) (info RepoInfo, err error) {
+	_, err = s.client.do(ctx, request{route: "/repos/{owner}/{repo}", repo: repo, holds: []string{"id"}}, &info)
 	return info, err
 }
 
@@ -172,7 +196,7 @@ func (c *Client) on(ctx context.Context, repo Repo, r request, into any) (*githu
 	r.repo = repo
 	resp, err := c.do(ctx, r, into)
 	if moved, ok := errors.AsType[*Moved](err); ok {
-		if info, err := c.RepoInfo(ctx, repo); err == nil && !strings.EqualFold(info.FullName, repo.FullName()) {
+		if info, err := c.Repositories.Get(ctx, repo); err == nil && !strings.EqualFold(info.FullName, repo.FullName()) {
 			moved.To = info.FullName
 		}
 	}
@@ -181,19 +205,19 @@ func (c *Client) on(ctx context.Context, repo Repo, r request, into any) (*githu
 
 // Permission returns a person's level: admin, maintain, write, triage, read or none. A custom role
 // counts as the level it is based on.
-func (c *Client) Permission(ctx context.Context, repo Repo, login string) (string, error) {
-	level, _, err := PermissionOf(ctx, c, repo, login)
+func (s Repositories) Permission(ctx context.Context, repo Repo, login string) (string, error) {
+	level, _, err := s.PermissionOf(ctx, repo, login)
 	return level, err
 }
 
 // PermissionOf is Permission with the id of whose login it is now: after a rename somebody else may have it.
-func PermissionOf(ctx context.Context, c *Client, repo Repo, login string) (level string, id int64, err error) {
+func (s Repositories) PermissionOf(ctx context.Context, repo Repo, login string) (level string, id int64, err error) {
 	var got struct {
 		Permission string         `json:"permission"`
 		RoleName   string         `json:"role_name"`
 		User       feedback.Actor `json:"user"`
 	}
-	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/collaborators/{login}/permission", args: []any{login}}, &got)
+	_, err = s.client.on(ctx, repo, request{route: "/repos/{owner}/{repo}/collaborators/{login}/permission", args: []any{login}}, &got)
 	failed, ok := errors.AsType[*Error](err)
 	if ok && failed.Status == http.StatusNotFound && strings.Contains(failed.Message, "is not a user") {
 		return "none", got.User.ID, nil

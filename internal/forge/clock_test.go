@@ -30,7 +30,7 @@ func TestClockReadsTheOffsetFromGitHubsDate(t *testing.T) {
 			if offset, known := c.Clock.Offset(); known {
 				t.Errorf("offset %s before the first answer", offset)
 			}
-			if _, err := c.Token(t.Context(), h.repo); err == nil {
+			if _, err := c.Apps.Token(t.Context(), h.repo); err == nil {
 				t.Fatal("a refused token came")
 			}
 			offset, known := c.Clock.Offset()
@@ -54,9 +54,9 @@ func TestClockReadsEachAnswer(t *testing.T) {
 		h.clock.move(time.Hour)
 		var err error
 		if installation {
-			_, err = c.Issue(t.Context(), h.repo, 1)
+			_, err = c.Issues.Get(t.Context(), h.repo, 1)
 		} else {
-			_, err = c.App(t.Context())
+			_, err = c.Apps.Get(t.Context())
 		}
 		h.must(err)
 		if offset, known := c.Clock.Offset(); !known || offset.Abs() > time.Second {

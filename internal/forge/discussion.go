@@ -149,7 +149,7 @@ const maxDiscussion = 10
 
 // Read reads what was said on an issue or pull request. Older comments are read until there are so many bytes
 // of text, or none is left.
-func (c Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d Discussion, err error) {
+func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d Discussion, err error) {
 	ask, before := askWhole, any(nil)
 	for page := 1; ; page++ {
 		var got struct {
@@ -157,7 +157,7 @@ func (c Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 				Found *Discussion `json:"found"`
 			} `json:"repository"`
 		}
-		if err := c.ask(ctx, repo, ask, map[string]any{"number": number, "before": before}, &got); err != nil {
+		if err := s.ask(ctx, repo, ask, map[string]any{"number": number, "before": before}, &got); err != nil {
 			return d, fmt.Errorf("read what was said on #%d: %w", number, err)
 		}
 		found := got.Repository.Found
@@ -183,7 +183,7 @@ func (c Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 const maxLinked = 10
 
 // Linked reads the heads of issues and pull requests of the same repository. Numbers that are none are left out.
-func (c Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[int]Discussion, error) {
+func (s Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[int]Discussion, error) {
 	numbers = numbers[:min(len(numbers), maxLinked)]
 	if len(numbers) == 0 {
 		return nil, nil
@@ -197,7 +197,7 @@ func (c Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[
 	var got struct {
 		Repository map[string]*Discussion `json:"repository"`
 	}
-	if err := c.ask(ctx, repo, ask.String(), map[string]any{}, &got); err != nil && (got.Repository == nil || !errors.Is(err, ErrNotFound)) {
+	if err := s.ask(ctx, repo, ask.String(), map[string]any{}, &got); err != nil && (got.Repository == nil || !errors.Is(err, ErrNotFound)) {
 		return nil, fmt.Errorf("read what is linked: %w", err)
 	}
 	all := map[int]Discussion{}
@@ -212,18 +212,18 @@ func (c Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[
 // graphRoute is the one address of the GraphQL API.
 const graphRoute = "/graphql"
 
-// Discussions reads by the GraphQL API what people said; its Client is required.
-type Discussions struct{ *Client }
+// Discussions reads what people said by the GraphQL API.
+type Discussions struct{ client *Client }
 
 // ask asks the GraphQL API about a repository, whose owner and name the query gets as $owner and $name, and reads
 // its data into a value, also where GitHub names an error beside it.
-func (c Discussions) ask(ctx context.Context, repo Repo, query string, variables map[string]any, into any) error {
+func (s Discussions) ask(ctx context.Context, repo Repo, query string, variables map[string]any, into any) error {
 	variables["owner"], variables["name"] = repo.Owner, repo.Name
-	return graph(ctx, c.Client, repo, request{reads: true}, query, variables, into)
+	return s.client.graph(ctx, repo, request{reads: true}, query, variables, into)
 }
 
 // graph sends a query or a mutation that can be done again without harm.
-func graph(ctx context.Context, c *Client, repo Repo, r request, query string, variables map[string]any, into any) error {
+func (c *Client) graph(ctx context.Context, repo Repo, r request, query string, variables map[string]any, into any) error {
 	var got struct {
 		Data   json.RawMessage `json:"data"`
 		Errors []struct {

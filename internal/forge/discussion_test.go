@@ -24,7 +24,7 @@ func TestADiscussionIsReadFromItsNewestOn(t *testing.T) {
 		h.must(err)
 	}
 	for bytes, want := range map[int]int{0: 100, 1500: 200, 1 << 20: 230} {
-		d, err := Discussions{c}.Read(t.Context(), h.repo, 1, bytes)
+		d, err := c.Discussions.Read(t.Context(), h.repo, 1, bytes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestAPullRequestsDiscussionHasItsReviewsFilesAndCommits(t *testing.T) {
 	h.must(err)
 	_, err = h.ReviewComment(t.Context(), fullName, n, "bob", "a.txt", 2, "Why two?")
 	h.must(err)
-	d, err := Discussions{c}.Read(t.Context(), h.repo, n, 0)
+	d, err := c.Discussions.Read(t.Context(), h.repo, n, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,29 +84,29 @@ func TestLinkedThreadsThatAreNoneAreLeftOut(t *testing.T) {
 	h, c := start(t)
 	_, err := h.OpenIssue(fullName, "ann", "Another", "Of it.")
 	h.must(err)
-	all, err := Discussions{c}.Linked(t.Context(), h.repo, []int{2, 99, 1})
+	all, err := c.Discussions.Linked(t.Context(), h.repo, []int{2, 99, 1})
 	if err != nil || len(all) != 2 || all[2].Title != "Another" || all[1].Body != "It is." || all[1].Closed {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if none, err := (Discussions{c}).Linked(t.Context(), h.repo, nil); none != nil || err != nil {
+	if none, err := c.Discussions.Linked(t.Context(), h.repo, nil); none != nil || err != nil {
 		t.Errorf("%v, %v", none, err)
 	}
 }
 
 func TestAQueryIsARead(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.Token(t.Context(), h.repo); err != nil { // making it is a write
+	if _, err := c.Apps.Token(t.Context(), h.repo); err != nil { // making it is a write
 		t.Fatal(err)
 	}
 	fenced := c.Fenced(func(context.Context) error { return errors.New("no writes") })
-	if _, err := (Discussions{fenced}).Read(t.Context(), h.repo, 1, 0); err != nil {
+	if _, err := fenced.Discussions.Read(t.Context(), h.repo, 1, 0); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAQueryThatGitHubRefusesSaysWhy(t *testing.T) {
 	h, c := start(t)
-	if _, err := (Discussions{c}).Read(t.Context(), h.repo, 99, 0); !errors.Is(err, ErrNotFound) {
+	if _, err := c.Discussions.Read(t.Context(), h.repo, 99, 0); !errors.Is(err, ErrNotFound) {
 		t.Errorf("an issue that does not exist: %v", err)
 	}
 	for body, want := range map[string]error{
@@ -114,12 +114,12 @@ func TestAQueryThatGitHubRefusesSaysWhy(t *testing.T) {
 		`{"errors": [{"message": "Field 'x' doesn't exist on type 'Issue'"}]}`:                                   ErrInvalid,
 	} {
 		h.Inject(answering(body))
-		if _, err := (Discussions{c}).Read(t.Context(), h.repo, 1, 0); !errors.Is(err, want) {
+		if _, err := c.Discussions.Read(t.Context(), h.repo, 1, 0); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", body, err, want)
 		}
 	}
 	h.Inject(answering(`{"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded"}]}`))
-	if _, err := (Discussions{c}).Read(t.Context(), h.repo, 1, 0); err == nil || !errors.As(err, new(*RateLimited)) {
+	if _, err := c.Discussions.Read(t.Context(), h.repo, 1, 0); err == nil || !errors.As(err, new(*RateLimited)) {
 		t.Errorf("a limit: %v", err)
 	}
 }

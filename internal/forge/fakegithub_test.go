@@ -180,7 +180,7 @@ func (h *hub) checkRun() madeCheck {
 	h.t.Helper()
 	c := h.newClient(Config{Transport: inside{h.Server, func() time.Duration { return 0 }}})
 	sha := h.branch()
-	run, err := c.CreateCheckRun(h.t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, Status: "in_progress", Output: Output{Title: "T", Summary: "S"}})
+	run, err := c.Checks.Create(h.t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, Status: "in_progress", Output: Output{Title: "T", Summary: "S"}})
 	h.must(err)
 	h.ResetCalls()
 	return madeCheck{run, sha}

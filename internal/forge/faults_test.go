@@ -26,7 +26,7 @@ func (d *dark) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func TestWhileGitHubIsDownForTwoHoursEachCallEndsSoonAndNothingIsDoneTwice(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-		if _, err := c.Token(t.Context(), h.repo); err != nil {
+		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		d := &dark{RoundTripper: c.Clock.base, until: time.Now().Add(2 * time.Hour)}
@@ -35,7 +35,7 @@ func TestWhileGitHubIsDownForTwoHoursEachCallEndsSoonAndNothingIsDoneTwice(t *te
 		for {
 			calls++
 			began := time.Now()
-			_, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
+			_, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
 			if err == nil {
 				break
 			}
@@ -66,14 +66,14 @@ func TestASlowGitHubEndsATryAfterThirtySeconds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-				if _, err := c.Token(t.Context(), h.repo); err != nil {
+				if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 					t.Fatal(err)
 				}
 				for range tt.times {
 					h.fail(issueRoute, fault{Latency: tt.slow})
 				}
 				began := time.Now()
-				_, err := c.Issue(t.Context(), h.repo, 1)
+				_, err := c.Issues.Get(t.Context(), h.repo, 1)
 				if !errors.Is(err, tt.kind) || len(h.calls(issueRoute)) != tt.calls || time.Since(began) > tt.took {
 					t.Errorf("%v after %d calls and %v", err, len(h.calls(issueRoute)), time.Since(began))
 				}
@@ -88,7 +88,7 @@ func TestASlowWriteThatWasDoneIsNotDoneTwice(t *testing.T) {
 			github.ServeHTTP(w, r)
 			_ = wait.For(r.Context(), time.Minute)
 		}})
-		made, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
+		made, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
 		if err != nil || len(h.comments()) != 1 || made.ID != h.comments()[0].ID || len(h.calls(commentRoute)) != 1 {
 			t.Errorf("%+v, %v; %d comments", made, err, len(h.comments()))
 		}
@@ -97,7 +97,7 @@ func TestASlowWriteThatWasDoneIsNotDoneTwice(t *testing.T) {
 
 func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-		if _, err := c.Token(t.Context(), h.repo); err != nil {
+		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		refusal := message(403, "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.")
@@ -105,7 +105,7 @@ func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 			h.fail(issueRoute, refusal)
 			began := time.Now()
 			var limit *RateLimited
-			_, err := c.Issue(t.Context(), h.repo, 1)
+			_, err := c.Issues.Get(t.Context(), h.repo, 1)
 			if want == time.Minute {
 				h.fail(issueRoute) // the call itself waits a minute and succeeds
 				if err != nil || time.Since(began) < want {
@@ -115,7 +115,7 @@ func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 				h.fail(issueRoute, refusal)
 				began = time.Now()
 				c.maxWait = time.Second
-				if _, err = c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || limit.Until.Sub(began).Round(time.Second) != want {
+				if _, err = c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || limit.Until.Sub(began).Round(time.Second) != want {
 					t.Errorf("after a success: %v", err)
 				}
 			} else if !errors.As(err, &limit) || limit.Until.Sub(began).Round(time.Second) != want {
@@ -128,19 +128,19 @@ func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 
 func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-		if _, err := c.Token(t.Context(), h.repo); err != nil {
+		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		h.fail(issueRoute, message(403, "You have exceeded a secondary rate limit.", "Retry-After", "3600"))
 		began := time.Now()
 		var limit *RateLimited
-		if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || limit.Until.Sub(began) != time.Hour+100*time.Millisecond {
+		if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || limit.Until.Sub(began) != time.Hour+100*time.Millisecond {
 			t.Fatalf("err = %v", err)
 		}
 		sent := len(h.Requests())
-		c.Forget(h.repo) // even a token is not asked for
+		c.Apps.Forget(h.repo) // even a token is not asked for
 		for time.Now().Before(limit.Until) {
-			if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); time.Until(limit.Until) > c.maxWait && !errors.As(err, &limit) {
+			if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); time.Until(limit.Until) > c.maxWait && !errors.As(err, &limit) {
 				t.Fatalf("err = %v", err)
 			}
 			if time.Now().Before(limit.Until) && len(h.Requests()) != sent {
@@ -148,7 +148,7 @@ func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
 			}
 			_ = wait.For(t.Context(), 7*time.Minute)
 		}
-		if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+		if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
 			t.Errorf("after the hold: %v", err)
 		}
 	})
@@ -157,7 +157,7 @@ func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
 func TestATokenThatEndsInTheMiddleIsReplacedOncePerCall(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		for range 3 {
-			if _, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); err != nil {
+			if _, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); err != nil {
 				t.Fatal(err)
 			}
 			h.RevokeTokens()
@@ -166,7 +166,7 @@ func TestATokenThatEndsInTheMiddleIsReplacedOncePerCall(t *testing.T) {
 			t.Errorf("%d tokens, %d comments", h.tokens(), len(h.comments()))
 		}
 		h.fail(issueRoute, message(401, "Bad credentials"), message(401, "Bad credentials"))
-		if _, err := c.Issue(t.Context(), h.repo, 1); !errors.Is(err, ErrUnauthorized) || len(h.calls(issueRoute)) != 2 {
+		if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.Is(err, ErrUnauthorized) || len(h.calls(issueRoute)) != 2 {
 			t.Errorf("%v after %d calls", err, len(h.calls(issueRoute)))
 		}
 	})

@@ -20,7 +20,7 @@ func TestWhatTheFenceRefusesIsNotSent(t *testing.T) {
 		return lost
 	})
 	write := func() error {
-		_, err := fenced.CreateComment(ctx, h.repo, 1, "hello", "<!-- mark -->")
+		_, err := fenced.Issues.CreateComment(ctx, h.repo, 1, "hello", "<!-- mark -->")
 		return err
 	}
 	if err := write(); err != nil {
@@ -39,20 +39,20 @@ func TestWhatTheFenceRefusesIsNotSent(t *testing.T) {
 func TestTheFenceIsForWritesOnlyAndForThisClientOnly(t *testing.T) {
 	h, c := start(t)
 	run := h.checkRun()
-	if _, err := c.Token(t.Context(), h.repo); err != nil {
+	if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 		t.Fatal(err)
 	}
 	closed := c.Fenced(func(context.Context) error { return errors.New("closed") })
-	if _, err := closed.Issue(t.Context(), h.repo, 1); err != nil {
+	if _, err := closed.Issues.Get(t.Context(), h.repo, 1); err != nil {
 		t.Errorf("a read: %v", err)
 	}
-	if err := closed.React(t.Context(), h.repo, "issue", 1, Eyes); err == nil {
+	if err := closed.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err == nil {
 		t.Error("a reaction was sent")
 	}
-	if _, err := closed.UpdateCheckRun(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA}); err == nil {
+	if _, err := closed.Checks.Update(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA}); err == nil {
 		t.Error("a check run was changed")
 	}
-	if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
+	if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 		t.Errorf("a reaction of who has no fence: %v", err)
 	}
 	if n := len(h.calls(reactRoute)) + len(h.calls(updateRoute)); n != 1 {

@@ -27,16 +27,16 @@ func TestAFifthOfTheHourIsKeptForTokens(t *testing.T) {
 	const route = "GET /app/hook/deliveries/7"
 	h.fail(route, remaining(1000, reset), remaining(999, reset))
 	for range 2 {
-		if _, err := c.DeliveryPayload(t.Context(), 7); err != nil {
+		if _, err := c.Apps.Payload(t.Context(), 7); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := c.DeliveryPayload(t.Context(), 7)
+	_, err := c.Apps.Payload(t.Context(), 7)
 	var limit *RateLimited
 	if !errors.As(err, &limit) || limit.Until.Before(reset.Truncate(time.Second)) || len(h.calls(route)) != 2 {
 		t.Errorf("%d payloads, %v; want two and the time of the reset", len(h.calls(route)), err)
 	}
-	if _, err := c.Token(t.Context(), h.repo); err != nil {
+	if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 		t.Errorf("a token: %v", err)
 	}
 }
@@ -51,13 +51,13 @@ func (hanging) UpdateShared(ctx context.Context, _ string, _ func(time.Time, []b
 
 func TestACosmeticRequestBehindOthersDoesNotWaitLongerThanItsPatience(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-		if _, err := c.Token(t.Context(), h.repo); err != nil {
+		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		id := h.checkRun().ID
 		c.limiter(h.repo.Installation).cfg.Shared = hanging{}
 		show := func() error {
-			_, err := c.UpdateCheckRun(t.Context(), h.repo, id, CheckRun{Name: "pawl", HeadSHA: "abc"})
+			_, err := c.Checks.Update(t.Context(), h.repo, id, CheckRun{Name: "pawl", HeadSHA: "abc"})
 			return err
 		}
 		var wg sync.WaitGroup

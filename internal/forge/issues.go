@@ -13,6 +13,9 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
+// Issues reads and writes issues, the issue side of pull requests, and their comments.
+type Issues struct{ client *Client }
+
 // Issue is an issue or the issue side of a pull request.
 type Issue struct {
 	Number      int            `json:"number"`
@@ -36,8 +39,8 @@ type AppID struct {
 
 func (i Issue) IsPull() bool { return i.PullRequest != nil }
 
-func (c *Client) Issue(ctx context.Context, repo Repo, number int) (issue Issue, err error) {
-	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/issues/{number}", args: []any{number}, holds: []string{"number"}}, &issue)
+func (s Issues) Get(ctx context.Context, repo Repo, number int) (issue Issue, err error) {
+	_, err = s.client.on(ctx, repo, request{route: "/repos/{owner}/{repo}/issues/{number}", args: []any{number}, holds: []string{"number"}}, &issue)
 	return issue, err
 }
 
@@ -56,8 +59,8 @@ const (
 )
 
 // React puts a reaction on an issue, an issue_comment or a review_comment. Repeating it changes nothing.
-func (c *Client) React(ctx context.Context, repo Repo, on string, id int64, reaction string) error {
-	_, err := c.on(ctx, repo, request{
+func (s Issues) React(ctx context.Context, repo Repo, on string, id int64, reaction string) error {
+	_, err := s.client.on(ctx, repo, request{
 		method: http.MethodPost, route: cmp.Or(reactionRoutes[on], reactionRoutes["issue_comment"]), args: []any{id},
 		body: map[string]string{"content": reaction},
 	}, nil)
@@ -81,15 +84,15 @@ const commentsRoute = "/repos/{owner}/{repo}/issues/{number}/comments"
 
 // CreateComment writes a comment that holds the marker, which is added at the end where the body lacks
 // it. By the marker one whose answer was lost is found, so that it is not written twice.
-func (c *Client) CreateComment(ctx context.Context, repo Repo, number int, body, marker string) (made Comment, err error) {
+func (s Issues) CreateComment(ctx context.Context, repo Repo, number int, body, marker string) (made Comment, err error) {
 	if marker == "" {
 		return Comment{}, errors.New("create a comment: without a marker it could not be found again")
 	}
-	_, err = c.on(ctx, repo, request{
+	_, err = s.client.on(ctx, repo, request{
 		method: http.MethodPost, route: commentsRoute, args: []any{number}, body: map[string]string{"body": withMarker(body, marker)},
 		holds: []string{"id"},
 		find: func(ctx context.Context) (found bool, err error) {
-			made, found, err = c.FindComment(ctx, repo, number, marker)
+			made, found, err = s.FindComment(ctx, repo, number, marker)
 			return found, err
 		},
 	}, &made)
@@ -97,8 +100,8 @@ func (c *Client) CreateComment(ctx context.Context, repo Repo, number int, body,
 }
 
 // EditComment replaces a comment's body; the marker stays in it. ErrNotFound: somebody deleted it.
-func (c *Client) EditComment(ctx context.Context, repo Repo, id int64, body, marker string) (edited Comment, err error) {
-	_, err = c.on(ctx, repo, request{
+func (s Issues) EditComment(ctx context.Context, repo Repo, id int64, body, marker string) (edited Comment, err error) {
+	_, err = s.client.on(ctx, repo, request{
 		method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/comments/{id}", args: []any{id},
 		body: map[string]string{"body": withMarker(body, marker)}, urgency: cosmetic, holds: []string{"id"},
 	}, &edited)
@@ -107,10 +110,10 @@ func (c *Client) EditComment(ctx context.Context, repo Repo, id int64, body, mar
 
 // FindComment returns the oldest comment that holds the marker and is by the App itself: anybody can
 // copy a marker.
-func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker string) (Comment, bool, error) {
+func (s Issues) FindComment(ctx context.Context, repo Repo, number int, marker string) (Comment, bool, error) {
 	for page := 1; page != 0 && page <= maxPages; {
 		var comments []Comment // oldest first
-		next, err := c.page(ctx, repo, request{route: commentsRoute, args: []any{number}}, page, &comments)
+		next, err := s.client.page(ctx, repo, request{route: commentsRoute, args: []any{number}}, page, &comments)
 		if err != nil {
 			return Comment{}, false, err
 		}
@@ -118,7 +121,7 @@ func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker 
 			if !strings.Contains(one.Body, marker) {
 				continue
 			}
-			if own, err := isOwn(ctx, c, one); own || err != nil {
+			if own, err := s.isOwn(ctx, one); own || err != nil {
 				return one, own, err
 			}
 		}
@@ -129,11 +132,11 @@ func (c *Client) FindComment(ctx context.Context, repo Repo, number int, marker 
 
 // isOwn says whether a comment is by the App. The App's own user is looked up only for a bot's comment
 // that names no App.
-func isOwn(ctx context.Context, c *Client, one Comment) (bool, error) {
+func (s Issues) isOwn(ctx context.Context, one Comment) (bool, error) {
 	if one.App.ID != 0 || !one.Author.Bot() {
-		return one.App.ID == c.cfg.AppID, nil
+		return one.App.ID == s.client.cfg.AppID, nil
 	}
-	app, err := c.App(ctx)
+	app, err := s.client.Apps.Get(ctx)
 	if err == nil && app.BotID == 0 {
 		return one.Author.Login == app.BotLogin, nil
 	}
@@ -142,6 +145,9 @@ func isOwn(ctx context.Context, c *Client, one Comment) (bool, error) {
 
 // maxPullTitle is the longest title in characters that GitHub takes.
 const maxPullTitle = 256
+
+// PullRequests reads and writes pull requests and their reviews.
+type PullRequests struct{ client *Client }
 
 // Branch is one end of a pull request. Its repository is empty when that fork was deleted.
 type Branch struct {
@@ -170,23 +176,23 @@ type Pull struct {
 
 func (p Pull) Merged() bool { return !p.MergedAt.IsZero() }
 
-func (c *Client) Pull(ctx context.Context, repo Repo, number int) (pull Pull, err error) {
-	_, err = c.on(ctx, repo, request{route: "/repos/{owner}/{repo}/pulls/{number}", args: []any{number}, holds: []string{"number"}}, &pull)
+func (s PullRequests) Get(ctx context.Context, repo Repo, number int) (pull Pull, err error) {
+	_, err = s.client.on(ctx, repo, request{route: "/repos/{owner}/{repo}/pulls/{number}", args: []any{number}, holds: []string{"number"}}, &pull)
 	return pull, err
 }
 
 const pullsRoute = "/repos/{owner}/{repo}/pulls"
 
-// findPull finds the newest pull request from head to base in the repository itself that is open, or
+// find finds the newest pull request from head to base in the repository itself that is open, or
 // was created since a time: a fork's branch of the same name does not count. GitHub ignores a head
 // filter that it cannot read, so its answer is checked.
-func (c *Client) findPull(ctx context.Context, repo Repo, head, base string, since time.Time) (found Pull, ok bool, err error) {
+func (s PullRequests) find(ctx context.Context, repo Repo, head, base string, since time.Time) (found Pull, ok bool, err error) {
 	state := "open"
 	if !since.IsZero() {
 		state = "all"
 	}
 	var all []Pull
-	_, err = c.page(ctx, repo, request{route: pullsRoute, query: url.Values{
+	_, err = s.client.page(ctx, repo, request{route: pullsRoute, query: url.Values{
 		"state": {state}, "head": {repo.Owner + ":" + head}, "base": {base},
 	}}, 1, &all)
 	for _, p := range all {
@@ -219,38 +225,38 @@ type OpenedPull struct {
 // clockError is how far GitHub's clock may be from the one that dated an earlier try.
 const clockError = time.Minute
 
-// CreatePull opens a pull request, or returns the open one from the same head to the same base, by
+// Create opens a pull request, or returns the open one from the same head to the same base, by
 // which one whose answer was lost is found.
-func (c *Client) CreatePull(ctx context.Context, repo Repo, p NewPull) (OpenedPull, error) {
+func (s PullRequests) Create(ctx context.Context, repo Repo, p NewPull) (OpenedPull, error) {
 	if !p.Begun.IsZero() {
-		existing, ok, err := c.findPull(ctx, repo, p.Head, p.Base, p.Begun.Add(-clockError))
+		existing, ok, err := s.find(ctx, repo, p.Head, p.Base, p.Begun.Add(-clockError))
 		if ok || err != nil {
 			return OpenedPull{Pull: existing}, err
 		}
 	}
-	opened, err := c.openNew(ctx, repo, p, true)
+	opened, err := s.open(ctx, repo, p, true)
 	if refusedWith(err, "draft pull requests are not supported") {
-		opened, err = c.openNew(ctx, repo, p, false)
+		opened, err = s.open(ctx, repo, p, false)
 		opened.DraftRefused = err == nil
 	}
 	if !refusedWith(err, "a pull request already exists") {
 		return opened, err
 	}
-	existing, ok, lookErr := c.findPull(ctx, repo, p.Head, p.Base, time.Time{})
+	existing, ok, lookErr := s.find(ctx, repo, p.Head, p.Base, time.Time{})
 	if ok || lookErr != nil {
 		err = lookErr
 	}
 	return OpenedPull{Pull: existing}, err
 }
 
-func (c *Client) openNew(ctx context.Context, repo Repo, p NewPull, draft bool) (opened OpenedPull, err error) {
-	_, err = c.on(ctx, repo, request{
+func (s PullRequests) open(ctx context.Context, repo Repo, p NewPull, draft bool) (opened OpenedPull, err error) {
+	_, err = s.client.on(ctx, repo, request{
 		method: http.MethodPost, route: pullsRoute, holds: []string{"number"},
 		body: map[string]any{
 			"title": clipLine(p.Title.String(), maxPullTitle), "body": clip(p.Body, maxText), "head": p.Head, "base": p.Base, "draft": draft,
 		},
 		find: func(ctx context.Context) (found bool, err error) {
-			opened.Pull, found, err = c.findPull(ctx, repo, p.Head, p.Base, time.Time{})
+			opened.Pull, found, err = s.find(ctx, repo, p.Head, p.Base, time.Time{})
 			return found, err
 		},
 	}, &opened.Pull)
@@ -263,55 +269,52 @@ func refusedWith(err error, words string) bool {
 	return ok && errors.Is(err, ErrInvalid) && strings.Contains(strings.ToLower(failed.Message), words)
 }
 
-// Pulls changes pull requests that are open; its Client is required.
-type Pulls struct{ *Client }
-
 // maxOpen bounds the pages of open pull requests that are read, of 100 each: Pawl's own are mostly of the newest.
 const maxOpen = 3
 
 // Into lists the open pull requests into a branch, the newest first.
-func (c Pulls) Into(ctx context.Context, repo Repo, base string) ([]Pull, error) {
-	return readPages[Pull](ctx, c.Client, repo, maxOpen, request{route: pullsRoute, query: url.Values{"state": {"open"}, "base": {base}}})
+func (s PullRequests) Into(ctx context.Context, repo Repo, base string) ([]Pull, error) {
+	return readPages[Pull](ctx, s.client, repo, maxOpen, request{route: pullsRoute, query: url.Values{"state": {"open"}, "base": {base}}})
 }
 
 // Edit sets the description, and the title where one is given. Doing it again is harmless.
-func (c Pulls) Edit(ctx context.Context, repo Repo, number int, title render.Title, body string) error {
+func (s PullRequests) Edit(ctx context.Context, repo Repo, number int, title render.Title, body string) error {
 	edit := map[string]string{"body": clip(body, maxText)}
 	if title.String() != "" {
 		edit["title"] = title.String()
 	}
-	_, err := c.on(ctx, repo, request{method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/{number}", args: []any{number}, body: edit}, nil)
+	_, err := s.client.on(ctx, repo, request{method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/{number}", args: []any{number}, body: edit}, nil)
 	return err
 }
 
 // Ready takes away that a pull request is a draft, by its node id; one that is none stays as it is.
-func (c Pulls) Ready(ctx context.Context, repo Repo, node string) error {
+func (s PullRequests) Ready(ctx context.Context, repo Repo, node string) error {
 	const query = "mutation($id:ID!){markPullRequestReadyForReview(input:{pullRequestId:$id}){pullRequest{isDraft}}}"
-	return graph(ctx, c.Client, repo, request{}, query, map[string]any{"id": node}, new(struct{}))
+	return s.client.graph(ctx, repo, request{}, query, map[string]any{"id": node}, new(struct{}))
 }
 
 // RequestReview asks somebody for a review. ErrInvalid: they cannot review there.
-func (c Pulls) RequestReview(ctx context.Context, repo Repo, number int, login string) error {
-	_, err := c.on(ctx, repo, request{method: http.MethodPost, route: pullsRoute + "/{number}/requested_reviewers", args: []any{number}, body: map[string][]string{"reviewers": {login}}}, nil)
+func (s PullRequests) RequestReview(ctx context.Context, repo Repo, number int, login string) error {
+	_, err := s.client.on(ctx, repo, request{method: http.MethodPost, route: pullsRoute + "/{number}/requested_reviewers", args: []any{number}, body: map[string][]string{"reviewers": {login}}}, nil)
 	return err
 }
 
 // Reply answers a remark on lines, by the id of the first one of its thread.
-func (c Pulls) Reply(ctx context.Context, repo Repo, number int, id int64, body string) error {
-	_, err := c.on(ctx, repo, request{method: http.MethodPost, route: pullsRoute + "/{number}/comments/{id}/replies", args: []any{number, id}, body: map[string]string{"body": clip(body, maxText)}}, nil)
+func (s PullRequests) Reply(ctx context.Context, repo Repo, number int, id int64, body string) error {
+	_, err := s.client.on(ctx, repo, request{method: http.MethodPost, route: pullsRoute + "/{number}/comments/{id}/replies", args: []any{number, id}, body: map[string]string{"body": clip(body, maxText)}}, nil)
 	return err
 }
 
 // Resolve marks a thread of remarks as resolved, by its node id; one that is stays so.
-func (c Pulls) Resolve(ctx context.Context, repo Repo, node string) error {
+func (s PullRequests) Resolve(ctx context.Context, repo Repo, node string) error {
 	const query = "mutation($id:ID!){resolveReviewThread(input:{threadId:$id}){thread{isResolved}}}"
-	return graph(ctx, c.Client, repo, request{}, query, map[string]any{"id": node}, new(struct{}))
+	return s.client.graph(ctx, repo, request{}, query, map[string]any{"id": node}, new(struct{}))
 }
 
 // React puts a reaction on a review, by its node id, which the REST API cannot. Repeating it changes nothing.
-func (c Pulls) React(ctx context.Context, repo Repo, node, reaction string) error {
+func (s PullRequests) React(ctx context.Context, repo Repo, node, reaction string) error {
 	const query = "mutation($id:ID!,$content:ReactionContent!){addReaction(input:{subjectId:$id,content:$content}){reaction{content}}}"
-	return graph(ctx, c.Client, repo, request{}, query, map[string]any{"id": node, "content": strings.ToUpper(reaction)}, new(struct{}))
+	return s.client.graph(ctx, repo, request{}, query, map[string]any{"id": node, "content": strings.ToUpper(reaction)}, new(struct{}))
 }
 
 // maxText is the length in bytes at which every text is cut. GitHub refuses bodies over 65,536

@@ -15,19 +15,19 @@ import (
 func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		h.branch()
-		if _, err := c.Token(t.Context(), h.repo); err != nil {
+		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
 		for range 36 { // 26 at once, then one each 1.25 s
 			wg.Go(func() {
-				if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
+				if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Go(func() { // behind all of these
-			if _, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"}); err != nil {
+			if _, err := c.PullRequests.Create(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"}); err != nil {
 				t.Errorf("the pull request: %v", err)
 			}
 		})
@@ -46,26 +46,26 @@ func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.
 func TestNoCallOfAStepWaitsLongerThanHalfAMinuteForLimits(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		c.maxWait = defaultMaxWait
-		if _, err := c.Token(t.Context(), h.repo); err != nil {
+		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		slow := message(429, "slow down", "Retry-After", "20")
 		h.fail(issueRoute, slow, slow)
 		began := time.Now()
 		var limit *RateLimited
-		if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || time.Since(began) > defaultMaxWait {
+		if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || time.Since(began) > defaultMaxWait {
 			t.Errorf("after two refusals of 20 s: %v after %v", err, time.Since(began))
 		}
 		_ = wait.For(t.Context(), time.Until(limit.Until))
 		h.fail(issueRoute, message(403, "You have exceeded a secondary rate limit."))
 		began = time.Now()
-		if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || time.Since(began) > time.Second {
+		if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || time.Since(began) > time.Second {
 			t.Errorf("after a refusal without a time: %v after %v", err, time.Since(began))
 		}
 		// What nobody waits for sits out the minute.
 		h.fail("GET /app/hook/deliveries/7", message(403, "You have exceeded a secondary rate limit."))
 		h.fail("GET /app/hook/deliveries/7", status(http.StatusOK, `{"id":7,"request":{"payload":{"a":1}}}`))
-		if _, err := c.DeliveryPayload(t.Context(), 7); err != nil {
+		if _, err := c.Apps.Payload(t.Context(), 7); err != nil {
 			t.Error(err)
 		}
 	})
@@ -76,7 +76,7 @@ func TestARequestThatWaitedBehindItsPlaceObeysWhatWasRefusedMeanwhile(t *testing
 	for name, slow := range map[string]func(*hub, *Client) *Client{
 		"for its token": func(h *hub, c *Client) *Client {
 			h.fail(mintRoute, fault{Latency: 10 * time.Second})
-			c.Forget(h.repo)
+			c.Apps.Forget(h.repo)
 			return c
 		},
 		"for its fence": func(_ *hub, c *Client) *Client {
@@ -85,7 +85,7 @@ func TestARequestThatWaitedBehindItsPlaceObeysWhatWasRefusedMeanwhile(t *testing
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-				if _, err := c.Token(t.Context(), h.repo); err != nil {
+				if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 					t.Fatal(err)
 				}
 				refusal := message(429, "slow down", "Retry-After", "20")
@@ -94,12 +94,12 @@ func TestARequestThatWaitedBehindItsPlaceObeysWhatWasRefusedMeanwhile(t *testing
 				began := time.Now()
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+					if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
 						t.Error(err)
 					}
 				})
 				_ = wait.For(t.Context(), time.Second)
-				if err := slow(h, c).React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
+				if err := slow(h, c).Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 					t.Error(err)
 				}
 				if waited := time.Since(began); waited < 22*time.Second {

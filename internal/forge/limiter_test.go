@@ -34,7 +34,7 @@ func (n *noted) add(format string, args ...any) {
 func TestWritesWaitForNoOthersWhileThereIsRoom(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
 		sha := h.branch()
-		if _, err := c.Token(t.Context(), h.repo); err != nil {
+		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		got := noted{from: time.Now()}
@@ -44,15 +44,15 @@ func TestWritesWaitForNoOthersWhileThereIsRoom(t *testing.T) {
 			do   func() error
 		}{
 			{"check", func() error {
-				_, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha})
+				_, err := c.Checks.Create(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha})
 				return err
 			}},
 			{"pull", func() error {
-				_, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"})
+				_, err := c.PullRequests.Create(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"})
 				return err
 			}},
-			{"reaction", func() error { return c.React(t.Context(), h.repo, "issue", 1, Eyes) }},
-			{"read", func() error { _, err := c.Issue(t.Context(), h.repo, 1); return err }},
+			{"reaction", func() error { return c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes) }},
+			{"read", func() error { _, err := c.Issues.Get(t.Context(), h.repo, 1); return err }},
 		} {
 			wg.Go(func() {
 				_ = wait.For(t.Context(), time.Duration(i)*time.Millisecond)
@@ -76,7 +76,7 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 36 { // ten more than may come at once
 			wg.Go(func() {
-				if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
+				if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 					t.Error(err)
 				}
 			})
@@ -84,7 +84,10 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 		synctest.Wait()
 		_ = wait.For(t.Context(), time.Second)
 		began := time.Now()
-		edit := func() error { _, err := c.EditComment(t.Context(), h.repo, id, "hello", "<!-- m -->"); return err }
+		edit := func() error {
+			_, err := c.Issues.EditComment(t.Context(), h.repo, id, "hello", "<!-- m -->")
+			return err
+		}
 		err := edit()
 		var limit *RateLimited
 		if !errors.As(err, &limit) || !limit.Secondary || !limit.Until.After(time.Now()) || time.Since(began) > cosmeticWait {
@@ -103,7 +106,7 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 
 func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
-		if _, err := c.Token(t.Context(), h.repo); err != nil {
+		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		c.limiter(h.repo.Installation).usage.Minute = time.Now().Add(minuteLimit.size()) // the next write waits for 1.25 s
@@ -111,7 +114,7 @@ func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3 { // the first of the queue and two behind it
 			wg.Go(func() {
-				if err := c.React(ctx, h.repo, "issue", 1, Eyes); !errors.Is(err, context.Canceled) {
+				if err := c.Issues.React(ctx, h.repo, "issue", 1, Eyes); !errors.Is(err, context.Canceled) {
 					t.Errorf("err = %v", err)
 				}
 			})
@@ -120,7 +123,7 @@ func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
 		cancel()
 		wg.Wait()
 		before := time.Now()
-		if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil || time.Since(before) > 1400*time.Millisecond {
+		if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil || time.Since(before) > 1400*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(before))
 		}
 		noneLeft(t, c.limiter(h.repo.Installation))
@@ -175,7 +178,7 @@ func TestNoMoreRequestsAreUnderWayThanGitHubTakes(t *testing.T) {
 	}{"one node": {nil, []int{100, 120, 120}}, "one of several": {&memory{}, []int{25, 50, 75}}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, tt.shared, func(t *testing.T, h *hub, c *Client) {
-				if _, err := c.Token(t.Context(), h.repo); err != nil {
+				if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 					t.Fatal(err)
 				}
 				slow := fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
@@ -186,7 +189,7 @@ func TestNoMoreRequestsAreUnderWayThanGitHubTakes(t *testing.T) {
 				var wg sync.WaitGroup
 				for range 120 {
 					wg.Go(func() {
-						if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+						if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
 							t.Error(err)
 						}
 					})
@@ -213,7 +216,7 @@ func TestThreeNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
 		third := h.node(shared)
 		third.cfg.Now = func() time.Time { return time.Now().Add(-time.Minute) }
 		for _, c := range []*Client{a, b, third} {
-			if _, err := c.Token(t.Context(), h.repo); err != nil {
+			if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -222,7 +225,7 @@ func TestThreeNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
 		for name, c := range map[string]*Client{"a": a, "b": b, "third": third} {
 			wg.Go(func() {
 				for range 10 { // of all 26 at once, then one each 1.25 s
-					if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
+					if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 						t.Error(err)
 					}
 					got.add("%s", name)
@@ -235,10 +238,10 @@ func TestThreeNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
 		}
 		h.fail(issueRoute, message(429, "slow down", "Retry-After", "3600"))
 		var limit *RateLimited
-		if _, err := a.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) {
+		if _, err := a.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) {
 			t.Fatal(err)
 		}
-		if _, err := b.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
+		if _, err := b.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
 			t.Errorf("the other node asked during the hold: %v", err)
 		}
 	})
@@ -249,19 +252,19 @@ func TestANodeThatLosesTheDatabaseKeepsTheLimitsAndTellsTheOthersLater(t *testin
 	bubble(t, shared, func(t *testing.T, h *hub, a *Client) {
 		b := h.node(shared)
 		for _, c := range []*Client{a, b} {
-			if _, err := c.Token(t.Context(), h.repo); err != nil {
+			if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for range 26 {
-			if err := a.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
+			if err := a.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 				t.Fatal(err)
 			}
 		}
 		shared.leave(true)
 		began := time.Now()
 		for range 4 {
-			if err := a.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
+			if err := a.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -271,13 +274,13 @@ func TestANodeThatLosesTheDatabaseKeepsTheLimitsAndTellsTheOthersLater(t *testin
 		h.fail(issueRoute, message(429, "slow down", "Retry-After", "3600"))
 		var limit *RateLimited
 		for range 2 {
-			if _, err := a.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
+			if _, err := a.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
 				t.Fatalf("without the database: %v", err)
 			}
 		}
 		shared.leave(false)
 		for _, c := range []*Client{a, b} {
-			if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
+			if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
 				t.Fatalf("with the database again: %v", err)
 			}
 		}
@@ -288,11 +291,11 @@ func TestPointsCountWhatRequestsCost(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, status(http.StatusOK, `{"number":3}`, "ETag", `"v1"`), status(http.StatusNotModified, ""))
 	for range 2 {
-		if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+		if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
+	if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]float64{"0": 5, strconv.FormatInt(h.repo.Installation, 10): 6}

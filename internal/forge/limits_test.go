@@ -47,7 +47,7 @@ func TestLimitsAreWaitedOutAsTold(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h, c := start(t)
 			h.fail(commentRoute, tt.fault(h))
-			if _, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); err != nil {
+			if _, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); err != nil {
 				t.Fatal(err)
 			}
 			if got := h.clock.total(); got != tt.want || len(h.comments()) != 1 {
@@ -64,21 +64,21 @@ func TestALongWaitIsHandedToTheCaller(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, resetIn(h, 403, 40*time.Minute))
 	before := h.clock.Now()
-	_, err := c.Issue(t.Context(), h.repo, 1)
+	_, err := c.Issues.Get(t.Context(), h.repo, 1)
 	var limit *RateLimited
 	if !errors.As(err, &limit) || limit.Secondary || limit.Until.Sub(before) != 40*time.Minute+time.Second || len(h.clock.slept) != 0 {
 		t.Fatalf("err = %v, slept %v", err, h.clock.slept)
 	}
-	if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
+	if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
 		t.Errorf("GitHub was asked again before the reset: %v", err)
 	}
 	other := h.repo
 	other.Installation++
-	if _, err := c.Issue(t.Context(), other, 3); !errors.Is(err, ErrUninstalled) {
+	if _, err := c.Issues.Get(t.Context(), other, 3); !errors.Is(err, ErrUninstalled) {
 		t.Errorf("one installation's limit stopped another: %v", err)
 	}
 	_ = h.clock.Sleep(t.Context(), 41*time.Minute)
-	if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+	if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
 		t.Errorf("after the reset: %v", err)
 	}
 }
@@ -88,7 +88,7 @@ func TestAWaitBeyondTheContextIsHandedToTheCallerAtOnce(t *testing.T) {
 	h.fail(issueRoute, message(403, "secondary rate limit", "Retry-After", "60"))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	_, err := c.Issue(ctx, h.repo, 1)
+	_, err := c.Issues.Get(ctx, h.repo, 1)
 	var limit *RateLimited
 	if !errors.As(err, &limit) || !limit.Secondary || len(h.clock.slept) != 0 {
 		t.Errorf("err = %v, slept %v", err, h.clock.slept)
@@ -100,7 +100,7 @@ func TestTheThirdLimitEndsTheCall(t *testing.T) {
 	slow := message(429, "slow down", "Retry-After", "2")
 	h.fail(issueRoute, slow, slow, slow, slow)
 	var limit *RateLimited
-	if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 3 {
+	if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 3 {
 		t.Errorf("err = %v after %d calls", err, len(h.calls(issueRoute)))
 	}
 }
@@ -110,7 +110,7 @@ func TestTheLastAllowedRequestHoldsBackTheNext(t *testing.T) {
 	h.fail(issueRoute, status(http.StatusOK, `{"number": 1}`,
 		"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", strconv.FormatInt(h.clock.Now().Add(10*time.Second).Unix(), 10)))
 	for range 2 {
-		if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+		if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestTheLastAllowedRequestHoldsBackTheNext(t *testing.T) {
 func TestAMissingPermissionIsNotTakenForALimit(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, message(403, "Resource not accessible by integration", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", "1800000000"))
-	if _, err := c.Issue(t.Context(), h.repo, 1); !errors.Is(err, ErrForbidden) || len(h.clock.slept) != 0 {
+	if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.Is(err, ErrForbidden) || len(h.clock.slept) != 0 {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -133,7 +133,7 @@ func TestAPageOfAProxyIsNoAnswerOfGitHubs(t *testing.T) {
 			h, c := start(t)
 			page := status(code, "<html><body>blocked</body></html>")
 			h.fail(route, page, page, page, page)
-			if _, err := c.Issue(t.Context(), h.repo, 1); !errors.Is(err, ErrUnavailable) || len(h.calls(route)) < 2 {
+			if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.Is(err, ErrUnavailable) || len(h.calls(route)) < 2 {
 				t.Errorf("%s answered with a page and %d: %v after %d calls", route, code, err, len(h.calls(route)))
 			}
 		}
@@ -146,7 +146,7 @@ func TestALongRetryAfterOfAServerThatIsDownIsHandedToTheCaller(t *testing.T) {
 	before := h.clock.Now()
 	var limit *RateLimited
 	for range 2 {
-		if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) || limit.Until.Sub(before) != 30*time.Minute || len(h.clock.slept) != 0 {
+		if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || limit.Until.Sub(before) != 30*time.Minute || len(h.clock.slept) != 0 {
 			t.Fatalf("err = %v, slept %v", err, h.clock.slept)
 		}
 	}
@@ -160,18 +160,18 @@ func TestAHoldEndsWithinAnHourAfterTheClockWasSetBack(t *testing.T) {
 		h, c := start(t)
 		h.fail(issueRoute, message(403, "You have exceeded a secondary rate limit.", "Retry-After", "600"))
 		var limit *RateLimited
-		if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) {
+		if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) {
 			t.Fatalf("err = %v", err)
 		}
 		h.clock.move(-back)
 		for range 3 {
-			if _, err := c.Issue(t.Context(), h.repo, 1); !errors.As(err, &limit) {
+			if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) {
 				t.Fatalf("set back by %s: %v, want the hold to go on for a while", back, err)
 			}
 			h.clock.move(15 * time.Minute)
 		}
 		h.clock.move(20 * time.Minute)
-		if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+		if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
 			t.Errorf("set back by %s, an hour later: %v", back, err)
 		}
 	}
@@ -196,7 +196,7 @@ func TestNoWaitForALimitIsLongerThanAnHour(t *testing.T) {
 func TestAWriteThatWouldWaitLongIsHandedToTheCaller(t *testing.T) {
 	h, c := start(t)
 	for range 26 { // a third of a minute's
-		if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
+		if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -204,7 +204,7 @@ func TestAWriteThatWouldWaitLongIsHandedToTheCaller(t *testing.T) {
 	before := h.clock.Now()
 	var limit *RateLimited
 	for range 2 {
-		err := c.React(t.Context(), h.repo, "issue", 1, Eyes)
+		err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes)
 		if !errors.As(err, &limit) || !limit.Secondary || !limit.Until.Equal(before.Add(1250*time.Millisecond)) {
 			t.Fatalf("err = %v", err)
 		}
@@ -212,11 +212,11 @@ func TestAWriteThatWouldWaitLongIsHandedToTheCaller(t *testing.T) {
 	if n := len(h.calls(reactRoute)); n != 26 || len(h.clock.slept) != 0 {
 		t.Errorf("%d requests, slept %v", n, h.clock.slept)
 	}
-	if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+	if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
 		t.Errorf("a read was held back with the writes: %v", err)
 	}
 	_ = h.clock.Sleep(t.Context(), limit.Until.Sub(before))
-	if err := c.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
+	if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
 		t.Errorf("at the time that was named: %v", err)
 	}
 }

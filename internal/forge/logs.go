@@ -28,20 +28,24 @@ const (
 // scriptColour begins each line of a script that a step runs, as actions/runner writes it (ScriptHandler.cs).
 const scriptColour = "\x1b[36;1m"
 
-// Actions reads and repeats jobs of GitHub Actions in a repository. Only here a token with the permission actions is
-// used, so that an installation which did not grant it lacks logs and nothing else.
-type Actions struct {
-	*Client
+// Actions opens the jobs of a repository.
+type Actions struct{ client *Client }
+
+// Jobs reads and repeats jobs of GitHub Actions in a repository. Only Jobs uses a token with the permission actions, so
+// an installation that did not grant it lacks logs and nothing else.
+type Jobs struct {
+	client *Client
 	repo   Repo
 	token  string
 	Reruns bool // jobs may be run again
 }
 
-// OpenActions asks for actions: write where the App may have it, else for actions: read.
-func OpenActions(ctx context.Context, c *Client, repo Repo, app App) (Actions, error) {
-	open := func(level string) (Actions, error) {
-		made, err := c.mint(ctx, repo.Installation, repo.narrow(&github.InstallationPermissions{Actions: &level, Metadata: github.String("read")}))
-		return Actions{c, repo, made.GetToken(), level == "write"}, err
+// Open asks for actions: write where the App may have it, else for actions: read.
+func (s Actions) Open(ctx context.Context, repo Repo, app App) (Jobs, error) {
+	open := func(level string) (Jobs, error) {
+		permissions := &github.InstallationPermissions{Actions: &level, Metadata: github.String("read")}
+		made, err := s.client.Apps.mint(ctx, repo.Installation, repo.narrow(permissions))
+		return Jobs{s.client, repo, made.GetToken(), level == "write"}, err
 	}
 	if app.Permissions["actions"] == "write" {
 		if a, err := open("write"); !errors.Is(err, ErrForbidden) {
@@ -51,28 +55,28 @@ func OpenActions(ctx context.Context, c *Client, repo Repo, app App) (Actions, e
 	return open("read")
 }
 
-func (a Actions) ask(ctx context.Context, r request, into any) (*github.Response, error) {
-	r.as, r.token, r.once = asToken, a.token, true
-	return a.on(ctx, a.repo, r, into)
+func (j Jobs) ask(ctx context.Context, r request, into any) (*github.Response, error) {
+	r.as, r.token, r.once = asToken, j.token, true
+	return j.client.on(ctx, j.repo, r, into)
 }
 
 // RerunFailed runs the failed jobs of a workflow run again, once: run_attempt tells whether one whose answer was
 // lost is done (REST reference, "Re-run failed jobs from a workflow run").
-func (a Actions) RerunFailed(ctx context.Context, run int64) error {
-	_, err := a.ask(ctx, request{method: http.MethodPost, route: "/repos/{owner}/{repo}/actions/runs/{id}/rerun-failed-jobs", args: []any{run},
+func (j Jobs) RerunFailed(ctx context.Context, run int64) error {
+	_, err := j.ask(ctx, request{method: http.MethodPost, route: "/repos/{owner}/{repo}/actions/runs/{id}/rerun-failed-jobs", args: []any{run},
 		find: func(ctx context.Context) (bool, error) {
-			attempt, err := a.RunAttempt(ctx, run)
+			attempt, err := j.RunAttempt(ctx, run)
 			return attempt > 1, err
 		}}, nil)
 	return err
 }
 
 // RunAttempt is how often a workflow run was begun.
-func (a Actions) RunAttempt(ctx context.Context, run int64) (int, error) {
+func (j Jobs) RunAttempt(ctx context.Context, run int64) (int, error) {
 	var got struct {
 		RunAttempt int `json:"run_attempt"`
 	}
-	_, err := a.ask(ctx, request{route: "/repos/{owner}/{repo}/actions/runs/{id}", args: []any{run}, holds: []string{"run_attempt"}}, &got)
+	_, err := j.ask(ctx, request{route: "/repos/{owner}/{repo}/actions/runs/{id}", args: []any{run}, holds: []string{"run_attempt"}}, &got)
 	return got.RunAttempt, err
 }
 
@@ -90,7 +94,7 @@ type FailedJob struct {
 // FailedJob reads a job, whose id is that of its check run (REST reference, "Get a job for a workflow run"), and the
 // log as far as it is of the first failed step's time, and writes the whole of that to all. What is known of the job
 // is given also with an error.
-func (a Actions) FailedJob(ctx context.Context, id int64, all io.Writer) (cut FailedJob, err error) {
+func (j Jobs) FailedJob(ctx context.Context, id int64, all io.Writer) (cut FailedJob, err error) {
 	ctx, cancel := context.WithTimeout(ctx, logTime) // the log's server is not GitHub's API
 	defer cancel()
 	var job struct {
@@ -103,7 +107,7 @@ func (a Actions) FailedJob(ctx context.Context, id int64, all io.Writer) (cut Fa
 		} `json:"steps"`
 	}
 	r := request{route: "/repos/{owner}/{repo}/actions/jobs/{id}", args: []any{id}}
-	if _, err := a.ask(ctx, r, &job); err != nil {
+	if _, err := j.ask(ctx, r, &job); err != nil {
 		return FailedJob{}, err
 	}
 	cut = job.FailedJob
@@ -113,11 +117,11 @@ func (a Actions) FailedJob(ctx context.Context, id int64, all io.Writer) (cut Fa
 		}
 		cut.Step = step.Name
 		r.route, r.location = r.route+"/logs", true
-		resp, err := a.ask(ctx, r, nil)
+		resp, err := j.ask(ctx, r, nil)
 		if err != nil {
 			return cut, err
 		}
-		log, err := download(ctx, a.cfg.Transport, resp.Header.Get("Location"))
+		log, err := download(ctx, j.client.cfg.Transport, resp.Header.Get("Location"))
 		if err != nil {
 			return cut, err
 		}

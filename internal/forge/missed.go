@@ -28,12 +28,12 @@ type Delivery struct {
 // Deliveries reads one page of the App's deliveries, newest first; an empty cursor begins, an empty
 // next ends. github.com lists those of 3 days, an Enterprise Server those of 7 (docs.github.com,
 // "Redelivering webhooks").
-func (c *Client) Deliveries(ctx context.Context, cursor string) (page []Delivery, next string, err error) {
+func (s Apps) Deliveries(ctx context.Context, cursor string) (page []Delivery, next string, err error) {
 	query := url.Values{"per_page": {strconv.Itoa(pageSize)}}
 	if cursor != "" {
 		query.Set("cursor", cursor)
 	}
-	resp, err := c.do(ctx, request{route: "/app/hook/deliveries", query: query, as: asApp, urgency: background}, &page)
+	resp, err := s.client.do(ctx, request{route: "/app/hook/deliveries", query: query, as: asApp, urgency: background}, &page)
 	if err != nil {
 		return nil, "", err
 	}
@@ -46,20 +46,20 @@ type Hook struct {
 	ContentType string `json:"content_type"` // json or form
 }
 
-func ReadHook(ctx context.Context, c *Client) (h Hook, err error) {
-	_, err = c.do(ctx, request{route: "/app/hook/config", as: asApp, urgency: background}, &h)
+func (s Apps) Hook(ctx context.Context) (h Hook, err error) {
+	_, err = s.client.do(ctx, request{route: "/app/hook/config", as: asApp, urgency: background}, &h)
 	return h, err
 }
 
-// DeliveryPayload reads what a delivery carried, nil where GitHub keeps no payload. GitHub may have
+// Payload reads what a delivery carried, nil where GitHub keeps no payload. GitHub may have
 // written the JSON anew, so a signature of it would not fit.
-func (c *Client) DeliveryPayload(ctx context.Context, id int64) ([]byte, error) {
+func (s Apps) Payload(ctx context.Context, id int64) ([]byte, error) {
 	var got struct {
 		Request struct {
 			Payload json.RawMessage `json:"payload"`
 		} `json:"request"`
 	}
-	_, err := c.do(ctx, request{
+	_, err := s.client.do(ctx, request{
 		route: "/app/hook/deliveries/{id}", args: []any{id}, as: asApp, urgency: background, once: true, holds: []string{"id"},
 	}, &got)
 	if raw := got.Request.Payload; err == nil && len(raw) > 0 && string(raw) != "null" {
@@ -80,12 +80,12 @@ const maxChangedPages = 10
 // A change while it reads moves its thread to the end of GitHub's list, so numbered pages would skip
 // one. Each request asks from where the last answer ended; only where one second fills a page is the
 // next page of that second read.
-func (c *Client) ChangedSince(ctx context.Context, repo Repo, since time.Time) (list []Issue, more bool, err error) {
+func (s Issues) ChangedSince(ctx context.Context, repo Repo, since time.Time) (list []Issue, more bool, err error) {
 	at := map[int]time.Time{} // of each number in the list
 	since, page := since.UTC().Truncate(time.Second), 1
 	for range maxChangedPages {
 		var got []Issue
-		next, err := c.page(ctx, repo, request{route: "/repos/{owner}/{repo}/issues", urgency: background, query: url.Values{
+		next, err := s.client.page(ctx, repo, request{route: "/repos/{owner}/{repo}/issues", urgency: background, query: url.Values{
 			"state": {"all"}, "sort": {"updated"}, "direction": {"asc"}, "since": {since.Format(time.RFC3339)},
 		}}, page, &got)
 		if err != nil {
@@ -113,8 +113,8 @@ func (c *Client) ChangedSince(ctx context.Context, repo Repo, since time.Time) (
 }
 
 // CommentsSince lists the comments of a conversation that were written or edited since a time, oldest first.
-func (c *Client) CommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]Comment, error) {
-	return readPages[Comment](ctx, c, repo, maxChangedPages, request{route: commentsRoute, args: []any{number}, urgency: background, query: from(since)})
+func (s Issues) CommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]Comment, error) {
+	return readPages[Comment](ctx, s.client, repo, maxChangedPages, request{route: commentsRoute, args: []any{number}, urgency: background, query: from(since)})
 }
 
 func from(since time.Time) url.Values { return url.Values{"since": {since.UTC().Format(time.RFC3339)}} }
@@ -127,8 +127,8 @@ type Reaction struct {
 }
 
 // Reactions lists those of a comment of an issue.
-func Reactions(ctx context.Context, c *Client, repo Repo, comment int64) ([]Reaction, error) {
-	return readPages[Reaction](ctx, c, repo, maxChangedPages, request{route: reactionRoutes["issue_comment"], args: []any{comment}, urgency: background})
+func (s Issues) Reactions(ctx context.Context, repo Repo, comment int64) ([]Reaction, error) {
+	return readPages[Reaction](ctx, s.client, repo, maxChangedPages, request{route: reactionRoutes["issue_comment"], args: []any{comment}, urgency: background})
 }
 
 type Review struct {
@@ -140,8 +140,8 @@ type Review struct {
 }
 
 // Reviews lists the reviews of a pull request, oldest first: GitHub has no way to ask for new ones only.
-func (c *Client) Reviews(ctx context.Context, repo Repo, number int) ([]Review, error) {
-	return readPages[Review](ctx, c, repo, maxChangedPages, request{route: pullsRoute + "/{number}/reviews", args: []any{number}, urgency: background})
+func (s PullRequests) Reviews(ctx context.Context, repo Repo, number int) ([]Review, error) {
+	return readPages[Review](ctx, s.client, repo, maxChangedPages, request{route: pullsRoute + "/{number}/reviews", args: []any{number}, urgency: background})
 }
 
 // ReviewComment is a remark on a line of a pull request. Line is zero where the line is gone.
@@ -152,9 +152,9 @@ type ReviewComment struct {
 	SHA  string `json:"original_commit_id"` // that it was made on; commit_id moves with the branch
 }
 
-// ReviewCommentsSince lists the remarks on lines that were written or edited since a time, oldest first.
-func (c *Client) ReviewCommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]ReviewComment, error) {
-	return readPages[ReviewComment](ctx, c, repo, maxChangedPages, request{
+// CommentsSince lists the remarks on lines that were written or edited since a time, oldest first.
+func (s PullRequests) CommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]ReviewComment, error) {
+	return readPages[ReviewComment](ctx, s.client, repo, maxChangedPages, request{
 		route: pullsRoute + "/{number}/comments", args: []any{number}, urgency: background, query: from(since),
 	})
 }
@@ -162,22 +162,19 @@ func (c *Client) ReviewCommentsSince(ctx context.Context, repo Repo, number int,
 // commitForm is what names a commit; anything else would change the path of a request.
 var commitForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
-// PullsOfCommit lists the pull requests that brought a commit, or are open with one that is not in the
+// OfCommit lists the pull requests that brought a commit, or are open with one that is not in the
 // default branch. An unknown commit is ErrNotFound or ErrInvalid.
-func (c *Client) PullsOfCommit(ctx context.Context, repo Repo, sha string) ([]Pull, error) {
+func (s PullRequests) OfCommit(ctx context.Context, repo Repo, sha string) ([]Pull, error) {
 	if !commitForm.MatchString(sha) {
 		return nil, fmt.Errorf("commit %.80q: want 7 to 64 hexadecimal digits", sha)
 	}
-	return readPages[Pull](ctx, c, repo, maxChangedPages, request{route: "/repos/{owner}/{repo}/commits/{sha}/pulls", args: []any{sha}})
+	return readPages[Pull](ctx, s.client, repo, maxChangedPages, request{route: "/repos/{owner}/{repo}/commits/{sha}/pulls", args: []any{sha}})
 }
-
-// Backlog reads issues by their label. Nobody waits for its requests.
-type Backlog struct{ *Client }
 
 // Labelled reads one page of the open issues and pull requests with a label, those opened longest ago first; page 1
 // begins, next is zero after the last.
-func (c Backlog) Labelled(ctx context.Context, repo Repo, label string, page int) (list []Issue, next int, err error) {
-	next, err = c.page(ctx, repo, request{route: "/repos/{owner}/{repo}/issues", urgency: background, query: url.Values{
+func (s Issues) Labelled(ctx context.Context, repo Repo, label string, page int) (list []Issue, next int, err error) {
+	next, err = s.client.page(ctx, repo, request{route: "/repos/{owner}/{repo}/issues", urgency: background, query: url.Values{
 		"state": {"open"}, "labels": {label}, "sort": {"created"}, "direction": {"asc"},
 	}}, page, &list)
 	return list, next, err
@@ -196,6 +193,6 @@ type IssueEvent struct {
 }
 
 // Events lists what was done to an issue, oldest first, the first thousand.
-func (c Backlog) Events(ctx context.Context, repo Repo, number int) ([]IssueEvent, error) {
-	return readPages[IssueEvent](ctx, c.Client, repo, maxChangedPages, request{route: "/repos/{owner}/{repo}/issues/{number}/events", args: []any{number}, urgency: background})
+func (s Issues) Events(ctx context.Context, repo Repo, number int) ([]IssueEvent, error) {
+	return readPages[IssueEvent](ctx, s.client, repo, maxChangedPages, request{route: "/repos/{owner}/{repo}/issues/{number}/events", args: []any{number}, urgency: background})
 }

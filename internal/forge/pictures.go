@@ -39,7 +39,7 @@ type Picture struct {
 // left out: of other hosts than GitHub's own, too large, of another format, or not to be had. GitHub renders
 // attachments with addresses that hold for minutes and need no credentials ("bodyHTML"). What was edited since a time
 // shows none.
-func (c Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, asked time.Time) (all []Picture, left int, err error) {
+func (s Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, asked time.Time) (all []Picture, left int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pictureTime)
 	defer cancel()
 	var got struct {
@@ -55,7 +55,7 @@ func (c Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, as
 	}
 	ask += "}}"
 	nodes = nodes[:min(len(nodes), 100)] // as many as GitHub takes
-	err = graph(ctx, c.Client, repo, request{reads: true}, ask, map[string]any{"nodes": nodes}, &got)
+	err = s.client.graph(ctx, repo, request{reads: true}, ask, map[string]any{"nodes": nodes}, &got)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the pictures of what was said: %w", err)
 	}
@@ -65,7 +65,7 @@ func (c Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, as
 		}
 		for _, address := range pictures(n.HTML) {
 			p := Picture{Node: n.ID}
-			if len(all) < MaxPictures && c.keeps(address) && p.read(ctx, c.cfg.Transport, address) == nil {
+			if len(all) < MaxPictures && s.keeps(address) && p.read(ctx, s.client.cfg.Transport, address) == nil {
 				all = append(all, p)
 			} else {
 				left++
@@ -96,12 +96,12 @@ func pictures(page string) (addresses []string) {
 
 // keeps reports whether an address is where GitHub keeps what people attached: for github.com these hosts, on an
 // Enterprise Server itself. camo.githubusercontent.com shows pictures of anybody, and is not among them.
-func (c Discussions) keeps(address string) bool {
+func (s Discussions) keeps(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
 		return false
 	}
-	api := c.api
+	api := s.client.api
 	if api.Host == "api.github.com" {
 		return u.Scheme == "https" && slices.Contains([]string{"private-user-images.githubusercontent.com", "user-images.githubusercontent.com"}, u.Host)
 	}

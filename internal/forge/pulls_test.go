@@ -16,11 +16,11 @@ var newPull = NewPull{Title: render.Subject("Solve #1", 72), Body: "text", Head:
 func TestAPullRequestIsOpenedAsADraft(t *testing.T) {
 	h, c := start(t)
 	sha := h.branch()
-	opened, err := c.CreatePull(t.Context(), h.repo, newPull)
+	opened, err := c.PullRequests.Create(t.Context(), h.repo, newPull)
 	if err != nil || opened.Number != 2 || !h.pulls()[0].Pull.Draft || opened.DraftRefused {
 		t.Fatalf("%+v, %v", opened, err)
 	}
-	read, err := c.Pull(t.Context(), h.repo, opened.Number)
+	read, err := c.PullRequests.Get(t.Context(), h.repo, opened.Number)
 	if err != nil || read.Head.Ref != "pawl/issue-1" || read.Head.SHA != sha || read.Head.Repo.FullName != "octo/hello" || read.Head.Repo.ID != h.repo.ID ||
 		read.State != "open" || read.Merged() {
 		t.Errorf("%+v, %v", read, err)
@@ -31,7 +31,7 @@ func TestWhereDraftsAreRefusedAnOrdinaryOneIsOpened(t *testing.T) {
 	h, c := start(t)
 	h.branch()
 	h.fail(pullRoute, message(422, "Draft pull requests are not supported in this repository."))
-	opened, err := c.CreatePull(t.Context(), h.repo, newPull)
+	opened, err := c.PullRequests.Create(t.Context(), h.repo, newPull)
 	if err != nil || !opened.DraftRefused || h.calls(pullRoute)[1].body["draft"] != false {
 		t.Errorf("%+v, %v", opened, err)
 	}
@@ -41,7 +41,7 @@ func TestAnOpenPullRequestIsReturnedInsteadOfASecond(t *testing.T) {
 	h, c := start(t)
 	h.branch()
 	for range 2 {
-		opened, err := c.CreatePull(t.Context(), h.repo, newPull)
+		opened, err := c.PullRequests.Create(t.Context(), h.repo, newPull)
 		if err != nil || opened.Number != 2 || len(h.pulls()) != 1 {
 			t.Errorf("%+v, %v; %d pulls", opened, err, len(h.pulls()))
 		}
@@ -72,7 +72,7 @@ func TestWhatAnEarlierTryOpenedIsNotOpenedAgain(t *testing.T) {
 			h.clock.move(time.Hour)
 			p := newPull
 			p.Begun = begun
-			opened, err := client.CreatePull(t.Context(), h.repo, p)
+			opened, err := client.PullRequests.Create(t.Context(), h.repo, p)
 			if err != nil || (opened.Number == n) == c.again || (len(h.calls(pullRoute)) == 1) != c.again {
 				t.Errorf("%+v, %v; %d opened", opened, err, len(h.calls(pullRoute)))
 			}
@@ -83,7 +83,7 @@ func TestWhatAnEarlierTryOpenedIsNotOpenedAgain(t *testing.T) {
 func TestAPullRequestWithoutCommitsIsRefusedWithGitHubsReason(t *testing.T) {
 	h, c := start(t)
 	h.fail(pullRoute, status(422, `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"No commits between main and pawl/issue-1"}]}`))
-	_, err := c.CreatePull(t.Context(), h.repo, newPull)
+	_, err := c.PullRequests.Create(t.Context(), h.repo, newPull)
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "No commits between") {
 		t.Errorf("err = %v", err)
 	}
@@ -97,10 +97,10 @@ func TestAForksBranchOfTheSameNameIsNotPawls(t *testing.T) {
 		{"number": 9, "state": "open", "head": {"ref": "pawl/issue-1", "repo": null}, "base": `+own+`},
 		{"number": 7, "state": "open", "head": {"ref": "other", "repo": {"id": 77, "full_name": "octo/hello"}}, "base": `+own+`}]`)
 	h.fail("GET /repos/octo/hello/pulls", unfiltered, unfiltered)
-	if found, ok, err := c.findPull(t.Context(), h.repo, "pawl/issue-1", "main", time.Time{}); ok || err != nil {
+	if found, ok, err := c.PullRequests.find(t.Context(), h.repo, "pawl/issue-1", "main", time.Time{}); ok || err != nil {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
-	if found, ok, err := c.findPull(t.Context(), h.repo, "other", "main", time.Time{}); !ok || err != nil || found.Number != 7 {
+	if found, ok, err := c.PullRequests.find(t.Context(), h.repo, "other", "main", time.Time{}); !ok || err != nil || found.Number != 7 {
 		t.Errorf("%+v, %v, %v", found, ok, err)
 	}
 }
@@ -117,7 +117,7 @@ func TestAPullRequestToAnotherBaseIsNotTheOneThatWasLost(t *testing.T) {
 	}})
 	unsure := status(502, "")
 	h.fail(pullRoute, unsure, unsure, unsure)
-	if opened, err := c.CreatePull(t.Context(), h.repo, newPull); !errors.Is(err, ErrUnavailable) {
+	if opened, err := c.PullRequests.Create(t.Context(), h.repo, newPull); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("%+v, %v", opened, err)
 	}
 }

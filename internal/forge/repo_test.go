@@ -27,7 +27,7 @@ func TestAWriteToARenamedRepositorySaysTheNewName(t *testing.T) {
 		if code != http.StatusTemporaryRedirect { // which the fake GitHub answers itself
 			h.fail(commentRoute, status(code, `{"message":"Moved Permanently"}`, "Location", h.byID()+"/issues/1/comments"))
 		}
-		_, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
+		_, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
 		var to *Moved
 		if !errors.As(err, &to) || to.To != "octo/world" || len(h.Comments("octo/world", 1)) != 0 {
 			t.Errorf("%d: err = %v", code, err)
@@ -38,7 +38,7 @@ func TestAWriteToARenamedRepositorySaysTheNewName(t *testing.T) {
 func TestAReadOfARenamedRepositoryFollows(t *testing.T) {
 	h, c := start(t)
 	h.must(h.RenameRepo(fullName, "world"))
-	info, err := c.RepoInfo(t.Context(), h.repo)
+	info, err := c.Repositories.Get(t.Context(), h.repo)
 	want := RepoInfo{ID: h.repo.ID, FullName: "octo/world", DefaultBranch: "main"}
 	if diff := cmp.Diff(want, info); diff != "" || err != nil {
 		t.Error(err, diff)
@@ -51,7 +51,7 @@ func TestATokenDoesNotFollowARedirectToAnotherHost(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
 	defer other.Close()
 	h.fail(issueRoute, status(302, `{}`, "Location", other.URL+"/repos/octo/hello/issues/1"))
-	_, err := c.Issue(t.Context(), h.repo, 1)
+	_, err := c.Issues.Get(t.Context(), h.repo, 1)
 	if !errors.Is(err, ErrUnavailable) || reached {
 		t.Errorf("reached the other host: %v; err = %v", reached, err)
 	}
@@ -65,9 +65,9 @@ func TestARedirectThatIsNotGitHubsEndsNothing(t *testing.T) {
 				h.fail(route, status(code, "", "Location", to), status(code, "", "Location", to))
 				var err error
 				if route == "GET /app" {
-					_, err = c.App(t.Context())
+					_, err = c.Apps.Get(t.Context())
 				} else {
-					_, err = c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
+					_, err = c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->")
 				}
 				var moved *Moved
 				ends := errors.Is(err, ErrNotFound) || errors.Is(err, ErrForbidden) || errors.Is(err, ErrUninstalled)
@@ -83,7 +83,7 @@ func TestAnIssueThatWasTransferredIsElsewhere(t *testing.T) {
 	h, c := start(t)
 	h.fail(commentRoute, status(301, "{}", "Location", h.APIURL()+"repositories/78/issues/9/comments"))
 	var moved *Moved
-	if _, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); !errors.As(err, &moved) || !strings.Contains(moved.To, "/repositories/78/") {
+	if _, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); !errors.As(err, &moved) || !strings.Contains(moved.To, "/repositories/78/") {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -92,15 +92,15 @@ func TestPermissionIsReadFromTheRoleAndFailsClosed(t *testing.T) {
 	h, c := start(t)
 	h.fail("GET /repos/octo/hello/collaborators/bob/permission", status(http.StatusOK, `{"permission": "read", "role_name": "security-reader"}`))
 	for login, want := range map[string]string{"ann": "maintain", "bob": "read", "ghost": "none"} {
-		if got, err := c.Permission(t.Context(), h.repo, login); got != want || err != nil {
+		if got, err := c.Repositories.Permission(t.Context(), h.repo, login); got != want || err != nil {
 			t.Errorf("%s has %q, %v; want %q", login, got, err, want)
 		}
 	}
 	h.fail("GET /repos/octo/hello/collaborators/ann/permission", message(403, "Resource not accessible by integration"))
-	if got, err := c.Permission(t.Context(), h.repo, "ann"); got != "none" || !errors.Is(err, ErrForbidden) {
+	if got, err := c.Repositories.Permission(t.Context(), h.repo, "ann"); got != "none" || !errors.Is(err, ErrForbidden) {
 		t.Errorf("%q, %v", got, err)
 	}
-	got, err := c.Permission(t.Context(), h.repo, "../../octo/hello")
+	got, err := c.Repositories.Permission(t.Context(), h.repo, "../../octo/hello")
 	asked := h.Requests()
 	if route := asked[len(asked)-1].Route; got != "none" || route != "GET /repos/{owner}/{repo}/collaborators/{login}/permission" {
 		t.Errorf("a login that leaves its path has %q, %v, and %s was asked", got, err, route)
@@ -111,7 +111,7 @@ func TestNamesThatLeaveTheirPathAreRefused(t *testing.T) {
 	h, c := start(t)
 	for _, name := range []string{"..", ".", "", "a/b", "a?b", "a b", "a%2f", strings.Repeat("a", 101)} {
 		for _, repo := range []Repo{{Owner: "octo", Name: name, Installation: h.repo.Installation}, {Owner: name, Name: "hello", Installation: h.repo.Installation}} {
-			if _, err := c.Issue(t.Context(), repo, 3); err == nil {
+			if _, err := c.Issues.Get(t.Context(), repo, 3); err == nil {
 				t.Errorf("%q was accepted", repo.FullName())
 			}
 		}
@@ -142,7 +142,7 @@ func TestTheAppKnowsItself(t *testing.T) {
 			"pull_request_review_comment", "push", "repository"},
 	}
 	for range 2 {
-		app, err := c.App(t.Context())
+		app, err := c.Apps.Get(t.Context())
 		if diff := cmp.Diff(want, app); diff != "" || err != nil {
 			t.Error(err, diff)
 		}
@@ -164,7 +164,7 @@ func TestTheBotUserIsLookedUpWithATokenWhereAnonymousReadsAreRefused(t *testing.
 			h.must(h.AddRepo(t.Context(), "other/hello", nil))
 			bot := h.bot()
 			h.fail(userRoute, refusal)
-			app, err := c.App(t.Context())
+			app, err := c.Apps.Get(t.Context())
 			if err != nil || app.BotID != bot {
 				t.Fatalf("%+v, %v", app, err)
 			}
@@ -179,14 +179,14 @@ func TestAServerWithoutBotUsersStillKnowsWhatTheAppWrote(t *testing.T) {
 	h, c := start(t)
 	missing := message(404, "Not Found")
 	h.fail(userRoute, missing, missing)
-	app, err := c.App(t.Context())
+	app, err := c.Apps.Get(t.Context())
 	if err != nil || app.BotID != 0 || app.BotLogin != "pawl[bot]" {
 		t.Fatalf("%+v, %v", app, err)
 	}
 	h.must(h.AddBot("other[bot]", 901))
 	h.comment("other[bot]", "<!-- m -->")
 	own := h.comment("pawl[bot]", "<!-- m -->")
-	if found, ok, err := c.FindComment(t.Context(), h.repo, 1, "<!-- m -->"); err != nil || !ok || found.ID != own {
+	if found, ok, err := c.Issues.FindComment(t.Context(), h.repo, 1, "<!-- m -->"); err != nil || !ok || found.ID != own {
 		t.Errorf("%+v, %t, %v", found, ok, err)
 	}
 }
@@ -208,7 +208,7 @@ func TestARefusalToSayWhoTheAppIsEndsNoRun(t *testing.T) {
 		for route, f := range tt.faults {
 			h.fail(route, f, f)
 		}
-		_, err := c.App(t.Context())
+		_, err := c.Apps.Get(t.Context())
 		if !errors.Is(err, tt.kind) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrForbidden) || errors.Is(err, ErrUninstalled) {
 			t.Errorf("%s: %v", tt.name, err)
 		}

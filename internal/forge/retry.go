@@ -143,7 +143,7 @@ func (c *call) send(req *http.Request) (*http.Response, error) {
 // mayBeSent gets the token and asks the fence.
 func (c *call) mayBeSent(ctx context.Context) (err error) {
 	if c.as == asInstallation {
-		if c.token, err = c.Token(ctx, c.repo); err != nil {
+		if c.token, err = c.Apps.Token(ctx, c.repo); err != nil {
 			return err
 		}
 	}
@@ -162,5 +162,6 @@ func (c *call) mayBeSent(ctx context.Context) (err error) {
 func (c *Client) Fenced(fence func(context.Context) error) *Client {
 	fenced := *c
 	fenced.fence = fence
+	fenced.services()
 	return &fenced
 }

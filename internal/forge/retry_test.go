@@ -22,7 +22,7 @@ func TestAReadIsTriedThreeTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, c := start(t)
 			h.fail(issueRoute, broken, broken)
-			issue, err := c.Issue(t.Context(), h.repo, 1)
+			issue, err := c.Issues.Get(t.Context(), h.repo, 1)
 			if err != nil || issue.Title != "Broken" || issue.Author.Login != "ann" {
 				t.Fatalf("%+v, %v", issue, err)
 			}
@@ -36,7 +36,7 @@ func TestAReadIsTriedThreeTimes(t *testing.T) {
 func TestAfterThreeTriesTheErrorSaysWhatHappened(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, status(502, ""), status(502, ""), status(502, "<html>"))
-	_, err := c.Issue(t.Context(), h.repo, 1)
+	_, err := c.Issues.Get(t.Context(), h.repo, 1)
 	if !errors.Is(err, ErrUnavailable) || len(h.calls(issueRoute)) != 3 {
 		t.Fatalf("err = %v after %d calls", err, len(h.calls(issueRoute)))
 	}
@@ -53,7 +53,7 @@ func TestAServerThatCannotBeReachedIsUnavailable(t *testing.T) {
 	gone.Close()
 	c, err := New(Config{WebURL: gone.URL, APIURL: gone.URL, AppID: testApp, PrivateKey: h.PrivateKeyPEM(), Sleep: h.clock.Sleep})
 	h.must(err)
-	_, err = c.Issue(t.Context(), h.repo, 1)
+	_, err = c.Issues.Get(t.Context(), h.repo, 1)
 	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "no answer") {
 		t.Errorf("err = %v", err)
 	}
@@ -67,23 +67,23 @@ func TestALostAnswerCausesNoSecondEffect(t *testing.T) {
 			h.fail(commentRoute, lost)
 			h.fail(checkRoute, lost)
 			h.fail(pullRoute, lost)
-			comment, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->")
+			comment, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->")
 			if err != nil || len(h.comments()) != 1 || comment.ID != h.comments()[0].ID {
 				t.Errorf("comment %+v, %v; %d at GitHub", comment, err, len(h.comments()))
 			}
 			if h.clock.total() < settle {
 				t.Errorf("looked it up after %v, while GitHub may still be doing it", h.clock.total())
 			}
-			run, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: "x", Status: "queued"})
+			run, err := c.Checks.Create(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: "x", Status: "queued"})
 			if err != nil || len(h.checks()) != 1 || run.ID != h.checks()[0].ID {
 				t.Errorf("check run %+v, %v; %d at GitHub", run, err, len(h.checks()))
 			}
-			opened, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"})
+			opened, err := c.PullRequests.Create(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"})
 			if err != nil || opened.Number != 2 || len(h.pulls()) != 1 {
 				t.Errorf("pull %+v, %v; %d at GitHub", opened, err, len(h.pulls()))
 			}
 			done := CheckRun{Name: "pawl", HeadSHA: sha, Status: "completed", Conclusion: "success", Output: Output{Title: "T", Summary: "S"}}
-			if got, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, done); err != nil || h.checks()[0].Conclusion != "success" {
+			if got, err := c.Checks.Update(t.Context(), h.repo, run.ID, done); err != nil || h.checks()[0].Conclusion != "success" {
 				t.Errorf("check run %+v, %v", got, err)
 			}
 			if left := h.ClearFaults(); left != 0 || len(h.Unknown()) != 0 {
@@ -99,13 +99,13 @@ func TestALostRequestIsSentAgain(t *testing.T) {
 	h.fail(commentRoute, abortBefore, status(502, ""))
 	h.fail(checkRoute, abortBefore)
 	h.fail(pullRoute, status(500, ""))
-	if _, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->"); err != nil || len(h.comments()) != 1 {
+	if _, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->"); err != nil || len(h.comments()) != 1 {
 		t.Errorf("%v; %d comments", err, len(h.comments()))
 	}
-	if _, err := c.CreateCheckRun(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: "x"}); err != nil || len(h.checks()) != 1 {
+	if _, err := c.Checks.Create(t.Context(), h.repo, CheckRun{Name: "pawl", HeadSHA: sha, ExternalID: "x"}); err != nil || len(h.checks()) != 1 {
 		t.Errorf("%v; %d check runs", err, len(h.checks()))
 	}
-	if _, err := c.CreatePull(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"}); err != nil || len(h.pulls()) != 1 {
+	if _, err := c.PullRequests.Create(t.Context(), h.repo, NewPull{Title: render.Subject("T", 72), Head: "pawl/issue-1", Base: "main"}); err != nil || len(h.pulls()) != 1 {
 		t.Errorf("%v; %d pulls", err, len(h.pulls()))
 	}
 }
@@ -113,7 +113,7 @@ func TestALostRequestIsSentAgain(t *testing.T) {
 func TestAnAnswerLostAtTheLastTryIsStillLookedUp(t *testing.T) {
 	h, c := start(t)
 	h.fail(commentRoute, abortBefore, abortBefore, abortAfter)
-	made, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->")
+	made, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->")
 	if err != nil || made.ID != h.comments()[0].ID || len(h.calls(commentRoute)) != 3 {
 		t.Errorf("%+v, %v after %d tries", made, err, len(h.calls(commentRoute)))
 	}
@@ -124,7 +124,7 @@ func TestACreationIsNotRepeatedWhenItCannotBeLookedUp(t *testing.T) {
 	h.fail(commentRoute, abortAfter)
 	down := status(503, "")
 	h.fail(listRoute, down, down, down)
-	_, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->")
+	_, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- pawl:1 -->")
 	if !errors.Is(err, ErrUnavailable) || len(h.calls(commentRoute)) != 1 {
 		t.Errorf("%v after %d tries", err, len(h.calls(commentRoute)))
 	}
@@ -137,21 +137,21 @@ func TestEditsAndReactionsAreSimplyRepeated(t *testing.T) {
 	h.must(err)
 	remark, err := h.ReviewComment(t.Context(), fullName, pull, "ann", "a.txt", 1, "why?")
 	h.must(err)
-	comment, err := c.CreateComment(t.Context(), h.repo, 1, "one", "<!-- pawl:1 -->")
+	comment, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "one", "<!-- pawl:1 -->")
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.fail(editRoute, abortAfter)
 	h.fail(updateRoute, status(502, ""))
 	h.fail("POST /repos/{owner}/{repo}/issues/comments/{id}/reactions", abortAfter)
-	if got, err := c.EditComment(t.Context(), h.repo, comment.ID, "two", "<!-- pawl:1 -->"); err != nil || got.Body != "two\n\n<!-- pawl:1 -->" {
+	if got, err := c.Issues.EditComment(t.Context(), h.repo, comment.ID, "two", "<!-- pawl:1 -->"); err != nil || got.Body != "two\n\n<!-- pawl:1 -->" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := c.UpdateCheckRun(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA}); err != nil {
+	if _, err := c.Checks.Update(t.Context(), h.repo, run.ID, CheckRun{Name: "pawl", HeadSHA: run.HeadSHA}); err != nil {
 		t.Error(err)
 	}
 	for on, id := range map[string]int64{"issue": 1, "issue_comment": comment.ID, "review_comment": remark} {
-		if err := c.React(t.Context(), h.repo, on, id, Eyes); err != nil {
+		if err := c.Issues.React(t.Context(), h.repo, on, id, Eyes); err != nil {
 			t.Errorf("%s: %v", on, err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestACancelledCallStops(t *testing.T) {
 	h, c := start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	h.fail(issueRoute, fault{Answer: func(http.ResponseWriter, *http.Request, http.Handler) { cancel(); panic(http.ErrAbortHandler) }})
-	_, err := c.Issue(ctx, h.repo, 1)
+	_, err := c.Issues.Get(ctx, h.repo, 1)
 	if !errors.Is(err, context.Canceled) || len(h.calls(issueRoute)) != 1 {
 		t.Errorf("%v after %d calls", err, len(h.calls(issueRoute)))
 	}
@@ -179,7 +179,7 @@ func TestAnEndlessAnswerIsCutOff(t *testing.T) {
 		}
 	}}
 	h.fail(issueRoute, flood, flood, flood)
-	if _, err := c.Issue(t.Context(), h.repo, 1); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "larger than 32 MiB") {
+	if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "larger than 32 MiB") {
 		t.Errorf("err = %.200v", err)
 	}
 }
@@ -198,7 +198,7 @@ func TestRefusalsKeepTheirKind(t *testing.T) {
 	} {
 		h, c := start(t)
 		h.fail(issueRoute, tt.fault)
-		_, err := c.Issue(t.Context(), h.repo, 1)
+		_, err := c.Issues.Get(t.Context(), h.repo, 1)
 		var full *Error
 		if !errors.Is(err, tt.kind) || !errors.As(err, &full) || full.Hint == "" || full.Message == "" {
 			t.Errorf("want %v, got %v", tt.kind, err)
@@ -212,7 +212,7 @@ func TestRefusalsKeepTheirKind(t *testing.T) {
 func TestStatsCountEveryRequest(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, status(502, ""))
-	if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+	if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]float64{"POST /app/installations/{installation}/access_tokens": 1, "GET /repos/{owner}/{repo}/issues/{number}": 2}

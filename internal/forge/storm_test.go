@@ -215,24 +215,24 @@ func (s *storm) thread(ctx context.Context, node, number int) error {
 	var checks []forge.CheckRunRef
 	steps := []func(context.Context, *forge.Client, bool) error{
 		func(ctx context.Context, c *forge.Client, _ bool) error {
-			_, err := c.Permission(ctx, s.repo, "ann")
+			_, err := c.Repositories.Permission(ctx, s.repo, "ann")
 			return err
 		},
 		func(ctx context.Context, c *forge.Client, _ bool) error {
-			_, err := c.Issue(ctx, s.repo, number)
+			_, err := c.Issues.Get(ctx, s.repo, number)
 			return err
 		},
 		func(ctx context.Context, c *forge.Client, _ bool) error {
-			return c.React(ctx, s.repo, "issue", int64(number), forge.Eyes)
+			return c.Issues.React(ctx, s.repo, "issue", int64(number), forge.Eyes)
 		},
 		func(ctx context.Context, c *forge.Client, again bool) (err error) {
 			if again {
 				var found bool
-				if comment, found, err = c.FindComment(ctx, s.repo, number, mark); found || err != nil {
+				if comment, found, err = c.Issues.FindComment(ctx, s.repo, number, mark); found || err != nil {
 					return err
 				}
 			}
-			comment, err = c.CreateComment(ctx, s.repo, number, body, mark)
+			comment, err = c.Issues.CreateComment(ctx, s.repo, number, body, mark)
 			return err
 		},
 	}
@@ -241,7 +241,7 @@ func (s *storm) thread(ctx context.Context, node, number int) error {
 		run := forge.CheckRun{Name: name, HeadSHA: s.sha, ExternalID: fmt.Sprint("octo/hello#", number), Status: "in_progress", Output: forge.Output{Title: "T", Summary: "S"}}
 		steps = append(steps, func(ctx context.Context, c *forge.Client, again bool) error {
 			if again {
-				ref, found, err := c.FindCheckRun(ctx, s.repo, s.sha, name, run.ExternalID)
+				ref, found, err := c.Checks.Find(ctx, s.repo, s.sha, name, run.ExternalID)
 				if found {
 					checks = append(checks, ref)
 				}
@@ -249,7 +249,7 @@ func (s *storm) thread(ctx context.Context, node, number int) error {
 					return err
 				}
 			}
-			ref, err := c.CreateCheckRun(ctx, s.repo, run)
+			ref, err := c.Checks.Create(ctx, s.repo, run)
 			if err == nil {
 				checks = append(checks, ref)
 			}
@@ -260,12 +260,12 @@ func (s *storm) thread(ctx context.Context, node, number int) error {
 	for i, name := range names {
 		run := forge.CheckRun{Name: name, HeadSHA: s.sha, Status: "completed", Conclusion: "success", Output: forge.Output{Title: "T", Summary: "S"}}
 		steps = append(steps, func(ctx context.Context, c *forge.Client, _ bool) error {
-			_, err := c.UpdateCheckRun(ctx, s.repo, checks[i].ID, run)
+			_, err := c.Checks.Update(ctx, s.repo, checks[i].ID, run)
 			return err
 		})
 	}
 	steps = append(steps, func(ctx context.Context, c *forge.Client, _ bool) error {
-		_, err := c.EditComment(ctx, s.repo, comment.ID, "done", mark)
+		_, err := c.Issues.EditComment(ctx, s.repo, comment.ID, "done", mark)
 		return err
 	})
 	for _, do := range steps {
@@ -323,7 +323,7 @@ func aDayOfStorm(t *testing.T, dsn string, nodes int) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
-		info, err := s.nodes[0].RepoInfo(ctx, s.repo)
+		info, err := s.nodes[0].Repositories.Get(ctx, s.repo)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 
 func TestATokenIsNarrowedToOneRepositoryAndPawlsPermissions(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.Token(t.Context(), h.repo); err != nil {
+	if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
@@ -28,7 +28,7 @@ func TestATokenIsNarrowedToOneRepositoryAndPawlsPermissions(t *testing.T) {
 
 func TestARepositoryWithoutAnIDIsNamed(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.Token(t.Context(), Repo{Owner: "octo", Name: "hello", Installation: h.repo.Installation}); err != nil {
+	if _, err := c.Apps.Token(t.Context(), Repo{Owner: "octo", Name: "hello", Installation: h.repo.Installation}); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.calls(mintRoute)[0].body["repositories"]; !cmp.Equal(got, []any{"hello"}) {
@@ -41,27 +41,27 @@ func TestOneTokenServesManyCallsAtOnceUntilFiveMinutesBeforeItsEnd(t *testing.T)
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if _, err := c.Token(t.Context(), h.repo); err != nil {
+			if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
 	_ = h.clock.Sleep(t.Context(), 54*time.Minute)
-	if _, err := c.Token(t.Context(), h.repo); err != nil || h.tokens() != 1 {
+	if _, err := c.Apps.Token(t.Context(), h.repo); err != nil || h.tokens() != 1 {
 		t.Fatalf("tokens made: %d, %v; want 1", h.tokens(), err)
 	}
 	_ = h.clock.Sleep(t.Context(), time.Minute+time.Second)
-	if _, err := c.Token(t.Context(), h.repo); err != nil || h.tokens() != 2 {
+	if _, err := c.Apps.Token(t.Context(), h.repo); err != nil || h.tokens() != 2 {
 		t.Fatalf("tokens made: %d, %v; want 2", h.tokens(), err)
 	}
 }
 
 func TestTwoRepositoriesNeverShareAToken(t *testing.T) {
 	h, c := start(t)
-	a, _ := c.Token(t.Context(), h.repo)
+	a, _ := c.Apps.Token(t.Context(), h.repo)
 	h.must(h.AddRepo(t.Context(), "octo/other", nil))
-	b, err := c.Token(t.Context(), h.installed("octo/other"))
+	b, err := c.Apps.Token(t.Context(), h.installed("octo/other"))
 	if err != nil || a == b {
 		t.Fatalf("tokens %q and %q, %v", a, b, err)
 	}
@@ -69,11 +69,11 @@ func TestTwoRepositoriesNeverShareAToken(t *testing.T) {
 
 func TestARevokedTokenIsReplacedOnce(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+	if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
 		t.Fatal(err)
 	}
 	h.RevokeTokens()
-	if _, err := c.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); err != nil {
+	if _, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); err != nil {
 		t.Fatal(err)
 	}
 	if h.tokens() != 2 || len(h.comments()) != 1 || len(h.clock.slept) != 0 {
@@ -84,7 +84,7 @@ func TestARevokedTokenIsReplacedOnce(t *testing.T) {
 func TestASecondRefusalOfAFreshTokenIsAnError(t *testing.T) {
 	h, c := start(t)
 	h.fail(issueRoute, message(401, "Bad credentials"), message(401, "Bad credentials"))
-	_, err := c.Issue(t.Context(), h.repo, 1)
+	_, err := c.Issues.Get(t.Context(), h.repo, 1)
 	if !errors.Is(err, ErrUnauthorized) || !strings.Contains(err.Error(), "Bad credentials") {
 		t.Errorf("err = %v", err)
 	}
@@ -95,11 +95,11 @@ func TestASecondRefusalOfAFreshTokenIsAnError(t *testing.T) {
 
 func TestALateRefusalDoesNotDropANewerToken(t *testing.T) {
 	h, c := start(t)
-	old, _ := c.Token(t.Context(), h.repo)
-	c.Forget(h.repo)
-	fresh, _ := c.Token(t.Context(), h.repo)
+	old, _ := c.Apps.Token(t.Context(), h.repo)
+	c.Apps.Forget(h.repo)
+	fresh, _ := c.Apps.Token(t.Context(), h.repo)
 	c.drop(h.repo, old)
-	if got, err := c.Token(t.Context(), h.repo); err != nil || got != fresh || h.tokens() != 2 {
+	if got, err := c.Apps.Token(t.Context(), h.repo); err != nil || got != fresh || h.tokens() != 2 {
 		t.Errorf("token %q of %d, %v", got, h.tokens(), err)
 	}
 }
@@ -121,7 +121,7 @@ func TestARefusedTokenSaysWhy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h, c := start(t)
 			h.fail(mintRoute, tt.fault)
-			_, err := c.Issue(t.Context(), h.repo, 1)
+			_, err := c.Issues.Get(t.Context(), h.repo, 1)
 			if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.hint) || !strings.Contains(err.Error(), "octo/hello") {
 				t.Errorf("err = %v", err)
 			}
@@ -131,11 +131,11 @@ func TestARefusedTokenSaysWhy(t *testing.T) {
 
 func TestAnUninstallationInTheMiddleOfARunIsAClearEnd(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.Issue(t.Context(), h.repo, 1); err != nil {
+	if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
 		t.Fatal(err)
 	}
 	h.must(h.Uninstall(fullName))
-	if _, err := c.Issue(t.Context(), h.repo, 1); !errors.Is(err, ErrUninstalled) {
+	if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.Is(err, ErrUninstalled) {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -143,7 +143,7 @@ func TestAnUninstallationInTheMiddleOfARunIsAClearEnd(t *testing.T) {
 func TestALostTokenAnswerIsAskedForAgain(t *testing.T) {
 	h, c := start(t)
 	h.fail(mintRoute, abortAfter, cutAfter)
-	if _, err := c.Token(t.Context(), h.repo); err != nil || h.tokens() != 3 {
+	if _, err := c.Apps.Token(t.Context(), h.repo); err != nil || h.tokens() != 3 {
 		t.Errorf("tokens %d, %v", h.tokens(), err)
 	}
 }
@@ -154,7 +154,7 @@ func TestAWaitForATokenEndsWithTheContext(t *testing.T) {
 	<-s // somebody makes it
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Token(ctx, h.repo); !errors.Is(err, context.Canceled) {
+	if _, err := c.Apps.Token(ctx, h.repo); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -163,7 +163,7 @@ func TestTokensNeverAppearInErrors(t *testing.T) {
 	h, c := start(t)
 	long := "ghs_" + strings.Repeat("aB3.-_", 86)
 	h.fail(issueRoute, message(http.StatusForbidden, "no access with "+long+"!"))
-	_, err := c.Issue(t.Context(), h.repo, 1)
+	_, err := c.Issues.Get(t.Context(), h.repo, 1)
 	if err == nil || strings.Contains(err.Error(), "aB3") || !strings.Contains(err.Error(), "[redacted token]") {
 		t.Errorf("err = %v", err)
 	}

@@ -143,13 +143,13 @@ func (p *permissions) ask(ctx context.Context, name, login string) (level string
 	repo := forge.Repo{Owner: owner, Name: short}
 	if id, ok := p.known.Get(strings.ToLower(name)); ok {
 		repo.Installation = id.(int64)
-		return forge.PermissionOf(ctx, p.forge, repo, login)
+		return p.forge.Repositories.PermissionOf(ctx, repo, login)
 	}
-	if repo.Installation, err = p.forge.Installation(ctx, repo); err != nil {
+	if repo.Installation, err = p.forge.Apps.Installation(ctx, repo); err != nil {
 		return "", 0, err
 	}
 	p.known.Add(strings.ToLower(name), repo.Installation)
-	return forge.PermissionOf(ctx, p.forge, repo, login)
+	return p.forge.Repositories.PermissionOf(ctx, repo, login)
 }
 
 // LoginLink makes a link to the pages of the server that started last on this machine.

@@ -114,7 +114,7 @@ func (s *Server) loadHookRanges(ctx context.Context) error {
 // watchHookRanges asks GitHub until ctx ends. While it does not answer, what it said last holds.
 func (s *Server) watchHookRanges(ctx context.Context) {
 	for {
-		all, err := forge.HookRanges(ctx, s.forge)
+		all, err := s.forge.Apps.HookRanges(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
