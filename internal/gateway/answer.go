@@ -36,18 +36,53 @@ type answer struct {
 	messages    messagesTokens // as Messages parts the figures
 }
 
+// nothing reports whether an answer ended well and holds nothing for anybody.
 func (a *answer) nothing() bool {
-	return a.ended && a.stop != stopFilter && !a.tool && !a.text && a.failure == nil
+	switch {
+	case a.tool, a.text, a.failure != nil, a.stop == stopFilter:
+		return false
+	}
+	return a.ended
 }
 
 // cut reports whether an answer is begun and not ended. An agent must see a lost connection then: OpenCode
 // takes an orderly end for a step that wants another, without end.
-func (a *answer) cut() bool { return a.begun() && !a.ended && !a.over && a.failure == nil }
+func (a *answer) cut() bool {
+	switch {
+	case a.ended, a.over, a.failure != nil:
+		return false
+	}
+	return a.begun()
+}
 
-func (a *answer) begun() bool { return a.prose > 0 || a.thought > 0 || a.text || a.tool || a.ended }
+func (a *answer) begun() bool {
+	switch {
+	case a.prose > 0, a.thought > 0, a.text, a.tool, a.ended:
+		return true
+	}
+	return false
+}
+
+// good reports whether an answer has begun and no error came within it, awaited whether neither has come.
+func (a *answer) good() bool    { return a.begun() && a.failure == nil }
+func (a *answer) awaited() bool { return !a.begun() && a.failure == nil }
 
 // left reports whether it was the agent that ended the call.
-func (a *answer) left() bool { return !a.whole && !a.broken && a.failure == nil }
+func (a *answer) left() bool {
+	switch {
+	case a.whole, a.broken, a.failure != nil:
+		return false
+	}
+	return true
+}
+
+// complete reports whether an answer came to its end without an error.
+func (a *answer) complete() bool {
+	if a.failure != nil {
+		return false
+	}
+	return a.ended || a.whole
+}
 
 // settle completes the figures of an answer that began and ended before the provider told
 // them: an agent must not get tokens for free by hanging up in the middle.
@@ -79,7 +114,14 @@ const bytesPerToken = 4
 
 func (a *answer) says(text string) {
 	a.prose += len(text)
-	a.text = a.text || strings.TrimSpace(text) != ""
+	a.shows(text)
+}
+
+// shows notes a text that was counted before, or is counted elsewhere.
+func (a *answer) shows(text string) {
+	if strings.TrimSpace(text) != "" {
+		a.text = true
+	}
 }
 
 // stopReason is why a model ended its answer, the same in all protocols. After a filter, or a word that is not
@@ -96,9 +138,20 @@ const (
 // stops are the words of the protocols, in lower case, by their references of 2025-11: Messages, Chat Completions,
 // Responses (status and incomplete_details.reason), Gemini. Every other word is a filter's, of which Gemini has a dozen.
 var stops = map[string]stopReason{
-	"stop": stopped, "end_turn": stopped, "stop_sequence": stopped, "completed": stopped, "pause_turn": stopped,
-	"length": stopLength, "max_tokens": stopLength, "max_output_tokens": stopLength, "model_context_window_exceeded": stopLength,
-	"tool_calls": stopTool, "function_call": stopTool, "tool_use": stopTool,
+	"stop":          stopped,
+	"end_turn":      stopped,
+	"stop_sequence": stopped,
+	"completed":     stopped,
+	"pause_turn":    stopped,
+
+	"length":                        stopLength,
+	"max_tokens":                    stopLength,
+	"max_output_tokens":             stopLength,
+	"model_context_window_exceeded": stopLength,
+
+	"tool_calls":    stopTool,
+	"function_call": stopTool,
+	"tool_use":      stopTool,
 }
 
 // ends notes why the model ended its answer, "" where it did not.
@@ -151,27 +204,34 @@ func readResponses(e gjson.Result, a *answer) {
 		a.failure = []byte(e.Get("response").Raw)
 		a.ended, a.over = true, true
 		readResponse(e.Get("response"), a)
-	case kind == "response.completed" || kind == "response.incomplete":
+	case kind == "response.completed", kind == "response.incomplete":
 		readResponse(e.Get("response"), a)
 	case e.Get("item").IsObject():
 		item := e.Get("item")
 		readItem(item, a)
 		if kind == "response.output_item.done" {
-			// What of it did not come in pieces: the arguments of a tool of each kind, and sealed reasoning.
-			whole := len(item.Get("arguments").Str) + len(item.Get("input").Str) + len(item.Get("action").Raw) + len(item.Get("encrypted_content").Str)
-			a.other += max(whole-a.piece, 0)
-			a.piece = 0
+			a.closeItem(item)
 		}
-	case strings.HasSuffix(kind, "_call_arguments.delta") || strings.HasSuffix(kind, "_call_input.delta"):
+	case strings.HasSuffix(kind, "_call_arguments.delta"), strings.HasSuffix(kind, "_call_input.delta"):
 		a.tool = true
 		a.other += len(delta)
 		a.piece += len(delta)
-	case kind == "response.output_text.delta" || kind == "response.refusal.delta":
+	case kind == "response.output_text.delta", kind == "response.refusal.delta":
 		a.says(delta)
 		a.sure.add(e.Get("logprobs.#.logprob"))
 	case strings.HasSuffix(kind, ".delta"):
 		a.thought += len(delta)
 	}
+}
+
+// closeItem counts what of an item did not come in pieces: the arguments of a tool of each kind, and sealed reasoning.
+func (a *answer) closeItem(item gjson.Result) {
+	whole := len(item.Get("action").Raw)
+	for _, name := range []string{"arguments", "input", "encrypted_content"} {
+		whole += len(item.Get(name).Str)
+	}
+	a.other += max(whole-a.piece, 0)
+	a.piece = 0
 }
 
 // readResponse reads the response as a whole, which ends the answer.
@@ -184,7 +244,11 @@ func readResponse(r gjson.Result, a *answer) {
 	a.each(r.Get("output"), readItem)
 	if u := r.Get("usage"); u.IsObject() {
 		a.costs(u.Get("cost"))
-		a.usage(tokens{input: count(u.Get("input_tokens")), cached: count(u.Get("input_tokens_details.cached_tokens")), output: count(u.Get("output_tokens"))}, true)
+		a.usage(tokens{
+			input:  count(u.Get("input_tokens")),
+			cached: count(u.Get("input_tokens_details.cached_tokens")),
+			output: count(u.Get("output_tokens")),
+		}, true)
 	}
 }
 
@@ -192,10 +256,12 @@ func readResponse(r gjson.Result, a *answer) {
 // text, whose length was counted when it came in pieces.
 func readItem(item gjson.Result, a *answer) {
 	kind := item.Get("type").Str
-	a.tool = a.tool || strings.HasSuffix(kind, "_call")
+	if strings.HasSuffix(kind, "_call") {
+		a.tool = true
+	}
 	if kind == "message" {
 		a.each(item.Get("content"), func(c gjson.Result, a *answer) {
-			a.text = a.text || strings.TrimSpace(c.Get("text").Str+c.Get("refusal").Str) != ""
+			a.shows(c.Get("text").Str + c.Get("refusal").Str)
 		})
 	}
 }
@@ -212,7 +278,11 @@ func readChat(c gjson.Result, a *answer) {
 	})
 	if u := c.Get("usage"); u.IsObject() { // some servers count in every chunk
 		a.costs(u.Get("cost"))
-		a.usage(tokens{input: count(u.Get("prompt_tokens")), cached: count(u.Get("prompt_tokens_details.cached_tokens")), output: count(u.Get("completion_tokens"))}, a.ended)
+		a.usage(tokens{
+			input:  count(u.Get("prompt_tokens")),
+			cached: count(u.Get("prompt_tokens_details.cached_tokens")),
+			output: count(u.Get("completion_tokens")),
+		}, a.ended)
 	}
 }
 
@@ -262,10 +332,13 @@ func readBlock(b gjson.Result, a *answer) {
 	a.says(b.Get("text").Str)
 	a.thought += len(b.Get("thinking").Str)
 	// What nobody reads: the arguments of a tool, in pieces or whole, a signature, redacted reasoning.
-	a.other += len(b.Get("partial_json").Str) + len(b.Get("input").Raw) + len(b.Get("signature").Str) + len(b.Get("data").Str)
-	// tool_use, server_tool_use, mcp_tool_use
+	a.other += len(b.Get("partial_json").Str) + len(b.Get("input").Raw)
+	a.other += len(b.Get("signature").Str) + len(b.Get("data").Str)
 	kind := b.Get("type").Str
-	a.tool = a.tool || strings.HasSuffix(kind, "tool_use") || kind == "input_json_delta"
+	switch {
+	case strings.HasSuffix(kind, "tool_use"), kind == "input_json_delta": // also server_tool_use, mcp_tool_use
+		a.tool = true
+	}
 }
 
 // messagesTokens are the figures of Messages as that protocol parts them. Its
@@ -283,18 +356,29 @@ func readMessagesUsage(u gjson.Result, a *answer, final bool) {
 	}
 	m := &a.messages
 	for name, to := range map[string]*int64{
-		"input_tokens": &m.fresh, "cache_read_input_tokens": &m.read, "cache_creation_input_tokens": &m.written, "output_tokens": &m.output,
+		"input_tokens":                &m.fresh,
+		"cache_read_input_tokens":     &m.read,
+		"cache_creation_input_tokens": &m.written,
 	} {
 		if v := u.Get(name); v.Type != gjson.Null {
 			*to = count(v)
-			m.told = m.told || to != &m.output
+			m.told = true
 		}
+	}
+	if v := u.Get("output_tokens"); v.Type != gjson.Null {
+		m.output = count(v)
 	}
 	if kept := u.Get("cache_creation"); kept.IsObject() {
 		m.hour = count(kept.Get("ephemeral_1h_input_tokens"))
 	}
 	a.costs(u.Get("cost"))
-	a.usage(tokens{input: m.fresh + m.read + m.written, cached: m.read, written: m.written, forHour: min(m.hour, m.written), output: m.output}, final)
+	a.usage(tokens{
+		input:   m.fresh + m.read + m.written,
+		cached:  m.read,
+		written: m.written,
+		forHour: min(m.hour, m.written),
+		output:  m.output,
+	}, final)
 	a.inputKnown = a.inputKnown && m.told
 }
 
@@ -314,9 +398,10 @@ func readGemini(c gjson.Result, a *answer) {
 	a.each(c.Get("candidates"), func(candidate gjson.Result, a *answer) {
 		a.each(candidate.Get("content.parts"), readPart)
 		a.sure.add(candidate.Get("logprobsResult.chosenCandidates.#.logProbability"))
-		finish := candidate.Get("finishReason").Str
-		a.ends(finish)
-		a.over = a.over || finish != ""
+		if finish := candidate.Get("finishReason").Str; finish != "" {
+			a.ends(finish)
+			a.over = true
+		}
 	})
 	if c.Get("promptFeedback.blockReason").Str != "" {
 		a.ends("blocked")
@@ -324,7 +409,8 @@ func readGemini(c gjson.Result, a *answer) {
 	}
 	if u := c.Get("usageMetadata"); u.IsObject() { // each replaces the one before
 		a.usage(tokens{
-			input: count(u.Get("promptTokenCount")) + count(u.Get("toolUsePromptTokenCount")), cached: count(u.Get("cachedContentTokenCount")),
+			input:  count(u.Get("promptTokenCount")) + count(u.Get("toolUsePromptTokenCount")),
+			cached: count(u.Get("cachedContentTokenCount")),
 			output: count(u.Get("candidatesTokenCount")) + count(u.Get("thoughtsTokenCount")),
 		}, a.ended)
 	}
@@ -338,5 +424,7 @@ func readPart(part gjson.Result, a *answer) {
 		a.says(text)
 	}
 	a.other += len(call) + len(code) + len(part.Get("thoughtSignature").Str)
-	a.tool = a.tool || call != "" || code != ""
+	if call+code != "" {
+		a.tool = true
+	}
 }

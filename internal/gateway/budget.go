@@ -32,7 +32,10 @@ func (a share) plus(b share) share { return share{a.tokens + b.tokens, a.cost + 
 func (a share) minus(b share) share { return share{a.tokens - b.tokens, a.cost - b.cost} }
 
 func (g Grant) within(s share) bool {
-	return (g.MaxTokens == 0 || s.tokens < g.MaxTokens) && (g.MaxCostUSD == 0 || s.cost < g.MaxCostUSD)
+	if g.MaxTokens != 0 && s.tokens >= g.MaxTokens {
+		return false
+	}
+	return g.MaxCostUSD == 0 || s.cost < g.MaxCostUSD
 }
 
 // exhausted says why a budget of which a part is used allows no further call, "" while it does.
@@ -40,9 +43,11 @@ func (g Grant) exhausted(used share) string {
 	switch {
 	case g.MaxTokens > 0 && used.tokens >= g.MaxTokens:
 		return fmt.Sprintf("the attempt used %d tokens of its budget of %d", used.tokens, g.MaxTokens)
-	case g.MaxCostUSD > 0 && used.cost >= g.MaxCostUSD:
+	case g.MaxCostUSD <= 0:
+		return ""
+	case used.cost >= g.MaxCostUSD:
 		return fmt.Sprintf("the attempt cost $%.2f of its budget of $%.2f", used.cost, g.MaxCostUSD)
-	case g.MaxCostUSD > 0 && len(g.Provider.Prices) == 0:
+	case len(g.Provider.Prices) == 0:
 		return fmt.Sprintf("the budget of $%.2f cannot be kept because %s has no prices; add them or set a budget of tokens", g.MaxCostUSD, g.Provider.Name)
 	}
 	return ""
@@ -108,12 +113,19 @@ func (s *Session) spend(model string, t tokens) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := &s.usage
-	u.Tokens = u.Tokens.Plus(policy.Tokens{Input: t.input, CachedInput: t.cached, Output: t.output, Estimated: t.estimated})
+	u.Tokens = u.Tokens.Plus(policy.Tokens{
+		Input:       t.input,
+		CachedInput: t.cached,
+		Output:      t.output,
+		Estimated:   t.estimated,
+	})
 	u.MaxContext = max(u.MaxContext, t.input)
-	if price, known := config.PriceOf(model, s.grant.Provider.Prices); known || t.told {
+	price, known := config.PriceOf(model, s.grant.Provider.Prices)
+	switch {
+	case known, t.told:
 		u.CostUSD += t.cost(price)
-	} else {
-		u.CostKnown = u.CostKnown && t.input+t.output == 0
+	case t.input+t.output > 0:
+		u.CostKnown = false
 	}
 	s.atMost += s.grant.shareOf(model, t).cost
 }

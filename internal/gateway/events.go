@@ -44,7 +44,8 @@ func (l *lines) Read(p []byte) (int, error) {
 		}
 		l.mark = len(byteOrderMark)
 		second := l.cr && b == '\n'
-		if l.cr = b == '\r'; l.cr {
+		l.cr = b == '\r'
+		if l.cr {
 			b = '\n'
 		}
 		if !second {
@@ -58,21 +59,31 @@ func (l *lines) Read(p []byte) (int, error) {
 // without them. Both are valid until the next call.
 func (s *splitter) next() (raw, data []byte, err error) {
 	s.raw = s.raw[:0]
-	whole, ended := !s.within, false
-	for !ended && err == nil && len(s.raw) <= s.max {
-		var line []byte
-		line, err = s.from.ReadSlice('\n')
-		s.raw = append(s.raw, line...)
-		ended = !s.midline && len(bytes.TrimRight(line, "\r\n")) == 0 && err == nil
-		if s.midline = errors.Is(err, bufio.ErrBufferFull); s.midline {
-			err = nil
+	begun, ended := !s.within, false
+	for !ended && len(s.raw) <= s.max {
+		ended, err = s.line()
+		if err != nil {
+			break
 		}
 	}
 	s.within = !ended
-	if !whole || !ended && err == nil {
-		return s.raw, nil, err
+	whole := ended || err != nil
+	if begun && whole {
+		data = dataOf(s.raw)
 	}
-	return s.raw, dataOf(s.raw), err
+	return s.raw, data, err
+}
+
+// line takes a line, or as much of it as the buffer holds. blank: it ends the event.
+func (s *splitter) line() (blank bool, err error) {
+	line, err := s.from.ReadSlice('\n')
+	s.raw = append(s.raw, line...)
+	blank = !s.midline && len(bytes.TrimRight(line, "\r\n")) == 0
+	s.midline = errors.Is(err, bufio.ErrBufferFull)
+	if s.midline {
+		return false, nil
+	}
+	return blank && err == nil, err
 }
 
 // dataOf joins the data lines of an event. One line, the usual case, is not copied.

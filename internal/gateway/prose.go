@@ -48,7 +48,8 @@ func sureOf(kind callKind, body string) string {
 // judge ends the attempt, once, when an answer that calls no tool comes to nothing: its prose goes on for too long, or
 // the model is less sure of it than the operator wants. Reasoning is no prose.
 func (c *call) judge(said *answer) {
-	if c.grant.NoAnswerBytes == 0 || !c.req.tools || said.tool || c.grant.OnFruitless == nil {
+	switch {
+	case c.grant.NoAnswerBytes == 0, !c.req.tools, said.tool, c.grant.OnFruitless == nil:
 		return
 	}
 	why := ""

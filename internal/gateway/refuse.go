@@ -129,7 +129,7 @@ func usedUp(r route, header http.Header, l policy.Limit, message string, wait in
 		out := refuse(config.Anthropic, http.StatusBadRequest, message)
 		out.header["X-Should-Retry"] = "false"
 		return out
-	case r.kind == chat || strings.Contains(agent, "ai-sdk") || strings.Contains(agent, "opencode"):
+	case r.kind == chat, strings.Contains(agent, "ai-sdk"), strings.Contains(agent, "opencode"):
 		return refuse(r.protocol, http.StatusPaymentRequired, message)
 	case r.protocol == config.Google:
 		quota := object{"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": []object{{"quotaId": "PawlRequestsPerDay"}}}

@@ -21,8 +21,13 @@ const nudge = "Do not deliberate further. Either call a tool now to get on with 
 // maxHeld bounds what is held back of an answer in bytes: more reasoning than any model has in one.
 const maxHeld = 8 << 20
 
+// guarded reports whether the call's answer is held back.
 func (c *call) guarded() bool {
-	return c.grant.NoAnswerBytes > 0 && c.req.tools && c.req.body != "" && forms[c.route.kind].alive != ""
+	switch {
+	case c.grant.NoAnswerBytes <= 0, !c.req.tools, c.req.body == "":
+		return false
+	}
+	return forms[c.route.kind].alive != ""
 }
 
 // held is an answer that is kept from the agent until it calls a tool or says a first word to people. One that ends
@@ -41,7 +46,14 @@ type held struct {
 // hold holds an answer back. out is the request that led to it.
 func (c *call) hold(ctx context.Context, first *stream, out *http.Request) io.ReadCloser {
 	ctx, cancel := context.WithCancel(ctx)
-	h := &held{call: c, first: first, cancel: cancel, alive: make(chan struct{}, 1), decided: make(chan struct{}), counts: first}
+	h := &held{
+		call:    c,
+		first:   first,
+		cancel:  cancel,
+		alive:   make(chan struct{}, 1),
+		decided: make(chan struct{}),
+		counts:  first,
+	}
 	go func() {
 		defer close(h.decided)
 		if h.comesToNothing() && h.again(ctx, out) {
@@ -70,20 +82,7 @@ func (h *held) Close() error {
 	<-h.decided
 	var err error
 	if h.second != nil {
-		err = h.second.Close()
-		said := &h.second.said
-		used := h.grant.shareOf(h.req.model, said.tokens)
-		h.change(func(u *Usage) {
-			u.NoAnswer.Tokens += used.tokens
-			u.NoAnswer.CostUSD += used.cost
-			if said.failure == nil && said.ended && (said.tool || said.text && said.prose <= h.grant.NoAnswerBytes) {
-				u.NoAnswer.Recovered++
-			}
-		})
-		// Both tries sent the same conversation: what the second tells of its input is the best estimate.
-		if first := &h.first.said; !first.inputKnown && said.inputKnown {
-			first.tokens.input, first.tokens.estimated, first.inputKnown = said.tokens.input, said.tokens.input, true
-		}
+		err = h.closeSecond()
 	}
 	err = errors.Join(err, h.first.Close())
 	if h.asked {
@@ -94,6 +93,38 @@ func (h *held) Close() error {
 		})
 	}
 	return err
+}
+
+func (h *held) closeSecond() error {
+	err := h.second.Close()
+	said := &h.second.said
+	used := h.grant.shareOf(h.req.model, said.tokens)
+	h.change(func(u *Usage) {
+		u.NoAnswer.Tokens += used.tokens
+		u.NoAnswer.CostUSD += used.cost
+		if said.recovers(h.grant.NoAnswerBytes) {
+			u.NoAnswer.Recovered++
+		}
+	})
+	// Both tries sent the same conversation: what the second tells of its input is the best estimate.
+	first := &h.first.said
+	if !first.inputKnown && said.inputKnown {
+		first.tokens.input = said.tokens.input
+		first.tokens.estimated = said.tokens.input
+		first.inputKnown = true
+	}
+	return err
+}
+
+// recovers reports whether the answer of a second try led on: with at most so many bytes of prose, or a call of a tool.
+func (a *answer) recovers(most int) bool {
+	switch {
+	case a.failure != nil, !a.ended:
+		return false
+	case a.tool:
+		return true
+	}
+	return a.text && a.prose <= most
 }
 
 // beat notes that the provider said something. Only then the agent hears of it,
@@ -110,11 +141,11 @@ func (h *held) comesToNothing() bool {
 	for s := h.first; ; h.beat() {
 		s.next()
 		switch {
-		case s.said.tool || s.said.text || s.said.failure != nil:
+		case s.said.tool, s.said.text, s.said.failure != nil:
 			return false
-		case s.said.over || errors.Is(s.err, io.EOF):
+		case s.said.over, errors.Is(s.err, io.EOF):
 			return s.said.nothing()
-		case s.err != nil || s.out.Len() > maxHeld:
+		case s.err != nil, s.out.Len() > maxHeld:
 			return false
 		}
 	}
@@ -134,22 +165,28 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 		return false // the first answer tells how it ended
 	}
 	if resp.StatusCode >= 300 || !h.streams(resp) {
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
-		if resp.StatusCode >= 400 {
-			h.fail(limit.Read(resp.StatusCode, resp.Header, text))
-		}
+		h.lost(resp)
 		return false
 	}
 	s := h.newStream(resp)
 	h.second = s
-	for s.err == nil && !s.said.begun() && s.said.failure == nil {
+	for s.err == nil && s.said.awaited() {
 		s.next()
 		h.beat()
 	}
-	s.said.replaced = !s.said.begun() || s.said.failure != nil
-	h.first.said.replaced = !s.said.replaced
-	return h.first.said.replaced
+	good := s.said.good()
+	s.said.replaced = !good
+	h.first.said.replaced = good
+	return good
+}
+
+// lost reads what came instead of a second answer.
+func (h *held) lost(resp *http.Response) {
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
+	if resp.StatusCode >= 400 {
+		h.fail(limit.Read(resp.StatusCode, resp.Header, text))
+	}
 }
 
 // mayRepeat asks the breaker and the budget, with what the first answer used.
@@ -193,8 +230,13 @@ func otherEffort(effort string, m config.Model) string {
 	if len(m.Efforts) > 0 {
 		least = m.Efforts[0]
 	}
-	if effort == "none" || effort == "minimal" || effort == least && slices.Contains(m.Efforts, "medium") {
+	switch effort {
+	case "none", "minimal":
 		return "medium"
+	case least:
+		if slices.Contains(m.Efforts, "medium") {
+			return "medium"
+		}
 	}
 	return least
 }
@@ -202,21 +244,29 @@ func otherEffort(effort string, m config.Model) string {
 // turnResponses answers false for a conversation that the provider keeps: what
 // the agent would refer to later is not there.
 func turnResponses(d *draft, m config.Model) bool {
-	kept := d.get("store").Type == gjson.True || d.get("previous_response_id").Type != gjson.Null || d.get("conversation").Type != gjson.Null
-	if kept || d.get("tool_choice").Str == "none" {
+	switch {
+	case d.get("store").Type == gjson.True,
+		d.get("previous_response_id").Type != gjson.Null,
+		d.get("conversation").Type != gjson.Null,
+		d.get("tool_choice").Str == "none":
 		return false
 	}
 	if input := d.get("input"); !input.IsArray() {
 		d.set("input", []object{{"type": "message", "role": "user", "content": input.Str}})
 	}
-	d.set("input.-1", object{"type": "message", "role": "developer", "content": []object{{"type": "input_text", "text": nudge}}})
+	d.set("input.-1", object{
+		"type":    "message",
+		"role":    "developer",
+		"content": []object{{"type": "input_text", "text": nudge}},
+	})
 	d.set("reasoning.effort", otherEffort(d.get("reasoning.effort").Str, m))
 	return true
 }
 
 // turnChat also turns the switches of other servers, where the request uses them.
 func turnChat(d *draft, m config.Model) bool {
-	if count(d.get("n")) > 1 || !d.get("messages.0").Exists() || d.get("tool_choice").Str == "none" {
+	switch {
+	case count(d.get("n")) > 1, !d.get("messages.0").Exists(), d.get("tool_choice").Str == "none":
 		return false
 	}
 	d.set("messages.-1", object{"role": "user", "content": nudge})
@@ -243,32 +293,38 @@ const (
 
 func turnMessages(d *draft, m config.Model) bool {
 	choice := d.get("tool_choice.type").Str
-	if choice == "none" || !sayMessages(d) {
+	if choice == "none" || !d.sayMessages() {
 		return false
 	}
-	if kind := d.get("thinking.type").Str; kind == "enabled" || kind == "adaptive" {
+	switch d.get("thinking.type").Str {
+	case "enabled", "adaptive":
 		d.set("thinking", object{"type": "disabled"})
-		dropThinkingEdits(d)
+		d.dropThinkingEdits()
 		return true
 	}
-	if m.LeastBudget == nil && (len(m.Efforts) > 0 || d.get("output_config.effort").Type != gjson.Null) { // it thinks as it sees fit
+	effort := len(m.Efforts) > 0 || d.get("output_config.effort").Type != gjson.Null
+	most := count(d.get("max_tokens"))
+	switch {
+	case m.LeastBudget == nil && effort: // it thinks as it sees fit
 		d.set("thinking", object{"type": "adaptive"})
-	} else {
-		most := count(d.get("max_tokens"))
-		if most <= leastBudget {
-			return false
-		}
+	case most <= leastBudget:
+		return false
+	default:
 		d.set("thinking", object{"type": "enabled", "budget_tokens": min(max(most/2, leastBudget), mostBudget)})
 	}
 	// Thinking allows neither of these.
 	for _, name := range []string{"temperature", "top_k", "top_p"} {
 		d.drop(name)
 	}
-	return choice == "" || choice == "auto"
+	switch choice {
+	case "", "auto":
+		return true
+	}
+	return false
 }
 
 // sayMessages puts the nudge at the end of the last message, the user's, which may hold tool results.
-func sayMessages(d *draft) bool {
+func (d *draft) sayMessages() bool {
 	n := d.get("messages.#").Int()
 	if n == 0 {
 		return false
@@ -287,7 +343,7 @@ func sayMessages(d *draft) bool {
 }
 
 // dropThinkingEdits takes out of the context management what the API refuses while thinking is off.
-func dropThinkingEdits(d *draft) {
+func (d *draft) dropThinkingEdits() {
 	edits := d.get("context_management.edits").Array()
 	left := len(edits)
 	for i := len(edits) - 1; i >= 0; i-- { // from the end, so that the others keep their places
@@ -303,7 +359,8 @@ func dropThinkingEdits(d *draft) {
 
 // turnGemini turns levels for models that have them, else budgets; the model chooses at -1.
 func turnGemini(d *draft, m config.Model) bool {
-	if !d.get("contents.0").Exists() || d.get("toolConfig.functionCallingConfig.mode").Str == "NONE" {
+	forbidden := d.get("toolConfig.functionCallingConfig.mode").Str == "NONE"
+	if forbidden || !d.get("contents.0").Exists() {
 		return false
 	}
 	d.set("contents.-1", object{"role": "user", "parts": []object{{"text": nudge}}})
@@ -313,15 +370,24 @@ func turnGemini(d *draft, m config.Model) bool {
 	}
 	const thinking = "generationConfig.thinkingConfig."
 	level, budget := strings.ToLower(d.get(thinking+"thinkingLevel").Str), d.get(thinking+"thinkingBudget")
+	byLevel := len(m.Efforts) > 0 && budget.Type == gjson.Null
 	switch {
-	case level == "low" || level == "minimal":
+	case level == "low", level == "minimal":
 		d.set(thinking+"thinkingLevel", "high")
-	case level != "" || len(m.Efforts) > 0 && budget.Type == gjson.Null:
+	case level != "", byLevel:
 		d.set(thinking+"thinkingLevel", "low")
-	case budget.Type == gjson.Number && budget.Num >= 0 && count(budget) <= least:
+	case atMost(budget, least):
 		d.set(thinking+"thinkingBudget", -1)
 	default:
 		d.set(thinking+"thinkingBudget", least)
 	}
 	return true
+}
+
+// atMost reports whether a budget is given and at most so many tokens. A negative one leaves it to the model.
+func atMost(budget gjson.Result, most int64) bool {
+	if budget.Type != gjson.Number || budget.Num < 0 {
+		return false
+	}
+	return count(budget) <= most
 }

@@ -165,15 +165,13 @@ const maxAnswered = 64
 // attempt: another model was meant, or a call that began later is answered.
 func (c *call) limited(l policy.Limit, ofAccount bool) bool {
 	model := c.req.model
+	concerns := ofAccount || c.grant.means(model)
 	c.mu.Lock()
-	counts := ofAccount || c.grant.means(model)
-	for other, at := range c.answered {
-		if at > c.number && (other == model || c.grant.means(other)) {
-			counts = false
-		}
-	}
+	counts := concerns && !c.answeredSince()
 	if counts {
-		c.usage.Limit, c.limitModel, c.limitCall = &l, model, c.number
+		c.usage.Limit = &l
+		c.limitModel = model
+		c.limitCall = c.number
 	}
 	c.mu.Unlock()
 	if counts {
@@ -181,6 +179,20 @@ func (c *call) limited(l policy.Limit, ofAccount bool) bool {
 	}
 	return counts
 }
+
+// answeredSince reports whether a call that began later got an answer, by which the call's own refusal is over. The
+// caller holds the lock.
+func (c *call) answeredSince() bool {
+	for model, at := range c.answered {
+		if at > c.number && c.grant.speaksFor(model, c.req.model) {
+			return true
+		}
+	}
+	return false
+}
+
+// speaksFor reports whether an answer of one model tells that another is not refused.
+func (g Grant) speaksFor(model, other string) bool { return model == other || g.means(model) }
 
 // answers notes that the call's answer arrives, after which a limit that an earlier call met is over. A small
 // model's answer says nothing of the model that the attempt was given.
@@ -191,7 +203,7 @@ func (c *call) answers() {
 	if _, known := c.answered[model]; known || len(c.answered) < maxAnswered {
 		c.answered[model] = max(c.answered[model], c.number)
 	}
-	if c.usage.Limit != nil && c.number > c.limitCall && (model == c.limitModel || c.grant.means(model)) {
+	if c.number > c.limitCall && c.grant.speaksFor(model, c.limitModel) {
 		c.usage.Limit = nil
 	}
 }
@@ -205,39 +217,58 @@ const fruitless = 5
 // provider answers nothing, asks for ever.
 func (c *call) heard(said *answer) {
 	left := said.left() && !said.begun()
-	if !left && (!said.ended && !said.whole || said.failure != nil) {
+	if !left && !said.complete() {
 		return // it was broken off, or refused
 	}
-	why := ""
 	c.mu.Lock()
-	if c.hollow++; said.text || said.tool {
-		c.hollow = 0
-	}
+	c.countHollow(said)
 	if !left {
-		if c.same++; c.req.sum != c.last {
-			c.same, c.last = 1, c.req.sum
-		}
+		c.countSame()
 	}
-	switch {
-	case c.closed: // which ends calls, too
-	case c.hollow == fruitless && left:
-		why = fmt.Sprintf("none of the last %d calls led to a text or a call of a tool: the agent hung up before the answer began", fruitless)
-	case c.hollow == fruitless:
-		why = fmt.Sprintf("the provider's last %d answers held neither a text nor a call of a tool", fruitless)
-	case c.same == fruitless:
-		why = fmt.Sprintf("the agent sent the same request %d times in a row, and each was answered", fruitless)
-	}
+	why := c.nowhere(left)
 	c.mu.Unlock()
 	if why != "" && c.grant.OnFruitless != nil {
 		c.grant.OnFruitless(why, false)
 	}
 }
 
+func (c *call) countHollow(said *answer) {
+	c.hollow++
+	if said.text || said.tool {
+		c.hollow = 0
+	}
+}
+
+func (c *call) countSame() {
+	if c.req.sum != c.last {
+		c.same = 0
+	}
+	c.same++
+	c.last = c.req.sum
+}
+
+// nowhere says why the attempt gets nowhere, once, "" while it may. left: the agent hung up on the last call. The caller
+// holds the lock.
+func (c *call) nowhere(left bool) string {
+	switch {
+	case c.closed: // which ends calls, too
+		return ""
+	case c.hollow == fruitless && left:
+		return fmt.Sprintf("none of the last %d calls led to a text or a call of a tool: the agent hung up before the answer began", fruitless)
+	case c.hollow == fruitless:
+		return fmt.Sprintf("the provider's last %d answers held neither a text nor a call of a tool", fruitless)
+	case c.same == fruitless:
+		return fmt.Sprintf("the agent sent the same request %d times in a row, and each was answered", fruitless)
+	}
+	return ""
+}
+
 // concludes notes how a main call ended: one for the attempt's model, with tools where the agent offers any.
 func (c *call) concludes(last Last) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if forms[c.route.kind].read == nil || !c.grant.means(c.req.model) || c.offers && !c.req.tools {
+	switch {
+	case forms[c.route.kind].read == nil, !c.grant.means(c.req.model), c.offers && !c.req.tools:
 		return
 	}
 	c.offers = c.req.tools
