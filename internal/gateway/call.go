@@ -55,7 +55,7 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	c := &call{Session: s, route: ro, in: r, w: w, rc: http.NewResponseController(w), cancel: cancel}
 	protocol, crowded, open := s.grant.Provider.Protocol, false, false
-	if slices.ContainsFunc(tokensOf(r), func(t string) bool { return subtle.ConstantTimeCompare([]byte(t), []byte(s.token)) == 1 }) {
+	if slices.ContainsFunc(tokensOf(r), s.isToken) {
 		crowded, open = s.begin(c)
 	}
 	if !open {
@@ -69,11 +69,15 @@ func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		s.refuse(w, refuse(protocol, http.StatusTooManyRequests, fmt.Sprintf("more than %d calls at the same time", maxWaiting), retryInfo(1)...))
 		return
-	case !known || ro.protocol != protocol:
+	case !known, ro.protocol != protocol:
 		s.refuse(w, refuse(protocol, http.StatusNotFound, fmt.Sprintf("no such path for agents: %s %s", r.Method, r.URL.Path)))
 		return
 	}
 	c.serve(ctx)
+}
+
+func (s *Session) isToken(shown string) bool {
+	return subtle.ConstantTimeCompare([]byte(shown), []byte(s.token)) == 1
 }
 
 // abort ends a call whose session is closed. A client that does not read could hold

@@ -143,7 +143,7 @@ func within(name string, v gjson.Result, look func(string, gjson.Result) error) 
 	return err
 }
 
-// rule applies the rules to one field. Flat table.
+// rule applies the rules to one field.
 func (d denial) rule(name, plain string, v gjson.Result) error {
 	switch {
 	case hostedName.MatchString(plain), plain == "type" && d.hostedType(v.Str):
@@ -161,7 +161,13 @@ func (d denial) rule(name, plain string, v gjson.Result) error {
 }
 
 // standardTiers are served for the usual price.
-var standardTiers = map[string]bool{"auto": true, "default": true, "standard": true, "standard_only": true, "global": true}
+var standardTiers = map[string]bool{
+	"auto":          true,
+	"default":       true,
+	"standard":      true,
+	"standard_only": true,
+	"global":        true,
+}
 
 func (d denial) hostedType(name string) bool {
 	return hostedName.MatchString(plainName(name)) && !forms[d.kind].local.MatchString(name)
@@ -194,11 +200,6 @@ func (d denial) tools(list gjson.Result) error {
 // conversation looks for references in what was said. Most conversations have none, which is quicker seen by their text
 // than by their fields.
 func (d denial) conversation(v gjson.Result, depth int) error {
-	for entry := range elements(v) {
-		if onlyID(entry) {
-			return d.refers("an item by its id")
-		}
-	}
 	if !mayRefer(v.Raw) {
 		return nil
 	}
@@ -234,11 +235,18 @@ func (d denial) reference(name, plain string, v gjson.Result) error {
 	case asksNothing(v), v.IsBool():
 	case isID(name, plain):
 		return d.refers(name)
-	case addressName.MatchString(plain) && !strings.HasPrefix(v.Str, "data:"),
-		remote.MatchString(v.Str) && !spokenName.MatchString(plain):
+	case isAddress(plain, v.Str):
 		return d.refers("an address")
 	}
 	return nil
+}
+
+// isAddress reports whether a text names something instead of holding it, by its field or by how it begins.
+func isAddress(plain, text string) bool {
+	if addressName.MatchString(plain) {
+		return !strings.HasPrefix(text, "data:")
+	}
+	return remote.MatchString(text) && !spokenName.MatchString(plain)
 }
 
 func isID(name, plain string) bool { return idName.MatchString(name) && !ownID.MatchString(plain) }
@@ -291,9 +299,9 @@ func (d denial) tooDeep() error {
 // remote begins an address of another machine.
 var remote = regexp.MustCompile(`^\s*[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// mayRefer reports whether JSON may hold a reference. Names are found by the quote behind them.
+// mayRefer reports whether JSON may hold a reference, or tools. Names are found by the quote behind them.
 func mayRefer(raw string) bool {
-	if mentions(raw, `"file`, `"audio"`, `"item_reference"`) || beginsRemote(raw) {
+	if mentions(raw, `"file`, `"item_reference"`) || beginsRemote(raw) {
 		return true
 	}
 	for at := 0; ; at++ {
@@ -302,8 +310,16 @@ func mayRefer(raw string) bool {
 			return false
 		}
 		at += next
-		if refersByName(raw[:at]) {
-			return true
+		switch name := nameBefore(raw[:at]); name {
+		case "", "call_id", "tool_call_id", "tool_use_id": // of each call of a tool
+		case "id":
+			if loneID(raw, at) {
+				return true
+			}
+		default:
+			if refersByName(name) {
+				return true
+			}
 		}
 	}
 }
@@ -311,19 +327,35 @@ func mayRefer(raw string) bool {
 // longestName is more than the name of any field that refers, in bytes.
 const longestName = 64
 
-// refersByName reports whether text ends with a name that may refer, or tools.
-func refersByName(text string) bool {
+// nameBefore is the end of a name, or of another text, that may refer: "" for most, by the last letter.
+func nameBefore(text string) string {
 	if text == "" || !strings.ContainsRune("dDsSlLiI", rune(text[len(text)-1])) {
-		return false
+		return ""
 	}
 	text = text[max(0, len(text)-longestName):]
-	name := text[strings.LastIndexByte(text, '"')+1:]
-	switch name {
-	case "id", "call_id", "tool_call_id", "tool_use_id": // of each call of a tool
-		return false
-	}
+	return text[strings.LastIndexByte(text, '"')+1:]
+}
+
+func refersByName(name string) bool {
 	plain := plainName(name)
-	return isID(name, plain) || addressName.MatchString(plain) || toolsName.MatchString(plain)
+	switch {
+	case isID(name, plain), addressName.MatchString(plain), toolsName.MatchString(plain):
+		return true
+	}
+	return false
+}
+
+// loneID reports whether the object of a name "id", which ends at a quote, may hold nothing else: the name stands first
+// and little follows, or it stands last.
+func loneID(raw string, quote int) bool {
+	const space = " \t\r\n"
+	before := strings.TrimRight(raw[:quote-len(`"id`)], space)
+	if strings.HasSuffix(before, "{") {
+		return onlyID(gjson.Parse(raw[len(before)-1:]))
+	}
+	value := strings.TrimLeft(raw[quote+1:], space+":")
+	after := value[len(gjson.Parse(value).Raw):]
+	return strings.HasPrefix(strings.TrimLeft(after, space), "}")
 }
 
 // beginsRemote reports whether a string within JSON may begin with such an address.
@@ -334,7 +366,8 @@ func beginsRemote(raw string) bool {
 		if next < 0 {
 			return strings.Contains(raw, `\/`) // a way to write it
 		}
-		if scheme, ok := strings.CutSuffix(raw[i:i+next], ":"); ok && strings.HasSuffix(strings.TrimRight(scheme, before), `"`) {
+		scheme, ok := strings.CutSuffix(raw[i:i+next], ":")
+		if ok && strings.HasSuffix(strings.TrimRight(scheme, before), `"`) {
 			return true
 		}
 		i += next + len("//")

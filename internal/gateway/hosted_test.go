@@ -209,7 +209,7 @@ func TestUnknownFieldsPassUnchanged(t *testing.T) {
 			"enable_search":null
 			"note":"see https, or //x"`, "\n") {
 			field = strings.TrimSpace(strings.ReplaceAll(field, "OWN", c.own))
-			said := fmt.Sprintf(c.entry, `{"type":"text","text":"https://example.org","call_id":"c","tool_use_id":"t","id":"i","tomorrow":{"kind":"x"}}`)
+			said := fmt.Sprintf(c.entry, `{"type":"text","text":"https://example.org","call_id":"c","tool_use_id":"t","id":"i","calls":[{"id":"i","type":"function","function":{}},{"type":"function","name":"x","id":"i"}],"tomorrow":{"kind":"x"}}`)
 			want := `{"` + c.said + `":[` + said + `], ` + field + `,"tools":[` + c.own + `]}`
 			resp, body := s.post(t, c.path, want)
 			if all := p.requests(); resp.StatusCode != 200 || all[len(all)-1].body != want {
@@ -316,6 +316,9 @@ func TestFieldsOfTomorrowAreRefusedByRule(t *testing.T) {
 			`{"type":"x","SceneURL":"//x"}`:                         stored,
 			`{"type":"x","scene":"x://y"}`:                          stored,
 			`{"type":"url","x":1}`:                                  stored,
+			`{"type":"x","picture":{ "id" : "p" }}`:                 stored,
+			`{"picture":{"id":"p","type":"x"}}`:                     stored,
+			`{"picture":{"type":"x","id":"p"}}`:                     stored,
 			`{"type":"x","audio":{"id":"a"}}`:                       stored,
 			`{"type":"x","x":[{"v\u0061ult_id":"v"}]}`:              stored,
 			`{"type":"x","bundle":{"tools":[{"type":"mcp"},"",7]}}`: hosted,

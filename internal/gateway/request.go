@@ -189,6 +189,15 @@ func namesOf(v gjson.Result) (f fields, twice string) {
 	return f, twice
 }
 
+// distinct gives the fields of an object; false where there is none, or a name stands twice.
+func distinct(v gjson.Result) (fields, bool) {
+	f, twice := namesOf(v)
+	return f, f != nil && twice == ""
+}
+
+// mayList reports whether a field is a list or not there.
+func (f fields) mayList(name string) bool { return !f.has(name) || f[name].IsArray() }
+
 func (f fields) has(name string) bool { return f[name].Type != gjson.Null }
 
 func (f fields) set(name, raw string) { f[name] = gjson.Parse(raw) }

@@ -13,14 +13,14 @@ var errHosted = errors.New("tools that the provider runs itself (web search, cod
 // dropHosted takes hosted tools out of a request, so that an agent that offers one among its own works on. An
 // error refuses a request that has nothing else. adds: the conversation adds tools.
 func dropHosted(kind callKind, f fields) (adds, changed bool, err error) {
-	if f.has("tools") && !f["tools"].IsArray() || f["input"].IsObject() {
+	if !f.mayList("tools") || f["input"].IsObject() {
 		return false, false, errors.New("tools and input must be lists")
 	}
 	local, changed := localTools(kind, f["tools"])
-	if changed && len(local) == 0 {
-		return false, false, errHosted
-	}
 	if changed {
+		if len(local) == 0 {
+			return false, false, errHosted
+		}
 		f.set("tools", list(local))
 	}
 	if kind == responses && mentions(f["input"].Raw, `"tools"`) {
@@ -77,8 +77,8 @@ func localTool(kind callKind, entry gjson.Result) string {
 // localDeclarations keeps of Gemini's tools the functions, which the agent runs: each other field names something that
 // Google does.
 func localDeclarations(entry gjson.Result) string {
-	tool, twice := namesOf(entry)
-	if tool == nil || twice != "" {
+	tool, ok := distinct(entry)
+	if !ok {
 		return ""
 	}
 	all := len(tool)
@@ -118,8 +118,8 @@ func hosted(kind callKind, entry gjson.Result, depth int) bool {
 
 // toolOf reads a tool; false for what could be read in several ways.
 func toolOf(entry gjson.Result) (fields, bool) {
-	tool, twice := namesOf(entry)
-	if tool == nil || twice != "" {
+	tool, ok := distinct(entry)
+	if !ok {
 		return nil, false
 	}
 	if other, _ := tool.spelledOtherwise("type", "tools", "environment"); other != "" {
@@ -128,22 +128,24 @@ func toolOf(entry gjson.Result) (fields, bool) {
 	if tool.has("type") && tool["type"].Type != gjson.String {
 		return nil, false
 	}
-	return tool, !tool.has("tools") || tool["tools"].IsArray()
+	return tool, tool.mayList("tools")
 }
 
 // runsElsewhere reports whether a tool of a local type names a place or a thing at the provider: the environment of a
 // shell, an id, an address.
 func runsElsewhere(tool fields) bool {
 	if tool.has("environment") {
-		environment, twice := namesOf(tool["environment"])
-		if twice != "" || environment["type"].Str != "local" {
+		environment, ok := distinct(tool["environment"])
+		if !ok || environment["type"].Str != "local" {
 			return true
 		}
 	}
 	for name, v := range tool {
+		if v.Type != gjson.String {
+			continue
+		}
 		plain := plainName(name)
-		refers := addressName.MatchString(plain) || isID(name, plain)
-		if refers && v.Type == gjson.String {
+		if addressName.MatchString(plain) || isID(name, plain) {
 			return true
 		}
 	}
@@ -172,8 +174,8 @@ func withoutHosted(entry gjson.Result) (raw string, adds bool) {
 	if !mentions(entry.Raw, `"tools"`) {
 		return entry.Raw, false
 	}
-	item, twice := namesOf(entry)
-	if twice != "" || item.has("tools") && !item["tools"].IsArray() {
+	item, twice := namesOf(entry) // a text has neither
+	if twice != "" || !item.mayList("tools") {
 		return "", false
 	}
 	local, less := localTools(responses, item["tools"])

@@ -36,16 +36,20 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 	if c.req.size >= largeRequest { // rung 1 would need it, but an answer may take minutes
 		c.req.body, resp.Request = "", nil
 	}
-	answer := &http.Response{StatusCode: resp.StatusCode, Header: inbound(resp.Header, c.grant.Provider.Key.Reveal()), Body: resp.Body}
+	answer := &http.Response{
+		StatusCode: resp.StatusCode,
+		Header:     inbound(resp.Header, c.grant.Provider.Key.Reveal()),
+		Body:       resp.Body,
+	}
 	switch {
 	case resp.StatusCode < 200: // what net/http makes nothing of: to switch protocols, or no status at all
 		resp.Body.Close()
 		return nil, fmt.Errorf("it answers with the status %03d, which is none of an answer", resp.StatusCode)
-	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		resp.Body.Close()
-		return nil, fmt.Errorf("it redirects (%d), which is not followed; correct base_url", resp.StatusCode)
 	case resp.StatusCode >= 400:
 		answer.Body = c.refused(resp, answer.Header)
+	case resp.StatusCode >= 300:
+		resp.Body.Close()
+		return nil, fmt.Errorf("it redirects (%d), which is not followed; correct base_url", resp.StatusCode)
 	case forms[c.route.kind].read == nil: // it passes as it comes
 	case c.streams(resp) && c.guarded():
 		answer.Body = c.hold(ctx, c.newStream(resp), out)
@@ -93,10 +97,11 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	if err == nil {
 		err = plainBody(resp)
 	}
-	if errors.Is(err, context.Canceled) && sent.Load() && forms[c.route.kind].read != nil {
-		c.heard(new(answer))
-	}
 	if err != nil {
+		left := errors.Is(err, context.Canceled) && sent.Load()
+		if left && forms[c.route.kind].read != nil {
+			c.heard(new(answer))
+		}
 		return nil, err
 	}
 	resp.Body = bodyOf(secret.MaskReader(alive{resp.Body, c, resp.StatusCode < 300}, c.grant.Provider.Key.Reveal()), resp.Body)
@@ -171,34 +176,48 @@ type whole struct {
 
 func (w *whole) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
-	if w.length += n; w.length <= maxWhole {
+	w.length += n
+	if w.length <= maxWhole {
 		w.kept.Write(p[:n])
 	}
-	w.said.whole = errors.Is(err, io.EOF)
-	w.said.broken = err != nil && !errors.Is(err, context.Canceled)
+	w.said.readTo(err)
 	return n, err
+}
+
+// readTo notes how reading an answer ended; nil: it goes on.
+func (a *answer) readTo(err error) {
+	a.whole = errors.Is(err, io.EOF)
+	a.broken = err != nil && !errors.Is(err, context.Canceled)
 }
 
 func (w *whole) Close() error {
 	body := strings.TrimPrefix(w.kept.String(), byteOrderMark)
-	if e, ok := parsed(body); w.length > maxWhole {
-		w.said.other, w.said.ended = w.length, true
-	} else if ok {
+	e, ok := parsed(body)
+	switch {
+	case w.length > maxWhole:
+		w.said.other = w.length
+		w.said.ended = true
+	case ok:
 		forms[w.route.kind].read(e, &w.said)
 		if w.said.begun() { // else it is JSON of something else
 			w.said.other = max(w.said.other, w.length-w.said.prose-w.said.thought)
 		}
-	} else { // a stream, by another name
-		events := newSplitter(strings.NewReader(body))
-		for err := error(nil); err == nil; {
-			var data []byte
-			_, data, err = events.next()
-			w.said.take(string(data), w.route.kind)
-		}
+	default:
+		w.readEvents(body)
 	}
 	w.judge(&w.said)
 	w.account(&w.said)
 	return w.ReadCloser.Close()
+}
+
+// readEvents reads a stream that came by another name.
+func (w *whole) readEvents(body string) {
+	events := newSplitter(strings.NewReader(body))
+	for err := error(nil); err == nil; {
+		var data []byte
+		_, data, err = events.next()
+		w.said.take(string(data), w.route.kind)
+	}
 }
 
 // refused reads whether an error is a limit and gives what of it the agent sees. A refusal of the key is put in
@@ -237,9 +256,19 @@ func (c *call) fail(f limit.Answer) {
 	if f.Status == http.StatusPaymentRequired && c.req.most > mostAsked {
 		isLimit = false // routers refuse so what the credit does not cover
 	}
-	counts := isLimit && forms[c.route.kind].read != nil && c.limited(l, f.OfAccount())
-	c.gateway.Log.Info().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).Int("status", f.Status).
-		Str("limit", string(l.Kind)).Bool("counts", counts).Time("resets_at", l.ResetsAt).Msg("the provider refused")
+	counts := false
+	if isLimit && forms[c.route.kind].read != nil {
+		counts = c.limited(l, f.OfAccount())
+	}
+	c.gateway.Log.Info().
+		Str("attempt", c.grant.Attempt).
+		Str("call", string(c.route.kind)).
+		Str("model", c.req.model).
+		Int("status", f.Status).
+		Str("limit", string(l.Kind)).
+		Bool("counts", counts).
+		Time("resets_at", l.ResetsAt).
+		Msg("the provider refused")
 }
 
 func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) {
@@ -260,18 +289,26 @@ func (c *call) account(said *answer) {
 		c.heard(said)
 		c.concludes(said.conclusion())
 	}
-	if said.begun() || said.other > 0 || said.inputKnown {
+	switch {
+	case said.begun(), said.other > 0, said.inputKnown:
 		said.settle(c.req.size)
 		c.spend(c.req.model, said.tokens)
 	}
-	if said.failure != nil {
+	switch {
+	case said.failure != nil:
 		c.fail(limit.Read(0, nil, said.failure))
-	} else if said.ended && !said.replaced {
+	case said.ended && !said.replaced:
 		c.answers()
 		c.change(func(u *Usage) { u.Turns++ })
 	}
-	c.gateway.Log.Debug().Str("attempt", c.grant.Attempt).Str("call", string(c.route.kind)).Str("model", c.req.model).
-		Int64("input_tokens", said.tokens.input).Int64("output_tokens", said.tokens.output).Bool("ended", said.ended).Msg("the provider answered")
+	c.gateway.Log.Debug().
+		Str("attempt", c.grant.Attempt).
+		Str("call", string(c.route.kind)).
+		Str("model", c.req.model).
+		Int64("input_tokens", said.tokens.input).
+		Int64("output_tokens", said.tokens.output).
+		Bool("ended", said.ended).
+		Msg("the provider answered")
 }
 
 // stream is one streamed answer. Reading gives its events as they came, each whole, without those that only the
@@ -312,16 +349,16 @@ func (s *stream) Close() error {
 func (s *stream) next() {
 	raw, data, err := s.split.next()
 	s.take(raw, string(data))
-	if s.err = err; errors.Is(err, io.EOF) && s.said.cut() {
+	s.err = err
+	if errors.Is(err, io.EOF) && s.said.cut() {
 		s.err = io.ErrUnexpectedEOF
 	}
-	s.said.whole = errors.Is(s.err, io.EOF)
-	s.said.broken = s.err != nil && !errors.Is(s.err, context.Canceled)
+	s.said.readTo(s.err)
 }
 
 func (s *stream) take(raw []byte, data string) {
 	if e, ok := s.said.take(data, s.route.kind); ok {
-		if s.said.begun() && s.said.failure == nil {
+		if s.said.good() {
 			s.begins()
 		}
 		s.judge(&s.said)
@@ -336,8 +373,14 @@ func (s *stream) take(raw []byte, data string) {
 // of its candidates.
 func (a *answer) take(data string, kind callKind) (e gjson.Result, ok bool) {
 	if data == "[DONE]" {
-		a.over = a.over || kind == chat
-	} else if e, ok = parsed(data); ok && (kind == generate || !a.over) {
+		if kind == chat {
+			a.over = true
+		}
+		return e, false
+	}
+	e, ok = parsed(data)
+	after := a.over && kind != generate
+	if ok && !after {
 		forms[kind].read(e, a)
 	}
 	return e, ok
