@@ -20,7 +20,7 @@
 //	how is a provider asked for its models                        list.go
 //	how is a provider called, and what of its answer passes       upstream.go
 //	how is a stream parted into events                            events.go (splitter)
-//	how are tokens, text and tool calls read of an answer         answer.go
+//	how are tokens, text and tool calls read of an answer         read.go, answer.go
 //	when is an answer asked for once more                         rung.go
 //	what is the opposite thinking mode                            rung.go (opposite)
 //	when is an answer too much prose                              prose.go
