@@ -77,6 +77,8 @@ func (s *source) decodeStruct(node *yaml.Node, into reflect.Value, key string) {
 		s.places[path] = place{name.Line, name.Column, value.Value}
 		if field, ok := index[name.Value]; ok {
 			s.decode(value, into.FieldByIndex(field), path)
+		} else if instead, ok := removed[anyIndex.ReplaceAllString(path, "[]")]; ok {
+			s.add(path, "%s", instead)
 		} else {
 			s.add(path, "is not a known key; the keys here are %s", strings.Join(keys, ", "))
 		}

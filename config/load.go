@@ -281,6 +281,10 @@ func (s *source) addIf(wrong bool, key, format string, args ...any) {
 }
 
 func (s *source) oneOf(key, value string, allowed ...string) {
+	if instead, ok := removed[key+": "+value]; ok {
+		s.add(key, "%s", instead)
+		return
+	}
 	s.addIf(!slices.Contains(allowed, value), key, "%s is not known; use %s", s.found(key), orList(allowed))
 }
 

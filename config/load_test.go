@@ -16,8 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlbot/pawl/policy"
 	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -61,7 +62,6 @@ func TestExampleLoadsAndHoldsTheDefaults(t *testing.T) {
 	want.Policy.AllowedBots, want.Policy.Learning.Judge, want.Policy.Learning.JudgeEnv, want.Sandbox.ReadOnly = []int64{}, []string{}, []string{}, []string{}
 	want.Images.Registries = []string{}
 	want.HTTP.Proxies = []netip.Prefix{}
-	want.Backlog.Repositories = []string{}
 	none := []policy.HostRule{}
 	want.Network = Network{Setup: none, Agent: none, Verify: none, Judge: none, Private: []netip.Prefix{}, Download: 10 << 30}
 	want.Setup.Secrets = []SetupSecrets{{Env: []string{"NPM_TOKEN"}, Repositories: []string{"acme/*"}}}

@@ -21,8 +21,7 @@ type Policy struct {
 }
 
 type Learning struct {
-	Mode         policy.Mode   `yaml:"mode"`          // auto, fixed, shadow, learn or cascade
-	Value        policy.Value  `yaml:"value"`         // quality or quality_per_dollar
+	Mode         policy.Mode   `yaml:"mode"`          // auto, fixed, shadow or learn
 	Judge        []string      `yaml:"judge"`         // a command line that grades an attempt; empty for none
 	JudgeEnv     []string      `yaml:"judge_env"`     // the names of the environment variables that reach it
 	JudgeTimeout time.Duration `yaml:"judge_timeout"` // how long it may take
@@ -75,8 +74,7 @@ func (s *source) validatePolicy(p Policy, providers []Provider) {
 	between(s, "policy.caps.per_installation_per_day", p.Caps.PerInstallationPerDay, 1, maxAbove)
 	between(s, "policy.caps.per_server_per_day", p.Caps.PerServerPerDay, 1, maxAbove)
 	between(s, "policy.caps.per_account_per_day", p.Caps.PerAccountPerDay, 1, maxAbove)
-	s.oneOf("policy.learning.mode", string(p.Learning.Mode), string(policy.ModeAuto), string(policy.ModeFixed), string(policy.ModeShadow), string(policy.ModeLearn), string(policy.ModeCascade))
-	s.oneOf("policy.learning.value", string(p.Learning.Value), string(policy.Quality), string(policy.QualityPerDollar))
+	s.oneOf("policy.learning.mode", string(p.Learning.Mode), string(policy.ModeAuto), string(policy.ModeFixed), string(policy.ModeShadow), string(policy.ModeLearn))
 	s.validateCommand("policy.learning.judge", p.Learning.Judge)
 	between(s, "policy.learning.judge_tokens", p.Learning.JudgeTokens, 5000, math.MaxInt64)
 	s.addIf(p.Learning.JudgeProvider != "" && len(p.Learning.Judge) > 0, "policy.learning.judge_provider", "there is a judge command, too; keep one of them")

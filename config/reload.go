@@ -10,7 +10,7 @@ import (
 // StartKeys are what only a start reads of the server's file. Everything else holds from the next step of each thread
 // on when the file changes.
 func StartKeys() []string {
-	return []string{"server", "github", "database", "data_dir", "sandbox", "images", "backlog", "workers"}
+	return []string{"server", "github", "database", "data_dir", "sandbox", "images", "workers"}
 }
 
 // reloadedKeys are those below a StartKey that hold at once.

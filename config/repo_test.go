@@ -8,8 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pawlbot/pawl/policy"
 	"pgregory.net/rapid"
+
+	"github.com/pawlbot/pawl/policy"
 )
 
 func server(names ...string) Server {

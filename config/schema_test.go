@@ -25,17 +25,16 @@ type row struct{ defaults, meaning string }
 
 // choices are the keys with few possible values. TestEveryChoiceOfTheSchemaIsTaken tries them.
 var choices = map[string][]string{
-	"sandbox.mode":          {SandboxAuto, SandboxNone},
-	"sandbox.network":       {NetworkWalled, NetworkOpen},
-	"log.level":             {"trace", "debug", "info", "warn", "error"},
-	"policy.learning.mode":  {string(policy.ModeAuto), string(policy.ModeFixed), string(policy.ModeShadow), string(policy.ModeLearn), string(policy.ModeCascade)},
-	"policy.learning.value": {string(policy.Quality), string(policy.QualityPerDollar)},
-	"providers[].protocol":  {OpenAI, Anthropic, Gemini},
-	"backends[].kind":       append(CLIs(), Command),
-	"backends[].stream":     append(CLIs(), Plain),
-	"checks.severity":       {ChecksAuto, ChecksAlways, ChecksNever},
-	"checks.stagnation":     {ChecksAuto, ChecksAlways, ChecksNever},
-	"triggers[]":            Triggers(),
+	"sandbox.mode":         {SandboxAuto, SandboxNone},
+	"sandbox.network":      {NetworkWalled, NetworkOpen},
+	"log.level":            {"trace", "debug", "info", "warn", "error"},
+	"policy.learning.mode": {string(policy.ModeAuto), string(policy.ModeFixed), string(policy.ModeShadow), string(policy.ModeLearn)},
+	"providers[].protocol": {OpenAI, Anthropic, Gemini},
+	"backends[].kind":      append(CLIs(), Command),
+	"backends[].stream":    append(CLIs(), Plain),
+	"checks.severity":      {ChecksAuto, ChecksAlways, ChecksNever},
+	"checks.stagnation":    {ChecksAuto, ChecksAlways, ChecksNever},
+	"triggers[]":           Triggers(),
 }
 
 var (

@@ -29,7 +29,6 @@ type Server struct {
 	Providers []Provider `yaml:"providers"`
 	Backends  []Backend  `yaml:"backends"`
 	Policy    Policy     `yaml:"policy"`
-	Backlog   Backlog    `yaml:"backlog"`
 	Workers   int        `yaml:"workers"` // attempts that may run at the same time
 	Retention Retention  `yaml:"retention"`
 	Notify    Notify     `yaml:"notify"`
@@ -142,34 +141,6 @@ type Context struct {
 	Pictures bool `yaml:"pictures"`
 }
 
-// Backlog is a label whose open issues are worked off at a rate, without anybody asking for each of them.
-type Backlog struct {
-	Label        string        `yaml:"label"`        // empty for none
-	Repositories []string      `yaml:"repositories"` // owner/name
-	Every        time.Duration `yaml:"every"`        // after so long the next issue is begun
-	PerDay       int           `yaml:"per_day"`      // so many at most in any 24 hours, in all repositories together
-}
-
-// maxBacklog bounds the repositories of the backlog: each costs two requests a look, which count nothing while nothing changed.
-const maxBacklog = 50
-
-func (b Backlog) validate(s *source) {
-	if b.Label == "" {
-		s.addIf(len(b.Repositories) > 0, "backlog.label", "is missing; name the label of the issues to work off, or remove backlog")
-		return
-	}
-	s.addIf(strings.ContainsAny(b.Label, ",\x00\n") || strings.TrimSpace(b.Label) != b.Label || len(b.Label) > 50, "backlog.label", "%s is no label; GitHub's have up to 50 characters, here without commas", quote(b.Label))
-	low := strings.ToLower(b.Label)
-	s.addIf(low == "pawl" || strings.HasPrefix(low, "pawl:"), "backlog.label", "%s asks for work at once; use another one", quote(b.Label))
-	s.addIf(len(b.Repositories) == 0 || len(b.Repositories) > maxBacklog, "backlog.repositories", "names %d repositories; name 1 to %d as owner/name", len(b.Repositories), maxBacklog)
-	for i, name := range b.Repositories {
-		owner, short, ok := strings.Cut(name, "/")
-		s.addIf(!ok || owner == "" || short == "" || strings.ContainsAny(short, "/*?["), fmt.Sprintf("backlog.repositories[%d]", i), "%s is not owner/name", quote(name))
-	}
-	between(s, "backlog.every", b.Every, time.Minute, 7*24*time.Hour)
-	between(s, "backlog.per_day", b.PerDay, 1, maxPerDay)
-}
-
 // maxContext bounds Context.MaxBytes: a quarter of what models with 200,000 tokens can read.
 const maxContext = 200 << 10
 
@@ -184,8 +155,7 @@ func Default() Server {
 		DataDir:   ".",
 		Sandbox:   Sandbox{Mode: SandboxAuto, Network: NetworkWalled, Memory: 8 << 30, PIDs: 4096, Disk: 20 << 30},
 		Network:   Network{Download: 10 << 30},
-		Policy:    Policy{Limits: policy.Defaults(), Learning: Learning{Mode: policy.ModeAuto, Value: policy.Quality, JudgeTimeout: 5 * time.Minute, JudgeTokens: 40_000}},
-		Backlog:   Backlog{Every: time.Hour, PerDay: 5},
+		Policy:    Policy{Limits: policy.Defaults(), Learning: Learning{Mode: policy.ModeAuto, JudgeTimeout: 5 * time.Minute, JudgeTokens: 40_000}},
 		Workers:   2,
 		Retention: Retention{Deliveries: minDeliveryRetention, Transcripts: defaultTranscripts, Threads: defaultThreads},
 		Log:       Log{Level: "info"},
@@ -264,7 +234,6 @@ func (s *source) validateServer(c *Server) {
 		s.addIf(path == "" || path == "/" || strings.ContainsRune(path, 0), fmt.Sprintf("sandbox.read_only[%d]", i), "%s cannot be shown; name a folder or a file that holds no secret", quote(path))
 	}
 	c.Images.validate(s)
-	c.Backlog.validate(s)
 	for i, group := range c.Setup.Secrets {
 		key := fmt.Sprintf("setup.secrets[%d]", i)
 		s.validateEnv(key, "env", group.Env)

@@ -145,16 +145,6 @@ func (h *Handlers) changeAll(ctx context.Context, it Activity, guid string) (str
 	return fmt.Sprintf("%s: %d threads", c.What, len(threads)), nil
 }
 
-// Tracked reports whether Pawl was asked to work on a thread.
-func (h *Handlers) Tracked(ctx context.Context, t thread.ID) (bool, error) {
-	t, err := h.Store.Resolve(ctx, t)
-	if err != nil {
-		return false, err
-	}
-	_, s, err := thread.Load(ctx, h.Store, t)
-	return s.Tracked(), err
-}
-
 // remark asks policy and appends feedback, a control, a question, or what was ignored and why.
 func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it Activity, guid string) (string, error) {
 	r := it.Remark
@@ -320,7 +310,7 @@ func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, erro
 	app, err := h.Forge.Apps.Get(ctx)
 	text := strings.ToLower(r.Text)
 	self := feedback.Self{BotID: app.BotID, User: h.StandIn}
-	return strings.Contains(text, "/pawl") || r.Source == policy.FromAssignment && self.Is(r.To) || r.Source == policy.FromBacklog || strings.Contains(text, "@"+strings.ToLower(app.Slug)) ||
+	return strings.Contains(text, "/pawl") || r.Source == policy.FromAssignment && self.Is(r.To) || strings.Contains(text, "@"+strings.ToLower(app.Slug)) ||
 		r.Source == policy.FromLabel && strings.HasPrefix(strings.ToLower(r.Name)+":", thread.Label+":"), err
 }
 

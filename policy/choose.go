@@ -11,18 +11,8 @@ const (
 	ModeShadow Mode = "shadow"
 	// ModeLearn takes what Thompson sampling chooses.
 	ModeLearn Mode = "learn"
-	// ModeCascade takes the cheapest first, and the next one where the work of that does not pass verification.
-	ModeCascade Mode = "cascade"
 	// ModeAuto, the default, is learn where there are two backends or more.
 	ModeAuto Mode = "auto"
-)
-
-// Value is what is sought of a backend.
-type Value string
-
-const (
-	Quality          Value = "quality"
-	QualityPerDollar Value = "quality_per_dollar"
 )
 
 // Option is a backend that may be chosen from, with what it runs. Masked is why it may not be taken now (a cooldown, a breaker,
@@ -51,10 +41,9 @@ type Choice struct {
 	Seed   uint64 `json:"seed"`
 	Mode   Mode   `json:"mode"`   // the mode that was in force; never ModeAuto
 	Chosen string `json:"chosen"` // empty where every arm is masked
-	// Would is what sampling chooses; empty in ModeFixed, in ModeCascade and where every arm is masked.
+	// Would is what sampling chooses; empty in ModeFixed and where every arm is masked.
 	Would    string   `json:"would,omitempty"`
 	Explored bool     `json:"explored,omitempty"` // Would has few rewards, and is taken for that
-	Value    Value    `json:"value,omitempty"`
 	Samples  []Sample `json:"samples,omitempty"`
 	Reasons  []string `json:"reasons"`
 }

@@ -33,7 +33,6 @@ func TestARunStaysWithItsBackend(t *testing.T) {
 			f.Backends[0].Rest.Class, f.Backends[0].Rest.Until = Mild, f.Now.Add(time.Hour)
 		}), "claude", true},
 		{"so does a run of its own", given(byCodex).asked("").with(takes(ModeLearn, "claude")).with(func(f *Facts) { f.Run++ }), "claude", true},
-		{"a cascade stays, too", given(byCodex).with(takes(ModeCascade, "claude")), "codex", false},
 		{"a person's choice leaves none", given().asked("").with(takes(ModeLearn, "codex")).with(func(f *Facts) { f.Pinned = "claude" }), "claude", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

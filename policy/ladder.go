@@ -132,9 +132,6 @@ func verifyFailed(f Facts, a Attempt) Decision {
 	if f.Limits.Ladder.EscalateEffort && f.canEscalate(b) && !escalated {
 		return again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; once more with the escalated effort", Plural(tried, "attempt"))).on(b.Name, RungEffort)
 	}
-	if next, ok := f.cascade(); ok {
-		return again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; backend %s is next", Plural(tried, "attempt"), next)).on(next, RungVerify)
-	}
 	d := stop(RuleVerifyFailed, "Look at the failing commands; comment what to do, or /pawl escalate.",
 		fmt.Sprintf("verification failed, and %s did not mend it", Plural(tried, "attempt")))
 	if !f.canEscalate(b) {
@@ -144,23 +141,6 @@ func verifyFailed(f Facts, a Attempt) Decision {
 		d.Reasons = append(d.Reasons, noEffort(d.Rule, b))
 	}
 	return d
-}
-
-// cascade is the backend that takes over in ModeCascade: of those that are free and that the run has not tried, the
-// cheapest.
-func (f Facts) cascade() (backend string, ok bool) {
-	if !f.Cascade || f.Choose == nil || f.Pinned != "" {
-		return "", false
-	}
-	var options []Option
-	for _, b := range f.Backends {
-		_, fails := f.failing(b)
-		if !fails && f.held(b) == nil && !slices.ContainsFunc(f.run(), func(a Attempt) bool { return a.Backend == b.Name }) {
-			options = append(options, Option{Backend: b.Name})
-		}
-	}
-	backend = f.Choose(options).Chosen
-	return backend, backend != ""
 }
 
 // noEffort says that rung 3 is skipped.

@@ -28,8 +28,7 @@ type Facts struct {
 	Pinned    string    // the backend that a person chose; empty for none
 	// Choose chooses one of several backends that are free, by what was learned of them; the same options give the same
 	// choice. Nil takes the configured order.
-	Choose  func([]Option) Choice
-	Cascade bool // another backend takes over where the work of one does not pass verification
+	Choose func([]Option) Choice
 }
 
 // Trigger is one accepted piece of feedback as far as decisions need it; By is the login of whoever gave it.

@@ -77,7 +77,6 @@ const (
 	FromCheckRun      Source = "check_run"
 	FromLabel         Source = "label"
 	FromAssignment    Source = "assignment" // of an issue or pull request, or of its review
-	FromBacklog       Source = "backlog"    // a label that the operator has worked off at a rate
 	FromButton        Source = "button"
 	FromBase          Source = "base" // the branch that a pull request is to be merged into
 )

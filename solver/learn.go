@@ -69,7 +69,7 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 	learned, err := s.Learned(ctx)
 	task, seed := s.state.Task(s.thread).Context(), seed(s.thread, len(s.state.Attempts)+1)
 	// Nothing is tried out on a thread where something has failed already.
-	how := learning.How{Mode: l.Mode, Value: l.Value, Explore: len(s.state.Attempts) == 0}
+	how := learning.How{Mode: l.Mode, Explore: len(s.state.Attempts) == 0}
 	return func(options []policy.Option) policy.Choice {
 		for i, o := range options {
 			b := attempt.BackendNamed(e.Backends, o.Backend)
@@ -115,7 +115,6 @@ type LearningReport struct {
 	// Mode is the configured one, InForce what it comes to now.
 	Mode    policy.Mode             `json:"mode"`
 	InForce policy.Mode             `json:"in_force"`
-	Value   policy.Value            `json:"value"`
 	Arms    []learning.ArmView      `json:"arms"`
 	Sources []learning.SourceHealth `json:"sources"`
 	// Weeks are the recoveries of the last eight, Similarities those of retries with the attempt before, by twentieths.
@@ -145,13 +144,13 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 		}
 	}
 	arms := learned.Arms(policy.Context{}, options)
-	inForce := learning.Choose(learning.How{Mode: l.Mode, Value: l.Value}, arms, 0).Mode
+	inForce := learning.Choose(learning.How{Mode: l.Mode}, arms, 0).Mode
 	// The efforts of the last recovery are shown once they have run.
 	arms = append(arms, slices.DeleteFunc(learned.Arms(policy.Context{}, escalated), func(a learning.Arm) bool { return a.Attempts == 0 })...)
 	quarantined := append([]learning.Judged{}, learned.Judged()...)
 	quarantined = slices.DeleteFunc(quarantined, func(j learning.Judged) bool { return len(j.Quarantine) == 0 })
 	return LearningReport{
-		Mode: l.Mode, InForce: inForce, Value: l.Value, Arms: learning.View(arms, l.Value), Sources: learned.Health(),
+		Mode: l.Mode, InForce: inForce, Arms: learning.View(arms), Sources: learned.Health(),
 		Weeks: learned.Weeks(), Similarities: learned.Similarities(),
 		Quarantined: quarantined[max(0, len(quarantined)-shownQuarantined):],
 	}, nil

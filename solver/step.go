@@ -345,7 +345,6 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	if f.Choose, err = s.choice(ctx, e); err != nil {
 		return f, err
 	}
-	f.Cascade = e.Policy.Learning.Mode == policy.ModeCascade
 	used, err := s.Store.Usage(ctx, s.thread.Repo(), s.state.Snapshot.Installation, now.Add(-policy.Day))
 	if err != nil {
 		return f, err

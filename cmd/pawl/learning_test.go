@@ -219,26 +219,6 @@ func TestTwoBackendsAreLearnedFromByDefault(t *testing.T) {
 	}
 }
 
-// TestACascadeGoesOnWithTheNextBackend: what the first does not get verified, the second does.
-func TestACascadeGoesOnWithTheNextBackend(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, verifying())
-	r.agent("cat > /dev/null; echo wrong $$ >> a.txt\n", "")
-	good := filepath.Join(r.dir, "good.sh")
-	r.must(os.WriteFile(good, []byte("#!/bin/sh\ncat > /dev/null; echo done >> a.txt\n"), 0o700))
-	r.config += fmt.Sprintf("  - {name: other, kind: command, argv: [%q]}\npolicy: {learning: {mode: cascade}, ladder: {verify_retries: 1}}\n", good)
-	r.start()
-	n := r.solve("A word", "Please add the right word to a.txt.")
-	s := r.ending(n)
-	var by []string
-	for _, a := range r.state(n).Attempts {
-		by = append(by, a.Backend)
-	}
-	if got := strings.Join(by, " "); s.State != "done" || got != "mine mine other" {
-		t.Errorf("%s (%s %q) by %s, want done by mine mine other", s.State, s.Rule, s.Reasons, got)
-	}
-}
-
 // TestWhatPeopleSayWithoutMerging: reviews, reactions to the status comment, and an end, each as it decides.
 func TestWhatPeopleSayWithoutMerging(t *testing.T) {
 	t.Parallel()

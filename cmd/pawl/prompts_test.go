@@ -62,7 +62,6 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 		}},
 		"label":      {prompt: "1", do: func(r *rig, n int) error { return r.world.AddLabel(rigRepo, n, writer, "pawl") }},
 		"assignment": {prompt: "1", do: func(r *rig, n int) error { return r.world.Assign(rigRepo, n, writer, "pawl[bot]") }},
-		"backlog":    {prompt: "1", config: workedOff, do: func(r *rig, n int) error { return nil }},
 		"comment": {prompt: "2", do: func(r *rig, n int) error {
 			_, err := r.world.Comment(rigRepo, r.draft(n), writer, "And a third line, please.")
 			return err

@@ -313,7 +313,7 @@ func printLearning(w io.Writer, l solver.LearningReport) {
 	if len(l.Arms) < 2 {
 		return
 	}
-	fmt.Fprintf(w, "\nLearning: mode %s, in force %s, value %s\n", l.Mode, l.InForce, l.Value)
+	fmt.Fprintf(w, "\nLearning: mode %s, in force %s\n", l.Mode, l.InForce)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "ARM\tREWARDS\tMEAN\t90 %% INTERVAL\tSHARE\tATTEMPTS\tUSD A SOLVED\tMINUTES\t\n")
 	for _, a := range l.Arms {

@@ -40,12 +40,12 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 		Backends: []backendStatus{{Name: "codex", Kind: "codex", Account: "main"}},
 		Levels:   []policy.Ledger{{Level: "this server", Used: policy.Used{Attempts: 7, Tokens: 90, USD: 1.5}, MaxAttempts: 500, MaxUSD: 200}},
 		Learning: solver.LearningReport{
-			Mode: policy.ModeAuto, InForce: policy.ModeLearn, Value: policy.Quality,
+			Mode: policy.ModeAuto, InForce: policy.ModeLearn,
 			Arms: learning.View([]learning.Arm{
 				{Option: policy.Option{Backend: "codex", Model: "gpt-5", Effort: "medium"}, Posterior: learning.Posterior{Mean: 0.711, Weight: 45, N: 47}, Rewards: 47,
 					Attempts: 50, Priced: 50, Solved: 20, CostUSD: 30, Seconds: 9000, Chosen: "codex drew highest; its mean is 0.71 from 47 rewards"},
 				{Option: policy.Option{Backend: "claude"}, Posterior: learning.Posterior{Mean: 0.5, Weight: 2}},
-			}, policy.Quality),
+			}),
 			Sources: []learning.SourceHealth{
 				{Source: learning.VerifierSource, Attempts: 40, Values: 38, Coverage: 0.95, Valid: 1},
 				{Source: learning.JudgeSource, Attempts: 40, Values: 30, Coverage: 0.75, Valid: 0.87, Degraded: true,
@@ -64,7 +64,7 @@ account other: 1 × auth in a row, breaker open, when it resets is unknown
 in the last 24 hours on this server: 7 of 500 attempts (493 left), 1.50 of 200.00 USD (198.50 left), 90 tokens
 backend codex (codex) on account main
 
-Learning: mode auto, in force learn, value quality
+Learning: mode auto, in force learn
 ARM                   REWARDS  MEAN  90 % INTERVAL  SHARE  ATTEMPTS  USD A SOLVED  MINUTES
 codex (gpt-5 medium)  47       0.71  0.60–0.82      97 %   50        1.50          3.0      ···········━━━●━━···
 claude                0        0.50  0.05–0.95      3 %    0         –             –        ·━━━━━━━━━●━━━━━━━━━

@@ -10,5 +10,4 @@
 //	how a server without a public address gets its deliveries    catchup.go, Poll
 //	how are threads compared with GitHub                         reconcile.go
 //	what does a difference become                                unseen.go
-//	how is a label's backlog worked off at a rate                backlog.go
 package catchup

@@ -125,10 +125,6 @@ func (s *Server) begin(ctx, background context.Context) error {
 		poll := catchup.New(h, s.store, s.store.Duty("poll", s.solver.Node, catchup.PollEvery))
 		s.background.Go(func() { poll.Poll(background) })
 	}
-	if c := s.cfg.Backlog; c.Label != "" {
-		b := &catchup.Backlog{Handlers: h, Shared: s.store, Label: c.Label, Repositories: c.Repositories, Every: c.Every, PerDay: c.PerDay}
-		s.background.Go(func() { b.Watch(background) })
-	}
 	s.background.Go(func() { notifier.Run(background) })
 	if s.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
 		s.background.Go(func() { s.watchHookRanges(background) })

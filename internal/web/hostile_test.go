@@ -58,7 +58,7 @@ func hostile(context.Context) (solver.LearningReport, error) {
 	return solver.LearningReport{
 		Mode: policy.ModeAuto, InForce: policy.ModeLearn,
 		Arms: learning.View([]learning.Arm{{Option: policy.Option{Backend: evil, Model: evil, Effort: evil}, Posterior: learning.Posterior{Mean: 0.5, Weight: 2}, Rewards: 3, Chosen: evil},
-			{Option: policy.Option{Backend: "other"}, Posterior: learning.Posterior{Mean: 0.5, Weight: 2}}}, policy.Quality),
+			{Option: policy.Option{Backend: "other"}, Posterior: learning.Posterior{Mean: 0.5, Weight: 2}}}),
 		Sources: []learning.SourceHealth{{Source: learning.SignalSource(evil), Attempts: 3, Values: 3, Degraded: true, Reason: evil,
 			Violations: []learning.Violation{{Attempt: evil, Check: learning.ValidityRule(evil)}, {Attempt: "evil/x#3/" + evil, Check: learning.ValidityRule(evil)}}}},
 	}, nil

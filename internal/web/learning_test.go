@@ -27,7 +27,7 @@ func learnt(context.Context) (solver.LearningReport, error) {
 		return learning.Violation{Source: learning.JudgeSource, Check: c, Attempt: attempt, Reason: "implausible", At: now.Add(-at)}
 	}
 	s := solver.LearningReport{Mode: policy.ModeAuto, InForce: policy.ModeLearn}
-	s.Arms = learning.View([]learning.Arm{arm("codex", 31, 12, 47), arm("claude", 9, 8, 17), arm("gemini", 1, 5, 6), arm("opencode", 0, 0, 0)}, policy.Quality)
+	s.Arms = learning.View([]learning.Arm{arm("codex", 31, 12, 47), arm("claude", 9, 8, 17), arm("gemini", 1, 5, 6), arm("opencode", 0, 0, 0)})
 	s.Weeks = []learning.Week{{From: now.Add(-7 * 24 * time.Hour), Attempts: 31, Rungs: []learning.Fired{{Rung: 1, Times: 4, Recovered: 2}, {Rung: 2, Times: 9, Recovered: 3}, {Rung: 3}, {Rung: 4, Times: 1}},
 		Arms: []learning.Earned{{Backend: "claude", Rewards: 9, Mean: 0.41}, {Backend: "codex", Rewards: 20, Mean: 0.72}}},
 		{From: now.Add(-14 * 24 * time.Hour), Attempts: 12, Rungs: []learning.Fired{{Rung: 1}, {Rung: 2}, {Rung: 3}, {Rung: 4}}, Arms: []learning.Earned{{Backend: "codex", Rewards: 12, Mean: 0.6}}}}

@@ -145,7 +145,7 @@ func startsWithSpace(text string) bool {
 
 // Triggers reports whether a repository that listens to the given triggers hears feedback of that source;
 // none given means all. The words are those of the repository's configuration: command, mention, label,
-// assignment, review, comment, description, check_run, base. Buttons are always heard; the backlog is a label.
+// assignment, review, comment, description, check_run, base. Buttons are always heard.
 func Triggers(source policy.Source, c Command, triggers []string) bool {
 	word := string(source)
 	switch {
@@ -154,8 +154,6 @@ func Triggers(source policy.Source, c Command, triggers []string) bool {
 	case c.Mention:
 		word = "mention"
 	case source == policy.FromAssignment, source == policy.FromBase:
-	case source == policy.FromBacklog:
-		word = string(policy.FromLabel)
 	case c.Name != "" && source != policy.FromLabel:
 		word = "command"
 	case source == policy.FromReviewComment:

@@ -60,7 +60,7 @@ type Remark struct {
 	Was    string // the text before an edit
 	// HasWas tells an edit of the text from an edit of something else.
 	HasWas bool
-	State  string // of a review, or the conclusion of a check run, or what changed since the backlog's label was put on
+	State  string // of a review, or the conclusion of a check run
 	Name   string // of a label, check run or button
 	To     Actor  // who was assigned or asked for a review
 	SHA    string // the commit that a check run or review is about
@@ -266,14 +266,6 @@ func asks(r Remark, s Scene) Judgement {
 			return ignore("%s was %s, not Pawl", r.To.Login, r.Name)
 		}
 		return solves(s, fmt.Sprintf("%s was %s", r.To.Login, r.Name))
-	case policy.FromBacklog:
-		if s.Tracked {
-			return ignore("label %q is worked off, and Pawl was asked to work here before", r.Name)
-		}
-		if r.State != "" {
-			return ignore("label %q is worked off, and %s after it was put on; take it off and put it on again", r.Name, r.State)
-		}
-		return solves(s, fmt.Sprintf("label %q is worked off", r.Name))
 	case policy.FromButton:
 		if r.App != s.Self.AppID {
 			return ignore("the button belongs to another App")

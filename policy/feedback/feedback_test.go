@@ -106,9 +106,6 @@ func TestCommandsAndMentionsAreFeedback(t *testing.T) {
 		{"an assignment to Pawl", Remark{Source: policy.FromAssignment, Actor: alice, To: Actor{ID: 99, Login: "pawl[bot]", Type: "Bot"}, Name: "assigned"}, func() Scene { s := onIssue(); s.Self.BotID = 99; return s }(), ""},
 		{"to the account that stands for it", Remark{Source: policy.FromAssignment, Actor: alice, To: Actor{ID: 7, Login: "Helper"}, Name: "assigned"}, func() Scene { s := onIssue(); s.Self.User = "helper"; return s }(), ""},
 		{"to somebody else", Remark{Source: policy.FromAssignment, Actor: alice, To: Actor{ID: 7, Login: "helper"}, Name: "assigned"}, onIssue(), "helper was assigned, not Pawl"},
-		{"the backlog", Remark{Source: policy.FromBacklog, Actor: alice, Name: "later"}, onIssue(), ""},
-		{"the backlog of a thread that was asked before", Remark{Source: policy.FromBacklog, Actor: alice, Name: "later"}, func() Scene { s := onIssue(); s.Tracked = true; return s }(),
-			`label "later" is worked off, and Pawl was asked to work here before`},
 		{"another label", Remark{Source: policy.FromLabel, Actor: alice, Name: "bug"}, onIssue(), `label "bug" is not "pawl"`},
 		{"talk about Pawl on an issue", comment("should we use /pawl solve here?"), onIssue(), "it holds no command"},
 		{"a command in a quotation", comment("> /pawl solve"), onIssue(), "it holds no command"},
@@ -313,7 +310,7 @@ func anyRemark(t *rapid.T) Remark {
 	who := rapid.SampledFrom([]Actor{alice, bob, robot, self})
 	texts := rapid.SampledFrom([]string{"", "hello", "/pawl solve", "@pawl do it", "> /pawl solve", "Fix the parser.", "/pawl stop", "/pawl nonsense"})
 	return Remark{
-		Source: rapid.SampledFrom([]policy.Source{policy.FromComment, policy.FromReview, policy.FromReviewComment, policy.FromDescription, policy.FromCheckRun, policy.FromLabel, policy.FromButton, policy.FromAssignment, policy.FromBacklog}).Draw(t, "source"),
+		Source: rapid.SampledFrom([]policy.Source{policy.FromComment, policy.FromReview, policy.FromReviewComment, policy.FromDescription, policy.FromCheckRun, policy.FromLabel, policy.FromButton, policy.FromAssignment}).Draw(t, "source"),
 		Edited: rapid.Bool().Draw(t, "edited"), HasWas: rapid.Bool().Draw(t, "has was"),
 		Actor: who.Draw(t, "actor"), Author: who.Draw(t, "author"), App: rapid.Int64Range(0, 2).Draw(t, "app"),
 		Text: texts.Draw(t, "text"), Was: texts.Draw(t, "was"),

@@ -40,8 +40,7 @@ func (a Arm) Cost() float64 { return a.CostUSD / float64(max(1, a.Priced)) }
 
 // How is how an arm is chosen.
 type How struct {
-	Mode  policy.Mode
-	Value policy.Value
+	Mode policy.Mode
 	// Explore allows that an arm is tried which has few rewards.
 	Explore bool
 }
@@ -58,7 +57,7 @@ const (
 
 // Choose chooses among arms in the configured order. An unknown mode is as cautious as ModeFixed.
 func Choose(h How, arms []Arm, seed uint64) policy.Choice {
-	c := policy.Choice{Seed: seed, Mode: h.inForce(arms), Value: h.Value}
+	c := policy.Choice{Seed: seed, Mode: h.inForce(arms)}
 	taken := slices.IndexFunc(arms, func(a Arm) bool { return a.Masked == "" })
 	if taken < 0 {
 		c.Reasons = []string{"every backend is held back"}
@@ -66,10 +65,8 @@ func Choose(h How, arms []Arm, seed uint64) policy.Choice {
 	}
 	switch c.Mode {
 	case policy.ModeFixed:
-	case policy.ModeCascade:
-		taken = cheapest(arms, taken)
 	default:
-		samples, would := draw(arms, h.Value, seed)
+		samples, would := draw(arms, seed)
 		if least := neglected(arms); h.Explore && least >= 0 && rand.New(chance(seed, "explore")).Float64() < explored {
 			would, c.Explored = least, true
 		}
@@ -87,7 +84,7 @@ func (h How) inForce(arms []Arm) policy.Mode {
 	switch m := h.Mode; {
 	case len(arms) < 2:
 		return policy.ModeFixed
-	case m == policy.ModeShadow, m == policy.ModeLearn, m == policy.ModeCascade:
+	case m == policy.ModeShadow, m == policy.ModeLearn:
 		return m
 	case m == policy.ModeAuto, m == "":
 		return policy.ModeLearn
@@ -102,30 +99,10 @@ func reason(c policy.Choice, a Arm) string {
 		return c.Chosen + first
 	case c.Mode == policy.ModeShadow:
 		return fmt.Sprintf("%s%s; sampling would take %s", c.Chosen, first, c.Would)
-	case c.Mode == policy.ModeCascade && a.Priced == 0:
-		return c.Chosen + first + "; the cost of an attempt is not known"
-	case c.Mode == policy.ModeCascade:
-		return fmt.Sprintf("%s is the cheapest that is free, %.2f USD an attempt", c.Chosen, a.Cost())
 	case c.Explored:
 		return fmt.Sprintf("%s has %s so far and is tried to learn of it", c.Chosen, policy.Plural(a.Rewards, "reward"))
 	}
 	return fmt.Sprintf("%s drew highest; its mean is %.2f from %s", c.Chosen, a.Posterior.Mean, policy.Plural(a.Rewards, "reward"))
-}
-
-// cheapest is the free arm whose attempts cost least, the first of them where the cost of one is not known: then the
-// configured order decides.
-func cheapest(arms []Arm, first int) int {
-	best := first
-	for i, a := range arms {
-		switch {
-		case a.Masked != "":
-		case a.Priced == 0:
-			return first
-		case a.Cost() < arms[best].Cost():
-			best = i
-		}
-	}
-	return best
 }
 
 // neglected is the free arm with the fewest rewards, -1 where each has enough.
@@ -148,37 +125,16 @@ func chance(seed uint64, purpose string) rand.Source { return rand.NewPCG(seed, 
 
 // draw samples every arm and gives the first highest one that is not masked. Each arm's source is made of the
 // seed and its name: neither the order of the arms nor a mask changes what it draws.
-func draw(arms []Arm, value policy.Value, seed uint64) (samples []policy.Sample, highest int) {
+func draw(arms []Arm, seed uint64) (samples []policy.Sample, highest int) {
 	samples, highest = make([]policy.Sample, len(arms)), -1
-	price := prices(arms, value)
 	for i, a := range arms {
-		v := a.Posterior.sharp(chance(seed, a.Backend)).Rand() / price[i]
+		v := a.Posterior.sharp(chance(seed, a.Backend)).Rand()
 		samples[i] = policy.Sample{Backend: a.Backend, Value: v, Mean: a.Posterior.Mean, Weight: a.Posterior.Weight, Masked: a.Masked}
 		if a.Masked == "" && (highest < 0 || v > samples[highest].Value) {
 			highest = i
 		}
 	}
 	return samples, highest
-}
-
-// prices are what each arm's draw is divided by: 1, or the cost of its attempts as a multiple of their mean over the
-// arms. One whose cost is not known costs the mean.
-func prices(arms []Arm, value policy.Value) []float64 {
-	all, sum, known := slices.Repeat([]float64{1}, len(arms)), 0.0, 0
-	if value != policy.QualityPerDollar {
-		return all
-	}
-	for _, a := range arms {
-		if a.Priced > 0 {
-			sum, known = sum+a.Cost(), known+1
-		}
-	}
-	for i, a := range arms {
-		if a.Priced > 0 && sum > 0 {
-			all[i] = a.Cost() * float64(known) / sum
-		}
-	}
-	return all
 }
 
 type ArmView struct {
@@ -195,7 +151,7 @@ type ArmView struct {
 // always show the same shares; their standard error is below 0.008.
 const shareDraws = 4000
 
-func View(arms []Arm, value policy.Value) []ArmView {
+func View(arms []Arm) []ArmView {
 	views := make([]ArmView, len(arms))
 	for i, a := range arms {
 		d := a.Posterior.Beta(nil)
@@ -204,14 +160,14 @@ func View(arms []Arm, value policy.Value) []ArmView {
 			views[i].PerSolved = a.CostUSD / float64(a.Solved)
 		}
 	}
-	price, draws := prices(arms, value), rand.NewPCG(1, 0)
+	draws := rand.NewPCG(1, 0)
 	for range shareDraws {
 		highest, most := -1, 0.0
 		for i, a := range arms {
 			if a.Masked != "" || a.Escalated {
 				continue
 			}
-			if v := a.Posterior.sharp(draws).Rand() / price[i]; highest < 0 || v > most {
+			if v := a.Posterior.sharp(draws).Rand(); highest < 0 || v > most {
 				highest, most = i, v
 			}
 		}

@@ -194,34 +194,9 @@ func TestCostsAreThoseOfAllAttempts(t *testing.T) {
 	good.CostUSD, good.Seconds, limited.CostUSD, limited.Seconds = 2, 60, 1, 30
 	limited.Facts.Ending = policy.UsageLimit
 	a := Learn([]Graded{good, limited}, later).Arms(policy.Context{}, []policy.Option{{Backend: "a"}})
-	v := View(a, policy.Quality)[0]
+	v := View(a)[0]
 	if v.Attempts != 2 || v.Solved != 1 || v.PerSolved != 3 || v.Cost() != 1.5 || v.Seconds != 90 || v.Rewards != 1 {
 		t.Errorf("%+v", v)
-	}
-}
-
-func TestQualityPerDollarTakesTheCheaperOfEquals(t *testing.T) {
-	arms := armsOf(map[string]int{"a": 60, "b": 55}, map[string]int{"a": 20, "b": 25}, "a", "b")
-	for i, cost := range []float64{4, 1} {
-		arms[i].CostUSD, arms[i].Priced = 10*cost, 10
-	}
-	for value, want := range map[policy.Value]string{policy.Quality: "a", policy.QualityPerDollar: "b"} {
-		n := 0
-		for seed := range uint64(100) {
-			if Choose(How{Mode: policy.ModeLearn, Value: value}, arms, seed).Chosen == want {
-				n++
-			}
-		}
-		if n < 70 {
-			t.Errorf("%s takes %s in %d of 100 choices", value, want, n)
-		}
-	}
-	if got := Choose(How{Mode: policy.ModeCascade}, arms, 1); got.Chosen != "b" || got.Mode != policy.ModeCascade {
-		t.Errorf("a cascade begins with %+v", got)
-	}
-	arms[0].Priced = 0
-	if got := Choose(How{Mode: policy.ModeCascade}, arms, 1); got.Chosen != "a" {
-		t.Errorf("where a cost is not known the order decides: %+v", got)
 	}
 }
 
@@ -244,7 +219,7 @@ func TestARewardThatMayStillComeIsWaitedFor(t *testing.T) {
 	if a.Awaited != 3 || a.Posterior.Awaited <= 0 || a.Posterior.sharp(nil).StdDev() >= before[0].Posterior.sharp(nil).StdDev() {
 		t.Errorf("%+v: three rewards may still come", a)
 	}
-	if b, now := View(before, policy.Quality)[0], View(soon, policy.Quality)[0]; b.Mean != now.Mean || b.Low != now.Low || b.High != now.High {
+	if b, now := View(before)[0], View(soon)[0]; b.Mean != now.Mean || b.Low != now.Low || b.High != now.High {
 		t.Errorf("what is shown moved from %+v to %+v", b, now)
 	}
 	if late[0].Awaited != 0 || late[0].Posterior != before[0].Posterior || soon[1].Awaited != 0 {
@@ -381,7 +356,7 @@ func TestShareIsHowOftenAnArmIsChosen(t *testing.T) {
 	for seed := range uint64(draws) {
 		chosen[Choose(How{Mode: policy.ModeLearn}, arms, seed).Chosen] += 1.0 / draws
 	}
-	for _, v := range View(arms, policy.Quality) {
+	for _, v := range View(arms) {
 		if math.Abs(v.Share-chosen[v.Backend]) > 0.04 {
 			t.Errorf("%s: share %.3f, chosen %.3f", v.Backend, v.Share, chosen[v.Backend])
 		}
@@ -390,7 +365,7 @@ func TestShareIsHowOftenAnArmIsChosen(t *testing.T) {
 		}
 	}
 	// Beta(1,1) is even, so its 90 % interval is 0.05 to 0.95.
-	if v := View(armsOf(nil, nil, "a"), policy.Quality)[0]; math.Abs(v.Low-0.05) > 1e-9 || math.Abs(v.High-0.95) > 1e-9 || v.Share < 1-1e-9 {
+	if v := View(armsOf(nil, nil, "a"))[0]; math.Abs(v.Low-0.05) > 1e-9 || math.Abs(v.High-0.95) > 1e-9 || v.Share < 1-1e-9 {
 		t.Errorf("the prior shows %+v", v)
 	}
 }
@@ -398,7 +373,7 @@ func TestShareIsHowOftenAnArmIsChosen(t *testing.T) {
 func TestTheIntervalOfEveryPosteriorHoldsItsMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := beta(rapid.Float64Range(-1, 2).Draw(t, "mean"), rapid.Float64Range(0, 0.3).Draw(t, "variance"))
-		v := View([]Arm{{Posterior: p}}, policy.Quality)[0]
+		v := View([]Arm{{Posterior: p}})[0]
 		if !(0 < v.Low && v.Low < v.Mean && v.Mean < v.High && v.High < 1) {
 			t.Fatalf("%+v: %v is not between %v and %v", p, v.Mean, v.Low, v.High)
 		}

@@ -102,7 +102,7 @@ func (s State) Fact(a Attempt) policy.Attempt {
 }
 
 // wordless are the sources that ask for work without saying anything.
-var wordless = []policy.Source{policy.FromLabel, policy.FromAssignment, policy.FromBacklog, policy.FromBase}
+var wordless = []policy.Source{policy.FromLabel, policy.FromAssignment, policy.FromBase}
 
 // typed are the pieces of feedback, by their events, that a person typed in words that
 // nothing before them on the thread said, and not at a program's pace.
