@@ -24,7 +24,7 @@ import (
 // Attempt is one attempt: what it was begun with, what it works with, and what it
 // came to so far. Every field that is exported is required.
 type Attempt struct {
-	*Env
+	Env    *Env
 	Config *config.Server // that it began with
 	thread.Started
 	Thread thread.ID
@@ -90,7 +90,7 @@ func (a *Attempt) backend() config.Backend {
 // attempt with the reason, and is the error.
 func (a *Attempt) Run(ctx context.Context, e Executor) error {
 	a.executor = e
-	leave, err := a.folders.Take(ctx, a.Thread)
+	leave, err := a.Env.folders.Take(ctx, a.Thread)
 	if err != nil {
 		return a.broken(ctx, err)
 	}
@@ -183,7 +183,7 @@ func (a *Attempt) land(ctx context.Context, err error) error {
 
 // completes reports whether the attempt only goes on with work that stands.
 func (a *Attempt) completes() bool {
-	f := a.State.Facts(a.Now())
+	f := a.State.Facts(a.Env.Now())
 	if running, ok := a.State.Running(); ok {
 		f.Attempts = append(f.Attempts, a.State.Fact(running))
 	}
@@ -193,7 +193,7 @@ func (a *Attempt) completes() bool {
 
 // broken ends an attempt that Pawl itself could not carry through.
 func (a *Attempt) broken(ctx context.Context, err error) error {
-	if why := context.Cause(ctx); why != nil && a.Closing() {
+	if why := context.Cause(ctx); why != nil && a.Env.Closing() {
 		a.cancelled(ctx, why)
 		return nil
 	}
@@ -222,7 +222,7 @@ var (
 func (a *Attempt) cancelled(ctx context.Context, cause error) {
 	r := &a.Receipt
 	asked := stopped(cause)
-	hands := !asked && a.Closing() && !errors.Is(context.Cause(ctx), thread.ErrLeaseLost)
+	hands := !asked && a.Env.Closing() && !errors.Is(context.Cause(ctx), thread.ErrLeaseLost)
 	// What the provider said of the account counts whatever ended the attempt.
 	over := r.Ending == policy.UsageLimit || r.Ending == policy.Auth || hands && a.made
 	if !over {
@@ -257,7 +257,7 @@ const handOverTime = 12 * time.Second
 // goes on. What cannot be kept is made anew.
 func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 	r := &a.Receipt
-	u := &thread.Unfinished{N: a.N, Backend: a.Backend, Base: a.Ground.Start, Session: r.Session, Place: a.Started.Place}
+	u := &thread.Unfinished{N: a.N, Backend: a.Backend, Base: a.Ground.Start, Session: r.Session, Place: a.Place}
 	if a.Decision.Purpose != policy.ToChange { // what an earlier one left stays for the next that changes files
 		if u.Session = ""; a.State.Unfinished.Changed() {
 			u.Base, u.Commit, u.Place = a.State.Unfinished.Base, a.State.Unfinished.Commit, a.State.Unfinished.Place

@@ -30,7 +30,7 @@ func executed(e agent.Event) bool { return e.Ran && len(e.Edits) == 0 }
 // that it makes is judged by any node, on any thread of the repository.
 func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
 	posts := a.wrote.Add(text, ran) && a.atOnce < maxAtOnce
-	now := a.Now()
+	now := a.Env.Now()
 	if !posts && now.Sub(a.wroteAt) < logInterval {
 		return
 	}
@@ -43,7 +43,7 @@ func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
 		a.atOnce++
 	}
 	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error {
-		return a.Store.AppendLeased(ctx, a.Lease.Current(), thread.Batch{Events: events})
+		return a.Env.Store.AppendLeased(ctx, a.Lease.Current(), thread.Batch{Events: events})
 	})
 	switch {
 	case err == nil:
@@ -122,7 +122,7 @@ func (w *plainTexts) end() {
 // readAuthored takes in what the CLI's session file holds beside the output: patches,
 // from whose files a remark may be posted.
 func (c *checkout) readAuthored(session string) {
-	err := c.adapter.SessionEvents(c.homeOf(c.Thread), session, func(e agent.Event) { c.wrote.Add(e.Authored, executed(e)) })
+	err := c.adapter.SessionEvents(c.Env.homeOf(c.Thread), session, func(e agent.Event) { c.wrote.Add(e.Authored, executed(e)) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.Log.Warn().Err(err).Msg("what the agent wrote to its session is not known")
 	}

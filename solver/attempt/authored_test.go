@@ -72,7 +72,7 @@ func TestWhatAPlainAgentSaysLastIsLoggedWhenItEnds(t *testing.T) {
 	}
 	a.Receipt.Transcript = filepath.Join(dir, "transcript")
 	c := &checkout{Attempt: a, adapter: plain, ws: &git.Workspace{Dir: dir}, monitor: &loopMonitor{circles: policy.NewCircles()}}
-	if err := os.MkdirAll(a.homeOf(a.Thread), 0o700); err != nil {
+	if err := os.MkdirAll(a.Env.homeOf(a.Thread), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	run, cancel := context.WithCancelCause(t.Context())

@@ -59,7 +59,7 @@ func (c *checkout) overBase(ctx context.Context) (all []policy.Verified, err err
 	if data, err := os.ReadFile(c.keptBase(at, key)); err == nil && json.Unmarshal(data, &all) == nil {
 		return all, nil
 	}
-	if err := c.Room(); err != nil {
+	if err := c.Env.Room(); err != nil {
 		return nil, err
 	}
 	t, err := c.trial(ctx, at, key)
@@ -73,30 +73,30 @@ func (c *checkout) overBase(ctx context.Context) (all []policy.Verified, err err
 // keptBase is the file that holds what the verify commands came to on a commit over a layer.
 func (c *checkout) keptBase(at, layer string) string {
 	e := c.Ground.Effective
-	return filepath.Join(c.verifyDir(c.Thread), "base-"+thread.Hash(append([]string{at, layer, c.Ground.Image, strings.Join(e.Reports, "\n")}, e.Verify...)...)+".json")
+	return filepath.Join(c.Env.verifyDir(c.Thread), "base-"+thread.Hash(append([]string{at, layer, c.Ground.Image, strings.Join(e.Reports, "\n")}, e.Verify...)...)+".json")
 }
 
 // verifyBase runs the verify commands on a base, up to the first that cannot work, and
 // keeps what they came to.
 func (t *trial) verifyBase(ctx context.Context, at, layer string) (all []policy.Verified, err error) {
-	defer t.prepare("")
-	for _, command := range t.Ground.Effective.Verify {
-		t.prepare("verifying the base: " + command)
+	defer t.c.Env.prepare("")
+	for _, command := range t.c.Ground.Effective.Verify {
+		t.c.Env.prepare("verifying the base: " + command)
 		v, err := t.run(ctx, command)
 		if err != nil {
 			return nil, err
 		}
-		t.Log.Info().Str("command", oneLine(command)).Str("commit", at).Int("exit", v.Exit).Int("failing", len(v.Failing)).Str("unable", v.Unable()).Msg("the base was verified")
+		t.c.Log.Info().Str("command", oneLine(command)).Str("commit", at).Int("exit", v.Exit).Int("failing", len(v.Failing)).Str("unable", v.Unable()).Msg("the base was verified")
 		v.At = policy.AtBase
 		if all = append(all, v); v.Unable() != "" {
 			return all, nil
 		}
 	}
 	data, err := json.Marshal(all)
-	kept := t.keptBase(at, layer)
+	kept := t.c.keptBase(at, layer)
 	// Without these it is verified again.
 	if err := errors.Join(err, os.WriteFile(kept+".part", data, 0o600), os.Rename(kept+".part", kept)); err != nil {
-		t.Log.Warn().Err(err).Msg("what the base's verification came to was not kept")
+		t.c.Log.Warn().Err(err).Msg("what the base's verification came to was not kept")
 	}
 	return all, nil
 }

@@ -33,8 +33,8 @@ func NewCheckout(a *Attempt) Executor { return &checkout{Attempt: a} }
 // Open makes an empty folder for the attempt and a checkout, where a crash may
 // have left another one. The agent's HOME stays only if its session goes on.
 func (c *checkout) Open(ctx context.Context) (err error) {
-	dir, home := c.attemptDir(c.Thread, c.N), c.homeOf(c.Thread)
-	old := []string{dir, c.workOf(c.Thread)}
+	dir, home := c.Env.attemptDir(c.Thread, c.N), c.Env.homeOf(c.Thread)
+	old := []string{dir, c.Env.workOf(c.Thread)}
 	if c.Session == "" {
 		old = append(old, home)
 	}
@@ -61,12 +61,12 @@ func (c *checkout) Open(ctx context.Context) (err error) {
 	if m := c.Ground.Merging; m != nil {
 		c.ws.StartTree = m.Tree // what the merge brought is not the agent's
 	}
-	c.monitor, err = newLoopMonitor(c.ws.Dir, c.Ground.Effective, c.Now())
+	c.monitor, err = newLoopMonitor(c.ws.Dir, c.Ground.Effective, c.Env.Now())
 	return err
 }
 
 func (c *checkout) checkout() git.CheckoutSpec {
-	spec := git.CheckoutSpec{Commit: c.Ground.Start, Dir: c.workOf(c.Thread), Branch: c.Ground.Branch}
+	spec := git.CheckoutSpec{Commit: c.Ground.Start, Dir: c.Env.workOf(c.Thread), Branch: c.Ground.Branch}
 	if u := c.Ground.Unfinished; u != nil {
 		spec.Files = u.Commit
 	}
@@ -89,7 +89,7 @@ func (c *checkout) Close() {
 	if c.footing.leave != nil {
 		c.footing.leave()
 	}
-	c.makeRoom(c.Thread, c.Log)
+	c.Env.makeRoom(c.Thread, c.Log)
 }
 
 // maxDiff bounds the diff that a change is fingerprinted by, in bytes.
@@ -170,7 +170,7 @@ func commitLeft(ctx context.Context, c *checkout, snap git.Snapshot) error {
 }
 
 func (c *checkout) commit(subject render.Title, body, tree string, parents ...string) git.CommitSpec {
-	return git.CommitSpec{Tree: tree, Parents: parents, Name: c.Author, Email: c.Email, When: c.Now(), Subject: subject, Body: body, SigningKey: c.SigningKey}
+	return git.CommitSpec{Tree: tree, Parents: parents, Name: c.Author, Email: c.Email, When: c.Env.Now(), Subject: subject, Body: body, SigningKey: c.SigningKey}
 }
 
 // pushRaces is how often an attempt merges what others pushed meanwhile before

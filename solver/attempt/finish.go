@@ -39,9 +39,9 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	}
 	crash.Point("attempt_ending")
 	a.Lease.Patient(true)
-	at := a.Now()
+	at := a.Env.Now()
 	if err := a.Lease.Outlast(ctx, func(ctx context.Context) error {
-		events, err := a.Store.Events(ctx, a.Thread, a.Seen)
+		events, err := a.Env.Store.Events(ctx, a.Thread, a.Seen)
 		if err != nil {
 			return err
 		}
@@ -51,20 +51,20 @@ func (a *Attempt) Finish(ctx context.Context) error {
 		if slices.ContainsFunc(events, ended) { // by an earlier try that was not answered, or by who took the thread over
 			return a.Lease.Renew(ctx)
 		}
-		return a.Store.AppendLeased(ctx, a.Lease.Current(), a.ending(events, at))
+		return a.Env.Store.AppendLeased(ctx, a.Lease.Current(), a.ending(events, at))
 	}); err != nil {
 		return err
 	}
 	crash.Point("attempt_ended")
 	if a.handed != nil {
-		_ = git.Remove(a.workOf(a.Thread)) // what stays is cleaned later
+		_ = git.Remove(a.Env.workOf(a.Thread)) // what stays is cleaned later
 		return nil
 	}
-	if a.OnAttempt != nil {
-		a.OnAttempt(a.Backend, a.Receipt.Ending, a.Receipt.Outcome)
+	if a.Env.OnAttempt != nil {
+		a.Env.OnAttempt(a.Backend, a.Receipt.Ending, a.Receipt.Outcome)
 	}
-	if a.OnReceipt != nil {
-		a.OnReceipt(a.Backend, a.Receipt)
+	if a.Env.OnReceipt != nil {
+		a.Env.OnReceipt(a.Backend, a.Receipt)
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 	}
 	r := policy.Receipt{N: a.N, Ending: policy.Killed, Outcome: policy.Interrupted, Detail: why, Reasons: []string{why}, Commit: commit, Pushed: commit != "",
 		Tokens: used.Tokens, CostUSD: used.CostUSD, Limit: used.Limit}
-	now := a.Now()
+	now := a.Env.Now()
 	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptEnded, At: now, Data: r}}}
 	if left != nil {
 		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindUnfinished, At: now, Data: left})
@@ -206,11 +206,11 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 	if err := a.Lease.Append(ctx, batch); err != nil {
 		return err
 	}
-	if a.Started.Place == a.Env.Place {
-		_ = git.Remove(a.workOf(a.Thread)) // what stays is cleaned later
+	if a.Place == a.Env.Place {
+		_ = git.Remove(a.Env.workOf(a.Thread)) // what stays is cleaned later
 	}
-	if a.OnAttempt != nil {
-		a.OnAttempt(a.Backend, "", policy.Interrupted)
+	if a.Env.OnAttempt != nil {
+		a.Env.OnAttempt(a.Backend, "", policy.Interrupted)
 	}
 	return nil
 }
@@ -218,16 +218,16 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 // Salvage keeps what an attempt left in its files here whose server was killed; nil
 // for nothing. The files stay until Interrupt has logged it: another kill may come first.
 func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
-	if a.Started.Place != a.Env.Place || a.Updates { // the merge is done anew
+	if a.Place != a.Env.Place || a.Updates { // the merge is done anew
 		return nil, nil
 	}
-	leave, err := a.folders.Take(ctx, a.Thread)
+	leave, err := a.Env.folders.Take(ctx, a.Thread)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	// The agent's output is kept only once the checkout is complete.
-	out, err := os.Open(filepath.Join(a.attemptDir(a.Thread, a.N), transcriptFile))
+	out, err := os.Open(filepath.Join(a.Env.attemptDir(a.Thread, a.N), transcriptFile))
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +246,7 @@ func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
 	if _, err := c.ws.Restore(ctx, c.adapter.Unguarded); err != nil {
 		return nil, err
 	}
-	report, err := agent.Inspect(out, c.adapter, agent.InspectOptions{Now: a.Now()})
+	report, err := agent.Inspect(out, c.adapter, agent.InspectOptions{Now: a.Env.Now()})
 	a.Receipt = policy.Receipt{StartTree: c.ws.StartTree, EndTree: c.ws.StartTree, Ending: policy.Killed, Session: report.SessionID}
 	return a.unfinished(ctx), err
 }
@@ -256,7 +256,7 @@ func (a *Attempt) spentBefore(ctx context.Context) (w policy.Spent, err error) {
 	if a.ended() {
 		return a.used(), nil
 	}
-	note, err := a.Store.Noted(ctx, a.Thread)
+	note, err := a.Env.Store.Noted(ctx, a.Thread)
 	if err != nil || note == nil {
 		return w, err
 	}

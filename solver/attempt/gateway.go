@@ -70,7 +70,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err e
 		return nil
 	}
 	p, ok := c.Config.Provider(b.Provider)
-	if !ok || c.Gateway == nil {
+	if !ok || c.Env.Gateway == nil {
 		return fmt.Errorf("provider %q of backend %s is not configured", b.Provider, b.Name)
 	}
 	p.Prices = p.PriceList()
@@ -86,7 +86,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err e
 			if why := c.bound(ctx, end); why != "" {
 				return policy.Limit{Kind: policy.UsageLimit, Message: "Pawl stopped it: " + why + "."}, true
 			}
-			l, limited := c.limited(ctx, c.Account, c.Began)
+			l, limited := c.Env.limited(ctx, c.Account, c.Began)
 			if limited && m.refused.CompareAndSwap(nil, &l) {
 				// An agent that sleeps until then is not waited for, either.
 				time.AfterFunc(limitGrace, func() { end(limitCut(l)) })
@@ -102,7 +102,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err e
 		OnLimit: func(limit policy.Limit) {
 			time.AfterFunc(limitGrace, func() {
 				l := m.session.Load().Usage().Limit
-				if ctx.Err() == nil && l != nil && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth || l.ResetsAt.Sub(c.Now()) > inPlace-limitGrace) {
+				if ctx.Err() == nil && l != nil && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth || l.ResetsAt.Sub(c.Env.Now()) > inPlace-limitGrace) {
 					end(limitCut(*l))
 				}
 			})
@@ -111,11 +111,11 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err e
 	if c.Ground.Effective.Policy.Ladder.NoAnswerRetry {
 		grant.NoAnswerBytes, grant.MinConfidence = p.NoAnswerBytes, p.MinConfidence
 	}
-	opened := c.Gateway.Open(grant)
+	opened := c.Env.Gateway.Open(grant)
 	m.session.Store(opened)
 	hold(c.Attempt, opened.Token())
 	m.endpoint = agent.Endpoint{Protocol: p.Protocol, URL: fmt.Sprintf("http://127.0.0.1:%d", gatewayPort), Token: opened.Token()}
-	if !c.Sandbox.Networks() { // else wall serves it
+	if !c.Env.Sandbox.Networks() { // else wall serves it
 		m.endpoint.URL, err = opened.Listen()
 	}
 	return err
@@ -271,7 +271,7 @@ func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 	defer a.noting.Unlock()
 	var err error
 	if !reflect.DeepEqual(w, a.noted) {
-		err = lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error { return a.Store.Note(ctx, a.Lease.Current(), w) })
+		err = lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error { return a.Env.Store.Note(ctx, a.Lease.Current(), w) })
 	}
 	switch {
 	case err == nil:
@@ -284,13 +284,13 @@ func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 // bound ends the attempt when a budget of the day is used up, the thread's or one above it, and says which
 // one. Of what each attempt uses only the calls in flight are not counted yet.
 func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why string) {
-	f := c.State.Facts(c.Now())
+	f := c.State.Facts(c.Env.Now())
 	f.Limits = c.Ground.Effective.Policy.Limits
 	f.Handed.Used = f.Handed.Used.Plus(c.models.used())
 	ledgers := []policy.Ledger{f.Thread()}
 	ctx, cancel := context.WithTimeout(ctx, lease.RenewTime)
 	defer cancel()
-	used, err := c.Store.Usage(ctx, c.Thread.Repo(), c.State.Snapshot.Installation, c.Now().Add(-policy.Day))
+	used, err := c.Env.Store.Usage(ctx, c.Thread.Repo(), c.State.Snapshot.Installation, c.Env.Now().Add(-policy.Day))
 	if err == nil { // else the next look, or the next attempt's start, finds it
 		ledgers = append(append(ledgers, f.Limits.Ledgers(used)...), f.Limits.Account(c.Account, used))
 	}

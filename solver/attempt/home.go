@@ -21,7 +21,7 @@ func (c *checkout) login(home string, spec *sandbox.Spec) error {
 	if credential == "" || c.adapter.Credential == "" {
 		return nil
 	}
-	if c.Sandbox.Mode() != sandbox.None {
+	if c.Env.Sandbox.Mode() != sandbox.None {
 		to := filepath.Join(insideHome, filepath.FromSlash(c.adapter.Credential))
 		spec.Mounts = append(spec.Mounts, sandbox.Mount{From: credential, To: to})
 		// The place is made here: what an earlier attempt left there, such as a link
@@ -84,13 +84,13 @@ const (
 // none where there is nothing to run.
 func (c *checkout) testTool(ctx context.Context, files map[string]string) ([]string, error) {
 	e := c.Ground.Effective
-	if c.Program == "" || !e.Policy.Ladder.RunTestsTool || len(e.Verify) == 0 {
+	if c.Env.Program == "" || !e.Policy.Ladder.RunTestsTool || len(e.Verify) == 0 {
 		return nil, nil
 	}
 	if err := c.based(ctx); err != nil {
 		return nil, err
 	}
-	dir, at := c.inside(c.ws.Dir, c.homeOf(c.Thread))
+	dir, at := c.Env.inside(c.ws.Dir, c.Env.homeOf(c.Thread))
 	spec, err := json.Marshal(map[string]any{
 		"dir": dir, "commands": e.Verify, "reports": e.Reports, "before": c.Ground.Before, "timeout_seconds": int(verifyTimeout.Seconds()),
 		"max_calls": e.Policy.Ladder.RunTestsCalls, "journal": filepath.Join(at, toolJournal),
@@ -99,12 +99,12 @@ func (c *checkout) testTool(ctx context.Context, files map[string]string) ([]str
 		return nil, err
 	}
 	files[toolSpec], files[toolJournal] = string(spec), "" // a continued session has the journal of the attempt before
-	return []string{c.Program, "mcp", "--spec", filepath.Join(at, toolSpec)}, nil
+	return []string{c.Env.Program, "mcp", "--spec", filepath.Join(at, toolSpec)}, nil
 }
 
 func (c *checkout) ranTests() {
 	var data []byte
-	root, err := os.OpenRoot(c.homeOf(c.Thread))
+	root, err := os.OpenRoot(c.Env.homeOf(c.Thread))
 	if err == nil {
 		defer root.Close()
 		data, err = testreport.ReadRegular(root, toolJournal)

@@ -66,7 +66,7 @@ type score struct {
 func askModel(ctx context.Context, c *checkout, q question) (*policy.Judged, error) {
 	l := c.Ground.Effective.Policy.Learning
 	p, ok := c.Config.Provider(l.JudgeProvider)
-	if !ok || c.Gateway == nil {
+	if !ok || c.Env.Gateway == nil {
 		return nil, fmt.Errorf("provider %q of policy.learning.judge_provider is not configured", l.JudgeProvider)
 	}
 	if why := unseen(q); why != "" {
@@ -80,7 +80,7 @@ func askModel(ctx context.Context, c *checkout, q question) (*policy.Judged, err
 		return &policy.Judged{Cannot: fmt.Sprintf("to show it the change takes about %d tokens, more than the %d of judge_tokens", takes, l.JudgeTokens)}, nil
 	}
 	p.Prices = p.PriceList()
-	session := c.Gateway.Open(gateway.Grant{
+	session := c.Env.Gateway.Open(gateway.Grant{
 		Attempt: fmt.Sprintf("%s/%d judge", c.Thread, c.N), Provider: p, Model: l.JudgeModel, MaxTokens: l.JudgeTokens,
 		Limited: func(context.Context) (policy.Limit, bool) { return policy.Limit{}, false },
 		OnLife:  func() {}, OnLimit: func(policy.Limit) {}, OnFruitless: func(string, bool) {},

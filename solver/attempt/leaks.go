@@ -35,13 +35,13 @@ func (e *Env) secrets(c *config.Server, t thread.ID, n int, backend config.Backe
 // hold has the tokens of an attempt known to secrets until they are worth nothing: the gateway's ends with the agent, an
 // installation's an hour after it was made.
 func hold(a *Attempt, session string) {
-	dir := a.attemptDir(a.Thread, a.N)
-	a.held.Store(dir, map[string]string{"the token of the attempt": session, "the token of the installation": a.Ground.remote.Token})
-	time.AfterFunc(a.backend().Timeout+time.Hour, func() { a.held.Delete(dir) })
+	dir := a.Env.attemptDir(a.Thread, a.N)
+	a.Env.held.Store(dir, map[string]string{"the token of the attempt": session, "the token of the installation": a.Ground.remote.Token})
+	time.AfterFunc(a.backend().Timeout+time.Hour, func() { a.Env.held.Delete(dir) })
 }
 
 func redactor(a *Attempt) secret.Values {
-	return secret.New(a.secrets(a.Config, a.Thread, a.N, a.backend()))
+	return secret.New(a.Env.secrets(a.Config, a.Thread, a.N, a.backend()))
 }
 
 // place is a line of a file, counted from 1, or the file's name: line 0.

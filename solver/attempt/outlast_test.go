@@ -124,7 +124,7 @@ func TestAnAttemptWaitsForNoAnswerLongerThanARenewalDoes(t *testing.T) {
 		for name, ask := range map[string]func(){
 			"look":     func() { a.look(t.Context(), 0) },
 			"note":     func() { a.note(t.Context(), policy.Spent{Tokens: policy.Tokens{Input: 1}}) },
-			"breakers": func() { a.limited(t.Context(), "mine", time.Now()) },
+			"breakers": func() { a.Env.limited(t.Context(), "mine", time.Now()) },
 		} {
 			began := time.Now()
 			ask()

@@ -41,16 +41,16 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		return nil, nil
 	}
 	endNotes := c.keepNoting(run, cancel)
-	c.Receipt.Transcript = filepath.Join(c.attemptDir(c.Thread, c.N), transcriptFile)
+	c.Receipt.Transcript = filepath.Join(c.Env.attemptDir(c.Thread, c.N), transcriptFile)
 	report, cause, err := c.runIn(run, cancel)
-	if home := c.homeOf(c.Thread); cause == nil && err == nil && c.adapter.OpenSession != nil && report.SessionID != "" {
+	if home := c.Env.homeOf(c.Thread); cause == nil && err == nil && c.adapter.OpenSession != nil && report.SessionID != "" {
 		session, unread := c.adapter.ReadSession(home, report.SessionID)
 		if unread != nil {
 			c.Log.Info().Err(unread).Msg("the agent's session file was not read")
 		} else {
-			report.Refine(session, c.Now())
+			report.Refine(session, c.Env.Now())
 		}
-		dir, _ := c.inside(c.ws.Dir, home)
+		dir, _ := c.Env.inside(c.ws.Dir, home)
 		c.monitor.session(c.adapter, home, dir, report.SessionID)
 	}
 	if report.SessionID != "" { // also of an agent that was cut off: it may have posted before
@@ -122,7 +122,7 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		t := walled()
 		c.Receipt.RefusedHosts, c.Receipt.Sent, c.Receipt.Received = t.Refused, t.Sent, t.Received
 	}()
-	proc, err := c.Sandbox.Start(run, spec)
+	proc, err := c.Env.Sandbox.Start(run, spec)
 	if cause := context.Cause(run); err != nil && cause != nil {
 		return agent.Report{}, cause, nil
 	}
@@ -130,10 +130,10 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		return missing(err), nil, nil
 	}
 	crash.Point("agent_started")
-	dir, _ := c.inside(c.ws.Dir, "")
+	dir, _ := c.Env.inside(c.ws.Dir, "")
 	report, err := agent.Run(run, process(proc), c.adapter, agent.RunOptions{
 		Dir: dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
-		Transcript: transcript, MaxTranscript: maxTranscript, Now: c.Now, Alive: func(tell func()) { c.models.living.Store(tell) },
+		Transcript: transcript, MaxTranscript: maxTranscript, Now: c.Env.Now, Alive: func(tell func()) { c.models.living.Store(tell) },
 		OnCall: func(call agent.Call) { c.monitor.call(call, cancel) },
 		OnEvent: func(e agent.Event) {
 			c.monitor.event(e)
@@ -148,13 +148,13 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 // spec is the agent's process: its command line, and what it may see. HOME holds
 // its configuration afterwards. What is refused is for the operator to mend.
 func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err error) {
-	b, home := c.backend(), c.homeOf(c.Thread)
+	b, home := c.backend(), c.Env.homeOf(c.Thread)
 	files := map[string]string{}
 	tool, err := c.testTool(ctx, files)
 	if err != nil {
 		return spec, nil, err
 	}
-	dir, at := c.inside(c.ws.Dir, home)
+	dir, at := c.Env.inside(c.ws.Dir, home)
 	request := agent.Request{
 		Prompt: c.Prompt, Dir: dir, Home: at, Model: b.Model, Effort: c.Effort, Session: c.Session, Argv: b.Argv, Env: c.environment(b.Env, c.footing.image),
 		Endpoint: c.models.endpoint, TestTool: tool, Attempt: c.N, Thread: c.Thread.String(), Rung: strconv.Itoa(c.Decision.Rung),
@@ -180,7 +180,7 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 	}
 	spec = sandbox.Spec{
 		Argv: cmd.Argv, Dir: c.ws.Dir, Home: home, Env: cmd.Env, ReadOnly: slices.Concat(c.Config.Sandbox.ReadOnly, tool[:min(1, len(tool))]),
-		Stdin: []byte(cmd.Stdin), ID: c.ProcessPrefix() + fmt.Sprintf("%s/%d", c.Thread, c.N),
+		Stdin: []byte(cmd.Stdin), ID: c.Env.ProcessPrefix() + fmt.Sprintf("%s/%d", c.Thread, c.N),
 	}
 	if c.stand(&spec, c.footing); spec.Root != "" {
 		spec.HostPath = c.environment(nil, ground.Image{})["PATH"]
@@ -218,7 +218,7 @@ func (a *Attempt) environment(names []string, image ground.Image) map[string]str
 	}
 	maps.Copy(env, a.Ground.Effective.Environment.Env)
 	for _, n := range append([]string{"PATH"}, names...) {
-		if v, ok := a.Lookup(n); ok && (n != "PATH" || image.Root == "") {
+		if v, ok := a.Env.Lookup(n); ok && (n != "PATH" || image.Root == "") {
 			env[n] = v
 		}
 	}
@@ -236,7 +236,7 @@ const (
 // list; where names the list's key. The function that it returns is called once the program has ended. Where networks
 // are open it changes nothing.
 func wall(a *Attempt, spec *sandbox.Spec, session *gateway.Session, list []policy.HostRule, where string) (end func() egress.Traffic) {
-	if !a.Sandbox.Networks() {
+	if !a.Env.Sandbox.Networks() {
 		return func() egress.Traffic { return egress.Traffic{} }
 	}
 	proxy := egress.New(egress.Options{Allow: list, Private: a.Config.Network.Private, Where: where, Download: int64(a.Config.Network.Download)})

@@ -60,7 +60,7 @@ func (c *checkout) image(ctx context.Context) (*thread.Decided, error) {
 	}
 	run, end := c.Watch(ctx)
 	defer end()
-	digest, err := c.Images.Get(run, g.Effective.Environment.Image, func(i ground.Image) error { return sandbox.Has(i.Root, "/bin/sh") })
+	digest, err := c.Env.Images.Get(run, g.Effective.Environment.Image, func(i ground.Image) error { return sandbox.Has(i.Root, "/bin/sh") })
 	if err == nil || context.Cause(run) != nil {
 		g.Image = digest
 		return nil, context.Cause(run)
@@ -95,7 +95,7 @@ func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 		return nil, err
 	}
 	if build {
-		err = c.Layers.Build(ctx, c.Thread.Repo(), key, c.repeats, func(dir string) (ground.Record, error) { return c.build(ctx, at, key, dir) })
+		err = c.Env.Layers.Build(ctx, c.Thread.Repo(), key, c.repeats, func(dir string) (ground.Record, error) { return c.build(ctx, at, key, dir) })
 		if len(setup) == 0 && err != nil && ctx.Err() == nil && !stopped(err) && g.Before != nil {
 			if !errors.Is(err, errNotKept) {
 				c.Log.Warn().Err(err).Msg("what the base's verification left was not kept")
@@ -103,7 +103,7 @@ func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 			err = nil
 		}
 	}
-	l, leave, ok := c.Layers.Use(c.Thread.Repo(), key)
+	l, leave, ok := c.Env.Layers.Use(c.Thread.Repo(), key)
 	defer leave()
 	switch {
 	case err != nil || !ok && len(setup) == 0:
@@ -145,7 +145,7 @@ func (c *checkout) layerKey(ctx context.Context) (string, error) {
 		return "", err
 	}
 	files, err := c.Ground.cache.Files(ctx, cmp.Or(c.Ground.settings, c.Ground.From), ground.Decides)
-	return ground.Key(append(files, string(asked), c.Ground.Image, ground.Platform(), string(c.Sandbox.Mode()))...), err
+	return ground.Key(append(files, string(asked), c.Ground.Image, ground.Platform(), string(c.Env.Sandbox.Mode()))...), err
 }
 
 // propose looks for the usual setup of a repository that has none, for the thread's first attempt.
@@ -168,7 +168,7 @@ func (c *checkout) propose(ctx context.Context) error {
 // HOME's caches. What setup made is moved into the folder of the layer.
 func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Record, err error) {
 	e := c.Ground.Effective.Environment
-	if err := c.Room(); err != nil {
+	if err := c.Env.Room(); err != nil {
 		return r, err
 	}
 	t, err := c.trial(ctx, at, "")
@@ -185,7 +185,7 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 				return r, err
 			}
 			r.Paths = append(r.Paths, p)
-			t.folders = append(t.folders, sandbox.Mount{From: from, To: p})
+			t.footing.folders = append(t.footing.folders, sandbox.Mount{From: from, To: p})
 		}
 	}
 	if r.Failed, err = t.setUp(ctx, e); err != nil || r.Failed != nil {
@@ -205,7 +205,7 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 	if at == c.Ground.From {
 		c.Ground.Before = before
 	}
-	_, full, _ := c.free()
+	_, full, _ := c.Env.free()
 	switch {
 	case err != nil:
 		return r, err
@@ -249,12 +249,12 @@ func (e *Env) prepare(what string) {
 
 // setUp runs the commands until one fails, with the secrets that the operator gives the repository's setup.
 func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failure, error) {
-	secrets := t.Config.Setup.Names(t.Thread.Repo())
-	defer t.prepare("")
+	secrets := t.c.Config.Setup.Names(t.c.Thread.Repo())
+	defer t.c.Env.prepare("")
 	for _, command := range e.Setup {
-		t.prepare("setting up: " + command)
+		t.c.Env.prepare("setting up: " + command)
 		kept := render.End{Max: maxOutput}
-		report, refused, err := t.inSandbox(ctx, program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, env: secrets, most: e.Time(), allow: t.Ground.Effective.Network.Setup, where: "network.setup"}, &kept)
+		report, refused, err := t.inSandbox(ctx, program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, env: secrets, most: e.Time(), allow: t.c.Ground.Effective.Network.Setup, where: "network.setup"}, &kept)
 		if err != nil {
 			return nil, fmt.Errorf("setup command %q: %w", command, err)
 		}
@@ -273,9 +273,9 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 		if len(refused) > 0 {
 			result += "; refused: " + strings.Join(refused, ", ") + "; the operator can allow it in network.setup"
 		}
-		t.Log.Info().Str("command", oneLine(command)).Str("result", result).Msg("setup failed")
-		said := secret.New(t.secrets(t.Config, t.Thread, 0, config.Backend{})).Redact(kept.Lines())
-		return &ground.Failure{Command: command, Result: result, Output: said, Thread: t.Thread.String(), Seen: t.State.Seq}, nil
+		t.c.Log.Info().Str("command", oneLine(command)).Str("result", result).Msg("setup failed")
+		said := secret.New(t.c.Env.secrets(t.c.Config, t.c.Thread, 0, config.Backend{})).Redact(kept.Lines())
+		return &ground.Failure{Command: command, Result: result, Output: said, Thread: t.c.Thread.String(), Seen: t.c.State.Seq}, nil
 	}
 	return nil, nil
 }
@@ -291,7 +291,7 @@ type footing struct {
 // stand has a program find its folders, the layer and the image.
 func (c *checkout) stand(spec *sandbox.Spec, f footing) {
 	spec.Overlays, spec.Folders, spec.Root = f.overlays, f.folders, f.image.Root
-	if c.Sandbox.Mode() != sandbox.None {
+	if c.Env.Sandbox.Mode() != sandbox.None {
 		spec.DirAt, spec.HomeAt = insideWork, insideHome
 	}
 }
@@ -301,13 +301,13 @@ func (c *checkout) stand(spec *sandbox.Spec, f footing) {
 func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home string, fresh bool) (f footing, err error) {
 	f.leave = func() {}
 	if c.Ground.Image != "" {
-		f.image, f.leave, err = c.Images.Use(ctx, c.Ground.Image)
+		f.image, f.leave, err = c.Env.Images.Use(ctx, c.Ground.Image)
 	}
 	if key == "" || err != nil {
 		return f, err
 	}
 	image := f.leave
-	l, leave, ok := c.Layers.Use(c.Thread.Repo(), key)
+	l, leave, ok := c.Env.Layers.Use(c.Thread.Repo(), key)
 	f.leave = func() { leave(); image() }
 	if err = fs.ErrNotExist; ok && l.Failed == nil {
 		err = c.foot(ctx, &f, l, ws, home, fresh)
@@ -320,6 +320,6 @@ func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home
 
 // foot has f stand on a layer.
 func (c *checkout) foot(ctx context.Context, f *footing, l ground.Layer, ws *git.Workspace, home string, fresh bool) (err error) {
-	f.overlays, f.folders, err = c.Layers.Over(ctx, l, home, ws.Dir, filepath.Join(filepath.Dir(ws.Dir), "layer"), fresh)
+	f.overlays, f.folders, err = c.Env.Layers.Over(ctx, l, home, ws.Dir, filepath.Join(filepath.Dir(ws.Dir), "layer"), fresh)
 	return err
 }

@@ -73,20 +73,20 @@ func (c *checkout) verify(ctx context.Context, commit, at string) ([]policy.Veri
 // trial runs programs over one commit, in files and a HOME that no agent has written to
 // and that are gone when it is closed.
 type trial struct {
-	*checkout
-	footing
-	ws    *git.Workspace
-	home  string
-	close func()
+	c       *checkout
+	footing footing
+	ws      *git.Workspace
+	home    string
+	close   func()
 }
 
 // trial makes a fresh checkout of a commit and a HOME, over the layer of a key, if any.
 func (c *checkout) trial(ctx context.Context, commit, layer string) (*trial, error) {
-	dir, leave := c.bay(c.Thread)
-	t := &trial{checkout: c, home: filepath.Join(dir, homeDir), footing: footing{leave: func() {}}}
+	dir, leave := c.Env.bay(c.Thread)
+	t := &trial{c: c, home: filepath.Join(dir, homeDir), footing: footing{leave: func() {}}}
 	t.close = func() {
 		defer leave()
-		defer func() { t.leave() }()
+		defer func() { t.footing.leave() }()
 		if err := git.Remove(dir); err != nil {
 			c.Log.Warn().Err(err).Msg("files of a verification left behind")
 		}
@@ -110,15 +110,15 @@ func (c *checkout) trial(ctx context.Context, commit, layer string) (*trial, err
 
 // run runs one command and reads what it says of the tests.
 func (t *trial) run(ctx context.Context, command string) (policy.Verified, error) {
-	began, reports := t.Now(), testreport.Watch(t.ws.Dir, config.Reported(t.Ground.Effective.Reports))
+	began, reports := t.c.Env.Now(), testreport.Watch(t.ws.Dir, config.Reported(t.c.Ground.Effective.Reports))
 	kept, tests := render.End{Max: verifyOutput}, testreport.NewReader()
 	// Both streams are one, in the order in which they are written.
-	prog := program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, most: verifyTimeout, allow: t.Ground.Effective.Network.Verify, where: "network.verify"}
+	prog := program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, most: verifyTimeout, allow: t.c.Ground.Effective.Network.Verify, where: "network.verify"}
 	report, refused, err := t.inSandbox(ctx, prog, io.MultiWriter(&kept, tests))
 	if err != nil {
 		return policy.Verified{}, fmt.Errorf("verify command %q: %w", command, err)
 	}
-	v := policy.Verified{Command: command, Exit: report.Exit.Code, Output: kept.Lines(), MS: t.Now().Sub(began).Milliseconds(), TimedOut: report.Killed, Signal: report.Exit.Signal, RefusedHosts: refused}
+	v := policy.Verified{Command: command, Exit: report.Exit.Code, Output: kept.Lines(), MS: t.c.Env.Now().Sub(began).Milliseconds(), TimedOut: report.Killed, Signal: report.Exit.Signal, RefusedHosts: refused}
 	v.Passed = report.Exit.Code == 0 && report.Exit.Signal == "" && !report.Killed
 	if report.Killed {
 		v.Output += fmt.Sprintf("\n[ended after %s]", verifyTimeout)
@@ -144,22 +144,22 @@ type program struct {
 // inSandbox runs a program on the files and returns how it ended, and what it asked for in vain; out gets its standard
 // output. Where it is ended from outside, the error is the cause.
 func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (report agent.Report, refused []string, err error) {
-	run, end := t.Watch(ctx)
+	run, end := t.c.Watch(ctx)
 	defer end()
-	_, home := t.inside(t.ws.Dir, t.home)
+	_, home := t.c.Env.inside(t.ws.Dir, t.home)
 	list := []string{"HOME=" + home}
 	f := t.footing
 	if prog.apart { // the operator's program
 		f = footing{}
 	}
-	for k, v := range t.environment(prog.env, f.image) {
+	for k, v := range t.c.environment(prog.env, f.image) {
 		list = append(list, k+"="+v)
 	}
 	spec := sandbox.Spec{
-		Argv: prog.argv, Dir: t.ws.Dir, Home: t.home, Env: list, ReadOnly: slices.Clone(t.Config.Sandbox.ReadOnly), Stdin: prog.stdin,
-		ID: t.ProcessPrefix() + t.Thread.String() + "/verify",
+		Argv: prog.argv, Dir: t.ws.Dir, Home: t.home, Env: list, ReadOnly: slices.Clone(t.c.Config.Sandbox.ReadOnly), Stdin: prog.stdin,
+		ID: t.c.Env.ProcessPrefix() + t.c.Thread.String() + "/verify",
 	}
-	t.stand(&spec, f)
+	t.c.stand(&spec, f)
 	if prog.apart {
 		spec.DirAt = spec.HomeAt
 		spec.Dir, spec.ReadOnly = t.home, append(spec.ReadOnly, t.ws.Dir)
@@ -168,13 +168,13 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (rep
 	if err != nil {
 		return report, nil, err
 	}
-	walled := wall(t.Attempt, &spec, nil, prog.allow, prog.where)
-	proc, err := t.Sandbox.Start(run, spec)
+	walled := wall(t.c.Attempt, &spec, nil, prog.allow, prog.where)
+	proc, err := t.c.Env.Sandbox.Start(run, spec)
 	if err != nil {
 		walled()
 		return report, nil, cmp.Or(context.Cause(run), err)
 	}
-	report, err = agent.Run(run, process(proc), plain, agent.RunOptions{Total: prog.most, Transcript: out, Now: t.Now})
+	report, err = agent.Run(run, process(proc), plain, agent.RunOptions{Total: prog.most, Transcript: out, Now: t.c.Env.Now})
 	if refused = walled().Refused; len(refused) > 0 && err == nil {
 		_, err = fmt.Fprintf(out, "[Pawl refused: %s; the operator can allow it in %s]\n", strings.Join(refused, ", "), prog.where)
 	}
@@ -223,7 +223,7 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 		return nil, err
 	}
 	printed := render.End{Max: verifyOutput}
-	report, refused, err := t.inSandbox(ctx, program{argv: l.Judge, env: l.JudgeEnv, stdin: in, most: l.JudgeTimeout, apart: true, allow: t.Ground.Effective.Network.Judge, where: "network.judge"}, &printed)
+	report, refused, err := t.inSandbox(ctx, program{argv: l.Judge, env: l.JudgeEnv, stdin: in, most: l.JudgeTimeout, apart: true, allow: t.c.Ground.Effective.Network.Judge, where: "network.judge"}, &printed)
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}

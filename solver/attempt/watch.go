@@ -55,7 +55,7 @@ func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
 func (a *Attempt) look(ctx context.Context, seen int64) (last int64, wanted bool, why error) {
 	ctx, cancel := context.WithTimeout(ctx, lease.RenewTime)
 	defer cancel()
-	events, err := a.Store.Events(ctx, a.Thread, seen)
+	events, err := a.Env.Store.Events(ctx, a.Thread, seen)
 	if err != nil {
 		// The next look asks again; a lost store ends the lease first.
 		return seen, false, nil
@@ -91,7 +91,7 @@ func (a *Attempt) meanwhile(events []thread.Event) (s thread.State) {
 // push may come long after its agent ended, where the store or GitHub was away.
 func (a *Attempt) Unasked(ctx context.Context) (why error) {
 	err := a.Lease.Outlast(ctx, func(ctx context.Context) error {
-		events, err := a.Store.Events(ctx, a.Thread, a.State.Seq)
+		events, err := a.Env.Store.Events(ctx, a.Thread, a.State.Seq)
 		_, _, why = a.scan(events, a.State.Seq)
 		return err
 	})
@@ -111,20 +111,20 @@ const (
 // back what other attempts need; a server that is stopped hands the commit over. errStopped and errClosed say
 // that a person ended the wait.
 func (a *Attempt) deliver(ctx context.Context) error {
-	began := a.Now()
+	began := a.Env.Now()
 	for try := 1; ; try++ {
 		err := a.Allowed(ctx)
 		if err == nil {
 			err = a.executor.Push(ctx)
 		}
-		again, away := comesBack(err, a.Now().Add(policy.Retry(try, outageFirst, outageMost, 1)))
+		again, away := comesBack(err, a.Env.Now().Add(policy.Retry(try, outageFirst, outageMost, 1)))
 		if !away || again.After(began.Add(outageWait)) {
 			return err
 		}
 		a.Log.Warn().Err(err).Str("commit", a.Receipt.Commit).Time("until", again).Msg("GitHub is away: the attempt's commit is kept and pushed later")
 		a.Free()                 // what is left needs no account, and others may work whose repositories answer
 		run, end := a.Watch(ctx) // for a stop or a closing; what else comes is attended to
-		err = wait.For(run, again.Sub(a.Now()))
+		err = wait.For(run, again.Sub(a.Env.Now()))
 		if end(); err != nil {
 			return err
 		}
