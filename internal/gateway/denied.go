@@ -301,15 +301,13 @@ var remote = regexp.MustCompile(`^\s*[A-Za-z][A-Za-z0-9+.-]*://`)
 
 // mayRefer reports whether JSON may hold a reference, or tools. Names are found by the quote behind them.
 func mayRefer(raw string) bool {
-	if mentions(raw, `"file`, `"item_reference"`) || beginsRemote(raw) {
+	if mentions(raw, `"file"`, `"item_reference"`) || beginsRemote(raw) {
 		return true
 	}
-	for at := 0; ; at++ {
-		next := strings.IndexByte(raw[at:], '"')
-		if next < 0 {
-			return false
+	for at := range len(raw) {
+		if raw[at] != '"' {
+			continue
 		}
-		at += next
 		switch name := nameBefore(raw[:at]); name {
 		case "", "call_id", "tool_call_id", "tool_use_id": // of each call of a tool
 		case "id":
@@ -322,6 +320,7 @@ func mayRefer(raw string) bool {
 			}
 		}
 	}
+	return false
 }
 
 // longestName is more than the name of any field that refers, in bytes.
@@ -329,7 +328,12 @@ const longestName = 64
 
 // nameBefore is the end of a name, or of another text, that may refer: "" for most, by the last letter.
 func nameBefore(text string) string {
-	if text == "" || !strings.ContainsRune("dDsSlLiI", rune(text[len(text)-1])) {
+	if text == "" {
+		return ""
+	}
+	switch text[len(text)-1] {
+	case 'd', 'D', 's', 'S', 'l', 'L', 'i', 'I':
+	default:
 		return ""
 	}
 	text = text[max(0, len(text)-longestName):]
