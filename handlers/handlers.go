@@ -40,7 +40,15 @@ type Store interface {
 	// ThreadsOf lists the threads about which something was decided of one
 	// repository, or with an empty name of all those of the owner.
 	ThreadsOf(ctx context.Context, owner, name string) ([]thread.ID, error)
-	forge.Shared
+	Shared
+}
+
+// Shared keeps small values that all nodes of one Pawl see.
+type Shared interface {
+	// UpdateShared replaces the value under key by what f makes of it, as one atomic read-modify-write.
+	// now is by a clock that is the same for all nodes. old is empty when there is no value; if f returns
+	// nil, the value stays. f may be called more than once, and must not keep old.
+	UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
 }
 
 // decide decides about an activity, as Handlers.Decide does.

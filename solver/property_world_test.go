@@ -34,7 +34,6 @@ type world struct {
 	github *github
 	repo   *repository
 	agents *agents
-	shared *memory
 	config config.Server
 	verify []string
 	began  time.Time
@@ -66,8 +65,8 @@ func branchOf(t thread.ID) string { return fmt.Sprintf("%s%d", thread.BranchPref
 
 func newWorld(t *testing.T, seed uint64, base base) *world {
 	w := &world{t: t, seed: seed, base: base, github: &github{}, repo: &repository{tips: map[string]string{}, commits: map[string]bool{}},
-		agents: &agents{until: map[string]time.Time{}, told: map[string]string{}}, shared: &memory{values: map[string][]byte{}},
-		began: time.Now(), rings: make(chan struct{}, 1), books: newBooks()}
+		agents: &agents{until: map[string]time.Time{}, told: map[string]string{}},
+		began:  time.Now(), rings: make(chan struct{}, 1), books: newBooks()}
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	err := os.WriteFile(path, base.image, 0o600)
 	if err == nil {
@@ -152,7 +151,7 @@ func (w *world) start() {
 		n.left = 1 + n.chance.IntN(120)
 	}
 	n.ctx, n.kill = context.WithCancel(context.Background())
-	gh, err := forge.New(forge.Config{WebURL: "http://github.test", APIURL: "http://github.test", AppID: appID, PrivateKey: w.key, Transport: n, Shared: w.shared})
+	gh, err := forge.New(forge.Config{WebURL: "http://github.test", APIURL: "http://github.test", AppID: appID, PrivateKey: w.key, Transport: n})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -290,19 +289,4 @@ func (w *world) sweep() {
 	if _, err := w.store.Sweep(w.t.Context(), w.swept); err != nil {
 		w.fail("sweep: %v", err)
 	}
-}
-
-// memory is what the nodes' clients for GitHub share.
-type memory struct {
-	mu     sync.Mutex
-	values map[string][]byte
-}
-
-func (m *memory) UpdateShared(_ context.Context, key string, f func(time.Time, []byte) []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if next := f(time.Now(), m.values[key]); next != nil {
-		m.values[key] = next
-	}
-	return nil
 }

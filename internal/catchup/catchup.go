@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/handlers"
-	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -22,7 +21,7 @@ type Archive interface {
 	Oldest(ctx context.Context) (time.Time, error)
 	// EachThread calls f with the threads about which something was decided, newest first, at most limit.
 	EachThread(ctx context.Context, limit int, f func(thread.ID)) error
-	forge.Shared
+	handlers.Shared
 }
 
 // Duty sees to it that one of several nodes looks; see store.Duty.

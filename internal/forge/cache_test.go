@@ -12,6 +12,7 @@ import (
 func tagged(tag, body string) fault {
 	return fault{Answer: func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		w.Header().Set("ETag", tag)
+		w.Header().Set("Vary", "Accept, Authorization")
 		w.Header().Set("X-RateLimit-Remaining", "17")
 		if r.Header.Get("If-None-Match") == tag {
 			w.WriteHeader(http.StatusNotModified)
@@ -49,8 +50,8 @@ func TestAnUnusableAnswerIsNotKept(t *testing.T) {
 
 func TestInstallationsDoNotShareAnswers(t *testing.T) {
 	c := newCache()
-	c.put(cacheKey{5, "u"}, &kept{body: []byte("1")})
-	if c.get(cacheKey{6, "u"}) != nil {
+	c.of(5).Set("u", []byte("1"))
+	if _, ok := c.of(6).Get("u"); ok {
 		t.Error("another installation got it")
 	}
 }
@@ -58,14 +59,41 @@ func TestInstallationsDoNotShareAnswers(t *testing.T) {
 func TestTheCacheIsBounded(t *testing.T) {
 	c := newCache()
 	for i := range 1000 {
-		c.put(cacheKey{5, fmt.Sprint(i)}, &kept{body: make([]byte, 100<<10)})
-		if i > 0 {
-			c.get(cacheKey{5, "0"})
+		c.of(5).Set(fmt.Sprint(i), make([]byte, 100<<10))
+		c.of(5).Get("0")
+	}
+	_, used := c.of(5).Get("0")
+	_, old := c.of(5).Get("1")
+	if c.size > maxCache || c.size < maxCache/2 || c.size != c.kept.Len()*100<<10 || !used || old {
+		t.Errorf("%d bytes in %d answers; the one in use is there: %v, an old one: %v", c.size, c.kept.Len(), used, old)
+	}
+}
+
+func TestAFreshAnswerIsNotTakenFromMemoryWithoutAsking(t *testing.T) {
+	h, c := start(t)
+	for _, title := range []string{"one", "two"} {
+		h.fail(issueRoute, status(http.StatusOK, `{"number":3,"title":"`+title+`"}`,
+			"ETag", title, "Cache-Control", "private, max-age=60, s-maxage=60", "Vary", "Accept, Authorization"))
+		if issue, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil || issue.Title != title {
+			t.Errorf("%q, %v; want %s", issue.Title, err, title)
 		}
 	}
-	used, old := c.get(cacheKey{5, "0"}) != nil, c.get(cacheKey{5, "1"}) != nil
-	if c.size > maxCache || c.size < maxCache/2 || c.size != c.kept.Len()*(&kept{body: make([]byte, 100<<10)}).weight() || !used || old {
-		t.Errorf("%d bytes in %d answers; the one in use is there: %v, an old one: %v", c.size, c.kept.Len(), used, old)
+}
+
+func TestAnAnswerIsKeptWhenTheTokenIsRenewed(t *testing.T) {
+	h, c := start(t)
+	h.fail(issueRoute, tagged(`"1"`, `{"number":3,"title":"one"}`), tagged(`"1"`, `{"number":3,"title":"two"}`))
+	for range 2 {
+		if issue, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil || issue.Title != "one" {
+			t.Errorf("%q, %v; want the answer that was kept", issue.Title, err)
+		}
+		c.Apps.Forget(h.repo)
+	}
+	for _, value := range c.cache.kept.Keys() {
+		kept, _ := c.cache.kept.Get(value)
+		if strings.Contains(string(kept.([]byte)), "Bearer") {
+			t.Errorf("a credential is kept: %s", kept)
+		}
 	}
 }
 

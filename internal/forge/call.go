@@ -13,11 +13,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/go-github/v60/github"
-	"github.com/hashicorp/golang-lru/simplelru"
 )
 
 type credentials int
@@ -84,15 +82,25 @@ func (r request) limitKey() int64 {
 	}
 }
 
-// call is a request on its way to GitHub, as the transport of an http.Client:
-//
-//	RoundTrip (retries) → withToken → send → cached → exchange
+// call is a request on its way to GitHub. The RoundTrippers of the chain find it in the request's context.
 type call struct {
 	request
 	*Client
-	patience time.Duration // left for waits for limits
-	last     answer
-	ended    error // what RoundTrip gave up with
+	patience  time.Duration // left for waits for limits
+	placed    time.Time     // when it got its slot within the limits
+	mayBeLate bool          // it is sent however late it gets ready
+	last      answer
+	ended     error // what the chain gave up with
+}
+
+type callKey struct{}
+
+func callOf(req *http.Request) *call { return req.Context().Value(callKey{}).(*call) }
+
+// chain is what each request passes, from the outermost RoundTripper to the network.
+func (c *Client) chain() http.RoundTripper {
+	sending := caching{next: wire{}, cache: c.cache}
+	return retrying{refreshing{pacing{authorizing{sending}}}}
 }
 
 // errFound says that a write whose answer was lost has been done.
@@ -104,9 +112,10 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 	r.method = cmp.Or(r.method, http.MethodGet)
 	it := &call{request: r, Client: c, patience: c.patience(r)}
 	it.last.path = r.route
+	ctx = context.WithValue(ctx, callKey{}, it)
 	// go-github remembers limits by its own clock and for all installations alike,
 	// so its client is a new one each time; this package remembers them itself.
-	gh := github.NewClient(&http.Client{CheckRedirect: r.follow, Transport: it})
+	gh := github.NewClient(&http.Client{CheckRedirect: r.follow, Transport: c.chain()})
 	gh.BaseURL, gh.UserAgent = c.api, c.cfg.UserAgent
 	address := r.address()
 	if r.route == graphRoute {
@@ -158,8 +167,11 @@ func readPages[T any](ctx context.Context, c *Client, repo Repo, most int, r req
 	return list, nil
 }
 
-// exchange sends a request, reads its answer whole, and notes it. One that broke off is an error.
-func (c *call) exchange(req *http.Request) (*http.Response, []byte, error) {
+// wire is the RoundTripper that sends a request and reads its answer whole. One that broke off is an error.
+type wire struct{}
+
+func (wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	c := callOf(req)
 	c.sent.WithLabelValues(c.method, c.route).Inc()
 	c.last.sent = true
 	base := http.RoundTripper(c.Clock)
@@ -169,7 +181,7 @@ func (c *call) exchange(req *http.Request) (*http.Response, []byte, error) {
 	resp, err := base.RoundTrip(req)
 	if err != nil {
 		c.last.err = err
-		return nil, nil, err
+		return nil, err
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	_ = resp.Body.Close()
@@ -177,7 +189,9 @@ func (c *call) exchange(req *http.Request) (*http.Response, []byte, error) {
 		err = errors.New("the answer is larger than 32 MiB")
 	}
 	c.last.read(resp, body, err, c.holds)
-	return resp, body, c.last.err
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.ContentLength = int64(len(body))
+	return resp, c.last.err
 }
 
 // maxRedirects is how many redirects a read follows: GitHub sends one for a renamed repository.
@@ -195,91 +209,4 @@ func (r request) follow(req *http.Request, via []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
 	return nil
-}
-
-// Bounds of the cache, in bytes. A page of comments is seldom larger than maxKept.
-const (
-	maxKept  = 256 << 10
-	maxCache = 8 << 20
-)
-
-// cache keeps answers to reads with their ETag: that nothing changed costs nothing of the hourly limit.
-// Nothing is answered from here without asking GitHub.
-type cache struct {
-	mu   sync.Mutex
-	kept *simplelru.LRU // what was used longest ago goes first
-	size int
-}
-
-func newCache() *cache {
-	c := &cache{}
-	// Its own limit is a number of answers; what counts here are their bytes.
-	c.kept, _ = simplelru.NewLRU(maxCache, func(_, gone any) { c.size -= gone.(*kept).weight() })
-	return c
-}
-
-// cacheKey names an answer. GitHub answers each installation for itself.
-type cacheKey struct {
-	caller int64
-	url    string
-}
-
-type kept struct {
-	header http.Header
-	body   []byte
-}
-
-// weight is about what one answer takes, its headers included.
-func (k *kept) weight() int { return len(k.body) + 2<<10 }
-
-// get is nil for an answer that is not kept.
-func (c *cache) get(key cacheKey) *kept {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k, _ := c.kept.Get(key)
-	known, _ := k.(*kept)
-	return known
-}
-
-// put keeps an answer; nil forgets the one that is there.
-func (c *cache) put(key cacheKey, k *kept) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.kept.Remove(key)
-	if k == nil {
-		return
-	}
-	c.kept.Add(key, k)
-	for c.size += k.weight(); c.size > maxCache; {
-		c.kept.RemoveOldest()
-	}
-}
-
-// cached asks GitHub only for what changed, and keeps an answer that has an ETag and is short. One that
-// could not be used is not asked for by its tag again.
-func (c *call) cached(req *http.Request) (*http.Response, error) {
-	key, keeps := cacheKey{c.limitKey(), req.URL.String()}, c.method == http.MethodGet && !c.once
-	var old *kept
-	if keeps {
-		if old = c.cache.get(key); old != nil {
-			req.Header.Set("If-None-Match", old.header.Get("ETag"))
-		}
-	}
-	resp, body, err := c.exchange(req)
-	switch {
-	case err != nil:
-		if keeps && c.last.status != 0 {
-			c.cache.put(key, nil)
-		}
-		return nil, err
-	case resp.StatusCode == http.StatusNotModified && old != nil:
-		fresh := resp.Header
-		resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
-		resp.Header, body = old.header.Clone(), old.body
-		maps.Copy(resp.Header, fresh) // limits and date are today's
-	case keeps && resp.StatusCode == http.StatusOK && resp.Header.Get("ETag") != "" && len(body) <= maxKept:
-		c.cache.put(key, &kept{header: resp.Header.Clone(), body: body})
-	}
-	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return resp, nil
 }

@@ -40,9 +40,7 @@ type Config struct {
 	UserAgent  string // sent with each request; empty means "pawl"
 	// Transport carries the requests; nil means a pool of this client's own.
 	Transport http.RoundTripper
-	// Shared is where the nodes of one Pawl keep their use of the limits; nil: this client is the only one.
-	Shared Shared
-	Now    func() time.Time // the clock; nil means time.Now
+	Now       func() time.Time // the clock; nil means time.Now
 	// Sleep waits for a duration or until the context ends, which is an error; nil means a timer.
 	Sleep func(context.Context, time.Duration) error
 	// Log gets retries and waits; its zero value logs nothing.

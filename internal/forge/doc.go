@@ -3,9 +3,10 @@
 // run, answers that get lost, limits, renamed repositories and removed installations. It takes no decisions
 // about threads and stores nothing.
 //
-// Each call is one use of go-github over a transport of its own, and ends as one error:
+// A client has a service for each kind of thing, as in client.PullRequests.Edit. Each call is one use of go-github over
+// a chain of RoundTrippers, and ends as one error:
 //
-//	RoundTrip (retries) → withToken → send → cached → exchange → GitHub
+//	retrying → refreshing → pacing → authorizing → caching → wire → Clock → GitHub
 //
 // What callers get when GitHub fails: while it is down, ErrUnavailable after three tries and some seconds (a
 // write is tried once and then looked up, and never done twice); after a 401 one fresh token, and
@@ -15,16 +16,15 @@
 // an *Error, a *RateLimited or a *Moved, or the context's own.
 //
 //	question                                             file
-//	where is a token made, kept and replaced?            app.go (Token)
+//	where is a token made, kept and replaced?            app.go (Token), retry.go (refreshing, authorizing)
 //	how often is a call repeated, and after which wait?   retry.go
 //	where is a write looked up before it is repeated?    retry.go (afterFailure); each request's find
-//	what goes over the wire, and in which order?         call.go (do)
-//	who has to wait, and how long?                       limiter.go (enter, urgency)
+//	what goes over the wire, and in which order?         call.go (chain, wire)
+//	who has to wait, and how long?                       limiter.go (pacing, enter, urgency)
 //	what are GitHub's limits, and when is one used up?   limits.go (admit)
-//	where is what was used of them kept?                 limiter.go (update); with several nodes in Shared
 //	where is a secondary limit obeyed?                   answer.go (limitEnds), limits.go (answered)
 //	what if the lease is lost while a request waits?     retry.go (Fenced)
-//	what is asked with an ETag?                          call.go (cached)
+//	what is asked with an ETag?                          cache.go
 //	what does an answer mean: limit, refusal, no answer? answer.go (class)
 //	which errors are there, with which hints?            answer.go (explain)
 //	where is a renamed repository found out?             answer.go (redirected), client.go (on)

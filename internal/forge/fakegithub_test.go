@@ -97,20 +97,20 @@ func start(t *testing.T) (*hub, *Client) {
 // bubble runs a test in virtual time, with a hub in the same process, whose answers
 // take 100 ms, and a client. The server starts outside, because it listens, and is
 // closed within, where its requests were made.
-func bubble(t *testing.T, shared Shared, test func(t *testing.T, h *hub, c *Client)) {
+func bubble(t *testing.T, test func(t *testing.T, h *hub, c *Client)) {
 	t.Helper()
 	h := newHub(t, nil)
 	synctest.Test(t, func(t *testing.T) {
 		h.t = t
 		t.Cleanup(func() { h.must(h.Close()) })
-		test(t, h, h.node(shared))
+		test(t, h, h.node())
 	})
 }
 
 // node is one more client in the bubble.
-func (h *hub) node(shared Shared) *Client {
+func (h *hub) node() *Client {
 	h.t.Helper()
-	return h.newClient(Config{Shared: shared, Transport: inside{h.Server, func() time.Duration { return 50 * time.Millisecond }}})
+	return h.newClient(Config{Transport: inside{h.Server, func() time.Duration { return 50 * time.Millisecond }}})
 }
 
 func (h *hub) newClient(c Config) *Client {

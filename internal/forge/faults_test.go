@@ -25,7 +25,7 @@ func (d *dark) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func TestWhileGitHubIsDownForTwoHoursEachCallEndsSoonAndNothingIsDoneTwice(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestASlowGitHubEndsATryAfterThirtySeconds(t *testing.T) {
 		{"all tries are too slow", 31 * time.Second, 3, ErrUnavailable, 95 * time.Second, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+			bubble(t, func(t *testing.T, h *hub, c *Client) {
 				if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 					t.Fatal(err)
 				}
@@ -83,7 +83,7 @@ func TestASlowGitHubEndsATryAfterThirtySeconds(t *testing.T) {
 }
 
 func TestASlowWriteThatWasDoneIsNotDoneTwice(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		h.fail(commentRoute, fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
 			github.ServeHTTP(w, r)
 			_ = wait.For(r.Context(), time.Minute)
@@ -96,7 +96,7 @@ func TestASlowWriteThatWasDoneIsNotDoneTwice(t *testing.T) {
 }
 
 func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 }
 
 func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
 }
 
 func TestATokenThatEndsInTheMiddleIsReplacedOncePerCall(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		for range 3 {
 			if _, err := c.Issues.CreateComment(t.Context(), h.repo, 1, "hello", "<!-- m -->"); err != nil {
 				t.Fatal(err)

@@ -1,7 +1,6 @@
 package forge
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -41,27 +40,21 @@ func TestAFifthOfTheHourIsKeptForTokens(t *testing.T) {
 	}
 }
 
-// hanging is a Shared that answers nobody.
-type hanging struct{}
-
-func (hanging) UpdateShared(ctx context.Context, _ string, _ func(time.Time, []byte) []byte) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
 func TestACosmeticRequestBehindOthersDoesNotWaitLongerThanItsPatience(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
 		id := h.checkRun().ID
-		c.limiter(h.repo.Installation).cfg.Shared = hanging{}
+		limits := c.limiter(h.repo.Installation).limits
+		limits.points.SetLimit(6.6) // the first has to wait 9.8 s for its 5 points and the 60 that it leaves
+		limits.points.ReserveN(time.Now(), limits.points.Burst())
 		show := func() error {
 			_, err := c.Checks.Update(t.Context(), h.repo, id, CheckRun{Name: "pawl", HeadSHA: "abc"})
 			return err
 		}
 		var wg sync.WaitGroup
-		for range 2 { // each hears nothing for 5 s
+		for range 2 {
 			wg.Go(func() { _ = show() })
 		}
 		synctest.Wait()

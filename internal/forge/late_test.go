@@ -13,7 +13,7 @@ import (
 )
 
 func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		h.branch()
 		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.
 
 // A step that waited longer would keep others from working.
 func TestNoCallOfAStepWaitsLongerThanHalfAMinuteForLimits(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		c.maxWait = defaultMaxWait
 		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestARequestThatWaitedBehindItsPlaceObeysWhatWasRefusedMeanwhile(t *testing
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+			bubble(t, func(t *testing.T, h *hub, c *Client) {
 				if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 					t.Fatal(err)
 				}

@@ -1,9 +1,8 @@
 package forge
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,14 +13,6 @@ import (
 
 	"github.com/pawlbot/pawl/policy"
 )
-
-// Shared keeps small values that all nodes of one Pawl see.
-type Shared interface {
-	// UpdateShared replaces the value under key by what f makes of it, as one atomic read-modify-write.
-	// now is by a clock that is the same for all nodes. old is empty when there is no value; with nil
-	// as its answer the value stays. f may be called more than once, and must not keep old.
-	UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
-}
 
 // Keys of limiters beside installation ids, as GitHub counts these requests apart.
 const (
@@ -50,8 +41,6 @@ const (
 	// backgroundWait is how long background work waits: a little more than the 60 s that GitHub asks
 	// for after a secondary limit without a time.
 	backgroundWait = 90 * time.Second
-	// sharedWait bounds one use of what the nodes share.
-	sharedWait = 5 * time.Second
 )
 
 // patience is how long one call waits for limits, over all its tries.
@@ -65,21 +54,18 @@ func (c *Client) patience(r request) time.Duration {
 	return c.maxWait
 }
 
-// limiter keeps one installation's requests within GitHub's limits. What they have used is in memory,
-// or shared by the nodes; where it cannot be reached the limiter goes on with what it last saw. Each
-// waiting request runs in its caller's goroutine.
+// limiter keeps this node's requests to one installation within GitHub's limits. Each waiting request runs in its
+// caller's goroutine.
 type limiter struct {
-	*Client
-	key string
-	// underWay has a place for each request that may be at GitHub at the same time.
+	cfg *Config
+	// underWay has a slot for each request that may be at GitHub at the same time.
 	underWay chan struct{}
 	// turns let one request of each kind look for room at a time, in the order in which they came. So a
 	// write that waits for its minute holds up no read, and what is cosmetic nothing that is needed.
 	turns [2 * urgencies]chan struct{}
 
 	mu     sync.Mutex
-	usage  usage     // by this node's clock
-	apart  bool      // the last update of usage could not be shared
+	limits *limits
 	scarce time.Time // until then less than a fifth is left of the hour, as GitHub last said
 
 	points prometheus.Counter // for people to see
@@ -90,12 +76,12 @@ func (c *Client) limiter(key int64) *limiter {
 	defer c.mu.Unlock()
 	l := c.limiters[key]
 	if l == nil {
-		most := atOnce
-		if c.cfg.Shared != nil {
-			most = atOnceShared
+		l = &limiter{
+			cfg:      &c.cfg,
+			underWay: make(chan struct{}, atOnce),
+			limits:   newLimits(),
+			points:   c.points.WithLabelValues(strconv.FormatInt(key, 10)),
 		}
-		name := strconv.FormatInt(key, 10)
-		l = &limiter{Client: c.Fenced(nil), key: "github-limits-" + name, underWay: make(chan struct{}, most), points: c.points.WithLabelValues(name)}
 		for i := range l.turns {
 			l.turns[i] = make(chan struct{}, 1)
 		}
@@ -108,64 +94,116 @@ func (c *Client) limiter(key int64) *limiter {
 func (r request) need() need {
 	n := need{points: readPoints, spare: r.urgency != needed}
 	if r.writes() {
-		n.points, n.content = writePoints, r.as != asApp && !strings.Contains(r.route, "/check-runs")
+		n.points = writePoints
+		n.content = r.as != asApp && !strings.Contains(r.route, "/check-runs")
 	}
 	return n
+}
+
+// turn is where a request of its kind waits.
+func (l *limiter) turn(r request) chan struct{} {
+	if r.writes() {
+		return l.turns[urgencies+r.urgency]
+	}
+	return l.turns[r.urgency]
+}
+
+// slotHolds is how long after it got its slot a request may still be sent, as if it were on its way
+// already: our choice, far below the 6.6 s of limits.go.
+const slotHolds = 500 * time.Millisecond
+
+// errLate says that a request was not sent, as it got ready too long after its slot.
+var errLate = errors.New("too late for its slot")
+
+// pacing is the RoundTripper that sends a request at its next slot within the limits. A request that gets ready too
+// late takes another slot, once; the first stays spent.
+type pacing struct{ next http.RoundTripper }
+
+func (p pacing) RoundTrip(req *http.Request) (*http.Response, error) {
+	c := callOf(req)
+	c.last = answer{path: req.URL.Path}
+	c.mayBeLate = false
+	resp, err := p.try(c, req)
+	if errors.Is(err, errLate) {
+		c.mayBeLate = true
+		return p.try(c, req)
+	}
+	return resp, err
+}
+
+func (p pacing) try(c *call, req *http.Request) (*http.Response, error) {
+	l := c.limiter(c.limitKey())
+	ctx := req.Context()
+	began := c.cfg.Now()
+	err := l.enter(ctx, c.request, c.patience)
+	c.placed = c.cfg.Now()
+	c.patience -= c.placed.Sub(began)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { l.leave(c.request, c.last) }()
+	return p.next.RoundTrip(req)
 }
 
 // enter waits until the request may be sent. A wait longer than patience or the context allows is a
 // *RateLimited at once. Whoever is let in calls leave.
 func (l *limiter) enter(ctx context.Context, r request, patience time.Duration) error {
 	began := l.cfg.Now()
-	l.mu.Lock()
-	scarce := l.scarce
-	l.mu.Unlock()
-	if r.urgency == background && scarce.After(began) {
+	if scarce := l.scarceUntil(); r.urgency == background && scarce.After(began) {
 		return &RateLimited{Method: r.method, Path: r.route, Until: scarce.Add(time.Second)}
 	}
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	turn := l.turns[r.urgency]
-	if r.writes() {
-		turn = l.turns[urgencies+r.urgency]
-	}
+	turn := l.turn(r)
 	// Those before it in the queue may take as long again as it has waited.
-	if !take(patient, turn) {
+	if !acquire(patient, turn) {
 		return l.rateLimited(r, patience)
 	}
 	defer func() { <-turn }()
 	for {
-		if !take(patient, l.underWay) {
+		if !acquire(patient, l.underWay) {
 			return l.rateLimited(r, patience)
 		}
-		var wait time.Duration
-		err := l.update(patient, func(now time.Time, u usage) (next usage) {
-			next, wait = u.admit(now, r.need())
-			return next
-		})
-		if err == nil && wait <= 0 {
+		wait := l.admit(r.need())
+		if wait == 0 {
 			return nil
 		}
 		<-l.underWay
-		deadline, bounded := ctx.Deadline()
-		if err == nil && (l.cfg.Now().Add(wait).Sub(began) > patience || bounded && time.Until(deadline) < wait) {
+		if l.cfg.Now().Add(wait).Sub(began) > patience || endsWithin(ctx, wait) {
 			return l.rateLimited(r, wait)
 		}
-		if err != nil || l.cfg.Sleep(patient, wait) != nil {
+		if l.cfg.Sleep(patient, wait) != nil {
 			return l.rateLimited(r, patience)
 		}
 	}
 }
 
-// take takes a free place, also when the context has ended, or waits for one until it does.
-func take(ctx context.Context, places chan struct{}) bool {
+func (l *limiter) admit(n need) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limits.admit(l.cfg.Now(), n)
+}
+
+func (l *limiter) scarceUntil() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.scarce
+}
+
+func endsWithin(ctx context.Context, d time.Duration) bool {
+	deadline, bounded := ctx.Deadline()
+	return bounded && time.Until(deadline) < d
+}
+
+// acquire acquires a free slot, also when the context has ended, or waits for one until it does.
+func acquire(ctx context.Context, slots chan struct{}) bool {
 	select {
-	case places <- struct{}{}:
+	case slots <- struct{}{}:
 		return true
 	default:
 	}
 	select {
-	case places <- struct{}{}:
+	case slots <- struct{}{}:
 		return true
 	case <-ctx.Done():
 		return false
@@ -177,75 +215,25 @@ func (l *limiter) rateLimited(r request, wait time.Duration) *RateLimited {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.cfg.Now()
-	l.usage = l.usage.settle(now)
-	hold := l.usage.Hold
-	return &RateLimited{Method: r.method, Path: r.route, Until: policy.Later(hold, now.Add(wait)), Secondary: l.usage.Secondary || !hold.After(now)}
+	hold := l.limits.held(now)
+	return &RateLimited{
+		Method:    r.method,
+		Path:      r.route,
+		Until:     policy.Later(hold, now.Add(wait)),
+		Secondary: l.limits.secondary || !hold.After(now),
+	}
 }
 
 // leave ends a request that was let in. What its answer says is noted before another may follow.
-func (l *limiter) leave(ctx context.Context, r request, a answer) {
+func (l *limiter) leave(r request, a answer) {
 	l.mu.Lock()
 	l.noteHour(a.header)
-	strikes := l.usage.Strikes
+	l.limits.answered(l.cfg.Now(), a)
 	l.mu.Unlock()
 	if a.sent && a.status != http.StatusNotModified {
 		l.points.Add(float64(r.need().points))
 	}
-	if a.wantsPause(l.cfg.Now()) || strikes > 0 {
-		// The others must know it even if the caller gave up.
-		_ = l.update(context.WithoutCancel(ctx), func(now time.Time, u usage) usage { return u.answered(now, a) })
-	}
 	<-l.underWay
-}
-
-// update changes the usage that the nodes share, or this node's own. f may be called again. The error
-// is the context's.
-func (l *limiter) update(ctx context.Context, f func(now time.Time, u usage) usage) error {
-	if l.cfg.Shared != nil {
-		err := l.updateShared(ctx, f)
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
-		}
-		l.cfg.Log.Warn().Err(err).Str("key", l.key).Msg("the use of GitHub's limits cannot be shared; going on with what was last known of it")
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.cfg.Now()
-	l.usage, l.apart = f(now, l.usage.settle(now)), true
-	return nil
-}
-
-func (l *limiter) updateShared(ctx context.Context, f func(now time.Time, u usage) usage) error {
-	ctx, cancel := context.WithTimeout(ctx, sharedWait)
-	defer cancel()
-	l.mu.Lock()
-	own, apart := l.usage, l.apart
-	l.mu.Unlock()
-	var next usage
-	var ahead time.Duration // of the database's clock before this node's
-	err := l.cfg.Shared.UpdateShared(ctx, l.key, func(now time.Time, old []byte) []byte {
-		u, err := parseUsage(old)
-		if err != nil {
-			l.cfg.Log.Error().Err(err).Str("key", l.key).Msg("the shared use of GitHub's limits cannot be read; counting starts anew")
-		}
-		ahead = now.Sub(l.cfg.Now())
-		if mine := own.by(ahead); apart && mine.Hold.After(u.Hold) {
-			u.Hold, u.Secondary, u.Strikes = mine.Hold, mine.Secondary, max(u.Strikes, mine.Strikes)
-		}
-		next = f(now, u.settle(now))
-		text, err := json.Marshal(next)
-		if err != nil || bytes.Equal(text, old) {
-			return nil // an error cannot happen: a number and times of this century
-		}
-		return text
-	})
-	if err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.usage, l.apart = next.by(-ahead), false
-	return nil
 }
 
 // noteHour keeps whether less than a fifth is left of the hourly limit (docs.github.com, "Checking the

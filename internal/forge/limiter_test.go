@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,7 +31,7 @@ func (n *noted) add(format string, args ...any) {
 }
 
 func TestWritesWaitForNoOthersWhileThereIsRoom(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		sha := h.branch()
 		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
@@ -71,7 +70,7 @@ func TestWritesWaitForNoOthersWhileThereIsRoom(t *testing.T) {
 }
 
 func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		id := h.comment("ann", "hello")
 		var wg sync.WaitGroup
 		for range 36 { // ten more than may come at once
@@ -105,11 +104,11 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 }
 
 func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
-	bubble(t, nil, func(t *testing.T, h *hub, c *Client) {
+	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
-		c.limiter(h.repo.Installation).usage.Minute = time.Now().Add(minuteLimit.size()) // the next write waits for 1.25 s
+		c.limiter(h.repo.Installation).limits.minute.ReserveN(time.Now(), minuteLimit.most/3) // the next write waits for 1.25 s
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for range 3 { // the first of the queue and two behind it
@@ -143,145 +142,53 @@ func noneLeft(t *testing.T, l *limiter) {
 	}
 }
 
-// memory is a Shared for the nodes of a test. It fails while it is away.
-type memory struct {
-	mu     sync.Mutex
-	values map[string][]byte
-	away   bool
-}
-
-func (m *memory) UpdateShared(_ context.Context, key string, f func(time.Time, []byte) []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.away {
-		return errors.New("database is closed")
-	}
-	if m.values == nil {
-		m.values = make(map[string][]byte)
-	}
-	if next := f(time.Now(), m.values[key]); next != nil {
-		m.values[key] = next
-	}
-	return nil
-}
-
-func (m *memory) leave(away bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.away = away
-}
-
 func TestNoMoreRequestsAreUnderWayThanGitHubTakes(t *testing.T) {
-	for name, tt := range map[string]struct {
-		shared Shared
-		want   []int
-	}{"one node": {nil, []int{100, 120, 120}}, "one of several": {&memory{}, []int{25, 50, 75}}} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, tt.shared, func(t *testing.T, h *hub, c *Client) {
-				if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-					t.Fatal(err)
-				}
-				slow := fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
-					_ = wait.For(r.Context(), 5*time.Second)
-					github.ServeHTTP(w, r)
-				}}
-				h.fail(issueRoute, slices.Repeat([]fault{slow}, 120)...)
-				var wg sync.WaitGroup
-				for range 120 {
-					wg.Go(func() {
-						if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				for _, want := range tt.want {
-					_ = wait.For(t.Context(), time.Second)
-					if n := len(h.calls(issueRoute)); n != want {
-						t.Errorf("%d requests have arrived, want %d", n, want)
-					}
-					_ = wait.For(t.Context(), 4200*time.Millisecond)
-				}
-				wg.Wait()
-			})
-		})
-	}
-}
-
-// Two nodes write as fast as one, and the clocks of the nodes have no part in it.
-func TestThreeNodesWriteAtTheSpeedOfOneAndKnowOfEachOthersHolds(t *testing.T) {
-	shared := &memory{}
-	bubble(t, shared, func(t *testing.T, h *hub, a *Client) {
-		b := h.node(shared)
-		b.cfg.Now = func() time.Time { return time.Now().Add(time.Minute) }
-		third := h.node(shared)
-		third.cfg.Now = func() time.Time { return time.Now().Add(-time.Minute) }
-		for _, c := range []*Client{a, b, third} {
-			if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got := noted{from: time.Now()}
-		var wg sync.WaitGroup
-		for name, c := range map[string]*Client{"a": a, "b": b, "third": third} {
-			wg.Go(func() {
-				for range 10 { // of all 26 at once, then one each 1.25 s
-					if err := c.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
-						t.Error(err)
-					}
-					got.add("%s", name)
-				}
-			})
-		}
-		wg.Wait()
-		if last := got.list[29]; !strings.HasPrefix(last, "5.1s") {
-			t.Errorf("%q", got.list)
-		}
-		h.fail(issueRoute, message(429, "slow down", "Retry-After", "3600"))
-		var limit *RateLimited
-		if _, err := a.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) {
+	bubble(t, func(t *testing.T, h *hub, c *Client) {
+		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
-			t.Errorf("the other node asked during the hold: %v", err)
+		slow := fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
+			_ = wait.For(r.Context(), 5*time.Second)
+			github.ServeHTTP(w, r)
+		}}
+		h.fail(issueRoute, slices.Repeat([]fault{slow}, 120)...)
+		var wg sync.WaitGroup
+		for range 120 {
+			wg.Go(func() {
+				if _, err := c.Issues.Get(t.Context(), h.repo, 1); err != nil {
+					t.Error(err)
+				}
+			})
 		}
+		for _, want := range []int{100, 120} {
+			_ = wait.For(t.Context(), time.Second)
+			if n := len(h.calls(issueRoute)); n != want {
+				t.Errorf("%d requests have arrived, want %d", n, want)
+			}
+			_ = wait.For(t.Context(), 4200*time.Millisecond)
+		}
+		wg.Wait()
 	})
 }
 
-func TestANodeThatLosesTheDatabaseKeepsTheLimitsAndTellsTheOthersLater(t *testing.T) {
-	shared := &memory{}
-	bubble(t, shared, func(t *testing.T, h *hub, a *Client) {
-		b := h.node(shared)
-		for _, c := range []*Client{a, b} {
-			if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-				t.Fatal(err)
+func TestEachNodeObeysWhatItWasTold(t *testing.T) {
+	bubble(t, func(t *testing.T, h *hub, a *Client) {
+		b := h.node()
+		ask := func(c *Client) error {
+			_, err := c.Issues.Get(t.Context(), h.repo, 1)
+			return err
+		}
+		for _, told := range []*Client{a, b} {
+			h.fail(issueRoute, message(429, "slow down", "Retry-After", "3600"))
+			asked := len(h.calls(issueRoute))
+			for range 3 {
+				var limit *RateLimited
+				if err := ask(told); !errors.As(err, &limit) {
+					t.Fatal(err)
+				}
 			}
-		}
-		for range 26 {
-			if err := a.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
-				t.Fatal(err)
-			}
-		}
-		shared.leave(true)
-		began := time.Now()
-		for range 4 {
-			if err := a.Issues.React(t.Context(), h.repo, "issue", 1, Eyes); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if took := time.Since(began); took > 5*time.Second || took < 2*time.Second {
-			t.Errorf("four reactions beyond what may come at once took %v", took)
-		}
-		h.fail(issueRoute, message(429, "slow down", "Retry-After", "3600"))
-		var limit *RateLimited
-		for range 2 {
-			if _, err := a.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
-				t.Fatalf("without the database: %v", err)
-			}
-		}
-		shared.leave(false)
-		for _, c := range []*Client{a, b} {
-			if _, err := c.Issues.Get(t.Context(), h.repo, 1); !errors.As(err, &limit) || len(h.calls(issueRoute)) != 1 {
-				t.Fatalf("with the database again: %v", err)
+			if n := len(h.calls(issueRoute)) - asked; n != 1 {
+				t.Errorf("GitHub was asked %d times, want once", n)
 			}
 		}
 	})

@@ -21,25 +21,25 @@ const (
 	settle    = time.Second
 )
 
-// RoundTrip sends a request again which GitHub held back or did not answer properly, and looks up first
-// whether a creation was done.
-func (c *call) RoundTrip(req *http.Request) (_ *http.Response, err error) {
+// retrying is the RoundTripper that sends a request again which GitHub held back or did not answer properly. It looks up
+// first whether a creation was done.
+type retrying struct{ next http.RoundTripper }
+
+func (t retrying) RoundTrip(req *http.Request) (_ *http.Response, err error) {
+	c := callOf(req)
 	defer func() { c.ended = err }()
 	ctx := req.Context()
 	for try := 1; ; try++ {
-		resp, err := c.withToken(req)
-		switch {
-		case err != nil && ctx.Err() != nil:
+		resp, err := t.next.RoundTrip(req)
+		if err != nil && ctx.Err() != nil {
 			return nil, fmt.Errorf("%s %s: %w", c.method, c.route, ctx.Err())
-		case err != nil && !c.last.sent && c.last.err == nil:
-			return nil, err // no place within the limits, or no token
+		}
+		if err != nil && c.notSent() {
+			return nil, err // no slot within the limits, or no token
 		}
 		switch c.last.class() {
 		case limited: // the next try waits for it
-			limit := c.limiter(c.limitKey()).rateLimited(c.request, 0)
-			limit.Path = c.last.path
-			c.cfg.Log.Warn().Str("method", c.method).Str("path", limit.Path).Int("status", c.last.status).
-				Time("until", limit.Until).Bool("secondary", limit.Secondary).Msg("GitHub's rate limit reached")
+			limit := c.limitReached()
 			if try >= maxTries {
 				return nil, limit
 			}
@@ -51,6 +51,23 @@ func (c *call) RoundTrip(req *http.Request) (_ *http.Response, err error) {
 			return resp, nil
 		}
 	}
+}
+
+// notSent says that a try ended before the fence and the wire.
+func (c *call) notSent() bool { return !c.last.sent && c.last.err == nil }
+
+// limitReached logs that GitHub held the request back.
+func (c *call) limitReached() *RateLimited {
+	limit := c.limiter(c.limitKey()).rateLimited(c.request, 0)
+	limit.Path = c.last.path
+	c.cfg.Log.Warn().
+		Str("method", c.method).
+		Str("path", limit.Path).
+		Int("status", c.last.status).
+		Time("until", limit.Until).
+		Bool("secondary", limit.Secondary).
+		Msg("GitHub's rate limit reached")
+	return limit
 }
 
 // afterFailure waits after a try with an unknown result and looks up whether a creation was done: then
@@ -88,62 +105,53 @@ func (c *call) afterFailure(ctx context.Context, try int) error {
 	return nil
 }
 
-// withToken sends a request, and once more with a fresh token where GitHub refuses the one that it had.
-func (c *call) withToken(req *http.Request) (*http.Response, error) {
-	resp, err := c.send(req)
-	if err == nil && resp.StatusCode == http.StatusUnauthorized && c.as == asInstallation {
-		c.drop(c.repo, c.token)
-		return c.send(req)
+// refreshing is the RoundTripper that sends a request once more with a fresh token where GitHub refuses the one that
+// it had.
+type refreshing struct{ next http.RoundTripper }
+
+func (t refreshing) RoundTrip(req *http.Request) (*http.Response, error) {
+	c := callOf(req)
+	resp, err := t.next.RoundTrip(req)
+	if err != nil || c.as != asInstallation {
+		return resp, err
 	}
-	return resp, err
+	if resp.StatusCode == http.StatusUnauthorized {
+		c.drop(c.repo, c.token)
+		return t.next.RoundTrip(req)
+	}
+	return resp, nil
 }
 
-// placeHolds is how long after it got its place a request may still be sent, as if it were on its way
-// already: our choice, far below the 6.6 s of limits.go. Behind a longer wait, for a token or the fence, it
-// takes another place, once; the first stays spent. No token is made before it, as nothing is asked for while
-// GitHub wants nothing.
-const placeHolds = 500 * time.Millisecond
+// authorizing is the RoundTripper that adds the token which is good now and asks the fence. No token is made before the
+// request has its slot, as nothing is asked for while GitHub wants nothing.
+type authorizing struct{ next http.RoundTripper }
 
-// send sends a request at its next place, with the token that is good then, which goes to the API's
-// host only.
-func (c *call) send(req *http.Request) (*http.Response, error) {
-	l, ctx := c.limiter(c.limitKey()), req.Context()
-	c.last = answer{path: req.URL.Path}
-	for again := true; ; again = false {
-		began := c.cfg.Now()
-		err := l.enter(ctx, c.request, c.patience)
-		placed := c.cfg.Now()
-		c.patience -= placed.Sub(began)
-		if err != nil {
-			return nil, err
-		}
-		err = c.mayBeSent(ctx)
-		if again && err == nil && c.cfg.Now().Sub(placed) > placeHolds {
-			l.leave(ctx, c.request, c.last)
-			continue
-		}
-		defer func() { l.leave(ctx, c.request, c.last) }()
-		if err != nil {
-			return nil, err
-		}
-		break
+func (t authorizing) RoundTrip(req *http.Request) (*http.Response, error) {
+	c := callOf(req)
+	err := c.mayBeSent(req.Context())
+	if err != nil {
+		return nil, err
 	}
-	trying, cancel := context.WithTimeout(ctx, tryTimeout)
+	if !c.mayBeLate && c.cfg.Now().Sub(c.placed) > slotHolds {
+		return nil, errLate
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), tryTimeout)
 	defer cancel()
-	req = req.Clone(trying)
+	req = req.Clone(ctx)
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	if req.GetBody != nil { // each try sends it anew
 		req.Body, _ = req.GetBody() // reads memory, and never fails
 	}
-	return c.cached(req)
+	return t.next.RoundTrip(req)
 }
 
 // mayBeSent gets the token and asks the fence.
 func (c *call) mayBeSent(ctx context.Context) (err error) {
 	if c.as == asInstallation {
-		if c.token, err = c.Apps.Token(ctx, c.repo); err != nil {
+		c.token, err = c.Apps.Token(ctx, c.repo)
+		if err != nil {
 			return err
 		}
 	}

@@ -53,9 +53,6 @@ func (s *Server) open(ctx context.Context) error {
 	s.github = &githubHealth{transport: outbound(16), now: s.deps.Now}
 	reach := GitHub(s.cfg.GitHub, key, s.deps.Build)
 	reach.Transport, reach.Now, reach.Log = s.github, s.deps.Now, s.log
-	if s.cfg.Database.Driver == config.Postgres { // else this process is alone
-		reach.Shared = s.store
-	}
 	if s.forge, err = forge.New(reach); err != nil {
 		return err
 	}

@@ -1,0 +1,123 @@
+package forge
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/gregjones/httpcache"
+	"github.com/hashicorp/golang-lru/simplelru"
+)
+
+// Bounds of the cache, in bytes. A page of comments is seldom larger than maxKept.
+const (
+	maxKept  = 256 << 10
+	maxCache = 8 << 20
+)
+
+// caching is the RoundTripper that asks GitHub only for what changed: that nothing changed costs nothing of the hourly
+// limit. Nothing is answered from the cache without asking GitHub.
+type caching struct {
+	next  http.RoundTripper
+	cache *cache
+}
+
+func (k caching) RoundTrip(req *http.Request) (*http.Response, error) {
+	by := httpcache.Transport{
+		Transport: revalidating{k.next},
+		Cache:     k.cache.of(callOf(req).limitKey()),
+	}
+	resp, err := by.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(resp.Body) // httpcache keeps what was read to its end
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.ContentLength = int64(len(body))
+	return resp, nil
+}
+
+// revalidating tells httpcache what to keep, whatever GitHub says: short answers with an ETag, and each of them only
+// to ask again with that. Vary says what the cache's keys say.
+type revalidating struct{ next http.RoundTripper }
+
+func (v revalidating) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := v.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Header.Del("Vary")
+	resp.Header.Set("Cache-Control", "no-store")
+	if callOf(req).keeps(req, resp) {
+		resp.Header.Set("Cache-Control", "no-cache")
+	}
+	return resp, nil
+}
+
+// keeps says whether an answer is worth keeping.
+func (c *call) keeps(req *http.Request, resp *http.Response) bool {
+	switch {
+	case c.once, resp.ContentLength > maxKept:
+		return false
+	case resp.StatusCode == http.StatusNotModified:
+		return req.Header.Get("If-None-Match") != ""
+	default:
+		return resp.StatusCode == http.StatusOK && resp.Header.Get("ETag") != ""
+	}
+}
+
+// cache keeps answers up to a number of bytes. What was used longest ago goes first.
+type cache struct {
+	mu   sync.Mutex
+	kept *simplelru.LRU
+	size int
+}
+
+func newCache() *cache {
+	c := &cache{}
+	// Its own limit is a number of answers; what counts here are their bytes.
+	c.kept, _ = simplelru.NewLRU(maxCache, func(_, gone any) { c.size -= len(gone.([]byte)) })
+	return c
+}
+
+// of is the part of the cache for one caller, by the key of its limiter: GitHub answers each installation for itself.
+func (c *cache) of(caller int64) httpcache.Cache {
+	return cacheOf{c, strconv.FormatInt(caller, 10) + " "}
+}
+
+type cacheOf struct {
+	*cache
+	caller string
+}
+
+func (c cacheOf) Get(key string) ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	value, ok := c.kept.Get(c.caller + key)
+	if !ok {
+		return nil, false
+	}
+	return value.([]byte), true
+}
+
+func (c cacheOf) Set(key string, answer []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept.Remove(c.caller + key)
+	c.kept.Add(c.caller+key, answer)
+	for c.size += len(answer); c.size > maxCache; {
+		c.kept.RemoveOldest()
+	}
+}
+
+func (c cacheOf) Delete(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept.Remove(c.caller + key)
+}
