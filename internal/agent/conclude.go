@@ -257,8 +257,9 @@ func (t *tally) unanswered() bool {
 	switch t.step.Ending {
 	case policy.Completed, "":
 		return t.messages == 0 && t.did == 0
+	default:
+		return false
 	}
-	return false
 }
 
 func (t *tally) unfinished() {

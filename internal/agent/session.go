@@ -59,11 +59,10 @@ func (r *Report) settled() bool {
 	case policy.Completed, policy.TimedOut:
 		return true
 	case policy.NoAnswer:
-		if r.final {
-			return true
-		}
+		return r.final || r.Killed
+	default:
+		return r.Killed && !r.final
 	}
-	return r.Killed && !r.final
 }
 
 // correctedBy reports whether the ending of a session file replaces the report's. The structured status of a short
@@ -74,8 +73,9 @@ func (r *Report) correctedBy(ending policy.Ending) bool {
 		return false
 	case policy.RateLimited:
 		return r.Ending != policy.UsageLimit
+	default:
+		return true
 	}
-	return true
 }
 
 // resetsAt is when the last used-up window opens again, else of the one whose minute the message names.

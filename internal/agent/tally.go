@@ -188,8 +188,9 @@ func (e Event) isAnswer(text string) bool {
 		return false
 	case policy.SelfLoop:
 		return true
+	default:
+		return text != "" && text == e.Text
 	}
-	return text != "" && text == e.Text
 }
 
 type begun struct {

@@ -204,12 +204,12 @@ func (c *call) forbidden(ctx context.Context) *refusal {
 		if ok {
 			c.reserved = wanted
 		} else if why != "" {
-			return refuseLimit(c.route, c.in.Header, policy.Limit{Kind: policy.UsageLimit}, "Pawl stopped it: "+why+".", now)
+			return c.route.refuseLimit(c.in.Header, policy.Limit{Kind: policy.UsageLimit}, "Pawl stopped it: "+why+".", now)
 		}
 	}
 	l, closed := c.grant.Limited(ctx)
 	if !closed {
 		return nil
 	}
-	return refuseLimit(c.route, c.in.Header, l, cmp.Or(l.Message, "the account is limited ("+string(l.Kind)+")"), now)
+	return c.route.refuseLimit(c.in.Header, l, cmp.Or(l.Message, "the account is limited ("+string(l.Kind)+")"), now)
 }

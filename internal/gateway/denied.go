@@ -39,7 +39,8 @@ var (
 	// ownID matches ids by which the parts of a request name each other or their sender, and those of tokens.
 	ownID = regexp.MustCompile(`(?:call|use|user|session|request|trace|turn|token)ids?$`)
 	// ownName matches fields of which a provider makes nothing, and schemas, whose names are the agent's.
-	ownName      = regexp.MustCompile(`^(?:(?:client)?metadata|labels|diagnostics|functions|json|guidedjson)$|schema$`)
+	ownName = regexp.MustCompile(`^(?:(?:client)?metadata|labels|diagnostics|functions|json|guidedjson)$|schema$`)
+	// negativeName matches fields that name what shall not be used.
 	negativeName = regexp.MustCompile(`^(?:exclude|disable|deny|block|ignore)`)
 	// conversationName matches the fields that hold what was said, in all protocols. Only references are denied there.
 	conversationName = regexp.MustCompile(`^(?:input|messages|contents|system|systeminstruction)$`)
@@ -101,7 +102,7 @@ func denied(kind callKind, f fields, g Grant) error {
 func (d denial) asked(name string, v gjson.Result, depth int) error {
 	plain := plainName(name)
 	switch {
-	case asksNothing(v), ownName.MatchString(plain), negativeName.MatchString(plain):
+	case asksNothing(v), ownName.MatchString(plain), negativeName.MatchString(plain) && onlyNames(v):
 		return nil
 	case depth == 0:
 		return d.tooDeep()
@@ -123,8 +124,19 @@ func asksNothing(v gjson.Result) bool {
 		return true
 	case gjson.String:
 		return v.Str == ""
+	default:
+		return v.IsArray() && !v.Get("0").Exists()
 	}
-	return v.IsArray() && !v.Get("0").Exists()
+}
+
+// onlyNames reports whether a value is one, or a list of them.
+func onlyNames(v gjson.Result) bool {
+	for entry := range elements(v) {
+		if entry.Type == gjson.JSON {
+			return false
+		}
+	}
+	return !v.IsObject()
 }
 
 // within goes through what lies in an object or a list, whose elements have its name, until an error.
@@ -190,7 +202,7 @@ func (d denial) tools(list gjson.Result) error {
 			}
 			continue
 		}
-		if localTool(d.kind, entry) != entry.Raw {
+		if d.kind.localTool(entry) != entry.Raw {
 			return errHosted
 		}
 	}
@@ -229,10 +241,10 @@ func (d denial) said(name string, v gjson.Result, depth int) error {
 func (d denial) reference(name, plain string, v gjson.Result) error {
 	switch {
 	case v.Type == gjson.JSON:
-		if kind, ok := standsFor(v); ok {
-			return d.refers(kind)
-		}
+		return d.whole(v)
 	case asksNothing(v), v.IsBool():
+	case plain == "type" && referenceTypes[v.Str]:
+		return d.refers(v.Str)
 	case isID(name, plain):
 		return d.refers(name)
 	case isAddress(plain, v.Str):
@@ -251,15 +263,19 @@ func isAddress(plain, text string) bool {
 
 func isID(name, plain string) bool { return idName.MatchString(name) && !ownID.MatchString(plain) }
 
-// standsFor says what an object stands for that holds nothing itself: it has one of the types for that, or only an id.
-func standsFor(v gjson.Result) (kind string, ok bool) {
-	switch kind = v.Get("type").Str; kind {
-	case "item_reference", "url":
-		return kind, true
-	case "file": // it may hold the file
-		return kind, !v.Get(kind).Exists()
+// referenceTypes are the types of objects that stand for something elsewhere.
+var referenceTypes = map[string]bool{"item_reference": true, "url": true}
+
+// whole refuses an object that holds nothing itself.
+func (d denial) whole(v gjson.Result) error {
+	file := v.Get("type").Str == "file"
+	switch {
+	case onlyID(v):
+		return d.refers("an id")
+	case file && !v.Get("file").Exists():
+		return d.refers("file")
 	}
-	return "an id", onlyID(v)
+	return nil
 }
 
 // onlyID reports whether an object has an id, and nothing but what may stand beside one.

@@ -36,23 +36,23 @@ type form struct {
 
 var forms = map[callKind]form{
 	responses: {
-		read: readResponses, turn: turnResponses, alive: "event: keepalive\ndata: {\"type\":\"keepalive\"}\n\n",
+		read: readResponses, turn: (*draft).turnResponses, alive: "event: keepalive\ndata: {\"type\":\"keepalive\"}\n\n",
 		sure: "include.-1", sureValue: "message.output_text.logprobs", limits: []string{"max_output_tokens"},
 		local: regexp.MustCompile(`^(?:|function|custom|namespace|local_shell|shell|apply_patch|tool_search)$`),
 	},
 	chat: {
-		read: readChat, turn: turnChat, alive: ": keep-alive\n\n",
+		read: readChat, turn: (*draft).turnChat, alive: ": keep-alive\n\n",
 		sure: "logprobs", sureValue: true, limits: []string{"max_tokens", "max_completion_tokens"}, answers: []string{"n"},
 		local: regexp.MustCompile(`^(?:|function|custom)$`),
 	},
 	messages: {
-		read: readMessages, turn: turnMessages, alive: "event: ping\ndata: {\"type\":\"ping\"}\n\n",
+		read: readMessages, turn: (*draft).turnMessages, alive: "event: ping\ndata: {\"type\":\"ping\"}\n\n",
 		limits: []string{"max_tokens"},
 		local:  regexp.MustCompile(`^(?:|custom|(?:bash|text_editor|memory|tool_search_tool_(?:regex|bm25))_\d{8})$`),
 	},
 	countTokens: {local: regexp.MustCompile(``)}, // it runs nothing
 	generate: {
-		read: readGemini, turn: turnGemini, alive: "\n",
+		read: readGemini, turn: (*draft).turnGemini, alive: "\n",
 		sure: "generationConfig.responseLogprobs", sureValue: true,
 		limits: []string{"maxOutputTokens", "max_output_tokens"}, answers: []string{"candidateCount", "candidate_count"},
 		local: regexp.MustCompile(`^$`), // its tools have no types: see localDeclarations

@@ -205,6 +205,7 @@ func TestUnknownFieldsPassUnchanged(t *testing.T) {
 			"response_format":{"type":"json_schema","json_schema":{"schema":{"$schema":"https://json-schema.org/x","properties":{"file_id":{"type":"string"},"search":{"type":"string"}}}}}
 			"tool_choice":{"type":"allowed_tools","tools":[OWN]}
 			"background":false
+			"disable_search":true
 			"mcp_servers":[]
 			"enable_search":null
 			"note":"see https, or //x"`, "\n") {
@@ -277,6 +278,8 @@ func TestFieldsOfTomorrowAreRefusedByRule(t *testing.T) {
 			`"tool_choice":{"type":"code_interpreter_2"}`:              hosted,
 			`"server_tools":["web_search"]`:                            hosted,
 			`"x":{"toolset":[{"x":1,"x":2}]}`:                          hosted,
+			`"blocks":[{"tools":[{"type":"mcp"}]}]`:                    hosted,
+			`"exclude":{"y":{"live_search":true}}`:                     hosted,
 			`"x":[[{"y":{"Tools":[7]}}]]`:                              hosted,
 			`"model_2":"m","helper_model":"a/b:online"`:                hosted,
 			`"run_in_background":true`:                                 later,
@@ -315,6 +318,7 @@ func TestFieldsOfTomorrowAreRefusedByRule(t *testing.T) {
 			`{"type":"x","x":{"vaultIds":["v"]}}`:                   stored,
 			`{"type":"x","SceneURL":"//x"}`:                         stored,
 			`{"type":"x","scene":"x://y"}`:                          stored,
+			`{"type":"x","y":1,"type":"item_reference"}`:            stored,
 			`{"type":"url","x":1}`:                                  stored,
 			`{"type":"x","picture":{ "id" : "p" }}`:                 stored,
 			`{"picture":{"id":"p","type":"x"}}`:                     stored,

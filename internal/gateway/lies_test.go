@@ -343,7 +343,7 @@ func FuzzRequests(f *testing.F) {
 				continue
 			}
 			sure := sureOf(kind, r.body)
-			turned, _ := opposite(r, kind, config.Provider{})
+			turned, _ := r.opposite(kind, config.Provider{})
 			for _, out := range []string{r.body, sure, turned} {
 				if _, ok := parsed(out); !ok {
 					t.Errorf("%s: %q became %q", kind, body, out)

@@ -94,12 +94,12 @@ func refuse(p string, status int, message string, details ...object) *refusal {
 }
 
 // refuseLimit answers with a limit in the way that makes the request's CLI stop or wait; message is for people.
-func refuseLimit(r route, header http.Header, l policy.Limit, message string, now time.Time) *refusal {
+func (r route) refuseLimit(header http.Header, l policy.Limit, message string, now time.Time) *refusal {
 	wait := secondsUntil(l.ResetsAt, now)
 	var out *refusal
 	switch l.Kind {
 	case policy.UsageLimit:
-		out = usedUp(r, header, l, message, wait)
+		out = r.usedUp(header, l, message, wait)
 	case policy.Auth:
 		return refuse(r.protocol, http.StatusUnauthorized, message)
 	case policy.Overloaded:
@@ -116,7 +116,7 @@ func refuseLimit(r route, header http.Header, l policy.Limit, message string, no
 // usedUp is a quota that trying again does not help. What each CLI takes for final was recorded: Codex 429
 // usage_limit_reached, Claude Code a bad request (400) or a rejected plan with a long wait, Gemini
 // CLI a quota per day. OpenCode and the rest of the AI SDK sleep at every 429, but leave at 402.
-func usedUp(r route, header http.Header, l policy.Limit, message string, wait int64) *refusal {
+func (r route) usedUp(header http.Header, l policy.Limit, message string, wait int64) *refusal {
 	agent := strings.ToLower(header.Get("User-Agent"))
 	switch {
 	case r.protocol == config.Anthropic && wait > 0:

@@ -153,7 +153,7 @@ func (h *held) comesToNothing() bool {
 
 // again makes the second try; false: nothing came of it, and the first answer counts.
 func (h *held) again(ctx context.Context, out *http.Request) bool {
-	body, ok := opposite(h.req, h.route.kind, h.grant.Provider)
+	body, ok := h.req.opposite(h.route.kind, h.grant.Provider)
 	if !ok || !h.mayRepeat(ctx, h.first.said) {
 		return false
 	}
@@ -216,7 +216,7 @@ func (d *draft) drop(path string) {
 }
 
 // opposite is the request of the second try; false where it cannot be turned round.
-func opposite(r request, kind callKind, p config.Provider) (string, bool) {
+func (r request) opposite(kind callKind, p config.Provider) (string, bool) {
 	d := &draft{r.body}
 	turn := forms[kind].turn
 	turned := turn != nil && turn(d, p.ModelNamed(r.model))
@@ -243,7 +243,7 @@ func otherEffort(effort string, m config.Model) string {
 
 // turnResponses answers false for a conversation that the provider keeps: what
 // the agent would refer to later is not there.
-func turnResponses(d *draft, m config.Model) bool {
+func (d *draft) turnResponses(m config.Model) bool {
 	switch {
 	case d.get("store").Type == gjson.True,
 		d.get("previous_response_id").Type != gjson.Null,
@@ -264,7 +264,7 @@ func turnResponses(d *draft, m config.Model) bool {
 }
 
 // turnChat also turns the switches of other servers, where the request uses them.
-func turnChat(d *draft, m config.Model) bool {
+func (d *draft) turnChat(m config.Model) bool {
 	switch {
 	case count(d.get("n")) > 1, !d.get("messages.0").Exists(), d.get("tool_choice").Str == "none":
 		return false
@@ -291,7 +291,7 @@ const (
 	mostBudget  = 8192
 )
 
-func turnMessages(d *draft, m config.Model) bool {
+func (d *draft) turnMessages(m config.Model) bool {
 	choice := d.get("tool_choice.type").Str
 	if choice == "none" || !d.sayMessages() {
 		return false
@@ -358,7 +358,7 @@ func (d *draft) dropThinkingEdits() {
 }
 
 // turnGemini turns levels for models that have them, else budgets; the model chooses at -1.
-func turnGemini(d *draft, m config.Model) bool {
+func (d *draft) turnGemini(m config.Model) bool {
 	forbidden := d.get("toolConfig.functionCallingConfig.mode").Str == "NONE"
 	if forbidden || !d.get("contents.0").Exists() {
 		return false

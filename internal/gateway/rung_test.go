@@ -405,7 +405,7 @@ func TestTheThinkingModeIsTurnedRound(t *testing.T) {
 		{generate, "gemini-2.5-pro", `{"contents":[1],"generationConfig":{"thinkingConfig":{"thinkingBudget":128}}}`, `{"contents":[1,{"parts":[{"text":"` + nudge + `"}],"role":"user"}],"generationConfig":{"thinkingConfig":{"thinkingBudget":-1}}}`},
 		{generate, "gemini-3-pro", `{"contents":[1],"generationConfig":{"thinkingConfig":{"thinkingLevel":"LOW"}}}`, `{"contents":[1,{"parts":[{"text":"` + nudge + `"}],"role":"user"}],"generationConfig":{"thinkingConfig":{"thinkingLevel":"high"}}}`},
 	} {
-		got, ok := opposite(request{body: c.body, model: c.model}, c.kind, config.Provider{Efforts: map[string][]string{"own": {"tiny", "medium"}}})
+		got, ok := request{body: c.body, model: c.model}.opposite(c.kind, config.Provider{Efforts: map[string][]string{"own": {"tiny", "medium"}}})
 		if ok != (c.want != "") || ok && !sameJSON(t, got, c.want) {
 			t.Errorf("%s of %s: %s", c.body, c.model, got)
 		}
@@ -444,7 +444,8 @@ func FuzzOpposite(f *testing.F) {
 			return
 		}
 		for _, kind := range []callKind{responses, chat, messages, generate} {
-			if got, ok := opposite(request{body: body, model: "gpt-5"}, kind, config.Provider{}); ok && !json.Valid([]byte(got)) {
+			r := request{body: body, model: "gpt-5"}
+			if got, ok := r.opposite(kind, config.Provider{}); ok && !json.Valid([]byte(got)) {
 				t.Errorf("%s: %s", kind, got)
 			}
 		}

@@ -16,7 +16,7 @@ func dropHosted(kind callKind, f fields) (adds, changed bool, err error) {
 	if !f.mayList("tools") || f["input"].IsObject() {
 		return false, false, errors.New("tools and input must be lists")
 	}
-	local, changed := localTools(kind, f["tools"])
+	local, changed := kind.localTools(f["tools"])
 	if changed {
 		if len(local) == 0 {
 			return false, false, errHosted
@@ -31,7 +31,7 @@ func dropHosted(kind callKind, f fields) (adds, changed bool, err error) {
 		}
 		adds = adding
 	}
-	if changed && forcesHosted(kind, f["tool_choice"]) {
+	if changed && kind.forcesHosted(f["tool_choice"]) {
 		return false, false, errHosted
 	}
 	return adds, changed, nil
@@ -39,12 +39,12 @@ func dropHosted(kind callKind, f fields) (adds, changed bool, err error) {
 
 // forcesHosted reports whether a choice of tools names the type of one that was taken out. Messages and Gemini force a
 // tool by its name, which the provider misses then.
-func forcesHosted(kind callKind, choice gjson.Result) bool {
+func (kind callKind) forcesHosted(choice gjson.Result) bool {
 	switch kind {
 	case messages, generate:
 		return false
 	}
-	return choice.IsObject() && hosted(kind, choice, maxDepth)
+	return choice.IsObject() && kind.hosted(choice, maxDepth)
 }
 
 // rewritten is a list with each element as edit leaves it, without those of which nothing is left.
@@ -59,16 +59,16 @@ func rewritten(list gjson.Result, edit func(gjson.Result) string) (out []string,
 	return out, changed
 }
 
-func localTools(kind callKind, tools gjson.Result) (local []string, changed bool) {
-	return rewritten(tools, func(entry gjson.Result) string { return localTool(kind, entry) })
+func (kind callKind) localTools(tools gjson.Result) (local []string, changed bool) {
+	return rewritten(tools, func(entry gjson.Result) string { return kind.localTool(entry) })
 }
 
 // localTool is what of a tool the agent runs itself, "" for nothing.
-func localTool(kind callKind, entry gjson.Result) string {
+func (kind callKind) localTool(entry gjson.Result) string {
 	if kind == generate {
 		return localDeclarations(entry)
 	}
-	if hosted(kind, entry, maxDepth) {
+	if kind.hosted(entry, maxDepth) {
 		return ""
 	}
 	return entry.Raw
@@ -100,7 +100,7 @@ func localDeclarations(entry gjson.Result) string {
 const maxDepth = 32
 
 // hosted reports whether a tool, or one within it, is not among those that the agent runs itself.
-func hosted(kind callKind, entry gjson.Result, depth int) bool {
+func (kind callKind) hosted(entry gjson.Result, depth int) bool {
 	tool, ok := toolOf(entry)
 	if !ok || depth == 0 {
 		return true
@@ -109,7 +109,7 @@ func hosted(kind callKind, entry gjson.Result, depth int) bool {
 		return true
 	}
 	for within := range elements(tool["tools"]) {
-		if hosted(kind, within, depth-1) {
+		if kind.hosted(within, depth-1) {
 			return true
 		}
 	}
@@ -178,7 +178,7 @@ func withoutHosted(entry gjson.Result) (raw string, adds bool) {
 	if twice != "" || !item.mayList("tools") {
 		return "", false
 	}
-	local, less := localTools(responses, item["tools"])
+	local, less := responses.localTools(item["tools"])
 	if !less {
 		return entry.Raw, len(local) > 0
 	}

@@ -182,6 +182,7 @@ func Weigh(kind policy.Ending, message string, resets, now time.Time) (weighed p
 		if soon && !daily && quota.MatchString(message) {
 			return policy.RateLimited, "the provider asks to come back within minutes, so it counts as a short rate limit"
 		}
+	default: // others have no length
 	}
 	return kind, ""
 }

@@ -234,8 +234,9 @@ func (p *player) attempts() bool {
 		return true
 	case policy.DoWait:
 		return p.last.Rule == policy.RuleBackoff
+	default:
+		return false
 	}
-	return false
 }
 
 func (p *player) end(e entry) error {

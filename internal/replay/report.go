@@ -85,8 +85,9 @@ func (r Report) stopped(held bool) bool {
 		return true
 	case policy.DoWait:
 		return held
+	default:
+		return false
 	}
-	return false
 }
 
 func shownAttempt(d decided, kept int) replayAttempt {
