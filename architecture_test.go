@@ -55,6 +55,11 @@ func arrows() map[string][]string {
 		"internal/orders":   {"internal/store", "solver/thread", "policy"},
 		"internal/replay":   {"solver/thread", "config", "policy", "internal/agent", "internal/render"},
 		"internal/testtool": {"policy", "config", "internal/testreport", "internal/render", "internal/sandbox"},
+		"internal/doctor": {
+			"solver", "solver/attempt", "solver/thread", "policy", "config",
+			"internal/agent", "internal/forge", "internal/gateway", "internal/git", "internal/render", "internal/sandbox",
+			"internal/server", "internal/setup", "internal/store", "internal/wait", "internal/web",
+		},
 		"internal/server": {
 			"handlers", "solver", "solver/attempt", "solver/thread", "policy", "config",
 			"internal/catchup", "internal/checkrun", "internal/crash", "internal/forge", "internal/gateway", "internal/notify",

@@ -8,8 +8,7 @@
 //	how is the log written                                       main.go, logger
 //	pawl demo: what is played, by which agent                    demo.go; the agent: demo_agent.sh
 //	pawl run: work in a folder without GitHub                    run.go; providers from the environment: run.go, standalone
-//	pawl doctor: what is checked                                 doctor.go, doctor_agents.go, doctor_github.go, doctor_repo.go
-//	what does a server check of it before it starts              doctor.go, startChecks
+//	pawl doctor                                                  doctor.go; its checks: internal/doctor
 //	pawl setup, pawl check: the files of a configuration         setup.go; what setup does: internal/setup
 //	pawl inspect, pawl replay: recorded attempts                 inspect.go; how they are read: internal/replay
 //	what runs inside of a sandbox, pawl mcp                      walls.go

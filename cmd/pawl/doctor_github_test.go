@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pawlbot/pawl/internal/doctor"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/setup"
 )
@@ -39,7 +40,7 @@ func TestDoctorTellsWhyTheAppCannotSignIn(t *testing.T) {
 			t.Parallel()
 			clinic := newClinic(t, nil)
 			c.edit(clinic)
-			clinic.finds(checkFail, "github", c.words, c.hint)
+			clinic.finds(doctor.Failed, "github", c.words, c.hint)
 		})
 	}
 }
@@ -53,17 +54,17 @@ func TestDoctorComparesTheAppWithWhatItNeeds(t *testing.T) {
 	}{
 		{"a permission that is missing", func(o *fakegithub.Options) {
 			o.Permissions = map[string]string{"actions": "read", "checks": "read", "contents": "write", "issues": "write", "metadata": "read"}
-		}, checkFail, "permissions", "lacks checks: write, pull_requests: write", "every owner who installed it must accept"},
+		}, doctor.Failed, "permissions", "lacks checks: write, pull_requests: write", "every owner who installed it must accept"},
 		{"only the permission to read logs is missing", func(o *fakegithub.Options) {
 			o.Permissions = setup.AppPermissions()
 			delete(o.Permissions, "actions")
-		}, checkWarn, "permissions", "lacks actions: read, so no agent is told the logs", "every owner who installed it must accept"},
+		}, doctor.Warning, "permissions", "lacks actions: read, so no agent is told the logs", "every owner who installed it must accept"},
 		{"a permission that is too much", func(o *fakegithub.Options) {
 			o.Permissions = setup.AppPermissions()
 			o.Permissions["workflows"] = "write"
-		}, checkWarn, "permissions", "the permission workflows", "take it away"},
-		{"events that are missing", func(o *fakegithub.Options) { o.Events = setup.AppEvents()[2:] }, checkFail, "events", "does not subscribe to issues, issue_comment", "tick them"},
-		{"more events than needed", func(o *fakegithub.Options) { o.Events = append(setup.AppEvents(), "star") }, checkOK, "events", "what it listens to", ""},
+		}, doctor.Warning, "permissions", "the permission workflows", "take it away"},
+		{"events that are missing", func(o *fakegithub.Options) { o.Events = setup.AppEvents()[2:] }, doctor.Failed, "events", "does not subscribe to issues, issue_comment", "tick them"},
+		{"more events than needed", func(o *fakegithub.Options) { o.Events = append(setup.AppEvents(), "star") }, doctor.OK, "events", "what it listens to", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -86,13 +87,13 @@ func TestDoctorLooksWhetherGitCouldSign(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	c.finds(checkFail, "signing", "key: no such file", "ssh-keygen -t ed25519")
+	c.finds(doctor.Failed, "signing", "key: no such file", "ssh-keygen -t ed25519")
 	makes("")
-	c.finds(checkOK, "signing", "are signed by "+key+" (ssh-ed25519)", "verified")
+	c.finds(doctor.OK, "signing", "are signed by "+key+" (ssh-ed25519)", "verified")
 	c.must(os.Chmod(key, 0o644))
-	c.finds(checkFail, "signing", "may be read by others", "chmod 600")
+	c.finds(doctor.Failed, "signing", "may be read by others", "chmod 600")
 	makes("a passphrase")
-	c.finds(checkFail, "signing", "is no key to sign with", "without a passphrase")
+	c.finds(doctor.Failed, "signing", "is no key to sign with", "without a passphrase")
 	c.must(os.WriteFile(key, []byte("hello\n"), 0o600))
-	c.finds(checkFail, "signing", "is no key to sign with", "without a passphrase")
+	c.finds(doctor.Failed, "signing", "is no key to sign with", "without a passphrase")
 }

@@ -9,15 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/doctor"
 	"github.com/pawlbot/pawl/internal/sandbox"
-	"github.com/pawlbot/pawl/internal/server"
 )
 
 // tools is a folder that holds only these programs of PATH.
@@ -42,28 +39,28 @@ func TestDoctorTellsWhatTheMachineLacks(t *testing.T) {
 		{"no sandbox", func(c *clinic) {
 			c.replace("mode: none", "mode: auto")
 			c.env = []string{"PATH=" + c.tools("git", "sh", "cat")}
-		}, checkFail, "sandbox", "bwrap", "install bubblewrap"},
-		{"no sandbox, on purpose", func(*clinic) {}, checkWarn, "sandbox", "sandbox.mode is none", "install bubblewrap"},
-		{"no git", func(c *clinic) { c.env = []string{"PATH=" + c.tools("sh", "cat")} }, checkFail, "git", "git", "install git"},
+		}, doctor.Failed, "sandbox", "bwrap", "install bubblewrap"},
+		{"no sandbox, on purpose", func(*clinic) {}, doctor.Warning, "sandbox", "sandbox.mode is none", "install bubblewrap"},
+		{"no git", func(c *clinic) { c.env = []string{"PATH=" + c.tools("sh", "cat")} }, doctor.Failed, "git", "git", "install git"},
 		{"an old git", func(c *clinic) {
 			dir := c.tools("sh", "cat")
 			c.must(os.Rename(c.cli("git", "git version 2.37.7", 0), filepath.Join(dir, "git")))
 			c.env = []string{"PATH=" + dir}
-		}, checkFail, "git", "git version 2.37.7 is too old", "2.38 or newer"},
+		}, doctor.Failed, "git", "git version 2.37.7 is too old", "2.38 or newer"},
 		{"a git of its own kind", func(c *clinic) {
 			dir := c.tools("sh", "cat")
 			c.must(os.Rename(c.cli("git", "jujutsu", 0), filepath.Join(dir, "git")))
 			c.env = []string{"PATH=" + dir}
-		}, checkWarn, "git", `it printed "jujutsu"`, "2.38 or newer"},
-		{"no path of the sandbox", func(c *clinic) { c.replace("{mode: none}", "{mode: none, read_only: [/none/agents]}") }, checkFail, "sandbox", "sandbox.read_only: stat /none/agents", "correct the path or remove it"},
-		{"no database yet", func(c *clinic) { c.must(os.Remove(filepath.Join(c.dir, "pawl.db"))) }, checkOK, "database", "not created yet", ""},
+		}, doctor.Warning, "git", `it printed "jujutsu"`, "2.38 or newer"},
+		{"no path of the sandbox", func(c *clinic) { c.replace("{mode: none}", "{mode: none, read_only: [/none/agents]}") }, doctor.Failed, "sandbox", "sandbox.read_only: stat /none/agents", "correct the path or remove it"},
+		{"no database yet", func(c *clinic) { c.must(os.Remove(filepath.Join(c.dir, "pawl.db"))) }, doctor.OK, "database", "not created yet", ""},
 		{"a file that is no database", func(c *clinic) {
 			c.must(os.WriteFile(filepath.Join(c.dir, "pawl.db"), []byte("this is a letter to my aunt, and it is long enough"), 0o600))
-		}, checkFail, "database", "pawl.db", "correct database"},
+		}, doctor.Failed, "database", "pawl.db", "correct database"},
 		{"a folder in place of the database", func(c *clinic) {
 			c.must(os.Remove(filepath.Join(c.dir, "pawl.db")))
 			c.must(os.Mkdir(filepath.Join(c.dir, "pawl.db"), 0o700))
-		}, checkFail, "database", "pawl.db", "correct database"},
+		}, doctor.Failed, "database", "pawl.db", "correct database"},
 		{"the database of another program", func(c *clinic) {
 			path := filepath.Join(c.dir, "pawl.db")
 			c.must(os.Remove(path))
@@ -72,7 +69,7 @@ func TestDoctorTellsWhatTheMachineLacks(t *testing.T) {
 			_, err = db.Exec("CREATE TABLE letters (text)")
 			c.must(err)
 			c.must(db.Close())
-		}, checkFail, "database", "pawl.db", "correct database"},
+		}, doctor.Failed, "database", "pawl.db", "correct database"},
 		{"a database that another program keeps", func(c *clinic) {
 			db, err := sql.Open("sqlite", filepath.Join(c.dir, "pawl.db"))
 			c.must(err)
@@ -82,10 +79,10 @@ func TestDoctorTellsWhatTheMachineLacks(t *testing.T) {
 				_, err = db.Exec(statement)
 				c.must(err)
 			}
-		}, checkFail, "database", "locked", "correct database"},
+		}, doctor.Failed, "database", "locked", "correct database"},
 		{"no PostgreSQL there", func(c *clinic) {
 			c.replace("sqlite:pawl.db", "postgres://pawl:secret-of-the-database@127.0.0.1:1/pawl")
-		}, checkFail, "database", "connection refused", "correct database"},
+		}, doctor.Failed, "database", "connection refused", "correct database"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -112,7 +109,7 @@ func TestDoctorTellsThatAFolderCannotBeWrittenTo(t *testing.T) {
 	} else {
 		c.must(os.Chmod(data, 0o500))
 	}
-	c.finds(checkFail, "data_dir", "data cannot be written to: permission denied", "let the user that runs Pawl own it")
+	c.finds(doctor.Failed, "data_dir", "data cannot be written to: permission denied", "let the user that runs Pawl own it")
 }
 
 func TestDoctorTellsHowEachAgentStands(t *testing.T) {
@@ -122,10 +119,10 @@ func TestDoctorTellsHowEachAgentStands(t *testing.T) {
 		code               int
 		state, words, hint string
 	}{
-		{"older", "codex-cli 0.168.9", 0, checkFail, "version 0.168.9 is older than 0.169.0", "npm install --global @openai/codex@0.169.0"},
-		{"newer", "codex-cli 0.170.0", 0, checkWarn, "version 0.170.0 is newer than 0.169.0", "watch its first attempts"},
-		{"unknown", "the best codex", 0, checkWarn, `it printed "the best codex"`, "watch its first attempts"},
-		{"failing", "cannot start", 3, checkFail, "exit status 3", "npm install --global @openai/codex@0.169.0"},
+		{"older", "codex-cli 0.168.9", 0, doctor.Failed, "version 0.168.9 is older than 0.169.0", "npm install --global @openai/codex@0.169.0"},
+		{"newer", "codex-cli 0.170.0", 0, doctor.Warning, "version 0.170.0 is newer than 0.169.0", "watch its first attempts"},
+		{"unknown", "the best codex", 0, doctor.Warning, `it printed "the best codex"`, "watch its first attempts"},
+		{"failing", "cannot start", 3, doctor.Failed, "exit status 3", "npm install --global @openai/codex@0.169.0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -138,14 +135,14 @@ func TestDoctorTellsHowEachAgentStands(t *testing.T) {
 		t.Parallel()
 		c := newClinic(t, nil)
 		c.replace(filepath.Join(c.dir, "mine"), "/none/codex")
-		c.finds(checkFail, "backend mine", "/none/codex", "npm install --global @openai/codex@0.169.0, or name the program in argv")
+		c.finds(doctor.Failed, "backend mine", "/none/codex", "npm install --global @openai/codex@0.169.0, or name the program in argv")
 	})
 	t.Run("a command that is missing", func(t *testing.T) {
 		t.Parallel()
 		c := newClinic(t, nil)
 		c.replace("kind: codex", "kind: command")
 		c.replace(filepath.Join(c.dir, "mine"), "no-such-agent")
-		c.finds(checkFail, "backend mine", "no-such-agent", "full path")
+		c.finds(doctor.Failed, "backend mine", "no-such-agent", "full path")
 	})
 }
 
@@ -154,14 +151,14 @@ func TestDoctorTellsWhatAnAgentCouldPassOn(t *testing.T) {
 	c := newClinic(t, nil)
 	c.must(os.WriteFile(filepath.Join(c.dir, "auth.json"), []byte("{}"), 0o600))
 	c.replace("kind: codex", "kind: codex, credential_file: auth.json")
-	c.finds(checkWarn, "backend mine", "could pass it on", "use a provider instead")
+	c.finds(doctor.Warning, "backend mine", "could pass it on", "use a provider instead")
 	c.must(os.Remove(filepath.Join(c.dir, "auth.json")))
-	c.finds(checkFail, "backend mine", "credential_file: stat", "sign the CLI in as this user")
+	c.finds(doctor.Failed, "backend mine", "credential_file: stat", "sign the CLI in as this user")
 	c.replace(", credential_file: auth.json", "")
-	c.finds(checkOK, "backend mine", "gets no login and no key", "")
+	c.finds(doctor.OK, "backend mine", "gets no login and no key", "")
 	c.replace("kind: codex", "kind: codex, env: [MY_KEY]")
 	c.env = append(c.env, "MY_KEY=a-secret")
-	c.finds(checkWarn, "backend mine", "the agent gets MY_KEY", "use a provider instead")
+	c.finds(doctor.Warning, "backend mine", "the agent gets MY_KEY", "use a provider instead")
 }
 
 func TestDoctorAsksTheProvidersForTheirModels(t *testing.T) {
@@ -185,26 +182,26 @@ func TestDoctorAsksTheProvidersForTheirModels(t *testing.T) {
 	c.text += "providers:\n  - {name: main, protocol: openai, base_url: " + api.URL + "/v1, key: sk-the-key}\npolicy: {budget: {usd_per_attempt: 0}}\n"
 	answers := func(status int, body string) { next.Store(&answer{status, body}) }
 	answers(http.StatusOK, `{"data": [{"id": "gpt-5-2025-08-07"}]}`)
-	c.finds(checkOK, "provider main", api.URL+"/v1 answers and takes the key", "")
+	c.finds(doctor.OK, "provider main", api.URL+"/v1 answers and takes the key", "")
 	if r := <-asked; r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer sk-the-key" {
 		t.Errorf("asked for %s with %q", r.URL, r.Header)
 	}
 	answers(http.StatusOK, `{"data": [{"id": "gpt-4.1"}, {"id": "gpt-5-mini"}]}`)
-	c.finds(checkWarn, "backend mine", "provider main does not list the model gpt-5", "gpt-4.1, gpt-5-mini")
+	c.finds(doctor.Warning, "backend mine", "provider main does not list the model gpt-5", "gpt-4.1, gpt-5-mini")
 	answers(http.StatusUnauthorized, `{}`)
-	c.finds(checkFail, "provider main", "refuses the key: it answers 401", "make a new key")
+	c.finds(doctor.Failed, "provider main", "refuses the key: it answers 401", "make a new key")
 	answers(http.StatusNotFound, `{}`)
-	c.finds(checkWarn, "provider main", "lists no models, so whether it takes the key is not known", "leave it so")
+	c.finds(doctor.Warning, "provider main", "lists no models, so whether it takes the key is not known", "leave it so")
 	answers(http.StatusFound, `{}`)
-	c.finds(checkFail, "provider main", "302 Found", "base_url")
+	c.finds(doctor.Failed, "provider main", "302 Found", "base_url")
 	answers(http.StatusOK, `{"data": []}`)
-	c.finds(checkWarn, "budget", "no attempt has a budget", "tokens_per_attempt")
+	c.finds(doctor.Warning, "budget", "no attempt has a budget", "tokens_per_attempt")
 	c.replace("usd_per_attempt: 0", "usd_per_attempt: 5")
-	c.finds(checkFail, "budget", "provider main has no prices", "add prices")
+	c.finds(doctor.Failed, "budget", "provider main has no prices", "add prices")
 	c.replace("key: sk-the-key", "key: sk-the-key, prices: [{model: gpt-5, input: 1, output: 2}]")
-	c.finds(checkOK, "backend mine", "the key of provider main stays outside", "")
+	c.finds(doctor.OK, "backend mine", "the key of provider main stays outside", "")
 	api.Close()
-	c.finds(checkFail, "provider main", "connection refused", "base_url")
+	c.finds(doctor.Failed, "provider main", "connection refused", "base_url")
 }
 
 // A CLI of npm below a prefix of a user's own, whose script asks for node there, starts in the sandbox as in an
@@ -226,61 +223,25 @@ func TestDoctorStartsTheCLIAsAnAttemptDoes(t *testing.T) {
 	c.env = []string{"PATH=" + filepath.Join(prefix, "bin") + ":" + os.Getenv("PATH"), "HOME=" + c.dir, "TOOLS=none"}
 	c.replace("mode: none", "mode: auto")
 	c.replace(fmt.Sprintf("kind: codex, argv: [%q]", filepath.Join(c.dir, "mine")), "kind: codex, env: [TOOLS]")
-	c.finds(checkOK, "backend mine", "version 0.169.0, as an attempt starts it", "")
+	c.finds(doctor.OK, "backend mine", "version 0.169.0, as an attempt starts it", "")
 	elsewhere := filepath.Join(c.dir, "elsewhere")
 	c.must(os.Mkdir(elsewhere, 0o755))
 	c.must(os.Rename(filepath.Join(pkg, "version"), filepath.Join(elsewhere, "version")))
 	c.must(os.Symlink(filepath.Join(elsewhere, "version"), filepath.Join(pkg, "version")))
-	c.finds(checkFail, "backend mine", "--version, as an attempt starts it: exit status 1", "sandbox.read_only")
+	c.finds(doctor.Failed, "backend mine", "--version, as an attempt starts it: exit status 1", "sandbox.read_only")
 	c.replace("mode: auto}", fmt.Sprintf("mode: auto, read_only: [%q]}", elsewhere))
-	c.finds(checkOK, "backend mine", "version 0.169.0, as an attempt starts it", "")
-}
-
-func TestAFolderThatHoldsSecretsIsNotShownForAProgramInIt(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"codex", "node"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("PATH", dir)
-	t.Setenv("HOME", t.TempDir())
-	shown := func(change func(*config.Server)) []string {
-		cfg := config.Default()
-		cfg.DataDir, cfg.Database.Path = "/var/lib/pawl", "/var/lib/pawl/pawl.db"
-		cfg.Backends = []config.Backend{config.NewBackend("codex", config.Codex)}
-		change(&cfg)
-		server.ShowInstalled(&cfg)
-		return cfg.Sandbox.ReadOnly
-	}
-	if got := shown(func(*config.Server) {}); len(got) != 1 || got[0] != dir {
-		t.Errorf("shown: %q, want the folder of the programs", got)
-	}
-	for name, change := range map[string]func(*config.Server){
-		"the App's key": func(c *config.Server) { c.GitHub.App.PrivateKeyFile = filepath.Join(dir, "app.pem") },
-		"the database":  func(c *config.Server) { c.Database.Path = filepath.Join(dir, "pawl.db") },
-		"a login":       func(c *config.Server) { c.Backends[0].CredentialFile = filepath.Join(dir, "auth.json") },
-		"the home":      func(*config.Server) { t.Setenv("HOME", dir) },
-		"a named script": func(c *config.Server) {
-			c.Backends[0].Argv = []string{filepath.Join(dir, "codex")}
-			t.Setenv("PATH", "")
-		},
-	} {
-		if got := shown(change); len(got) > 0 {
-			t.Errorf("%s: shown: %q, want nothing", name, got)
-		}
-	}
+	c.finds(doctor.OK, "backend mine", "version 0.169.0, as an attempt starts it", "")
 }
 
 func TestDoctorTellsWhichEffortAndModelACLICannotTake(t *testing.T) {
 	t.Parallel()
 	c := newClinic(t, nil)
 	c.replace("kind: codex", "kind: codex, effort: extreme")
-	c.finds(checkFail, "backend mine", `"extreme" is not an effort of codex`, "correct the backend")
+	c.finds(doctor.Failed, "backend mine", `"extreme" is not an effort of codex`, "correct the backend")
 	c = newClinic(t, nil)
 	c.cli("mine", "1.18.33", 0)
 	c.replace("kind: codex", "kind: opencode, model: gpt-5")
-	c.finds(checkFail, "backend mine", "opencode needs its provider before the model", "correct the backend")
+	c.finds(doctor.Failed, "backend mine", "opencode needs its provider before the model", "correct the backend")
 }
 
 // What lies below data_dir is a file system of one MiB.
@@ -293,30 +254,5 @@ func TestDoctorWarnsOfAFullDisk(t *testing.T) {
 	small := filepath.Join(c.dir, "data")
 	c.exe = filepath.Join(c.dir, "small")
 	c.must(os.WriteFile(c.exe, []byte("#!/bin/sh\nexec bwrap --dev-bind / / --size 1048576 --tmpfs "+small+" "+pawlBinary+" \"$@\"\n"), 0o755))
-	c.finds(checkWarn, "disk", "0.0 GiB are free below "+small, "make room")
-}
-
-func TestDoctorComparesTheClockWithGitHubs(t *testing.T) {
-	t.Parallel()
-	for ahead, state := range map[time.Duration]string{0: checkOK, 50 * time.Second: checkOK, 70 * time.Second: checkFail, -time.Hour: checkFail} {
-		gh := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
-		}))
-		t.Cleanup(gh.Close)
-		seen := &datedTransport{RoundTripper: http.DefaultTransport}
-		resp, err := (&http.Client{Transport: seen}).Get(gh.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		var d doctor
-		d.clock(seen)
-		if len(d.found) != 1 || d.found[0].State != state || (state == checkFail) != strings.Contains(d.found[0].Hint, "set the clock") {
-			t.Errorf("%s ahead: %+v", ahead, d.found)
-		}
-	}
-	var d doctor
-	if d.clock(&datedTransport{}); len(d.found) > 0 {
-		t.Errorf("nothing was heard: %+v", d.found)
-	}
+	c.finds(doctor.Warning, "disk", "0.0 GiB are free below "+small, "make room")
 }

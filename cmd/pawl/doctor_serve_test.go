@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/doctor"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/setup"
 )
@@ -94,21 +95,21 @@ func TestDoctorLooksWhereGitHubSendsDeliveries(t *testing.T) {
 	t.Cleanup(server.Close)
 	address := server.URL
 	c := newClinic(t, func(o *fakegithub.Options) { o.WebhookURL = address + "/api/github/hook" })
-	c.finds(checkWarn, "installed", "the App is installed nowhere", "/apps/pawl/installations/new")
-	c.finds(checkOK, "hook", "has sent none in three days", "")
-	c.finds(checkOK, "clock", "agrees with GitHub's", "")
-	c.finds(checkOK, "disk", "GiB are free below", "")
+	c.finds(doctor.Warning, "installed", "the App is installed nowhere", "/apps/pawl/installations/new")
+	c.finds(doctor.OK, "hook", "has sent none in three days", "")
+	c.finds(doctor.OK, "clock", "agrees with GitHub's", "")
+	c.finds(doctor.OK, "disk", "GiB are free below", "")
 	c.must(c.world.AddRepo(t.Context(), rigRepo, map[string]string{"a.txt": "one\n"}))
 	c.must(c.world.Install(rigRepo))
 	c.must(c.world.WaitDelivered(t.Context()))
-	c.finds(checkOK, "installed", "installed on 1 account", "")
-	c.finds(checkOK, "hook", "the last delivery to "+address+"/api/github/hook arrived", "")
+	c.finds(doctor.OK, "installed", "installed on 1 account", "")
+	c.finds(doctor.OK, "hook", "the last delivery to "+address+"/api/github/hook arrived", "")
 	status = http.StatusUnauthorized
 	c.world.Ping()
 	c.must(c.world.WaitDelivered(t.Context()))
-	c.finds(checkWarn, "hook", "1 of the last 2 deliveries", "whether the secret there is webhook_secret")
+	c.finds(doctor.Warning, "hook", "1 of the last 2 deliveries", "whether the secret there is webhook_secret")
 	c.world.SetWebhookURL("")
-	c.finds(checkFail, "hook", `GitHub sends deliveries to ""`, "set github.receive to poll")
+	c.finds(doctor.Failed, "hook", `GitHub sends deliveries to ""`, "set github.receive to poll")
 	c.replace("github:\n", "github:\n  receive: poll\n")
-	c.finds(checkOK, "hook", "the server asks GitHub for its deliveries", "")
+	c.finds(doctor.OK, "hook", "the server asks GitHub for its deliveries", "")
 }

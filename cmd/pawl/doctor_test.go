@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawlbot/pawl/internal/doctor"
 	"github.com/pawlbot/pawl/internal/setup"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
@@ -32,7 +33,7 @@ type clinic struct {
 // was checked. change makes the GitHub another.
 func newClinic(t *testing.T, change func(*fakegithub.Options)) *clinic {
 	t.Helper()
-	o := fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret, Events: setup.AppEvents(), WebhookURL: "http://127.0.0.1:1" + hookPath}
+	o := fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret, Events: setup.AppEvents(), WebhookURL: "http://127.0.0.1:1" + doctor.HookPath}
 	if change != nil {
 		change(&o)
 	}
@@ -97,7 +98,7 @@ func (c *clinic) finds(state, check, words, hint string) {
 	c.t.Helper()
 	code, out, errs := c.doctor()
 	want := exitDone
-	if state == checkFail {
+	if state == doctor.Failed {
 		want = exitFailed
 	}
 	lines := strings.Split(out, "\n")
@@ -125,7 +126,7 @@ func TestDoctorFindsNothingWhereAllIsWell(t *testing.T) {
 		t.Logf("no sandbox works here, so none is checked: %v", err)
 	}
 	code, out, errs := c.doctor()
-	if code != exitDone || strings.Contains(out, checkFail) {
+	if code != exitDone || strings.Contains(out, doctor.Failed) {
 		t.Fatalf("exit %d:\n%s%s", code, out, errs)
 	}
 	for _, check := range []string{"configuration", "database", "data_dir", "git", "sandbox", "github", "permissions", "events", "backend mine"} {
@@ -152,11 +153,11 @@ func TestDoctorTellsTheSameAsJSON(t *testing.T) {
 				t.Errorf("an unknown key %q", key)
 			}
 		}
-		if f["text"] == "" || f["state"] == checkFail && f["hint"] == "" {
+		if f["text"] == "" || f["state"] == doctor.Failed && f["hint"] == "" {
 			t.Errorf("no text, or no hint of what to do: %v", f)
 		}
 	}
-	if states["events"] != checkFail || states["github"] != checkOK || states["sandbox"] != checkWarn {
+	if states["events"] != doctor.Failed || states["github"] != doctor.OK || states["sandbox"] != doctor.Warning {
 		t.Errorf("states: %v", states)
 	}
 }
@@ -178,7 +179,7 @@ func TestDoctorNeedsAConfiguration(t *testing.T) {
 			t.Parallel()
 			clinic := newClinic(t, nil)
 			c.edit(clinic)
-			clinic.finds(checkFail, "configuration", c.text, c.hint)
+			clinic.finds(doctor.Failed, "configuration", c.text, c.hint)
 		})
 	}
 	clinic := newClinic(t, nil)

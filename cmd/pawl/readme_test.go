@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/doctor"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/internal/sandbox"
@@ -353,7 +354,7 @@ func TestWhatReadmeSaysIsSo(t *testing.T) {
 		fmt.Sprintf("%.0f USD and %d million tokens a repository, twice as much an installation and four times as much a server or account and day", b.USDPerRepositoryPerDay, b.TokensPerRepositoryPerDay/1e6),
 		fmt.Sprintf("cooldowns of %.0f minutes to %.0f hours for edit loops", l.Severity.MildCooldown.Minutes(), l.Severity.SevereCooldown.Hours()),
 		fmt.Sprintf("after %s usage limits in a row nothing is called before the reset", []string{3: "three"}[l.UsageLimit.MaxConsecutive]),
-		fmt.Sprintf("git 2.%d or newer", leastGit),
+		fmt.Sprintf("git 2.%d or newer", doctor.LeastGit),
 		"a secret of at least 16 characters", "within 5 seconds",
 	} {
 		if !strings.Contains(text, want) {

@@ -318,7 +318,7 @@ func standalone(cfg *config.Server, kind, model string, lookup func(string) (str
 		return fmt.Errorf("backend %q needs a configuration file that describes it: give it with --config", kind)
 	}
 	if _, err := exec.LookPath(kind); err != nil {
-		return fmt.Errorf("%w: %s", err, install(adapter.Version))
+		return fmt.Errorf("%w: %s", err, adapter.Version.Hint())
 	}
 	b := config.NewBackend(kind, kind)
 	b.Model = model

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlbot/pawl/internal/crash"
+	"github.com/pawlbot/pawl/internal/doctor"
 	"github.com/pawlbot/pawl/internal/server"
 )
 
@@ -54,7 +55,7 @@ func serve(ctx context.Context, file *server.File, log zerolog.Logger) error {
 		Now:   crash.Clock(time.Now),
 		Log:   log,
 		Build: buildInfo(),
-		Check: startChecks,
+		Check: doctor.AtStart(buildInfo()),
 		File:  file,
 	})
 	return s.Run(ctx)

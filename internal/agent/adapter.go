@@ -66,6 +66,14 @@ func (v Version) Install() string {
 	return fmt.Sprintf("npm install --global %s@%s", v.Package, v.Checked)
 }
 
+// Hint tells an operator what to do where the CLI is missing or does not start.
+func (v Version) Hint() string {
+	if v.Package == "" {
+		return "name the program in argv by its full path"
+	}
+	return v.Install() + ", or name the program in argv"
+}
+
 // Judge says to a person what is to be thought of the version that a CLI printed. order is 0 for the very one that was
 // checked; negative for an older one, an error, since it may lack the switches that keep a repository's configuration
 // out; positive for a newer one, which may have changed, and where it did not tell: a warning.

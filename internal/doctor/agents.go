@@ -1,0 +1,232 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/gateway"
+	"github.com/pawlbot/pawl/internal/sandbox"
+)
+
+// providers asks each provider for its models, which shows that the key works and costs nothing.
+func (e *exam) providers(ctx context.Context) (all []Finding) {
+	for _, p := range e.cfg.Providers {
+		names, err := gateway.List(ctx, e.transport, p)
+		found := provider(p, err)
+		found[0].Check = "provider " + p.Name
+		all = append(all, found...)
+		all = append(all, e.unlisted(p, names)...)
+	}
+	return all
+}
+
+// provider is what an answer for the list of models says of a provider.
+func provider(p config.Provider, err error) []Finding {
+	switch {
+	case errors.Is(err, gateway.ErrKey):
+		return failed(p.BaseURL+": "+err.Error(), "make a new key there and set it, or correct base_url")
+	case errors.Is(err, gateway.ErrNoList):
+		return warning(
+			p.BaseURL+" answers and lists no models, so whether it takes the key is not known",
+			"leave it so where that provider has no list",
+		)
+	case err != nil:
+		return failed(err.Error(), "look at base_url and at this machine's way to the network")
+	case p.Key.Empty():
+		return warning(
+			p.BaseURL+" answers; no key is configured",
+			"leave it so only where the provider asks for none",
+		)
+	}
+	return ok(p.BaseURL + " answers and takes the key")
+}
+
+// shownModels is how many names of a provider's models are shown.
+const shownModels = 8
+
+// unlisted warns of backends whose model the provider does not name. It may take the name all the same: an alias, or
+// one that a router makes another of.
+func (e *exam) unlisted(p config.Provider, names []string) (all []Finding) {
+	if len(names) == 0 {
+		return nil
+	}
+	for _, b := range e.cfg.Backends {
+		if b.Provider != p.Name || b.Model == "" {
+			continue
+		}
+		known := func(name string) bool { return config.IsModel(name, b.Model) || name == b.Model }
+		if slices.ContainsFunc(names, known) {
+			continue
+		}
+		shown := strings.Join(names[:min(len(names), shownModels)], ", ")
+		all = append(all, Finding{
+			Check: "backend " + b.Name,
+			State: Warning,
+			Text:  fmt.Sprintf("provider %s does not list the model %s", p.Name, b.Model),
+			Hint:  "correct model, unless it is another name of one: " + shown,
+		})
+	}
+	return all
+}
+
+// backends asks the CLIs for their version as an attempt would start them, side by side.
+func (e *exam) backends(ctx context.Context) []Finding {
+	found := make([][]Finding, len(e.cfg.Backends))
+	var asking sync.WaitGroup
+	for i, b := range e.cfg.Backends {
+		asking.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, checkTime)
+			defer cancel()
+			found[i] = e.backend(ctx, b)
+			for j := range found[i] {
+				found[i][j].Check = "backend " + b.Name
+			}
+		})
+	}
+	asking.Wait()
+	return slices.Concat(found...)
+}
+
+func (e *exam) backend(ctx context.Context, b config.Backend) []Finding {
+	adapter, err := clis.For(b.Kind, b.Stream)
+	if err != nil {
+		return failed(err.Error(), "correct its kind and stream")
+	}
+	exe, err := exec.LookPath(b.Program())
+	if err != nil {
+		return failed(err.Error(), adapter.Version.Hint())
+	}
+	found := e.version(ctx, exe, b, adapter.Version)
+	found = append(found, e.startable(b, adapter)...)
+	return append(found, access(b)...)
+}
+
+// startable asks the adapter for an attempt's command line: it knows which efforts and models the CLI takes.
+func (e *exam) startable(b config.Backend, a agent.Adapter) []Finding {
+	p, _ := e.cfg.Provider(b.Provider)
+	r := agent.Request{
+		Prompt: "none",
+		Dir:    "/nonexistent",
+		Home:   "/nonexistent",
+		Model:  b.Model,
+		Argv:   b.Argv,
+	}
+	if b.Provider != "" {
+		r.Endpoint = agent.Endpoint{Protocol: p.Protocol, URL: "http://127.0.0.1:1", Token: "none"}
+	}
+	for _, r.Effort = range []string{b.Effort, b.EscalatedEffort} {
+		if _, err := a.Command(r); err != nil {
+			return failed("cannot be started as it is configured: "+err.Error(), "correct the backend in the configuration")
+		}
+	}
+	return nil
+}
+
+// version asks a CLI for its version, as an attempt starts it, without anything secret and without standard input.
+func (e *exam) version(ctx context.Context, exe string, b config.Backend, v agent.Version) []Finding {
+	if v.Checked == "" {
+		return ok(exe + " is there")
+	}
+	if e.box == nil {
+		return nil // without a sandbox nothing starts, which another line says
+	}
+	said, err := e.ask(ctx, b)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return warning(
+			exe+" --version does not end",
+			"try it by hand: an agent that hangs ends its attempt at startup_timeout",
+		)
+	}
+	if err != nil {
+		return failed(
+			fmt.Sprintf("%s --version, as an attempt starts it: %v", exe, err),
+			v.Hint()+"; sandbox.read_only shows the sandbox what stands outside of /usr",
+		)
+	}
+	order, judged := v.Judge(said)
+	switch {
+	case order == 0:
+		return ok(judged + ", as an attempt starts it")
+	case order < 0:
+		return failed(judged, v.Hint())
+	}
+	return warning(judged, "watch its first attempts; pawl inspect shows how a transcript is read")
+}
+
+// maxVersion bounds what is read of a CLI that tells its version, in bytes.
+const maxVersion = 64 << 10
+
+// ask starts a backend's program as an attempt does, with what an agent may see, to tell its version.
+func (e *exam) ask(ctx context.Context, b config.Backend) (said string, err error) {
+	home, err := os.MkdirTemp("", "pawl-version-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(home)
+	args := []string{b.Program()}
+	if len(b.Argv) > 1 {
+		args = append(args, b.Argv[1:]...)
+	}
+	p, err := e.box.Start(ctx, sandbox.Spec{
+		Argv:     append(args, "--version"),
+		Dir:      home,
+		Home:     home,
+		ReadOnly: e.cfg.Sandbox.ReadOnly,
+		Env:      []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb"},
+	})
+	if err != nil {
+		return "", err
+	}
+	var complaint []byte
+	var reading sync.WaitGroup
+	reading.Go(func() { complaint = head(p.Stderr()) })
+	out := head(p.Stdout())
+	reading.Wait()
+	exit, err := p.Wait()
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err == nil && exit.Code != 0 {
+		err = fmt.Errorf("exit status %d: %.200s", exit.Code, strings.TrimSpace(string(complaint)))
+	}
+	return string(out), err
+}
+
+// head reads all and keeps the beginning.
+func head(r io.Reader) []byte {
+	kept, _ := io.ReadAll(io.LimitReader(r, maxVersion)) // what came before an error
+	_, _ = io.Copy(io.Discard, r)
+	return kept
+}
+
+// access says how a backend signs in.
+func access(b config.Backend) []Finding {
+	const safer = "use a provider instead, whose key stays outside"
+	switch {
+	case b.CredentialFile != "":
+		if _, err := os.Stat(b.CredentialFile); err != nil {
+			return failed(fmt.Sprintf("credential_file: %v", err), "sign the CLI in as this user, or correct the path")
+		}
+		return warning("the agent can read the login in "+b.CredentialFile+" and could pass it on", safer)
+	case b.Provider != "":
+		return ok("reaches its model through the gateway; the key of provider " + b.Provider + " stays outside")
+	case len(b.Env) > 0:
+		return warning("the agent gets "+strings.Join(b.Env, ", ")+" and could pass them on", safer)
+	case b.Kind == config.Command, len(b.Argv) > 0:
+		return ok("gets no login and no key; its program must do without, or bring its own")
+	}
+	return failed(
+		"has no way to sign in: no provider, no credential_file and no env",
+		"name a provider, whose key stays outside",
+	)
+}

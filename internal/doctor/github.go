@@ -1,0 +1,263 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/server"
+	"github.com/pawlbot/pawl/internal/setup"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// signedIn is what came of signing in at GitHub as the App.
+type signedIn struct {
+	client *forge.Client
+	app    forge.App
+	ahead  *time.Duration // of GitHub's clock before this machine's; nil where GitHub did not answer
+	err    error
+	hint   string // of err
+}
+
+// hasApp reports whether the App could sign in.
+func (e *exam) hasApp() bool { return e.app != nil && e.app.err == nil }
+
+// signIn asks GitHub for the App, once.
+func (e *exam) signIn(ctx context.Context) *signedIn {
+	if e.app != nil {
+		return e.app
+	}
+	in := &signedIn{hint: "let private_key_file name the App's key; its settings page makes a new one, and pawl setup a new App"}
+	e.app = in
+	var key config.Secret
+	if key, in.err = e.cfg.GitHub.App.Key(); in.err != nil {
+		return in
+	}
+	dated := &datedTransport{RoundTripper: e.transport}
+	reach := server.GitHub(e.cfg.GitHub, key, e.build)
+	reach.Transport, reach.Now, reach.Log = dated, time.Now, zerolog.Nop()
+	if in.client, in.err = forge.New(reach); in.err != nil {
+		return in
+	}
+	in.app, in.err = in.client.Apps.Get(ctx)
+	in.ahead = dated.ahead.Load()
+	in.hint = "look at integration_id, the private key, v3_api_url and this machine's clock"
+	if errors.Is(in.err, forge.ErrUnavailable) {
+		in.hint = "look at v3_api_url, and whether this machine reaches it: its names, proxies and firewall"
+	}
+	return in
+}
+
+// datedTransport remembers how far the clock of who answered last was ahead of this one.
+type datedTransport struct {
+	http.RoundTripper
+	ahead atomic.Pointer[time.Duration] // nil before an answer
+}
+
+func (t *datedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		ahead := time.Until(date)
+		t.ahead.Store(&ahead)
+	}
+	return resp, nil
+}
+
+// clock compares this machine's clock with GitHub's, which refuses what is dated a minute ahead.
+func (e *exam) clock(ctx context.Context) []Finding { return e.signIn(ctx).clock() }
+
+func (in *signedIn) clock() []Finding {
+	if in.ahead == nil {
+		return nil // nothing came from GitHub, which another line says
+	}
+	if in.ahead.Abs() >= server.MaxSkew {
+		return failed(
+			fmt.Sprintf("GitHub's clock differs from this machine's by %s", in.ahead.Round(time.Second)),
+			"set the clock, such as by systemd-timesyncd or chrony: GitHub refuses what is dated a minute ahead",
+		)
+	}
+	return ok("agrees with GitHub's to within a minute")
+}
+
+func (e *exam) github(ctx context.Context) []Finding {
+	in := e.signIn(ctx)
+	if in.err != nil {
+		return failed(in.err.Error(), in.hint)
+	}
+	return ok(fmt.Sprintf("signs in as %s (App %d)", in.app.BotLogin, in.app.ID))
+}
+
+// logsPermission is the one permission without which the rest works.
+const logsPermission = "actions: read"
+
+func (e *exam) permissions(context.Context) (all []Finding) {
+	const hint = "grant it in the App's settings; every owner who installed it must accept the change"
+	missing := missingPermissions(e.app.app.Permissions)
+	if slices.Contains(missing, logsPermission) {
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == logsPermission })
+		all = warning("the App lacks "+logsPermission+", so no agent is told the logs of failing jobs", hint)
+	}
+	if len(missing) == 0 {
+		return append(all, ok("the App has what it needs")...)
+	}
+	return append(all, failed(
+		"the App lacks "+strings.Join(missing, ", "),
+		"grant them in the App's settings; every owner who installed it must accept the change",
+	)...)
+}
+
+func missingPermissions(granted map[string]string) (missing []string) {
+	wanted := setup.AppPermissions()
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		switch granted[name] {
+		case wanted[name], "write", "admin":
+		default:
+			missing = append(missing, name+": "+wanted[name])
+		}
+	}
+	return missing
+}
+
+func (e *exam) events(context.Context) []Finding {
+	subscribed := func(event string) bool { return slices.Contains(e.app.app.Events, event) }
+	missing := slices.DeleteFunc(setup.AppEvents(), subscribed)
+	if len(missing) == 0 {
+		return ok("the App subscribes to what it listens to")
+	}
+	return failed(
+		"the App does not subscribe to "+strings.Join(missing, ", "),
+		"tick them in the App's settings under Permissions & events",
+	)
+}
+
+func (e *exam) workflows(context.Context) []Finding {
+	if e.app.app.Permissions["workflows"] == "" {
+		return nil
+	}
+	return warning(
+		"the App has the permission workflows, so an agent could change what runs with the repository's secrets",
+		"take it away in the App's settings",
+	)
+}
+
+func (e *exam) installed(context.Context) []Finding {
+	app := e.app.app
+	if app.Installations == 0 {
+		return warning(
+			"the App is installed nowhere, so nobody can ask it for work",
+			fmt.Sprintf("install it: %s/apps/%s/installations/new", e.cfg.GitHub.WebURL, app.Slug),
+		)
+	}
+	return ok("the App is installed on " + policy.Plural(app.Installations, "account"))
+}
+
+// HookPath is where GitHub's deliveries are taken, below the server's address.
+const HookPath = "/api/github/hook"
+
+// judgedDeliveries is how many of the last deliveries are looked at.
+const judgedDeliveries = 20
+
+// hook looks where GitHub sends the App's deliveries, and how the last of them were answered.
+func (e *exam) hook(ctx context.Context) []Finding {
+	h, err := e.app.client.Apps.Hook(ctx)
+	if err != nil {
+		return failed(err.Error(), "look whether the App has a webhook that is active")
+	}
+	if e.cfg.GitHub.Receive == config.ReceivePoll {
+		return ok("the server asks GitHub for its deliveries; what GitHub sends to " + h.URL + " need not arrive")
+	}
+	const settings = "correct it in the App's settings, under Webhook; app.yml has the form"
+	if !takesDeliveries(h.URL) {
+		return failed(
+			fmt.Sprintf("GitHub sends deliveries to %q, which does not end with %s", h.URL, HookPath),
+			settings+"; or set github.receive to poll where there is no address",
+		)
+	}
+	if h.ContentType != "json" {
+		return failed(fmt.Sprintf("deliveries are sent as %q, and Pawl reads json", h.ContentType), settings)
+	}
+	sent, _, err := e.app.client.Apps.Deliveries(ctx, "")
+	if err != nil {
+		return failed(err.Error(), "try again; GitHub did not list the App's deliveries")
+	}
+	return arrived(h.URL, sent[:min(len(sent), judgedDeliveries)])
+}
+
+// takesDeliveries reports whether an address can be that of a server's webhooks.
+func takesDeliveries(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && strings.HasSuffix(u.Path, HookPath)
+}
+
+// arrived judges how the last deliveries to an address were answered.
+func arrived(address string, sent []forge.Delivery) []Finding {
+	if len(sent) == 0 {
+		return ok("GitHub sends deliveries to " + address + ", and has sent none in three days")
+	}
+	good := func(one forge.Delivery) bool { return one.StatusCode/100 == 2 }
+	refused := slices.DeleteFunc(slices.Clone(sent), good)
+	last := "delivery"
+	if len(sent) > 1 {
+		last = fmt.Sprintf("%d deliveries", len(sent))
+	}
+	if len(refused) == 0 {
+		return ok(fmt.Sprintf("the last %s to %s arrived", last, address))
+	}
+	return warning(
+		fmt.Sprintf("%d of the last %s to %s did not arrive; the newest of them was answered with %s", len(refused), last, address, status(refused[0].StatusCode)),
+		"look whether that address leads to this server with TLS, and whether the secret there is webhook_secret; Pawl fetches them itself, minutes later",
+	)
+}
+
+func status(code int) string {
+	if code == 0 {
+		return "nothing at all"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
+}
+
+func (e *exam) signs() bool { return e.cfg.GitHub.App.SigningKeyFile != "" }
+
+// signing looks whether git could sign with the key that the configuration names.
+func (e *exam) signing(ctx context.Context) []Finding {
+	const hint = "let github.app.signing_key_file name an SSH key without a passphrase (ssh-keygen -t ed25519 -N '' -f FILE), which this user alone may read; ssh-keygen is in openssh-client"
+	file := e.cfg.GitHub.App.SigningKeyFile
+	info, err := os.Stat(file)
+	if err != nil {
+		return failed(err.Error(), hint)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return failed(
+			fmt.Sprintf("%s may be read by others (%v), so ssh-keygen does not use it", file, mode),
+			"chmod 600 "+file,
+		)
+	}
+	// The passphrase is given, so that it asks for none.
+	out, err := exec.CommandContext(ctx, "ssh-keygen", "-y", "-P", "", "-f", file).CombinedOutput()
+	if err != nil {
+		return failed(fmt.Sprintf("%s is no key to sign with: %v: %s", file, err, render.Line(string(out), 200)), hint)
+	}
+	kind, _, _ := strings.Cut(string(out), " ")
+	return []Finding{{
+		State: OK,
+		Text:  "commits of attempts are signed by " + file + " (" + kind + ")",
+		Hint:  "GitHub shows them as verified where an account with the committer's address has it as a signing key",
+	}}
+}

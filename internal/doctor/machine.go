@@ -1,0 +1,187 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/server"
+	"github.com/pawlbot/pawl/internal/store"
+)
+
+// servers tells by which configuration the servers go that run here.
+func (e *exam) servers(context.Context) (all []Finding) {
+	for _, s := range server.Running(e.cfg.DataDir) {
+		said, do := s.Text()
+		if do == "" {
+			all = append(all, ok(said)...)
+		} else {
+			all = append(all, warning(said, do)...)
+		}
+	}
+	return all
+}
+
+func (e *exam) database(ctx context.Context) []Finding {
+	d := e.cfg.Database
+	if d.Driver == config.SQLite {
+		if _, err := os.Stat(d.Path); errors.Is(err, os.ErrNotExist) {
+			return writable(filepath.Dir(d.Path), "not created yet; pawl serve creates it")
+		}
+	}
+	const hint = "correct database in the configuration, or let this user reach it"
+	db, err := store.Open(ctx, d.DSN(), store.Options{Access: store.Reading})
+	if err != nil {
+		return failed(err.Error(), hint)
+	}
+	defer db.Close()
+	stats, err := db.Stats(ctx)
+	if err != nil {
+		return failed(err.Error(), hint)
+	}
+	return ok(fmt.Sprintf("%s answers; %d threads at work, %d waiting", d.Driver, stats.Running, stats.Waiting))
+}
+
+func (e *exam) dataDir(context.Context) []Finding { return writable(e.cfg.DataDir, "") }
+
+// leastRoom is the free space in bytes that needs no warning: a few checkouts of a large repository.
+const leastRoom = 2 << 30
+
+func (e *exam) disk(context.Context) []Finding {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(nearest(e.cfg.DataDir), &fs); err != nil {
+		return failed(err.Error(), "see that the disk below data_dir is mounted")
+	}
+	free := fs.Bavail * uint64(fs.Bsize)
+	text := fmt.Sprintf("%.1f GiB are free below %s", float64(free)/(1<<30), e.cfg.DataDir)
+	if free < leastRoom {
+		return warning(text, "make room: attempts need checkouts and transcripts")
+	}
+	return ok(text)
+}
+
+// nearest is a folder, or the nearest one above it that there is.
+func nearest(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// writable checks that a folder, or the nearest one above it, can be written to.
+func writable(dir, note string) []Finding {
+	at := nearest(dir)
+	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
+		return failed(fmt.Sprintf("%s cannot be written to: %v", at, err), "let the user that runs Pawl own it")
+	}
+	return ok(cmp.Or(note, dir+" can be written to"))
+}
+
+// LeastGit is the minor version of git 2 that internal/git asks for.
+const LeastGit = 38
+
+func (e *exam) git(ctx context.Context) []Finding {
+	v, err := git.Version(ctx)
+	if err != nil {
+		return failed(err.Error(), "install git, or start Pawl with a PATH that has it")
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(v, "git version %d.%d", &major, &minor); err != nil {
+		return warning(
+			fmt.Sprintf("its version is unknown: it printed %.100q", v),
+			"Pawl needs git 2.38 or newer",
+		)
+	}
+	if major < 2 || major == 2 && minor < LeastGit {
+		return failed(v+" is too old", "install git 2.38 or newer")
+	}
+	return ok(v)
+}
+
+func (e *exam) sandbox(ctx context.Context) []Finding {
+	var err error
+	if e.box, err = server.OpenSandbox(ctx, e.cfg.Sandbox, ""); err != nil {
+		return failed(
+			err.Error(),
+			"install bubblewrap, and let ordinary users make namespaces; docs/security.md says what none gives up",
+		)
+	}
+	if e.cfg.Sandbox.Mode == config.SandboxNone {
+		return warning(
+			"sandbox.mode is none: agents can read and write whatever this user can",
+			"install bubblewrap and set sandbox.mode to auto",
+		)
+	}
+	if !e.cfg.Sandbox.Walled() {
+		return warning(
+			"bubblewrap works; sandbox.network is open: agents reach whatever this machine reaches",
+			"set it to walled, and list in network what programs need",
+		)
+	}
+	return ok("bubblewrap works")
+}
+
+func (e *exam) limits(context.Context) []Finding {
+	how, groups := e.box.Limited()
+	if !groups {
+		return warning(how, "give Pawl a control group of version 2 of its own: Delegate=yes in its unit of systemd")
+	}
+	return ok(how)
+}
+
+func (e *exam) readOnly(context.Context) (all []Finding) {
+	for _, path := range e.cfg.Sandbox.ReadOnly {
+		if _, err := os.Stat(path); err != nil {
+			all = append(all, failed(
+				fmt.Sprintf("sandbox.read_only: %v", err),
+				"no agent starts while it is missing: correct the path or remove it",
+			)...)
+		}
+	}
+	return all
+}
+
+func (e *exam) paused(context.Context) []Finding {
+	if !e.cfg.Policy.Paused {
+		return nil
+	}
+	return warning(
+		"policy.paused is true: nothing starts",
+		"set it to false to let Pawl work; what stopped for it goes on",
+	)
+}
+
+// budget warns of bounds that keep less in than a person may think.
+func (e *exam) budget(context.Context) (all []Finding) {
+	b := e.cfg.Policy.Budget
+	if len(e.cfg.Providers) > 0 && b.TokensPerAttempt == 0 && b.USDPerAttempt == 0 {
+		all = warning("no attempt has a budget of tokens or money", "set policy.budget.tokens_per_attempt")
+	}
+	ofThread := b.USDPerAttempt > 0 || b.USDPerThreadPerDay > 0
+	ofDay := max(b.USDPerRepositoryPerDay, b.USDPerInstallationPerDay, b.USDPerServerPerDay) > 0
+	for _, p := range e.cfg.Providers {
+		switch {
+		case len(p.PriceList()) > 0:
+		case ofThread:
+			all = append(all, failed(
+				fmt.Sprintf("provider %s has no prices, and a budget in dollars needs them: usd_per_attempt refuses every call there, usd_per_thread_per_day does not bind", p.Name),
+				"add prices, or use a budget of tokens",
+			)...)
+		case ofDay:
+			all = append(all, warning(
+				fmt.Sprintf("provider %s has no prices: the dollars of a day (usd_per_repository_per_day and those above it) count only what its agents tell", p.Name),
+				"add prices, or set tokens_per_repository_per_day",
+			)...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,215 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/server"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// shownTests is how many failing tests doctor names.
+const shownTests = 5
+
+// repository tries what comes before a first attempt on a repository: its file, its image, its setup and its verify
+// commands on the default branch. All of it is done in a folder that is removed afterwards, and without what a server
+// keeps, so that a cold machine is tried.
+func (e *exam) repository(ctx context.Context) []Finding {
+	owner, name, _ := strings.Cut(e.repo, "/")
+	repo := forge.Repo{Owner: owner, Name: name}
+	if err := e.find(ctx, &repo); err != nil {
+		return failed(err.Error(), "install the App on "+e.repo+", or correct the name")
+	}
+	dir, err := os.MkdirTemp("", "pawl-doctor-")
+	if err != nil {
+		return failed(err.Error(), "let TMPDIR name a folder that this user can write to")
+	}
+	defer git.Remove(dir) // build tools leave folders that cannot be written to
+	s, closing, err := e.trial(ctx, dir)
+	if err != nil {
+		return failed(err.Error(), "correct what the lines above name")
+	}
+	defer closing()
+	began := time.Now()
+	g, refused, err := s.Try(ctx, repo)
+	if err != nil {
+		return failed(err.Error(), "look whether this machine reaches GitHub, and at the disk below "+dir)
+	}
+	return append(ok(repo.FullName()+" is fetched"), tried(g, refused, time.Since(began))...)
+}
+
+// find asks GitHub for the ids of a repository.
+func (e *exam) find(ctx context.Context, repo *forge.Repo) error {
+	var err error
+	if repo.Installation, err = e.app.client.Apps.Installation(ctx, *repo); err != nil {
+		return err
+	}
+	info, err := e.app.client.Repositories.Get(ctx, *repo)
+	repo.ID = info.ID
+	return err
+}
+
+// trial is a solver of its own, in a folder.
+func (e *exam) trial(ctx context.Context, dir string) (_ *solver.Solver, closing func(), err error) {
+	cfg := e.cfg
+	cfg.DataDir = dir
+	box, err := server.OpenSandbox(ctx, cfg.Sandbox, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := store.Open(ctx, "sqlite:"+dir+"/pawl.db", store.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &solver.Solver{
+		Env: attempt.Env{
+			Store:   db,
+			Config:  cfg,
+			Sandbox: box,
+			Node:    server.NodeName(),
+			Now:     time.Now,
+			Log:     zerolog.Nop(),
+			Lookup:  os.LookupEnv,
+		},
+		Host: solver.GitHub{Forge: e.app.client},
+	}
+	s.UseLayers(attempt.LayersIn(dir))
+	return s, func() { db.Close() }, nil
+}
+
+// named gives findings another name than their check's.
+func named(check string, found []Finding) []Finding {
+	for i := range found {
+		found[i].Check = check
+	}
+	return found
+}
+
+// tried says what the trial came to, part by part.
+func tried(g *attempt.Ground, refused *thread.Decided, took time.Duration) []Finding {
+	if refused == nil {
+		return slices.Concat(file(g), image(g), setUp(g, took), verified(g))
+	}
+	if len(refused.Problems) > 0 {
+		return problems(refused.Problems)
+	}
+	if refused.Rule != policy.RuleSetupFailed {
+		return failed(refused.Reasons.String(), refused.Hint)
+	}
+	text := refused.Reasons.String()
+	if refused.Output != "" {
+		text += "; it printed " + render.Tail(refused.Output, 500)
+	}
+	return append(file(g), named("setup", failed(text, refused.Hint))...)
+}
+
+func problems(list []thread.Problem) (all []Finding) {
+	for _, p := range list {
+		all = append(all, Finding{
+			Check: "pawl.yml",
+			State: Failed,
+			Text:  fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Message),
+			Hint:  "correct it on the default branch; config/repo-example.yml shows every key",
+		})
+	}
+	return all
+}
+
+func file(g *attempt.Ground) []Finding {
+	if reflect.ValueOf(g.Repo).IsZero() {
+		return named("pawl.yml", warning(
+			config.RepoFile+" is not on the default branch: the server's configuration holds",
+			"config/repo-example.yml shows every key",
+		))
+	}
+	return named("pawl.yml", ok(config.RepoFile+" has no error"))
+}
+
+func image(g *attempt.Ground) []Finding {
+	if g.Image == "" {
+		return nil
+	}
+	return named("image", ok(fmt.Sprintf("%s is %s", g.Repo.Environment.Image, g.Image)))
+}
+
+func setUp(g *attempt.Ground, took time.Duration) []Finding {
+	if n := len(g.Effective.Environment.Setup); n > 0 {
+		return named("setup", ok(fmt.Sprintf("%s ended with exit code 0 (all together took %s)", policy.Plural(n, "command"), render.Span(took))))
+	}
+	if g.Proposal.Command == "" {
+		return named("setup", ok("there is none, and no file that Pawl knows asks for one"))
+	}
+	return named("setup", warning(
+		fmt.Sprintf("there is none; %s is the usual command for %s", g.Proposal.Command, g.Proposal.File),
+		fmt.Sprintf("to have it run, write into %s: environment: {setup: [%q]}", config.RepoFile, g.Proposal.Command),
+	))
+}
+
+// verified says what the verify commands came to on the default branch.
+func verified(g *attempt.Ground) (all []Finding) {
+	if len(g.Effective.Verify) == 0 {
+		all = warning(
+			"there are no verify commands, so nothing is called verified",
+			fmt.Sprintf("write into %s what must succeed: verify: [\"go test ./...\"]", config.RepoFile),
+		)
+	}
+	for _, v := range g.Before {
+		all = append(all, verification(v)...)
+	}
+	return named("verify", all)
+}
+
+func verification(v policy.Verified) []Finding {
+	command := render.Line(v.Command, 80)
+	if why := v.Unable(); why != "" {
+		return failed(
+			fmt.Sprintf("%s cannot work here: %s", command, why),
+			"mend it, or the setup or the image that it needs; every thread would stop before its first attempt",
+		)
+	}
+	if !v.Passed {
+		return warning(
+			fmt.Sprintf("%s fails on the default branch with exit code %d%s", command, v.Exit, failing(v)),
+			"what fails here is told to agents as known, and no work is called verified while it fails",
+		)
+	}
+	took := render.Span(time.Duration(v.MS) * time.Millisecond)
+	return ok(fmt.Sprintf("%s ended with exit code 0 after %s; %s", command, took, counted(v)))
+}
+
+// failing names the first failing tests, after a colon.
+func failing(v policy.Verified) string {
+	names := policy.Names(v.Failing)
+	if len(names) == 0 {
+		return ""
+	}
+	if len(names) > shownTests {
+		names = append(names[:shownTests:shownTests], "…")
+	}
+	return ": " + strings.Join(names, ", ")
+}
+
+func counted(v policy.Verified) string {
+	if n := v.PassedTests + v.FailedTests; n > 0 {
+		return policy.Plural(n, "test") + " ran"
+	}
+	if v.Runner != "" {
+		return v.Runner + " counted no tests"
+	}
+	return "no test runner was recognised"
+}

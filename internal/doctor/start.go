@@ -1,0 +1,108 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/wait"
+	"github.com/pawlbot/pawl/internal/web"
+)
+
+const (
+	// agentsTime is how long a start waits for the CLIs to tell their versions; who takes longer is heard later.
+	agentsTime = 5 * time.Second
+	// outsideAfter is when a server that has begun to work looks at what others answer.
+	outsideAfter = 30 * time.Second
+)
+
+// AtStart gives the checks of a start, as server.Deps takes them. They refuse to start where no attempt could work:
+// what fails there does not pass by itself. A backend that does not work is no reason while another one does. The
+// configuration gets what newExam adds. later makes the checks that need no answer before the server works.
+func AtStart(build web.Build) func(context.Context, *config.Server, zerolog.Logger) (later func(context.Context), err error) {
+	return func(ctx context.Context, cfg *config.Server, log zerolog.Logger) (func(context.Context), error) {
+		e := newExam(*cfg, build)
+		*cfg = e.cfg
+		s := &start{exam: e, log: log, agents: make(chan []Finding, 1)}
+		if err := s.machine(ctx); err != nil {
+			return nil, err
+		}
+		if err := s.backends(ctx); err != nil {
+			return nil, err
+		}
+		return s.later, nil
+	}
+}
+
+// start is the exam of a server that starts.
+type start struct {
+	*exam
+	log    zerolog.Logger
+	agents chan []Finding // what the CLIs say, once
+}
+
+func (s *start) machine(ctx context.Context) error {
+	found := s.run(ctx, machine)
+	var refused []error
+	for _, f := range Failures(found) {
+		refused = append(refused, f)
+	}
+	if len(refused) > 0 {
+		return errors.Join(refused...)
+	}
+	s.tell(found)
+	return nil
+}
+
+func (s *start) backends(ctx context.Context) error {
+	go func() { s.agents <- s.run(ctx, agents) }()
+	select {
+	case found := <-s.agents:
+		s.agents <- nil
+		broken := map[string]string{}
+		for _, f := range Failures(found) {
+			broken[f.Check] = f.Error()
+		}
+		if len(broken) == len(s.cfg.Backends) {
+			return fmt.Errorf("no backend can work: %s", strings.Join(slices.Sorted(maps.Values(broken)), "; "))
+		}
+		s.tell(found)
+		return nil
+	case <-time.After(agentsTime):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *start) later(ctx context.Context) {
+	if wait.For(ctx, outsideAfter) != nil {
+		return
+	}
+	found := newExam(s.cfg, s.build).run(ctx, outside)
+	if ctx.Err() != nil {
+		return
+	}
+	s.tell(found)
+	select {
+	case found := <-s.agents:
+		s.tell(found)
+	case <-ctx.Done():
+	}
+}
+
+// tell logs what is not as it should be.
+func (s *start) tell(all []Finding) {
+	for _, f := range all {
+		if f.State != OK {
+			s.log.Warn().Str("check", f.Check).Str("state", f.State).Str("hint", f.Hint).Msg(f.Text)
+		}
+	}
+}
