@@ -7,7 +7,6 @@
 //
 //	question                                                     file
 //	what is refused before a webhook is stored, with which code  ingress.go
-//	how long may a body take, which gives way to another one     held.go
 //	which secret may a webhook be signed with                    ingress.go, signedBy
 //	which events are handled, by what                            handlers.go, EventHandlers
 //	what becomes of a delivery that fails                        handlers.go, failed

@@ -44,7 +44,6 @@ type Ingress struct {
 	now      func() time.Time
 	log      zerolog.Logger
 	refusals zerolog.Logger // some of what strangers send, who could fill the log
-	held     heldBodies
 }
 
 // NewIngress takes the secret that GitHub signs with and, while it is being
@@ -60,7 +59,14 @@ func NewIngress(secrets []string, handlers []githubapp.EventHandler, store Deliv
 			return nil, fmt.Errorf("github.app.%s has %d bytes; at least %d are needed (openssl rand -hex 32 makes one)", names[i], len(secret), MinSecret)
 		}
 	}
-	in := &Ingress{secrets: secrets, store: store, now: now, log: log, refusals: log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Minute}), known: map[string]bool{}, held: newHeldBodies()}
+	in := &Ingress{
+		secrets:  secrets,
+		known:    map[string]bool{},
+		store:    store,
+		now:      now,
+		log:      log,
+		refusals: log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Minute}),
+	}
 	for _, secret := range secrets {
 		in.hooks = append(in.hooks, in.dispatcher(secret, handlers...))
 	}
@@ -110,10 +116,7 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// go-github falls back to SHA-1 when it is offered.
 	r.Header.Del("X-Hub-Signature")
-	body := in.held.hold(w, r)
-	defer in.held.release(body)
-	r = r.WithContext(context.WithValue(r.Context(), heldKey{}, body))
-	r.Body = body
+	r.Body = http.MaxBytesReader(w, r.Body, MaxPayload)
 	signed, err := in.signedBy(r)
 	if err != nil {
 		in.refuse(w, r, githubapp.ValidationError{Cause: err})
@@ -147,7 +150,6 @@ func (in *Ingress) signedBy(r *http.Request) (int, error) {
 // Schedule implements githubapp.Scheduler: the delivery becomes durable here.
 func (in *Ingress) Schedule(ctx context.Context, d githubapp.Dispatch) error {
 	crash.Point("received")
-	in.held.signed(ctx)
 	fresh, err := in.store.Receive(ctx, thread.Delivery{
 		GUID: d.DeliveryID, Event: d.EventType, Payload: d.Payload, ReceivedAt: in.now(), State: thread.Received,
 	})
@@ -172,11 +174,6 @@ func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case tooLarge:
 		refusals.Warn().Msg("webhook refused: larger than 25 MiB")
 		http.Error(w, "the payload is larger than 25 MiB", http.StatusRequestEntityTooLarge)
-	case errors.Is(invalid.Cause, errTooMany):
-		refusals.Warn().Msg("webhook dropped: it came slowest while there was no room for others")
-		w.Header().Set("Retry-After", "1")
-		w.Header().Set("Connection", "close")
-		http.Error(w, "too many payloads at the same time; redeliver it later", http.StatusServiceUnavailable)
 	case errors.Is(invalid.Cause, os.ErrDeadlineExceeded):
 		refusals.Warn().Msg("webhook refused: its body took too long to arrive")
 		w.Header().Set("Connection", "close")

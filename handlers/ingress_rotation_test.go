@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -87,8 +86,9 @@ func TestABodyThatTricklesInIsCutOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.held.bodyTime = 50 * time.Millisecond
-		srv := httptest.NewServer(in)
+		srv := httptest.NewUnstartedServer(in)
+		srv.Config.ReadTimeout = 50 * time.Millisecond
+		srv.Start()
 		body, end := io.Pipe()
 		answer := make(chan *http.Response, 1)
 		go func() { answer <- post(t, srv.Client(), srv.URL, body, 10<<20) }()
@@ -99,58 +99,6 @@ func TestABodyThatTricklesInIsCutOff(t *testing.T) {
 		}
 		end.Close()
 		srv.Close()
-		if got := in.held.now(); got != 0 {
-			t.Errorf("%d bytes are held, want 0", got)
-		}
-	}
-}
-
-// deadlines is a connection that remembers until when it was to be read.
-type deadlines struct {
-	*httptest.ResponseRecorder
-	set []time.Time
-}
-
-func (d *deadlines) SetReadDeadline(t time.Time) error {
-	d.set = append(d.set, t)
-	return nil
-}
-
-func TestAConnectionOutlivesTheTimeOfItsBodies(t *testing.T) {
-	in, err := NewIngress([]string{vectorSecret}, new(Handlers).EventHandlers(), &kept{}, time.Now, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/github/hook", strings.NewReader(vectorBody))
-	for k, v := range map[string]string{"Content-Type": "application/json", "X-GitHub-Event": "ping", "X-GitHub-Delivery": "a-b-c", "X-Hub-Signature-256": vectorSignature} {
-		r.Header.Set(k, v)
-	}
-	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	began := time.Now()
-	in.ServeHTTP(w, r)
-	if w.Code != http.StatusOK || len(w.set) < 2 || w.set[0].Before(began.Add(in.held.grace)) || !w.set[len(w.set)-1].IsZero() {
-		t.Errorf("answered %d with the deadlines %v after %v; want 200, %v for the body and none afterwards", w.Code, w.set, began, in.held.grace)
-	}
-}
-
-func TestTheAddressOfASignedWebhookIsTrusted(t *testing.T) {
-	in, err := NewIngress([]string{vectorSecret}, new(Handlers).EventHandlers(), &kept{}, time.Now, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for from, signature := range map[string]string{"192.0.2.1": vectorSignature, "192.0.2.2": signedWith("another secret", vectorBody)} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/github/hook", strings.NewReader(vectorBody))
-		for k, v := range map[string]string{"Content-Type": "application/json", "X-GitHub-Event": "ping", "X-GitHub-Delivery": "a-b-c", "X-Hub-Signature-256": signature} {
-			r.Header.Set(k, v)
-		}
-		r.RemoteAddr = from
-		in.ServeHTTP(httptest.NewRecorder(), r)
-		if got := in.Trusts(netip.MustParseAddr(from)); got != (signature == vectorSignature) {
-			t.Errorf("%s is trusted: %v", from, got)
-		}
-	}
-	if len(in.held.from) != 0 || in.held.bytes != 0 {
-		t.Errorf("%d bytes of %v are held after the answers", in.held.bytes, in.held.from)
 	}
 }
 

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/config"
@@ -48,17 +46,8 @@ func (s *Server) handle(ctx context.Context, hook http.Handler) error {
 	if err != nil {
 		return err
 	}
-	good := func(from netip.Addr) bool {
-		network := netip.PrefixFrom(from, from.BitLen())
-		if from.Is6() {
-			network = netip.PrefixFrom(from, 64) // what web counts as one
-		}
-		return s.trusts != nil && s.trusts(from) || slices.ContainsFunc(s.cfg.HTTP.Proxies, network.Overlaps)
-	}
-	s.http, s.pagesHTTP = web.Server(web.Public(o), good), web.Server(pages, nil)
-	changed := s.http.ConnState
-	s.http.ConnState = func(conn net.Conn, state http.ConnState) {
-		changed(conn, state)
+	s.http, s.pagesHTTP = web.Server(web.Public(o)), web.Server(pages)
+	s.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateIdle { // an answer has left
 			crash.Point("answered")
 		}

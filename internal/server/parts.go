@@ -162,12 +162,7 @@ func (s *Server) ingress(h *handlers.Handlers) (http.Handler, error) {
 	if before := app.PreviousWebhookSecret; !before.Empty() {
 		secrets = append(secrets, before.Reveal())
 	}
-	in, err := handlers.NewIngress(secrets, h.EventHandlers(), s.store, s.deps.Now, s.log)
-	if err != nil {
-		return nil, err
-	}
-	s.trusts = in.Trusts
-	return in, nil
+	return handlers.NewIngress(secrets, h.EventHandlers(), s.store, s.deps.Now, s.log)
 }
 
 // longestDatabaseWait bounds the wait between two tries to reach the database.

@@ -63,7 +63,6 @@ type Server struct {
 	data          *dataFolder
 	github        *githubHealth
 	hookRanges    atomic.Pointer[[]netip.Prefix] // nil while they are not known
-	trusts        func(netip.Addr) bool          // whether signed webhooks came from an address; nil for never
 	background    sync.WaitGroup                 // what works beside the queue, until stop
 	stop          context.CancelFunc
 }
@@ -152,8 +151,8 @@ func (s *Server) start(ctx context.Context) error {
 // serve answers until ctx ends and closes then.
 func (s *Server) serve(ctx context.Context) error {
 	served := make(chan error, 2)
-	go func() { served <- s.http.Serve(s.listener) }()
-	go func() { served <- s.pagesHTTP.Serve(s.pagesListener) }()
+	go func() { served <- s.http.Serve(web.Listen(s.listener)) }()
+	go func() { served <- s.pagesHTTP.Serve(web.Listen(s.pagesListener)) }()
 	var err error
 	select {
 	case err = <-served:

@@ -7,10 +7,10 @@
 //
 //	which addresses are served, how many requests at once?  web.go, Public, Pages, addPages
 //	how long may a slow client take?                        web.go, Server
+//	how many connections are open at a time?                web.go, Listen
 //	who may see and do what, how is a button registered?    access.go
 //	under which names are the pages served?                 guard.go
 //	how do people sign in, what does a session hold?        login.go; session.go
-//	who gives way where there are too many connections?     connections.go
 //	whose address is a request counted for?                 client.go
 //	how are threads looked for and listed?                  threads.go; what is remembered for that: index
 //	what stands on a thread's page?                         thread.go, threadData; timeline.go

@@ -86,7 +86,7 @@ func open(t *testing.T, change func(*web.Options)) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Config = web.Server(pages, nil)
+	server.Config = web.Server(pages)
 	server.Start()
 	t.Cleanup(server.Close)
 	public := httptest.NewServer(web.Public(o))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -20,6 +21,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
+	"golang.org/x/net/netutil"
+	"golang.org/x/sys/unix"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/render"
@@ -170,22 +173,40 @@ func inLine(line chan struct{}, h http.Handler) http.Handler {
 	})
 }
 
-// The times of a connection. GitHub's largest webhook, 25 MiB, needs 60 s at 3.5 Mbit/s; GitHub gives up after
-// 10 s, Enterprise Server after 30 s. Its headers are about 1 KiB.
+// Limits of a connection. GitHub gives up on a webhook after 10 s (docs.github.com, "Best practices for using
+// webhooks"); its headers take about 1 KiB. A body's signature can be checked only when all of it has arrived, so
+// readTime also bounds how much strangers can make the server hold.
 const (
 	headerTime = 5 * time.Second
-	readTime   = 60 * time.Second
-	writeTime  = 90 * time.Second // counts from the header on, so it covers reading
+	readTime   = 15 * time.Second
+	writeTime  = 90 * time.Second // begins after the headers; longer than reading the body and rendering a page
 	idleTime   = 120 * time.Second
 	maxHeader  = 64 << 10
 )
 
-// Server is an HTTP server that slow or silent clients cannot tie up. The connections of good addresses give way last.
-func Server(h http.Handler, good func(netip.Addr) bool) *http.Server {
-	open := newConnections(good)
+// maxConnections is the most connections that a listener keeps open. Each costs about 12 KiB.
+const maxConnections = 2048
+
+// Listen limits the open connections of a listener, to fewer where the process may open few files. Further clients
+// wait in the kernel's queue until a connection ends.
+func Listen(l net.Listener) net.Listener {
+	most := uint64(maxConnections)
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
+		most = min(most, max(files.Cur/4, 16))
+	}
+	return netutil.LimitListener(l, int(most))
+}
+
+// Server is an HTTP server that cuts off slow and silent clients.
+func Server(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler: h, ConnState: open.changed, ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime,
-		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		Handler:           h,
+		ReadHeaderTimeout: headerTime,
+		ReadTimeout:       readTime,
+		WriteTimeout:      writeTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeader,
 	}
 }
 
