@@ -1,12 +1,17 @@
 package config
 
 import (
+	"maps"
+	"net/netip"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 
 	"pgregory.net/rapid"
 
@@ -79,25 +84,140 @@ func TestVerifyCommandsKeepTheirShellVariables(t *testing.T) {
 	}
 }
 
+// narrowing states how one key of a repository narrows the server.
+type narrowing struct {
+	values []any // what a repository may write, the widest included
+	// wider reports whether what holds in the repository exceeds what the server or the repository allows. Nil states
+	// that the key says nothing of what the server decides: its policy, backends and network.
+	wider func(c Server, r Repo, e Effective) bool
+}
+
+// hosts states that a list of hosts is part of the server's.
+func hosts(of func(Network) []policy.HostRule) narrowing {
+	return narrowing{
+		values: []any{[]string{}, []string{"deb.debian.org:443"}, []string{"*.example.com:443", "deb.debian.org:443"}},
+		wider: func(c Server, _ Repo, e Effective) bool {
+			return slices.ContainsFunc(of(e.Network), func(rule policy.HostRule) bool { return !rule.In(of(c.Network)) })
+		},
+	}
+}
+
+// narrowings has a statement for each key of a repository.
+var narrowings = map[string]narrowing{
+	"environment.setup":        {values: []any{[]string{"make"}}},
+	"environment.devcontainer": {values: []any{true}},
+	"environment.image":        {values: []any{"docker.io/library/node:22"}}, // TestAnImageNeedsARegistryThatTheOperatorNamed
+	"environment.paths":        {values: []any{[]string{"build/cache"}, []string{"/opt/sdk"}}},
+	"environment.env":          {values: []any{map[string]string{"CGO_ENABLED": "0"}}},
+	"environment.timeout":      {values: []any{"2h"}},
+	"network.setup":            hosts(func(n Network) []policy.HostRule { return n.Setup }),
+	"network.agent":            hosts(func(n Network) []policy.HostRule { return n.Agent }),
+	"network.verify":           hosts(func(n Network) []policy.HostRule { return n.Verify }),
+	"verify":                   {values: []any{[]string{"make test"}}},
+	"reports":                  {values: []any{[]string{"**/*.xml"}}},
+	"triggers": {
+		values: []any{[]string{"command"}, []string{"label", "review"}, Triggers()},
+		wider: func(_ Server, r Repo, e Effective) bool {
+			return len(r.Triggers) > 0 && !slices.Equal(r.Triggers, e.Triggers)
+		},
+	},
+	"backends": {
+		values: []any{[]string{"codex"}, []string{"Claude", "codex"}, []string{"gemini"}},
+		wider: func(c Server, _ Repo, e Effective) bool {
+			return slices.ContainsFunc(e.Backends, func(b Backend) bool {
+				return !slices.ContainsFunc(c.Backends, func(of Backend) bool { return of.Name == b.Name })
+			})
+		},
+	},
+	"auto_continue_on_limit_reset": {
+		values: []any{false, true},
+		wider: func(c Server, r Repo, e Effective) bool {
+			return e.Policy.UsageLimit.AutoContinue && (!c.Policy.UsageLimit.AutoContinue || r.AutoContinue != nil && !*r.AutoContinue)
+		},
+	},
+	"protected_paths": {
+		values: []any{[]string{"deploy"}, []string{"**/*.sql", "a/b"}},
+		wider: func(_ Server, r Repo, e Effective) bool {
+			return slices.ContainsFunc(r.ProtectedPaths, func(p string) bool { return !slices.Contains(e.ProtectedPaths, p) })
+		},
+	},
+	"allow_paths":   {values: []any{[]string{".github/pawl.yml", "docs/**"}}}, // TestARepositoryAllowsWhatIsProtectedByDefault
+	"allow_secrets": {values: []any{[]string{"0123456789abcdef"}}},
+	"restarts.max": {
+		values: []any{0, 10, 50, 100},
+		wider: func(c Server, r Repo, e Effective) bool {
+			most := c.Policy.Restarts.Max
+			if r.Restarts.Max != nil {
+				most = min(most, *r.Restarts.Max)
+			}
+			return e.Policy.Restarts.Max > most
+		},
+	},
+	"checks.severity":                  {values: []any{ChecksAlways, ChecksNever}},
+	"checks.stagnation":                {values: []any{ChecksAlways, ChecksNever}},
+	"pull_request.ready_when_verified": {values: []any{true, false}},
+	"pull_request.request_review":      {values: []any{true, false}},
+}
+
+func TestEveryKeyOfARepositoryStatesHowItNarrows(t *testing.T) {
+	keys := leaves(reflect.TypeFor[Repo](), "")
+	for _, key := range keys {
+		if len(narrowings[key].values) == 0 {
+			t.Errorf("%s has no statement of how it narrows the server", key)
+		}
+	}
+	for key := range narrowings {
+		if !slices.Contains(keys, key) {
+			t.Errorf("%s is no key of a repository", key)
+		}
+	}
+}
+
+// repository reads a file that gives some keys one of their values each.
+func repository(t *rapid.T, keys []string) Repo {
+	file := map[string]any{}
+	for _, key := range keys {
+		group := file
+		parts := strings.Split(key, ".")
+		for _, part := range parts[:len(parts)-1] {
+			if group[part] == nil {
+				group[part] = map[string]any{}
+			}
+			group = group[part].(map[string]any)
+		}
+		group[parts[len(parts)-1]] = rapid.SampledFrom(narrowings[key].values).Draw(t, key)
+	}
+	text, err := yaml.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, problems := ParseRepo(RepoFile, text)
+	if len(problems) > 0 {
+		t.Fatalf("%s%v", text, Problems(problems))
+	}
+	return r
+}
+
+// drawServer is a server whose policy a repository may try to widen.
+func drawServer(t *rapid.T) Server {
+	c := server("codex", "claude")
+	c.Policy.Restarts.Max = rapid.IntRange(0, 60).Draw(t, "server max")
+	c.Policy.UsageLimit.AutoContinue = rapid.Bool().Draw(t, "server auto")
+	debian := []policy.HostRule{{Name: "deb.debian.org", Port: "443"}}
+	c.Network.Setup, c.Network.Verify = debian, debian
+	return c
+}
+
 func TestARepositoryNeverWidensTheServer(t *testing.T) {
+	keys := slices.Sorted(maps.Keys(narrowings))
 	rapid.Check(t, func(t *rapid.T) {
-		c := server("codex", "claude")
-		c.Policy.Restarts.Max = rapid.IntRange(0, 60).Draw(t, "server max")
-		c.Policy.UsageLimit.AutoContinue = rapid.Bool().Draw(t, "server auto")
-		most, auto := rapid.IntRange(0, 100).Draw(t, "max"), rapid.Bool().Draw(t, "auto")
-		r := Repo{
-			Backends:       rapid.SliceOf(rapid.SampledFrom([]string{"codex", "Claude", "gemini"})).Draw(t, "backends"),
-			Triggers:       rapid.SliceOf(rapid.SampledFrom(Triggers())).Draw(t, "triggers"),
-			ProtectedPaths: rapid.SliceOf(rapid.StringMatching(`[a-z*]{1,8}(/[a-z*]{1,8})?`)).Draw(t, "paths"),
-			AutoContinue:   &auto,
-			Restarts:       RepoRestarts{Max: &most},
-		}
+		c := drawServer(t)
+		r := repository(t, rapid.SliceOfDistinct(rapid.SampledFrom(keys), rapid.ID[string]).Draw(t, "keys"))
 		e, problems := c.Narrow(r)
-		if e.Policy.Restarts.Max > c.Policy.Restarts.Max || e.Policy.Restarts.Max > most {
-			t.Errorf("restarts.max is %d", e.Policy.Restarts.Max)
-		}
-		if e.Policy.UsageLimit.AutoContinue && !(auto && c.Policy.UsageLimit.AutoContinue) {
-			t.Error("auto-continue was widened")
+		for key, n := range narrowings {
+			if n.wider != nil && n.wider(c, r, e) {
+				t.Errorf("%s widens the server: %+v", key, e)
+			}
 		}
 		if len(e.Backends) > len(c.Backends) || (len(e.Backends) == 0 && len(problems) == 0) {
 			t.Errorf("backends are %v", e.Backends)
@@ -107,9 +227,19 @@ func TestARepositoryNeverWidensTheServer(t *testing.T) {
 				t.Errorf("%s is not protected", path)
 			}
 		}
-		wider := most > c.Policy.Restarts.Max || auto && !c.Policy.UsageLimit.AutoContinue
-		if wider && len(problems) == 0 {
+		more := r.Restarts.Max != nil && *r.Restarts.Max > c.Policy.Restarts.Max
+		on := r.AutoContinue != nil && *r.AutoContinue && !c.Policy.UsageLimit.AutoContinue
+		if (more || on) && len(problems) == 0 {
 			t.Error("widening was not reported")
+		}
+		// Apart from what wider looks at, the server's own decisions are untouched.
+		e.Policy.Restarts.Max, e.Policy.UsageLimit.AutoContinue = c.Policy.Restarts.Max, c.Policy.UsageLimit.AutoContinue
+		if diff := cmp.Diff(c.Policy, e.Policy); diff != "" {
+			t.Errorf("the policy changed (-server +repository):\n%s", diff)
+		}
+		e.Network.Setup, e.Network.Agent, e.Network.Verify = c.Network.Setup, c.Network.Agent, c.Network.Verify
+		if diff := cmp.Diff(c.Network, e.Network, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+			t.Errorf("the network changed (-server +repository):\n%s", diff)
 		}
 	})
 }
