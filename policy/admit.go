@@ -8,32 +8,42 @@ import (
 
 // admit turns an attempt that a rule asked for into one that may start now: it picks the backend and keeps
 // the breaker, the cooldowns and the backoff. No attempt starts without passing here.
-func admit(f Facts, d Decision) Decision {
+func (f Facts) admit(d Decision) Decision {
 	if len(f.Backends) == 0 {
-		return Decision{Action: DoStop, Rule: RuleNoBackend, Reasons: Because(RuleNoBackend, "no backend is configured for this repository"),
-			Hint: "The operator must add a backend, or the repository must allow one."}
+		return Decision{
+			Action:  DoStop,
+			Rule:    RuleNoBackend,
+			Reasons: Because(RuleNoBackend, "no backend is configured for this repository"),
+			Hint:    "The operator must add a backend, or the repository must allow one.",
+		}
 	}
 	candidates, d := f.choose(f.candidates(d), d)
 	for _, b := range candidates {
-		if f.held(b) != nil {
-			continue
+		if f.held(b) == nil {
+			return f.backoff(f.by(b, d))
 		}
-		d.Backend = b.Name
-		if d.Escalated && !f.canEscalate(b) {
-			d.Escalated, d.Rung = false, 0
-			d.Reasons = append(slices.Clone(d.Reasons), noEffort(d.Rule, b))
-		}
-		rest := b.Rest
-		if d.Escalated {
-			rest = b.Escalated
-		}
-		if rest.Class == Runaway {
-			d.Lifts = true
-			d.Reasons = append(slices.Clone(d.Reasons), Reason{Rule: RuleRunaway, Text: fmt.Sprintf("a person's order ends the rest of backend %s here", b.Name)})
-		}
-		return backoff(f, d)
 	}
 	return f.holdBack(candidates, d)
+}
+
+// by is the attempt by a backend that is free.
+func (f Facts) by(b Backend, d Decision) Decision {
+	d.Backend = b.Name
+	if d.Escalated && !f.canEscalate(b) {
+		d.Escalated = false
+		d.Rung = 0
+		d.Reasons = append(slices.Clone(d.Reasons), b.noEffort(d.Rule))
+	}
+	rest := b.Rest
+	if d.Escalated {
+		rest = b.Escalated
+	}
+	if rest.Class == Runaway {
+		d.Lifts = true
+		why := fmt.Sprintf("a person's order ends the rest of backend %s here", b.Name)
+		d.Reasons = append(slices.Clone(d.Reasons), Reason{Rule: RuleRunaway, Text: why})
+	}
+	return d
 }
 
 // candidates are the backends that an attempt may use, in order: the one that a person pinned, else the
@@ -63,11 +73,17 @@ func (f Facts) failing(b Backend) (why Reason, fails bool) {
 		if b.Breaker.Kind == Auth {
 			rule = RuleAuth
 		}
-		return Reason{rule, fmt.Sprintf("account %s: %d × %s in a row, %s", b.Account, b.Breaker.Consecutive, b.Breaker.Kind, resets(until)), until}, true
+		text := fmt.Sprintf("account %s: %d × %s in a row, %s", b.Account, b.Breaker.Consecutive, b.Breaker.Kind, resets(until))
+		return Reason{rule, text, until}, true
 	}
-	tried := slices.DeleteFunc(slices.Clone(f.run()), func(a Attempt) bool { return a.Backend != b.Name })
-	if n := len(tried); n > 0 && tried[n-1].Ending == Misconfigured {
-		return Reason{Rule: RuleMisconfigured, Text: fmt.Sprintf("backend %s is misconfigured%s", b.Name, detail(tried[n-1]))}, true
+	for _, a := range slices.Backward(f.run()) {
+		if a.Backend != b.Name {
+			continue
+		}
+		if a.Ending != Misconfigured {
+			break
+		}
+		return Reason{Rule: RuleMisconfigured, Text: fmt.Sprintf("backend %s is misconfigured%s", b.Name, a.detail())}, true
 	}
 	return Reason{}, false
 }
@@ -83,50 +99,87 @@ type hold struct {
 
 // held says what keeps a backend from starting now; nil when nothing does.
 func (f Facts) held(b Backend) *hold {
-	reset, limited := b.Breaker.Limited(f.Now)
-	_, open := b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
-	waits := limited && !open && f.Limits.UsageLimit.AutoContinue && b.Breaker.Kind == UsageLimit && !reset.IsZero()
-	why, fails := f.failing(b)
-	switch full, by := b.Day.Full(); {
-	case full != "": // as above the thread: whoever insists, and until when nobody knows
+	if full, by := b.Day.Full(); full != "" { // nobody passes over it, and nobody knows when it ends
 		return &hold{why: Reason{Rule: by, Text: full}, rule: by}
-	case open && reset.IsZero() && f.insists():
-		// A person may try an account whose reset nobody knows, but never one
-		// whose reset is known and has not come.
+	}
+	if f.mayProbe(b) {
 		return nil
-	case waits && !f.insists() && reset.After(b.Rest.Until):
+	}
+	if h := f.heldByFailure(b); h != nil {
+		return h
+	}
+	return f.heldByRest(b)
+}
+
+// mayProbe reports whether a user may try the account of a backend whose breaker is open: only where nobody knows
+// its reset, never before a known one.
+func (f Facts) mayProbe(b Backend) bool {
+	reset, open := f.breaker(b)
+	return open && reset.IsZero() && f.insists()
+}
+
+// breaker reports whether the breaker of a backend's account is open, and its reset; zero where that is not known.
+func (f Facts) breaker(b Backend) (reset time.Time, open bool) {
+	return b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
+}
+
+// heldByFailure keeps a backend that is known to fail from starting.
+func (f Facts) heldByFailure(b Backend) *hold {
+	why, fails := f.failing(b)
+	reset, waits := f.awaited(b)
+	_, open := f.breaker(b)
+	switch {
+	case waits && reset.After(b.Rest.Until):
 		return &hold{why, reset, RuleUsageLimit}
-	case waits && !f.insists():
+	case waits:
 		return &hold{why, b.Rest.Until, RuleCooldown}
-	case open, fails && len(f.Fresh) == 0:
-		// Nobody asked for another try of what is known to fail.
+	case open:
 		return &hold{why: why}
-	case b.Rest.Class == Runaway && !f.orders():
-		return &hold{why: Reason{Rule: RuleRunaway, Text: fmt.Sprintf("%s: %d severe edit loops on this repository within a week", b.Name, maxSevere)}}
-	case f.Now.Before(b.Rest.Until) && !f.insists():
-		why = Reason{RuleCooldown, fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, b.Rest.Class), b.Rest.Until}
-		return &hold{why, b.Rest.Until, RuleCooldown}
+	case fails && len(f.Fresh) == 0:
+		return &hold{why: why} // nobody asked for another try
+	}
+	return nil
+}
+
+// awaited is the known reset of a backend's usage limit, where the run waits for it.
+func (f Facts) awaited(b Backend) (reset time.Time, waits bool) {
+	reset, _ = b.Breaker.Limited(f.Now)
+	if reset.IsZero() || b.Breaker.Kind != UsageLimit {
+		return time.Time{}, false
+	}
+	if _, open := f.breaker(b); open {
+		return time.Time{}, false
+	}
+	return reset, f.Limits.UsageLimit.AutoContinue && !f.insists()
+}
+
+// heldByRest keeps a backend from starting after its edit loops.
+func (f Facts) heldByRest(b Backend) *hold {
+	rest := b.Rest
+	switch {
+	case rest.Class == Runaway && !f.orders():
+		why := fmt.Sprintf("%s: %d severe edit loops on this repository within a week", b.Name, maxSevere)
+		return &hold{why: Reason{Rule: RuleRunaway, Text: why}}
+	case f.Now.Before(rest.Until) && !f.insists():
+		why := fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, rest.Class)
+		return &hold{Reason{RuleCooldown, why, rest.Until}, rest.Until, RuleCooldown}
 	}
 	return nil
 }
 
 // holdBack answers when every candidate is held: wait for the first that will be free by itself, else stop.
 func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
-	// Nobody knows when a day has room again; that is looked at every few minutes.
-	at := func(until time.Time) time.Time {
-		if until.IsZero() {
-			return f.Now.Add(10 * time.Minute)
-		}
-		return until
-	}
 	wait := Decision{Action: DoWait, Hint: hintRoom}
 	for _, b := range candidates {
 		h := f.held(b)
-		if h.rule != RuleCap && h.rule != RuleBudget { // which no person passes over
+		if !h.dailyBound() {
 			wait.Hint = "Comment /pawl resume to try before that."
 		}
 		wait.Reasons = append(wait.Reasons, h.why)
-		if h.rule != "" && (wait.Rule == "" || at(h.until).Before(at(wait.Until))) {
+		if h.rule == "" {
+			continue
+		}
+		if wait.Rule == "" || f.looks(h.until).Before(f.looks(wait.Until)) {
 			wait.Until, wait.Rule = h.until, h.rule
 		}
 	}
@@ -135,38 +188,66 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 		return wait
 	}
 	first := candidates[0]
-	s := breakerStop(f, first)
-	if s.Action == "" && first.Rest.Class == Runaway {
+	s := f.breakerStop(first)
+	switch {
+	case s.Action != "":
+	case first.Rest.Class == Runaway:
 		s = stop(RuleRunaway, "Look at what its attempts did, then comment /pawl resume: that ends the rest. /pawl use takes another backend.")
-	} else if s.Action == "" {
+	default:
 		s = stop(RuleNoBackend, "Comment /pawl resume to try again.")
 	}
 	s.Reasons = wait.Reasons
 	return s
 }
 
-func breakerStop(f Facts, b Backend) Decision {
-	until, open := b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
+// dailyBound reports whether a bound of the day holds the backend, which no user passes over.
+func (h *hold) dailyBound() bool { return h.rule == RuleCap || h.rule == RuleBudget }
+
+// looks is when a hold is looked at again. Nobody knows when a day has room again, so that is looked at every few minutes.
+func (f Facts) looks(until time.Time) time.Time {
+	if until.IsZero() {
+		return f.Now.Add(10 * time.Minute)
+	}
+	return until
+}
+
+// breakerStop stops where the breaker of the backend's account is open.
+func (f Facts) breakerStop(b Backend) Decision {
+	until, open := f.breaker(b)
 	if !open {
 		return Decision{}
 	}
-	rule, hint := RuleLimitBreaker, "After the reset, comment /pawl resume to try again."
-	if b.Breaker.Kind == Auth {
-		rule, hint = RuleAuthBreaker, "The operator must renew the login of this backend; then comment /pawl resume."
-	} else if until.IsZero() {
+	rule := RuleLimitBreaker
+	hint := "After the reset, comment /pawl resume to try again."
+	switch {
+	case b.Breaker.Kind == Auth:
+		rule = RuleAuthBreaker
+		hint = "The operator must renew the login of this backend; then comment /pawl resume."
+	case until.IsZero():
 		hint = "Comment /pawl resume to try once."
 	}
-	why := Reason{rule, fmt.Sprintf("%d × %s in a row on account %s; %s", b.Breaker.Consecutive, b.Breaker.Kind, b.Account, resets(until)), until}
-	return Decision{Action: DoStop, Rule: rule, Reasons: Reasons{why}, Hint: hint}
+	why := fmt.Sprintf("%d × %s in a row on account %s; %s", b.Breaker.Consecutive, b.Breaker.Kind, b.Account, resets(until))
+	return Decision{
+		Action:  DoStop,
+		Rule:    rule,
+		Reasons: Reasons{{rule, why, until}},
+		Hint:    hint,
+	}
 }
 
-// canEscalate reports whether a backend has an escalated effort that does not rest, or that a person orders in spite of it.
+// canEscalate reports whether a backend has an escalated effort that does not rest, or that a user orders in spite of it.
 func (f Facts) canEscalate(b Backend) bool {
-	return b.CanEscalate && (!b.Escalated.Holds(f.Now) || f.orders() || f.insists() && b.Escalated.Class != Runaway)
+	switch {
+	case !b.CanEscalate:
+		return false
+	case !b.Escalated.Holds(f.Now), f.orders():
+		return true
+	}
+	return f.insists() && b.Escalated.Class != Runaway
 }
 
 // backoff makes a restart wait since the end of the last attempt, or since it was handed over.
-func backoff(f Facts, d Decision) Decision {
+func (f Facts) backoff(d Decision) Decision {
 	since := f.Handed.At
 	if n := len(f.Attempts); n > 0 {
 		since = Later(since, f.Attempts[n-1].EndedAt)
@@ -177,8 +258,13 @@ func backoff(f Facts, d Decision) Decision {
 	if pause == 0 || !f.Now.Before(until) {
 		return d
 	}
-	return Decision{Action: DoWait, Rule: RuleBackoff, Until: until,
-		Reasons: append(d.Reasons, Because(RuleBackoff, fmt.Sprintf("restart %d waits %s", n, pause))...)}
+	why := fmt.Sprintf("restart %d waits %s", n, pause)
+	return Decision{
+		Action:  DoWait,
+		Rule:    RuleBackoff,
+		Until:   until,
+		Reasons: append(d.Reasons, Because(RuleBackoff, why)...),
+	}
 }
 
 // backend returns the backend of that name; the zero Backend when there is none.
@@ -191,30 +277,39 @@ func (f Facts) backend(name string) Backend {
 	return Backend{}
 }
 
-// another returns a backend that is free now and no attempt's own, one on an account of its own before one that shares it:
-// for trying somebody else.
+// another returns a free backend that is not the attempt's own. One on an account of its own comes before one that
+// shares the account.
 func (f Facts) another(a Attempt) (Backend, bool) {
-	if b, ok := f.other(a); ok || f.Pinned != "" {
+	b, ok := f.other(a)
+	if ok || f.Pinned != "" {
 		return b, ok
 	}
 	return f.free(func(b Backend) bool { return b.Name != a.Backend })
 }
 
-// other returns a backend that is free now and on an account of none of the attempts, for going on after
-// their accounts failed. Where a person pinned a backend, no other one will do.
+// other returns a free backend on an account that none of the attempts used, for going on after their accounts
+// failed. Where a user pinned a backend, no other one will do.
 func (f Facts) other(tried ...Attempt) (Backend, bool) {
 	return f.free(func(b Backend) bool {
-		was := func(a Attempt) bool { return a.Account == b.Account }
-		return (f.Pinned == "" || b.Name == f.Pinned) && !slices.ContainsFunc(tried, was)
+		if f.Pinned != "" && f.Pinned != b.Name {
+			return false
+		}
+		return !slices.ContainsFunc(tried, func(a Attempt) bool { return a.Account == b.Account })
 	})
 }
 
 // free is the first backend of a kind that is free now.
 func (f Facts) free(kind func(Backend) bool) (Backend, bool) {
 	for _, b := range f.Backends {
-		if _, fails := f.failing(b); kind(b) && !fails && f.held(b) == nil {
+		if kind(b) && f.works(b) {
 			return b, true
 		}
 	}
 	return Backend{}, false
+}
+
+// works reports whether a backend may start now, and is not known to fail.
+func (f Facts) works(b Backend) bool {
+	_, fails := f.failing(b)
+	return !fails && f.held(b) == nil
 }

@@ -48,8 +48,7 @@ func ReadAnswer(message string) (a Answer) {
 	fenced := fences(lines)
 	var rest []string
 	for i, line := range lines {
-		m := form.FindStringSubmatch(strings.TrimRight(line, " \t"))
-		if fenced[i] || m == nil || !a.takes(m[1], m[2], m[3] != "", strings.Join(strings.Fields(m[4]), " ")) {
+		if fenced[i] || !a.takes(line) {
 			rest = append(rest, line)
 		}
 	}
@@ -57,26 +56,39 @@ func ReadAnswer(message string) (a Answer) {
 	return a
 }
 
-// takes takes one line of the form in; one that it has no place for is none.
-func (a *Answer) takes(word, id string, declined bool, words string) bool {
-	switch {
-	case words == "":
-		return false
-	case word == "TITLE":
-		a.Title = words
-	case word == "QUESTION":
-		a.Question = words
-	case word == "LEFT OUT" && len(a.LeftOut) < maxAnswers:
-		a.LeftOut = append(a.LeftOut, words)
-	case id != "" && len(a.Remarks) < maxAnswers:
-		n, err := strconv.ParseInt(id, 10, 64)
-		if err != nil {
-			return false
-		}
-		a.Remarks = append(a.Remarks, RemarkAnswer{ID: n, Words: words, Declined: declined})
-	default:
+// takes reads a line of the form, and reports whether it is one for which there is room.
+func (a *Answer) takes(line string) bool {
+	m := form.FindStringSubmatch(strings.TrimRight(line, " \t"))
+	if m == nil {
 		return false
 	}
+	words := strings.Join(strings.Fields(m[4]), " ")
+	if words == "" {
+		return false
+	}
+	switch m[1] {
+	case "TITLE":
+		a.Title = words
+	case "QUESTION":
+		a.Question = words
+	case "LEFT OUT":
+		if len(a.LeftOut) == maxAnswers {
+			return false
+		}
+		a.LeftOut = append(a.LeftOut, words)
+	default:
+		return a.takesRemark(m[2], m[3] != "", words)
+	}
+	return true
+}
+
+// takesRemark keeps the answer to a remark, and reports whether it did.
+func (a *Answer) takesRemark(id string, declined bool, words string) bool {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil || len(a.Remarks) == maxAnswers {
+		return false
+	}
+	a.Remarks = append(a.Remarks, RemarkAnswer{ID: n, Words: words, Declined: declined})
 	return true
 }
 
@@ -89,28 +101,45 @@ func fences(lines []string) []bool {
 	within := make([]bool, len(lines))
 	unclosed := map[byte]int{} // by character: how long a fence is of which no end follows
 	for i := 0; i < len(lines); i++ {
-		open := fence.FindStringSubmatch(lines[i])
-		if open == nil || open[1][0] == '`' && strings.Contains(open[2], "`") {
+		mark := opens(lines[i])
+		if mark == "" {
 			continue
 		}
-		if n := unclosed[open[1][0]]; n > 0 && len(open[1]) >= n {
+		if n := unclosed[mark[0]]; n > 0 && len(mark) >= n {
 			continue
 		}
-		end := slices.IndexFunc(lines[i+1:], func(line string) bool {
-			m := fence.FindStringSubmatch(line)
-			return m != nil && strings.HasPrefix(m[1], open[1]) && strings.TrimSpace(m[2]) == ""
-		})
-		if end < 0 {
-			unclosed[open[1][0]] = len(open[1])
+		body := slices.IndexFunc(lines[i+1:], func(line string) bool { return closes(line, mark) })
+		if body < 0 {
+			unclosed[mark[0]] = len(mark)
+			continue
 		}
-		for ; end >= 0; end-- {
-			within[i+1+end] = true
-		}
-		for i+1 < len(lines) && within[i+1] {
+		for range body + 1 {
 			i++
+			within[i] = true
 		}
 	}
 	return within
+}
+
+// opens is the fence by which a line opens a block of code; empty where it opens none.
+func opens(line string) (mark string) {
+	m := fence.FindStringSubmatch(line)
+	if m == nil {
+		return ""
+	}
+	if m[1][0] == '`' && strings.Contains(m[2], "`") {
+		return "" // code within a line
+	}
+	return m[1]
+}
+
+// closes reports whether a line closes the block of code that a fence opened.
+func closes(line, mark string) bool {
+	m := fence.FindStringSubmatch(line)
+	if m == nil || strings.TrimSpace(m[2]) != "" {
+		return false
+	}
+	return strings.HasPrefix(m[1], mark)
 }
 
 // conventional is a title that begins with a type of Conventional Commits 1.0.

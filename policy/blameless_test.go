@@ -52,7 +52,7 @@ func TestWhatIsNoFailureOfTheAgentFeedsNoCount(t *testing.T) {
 			if a.Outcome == "" {
 				a.Outcome = Outcome(a.Ending)
 			}
-			if failed(a) {
+			if a.failed() {
 				t.Error("it is compared as a failure")
 			}
 			row := given(a, a, a)
@@ -67,7 +67,7 @@ func TestWhatIsNoFailureOfTheAgentFeedsNoCount(t *testing.T) {
 			}
 			// The second try that the ladder allows is still there after it.
 			two := given(unverified(), a, unverified())
-			if d := verifyFailed(two, two.Attempts[2]); d.Rung != RungVerify {
+			if d := two.verifyFailed(two.Attempts[2]); d.Rung != RungVerify {
 				t.Errorf("it counts as a failed verification: %+v", d)
 			}
 			if a.Outcome != Interrupted {

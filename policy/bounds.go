@@ -12,10 +12,14 @@ const Day = 24 * time.Hour
 
 // restarts is the first of the bounds: no run and no thread goes on for ever, whoever asks.
 func restarts(f Facts) Decision {
-	switch n := len(f.series()) - 1 + f.Handed.Times; {
+	n := len(f.series()) - 1 + f.Handed.Times
+	switch {
 	case n >= f.Limits.Restarts.Max:
-		return stop(RuleRestartLimit, "Look at the attempts; say in a comment, in new words, what is to be done.",
-			fmt.Sprintf("the work was restarted %d times since a person typed something new, which is its limit", n))
+		return stop(
+			RuleRestartLimit,
+			"Look at the attempts; say in a comment, in new words, what is to be done.",
+			fmt.Sprintf("the work was restarted %d times since a person typed something new, which is its limit", n),
+		)
 	case f.Limits.Restarts.MaxPerThreadPerDay <= 0:
 		return stop(RuleDailyCap, "The operator must allow attempts.", "no attempt is allowed on a thread")
 	}
@@ -28,8 +32,11 @@ func twoDays(f Facts) Decision {
 	if f.typed() || len(f.since(2*Day+time.Hour)) < 2*most {
 		return Decision{}
 	}
-	return stop(RuleDailyCap, "Say in a comment, in new words, what is to be done.",
-		fmt.Sprintf("the thread's limit of %s in 24 hours was used up two days in a row", Plural(most, "attempt")))
+	return stop(
+		RuleDailyCap,
+		"Say in a comment, in new words, what is to be done.",
+		fmt.Sprintf("the thread's limit of %s in 24 hours was used up two days in a row", Plural(most, "attempt")),
+	)
 }
 
 // day waits until what the thread used in a day, in attempts, tokens or money, has room again: until so many attempts
@@ -42,8 +49,13 @@ func day(f Facts) Decision {
 	if by == RuleCap {
 		by = RuleDailyCap
 	}
-	d := Decision{Action: DoWait, Rule: by, Reasons: Because(by, why), Until: f.Now.Add(Day),
-		Hint: "It goes on by itself then. /pawl raise allows as much once more at once; /pawl stop ends the wait."}
+	d := Decision{
+		Action:  DoWait,
+		Rule:    by,
+		Reasons: Because(by, why),
+		Until:   f.Now.Add(Day),
+		Hint:    "It goes on by itself then. /pawl raise allows as much once more at once; /pawl stop ends the wait.",
+	}
 	if !f.Handed.At.IsZero() {
 		d.Until = f.Handed.At.Add(Day)
 	}
@@ -72,17 +84,24 @@ func unattended(f Facts) Decision {
 	if n < f.Limits.Unattended.MaxAttempts {
 		return Decision{}
 	}
-	return stop(RuleUnattended, "Say in a comment, in new words, what is to be done. What comes at even intervals, or each time within seconds of an attempt's end, counts as a program's.",
-		fmt.Sprintf("%s in a row began without a person's new words; the limit is %d", Plural(n, "attempt"), f.Limits.Unattended.MaxAttempts))
+	return stop(
+		RuleUnattended,
+		"Say in a comment, in new words, what is to be done. What comes at even intervals, or each time within seconds of an attempt's end, counts as a program's.",
+		fmt.Sprintf("%s in a row began without a person's new words; the limit is %d", Plural(n, "attempt"), f.Limits.Unattended.MaxAttempts),
+	)
 }
 
-// budget is the bound for an attempt that used up its own: no other one follows unless a person asks.
+// budget is the bound for an attempt that used up its own budget: no other one follows unless a user asks.
 func budget(f Facts) Decision {
-	if a, ok := f.last(); ok && a.Budget != "" && len(f.Fresh) == 0 {
-		return stop(RuleBudget, "Split the task, or let the operator raise policy.budget; /pawl retry goes on from here.",
-			fmt.Sprintf("attempt %d was ended: %s", a.N, a.Budget))
+	a, _ := f.result()
+	if a.Budget == "" {
+		return Decision{}
 	}
-	return Decision{}
+	return stop(
+		RuleBudget,
+		"Split the task, or let the operator raise policy.budget; /pawl retry goes on from here.",
+		fmt.Sprintf("attempt %d was ended: %s", a.N, a.Budget),
+	)
 }
 
 // since are the attempts that began within a time before now and since a person raised
@@ -94,44 +113,65 @@ func (f Facts) since(within time.Duration) []Attempt {
 
 // Thread is the thread's own ledger.
 func (f Facts) Thread() Ledger {
-	today, sum := f.since(Day), f.Handed.Used
+	today := f.since(Day)
+	sum := f.Handed.Used
 	for _, a := range today {
 		sum = sum.Plus(Spent{Tokens: a.Tokens, CostUSD: a.CostUSD})
 	}
-	l := Ledger{Level: "this thread", MaxAttempts: f.Limits.Restarts.MaxPerThreadPerDay,
-		MaxTokens: f.Limits.Budget.TokensPerThreadPerDay, MaxUSD: f.Limits.Budget.USDPerThreadPerDay}
-	l.Attempts, l.Tokens = len(today), sum.Tokens.Input+sum.Tokens.Output
+	l := Ledger{
+		Level:       "this thread",
+		MaxAttempts: f.Limits.Restarts.MaxPerThreadPerDay,
+		MaxTokens:   f.Limits.Budget.TokensPerThreadPerDay,
+		MaxUSD:      f.Limits.Budget.USDPerThreadPerDay,
+	}
+	l.Attempts = len(today)
+	l.Tokens = sum.Tokens.used()
 	if sum.CostUSD != nil {
 		l.USD = *sum.CostUSD
 	}
 	return l
 }
 
-// failedChecks bounds what failing checks of others can ask for. Each push has checks of its
-// own, so an agent that cannot mend them would be asked again and again with no person in it.
+// failedChecks bounds what failing checks of others can ask for. Each push has checks of its own,
+// so an agent that cannot mend them would be asked again and again without any user.
 func failedChecks(f Facts) Decision {
-	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Source != FromCheckRun }) {
+	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, Trigger.notFromChecks) {
 		return Decision{}
-	}
-	n, tried := 0, false // what was interrupted or cut has not tried yet
-	for _, a := range slices.Backward(f.attempts()) {
-		if a.NewInput && !a.ByChecks {
-			break
-		}
-		tried = tried || a.Outcome != Interrupted && !a.cut()
-		if a.ByChecks && tried {
-			n, tried = n+1, false
-		}
 	}
 	most := f.Limits.Ladder.VerifyRetries
 	if f.Limits.Ladder.EscalateEffort {
 		most++
 	}
+	n := f.checkRounds()
 	if n < max(1, most) {
 		return Decision{}
 	}
-	return stop(RuleChecksFailed, "Look at the failing checks; comment what to do.",
-		fmt.Sprintf("the checks of others failed again after %s for them alone", Plural(n, "attempt")))
+	return stop(
+		RuleChecksFailed,
+		"Look at the failing checks; comment what to do.",
+		fmt.Sprintf("the checks of others failed again after %s for them alone", Plural(n, "attempt")),
+	)
+}
+
+func (t Trigger) notFromChecks() bool { return t.Source != FromCheckRun }
+
+// checkRounds counts the attempts for failing checks alone since other feedback. An attempt that did not come to
+// its own end counts together with the one that repeats it.
+func (f Facts) checkRounds() (n int) {
+	tried := false
+	for _, a := range slices.Backward(f.attempts()) {
+		if a.NewInput && !a.ByChecks {
+			break
+		}
+		if !a.blameless() {
+			tried = true
+		}
+		if a.ByChecks && tried {
+			n++
+			tried = false
+		}
+	}
+	return n
 }
 
 // Convergence bounds rounds of review: remarks of reviewers that an attempt took and that changed the work.
@@ -159,22 +199,25 @@ const (
 	fewLines    = 200 // of growth are quickly read: reviewers are advised to read 200 to 400 at a time
 )
 
-// rounds are those since a person's order, oldest first, behind one without findings that holds what stood before.
+// rounds are those since a user's command, oldest first, behind one without findings that holds what stood before.
 func (f Facts) rounds() []Review {
-	all, now := []Review{{}}, Review{}
+	all := []Review{{}}
+	var now Review
 	for _, a := range f.attempts() {
 		before := all[len(all)-1].Added
 		if a.NewInput {
 			now = a.Review
 		}
 		if now.Ordered {
-			all, now = []Review{{Added: before}}, Review{}
+			all = []Review{{Added: before}}
+			now = Review{}
 		}
 		if !a.stands() {
 			continue
 		}
 		if now.Findings > 0 { // a round has several attempts where the first ones do not finish it
-			all, now = append(all, now), Review{}
+			all = append(all, now)
+			now = Review{}
 		}
 		all[len(all)-1].Added = cmp.Or(a.Added, before)
 	}
@@ -183,25 +226,39 @@ func (f Facts) rounds() []Review {
 
 // convergence is the bound that ends rounds of review which lead nowhere, though each says something new.
 func convergence(f Facts) Decision {
-	l, next, all := f.Limits.Convergence, f.Review, f.rounds()
-	n, free := len(all)-1, l.MaxRounds-l.BlockingRounds
-	if len(f.Fresh) == 0 || next.Findings == 0 || next.Ordered || n < min(trendRounds, free) {
+	limits := f.Limits.Convergence
+	next := f.Review
+	all := f.rounds()
+	n := len(all) - 1
+	free := limits.MaxRounds - limits.BlockingRounds
+	if len(f.Fresh) == 0 || n < min(trendRounds, free) {
 		return Decision{}
 	}
-	if d := gather(f); d.Action != "" {
+	if next.Findings == 0 || next.Ordered {
+		return Decision{}
+	}
+	if d := f.gather(); d.Action != "" {
 		return d
 	}
 	ran := Plural(n, "round") + " of review ran since a person's order"
-	why := trend(all, next, l.MaxGrowth)
-	if n >= l.MaxRounds {
-		why = append(why, fmt.Sprintf("rounds: %s; the limit is %d", ran, l.MaxRounds))
+	why := trend(all, next, limits.MaxGrowth)
+	if n >= limits.MaxRounds {
+		why = append(why, fmt.Sprintf("rounds: %s; the limit is %d", ran, limits.MaxRounds))
 	}
 	switch {
 	case len(why) > 0:
-		return stop(RuleNotConverging, "Look at the pull request, and say in a comment, in new words, what is to be done; that begins the rounds anew.", why...)
+		return stop(
+			RuleNotConverging,
+			"Look at the pull request, and say in a comment, in new words, what is to be done; that begins the rounds anew.",
+			why...,
+		)
 	case n >= free && next.Blocking == 0:
-		return stop(RuleNotBlocking, "Mark what must be done as blocking, or request changes; or say in a comment, in new words, what is to be done.",
-			fmt.Sprintf("%s; %d of %d are for remarks that are marked as blocking, and none of %d is", ran, l.BlockingRounds, l.MaxRounds, next.Findings))
+		return stop(
+			RuleNotBlocking,
+			"Mark what must be done as blocking, or request changes; or say in a comment, in new words, what is to be done.",
+			fmt.Sprintf("%s; %d of %d are for remarks that are marked as blocking, and none of %d is",
+				ran, limits.BlockingRounds, limits.MaxRounds, next.Findings),
+		)
 	}
 	return Decision{}
 }
@@ -211,18 +268,25 @@ func trend(all []Review, next Review, maxGrowth int) (why []string) {
 	if len(all) <= trendRounds {
 		return nil
 	}
-	first, lines := max(1, cmp.Or(all[0].Added, all[1].Added)), all[len(all)-1].Added
+	first := max(1, cmp.Or(all[0].Added, all[1].Added))
+	lines := all[len(all)-1].Added
 	if lines-first >= fewLines && lines > maxGrowth*first {
 		why = append(why, fmt.Sprintf("growth: the work adds %d lines, %.1f times the %d that were reviewed first; the limit is %d times",
 			lines, float64(lines)/float64(first), first, maxGrowth))
 	}
-	findings, weight := 0, 0
+	var sum Review
 	for _, r := range all[len(all)-trendRounds:] {
-		findings, weight = findings+r.Findings, weight+r.Weight
+		sum.Findings += r.Findings
+		sum.Weight += r.Weight
 	}
-	if next.Findings >= fewFindings && next.Findings*trendRounds >= findings && next.Weight*trendRounds >= weight {
+	if next.Findings >= fewFindings && next.asHeavy(sum) {
 		why = append(why, fmt.Sprintf("findings: %d of weight %d (%.1f in 100 added lines), after %d of weight %d in %d rounds: they become neither fewer nor lighter",
-			next.Findings, next.Weight, 100*float64(next.Findings)/float64(max(1, lines)), findings, weight, trendRounds))
+			next.Findings, next.Weight, 100*float64(next.Findings)/float64(max(1, lines)), sum.Findings, sum.Weight, trendRounds))
 	}
 	return why
+}
+
+// asHeavy reports whether a review has neither fewer nor lighter findings than trendRounds before it had on average.
+func (r Review) asHeavy(sum Review) bool {
+	return r.Findings*trendRounds >= sum.Findings && r.Weight*trendRounds >= sum.Weight
 }

@@ -30,15 +30,12 @@ type Claim struct {
 // the reset that the first was told, or within a day where it was told none.
 func (b Breaker) Told(thread string, ending Ending, resetsAt, began, at time.Time) Breaker {
 	c := b.Claim
-	until := c.ResetsAt
-	if until.IsZero() {
-		until = c.At.Add(Day)
-	}
-	confirmed := c.Kind == ending && c.Thread != thread && at.Before(until)
+	confirmed := c.confirmedBy(thread, ending, at)
 	if confirmed && b.Consecutive == 0 {
 		b = b.For(c.Thread) // both count
 	}
-	if ending != UsageLimit && ending != Auth || b.Consecutive > 0 || confirmed {
+	believed := confirmed || b.Consecutive > 0
+	if believed || !ending.closesAccount() {
 		return b.After(ending, resetsAt, began, at)
 	}
 	own := b.For(thread)
@@ -46,16 +43,41 @@ func (b Breaker) Told(thread string, ending Ending, resetsAt, began, at time.Tim
 		own = Breaker{}
 	}
 	own = own.After(ending, resetsAt, began, at)
-	b.Claim = Claim{thread, own.Kind, own.Consecutive, own.ResetsAt, own.At}
+	b.Claim = Claim{
+		Thread:      thread,
+		Kind:        own.Kind,
+		Consecutive: own.Consecutive,
+		ResetsAt:    own.ResetsAt,
+		At:          own.At,
+	}
 	return b
 }
 
+// confirmedBy reports whether an attempt on another thread met the same limit while the claim holds.
+func (c Claim) confirmedBy(thread string, ending Ending, at time.Time) bool {
+	if c.Kind != ending || c.Thread == thread {
+		return false
+	}
+	until := c.ResetsAt
+	if until.IsZero() {
+		until = c.At.Add(Day)
+	}
+	return at.Before(until)
+}
+
+// closesAccount reports whether an ending says that the account does not work.
+func (e Ending) closesAccount() bool { return e == UsageLimit || e == Auth }
+
 // For is the breaker as a thread believes it, with what its own agents told.
 func (b Breaker) For(thread string) Breaker {
-	if c := b.Claim; b.Consecutive == 0 && c.Thread == thread && c.Consecutive > 0 {
-		return Breaker{Kind: c.Kind, Consecutive: c.Consecutive, ResetsAt: c.ResetsAt, At: c.At}
+	c := b.Claim
+	if b.Consecutive != 0 || c.Thread != thread {
+		return b
 	}
-	return b
+	if c.Consecutive <= 0 {
+		return b
+	}
+	return Breaker{Kind: c.Kind, Consecutive: c.Consecutive, ResetsAt: c.ResetsAt, At: c.At}
 }
 
 // After returns the breaker after an attempt that began and ended so at the given times. Only a usage limit
@@ -78,7 +100,7 @@ func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 		}
 		return Breaker{Kind: ending, Consecutive: b.Consecutive + 1, ResetsAt: resetsAt, At: at}
 	case Completed:
-		if !began.Before(b.At) && !began.Before(b.Claim.At) {
+		if !began.Before(Later(b.At, b.Claim.At)) {
 			return Breaker{}
 		}
 	default: // it says nothing about the account
@@ -89,7 +111,8 @@ func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 // Limited reports whether the account is known not to work at now, and until
 // when; a zero time means until a person says otherwise.
 func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
-	if b.Consecutive == 0 || !b.ResetsAt.IsZero() && !now.Before(b.ResetsAt) {
+	wasReset := !b.ResetsAt.IsZero() && !now.Before(b.ResetsAt)
+	if wasReset || b.Consecutive == 0 {
 		return time.Time{}, false
 	}
 	return b.ResetsAt, true

@@ -94,15 +94,30 @@ func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 	if c.Chosen == "" {
 		return candidates, d
 	}
-	if last, ok := f.last(); ok && c.Mode != ModeFixed && c.Mode != ModeShadow && !d.Different && last.Backend != c.Chosen {
-		// The choice is made at the start of a run: to switch within it costs what the provider keeps of the prompt.
-		if slices.ContainsFunc(options, func(o Option) bool { return o.Backend == last.Backend && o.Masked == "" }) {
-			return front(candidates, last.Backend), d
-		}
+	if name := f.stayWith(c, options); name != "" && !d.Different {
+		return front(candidates, name), d
 	}
 	d.Choice = &c
 	d.Reasons = append(d.Reasons, Because(d.Rule, c.Reasons...)...)
 	return front(candidates, c.Chosen), d
+}
+
+// stayWith is the free backend of the run's last attempt, where another one is chosen; empty for none. The choice is
+// made at the start of a run: switching within it costs what the provider keeps of the prompt.
+func (f Facts) stayWith(c Choice, options []Option) string {
+	last, ok := f.last()
+	if !ok || last.Backend == c.Chosen {
+		return ""
+	}
+	if c.Mode == ModeFixed || c.Mode == ModeShadow {
+		return ""
+	}
+	for _, o := range options {
+		if o.Backend == last.Backend && o.Masked == "" {
+			return o.Backend
+		}
+	}
+	return ""
 }
 
 func front(list []Backend, name string) []Backend {

@@ -64,7 +64,7 @@
 //	what a receipt holds: tokens, limits, rungs                       receipt.go
 //	which lines of an agent's message have a meaning                  answer.go
 //	what looks like a secret, what tells agents what to do            change.go
-//	what a failing verify command means, beside the base              verified.go, Compare
+//	what a failing verify command means, beside the base              verified.go, Verified.Compare
 //	which files are tests, or run by the verify commands              testside.go
 //	what do the tests say apart from what a change did to them        evidence.go
 //	which characters show nothing                                     words.go, Invisible

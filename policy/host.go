@@ -27,10 +27,11 @@ func (r *HostRule) UnmarshalText(text []byte) error {
 	}
 	suffix, wild := strings.CutPrefix(name, "*.")
 	host, err := CanonicalHost(suffix)
-	switch n, portErr := strconv.ParseUint(port, 10, 16); {
+	_, portErr := strconv.ParseUint(port, 10, 16)
+	switch {
 	case err != nil:
 		return fmt.Errorf("%w; write it like registry.npmjs.org:443 or *.example.org:443", err)
-	case portErr != nil || n == 0 || port[0] == '0' || port[0] == '+':
+	case portErr != nil || port[0] == '0': // a sign is no number to ParseUint
 		return errors.New("names no port between 1 and 65535; write it like registry.npmjs.org:443")
 	}
 	*r = HostRule{host, wild, port}
@@ -46,14 +47,29 @@ func (r HostRule) String() string {
 
 // Allows reports whether the rule lets a canonical name be reached at a port.
 func (r HostRule) Allows(host, port string) bool {
-	return port == r.Port && (host == r.Name && !r.Wild || r.Wild && strings.HasSuffix(host, "."+r.Name))
+	if port != r.Port {
+		return false
+	}
+	if r.Wild {
+		return strings.HasSuffix(host, "."+r.Name)
+	}
+	return host == r.Name
 }
 
 // In reports whether all that the rule allows is allowed by one of a list.
 func (r HostRule) In(list []HostRule) bool {
-	return slices.ContainsFunc(list, func(other HostRule) bool {
-		return other == r || (other.Wild || !r.Wild) && other.Allows(r.Name, r.Port)
-	})
+	return slices.ContainsFunc(list, func(other HostRule) bool { return other.covers(r) })
+}
+
+// covers reports whether the rule allows all that another one allows.
+func (r HostRule) covers(other HostRule) bool {
+	if r == other {
+		return true
+	}
+	if other.Wild && !r.Wild {
+		return false
+	}
+	return r.Allows(other.Name, other.Port)
 }
 
 // CanonicalHost is the one form of the name of a host: lower case, ASCII, without a dot at its end. What is no such

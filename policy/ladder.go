@@ -17,29 +17,43 @@ const (
 // noAnswer is the first rung where the gateway did not ask again itself, because it was not there or the answer was too
 // much prose: one more attempt a run.
 func noAnswer(f Facts) Decision {
-	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Ending != NoAnswer || a.Outcome == EditLoop || a.Gateway && !a.Rambled || !f.Limits.Ladder.NoAnswerRetry ||
-		slices.ContainsFunc(f.run(), func(b Attempt) bool { return b.Decision.Rung == RungAnswer }) {
+	a, _ := f.result()
+	if !f.Limits.Ladder.NoAnswerRetry || !a.gaveNoAnswer() {
 		return Decision{}
 	}
-	return again(RuleNoAnswer, fmt.Sprintf("attempt %d ended without an answer; once more in the opposite thinking mode", a.N)).on(a.Backend, RungAnswer)
+	if slices.ContainsFunc(f.run(), func(b Attempt) bool { return b.Decision.Rung == RungAnswer }) {
+		return Decision{}
+	}
+	return again(
+		RuleNoAnswer,
+		fmt.Sprintf("attempt %d ended without an answer; once more in the opposite thinking mode", a.N),
+	).on(a.Backend, RungAnswer)
+}
+
+// gaveNoAnswer reports whether the attempt ended without an answer that the gateway has asked for once more.
+func (r Receipt) gaveNoAnswer() bool {
+	if r.Ending != NoAnswer || r.Outcome == EditLoop {
+		return false
+	}
+	return !r.Gateway || r.Rambled
 }
 
 // ladder says what to try after an attempt that moved the work but did not finish it.
 func ladder(f Facts) Decision {
-	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 {
-		return Decision{}
-	}
+	a, ok := f.result()
 	switch {
+	case !ok:
+		return Decision{}
 	case a.Outcome == Interrupted:
-		return interrupted(f, a)
+		return f.interrupted(a)
 	case a.Outcome == VerifyFailed:
-		return verifyFailed(f, a)
+		return f.verifyFailed(a)
 	case a.Paused:
-		return repeated(again(RuleBudget, fmt.Sprintf("attempt %d was ended by a budget of the day, which has room again", a.N)), a)
+		why := fmt.Sprintf("attempt %d was ended by a budget of the day, which has room again", a.N)
+		return again(RuleBudget, why).like(a)
 	case a.Ending != Completed:
-		return repeated(again(RuleProgress, fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending)), a)
+		why := fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending)
+		return again(RuleProgress, why).like(a)
 	}
 	return Decision{}
 }
@@ -48,10 +62,11 @@ func ladder(f Facts) Decision {
 // the agent ends no row of another such kind, or an outage that shows in two ways would never be one.
 func inARow(all []Attempt, kind func(Attempt) bool) (row []Attempt) {
 	for _, a := range slices.Backward(all) {
-		if kind(a) {
+		switch {
+		case kind(a):
 			row = append(row, a)
-		} else if a.Outcome != Interrupted && !a.cut() {
-			break
+		case !a.blameless():
+			return row
 		}
 	}
 	return row
@@ -59,16 +74,20 @@ func inARow(all []Attempt, kind func(Attempt) bool) (row []Attempt) {
 
 // silence asks an agent again that hung.
 func silence(f Facts) Decision {
-	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || !a.WentSilent() {
+	a, _ := f.result()
+	if !a.WentSilent() {
 		return Decision{}
 	}
 	why := fmt.Sprintf("attempt %d was ended because the agent was silent for %s, which is no failure of it", a.N, a.Silent)
 	if n := len(inARow(f.run(), Attempt.WentSilent)); n >= maxSilences {
-		return stop(RuleSilent, "The operator should look at what the agent waits for, or raise its idle_timeout; /pawl retry tries again.",
-			why, fmt.Sprintf("%d attempts ended so, and none between them came to its own end", n))
+		return stop(
+			RuleSilent,
+			"The operator should look at what the agent waits for, or raise its idle_timeout; /pawl retry tries again.",
+			why,
+			fmt.Sprintf("%d attempts ended so, and none between them came to its own end", n),
+		)
 	}
-	return repeated(again(RuleSilent, why), a)
+	return again(RuleSilent, why).like(a)
 }
 
 // Three attempts in a row, the usual retry budget, are put down to an agent that hangs for good, and as many that Pawl
@@ -82,86 +101,136 @@ const (
 	longestHeldBack = 2 * time.Hour
 )
 
-func interrupted(f Facts, a Attempt) Decision {
-	row, killed := inARow(f.run(), func(b Attempt) bool { return b.Outcome == Interrupted }), 0
+// interrupted repeats an attempt that Pawl could not carry through, or waits, or stops after too many of them.
+func (f Facts) interrupted(a Attempt) Decision {
+	row := inARow(f.run(), func(b Attempt) bool { return b.Outcome == Interrupted })
+	killed := 0
 	for _, b := range row {
 		if b.Ending == Killed {
 			killed++
 		}
 	}
-	every := fmt.Sprintf("%d attempts were interrupted and none between them came to its own end, which is no failure of the agent%s", len(row), detail(a))
+	why := fmt.Sprintf("%d attempts were interrupted and none between them came to its own end, which is no failure of the agent%s", len(row), a.detail())
 	if len(row)-killed >= maxBroken {
-		return stop(RuleInterrupted, "The operator should look at the server's log; /pawl retry tries again.", every)
+		return stop(RuleInterrupted, "The operator should look at the server's log; /pawl retry tries again.", why)
 	}
 	until := a.EndedAt.Add(Retry(killed-patientUntil+1, firstHeldBack, longestHeldBack, 1))
 	if killed >= patientUntil && f.Now.Before(until) {
-		return Decision{Action: DoWait, Rule: RuleInterrupted, Until: until, Hint: "The operator should look at the server's log; /pawl retry tries before that.",
-			Reasons: Reasons{{RuleInterrupted, every + "; the next one begins at", until}}}
+		return Decision{
+			Action:  DoWait,
+			Rule:    RuleInterrupted,
+			Until:   until,
+			Hint:    "The operator should look at the server's log; /pawl retry tries before that.",
+			Reasons: Reasons{{RuleInterrupted, why + "; the next one begins at", until}},
+		}
 	}
-	return repeated(again(RuleInterrupted, fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, detail(a))), a)
+	why = fmt.Sprintf("attempt %d was interrupted, which is no failure of the agent%s", a.N, a.detail())
+	return again(RuleInterrupted, why).like(a)
 }
 
 // verifyFailed counts over everything since people last said something, whatever came between: the ladder has an end.
-// An attempt that gave up on what failed without changing anything ends rung 2.
-func verifyFailed(f Facts, a Attempt) Decision {
+func (f Facts) verifyFailed(a Attempt) Decision {
 	if v := a.Verification(); v != nil && v.Broken != "" {
 		return verifyBroken(v.broken(v.Broken))
 	}
-	failed, tried, escalated := 0, 0, false
-	for _, b := range f.climb() {
-		gaveUp := failed > 0 && !b.Progress() && b.Outcome != Interrupted && !b.cut()
-		switch {
-		case gaveUp:
-			failed = max(failed, f.Limits.Ladder.VerifyRetries) + 1 // to be told again would not help
-		case b.Outcome == VerifyFailed:
-			failed++
-		default:
-			continue
-		}
-		tried, escalated = tried+1, escalated || b.Decision.Escalated
+	c := f.climbed()
+	if c.failed <= f.Limits.Ladder.VerifyRetries {
+		why := fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output", a.N, c.failed, f.Limits.Ladder.VerifyRetries)
+		return again(RuleVerifyFailed, why).on("", RungVerify)
 	}
-	if failed <= f.Limits.Ladder.VerifyRetries {
-		return again(RuleVerifyFailed, fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output",
-			a.N, failed, f.Limits.Ladder.VerifyRetries)).on("", RungVerify)
-	}
+	tried := Plural(c.attempts, "attempt")
 	backends := f.candidates(Decision{Backend: a.Backend})
 	if len(backends) == 0 { // which admit says, as of every attempt
-		return again(RuleVerifyFailed, fmt.Sprintf("verification failed, and %s did not mend it", Plural(tried, "attempt")))
+		return again(RuleVerifyFailed, fmt.Sprintf("verification failed, and %s did not mend it", tried))
 	}
 	b := backends[0]
-	if f.Limits.Ladder.EscalateEffort && f.canEscalate(b) && !escalated {
-		return again(RuleEscalateEffort, fmt.Sprintf("verification failed and %s did not mend it; once more with the escalated effort", Plural(tried, "attempt"))).on(b.Name, RungEffort)
+	if f.mayEscalate(b) && !c.escalated {
+		why := fmt.Sprintf("verification failed and %s did not mend it; once more with the escalated effort", tried)
+		return again(RuleEscalateEffort, why).on(b.Name, RungEffort)
 	}
-	d := stop(RuleVerifyFailed, "Look at the failing commands; comment what to do, or /pawl escalate.",
-		fmt.Sprintf("verification failed, and %s did not mend it", Plural(tried, "attempt")))
-	if !f.canEscalate(b) {
-		if !b.CanEscalate {
-			d.Hint = "Look at the failing commands; comment what to do."
-		}
-		d.Reasons = append(d.Reasons, noEffort(d.Rule, b))
+	return f.ladderEnds(b, tried)
+}
+
+// ladderEnds stops where no rung is left for a backend.
+func (f Facts) ladderEnds(b Backend, tried string) Decision {
+	d := stop(
+		RuleVerifyFailed,
+		"Look at the failing commands; comment what to do, or /pawl escalate.",
+		fmt.Sprintf("verification failed, and %s did not mend it", tried),
+	)
+	if f.canEscalate(b) {
+		return d
 	}
+	if !b.CanEscalate {
+		d.Hint = "Look at the failing commands; comment what to do."
+	}
+	d.Reasons = append(d.Reasons, b.noEffort(d.Rule))
 	return d
 }
 
+// mayEscalate reports whether the ladder may take a backend's escalated effort.
+func (f Facts) mayEscalate(b Backend) bool {
+	return f.Limits.Ladder.EscalateEffort && f.canEscalate(b)
+}
+
+// tries counts what a climb tried.
+type tries struct {
+	failed    int // verifications that failed, with those that an attempt gave up on
+	attempts  int
+	escalated bool // an attempt had the escalated effort
+}
+
+// climbed counts what the climb tried. An attempt that gave up on what failed without changing anything uses up the
+// retries: another one with the same output would not help.
+func (f Facts) climbed() (c tries) {
+	for _, b := range f.climb() {
+		gaveUp := c.failed > 0 && b.gaveUp()
+		switch {
+		case gaveUp:
+			c.failed = max(c.failed, f.Limits.Ladder.VerifyRetries) + 1
+		case b.failedVerification():
+			c.failed++
+		default:
+			continue
+		}
+		c.attempts++
+		if b.Decision.Escalated {
+			c.escalated = true
+		}
+	}
+	return c
+}
+
+// gaveUp reports whether the attempt came to its own end without changing anything.
+func (r Receipt) gaveUp() bool { return !r.Progress() && !r.blameless() }
+
 // noEffort says that rung 3 is skipped.
-func noEffort(rule Rule, b Backend) Reason {
+func (b Backend) noEffort(rule Rule) Reason {
 	if b.CanEscalate {
-		return Reason{Rule: rule, Text: fmt.Sprintf("the higher effort of backend %s rests after a %s edit loop", b.Name, b.Escalated.Class)}
+		why := fmt.Sprintf("the higher effort of backend %s rests after a %s edit loop", b.Name, b.Escalated.Class)
+		return Reason{Rule: rule, Text: why}
 	}
 	return Reason{Rule: rule, Text: fmt.Sprintf("backend %s has no higher effort to try", b.Name)}
 }
 
-// unable is the answer to verify commands that cannot work on the base: no attempt is spent on them unless a person
+// unable is the answer to verify commands that cannot work on the base: no attempt is spent on them unless a user
 // asks to try in spite of that.
-func unable(f Facts) Decision {
-	if f.Purpose != ToChange || f.Unable == "" || len(f.run()) > 0 || f.insists() {
+func (f Facts) unable() Decision {
+	if f.Purpose != ToChange || f.Unable == "" {
+		return Decision{}
+	}
+	if len(f.run()) > 0 || f.insists() {
 		return Decision{}
 	}
 	return verifyBroken(f.Unable)
 }
 
 func verifyBroken(why string) Decision {
-	return stop(RuleVerifyBroken, "Give the command what it needs on the server, or correct it in .github/pawl.yml; /pawl retry has the agent work in spite of it.", why)
+	return stop(
+		RuleVerifyBroken,
+		"Give the command what it needs on the server, or correct it in .github/pawl.yml; /pawl retry has the agent work in spite of it.",
+		why,
+	)
 }
 
 // climb are the attempts of the run from the last one on that was given feedback.
@@ -175,12 +244,15 @@ func (f Facts) climb() []Attempt {
 	return run
 }
 
-// repeated is an attempt that is tried again on the same rung: what ended it has nothing to do with the work.
-func repeated(d Decision, a Attempt) Decision {
-	if was := a.Decision; was.Rung != 0 || was.Escalated {
-		d.Rung, d.Escalated, d.Backend = was.Rung, was.Escalated, a.Backend
+// like is the attempt on the rung of an earlier one: what ended that one has nothing to do with the work.
+func (d Decision) like(a Attempt) Decision {
+	was := a.Decision
+	if was.Rung != 0 || was.Escalated {
+		d.Rung = was.Rung
+		d.Escalated = was.Escalated
+		d.Backend = a.Backend
 	}
-	d.Different = a.Decision.Different
+	d.Different = was.Different
 	return d
 }
 
@@ -192,26 +264,73 @@ const maxResumed = 100_000
 
 // Resume decides whether an attempt continues the agent's session of the last attempt, and says why. The session is
 // empty where it starts afresh. start is the commit that the new attempt begins from.
-func Resume(f Facts, d Decision, start string) (session, reason string) {
-	a, ok := f.last()
-	switch {
-	case !f.Limits.Ladder.ResumeSessions || !ok || a.Session == "" || !a.Resumable:
+func (f Facts) Resume(d Decision, start string) (session, reason string) {
+	a, _ := f.last()
+	if !f.Limits.Ladder.ResumeSessions || !a.resumable() {
 		return "", ""
-	case a.Backend != d.Backend:
-		return "", "a new session: another backend"
-	case d.Different || d.Escalated || d.Rung == RungAnswer:
-		return "", "a new session: the attempt is to differ from the one before"
-	case a.Outcome == EditLoop || Stagnation(f.attempts(), f.Run, f.Limits).Similar > 0:
-		return "", "a new session: the last one went in circles"
-	case !a.Paused && !slices.Contains([]Ending{Completed, CutOff, UsageLimit, RateLimited, Overloaded, Disconnected}, a.Ending):
-		// It neither came to its end, nor was it stopped by what has nothing to do with it.
-		return "", fmt.Sprintf("a new session: the last one ended %s", a.Ending)
-	case a.Commit != start && (a.Commit != "" || a.Base != start):
-		return "", "a new session: the files are not as the last one left them"
-	case a.Context > maxResumed:
-		return "", fmt.Sprintf("a new session: the last one fills %d tokens", a.Context)
+	}
+	if why := f.afresh(a, d, start); why != "" {
+		return "", "a new session: " + why
 	}
 	return a.Session, fmt.Sprintf("it continues the session of attempt %d", a.N)
+}
+
+// resumable reports whether the attempt left a session that the agent can continue.
+func (a Attempt) resumable() bool { return a.Session != "" && a.Resumable }
+
+// afresh says why an attempt does not continue the session of the last one, a; empty where it does.
+func (f Facts) afresh(a Attempt, d Decision, start string) string {
+	switch {
+	case a.Backend != d.Backend:
+		return "another backend"
+	case d.differs():
+		return "the attempt is to differ from the one before"
+	case f.circled(a):
+		return "the last one went in circles"
+	case !a.undisturbed():
+		return fmt.Sprintf("the last one ended %s", a.Ending)
+	case !a.leftAt(start):
+		return "the files are not as the last one left them"
+	case a.Context > maxResumed:
+		return fmt.Sprintf("the last one fills %d tokens", a.Context)
+	}
+	return ""
+}
+
+// differs reports whether an attempt is to be different from the one before it.
+func (d Decision) differs() bool {
+	if d.Different || d.Escalated {
+		return true
+	}
+	return d.Rung == RungAnswer
+}
+
+// circled reports whether the run's last attempt went in circles, alone or with those before it.
+func (f Facts) circled(last Attempt) bool {
+	if last.Outcome == EditLoop {
+		return true
+	}
+	return Stagnation(f.attempts(), f.Run, f.Limits).Similar > 0
+}
+
+// undisturbed reports whether the attempt came to its end, or was stopped by what has nothing to do with its session.
+func (r Receipt) undisturbed() bool {
+	if r.Paused {
+		return true
+	}
+	switch r.Ending {
+	case Completed, CutOff, UsageLimit, RateLimited, Overloaded, Disconnected:
+		return true
+	}
+	return false
+}
+
+// leftAt reports whether the attempt left the files at a commit: its own, or its base where it made none.
+func (r Receipt) leftAt(commit string) bool {
+	if r.Commit == "" {
+		return commit == "" || r.Base == commit
+	}
+	return r.Commit == commit
 }
 
 // Rung is one recovery: what set it off, what was done, what that cost, and whether it helped.
@@ -250,23 +369,24 @@ func (r Rung) Result() string {
 
 // OwnRung is the recovery that an attempt itself was; not ok where it was none. What it cost is what the attempt cost.
 // It recovered where it came to what the last one before it that came to its own end did not.
-func OwnRung(d Decision, effort string, r Receipt, before []Receipt) (Rung, bool) {
+func (d Decision) OwnRung(effort string, r Receipt, before []Receipt) (Rung, bool) {
 	own := Rung{
-		Rung: d.Rung, Times: 1, Trigger: d.Reasons[:min(1, len(d.Reasons))].String(),
-		Tokens: r.Tokens.Input + r.Tokens.Output, CostUSD: r.CostUSD, MS: r.AgentMS, Recovered: r.Outcome == Edited, Unneeded: true,
+		Rung:      d.Rung,
+		Times:     1,
+		Trigger:   d.Reasons[:min(1, len(d.Reasons))].String(),
+		Tokens:    r.Tokens.used(),
+		CostUSD:   r.CostUSD,
+		MS:        r.AgentMS,
+		Recovered: r.Outcome == Edited,
 	}
-	var last Receipt
-	for _, b := range slices.Backward(before) {
-		if b.Outcome != Interrupted && b.Outcome != Cancelled && !b.cut() {
-			last, own.Unneeded = b, b.Outcome == Edited || b.Outcome == Declined || b.Outcome == Asked
-			break
-		}
-	}
+	last, ok := lastEnded(before)
+	own.Unneeded = !ok || last.succeeded()
 	switch d.Rung {
 	case RungAnswer:
 		own.Response = "one more attempt in the opposite thinking mode (" + effort + ")"
 		own.Recovered = r.Ending == Completed
-		own.WastedTokens, own.WastedUSD = last.Tokens.Input+last.Tokens.Output, last.CostUSD
+		own.WastedTokens = last.Tokens.used()
+		own.WastedUSD = last.CostUSD
 	case RungVerify:
 		own.Response = "one more attempt with the change so far and what failed"
 	case RungEffort:
@@ -277,11 +397,34 @@ func OwnRung(d Decision, effort string, r Receipt, before []Receipt) (Rung, bool
 	default:
 		return Rung{}, false
 	}
-	if own.Recovered = own.Recovered && !own.Unneeded; own.Recovered {
+	own.Recovered = own.Recovered && !own.Unneeded
+	if own.Recovered {
 		own.Helped = 1
 	}
 	return own, true
 }
+
+// lastEnded is the last attempt that came to its own end.
+func lastEnded(before []Receipt) (Receipt, bool) {
+	for _, r := range slices.Backward(before) {
+		if !r.brokenOff() && !r.cut() {
+			return r, true
+		}
+	}
+	return Receipt{}, false
+}
+
+// succeeded reports whether there was nothing to recover: the attempt changed something, or asked a user.
+func (r Receipt) succeeded() bool {
+	switch r.Outcome {
+	case Edited, Declined, Asked:
+		return true
+	}
+	return false
+}
+
+// used is what counts toward budgets.
+func (t Tokens) used() int64 { return t.Input + t.Output }
 
 // TestCall is one call of the tool run_tests.
 type TestCall struct {
@@ -295,12 +438,14 @@ func RanTests(calls []TestCall) Rung {
 	failed := 0
 	for _, c := range calls {
 		r.MS += max(0, c.MS)
-		if r.Recovered = c.Passed; !c.Passed {
+		r.Recovered = c.Passed
+		if !c.Passed {
 			failed++
 		}
 	}
 	r.Unneeded = failed == 0
-	if r.Recovered = r.Recovered && !r.Unneeded; r.Recovered {
+	r.Recovered = r.Recovered && !r.Unneeded
+	if r.Recovered {
 		r.Helped = len(calls)
 	}
 	r.Trigger = fmt.Sprintf("the agent ran the tests; %d of %d calls failed", failed, len(calls))

@@ -127,7 +127,7 @@ func TestASessionIsContinuedWhereThatPromisesMore(t *testing.T) {
 				c.change(&a, &d, &f)
 			}
 			f.Attempts = []Attempt{a}
-			session, reason := Resume(f, d, c.start)
+			session, reason := f.Resume(d, c.start)
 			if session != c.session || !strings.Contains(reason, c.reason) || c.reason == "" && reason != "" {
 				t.Errorf("session %q because %q; want %q because … %s …", session, reason, c.session, c.reason)
 			}
@@ -139,7 +139,7 @@ func TestASessionIsLeftBehindAfterSimilarAttempts(t *testing.T) {
 	a := Attempt{Receipt: Receipt{N: 1, Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Commit: "one", Evidence: 7}, Run: 1, Backend: "codex", Resumable: true}
 	b := a
 	b.N, b.Commit = 2, "two"
-	if session, why := Resume(Facts{Limits: Defaults(), Run: 1, Attempts: []Attempt{a, b}}, Decision{Backend: "codex"}, "two"); session != "" {
+	if session, why := (Facts{Limits: Defaults(), Run: 1, Attempts: []Attempt{a, b}}).Resume(Decision{Backend: "codex"}, "two"); session != "" {
 		t.Errorf("continued %s: %s", session, why)
 	}
 }

@@ -197,11 +197,11 @@ func (f Facts) next() Decision {
 	if d.Action != DoAttempt {
 		return d
 	}
-	if stop := unable(f); stop.Action != "" {
+	if stop := f.unable(); stop.Action != "" {
 		return stop
 	}
 	d.Reasons = append(d.Reasons, Because(RuleFeedback, f.askers()...)...)
-	return admit(f, d)
+	return f.admit(d)
 }
 
 // reset is when the limit that ended the attempt ends; zero when unknown. A time
@@ -213,12 +213,21 @@ func (a Attempt) reset() time.Time {
 	return time.Time{}
 }
 
+// last is the last attempt of the run; the zero Attempt where there is none.
 func (f Facts) last() (Attempt, bool) {
 	run := f.run()
 	if len(run) == 0 {
 		return Attempt{}, false
 	}
 	return run[len(run)-1], true
+}
+
+// result is the last attempt of the run, where no feedback has come since; else the zero Attempt.
+func (f Facts) result() (Attempt, bool) {
+	if len(f.Fresh) > 0 {
+		return Attempt{}, false
+	}
+	return f.last()
 }
 
 // HandOver is an attempt that orderly stops of its server cut off.
@@ -247,11 +256,12 @@ func (f Facts) series() []Attempt {
 	if f.typed() {
 		return nil
 	}
-	i := len(f.Attempts)
-	for i > 0 && (i == len(f.Attempts) || !f.Attempts[i].Typed) {
-		i--
+	for i, a := range slices.Backward(f.Attempts) {
+		if a.Typed {
+			return f.Attempts[i:]
+		}
 	}
-	return f.Attempts[i:]
+	return f.Attempts
 }
 
 func (f Facts) command(names ...string) bool {

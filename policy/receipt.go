@@ -20,7 +20,12 @@ type Tokens struct {
 }
 
 func (t Tokens) Plus(more Tokens) Tokens {
-	return Tokens{Input: t.Input + more.Input, CachedInput: t.CachedInput + more.CachedInput, Output: t.Output + more.Output, Estimated: t.Estimated + more.Estimated}
+	return Tokens{
+		Input:       t.Input + more.Input,
+		CachedInput: t.CachedInput + more.CachedInput,
+		Output:      t.Output + more.Output,
+		Estimated:   t.Estimated + more.Estimated,
+	}
 }
 
 // Minus returns what was used since an earlier count, never below zero.
@@ -180,25 +185,32 @@ func Folders(diff string) (all []Folder) {
 	var now *Folder
 	body := false
 	for line := range strings.Lines(diff) {
-		if names, ok := strings.CutPrefix(line, "diff --git "); ok {
+		names, ok := strings.CutPrefix(line, "diff --git ")
+		if ok {
 			_, file, _ := strings.Cut(strings.TrimSpace(names), " b/")
 			dir := path.Dir(strings.Trim(file, `"`))
 			i, known := at[dir]
 			if !known {
 				i = len(all)
-				at[dir], all = i, append(all, Folder{Path: dir})
+				at[dir] = i
+				all = append(all, Folder{Path: dir})
 			}
 			all[i].Files++
-			now, body = &all[i], false
+			now = &all[i]
+			body = false
+			continue
+		}
+		if now == nil {
 			continue
 		}
 		switch {
-		case now == nil:
 		case strings.HasPrefix(line, "@@"):
 			body = true
-		case body && strings.HasPrefix(line, "+"):
+		case !body:
+			// Lines before the first hunk name files.
+		case strings.HasPrefix(line, "+"):
 			now.Added++
-		case body && strings.HasPrefix(line, "-"):
+		case strings.HasPrefix(line, "-"):
 			now.Removed++
 		}
 	}
@@ -245,38 +257,81 @@ func (r *Receipt) Told(text string) {
 // Progress reports whether the attempt moved the work forward: the tree at its end differs from the tree at
 // its start, whoever committed, or the base was merged. A tree that is unknown is no progress.
 func (r Receipt) Progress() bool {
-	return r.Updated != "" || r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
+	if r.Updated != "" {
+		return true
+	}
+	if r.StartTree == "" || r.EndTree == "" {
+		return false
+	}
+	return r.StartTree != r.EndTree
 }
 
 // Untold reports whether files changed although the agent's output told no edit, as that of a command that prints
 // plain text, or of a shell that names no file. Such an attempt may have gone in circles unseen.
-func (r Receipt) Untold() bool { return r.Edits.Operations == 0 && r.Updated == "" && r.Progress() }
+func (r Receipt) Untold() bool {
+	if r.Edits.Operations > 0 || r.Updated != "" {
+		return false
+	}
+	return r.Progress()
+}
 
 // Declines reports whether the agent declined the task: it ended well, said so, and touched nothing.
 func (r Receipt) Declines() bool {
-	return r.Declined != "" && r.Ending == Completed && !r.Progress() && len(r.LeftOut) == 0
+	return r.Declined != "" && r.touchedNothing()
+}
+
+// Asks reports whether the agent only asked something: it ended well, and touched nothing.
+func (r Receipt) Asks() bool {
+	if r.Declined != "" {
+		return false
+	}
+	return r.Question != "" && r.touchedNothing()
+}
+
+// touchedNothing reports whether the agent ended well without changing any file.
+func (r Receipt) touchedNothing() bool {
+	if r.Ending != Completed || r.Progress() {
+		return false
+	}
+	return len(r.LeftOut) == 0
 }
 
 // Says is the agent's last message without what is shown of it elsewhere.
 func (r Receipt) Says() string {
-	if first, rest, _ := strings.Cut(r.Final, "\n"); r.Declines() && Declining(first) != "" {
+	first, rest, _ := strings.Cut(r.Final, "\n")
+	if r.Declines() && Declining(first) != "" {
 		return strings.TrimSpace(rest)
 	}
 	return r.Final
 }
 
-// Asks reports whether the agent only asked something: it ended well, and touched nothing.
-func (r Receipt) Asks() bool {
-	return r.Question != "" && r.Declined == "" && r.Ending == Completed && !r.Progress() && len(r.LeftOut) == 0
-}
-
 // WentSilent reports whether the attempt came to nothing but its agent's silence.
 func (r Receipt) WentSilent() bool { return r.Outcome == Outcome(TimedOut) && r.Silent != "" }
 
-// cut reports whether what is no failure of the agent ended its work: its provider, a day's
-// budget, or a silence. A loop is its own.
+// cut reports whether something other than a failure of the agent ended its work: its provider, a
+// daily budget, or a silence. A loop is the agent's own.
 func (r Receipt) cut() bool {
-	return r.Outcome != EditLoop && (r.Paused || r.Ending.Passes() || r.Ending == UsageLimit || r.WentSilent())
+	switch {
+	case r.Outcome == EditLoop:
+		return false
+	case r.Paused, r.Ending.Passes(), r.Ending == UsageLimit:
+		return true
+	}
+	return r.WentSilent()
+}
+
+// brokenOff reports whether Pawl or a user broke the attempt off.
+func (r Receipt) brokenOff() bool { return r.Outcome == Interrupted || r.Outcome == Cancelled }
+
+// blameless reports whether the attempt did not come to its own end, which is no failure of the agent.
+func (r Receipt) blameless() bool { return r.Outcome == Interrupted || r.cut() }
+
+// endedWell reports whether the agent ended well and nothing speaks against its work.
+func (r Receipt) endedWell() bool {
+	if r.Ending != Completed || r.Failing() {
+		return false
+	}
+	return r.Outcome != VerifyFailed && !r.brokenOff()
 }
 
 // Failing reports whether a verify command failed; the outcome may name something worse.
@@ -287,35 +342,8 @@ func (r Receipt) Failing() bool {
 // Verified says what the verify commands came to, as people are told it, and whether the
 // work is verified: every command exited with 0, and ran a test where its runner counts them.
 func (r Receipt) Verified() (what string, ok bool) {
-	what, ok = r.verified()
-	if i := slices.IndexFunc(r.Verify, func(v Verified) bool { return v.walled() != "" }); i >= 0 {
-		what += r.Verify[i].walled()
-	}
-	return what, ok
-}
-
-func (r Receipt) verified() (what string, ok bool) {
-	switch n := len(r.Known()); {
-	case len(r.Verify) == 0:
-		return "unverified, no verify commands", false
-	case r.Failing():
-		return "not verified", false
-	case slices.ContainsFunc(r.Verify, Verified.asText):
-		return "a command fails as it did before, compared as text", false
-	case n == 1:
-		return "1 test fails as it did before", false
-	case n > 1:
-		return fmt.Sprintf("%d tests fail as they did before", n), false
-	case slices.ContainsFunc(r.Verify, func(v Verified) bool { return v.NoTests }):
-		return "unverified, no test ran", false
-	case r.Contradicted() > 0:
-		return "unverified, exit code 0 with " + Plural(r.Contradicted(), "failure") + " reported", false
-	case r.OnlyWithItsTests():
-		return "verified only with changed tests", false
-	case r.TestEvidence != nil && r.TestEvidence.Fewer > 0:
-		return "verified by " + Plural(r.TestEvidence.Fewer, "test") + " fewer than before", false
-	}
-	return "verified", true
+	p := r.proof()
+	return p.phrase, p.kind == proofPassed
 }
 
 // Contradicted is how many failures were reported by commands that exited with 0.
@@ -333,22 +361,28 @@ func (r Receipt) OnlyWithItsTests() bool {
 		return false
 	}
 	for i, v := range r.TestEvidence.AsTheyWere {
-		if v.Broken == "" && (!v.Passed || v.Exit != 0 && i < len(r.Verify) && r.Verify[i].Exit == 0) {
+		if v.Broken != "" {
+			continue
+		}
+		if !v.Passed || v.Exit != 0 && r.exitedWell(i) {
 			return true
 		}
 	}
 	return false
 }
 
-// Verification is the command that a person wants to see: the first that failed, else
-// one that shows less than that all is well, else the last; nil where none was run.
+// exitedWell reports whether there is a verify command i, and it exited with 0.
+func (r Receipt) exitedWell(i int) bool { return i < len(r.Verify) && r.Verify[i].Exit == 0 }
+
+// Verification is the command that a user wants to see: the first that failed, else the first
+// that leaves a doubt, else the last. It is nil where none was run.
 func (r Receipt) Verification() *Verified {
 	at := len(r.Verify) - 1
 	for i, v := range slices.Backward(r.Verify) {
 		switch {
 		case !v.Passed:
 			return &r.Verify[i] // the commands after it did not run
-		case v.Exit != 0 || v.NoTests || v.contradicted() > 0:
+		case v.doubtful():
 			at = i
 		}
 	}

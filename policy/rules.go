@@ -7,72 +7,84 @@ import (
 	"time"
 )
 
-// stopped speaks where a person, the operator or GitHub ended the work.
+// stopped speaks where a user, the operator or GitHub ended the work.
 func stopped(f Facts) Decision {
 	switch {
 	case f.Paused != "":
-		if d := done(f); d.Action != "" { // the attempt that ran when the pause began
-			return d
-		}
-		return stop(RulePaused, "What stopped for the pause goes on by itself when that ends.", f.Paused)
+		return f.paused()
 	case f.Closed != "":
 		return stop(RuleClosed, "", f.Closed)
 	case f.Stopped != "":
 		return stop(RuleCancelled, "Comment /pawl resume to go on.", f.Stopped)
 	}
-	if a, ok := f.last(); ok && a.Revoked && len(f.Fresh) == 0 {
-		return stop(RuleRevoked, "Somebody who may write to the repository must ask for it: /pawl retry.",
-			fmt.Sprintf("attempt %d was not pushed: whoever asked for it may not write to the repository any more", a.N))
-	}
-	return Decision{}
-}
-
-// declined asks a person: the agent said that the task cannot be done, or asked something, which is no failure of it.
-func declined(f Facts) Decision {
-	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Outcome != Declined && a.Outcome != Asked {
+	a, _ := f.result()
+	if !a.Revoked {
 		return Decision{}
 	}
-	d := stop(RuleDeclined, "Say in a comment what to do instead, or what the agent got wrong; the work then begins again.", "the agent declined: "+a.Declined)
-	if a.Outcome == Asked {
+	return stop(
+		RuleRevoked,
+		"Somebody who may write to the repository must ask for it: /pawl retry.",
+		fmt.Sprintf("attempt %d was not pushed: whoever asked for it may not write to the repository any more", a.N),
+	)
+}
+
+// paused stops the work, unless the attempt that ran when the pause began finished it.
+func (f Facts) paused() Decision {
+	if d := done(f); d.Action != "" {
+		return d
+	}
+	return stop(RulePaused, "What stopped for the pause goes on by itself when that ends.", f.Paused)
+}
+
+// declined asks a user: the agent said that the task cannot be done, or asked something. Neither is a failure.
+func declined(f Facts) Decision {
+	var d Decision
+	switch a, _ := f.result(); a.Outcome {
+	case Declined:
+		d = stop(
+			RuleDeclined,
+			"Say in a comment what to do instead, or what the agent got wrong; the work then begins again.",
+			"the agent declined: "+a.Declined,
+		)
+	case Asked:
 		d = stop(RuleQuestion, "Answer in a comment; the work then goes on.", "the agent asks: "+a.Question)
+	default:
+		return Decision{}
 	}
 	d.Action = DoAsk
 	return d
 }
 
-// answered ends what was only asked: with an answer there is nothing left to do, and a plan waits for a person.
+// answered ends what was only asked: an answer leaves nothing to do, and a plan waits for a user.
 func answered(f Facts) Decision {
-	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Outcome != Answered {
+	a, _ := f.result()
+	if a.Outcome != Answered {
 		return Decision{}
 	}
 	if f.Purpose == ToPlan {
-		return Decision{Action: DoAsk, Rule: RulePlanned, Reasons: Because(RulePlanned, fmt.Sprintf("attempt %d made a plan", a.N)),
-			Hint: "Read the plan and edit its comment where it should be otherwise; /pawl go has it worked off, as it stands then."}
+		return Decision{
+			Action:  DoAsk,
+			Rule:    RulePlanned,
+			Reasons: Because(RulePlanned, fmt.Sprintf("attempt %d made a plan", a.N)),
+			Hint:    "Read the plan and edit its comment where it should be otherwise; /pawl go has it worked off, as it stands then.",
+		}
 	}
-	return Decision{Action: DoDone, Rule: RuleAnswered, Reasons: Because(RuleAnswered, fmt.Sprintf("attempt %d answered", a.N))}
+	return Decision{
+		Action:  DoDone,
+		Rule:    RuleAnswered,
+		Reasons: Because(RuleAnswered, fmt.Sprintf("attempt %d answered", a.N)),
+	}
 }
 
-// done speaks where the last attempt completed, its work or that which it went on with
-// stands, and it was verified where there is something to verify with. Feedback that
-// came meanwhile is work that is left, so it keeps the run open. Where the last attempt
-// began at the tree that the work began at, somebody threw the work away.
+// done speaks where the last attempt ended well and its work, or the work that it continued, is kept.
 func done(f Facts) Decision {
-	a, ok := f.last()
-	work, stands := f.Standing()
-	gone := work.N != a.N && work.StartTree == a.StartTree
-	if !ok || len(f.Fresh) > 0 || a.Ending != Completed || !stands || gone || len(a.Verify) == 0 && work.Outcome == VerifyFailed ||
-		a.Failing() || a.Outcome == VerifyFailed || a.Outcome == Interrupted || a.Outcome == Cancelled {
+	a, ok := f.result()
+	if !ok || !a.endedWell() {
 		return Decision{}
 	}
-	how := "ended completed; no verify command ran"
-	if len(a.Verify) > 0 {
-		if how, ok = a.Receipt.Verified(); ok {
-			how = "the verify commands passed"
-		} else if strings.HasPrefix(strings.TrimPrefix(how, "un"), "verified") {
-			how = "is " + how
-		}
+	work, ok := f.finished(a)
+	if !ok {
+		return Decision{}
 	}
 	what := "changed the tree"
 	if a.Updated != "" {
@@ -81,18 +93,44 @@ func done(f Facts) Decision {
 	if work.N != a.N {
 		what = fmt.Sprintf("completed what attempt %d had changed,", work.N)
 	}
-	return Decision{Action: DoDone, Rule: RuleDone, Reasons: Because(RuleDone, append([]string{fmt.Sprintf("attempt %d %s and %s", a.N, what, how)}, a.TestEvidence.Says()...)...)}
+	reasons := []string{fmt.Sprintf("attempt %d %s and %s", a.N, what, a.proof().predicate())}
+	return Decision{
+		Action:  DoDone,
+		Rule:    RuleDone,
+		Reasons: Because(RuleDone, append(reasons, a.TestEvidence.Says()...)...),
+	}
+}
+
+// finished is the kept attempt whose work the last attempt leaves finished.
+func (f Facts) finished(last Attempt) (work Attempt, ok bool) {
+	work, stands := f.Standing()
+	switch {
+	case !stands:
+		return Attempt{}, false
+	case work.Outcome == VerifyFailed && len(last.Verify) == 0:
+		return Attempt{}, false // nothing has verified the work since
+	case work.N != last.N && work.StartTree == last.StartTree:
+		return Attempt{}, false // somebody threw the work away
+	}
+	return work, true
 }
 
 // needsPerson stops, since a rejected login or a wrong configuration does not get better by trying again.
 func needsPerson(f Facts) Decision {
-	a, ok := f.last()
-	if !ok || a.Ending != Auth && a.Ending != Misconfigured {
+	var rule Rule
+	var what, hint string
+	a, _ := f.last()
+	switch a.Ending {
+	case Auth:
+		rule = RuleAuth
+		what = "rejected its login"
+		hint = "The operator must renew the login of this backend; then comment /pawl retry."
+	case Misconfigured:
+		rule = RuleMisconfigured
+		what = "is misconfigured"
+		hint = "The operator must correct the configuration of this backend; then comment /pawl retry."
+	default:
 		return Decision{}
-	}
-	rule, what, hint := RuleAuth, "rejected its login", "The operator must renew the login of this backend; then comment /pawl retry."
-	if a.Ending == Misconfigured {
-		rule, what, hint = RuleMisconfigured, "is misconfigured", "The operator must correct the configuration of this backend; then comment /pawl retry."
 	}
 	if b, ok := f.other(a); ok {
 		return again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Ending, b.Name)).on(b.Name, 0)
@@ -100,14 +138,14 @@ func needsPerson(f Facts) Decision {
 	if f.insists() || f.command("solve") {
 		return Decision{}
 	}
-	return stop(rule, hint, fmt.Sprintf("backend %s %s%s", a.Backend, what, detail(a)))
+	return stop(rule, hint, fmt.Sprintf("backend %s %s%s", a.Backend, what, a.detail()))
 }
 
 // usageLimit says what follows a usage limit: another backend goes on, or the
 // run waits for a known reset, or it ends and says when it resets.
 func usageLimit(f Facts) Decision {
-	a, ok := f.last()
-	if !ok || a.Ending != UsageLimit {
+	a, _ := f.last()
+	if a.Ending != UsageLimit {
 		return Decision{}
 	}
 	if b, ok := f.other(a); ok {
@@ -116,29 +154,38 @@ func usageLimit(f Facts) Decision {
 	reset := a.reset()
 	waits := f.Limits.UsageLimit.AutoContinue && !reset.IsZero()
 	if waits && !f.Now.Before(reset) {
-		return Decision{Action: DoAttempt, Rule: RuleLimitReset,
-			Reasons: Reasons{{RuleLimitReset, "the usage limit of account " + a.Account + " was reset at", reset}}}
+		return Decision{
+			Action:  DoAttempt,
+			Rule:    RuleLimitReset,
+			Reasons: Reasons{{RuleLimitReset, "the usage limit of account " + a.Account + " was reset at", reset}},
+		}
 	}
-	if d := breakerStop(f, f.backend(a.Backend)); d.Action != "" {
+	if d := f.breakerStop(f.backend(a.Backend)); d.Action != "" {
 		return d
 	}
 	if f.insists() {
 		return Decision{}
 	}
-	reasons := Reasons{{RuleUsageLimit, fmt.Sprintf("account %s hit its usage limit%s; %s", a.Account, detail(a), resets(reset)), reset}}
-	if waits {
-		return Decision{Action: DoWait, Rule: RuleUsageLimit, Until: reset, Reasons: reasons,
-			Hint: "Comment /pawl resume to try before that."}
+	why := fmt.Sprintf("account %s hit its usage limit%s; %s", a.Account, a.detail(), resets(reset))
+	d := Decision{
+		Action:  DoStop,
+		Rule:    RuleUsageLimit,
+		Reasons: Reasons{{RuleUsageLimit, why, reset}},
+		Hint:    "Comment /pawl resume to try again.",
 	}
-	return Decision{Action: DoStop, Rule: RuleUsageLimit, Reasons: reasons, Hint: "Comment /pawl resume to try again."}
+	if waits {
+		d.Action = DoWait
+		d.Until = reset
+		d.Hint = "Comment /pawl resume to try before that."
+	}
+	return d
 }
 
-// editLoop speaks of an attempt that went in circles, which cools its backend down;
-// another one may go on meanwhile. Which one, and when, is for admit to say. A
-// loop that led nowhere is left to the rule of no progress.
+// editLoop speaks of an attempt that went in circles, which cools its backend down. Another backend may go on
+// meanwhile: admit says which one, and when. A loop without progress is left to noProgress.
 func editLoop(f Facts) Decision {
-	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Outcome != EditLoop || !a.Progress() {
+	a, _ := f.result()
+	if a.Outcome != EditLoop || !a.Progress() {
 		return Decision{}
 	}
 	v := f.Limits.Severity.Loop(a.Receipt)
@@ -155,37 +202,67 @@ func editLoop(f Facts) Decision {
 
 // noProgress stops: an attempt that failed without changing anything is not repeated by itself.
 func noProgress(f Facts) Decision {
-	a, ok := f.last()
-	if !ok || len(f.Fresh) > 0 || a.Progress() || a.Outcome == Interrupted {
+	a, ok := f.result()
+	if !ok || a.Progress() || a.Outcome == Interrupted {
 		return Decision{}
 	}
-	if run := f.run(); a.Paused && (len(run) < 2 || !run[len(run)-2].Paused) {
+	if a.Paused && !f.pausedBefore() {
 		return Decision{}
 	}
-	if _, stands := f.Standing(); stands && a.Outcome == VerifyFailed {
-		return Decision{}
+	_, stands := f.Standing()
+	failed := a.failedVerification()
+	switch {
+	case failed && stands:
+		return Decision{} // the ladder goes on
+	case !failed && slices.ContainsFunc(f.climb(), Attempt.failedVerification):
+		return f.verifyFailed(a)
 	}
-	if a.Outcome != VerifyFailed && slices.ContainsFunc(f.climb(), func(b Attempt) bool { return b.Outcome == VerifyFailed }) {
-		return verifyFailed(f, a)
+	return a.noProgress()
+}
+
+func (a Attempt) failedVerification() bool { return a.Outcome == VerifyFailed }
+
+// pausedBefore reports whether a daily budget ended the attempt before the run's last one, too.
+func (f Facts) pausedBefore() bool {
+	run := f.run()
+	return len(run) > 1 && run[len(run)-2].Paused
+}
+
+// noProgress stops after the attempt and says why it changed nothing.
+func (a Attempt) noProgress() Decision {
+	switch {
+	case len(a.Leaks) > 0:
+		return stop(
+			RuleSecret,
+			"Have it taken out; where it is no secret, list its fingerprint under allow_secrets in .github/pawl.yml. Then comment /pawl retry.",
+			fmt.Sprintf("attempt %d was not committed: %s", a.N, Named(a.Leaks)),
+		)
+	case len(a.Conflicts) > 0:
+		return stop(
+			RuleConflict,
+			"Merge the base yourself, or comment /pawl update and how the conflict is to be resolved.",
+			fmt.Sprintf("attempt %d left conflict markers in %s, and its merge was not pushed", a.N, few(a.Conflicts)),
+		)
+	case a.Ending != Completed:
+		// It failed, as the stop at the end says.
+	case len(a.LeftOut) > 0:
+		return stop(
+			RuleLeftOut,
+			"Make that change yourself, or say what else is to be done; the operator and .github/pawl.yml name what is protected.",
+			fmt.Sprintf("attempt %d changed nothing but %s", a.N, few(a.LeftOut)),
+		)
+	case a.Outcome != VerifyFailed:
+		return stop(
+			RuleNoChange,
+			"Say what is missing in a comment, or close the thread.",
+			fmt.Sprintf("attempt %d ended completed and changed nothing", a.N),
+		)
 	}
-	if len(a.Leaks) > 0 {
-		return stop(RuleSecret, "Have it taken out; where it is no secret, list its fingerprint under allow_secrets in .github/pawl.yml. Then comment /pawl retry.",
-			fmt.Sprintf("attempt %d was not committed: %s", a.N, Named(a.Leaks)))
-	}
-	if len(a.Conflicts) > 0 {
-		return stop(RuleConflict, "Merge the base yourself, or comment /pawl update and how the conflict is to be resolved.",
-			fmt.Sprintf("attempt %d left conflict markers in %s, and its merge was not pushed", a.N, few(a.Conflicts)))
-	}
-	if a.Ending == Completed && len(a.LeftOut) > 0 {
-		return stop(RuleLeftOut, "Make that change yourself, or say what else is to be done; the operator and .github/pawl.yml name what is protected.",
-			fmt.Sprintf("attempt %d changed nothing but %s", a.N, few(a.LeftOut)))
-	}
-	if a.Ending == Completed && a.Outcome != VerifyFailed {
-		return stop(RuleNoChange, "Say what is missing in a comment, or close the thread.",
-			fmt.Sprintf("attempt %d ended completed and changed nothing", a.N))
-	}
-	return stop(RuleNoProgress, "Look at the failure; /pawl retry tries once more.",
-		fmt.Sprintf("attempt %d failed (%s) and brought no change%s", a.N, a.Outcome, detail(a)))
+	return stop(
+		RuleNoProgress,
+		"Look at the failure; /pawl retry tries once more.",
+		fmt.Sprintf("attempt %d failed (%s) and brought no change%s", a.N, a.Outcome, a.detail()),
+	)
 }
 
 // feedback speaks where somebody asked for work that no attempt has taken.
@@ -193,7 +270,7 @@ func feedback(f Facts) Decision {
 	if len(f.Fresh) == 0 {
 		return Decision{}
 	}
-	if d := gather(f); d.Action != "" {
+	if d := f.gather(); d.Action != "" {
 		return d
 	}
 	d := again(RuleFeedback, Plural(len(f.Fresh), "remark")+" that no attempt has taken yet")
@@ -203,19 +280,31 @@ func feedback(f Facts) Decision {
 	return d
 }
 
-// gather waits for what comes together with feedback.
-func gather(f Facts) Decision {
+// gather waits for the rest of a review. A command does not wait.
+func (f Facts) gather() Decision {
 	most := f.Fresh[0].At.Add(gatherMost)
+	if !f.Now.Before(most) || f.command(Commands...) {
+		return Decision{}
+	}
 	for _, t := range f.Fresh {
-		// What is dated after now was taken in by a node whose clock is ahead of this
-		// one's. By a moment that is usual, but one ahead by a year is not waited for.
-		review := t.Source == FromReview || t.Source == FromReviewComment
-		if review && f.Now.Sub(t.At).Abs() < gatherReview && f.Now.Before(most) && !f.command(Commands...) {
-			return Decision{Action: DoWait, Rule: RuleGather, Until: t.At.Add(min(gatherReview, most.Sub(t.At))),
-				Reasons: Because(RuleGather, "a review comes in several parts; the rest of it is awaited")}
+		// A node whose clock is ahead may have dated the remark after now. A moment
+		// ahead is usual, but one that is ahead by a year is not waited for.
+		if !t.inReview() || f.Now.Sub(t.At).Abs() >= gatherReview {
+			continue
+		}
+		return Decision{
+			Action:  DoWait,
+			Rule:    RuleGather,
+			Until:   t.At.Add(min(gatherReview, most.Sub(t.At))),
+			Reasons: Because(RuleGather, "a review comes in several parts; the rest of it is awaited"),
 		}
 	}
 	return Decision{}
+}
+
+// inReview reports whether the remark is a review or part of one.
+func (t Trigger) inReview() bool {
+	return t.Source == FromReview || t.Source == FromReviewComment
 }
 
 const (
@@ -223,12 +312,12 @@ const (
 	// review and each of its remarks on lines as an event of its own, at once but
 	// in no order; without the wait they would become two attempts.
 	gatherReview = 3 * time.Second
-	// gatherMost is how long that goes on in all, and keeps what people say waiting. A
-	// command does not wait for it.
+	// gatherMost bounds that wait in all, counted from the first fresh remark.
 	gatherMost = 30 * time.Second
 )
 
-func detail(a Attempt) string {
+// detail continues a sentence with the attempt's detail, if there is one.
+func (a Attempt) detail() string {
 	if a.Detail == "" {
 		return ""
 	}
@@ -254,46 +343,74 @@ type Transient struct {
 	BackoffCap   time.Duration `yaml:"backoff_cap"`
 }
 
+// backoff is the wait after the last of n refusals in a row.
+func (t Transient) backoff(n int) time.Duration {
+	return Retry(n, t.BackoffStart, t.BackoffCap, 1)
+}
+
 // Passes reports whether an ending is a refusal that passes, which is no failure of the agent.
 func (e Ending) Passes() bool {
 	return slices.Contains([]Ending{RateLimited, Overloaded, Disconnected}, e)
 }
 
+// refused reports whether a refusal that passes ended the attempt.
 func (a Attempt) refused() bool {
-	return a.Ending.Passes() && a.Outcome != EditLoop && a.Outcome != Interrupted && a.Outcome != Cancelled
+	if a.Outcome == EditLoop || a.brokenOff() {
+		return false
+	}
+	return a.Ending.Passes()
 }
 
 // transient says what follows a refusal that passes: an account that has
 // not refused in this row goes on, or the run waits.
 func transient(f Facts) Decision {
-	a, ok := f.last()
-	if !ok || !a.refused() || f.insists() {
+	a, _ := f.last()
+	if !a.refused() || f.insists() {
 		return Decision{}
 	}
+	limits := f.Limits.Transient
 	row := inARow(f.Attempts, Attempt.refused)
-	why := fmt.Sprintf("attempt %d ended %s, which is no failure of the agent%s", a.N, a.Ending, detail(a))
-	if n := len(row); n >= f.Limits.Transient.MaxConsecutive {
-		return stop(RuleTransient, "Comment /pawl resume to try again.", why, fmt.Sprintf("%s ended so, and none between them came to its own end; the limit is %d", Plural(n, "attempt"), f.Limits.Transient.MaxConsecutive))
+	n := len(row)
+	why := fmt.Sprintf("attempt %d ended %s, which is no failure of the agent%s", a.N, a.Ending, a.detail())
+	if n >= limits.MaxConsecutive {
+		return stop(
+			RuleTransient,
+			"Comment /pawl resume to try again.",
+			why,
+			fmt.Sprintf("%s ended so, and none between them came to its own end; the limit is %d", Plural(n, "attempt"), limits.MaxConsecutive),
+		)
 	}
 	if b, ok := f.other(row...); ok { // none that refused in this row
-		d := repeated(again(RuleTransient, why+"; "+b.Name+" is next"), a)
+		d := again(RuleTransient, why+"; "+b.Name+" is next").like(a)
 		d.Backend = b.Name
 		return d
 	}
-	until := Later(a.EndedAt.Add(Retry(len(row), f.Limits.Transient.BackoffStart, f.Limits.Transient.BackoffCap, 1)), a.reset())
+	until := Later(a.EndedAt.Add(limits.backoff(n)), a.reset())
 	if f.Now.Before(until) {
-		return Decision{Action: DoWait, Rule: RuleTransient, Until: until, Reasons: Because(RuleTransient, why), Hint: "Comment /pawl resume to try before that."}
+		return Decision{
+			Action:  DoWait,
+			Rule:    RuleTransient,
+			Until:   until,
+			Reasons: Because(RuleTransient, why),
+			Hint:    "Comment /pawl resume to try before that.",
+		}
 	}
-	return repeated(again(RuleTransient, why), a)
+	return again(RuleTransient, why).like(a)
 }
 
 // stands reports whether the attempt's work is kept. What was neither pushed nor ended by itself is lost.
 func (a Attempt) stands() bool {
-	return a.Pushed || a.Progress() && a.Ending != Killed && a.Outcome != Interrupted && a.Outcome != Cancelled
+	if a.Pushed {
+		return true
+	}
+	if a.Ending == Killed || a.brokenOff() {
+		return false
+	}
+	return a.Progress()
 }
 
-// Standing is the newest attempt whose work stands, as far as nobody has asked for
-// anything new since: to be told to go on is nothing new.
+// Standing is the newest attempt whose work is kept. It looks back to where somebody last asked for something new;
+// a request to go on is nothing new.
 func (f Facts) Standing() (Attempt, bool) {
 	for _, a := range slices.Backward(f.attempts()) {
 		if a.stands() {

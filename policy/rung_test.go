@@ -29,7 +29,7 @@ func TestARungHelpedOnlyWhereSomethingHadFailedBefore(t *testing.T) {
 		{"none comes again", RungAnswer, all(silent), silent, "did not help"},
 		{"no rung", 0, all(failed), done, ""},
 	} {
-		got, ok := OwnRung(Decision{Rung: c.rung}, "high", c.now, c.before)
+		got, ok := (Decision{Rung: c.rung}).OwnRung("high", c.now, c.before)
 		if ok != (c.want != "") || ok && (got.Result() != c.want || got.Recovered != (c.want == "helped") || got.Recovered != (got.Helped == 1) || got.Times != 1) {
 			t.Errorf("%s: %s, %+v; want %s", c.name, got.Result(), got, c.want)
 		}
@@ -39,11 +39,11 @@ func TestARungHelpedOnlyWhereSomethingHadFailedBefore(t *testing.T) {
 func TestTheAnswerThatWasThrownAwayIsInTheReceipt(t *testing.T) {
 	cost := 0.25
 	silent := Receipt{Outcome: Outcome(NoAnswer), Tokens: Tokens{Input: 100, Output: 20}, CostUSD: &cost}
-	got, _ := OwnRung(Decision{Rung: RungAnswer}, "low", Receipt{Ending: Completed, Tokens: Tokens{Input: 7, Output: 1}}, []Receipt{silent})
+	got, _ := (Decision{Rung: RungAnswer}).OwnRung("low", Receipt{Ending: Completed, Tokens: Tokens{Input: 7, Output: 1}}, []Receipt{silent})
 	if got.WastedTokens != 120 || got.WastedUSD != &cost || got.Tokens != 8 {
 		t.Errorf("%+v", got)
 	}
-	if got, _ := OwnRung(Decision{Rung: RungVerify}, "", Receipt{}, []Receipt{silent}); got.WastedTokens != 0 {
+	if got, _ := (Decision{Rung: RungVerify}).OwnRung("", Receipt{}, []Receipt{silent}); got.WastedTokens != 0 {
 		t.Errorf("work that failed its verification is not thrown away: %+v", got)
 	}
 }

@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -101,8 +100,18 @@ type Loop struct {
 
 // Loops lists how an attempt went in circles, whether or not it is an edit loop.
 func (l SeverityLimits) Loops(e Edits) []Loop {
-	least := map[string]int{"edits": l.MinRepeats, "churn": l.MinRepeats, "failures": manyFailures, "calls": ManyCalls}
-	all := []Loop{{"edits", e.Again + e.Returned, e.MaxRepeatPath}, {"churn", e.Churned, e.CirclePath}, {"failures", e.SameFailures, ""}, {"calls", e.SameCalls, e.SameCall}}
+	least := map[string]int{
+		"edits":    l.MinRepeats,
+		"churn":    l.MinRepeats,
+		"failures": manyFailures,
+		"calls":    ManyCalls,
+	}
+	all := []Loop{
+		{"edits", e.Again + e.Returned, e.MaxRepeatPath},
+		{"churn", e.Churned, e.CirclePath},
+		{"failures", e.SameFailures, ""},
+		{"calls", e.SameCalls, e.SameCall},
+	}
 	return slices.DeleteFunc(all, func(found Loop) bool { return found.Count < least[found.Kind] })
 }
 
@@ -124,38 +133,70 @@ type Severity struct {
 // are is decided by what shows that they went in circles, or by the counts alone where it is not known what
 // the edits held. How bad it is, is decided by the counts: one of them is enough for the higher class.
 func (l SeverityLimits) Judge(e Edits) Severity {
-	seen := fmt.Sprintf("%s, %d of them on %s", Plural(e.Operations, "edit"), e.MaxRepeat, e.MaxRepeatPath)
+	edits := Plural(e.Operations, "edit")
 	why, circles := l.circling(e)
-	if enough := e.Operations >= l.MinEdits && e.MaxRepeat >= l.MinRepeats; !enough || !circles && !e.Blind() {
-		if !enough {
-			why = strings.TrimPrefix(why+"; ", "; ") + fmt.Sprintf("a loop starts at %d edits with %d on one file", l.MinEdits, l.MinRepeats)
+	enough := e.Operations >= l.MinEdits && e.MaxRepeat >= l.MinRepeats
+	if !enough {
+		if why != "" {
+			why += "; "
 		}
-		return Severity{Class: None, Reasons: []string{fmt.Sprintf("%s, at most %d on one file; %s", Plural(e.Operations, "edit"), e.MaxRepeat, why)}}
+		why += fmt.Sprintf("a loop starts at %d edits with %d on one file", l.MinEdits, l.MinRepeats)
+		return noLoop(fmt.Sprintf("%s, at most %d on one file; %s", edits, e.MaxRepeat, why))
 	}
 	if !circles {
+		if !e.Blind() {
+			return noLoop(fmt.Sprintf("%s, at most %d on one file; %s", edits, e.MaxRepeat, why))
+		}
 		why = "what they held is not known, so the counts decide"
 	}
-	v, line := Severity{Class: Mild, Cooldown: l.MildCooldown, Grade: l.MildGrade}, fmt.Sprintf("mild below %d edits and %d on one file", l.ModerateEdits, l.ModerateRepeats)
-	switch {
-	case e.Operations >= l.SevereEdits || e.MaxRepeat >= l.SevereRepeats:
-		v, line = Severity{Class: Severe, Cooldown: l.SevereCooldown, Grade: l.SevereGrade}, fmt.Sprintf("severe from %d edits or %d on one file", l.SevereEdits, l.SevereRepeats)
-	case e.Operations >= l.ModerateEdits || e.MaxRepeat >= l.ModerateRepeats:
-		v, line = Severity{Class: Moderate, Cooldown: l.ModerateCooldown, Grade: l.ModerateGrade}, fmt.Sprintf("moderate from %d edits or %d on one file", l.ModerateEdits, l.ModerateRepeats)
-	}
+	v, line := l.class(e)
+	seen := fmt.Sprintf("%s, %d of them on %s", edits, e.MaxRepeat, e.MaxRepeatPath)
 	v.Reasons = []string{seen, why, line}
 	return v
+}
+
+// noLoop is the verdict on edits that are no loop.
+func noLoop(why string) Severity { return Severity{Class: None, Reasons: []string{why}} }
+
+// class says how bad a loop is, and where the line of that class is.
+func (l SeverityLimits) class(e Edits) (v Severity, line string) {
+	switch {
+	case e.reach(l.SevereEdits, l.SevereRepeats):
+		v = Severity{Class: Severe, Cooldown: l.SevereCooldown, Grade: l.SevereGrade}
+		line = fmt.Sprintf("severe from %d edits or %d on one file", l.SevereEdits, l.SevereRepeats)
+	case e.reach(l.ModerateEdits, l.ModerateRepeats):
+		v = Severity{Class: Moderate, Cooldown: l.ModerateCooldown, Grade: l.ModerateGrade}
+		line = fmt.Sprintf("moderate from %d edits or %d on one file", l.ModerateEdits, l.ModerateRepeats)
+	default:
+		v = Severity{Class: Mild, Cooldown: l.MildCooldown, Grade: l.MildGrade}
+		line = fmt.Sprintf("mild below %d edits and %d on one file", l.ModerateEdits, l.ModerateRepeats)
+	}
+	return v, line
+}
+
+// reach reports whether the edits, or those on one file, are as many as a line.
+func (e Edits) reach(edits, repeats int) bool {
+	return e.Operations >= edits || e.MaxRepeat >= repeats
 }
 
 // Loop is the verdict on an attempt that has ended: work that was verified is no loop, however it came about.
 func (l SeverityLimits) Loop(r Receipt) Severity {
 	if r.Untold() {
-		return Severity{Class: None, Reasons: []string{"files changed, but the agent's output tells no edits, so a loop of edits would not be seen"}}
+		return noLoop("files changed, but the agent's output tells no edits, so a loop of edits would not be seen")
 	}
 	v := l.Judge(r.Edits)
-	if _, ok := r.Verified(); ok && v.Class != None && r.Ending == Completed && r.Progress() {
-		v = Severity{Class: None, Reasons: append(v.Reasons[:2:2], "the work was verified, so it is no loop")}
+	if v.Class == None || !r.verifiedWork() {
+		return v
 	}
-	return v
+	return Severity{Class: None, Reasons: append(v.Reasons[:2:2], "the work was verified, so it is no loop")}
+}
+
+// verifiedWork reports whether the attempt completed work that was verified.
+func (r Receipt) verifiedWork() bool {
+	if r.Ending != Completed || !r.Progress() {
+		return false
+	}
+	return r.proof().kind == proofPassed
 }
 
 // Came is the outcome of an attempt to change something, by all else that its receipt holds.
@@ -182,9 +223,9 @@ func (r Receipt) Came(l SeverityLimits) Outcome {
 func (l SeverityLimits) circling(e Edits) (why string, circles bool) {
 	back := e.Again + e.Returned
 	switch {
-	case back >= l.MinRepeats && (circledShare*back >= e.Operations || back >= l.MinEdits):
+	case l.manyOf(e, back, circledShare):
 		return fmt.Sprintf("in circles: %d of %s only made again what had been there", back, Plural(e.Operations, "edit")), true
-	case e.Churned >= l.MinRepeats && (churnedShare*e.Churned >= e.Operations || e.Churned >= l.MinEdits):
+	case l.manyOf(e, e.Churned, churnedShare):
 		return fmt.Sprintf("in circles: %d of %s came to nothing, most of them on %s", e.Churned, Plural(e.Operations, "edit"), e.CirclePath), true
 	case e.SameFailures >= manyFailures:
 		return fmt.Sprintf("in circles: the same call failed %d times with the same output", e.SameFailures), true
@@ -192,6 +233,14 @@ func (l SeverityLimits) circling(e Edits) (why string, circles bool) {
 		return "", false
 	}
 	return fmt.Sprintf("%d of them made again what had been there, which is no loop", back), false
+}
+
+// manyOf reports whether n of the edits show a loop: they are at least 1/share of all, or enough for a loop of their own.
+func (l SeverityLimits) manyOf(e Edits, n, share int) bool {
+	if n < l.MinRepeats {
+		return false
+	}
+	return share*n >= e.Operations || n >= l.MinEdits
 }
 
 // certainTimes is how far beyond the severe line an attempt must be whose edits
@@ -209,5 +258,5 @@ func (l SeverityLimits) CutOff(e Edits) (Severity, bool) {
 	if _, circles := l.circling(e); circles {
 		return v, true
 	}
-	return v, e.Operations >= certainTimes*l.SevereEdits || e.MaxRepeat >= certainTimes*l.SevereRepeats
+	return v, e.reach(certainTimes*l.SevereEdits, certainTimes*l.SevereRepeats)
 }

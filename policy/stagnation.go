@@ -33,41 +33,72 @@ func Stagnation(all []Attempt, run int, l Limits) Stagnant {
 		return v
 	}
 	all = slices.DeleteFunc(slices.Clone(all), func(a Attempt) bool { return a.Run != run })
-	v = Stagnant{}
-	for _, kind := range []string{"failure", "revision"} {
-		n, newest := row(all, kind, l.Stagnation.Similarity)
-		if n > v.Similar || n == v.Similar && newest > v.Similarity {
-			v.Kind, v.Similar, v.Similarity = kind, n, newest
+	v = similar(all, l.Stagnation)
+	if p, ok := samePoint(all); ok {
+		v.Kind = p.kind
+		v.Same = p.what
+		v.Similarity = 1
+		v.Similar = max(v.Similar, 1)
+		v.attempts = max(v.attempts, 1)
+		v.Escalated = true
+		v.Reasons = []string{fmt.Sprintf("attempts %d and %d came to %s on the same input", p.earlier, p.newest, p.what)}
+	}
+	return v
+}
+
+// similar compares the attempts of a run by their texts.
+func similar(run []Attempt, l StagnationLimits) (v Stagnant) {
+	for _, kind := range []string{kindFailure, kindRevision} {
+		n, newest := row(run, likenesses[kind], l.Similarity)
+		if cmp.Or(cmp.Compare(n, v.Similar), cmp.Compare(newest, v.Similarity)) > 0 {
+			v.Kind = kind
+			v.Similar = n
+			v.Similarity = newest
 		}
+	}
+	v.attempts = v.Similar
+	v.Escalated = l.reached(v.Similar)
+	switch {
+	case len(run) < 2:
+		v.Reasons = []string{"there is no earlier attempt to compare with"}
+	case v.Similar == 0:
+		v.Reasons = []string{fmt.Sprintf("similarity with the attempts before is %.2f; similar from %.2f", v.Similarity, l.Similarity)}
+	default:
+		v.Reasons = []string{fmt.Sprintf("%s in a row with a similar %s (%.2f; similar from %.2f)",
+			Plural(v.Similar, "attempt"), v.Kind, v.Similarity, l.Similarity)}
 	}
 	if v.Similar == 0 {
 		v.Kind = ""
 	}
-	v.attempts = v.Similar
-	v.Escalated = v.Similar > 0 && v.Similar >= l.Stagnation.EscalateAfter
-	if a, b, kind, what := same(all); kind != "" {
-		v.Kind, v.Same, v.Similarity, v.Similar, v.attempts, v.Escalated = kind, what, 1, max(v.Similar, 1), max(v.attempts, 1), true
-		v.Reasons = []string{fmt.Sprintf("attempts %d and %d came to %s on the same input", a.N, b.N, what)}
-		return v
-	}
-	switch {
-	case len(all) < 2:
-		v.Reasons = []string{"there is no earlier attempt to compare with"}
-	case v.Similar == 0:
-		v.Reasons = []string{fmt.Sprintf("similarity with the attempts before is %.2f; similar from %.2f", v.Similarity, l.Stagnation.Similarity)}
-	default:
-		v.Reasons = []string{fmt.Sprintf("%s in a row with a similar %s (%.2f; similar from %.2f)",
-			Plural(v.Similar, "attempt"), v.Kind, v.Similarity, l.Stagnation.Similarity)}
-	}
 	return v
+}
+
+// The ways in which attempts are alike.
+const (
+	kindFailure  = "failure"
+	kindRevision = "revision"
+)
+
+var likenesses = map[string]likeness{
+	kindFailure:  Attempt.likeFailure,
+	kindRevision: Attempt.likeRevision,
+}
+
+// likeness is how much two attempts have in common, 0..1.
+type likeness func(Attempt, Attempt) float64
+
+// reached reports whether attempts are similar often enough to try differently.
+func (l StagnationLimits) reached(similar int) bool {
+	return similar > 0 && similar >= l.EscalateAfter
 }
 
 // redelivered is the verdict on rounds of feedback, over runs: those whose feedback says
 // what that of the round before said, and whose work as a whole is similar to what that
 // one delivered.
 func redelivered(all []Attempt, l Limits) Stagnant {
-	v := Stagnant{Kind: "revision"}
-	later, again := simhash.Print(0), false // what the round after delivered, and whether its feedback was said before
+	v := Stagnant{Kind: kindRevision}
+	var later simhash.Print // what the round after delivered
+	again := false          // the feedback of that round was said before
 	for i := len(all) - 1; i >= 0; i-- {
 		whole := all[i].Whole // the last of a round is what it delivered
 		for !all[i].NewInput && i > 0 {
@@ -75,22 +106,32 @@ func redelivered(all []Attempt, l Limits) Stagnant {
 			whole = cmp.Or(whole, all[i].Whole)
 		}
 		if again {
-			s := simhash.Similarity(whole, later)
-			if whole == 0 || later == 0 || s < l.Stagnation.Similarity {
+			s, known := similarity(whole, later)
+			if !known || s < l.Stagnation.Similarity {
 				break
 			}
 			v.Similar++
 			v.Similarity = cmp.Or(v.Similarity, s)
 		}
-		if later, again = whole, all[i].SaidAgain; !again {
+		later = whole
+		again = all[i].SaidAgain
+		if !again {
 			break
 		}
 		v.attempts = len(all) - i
 	}
-	v.Escalated = v.Similar > 0 && v.Similar >= l.Stagnation.EscalateAfter
+	v.Escalated = l.Stagnation.reached(v.Similar)
 	v.Reasons = []string{fmt.Sprintf("%s of the same request brought similar work (%.2f; similar from %.2f)",
 		Plural(v.Similar, "repetition"), v.Similarity, l.Stagnation.Similarity)}
 	return v
+}
+
+// similarity is that of two fingerprints, where both are known.
+func similarity(a, b simhash.Print) (s float64, known bool) {
+	if a == 0 || b == 0 {
+		return 0, false
+	}
+	return simhash.Similarity(a, b), true
 }
 
 // sameRequest is the share of the words of two remarks, of all that either has, from which
@@ -103,48 +144,76 @@ const maxRequestWords = 400
 
 // SaysAgain reports whether two remarks ask for the same in nearly the same words.
 func SaysAgain(a, b string) bool {
-	words := func(text string) []string {
-		split := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
-		split = split[:min(len(split), maxRequestWords)]
-		slices.Sort(split)
-		return slices.Compact(split)
-	}
-	in, out := words(a), words(b)
+	in, out := requestWords(a), requestWords(b)
 	return len(in)+len(out) > 0 && simhash.Shared(in, out) >= sameRequest
 }
 
-// same names the point that the newest attempt and an earlier one both came to, whatever their texts say: the same
+// requestWords are the words of a remark, sorted, each once.
+func requestWords(text string) []string {
+	split := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r)
+	})
+	split = split[:min(len(split), maxRequestWords)]
+	slices.Sort(split)
+	return slices.Compact(split)
+}
+
+// point is one that two attempts of a run both came to.
+type point struct {
+	kind, what      string
+	earlier, newest int // the attempts' numbers
+}
+
+// samePoint finds the point that the newest attempt and an earlier one both came to, whatever their texts say: the same
 // failing tests, or the same tree. Only failing attempts are compared, none after which anything new was asked for.
-func same(run []Attempt) (a, b Attempt, kind, what string) {
+func samePoint(run []Attempt) (point, bool) {
 	if len(run) == 0 {
-		return a, b, "", ""
+		return point{}, false
 	}
-	b = run[len(run)-1]
-	for i := len(run) - 2; i >= 0 && !run[i+1].NewInput && (b.Failing() || failed(b)); i-- {
-		a = run[i]
+	b := run[len(run)-1]
+	if !b.fails() {
+		return point{}, false
+	}
+	for i := len(run) - 2; i >= 0; i-- {
+		if run[i+1].NewInput {
+			break
+		}
+		a := run[i]
 		switch {
-		case !a.Failing() && !failed(a):
-		case len(b.Tests) > 0 && slices.Equal(a.Tests, b.Tests) && !turnedGreen(a, b):
-			return a, b, "failure", Plural(len(b.Tests), "failing test") + " as before"
+		case !a.fails():
+			// It came to no point that a failure could come to again.
+		case a.sameTests(b):
+			return point{kindFailure, Plural(len(b.Tests), "failing test") + " as before", a.N, b.N}, true
 		case b.EndTree != "" && a.EndTree == b.EndTree:
-			return a, b, "revision", "the same tree"
+			return point{kindRevision, "the same tree", a.N, b.N}, true
 		}
 	}
-	return a, b, "", ""
+	return point{}, false
+}
+
+// fails reports whether the attempt failed in a way that can be compared.
+func (a Attempt) fails() bool { return a.Failing() || a.failed() }
+
+// sameTests reports whether the tests that fail after the attempt are those that fail after a later one.
+func (a Attempt) sameTests(later Attempt) bool {
+	if len(later.Tests) == 0 || !slices.Equal(a.Tests, later.Tests) {
+		return false
+	}
+	return !later.greenerThan(a)
 }
 
 // row is how many attempts in a row, from the newest backwards, are alike in a way with
 // one of the two before them, and how much the newest is.
-func row(all []Attempt, kind string, threshold float64) (n int, newest float64) {
+func row(all []Attempt, like likeness, threshold float64) (n int, newest float64) {
 	for i := len(all) - 1; i > 0; i-- {
-		s := alike(all[i-1], all[i], kind)
+		s := like(all[i-1], all[i])
 		if i > 1 {
-			s = max(s, alike(all[i-2], all[i], kind))
+			s = max(s, like(all[i-2], all[i]))
 		}
 		if n == 0 {
 			newest = s
 		}
-		if s < threshold || turnedGreen(all[i-1], all[i]) {
+		if s < threshold || all[i].greenerThan(all[i-1]) {
 			break
 		}
 		n++
@@ -152,33 +221,49 @@ func row(all []Attempt, kind string, threshold float64) (n int, newest float64) 
 	return n, newest
 }
 
-// alike is how much two attempts have in common: as a revision, of what they changed; as
-// a failure, of the tests that failed in both, or of the words.
-func alike(a, b Attempt, kind string) float64 {
+// likeRevision is how much two attempts have in common of what they changed.
+func (a Attempt) likeRevision(b Attempt) float64 {
+	if a.Outcome == Interrupted || b.Outcome == Interrupted {
+		return 0
+	}
+	s, _ := similarity(a.Change, b.Change)
+	return s
+}
+
+// likeFailure is how much two attempts have in common of the tests that failed in both, or of the words.
+func (a Attempt) likeFailure(b Attempt) float64 {
+	if a.Outcome != b.Outcome {
+		return 0
+	}
+	if !a.failed() || !b.failed() {
+		return 0
+	}
 	switch {
-	case kind == "revision" && a.Change != 0 && b.Change != 0 && a.Outcome != Interrupted && b.Outcome != Interrupted:
-		return simhash.Similarity(a.Change, b.Change)
-	case kind == "revision" || !failed(a) || !failed(b) || a.Outcome != b.Outcome:
 	case len(a.Tests)+len(b.Tests) > 0:
 		return simhash.Shared(a.Tests, b.Tests)
 	case len(a.Frames) > 0 && len(b.Frames) > 0:
 		return simhash.Shared(a.Frames, b.Frames)
-	case a.Evidence != 0 && b.Evidence != 0:
-		return simhash.Similarity(a.Evidence, b.Evidence)
 	}
-	return 0
+	s, _ := similarity(a.Evidence, b.Evidence)
+	return s
 }
 
-// turnedGreen reports whether tests that failed after an attempt, or before Pawl began, pass after a later one, and no
-// other test fails there.
-func turnedGreen(a, b Attempt) bool {
-	fewer := len(b.Tests) < len(a.Tests) || len(b.Fixed()) > len(a.Fixed())
-	return fewer && len(b.Tests) > 0 && !slices.ContainsFunc(b.Tests, func(name string) bool { return !slices.Contains(a.Tests, name) })
+// greenerThan reports whether tests that failed after an earlier attempt, or before Pawl began, pass after this one, and
+// no other test fails here.
+func (a Attempt) greenerThan(earlier Attempt) bool {
+	if len(a.Tests) == 0 {
+		return false
+	}
+	mended := len(a.Tests) < len(earlier.Tests) || len(a.Fixed()) > len(earlier.Fixed())
+	if !mended {
+		return false
+	}
+	return !slices.ContainsFunc(a.Tests, func(name string) bool { return !slices.Contains(earlier.Tests, name) })
 }
 
 // failed reports whether an attempt has a failure text to compare. What cut or
 // interrupted it says nothing about the work.
-func failed(a Attempt) bool {
+func (a Attempt) failed() bool {
 	switch a.Outcome {
 	case Interrupted, Cancelled:
 		return false
@@ -194,36 +279,52 @@ func failed(a Attempt) bool {
 // that says again what was said before ends neither; a command does.
 func stagnation(f Facts) Decision {
 	all := f.attempts()
-	if len(all) == 0 || len(f.Fresh) > 0 && !f.SaidAgain {
+	v := f.stagnant(all)
+	if !v.Escalated {
 		return Decision{}
 	}
 	last := all[len(all)-1]
-	v := redelivered(all, f.Limits)
-	if len(f.Fresh) == 0 {
-		v = Stagnation(all, f.Run, f.Limits)
-	}
-	if last.Run != f.Run && len(f.Fresh) == 0 {
-		return Decision{}
-	}
-	if !v.Escalated || v.Same != "" && v.Kind == "revision" && !last.Progress() {
+	if v.sameTree() && !last.Progress() {
 		// An attempt that changed nothing is for noProgress to end.
 		return Decision{}
 	}
 	for _, a := range all[len(all)-v.attempts:] {
 		if a.Decision.Different {
-			return stop(RuleStagnation, "Say in a comment what to do differently, or /pawl use another backend.",
-				append(v.Reasons, "a different approach was already asked for")...)
+			return stop(
+				RuleStagnation,
+				"Say in a comment what to do differently, or /pawl use another backend.",
+				append(v.Reasons, "a different approach was already asked for")...,
+			)
 		}
 	}
 	d := again(RuleStagnation, v.Reasons...)
 	d.Different = true
-	if b, found := f.another(last); found && v.Kind == "revision" {
+	if b, found := f.another(last); found && v.Kind == kindRevision {
 		d.Backend = b.Name
 		return d
 	}
-	if last.Failing() && f.Limits.Ladder.EscalateEffort && f.canEscalate(f.backend(last.Backend)) {
+	if last.Failing() && f.mayEscalate(f.backend(last.Backend)) {
 		// The verifier says the same again: this is the ladder's last rung, too.
 		return d.on(last.Backend, RungEffort)
 	}
 	return d
 }
+
+// stagnant is the verdict on all attempts where no feedback has come since, and on rounds of
+// feedback where it says again what was said before; else it is that of nothing.
+func (f Facts) stagnant(all []Attempt) Stagnant {
+	switch {
+	case len(all) == 0:
+		return Stagnant{}
+	case len(f.Fresh) > 0 && f.SaidAgain:
+		return redelivered(all, f.Limits)
+	case len(f.Fresh) > 0:
+		return Stagnant{}
+	case all[len(all)-1].Run != f.Run:
+		return Stagnant{}
+	}
+	return Stagnation(all, f.Run, f.Limits)
+}
+
+// sameTree reports whether the newest attempt came to a tree that was there before.
+func (v Stagnant) sameTree() bool { return v.Same != "" && v.Kind == kindRevision }

@@ -179,7 +179,7 @@ func TestFailuresAreComparedByTheirTestsBeforeTheirTexts(t *testing.T) {
 		{"no tests, the same words", failing(p), failing(p), 1},
 		{"another kind of end in the same words", failing(p), crashed, 0},
 	} {
-		if got := alike(tc.a, tc.b, "failure"); math.Abs(got-tc.want) > 1e-9 {
+		if got := tc.a.likeFailure(tc.b); math.Abs(got-tc.want) > 1e-9 {
 			t.Errorf("%s: %.2f, want %.2f", tc.name, got, tc.want)
 		}
 	}

@@ -44,9 +44,14 @@ func named(name string, patterns []string) bool {
 // TestFile reports whether a file of a repository belongs to its tests, by its name and those of its folders.
 func TestFile(file string) bool {
 	dir, base := path.Split(file)
+	if named(base, testNames) || named(base, runnerFiles) {
+		return true
+	}
 	lower := strings.ToLower(base)
-	return named(base, testNames) || named(base, runnerFiles) || !strings.HasPrefix(lower, "readme") && !strings.HasPrefix(lower, "changelog") &&
-		slices.ContainsFunc(strings.Split(dir, "/"), func(d string) bool { return named(d, testFolders) })
+	if strings.HasPrefix(lower, "readme") || strings.HasPrefix(lower, "changelog") {
+		return false
+	}
+	return slices.ContainsFunc(strings.Split(dir, "/"), func(d string) bool { return named(d, testFolders) })
 }
 
 // TestSide says which files of a change are on the tests' side: test files, and what the verify commands run. It holds
@@ -82,37 +87,62 @@ func NewTestSide(commands []string, read func(file string) string) (s TestSide) 
 // follow adds what a shell's text runs. In the text of a command, a program of the repository is named to verify.
 func (s *TestSide) follow(text string, command bool, read func(file string) string) {
 	for _, word := range executed(text) {
-		files := toolFiles[word]
-		shell := strings.HasSuffix(word, ".sh") || strings.Contains(word, "/") && path.Ext(word) == ""
-		if shell || command && strings.ContainsAny(word, "./") {
-			files = []string{path.Clean(word)}
-		}
-		for _, file := range files {
+		readable := script(word) || toolFiles[word] != nil
+		for _, file := range filesOf(word, command) {
 			if slices.Contains(*s, file) || len(*s) == maxTestSide {
 				continue
 			}
 			*s = append(*s, file)
-			if shell || toolFiles[word] != nil {
+			if readable {
 				s.follow(scripts(file, read(file)), false, read)
 			}
 		}
 	}
 }
 
+// filesOf are the files of a repository that a word of a shell runs.
+func filesOf(word string, command bool) []string {
+	program := command && strings.ContainsAny(word, "./")
+	if program || script(word) {
+		return []string{path.Clean(word)}
+	}
+	return toolFiles[word]
+}
+
+// script reports whether a word of a shell names a script of a shell.
+func script(word string) bool {
+	if strings.HasSuffix(word, ".sh") {
+		return true
+	}
+	return strings.Contains(word, "/") && path.Ext(word) == ""
+}
+
 // Reported adds the files that reports say hold tests. What pytest runs of documentation within code does not count.
 func (s TestSide) Reported(results ...[]Verified) TestSide {
 	for _, v := range slices.Concat(results...) {
 		for _, name := range slices.Concat(v.Ran, Names(v.Failing), v.Known) {
-			file, test, ok := strings.Cut(name, "::")
-			if ok = ok && strings.HasPrefix(strings.ToLower(test), "test"); !ok {
-				file, _, ok = strings.Cut(name, " › ") // Jest
+			file := fileOfTest(name)
+			if file == "" || TestFile(file) {
+				continue
 			}
-			if ok && !TestFile(file) && !slices.Contains(s, file) && len(s) < 2*maxTestSide {
+			if !slices.Contains(s, file) && len(s) < 2*maxTestSide {
 				s = append(s, file)
 			}
 		}
 	}
 	return s
+}
+
+// fileOfTest is the file in the name of a test, as pytest and Jest name tests; empty where there is none.
+func fileOfTest(name string) string {
+	file, test, _ := strings.Cut(name, "::")
+	if strings.HasPrefix(strings.ToLower(test), "test") {
+		return file
+	}
+	if file, _, ok := strings.Cut(name, " › "); ok { // Jest
+		return file
+	}
+	return ""
 }
 
 // maxTestSide bounds what is known of what the verify commands run.
@@ -131,13 +161,22 @@ func executed(text string) (all []string) {
 	for _, command := range commandEnd.Split(text, -1) {
 		for _, word := range strings.Fields(command) {
 			word = strings.Trim(word, `"'@+`)
-			if !slices.Contains(starters, path.Base(word)) && !assignment.MatchString(word) && !strings.HasPrefix(word, "-") {
-				all = append(all, strings.TrimPrefix(word, "$PWD/"))
-				break
+			if passedOver(word) {
+				continue
 			}
+			all = append(all, strings.TrimPrefix(word, "$PWD/"))
+			break
 		}
 	}
 	return all
+}
+
+// passedOver reports whether a word stands before the name of the program that a command runs.
+func passedOver(word string) bool {
+	if strings.HasPrefix(word, "-") || assignment.MatchString(word) {
+		return true
+	}
+	return slices.Contains(starters, path.Base(word))
 }
 
 // scripts are what a file says that is to be run.
@@ -156,14 +195,23 @@ func manifests(file string) bool {
 
 // Has reports whether a file is on the tests' side. Of some only a part is; see WithScripts.
 func (s TestSide) Has(file string) bool {
-	return TestFile(file) || !manifests(file) && slices.ContainsFunc(s, func(p string) bool {
-		return file == p || strings.HasSuffix(file, "/"+p) || named(path.Base(file), []string{p})
+	if TestFile(file) {
+		return true
+	}
+	if manifests(file) {
+		return false
+	}
+	return slices.ContainsFunc(s, func(p string) bool {
+		return strings.HasSuffix("/"+file, "/"+p) || named(path.Base(file), []string{p})
 	})
 }
 
 // Manifest reports whether a part of a file may be on the tests' side: of a package.json where the verify commands run scripts.
 func (s TestSide) Manifest(file string) bool {
-	return manifests(file) && (path.Base(file) != manifest || slices.Contains(s, manifest))
+	if path.Base(file) == manifest {
+		return slices.Contains(s, manifest)
+	}
+	return manifests(file)
 }
 
 // WithScripts is a text of a manifest with what another one says of scripts and test runners; one that is not there is
@@ -200,9 +248,11 @@ func WithScripts(name string, file, other []byte) []byte {
 func sections(text []byte) (rest, runner string) {
 	to := &rest
 	for line := range strings.Lines(string(text)) {
-		if head := strings.TrimSpace(line); runnerSection.MatchString(head) {
+		head := strings.TrimSpace(line)
+		switch {
+		case runnerSection.MatchString(head):
 			to = &runner
-		} else if anySection.MatchString(head) {
+		case anySection.MatchString(head):
 			to = &rest
 		}
 		*to += line

@@ -52,10 +52,22 @@ const (
 
 // contradicted is how many failures its runners reported of a command that exited with 0.
 func (v Verified) contradicted() int {
-	if !v.Passed || v.Exit != 0 {
+	if !v.exitedWell() {
 		return 0
 	}
 	return max(0, v.FailedTests-len(v.Known))
+}
+
+// exitedWell reports whether the command passed and exited with 0. One that passes with another
+// exit code fails only as it did on the base.
+func (v Verified) exitedWell() bool { return v.Passed && v.Exit == 0 }
+
+// doubtful reports whether a command that passed shows less than that all is well.
+func (v Verified) doubtful() bool {
+	if v.Exit != 0 || v.NoTests {
+		return true
+	}
+	return v.contradicted() > 0
 }
 
 // Result says what the command came to, as people are told it.
@@ -63,24 +75,32 @@ func (v Verified) Result() string { return v.result() + v.walled() }
 
 // walled says what a command that failed was refused, which may be why.
 func (v Verified) walled() string {
-	if len(v.RefusedHosts) == 0 || v.Passed && v.Exit == 0 {
+	if len(v.RefusedHosts) == 0 || v.exitedWell() {
 		return ""
 	}
 	return "; refused: " + few(v.RefusedHosts)
 }
 
 func (v Verified) result() string {
+	if !v.Passed {
+		return v.failure()
+	}
 	switch {
 	case v.asText():
 		return fmt.Sprintf("exit code %d with the same output as before", v.Exit)
-	case v.Passed && v.Exit != 0:
+	case v.Exit != 0:
 		return fmt.Sprintf("exit code %d, since %s as before", v.Exit, Plural(len(v.Known), "test")+" failed")
-	case v.Passed && v.NoTests:
+	case v.NoTests:
 		return "exit code 0, and no test ran"
 	case v.contradicted() > 0:
 		return "exit code 0, and yet " + Plural(v.contradicted(), "failure") + " reported: " + few(Names(v.Failing))
-	case v.Passed:
-		return "passed"
+	}
+	return "passed"
+}
+
+// failure says how a command that did not pass failed.
+func (v Verified) failure() string {
+	switch {
 	case v.Broken != "":
 		return "cannot work here: " + v.Broken
 	case v.TimedOut:
@@ -95,19 +115,34 @@ var noProgram = regexp.MustCompile(`(?m)^make(?:\[\d+\])?: \*\*\* .* Error 12[67
 // Unable says why a command did not come to verify anything, empty where it did. On the
 // base, that is the doing of the command or of the machine.
 func (v Verified) Unable() string {
-	switch {
-	case v.TimedOut:
+	if v.TimedOut {
 		return "it does not end in time"
-	case !v.Passed && (v.Exit == 126 || v.Exit == 127):
-		return fmt.Sprintf("exit code %d, a program is missing or may not be run", v.Exit)
-	case !v.Passed && noProgram.MatchString(v.Output):
-		return "a program is missing: " + noProgram.FindString(v.Output)
-	case !v.Passed && (v.Exit == 134 || v.Exit == 137): // 128 + SIGABRT, as Node out of memory, or + SIGKILL
-		return "it is killed, as where the memory is not enough"
-	case v.NoTests && len(v.Failing) > 0:
+	}
+	if why := v.unfit(); why != "" {
+		return why
+	}
+	switch {
+	case !v.NoTests:
+		return ""
+	case len(v.Failing) > 0:
 		return "the build is broken, " + v.Failing[0].Name
-	case v.NoTests:
-		return "no test runs"
+	}
+	return "no test runs"
+}
+
+// unfit says why a failed command could not do its work on this machine; empty where it could.
+func (v Verified) unfit() string {
+	if v.Passed {
+		return ""
+	}
+	missing := noProgram.FindString(v.Output)
+	switch {
+	case v.Exit == 126, v.Exit == 127:
+		return fmt.Sprintf("exit code %d, a program is missing or may not be run", v.Exit)
+	case missing != "":
+		return "a program is missing: " + missing
+	case v.Exit == 134, v.Exit == 137: // 128 + SIGABRT, as Node out of memory, or + SIGKILL
+		return "it is killed, as where the memory is not enough"
 	}
 	return ""
 }
@@ -139,13 +174,13 @@ func (v Verified) broken(why string) string {
 // fails with what its assertion said on the base is known, one that passed the second
 // time is flaky, and the command passes where nothing else is wrong. Where no runner is
 // understood, the output as a whole stands for an assertion.
-func Compare(v Verified, base, again *Verified) Verified {
+func (v Verified) Compare(base, again *Verified) Verified {
 	first := v.Failing
 	v = v.flaky(again)
-	switch {
-	case base == nil:
+	if base == nil {
 		return v
-	case base.Unable() != "":
+	}
+	if base.Unable() != "" {
 		if !v.Passed {
 			v.Broken = v.Unable()
 		}
@@ -153,22 +188,14 @@ func Compare(v Verified, base, again *Verified) Verified {
 	}
 	var fresh []Failing
 	for _, f := range v.Failing {
-		before, second := find(base.Failing, f.Name), (*Failing)(nil)
-		if again != nil && !f.build() {
-			second = find(again.Failing, f.Name)
-		}
-		if before != nil && (f.says(before) || second != nil && !f.says(second)) {
+		if f.known(base, again) {
 			v.Known = append(v.Known, f.Name)
 		} else {
 			fresh = append(fresh, f)
 		}
 	}
-	for _, f := range base.Failing {
-		if find(first, f.Name) == nil && !v.TimedOut && v.Signal == "" && !slices.ContainsFunc(fresh, Failing.build) {
-			v.Fixed = append(v.Fixed, f.Name)
-		}
-	}
 	v.Failing = fresh
+	v.Fixed = append(v.Fixed, v.fixed(base, first)...)
 	for _, host := range base.RefusedHosts {
 		if !slices.Contains(v.RefusedHosts, host) {
 			v.RefusedHosts = append(slices.Clip(v.RefusedHosts), host)
@@ -177,20 +204,55 @@ func Compare(v Verified, base, again *Verified) Verified {
 	if v.repeats(base) {
 		v.Known = []string{v.Command}
 	}
-	v.Passed = v.Passed || len(fresh) == 0 && len(v.Known) > 0 && v.FailedTests <= len(first) && !v.TimedOut &&
-		v.PassedTests+len(v.Flaky) >= base.PassedTests && v.Exit == base.Exit && v.Signal == base.Signal
+	v.Passed = v.Passed || v.failsAsOn(base, len(first))
 	return v
+}
+
+// fixed are the failures of the base that are not among the first failures of the command. A command that
+// broke off, or that could not build something new, fixed nothing.
+func (v Verified) fixed(base *Verified, first []Failing) (names []string) {
+	if v.TimedOut || v.Signal != "" {
+		return nil
+	}
+	if slices.ContainsFunc(v.Failing, Failing.build) {
+		return nil
+	}
+	for _, f := range base.Failing {
+		if find(first, f.Name) == nil {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// failsAsOn reports whether the command ended as it did on the base and nothing failed but what failed there.
+// named is how many of its failures had names.
+func (v Verified) failsAsOn(base *Verified, named int) bool {
+	switch {
+	case len(v.Failing) > 0 || len(v.Known) == 0:
+		return false
+	case v.FailedTests > named:
+		return false
+	case v.PassedTests+len(v.Flaky) < base.PassedTests:
+		return false
+	case v.TimedOut || v.Signal != base.Signal:
+		return false
+	}
+	return v.Exit == base.Exit
 }
 
 // flaky is the result with what passed in a second run told apart.
 func (v Verified) flaky(again *Verified) Verified {
 	first := v.Failing
-	if again != nil && again.Passed {
+	switch {
+	case again == nil:
+	case again.Passed:
 		v = *again
-		if v.Flaky = Names(first); len(first) == 0 {
+		v.Flaky = Names(first)
+		if len(first) == 0 {
 			v.Flaky = []string{v.Command}
 		}
-	} else if again != nil && again.fewer(first) {
+	case again.partOf(first):
 		v.Failing = nil
 		for _, f := range first {
 			if find(again.Failing, f.Name) != nil {
@@ -205,24 +267,42 @@ func (v Verified) flaky(again *Verified) Verified {
 
 // unread reports whether the command failed with an output that no test runner is known from.
 func (v Verified) unread() bool {
-	return !v.Passed && v.Runner == "" && v.FailedTests == 0 && len(v.Failing) == 0 && strings.TrimSpace(v.Output) != ""
+	if v.Passed || v.Runner != "" {
+		return false
+	}
+	if v.FailedTests != 0 || len(v.Failing) > 0 {
+		return false
+	}
+	return strings.TrimSpace(v.Output) != ""
 }
 
 // repeats reports whether a command of which no runner is known says what it said on the base.
 func (v Verified) repeats(base *Verified) bool {
-	return v.unread() && base.unread() && v.Exit == base.Exit && (Failing{Text: v.Output}).says(&Failing{Text: base.Output})
+	if !v.unread() || !base.unread() {
+		return false
+	}
+	now, before := Failing{Text: v.Output}, Failing{Text: base.Output}
+	return v.Exit == base.Exit && now.says(&before)
 }
 
 // asText reports whether the command fails as on the base by its output as a text. It goes by its own name.
 func (v Verified) asText() bool {
-	return v.Passed && v.Exit != 0 && slices.Equal(v.Known, []string{v.Command})
+	if !v.Passed || v.Exit == 0 {
+		return false
+	}
+	return slices.Equal(v.Known, []string{v.Command})
 }
 
-// fewer reports whether a second run failed in some of the same failures and in nothing else, so that the others
-// passed: one that broke off says nothing of them.
-func (v Verified) fewer(first []Failing) bool {
-	return len(v.Failing) > 0 && v.Unable() == "" && v.FailedTests <= len(v.Failing) &&
-		!slices.ContainsFunc(v.Failing, func(f Failing) bool { return find(first, f.Name) == nil })
+// partOf reports whether a second run failed in some of the first failures and in nothing else, so that the others
+// passed. A run that broke off says nothing of them.
+func (v Verified) partOf(first []Failing) bool {
+	if len(v.Failing) == 0 || v.FailedTests > len(v.Failing) {
+		return false
+	}
+	if v.Unable() != "" {
+		return false
+	}
+	return !slices.ContainsFunc(v.Failing, func(f Failing) bool { return find(first, f.Name) == nil })
 }
 
 // Failing is a failing test, or something that failed before its tests ran.
@@ -250,8 +330,31 @@ var moves = regexp.MustCompile(`(\.\w{1,5}):\d+(?::\d+)?|(?:/private)?/(?:tmp|va
 // says reports whether two failures of a test have the same assertion, as far as both are
 // known.
 func (f Failing) says(other *Failing) bool {
-	text := func(s string) string { return simhash.Normalise(moves.ReplaceAllString(s, "$1")) }
-	return f.Text == "" || other.Text == "" || f.Text == other.Text || text(f.Text) == text(other.Text)
+	if f.Text == "" || other.Text == "" {
+		return true
+	}
+	return f.assertion() == other.assertion()
+}
+
+// assertion is the failure's text without what differs between two runs.
+func (f Failing) assertion() string {
+	return simhash.Normalise(moves.ReplaceAllString(f.Text, "$1"))
+}
+
+// known reports whether the failure is one of the base.
+func (f Failing) known(base, again *Verified) bool {
+	before := find(base.Failing, f.Name)
+	switch {
+	case before == nil:
+		return false
+	case f.says(before):
+		return true
+	case again == nil || f.build():
+		return false
+	}
+	// Where the assertion differs between two runs of one commit, it tells nothing.
+	second := find(again.Failing, f.Name)
+	return second != nil && !f.says(second)
 }
 
 func find(all []Failing, name string) *Failing {

@@ -59,7 +59,7 @@ func TestWhatAFailureMeansIsSaidByComparison(t *testing.T) {
 		{name: "none where the build broke", v: red(build), base: ptr(red(old)), failing: []string{build.Name}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Compare(c.v, c.base, c.again)
+			got := c.v.Compare(c.base, c.again)
 			want := [][]string{c.known, c.failing, c.flaky, c.fixed}
 			if d := cmp.Diff(want, [][]string{got.Known, Names(got.Failing), got.Flaky, got.Fixed}); got.Passed != c.passed || d != "" {
 				t.Errorf("passed %v, want %v; known, failing, flaky, fixed (-want +got) %s", got.Passed, c.passed, d)
@@ -87,11 +87,11 @@ func TestACommandThatCouldNotWorkBeforeIsNotTheChangesFailure(t *testing.T) {
 		if got := v.Unable(); got != why {
 			t.Errorf("%q, want %q", got, why)
 		}
-		got := Compare(v, &v, nil)
+		got := v.Compare(&v, nil)
 		if want := why; !v.Passed && got.Broken != want {
 			t.Errorf("broken as before: %q, want %q", got.Broken, want)
 		}
-		if got = Compare(v, &Verified{Passed: true}, nil); got.Broken != "" {
+		if got = v.Compare(&Verified{Passed: true}, nil); got.Broken != "" {
 			t.Errorf("broken by the change: %q", got.Broken)
 		}
 	}

@@ -37,14 +37,14 @@ func Verify(commands []string, before []policy.Verified, open func() (Trial, err
 		if at := slices.IndexFunc(before, func(v policy.Verified) bool { return v.Command == command }); at >= 0 {
 			base = &before[at]
 		}
-		v := policy.Compare(first, base, nil)
+		v := first.Compare(base, nil)
 		hopeless := v.TimedOut || v.Broken != ""
 		if !v.Passed && !hopeless {
 			again, err := repeat(commands[:i+1], open)
 			if err != nil {
 				return all, err
 			}
-			v = policy.Compare(first, base, &again)
+			v = first.Compare(base, &again)
 		}
 		all = append(all, v)
 		if !v.Passed {

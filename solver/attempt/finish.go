@@ -132,7 +132,7 @@ func (a *Attempt) ownRung() {
 			before = append(before, b.Receipt)
 		}
 	}
-	if own, ok := policy.OwnRung(a.Decision, a.Effort, a.Receipt, before); ok {
+	if own, ok := a.Decision.OwnRung(a.Effort, a.Receipt, before); ok {
 		a.Receipt.Rungs = append(a.Receipt.Rungs, own)
 	}
 }

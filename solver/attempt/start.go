@@ -69,7 +69,7 @@ func (e *Env) session(t thread.ID, s thread.State, d policy.Decision, g *Ground)
 		if id == "" || u.Backend != d.Backend || !f.Limits.Ladder.ResumeSessions {
 			return "", "a new session: it continues the files of an attempt that was cut off"
 		}
-	} else if id, why = policy.Resume(f, d, g.Start); id == "" {
+	} else if id, why = f.Resume(d, g.Start); id == "" {
 		return "", why
 	} else {
 		place = s.Attempts[len(s.Attempts)-1].Place
