@@ -49,15 +49,15 @@ func (a *answer) read(resp *http.Response, body []byte, broken error, holds []st
 		}
 		message := fullMessage(failed)
 		a.secondary = strings.Contains(strings.ToLower(message), "secondary rate limit")
-		a.limit = limitWords.MatchString(message) || limitWords.MatchString(failed.DocumentationURL)
+		a.limit = limitWords.MatchString(message + "\n" + failed.DocumentationURL)
 		a.message = secret.Redact(clip(message, 1000))
 	}
 }
 
 // usable says why an answer is none: it must be JSON, and an object hold what it is about.
 func usable(body []byte, holds []string) error {
-	if len(holds) == 0 && json.Valid(body) {
-		return nil
+	if len(holds) == 0 {
+		return json.Unmarshal(body, new(json.RawMessage))
 	}
 	var got map[string]json.RawMessage
 	if err := json.Unmarshal(body, &got); err != nil {
@@ -110,36 +110,80 @@ func (a answer) class() class {
 		return unknown
 	case a.status < 400:
 		return done
-	case isPage(a) && !saysWhen(a):
+	case a.isPage() && !a.saysWhen():
 		return unknown
-	// GitHub uses 403 for a limit and for a missing permission. One that gives no reason is waited out.
-	case a.status == http.StatusTooManyRequests,
-		a.status == http.StatusForbidden && (a.limit || a.message == "" || strings.EqualFold(a.message, http.StatusText(a.status)) || saysWhen(a)):
+	case a.isLimit():
 		return limited
 	default:
 		return refused
 	}
 }
 
+// isLimit tells a limit from a refusal. GitHub uses 403 for a limit and for a missing permission. A 403 that gives no
+// reason is waited out.
+func (a answer) isLimit() bool {
+	switch {
+	case a.status == http.StatusTooManyRequests:
+		return true
+	case a.status != http.StatusForbidden:
+		return false
+	case a.limit, a.message == "", a.saysWhen():
+		return true
+	default:
+		return strings.EqualFold(a.message, http.StatusText(a.status))
+	}
+}
+
 // isPage says that a refusal is a page for people, from a proxy or a firewall; GitHub's API answers in JSON.
-func isPage(a answer) bool {
-	return a.status >= 400 && a.status < 500 && strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
+func (a answer) isPage() bool {
+	if a.status/100 != 4 {
+		return false
+	}
+	return strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
 }
 
 // saysWhen says that the status or the headers make an answer a limit, whatever its body is.
-func saysWhen(a answer) bool {
-	return a.status == http.StatusTooManyRequests || a.header.Get("Retry-After") != "" || exhausted(a.header)
+func (a answer) saysWhen() bool {
+	if a.status == http.StatusTooManyRequests {
+		return true
+	}
+	if a.header.Get("Retry-After") != "" {
+		return true
+	}
+	return exhausted(a.header)
 }
 
 // wantsPause says that GitHub wants no request for a time: after a limit, after the last request of the
 // hour, or while it is down and says for how long.
 func (a answer) wantsPause(now time.Time) bool {
-	reset, ok := resetTime(a.header)
-	_, after := retryAfter(a.header, now)
-	return a.class() == limited || ok && exhausted(a.header) && reset.After(now) || after && a.status >= 500
+	if a.class() == limited {
+		return true
+	}
+	reset, _ := exhaustedUntil(a.header)
+	if reset.After(now) {
+		return true
+	}
+	if a.status < 500 {
+		return false
+	}
+	_, says := retryAfter(a.header, now)
+	return says
+}
+
+// says looks for lower-case words in GitHub's message.
+func (a answer) says(words string) bool {
+	return strings.Contains(strings.ToLower(a.message), words)
 }
 
 func exhausted(h http.Header) bool { return h.Get("X-Ratelimit-Remaining") == "0" }
+
+// exhaustedUntil is when an hourly limit that is used up begins anew.
+func exhaustedUntil(h http.Header) (reset time.Time, ok bool) {
+	if !exhausted(h) {
+		return time.Time{}, false
+	}
+	return resetTime(h)
+}
 
 // unspecifiedWait is what GitHub asks for when it names no time ("wait for at least one minute", best
 // practices for the REST API), and "an exponentially increasing amount of time" after that.
@@ -156,7 +200,7 @@ func limitEnds(a answer, now time.Time, strikes int) (until time.Time, secondary
 	if after, ok := retryAfter(a.header, now); ok {
 		return now.Add(min(max(after, time.Second), longestWait)), a.secondary || !exhausted(a.header), true
 	}
-	if reset, ok := resetTime(a.header); ok && exhausted(a.header) {
+	if reset, ok := exhaustedUntil(a.header); ok {
 		// The reset is given in whole seconds; one more avoids coming too early.
 		return now.Add(min(max(reset.Sub(now)+time.Second, time.Second), longestWait)), false, true
 	}
@@ -264,43 +308,97 @@ func (e *Moved) Error() string {
 	return fmt.Sprintf("%s %s: the repository was renamed or moved to %s; use that name", e.Method, e.Path, secret.Redact(e.To))
 }
 
-func explain(a answer) (hint string, kind error) {
-	switch {
-	case a.status == http.StatusUnauthorized:
-		return "compare github.app.integration_id and the private key with the App's settings page, and this machine's clock with the real time", ErrUnauthorized
-	case a.status == http.StatusForbidden && strings.Contains(strings.ToLower(a.message), "suspended"):
-		return "the installation is suspended; unsuspend it on its settings page", ErrUninstalled
-	case a.status == http.StatusForbidden, a.status == http.StatusUnavailableForLegalReasons:
-		return "unless it is archived or locked, compare the App's permissions with app.yml and accept new ones on the installation's page", ErrForbidden
-	case a.status == http.StatusNotFound:
-		return "check that it still exists and that the App is installed on the repository", ErrNotFound
-	case a.status == http.StatusGone:
-		return "it was deleted, or issues are turned off in this repository", ErrGone
-	case a.status >= 400 && a.status < 500 && a.status != http.StatusRequestTimeout:
-		return "GitHub will refuse the same request again", ErrInvalid
-	default:
-		return "see https://www.githubstatus.com and the network of this machine; it can be tried again later", ErrUnavailable
-	}
+// explanation is a hint with the kind of an *Error.
+type explanation struct {
+	hint string
+	kind error
 }
 
-// redirected tells a repository or an issue that is elsewhere now, by "repositories/ID/…" of GitHub's
-// own API, from the redirect of a proxy or a page for logging in.
+var (
+	forbidden = explanation{
+		"unless it is archived or locked, compare the App's permissions with app.yml " +
+			"and accept new ones on the installation's page",
+		ErrForbidden,
+	}
+	unavailable = explanation{
+		"see https://www.githubstatus.com and the network of this machine; it can be tried again later",
+		ErrUnavailable,
+	}
+	// notGitHub is for answers of something on the way.
+	notGitHub = "look at github.v3_api_url and at the proxies on the way"
+)
+
+// explanations are by HTTP status.
+var explanations = map[int]explanation{
+	http.StatusUnauthorized: {
+		"compare github.app.integration_id and the private key with the App's settings page, " +
+			"and this machine's clock with the real time",
+		ErrUnauthorized,
+	},
+	http.StatusForbidden:                  forbidden,
+	http.StatusUnavailableForLegalReasons: forbidden,
+	http.StatusNotFound: {
+		"check that it still exists and that the App is installed on the repository",
+		ErrNotFound,
+	},
+	http.StatusGone: {
+		"it was deleted, or issues are turned off in this repository",
+		ErrGone,
+	},
+	http.StatusRequestTimeout: unavailable,
+}
+
+func explain(a answer) (hint string, kind error) {
+	if a.status == http.StatusForbidden && a.says("suspended") {
+		return "the installation is suspended; unsuspend it on its settings page", ErrUninstalled
+	}
+	known, ok := explanations[a.status]
+	if ok {
+		return known.hint, known.kind
+	}
+	if a.status/100 == 4 {
+		return "GitHub will refuse the same request again", ErrInvalid
+	}
+	return unavailable.hint, unavailable.kind
+}
+
+// redirected tells a repository or an issue that is elsewhere now from the redirect of a proxy or a page for logging in.
 func (c *call) redirected() error {
 	a := c.last
 	to := a.header.Get("Location")
-	if at, err := c.api.Parse(to); err == nil && at.Host == c.api.Host && at.Path != a.path {
-		rest, ok := strings.CutPrefix(at.Path, c.api.Path)
-		if ok && (strings.HasPrefix(rest, "repositories/") || strings.HasPrefix(rest, "repos/")) {
-			return &Moved{Method: c.method, Path: a.path, To: to}
-		}
+	if c.isElsewhere(to) {
+		return &Moved{Method: c.method, Path: a.path, To: to}
 	}
-	return &Error{Method: c.method, Path: a.path, Status: a.status, Message: "redirected to " + secret.Redact(clip(to, 200)), Kind: ErrUnavailable,
-		Hint: "that is no answer of GitHub's API; look at github.v3_api_url and at the proxies on the way"}
+	return &Error{
+		Method:  c.method,
+		Path:    a.path,
+		Status:  a.status,
+		Message: "redirected to " + secret.Redact(clip(to, 200)),
+		Kind:    ErrUnavailable,
+		Hint:    "that is no answer of GitHub's API; " + notGitHub,
+	}
+}
+
+// isElsewhere knows GitHub's own redirects of what was renamed, to "repositories/ID/…" of its API.
+func (c *call) isElsewhere(address string) bool {
+	at, err := c.api.Parse(address)
+	if err != nil {
+		return false
+	}
+	rest, within := strings.CutPrefix(at.Path, c.api.Path)
+	switch {
+	case at.Host != c.api.Host, at.Path == c.last.path, !within:
+		return false
+	case strings.HasPrefix(rest, "repositories/"):
+		return true
+	default:
+		return strings.HasPrefix(rest, "repos/")
+	}
 }
 
 func (c *call) failure() error {
 	a := c.last
-	if a.status >= 300 && a.status < 400 {
+	if a.status/100 == 3 {
 		return c.redirected()
 	}
 	read := explain
@@ -308,10 +406,18 @@ func (c *call) failure() error {
 		read = c.explain
 	}
 	hint, kind := read(a)
-	if isPage(a) {
-		hint, kind = "this is a page and no answer of GitHub's API; look at github.v3_api_url and at the proxies on the way", ErrUnavailable
+	if a.isPage() {
+		hint = "this is a page and no answer of GitHub's API; " + notGitHub
+		kind = ErrUnavailable
 	}
-	e := &Error{Method: c.method, Path: a.path, Status: a.status, Message: a.message, Kind: kind, Hint: hint}
+	e := &Error{
+		Method:  c.method,
+		Path:    a.path,
+		Status:  a.status,
+		Message: a.message,
+		Kind:    kind,
+		Hint:    hint,
+	}
 	if a.status < 300 {
 		e.Cause = a.err // no answer, or one that broke off
 	}

@@ -75,7 +75,9 @@ func (s Apps) askSelf(ctx context.Context) (app App, err error) {
 
 // explainSelf reads a refusal to say who the App is: GitHub answers 404 for an id that it does not know.
 func explainSelf(a answer) (hint string, kind error) {
-	if hint, kind = explain(a); kind == ErrUnauthorized || kind == ErrUnavailable {
+	hint, kind = explain(a)
+	switch kind {
+	case ErrUnauthorized, ErrUnavailable:
 		return hint, kind
 	}
 	return "compare github.app.integration_id with the App's settings page", ErrUnauthorized
@@ -83,8 +85,7 @@ func explainSelf(a answer) (hint string, kind error) {
 
 // aboutNoThread keeps a refusal of the bot user from being taken for one of the thread.
 func aboutNoThread(err error) error {
-	kinds := []error{ErrForbidden, ErrInvalid, ErrGone, ErrUninstalled}
-	if slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) }) {
+	if isOf(err, ErrForbidden, ErrInvalid, ErrGone, ErrUninstalled) {
 		return fmt.Errorf("%w: %s", ErrUnavailable, err)
 	}
 	return err
@@ -97,8 +98,7 @@ func (s Apps) userID(ctx context.Context, login string) (int64, error) {
 	r := request{route: "/users/{login}", args: []any{login}, as: anonymous, holds: []string{"id"}}
 	var user feedback.Actor
 	_, err := s.client.do(ctx, r, &user)
-	_, limited := errors.AsType[*RateLimited](err)
-	if err == nil || !errors.Is(err, ErrUnauthorized) && !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrNotFound) && !limited {
+	if !wantsToken(err) {
 		return user.ID, err
 	}
 	installation, token, tokenErr := s.metadataToken(ctx)
@@ -108,6 +108,17 @@ func (s Apps) userID(ctx context.Context, login string) (int64, error) {
 	r.as, r.token, r.repo.Installation = asToken, token, installation
 	_, err = s.client.do(ctx, r, &user)
 	return user.ID, err
+}
+
+// wantsToken says that a token may be answered what was refused without one.
+func wantsToken(err error) bool {
+	_, limited := errors.AsType[*RateLimited](err)
+	return limited || isOf(err, ErrUnauthorized, ErrForbidden, ErrNotFound)
+}
+
+// isOf says whether an error is of one of these kinds.
+func isOf(err error, kinds ...error) bool {
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // HookRanges are the addresses that GitHub sends webhooks from (docs.github.com, "Get GitHub meta information"). An
@@ -199,7 +210,8 @@ func ConvertManifest(ctx context.Context, apiURL, userAgent, code string) (made 
 
 func explainConversion(a answer) (hint string, kind error) {
 	hint, kind = explain(a)
-	if a.status == http.StatusNotFound || a.status == http.StatusUnprocessableEntity {
+	switch a.status {
+	case http.StatusNotFound, http.StatusUnprocessableEntity:
 		hint = "the code was used before or is older than an hour"
 	}
 	return hint, kind
@@ -312,7 +324,7 @@ func explainMint(a answer) (hint string, kind error) {
 	switch {
 	case a.status == http.StatusNotFound:
 		return "the App was uninstalled there; install it again to go on", ErrUninstalled
-	case a.status == http.StatusUnprocessableEntity && strings.Contains(strings.ToLower(a.message), "permission"):
+	case a.status == http.StatusUnprocessableEntity && a.says("permission"):
 		return "the installation lacks permissions of app.yml; accept them on the installation's settings page", ErrForbidden
 	case a.status == http.StatusUnprocessableEntity:
 		return "the repository is not part of the installation, or was deleted; add it on the installation's settings page", ErrUninstalled

@@ -127,7 +127,7 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 	}
 	resp, err := gh.Do(ctx, req, into)
 	switch {
-	case err == nil, r.location && it.last.status == http.StatusFound && resp != nil:
+	case err == nil, r.wantsRedirect(it.last.status) && resp != nil:
 		return resp, nil
 	case errors.Is(it.ended, errFound):
 		return nil, nil
@@ -200,13 +200,20 @@ const maxRedirects = 3
 // follow lets a read go where GitHub points on the same host and stops the rest: http.Client would turn
 // a redirected POST into a GET, and a write that lands elsewhere was not asked for.
 func (r request) follow(req *http.Request, via []*http.Request) error {
-	if r.location && req.Response.StatusCode == http.StatusFound {
-		return http.ErrUseLastResponse
-	}
 	first := via[0]
-	sameHost := req.URL.Host == first.URL.Host && req.URL.Scheme == first.URL.Scheme
-	if first.Method != http.MethodGet || !sameHost || len(via) > maxRedirects {
+	switch {
+	case r.wantsRedirect(req.Response.StatusCode),
+		first.Method != http.MethodGet,
+		!sameOrigin(req.URL, first.URL),
+		len(via) > maxRedirects:
 		return http.ErrUseLastResponse
 	}
 	return nil
 }
+
+// wantsRedirect says that an answer is where to look.
+func (r request) wantsRedirect(status int) bool {
+	return r.location && status == http.StatusFound
+}
+
+func sameOrigin(a, b *url.URL) bool { return a.Host == b.Host && a.Scheme == b.Scheme }

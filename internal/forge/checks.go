@@ -93,8 +93,11 @@ func (s Checks) Update(ctx context.Context, repo Repo, id int64, run CheckRun) (
 func (s Checks) Find(ctx context.Context, repo Repo, sha, name, externalID string) (newest CheckRunRef, ok bool, err error) {
 	all, err := s.list(ctx, repo, sha, maxPages, url.Values{"check_name": {name}, "filter": {"all"}, "app_id": {strconv.FormatInt(s.client.cfg.AppID, 10)}})
 	for _, run := range all {
-		own := run.App.ID == 0 || run.App.ID == s.client.cfg.AppID
-		if own && run.Name == name && run.ExternalID == externalID && run.ID > newest.ID {
+		switch {
+		case !run.by(s.client.cfg.AppID), run.Name != name, run.ExternalID != externalID:
+			continue
+		}
+		if run.ID > newest.ID {
 			newest = run.CheckRunRef
 		}
 	}
@@ -128,6 +131,9 @@ type CheckResult struct {
 		Text string `json:"text"`
 	} `json:"output"`
 }
+
+// by says whether a run is an App's, as far as GitHub tells.
+func (r CheckResult) by(app int64) bool { return r.App.ID == 0 || r.App.ID == app }
 
 // resultPages bounds the pages of 100 that are read of a commit's check runs.
 const resultPages = 5
@@ -198,21 +204,31 @@ const (
 	maxMessage = 1200
 )
 
+// titled is an annotation with its title.
+type titled struct {
+	Annotation
+	Title string `json:"title"`
+}
+
+// text is the message, after the title where the message does not hold it.
+func (t titled) text() string {
+	message := strings.TrimSpace(t.Message)
+	title := strings.TrimSpace(t.Title)
+	if strings.Contains(message, title) {
+		return message
+	}
+	return title + ": " + message
+}
+
 // Annotations reads what a check run says of lines, those of level failure first, at most 50 of the first
 // 200. A message begins with the annotation's title, which often names the test, unless it says that itself.
 func (s Checks) Annotations(ctx context.Context, repo Repo, checkRunID int64) ([]Annotation, error) {
-	type titled struct {
-		Annotation
-		Title string `json:"title"`
-	}
-	all, err := readPages[titled](ctx, s.client, repo, annotationPages, request{route: "/repos/{owner}/{repo}/check-runs/{id}/annotations", args: []any{checkRunID}})
+	r := request{route: "/repos/{owner}/{repo}/check-runs/{id}/annotations", args: []any{checkRunID}}
+	all, err := readPages[titled](ctx, s.client, repo, annotationPages, r)
 	var failures, others []Annotation
 	for _, one := range all {
-		message := strings.TrimSpace(one.Message)
-		if title := strings.TrimSpace(one.Title); title != "" && !strings.Contains(message, title) {
-			message = title + ": " + message
-		}
-		if one.Message = clip(message, maxMessage); one.Level == "failure" {
+		one.Message = clip(one.text(), maxMessage)
+		if one.Level == "failure" {
 			failures = append(failures, one.Annotation)
 		} else {
 			others = append(others, one.Annotation)

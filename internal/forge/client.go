@@ -100,9 +100,17 @@ func (r Repo) FullName() string { return r.Owner + "/" + r.Name }
 // namePattern is what GitHub allows in names. Anything else would change the path of a request.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
+func validName(name string) bool {
+	switch name {
+	case ".", "..":
+		return false
+	}
+	return namePattern.MatchString(name)
+}
+
 func (r Repo) validate() error {
 	for _, name := range []string{r.Owner, r.Name} {
-		if !namePattern.MatchString(name) || name == "." || name == ".." {
+		if !validName(name) {
 			return fmt.Errorf("repository %q: not a name that GitHub gives; owner and name may hold letters, digits, '.', '_' and '-'", r.FullName())
 		}
 	}
@@ -216,8 +224,7 @@ func (s Repositories) PermissionOf(ctx context.Context, repo Repo, login string)
 		User       feedback.Actor `json:"user"`
 	}
 	_, err = s.client.on(ctx, repo, request{route: "/repos/{owner}/{repo}/collaborators/{login}/permission", args: []any{login}}, &got)
-	failed, ok := errors.AsType[*Error](err)
-	if ok && failed.Status == http.StatusNotFound && strings.Contains(failed.Message, "is not a user") {
+	if isNoUser(err) {
 		return "none", got.User.ID, nil
 	}
 	if err != nil {
@@ -229,4 +236,13 @@ func (s Repositories) PermissionOf(ctx context.Context, repo Repo, login string)
 		}
 	}
 	return "none", got.User.ID, nil
+}
+
+// isNoUser knows GitHub's answer to a login that nobody has.
+func isNoUser(err error) bool {
+	failed, ok := errors.AsType[*Error](err)
+	if !ok {
+		return false
+	}
+	return failed.Status == http.StatusNotFound && strings.Contains(failed.Message, "is not a user")
 }

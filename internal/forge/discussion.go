@@ -172,7 +172,8 @@ func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 		for _, said := range found.Comments.Nodes {
 			bytes -= len(said.Text)
 		}
-		if bytes <= 0 || !d.Comments.Page.More || page == maxDiscussion {
+		switch {
+		case bytes <= 0, !d.Comments.Page.More, page == maxDiscussion:
 			return d, nil
 		}
 		ask, before = askOlder, d.Comments.Page.Cursor
@@ -197,7 +198,11 @@ func (s Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[
 	var got struct {
 		Repository map[string]*Discussion `json:"repository"`
 	}
-	if err := s.ask(ctx, repo, ask.String(), map[string]any{}, &got); err != nil && (got.Repository == nil || !errors.Is(err, ErrNotFound)) {
+	err := s.ask(ctx, repo, ask.String(), map[string]any{}, &got)
+	if errors.Is(err, ErrNotFound) && got.Repository != nil {
+		err = nil // some of the numbers
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read what is linked: %w", err)
 	}
 	all := map[int]Discussion{}

@@ -137,10 +137,13 @@ func (s Issues) isOwn(ctx context.Context, one Comment) (bool, error) {
 		return one.App.ID == s.client.cfg.AppID, nil
 	}
 	app, err := s.client.Apps.Get(ctx)
-	if err == nil && app.BotID == 0 {
+	if err != nil {
+		return false, err
+	}
+	if app.BotID == 0 {
 		return one.Author.Login == app.BotLogin, nil
 	}
-	return err == nil && one.Author.ID == app.BotID, err
+	return one.Author.ID == app.BotID, nil
 }
 
 // maxPullTitle is the longest title in characters that GitHub takes.
@@ -195,14 +198,33 @@ func (s PullRequests) find(ctx context.Context, repo Repo, head, base string, si
 	_, err = s.client.page(ctx, repo, request{route: pullsRoute, query: url.Values{
 		"state": {state}, "head": {repo.Owner + ":" + head}, "base": {base},
 	}}, 1, &all)
+	if err != nil {
+		return Pull{}, false, err
+	}
 	for _, p := range all {
-		own := p.Head.Repo.FullName != "" && strings.EqualFold(p.Head.Repo.FullName, p.Base.Repo.FullName)
-		wanted := p.State == "open" || !since.IsZero() && !p.CreatedAt.Before(since)
-		if err == nil && own && wanted && p.Head.Ref == head && p.Base.Ref == base {
+		switch {
+		case p.fromFork(), p.Head.Ref != head, p.Base.Ref != base:
+			continue
+		}
+		if p.openOrSince(since) {
 			return p, true, nil
 		}
 	}
-	return Pull{}, false, err
+	return Pull{}, false, nil
+}
+
+// fromFork says that the head is in another repository, or in one that is gone.
+func (p Pull) fromFork() bool {
+	from := p.Head.Repo.FullName
+	return from == "" || !strings.EqualFold(from, p.Base.Repo.FullName)
+}
+
+// openOrSince says that a pull request is open, or was created since a time; zero for none.
+func (p Pull) openOrSince(since time.Time) bool {
+	if p.State == "open" {
+		return true
+	}
+	return !since.IsZero() && !p.CreatedAt.Before(since)
 }
 
 // NewPull is a draft pull request to open from branch Head of the repository itself.
@@ -265,8 +287,11 @@ func (s PullRequests) open(ctx context.Context, repo Repo, p NewPull, draft bool
 
 // refusedWith says whether GitHub refused the content with a message that holds lower-case words.
 func refusedWith(err error, words string) bool {
+	if !errors.Is(err, ErrInvalid) {
+		return false
+	}
 	failed, ok := errors.AsType[*Error](err)
-	return ok && errors.Is(err, ErrInvalid) && strings.Contains(strings.ToLower(failed.Message), words)
+	return ok && strings.Contains(strings.ToLower(failed.Message), words)
 }
 
 // maxOpen bounds the pages of open pull requests that are read, of 100 each: Pawl's own are mostly of the newest.

@@ -242,7 +242,8 @@ func (l *limiter) noteHour(header http.Header) {
 	limit, limitErr := strconv.Atoi(header.Get("X-Ratelimit-Limit"))
 	remaining, remainingErr := strconv.Atoi(header.Get("X-Ratelimit-Remaining"))
 	reset, ok := resetTime(header)
-	if limitErr != nil || remainingErr != nil || !ok {
+	switch {
+	case limitErr != nil, remainingErr != nil, !ok:
 		return
 	}
 	if remaining >= limit/5 {

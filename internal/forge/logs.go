@@ -149,49 +149,116 @@ func download(ctx context.Context, by http.RoundTripper, address string) (io.Rea
 	return resp.Body, nil
 }
 
-// read keeps the last lines between two times, which GitHub tells in whole seconds. A line without a time belongs to
-// the one before it.
+// read keeps the last lines between two times, which GitHub tells in whole seconds, and writes all lines between them
+// to all.
 func (f *FailedJob) read(log io.Reader, from, to time.Time, all io.Writer) error {
-	within, shows, kept := false, false, 0
+	cut := logCut{job: f, from: from, to: to, all: all}
 	lines := bufio.NewReaderSize(log, 64<<10)
 	for {
-		line, long, err := lines.ReadLine()
-		for rest := long; rest && err == nil; { // only the head of a very long line is read
-			_, rest, err = lines.ReadLine()
-		}
-		if err != nil && len(line) == 0 {
-			if err == io.EOF {
-				return nil
-			}
+		line, err := readHead(lines)
+		switch err {
+		case nil:
+			cut.add(line)
+		case io.EOF:
+			return nil
+		default:
 			return errors.New("the log broke off")
 		}
-		said := strings.TrimPrefix(string(line), "\ufeff")
-		if stamp, rest, ok := strings.Cut(said, " "); ok {
-			if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil {
-				said, within = rest, !at.Before(from) && (to.IsZero() || at.Before(to.Add(time.Second)))
-			}
-		}
-		if !within {
-			continue
-		}
-		_, _ = io.WriteString(all, said+"\n")
-		script, isScript := strings.CutPrefix(said, scriptColour)
-		said = render.Head(secret.Redact(render.Clean(said)), maxLogLine)
-		if command, ok := strings.CutPrefix(said, "##[group]Run "); ok && f.Command == "" {
-			f.Command, shows = command, true
-		} else if isScript && shows && len(f.Command) < maxLogLine {
-			// The group's title is the first line of the script, which follows in full.
-			script = render.Head(secret.Redact(render.Clean(script)), maxLogLine)
-			if f.Command != script {
-				f.Command += "\n" + script
-			}
-		} else if strings.HasPrefix(said, "##[endgroup]") {
-			shows = false
-		}
-		f.Lines, kept = append(f.Lines, said), kept+len(said)+1
-		for len(f.Lines) > maxLogLines || kept > maxLogKept {
-			kept -= len(f.Lines[0]) + 1
-			f.Lines, f.Cut = f.Lines[1:], f.Cut+1
-		}
 	}
+}
+
+// readHead reads a line, and of a very long one only the head.
+func readHead(lines *bufio.Reader) (string, error) {
+	head, more, err := lines.ReadLine()
+	line := string(head)
+	for more {
+		_, more, err = lines.ReadLine()
+	}
+	if line != "" {
+		return line, nil // an error comes again
+	}
+	return "", err
+}
+
+// logCut cuts the log of a step out of the log of its job.
+type logCut struct {
+	job      *FailedJob
+	from, to time.Time // of the step; to is zero where it has no end
+	all      io.Writer
+
+	within bool // the last time was the step's
+	script bool // the lines of the step's script follow
+	kept   int  // bytes
+}
+
+func (c *logCut) add(line string) {
+	said := c.untimed(strings.TrimPrefix(line, "\ufeff"))
+	if !c.within {
+		return
+	}
+	_, _ = io.WriteString(c.all, said+"\n")
+	shown := logLine(said)
+	c.command(said, shown)
+	c.keep(shown)
+}
+
+// untimed takes the time off a line. A line without one belongs to the line before it.
+func (c *logCut) untimed(line string) string {
+	stamp, rest, ok := strings.Cut(line, " ")
+	if !ok {
+		return line
+	}
+	at, err := time.Parse(time.RFC3339Nano, stamp)
+	if err != nil {
+		return line
+	}
+	c.within = c.during(at)
+	return rest
+}
+
+func (c *logCut) during(at time.Time) bool {
+	if at.Before(c.from) {
+		return false
+	}
+	return c.to.IsZero() || at.Before(c.to.Add(time.Second))
+}
+
+// command reads what the step ran from the first group of its log.
+func (c *logCut) command(said, shown string) {
+	title, begins := strings.CutPrefix(shown, "##[group]Run ")
+	script, colored := strings.CutPrefix(said, scriptColour)
+	switch {
+	case begins && c.job.Command == "":
+		c.job.Command = title
+		c.script = true
+	case colored && c.script:
+		c.addScript(logLine(script))
+	case strings.HasPrefix(shown, "##[endgroup]"):
+		c.script = false
+	}
+}
+
+// addScript adds a line of the script. The group's title is its first line, which follows in full.
+func (c *logCut) addScript(line string) {
+	if len(c.job.Command) >= maxLogLine {
+		return
+	}
+	if c.job.Command != line {
+		c.job.Command += "\n" + line
+	}
+}
+
+func (c *logCut) keep(line string) {
+	f := c.job
+	f.Lines = append(f.Lines, line)
+	c.kept += len(line) + 1
+	for len(f.Lines) > maxLogLines || c.kept > maxLogKept {
+		c.kept -= len(f.Lines[0]) + 1
+		f.Lines = f.Lines[1:]
+		f.Cut++
+	}
+}
+
+func logLine(said string) string {
+	return render.Head(secret.Redact(render.Clean(said)), maxLogLine)
 }

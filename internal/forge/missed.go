@@ -62,10 +62,11 @@ func (s Apps) Payload(ctx context.Context, id int64) ([]byte, error) {
 	_, err := s.client.do(ctx, request{
 		route: "/app/hook/deliveries/{id}", args: []any{id}, as: asApp, urgency: background, once: true, holds: []string{"id"},
 	}, &got)
-	if raw := got.Request.Payload; err == nil && len(raw) > 0 && string(raw) != "null" {
-		return raw, nil
+	raw := got.Request.Payload
+	if err != nil || string(raw) == "null" {
+		return nil, err
 	}
-	return nil, err
+	return raw, nil
 }
 
 // The reads of the reconciliation: what changed in a repository and on a thread
@@ -93,7 +94,8 @@ func (s Issues) ChangedSince(ctx context.Context, repo Repo, since time.Time) (l
 		}
 		last := since
 		for _, one := range got {
-			if one.Number <= 0 || one.Updated.Before(since) || at[one.Number].Equal(one.Updated) {
+			switch {
+			case one.Number <= 0, one.Updated.Before(since), at[one.Number].Equal(one.Updated):
 				continue
 			}
 			at[one.Number] = one.Updated

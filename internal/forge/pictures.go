@@ -10,7 +10,6 @@ import (
 	_ "image/jpeg" //
 	_ "image/png"  //
 	"io"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -64,12 +63,17 @@ func (s Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, as
 			continue
 		}
 		for _, address := range pictures(n.HTML) {
-			p := Picture{Node: n.ID}
-			if len(all) < MaxPictures && s.keeps(address) && p.read(ctx, s.client.cfg.Transport, address) == nil {
-				all = append(all, p)
-			} else {
+			if len(all) == MaxPictures {
 				left++
+				continue
 			}
+			p := Picture{Node: n.ID}
+			err := s.readPicture(ctx, address, &p)
+			if err != nil {
+				left++
+				continue
+			}
+			all = append(all, p)
 		}
 	}
 	return all, left, nil
@@ -94,6 +98,12 @@ func pictures(page string) (addresses []string) {
 	return addresses
 }
 
+// attachmentHosts are those of github.com.
+var attachmentHosts = []string{
+	"private-user-images.githubusercontent.com",
+	"user-images.githubusercontent.com",
+}
+
 // keeps reports whether an address is where GitHub keeps what people attached: for github.com these hosts, on an
 // Enterprise Server itself. camo.githubusercontent.com shows pictures of anybody, and is not among them.
 func (s Discussions) keeps(address string) bool {
@@ -103,14 +113,20 @@ func (s Discussions) keeps(address string) bool {
 	}
 	api := s.client.api
 	if api.Host == "api.github.com" {
-		return u.Scheme == "https" && slices.Contains([]string{"private-user-images.githubusercontent.com", "user-images.githubusercontent.com"}, u.Host)
+		return u.Scheme == "https" && slices.Contains(attachmentHosts, u.Host)
 	}
-	return u.Scheme == api.Scheme && (u.Host == api.Host || strings.HasSuffix(u.Host, "."+api.Host))
+	if u.Scheme != api.Scheme {
+		return false
+	}
+	return u.Host == api.Host || strings.HasSuffix(u.Host, "."+api.Host)
 }
 
-// read reads one picture, without any credentials and without following to another address.
-func (p *Picture) read(ctx context.Context, by http.RoundTripper, address string) error {
-	body, err := download(ctx, by, address)
+// readPicture reads one picture, without any credentials and without following to another address.
+func (s Discussions) readPicture(ctx context.Context, address string, p *Picture) error {
+	if !s.keeps(address) {
+		return errors.New("the picture is kept elsewhere")
+	}
+	body, err := download(ctx, s.client.cfg.Transport, address)
 	if err != nil {
 		return err
 	}
@@ -119,9 +135,12 @@ func (p *Picture) read(ctx context.Context, by http.RoundTripper, address string
 		return err
 	}
 	head, format, err := image.DecodeConfig(bytes.NewReader(p.Data))
-	if err == nil && (len(p.Data) > maxPicture || max(head.Width, head.Height) > maxPictureSide) {
-		err = errors.New("the picture is too large")
+	if err != nil {
+		return err
+	}
+	if len(p.Data) > maxPicture || max(head.Width, head.Height) > maxPictureSide {
+		return errors.New("the picture is too large")
 	}
 	p.Format = format
-	return err
+	return nil
 }
