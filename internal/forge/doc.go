@@ -26,8 +26,8 @@
 //	what if the lease is lost while a request waits?     retry.go (Fenced)
 //	what is asked with an ETag?                          cache.go
 //	what does an answer mean: limit, refusal, no answer? answer.go (class)
-//	which errors are there, with which hints?            answer.go (explain)
-//	where is a renamed repository found out?             answer.go (redirected), client.go (on)
+//	which errors are there, with which hints?            errors.go (explain)
+//	where is a renamed repository found out?             errors.go (redirected), client.go (on)
 //	who is the App, and its bot user?                    app.go; one made from a manifest, too
 //	how long may a text be, and how is it cut?           issues.go (clip)
 //	check runs, buttons, annotations                     checks.go

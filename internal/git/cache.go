@@ -212,10 +212,20 @@ func (c *Cache) ReadFile(ctx context.Context, commit, path string) ([]byte, erro
 	entry, _, _ := bytes.Cut(out, []byte{0})
 	meta, name, _ := strings.Cut(string(entry), "\t")
 	fields := strings.Fields(meta) // mode, type, id
-	if len(fields) != 3 || name != path || (fields[0] != "100644" && fields[0] != "100755") {
+	switch {
+	case len(fields) != 3, name != path, !isFile(fields[0]):
 		return nil, fmt.Errorf("%s in %s: %w", path, commit, ErrNotExist)
 	}
 	return c.run(ctx, command{args: []string{"cat-file", "blob", fields[2]}}) // of which no more is read
+}
+
+// isFile says whether a mode is that of a regular file.
+func isFile(mode string) bool {
+	switch mode {
+	case "100644", "100755":
+		return true
+	}
+	return false
 }
 
 // Files are the files of a commit that wanted names, each as its mode, id and path.

@@ -55,8 +55,9 @@ func (p program) Commit(ctx context.Context, s CommitSpec) (string, error) {
 // Merge merges two commits of the cache without a work tree. With conflicts it returns their paths, and the
 // tree holds the conflict markers; neither is an error.
 func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
-	out, err := c.run(ctx, command{args: []string{"merge-tree", "--write-tree", "--no-messages", "--name-only", "-z"}, ids: []string{ours, theirs}})
-	if err != nil && (exitCode(err) != 1 || errors.Is(err, ErrTooLarge)) {
+	args := []string{"merge-tree", "--write-tree", "--no-messages", "--name-only", "-z"}
+	out, err := c.run(ctx, command{args: args, ids: []string{ours, theirs}})
+	if err != nil && exitCode(err) != 1 { // 1 is for conflicts
 		return "", nil, err
 	}
 	fields := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
@@ -111,11 +112,23 @@ func (c *Cache) Changed(ctx context.Context, from, to, path string, first, last,
 	for _, hunk := range strings.Split("\n"+string(out), "\n@@ -")[1:] {
 		old, _, _ := strings.Cut(hunk, " ")
 		at, many := span("-" + old)
-		if many == 0 && at >= first-1 && at <= last || many > 0 && at <= last && at+many > first {
+		if touches(at, many, first, last) {
 			changed.WriteString("@@ -" + strings.TrimSuffix(hunk, "\n") + "\n")
 		}
 	}
 	return strings.ToValidUTF8(changed.String()[:min(changed.Len(), limit)], ""), nil
+}
+
+// touches says whether a change of many lines from at on is one in the lines from first to last. One of no lines adds
+// some after at.
+func touches(at, many, first, last int) bool {
+	if at > last {
+		return false
+	}
+	if many == 0 {
+		return at >= first-1
+	}
+	return at+many > first
 }
 
 // MergeBase is the newest commit that both commits have in their history; empty

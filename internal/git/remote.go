@@ -43,13 +43,22 @@ func (r *Remote) check() (*url.URL, error) {
 		return nil, nil
 	}
 	u, err := url.Parse(r.URL)
-	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" {
+	if err != nil || !isWeb(u) {
 		return nil, fmt.Errorf("remote %q: %w: it takes an https address or an absolute path", redact(r.URL, r), ErrInvalid)
 	}
 	if u.User != nil {
 		return nil, fmt.Errorf("remote %s: %w: the address must not hold a credential", u.Redacted(), ErrInvalid)
 	}
 	return u, nil
+}
+
+// isWeb says whether an address is one of a server that git may talk to.
+func isWeb(u *url.URL) bool {
+	switch u.Scheme {
+	case "https", "http":
+		return u.Host != ""
+	}
+	return false
 }
 
 // environment is what git needs to reach the remote. fd is the number under
@@ -94,19 +103,37 @@ func fullRef(name string) (string, error) {
 	if !strings.HasPrefix(name, "refs/") {
 		full = "refs/heads/" + name
 	}
-	bad := name == "" || len(full) > 1024 || strings.HasPrefix(name, "-") || name == "@" ||
-		strings.Contains(full, "..") || strings.Contains(full, "@{") ||
-		strings.HasSuffix(full, ".") || strings.ContainsAny(full, " ~^:?*[\\")
-	for _, r := range full {
-		bad = bad || r < 0x20 || r == 0x7f
+	switch name {
+	case "", "@":
+		return "", notAllowed(name)
 	}
-	for part := range strings.SplitSeq(full, "/") {
-		bad = bad || part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock")
-	}
-	if bad {
-		return "", fmt.Errorf("branch %.100q: %w: git does not allow this name", name, ErrInvalid)
+	if strings.HasPrefix(name, "-") || !validRef(full) {
+		return "", notAllowed(name)
 	}
 	return full, nil
+}
+
+func notAllowed(name string) error {
+	return fmt.Errorf("branch %.100q: %w: git does not allow this name", name, ErrInvalid)
+}
+
+func validRef(full string) bool {
+	switch {
+	case len(full) > 1024,
+		strings.Contains(full, ".."),
+		strings.Contains(full, "@{"),
+		strings.HasSuffix(full, "."),
+		strings.ContainsAny(full, " ~^:?*[\\\x7f"),
+		strings.ContainsFunc(full, func(r rune) bool { return r < 0x20 }):
+		return false
+	}
+	for part := range strings.SplitSeq(full, "/") {
+		switch {
+		case part == "", strings.HasPrefix(part, "."), strings.HasSuffix(part, ".lock"):
+			return false
+		}
+	}
+	return true
 }
 
 // cacheRef is where the cache keeps a fetched reference. It is flat, because a
@@ -164,28 +191,42 @@ func (c *Cache) Push(ctx context.Context, r Remote, sha, branch, expectOld strin
 // PushSide sets a reference below refs/pawl/, which no branch and no pull request
 // shows, whatever it was before. An empty commit removes it.
 func (c *Cache) PushSide(ctx context.Context, r Remote, sha, ref string) error {
-	full, err := fullRef(ref)
-	if err == nil && sha != "" {
-		err = checkIDs(sha)
-	}
-	if err == nil && !strings.HasPrefix(full, "refs/pawl/") {
-		err = ErrInvalid
-	}
+	full, err := sideRef(sha, ref)
 	if err != nil {
 		return fmt.Errorf("push to %s: %w", ref, err)
 	}
 	return c.push(ctx, r, ref, "--force", sha+":"+full)
 }
 
+func sideRef(sha, ref string) (string, error) {
+	full, err := fullRef(ref)
+	if err != nil {
+		return "", err
+	}
+	if !strings.HasPrefix(full, "refs/pawl/") {
+		return "", ErrInvalid
+	}
+	if sha == "" {
+		return full, nil
+	}
+	return full, checkIDs(sha)
+}
+
 // push pushes, and finds out why that failed: with --porcelain git prints a line
 // "!\tfrom:to\t[rejected] (why)" for a reference that was not updated.
 func (c *Cache) push(ctx context.Context, r Remote, name, force, refspec string) error {
-	out, err := c.run(ctx, command{args: []string{"push", "--porcelain", "--no-verify", force, "--", r.URL, refspec}, remote: &r})
+	args := []string{"push", "--porcelain", "--no-verify", force, "--", r.URL, refspec}
+	out, err := c.run(ctx, command{args: args, remote: &r})
+	if err == nil {
+		return nil
+	}
 	said := ""
-	if failed, ok := errors.AsType[*commandError](err); ok {
+	failed, ok := errors.AsType[*commandError](err)
+	if ok {
 		said = failed.stderr
 	}
-	if err == nil || strings.HasPrefix(refspec, ":") && strings.Contains(said, "remote ref does not exist") {
+	removes := strings.HasPrefix(refspec, ":")
+	if removes && strings.Contains(said, "remote ref does not exist") {
 		return nil
 	}
 	for line := range strings.Lines(string(out)) {

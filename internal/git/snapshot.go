@@ -52,7 +52,7 @@ func (w *Workspace) Snapshot(ctx context.Context) (Snapshot, error) {
 func (w *Workspace) snapshot(ctx context.Context) (Snapshot, error) {
 	info, err := os.Lstat(w.Dir)
 	switch {
-	case err != nil || !info.IsDir():
+	case err != nil, !info.IsDir():
 		return Snapshot{}, fmt.Errorf("%w: the checkout itself was removed or replaced", ErrUnsafe)
 	case info.Mode()&0o500 != 0o500:
 		return Snapshot{}, fmt.Errorf("%w: the checkout itself may not be entered or read any more (mode %o)", ErrUnsafe, info.Mode().Perm())
@@ -101,7 +101,10 @@ func (w *Workspace) Ignored(ctx context.Context) (paths []string, err error) {
 // whiteout reports whether a program removed a file of a layer, which overlayfs keeps in mind so.
 func whiteout(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && info.Mode()&fs.ModeCharDevice != 0 && stat.Rdev == 0
+	if !ok {
+		return false
+	}
+	return info.Mode()&fs.ModeCharDevice != 0 && stat.Rdev == 0
 }
 
 // sorter decides what happens to each path that differs from the index.
@@ -149,7 +152,7 @@ func (s *sorter) sort(path string) error {
 	}
 	info, err := s.root.Lstat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
+	case isAbsent(err):
 		s.remove.WriteString(path + "\x00")
 		return nil
 	case err != nil:
@@ -161,7 +164,7 @@ func (s *sorter) sort(path string) error {
 
 func (s *sorter) sortFile(path string, info fs.FileInfo) error {
 	switch mode := info.Mode(); {
-	case mode.IsDir() || whiteout(info):
+	case mode.IsDir(), whiteout(info):
 		s.remove.WriteString(path + "\x00") // a file gave way to a directory
 	case mode&fs.ModeSymlink != 0:
 		if reason := s.badLink(path); reason != "" {
@@ -202,9 +205,7 @@ func (s *sorter) inRealDirs(path string) bool {
 		dir := path[:i]
 		real, known := s.real[dir]
 		if !known {
-			info, err := s.root.Lstat(dir)
-			// An unreadable directory is one; its files will be unreadable.
-			real = err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) || err == nil && info.IsDir()
+			real = s.isRealDir(dir)
 			s.real[dir] = real
 		}
 		if !real {
@@ -212,4 +213,17 @@ func (s *sorter) inRealDirs(path string) bool {
 		}
 	}
 	return true
+}
+
+func (s *sorter) isRealDir(dir string) bool {
+	info, err := s.root.Lstat(dir)
+	if err != nil {
+		return !isAbsent(err) // an unreadable directory is one; its files will be unreadable
+	}
+	return info.IsDir()
+}
+
+// isAbsent says that nothing is at a path.
+func isAbsent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

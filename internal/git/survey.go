@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/pawlbot/pawl/internal/render"
 )
@@ -72,23 +74,38 @@ func (s *sorter) surveyEntry(ctx context.Context, dir *os.Root, at string, e fs.
 }
 
 func (s *sorter) surveyFile(at string, e fs.DirEntry) error {
+	rules := isRules(e.Name())
 	mode := e.Type()
-	special := !mode.IsRegular() && mode != fs.ModeSymlink
-	if info, err := e.Info(); special && err == nil && whiteout(info) {
+	if mode.IsRegular() || mode == fs.ModeSymlink {
+		if rules {
+			return checkRules(at, e)
+		}
 		return nil
 	}
-	rules := e.Name() == ".gitignore" || e.Name() == ".gitattributes"
-	inside := strings.HasPrefix(at, ".git/") || strings.Contains(at, "/.git/") || e.Name() == ".git"
-	if special && (rules || inside) {
+	info, err := e.Info()
+	if err == nil && whiteout(info) {
+		return nil
+	}
+	insideGit := slices.Contains(strings.Split(at, "/"), ".git")
+	if rules || insideGit {
 		return fmt.Errorf("%w: git would hang on %.200q, which is no regular file (%s)", ErrUnsafe, at, mode)
 	}
-	if special {
-		s.leave(at, "not a file: "+mode.String())
+	s.leave(at, "not a file: "+mode.String())
+	return nil
+}
+
+func isRules(name string) bool {
+	switch name {
+	case ".gitignore", ".gitattributes":
+		return true
 	}
-	if rules {
-		if info, err := e.Info(); err == nil && info.Size() > maxRules {
-			return fmt.Errorf("%w: %.200q has %d bytes, git rules may have %d", ErrUnsafe, at, info.Size(), maxRules)
-		}
+	return false
+}
+
+func checkRules(at string, e fs.DirEntry) error {
+	info, err := e.Info()
+	if err == nil && info.Size() > maxRules {
+		return fmt.Errorf("%w: %.200q has %d bytes, git rules may have %d", ErrUnsafe, at, info.Size(), maxRules)
 	}
 	return nil
 }
@@ -105,7 +122,8 @@ func (s *sorter) badLink(name string) string {
 		return "git refuses this name for a link"
 	}
 	joined := path.Join(path.Dir(name), target)
-	if path.IsAbs(target) || joined == ".." || strings.HasPrefix(joined, "../") {
+	switch {
+	case path.IsAbs(target), joined == "..", strings.HasPrefix(joined, "../"):
 		return "a link that leaves the tree: " + render.Short(target, 200)
 	}
 	for part := range strings.SplitSeq(joined, "/") {
@@ -114,10 +132,19 @@ func (s *sorter) badLink(name string) string {
 		}
 	}
 	_, err = s.root.Stat(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "escapes") {
+	if escapes(err) {
 		return "a link that leaves the tree: " + render.Short(target, 200)
 	}
 	return ""
+}
+
+// escapes knows the error of os.Root for what is outside of it.
+func escapes(err error) bool {
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		return false
+	}
+	return strings.Contains(err.Error(), "escapes")
 }
 
 // looksLikeDotGit reports whether a file system of some operating system would open .git under this name, by
@@ -126,16 +153,30 @@ func looksLikeDotGit(name string) bool {
 	if name == "" || len(name) > 64 {
 		return false
 	}
-	folded := fold(name)
-	return folded == ".git" || folded == "git~1"
+	switch fold(name) {
+	case ".git", "git~1":
+		return true
+	}
+	return false
 }
 
 // looksLikeRules reports whether git itself would read this name, and therefore
 // refuses a link there (verify_path in read-cache.c).
 func looksLikeRules(name string) bool {
 	folded := fold(name)
-	return folded == ".gitmodules" || strings.HasPrefix(folded, "gitmod~") || strings.HasPrefix(folded, "gi7eba~")
+	if folded == ".gitmodules" {
+		return true
+	}
+	return strings.HasPrefix(folded, "gitmod~") || strings.HasPrefix(folded, "gi7eba~")
 }
+
+// invisible are the characters that HFS+ drops (next_hfs_char in utf8.c).
+var invisible = &unicode.RangeTable{R16: []unicode.Range16{
+	{Lo: 0x200c, Hi: 0x200f, Stride: 1},
+	{Lo: 0x202a, Hi: 0x202e, Stride: 1},
+	{Lo: 0x206a, Hi: 0x206f, Stride: 1},
+	{Lo: 0xfeff, Hi: 0xfeff, Stride: 1},
+}}
 
 // fold is a name as the most forgiving file systems compare it: HFS+ drops
 // invisible characters, NTFS trailing spaces, dots and streams, both the case.
@@ -144,8 +185,7 @@ func fold(name string) string {
 	name, _, _ = strings.Cut(name, `\`)
 	name = strings.TrimRight(name, " .")
 	return strings.ToLower(strings.Map(func(r rune) rune {
-		switch {
-		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+		if unicode.Is(invisible, r) {
 			return -1
 		}
 		return r

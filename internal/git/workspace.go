@@ -201,8 +201,13 @@ func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, dot string) err
 		wanted.WriteString(spec.Files + "^{tree}\n") // which the index names
 	}
 	pack := filepath.Join(dot, "objects", "pack", "pack")
-	if _, err := w.run(ctx, command{args: []string{"pack-objects", "--revs", "--quiet", "--delta-base-offset", "--window=0", pack}, stdin: wanted.String()}); err != nil || ends.Len() == 0 {
+	args := []string{"pack-objects", "--revs", "--quiet", "--delta-base-offset", "--window=0", pack}
+	_, err = w.run(ctx, command{args: args, stdin: wanted.String()})
+	if err != nil {
 		return err
+	}
+	if ends.Len() == 0 {
+		return nil
 	}
 	return os.WriteFile(filepath.Join(dot, "shallow"), []byte(ends.String()), 0o600)
 }

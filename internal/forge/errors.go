@@ -1,0 +1,209 @@
+package forge
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/secret"
+)
+
+// The kinds of an *Error, for errors.Is.
+var (
+	// ErrNotFound: the thing does not exist, or the App may not see it.
+	ErrNotFound = errors.New("not found")
+	// ErrGone: the thing was deleted, or the feature is turned off (410).
+	ErrGone = errors.New("gone")
+	// ErrUninstalled: the App was uninstalled or suspended, or the repository was taken out.
+	ErrUninstalled = errors.New("the App is not installed there")
+	// ErrForbidden: the App may not do this.
+	ErrForbidden = errors.New("forbidden")
+	// ErrUnauthorized: GitHub refused the App's credentials, fresh ones too.
+	ErrUnauthorized = errors.New("credentials refused")
+	// ErrInvalid: GitHub refused the content of the request (400, 409, 422).
+	ErrInvalid = errors.New("request refused")
+	// ErrUnavailable: no proper answer after all tries. A creation may still have been done.
+	ErrUnavailable = errors.New("GitHub unavailable")
+)
+
+// Error is a call that GitHub did not do, or did not answer.
+type Error struct {
+	Method  string
+	Path    string
+	Status  int    // the HTTP status; zero when no answer arrived
+	Message string // GitHub's own text, redacted
+	// Hint says what to do.
+	Hint  string
+	Kind  error // one of the Err values of this package
+	Cause error // what broke the connection; nil when GitHub answered
+}
+
+func (e *Error) Error() string {
+	status, cause := "no answer", ""
+	if e.Status != 0 {
+		status = fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))
+	}
+	if e.Cause != nil {
+		cause = e.Cause.Error()
+	}
+	said := render.Joined(": ", e.Method+" "+e.Path, status, e.Message, cause)
+	return secret.Redact(render.Joined("; ", said, e.Hint))
+}
+
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Cause}
+}
+
+// RateLimited says that this request cannot be sent before Until. The caller stores the wait and must
+// not sleep. Nothing was done, unless the error is also ErrUnavailable: then an answer was lost before,
+// and looking it up had to be put off.
+//
+// What only shows how the work stands (check runs, edits of a comment) returns it after ten seconds at
+// most. The work should go on, and the newest state be shown after Until.
+type RateLimited struct {
+	Method    string
+	Path      string
+	Until     time.Time // when GitHub may be asked again
+	Secondary bool      // true for the secondary limits and Pawl's own pacing, false for the hourly limit
+}
+
+func (e *RateLimited) Error() string {
+	which := "hourly"
+	if e.Secondary {
+		which = "secondary"
+	}
+	return fmt.Sprintf("%s %s: GitHub's %s rate limit: wait until %s", e.Method, e.Path, which, e.Until.UTC().Format(time.RFC3339))
+}
+
+// Moved says that the repository has another name now. Nothing was written.
+type Moved struct {
+	Method string
+	Path   string
+	To     string // the new owner/name, or where that is not known the address that GitHub pointed to
+}
+
+func (e *Moved) Error() string {
+	return fmt.Sprintf("%s %s: the repository was renamed or moved to %s; use that name", e.Method, e.Path, secret.Redact(e.To))
+}
+
+// explanation is a hint with the kind of an *Error.
+type explanation struct {
+	hint string
+	kind error
+}
+
+var (
+	forbidden = explanation{
+		"unless it is archived or locked, compare the App's permissions with app.yml " +
+			"and accept new ones on the installation's page",
+		ErrForbidden,
+	}
+	unavailable = explanation{
+		"see https://www.githubstatus.com and the network of this machine; it can be tried again later",
+		ErrUnavailable,
+	}
+	// notGitHub is for answers of something on the way.
+	notGitHub = "look at github.v3_api_url and at the proxies on the way"
+)
+
+// explanations are by HTTP status.
+var explanations = map[int]explanation{
+	http.StatusUnauthorized: {
+		"compare github.app.integration_id and the private key with the App's settings page, " +
+			"and this machine's clock with the real time",
+		ErrUnauthorized,
+	},
+	http.StatusForbidden:                  forbidden,
+	http.StatusUnavailableForLegalReasons: forbidden,
+	http.StatusNotFound: {
+		"check that it still exists and that the App is installed on the repository",
+		ErrNotFound,
+	},
+	http.StatusGone: {
+		"it was deleted, or issues are turned off in this repository",
+		ErrGone,
+	},
+	http.StatusRequestTimeout: unavailable,
+}
+
+func explain(a answer) (hint string, kind error) {
+	if a.status == http.StatusForbidden && a.says("suspended") {
+		return "the installation is suspended; unsuspend it on its settings page", ErrUninstalled
+	}
+	known, ok := explanations[a.status]
+	if ok {
+		return known.hint, known.kind
+	}
+	if a.status/100 == 4 {
+		return "GitHub will refuse the same request again", ErrInvalid
+	}
+	return unavailable.hint, unavailable.kind
+}
+
+// redirected tells a repository or an issue that is elsewhere now from the redirect of a proxy or a page for logging in.
+func (c *call) redirected() error {
+	a := c.last
+	to := a.header.Get("Location")
+	if c.isElsewhere(to) {
+		return &Moved{Method: c.method, Path: a.path, To: to}
+	}
+	return &Error{
+		Method:  c.method,
+		Path:    a.path,
+		Status:  a.status,
+		Message: "redirected to " + secret.Redact(clip(to, 200)),
+		Kind:    ErrUnavailable,
+		Hint:    "that is no answer of GitHub's API; " + notGitHub,
+	}
+}
+
+// isElsewhere knows GitHub's own redirects of what was renamed, to "repositories/ID/…" of its API.
+func (c *call) isElsewhere(address string) bool {
+	at, err := c.api.Parse(address)
+	if err != nil {
+		return false
+	}
+	rest, within := strings.CutPrefix(at.Path, c.api.Path)
+	switch {
+	case at.Host != c.api.Host, at.Path == c.last.path, !within:
+		return false
+	case strings.HasPrefix(rest, "repositories/"):
+		return true
+	default:
+		return strings.HasPrefix(rest, "repos/")
+	}
+}
+
+func (c *call) failure() error {
+	a := c.last
+	if a.status/100 == 3 {
+		return c.redirected()
+	}
+	read := explain
+	if c.explain != nil {
+		read = c.explain
+	}
+	hint, kind := read(a)
+	if a.isPage() {
+		hint = "this is a page and no answer of GitHub's API; " + notGitHub
+		kind = ErrUnavailable
+	}
+	e := &Error{
+		Method:  c.method,
+		Path:    a.path,
+		Status:  a.status,
+		Message: a.message,
+		Kind:    kind,
+		Hint:    hint,
+	}
+	if a.status < 300 {
+		e.Cause = a.err // no answer, or one that broke off
+	}
+	return e
+}
