@@ -37,7 +37,7 @@ var (
 // The exceptions from these rules.
 var (
 	// ownID matches ids by which the parts of a request name each other or their sender, and those of tokens.
-	ownID = regexp.MustCompile(`(?:call|use|user|session|request|trace|turn|token)ids?$`)
+	ownID = regexp.MustCompile(`^(?:(?:tool|function)?call|(?:parent)?tooluse|.*user|session|(?:client)?request|trace|turn|.*token)ids?$`)
 	// ownName matches fields of which a provider makes nothing, and schemas, whose names are the agent's.
 	ownName = regexp.MustCompile(`^(?:(?:client)?metadata|labels|diagnostics|functions|json|guidedjson)$|schema$`)
 	// negativeName matches fields that name what shall not be used.
@@ -108,7 +108,7 @@ func (d denial) asked(name string, v gjson.Result, depth int) error {
 		return d.tooDeep()
 	case conversationName.MatchString(plain):
 		return d.conversation(v, depth)
-	case toolsName.MatchString(plain) && v.IsArray():
+	case isTools(plain, v):
 		return d.tools(v)
 	}
 	if err := d.rule(name, plain, v); err != nil {
@@ -158,7 +158,7 @@ func within(name string, v gjson.Result, look func(string, gjson.Result) error) 
 // rule applies the rules to one field.
 func (d denial) rule(name, plain string, v gjson.Result) error {
 	switch {
-	case hostedName.MatchString(plain), plain == "type" && d.hostedType(v.Str):
+	case d.isHosted(plain, v):
 		return errHosted
 	case laterName.MatchString(plain):
 		return fmt.Errorf("%s is not allowed: an answer that goes on after the call could not be counted", name)
@@ -181,8 +181,12 @@ var standardTiers = map[string]bool{
 	"global":        true,
 }
 
-func (d denial) hostedType(name string) bool {
-	return hostedName.MatchString(plainName(name)) && !forms[d.kind].local.MatchString(name)
+// isHosted judges a field by its name, and one that is a type by its value.
+func (d denial) isHosted(plain string, v gjson.Result) bool {
+	if plain != "type" {
+		return hostedName.MatchString(plain)
+	}
+	return hostedName.MatchString(plainName(v.Str)) && !forms[d.kind].local.MatchString(v.Str)
 }
 
 func (d denial) model(name string) error {
@@ -192,6 +196,8 @@ func (d denial) model(name string) error {
 	}
 	return d.grant.refusesModel(name)
 }
+
+func isTools(plain string, v gjson.Result) bool { return toolsName.MatchString(plain) && v.IsArray() }
 
 // tools refuses hosted tools in a place where none are taken out. A tool may be a mere name.
 func (d denial) tools(list gjson.Result) error {
@@ -228,7 +234,7 @@ func (d denial) said(name string, v gjson.Result, depth int) error {
 		return d.tooDeep()
 	case agentsName.MatchString(plain):
 		return nil
-	case toolsName.MatchString(plain) && v.IsArray():
+	case isTools(plain, v):
 		return d.tools(v)
 	}
 	if err := d.reference(name, plain, v); err != nil {

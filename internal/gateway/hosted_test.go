@@ -198,6 +198,7 @@ func TestUnknownFieldsPassUnchanged(t *testing.T) {
 			"answer_budget":12.50
 			"parallel_tool_results":true
 			"stop_token_ids":[1,2]
+			"x":{"end_user_id":"u","function_call_id":"c"}
 			"session_id":"s-1"
 			"metadata":{"user_id":"u","thread_id":"t","home":"https://example.org"}
 			"client_metadata":{"x-codex-window-id":"w","turn_id":"t"}
@@ -289,6 +290,8 @@ func TestFieldsOfTomorrowAreRefusedByRule(t *testing.T) {
 			`"serviceTier":"turbo"`:                                    price,
 			`"extra_body":{"service_tier":"priority"}`:                 price,
 			`"inference_geo":"us"`:                                     price,
+			`"approval_request_id":"a"`:                                stored,
+			`"warehouse_id":"w"`:                                       stored,
 			`"vault_id":"v-1"`:                                         stored,
 			`"x":{"vaultId":"v-1"}`:                                    stored,
 			`"x":{"vault_ids":["v-1"]}`:                                stored,

@@ -1,4 +1,4 @@
-// Package claude knows how Claude Code 2.1.197 is started, and what its output tells.
+// Package claude knows how Claude Code is started, and what its output tells.
 package claude
 
 import (

@@ -1,4 +1,4 @@
-// Package codex knows how codex 0.169.0 is started and what its output tells (codex.go), and what its
+// Package codex knows how Codex is started and what its output tells (codex.go), and what its
 // session file does (session.go).
 package codex
 

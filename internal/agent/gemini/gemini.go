@@ -1,4 +1,4 @@
-// Package gemini knows how Gemini CLI 0.61.0 is started, and what its output tells.
+// Package gemini knows how Gemini CLI is started, and what its output tells.
 package gemini
 
 import (

@@ -1,4 +1,4 @@
-// Package opencode knows how opencode 1.18.33 is started, and what its output tells.
+// Package opencode knows how opencode is started, and what its output tells.
 package opencode
 
 import (

@@ -1,4 +1,4 @@
-// Package qwen knows how Qwen Code 0.24.4 is started. What it prints is in the format of Claude Code.
+// Package qwen knows how Qwen Code is started. What it prints is in the format of Claude Code.
 package qwen
 
 import (
