@@ -16,6 +16,7 @@
 //	what may a request ask for                                    request.go
 //	how do the kinds of calls differ                              form.go
 //	which fields of a request are denied                          denied.go
+//	when is a conversation read for references                    refer.go
 //	which tools may a request offer                               tools.go
 //	how is a provider asked for its models                        list.go
 //	how is a provider called, and what of its answer passes       upstream.go

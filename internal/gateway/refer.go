@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// mayRefer reports whether JSON may hold a reference, or tools. Names are found by the quote behind them.
+func mayRefer(raw string) bool {
+	if mentions(raw, `"file"`, `"item_reference"`) || beginsRemote(raw) {
+		return true
+	}
+	for at := range len(raw) {
+		if raw[at] != '"' {
+			continue
+		}
+		switch name := nameBefore(raw[:at]); name {
+		case "", "call_id", "tool_call_id", "tool_use_id": // of each call of a tool
+		case "id":
+			if loneID(raw, at) {
+				return true
+			}
+		default:
+			if refersByName(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// longestName is more than the name of any field that refers, in bytes.
+const longestName = 64
+
+// nameBefore is the end of a name, or of another text, that may refer: "" for most, by the last letter.
+func nameBefore(text string) string {
+	if text == "" {
+		return ""
+	}
+	switch text[len(text)-1] {
+	case 'd', 'D', 's', 'S', 'l', 'L', 'i', 'I':
+	default:
+		return ""
+	}
+	text = text[max(0, len(text)-longestName):]
+	return text[strings.LastIndexByte(text, '"')+1:]
+}
+
+func refersByName(name string) bool {
+	plain := plainName(name)
+	switch {
+	case isID(name, plain), addressName.MatchString(plain), toolsName.MatchString(plain):
+		return true
+	}
+	return false
+}
+
+// loneID reports whether the object of a name "id", which ends at a quote, may hold nothing else: the name stands first
+// and little follows, or it stands last.
+func loneID(raw string, quote int) bool {
+	const space = " \t\r\n"
+	before := strings.TrimRight(raw[:quote-len(`"id`)], space)
+	if strings.HasSuffix(before, "{") {
+		return onlyID(gjson.Parse(raw[len(before)-1:]))
+	}
+	value := strings.TrimLeft(raw[quote+1:], space+":")
+	after := value[len(gjson.Parse(value).Raw):]
+	return strings.HasPrefix(strings.TrimLeft(after, space), "}")
+}
+
+// beginsRemote reports whether a string within JSON may begin with such an address.
+func beginsRemote(raw string) bool {
+	const before = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.- \\"
+	for i := 0; ; {
+		next := strings.Index(raw[i:], "//")
+		if next < 0 {
+			return strings.Contains(raw, `\/`) // a way to write it
+		}
+		scheme, ok := strings.CutSuffix(raw[i:i+next], ":")
+		if ok && strings.HasSuffix(strings.TrimRight(scheme, before), `"`) {
+			return true
+		}
+		i += next + len("//")
+	}
+}
