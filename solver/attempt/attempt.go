@@ -139,7 +139,7 @@ func (a *Attempt) Run(ctx context.Context, e Executor) error {
 func (a *Attempt) settle(ctx context.Context) error {
 	err := a.executor.Commit(ctx)
 	crash.Point("committed")
-	if err == nil && a.Receipt.Ending == policy.Completed && !a.Receipt.Declines() && !a.Receipt.Asks() && (a.Receipt.Commit != "" || a.completes()) {
+	if err == nil && a.verifiable() {
 		a.Receipt.Verify, err = a.executor.Verify(ctx)
 		crash.Point("verified")
 	}
@@ -147,6 +147,15 @@ func (a *Attempt) settle(ctx context.Context) error {
 		err = context.Cause(ctx)
 	}
 	return a.land(ctx, err)
+}
+
+// verifiable reports whether there is work to verify: a commit, or work of an earlier attempt that this one completes.
+func (a *Attempt) verifiable() bool {
+	r := a.Receipt
+	if r.Ending != policy.Completed || r.Declines() || r.Asks() {
+		return false
+	}
+	return r.Commit != "" || a.completes()
 }
 
 // Deliver ends an attempt that was handed over with its receipt: what it made is pushed,
@@ -165,16 +174,18 @@ func (a *Attempt) land(ctx context.Context, err error) error {
 		a.made = true
 		err = a.deliver(ctx)
 	}
-	switch why := context.Cause(ctx); {
-	case err == nil || a.Receipt.Pushed && why != nil:
-	case why != nil || stopped(err):
+	why := context.Cause(ctx)
+	pushed := a.Receipt.Pushed && why != nil // and only the rest was cut off
+	if err != nil && !pushed {
+		if why == nil && !stopped(err) {
+			return a.broken(ctx, err)
+		}
 		a.cancelled(ctx, errors.Join(err, why))
 		return nil
-	default:
-		return a.broken(ctx, err)
 	}
 	a.conclude()
-	if a.Receipt.Judge, err = a.executor.Judge(ctx); err != nil {
+	a.Receipt.Judge, err = a.executor.Judge(ctx)
+	if err != nil {
 		// The work is done and pushed; only its grade is missing.
 		a.Receipt.Judge = &policy.Judged{Error: err.Error()}
 	}
@@ -221,32 +232,46 @@ var (
 // cancelled ends an attempt that was ended from outside.
 func (a *Attempt) cancelled(ctx context.Context, cause error) {
 	r := &a.Receipt
-	asked := stopped(cause)
-	hands := !asked && a.Env.Closing() && !errors.Is(context.Cause(ctx), thread.ErrLeaseLost)
+	handsOver := a.handsOver(ctx, cause)
+	complete := handsOver && a.made
 	// What the provider said of the account counts whatever ended the attempt.
-	over := r.Ending == policy.UsageLimit || r.Ending == policy.Auth || hands && a.made
-	if !over {
+	ended := complete || ofAccount(r.Ending)
+	if !ended {
 		r.Ending = policy.Killed
 	}
-	if hands {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
-		defer cancel()
-		a.handed = a.unfinished(ctx)
-		a.handed.Orderly, a.handed.Times, a.handed.Used = true, 1, spentIn(*r).Plus(a.used())
-		if u := a.State.Unfinished; u != nil {
-			a.handed.Times += u.Times
-		}
-		if over {
-			a.handed.Receipt = r
-		}
+	if handsOver {
+		a.handOver(ctx, ended)
 		return
 	}
 	r.Outcome, r.Revoked = policy.Cancelled, errors.Is(cause, ErrRevoked)
-	if !asked {
+	if !stopped(cause) {
 		r.Outcome, cause = policy.Interrupted, errShutdown
 	}
 	r.Detail = cause.Error()
 	r.Reasons = append(r.Reasons, cause.Error())
+}
+
+// handsOver reports whether the attempt ends since the server stops, so that another process goes on with it.
+func (a *Attempt) handsOver(ctx context.Context, cause error) bool {
+	if stopped(cause) || !a.Env.Closing() {
+		return false
+	}
+	return !errors.Is(context.Cause(ctx), thread.ErrLeaseLost)
+}
+
+// handOver keeps what the attempt made for whoever goes on with it, with its receipt where the agent had ended.
+func (a *Attempt) handOver(ctx context.Context, ended bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
+	defer cancel()
+	u := a.unfinished(ctx)
+	u.Orderly, u.Times, u.Used = true, 1, spentIn(a.Receipt).Plus(a.used())
+	if before := a.State.Unfinished; before != nil {
+		u.Times += before.Times
+	}
+	if ended {
+		u.Receipt = &a.Receipt
+	}
+	a.handed = u
 }
 
 // handOverTime bounds what a stopping server does to keep an attempt's work. It has
@@ -258,39 +283,51 @@ const handOverTime = 12 * time.Second
 func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 	r := &a.Receipt
 	u := &thread.Unfinished{N: a.N, Backend: a.Backend, Base: a.Ground.Start, Session: r.Session, Place: a.Place}
-	if a.Decision.Purpose != policy.ToChange { // what an earlier one left stays for the next that changes files
-		if u.Session = ""; a.State.Unfinished.Changed() {
-			u.Base, u.Commit, u.Place = a.State.Unfinished.Base, a.State.Unfinished.Commit, a.State.Unfinished.Place
+	if a.Decision.Purpose != policy.ToChange {
+		u.Session = ""
+		if before := a.State.Unfinished; before.Changed() { // it stays for the next attempt that changes files
+			u.Base, u.Commit, u.Place = before.Base, before.Commit, before.Place
 		}
 		return u
 	}
 	if a.Kind == config.Command {
 		u.Session = "" // none is told to continue one
 	}
-	err, ending := error(nil), r.Ending
-	if r.Commit == "" {
-		err = a.executor.Commit(ctx)
-	}
-	if err == nil && r.Ending != ending {
-		err = errors.New(r.Detail) // the files cannot be used
-	}
-	if err == nil && len(r.Conflicts)+len(r.Leaks) > 0 {
-		err = errors.New("it holds conflict markers or what looks like a secret")
-	}
-	if err != nil {
+	if err := a.commitUnfinished(ctx); err != nil {
 		a.Log.Warn().Err(err).Msg("what the attempt made is not kept")
-		if u.Session = ""; a.Ground.Unfinished != nil { // it knows other files
+		u.Session = "" // it knows other files
+		if a.Ground.Unfinished != nil {
 			*u = *a.Ground.Unfinished
 			u.N, u.Orderly, u.Times, u.Used = a.N, false, 0, policy.Spent{}
 		}
 		return u
 	}
-	if u.Commit = r.Commit; u.Commit != "" {
-		if err := a.executor.PushUnfinished(ctx); err != nil {
-			a.Log.Warn().Err(err).Msg("what the attempt made is kept on this machine only")
-		}
+	u.Commit = r.Commit
+	if u.Commit == "" {
+		return u
+	}
+	if err := a.executor.PushUnfinished(ctx); err != nil {
+		a.Log.Warn().Err(err).Msg("what the attempt made is kept on this machine only")
 	}
 	return u
+}
+
+// commitUnfinished commits what the attempt made so far. The error says why it cannot be gone on from.
+func (a *Attempt) commitUnfinished(ctx context.Context) error {
+	r := &a.Receipt
+	if r.Commit == "" {
+		ending := r.Ending
+		if err := a.executor.Commit(ctx); err != nil {
+			return err
+		}
+		if r.Ending != ending {
+			return errors.New(r.Detail) // the files cannot be used
+		}
+	}
+	if len(r.Conflicts)+len(r.Leaks) > 0 {
+		return errors.New("it holds conflict markers or what looks like a secret")
+	}
+	return nil
 }
 
 // used is what the attempt used before it was handed over to this server.
@@ -305,7 +342,8 @@ func (a *Attempt) used() policy.Spent {
 // its own, for people to look at; where that fails the receipt says so.
 func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
 	r := &a.Receipt
-	r.Ending, r.Outcome, r.Detail = policy.Killed, policy.EditLoop, tail(oneLine(loop.Error()), maxDetail)
+	r.Ending, r.Outcome = policy.Killed, policy.EditLoop
+	r.Detail = tail(oneLine(loop.Error()), maxDetail)
 	r.Reasons = append(r.Reasons, loop.Error())
 	err := a.executor.Commit(ctx)
 	if err == nil && r.Commit != "" {
@@ -315,12 +353,11 @@ func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
 	case err != nil:
 		a.Log.Warn().Err(err).Msg("the work of a loop was not kept")
 		r.Reasons = append(r.Reasons, "its work could not be kept: "+err.Error())
-	case r.Commit == "" && len(r.LeftOut) == 0:
-		r.Reasons = append(r.Reasons, "it left the files as they were")
-	case r.Commit == "":
-	default:
+	case r.Commit != "":
 		r.Kept = a.keptBranch()
 		r.Reasons = append(r.Reasons, "its work is kept on branch "+r.Kept)
+	case len(r.LeftOut) == 0:
+		r.Reasons = append(r.Reasons, "it left the files as they were")
 	}
 }
 
@@ -374,15 +411,17 @@ func (a *Attempt) conclude() {
 		r.Tests = slices.Sorted(slices.Values(policy.Names(v.Failing)))
 		r.Detail = cmp.Or(r.Detail, tail(oneLine(v.Command)+" "+v.Result(), maxDetail))
 	}
-	if r.Ending == policy.Completed && !r.Progress() && r.Limit != nil {
-		// The agent called a refusal a success.
-		r.Ending = r.Limit.Kind
-	}
-	if a.Decision.Purpose != policy.ToChange && r.Ending == policy.Completed && r.Final == "" {
-		r.Ending = policy.NoAnswer
+	said := a.Decision.Purpose != policy.ToChange
+	if r.Ending == policy.Completed {
+		switch {
+		case r.Limit != nil && !r.Progress(): // the agent called a refusal a success
+			r.Ending = r.Limit.Kind
+		case said && r.Final == "":
+			r.Ending = policy.NoAnswer
+		}
 	}
 	r.Outcome = r.Came(a.Ground.Effective.Policy.Severity)
-	if a.Decision.Purpose != policy.ToChange && r.Ending == policy.Completed {
+	if said && r.Ending == policy.Completed {
 		r.Outcome = policy.Answered
 	}
 }

@@ -31,7 +31,8 @@ func executed(e agent.Event) bool { return e.Ran && len(e.Edits) == 0 }
 func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
 	posts := a.wrote.Add(text, ran) && a.atOnce < maxAtOnce
 	now := a.Env.Now()
-	if !posts && now.Sub(a.wroteAt) < logInterval {
+	due := now.Sub(a.wroteAt) >= logInterval
+	if !posts && !due {
 		return
 	}
 	a.wroteAt = now
@@ -45,12 +46,11 @@ func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
 	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error {
 		return a.Env.Store.AppendLeased(ctx, a.Lease.Current(), thread.Batch{Events: events})
 	})
-	switch {
-	case err == nil:
+	if err == nil {
 		a.wrote.Logged()
-	case ctx.Err() == nil && !errors.Is(err, thread.ErrLeaseLost):
-		a.Log.Warn().Err(err).Msg("what the agent wrote was not logged; it is tried again")
+		return
 	}
+	a.warnUnlessOver(ctx, err, "what the agent wrote was not logged; it is tried again")
 }
 
 // unlogged is an event of what the log does not hold yet, nil where it holds all.

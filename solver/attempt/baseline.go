@@ -25,16 +25,12 @@ func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err 
 	if g.From != "" {
 		return nil, nil
 	}
-	if g.From, err = c.base(ctx); err != nil {
+	g.From, err = c.base(ctx)
+	if err != nil {
 		return nil, err
 	}
 	g.Before = nil
-	if refused, err = c.image(ctx); refused == nil && err == nil {
-		refused, err = c.lay(ctx)
-	}
-	if err == nil && refused == nil && len(g.Before) == 0 && len(g.Effective.Verify) > 0 && a.Decision.Purpose == policy.ToChange {
-		g.Before, err = c.overBase(ctx)
-	}
+	refused, err = c.prepareBase(ctx)
 	if err != nil || refused != nil {
 		g.From = "" // it is tried again
 	}
@@ -42,6 +38,24 @@ func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err 
 		return nil, nil
 	}
 	return refused, err
+}
+
+// prepareBase brings the image and the layer, and verifies the base where the work is compared with it.
+func (c *checkout) prepareBase(ctx context.Context) (refused *thread.Decided, err error) {
+	refused, err = c.image(ctx)
+	if refused == nil && err == nil {
+		refused, err = c.lay(ctx)
+	}
+	if refused != nil || err != nil {
+		return refused, err
+	}
+	g := c.Ground
+	known := len(g.Before) > 0 // since a layer was built
+	if known || len(g.Effective.Verify) == 0 || c.Decision.Purpose != policy.ToChange {
+		return nil, nil
+	}
+	g.Before, err = c.overBase(ctx)
+	return nil, err
 }
 
 // based does so where an attempt runs already: one that was handed over comes without.

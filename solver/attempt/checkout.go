@@ -154,7 +154,7 @@ func commitLeft(ctx context.Context, c *checkout, snap git.Snapshot) error {
 	}
 	r.Instructs = policy.Instructing(slices.Concat(deleted, edited, added))
 	r.Whole, r.Added = simhash.Fingerprint(diff), strings.Count(diff, "\n+")-strings.Count(diff, "\n+++ ")
-	r.Title = redactor(c.Attempt).Redact(r.Title)
+	r.Title = c.redactor().Redact(r.Title)
 	subject, by, parents := Subject(c.State, c.Thread, r.Title, maxSubject), "by backend "+c.Backend, []string{c.Ground.Start}
 	if r.Updated != "" {
 		subject, parents = render.Subject(fmt.Sprintf("Merge branch %s into %s", c.Ground.Base, c.Ground.Branch), maxSubject), append(parents, r.Updated)

@@ -55,7 +55,7 @@ const (
 // can read.
 func Compose(parts []Part, bytes int) (prompt string, told []policy.Manifest, files map[string]string) {
 	files = map[string]string{}
-	var b strings.Builder
+	var b promptText
 	for _, p := range parts {
 		if len(p.Items) == 0 && len(p.Notes) == 0 {
 			continue
@@ -91,7 +91,7 @@ func Compose(parts []Part, bytes int) (prompt string, told []policy.Manifest, fi
 		}
 		told = append(told, t)
 		said := cmp.Or(strings.Join(kept, "\n"), "(none)")
-		section(&b, title, said, len(said))
+		b.section(title, said, len(said))
 	}
 	return b.String(), told, files
 }

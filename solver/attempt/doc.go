@@ -18,7 +18,7 @@
 //	how is the work verified, in which files and HOME               verify.go
 //	what do the tests say apart from what was done to them          baseline.go
 //	what do the commands say on the base                            baseline.go
-//	what does an attempt find in HOME and ignored files, setup      setup.go
+//	what does an attempt find in HOME and ignored files, setup      setup.go, footing.go
 //	what does the operator's judge say                              verify.go
 //	what does the built-in judge ask, when is it believed           judge.go
 //	how does the agent get run_tests, what did it call              home.go

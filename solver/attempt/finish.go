@@ -77,29 +77,45 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	}
 	batch := thread.Batch{Events: append(a.unlogged(now), last)}
 	batch.Spent = &policy.Spent{N: a.N, Tokens: a.Receipt.Tokens, CostUSD: a.Receipt.CostUSD}
-	said, limit := a.Receipt.Ending, a.Receipt.Limit
-	switch {
-	case a.NoAgent, limit != nil && limit.Source == fromBreaker: // the breaker said it, so it knows
-		said = ""
-	case limit != nil && said == policy.Completed:
-		said = limit.Kind // the account is limited all the same
-	}
-	a.tellBreaker(&batch, said, limit, now)
-	if v := a.Config.Policy.Severity.Loop(a.Receipt); a.Receipt.Outcome == policy.EditLoop && v.Class != policy.None {
-		batch.Cooldown = &thread.Cooldown{Backend: a.Backend, Model: a.Model, Effort: a.Effort, Thread: a.Thread.String(),
-			Rest: policy.Rest{Class: v.Class, At: now, Until: now.Add(v.Cooldown)}}
+	a.tellBreaker(&batch, a.saysOfAccount(), a.Receipt.Limit, now)
+	loop := a.Config.Policy.Severity.Loop(a.Receipt)
+	if a.Receipt.Outcome == policy.EditLoop && loop.Class != policy.None {
+		batch.Cooldown = &thread.Cooldown{
+			Backend: a.Backend,
+			Model:   a.Model,
+			Effort:  a.Effort,
+			Thread:  a.Thread.String(),
+			Rest:    policy.Rest{Class: loop.Class, At: now, Until: now.Add(loop.Cooldown)},
+		}
 	}
 	if seqs := a.ownRemarks(events); len(seqs) > 0 {
-		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindWithdrawn, At: now,
-			Data: thread.Withdrawn{Seqs: seqs, Reason: feedback.AgentsOwn + " during the attempt"}})
+		own := thread.Withdrawn{Seqs: seqs, Reason: feedback.AgentsOwn + " during the attempt"}
+		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindWithdrawn, At: now, Data: own})
 	}
 	return batch
+}
+
+// saysOfAccount is the ending that the account's breaker hears of; empty for none.
+func (a *Attempt) saysOfAccount() policy.Ending {
+	said, limit := a.Receipt.Ending, a.Receipt.Limit
+	switch {
+	case a.NoAgent:
+		return ""
+	case limit == nil:
+		return said
+	case limit.Source == fromBreaker: // so it knows
+		return ""
+	case said == policy.Completed:
+		return limit.Kind // the account is limited all the same
+	}
+	return said
 }
 
 // tellBreaker adds what an attempt's end says of its account, unless the breaker heard it before: by the gateway, or,
 // without one, by the agent's word.
 func (a *Attempt) tellBreaker(batch *thread.Batch, said policy.Ending, l *policy.Limit, now time.Time) {
-	if a.ended() || said != policy.UsageLimit && said != policy.Auth && said != policy.Completed {
+	tells := ofAccount(said) || said == policy.Completed
+	if a.ended() || !tells {
 		return
 	}
 	batch.Account = a.Account
@@ -175,7 +191,7 @@ func (a *Attempt) Hide() {
 	if j := r.Judge; j != nil {
 		shown = append(shown, &j.Detail, &j.Error, &j.Cannot)
 	}
-	clean := redactor(a)
+	clean := a.redactor()
 	for _, t := range shown {
 		*t = clean.Redact(*t)
 	}

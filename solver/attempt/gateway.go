@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/gateway"
 	"github.com/pawlbot/pawl/internal/render"
@@ -65,7 +66,7 @@ type modelAccess struct {
 // if the agent waits for them to pass; the caller must close it.
 func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err error) {
 	b, m := c.backend(), &c.models
-	hold(c.Attempt, "")
+	c.hold("")
 	if b.Provider == "" {
 		return nil
 	}
@@ -74,7 +75,24 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err e
 		return fmt.Errorf("provider %q of backend %s is not configured", b.Provider, b.Name)
 	}
 	p.Prices = p.PriceList()
-	grant := gateway.Grant{
+	opened := c.Env.Gateway.Open(c.grant(ctx, p, end))
+	m.session.Store(opened)
+	c.hold(opened.Token())
+	m.endpoint = agent.Endpoint{
+		Protocol: p.Protocol,
+		URL:      fmt.Sprintf("http://127.0.0.1:%d", gatewayPort),
+		Token:    opened.Token(),
+	}
+	if !c.Env.Sandbox.Networks() { // else wall serves it
+		m.endpoint.URL, err = opened.Listen()
+	}
+	return err
+}
+
+// grant is what the attempt may do at the gateway.
+func (c *checkout) grant(ctx context.Context, p config.Provider, end context.CancelCauseFunc) gateway.Grant {
+	b, m := c.backend(), &c.models
+	g := gateway.Grant{
 		Attempt:    fmt.Sprintf("%s/%d", c.Thread, c.N),
 		Provider:   p,
 		Model:      b.Model,
@@ -82,44 +100,58 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err e
 		MaxTokens:  c.Ground.Effective.Policy.Budget.TokensPerAttempt,
 		MaxCostUSD: c.Ground.Effective.Policy.Budget.USDPerAttempt,
 		Limited: func(ctx context.Context) (policy.Limit, bool) {
-			c.note(ctx, m.used())
-			if why := c.bound(ctx, end); why != "" {
-				return policy.Limit{Kind: policy.UsageLimit, Message: "Pawl stopped it: " + why + "."}, true
-			}
-			l, limited := c.Env.limited(ctx, c.Account, c.Began)
-			if limited && m.refused.CompareAndSwap(nil, &l) {
-				// An agent that sleeps until then is not waited for, either.
-				time.AfterFunc(limitGrace, func() { end(limitCut(l)) })
-			}
-			return l, limited
+			return c.limitedCall(ctx, end)
 		},
-		OnFruitless: func(why string, effort bool) { end(cut{ending: policy.NoAnswer, why: why, rambled: effort}) },
+		OnFruitless: func(why string, effort bool) {
+			end(cut{ending: policy.NoAnswer, why: why, rambled: effort})
+		},
 		OnLife: func() {
 			if tell, ok := m.living.Load().(func()); ok {
 				tell()
 			}
 		},
-		OnLimit: func(limit policy.Limit) {
+		OnLimit: func(policy.Limit) {
 			time.AfterFunc(limitGrace, func() {
-				l := m.session.Load().Usage().Limit
-				if ctx.Err() == nil && l != nil && (l.Kind == policy.UsageLimit || l.Kind == policy.Auth || l.ResetsAt.Sub(c.Env.Now()) > inPlace-limitGrace) {
-					end(limitCut(*l))
+				if ctx.Err() == nil {
+					c.endSleep(end)
 				}
 			})
 		},
 	}
 	if c.Ground.Effective.Policy.Ladder.NoAnswerRetry {
-		grant.NoAnswerBytes, grant.MinConfidence = p.NoAnswerBytes, p.MinConfidence
+		g.NoAnswerBytes, g.MinConfidence = p.NoAnswerBytes, p.MinConfidence
 	}
-	opened := c.Env.Gateway.Open(grant)
-	m.session.Store(opened)
-	hold(c.Attempt, opened.Token())
-	m.endpoint = agent.Endpoint{Protocol: p.Protocol, URL: fmt.Sprintf("http://127.0.0.1:%d", gatewayPort), Token: opened.Token()}
-	if !c.Env.Sandbox.Networks() { // else wall serves it
-		m.endpoint.URL, err = opened.Listen()
-	}
-	return err
+	return g
 }
+
+// limitedCall is asked before each call of the model: a budget that is used up ends the attempt, a limit of the account
+// is answered in place of the provider.
+func (c *checkout) limitedCall(ctx context.Context, end context.CancelCauseFunc) (policy.Limit, bool) {
+	c.note(ctx, c.models.used())
+	if why := c.bound(ctx, end); why != "" {
+		return policy.Limit{Kind: policy.UsageLimit, Message: "Pawl stopped it: " + why + "."}, true
+	}
+	l, limited := c.Env.limited(ctx, c.Account, c.Began)
+	if limited && c.models.refused.CompareAndSwap(nil, &l) {
+		// An agent that sleeps until then is not waited for, either.
+		time.AfterFunc(limitGrace, func() { end(limitCut(l)) })
+	}
+	return l, limited
+}
+
+// endSleep ends an attempt whose agent has not ended by itself since its provider told a limit that lasts.
+func (c *checkout) endSleep(end context.CancelCauseFunc) {
+	l := c.models.session.Load().Usage().Limit
+	if l == nil {
+		return
+	}
+	if ofAccount(l.Kind) || l.ResetsAt.Sub(c.Env.Now()) > inPlace-limitGrace {
+		end(limitCut(*l))
+	}
+}
+
+// ofAccount reports whether an ending says that the account cannot be used.
+func ofAccount(e policy.Ending) bool { return e == policy.UsageLimit || e == policy.Auth }
 
 // limited tells the gateway what the account's breaker says: a limit that came
 // after the attempt began, from any thread or node, is answered at once. What was
@@ -149,7 +181,7 @@ func (m *modelAccess) close(r *policy.Receipt) {
 	}
 	u := session.Close()
 	r.Gateway = true
-	if u.Requests == 0 && u.Refused == 0 {
+	if u.Requests+u.Refused == 0 {
 		seen(r, gateway.Last{Why: "no call"})
 		return
 	}
@@ -159,30 +191,49 @@ func (m *modelAccess) close(r *policy.Receipt) {
 	if r.Turns == 0 {
 		r.Turns = u.Turns
 	}
-	if n := u.NoAnswer; n.Times > 0 {
-		rung := policy.Rung{
-			Rung: policy.RungAnswer, Times: n.Times, Helped: n.Recovered, Recovered: n.Recovered == n.Times, Tokens: n.Tokens, WastedTokens: n.Wasted,
-			Trigger:  fmt.Sprintf("%d answers without a call of a tool or a text for people", n.Times),
-			Response: "asked again in the opposite thinking mode, at the gateway",
-		}
-		if u.CostKnown {
-			rung.CostUSD, rung.WastedUSD = &n.CostUSD, &n.WastedUSD
-		}
-		r.Rungs = append(r.Rungs, rung)
+	if u.NoAnswer.Times > 0 {
+		r.Rungs = append(r.Rungs, askedAgain(u))
 	}
+	limit := cmp.Or(u.Limit, m.refused.Load())
 	switch {
-	case u.BudgetStopped != "" && r.Ending == policy.Completed:
-		// What was refused was not needed any more.
-		r.Limit, r.Reasons = nil, append(r.Reasons, u.BudgetStopped)
 	case u.BudgetStopped != "":
-		r.Ending, r.Limit, r.Budget = policy.TurnLimit, nil, u.BudgetStopped
-		r.Detail = tail(oneLine(u.BudgetStopped), maxDetail)
-		r.Reasons = []string{u.BudgetStopped} // what the CLI made of it is no plan that is used up
-	case cmp.Or(u.Limit, m.refused.Load()) != nil:
-		refused(r, bounded(cmp.Or(u.Limit, m.refused.Load())))
+		stoppedByBudget(r, u.BudgetStopped)
+	case limit != nil:
+		refused(r, bounded(limit))
 	default:
 		seen(r, u.Last)
 	}
+}
+
+// stoppedByBudget takes over that the gateway refused a call, since a budget was used up.
+func stoppedByBudget(r *policy.Receipt, why string) {
+	r.Limit = nil
+	if r.Ending == policy.Completed { // what was refused was not needed any more
+		r.Reasons = append(r.Reasons, why)
+		return
+	}
+	r.Ending, r.Budget = policy.TurnLimit, why
+	r.Detail = tail(oneLine(why), maxDetail)
+	r.Reasons = []string{why} // what the CLI made of it is no plan that is used up
+}
+
+// askedAgain is the recovery at the gateway from answers that came to nothing.
+func askedAgain(u gateway.Usage) policy.Rung {
+	n := u.NoAnswer
+	rung := policy.Rung{
+		Rung:         policy.RungAnswer,
+		Times:        n.Times,
+		Helped:       n.Recovered,
+		Recovered:    n.Recovered == n.Times,
+		Tokens:       n.Tokens,
+		WastedTokens: n.Wasted,
+		Trigger:      fmt.Sprintf("%d answers without a call of a tool or a text for people", n.Times),
+		Response:     "asked again in the opposite thinking mode, at the gateway",
+	}
+	if u.CostKnown {
+		rung.CostUSD, rung.WastedUSD = &n.CostUSD, &n.WastedUSD
+	}
+	return rung
 }
 
 // ofProvider are the endings that only the gateway can tell, where an attempt has one.
@@ -192,17 +243,32 @@ var ofProvider = []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.O
 // has crashed: what it prints says nothing of the account, of which all threads would hear.
 func seen(r *policy.Receipt, last gateway.Last) {
 	said := r.Ending
-	if r.Limit = nil; slices.Contains(ofProvider, said) {
-		r.Ending = policy.Crashed
-	}
-	failed := said != policy.Completed && said != policy.TimedOut && said != policy.Killed && said != policy.Misconfigured
-	less := last.Ending == policy.CutOff || last.Ending == policy.NoAnswer
-	if failed && (less || last.Ending == policy.Disconnected) || said == policy.Completed && less && !last.Empty {
+	r.Limit = nil
+	switch {
+	case outweighs(last, said):
 		r.Ending = last.Ending
+	case slices.Contains(ofProvider, said):
+		r.Ending = policy.Crashed
 	}
 	if r.Ending != said {
 		r.Reasons = append(r.Reasons, fmt.Sprintf("the agent's output says %s; the gateway saw %s", render.Spaced(said), last.Why))
 	}
+}
+
+// outweighs reports whether the last main answer says better than the agent's output how the attempt ended.
+func outweighs(last gateway.Last, said policy.Ending) bool {
+	switch said {
+	case policy.TimedOut, policy.Killed, policy.Misconfigured:
+		return false
+	}
+	completed := said == policy.Completed
+	switch last.Ending {
+	case policy.CutOff, policy.NoAnswer:
+		return !completed || !last.Empty
+	case policy.Disconnected:
+		return !completed
+	}
+	return false
 }
 
 // refused takes a limit over that the gateway saw and that no answer followed. It
@@ -210,18 +276,20 @@ func seen(r *policy.Receipt, last gateway.Last) {
 // believed if it changed something, but its account is limited all the same.
 func refused(r *policy.Receipt, seen *policy.Limit) {
 	said := r.Ending
-	r.Limit = seen
-	switch {
-	case said == policy.Completed && seen.Kind != policy.UsageLimit && seen.Kind != policy.Auth:
-		r.Limit = nil
-		return
-	case said == policy.Completed:
+	if said == policy.Completed {
+		if !ofAccount(seen.Kind) {
+			r.Limit = nil
+			return
+		}
+		r.Limit = seen
 		r.Reasons = append(r.Reasons, "the gateway saw a limit that the agent did not tell: "+seen.Message)
 		return
-	case said != seen.Kind:
+	}
+	if said != seen.Kind {
 		r.Reasons = append(r.Reasons, fmt.Sprintf("the gateway saw %s: %s", render.Spaced(seen.Kind), seen.Message))
 	}
-	r.Ending, r.Detail = seen.Kind, cmp.Or(r.Detail, tail(oneLine(seen.Message), maxDetail))
+	r.Limit, r.Ending = seen, seen.Kind
+	r.Detail = cmp.Or(r.Detail, tail(oneLine(seen.Message), maxDetail))
 }
 
 // spentInterval is how often it is noted what an attempt used, besides before each call.
@@ -262,23 +330,40 @@ func (m *modelAccess) event(e agent.Event) {
 // breakers bind also where the process that counted was killed and another node
 // goes on. What is lost with a process are the calls in flight.
 func (a *Attempt) note(ctx context.Context, w policy.Spent) {
-	if w.Tokens == (policy.Tokens{}) && w.Limit == nil && (w.CostUSD == nil || *w.CostUSD == 0) {
+	if spentNothing(w) {
 		return
 	}
 	w = w.Plus(a.used())
 	w.N = a.N
 	a.noting.Lock()
 	defer a.noting.Unlock()
-	var err error
-	if !reflect.DeepEqual(w, a.noted) {
-		err = lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error { return a.Env.Store.Note(ctx, a.Lease.Current(), w) })
+	if reflect.DeepEqual(w, a.noted) {
+		return
 	}
-	switch {
-	case err == nil:
+	err := lease.Within(ctx, lease.RenewTime, func(ctx context.Context) error {
+		return a.Env.Store.Note(ctx, a.Lease.Current(), w)
+	})
+	if err == nil {
 		a.noted = w
-	case ctx.Err() == nil && !errors.Is(err, thread.ErrLeaseLost): // of which the heartbeat hears
-		a.Log.Warn().Err(err).Msg("what the attempt uses was not noted")
+		return
 	}
+	a.warnUnlessOver(ctx, err, "what the attempt uses was not noted")
+}
+
+// warnUnlessOver logs an error in the background of an attempt. What ends the attempt shows elsewhere: a context that
+// ended, a lease that was lost.
+func (a *Attempt) warnUnlessOver(ctx context.Context, err error, what string) {
+	if ctx.Err() == nil && !errors.Is(err, thread.ErrLeaseLost) {
+		a.Log.Warn().Err(err).Msg(what)
+	}
+}
+
+// spentNothing reports whether there is nothing to note.
+func spentNothing(w policy.Spent) bool {
+	if w.Tokens != (policy.Tokens{}) || w.Limit != nil {
+		return false
+	}
+	return w.CostUSD == nil || *w.CostUSD == 0
 }
 
 // bound ends the attempt when a budget of the day is used up, the thread's or one above it, and says which
@@ -290,9 +375,11 @@ func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why 
 	ledgers := []policy.Ledger{f.Thread()}
 	ctx, cancel := context.WithTimeout(ctx, lease.RenewTime)
 	defer cancel()
-	used, err := c.Env.Store.Usage(ctx, c.Thread.Repo(), c.State.Snapshot.Installation, c.Env.Now().Add(-policy.Day))
+	since := c.Env.Now().Add(-policy.Day)
+	used, err := c.Env.Store.Usage(ctx, c.Thread.Repo(), c.State.Snapshot.Installation, since)
 	if err == nil { // else the next look, or the next attempt's start, finds it
-		ledgers = append(append(ledgers, f.Limits.Ledgers(used)...), f.Limits.Account(c.Account, used))
+		ledgers = append(ledgers, f.Limits.Ledgers(used)...)
+		ledgers = append(ledgers, f.Limits.Account(c.Account, used))
 	}
 	for _, l := range ledgers {
 		if why := l.Spent(); why != "" {

@@ -60,17 +60,26 @@ func writeFiles(home string, files map[string]string) error {
 func clearPath(root *os.Root, name string) error {
 	parts := strings.Split(name, "/")
 	for i := range parts[1:] {
-		dir := strings.Join(parts[:i+1], "/")
-		if info, err := root.Lstat(dir); err == nil && !info.IsDir() {
-			if err := root.Remove(dir); err != nil {
-				return err
-			}
-		}
-		if err := root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := makeFolder(root, strings.Join(parts[:i+1], "/")); err != nil {
 			return err
 		}
 	}
 	return root.RemoveAll(name)
+}
+
+// makeFolder sees that there is a folder, and removes what is in its place.
+func makeFolder(root *os.Root, dir string) error {
+	info, err := root.Lstat(dir)
+	if err == nil && !info.IsDir() {
+		if err := root.Remove(dir); err != nil {
+			return err
+		}
+	}
+	err = root.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 // Where the test tool finds what to run and writes what it ran, below HOME. The agent can change both, to its
@@ -84,7 +93,7 @@ const (
 // none where there is nothing to run.
 func (c *checkout) testTool(ctx context.Context, files map[string]string) ([]string, error) {
 	e := c.Ground.Effective
-	if c.Env.Program == "" || !e.Policy.Ladder.RunTestsTool || len(e.Verify) == 0 {
+	if c.Env.Program == "" || !offersTests(e) {
 		return nil, nil
 	}
 	if err := c.based(ctx); err != nil {

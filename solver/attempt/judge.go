@@ -63,7 +63,7 @@ type score struct {
 }
 
 // askModel has the built-in judge grade a change.
-func askModel(ctx context.Context, c *checkout, q question) (*policy.Judged, error) {
+func (c *checkout) askModel(ctx context.Context, q question) (*policy.Judged, error) {
 	l := c.Ground.Effective.Policy.Learning
 	p, ok := c.Config.Provider(l.JudgeProvider)
 	if !ok || c.Env.Gateway == nil {

@@ -34,13 +34,16 @@ func (e *Env) secrets(c *config.Server, t thread.ID, n int, backend config.Backe
 
 // hold has the tokens of an attempt known to secrets until they are worth nothing: the gateway's ends with the agent, an
 // installation's an hour after it was made.
-func hold(a *Attempt, session string) {
+func (a *Attempt) hold(session string) {
 	dir := a.Env.attemptDir(a.Thread, a.N)
-	a.Env.held.Store(dir, map[string]string{"the token of the attempt": session, "the token of the installation": a.Ground.remote.Token})
+	a.Env.held.Store(dir, map[string]string{
+		"the token of the attempt":      session,
+		"the token of the installation": a.Ground.remote.Token,
+	})
 	time.AfterFunc(a.backend().Timeout+time.Hour, func() { a.Env.held.Delete(dir) })
 }
 
-func redactor(a *Attempt) secret.Values {
+func (a *Attempt) redactor() secret.Values {
 	return secret.New(a.Env.secrets(a.Config, a.Thread, a.N, a.backend()))
 }
 
@@ -57,7 +60,7 @@ func leaks(ctx context.Context, c *checkout, tree string) error {
 	if err != nil {
 		return err
 	}
-	secrets, found := redactor(c.Attempt), map[place]secret.Leak{}
+	secrets, found := c.redactor(), map[place]secret.Leak{}
 	var places []place
 	err = addedTo(ctx, c, base, tree, nil, func(at place, line string) {
 		if l, is := secrets.Find(at.path, line); is {

@@ -79,7 +79,11 @@ func (l *loopMonitor) session(a agent.Adapter, home, dir, id string) {
 	}
 	recorded := policy.NewCircles()
 	err := a.SessionCalls(home, id, dir, func(d agent.Call) { d.Count(recorded) })
-	if e := recorded.Edits(); err == nil && e.Seen > 0 && !e.Blind() && 2*e.Operations >= seen.Operations {
+	e := recorded.Edits()
+	if err != nil || e.Seen == 0 || e.Blind() {
+		return
+	}
+	if 2*e.Operations >= seen.Operations {
 		l.circles = recorded
 	}
 }
@@ -106,6 +110,8 @@ type look struct {
 	size  int64
 	state uint64 // stands for what it held, but for white space
 }
+
+func (l look) missing() bool { return l == look{} }
 
 // complete returns the edits of a call with the state of their files. Of a command it returns the edits of
 // the files that it names and that have changed: those made through a shell appear in no stream as edits.
@@ -137,11 +143,10 @@ func (s *sampler) complete(d agent.Call) []policy.Edit {
 func (s *sampler) sample(name string) (policy.Edit, bool) {
 	now, err := s.look(name)
 	before, known := s.known[name]
-	emptied := now != (look{}) && now.size == 0 && before.size > 0
-	if err != nil || known && now == before || emptied || !s.remember(name, now) {
+	switch {
+	case err != nil, known && now == before, emptied(before, now), !s.remember(name, now):
 		return policy.Edit{}, false
-	}
-	if now == (look{}) {
+	case now.missing():
 		s.ran[name] = false
 		return edit.File(name, ""), known
 	}
@@ -150,6 +155,14 @@ func (s *sampler) sample(name string) (policy.Edit, bool) {
 	now.state = e.State
 	s.known[name] = now
 	return e, err == nil
+}
+
+// emptied reports whether a file is empty and was not.
+func emptied(before, now look) bool {
+	if now.missing() {
+		return false
+	}
+	return now.size == 0 && before.size > 0
 }
 
 func (s *sampler) remember(name string, l look) bool {
@@ -168,7 +181,7 @@ func (s *sampler) look(name string) (look, error) {
 		return look{}, nil
 	case err != nil:
 		return look{}, err
-	case !info.Mode().IsRegular() || info.Size() > testreport.MaxRead:
+	case !info.Mode().IsRegular(), info.Size() > testreport.MaxRead:
 		return look{}, testreport.ErrUnread
 	}
 	l := s.known[name]
@@ -183,14 +196,15 @@ func (s *sampler) shell(command string) []policy.Edit {
 	for _, name := range s.named(command) {
 		now, err := s.look(name)
 		before, known := s.known[name]
-		if err != nil || now == (look{}) && !known || now == before {
+		if err != nil || now == before {
 			continue
 		}
 		if !known && !now.at.After(s.began) {
 			s.remember(name, now)
 			continue
 		}
-		if e, ok := s.sample(name); ok && e.State != before.state {
+		e, ok := s.sample(name)
+		if ok && e.State != before.state {
 			s.ran[name] = true
 			edits = append(edits, e)
 		}
@@ -206,10 +220,9 @@ const apart = " \t\r\n'\"`;|&<>()[]{}=,:$\\"
 func (s *sampler) named(command string) []string {
 	command = strings.ReplaceAll(command, `\n`, " ")
 	var names []string
-	seen := map[string]bool{}
 	for _, word := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(apart, r) }) {
 		word = strings.TrimPrefix(word, s.root.Name()+"/")
-		if strings.HasPrefix(word, "-") || strings.HasPrefix(word, "/") {
+		if begins(word, "-", "/") {
 			continue
 		}
 		word = path.Clean(word)
@@ -217,15 +230,23 @@ func (s *sampler) named(command string) []string {
 		case ".log", ".out", ".tmp":
 			continue
 		}
-		if word == "." || strings.HasPrefix(word, "../") || strings.HasPrefix(word, ".git/") || seen[word] {
+		if word == "." || begins(word, "../", ".git/") {
 			continue
 		}
-		seen[word] = true
-		if names = append(names, word); len(names) == maxNamed {
+		if slices.Contains(names, word) {
+			continue
+		}
+		names = append(names, word)
+		if len(names) == maxNamed {
 			break
 		}
 	}
 	return names
+}
+
+// begins reports whether a word begins with one of these.
+func begins(word string, with ...string) bool {
+	return slices.ContainsFunc(with, func(w string) bool { return strings.HasPrefix(word, w) })
 }
 
 // testRun matches what the commands hold by which people run tests.

@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,8 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	b := c.backend()
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if c.adapter, err = clis.For(b.Kind, b.Stream); err == nil {
+	c.adapter, err = clis.For(b.Kind, b.Stream)
+	if err == nil {
 		err = c.open(run, cancel)
 	}
 	if err != nil {
@@ -43,15 +45,9 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	endNotes := c.keepNoting(run, cancel)
 	c.Receipt.Transcript = filepath.Join(c.Env.attemptDir(c.Thread, c.N), transcriptFile)
 	report, cause, err := c.runIn(run, cancel)
-	if home := c.Env.homeOf(c.Thread); cause == nil && err == nil && c.adapter.OpenSession != nil && report.SessionID != "" {
-		session, unread := c.adapter.ReadSession(home, report.SessionID)
-		if unread != nil {
-			c.Log.Info().Err(unread).Msg("the agent's session file was not read")
-		} else {
-			report.Refine(session, c.Env.Now())
-		}
-		dir, _ := c.Env.inside(c.ws.Dir, home)
-		c.monitor.session(c.adapter, home, dir, report.SessionID)
+	ended := cause == nil && err == nil
+	if ended {
+		c.readSession(&report)
 	}
 	if report.SessionID != "" { // also of an agent that was cut off: it may have posted before
 		c.readAuthored(report.SessionID)
@@ -66,22 +62,45 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	c.Receipt.Trajectory = c.monitor.trajectory
 	c.Receipt.Trajectory.Bytes = report.OutputBytes
 	c.models.close(&c.Receipt)
-	if early := (cut{}); errors.As(cause, &early) {
-		c.Receipt.Reasons = append(c.Receipt.Reasons, early.why)
-		if early.ending != "" && c.Receipt.Ending != policy.Completed { // else it was over already
-			c.Receipt.Ending, c.Receipt.Limit, c.Receipt.Detail = early.ending, nil, early.why
-			c.Receipt.Paused, c.Receipt.Rambled = early.paused, early.rambled
-		}
+	if early, ok := errors.AsType[cut](cause); ok {
+		c.cutOff(early)
 		cause = nil
 	}
 	// Commands that verify may take long, and the process may end meanwhile.
 	endNotes()
 	c.note(ctx, spentIn(c.Receipt))
 	c.ranTests()
-	if cause == nil && err == nil && c.monitor.unrestored != nil {
-		cause = unusable{c.monitor.unrestored}
+	if err == nil && c.monitor.unrestored != nil {
+		cause = cmp.Or[error](cause, unusable{c.monitor.unrestored})
 	}
 	return cause, err
+}
+
+// readSession takes in what the CLI's session file tells beside the output of an agent that ended by itself.
+func (c *checkout) readSession(report *agent.Report) {
+	if c.adapter.OpenSession == nil || report.SessionID == "" {
+		return
+	}
+	home := c.Env.homeOf(c.Thread)
+	session, err := c.adapter.ReadSession(home, report.SessionID)
+	if err != nil {
+		c.Log.Info().Err(err).Msg("the agent's session file was not read")
+	} else {
+		report.Refine(session, c.Env.Now())
+	}
+	dir, _ := c.Env.inside(c.ws.Dir, home)
+	c.monitor.session(c.adapter, home, dir, report.SessionID)
+}
+
+// cutOff notes why an attempt was cut off whose work is settled all the same.
+func (c *checkout) cutOff(early cut) {
+	r := &c.Receipt
+	r.Reasons = append(r.Reasons, early.why)
+	if early.ending == "" || r.Ending == policy.Completed { // the agent was done already
+		return
+	}
+	r.Ending, r.Limit, r.Detail = early.ending, nil, early.why
+	r.Paused, r.Rambled = early.paused, early.rambled
 }
 
 // runIn starts the agent with what it may see and reads it to its end. What the CLI would run of the
@@ -218,7 +237,10 @@ func (a *Attempt) environment(names []string, image ground.Image) map[string]str
 	}
 	maps.Copy(env, a.Ground.Effective.Environment.Env)
 	for _, n := range append([]string{"PATH"}, names...) {
-		if v, ok := a.Env.Lookup(n); ok && (n != "PATH" || image.Root == "") {
+		if n == "PATH" && image.Root != "" {
+			continue
+		}
+		if v, ok := a.Env.Lookup(n); ok {
 			env[n] = v
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/ground"
 	"github.com/pawlbot/pawl/internal/render"
@@ -77,16 +77,20 @@ var errNotKept = errors.New("nothing is kept")
 // lay sees that there is a layer for the repository, which attempts and verifications begin with, and names it in
 // Ground.Layer. A setup that failed is refused, and is not repeated before the key changes or a person asks.
 func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
-	g, setup := c.Ground, c.Ground.Effective.Environment.Setup
+	g := c.Ground
 	at, build := g.settings, true
-	if len(setup) == 0 {
-		if err := c.propose(ctx); err != nil || len(g.Effective.Verify) == 0 {
+	if !c.setsUp() {
+		if err := c.propose(ctx); err != nil {
 			return nil, err
+		}
+		if len(g.Effective.Verify) == 0 {
+			return nil, nil
 		}
 		// What the verify commands leave is a layer where no agent wrote what ran.
 		var err error
 		at = g.From
-		if build, err = g.cache.IsAncestor(ctx, at, g.settings); err != nil {
+		build, err = g.cache.IsAncestor(ctx, at, g.settings)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -95,21 +99,45 @@ func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 		return nil, err
 	}
 	if build {
-		err = c.Env.Layers.Build(ctx, c.Thread.Repo(), key, c.repeats, func(dir string) (ground.Record, error) { return c.build(ctx, at, key, dir) })
-		if len(setup) == 0 && err != nil && ctx.Err() == nil && !stopped(err) && g.Before != nil {
-			if !errors.Is(err, errNotKept) {
-				c.Log.Warn().Err(err).Msg("what the base's verification left was not kept")
-			}
-			err = nil
-		}
+		err = c.buildLayer(ctx, at, key)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return c.useLayer(key)
+}
+
+// setsUp reports whether the repository has a setup.
+func (c *checkout) setsUp() bool { return len(c.Ground.Effective.Environment.Setup) > 0 }
+
+// buildLayer builds the layer of a key, unless it is there. Without a setup an attempt can do without, once the base was
+// verified.
+func (c *checkout) buildLayer(ctx context.Context, at, key string) error {
+	err := c.Env.Layers.Build(ctx, c.Thread.Repo(), key, c.repeats, func(dir string) (ground.Record, error) {
+		return c.build(ctx, at, key, dir)
+	})
+	if err == nil || c.setsUp() || c.Ground.Before == nil {
+		return err
+	}
+	if ctx.Err() != nil || stopped(err) {
+		return err
+	}
+	if !errors.Is(err, errNotKept) {
+		c.Log.Warn().Err(err).Msg("what the base's verification left was not kept")
+	}
+	return nil
+}
+
+// useLayer names the layer of a key in Ground.Layer, or says that its setup failed.
+func (c *checkout) useLayer(key string) (*thread.Decided, error) {
+	g := c.Ground
 	l, leave, ok := c.Env.Layers.Use(c.Thread.Repo(), key)
 	defer leave()
 	switch {
-	case err != nil || !ok && len(setup) == 0:
-		return nil, err
-	case !ok:
+	case !ok && c.setsUp():
 		return nil, fmt.Errorf("layer %s: it was removed at once, since the layers of this server take too much room", key)
+	case !ok:
+		return nil, nil
 	case l.Failed != nil:
 		refused := thread.Refuse(policy.RuleSetupFailed, "Correct environment.setup in .github/pawl.yml, or what it needs; /pawl retry runs it again.",
 			fmt.Sprintf("setup failed: %s: %s", oneLine(l.Failed.Command), l.Failed.Result))
@@ -122,18 +150,30 @@ func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 
 // stopped reports whether somebody ended the work.
 func stopped(err error) bool {
-	return errors.Is(err, errStopped) || errors.Is(err, errClosed) || errors.Is(err, ErrRevoked)
+	ends := []error{errStopped, errClosed, ErrRevoked}
+	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
 }
 
 // repeats reports whether a person asked to run a setup again that failed, as who runs Pawl on a folder does each time.
 func (c *checkout) repeats(l ground.Layer) bool {
-	f := l.Failed
-	return f != nil && slices.ContainsFunc(c.State.Pending(), func(r thread.Request) bool {
-		if c.State.Snapshot.URL == "" { // of a folder
-			return r.MadeAt.After(l.Made)
-		}
-		return r.Command == "retry" && (f.Thread == c.Thread.String() && r.Seq > f.Seen || f.Thread != c.Thread.String() && r.MadeAt.After(l.Made))
-	})
+	if l.Failed == nil {
+		return false
+	}
+	return slices.ContainsFunc(c.State.Pending(), func(r thread.Request) bool { return c.repeatsFor(l, r) })
+}
+
+func (c *checkout) repeatsFor(l ground.Layer, r thread.Request) bool {
+	later := r.MadeAt.After(l.Made)
+	if c.State.Snapshot.URL == "" { // of a folder
+		return later
+	}
+	if r.Command != "retry" {
+		return false
+	}
+	if l.Failed.Thread == c.Thread.String() {
+		return r.Seq > l.Failed.Seen
+	}
+	return later
 }
 
 // layerKey is made of all that decides what a layer holds.
@@ -178,20 +218,10 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 	defer t.close()
 	c.Log.Info().Str("layer", key).Str("commit", at).Int("commands", len(e.Setup)).Msg("a layer is being built")
 	r = ground.Record{Commit: at}
-	for _, p := range e.Paths {
-		if path.IsAbs(p) && len(e.Setup) > 0 {
-			from := filepath.Join(dir, ground.Paths, strconv.Itoa(len(r.Paths)))
-			if err := os.MkdirAll(from, 0o700); err != nil {
-				return r, err
-			}
-			r.Paths = append(r.Paths, p)
-			t.footing.folders = append(t.footing.folders, sandbox.Mount{From: from, To: p})
+	if c.setsUp() {
+		if r, err = t.layOut(ctx, r, dir); err != nil || r.Failed != nil {
+			return r, errors.Join(err, git.Remove(filepath.Join(dir, ground.Paths)))
 		}
-	}
-	if r.Failed, err = t.setUp(ctx, e); err != nil || r.Failed != nil {
-		return r, errors.Join(err, git.Remove(filepath.Join(dir, ground.Paths)))
-	}
-	if len(e.Setup) > 0 {
 		// What setup made is set aside as it is; the verify commands get it as they will in every verification.
 		err := t.setAside(ctx, dir, func(string) bool { return true })
 		if err == nil {
@@ -205,17 +235,12 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 	if at == c.Ground.From {
 		c.Ground.Before = before
 	}
-	_, full, _ := c.Env.free()
-	switch {
-	case err != nil:
+	if err != nil {
 		return r, err
-	case len(e.Setup) > 0:
-		err = t.setAside(ctx, dir, func(file string) bool {
-			return slices.ContainsFunc(e.Paths, func(p string) bool { // it is one, holds one or belongs to one
-				return strings.HasPrefix(file+"/", p+"/") || strings.HasPrefix(p+"/", file+"/")
-			})
-		})
-	case full || policy.Unable(before) != "":
+	}
+	if c.setsUp() {
+		err = t.setAside(ctx, dir, func(file string) bool { return anyTouches(e.Paths, file) })
+	} else if _, full, _ := c.Env.free(); full || policy.Unable(before) != "" {
 		return r, errNotKept
 	}
 	if err := errors.Join(err, os.Rename(t.home, filepath.Join(dir, ground.Home))); err != nil {
@@ -225,15 +250,42 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 	return r, nil
 }
 
+// layOut runs the setup, with the folders outside of HOME and the work tree that the layer is to hold.
+func (t *trial) layOut(ctx context.Context, r ground.Record, dir string) (ground.Record, error) {
+	e := t.c.Ground.Effective.Environment
+	for _, p := range e.Paths {
+		if !path.IsAbs(p) {
+			continue
+		}
+		from := filepath.Join(dir, ground.Paths, strconv.Itoa(len(r.Paths)))
+		if err := os.MkdirAll(from, 0o700); err != nil {
+			return r, err
+		}
+		r.Paths = append(r.Paths, p)
+		t.footing.folders = append(t.footing.folders, sandbox.Mount{From: from, To: p})
+	}
+	var err error
+	r.Failed, err = t.setUp(ctx, e)
+	return r, err
+}
+
+// anyTouches reports whether a file is one of some paths, holds one or belongs to one.
+func anyTouches(paths []string, file string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool {
+		return strings.HasPrefix(file+"/", p+"/") || strings.HasPrefix(p+"/", file+"/")
+	})
+}
+
 // setAside moves ignored files and folders of the work tree into the folder of a layer, which keeps what is there already.
 func (t *trial) setAside(ctx context.Context, dir string, wanted func(file string) bool) error {
 	files, err := t.ws.Ignored(ctx)
 	for _, file := range files {
+		from := filepath.Join(t.ws.Dir, filepath.FromSlash(file))
 		to := filepath.Join(dir, ground.Work, filepath.FromSlash(file))
 		if _, missing := os.Lstat(to); missing == nil || !wanted(file) {
 			continue
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.Rename(filepath.Join(t.ws.Dir, filepath.FromSlash(file)), to)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.Rename(from, to)); err != nil {
 			return err
 		}
 	}
@@ -249,77 +301,56 @@ func (e *Env) prepare(what string) {
 
 // setUp runs the commands until one fails, with the secrets that the operator gives the repository's setup.
 func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failure, error) {
-	secrets := t.c.Config.Setup.Names(t.c.Thread.Repo())
-	defer t.c.Env.prepare("")
+	c := t.c
+	secrets := c.Config.Setup.Names(c.Thread.Repo())
+	defer c.Env.prepare("")
 	for _, command := range e.Setup {
-		t.c.Env.prepare("setting up: " + command)
+		c.Env.prepare("setting up: " + command)
 		kept := render.End{Max: maxOutput}
-		report, refused, err := t.inSandbox(ctx, program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, env: secrets, most: e.Time(), allow: t.c.Ground.Effective.Network.Setup, where: "network.setup"}, &kept)
+		prog := program{
+			argv:  []string{"/bin/sh", "-c", "exec 2>&1\n" + command},
+			env:   secrets,
+			most:  e.Time(),
+			allow: c.Ground.Effective.Network.Setup,
+			where: "network.setup",
+		}
+		report, refused, err := t.inSandbox(ctx, prog, &kept)
 		if err != nil {
 			return nil, fmt.Errorf("setup command %q: %w", command, err)
 		}
-		result := fmt.Sprintf("exit code %d", report.Exit.Code)
-		switch {
-		case report.Killed:
-			result = fmt.Sprintf("not done within %s", render.Span(e.Time()))
-		case report.Exit.Signal != "":
-			result = "ended by " + report.Exit.Signal
-		case report.Exit.Code == 0:
+		result := setupResult(report, e, refused)
+		if result == "" {
 			continue
 		}
-		if report.Exit.Exceeded != "" {
-			result += "; " + report.Exit.Exceeded
-		}
-		if len(refused) > 0 {
-			result += "; refused: " + strings.Join(refused, ", ") + "; the operator can allow it in network.setup"
-		}
-		t.c.Log.Info().Str("command", oneLine(command)).Str("result", result).Msg("setup failed")
-		said := secret.New(t.c.Env.secrets(t.c.Config, t.c.Thread, 0, config.Backend{})).Redact(kept.Lines())
-		return &ground.Failure{Command: command, Result: result, Output: said, Thread: t.c.Thread.String(), Seen: t.c.State.Seq}, nil
+		c.Log.Info().Str("command", oneLine(command)).Str("result", result).Msg("setup failed")
+		said := secret.New(c.Env.secrets(c.Config, c.Thread, 0, config.Backend{})).Redact(kept.Lines())
+		return &ground.Failure{
+			Command: command,
+			Result:  result,
+			Output:  said,
+			Thread:  c.Thread.String(),
+			Seen:    c.State.Seq,
+		}, nil
 	}
 	return nil, nil
 }
 
-// footing is how somebody gets a layer, and the image that the repository names.
-type footing struct {
-	image    ground.Image
-	overlays []sandbox.Overlay
-	folders  []sandbox.Mount
-	leave    func() // gives both back
-}
-
-// stand has a program find its folders, the layer and the image.
-func (c *checkout) stand(spec *sandbox.Spec, f footing) {
-	spec.Overlays, spec.Folders, spec.Root = f.overlays, f.folders, f.image.Root
-	if c.Env.Sandbox.Mode() != sandbox.None {
-		spec.DirAt, spec.HomeAt = insideWork, insideHome
+// setupResult says how a command of the setup failed; empty where it did not.
+func setupResult(report agent.Report, e config.Environment, refused []string) string {
+	result := fmt.Sprintf("exit code %d", report.Exit.Code)
+	switch {
+	case report.Killed:
+		result = fmt.Sprintf("not done within %s", render.Span(e.Time()))
+	case report.Exit.Signal != "":
+		result = "ended by " + report.Exit.Signal
+	case report.Exit.Code == 0:
+		return ""
 	}
-}
-
-// over gives a checkout and a HOME the repository's image, and a layer where it has a key. Fresh says that the HOME is
-// empty. The caller gives back what it got, also with an error.
-func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home string, fresh bool) (f footing, err error) {
-	f.leave = func() {}
-	if c.Ground.Image != "" {
-		f.image, f.leave, err = c.Env.Images.Use(ctx, c.Ground.Image)
+	if report.Exit.Exceeded != "" {
+		result += "; " + report.Exit.Exceeded
 	}
-	if key == "" || err != nil {
-		return f, err
+	if len(refused) > 0 {
+		result += "; refused: " + strings.Join(refused, ", ") + "; the operator can allow it in network.setup"
 	}
-	image := f.leave
-	l, leave, ok := c.Env.Layers.Use(c.Thread.Repo(), key)
-	f.leave = func() { leave(); image() }
-	if err = fs.ErrNotExist; ok && l.Failed == nil {
-		err = c.foot(ctx, &f, l, ws, home, fresh)
-	}
-	if err != nil {
-		return f, fmt.Errorf("layer %s: %w", key, err)
-	}
-	return f, nil
-}
-
-// foot has f stand on a layer.
-func (c *checkout) foot(ctx context.Context, f *footing, l ground.Layer, ws *git.Workspace, home string, fresh bool) (err error) {
-	f.overlays, f.folders, err = c.Env.Layers.Over(ctx, l, home, ws.Dir, filepath.Join(filepath.Dir(ws.Dir), "layer"), fresh)
-	return err
+	return result
 }

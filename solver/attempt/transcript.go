@@ -85,9 +85,9 @@ func (t *Transcript) Before(end int64, most int) (lines []LogLine, begin int64, 
 		first := 0 // where the first whole line of kept begins
 		if at > 0 {
 			first = bytes.IndexByte(kept, '\n') + 1
-		}
-		if first == 0 && at > 0 && len(kept) < longLine {
-			continue
+			if first == 0 && len(kept) < longLine {
+				continue
+			}
 		}
 		lines = append(t.read(kept[first:]), lines...)
 		kept, begin = kept[:first], at+int64(first)
@@ -104,10 +104,18 @@ func (t *Transcript) After(from int64) (lines []LogLine, end int64, err error) {
 		return nil, from, err
 	}
 	whole := bytes.LastIndexByte(part[:n], '\n') + 1
-	if whole == 0 && n == longLine || t.adapter.Parse == nil && whole == 0 && n > gulp {
+	if whole == 0 && n > t.longest() {
 		whole = n
 	}
 	return t.read(part[:whole]), from + int64(whole), nil
+}
+
+// longest is how long a line may become before it is shown without its end: plain output may never end one.
+func (t *Transcript) longest() int {
+	if t.adapter.Parse == nil {
+		return gulp
+	}
+	return longLine - 1
 }
 
 // WriteTo writes all of it as it was printed, but for secrets.
@@ -141,41 +149,65 @@ const (
 )
 
 func (t *Transcript) say(all []LogLine, raw []byte) []LogLine {
-	add := func(kind, words string, most int) {
-		if words = render.Block(visible(t.clean(words)), most); words != "" {
-			all = append(all, LogLine{kind, words})
-		}
-	}
 	if t.adapter.Parse == nil {
-		add("", string(raw[:min(len(raw), longLine)]), maxSays)
-		return all
+		return t.add(all, "", plainLine(raw), maxSays)
 	}
 	known := false
 	t.adapter.Parse(raw, func(e agent.Event) {
 		known = true
-		switch e.Kind {
-		case agent.Message:
-			add("says", e.Text, maxSays)
-		case agent.ToolCall:
-			if e.Authored == "" && len(e.Edits) > 0 {
-				e.Authored = "edit " + e.Edits[0].Path
-			}
-			if call := render.Line(visible(t.clean(legible(e.Authored))), maxCalls); call != "" && !(e.Done && told(all, call)) {
-				all = append(all, LogLine{Calls, call})
-			}
-			if e.Done && (e.Failed || e.Rejected) {
-				add("fails", "the call failed", maxCalls)
-			}
-		case agent.Notice:
-			add("notes", e.Text, maxCalls)
-		case agent.Finished:
-			add("ends", cmp.Or(e.Text, "the agent ended"), maxSays)
-		case agent.Failed:
-			add("ends", cmp.Or("the agent failed: "+e.Text, "the agent failed"), maxSays)
-		}
+		all = t.event(all, e)
 	})
-	if !known && raw[0] != '{' {
-		add("", string(raw[:min(len(raw), longLine)]), maxSays)
+	if known || raw[0] == '{' {
+		return all
+	}
+	return t.add(all, "", plainLine(raw), maxSays)
+}
+
+// plainLine is as much of a line as is read.
+func plainLine(raw []byte) string { return string(raw[:min(len(raw), longLine)]) }
+
+// add adds a line of a kind, unless nothing is left to show of its words.
+func (t *Transcript) add(all []LogLine, kind, words string, most int) []LogLine {
+	words = render.Block(visible(t.clean(words)), most)
+	if words == "" {
+		return all
+	}
+	return append(all, LogLine{kind, words})
+}
+
+// event adds what an event says to people.
+func (t *Transcript) event(all []LogLine, e agent.Event) []LogLine {
+	switch e.Kind {
+	case agent.Message:
+		return t.add(all, "says", e.Text, maxSays)
+	case agent.ToolCall:
+		return t.call(all, e)
+	case agent.Notice:
+		return t.add(all, "notes", e.Text, maxCalls)
+	case agent.Finished:
+		return t.add(all, "ends", cmp.Or(e.Text, "the agent ended"), maxSays)
+	case agent.Failed:
+		return t.add(all, "ends", "the agent failed: "+e.Text, maxSays)
+	}
+	return all
+}
+
+// call adds a call of a tool, once, and whether it failed.
+func (t *Transcript) call(all []LogLine, e agent.Event) []LogLine {
+	wrote := e.Authored
+	if wrote == "" && len(e.Edits) > 0 {
+		wrote = "edit " + e.Edits[0].Path
+	}
+	call := render.Line(visible(t.clean(legible(wrote))), maxCalls)
+	again := e.Done && told(all, call)
+	if call != "" && !again {
+		all = append(all, LogLine{Calls, call})
+	}
+	if !e.Done {
+		return all
+	}
+	if e.Failed || e.Rejected {
+		return t.add(all, "fails", "the call failed", maxCalls)
 	}
 	return all
 }

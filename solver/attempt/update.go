@@ -136,7 +136,7 @@ func marks(line, sign string) bool {
 }
 
 // conflicts tells the agent what was merged, and what both sides meant where they conflict.
-func conflicts(b *strings.Builder, g *Ground) {
+func (b *promptText) conflicts(g *Ground) {
 	m := g.Merging
 	if m == nil {
 		return
@@ -167,5 +167,5 @@ func conflicts(b *strings.Builder, g *Ground) {
 	if more := len(m.Conflicts) - maxConflicts; more > 0 {
 		fmt.Fprintf(&list, "and %s\n", policy.Plural(more, "more file"))
 	}
-	section(b, "Files that conflict", list.String(), maxBody)
+	b.section("Files that conflict", list.String(), maxBody)
 }

@@ -112,14 +112,26 @@ func (c *checkout) trial(ctx context.Context, commit, layer string) (*trial, err
 func (t *trial) run(ctx context.Context, command string) (policy.Verified, error) {
 	began, reports := t.c.Env.Now(), testreport.Watch(t.ws.Dir, config.Reported(t.c.Ground.Effective.Reports))
 	kept, tests := render.End{Max: verifyOutput}, testreport.NewReader()
-	// Both streams are one, in the order in which they are written.
-	prog := program{argv: []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, most: verifyTimeout, allow: t.c.Ground.Effective.Network.Verify, where: "network.verify"}
+	prog := program{
+		argv:  []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, // both streams as one, in the order in which they are written
+		most:  verifyTimeout,
+		allow: t.c.Ground.Effective.Network.Verify,
+		where: "network.verify",
+	}
 	report, refused, err := t.inSandbox(ctx, prog, io.MultiWriter(&kept, tests))
 	if err != nil {
 		return policy.Verified{}, fmt.Errorf("verify command %q: %w", command, err)
 	}
-	v := policy.Verified{Command: command, Exit: report.Exit.Code, Output: kept.Lines(), MS: t.c.Env.Now().Sub(began).Milliseconds(), TimedOut: report.Killed, Signal: report.Exit.Signal, RefusedHosts: refused}
-	v.Passed = report.Exit.Code == 0 && report.Exit.Signal == "" && !report.Killed
+	v := policy.Verified{
+		Command:      command,
+		Passed:       succeeded(report),
+		Exit:         report.Exit.Code,
+		Output:       kept.Lines(),
+		MS:           t.c.Env.Now().Sub(began).Milliseconds(),
+		TimedOut:     report.Killed,
+		Signal:       report.Exit.Signal,
+		RefusedHosts: refused,
+	}
 	if report.Killed {
 		v.Output += fmt.Sprintf("\n[ended after %s]", verifyTimeout)
 	}
@@ -197,8 +209,7 @@ type question struct {
 // Judge lets the operator's judge grade the work of an attempt, in the sandbox, or the built-in one. It is nil where
 // there is no judge or nothing to grade.
 func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
-	l := c.Ground.Effective.Policy.Learning
-	if len(l.Judge) == 0 && l.JudgeProvider == "" || c.Receipt.Ending != policy.Completed || !c.Receipt.Progress() || c.NoAgent {
+	if !c.graded() {
 		return nil, nil
 	}
 	if c.ws == nil {
@@ -208,10 +219,36 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := question{Thread: c.Thread.String(), Attempt: c.N, Task: c.Prompt, Diff: diff, Outcome: string(c.Receipt.Outcome), Verify: c.Receipt.Verify, Final: c.Receipt.Final}
-	if len(l.Judge) == 0 {
-		return askModel(ctx, c, q)
+	q := question{
+		Thread:  c.Thread.String(),
+		Attempt: c.N,
+		Task:    c.Prompt,
+		Diff:    diff,
+		Outcome: string(c.Receipt.Outcome),
+		Verify:  c.Receipt.Verify,
+		Final:   c.Receipt.Final,
 	}
+	if len(c.Ground.Effective.Policy.Learning.Judge) == 0 {
+		return c.askModel(ctx, q)
+	}
+	return c.askProgram(ctx, q)
+}
+
+// graded reports whether there is a judge and something to grade.
+func (c *checkout) graded() bool {
+	l := c.Ground.Effective.Policy.Learning
+	if len(l.Judge) == 0 && l.JudgeProvider == "" {
+		return false
+	}
+	if c.NoAgent || c.Receipt.Ending != policy.Completed {
+		return false
+	}
+	return c.Receipt.Progress()
+}
+
+// askProgram has the operator's judge grade a change.
+func (c *checkout) askProgram(ctx context.Context, q question) (*policy.Judged, error) {
+	l := c.Ground.Effective.Policy.Learning
 	t, err := c.trial(ctx, cmp.Or(c.Receipt.Commit, c.Ground.Start), "")
 	if err != nil {
 		return nil, err
@@ -222,21 +259,39 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	if err != nil {
 		return nil, err
 	}
+	prog := program{
+		argv:  l.Judge,
+		env:   l.JudgeEnv,
+		stdin: in,
+		most:  l.JudgeTimeout,
+		apart: true,
+		allow: c.Ground.Effective.Network.Judge,
+		where: "network.judge",
+	}
 	printed := render.End{Max: verifyOutput}
-	report, refused, err := t.inSandbox(ctx, program{argv: l.Judge, env: l.JudgeEnv, stdin: in, most: l.JudgeTimeout, apart: true, allow: t.c.Ground.Effective.Network.Judge, where: "network.judge"}, &printed)
+	report, refused, err := t.inSandbox(ctx, prog, &printed)
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
 	noteRefused(&c.Receipt, refused, "network.judge")
 	said := printed.Lines()
 	name := filepath.Base(l.Judge[0])
-	switch {
-	case report.Killed:
+	if report.Killed {
 		return &policy.Judged{Error: fmt.Sprintf("%s did not answer within %s", name, l.JudgeTimeout)}, nil
-	case report.Exit.Code != 0 || report.Exit.Signal != "":
-		return &policy.Judged{Error: fmt.Sprintf("%s ended with exit code %d: %s", name, report.Exit.Code, agent.Shorten(oneLine(report.Stderr+" "+said), 300))}, nil
+	}
+	if !succeeded(report) {
+		why := agent.Shorten(oneLine(report.Stderr+" "+said), 300)
+		return &policy.Judged{Error: fmt.Sprintf("%s ended with exit code %d: %s", name, report.Exit.Code, why)}, nil
 	}
 	return verdict(name, said), nil
+}
+
+// succeeded reports whether a program ended by itself and with exit code 0.
+func succeeded(r agent.Report) bool {
+	if r.Killed || r.Exit.Signal != "" {
+		return false
+	}
+	return r.Exit.Code == 0
 }
 
 // verdict reads the judge's answer: the last line that is a JSON object with a

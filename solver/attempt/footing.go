@@ -1,0 +1,56 @@
+package attempt
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/pawlbot/pawl/internal/git"
+	"github.com/pawlbot/pawl/internal/ground"
+	"github.com/pawlbot/pawl/internal/sandbox"
+)
+
+// footing is how somebody gets a layer, and the image that the repository names.
+type footing struct {
+	image    ground.Image
+	overlays []sandbox.Overlay
+	folders  []sandbox.Mount
+	leave    func() // gives both back
+}
+
+// stand has a program find its folders, the layer and the image.
+func (c *checkout) stand(spec *sandbox.Spec, f footing) {
+	spec.Overlays, spec.Folders, spec.Root = f.overlays, f.folders, f.image.Root
+	if c.Env.Sandbox.Mode() != sandbox.None {
+		spec.DirAt, spec.HomeAt = insideWork, insideHome
+	}
+}
+
+// over gives a checkout and a HOME the repository's image, and a layer where it has a key. Fresh says that the HOME is
+// empty. The caller gives back what it got, also with an error.
+func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home string, fresh bool) (f footing, err error) {
+	f.leave = func() {}
+	if c.Ground.Image != "" {
+		f.image, f.leave, err = c.Env.Images.Use(ctx, c.Ground.Image)
+	}
+	if key == "" || err != nil {
+		return f, err
+	}
+	image := f.leave
+	l, leave, ok := c.Env.Layers.Use(c.Thread.Repo(), key)
+	f.leave = func() { leave(); image() }
+	if err = fs.ErrNotExist; ok && l.Failed == nil {
+		err = c.foot(ctx, &f, l, ws, home, fresh)
+	}
+	if err != nil {
+		return f, fmt.Errorf("layer %s: %w", key, err)
+	}
+	return f, nil
+}
+
+// foot has f stand on a layer.
+func (c *checkout) foot(ctx context.Context, f *footing, l ground.Layer, ws *git.Workspace, home string, fresh bool) (err error) {
+	f.overlays, f.folders, err = c.Env.Layers.Over(ctx, l, home, ws.Dir, filepath.Join(filepath.Dir(ws.Dir), "layer"), fresh)
+	return err
+}
