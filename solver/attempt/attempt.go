@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -251,120 +250,6 @@ func (a *Attempt) cancelled(ctx context.Context, cause error) {
 	r.Reasons = append(r.Reasons, cause.Error())
 }
 
-// handsOver reports whether the attempt ends since the server stops, so that another process goes on with it.
-func (a *Attempt) handsOver(ctx context.Context, cause error) bool {
-	if stopped(cause) || !a.Env.Closing() {
-		return false
-	}
-	return !errors.Is(context.Cause(ctx), thread.ErrLeaseLost)
-}
-
-// handOver keeps what the attempt made for whoever goes on with it, with its receipt where the agent had ended.
-func (a *Attempt) handOver(ctx context.Context, ended bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
-	defer cancel()
-	u := a.unfinished(ctx)
-	u.Orderly, u.Times, u.Used = true, 1, spentIn(a.Receipt).Plus(a.used())
-	if before := a.State.Unfinished; before != nil {
-		u.Times += before.Times
-	}
-	if ended {
-		u.Receipt = &a.Receipt
-	}
-	a.handed = u
-}
-
-// handOverTime bounds what a stopping server does to keep an attempt's work. It has
-// 30 s to exit, of which some are the agent's to end and the log's to be written.
-const handOverTime = 12 * time.Second
-
-// unfinished keeps what an attempt made that was cut off, and says where the next one
-// goes on. What cannot be kept is made anew.
-func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
-	r := &a.Receipt
-	u := &thread.Unfinished{N: a.N, Backend: a.Backend, Base: a.Ground.Start, Session: r.Session, Place: a.Place}
-	if a.Decision.Purpose != policy.ToChange {
-		u.Session = ""
-		if before := a.State.Unfinished; before.Changed() { // it stays for the next attempt that changes files
-			u.Base, u.Commit, u.Place = before.Base, before.Commit, before.Place
-		}
-		return u
-	}
-	if a.Kind == config.Command {
-		u.Session = "" // none is told to continue one
-	}
-	if err := a.commitUnfinished(ctx); err != nil {
-		a.Log.Warn().Err(err).Msg("what the attempt made is not kept")
-		u.Session = "" // it knows other files
-		if a.Ground.Unfinished != nil {
-			*u = *a.Ground.Unfinished
-			u.N, u.Orderly, u.Times, u.Used = a.N, false, 0, policy.Spent{}
-		}
-		return u
-	}
-	u.Commit = r.Commit
-	if u.Commit == "" {
-		return u
-	}
-	if err := a.executor.PushUnfinished(ctx); err != nil {
-		a.Log.Warn().Err(err).Msg("what the attempt made is kept on this machine only")
-	}
-	return u
-}
-
-// commitUnfinished commits what the attempt made so far. The error says why it cannot be gone on from.
-func (a *Attempt) commitUnfinished(ctx context.Context) error {
-	r := &a.Receipt
-	if r.Commit == "" {
-		ending := r.Ending
-		if err := a.executor.Commit(ctx); err != nil {
-			return err
-		}
-		if r.Ending != ending {
-			return errors.New(r.Detail) // the files cannot be used
-		}
-	}
-	if len(r.Conflicts)+len(r.Leaks) > 0 {
-		return errors.New("it holds conflict markers or what looks like a secret")
-	}
-	return nil
-}
-
-// used is what the attempt used before it was handed over to this server.
-func (a *Attempt) used() policy.Spent {
-	if u := a.State.Unfinished; u != nil {
-		return u.Used
-	}
-	return policy.Spent{}
-}
-
-// keep ends an attempt that was cut off as a loop. Its work goes to a branch of
-// its own, for people to look at; where that fails the receipt says so.
-func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
-	r := &a.Receipt
-	r.Ending, r.Outcome = policy.Killed, policy.EditLoop
-	r.Detail = tail(oneLine(loop.Error()), maxDetail)
-	r.Reasons = append(r.Reasons, loop.Error())
-	err := a.executor.Commit(ctx)
-	if err == nil && r.Commit != "" {
-		err = a.executor.PushKept(ctx, a.keptBranch())
-	}
-	switch {
-	case err != nil:
-		a.Log.Warn().Err(err).Msg("the work of a loop was not kept")
-		r.Reasons = append(r.Reasons, "its work could not be kept: "+err.Error())
-	case r.Commit != "":
-		r.Kept = a.keptBranch()
-		r.Reasons = append(r.Reasons, "its work is kept on branch "+r.Kept)
-	case len(r.LeftOut) == 0:
-		r.Reasons = append(r.Reasons, "it left the files as they were")
-	}
-}
-
-// keptBranch is where the work of an attempt is kept that does not reach the
-// branch of its thread.
-func (a *Attempt) keptBranch() string { return fmt.Sprintf("pawl/kept-%d-%d", a.Thread.Number, a.N) }
-
 // leaveOut records files that do not go into the commit.
 func (a *Attempt) leaveOut(why string, paths ...string) {
 	for _, path := range paths {
@@ -411,17 +296,17 @@ func (a *Attempt) conclude() {
 		r.Tests = slices.Sorted(slices.Values(policy.Names(v.Failing)))
 		r.Detail = cmp.Or(r.Detail, tail(oneLine(v.Command)+" "+v.Result(), maxDetail))
 	}
-	said := a.Decision.Purpose != policy.ToChange
+	answers := a.Decision.Purpose != policy.ToChange
 	if r.Ending == policy.Completed {
 		switch {
 		case r.Limit != nil && !r.Progress(): // the agent called a refusal a success
 			r.Ending = r.Limit.Kind
-		case said && r.Final == "":
+		case answers && r.Final == "":
 			r.Ending = policy.NoAnswer
 		}
 	}
 	r.Outcome = r.Came(a.Ground.Effective.Policy.Severity)
-	if said && r.Ending == policy.Completed {
+	if answers && r.Ending == policy.Completed {
 		r.Outcome = policy.Answered
 	}
 }

@@ -103,10 +103,10 @@ func (c *checkout) Commit(ctx context.Context) error {
 	}
 	snap, err := c.ws.Snapshot(ctx)
 	if c.Decision.Purpose != policy.ToChange {
-		return throwAway(ctx, c, snap, err)
+		return c.throwAway(ctx, snap, err)
 	}
 	if err == nil {
-		err = commitLeft(ctx, c, snap)
+		err = c.commitLeft(ctx, snap)
 	}
 	if errors.Is(err, git.ErrUnsafe) || errors.Is(err, git.ErrTooLarge) {
 		c.unusable(err)
@@ -115,7 +115,8 @@ func (c *checkout) Commit(ctx context.Context) error {
 	return err
 }
 
-func commitLeft(ctx context.Context, c *checkout, snap git.Snapshot) error {
+// commitLeft commits what the agent left, unless it holds secrets or conflicts.
+func (c *checkout) commitLeft(ctx context.Context, snap git.Snapshot) error {
 	r := &c.Receipt
 	for _, l := range snap.Left {
 		c.leaveOut(l.Reason, l.Path)
@@ -125,16 +126,41 @@ func commitLeft(ctx context.Context, c *checkout, snap git.Snapshot) error {
 		return err
 	}
 	c.leaveOut("protected", protected...)
-	if err := leaks(ctx, c, tree); err != nil || len(r.Leaks) > 0 {
+	if err := c.leaks(ctx, tree); err != nil || len(r.Leaks) > 0 {
 		return err
 	}
-	if done, err := merged(ctx, c, tree); err != nil || !done {
+	if done, err := c.merged(ctx, tree); err != nil || !done {
 		return err
 	}
 	r.EndTree = tree
 	if !r.Progress() {
 		return nil
 	}
+	if err := c.describe(ctx); err != nil {
+		return err
+	}
+	r.Title = c.redactor().Redact(r.Title)
+	subject, parents := Subject(c.State, c.Thread, r.Title, maxSubject), []string{c.Ground.Start}
+	if r.Updated != "" {
+		subject = render.Subject(fmt.Sprintf("Merge branch %s into %s", c.Ground.Base, c.Ground.Branch), maxSubject)
+		parents = append(parents, r.Updated)
+	}
+	by := "by backend " + c.Backend
+	if c.NoAgent {
+		by = "without an agent"
+	}
+	body := fmt.Sprintf("Attempt %d %s.\n%s", c.N, by, c.Trailer)
+	r.Commit, err = c.ws.Commit(ctx, c.commit(subject, body, tree, parents...))
+	if errors.Is(err, git.ErrUnsafe) {
+		r.EndTree = "" // it can be nothing's beginning
+	}
+	return err
+}
+
+// describe puts what the change is into the receipt: its fingerprints, against what the attempt began with and against
+// the base, and what it touches.
+func (c *checkout) describe(ctx context.Context) error {
+	r := &c.Receipt
 	diff, err := c.ws.Diff(ctx, c.ws.StartTree, r.EndTree, maxDiff)
 	if err != nil {
 		return err
@@ -144,7 +170,8 @@ func commitLeft(ctx context.Context, c *checkout, snap git.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	if diff, err = c.ws.Diff(ctx, base, r.EndTree, maxDiff); err != nil {
+	diff, err = c.ws.Diff(ctx, base, r.EndTree, maxDiff)
+	if err != nil {
 		return err
 	}
 	r.Folders = policy.Folders(diff)
@@ -153,24 +180,22 @@ func commitLeft(ctx context.Context, c *checkout, snap git.Snapshot) error {
 		return err
 	}
 	r.Instructs = policy.Instructing(slices.Concat(deleted, edited, added))
-	r.Whole, r.Added = simhash.Fingerprint(diff), strings.Count(diff, "\n+")-strings.Count(diff, "\n+++ ")
-	r.Title = c.redactor().Redact(r.Title)
-	subject, by, parents := Subject(c.State, c.Thread, r.Title, maxSubject), "by backend "+c.Backend, []string{c.Ground.Start}
-	if r.Updated != "" {
-		subject, parents = render.Subject(fmt.Sprintf("Merge branch %s into %s", c.Ground.Base, c.Ground.Branch), maxSubject), append(parents, r.Updated)
-	}
-	if c.NoAgent {
-		by = "without an agent"
-	}
-	r.Commit, err = c.ws.Commit(ctx, c.commit(subject, fmt.Sprintf("Attempt %d %s.\n%s", c.N, by, c.Trailer), tree, parents...))
-	if errors.Is(err, git.ErrUnsafe) {
-		r.EndTree = "" // it can be nothing's beginning
-	}
-	return err
+	r.Whole = simhash.Fingerprint(diff)
+	r.Added = strings.Count(diff, "\n+") - strings.Count(diff, "\n+++ ")
+	return nil
 }
 
 func (c *checkout) commit(subject render.Title, body, tree string, parents ...string) git.CommitSpec {
-	return git.CommitSpec{Tree: tree, Parents: parents, Name: c.Author, Email: c.Email, When: c.Env.Now(), Subject: subject, Body: body, SigningKey: c.SigningKey}
+	return git.CommitSpec{
+		Tree:       tree,
+		Parents:    parents,
+		Name:       c.Author,
+		Email:      c.Email,
+		When:       c.Env.Now(),
+		Subject:    subject,
+		Body:       body,
+		SigningKey: c.SigningKey,
+	}
 }
 
 // pushRaces is how often an attempt merges what others pushed meanwhile before
@@ -252,7 +277,7 @@ func (c *checkout) pushNew(ctx context.Context, branch string) error {
 }
 
 // aside keeps the work on a branch of its own, and is the error that says why and where.
-func aside(ctx context.Context, c *checkout, why string) error {
+func (c *checkout) aside(ctx context.Context, why string) error {
 	if err := c.pushNew(ctx, c.keptBranch()); err != nil {
 		return err
 	}
@@ -275,7 +300,7 @@ func (c *checkout) merge(ctx context.Context, old string) (theirs string, err er
 			return "", err
 		}
 		if !forward {
-			return "", aside(ctx, c, fmt.Sprintf("somebody force-pushed %s during the attempt, from %.10s to %.10s", g.Branch, old, theirs))
+			return "", c.aside(ctx, fmt.Sprintf("somebody force-pushed %s during the attempt, from %.10s to %.10s", g.Branch, old, theirs))
 		}
 	}
 	tree, conflicts, err := g.cache.Merge(ctx, theirs, c.Receipt.Commit)
@@ -283,7 +308,7 @@ func (c *checkout) merge(ctx context.Context, old string) (theirs string, err er
 		return "", err
 	}
 	if len(conflicts) > 0 {
-		return "", aside(ctx, c, fmt.Sprintf("somebody pushed to %s during the attempt and it conflicts (%s)", g.Branch, conflicts[0]))
+		return "", c.aside(ctx, fmt.Sprintf("somebody pushed to %s during the attempt and it conflicts (%s)", g.Branch, conflicts[0]))
 	}
 	c.Receipt.Commit, err = g.cache.Commit(ctx, c.commit(render.Subject(fmt.Sprintf("Merge what was pushed to %s during the attempt", g.Branch), maxSubject), "", tree, theirs, c.Receipt.Commit))
 	if err != nil {

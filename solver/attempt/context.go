@@ -130,14 +130,12 @@ func (i Item) short() (shown string, cut int) {
 func (i Item) render(said string) string {
 	said = strings.TrimSpace(said)
 	var head []string
-	switch {
-	case i.By == "":
-	case i.Bot:
-		head = append(head, "the bot "+i.By)
-	case i.Role == "":
-		head = append(head, i.By+", not known to have write permission")
-	default:
-		head = append(head, i.Role+" "+i.By)
+	if i.By != "" {
+		by, trusted := i.speaker()
+		head = append(head, by)
+		if !trusted {
+			said = "> " + strings.ReplaceAll(said, "\n", "\n> ")
+		}
 	}
 	if i.Where != "" {
 		head = append(head, i.Where)
@@ -145,13 +143,21 @@ func (i Item) render(said string) string {
 	if !i.At.IsZero() {
 		head = append(head, i.At.UTC().Format("2006-01-02 15:04 UTC"))
 	}
-	if i.By != "" && (i.Bot || i.Role == "") {
-		said = "> " + strings.ReplaceAll(said, "\n", "\n> ")
-	}
 	if len(head) == 0 {
 		return said + "\n"
 	}
 	return "[" + oneLine(strings.Join(head, ", ")) + "]\n" + said + "\n"
+}
+
+// speaker is who said an item, and whether they may write to the repository.
+func (i Item) speaker() (by string, trusted bool) {
+	switch {
+	case i.Bot:
+		return "the bot " + i.By, false
+	case i.Role == "":
+		return i.By + ", not known to have write permission", false
+	}
+	return i.Role + " " + i.By, true
 }
 
 // Render is the item as the prompt has it, whole.

@@ -14,6 +14,7 @@
 //	how is the agent started, what does it find in its HOME         run.go, home.go
 //	where does a stop end it, what while GitHub is away at the push watch.go
 //	how does it reach its model, what may it spend                  gateway.go
+//	what does the gateway say of its end                            seen.go
 //	when is it cut off as a loop                                    loop.go
 //	how is the work verified, in which files and HOME               verify.go
 //	what do the tests say apart from what was done to them          baseline.go
@@ -22,7 +23,7 @@
 //	what does the operator's judge say                              verify.go
 //	what does the built-in judge ask, when is it believed           judge.go
 //	how does the agent get run_tests, what did it call              home.go
-//	what is kept of one whose server stops or was killed            attempt.go (unfinished), finish.go (Salvage)
+//	what is kept of one whose server stops or was killed            handover.go, finish.go (Salvage)
 //	where does the next one go on                                   ground.go (goOn)
 //	how does one end that only answers or plans, what did one say   attempt.go (Run, Report)
 //	what does the receipt say, what does the breaker hear           finish.go

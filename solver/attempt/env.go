@@ -248,12 +248,21 @@ func (e *Env) CleanWork(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s, err := thread.Fold(events)
-		if a, running := s.Running(); err != nil || !running || a.Place != e.Place {
+		if !e.runsHere(events) {
 			old = append(old, path)
 		}
 	}
 	return clean(old...)
+}
+
+// runsHere reports whether a thread's log ends with an attempt that runs on this node.
+func (e *Env) runsHere(events []thread.Event) bool {
+	s, err := thread.Fold(events)
+	if err != nil {
+		return false
+	}
+	a, running := s.Running()
+	return running && a.Place == e.Place
 }
 
 func clean(paths ...string) error {
@@ -276,7 +285,7 @@ func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 	}
 	left, newest := 0, time.Time{}
 	for _, e := range entries {
-		if _, err := strconv.Atoi(e.Name()); err != nil || !e.IsDir() {
+		if !ofAttempt(e) {
 			continue
 		}
 		attempt := filepath.Join(dir, e.Name())
@@ -297,13 +306,19 @@ func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 		}
 		removed++
 	}
-	switch {
-	case left > 0 && newest.Before(idle):
-		return removed, clean(filepath.Join(dir, homeDir), filepath.Join(dir, workDir))
-	case left == 0 && removed > 0:
+	if left == 0 && removed > 0 {
 		return removed, clean(dir)
 	}
+	if left > 0 && newest.Before(idle) {
+		return removed, clean(filepath.Join(dir, homeDir), filepath.Join(dir, workDir))
+	}
 	return removed, nil
+}
+
+// ofAttempt reports whether an entry of a thread's folder is the folder of an attempt.
+func ofAttempt(e fs.DirEntry) bool {
+	_, err := strconv.Atoi(e.Name())
+	return err == nil && e.IsDir()
 }
 
 // Current is the configuration in force. Each step and each attempt keeps the one that it began with.

@@ -286,7 +286,7 @@ func (a *Attempt) spentBefore(ctx context.Context) (w policy.Spent, err error) {
 }
 
 // throwAway says what an attempt changed that was to change nothing. None of it reaches anything.
-func throwAway(ctx context.Context, c *checkout, snap git.Snapshot, err error) error {
+func (c *checkout) throwAway(ctx context.Context, snap git.Snapshot, err error) error {
 	const why = "thrown away"
 	if errors.Is(err, git.ErrUnsafe) || errors.Is(err, git.ErrTooLarge) {
 		c.leaveOut(why, "files that cannot be used")

@@ -1,7 +1,6 @@
 package attempt
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/gateway"
-	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/lease"
@@ -170,126 +168,6 @@ func (e *Env) limited(ctx context.Context, account string, began time.Time) (pol
 		return policy.Limit{}, false
 	}
 	return policy.Limit{Kind: b.Kind, Message: fmt.Sprintf("account %s: %s", account, b.Kind), ResetsAt: until, Source: fromBreaker}, true
-}
-
-// close ends the access and takes what was seen there over into the receipt: it
-// was counted outside of the agent's reach.
-func (m *modelAccess) close(r *policy.Receipt) {
-	session := m.session.Load()
-	if session == nil {
-		return
-	}
-	u := session.Close()
-	r.Gateway = true
-	if u.Requests+u.Refused == 0 {
-		seen(r, gateway.Last{Why: "no call"})
-		return
-	}
-	used := spentOf(u)
-	r.Tokens, r.CostUSD = used.Tokens, used.CostUSD
-	r.Context = u.MaxContext
-	if r.Turns == 0 {
-		r.Turns = u.Turns
-	}
-	if u.NoAnswer.Times > 0 {
-		r.Rungs = append(r.Rungs, askedAgain(u))
-	}
-	limit := cmp.Or(u.Limit, m.refused.Load())
-	switch {
-	case u.BudgetStopped != "":
-		stoppedByBudget(r, u.BudgetStopped)
-	case limit != nil:
-		refused(r, bounded(limit))
-	default:
-		seen(r, u.Last)
-	}
-}
-
-// stoppedByBudget takes over that the gateway refused a call, since a budget was used up.
-func stoppedByBudget(r *policy.Receipt, why string) {
-	r.Limit = nil
-	if r.Ending == policy.Completed { // what was refused was not needed any more
-		r.Reasons = append(r.Reasons, why)
-		return
-	}
-	r.Ending, r.Budget = policy.TurnLimit, why
-	r.Detail = tail(oneLine(why), maxDetail)
-	r.Reasons = []string{why} // what the CLI made of it is no plan that is used up
-}
-
-// askedAgain is the recovery at the gateway from answers that came to nothing.
-func askedAgain(u gateway.Usage) policy.Rung {
-	n := u.NoAnswer
-	rung := policy.Rung{
-		Rung:         policy.RungAnswer,
-		Times:        n.Times,
-		Helped:       n.Recovered,
-		Recovered:    n.Recovered == n.Times,
-		Tokens:       n.Tokens,
-		WastedTokens: n.Wasted,
-		Trigger:      fmt.Sprintf("%d answers without a call of a tool or a text for people", n.Times),
-		Response:     "asked again in the opposite thinking mode, at the gateway",
-	}
-	if u.CostKnown {
-		rung.CostUSD, rung.WastedUSD = &n.CostUSD, &n.WastedUSD
-	}
-	return rung
-}
-
-// ofProvider are the endings that only the gateway can tell, where an attempt has one.
-var ofProvider = []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Auth, policy.Disconnected}
-
-// seen corrects the ending by the last main answer. An agent that prints a limit which the gateway did not see
-// has crashed: what it prints says nothing of the account, of which all threads would hear.
-func seen(r *policy.Receipt, last gateway.Last) {
-	said := r.Ending
-	r.Limit = nil
-	switch {
-	case outweighs(last, said):
-		r.Ending = last.Ending
-	case slices.Contains(ofProvider, said):
-		r.Ending = policy.Crashed
-	}
-	if r.Ending != said {
-		r.Reasons = append(r.Reasons, fmt.Sprintf("the agent's output says %s; the gateway saw %s", render.Spaced(said), last.Why))
-	}
-}
-
-// outweighs reports whether the last main answer says better than the agent's output how the attempt ended.
-func outweighs(last gateway.Last, said policy.Ending) bool {
-	switch said {
-	case policy.TimedOut, policy.Killed, policy.Misconfigured:
-		return false
-	}
-	completed := said == policy.Completed
-	switch last.Ending {
-	case policy.CutOff, policy.NoAnswer:
-		return !completed || !last.Empty
-	case policy.Disconnected:
-		return !completed
-	}
-	return false
-}
-
-// refused takes a limit over that the gateway saw and that no answer followed. It
-// decides for every agent that did not end well; one that says it completed is
-// believed if it changed something, but its account is limited all the same.
-func refused(r *policy.Receipt, seen *policy.Limit) {
-	said := r.Ending
-	if said == policy.Completed {
-		if !ofAccount(seen.Kind) {
-			r.Limit = nil
-			return
-		}
-		r.Limit = seen
-		r.Reasons = append(r.Reasons, "the gateway saw a limit that the agent did not tell: "+seen.Message)
-		return
-	}
-	if said != seen.Kind {
-		r.Reasons = append(r.Reasons, fmt.Sprintf("the gateway saw %s: %s", render.Spaced(seen.Kind), seen.Message))
-	}
-	r.Limit, r.Ending = seen, seen.Kind
-	r.Detail = cmp.Or(r.Detail, tail(oneLine(seen.Message), maxDetail))
 }
 
 // spentInterval is how often it is noted what an attempt used, besides before each call.

@@ -139,18 +139,23 @@ func (g *Ground) goOn(ctx context.Context) {
 	if u == nil {
 		return
 	}
-	fits, err := g.cache.IsAncestor(ctx, u.Base, g.Start)
-	if err == nil && u.Commit != "" {
-		var pushed bool
-		pushed, err = g.cache.IsAncestor(ctx, u.Commit, g.Start)
-		fits = fits && !pushed
-	}
+	fits, err := g.fits(ctx, u)
 	if err != nil || !fits {
 		g.Log.Warn().Err(err).Msg("the attempt starts from the branch: what an earlier one left is not here, or the branch was changed")
 		g.Unfinished = nil
 		return
 	}
 	g.Start = u.Base
+}
+
+// fits reports whether the branch holds what an attempt started from that was cut off, and not yet what it made.
+func (g *Ground) fits(ctx context.Context, u *thread.Unfinished) (bool, error) {
+	holds, err := g.cache.IsAncestor(ctx, u.Base, g.Start)
+	if err != nil || u.Commit == "" {
+		return holds, err
+	}
+	pushed, err := g.cache.IsAncestor(ctx, u.Commit, g.Start)
+	return holds && !pushed, err
 }
 
 // pushSide records and pushes what the thread's reference for unfinished work is to
@@ -175,23 +180,44 @@ func (g *Ground) Drop(ctx context.Context, e *Env, t thread.ID) error {
 	return g.pushSide(ctx, t, "")
 }
 
+// fetch brings the branches and finds the commits that matter, or says why nothing can run.
 func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thread.Decided, error) {
-	def := n.DefaultBranch
-	var tips map[string]string
-	err := g.authorised(ctx, func() (err error) {
+	def, tips, err := g.fetchTips(ctx, t, n)
+	if errors.Is(err, git.ErrEmpty) {
+		return emptyRepository("the repository has no commits"), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.Base = cmp.Or(n.BaseRef, def)
+	g.Tip = tips[g.Branch]
+	g.Start = cmp.Or(g.Tip, tips[def])
+	if g.Tip == "" && n.Pull {
+		return thread.Refuse(policy.RuleBranchGone, "Restore the branch; then comment /pawl retry.",
+			fmt.Sprintf("branch %s of the pull request does not exist", g.Branch)), nil
+	}
+	if g.Start == "" {
+		return emptyRepository(fmt.Sprintf("branch %s does not exist", def)), nil
+	}
+	g.settings, g.Into = tips[def], tips[g.Base]
+	return nil, nil
+}
+
+func emptyRepository(why string) *thread.Decided {
+	return thread.Refuse(policy.RuleEmptyRepository, "Push a first commit; then comment /pawl retry.", why)
+}
+
+// fetchTips fetches the branches and returns their commits, with the name of the default branch.
+func (g *Ground) fetchTips(ctx context.Context, t thread.ID, n thread.Details) (def string, tips map[string]string, err error) {
+	def = n.DefaultBranch
+	err = g.authorised(ctx, func() (err error) {
 		if def == "" {
-			if def, err = g.cache.DefaultBranch(ctx, g.remote); err != nil {
+			def, err = g.cache.DefaultBranch(ctx, g.remote)
+			if err != nil {
 				return err
 			}
 		}
-		names := []string{def, g.Branch}
-		if n.BaseRef != "" && n.BaseRef != def { // also of the pull request of an issue
-			names = append(names, n.BaseRef)
-		}
-		if g.Unfinished.Changed() {
-			names = append(names, thread.UnfinishedRef(t))
-		}
-		tips, err = g.cache.Fetch(ctx, g.remote, names...)
+		tips, err = g.cache.Fetch(ctx, g.remote, g.names(t, n, def)...)
 		if err != nil || tips[def] != "" {
 			return err
 		}
@@ -203,29 +229,26 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 		if err != nil {
 			return err
 		}
+		names := g.names(t, n, def)
 		def, names[0] = renamed, renamed
 		tips, err = g.cache.Fetch(ctx, g.remote, names...)
 		return err
 	})
-	switch {
-	case errors.Is(err, git.ErrEmpty):
-		return thread.Refuse(policy.RuleEmptyRepository, "Push a first commit; then comment /pawl retry.", "the repository has no commits"), nil
-	case err != nil:
-		return nil, err
+	return def, tips, err
+}
+
+// names are the branches and references to fetch, the default branch first.
+func (g *Ground) names(t thread.ID, n thread.Details, def string) []string {
+	names := []string{def, g.Branch}
+	switch n.BaseRef {
+	case "", def:
+	default: // also of the pull request of an issue
+		names = append(names, n.BaseRef)
 	}
-	g.Base = cmp.Or(n.BaseRef, def)
-	g.Tip = tips[g.Branch]
-	g.Start = cmp.Or(g.Tip, tips[def])
-	switch {
-	case g.Tip == "" && n.Pull:
-		return thread.Refuse(policy.RuleBranchGone, "Restore the branch; then comment /pawl retry.",
-			fmt.Sprintf("branch %s of the pull request does not exist", g.Branch)), nil
-	case g.Start == "":
-		return thread.Refuse(policy.RuleEmptyRepository, "Push a first commit; then comment /pawl retry.",
-			fmt.Sprintf("branch %s does not exist", def)), nil
+	if g.Unfinished.Changed() {
+		names = append(names, thread.UnfinishedRef(t))
 	}
-	g.settings, g.Into = tips[def], tips[g.Base]
-	return nil, nil
+	return names
 }
 
 // rewritten refuses to work where the branch was force-pushed, so that a commit is no part of it any more that people
@@ -287,25 +310,9 @@ func (g *Ground) Since(ctx context.Context, parts []Part) error {
 // configure reads the configuration at the tip of the default branch and narrows
 // the server's by it. More commands to verify with may come from elsewhere.
 func (g *Ground) configure(ctx context.Context, server *config.Server, verify []string) (*thread.Decided, error) {
-	var problems []config.Problem
-	if g.settings != "" {
-		data, err := g.cache.ReadFile(ctx, g.settings, config.RepoFile)
-		switch {
-		case errors.Is(err, git.ErrNotExist):
-		case errors.Is(err, git.ErrTooLarge):
-			problems = []config.Problem{{File: config.RepoFile, Line: 1, Message: "is larger than 1 MiB"}}
-		case err != nil:
-			return nil, fmt.Errorf("read %s at %s: %w", config.RepoFile, g.settings, err)
-		default:
-			g.Repo, problems = config.ParseRepo(config.RepoFile, data)
-		}
-	}
-	if len(problems) == 0 && g.Repo.Environment.Devcontainer {
-		data, err := g.cache.ReadFile(ctx, g.settings, config.DevcontainerFile)
-		if err != nil && !errors.Is(err, git.ErrNotExist) {
-			return nil, fmt.Errorf("read %s at %s: %w", config.DevcontainerFile, g.settings, err)
-		}
-		g.Repo.Environment, problems = g.Repo.Environment.WithDevcontainer(data)
+	problems, err := g.readConfig(ctx)
+	if err != nil {
+		return nil, err
 	}
 	if len(problems) == 0 {
 		g.Effective, problems = server.Narrow(g.Repo)
@@ -317,9 +324,39 @@ func (g *Ground) configure(ctx context.Context, server *config.Server, verify []
 	d := thread.Refuse(policy.RuleConfigError, "Correct the file on the default branch; then comment /pawl retry.",
 		fmt.Sprintf("%s on the default branch has errors", config.RepoFile))
 	for _, q := range problems {
-		d.Problems = append(d.Problems, thread.Problem{Path: q.File, Line: q.Line, Message: strings.TrimSpace(q.Key + " " + q.Message), SHA: g.settings})
+		d.Problems = append(d.Problems, thread.Problem{
+			Path:    q.File,
+			Line:    q.Line,
+			Message: strings.TrimSpace(q.Key + " " + q.Message),
+			SHA:     g.settings,
+		})
 	}
 	return d, nil
+}
+
+// readConfig reads the repository's configuration, if it has one, with what its dev container says.
+func (g *Ground) readConfig(ctx context.Context) (problems []config.Problem, err error) {
+	if g.settings != "" {
+		data, err := g.cache.ReadFile(ctx, g.settings, config.RepoFile)
+		switch {
+		case errors.Is(err, git.ErrNotExist):
+		case errors.Is(err, git.ErrTooLarge):
+			return []config.Problem{{File: config.RepoFile, Line: 1, Message: "is larger than 1 MiB"}}, nil
+		case err != nil:
+			return nil, fmt.Errorf("read %s at %s: %w", config.RepoFile, g.settings, err)
+		default:
+			g.Repo, problems = config.ParseRepo(config.RepoFile, data)
+		}
+	}
+	if len(problems) > 0 || !g.Repo.Environment.Devcontainer {
+		return problems, nil
+	}
+	data, err := g.cache.ReadFile(ctx, g.settings, config.DevcontainerFile)
+	if err != nil && !errors.Is(err, git.ErrNotExist) {
+		return nil, fmt.Errorf("read %s at %s: %w", config.DevcontainerFile, g.settings, err)
+	}
+	g.Repo.Environment, problems = g.Repo.Environment.WithDevcontainer(data)
+	return problems, nil
 }
 
 // tip fetches the branch that is worked on; empty when it does not exist.
@@ -343,7 +380,8 @@ func (g *Ground) spare(ctx context.Context, known string) error {
 	if err != nil {
 		return err
 	}
-	if g.Branch == def || g.Branch == g.Base || g.Branch == known {
+	switch g.Branch {
+	case def, g.Base, known:
 		return fmt.Errorf("branch %s is the default branch, which is never pushed to: %w", g.Branch, git.ErrInvalid)
 	}
 	return nil

@@ -202,9 +202,8 @@ func spoken(answer []byte) (string, error) {
 
 // weigh checks a grading against the diff. Each criterion needs a score whose quotation is a changed line.
 func weigh(said, diff string) *policy.Judged {
-	from, to := strings.IndexByte(said, '{'), strings.LastIndexByte(said, '}')
-	var g grading
-	if from < 0 || to < from || json.Unmarshal([]byte(said[from:to+1]), &g) != nil {
+	g, ok := gradingIn(said)
+	if !ok {
 		return &policy.Judged{Error: "the answer is not the JSON object that the rubric asks for: " + agent.Shorten(oneLine(said), 100)}
 	}
 	if g.Cannot != "" {
@@ -220,18 +219,41 @@ func weigh(said, diff string) *policy.Judged {
 	changed, sum := changedLines(diff), 0.0
 	for _, one := range criteria {
 		s := scores[one.name]
-		quote := strings.TrimLeft(squeezed(s.Quote), "+-")
-		switch {
-		case s.Score == nil:
-			return &policy.Judged{Error: "there is no score of " + one.name}
-		case !(*s.Score >= 0 && *s.Score <= 1):
-			return &policy.Judged{Error: fmt.Sprintf("the score of %s is not between 0 and 1", one.name)}
-		case len(quote) < minCited || !changed[quote]:
-			return &policy.Judged{Error: fmt.Sprintf("the score of %s quotes no changed line of the diff", one.name)}
+		if why := s.fault(one.name, changed); why != "" {
+			return &policy.Judged{Error: why}
 		}
 		sum += *s.Score
 	}
-	return &policy.Judged{Grade: sum / float64(len(criteria)), Detail: agent.Shorten(oneLine(cmp.Or(g.Reason, "no reason")), 300)}
+	return &policy.Judged{
+		Grade:  sum / float64(len(criteria)),
+		Detail: agent.Shorten(oneLine(cmp.Or(g.Reason, "no reason")), 300),
+	}
+}
+
+// gradingIn is the JSON object in an answer.
+func gradingIn(said string) (g grading, ok bool) {
+	from, to := strings.IndexByte(said, '{'), strings.LastIndexByte(said, '}')
+	if from < 0 || to < from {
+		return g, false
+	}
+	err := json.Unmarshal([]byte(said[from:to+1]), &g)
+	return g, err == nil
+}
+
+// fault says why the score of a criterion does not count; empty where it does. changed are the lines of the diff.
+func (s score) fault(criterion string, changed map[string]bool) string {
+	if s.Score == nil {
+		return "there is no score of " + criterion
+	}
+	inside := *s.Score >= 0 && *s.Score <= 1
+	if !inside {
+		return fmt.Sprintf("the score of %s is not between 0 and 1", criterion)
+	}
+	quote := strings.TrimLeft(squeezed(s.Quote), "+-")
+	if len(quote) < minCited || !changed[quote] {
+		return fmt.Sprintf("the score of %s quotes no changed line of the diff", criterion)
+	}
+	return ""
 }
 
 // changedLines are the lines that a diff adds or removes, without signs and white space.
@@ -243,7 +265,7 @@ func changedLines(diff string) map[string]bool {
 			inside = false
 		case strings.HasPrefix(line, "@@ "):
 			inside = true
-		case inside && (strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-")):
+		case inside && begins(line, "+", "-"):
 			all[strings.TrimLeft(squeezed(line), "+-")] = true
 		}
 	}

@@ -55,14 +55,14 @@ type place struct {
 
 // leaks puts into the receipt what in a tree looks like a secret and is neither in what the attempt started from nor
 // in its base. Paths are read, too. The receipt names places, never values.
-func leaks(ctx context.Context, c *checkout, tree string) error {
+func (c *checkout) leaks(ctx context.Context, tree string) error {
 	base, err := c.base(ctx)
 	if err != nil {
 		return err
 	}
 	secrets, found := c.redactor(), map[place]secret.Leak{}
 	var places []place
-	err = addedTo(ctx, c, base, tree, nil, func(at place, line string) {
+	err = c.addedTo(ctx, base, tree, nil, func(at place, line string) {
 		if l, is := secrets.Find(at.path, line); is {
 			found[at], places = l, append(places, at)
 		}
@@ -71,7 +71,7 @@ func leaks(ctx context.Context, c *checkout, tree string) error {
 		return err
 	}
 	if start := c.Ground.Start; start != base && len(places) > 0 {
-		places, err = notIn(ctx, c, start, tree, places)
+		places, err = c.notIn(ctx, start, tree, places)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func leaks(ctx context.Context, c *checkout, tree string) error {
 }
 
 // notIn are those of some places of a tree that another one, a side, does not have.
-func notIn(ctx context.Context, c *checkout, side, tree string, places []place) ([]place, error) {
+func (c *checkout) notIn(ctx context.Context, side, tree string, places []place) ([]place, error) {
 	var paths []string
 	for _, at := range places {
 		paths = append(paths, at.path)
@@ -102,13 +102,13 @@ func notIn(ctx context.Context, c *checkout, side, tree string, places []place) 
 		paths = nil // all
 	}
 	here := map[place]bool{}
-	err := addedTo(ctx, c, side, tree, paths, func(at place, _ string) { here[at] = true })
+	err := c.addedTo(ctx, side, tree, paths, func(at place, _ string) { here[at] = true })
 	return slices.DeleteFunc(places, func(at place) bool { return !here[at] }), err
 }
 
 // addedTo calls see for what a tree has beside one of its sides: for each path, at line 0, and for each line of these
 // paths, or of all. The beginning of a private key comes with the line after it, which tells it from others.
-func addedTo(ctx context.Context, c *checkout, side, tree string, paths []string, see func(at place, line string)) error {
+func (c *checkout) addedTo(ctx context.Context, side, tree string, paths []string, see func(at place, line string)) error {
 	_, _, added, err := c.ws.Paths(ctx, side, tree)
 	if err != nil {
 		return err

@@ -136,7 +136,8 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		transcript = io.MultiWriter(out, plain)
 	}
 	b := c.backend()
-	walled := wall(c.Attempt, &spec, c.models.session.Load(), append(slices.Clone(c.Ground.Effective.Network.Agent), b.Hosts()...), "network.agent")
+	hosts := append(slices.Clone(c.Ground.Effective.Network.Agent), b.Hosts()...)
+	walled := c.wall(&spec, c.models.session.Load(), hosts, "network.agent")
 	defer func() {
 		t := walled()
 		c.Receipt.RefusedHosts, c.Receipt.Sent, c.Receipt.Received = t.Refused, t.Sent, t.Received
@@ -257,7 +258,7 @@ const (
 // wall gives a program a network of its own, with the gateway where there is a session and a proxy for the hosts of a
 // list; where names the list's key. The function that it returns is called once the program has ended. Where networks
 // are open it changes nothing.
-func wall(a *Attempt, spec *sandbox.Spec, session *gateway.Session, list []policy.HostRule, where string) (end func() egress.Traffic) {
+func (a *Attempt) wall(spec *sandbox.Spec, session *gateway.Session, list []policy.HostRule, where string) (end func() egress.Traffic) {
 	if !a.Env.Sandbox.Networks() {
 		return func() egress.Traffic { return egress.Traffic{} }
 	}

@@ -36,12 +36,17 @@ const (
 // branch may hold all of it, or have no history in common with it.
 func (g *Ground) Update(ctx context.Context) (behind bool, err error) {
 	g.Updates, g.Merging = true, nil
-	if g.Into == "" || g.Start == g.Into {
+	switch g.Into {
+	case "", g.Start:
 		return false, nil
 	}
 	since, err := g.cache.MergeBase(ctx, g.Start, g.Into)
-	if err != nil || since == "" || since == g.Into {
+	if err != nil {
 		return false, err
+	}
+	switch since {
+	case "", g.Into:
+		return false, nil
 	}
 	from := g.Start
 	if g.Unfinished.Changed() {
@@ -55,10 +60,12 @@ func (g *Ground) Update(ctx context.Context) (behind bool, err error) {
 	for i, path := range paths {
 		c := conflict{path: path}
 		if i < maxConflicts {
-			if c.ours, err = g.cache.Subjects(ctx, since, from, path, maxSubjects); err != nil {
+			c.ours, err = g.cache.Subjects(ctx, since, from, path, maxSubjects)
+			if err != nil {
 				return false, err
 			}
-			if c.theirs, err = g.cache.Subjects(ctx, since, g.Into, path, maxSubjects); err != nil {
+			c.theirs, err = g.cache.Subjects(ctx, since, g.Into, path, maxSubjects)
+			if err != nil {
 				return false, err
 			}
 		}
@@ -70,35 +77,52 @@ func (g *Ground) Update(ctx context.Context) (behind bool, err error) {
 
 // needsNoAgent reports whether an attempt only merges the base: nothing else is asked, and nothing conflicts.
 func needsNoAgent(s thread.State, g *Ground) bool {
-	if g.Merging == nil || len(g.Merging.Conflicts) > 0 || g.Unfinished.Changed() {
+	if g.Merging == nil || g.Unfinished.Changed() {
 		return false
 	}
-	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].Receipt.Outcome == policy.VerifyFailed {
-		return false // and nobody has mended that
+	if len(g.Merging.Conflicts) > 0 || lastFailed(s) {
+		return false
 	}
-	return !slices.ContainsFunc(s.Work(policy.ToChange), func(r thread.Request) bool { return r.Command != "update" || feedback.Visible(r.Text) != "" })
+	return !slices.ContainsFunc(s.Work(policy.ToChange), func(r thread.Request) bool {
+		return r.Command != "update" || feedback.Visible(r.Text) != ""
+	})
+}
+
+// lastFailed reports whether the last attempt failed its verification, which nobody has mended.
+func lastFailed(s thread.State) bool {
+	if len(s.Attempts) == 0 {
+		return false
+	}
+	return s.Attempts[len(s.Attempts)-1].Receipt.Outcome == policy.VerifyFailed
 }
 
 // merged puts a tree into the receipt as one that the base was merged into, unless that is not done: then the attempt
 // leaves the files as they were. Where the agent was cut off nobody knows that what it made of conflicts is done.
-func merged(ctx context.Context, c *checkout, tree string) (done bool, err error) {
+func (c *checkout) merged(ctx context.Context, tree string) (done bool, err error) {
 	m, r := c.Ground.Merging, &c.Receipt
 	if m == nil {
 		return true, nil
 	}
-	if r.Conflicts, err = unresolved(ctx, c, tree); err != nil {
+	r.Conflicts, err = c.unresolved(ctx, tree)
+	if err != nil {
 		return false, err
 	}
-	cut := r.Ending != policy.Completed && r.Ending != policy.Killed // what a server hands over is gone on with
-	if len(r.Conflicts) > 0 || len(m.Conflicts) > 0 && cut {
+	if len(r.Conflicts) > 0 {
 		return false, nil
+	}
+	if len(m.Conflicts) > 0 {
+		switch r.Ending {
+		case policy.Completed, policy.Killed: // what a server hands over is gone on with
+		default:
+			return false, nil
+		}
 	}
 	r.Updated = c.Ground.Into
 	return true, nil
 }
 
 // unresolved are the files of a tree that hold conflict markers which neither side of the merge has.
-func unresolved(ctx context.Context, c *checkout, tree string) ([]string, error) {
+func (c *checkout) unresolved(ctx context.Context, tree string) ([]string, error) {
 	m := c.Ground.Merging
 	if len(m.Conflicts) == 0 {
 		return nil, nil
@@ -132,7 +156,10 @@ func unresolved(ctx context.Context, c *checkout, tree string) ([]string, error)
 // marks reports whether a line begins or ends a conflict as git writes it: at least seven signs and the name of a side.
 func marks(line, sign string) bool {
 	rest := strings.TrimLeft(line, sign)
-	return len(line)-len(rest) >= 7 && (strings.TrimSpace(rest) == "" || rest[0] == ' ')
+	if len(line)-len(rest) < 7 {
+		return false
+	}
+	return strings.TrimSpace(rest) == "" || rest[0] == ' '
 }
 
 // conflicts tells the agent what was merged, and what both sides meant where they conflict.

@@ -65,8 +65,11 @@ func (a *Attempt) look(ctx context.Context, seen int64) (last int64, wanted bool
 
 func (a *Attempt) scan(events []thread.Event, seen int64) (last int64, wanted bool, why error) {
 	for _, e := range events {
-		asks := e.Kind == thread.KindFeedback || e.Kind == thread.KindControl || e.Kind == thread.KindQuestion
-		seen, wanted = e.Seq, wanted || asks
+		seen = e.Seq
+		switch e.Kind {
+		case thread.KindFeedback, thread.KindControl, thread.KindQuestion:
+			wanted = true
+		}
 	}
 	switch probe := a.meanwhile(events); {
 	case probe.Stopped != "":
