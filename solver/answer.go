@@ -27,9 +27,8 @@ const refsSettle = time.Minute
 
 // openPull opens the draft pull request for what was pushed for an issue, once.
 // It is a part of every step, so one that could not be opened is opened later.
-func openPull(ctx context.Context, p *publisher) error {
-	n := p.state.Snapshot
-	if p.Forge == nil || n.Pull || p.state.Pull != 0 || p.state.Head == "" || p.state.Closed != "" {
+func (p *publisher) openPull(ctx context.Context) error {
+	if !p.owesPull() {
 		return nil
 	}
 	if ok, err := p.may(ctx); !ok {
@@ -49,39 +48,77 @@ func openPull(ctx context.Context, p *publisher) error {
 		}
 	}
 	crash.Point("pull_begun")
-	// What an earlier try opened is returned, so a repetition is safe.
-	pull := forge.NewPull{Title: title, Body: body, Head: p.Host.branch(p.state, p.thread), Base: n.DefaultBranch, Begun: begun}
-	opened, err := forge.OpenedPull{}, forge.ErrInvalid
+	opened, err := p.createPull(ctx, forge.NewPull{
+		Title: title,
+		Body:  body,
+		Head:  p.Host.branch(p.state, p.thread),
+		Base:  p.state.Snapshot.DefaultBranch,
+		Begun: begun,
+	})
+	if err != nil {
+		return err
+	}
+	crash.Point("pull_opened")
+	p.Log.Info().Str("url", opened.HTMLURL).Msg("pull request opened")
+	act := thread.Act{
+		Key:   thread.ActPull,
+		ID:    int64(opened.Number),
+		URL:   opened.HTMLURL,
+		Node:  opened.Node,
+		Hash:  thread.Hash(body),
+		Title: title.String(),
+	}
+	if opened.DraftRefused {
+		act.Note = "the repository's plan has no draft pull requests"
+	}
+	event := thread.NewEvent{Kind: thread.KindActDone, At: p.Now(), Data: act}
+	if err := p.lease.Append(ctx, thread.Batch{Alias: opened.Number, Events: []thread.NewEvent{event}}); err != nil {
+		return err
+	}
+	return p.load(ctx)
+}
+
+// owesPull reports whether work was pushed for an open issue that has no pull request yet.
+func (p *publisher) owesPull() bool {
+	if p.Forge == nil || p.state.Snapshot.Pull {
+		return false
+	}
+	if p.state.Pull != 0 || p.state.Closed != "" {
+		return false
+	}
+	return p.state.Head != ""
+}
+
+// createPull opens a pull request. What an earlier try opened is returned, so a repetition is safe.
+func (p *publisher) createPull(ctx context.Context, pull forge.NewPull) (opened forge.OpenedPull, err error) {
+	err = forge.ErrInvalid // where no event told the default branch
 	if pull.Base != "" {
 		opened, err = p.Forge.PullRequests.Create(ctx, p.repo(), pull)
 	}
 	if errors.Is(err, forge.ErrInvalid) {
-		// No event may have told the default branch, or it has got another name since the last one.
+		// The default branch may have got another name since the last event.
 		info, lookErr := p.Forge.Repositories.Get(ctx, p.repo())
 		if lookErr != nil {
-			return lookErr
+			return opened, lookErr
 		}
 		if info.DefaultBranch != pull.Base {
 			pull.Base = info.DefaultBranch
 			opened, err = p.Forge.PullRequests.Create(ctx, p.repo(), pull)
 		}
 	}
-	if a := p.state.Attempts; errors.Is(err, forge.ErrInvalid) && len(a) > 0 && p.Now().Sub(a[len(a)-1].EndedAt).Abs() < refsSettle {
-		return fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind: the step is tried again
+	if errors.Is(err, forge.ErrInvalid) && p.justPushed() {
+		return opened, fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind: the step is tried again
 	}
-	if err != nil {
-		return err
+	return opened, err
+}
+
+// justPushed reports whether the last attempt ended so lately that GitHub's API may not know its branch.
+func (p *publisher) justPushed() bool {
+	n := len(p.state.Attempts)
+	if n == 0 {
+		return false
 	}
-	crash.Point("pull_opened")
-	p.Log.Info().Str("url", opened.HTMLURL).Msg("pull request opened")
-	act := thread.Act{Key: thread.ActPull, ID: int64(opened.Number), URL: opened.HTMLURL, Node: opened.Node, Hash: thread.Hash(body), Title: title.String()}
-	if opened.DraftRefused {
-		act.Note = "the repository's plan has no draft pull requests"
-	}
-	if err := p.lease.Append(ctx, thread.Batch{Alias: opened.Number, Events: []thread.NewEvent{{Kind: thread.KindActDone, At: p.Now(), Data: act}}}); err != nil {
-		return err
-	}
-	return p.load(ctx)
+	return p.Now().Sub(p.state.Attempts[n-1].EndedAt).Abs() < refsSettle
 }
 
 // acknowledge puts a 👀 reaction on everything that Pawl listens to and has not acknowledged.
@@ -89,21 +126,8 @@ func (p *publisher) acknowledge(ctx context.Context) error {
 	if p.state.Closed != "" {
 		return nil
 	}
-	var targets []thread.Feedback
-	for _, r := range p.state.Feedback {
-		if r.Withdrawn == "" {
-			targets = append(targets, r.Feedback)
-		}
-	}
-	_, answers := p.answered("")
-	for _, q := range p.state.Questions[:min(len(p.state.Questions), max(0, maxAnswers-answers))] {
-		if q.Command != feedback.Refused {
-			targets = append(targets, q.Feedback)
-		}
-	}
-	targets = append(targets, p.state.Controls...)
 	seen := map[thread.Target]bool{} // of a comment that is edited again and again one 👀 is enough
-	for _, f := range targets {
+	for _, f := range p.heard() {
 		if f.Target.Kind == "" || f.Target.ID == 0 || seen[f.Target] {
 			continue
 		}
@@ -113,6 +137,23 @@ func (p *publisher) acknowledge(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// heard is what Pawl listens to: feedback, the questions that it will answer, and commands.
+func (p *publisher) heard() []thread.Feedback {
+	var all []thread.Feedback
+	for _, r := range p.state.Feedback {
+		if r.Withdrawn == "" {
+			all = append(all, r.Feedback)
+		}
+	}
+	_, answers := p.answered("")
+	for _, q := range p.state.Questions[:min(len(p.state.Questions), max(0, maxAnswers-answers))] {
+		if q.Command != feedback.Refused {
+			all = append(all, q.Feedback)
+		}
+	}
+	return append(all, p.state.Controls...)
 }
 
 // deleted reports whether an error says that a single thing is gone while the repository is still there.
@@ -134,23 +175,36 @@ func (p *publisher) answered(page string) (last thread.ActState, n int) {
 		if a.Page != "" && p.Now().Sub(a.At).Abs() < time.Hour { // a clock may have been ahead
 			n++
 		}
-		if a.Page == page && a.ID != 0 && a.At.After(last.At) {
+		if a.Page != page || a.ID == 0 {
+			continue
+		}
+		if a.At.After(last.At) {
 			last = a
 		}
 	}
 	return last, n
 }
 
-// questions are those without an answer, among them an order for a backend that turned out to be excluded.
+// questions are those without an answer, among them a command for a backend that turned out to be excluded.
 func (p *publisher) questions() []thread.Question {
-	s := p.state
-	if s.Pinned == "" || p.state.Acts[thread.AnswerKey(s.PinnedBy.Seq)].Done || !p.HasBackend(s.Pinned) ||
-		attempt.BackendNamed(effective(p.Config, s.Repo).Backends, s.Pinned).Name != "" {
-		return s.Questions
+	if !p.owesPinned() {
+		return p.state.Questions
 	}
-	q := thread.Question{Feedback: s.PinnedBy, Word: s.Pinned}
+	q := thread.Question{Feedback: p.state.PinnedBy, Word: p.state.Pinned}
 	q.Command = "use"
-	return append(slices.Clone(s.Questions), q)
+	return append(slices.Clone(p.state.Questions), q)
+}
+
+// owesPinned reports whether a user chose a backend that the repository's configuration excludes, and was not told so.
+func (p *publisher) owesPinned() bool {
+	s := p.state
+	if s.Pinned == "" || !p.HasBackend(s.Pinned) {
+		return false
+	}
+	if p.state.Acts[thread.AnswerKey(s.PinnedBy.Seq)].Done {
+		return false
+	}
+	return attempt.BackendNamed(effective(p.Config, s.Repo).Backends, s.Pinned).Name == ""
 }
 
 // react puts a reaction on what somebody wrote; GitHub's refusal is noted.
@@ -178,11 +232,8 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	if n >= maxAnswers {
 		return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: fmt.Sprintf("not answered: %d answers in an hour are enough", n)})
 	}
-	if q.Command == feedback.Refused && !q.Private { // anybody may write to a public repository, and a reaction is seen by who wrote
-		if q.Target.Kind == "" {
-			return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: "there is nothing to react to"})
-		}
-		return p.react(ctx, thread.AnswerKey(q.Seq), q.Target, forge.Confused)
+	if q.Command == feedback.Refused && !q.Private { // anybody may write to a public repository, and the writer sees a reaction
+		return p.puzzle(ctx, q)
 	}
 	v, err := p.view(ctx, p.thread, p.state)
 	if err != nil {
@@ -196,6 +247,14 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	p.says(ctx, body)
 	mark := fmt.Sprintf("<!-- pawl:answer %s %d -->", p.thread, q.Seq)
 	return p.comment(ctx, thread.AnswerKey(q.Seq), number, last.ID, body, mark, thread.Act{Page: page})
+}
+
+// puzzle answers a command of somebody who may not give it with a reaction.
+func (p *publisher) puzzle(ctx context.Context, q thread.Question) error {
+	if q.Target.Kind == "" {
+		return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: "there is nothing to react to"})
+	}
+	return p.react(ctx, thread.AnswerKey(q.Seq), q.Target, forge.Confused)
 }
 
 // comment writes a comment, or a text in place of an earlier one, and logs it as done; one whose act has a hash is kept
@@ -229,7 +288,11 @@ func (p *publisher) comment(ctx context.Context, key string, number int, earlier
 
 // refused reports whether GitHub will never do something to a single thing.
 func (p *publisher) refused(ctx context.Context, err error) bool {
-	return errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) || p.deleted(ctx, err)
+	switch {
+	case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrInvalid):
+		return true
+	}
+	return p.deleted(ctx, err)
 }
 
 // attend answers and acknowledges what came while an attempt runs, in the attempt's own lease. What it cannot
@@ -284,18 +347,15 @@ func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, r
 	if purpose != policy.ToChange || order == nil {
 		return "", nil, nil
 	}
-	for _, a := range slices.Backward(s.state.Attempts) {
-		if order.Taken != 0 && a.N >= order.Taken && a.Plan != "" {
-			return a.Plan, nil, nil
+	if order.Taken != 0 {
+		for _, a := range slices.Backward(s.state.Attempts) {
+			if a.N >= order.Taken && a.Plan != "" {
+				return a.Plan, nil, nil
+			}
 		}
 	}
-	again := func(why string) (string, *thread.Decided, error) {
-		d := thread.Refuse(policy.RulePlan, "Comment /pawl go once more to have the plan worked off as it stands now, or /pawl plan for another one.", why)
-		d.Action = policy.DoAsk
-		return "", d, nil
-	}
 	if made == nil {
-		return again("there is no plan")
+		return "", refusePlan("there is no plan"), nil
 	}
 	act := s.state.Acts[thread.SaidKey(made.N)]
 	if act.ID == 0 { // it could not be posted, so nobody could change it
@@ -307,23 +367,39 @@ func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, r
 	}
 	i := slices.IndexFunc(d.Comments.Nodes, func(c forge.Said) bool { return int64(c.ID) == act.ID })
 	if i < 0 {
-		return again("the comment with the plan is gone")
+		return "", refusePlan("the comment with the plan is gone"), nil
 	}
 	c := d.Comments.Nodes[i]
 	if c.Edited.IsZero() {
 		return made.Receipt.Final, nil, nil
 	}
 	if c.Edited.After(order.Made()) {
-		return again("the plan was edited after the order to work by it")
+		return "", refusePlan("the plan was edited after the order to work by it"), nil
 	}
-	by, permission := c.Editor.Account(), ""
-	if by != "" && !c.Editor.Bot() {
-		if permission, err = s.Forge.Repositories.Permission(ctx, s.repo(), by); err != nil {
-			return "", nil, err
-		}
+	writes, err := s.editorWrites(ctx, c)
+	if err != nil {
+		return "", nil, err
 	}
-	if !feedback.Writes(permission) {
-		return again(fmt.Sprintf("the plan was edited by %s, who is no person with the permission to write", cmp.Or(by, "an unknown account")))
+	if !writes {
+		by := cmp.Or(c.Editor.Account(), "an unknown account")
+		return "", refusePlan(fmt.Sprintf("the plan was edited by %s, who is no person with the permission to write", by)), nil
 	}
 	return checkrun.PlanIn(c.Text), nil, nil
+}
+
+// refusePlan asks a user for another command, since the plan cannot be worked off.
+func refusePlan(why string) *thread.Decided {
+	d := thread.Refuse(policy.RulePlan, "Comment /pawl go once more to have the plan worked off as it stands now, or /pawl plan for another one.", why)
+	d.Action = policy.DoAsk
+	return d
+}
+
+// editorWrites reports whether a user who may write to the repository edited a comment last.
+func (s *step) editorWrites(ctx context.Context, c forge.Said) (bool, error) {
+	by := c.Editor.Account()
+	if by == "" || c.Editor.Bot() {
+		return false, nil
+	}
+	permission, err := s.Forge.Repositories.Permission(ctx, s.repo(), by)
+	return feedback.Writes(permission), err
 }

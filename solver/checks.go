@@ -36,37 +36,51 @@ const (
 // never.
 func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error) {
 	red, now := thread.RedOf(s.state), s.Now()
-	if len(red.Names) == 0 || s.state.Closed != "" || s.state.Stopped != "" ||
-		!feedback.Triggers(policy.FromCheckRun, feedback.Command{}, effective(s.Config, s.state.Repo).Triggers) {
+	if len(red.Names) == 0 || s.ended() {
+		return false, time.Time{}, nil
+	}
+	if !feedback.Triggers(policy.FromCheckRun, feedback.Command{}, effective(s.Config, s.state.Repo).Triggers) {
 		return false, time.Time{}, nil
 	}
 	if next = red.Last.Add(quiet); now.Before(next) && now.Sub(red.Last) > -quiet {
 		return false, next, nil
 	}
 	l := &look{step: s}
-	if l.all, err = others(ctx, l.step, s.state.Head); err == nil {
-		if next = red.First.Add(settleMost); now.Before(next) && slices.ContainsFunc(l.all, func(c forge.CheckResult) bool { return c.Status != completed }) {
-			return false, next, nil
-		}
-		err = l.classify(ctx, red)
-	}
+	next, err = l.at(ctx, red)
 	switch {
 	case final(err): // an attempt does not depend on it
 		l.log.Warn().Err(err).Msg("the failing checks of the commit are not looked at")
 		return false, time.Time{}, nil
 	case err != nil:
 		return false, time.Time{}, fmt.Errorf("the checks of the commit: %w", err)
+	case !next.IsZero():
+		return false, next, nil
 	}
-	if now = s.Now(); l.again && now.Before(thread.RedOf(s.state).First.Add(settleMost)) {
+	now = s.Now()
+	if l.again && now.Before(thread.RedOf(s.state).First.Add(settleMost)) {
 		return false, now.Add(quiet), nil
 	}
 	return true, time.Time{}, s.lease.Append(ctx, thread.Batch{Events: l.events(now)})
 }
 
+// at reads the checks and finds out what the failing ones are. While some still run, it returns when to look again.
+func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err error) {
+	l.all, err = l.others(ctx, l.state.Head)
+	if err != nil {
+		return time.Time{}, err
+	}
+	last := red.First.Add(settleMost)
+	runs := func(c forge.CheckResult) bool { return c.Status != completed }
+	if l.Now().Before(last) && slices.ContainsFunc(l.all, runs) {
+		return last, nil
+	}
+	return time.Time{}, l.classify(ctx, red)
+}
+
 const completed = "completed"
 
 // others are the results of others on a commit.
-func others(ctx context.Context, s *step, ref string) ([]forge.CheckResult, error) {
+func (s *step) others(ctx context.Context, ref string) ([]forge.CheckResult, error) {
 	all, err := s.Forge.Checks.Latest(ctx, s.repo(), ref)
 	return slices.DeleteFunc(all, func(c forge.CheckResult) bool { return c.App.ID == s.app.ID }), err
 }
@@ -92,7 +106,8 @@ type redCheck struct {
 
 // concluded is what all runs of a check concluded, those of its name and App; empty where they differ or some still run.
 func concluded(all []forge.CheckResult, of forge.CheckResult) (conclusion string) {
-	for i, c := range slices.DeleteFunc(slices.Clone(all), func(c forge.CheckResult) bool { return c.Name != of.Name || c.App.ID != of.App.ID }) {
+	other := func(c forge.CheckResult) bool { return c.Name != of.Name || c.App.ID != of.App.ID }
+	for i, c := range slices.DeleteFunc(slices.Clone(all), other) {
 		if i > 0 && c.Conclusion != conclusion {
 			return ""
 		}
@@ -131,18 +146,30 @@ func (l *look) beside(ctx context.Context, failing []forge.CheckResult) (err err
 	if len(failing) == 0 || l.baseRef == "" {
 		return nil
 	}
-	if l.base, err = others(ctx, l.step, l.baseRef); err != nil && !final(err) {
+	l.base, err = l.others(ctx, l.baseRef)
+	if err != nil && !final(err) {
 		return err
 	}
 	began := thread.WorkBegan(l.state)
-	explained := func(c forge.CheckResult) bool { return feedback.Failing(concluded(l.base, c)) }
-	if began == "" || len(l.base) > 0 && l.base[0].HeadSHA == began || !slices.ContainsFunc(failing, func(c forge.CheckResult) bool { return !explained(c) }) {
+	if !l.needsStart(began, failing) {
 		return nil
 	}
-	if l.start, err = others(ctx, l.step, began); err != nil && !final(err) {
+	l.start, err = l.others(ctx, began)
+	if err != nil && !final(err) {
 		return err
 	}
 	return nil
+}
+
+// needsStart reports whether the checks of the commit that the work began at say more than those of the base.
+func (l *look) needsStart(began string, failing []forge.CheckResult) bool {
+	if began == "" {
+		return false
+	}
+	if len(l.base) > 0 && l.base[0].HeadSHA == began {
+		return false
+	}
+	return slices.ContainsFunc(failing, func(c forge.CheckResult) bool { return !feedback.Failing(concluded(l.base, c)) })
 }
 
 // read finds out what one failing check is. Only what nothing else explains has its annotations and its log read.
@@ -224,7 +251,11 @@ func (l *look) annotations(ctx context.Context, id int64) string {
 	}
 	var lines []string
 	for _, n := range notes {
-		level := render.When(n.Level == "warning" || n.Level == "notice", n.Level+": ")
+		level := ""
+		switch n.Level {
+		case "warning", "notice":
+			level = n.Level + ": "
+		}
 		message := strings.ReplaceAll(strings.TrimSpace(n.Message), "\n", "\n  ")
 		lines = append(lines, fmt.Sprintf("%s:%d: %s%s", strings.Join(strings.Fields(n.Path), " "), n.StartLine, level, message))
 	}
@@ -328,7 +359,10 @@ func (r redCheck) tell(most int) string {
 		head = append(head, fmt.Sprintf("(%s left out)", policy.Plural(left, "line")))
 	}
 	from := len(r.log)
-	for from > 0 && len(r.log)-from < toldLines-2-len(head) && keep("  "+r.log[from-1]) {
+	for room := toldLines - 2 - len(head); from > 0 && room > 0; room-- {
+		if !keep("  " + r.log[from-1]) {
+			break
+		}
 		from--
 	}
 	if cut := r.job.Cut + from; cut > 0 {

@@ -39,11 +39,35 @@ type reader struct {
 const maxAsked = 5
 
 // discussion is what an attempt is told beside its task, which is this work. Where GitHub refuses to show it, the manifest says so.
-func discussion(ctx context.Context, p *publisher, work []thread.Request) ([]attempt.Part, error) {
+func (p *publisher) discussion(ctx context.Context, work []thread.Request) ([]attempt.Part, error) {
 	if p.Forge == nil || p.Config.Context.MaxBytes == 0 {
 		return nil, nil
 	}
-	r := &reader{publisher: p, known: map[thread.Target]bool{}, agent: map[thread.Target]bool{}, texts: map[thread.Target]string{}, roles: map[string]string{}, asks: maxAsked, pictured: map[string]attempt.Item{}}
+	parts, err := p.newReader(work).read(ctx, work)
+	if refusedToShow(err) {
+		p.log.Warn().Err(err).Msg("the attempt is told nothing of the discussion")
+		return []attempt.Part{{Name: "comments", Notes: []string{"GitHub did not show what was said"}}}, nil
+	}
+	return parts, err
+}
+
+// refusedToShow reports whether GitHub refuses to show something, today and tomorrow.
+func refusedToShow(err error) bool {
+	refusals := []error{forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound}
+	return slices.ContainsFunc(refusals, func(kind error) bool { return errors.Is(err, kind) })
+}
+
+// newReader knows from the log what was said, and what a program said under a user's name.
+func (p *publisher) newReader(work []thread.Request) *reader {
+	r := &reader{
+		publisher: p,
+		known:     map[thread.Target]bool{},
+		agent:     map[thread.Target]bool{},
+		texts:     map[thread.Target]string{},
+		roles:     map[string]string{},
+		asks:      maxAsked,
+		pictured:  map[string]attempt.Item{},
+	}
 	for _, w := range work {
 		r.asked = policy.Later(r.asked, w.Made())
 		r.known[w.Target.Bare()] = true
@@ -65,17 +89,13 @@ func discussion(ctx context.Context, p *publisher, work []thread.Request) ([]att
 			r.roles[f.By.Login] = "writer" // else it would not have been accepted
 		}
 	}
-	parts, err := r.read(ctx, work)
-	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) || errors.Is(err, forge.ErrNotFound) {
-		p.log.Warn().Err(err).Msg("the attempt is told nothing of the discussion")
-		return []attempt.Part{{Name: "comments", Notes: []string{"GitHub did not show what was said"}}}, nil
-	}
-	return parts, err
+	return r
 }
 
 func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Part, error) {
 	most, numbers := r.Config.Context.MaxBytes, []int{r.thread.Number}
-	if own := r.state.Pull; own != 0 && own != r.thread.Number {
+	own := r.state.Pull
+	if own != 0 && own != r.thread.Number {
 		numbers = append(numbers, own)
 	}
 	texts := []string{r.state.Snapshot.Title, r.state.Snapshot.Body}
@@ -196,8 +216,8 @@ func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part 
 // role is what somebody may do in the repository; empty for who may not write, as far as is known.
 func (r *reader) role(ctx context.Context, s forge.Said) string {
 	login := s.By.Account()
-	role, ok := r.roles[login]
-	if ok || login == "" || s.By.Bot() || r.asks == 0 || r.err != nil || !slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"}, s.Association) {
+	role, known := r.roles[login]
+	if known || !mayWrite(s) || !r.mayAsk() {
 		return role
 	}
 	r.asks--
@@ -211,6 +231,22 @@ func (r *reader) role(ctx context.Context, s forge.Said) string {
 	}
 	r.roles[login] = role
 	return role
+}
+
+// mayWrite reports whether a writer may have the permission to write, by what GitHub says of every comment.
+func mayWrite(s forge.Said) bool {
+	if s.By.Account() == "" || s.By.Bot() {
+		return false
+	}
+	return slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"}, s.Association)
+}
+
+// mayAsk reports whether GitHub may be asked for another permission.
+func (r *reader) mayAsk() bool { return r.asks > 0 && r.err == nil }
+
+// changedLater reports whether something was written, edited or hidden after the attempt was asked for.
+func (r *reader) changedLater(s forge.Said) bool {
+	return s.Hidden || s.At.After(r.asked) || !s.Edited.Before(r.asked)
 }
 
 // hunkLines is how many of the last lines of a diff stand above a remark on them.
@@ -228,7 +264,7 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) a
 		var said []string
 		var first forge.Said
 		for _, s := range t.Comments.Nodes {
-			if s.At.After(r.asked) || !s.Edited.Before(r.asked) || s.Hidden {
+			if r.changedLater(s) {
 				continue
 			}
 			if len(said) == 0 {

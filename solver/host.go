@@ -76,9 +76,10 @@ func (p *publisher) reach(ctx context.Context) (err error) {
 }
 
 // complete asks GitHub for a pull request's branches where no payload told them: a comment's does not.
-func complete(ctx context.Context, p *publisher) error {
+func (p *publisher) complete(ctx context.Context) error {
 	n := p.state.Snapshot
-	if !n.Pull || n.HeadRef != "" && n.HeadRepoID != 0 {
+	known := n.HeadRef != "" && n.HeadRepoID != 0
+	if !n.Pull || known {
 		return nil
 	}
 	pull, err := p.Forge.PullRequests.Get(ctx, p.repo(), p.thread.Number)
@@ -153,8 +154,9 @@ func (f Folder) remote(context.Context, *publisher, bool) (git.Remote, error) {
 // fresh is how long after a person asked for something their permission is not asked for again.
 const fresh = 5 * time.Minute
 
-// waited reports whether everything that an attempt is to do was asked for long before it begins: it waited, or was tried.
-func waited(s *step, p policy.Purpose) bool {
+// askedLongAgo reports whether everything that an attempt is to do was asked for long before it begins: it waited, or
+// was tried.
+func (s *step) askedLongAgo(p policy.Purpose) bool {
 	return !slices.ContainsFunc(s.state.Work(p), func(r thread.Request) bool { return s.Now().Sub(r.At) < fresh })
 }
 
@@ -163,31 +165,23 @@ func waited(s *step, p policy.Purpose) bool {
 // asked for it, else whoever asked last for a change: machines only go on with it. Where nobody of them may, it is
 // ErrRevoked, and what they asked for is withdrawn. What no person ever asked for is not asked about.
 func (p *publisher) allowed(ctx context.Context, work []thread.Request) error {
-	machines := func(r thread.Request) bool { return r.By.Login == "" || r.By.Bot() }
+	if p.Forge == nil { // a folder is worked on by whoever owns it
+		return nil
+	}
 	lost := thread.Withdrawn{Reason: attempt.ErrRevoked.Error()}
-	people := slices.DeleteFunc(slices.Clone(work), machines)
+	people := slices.DeleteFunc(slices.Clone(work), fromMachine)
 	for _, r := range people {
 		lost.Seqs = append(lost.Seqs, r.Seq)
 	}
 	if len(people) == 0 {
-		for _, r := range slices.Backward(p.state.Feedback) {
-			if !machines(r) && r.Purpose == policy.ToChange && (r.Withdrawn == "" || r.Withdrawn == lost.Reason) {
-				people = append(people, r)
-				break
-			}
-		}
+		people = p.lastAsked(lost.Reason)
 	}
-	if len(people) == 0 || p.Forge == nil { // a folder is worked on by whoever owns it
+	if len(people) == 0 {
 		return nil
 	}
-	for _, r := range slices.CompactFunc(people, func(a, b thread.Request) bool { return a.By.Login == b.By.Login }) {
-		permission, err := p.Forge.Repositories.Permission(ctx, p.repo(), r.By.Login)
-		if errors.Is(err, forge.ErrNotFound) {
-			continue
-		}
-		if err != nil || feedback.Writes(permission) {
-			return err
-		}
+	allowed, err := p.anyWrites(ctx, people)
+	if allowed || err != nil {
+		return err
 	}
 	if len(lost.Seqs) == 0 {
 		return attempt.ErrRevoked
@@ -195,11 +189,49 @@ func (p *publisher) allowed(ctx context.Context, work []thread.Request) error {
 	return errors.Join(p.lease.Record(ctx, thread.KindWithdrawn, lost), attempt.ErrRevoked)
 }
 
+// fromMachine reports whether no person asked for something.
+func fromMachine(r thread.Request) bool { return r.By.Login == "" || r.By.Bot() }
+
+// lastAsked is the last request of a person for a change, also one that was withdrawn for this reason; none: nobody asked.
+func (p *publisher) lastAsked(reason string) []thread.Request {
+	for _, r := range slices.Backward(p.state.Feedback) {
+		if fromMachine(r) || r.Purpose != policy.ToChange {
+			continue
+		}
+		if r.Withdrawn == "" || r.Withdrawn == reason {
+			return []thread.Request{r}
+		}
+	}
+	return nil
+}
+
+// anyWrites reports whether one of those who asked may write to the repository.
+func (p *publisher) anyWrites(ctx context.Context, asked []thread.Request) (bool, error) {
+	byLogin := func(a, b thread.Request) bool { return a.By.Login == b.By.Login }
+	for _, r := range slices.CompactFunc(asked, byLogin) {
+		permission, err := p.Forge.Repositories.Permission(ctx, p.repo(), r.By.Login)
+		if errors.Is(err, forge.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if feedback.Writes(permission) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// ended reports whether the work was stopped, or its thread closed.
+func (p *publisher) ended() bool { return p.state.Stopped != "" || p.state.Closed != "" }
+
 // may asks before Pawl does with the pushed work what it was asked for: opens the pull request, marks it as ready, asks
 // for a review, resolves remarks. It is false without an error where the log says already that nobody may.
 func (p *publisher) may(ctx context.Context) (bool, error) {
 	s := p.state
-	if d := s.Decision; d != nil && d.Rule == policy.RuleRevoked && !s.Open() {
+	revoked := s.Decision != nil && s.Decision.Rule == policy.RuleRevoked
+	if revoked && !s.Open() {
 		return false, nil
 	}
 	last := thread.LastChange(s).N
@@ -228,7 +260,8 @@ func (s *Solver) Try(given context.Context, repo forge.Repo) (_ *attempt.Ground,
 	}
 	g := st.ground()
 	g.Branch = "pawl/trial" // no such branch exists, so that it begins with the default branch
-	if refused, err = s.Host.fetch(ctx, st.publisher, g); refused != nil || err != nil {
+	refused, err = s.Host.fetch(ctx, st.publisher, g)
+	if refused != nil || err != nil {
 		return g, refused, err
 	}
 	a := st.newAttempt(thread.Started{N: 1}, g)

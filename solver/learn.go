@@ -30,7 +30,7 @@ func (s *Solver) Learned(ctx context.Context) (learning.Learned, error) {
 	s.learned.mu.Lock()
 	defer s.learned.mu.Unlock()
 	now := s.Now()
-	if age := now.Sub(s.learned.at); !s.learned.at.IsZero() && age >= 0 && age < learnedFor {
+	if s.learned.fresh(now) {
 		return s.learned.is, nil
 	}
 	rows, err := s.Store.Graded(ctx, now.Add(-learnedAge), learnedRows)
@@ -59,11 +59,24 @@ type learnedCache struct {
 	is learning.Learned
 }
 
+// fresh reports whether what is kept still counts. What comes from the future was computed by a wrong clock.
+func (c *learnedCache) fresh(now time.Time) bool {
+	if c.at.IsZero() {
+		return false
+	}
+	age := now.Sub(c.at)
+	return age >= 0 && age < learnedFor
+}
+
 // choice is how the attempt's backend is chosen among several that are free. Where
 // there is nothing to choose nothing is read.
 func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Option) policy.Choice, error) {
 	l := e.Policy.Learning
-	if len(e.Backends) < 2 || l.Mode == "" || l.Mode == policy.ModeFixed {
+	if len(e.Backends) < 2 {
+		return nil, nil
+	}
+	switch l.Mode {
+	case "", policy.ModeFixed:
 		return nil, nil
 	}
 	learned, err := s.Learned(ctx)
@@ -85,28 +98,32 @@ func seed(t thread.ID, n int) uint64 { return policy.Hash(fmt.Sprintf("%s/%d", t
 
 // learn writes the grades of the thread's attempts where they have changed since
 // they were last written: after an attempt, and after what people did with it.
-func (s *step) learn(ctx context.Context) error {
+func (s *step) learn(ctx context.Context) (progress, error) {
 	for i, a := range s.state.Attempts {
-		if a.EndedAt.IsZero() || a.NoAgent || a.Decision.Purpose != policy.ToChange { // an answer is worth nothing that Pawl can measure
+		if a.EndedAt.IsZero() || a.NoAgent {
+			continue
+		}
+		if a.Decision.Purpose != policy.ToChange { // an answer is worth nothing that Pawl can measure
 			continue
 		}
 		g := thread.Grade(s.state, s.thread, i, s.Config.Policy.Severity)
 		data, err := json.Marshal(g)
 		if err != nil {
-			return err
+			return nothing, err
 		}
 		key, sum := thread.GradeKey(a.N), thread.Hash(string(data))
 		if s.state.Acts[key].Hash == sum {
 			continue
 		}
-		if err := s.Store.PutGraded(ctx, thread.GradeRow{ID: g.ID, At: g.At, Backend: g.Backend, Repo: s.thread.Repo(), Data: data}); err != nil {
-			return fmt.Errorf("write the grade of attempt %d: %w", a.N, err)
+		row := thread.GradeRow{ID: g.ID, At: g.At, Backend: g.Backend, Repo: s.thread.Repo(), Data: data}
+		if err := s.Store.PutGraded(ctx, row); err != nil {
+			return nothing, fmt.Errorf("write the grade of attempt %d: %w", a.N, err)
 		}
 		if err := s.acted(ctx, key, thread.Act{Hash: sum}); err != nil {
-			return err
+			return nothing, err
 		}
 	}
-	return nil
+	return nothing, nil
 }
 
 // LearningReport is what was learned of the configured backends over all repositories,
@@ -167,23 +184,28 @@ func (s *Solver) rests(ctx context.Context, repo string, scope policy.Scope, now
 	if err != nil {
 		return nil, fmt.Errorf("cooldowns: %w", err)
 	}
-	return func(b config.Backend, effort string) (longest policy.Rest) {
+	return func(b config.Backend, effort string) policy.Rest {
+		arm := [3]string{b.Name, b.Model, effort}
+		var longest policy.Rest
+		runaway := false
 		for in, list := range all {
 			for _, c := range list {
-				if c.Backend != b.Name || c.Model != b.Model || c.Effort != effort {
+				if arm != [3]string{c.Backend, c.Model, c.Effort} {
 					continue
 				}
-				if in != repo && c.Class == policy.Runaway {
-					c.Class = policy.Severe
+				if c.Class == policy.Runaway && in == repo {
+					runaway = true
 				}
-				runaway := c.Class == policy.Runaway || longest.Class == policy.Runaway
 				if c.Until.After(longest.Until) {
 					longest = c.Rest
 				}
-				if runaway {
-					longest.Class = policy.Runaway
-				}
 			}
+		}
+		switch {
+		case runaway:
+			longest.Class = policy.Runaway
+		case longest.Class == policy.Runaway: // of another repository
+			longest.Class = policy.Severe
 		}
 		return longest
 	}, nil

@@ -24,20 +24,14 @@ func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, 
 		d.Action = policy.DoAsk
 		return nil, d, nil
 	}
-	if err := complete(ctx, s.publisher); err != nil {
+	if err := s.complete(ctx); err != nil {
 		return nil, nil, err
 	}
 	if s.state.Closed != "" {
 		return nil, thread.Refuse(policy.RuleClosed, "", s.state.Closed), nil
 	}
-	n := s.state.Snapshot
-	if n.Pull && n.HeadRepoID != 0 && n.RepoID != 0 && n.HeadRepoID != n.RepoID {
-		return nil, thread.Refuse(policy.RuleFork, "Push the branch to this repository, or describe the work in an issue.",
-			"the pull request comes from a fork, and Pawl pushes to the repository that it is installed on only"), nil
-	}
-	if n.Pull && n.HeadRef == n.DefaultBranch {
-		return nil, thread.Refuse(policy.RuleDefaultBranch, "Open the pull request from another branch.",
-			"the pull request's branch is the default branch, which Pawl never pushes to"), nil
+	if refused := refusedPull(s.state.Snapshot); refused != nil {
+		return nil, refused, nil
 	}
 	g := s.ground()
 	if p == policy.ToChange {
@@ -48,6 +42,23 @@ func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, 
 		err = s.update(ctx, g)
 	}
 	return g, refused, err
+}
+
+// refusedPull says why Pawl cannot push to the branch of a pull request; nil where it can, and for an issue.
+func refusedPull(n thread.Details) *thread.Decided {
+	if !n.Pull {
+		return nil
+	}
+	known := n.HeadRepoID != 0 && n.RepoID != 0
+	if known && n.HeadRepoID != n.RepoID {
+		return thread.Refuse(policy.RuleFork, "Push the branch to this repository, or describe the work in an issue.",
+			"the pull request comes from a fork, and Pawl pushes to the repository that it is installed on only")
+	}
+	if n.HeadRef == n.DefaultBranch {
+		return thread.Refuse(policy.RuleDefaultBranch, "Open the pull request from another branch.",
+			"the pull request's branch is the default branch, which Pawl never pushes to")
+	}
+	return nil
 }
 
 // ground is the thread's repository, of which nothing was fetched yet.
@@ -62,77 +73,36 @@ func (s *step) ground() *attempt.Ground {
 
 // nothingAsked reports whether neither the description nor a remark says what to do.
 func nothingAsked(s thread.State) bool {
-	return strings.TrimSpace(feedback.Content(s.Snapshot.Body)) == "" && !slices.ContainsFunc(s.Feedback, func(r thread.Request) bool {
+	if strings.TrimSpace(feedback.Content(s.Snapshot.Body)) != "" {
+		return false
+	}
+	return !slices.ContainsFunc(s.Feedback, func(r thread.Request) bool {
 		return r.Withdrawn == "" && strings.TrimSpace(feedback.Visible(r.Text)) != ""
 	})
 }
 
 // attempt runs one attempt from checkout to push. It is logged before anything is done, and its receipt is
-// logged whatever happens. What it was asked by is acknowledged meanwhile.
+// logged whatever happens. What it was asked by is acknowledged in the background.
 func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
-	if seqs := s.untriggered(r.ground.Effective.Triggers); len(seqs) > 0 {
-		// Then the decision is taken again: a stop may have come meanwhile.
-		return s.lease.Record(ctx, thread.KindWithdrawn, thread.Withdrawn{Seqs: seqs, Reason: "the repository's configuration does not listen to this (triggers)"})
-	}
-	if s.state.Updates() && !r.ground.Updates {
-		return nil // it was asked for meanwhile: the decision is taken again, with the merge
-	}
-	if waited(s, d.Purpose) {
-		if err := s.allowed(ctx, s.state.Work(d.Purpose)); err != nil {
-			return err
-		}
-	}
-	if s.Closing() {
-		return errStopping
-	}
-	if err := s.Room(); err != nil {
+	if again, err := s.outdated(ctx, d, r.ground); again || err != nil {
 		return err
 	}
-	plan, refused, err := s.plan(ctx, d.Purpose)
-	if err != nil {
+	a, err := s.compose(ctx, d, r)
+	if err != nil || a == nil {
 		return err
-	}
-	if refused != nil {
-		return s.lease.Record(ctx, thread.KindDecision, s.seen(refused, d.Purpose))
-	}
-	if d.Purpose != policy.ToChange { // what it changed would be thrown away
-		r.ground.Unfinished, r.ground.Merging = nil, nil
-	}
-	a := s.newAttempt(s.Begin(s.thread, s.state, d, r.ground), r.ground)
-	a.Plan, a.Free = plan, r.free
-	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start}
-	if !a.NoAgent {
-		parts, err := discussion(ctx, s.publisher, s.state.Work(d.Purpose))
-		if err != nil {
-			return err
-		}
-		if err := r.ground.Since(ctx, parts); err != nil {
-			return err
-		}
-		var beside string
-		beside, a.Receipt.Manifest, a.Beside = attempt.Compose(parts, s.Config.Context.MaxBytes)
-		a.Prompt, a.Pictures = attempt.Prompt(s.thread, s.state, a.Started, r.ground, beside), attempt.Pictures(parts)
-		for _, part := range parts {
-			a.Receipt.Open = append(a.Receipt.Open, part.Open...)
-		}
 	}
 	// Reading the discussion took its time, minutes where GitHub's limits hold it up.
-	if err := s.load(ctx); err != nil || s.state.Stopped != "" || s.state.Closed != "" {
+	if err := s.load(ctx); err != nil || s.ended() {
 		return err // a stop that came meanwhile is decided on
 	}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
-		return err // without a place the decision is taken again, and says so
+		return err // without room in the ledgers the decision is taken again, and says so
 	}
-	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted, At: s.Now(), Data: a.Started}}}
-	if d.Lifts {
-		batch.Cooldown = &thread.Cooldown{Backend: a.Backend, Model: a.Model, Effort: a.Effort, Rest: policy.Lifted(s.Now()), Thread: s.thread.String()}
-	}
-	if err := s.lease.Append(ctx, batch); err != nil {
+	if err := s.logStart(ctx, d, a); err != nil {
 		return err
 	}
-	crash.Point("attempt_logged")
-	// Who tries an account alone must not do so any more when the next one may.
-	s.lease.Patient(!s.tries)
+	// A probe must end before the next one may begin.
+	s.lease.Patient(!s.probes)
 	defer s.lease.Patient(false)
 	// What is logged is handed over, also where the server stops just now.
 	logged, done := lease.AfterStop(ctx)
@@ -143,15 +113,94 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	}
 	s.count(d)
 	s.log.Info().Int("run", a.Started.Run).Str("backend", a.Backend).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("attempt started")
-	s.aside(ctx, func(p *publisher, ctx context.Context) error {
-		err := publish(ctx, p)
-		if err != nil {
-			p.log.Warn().Err(err).Msg("publish beside the attempt")
-		}
-		return err
-	})
+	s.aside(ctx, (*publisher).publishBeside)
 	a.State, a.Log, r.ground.Log = s.state, s.log, s.log
 	return s.finish(ctx, a, a.Run(ctx, s.Host.executor(a)))
+}
+
+// outdated reports whether the decision has to be taken again: what it answers does not count, or other work was asked
+// for meanwhile. An error says why no attempt may begin now.
+func (s *step) outdated(ctx context.Context, d policy.Decision, g *attempt.Ground) (bool, error) {
+	if seqs := s.untriggered(g.Effective.Triggers); len(seqs) > 0 {
+		// A stop may have come meanwhile.
+		ignored := thread.Withdrawn{Seqs: seqs, Reason: "the repository's configuration does not listen to this (triggers)"}
+		return true, s.lease.Record(ctx, thread.KindWithdrawn, ignored)
+	}
+	if s.state.Updates() && !g.Updates {
+		return true, nil // the merge was asked for meanwhile
+	}
+	if s.askedLongAgo(d.Purpose) {
+		if err := s.allowed(ctx, s.state.Work(d.Purpose)); err != nil {
+			return false, err
+		}
+	}
+	if s.Closing() {
+		return false, errStopping
+	}
+	return false, s.Room()
+}
+
+// compose makes the attempt with its prompt. Nil without an error means that it was refused, which is logged.
+func (s *step) compose(ctx context.Context, d policy.Decision, r *ready) (*attempt.Attempt, error) {
+	plan, refused, err := s.plan(ctx, d.Purpose)
+	if err != nil {
+		return nil, err
+	}
+	if refused != nil {
+		return nil, s.lease.Record(ctx, thread.KindDecision, s.seen(refused, d.Purpose))
+	}
+	if d.Purpose != policy.ToChange { // what it changed would be thrown away
+		r.ground.Unfinished, r.ground.Merging = nil, nil
+	}
+	a := s.newAttempt(s.Begin(s.thread, s.state, d, r.ground), r.ground)
+	a.Plan, a.Release = plan, r.release
+	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start}
+	if a.NoAgent {
+		return a, nil
+	}
+	parts, err := s.discussion(ctx, s.state.Work(d.Purpose))
+	if err != nil {
+		return nil, err
+	}
+	if err := r.ground.Since(ctx, parts); err != nil {
+		return nil, err
+	}
+	beside, manifest, files := attempt.Compose(parts, s.Config.Context.MaxBytes)
+	a.Receipt.Manifest, a.Beside = manifest, files
+	a.Prompt = attempt.Prompt(s.thread, s.state, a.Started, r.ground, beside)
+	a.Pictures = attempt.Pictures(parts)
+	for _, part := range parts {
+		a.Receipt.Open = append(a.Receipt.Open, part.Open...)
+	}
+	return a, nil
+}
+
+// logStart logs that the attempt begins, before anything of it is done.
+func (s *step) logStart(ctx context.Context, d policy.Decision, a *attempt.Attempt) error {
+	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted, At: s.Now(), Data: a.Started}}}
+	if d.Lifts {
+		batch.Cooldown = &thread.Cooldown{
+			Backend: a.Backend,
+			Model:   a.Model,
+			Effort:  a.Effort,
+			Rest:    policy.Lifted(s.Now()),
+			Thread:  s.thread.String(),
+		}
+	}
+	if err := s.lease.Append(ctx, batch); err != nil {
+		return err
+	}
+	crash.Point("attempt_logged")
+	return nil
+}
+
+// publishBeside shows how the thread stands in the background of an attempt.
+func (p *publisher) publishBeside(ctx context.Context) error {
+	err := p.publish(ctx)
+	if err != nil {
+		p.log.Warn().Err(err).Msg("publish beside the attempt")
+	}
+	return err
 }
 
 // finish logs what an attempt came to, which may be an error.
@@ -185,7 +234,7 @@ func (s *step) newAttempt(begun thread.Started, g *attempt.Ground) *attempt.Atte
 	aside := *s.publisher
 	a := &attempt.Attempt{
 		Env: &s.Env, Config: s.Config, Thread: s.thread, Started: begun, State: s.state, Lease: s.lease, Log: s.log, Ground: g,
-		SigningKey: s.Config.GitHub.App.SigningKeyFile, Free: func() {},
+		SigningKey: s.Config.GitHub.App.SigningKeyFile, Release: func() {},
 		Allowed: func(ctx context.Context) error { return s.allowed(ctx, s.state.Work(policy.ToChange)) },
 		Attend: func(ctx context.Context) {
 			answering := aside
@@ -208,7 +257,8 @@ func (s *step) reserve(ctx context.Context, a *attempt.Attempt) (bool, error) {
 	e := thread.Entry{N: a.N, Installation: s.state.Snapshot.Installation, Account: a.Account, At: now, Since: now.Add(-policy.Day)}
 	return s.Store.Reserve(ctx, s.lease.Current(), e, func(u policy.Usage) bool {
 		l := a.Ground.Effective.Policy
-		return !slices.ContainsFunc(append(l.Ledgers(u), l.Account(a.Account, u)), func(l policy.Ledger) bool { why, _ := l.Full(); return why != "" })
+		full := func(l policy.Ledger) bool { why, _ := l.Full(); return why != "" }
+		return !slices.ContainsFunc(append(l.Ledgers(u), l.Account(a.Account, u)), full)
 	})
 }
 
@@ -243,7 +293,10 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 func (s *step) pushed(ctx context.Context, a thread.Attempt) (string, error) {
 	g, begun := s.ground(), thread.ActState{}
 	for key, act := range s.state.Acts {
-		if strings.HasPrefix(key, thread.PushKey(g.Branch, "")) && !act.At.Before(a.At) && act.At.After(begun.At) {
+		if !strings.HasPrefix(key, thread.PushKey(g.Branch, "")) || act.At.Before(a.At) {
+			continue
+		}
+		if act.At.After(begun.At) {
 			begun = act
 		}
 	}

@@ -364,12 +364,12 @@ func (n *node) Graded(ctx context.Context, since time.Time, limit int) ([]thread
 	return with(n, ctx, readGrades, func() ([]thread.GradeRow, error) { return n.store.Graded(ctx, since, limit) })
 }
 
-func (n *node) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (bool, error) {
-	return with(n, ctx, "enter "+account, func() (bool, error) { return n.store.EnterAccount(ctx, l, account, most, now) })
+func (n *node) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (bool, error) {
+	return with(n, ctx, "enter "+account, func() (bool, error) { return n.store.AcquireProbe(ctx, l, account, most, now) })
 }
 
-func (n *node) LeaveAccount(ctx context.Context, l thread.Lease, account string) error {
-	return n.call(ctx, "leave "+account, func() error { return n.store.LeaveAccount(ctx, l, account) })
+func (n *node) ReleaseProbe(ctx context.Context, l thread.Lease, account string) error {
+	return n.call(ctx, "leave "+account, func() error { return n.store.ReleaseProbe(ctx, l, account) })
 }
 
 func (n *node) Near(ctx context.Context, t thread.ID) ([]thread.ID, error) {

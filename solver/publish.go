@@ -37,8 +37,10 @@ type publisher struct {
 	plain  zerolog.Logger // log without what the thread's log tells
 }
 
-func (p *publisher) load(ctx context.Context) (err error) {
-	if _, p.state, err = thread.Load(ctx, p.Store, p.thread); err != nil {
+func (p *publisher) load(ctx context.Context) error {
+	_, state, err := thread.Load(ctx, p.Store, p.thread)
+	p.state = state
+	if err != nil {
 		return fmt.Errorf("read the log: %w", err)
 	}
 	// Log lines name the delivery that brought the newest remark or change, and the attempt that runs.
@@ -136,9 +138,8 @@ func (p *publisher) acted(ctx context.Context, key string, a thread.Act) error {
 // publish brings what GitHub shows into agreement with the log: the status
 // comment and, where there is a commit of the thread's branch, the check runs.
 // What has not changed since it was last sent is not sent again.
-func publish(ctx context.Context, p *publisher) (err error) {
-	_, _, found := p.state.NewName()
-	if p.Forge == nil || !p.state.Tracked() || p.state.Absent() && !found {
+func (p *publisher) publish(ctx context.Context) error {
+	if !p.shows() {
 		return nil
 	}
 	if err := p.publishSaid(ctx); err != nil {
@@ -161,6 +162,18 @@ func publish(ctx context.Context, p *publisher) (err error) {
 		v = *v.Before
 	}
 	return errors.Join(err, p.publishPull(ctx, v), p.publishRemarks(ctx, v))
+}
+
+// shows reports whether there is a place to show something: GitHub, and a thread there that Pawl works on.
+func (p *publisher) shows() bool {
+	if p.Forge == nil || !p.state.Tracked() {
+		return false
+	}
+	if !p.state.Absent() {
+		return true
+	}
+	_, _, renamed := p.state.NewName()
+	return renamed
 }
 
 func (p *publisher) publishStatus(ctx context.Context, v checkrun.View) error {
@@ -217,7 +230,13 @@ func (p *publisher) publishChecks(ctx context.Context, v checkrun.View) error {
 func (p *publisher) wanted(name string, v checkrun.View) bool {
 	checks := p.state.Repo.Checks
 	when := map[string]string{checkrun.NameSeverity: checks.Severity, checkrun.NameStagnation: checks.Stagnation}[name]
-	return when == config.ChecksAlways || when != config.ChecksNever && checkrun.Speaks(v, name)
+	switch when {
+	case config.ChecksAlways:
+		return true
+	case config.ChecksNever:
+		return false
+	}
+	return checkrun.Speaks(v, name)
 }
 
 // leaveCommits ends the check runs of commits that were the head before: the one
@@ -228,7 +247,8 @@ func (p *publisher) leaveCommits(ctx context.Context, head string) error {
 		old := p.state.Acts[key]
 		check, isCheck := strings.CutPrefix(key, "check:")
 		name, sha, _ := strings.Cut(check, ":")
-		if !isCheck || sha == head || old.Done && !old.Going {
+		over := old.Done && !old.Going
+		if !isCheck || over || sha == head {
 			continue
 		}
 		if err := p.leaveCheck(ctx, key, name, sha, head, old); err != nil {
@@ -252,7 +272,8 @@ func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string,
 		if err != nil && !p.unknown(ctx, err) {
 			return fmt.Errorf("look up %s: %w", key, err)
 		}
-		if id = found.ID; !ok || err != nil {
+		id = found.ID
+		if !ok || err != nil {
 			return p.acted(ctx, key, thread.Act{SHA: sha, Note: "it was never made"})
 		}
 	}
@@ -275,23 +296,16 @@ func (p *publisher) unknown(ctx context.Context, err error) bool {
 // publishPull keeps the pull request that Pawl opened as the work is: its block of the description, and, once the work
 // is verified, that it is no draft and who is asked for a review. Each of these can be done again without harm.
 func (p *publisher) publishPull(ctx context.Context, v checkrun.View) error {
-	if p.state.Snapshot.Pull || p.state.Pull == 0 || p.state.Closed != "" || v.State == checkrun.Running {
+	if !p.keepsPull(v) {
 		return nil
 	}
 	if err := p.describePull(ctx, v); err != nil {
 		return fmt.Errorf("keep the description of the pull request: %w", err)
 	}
-	if a := v.Attempts; v.State != checkrun.Done || len(a) == 0 {
-		return nil
-	} else if _, ok := a[len(a)-1].Verified(); !ok {
+	if !lastVerified(v) {
 		return nil
 	}
-	ready := p.state.Acts[thread.PullReadyKey(p.state.Pull)].Done || !p.state.Repo.PullRequest.Ready() || p.state.Acts[thread.ActPull].Note != ""
-	reviewer := v.RequestedBy
-	bot := func(f thread.Request) bool { return f.By.Login == reviewer && f.By.Bot() } // which cannot review
-	if p.state.Acts[thread.PullReviewKey(p.state.Pull)].Done || !p.state.Repo.PullRequest.Review() || slices.ContainsFunc(p.state.Feedback, bot) {
-		reviewer = ""
-	}
+	ready, reviewer := p.pullReady(), p.reviewer(v.RequestedBy)
 	if ready && reviewer == "" {
 		return nil
 	}
@@ -309,6 +323,46 @@ func (p *publisher) publishPull(ctx context.Context, v checkrun.View) error {
 	return p.askReview(ctx, thread.PullReviewKey(p.state.Pull), p.state.Pull, reviewer)
 }
 
+// keepsPull reports whether Pawl opened a pull request that is still open, and nothing runs that will change it.
+func (p *publisher) keepsPull(v checkrun.View) bool {
+	if p.state.Snapshot.Pull || p.state.Pull == 0 {
+		return false
+	}
+	return p.state.Closed == "" && v.State != checkrun.Running
+}
+
+// lastVerified reports whether the run is done with work that was verified.
+func lastVerified(v checkrun.View) bool {
+	n := len(v.Attempts)
+	if v.State != checkrun.Done || n == 0 {
+		return false
+	}
+	_, ok := v.Attempts[n-1].Verified()
+	return ok
+}
+
+// pullReady reports whether the pull request is out of draft already, or stays a draft.
+func (p *publisher) pullReady() bool {
+	if !p.state.Repo.PullRequest.Ready() {
+		return true
+	}
+	neverDraft := p.state.Acts[thread.ActPull].Note != ""
+	return neverDraft || p.state.Acts[thread.PullReadyKey(p.state.Pull)].Done
+}
+
+// reviewer is who is still to be asked for a review: the user who asked for the work, unless it is a bot, which cannot
+// review; empty for nobody.
+func (p *publisher) reviewer(requested string) string {
+	if !p.state.Repo.PullRequest.Review() || p.state.Acts[thread.PullReviewKey(p.state.Pull)].Done {
+		return ""
+	}
+	bot := func(f thread.Request) bool { return f.By.Login == requested && f.By.Bot() }
+	if slices.ContainsFunc(p.state.Feedback, bot) {
+		return ""
+	}
+	return requested
+}
+
 // maxDescription is how long a description may be, in bytes; GitHub takes 65,536 characters.
 const maxDescription = 60_000
 
@@ -320,7 +374,8 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 	had := cmp.Or(last.Title, opened.Title)
 	title := p.retitled(had)
 	done := thread.Act{Hash: thread.Hash(block), Title: cmp.Or(title.String(), had)}
-	if last.Note != "" || done.Hash == cmp.Or(last.Hash, opened.Hash) && done.Title == had {
+	same := done.Hash == cmp.Or(last.Hash, opened.Hash) && done.Title == had
+	if same || last.Note != "" {
 		return nil
 	}
 	pull, err := p.Forge.Issues.Get(ctx, p.repo(), p.state.Pull)
@@ -349,11 +404,15 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 // retitled is the title that the last attempt's work has; empty where that says nothing new, or where Pawl does not know
 // which it gave.
 func (p *publisher) retitled(had string) render.Title {
-	a := p.state.Attempts
-	if had == "" || len(a) == 0 || a[len(a)-1].Receipt.Title == "" || !a[len(a)-1].Receipt.Pushed {
+	n := len(p.state.Attempts)
+	if had == "" || n == 0 {
 		return render.Title{}
 	}
-	return attempt.Subject(p.state, p.thread, a[len(a)-1].Receipt.Title, maxPullTitle)
+	last := p.state.Attempts[n-1].Receipt
+	if last.Title == "" || !last.Pushed {
+		return render.Title{}
+	}
+	return attempt.Subject(p.state, p.thread, last.Title, maxPullTitle)
 }
 
 // settled logs that something was done with the pull request, also where GitHub refuses it for good.

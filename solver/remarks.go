@@ -24,11 +24,8 @@ import (
 // was verified) are resolved once the checks of others are over (step.resolve). What the agent declined stays open.
 // Whoever made an answered remark is asked for another review.
 func (p *publisher) publishRemarks(ctx context.Context, v checkrun.View) error {
-	number := p.state.Pull
-	if p.state.Snapshot.Pull {
-		number = p.thread.Number
-	}
-	if number == 0 || p.state.Closed != "" || v.State == checkrun.Running || len(p.state.Attempts) == 0 {
+	number := p.remarksOn(v)
+	if number == 0 {
 		return nil
 	}
 	last := thread.LastChange(p.state)
@@ -42,12 +39,26 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.View) error {
 	if err != nil {
 		return err
 	}
-	_, verified := last.Receipt.Verified()
-	verified = verified && v.State == checkrun.Done
-	answered, err := p.answerRemarks(ctx, number, last, owed, d.Threads.Nodes, verified)
+	answered, err := p.answerRemarks(ctx, number, last, owed, d.Threads.Nodes, v.State)
 	if err != nil || v.State != checkrun.Done {
 		return err
 	}
+	return p.askReviewers(ctx, number, last.N, answered)
+}
+
+// remarksOn is the open pull request on which remarks may be answered; 0 where there is none, or an attempt runs.
+func (p *publisher) remarksOn(v checkrun.View) int {
+	if p.state.Closed != "" || v.State == checkrun.Running || len(p.state.Attempts) == 0 {
+		return 0
+	}
+	if p.state.Snapshot.Pull {
+		return p.thread.Number
+	}
+	return p.state.Pull
+}
+
+// askReviewers asks those whose remarks were answered for another review.
+func (p *publisher) askReviewers(ctx context.Context, number, attempt int, answered []forge.ReviewThread) error {
 	var reviewers []string
 	for _, t := range answered {
 		if by := t.Opening.Nodes[0].By; !by.Bot() && by.Account() != "" {
@@ -62,7 +73,7 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.View) error {
 	}
 	slices.Sort(reviewers)
 	for _, login := range slices.Compact(reviewers) {
-		if err := p.askReview(ctx, thread.ReviewAgainKey(last.N, login), number, login); err != nil {
+		if err := p.askReview(ctx, thread.ReviewAgainKey(attempt, login), number, login); err != nil {
 			return err
 		}
 	}
@@ -71,31 +82,74 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.View) error {
 
 // answerRemarks answers what is owed after an attempt, and returns the threads that were answered. A thread whose remark
 // was done is noted with the answer.
-func (p *publisher) answerRemarks(ctx context.Context, number int, last thread.Attempt, owed []policy.RemarkAnswer, threads []forge.ReviewThread, verified bool) (answered []forge.ReviewThread, err error) {
+func (p *publisher) answerRemarks(ctx context.Context, number int, last thread.Attempt, owed []policy.RemarkAnswer, threads []forge.ReviewThread, now checkrun.State) (answered []forge.ReviewThread, err error) {
+	_, verified := last.Receipt.Verified()
 	for _, a := range owed {
-		var said error
-		done, i := thread.Act{}, threadOf(threads, a.ID)
-		if i < 0 { // an id that names no remark of this pull request is the agent's mistake
-			done.Note = "no such remark"
-		} else {
-			t := threads[i]
-			changed := last.Receipt.Pushed && t.Outdated && slices.ContainsFunc(last.Receipt.Open, func(id int64) bool { return threadOf(threads[i:i+1], id) == 0 })
-			body := checkrun.RemarkAnswer(a, changed && verified, render.When(changed, last.Receipt.Commit))
-			if t.Resolved && a.Words == "" || body == "" && !p.ordered(last.N, t) {
-				done.Note = "nothing was said or done about it"
-			} else {
-				answered = append(answered, t)
-				said = p.reply(ctx, number, t, cmp.Or(body, checkrun.RemarkIgnored), fmt.Sprintf("<!-- pawl:remark %s %d %d -->", p.thread, last.N, a.ID))
-			}
-			if changed && verified && a.Words != "" && !a.Declined && !t.Resolved {
-				done.Node = t.ID
-			}
+		r := remark{RemarkAnswer: a, verified: verified && now == checkrun.Done}
+		i := threadOf(threads, a.ID)
+		if i >= 0 {
+			r.thread = &threads[i]
+			r.changed = changedLines(last, threads[i])
 		}
-		if err := p.settled(ctx, thread.RemarkKey(last.N, a.ID), done, said); err != nil {
+		act, replies, err := p.answerRemark(ctx, number, last, r)
+		if replies {
+			answered = append(answered, *r.thread)
+		}
+		if err := p.settled(ctx, thread.RemarkKey(last.N, a.ID), act, err); err != nil {
 			return nil, err
 		}
 	}
 	return answered, nil
+}
+
+// remark is what an attempt says of a remark, with what it did about it.
+type remark struct {
+	policy.RemarkAnswer
+	thread   *forge.ReviewThread // nil where no remark has the id, which is the agent's mistake
+	changed  bool                // the attempt changed the lines
+	verified bool                // its work was verified
+}
+
+// done reports whether the remark was done, so that its thread may be resolved.
+func (r remark) done() bool {
+	if !r.changed || !r.verified {
+		return false
+	}
+	said := r.Words != "" && !r.Declined
+	return said && !r.thread.Resolved
+}
+
+// answerRemark answers one remark in its thread, if there is something to say. The act notes what became of it.
+func (p *publisher) answerRemark(ctx context.Context, number int, last thread.Attempt, r remark) (act thread.Act, replies bool, err error) {
+	if r.thread == nil {
+		return thread.Act{Note: "no such remark"}, false, nil
+	}
+	if r.done() {
+		act.Node = r.thread.ID
+	}
+	commit := ""
+	if r.changed {
+		commit = last.Receipt.Commit
+	}
+	body := checkrun.RemarkAnswer(r.RemarkAnswer, r.changed && r.verified, commit)
+	silent := r.thread.Resolved && r.Words == ""
+	if body == "" && !p.ordered(last.N, *r.thread) {
+		silent = true
+	}
+	if silent {
+		act.Note = "nothing was said or done about it"
+		return act, false, nil
+	}
+	mark := fmt.Sprintf("<!-- pawl:remark %s %d %d -->", p.thread, last.N, r.ID)
+	return act, true, p.reply(ctx, number, *r.thread, cmp.Or(body, checkrun.RemarkIgnored), mark)
+}
+
+// changedLines reports whether an attempt changed the lines of a thread that was open when it began.
+func changedLines(a thread.Attempt, t forge.ReviewThread) bool {
+	if !a.Receipt.Pushed || !t.Outdated {
+		return false
+	}
+	return slices.ContainsFunc(a.Receipt.Open, func(id int64) bool { return holds(t, id) })
 }
 
 // reply answers in the thread of a remark, unless it did.
@@ -111,9 +165,16 @@ func (p *publisher) reply(ctx context.Context, number int, t forge.ReviewThread,
 
 // threadOf is the thread that holds a remark, -1 for none.
 func threadOf(threads []forge.ReviewThread, id int64) int {
-	return slices.IndexFunc(threads, func(t forge.ReviewThread) bool {
-		return len(t.Opening.Nodes) > 0 && slices.ContainsFunc(append(t.Opening.Nodes[:1:1], t.Comments.Nodes...), func(s forge.Said) bool { return int64(s.ID) == id })
-	})
+	return slices.IndexFunc(threads, func(t forge.ReviewThread) bool { return holds(t, id) })
+}
+
+// holds reports whether a thread begins with a remark, or has it among its answers.
+func holds(t forge.ReviewThread, id int64) bool {
+	if len(t.Opening.Nodes) == 0 {
+		return false
+	}
+	all := append(t.Opening.Nodes[:1:1], t.Comments.Nodes...)
+	return slices.ContainsFunc(all, func(s forge.Said) bool { return int64(s.ID) == id })
 }
 
 // remarked are the remarks that an attempt answered, and, without words, those that it was told of and did not mention.
@@ -130,68 +191,117 @@ func (p *publisher) remarked(a thread.Attempt) []policy.RemarkAnswer {
 // ordered reports whether a remark or an answer to it asked for an attempt.
 func (p *publisher) ordered(n int, t forge.ReviewThread) bool {
 	return slices.ContainsFunc(p.state.Feedback, func(f thread.Request) bool {
-		return f.Taken == n && f.Source == policy.FromReviewComment && threadOf([]forge.ReviewThread{t}, f.Target.ID) == 0
+		return f.Taken == n && f.Source == policy.FromReviewComment && holds(t, f.Target.ID)
 	})
 }
 
 // resolve resolves the threads of remarks that were done, once the checks of others have run on the head and none of
 // them failed by the work. It is tried again with each check that ends, and by itself until settleMost after the push;
 // next is when, zero for never. Checks that ran on earlier commits are awaited for so long, others that may come for quiet.
-func resolve(ctx context.Context, s *step) (next time.Time, err error) {
-	st, open := s.state, thread.Unresolved(s.state)
-	if len(open) == 0 || st.Closed != "" || st.Stopped != "" || st.Head == "" {
+func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
+	open := thread.Unresolved(s.state)
+	if len(open) == 0 || !s.verifiedWork() {
 		return time.Time{}, nil
 	}
-	last := thread.LastChange(st)
-	was, _ := thread.Before(st)
-	if _, verified := last.Receipt.Verified(); State(was) != checkrun.Done || !verified {
-		return time.Time{}, nil
-	}
-	heard := last.EndedAt
-	var ran []string // on earlier commits
-	for _, c := range st.Checks {
-		if c.SHA != st.Head {
-			ran = append(ran, c.Name)
-		} else {
-			heard = policy.Later(heard, c.At)
-		}
-	}
-	now, end := s.Now(), last.EndedAt.Add(settleMost)
-	if next = heard.Add(quiet); now.Before(next) && now.Sub(heard) > -quiet {
-		return next, nil
-	}
-	var all []forge.CheckResult
-	pull, err := s.Forge.PullRequests.Get(ctx, s.repo(), cmp.Or(st.Pull, s.thread.Number))
-	if err == nil && pull.Head.SHA == st.Head {
-		all, err = others(ctx, s, st.Head)
-	}
-	if err != nil && !final(err) {
-		return time.Time{}, fmt.Errorf("the checks of the commit: %w", err)
-	}
-	runs := slices.ContainsFunc(all, func(c forge.CheckResult) bool { return c.Status != completed })
-	missing := slices.ContainsFunc(ran, func(name string) bool {
-		return !slices.ContainsFunc(all, func(c forge.CheckResult) bool { return c.Name == name })
-	})
-	red := slices.ContainsFunc(all, func(c forge.CheckResult) bool {
-		return feedback.Failing(c.Conclusion) && !slices.ContainsFunc(st.Checked.On(st.Head), func(r thread.RedCheck) bool { return r.Name == c.Name && !ours(r) })
-	})
-	switch {
-	case err != nil, pull.Head.SHA != st.Head, red: // the next push of Pawl's may change that
-		return time.Time{}, nil
-	case runs && !now.Before(end):
-		return time.Time{}, nil // the end of the check does
-	case (runs || missing) && now.Before(end):
-		return end, nil
+	green, next, err := s.headGreen(ctx)
+	if err != nil || !green {
+		return next, err
 	}
 	if ok, err := s.may(ctx); !ok {
 		return time.Time{}, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(open)) {
-		if err := s.settled(ctx, key, thread.Act{SHA: st.Head}, s.Forge.PullRequests.Resolve(ctx, s.repo(), open[key])); err != nil {
+		err := s.Forge.PullRequests.Resolve(ctx, s.repo(), open[key])
+		if err := s.settled(ctx, key, thread.Act{SHA: s.state.Head}, err); err != nil {
 			return time.Time{}, err
 		}
 	}
 	return time.Time{}, nil
+}
+
+// headGreen reports whether the checks of others have run on the head, and none failed by the work. Else next is when to
+// look again; zero where an event will tell.
+func (s *step) headGreen(ctx context.Context) (green bool, next time.Time, err error) {
+	last := thread.LastChange(s.state)
+	ran, heard := s.checksReported(last.EndedAt)
+	now, end := s.Now(), last.EndedAt.Add(settleMost)
+	if next := heard.Add(quiet); now.Before(next) && now.Sub(heard) > -quiet {
+		return false, next, nil
+	}
+	all, moved, err := s.checksOfHead(ctx)
+	if err != nil && !final(err) {
+		return false, time.Time{}, fmt.Errorf("the checks of the commit: %w", err)
+	}
+	if err != nil || moved || s.anyRed(all) {
+		return false, time.Time{}, nil // Pawl's next push may change that
+	}
+	runs := slices.ContainsFunc(all, func(c forge.CheckResult) bool { return c.Status != completed })
+	if !runs && !missing(all, ran) {
+		return true, time.Time{}, nil
+	}
+	if now.Before(end) {
+		return false, end, nil
+	}
+	return !runs, time.Time{}, nil // the end of a check that runs wakes the thread
+}
+
+// verifiedWork reports whether the thread's work is done, verified and on the head, and nobody has ended it.
+func (s *step) verifiedWork() bool {
+	if s.ended() || s.state.Head == "" {
+		return false
+	}
+	was, _ := thread.Before(s.state)
+	if State(was) != checkrun.Done {
+		return false
+	}
+	_, verified := thread.LastChange(s.state).Receipt.Verified()
+	return verified
+}
+
+// checksReported are the names of the checks that ran on earlier commits, and when a check of the head was reported last,
+// not before since.
+func (s *step) checksReported(since time.Time) (earlier []string, last time.Time) {
+	last = since
+	for _, c := range s.state.Checks {
+		if c.SHA != s.state.Head {
+			earlier = append(earlier, c.Name)
+		} else {
+			last = policy.Later(last, c.At)
+		}
+	}
+	return earlier, last
+}
+
+// checksOfHead are the checks of others on the head; moved reports that the pull request has another head.
+func (s *step) checksOfHead(ctx context.Context) (all []forge.CheckResult, moved bool, err error) {
+	pull, err := s.Forge.PullRequests.Get(ctx, s.repo(), cmp.Or(s.state.Pull, s.thread.Number))
+	if err != nil {
+		return nil, false, err
+	}
+	if pull.Head.SHA != s.state.Head {
+		return nil, true, nil
+	}
+	all, err = s.others(ctx, s.state.Head)
+	return all, false, err
+}
+
+// anyRed reports whether a check failed, and the work is not known to be innocent of it.
+func (s *step) anyRed(all []forge.CheckResult) bool {
+	known := s.state.Checked.On(s.state.Head)
+	return slices.ContainsFunc(all, func(c forge.CheckResult) bool {
+		if !feedback.Failing(c.Conclusion) {
+			return false
+		}
+		innocent := func(r thread.RedCheck) bool { return r.Name == c.Name && !ours(r) }
+		return !slices.ContainsFunc(known, innocent)
+	})
+}
+
+// missing reports whether one of the named checks is not among the results.
+func missing(all []forge.CheckResult, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return !slices.ContainsFunc(all, func(c forge.CheckResult) bool { return c.Name == name })
+	})
 }
 
 // onCommit says which commit something was said of, where that is known.

@@ -12,13 +12,15 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// maxWaiting is how many steps of this process may wait in memory for a place, and placeTime how long each.
-// The next attempt then starts as soon as one ends. Everybody else waits in the log: there another node with
-// room may take the thread up, and the steps of other threads find somebody here who takes them, which are 32
-// beside the attempts.
+// A step acquires two things for an attempt and releases them after it: one of the node's Slots, and, where the account
+// was limited, the account's probe, which one attempt of all nodes holds.
+
+// maxWaiting is how many steps of this process may wait in memory for a slot, and acquireTime how long each. The next
+// attempt then starts as soon as one ends. Other steps wait in the log: a node with a free slot may claim their threads,
+// and they keep none of this node's 32 workers from other threads.
 const (
-	maxWaiting = 16
-	placeTime  = 3 * time.Second
+	maxWaiting  = 16
+	acquireTime = 3 * time.Second
 )
 
 // releaseSpread is the time over which threads look again whether it is their turn: a provider that has just
@@ -34,29 +36,28 @@ const (
 const (
 	minLook = 5 * time.Second
 	maxLook = 30 * time.Second
-	// crowdedLook is the least for a thread that only wants a place: an eighth of what it has waited.
+	// crowdedLook is the least for a thread that only wants a slot: an eighth of what it has waited.
 	crowdedLook = 2 * time.Second
 	// roomLook is for a thread that waits until a day's bound above it has room
 	// again: half of the longest time that an operator who raised it has to wait.
 	roomLook = 5 * time.Minute
 )
 
-// turn asks whether an attempt that policy wants on an account can have a place now, before anything is
-// prepared for it. If not, it returns the wait to store instead: its end is not known, only when the thread
-// looks again. An account that was limited is tried by one attempt at a time over all nodes; the one whose
-// turn it is has entered it when turn returns.
-func (s *step) turn(ctx context.Context, account string, most int) (*thread.Decided, error) {
+// mayAcquire asks whether an attempt on an account could start now, before anything is prepared for it. If not, it
+// returns the wait to store instead, of which only the time of the next look is known. Where the account was limited,
+// the step holds its probe when mayAcquire returns nil.
+func (s *step) mayAcquire(ctx context.Context, account string, most int) (*thread.Decided, error) {
 	if s.Slots != nil && len(s.Slots) == cap(s.Slots) {
 		if s.waited || s.waiting.Load() >= maxWaiting {
 			return s.later(policy.RuleCrowded, "as many attempts run as may run at the same time, and others wait for a place already"), nil
 		}
-		return nil, nil // place enters the account when there is room
+		return nil, nil // acquire takes the probe when a slot is free
 	}
 	if most == 0 {
 		return nil, nil
 	}
-	entered, err := s.Store.EnterAccount(ctx, s.lease.Current(), account, most, s.Now())
-	if err != nil || entered {
+	acquired, err := s.Store.AcquireProbe(ctx, s.lease.Current(), account, most, s.Now())
+	if err != nil || acquired {
 		return nil, err
 	}
 	return s.later(policy.RuleProbe, "account "+account+" was limited; one attempt tries it first, and the others follow when that one was answered"), nil
@@ -92,25 +93,28 @@ func (s *step) later(rule policy.Rule, reason string) *thread.Decided {
 
 // wakeAt is when the thread is looked at again after a decision; zero for never.
 func (s *step) wakeAt(d thread.Decided) time.Time {
-	if d.Action == policy.DoWait && d.Until.IsZero() {
-		if s.next.IsZero() {
-			s.next = s.Now().Add(roomLook + time.Duration(seed(s.thread, 0)%uint64(roomLook)))
-		}
-		return s.next
+	if d.Action != policy.DoWait || !d.Until.IsZero() {
+		return d.Until
 	}
-	return d.Until
+	if s.next.IsZero() {
+		s.next = s.Now().Add(roomLook + time.Duration(seed(s.thread, 0)%uint64(roomLook)))
+	}
+	return s.next
 }
 
 // awaits reports whether the last that happened was a decision to wait by this rule.
 func (s *step) awaits(rule policy.Rule) bool {
 	d, n := s.state.Decision, len(s.state.Attempts)
-	return d != nil && d.Action == policy.DoWait && d.Rule == rule && (n == 0 || s.state.Attempts[n-1].At.Before(s.state.DecidedAt))
+	if d == nil || d.Action != policy.DoWait || d.Rule != rule {
+		return false
+	}
+	return n == 0 || s.state.Attempts[n-1].At.Before(s.state.DecidedAt)
 }
 
-// place takes a place for an attempt among those that may run at the same time, and enters its account as far as other
-// threads have left its breaker as it was: most is what the breaker has left. Nil without an error means that the
-// decision has to be taken again: the breaker changed, or it is not this thread's turn here and now.
-func (s *step) place(ctx context.Context, account string, most int) (free func(), err error) {
+// acquire takes a slot for an attempt, and the account's probe where most, which the breaker leaves, bounds the attempts
+// on it. Nil without an error means that the decision has to be taken again: the breaker changed meanwhile, or another
+// step was first.
+func (s *step) acquire(ctx context.Context, account string, most int) (release func(), err error) {
 	waits := s.waiting.Add(1) <= maxWaiting
 	defer s.waiting.Add(-1)
 	if waits && s.awaits(policy.RuleProbe) {
@@ -118,58 +122,67 @@ func (s *step) place(ctx context.Context, account string, most int) (free func()
 			return nil, err
 		}
 	}
-	leave, err := s.slot(ctx, account, waits)
-	if leave == nil || err != nil {
+	releaseSlot, err := s.acquireSlot(ctx, account, waits)
+	if releaseSlot == nil || err != nil {
 		return nil, err
 	}
-	breakers, err := s.Store.Breakers(ctx)
-	entered := false
-	if err == nil && bound(breakers[account]) == most {
-		entered, err = s.Store.EnterAccount(ctx, s.lease.Current(), account, most, s.Now())
-	}
-	if err != nil || !entered {
-		leave()
+	acquired, err := s.acquireProbe(ctx, account, most)
+	if err != nil || !acquired {
+		releaseSlot()
 		return nil, err
 	}
 	crash.Point("account_entered")
-	s.tries = most > 0
-	return sync.OnceFunc(func() { s.leaveAccount(ctx, account); leave() }), nil
+	s.probes = most > 0
+	return sync.OnceFunc(func() {
+		s.releaseProbe(ctx, account)
+		releaseSlot()
+	}), nil
+}
+
+// acquireProbe marks the thread as one that runs on the account. It is false where the breaker has changed since most was
+// read, or as many run there already.
+func (s *step) acquireProbe(ctx context.Context, account string, most int) (bool, error) {
+	breakers, err := s.Store.Breakers(ctx)
+	if err != nil || bound(breakers[account]) != most {
+		return false, err
+	}
+	return s.Store.AcquireProbe(ctx, s.lease.Current(), account, most, s.Now())
 }
 
 // startOf is when a thread starts that was released with others, after them all were woken.
 func startOf(t thread.ID) time.Duration { return time.Duration(seed(t, 1) % uint64(startSpread)) }
 
-// slot takes one of the Slots, and may wait for it. Where none is free, somebody else may have one and try the account,
-// which is left. Nil without an error means that it was waited in vain.
-func (s *step) slot(ctx context.Context, account string, waits bool) (leave func(), err error) {
+// acquireSlot takes one of the Slots, and may wait for it. Where none is free, the probe is released: another step may
+// hold a slot and try the account. Nil without an error means that the wait was in vain.
+func (s *step) acquireSlot(ctx context.Context, account string, waits bool) (release func(), err error) {
 	if s.Slots == nil {
 		return func() {}, nil
 	}
-	leave = func() { <-s.Slots }
+	release = func() { <-s.Slots }
 	select {
 	case s.Slots <- struct{}{}:
-		return leave, nil
+		return release, nil
 	default:
-		s.leaveAccount(ctx, account)
+		s.releaseProbe(ctx, account)
 	}
 	if waits {
 		select {
 		case s.Slots <- struct{}{}:
-			return leave, nil
+			return release, nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(placeTime):
+		case <-time.After(acquireTime):
 		}
 	}
 	s.waited = true
 	return nil, nil
 }
 
-// leaveAccount takes the mark back, also while the process stops. One that stays ends with the lease.
-func (s *step) leaveAccount(ctx context.Context, account string) {
+// releaseProbe gives the probe back, also while the process stops. One that is not given back ends with the lease.
+func (s *step) releaseProbe(ctx context.Context, account string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.StopTime)
 	defer cancel()
-	if err := s.Store.LeaveAccount(ctx, s.lease.Current(), account); err != nil {
+	if err := s.Store.ReleaseProbe(ctx, s.lease.Current(), account); err != nil {
 		s.log.Warn().Err(err).Str("account", account).Msg("the account is free when the lease ends")
 	}
 }

@@ -94,7 +94,8 @@ func (s *step) loop(ctx context.Context) error {
 			return s.lost(ctx, context.Cause(ctx))
 		}
 		var err error
-		if again, err = s.effect(ctx); err != nil {
+		again, err = s.effect(ctx)
+		if err != nil {
 			again, err = s.failed(ctx, err)
 		}
 		if err != nil {
@@ -157,7 +158,7 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	var moved *forge.Moved
 	gone := errors.As(err, &moved) || errors.Is(err, forge.ErrUninstalled)
 	switch {
-	case errors.Is(err, thread.ErrLeaseLost) || ctx.Err() != nil:
+	case errors.Is(err, thread.ErrLeaseLost), ctx.Err() != nil:
 		return false, err
 	case errors.As(err, &limited):
 		s.log.Warn().Time("until", limited.Until).Msg("GitHub's rate limit; the step goes on later")

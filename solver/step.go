@@ -21,15 +21,41 @@ import (
 // step is one holder of a thread's lease at work.
 type step struct {
 	*publisher
-	beside sync.WaitGroup // what is told to people while the step goes on
-	next   time.Time      // when a wait without an end is looked at again
-	waited bool           // for a place, in vain
-	tries  bool           // the attempt tries an account that was limited, alone
-	// acknowledged waits until those who are heard know it; nil where nobody is told.
+	beside   sync.WaitGroup // what is told to people while the step goes on
+	next     time.Time      // when a wait without an end is looked at again
+	checksAt time.Time      // when the checks of the head are looked at again; zero for never
+	waited   bool           // for a slot, in vain
+	probes   bool           // the attempt is a probe of an account that was limited
+	// acknowledged waits until users know that they were heard; nil where nobody is told.
 	acknowledged func(context.Context) error
 }
 
-// effect does one effect. It reports whether there may be another one.
+// progress says how a stage left the thread.
+type progress int
+
+const (
+	nothing  progress = iota // there was nothing to do; the next stage is tried
+	changed                  // the log has changed; the step begins anew
+	finished                 // nothing is left to do for now
+)
+
+// stages are what a step may have to do, in the order in which they are tried. What is owed to people and to the log
+// comes before new work.
+func (s *step) stages() []func(context.Context) (progress, error) {
+	return []func(context.Context) (progress, error){
+		s.endRunning,
+		s.dropUnfinished,
+		s.greet,
+		s.learn,
+		s.answerQuestion,
+		s.offerPull,
+		s.lookAtChecks,
+		s.rest,
+		s.work,
+	}
+}
+
+// effect carries out the first stage that has something to do. It reports whether there may be another effect.
 func (s *step) effect(ctx context.Context) (again bool, err error) {
 	s.Config = s.Current()
 	if err := s.load(ctx); err != nil {
@@ -39,99 +65,170 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	if err := s.reach(ctx); err != nil {
 		return false, err
 	}
-	if a, running := s.state.Running(); running {
-		if u := s.state.Unfinished; u != nil && u.Receipt != nil && s.state.Stopped == "" && s.state.Closed == "" {
-			return true, s.deliver(ctx, a)
-		}
-		return true, s.interrupt(ctx, a)
-	}
-	if err := dropUnfinished(ctx, s); err != nil {
-		return false, err
-	}
-	// The agent does not wait for it. What it ended with counts where there is none.
 	defer s.beside.Wait()
-	s.acknowledged = s.aside(ctx, (*publisher).acknowledge)
-	if err := s.learn(ctx); err != nil {
-		return false, err
-	}
-	if asked := s.questions(); len(asked) > 0 {
-		if err := s.acknowledged(ctx); err != nil {
+	for _, stage := range s.stages() {
+		done, err := stage(ctx)
+		if err != nil {
 			return false, err
 		}
-		return true, s.answer(ctx, asked[0])
-	}
-	if err := openPull(ctx, s.publisher); err != nil && (s.state.Open() || !final(err)) {
-		return false, fmt.Errorf("open the pull request: %w", err)
-	}
-	looked, next, err := s.look(ctx)
-	if looked || err != nil {
-		return looked, err
-	}
-	if !s.state.Open() {
-		return s.rest(ctx, next)
-	}
-	d, ready, err := s.decide(ctx)
-	switch {
-	case err != nil:
-		return false, err
-	case ready != nil:
-		defer ready.free()
-		return true, s.attempt(ctx, d.Decision, ready)
-	case d == nil:
-		return true, nil
-	case d.Action == policy.DoWait && s.state.Decision != nil && same(*s.state.Decision, *d) && (!d.Until.IsZero() || s.awaits(d.Rule)):
-		// The wake-up is armed again: it may have been this one.
-		if err := s.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d)}); err != nil {
-			return false, err
+		if done != nothing {
+			return done == changed, nil
 		}
-		return false, s.show(ctx)
 	}
-	if needsPerson(s.state, d) {
-		d.Like = s.like(ctx)
-	}
-	s.log.Info().Str("action", string(d.Action)).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("decided")
-	if err := s.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d), Events: []thread.NewEvent{{Kind: thread.KindDecision, At: s.Now(), Data: d}}}); err != nil {
-		return false, err
-	}
-	crash.Point("decided")
-	s.count(d.Decision)
-	return true, s.shortWait(ctx, d.Decision)
+	return false, nil
 }
 
-// dropUnfinished removes the reference of unfinished work at GitHub that is gone on with or given up.
-func dropUnfinished(ctx context.Context, s *step) error {
+// endRunning ends an attempt that was cut off with the process that ran it. What it had finished is delivered.
+func (s *step) endRunning(ctx context.Context) (progress, error) {
+	a, running := s.state.Running()
+	if !running {
+		return nothing, nil
+	}
+	if s.delivers() {
+		return changed, s.deliver(ctx, a)
+	}
+	return changed, s.interrupt(ctx, a)
+}
+
+// delivers reports whether the running attempt was handed over with its receipt, and nobody has ended the work since.
+func (s *step) delivers() bool {
+	u := s.state.Unfinished
+	if u == nil || u.Receipt == nil {
+		return false
+	}
+	return !s.ended()
+}
+
+// dropUnfinished removes the reference of unfinished work at GitHub that was continued or given up.
+func (s *step) dropUnfinished(ctx context.Context) (progress, error) {
 	if s.state.Unfinished != nil || s.state.Acts[thread.ActUnfinished].SHA == "" {
-		return nil
+		return nothing, nil
 	}
 	if err := s.ground().Drop(ctx, &s.Env, s.thread); err != nil {
 		s.log.Warn().Err(err).Msg("the reference of unfinished work stays until the thread's next step")
 	}
-	return s.load(ctx)
+	return nothing, s.load(ctx)
 }
 
-// rest is for a thread on which nothing is asked: its base may have moved, threads of remarks may be resolved. next is when its checks are looked at again,
-// zero for never.
-func (s *step) rest(ctx context.Context, next time.Time) (effect bool, err error) {
+// greet acknowledges what was asked in the background, so that no agent waits for it. An error counts where there is
+// no agent.
+func (s *step) greet(ctx context.Context) (progress, error) {
+	s.acknowledged = s.aside(ctx, (*publisher).acknowledge)
+	return nothing, nil
+}
+
+func (s *step) answerQuestion(ctx context.Context) (progress, error) {
+	asked := s.questions()
+	if len(asked) == 0 {
+		return nothing, nil
+	}
+	if err := s.acknowledged(ctx); err != nil {
+		return nothing, err
+	}
+	return changed, s.answer(ctx, asked[0])
+}
+
+// offerPull opens the pull request for what was pushed. What GitHub refuses once the run has ended stays refused.
+func (s *step) offerPull(ctx context.Context) (progress, error) {
+	err := s.openPull(ctx)
+	if err == nil {
+		return nothing, nil
+	}
+	if final(err) && !s.state.Open() {
+		return nothing, nil
+	}
+	return nothing, fmt.Errorf("open the pull request: %w", err)
+}
+
+// lookAtChecks looks at the checks of others on the head once they are over.
+func (s *step) lookAtChecks(ctx context.Context) (progress, error) {
+	logged, next, err := s.look(ctx)
+	s.checksAt = next
+	if logged {
+		return changed, err
+	}
+	return nothing, err
+}
+
+// rest is for a thread on which nothing is asked: its base may have moved, threads of remarks may be resolved.
+func (s *step) rest(ctx context.Context) (progress, error) {
+	if s.state.Open() {
+		return nothing, nil
+	}
 	asked, due, err := s.follow(ctx)
-	if asked || err != nil {
-		return asked, err
+	if err != nil {
+		return nothing, err
+	}
+	if asked {
+		return changed, nil
 	}
 	if err := s.show(ctx); err != nil {
-		return false, err
+		return nothing, err
 	}
-	again, err := resolve(ctx, s)
+	again, err := s.resolve(ctx)
 	if err != nil {
-		return false, err
+		return nothing, err
 	}
-	for _, t := range []time.Time{due, again} {
-		if next.IsZero() || !t.IsZero() && t.Before(next) {
-			next = t
-		}
-	}
+	next := earliest(s.checksAt, due, again)
 	if next.IsZero() {
-		return false, nil
+		return finished, nil
 	}
-	return false, s.lease.Append(ctx, thread.Batch{WakeAt: next})
+	return finished, s.lease.Append(ctx, thread.Batch{WakeAt: next})
+}
+
+// earliest is the first of some times; zero ones do not count.
+func earliest(times ...time.Time) time.Time {
+	times = slices.DeleteFunc(times, time.Time.IsZero)
+	if len(times) == 0 {
+		return time.Time{}
+	}
+	return slices.MinFunc(times, time.Time.Compare)
+}
+
+// work decides what to do next, and does or records it.
+func (s *step) work(ctx context.Context) (progress, error) {
+	d, ready, err := s.decide(ctx)
+	switch {
+	case err != nil:
+		return nothing, err
+	case ready != nil:
+		defer ready.release()
+		return changed, s.attempt(ctx, d.Decision, ready)
+	case d == nil:
+		return changed, nil
+	case s.waitsBy(d):
+		// The wake-up is armed again: it may have been this one.
+		if err := s.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d)}); err != nil {
+			return nothing, err
+		}
+		return finished, s.show(ctx)
+	}
+	return changed, s.record(ctx, d)
+}
+
+// waitsBy reports whether a decision is the wait with which the log already ends.
+func (s *step) waitsBy(d *thread.Decided) bool {
+	if d.Action != policy.DoWait || s.state.Decision == nil {
+		return false
+	}
+	if !same(*s.state.Decision, *d) {
+		return false
+	}
+	return !d.Until.IsZero() || s.awaits(d.Rule)
+}
+
+func (s *step) record(ctx context.Context, d *thread.Decided) error {
+	if needsPerson(s.state, d) {
+		d.Like = s.like(ctx)
+	}
+	s.log.Info().Str("action", string(d.Action)).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("decided")
+	event := thread.NewEvent{Kind: thread.KindDecision, At: s.Now(), Data: d}
+	if err := s.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d), Events: []thread.NewEvent{event}}); err != nil {
+		return err
+	}
+	crash.Point("decided")
+	s.count(d.Decision)
+	return s.shortWait(ctx, d.Decision)
 }
 
 // show publishes how the thread stands, once those who are heard know it.
@@ -139,7 +236,7 @@ func (s *step) show(ctx context.Context) error {
 	if err := s.acknowledged(ctx); err != nil {
 		return err
 	}
-	return publish(ctx, s.publisher)
+	return s.publish(ctx)
 }
 
 // aside tells people something while the step goes on: a copy of its publisher does
@@ -165,8 +262,11 @@ func (s *step) aside(ctx context.Context, do func(*publisher, context.Context) e
 // shortWait sits out a wait of a few seconds. It is stored like every other, and
 // the queue would end it too, up to a second later.
 func (s *step) shortWait(ctx context.Context, d policy.Decision) error {
+	if d.Action != policy.DoWait || d.Until.IsZero() {
+		return nil
+	}
 	left := d.Until.Sub(s.Now())
-	if d.Action != policy.DoWait || d.Until.IsZero() || left > maxShortWait {
+	if left > maxShortWait {
 		return nil
 	}
 	return wait.For(ctx, left)
@@ -182,19 +282,20 @@ func (s *step) count(d policy.Decision) {
 }
 
 func same(a, b thread.Decided) bool {
-	return a.Action == b.Action && a.Rule == b.Rule && a.Until.Equal(b.Until) && reflect.DeepEqual(a.Reasons, b.Reasons)
+	if a.Action != b.Action || a.Rule != b.Rule {
+		return false
+	}
+	return a.Until.Equal(b.Until) && reflect.DeepEqual(a.Reasons, b.Reasons)
 }
 
-// ready is what an attempt starts with: the repository and a place among those
-// that run, which free gives back.
+// ready is what an attempt starts with: the repository and a slot, which release gives back.
 type ready struct {
-	ground *attempt.Ground
-	free   func()
+	ground  *attempt.Ground
+	release func()
 }
 
 // decide asks policy with what is known. Before an attempt it fetches the repository, whose configuration may
-// narrow the answer, takes a place, has the base verified, and asks once more with what has come until then.
-// Nothing at all means that the decision has to be taken again.
+// narrow the answer, and has policy confirm it. Nothing at all means that the decision has to be taken again.
 func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 	facts, err := s.facts(ctx, effective(s.Config, s.state.Repo))
 	if err != nil {
@@ -205,41 +306,62 @@ func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 		return &thread.Decided{Decision: first, Seen: s.state.Seq}, nil, nil
 	}
 	account, most := entry(facts, first)
-	if wait, err := s.turn(ctx, account, most); wait != nil || err != nil {
-		return s.seen(wait, first.Purpose), nil, err
+	wait, err := s.mayAcquire(ctx, account, most)
+	if err != nil {
+		return nil, nil, err
+	}
+	if wait != nil {
+		return s.seen(wait, first.Purpose), nil, nil
 	}
 	asked := s.state.Pending()
 	ground, refused, err := s.prepare(ctx, first.Purpose)
-	if refused != nil || err != nil {
-		return s.seen(refused, first.Purpose), nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	if refused != nil {
+		return s.seen(refused, first.Purpose), nil, nil
 	}
 	if len(s.state.Pending()) < len(asked) { // what was asked for is done already
 		return nil, nil, nil
 	}
-	for want := first; ; {
-		free, err := s.place(ctx, account, most)
-		if err != nil || free == nil {
+	return s.agree(ctx, ground, first, account, most)
+}
+
+// agree acquires a slot for what policy wants, and asks policy again with what is known then, until the answer fits the
+// slot. most is how many attempts may run on the account.
+func (s *step) agree(ctx context.Context, ground *attempt.Ground, want policy.Decision, account string, most int) (*thread.Decided, *ready, error) {
+	for {
+		release, err := s.acquire(ctx, account, most)
+		if err != nil || release == nil {
 			return nil, nil, err
 		}
-		refused, err := s.Host.verifyBase(ctx, s.newAttempt(thread.Started{Seen: s.state.Seq, Decision: want}, ground))
-		if err != nil || refused != nil {
-			free()
-			return s.seen(refused, want.Purpose), nil, err
-		}
-		// What came meanwhile counts, too: a stop above all, and a limit that another
-		// thread met on the account.
-		now, bound, err := s.decideOn(ctx, ground)
+		now, bound, err := s.confirm(ctx, ground, want)
 		if err != nil || now.Action != policy.DoAttempt {
-			free()
+			release()
 			return now, nil, err
 		}
-		if now.Backend == want.Backend && now.Purpose == want.Purpose && (bound == 0 || bound == most) {
-			return now, &ready{ground, free}, nil
+		sameWork := now.Backend == want.Backend && now.Purpose == want.Purpose
+		if sameWork && (bound == 0 || bound == most) {
+			return now, &ready{ground, release}, nil
 		}
-		free()
+		release()
 		want = now.Decision
 		account, most = attempt.BackendNamed(ground.Effective.Backends, want.Backend).Account, bound
 	}
+}
+
+// confirm has the base verified, and asks policy with that and with what has come meanwhile: a stop above all, and a
+// limit that another thread met on the account. bound is how many attempts may run on the account of the answer's backend.
+func (s *step) confirm(ctx context.Context, ground *attempt.Ground, want policy.Decision) (now *thread.Decided, bound int, err error) {
+	trial := s.newAttempt(thread.Started{Seen: s.state.Seq, Decision: want}, ground)
+	refused, err := s.Host.verifyBase(ctx, trial)
+	if err != nil {
+		return nil, 0, err
+	}
+	if refused != nil {
+		return s.seen(refused, want.Purpose), 0, nil
+	}
+	return s.decideOn(ctx, ground)
 }
 
 // seen has a decision, if there is one, take all into account that the step has read, about the work for a purpose.
@@ -252,7 +374,13 @@ func (s *step) seen(d *thread.Decided, p policy.Purpose) *thread.Decided {
 
 // needsPerson reports whether a decision stops the work after an attempt, so that a person must act.
 func needsPerson(s thread.State, d *thread.Decided) bool {
-	return d != nil && d.Action == policy.DoStop && !d.Failed && len(s.Attempts) > 0 && s.Closed == "" && s.Stopped == "" && d.Rule != policy.RulePaused
+	if d == nil || d.Action != policy.DoStop {
+		return false
+	}
+	if d.Failed || d.Rule == policy.RulePaused {
+		return false
+	}
+	return len(s.Attempts) > 0 && s.Closed == "" && s.Stopped == ""
 }
 
 // like names an open thread of the repository that stopped on a task of nearly the same words, the one of
@@ -264,8 +392,11 @@ func (s *step) like(ctx context.Context) string {
 	}
 	for _, n := range near {
 		_, other, err := thread.Load(ctx, s.Store, n)
-		if d := other.Decision; err == nil && !other.Open() && needsPerson(other, d) && policy.SaysAgain(thread.Begun(s.state), thread.Begun(other)) {
-			return fmt.Sprintf("like #%d, which stopped because %s", n.Number, d.Reasons)
+		if err != nil || other.Open() || !needsPerson(other, other.Decision) {
+			continue
+		}
+		if policy.SaysAgain(thread.Begun(s.state), thread.Begun(other)) {
+			return fmt.Sprintf("like #%d, which stopped because %s", n.Number, other.Decision.Reasons)
 		}
 	}
 	return ""

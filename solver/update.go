@@ -17,7 +17,8 @@ import (
 // update merges the base into what the attempt begins with. Whoever asked for that where there is nothing to merge is
 // told so, and what they asked is done.
 func (s *step) update(ctx context.Context, g *attempt.Ground) error {
-	if behind, err := g.Update(ctx); behind || err != nil {
+	behind, err := g.Update(ctx)
+	if behind || err != nil {
 		return err
 	}
 	done := thread.Withdrawn{Reason: "there is nothing to merge: the branch holds all of " + g.Base + ", or has no history in common with it"}
@@ -51,44 +52,67 @@ const (
 // it. It looks once the time is over in which the base moved, and only where the work is done: one that stopped waits
 // for a person. Next is when it looks again; zero for never.
 func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err error) {
-	st, every := s.state, s.Config.Policy.UpdateEvery
-	was, _ := thread.Before(st) // a question since says nothing of the work
-	d := was.Decision
-	if every <= 0 || st.Pull == 0 || st.Open() || d == nil || d.Action != policy.DoDone || st.Closed != "" || st.Stopped != "" ||
-		!feedback.Triggers(policy.FromBase, feedback.Command{Name: "update"}, st.Repo.Triggers) {
+	if !s.follows() {
 		return false, time.Time{}, nil
 	}
-	if slices.ContainsFunc(st.Pending(), func(r thread.Request) bool { return r.Source == policy.FromBase }) {
-		return false, time.Time{}, nil // the repository's file said meanwhile that it does not listen to this
-	}
+	st := s.state
 	if reason := mended(st); reason != "" {
-		asked, err := askUpdate(ctx, s, reason, st.Head, "")
+		asked, err := s.askUpdate(ctx, reason, st.Head, "")
 		return asked, time.Time{}, err
 	}
-	due, now := st.BaseMoved.Truncate(every).Add(every), s.Now()
-	if st.BaseMoved.IsZero() || now.After(due.Add(mergeableWait)) {
+	if st.BaseMoved.IsZero() {
 		return false, time.Time{}, nil
 	}
-	if now.Before(due) {
+	every, now := s.Config.Policy.UpdateEvery, s.Now()
+	due := st.BaseMoved.Truncate(every).Add(every)
+	switch {
+	case now.After(due.Add(mergeableWait)):
+		return false, time.Time{}, nil
+	case now.Before(due):
 		return false, due, nil
 	}
 	pull, err := s.Forge.PullRequests.Get(ctx, s.repo(), st.Pull)
 	switch {
-	case errors.Is(err, forge.ErrNotFound), err == nil && pull.State != "open":
+	case errors.Is(err, forge.ErrNotFound):
 		return false, time.Time{}, nil
 	case err != nil:
 		return false, time.Time{}, fmt.Errorf("whether pull request #%d can be merged: %w", st.Pull, err)
+	case pull.State != "open":
+		return false, time.Time{}, nil
 	case pull.Mergeable == nil:
 		return false, now.Add(mergeableAgain), nil
 	}
 	why := "conflicts with"
 	if *pull.Mergeable {
-		if why = "must be up to date with"; pull.MergeableState != "behind" {
+		if pull.MergeableState != "behind" {
 			return false, time.Time{}, nil
 		}
+		why = "must be up to date with"
 	}
-	asked, err = askUpdate(ctx, s, fmt.Sprintf("pull request #%d %s %s", st.Pull, why, pull.Base.Ref), pull.Head.SHA, pull.HTMLURL)
+	reason := fmt.Sprintf("pull request #%d %s %s", st.Pull, why, pull.Base.Ref)
+	asked, err = s.askUpdate(ctx, reason, pull.Head.SHA, pull.HTMLURL)
 	return asked, time.Time{}, err
+}
+
+// follows reports whether the pull request is Pawl's own, its work is done, and the base is to be merged when it moves.
+func (s *step) follows() bool {
+	st := s.state
+	if s.Config.Policy.UpdateEvery <= 0 || st.Pull == 0 {
+		return false
+	}
+	if st.Open() || s.ended() {
+		return false
+	}
+	was, _ := thread.Before(st) // a question since says nothing of the work
+	if was.Decision == nil || was.Decision.Action != policy.DoDone {
+		return false
+	}
+	if !feedback.Triggers(policy.FromBase, feedback.Command{Name: "update"}, st.Repo.Triggers) {
+		return false
+	}
+	// One that is pending was ignored: the repository's file said meanwhile that it does not listen to this.
+	pending := func(r thread.Request) bool { return r.Source == policy.FromBase }
+	return !slices.ContainsFunc(st.Pending(), pending)
 }
 
 // mended says which failing check of the head the base has mended since the work began, where the base was not asked
@@ -106,19 +130,35 @@ func mended(st thread.State) string {
 }
 
 // askUpdate asks for the base to be merged, unless a bound would stop the work.
-func askUpdate(ctx context.Context, s *step, reason, head, url string) (bool, error) {
+func (s *step) askUpdate(ctx context.Context, reason, head, url string) (bool, error) {
 	st := s.state
 	facts, err := s.facts(ctx, effective(s.Config, st.Repo))
 	if err != nil {
 		return false, err
 	}
 	facts.Run++
-	facts.Fresh = []policy.Trigger{{Seq: st.Seq + 1, At: s.Now(), Command: "update", Source: policy.FromBase, Generation: st.Generation, Cause: st.Cause}}
+	facts.Fresh = []policy.Trigger{{
+		Seq:        st.Seq + 1,
+		At:         s.Now(),
+		Command:    "update",
+		Source:     policy.FromBase,
+		Generation: st.Generation,
+		Cause:      st.Cause,
+	}}
 	if d := policy.Next(facts); d.Action == policy.DoStop { // then it is not asked, and what is done stays done
 		s.log.Info().Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("the base is not merged by itself any more")
 		return false, nil
 	}
-	f := thread.Feedback{Source: policy.FromBase, By: feedback.Actor{Login: "github", Type: "Bot"}, Command: "update", Number: st.Pull, SHA: head,
-		Reason: reason, Generation: st.Generation, Cause: st.Cause, URL: url}
+	f := thread.Feedback{
+		Source:     policy.FromBase,
+		By:         feedback.Actor{Login: "github", Type: "Bot"},
+		Command:    "update",
+		Number:     st.Pull,
+		SHA:        head,
+		Reason:     reason,
+		Generation: st.Generation,
+		Cause:      st.Cause,
+		URL:        url,
+	}
 	return true, s.lease.Record(ctx, thread.KindFeedback, f)
 }

@@ -70,11 +70,14 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 // State is how a thread stands, in the words of the check runs.
 func State(st thread.State) checkrun.State {
 	d := st.Decision
-	if _, running := st.Running(); running || d == nil || st.Open() && d.Action != policy.DoWait {
-		return checkrun.Running
-	}
+	_, running := st.Running()
 	switch {
+	case running, d == nil:
+		return checkrun.Running
 	case st.Open():
+		if d.Action != policy.DoWait {
+			return checkrun.Running
+		}
 		return checkrun.Waiting
 	case d.Failed:
 		return checkrun.Failed
@@ -153,7 +156,8 @@ func (s *Solver) verdicts(ctx context.Context, f *checkrun.View, l policy.Limits
 		if err != nil {
 			return fmt.Errorf("cooldowns: %w", err)
 		}
-		f.Runaway = slices.ContainsFunc(rests[repo], func(c thread.Cooldown) bool { return c.Backend == last.Backend && c.Class == policy.Runaway })
+		runaway := func(c thread.Cooldown) bool { return c.Backend == last.Backend && c.Class == policy.Runaway }
+		f.Runaway = slices.ContainsFunc(rests[repo], runaway)
 	}
 	if last.Limit == nil {
 		return nil

@@ -298,12 +298,12 @@ func (o *overtaken) Breakers(ctx context.Context) (map[string]policy.Breaker, er
 	return o.Store.Breakers(ctx)
 }
 
-func (o *overtaken) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (bool, error) {
+func (o *overtaken) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (bool, error) {
 	if o.before != nil {
 		o.before()
 		o.before = nil
 	}
-	return o.Store.EnterAccount(ctx, l, account, most, now)
+	return o.Store.AcquireProbe(ctx, l, account, most, now)
 }
 
 func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
@@ -320,14 +320,14 @@ func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
 		}}))
 	}
 	limit(now.Add(-time.Hour), now.Add(-2*time.Hour)) // whose reset has come
-	entered, err := c.store.EnterAccount(ctx, probe, account, 1, now)
+	entered, err := c.store.AcquireProbe(ctx, probe, account, 1, now)
 	c.must(err)
 	if !entered {
 		t.Fatal("the probe did not enter its account")
 	}
 	o := &overtaken{Store: c.store, slots: make(chan struct{}, 1), before: func() {
 		limit(now.Add(time.Hour), now)
-		c.must(c.store.LeaveAccount(ctx, probe, account))
+		c.must(c.store.ReleaseProbe(ctx, probe, account))
 	}}
 	o.slots <- struct{}{}
 	box, err := sandbox.New(ctx, sandbox.None)
@@ -339,7 +339,7 @@ func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
 	if v := c.view(); c.calls() != 0 || v.Rule != "usage_limit" || o.before != nil {
 		t.Errorf("the agent was called %d times, then %s (%q); want none, and a wait for the new reset\n%s", c.calls(), v.Rule, v.Reasons, c.log)
 	}
-	if entered, err = c.store.EnterAccount(ctx, probe, account, 1, now); err != nil || !entered || len(o.slots) != 0 {
+	if entered, err = c.store.AcquireProbe(ctx, probe, account, 1, now); err != nil || !entered || len(o.slots) != 0 {
 		t.Errorf("the account or the place is still taken: %t, %v, %d places", entered, err, len(o.slots))
 	}
 }

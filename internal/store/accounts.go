@@ -58,12 +58,12 @@ func (s *shared) Cooldowns(ctx context.Context, repo string, now time.Time) (_ m
 	})
 }
 
-// EnterAccount asks to run an attempt on an account. It is refused (false) while at least most other threads
-// run one there, on any node, never with most of 0 or for an account without a name. It ends with LeaveAccount,
-// Release, the next EnterAccount, or when the lease runs out: who enters with a bound after that takes that
+// AcquireProbe asks to run an attempt on an account. It is refused (false) while at least most other threads
+// run one there, on any node, never with most of 0 or for an account without a name. It ends with ReleaseProbe,
+// Release, the next AcquireProbe, or when the lease runs out: who enters with a bound after that takes that
 // lease, so that its holder cannot come back. The error is thread.ErrLeaseLost for a thread that was taken
 // over.
-func (s *shared) EnterAccount(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (entered bool, err error) {
+func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (entered bool, err error) {
 	defer s.wrap(&err, "enter account %s for %s", account, l.Thread)
 	if account == "" {
 		return true, nil
@@ -99,9 +99,9 @@ func (s *shared) EnterAccount(ctx context.Context, l thread.Lease, account strin
 	return entered && err == nil, err
 }
 
-// LeaveAccount ends what EnterAccount began, if it did. The error is thread.ErrLeaseLost for a thread that was
+// ReleaseProbe ends what AcquireProbe began, if it did. The error is thread.ErrLeaseLost for a thread that was
 // taken over.
-func (s *shared) LeaveAccount(ctx context.Context, l thread.Lease, account string) error {
+func (s *shared) ReleaseProbe(ctx context.Context, l thread.Lease, account string) error {
 	return s.leased(ctx, "leave account "+account+" for", l, func(tx *txn, r row) error {
 		return tx.exec(ctx, "UPDATE threads SET account = '' WHERE id = $1 AND account = $2", r.id, account)
 	})

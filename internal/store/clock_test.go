@@ -51,7 +51,7 @@ func aClockThatIsSetMovesNoLease(t *testing.T, dsn string) {
 			s.UseQueue(&recorder{})
 			th := thread.ID{Owner: "octo", Name: name, Number: 1}
 			l := must(s.Acquire(ctx, th, "node", machine()))(t)
-			must(s.EnterAccount(ctx, l, name, 1, machine()))(t)
+			must(s.AcquireProbe(ctx, l, name, 1, machine()))(t)
 			c.Advance(by)
 			if n := must(s.Sweep(ctx, machine()))(t); n != 0 {
 				t.Errorf("the sweep freed %d threads", n)
@@ -60,7 +60,7 @@ func aClockThatIsSetMovesNoLease(t *testing.T, dsn string) {
 				t.Error("the lease was taken")
 			}
 			other := must(s.Acquire(ctx, thread.ID{Owner: "octo", Name: name, Number: 2}, "node", machine()))(t)
-			if must(s.EnterAccount(ctx, other, name, 1, machine()))(t) {
+			if must(s.AcquireProbe(ctx, other, name, 1, machine()))(t) {
 				t.Error("the account was entered")
 			}
 			l = must(s.Renew(ctx, l, machine()))(t)
@@ -89,12 +89,12 @@ func aWrongClockStealsNothing(t *testing.T, dsn string) {
 			defer off.Close()
 			th := func(n int) thread.ID { return thread.ID{Owner: "octo", Name: name, Number: n} }
 			held := must(right.Acquire(ctx, th(1), "right", time.Now()))(t)
-			must(right.EnterAccount(ctx, held, name, 1, time.Now()))(t)
+			must(right.AcquireProbe(ctx, held, name, 1, time.Now()))(t)
 			if _, err := off.Acquire(ctx, th(1), "off", wrong()); !isHeld(err) {
 				t.Errorf("the node that is off takes a lease: %v", err)
 			}
 			l := must(off.Acquire(ctx, th(2), "off", wrong()))(t)
-			if must(off.EnterAccount(ctx, l, name, 1, wrong()))(t) {
+			if must(off.AcquireProbe(ctx, l, name, 1, wrong()))(t) {
 				t.Error("the node that is off enters an account that is in use")
 			}
 			for _, l := range []thread.Lease{l, must(off.Renew(ctx, l, wrong()))(t)} {

@@ -64,7 +64,7 @@ func oneNodeOfThreeEntersAnAccount(t *testing.T, dsn string) {
 					t.Error(err)
 					return
 				}
-				ok, err := s.EnterAccount(ctx, l, "main", 1, c.Now())
+				ok, err := s.AcquireProbe(ctx, l, "main", 1, c.Now())
 				if err != nil {
 					t.Error(err)
 				}

@@ -41,8 +41,8 @@ type Attempt struct {
 	Author, Email, Trailer string
 	// SigningKey is the file of an SSH key that signs it; empty for none.
 	SigningKey string
-	// Free gives back the place that the attempt has among those that run, and its account. It may be called again.
-	Free func()
+	// Release gives back the slot and the probe that the attempt holds. It may be called again.
+	Release func()
 	// Attend answers and acknowledges what came while the attempt runs.
 	Attend func(context.Context)
 	// Allowed is asked before the push: ErrRevoked where nobody who asked for it may write.

@@ -125,7 +125,7 @@ func (a *Attempt) deliver(ctx context.Context) error {
 			return err
 		}
 		a.Log.Warn().Err(err).Str("commit", a.Receipt.Commit).Time("until", again).Msg("GitHub is away: the attempt's commit is kept and pushed later")
-		a.Free()                 // what is left needs no account, and others may work whose repositories answer
+		a.Release()              // what is left needs no account, and others may work whose repositories answer
 		run, end := a.Watch(ctx) // for a stop or a closing; what else comes is attended to
 		err = wait.For(run, again.Sub(a.Env.Now()))
 		if end(); err != nil {

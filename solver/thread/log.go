@@ -211,8 +211,8 @@ type Store interface {
 	Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]Cooldown, error)
 	PutGraded(ctx context.Context, r GradeRow) error
 	Graded(ctx context.Context, since time.Time, limit int) ([]GradeRow, error)
-	EnterAccount(ctx context.Context, l Lease, account string, most int, now time.Time) (bool, error)
-	LeaveAccount(ctx context.Context, l Lease, account string) error
+	AcquireProbe(ctx context.Context, l Lease, account string, most int, now time.Time) (bool, error)
+	ReleaseProbe(ctx context.Context, l Lease, account string) error
 	// Near are the other threads of a thread's repository about which something was
 	// decided, those touched last first, 50 at most.
 	Near(ctx context.Context, t ID) ([]ID, error)
