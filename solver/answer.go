@@ -158,7 +158,7 @@ func (p *publisher) heard() []thread.Feedback {
 
 // deleted reports whether an error says that a single thing is gone while the repository is still there.
 func (p *publisher) deleted(ctx context.Context, err error) bool {
-	if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrGone) {
+	if !isAny(err, forge.ErrNotFound, forge.ErrGone) {
 		return false
 	}
 	_, err = p.Forge.Repositories.Get(ctx, p.repo())
@@ -288,8 +288,7 @@ func (p *publisher) comment(ctx context.Context, key string, number int, earlier
 
 // refused reports whether GitHub will never do something to a single thing.
 func (p *publisher) refused(ctx context.Context, err error) bool {
-	switch {
-	case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrInvalid):
+	if isAny(err, forge.ErrForbidden, forge.ErrInvalid) {
 		return true
 	}
 	return p.deleted(ctx, err)

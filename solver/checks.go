@@ -42,7 +42,7 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 	if !feedback.Triggers(policy.FromCheckRun, feedback.Command{}, effective(s.Config, s.state.Repo).Triggers) {
 		return false, time.Time{}, nil
 	}
-	if next = red.Last.Add(quiet); now.Before(next) && now.Sub(red.Last) > -quiet {
+	if next, quiet := quietAt(red.Last, now); !quiet {
 		return false, next, nil
 	}
 	l := &look{step: s}
@@ -61,6 +61,16 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 		return false, now.Add(quiet), nil
 	}
 	return true, time.Time{}, s.lease.Append(ctx, thread.Batch{Events: l.events(now)})
+}
+
+// quietAt reports whether nothing was reported of the checks for a while, and else when that will be so. A report of the
+// future came by a wrong clock.
+func quietAt(last, now time.Time) (next time.Time, is bool) {
+	since := now.Sub(last)
+	if since >= quiet || since <= -quiet {
+		return time.Time{}, true
+	}
+	return last.Add(quiet), false
 }
 
 // at reads the checks and finds out what the failing ones are. While some still run, it returns when to look again.
@@ -201,7 +211,9 @@ func ours(r thread.RedCheck) bool { return r.Class == feedback.Ours }
 
 func (l *look) add(r redCheck, f feedback.Failure) {
 	r.Class, r.Reason, r.Update = feedback.Classify(f)
-	r.Update = r.Update && !l.state.Checked.Before(r.Name, func(r thread.RedCheck) bool { return r.Update }) // once
+	if updated := l.state.Checked.Before(r.Name, func(r thread.RedCheck) bool { return r.Update }); updated {
+		r.Update = false // once is enough
+	}
 	r.Reason = render.Line(r.Reason, 400)
 	l.found = append(l.found, r)
 }

@@ -3,7 +3,6 @@ package solver
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -44,17 +43,11 @@ func (p *publisher) discussion(ctx context.Context, work []thread.Request) ([]at
 		return nil, nil
 	}
 	parts, err := p.newReader(work).read(ctx, work)
-	if refusedToShow(err) {
+	if isAny(err, forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound) {
 		p.log.Warn().Err(err).Msg("the attempt is told nothing of the discussion")
 		return []attempt.Part{{Name: "comments", Notes: []string{"GitHub did not show what was said"}}}, nil
 	}
 	return parts, err
-}
-
-// refusedToShow reports whether GitHub refuses to show something, today and tomorrow.
-func refusedToShow(err error) bool {
-	refusals := []error{forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound}
-	return slices.ContainsFunc(refusals, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // newReader knows from the log what was said, and what a program said under a user's name.

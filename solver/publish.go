@@ -290,7 +290,10 @@ func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string,
 // unknown reports whether an error says that GitHub does not know the commit or
 // the check run any more, as after a force push.
 func (p *publisher) unknown(ctx context.Context, err error) bool {
-	return errors.Is(err, forge.ErrInvalid) || p.deleted(ctx, err)
+	if errors.Is(err, forge.ErrInvalid) {
+		return true
+	}
+	return p.deleted(ctx, err)
 }
 
 // publishPull keeps the pull request that Pawl opened as the work is: its block of the description, and, once the work
@@ -328,7 +331,10 @@ func (p *publisher) keepsPull(v checkrun.View) bool {
 	if p.state.Snapshot.Pull || p.state.Pull == 0 {
 		return false
 	}
-	return p.state.Closed == "" && v.State != checkrun.Running
+	if p.state.Closed != "" {
+		return false
+	}
+	return v.State != checkrun.Running
 }
 
 // lastVerified reports whether the run is done with work that was verified.

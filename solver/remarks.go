@@ -225,7 +225,7 @@ func (s *step) headGreen(ctx context.Context) (green bool, next time.Time, err e
 	last := thread.LastChange(s.state)
 	ran, heard := s.checksReported(last.EndedAt)
 	now, end := s.Now(), last.EndedAt.Add(settleMost)
-	if next := heard.Add(quiet); now.Before(next) && now.Sub(heard) > -quiet {
+	if next, quiet := quietAt(heard, now); !quiet {
 		return false, next, nil
 	}
 	all, moved, err := s.checksOfHead(ctx)

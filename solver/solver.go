@@ -197,5 +197,10 @@ func final(err error) bool {
 		forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound, forge.ErrGone,
 		git.ErrAuth, git.ErrInvalid, git.ErrProtected, git.ErrTooLarge,
 	}
+	return isAny(err, kinds...)
+}
+
+// isAny reports whether an error is of one of some kinds.
+func isAny(err error, kinds ...error) bool {
 	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }

@@ -40,9 +40,9 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 	} else if st.Decision != nil {
 		f.Decided = *st.Decision
 	}
-	if n := len(st.Attempts); n > 0 && st.Attempts[n-1].Run < st.Run && !st.Open() {
-		// A run that ended before its first attempt: what matters are the attempts that made it so.
-		f.Run = st.Attempts[n-1].Run
+	if n := len(st.Attempts); n > 0 && !st.Open() {
+		// A run may end before its first attempt: what matters are the attempts that made it so.
+		f.Run = min(f.Run, st.Attempts[n-1].Run)
 	}
 	f.Purpose = st.Purpose()
 	for _, r := range st.Feedback {
@@ -53,7 +53,10 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 	shown(&f, t, st, l)
 	judged(&f, st)
 	for _, a := range st.Attempts {
-		if said := st.Acts[thread.SaidKey(a.N)]; a.Run == f.Run && said.Done {
+		if a.Run != f.Run {
+			continue
+		}
+		if said := st.Acts[thread.SaidKey(a.N)]; said.Done {
 			f.Said, f.Unsaid = said.URL, said.Note
 		}
 	}
