@@ -45,7 +45,7 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 	if next, quiet := quietAt(red.Last, now); !quiet {
 		return false, next, nil
 	}
-	l := &look{step: s}
+	l := &look{publisher: s.publisher}
 	next, err = l.at(ctx, red)
 	switch {
 	case final(err): // an attempt does not depend on it
@@ -90,14 +90,14 @@ func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err erro
 const completed = "completed"
 
 // others are the results of others on a commit.
-func (s *step) others(ctx context.Context, ref string) ([]forge.CheckResult, error) {
-	all, err := s.Forge.Checks.Latest(ctx, s.repo(), ref)
-	return slices.DeleteFunc(all, func(c forge.CheckResult) bool { return c.App.ID == s.app.ID }), err
+func (p *publisher) others(ctx context.Context, ref string) ([]forge.CheckResult, error) {
+	all, err := p.Forge.Checks.Latest(ctx, p.repo(), ref)
+	return slices.DeleteFunc(all, func(c forge.CheckResult) bool { return c.App.ID == p.app.ID }), err
 }
 
 // look is one look at the checks of a commit.
 type look struct {
-	*step
+	*publisher
 	all         []forge.CheckResult
 	start, base []forge.CheckResult
 	baseRef     string
