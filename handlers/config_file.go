@@ -56,7 +56,7 @@ func (h *Handlers) checkedConfig(ctx context.Context, it Activity, guid string) 
 	case f.Kind != "file":
 		problems = []config.Problem{{File: config.RepoFile, Line: 1, Message: "is no ordinary file; Pawl follows no links"}}
 	default:
-		problems = config.CheckRepo(h.Solver.Current(), config.RepoFile, f.Content)
+		problems = config.CheckRepo(h.Solver.Env.Current(), config.RepoFile, f.Content)
 	}
 	run := checkrun.ConfigFile(it.config, f.Blob != "", problems)
 	return h.makeOnce(ctx, it.Repo, run, guid)

@@ -38,7 +38,7 @@ func push(p *payload) (all []Activity) {
 // baseMoved tells the threads of Pawl's own open pull requests that their base has moved, each once within the time
 // after which its step looks.
 func (h *Handlers) baseMoved(ctx context.Context, it Activity, guid string) (string, error) {
-	every := h.Solver.Current().Policy.UpdateEvery
+	every := h.Solver.Env.Current().Policy.UpdateEvery
 	if every <= 0 {
 		return "bases are not followed (policy.update_every)", nil
 	}

@@ -129,7 +129,7 @@ func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Act
 	case app.BotID != 0 && by.ID == app.BotID:
 		return "it was done by this App's bot user", nil
 	case by.Bot():
-		if slices.Contains(h.Solver.Current().Policy.AllowedBots, by.ID) {
+		if slices.Contains(h.Solver.Env.Current().Policy.AllowedBots, by.ID) {
 			return "", nil
 		}
 		return by.Login + " is a bot that is not in allowed_bots", nil

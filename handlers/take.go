@@ -278,7 +278,7 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 		return feedback.Judgement{}, fmt.Errorf("who this App is: %w", err)
 	}
 	scene := feedback.Scene{
-		Self: feedback.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug, User: h.StandIn}, Label: thread.Label, AllowedBots: h.Solver.Current().Policy.AllowedBots,
+		Self: feedback.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug, User: h.StandIn}, Label: thread.Label, AllowedBots: h.Solver.Env.Current().Policy.AllowedBots,
 		ByPawl:  s.IsOwn(it.Target),
 		Marked:  r.Source != policy.FromDescription && thread.Marked(feedback.Unquoted(r.Text)),
 		Tracked: s.Tracked(), ClosedSince: s.ClosedSince(it.MadeAt), Working: s.Open(), OwnPull: it.newPull || s.Pull != 0 && s.Pull == it.Number,

@@ -34,7 +34,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 	if ok, err := p.may(ctx); !ok {
 		return err
 	}
-	v, err := p.view(ctx, p.thread, p.state)
+	v, err := p.solver.view(ctx, p.thread, p.state)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 	opened, err := p.createPull(ctx, forge.NewPull{
 		Title: title,
 		Body:  body,
-		Head:  p.Host.branch(p.state, p.thread),
+		Head:  p.solver.Host.branch(p.state, p.thread),
 		Base:  p.state.Snapshot.DefaultBranch,
 		Begun: begun,
 	})
@@ -59,7 +59,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 		return err
 	}
 	crash.Point("pull_opened")
-	p.Log.Info().Str("url", opened.HTMLURL).Msg("pull request opened")
+	p.env.Log.Info().Str("url", opened.HTMLURL).Msg("pull request opened")
 	act := thread.Act{
 		Key:   thread.ActPull,
 		ID:    int64(opened.Number),
@@ -71,7 +71,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 	if opened.DraftRefused {
 		act.Note = "the repository's plan has no draft pull requests"
 	}
-	event := thread.NewEvent{Kind: thread.KindActDone, At: p.Now(), Data: act}
+	event := thread.NewEvent{Kind: thread.KindActDone, At: p.env.Now(), Data: act}
 	if err := p.lease.Append(ctx, thread.Batch{Alias: opened.Number, Events: []thread.NewEvent{event}}); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (p *publisher) justPushed() bool {
 	if n == 0 {
 		return false
 	}
-	return p.Now().Sub(p.state.Attempts[n-1].EndedAt).Abs() < refsSettle
+	return p.env.Now().Sub(p.state.Attempts[n-1].EndedAt).Abs() < refsSettle
 }
 
 // acknowledge puts a 👀 reaction on everything that Pawl listens to and has not acknowledged.
@@ -172,7 +172,7 @@ const maxAnswers = 10
 // answered is the last answer on a page, and how many the thread had in the last hour.
 func (p *publisher) answered(page string) (last thread.ActState, n int) {
 	for _, a := range p.state.Acts {
-		if a.Page != "" && p.Now().Sub(a.At).Abs() < time.Hour { // a clock may have been ahead
+		if a.Page != "" && p.env.Now().Sub(a.At).Abs() < time.Hour { // a clock may have been ahead
 			n++
 		}
 		if a.Page != page || a.ID == 0 {
@@ -198,7 +198,7 @@ func (p *publisher) questions() []thread.Question {
 // owesPinned reports whether a user chose a backend that the repository's configuration excludes, and was not told so.
 func (p *publisher) owesPinned() bool {
 	s := p.state
-	if s.Pinned == "" || !p.HasBackend(s.Pinned) {
+	if s.Pinned == "" || !p.solver.HasBackend(s.Pinned) {
 		return false
 	}
 	if p.state.Acts[thread.AnswerKey(s.PinnedBy.Seq)].Done {
@@ -235,7 +235,7 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	if q.Command == feedback.Refused && !q.Private { // anybody may write to a public repository, and the writer sees a reaction
 		return p.puzzle(ctx, q)
 	}
-	v, err := p.view(ctx, p.thread, p.state)
+	v, err := p.solver.view(ctx, p.thread, p.state)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 	for _, b := range effective(p.Config, p.state.Repo).Backends {
 		backends = append(backends, b.Name)
 	}
-	body := checkrun.Answer(v, q, p.app.Slug, backends, p.HasBackend(q.Word))
+	body := checkrun.Answer(v, q, p.app.Slug, backends, p.solver.HasBackend(q.Word))
 	p.says(ctx, body)
 	mark := fmt.Sprintf("<!-- pawl:answer %s %d -->", p.thread, q.Seq)
 	return p.comment(ctx, thread.AnswerKey(q.Seq), number, last.ID, body, mark, thread.Act{Page: page})
@@ -342,12 +342,12 @@ func (p *publisher) askedOn(n int) (number int) {
 // plan is the plan that the next attempt is to work by, if it is to work by one: as its comment reads at GitHub, or, after
 // a failure, as the attempt before it had it. Refused says why it cannot be taken.
 func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, refused *thread.Decided, err error) {
-	made, order := thread.Plan(s.state)
+	made, order := thread.Plan(s.pub.state)
 	if purpose != policy.ToChange || order == nil {
 		return "", nil, nil
 	}
 	if order.Taken != 0 {
-		for _, a := range slices.Backward(s.state.Attempts) {
+		for _, a := range slices.Backward(s.pub.state.Attempts) {
 			if a.N >= order.Taken && a.Plan != "" {
 				return a.Plan, nil, nil
 			}
@@ -356,11 +356,11 @@ func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, r
 	if made == nil {
 		return "", refusePlan("there is no plan"), nil
 	}
-	act := s.state.Acts[thread.SaidKey(made.N)]
+	act := s.pub.state.Acts[thread.SaidKey(made.N)]
 	if act.ID == 0 { // it could not be posted, so nobody could change it
 		return made.Receipt.Final, nil, nil
 	}
-	d, err := s.Forge.Discussions.Read(ctx, s.repo(), s.askedOn(made.N), math.MaxInt)
+	d, err := s.pub.Forge.Discussions.Read(ctx, s.pub.repo(), s.pub.askedOn(made.N), math.MaxInt)
 	if err != nil {
 		return "", nil, err
 	}
@@ -399,6 +399,6 @@ func (s *step) editorWrites(ctx context.Context, c forge.Said) (bool, error) {
 	if by == "" || c.Editor.Bot() {
 		return false, nil
 	}
-	permission, err := s.Forge.Repositories.Permission(ctx, s.repo(), by)
+	permission, err := s.pub.Forge.Repositories.Permission(ctx, s.pub.repo(), by)
 	return feedback.Writes(permission), err
 }

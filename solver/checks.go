@@ -35,32 +35,32 @@ const (
 // which of those are told as feedback. It reports whether it logged something, and else when to look again; zero for
 // never.
 func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error) {
-	red, now := thread.RedOf(s.state), s.Now()
-	if len(red.Names) == 0 || s.ended() {
+	red, now := thread.RedOf(s.pub.state), s.pub.env.Now()
+	if len(red.Names) == 0 || s.pub.ended() {
 		return false, time.Time{}, nil
 	}
-	if !feedback.Triggers(policy.FromCheckRun, feedback.Command{}, effective(s.Config, s.state.Repo).Triggers) {
+	if !feedback.Triggers(policy.FromCheckRun, feedback.Command{}, effective(s.pub.Config, s.pub.state.Repo).Triggers) {
 		return false, time.Time{}, nil
 	}
 	if next, quiet := quietAt(red.Last, now); !quiet {
 		return false, next, nil
 	}
-	l := &look{publisher: s.publisher}
+	l := &look{pub: s.pub}
 	next, err = l.at(ctx, red)
 	switch {
 	case final(err): // an attempt does not depend on it
-		l.log.Warn().Err(err).Msg("the failing checks of the commit are not looked at")
+		l.pub.log.Warn().Err(err).Msg("the failing checks of the commit are not looked at")
 		return false, time.Time{}, nil
 	case err != nil:
 		return false, time.Time{}, fmt.Errorf("the checks of the commit: %w", err)
 	case !next.IsZero():
 		return false, next, nil
 	}
-	now = s.Now()
-	if l.again && now.Before(thread.RedOf(s.state).First.Add(settleMost)) {
+	now = s.pub.env.Now()
+	if l.again && now.Before(thread.RedOf(s.pub.state).First.Add(settleMost)) {
 		return false, now.Add(quiet), nil
 	}
-	return true, time.Time{}, s.lease.Append(ctx, thread.Batch{Events: l.events(now)})
+	return true, time.Time{}, s.pub.lease.Append(ctx, thread.Batch{Events: l.events(now)})
 }
 
 // quietAt reports whether nothing was reported of the checks for a while, and else when that will be so. A report of the
@@ -75,13 +75,13 @@ func quietAt(last, now time.Time) (next time.Time, is bool) {
 
 // at reads the checks and finds out what the failing ones are. While some still run, it returns when to look again.
 func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err error) {
-	l.all, err = l.others(ctx, l.state.Head)
+	l.all, err = l.pub.others(ctx, l.pub.state.Head)
 	if err != nil {
 		return time.Time{}, err
 	}
 	last := red.First.Add(settleMost)
 	runs := func(c forge.CheckResult) bool { return c.Status != completed }
-	if l.Now().Before(last) && slices.ContainsFunc(l.all, runs) {
+	if l.pub.env.Now().Before(last) && slices.ContainsFunc(l.all, runs) {
 		return last, nil
 	}
 	return time.Time{}, l.classify(ctx, red)
@@ -97,7 +97,7 @@ func (p *publisher) others(ctx context.Context, ref string) ([]forge.CheckResult
 
 // look is one look at the checks of a commit.
 type look struct {
-	*publisher
+	pub         *publisher
 	all         []forge.CheckResult
 	start, base []forge.CheckResult
 	baseRef     string
@@ -129,7 +129,7 @@ func concluded(all []forge.CheckResult, of forge.CheckResult) (conclusion string
 func (l *look) classify(ctx context.Context, red thread.Red) error {
 	failing := slices.DeleteFunc(slices.Clone(l.all), func(c forge.CheckResult) bool { return !feedback.Failing(c.Conclusion) })
 	slices.SortStableFunc(failing, func(a, b forge.CheckResult) int { return cmp.Compare(a.ID, b.ID) })
-	known := l.state.Checked.On(l.state.Head)
+	known := l.pub.state.Checked.On(l.pub.state.Head)
 	failing = slices.DeleteFunc(failing, func(c forge.CheckResult) bool { // what is known stays so
 		return !slices.Contains(red.Names, c.Name) && slices.ContainsFunc(known, func(r thread.RedCheck) bool { return r.Name == c.Name })
 	})
@@ -152,19 +152,19 @@ func (l *look) classify(ctx context.Context, red thread.Red) error {
 
 // beside reads what the checks concluded on the base and, where that does not explain all, where the work began.
 func (l *look) beside(ctx context.Context, failing []forge.CheckResult) (err error) {
-	l.baseRef = cmp.Or(l.state.Snapshot.BaseRef, l.state.Snapshot.DefaultBranch)
+	l.baseRef = cmp.Or(l.pub.state.Snapshot.BaseRef, l.pub.state.Snapshot.DefaultBranch)
 	if len(failing) == 0 || l.baseRef == "" {
 		return nil
 	}
-	l.base, err = l.others(ctx, l.baseRef)
+	l.base, err = l.pub.others(ctx, l.baseRef)
 	if err != nil && !final(err) {
 		return err
 	}
-	began := thread.WorkBegan(l.state)
+	began := thread.WorkBegan(l.pub.state)
 	if !l.needsStart(began, failing) {
 		return nil
 	}
-	l.start, err = l.others(ctx, began)
+	l.start, err = l.pub.others(ctx, began)
 	if err != nil && !final(err) {
 		return err
 	}
@@ -185,9 +185,9 @@ func (l *look) needsStart(began string, failing []forge.CheckResult) bool {
 // read finds out what one failing check is. Only what nothing else explains has its annotations and its log read.
 func (l *look) read(ctx context.Context, c forge.CheckResult) (err error) {
 	r := redCheck{RedCheck: thread.RedCheck{Name: c.Name, URL: c.HTMLURL}}
-	f := feedback.Failure{Conclusion: c.Conclusion, Start: concluded(l.start, c), Base: concluded(l.base, c), BaseRef: l.baseRef, WasOurs: l.state.Checked.Before(c.Name, ours)}
+	f := feedback.Failure{Conclusion: c.Conclusion, Start: concluded(l.start, c), Base: concluded(l.base, c), BaseRef: l.baseRef, WasOurs: l.pub.state.Checked.Before(c.Name, ours)}
 	if f.Base == "success" && feedback.Failing(f.Start) {
-		compared, err := l.Forge.Repositories.Compare(ctx, l.repo(), l.baseRef, l.state.Head)
+		compared, err := l.pub.Forge.Repositories.Compare(ctx, l.pub.repo(), l.baseRef, l.pub.state.Head)
 		if err != nil && !final(err) {
 			return err
 		}
@@ -211,7 +211,7 @@ func ours(r thread.RedCheck) bool { return r.Class == feedback.Ours }
 
 func (l *look) add(r redCheck, f feedback.Failure) {
 	r.Class, r.Reason, r.Update = feedback.Classify(f)
-	if updated := l.state.Checked.Before(r.Name, func(r thread.RedCheck) bool { return r.Update }); updated {
+	if updated := l.pub.state.Checked.Before(r.Name, func(r thread.RedCheck) bool { return r.Update }); updated {
 		r.Update = false // once is enough
 	}
 	r.Reason = render.Line(r.Reason, 400)
@@ -225,7 +225,7 @@ func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.F
 	var err error
 	if l.actions == nil {
 		var opened forge.Jobs
-		if opened, err = l.Forge.Actions.Open(ctx, l.repo(), l.app); err == nil {
+		if opened, err = l.pub.Forge.Actions.Open(ctx, l.pub.repo(), l.pub.app); err == nil {
 			l.actions = &opened
 		}
 	}
@@ -233,7 +233,7 @@ func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.F
 		r.job, err = l.actions.FailedJob(ctx, id, tests)
 	}
 	if err != nil {
-		l.log.Warn().Err(err).Int64("check_run", id).Msg("log not fetched")
+		l.pub.log.Warn().Err(err).Int64("check_run", id).Msg("log not fetched")
 		r.head = append(r.head, fmt.Sprintf("(The log of this job could not be fetched: %s)", render.Line(err.Error(), 300)))
 		return
 	}
@@ -256,9 +256,9 @@ func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.F
 // annotations are the messages that a check run left at lines, in the form that feedback.Outside reads, which is
 // "path:line: message": what is no failure is named so, and further lines are indented. GitHub Actions says nothing anywhere else.
 func (l *look) annotations(ctx context.Context, id int64) string {
-	notes, err := l.Forge.Checks.Annotations(ctx, l.repo(), id)
+	notes, err := l.pub.Forge.Checks.Annotations(ctx, l.pub.repo(), id)
 	if err != nil {
-		l.log.Warn().Err(err).Int64("check_run", id).Msg("annotations not fetched")
+		l.pub.log.Warn().Err(err).Int64("check_run", id).Msg("annotations not fetched")
 		return fmt.Sprintf("(The annotations of this check run could not be fetched: %s)", render.Line(err.Error(), 300))
 	}
 	var lines []string
@@ -283,21 +283,21 @@ func (l *look) repeat(ctx context.Context) error {
 			continue
 		}
 		key := thread.RerunKey(r.job.Run)
-		switch done := l.state.Acts[key].Done; {
+		switch done := l.pub.state.Acts[key].Done; {
 		case r.job.Attempt > 1:
 			r.Reason += "; it was run again, and failed again"
 			continue
 		case !done && !l.actions.Reruns:
 			r.Reason += "; it was not run again, since the App has no actions: write here"
 			continue
-		case !done && l.state.Open():
+		case !done && l.pub.state.Open():
 			continue
 		}
-		err := l.act(ctx, key, "", func() (thread.Act, bool, error) {
+		err := l.pub.act(ctx, key, "", func() (thread.Act, bool, error) {
 			n, err := l.actions.RunAttempt(ctx, r.job.Run)
-			return thread.Act{SHA: l.state.Head}, n > 1, err
+			return thread.Act{SHA: l.pub.state.Head}, n > 1, err
 		}, func(int64) (thread.Act, error) {
-			act, err := thread.Act{SHA: l.state.Head}, l.actions.RerunFailed(ctx, r.job.Run)
+			act, err := thread.Act{SHA: l.pub.state.Head}, l.actions.RerunFailed(ctx, r.job.Run)
 			if err != nil && final(err) {
 				act.Note, err = render.Line(secret.Redact(err.Error()), 200), nil
 			}
@@ -306,7 +306,7 @@ func (l *look) repeat(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if note := l.state.Acts[key].Note; note != "" {
+		if note := l.pub.state.Acts[key].Note; note != "" {
 			r.Reason += "; it was not run again: " + note
 		} else {
 			l.again = true // GitHub may not have begun it
@@ -317,7 +317,7 @@ func (l *look) repeat(ctx context.Context) error {
 
 // events are what was found and, where some of it is the work's, the feedback that it is.
 func (l *look) events(now time.Time) []thread.NewEvent {
-	checked := thread.Checked{SHA: l.state.Head}
+	checked := thread.Checked{SHA: l.pub.state.Head}
 	var mine []redCheck
 	var names []string
 	for _, r := range l.found {
@@ -331,9 +331,9 @@ func (l *look) events(now time.Time) []thread.NewEvent {
 		return events
 	}
 	f := thread.Feedback{
-		Source: policy.FromCheckRun, SHA: l.state.Head, Number: cmp.Or(l.state.Pull, l.thread.Number), Text: told(mine),
+		Source: policy.FromCheckRun, SHA: l.pub.state.Head, Number: cmp.Or(l.pub.state.Pull, l.pub.thread.Number), Text: told(mine),
 		Reason:     fmt.Sprintf("%s failed on Pawl's commit: %s", policy.Plural(len(mine), "check"), strings.Join(names[:min(len(names), maxRead)], ", ")),
-		Generation: l.state.Generation, Cause: l.state.Cause,
+		Generation: l.pub.state.Generation, Cause: l.pub.state.Cause,
 	}
 	return append(events, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f})
 }

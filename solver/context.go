@@ -21,7 +21,7 @@ import (
 
 // reader reads what an attempt is told of its thread beside the task, as it was when the attempt was asked for.
 type reader struct {
-	*publisher
+	pub   *publisher
 	asked time.Time                // when
 	known map[thread.Target]bool   // what is the task itself
 	agent map[thread.Target]bool   // what an agent wrote itself, under whichever name
@@ -53,20 +53,20 @@ func (p *publisher) discussion(ctx context.Context, work []thread.Request) ([]at
 // newReader knows from the log what was said, and what a program said under a user's name.
 func (p *publisher) newReader(work []thread.Request) *reader {
 	r := &reader{
-		publisher: p,
-		known:     map[thread.Target]bool{},
-		agent:     map[thread.Target]bool{},
-		texts:     map[thread.Target]string{},
-		roles:     map[string]string{},
-		asks:      maxAsked,
-		pictured:  map[string]attempt.Item{},
+		pub:      p,
+		known:    map[thread.Target]bool{},
+		agent:    map[thread.Target]bool{},
+		texts:    map[thread.Target]string{},
+		roles:    map[string]string{},
+		asks:     maxAsked,
+		pictured: map[string]attempt.Item{},
 	}
 	for _, w := range work {
 		r.asked = policy.Later(r.asked, w.Made())
 		r.known[w.Target.Bare()] = true
 	}
 	if r.asked.IsZero() {
-		r.asked = p.Now()
+		r.asked = p.env.Now()
 	}
 	for _, f := range p.state.Ignored {
 		if strings.HasPrefix(f.Reason, feedback.AgentsOwn) {
@@ -86,12 +86,12 @@ func (p *publisher) newReader(work []thread.Request) *reader {
 }
 
 func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Part, error) {
-	most, numbers := r.Config.Context.MaxBytes, []int{r.thread.Number}
-	own := r.state.Pull
-	if own != 0 && own != r.thread.Number {
+	most, numbers := r.pub.Config.Context.MaxBytes, []int{r.pub.thread.Number}
+	own := r.pub.state.Pull
+	if own != 0 && own != r.pub.thread.Number {
 		numbers = append(numbers, own)
 	}
-	texts := []string{r.state.Snapshot.Title, r.state.Snapshot.Body}
+	texts := []string{r.pub.state.Snapshot.Title, r.pub.state.Snapshot.Body}
 	for _, w := range work {
 		texts = append(texts, w.Text)
 	}
@@ -99,7 +99,7 @@ func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Par
 	var linked []int
 	var first forge.Discussion
 	for i, n := range numbers {
-		d, err := r.Forge.Discussions.Read(ctx, r.repo(), n, most)
+		d, err := r.pub.Forge.Discussions.Read(ctx, r.pub.repo(), n, most)
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +133,7 @@ func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, 
 	for _, s := range slices.Backward(all) {
 		of := thread.Target{Kind: kind, ID: int64(s.ID)}
 		switch {
-		case s.By.Account() == r.app.BotLogin:
+		case s.By.Account() == r.pub.app.BotLogin:
 			p.Of--
 		case r.known[of]:
 			p.Of--
@@ -188,11 +188,11 @@ func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part 
 	if shows.MatchString(d.Body) {
 		r.pictured[d.Node] = attempt.Said(d.By.Account(), r.role(ctx, forge.Said{By: d.By, Association: d.Association}), d.By.Bot(), d.At, "", "")
 	}
-	if r.err != nil || len(r.pictured) == 0 || !r.Config.Context.Pictures {
+	if r.err != nil || len(r.pictured) == 0 || !r.pub.Config.Context.Pictures {
 		return p
 	}
 	oldest := slices.SortedFunc(maps.Keys(r.pictured), func(a, b string) int { return r.pictured[a].At.Compare(r.pictured[b].At) })
-	all, left, err := r.Forge.Discussions.Pictures(ctx, r.repo(), oldest, r.asked)
+	all, left, err := r.pub.Forge.Discussions.Pictures(ctx, r.pub.repo(), oldest, r.asked)
 	r.err = err
 	for i, picture := range all {
 		item, name := r.pictured[picture.Node], fmt.Sprintf("picture-%d.%s", i+1, picture.Format)
@@ -215,7 +215,7 @@ func (r *reader) role(ctx context.Context, s forge.Said) string {
 	}
 	r.asks--
 	var permission string
-	permission, r.err = r.Forge.Repositories.Permission(ctx, r.repo(), login)
+	permission, r.err = r.pub.Forge.Repositories.Permission(ctx, r.pub.repo(), login)
 	switch permission {
 	case "admin", "maintain":
 		role = "maintainer"
@@ -304,7 +304,7 @@ func files(d forge.Discussion, of string) attempt.Part {
 func (r *reader) commits(d forge.Discussion, of string) attempt.Part {
 	p := attempt.Part{Name: "commits" + of, Share: 8}
 	var since time.Time
-	for _, a := range r.state.Attempts {
+	for _, a := range r.pub.state.Attempts {
 		since = a.EndedAt
 	}
 	if !since.IsZero() {
@@ -335,12 +335,12 @@ func references(texts []string) (numbers []int) {
 // linked are the heads of what is named, one level deep.
 func (r *reader) linked(ctx context.Context, numbers, not []int) attempt.Part {
 	p := attempt.Part{Name: "linked issues and pull requests", Share: 4}
-	if r.err != nil || r.Config.Context.Linked == 0 {
+	if r.err != nil || r.pub.Config.Context.Linked == 0 {
 		return p
 	}
 	slices.Sort(numbers)
 	numbers = slices.DeleteFunc(slices.Compact(numbers), func(n int) bool { return slices.Contains(not, n) })
-	all, err := r.Forge.Discussions.Linked(ctx, r.repo(), numbers)
+	all, err := r.pub.Forge.Discussions.Linked(ctx, r.pub.repo(), numbers)
 	p.Of, r.err = len(numbers), err
 	for _, n := range numbers {
 		d, ok := all[n]

@@ -46,11 +46,11 @@ type Host interface {
 type checkouts struct{}
 
 func (checkouts) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error) {
-	return g.Fetch(ctx, &p.Env, p.Config, p.thread, p.state.Snapshot, p.Verify)
+	return g.Fetch(ctx, p.env, p.Config, p.thread, p.state.Snapshot, p.solver.Verify)
 }
 
 func (checkouts) pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error) {
-	return g.Pushed(ctx, &p.Env, p.thread, commit)
+	return g.Pushed(ctx, p.env, p.thread, commit)
 }
 
 func (checkouts) verifyBase(ctx context.Context, a *attempt.Attempt) (*thread.Decided, error) {
@@ -68,7 +68,7 @@ func (h GitHub) github() *forge.Client { return h.Forge }
 
 // reach tells a publisher who Pawl is at GitHub, and how to show something there.
 func (p *publisher) reach(ctx context.Context) (err error) {
-	if c := p.Host.github(); c != nil {
+	if c := p.solver.Host.github(); c != nil {
 		p.Forge = c.Fenced(p.lease.Confirm)
 		p.app, err = p.Forge.Apps.Get(ctx)
 	}
@@ -157,7 +157,7 @@ const fresh = 5 * time.Minute
 // askedLongAgo reports whether everything that an attempt is to do was asked for long before it begins: it waited, or
 // was tried.
 func (s *step) askedLongAgo(p policy.Purpose) bool {
-	return !slices.ContainsFunc(s.state.Work(p), func(r thread.Request) bool { return s.Now().Sub(r.At) < fresh })
+	return !slices.ContainsFunc(s.pub.state.Work(p), func(r thread.Request) bool { return s.pub.env.Now().Sub(r.At) < fresh })
 }
 
 // allowed asks again whether somebody for whom the work is done may still write to the repository: before an attempt
@@ -247,20 +247,20 @@ func (p *publisher) may(ctx context.Context) (bool, error) {
 func (s *Solver) Try(given context.Context, repo forge.Repo) (_ *attempt.Ground, refused *thread.Decided, err error) {
 	t := thread.ID{Owner: repo.Owner, Name: repo.Name, Number: 1}
 	asked := time.Now()
-	l, err := s.Store.Acquire(given, t, s.Node, s.Now())
+	l, err := s.Env.Store.Acquire(given, t, s.Env.Node, s.Env.Now())
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, holder := lease.Hold(given, s.Store, l, asked, s.Now)
+	ctx, holder := lease.Hold(given, s.Env.Store, l, asked, s.Env.Now)
 	defer holder.Release(nil)
-	st := &step{publisher: &publisher{Solver: s, Config: s.Current(), thread: t, lease: holder, log: s.Log, plain: s.Log}}
-	st.state.Snapshot = thread.Details{RepoID: repo.ID, Installation: repo.Installation}
-	if err := st.reach(ctx); err != nil {
+	st := s.newStep(t, holder, s.Env.Log)
+	st.pub.state.Snapshot = thread.Details{RepoID: repo.ID, Installation: repo.Installation}
+	if err := st.pub.reach(ctx); err != nil {
 		return nil, nil, err
 	}
 	g := st.ground()
 	g.Branch = "pawl/trial" // no such branch exists, so that it begins with the default branch
-	refused, err = s.Host.fetch(ctx, st.publisher, g)
+	refused, err = s.Host.fetch(ctx, st.pub, g)
 	if refused != nil || err != nil {
 		return g, refused, err
 	}

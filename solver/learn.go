@@ -29,11 +29,11 @@ const (
 func (s *Solver) Learned(ctx context.Context) (learning.Learned, error) {
 	s.learned.mu.Lock()
 	defer s.learned.mu.Unlock()
-	now := s.Now()
+	now := s.Env.Now()
 	if s.learned.fresh(now) {
 		return s.learned.is, nil
 	}
-	rows, err := s.Store.Graded(ctx, now.Add(-learnedAge), learnedRows)
+	rows, err := s.Env.Store.Graded(ctx, now.Add(-learnedAge), learnedRows)
 	if err != nil {
 		return learning.Learned{}, fmt.Errorf("read grades: %w", err)
 	}
@@ -41,7 +41,7 @@ func (s *Solver) Learned(ctx context.Context) (learning.Learned, error) {
 	for _, r := range rows {
 		var g learning.Graded
 		if err := json.Unmarshal(r.Data, &g); err != nil {
-			s.Log.Error().Err(err).Str("attempt", r.ID).Msg("a grade cannot be read and is left out")
+			s.Env.Log.Error().Err(err).Str("attempt", r.ID).Msg("a grade cannot be read and is left out")
 			continue
 		}
 		graded = append(graded, g)
@@ -79,10 +79,10 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 	case "", policy.ModeFixed:
 		return nil, nil
 	}
-	learned, err := s.Learned(ctx)
-	task, seed := s.state.Task(s.thread).Context(), seed(s.thread, len(s.state.Attempts)+1)
+	learned, err := s.pub.solver.Learned(ctx)
+	task, seed := s.pub.state.Task(s.pub.thread).Context(), seed(s.pub.thread, len(s.pub.state.Attempts)+1)
 	// Nothing is tried out on a thread where something has failed already.
-	how := learning.How{Mode: l.Mode, Explore: len(s.state.Attempts) == 0}
+	how := learning.How{Mode: l.Mode, Explore: len(s.pub.state.Attempts) == 0}
 	return func(options []policy.Option) policy.Choice {
 		for i, o := range options {
 			b := attempt.BackendNamed(e.Backends, o.Backend)
@@ -99,27 +99,27 @@ func seed(t thread.ID, n int) uint64 { return policy.Hash(fmt.Sprintf("%s/%d", t
 // learn writes the grades of the thread's attempts where they have changed since
 // they were last written: after an attempt, and after what people did with it.
 func (s *step) learn(ctx context.Context) (progress, error) {
-	for i, a := range s.state.Attempts {
+	for i, a := range s.pub.state.Attempts {
 		if a.EndedAt.IsZero() || a.NoAgent {
 			continue
 		}
 		if a.Decision.Purpose != policy.ToChange { // an answer is worth nothing that Pawl can measure
 			continue
 		}
-		g := thread.Grade(s.state, s.thread, i, s.Config.Policy.Severity)
+		g := thread.Grade(s.pub.state, s.pub.thread, i, s.pub.Config.Policy.Severity)
 		data, err := json.Marshal(g)
 		if err != nil {
 			return nothing, err
 		}
 		key, sum := thread.GradeKey(a.N), thread.Hash(string(data))
-		if s.state.Acts[key].Hash == sum {
+		if s.pub.state.Acts[key].Hash == sum {
 			continue
 		}
-		row := thread.GradeRow{ID: g.ID, At: g.At, Backend: g.Backend, Repo: s.thread.Repo(), Data: data}
-		if err := s.Store.PutGraded(ctx, row); err != nil {
+		row := thread.GradeRow{ID: g.ID, At: g.At, Backend: g.Backend, Repo: s.pub.thread.Repo(), Data: data}
+		if err := s.pub.env.Store.PutGraded(ctx, row); err != nil {
 			return nothing, fmt.Errorf("write the grade of attempt %d: %w", a.N, err)
 		}
-		if err := s.acted(ctx, key, thread.Act{Hash: sum}); err != nil {
+		if err := s.pub.acted(ctx, key, thread.Act{Hash: sum}); err != nil {
 			return nothing, err
 		}
 	}
@@ -151,7 +151,7 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	if err != nil {
 		return LearningReport{}, err
 	}
-	c := s.Current()
+	c := s.Env.Current()
 	l := c.Policy.Learning
 	var options, escalated []policy.Option
 	for _, b := range c.Backends {
@@ -180,7 +180,7 @@ func (s *Solver) rests(ctx context.Context, repo string, scope policy.Scope, now
 	if scope == policy.OfServer {
 		of = ""
 	}
-	all, err := s.Store.Cooldowns(ctx, of, now)
+	all, err := s.Env.Store.Cooldowns(ctx, of, now)
 	if err != nil {
 		return nil, fmt.Errorf("cooldowns: %w", err)
 	}

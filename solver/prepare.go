@@ -18,27 +18,27 @@ import (
 // prepare fetches the repository and reads its configuration from the default
 // branch. The second result is why nothing can run, if so.
 func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, *thread.Decided, error) {
-	if nothingAsked(s.state) && !s.state.Updates() {
+	if nothingAsked(s.pub.state) && !s.pub.state.Updates() {
 		d := thread.Refuse(policy.RuleEmptyTask, "Describe what is wanted in the description, or comment /pawl solve followed by the task.",
 			"the description is empty and the command says nothing")
 		d.Action = policy.DoAsk
 		return nil, d, nil
 	}
-	if err := s.complete(ctx); err != nil {
+	if err := s.pub.complete(ctx); err != nil {
 		return nil, nil, err
 	}
-	if s.state.Closed != "" {
-		return nil, thread.Refuse(policy.RuleClosed, "", s.state.Closed), nil
+	if s.pub.state.Closed != "" {
+		return nil, thread.Refuse(policy.RuleClosed, "", s.pub.state.Closed), nil
 	}
-	if refused := refusedPull(s.state.Snapshot); refused != nil {
+	if refused := refusedPull(s.pub.state.Snapshot); refused != nil {
 		return nil, refused, nil
 	}
 	g := s.ground()
 	if p == policy.ToChange {
-		g.Pins = thread.Pins(s.state)
+		g.Pins = thread.Pins(s.pub.state)
 	}
-	refused, err := s.Host.fetch(ctx, s.publisher, g)
-	if refused == nil && err == nil && s.state.Updates() {
+	refused, err := s.pub.solver.Host.fetch(ctx, s.pub, g)
+	if refused == nil && err == nil && s.pub.state.Updates() {
 		err = s.update(ctx, g)
 	}
 	return g, refused, err
@@ -64,9 +64,9 @@ func refusedPull(n thread.Details) *thread.Decided {
 // ground is the thread's repository, of which nothing was fetched yet.
 func (s *step) ground() *attempt.Ground {
 	return &attempt.Ground{
-		Lease: s.lease, Log: s.log, Branch: s.Host.branch(s.state, s.thread), Unfinished: s.state.Unfinished,
+		Lease: s.pub.lease, Log: s.pub.log, Branch: s.pub.solver.Host.branch(s.pub.state, s.pub.thread), Unfinished: s.pub.state.Unfinished,
 		Remote: func(ctx context.Context, renew bool) (git.Remote, error) {
-			return s.Host.remote(ctx, s.publisher, renew)
+			return s.pub.solver.Host.remote(ctx, s.pub, renew)
 		},
 	}
 }
@@ -92,7 +92,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 		return err
 	}
 	// Reading the discussion took its time, minutes where GitHub's limits hold it up.
-	if err := s.load(ctx); err != nil || s.ended() {
+	if err := s.pub.load(ctx); err != nil || s.pub.ended() {
 		return err // a stop that came meanwhile is decided on
 	}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
@@ -102,20 +102,20 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 		return err
 	}
 	// A probe must end before the next one may begin.
-	s.lease.Patient(!s.probes)
-	defer s.lease.Patient(false)
+	s.pub.lease.Patient(!s.probes)
+	defer s.pub.lease.Patient(false)
 	// What is logged is handed over, also where the server stops just now.
 	logged, done := lease.AfterStop(ctx)
-	err = s.load(logged)
+	err = s.pub.load(logged)
 	done()
 	if err != nil {
 		return err
 	}
 	s.count(d)
-	s.log.Info().Int("run", a.Started.Run).Str("backend", a.Backend).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("attempt started")
+	s.pub.log.Info().Int("run", a.Started.Run).Str("backend", a.Backend).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("attempt started")
 	s.aside(ctx, (*publisher).publishBeside)
-	a.State, a.Log, r.ground.Log = s.state, s.log, s.log
-	return s.finish(ctx, a, a.Run(ctx, s.Host.executor(a)))
+	a.State, a.Log, r.ground.Log = s.pub.state, s.pub.log, s.pub.log
+	return s.finish(ctx, a, a.Run(ctx, s.pub.solver.Host.executor(a)))
 }
 
 // outdated reports whether the decision has to be taken again: what it answers does not count, or other work was asked
@@ -124,20 +124,20 @@ func (s *step) outdated(ctx context.Context, d policy.Decision, g *attempt.Groun
 	if seqs := s.untriggered(g.Effective.Triggers); len(seqs) > 0 {
 		// A stop may have come meanwhile.
 		ignored := thread.Withdrawn{Seqs: seqs, Reason: "the repository's configuration does not listen to this (triggers)"}
-		return true, s.lease.Record(ctx, thread.KindWithdrawn, ignored)
+		return true, s.pub.lease.Record(ctx, thread.KindWithdrawn, ignored)
 	}
-	if s.state.Updates() && !g.Updates {
+	if s.pub.state.Updates() && !g.Updates {
 		return true, nil // the merge was asked for meanwhile
 	}
 	if s.askedLongAgo(d.Purpose) {
-		if err := s.allowed(ctx, s.state.Work(d.Purpose)); err != nil {
+		if err := s.pub.allowed(ctx, s.pub.state.Work(d.Purpose)); err != nil {
 			return false, err
 		}
 	}
-	if s.Closing() {
+	if s.pub.env.Closing() {
 		return false, errStopping
 	}
-	return false, s.Room()
+	return false, s.pub.env.Room()
 }
 
 // compose makes the attempt with its prompt. Nil without an error means that it was refused, which is logged.
@@ -147,27 +147,27 @@ func (s *step) compose(ctx context.Context, d policy.Decision, r *ready) (*attem
 		return nil, err
 	}
 	if refused != nil {
-		return nil, s.lease.Record(ctx, thread.KindDecision, s.seen(refused, d.Purpose))
+		return nil, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(refused, d.Purpose))
 	}
 	if d.Purpose != policy.ToChange { // what it changed would be thrown away
 		r.ground.Unfinished, r.ground.Merging = nil, nil
 	}
-	a := s.newAttempt(s.Begin(s.thread, s.state, d, r.ground), r.ground)
+	a := s.newAttempt(s.pub.env.Begin(s.pub.thread, s.pub.state, d, r.ground), r.ground)
 	a.Plan, a.Release = plan, r.release
 	a.Receipt = policy.Receipt{N: a.N, Base: r.ground.Start}
 	if a.NoAgent {
 		return a, nil
 	}
-	parts, err := s.discussion(ctx, s.state.Work(d.Purpose))
+	parts, err := s.pub.discussion(ctx, s.pub.state.Work(d.Purpose))
 	if err != nil {
 		return nil, err
 	}
 	if err := r.ground.Since(ctx, parts); err != nil {
 		return nil, err
 	}
-	beside, manifest, files := attempt.Compose(parts, s.Config.Context.MaxBytes)
+	beside, manifest, files := attempt.Compose(parts, s.pub.Config.Context.MaxBytes)
 	a.Receipt.Manifest, a.Beside = manifest, files
-	a.Prompt = attempt.Prompt(s.thread, s.state, a.Started, r.ground, beside)
+	a.Prompt = attempt.Prompt(s.pub.thread, s.pub.state, a.Started, r.ground, beside)
 	a.Pictures = attempt.Pictures(parts)
 	for _, part := range parts {
 		a.Receipt.Open = append(a.Receipt.Open, part.Open...)
@@ -177,17 +177,17 @@ func (s *step) compose(ctx context.Context, d policy.Decision, r *ready) (*attem
 
 // logStart logs that the attempt begins, before anything of it is done.
 func (s *step) logStart(ctx context.Context, d policy.Decision, a *attempt.Attempt) error {
-	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted, At: s.Now(), Data: a.Started}}}
+	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted, At: s.pub.env.Now(), Data: a.Started}}}
 	if d.Lifts {
 		batch.Cooldown = &thread.Cooldown{
 			Backend: a.Backend,
 			Model:   a.Model,
 			Effort:  a.Effort,
-			Rest:    policy.Lifted(s.Now()),
-			Thread:  s.thread.String(),
+			Rest:    policy.Lifted(s.pub.env.Now()),
+			Thread:  s.pub.thread.String(),
 		}
 	}
-	if err := s.lease.Append(ctx, batch); err != nil {
+	if err := s.pub.lease.Append(ctx, batch); err != nil {
 		return err
 	}
 	crash.Point("attempt_logged")
@@ -215,27 +215,27 @@ func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) erro
 // deliver pushes what an attempt made that was handed over with its receipt, in place of another attempt.
 func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	a := s.newAttempt(begun.Started, s.ground())
-	a.Ground.Pins = thread.Pins(s.state)
-	refused, err := s.Host.fetch(ctx, s.publisher, a.Ground)
+	a.Ground.Pins = thread.Pins(s.pub.state)
+	refused, err := s.pub.solver.Host.fetch(ctx, s.pub, a.Ground)
 	if err != nil {
 		return err
 	}
 	if refused != nil {
 		return s.interrupt(ctx, begun)
 	}
-	a.Seen = s.state.Seq
-	s.lease.Patient(true)
-	defer s.lease.Patient(false)
-	return s.finish(ctx, a, a.Deliver(ctx, s.Host.executor(a)))
+	a.Seen = s.pub.state.Seq
+	s.pub.lease.Patient(true)
+	defer s.pub.lease.Patient(false)
+	return s.finish(ctx, a, a.Deliver(ctx, s.pub.solver.Host.executor(a)))
 }
 
 // newAttempt is an attempt of the step's thread as it stands. What comes while it runs is answered and acknowledged.
 func (s *step) newAttempt(begun thread.Started, g *attempt.Ground) *attempt.Attempt {
-	aside := *s.publisher
+	aside := *s.pub
 	a := &attempt.Attempt{
-		Env: &s.Env, Config: s.Config, Thread: s.thread, Started: begun, State: s.state, Lease: s.lease, Log: s.log, Ground: g,
-		SigningKey: s.Config.GitHub.App.SigningKeyFile, Release: func() {},
-		Allowed: func(ctx context.Context) error { return s.allowed(ctx, s.state.Work(policy.ToChange)) },
+		Env: s.pub.env, Config: s.pub.Config, Thread: s.pub.thread, Started: begun, State: s.pub.state, Lease: s.pub.lease, Log: s.pub.log, Ground: g,
+		SigningKey: s.pub.Config.GitHub.App.SigningKeyFile, Release: func() {},
+		Allowed: func(ctx context.Context) error { return s.pub.allowed(ctx, s.pub.state.Work(policy.ToChange)) },
 		Attend: func(ctx context.Context) {
 			answering := aside
 			if s.acknowledged != nil {
@@ -246,16 +246,16 @@ func (s *step) newAttempt(begun thread.Started, g *attempt.Ground) *attempt.Atte
 			answering.attend(ctx)
 		},
 	}
-	a.Author, a.Email, a.Trailer = s.Host.commit(s.thread, s.app)
+	a.Author, a.Email, a.Trailer = s.pub.solver.Host.commit(s.pub.thread, s.pub.app)
 	return a
 }
 
 // reserve counts an attempt above its thread before it begins. Policy has seen that there is room; whether
 // there still is, with attempts that began meanwhile on any node, is known in the transaction.
 func (s *step) reserve(ctx context.Context, a *attempt.Attempt) (bool, error) {
-	now := s.Now()
-	e := thread.Entry{N: a.N, Installation: s.state.Snapshot.Installation, Account: a.Account, At: now, Since: now.Add(-policy.Day)}
-	return s.Store.Reserve(ctx, s.lease.Current(), e, func(u policy.Usage) bool {
+	now := s.pub.env.Now()
+	e := thread.Entry{N: a.N, Installation: s.pub.state.Snapshot.Installation, Account: a.Account, At: now, Since: now.Add(-policy.Day)}
+	return s.pub.env.Store.Reserve(ctx, s.pub.lease.Current(), e, func(u policy.Usage) bool {
 		l := a.Ground.Effective.Policy
 		full := func(l policy.Ledger) bool { why, _ := l.Full(); return why != "" }
 		return !slices.ContainsFunc(append(l.Ledgers(u), l.Account(a.Account, u)), full)
@@ -270,17 +270,17 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 	}
 	if err != nil {
 		// It is as if nothing was pushed: the next attempt starts from the branch.
-		s.log.Warn().Err(err).Msg("whether the attempt pushed its work is not known")
+		s.pub.log.Warn().Err(err).Msg("whether the attempt pushed its work is not known")
 	}
-	s.log.Warn().Str("commit", commit).Msg("attempt interrupted: the node that ran it stopped")
+	s.pub.log.Warn().Str("commit", commit).Msg("attempt interrupted: the node that ran it stopped")
 	cut := s.newAttempt(a.Started, s.ground())
-	cut.Began, cut.Ground.Effective, cut.Ground.Start = a.At, effective(s.Config, s.state.Repo), a.Base
+	cut.Began, cut.Ground.Effective, cut.Ground.Start = a.At, effective(s.pub.Config, s.pub.state.Repo), a.Base
 	var left *thread.Unfinished
 	if a.Decision.Purpose == policy.ToChange {
 		left, err = cut.Salvage(ctx)
 	}
 	if err != nil {
-		s.log.Warn().Err(err).Msg("what the attempt left in its files is not kept")
+		s.pub.log.Warn().Err(err).Msg("what the attempt left in its files is not kept")
 	}
 	if commit != "" {
 		left = nil // it is on the branch
@@ -292,7 +292,7 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 // that began may have been done, so the branch is looked at.
 func (s *step) pushed(ctx context.Context, a thread.Attempt) (string, error) {
 	g, begun := s.ground(), thread.ActState{}
-	for key, act := range s.state.Acts {
+	for key, act := range s.pub.state.Acts {
 		if !strings.HasPrefix(key, thread.PushKey(g.Branch, "")) || act.At.Before(a.At) {
 			continue
 		}
@@ -303,7 +303,7 @@ func (s *step) pushed(ctx context.Context, a thread.Attempt) (string, error) {
 	if begun.SHA == "" || begun.Done {
 		return begun.SHA, nil
 	}
-	if there, err := s.Host.pushed(ctx, s.publisher, g, begun.SHA); !there || err != nil {
+	if there, err := s.pub.solver.Host.pushed(ctx, s.pub, g, begun.SHA); !there || err != nil {
 		return "", err
 	}
 	return begun.SHA, nil

@@ -26,7 +26,8 @@ import (
 // publisher is a thread under its lease: its folded log, and what is written to the
 // log and shown at GitHub of it. The lease may be that of a step or of an attempt.
 type publisher struct {
-	*Solver
+	solver *Solver
+	env    *attempt.Env   // the solver's
 	Config *config.Server // that this step goes by
 	Forge  *forge.Client  // whose writes the lease confirms; nil without GitHub
 	thread thread.ID
@@ -38,7 +39,7 @@ type publisher struct {
 }
 
 func (p *publisher) load(ctx context.Context) error {
-	_, state, err := thread.Load(ctx, p.Store, p.thread)
+	_, state, err := thread.Load(ctx, p.env.Store, p.thread)
 	p.state = state
 	if err != nil {
 		return fmt.Errorf("read the log: %w", err)
@@ -128,7 +129,7 @@ func (p *publisher) acted(ctx context.Context, key string, a thread.Act) error {
 		return err
 	}
 	crash.Point("act_logged")
-	p.state.Acts[key] = thread.ActState{Act: a, Done: true, At: p.Now()}
+	p.state.Acts[key] = thread.ActState{Act: a, Done: true, At: p.env.Now()}
 	if key == thread.ActPull {
 		p.state.Pull = int(a.ID)
 	}
@@ -145,7 +146,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	if err := p.publishSaid(ctx); err != nil {
 		return err
 	}
-	v, err := p.view(ctx, p.thread, p.state)
+	v, err := p.solver.view(ctx, p.thread, p.state)
 	if err != nil {
 		return err
 	}
@@ -260,7 +261,7 @@ func (p *publisher) leaveCommits(ctx context.Context, head string) error {
 
 func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string, old thread.ActState) error {
 	c := forge.CheckRun{
-		Name: name, HeadSHA: sha, DetailsURL: p.threadURLOf(p.thread), ExternalID: checkrun.ExternalID(p.thread.String(), name), Status: checkrun.Completed, Conclusion: checkrun.Neutral,
+		Name: name, HeadSHA: sha, DetailsURL: p.solver.threadURLOf(p.thread), ExternalID: checkrun.ExternalID(p.thread.String(), name), Status: checkrun.Completed, Conclusion: checkrun.Neutral,
 		Output: forge.Output{
 			Title:   "Went on at " + head[:min(len(head), 10)],
 			Summary: fmt.Sprintf("The branch is at %s now, and the check run there tells how it stands.", head),

@@ -199,7 +199,7 @@ func (p *publisher) ordered(n int, t forge.ReviewThread) bool {
 // them failed by the work. It is tried again with each check that ends, and by itself until settleMost after the push;
 // next is when, zero for never. Checks that ran on earlier commits are awaited for so long, others that may come for quiet.
 func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
-	open := thread.Unresolved(s.state)
+	open := thread.Unresolved(s.pub.state)
 	if len(open) == 0 || !s.verifiedWork() {
 		return time.Time{}, nil
 	}
@@ -207,12 +207,12 @@ func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
 	if err != nil || !green {
 		return next, err
 	}
-	if ok, err := s.may(ctx); !ok {
+	if ok, err := s.pub.may(ctx); !ok {
 		return time.Time{}, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(open)) {
-		err := s.Forge.PullRequests.Resolve(ctx, s.repo(), open[key])
-		if err := s.settled(ctx, key, thread.Act{SHA: s.state.Head}, err); err != nil {
+		err := s.pub.Forge.PullRequests.Resolve(ctx, s.pub.repo(), open[key])
+		if err := s.pub.settled(ctx, key, thread.Act{SHA: s.pub.state.Head}, err); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -222,9 +222,9 @@ func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
 // headGreen reports whether the checks of others have run on the head, and none failed by the work. Else next is when to
 // look again; zero where an event will tell.
 func (s *step) headGreen(ctx context.Context) (green bool, next time.Time, err error) {
-	last := thread.LastChange(s.state)
+	last := thread.LastChange(s.pub.state)
 	ran, heard := s.checksReported(last.EndedAt)
-	now, end := s.Now(), last.EndedAt.Add(settleMost)
+	now, end := s.pub.env.Now(), last.EndedAt.Add(settleMost)
 	if next, quiet := quietAt(heard, now); !quiet {
 		return false, next, nil
 	}
@@ -247,14 +247,14 @@ func (s *step) headGreen(ctx context.Context) (green bool, next time.Time, err e
 
 // verifiedWork reports whether the thread's work is done, verified and on the head, and nobody has ended it.
 func (s *step) verifiedWork() bool {
-	if s.ended() || s.state.Head == "" {
+	if s.pub.ended() || s.pub.state.Head == "" {
 		return false
 	}
-	was, _ := thread.Before(s.state)
+	was, _ := thread.Before(s.pub.state)
 	if State(was) != checkrun.Done {
 		return false
 	}
-	_, verified := thread.LastChange(s.state).Receipt.Verified()
+	_, verified := thread.LastChange(s.pub.state).Receipt.Verified()
 	return verified
 }
 
@@ -262,8 +262,8 @@ func (s *step) verifiedWork() bool {
 // not before since.
 func (s *step) checksReported(since time.Time) (earlier []string, last time.Time) {
 	last = since
-	for _, c := range s.state.Checks {
-		if c.SHA != s.state.Head {
+	for _, c := range s.pub.state.Checks {
+		if c.SHA != s.pub.state.Head {
 			earlier = append(earlier, c.Name)
 		} else {
 			last = policy.Later(last, c.At)
@@ -274,20 +274,20 @@ func (s *step) checksReported(since time.Time) (earlier []string, last time.Time
 
 // checksOfHead are the checks of others on the head; moved reports that the pull request has another head.
 func (s *step) checksOfHead(ctx context.Context) (all []forge.CheckResult, moved bool, err error) {
-	pull, err := s.Forge.PullRequests.Get(ctx, s.repo(), cmp.Or(s.state.Pull, s.thread.Number))
+	pull, err := s.pub.Forge.PullRequests.Get(ctx, s.pub.repo(), cmp.Or(s.pub.state.Pull, s.pub.thread.Number))
 	if err != nil {
 		return nil, false, err
 	}
-	if pull.Head.SHA != s.state.Head {
+	if pull.Head.SHA != s.pub.state.Head {
 		return nil, true, nil
 	}
-	all, err = s.others(ctx, s.state.Head)
+	all, err = s.pub.others(ctx, s.pub.state.Head)
 	return all, false, err
 }
 
 // anyRed reports whether a check failed, and the work is not known to be innocent of it.
 func (s *step) anyRed(all []forge.CheckResult) bool {
-	known := s.state.Checked.On(s.state.Head)
+	known := s.pub.state.Checked.On(s.pub.state.Head)
 	return slices.ContainsFunc(all, func(c forge.CheckResult) bool {
 		if !feedback.Failing(c.Conclusion) {
 			return false

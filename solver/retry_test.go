@@ -54,7 +54,7 @@ func TestOnlyAStopFreesAStepAtOnce(t *testing.T) {
 		"that was too late":      {given: late, err: context.DeadlineExceeded, retry: true, wait: true},
 	} {
 		t.Run("a step "+name, func(t *testing.T) {
-			s := &step{publisher: &publisher{}}
+			s := &step{pub: &publisher{}}
 			retry := s.retry(c.given, c.err)
 			if (retry != nil) != c.retry {
 				t.Fatalf("it has a retry: %t, want %t", retry != nil, c.retry)

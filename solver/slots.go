@@ -47,8 +47,8 @@ const (
 // returns the wait to store instead, of which only the time of the next look is known. Where the account was limited,
 // the step holds its probe when mayAcquire returns nil.
 func (s *step) mayAcquire(ctx context.Context, account string, most int) (*thread.Decided, error) {
-	if s.Slots != nil && len(s.Slots) == cap(s.Slots) {
-		if s.waited || s.waiting.Load() >= maxWaiting {
+	if s.pub.solver.Slots != nil && len(s.pub.solver.Slots) == cap(s.pub.solver.Slots) {
+		if s.waited || s.pub.solver.waiting.Load() >= maxWaiting {
 			return s.later(policy.RuleCrowded, "as many attempts run as may run at the same time, and others wait for a place already"), nil
 		}
 		return nil, nil // acquire takes the probe when a slot is free
@@ -56,7 +56,7 @@ func (s *step) mayAcquire(ctx context.Context, account string, most int) (*threa
 	if most == 0 {
 		return nil, nil
 	}
-	acquired, err := s.Store.AcquireProbe(ctx, s.lease.Current(), account, most, s.Now())
+	acquired, err := s.pub.env.Store.AcquireProbe(ctx, s.pub.lease.Current(), account, most, s.pub.env.Now())
 	if err != nil || acquired {
 		return nil, err
 	}
@@ -79,15 +79,15 @@ func bound(b policy.Breaker) int { return min(1, b.Consecutive+b.Claim.Consecuti
 // later is a wait of which only the time of the next look is known. The decision
 // says nothing of that time, so that looking in vain appends nothing.
 func (s *step) later(rule policy.Rule, reason string) *thread.Decided {
-	now, look, share, spread := s.Now(), minLook, 2, releaseSpread
+	now, look, share, spread := s.pub.env.Now(), minLook, 2, releaseSpread
 	if rule == policy.RuleCrowded {
 		// Another node may have room, and which one looks is chance.
 		look, share, spread = crowdedLook, 8, crowdedLook
 	}
 	if s.awaits(rule) {
-		look = min(max(now.Sub(s.state.DecidedAt)/time.Duration(share), look), maxLook)
+		look = min(max(now.Sub(s.pub.state.DecidedAt)/time.Duration(share), look), maxLook)
 	}
-	s.next = now.Add(look + time.Duration(seed(s.thread, 0)%uint64(spread)))
+	s.next = now.Add(look + time.Duration(seed(s.pub.thread, 0)%uint64(spread)))
 	return &thread.Decided{Decision: policy.Decision{Action: policy.DoWait, Rule: rule, Reasons: policy.Because(rule, reason)}}
 }
 
@@ -97,28 +97,28 @@ func (s *step) wakeAt(d thread.Decided) time.Time {
 		return d.Until
 	}
 	if s.next.IsZero() {
-		s.next = s.Now().Add(roomLook + time.Duration(seed(s.thread, 0)%uint64(roomLook)))
+		s.next = s.pub.env.Now().Add(roomLook + time.Duration(seed(s.pub.thread, 0)%uint64(roomLook)))
 	}
 	return s.next
 }
 
 // awaits reports whether the last that happened was a decision to wait by this rule.
 func (s *step) awaits(rule policy.Rule) bool {
-	d, n := s.state.Decision, len(s.state.Attempts)
+	d, n := s.pub.state.Decision, len(s.pub.state.Attempts)
 	if d == nil || d.Action != policy.DoWait || d.Rule != rule {
 		return false
 	}
-	return n == 0 || s.state.Attempts[n-1].At.Before(s.state.DecidedAt)
+	return n == 0 || s.pub.state.Attempts[n-1].At.Before(s.pub.state.DecidedAt)
 }
 
 // acquire takes a slot for an attempt, and the account's probe where most, which the breaker leaves, bounds the attempts
 // on it. Nil without an error means that the decision has to be taken again: the breaker changed meanwhile, or another
 // step was first.
 func (s *step) acquire(ctx context.Context, account string, most int) (release func(), err error) {
-	waits := s.waiting.Add(1) <= maxWaiting
-	defer s.waiting.Add(-1)
+	waits := s.pub.solver.waiting.Add(1) <= maxWaiting
+	defer s.pub.solver.waiting.Add(-1)
 	if waits && s.awaits(policy.RuleProbe) {
-		if err := wait.For(ctx, startOf(s.thread)); err != nil {
+		if err := wait.For(ctx, startOf(s.pub.thread)); err != nil {
 			return nil, err
 		}
 	}
@@ -142,11 +142,11 @@ func (s *step) acquire(ctx context.Context, account string, most int) (release f
 // acquireProbe marks the thread as one that runs on the account. It is false where the breaker has changed since most was
 // read, or as many run there already.
 func (s *step) acquireProbe(ctx context.Context, account string, most int) (bool, error) {
-	breakers, err := s.Store.Breakers(ctx)
+	breakers, err := s.pub.env.Store.Breakers(ctx)
 	if err != nil || bound(breakers[account]) != most {
 		return false, err
 	}
-	return s.Store.AcquireProbe(ctx, s.lease.Current(), account, most, s.Now())
+	return s.pub.env.Store.AcquireProbe(ctx, s.pub.lease.Current(), account, most, s.pub.env.Now())
 }
 
 // startOf is when a thread starts that was released with others, after them all were woken.
@@ -155,19 +155,19 @@ func startOf(t thread.ID) time.Duration { return time.Duration(seed(t, 1) % uint
 // acquireSlot takes one of the Slots, and may wait for it. Where none is free, the probe is released: another step may
 // hold a slot and try the account. Nil without an error means that the wait was in vain.
 func (s *step) acquireSlot(ctx context.Context, account string, waits bool) (release func(), err error) {
-	if s.Slots == nil {
+	if s.pub.solver.Slots == nil {
 		return func() {}, nil
 	}
-	release = func() { <-s.Slots }
+	release = func() { <-s.pub.solver.Slots }
 	select {
-	case s.Slots <- struct{}{}:
+	case s.pub.solver.Slots <- struct{}{}:
 		return release, nil
 	default:
 		s.releaseProbe(ctx, account)
 	}
 	if waits {
 		select {
-		case s.Slots <- struct{}{}:
+		case s.pub.solver.Slots <- struct{}{}:
 			return release, nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -182,7 +182,7 @@ func (s *step) acquireSlot(ctx context.Context, account string, waits bool) (rel
 func (s *step) releaseProbe(ctx context.Context, account string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.StopTime)
 	defer cancel()
-	if err := s.Store.ReleaseProbe(ctx, s.lease.Current(), account); err != nil {
-		s.log.Warn().Err(err).Str("account", account).Msg("the account is free when the lease ends")
+	if err := s.pub.env.Store.ReleaseProbe(ctx, s.pub.lease.Current(), account); err != nil {
+		s.pub.log.Warn().Err(err).Str("account", account).Msg("the account is free when the lease ends")
 	}
 }

@@ -27,7 +27,7 @@ func TestThreadsThatAreReleasedTogetherDoNotStartTogether(t *testing.T) {
 		looks, starts := map[time.Duration]int{}, map[time.Duration]int{}
 		for n := range 100 {
 			th := thread.ID{Owner: owner, Name: fmt.Sprintf("team%d", n%10), Number: first + n/10}
-			s := &step{publisher: &publisher{Solver: &Solver{Env: attempt.Env{Now: func() time.Time { return now }}}, thread: th}}
+			s := &step{pub: &publisher{env: &attempt.Env{Now: func() time.Time { return now }}, thread: th}}
 			s.later(policy.RuleProbe, "somebody else tries")
 			look := s.next.Sub(now)
 			if look < minLook || look >= minLook+releaseSpread {

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
@@ -22,7 +24,7 @@ import (
 
 // Solver carries out decisions. Env and Host are required.
 type Solver struct {
-	attempt.Env
+	Env    attempt.Env
 	Host   Host     // where the repositories are
 	Verify []string // verify commands beside those of the repositories' configurations
 	// Slots bounds the attempts that run at the same time: one element of its
@@ -41,13 +43,13 @@ type Solver struct {
 
 // HasBackend reports whether a name is that of a backend of this server.
 func (s *Solver) HasBackend(name string) bool {
-	return attempt.BackendNamed(s.Current().Backends, name).Name != ""
+	return attempt.BackendNamed(s.Env.Current().Backends, name).Name != ""
 }
 
 // Escalates reports whether a backend that may work on a thread has an escalated effort: the one that a person chose,
 // else any that the repository's configuration allows, as far as the log has it.
 func (s *Solver) Escalates(t thread.State) bool {
-	all := effective(s.Current(), t.Repo).Backends
+	all := effective(s.Env.Current(), t.Repo).Backends
 	if b := attempt.BackendNamed(all, t.Pinned); b.Name != "" {
 		return b.EscalatedEffort != ""
 	}
@@ -57,7 +59,7 @@ func (s *Solver) Escalates(t thread.State) bool {
 // Step takes the thread's lease and works it off. A *HeldError means that another step is at it.
 func (s *Solver) Step(given context.Context, t thread.ID) error {
 	asked := time.Now()
-	l, err := s.Store.Acquire(given, t, s.Node, s.Now())
+	l, err := s.Env.Store.Acquire(given, t, s.Env.Node, s.Env.Now())
 	if err != nil {
 		return err
 	}
@@ -69,19 +71,31 @@ func (s *Solver) Step(given context.Context, t thread.ID) error {
 // could not do its job; when the thread is tried again is stored by then.
 func (s *Solver) Work(given context.Context, l thread.Lease, asked time.Time) (err error) {
 	crash.Point("claimed")
-	ctx, holder := lease.Hold(given, s.Store, l, asked, s.Now)
-	log := s.Log.With().Str("thread", l.Thread.String()).Int64("epoch", l.Epoch).Logger()
+	ctx, holder := lease.Hold(given, s.Env.Store, l, asked, s.Env.Now)
+	log := s.Env.Log.With().Str("thread", l.Thread.String()).Int64("epoch", l.Epoch).Logger()
 	if l.From != "" {
 		log.Warn().Str("from", l.From).Msg("thread taken over: its lease ran out")
 		if s.OnTakeOver != nil {
 			s.OnTakeOver()
 		}
 	}
-	st := &step{publisher: &publisher{Solver: s, Config: s.Current(), thread: l.Thread, lease: holder, log: log, plain: log}}
+	st := s.newStep(l.Thread, holder, log)
 	err = errPanicked // until the loop says what came of it
 	defer func() { holder.Release(st.retry(given, err)) }()
 	err = st.loop(ctx)
 	return err
+}
+
+func (s *Solver) newStep(t thread.ID, holder *lease.Holder, log zerolog.Logger) *step {
+	return &step{pub: &publisher{
+		solver: s,
+		env:    &s.Env,
+		Config: s.Env.Current(),
+		thread: t,
+		lease:  holder,
+		log:    log,
+		plain:  log,
+	}}
 }
 
 // errPanicked is how a step ends that does not return.
@@ -99,7 +113,7 @@ func (s *step) loop(ctx context.Context) error {
 			again, err = s.failed(ctx, err)
 		}
 		if err != nil {
-			return fmt.Errorf("step %s: %w", s.thread, s.lost(ctx, err))
+			return fmt.Errorf("step %s: %w", s.pub.thread, s.lost(ctx, err))
 		}
 	}
 	return nil
@@ -107,7 +121,7 @@ func (s *step) loop(ctx context.Context) error {
 
 func (s *step) lost(ctx context.Context, err error) error {
 	if errors.Is(err, thread.ErrLeaseLost) || errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
-		s.log.Warn().Err(thread.ErrLeaseLost).Msg("this node stops working on the thread; who holds the lease goes on")
+		s.pub.log.Warn().Err(thread.ErrLeaseLost).Msg("this node stops working on the thread; who holds the lease goes on")
 	}
 	return err
 }
@@ -145,7 +159,7 @@ func (s *step) retry(given context.Context, err error) thread.Retry {
 	}
 	return func(inARow int) time.Duration {
 		if inARow == oftenTries {
-			s.log.Error().Err(err).Int("tries", inARow).Msg("the step has failed for about a day; it is tried about once an hour from now on")
+			s.pub.log.Error().Err(err).Int("tries", inARow).Msg("the step has failed for about a day; it is tried about once an hour from now on")
 		}
 		return afterFailure(inARow)
 	}
@@ -161,31 +175,31 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	case errors.Is(err, thread.ErrLeaseLost), ctx.Err() != nil:
 		return false, err
 	case errors.As(err, &limited):
-		s.log.Warn().Time("until", limited.Until).Msg("GitHub's rate limit; the step goes on later")
-		return false, s.lease.Append(ctx, thread.Batch{WakeAt: limited.Until})
-	case gone && s.state.Closed != "":
+		s.pub.log.Warn().Time("until", limited.Until).Msg("GitHub's rate limit; the step goes on later")
+		return false, s.pub.lease.Append(ctx, thread.Batch{WakeAt: limited.Until})
+	case gone && s.pub.state.Closed != "":
 		// Nothing can be shown on a thread that is gone.
-		s.log.Warn().Err(err).Msg("the thread is gone at GitHub")
+		s.pub.log.Warn().Err(err).Msg("the thread is gone at GitHub")
 		return false, nil
 	case moved != nil:
-		return true, s.lease.Record(ctx, thread.KindThread, thread.Change{What: "renamed", Detail: moved.To})
+		return true, s.pub.lease.Record(ctx, thread.KindThread, thread.Change{What: "renamed", Detail: moved.To})
 	case gone:
-		return true, s.lease.Record(ctx, thread.KindThread, thread.Change{What: "uninstalled"})
+		return true, s.pub.lease.Record(ctx, thread.KindThread, thread.Change{What: "uninstalled"})
 	case errors.Is(err, attempt.ErrRevoked):
 		d := thread.Refuse(policy.RuleRevoked, "Somebody who may write to the repository must ask for it: /pawl retry.", attempt.ErrRevoked.Error())
-		return true, s.lease.Record(ctx, thread.KindDecision, s.seen(d, s.state.Purpose()))
-	case errors.Is(err, git.ErrProtected) && s.state.Open():
+		return true, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(d, s.pub.state.Purpose()))
+	case errors.Is(err, git.ErrProtected) && s.pub.state.Open():
 		d := thread.Refuse(policy.RulePushRefused, "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.", secret.Redact(err.Error()))
-		return true, s.lease.Record(ctx, thread.KindDecision, s.seen(d, policy.ToChange))
-	case final(err) && !s.state.Open():
+		return true, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(d, policy.ToChange))
+	case final(err) && !s.pub.state.Open():
 		// The run has ended, and what GitHub refuses to show stays as it is.
-		s.log.Error().Err(err).Msg("GitHub refuses to show how the run ended")
+		s.pub.log.Error().Err(err).Msg("GitHub refuses to show how the run ended")
 		return false, nil
 	case final(err):
-		s.log.Error().Err(err).Msg("Pawl cannot go on with this run")
+		s.pub.log.Error().Err(err).Msg("Pawl cannot go on with this run")
 		d := thread.Refuse(policy.RulePawlFailed, "The operator should look at the server's log; then comment /pawl retry.", secret.Redact(err.Error()))
 		d.Failed = true
-		return true, s.lease.Record(ctx, thread.KindDecision, s.seen(d, s.state.Purpose()))
+		return true, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(d, s.pub.state.Purpose()))
 	}
 	return false, err
 }

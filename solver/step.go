@@ -20,7 +20,7 @@ import (
 
 // step is one holder of a thread's lease at work.
 type step struct {
-	*publisher
+	pub      *publisher
 	beside   sync.WaitGroup // what is told to people while the step goes on
 	next     time.Time      // when a wait without an end is looked at again
 	checksAt time.Time      // when the checks of the head are looked at again; zero for never
@@ -57,12 +57,12 @@ func (s *step) stages() []func(context.Context) (progress, error) {
 
 // effect carries out the first stage that has something to do. It reports whether there may be another effect.
 func (s *step) effect(ctx context.Context) (again bool, err error) {
-	s.Config = s.Current()
-	if err := s.load(ctx); err != nil {
+	s.pub.Config = s.pub.env.Current()
+	if err := s.pub.load(ctx); err != nil {
 		return false, err
 	}
 	// After the log: what becomes of an error depends on it.
-	if err := s.reach(ctx); err != nil {
+	if err := s.pub.reach(ctx); err != nil {
 		return false, err
 	}
 	defer s.beside.Wait()
@@ -80,7 +80,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 
 // endRunning ends an attempt that was cut off with the process that ran it. What it had finished is delivered.
 func (s *step) endRunning(ctx context.Context) (progress, error) {
-	a, running := s.state.Running()
+	a, running := s.pub.state.Running()
 	if !running {
 		return nothing, nil
 	}
@@ -92,22 +92,22 @@ func (s *step) endRunning(ctx context.Context) (progress, error) {
 
 // delivers reports whether the running attempt was handed over with its receipt, and nobody has ended the work since.
 func (s *step) delivers() bool {
-	u := s.state.Unfinished
+	u := s.pub.state.Unfinished
 	if u == nil || u.Receipt == nil {
 		return false
 	}
-	return !s.ended()
+	return !s.pub.ended()
 }
 
 // dropUnfinished removes the reference of unfinished work at GitHub that was continued or given up.
 func (s *step) dropUnfinished(ctx context.Context) (progress, error) {
-	if s.state.Unfinished != nil || s.state.Acts[thread.ActUnfinished].SHA == "" {
+	if s.pub.state.Unfinished != nil || s.pub.state.Acts[thread.ActUnfinished].SHA == "" {
 		return nothing, nil
 	}
-	if err := s.ground().Drop(ctx, &s.Env, s.thread); err != nil {
-		s.log.Warn().Err(err).Msg("the reference of unfinished work stays until the thread's next step")
+	if err := s.ground().Drop(ctx, s.pub.env, s.pub.thread); err != nil {
+		s.pub.log.Warn().Err(err).Msg("the reference of unfinished work stays until the thread's next step")
 	}
-	return nothing, s.load(ctx)
+	return nothing, s.pub.load(ctx)
 }
 
 // greet acknowledges what was asked in the background, so that no agent waits for it. An error counts where there is
@@ -118,23 +118,23 @@ func (s *step) greet(ctx context.Context) (progress, error) {
 }
 
 func (s *step) answerQuestion(ctx context.Context) (progress, error) {
-	asked := s.questions()
+	asked := s.pub.questions()
 	if len(asked) == 0 {
 		return nothing, nil
 	}
 	if err := s.acknowledged(ctx); err != nil {
 		return nothing, err
 	}
-	return changed, s.answer(ctx, asked[0])
+	return changed, s.pub.answer(ctx, asked[0])
 }
 
 // offerPull opens the pull request for what was pushed. What GitHub refuses once the run has ended stays refused.
 func (s *step) offerPull(ctx context.Context) (progress, error) {
-	err := s.openPull(ctx)
+	err := s.pub.openPull(ctx)
 	if err == nil {
 		return nothing, nil
 	}
-	if final(err) && !s.state.Open() {
+	if final(err) && !s.pub.state.Open() {
 		return nothing, nil
 	}
 	return nothing, fmt.Errorf("open the pull request: %w", err)
@@ -152,7 +152,7 @@ func (s *step) lookAtChecks(ctx context.Context) (progress, error) {
 
 // rest is for a thread on which nothing is asked: its base may have moved, threads of remarks may be resolved.
 func (s *step) rest(ctx context.Context) (progress, error) {
-	if s.state.Open() {
+	if s.pub.state.Open() {
 		return nothing, nil
 	}
 	asked, due, err := s.follow(ctx)
@@ -173,7 +173,7 @@ func (s *step) rest(ctx context.Context) (progress, error) {
 	if next.IsZero() {
 		return finished, nil
 	}
-	return finished, s.lease.Append(ctx, thread.Batch{WakeAt: next})
+	return finished, s.pub.lease.Append(ctx, thread.Batch{WakeAt: next})
 }
 
 // earliest is the first of some times; zero ones do not count.
@@ -198,7 +198,7 @@ func (s *step) work(ctx context.Context) (progress, error) {
 		return changed, nil
 	case s.waitsBy(d):
 		// The wake-up is armed again: it may have been this one.
-		if err := s.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d)}); err != nil {
+		if err := s.pub.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d)}); err != nil {
 			return nothing, err
 		}
 		return finished, s.show(ctx)
@@ -208,22 +208,22 @@ func (s *step) work(ctx context.Context) (progress, error) {
 
 // waitsBy reports whether a decision is the wait with which the log already ends.
 func (s *step) waitsBy(d *thread.Decided) bool {
-	if d.Action != policy.DoWait || s.state.Decision == nil {
+	if d.Action != policy.DoWait || s.pub.state.Decision == nil {
 		return false
 	}
-	if !same(*s.state.Decision, *d) {
+	if !same(*s.pub.state.Decision, *d) {
 		return false
 	}
 	return !d.Until.IsZero() || s.awaits(d.Rule)
 }
 
 func (s *step) record(ctx context.Context, d *thread.Decided) error {
-	if needsPerson(s.state, d) {
+	if needsPerson(s.pub.state, d) {
 		d.Like = s.like(ctx)
 	}
-	s.log.Info().Str("action", string(d.Action)).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("decided")
-	event := thread.NewEvent{Kind: thread.KindDecision, At: s.Now(), Data: d}
-	if err := s.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d), Events: []thread.NewEvent{event}}); err != nil {
+	s.pub.log.Info().Str("action", string(d.Action)).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("decided")
+	event := thread.NewEvent{Kind: thread.KindDecision, At: s.pub.env.Now(), Data: d}
+	if err := s.pub.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d), Events: []thread.NewEvent{event}}); err != nil {
 		return err
 	}
 	crash.Point("decided")
@@ -236,13 +236,13 @@ func (s *step) show(ctx context.Context) error {
 	if err := s.acknowledged(ctx); err != nil {
 		return err
 	}
-	return s.publish(ctx)
+	return s.pub.publish(ctx)
 }
 
 // aside tells people something while the step goes on: a copy of its publisher does
 // it, with acts of its own. The function that it returns waits for it.
 func (s *step) aside(ctx context.Context, do func(*publisher, context.Context) error) (wait func(context.Context) error) {
-	p, done := *s.publisher, make(chan struct{})
+	p, done := *s.pub, make(chan struct{})
 	p.state.Acts = maps.Clone(p.state.Acts)
 	var err error
 	s.beside.Go(func() {
@@ -265,7 +265,7 @@ func (s *step) shortWait(ctx context.Context, d policy.Decision) error {
 	if d.Action != policy.DoWait || d.Until.IsZero() {
 		return nil
 	}
-	left := d.Until.Sub(s.Now())
+	left := d.Until.Sub(s.pub.env.Now())
 	if left > maxShortWait {
 		return nil
 	}
@@ -276,8 +276,8 @@ func (s *step) shortWait(ctx context.Context, d policy.Decision) error {
 const maxShortWait = 5 * time.Second
 
 func (s *step) count(d policy.Decision) {
-	if s.OnDecision != nil {
-		s.OnDecision(d.Rule, d.Action)
+	if s.pub.solver.OnDecision != nil {
+		s.pub.solver.OnDecision(d.Rule, d.Action)
 	}
 }
 
@@ -297,13 +297,13 @@ type ready struct {
 // decide asks policy with what is known. Before an attempt it fetches the repository, whose configuration may
 // narrow the answer, and has policy confirm it. Nothing at all means that the decision has to be taken again.
 func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
-	facts, err := s.facts(ctx, effective(s.Config, s.state.Repo))
+	facts, err := s.facts(ctx, effective(s.pub.Config, s.pub.state.Repo))
 	if err != nil {
 		return nil, nil, err
 	}
 	first := policy.Next(facts)
 	if first.Action != policy.DoAttempt {
-		return &thread.Decided{Decision: first, Seen: s.state.Seq}, nil, nil
+		return &thread.Decided{Decision: first, Seen: s.pub.state.Seq}, nil, nil
 	}
 	account, most := entry(facts, first)
 	wait, err := s.mayAcquire(ctx, account, most)
@@ -313,7 +313,7 @@ func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 	if wait != nil {
 		return s.seen(wait, first.Purpose), nil, nil
 	}
-	asked := s.state.Pending()
+	asked := s.pub.state.Pending()
 	ground, refused, err := s.prepare(ctx, first.Purpose)
 	if err != nil {
 		return nil, nil, err
@@ -321,7 +321,7 @@ func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 	if refused != nil {
 		return s.seen(refused, first.Purpose), nil, nil
 	}
-	if len(s.state.Pending()) < len(asked) { // what was asked for is done already
+	if len(s.pub.state.Pending()) < len(asked) { // what was asked for is done already
 		return nil, nil, nil
 	}
 	return s.agree(ctx, ground, first, account, most)
@@ -353,8 +353,8 @@ func (s *step) agree(ctx context.Context, ground *attempt.Ground, want policy.De
 // confirm has the base verified, and asks policy with that and with what has come meanwhile: a stop above all, and a
 // limit that another thread met on the account. bound is how many attempts may run on the account of the answer's backend.
 func (s *step) confirm(ctx context.Context, ground *attempt.Ground, want policy.Decision) (now *thread.Decided, bound int, err error) {
-	trial := s.newAttempt(thread.Started{Seen: s.state.Seq, Decision: want}, ground)
-	refused, err := s.Host.verifyBase(ctx, trial)
+	trial := s.newAttempt(thread.Started{Seen: s.pub.state.Seq, Decision: want}, ground)
+	refused, err := s.pub.solver.Host.verifyBase(ctx, trial)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -367,7 +367,7 @@ func (s *step) confirm(ctx context.Context, ground *attempt.Ground, want policy.
 // seen has a decision, if there is one, take all into account that the step has read, about the work for a purpose.
 func (s *step) seen(d *thread.Decided, p policy.Purpose) *thread.Decided {
 	if d != nil {
-		d.Seen, d.Purpose = s.state.Seq, p
+		d.Seen, d.Purpose = s.pub.state.Seq, p
 	}
 	return d
 }
@@ -386,16 +386,16 @@ func needsPerson(s thread.State, d *thread.Decided) bool {
 // like names an open thread of the repository that stopped on a task of nearly the same words, the one of
 // late first; empty for none. It helps people and decides nothing, so what cannot be read is left out.
 func (s *step) like(ctx context.Context) string {
-	near, err := s.Store.Near(ctx, s.thread)
+	near, err := s.pub.env.Store.Near(ctx, s.pub.thread)
 	if err != nil {
-		s.log.Warn().Err(err).Msg("other threads cannot be read; none is named")
+		s.pub.log.Warn().Err(err).Msg("other threads cannot be read; none is named")
 	}
 	for _, n := range near {
-		_, other, err := thread.Load(ctx, s.Store, n)
+		_, other, err := thread.Load(ctx, s.pub.env.Store, n)
 		if err != nil || other.Open() || !needsPerson(other, other.Decision) {
 			continue
 		}
-		if policy.SaysAgain(thread.Begun(s.state), thread.Begun(other)) {
+		if policy.SaysAgain(thread.Begun(s.pub.state), thread.Begun(other)) {
 			return fmt.Sprintf("like #%d, which stopped because %s", n.Number, other.Decision.Reasons)
 		}
 	}
@@ -405,7 +405,7 @@ func (s *step) like(ctx context.Context) string {
 // decideOn asks policy with all that is known once the repository is there. bound is
 // how many attempts may run on the account of the backend that was chosen.
 func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decided, bound int, err error) {
-	if err := s.load(ctx); err != nil {
+	if err := s.pub.load(ctx); err != nil {
 		return nil, 0, err
 	}
 	f, err := s.facts(ctx, g.Effective)
@@ -414,14 +414,14 @@ func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decid
 	}
 	untriggered := s.untriggered(g.Effective.Triggers)
 	before := g.Before
-	if len(s.Verify) > 0 { // where no comment can ask for the first test, or a build that works, in spite of it
+	if len(s.pub.solver.Verify) > 0 { // where no comment can ask for the first test, or a build that works, in spite of it
 		before = slices.DeleteFunc(slices.Clone(before), func(v policy.Verified) bool { return v.NoTests })
 	}
 	f.Unable = policy.Unable(before)
 	f.Fresh = slices.DeleteFunc(f.Fresh, func(t policy.Trigger) bool { return slices.Contains(untriggered, t.Seq) })
 	d := policy.Next(f)
 	_, bound = entry(f, d)
-	decided := &thread.Decided{Decision: d, Seen: s.state.Seq}
+	decided := &thread.Decided{Decision: d, Seen: s.pub.state.Seq}
 	if d.Rule == policy.RuleVerifyBroken {
 		decided.On = g.From
 	}
@@ -431,7 +431,7 @@ func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decid
 // untriggered are the pending remarks that the repository's configuration does not listen to.
 func (s *step) untriggered(triggers []string) []int64 {
 	var seqs []int64
-	for _, r := range s.state.Pending() {
+	for _, r := range s.pub.state.Pending() {
 		if !feedback.Triggers(r.Source, feedback.Command{Name: r.Command, Mention: r.Mention}, triggers) {
 			seqs = append(seqs, r.Seq)
 		}
@@ -450,10 +450,10 @@ func effective(server *config.Server, repo config.Repo) config.Effective {
 }
 
 func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, error) {
-	now := s.Now()
-	f := s.state.Facts(now)
+	now := s.pub.env.Now()
+	f := s.pub.state.Facts(now)
 	f.Limits = e.Policy.Limits
-	repoLog, err := s.Store.Events(ctx, thread.RepoLog(s.thread.Owner, s.thread.Name), 0)
+	repoLog, err := s.pub.env.Store.Events(ctx, thread.RepoLog(s.pub.thread.Owner, s.pub.thread.Name), 0)
 	if err != nil {
 		return f, err
 	}
@@ -461,31 +461,31 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	case e.Policy.Paused:
 		f.Paused = "the operator paused Pawl (policy.paused)"
 	case err != nil:
-		return f, fmt.Errorf("what was done to %s: %w", s.thread.Repo(), err)
+		return f, fmt.Errorf("what was done to %s: %w", s.pub.thread.Repo(), err)
 	case by != nil:
-		f.Paused = fmt.Sprintf("%s paused %s %s", by.By, s.thread.Repo(), by.Where)
+		f.Paused = fmt.Sprintf("%s paused %s %s", by.By, s.pub.thread.Repo(), by.Where)
 	}
-	breakers, err := s.Store.Breakers(ctx)
+	breakers, err := s.pub.env.Store.Breakers(ctx)
 	if err != nil {
 		return f, fmt.Errorf("breakers: %w", err)
 	}
-	rests, err := s.rests(ctx, s.thread.Repo(), e.Policy.Severity.CooldownScope, now)
+	rests, err := s.pub.solver.rests(ctx, s.pub.thread.Repo(), e.Policy.Severity.CooldownScope, now)
 	if err != nil {
 		return f, err
 	}
 	if f.Choose, err = s.choice(ctx, e); err != nil {
 		return f, err
 	}
-	used, err := s.Store.Usage(ctx, s.thread.Repo(), s.state.Snapshot.Installation, now.Add(-policy.Day))
+	used, err := s.pub.env.Store.Usage(ctx, s.pub.thread.Repo(), s.pub.state.Snapshot.Installation, now.Add(-policy.Day))
 	if err != nil {
 		return f, err
 	}
-	if u := s.state.Unfinished; u != nil && u.Times > 0 { // the attempt that goes on is counted already
+	if u := s.pub.state.Unfinished; u != nil && u.Times > 0 { // the attempt that goes on is counted already
 		used = used.Without(attempt.BackendNamed(e.Backends, u.Backend).Account)
 	}
 	f.Above = f.Limits.Ledgers(used)
 	for _, b := range e.Backends {
-		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account].For(s.thread.String()),
+		arm := policy.Backend{Name: b.Name, Account: b.Account, CanEscalate: b.EscalatedEffort != "", Breaker: breakers[b.Account].For(s.pub.thread.String()),
 			Day: f.Limits.Account(b.Account, used)}
 		if arm.Rest = rests(b, b.Effort); arm.CanEscalate {
 			arm.Escalated = rests(b, b.EscalatedEffort)

@@ -23,23 +23,23 @@ func (s *step) update(ctx context.Context, g *attempt.Ground) error {
 	}
 	done := thread.Withdrawn{Reason: "there is nothing to merge: the branch holds all of " + g.Base + ", or has no history in common with it"}
 	var events []thread.NewEvent
-	for _, r := range s.state.Pending() {
+	for _, r := range s.pub.state.Pending() {
 		if r.Command != "update" || feedback.Visible(r.Text) != "" {
 			continue
 		}
 		done.Seqs = append(done.Seqs, r.Seq)
 		if r.Target.Kind != "" {
-			events = append(events, thread.NewEvent{Kind: thread.KindQuestion, At: s.Now(), Data: thread.Question{Feedback: r.Feedback, Word: g.Base}})
+			events = append(events, thread.NewEvent{Kind: thread.KindQuestion, At: s.pub.env.Now(), Data: thread.Question{Feedback: r.Feedback, Word: g.Base}})
 		}
 	}
 	if len(done.Seqs) == 0 {
 		return nil
 	}
-	events = append(events, thread.NewEvent{Kind: thread.KindWithdrawn, At: s.Now(), Data: done})
-	if err := s.lease.Append(ctx, thread.Batch{Events: events}); err != nil {
+	events = append(events, thread.NewEvent{Kind: thread.KindWithdrawn, At: s.pub.env.Now(), Data: done})
+	if err := s.pub.lease.Append(ctx, thread.Batch{Events: events}); err != nil {
 		return err
 	}
-	return s.load(ctx)
+	return s.pub.load(ctx)
 }
 
 // How long GitHub is asked whether a pull request can be merged, which it computes when somebody asks, and how often.
@@ -55,7 +55,7 @@ func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err erro
 	if !s.follows() {
 		return false, time.Time{}, nil
 	}
-	st := s.state
+	st := s.pub.state
 	if reason := mended(st); reason != "" {
 		asked, err := s.askUpdate(ctx, reason, st.Head, "")
 		return asked, time.Time{}, err
@@ -63,7 +63,7 @@ func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err erro
 	if st.BaseMoved.IsZero() {
 		return false, time.Time{}, nil
 	}
-	every, now := s.Config.Policy.UpdateEvery, s.Now()
+	every, now := s.pub.Config.Policy.UpdateEvery, s.pub.env.Now()
 	due := st.BaseMoved.Truncate(every).Add(every)
 	switch {
 	case now.After(due.Add(mergeableWait)):
@@ -71,7 +71,7 @@ func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err erro
 	case now.Before(due):
 		return false, due, nil
 	}
-	pull, err := s.Forge.PullRequests.Get(ctx, s.repo(), st.Pull)
+	pull, err := s.pub.Forge.PullRequests.Get(ctx, s.pub.repo(), st.Pull)
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return false, time.Time{}, nil
@@ -96,11 +96,11 @@ func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err erro
 
 // follows reports whether the pull request is Pawl's own, its work is done, and the base is to be merged when it moves.
 func (s *step) follows() bool {
-	st := s.state
-	if s.Config.Policy.UpdateEvery <= 0 || st.Pull == 0 {
+	st := s.pub.state
+	if s.pub.Config.Policy.UpdateEvery <= 0 || st.Pull == 0 {
 		return false
 	}
-	if st.Open() || s.ended() {
+	if st.Open() || s.pub.ended() {
 		return false
 	}
 	was, _ := thread.Before(st) // a question since says nothing of the work
@@ -131,22 +131,22 @@ func mended(st thread.State) string {
 
 // askUpdate asks for the base to be merged, unless a bound would stop the work.
 func (s *step) askUpdate(ctx context.Context, reason, head, url string) (bool, error) {
-	st := s.state
-	facts, err := s.facts(ctx, effective(s.Config, st.Repo))
+	st := s.pub.state
+	facts, err := s.facts(ctx, effective(s.pub.Config, st.Repo))
 	if err != nil {
 		return false, err
 	}
 	facts.Run++
 	facts.Fresh = []policy.Trigger{{
 		Seq:        st.Seq + 1,
-		At:         s.Now(),
+		At:         s.pub.env.Now(),
 		Command:    "update",
 		Source:     policy.FromBase,
 		Generation: st.Generation,
 		Cause:      st.Cause,
 	}}
 	if d := policy.Next(facts); d.Action == policy.DoStop { // then it is not asked, and what is done stays done
-		s.log.Info().Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("the base is not merged by itself any more")
+		s.pub.log.Info().Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("the base is not merged by itself any more")
 		return false, nil
 	}
 	f := thread.Feedback{
@@ -160,5 +160,5 @@ func (s *step) askUpdate(ctx context.Context, reason, head, url string) (bool, e
 		Cause:      st.Cause,
 		URL:        url,
 	}
-	return true, s.lease.Record(ctx, thread.KindFeedback, f)
+	return true, s.pub.lease.Record(ctx, thread.KindFeedback, f)
 }

@@ -19,7 +19,7 @@ const shownFeedback = 20
 // View renders nothing itself: it is the fold of a thread in the words of
 // checkrun, with what the shared tables hold against its last backend.
 func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.View, error) {
-	_, state, err := thread.Load(ctx, s.Store, t)
+	_, state, err := thread.Load(ctx, s.Env.Store, t)
 	if err != nil {
 		return checkrun.View{}, err
 	}
@@ -27,10 +27,10 @@ func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.View, error) {
 }
 
 func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkrun.View, error) {
-	l := effective(s.Current(), st.Repo).Policy.Limits
+	l := effective(s.Env.Current(), st.Repo).Policy.Limits
 	f := checkrun.View{
 		Thread: t.String(), Number: t.Number, IsPull: st.Snapshot.Pull, Title: st.Snapshot.Title,
-		Now: s.Now(), Run: st.Run, State: State(st), IssueURL: st.Snapshot.URL, Unwalled: s.Config.Sandbox.Unwalled(), Branch: st.Branch(t), Checked: st.Checked.On(st.ChecksOn()), DetailsURL: s.threadURLOf(t),
+		Now: s.Env.Now(), Run: st.Run, State: State(st), IssueURL: st.Snapshot.URL, Unwalled: s.Env.Config.Sandbox.Unwalled(), Branch: st.Branch(t), Checked: st.Checked.On(st.ChecksOn()), DetailsURL: s.threadURLOf(t),
 	}
 	if a := st.Acts[thread.ActPull]; a.Done {
 		f.PullURL = a.URL
@@ -155,7 +155,7 @@ func (s *Solver) verdicts(ctx context.Context, f *checkrun.View, l policy.Limits
 	}
 	if f.Severity.Class == policy.Severe {
 		repo, _, _ := strings.Cut(f.Thread, "#")
-		rests, err := s.Store.Cooldowns(ctx, repo, f.Now)
+		rests, err := s.Env.Store.Cooldowns(ctx, repo, f.Now)
 		if err != nil {
 			return fmt.Errorf("cooldowns: %w", err)
 		}
@@ -165,7 +165,7 @@ func (s *Solver) verdicts(ctx context.Context, f *checkrun.View, l policy.Limits
 	if last.Limit == nil {
 		return nil
 	}
-	breakers, err := s.Store.Breakers(ctx)
+	breakers, err := s.Env.Store.Breakers(ctx)
 	if err != nil {
 		return fmt.Errorf("breakers: %w", err)
 	}
@@ -188,8 +188,8 @@ func judged(f *checkrun.View, st thread.State) {
 
 // threadURLOf is the page of a thread; empty when the server has no public address.
 func (s *Solver) threadURLOf(t thread.ID) string {
-	if s.Config.HTTP.PublicURL == "" {
+	if s.Env.Config.HTTP.PublicURL == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s/threads/%s/%s/%d", s.Config.HTTP.PublicURL, t.Owner, t.Name, t.Number)
+	return fmt.Sprintf("%s/threads/%s/%s/%d", s.Env.Config.HTTP.PublicURL, t.Owner, t.Name, t.Number)
 }

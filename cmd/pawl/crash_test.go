@@ -68,7 +68,7 @@ func (c *crashRig) live(process int, st thread.Store) error {
 	c.must(err)
 	s := &solver.Solver{Host: solver.GitHub{Forge: c.forge}, Env: attempt.Env{Store: st, Config: c.cfg, Sandbox: box, Node: fmt.Sprintf("node-%d", process),
 		Now: c.clock.now, Log: zerolog.New(c.log), Lookup: os.LookupEnv}}
-	s.UseLayers(attempt.LayersIn(c.cfg.DataDir))
+	s.Env.UseLayers(attempt.LayersIn(c.cfg.DataDir))
 	return s.Step(c.t.Context(), c.thread)
 }
 

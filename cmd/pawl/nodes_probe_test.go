@@ -334,7 +334,7 @@ func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
 	c.must(err)
 	s := &solver.Solver{Host: solver.GitHub{Forge: c.forge}, Slots: o.slots, Env: attempt.Env{Store: o, Config: c.cfg, Sandbox: box, Node: "node", Now: c.clock.now,
 		Log: zerolog.New(c.log), Lookup: os.LookupEnv}}
-	s.UseLayers(attempt.LayersIn(c.cfg.DataDir))
+	s.Env.UseLayers(attempt.LayersIn(c.cfg.DataDir))
 	c.must(s.Step(ctx, c.thread))
 	if v := c.view(); c.calls() != 0 || v.Rule != "usage_limit" || o.before != nil {
 		t.Errorf("the agent was called %d times, then %s (%q); want none, and a wait for the new reset\n%s", c.calls(), v.Rule, v.Reasons, c.log)

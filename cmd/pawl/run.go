@@ -106,7 +106,7 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 		Host: work, Verify: o.verify,
 	}
 	// Runs on the same folder share what an earlier one set up.
-	s.UseLayers(filepath.Join(cache, "pawl", "layers", thread.Hash(work.Dir)))
+	s.Env.UseLayers(filepath.Join(cache, "pawl", "layers", thread.Hash(work.Dir)))
 	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // what the commands came to on a base, for this run
 	return solveLocally(cmd, s, work, task, o.json)
 }
@@ -116,21 +116,21 @@ func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task
 	ctx, now := cmd.Context(), time.Now()
 	t := thread.ID{Owner: "local", Name: filepath.Base(work.Dir), Number: 1}
 	f := thread.Feedback{Source: policy.FromComment, By: feedback.Actor{Login: "you"}, Reason: "pawl run", Command: "solve", Text: task, MadeAt: now}
-	if _, err := s.Store.Append(ctx, t, false, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f}); err != nil {
+	if _, err := s.Env.Store.Append(ctx, t, false, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f}); err != nil {
 		return err
 	}
 	telling, over := context.WithCancel(ctx)
 	var told sync.WaitGroup
 	if !asJSON {
 		p := &progress{w: cmd.ErrOrStderr(), over: terminal(cmd.ErrOrStderr())}
-		s.OnPrepare = p.prepares
+		s.Env.OnPrepare = p.prepares
 		told.Go(func() { p.tell(telling, s, t) })
 	}
 	err := untilOver(ctx, s, t)
 	over()
 	told.Wait()
 	if err != nil {
-		return fmt.Errorf("%w; the transcripts until then are in %s", err, s.Config.DataDir)
+		return fmt.Errorf("%w; the transcripts until then are in %s", err, s.Env.Config.DataDir)
 	}
 	ctx = context.WithoutCancel(ctx)
 	v, err := s.View(ctx, t)
@@ -139,9 +139,9 @@ func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task
 	}
 	v.Branch = work.Branch
 	pushed := slices.ContainsFunc(v.Attempts, func(a checkrun.Attempt) bool { return a.Pushed })
-	err = printReport(cmd, resultOf(v, s.Config.DataDir), func(w io.Writer) {
+	err = printReport(cmd, resultOf(v, s.Env.Config.DataDir), func(w io.Writer) {
 		showThread(w, v)
-		fmt.Fprintf(w, "\nTranscripts: %s\n", s.Config.DataDir)
+		fmt.Fprintf(w, "\nTranscripts: %s\n", s.Env.Config.DataDir)
 		if pushed {
 			fmt.Fprintf(w, "The work is on branch %s: git diff HEAD...%s\n", work.Branch, work.Branch)
 		}
@@ -224,7 +224,7 @@ func untilOver(ctx context.Context, s *solver.Solver, t thread.ID) error {
 			// A cooldown takes hours, which nobody sits out at a terminal.
 			return nil
 		}
-		s.Log.Warn().Strs("reasons", v.Reasons.Texts()).Time("until", v.Until).Msg("waiting")
+		s.Env.Log.Warn().Strs("reasons", v.Reasons.Texts()).Time("until", v.Until).Msg("waiting")
 		if err := wait.For(ctx, max(time.Second, time.Until(v.Until))); err != nil {
 			return err
 		}

@@ -257,7 +257,7 @@ func TestADatabaseThatIsNewDoesNotDoTheOrdersOfTheLastDays(t *testing.T) {
 	w.Store, err = store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "new.db"), store.Options{Now: w.Now})
 	w.Must(err)
 	defer w.Store.Close()
-	w.h.Store, w.h.Solver.Store = w.Store, w.Store
+	w.h.Store, w.h.Solver.Env.Store = w.Store, w.Store
 	w.missed(w.watcher(), 0)
 	// What comes after the first start is missed, also after a second one.
 	w.Pass(time.Hour)

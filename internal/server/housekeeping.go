@@ -57,12 +57,12 @@ func (s *Server) sweep() func(context.Context) error {
 // clean removes what is older than the retention, at the start and then every hour: each server from its
 // folders, and one of them from the database that they share.
 func (s *Server) clean(ctx context.Context) {
-	duty := s.store.Duty("clean", s.solver.Node, cleanInterval)
+	duty := s.store.Duty("clean", s.solver.Env.Node, cleanInterval)
 	trusted := false // its clock, with which only a server may remove for all
 	for next := time.Now(); ; {
 		if !time.Now().Before(next) {
 			next = time.Now().Add(cleanInterval)
-			removed, err := s.cleanFolders(ctx, s.deps.Now().Add(-s.solver.Current().Retention.Transcripts))
+			removed, err := s.cleanFolders(ctx, s.deps.Now().Add(-s.solver.Env.Current().Retention.Transcripts))
 			s.cleaned(ctx, "old transcripts", err, func(e *zerolog.Event) { e.Int("transcripts", removed) })
 			trusted = !errors.Is(err, store.ErrClock)
 		}
@@ -71,7 +71,7 @@ func (s *Server) clean(ctx context.Context) {
 		} else if mine, err := duty.Begin(ctx); err != nil && ctx.Err() == nil {
 			s.log.Warn().Err(err).Msg("whether this server removes old records is not known; it is asked again")
 		} else if mine {
-			keep, t := s.solver.Current().Retention, s.deps.Now()
+			keep, t := s.solver.Env.Current().Retention, s.deps.Now()
 			rows, err := s.store.Clean(ctx, store.Retention{Deliveries: t.Add(-keep.Deliveries), Threads: t.Add(-keep.Threads)})
 			s.cleaned(ctx, "old records", errors.Join(err, duty.End(ctx)), func(e *zerolog.Event) {
 				e.Interface("rows", rows)
@@ -101,7 +101,7 @@ func (s *Server) cleanFolders(ctx context.Context, before time.Time) (removed in
 		return 0, err
 	}
 	one := func(dir string) error {
-		k, err := s.solver.CleanAttempts(ctx, dir, before)
+		k, err := s.solver.Env.CleanAttempts(ctx, dir, before)
 		removed += k
 		return err
 	}

@@ -14,9 +14,9 @@ const countTime = 5 * time.Second
 
 // notifier is what tells the operator in a chat.
 func (s *Server) notifier() *notify.Watch {
-	w := &notify.Watch{URL: func() string { return s.solver.Current().Notify.URL.Reveal() }, UpdateShared: s.store.UpdateShared, Client: notify.Client(outbound(1)), Log: s.log, Health: s.health}
-	count := s.solver.OnAttempt
-	s.solver.OnAttempt = func(backend string, ending policy.Ending, outcome policy.Outcome) {
+	w := &notify.Watch{URL: func() string { return s.solver.Env.Current().Notify.URL.Reveal() }, UpdateShared: s.store.UpdateShared, Client: notify.Client(outbound(1)), Log: s.log, Health: s.health}
+	count := s.solver.Env.OnAttempt
+	s.solver.Env.OnAttempt = func(backend string, ending policy.Ending, outcome policy.Outcome) {
 		count(backend, ending, outcome)
 		ctx, cancel := context.WithTimeout(context.Background(), countTime)
 		defer cancel()
@@ -31,7 +31,7 @@ func (s *Server) health(ctx context.Context) (f notify.Health, err error) {
 	if err != nil {
 		return f, err
 	}
-	f = notify.Health{QueueAge: stats.QueueAge, GivenUp: stats.Deliveries[thread.GivenUp], MaxConsecutive: s.solver.Current().Policy.UsageLimit.MaxConsecutive}
+	f = notify.Health{QueueAge: stats.QueueAge, GivenUp: stats.Deliveries[thread.GivenUp], MaxConsecutive: s.solver.Env.Current().Policy.UsageLimit.MaxConsecutive}
 	if f.Breakers, err = s.store.Breakers(ctx); err != nil {
 		return f, err
 	}
@@ -39,7 +39,7 @@ func (s *Server) health(ctx context.Context) (f notify.Health, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.Day = s.solver.Current().Policy.Server(used)
+	f.Day = s.solver.Env.Current().Policy.Server(used)
 	learned, err := s.solver.LearningReport(ctx)
 	for _, s := range learned.Sources {
 		if s.Degraded {

@@ -23,7 +23,7 @@ func (s *Server) handle(ctx context.Context, hook http.Handler) error {
 		return err
 	}
 	counters := web.NewCounters()
-	s.solver.OnAttempt, s.solver.OnReceipt, s.solver.OnDecision = counters.Attempt, counters.Receipt, counters.Decision
+	s.solver.Env.OnAttempt, s.solver.Env.OnReceipt, s.solver.OnDecision = counters.Attempt, counters.Receipt, counters.Decision
 	s.solver.OnTakeOver = counters.TakeOver
 	o := web.Options{
 		Hook: hook, Store: s.store, View: s.solver.View, GitHub: s.forge.Metrics(),
@@ -32,9 +32,9 @@ func (s *Server) handle(ctx context.Context, hook http.Handler) error {
 			{Name: "github", Run: func(context.Context) (bool, string) { return s.github.state() }},
 			{Name: "clock", Run: func(context.Context) (bool, string) { return s.agreed() }},
 		},
-		Learning: s.solver.LearningReport, Skew: s.store.Skew, Layers: s.solver.Layers.Held, Images: s.solver.Images.Held,
+		Learning: s.solver.LearningReport, Skew: s.store.Skew, Layers: s.solver.Env.Layers.Held, Images: s.solver.Env.Images.Held,
 		Counters: counters, Build: s.deps.Build,
-		WebURL: s.cfg.GitHub.WebURL, Limits: func() policy.Limits { return s.solver.Current().Policy.Limits }, Access: access, Proxies: s.cfg.HTTP.Proxies, Transcript: s.solver.OpenTranscript, Stopping: s.solver.Stopping, Now: s.deps.Now, Log: s.log,
+		WebURL: s.cfg.GitHub.WebURL, Limits: func() policy.Limits { return s.solver.Env.Current().Policy.Limits }, Access: access, Proxies: s.cfg.HTTP.Proxies, Transcript: s.solver.Env.OpenTranscript, Stopping: s.solver.Env.Stopping, Now: s.deps.Now, Log: s.log,
 	}
 	if s.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
 		if err := s.loadHookRanges(ctx); err != nil {

@@ -73,7 +73,7 @@ func (s *Server) open(ctx context.Context) error {
 		Host:  solver.GitHub{Forge: s.forge},
 		Slots: make(chan struct{}, s.cfg.Workers),
 	}
-	s.solver.UseLayers(attempt.LayersIn(s.cfg.DataDir))
+	s.solver.Env.UseLayers(attempt.LayersIn(s.cfg.DataDir))
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (s *Server) begin(ctx, background context.Context) error {
 	}
 	s.queue = queue.New(queue.Options{
 		Store:          s.store,
-		Node:           s.solver.Node,
+		Node:           s.solver.Env.Node,
 		Workers:        s.cfg.Workers + quickSteps,
 		HandleDelivery: h.Deliver,
 		Step:           s.solver.Work,
@@ -108,7 +108,7 @@ func (s *Server) begin(ctx, background context.Context) error {
 	if err := s.listen(); err != nil {
 		return err
 	}
-	catchUp := catchup.New(h, s.store, s.store.Duty("catch-up", s.solver.Node, catchUpInterval))
+	catchUp := catchup.New(h, s.store, s.store.Duty("catch-up", s.solver.Env.Node, catchUpInterval))
 	if err := catchUp.Begin(ctx); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (s *Server) begin(ctx, background context.Context) error {
 	s.queue.Start(ctx)
 	s.background.Go(func() { catchUp.Watch(background, debug.FreeOSMemory) })
 	if s.cfg.GitHub.Receive == config.ReceivePoll {
-		poll := catchup.New(h, s.store, s.store.Duty("poll", s.solver.Node, catchup.PollEvery))
+		poll := catchup.New(h, s.store, s.store.Duty("poll", s.solver.Env.Node, catchup.PollEvery))
 		s.background.Go(func() { poll.Poll(background) })
 	}
 	s.background.Go(func() { notifier.Run(background) })
@@ -132,21 +132,21 @@ func (s *Server) begin(ctx, background context.Context) error {
 		Str("address", s.Address()).
 		Str("pages", s.PagesAddress()).
 		Str("version", s.deps.Build.Version).
-		Str("node", s.solver.Node).
+		Str("node", s.solver.Env.Node).
 		Msg("pawl serves")
 	return nil
 }
 
 // tidy ends and removes what earlier servers left behind.
 func (s *Server) tidy(ctx context.Context) error {
-	left, err := sandbox.Sweep(s.solver.ProcessPrefix())
+	left, err := sandbox.Sweep(s.solver.Env.ProcessPrefix())
 	if err != nil {
 		return err
 	}
 	if left > 0 {
 		s.log.Warn().Int("processes", left).Msg("ended agents that an earlier server left behind")
 	}
-	if err := s.solver.CleanWork(ctx); err != nil {
+	if err := s.solver.Env.CleanWork(ctx); err != nil {
 		s.log.Error().Err(err).Msg("what killed attempts left in their folders was not removed")
 	}
 	return nil

@@ -160,8 +160,8 @@ func (f *follower) reload(ctx context.Context, next config.Server) error {
 			atStart = append(atStart, c.Key)
 		}
 	}
-	before := f.solver.Current()
-	f.solver.Use(before.Reloaded(next))
+	before := f.solver.Env.Current()
+	f.solver.Env.Use(before.Reloaded(next))
 	zerolog.SetGlobalLevel(Level(next.Log.Level))
 	f.last = next
 	f.said.ReadAt, f.said.AtStart, f.said.Refused, f.said.RefusedAt = time.Now(), atStart, "", nil

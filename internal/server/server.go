@@ -161,7 +161,7 @@ func (s *Server) serve(ctx context.Context) error {
 		s.log.Error().Err(err).Msg("the database is broken; stopping")
 	case <-ctx.Done():
 		s.log.Info().Dur("drain_ms", s.cfg.HTTP.Drain).Msg("stopping")
-		close(s.solver.Stopping)
+		close(s.solver.Env.Stopping)
 		drain, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
 		drain, end := context.WithTimeout(drain, s.cfg.HTTP.Drain)
 		_ = s.queue.Drain(drain) // what is at work then is handed over

@@ -66,7 +66,7 @@ func open(t *testing.T, change func(*web.Options)) *site {
 	requests.WithLabelValues("GET", "/repos/{owner}/{repo}").Add(3)
 	o := web.Options{
 		Hook:  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hook "+r.Method) }),
-		Store: s.store, View: fold.View, Transcript: fold.OpenTranscript,
+		Store: s.store, View: fold.View, Transcript: fold.Env.OpenTranscript,
 		GitHub:   []prometheus.Collector{requests},
 		Learning: func(context.Context) (solver.LearningReport, error) { return solver.LearningReport{}, nil },
 		Skew:     func() time.Duration { return 0 },
