@@ -36,7 +36,10 @@ const (
 // never.
 func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error) {
 	red, now := thread.RedOf(s.pub.state), s.pub.env.Now()
-	if len(red.Names) == 0 || s.pub.ended() {
+	if len(red.Names) == 0 {
+		return false, time.Time{}, nil
+	}
+	if s.pub.ended() {
 		return false, time.Time{}, nil
 	}
 	if !feedback.Triggers(policy.FromCheckRun, feedback.Command{}, effective(s.pub.Config, s.pub.state.Repo).Triggers) {
@@ -81,7 +84,7 @@ func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err erro
 	}
 	last := red.First.Add(settleMost)
 	runs := func(c forge.CheckResult) bool { return c.Status != completed }
-	if l.pub.env.Now().Before(last) && slices.ContainsFunc(l.all, runs) {
+	if slices.ContainsFunc(l.all, runs) && l.pub.env.Now().Before(last) {
 		return last, nil
 	}
 	return time.Time{}, l.classify(ctx, red)

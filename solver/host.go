@@ -78,8 +78,10 @@ func (p *publisher) reach(ctx context.Context) (err error) {
 // complete asks GitHub for a pull request's branches where no payload told them: a comment's does not.
 func (p *publisher) complete(ctx context.Context) error {
 	n := p.state.Snapshot
-	known := n.HeadRef != "" && n.HeadRepoID != 0
-	if !n.Pull || known {
+	if !n.Pull {
+		return nil
+	}
+	if n.HeadRef != "" && n.HeadRepoID != 0 {
 		return nil
 	}
 	pull, err := p.Forge.PullRequests.Get(ctx, p.repo(), p.thread.Number)

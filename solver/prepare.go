@@ -38,10 +38,13 @@ func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, 
 		g.Pins = thread.Pins(s.pub.state)
 	}
 	refused, err := s.pub.solver.Host.fetch(ctx, s.pub, g)
-	if refused == nil && err == nil && s.pub.state.Updates() {
+	if err != nil || refused != nil {
+		return g, refused, err
+	}
+	if s.pub.state.Updates() {
 		err = s.update(ctx, g)
 	}
-	return g, refused, err
+	return g, nil, err
 }
 
 // refusedPull says why Pawl cannot push to the branch of a pull request; nil where it can, and for an issue.

@@ -48,7 +48,10 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.View) error {
 
 // remarksOn is the open pull request on which remarks may be answered; 0 where there is none, or an attempt runs.
 func (p *publisher) remarksOn(v checkrun.View) int {
-	if p.state.Closed != "" || v.State == checkrun.Running || len(p.state.Attempts) == 0 {
+	if len(p.state.Attempts) == 0 || p.state.Closed != "" {
+		return 0
+	}
+	if v.State == checkrun.Running {
 		return 0
 	}
 	if p.state.Snapshot.Pull {
@@ -61,9 +64,11 @@ func (p *publisher) remarksOn(v checkrun.View) int {
 func (p *publisher) askReviewers(ctx context.Context, number, attempt int, answered []forge.ReviewThread) error {
 	var reviewers []string
 	for _, t := range answered {
-		if by := t.Opening.Nodes[0].By; !by.Bot() && by.Account() != "" {
-			reviewers = append(reviewers, by.Account())
+		by := t.Opening.Nodes[0].By
+		if by.Bot() || by.Account() == "" {
+			continue
 		}
+		reviewers = append(reviewers, by.Account())
 	}
 	if len(reviewers) == 0 {
 		return nil

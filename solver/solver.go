@@ -120,7 +120,7 @@ func (s *step) loop(ctx context.Context) error {
 }
 
 func (s *step) lost(ctx context.Context, err error) error {
-	if errors.Is(err, thread.ErrLeaseLost) || errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
+	if isAny(errors.Join(err, context.Cause(ctx)), thread.ErrLeaseLost) {
 		s.pub.log.Warn().Err(thread.ErrLeaseLost).Msg("this node stops working on the thread; who holds the lease goes on")
 	}
 	return err
