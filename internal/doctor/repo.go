@@ -88,7 +88,7 @@ func (e *exam) trial(ctx context.Context, dir string) (_ *solver.Solver, closing
 		},
 		Host: solver.GitHub{Forge: e.app.client},
 	}
-	s.UseLayers(attempt.LayersIn(dir))
+	s.Env.UseLayers(attempt.LayersIn(dir))
 	return s, func() { db.Close() }, nil
 }
 
