@@ -123,13 +123,14 @@ func inspect(name string, open replay.Opener, f inspectFlags) (inspection, error
 		return inspection{}, err
 	}
 	defer source.stdout.Close()
-	opened, start, err := replay.Open(source.stdout)
-	_, empty := errors.AsType[replay.NotUnderstood](err)
-	refused := empty && len(start) == 0 && (source.exit != nil || f.exitKnown) // a CLI that refused its arguments prints nothing
-	if err != nil && !refused {
+	if f.exitKnown {
+		source.exit = &agent.Exit{Code: f.exitCode}
+	}
+	in, err := source.transcript()
+	if err != nil {
 		return unread(f.cli, err), nil
 	}
-	in, guessed := bufio.NewReaderSize(replay.Unwrap(opened, start), detectHead), f.cli == ""
+	guessed := f.cli == ""
 	if guessed {
 		head, err := in.Peek(detectHead)
 		if err != nil && err != io.EOF {
@@ -141,51 +142,91 @@ func inspect(name string, open replay.Opener, f inspectFlags) (inspection, error
 	if err != nil {
 		return inspection{}, err
 	}
-	o := agent.InspectOptions{Stderr: source.stderr, Exit: source.exit, Now: f.at, Zone: f.location}
-	if f.exitKnown {
-		o.Exit = &agent.Exit{Code: f.exitCode}
-	}
 	var whole strings.Builder
 	var read io.Reader = in
 	if f.cli == config.Plain {
 		read = io.TeeReader(in, &whole)
 	}
-	r, err := agent.Inspect(read, a, o)
+	r, err := agent.Inspect(read, a, agent.InspectOptions{
+		Stderr: source.stderr,
+		Exit:   source.exit,
+		Now:    f.at,
+		Zone:   f.location,
+	})
 	if err != nil {
 		return unread(f.cli, err), nil
 	}
-	v := inspection{Loops: cfg.Policy.Severity.Loops(r.Edits)}
-	if f.cli == config.Plain && !r.ExitKnown && r.Ending == policy.Completed {
-		r.Ending, r.Reasons = policy.Unknown, []string{"how the program ended is not known; --exit-code N says it"}
-		if v.unread = guessed; guessed {
-			r.Reasons = []string{"it is no transcript of an agent that Pawl knows, and how the program ended is not known; --exit-code N or --cli plain says more"}
-		}
-	}
-	evidence := r.Evidence()
+	v := inspectionOf(r, cfg.Policy.Severity)
 	if f.cli == config.Plain {
-		evidence = whole.String()
+		v.plain(whole.String(), guessed)
+	}
+	return v, nil
+}
+
+// inspectionOf is what a report says of a run.
+func inspectionOf(r agent.Report, limits policy.SeverityLimits) inspection {
+	judged := limits.Judge(r.Edits)
+	v := inspection{
+		Report:      r,
+		Loops:       limits.Loops(r.Edits),
+		Fingerprint: simhash.Fingerprint(r.Evidence()),
+		Severity: severityView{
+			Class:           judged.Class,
+			CooldownSeconds: int64(judged.Cooldown.Seconds()),
+			Grade:           judged.Grade,
+			Reasons:         judged.Reasons,
+		},
 	}
 	if r.Limit != nil {
 		v.Limit = &limitView{*r.Limit, known(r.Limit.ResetsAt)}
 	}
-	s := cfg.Policy.Severity.Judge(r.Edits)
-	if f.cli == config.Plain {
-		s.Reasons = []string{"plain text tells no edits, so a loop of them is not seen"}
+	return v
+}
+
+// plain adds what is particular to a run of which there is only text. A guessed kind may be no run at all.
+func (v *inspection) plain(text string, guessed bool) {
+	v.Fingerprint = simhash.Fingerprint(text)
+	v.Severity.Reasons = []string{"plain text tells no edits, so a loop of them is not seen"}
+	if v.ExitKnown || v.Ending != policy.Completed {
+		return
 	}
-	v.Report, v.Fingerprint, v.Severity = r, simhash.Fingerprint(evidence), severityView{s.Class, int64(s.Cooldown.Seconds()), s.Grade, s.Reasons}
-	return v, nil
+	v.Ending, v.unread = policy.Unknown, guessed
+	v.Reasons = []string{"how the program ended is not known; --exit-code N says it"}
+	if guessed {
+		v.Reasons = []string{"it is no transcript of an agent that Pawl knows, and how the program ended is not known; --exit-code N or --cli plain says more"}
+	}
 }
 
 // unread is what is said of input that cannot be read to its end, or is no transcript.
 func unread(cli string, why error) inspection {
-	return inspection{unread: true, Report: agent.Report{CLI: cmp.Or(cli, config.Plain), Ending: policy.Unknown, Reasons: []string{why.Error()}},
-		Severity: severityView{Class: policy.None, Reasons: []string{}}, Loops: []policy.Loop{}}
+	return inspection{
+		unread: true,
+		Report: agent.Report{
+			CLI:     cmp.Or(cli, config.Plain),
+			Ending:  policy.Unknown,
+			Reasons: []string{why.Error()},
+		},
+		Severity: severityView{Class: policy.None, Reasons: []string{}},
+		Loops:    []policy.Loop{},
+	}
 }
 
 type recordedRun struct {
 	stdout io.ReadCloser
 	stderr string
 	exit   *agent.Exit
+}
+
+// transcript is the output, out of whatever it is packed in. A CLI that refused its arguments printed nothing, which is
+// understood where its exit code is known.
+func (r recordedRun) transcript() (*bufio.Reader, error) {
+	opened, start, err := replay.Open(r.stdout)
+	_, empty := errors.AsType[replay.NotUnderstood](err)
+	refused := empty && len(start) == 0 && r.exit != nil
+	if err != nil && !refused {
+		return nil, err
+	}
+	return bufio.NewReaderSize(replay.Unwrap(opened, start), detectHead), nil
 }
 
 // openRun opens a transcript, or a recorded run as a folder. A CLI that refused its arguments

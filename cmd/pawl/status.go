@@ -90,7 +90,16 @@ type threadStatus struct {
 }
 
 func statusOf(v checkrun.View) threadStatus {
-	t := threadStatus{Thread: v.Thread, Title: render.Line(v.Title, shownLine), State: string(v.State), Rule: v.Rule, Says: checkrun.Headline(v), Reasons: v.Reasons.Texts(), Run: v.Run, Attempts: len(v.Attempts)}
+	t := threadStatus{
+		Thread:   v.Thread,
+		Title:    render.Line(v.Title, shownLine),
+		Says:     checkrun.Headline(v),
+		State:    string(v.State),
+		Rule:     v.Rule,
+		Reasons:  v.Reasons.Texts(),
+		Run:      v.Run,
+		Attempts: len(v.Attempts),
+	}
 	if v.State == checkrun.Waiting {
 		t.Until = known(v.Until)
 	}
@@ -138,26 +147,67 @@ type backendStatus struct {
 }
 
 func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now time.Time) (statusReport, error) {
-	r := statusReport{Threads: []threadStatus{}, Breakers: []breakerStatus{}, Cooldowns: []cooldownStatus{}, Backends: []backendStatus{}, Deliveries: []deliveryStatus{}, Layers: []layerStatus{}, Images: []layerStatus{}, now: now}
-	s := &solver.Solver{Env: attempt.Env{Store: db, Config: cfg, Now: func() time.Time { return now }, Log: zerolog.Nop()}}
-	rows, noThreads := db.Threads(ctx, statusThreads)
-	breakers, noBreakers := db.Breakers(ctx)
-	cooldowns, noCooldowns := db.Cooldowns(ctx, "", now)
-	deliveries, noDeliveries := db.UnhandledDeliveries(ctx, statusDeliveries)
-	used, noUse := db.UsedByRepo(ctx, now.Add(-policy.Day))
-	if err := cmp.Or(noThreads, noBreakers, noCooldowns, noDeliveries, noUse); err != nil {
+	r := statusReport{
+		Threads:    []threadStatus{},
+		Breakers:   []breakerStatus{},
+		Cooldowns:  []cooldownStatus{},
+		Backends:   []backendStatus{},
+		Deliveries: []deliveryStatus{},
+		Layers:     []layerStatus{},
+		Images:     []layerStatus{},
+		Servers:    server.Running(cfg.DataDir),
+		now:        now,
+	}
+	for _, b := range cfg.Backends {
+		r.Backends = append(r.Backends, backendStatus{Name: b.Name, Kind: b.Kind, Account: b.Account, Model: b.Model, Effort: b.Effort})
+	}
+	s := &solver.Solver{Env: attempt.Env{
+		Store:  db,
+		Config: cfg,
+		Now:    func() time.Time { return now },
+		Log:    zerolog.Nop(),
+	}}
+	if err := r.readThreads(ctx, s, db); err != nil {
 		return r, err
+	}
+	if err := r.readTables(ctx, cfg, db); err != nil {
+		return r, err
+	}
+	if err := r.readFolders(cfg.DataDir); err != nil {
+		return r, err
+	}
+	learned, err := s.LearningReport(ctx)
+	r.Learning = learned
+	return r, err
+}
+
+func (r *statusReport) readThreads(ctx context.Context, s *solver.Solver, db *store.Store) error {
+	rows, err := db.Threads(ctx, statusThreads)
+	if err != nil {
+		return err
 	}
 	for _, row := range rows {
 		v, err := s.View(ctx, row.Thread)
 		if err != nil {
-			return r, err
+			return err
 		}
 		r.Threads = append(r.Threads, statusOf(v))
 	}
+	return nil
+}
+
+// readTables reads what the threads share.
+func (r *statusReport) readTables(ctx context.Context, cfg config.Server, db *store.Store) error {
+	breakers, noBreakers := db.Breakers(ctx)
+	cooldowns, noCooldowns := db.Cooldowns(ctx, "", r.now)
+	deliveries, noDeliveries := db.UnhandledDeliveries(ctx, statusDeliveries)
+	used, noUse := db.UsedByRepo(ctx, r.now.Add(-policy.Day))
+	if err := cmp.Or(noBreakers, noCooldowns, noDeliveries, noUse); err != nil {
+		return err
+	}
 	for _, account := range slices.Sorted(maps.Keys(breakers)) {
 		b := breakers[account]
-		_, open := b.Open(now, cfg.Policy.UsageLimit.MaxConsecutive)
+		_, open := b.Open(r.now, cfg.Policy.UsageLimit.MaxConsecutive)
 		r.Breakers = append(r.Breakers, breakerStatus{account, b, open, known(b.ResetsAt)})
 	}
 	for repo, list := range cooldowns {
@@ -166,17 +216,21 @@ func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now tim
 		}
 	}
 	slices.SortFunc(r.Cooldowns, func(a, b cooldownStatus) int { return a.Until.Compare(b.Until) })
-	for _, b := range cfg.Backends {
-		r.Backends = append(r.Backends, backendStatus{Name: b.Name, Kind: b.Kind, Account: b.Account, Model: b.Model, Effort: b.Effort})
-	}
 	for _, d := range deliveries {
 		r.Deliveries = append(r.Deliveries, deliveryStatus{d, known(d.RetryAt)})
 	}
-	for _, dir := range server.Folders(cfg.DataDir) {
+	r.Levels = cfg.Policy.Day(used, statusLevels)
+	r.Day = r.Levels[0]
+	return nil
+}
+
+// readFolders reads what the servers of a data directory keep beside the database.
+func (r *statusReport) readFolders(dataDir string) error {
+	for _, dir := range server.Folders(dataDir) {
 		layers, noLayers := ground.Open(attempt.LayersIn(dir), nil, nil).List()
 		images, noImages := ground.Open(attempt.ImagesIn(dir), nil, nil).List()
 		if err := cmp.Or(noLayers, noImages); err != nil {
-			return r, err
+			return err
 		}
 		for _, l := range layers {
 			r.Layers = append(r.Layers, layerStatus{l.Repo, l.Used, l.Record})
@@ -185,61 +239,29 @@ func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now tim
 			r.Images = append(r.Images, layerStatus{"", l.Used, l.Record})
 		}
 	}
-	r.Servers = server.Running(cfg.DataDir)
-	r.Levels = cfg.Policy.Day(used, statusLevels)
-	r.Day = r.Levels[0]
-	learned, err := s.LearningReport(ctx)
-	r.Learning = learned
-	return r, err
+	return nil
 }
 
 func (r statusReport) print(w io.Writer) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "THREAD\tATTEMPTS\tSTANDS\tTITLE\n")
-	for _, v := range r.Threads {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", v.Thread, v.Attempts, v.Says, render.Short(v.Title, 60))
-	}
-	t.Flush()
-	if len(r.Threads) == 0 {
-		fmt.Fprintln(w, "No thread has had an attempt yet.")
-	}
+	r.printThreads(w)
 	for _, s := range r.Servers {
 		said, do := s.Text()
 		fmt.Fprintln(w, render.Line(said+render.When(do != "", "; "+do), 2000))
 	}
 	for _, d := range r.Deliveries {
-		when := "given up; pawl deliveries retry or dismiss decides"
-		if d.RetryAt != nil {
-			when = "next try: " + render.Left(r.now, *d.RetryAt)
-		}
-		fmt.Fprintf(w, "delivery %s (%s, %s), %s: %s\n", render.Line(d.GUID, 100), render.Line(d.Event, 100), render.Spaced(d.State), when, render.Line(d.Note, 300))
+		fmt.Fprintln(w, d.line(r.now))
 	}
 	for _, c := range r.Cooldowns {
 		fmt.Fprintf(w, "%s on %s: %s\n", c.Backend, c.Repo, checkrun.Rests(c.Cooldown, r.now))
 	}
 	for _, b := range r.Breakers {
-		if b.Consecutive == 0 {
-			fmt.Fprintf(w, "account %s: %s was told %s, which no other thread has confirmed\n", b.Account, b.Claim.Thread, b.Claim.Kind)
-			continue
-		}
-		when := "when it resets is unknown"
-		if b.ResetsAt != nil && b.ResetsAt.After(r.now) {
-			when = render.Left(r.now, *b.ResetsAt)
-		} else if b.ResetsAt != nil {
-			when = "was reset at " + render.Instant(r.now, *b.ResetsAt)
-		}
-		state := map[bool]string{true: "open", false: "closed"}
-		fmt.Fprintf(w, "account %s: %d × %s in a row, breaker %s, %s\n", b.Account, b.Consecutive, b.Kind, state[b.Open], when)
+		fmt.Fprintln(w, b.line(r.now))
 	}
 	for _, l := range r.Levels {
 		fmt.Fprintf(w, "in the last 24 hours on %s: %s\n", render.Line(l.Level, 300), l)
 	}
 	for _, l := range r.Layers {
-		what := fmt.Sprintf("%d MiB, of %.10s", l.Bytes>>20, l.Commit)
-		if l.Failed != nil {
-			what = "setup failed: " + render.Line(l.Failed.Command, 100) + ": " + l.Failed.Result
-		}
-		fmt.Fprintf(w, "layer %s of %s: %s, used last at %s\n", l.Key, render.Line(l.Repo, 200), what, render.Instant(r.now, l.Used))
+		fmt.Fprintln(w, l.layer(r.now))
 	}
 	for _, l := range r.Images {
 		fmt.Fprintf(w, "image %s: %d MiB, used last at %s\n", render.Line(l.Image, 300), l.Bytes>>20, render.Instant(r.now, l.Used))
@@ -249,6 +271,55 @@ func (r statusReport) print(w io.Writer) {
 	}
 	printLearning(w, r.Learning)
 	printRecoveries(w, r.Learning)
+}
+
+func (r statusReport) printThreads(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "THREAD\tATTEMPTS\tSTANDS\tTITLE\n")
+	for _, v := range r.Threads {
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", v.Thread, v.Attempts, v.Says, render.Short(v.Title, 60))
+	}
+	t.Flush()
+	if len(r.Threads) == 0 {
+		fmt.Fprintln(w, "No thread has had an attempt yet.")
+	}
+}
+
+func (d deliveryStatus) line(now time.Time) string {
+	when := "given up; pawl deliveries retry or dismiss decides"
+	if d.RetryAt != nil {
+		when = "next try: " + render.Left(now, *d.RetryAt)
+	}
+	return fmt.Sprintf(
+		"delivery %s (%s, %s), %s: %s",
+		render.Line(d.GUID, 100),
+		render.Line(d.Event, 100),
+		render.Spaced(d.State),
+		when,
+		render.Line(d.Note, 300),
+	)
+}
+
+func (b breakerStatus) line(now time.Time) string {
+	if b.Consecutive == 0 {
+		return fmt.Sprintf("account %s: %s was told %s, which no other thread has confirmed", b.Account, b.Claim.Thread, b.Claim.Kind)
+	}
+	when, state := "when it resets is unknown", "closed"
+	if b.ResetsAt != nil {
+		when = render.Reset(now, *b.ResetsAt)
+	}
+	if b.Open {
+		state = "open"
+	}
+	return fmt.Sprintf("account %s: %d × %s in a row, breaker %s, %s", b.Account, b.Consecutive, b.Kind, state, when)
+}
+
+func (l layerStatus) layer(now time.Time) string {
+	what := fmt.Sprintf("%d MiB, of %.10s", l.Bytes>>20, l.Commit)
+	if l.Failed != nil {
+		what = "setup failed: " + render.Line(l.Failed.Command, 100) + ": " + l.Failed.Result
+	}
+	return fmt.Sprintf("layer %s of %s: %s, used last at %s", l.Key, render.Line(l.Repo, 200), what, render.Instant(now, l.Used))
 }
 
 // named is the thread of a name. The number of a pull request that Pawl opened means the thread of its issue.
