@@ -168,7 +168,7 @@ func TestTheMostThatACallMayCostIsReadFromItsRequest(t *testing.T) {
 		{generate, `{"generation_config":{"max_output_tokens":9}}`, 9},
 		{generate, `{"generationConfig":7}`, usualOutput},
 	} {
-		if got := mostOf(c.kind, fieldsOf(gjson.Parse(c.body))); got != c.want {
+		if got := fieldsOf(gjson.Parse(c.body)).mostOutput(c.kind); got != c.want {
 			t.Errorf("%s of %s: %d, want %d", c.body, c.kind, got, c.want)
 		}
 	}

@@ -165,7 +165,7 @@ func (c *call) prepare() *refusal {
 		return refuse(c.route.protocol, http.StatusBadRequest, err.Error())
 	}
 	if c.grant.MinConfidence > 0 && c.guarded() {
-		c.req.body = sureOf(c.route.kind, c.req.body)
+		c.req.body = c.route.kind.sureOf(c.req.body)
 	}
 	if c.url, err = c.route.target(c.grant.Provider.BaseURL, c.in.URL.Query()); err != nil {
 		return refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: correct base_url")

@@ -82,7 +82,7 @@ type denial struct {
 }
 
 // denied refuses a request by the rules above.
-func denied(kind callKind, f fields, g Grant) error {
+func (f fields) denied(kind callKind, g Grant) error {
 	if other, name := f.spelledOtherwise(exactNames...); other != "" {
 		return fmt.Errorf("%.80q is not allowed: write it %s", other, name)
 	}

@@ -342,7 +342,7 @@ func FuzzRequests(f *testing.F) {
 				}
 				continue
 			}
-			sure := sureOf(kind, r.body)
+			sure := kind.sureOf(r.body)
 			turned, _ := r.opposite(kind, config.Provider{})
 			for _, out := range []string{r.body, sure, turned} {
 				if _, ok := parsed(out); !ok {

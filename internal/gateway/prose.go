@@ -37,7 +37,7 @@ func (s *sureness) value() (float64, bool) {
 }
 
 // sureOf has a request ask for the log-probabilities of the answer, where its protocol knows them.
-func sureOf(kind callKind, body string) string {
+func (kind callKind) sureOf(body string) string {
 	d, f := draft{body}, forms[kind]
 	if f.sure != "" {
 		d.set(f.sure, f.sureValue)

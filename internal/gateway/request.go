@@ -54,17 +54,17 @@ func readRequest(r route, body string, g Grant) (request, error) {
 	if err := g.refusesModel(out.model); err != nil {
 		return out, err
 	}
-	adds, changed, err := dropHosted(r.kind, f)
+	adds, changed, err := f.dropHosted(r.kind)
 	if err != nil {
 		return out, err
 	}
-	if err := denied(r.kind, f, g); err != nil {
+	if err := f.denied(r.kind, g); err != nil {
 		return out, err
 	}
 	if changed {
 		out.body = f.json()
 	}
-	out.most = mostOf(r.kind, f)
+	out.most = f.mostOutput(r.kind)
 	out.tools = adds || f["tools"].Get("0").IsObject()
 	if r.kind == chat && out.stream {
 		out.askUsage(f)
@@ -108,7 +108,8 @@ func (r *request) askUsage(f fields) {
 	r.body, r.usageAdded = asked, true
 }
 
-func mostOf(kind callKind, f fields) int64 {
+// mostOutput is how many tokens the answers to a request may have together.
+func (f fields) mostOutput(kind callKind) int64 {
 	if kind == generate {
 		for _, name := range []string{"generationConfig", "generation_config"} {
 			if f.has(name) {

@@ -12,7 +12,7 @@ var errHosted = errors.New("tools that the provider runs itself (web search, cod
 
 // dropHosted takes hosted tools out of a request, so that an agent that offers one among its own works on. An
 // error refuses a request that has nothing else. adds: the conversation adds tools.
-func dropHosted(kind callKind, f fields) (adds, changed bool, err error) {
+func (f fields) dropHosted(kind callKind) (adds, changed bool, err error) {
 	if !f.mayList("tools") || f["input"].IsObject() {
 		return false, false, errors.New("tools and input must be lists")
 	}
@@ -105,7 +105,7 @@ func (kind callKind) hosted(entry gjson.Result, depth int) bool {
 	if !ok || depth == 0 {
 		return true
 	}
-	if !forms[kind].local.MatchString(tool["type"].Str) || runsElsewhere(tool) {
+	if !forms[kind].local.MatchString(tool["type"].Str) || tool.runsElsewhere() {
 		return true
 	}
 	for within := range elements(tool["tools"]) {
@@ -133,7 +133,7 @@ func toolOf(entry gjson.Result) (fields, bool) {
 
 // runsElsewhere reports whether a tool of a local type names a place or a thing at the provider: the environment of a
 // shell, an id, an address.
-func runsElsewhere(tool fields) bool {
+func (tool fields) runsElsewhere() bool {
 	if tool.has("environment") {
 		environment, ok := distinct(tool["environment"])
 		if !ok || environment["type"].Str != "local" {

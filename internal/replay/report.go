@@ -48,7 +48,7 @@ func reportReplay(out []decided, rec *recording) Report {
 	kept, held := 0, false
 	var since time.Time
 	for i, d := range out {
-		r.Attempts = append(r.Attempts, shownAttempt(d, kept))
+		r.Attempts = append(r.Attempts, d.shown(kept))
 		r.UsageLimitMentions += d.Mentions
 		if d.Ending == policy.UsageLimit {
 			r.UsageLimitAttempts++
@@ -90,7 +90,7 @@ func (r Report) stopped(held bool) bool {
 	}
 }
 
-func shownAttempt(d decided, kept int) replayAttempt {
+func (d decided) shown(kept int) replayAttempt {
 	a := replayAttempt{
 		N:        d.N,
 		Outcome:  d.Outcome,
