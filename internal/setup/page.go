@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/subtle"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,17 +50,28 @@ func (s Setup) form(w io.Writer, state, redirect string) error {
 	if err != nil {
 		return err
 	}
-	return setupForm.Execute(w, map[string]string{"Action": s.appsPage() + "/new?state=" + state, "Manifest": string(manifest)})
+	return setupForm.Execute(w, map[string]string{
+		"Action":   s.appsPage() + "/new?state=" + state,
+		"Manifest": string(manifest),
+	})
 }
 
 // manifest is app.yml with this server's addresses (docs.github.com, "Registering
 // a GitHub App from a manifest").
 func (s Setup) manifest(redirect string) map[string]any {
 	return map[string]any{
-		"name": s.Name, "url": "https://github.com/pawlbot/pawl", "public": false,
-		"description":     "Runs coding agents on issues and pull requests, and cannot run away.",
-		"hook_attributes": map[string]any{"url": s.hook() + "/api/github/hook", "active": true},
-		"redirect_url":    redirect, "callback_urls": []string{s.pages() + "/login/callback"}, "default_events": AppEvents(), "default_permissions": AppPermissions(),
+		"name":        s.Name,
+		"url":         "https://github.com/pawlbot/pawl",
+		"public":      false,
+		"description": "Runs coding agents on issues and pull requests, and cannot run away.",
+		"hook_attributes": map[string]any{
+			"url":    s.hook() + "/api/github/hook",
+			"active": true,
+		},
+		"redirect_url":        redirect,
+		"callback_urls":       []string{s.pages() + "/login/callback"},
+		"default_events":      AppEvents(),
+		"default_permissions": AppPermissions(),
 	}
 }
 
@@ -71,7 +82,12 @@ func (p *setupPage) base() string { return "http://" + p.listener.Addr().String(
 
 // serve answers until finish has made something of GitHub's code, or the context ends.
 func (p *setupPage) serve(ctx context.Context) ([]step, error) {
-	srv := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	srv := &http.Server{
+		Handler:           p,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(p.listener) }()
 	select {
@@ -96,47 +112,81 @@ func (p *setupPage) serve(ctx context.Context) ([]step, error) {
 // ServeHTTP answers the form and GitHub's redirect, and nothing that was addressed
 // to another host: a page elsewhere could point its name at this machine.
 func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	for key, value := range map[string]string{
-		"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
-		"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
-	} {
+	for key, value := range pageHeaders {
 		w.Header().Set(key, value)
 	}
+	path := r.URL.Path
 	switch {
-	case r.Host != p.listener.Addr().String() && (p.public == nil || r.Host != p.public.Host):
+	case !p.serves(r.Host):
 		http.Error(w, "This page is at "+p.base()+" only.", http.StatusMisdirectedRequest)
 	case r.Method != http.MethodGet:
 		http.Error(w, "This page can only be looked at.", http.StatusMethodNotAllowed)
-	case r.URL.Path == "/created", p.public != nil && r.URL.Path == p.public.Path+"/created":
+	case path == "/created":
 		p.created(w, r)
-	case same(r.URL.Path, "/"+p.secret), p.public != nil && same(r.URL.Path, p.public.Path+"/"+p.secret+"/remote"), p.public != nil && same(r.URL.Path, "/"+p.secret+"/remote"):
-		back := p.base()
-		if strings.HasSuffix(r.URL.Path, "/remote") {
-			back = p.public.String()
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		// A browser that went away needs no page.
-		_ = p.form(w, p.state, back+"/created")
+	case same(path, "/"+p.secret):
+		p.show(w, p.base())
+	case p.public == nil:
+		nothing(w)
+	case path == p.public.Path+"/created":
+		p.created(w, r)
+	// With the path of the public address, and without it where the proxy takes it off.
+	case same(path, p.public.Path+"/"+p.secret+"/remote"), same(path, "/"+p.secret+"/remote"):
+		p.show(w, p.public.String())
 	default:
-		http.Error(w, "There is nothing here. Use the address that pawl setup printed.", http.StatusNotFound)
+		nothing(w)
 	}
+}
+
+var pageHeaders = map[string]string{
+	"Cache-Control":          "no-store",
+	"Referrer-Policy":        "no-referrer",
+	"X-Content-Type-Options": "nosniff",
+	"X-Frame-Options":        "DENY",
+	"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; " +
+		"frame-ancestors 'none'; base-uri 'none'",
+}
+
+// serves says whether a request was addressed to this page.
+func (p *setupPage) serves(host string) bool {
+	if host == p.listener.Addr().String() {
+		return true
+	}
+	return p.public != nil && host == p.public.Host
+}
+
+// show answers with the form. GitHub sends the browser back to an address of this page.
+func (p *setupPage) show(w http.ResponseWriter, back string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	// A browser that went away needs no page.
+	_ = p.form(w, p.state, back+"/created")
+}
+
+func nothing(w http.ResponseWriter) {
+	const told = "There is nothing here. Use the address that pawl setup printed."
+	http.Error(w, told, http.StatusNotFound)
 }
 
 // created takes GitHub's redirect. A wrong state uses nothing up, or any program here could spoil the setup.
 func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
+	code := q.Get("code")
 	switch {
 	case !same(q.Get("state"), p.state):
-		http.Error(w, "This did not come from the page that pawl setup showed. Start there again.", http.StatusForbidden)
+		const told = "This did not come from the page that pawl setup showed. " +
+			"Start there again."
+		http.Error(w, told, http.StatusForbidden)
 		return
-	case !forge.ValidCode(q.Get("code")):
-		http.Error(w, "GitHub sent no code that can be read. Start again on the page that pawl setup showed.", http.StatusBadRequest)
+	case !forge.ValidCode(code):
+		const told = "GitHub sent no code that can be read. " +
+			"Start again on the page that pawl setup showed."
+		http.Error(w, told, http.StatusBadRequest)
 		return
 	case p.used.Swap(true):
-		http.Error(w, "GitHub's answer was taken already. Look at the terminal.", http.StatusConflict)
+		const told = "GitHub's answer was taken already. Look at the terminal."
+		http.Error(w, told, http.StatusConflict)
 		return
 	}
-	p.codes <- q.Get("code")
+	p.codes <- code
 	select {
 	case <-p.finished:
 	case <-r.Context().Done():
@@ -147,38 +197,49 @@ func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = nextPage.Execute(w, map[string]any{"Steps": p.next, "Config": p.Config})
+	_ = nextPage.Execute(w, map[string]any{
+		"Steps":  p.next,
+		"Config": p.Config,
+	})
 }
 
-func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+func same(a, b string) bool {
+	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}
 
-var setupForm = template.Must(template.New("setup").Parse(`<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Create the GitHub App</title>
-<style>body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem}button{font:inherit;padding:.5rem 1rem}pre{overflow:auto;background:#8881;padding:1rem}</style>
-<h1>Create the GitHub App</h1>
-<p>GitHub shows you the App's name, which you can change there, and creates it when you press the button on its page.</p>
-<form method="post" action="{{.Action}}"><input type="hidden" name="manifest" value="{{.Manifest}}"><button>Go on to GitHub</button></form>
-<details><summary>What is sent</summary><pre>{{.Manifest}}</pre></details>
-</html>
-`))
+//go:embed form.html next.html
+var pageFiles embed.FS
 
-var nextPage = template.Must(template.New("next").Parse(`<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>The App is made</title>
-<style>body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem}code{background:#8882;padding:.1rem .3rem}li{margin:.5rem 0}</style>
-<h1>The App is made</h1>
-<p>Its key and the configuration, {{.Config}}, are written where pawl setup runs. Next:</p>
-<ol>{{range .Steps}}<li>{{if .Link}}<a href="{{.Link}}">{{.Text}}</a>{{else}}{{.Text}}{{end}}{{if .Command}}: <code>{{.Command}}</code>{{end}}</li>{{end}}</ol>
-</html>
-`))
+var (
+	setupForm = template.Must(template.ParseFS(pageFiles, "form.html"))
+	nextPage  = template.Must(template.ParseFS(pageFiles, "next.html"))
+)
 
 // AppPermissions is what the App asks for, as in app.yml.
 func AppPermissions() map[string]string {
-	return map[string]string{"actions": "read", "checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"}
+	return map[string]string{
+		"actions":       "read",
+		"checks":        "write",
+		"contents":      "write",
+		"issues":        "write",
+		"pull_requests": "write",
+		"metadata":      "read",
+	}
 }
 
 // AppEvents is what the App listens to, as in app.yml.
 func AppEvents() []string {
-	return []string{"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "check_run", "push", "delete", "repository"}
+	return []string{
+		"issues",
+		"issue_comment",
+		"pull_request",
+		"pull_request_review",
+		"pull_request_review_comment",
+		"check_run",
+		"push",
+		"delete",
+		"repository",
+	}
 }
 
 // keyFile is the name of the key's file, in the folder of the configuration.
@@ -188,15 +249,18 @@ func (s Setup) key() string { return filepath.Join(filepath.Dir(s.Config), keyFi
 
 func (s Setup) free() error {
 	for _, path := range []string{s.Config, s.key()} {
-		switch _, err := os.Lstat(path); {
-		case err == nil:
-			return fmt.Errorf("%s exists already, and nothing is overwritten; move it away, or write elsewhere with --config", path)
-		case !errors.Is(err, fs.ErrNotExist):
+		_, err := os.Lstat(path)
+		if err == nil {
+			return fmt.Errorf("%s exists already, and nothing is overwritten; "+
+				"move it away, or write elsewhere with --config", path)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("look for %s: %w", path, err)
 		}
 	}
 	dir := filepath.Dir(s.Config)
-	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+	err := unix.Access(dir, unix.W_OK|unix.X_OK)
+	if err != nil {
 		return fmt.Errorf("write to the folder %s: %w (make it, or let this user own it)", dir, err)
 	}
 	return nil
@@ -209,10 +273,12 @@ func (s Setup) write(app forge.NewApp) (unset []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the configuration: %w", err)
 	}
-	if err := writeSecret(s.key(), app.PrivateKey); err != nil {
+	err = writeSecret(s.key(), app.PrivateKey)
+	if err != nil {
 		return nil, fmt.Errorf("write the App's private key: %w", err)
 	}
-	if err := writeSecret(s.Config, text); err != nil {
+	err = writeSecret(s.Config, text)
+	if err != nil {
 		return nil, fmt.Errorf("write the configuration (the key is in %s): %w", s.key(), err)
 	}
 	cfg, err := config.Load(s.Config, environment(&unset))
@@ -233,7 +299,8 @@ func writeSecret(path, text string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	if _, err := file.WriteString(text); err != nil {
+	_, err = file.WriteString(text)
+	if err != nil {
 		return err
 	}
 	return file.Sync()
@@ -249,15 +316,31 @@ func (s Setup) configuration(app forge.NewApp) (string, error) {
 	vendor := func(kind string) config.Vendor {
 		return config.VendorOf(cmp.Or(config.ProtocolOf(kind), config.OpenAI))
 	}
-	t, err := text.New("pawl.yml").Funcs(text.FuncMap{"quote": quoteYAML, "vendor": vendor}).Parse(starter)
+	functions := text.FuncMap{
+		"quote":  quoteYAML,
+		"vendor": vendor,
+	}
+	t, err := text.New("pawl.yml").Funcs(functions).Parse(starter)
 	if err != nil {
 		return "", err
 	}
+	base := func(v config.Vendor) string { return os.Getenv(v.URLVariable) }
 	var b strings.Builder
 	usual := config.Default().GitHub
 	err = t.Execute(&b, map[string]any{
-		"App": app, "Pages": s.Pages, "Web": s.hub.web, "REST": s.hub.rest, "GraphQL": s.hub.graphql, "Elsewhere": s.hub.rest != usual.V3APIURL,
-		"Polls": s.public == nil, "Base": func(v config.Vendor) string { return os.Getenv(v.URLVariable) }, "Key": keyFile, "Backend": s.Backend, "CLIs": config.CLIs(), "Vendors": config.Vendors(), "Own": vendor(s.Backend),
+		"App":       app,
+		"Pages":     s.Pages,
+		"Web":       s.hub.web,
+		"REST":      s.hub.rest,
+		"GraphQL":   s.hub.graphql,
+		"Elsewhere": s.hub.rest != usual.V3APIURL,
+		"Polls":     s.public == nil,
+		"Base":      base,
+		"Key":       keyFile,
+		"Backend":   s.Backend,
+		"CLIs":      config.CLIs(),
+		"Vendors":   config.Vendors(),
+		"Own":       vendor(s.Backend),
 	})
 	return b.String(), err
 }

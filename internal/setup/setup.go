@@ -2,6 +2,7 @@ package setup
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -92,14 +93,15 @@ func address(flag, text string) (*url.URL, error) {
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	ip := net.ParseIP(u.Hostname())
-	loopback := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	loopback := u.Hostname() == "localhost" || ip.IsLoopback()
 	switch {
-	case u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "":
-		return nil, fmt.Errorf("%s: write an address like https://pawl.example.com, without user and query", flag)
-	case u.Scheme != "https" && (u.Scheme != "http" || !loopback):
-		return nil, fmt.Errorf("%s: %s does not begin with https://", flag, u.Redacted())
+	case u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "", u.Opaque != "":
+		return nil, fmt.Errorf("%s: write an address like https://pawl.example.com, "+
+			"without user and query", flag)
+	case u.Scheme == "https", u.Scheme == "http" && loopback:
+		return u, nil
 	}
-	return u, nil
+	return nil, fmt.Errorf("%s: %s does not begin with https://", flag, u.Redacted())
 }
 
 // hub is where one GitHub has its pages and its APIs.
@@ -116,7 +118,8 @@ func hubOf(web string) (hub, error) {
 		return hub{}, fmt.Errorf("--github: %s has a path; name the host only", u)
 	}
 	base := u.Scheme + "://"
-	if host := strings.ToLower(u.Hostname()); host == "github.com" || strings.HasSuffix(host, ".ghe.com") {
+	host := strings.ToLower(u.Hostname())
+	if host == "github.com" || strings.HasSuffix(host, ".ghe.com") {
 		base += "api." + host
 		return hub{web: u.String(), rest: base, graphql: base + "/graphql"}, nil
 	}
@@ -130,13 +133,15 @@ func (s Setup) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := s.free(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, setupTime, fmt.Errorf("nothing came back from GitHub within %s; run pawl setup again", setupTime))
+	late := fmt.Errorf("nothing came back from GitHub within %s; run pawl setup again", setupTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, setupTime, late)
 	defer cancel()
 	next, err := s.flow(ctx, in, out)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nThe App is made. Its key is in %s and the configuration in %s; both are secret.\n\nNext:\n", s.key(), s.Config)
+	fmt.Fprintf(out, "\nThe App is made. Its key is in %s and the configuration in %s; "+
+		"both are secret.\n\nNext:\n", s.key(), s.Config)
 	for i, one := range next {
 		fmt.Fprintf(out, "  %d. %s\n", i+1, one)
 	}
@@ -152,11 +157,21 @@ func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, e
 	if err != nil {
 		return nil, fmt.Errorf("open a page on this machine: %w (--listen names another address)", err)
 	}
-	page := &setupPage{Setup: s, listener: listener, secret: rand.Text(), state: rand.Text(), codes: make(chan string, 1), finished: make(chan struct{})}
+	page := &setupPage{
+		Setup:    s,
+		listener: listener,
+		secret:   rand.Text(),
+		state:    rand.Text(),
+		codes:    make(chan string, 1),
+		finished: make(chan struct{}),
+	}
 	_, port, _ := net.SplitHostPort(page.listener.Addr().String())
-	fmt.Fprintf(out, "Open this page in a browser on this machine:\n\n    %s\n\nFrom another one: ssh -L %s:127.0.0.1:%s THIS-MACHINE first, or use --headless", page.base()+"/"+page.secret, port, port)
+	fmt.Fprintf(out, "Open this page in a browser on this machine:\n\n    %s\n\n"+
+		"From another one: ssh -L %s:127.0.0.1:%s THIS-MACHINE first, or use --headless",
+		page.base()+"/"+page.secret, port, port)
 	if s.public != nil {
-		fmt.Fprintf(out, ".\nWhere %s leads to this port already: %s/%s/remote", s.public, s.public, page.secret)
+		fmt.Fprintf(out, ".\nWhere %s leads to this port already: %s/%s/remote",
+			s.public, s.public, page.secret)
 	}
 	fmt.Fprintf(out, "\n\nIt creates the App at %s. Waiting …\n", s.hub.web)
 	return page.serve(ctx)
@@ -166,12 +181,16 @@ func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, e
 // that page's address has the code.
 func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]step, error) {
 	state := rand.Text()
-	var form strings.Builder
-	if err := s.form(&form, state, s.appsPage()); err != nil {
+	var form bytes.Buffer
+	err := s.form(&form, state, s.appsPage())
+	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(out, "Paste this link into the address bar of any browser that is signed in at %s:\n\ndata:text/html;base64,%s\n\n"+
-		"GitHub then shows your Apps, and the address ends with code=…. Paste that whole address here:\n", s.hub.web, base64.StdEncoding.EncodeToString([]byte(form.String())))
+	fmt.Fprintf(out, "Paste this link into the address bar of any browser that is signed in at %s:\n\n"+
+		"data:text/html;base64,%s\n\n"+
+		"GitHub then shows your Apps, and the address ends with code=…. "+
+		"Paste that whole address here:\n",
+		s.hub.web, base64.StdEncoding.EncodeToString(form.Bytes()))
 	lines := make(chan string, 1)
 	go func() { // it may read for longer than anybody waits
 		line, _ := bufio.NewReader(io.LimitReader(in, 1<<16)).ReadString('\n')
@@ -188,13 +207,15 @@ func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]ste
 		return nil, errors.New("that is no address; nothing was made that cannot be made again")
 	}
 	q := u.Query()
+	code := q.Get("code")
 	switch {
 	case !same(q.Get("state"), state):
-		return nil, errors.New("that address is not the one that GitHub made of the link above: its state is another; run pawl setup again")
-	case !forge.ValidCode(q.Get("code")):
+		return nil, errors.New("that address is not the one that GitHub made of the link above: " +
+			"its state is another; run pawl setup again")
+	case !forge.ValidCode(code):
 		return nil, errors.New("that address has no code of GitHub's; run pawl setup again")
 	}
-	return s.finish(ctx, q.Get("code"))
+	return s.finish(ctx, code)
 }
 
 // stopped is why nobody waits any longer.
@@ -210,14 +231,20 @@ func stopped(ctx context.Context) error {
 func (s Setup) finish(ctx context.Context, code string) ([]step, error) {
 	app, err := forge.ConvertManifest(ctx, s.hub.rest, "pawl/"+s.version, code)
 	if err != nil {
-		return nil, fmt.Errorf("get the App's key from GitHub: %w (the App itself may exist now: delete it at %s before you run pawl setup again)", err, s.appsPage())
+		return nil, fmt.Errorf("get the App's key from GitHub: %w "+
+			"(the App itself may exist now: delete it at %s before you run pawl setup again)",
+			err, s.appsPage())
 	}
-	if err := s.check(app); err != nil {
+	err = s.check(app)
+	if err != nil {
 		return nil, fmt.Errorf("the App that GitHub made: %w; nothing was written", err)
 	}
 	unset, err := s.write(app)
 	if err != nil {
-		return nil, fmt.Errorf("%w (App %d, %q, exists at GitHub: delete it at %s and run pawl setup again, or make a new private key and webhook secret there and write them down by hand)", err, app.ID, app.Slug, s.appsPage())
+		return nil, fmt.Errorf("%w (App %d, %q, exists at GitHub: "+
+			"delete it at %s and run pawl setup again, "+
+			"or make a new private key and webhook secret there and write them down by hand)",
+			err, app.ID, app.Slug, s.appsPage())
 	}
 	return s.next(app, unset), nil
 }
@@ -235,7 +262,12 @@ func (s Setup) check(app forge.NewApp) error {
 	case app.WebhookSecret == "":
 		return errors.New("it has no webhook secret, so anybody could send webhooks")
 	}
-	_, err := forge.New(forge.Config{WebURL: s.hub.web, APIURL: s.hub.rest, AppID: app.ID, PrivateKey: []byte(app.PrivateKey)})
+	_, err := forge.New(forge.Config{
+		WebURL:     s.hub.web,
+		APIURL:     s.hub.rest,
+		AppID:      app.ID,
+		PrivateKey: []byte(app.PrivateKey),
+	})
 	return err
 }
 
@@ -262,11 +294,11 @@ func (s Setup) hook() string {
 type step struct{ Text, Link, Command string }
 
 func (s step) String() string {
-	line := s.Text
-	if more := s.Link + s.Command; more != "" {
-		line += ": " + more
+	more := s.Link + s.Command
+	if more == "" {
+		return s.Text
 	}
-	return line
+	return s.Text + ": " + more
 }
 
 func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
@@ -274,23 +306,44 @@ func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
 	if strings.HasPrefix(app.HTMLURL, s.hub.web+"/") { // an Enterprise Server has another path
 		install = strings.TrimRight(app.HTMLURL, "/")
 	}
-	file := config.CommandLine([]string{s.Config})
-	steps = append(steps, step{Text: "Install the App on the repositories it shall work on", Link: install + "/installations/new"})
+	steps = append(steps, step{
+		Text: "Install the App on the repositories it shall work on",
+		Link: install + "/installations/new",
+	})
 	for _, name := range unset {
-		steps = append(steps, step{Text: "Set the variable from which " + s.Config + " takes a key", Command: "export " + name + "=…"})
+		steps = append(steps, step{
+			Text:    "Set the variable from which " + s.Config + " takes a key",
+			Command: "export " + name + "=…",
+		})
 	}
-	steps = append(steps, step{Text: "Check everything", Command: "pawl doctor --config " + file})
+	withConfig := " --config " + config.CommandLine([]string{s.Config})
+	steps = append(steps, step{
+		Text:    "Check everything",
+		Command: "pawl doctor" + withConfig,
+	})
+	run := "Run it; it needs no public address"
 	if s.public != nil {
-		steps = append(steps, step{Text: fmt.Sprintf("Run it behind %s, which must lead to 127.0.0.1:8080", s.public), Command: "pawl serve --config " + file})
-	} else {
-		steps = append(steps, step{Text: "Run it; it needs no public address", Command: "pawl serve --config " + file})
+		run = fmt.Sprintf("Run it behind %s, which must lead to 127.0.0.1:8080", s.public)
 	}
+	steps = append(steps, step{
+		Text:    run,
+		Command: "pawl serve" + withConfig,
+	})
 	if s.Pages != "" {
-		steps = append(steps, step{Text: "Have " + s.Pages + " lead to 127.0.0.1:8081, where the pages are"})
+		steps = append(steps, step{
+			Text: "Have " + s.Pages + " lead to 127.0.0.1:8081, where the pages are",
+		})
 	}
 	return append(steps,
-		step{Text: "Comment /pawl solve on an issue there", Link: s.hub.web + "/issues"},
-		step{Text: "Look at the pages, " + s.pages() + "; this prints a link", Command: "pawl login --config " + file})
+		step{
+			Text: "Comment /pawl solve on an issue there",
+			Link: s.hub.web + "/issues",
+		},
+		step{
+			Text:    "Look at the pages, " + s.pages() + "; this prints a link",
+			Command: "pawl login" + withConfig,
+		},
+	)
 }
 
 // environment is the process's own, with a placeholder for what is not set, whose name it notes.
