@@ -96,7 +96,7 @@ func (c *checkout) askModel(ctx context.Context, q question) (*policy.Judged, er
 	var judged *policy.Judged
 	u := session.Usage()
 	switch {
-	case context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		judged = &policy.Judged{Error: fmt.Sprintf("%s did not answer within %s", l.JudgeModel, l.JudgeTimeout)}
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

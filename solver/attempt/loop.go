@@ -262,5 +262,8 @@ func (l *loopMonitor) event(e agent.Event) {
 // tests reports whether a call runs tests: those of the repository, or what people run tests with.
 func (l *loopMonitor) tests(wrote string) bool {
 	own := func(c string) bool { return c != "" && strings.Contains(wrote, c) }
-	return slices.ContainsFunc(l.verify, own) || testRun.MatchString(wrote)
+	if slices.ContainsFunc(l.verify, own) {
+		return true
+	}
+	return testRun.MatchString(wrote)
 }

@@ -93,10 +93,12 @@ func seen(r *policy.Receipt, last gateway.Last) {
 	}
 }
 
+// ofPawl are the endings that Pawl itself made, which no answer of the provider outweighs.
+var ofPawl = []policy.Ending{policy.TimedOut, policy.Killed, policy.Misconfigured}
+
 // outweighs reports whether the last main answer says better than the agent's output how the attempt ended.
 func outweighs(last gateway.Last, said policy.Ending) bool {
-	switch said {
-	case policy.TimedOut, policy.Killed, policy.Misconfigured:
+	if slices.Contains(ofPawl, said) {
 		return false
 	}
 	completed := said == policy.Completed
@@ -105,8 +107,9 @@ func outweighs(last gateway.Last, said policy.Ending) bool {
 		return !completed || !last.Empty
 	case policy.Disconnected:
 		return !completed
+	default:
+		return false
 	}
-	return false
 }
 
 // refused takes a limit over that the gateway saw and that no answer followed. It

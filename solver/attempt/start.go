@@ -269,10 +269,10 @@ func (b *promptText) history(s thread.State, d policy.Decision) {
 
 // said tells what the last attempt wants people to know, and why it was not committed.
 func (b *promptText) said(last policy.Receipt) {
-	switch last.Outcome {
-	case policy.Declined:
+	if last.Outcome == policy.Declined {
 		b.section("The last attempt declined the task", last.Declined, maxRemark)
-	case policy.Asked:
+	}
+	if last.Outcome == policy.Asked {
 		b.section("The last attempt asked; what people said since is above", last.Question, maxRemark)
 	}
 	if len(last.Leaks) > 0 {

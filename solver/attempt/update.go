@@ -110,12 +110,9 @@ func (c *checkout) merged(ctx context.Context, tree string) (done bool, err erro
 	if len(r.Conflicts) > 0 {
 		return false, nil
 	}
-	if len(m.Conflicts) > 0 {
-		switch r.Ending {
-		case policy.Completed, policy.Killed: // what a server hands over is gone on with
-		default:
-			return false, nil
-		}
+	finished := r.Ending == policy.Completed || r.Ending == policy.Killed // what a server hands over is gone on with
+	if len(m.Conflicts) > 0 && !finished {
+		return false, nil
 	}
 	r.Updated = c.Ground.Into
 	return true, nil
