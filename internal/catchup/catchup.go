@@ -62,8 +62,13 @@ type bounds struct {
 
 func New(h *handlers.Handlers, a Archive, d Duty) *Watcher {
 	return &Watcher{
-		handlers: h, archive: a, duty: d, bounds: bounds{failures: 30, repos: 200, owned: 2, threads: 50, quiet: time.Minute},
-		left: map[string]missing{}, seen: map[string]progress{}, turns: map[string]int{},
+		handlers: h,
+		archive:  a,
+		duty:     d,
+		bounds:   bounds{failures: 30, repos: 200, owned: 2, threads: 50, quiet: time.Minute},
+		left:     map[string]missing{},
+		seen:     map[string]progress{},
+		turns:    map[string]int{},
 	}
 }
 
@@ -90,10 +95,15 @@ func (c *Watcher) onDuty(ctx context.Context) bool {
 		c.look(ctx)
 		err = c.duty.End(ctx)
 	}
-	if err != nil && ctx.Err() == nil {
-		c.handlers.Log.Warn().Err(err).Msg("whose turn it is to look for missed deliveries is not known; that is tried again")
-	}
+	c.warn(ctx, err, "whose turn it is to look for missed deliveries is not known; that is tried again")
 	return mine
+}
+
+// warn logs an error, unless there is none or the server stops.
+func (c *Watcher) warn(ctx context.Context, err error, what string) {
+	if err != nil && ctx.Err() == nil {
+		c.handlers.Log.Warn().Err(err).Msg(what)
+	}
 }
 
 // PollEvery is how often a server that GitHub cannot reach asks it for deliveries, of which each answer names a
@@ -114,28 +124,28 @@ func (c *Watcher) Poll(ctx context.Context) {
 				err = ended
 			}
 		}
-		if failed++; err == nil {
+		failed++
+		if err == nil {
 			failed = 0
-		} else if ctx.Err() == nil {
-			c.handlers.Log.Warn().Err(err).Msg("deliveries not all taken in; GitHub keeps them for 3 days and is asked again")
 		}
+		c.warn(ctx, err, "deliveries not all taken in; GitHub keeps them for 3 days and is asked again")
 		pause = policy.Retry(failed, PollEvery, longestPoll, 1)
 	}
 }
 
 func (c *Watcher) look(ctx context.Context) {
 	log := c.handlers.Log
-	if m, err := c.Missed(ctx); err != nil && ctx.Err() == nil {
-		log.Warn().Err(err).Int("taken", m.Taken).Msg("missed deliveries not all taken in; GitHub keeps them for 3 days and they are looked for again")
-	} else if m.Taken+m.Gone > 0 {
+	m, err := c.Missed(ctx)
+	c.warn(ctx, err, "missed deliveries not all taken in; GitHub keeps them for 3 days and they are looked for again")
+	if m.Taken+m.Gone > 0 {
 		log.Info().Int("taken", m.Taken).Int("gone", m.Gone).Msg("missed deliveries taken in")
 	}
 	if c.busy(ctx) {
 		return
 	}
-	if n, err := c.Reconcile(ctx); err != nil && ctx.Err() == nil {
-		log.Warn().Err(err).Int("found", n).Msg("threads not all reconciled with GitHub; that is tried again")
-	} else if n > 0 {
+	n, err := c.Reconcile(ctx)
+	c.warn(ctx, err, "threads not all reconciled with GitHub; that is tried again")
+	if n > 0 {
 		log.Info().Int("found", n).Msg("events found that no webhook brought")
 	}
 }
@@ -147,22 +157,31 @@ const lookQuiet = 500 * time.Millisecond
 // reconciliation can find, such as who made an edit. It is not put off twice in a row: a queue that is never
 // empty must not end it.
 func (c *Watcher) busy(ctx context.Context) bool {
-	n, err := c.archive.Untried(ctx)
-	for began := time.Now(); n > 0 && err == nil && time.Since(began) < c.bounds.quiet; {
-		if err = wait.For(ctx, lookQuiet); err == nil {
-			n, err = c.archive.Untried(ctx)
-		}
-	}
+	n, err := c.awaitQuiet(ctx)
 	if err != nil {
-		if ctx.Err() == nil {
-			c.handlers.Log.Warn().Err(err).Msg("threads not reconciled with GitHub; that is tried again")
-		}
+		c.warn(ctx, err, "threads not reconciled with GitHub; that is tried again")
 		return true
 	}
-	if c.putOff = n > 0 && !c.putOff; c.putOff {
+	c.putOff = n > 0 && !c.putOff
+	if c.putOff {
 		c.handlers.Log.Debug().Int("deliveries", n).Msg("threads are reconciled with GitHub when the deliveries are handled")
 	}
 	return c.putOff
+}
+
+// awaitQuiet waits until no deliveries wait to be handled, for as long as the bounds allow, and returns how many do.
+func (c *Watcher) awaitQuiet(ctx context.Context) (untried int, err error) {
+	began := time.Now()
+	for {
+		untried, err = c.archive.Untried(ctx)
+		switch {
+		case err != nil, untried == 0, time.Since(began) >= c.bounds.quiet:
+			return untried, err
+		}
+		if err := wait.For(ctx, lookQuiet); err != nil {
+			return untried, err
+		}
+	}
 }
 
 // Counts counts what one look at GitHub's list came to.
@@ -199,14 +218,15 @@ func (c *Watcher) firstStart(ctx context.Context) (time.Time, error) {
 	var first time.Time
 	err = c.archive.UpdateShared(ctx, firstStartKey, func(_ time.Time, old []byte) []byte {
 		first = now
-		if !oldest.IsZero() && oldest.Before(now) {
-			first = oldest
+		if !oldest.IsZero() {
+			first = policy.Earlier(now, oldest)
 		}
-		if at, err := time.Parse(time.RFC3339, string(old)); err == nil && !at.After(first) {
-			first = at
-			return nil
+		noted, err := time.Parse(time.RFC3339, string(old))
+		if err != nil || noted.After(first) {
+			return []byte(first.Format(time.RFC3339))
 		}
-		return []byte(first.Format(time.RFC3339))
+		first = noted
+		return nil
 	})
 	return first.Add(-startSlack), err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlbot/pawl/handlers"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -65,8 +66,10 @@ func (c *Watcher) storeMissing(ctx context.Context, todo []missing, most int, m 
 			continue
 		}
 		failures = append(failures, err)
-		var limited *forge.RateLimited
-		if ctx.Err() != nil || errors.As(err, &limited) || len(failures) == most {
+		if len(failures) == most || ctx.Err() != nil {
+			break
+		}
+		if _, limited := errors.AsType[*forge.RateLimited](err); limited {
 			break
 		}
 		d.failed++
@@ -104,18 +107,20 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 		if err != nil {
 			return err
 		}
-		reached := next == "" || next == cursor
+		reached := false
+		switch next {
+		case "", cursor: // the last page
+			reached = true
+		}
 		for _, d := range list {
-			if d.At.After(newest) {
-				newest = d.At
-			}
+			newest = policy.Later(newest, d.At)
 			if d.At.Before(since) {
 				reached = true
 				continue
 			}
 			m.Listed++
 			// The newest attempt of each comes first, and is enough.
-			if c.handlers.Reads(d.Event, d.Action) && handlers.ValidGUID(d.GUID) && !asked[d.GUID] {
+			if c.usable(d) && !asked[d.GUID] {
 				asked[d.GUID] = true
 				c.left[d.GUID] = missing{Delivery: d, failed: c.left[d.GUID].failed}
 			}
@@ -127,6 +132,11 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 	}
 	c.listed = newest
 	return nil
+}
+
+// usable reports whether Pawl would have stored and read a delivery.
+func (c *Watcher) usable(d forge.Delivery) bool {
+	return c.handlers.Reads(d.Event, d.Action) && handlers.ValidGUID(d.GUID)
 }
 
 // todo are the missing deliveries, in the order in which they happened, those

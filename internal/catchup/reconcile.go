@@ -80,40 +80,40 @@ func (c *Watcher) byTurns(names []string) []string {
 
 // gone: a repository is gone or closed to the App, of which its own event tells, or nothing.
 func gone(err error) bool {
-	return errors.Is(err, forge.ErrUninstalled) || errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrGone)
+	for _, kind := range []error{forge.ErrUninstalled, forge.ErrNotFound, forge.ErrGone} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // repository reconciles the threads of one repository that changed, in their order, so that it can go on where
 // it ended. One that fails holds up no other; the next looks try it again.
 func (c *Watcher) repository(ctx context.Context, name string, own []thread.ID) (found int, err error) {
 	repo, err := c.repoOf(ctx, own)
-	if err != nil || repo.Installation == 0 {
+	if err != nil {
 		return 0, err
+	}
+	if repo.Installation == 0 {
+		return 0, nil
 	}
 	l := &look{Watcher: c, repo: repo, own: own, began: c.handlers.Now(), last: c.seen[name]}
 	since := l.last.since(l.began)
-	l.next = progress{until: since, from: since, final: map[int]time.Time{}}
-	if l.last.more || l.last.failed {
-		l.next.from = policy.Earlier(since, l.last.from)
-	}
-	if l.last.more {
-		l.next.failed, l.next.final = l.last.failed, maps.Clone(l.last.final)
-	}
+	l.next = l.last.following(since)
 	changed, more, err := c.handlers.Forge.Issues.ChangedSince(ctx, repo, since)
 	if err != nil {
 		return 0, err
 	}
 	whole, err := l.through(ctx, changed)
+	complete := whole && !more
 	switch {
 	case err != nil:
 		l.next.failed = true
-	case whole && !more:
+	case complete:
 		l.next.until = policy.Later(l.next.until, l.last.until)
 	default:
-		l.next.more = true
-		if l.next.until.Equal(since) { // more changes in one second than a list or a look holds
-			l.next.until, l.next.failed = since.Add(time.Second), l.next.failed || !whole
-		}
+		l.next.cutOff(since, whole)
 	}
 	c.seen[name] = l.next
 	return l.found, errors.Join(append(l.errs, err)...)
@@ -149,22 +149,19 @@ func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i fo
 	if log.began.After(since) {
 		since = log.began
 	}
-	now := there{Issue: i}
-	if now.comments, err = h.Forge.Issues.CommentsSince(ctx, repo, i.Number, since); err != nil {
+	now, err := c.remote(ctx, repo, i, since)
+	if err != nil {
 		return 0, err
 	}
-	if i.IsPull() {
-		if now.pull, err = h.Forge.PullRequests.Get(ctx, repo, i.Number); err != nil {
-			return 0, err
-		}
-		if now.reviews, err = h.Forge.PullRequests.Reviews(ctx, repo, i.Number); err != nil {
-			return 0, err
-		}
-		if now.remarks, err = h.Forge.PullRequests.CommentsSince(ctx, repo, i.Number, since); err != nil {
-			return 0, err
-		}
+	differences := comparison{
+		thread: t,
+		state:  state,
+		remote: now,
+		local:  log,
+		app:    app,
+		about:  handlers.About(repo, i, i.IsPull(), now.pull.Head, now.pull.Base),
 	}
-	for _, it := range unseen(now, log, state, app, t, repo) {
+	for _, it := range differences.unseen() {
 		note, err := h.Decide(ctx, it, handlers.Reconciled)
 		if err != nil {
 			return found, err
@@ -175,6 +172,26 @@ func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i fo
 	return found, nil
 }
 
+// remote reads an issue or pull request, with what was said since a time.
+func (c *Watcher) remote(ctx context.Context, repo forge.Repo, i forge.Issue, since time.Time) (now remote, err error) {
+	now.Issue = i
+	issues, pulls := c.handlers.Forge.Issues, c.handlers.Forge.PullRequests
+	if now.comments, err = issues.CommentsSince(ctx, repo, i.Number, since); err != nil {
+		return now, err
+	}
+	if !i.IsPull() {
+		return now, nil
+	}
+	if now.pull, err = pulls.Get(ctx, repo, i.Number); err != nil {
+		return now, err
+	}
+	if now.reviews, err = pulls.Reviews(ctx, repo, i.Number); err != nil {
+		return now, err
+	}
+	now.remarks, err = pulls.CommentsSince(ctx, repo, i.Number, since)
+	return now, err
+}
+
 // progress is how far the reconciliation of a repository came.
 type progress struct {
 	until time.Time         // when the last change that was looked at was made
@@ -183,6 +200,33 @@ type progress struct {
 	// reconciled, so all but what is final is looked at again, for as long as a first look goes back.
 	more, failed bool
 	from         time.Time // since when what was said is read: where the first of these looks began
+}
+
+// following is the progress that a look since a time begins with.
+func (p progress) following(since time.Time) progress {
+	next := progress{until: since, from: since, final: map[int]time.Time{}}
+	switch {
+	case p.more:
+		next.from = policy.Earlier(since, p.from)
+		next.failed = p.failed
+		next.final = maps.Clone(p.final)
+	case p.failed:
+		next.from = policy.Earlier(since, p.from)
+	}
+	return next
+}
+
+// cutOff notes that a look since a time left changes for the next one; whole: it went through all that GitHub listed.
+func (p *progress) cutOff(since time.Time, whole bool) {
+	p.more = true
+	if !p.until.Equal(since) {
+		return
+	}
+	// A list or a look does not hold the changes of one second.
+	p.until = since.Add(time.Second)
+	if !whole {
+		p.failed = true
+	}
 }
 
 func (p progress) since(now time.Time) time.Time {
@@ -217,11 +261,13 @@ func (l *look) through(ctx context.Context, changed []forge.Issue) (whole bool, 
 			return false, err
 		}
 		done := true
-		if slices.Contains(l.own, t) && !l.last.final[i.Number].Equal(i.Updated) {
-			if l.read++; l.read > l.bounds.threads {
+		if l.isNews(t, i) {
+			l.read++
+			if l.read > l.bounds.threads {
 				return false, nil
 			}
-			if done, err = l.thread(ctx, t, i); err != nil {
+			done, err = l.thread(ctx, t, i)
+			if err != nil {
 				return false, err
 			}
 		}
@@ -233,15 +279,24 @@ func (l *look) through(ctx context.Context, changed []forge.Issue) (whole bool, 
 	return true, nil
 }
 
+// isNews reports whether a changed issue or pull request is Pawl's own and changed since it was last read.
+func (l *look) isNews(t thread.ID, i forge.Issue) bool {
+	return slices.Contains(l.own, t) && !l.last.final[i.Number].Equal(i.Updated)
+}
+
 // thread looks at one thread, and notes where it fails. The error is one that the others would meet as well.
 func (l *look) thread(ctx context.Context, t thread.ID, i forge.Issue) (done bool, err error) {
 	n, err := l.Watcher.thread(ctx, l.repo, t, i, l.next.from)
 	l.found += n
 	_, limited := errors.AsType[*forge.RateLimited](err)
 	switch {
-	case err == nil, gone(err) && !errors.Is(err, forge.ErrUninstalled):
+	case err == nil:
 		return true, nil
-	case ctx.Err() != nil, limited, errors.Is(err, forge.ErrUninstalled):
+	case errors.Is(err, forge.ErrUninstalled):
+		return false, fmt.Errorf("#%d: %w", i.Number, err)
+	case gone(err):
+		return true, nil
+	case ctx.Err() != nil, limited:
 		return false, fmt.Errorf("#%d: %w", i.Number, err)
 	}
 	l.next.failed = true

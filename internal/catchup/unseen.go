@@ -14,8 +14,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// there is an issue or pull request as GitHub shows it now.
-type there struct {
+// remote is an issue or pull request as GitHub shows it now.
+type remote struct {
 	forge.Issue
 	pull     forge.Pull // of a pull request
 	comments []forge.Comment
@@ -23,143 +23,251 @@ type there struct {
 	remarks  []forge.ReviewComment
 }
 
-// here is what a thread's log holds of GitHub.
-type here struct {
-	began  time.Time                  // when somebody who may first asked Pawl to work here; before that it did not listen
+// local is what a thread's log holds of GitHub.
+type local struct {
+	began  time.Time                  // when an authorised user first asked Pawl to work here; Pawl did not listen before
 	texts  map[string]thread.Feedback // the newest version of each, by identity
-	body   string                     // the thread's description as the last snapshot had it
-	bodied bool
-	// closed tells of each number whether the last change closed it.
-	closed map[int]bool
+	body   string                     // the thread's description in the last snapshot
+	bodied bool                       // there was a snapshot
+	closed map[int]bool               // by number: the last change closed it
 }
 
-func readLog(events []thread.Event, s thread.State) here {
-	l := here{texts: handlers.Texts(events), closed: map[int]bool{}}
+func readLog(events []thread.Event, s thread.State) local {
+	l := local{texts: handlers.Texts(events), closed: map[int]bool{}}
 	if len(s.Feedback) > 0 {
-		l.began = s.Feedback[0].MadeAt
+		first := s.Feedback[0]
+		l.began = first.MadeAt
 		if l.began.IsZero() { // a button
-			l.began = s.Feedback[0].At
+			l.began = first.At
 		}
 	}
 	for _, e := range events {
-		var n *thread.Details
-		if e.Kind == thread.KindThread {
-			var c thread.Change
-			if json.Unmarshal(e.Data, &c) != nil {
-				continue
-			}
-			switch c.What {
-			case "closed", "merged", "pull_closed", "pull_merged":
-				l.closed[c.Number] = true
-			case "reopened", "pull_reopened":
-				l.closed[c.Number] = false
-			}
-			n = c.Snapshot
-		} else if list := handlers.Remarks([]thread.Event{e}); len(list) > 0 {
-			n = list[0].Snapshot
-		}
-		if n != nil && n.Title != "" {
-			l.body, l.bodied = n.Body, true
-		}
+		l.take(e)
 	}
 	return l
 }
 
+// take notes an event's changes of state and its snapshot of the description.
+func (l *local) take(e thread.Event) {
+	if e.Kind == thread.KindThread {
+		var c thread.Change
+		if json.Unmarshal(e.Data, &c) == nil {
+			l.takeState(c)
+			l.takeBody(c.Snapshot)
+		}
+		return
+	}
+	if list := handlers.Remarks([]thread.Event{e}); len(list) > 0 {
+		l.takeBody(list[0].Snapshot)
+	}
+}
+
+func (l *local) takeState(c thread.Change) {
+	switch c.What {
+	case "closed", "merged", "pull_closed", "pull_merged":
+		l.closed[c.Number] = true
+	case "reopened", "pull_reopened":
+		l.closed[c.Number] = false
+	}
+}
+
+func (l *local) takeBody(n *thread.Details) {
+	if n != nil && n.Title != "" {
+		l.body, l.bodied = n.Body, true
+	}
+}
+
+// version is what GitHub's version of a text is to the log.
+type version int
+
+const (
+	known   version = iota // the log has it, or it is older than Pawl's work here
+	written                // new, as its author wrote it
+	edited                 // new or changed, after an edit
+)
+
+func (l local) versionOf(kind string, c forge.Comment) version {
+	if last, logged := l.texts[fmt.Sprintf("%s:%d", kind, c.ID)]; logged {
+		return versionAfter(last, c)
+	}
+	switch {
+	case !c.Created.After(l.began):
+		return known
+	case c.Updated.Equal(c.Created):
+		return written
+	}
+	return edited
+}
+
+func versionAfter(last thread.Feedback, c forge.Comment) version {
+	switch {
+	case !c.Updated.After(last.MadeAt), handlers.Same(last, c.Body):
+		return known
+	}
+	return edited
+}
+
+// comparison compares what GitHub shows of an issue or pull request with its thread's log.
+type comparison struct {
+	thread thread.ID
+	state  thread.State
+	remote remote
+	local  local
+	app    forge.App
+	about  handlers.Activity // the beginning of each activity
+}
+
 // unseen is what GitHub shows and the log does not hold.
-func unseen(now there, l here, s thread.State, app forge.App, t thread.ID, repo forge.Repo) []handlers.Activity {
-	of := handlers.About(repo, now.Issue, now.IsPull(), now.pull.Head, now.pull.Base)
+func (c comparison) unseen() []handlers.Activity {
 	var activities []handlers.Activity
-	if now.Number == t.Number {
-		activities = append(activities, unseenDescription(of, now, l)...)
+	if c.remote.Number == c.thread.Number {
+		activities = append(activities, c.description()...)
 	}
-	for _, c := range now.comments {
-		activities = append(activities, unseenText(of, c, policy.FromComment, "issue_comment", l, app)...)
+	for _, one := range c.remote.comments {
+		activities = append(activities, c.text(one, policy.FromComment, "issue_comment")...)
 	}
-	for _, r := range now.reviews {
-		activities = append(activities, unseenReview(of, r, l, app)...)
+	for _, r := range c.remote.reviews {
+		activities = append(activities, c.review(r)...)
 	}
-	for _, r := range now.remarks {
-		for _, it := range unseenText(of, r.Comment, policy.FromReviewComment, "review_comment", l, app) {
+	for _, r := range c.remote.remarks {
+		for _, it := range c.text(r.Comment, policy.FromReviewComment, "review_comment") {
 			it.Remark.SHA, it.Remark.Name = r.SHA, fmt.Sprintf("%s:%d", r.Path, r.Line)
 			activities = append(activities, it)
 		}
 	}
-	return append(activities, unseenState(of, now, l, s, t)...)
+	return append(activities, c.stateChange()...)
 }
 
-// unseenText is a comment that was written or edited. Who edited it the REST API does not tell, so only a
-// comment as it was written counts as its author's.
-func unseenText(of handlers.Activity, c forge.Comment, source policy.Source, kind string, l here, app forge.App) []handlers.Activity {
-	last, known := l.texts[fmt.Sprintf("%s:%d", kind, c.ID)]
-	r := feedback.Remark{Source: source, Actor: c.Author, Author: c.Author, App: c.App.ID, Text: c.Body}
-	it := of
-	it.Target, it.URL, it.MadeAt, it.Remark = thread.Target{Kind: kind, ID: c.ID}, c.HTMLURL, c.Updated, &r
-	switch {
-	case c.App.ID == app.ID || app.BotID != 0 && c.Author.ID == app.BotID:
+// ours reports whether Pawl wrote a text itself, by the App that it came through or by its author.
+func (c comparison) ours(app int64, author feedback.Actor) bool {
+	if app == c.app.ID {
+		return true
+	}
+	return c.app.BotID != 0 && author.ID == c.app.BotID
+}
+
+// text is a comment that was written or edited. The REST API does not name who edited a comment, so only a comment
+// as it was written counts as its author's.
+func (c comparison) text(one forge.Comment, source policy.Source, kind string) []handlers.Activity {
+	if c.ours(one.App.ID, one.Author) {
 		return nil
-	case !known && c.Created.After(l.began) && c.Updated.Equal(c.Created):
-		it.Key = handlers.MadeKey(kind, c.ID)
-	case !known && c.Created.After(l.began), known && c.Updated.After(last.MadeAt) && !handlers.Same(last, c.Body):
+	}
+	r := feedback.Remark{Source: source, Actor: one.Author, Author: one.Author, App: one.App.ID, Text: one.Body}
+	it := c.about
+	it.Target = thread.Target{Kind: kind, ID: one.ID}
+	it.URL = one.HTMLURL
+	it.MadeAt = one.Updated
+	it.Remark = &r
+	switch c.local.versionOf(kind, one) {
+	case known:
+		return nil
+	case written:
+		it.Key = handlers.MadeKey(kind, one.ID)
+	case edited:
 		r.Edited, r.Actor, it.Anonymous = true, somebody(), true
-		it.Key = fmt.Sprintf("found:edited:%s:%d:%d:%s", kind, c.ID, c.Updated.Unix(), handlers.Digest(c.Body))
-	default:
-		return nil
+		it.Key = fmt.Sprintf("found:edited:%s:%d:%d:%s", kind, one.ID, one.Updated.Unix(), handlers.Digest(one.Body))
 	}
 	return []handlers.Activity{it}
 }
 
-// somebody is who did what GitHub's REST API tells without a name.
+// somebody stands for a user whom GitHub's REST API does not name.
 func somebody() feedback.Actor { return feedback.Actor{Login: "somebody"} }
 
-// unseenReview is a review, as its author wrote it: GitHub does not tell whether one was edited.
-func unseenReview(of handlers.Activity, r forge.Review, l here, app forge.App) []handlers.Activity {
-	state := strings.ToLower(r.State)
-	_, known := l.texts[fmt.Sprintf("review:%d", r.ID)]
-	if known || state == "pending" || state == "dismissed" || !r.Submitted.After(l.began) || r.App.ID == app.ID || app.BotID != 0 && r.Author.ID == app.BotID {
+// review is a review as its author wrote it: GitHub does not tell whether it was edited.
+func (c comparison) review(r forge.Review) []handlers.Activity {
+	switch strings.ToLower(r.State) {
+	case "pending", "dismissed":
 		return nil
 	}
-	return handlers.Reviewed(of, r, &feedback.Remark{Source: policy.FromReview, Actor: r.Author, Author: r.Author, App: r.App.ID, Text: r.Body})
+	if _, logged := c.local.texts[fmt.Sprintf("review:%d", r.ID)]; logged {
+		return nil
+	}
+	if !r.Submitted.After(c.local.began) {
+		return nil
+	}
+	if c.ours(r.App.ID, r.Author) {
+		return nil
+	}
+	return handlers.Reviewed(c.about, r, &feedback.Remark{
+		Source: policy.FromReview,
+		Actor:  r.Author,
+		Author: r.Author,
+		App:    r.App.ID,
+		Text:   r.Body,
+	})
 }
 
-// unseenDescription is an edit of the thread's description by somebody, against the log's last snapshot. A pull
-// request that Pawl opened for an issue has none, so its edits are left to webhooks.
-func unseenDescription(of handlers.Activity, now there, l here) []handlers.Activity {
-	last, known := l.texts[fmt.Sprintf("description:%d", now.Number)]
-	if _, changed := feedback.DescriptionDiff(l.body, now.Body); !l.bodied || !changed || known && handlers.Same(last, now.Body) {
+// description is an edit of the thread's description since the log's last snapshot. The log has no snapshot of a pull
+// request that Pawl opened for an issue, so edits of its description are left to webhooks.
+func (c comparison) description() []handlers.Activity {
+	now := c.remote
+	if !c.local.bodied {
 		return nil
 	}
-	it := of
+	if _, changed := feedback.DescriptionDiff(c.local.body, now.Body); !changed {
+		return nil
+	}
+	last, logged := c.local.texts[fmt.Sprintf("description:%d", now.Number)]
+	if logged && handlers.Same(last, now.Body) {
+		return nil
+	}
+	it := c.about
 	it.Anonymous = true
-	it.Target, it.MadeAt = thread.Target{Kind: "issue", ID: int64(now.Number)}, now.Updated
+	it.Target = thread.Target{Kind: "issue", ID: int64(now.Number)}
+	it.MadeAt = now.Updated
 	// Any change of the thread moves its time, so the text alone is the version.
 	it.Key = fmt.Sprintf("found:description:%d:%s", now.Number, handlers.Digest(feedback.Content(now.Body)))
-	it.Remark = &feedback.Remark{Source: policy.FromDescription, Edited: true, Actor: somebody(), Author: now.Author, Text: now.Body, Was: l.body, HasWas: true}
+	it.Remark = &feedback.Remark{
+		Source: policy.FromDescription,
+		Edited: true,
+		Actor:  somebody(),
+		Author: now.Author,
+		Text:   now.Body,
+		Was:    c.local.body,
+		HasWas: true,
+	}
 	return []handlers.Activity{it}
 }
 
-// unseenState is the end, the return, or a new head of an issue or pull request.
-func unseenState(of handlers.Activity, now there, l here, s thread.State, t thread.ID) []handlers.Activity {
-	change := func(what, by, detail, key string) []handlers.Activity {
-		it := of
-		it.Key, it.Change = key, &thread.Change{What: what, By: by, Detail: detail, MadeAt: now.Closed}
-		return []handlers.Activity{it}
-	}
+// stateChange is the end, the return, or a new head of an issue or pull request.
+func (c comparison) stateChange() []handlers.Activity {
+	now := c.remote
 	number := 0 // as changes of the thread itself are logged
-	if now.Number != t.Number {
+	if now.Number != c.thread.Number {
 		number = now.Number
 	}
 	closed := now.State == "closed"
-	switch {
-	case closed && !l.closed[number]:
-		by, what := cmp.Or(now.ClosedBy.Login, "somebody"), "closed"
-		if now.pull.Merged() {
-			what = "merged"
-		}
-		return change(what, by, "", handlers.ClosedKey(now.Number, now.Closed, what == "merged"))
-	case !closed && l.closed[number]:
-		return change("reopened", "somebody", "", fmt.Sprintf("found:reopened:%d:%d", now.Number, now.Updated.Unix()))
-	case !closed && now.IsPull() && s.Snapshot.HeadSHA != "" && s.Snapshot.HeadSHA != now.pull.Head.SHA:
-		return change("head_moved", "somebody", now.pull.Head.SHA, fmt.Sprintf("found:head:%d:%s", now.Number, now.pull.Head.SHA))
+	if closed == c.local.closed[number] {
+		return c.newHead()
 	}
-	return nil
+	if !closed {
+		return c.change("reopened", "somebody", "", fmt.Sprintf("found:reopened:%d:%d", now.Number, now.Updated.Unix()))
+	}
+	what := "closed"
+	if now.pull.Merged() {
+		what = "merged"
+	}
+	key := handlers.ClosedKey(now.Number, now.Closed, what == "merged")
+	return c.change(what, cmp.Or(now.ClosedBy.Login, "somebody"), "", key)
+}
+
+// newHead is a new head commit of an open pull request.
+func (c comparison) newHead() []handlers.Activity {
+	now := c.remote
+	if now.State == "closed" || !now.IsPull() {
+		return nil
+	}
+	head := now.pull.Head.SHA
+	switch c.state.Snapshot.HeadSHA {
+	case "", head:
+		return nil
+	}
+	return c.change("head_moved", "somebody", head, fmt.Sprintf("found:head:%d:%s", now.Number, head))
+}
+
+func (c comparison) change(what, by, detail, key string) []handlers.Activity {
+	it := c.about
+	it.Key = key
+	it.Change = &thread.Change{What: what, By: by, Detail: detail, MadeAt: c.remote.Closed}
+	return []handlers.Activity{it}
 }
