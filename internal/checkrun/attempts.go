@@ -19,11 +19,23 @@ func table(f View, rows int) string {
 	shown := f.Attempts[hidden:]
 	several := shown[0].Run != shown[len(shown)-1].Run
 	var b strings.Builder
-	b.WriteString("| # |" + render.When(several, " run |") + " backend | ending | progress | edits | similar to one before | waited | took |\n")
+	b.WriteString("| # |" + render.When(several, " run |") +
+		" backend | ending | progress | edits | similar to one before | waited | took |\n")
 	b.WriteString("|--:|" + render.When(several, "--:|") + "---|---|---|---|---|--:|--:|\n")
 	for _, a := range shown {
-		fmt.Fprintf(&b, "| %d |%s %s | %s | %s | %s | %s | %s | %s |\n", a.N, render.When(several, fmt.Sprintf(" %d |", a.Run)), backend(a),
-			a.Result(), progress(a), edits(a), similarity(a), render.Dash(a.Waited), render.Dash(a.Duration))
+		fmt.Fprintf(
+			&b,
+			"| %d |%s %s | %s | %s | %s | %s | %s | %s |\n",
+			a.N,
+			render.When(several, fmt.Sprintf(" %d |", a.Run)),
+			backend(a),
+			a.Result(),
+			progress(a),
+			edits(a),
+			similarity(a),
+			render.Dash(a.Waited),
+			render.Dash(a.Duration),
+		)
 	}
 	if hidden > 0 {
 		b.WriteString("\n…and " + policy.Plural(hidden, "earlier attempt") + "\n")
@@ -33,7 +45,8 @@ func table(f View, rows int) string {
 
 func backend(a Attempt) string {
 	return render.Code(render.Label(a.Backend)) + render.When(a.Effort != "", " "+words(a.Effort)) +
-		render.When(a.Decision.Escalated, ", more effort") + render.When(a.Decision.Different, ", different approach")
+		render.When(a.Decision.Escalated, ", more effort") +
+		render.When(a.Decision.Different, ", different approach")
 }
 
 // Result is how the attempt ended and, where that says more, what it came to.
@@ -65,7 +78,12 @@ func edits(a Attempt) string {
 	if a.Edits.Operations <= 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%s in %s, %s on one", render.Count(a.Edits.Operations), policy.Plural(a.Edits.Files, "file"), render.Count(a.Edits.MaxRepeat))
+	return fmt.Sprintf(
+		"%s in %s, %s on one",
+		render.Count(a.Edits.Operations),
+		policy.Plural(a.Edits.Files, "file"),
+		render.Count(a.Edits.MaxRepeat),
+	)
 }
 
 func similarity(a Attempt) string {
@@ -104,13 +122,24 @@ func totals(f View) string {
 			priced = true
 		}
 	}
-	return render.Joined(" · ", policy.Plural(len(run), "attempt"), render.When(ops > 0 || !untold, render.When(untold, "at least ")+policy.Plural(ops, "edit")),
-		render.When(took >= time.Second, render.Span(took)+" of work"), render.When(waited >= time.Second, render.Span(waited)+" of waiting"),
-		tokens(t), render.When(priced, render.Dollars(cost)))
+	return render.Joined(
+		" · ",
+		policy.Plural(len(run), "attempt"),
+		render.When(ops > 0 || !untold, render.When(untold, "at least ")+policy.Plural(ops, "edit")),
+		render.When(took >= time.Second, render.Span(took)+" of work"),
+		render.When(waited >= time.Second, render.Span(waited)+" of waiting"),
+		tokens(t),
+		render.When(priced, render.Dollars(cost)),
+	)
 }
 
 func tokens(t policy.Tokens) string {
-	used := fmt.Sprintf("%s tokens in (%s cached), %s out", render.Count(t.Input), render.Count(t.CachedInput), render.Count(t.Output))
+	used := fmt.Sprintf(
+		"%s tokens in (%s cached), %s out",
+		render.Count(t.Input),
+		render.Count(t.CachedInput),
+		render.Count(t.Output),
+	)
 	used += render.When(t.Estimated > 0, " ("+render.Count(t.Estimated)+" of these are estimated)")
 	return render.When(t.Input > 0 || t.Output > 0, used)
 }
@@ -135,15 +164,27 @@ func rungs(run []Attempt) string {
 	var lines []string
 	for _, a := range run {
 		for _, r := range a.Rungs {
-			lines = append(lines, fmt.Sprintf("- attempt %d, %s: %s → %s: %s%s", a.N, rungName(r), render.Code(r.Trigger), render.Code(r.Response),
-				r.Result(), render.When(Spent(r) != "", " ("+Spent(r)+")")))
+			lines = append(lines, fmt.Sprintf(
+				"- attempt %d, %s: %s → %s: %s%s",
+				a.N,
+				rungName(r),
+				render.Code(r.Trigger),
+				render.Code(r.Response),
+				r.Result(),
+				render.When(Spent(r) != "", " ("+Spent(r)+")"),
+			))
 		}
 	}
 	return strings.Join(lines[max(0, len(lines)-shownRungs):], "\n")
 }
 
 func rungName(r policy.Rung) string {
-	name := map[int]string{1: "no answer", 2: "retry with what failed", 3: "more effort", 4: "the agent ran the tests"}[r.Rung]
+	name := map[int]string{
+		1: "no answer",
+		2: "retry with what failed",
+		3: "more effort",
+		4: "the agent ran the tests",
+	}[r.Rung]
 	if r.Times > 1 {
 		return fmt.Sprintf("rung %d, %s, %d ×", r.Rung, name, r.Times)
 	}
@@ -152,15 +193,28 @@ func rungName(r policy.Rung) string {
 
 // Spent is what a recovery took, and what the answers before it had used that were thrown away.
 func Spent(r policy.Rung) string {
-	wasted := render.Joined(", ", render.When(r.WastedTokens > 0, render.Count(r.WastedTokens)+" tokens"), render.Cost(r.WastedUSD))
-	return render.Joined(", ", render.When(r.Tokens > 0, render.Count(r.Tokens)+" tokens"), render.Cost(r.CostUSD),
-		render.When(r.Took() >= time.Second, render.Span(r.Took())), render.When(wasted != "", "thrown away before: "+wasted))
+	wasted := render.Joined(
+		", ",
+		render.When(r.WastedTokens > 0, render.Count(r.WastedTokens)+" tokens"),
+		render.Cost(r.WastedUSD),
+	)
+	return render.Joined(
+		", ",
+		render.When(r.Tokens > 0, render.Count(r.Tokens)+" tokens"),
+		render.Cost(r.CostUSD),
+		render.When(r.Took() >= time.Second, render.Span(r.Took())),
+		render.When(wasted != "", "thrown away before: "+wasted),
+	)
 }
 
 // Used is what an attempt used, as far as it is known.
 func Used(a Attempt) []string {
-	return slices.DeleteFunc([]string{tokens(a.Tokens), render.Cost(a.CostUSD), render.When(a.Turns > 0, policy.Plural(a.Turns, "turn")),
-		render.When(a.ToolCalls > 0, policy.Plural(a.ToolCalls, "call")+" of tools")}, func(part string) bool { return part == "" })
+	return slices.DeleteFunc([]string{
+		tokens(a.Tokens),
+		render.Cost(a.CostUSD),
+		render.When(a.Turns > 0, policy.Plural(a.Turns, "turn")),
+		render.When(a.ToolCalls > 0, policy.Plural(a.ToolCalls, "call")+" of tools"),
+	}, func(part string) bool { return part == "" })
 }
 
 // Sizes of quoted texts in bytes, for usual runs well under maxBytes; what does not fit is left out.
@@ -178,7 +232,10 @@ func addDetails(p *page, f View) {
 	if len(f.Reasons) > 5 {
 		p.fold("All reasons", "- "+render.Joined("\n- ", reasons(f.reasons(), 30)...))
 	}
-	p.fold("The end of what it printed", render.When(strings.TrimSpace(f.Output) != "", render.Fence(f.Output, maxOutput)))
+	p.fold(
+		"The end of what it printed",
+		render.When(strings.TrimSpace(f.Output) != "", render.Fence(f.Output, maxOutput)),
+	)
 	p.fold("What was asked", asked(f))
 	run := f.run()
 	p.fold("Recoveries", rungs(run))
@@ -186,7 +243,14 @@ func addDetails(p *page, f View) {
 		addAttempt(p, run[i])
 	}
 	if f.Limit != nil {
-		p.fold("Usage limit", render.Joined("\n\n", limit(f)+".", render.When(f.Limit.Message != "", render.Fence(f.Limit.Message, maxLimit))))
+		p.fold(
+			"Usage limit",
+			render.Joined(
+				"\n\n",
+				limit(f)+".",
+				render.When(f.Limit.Message != "", render.Fence(f.Limit.Message, maxLimit)),
+			),
+		)
 	}
 	p.fold("Edit loop and stagnation", verdictLines(f))
 }
@@ -195,15 +259,27 @@ func asked(f View) string {
 	if f.Request == "" && f.Title == "" {
 		return ""
 	}
-	return render.Joined("\n\n", render.When(f.RequestedBy != "", "Asked for by "+render.Code(f.RequestedBy)+"."),
-		render.When(f.Title != "", "Title: "+render.Code(f.Title)), render.When(f.Request != "", render.Fence(f.Request, maxRequest)))
+	return render.Joined(
+		"\n\n",
+		render.When(f.RequestedBy != "", "Asked for by "+render.Code(f.RequestedBy)+"."),
+		render.When(f.Title != "", "Title: "+render.Code(f.Title)),
+		render.When(f.Request != "", render.Fence(f.Request, maxRequest)),
+	)
 }
 
 func addAttempt(p *page, a Attempt) {
 	addVerified(p, fmt.Sprintf("Attempt %d: verify", a.N), a.Receipt)
 	if e := a.TestEvidence; e != nil {
-		addVerified(p, fmt.Sprintf("Attempt %d: with the tests as they were, verify", a.N), policy.Receipt{Verify: e.AsTheyWere})
-		addVerified(p, fmt.Sprintf("Attempt %d: its new tests without the change, verify", a.N), policy.Receipt{Verify: e.Without})
+		addVerified(
+			p,
+			fmt.Sprintf("Attempt %d: with the tests as they were, verify", a.N),
+			policy.Receipt{Verify: e.AsTheyWere},
+		)
+		addVerified(
+			p,
+			fmt.Sprintf("Attempt %d: its new tests without the change, verify", a.N),
+			policy.Receipt{Verify: e.Without},
+		)
 	}
 	var parts []string
 	for _, l := range []struct{ what, text, end string }{
@@ -227,9 +303,18 @@ func addAttempt(p *page, a Attempt) {
 
 func addVerified(p *page, what string, r policy.Receipt) {
 	if v := r.Verification(); v != nil {
-		p.fold(what+" "+render.Subject(v.Result(), maxTitle).String(),
-			render.Joined("\n\n", render.Code(v.Command)+" "+render.Prose(v.Result())+".", render.When(v.Exit != 0 && v.Runner == "", "The runner's output is not understood; it is compared as text."),
-				render.When(strings.TrimSpace(v.Output) != "", render.Fence(v.Output, maxOutput))))
+		p.fold(
+			what+" "+render.Subject(v.Result(), maxTitle).String(),
+			render.Joined(
+				"\n\n",
+				render.Code(v.Command)+" "+render.Prose(v.Result())+".",
+				render.When(
+					v.Exit != 0 && v.Runner == "",
+					"The runner's output is not understood; it is compared as text.",
+				),
+				render.When(strings.TrimSpace(v.Output) != "", render.Fence(v.Output, maxOutput)),
+			),
+		)
 	}
 }
 
@@ -243,12 +328,14 @@ func limit(f View) string {
 	if f.Limit.Consecutive > 1 {
 		hit = policy.Plural(f.Limit.Consecutive, "usage limit") + " in a row"
 	}
-	return "account " + render.Code(render.Label(f.Limit.Account)) + ": " + hit + ", " + render.Reset(f.Now, f.Limit.ResetsAt)
+	return "account " + render.Code(render.Label(f.Limit.Account)) + ": " + hit +
+		", " + render.Reset(f.Now, f.Limit.ResetsAt)
 }
 
 func verdictLines(f View) string {
 	if len(f.Attempts) == 0 {
 		return ""
 	}
-	return "- `pawl/severity`: " + render.Prose(severity(f).Title) + "\n- `pawl/stagnation`: " + render.Prose(stagnation(f).Title)
+	return "- `pawl/severity`: " + render.Prose(severity(f).Title) +
+		"\n- `pawl/stagnation`: " + render.Prose(stagnation(f).Title)
 }

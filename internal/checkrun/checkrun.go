@@ -40,7 +40,10 @@ func Checks(f View) []forge.CheckRun {
 	}
 	all := []forge.CheckRun{run(f), severity(judged), stagnation(judged)}
 	for i := range all {
-		all[i].Summary += render.When(f.Unwalled != "", "\n\nAgents reach whatever this server reaches (`"+f.Unwalled+"`).")
+		all[i].Summary += render.When(
+			f.Unwalled != "",
+			"\n\nAgents reach whatever this server reaches (`"+f.Unwalled+"`).",
+		)
 	}
 	return all
 }
@@ -73,9 +76,21 @@ func pending(c forge.CheckRun, f View, what string) forge.CheckRun {
 // buttons are the actions that fit the state, at most three.
 func buttons(f View) []forge.Button {
 	retry := forge.Button{Label: "Retry", Description: "Start one more attempt", Identifier: "retry"}
-	resume := forge.Button{Label: "Resume", Description: "Go on now, do not wait", Identifier: "resume"}
-	escalate := forge.Button{Label: "Escalate", Description: "Start one attempt with more effort", Identifier: "escalate"}
-	raise := forge.Button{Label: "Raise", Description: "Allow a day's worth once more", Identifier: "raise"}
+	resume := forge.Button{
+		Label:       "Resume",
+		Description: "Go on now, do not wait",
+		Identifier:  "resume",
+	}
+	escalate := forge.Button{
+		Label:       "Escalate",
+		Description: "Start one attempt with more effort",
+		Identifier:  "escalate",
+	}
+	raise := forge.Button{
+		Label:       "Raise",
+		Description: "Allow a day's worth once more",
+		Identifier:  "raise",
+	}
 	stop := forge.Button{Label: "Stop", Description: "End the run", Identifier: "stop"}
 	if slices.Contains([]policy.Rule{policy.RuleBudget, policy.RuleDailyCap, policy.RuleCap, policy.RuleProbe, policy.RuleCrowded}, f.Rule) {
 		resume.Description = "Look whether there is room now" // no order of a person ends these waits

@@ -49,7 +49,8 @@ func Answer(f View, q thread.Question, slug string, backends []string, excluded 
 		if q.Word == "" {
 			return "This thread has no open pull request, so there is no base to merge; nothing was done.\n"
 		}
-		return "There is nothing to merge: the branch holds all of " + render.Code(q.Word) + ", or has no history in common with it.\n"
+		return "There is nothing to merge: the branch holds all of " +
+			render.Code(q.Word) + ", or has no history in common with it.\n"
 	case "go":
 		return "There is no plan here that could be worked off; nothing was done. `/pawl plan` has one made, `/pawl solve` works without one.\n"
 	case "ask":
@@ -94,7 +95,10 @@ func why(f View) string {
 		p.sentence("…and " + policy.Plural(more, "earlier event"))
 	}
 	p.sentence("Now: " + bold(f))
-	p.list(append(reasons(f.reasons(), 10), render.When(f.Rule != "", "rule: "+render.Code(string(f.Rule))))...)
+	p.list(append(reasons(f.reasons(), 10), render.When(
+		f.Rule != "",
+		"rule: "+render.Code(string(f.Rule)),
+	))...)
 	p.sentence(outlook(f)...)
 	p.sentence(render.Joined(" · ", links(f)...))
 	return p.fit()
@@ -109,7 +113,14 @@ func judged(e thread.Request, f View) string {
 		what = "**Acted on**"
 	}
 	because := cmp.Or(render.Prose(cmp.Or(e.Withdrawn, e.Reason)), "no reason was kept")
-	s := fmt.Sprintf("%s: %s by %s at %s, because %s.", what, words(e.Source), render.Code(e.By.Login), render.Instant(f.Now, e.At), because)
+	s := fmt.Sprintf(
+		"%s: %s by %s at %s, because %s.",
+		what,
+		words(e.Source),
+		render.Code(e.By.Login),
+		render.Instant(f.Now, e.At),
+		because,
+	)
 	return render.Joined("\n\n", s, render.When(e.Raw != "", render.Fence(e.Raw, 500)))
 }
 
@@ -149,9 +160,11 @@ func paused(repo string, pauses bool, cannot string) string {
 	case cannot != "":
 		return "Nothing was done: " + render.Prose(cannot) + ".\n"
 	case pauses:
-		return "Nothing begins in " + render.Code(repo) + " until somebody comments `/pawl unpause`. An attempt that runs goes on to its end.\n"
+		return "Nothing begins in " + render.Code(repo) +
+			" until somebody comments `/pawl unpause`. An attempt that runs goes on to its end.\n"
 	}
-	return "Work may begin in " + render.Code(repo) + " again, and what stopped for the pause goes on.\n"
+	return "Work may begin in " + render.Code(repo) +
+		" again, and what stopped for the pause goes on.\n"
 }
 
 // noBackend answers an order to use a backend that there is not, or that the repository's configuration excludes.
@@ -162,8 +175,14 @@ func noBackend(name string, all []string, excluded bool) string {
 	} else if render.Line(name, 40) == "" {
 		why = "`/pawl use` needs the name of a backend; nothing was done."
 	}
-	names := first(all, len(all), "backend", func(n string) string { return render.Code(render.Label(n)) })
-	return why + "\n\nThere " + render.When(len(all) == 1, "is ") + render.When(len(all) != 1, "are ") + strings.Join(names, ", ") + ".\n"
+	names := first(
+		all,
+		len(all),
+		"backend",
+		func(n string) string { return render.Code(render.Label(n)) },
+	)
+	return why + "\n\nThere " + render.When(len(all) == 1, "is ") +
+		render.When(len(all) != 1, "are ") + strings.Join(names, ", ") + ".\n"
 }
 
 // RemarkAnswer is what stands below a remark on lines after an attempt: what the agent says, else the commit that changed
@@ -173,7 +192,8 @@ func RemarkAnswer(a policy.RemarkAnswer, verified bool, commit string) string {
 	case a.Declined:
 		return "Not done, as the agent says: " + render.Prose(a.Words)
 	case a.Words != "" && verified:
-		return "Done, as the agent says: " + render.Prose(a.Words) + "\n\nCommit " + commit + " changed these lines, and the work was verified."
+		return "Done, as the agent says: " + render.Prose(a.Words) + "\n\nCommit " +
+			commit + " changed these lines, and the work was verified."
 	case a.Words != "":
 		return "The agent says: " + render.Prose(a.Words)
 	case commit != "":
@@ -201,7 +221,8 @@ func PullBody(f View) string {
 	a, ok := f.last()
 	head := fmt.Sprintf("Closes #%d\n\n", f.Number)
 	if ok && len(a.Instructs) > 0 {
-		head = "**This changes what agents are told:** " + render.Inert(paths(a.Instructs)) + "\n\n" + head
+		head = "**This changes what agents are told:** " +
+			render.Inert(paths(a.Instructs)) + "\n\n" + head
 	}
 	if ok && a.Says() != "" {
 		p.sentence("What the agent says it did:\n\n" + render.Fence(a.Says(), maxMessage))
@@ -214,8 +235,13 @@ func PullBody(f View) string {
 	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work. This part of the description, between two marks, is kept as the work is; what stands around it stays.")
 	p.fold("What was asked", asked(f))
 	// Behind what is made inert, which would take an address like /threads/acme/issues/7 apart.
-	foot := render.When(f.DetailsURL != "", "\n\n"+render.Link("everything Pawl knows of this thread", f.DetailsURL))
-	block := head + render.Inert(strings.TrimSuffix(p.fitIn(maxBytes-len(head)-len(foot)-len(blockBegin)-len(blockEnd)-3), "\n")) + foot
+	foot := render.When(
+		f.DetailsURL != "",
+		"\n\n"+render.Link("everything Pawl knows of this thread", f.DetailsURL),
+	)
+	block := head +
+		render.Inert(strings.TrimSuffix(p.fitIn(maxBytes-len(head)-len(foot)-len(blockBegin)-len(blockEnd)-3), "\n")) +
+		foot
 	// The empty line ends the last HTML block, or a person's text behind it would be no Markdown.
 	return blockBegin + "\n" + block + "\n\n" + blockEnd
 }
@@ -234,7 +260,13 @@ func WithBlock(description, block string) (string, bool) {
 }
 
 func folder(d policy.Folder) string {
-	return fmt.Sprintf("%s: %s, +%d −%d", render.Code(render.Line(d.Path, 200)), policy.Plural(d.Files, "file"), d.Added, d.Removed)
+	return fmt.Sprintf(
+		"%s: %s, +%d −%d",
+		render.Code(render.Line(d.Path, 200)),
+		policy.Plural(d.Files, "file"),
+		d.Added,
+		d.Removed,
+	)
 }
 
 func pullFacts(f View) []string {
@@ -246,7 +278,11 @@ func pullFacts(f View) []string {
 	if v := a.Verification(); v != nil {
 		verified = "verification by " + render.Code(v.Command) + ": " + v.Result()
 	}
-	facts := []string{fmt.Sprintf("attempt %d by %s", a.N, backend(a)), verified, render.When(len(a.LeftOut) > 0, "left out: "+paths(a.LeftOut))}
+	facts := []string{
+		fmt.Sprintf("attempt %d by %s", a.N, backend(a)),
+		verified,
+		render.When(len(a.LeftOut) > 0, "left out: "+paths(a.LeftOut)),
+	}
 	return append(append(facts, leftOpen(a, true)...), totals(f))
 }
 

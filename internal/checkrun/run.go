@@ -76,17 +76,50 @@ func (s State) shown() appearance {
 }
 
 var appearances = map[State]appearance{
-	Running: {InProgress, "", "when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again.",
-		"comment `/pawl stop` to end it, or comment what to do differently."},
-	Answered: {Completed, Neutral, "nothing runs until somebody asks for more.", "ask more by `/pawl ask`, or have something done by `/pawl solve`."},
-	Planned:  {Completed, Neutral, "nothing runs until somebody says so.", "comment `/pawl go` to have the plan worked off."},
+	Running: {
+		InProgress,
+		"",
+		"when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again.",
+		"comment `/pawl stop` to end it, or comment what to do differently.",
+	},
+	Answered: {
+		Completed,
+		Neutral,
+		"nothing runs until somebody asks for more.",
+		"ask more by `/pawl ask`, or have something done by `/pawl solve`.",
+	},
+	Planned: {
+		Completed,
+		Neutral,
+		"nothing runs until somebody says so.",
+		"comment `/pawl go` to have the plan worked off.",
+	},
 	Waiting: {InProgress, "", "Pawl goes on by itself as soon as that is over.",
 		"comment `/pawl resume` to try before that, or `/pawl stop` to end the run."},
-	Done: {Completed, Success, "the pull request waits for review; a remark on it leads to another attempt.", "review, or comment what is missing."},
-	Failed: {Completed, Failure, "nothing runs until somebody asks for it; the operator finds the cause in the server's log.",
-		"comment `/pawl retry` once the cause is gone."},
-	ConfigError: {Completed, ActionRequired, "nothing runs until the file is corrected on the default branch.", "correct these lines; then comment `/pawl retry`."},
-	Stopped:     {Completed, ActionRequired, "nothing runs until somebody asks for it.", "comment what to do differently, or `/pawl retry`."},
+	Done: {
+		Completed,
+		Success,
+		"the pull request waits for review; a remark on it leads to another attempt.",
+		"review, or comment what is missing.",
+	},
+	Failed: {
+		Completed,
+		Failure,
+		"nothing runs until somebody asks for it; the operator finds the cause in the server's log.",
+		"comment `/pawl retry` once the cause is gone.",
+	},
+	ConfigError: {
+		Completed,
+		ActionRequired,
+		"nothing runs until the file is corrected on the default branch.",
+		"correct these lines; then comment `/pawl retry`.",
+	},
+	Stopped: {
+		Completed,
+		ActionRequired,
+		"nothing runs until somebody asks for it.",
+		"comment what to do differently, or `/pawl retry`.",
+	},
 }
 
 // Headline says where the thread stands, as plain text on one line.
@@ -98,11 +131,19 @@ func Headline(f View) string {
 			return "Nothing was asked of Pawl here"
 		}
 		if n := len(run); n > 0 && !run[n-1].ended() {
-			return title(fmt.Sprintf("Attempt %d is running on %s", run[n-1].N, render.Label(run[n-1].Backend)))
+			return title(fmt.Sprintf(
+				"Attempt %d is running on %s",
+				run[n-1].N,
+				render.Label(run[n-1].Backend),
+			))
 		}
 		return "Running: between two attempts"
 	case Waiting:
-		return title("Waiting", cmp.Or(f.Rule.Words().Waits, unknown(f.Rule))+render.When(!f.Until.IsZero(), ", "+render.Left(f.Now, f.Until)))
+		return title(
+			"Waiting",
+			cmp.Or(f.Rule.Words().Waits, unknown(f.Rule))+
+				render.When(!f.Until.IsZero(), ", "+render.Left(f.Now, f.Until)),
+		)
 	case Done:
 		if len(run) == 0 {
 			return "Done: nothing is left to do"
@@ -129,7 +170,8 @@ func opening(f View) string {
 	if f.State == Failed {
 		return "Pawl could not do its own job; this says nothing about the change or the agent."
 	}
-	return render.Prose(Headline(f)) + "." + render.When(f.RequestedBy != "" && !f.over(), " Asked for by "+render.Code(f.RequestedBy)+".")
+	return render.Prose(Headline(f)) + "." +
+		render.When(f.RequestedBy != "" && !f.over(), " Asked for by "+render.Code(f.RequestedBy)+".")
 }
 
 func stopReason(f View) string {
@@ -170,8 +212,12 @@ func evidence(f View) []string {
 		return problems(f.Problems)
 	}
 	said := Headline(f)
-	lines := append(reasons(slices.DeleteFunc(f.reasons(), func(r string) bool { return strings.Contains(said, r) }), 5), render.Prose(f.Like))
-	titled := slices.Contains([]policy.Rule{policy.RuleUsageLimit, policy.RuleLimitReset, policy.RuleLimitBreaker}, f.Rule)
+	news := slices.DeleteFunc(f.reasons(), func(r string) bool { return strings.Contains(said, r) })
+	lines := append(reasons(news, 5), render.Prose(f.Like))
+	titled := slices.Contains(
+		[]policy.Rule{policy.RuleUsageLimit, policy.RuleLimitReset, policy.RuleLimitBreaker},
+		f.Rule,
+	)
 	if f.Limit != nil && f.Limit.Account != "" && !titled {
 		lines = append(lines, limit(f))
 	}
@@ -181,9 +227,16 @@ func evidence(f View) []string {
 			"; to have it run, put it under `environment.setup` in `.github/pawl.yml`")
 	}
 	if f.Purpose != policy.ToChange {
-		lines = append(lines, render.Link("what the agent says", f.Said), render.When(f.Unsaid != "", "what the agent says could not be posted: "+render.Prose(f.Unsaid)))
+		lines = append(
+			lines,
+			render.Link("what the agent says", f.Said),
+			render.When(f.Unsaid != "", "what the agent says could not be posted: "+render.Prose(f.Unsaid)),
+		)
 		if a, ok := f.last(); ok && len(a.LeftOut) > 0 {
-			lines = append(lines, "it was to change nothing; what it changed was thrown away: "+paths(a.LeftOut))
+			lines = append(
+				lines,
+				"it was to change nothing; what it changed was thrown away: "+paths(a.LeftOut),
+			)
 		}
 	}
 	if f.Before != nil {
@@ -191,13 +244,23 @@ func evidence(f View) []string {
 	}
 	if a, ok := f.last(); ok {
 		lines = append(lines, leftOpen(a, f.Rule != policy.RuleQuestion)...)
-		by, whose := policy.RefusedBy(a.RefusedHosts), map[string]string{"network.agent": "the agent", "network.judge": "the judge"}
+		by, whose := policy.RefusedBy(a.RefusedHosts), map[string]string{
+			"network.agent": "the agent",
+			"network.judge": "the judge",
+		}
 		for _, list := range slices.Sorted(maps.Keys(by)) {
-			lines = append(lines, fmt.Sprintf("refused: %s; allow it in %s of the server's configuration, if %s should reach it",
-				strings.Join(first(by[list], 5, "host", render.Code), ", "), render.Code(list), cmp.Or(whose[list], "the commands")))
+			lines = append(lines, fmt.Sprintf(
+				"refused: %s; allow it in %s of the server's configuration, if %s should reach it",
+				strings.Join(first(by[list], 5, "host", render.Code), ", "),
+				render.Code(list),
+				cmp.Or(whose[list], "the commands"),
+			))
 		}
 		commit := render.Code(render.Head(render.Line(a.Commit, 40), 10))
-		lines = append(lines, render.When(a.Pushed, "pushed "+commit+render.When(f.Branch != "", " to "+render.Code(f.Branch))))
+		lines = append(lines, render.When(
+			a.Pushed,
+			"pushed "+commit+render.When(f.Branch != "", " to "+render.Code(f.Branch)),
+		))
 	}
 	return append(lines, render.Joined(" · ", links(f)...))
 }
@@ -207,11 +270,18 @@ func leftOpen(a Attempt, asks bool) (lines []string) {
 	for _, words := range a.NotDone {
 		lines = append(lines, "the agent left out: "+render.Prose(words))
 	}
-	return append(lines, render.When(asks && a.Question != "", "the agent asks: "+render.Prose(a.Question)+" (answer in a comment)"))
+	return append(lines, render.When(
+		asks && a.Question != "",
+		"the agent asks: "+render.Prose(a.Question)+" (answer in a comment)",
+	))
 }
 
 func links(f View) []string {
-	return []string{render.Link("issue", f.IssueURL), render.Link("pull request", f.PullURL), render.Link("everything Pawl knows of this thread", f.DetailsURL)}
+	return []string{
+		render.Link("issue", f.IssueURL),
+		render.Link("pull request", f.PullURL),
+		render.Link("everything Pawl knows of this thread", f.DetailsURL),
+	}
 }
 
 // outlook says what a person can do and what happens next, one line each.
@@ -229,7 +299,8 @@ func next(f View) string {
 	case f.State == Waiting && (f.Rule == policy.RuleProbe || f.Rule == policy.RuleCrowded):
 		return "Pawl looks again by itself every few seconds."
 	case f.State == Waiting && !f.Until.IsZero():
-		return "Pawl goes on by itself at " + render.Instant(f.Now, f.Until) + " (written at " + render.Instant(f.Now, f.Now) + ")."
+		return "Pawl goes on by itself at " + render.Instant(f.Now, f.Until) +
+			" (written at " + render.Instant(f.Now, f.Now) + ")."
 	case f.State == Done && f.PullURL == "" && !f.IsPull:
 		return "nothing runs until somebody asks for more."
 	case f.closed():
@@ -265,7 +336,13 @@ func annotations(ps []thread.Problem) []forge.Annotation {
 	var out []forge.Annotation
 	for _, p := range ps[:min(len(ps), maxAnnotations)] {
 		n := max(1, p.Line)
-		out = append(out, forge.Annotation{Path: problemPath(p), StartLine: n, EndLine: n, Level: "failure", Message: render.Line(p.Message, 1_000)})
+		out = append(out, forge.Annotation{
+			Path:      problemPath(p),
+			StartLine: n,
+			EndLine:   n,
+			Level:     "failure",
+			Message:   render.Line(p.Message, 1_000),
+		})
 	}
 	return out
 }
@@ -287,17 +364,32 @@ const NameConfig = "pawl/config"
 
 // ConfigFile is that check run: what is wrong with the file as it is at the commit, or that it is gone.
 func ConfigFile(sha string, there bool, problems []config.Problem) forge.CheckRun {
-	c := forge.CheckRun{Name: NameConfig, HeadSHA: sha, ExternalID: "config:" + sha, Status: Completed, Conclusion: Success}
+	c := forge.CheckRun{
+		Name:       NameConfig,
+		HeadSHA:    sha,
+		ExternalID: "config:" + sha,
+		Status:     Completed,
+		Conclusion: Success,
+	}
 	c.Title = configPath + " has no error"
 	c.Summary = "This server can work by it. Pawl reads the file from the default branch only: it holds from the merge on."
 	switch n := len(problems); {
 	case n > 0:
 		c.Conclusion = Failure
-		c.Title = fmt.Sprintf("%s has %d %s", configPath, n, render.When(n == 1, "error")+render.When(n > 1, "errors"))
+		c.Title = fmt.Sprintf(
+			"%s has %d %s",
+			configPath,
+			n,
+			render.When(n == 1, "error")+render.When(n > 1, "errors"),
+		)
 		c.Summary = "On the default branch nothing would run with it. Each error is marked at its line:\n"
 		var all []thread.Problem
 		for _, p := range problems {
-			all = append(all, thread.Problem{Path: configPath, Line: p.Line, Message: p.Key + render.When(p.Key != "", " ") + p.Message})
+			all = append(all, thread.Problem{
+				Path:    configPath,
+				Line:    p.Line,
+				Message: p.Key + render.When(p.Key != "", " ") + p.Message,
+			})
 		}
 		c.Annotations = annotations(all)
 		for _, a := range c.Annotations {

@@ -44,7 +44,13 @@ func severity(f View) forge.CheckRun {
 	default:
 		what := string(f.Severity.Class) + " edit loop"
 		c.Title = title(strings.ToUpper(what[:1])+what[1:], counts+cooldown(f))
-		p.sentence(fmt.Sprintf("%s on %s: %s%s.", render.Name(render.Label(a.Backend)), render.Name(repoName(f.Thread)), what, cooldown(f)))
+		p.sentence(fmt.Sprintf(
+			"%s on %s: %s%s.",
+			render.Name(render.Label(a.Backend)),
+			render.Name(repoName(f.Thread)),
+			what,
+			cooldown(f),
+		))
 	}
 	p.list(reasons(f.Severity.Reasons, 5)...)
 	p.list(severityOutlook(f)...)
@@ -56,13 +62,22 @@ func severity(f View) forge.CheckRun {
 }
 
 // conclusions are those of the classes; another one was not judged.
-var conclusions = map[policy.Class]string{policy.None: Success, policy.Mild: Neutral, policy.Moderate: Failure, policy.Severe: Failure}
+var conclusions = map[policy.Class]string{
+	policy.None:     Success,
+	policy.Mild:     Neutral,
+	policy.Moderate: Failure,
+	policy.Severe:   Failure,
+}
 
 func counted(e policy.Edits) string {
 	if e.Operations <= 0 {
 		return "no edits"
 	}
-	return fmt.Sprintf("%s, %s on one file", policy.Plural(e.Operations, "edit"), render.Count(e.MaxRepeat))
+	return fmt.Sprintf(
+		"%s, %s on one file",
+		policy.Plural(e.Operations, "edit"),
+		render.Count(e.MaxRepeat),
+	)
 }
 
 // cooldown is what is left of the backend's cooldown, after a comma.
@@ -71,7 +86,10 @@ func cooldown(f View) string { return ends(f.Now, f.CooldownUntil, "its cooldown
 // Rests says how an arm rests after edit loops, and what ends that.
 func Rests(c thread.Cooldown, now time.Time) string {
 	if c.Class == policy.Runaway {
-		return fmt.Sprintf("%s in a week; it rests until a person comments /pawl resume", policy.Plural(len(c.Severe), "severe edit loop"))
+		return fmt.Sprintf(
+			"%s in a week; it rests until a person comments /pawl resume",
+			policy.Plural(len(c.Severe), "severe edit loop"),
+		)
 	}
 	return fmt.Sprintf("%s edit loop, %s", render.Label(c.Class), render.Left(now, c.Until))
 }
@@ -83,12 +101,21 @@ func severityOutlook(f View) []string {
 	case s.Class == policy.None:
 		return nil
 	case f.Runaway:
-		return []string{"**Next:** this was the third severe edit loop of this backend here within a week, so it rests here until a person orders an attempt; another backend may go on meanwhile.",
-			"**You can:** look at what its attempts did; `/pawl resume` ends the rest, `/pawl use BACKEND` takes another backend.", grade}
+		return []string{
+			"**Next:** this was the third severe edit loop of this backend here within a week, so it rests here until a person orders an attempt; another backend may go on meanwhile.",
+			"**You can:** look at what its attempts did; `/pawl resume` ends the rest, `/pawl use BACKEND` takes another backend.",
+			grade,
+		}
 	case f.CooldownUntil.After(f.Now):
-		return []string{fmt.Sprintf("**Next:** this backend rests here for %s, until %s; another backend may go on meanwhile.",
-			render.Span(s.Cooldown), render.Instant(f.Now, f.CooldownUntil)),
-			"**You can:** look at the attempt's work; `/pawl resume` ends the cooldown early, `/pawl use BACKEND` takes another backend.", grade}
+		return []string{
+			fmt.Sprintf(
+				"**Next:** this backend rests here for %s, until %s; another backend may go on meanwhile.",
+				render.Span(s.Cooldown),
+				render.Instant(f.Now, f.CooldownUntil),
+			),
+			"**You can:** look at the attempt's work; `/pawl resume` ends the cooldown early, `/pawl use BACKEND` takes another backend.",
+			grade,
+		}
 	}
 	return []string{"**Next:** this backend may be used again.", grade}
 }
@@ -105,12 +132,29 @@ func stagnation(f View) forge.CheckRun {
 	switch {
 	case s.Escalated:
 		c.Conclusion = ActionRequired
-		c.Title = title("Stagnation", fmt.Sprintf("%s in a row with the same %s as one before", policy.Plural(s.Similar, "attempt"), kind))
-		p.sentence("The attempts come to the same " + kind + " again: going on the same way would not help.")
+		c.Title = title(
+			"Stagnation",
+			fmt.Sprintf(
+				"%s in a row with the same %s as one before",
+				policy.Plural(s.Similar, "attempt"),
+				kind,
+			),
+		)
+		p.sentence("The attempts come to the same " + kind +
+			" again: going on the same way would not help.")
 	case s.Similar > 0:
 		c.Conclusion = Neutral
-		c.Title = title("Similar", fmt.Sprintf("%s with the same %s as one before (%.2f)", policy.Plural(s.Similar, "attempt"), kind, clamp(s.Similarity)))
-		p.sentence("The last attempt came to a similar " + kind + " as one of the two before; if that goes on, Pawl escalates.")
+		c.Title = title(
+			"Similar",
+			fmt.Sprintf(
+				"%s with the same %s as one before (%.2f)",
+				policy.Plural(s.Similar, "attempt"),
+				kind,
+				clamp(s.Similarity),
+			),
+		)
+		p.sentence("The last attempt came to a similar " + kind +
+			" as one of the two before; if that goes on, Pawl escalates.")
 	default:
 		c.Conclusion, c.Title = Success, "No stagnation"
 		p.sentence("The last attempt repeats no other.")
@@ -135,5 +179,8 @@ func stagnationOutlook(f View, kind string) []string {
 	if kind == "revision" {
 		next = "**Next:** another backend takes the next attempt where there is one; it is asked for a different approach."
 	}
-	return []string{next, "**You can:** comment what to do differently, `/pawl use BACKEND`, or `/pawl stop`."}
+	return []string{
+		next,
+		"**You can:** comment what to do differently, `/pawl use BACKEND`, or `/pawl stop`.",
+	}
 }

@@ -42,27 +42,48 @@ func (e CannotError) Error() string { return string(e) }
 
 // Cannot says why an order about a thread would do nothing now; empty where it can be carried out.
 func Cannot(order string, s thread.State) string {
-	_, running := s.Running()
-	waits := s.Open() && !running && s.Decision != nil && s.Decision.Action == policy.DoWait
-	switch closed := thread.ClosedAtGitHub(&s); {
-	case !s.Tracked():
+	if !s.Tracked() {
 		return "Pawl was never asked to work here"
-	case order == Stop && !s.Open():
-		return "nothing runs or waits here"
-	case order == Stop:
-		return ""
-	case closed != "":
+	}
+	if order == Stop {
+		return cannotStop(s)
+	}
+	if closed := thread.ClosedAtGitHub(&s); closed != "" {
 		return closed + "; reopen it first"
-	case running:
+	}
+	if _, running := s.Running(); running {
 		return "an attempt is running; stop it first"
-	case s.Open() && !waits:
-		return "the next step is already on its way"
-	case order == Retry && waits:
-		return "the work waits; resume goes on with it"
-	case order == Resume && s.Decision != nil && s.Decision.Action == policy.DoDone:
+	}
+	if s.Open() {
+		return cannotInRun(order, s)
+	}
+	if order == Resume && decided(s, policy.DoDone) {
 		return "the work is done; retry makes one more attempt"
 	}
 	return ""
+}
+
+// cannotInRun is Cannot for a run without a running attempt.
+func cannotInRun(order string, s thread.State) string {
+	if !decided(s, policy.DoWait) {
+		return "the next step is already on its way"
+	}
+	if order == Retry {
+		return "the work waits; resume goes on with it"
+	}
+	return ""
+}
+
+func cannotStop(s thread.State) string {
+	if s.Open() {
+		return ""
+	}
+	return "nothing runs or waits here"
+}
+
+// decided reports whether the last decision is an action.
+func decided(s thread.State, action policy.Action) bool {
+	return s.Decision != nil && s.Decision.Action == action
 }
 
 // OnThread carries out an order about a thread, or about the issue of a pull request that Pawl opened. Where it would
@@ -84,9 +105,19 @@ func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, b
 
 // give appends an order once: what is ordered again before anything has happened is the same order.
 func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State, by Person) error {
-	f := thread.Feedback{Source: policy.FromButton, Command: order, Number: t.Number, Reason: fmt.Sprintf("%s %s", order, by.Where),
-		By: feedback.Actor{ID: by.ID, Login: by.Login, Type: "User"}}
-	e := thread.NewEvent{Key: fmt.Sprintf("order:%s:%d", order, s.Seq), Kind: thread.KindFeedback, At: by.At, Data: f}
+	f := thread.Feedback{
+		Source:  policy.FromButton,
+		Command: order,
+		Number:  t.Number,
+		Reason:  fmt.Sprintf("%s %s", order, by.Where),
+		By:      feedback.Actor{ID: by.ID, Login: by.Login, Type: "User"},
+	}
+	e := thread.NewEvent{
+		Key:  fmt.Sprintf("order:%s:%d", order, s.Seq),
+		Kind: thread.KindFeedback,
+		At:   by.At,
+		Data: f,
+	}
 	if order == Stop {
 		e.Kind, e.Data = thread.KindControl, thread.Control{Feedback: f}
 	}
@@ -155,14 +186,23 @@ func Lift(ctx context.Context, db *store.Store, by Person) (resumed int, err err
 func resumePaused(ctx context.Context, db Log, threads []thread.ID, by Person) (resumed int, err error) {
 	for _, t := range threads {
 		_, s, unread := thread.Load(ctx, db, t)
-		if unread == nil && !s.Open() && s.Decision != nil && s.Decision.Rule == policy.RulePaused && Cannot(Resume, s) == "" {
-			if unread = give(ctx, db, Resume, t, s, by); unread == nil {
+		if unread == nil && stoppedByPause(s) {
+			unread = give(ctx, db, Resume, t, s, by)
+			if unread == nil {
 				resumed++
 			}
 		}
 		err = errors.Join(err, unread)
 	}
 	return resumed, err
+}
+
+// stoppedByPause reports whether a thread stopped for a pause and can be resumed.
+func stoppedByPause(s thread.State) bool {
+	if s.Open() || s.Decision == nil {
+		return false
+	}
+	return s.Decision.Rule == policy.RulePaused && Cannot(Resume, s) == ""
 }
 
 // CloseBreaker has an account tried again for which providers told a limit, and every thread that waits look again.
@@ -185,17 +225,17 @@ func CloseBreaker(ctx context.Context, db *store.Store, account string, by Perso
 // returns how many those are.
 func RetryDelivery(ctx context.Context, db *store.Store, guid string, by Person) (n int, err error) {
 	n, err = db.RetryDelivery(ctx, guid)
-	return decided(ctx, db, n, err, thread.OperatedDelivery, guid, by)
+	return logged(ctx, db, n, err, thread.OperatedDelivery, guid, by)
 }
 
 // DismissDelivery counts it as handled.
 func DismissDelivery(ctx context.Context, db *store.Store, guid string, by Person) (n int, err error) {
 	n, err = db.DismissDelivery(ctx, guid)
-	return decided(ctx, db, n, err, thread.OperatedDismissal, guid, by)
+	return logged(ctx, db, n, err, thread.OperatedDismissal, guid, by)
 }
 
-// decided logs what was done to n deliveries.
-func decided(ctx context.Context, db *store.Store, n int, err error, what, guid string, by Person) (int, error) {
+// logged logs what was done to n deliveries.
+func logged(ctx context.Context, db *store.Store, n int, err error, what, guid string, by Person) (int, error) {
 	switch {
 	case err != nil:
 		return 0, err
@@ -213,5 +253,9 @@ func operated(ctx context.Context, db Log, log thread.ID, what, subject string, 
 }
 
 func event(what, subject string, by Person) thread.NewEvent {
-	return thread.NewEvent{Kind: thread.KindOperated, At: by.At, Data: thread.Operated{What: what, Subject: subject, By: by.Login, Where: by.Where}}
+	return thread.NewEvent{
+		Kind: thread.KindOperated,
+		At:   by.At,
+		Data: thread.Operated{What: what, Subject: subject, By: by.Login, Where: by.Where},
+	}
 }

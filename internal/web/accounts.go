@@ -47,7 +47,7 @@ type operated struct {
 	At time.Time
 }
 
-func readAccounts(ctx context.Context, p *pages, r *http.Request) (any, error) {
+func (p *pages) readAccounts(ctx context.Context, r *http.Request) (any, error) {
 	data := accountsData{frame: p.frame(r, "Accounts", "./")}
 	stats, err := p.Store.Stats(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func readAccounts(ctx context.Context, p *pages, r *http.Request) (any, error) {
 	if err != nil {
 		return data, err
 	}
-	data.Counts, data.Breakers, data.Cooldowns = counts(stats), breakerLines(p, breakers, data.Now), cooling(cooldowns, data.Now)
+	data.Counts, data.Breakers, data.Cooldowns = counts(stats), p.breakerLines(breakers, data.Now), cooling(cooldowns, data.Now)
 	for _, l := range p.Limits().Day(used, maxLevels) {
 		h := held{Name: render.Line(l.Level, maxName), Text: l.String()}
 		if why, _ := l.Full(); why != "" {
@@ -96,7 +96,7 @@ func readAccounts(ctx context.Context, p *pages, r *http.Request) (any, error) {
 	return data, nil
 }
 
-func breakerLines(p *pages, all map[string]policy.Breaker, now time.Time) []held {
+func (p *pages) breakerLines(all map[string]policy.Breaker, now time.Time) []held {
 	var out []held
 	for _, account := range slices.Sorted(maps.Keys(all)) {
 		b := all[account]
@@ -114,7 +114,9 @@ func breakerLines(p *pages, all map[string]policy.Breaker, now time.Time) []held
 		}
 		h.Text = fmt.Sprintf("%d × %s in a row, %s", b.Consecutive, render.Spaced(render.Line(string(b.Kind), maxName)), state)
 		if b.Consecutive == 0 {
-			h.Text = "one thread was told " + render.Spaced(render.Line(string(b.Claim.Kind), maxName)) + ", which no other has confirmed"
+			h.Text = "one thread was told " +
+				render.Spaced(render.Line(string(b.Claim.Kind), maxName)) +
+				", which no other has confirmed"
 		}
 		switch {
 		case !b.ResetsAt.IsZero() && !limited:
@@ -150,7 +152,7 @@ type armsData struct {
 	Charts   []chart
 }
 
-func readArms(ctx context.Context, p *pages, r *http.Request) (any, error) {
+func (p *pages) readArms(ctx context.Context, r *http.Request) (any, error) {
 	learning, err := p.Learning(ctx)
 	return armsData{frame: p.frame(r, "Backends", "./"), Learning: learning, Charts: armCharts(learning.Weeks)}, err
 }

@@ -23,8 +23,16 @@ func how(a checkrun.Attempt) string {
 }
 
 var endingClasses = map[policy.Outcome]string{
-	policy.Edited: "done", policy.Answered: "done", policy.NoChange: "waiting", policy.Declined: "waiting", policy.Asked: "waiting", policy.Interrupted: "waiting", policy.Cancelled: "waiting",
-	policy.Outcome(policy.UsageLimit): "waiting", policy.Outcome(policy.RateLimited): "waiting", policy.Outcome(policy.Overloaded): "waiting",
+	policy.Edited:                      "done",
+	policy.Answered:                    "done",
+	policy.NoChange:                    "waiting",
+	policy.Declined:                    "waiting",
+	policy.Asked:                       "waiting",
+	policy.Interrupted:                 "waiting",
+	policy.Cancelled:                   "waiting",
+	policy.Outcome(policy.UsageLimit):  "waiting",
+	policy.Outcome(policy.RateLimited): "waiting",
+	policy.Outcome(policy.Overloaded):  "waiting",
 }
 
 // endingClass is the style of how an attempt ended; a word of ours, never one of the log.
@@ -63,15 +71,37 @@ func words() template.FuncMap {
 		"name":   func(s any) string { return render.Line(fmt.Sprint(s), maxName) },
 		"term":   func(s any) string { return render.Spaced(render.Line(fmt.Sprint(s), maxName)) },
 		"reason": func(s string) string { return render.Line(s, maxReason) },
-		"quote":  render.Block, "url": render.URL, "dash": render.Dash,
+		"quote":  render.Block,
+		"url":    render.URL,
+		"dash":   render.Dash,
 
-		"number": number, "plural": plural, "percent": percent, "span": func(low, high float64) int { return max(1, percent(high)-percent(low)) },
-		"middle": func(mean float64) int { return max(0, min(98, percent(mean)-1)) },
-		"more":   func(n, shown int) int { return max(0, n-shown) },
-		"ago":    ago, "until": until, "logged": logged,
+		"number":  number,
+		"plural":  plural,
+		"percent": percent,
+		"span":    func(low, high float64) int { return max(1, percent(high)-percent(low)) },
+		"middle":  func(mean float64) int { return max(0, min(98, percent(mean)-1)) },
+		"more":    func(n, shown int) int { return max(0, n-shown) },
+		"ago":     ago,
+		"until":   until,
+		"logged":  logged,
 
-		"how": how, "endingClass": endingClass, "used": checkrun.Used, "spent": checkrun.Spent, "commit": commit, "reset": render.Reset, "fields": fields,
-		"believed": believed, "shortened": shortened, "attemptHref": attemptHref, "lasted": lasted, "names": names, "escape": url.PathEscape, "under": under, "pagesOf": pagesOf, "int": func(n int64) int { return int(n) }, "upper": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
+		"how":         how,
+		"endingClass": endingClass,
+		"used":        checkrun.Used,
+		"spent":       checkrun.Spent,
+		"commit":      commit,
+		"reset":       render.Reset,
+		"fields":      fields,
+		"believed":    believed,
+		"shortened":   shortened,
+		"attemptHref": attemptHref,
+		"lasted":      lasted,
+		"names":       names,
+		"escape":      url.PathEscape,
+		"under":       under,
+		"pagesOf":     pagesOf,
+		"int":         func(n int64) int { return int(n) },
+		"upper":       func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 		"violations": func(h learning.SourceHealth, most int) []learning.Violation {
 			shown, _ := newest(h.Violations, most)
 			return shown

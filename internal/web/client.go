@@ -18,14 +18,6 @@ func address(remote string) netip.Addr {
 	return a.Unmap().WithZone("")
 }
 
-// client is who an address is counted for: of IPv6 the network that one customer has.
-func client(a netip.Addr) netip.Addr {
-	if a.Is6() {
-		return netip.PrefixFrom(a, 64).Masked().Addr()
-	}
-	return a
-}
-
 func within(nets []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) })
 }
@@ -50,18 +42,17 @@ func behind(proxies []netip.Prefix, h http.Handler) http.Handler {
 }
 
 // fromGitHub refuses who asks from elsewhere than GitHub says that its webhooks come from, before anything of the
-// body is read. While that is not known nobody is refused: the signature decides in any case. The hook is told the
-// client that it counts the request for.
+// body is read. While that is not known nobody is refused: the signature decides in any case.
 func fromGitHub(ranges func() []netip.Prefix, h http.Handler) http.Handler {
+	if ranges == nil {
+		return h
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if ranges != nil {
-			if known := ranges(); len(known) > 0 && !within(known, address(r.RemoteAddr)) {
-				w.Header().Set("Connection", "close")
-				plain(w, http.StatusForbidden, "This address is none that GitHub sends webhooks from.")
-				return
-			}
+		if known := ranges(); len(known) > 0 && !within(known, address(r.RemoteAddr)) {
+			w.Header().Set("Connection", "close")
+			plain(w, http.StatusForbidden, "This address is none that GitHub sends webhooks from.")
+			return
 		}
-		r.RemoteAddr = client(address(r.RemoteAddr)).String()
 		h.ServeHTTP(w, r)
 	})
 }

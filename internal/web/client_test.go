@@ -19,7 +19,7 @@ func TestOnlyProxiesAreBelievedWhoAsked(t *testing.T) {
 		counted      string
 	}{
 		{"GitHub itself", "192.30.252.7:1", nil, proxies, 200, "192.30.252.7"},
-		{"GitHub by IPv6", "[2a0a:a440::5]:1", nil, proxies, 200, "2a0a:a440::"},
+		{"GitHub by IPv6", "[2a0a:a440::5]:1", nil, proxies, 200, "2a0a:a440::5"},
 		{"GitHub, mapped", "[::ffff:192.30.252.7]:1", nil, proxies, 200, "192.30.252.7"},
 		{"somebody", "198.51.100.1:1", nil, proxies, 403, ""},
 		{"somebody who says GitHub", "198.51.100.1:1", []string{"192.30.252.7"}, proxies, 403, ""},
@@ -34,7 +34,7 @@ func TestOnlyProxiesAreBelievedWhoAsked(t *testing.T) {
 		{"no proxies", "127.0.0.1:1", []string{"192.30.252.7"}, nil, 403, ""},
 	} {
 		var counted string
-		h := behind(c.proxies, fromGitHub(func() []netip.Prefix { return known }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { counted = r.RemoteAddr })))
+		h := behind(c.proxies, fromGitHub(func() []netip.Prefix { return known }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { counted = address(r.RemoteAddr).String() })))
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/", nil)
 		r.RemoteAddr, r.Header["X-Forwarded-For"] = c.remote, c.forwarded
 		w := httptest.NewRecorder()

@@ -52,7 +52,7 @@ type costsData struct {
 	More   int // repositories that are not shown
 }
 
-func readCosts(ctx context.Context, p *pages, r *http.Request) (any, error) {
+func (p *pages) readCosts(ctx context.Context, r *http.Request) (any, error) {
 	data := costsData{frame: p.frame(r, "Costs", "./"), Days: chartDays}
 	first := firstDay(data.Now)
 	used, err := p.Store.UsedByDay(ctx, first.Add(-time.Microsecond))
@@ -81,7 +81,12 @@ func add(to *store.DayUsed, u store.DayUsed) {
 }
 
 func spentIn(u store.DayUsed) string {
-	return render.Joined(", ", render.When(u.USD > 0, render.Dollars(u.USD)), number(int(u.Tokens))+" tokens", plural(u.Attempts, "attempt"))
+	return render.Joined(
+		", ",
+		render.When(u.USD > 0, render.Dollars(u.USD)),
+		number(int(u.Tokens))+" tokens",
+		plural(u.Attempts, "attempt"),
+	)
 }
 
 // chartsBy are the days of each group of attempts, what used most first, and how many groups are not shown.
@@ -141,7 +146,11 @@ func armCharts(weeks []learning.Week) (all []chart) {
 		for i := range slices.Backward(weeks) {
 			e := earned[name][i]
 			rewards += e.Rewards
-			c.add(weeks[i].From, e.Mean, render.When(e.Rewards > 0, fmt.Sprintf("mean %.2f of %s", e.Mean, plural(e.Rewards, "reward"))))
+			c.add(
+				weeks[i].From,
+				e.Mean,
+				render.When(e.Rewards > 0, fmt.Sprintf("mean %.2f of %s", e.Mean, plural(e.Rewards, "reward"))),
+			)
 		}
 		c.Total = plural(rewards, "reward")
 		all = append(all, c)

@@ -11,7 +11,7 @@
 //	who may see and do what, how is a button registered?    access.go
 //	under which names are the pages served?                 guard.go
 //	how do people sign in, what does a session hold?        login.go; session.go
-//	whose address is a request counted for?                 client.go
+//	whose address does a request come from?                 client.go
 //	how are threads looked for and listed?                  threads.go; what is remembered for that: index
 //	what stands on a thread's page?                         thread.go, threadData; timeline.go
 //	how is one attempt shown?                               thread.html; timeline.go, attempted

@@ -70,7 +70,11 @@ func (p *pages) ownSite(h http.Handler) http.Handler {
 	inside := cross.Handler(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !p.Access.ownHost(r.Host) {
-			plain(w, http.StatusMisdirectedRequest, "These pages are not served under this name; server.public_url is the one that they have.")
+			plain(
+				w,
+				http.StatusMisdirectedRequest,
+				"These pages are not served under this name; server.public_url is the one that they have.",
+			)
 			return
 		}
 		inside.ServeHTTP(w, r)

@@ -43,6 +43,7 @@ type live struct {
 type following struct {
 	p      *pages
 	thread thread.ID
+	seen   int64 // the last event that the page shows
 	seq    int64 // of the last event that is known
 	events []thread.Event
 	last   live
@@ -65,41 +66,14 @@ func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), liveTime)
 	defer cancel()
-	f := following{p: p, thread: t}
-	defer func() {
-		if f.log != nil {
-			_ = f.log.Close() // it was only read
-		}
-	}()
-	seen, _ := strconv.ParseInt(r.URL.Query().Get("seq"), 10, 64)
-	f.last.At, _ = strconv.ParseInt(r.URL.Query().Get("at"), 10, 64)
-	if at, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64); err == nil {
-		f.last.At = at
-	}
-	f.last.At = max(0, f.last.At)
+	f := p.follows(t, r)
+	defer f.close()
 	guard(w.Header())
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold it back
-	out := http.NewResponseController(w)
 	tick := time.NewTicker(liveEvery)
 	defer tick.Stop()
-	for {
-		if _, in, err := p.session(r); !in || err != nil {
-			return // also who was signed out meanwhile
-		}
-		if may, err := p.mayRead(ctx, who(r), t.Repo()); !may || err != nil {
-			return // also who lost access meanwhile
-		}
-		if err := f.look(ctx, seen); err != nil {
-			p.Log.Warn().Err(err).Str("thread", t.String()).Msg("a page can follow the attempt no longer; its browser asks again")
-			return
-		}
-		data, _ := json.Marshal(f.last)                      // texts and numbers, which can always be written
-		_ = out.SetWriteDeadline(time.Now().Add(headerTime)) // instead of that of an ordinary page
-		_, _ = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", f.last.At, data)
-		if out.Flush() != nil || f.last.Ended {
-			return // whoever asked has gone away, or knows all
-		}
+	for f.tell(ctx, w, r) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -108,6 +82,53 @@ func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+// follows begins where the page, or the browser that asks again, has come to.
+func (p *pages) follows(t thread.ID, r *http.Request) *following {
+	f := &following{p: p, thread: t}
+	f.seen, _ = strconv.ParseInt(r.URL.Query().Get("seq"), 10, 64)
+	f.last.At, _ = strconv.ParseInt(r.URL.Query().Get("at"), 10, 64)
+	if at, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64); err == nil {
+		f.last.At = at
+	}
+	f.last.At = max(0, f.last.At)
+	return f
+}
+
+func (f *following) close() {
+	if f.log != nil {
+		_ = f.log.Close() // it was only read
+	}
+}
+
+// tell writes what is new. It returns false when nothing follows: the attempt ended, or whoever asked may not read on
+// or has gone away.
+func (f *following) tell(ctx context.Context, w http.ResponseWriter, r *http.Request) bool {
+	if !f.mayRead(ctx, r) {
+		return false
+	}
+	if err := f.look(ctx, f.seen); err != nil {
+		f.p.Log.Warn().Err(err).Str("thread", f.thread.String()).Msg("a page can follow the attempt no longer; its browser asks again")
+		return false
+	}
+	out := http.NewResponseController(w)
+	data, _ := json.Marshal(f.last)                      // texts and numbers, which can always be written
+	_ = out.SetWriteDeadline(time.Now().Add(headerTime)) // instead of an ordinary page's
+	_, _ = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", f.last.At, data)
+	if err := out.Flush(); err != nil {
+		return false
+	}
+	return !f.last.Ended
+}
+
+// mayRead asks again each time: a user may have been signed out or lost access.
+func (f *following) mayRead(ctx context.Context, r *http.Request) bool {
+	if _, in, err := f.p.session(r); !in || err != nil {
+		return false
+	}
+	may, err := f.p.mayRead(ctx, who(r), f.thread.Repo())
+	return may && err == nil
 }
 
 // look finds out what is new.
@@ -129,7 +150,7 @@ func (f *following) look(ctx context.Context, seen int64) error {
 		f.last.Changed = true
 		return nil
 	}
-	f.last.Elapsed, f.last.Used = render.Span(f.p.Now().Sub(a.At)), spentSoFar(ctx, f.p, f.thread, a.N)
+	f.last.Elapsed, f.last.Used = render.Span(f.p.Now().Sub(a.At)), f.p.spentSoFar(ctx, f.thread, a.N)
 	if f.log == nil {
 		if f.log, err = f.p.Transcript(f.thread, a.Started); err != nil {
 			f.log, f.last.Note = nil, noLog(err)
@@ -166,7 +187,7 @@ func (f *following) news(seen int64) bool {
 }
 
 // spentSoFar is what a running attempt has used so far, in words; empty while that is not known.
-func spentSoFar(ctx context.Context, p *pages, t thread.ID, n int) string {
+func (p *pages) spentSoFar(ctx context.Context, t thread.ID, n int) string {
 	note, err := p.Store.Noted(ctx, t)
 	var s policy.Spent
 	if err != nil || len(note) == 0 || json.Unmarshal(note, &s) != nil || s.N != n {
@@ -195,7 +216,7 @@ type tail struct {
 }
 
 // tailOf reads the end of an attempt's log, or with a place what stands before that.
-func tailOf(p *pages, t thread.ID, a thread.Started, before int64) tail {
+func (p *pages) tailOf(t thread.ID, a thread.Started, before int64) tail {
 	l := tail{N: a.N, Thread: render.Line(t.String(), maxName), Back: href(t), Path: href(t) + "/attempts/" + strconv.Itoa(a.N)}
 	log, err := p.Transcript(t, a)
 	if err == nil {
@@ -244,7 +265,7 @@ func (p *pages) log(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	before, _ := strconv.ParseInt(r.URL.Query().Get("before"), 10, 64)
-	l := tailOf(p, t, a, before)
+	l := p.tailOf(t, a, before)
 	if r.URL.Query().Has("lines") {
 		guard(w.Header())
 		w.Header().Set("Content-Type", "application/json")

@@ -43,7 +43,13 @@ func (p *pages) askIn(w http.ResponseWriter, r *http.Request) {
 		p.leads(w, r, http.StatusOK, "One moment", "Opening the page …", p.Access.base.Path+local(r.URL.RequestURI()), "")
 		return
 	}
-	p.signIn(w, r, http.StatusUnauthorized, r.URL.RequestURI(), "This page is for people who may read the repository that it is about, and for the operators of this server.")
+	p.signIn(
+		w,
+		r,
+		http.StatusUnauthorized,
+		r.URL.RequestURI(),
+		"This page is for people who may read the repository that it is about, and for the operators of this server.",
+	)
 }
 
 // signIn shows the way in.
@@ -58,10 +64,21 @@ func (p *pages) signIn(w http.ResponseWriter, r *http.Request, status int, next,
 // toGitHub sends the browser to GitHub (docs.github.com, "Generating a user access token for a GitHub App").
 func (p *pages) toGitHub(w http.ResponseWriter, r *http.Request) {
 	if p.Access.OAuth == nil {
-		p.signIn(w, r, http.StatusNotFound, "/", "This server has no login with GitHub: github.app.client_id and client_secret are not set.")
+		p.signIn(
+			w,
+			r,
+			http.StatusNotFound,
+			"/",
+			"This server has no login with GitHub: github.app.client_id and client_secret are not set.",
+		)
 		return
 	}
-	l := login{State: rand.Text(), Verifier: oauth2.GenerateVerifier(), Next: local(r.URL.Query().Get("next")), Until: p.Now().Add(loginTime)}
+	l := login{
+		State:    rand.Text(),
+		Verifier: oauth2.GenerateVerifier(),
+		Next:     local(r.URL.Query().Get("next")),
+		Until:    p.Now().Add(loginTime),
+	}
 	// Lax, as GitHub's redirect has to bring it along.
 	cookie, err := p.cookie(loginCookie, l, loginTime, http.SameSiteLaxMode)
 	if err != nil {
@@ -78,7 +95,13 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	known := p.opened(r, loginCookie, &l) && p.Now().Before(l.Until)
 	if p.Access.OAuth == nil || !known || subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(l.State)) != 1 {
-		p.signIn(w, r, http.StatusForbidden, "/", "This did not come from a login that was begun in this browser within the last 10 minutes. Begin again.")
+		p.signIn(
+			w,
+			r,
+			http.StatusForbidden,
+			"/",
+			"This did not come from a login that was begun in this browser within the last 10 minutes. Begin again.",
+		)
 		return
 	}
 	p.forget(w, loginCookie)
@@ -86,7 +109,11 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 		p.signIn(w, r, http.StatusForbidden, l.Next, "GitHub did not sign you in: "+render.Line(q.Get("error_description"), 200))
 		return
 	}
-	token, err := p.Access.OAuth.Exchange(context.WithValue(r.Context(), oauth2.HTTPClient, p.Access.Client), q.Get("code"), oauth2.VerifierOption(l.Verifier))
+	token, err := p.Access.OAuth.Exchange(
+		context.WithValue(r.Context(), oauth2.HTTPClient, p.Access.Client),
+		q.Get("code"),
+		oauth2.VerifierOption(l.Verifier),
+	)
 	var person Person
 	if err == nil {
 		// The token is used this once, and kept nowhere.
@@ -110,7 +137,13 @@ func (p *pages) byLink(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		p.unavailable(w, r, err)
 	case !good:
-		p.signIn(w, r, http.StatusForbidden, "/", "This link was used before, or is older than 5 minutes. pawl login prints another.")
+		p.signIn(
+			w,
+			r,
+			http.StatusForbidden,
+			"/",
+			"This link was used before, or is older than 5 minutes. pawl login prints another.",
+		)
 	default:
 		p.begin(w, r, Person{}, "/")
 	}
@@ -123,7 +156,12 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, person Person, nex
 		p.unavailable(w, r, err)
 		return
 	}
-	cookie, err := p.cookie(sessionCookie, session{Person: person, Until: p.Now().Add(sessionTime), Knows: out.Last}, sessionTime, http.SameSiteStrictMode)
+	cookie, err := p.cookie(
+		sessionCookie,
+		session{Person: person, Until: p.Now().Add(sessionTime), Knows: out.Last},
+		sessionTime,
+		http.SameSiteStrictMode,
+	)
 	if err != nil {
 		p.Log.Error().Err(err).Msg("a session could not be sealed")
 		plain(w, http.StatusInternalServerError, "You could not be signed in; the server's log says why.")

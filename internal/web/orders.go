@@ -19,7 +19,7 @@ import (
 type order struct{ Name, Does, Cannot, Shell string }
 
 // ordersOf are the buttons of a thread's page.
-func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.State) (all []order, err error) {
+func (p *pages) ordersOf(ctx context.Context, by Person, t thread.ID, s thread.State) (all []order, err error) {
 	repo := render.Line(t.Repo(), maxName)
 	barred := func(enough func(string) bool, why string) string {
 		switch may, err := p.may(ctx, by, t.Repo(), enough); {
@@ -47,7 +47,11 @@ func ordersOf(ctx context.Context, p *pages, by Person, t thread.ID, s thread.St
 		}
 		all = append(all, o)
 	}
-	pause := order{Name: "pause", Does: "Let nothing begin in " + repo, Cannot: barred(feedback.Maintains, "you do not maintain")}
+	pause := order{
+		Name:   "pause",
+		Does:   "Let nothing begin in " + repo,
+		Cannot: barred(feedback.Maintains, "you do not maintain"),
+	}
 	if paused != nil {
 		pause.Name, pause.Does = "unpause", "Let work begin again in "+repo
 	}

@@ -77,7 +77,10 @@ func (p *pages) opened(r *http.Request, name string, into any) bool {
 }
 
 func (p *pages) forget(w http.ResponseWriter, name string) {
-	http.SetCookie(w, &http.Cookie{Name: p.Access.cookieName(name), Path: "/", MaxAge: -1, Secure: p.Access.secure(), HttpOnly: true})
+	http.SetCookie(
+		w,
+		&http.Cookie{Name: p.Access.cookieName(name), Path: "/", MaxAge: -1, Secure: p.Access.secure(), HttpOnly: true},
+	)
 }
 
 const (

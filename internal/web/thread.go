@@ -88,7 +88,7 @@ func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
 		redirect(w, http.StatusFound, "../../../"+href(real))
 		return
 	}
-	data, err := readThread(ctx, p, r, t)
+	data, err := p.readThread(ctx, r, t)
 	switch {
 	case errors.Is(err, thread.ErrNotFound):
 		p.message(w, r, http.StatusNotFound, nothingHere, noThread)
@@ -99,7 +99,7 @@ func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func readThread(ctx context.Context, p *pages, r *http.Request, t thread.ID) (threadData, error) {
+func (p *pages) readThread(ctx context.Context, r *http.Request, t thread.ID) (threadData, error) {
 	row, err := p.Store.Thread(ctx, t)
 	if err != nil {
 		return threadData{}, err
@@ -108,7 +108,12 @@ func readThread(ctx context.Context, p *pages, r *http.Request, t thread.ID) (th
 	if err != nil {
 		return threadData{}, err
 	}
-	d := threadData{frame: p.frame(r, render.Line(t.String(), maxName), "../../../"), Path: href(t), Wake: row.WakeAt, repoURL: p.WebURL + "/" + t.Repo()}
+	d := threadData{
+		frame:   p.frame(r, render.Line(t.String(), maxName), "../../../"),
+		Path:    href(t),
+		Wake:    row.WakeAt,
+		repoURL: p.WebURL + "/" + t.Repo(),
+	}
 	d.Events, d.EarlierEvents = newest(events, maxEvents)
 	if n := len(events); n > 0 {
 		d.Seq = events[n-1].Seq
@@ -125,19 +130,28 @@ func readThread(ctx context.Context, p *pages, r *http.Request, t thread.ID) (th
 	d.Facts, d.Verdicts = f, verdicts(f)
 	d.Runs, d.EarlierItems = timeline(events, state, f)
 	if a, running := state.Running(); running {
-		live := tailOf(p, t, a.Started, 0)
-		d.Live, d.Elapsed, d.Used = &live, render.Span(d.Now.Sub(a.At)), spentSoFar(ctx, p, t, a.N)
+		live := p.tailOf(t, a.Started, 0)
+		d.Live, d.Elapsed, d.Used = &live, render.Span(d.Now.Sub(a.At)), p.spentSoFar(ctx, t, a.N)
 	}
-	d.Orders, err = ordersOf(ctx, p, who(r), t, state)
+	d.Orders, err = p.ordersOf(ctx, who(r), t, state)
 	return d, err
 }
 
 func verdicts(f checkrun.View) []verdict {
 	reasons := map[string][]string{checkrun.NameSeverity: f.Severity.Reasons, checkrun.NameStagnation: f.Stagnation.Reasons}
-	classes := map[string]string{checkrun.Success: "done", checkrun.Neutral: "waiting", checkrun.Failure: "failed", checkrun.ActionRequired: "failed"}
+	classes := map[string]string{
+		checkrun.Success:        "done",
+		checkrun.Neutral:        "waiting",
+		checkrun.Failure:        "failed",
+		checkrun.ActionRequired: "failed",
+	}
 	var out []verdict
 	for _, c := range checkrun.Checks(f)[1:] {
-		v := verdict{Name: strings.TrimPrefix(c.Name, checkrun.NameRun+"/"), Text: render.Line(c.Title, 200), Class: classes[c.Conclusion]}
+		v := verdict{
+			Name:  strings.TrimPrefix(c.Name, checkrun.NameRun+"/"),
+			Text:  render.Line(c.Title, 200),
+			Class: classes[c.Conclusion],
+		}
 		if c.Status != checkrun.Completed {
 			v.Class = "other"
 		}

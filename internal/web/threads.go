@@ -76,7 +76,16 @@ func (s search) page(n int) string {
 
 // states are those that can be looked for.
 func states() []checkrun.State {
-	return []checkrun.State{checkrun.Running, checkrun.Waiting, checkrun.Stopped, checkrun.Done, checkrun.Answered, checkrun.Planned, checkrun.Failed, checkrun.ConfigError}
+	return []checkrun.State{
+		checkrun.Running,
+		checkrun.Waiting,
+		checkrun.Stopped,
+		checkrun.Done,
+		checkrun.Answered,
+		checkrun.Planned,
+		checkrun.Failed,
+		checkrun.ConfigError,
+	}
 }
 
 // indexed is what a search needs to know of a thread that is in its log alone. It holds for as long as the log does not
@@ -88,7 +97,7 @@ type indexed struct {
 }
 
 // lookUp finds what a search needs to know of a thread.
-func lookUp(ctx context.Context, p *pages, row thread.ThreadRow) (indexed, error) {
+func (p *pages) lookUp(ctx context.Context, row thread.ThreadRow) (indexed, error) {
 	if known, ok := p.index.Get(row.Thread); ok && known.(indexed).seq == row.Seq {
 		return known.(indexed), nil
 	}
@@ -105,7 +114,7 @@ func lookUp(ctx context.Context, p *pages, row thread.ThreadRow) (indexed, error
 }
 
 // matches reports whether a thread is looked for.
-func matches(ctx context.Context, p *pages, s search, row thread.ThreadRow) (bool, error) {
+func (p *pages) matches(ctx context.Context, s search, row thread.ThreadRow) (bool, error) {
 	if s.Repo != "" && !strings.EqualFold(s.Repo, row.Thread.Repo()) {
 		return false, nil
 	}
@@ -117,79 +126,139 @@ func matches(ctx context.Context, p *pages, s search, row thread.ThreadRow) (boo
 	if named && s.State == "" {
 		return true, nil
 	}
-	known, err := lookUp(ctx, p, row)
+	known, err := p.lookUp(ctx, row)
 	return (named || strings.Contains(strings.ToLower(known.title), words)) && (s.State == "" || known.state == s.State), err
 }
 
 // findThreads looks through the threads, those that changed last first, until the page is full.
-func findThreads(ctx context.Context, p *pages, r *http.Request) (any, error) {
+func (p *pages) findThreads(ctx context.Context, r *http.Request) (any, error) {
 	by := who(r)
 	data := threadsData{frame: p.frame(r, "Threads", "./"), Query: readSearch(r.URL.Query()), States: states()}
+	found := finding{p: p, by: by, query: data.Query, may: map[string]bool{}}
 	rows, err := p.Store.Threads(ctx, maxListed)
 	if err != nil {
 		return data, err
 	}
-	may, skip, counted := map[string]bool{}, (data.Query.Page-1)*perPage, true
-	var shown []thread.ThreadRow
-	for _, row := range rows {
-		repo := row.Thread.Repo()
-		if _, asked := may[repo]; !asked {
-			if may[repo], err = p.mayRead(ctx, by, repo); err != nil {
-				return data, err
-			}
-			if may[repo] {
-				data.Repos = append(data.Repos, render.Line(repo, maxName))
-			}
-		}
-		if !may[repo] {
-			continue
-		}
-		data.Any = true
-		if len(shown) == perPage && (!by.Operator || data.Query.Text != "" || data.Query.State != "") {
-			counted = false // it could take long
-			break
-		}
-		ok, err := matches(ctx, p, data.Query, row)
-		if err != nil {
-			return data, err
-		}
-		if ok {
-			data.Total++
-		}
-		if ok && data.Total > skip && len(shown) < perPage {
-			shown = append(shown, row)
-		}
-	}
-	data.First, data.Last = skip+1, skip+len(shown)
-	if !counted || data.Total > data.Last {
-		data.Older = data.Query.page(data.Query.Page + 1)
-	}
-	if data.Query.Page > 1 {
-		data.Newer = data.Query.page(data.Query.Page - 1)
-	}
-	if !counted {
-		data.Total = 0
-	}
-	slices.Sort(data.Repos)
-	if err := addLines(ctx, p, &data, shown); err != nil {
+	if err := found.lookThrough(ctx, rows); err != nil {
 		return data, err
 	}
-	if owner, name, ok := strings.Cut(data.Query.Repo, "/"); ok && slices.Contains(data.Repos, data.Query.Repo) {
-		switch paused, err := orders.PausedBy(ctx, p.Store, owner, name); {
-		case err != nil:
-			return data, err
-		case paused != nil:
-			data.Paused = render.Line(paused.By, maxName) + " paused " + data.Query.Repo + " " + render.Line(paused.Where, maxName)
-		}
+	data.Repos = slices.Sorted(slices.Values(found.repos))
+	data.Any = found.any
+	data.setPages(found)
+	if err := p.addLines(ctx, &data, found.shown); err != nil {
+		return data, err
+	}
+	if data.Paused, err = p.pausedBy(ctx, data); err != nil {
+		return data, err
 	}
 	if !by.Operator {
 		return data, nil
 	}
-	return data, addTrouble(ctx, p, &data)
+	return data, p.addTrouble(ctx, &data)
+}
+
+// finding is a search for the threads of one page.
+type finding struct {
+	p     *pages
+	by    Person
+	query search
+	may   map[string]bool // by repository: this user may read it
+	repos []string        // those that may be read
+
+	any   bool // there are threads that may be read
+	shown []thread.ThreadRow
+	total int  // the threads found
+	cut   bool // the rest was not looked through
+}
+
+// skip is how many threads stand on the pages before this one.
+func (f *finding) skip() int { return (f.query.Page - 1) * perPage }
+
+func (f *finding) lookThrough(ctx context.Context, rows []thread.ThreadRow) error {
+	for _, row := range rows {
+		may, err := f.mayRead(ctx, row.Thread.Repo())
+		if err != nil {
+			return err
+		}
+		if !may {
+			continue
+		}
+		f.any = true
+		if len(f.shown) == perPage && !f.countsAll() {
+			f.cut = true
+			return nil
+		}
+		found, err := f.p.matches(ctx, f.query, row)
+		if err != nil {
+			return err
+		}
+		if found {
+			f.add(row)
+		}
+	}
+	return nil
+}
+
+// mayRead asks once for each repository.
+func (f *finding) mayRead(ctx context.Context, repo string) (bool, error) {
+	if may, asked := f.may[repo]; asked {
+		return may, nil
+	}
+	may, err := f.p.mayRead(ctx, f.by, repo)
+	if err != nil {
+		return false, err
+	}
+	f.may[repo] = may
+	if may {
+		f.repos = append(f.repos, render.Line(repo, maxName))
+	}
+	return may, nil
+}
+
+// countsAll reports whether threads are counted beyond a full page. It takes long where each has to be asked for or read.
+func (f *finding) countsAll() bool {
+	if !f.by.Operator {
+		return false
+	}
+	return f.query.Text == "" && f.query.State == ""
+}
+
+func (f *finding) add(row thread.ThreadRow) {
+	f.total++
+	if f.total > f.skip() && len(f.shown) < perPage {
+		f.shown = append(f.shown, row)
+	}
+}
+
+// setPages sets which threads are on this page, and the queries of the pages beside it.
+func (d *threadsData) setPages(f finding) {
+	d.First, d.Last = f.skip()+1, f.skip()+len(f.shown)
+	if !f.cut {
+		d.Total = f.total
+	}
+	if f.cut || f.total > d.Last {
+		d.Older = d.Query.page(d.Query.Page + 1)
+	}
+	if d.Query.Page > 1 {
+		d.Newer = d.Query.page(d.Query.Page - 1)
+	}
+}
+
+// pausedBy says who paused the repository that is looked for; empty for nobody.
+func (p *pages) pausedBy(ctx context.Context, data threadsData) (string, error) {
+	owner, name, ok := strings.Cut(data.Query.Repo, "/")
+	if !ok || !slices.Contains(data.Repos, data.Query.Repo) {
+		return "", nil
+	}
+	paused, err := orders.PausedBy(ctx, p.Store, owner, name)
+	if err != nil || paused == nil {
+		return "", err
+	}
+	return render.Line(paused.By, maxName) + " paused " + data.Query.Repo + " " + render.Line(paused.Where, maxName), nil
 }
 
 // addTrouble adds what operators should look at.
-func addTrouble(ctx context.Context, p *pages, data *threadsData) error {
+func (p *pages) addTrouble(ctx context.Context, data *threadsData) error {
 	stats, err := p.Store.Stats(ctx)
 	if err != nil {
 		return err
@@ -199,7 +268,7 @@ func addTrouble(ctx context.Context, p *pages, data *threadsData) error {
 		return err
 	}
 	data.Counts = counts(stats)[:3]
-	for _, b := range breakerLines(p, breakers, data.Now) {
+	for _, b := range p.breakerLines(breakers, data.Now) {
 		if b.Class == "failed" {
 			data.Trouble = append(data.Trouble, held{Name: "Account " + b.Name, Href: "accounts", Text: b.Text, Class: b.Class})
 		}
@@ -212,7 +281,7 @@ func addTrouble(ctx context.Context, p *pages, data *threadsData) error {
 }
 
 // addLines adds the lines of the page.
-func addLines(ctx context.Context, p *pages, data *threadsData, rows []thread.ThreadRow) error {
+func (p *pages) addLines(ctx context.Context, data *threadsData, rows []thread.ThreadRow) error {
 	for _, row := range rows {
 		f, err := p.View(ctx, row.Thread)
 		if ctx.Err() != nil {

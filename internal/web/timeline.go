@@ -89,7 +89,15 @@ func remarks(s thread.State) (all []item) {
 		if f.Own {
 			return
 		}
-		all = append(all, item{At: f.At, seq: f.Seq, Class: class, What: what, By: f.By.Login, Said: cmp.Or(f.Raw, f.Text), Reasons: shortened([]string{f.Reason}, 1)})
+		all = append(all, item{
+			At:      f.At,
+			seq:     f.Seq,
+			Class:   class,
+			What:    what,
+			By:      f.By.Login,
+			Said:    cmp.Or(f.Raw, f.Text),
+			Reasons: shortened([]string{f.Reason}, 1),
+		})
 	}
 	for _, r := range s.Feedback {
 		what := "asked by " + render.Spaced(render.Line(string(r.Source), maxName))
@@ -120,13 +128,23 @@ func decisions(events []thread.Event, f checkrun.View) (all []item) {
 			if !read(e, &d) {
 				continue
 			}
-			class := map[policy.Action]string{policy.DoWait: "waiting", policy.DoStop: "stopped", policy.DoDone: "done", policy.DoAsk: "waiting"}[d.Action]
+			class := map[policy.Action]string{
+				policy.DoWait: "waiting",
+				policy.DoStop: "stopped",
+				policy.DoDone: "done",
+				policy.DoAsk:  "waiting",
+			}[d.Action]
 			what := string(d.Action)
 			if string(d.Rule) != what {
 				what += ", " + string(d.Rule)
 			}
-			it := item{At: e.At, seq: e.Seq, Class: cmp.Or(class, "other"), What: "decided: " + render.Spaced(render.Line(what, maxName)),
-				Reasons: shortened(d.Reasons.Write(func(t time.Time) string { return render.Date(t) }), maxReasons)}
+			it := item{
+				At:      e.At,
+				seq:     e.Seq,
+				Class:   cmp.Or(class, "other"),
+				What:    "decided: " + render.Spaced(render.Line(what, maxName)),
+				Reasons: shortened(d.Reasons.Write(func(t time.Time) string { return render.Date(t) }), maxReasons),
+			}
 			if d.Hint != "" {
 				it.Reasons = append(it.Reasons, render.Line(d.Hint, maxReason))
 			}
@@ -139,7 +157,13 @@ func decisions(events []thread.Event, f checkrun.View) (all []item) {
 			// What an attempt pushed stands at the attempt.
 			pushed := func(a checkrun.Attempt) bool { return c.What == "head_moved" && a.Commit == c.Detail }
 			if !slices.ContainsFunc(f.Attempts, pushed) {
-				all = append(all, item{At: e.At, seq: e.Seq, Class: "dim", What: render.Spaced(render.Line(c.What, maxName)) + " " + render.Line(c.Detail, maxName), By: c.By})
+				all = append(all, item{
+					At:    e.At,
+					seq:   e.Seq,
+					Class: "dim",
+					What:  render.Spaced(render.Line(c.What, maxName)) + " " + render.Line(c.Detail, maxName),
+					By:    c.By,
+				})
 			}
 		case thread.KindActDone:
 			var a thread.Act

@@ -84,7 +84,10 @@ const (
 // Public is what GitHub and the supervisors of processes reach: the webhook, and whether the process lives.
 func Public(o Options) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(HookPath, promhttp.InstrumentHandlerCounter(o.Counters.webhooks, behind(o.Proxies, fromGitHub(o.HookRanges, o.Hook))))
+	mux.Handle(
+		HookPath,
+		promhttp.InstrumentHandlerCounter(o.Counters.webhooks, behind(o.Proxies, fromGitHub(o.HookRanges, o.Hook))),
+	)
 	mux.HandleFunc("GET /healthz", alive)
 	return mux
 }
@@ -134,7 +137,7 @@ func (p *pages) addPages(to handlers) {
 	line := make(chan struct{}, pagesAtOnce)
 	page := func(path string, show http.HandlerFunc) { to["GET "+path] = p.signedIn(inLine(line, show)) }
 	// shows is a page that is drawn from what read finds.
-	shows := func(path, template string, operators bool, read func(ctx context.Context, p *pages, r *http.Request) (any, error)) {
+	shows := func(path, template string, operators bool, read func(ctx context.Context, r *http.Request) (any, error)) {
 		page(path, func(w http.ResponseWriter, r *http.Request) {
 			if operators && !who(r).Operator {
 				p.message(w, r, http.StatusNotFound, nothingHere, "This page is for the operators of this server.")
@@ -142,7 +145,7 @@ func (p *pages) addPages(to handlers) {
 			}
 			ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 			defer cancel()
-			if data, err := read(ctx, p, r); err != nil {
+			if data, err := read(ctx, r); err != nil {
 				p.unavailable(w, r, err)
 			} else {
 				p.render(w, http.StatusOK, template, data)
@@ -150,10 +153,10 @@ func (p *pages) addPages(to handlers) {
 		})
 	}
 	const one = "/threads/{owner}/{repo}/{n}"
-	shows("/{$}", "threads.html", false, findThreads)
-	shows("/costs", "costs.html", false, readCosts)
-	shows("/accounts", "accounts.html", true, readAccounts)
-	shows("/backends", "arms.html", true, readArms)
+	shows("/{$}", "threads.html", false, p.findThreads)
+	shows("/costs", "costs.html", false, p.readCosts)
+	shows("/accounts", "accounts.html", true, p.readAccounts)
+	shows("/backends", "arms.html", true, p.readArms)
 	page(one, p.thread)
 	page(one+"/attempts/{attempt}/log", p.log)
 	// These may take long, by the network.
@@ -239,7 +242,10 @@ func newPages(o Options) (p *pages, err error) {
 		return nil, fmt.Errorf("server.public_url: %q is not where pages can be", o.Access.URL)
 	}
 	p = &pages{
-		Options: o, seal: newSeal(o.Access.Key), templates: map[string]*template.Template{}, lives: make(chan struct{}, livesAtOnce),
+		Options:   o,
+		seal:      newSeal(o.Access.Key),
+		templates: map[string]*template.Template{},
+		lives:     make(chan struct{}, livesAtOnce),
 		policy: "default-src 'none'; style-src " + source(style) + "; script-src " + source(script) +
 			"; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 	}
@@ -272,7 +278,14 @@ type frame struct {
 }
 
 func (p *pages) frame(r *http.Request, title, home string) frame {
-	f := frame{Title: title, Home: home, Style: template.CSS(style), Script: template.JS(script), Build: p.Build, Now: p.Now().UTC()}
+	f := frame{
+		Title:  title,
+		Home:   home,
+		Style:  template.CSS(style),
+		Script: template.JS(script),
+		Build:  p.Build,
+		Now:    p.Now().UTC(),
+	}
 	if by := who(r); by != (Person{}) {
 		f.By, f.Operator = by.Name(), by.Operator
 	}
@@ -319,7 +332,13 @@ func (p *pages) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 		return // nobody is waiting any more
 	}
 	p.Log.Error().Err(err).Str("path", render.Line(r.URL.Path, 200)).Msg("a page could not be shown")
-	p.message(w, r, http.StatusServiceUnavailable, "Not now", "The database, or who may read this, could not be asked; see /readyz and the server's log. Try again in a minute.")
+	p.message(
+		w,
+		r,
+		http.StatusServiceUnavailable,
+		"Not now",
+		"The database, or who may read this, could not be asked; see /readyz and the server's log. Try again in a minute.",
+	)
 }
 
 func plain(w http.ResponseWriter, status int, s string) {
@@ -347,6 +366,12 @@ func guard(h http.Header) {
 
 // classes are the styles of the states; of one that is not here it is "other".
 var classes = map[checkrun.State]string{
-	checkrun.Running: "running", checkrun.Waiting: "waiting", checkrun.Stopped: "stopped", checkrun.Done: "done", checkrun.Failed: "failed",
-	checkrun.Answered: "done", checkrun.Planned: "waiting", checkrun.ConfigError: "failed",
+	checkrun.Running:     "running",
+	checkrun.Waiting:     "waiting",
+	checkrun.Stopped:     "stopped",
+	checkrun.Done:        "done",
+	checkrun.Failed:      "failed",
+	checkrun.Answered:    "done",
+	checkrun.Planned:     "waiting",
+	checkrun.ConfigError: "failed",
 }
