@@ -142,7 +142,12 @@ func (s Apps) Installation(ctx context.Context, repo Repo) (id int64, err error)
 		return 0, err
 	}
 	var found github.Installation
-	_, err = s.client.do(ctx, request{route: "/repos/{owner}/{repo}/installation", repo: repo, as: asApp, holds: []string{"id"}}, &found)
+	_, err = s.client.do(ctx, request{
+		route: "/repos/{owner}/{repo}/installation",
+		repo:  repo,
+		as:    asApp,
+		holds: []string{"id"},
+	}, &found)
 	return found.GetID(), err
 }
 

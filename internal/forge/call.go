@@ -155,7 +155,7 @@ func (c *Client) page(ctx context.Context, repo Repo, r request, page int, into 
 	return resp.NextPage, nil
 }
 
-// readPages reads a list, at most so many pages of it.
+// readPages reads a list, at most so many pages of it. It is a function because a method has no type parameters.
 func readPages[T any](ctx context.Context, c *Client, repo Repo, most int, r request) (list []T, err error) {
 	for page := 1; page != 0 && page <= most; {
 		var got []T

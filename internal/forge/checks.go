@@ -91,7 +91,11 @@ func (s Checks) Update(ctx context.Context, repo Repo, id int64, run CheckRun) (
 
 // Find returns this App's newest check run on a commit with the name and the external id.
 func (s Checks) Find(ctx context.Context, repo Repo, sha, name, externalID string) (newest CheckRunRef, ok bool, err error) {
-	all, err := s.list(ctx, repo, sha, maxPages, url.Values{"check_name": {name}, "filter": {"all"}, "app_id": {strconv.FormatInt(s.client.cfg.AppID, 10)}})
+	all, err := s.list(ctx, repo, sha, maxPages, url.Values{
+		"check_name": {name},
+		"filter":     {"all"},
+		"app_id":     {strconv.FormatInt(s.client.cfg.AppID, 10)},
+	})
 	for _, run := range all {
 		switch {
 		case !run.by(s.client.cfg.AppID), run.Name != name, run.ExternalID != externalID:
@@ -184,7 +188,10 @@ type File struct {
 // File reads a file of up to 1 MB at a commit. Nothing of it is run or checked out.
 func (s Repositories) File(ctx context.Context, repo Repo, path, sha string) (f File, err error) {
 	var got json.RawMessage
-	_, err = s.client.on(ctx, repo, request{route: "/repos/{owner}/{repo}/contents/" + path, query: url.Values{"ref": {sha}}}, &got)
+	_, err = s.client.on(ctx, repo, request{
+		route: "/repos/{owner}/{repo}/contents/" + path,
+		query: url.Values{"ref": {sha}},
+	}, &got)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return File{}, nil

@@ -223,7 +223,10 @@ func (s Repositories) PermissionOf(ctx context.Context, repo Repo, login string)
 		RoleName   string         `json:"role_name"`
 		User       feedback.Actor `json:"user"`
 	}
-	_, err = s.client.on(ctx, repo, request{route: "/repos/{owner}/{repo}/collaborators/{login}/permission", args: []any{login}}, &got)
+	_, err = s.client.on(ctx, repo, request{
+		route: "/repos/{owner}/{repo}/collaborators/{login}/permission",
+		args:  []any{login},
+	}, &got)
 	if isNoUser(err) {
 		return "none", got.User.ID, nil
 	}

@@ -40,7 +40,11 @@ type AppID struct {
 func (i Issue) IsPull() bool { return i.PullRequest != nil }
 
 func (s Issues) Get(ctx context.Context, repo Repo, number int) (issue Issue, err error) {
-	_, err = s.client.on(ctx, repo, request{route: "/repos/{owner}/{repo}/issues/{number}", args: []any{number}, holds: []string{"number"}}, &issue)
+	_, err = s.client.on(ctx, repo, request{
+		route: "/repos/{owner}/{repo}/issues/{number}",
+		args:  []any{number},
+		holds: []string{"number"},
+	}, &issue)
 	return issue, err
 }
 
@@ -180,7 +184,11 @@ type Pull struct {
 func (p Pull) Merged() bool { return !p.MergedAt.IsZero() }
 
 func (s PullRequests) Get(ctx context.Context, repo Repo, number int) (pull Pull, err error) {
-	_, err = s.client.on(ctx, repo, request{route: "/repos/{owner}/{repo}/pulls/{number}", args: []any{number}, holds: []string{"number"}}, &pull)
+	_, err = s.client.on(ctx, repo, request{
+		route: "/repos/{owner}/{repo}/pulls/{number}",
+		args:  []any{number},
+		holds: []string{"number"},
+	}, &pull)
 	return pull, err
 }
 
@@ -299,7 +307,10 @@ const maxOpen = 3
 
 // Into lists the open pull requests into a branch, the newest first.
 func (s PullRequests) Into(ctx context.Context, repo Repo, base string) ([]Pull, error) {
-	return readPages[Pull](ctx, s.client, repo, maxOpen, request{route: pullsRoute, query: url.Values{"state": {"open"}, "base": {base}}})
+	return readPages[Pull](ctx, s.client, repo, maxOpen, request{
+		route: pullsRoute,
+		query: url.Values{"state": {"open"}, "base": {base}},
+	})
 }
 
 // Edit sets the description, and the title where one is given. Doing it again is harmless.
@@ -308,7 +319,12 @@ func (s PullRequests) Edit(ctx context.Context, repo Repo, number int, title ren
 	if title.String() != "" {
 		edit["title"] = title.String()
 	}
-	_, err := s.client.on(ctx, repo, request{method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/{number}", args: []any{number}, body: edit}, nil)
+	_, err := s.client.on(ctx, repo, request{
+		method: http.MethodPatch,
+		route:  "/repos/{owner}/{repo}/issues/{number}",
+		args:   []any{number},
+		body:   edit,
+	}, nil)
 	return err
 }
 
@@ -320,13 +336,23 @@ func (s PullRequests) Ready(ctx context.Context, repo Repo, node string) error {
 
 // RequestReview asks somebody for a review. ErrInvalid: they cannot review there.
 func (s PullRequests) RequestReview(ctx context.Context, repo Repo, number int, login string) error {
-	_, err := s.client.on(ctx, repo, request{method: http.MethodPost, route: pullsRoute + "/{number}/requested_reviewers", args: []any{number}, body: map[string][]string{"reviewers": {login}}}, nil)
+	_, err := s.client.on(ctx, repo, request{
+		method: http.MethodPost,
+		route:  pullsRoute + "/{number}/requested_reviewers",
+		args:   []any{number},
+		body:   map[string][]string{"reviewers": {login}},
+	}, nil)
 	return err
 }
 
 // Reply answers a remark on lines, by the id of the first one of its thread.
 func (s PullRequests) Reply(ctx context.Context, repo Repo, number int, id int64, body string) error {
-	_, err := s.client.on(ctx, repo, request{method: http.MethodPost, route: pullsRoute + "/{number}/comments/{id}/replies", args: []any{number, id}, body: map[string]string{"body": clip(body, maxText)}}, nil)
+	_, err := s.client.on(ctx, repo, request{
+		method: http.MethodPost,
+		route:  pullsRoute + "/{number}/comments/{id}/replies",
+		args:   []any{number, id},
+		body:   map[string]string{"body": clip(body, maxText)},
+	}, nil)
 	return err
 }
 

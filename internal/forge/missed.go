@@ -33,7 +33,12 @@ func (s Apps) Deliveries(ctx context.Context, cursor string) (page []Delivery, n
 	if cursor != "" {
 		query.Set("cursor", cursor)
 	}
-	resp, err := s.client.do(ctx, request{route: "/app/hook/deliveries", query: query, as: asApp, urgency: background}, &page)
+	resp, err := s.client.do(ctx, request{
+		route:   "/app/hook/deliveries",
+		query:   query,
+		as:      asApp,
+		urgency: background,
+	}, &page)
 	if err != nil {
 		return nil, "", err
 	}
@@ -116,7 +121,12 @@ func (s Issues) ChangedSince(ctx context.Context, repo Repo, since time.Time) (l
 
 // CommentsSince lists the comments of a conversation that were written or edited since a time, oldest first.
 func (s Issues) CommentsSince(ctx context.Context, repo Repo, number int, since time.Time) ([]Comment, error) {
-	return readPages[Comment](ctx, s.client, repo, maxChangedPages, request{route: commentsRoute, args: []any{number}, urgency: background, query: from(since)})
+	return readPages[Comment](ctx, s.client, repo, maxChangedPages, request{
+		route:   commentsRoute,
+		args:    []any{number},
+		urgency: background,
+		query:   from(since),
+	})
 }
 
 func from(since time.Time) url.Values { return url.Values{"since": {since.UTC().Format(time.RFC3339)}} }
@@ -130,7 +140,11 @@ type Reaction struct {
 
 // Reactions lists those of a comment of an issue.
 func (s Issues) Reactions(ctx context.Context, repo Repo, comment int64) ([]Reaction, error) {
-	return readPages[Reaction](ctx, s.client, repo, maxChangedPages, request{route: reactionRoutes["issue_comment"], args: []any{comment}, urgency: background})
+	return readPages[Reaction](ctx, s.client, repo, maxChangedPages, request{
+		route:   reactionRoutes["issue_comment"],
+		args:    []any{comment},
+		urgency: background,
+	})
 }
 
 type Review struct {
@@ -143,7 +157,11 @@ type Review struct {
 
 // Reviews lists the reviews of a pull request, oldest first: GitHub has no way to ask for new ones only.
 func (s PullRequests) Reviews(ctx context.Context, repo Repo, number int) ([]Review, error) {
-	return readPages[Review](ctx, s.client, repo, maxChangedPages, request{route: pullsRoute + "/{number}/reviews", args: []any{number}, urgency: background})
+	return readPages[Review](ctx, s.client, repo, maxChangedPages, request{
+		route:   pullsRoute + "/{number}/reviews",
+		args:    []any{number},
+		urgency: background,
+	})
 }
 
 // ReviewComment is a remark on a line of a pull request. Line is zero where the line is gone.
@@ -170,5 +188,8 @@ func (s PullRequests) OfCommit(ctx context.Context, repo Repo, sha string) ([]Pu
 	if !commitForm.MatchString(sha) {
 		return nil, fmt.Errorf("commit %.80q: want 7 to 64 hexadecimal digits", sha)
 	}
-	return readPages[Pull](ctx, s.client, repo, maxChangedPages, request{route: "/repos/{owner}/{repo}/commits/{sha}/pulls", args: []any{sha}})
+	return readPages[Pull](ctx, s.client, repo, maxChangedPages, request{
+		route: "/repos/{owner}/{repo}/commits/{sha}/pulls",
+		args:  []any{sha},
+	})
 }
