@@ -42,7 +42,10 @@ func Normalise(text string) string {
 // uuidAt is rule 1 at the start of a run of word characters.
 func uuidAt(text string) int {
 	const form = "00000000-0000-0000-0000-000000000000"
-	if !fits(text, form, isHex) || len(text) > len(form) && is(text[len(form)], isWord) {
+	if !fits(text, form, isHex) {
+		return 0
+	}
+	if leading(text[len(form):], isWord) > 0 {
 		return 0
 	}
 	return len(form)
@@ -50,10 +53,15 @@ func uuidAt(text string) int {
 
 // identifierAt is rule 2 (cuid-like identifiers) for the run of n word characters at the start of text.
 func identifierAt(text string, n int) int {
-	if n < 2+20 || n > 2+30 || lower(text[0]) != 'c' {
+	if n < 2+20 || n > 2+30 {
 		return 0
 	}
-	if second := lower(text[1]); second != 'l' && second != 'm' && second != '_' {
+	if lower(text[0]) != 'c' {
+		return 0
+	}
+	switch lower(text[1]) {
+	case 'l', 'm', '_':
+	default:
 		return 0
 	}
 	if leading(text[2:n], isAlnum) < n-2 {
@@ -68,11 +76,7 @@ func timestampAt(text string) int {
 	if !fits(text, form, isDigit) {
 		return 0
 	}
-	n := len(form)
-	for n < len(text) && (is(text[n], isDigit) || text[n] == '.' || text[n] == 'Z') {
-		n++
-	}
-	return n
+	return len(form) + leading(text[len(form):], isStamp)
 }
 
 // fits reports whether text begins as a form does, in which 0 stands for a byte in one of the classes.
@@ -81,7 +85,13 @@ func fits(text, form string, classes byte) bool {
 		return false
 	}
 	for i := range len(form) {
-		if form[i] == '0' && !is(text[i], classes) || form[i] != '0' && text[i] != form[i] {
+		switch form[i] {
+		case '0':
+			if !is(text[i], classes) {
+				return false
+			}
+		case text[i]:
+		default:
 			return false
 		}
 	}
@@ -90,7 +100,10 @@ func fits(text, form string, classes byte) bool {
 
 // hashAt is rule 4 for a run of n word characters that share the given classes.
 func hashAt(n int, shared byte) int {
-	if n < 8 || n > 64 || shared&isHex == 0 {
+	if n < 8 || n > 64 {
+		return 0
+	}
+	if shared&isHex == 0 {
 		return 0
 	}
 	return n
@@ -105,6 +118,7 @@ const (
 	isWord                   // [0-9A-Za-z_], what \b looks at
 	isSpace                  // \s
 	isUpper                  // [A-Z]; equals the bit that makes a letter lower-case
+	isStamp                  // [.\dZ], what may end a time stamp
 )
 
 // class gives the classes of each byte. It is never written to.
@@ -113,11 +127,13 @@ var class = func() (table [256]byte) {
 		bytes   string
 		classes byte
 	}{
-		{"0123456789", isDigit | isHex | isAlnum | isWord},
+		{"0123456789", isDigit | isHex | isAlnum | isWord | isStamp},
 		{"abcdef", isHex | isAlnum | isWord},
 		{"ABCDEF", isHex | isAlnum | isWord | isUpper},
 		{"ghijklmnopqrstuvwxyz", isAlnum | isWord},
-		{"GHIJKLMNOPQRSTUVWXYZ", isAlnum | isWord | isUpper},
+		{"GHIJKLMNOPQRSTUVWXY", isAlnum | isWord | isUpper},
+		{"Z", isAlnum | isWord | isUpper | isStamp},
+		{".", isStamp},
 		{"_", isWord},
 		{"\t\n\f\r ", isSpace},
 	} {

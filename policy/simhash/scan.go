@@ -23,26 +23,29 @@ func scan(text string) (p Print, ok bool) {
 	var s shingles
 	at := lineStart
 	for i := 0; i < len(text); {
+		n, newline := white(text[i:])
+		i += n
+		begins := true
+		switch at {
+		case inLine:
+			begins = newline
+			if newline {
+				at = lineStart
+			}
+		case afterNumber:
+			// A removed number takes the white space behind it along. What follows
+			// begins a line only if that white space ends with a line end.
+			begins = n > 0 && text[i-1] == '\n'
+		}
 		end := i
-		newline := false // the last line end is within this white space
-		for end < len(text) && is(text[end], isSpace) {
-			newline = newline || text[end] == '\n'
-			end++
-		}
-		if at == inLine && newline {
-			at = lineStart
-		}
-		// A removed number takes the white space behind it along. What follows
-		// begins a line only if that white space ends with a line end.
-		begins := at == lineStart || at == afterNumber && end > i && text[end-1] == '\n'
-		i = end
 		for end < len(text) && !is(text[end], isSpace) {
 			end++
 		}
 		word := text[i:end]
 		if begins {
 			if n := lineNumber(word, text[end:]); n > 0 {
-				word, at = word[n:], afterNumber
+				word = word[n:]
+				at = afterNumber
 			}
 		}
 		i = end
@@ -57,6 +60,17 @@ func scan(text string) (p Print, ok bool) {
 	return s.print(), true
 }
 
+// white returns the length of the white space at the start of text, and whether it holds a line end.
+func white(text string) (n int, newline bool) {
+	for n < len(text) && is(text[n], isSpace) {
+		if text[n] == '\n' {
+			newline = true
+		}
+		n++
+	}
+	return n, newline
+}
+
 // lineNumber returns how much of a word at the start of a line is a line number
 // in the sense of rule 5. behind is the text after the word. A number of 8 to
 // 64 digits is a hash: rule 4 removes it before rule 5 looks.
@@ -65,11 +79,15 @@ func lineNumber(word, behind string) int {
 	if n == 0 || hashAt(n, isHex) > 0 {
 		return 0
 	}
-	if n < len(word) && (word[n] == ':' || word[n] == '|') {
-		return n + 1
+	if n == len(word) {
+		if strings.HasPrefix(behind, "\t") {
+			return n
+		}
+		return 0
 	}
-	if n == len(word) && strings.HasPrefix(behind, "\t") {
-		return n
+	switch word[n] {
+	case ':', '|':
+		return n + 1
 	}
 	return 0
 }
@@ -139,13 +157,16 @@ func removable(text string, n int, shared byte) (drop int, ok bool) {
 	if drop = identifierAt(text, n); drop > 0 {
 		return drop, true
 	}
-	if n >= 4 && n < len(text) && text[n] == '-' {
+	if n >= 4 && dashAt(text, n) {
 		if stamp := timestampAt(text[n-4:]); stamp > 0 {
 			return stamp, n == 4 && standsAlone(text, stamp)
 		}
 	}
 	return hashAt(n, shared), true
 }
+
+// dashAt reports whether byte n of text is a dash.
+func dashAt(text string, n int) bool { return n < len(text) && text[n] == '-' }
 
 // standsAlone reports whether the time stamp that is the first n bytes of text can go without touching
 // anything else: no word character follows, and its last digits are not the beginning of a UUID.
@@ -157,5 +178,8 @@ func standsAlone(text string, n int) bool {
 	for is(text[last-1], isWord) {
 		last--
 	}
-	return !is(text[n], isWord) && !(text[n] == '-' && n-last == 8)
+	if is(text[n], isWord) {
+		return false
+	}
+	return text[n] != '-' || n-last != 8
 }
