@@ -44,7 +44,7 @@ func (c *checks) learnAgreement() {
 		for i := range c.rows {
 			r := &c.rows[i]
 			s := r.set[p]
-			if !s.usable() || r.aside[p] != "" || r.Facts.unrewarded() != "" {
+			if !r.believed(p) || r.Facts.unrewarded() != "" {
 				continue
 			}
 			others, _, _ := r.others(p)
@@ -78,8 +78,9 @@ func (c *checks) cut(p int) float64 {
 	}
 	var values []float64
 	for i := range c.rows {
-		if s := c.rows[i].set[p]; s.usable() && c.rows[i].aside[p] == "" {
-			values = append(values, s.Value)
+		r := &c.rows[i]
+		if r.believed(p) {
+			values = append(values, r.set[p].Value)
 		}
 	}
 	if len(values) == 0 {

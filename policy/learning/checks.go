@@ -65,24 +65,41 @@ func (c *checks) charge(r *checkedRow, v Violation) {
 	c.found = append(c.found, v)
 }
 
+// values finds values that no work can have: a floor grade that others contradict, and a top grade without a change.
 func (c *checks) values(r *checkedRow) {
-	idle := !r.Facts.Changed && r.Facts.Commits == 0
 	for p := range r.set {
+		if !r.believed(p) {
+			continue
+		}
 		s := r.set[p]
 		switch {
-		case !s.usable() || r.aside[p] != "":
 		case s.Value <= floorGrade && p > 0:
 			c.floor(r, p)
-		case s.Value >= topGrade && idle:
-			r.aside[p] = isUnfounded
-			why := fmt.Sprintf("%s gave %.2f although nothing changed", s.Source, s.Value)
-			if p == 0 { // people spoke of the pull request, which this attempt added nothing to
-				r.broken = append(r.broken, why)
-			} else {
-				c.charge(r, Violation{Source: s.Source, Check: TopWithoutChange, Reason: why})
-			}
+		case s.Value >= topGrade && r.Facts.idle():
+			c.unfounded(r, p)
 		}
 	}
+}
+
+// believed reports whether a source has a value, and nothing speaks against it so far.
+func (r *checkedRow) believed(p int) bool { return r.set[p].usable() && r.aside[p] == "" }
+
+// disbelieved reports whether a source has a value that is set aside.
+func (r *checkedRow) disbelieved(p int) bool { return r.set[p].usable() && r.aside[p] != "" }
+
+// idle reports whether the attempt changed nothing.
+func (f AttemptFacts) idle() bool { return !f.Changed && f.Commits == 0 }
+
+// unfounded sets a top grade of a source aside.
+func (c *checks) unfounded(r *checkedRow, p int) {
+	s := r.set[p]
+	r.aside[p] = isUnfounded
+	why := fmt.Sprintf("%s gave %.2f although nothing changed", s.Source, s.Value)
+	if p == 0 { // people spoke of the pull request, which this attempt added nothing to
+		r.broken = append(r.broken, why)
+		return
+	}
+	c.charge(r, Violation{Source: s.Source, Check: TopWithoutChange, Reason: why})
 }
 
 // floor believes a floor grade unless the source's last ones, this one with them, are more often contradicted by others
@@ -105,49 +122,69 @@ func (c *checks) floor(r *checkedRow, p int) {
 		return
 	}
 	r.aside[p] = isContradicted
-	if s := r.set[p]; others != nil && *others >= failedBelow {
-		c.charge(r, Violation{Source: s.Source, Check: FloorWithWork, At: since, Reason: fmt.Sprintf("%s gave %.2f although %s", s.Source, s.Value, what)})
+	if others == nil || *others < failedBelow {
+		return
 	}
+	s := r.set[p]
+	c.charge(r, Violation{
+		Source: s.Source,
+		Check:  FloorWithWork,
+		At:     since,
+		Reason: fmt.Sprintf("%s gave %.2f although %s", s.Source, s.Value, what),
+	})
 }
 
 // others is what those say of the work who are independent of a source: people, else the verifier and the checks of
 // others where they agree; nil where they are silent. since is when that was known, zero for the attempt's end.
 func (r *checkedRow) others(p int) (value *float64, what string, since time.Time) {
-	if word := r.set[0]; p > 0 && word.usable() && r.aside[0] == "" {
+	if p > 0 && r.believed(0) {
+		word := r.set[0]
 		return &word.Value, "people did this: " + string(word.Kind), word.At
 	}
-	for _, q := range []int{verifierPlace, ciPlace} {
-		s := r.set[q]
-		if p == q || !s.usable() || r.aside[q] != "" {
-			continue
-		}
-		if value != nil && (*value < failedBelow) != (s.Value < failedBelow) {
-			return nil, "", time.Time{}
-		}
-		if value == nil {
-			value, what = &s.Value, "the verifier passed"
-			if q == ciPlace {
-				what, since = "the checks of others passed", s.At
-			}
-		}
+	verifier, checks := r.opinion(verifierPlace, p), r.opinion(ciPlace, p)
+	switch {
+	case verifier == nil && checks == nil:
+		return nil, "", time.Time{}
+	case verifier == nil:
+		return &checks.Value, "the checks of others passed", checks.At
+	case checks != nil && (verifier.Value < failedBelow) != (checks.Value < failedBelow):
+		return nil, "", time.Time{}
 	}
-	return value, what, since
+	return &verifier.Value, "the verifier passed", time.Time{}
+}
+
+// opinion is the believed signal of a source of another one than p; nil for none.
+func (r *checkedRow) opinion(of, p int) *Signal {
+	if of == p || !r.believed(of) {
+		return nil
+	}
+	return r.set[of]
 }
 
 // transcript checks that a row's transcript is whole. Where it is not, neither what is read from it is believed nor the
 // opinion of a judge that saw as little. An attempt that failed at once has a short one, too.
 func (c *checks) transcript(r *checkedRow) {
-	if t := r.Facts.Transcript; t == nil || t.Bytes >= minTranscript || !r.Facts.Changed && r.Facts.Commits == 0 {
+	t := r.Facts.Transcript
+	if t == nil || r.Facts.idle() {
 		return
 	}
-	why := fmt.Sprintf("the transcript is a stub of %d bytes; those of attempts that change something have more than %d", r.Facts.Transcript.Bytes, minTranscript)
+	if t.Bytes >= minTranscript {
+		return
+	}
+	why := fmt.Sprintf("the transcript is a stub of %d bytes; those of attempts that change something have more than %d", t.Bytes, minTranscript)
 	for p, s := range r.set {
 		source := sources[p].name
-		if slices.Contains([]SignalSource{PeopleSource, VerifierSource, CISource}, source) {
-			continue
+		charged := s.usable()
+		switch source {
+		case PeopleSource, VerifierSource, CISource:
+			continue // they do not read it
+		case TrajectorySource:
+			charged = true
+		case JudgeSource:
+			charged = false
 		}
 		r.aside[p] = isBlind
-		if source == TrajectorySource || source != JudgeSource && s.usable() {
+		if charged {
 			c.charge(r, Violation{Source: source, Check: StubTranscript, Reason: why})
 		}
 	}
@@ -192,7 +229,10 @@ func (c *checks) decide() {
 // reasons say why a row that has signals is not learned from, each once; nil for nothing. Sources that failed are
 // named as well: both are needed to see what happened.
 func (r *checkedRow) reasons() []string {
-	if r.learnt || r.Facts.unrewarded() != "" || !slices.ContainsFunc(r.aside[:], func(why string) bool { return why != "" }) {
+	if r.learnt || r.Facts.unrewarded() != "" {
+		return nil
+	}
+	if r.aside == (aside{}) {
 		return nil
 	}
 	var all []string
@@ -206,9 +246,9 @@ func (r *checkedRow) reasons() []string {
 	}
 	for p, s := range r.set {
 		switch {
-		case s.usable() && r.aside[p] != "":
+		case r.disbelieved(p):
 			say(fmt.Sprintf("%s gave %.2f: %s", s.Source, s.Value, r.aside[p]))
-		case s != nil && s.Failed:
+		case s.failed():
 			say(fmt.Sprintf("%s gave no grade: %s", s.Source, s.why()))
 		}
 	}

@@ -147,6 +147,9 @@ type ArmView struct {
 	PerSolved float64 `json:"per_solved"` // dollars for each attempt that is counted as solved; 0 where that is not known
 }
 
+// priced reports whether there are attempts, and the cost of each is known.
+func (a Arm) priced() bool { return a.Priced > 0 && a.Priced == a.Attempts }
+
 // Shares are estimated from shareDraws draws from fixed seeds, so the same arms
 // always show the same shares; their standard error is below 0.008.
 const shareDraws = 4000
@@ -156,7 +159,7 @@ func View(arms []Arm) []ArmView {
 	for i, a := range arms {
 		d := a.Posterior.Beta(nil)
 		views[i] = ArmView{Arm: a, Mean: d.Mean(), Low: d.Quantile(0.05), High: d.Quantile(0.95)}
-		if a.Priced > 0 && a.Priced == a.Attempts && a.Solved > 0 {
+		if a.priced() && a.Solved > 0 {
 			views[i].PerSolved = a.CostUSD / float64(a.Solved)
 		}
 	}

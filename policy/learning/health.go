@@ -47,7 +47,7 @@ func (c *checks) repeats(i int) {
 		c.everybody[p].extend(i, s)
 		own[p].extend(i, s)
 		for _, k := range []*streak{&c.everybody[p], &own[p]} {
-			if len(k.rows) >= stuckAfter && k.surprise() > surprising && !c.plausible(s, k.rows) {
+			if k.odd() && !c.plausible(s, k.rows) {
 				c.stuck(p, s, k.rows)
 				break
 			}
@@ -57,8 +57,10 @@ func (c *checks) repeats(i int) {
 
 // extend adds a row to the streak, or begins a new one.
 func (k *streak) extend(i int, s *Signal) {
-	if s.Value != k.value || s.Basis != k.basis || len(k.rows) == 0 {
-		k.value, k.basis, k.rows = s.Value, s.Basis, k.rows[:0]
+	if s.Value != k.value || s.Basis != k.basis {
+		k.value = s.Value
+		k.basis = s.Basis
+		k.rows = k.rows[:0]
 	}
 	if k.given == nil {
 		k.given = map[float64]int{}
@@ -80,22 +82,34 @@ func (k *streak) surprise() float64 {
 	return float64(n) * -math.Log((same+1)/(all+2))
 }
 
+// odd reports whether the streak is no accident.
+func (k *streak) odd() bool { return len(k.rows) >= stuckAfter && k.surprise() > surprising }
+
 // stuck sets a source aside for a streak of rows, the last of which is charged.
 func (c *checks) stuck(p int, s *Signal, rows []int) {
 	for n := len(rows) - 1; n >= 0 && c.rows[rows[n]].aside[p] != isStuck; n-- {
 		c.rows[rows[n]].aside[p] = isStuck
 	}
 	r := &c.rows[rows[len(rows)-1]]
-	c.found = append(c.found, Violation{Source: s.Source, Check: Stuck, Attempt: r.ID, At: r.At,
-		Reason: fmt.Sprintf("%s gave %.2f %d times in a row: %s", s.Source, s.Value, len(rows), c.named(rows))})
+	c.found = append(c.found, Violation{
+		Source:  s.Source,
+		Check:   Stuck,
+		Attempt: r.ID,
+		At:      r.At,
+		Reason:  fmt.Sprintf("%s gave %.2f %d times in a row: %s", s.Source, s.Value, len(rows), c.named(rows)),
+	})
 }
 
 // plausible reports whether a streak of a verifier may be real.
 func (c *checks) plausible(s *Signal, rows []int) bool {
-	if s.Source != VerifierSource && s.Source != CISource {
+	switch {
+	case s.Source != VerifierSource && s.Source != CISource:
 		return false
+	case s.Value >= failedBelow:
+		return true
 	}
-	return s.Value >= failedBelow || !slices.ContainsFunc(rows, func(j int) bool { return c.rows[j].Backend != c.rows[rows[0]].Backend })
+	first := c.rows[rows[0]].Backend
+	return !slices.ContainsFunc(rows, func(j int) bool { return c.rows[j].Backend != first })
 }
 
 // dayOf holds how one source answered within the last day.
@@ -109,29 +123,42 @@ type dayOf struct {
 // left is no fair sample. One violation a day is charged, as there is one cause.
 func (c *checks) availability(i int) {
 	r := &c.rows[i]
+	yesterday := r.At.Add(-24 * time.Hour)
+	old := func(j int) bool { return !c.rows[j].At.After(yesterday) }
 	for p := 2; p < sourceCount; p++ {
 		s := r.set[p]
-		if s == nil || !s.Failed && !s.usable() {
+		if !s.failed() && !s.usable() {
 			continue
 		}
 		d := &c.days[p]
-		old := func(j int) bool { return !c.rows[j].At.After(r.At.Add(-24 * time.Hour)) }
-		d.asked, d.failed = slices.DeleteFunc(append(d.asked, i), old), slices.DeleteFunc(d.failed, old)
+		d.asked = slices.DeleteFunc(append(d.asked, i), old)
+		d.failed = slices.DeleteFunc(d.failed, old)
 		if s.Failed {
 			d.failed = append(d.failed, i)
 		}
-		if len(d.asked) < minAsked || unavailableOf*len(d.failed) <= len(d.asked) {
+		if !d.unavailable() {
 			continue
 		}
 		r.aside[p] = cmp.Or(r.aside[p], isUnavailable)
-		if d.said.IsZero() || !d.said.After(r.At.Add(-24*time.Hour)) {
-			d.said = r.At
-			last := &c.rows[d.failed[len(d.failed)-1]]
-			c.found = append(c.found, Violation{Source: s.Source, Check: Unavailable, Attempt: r.ID, At: r.At,
-				Reason: fmt.Sprintf("%s failed %d of %d times within a day, last with: %s: %s",
-					s.Source, len(d.failed), len(d.asked), last.set[p].why(), c.named(d.failed))})
+		if d.said.After(yesterday) {
+			continue
 		}
+		d.said = r.At
+		last := &c.rows[d.failed[len(d.failed)-1]]
+		c.found = append(c.found, Violation{
+			Source:  s.Source,
+			Check:   Unavailable,
+			Attempt: r.ID,
+			At:      r.At,
+			Reason: fmt.Sprintf("%s failed %d of %d times within a day, last with: %s: %s",
+				s.Source, len(d.failed), len(d.asked), last.set[p].why(), c.named(d.failed)),
+		})
 	}
+}
+
+// unavailable reports whether the source failed too often within the day.
+func (d *dayOf) unavailable() bool {
+	return len(d.asked) >= minAsked && unavailableOf*len(d.failed) > len(d.asked)
 }
 
 func (c *checks) named(rows []int) string {
@@ -169,32 +196,23 @@ func (l Learned) Health() []SourceHealth {
 	since := l.now.Add(-degradedFor)
 	all := make([]SourceHealth, 0, sourceCount)
 	for p := range sources {
-		source := sources[p].name
-		h := SourceHealth{Source: source, Agreement: l.agree[p], Trust: l.trust[p]}
+		h := SourceHealth{Source: sources[p].name, Agreement: l.agree[p], Trust: l.trust[p]}
 		for _, v := range l.found {
-			if v.Source == source && v.At.After(since) {
+			if v.Source == h.Source && v.At.After(since) {
 				h.Violations = append(h.Violations, v)
 			}
 		}
 		sound := 0
 		for i := range l.rows {
 			r := &l.rows[i]
-			if !r.At.After(since) || r.Facts.unrewarded() != "" {
-				continue
-			}
-			h.Attempts++
-			if s := r.set[p]; s != nil && s.Failed {
-				h.Failed++
-			} else if s.usable() {
-				h.Values++
-				if (r.aside[p] == "" || r.aside[p] == isDegraded) && !slices.ContainsFunc(h.Violations, func(v Violation) bool { return v.Attempt == r.ID }) {
-					sound++
-				}
+			if r.At.After(since) && h.count(r, p) {
+				sound++
 			}
 		}
 		h.Coverage = float64(h.Values) / float64(max(1, h.Attempts))
 		h.Valid = float64(sound) / float64(max(1, h.Values))
-		if h.Degraded = len(h.Violations) > degradedAbove && source != PeopleSource; h.Degraded {
+		h.Degraded = len(h.Violations) > degradedAbove && h.Source != PeopleSource
+		if h.Degraded {
 			h.Reason = degradedWhy(h.Violations)
 		}
 		all = append(all, h)
@@ -202,10 +220,33 @@ func (l Learned) Health() []SourceHealth {
 	return all
 }
 
+// count counts a row, and reports whether the source gave a value there and broke no rule.
+func (h *SourceHealth) count(r *checkedRow, p int) (sound bool) {
+	if r.Facts.unrewarded() != "" {
+		return false
+	}
+	h.Attempts++
+	s := r.set[p]
+	switch {
+	case s.failed():
+		h.Failed++
+		return false
+	case !s.usable():
+		return false
+	}
+	h.Values++
+	switch r.aside[p] {
+	case "", isDegraded:
+		return !slices.ContainsFunc(h.Violations, func(v Violation) bool { return v.Attempt == r.ID })
+	}
+	return false
+}
+
 func degradedWhy(found []Violation) string {
 	var names []string
 	for i := len(found) - 1; i >= 0 && len(names) < maxNamed; i-- {
-		if name := fmt.Sprintf("%s (%s)", found[i].Attempt, found[i].Check); !slices.Contains(names, name) {
+		name := fmt.Sprintf("%s (%s)", found[i].Attempt, found[i].Check)
+		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

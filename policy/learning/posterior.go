@@ -68,14 +68,16 @@ const (
 // one says of the other. An empty part is like no other.
 func alike(a, b policy.Context) float64 {
 	v := armVariance
-	repo, category := a.Repo != "" && a.Repo == b.Repo, a.Category != "" && a.Category == b.Category
-	if repo {
+	shared := 0
+	if a.Repo != "" && a.Repo == b.Repo {
 		v += repoVariance
+		shared++
 	}
-	if category {
+	if a.Category != "" && a.Category == b.Category {
 		v += categoryVariance
+		shared++
 	}
-	if repo && category && a.Size == b.Size {
+	if shared == 2 && a.Size == b.Size {
 		v += exactVariance
 	}
 	return v

@@ -47,6 +47,21 @@ type Earned struct {
 // shownWeeks is how many weeks are shown, the one that ends now included.
 const shownWeeks = 8
 
+// count adds an attempt to its week.
+func (w *Week) count(r *checkedRow) {
+	w.Attempts++
+	if r.learnt {
+		w.earn(r.Backend, r.reward)
+	}
+	for _, f := range r.Fired {
+		if f.Rung < policy.RungAnswer || f.Rung > policy.RungTests {
+			continue
+		}
+		w.Rungs[f.Rung-1].Times += f.Times
+		w.Rungs[f.Rung-1].Recovered += f.Recovered
+	}
+}
+
 // Weeks are the last eight, the newest first, up to the oldest that had an attempt.
 func (l Learned) Weeks() (all []Week) {
 	const week = 7 * 24 * time.Hour
@@ -57,18 +72,8 @@ func (l Learned) Weeks() (all []Week) {
 		}
 		for i := range l.rows {
 			r := &l.rows[i]
-			if !r.At.After(w.From) || r.At.After(w.From.Add(week)) {
-				continue
-			}
-			w.Attempts++
-			if r.learnt {
-				w.earn(r.Backend, r.reward)
-			}
-			for _, f := range r.Fired {
-				if f.Rung >= policy.RungAnswer && f.Rung <= policy.RungTests {
-					w.Rungs[f.Rung-1].Times += f.Times
-					w.Rungs[f.Rung-1].Recovered += f.Recovered
-				}
+			if r.At.After(w.From) && !r.At.After(w.From.Add(week)) {
+				w.count(r)
 			}
 		}
 		all = append(all, w)

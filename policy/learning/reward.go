@@ -73,8 +73,17 @@ type Signal struct {
 
 // usable reports whether the value may be part of a grade; one outside 0 to 1 is as good as missing.
 func (s *Signal) usable() bool {
-	return s != nil && s.Known && !s.Failed && s.Value >= 0 && s.Value <= 1
+	if s == nil || !s.Known {
+		return false
+	}
+	if s.Failed {
+		return false
+	}
+	return s.Value >= 0 && s.Value <= 1
 }
+
+// failed reports whether the source was asked in vain.
+func (s *Signal) failed() bool { return s != nil && s.Failed }
 
 // why says why a source that was asked failed.
 func (s *Signal) why() string { return cmp.Or(s.Missing, "the source failed") }
@@ -193,7 +202,13 @@ var fullTrust = trust{1, 1, 1, 1, 1, 1, 1}
 // written reports whether a source rests on what the agent wrote itself. That nothing changed, which the trajectory says
 // then, Pawl knows from the files.
 func (g *Graded) written(p int) bool {
-	return sources[p].name == JournalSource || sources[p].name == TrajectorySource && g.Facts.Changed
+	switch sources[p].name {
+	case JournalSource:
+		return true
+	case TrajectorySource:
+		return g.Facts.Changed
+	}
+	return false
 }
 
 // grade is the weighted mean of what is believed, and how far the sources that it rests on are trusted. What an agent can

@@ -205,7 +205,11 @@ func people(signals []Signal) *Signal {
 
 // newer gives the newer of two signals, of equal ones the lower: the order of the list does not matter.
 func newer(s, than *Signal) *Signal {
-	if than == nil || s.At.After(than.At) || s.At.Equal(than.At) && s.Value < than.Value {
+	if than == nil {
+		return s
+	}
+	// The lower value is the greater one of two signals of one time.
+	if cmp.Or(s.At.Compare(than.At), cmp.Compare(than.Value, s.Value)) > 0 {
 		return s
 	}
 	return than
@@ -273,20 +277,23 @@ var (
 // says that all is well is no better for it.
 func JournalSignal(r policy.Receipt, verifier Signal, at time.Time) Signal {
 	text := strings.ToLower(strings.ReplaceAll(r.Final, "’", "'"))
-	tests, done := testsWords.MatchString(text), doneWords.MatchString(text)
+	tests := testsWords.MatchString(text)
+	done := doneWords.MatchString(text)
+	verifierFailed := verifier.usable() && verifier.Value < failedBelow
+	nobodySaw := r.Trajectory.TestRuns == 0 && !verifier.usable()
 	s := Signal{Source: JournalSource, Known: true, At: at, Basis: simhash.Fingerprint(r.Final).String()}
 	switch {
 	case strings.TrimSpace(text) == "":
 		return missing(JournalSource, at, false, "the agent said nothing at the end")
-	case tests && verifier.usable() && verifier.Value < failedBelow:
+	case tests && verifierFailed:
 		s.Value, s.Detail = claimsFalse, "says that tests pass, but the verifier failed"
 	case done && !r.Progress():
 		s.Value, s.Detail = claimsFalse, "says that something was done, but nothing changed"
 	case defeatWords.MatchString(text):
 		s.Value, s.Detail = admitsDefeat, "says itself that it did not get there"
-	case tests && r.Trajectory.TestRuns == 0 && !verifier.usable():
+	case tests && nobodySaw:
 		return missing(JournalSource, at, false, "says that tests pass, which nobody saw")
-	case tests || done:
+	case tests, done:
 		s.Value, s.Detail = claimsHold, "what it says is borne out"
 	default:
 		return missing(JournalSource, at, false, "claims nothing that can be checked")

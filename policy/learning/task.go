@@ -61,10 +61,11 @@ var categoryWords = []struct {
 	{policy.Chore, []string{"chore", "ci", "build", "release", "tooling", "infra", "maintenance", "lint"}},
 }
 
+// wordForm matches a word of lower-case ASCII.
+var wordForm = regexp.MustCompile(`[a-z0-9-]+`)
+
 func categoryOfWords(text string) policy.Category {
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-')
-	})
+	words := wordForm.FindAllString(strings.ToLower(text), -1)
 	for _, c := range categoryWords {
 		if slices.ContainsFunc(words, func(w string) bool { return slices.Contains(c.words, w) }) {
 			return c.category
@@ -121,9 +122,21 @@ func MentionedPaths(text string) []string {
 			continue
 		}
 		word, _, _ = strings.Cut(word, ":") // file:line
-		if len(found) < maxMentioned && len(word) > len("e.g") && len(word) <= 200 && fileName.MatchString(word) && !slices.Contains(found, word) {
-			found = append(found, word)
+		if !looksLikeFile(word) || slices.Contains(found, word) {
+			continue
+		}
+		found = append(found, word)
+		if len(found) == maxMentioned {
+			break
 		}
 	}
 	return found
+}
+
+// looksLikeFile reports whether a word ends as a file's name and is neither an abbreviation nor longer than paths are.
+func looksLikeFile(word string) bool {
+	if len(word) <= len("e.g") || len(word) > 200 {
+		return false
+	}
+	return fileName.MatchString(word)
 }
