@@ -25,6 +25,9 @@ func (w *world) check(s *simThread, f Facts, d Decision) {
 	if words := d.Rule.Words(); d.Action == DoWait && words.Waits == "" || (d.Action == DoStop || d.Action == DoAsk) && words.Stops == "" {
 		broken("a rule without the words for its decision")
 	}
+	if !slices.Contains(d.Rule.Words().Decides, d.Action) {
+		broken("a rule decides what its row in docs/verdicts.md does not say")
+	}
 	before := f
 	before.Attempts, before.Fresh, before.Backends = slices.Clone(f.Attempts), slices.Clone(f.Fresh), slices.Clone(f.Backends)
 	if diff := cmp.Diff(d, Next(f)); diff != "" {

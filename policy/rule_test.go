@@ -2,10 +2,15 @@ package policy
 
 import (
 	"encoding/json"
+	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +40,55 @@ func rules(t *testing.T) []Rule {
 		return true
 	})
 	return all
+}
+
+var update = flag.Bool("update", false, "rewrite the table of rules in docs/verdicts.md")
+
+// TestTheTableOfRules holds docs/verdicts.md to the words of all rules, in the order of the constants.
+func TestTheTableOfRules(t *testing.T) {
+	const path = "../docs/verdicts.md"
+	const head = "| rule | decides | when |\n|---|---|---|\n"
+	var table strings.Builder
+	table.WriteString(head)
+	for _, r := range rules(t) {
+		w := r.Words()
+		if len(w.Decides) == 0 || w.When == "" {
+			t.Errorf("%s has no row", r)
+		}
+		decides := each(w.Decides, func(a Action) string { return string(a) })
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", r, strings.Join(decides, ", "), w.When)
+	}
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(page), head)
+	if !found || strings.Contains(rest, head) {
+		t.Fatalf("%s does not hold one table of rules", path)
+	}
+	_, after, _ := strings.Cut(rest, "\n\n")
+	want := before + table.String() + "\n" + after
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(page), want); diff != "" {
+		t.Errorf("%s is not as the rules are (-page +rules; -update rewrites it):\n%s", path, diff)
+	}
+}
+
+func TestTheWordsOfARuleAreThoseOfWhatItDecides(t *testing.T) {
+	for _, r := range rules(t) {
+		w := r.Words()
+		if waits := slices.Contains(w.Decides, DoWait); waits != (w.Waits != "") {
+			t.Errorf("%s decides %q and has the words %q for a wait", r, w.Decides, w.Waits)
+		}
+		if slices.Contains(w.Decides, DoStop) && w.Stops == "" {
+			t.Errorf("%s decides %q and has no words for a stop", r, w.Decides)
+		}
+	}
 }
 
 func TestEveryRuleHasAHeadline(t *testing.T) {
