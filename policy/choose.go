@@ -94,7 +94,7 @@ func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 	if c.Chosen == "" {
 		return candidates, d
 	}
-	if name := f.stayWith(c, options); name != "" && !d.Different {
+	if name := f.stayWith(c, d, options); name != "" {
 		return front(candidates, name), d
 	}
 	d.Choice = &c
@@ -104,18 +104,17 @@ func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 
 // stayWith is the free backend of the run's last attempt, where another one is chosen; empty for none. The choice is
 // made at the start of a run: switching within it costs what the provider keeps of the prompt.
-func (f Facts) stayWith(c Choice, options []Option) string {
+func (f Facts) stayWith(c Choice, d Decision, options []Option) string {
+	switch c.Mode {
+	case ModeFixed, ModeShadow:
+		return ""
+	}
 	last, ok := f.last()
-	if !ok || last.Backend == c.Chosen {
+	switch {
+	case !ok, d.Different, last.Backend == c.Chosen:
 		return ""
-	}
-	if c.Mode == ModeFixed || c.Mode == ModeShadow {
-		return ""
-	}
-	for _, o := range options {
-		if o.Backend == last.Backend && o.Masked == "" {
-			return o.Backend
-		}
+	case slices.Contains(options, Option{Backend: last.Backend}): // free, since it is not masked
+		return last.Backend
 	}
 	return ""
 }

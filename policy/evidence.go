@@ -37,7 +37,8 @@ type TestChange struct{ Deleted, Edited, Added, Manifests []string }
 
 // NewTestEvidence looks at a change, and at the results of the verify commands on the base and on it.
 func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvidence {
-	e, adds, code := &TestEvidence{}, false, false
+	e := &TestEvidence{}
+	adds, code := false, false
 	for _, of := range []struct {
 		did   string
 		paths []string
@@ -56,7 +57,9 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 		if of.did == "deletes" {
 			e.Removed = tests
 		} else {
-			adds = adds || slices.ContainsFunc(tests, func(p string) bool { return !named(path.Base(p), runnerFiles) })
+			if slices.ContainsFunc(tests, holdsTests) {
+				adds = true
+			}
 		}
 		e.did(of.did+" ", tests, "")
 		e.did(of.did+" ", run, ", which verification runs")
@@ -89,6 +92,9 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 	return e
 }
 
+// holdsTests reports whether a test file holds tests, and not what they share or are configured by.
+func holdsTests(file string) bool { return !named(path.Base(file), runnerFiles) }
+
 // Count compares how many tests ran on the base with how many of the same ran over the change.
 func (e *TestEvidence) Count(base, now []Verified) { e.Fewer = fewer(base, now) }
 
@@ -117,12 +123,20 @@ func fewer(base, now []Verified) (n int) {
 			continue
 		}
 		is := now[at]
-		if was.Runner != "" && was.Runner == is.Runner && was.PassedTests+is.PassedTests == 0 && !is.NoTests {
+		if was.countsFailuresAlone(is) {
 			continue
 		}
 		n += was.PassedTests + was.FailedTests - is.PassedTests - is.FailedTests
 	}
 	return max(0, n)
+}
+
+// countsFailuresAlone reports whether the runner of the command counted no test that passed, here and later.
+func (v Verified) countsFailuresAlone(later Verified) bool {
+	if v.Runner == "" || v.Runner != later.Runner {
+		return false
+	}
+	return v.PassedTests+later.PassedTests == 0 && !later.NoTests
 }
 
 func (e *TestEvidence) did(what string, files []string, which string) {
@@ -213,7 +227,7 @@ func sum(all []Verified) string {
 			fails = " fails"
 		}
 		said += ", " + few(failing) + fails
-	case !last.Passed || passed == 0:
+	case !last.Passed, passed == 0:
 		said += ", " + last.Command + " " + last.Result()
 	}
 	return strings.TrimPrefix(said, "0 pass, ")

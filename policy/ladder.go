@@ -397,11 +397,18 @@ func (d Decision) OwnRung(effort string, r Receipt, before []Receipt) (Rung, boo
 	default:
 		return Rung{}, false
 	}
-	own.Recovered = own.Recovered && !own.Unneeded
-	if own.Recovered {
-		own.Helped = 1
-	}
+	own.settle()
 	return own, true
+}
+
+// settle counts how often the recovery helped: each time, or never. Where nothing had failed it recovered nothing.
+func (r *Rung) settle() {
+	if r.Unneeded {
+		r.Recovered = false
+	}
+	if r.Recovered {
+		r.Helped = r.Times
+	}
 }
 
 // lastEnded is the last attempt that came to its own end.
@@ -444,10 +451,7 @@ func RanTests(calls []TestCall) Rung {
 		}
 	}
 	r.Unneeded = failed == 0
-	r.Recovered = r.Recovered && !r.Unneeded
-	if r.Recovered {
-		r.Helped = len(calls)
-	}
+	r.settle()
 	r.Trigger = fmt.Sprintf("the agent ran the tests; %d of %d calls failed", failed, len(calls))
 	return r
 }

@@ -61,12 +61,15 @@ func (l Limits) Account(name string, u Usage) Ledger {
 // Server is the ledger of all that share the database.
 func (l Limits) Server(u Usage) Ledger { return l.Ledgers(u)[2] }
 
+// usedUp reports whether a bound is reached; 0 is no bound.
+func usedUp[N int | int64 | float64](used, most N) bool { return most > 0 && used >= most }
+
 // Spent says which budget of the level is used up; empty while none is.
 func (l Ledger) Spent() string {
 	switch {
-	case l.MaxTokens > 0 && l.Tokens >= l.MaxTokens:
+	case usedUp(l.Tokens, l.MaxTokens):
 		return fmt.Sprintf("%s on %s in 24 hours; its budget is %s", Plural(int(l.Tokens), "token"), l.Level, humanize.Comma(l.MaxTokens))
-	case l.MaxUSD > 0 && l.USD >= l.MaxUSD:
+	case usedUp(l.USD, l.MaxUSD):
 		return fmt.Sprintf("%.2f USD on %s in 24 hours; its budget is %.2f", l.USD, l.Level, l.MaxUSD)
 	}
 	return ""
@@ -74,7 +77,7 @@ func (l Ledger) Spent() string {
 
 // Full says why the level allows no further attempt, and by which rule; empty while it does.
 func (l Ledger) Full() (why string, by Rule) {
-	if l.MaxAttempts > 0 && l.Attempts >= l.MaxAttempts {
+	if usedUp(l.Attempts, l.MaxAttempts) {
 		return fmt.Sprintf("%s on %s in 24 hours; its limit is %d", Plural(l.Attempts, "attempt"), l.Level, l.MaxAttempts), RuleCap
 	}
 	return l.Spent(), RuleBudget

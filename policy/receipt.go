@@ -66,7 +66,7 @@ const (
 // message has whole minutes, so the true one may be up to a minute later.
 func (l *Limit) Usable() time.Time {
 	switch {
-	case l == nil || l.ResetsAt.IsZero():
+	case l == nil, l.ResetsAt.IsZero():
 		return time.Time{}
 	case l.Source == SourceText:
 		return l.ResetsAt.Add(time.Minute)

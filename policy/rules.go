@@ -78,8 +78,8 @@ func answered(f Facts) Decision {
 
 // done speaks where the last attempt ended well and its work, or the work that it continued, is kept.
 func done(f Facts) Decision {
-	a, ok := f.result()
-	if !ok || !a.endedWell() {
+	a, _ := f.result()
+	if !a.endedWell() {
 		return Decision{}
 	}
 	work, ok := f.finished(a)

@@ -229,13 +229,13 @@ func (v Verified) fixed(base *Verified, first []Failing) (names []string) {
 // named is how many of its failures had names.
 func (v Verified) failsAsOn(base *Verified, named int) bool {
 	switch {
-	case len(v.Failing) > 0 || len(v.Known) == 0:
+	case len(v.Failing) > 0, len(v.Known) == 0:
 		return false
 	case v.FailedTests > named:
 		return false
 	case v.PassedTests+len(v.Flaky) < base.PassedTests:
 		return false
-	case v.TimedOut || v.Signal != base.Signal:
+	case v.TimedOut, v.Signal != base.Signal:
 		return false
 	}
 	return v.Exit == base.Exit
@@ -349,7 +349,7 @@ func (f Failing) known(base, again *Verified) bool {
 		return false
 	case f.says(before):
 		return true
-	case again == nil || f.build():
+	case again == nil, f.build():
 		return false
 	}
 	// Where the assertion differs between two runs of one commit, it tells nothing.

@@ -130,7 +130,10 @@ func draw(arms []Arm, seed uint64) (samples []policy.Sample, highest int) {
 	for i, a := range arms {
 		v := a.Posterior.sharp(chance(seed, a.Backend)).Rand()
 		samples[i] = policy.Sample{Backend: a.Backend, Value: v, Mean: a.Posterior.Mean, Weight: a.Posterior.Weight, Masked: a.Masked}
-		if a.Masked == "" && (highest < 0 || v > samples[highest].Value) {
+		if a.Masked != "" {
+			continue
+		}
+		if highest < 0 || v > samples[highest].Value {
 			highest = i
 		}
 	}

@@ -158,7 +158,7 @@ func (l Learned) arm(o policy.Option, prior float64, c policy.Context) Arm {
 			if same {
 				a.Rewards++
 			}
-		case r.Facts.unrewarded() != "" || l.now.Sub(r.At) > awaitedFor:
+		case r.Facts.unrewarded() != "", l.now.Sub(r.At) > awaitedFor:
 			continue
 		case same:
 			a.Awaited++

@@ -1,6 +1,7 @@
 package learning
 
 import (
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -76,15 +77,15 @@ func categoryOfWords(text string) policy.Category {
 
 // categoryOfPaths is the category that all paths have in common; Other for none.
 func categoryOfPaths(paths []string) policy.Category {
-	common := policy.Other
-	for i, p := range paths {
+	var common policy.Category
+	for _, p := range paths {
 		c := categoryOfPath(strings.ToLower(p))
-		if c == policy.Other || i > 0 && c != common {
+		common = cmp.Or(common, c)
+		if c != common {
 			return policy.Other
 		}
-		common = c
 	}
-	return common
+	return cmp.Or(common, policy.Other)
 }
 
 func categoryOfPath(p string) policy.Category {
