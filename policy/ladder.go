@@ -321,8 +321,9 @@ func (r Receipt) undisturbed() bool {
 	switch r.Ending {
 	case Completed, CutOff, UsageLimit, RateLimited, Overloaded, Disconnected:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // leftAt reports whether the attempt left the files at a commit: its own, or its base where it made none.
@@ -426,8 +427,9 @@ func (r Receipt) succeeded() bool {
 	switch r.Outcome {
 	case Edited, Declined, Asked:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // used is what counts toward budgets.

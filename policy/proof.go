@@ -80,6 +80,7 @@ func (p proof) predicate() string {
 		return "ended completed; no verify command ran"
 	case proofNoTests, proofContradicted, proofChangedTests, proofFewerTests:
 		return "is " + p.phrase
+	default:
+		return p.phrase
 	}
-	return p.phrase
 }

@@ -174,7 +174,7 @@ func (c *checks) transcript(r *checkedRow) {
 	why := fmt.Sprintf("the transcript is a stub of %d bytes; those of attempts that change something have more than %d", t.Bytes, minTranscript)
 	for p, s := range r.set {
 		source := sources[p].name
-		charged := s.usable()
+		var charged bool
 		switch source {
 		case PeopleSource, VerifierSource, CISource:
 			continue // they do not read it
@@ -182,6 +182,8 @@ func (c *checks) transcript(r *checkedRow) {
 			charged = true
 		case JudgeSource:
 			charged = false
+		default:
+			charged = s.usable()
 		}
 		r.aside[p] = isBlind
 		if charged {

@@ -207,8 +207,9 @@ func (g *Graded) written(p int) bool {
 		return true
 	case TrajectorySource:
 		return g.Facts.Changed
+	default:
+		return false
 	}
-	return false
 }
 
 // grade is the weighted mean of what is believed, and how far the sources that it rests on are trusted. What an agent can

@@ -25,8 +25,10 @@ func scan(text string) (p Print, ok bool) {
 	for i := 0; i < len(text); {
 		n, newline := white(text[i:])
 		i += n
-		begins := true
+		var begins bool
 		switch at {
+		case lineStart:
+			begins = true
 		case inLine:
 			begins = newline
 			if newline {
