@@ -159,24 +159,28 @@ func (s *source) validateEnv(key, list string, names []string) {
 		s.addIf(!variableName.MatchString(name), at, "%s is not the name of an environment variable; list names, without values", quote(name))
 		s.addIf(own && holdsSecret(user), at, "%s is what %s is read from; an agent must not get it, so remove it here or use another variable there", name, user)
 		s.addIf(slices.Contains(githubVariables, name), at, "%s holds a GitHub credential; an agent must not get one, so remove it", name)
-		s.addIf(strings.HasPrefix(name, "PAWL_") || name == "HOME", at, "%s is set by Pawl for each attempt; remove it", name)
+		s.addIf(isOwnVariable(name, "HOME"), at, "%s is set by Pawl for each attempt; remove it", name)
 	}
 }
 
 // holdsSecret reports whether the variable used at the key is Pawl's own
 // business: the App's credentials, the database's password or a provider's key.
 func holdsSecret(key string) bool {
-	return key == "database" || key == "server.metrics_token" || key == "notify.url" || strings.HasPrefix(key, "github.") || strings.HasPrefix(key, "providers[")
+	switch key {
+	case "database", "server.metrics_token", "notify.url":
+		return true
+	}
+	return strings.HasPrefix(key, "github.") || strings.HasPrefix(key, "providers[")
 }
 
 func (s *source) validateTimeouts(key string, b Backend) {
-	if b.Timeout <= 0 || b.Timeout > maxTimeout {
+	if outside(b.Timeout, 1, maxTimeout) {
 		s.add(key+".timeout", "%s is out of range; use a duration up to %s", b.Timeout, maxTimeout)
 		return
 	}
 	const wrong = "%s is out of range; use a duration up to the timeout of %s"
-	s.addIf(b.IdleTimeout <= 0 || b.IdleTimeout > b.Timeout, key+".idle_timeout", wrong, b.IdleTimeout, b.Timeout)
-	s.addIf(b.StartupTimeout <= 0 || b.StartupTimeout > b.Timeout, key+".startup_timeout", wrong, b.StartupTimeout, b.Timeout)
+	s.addIf(outside(b.IdleTimeout, 1, b.Timeout), key+".idle_timeout", wrong, b.IdleTimeout, b.Timeout)
+	s.addIf(outside(b.StartupTimeout, 1, b.Timeout), key+".startup_timeout", wrong, b.StartupTimeout, b.Timeout)
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
@@ -291,18 +295,19 @@ func (s *source) validatePrices(key string, prices []Price) {
 			value float64
 		}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"cache_write", p.CacheWrite}, {"output", p.Output},
 			{"long_input", p.LongInput}, {"long_cached_input", p.LongCachedInput}, {"long_output", p.LongOutput}} {
-			s.addIf(n.value < 0 || n.value > maxPrice, at+"."+n.name, "%v is out of range; prices are in US dollars per million tokens, 0 to %d", n.value, maxPrice)
+			s.addIf(outside(n.value, 0, maxPrice), at+"."+n.name, "%v is out of range; prices are in US dollars per million tokens, 0 to %d", n.value, maxPrice)
 		}
 	}
 }
 
 // validateAccess checks how a backend signs in: by a provider, a credential file, or variables.
 func (s *source) validateAccess(key string, b Backend, providers []Provider) {
-	file := b.CredentialFile != ""
-	s.addIf(file && b.Provider != "", key+".credential_file", "is given together with provider; keep one of the two")
-	s.addIf(file && b.Kind == Command, key+".credential_file", "is for %s; a command gets what it needs by env or a provider", listed(CLIs(), "and"))
-	s.addIf(b.Provider == "" && b.Kind == OpenCode && b.Model == "", key+".model", "is missing; opencode without a provider needs PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5")
+	if b.CredentialFile != "" {
+		s.addIf(b.Provider != "", key+".credential_file", "is given together with provider; keep one of the two")
+		s.addIf(b.Kind == Command, key+".credential_file", "is for %s; a command gets what it needs by env or a provider", listed(CLIs(), "and"))
+	}
 	if b.Provider == "" {
+		s.addIf(b.Kind == OpenCode && b.Model == "", key+".model", "is missing; opencode without a provider needs PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5")
 		return
 	}
 	want := ProtocolOf(b.Kind)
@@ -313,7 +318,8 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 		case p.Name == b.Provider:
 			s.addIf(!fits && p.Protocol != "", key+".provider", "%s speaks %s, and %s needs one that speaks %s", quote(p.Name), p.Protocol, b.Kind, want)
 			return
-		case fits && p.Name != "" && !slices.Contains(usable, p.Name):
+		case p.Name == "", slices.Contains(usable, p.Name):
+		case fits:
 			usable = append(usable, p.Name)
 		}
 	}

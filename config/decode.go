@@ -230,7 +230,7 @@ func setScalar(into reflect.Value, text string) string {
 		into.SetInt(n)
 	case into.CanFloat():
 		f, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		if err != nil || !isFinite(f) {
 			return "a number; write it like 0.85"
 		}
 		into.SetFloat(f)
@@ -239,6 +239,8 @@ func setScalar(into reflect.Value, text string) string {
 	}
 	return ""
 }
+
+func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 // reference matches ${NAME}, what was meant for one and is not closed, and $${.
 var reference = regexp.MustCompile(`\$\$\{|\$\{[^}]*\}?`)

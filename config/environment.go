@@ -56,21 +56,39 @@ func (e Environment) validate(s *source) {
 	for i, p := range e.Paths {
 		key := fmt.Sprintf("environment.paths[%d]", i)
 		first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
-		plain := p != "" && p != "/" && p != "." && path.Clean(p) == p && !strings.HasPrefix(p, "..") && !strings.ContainsRune(p, 0)
-		s.addIf(!plain, key, "%s is not the plain path of a folder; write it like /opt/sdk or build/cache", quote(p))
-		s.addIf(path.IsAbs(p) && slices.Contains(systemFolders, first), key, "%s is the system's; keep another folder, such as one below /opt", quote(p))
-		s.addIf(!path.IsAbs(p) && strings.EqualFold(first, ".git"), key, "%s is git's own; keep another folder", quote(p))
+		s.addIf(!isPlainFolder(p), key, "%s is not the plain path of a folder; write it like /opt/sdk or build/cache", quote(p))
+		if path.IsAbs(p) {
+			s.addIf(slices.Contains(systemFolders, first), key, "%s is the system's; keep another folder, such as one below /opt", quote(p))
+		} else {
+			s.addIf(strings.EqualFold(first, ".git"), key, "%s is git's own; keep another folder", quote(p))
+		}
 	}
 	s.addIf(len(e.Env) > maxEnv, "environment.env", "has %d variables; use at most %d", len(e.Env), maxEnv)
 	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
 		key := child("environment.env", name)
 		s.addIf(!variableName.MatchString(name), key, "is not the name of an environment variable; use letters, digits and _")
-		s.addIf(strings.HasPrefix(name, "PAWL_") || name == "HOME" || name == "PATH", key, "is set by Pawl itself; use another name")
+		s.addIf(isOwnVariable(name, "HOME", "PATH"), key, "is set by Pawl itself; use another name")
 		s.addIf(len(e.Env[name]) > maxVerifyBytes || strings.ContainsRune(e.Env[name], 0), key, "is longer than %d bytes or holds a NUL byte", maxVerifyBytes)
 	}
 	if s.set("environment.timeout") {
 		between(s, "environment.timeout", e.Timeout, time.Second, maxSetupTime)
 	}
+}
+
+// isPlainFolder reports whether a path names a folder, other than the root, in the shortest way.
+func isPlainFolder(p string) bool {
+	switch {
+	case p == "", p == "/", p == ".":
+		return false
+	case strings.HasPrefix(p, ".."), strings.ContainsRune(p, 0):
+		return false
+	}
+	return path.Clean(p) == p
+}
+
+// isOwnVariable reports whether Pawl sets an environment variable itself: PAWL_ and what follows, and the given ones.
+func isOwnVariable(name string, others ...string) bool {
+	return strings.HasPrefix(name, "PAWL_") || slices.Contains(others, name)
 }
 
 // Images says where the images that repositories name may come from.

@@ -49,5 +49,5 @@ func validateHTTP(s *source, h *HTTP) {
 	}
 	s.oneOf("server.hooks_from", h.HooksFrom, HooksFromAny, HooksFromGitHub)
 	n := len(h.MetricsToken.Reveal())
-	s.addIf(n > 0 && n < minWebhookSecret, "server.metrics_token", "has %d characters; use at least %d random ones", n, minWebhookSecret)
+	s.addIf(isShortSecret(n), "server.metrics_token", "has %d characters; use at least %d random ones", n, minWebhookSecret)
 }

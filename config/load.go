@@ -294,8 +294,10 @@ func (s *source) required(key, value string, allowed ...string) {
 	s.oneOf(key, value, allowed...)
 }
 
+func outside[T cmp.Ordered](value, low, high T) bool { return value < low || value > high }
+
 func between[T cmp.Ordered](s *source, key string, value, low, high T) {
-	s.addIf(value < low || value > high, key, "%v is out of range; use %v to %v", value, low, high)
+	s.addIf(outside(value, low, high), key, "%v is out of range; use %v to %v", value, low, high)
 }
 
 // orList joins words as a person would: a, b or c.

@@ -74,7 +74,10 @@ var dated = regexp.MustCompile(`^[-@](?:latest|\d{3}|\d{8}|\d{4}-\d\d-\d\d)$`)
 // IsModel reports whether a name is that of a model or of one of its dated versions: gpt-5-mini is not gpt-5.
 func IsModel(name, model string) bool {
 	rest, ok := strings.CutPrefix(name, model)
-	return ok && model != "" && (rest == "" || dated.MatchString(rest))
+	if !ok || model == "" {
+		return false
+	}
+	return rest == "" || dated.MatchString(rest)
 }
 
 // PriceOf finds the price of a model; of several the last counts.

@@ -89,8 +89,18 @@ func (s *source) validateBudget(b policy.Budget) {
 	keys, index := fields(reflect.TypeFor[policy.Budget]())
 	for _, key := range keys {
 		v := reflect.ValueOf(b).FieldByIndex(index[key])
-		s.addIf(v.CanInt() && v.Int() < 0 || v.CanFloat() && v.Float() < 0, "policy.budget."+key, "%v is out of range; use a positive number, or 0 for no bound", v)
+		s.addIf(isNegative(v), "policy.budget."+key, "%v is out of range; use a positive number, or 0 for no bound", v)
 	}
+}
+
+func isNegative(v reflect.Value) bool {
+	switch {
+	case v.CanInt():
+		return v.Int() < 0
+	case v.CanFloat():
+		return v.Float() < 0
+	}
+	return false
 }
 
 func (s *source) validateSeverity(v policy.SeverityLimits) {

@@ -47,6 +47,11 @@ func (c *Server) Changes(next *Server) []Change {
 	return changes("", reflect.ValueOf(*c), reflect.ValueOf(*next))
 }
 
+// areGroups reports whether a type is a list of groups of keys.
+func areGroups(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
+}
+
 func changes(key string, a, b reflect.Value) (all []Change) {
 	switch {
 	case reflect.DeepEqual(a.Interface(), b.Interface()):
@@ -59,7 +64,7 @@ func changes(key string, a, b reflect.Value) (all []Change) {
 		if len(keys) > 0 {
 			return all
 		}
-	case a.Kind() == reflect.Slice && a.Len() == b.Len() && a.Type().Elem().Kind() == reflect.Struct:
+	case areGroups(a.Type()) && a.Len() == b.Len():
 		for i := range a.Len() {
 			all = append(all, changes(fmt.Sprintf("%s[%d]", key, i), a.Index(i), b.Index(i))...)
 		}

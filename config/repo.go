@@ -240,7 +240,10 @@ func protectedByDefault() []string {
 // A pattern is matched from the root, part by part as path.Match does; ** stands for any number of parts, and
 // one that matches a folder protects what is in it. Case is ignored, as on some file systems.
 func (e Effective) Protects(file string) bool {
-	return matched(e.ProtectedPaths, file) || matched(protectedByDefault(), file) && !matched(e.AllowPaths, file)
+	if matched(e.ProtectedPaths, file) {
+		return true
+	}
+	return matched(protectedByDefault(), file) && !matched(e.AllowPaths, file)
 }
 
 // Reported tells report files by their names; nil without patterns.
@@ -292,7 +295,8 @@ func patternProblem(pattern string) string {
 		return "is too long; use a ** pattern for many paths"
 	}
 	for _, part := range parts {
-		if part == "" || part == "." || part == ".." {
+		switch part {
+		case "", ".", "..":
 			return "is not a path from the root of the repository; write it like docs/** or go.mod"
 		}
 		if _, err := path.Match(part, ""); err != nil {

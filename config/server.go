@@ -191,12 +191,8 @@ func (d *Database) UnmarshalText(text []byte) error {
 	switch {
 	case strings.HasPrefix(value, "memory:"):
 		return errors.New("would be lost with the process, and with it what GitHub was told is stored; write sqlite:PATH")
-	case isPath && path == "":
-		return errors.New("names no file after sqlite:; write sqlite:pawl.db")
-	case isPath && (strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") || strings.ContainsAny(path, "?\x00")):
-		return errors.New("is not the plain path of a file; Pawl sets SQLite's options itself and keeps nothing in memory, so write sqlite:PATH")
 	case isPath:
-		*d = Database{Driver: SQLite, Path: path}
+		return d.setPath(path)
 	case !strings.HasPrefix(value, "postgres://") && !strings.HasPrefix(value, "postgresql://"):
 		return errors.New("is neither sqlite:PATH nor postgres://USER:PASSWORD@HOST/NAME; write one of the two")
 	case err != nil:
@@ -206,6 +202,18 @@ func (d *Database) UnmarshalText(text []byte) error {
 	default:
 		*d = Database{Driver: Postgres, URL: NewSecret(value)}
 	}
+	return nil
+}
+
+// setPath takes the file of an SQLite database.
+func (d *Database) setPath(path string) error {
+	switch {
+	case path == "":
+		return errors.New("names no file after sqlite:; write sqlite:pawl.db")
+	case strings.HasPrefix(path, ":memory:"), strings.HasPrefix(path, "file:"), strings.ContainsAny(path, "?\x00"):
+		return errors.New("is not the plain path of a file; Pawl sets SQLite's options itself and keeps nothing in memory, so write sqlite:PATH")
+	}
+	*d = Database{Driver: SQLite, Path: path}
 	return nil
 }
 
@@ -244,8 +252,8 @@ func (s *source) validateServer(c *Server) {
 		}
 	}
 	if address := c.Notify.URL.Reveal(); address != "" {
-		u, err := url.Parse(address)
-		s.addIf(err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "", "notify.url", "is not an absolute URL; write the one of the chat's incoming webhook, or remove it")
+		_, ok := webURL(address)
+		s.addIf(!ok, "notify.url", "is not an absolute URL; write the one of the chat's incoming webhook, or remove it")
 	}
 	s.validateProviders(c.Providers)
 	s.oneOf("log.level", c.Log.Level, "trace", "debug", "info", "warn", "error")
@@ -254,6 +262,9 @@ func (s *source) validateServer(c *Server) {
 	s.addIf(c.Retention.Transcripts < minTranscripts, "retention.transcripts", "%s is too short; keep at least %s, so that people can look at what went wrong", c.Retention.Transcripts, minTranscripts)
 	s.addIf(c.Retention.Threads < minThreads, "retention.threads", "%s is too short; keep at least %s, so that what Pawl wrote is still known as its own", c.Retention.Threads, minThreads)
 }
+
+// isShortSecret reports whether a secret of so many bytes is given and could be guessed.
+func isShortSecret(n int) bool { return n > 0 && n < minWebhookSecret }
 
 // login is the form of one at GitHub; an Enterprise's may end with an underscore and its short code.
 var login = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
@@ -264,15 +275,17 @@ func (s *source) validateApp(hub GitHub) {
 	s.addIf(app.IntegrationID <= 0, "github.app.integration_id", "must be the App ID, a positive number; it is on the App's settings page")
 	now, before := len(app.WebhookSecret.Reveal()), len(app.PreviousWebhookSecret.Reveal())
 	s.addIf(now == 0 && hub.Receive != ReceivePoll, "github.app.webhook_secret", "is missing; without it anybody could send webhooks, so set the same random text of at least %d characters here and in the App's settings", minWebhookSecret)
-	s.addIf(now > 0 && now < minWebhookSecret, "github.app.webhook_secret", "has %d characters; use at least %d random ones, the same as in the App's settings", now, minWebhookSecret)
-	s.addIf(before > 0 && before < minWebhookSecret, "github.app.previous_webhook_secret", "has %d characters; use the secret that was valid before, or remove it", before)
+	s.addIf(isShortSecret(now), "github.app.webhook_secret", "has %d characters; use at least %d random ones, the same as in the App's settings", now, minWebhookSecret)
+	s.addIf(isShortSecret(before), "github.app.previous_webhook_secret", "has %d characters; use the secret that was valid before, or remove it", before)
 	s.addIf(app.User != "" && !login.MatchString(app.User), "github.app.user", "%s is no login; write that of an account without @", quote(app.User))
 	s.addIf((app.ClientID == "") != app.ClientSecret.Empty(), "github.app.client_id", "and client_secret belong together; both are on the App's settings page")
-	inline, file := !app.PrivateKey.Empty(), app.PrivateKeyFile != ""
-	s.addIf(inline && file, "github.app.private_key", "is given together with private_key_file; keep one of the two")
-	s.addIf(!inline && !file, "github.app.private_key_file", "is missing; name the .pem file that was downloaded from the App's settings, or put its text in private_key")
+	if app.PrivateKey.Empty() {
+		s.addIf(app.PrivateKeyFile == "", "github.app.private_key_file", "is missing; name the .pem file that was downloaded from the App's settings, or put its text in private_key")
+		return
+	}
+	s.addIf(app.PrivateKeyFile != "", "github.app.private_key", "is given together with private_key_file; keep one of the two")
 	problem := keyProblem([]byte(app.PrivateKey.Reveal()))
-	s.addIf(inline && problem != "", "github.app.private_key", "%s", problem)
+	s.addIf(problem != "", "github.app.private_key", "%s", problem)
 }
 
 func (s *source) validateAddress(key, address string) {
@@ -282,15 +295,28 @@ func (s *source) validateAddress(key, address string) {
 	s.addIf(err != nil, key, "%s has no port between 0 and 65535; write it like 127.0.0.1:8080", s.found(key))
 }
 
+// webURL parses an absolute URL of the web; not ok for anything else.
+func webURL(text string) (u *url.URL, ok bool) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, false
+	}
+	switch u.Scheme {
+	case "http", "https":
+		return u, u.Host != ""
+	}
+	return nil, false
+}
+
 // validateURL checks an absolute URL and cuts the slashes at its end, since paths are appended to it.
 func (s *source) validateURL(key string, value *string) {
-	u, err := url.Parse(*value)
+	u, ok := webURL(*value)
 	switch {
-	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
+	case !ok:
 		s.add(key, "is not an absolute URL; write it like https://github.example.com")
 	case u.User != nil:
 		s.add(key, "holds a user or password; remove it, Pawl signs in as the App")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+	case u.RawQuery != "", u.ForceQuery, u.Fragment != "":
 		s.add(key, "holds a query or fragment; remove everything from ? or # on")
 	default:
 		*value = strings.TrimRight(*value, "/")
