@@ -124,17 +124,30 @@ func (s *source) validateBackends(backends []Backend, providers []Provider) {
 func (s *source) validateBackend(key string, b Backend) {
 	s.validateName(key+".name", b.Name, "backend")
 	s.required(key+".kind", b.Kind, append(CLIs(), Command)...)
-	s.addIf(b.Kind == Command && len(b.Argv) == 0, key+".argv", `is missing; kind command needs the program and its arguments, such as ["/usr/local/bin/my-agent"]`)
+	s.addIf(
+		b.Kind == Command && len(b.Argv) == 0,
+		key+".argv",
+		`is missing; kind command needs the program and its arguments, such as ["/usr/local/bin/my-agent"]`,
+	)
 	s.validateCommand(key+".argv", b.Argv)
 	if b.Stream != b.Kind || b.Kind == Command {
 		s.oneOf(key+".stream", b.Stream, append([]string{Plain}, CLIs()...)...)
-		s.addIf(b.Kind != Command && s.set(key+".stream"), key+".stream", "differs from kind %s, which has its own stream; remove it, or use kind command", quote(b.Kind))
+		s.addIf(
+			b.Kind != Command && s.set(key+".stream"),
+			key+".stream",
+			"differs from kind %s, which has its own stream; remove it, or use kind command",
+			quote(b.Kind),
+		)
 	}
 	for _, word := range []struct{ name, value string }{
 		{"model", b.Model}, {"effort", b.Effort}, {"escalated_effort", b.EscalatedEffort}, {"account", b.Account},
 	} {
 		if strings.HasPrefix(word.value, "-") || strings.ContainsFunc(word.value, isControl) {
-			s.add(key+"."+word.name, "%s starts with a dash or holds a control character; the agent would read it as something else", s.found(key+"."+word.name))
+			s.add(
+				key+"."+word.name,
+				"%s starts with a dash or holds a control character; the agent would read it as something else",
+				s.found(key+"."+word.name),
+			)
 		}
 	}
 	s.validateEnv(key, "env", b.Env)
@@ -143,12 +156,21 @@ func (s *source) validateBackend(key string, b Backend) {
 
 func (s *source) validateName(key, name, of string) {
 	s.addIf(name == "", key, "is missing; give each %s a name of its own", of)
-	s.addIf(!backendName.MatchString(name), key, "%s is not a name; use up to 64 letters, digits, dots, dashes and underscores", s.found(key))
+	s.addIf(
+		!backendName.MatchString(name),
+		key,
+		"%s is not a name; use up to 64 letters, digits, dots, dashes and underscores",
+		s.found(key),
+	)
 }
 
 func (s *source) validateCommand(key string, argv []string) {
 	for i, arg := range argv {
-		s.addIf(strings.ContainsRune(arg, 0) || i == 0 && arg == "", fmt.Sprintf("%s[%d]", key, i), "is empty or holds a NUL byte; the first item is the program, the others its arguments")
+		s.addIf(
+			strings.ContainsRune(arg, 0) || i == 0 && arg == "",
+			fmt.Sprintf("%s[%d]", key, i),
+			"is empty or holds a NUL byte; the first item is the program, the others its arguments",
+		)
 	}
 }
 
@@ -156,9 +178,25 @@ func (s *source) validateEnv(key, list string, names []string) {
 	for i, name := range names {
 		at := fmt.Sprintf("%s.%s[%d]", key, list, i)
 		user, own := s.variables[name]
-		s.addIf(!variableName.MatchString(name), at, "%s is not the name of an environment variable; list names, without values", quote(name))
-		s.addIf(own && holdsSecret(user), at, "%s is what %s is read from; an agent must not get it, so remove it here or use another variable there", name, user)
-		s.addIf(slices.Contains(githubVariables, name), at, "%s holds a GitHub credential; an agent must not get one, so remove it", name)
+		s.addIf(
+			!variableName.MatchString(name),
+			at,
+			"%s is not the name of an environment variable; list names, without values",
+			quote(name),
+		)
+		s.addIf(
+			own && holdsSecret(user),
+			at,
+			"%s is what %s is read from; an agent must not get it, so remove it here or use another variable there",
+			name,
+			user,
+		)
+		s.addIf(
+			slices.Contains(githubVariables, name),
+			at,
+			"%s holds a GitHub credential; an agent must not get one, so remove it",
+			name,
+		)
 		s.addIf(isOwnVariable(name, "HOME"), at, "%s is set by Pawl for each attempt; remove it", name)
 	}
 }
@@ -278,9 +316,17 @@ func (s *source) validateProviders(providers []Provider) {
 		} else {
 			s.validateURL(key+".base_url", &p.BaseURL)
 		}
-		s.addIf(strings.ContainsFunc(p.Key.Reveal(), func(r rune) bool { return isControl(r) || r == ' ' }), key+".key", "holds a space or a control character; write the key alone")
+		s.addIf(
+			strings.ContainsFunc(p.Key.Reveal(), func(r rune) bool { return isControl(r) || r == ' ' }),
+			key+".key",
+			"holds a space or a control character; write the key alone",
+		)
 		between(s, key+".min_confidence", p.MinConfidence, 0, 1)
-		s.addIf(p.MinConfidence > 0 && p.Protocol == Anthropic, key+".min_confidence", "the protocol anthropic tells no log-probabilities; leave it out")
+		s.addIf(
+			p.MinConfidence > 0 && p.Protocol == Anthropic,
+			key+".min_confidence",
+			"the protocol anthropic tells no log-probabilities; leave it out",
+		)
 		between(s, key+".no_answer_bytes", p.NoAnswerBytes, minNoAnswer, maxNoAnswer)
 		s.validatePrices(key, p.Prices)
 	}
@@ -295,7 +341,13 @@ func (s *source) validatePrices(key string, prices []Price) {
 			value float64
 		}{{"input", p.Input}, {"cached_input", p.CachedInput}, {"cache_write", p.CacheWrite}, {"output", p.Output},
 			{"long_input", p.LongInput}, {"long_cached_input", p.LongCachedInput}, {"long_output", p.LongOutput}} {
-			s.addIf(outside(n.value, 0, maxPrice), at+"."+n.name, "%v is out of range; prices are in US dollars per million tokens, 0 to %d", n.value, maxPrice)
+			s.addIf(
+				outside(n.value, 0, maxPrice),
+				at+"."+n.name,
+				"%v is out of range; prices are in US dollars per million tokens, 0 to %d",
+				n.value,
+				maxPrice,
+			)
 		}
 	}
 }
@@ -304,10 +356,19 @@ func (s *source) validatePrices(key string, prices []Price) {
 func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 	if b.CredentialFile != "" {
 		s.addIf(b.Provider != "", key+".credential_file", "is given together with provider; keep one of the two")
-		s.addIf(b.Kind == Command, key+".credential_file", "is for %s; a command gets what it needs by env or a provider", listed(CLIs(), "and"))
+		s.addIf(
+			b.Kind == Command,
+			key+".credential_file",
+			"is for %s; a command gets what it needs by env or a provider",
+			listed(CLIs(), "and"),
+		)
 	}
 	if b.Provider == "" {
-		s.addIf(b.Kind == OpenCode && b.Model == "", key+".model", "is missing; opencode without a provider needs PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5")
+		s.addIf(
+			b.Kind == OpenCode && b.Model == "",
+			key+".model",
+			"is missing; opencode without a provider needs PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5",
+		)
 		return
 	}
 	want := ProtocolOf(b.Kind)
@@ -316,7 +377,15 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 		fits := want == "" || p.Protocol == want
 		switch {
 		case p.Name == b.Provider:
-			s.addIf(!fits && p.Protocol != "", key+".provider", "%s speaks %s, and %s needs one that speaks %s", quote(p.Name), p.Protocol, b.Kind, want)
+			s.addIf(
+				!fits && p.Protocol != "",
+				key+".provider",
+				"%s speaks %s, and %s needs one that speaks %s",
+				quote(p.Name),
+				p.Protocol,
+				b.Kind,
+				want,
+			)
 			return
 		case p.Name == "", slices.Contains(usable, p.Name):
 		case fits:

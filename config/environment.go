@@ -56,9 +56,19 @@ func (e Environment) validate(s *source) {
 	for i, p := range e.Paths {
 		key := fmt.Sprintf("environment.paths[%d]", i)
 		first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
-		s.addIf(!isPlainFolder(p), key, "%s is not the plain path of a folder; write it like /opt/sdk or build/cache", quote(p))
+		s.addIf(
+			!isPlainFolder(p),
+			key,
+			"%s is not the plain path of a folder; write it like /opt/sdk or build/cache",
+			quote(p),
+		)
 		if path.IsAbs(p) {
-			s.addIf(slices.Contains(systemFolders, first), key, "%s is the system's; keep another folder, such as one below /opt", quote(p))
+			s.addIf(
+				slices.Contains(systemFolders, first),
+				key,
+				"%s is the system's; keep another folder, such as one below /opt",
+				quote(p),
+			)
 		} else {
 			s.addIf(strings.EqualFold(first, ".git"), key, "%s is git's own; keep another folder", quote(p))
 		}
@@ -68,7 +78,12 @@ func (e Environment) validate(s *source) {
 		key := child("environment.env", name)
 		s.addIf(!variableName.MatchString(name), key, "is not the name of an environment variable; use letters, digits and _")
 		s.addIf(isOwnVariable(name, "HOME", "PATH"), key, "is set by Pawl itself; use another name")
-		s.addIf(len(e.Env[name]) > maxVerifyBytes || strings.ContainsRune(e.Env[name], 0), key, "is longer than %d bytes or holds a NUL byte", maxVerifyBytes)
+		s.addIf(
+			len(e.Env[name]) > maxVerifyBytes || strings.ContainsRune(e.Env[name], 0),
+			key,
+			"is longer than %d bytes or holds a NUL byte",
+			maxVerifyBytes,
+		)
 	}
 	if s.set("environment.timeout") {
 		between(s, "environment.timeout", e.Timeout, time.Second, maxSetupTime)
@@ -100,7 +115,12 @@ type Images struct {
 func (i Images) validate(s *source) {
 	for n, host := range i.Registries {
 		_, err := name.NewRegistry(host, name.StrictValidation)
-		s.addIf(err != nil, fmt.Sprintf("images.registries[%d]", n), "%s is not the host of a registry; write it like docker.io or registry.example.com:5000", quote(host))
+		s.addIf(
+			err != nil,
+			fmt.Sprintf("images.registries[%d]", n),
+			"%s is not the host of a registry; write it like docker.io or registry.example.com:5000",
+			quote(host),
+		)
 	}
 }
 
@@ -108,10 +128,18 @@ func (i Images) validate(s *source) {
 func (i Images) allow(s *source, image string, mode string) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
-		s.add("environment.image", "%s is not the name of an image; write it like node:22 or registry.example.com/owner/name:1", quote(image))
+		s.add(
+			"environment.image",
+			"%s is not the name of an image; write it like node:22 or registry.example.com/owner/name:1",
+			quote(image),
+		)
 		return
 	}
-	s.addIf(mode == SandboxNone, "environment.image", "needs the sandbox, which this server does without; remove it, or ask the operator to set sandbox.mode to auto")
+	s.addIf(
+		mode == SandboxNone,
+		"environment.image",
+		"needs the sandbox, which this server does without; remove it, or ask the operator to set sandbox.mode to auto",
+	)
 	s.addIf(!slices.ContainsFunc(i.Registries, func(host string) bool {
 		r, err := name.NewRegistry(host)
 		return err == nil && r.RegistryStr() == ref.Context().RegistryStr()

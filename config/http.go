@@ -39,15 +39,30 @@ func validateHTTP(s *source, h *HTTP) {
 	if h.Pages != "" {
 		s.validateAddress("server.pages", h.Pages)
 		_, port, _ := net.SplitHostPort(h.Pages)
-		s.addIf(h.Pages == h.Address && port != "0", "server.pages", "is server.address as well; the pages have a listener of their own, so that the webhook can be public and they need not be")
+		s.addIf(
+			h.Pages == h.Address && port != "0",
+			"server.pages",
+			"is server.address as well; the pages have a listener of their own, so that the webhook can be public and they need not be",
+		)
 	}
 	if h.PublicURL != "" {
 		s.validateURL("server.public_url", &h.PublicURL)
 	}
 	for i, name := range h.Operators {
-		s.addIf(!login.MatchString(name), fmt.Sprintf("server.operators[%d]", i), "%s is no login; write that of an account without @", quote(name))
+		s.addIf(
+			!login.MatchString(name),
+			fmt.Sprintf("server.operators[%d]", i),
+			"%s is no login; write that of an account without @",
+			quote(name),
+		)
 	}
 	s.oneOf("server.hooks_from", h.HooksFrom, HooksFromAny, HooksFromGitHub)
 	n := len(h.MetricsToken.Reveal())
-	s.addIf(isShortSecret(n), "server.metrics_token", "has %d characters; use at least %d random ones", n, minWebhookSecret)
+	s.addIf(
+		isShortSecret(n),
+		"server.metrics_token",
+		"has %d characters; use at least %d random ones",
+		n,
+		minWebhookSecret,
+	)
 }

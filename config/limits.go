@@ -51,7 +51,13 @@ const (
 // atLeast complains of a limit that lets nothing run; zero is no limit.
 func atLeast[T cmp.Ordered](s *source, key string, value, least T) {
 	var none T
-	s.addIf(value != none && value < least, key, "%s is too little for any agent; give it %s or more, or 0 for no limit", s.found(key), fmt.Sprint(least))
+	s.addIf(
+		value != none && value < least,
+		key,
+		"%s is too little for any agent; give it %s or more, or 0 for no limit",
+		s.found(key),
+		fmt.Sprint(least),
+	)
 }
 
 func (b Bytes) String() string { return humanize.IBytes(uint64(b)) }

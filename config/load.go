@@ -202,7 +202,13 @@ type source struct {
 }
 
 func newSource(file string, env func(string) (string, bool)) *source {
-	return &source{file: file, places: map[string]place{}, broken: map[string]bool{}, env: env, variables: map[string]string{}}
+	return &source{
+		file:      file,
+		places:    map[string]place{},
+		broken:    map[string]bool{},
+		env:       env,
+		variables: map[string]string{},
+	}
 }
 
 // set reports whether the file gives the key.
@@ -246,7 +252,13 @@ func (s *source) addAlso(key, format string, args ...any) {
 
 // addAt records a problem at a place of the file; the zero place is its first line.
 func (s *source) addAt(at place, key, format string, args ...any) {
-	s.problems = append(s.problems, Problem{File: s.file, Line: max(at.line, 1), Column: at.column, Key: key, Message: fmt.Sprintf(format, args...)})
+	s.problems = append(s.problems, Problem{
+		File:    s.file,
+		Line:    max(at.line, 1),
+		Column:  at.column,
+		Key:     key,
+		Message: fmt.Sprintf(format, args...),
+	})
 }
 
 // parent is the path around a key: a.b for a.b.c and for a.b[0].

@@ -63,7 +63,13 @@ func (n Network) narrow(s *source, r RepoNetwork) Network {
 			continue
 		}
 		for i, rule := range list.own {
-			s.addIf(!rule.In(*list.server), fmt.Sprintf("%s[%d]", list.key, i), "%s is not allowed by this server; remove it, or ask the operator to add it to %s", rule, list.key)
+			s.addIf(
+				!rule.In(*list.server),
+				fmt.Sprintf("%s[%d]", list.key, i),
+				"%s is not allowed by this server; remove it, or ask the operator to add it to %s",
+				rule,
+				list.key,
+			)
 		}
 		*list.server = slices.DeleteFunc(slices.Clone(list.own), func(rule policy.HostRule) bool { return !rule.In(*list.server) })
 	}
@@ -71,7 +77,13 @@ func (n Network) narrow(s *source, r RepoNetwork) Network {
 }
 
 func validateHosts(s *source, key string, list []policy.HostRule) {
-	s.addIf(len(list) > maxHosts, key, "has %d hosts; use at most %d, or *.SUFFIX for many of one owner", len(list), maxHosts)
+	s.addIf(
+		len(list) > maxHosts,
+		key,
+		"has %d hosts; use at most %d, or *.SUFFIX for many of one owner",
+		len(list),
+		maxHosts,
+	)
 }
 
 // Hosts are what the CLI of a backend that signs in by itself needs to reach; none for one with a provider, whose

@@ -48,7 +48,12 @@ const (
 
 func (s *source) validatePolicy(p Policy, providers []Provider) {
 	for i, id := range p.AllowedBots {
-		s.addIf(id <= 0, fmt.Sprintf("policy.allowed_bots[%d]", i), "%d is not a user id; use the positive number under \"id\" at api.github.com/users/NAME[bot]", id)
+		s.addIf(
+			id <= 0,
+			fmt.Sprintf("policy.allowed_bots[%d]", i),
+			"%d is not a user id; use the positive number under \"id\" at api.github.com/users/NAME[bot]",
+			id,
+		)
 	}
 	between(s, "policy.restarts.max", p.Restarts.Max, 0, maxRestarts)
 	between(s, "policy.restarts.backoff_after", p.Restarts.BackoffAfter, 0, maxRestarts)
@@ -56,7 +61,12 @@ func (s *source) validatePolicy(p Policy, providers []Provider) {
 	between(s, "policy.restarts.max_per_thread_per_day", p.Restarts.MaxPerThreadPerDay, 1, maxPerDay)
 	between(s, "policy.usage_limit.max_consecutive", p.UsageLimit.MaxConsecutive, 1, maxTry)
 	s.validateSeverity(p.Severity)
-	s.addIf(p.Stagnation.Similarity <= 0 || p.Stagnation.Similarity > 1, "policy.stagnation.similarity", "%v is out of range; use a number above 0 and up to 1, such as 0.85", p.Stagnation.Similarity)
+	s.addIf(
+		p.Stagnation.Similarity <= 0 || p.Stagnation.Similarity > 1,
+		"policy.stagnation.similarity",
+		"%v is out of range; use a number above 0 and up to 1, such as 0.85",
+		p.Stagnation.Similarity,
+	)
 	between(s, "policy.stagnation.escalate_after", p.Stagnation.EscalateAfter, 1, maxTry)
 	between(s, "policy.ladder.verify_retries", p.Ladder.VerifyRetries, 0, maxTry)
 	between(s, "policy.ladder.run_tests_calls", p.Ladder.RunTestsCalls, 1, maxRunTests)
@@ -77,10 +87,18 @@ func (s *source) validatePolicy(p Policy, providers []Provider) {
 	s.oneOf("policy.learning.mode", string(p.Learning.Mode), string(policy.ModeAuto), string(policy.ModeFixed), string(policy.ModeShadow), string(policy.ModeLearn))
 	s.validateCommand("policy.learning.judge", p.Learning.Judge)
 	between(s, "policy.learning.judge_tokens", p.Learning.JudgeTokens, 5000, math.MaxInt64)
-	s.addIf(p.Learning.JudgeProvider != "" && len(p.Learning.Judge) > 0, "policy.learning.judge_provider", "there is a judge command, too; keep one of them")
+	s.addIf(
+		p.Learning.JudgeProvider != "" && len(p.Learning.Judge) > 0,
+		"policy.learning.judge_provider",
+		"there is a judge command, too; keep one of them",
+	)
 	s.addIf(p.Learning.JudgeProvider != "" && !slices.ContainsFunc(providers, func(o Provider) bool { return o.Name == p.Learning.JudgeProvider }), "policy.learning.judge_provider",
 		"%s is not described; add it under providers", s.found("policy.learning.judge_provider"))
-	s.addIf((p.Learning.JudgeProvider == "") != (p.Learning.JudgeModel == ""), "policy.learning.judge_model", "goes with judge_provider; give both or neither")
+	s.addIf(
+		(p.Learning.JudgeProvider == "") != (p.Learning.JudgeModel == ""),
+		"policy.learning.judge_model",
+		"goes with judge_provider; give both or neither",
+	)
 	between(s, "policy.learning.judge_timeout", p.Learning.JudgeTimeout, time.Second, time.Hour)
 }
 

@@ -113,14 +113,32 @@ func CheckRepo(server *Server, name string, data []byte) []Problem {
 func (s *source) validateRepo(r Repo) {
 	validateCommands(s, "verify", r.Verify)
 	r.Environment.validate(s)
-	for key, list := range map[string][]policy.HostRule{"setup": r.Network.Setup, "agent": r.Network.Agent, "verify": r.Network.Verify} {
+	for key, list := range map[string][]policy.HostRule{
+		"setup":  r.Network.Setup,
+		"agent":  r.Network.Agent,
+		"verify": r.Network.Verify,
+	} {
 		validateHosts(s, "network."+key, list)
 	}
-	s.addIf(s.set("triggers") && len(r.Triggers) == 0, "triggers", "names no trigger; leave the key out to listen to all, or uninstall the App from this repository")
+	s.addIf(
+		s.set("triggers") && len(r.Triggers) == 0,
+		"triggers",
+		"names no trigger; leave the key out to listen to all, or uninstall the App from this repository",
+	)
 	for i, trigger := range r.Triggers {
-		s.addIf(!slices.Contains(Triggers(), trigger), fmt.Sprintf("triggers[%d]", i), "%s is not a trigger; use %s", quote(trigger), orList(Triggers()))
+		s.addIf(
+			!slices.Contains(Triggers(), trigger),
+			fmt.Sprintf("triggers[%d]", i),
+			"%s is not a trigger; use %s",
+			quote(trigger),
+			orList(Triggers()),
+		)
 	}
-	s.addIf(s.set("backends") && len(r.Backends) == 0, "backends", "names no backend; leave the key out to allow all of the server's")
+	s.addIf(
+		s.set("backends") && len(r.Backends) == 0,
+		"backends",
+		"names no backend; leave the key out to allow all of the server's",
+	)
 	if r.Restarts.Max != nil && *r.Restarts.Max < 0 {
 		s.add("restarts.max", "%d is below 0; use 0 for no restarts", *r.Restarts.Max)
 	}
@@ -133,7 +151,11 @@ func (s *source) validateRepo(r Repo) {
 	s.validatePatterns("allow_paths", r.AllowPaths)
 	s.validatePatterns("reports", r.Reports)
 	for i, f := range r.AllowSecrets {
-		s.addIf(!fingerprint.MatchString(f), fmt.Sprintf("allow_secrets[%d]", i), "is no fingerprint; use the 16 hexadecimal digits that a check run names")
+		s.addIf(
+			!fingerprint.MatchString(f),
+			fmt.Sprintf("allow_secrets[%d]", i),
+			"is no fingerprint; use the 16 hexadecimal digits that a check run names",
+		)
 	}
 }
 
@@ -141,11 +163,23 @@ func (s *source) validateRepo(r Repo) {
 var fingerprint = regexp.MustCompile(`^[0-9a-fA-F]{16}$`)
 
 func validateCommands(s *source, list string, commands []string) {
-	s.addIf(len(commands) > maxVerify, list, "has %d commands; use at most %d, or put them into a script", len(commands), maxVerify)
+	s.addIf(
+		len(commands) > maxVerify,
+		list,
+		"has %d commands; use at most %d, or put them into a script",
+		len(commands),
+		maxVerify,
+	)
 	for i, command := range commands {
 		key := fmt.Sprintf("%s[%d]", list, i)
 		s.addIf(strings.TrimSpace(command) == "", key, "is empty; write a command line or remove it")
-		s.addIf(len(command) > maxVerifyBytes, key, "is %d bytes long; use at most %d, or put it into a script", len(command), maxVerifyBytes)
+		s.addIf(
+			len(command) > maxVerifyBytes,
+			key,
+			"is %d bytes long; use at most %d, or put it into a script",
+			len(command),
+			maxVerifyBytes,
+		)
 		s.addIf(strings.ContainsRune(command, 0), key, "holds a NUL byte, which no shell accepts; remove it")
 	}
 }
@@ -192,17 +226,32 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 		e.Backends = s.narrowBackends(c.Backends, r.Backends)
 	}
 	for i, p := range r.Environment.Paths {
-		s.addIf(c.Sandbox.Mode == SandboxNone && path.IsAbs(p), fmt.Sprintf("environment.paths[%d]", i), "%s is outside of HOME and the work tree, and this server has no sandbox that could show it there; remove it", quote(p))
+		s.addIf(
+			c.Sandbox.Mode == SandboxNone && path.IsAbs(p),
+			fmt.Sprintf("environment.paths[%d]", i),
+			"%s is outside of HOME and the work tree, and this server has no sandbox that could show it there; remove it",
+			quote(p),
+		)
 	}
 	if image := r.Environment.Image; image != "" {
 		c.Images.allow(s, image, c.Sandbox.Mode)
 	}
 	if on := &e.Policy.UsageLimit.AutoContinue; r.AutoContinue != nil {
-		s.addIf(*r.AutoContinue && !*on, "auto_continue_on_limit_reset", "is switched off by the server; remove it, or ask the operator to switch policy.usage_limit.auto_continue_on_limit_reset on")
+		s.addIf(
+			*r.AutoContinue && !*on,
+			"auto_continue_on_limit_reset",
+			"is switched off by the server; remove it, or ask the operator to switch policy.usage_limit.auto_continue_on_limit_reset on",
+		)
 		*on = *r.AutoContinue && *on
 	}
 	if most := r.Restarts.Max; most != nil {
-		s.addIf(*most > c.Policy.Restarts.Max, "restarts.max", "%d is above the server's %d; lower it, or ask the operator to raise policy.restarts.max", *most, c.Policy.Restarts.Max)
+		s.addIf(
+			*most > c.Policy.Restarts.Max,
+			"restarts.max",
+			"%d is above the server's %d; lower it, or ask the operator to raise policy.restarts.max",
+			*most,
+			c.Policy.Restarts.Max,
+		)
 		e.Policy.Restarts.Max = min(*most, c.Policy.Restarts.Max)
 	}
 	return e, s.sorted()

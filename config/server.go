@@ -148,14 +148,18 @@ const maxContext = 200 << 10
 // no sensible default: the App's credentials and the backends.
 func Default() Server {
 	return Server{
-		HTTP:      HTTP{Address: "127.0.0.1:8080", HooksFrom: HooksFromAny},
-		GitHub:    GitHub{WebURL: "https://github.com", V3APIURL: "https://api.github.com", Receive: ReceiveWebhook},
-		Context:   Context{MaxBytes: 60 << 10, Linked: 1, Pictures: true},
-		Database:  Database{Driver: SQLite, Path: "pawl.db"},
-		DataDir:   ".",
-		Sandbox:   Sandbox{Mode: SandboxAuto, Network: NetworkWalled, Memory: 8 << 30, PIDs: 4096, Disk: 20 << 30},
-		Network:   Network{Download: 10 << 30},
-		Policy:    Policy{Limits: policy.Defaults(), Learning: Learning{Mode: policy.ModeAuto, JudgeTimeout: 5 * time.Minute, JudgeTokens: 40_000}},
+		HTTP:     HTTP{Address: "127.0.0.1:8080", HooksFrom: HooksFromAny},
+		GitHub:   GitHub{WebURL: "https://github.com", V3APIURL: "https://api.github.com", Receive: ReceiveWebhook},
+		Context:  Context{MaxBytes: 60 << 10, Linked: 1, Pictures: true},
+		Database: Database{Driver: SQLite, Path: "pawl.db"},
+		DataDir:  ".",
+		Sandbox:  Sandbox{Mode: SandboxAuto, Network: NetworkWalled, Memory: 8 << 30, PIDs: 4096, Disk: 20 << 30},
+		Network:  Network{Download: 10 << 30},
+		Policy: Policy{Limits: policy.Defaults(), Learning: Learning{
+			Mode:         policy.ModeAuto,
+			JudgeTimeout: 5 * time.Minute,
+			JudgeTokens:  40_000,
+		}},
 		Workers:   2,
 		Retention: Retention{Deliveries: minDeliveryRetention, Transcripts: defaultTranscripts, Threads: defaultThreads},
 		Log:       Log{Level: "info"},
@@ -228,27 +232,50 @@ func (s *source) validateServer(c *Server) {
 	between(s, "context.max_bytes", c.Context.MaxBytes, 0, maxContext)
 	between(s, "context.linked", c.Context.Linked, 0, 1)
 	s.oneOf("github.receive", c.GitHub.Receive, ReceiveWebhook, ReceivePoll)
-	s.addIf(c.DataDir == "" || strings.ContainsRune(c.DataDir, 0), "data_dir", "names no folder; write . for the folder of this file")
+	s.addIf(
+		c.DataDir == "" || strings.ContainsRune(c.DataDir, 0),
+		"data_dir",
+		"names no folder; write . for the folder of this file",
+	)
 	s.oneOf("sandbox.mode", c.Sandbox.Mode, SandboxAuto, SandboxNone)
 	s.oneOf("sandbox.network", c.Sandbox.Network, NetworkWalled, NetworkOpen)
 	atLeast(s, "sandbox.memory", c.Sandbox.Memory, leastMemory)
 	atLeast(s, "sandbox.cpus", c.Sandbox.CPUs, leastCPUs)
 	atLeast(s, "sandbox.pids", c.Sandbox.PIDs, leastPIDs)
 	atLeast(s, "sandbox.disk", c.Sandbox.Disk, leastMemory)
-	for key, list := range map[string][]policy.HostRule{"setup": c.Network.Setup, "agent": c.Network.Agent, "verify": c.Network.Verify, "judge": c.Network.Judge} {
+	for key, list := range map[string][]policy.HostRule{
+		"setup":  c.Network.Setup,
+		"agent":  c.Network.Agent,
+		"verify": c.Network.Verify,
+		"judge":  c.Network.Judge,
+	} {
 		validateHosts(s, "network."+key, list)
 	}
 	for i, path := range c.Sandbox.ReadOnly {
-		s.addIf(path == "" || path == "/" || strings.ContainsRune(path, 0), fmt.Sprintf("sandbox.read_only[%d]", i), "%s cannot be shown; name a folder or a file that holds no secret", quote(path))
+		s.addIf(
+			path == "" || path == "/" || strings.ContainsRune(path, 0),
+			fmt.Sprintf("sandbox.read_only[%d]", i),
+			"%s cannot be shown; name a folder or a file that holds no secret",
+			quote(path),
+		)
 	}
 	c.Images.validate(s)
 	for i, group := range c.Setup.Secrets {
 		key := fmt.Sprintf("setup.secrets[%d]", i)
 		s.validateEnv(key, "env", group.Env)
-		s.addIf(len(group.Repositories) == 0, key+".repositories", "names no repository whose setup gets these; write owner/name, or owner/* for all of an owner's")
+		s.addIf(
+			len(group.Repositories) == 0,
+			key+".repositories",
+			"names no repository whose setup gets these; write owner/name, or owner/* for all of an owner's",
+		)
 		for j, pattern := range group.Repositories {
 			_, err := path.Match(pattern, "")
-			s.addIf(err != nil || strings.Count(pattern, "/") != 1, fmt.Sprintf("%s.repositories[%d]", key, j), "%s is not owner/name; * in it stands for any characters but a slash", quote(pattern))
+			s.addIf(
+				err != nil || strings.Count(pattern, "/") != 1,
+				fmt.Sprintf("%s.repositories[%d]", key, j),
+				"%s is not owner/name; * in it stands for any characters but a slash",
+				quote(pattern),
+			)
 		}
 	}
 	if address := c.Notify.URL.Reveal(); address != "" {
@@ -258,9 +285,26 @@ func (s *source) validateServer(c *Server) {
 	s.validateProviders(c.Providers)
 	s.oneOf("log.level", c.Log.Level, "trace", "debug", "info", "warn", "error")
 	between(s, "workers", c.Workers, 1, maxWorkers)
-	s.addIf(c.Retention.Deliveries < minDeliveryRetention, "retention.deliveries", "%s is too short; GitHub redelivers for days under the same GUID, so keep at least 720h", c.Retention.Deliveries)
-	s.addIf(c.Retention.Transcripts < minTranscripts, "retention.transcripts", "%s is too short; keep at least %s, so that people can look at what went wrong", c.Retention.Transcripts, minTranscripts)
-	s.addIf(c.Retention.Threads < minThreads, "retention.threads", "%s is too short; keep at least %s, so that what Pawl wrote is still known as its own", c.Retention.Threads, minThreads)
+	s.addIf(
+		c.Retention.Deliveries < minDeliveryRetention,
+		"retention.deliveries",
+		"%s is too short; GitHub redelivers for days under the same GUID, so keep at least 720h",
+		c.Retention.Deliveries,
+	)
+	s.addIf(
+		c.Retention.Transcripts < minTranscripts,
+		"retention.transcripts",
+		"%s is too short; keep at least %s, so that people can look at what went wrong",
+		c.Retention.Transcripts,
+		minTranscripts,
+	)
+	s.addIf(
+		c.Retention.Threads < minThreads,
+		"retention.threads",
+		"%s is too short; keep at least %s, so that what Pawl wrote is still known as its own",
+		c.Retention.Threads,
+		minThreads,
+	)
 }
 
 // isShortSecret reports whether a secret of so many bytes is given and could be guessed.
@@ -271,26 +315,72 @@ var login = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
 func (s *source) validateApp(hub GitHub) {
 	app := hub.App
-	s.addIf(!s.set("github.app.integration_id"), "github.app.integration_id", "is missing; write the App ID from the App's settings page, or run pawl setup")
-	s.addIf(app.IntegrationID <= 0, "github.app.integration_id", "must be the App ID, a positive number; it is on the App's settings page")
+	s.addIf(
+		!s.set("github.app.integration_id"),
+		"github.app.integration_id",
+		"is missing; write the App ID from the App's settings page, or run pawl setup",
+	)
+	s.addIf(
+		app.IntegrationID <= 0,
+		"github.app.integration_id",
+		"must be the App ID, a positive number; it is on the App's settings page",
+	)
 	now, before := len(app.WebhookSecret.Reveal()), len(app.PreviousWebhookSecret.Reveal())
-	s.addIf(now == 0 && hub.Receive != ReceivePoll, "github.app.webhook_secret", "is missing; without it anybody could send webhooks, so set the same random text of at least %d characters here and in the App's settings", minWebhookSecret)
-	s.addIf(isShortSecret(now), "github.app.webhook_secret", "has %d characters; use at least %d random ones, the same as in the App's settings", now, minWebhookSecret)
-	s.addIf(isShortSecret(before), "github.app.previous_webhook_secret", "has %d characters; use the secret that was valid before, or remove it", before)
-	s.addIf(app.User != "" && !login.MatchString(app.User), "github.app.user", "%s is no login; write that of an account without @", quote(app.User))
-	s.addIf((app.ClientID == "") != app.ClientSecret.Empty(), "github.app.client_id", "and client_secret belong together; both are on the App's settings page")
+	s.addIf(
+		now == 0 && hub.Receive != ReceivePoll,
+		"github.app.webhook_secret",
+		"is missing; without it anybody could send webhooks, so set the same random text of at least %d characters here and in the App's settings",
+		minWebhookSecret,
+	)
+	s.addIf(
+		isShortSecret(now),
+		"github.app.webhook_secret",
+		"has %d characters; use at least %d random ones, the same as in the App's settings",
+		now,
+		minWebhookSecret,
+	)
+	s.addIf(
+		isShortSecret(before),
+		"github.app.previous_webhook_secret",
+		"has %d characters; use the secret that was valid before, or remove it",
+		before,
+	)
+	s.addIf(
+		app.User != "" && !login.MatchString(app.User),
+		"github.app.user",
+		"%s is no login; write that of an account without @",
+		quote(app.User),
+	)
+	s.addIf(
+		(app.ClientID == "") != app.ClientSecret.Empty(),
+		"github.app.client_id",
+		"and client_secret belong together; both are on the App's settings page",
+	)
 	if app.PrivateKey.Empty() {
-		s.addIf(app.PrivateKeyFile == "", "github.app.private_key_file", "is missing; name the .pem file that was downloaded from the App's settings, or put its text in private_key")
+		s.addIf(
+			app.PrivateKeyFile == "",
+			"github.app.private_key_file",
+			"is missing; name the .pem file that was downloaded from the App's settings, or put its text in private_key",
+		)
 		return
 	}
-	s.addIf(app.PrivateKeyFile != "", "github.app.private_key", "is given together with private_key_file; keep one of the two")
+	s.addIf(
+		app.PrivateKeyFile != "",
+		"github.app.private_key",
+		"is given together with private_key_file; keep one of the two",
+	)
 	problem := keyProblem([]byte(app.PrivateKey.Reveal()))
 	s.addIf(problem != "", "github.app.private_key", "%s", problem)
 }
 
 func (s *source) validateAddress(key, address string) {
 	_, port, err := net.SplitHostPort(address)
-	s.addIf(err != nil, key, "%s is not host:port; write it like 127.0.0.1:8080, or :8080 for every interface", s.found(key))
+	s.addIf(
+		err != nil,
+		key,
+		"%s is not host:port; write it like 127.0.0.1:8080, or :8080 for every interface",
+		s.found(key),
+	)
 	_, err = strconv.ParseUint(port, 10, 16)
 	s.addIf(err != nil, key, "%s has no port between 0 and 65535; write it like 127.0.0.1:8080", s.found(key))
 }

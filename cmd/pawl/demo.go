@@ -29,7 +29,9 @@ func demoCommand() *cobra.Command {
 	var hold bool
 	var agent string
 	cmd := &cobra.Command{
-		Use: "demo", Short: "Show the whole main job on loopback: nothing to install, nothing to configure", Args: cobra.NoArgs,
+		Use:   "demo",
+		Short: "Show the whole main job on loopback: nothing to install, nothing to configure",
+		Args:  cobra.NoArgs,
 		Long: "Run the App against a GitHub on loopback: a real git repository, signed webhooks, a scripted agent.\n" +
 			"First it solves an issue, then it lives through the incident that Pawl exists to prevent.\n" +
 			"Exits 0 only if everything held. With --agent a real CLI solves the issue, and the incident is left out.",
@@ -97,7 +99,11 @@ func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err erro
 	cfg := config.Default()
 	cfg.HTTP.Address = "127.0.0.1:0"
 	cfg.GitHub.WebURL, cfg.GitHub.V3APIURL = d.world.WebURL(), strings.TrimSuffix(d.world.APIURL(), "/")
-	cfg.GitHub.App = config.App{IntegrationID: 1, WebhookSecret: config.NewSecret(secret), PrivateKey: config.NewSecret(string(d.world.PrivateKeyPEM()))}
+	cfg.GitHub.App = config.App{
+		IntegrationID: 1,
+		WebhookSecret: config.NewSecret(secret),
+		PrivateKey:    config.NewSecret(string(d.world.PrivateKeyPEM())),
+	}
 	cfg.Database.Path, cfg.DataDir = filepath.Join(dir, "pawl.db"), dir
 	if _, err := sandbox.New(ctx, sandbox.Auto); err != nil {
 		d.say("Note: no sandbox here, the agent runs as you (%v).\n", err)

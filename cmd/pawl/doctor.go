@@ -13,7 +13,9 @@ import (
 func doctorCommand() *cobra.Command {
 	var file, repo string
 	cmd := &cobra.Command{
-		Use: "doctor --config FILE [--repo OWNER/NAME]", Short: "Check that a server could work: config, database, GitHub, sandbox, git, agents", Args: cobra.NoArgs,
+		Use:   "doctor --config FILE [--repo OWNER/NAME]",
+		Short: "Check that a server could work: config, database, GitHub, sandbox, git, agents",
+		Args:  cobra.NoArgs,
 		Long: "Check everything that a server needs, one line a check, with a hint where something is wrong.\n" +
 			"Warnings do not fail the command. Providers are asked for their models, which costs nothing; agents are started in\n" +
 			"the sandbox, to tell their version; nothing is written at GitHub. With --repo that repository is tried, too: its\n" +

@@ -13,7 +13,9 @@ import (
 
 func loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "login --config FILE", Short: "Print a link that opens the pages as an operator", Args: cobra.NoArgs,
+		Use:   "login --config FILE",
+		Short: "Print a link that opens the pages as an operator",
+		Args:  cobra.NoArgs,
 		Long: "Print a link to the pages of the server on this machine. The first browser that opens it, within 5 minutes, is signed in\n" +
 			"as an operator for 8 hours. Who may read the configuration and write to the database may do so anyway.\n" +
 			"Everybody else signs in with GitHub: see github.app.client_id and server.operators.",

@@ -31,7 +31,9 @@ type logsOptions struct {
 func logsCommand() *cobra.Command {
 	var o logsOptions
 	cmd := &cobra.Command{
-		Use: "logs --config FILE OWNER/REPO#NUMBER", Short: "Show what an agent printed", Args: cobra.ExactArgs(1),
+		Use:   "logs --config FILE OWNER/REPO#NUMBER",
+		Short: "Show what an agent printed",
+		Args:  cobra.ExactArgs(1),
 		Long: "Show what the agent of a thread's last attempt printed, the last lines of it, on the machine where it ran.\n" +
 			"With --follow what it prints from now on, until the attempt ends.",
 		Example: "  pawl logs --config pawl.yml -f acme/widgets#7\n  pawl logs --config pawl.yml --attempt 2 -n 0 --raw acme/widgets#7 > session.jsonl",

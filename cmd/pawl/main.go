@@ -59,7 +59,22 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(serveCommand(), demoCommand(), runCommand(), inspectCommand(), checkCommand(), replayCommand(), statusCommand(), logsCommand(), loginCommand(), doctorCommand(), setupCommand(), mcpCommand(), versionCommand(), insideCommand())
+	root.AddCommand(
+		serveCommand(),
+		demoCommand(),
+		runCommand(),
+		inspectCommand(),
+		checkCommand(),
+		replayCommand(),
+		statusCommand(),
+		logsCommand(),
+		loginCommand(),
+		doctorCommand(),
+		setupCommand(),
+		mcpCommand(),
+		versionCommand(),
+		insideCommand(),
+	)
 	root.AddCommand(orderCommands()...)
 	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -160,12 +175,18 @@ func buildInfo() web.Build {
 			}
 		}
 	}
-	return web.Build{Version: cmp.Or(version, module, "(devel)"), Commit: cmp.Or(commit, revision, "unknown"), Go: runtime.Version()}
+	return web.Build{
+		Version: cmp.Or(version, module, "(devel)"),
+		Commit:  cmp.Or(commit, revision, "unknown"),
+		Go:      runtime.Version(),
+	}
 }
 
 func versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "version", Short: "Print version, commit and Go version", Args: cobra.NoArgs,
+		Use:   "version",
+		Short: "Print version, commit and Go version",
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := buildInfo()
 			return printReport(cmd, b, func(w io.Writer) { fmt.Fprintln(w, b) })

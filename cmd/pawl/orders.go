@@ -24,8 +24,10 @@ func orderCommand(use, short, long string, give func(ctx context.Context, db *st
 		count = cobra.MinimumNArgs(1)
 	}
 	cmd := &cobra.Command{
-		Use: name + " --config FILE " + what, Short: short, Args: count,
-		Long: short + ".\n" + long + "\nThe order stands in the log with your name; a server that runs sees it within a second or two.",
+		Use:   name + " --config FILE " + what,
+		Short: short,
+		Args:  count,
+		Long:  short + ".\n" + long + "\nThe order stands in the log with your name; a server that runs sees it within a second or two.",
 	}
 	return onDatabase(cmd, store.Beside, func(_ config.Server, db *store.Store, args []string) error {
 		by := operator()

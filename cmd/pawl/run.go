@@ -40,7 +40,9 @@ type runOptions struct {
 func runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use: "run --task TEXT", Short: "Run the solve loop on a local git repository, without GitHub", Args: cobra.NoArgs,
+		Use:   "run --task TEXT",
+		Short: "Run the solve loop on a local git repository, without GitHub",
+		Args:  cobra.NoArgs,
 		Long: "Run the solve loop on the committed state of a local git repository. The work is committed to a new branch;\n" +
 			"the files in the folder and its current branch are left alone. Receipts are printed; it exits 1 when the\n" +
 			"task was not done, or, with --verify, when the work is not verified: a command did not exit 0, no test ran, failures\n" +
@@ -115,8 +117,19 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task string, asJSON bool) error {
 	ctx, now := cmd.Context(), time.Now()
 	t := thread.ID{Owner: "local", Name: filepath.Base(work.Dir), Number: 1}
-	f := thread.Feedback{Source: policy.FromComment, By: feedback.Actor{Login: "you"}, Reason: "pawl run", Command: "solve", Text: task, MadeAt: now}
-	if _, err := s.Env.Store.Append(ctx, t, false, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f}); err != nil {
+	f := thread.Feedback{
+		Source:  policy.FromComment,
+		By:      feedback.Actor{Login: "you"},
+		Reason:  "pawl run",
+		Command: "solve",
+		Text:    task,
+		MadeAt:  now,
+	}
+	if _, err := s.Env.Store.Append(ctx, t, false, thread.NewEvent{
+		Kind: thread.KindFeedback,
+		At:   now,
+		Data: f,
+	}); err != nil {
 		return err
 	}
 	telling, over := context.WithCancel(ctx)
@@ -259,7 +272,14 @@ type runTests struct {
 }
 
 func resultOf(v checkrun.View, transcripts string) runResult {
-	out := runResult{State: v.State, Rule: v.Rule, Reasons: v.Reasons.Texts(), Branch: v.Branch, Transcripts: transcripts, Attempts: []runAttempt{}}
+	out := runResult{
+		State:       v.State,
+		Rule:        v.Rule,
+		Reasons:     v.Reasons.Texts(),
+		Branch:      v.Branch,
+		Transcripts: transcripts,
+		Attempts:    []runAttempt{},
+	}
 	for _, a := range v.Attempts {
 		tests := runTests{Fixed: a.Fixed(), Broken: a.Receipt.Tests, Flaky: a.Flaky(), AsBefore: a.Known()}
 		if e := a.TestEvidence; e != nil {

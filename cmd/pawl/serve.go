@@ -24,7 +24,9 @@ const gcPercent = 150
 func serveCommand() *cobra.Command {
 	var file server.File
 	cmd := &cobra.Command{
-		Use: "serve --config FILE", Short: "Run the GitHub App: webhooks, queue, solver and pages", Args: cobra.NoArgs,
+		Use:   "serve --config FILE",
+		Short: "Run the GitHub App: webhooks, queue, solver and pages",
+		Args:  cobra.NoArgs,
 		Long: "Run the GitHub App until it gets SIGTERM or is interrupted: then it begins no more work, lets attempts go on for\n" +
 			"server.drain (a second SIGTERM ends that), hands over what is left of them and exits within 30 s. It waits for a\n" +
 			"PostgreSQL that does not answer yet, and refuses to start where anything else that it needs does not work; pawl doctor\n" +

@@ -16,7 +16,9 @@ import (
 func setupCommand() *cobra.Command {
 	var f setup.Flags
 	cmd := &cobra.Command{
-		Use: "setup", Short: "Create the GitHub App in the browser and write the configuration", Args: cobra.NoArgs,
+		Use:   "setup",
+		Short: "Create the GitHub App in the browser and write the configuration",
+		Args:  cobra.NoArgs,
 		Long: "Create the GitHub App that Pawl runs as, with the permissions and events of app.yml, and write pawl.yml and\n" +
 			"the App's private key (app.pem) beside it. A page on this machine sends the wish to GitHub; you press the button there.\n" +
 			"With --headless a link does, which any browser opens. Without --url the server asks GitHub for its events.\n" +
@@ -44,7 +46,9 @@ func setupCommand() *cobra.Command {
 func checkCommand() *cobra.Command {
 	var server string
 	cmd := &cobra.Command{
-		Use: "check [FILE]", Short: "Check a repository's " + config.RepoFile, Args: cobra.MaximumNArgs(1),
+		Use:   "check [FILE]",
+		Short: "Check a repository's " + config.RepoFile,
+		Args:  cobra.MaximumNArgs(1),
 		Long: "Check " + config.RepoFile + ", or another FILE of that form, before it is pushed. With --config also against a\n" +
 			"server's configuration: what that server does not allow is an error there. Exits 1 where something is wrong.",
 		Example: "  pawl check\n  pawl check --config pawl.yml widgets/.github/pawl.yml",

@@ -40,7 +40,9 @@ const (
 func statusCommand() *cobra.Command {
 	var thread string
 	cmd := &cobra.Command{
-		Use: "status --config FILE [OWNER/REPO#NUMBER]", Short: "Show threads, waits, cooldowns, breakers and what was learned of the backends", Args: cobra.MaximumNArgs(1),
+		Use:   "status --config FILE [OWNER/REPO#NUMBER]",
+		Short: "Show threads, waits, cooldowns, breakers and what was learned of the backends",
+		Args:  cobra.MaximumNArgs(1),
 		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers, webhook\n" +
 			"deliveries that could not be handled, the backends with what was learned of them, and how far the sources of grades can be believed.\nWith a thread, that one alone. The server may be running or not.",
 	}
@@ -159,7 +161,13 @@ func readStatus(ctx context.Context, cfg config.Server, db *store.Store, now tim
 		now:        now,
 	}
 	for _, b := range cfg.Backends {
-		r.Backends = append(r.Backends, backendStatus{Name: b.Name, Kind: b.Kind, Account: b.Account, Model: b.Model, Effort: b.Effort})
+		r.Backends = append(r.Backends, backendStatus{
+			Name:    b.Name,
+			Kind:    b.Kind,
+			Account: b.Account,
+			Model:   b.Model,
+			Effort:  b.Effort,
+		})
 	}
 	s := &solver.Solver{Env: attempt.Env{
 		Store:  db,

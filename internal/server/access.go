@@ -42,7 +42,12 @@ func (s *Server) listen() (err error) {
 // access is who may see the pages, and how they sign in.
 func (s *Server) access(ctx context.Context) (a web.Access, err error) {
 	c := s.cfg.HTTP
-	a = web.Access{URL: c.PublicURL, Operators: c.Operators, MetricsToken: c.MetricsToken.Reveal(), Permission: newPermissions(s.forge).of}
+	a = web.Access{
+		URL:          c.PublicURL,
+		Operators:    c.Operators,
+		MetricsToken: c.MetricsToken.Reveal(),
+		Permission:   newPermissions(s.forge).of,
+	}
 	if a.URL == "" {
 		a.URL = "http://" + reachable(s.pagesListener.Addr())
 	}

@@ -14,7 +14,13 @@ const countTime = 5 * time.Second
 
 // notifier is what tells the operator in a chat.
 func (s *Server) notifier() *notify.Watch {
-	w := &notify.Watch{URL: func() string { return s.solver.Env.Current().Notify.URL.Reveal() }, UpdateShared: s.store.UpdateShared, Client: notify.Client(outbound(1)), Log: s.log, Health: s.health}
+	w := &notify.Watch{
+		URL:          func() string { return s.solver.Env.Current().Notify.URL.Reveal() },
+		UpdateShared: s.store.UpdateShared,
+		Client:       notify.Client(outbound(1)),
+		Log:          s.log,
+		Health:       s.health,
+	}
 	count := s.solver.Env.OnAttempt
 	s.solver.Env.OnAttempt = func(backend string, ending policy.Ending, outcome policy.Outcome) {
 		count(backend, ending, outcome)
@@ -31,7 +37,11 @@ func (s *Server) health(ctx context.Context) (f notify.Health, err error) {
 	if err != nil {
 		return f, err
 	}
-	f = notify.Health{QueueAge: stats.QueueAge, GivenUp: stats.Deliveries[thread.GivenUp], MaxConsecutive: s.solver.Env.Current().Policy.UsageLimit.MaxConsecutive}
+	f = notify.Health{
+		QueueAge:       stats.QueueAge,
+		GivenUp:        stats.Deliveries[thread.GivenUp],
+		MaxConsecutive: s.solver.Env.Current().Policy.UsageLimit.MaxConsecutive,
+	}
 	if f.Breakers, err = s.store.Breakers(ctx); err != nil {
 		return f, err
 	}

@@ -26,15 +26,29 @@ func (s *Server) handle(ctx context.Context, hook http.Handler) error {
 	s.solver.Env.OnAttempt, s.solver.Env.OnReceipt, s.solver.OnDecision = counters.Attempt, counters.Receipt, counters.Decision
 	s.solver.OnTakeOver = counters.TakeOver
 	o := web.Options{
-		Hook: hook, Store: s.store, View: s.solver.View, GitHub: s.forge.Metrics(),
+		Hook:   hook,
+		Store:  s.store,
+		View:   s.solver.View,
+		GitHub: s.forge.Metrics(),
 		Details: []web.Detail{
 			detail("data_dir", s.writable), detail("queue", s.flowing), detail("deliveries", s.noneGivenUp),
 			{Name: "github", Run: func(context.Context) (bool, string) { return s.github.state() }},
 			{Name: "clock", Run: func(context.Context) (bool, string) { return s.agreed() }},
 		},
-		Learning: s.solver.LearningReport, Skew: s.store.Skew, Layers: s.solver.Env.Layers.Held, Images: s.solver.Env.Images.Held,
-		Counters: counters, Build: s.deps.Build,
-		WebURL: s.cfg.GitHub.WebURL, Limits: func() policy.Limits { return s.solver.Env.Current().Policy.Limits }, Access: access, Proxies: s.cfg.HTTP.Proxies, Transcript: s.solver.Env.OpenTranscript, Stopping: s.solver.Env.Stopping, Now: s.deps.Now, Log: s.log,
+		Learning:   s.solver.LearningReport,
+		Skew:       s.store.Skew,
+		Layers:     s.solver.Env.Layers.Held,
+		Images:     s.solver.Env.Images.Held,
+		Counters:   counters,
+		Build:      s.deps.Build,
+		WebURL:     s.cfg.GitHub.WebURL,
+		Limits:     func() policy.Limits { return s.solver.Env.Current().Policy.Limits },
+		Access:     access,
+		Proxies:    s.cfg.HTTP.Proxies,
+		Transcript: s.solver.Env.OpenTranscript,
+		Stopping:   s.solver.Env.Stopping,
+		Now:        s.deps.Now,
+		Log:        s.log,
 	}
 	if s.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
 		if err := s.loadHookRanges(ctx); err != nil {

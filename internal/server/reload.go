@@ -110,7 +110,13 @@ type follower struct {
 
 // follow does so until ctx ends, and whenever file.Hangup says so.
 func (s *Server) follow(ctx context.Context, file *File, started config.Server) {
-	f := &follower{Server: s, file: file, started: started, last: started, said: InForce{PID: os.Getpid(), File: file.Name, ReadAt: time.Now(), AtStart: []string{}}}
+	f := &follower{
+		Server:  s,
+		file:    file,
+		started: started,
+		last:    started,
+		said:    InForce{PID: os.Getpid(), File: file.Name, ReadAt: time.Now(), AtStart: []string{}},
+	}
 	var before InForce
 	if data, err := os.ReadFile(filepath.Join(s.data.dir, inForceFile)); err == nil {
 		_ = json.Unmarshal(data, &before) // else nothing is known of the last run
@@ -183,7 +189,11 @@ func (f *follower) inForce(ctx context.Context, paused bool) {
 	if !paused || f.said.Paused {
 		return
 	}
-	n, err := orders.Lift(ctx, f.store, orders.Person{Login: "an operator at the server", Where: "by policy.paused", At: f.deps.Now()})
+	n, err := orders.Lift(ctx, f.store, orders.Person{
+		Login: "an operator at the server",
+		Where: "by policy.paused",
+		At:    f.deps.Now(),
+	})
 	if err != nil {
 		f.log.Warn().Err(err).Msg("not all that stopped for policy.paused goes on by itself; the comment /pawl resume does")
 	}
