@@ -21,10 +21,13 @@ var marker = regexp.MustCompile(`(?i)<!--([\s\p{Z}]*pawl)`)
 func Clean(s string) string {
 	s = escapes.ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), "")
 	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\r', r == '\v', r == '\f', r == '\u0085', r == '\u2028', r == '\u2029':
+		switch r {
+		case '\n', '\t':
+			return r
+		case '\r', '\v', '\f', '\u0085', '\u2028', '\u2029':
 			return '\n'
-		case r != '\n' && r != '\t' && policy.Invisible(r):
+		}
+		if policy.Invisible(r) {
 			return -1
 		}
 		return r

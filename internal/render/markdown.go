@@ -61,7 +61,7 @@ func Prose(s string) string {
 		core := strings.TrimRight(word, ".,;:!?)")
 		after := word[len(core):]
 		switch {
-		case len(risky) > 0 && risky[len(risky)-1] == "/pawl" && slices.Contains(policy.Commands, core):
+		case followsPawl(risky) && slices.Contains(policy.Commands, core):
 			risky = append(risky, core)
 		case harmless(word, i == 0):
 			flush("")
@@ -81,18 +81,28 @@ func Prose(s string) string {
 	return strings.Join(out, " ")
 }
 
+// followsPawl reports whether the next word may be a command of Pawl's.
+func followsPawl(words []string) bool {
+	return len(words) > 0 && words[len(words)-1] == "/pawl"
+}
+
 // harmless reports whether a word stays one wherever it stands in a line, or first.
 func harmless(word string, first bool) bool {
-	if !plain.MatchString(word) || telling.MatchString(word) || first && opening.MatchString(word) {
+	switch {
+	case !plain.MatchString(word), telling.MatchString(word):
+		return false
+	case first && opening.MatchString(word):
 		return false
 	}
-	return strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r > 127 })
+	return strings.ContainsFunc(word, func(r rune) bool { return alphanumeric(r) || r > 127 })
 }
+
+func alphanumeric(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // Label is a short name for titles and the like: what a name of ours does not need becomes a low line.
 func Label[S ~string](s S) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" ._-", r) {
+		if alphanumeric(r) || strings.ContainsRune(" ._-", r) {
 			return r
 		}
 		return '_'
@@ -104,10 +114,12 @@ var bare = regexp.MustCompile(`^[a-z][a-z0-9./-]*$`)
 
 // Name is a backend's or repository's name inside a sentence of Markdown.
 func Name(s string) string {
-	if s = Line(s, 100); bare.MatchString(s) && !telling.MatchString(s) && !strings.Contains(s, "//") {
-		return s
+	s = Line(s, 100)
+	switch {
+	case !bare.MatchString(s), telling.MatchString(s), strings.Contains(s, "//"):
+		return Code(s)
 	}
-	return Code(s)
+	return s
 }
 
 // address matches the web addresses that Pawl links to.

@@ -29,7 +29,8 @@ func Subject(s string, max int) Title {
 	s = signs.Replace(brackets.Replace(s))
 	s = skipOption.ReplaceAllString(ghNumber.ReplaceAllString(s, "GH $1"), "$1")
 	s = commitish.ReplaceAllStringFunc(s, func(hex string) string {
-		if strings.ContainsAny(hex, "0123456789") && strings.ContainsAny(hex, "abcdefABCDEF") || len(hex) >= 40 {
+		mixed := strings.ContainsAny(hex, "0123456789") && strings.ContainsAny(hex, "abcdefABCDEF")
+		if mixed || len(hex) >= 40 {
 			return ""
 		}
 		return hex

@@ -17,6 +17,9 @@ type form struct {
 
 // forms are those of keys that say what they are, as their issuers document them. Forms without a prefix of their own
 // would find too much that is no key.
+//
+// The detector of gitleaks (8.30, 222 rules) is no replacement: it found nothing more in our test data, does not find a
+// private key by its first line, takes about seven times as long, and adds 7 MB and 59 modules to the program.
 var forms = []form{
 	// Installation tokens of the old and the new form, which has dots, tokens of users, and JSON Web Tokens.
 	{
