@@ -228,7 +228,7 @@ const (
 // quoted is how many of the newest attempts are shown with their texts.
 const quoted = 3
 
-func addDetails(p *page, f View) {
+func (p *page) addDetails(f View) {
 	if len(f.Reasons) > 5 {
 		p.fold("All reasons", "- "+render.Joined("\n- ", reasons(f.reasons(), 30)...))
 	}
@@ -240,7 +240,7 @@ func addDetails(p *page, f View) {
 	run := f.run()
 	p.fold("Recoveries", rungs(run))
 	for i := len(run) - 1; i >= max(0, len(run)-quoted); i-- {
-		addAttempt(p, run[i])
+		p.addAttempt(run[i])
 	}
 	if f.Limit != nil {
 		p.fold(
@@ -267,16 +267,14 @@ func asked(f View) string {
 	)
 }
 
-func addAttempt(p *page, a Attempt) {
-	addVerified(p, fmt.Sprintf("Attempt %d: verify", a.N), a.Receipt)
+func (p *page) addAttempt(a Attempt) {
+	p.addVerified(fmt.Sprintf("Attempt %d: verify", a.N), a.Receipt)
 	if e := a.TestEvidence; e != nil {
-		addVerified(
-			p,
+		p.addVerified(
 			fmt.Sprintf("Attempt %d: with the tests as they were, verify", a.N),
 			policy.Receipt{Verify: e.AsTheyWere},
 		)
-		addVerified(
-			p,
+		p.addVerified(
 			fmt.Sprintf("Attempt %d: its new tests without the change, verify", a.N),
 			policy.Receipt{Verify: e.Without},
 		)
@@ -301,7 +299,7 @@ func addAttempt(p *page, a Attempt) {
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
 }
 
-func addVerified(p *page, what string, r policy.Receipt) {
+func (p *page) addVerified(what string, r policy.Receipt) {
 	if v := r.Verification(); v != nil {
 		p.fold(
 			what+" "+render.Subject(v.Result(), maxTitle).String(),

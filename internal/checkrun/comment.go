@@ -61,7 +61,7 @@ func Answer(f View, q thread.Question, slug string, backends []string, excluded 
 
 func status(f View, marker, dated string) string {
 	p := &page{}
-	addStatus(p, f, marker+bold(f))
+	p.addStatus(f, marker+bold(f))
 	if a, ok := f.last(); ok && a.Says() != "" && f.Said == "" && !f.IsPull && f.PullURL == "" {
 		p.sentence("What the agent says:\n\n" + render.Fence(a.Says(), maxMessage))
 	}
@@ -76,7 +76,7 @@ func status(f View, marker, dated string) string {
 func bold(f View) string { return "**" + render.Prose(Headline(f)) + "**" }
 
 // addStatus says below a first line what a person can do, what comes next, and by what that is known.
-func addStatus(p *page, f View, first string) {
+func (p *page) addStatus(f View, first string) {
 	p.sentence(first)
 	p.sentence(outlook(f)...)
 	p.list(evidence(f)...)

@@ -35,13 +35,13 @@ func run(f View) forge.CheckRun {
 		c.Annotations = annotations(f.Problems)
 	}
 	p := &page{}
-	addStatus(p, f, opening(f))
+	p.addStatus(f, opening(f))
 	if len(f.Checked) > 0 {
 		p.sentence("Checks of others failed on this commit:")
 		p.list(first(f.Checked, tableRows, "check", red)...)
 	}
 	p.sentence(table(f, tableRows))
-	addDetails(p, f)
+	p.addDetails(f)
 	c.Summary = p.fit()
 	return c
 }
