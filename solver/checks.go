@@ -188,7 +188,13 @@ func (l *look) needsStart(began string, failing []forge.CheckResult) bool {
 // read finds out what one failing check is. Only what nothing else explains has its annotations and its log read.
 func (l *look) read(ctx context.Context, c forge.CheckResult) (err error) {
 	r := redCheck{RedCheck: thread.RedCheck{Name: c.Name, URL: c.HTMLURL}}
-	f := feedback.Failure{Conclusion: c.Conclusion, Start: concluded(l.start, c), Base: concluded(l.base, c), BaseRef: l.baseRef, WasOurs: l.pub.state.Checked.Before(c.Name, ours)}
+	f := feedback.Failure{
+		Conclusion: c.Conclusion,
+		Start:      concluded(l.start, c),
+		Base:       concluded(l.base, c),
+		BaseRef:    l.baseRef,
+		WasOurs:    l.pub.state.Checked.Before(c.Name, ours),
+	}
 	if f.Base == "success" && feedback.Failing(f.Start) {
 		compared, err := l.pub.Forge.Repositories.Compare(ctx, l.pub.repo(), l.baseRef, l.pub.state.Head)
 		if err != nil && !final(err) {
@@ -282,40 +288,51 @@ func (l *look) annotations(ctx context.Context, id int64) string {
 func (l *look) repeat(ctx context.Context) error {
 	for i := range l.found {
 		r := &l.found[i]
-		if !ours(r.RedCheck) || r.job.Run == 0 {
+		if r.job.Run == 0 || !ours(r.RedCheck) || !l.repeats(r) {
 			continue
 		}
-		key := thread.RerunKey(r.job.Run)
-		switch done := l.pub.state.Acts[key].Done; {
-		case r.job.Attempt > 1:
-			r.Reason += "; it was run again, and failed again"
-			continue
-		case !done && !l.actions.Reruns:
-			r.Reason += "; it was not run again, since the App has no actions: write here"
-			continue
-		case !done && l.pub.state.Open():
-			continue
-		}
-		err := l.pub.act(ctx, key, "", func() (thread.Act, bool, error) {
-			n, err := l.actions.RunAttempt(ctx, r.job.Run)
-			return thread.Act{SHA: l.pub.state.Head}, n > 1, err
-		}, func(int64) (thread.Act, error) {
-			act, err := thread.Act{SHA: l.pub.state.Head}, l.actions.RerunFailed(ctx, r.job.Run)
-			if err != nil && final(err) {
-				act.Note, err = render.Line(secret.Redact(err.Error()), 200), nil
-			}
-			return act, err
-		})
-		if err != nil {
+		if err := l.rerun(ctx, r.job.Run); err != nil {
 			return err
 		}
-		if note := l.pub.state.Acts[key].Note; note != "" {
+		if note := l.pub.state.Acts[thread.RerunKey(r.job.Run)].Note; note != "" {
 			r.Reason += "; it was not run again: " + note
 		} else {
 			l.again = true // GitHub may not have begun it
 		}
 	}
 	return nil
+}
+
+// repeats reports whether a failed job is to run again, or does already. The reason says why not.
+func (l *look) repeats(r *redCheck) bool {
+	if r.job.Attempt > 1 {
+		r.Reason += "; it was run again, and failed again"
+		return false
+	}
+	if l.pub.state.Acts[thread.RerunKey(r.job.Run)].Done {
+		return true
+	}
+	if !l.actions.Reruns {
+		r.Reason += "; it was not run again, since the App has no actions: write here"
+		return false
+	}
+	return !l.pub.state.Open()
+}
+
+// rerun has the failed jobs of a workflow run done again, once.
+func (l *look) rerun(ctx context.Context, run int64) error {
+	head := thread.Act{SHA: l.pub.state.Head}
+	find := func() (thread.Act, bool, error) {
+		n, err := l.actions.RunAttempt(ctx, run)
+		return head, n > 1, err
+	}
+	return l.pub.act(ctx, thread.RerunKey(run), "", find, func(int64) (thread.Act, error) {
+		act, err := head, l.actions.RerunFailed(ctx, run)
+		if err != nil && final(err) {
+			act.Note, err = render.Line(secret.Redact(err.Error()), 200), nil
+		}
+		return act, err
+	})
 }
 
 // events are what was found and, where some of it is the work's, the feedback that it is.
@@ -334,9 +351,13 @@ func (l *look) events(now time.Time) []thread.NewEvent {
 		return events
 	}
 	f := thread.Feedback{
-		Source: policy.FromCheckRun, SHA: l.pub.state.Head, Number: cmp.Or(l.pub.state.Pull, l.pub.thread.Number), Text: told(mine),
+		Source:     policy.FromCheckRun,
+		SHA:        l.pub.state.Head,
+		Number:     cmp.Or(l.pub.state.Pull, l.pub.thread.Number),
+		Text:       told(mine),
 		Reason:     fmt.Sprintf("%s failed on Pawl's commit: %s", policy.Plural(len(mine), "check"), strings.Join(names[:min(len(names), maxRead)], ", ")),
-		Generation: l.pub.state.Generation, Cause: l.pub.state.Cause,
+		Generation: l.pub.state.Generation,
+		Cause:      l.pub.state.Cause,
 	}
 	return append(events, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f})
 }

@@ -225,8 +225,10 @@ func (p *publisher) anyWrites(ctx context.Context, asked []thread.Request) (bool
 	return false, nil
 }
 
+func (p *publisher) ended() bool { return ended(p.state) }
+
 // ended reports whether the work was stopped, or its thread closed.
-func (p *publisher) ended() bool { return p.state.Stopped != "" || p.state.Closed != "" }
+func ended(s thread.State) bool { return s.Stopped != "" || s.Closed != "" }
 
 // may asks before Pawl does with the pushed work what it was asked for: opens the pull request, marks it as ready, asks
 // for a review, resolves remarks. It is false without an error where the log says already that nobody may.

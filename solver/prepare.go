@@ -67,7 +67,10 @@ func refusedPull(n thread.Details) *thread.Decided {
 // ground is the thread's repository, of which nothing was fetched yet.
 func (s *step) ground() *attempt.Ground {
 	return &attempt.Ground{
-		Lease: s.pub.lease, Log: s.pub.log, Branch: s.pub.solver.Host.branch(s.pub.state, s.pub.thread), Unfinished: s.pub.state.Unfinished,
+		Lease:      s.pub.lease,
+		Log:        s.pub.log,
+		Branch:     s.pub.solver.Host.branch(s.pub.state, s.pub.thread),
+		Unfinished: s.pub.state.Unfinished,
 		Remote: func(ctx context.Context, renew bool) (git.Remote, error) {
 			return s.pub.solver.Host.remote(ctx, s.pub, renew)
 		},

@@ -261,7 +261,12 @@ func (p *publisher) leaveCommits(ctx context.Context, head string) error {
 
 func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string, old thread.ActState) error {
 	c := forge.CheckRun{
-		Name: name, HeadSHA: sha, DetailsURL: p.solver.threadURLOf(p.thread), ExternalID: checkrun.ExternalID(p.thread.String(), name), Status: checkrun.Completed, Conclusion: checkrun.Neutral,
+		Name:       name,
+		HeadSHA:    sha,
+		DetailsURL: p.solver.threadURLOf(p.thread),
+		ExternalID: checkrun.ExternalID(p.thread.String(), name),
+		Status:     checkrun.Completed,
+		Conclusion: checkrun.Neutral,
 		Output: forge.Output{
 			Title:   "Went on at " + head[:min(len(head), 10)],
 			Summary: fmt.Sprintf("The branch is at %s now, and the check run there tells how it stands.", head),

@@ -47,7 +47,7 @@ const (
 // returns the wait to store instead, of which only the time of the next look is known. Where the account was limited,
 // the step holds its probe when mayAcquire returns nil.
 func (s *step) mayAcquire(ctx context.Context, account string, most int) (*thread.Decided, error) {
-	if s.pub.solver.Slots != nil && len(s.pub.solver.Slots) == cap(s.pub.solver.Slots) {
+	if s.pub.solver.full() {
 		if s.waited || s.pub.solver.waiting.Load() >= maxWaiting {
 			return s.later(policy.RuleCrowded, "as many attempts run as may run at the same time, and others wait for a place already"), nil
 		}
@@ -62,6 +62,9 @@ func (s *step) mayAcquire(ctx context.Context, account string, most int) (*threa
 	}
 	return s.later(policy.RuleProbe, "account "+account+" was limited; one attempt tries it first, and the others follow when that one was answered"), nil
 }
+
+// full reports whether every slot is acquired.
+func (s *Solver) full() bool { return s.Slots != nil && len(s.Slots) == cap(s.Slots) }
 
 // entry is the account of a decision's backend and how many attempts may run on it: 0 is no bound.
 func entry(f policy.Facts, d policy.Decision) (account string, most int) {

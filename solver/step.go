@@ -380,7 +380,10 @@ func needsPerson(s thread.State, d *thread.Decided) bool {
 	if d.Failed || d.Rule == policy.RulePaused {
 		return false
 	}
-	return len(s.Attempts) > 0 && s.Closed == "" && s.Stopped == ""
+	if len(s.Attempts) == 0 {
+		return false
+	}
+	return !ended(s)
 }
 
 // like names an open thread of the repository that stopped on a task of nearly the same words, the one of
