@@ -280,7 +280,7 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 	scene := feedback.Scene{
 		Self: feedback.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug, User: h.StandIn}, Label: thread.Label, AllowedBots: h.Solver.Env.Current().Policy.AllowedBots,
 		ByPawl:  s.IsOwn(it.Target),
-		Marked:  r.Source != policy.FromDescription && thread.Marked(feedback.Unquoted(r.Text)),
+		Marked:  r.Source != policy.FromDescription && thread.Marked(feedback.NewPage(r.Text).Unquoted()),
 		Tracked: s.Tracked(), ClosedSince: s.ClosedSince(it.MadeAt), Working: s.Open(), OwnPull: it.newPull || s.Pull != 0 && s.Pull == it.Number,
 		Asked: s.Decision != nil && (s.Decision.Rule == policy.RuleQuestion || s.Decision.Rule == policy.RuleDeclined),
 		Head:  s.Head, Known: s.Known, Said: s.Said, Own: s.Own,

@@ -27,29 +27,11 @@ var (
 	alert    = regexp.MustCompile(`(?m)^ {0,3}>\s*\[!\w+\]`) // GitHub's coloured boxes, which are no quotations
 )
 
-// Own is what the writer of a text says: what a reader sees of it, without quotations.
-func Own(text string) string { return Unquoted(Visible(text)) }
-
-// Unquoted is a text without quotations, and without the quoted part of a mail.
-func Unquoted(text string) string {
-	text = unixLines(text)
-	if !strings.ContainsAny(text, "<>:-") || alert.MatchString(text) { // every quotation has one of these
-		return strings.TrimSpace(text)
-	}
-	var own []string
-	for _, l := range readLines(text) {
-		if l.kind != quotedLine && l.kind != mailLine && !strings.HasPrefix(strings.TrimSpace(l.text), ">") { // as in a quoted block of code
-			own = append(own, l.text)
-		}
-	}
-	return strings.TrimSpace(strings.Join(own, "\n"))
-}
-
 // Gist is the words of a text in no order, without quotations and what has digits in it: programs
 // quote, number and shuffle what they say again.
 func Gist(text string) string {
 	numbered := func(word string) bool { return strings.ContainsAny(word, "0123456789") }
-	all := words(strings.Join(slices.DeleteFunc(strings.Fields(Unquoted(text)), numbered), " "))
+	all := words(strings.Join(slices.DeleteFunc(strings.Fields(NewPage(text).Unquoted()), numbered), " "))
 	slices.Sort(all)
 	return strings.Join(slices.Compact(all), " ")
 }
@@ -57,7 +39,7 @@ func Gist(text string) string {
 // courteous reports whether somebody's own words are thanks, a bare approval or emoji:
 // no question and no code, and nothing but words of courtesy and what thanks are for.
 func courteous(own string) bool {
-	if asking.MatchString(own) || len(readPage(own).code) > 0 {
+	if asking.MatchString(own) || NewPage(own).hasCode() {
 		return false
 	}
 	own = thanking.ReplaceAllString(emoji.ReplaceAllString(own, " "), " ")
@@ -91,21 +73,44 @@ var (
 // Severity says how much a remark matters to the reviewer who made it. A review that requests changes blocks; else the
 // gravest mark counts. A bot's comment on the whole is a remark of a review, a person's is none.
 func Severity(r Remark) int {
-	if r.Source != policy.FromReview && r.Source != policy.FromReviewComment && (r.Source != policy.FromComment || !r.Actor.Bot()) {
+	if !reviews(r) {
 		return 0
 	}
 	if r.State == "changes_requested" {
 		return Blocking
 	}
 	gravest := 0
-	for _, line := range readLines(unixLines(r.Text)) {
+	for _, line := range r.page().lines() {
+		if line.kind != plainLine {
+			continue
+		}
 		for cell := range strings.SplitSeq(htmlTag.ReplaceAllString(strings.ToLower(line.text), "[$1]"), "|") {
-			if m := mark.FindStringSubmatch(cell); m != nil && line.kind == plainLine && strings.Trim(m[3], " *_.") != "0" { // critical: 0
-				gravest = max(gravest, marked(m[1]+","+m[2]))
-			}
+			gravest = max(gravest, markedIn(cell))
 		}
 	}
 	return cmp.Or(gravest, Ordinary)
+}
+
+// reviews reports whether a remark is one of a review. A bot's comment on the whole is, a user's is not.
+func reviews(r Remark) bool {
+	switch r.Source {
+	case policy.FromReview, policy.FromReviewComment:
+		return true
+	case policy.FromComment:
+		return r.Actor.Bot()
+	default:
+		return false
+	}
+}
+
+// markedIn is what the mark says that a cell of a table, or a line, begins with; 0 for nothing, and for a count of none
+// ("critical: 0").
+func markedIn(cell string) (severity int) {
+	m := mark.FindStringSubmatch(cell)
+	if m == nil || strings.Trim(m[3], " *_.") == "0" {
+		return 0
+	}
+	return marked(m[1] + "," + m[2])
 }
 
 // marked is what the last word of a mark and its decorations says that says anything; 0 for nothing.
@@ -146,10 +151,12 @@ type Moment struct {
 func Mechanical(said []Moment) (seqs []int64) {
 	slow := func(m Moment) bool { return m.After < 0 || m.After > quick }
 	for n := inARow; n <= len(said); n++ {
-		if row := said[n-inARow : n]; evenly(row) || !slices.ContainsFunc(row, slow) {
-			for _, m := range row {
-				seqs = append(seqs, m.Seqs...)
-			}
+		row := said[n-inARow : n]
+		if !evenly(row) && slices.ContainsFunc(row, slow) {
+			continue
+		}
+		for _, m := range row {
+			seqs = append(seqs, m.Seqs...)
 		}
 	}
 	return seqs
@@ -162,6 +169,12 @@ func evenly(row []Moment) bool {
 		gaps = append(gaps, row[i+1].At.Sub(row[i].At).Seconds())
 	}
 	least := slices.Min(gaps)
+	if slices.Max(gaps)-least <= 1 {
+		return true
+	}
+	if least <= gross {
+		return false
+	}
 	uneven := func(g float64) bool { return math.Abs(g/least-math.Round(g/least)) > even }
-	return slices.Max(gaps)-least <= 1 || least > gross && !slices.ContainsFunc(gaps, uneven)
+	return !slices.ContainsFunc(gaps, uneven)
 }

@@ -46,7 +46,10 @@ var postingParts = []string{"gh", "curl", "comment", "github"}
 // Posts reports whether a text that is executed may write to GitHub.
 func Posts(text string) bool {
 	lower := strings.ToLower(text)
-	return slices.ContainsFunc(postingParts, func(part string) bool { return strings.Contains(lower, part) }) && posting.MatchString(text)
+	if !slices.ContainsFunc(postingParts, func(part string) bool { return strings.Contains(lower, part) }) {
+		return false
+	}
+	return posting.MatchString(text)
 }
 
 // Add takes a text of the agent in; ran says that it was executed and not merely said.
@@ -56,8 +59,8 @@ func Posts(text string) bool {
 // through JSON, a shell and a here-document before it is posted.
 func (a *Authored) Add(text string, ran bool) (posts bool) {
 	shortest, most := runWords, maxRuns
-	if posts = ran && Posts(text); posts {
-		shortest, most = 1, 2*maxRuns
+	if ran && Posts(text) {
+		posts, shortest, most = true, 1, 2*maxRuns
 	}
 	if len(a.runs) >= most || a.size >= most*maxPerRun {
 		return posts
@@ -111,6 +114,18 @@ func (r Remark) Parts() []string {
 	return []string{r.Text}
 }
 
+// parts are Parts as pages; the text itself is parsed once.
+func (r Remark) parts() []Page {
+	if r.Source != policy.FromDescription {
+		return []Page{r.page()}
+	}
+	var all []Page
+	for _, text := range r.Parts() {
+		all = append(all, NewPage(text))
+	}
+	return all
+}
+
 // minCopy is how many words a copy of Pawl's texts has at least: fewer stand in them by
 // chance. maxOwn is how many runs of a thread's are kept, 32 KiB, or one text more.
 const minCopy, maxOwn = 8, 1 << 13
@@ -120,7 +135,7 @@ const minCopy, maxOwn = 8, 1 << 13
 var volatile = regexp.MustCompile(`<[^>]*>|\]\([^)]*\)|\w*\d\w*`)
 
 func lasting(text string) []string {
-	text, _ = seen(text)
+	text, _ = NewPage(text).seen()
 	return words(volatile.ReplaceAllString(text, " "))
 }
 
@@ -132,8 +147,9 @@ func (a *Authored) AddOwn(text string) {
 	}
 	var all, others Authored
 	all.add(lasting(text), runWords, maxRuns)
-	for _, s := range readPage(text).code {
-		others.add(lasting(text[s.start:s.end]), runWords, maxRuns)
+	page := NewPage(text)
+	for _, s := range page.tree().code {
+		others.add(lasting(page.body[s.start:s.end]), runWords, maxRuns)
 	}
 	for _, run := range all.fresh {
 		quoted := others.runs[run]
@@ -149,18 +165,34 @@ func (a *Authored) AddOwn(text string) {
 func copied(r Remark, s Scene) bool {
 	var own Authored
 	own.Read(s.Own)
-	return len(own.runs) > 0 && !slices.ContainsFunc(r.Parts(), func(part string) bool {
-		all, pawls := lasting(uncut(Own(part), s.Self.Slug)), false
-		for i := 0; i+runWords <= len(all); i++ {
-			run := hashOf(all[i:i+runWords]) &^ 1
-			quoted := own.runs[run|1]
-			if !own.runs[run] && !quoted {
-				return true
-			}
-			pawls = pawls || !quoted
+	if len(own.runs) == 0 {
+		return false
+	}
+	for _, part := range r.parts() {
+		if !own.copies(lasting(uncut(part.Own(), s.Self.Slug))) {
+			return false
 		}
-		return len(all) < minCopy || !pawls
-	})
+	}
+	return true
+}
+
+// copies reports whether words are a copy of Pawl's texts, and not only of what others said there.
+func (a *Authored) copies(all []string) bool {
+	if len(all) < minCopy {
+		return false
+	}
+	pawls := false
+	for i := 0; i+runWords <= len(all); i++ {
+		run := hashOf(all[i:i+runWords]) &^ 1
+		switch {
+		case a.runs[run|1]: // others said it
+		case a.runs[run]:
+			pawls = true
+		default:
+			return false
+		}
+	}
+	return pawls
 }
 
 // writer matches a first line that names who wrote what follows, and says no more; an
@@ -170,8 +202,11 @@ const writer = `(?i)^[^\w@]*(?:@?%[1]s\[bot\]|%[1]s)\W*(?:(?:bot|app|wrote|comme
 // uncut is a copy without such a line, and without the word within which its end was cut off.
 func uncut(text, slug string) string {
 	text = regexp.MustCompile(fmt.Sprintf(writer, regexp.QuoteMeta(slug))).ReplaceAllString(text, "")
-	if whole := strings.TrimRight(text, ".…[]() "); strings.HasSuffix(text, "…") || strings.HasSuffix(text, "...") || strings.HasSuffix(text, "[…]") {
-		text = whole[:max(0, strings.LastIndexAny(whole, " \n"))]
+	for _, mark := range []string{"…", "...", "[…]"} {
+		if strings.HasSuffix(text, mark) {
+			whole := strings.TrimRight(text, ".…[]() ")
+			return whole[:max(0, strings.LastIndexAny(whole, " \n"))]
+		}
 	}
 	return text
 }

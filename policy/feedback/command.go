@@ -26,6 +26,17 @@ func (c Command) Works() bool {
 	return !slices.Contains([]string{"stop", "use", "status", "why", "pause", "unpause", "unknown"}, c.Name)
 }
 
+// pauses reports whether the command concerns everybody in the repository.
+func (c Command) pauses() bool { return c.Name == "pause" || c.Name == "unpause" }
+
+// thanks reports whether a mention of the App is followed by thanks, and by no task.
+func (c Command) thanks() bool {
+	if !c.Mention || c.Text == "" {
+		return false
+	}
+	return courteous(NewPage(c.Text).Own())
+}
+
 // ParseCommand finds the command in the body of a comment, review or description. A command is the first
 // thing on a line that a reader of the page sees as the writer's own words: not in quotes, code, HTML
 // comments or the quoted part of an e-mail, and not indented by four columns or more. In doubt a line is no
@@ -34,8 +45,11 @@ func (c Command) Works() bool {
 // slug is the App's name; a line that starts with its mention means solve. The first command counts; but
 // where one says stop, stop counts wherever it stands. "@slug stop" alone on its line is taken for stop as
 // well: nobody who writes that wants an agent to start.
-func ParseCommand(body, slug string) (Command, bool) {
-	lines := readLines(unixLines(body))
+func ParseCommand(body, slug string) (Command, bool) { return NewPage(body).Command(slug) }
+
+// Command finds the command of the page, as ParseCommand says.
+func (p Page) Command(slug string) (Command, bool) {
+	lines := p.lines()
 	var first Command
 	for i, line := range lines {
 		c, ok := commandOn(line, slug)
@@ -71,7 +85,10 @@ func commandOn(l line, slug string) (Command, bool) {
 		return Command{Name: "solve", Text: rest, Mention: true}, true
 	}
 	rest, ok := cutPrefixFold(written, "/pawl")
-	if !ok || rest != "" && !startsWithSpace(rest) {
+	if !ok {
+		return Command{}, false
+	}
+	if rest != "" && !startsWithSpace(rest) { // another word, such as /pawlish
 		return Command{}, false
 	}
 	word, text := strings.TrimSpace(rest), ""
@@ -108,10 +125,14 @@ func afterMention(text, slug string) (rest string, ok bool) {
 	if rest == "" || startsWithSpace(rest) {
 		return rest, true
 	}
-	if strings.ContainsRune(",:;.!?", rune(rest[0])) && (len(rest) == 1 || startsWithSpace(rest[1:])) {
-		return rest[1:], true
+	if !strings.ContainsRune(",:;.!?", rune(rest[0])) {
+		return "", false
 	}
-	return "", false
+	rest = rest[1:]
+	if rest != "" && !startsWithSpace(rest) {
+		return "", false
+	}
+	return rest, true
 }
 
 // task joins the text on the line of a solve command and the lines behind it,
@@ -171,24 +192,37 @@ const (
 
 // byPerson reports whether a person said it just now, in words.
 func byPerson(r Remark) bool {
-	return !r.Actor.Bot() && r.App == 0 && !r.Edited && spoken(r.Source)
+	if r.Actor.Bot() || r.App != 0 {
+		return false
+	}
+	return !r.Edited && spoken(r.Source)
 }
 
 // codeSpan is code within a line.
 var codeSpan = regexp.MustCompile("`+[^`]*`+")
 
 // Mentions reports whether the writer's own words name the App, as a mention that is no order does within a line.
-func Mentions(body, slug string) bool {
-	for _, l := range readLines(unixLines(body)) {
-		if l.kind != plainLine {
+func (p Page) Mentions(slug string) bool {
+	return slices.ContainsFunc(p.lines(), func(l line) bool { return l.kind == plainLine && mentions(l.text, slug) })
+}
+
+func mentions(line, slug string) bool {
+	said := codeSpan.ReplaceAllString(Visible(line), "`")
+	for i := range said {
+		if !wordBegins(said, i) {
 			continue
 		}
-		said := codeSpan.ReplaceAllString(Visible(l.text), "`")
-		for i := range said {
-			if _, ok := afterMention(said[i:], slug); ok && (i == 0 || startsWithSpace(said[i-1:]) || said[i-1] == '(') {
-				return true
-			}
+		if _, ok := afterMention(said[i:], slug); ok {
+			return true
 		}
 	}
 	return false
+}
+
+// wordBegins reports whether a mention may begin at an offset: at the start, behind white space or a bracket.
+func wordBegins(s string, at int) bool {
+	if at == 0 || s[at-1] == '(' {
+		return true
+	}
+	return startsWithSpace(s[at-1:])
 }

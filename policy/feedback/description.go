@@ -42,12 +42,16 @@ var (
 // Anybody can write the markers of Pawl's block. What stands between them reaches neither a diff nor a prompt
 // that is built from Content, so a forged block hides text from Pawl and not from people. Where the markers
 // are not exactly one beginning and one end behind it, nothing between them is removed.
-func Content(body string) string {
-	text := Visible(withoutManaged(unixLines(body)))
+func Content(body string) string { return NewPage(body).Content() }
+
+// Content is the content of a description, as the function of that name says.
+func (p Page) Content() string {
+	text := p.withoutManaged().Visible()
 	var kept []string
 	for line := range strings.SplitSeq(text, "\n") {
 		line = tidyLine(line)
-		if line == "" && (len(kept) == 0 || kept[len(kept)-1] == "") {
+		blank := line == ""
+		if blank && (len(kept) == 0 || kept[len(kept)-1] == "") {
 			continue
 		}
 		kept = append(kept, line)
@@ -114,18 +118,18 @@ func Additions(from, to string) []string {
 	return added
 }
 
-// withoutManaged removes Pawl's block and its markers. Visible removes markers
+// withoutManaged is the page without Pawl's block and its markers. Visible removes markers
 // that do not make a block, as it does with every comment.
-func withoutManaged(text string) string {
-	marks := managed.FindAllStringSubmatchIndex(text, -1)
+func (p Page) withoutManaged() Page {
+	marks := managed.FindAllStringSubmatchIndex(p.body, -1)
 	if len(marks) != 2 {
-		return text
+		return p
 	}
-	name := func(m []int) string { return strings.ToLower(text[m[2]:m[3]]) }
+	name := func(m []int) string { return strings.ToLower(p.body[m[2]:m[3]]) }
 	if name(marks[0]) != "begin" || name(marks[1]) != "end" {
-		return text
+		return p
 	}
-	return text[:marks[0][0]] + text[marks[1][1]:]
+	return NewPage(p.body[:marks[0][0]] + p.body[marks[1][1]:])
 }
 
 // tidyLine keeps a line's indentation, makes every other run of white space one

@@ -23,12 +23,20 @@ func (a Actor) Bot() bool { return a.Type == "Bot" || strings.HasSuffix(a.Login,
 // Typed reports whether a person asked in a comment, a review or by a button. The text
 // that an issue was opened with, and its edits, may be a program's.
 func Typed(actor Actor, source policy.Source, target string) bool {
-	return !actor.Bot() && target != "issue" && (spoken(source) || source == policy.FromButton)
+	if actor.Bot() || target == "issue" {
+		return false
+	}
+	return spoken(source) || source == policy.FromButton
 }
 
 // spoken reports whether a source is somebody's words.
 func spoken(s policy.Source) bool {
-	return s == policy.FromComment || s == policy.FromReview || s == policy.FromReviewComment
+	switch s {
+	case policy.FromComment, policy.FromReview, policy.FromReviewComment:
+		return true
+	default:
+		return false
+	}
 }
 
 func Writes(permission string) bool { return permission == "write" || Maintains(permission) }
@@ -46,7 +54,10 @@ type Self struct {
 
 // Is reports whether an account is Pawl, or stands for it.
 func (s Self) Is(a Actor) bool {
-	return a.ID != 0 && a.ID == s.BotID || s.User != "" && strings.EqualFold(a.Login, s.User)
+	if byBot(a, s) {
+		return true
+	}
+	return s.User != "" && strings.EqualFold(a.Login, s.User)
 }
 
 // Remark is one thing that happened on a thread and may ask for work. The zero value asks for nothing.
@@ -64,7 +75,24 @@ type Remark struct {
 	Name   string // of a label, check run or button
 	To     Actor  // who was assigned or asked for a review
 	SHA    string // the commit that a check run or review is about
+
+	parsed *Page // of Text; see Parsed
 }
+
+// Parsed is the remark with its text parsed, for somebody who judges it more than once.
+func (r Remark) Parsed() Remark {
+	if r.parsed == nil {
+		page := NewPage(r.Text)
+		r.parsed = &page
+	}
+	return r
+}
+
+// page is the text of the remark, parsed.
+func (r Remark) page() Page { return *r.Parsed().parsed }
+
+// byBot reports whether the bot did something, whose zero id is nobody.
+func byBot(a Actor, s Self) bool { return a.ID != 0 && a.ID == s.BotID }
 
 // Scene is what the thread's log and GitHub say around a remark. In the zero
 // value nothing is known, and nothing is accepted before a permission is.
@@ -145,40 +173,64 @@ func ignore(format string, args ...any) Judgement {
 // Judge decides whether a remark is feedback: it must be by somebody else, ask
 // for work in a way Pawl listens to, and come from a person who may write.
 func Judge(r Remark, s Scene) Judgement {
+	r = r.Parsed()
 	if reason, own := causedByPawl(r, s); reason != "" {
 		return Judgement{Reason: reason, Own: own}
 	}
-	if r.Source != policy.FromCheckRun && r.Actor.Bot() && !slices.Contains(s.AllowedBots, r.Actor.ID) {
+	if strangeBot(r, s) {
 		return ignore("%s is a bot that is not in allowed_bots", r.Actor.Login)
 	}
 	j := asks(r, s)
-	if j.Accepted && j.Command.Works() && s.ClosedSince != "" {
+	if j.begins() && s.ClosedSince != "" {
 		return ignore("%s after it was made", s.ClosedSince)
 	}
-	// Who takes back what was asked for needs the permission as well.
-	if !j.Accepted && j.Description == "" && j.Tell == "" {
+	if j.empty() {
 		return j
 	}
 	if need := needs(j, r, s); need != "" {
 		return Judgement{Needs: need, Reason: fmt.Sprintf("the %s is not known yet", need)}
 	}
 	if !mayWrite(r, s) {
-		if j.Tell != "" { // whoever may not give orders need not know what is one
-			j.Tell = ""
-			return j
-		}
-		named := j.Command.Name != ""
-		j = ignore("%s has %s permission; write is needed", r.Actor.Login, s.Permission)
-		if named && byPerson(r) {
-			j.Tell = Refused
-		}
+		return refuse(j, r, s)
+	}
+	if j.Command.pauses() && !Maintains(s.Permission) {
+		return refusePause(j.Command.Name, r, s)
+	}
+	return j
+}
+
+// strangeBot reports whether a bot did it that nobody allowed. Check runs are reported by bots.
+func strangeBot(r Remark, s Scene) bool {
+	if r.Source == policy.FromCheckRun || !r.Actor.Bot() {
+		return false
+	}
+	return !slices.Contains(s.AllowedBots, r.Actor.ID)
+}
+
+// begins reports whether work begins by it.
+func (j Judgement) begins() bool { return j.Accepted && j.Command.Works() }
+
+// empty reports whether nothing follows. Who takes back what was asked for needs the permission as well.
+func (j Judgement) empty() bool { return !j.Accepted && j.Description == "" && j.Tell == "" }
+
+// refuse is for somebody who may not write.
+func refuse(j Judgement, r Remark, s Scene) Judgement {
+	if j.Tell != "" { // such a user need not know what is a command
+		j.Tell = ""
 		return j
 	}
-	if c := j.Command.Name; (c == "pause" || c == "unpause") && !Maintains(s.Permission) {
-		j = ignore("%s has %s permission; %s needs maintain", r.Actor.Login, cmp.Or(s.Permission, "no known"), c)
-		if byPerson(r) {
-			j.Tell = Maintainer
-		}
+	refused := ignore("%s has %s permission; write is needed", r.Actor.Login, s.Permission)
+	if j.Command.Name != "" && byPerson(r) {
+		refused.Tell = Refused
+	}
+	return refused
+}
+
+// refusePause is for somebody who may write, but not stop the work of everybody.
+func refusePause(command string, r Remark, s Scene) Judgement {
+	j := ignore("%s has %s permission; %s needs maintain", r.Actor.Login, cmp.Or(s.Permission, "no known"), command)
+	if byPerson(r) {
+		j.Tell = Maintainer
 	}
 	return j
 }
@@ -191,14 +243,16 @@ func mayWrite(r Remark, s Scene) bool {
 
 // needs is what has to be looked up for a remark that would count otherwise; empty where that was done.
 func needs(j Judgement, r Remark, s Scene) Need {
-	unknown := func(n Need) bool { return !slices.Contains(s.Looked, n) }
-	switch {
-	case mayBePawls(r, s) && unknown(AgentTexts):
-		return AgentTexts
-	case !mayWrite(r, s) && s.Permission == "" && unknown(Permission):
-		return Permission
-	case j.Accepted && j.Command.Works() && !s.Tracked && mayWrite(r, s) && unknown(Closing):
-		return Closing
+	writes := mayWrite(r, s)
+	wanted := map[Need]bool{
+		AgentTexts: mayBePawls(r, s),
+		Permission: !writes && s.Permission == "",
+		Closing:    writes && !s.Tracked && j.begins(),
+	}
+	for _, need := range []Need{AgentTexts, Permission, Closing} {
+		if wanted[need] && !slices.Contains(s.Looked, need) {
+			return need
+		}
 	}
 	return ""
 }
@@ -207,30 +261,43 @@ func needs(j Judgement, r Remark, s Scene) Need {
 // not. own says that GitHub itself names Pawl: of a check run it is the App that counts, since as the actor
 // GitHub names whoever pushed, which on Pawl's branch is Pawl.
 func causedByPawl(r Remark, s Scene) (reason string, own bool) {
-	checkRun, app := r.Source == policy.FromCheckRun, r.App != 0 && r.App == s.Self.AppID
-	switch {
-	case checkRun && app:
-		return "it was written by this App", true
-	case !checkRun && r.Actor.ID != 0 && r.Actor.ID == s.Self.BotID:
-		return "it was done by this App's bot user", true
-	case checkRun || r.Source == policy.FromButton:
+	app := r.App != 0 && r.App == s.Self.AppID
+	if r.Source == policy.FromCheckRun {
+		if app {
+			return "it was written by this App", true
+		}
 		return "", false
-	case app:
-		return "it was written by this App", false
-	case r.Author.ID != 0 && r.Author.ID == s.Self.BotID:
-		return "the text belongs to this App's bot user", false
-	case !mayBePawls(r, s):
-		return "", false
-	case s.ByPawl:
-		return "the log holds it as something that Pawl wrote", false
-	case copied(r, s):
-		return "it is a copy of what Pawl wrote", false
-	case s.Marked:
-		return "it carries a marker of Pawl", false
-	case s.ByAgent:
-		return AgentsOwn + " during an attempt", false
 	}
-	return "", false
+	if byBot(r.Actor, s.Self) {
+		return "it was done by this App's bot user", true
+	}
+	if r.Source == policy.FromButton {
+		return "", false
+	}
+	if app {
+		return "it was written by this App", false
+	}
+	if byBot(r.Author, s.Self) {
+		return "the text belongs to this App's bot user", false
+	}
+	return writtenByPawl(r, s), false
+}
+
+// writtenByPawl says why the text of a remark is Pawl's or its agent's, whoever posted it; empty where it is not.
+func writtenByPawl(r Remark, s Scene) string {
+	switch {
+	case !mayBePawls(r, s):
+		return ""
+	case s.ByPawl:
+		return "the log holds it as something that Pawl wrote"
+	case copied(r, s):
+		return "it is a copy of what Pawl wrote"
+	case s.Marked:
+		return "it carries a marker of Pawl"
+	case s.ByAgent:
+		return AgentsOwn + " during an attempt"
+	}
+	return ""
 }
 
 // mayBePawls reports whether the text of a remark can make it Pawl's own doing. A stop cannot: an agent that
@@ -238,10 +305,15 @@ func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 // that says so is no command but work, for which the agent must not ask.
 func mayBePawls(r Remark, s Scene) bool {
 	if spoken(r.Source) {
-		c, _ := ParseCommand(r.Text, s.Self.Slug)
+		c, _ := r.page().Command(s.Self.Slug)
 		return c.Name != "stop"
 	}
-	return r.Source != policy.FromButton && r.Source != policy.FromCheckRun
+	switch r.Source {
+	case policy.FromButton, policy.FromCheckRun:
+		return false
+	default:
+		return true
+	}
 }
 
 // buttons are the commands that check runs offer as buttons.
@@ -254,38 +326,51 @@ func asks(r Remark, s Scene) Judgement {
 	case policy.FromDescription:
 		return asksByDescription(r, s)
 	case policy.FromLabel:
-		label, backend, _ := strings.Cut(r.Name, ":")
-		if !strings.EqualFold(label, s.Label) {
-			return ignore("label %q is not %q", r.Name, s.Label)
-		}
-		j := solves(s, fmt.Sprintf("label %q was added", r.Name))
-		j.Backend = strings.TrimSpace(backend)
-		return j
+		return asksByLabel(r, s)
 	case policy.FromAssignment:
 		if !s.Self.Is(r.To) {
 			return ignore("%s was %s, not Pawl", r.To.Login, r.Name)
 		}
 		return solves(s, fmt.Sprintf("%s was %s", r.To.Login, r.Name))
 	case policy.FromButton:
-		if r.App != s.Self.AppID {
-			return ignore("the button belongs to another App")
-		}
-		if !slices.Contains(buttons, r.Name) {
-			return ignore("button %q is none of Pawl's", r.Name)
-		}
-		return Judgement{Accepted: true, Reason: fmt.Sprintf("button %q", r.Name), Command: Command{Name: r.Name}}
+		return asksByButton(r, s)
 	case policy.FromCheckRun:
-		switch {
-		case !Failing(r.State):
-			return ignore("check run %q concluded %s", r.Name, r.State)
-		case s.Head == "" || r.SHA != s.Head:
-			return ignore("check run %q is not about the last commit that Pawl pushed", r.Name)
-		}
-		// The red checks of a commit are a state, which is looked at once they are over (thread.Checked).
-		return ignore("check run %q failed on Pawl's commit; the checks of a commit are looked at together", r.Name)
+		return failed(r, s)
 	case policy.FromBase: // GitHub says of it what it asks for, and nobody remarks it
 	}
 	return ignore("%s is not a source of feedback", r.Source)
+}
+
+func asksByLabel(r Remark, s Scene) Judgement {
+	label, backend, _ := strings.Cut(r.Name, ":")
+	if !strings.EqualFold(label, s.Label) {
+		return ignore("label %q is not %q", r.Name, s.Label)
+	}
+	j := solves(s, fmt.Sprintf("label %q was added", r.Name))
+	j.Backend = strings.TrimSpace(backend)
+	return j
+}
+
+func asksByButton(r Remark, s Scene) Judgement {
+	if r.App != s.Self.AppID {
+		return ignore("the button belongs to another App")
+	}
+	if !slices.Contains(buttons, r.Name) {
+		return ignore("button %q is none of Pawl's", r.Name)
+	}
+	return Judgement{Accepted: true, Reason: fmt.Sprintf("button %q", r.Name), Command: Command{Name: r.Name}}
+}
+
+// failed says why a check run is no feedback by itself. The red checks of a commit are a state, which is looked at once
+// they are over (thread.Checked).
+func failed(r Remark, s Scene) Judgement {
+	if !Failing(r.State) {
+		return ignore("check run %q concluded %s", r.Name, r.State)
+	}
+	if s.Head == "" || r.SHA != s.Head {
+		return ignore("check run %q is not about the last commit that Pawl pushed", r.Name)
+	}
+	return ignore("check run %q failed on Pawl's commit; the checks of a commit are looked at together", r.Name)
 }
 
 // solves asks for work without words, which a thread that is being worked on has no need of.
@@ -297,48 +382,85 @@ func solves(s Scene, why string) Judgement {
 }
 
 func asksByText(r Remark, s Scene) Judgement {
-	if r.Edited {
-		if !r.HasWas {
-			return ignore("the text was not edited")
-		}
-		if r.Actor.ID != r.Author.ID {
-			return ignore("%s edited the text of %s; only the author's own edit counts", r.Actor.Login, r.Author.Login)
-		}
-		if onlyMoves(Content(r.Was), Content(r.Text), nil) {
-			return ignore("the edit did not change the content")
-		}
+	if reason := emptyEdit(r); reason != "" {
+		return ignore("%s", reason)
 	}
-	if c, ok := ParseCommand(r.Text, s.Self.Slug); ok && !(c.Mention && c.Text != "" && courteous(Own(c.Text))) {
+	if c, ok := r.page().Command(s.Self.Slug); ok && !c.thanks() {
 		return Judgement{Accepted: true, Reason: "command " + c.Name, Command: c, Text: c.Text}
 	}
-	text, own, onLine := Visible(r.Text), Own(r.Text), r.Source == policy.FromReviewComment && s.Tracked
+	text := r.page().Visible()
 	switch {
-	case r.Source == policy.FromReview && r.State == "changes_requested" && s.Tracked:
+	case r.requestsChanges() && s.Tracked:
 		return accept("a review requests changes", text)
-	case r.Source == policy.FromReview && r.State == "approved" && courteous(own):
+	case r.approves() && courteous(r.page().Own()):
 		return ignore("an approval asks for no work")
 	case strings.TrimSpace(text) == "":
 		return ignore("there is no text to work on")
-	case !s.OwnPull && !onLine && !(s.Asked && r.Source == policy.FromComment):
+	}
+	why := listens(r, s)
+	if why == "" {
 		j := ignore("it holds no command, and the thread is no pull request of Pawl")
-		if byPerson(r) && Mentions(r.Text, s.Self.Slug) {
+		if byPerson(r) && r.page().Mentions(s.Self.Slug) {
 			j.Tell = NoOrder
 		}
 		return j
-	case own == "":
-		return ignore("it says nothing but what it quotes")
-	case courteous(own):
-		return ignore("thanks, emoji and approvals ask for no work")
-	case r.Source == policy.FromComment && slices.ContainsFunc(s.Said, func(said string) bool { return sameWords(said, text) }):
-		return ignore("an attempt was made for the same words before; /pawl retry makes another one")
-	case onLine:
-		return accept("a review comment on a pull request that Pawl works on", text)
-	case r.Source == policy.FromReview:
-		return accept("a review remark on Pawl's pull request", text)
-	case !s.OwnPull:
-		return accept("an answer to what the agent asked", text)
 	}
-	return accept("a new comment on Pawl's pull request", text)
+	if reason := noRequest(r, s); reason != "" {
+		return ignore("%s", reason)
+	}
+	return accept(why, text)
+}
+
+// emptyEdit says why an edit of a text is none that counts; empty where it counts, and for a new text.
+func emptyEdit(r Remark) string {
+	switch {
+	case !r.Edited:
+		return ""
+	case !r.HasWas:
+		return "the text was not edited"
+	case r.Actor.ID != r.Author.ID:
+		return fmt.Sprintf("%s edited the text of %s; only the author's own edit counts", r.Actor.Login, r.Author.Login)
+	case onlyMoves(Content(r.Was), r.page().Content(), nil):
+		return "the edit did not change the content"
+	}
+	return ""
+}
+
+func (r Remark) requestsChanges() bool {
+	return r.Source == policy.FromReview && r.State == "changes_requested"
+}
+
+func (r Remark) approves() bool { return r.Source == policy.FromReview && r.State == "approved" }
+
+// listens says why Pawl listens to words without a command there; empty where it does not.
+func listens(r Remark, s Scene) string {
+	switch {
+	case r.Source == policy.FromReviewComment && s.Tracked:
+		return "a review comment on a pull request that Pawl works on"
+	case s.OwnPull && r.Source == policy.FromReview:
+		return "a review remark on Pawl's pull request"
+	case s.OwnPull:
+		return "a new comment on Pawl's pull request"
+	case s.Asked && r.Source == policy.FromComment:
+		return "an answer to what the agent asked"
+	}
+	return ""
+}
+
+// noRequest says why words ask for nothing; empty where they may.
+func noRequest(r Remark, s Scene) string {
+	own := r.page().Own()
+	if own == "" {
+		return "it says nothing but what it quotes"
+	}
+	if courteous(own) {
+		return "thanks, emoji and approvals ask for no work"
+	}
+	same := func(said string) bool { return sameWords(said, r.page().Visible()) }
+	if r.Source == policy.FromComment && slices.ContainsFunc(s.Said, same) {
+		return "an attempt was made for the same words before; /pawl retry makes another one"
+	}
+	return ""
 }
 
 func asksByDescription(r Remark, s Scene) Judgement {
@@ -352,7 +474,7 @@ func asksByDescription(r Remark, s Scene) Judgement {
 	if !changed {
 		return ignore("the description's content did not change")
 	}
-	content := Content(r.Text)
+	content := r.page().Content()
 	if slices.ContainsFunc(s.Known, func(known string) bool { return sameWords(known, content) }) {
 		return Judgement{Reason: "the description was edited back to a text that is already known", Description: content}
 	}

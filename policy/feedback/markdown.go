@@ -36,6 +36,8 @@ type page struct {
 	quotes []htmlElement    // the tags of quoting elements outside of quotations, in order
 	tags   []htmlElement    // all tags
 	unseen []string
+
+	formula bool // the paragraph that is being read may hold formulas
 }
 
 type class byte
@@ -67,7 +69,13 @@ var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}`)
 const unclosed, emphases = 100, 8000
 
 func endless(body string) bool {
-	return nested.MatchString(body) || strings.Count(body, "](")-strings.Count(body, ")") > unclosed || strings.Count(body, "*")+strings.Count(body, "_") > emphases
+	switch {
+	case strings.Count(body, "](")-strings.Count(body, ")") > unclosed:
+		return true
+	case strings.Count(body, "*")+strings.Count(body, "_") > emphases:
+		return true
+	}
+	return nested.MatchString(body)
 }
 
 // readPage reads a text whose lines end in line feeds. A text that would take long
@@ -77,48 +85,11 @@ func readPage(body string) *page {
 	if endless(body) {
 		return p
 	}
-	formula, source := false, []byte(body)
+	source := []byte(body)
 	// The error of a walk is that of its function, which has none.
 	_ = ast.Walk(markdown.Parse(gmtext.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		quoted := within(n, ast.KindBlockquote)
-		if quoted && n.Type() == ast.TypeBlock {
-			p.mark(n.Lines(), quotedLine)
-		}
-		switch n := n.(type) {
-		case *ast.Paragraph, *ast.TextBlock, *ast.Heading:
-			if !quoted {
-				p.mark(n.Lines(), plainLine)
-			}
-			// GitHub's formulas have rules of their own for what is code.
-			s, _ := extent(n.Lines())
-			formula = strings.Contains(body[s.start:s.end], "$")
-		case *ast.CodeSpan:
-			first, ok := n.FirstChild().(*ast.Text)
-			last, also := n.LastChild().(*ast.Text)
-			if ok && also && !formula {
-				p.code = append(p.code, span{first.Segment.Start, last.Segment.Stop})
-			}
-		case *ast.CodeBlock:
-			p.literal(n.Lines())
-		case *ast.FencedCodeBlock:
-			p.fenced(n, strings.ToLower(string(n.Language(source))))
-		case *ast.HTMLBlock:
-			all := gmtext.NewSegments()
-			all.AppendAll(n.Lines().Sliced(0, n.Lines().Len())) // a copy
-			if n.HasClosure() {
-				all.Append(n.ClosureLine)
-			}
-			if quoted {
-				p.mark(all, quotedLine)
-			}
-			p.html(all, quoted)
-		default:
-			if !within(n, ast.KindImage) { // else it is in its alternative text
-				p.inline(n, source, quoted)
-			}
+		if entering {
+			p.node(n, source)
 		}
 		return ast.WalkContinue, nil
 	})
@@ -128,6 +99,56 @@ func readPage(body string) *page {
 	}
 	slices.SortFunc(p.code, func(a, b span) int { return a.start - b.start })
 	return p
+}
+
+// node reads a node of the tree.
+func (p *page) node(n ast.Node, source []byte) {
+	quoted := within(n, ast.KindBlockquote)
+	if quoted && n.Type() == ast.TypeBlock {
+		p.mark(n.Lines(), quotedLine)
+	}
+	switch n := n.(type) {
+	case *ast.Paragraph, *ast.TextBlock, *ast.Heading:
+		if !quoted {
+			p.mark(n.Lines(), plainLine)
+		}
+		// GitHub's formulas have rules of their own for what is code.
+		s, _ := extent(n.Lines())
+		p.formula = strings.Contains(p.body[s.start:s.end], "$")
+	case *ast.CodeSpan:
+		p.codeSpan(n)
+	case *ast.CodeBlock:
+		p.literal(n.Lines())
+	case *ast.FencedCodeBlock:
+		p.fenced(n, strings.ToLower(string(n.Language(source))))
+	case *ast.HTMLBlock:
+		p.htmlBlock(n, quoted)
+	default:
+		if !within(n, ast.KindImage) { // else it is in its alternative text
+			p.inline(n, source, quoted)
+		}
+	}
+}
+
+func (p *page) codeSpan(n *ast.CodeSpan) {
+	first, begins := n.FirstChild().(*ast.Text)
+	last, ends := n.LastChild().(*ast.Text)
+	if p.formula || !begins || !ends {
+		return
+	}
+	p.code = append(p.code, span{first.Segment.Start, last.Segment.Stop})
+}
+
+func (p *page) htmlBlock(n *ast.HTMLBlock, quoted bool) {
+	all := gmtext.NewSegments()
+	all.AppendAll(n.Lines().Sliced(0, n.Lines().Len())) // a copy
+	if n.HasClosure() {
+		all.Append(n.ClosureLine)
+	}
+	if quoted {
+		p.mark(all, quotedLine)
+	}
+	p.html(all, quoted)
 }
 
 // within reports whether a node stands in another one of a kind.
@@ -151,7 +172,7 @@ func (p *page) inline(n ast.Node, source []byte, quoted bool) {
 			start := cap(source) - cap(label) // it is a part of the source
 			end := start + len(label)
 			p.set(start, end, prose)
-			if start > 0 && source[start-1] == '<' && end < len(source) {
+			if bracketed := start > 0 && source[start-1] == '<'; bracketed && end < len(source) {
 				p.class[start-1], p.class[end] = gone, gone
 			}
 		}
@@ -243,9 +264,7 @@ func (p *page) comments() []span {
 			return found
 		}
 		i += next
-		for len(code) > 0 && code[0].end <= i {
-			code = code[1:]
-		}
+		code = drop(code, func(s span) bool { return s.end <= i })
 		if len(code) > 0 && code[0].start <= i {
 			i = code[0].end
 			continue
@@ -256,10 +275,16 @@ func (p *page) comments() []span {
 		}
 		found = append(found, span{i, end})
 		i = end
-		for len(code) > 0 && code[0].start < end {
-			code = code[1:]
-		}
+		code = drop(code, func(s span) bool { return s.start < end })
 	}
+}
+
+// drop leaves out the first spans for which passed holds.
+func drop(spans []span, passed func(span) bool) []span {
+	for len(spans) > 0 && passed(spans[0]) {
+		spans = spans[1:]
+	}
+	return spans
 }
 
 // lineKind says what a line of Markdown is to somebody who looks for commands.
@@ -281,15 +306,16 @@ type line struct {
 // only where it begins outside of quotations, code and comments. An open comment hides all that follows,
 // which it does at GitHub in some places only: in doubt a line is no command. In a quotation it hides
 // nothing, for whoever answers to one did not write it.
-func readLines(body string) []line {
-	p := readPage(body)
+func (p *page) readLines() []line {
+	body := p.body
 	depth, tags := 0, p.quotes
 	comments := slices.DeleteFunc(p.comments(), func(c span) bool { return p.lines[lineStart(body, c.start)] == quotedLine })
 	var lines []line
 	start := 0
 	for text := range strings.SplitSeq(body, "\n") {
 		for len(tags) > 0 && tags[0].start < start {
-			if depth++; tags[0].closes {
+			depth++
+			if tags[0].closes {
 				depth = max(0, depth-2)
 			}
 			tags = tags[1:]
@@ -299,7 +325,9 @@ func readLines(body string) []line {
 		case covers(comments, start), covers(p.code, start):
 		case p.lines[start] == quotedLine, depth > 0:
 			l.kind = quotedLine
-		case p.lines[start] == plainLine && indentation(text) < 4, strings.Trim(text, " \t") == "":
+		case strings.Trim(text, " \t") == "":
+			l.kind = plainLine
+		case p.lines[start] == plainLine && indentation(text) < 4:
 			l.kind = plainLine
 		}
 		lines = append(lines, l)
@@ -347,17 +375,28 @@ func markMail(lines []line) {
 		if n == 0 {
 			continue
 		}
-		end, quoted := i+n, false
-		for end < len(lines) && (lines[end].kind == quotedLine || strings.TrimSpace(lines[end].text) == "") {
-			quoted = quoted || lines[end].kind == quotedLine
-			end++
-		}
-		if !quoted {
-			end = len(lines)
-		}
+		end := i + n + quotation(lines[i+n:])
 		asMail(lines[i:end])
 		i = end - 1
 	}
+}
+
+// quotation is how many lines behind an attribution are the quotation: those with signs of quoting and blank ones, or, where
+// no line has such a sign, all.
+func quotation(lines []line) int {
+	quoted := false
+	for i, l := range lines {
+		switch {
+		case l.kind == quotedLine:
+			quoted = true
+		case strings.TrimSpace(l.text) == "":
+		case quoted:
+			return i
+		default:
+			return len(lines)
+		}
+	}
+	return len(lines)
 }
 
 func attributed(lines []line) int {
@@ -375,8 +414,11 @@ func attributed(lines []line) int {
 }
 
 func headed(lines []line) bool {
+	if !mailFrom.MatchString(lines[0].text) {
+		return false
+	}
 	head := func(l line) bool { return mailHead.MatchString(l.text) }
-	return mailFrom.MatchString(lines[0].text) && slices.ContainsFunc(lines[1:min(4, len(lines))], head)
+	return slices.ContainsFunc(lines[1:min(4, len(lines))], head)
 }
 
 func asMail(lines []line) {

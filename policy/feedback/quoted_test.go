@@ -22,7 +22,7 @@ func TestPawlsTextsInAQuotationAreNobodysOwnWords(t *testing.T) {
 		for i, text := range regexp.MustCompile(`(?m)^======== .*\n`).Split(string(data), -1) {
 			text = marks.ReplaceAllString(text, "")
 			q := "> " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n> ")
-			if own := Own(q); own != "" && strings.TrimSpace(text) != "" {
+			if own := NewPage(q).Own(); own != "" && strings.TrimSpace(text) != "" {
 				t.Errorf("%s %d: own %.200q\nof %.600q", filepath.Base(f), i, own, q)
 			}
 		}

@@ -24,9 +24,14 @@ import (
 // text and diagrams follow at the end, each as a quotation that says so; Own leaves them out as it does all quotations.
 //
 // Prompts are built from it: instructions that a maintainer cannot see must not reach an agent as the task.
-func Visible(text string) string {
-	text, unseen := seen(text)
-	if len(unseen) == 0 || strings.TrimSpace(text) == "" && !slices.Contains(unseen, allOfIt) {
+func Visible(text string) string { return NewPage(text).Visible() }
+
+func (p Page) see() string {
+	text, unseen := p.seen()
+	if len(unseen) == 0 {
+		return text
+	}
+	if strings.TrimSpace(text) == "" && !slices.Contains(unseen, allOfIt) {
 		return text
 	}
 	if len(unseen) > maxUnseen {
@@ -53,8 +58,8 @@ const (
 )
 
 // seen is the text that is seen, and what else there is that is told.
-func seen(text string) (shownText string, unseen []string) {
-	text = strings.ToValidUTF8(unixLines(text), "\uFFFD")
+func (p Page) seen() (shownText string, unseen []string) {
+	text := strings.ToValidUTF8(p.body, "\uFFFD")
 	for range maxPasses {
 		if !strings.ContainsAny(text, "<[$`~&|") { // everything that is not shown has one of these
 			return strings.Map(shown, text), unseen
@@ -62,9 +67,9 @@ func seen(text string) (shownText string, unseen []string) {
 		if endless(text) {
 			return "", append(unseen, allOfIt)
 		}
-		p := readPage(text)
-		now := p.visible()
-		for _, u := range p.unseen {
+		tree := readPage(text) // one of its own: what is hidden is marked there
+		now := tree.visible()
+		for _, u := range tree.unseen {
 			if !slices.Contains(unseen, u) {
 				unseen = append(unseen, u)
 			}
@@ -93,7 +98,7 @@ var drawn = []string{"mermaid", "geojson", "topojson", "stl"}
 
 func (p *page) fenced(n *ast.FencedCodeBlock, language string) {
 	s, ok := extent(n.Lines())
-	if ok && (slices.Contains(drawn, language) || language == "math" && !plainFormula(p.body[s.start:s.end])) {
+	if ok && isDrawing(language, p.body[s.start:s.end]) {
 		p.hide(s, "a drawing or formula")
 	} else {
 		p.literal(n.Lines())
@@ -106,6 +111,14 @@ func (p *page) fenced(n *ast.FencedCodeBlock, language string) {
 	}
 }
 
+// isDrawing reports whether GitHub shows a block of code as something else than its text.
+func isDrawing(language, code string) bool {
+	if language == "math" {
+		return !plainFormula(code)
+	}
+	return slices.Contains(drawn, language)
+}
+
 // hide takes out a part of the text, and tells it.
 func (p *page) hide(s span, what string) {
 	p.tell(what, p.body[s.start:s.end])
@@ -115,7 +128,8 @@ func (p *page) hide(s span, what string) {
 // tell keeps what is not seen, as inline code.
 func (p *page) tell(what, text string) {
 	text = strings.Join(strings.Fields(strings.Map(shown, html.UnescapeString(text))), " ")
-	if text = strings.ReplaceAll(clipped(text, maxQuoted), "`", "'"); text == "" {
+	text = strings.ReplaceAll(clipped(text, maxQuoted), "`", "'")
+	if text == "" {
 		return
 	}
 	p.unseen = append(p.unseen, what+" `"+text+"`")
@@ -133,8 +147,11 @@ func (p *page) tag(t nethtml.Token, at []int) {
 	switch {
 	case slices.Contains(emptyElements, t.Data):
 		for _, a := range t.Attr {
-			if a.Key == "href" || a.Key == "src" || a.Key == "srcset" {
-				p.address(map[bool]string{true: "link", false: "picture"}[a.Key == "href"], a.Val)
+			switch a.Key {
+			case "href":
+				p.address("link", a.Val)
+			case "src", "srcset":
+				p.address("picture", a.Val)
 			}
 		}
 	case slices.Contains(shownElements, t.Data):
@@ -151,20 +168,23 @@ func (p *page) tag(t nethtml.Token, at []int) {
 
 // elements hides what stands in elements that GitHub does not know, and in those that are too small to read.
 func (p *page) elements() {
-	open, closed := 0, map[string]bool{}
+	closed := map[string]bool{}
 	for _, t := range p.tags {
-		closed[t.name] = closed[t.name] || t.closes
-	}
-	for i, hidden := 0, 0; i < len(p.tags); i++ {
-		t := p.tags[i]
-		small := t.name == "sub" || t.name == "sup" || t.name == "small"
-		switch {
-		case small && t.closes:
-			open = max(0, open-1)
-		case small:
-			open++
+		if t.closes {
+			closed[t.name] = true
 		}
-		if i < hidden || t.closes || t.alone || slices.Contains(shownElements, t.name) && !(small && open >= hiddenSize) {
+	}
+	depth, hidden := 0, 0 // of small elements; the last tag of what is hidden
+	for i, t := range p.tags {
+		small := t.small()
+		if small {
+			depth = t.deeper(depth)
+		}
+		unreadable := small && depth >= hiddenSize
+		if i < hidden || t.closes || t.alone {
+			continue
+		}
+		if !unreadable && slices.Contains(shownElements, t.name) {
 			continue
 		}
 		if closed[t.name] {
@@ -173,11 +193,28 @@ func (p *page) elements() {
 		switch {
 		case hidden > i:
 			p.hide(span{t.start, p.tags[hidden].end}, "an element")
-		case small || slices.Contains(swallowing, t.name):
+		case small, slices.Contains(swallowing, t.name):
 			p.hide(span{t.start, len(p.body)}, "an element")
 			return
 		}
 	}
+}
+
+// small reports whether an element makes its text smaller.
+func (t htmlElement) small() bool {
+	switch t.name {
+	case "sub", "sup", "small":
+		return true
+	}
+	return false
+}
+
+// deeper is how many elements are open behind a tag, of so many before it.
+func (t htmlElement) deeper(open int) int {
+	if t.closes {
+		return max(0, open-1)
+	}
+	return open + 1
 }
 
 // closing is the tag that closes another; 0 where there is none.
@@ -185,11 +222,12 @@ func (p *page) closing(i int) int {
 	depth := 0
 	for j := i; j < len(p.tags); j++ {
 		switch t := p.tags[j]; {
-		case t.name != p.tags[i].name || t.alone:
+		case t.name != p.tags[i].name, t.alone:
 		case !t.closes:
 			depth++
 		default:
-			if depth--; depth == 0 {
+			depth--
+			if depth == 0 {
 				return j
 			}
 		}
@@ -224,29 +262,12 @@ func (p *page) visible() string {
 		}
 		switch part := p.body[start:end]; p.class[start] {
 		case prose:
-			b.WriteString(strings.Map(shown, entity.ReplaceAllStringFunc(part, func(e string) string {
-				if of := html.UnescapeString(e); of != e && strings.Map(shown, of) == "" {
-					return ""
-				}
-				return e
-			})))
+			b.WriteString(strings.Map(shown, entity.ReplaceAllStringFunc(part, visibleEntity)))
 		case literal:
 			b.WriteString(strings.Map(shown, part))
 		case between:
-			for i, line := range strings.Split(part, "\n") {
-				if i > 0 {
-					b.WriteByte('\n')
-				}
-				begins := i > 0 || start == 0 || p.body[start-1] == '\n'
-				switch opened := fence.FindString(line); {
-				case signs.MatchString(line):
-					b.WriteString(line)
-				case opened == "" && begins:
-					b.WriteString(container.FindString(line)) // else what stands behind a link would be no quotation
-				default:
-					b.WriteString(opened)
-				}
-			}
+			begins := start == 0 || p.body[start-1] == '\n'
+			b.WriteString(markdownSigns(part, begins))
 		case gone:
 		}
 		start = end
@@ -254,12 +275,42 @@ func (p *page) visible() string {
 	return b.String()
 }
 
+// visibleEntity is a character that is written by its name or number; empty where it has no shape.
+func visibleEntity(e string) string {
+	of := html.UnescapeString(e)
+	if of != e && strings.Map(shown, of) == "" {
+		return ""
+	}
+	return e
+}
+
+// markdownSigns is what of Markdown's own signs in a part of a text means something to a reader. begins says that the part
+// stands at the beginning of a line.
+func markdownSigns(part string, begins bool) string {
+	var b strings.Builder
+	for i, line := range strings.Split(part, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+			begins = true
+		}
+		switch opened := fence.FindString(line); {
+		case signs.MatchString(line):
+			b.WriteString(line)
+		case opened == "" && begins:
+			b.WriteString(container.FindString(line)) // else what stands behind a link would be no quotation
+		default:
+			b.WriteString(opened)
+		}
+	}
+	return b.String()
+}
+
 // shown maps a character to itself, to a space, or to nothing (-1).
 func shown(r rune) rune {
 	switch {
-	case r == '\n' || r == '\t':
+	case r == '\n', r == '\t':
 		return r
-	case unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r):
+	case unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
 		return ' '
 	case policy.Invisible(r):
 		return -1
@@ -280,7 +331,11 @@ var arithmetic = strings.Fields("frac sqrt sum prod int lim log ln exp sin cos t
 
 // plainFormula reports whether a formula shows all its words: TeX can colour, shrink, overprint and leave out.
 func plainFormula(tex string) bool {
-	return !strings.ContainsAny(tex, "%#") && !slices.ContainsFunc(command.FindAllString(tex, -1), func(c string) bool { return !slices.Contains(arithmetic, c[1:]) })
+	if strings.ContainsAny(tex, "%#") {
+		return false
+	}
+	unknown := func(c string) bool { return !slices.Contains(arithmetic, c[1:]) }
+	return !slices.ContainsFunc(command.FindAllString(tex, -1), unknown)
 }
 
 // formulas hides those that could hide words. GitHub has rules of its own for where one begins; in doubt it does.
@@ -297,12 +352,17 @@ func (p *page) formulas() {
 				continue
 			}
 			if m := formula.FindStringSubmatch(text[start:]); m != nil {
-				s := span{start, start + len(m[1])}
-				within := !slices.ContainsFunc(p.class[s.start:s.end], func(c class) bool { return c != literal })
-				if !within && !plainFormula(p.body[s.start:s.end]) {
-					p.hide(s, "a formula")
-				}
+				p.hideFormula(span{start, start + len(m[1])})
 			}
 		}
 	}
+}
+
+// hideFormula hides a formula that could hide words, unless it stands in code.
+func (p *page) hideFormula(s span) {
+	inCode := !slices.ContainsFunc(p.class[s.start:s.end], func(c class) bool { return c != literal })
+	if inCode || plainFormula(p.body[s.start:s.end]) {
+		return
+	}
+	p.hide(s, "a formula")
 }

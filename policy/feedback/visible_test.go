@@ -123,12 +123,12 @@ func TestWhatIsNotSeenIsNoPartOfTheTask(t *testing.T) {
 				lines = "\n> "
 			}
 			page := strings.ReplaceAll(place, "%s", strings.ReplaceAll(text, "\n", lines))
-			got, _ := seen(page)
+			got, _ := NewPage(page).seen()
 			swallows := strings.Contains(name, "not closed") || strings.Contains(name, "open") || strings.Contains(name, "deep")
 			if strings.Contains(got, "EVIL") || !swallows && strings.Count(got, "GOOD") != strings.Count(page, "GOOD") {
 				t.Errorf("%s, %s: of %q is seen %q", name, where, page, got)
 			}
-			if own := Own(page); strings.Contains(own, "EVIL") {
+			if own := NewPage(page).Own(); strings.Contains(own, "EVIL") {
 				t.Errorf("%s, %s: of %q counts %q", name, where, page, own)
 			}
 			whole := Visible(page)
@@ -137,7 +137,7 @@ func TestWhatIsNotSeenIsNoPartOfTheTask(t *testing.T) {
 					t.Errorf("%s, %s: %q stands in the task", name, where, line)
 				}
 			}
-			if again, _ := seen(whole); again != whole && !swallows {
+			if again, _ := NewPage(whole).seen(); again != whole && !swallows {
 				t.Errorf("%s, %s: %q is read again as %q", name, where, whole, again)
 			}
 		}
@@ -163,7 +163,7 @@ func TestSeenWordsStay(t *testing.T) {
 			"<details><summary>w</summary>\n\nw\n\n</details>\n\n", "<kbd>w</kbd>\n", "- [ ] w\n", "~~w~~\n", "w<br>w\n", "$w$\n", "<div align=center>\nw\n</div>\n\n"}
 		page := strings.Join(rapid.SliceOfN(rapid.SampledFrom(shapes), 1, 6).Draw(t, "page"), "\n")
 		page = strings.ReplaceAll(page, "w", "word")
-		if got, _ := seen(page); strings.Count(got, "word") != strings.Count(page, "word") {
+		if got, _ := NewPage(page).seen(); strings.Count(got, "word") != strings.Count(page, "word") {
 			t.Fatalf("of %q is seen %q", page, got)
 		}
 	})
