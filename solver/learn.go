@@ -75,8 +75,7 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 	if len(e.Backends) < 2 {
 		return nil, nil
 	}
-	switch l.Mode {
-	case "", policy.ModeFixed:
+	if l.Mode == "" || l.Mode == policy.ModeFixed {
 		return nil, nil
 	}
 	learned, err := s.pub.solver.Learned(ctx)
