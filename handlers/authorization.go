@@ -7,8 +7,11 @@ import "context"
 type GitHubAppAuthorization struct{ handler }
 
 func authorization(p *payload) []Activity {
-	if p.Action != "revoked" || p.Sender.ID == 0 {
+	if p.Action != "revoked" {
 		return nil
+	}
+	if p.Sender.ID == 0 {
+		return []Activity{{apart: ignoreUnsent}}
 	}
 	return []Activity{{apart: func(h *Handlers, ctx context.Context, _ Activity, _ string) (string, error) {
 		return "signed out", h.SignOut(ctx, p.Sender.ID)

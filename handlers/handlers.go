@@ -150,7 +150,9 @@ func (h *Handlers) failed(ctx context.Context, guid string, err error, log zerol
 
 // EventHandlers are the handlers of all events, one a file; the first that names an event has it.
 func (h *Handlers) EventHandlers() []githubapp.EventHandler {
-	on := func(read func(*payload) []Activity, events ...string) handler { return handler{h, read, events} }
+	on := func(read func(*payload) []Activity, events ...string) handler {
+		return handler{h, fromSomebody(read), events}
+	}
 	return []githubapp.EventHandler{
 		IssueComment{on(issueComment, "issue_comment")},
 		Issues{on(issues, "issues")},

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -160,4 +161,20 @@ func read(data []byte, reader func(*payload) []Activity) ([]Activity, error) {
 		return nil, fmt.Errorf("%w: %w", errUnparsable, err)
 	}
 	return reader(&p), nil
+}
+
+// fromSomebody reads as read does, but a payload without a sender counts for nothing. GitHub sends null for an account that
+// is gone, and nobody can be asked for a permission then.
+func fromSomebody(read func(*payload) []Activity) func(*payload) []Activity {
+	return func(p *payload) []Activity {
+		all := read(p)
+		if len(all) == 0 || p.Sender != (feedback.Actor{}) {
+			return all
+		}
+		return []Activity{{apart: ignoreUnsent}}
+	}
+}
+
+func ignoreUnsent(*Handlers, context.Context, Activity, string) (string, error) {
+	return fmt.Sprintf("%s: the payload names no sender", thread.KindIgnored), nil
 }
