@@ -23,7 +23,7 @@ const (
 	acquireTime = 3 * time.Second
 )
 
-// releaseSpread is the time over which threads look again whether it is their turn: a provider that has just
+// releaseSpread is the time over which threads look again whether they may start: a provider that has just
 // begun to answer again is not met by all of them at once. What is due together the queue starts together;
 // startSpread takes such a batch apart.
 const (
@@ -84,7 +84,7 @@ func bound(b policy.Breaker) int { return min(1, b.Consecutive+b.Claim.Consecuti
 func (s *step) later(rule policy.Rule, reason string) *thread.Decided {
 	now, look, share, spread := s.pub.env.Now(), minLook, 2, releaseSpread
 	if rule == policy.RuleCrowded {
-		// Another node may have room, and which one looks is chance.
+		// Another node may have a free slot, and which one looks is chance.
 		look, share, spread = crowdedLook, 8, crowdedLook
 	}
 	if s.awaits(rule) {
