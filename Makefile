@@ -51,10 +51,10 @@ soak:
 	go test -count 1 -timeout 2h -run TestNoSequenceOfEvents ./solver -seeds $${SOAK_SEQUENCES:-20000}
 	SOAK_KILLS=$${SOAK_KILLS:-1000} SOAK_TIME=$${SOAK_TIME:-30m} go test -count 1 -timeout 2h -run TestRandomKillsUnderLoad -v ./cmd/pawl
 
-# The built program against some sixty bots that never tire, for two days of virtual
-# time each, of which make test plays a few: what came of each, and its bound.
+# A server against some sixty bots that never tire, for two days of virtual time each.
+# A table says what came of each bot, and its bound. make test plays a few of them.
 arena:
-	go test -count 1 -timeout 30m -parallel 8 -run TestNoBotOfTheArena -v ./cmd/pawl -arena
+	cd lab && go test -count 1 -timeout 30m -parallel 8 -run TestNoBotOfTheArena -v ./arena -arena
 
 # Somebody who has never seen Pawl, from an empty root to the first solved issue on a fake
 # GitHub: from the sources and with the program, by webhook and by polling. Counts commands

@@ -1,4 +1,4 @@
-package main
+package arena
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ var workers = []bot{
 	{name: "orderer", does: "a workflow opens an issue for each pull request of Pawl's, and orders it in a person's name",
 		acts: func(s *seat) {
 			s.each(func(pull int) {
-				n, err := s.world.OpenIssue(s.repo, writer, fmt.Sprintf("Follow up on #%d", pull), "Please add a test.")
+				n, err := s.World.OpenIssue(s.repo, writer, fmt.Sprintf("Follow up on #%d", pull), "Please add a test.")
 				s.did(err)
 				s.says(n, writer, "/pawl solve")
 			})
@@ -39,8 +39,8 @@ var workers = []bot{
 		bound: bound{attempts: 3, threads: 3, why: chain}},
 	{name: "labeller", does: "a script takes the label off and puts it on",
 		acts: func(s *seat) {
-			s.did(s.world.RemoveLabel(s.repo, s.issue, writer, "pawl"))
-			s.did(s.world.AddLabel(s.repo, s.issue, writer, "pawl"))
+			s.did(s.World.RemoveLabel(s.repo, s.issue, writer, "pawl"))
+			s.did(s.World.AddLabel(s.repo, s.issue, writer, "pawl"))
 		},
 		bound: bound{attempts: 6, why: five}},
 	{name: "retoucher", does: "an allowed bot edits its own comment a hundred times",
@@ -49,14 +49,14 @@ var workers = []bot{
 				s.memory["mine"] = s.says(s.pull, helper, s.words())
 			}
 			for i := range 100 {
-				s.did(s.world.EditComment(s.repo, s.memory["mine"], helper, sentence(100*s.round+i)))
+				s.did(s.World.EditComment(s.repo, s.memory["mine"], helper, sentence(100*s.round+i)))
 			}
 		},
 		bound: bound{attempts: 6, why: five}},
 	{name: "doorkeeper", does: "a script closes the issue and opens it again",
 		acts: func(s *seat) {
-			s.did(s.world.CloseIssue(s.repo, s.issue, writer))
-			s.did(s.world.ReopenIssue(s.repo, s.issue, writer))
+			s.did(s.World.CloseIssue(s.repo, s.issue, writer))
+			s.did(s.World.ReopenIssue(s.repo, s.issue, writer))
 		},
 		bound: bound{attempts: 1, why: none}},
 	{name: "mover", does: "people push to the base what conflicts with Pawl's work, ten times at a time",
@@ -64,20 +64,20 @@ var workers = []bot{
 		agent: `grep -v '^[<=>][<=>]' shared.txt > c; mv c shared.txt; head -c 90 /dev/urandom | base64 -w 0 >> shared.txt; echo >> shared.txt; echo "I added a line."`,
 		acts: func(s *seat) {
 			for range 10 {
-				text, err := s.world.Git(s.t.Context(), s.repo, "show", "main:shared.txt")
+				text, err := s.World.Git(s.t.Context(), s.repo, "show", "main:shared.txt")
 				s.must(err)
-				_, err = s.world.PushCommit(s.t.Context(), s.repo, writer, fakegithub.Commit{Branch: "main", Message: "more", Files: map[string]string{"shared.txt": text + s.words() + "\n"}})
+				_, err = s.World.PushCommit(s.t.Context(), s.repo, writer, fakegithub.Commit{Branch: "main", Message: "more", Files: map[string]string{"shared.txt": text + s.words() + "\n"}})
 				s.did(err)
 			}
 		},
 		bound: bound{attempts: 6, why: five}},
 	{name: "stale", does: "a bot calls the issue stale and closes it; a script opens it and resumes",
 		acts: func(s *seat) {
-			s.did(s.world.AddLabel(s.repo, s.issue, other, "stale"))
+			s.did(s.World.AddLabel(s.repo, s.issue, other, "stale"))
 			s.says(s.issue, other, "This issue is stale, as nothing happened for a while.")
-			s.did(s.world.CloseIssue(s.repo, s.issue, other))
-			s.did(s.world.RemoveLabel(s.repo, s.issue, other, "stale"))
-			s.did(s.world.ReopenIssue(s.repo, s.issue, writer))
+			s.did(s.World.CloseIssue(s.repo, s.issue, other))
+			s.did(s.World.RemoveLabel(s.repo, s.issue, other, "stale"))
+			s.did(s.World.ReopenIssue(s.repo, s.issue, writer))
 			s.says(s.issue, writer, "/pawl resume")
 		},
 		bound: bound{attempts: 7, why: again}},
@@ -94,8 +94,8 @@ var workers = []bot{
 		bound: bound{attempts: 1, writes: 40, why: forced}},
 	{name: "closer", does: "a script closes the pull request and opens it again",
 		acts: func(s *seat) {
-			s.did(s.world.ClosePull(s.repo, s.pull, writer))
-			s.did(s.world.ReopenIssue(s.repo, s.pull, writer))
+			s.did(s.World.ClosePull(s.repo, s.pull, writer))
+			s.did(s.World.ReopenIssue(s.repo, s.pull, writer))
 		},
 		bound: bound{attempts: 1, why: none}},
 }
@@ -109,7 +109,7 @@ var multipliers = []bot{
 	{name: "splitter", does: "a label opens two issues with the same label",
 		acts: func(s *seat) {
 			opened := 0 // at a time; twice as many each time would soon be too many for the test
-			for _, i := range s.world.Issues(s.repo) {
+			for _, i := range s.World.Issues(s.repo) {
 				if key := fmt.Sprint("seen ", i.Number); i.Pull == nil && s.memory[key] == 0 && opened < 4 {
 					s.memory[key] = 1
 					opened++
@@ -125,9 +125,9 @@ var multipliers = []bot{
 	{name: "twin", does: "a script opens pull requests from Pawl's branch, with a command",
 		acts: func(s *seat) {
 			branch := fmt.Sprint("twin-", s.round)
-			_, err := s.world.PushCommit(s.t.Context(), s.repo, writer, fakegithub.Commit{Branch: branch, From: s.head(), Message: "twin", Files: map[string]string{branch: "x\n"}})
+			_, err := s.World.PushCommit(s.t.Context(), s.repo, writer, fakegithub.Commit{Branch: branch, From: s.head(), Message: "twin", Files: map[string]string{branch: "x\n"}})
 			s.did(err)
-			_, err = s.world.OpenPull(s.t.Context(), s.repo, writer, fakegithub.PullRequest{Title: s.words(), Body: "/pawl solve", Head: branch})
+			_, err = s.World.OpenPull(s.t.Context(), s.repo, writer, fakegithub.PullRequest{Title: s.words(), Body: "/pawl solve", Head: branch})
 			s.did(err)
 		},
 		bound: bound{attempts: 24, threads: 24, why: cap12}},
@@ -177,7 +177,7 @@ for part in first second; do post issues '{"title": "A part of it", "body": "Ple
 
 // each calls do with the pull requests of Pawl's that the bot has not seen.
 func (s *seat) each(do func(pull int)) {
-	for _, p := range s.world.Pulls(s.repo) {
+	for _, p := range s.World.Pulls(s.repo) {
 		if key := fmt.Sprint("seen ", p.Number); p.Author == "pawl[bot]" && s.memory[key] == 0 {
 			s.memory[key] = 1
 			do(p.Number)
@@ -188,7 +188,7 @@ func (s *seat) each(do func(pull int)) {
 // opens opens an issue with Pawl's label as the person who asked for the first one.
 func (s *seat) opens(title, body string) {
 	s.t.Helper()
-	_, err := s.world.OpenIssue(s.repo, writer, title, body, "pawl")
+	_, err := s.World.OpenIssue(s.repo, writer, title, body, "pawl")
 	s.did(err)
 }
 
@@ -196,6 +196,6 @@ func (s *seat) opens(title, body string) {
 func (s *seat) pushes(c fakegithub.Commit) {
 	s.t.Helper()
 	c.Branch = fmt.Sprint("pawl/issue-", s.issue)
-	_, err := s.world.PushCommit(s.t.Context(), s.repo, writer, c)
+	_, err := s.World.PushCommit(s.t.Context(), s.repo, writer, c)
 	s.did(err)
 }

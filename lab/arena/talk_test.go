@@ -1,4 +1,4 @@
-package main
+package arena
 
 import (
 	"fmt"
@@ -49,7 +49,7 @@ var talkers = []bot{
 	{name: "recreator", does: "a person's script deletes its comment and writes it again",
 		acts: func(s *seat) {
 			if id := s.memory["mine"]; id != 0 {
-				s.did(s.world.DeleteComment(s.repo, id, writer))
+				s.did(s.World.DeleteComment(s.repo, id, writer))
 			}
 			s.memory["mine"] = s.says(s.pull, writer, "Please look at this again.")
 		},
@@ -105,7 +105,7 @@ var talkers = []bot{
 	{name: "remover", does: "a person's script deletes what Pawl writes, and asks why",
 		acts: func(s *seat) {
 			for _, c := range s.pawls(s.issue) {
-				s.did(s.world.DeleteComment(s.repo, c.ID, writer))
+				s.did(s.World.DeleteComment(s.repo, c.ID, writer))
 			}
 			s.says(s.issue, writer, "/pawl why")
 		},
@@ -155,7 +155,7 @@ var timekeepers = []bot{
 	{name: "rewriter", does: "a person's script edits its comment every hour", every: time.Hour,
 		acts: func(s *seat) {
 			if id := s.memory["mine"]; id != 0 {
-				s.did(s.world.EditComment(s.repo, id, writer, s.words()))
+				s.did(s.World.EditComment(s.repo, id, writer, s.words()))
 				return
 			}
 			s.memory["mine"] = s.says(s.pull, writer, s.words())

@@ -1,8 +1,7 @@
-package main
+package arena
 
 import (
 	"cmp"
-	"database/sql"
 	"flag"
 	"fmt"
 	"os"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -67,10 +65,8 @@ type seat struct {
 
 // arena is a server with the bots that play against it.
 type arena struct {
-	*cluster
+	*stage
 	seats []*seat
-	store *store.Store
-	db    *sql.DB
 }
 
 // The bots' accounts. Nobody allowed the other one.
@@ -92,7 +88,9 @@ policy:
 
 // dispatch is the agent of all repositories. It runs the script of the one that it is
 // called for, which may post to GitHub as a person.
-const dispatch = `echo "$PAWL_THREAD" >> "$CTRL/attempts"
+const dispatch = `#!/bin/sh
+CTRL='%[3]s'
+echo "$PAWL_THREAD" >> "$CTRL/attempts"
 cat > /dev/null
 owner=${PAWL_THREAD%%%%/*} issue=${PAWL_THREAD##*#}
 n=$(grep -c "^$owner/" "$CTRL/attempts")
@@ -107,30 +105,25 @@ const newAgent = `head -c 90 /dev/urandom | base64 > "file$n.txt"; echo "I added
 // and on a thread, and lets work begin.
 func newArena(t *testing.T, perRepository, perThread int, bots []bot) *arena {
 	t.Helper()
-	a := &arena{cluster: &cluster{ahead: &clock{}}}
-	a.rig = newRigAt(t, nil, a.ahead.now)
-	a.dated = a.ahead.now
-	token, err := a.world.UserToken(writer)
+	a := &arena{stage: newStage(t, fmt.Sprintf(settings, perRepository, perThread))}
+	token, err := a.World.UserToken(writer)
 	a.must(err)
-	a.agent(fmt.Sprintf(dispatch, strings.TrimSuffix(a.world.APIURL(), "/"), token), "account: free")
-	script := strings.Split(strings.Split(a.config, "argv: [")[1], "]")[0]
-	a.config += fmt.Sprintf("  - {name: codex, kind: command, stream: codex, argv: [%s], account: paid}\n", script) + fmt.Sprintf(settings, perRepository, perThread)
-	a.must(a.world.AddBot(helper, 77))
-	a.must(a.world.AddBot(other, 78))
-	a.world.AddOtherApp("ci", 4001)
-	a.world.AddOtherApp("lint", 4002)
-	a.reach(time.Now())
-	a.join()
+	a.agent(fmt.Sprintf(dispatch, strings.TrimSuffix(a.World.APIURL(), "/"), token, a.ctrl()))
+	a.must(a.World.AddBot(helper, 77))
+	a.must(a.World.AddBot(other, 78))
+	a.World.AddOtherApp("ci", 4001)
+	a.World.AddOtherApp("lint", 4002)
+	a.begin()
 	for i := range bots {
 		s := &seat{arena: a, bot: &bots[i], repo: bots[i].name + "/widgets", memory: map[string]int64{}, next: a.ahead.now()}
 		files := map[string]string{"README.md": "# widgets\n", "a.txt": "one\n", config.RepoFile: "backends: [mine]\n"}
 		for path, text := range s.files {
 			files[path] = text
 		}
-		a.must(a.world.AddRepo(t.Context(), s.repo, files))
-		a.must(a.world.SetRole(s.repo, writer, "write"))
-		a.must(a.world.SetRole(s.repo, reader, "read"))
-		a.must(a.world.Install(s.repo))
+		a.must(a.World.AddRepo(t.Context(), s.repo, files))
+		a.must(a.World.SetRole(s.repo, writer, "write"))
+		a.must(a.World.SetRole(s.repo, reader, "read"))
+		a.must(a.World.Install(s.repo))
 		agent := s.bot.agent
 		if agent == "" {
 			agent = newAgent
@@ -138,10 +131,6 @@ func newArena(t *testing.T, perRepository, perThread int, bots []bot) *arena {
 		a.must(os.WriteFile(filepath.Join(a.ctrl(), s.name+".sh"), []byte(agent), 0o600))
 		a.seats = append(a.seats, s)
 	}
-	a.store, err = store.Open(t.Context(), "sqlite:"+filepath.Join(a.dir, "pawl.db"), store.Options{Now: a.dated, Access: store.Reading})
-	a.must(err)
-	t.Cleanup(func() { a.store.Close() })
-	a.db = a.database()
 	for _, s := range a.seats {
 		if s.begins == nil {
 			s.asks("A second line", "Please add a second line to a.txt.")
@@ -149,16 +138,16 @@ func newArena(t *testing.T, perRepository, perThread int, bots []bot) *arena {
 		}
 		s.begins(s)
 	}
-	a.world.ResetCalls()
+	a.World.ResetCalls()
 	return a
 }
 
 // asks has a person open an issue and ask for it.
 func (s *seat) asks(title, body string) {
 	var err error
-	s.issue, err = s.world.OpenIssue(s.repo, writer, title, body)
+	s.issue, err = s.World.OpenIssue(s.repo, writer, title, body)
 	s.must(err)
-	_, err = s.world.Comment(s.repo, s.issue, writer, "/pawl solve")
+	_, err = s.World.Comment(s.repo, s.issue, writer, "/pawl solve")
 	s.must(err)
 }
 
@@ -180,37 +169,37 @@ func (a *arena) play() {
 func (a *arena) rest(day int) {
 	a.t.Helper()
 	before := -1
-	a.await("the server to rest", func() bool {
-		a.must(a.world.WaitDelivered(a.t.Context()))
+	a.await("the server's rest", func() bool {
+		a.must(a.World.WaitDelivered(a.t.Context()))
 		st, err := a.store.Stats(a.t.Context())
 		a.must(err)
 		var leased int // by whatever clock
-		a.must(a.db.QueryRowContext(a.t.Context(), "SELECT count(*) FROM threads WHERE lease_until > 0").Scan(&leased))
-		sent := a.calls() + len(a.world.Requests())
+		a.must(a.store.DB().QueryRowContext(a.t.Context(), "SELECT count(*) FROM threads WHERE lease_until > 0").Scan(&leased))
+		sent := strings.Count(a.attempts(), "\n") + len(a.World.Requests())
 		rests := sent == before && st.Deliveries[thread.Received] == 0 && st.Queued == 0 && leased == 0
 		before = sent
 		return rests
 	})
-	made, _ := os.ReadFile(filepath.Join(a.ctrl(), "attempts")) // there is none before the first
+	made := a.attempts()
 	for _, s := range a.seats {
-		for _, r := range a.world.Requests() {
+		for _, r := range a.World.Requests() {
 			if r.Method != "GET" && strings.HasPrefix(r.Caller, "installation:") && strings.HasPrefix(r.Path, "/repos/"+s.repo+"/") {
 				s.writes++
 			}
 		}
-		n := strings.Count("\n"+string(made), "\n"+s.repo+"#")
+		n := strings.Count("\n"+made, "\n"+s.repo+"#")
 		if n > s.last {
 			s.quiet = 0
 		}
 		s.today[day] += n - s.last
 		s.last = n
-		for _, p := range a.world.Pulls(s.repo) {
+		for _, p := range a.World.Pulls(s.repo) {
 			if p.Author == "pawl[bot]" && s.pull == 0 {
 				s.pull = p.Number
 			}
 		}
 	}
-	a.world.ResetCalls()
+	a.World.ResetCalls()
 }
 
 // act lets every bot act whose time has come, and reports whether there was one. A bot
@@ -249,7 +238,7 @@ func (a *arena) waits() map[string]time.Time {
 		if row.WakeAt.IsZero() {
 			continue
 		}
-		if s := a.states([]thread.ID{row.Thread})[0]; waitsBy(policy.RuleCap)(s) || waitsBy(policy.RuleDailyCap)(s) {
+		if a.waitsForTheDay(row.Thread) {
 			continue
 		}
 		if at, known := all[row.Thread.Repo()]; !known || row.WakeAt.Before(at) {
@@ -287,7 +276,7 @@ func (a *arena) wait() bool {
 
 // threads are those of the bot's repository on which attempts were made.
 func (s *seat) threads() (list []string) {
-	for line := range strings.Lines(s.left("attempts")) {
+	for line := range strings.Lines(s.attempts()) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, s.repo+"#") && !slices.Contains(list, line) {
 			list = append(list, line)
 		}
@@ -338,7 +327,7 @@ func (a *arena) check() (table []string) {
 
 // ended is the rule of the last decision on the thread that the work began with.
 func (s *seat) ended() policy.Rule {
-	if d := s.states([]thread.ID{s.thread(s.issue)})[0].Decision; d != nil {
+	if d := s.state(s.thread(s.issue)).Decision; d != nil {
 		return d.Rule
 	}
 	return "-"
@@ -360,14 +349,14 @@ func (s *seat) did(err error) {
 // says comments, and returns the comment's id.
 func (s *seat) says(on int, who, text string) int64 {
 	s.t.Helper()
-	id, err := s.world.Comment(s.repo, on, who, text)
+	id, err := s.World.Comment(s.repo, on, who, text)
 	s.did(err)
 	return id
 }
 
 // head is the commit of Pawl's pull request.
 func (s *seat) head() string {
-	for _, p := range s.world.Pulls(s.repo) {
+	for _, p := range s.World.Pulls(s.repo) {
 		if p.Number == s.pull {
 			return p.Pull.HeadSHA
 		}
@@ -386,13 +375,13 @@ func (s *seat) reports(app string, c fakegithub.CheckResult) {
 	if c.SHA = s.head(); c.Summary == "" {
 		c.Title = "" // as those of GitHub Actions
 	}
-	_, err := s.world.CompleteCheckRun(s.repo, app, c)
+	_, err := s.World.CompleteCheckRun(s.repo, app, c)
 	s.did(err)
 }
 
 // button is the check run pawl on the head, and whether it has a button now.
 func (s *seat) button(id string) (run fakegithub.CheckRun, has bool) {
-	for _, c := range s.world.CheckRuns(s.repo) {
+	for _, c := range s.World.CheckRuns(s.repo) {
 		if c.App == "pawl" && c.Name == "pawl" && c.SHA == s.head() {
 			run = c
 		}
@@ -402,7 +391,7 @@ func (s *seat) button(id string) (run fakegithub.CheckRun, has bool) {
 
 // pawls are the texts that Pawl wrote as comments on a thread, as they stand now.
 func (s *seat) pawls(n int) (all []fakegithub.Comment) {
-	for _, c := range s.world.Comments(s.repo, n) {
+	for _, c := range s.World.Comments(s.repo, n) {
 		if c.Author == "pawl[bot]" {
 			all = append(all, c)
 		}

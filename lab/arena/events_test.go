@@ -1,4 +1,4 @@
-package main
+package arena
 
 import (
 	"fmt"
@@ -32,9 +32,9 @@ var editors = []bot{
 		bound: bound{attempts: 6, why: five}},
 	{name: "retitler", does: "a script changes the title and who is assigned",
 		acts: func(s *seat) {
-			s.did(s.world.EditTitle(s.repo, s.issue, writer, s.words()))
-			s.did(s.world.TouchIssue(s.repo, s.issue, writer))
-			s.did(s.world.EditBody(s.repo, s.issue, writer, "Please add a second line to a.txt."))
+			s.did(s.World.EditTitle(s.repo, s.issue, writer, s.words()))
+			s.did(s.World.TouchIssue(s.repo, s.issue, writer))
+			s.did(s.World.EditBody(s.repo, s.issue, writer, "Please add a second line to a.txt."))
 		},
 		bound: bound{attempts: 1, why: none}},
 }
@@ -68,22 +68,22 @@ var checkers = []bot{
 	{name: "rerunner", does: "a script re-runs Pawl's check run",
 		acts: func(s *seat) {
 			run, _ := s.button("")
-			s.did(s.world.Rerequest(s.repo, run.ID, writer))
+			s.did(s.World.Rerequest(s.repo, run.ID, writer))
 		},
 		bound: bound{attempts: 7, why: again}},
 	{name: "presser", does: "a script presses every button that it finds",
 		acts: func(s *seat) {
 			run, _ := s.button("")
 			for _, a := range run.Actions {
-				s.did(s.world.ClickButton(s.repo, run.ID, a.Identifier, writer))
+				s.did(s.World.ClickButton(s.repo, run.ID, a.Identifier, writer))
 			}
-			s.did(s.world.Rerequest(s.repo, run.ID, writer))
+			s.did(s.World.Rerequest(s.repo, run.ID, writer))
 		},
 		bound: bound{attempts: 8, why: "two buttons once each; " + five}},
 	{name: "robot", does: "an allowed bot presses Retry",
 		acts: func(s *seat) {
 			run, _ := s.button("")
-			s.did(s.world.Rerequest(s.repo, run.ID, helper))
+			s.did(s.World.Rerequest(s.repo, run.ID, helper))
 		},
 		bound: bound{attempts: 6, why: five}},
 }
@@ -105,7 +105,7 @@ var reviewers = []bot{
 	{name: "liner", does: "an allowed bot remarks on three lines at once",
 		acts: func(s *seat) {
 			for i := range 3 {
-				_, err := s.world.ReviewComment(s.t.Context(), s.repo, s.pull, helper, "file1.txt", 1, sentence(3*s.round+i))
+				_, err := s.World.ReviewComment(s.t.Context(), s.repo, s.pull, helper, "file1.txt", 1, sentence(3*s.round+i))
 				s.did(err)
 			}
 		},
@@ -118,11 +118,11 @@ var reviewers = []bot{
 // describes puts a line below the issue's description.
 func (s *seat) describes(line string) {
 	s.t.Helper()
-	s.did(s.world.EditBody(s.repo, s.issue, writer, "Please add a second line to a.txt.\n\n"+line))
+	s.did(s.World.EditBody(s.repo, s.issue, writer, "Please add a second line to a.txt.\n\n"+line))
 }
 
 func (s *seat) reviews(who, state, text string) {
 	s.t.Helper()
-	_, err := s.world.Review(s.repo, s.pull, who, state, text)
+	_, err := s.World.Review(s.repo, s.pull, who, state, text)
 	s.did(err)
 }
