@@ -49,7 +49,7 @@ bench:
 # about 25 ms of two processors each.
 soak:
 	go test -count 1 -timeout 2h -run TestNoSequenceOfEvents ./solver -seeds $${SOAK_SEQUENCES:-20000}
-	SOAK_KILLS=$${SOAK_KILLS:-1000} SOAK_TIME=$${SOAK_TIME:-30m} go test -count 1 -timeout 2h -run TestRandomKillsUnderLoad -v ./cmd/pawl
+	cd lab && SOAK_KILLS=$${SOAK_KILLS:-1000} SOAK_TIME=$${SOAK_TIME:-30m} go test -count 1 -timeout 2h -run TestRandomKillsUnderLoad -v ./soak
 
 # A server against some sixty bots that never tire, for two days of virtual time each.
 # A table says what came of each bot, and its bound. make test plays a few of them.

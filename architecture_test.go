@@ -60,8 +60,9 @@ func arrows() map[string][]string {
 		},
 		"internal/setup": {"config", "internal/forge", "internal/render"},
 
-		// Only tests import it.
-		"handlers/handlerstest": {everything},
+		// Only tests import these.
+		"handlers/handlerstest":    {everything},
+		"internal/crash/crashtest": {everything},
 	}
 }
 

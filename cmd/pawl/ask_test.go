@@ -208,7 +208,7 @@ func TestAnAnswerIsPostedOnceWhereverTheServerIsKilled(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			l := newLives(t, map[string]string{"a.txt": "one\n"})
-			l.env = func(life int) []string {
+			l.Env = func(life int) []string {
 				if life > 0 {
 					return nil
 				}
@@ -216,14 +216,14 @@ func TestAnAnswerIsPostedOnceWhereverTheServerIsKilled(t *testing.T) {
 			}
 			l.agent(asked, "")
 			l.begin()
-			l.serving()
+			l.Serving()
 			before := l.refs()
 			n, err := l.world.OpenIssue(rigRepo, writer, "Where is it?", "The number.")
 			l.must(err)
 			_, err = l.world.Comment(rigRepo, n, writer, "/pawl ask Where?")
 			l.must(err)
-			l.await("the kill", func() bool { return len(l.died()) == 1 })
-			l.serving()
+			l.await("the kill", func() bool { return len(l.Died()) == 1 })
+			l.Serving()
 			l.settled("the answer", patience, func(states map[string]thread.State) bool {
 				s := states[threadName(n)]
 				return !s.Open() && s.Acts["comment:status"].Done && strings.Contains(l.statusComment(n), "Answered")
@@ -298,7 +298,7 @@ func TestAPlanIsWorkedOffWhereverTheServerIsKilled(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			l := newLives(t, map[string]string{"a.txt": "one\n"})
-			l.env = func(life int) []string {
+			l.Env = func(life int) []string {
 				if life > 0 {
 					return nil
 				}
@@ -306,7 +306,7 @@ func TestAPlanIsWorkedOffWhereverTheServerIsKilled(t *testing.T) {
 			}
 			l.agent(asked, "")
 			l.begin()
-			l.serving()
+			l.Serving()
 			n, err := l.world.OpenIssue(rigRepo, writer, "Numbers", "More of them.")
 			l.must(err)
 			l.must(l.says(n, writer, "/pawl plan")())
@@ -314,9 +314,9 @@ func TestAPlanIsWorkedOffWhereverTheServerIsKilled(t *testing.T) {
 			plan := l.commentsWith(n, aPlan)[0]
 			l.must(l.world.EditComment(rigRepo, plan.ID, writer, strings.Replace(plan.Body, "add three", "add thirty", 1)))
 			l.must(l.says(n, writer, "/pawl go")())
-			l.await("the kill", func() bool { return len(l.died()) == 1 })
+			l.await("the kill", func() bool { return len(l.Died()) == 1 })
 			l.must(l.world.EditComment(rigRepo, plan.ID, writer, strings.Replace(plan.Body, "add three", "add too late", 1)))
-			l.serving()
+			l.Serving()
 			states := l.settled("the work", patience, func(states map[string]thread.State) bool {
 				s := states[threadName(n)]
 				return !s.Open() && strings.Contains(l.statusComment(n), "Done")

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -75,7 +76,7 @@ func killedAt(t *testing.T, point string, i int) {
 		plan = [][]string{{"PAWL_CRASH_AT=agent_started"}, {"PAWL_CRASH_AT=interrupting"}}
 	}
 	l := newLives(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"test -s a.txt\"]\nchecks: {severity: always, stagnation: always}\n"})
-	l.env = func(life int) []string {
+	l.Env = func(life int) []string {
 		if life < len(plan) {
 			return plan[life]
 		}
@@ -92,11 +93,11 @@ func killedAt(t *testing.T, point string, i int) {
 		l.must(os.WriteFile(l.dir+"/agent.sh", []byte("#!/bin/sh\n"+diligent(nap(i), work)), 0o700))
 	}
 	l.begin()
-	l.serving()
+	l.Serving()
 	n := l.solve("A line", "Please add a line to a.txt.")
 	if stops {
 		l.await("the agent at work", func() bool { return l.below("sleep\x00"+nap(i)) > 0 })
-		l.must(l.serving().Process.Signal(syscall.SIGTERM))
+		l.must(l.Serving().Process.Signal(syscall.SIGTERM))
 	}
 	done := func(attempts int) func(map[string]thread.State) bool {
 		return func(states map[string]thread.State) bool { return worked(states[threadName(n)]) >= attempts }
@@ -107,11 +108,11 @@ func killedAt(t *testing.T, point string, i int) {
 	_, err = l.world.Comment(rigRepo, n, writer, "/pawl solve one more line")
 	l.must(err)
 	states := l.settled("the second line", patience, done(2))
-	if died := l.died(); len(died) != len(plan) || !strings.HasPrefix(point, died[len(died)-1].point) {
+	if died := l.Died(); len(died) != len(plan) || !strings.HasPrefix(point, died[len(died)-1].Point) {
 		t.Errorf("the server died at %v, want at %s", died, point)
 	}
-	l.invariants(states, rigRepo)
-	l.wentOn(threadOf(rigRepo, n))
+	l.Invariants(states, rigRepo)
+	l.wentOn(rigThread(n))
 	l.finished(states[threadName(n)], n, i)
 }
 
@@ -131,13 +132,13 @@ func (l *lives) finished(s thread.State, n, i int) {
 	if s.Decision == nil || s.Decision.Action != policy.DoDone {
 		l.t.Errorf("the run ended with %+v, want done", s.Decision)
 	}
-	pull := l.byHead(rigRepo, fmt.Sprintf("pawl/issue-%d", n))
+	pull := l.byHead(fmt.Sprintf("pawl/issue-%d", n))
 	if pull.Pull == nil || pull.Pull.Draft || len(pull.Pull.Asked) != 1 || !strings.Contains(pull.Body, fmt.Sprintf("attempt %d by", s.Attempts[len(s.Attempts)-1].N)) {
 		l.t.Fatalf("no pull request that is ready, as the last attempt left it: %+v", l.world.Pulls(rigRepo))
 	}
 	answers := 0
 	for _, c := range l.world.Comments(rigRepo, n) {
-		if c.ViaApp && strings.HasPrefix(mark(c.Body), "answer") {
+		if c.ViaApp && strings.Contains(c.Body, "<!-- pawl:answer") {
 			answers++
 		}
 	}
@@ -163,6 +164,16 @@ func (l *lives) finished(s thread.State, n, i int) {
 	if left := l.below("sleep\x00" + nap(i)); left > 0 {
 		l.t.Errorf("%d processes of agents are left", left)
 	}
+}
+
+// byHead is the pull request of a branch; the zero value when there is none.
+func (r *rig) byHead(head string) fakegithub.Issue {
+	for _, p := range r.world.Pulls(rigRepo) {
+		if p.Pull.Head == head {
+			return p
+		}
+	}
+	return fakegithub.Issue{}
 }
 
 func TestTheOrdinaryProgramHasNoCrashPoints(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/crash/crashtest"
 )
 
 // The page of a thread, to which the comment and the check run link, follows the agent that runs: what it prints, and
@@ -58,7 +60,7 @@ func TestTheAgentThatRunsIsFollowedOnThePageOfItsThread(t *testing.T) {
 	r.stop(syscall.SIGTERM)
 	for lines.Scan() {
 	}
-	if took := time.Since(began); took > stopsWithin {
+	if took := time.Since(began); took > crashtest.StopsWithin {
 		t.Errorf("the server stopped %s after it was told to", took)
 	}
 }

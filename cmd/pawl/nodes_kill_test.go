@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/crash/crashtest"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -87,7 +88,7 @@ func (d *doomed) goesOn() {
 	var s thread.State
 	d.await("the run to end", func() bool {
 		s = d.states([]thread.ID{d.thread})[0]
-		return !s.Open() && s.Decision != nil && len(leftOver(s)) == 0 && len(d.world.CheckRuns(rigRepo)) >= 3
+		return !s.Open() && s.Decision != nil && len(crashtest.LeftOver(s)) == 0 && len(d.world.CheckRuns(rigRepo)) >= 3
 	})
 	d.settle()
 	e := nextWork(d.events(d.thread), d.killed)
@@ -97,7 +98,7 @@ func (d *doomed) goesOn() {
 		t.Errorf("killed at %q: another node went on after %s, want %s", d.at, late, goOnWithin)
 	}
 	s = d.states([]thread.ID{d.thread})[0]
-	for _, wrong := range append(attemptsWrong(s, []death{{at: d.killed, point: d.at}}), leftOver(s)...) {
+	for _, wrong := range append(crashtest.AttemptsWrong(s, []crashtest.Death{{At: d.killed, Point: d.at}}), crashtest.LeftOver(s)...) {
 		t.Errorf("killed at %q: %s", d.at, wrong)
 	}
 	if s.Decision.Action != policy.DoDone || worked(s) != 1 {
@@ -112,7 +113,7 @@ func (d *doomed) goesOn() {
 	if !d.box {
 		d.withPoints() // without a sandbox, a start in the same folder ends what is left
 	}
-	if left := d.processes(); len(left) > 0 || d.below("sleep\x00"+d.nap) > 0 {
+	if left := crashtest.Processes(t, d.dir); len(left) > 0 || d.below("sleep\x00"+d.nap) > 0 {
 		t.Errorf("killed at %q: processes of agents are left: %q", d.at, left)
 	}
 }

@@ -23,8 +23,8 @@ func TestAThreadGoesOnWithinAMinuteAfterAFailedStepAndAKill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLives(t, map[string]string{"a.txt": "one\n"})
-			l.pause = 0 // by the true time
-			l.env = func(life int) []string {
+			l.Pause = 0 // by the true time
+			l.Env = func(life int) []string {
 				if life > 0 {
 					return nil
 				}
@@ -34,21 +34,21 @@ func TestAThreadGoesOnWithinAMinuteAfterAFailedStepAndAKill(t *testing.T) {
 			c.fault.Times = -1
 			l.world.Inject(c.fault)
 			l.begin()
-			l.serving()
+			l.Serving()
 			n := l.solve("A line", "Please add a line to a.txt.")
-			l.await("the kill", func() bool { return len(l.died()) == 1 })
+			l.await("the kill", func() bool { return len(l.Died()) == 1 })
 			l.world.ClearFaults()
-			l.serving()
+			l.Serving()
 			states := l.settled("the thread to go on", patience, func(states map[string]thread.State) bool {
 				// The last thing that a step does is the status comment.
 				s := states[threadName(n)]
 				return worked(s) == 1 && s.Acts["comment:status"].Done && len(l.world.Comments(rigRepo, n)) == 2
 			})
-			l.wentOnInTime(l.died()[0])
+			l.wentOnInTime(l.Died()[0])
 			if s := states[threadName(n)]; s.Decision == nil || s.Decision.Action != policy.DoDone {
 				t.Errorf("the thread ended with %+v, want done", s.Decision)
 			}
-			l.invariants(states, rigRepo)
+			l.Invariants(states, rigRepo)
 		})
 	}
 }

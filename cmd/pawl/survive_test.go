@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/crash/crashtest"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -315,7 +316,7 @@ func TestSIGTERMDuringAnAttemptLeavesAStateToGoOnFrom(t *testing.T) {
 	if code := r.stop(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	if took := time.Since(began); took > stopsWithin {
+	if took := time.Since(began); took > crashtest.StopsWithin {
 		t.Errorf("the server took %s to end, want 30 s at most", took)
 	}
 	if s := r.state(n); len(s.Attempts) != 0 || s.Unfinished == nil {

@@ -15,4 +15,5 @@
 //	which moments are there                                      git grep crash.Point
 //	what happens at them, in a build for tests                   on.go
 //	and in an ordinary one                                       off.go
+//	what holds wherever a server is killed                       crashtest/judge.go
 package crash

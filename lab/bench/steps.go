@@ -84,16 +84,12 @@ func stepRig(ctx context.Context, bin, dir string, pg *postgres) (r *bench, err 
 }
 
 // onPostgres lets the server use a new database instead of its file.
-func (r *bench) onPostgres(ctx context.Context, pg *postgres, name string) (err error) {
-	if r.DSN, err = pg.newDatabase(ctx, name); err != nil {
-		return err
-	}
-	path := filepath.Join(r.Dir, "pawl.yml")
-	text, err := os.ReadFile(path)
+func (r *bench) onPostgres(ctx context.Context, pg *postgres, name string) error {
+	dsn, err := pg.newDatabase(ctx, name)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(strings.Replace(string(text), "sqlite:pawl.db", r.DSN, 1)), 0o600)
+	return r.UseDatabase(dsn)
 }
 
 // steps wakes all threads beside some nodes and returns the rate, counted from

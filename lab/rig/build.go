@@ -18,9 +18,11 @@ func Build(ctx context.Context, bin string) error {
 	return BuildGo(ctx, root, bin, "./cmd/pawl")
 }
 
-// BuildGo builds a package of the module in dir.
-func BuildGo(ctx context.Context, dir, bin, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, pkg)
+// BuildGo builds a package of the module in dir, with more flags of go build.
+func BuildGo(ctx context.Context, dir, bin, pkg string, flags ...string) error {
+	args := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", bin}
+	args = append(args, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if said, err := cmd.CombinedOutput(); err != nil {

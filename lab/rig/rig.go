@@ -109,6 +109,25 @@ func (r *Rig) Database() string {
 	return "sqlite:" + filepath.Join(r.Dir, "pawl.db")
 }
 
+// UseDatabase has servers use another database than the file in Dir.
+func (r *Rig) UseDatabase(dsn string) error {
+	r.DSN = dsn
+	return r.Rewrite("sqlite:pawl.db", dsn)
+}
+
+// Rewrite replaces a text of the configuration.
+func (r *Rig) Rewrite(before, after string) error {
+	path := filepath.Join(r.Dir, "pawl.yml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(text, []byte(before)) {
+		return fmt.Errorf("%s does not contain %q", path, before)
+	}
+	return os.WriteFile(path, bytes.Replace(text, []byte(before), []byte(after), 1), 0o600)
+}
+
 // Start runs the program and returns how long it took from exec until /healthz
 // answered 200, which it does when the server takes webhooks.
 func (r *Rig) Start(ctx context.Context) (time.Duration, error) {

@@ -1,4 +1,4 @@
-package main
+package soak
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/crash/crashtest"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -59,7 +60,7 @@ func TestRandomKillsUnderLoadLoseAndDoubleNothing(t *testing.T) {
 		kept += n
 		loaded := time.Since(stage)
 		states := s.rest()
-		s.nodes[0].invariantsAfter(s.died(), states, s.repos...)
+		s.nodes[0].InvariantsAfter(s.died(), states, s.repos...)
 		s.judge()
 		t.Logf("%d kills in %s, then all at rest after %s: %d threads, %s", n, loaded.Round(time.Second),
 			(time.Since(stage) - loaded).Round(time.Second), len(states), endings(states))
@@ -82,17 +83,17 @@ func (s *soak) rest() map[string]thread.State {
 	defer s.calm.Store(false)
 	for range 40 {
 		for _, n := range s.nodes {
-			if n.pause > 0 {
-				n.ahead.Add(int64(time.Hour))
+			if n.Pause > 0 {
+				n.Ahead.Add(int64(time.Hour))
 			}
-			n.kill()
+			n.Kill()
 		}
 		if states := s.resting(); states != nil {
 			return states
 		}
 	}
 	first := s.nodes[0]
-	s.t.Fatalf("the runs do not end; missed deliveries: %q\n%s", first.missed(), first.standing())
+	s.t.Fatalf("the runs do not end; missed deliveries: %q\n%s", first.Missed(), first.Standing())
 	return nil
 }
 
@@ -110,19 +111,19 @@ func (s *soak) resting() map[string]thread.State {
 	s.t.Helper()
 	first, quiet := s.nodes[0], 0
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(500 * time.Millisecond) {
-		first.serving()
-		before := len(first.world.Deliveries())
-		first.must(first.world.WaitDelivered(s.t.Context()))
-		if len(first.world.Deliveries()) != before || s.spray.late.Load() > 0 {
+		first.Serving()
+		before := len(s.World.Deliveries())
+		s.must(s.World.WaitDelivered(s.t.Context()))
+		if len(s.World.Deliveries()) != before || s.spray.late.Load() > 0 {
 			continue
 		}
-		missed := len(first.missed()) // before the states, which it may still change
-		states, ok := first.states()
+		missed := len(first.Missed()) // before the states, which it may still change
+		states, ok := first.States()
 		var stats store.Stats
-		first.read(func(db *store.Store) {
+		first.Read(func(db *store.Store) {
 			var err error
 			stats, err = db.Stats(s.t.Context())
-			first.must(err)
+			s.must(err)
 		})
 		// Runs that have ended may still wait to be shown at GitHub, whose limits the load met.
 		if ok && missed+stats.Queued+stats.Running+stats.Waiting == 0 && !unfinished(states) {
@@ -134,12 +135,12 @@ func (s *soak) resting() map[string]thread.State {
 		}
 		waits := stats.Waiting+stats.Deliveries[thread.Failed]+missed > 0
 		switch {
-		case quiet >= waitsOnly && waits && first.pause > 0:
+		case quiet >= waitsOnly && waits && first.Pause > 0:
 			return nil
 		case quiet >= standsStill && !waits && ok:
 			return states // of which the invariants say what is unfinished
 		case quiet >= standsStill && !waits:
-			s.t.Fatalf("nothing is waited for, and nobody goes on\n%s", first.standing())
+			s.t.Fatalf("nothing is waited for, and nobody goes on\n%s", first.Standing())
 		}
 	}
 	return nil
@@ -147,7 +148,7 @@ func (s *soak) resting() map[string]thread.State {
 
 func unfinished(states map[string]thread.State) bool {
 	for _, state := range states {
-		if len(leftOver(state)) > 0 {
+		if len(crashtest.LeftOver(state)) > 0 {
 			return true
 		}
 	}
@@ -170,10 +171,10 @@ func endings(states map[string]thread.State) string {
 }
 
 // tally counts the places of deaths.
-func tally(deaths []death) map[string]int {
+func tally(deaths []crashtest.Death) map[string]int {
 	count := map[string]int{}
 	for _, d := range deaths {
-		count[d.point]++
+		count[d.Point]++
 	}
 	return count
 }

@@ -1,4 +1,4 @@
-package main
+package soak
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ const (
 // spray stands between GitHub and the servers: it gives each delivery to servers by
 // chance. GitHub gets the answer to the first.
 type spray struct {
-	nodes  func() *lives // one of them
+	nodes  func() *node // one of them
 	n      func(below int) int
 	client http.Client
 	late   atomic.Int64 // copies that are still to come
@@ -31,10 +31,10 @@ type spray struct {
 
 // sprayed puts it there.
 func (s *soak) sprayed() {
-	s.spray = &spray{nodes: func() *lives { return s.nodes[s.n(len(s.nodes))] }, n: s.n, client: http.Client{Timeout: patience}}
+	s.spray = &spray{nodes: func() *node { return s.nodes[s.n(len(s.nodes))] }, n: s.n, client: http.Client{Timeout: patience}}
 	server := httptest.NewServer(s.spray)
 	s.t.Cleanup(server.Close)
-	s.nodes[0].world.SetWebhookURL(server.URL)
+	s.World.SetWebhookURL(server.URL)
 }
 
 func (p *spray) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ func (p *spray) later() time.Duration { return time.Duration(p.n(int(lateBy))) }
 
 // send gives one copy to a server. One that is dead is a bad gateway.
 func (p *spray) send(header http.Header, body []byte) int {
-	req, err := http.NewRequest(http.MethodPost, p.nodes().url("/api/github/hook"), bytes.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, "http://"+p.nodes().Addr+"/api/github/hook", bytes.NewReader(body))
 	if err != nil {
 		return http.StatusBadGateway
 	}
@@ -89,7 +89,7 @@ func orderly(t *testing.T, signal string) bool {
 // head.
 func (s *soak) judge() {
 	s.t.Helper()
-	world := s.nodes[0].world
+	world := s.World
 	for _, repo := range s.repos {
 		heads := map[string]bool{}
 		for _, run := range world.CheckRuns(repo) {

@@ -1,0 +1,80 @@
+package crashtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// mostAttempts is how many attempts a thread may have in a day by default
+// (policy.restarts.max_per_thread_per_day).
+const mostAttempts = 60
+
+// AttemptsWrong says which attempts of a thread nothing accounts for. Each has one
+// cause: a remark that it is the first to take, a death that cut the one before
+// off, or an agent that showed no sign of life, or ended without a word, once a run,
+// or too early with the work moved on. No cause serves twice, so the number of attempts is bounded by
+// what people, deaths and agents did.
+func AttemptsWrong(s thread.State, deaths []Death) (wrong []string) {
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	silent := map[int]bool{} // runs in which one was repeated for having said nothing
+	for i, a := range s.Attempts {
+		if a.EndedAt.IsZero() {
+			add("attempt %d has no end", a.N)
+		}
+		var before thread.Attempt
+		if i > 0 && s.Attempts[i-1].Run == a.Run {
+			before = s.Attempts[i-1]
+		}
+		caused := false
+		switch rule := a.Decision.Rule; rule {
+		case "feedback":
+			caused = slices.ContainsFunc(s.Feedback, func(f thread.Request) bool { return f.Taken == a.N })
+		case "interrupted":
+			caused = before.Receipt.Outcome == policy.Interrupted
+		case "silent":
+			caused = before.Receipt.Silent != ""
+		case "no_answer":
+			caused = before.Receipt.Ending == policy.NoAnswer && !silent[a.Run]
+			silent[a.Run] = true
+		case "progress":
+			r := before.Receipt
+			caused = r.Ending != policy.Completed && r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
+		}
+		if !caused {
+			add("attempt %d by rule %q has no cause; the one before it: %+v", a.N, a.Decision.Rule, before.Receipt)
+		}
+		if a.Receipt.Outcome == policy.Interrupted && !slices.ContainsFunc(deaths, func(d Death) bool {
+			return d.At.After(a.At) && (i+1 == len(s.Attempts) || d.At.Before(s.Attempts[i+1].At))
+		}) {
+			add("attempt %d was interrupted from %s to %s, and nobody died", a.N, a.At, a.EndedAt)
+		}
+		day := 0
+		for _, b := range s.Attempts[:i+1] {
+			if b.At.After(a.At.Add(-24 * time.Hour)) {
+				day++
+			}
+		}
+		if day > mostAttempts {
+			add("attempt %d is the %d. in a day", a.N, day)
+		}
+	}
+	return wrong
+}
+
+// judged counts the remarks in a log by what they are.
+func judged(events []thread.Event) map[thread.Target]int {
+	times := map[thread.Target]int{}
+	for _, e := range events {
+		var f thread.Feedback
+		if slices.Contains([]thread.Kind{thread.KindFeedback, thread.KindIgnored, thread.KindControl, thread.KindQuestion}, e.Kind) &&
+			json.Unmarshal(e.Data, &f) == nil {
+			times[f.Target]++
+		}
+	}
+	return times
+}

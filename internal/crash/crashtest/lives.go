@@ -1,0 +1,347 @@
+// Package crashtest kills servers and starts them again, and judges what they leave behind: whether anything was lost,
+// doubled or forgotten. Only tests import it.
+package crashtest
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// Lives is a server that dies and is started again at once, as a supervisor does. Each life begins a lease after the
+// one before: then what the dead held is free, and no test waits for it.
+type Lives struct {
+	T       testing.TB
+	World   *fakegithub.Server
+	Dir     string                   // holds the configuration, pawl.yml
+	Data    string                   // the data directory in Dir
+	Read    func(func(*store.Store)) // opens the server's database for reading
+	Binary  string                   // the program with its crash points
+	Addr    string                   // where every life answers webhooks
+	Env     func(life int) []string  // of a life, beside the test's own
+	Pause   time.Duration            // how much later by the clock each life begins
+	Ahead   atomic.Int64             // of everybody's clock
+	Log     io.Writer                // gets the log of all lives
+	Orderly bool                     // lives end by SIGTERM
+	since   time.Time                // when the test first saw a server serve
+	checked int64                    // the last delivery that was checked
+
+	mu      sync.Mutex
+	server  *exec.Cmd
+	ready   chan struct{} // closed when this life's server serves
+	deaths  []Death
+	asked   time.Time // when this life was asked to stop
+	stopped bool
+	over    chan error // how the supervisor ended
+}
+
+// Death is the end of a life by a signal.
+type Death struct {
+	At    time.Time // by the server's own clock
+	Point string    // the crash point, or from outside
+}
+
+// afterLease is how much later a life begins with SQLite: the lease of the dead
+// and the tries of its deliveries have run out.
+const afterLease = thread.LeaseTime + 5*time.Second
+
+// StopsWithin bounds an orderly stop.
+const StopsWithin = 30 * time.Second
+
+// patience bounds each wait. It is long, so that no test fails because the machine is busy.
+const patience = 10 * time.Minute
+
+// New makes a server at a free address. The caller sets World, Dir, Data, Read and Log before Begin.
+func New(t testing.TB, binary string) *Lives {
+	t.Helper()
+	l := &Lives{
+		T:      t,
+		Binary: binary,
+		Env:    func(int) []string { return nil },
+		Pause:  afterLease,
+		ready:  make(chan struct{}),
+		over:   make(chan error, 1),
+	}
+	l.address()
+	return l
+}
+
+// address takes a free one, always the same for all lives, so that a webhook is
+// refused between two of them and finds the next one. Its port is one that the
+// kernel gives to nobody who does not ask for it: those from 32768 on it gives to
+// the connections of others, also between two lives.
+func (l *Lives) address() {
+	l.T.Helper()
+	for {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		l.must(err)
+		l.Addr = listener.Addr().String()
+		l.must(listener.Close())
+		return
+	}
+}
+
+func (l *Lives) must(err error) {
+	l.T.Helper()
+	if err != nil {
+		l.T.Fatal(err)
+	}
+}
+
+// Now is the clock of the fake GitHub and, from each start, of the server.
+func (l *Lives) Now() time.Time { return time.Now().Add(time.Duration(l.Ahead.Load())) }
+
+func (l *Lives) config() string { return filepath.Join(l.Dir, "pawl.yml") }
+
+// Begin starts the first life by the configuration in Dir.
+func (l *Lives) Begin() {
+	go func() { l.over <- l.supervise() }()
+	l.T.Cleanup(l.end)
+}
+
+// supervise starts one life after the other until end. A server that ends by
+// itself for another reason than SIGKILL is an error.
+func (l *Lives) supervise() error {
+	for life := 0; ; life++ {
+		ahead := time.Duration(l.Ahead.Load())
+		cmd := exec.Command(l.Binary, "serve", "--config", l.config(), "--listen", l.Addr)
+		cmd.Env = append(os.Environ(), "PAWL_CRASH_CLOCK="+ahead.String())
+		cmd.Env = append(cmd.Env, l.Env(life)...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		stderr, err := cmd.StderrPipe()
+		if err != nil {
+			return err
+		}
+		started, err := l.start(cmd)
+		if err != nil || !started {
+			return err
+		}
+		point := l.listen(bufio.NewReader(stderr))
+		if err := l.ended(cmd, cmd.Wait(), ahead, point); err != nil {
+			return err
+		}
+		l.Ahead.Add(int64(l.Pause))
+	}
+}
+
+// start begins a life, unless the test has ended.
+func (l *Lives) start(cmd *exec.Cmd) (started bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped {
+		return false, nil
+	}
+	l.server = cmd
+	return true, cmd.Start()
+}
+
+// ended notes how a life ended, and returns an error if nobody wanted it to end like this.
+func (l *Lives) ended(cmd *exec.Cmd, err error, ahead time.Duration, point string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	asked := l.asked
+	l.asked, l.ready = time.Time{}, make(chan struct{})
+	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	killed := status.Signaled() && status.Signal() == syscall.SIGKILL
+	if killed || !asked.IsZero() {
+		l.deaths = append(l.deaths, Death{time.Now().Add(ahead), cmp.Or(point, l.usual())})
+	}
+	if asked.IsZero() {
+		if l.stopped || status.Signaled() {
+			return nil
+		}
+		return fmt.Errorf("the server ended by itself: %w", err)
+	}
+	// Before it listens to signals, a server ends by SIGTERM itself.
+	inOrder := err == nil || status.Signaled() && status.Signal() == syscall.SIGTERM
+	took := time.Since(asked)
+	switch {
+	case inOrder && took > StopsWithin:
+		return fmt.Errorf("the server took %s to stop, want at most %s", took, StopsWithin)
+	case !inOrder && !l.stopped:
+		return fmt.Errorf("the server ended by itself: %w", err)
+	}
+	return nil
+}
+
+// usual is how a life ends that meets no crash point.
+func (l *Lives) usual() string {
+	if l.Orderly {
+		return "stopped"
+	}
+	return "killed from outside"
+}
+
+// listen reads a life's log to its end and returns the point that it died at.
+func (l *Lives) listen(lines *bufio.Reader) (point string) {
+	for {
+		line, err := lines.ReadBytes('\n')
+		if _, err := l.Log.Write(line); err != nil {
+			return "the log could not be written: " + err.Error()
+		}
+		var said struct{ Message, Point string }
+		if json.Unmarshal(line, &said) == nil {
+			switch said.Message {
+			case "pawl serves":
+				l.mu.Lock()
+				close(l.ready)
+				l.mu.Unlock()
+			case "killed at a crash point":
+				point = said.Point
+			}
+		}
+		if err != nil {
+			return point
+		}
+	}
+}
+
+// Serving waits for a server that serves and returns it.
+func (l *Lives) Serving() *exec.Cmd {
+	l.T.Helper()
+	deadline := time.After(patience)
+	for {
+		l.mu.Lock()
+		ready := l.ready
+		l.mu.Unlock()
+		select {
+		case <-ready:
+			l.mu.Lock()
+			same, server := ready == l.ready, l.server
+			l.mu.Unlock()
+			if same {
+				if l.since.IsZero() {
+					l.since = l.Now()
+				}
+				return server
+			}
+		case err := <-l.over:
+			l.over <- nil // for the end
+			l.T.Fatal(err)
+		case <-deadline:
+			l.T.Fatal("no server serves")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Died is how the lives ended so far.
+func (l *Lives) Died() []Death {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.deaths)
+}
+
+// Kill kills the server from outside or, if Orderly, asks it to stop.
+func (l *Lives) Kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.server == nil:
+	case !l.Orderly:
+		_ = l.server.Process.Signal(syscall.SIGKILL) // it may be dead already
+	case l.asked.IsZero(): // a second one would end it at once
+		l.asked = time.Now()
+		_ = l.server.Process.Signal(syscall.SIGTERM)
+	}
+}
+
+// Failed is why the supervisor gave up, if it did.
+func (l *Lives) Failed() error {
+	select {
+	case err := <-l.over:
+		l.over <- nil // for the end
+		return err
+	default:
+		return nil
+	}
+}
+
+// Serves reports whether this life has got as far as that.
+func (l *Lives) Serves() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// end kills the last life, and ends the supervisor with it.
+func (l *Lives) end() {
+	l.mu.Lock()
+	l.stopped = true
+	if l.server != nil {
+		_ = l.server.Process.Kill() // it may have ended
+	}
+	l.mu.Unlock()
+	if err := <-l.over; err != nil {
+		l.T.Error(err)
+	}
+}
+
+// States are the folds of all threads, once nothing is left to be done and every
+// run has ended; ok is false before.
+func (l *Lives) States() (states map[string]thread.State, ok bool) {
+	l.T.Helper()
+	l.Read(func(db *store.Store) { states, ok = l.restingStates(db) })
+	return states, ok
+}
+
+func (l *Lives) restingStates(db *store.Store) (states map[string]thread.State, ok bool) {
+	l.T.Helper()
+	ctx := l.T.Context()
+	s, err := db.Stats(ctx)
+	l.must(err)
+	if s.Deliveries[thread.Received]+s.Deliveries[thread.Failed]+s.Queued+s.Running > 0 {
+		return nil, false
+	}
+	rows, err := db.Threads(ctx, 10000)
+	l.must(err)
+	states = map[string]thread.State{}
+	for _, row := range rows {
+		events, err := db.Events(ctx, row.Thread, 0)
+		l.must(err)
+		for i, e := range events {
+			if e.Seq != int64(i+1) {
+				l.T.Fatalf("event %d of %s has number %d", i+1, row.Thread, e.Seq)
+			}
+		}
+		state, err := thread.Fold(events)
+		l.must(err)
+		if _, running := state.Running(); running || state.Open() {
+			return nil, false
+		}
+		states[row.Thread.String()] = state
+	}
+	return states, true
+}
+
+// Standing tells how all threads stand, for a test that failed.
+func (l *Lives) Standing() string {
+	out, err := exec.Command(l.Binary, "status", "--config", l.config()).CombinedOutput()
+	return fmt.Sprintf("%s%v", out, err)
+}
