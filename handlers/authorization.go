@@ -1,7 +1,5 @@
 package handlers
 
-import "context"
-
 // GitHubAppAuthorization handles that a person takes back what they allowed the App at a login ("Revoke" on their own
 // settings page at GitHub): their sessions on the pages end.
 type GitHubAppAuthorization struct{ handler }
@@ -11,9 +9,7 @@ func authorization(p *payload) []Activity {
 		return nil
 	}
 	if p.Sender.ID == 0 {
-		return []Activity{{apart: ignoreUnsent}}
+		return []Activity{{What: unsent}}
 	}
-	return []Activity{{apart: func(h *Handlers, ctx context.Context, _ Activity, _ string) (string, error) {
-		return "signed out", h.SignOut(ctx, p.Sender.ID)
-	}}}
+	return []Activity{{What: signedOut{p.Sender.ID}}}
 }

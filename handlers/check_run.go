@@ -31,36 +31,52 @@ func checkRun(p *payload) []Activity {
 		if p.Action != "rerequested" {
 			return nil
 		}
-		it.suite, it.Remark = true, &feedback.Remark{Source: policy.FromButton, Actor: who, Author: who, App: of.App.ID, Name: "retry", SHA: of.HeadSHA}
+		it.What = Remarked{Remark: pressed(who, of.App.ID, "retry", of.HeadSHA), suite: true}
 	case p.Action == "requested_action", p.Action == "rerequested":
-		button := "retry"
-		if p.Action == "requested_action" {
-			if p.RequestedAction == nil {
-				it.note = "the payload names no button"
-				return []Activity{it}
-			}
-			button = p.RequestedAction.Identifier
-		}
-		// The external id of a check run of Pawl is such as "pawl/severity:owner/repo#n".
-		_, issue, _ := strings.Cut(cr.ExternalID, ":")
-		t, err := thread.Parse(issue)
-		if err != nil || !strings.EqualFold(t.Repo(), p.Repo.FullName) {
-			it.note = "the button belongs to no check run of this App"
-			return []Activity{it}
-		}
-		it.thread = &t
-		it.Remark = &feedback.Remark{Source: policy.FromButton, Actor: who, Author: who, App: cr.App.ID, Name: button, SHA: cr.HeadSHA}
+		p.button(&it)
 	case p.Action == "completed":
 		if it.Number == 0 {
 			return nil
 		}
 		it.MadeAt = cr.CompletedAt
-		it.Remark = &feedback.Remark{Source: policy.FromCheckRun, Actor: who, App: cr.App.ID,
-			Name: cr.Name, State: cr.Conclusion, SHA: cr.HeadSHA}
+		it.What = Remarked{Remark: &feedback.Remark{
+			Source: policy.FromCheckRun,
+			Actor:  who,
+			App:    cr.App.ID,
+			Name:   cr.Name,
+			State:  cr.Conclusion,
+			SHA:    cr.HeadSHA,
+		}}
 	default:
 		return nil
 	}
 	return []Activity{it}
+}
+
+// pressed is a button of a check run that somebody pressed.
+func pressed(who feedback.Actor, app int64, button, sha string) *feedback.Remark {
+	return &feedback.Remark{Source: policy.FromButton, Actor: who, Author: who, App: app, Name: button, SHA: sha}
+}
+
+// button reads which button of which check run was pressed.
+func (p *payload) button(it *Activity) {
+	cr, button := p.CheckRun, "retry"
+	if p.Action == "requested_action" {
+		if p.RequestedAction == nil {
+			it.What = noted("the payload names no button")
+			return
+		}
+		button = p.RequestedAction.Identifier
+	}
+	// The external id of a check run of Pawl is such as "pawl/severity:owner/repo#n".
+	_, issue, _ := strings.Cut(cr.ExternalID, ":")
+	t, err := thread.Parse(issue)
+	if err != nil || !strings.EqualFold(t.Repo(), p.Repo.FullName) {
+		it.What = noted("the button belongs to no check run of this App")
+		return
+	}
+	it.thread = &t
+	it.What = Remarked{Remark: pressed(p.Sender, cr.App.ID, button, cr.HeadSHA)}
 }
 
 // thread is that which a commit's checks concern: by the branch also while the pull

@@ -23,29 +23,39 @@ func (p *payload) changesConfig() bool {
 
 // forkConfig is about the configuration at the head of a pull request from a fork, whose pushes Pawl does not hear of.
 func (p *payload) forkConfig() []Activity {
-	if p.Action != "opened" && p.Action != "synchronize" || p.Pull.Head.Repo.ID == p.Repo.ID || p.Pull.Head.SHA == "" {
+	switch p.Action {
+	case "opened", "synchronize":
+	default:
 		return nil
 	}
-	return []Activity{{Repo: p.repo(), apart: (*Handlers).checkConfig, config: p.Pull.Head.SHA, base: p.Pull.Base.SHA}}
+	if p.Pull.Head.Repo.ID == p.Repo.ID || p.Pull.Head.SHA == "" {
+		return nil
+	}
+	return []Activity{{Repo: p.repo(), What: configured{commit: p.Pull.Head.SHA, base: p.Pull.Base.SHA}}}
 }
 
-// checkConfig shows on a commit that changes the repository's configuration what is wrong with it, once. The file is
+// decide shows on a commit that changes the repository's configuration what is wrong with it, once. The file is
 // read and no more: nothing of the commit is run. Against a base it is looked whether there is a change.
-func (h *Handlers) checkConfig(ctx context.Context, it Activity, guid string) (string, error) {
-	note, err := h.checkedConfig(ctx, it, guid)
-	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrUninstalled) || errors.Is(err, forge.ErrInvalid) {
+func (c configured) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
+	note, err := h.checkConfig(ctx, it.Repo, c, guid)
+	if isAny(err, forge.ErrNotFound, forge.ErrForbidden, forge.ErrUninstalled, forge.ErrInvalid) {
 		return config.RepoFile + " cannot be checked: " + err.Error(), nil
 	}
 	return note, err
 }
 
-func (h *Handlers) checkedConfig(ctx context.Context, it Activity, guid string) (string, error) {
-	f, err := h.Forge.Repositories.File(ctx, it.Repo, config.RepoFile, it.config)
+// isAny reports whether an error is of one of some kinds.
+func isAny(err error, kinds ...error) bool {
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
+}
+
+func (h *Handlers) checkConfig(ctx context.Context, repo forge.Repo, c configured, guid string) (string, error) {
+	f, err := h.Forge.Repositories.File(ctx, repo, config.RepoFile, c.commit)
 	if err != nil {
 		return "", err
 	}
-	if it.base != "" {
-		same, err := h.sameConfig(ctx, it, f)
+	if c.base != "" {
+		same, err := h.sameConfig(ctx, repo, c, f)
 		if same || err != nil {
 			return config.RepoFile + " is as it was", err
 		}
@@ -58,8 +68,8 @@ func (h *Handlers) checkedConfig(ctx context.Context, it Activity, guid string) 
 	default:
 		problems = config.CheckRepo(h.Solver.Env.Current(), config.RepoFile, f.Content)
 	}
-	run := checkrun.ConfigFile(it.config, f.Blob != "", problems)
-	return h.makeOnce(ctx, it.Repo, run, guid)
+	run := checkrun.ConfigFile(c.commit, f.Blob != "", problems)
+	return h.makeOnce(ctx, repo, run, guid)
 }
 
 // makeOnce makes a check run unless it is there. Of several deliveries about one commit, here or on other nodes, one
@@ -69,7 +79,8 @@ func (h *Handlers) makeOnce(ctx context.Context, repo forge.Repo, run forge.Chec
 	mine := false
 	err := h.changeMakers(ctx, func(now time.Time, makers map[string]maker) {
 		m, claimed := makers[key]
-		if mine = !claimed || m.Delivery == guid; mine {
+		mine = !claimed || m.Delivery == guid
+		if mine {
 			makers[key] = maker{Delivery: guid, At: now}
 		}
 	})
@@ -110,17 +121,20 @@ func (h *Handlers) changeMakers(ctx context.Context, change func(now time.Time, 
 }
 
 // sameConfig reports whether a pull request leaves the file as it was at its base, or where its branch went off.
-func (h *Handlers) sameConfig(ctx context.Context, it Activity, f forge.File) (bool, error) {
+func (h *Handlers) sameConfig(ctx context.Context, repo forge.Repo, c configured, f forge.File) (bool, error) {
 	same := func(sha string) (bool, error) {
-		before, err := h.Forge.Repositories.File(ctx, it.Repo, config.RepoFile, sha)
+		before, err := h.Forge.Repositories.File(ctx, repo, config.RepoFile, sha)
 		return err == nil && before.Blob == f.Blob, err
 	}
-	if is, err := same(it.base); is || err != nil {
+	if is, err := same(c.base); is || err != nil {
 		return is, err
 	}
-	apart, err := h.Forge.Repositories.Compare(ctx, it.Repo, it.base, it.config)
-	if off := apart.MergeBase.SHA; err == nil && off != it.base {
+	compared, err := h.Forge.Repositories.Compare(ctx, repo, c.base, c.commit)
+	if err != nil {
+		return false, err
+	}
+	if off := compared.MergeBase.SHA; off != c.base {
 		return same(off)
 	}
-	return false, err
+	return false, nil
 }

@@ -10,8 +10,6 @@ func branchDeleted(p *payload) []Activity {
 	if p.RefType != "branch" || !ok {
 		return nil
 	}
-	return []Activity{{
-		Repo: p.repo(), Number: n,
-		Change: &thread.Change{What: "branch_deleted", By: p.Sender.Login, Detail: p.Ref},
-	}}
+	gone := &thread.Change{What: "branch_deleted", By: p.Sender.Login, Detail: p.Ref}
+	return []Activity{{Repo: p.repo(), Number: n, What: Changed{Change: gone}}}
 }

@@ -19,10 +19,15 @@ import (
 // descends says in which generation of Pawl's own work a thread stands that something
 // else than a person's comment asks to work on, and what it comes from. A thread that
 // Pawl works on already stays in its own; zero is the work of people.
-func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it Activity) (generation int, cause string, err error) {
-	text := it.Snapshot.Title + "\n" + it.Snapshot.Body
-	typed := feedback.Typed(it.Remark.Actor, it.Remark.Source, it.Target.Kind)
-	if typed && (s.Tracked() || it.MadeAt.Sub(it.created) > atOnce || !references.MatchString(text)) { // which begins a new chain
+func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark) (generation int, cause string, err error) {
+	o := origin{
+		text:    it.Snapshot.Title + "\n" + it.Snapshot.Body,
+		body:    cmp.Or(it.Snapshot.Body, it.Snapshot.Title),
+		author:  it.Snapshot.Author,
+		created: it.created,
+		typed:   feedback.Typed(r.Actor, r.Source, it.Target.Kind),
+	}
+	if o.typed && (s.Tracked() || !o.byProgram(it.MadeAt)) { // which begins a new chain
 		return 0, "", nil
 	}
 	if s.Tracked() {
@@ -36,55 +41,91 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 	if err != nil {
 		return 0, "", fmt.Errorf("who this App is: %w", err)
 	}
-	author, own := it.Snapshot.Author, strings.EqualFold(it.Snapshot.Author, app.Slug+"[bot]")
-	type piece struct {
-		of         thread.ID
-		generation int
-	}
-	var beside []piece // where only the time tells
-	derived := 0
+	o.own = strings.EqualFold(o.author, app.Slug+"[bot]")
 	for _, n := range near {
 		events, of, err := thread.Load(ctx, h.Store, n)
 		if err != nil {
 			h.Log.Error().Err(err).Str("thread", n.String()).Msg("a log cannot be read; what comes of its work is not known")
 			continue
 		}
-		if refers(text, n, of) {
-			return of.Generation + 1, "it refers to Pawl's own work on " + n.String(), nil
-		}
-		if of.Generation > 0 {
-			derived++
-		}
-		if typed || !ranAt(of, it.created) {
-			continue
-		}
-		agents, err := writings(events, of, it.created)
+		cause, err := o.from(n, events, of)
 		if err != nil {
 			return 0, "", fmt.Errorf("thread %s: %w", n, err)
 		}
-		if feedback.WroteAll([]string{cmp.Or(it.Snapshot.Body, it.Snapshot.Title)}, agents...) {
-			return of.Generation + 1, "the agent wrote it while it worked on " + n.String(), nil
-		}
-		if own || asked(of, author) {
-			beside = append(beside, piece{n, of.Generation})
+		if cause != "" {
+			return of.Generation + 1, cause, nil
 		}
 	}
-	switch {
-	case typed:
-		return 0, "", nil
-	case len(beside) == 0 && own:
-		return 1, "it was opened by " + author, nil
-	case len(beside) == 0:
-		return 0, "", nil
+	generation, cause = o.byTime()
+	return generation, cause, nil
+}
+
+// origin is how a thread that Pawl did not work on came to be, and what was found near it.
+type origin struct {
+	text, body, author string
+	created            time.Time
+	typed              bool // a person asks for work in a comment or by a button
+	own                bool // Pawl itself opened the thread
+
+	derived int            // threads near that come of Pawl's own work
+	beside  []contemporary // where only the time tells
+}
+
+// contemporary is a thread on which an agent worked when another one was opened.
+type contemporary struct {
+	thread     thread.ID
+	generation int
+}
+
+// byProgram reports whether a command under an issue may be the program's that opened it: it came at once, and the issue
+// names others.
+func (o *origin) byProgram(commanded time.Time) bool {
+	return commanded.Sub(o.created) <= atOnce && references.MatchString(o.text)
+}
+
+// from says why the thread comes of Pawl's work on another one, n; empty where it does not, or only the time tells.
+func (o *origin) from(n thread.ID, events []thread.Event, of thread.State) (cause string, err error) {
+	if refers(o.text, n, of) {
+		return "it refers to Pawl's own work on " + n.String(), nil
+	}
+	if of.Generation > 0 {
+		o.derived++
+	}
+	if o.typed || !ranAt(of, o.created) {
+		return "", nil
+	}
+	agents, err := writings(events, of, o.created)
+	if err != nil {
+		return "", err
+	}
+	if feedback.WroteAll([]string{o.body}, agents...) {
+		return "the agent wrote it while it worked on " + n.String(), nil
+	}
+	if o.own || asked(of, o.author) {
+		o.beside = append(o.beside, contemporary{n, of.Generation})
+	}
+	return "", nil
+}
+
+// byTime is the generation of a thread of which only the time tells where it comes from.
+func (o *origin) byTime() (generation int, cause string) {
+	if o.typed {
+		return 0, ""
+	}
+	if len(o.beside) == 0 {
+		if o.own {
+			return 1, "it was opened by " + o.author
+		}
+		return 0, ""
 	}
 	// The nearest to people counts: somebody who opens issues while agents work is no chain
 	// of agents. But whoever opens one after the other may be, so of many it is the farthest.
-	slices.SortStableFunc(beside, func(a, b piece) int { return a.generation - b.generation })
-	from := beside[0]
-	if derived >= maxBeside {
-		from = beside[len(beside)-1]
+	slices.SortStableFunc(o.beside, func(a, b contemporary) int { return a.generation - b.generation })
+	from := o.beside[0]
+	if o.derived >= maxBeside {
+		from = o.beside[len(o.beside)-1]
 	}
-	return from.generation + 1, "it was opened by " + author + " while or shortly after Pawl worked on " + from.of.String(), nil
+	return from.generation + 1, "it was opened by " + o.author + " while or shortly after Pawl worked on " + from.thread.String()
 }
 
 // atOnce is within which time of its opening an order under an issue is the program's that opened it.
@@ -101,10 +142,20 @@ func asked(s thread.State, login string) bool {
 
 // ranAt reports whether an attempt of a thread ran at a time, or shortly before.
 func ranAt(s thread.State, at time.Time) bool {
-	return !at.IsZero() && slices.ContainsFunc(s.Attempts, func(a thread.Attempt) bool {
-		// GitHub's times are whole seconds.
-		return !at.Before(a.At.Truncate(time.Second)) && (a.EndedAt.IsZero() || !at.After(a.EndedAt.Add(ownAfter)))
+	if at.IsZero() {
+		return false
+	}
+	return slices.ContainsFunc(s.Attempts, func(a thread.Attempt) bool {
+		return ran(a, a.At.Truncate(time.Second), at) // GitHub's times are whole seconds
 	})
+}
+
+// ran reports whether an attempt that began at a time ran at another, or ended shortly before that.
+func ran(a thread.Attempt, began, at time.Time) bool {
+	if at.Before(began) {
+		return false
+	}
+	return a.EndedAt.IsZero() || !at.After(a.EndedAt.Add(ownAfter))
 }
 
 // references are the ways in which a text names an issue or a pull request of its
@@ -116,17 +167,23 @@ var references = regexp.MustCompile(`(?:#|/pull/|/issues/|` + regexp.QuoteMeta(t
 func refers(text string, t thread.ID, s thread.State) bool {
 	for _, m := range references.FindAllStringSubmatch(text, -1) {
 		n, err := strconv.Atoi(m[1])
-		switch {
-		case err != nil:
-		case strings.HasPrefix(m[0], thread.BranchPrefix):
-			if n == t.Number {
-				return true
-			}
-		case n != 0 && n != t.Number && slices.ContainsFunc(s.Attempts, func(a thread.Attempt) bool { return a.Pull == n }):
+		if err != nil {
+			continue
+		}
+		branch := strings.HasPrefix(m[0], thread.BranchPrefix)
+		if branch && n == t.Number {
+			return true
+		}
+		if !branch && n != t.Number && opened(s, n) {
 			return true
 		}
 	}
 	return false
+}
+
+// opened reports whether a thread's work opened a pull request.
+func opened(s thread.State, pull int) bool {
+	return pull != 0 && slices.ContainsFunc(s.Attempts, func(a thread.Attempt) bool { return a.Pull == pull })
 }
 
 // ownAfter is how long after an attempt's end a remark may still be the agent's:
@@ -165,24 +222,24 @@ func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark,
 
 // writings are what the agents of those attempts wrote that ran at a time.
 func writings(events []thread.Event, state thread.State, at time.Time) ([]feedback.Authored, error) {
-	ran := map[int]feedback.Authored{}
+	wrote := map[int]feedback.Authored{}
 	for _, a := range state.Attempts {
-		if !at.Before(a.At.Add(-ownAfter)) && (a.EndedAt.IsZero() || !at.After(a.EndedAt.Add(ownAfter))) {
-			ran[a.N] = feedback.Authored{}
+		if ran(a, a.At.Add(-ownAfter), at) {
+			wrote[a.N] = feedback.Authored{}
 		}
 	}
 	for _, e := range events {
 		var w thread.Authored
-		if e.Kind != thread.KindAuthored || len(ran) == 0 {
+		if e.Kind != thread.KindAuthored || len(wrote) == 0 {
 			continue
 		}
 		if err := json.Unmarshal(e.Data, &w); err != nil {
 			return nil, fmt.Errorf("event %d (%s): %w", e.Seq, e.Kind, err)
 		}
-		if wrote, ok := ran[w.N]; ok {
-			wrote.Read(w.Runs)
-			ran[w.N] = wrote
+		if one, ok := wrote[w.N]; ok {
+			one.Read(w.Runs)
+			wrote[w.N] = one
 		}
 	}
-	return slices.Collect(maps.Values(ran)), nil
+	return slices.Collect(maps.Values(wrote)), nil
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/pawlbot/pawl/internal/crash"
 	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -51,36 +50,23 @@ type Shared interface {
 	UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
 }
 
-// decide decides about an activity, as Handlers.Decide does.
-type decide func(h *Handlers, ctx context.Context, it Activity, guid string) (string, error)
-
 // Activity is what one payload says, before anything was decided: one of GitHub's activity types with what it
-// is about. Exactly one of remark and change is set; an activity without either is noted only.
+// is about.
 type Activity struct {
 	Repo   forge.Repo
 	Number int
 	thread *thread.ID // named directly, by a check run's external id
-	commit string     // named by the commit that its pull request brought
-	suite  bool       // it is about all checks of an App, which every commit has one of
-	// key is that under which it happens once, whoever brings it; empty for
+	// Key is that under which the activity happens once, whoever brings it; empty for
 	// what only a webhook can bring, and is told apart by its delivery.
-	Key    string
-	Remark *feedback.Remark
-	// anonymous says that the remark was edited and that it is not known by whom.
-	Anonymous bool
-	Change    *thread.Change
-	apart     decide  // takes in what is not about one thread; nil for the rest
-	config    string  // the commit whose configuration is to be checked, against that of the commit base where it is given
-	base      string  // of a push: the branch, which may be the base of Pawl's open pull requests
-	signal    *signal // the change is what somebody made of the work
-	Snapshot  thread.Details
-	private   bool // not everybody may read the repository
-	newPull   bool // it is on the thread's pull request, whose number the log does not know yet
-	Target    thread.Target
-	URL       string
-	MadeAt    time.Time
-	created   time.Time // of the issue or pull request
-	note      string    // why there is nothing to judge
+	Key      string
+	What     What
+	Snapshot thread.Details
+	private  bool // not everybody may read the repository
+	newPull  bool // it is on the thread's pull request, whose number the log does not know yet
+	Target   thread.Target
+	URL      string
+	MadeAt   time.Time
+	created  time.Time // of the issue or pull request
 }
 
 // errUnparsable means that this version cannot read a payload. It is kept, and
@@ -97,8 +83,9 @@ const alone = 20 * time.Second
 // Deliver handles one stored delivery, unless that was done already. Its row is
 // read unless it has just come, with its payload.
 func (h *Handlers) Deliver(ctx context.Context, d thread.Delivery) (err error) {
-	if age := h.Now().Sub(d.ReceivedAt); d.Payload == nil || age < 0 || age > alone {
-		if d, err = h.Store.Delivery(ctx, d.GUID); err != nil {
+	if !h.justCame(d) {
+		d, err = h.Store.Delivery(ctx, d.GUID)
+		if err != nil {
 			return err
 		}
 		if d.State == thread.Handled {
@@ -117,6 +104,15 @@ func (h *Handlers) Deliver(ctx context.Context, d thread.Delivery) (err error) {
 		return errors.Join(err, h.failed(ctx, guid, err, log))
 	}
 	return nil
+}
+
+// justCame reports whether a delivery came with its payload, so lately that no other node is given it.
+func (h *Handlers) justCame(d thread.Delivery) bool {
+	if d.Payload == nil {
+		return false
+	}
+	age := h.Now().Sub(d.ReceivedAt)
+	return age >= 0 && age <= alone
 }
 
 // safely calls f. A panic is an error like others: one payload that this version
@@ -186,7 +182,13 @@ func (h *Handlers) Reads(event, action string) bool {
 	case Other, unknownEvent:
 		return false
 	}
-	return (event != "check_run" || action != "created") && (event != "check_suite" || action == "rerequested") // most of them say nothing yet
+	switch event { // most of them say nothing yet
+	case "check_run":
+		return action != "created"
+	case "check_suite":
+		return action == "rerequested"
+	}
+	return true
 }
 
 // handler is what all EventHandlers share: it handles its events with one reader.

@@ -22,7 +22,8 @@ func installation(p *payload) []Activity {
 		return nil
 	}
 	c := thread.Change{What: what, By: p.Sender.Login, Detail: p.Action}
-	if owner := p.Installation.Account.Login; owner != "" && len(p.Repos) == 0 {
+	owner := p.Installation.Account.Login
+	if owner != "" && len(p.Repos) == 0 {
 		return []Activity{everywhere(forge.Repo{Owner: owner, Installation: p.Installation.ID}, c)}
 	}
 	return forAll(p, p.Repos, c)
@@ -32,9 +33,12 @@ func installation(p *payload) []Activity {
 func forAll(p *payload, repos []repository, c thread.Change) []Activity {
 	var activities []Activity
 	for _, r := range repos {
-		if owner, name, ok := strings.Cut(r.FullName, "/"); ok && name != "" {
-			activities = append(activities, everywhere(forge.Repo{Owner: owner, Name: name, ID: r.ID, Installation: p.Installation.ID}, c))
+		owner, name, _ := strings.Cut(r.FullName, "/")
+		if name == "" {
+			continue
 		}
+		repo := forge.Repo{Owner: owner, Name: name, ID: r.ID, Installation: p.Installation.ID}
+		activities = append(activities, everywhere(repo, c))
 	}
 	return activities
 }
@@ -45,5 +49,5 @@ func everywhere(repo forge.Repo, c thread.Change) Activity {
 	if c.What == "installed" {
 		c.Snapshot = &thread.Details{Installation: repo.Installation, RepoID: repo.ID}
 	}
-	return Activity{Repo: repo, Change: &c, apart: (*Handlers).changeAll}
+	return Activity{Repo: repo, What: changedAll{c}}
 }

@@ -17,12 +17,13 @@ func issueComment(p *payload) []Activity {
 func (p *payload) comment(it *Activity, kind string, source policy.Source) {
 	c := p.Comment
 	it.Target, it.URL, it.MadeAt = thread.Target{Kind: kind, ID: c.ID}, c.HTMLURL, c.Updated
-	if p.Action != "created" && p.Action != "edited" {
-		it.note = "a comment was " + p.Action
+	switch p.Action {
+	case "created":
+		it.Key = MadeKey(kind, c.ID)
+	case "edited":
+	default:
+		it.What = noted("a comment was " + p.Action)
 		return
 	}
-	if p.Action == "created" {
-		it.Key = MadeKey(kind, c.ID)
-	}
-	it.Remark = p.text(source, c.Comment)
+	it.What = Remarked{Remark: p.text(source, c.Comment)}
 }

@@ -14,7 +14,7 @@ type Issues struct{ handler }
 func issues(p *payload) []Activity {
 	it := p.about(p.Issue, p.Issue.IsPull())
 	if p.Action == "deleted" || p.Action == "transferred" {
-		it.Change = &thread.Change{What: "closed", By: p.Sender.Login, Detail: p.Action}
+		it.What = Changed{Change: &thread.Change{What: "closed", By: p.Sender.Login, Detail: p.Action}}
 	} else {
 		p.itself(&it, p.Issue, "issue")
 	}
@@ -26,14 +26,27 @@ func (p *payload) itself(it *Activity, i issueOrPull, what string) {
 	who := p.Sender
 	switch p.Action {
 	case "opened":
-		it.Remark = &feedback.Remark{Source: policy.FromComment, Actor: who, Author: i.Author, App: i.App.ID, Text: i.Body}
+		it.What = Remarked{Remark: &feedback.Remark{
+			Source: policy.FromComment,
+			Actor:  who,
+			Author: i.Author,
+			App:    i.App.ID,
+			Text:   i.Body,
+		}}
 	case "edited":
 		was, hasWas := p.was()
 		// The bot may have opened a pull request, but the edit is the editor's.
-		it.Remark = &feedback.Remark{Source: policy.FromDescription, Edited: true, Actor: who, Author: who,
-			Text: i.Body, Was: was, HasWas: hasWas}
+		it.What = Remarked{Remark: &feedback.Remark{
+			Source: policy.FromDescription,
+			Edited: true,
+			Actor:  who,
+			Author: who,
+			Text:   i.Body,
+			Was:    was,
+			HasWas: hasWas,
+		}}
 	case "labeled":
-		it.Remark = &feedback.Remark{Source: policy.FromLabel, Actor: who, Name: p.Label.Name}
+		it.What = Remarked{Remark: &feedback.Remark{Source: policy.FromLabel, Actor: who, Name: p.Label.Name}}
 	case "assigned", "review_requested":
 		r := feedback.Remark{Source: policy.FromAssignment, Actor: who, Name: "assigned"}
 		to := p.Given
@@ -41,17 +54,21 @@ func (p *payload) itself(it *Activity, i issueOrPull, what string) {
 			r.Name, to = "asked for a review", p.Asked
 		}
 		if to == nil { // a team was asked
-			it.note = fmt.Sprintf("the %s was %s, and nobody is named", what, p.Action)
+			it.What = noted(fmt.Sprintf("the %s was %s, and nobody is named", what, p.Action))
 			return
 		}
 		r.To = *to
-		it.Remark = &r
+		it.What = Remarked{Remark: &r}
 	case "closed":
 		it.Key = ClosedKey(it.Number, i.Closed, i.Merged)
-		it.Change = &thread.Change{What: "closed", By: who.Login, MadeAt: i.Closed}
+		c := &thread.Change{What: "closed", By: who.Login, MadeAt: i.Closed}
+		if i.Merged {
+			c.What = "merged"
+		}
+		it.What = Changed{Change: c}
 	case "reopened":
-		it.Change = &thread.Change{What: "reopened", By: who.Login}
+		it.What = Changed{Change: &thread.Change{What: "reopened", By: who.Login}}
 	default:
-		it.note = fmt.Sprintf("the %s was %s", what, p.Action)
+		it.What = noted(fmt.Sprintf("the %s was %s", what, p.Action))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -58,21 +59,35 @@ func Digest(text string) string {
 }
 
 // overtaken reports whether the reconciliation has found this version of a remark, or one that came after it.
-func overtaken(s thread.State, it Activity) bool {
-	mine := identity(it.feedback())
+func (it Activity) overtaken(s thread.State, r *feedback.Remark) bool {
+	mine := identity(it.feedback(r))
 	newer := func(f thread.Feedback) bool {
 		return f.Delivery == Reconciled && identity(f) == mine && !f.MadeAt.Before(it.MadeAt)
 	}
-	return mine != "" && (slices.ContainsFunc(s.Ignored, newer) || slices.ContainsFunc(s.Controls, newer) ||
-		slices.ContainsFunc(s.Feedback, func(r thread.Request) bool { return newer(r.Feedback) }))
+	all := slices.Concat(s.Ignored, s.Controls)
+	for _, r := range s.Feedback {
+		all = append(all, r.Feedback)
+	}
+	return mine != "" && slices.ContainsFunc(all, newer)
 }
 
 // feedback is what the event of a remark tells of it, whatever becomes of it.
-func (it Activity) feedback() thread.Feedback {
-	r, comment := it.Remark, it.Target.Kind == "issue_comment" || it.Target.Kind == "review_comment"
+func (it Activity) feedback(r *feedback.Remark) thread.Feedback {
+	first := false
+	switch it.Target.Kind {
+	case "issue_comment", "review_comment":
+		first = !r.Edited
+	}
 	return thread.Feedback{
-		Source: r.Source, By: r.Actor, Number: it.Number, Target: it.Target, First: comment && !r.Edited, URL: it.URL, SHA: r.SHA,
-		MadeAt: it.MadeAt, Snapshot: &it.Snapshot,
+		Source:   r.Source,
+		By:       r.Actor,
+		Number:   it.Number,
+		Target:   it.Target,
+		First:    first,
+		URL:      it.URL,
+		SHA:      r.SHA,
+		MadeAt:   it.MadeAt,
+		Snapshot: &it.Snapshot,
 	}
 }
 
@@ -103,7 +118,11 @@ func Texts(events []thread.Event) map[string]thread.Feedback {
 // Same reports whether the log holds a text as it is, as far as it kept it: of
 // an ignored one it keeps the beginning, of Pawl's own nothing.
 func Same(last thread.Feedback, text string) bool {
-	return last.Own || last.Raw == text || len(last.Raw) >= maxIgnored-3 && strings.HasPrefix(text, last.Raw)
+	if last.Own || last.Raw == text {
+		return true
+	}
+	cut := len(last.Raw) >= maxIgnored-3
+	return cut && strings.HasPrefix(text, last.Raw)
 }
 
 // reviewAnchor stands before a review's id in its address.

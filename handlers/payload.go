@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -171,10 +170,8 @@ func fromSomebody(read func(*payload) []Activity) func(*payload) []Activity {
 		if len(all) == 0 || p.Sender != (feedback.Actor{}) {
 			return all
 		}
-		return []Activity{{apart: ignoreUnsent}}
+		return []Activity{{What: unsent}}
 	}
 }
 
-func ignoreUnsent(*Handlers, context.Context, Activity, string) (string, error) {
-	return fmt.Sprintf("%s: the payload names no sender", thread.KindIgnored), nil
-}
+const unsent = noted(thread.KindIgnored + ": the payload names no sender")

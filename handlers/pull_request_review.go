@@ -16,18 +16,20 @@ type PullRequestReview struct{ handler }
 func pullRequestReview(p *payload) []Activity {
 	rv := p.Review
 	it := p.about(p.Pull, true)
-	if p.Action != "submitted" && p.Action != "edited" {
-		it.note = "a review was " + p.Action
-		return []Activity{it}
+	switch p.Action {
+	case "submitted", "edited":
+		return Reviewed(it, rv, p.text(policy.FromReview, rv.Comment))
 	}
-	return Reviewed(it, rv, p.text(policy.FromReview, rv.Comment))
+	it.What = noted("a review was " + p.Action)
+	return []Activity{it}
 }
 
 // Reviewed is what a review says and what it makes of the work; r is its text.
 func Reviewed(it Activity, rv forge.Review, r *feedback.Remark) []Activity {
 	state := strings.ToLower(rv.State)
 	r.State, r.SHA = state, rv.SHA
-	it.URL, it.MadeAt, it.Remark, it.Target = rv.HTMLURL, rv.Submitted, r, thread.Target{}
+	it.URL, it.MadeAt, it.Target = rv.HTMLURL, rv.Submitted, thread.Target{}
+	it.What = Remarked{Remark: r}
 	if rv.Node != "" { // else nobody can react to it
 		it.Target = thread.Target{Kind: "review", ID: rv.ID, Node: rv.Node}
 	}
@@ -35,11 +37,21 @@ func Reviewed(it Activity, rv forge.Review, r *feedback.Remark) []Activity {
 		return []Activity{it}
 	}
 	it.Key = MadeKey("review", rv.ID)
-	if state != "approved" && state != "changes_requested" {
+	switch state {
+	case "approved", "changes_requested":
+	default:
 		return []Activity{it}
 	}
-	return []Activity{it, {
-		Repo: it.Repo, Number: it.Number, URL: it.URL, signal: &signal{by: r.Actor}, Key: fmt.Sprintf("signal:review:%d", rv.ID),
-		Change: &thread.Change{What: state, By: r.Actor.Login, Detail: rv.SHA, Number: it.Number, URL: it.URL}, // Detail is the commit that was reviewed
-	}}
+	verdict := Activity{Repo: it.Repo, Number: it.Number, URL: it.URL, Key: fmt.Sprintf("signal:review:%d", rv.ID)}
+	verdict.What = Changed{
+		signal: &signal{by: r.Actor},
+		Change: &thread.Change{
+			What:   state,
+			By:     r.Actor.Login,
+			Detail: rv.SHA, // the commit that was reviewed
+			Number: it.Number,
+			URL:    it.URL,
+		},
+	}
+	return []Activity{it, verdict}
 }

@@ -12,10 +12,11 @@ type PullRequestReviewComment struct{ handler }
 func pullRequestReviewComment(p *payload) []Activity {
 	it := p.about(p.Pull, true)
 	p.comment(&it, "review_comment", policy.FromReviewComment)
-	if it.Remark == nil {
-		it.note = "a review comment was " + p.Action
+	r, is := it.What.(Remarked)
+	if !is {
+		it.What = noted("a review comment was " + p.Action)
 		return []Activity{it}
 	}
-	it.Remark.SHA, it.Remark.Name = p.Comment.SHA, fmt.Sprintf("%s:%d", p.Comment.Path, p.Comment.Line)
+	r.Remark.SHA, r.Remark.Name = p.Comment.SHA, fmt.Sprintf("%s:%d", p.Comment.Path, p.Comment.Line)
 	return []Activity{it}
 }

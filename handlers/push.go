@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -22,35 +21,36 @@ func push(p *payload) (all []Activity) {
 		return nil
 	}
 	if p.changesConfig() {
-		all = append(all, Activity{Repo: p.repo(), apart: (*Handlers).checkConfig, config: p.After})
+		all = append(all, Activity{Repo: p.repo(), What: configured{commit: p.After}})
 	}
 	moved := thread.Change{What: "head_moved", By: p.Sender.Login, Detail: p.After}
 	if n, own := issueOfBranch(branch); own {
-		return append(all, Activity{Repo: p.repo(), Number: n, URL: p.Compare, Change: &moved})
+		return append(all, Activity{Repo: p.repo(), Number: n, URL: p.Compare, What: Changed{Change: &moved}})
 	}
 	if branch == p.Repo.DefaultBranch {
 		all = append(all, revertingPush(p)...)
 	}
 	moved.What = "base_moved"
-	return append(all, Activity{Repo: p.repo(), apart: (*Handlers).baseMoved, base: branch, Change: &moved})
+	return append(all, Activity{Repo: p.repo(), What: baseMoved{base: branch, change: moved}})
 }
 
-// baseMoved tells the threads of Pawl's own open pull requests that their base has moved, each once within the time
+// decide tells the threads of Pawl's own open pull requests that their base has moved, each once within the time
 // after which its step looks.
-func (h *Handlers) baseMoved(ctx context.Context, it Activity, guid string) (string, error) {
+func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	every := h.Solver.Env.Current().Policy.UpdateEvery
 	if every <= 0 {
 		return "bases are not followed (policy.update_every)", nil
 	}
-	if known, err := h.Store.ThreadsOf(ctx, it.Repo.Owner, it.Repo.Name); err != nil || len(known) == 0 {
+	known, err := h.Store.ThreadsOf(ctx, it.Repo.Owner, it.Repo.Name)
+	if err != nil || len(known) == 0 {
 		return "Pawl does not work on " + it.Repo.FullName(), err
 	}
-	pulls, err := h.Forge.PullRequests.Into(ctx, it.Repo, it.base)
-	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrUninstalled) {
+	pulls, err := h.Forge.PullRequests.Into(ctx, it.Repo, b.base)
+	if isAny(err, forge.ErrNotFound, forge.ErrForbidden, forge.ErrUninstalled) {
 		return "its pull requests cannot be read: " + err.Error(), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("open pull requests into %s: %w", it.base, err)
+		return "", fmt.Errorf("open pull requests into %s: %w", b.base, err)
 	}
 	told := 0
 	for _, p := range pulls {
@@ -64,7 +64,7 @@ func (h *Handlers) baseMoved(ctx context.Context, it Activity, guid string) (str
 		if t.Number == p.Number { // no log names it as Pawl's
 			continue
 		}
-		c, now := *it.Change, h.Now()
+		c, now := b.change, h.Now()
 		c.Number, c.Delivery = p.Number, guid
 		key := fmt.Sprintf("base_moved:%d:%s", p.Number, now.UTC().Truncate(every).Format(time.RFC3339Nano))
 		n, err := h.Store.Append(ctx, t, true, thread.NewEvent{Key: key, Kind: thread.KindThread, At: now, Data: c})

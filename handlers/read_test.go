@@ -88,8 +88,8 @@ func TestNoPayloadMakesAHandlerPanic(t *testing.T) {
 			t.Fatalf("%d activities beside the error %v", len(activities), err)
 		}
 		for _, h := range activities {
-			if h.Remark != nil && h.Change != nil {
-				t.Fatalf("both a remark and a change: %+v", h)
+			if h.What == nil {
+				t.Fatalf("it tells nothing: %+v", h)
 			}
 		}
 	})
@@ -110,11 +110,12 @@ func TestAButtonPressNamesItsButton(t *testing.T) {
 			continue
 		}
 		button := ""
-		if activities[0].Remark != nil {
-			button = activities[0].Remark.Name
+		if r, is := activities[0].What.(Remarked); is {
+			button = r.Remark.Name
 		}
-		if button != tc.button || activities[0].note != tc.note {
-			t.Errorf("%s: button %q, note %q, want %q and %q", tc.payload, button, activities[0].note, tc.button, tc.note)
+		note, _ := activities[0].What.(noted)
+		if button != tc.button || string(note) != tc.note {
+			t.Errorf("%s: button %q, note %q, want %q and %q", tc.payload, button, note, tc.button, tc.note)
 		}
 		if tc.button != "" && (activities[0].thread == nil || activities[0].thread.Number != 7 || !activities[0].MadeAt.IsZero()) {
 			t.Errorf("%s: %+v, want thread 7 and no time", tc.payload, activities[0])
@@ -126,10 +127,10 @@ func TestAnIssueThatIsGoneIsClosedAndSaysHow(t *testing.T) {
 	for _, how := range []string{"transferred", "deleted"} {
 		payload := fmt.Sprintf(`{"action": %q, "issue": {"number": 7, "state": "open"}, "sender": {"login": "ada"}, "repository": {"full_name": "acme/widgets"}}`, how)
 		activities, err := read([]byte(payload), readers["issues"])
-		if err != nil || len(activities) != 1 || activities[0].Change == nil {
+		if err != nil || len(activities) != 1 {
 			t.Fatalf("%s: %+v, %v; want a change", how, activities, err)
 		}
-		if c := activities[0].Change; activities[0].Number != 7 || c.What != "closed" || c.Detail != how || c.By != "ada" {
+		if c := activities[0].What.(Changed).Change; activities[0].Number != 7 || c.What != "closed" || c.Detail != how || c.By != "ada" {
 			t.Errorf("%s: #%d %+v", how, activities[0].Number, c)
 		}
 	}
@@ -167,11 +168,12 @@ func TestAnInstallationIsOfItsRepositoriesOrOfTheWholeAccount(t *testing.T) {
 		var of []string
 		for _, h := range activities {
 			of = append(of, h.Repo.FullName())
-			if n := h.Change.Snapshot; tt.what == "installed" && (n == nil || n.Installation != 5 || n.RepoID != h.Repo.ID) || tt.what == "uninstalled" && n != nil {
+			c := h.What.(changedAll).change
+			if n := c.Snapshot; tt.what == "installed" && (n == nil || n.Installation != 5 || n.RepoID != h.Repo.ID) || tt.what == "uninstalled" && n != nil {
 				t.Errorf("%s: %s brings %+v", tt.payload, h.Repo.FullName(), n)
 			}
-			if h.apart == nil || h.Change.What != tt.what || h.Change.By != "ada" || h.Repo.Installation != 5 {
-				t.Errorf("%s: %+v %+v", tt.payload, h, h.Change)
+			if c.What != tt.what || c.By != "ada" || h.Repo.Installation != 5 {
+				t.Errorf("%s: %+v %+v", tt.payload, h, c)
 			}
 		}
 		if diff := cmp.Diff(tt.of, of); diff != "" {

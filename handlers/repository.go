@@ -13,7 +13,7 @@ import (
 type Repository struct{ handler }
 
 func repositoryChanged(p *payload) []Activity {
-	it := Activity{Repo: p.repo(), apart: (*Handlers).changeAll}
+	it := Activity{Repo: p.repo()}
 	c := thread.Change{By: p.Sender.Login, Detail: p.Repo.FullName}
 	switch p.Action {
 	case "renamed":
@@ -29,7 +29,7 @@ func repositoryChanged(p *payload) []Activity {
 	if it.Repo.Name == "" { // that would be all of the owner's
 		return nil
 	}
-	it.Change = &c
+	it.What = changedAll{c}
 	return []Activity{it}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -70,7 +69,10 @@ type reverted struct {
 // revertedPulls are the pull requests of a repository that a text says it reverts.
 func revertedPulls(text string, r forge.Repo) (all []reverted) {
 	for _, m := range revertsPull.FindAllStringSubmatch(text, maxReverts) {
-		if n, err := strconv.Atoi(m[2]); err == nil && (m[1] == "" || strings.EqualFold(m[1], r.FullName())) {
+		if m[1] != "" && !strings.EqualFold(m[1], r.FullName()) {
+			continue
+		}
+		if n, err := strconv.Atoi(m[2]); err == nil {
 			all = append(all, reverted{number: n})
 		}
 	}
@@ -85,10 +87,13 @@ func reverts(of Activity, all []reverted, by feedback.Actor) (activities []Activ
 	})
 	all = slices.Compact(all)
 	for _, r := range all[:min(len(all), maxReverts)] {
-		activities = append(activities, Activity{
-			Repo: of.Repo, Number: r.number, commit: r.commit, URL: of.URL, signal: &signal{by: by, mayWrite: true}, Key: revertedKey(r.number),
+		it := Activity{Repo: of.Repo, Number: r.number, URL: of.URL, Key: revertedKey(r.number)}
+		it.What = Changed{
+			signal: &signal{by: by, mayWrite: true},
+			commit: r.commit,
 			Change: &thread.Change{What: "reverted", By: by.Login, Detail: r.commit, Number: r.number, URL: of.URL},
-		})
+		}
+		activities = append(activities, it)
 	}
 	return activities
 }
@@ -98,28 +103,29 @@ func revertedKey(number int) string { return fmt.Sprintf("signal:reverted:%d", n
 
 // byCommit finds the pull request that brought the commit by which an activity is named. A commit that came
 // without one, or that GitHub does not know, belongs to no thread.
-func (h *Handlers) byCommit(ctx context.Context, it Activity) (Activity, error) {
-	if it.commit == "" {
-		return it, nil
+func (h *Handlers) byCommit(ctx context.Context, it Activity, c Changed) (Activity, Changed, error) {
+	if c.commit == "" {
+		return it, c, nil
 	}
-	pulls, err := h.Forge.PullRequests.OfCommit(ctx, it.Repo, it.commit)
-	if err != nil && !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrInvalid) {
-		return it, fmt.Errorf("the pull request of commit %s: %w", it.commit, err)
+	pulls, err := h.Forge.PullRequests.OfCommit(ctx, it.Repo, c.commit)
+	if err != nil && !isAny(err, forge.ErrNotFound, forge.ErrInvalid) {
+		return it, c, fmt.Errorf("the pull request of commit %s: %w", c.commit, err)
 	}
 	for _, p := range pulls {
 		if p.Merged() {
-			c := *it.Change
-			c.Number = p.Number
-			it.Number, it.Change, it.Key = p.Number, &c, revertedKey(p.Number)
+			change := *c.Change
+			change.Number = p.Number
+			c.Change = &change
+			it.Number, it.Key = p.Number, revertedKey(p.Number)
 			break
 		}
 	}
-	return it, nil
+	return it, c, nil
 }
 
 // mute says why a signal does not count; empty when it does.
-func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Activity) (string, error) {
-	by := it.signal.by
+func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Activity, of signal) (string, error) {
+	by := of.by
 	app, err := h.Forge.Apps.Get(ctx)
 	switch {
 	case err != nil:
@@ -133,7 +139,7 @@ func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Act
 			return "", nil
 		}
 		return by.Login + " is a bot that is not in allowed_bots", nil
-	case it.signal.mayWrite:
+	case of.mayWrite:
 		return "", nil
 	}
 	permission, err := h.permission(ctx, it.Repo, by.Login)
@@ -149,7 +155,7 @@ func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (
 		return "none", nil
 	}
 	permission, err := h.Forge.Repositories.Permission(ctx, r, login)
-	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrUninstalled) {
+	if isAny(err, forge.ErrNotFound, forge.ErrUninstalled) {
 		return "none", nil
 	}
 	if err != nil {
@@ -163,14 +169,18 @@ const maxThumbs = 20
 
 // thumbs are what people who may write say of the work by a reaction to the status comment. GitHub sends no webhook for
 // reactions, so they are read when something else is told of the work: a review, or an end.
-func (h *Handlers) thumbs(ctx context.Context, t thread.ID, s thread.State, it Activity) (events []thread.NewEvent, err error) {
+func (h *Handlers) thumbs(ctx context.Context, t thread.ID, s thread.State, it Activity, what string) (events []thread.NewEvent, err error) {
+	switch what {
+	case "head_moved", "base_moved":
+		return nil, nil
+	}
 	status := s.Acts[thread.ActStatus]
 	pushed := func(a thread.Attempt) bool { return a.Receipt.Pushed }
-	if status.ID == 0 || it.Change.What == "head_moved" || it.Change.What == "base_moved" || !slices.ContainsFunc(s.Attempts, pushed) {
+	if status.ID == 0 || !slices.ContainsFunc(s.Attempts, pushed) {
 		return nil, nil
 	}
 	all, err := h.Forge.Issues.Reactions(ctx, it.Repo, status.ID)
-	if errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrUninstalled) {
+	if isAny(err, forge.ErrNotFound, forge.ErrUninstalled) {
 		return nil, nil
 	}
 	for _, r := range all {
@@ -178,13 +188,19 @@ func (h *Handlers) thumbs(ctx context.Context, t thread.ID, s thread.State, it A
 		if what == "" || len(events) >= maxThumbs {
 			continue
 		}
-		its := Activity{Repo: it.Repo, signal: &signal{by: r.User}}
-		if why, err := h.mute(ctx, t, s, its); err != nil {
+		why, err := h.mute(ctx, t, s, Activity{Repo: it.Repo}, signal{by: r.User})
+		if err != nil {
 			return nil, err
-		} else if why == "" {
-			events = append(events, thread.NewEvent{Key: fmt.Sprintf("signal:reaction:%d", r.ID), Kind: thread.KindThread, At: h.Now(),
-				Data: thread.Change{What: what, By: r.User.Login}})
 		}
+		if why != "" {
+			continue
+		}
+		events = append(events, thread.NewEvent{
+			Key:  fmt.Sprintf("signal:reaction:%d", r.ID),
+			Kind: thread.KindThread,
+			At:   h.Now(),
+			Data: thread.Change{What: what, By: r.User.Login},
+		})
 	}
 	return events, err
 }
@@ -222,7 +238,8 @@ func (h *Handlers) firstToday(ctx context.Context, who feedback.Actor) (first bo
 			}
 		}
 		_, known := told[who.ID]
-		if first = !known && len(told) < maxRefused; !first {
+		first = !known && len(told) < maxRefused
+		if !first {
 			return nil
 		}
 		told[who.ID] = now

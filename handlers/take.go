@@ -18,45 +18,76 @@ import (
 // Decide decides about one activity and appends the event. guid names the delivery
 // that brought it, is Reconciled, or tells in other words where it is from. The note says in a few words what became of it.
 func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string, error) {
-	if it.apart != nil {
-		return it.apart(h, ctx, it, guid)
+	if it.What == nil {
+		return "", nil
 	}
-	it, err := h.byCommit(ctx, it)
+	return it.What.decide(ctx, h, it, guid)
+}
+
+// decide has a remark judged, unless it was before.
+func (r Remarked) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
+	t, state, err := h.locate(ctx, &it)
 	if err != nil {
 		return "", err
 	}
-	t, err := h.threadOf(ctx, &it)
+	switch {
+	case t.Number <= 0:
+		return noThread, nil
+	case r.suite && !state.Tracked():
+		return untracked(t), nil
+	case guid != Reconciled && it.overtaken(state, r.Remark):
+		return "the reconciliation took it in before", nil
+	case state.Outdated(it.feedback(r.Remark)):
+		return "it was accepted before, as it is or in a newer version", nil
+	case r.Anonymous:
+		return h.unattributed(ctx, t, it, r.Remark)
+	}
+	return h.remark(ctx, t, state, it, r.Remark, guid)
+}
+
+// decide appends what happened to a thread that Pawl works on; others are of no interest.
+func (c Changed) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
+	it, c, err := h.byCommit(ctx, it, c)
+	if err != nil {
+		return "", err
+	}
+	t, state, err := h.locate(ctx, &it)
 	if err != nil {
 		return "", err
 	}
 	if t.Number <= 0 {
-		return "it belongs to no thread", nil
+		return noThread, nil
+	}
+	if !state.Tracked() {
+		return untracked(t), nil
+	}
+	return h.change(ctx, t, state, it, c, guid)
+}
+
+const noThread = "it belongs to no thread"
+
+func untracked(t thread.ID) string { return "Pawl does not work on " + t.String() }
+
+// locate finds the thread of an activity and reads its log; number zero means none.
+func (h *Handlers) locate(ctx context.Context, it *Activity) (thread.ID, thread.State, error) {
+	t, err := h.threadOf(ctx, it)
+	if err != nil || t.Number <= 0 {
+		return t, thread.State{}, err
 	}
 	_, state, err := thread.Load(ctx, h.Store, t)
 	if err != nil {
-		return "", err
+		return t, state, err
 	}
-	if n := &it.Snapshot; it.Number != t.Number && it.Number != 0 {
+	if n := &it.Snapshot; it.elsewhere(t) {
 		// The pull request of an issue: its own title and description are not the thread's.
 		n.Title, n.Body, n.Author, n.URL, n.Pull = "", "", "", "", false
 		n.HeadRef, n.HeadRepoID = "", 0
 	}
-	switch {
-	case it.suite && !state.Tracked():
-		return "Pawl does not work on " + t.String(), nil
-	case it.Change != nil:
-		return h.change(ctx, t, state, it, guid)
-	case it.Remark != nil && guid != Reconciled && overtaken(state, it):
-		return "the reconciliation took it in before", nil
-	case it.Remark != nil && state.Outdated(it.feedback()):
-		return "it was accepted before, as it is or in a newer version", nil
-	case it.Anonymous:
-		return h.unattributed(ctx, t, it)
-	case it.Remark != nil:
-		return h.remark(ctx, t, state, it, guid)
-	}
-	return it.note, nil
+	return t, state, nil
 }
+
+// elsewhere reports whether an activity is on the pull request of the thread, which is an issue.
+func (it Activity) elsewhere(t thread.ID) bool { return it.Number != t.Number && it.Number != 0 }
 
 // threadOf is the thread that an activity concerns; number zero means none. The pull request of an issue has
 // the issue's. GitHub may send what is said there before the log knows the pull request's number: then the
@@ -70,8 +101,11 @@ func (h *Handlers) threadOf(ctx context.Context, it *Activity) (thread.ID, error
 		return t, nil
 	}
 	t, err := h.Store.Resolve(ctx, t)
-	if err != nil || t.Number != it.Number || !it.Snapshot.Pull {
+	if err != nil {
 		return t, err
+	}
+	if t.Number != it.Number || !it.Snapshot.Pull {
+		return t, nil
 	}
 	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
@@ -97,45 +131,62 @@ func (h *Handlers) threadOf(ctx context.Context, it *Activity) (thread.ID, error
 	return t, nil
 }
 
-// change appends what happened to a thread that Pawl works on; others are of no interest.
-func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it Activity, guid string) (string, error) {
-	if !s.Tracked() {
-		return "Pawl does not work on " + t.String(), nil
-	}
-	if it.signal != nil {
-		if why, err := h.mute(ctx, t, s, it); why != "" || err != nil {
+// change appends what happened to a thread.
+func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it Activity, of Changed, guid string) (string, error) {
+	if of.signal != nil {
+		why, err := h.mute(ctx, t, s, it, *of.signal)
+		if why != "" || err != nil {
 			return why, err
 		}
 	}
-	c := *it.Change
-	if own := it.Number != t.Number && it.Number != 0; own && (c.What == "closed" || c.What == "merged" || c.What == "reopened") {
-		if act, begun := s.Acts[thread.ActPull]; it.newPull && begun && !act.Done {
-			return "", fmt.Errorf("pull request #%d was %s before the log of %s names it; it is taken again when it does", it.Number, c.What, t)
+	c := *of.Change
+	if it.elsewhere(t) {
+		note, err := it.onPull(t, s, &c)
+		if note != "" || err != nil {
+			return note, err
 		}
-		if it.Number != s.Pull && c.What != "reopened" {
-			return "the closed pull request is not the thread's", nil
-		}
-		c.What, c.Number, c.URL = "pull_"+c.What, it.Number, it.URL
 	}
 	c.Delivery = guid
 	if it.Snapshot != (thread.Details{}) {
 		c.Snapshot = &it.Snapshot
 	}
-	events, err := h.thumbs(ctx, t, s, it)
+	events, err := h.thumbs(ctx, t, s, it, of.Change.What)
 	if err != nil {
 		return "", err
 	}
-	_, err = h.Store.Append(ctx, t, true, append(events, thread.NewEvent{Key: it.Key, Kind: thread.KindThread, At: h.Now(), Data: c})...)
+	events = append(events, thread.NewEvent{Key: it.Key, Kind: thread.KindThread, At: h.Now(), Data: c})
+	_, err = h.Store.Append(ctx, t, true, events...)
 	return c.What, err
 }
 
-func (h *Handlers) changeAll(ctx context.Context, it Activity, guid string) (string, error) {
+// onPull makes the end and the return of a pull request that an issue's thread opened changes of their own. The note says
+// why such a change is none.
+func (it Activity) onPull(t thread.ID, s thread.State, c *thread.Change) (note string, err error) {
+	switch c.What {
+	case "closed", "merged", "reopened":
+	default:
+		return "", nil
+	}
+	act, begun := s.Acts[thread.ActPull]
+	opening := begun && !act.Done
+	if it.newPull && opening {
+		return "", fmt.Errorf("pull request #%d was %s before the log of %s names it; it is taken again when it does", it.Number, c.What, t)
+	}
+	if it.Number != s.Pull && c.What != "reopened" {
+		return "the closed pull request is not the thread's", nil
+	}
+	c.What, c.Number, c.URL = "pull_"+c.What, it.Number, it.URL
+	return "", nil
+}
+
+// decide changes all threads of a repository.
+func (all changedAll) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	threads, err := h.Store.ThreadsOf(ctx, it.Repo.Owner, it.Repo.Name)
 	if err != nil {
 		return "", err
 	}
-	c := *it.Change
-	// GitHub names no time; an order that was made before this one must not undo it.
+	c := all.change
+	// GitHub names no time; a command that was given before this change must not undo it.
 	c.Delivery, c.MadeAt = guid, h.Now().Truncate(time.Second)
 	for _, t := range threads {
 		if _, err := h.Store.Append(ctx, t, true, thread.NewEvent{Key: it.Key, Kind: thread.KindThread, At: h.Now(), Data: c}); err != nil {
@@ -146,88 +197,180 @@ func (h *Handlers) changeAll(ctx context.Context, it Activity, guid string) (str
 }
 
 // remark asks policy and appends feedback, a control, a question, or what was ignored and why.
-func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it Activity, guid string) (string, error) {
-	r := it.Remark
-	j, err := h.judge(ctx, t, s, it)
+func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark, guid string) (string, error) {
+	j, err := h.judge(ctx, t, s, it, r)
 	if err != nil {
 		return "", err
 	}
-	if !j.Accepted && (!s.Tracked() || r.Source == policy.FromAssignment) {
+	if forgettable(s, r, j) {
 		// Nobody will want to know of what does not name Pawl, and anybody could fill the log.
 		if named, err := h.namesPawl(ctx, *r); err != nil || !named {
 			return fmt.Sprintf("%s: %s", thread.KindIgnored, j.Reason), err
 		}
 	}
-	f := it.feedback()
-	f.Delivery, f.Reason, f.Own, f.Command, f.Mention, f.Pin = guid, j.Reason, j.Own, j.Command.Name, j.Command.Mention, j.Backend
-	f.Severity = feedback.Severity(*r)
-	f.Text, f.Raw, f.Description = j.Text, r.Text, j.Description
-	if r.Source == policy.FromCheckRun {
-		f.Check, f.Conclusion = r.Name, r.State
+	f := it.judged(r, j)
+	f.Delivery = guid
+	if j.Accepted {
+		f.Generation, f.Cause, err = h.descends(ctx, t, s, it, r)
+		if err != nil {
+			return "", err
+		}
 	}
-	if j.Own {
-		// The log holds the act, and GitHub the text.
-		f.Raw = ""
-	}
-	if r.Source == policy.FromReviewComment && r.Name != "" {
-		f.Text = r.Name + "\n" + f.Text
-	}
-	if r.Source == policy.FromDescription {
-		f.Baseline = feedback.Content(r.Was)
-	}
-	if !j.Accepted {
-		f = brief(f)
-	} else if f.Generation, f.Cause, err = h.descends(ctx, t, s, it); err != nil {
+	logged, err := h.logged(ctx, t, s, it, f, j)
+	if err != nil {
 		return "", err
 	}
-	e, told := h.event(t, s, it, f, j)
-	if j.Accepted && (f.Command == "pause" || f.Command == "unpause") {
-		if e, err = h.pause(ctx, t, f); err != nil {
-			return "", err
-		}
-	}
-	e.Key = it.Key
-	if j.Tell != "" {
-		if told, err = h.tell(ctx, it, f, j); err != nil {
-			return "", err
-		}
-	}
 	// The checks of the last commit are also what its attempt is worth.
-	wake := j.Accepted || len(told) > 0 || f.Check != "" && f.SHA == s.Head && !j.Own || s.TakenBack(f)
-	_, err = h.Store.Append(ctx, t, wake, append([]thread.NewEvent{e}, told...)...)
+	worth := f.Check != "" && f.SHA == s.Head && !j.Own
+	wake := j.Accepted || worth || len(logged) > 1 || s.TakenBack(f)
+	_, err = h.Store.Append(ctx, t, wake, logged...)
 	level := zerolog.InfoLevel
 	if j.Own {
 		level = zerolog.DebugLevel // Pawl's own words come back all the time
 	}
-	h.Log.WithLevel(level).Str("delivery", guid).Str("thread", t.String()).Str("kind", string(e.Kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
-	return fmt.Sprintf("%s: %s", e.Kind, j.Reason), err
+	kind := logged[0].Kind
+	h.Log.WithLevel(level).Str("delivery", guid).Str("thread", t.String()).Str("kind", string(kind)).Str("by", r.Actor.Login).Str("reason", j.Reason).Msg("remark judged")
+	return fmt.Sprintf("%s: %s", kind, j.Reason), err
 }
 
-// event is what a remark is in the log: feedback, a control, a question, or what was ignored. Told is a question beside it,
-// whose answer tells somebody that an order, which holds, does less than they may think.
-func (h *Handlers) event(t thread.ID, s thread.State, it Activity, f thread.Feedback, j feedback.Judgement) (e thread.NewEvent, told []thread.NewEvent) {
-	e = thread.NewEvent{Kind: thread.KindFeedback, At: h.Now(), Data: f}
-	made, _ := thread.Plan(s)
-	switch {
-	case !j.Accepted:
-		e.Kind = thread.KindIgnored
-		return e, nil
-	case f.Command == "use" && !h.Solver.HasBackend(j.Command.Text):
-		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
-	case f.Pin != "" && !h.Solver.HasBackend(f.Pin):
+// forgettable reports whether an ignored remark need not be in the log, unless it names Pawl.
+func forgettable(s thread.State, r *feedback.Remark, j feedback.Judgement) bool {
+	if j.Accepted {
+		return false
+	}
+	return !s.Tracked() || r.Source == policy.FromAssignment
+}
+
+// judged is what the log tells of a remark and of what it came to.
+func (it Activity) judged(r *feedback.Remark, j feedback.Judgement) thread.Feedback {
+	f := it.feedback(r)
+	f.Reason, f.Own, f.Command, f.Mention, f.Pin = j.Reason, j.Own, j.Command.Name, j.Command.Mention, j.Backend
+	f.Severity = feedback.Severity(*r)
+	f.Text, f.Raw, f.Description = j.Text, r.Text, j.Description
+	if j.Own {
+		// The log holds the act, and GitHub the text.
+		f.Raw = ""
+	}
+	switch r.Source {
+	case policy.FromCheckRun:
+		f.Check, f.Conclusion = r.Name, r.State
+	case policy.FromReviewComment:
+		if r.Name != "" {
+			f.Text = r.Name + "\n" + f.Text
+		}
+	case policy.FromDescription:
+		f.Baseline = feedback.Content(r.Was)
+	default:
+	}
+	if !j.Accepted {
+		return brief(f)
+	}
+	return f
+}
+
+// logged is what a judged remark adds to the log: its own event first, and questions whose answers tell its writer something.
+func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it Activity, f thread.Feedback, j feedback.Judgement) ([]thread.NewEvent, error) {
+	entry := EntryOf(s, it.Snapshot.Pull || it.Number != t.Number, f, j, Backends{
+		Known:     h.Solver.HasBackend,
+		Escalates: func() bool { return h.Solver.Escalates(s) },
+	})
+	e := thread.NewEvent{Key: it.Key, Kind: entry.Kind, At: h.Now(), Data: entry.Data}
+	if j.Accepted && pauses(f.Command) {
+		paused, err := h.pause(ctx, t, f)
+		if err != nil {
+			return nil, err
+		}
+		paused.Key = it.Key
+		e = paused
+	}
+	if j.Tell != "" {
+		told, err := h.tell(ctx, it, f, j)
+		return append([]thread.NewEvent{e}, told...), err
+	}
+	if entry.Told == nil {
+		return []thread.NewEvent{e}, nil
+	}
+	told := thread.NewEvent{Key: it.Key + "/answer", Kind: thread.KindQuestion, At: h.Now(), Data: *entry.Told}
+	return []thread.NewEvent{e, told}, nil
+}
+
+func pauses(command string) bool { return command == "pause" || command == "unpause" }
+
+// Entry is what a judged remark is in the log: feedback, a control, a question, or what was ignored.
+type Entry struct {
+	Kind thread.Kind
+	Data any
+	// Told is a question beside it, whose answer tells somebody that a command, which holds, does less than they may
+	// think; nil for none.
+	Told *thread.Question
+}
+
+// Backends is what EntryOf asks about the backends of the server.
+type Backends struct {
+	Known     func(name string) bool
+	Escalates func() bool // whether a backend of the thread has an escalated effort
+}
+
+// EntryOf says what a remark is in the log of a thread. onPull says that it was made on a pull request.
+func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgement, b Backends) Entry {
+	if !j.Accepted {
+		return Entry{Kind: thread.KindIgnored, Data: f}
+	}
+	word := j.Command.Text
+	e := Entry{Kind: thread.KindFeedback, Data: f}
+	if unknown := unknownBackend(f, word, b); unknown != "" {
 		f.Command = "use"
-		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f, Word: f.Pin}
-	case f.Command == "update" && s.Pull == 0 && it.Number == t.Number && !it.Snapshot.Pull, f.Command == "ask" && strings.TrimSpace(f.Text) == "", f.Command == "go" && made == nil:
-		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f}
-	case f.Command == "stop" || f.Command == "use":
-		e.Kind, e.Data = thread.KindControl, thread.Control{Feedback: f, Backend: j.Command.Text}
-	case f.Command == "status" || f.Command == "why" || f.Command == "unknown":
-		e.Kind, e.Data = thread.KindQuestion, thread.Question{Feedback: f, Word: j.Command.Text}
+		e = Entry{Kind: thread.KindQuestion, Data: thread.Question{Feedback: f, Word: unknown}}
+	} else if pointless(s, onPull, f) {
+		e = Entry{Kind: thread.KindQuestion, Data: thread.Question{Feedback: f}}
+	} else {
+		switch f.Command {
+		case "stop", "use":
+			e = Entry{Kind: thread.KindControl, Data: thread.Control{Feedback: f, Backend: word}}
+		case "status", "why", "unknown":
+			e = Entry{Kind: thread.KindQuestion, Data: thread.Question{Feedback: f, Word: word}}
+		}
 	}
-	if f.Command == "stop" && !s.Open() || f.Command == "escalate" && !h.Solver.Escalates(s) {
-		told = append(told, thread.NewEvent{Key: it.Key + "/answer", Kind: thread.KindQuestion, At: h.Now(), Data: thread.Question{Feedback: f, Word: f.Command}})
+	if doesLess(s, f.Command, b) {
+		e.Told = &thread.Question{Feedback: f, Word: f.Command}
 	}
-	return e, told
+	return e
+}
+
+// unknownBackend is the backend that a remark names and the server does not have; empty for none.
+func unknownBackend(f thread.Feedback, word string, b Backends) string {
+	if f.Command == "use" && !b.Known(word) {
+		return word
+	}
+	if f.Pin != "" && !b.Known(f.Pin) {
+		return f.Pin
+	}
+	return ""
+}
+
+// pointless reports whether a command lacks what it works on: a pull request, a question, or a plan.
+func pointless(s thread.State, onPull bool, f thread.Feedback) bool {
+	switch f.Command {
+	case "update":
+		return s.Pull == 0 && !onPull
+	case "ask":
+		return strings.TrimSpace(f.Text) == ""
+	case "go":
+		made, _ := thread.Plan(s)
+		return made == nil
+	}
+	return false
+}
+
+// doesLess reports whether a command has less effect than its writer may think.
+func doesLess(s thread.State, command string, b Backends) bool {
+	switch command {
+	case "stop":
+		return !s.Open()
+	case "escalate":
+		return !b.Escalates()
+	}
+	return false
 }
 
 // editorUnknown is why an edit that no webhook brought asks for nothing. By
@@ -236,16 +379,16 @@ func (h *Handlers) event(t thread.ID, s thread.State, it Activity, f thread.Feed
 const editorUnknown = "who edited it is not known: no webhook told of the edit; write a new comment to ask for it"
 
 // unattributed logs an edit of which the editor is not known, as ignored.
-func (h *Handlers) unattributed(ctx context.Context, t thread.ID, it Activity) (string, error) {
+func (h *Handlers) unattributed(ctx context.Context, t thread.ID, it Activity, r *feedback.Remark) (string, error) {
 	events, err := h.Store.Events(ctx, t, 0)
 	if err != nil {
 		return "", err
 	}
-	if last, ok := Texts(events)[identity(it.feedback())]; ok && Same(last, it.Remark.Text) {
+	if last, ok := Texts(events)[identity(it.feedback(r))]; ok && Same(last, r.Text) {
 		return "a webhook brought it meanwhile", nil
 	}
-	f := it.feedback()
-	f.Delivery, f.Reason, f.Raw = ReconciledEdit, editorUnknown, it.Remark.Text
+	f := it.feedback(r)
+	f.Delivery, f.Reason, f.Raw = ReconciledEdit, editorUnknown, r.Text
 	_, err = h.Store.Append(ctx, t, false, thread.NewEvent{Key: it.Key, Kind: thread.KindIgnored, At: h.Now(), Data: brief(f)})
 	return fmt.Sprintf("%s: %s", thread.KindIgnored, editorUnknown), err
 }
@@ -271,19 +414,28 @@ func brief(f thread.Feedback) thread.Feedback {
 }
 
 // judge asks policy, and looks up what it says it needs.
-func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Activity) (feedback.Judgement, error) {
-	r := it.Remark
+func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark) (feedback.Judgement, error) {
 	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
 		return feedback.Judgement{}, fmt.Errorf("who this App is: %w", err)
 	}
+	parsed := r.Parsed()
+	r = &parsed
 	scene := feedback.Scene{
-		Self: feedback.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug, User: h.StandIn}, Label: thread.Label, AllowedBots: h.Solver.Env.Current().Policy.AllowedBots,
-		ByPawl:  s.IsOwn(it.Target),
-		Marked:  r.Source != policy.FromDescription && thread.Marked(feedback.NewPage(r.Text).Unquoted()),
-		Tracked: s.Tracked(), ClosedSince: s.ClosedSince(it.MadeAt), Working: s.Open(), OwnPull: it.newPull || s.Pull != 0 && s.Pull == it.Number,
-		Asked: s.Decision != nil && (s.Decision.Rule == policy.RuleQuestion || s.Decision.Rule == policy.RuleDeclined),
-		Head:  s.Head, Known: s.Known, Said: s.Said, Own: s.Own,
+		Self:        feedback.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug, User: h.StandIn},
+		Label:       thread.Label,
+		AllowedBots: h.Solver.Env.Current().Policy.AllowedBots,
+		ByPawl:      s.IsOwn(it.Target),
+		Marked:      r.Source != policy.FromDescription && thread.Marked(r.Unquoted()),
+		Tracked:     s.Tracked(),
+		ClosedSince: s.ClosedSince(it.MadeAt),
+		Working:     s.Open(),
+		OwnPull:     it.newPull || s.Pull != 0 && s.Pull == it.Number,
+		Asked:       awaitsAnswer(s.Decision),
+		Head:        s.Head,
+		Known:       s.Known,
+		Said:        s.Said,
+		Own:         s.Own,
 	}
 	for {
 		j := feedback.Judge(*r, scene)
@@ -304,14 +456,33 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 	}
 }
 
+// awaitsAnswer reports whether the work waits for what a user says to the agent's question or refusal.
+func awaitsAnswer(d *thread.Decided) bool {
+	if d == nil {
+		return false
+	}
+	return d.Rule == policy.RuleQuestion || d.Rule == policy.RuleDeclined
+}
+
 // namesPawl reports whether a remark names Pawl, whatever became of it. A command in a
 // quotation does, too: its writer may wonder why nothing happens.
 func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, error) {
 	app, err := h.Forge.Apps.Get(ctx)
-	text := strings.ToLower(r.Text)
-	self := feedback.Self{BotID: app.BotID, User: h.StandIn}
-	return strings.Contains(text, "/pawl") || r.Source == policy.FromAssignment && self.Is(r.To) || strings.Contains(text, "@"+strings.ToLower(app.Slug)) ||
-		r.Source == policy.FromLabel && strings.HasPrefix(strings.ToLower(r.Name)+":", thread.Label+":"), err
+	if err != nil {
+		return false, err
+	}
+	text, name := strings.ToLower(r.Text), strings.ToLower(r.Name)
+	if strings.Contains(text, "/pawl") || strings.Contains(text, "@"+strings.ToLower(app.Slug)) {
+		return true, nil
+	}
+	switch r.Source {
+	case policy.FromAssignment:
+		return feedback.Self{BotID: app.BotID, User: h.StandIn}.Is(r.To), nil
+	case policy.FromLabel:
+		return strings.HasPrefix(name+":", thread.Label+":"), nil
+	default:
+		return false, nil
+	}
 }
 
 // closedSince asks GitHub whether the thread is closed, and was not before a remark
@@ -324,7 +495,7 @@ func (h *Handlers) closedSince(ctx context.Context, it Activity) (why string, er
 	i, err := h.Forge.Issues.Get(ctx, it.Repo, it.Number)
 	var moved *forge.Moved
 	switch {
-	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrGone), errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrUninstalled), errors.As(err, &moved):
+	case isAny(err, forge.ErrNotFound, forge.ErrGone, forge.ErrForbidden, forge.ErrUninstalled), errors.As(err, &moved):
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("whether %s#%d is open: %w", it.Repo.FullName(), it.Number, err)

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pawlbot/pawl/handlers"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -111,16 +112,12 @@ func (w *world) remark(r *rand.Rand, th *issue, s thread.State, m feedback.Remar
 	if m.Source == policy.FromCheckRun {
 		f.Check, f.Conclusion = m.Name, m.State
 	}
-	kind, data := thread.KindFeedback, any(f)
-	switch {
-	case !j.Accepted:
-		kind = thread.KindIgnored
-	case f.Command == "stop" || f.Command == "use":
-		kind, data = thread.KindControl, thread.Control{Feedback: f, Backend: j.Command.Text}
-	case f.Command == "status" || f.Command == "why":
-		kind, data = thread.KindQuestion, thread.Question{Feedback: f}
-	}
-	w.append(r, th, j.Accepted || s.TakenBack(f), kind, data)
+	onPull := s.Snapshot.Pull
+	e := handlers.EntryOf(s, onPull, f, j, handlers.Backends{
+		Known:     func(string) bool { return true }, // others are the handlers' to refuse
+		Escalates: func() bool { return true },
+	})
+	w.append(r, th, j.Accepted || s.TakenBack(f), e.Kind, e.Data)
 }
 
 // append stores an event, now and then twice, as deliveries come.

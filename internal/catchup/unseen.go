@@ -131,7 +131,9 @@ func (c comparison) unseen() []handlers.Activity {
 	}
 	for _, r := range c.remote.remarks {
 		for _, it := range c.text(r.Comment, policy.FromReviewComment, "review_comment") {
-			it.Remark.SHA, it.Remark.Name = r.SHA, fmt.Sprintf("%s:%d", r.Path, r.Line)
+			if said, is := it.What.(handlers.Remarked); is {
+				said.Remark.SHA, said.Remark.Name = r.SHA, fmt.Sprintf("%s:%d", r.Path, r.Line)
+			}
 			activities = append(activities, it)
 		}
 	}
@@ -157,16 +159,17 @@ func (c comparison) text(one forge.Comment, source policy.Source, kind string) [
 	it.Target = thread.Target{Kind: kind, ID: one.ID}
 	it.URL = one.HTMLURL
 	it.MadeAt = one.Updated
-	it.Remark = &r
+	anonymous := false
 	switch c.local.versionOf(kind, one) {
 	case known:
 		return nil
 	case written:
 		it.Key = handlers.MadeKey(kind, one.ID)
 	case edited:
-		r.Edited, r.Actor, it.Anonymous = true, somebody(), true
+		r.Edited, r.Actor, anonymous = true, somebody(), true
 		it.Key = fmt.Sprintf("found:edited:%s:%d:%d:%s", kind, one.ID, one.Updated.Unix(), handlers.Digest(one.Body))
 	}
+	it.What = handlers.Remarked{Remark: &r, Anonymous: anonymous}
 	return []handlers.Activity{it}
 }
 
@@ -212,12 +215,11 @@ func (c comparison) description() []handlers.Activity {
 		return nil
 	}
 	it := c.about
-	it.Anonymous = true
 	it.Target = thread.Target{Kind: "issue", ID: int64(now.Number)}
 	it.MadeAt = now.Updated
 	// Any change of the thread moves its time, so the text alone is the version.
 	it.Key = fmt.Sprintf("found:description:%d:%s", now.Number, handlers.Digest(feedback.Content(now.Body)))
-	it.Remark = &feedback.Remark{
+	it.What = handlers.Remarked{Anonymous: true, Remark: &feedback.Remark{
 		Source: policy.FromDescription,
 		Edited: true,
 		Actor:  somebody(),
@@ -225,7 +227,7 @@ func (c comparison) description() []handlers.Activity {
 		Text:   now.Body,
 		Was:    c.local.body,
 		HasWas: true,
-	}
+	}}
 	return []handlers.Activity{it}
 }
 
@@ -268,6 +270,6 @@ func (c comparison) newHead() []handlers.Activity {
 func (c comparison) change(what, by, detail, key string) []handlers.Activity {
 	it := c.about
 	it.Key = key
-	it.Change = &thread.Change{What: what, By: by, Detail: detail, MadeAt: c.remote.Closed}
+	it.What = handlers.Changed{Change: &thread.Change{What: what, By: by, Detail: detail, MadeAt: c.remote.Closed}}
 	return []handlers.Activity{it}
 }

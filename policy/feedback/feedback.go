@@ -91,6 +91,9 @@ func (r Remark) Parsed() Remark {
 // page is the text of the remark, parsed.
 func (r Remark) page() Page { return *r.Parsed().parsed }
 
+// Unquoted is the text of the remark without quotations.
+func (r Remark) Unquoted() string { return r.page().Unquoted() }
+
 // byBot reports whether the bot did something, whose zero id is nobody.
 func byBot(a Actor, s Self) bool { return a.ID != 0 && a.ID == s.BotID }
 
