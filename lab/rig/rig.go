@@ -50,15 +50,16 @@ func New(ctx context.Context, bin, dir, script, stream, mode, more string) (r *R
 
 // NewAt makes a world whose clock is now.
 func NewAt(ctx context.Context, now func() time.Time, bin, dir, script, stream, mode, more string) (r *Rig, err error) {
-	r = &Rig{Bin: bin, Dir: dir}
-	if r.World, err = fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: Secret, Now: now}); err != nil {
+	world, err := fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: Secret, Now: now})
+	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, r.Close())
+			err = errors.Join(err, world.Close())
 		}
 	}()
+	r = &Rig{World: world, Bin: bin, Dir: dir}
 	if err := r.World.AddRepo(ctx, Repo, map[string]string{"README.md": "# widgets\n", "a.txt": "one\n"}); err != nil {
 		return nil, err
 	}

@@ -17,8 +17,8 @@ const mostAttempts = 60
 // AttemptsWrong says which attempts of a thread nothing accounts for. Each has one
 // cause: a remark that it is the first to take, a death that cut the one before
 // off, or an agent that showed no sign of life, or ended without a word, once a run,
-// or too early with the work moved on. No cause serves twice, so the number of attempts is bounded by
-// what people, deaths and agents did.
+// or too early with the work moved on. No cause serves twice, so what people, deaths
+// and agents did bounds the number of attempts.
 func AttemptsWrong(s thread.State, deaths []Death) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	silent := map[int]bool{} // runs in which one was repeated for having said nothing
@@ -31,7 +31,7 @@ func AttemptsWrong(s thread.State, deaths []Death) (wrong []string) {
 			before = s.Attempts[i-1]
 		}
 		caused := false
-		switch rule := a.Decision.Rule; rule {
+		switch a.Decision.Rule {
 		case "feedback":
 			caused = slices.ContainsFunc(s.Feedback, func(f thread.Request) bool { return f.Taken == a.N })
 		case "interrupted":
@@ -44,6 +44,8 @@ func AttemptsWrong(s thread.State, deaths []Death) (wrong []string) {
 		case "progress":
 			r := before.Receipt
 			caused = r.Ending != policy.Completed && r.StartTree != "" && r.EndTree != "" && r.StartTree != r.EndTree
+		default:
+			// No other rule begins an attempt in these tests.
 		}
 		if !caused {
 			add("attempt %d by rule %q has no cause; the one before it: %+v", a.N, a.Decision.Rule, before.Receipt)
