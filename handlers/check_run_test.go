@@ -57,7 +57,7 @@ func TestAFailingCheckAsksForNothingAndWakesTheThreadThatLooks(t *testing.T) {
 			t.Errorf("%s: ignored because %q", f.Check, f.Reason)
 		}
 	}
-	if red := thread.RedOf(s); !slices.Equal(red.Names, []string{"unit", "lint"}) || red.Last.Before(red.First) {
+	if red := s.Red(); !slices.Equal(red.Names, []string{"unit", "lint"}) || red.Last.Before(red.First) {
 		t.Errorf("red are %+v, want unit and lint", red)
 	}
 }

@@ -356,7 +356,7 @@ func pointless(s thread.State, onPull bool, f thread.Feedback) bool {
 	case "ask":
 		return strings.TrimSpace(f.Text) == ""
 	case "go":
-		made, _ := thread.Plan(s)
+		made, _ := s.Plan()
 		return made == nil
 	}
 	return false

@@ -38,7 +38,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	title := attempt.Subject(p.state, p.thread, thread.LastChange(p.state).Receipt.Title, maxPullTitle)
+	title := attempt.Subject(p.state, p.thread, p.state.LastChange().Receipt.Title, maxPullTitle)
 	body := checkrun.PullBody(v)
 	p.says(ctx, body)
 	begun := p.state.Acts[thread.ActPull].At // by an earlier try
@@ -342,7 +342,7 @@ func (p *publisher) askedOn(n int) (number int) {
 // plan is the plan that the next attempt is to work by, if it is to work by one: as its comment reads at GitHub, or, after
 // a failure, as the attempt before it had it. Refused says why it cannot be taken.
 func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, refused *thread.Decided, err error) {
-	made, order := thread.Plan(s.pub.state)
+	made, order := s.pub.state.Plan()
 	if purpose != policy.ToChange || order == nil {
 		return "", nil, nil
 	}

@@ -35,7 +35,7 @@ const (
 // which of those are told as feedback. It reports whether it logged something, and else when to look again; zero for
 // never.
 func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error) {
-	red, now := thread.RedOf(s.pub.state), s.pub.env.Now()
+	red, now := s.pub.state.Red(), s.pub.env.Now()
 	if len(red.Names) == 0 {
 		return false, time.Time{}, nil
 	}
@@ -60,7 +60,7 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 		return false, next, nil
 	}
 	now = s.pub.env.Now()
-	if l.again && now.Before(thread.RedOf(s.pub.state).First.Add(settleMost)) {
+	if l.again && now.Before(s.pub.state.Red().First.Add(settleMost)) {
 		return false, now.Add(quiet), nil
 	}
 	return true, time.Time{}, s.pub.lease.Append(ctx, thread.Batch{Events: l.events(now)})
@@ -163,7 +163,7 @@ func (l *look) beside(ctx context.Context, failing []forge.CheckResult) (err err
 	if err != nil && !final(err) {
 		return err
 	}
-	began := thread.WorkBegan(l.pub.state)
+	began := l.pub.state.WorkBegan()
 	if !l.needsStart(began, failing) {
 		return nil
 	}

@@ -238,7 +238,7 @@ func (p *publisher) may(ctx context.Context) (bool, error) {
 	if revoked && !s.Open() {
 		return false, nil
 	}
-	last := thread.LastChange(s).N
+	last := s.LastChange().N
 	s.Attempts = slices.DeleteFunc(slices.Clone(s.Attempts), func(a thread.Attempt) bool { return a.N >= last })
 	err := p.allowed(ctx, s.Work(policy.ToChange)) // what the last attempt had to do, and what came since
 	return err == nil, err

@@ -105,7 +105,7 @@ func (s *step) learn(ctx context.Context) (progress, error) {
 		if a.Decision.Purpose != policy.ToChange { // an answer is worth nothing that Pawl can measure
 			continue
 		}
-		g := thread.Grade(s.pub.state, s.pub.thread, i, s.pub.Config.Policy.Severity)
+		g := s.pub.state.Grade(s.pub.thread, i, s.pub.Config.Policy.Severity)
 		data, err := json.Marshal(g)
 		if err != nil {
 			return nothing, err

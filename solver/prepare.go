@@ -35,7 +35,7 @@ func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, 
 	}
 	g := s.ground()
 	if p == policy.ToChange {
-		g.Pins = thread.Pins(s.pub.state)
+		g.Pins = s.pub.state.Pins()
 	}
 	refused, err := s.pub.solver.Host.fetch(ctx, s.pub, g)
 	if err != nil || refused != nil {
@@ -221,7 +221,7 @@ func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) erro
 // deliver pushes what an attempt made that was handed over with its receipt, in place of another attempt.
 func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	a := s.newAttempt(begun.Started, s.ground())
-	a.Ground.Pins = thread.Pins(s.pub.state)
+	a.Ground.Pins = s.pub.state.Pins()
 	refused, err := s.pub.solver.Host.fetch(ctx, s.pub, a.Ground)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.View) error {
 	if number == 0 {
 		return nil
 	}
-	last := thread.LastChange(p.state)
+	last := p.state.LastChange()
 	owed := slices.DeleteFunc(p.remarked(last), func(a policy.RemarkAnswer) bool {
 		return p.state.Acts[thread.RemarkKey(last.N, a.ID)].Done
 	})
@@ -204,7 +204,7 @@ func (p *publisher) ordered(n int, t forge.ReviewThread) bool {
 // them failed by the work. It is tried again with each check that ends, and by itself until settleMost after the push;
 // next is when, zero for never. Checks that ran on earlier commits are awaited for so long, others that may come for quiet.
 func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
-	open := thread.Unresolved(s.pub.state)
+	open := s.pub.state.Unresolved()
 	if len(open) == 0 || !s.verifiedWork() {
 		return time.Time{}, nil
 	}
@@ -227,7 +227,7 @@ func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
 // headGreen reports whether the checks of others have run on the head, and none failed by the work. Else next is when to
 // look again; zero where an event will tell.
 func (s *step) headGreen(ctx context.Context) (green bool, next time.Time, err error) {
-	last := thread.LastChange(s.pub.state)
+	last := s.pub.state.LastChange()
 	ran, heard := s.checksReported(last.EndedAt)
 	now, end := s.pub.env.Now(), last.EndedAt.Add(settleMost)
 	if next, quiet := quietAt(heard, now); !quiet {
@@ -255,11 +255,11 @@ func (s *step) verifiedWork() bool {
 	if s.pub.ended() || s.pub.state.Head == "" {
 		return false
 	}
-	was, _ := thread.Before(s.pub.state)
+	was, _ := s.pub.state.Before()
 	if State(was) != checkrun.Done {
 		return false
 	}
-	_, verified := thread.LastChange(s.pub.state).Receipt.Verified()
+	_, verified := s.pub.state.LastChange().Receipt.Verified()
 	return verified
 }
 

@@ -398,7 +398,7 @@ func (s *step) like(ctx context.Context) string {
 		if err != nil || other.Open() || !needsPerson(other, other.Decision) {
 			continue
 		}
-		if policy.SaysAgain(thread.Begun(s.pub.state), thread.Begun(other)) {
+		if policy.SaysAgain(s.pub.state.Begun(), other.Begun()) {
 			return fmt.Sprintf("like #%d, which stopped because %s", n.Number, other.Decision.Reasons)
 		}
 	}

@@ -103,7 +103,7 @@ func (s *step) follows() bool {
 	if st.Open() || s.pub.ended() {
 		return false
 	}
-	was, _ := thread.Before(st) // a question since says nothing of the work
+	was, _ := st.Before() // a question since says nothing of the work
 	if was.Decision == nil || was.Decision.Action != policy.DoDone {
 		return false
 	}

@@ -60,7 +60,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 			f.Said, f.Unsaid = said.URL, said.Note
 		}
 	}
-	if was, ok := thread.Before(st); ok {
+	if was, ok := st.Before(); ok {
 		before, err := s.view(ctx, t, was)
 		if err != nil {
 			return f, err
@@ -106,7 +106,7 @@ func shown(f *checkrun.View, t thread.ID, st thread.State, l policy.Limits) {
 		if !a.EndedAt.IsZero() {
 			v.Grade = "none: it was to change nothing"
 			if a.Decision.Purpose == policy.ToChange {
-				v.Grade = gradeText(thread.Grade(st, t, i, l.Severity).Grade())
+				v.Grade = gradeText(st.Grade(t, i, l.Severity).Grade())
 			}
 			v.Duration = a.EndedAt.Sub(a.At)
 		}

@@ -141,7 +141,7 @@ func (r *rig) settle() {
 func (r *rig) gathers() bool {
 	return slices.ContainsFunc(r.status().Threads, func(t threadStatus) bool {
 		id, err := thread.Parse(t.Thread)
-		return err == nil && (t.State == "waiting" && t.Rule == "gather" || t.State != "stopped" && len(thread.RedOf(r.state(id.Number)).Names) > 0 && !r.stillRuns(id.Number))
+		return err == nil && (t.State == "waiting" && t.Rule == "gather" || t.State != "stopped" && len(r.state(id.Number).Red().Names) > 0 && !r.stillRuns(id.Number))
 	})
 }
 

@@ -48,7 +48,7 @@ func Cannot(order string, s thread.State) string {
 	if order == Stop {
 		return cannotStop(s)
 	}
-	if closed := thread.ClosedAtGitHub(&s); closed != "" {
+	if closed := s.ClosedAtGitHub(); closed != "" {
 		return closed + "; reopen it first"
 	}
 	if _, running := s.Running(); running {

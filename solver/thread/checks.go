@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,35 +42,58 @@ type Findings []Checked
 const maxChecks = 200
 
 func (s *State) checked(f Feedback) {
-	if f.Check == "" || f.SHA == "" || f.Own {
+	if f.Check == "" || f.SHA == "" {
+		return
+	}
+	if f.Own {
 		return
 	}
 	c := learning.CheckResult{Name: f.Check, Conclusion: f.Conclusion, Outside: f.Outside}
-	for _, red := range s.Checked.On(f.SHA) {
-		if red.Name == f.Check && red.Class == feedback.Before && feedback.Failing(f.Conclusion) {
-			c.Outside = red.says()
-		}
+	if feedback.Failing(f.Conclusion) {
+		c.Outside = cmp.Or(s.Checked.onBase(f), c.Outside)
 	}
 	s.Checks = append(s.Checks, CheckResult{CheckResult: c, SHA: f.SHA, At: f.At})
 	s.Checks = s.Checks[max(0, len(s.Checks)-maxChecks):]
 }
 
+// onBase says that a check of a commit failed on the base, too; empty where that is not known.
+func (all Findings) onBase(f Feedback) (why string) {
+	for _, red := range all.On(f.SHA) {
+		if red.Name == f.Check && red.Class == feedback.Before {
+			why = red.says()
+		}
+	}
+	return why
+}
+
 // found takes over what red checks were found to be. What is not the work's says nothing of an attempt, and people who
 // ask why nothing was done are told.
-func found(s *State, c Checked) {
+func (s *State) found(_ Event, c Checked) {
 	s.Checked = append(s.Checked, c)
 	for _, red := range c.Checks {
-		for i, r := range s.Checks {
-			if r.SHA == c.SHA && r.Name == red.Name && feedback.Failing(r.Conclusion) && red.Class != feedback.Ours {
-				s.Checks[i].Outside = red.says()
-			}
+		if red.Class != feedback.Ours {
+			s.excuse(c.SHA, red)
 		}
 		for i, f := range s.Ignored {
-			if f.SHA == c.SHA && f.Check == red.Name && feedback.Failing(f.Conclusion) {
+			if f.SHA == c.SHA && red.is(f.Check, f.Conclusion) {
 				s.Ignored[i].Reason = fmt.Sprintf("check run %q failed; %s", red.Name, red.says())
 			}
 		}
 	}
+}
+
+// excuse notes why failures of a check on a commit are not the work's.
+func (s *State) excuse(sha string, red RedCheck) {
+	for i, r := range s.Checks {
+		if r.SHA == sha && red.is(r.Name, r.Conclusion) {
+			s.Checks[i].Outside = red.says()
+		}
+	}
+}
+
+// is reports whether a check of that name has failed, and is this one.
+func (r RedCheck) is(name, conclusion string) bool {
+	return r.Name == name && feedback.Failing(conclusion)
 }
 
 func (r RedCheck) says() string { return fmt.Sprintf("%s: %s", r.Class, r.Reason) }
@@ -82,8 +106,8 @@ type Red struct {
 	First, Last time.Time
 }
 
-func RedOf(s State) (red Red) {
-	if s.Head == "" || s.Snapshot.HeadSHA != "" && s.Snapshot.HeadSHA != s.Head {
+func (s State) Red() (red Red) {
+	if !s.headIsOurs() {
 		return Red{}
 	}
 	for _, c := range s.Checks {
@@ -91,27 +115,54 @@ func RedOf(s State) (red Red) {
 			continue
 		}
 		red.Last = c.At
-		if !feedback.Failing(c.Conclusion) || known(s, c) || slices.Contains(red.Names, c.Name) {
-			continue
-		}
-		if red.Names = append(red.Names, c.Name); red.First.IsZero() {
-			red.First = c.At
+		if feedback.Failing(c.Conclusion) && !s.known(c) {
+			red.add(c)
 		}
 	}
-	for key, act := range s.Acts {
-		if strings.HasPrefix(key, rerunKey) && act.SHA == s.Head && act.Note == "" && len(red.Names) > 0 && act.At.After(red.First) {
-			red.First = act.At
-			red.Last = policy.Later(red.Last, act.At)
-		}
+	if len(red.Names) > 0 {
+		s.reran(&red)
 	}
 	return red
 }
 
+// headIsOurs reports whether the last commit that Pawl pushed is the head, as far as the log knows.
+func (s State) headIsOurs() bool {
+	if s.Head == "" {
+		return false
+	}
+	return s.Snapshot.HeadSHA == "" || s.Snapshot.HeadSHA == s.Head
+}
+
+func (red *Red) add(c CheckResult) {
+	if slices.Contains(red.Names, c.Name) {
+		return
+	}
+	red.Names = append(red.Names, c.Name)
+	if red.First.IsZero() {
+		red.First = c.At
+	}
+}
+
+// reran moves the times of red checks to when Pawl had some of them run again.
+func (s State) reran(red *Red) {
+	for key, act := range s.Acts {
+		if !strings.HasPrefix(key, rerunKey) || act.SHA != s.Head {
+			continue
+		}
+		if act.Note == "" && act.At.After(red.First) {
+			red.First = act.At
+			red.Last = policy.Later(red.Last, act.At)
+		}
+	}
+}
+
 // known reports whether it is known what a failure is: what the commit or the base causes stays so, and what was found
 // otherwise may fail for another reason later.
-func known(s State, c CheckResult) bool {
-	return c.Outside != "" ||
-		slices.ContainsFunc(s.Checked.On(c.SHA), func(r RedCheck) bool { return r.Name == c.Name && r.Class == feedback.Ours })
+func (s State) known(c CheckResult) bool {
+	if c.Outside != "" {
+		return true
+	}
+	return slices.ContainsFunc(s.Checked.On(c.SHA), func(r RedCheck) bool { return r.Name == c.Name && r.Class == feedback.Ours })
 }
 
 // Before reports whether a check was found to be something on an earlier commit.
@@ -123,26 +174,37 @@ func (all Findings) Before(name string, what func(RedCheck) bool) bool {
 
 // Unresolved are the threads of remarks that were done, declined by no later attempt, and not resolved yet: their nodes
 // by the key of resolving them.
-func Unresolved(s State) map[string]string {
+func (s State) Unresolved() map[string]string {
 	open := map[string]string{}
 	for key, act := range s.Acts {
 		var n int
 		var id int64
-		if _, err := fmt.Sscanf(key, remarkKey, &n, &id); err != nil || act.Node == "" || s.Acts[resolveKey(n, id)].Done {
+		if _, err := fmt.Sscanf(key, remarkKey, &n, &id); err != nil || act.Node == "" {
 			continue
 		}
-		declined := slices.ContainsFunc(s.Attempts, func(a Attempt) bool {
-			return a.N > n && slices.ContainsFunc(a.Receipt.Remarks, func(r policy.RemarkAnswer) bool { return r.ID == id && r.Declined })
-		})
-		if !declined {
-			open[resolveKey(n, id)] = act.Node
+		resolve := resolveKey(n, id)
+		if !s.Acts[resolve].Done && !s.declined(id, n) {
+			open[resolve] = act.Node
 		}
 	}
 	return open
 }
 
+// declined reports whether an attempt after the n-th declined a remark.
+func (s State) declined(remark int64, n int) bool {
+	for _, a := range s.Attempts {
+		if a.N <= n {
+			continue
+		}
+		if slices.ContainsFunc(a.Receipt.Remarks, func(r policy.RemarkAnswer) bool { return r.ID == remark && r.Declined }) {
+			return true
+		}
+	}
+	return false
+}
+
 // LastChange is the last attempt that was to change something, else the last one; there must be one.
-func LastChange(s State) Attempt {
+func (s State) LastChange() Attempt {
 	for _, a := range slices.Backward(s.Attempts) {
 		if a.Decision.Purpose == policy.ToChange {
 			return a
@@ -152,13 +214,25 @@ func LastChange(s State) Attempt {
 }
 
 // WorkBegan is the commit that the first attempt began at whose work is in the pull request; empty for none.
-func WorkBegan(s State) string {
+func (s State) WorkBegan() string {
 	for _, a := range s.Attempts {
-		if a.Receipt.Pushed && (a.Pull == 0 || s.Pull == 0 || a.Pull == s.Pull) {
+		if a.pushedTo(s.Pull) {
 			return a.Receipt.Base
 		}
 	}
 	return ""
+}
+
+// pushedTo reports whether the attempt pushed, and to that pull request as far as both are known.
+func (a Attempt) pushedTo(pull int) bool {
+	if !a.Receipt.Pushed {
+		return false
+	}
+	switch a.Pull {
+	case 0, pull:
+		return true
+	}
+	return pull == 0
 }
 
 // On is what was found of the red checks of a commit, the newest of each name.
@@ -181,42 +255,69 @@ type Pin struct{ SHA, What string }
 // Pins are the commits that what is asked for was said of, and, where nobody typed anything since, the one that the
 // last attempt pushed or began from. Where people were told that the branch was force-pushed (RuleRewritten) and a
 // person typed something since, what was said before is said of the head that they were told of.
-func Pins(s State) (pins []Pin) {
-	add := func(sha, what string) {
-		if sha != "" && !slices.ContainsFunc(pins, func(p Pin) bool { return p.SHA == sha }) {
-			pins = append(pins, Pin{sha, what})
+func (s State) Pins() (pins []Pin) {
+	add := func(p Pin) {
+		if p.SHA == "" || slices.ContainsFunc(pins, func(q Pin) bool { return q.SHA == p.SHA }) {
+			return
 		}
+		pins = append(pins, p)
 	}
-	typed := func(r Request) bool { return r.Withdrawn == "" && feedback.Typed(r.By, r.Source, r.Target.Kind) }
-	told := s.rewritten
-	if told != nil && !slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.Seq > told.Seen && typed(r) }) {
-		told = nil
-	}
+	told := s.toldOfRewriting()
 	for _, r := range changing(s.Pending()) {
-		switch {
-		case told != nil && r.Seq <= told.Seen:
-			add(told.On, "of which people were told last")
-		case r.Source == policy.FromCheckRun:
-			add(r.SHA, "whose checks failed")
-		case r.SHA != "":
-			add(r.SHA, fmt.Sprintf("on which %s's %s was given", r.By.Login, strings.ReplaceAll(string(r.Source), "_", " ")))
-		default:
-			add(r.Head, "which was its head when this was asked for")
-		}
+		add(r.pin(told))
 	}
+	add(s.pinOfLastChange())
+	return pins
+}
+
+// toldOfRewriting is the decision by which people were told that the branch was force-pushed; nil where no person typed
+// anything since.
+func (s State) toldOfRewriting() *Decided {
+	told := s.rewritten
+	if told == nil {
+		return nil
+	}
+	if !slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.Seq > told.Seen && r.typed() }) {
+		return nil
+	}
+	return told
+}
+
+// pin is the commit that the feedback was said of.
+func (r Request) pin(told *Decided) Pin {
+	switch {
+	case told != nil && r.Seq <= told.Seen:
+		return Pin{told.On, "of which people were told last"}
+	case r.Source == policy.FromCheckRun:
+		return Pin{r.SHA, "whose checks failed"}
+	case r.SHA != "":
+		return Pin{r.SHA, fmt.Sprintf("on which %s's %s was given", r.By.Login, strings.ReplaceAll(string(r.Source), "_", " "))}
+	}
+	return Pin{r.Head, "which was its head when this was asked for"}
+}
+
+// pinOfLastChange is the commit that the last attempt at a change pushed or began from; the zero Pin where there is none
+// or a person typed something since.
+func (s State) pinOfLastChange() Pin {
 	for _, a := range slices.Backward(s.Attempts) {
 		if a.Decision.Purpose != policy.ToChange {
 			continue
 		}
-		if slices.ContainsFunc(s.Feedback, func(r Request) bool { return typed(r) && !a.EndedAt.IsZero() && r.At.After(a.EndedAt) }) {
-			break
+		if s.typedSince(a) {
+			return Pin{}
 		}
 		if a.Receipt.Pushed {
-			add(a.Receipt.Commit, fmt.Sprintf("which attempt %d pushed", a.N))
-		} else {
-			add(a.Base, fmt.Sprintf("from which attempt %d began", a.N))
+			return Pin{a.Receipt.Commit, fmt.Sprintf("which attempt %d pushed", a.N)}
 		}
-		break
+		return Pin{a.Base, fmt.Sprintf("from which attempt %d began", a.N)}
 	}
-	return pins
+	return Pin{}
+}
+
+// typedSince reports whether a person typed something after an attempt ended.
+func (s State) typedSince(a Attempt) bool {
+	if a.EndedAt.IsZero() {
+		return false
+	}
+	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.typed() && r.At.After(a.EndedAt) })
 }

@@ -226,6 +226,9 @@ type Unfinished struct {
 // Changed reports whether there are files to go on from.
 func (u *Unfinished) Changed() bool { return u != nil && u.Commit != "" }
 
+// interrupted reports whether the attempt was handed over and lacks more than its push.
+func (u *Unfinished) interrupted() bool { return u.Times > 0 && u.Receipt == nil }
+
 // Authored is a part of what the agent of an attempt wrote, or Pawl itself (N is 0), as
 // feedback.Authored has it. State keeps what is Pawl's.
 type Authored struct {

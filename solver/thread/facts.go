@@ -23,24 +23,40 @@ func (s State) Running() (Attempt, bool) {
 func (s State) takenBy(n int) []Request {
 	var out []Request
 	for i := range s.Feedback { // by index, for a log may hold thousands of them
-		if f := &s.Feedback[i]; f.Taken == n && f.Withdrawn == "" {
+		if f := &s.Feedback[i]; f.takenBy(n) {
 			out = append(out, *f)
 		}
 	}
 	return out
 }
 
+// takenBy reports whether the feedback stands and an attempt has taken it; 0 asks for none.
+func (r *Request) takenBy(n int) bool { return r.Taken == n && r.Withdrawn == "" }
+
 // Pending is feedback that no attempt has taken.
 func (s State) Pending() []Request { return s.takenBy(0) }
 
 // Fresh is pending feedback that came after the run's last ending decision.
 func (s State) Fresh() []Request {
+	over := s.over()
+	return slices.DeleteFunc(s.Pending(), func(r Request) bool { return r.Held || r.Seq <= over })
+}
+
+// over is the last event that an ending decision has seen, if the last decision is one; else before all events.
+func (s State) over() int64 {
 	d := s.Decision
-	return slices.DeleteFunc(s.Pending(), func(f Request) bool { return f.Held || d != nil && ending(d.Action) && f.Seq <= d.Seen })
+	if d == nil || !ending(d.Action) {
+		return -1
+	}
+	return d.Seen
 }
 
 func ending(a policy.Action) bool {
-	return a == policy.DoStop || a == policy.DoDone || a == policy.DoAsk
+	switch a {
+	case policy.DoStop, policy.DoDone, policy.DoAsk:
+		return true
+	}
+	return false
 }
 
 // Open reports whether there is something to decide.
@@ -53,13 +69,7 @@ func (s State) Tracked() bool { return s.Run > 0 }
 // the limits, the backends and whether there is something to verify with.
 func (s State) Facts(now time.Time) policy.Facts {
 	f := policy.Facts{Now: now, Closed: s.Closed, Stopped: s.Stopped, Run: s.Run, Pinned: s.Pinned}
-	typed := typed(s)
-	raised := int64(0) // by its place in the log, for the clocks of nodes differ
-	for _, r := range s.Feedback {
-		if r.Command == "raise" && r.Withdrawn == "" && !r.By.Bot() {
-			raised = r.Seq
-		}
-	}
+	typed, raised := s.typed(), s.raised()
 	for _, a := range s.Attempts {
 		if a.EndedAt.IsZero() {
 			continue
@@ -81,9 +91,33 @@ func (s State) Facts(now time.Time) policy.Facts {
 		}
 	}
 	for _, r := range s.Fresh() {
-		f.Fresh = append(f.Fresh, policy.Trigger{Seq: r.Seq, At: r.At, Command: r.Command, By: r.By.Login, Source: r.Source, Generation: r.Generation, Cause: r.Cause, Typed: typed[r.Seq], Bot: r.By.Bot(), Purpose: r.Purpose})
+		f.Fresh = append(f.Fresh, policy.Trigger{
+			Seq:        r.Seq,
+			At:         r.At,
+			Command:    r.Command,
+			By:         r.By.Login,
+			Source:     r.Source,
+			Generation: r.Generation,
+			Cause:      r.Cause,
+			Typed:      typed[r.Seq],
+			Bot:        r.By.Bot(),
+			Purpose:    r.Purpose,
+		})
 	}
 	return f
+}
+
+// raised is the event of the last /pawl raise; 0 for none. Its place in the log counts, for the clocks of nodes differ.
+func (s State) raised() int64 {
+	for _, r := range slices.Backward(s.Feedback) {
+		if r.Command != "raise" || r.Withdrawn != "" {
+			continue
+		}
+		if !r.By.Bot() {
+			return r.Seq
+		}
+	}
+	return 0
 }
 
 // Fact is one attempt as policy sees it.
@@ -91,37 +125,53 @@ func (s State) Fact(a Attempt) policy.Attempt {
 	r, taken := a.Receipt, s.takenBy(a.N)
 	r.N = a.N
 	return policy.Attempt{
-		Receipt: r, Decision: a.Decision, Run: a.Run, Backend: a.Backend, Account: a.Account, StartedAt: a.At, EndedAt: a.EndedAt,
+		Receipt:   r,
+		Decision:  a.Decision,
+		Run:       a.Run,
+		Backend:   a.Backend,
+		Account:   a.Account,
+		StartedAt: a.At,
+		EndedAt:   a.EndedAt,
 		// No command is told to continue a session, and none has seen what others did.
 		Resumable: a.Kind != config.Command && !r.Merged,
 		NewInput:  len(taken) > 0,
-		GoesOn:    len(taken) > 0 && !slices.ContainsFunc(taken, asksMore),
+		GoesOn:    all(taken, Request.goesOn),
 		SaidAgain: s.saidAgain(taken, a.N),
-		ByChecks:  len(taken) > 0 && !slices.ContainsFunc(taken, func(f Request) bool { return f.Source != policy.FromCheckRun && !f.Held }),
+		ByChecks:  all(taken, Request.ofChecks),
 	}
 }
+
+// all reports whether there is feedback and something holds for each piece of it.
+func all(taken []Request, holds func(Request) bool) bool {
+	for _, r := range taken {
+		if !holds(r) {
+			return false
+		}
+	}
+	return len(taken) > 0
+}
+
+// ofChecks reports whether the feedback is a result of checks, or only goes along with other feedback.
+func (r Request) ofChecks() bool { return r.Source == policy.FromCheckRun || r.Held }
 
 // wordless are the sources that ask for work without saying anything.
 var wordless = []policy.Source{policy.FromLabel, policy.FromAssignment, policy.FromBase}
 
 // typed are the pieces of feedback, by their events, that a person typed in words that
 // nothing before them on the thread said, and not at a program's pace.
-func typed(s State) map[int64]bool {
+func (s State) typed() map[int64]bool {
 	typed, before, said := map[int64]bool{}, map[string]bool{}, map[string][]feedback.Moment{}
 	for i := range s.Feedback {
 		r := &s.Feedback[i]
 		words := r.Command + " " + feedback.Gist(r.Text)
-		person := r.Withdrawn == "" && feedback.Typed(r.By, r.Source, r.Target.Kind)
+		person := r.typed()
 		typed[r.Seq] = person && !before[words]
-		before[words] = before[words] || !slices.Contains(wordless, r.Source)
-		if !person {
-			continue
+		if !slices.Contains(wordless, r.Source) {
+			before[words] = true
 		}
-		m, all := feedback.Moment{At: r.Made(), After: sinceEnd(s.Attempts, r.At), Seqs: []int64{r.Seq}}, said[r.By.Login]
-		if n := len(all); n > 0 && m.At.Sub(all[n-1].At) <= time.Second { // as the parts of a review come
-			all[n-1].Seqs = append(all[n-1].Seqs, r.Seq)
-		} else {
-			said[r.By.Login] = append(all, m)
+		if person {
+			m := feedback.Moment{At: r.Made(), After: sinceEnd(s.Attempts, r.At), Seqs: []int64{r.Seq}}
+			said[r.By.Login] = addMoment(said[r.By.Login], m)
 		}
 	}
 	for _, all := range said {
@@ -132,14 +182,33 @@ func typed(s State) map[int64]bool {
 	return typed
 }
 
+// typed reports whether a person typed the feedback, and it stands.
+func (r *Request) typed() bool {
+	return r.Withdrawn == "" && feedback.Typed(r.By, r.Source, r.Target.Kind)
+}
+
+// addMoment adds what somebody said. What came within a second is one moment, as the parts of a review come.
+func addMoment(all []feedback.Moment, m feedback.Moment) []feedback.Moment {
+	n := len(all)
+	if n == 0 || m.At.Sub(all[n-1].At) > time.Second {
+		return append(all, m)
+	}
+	all[n-1].Seqs = append(all[n-1].Seqs, m.Seqs...)
+	return all
+}
+
 // review is what of some feedback is of reviewers. What waits since an earlier decision
 // does not count where it only goes along with other feedback.
 func review(taken []Request, typed map[int64]bool) (v policy.Review) {
 	commanded := slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" && !r.Held })
 	for _, r := range taken {
-		order := typed[r.Seq] && (r.Command != "" || r.Severity == 0) || r.Source == policy.FromButton
-		v.Ordered = v.Ordered || order
-		if r.Severity == 0 || r.Held && !commanded {
+		if r.orders(typed[r.Seq]) {
+			v.Ordered = true
+		}
+		if r.Severity == 0 {
+			continue
+		}
+		if r.Held && !commanded {
 			continue
 		}
 		v.Findings, v.Weight = v.Findings+1, v.Weight+r.Severity
@@ -150,9 +219,22 @@ func review(taken []Request, typed map[int64]bool) (v policy.Review) {
 	return v
 }
 
-// asksMore reports whether feedback asks for more than to go on.
-func asksMore(r Request) bool {
-	return !slices.Contains([]string{"resume", "retry", "raise"}, r.Command) || feedback.Visible(r.Text) != ""
+// orders reports whether somebody who reviews asks for work in words of a user's own, and not by a finding.
+func (r Request) orders(typed bool) bool {
+	if r.Source == policy.FromButton {
+		return true
+	}
+	finding := r.Command == "" && r.Severity != 0
+	return typed && !finding
+}
+
+// goesOn reports whether the feedback asks for no more than to go on.
+func (r Request) goesOn() bool {
+	switch r.Command {
+	case "resume", "retry", "raise":
+		return feedback.Visible(r.Text) == ""
+	}
+	return false
 }
 
 // sinceEnd is how long before a time the last attempt had ended; negative before the
@@ -173,9 +255,12 @@ func sinceEnd(all []Attempt, at time.Time) time.Duration {
 // saidAgain reports whether the feedback of an attempt says what that of the last one
 // before it said that had any. A command is always new.
 func (s State) saidAgain(taken []Request, n int) bool {
-	for n--; n > 0 && len(taken) > 0; n-- {
+	if len(taken) == 0 || slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" }) {
+		return false
+	}
+	for n--; n > 0; n-- {
 		if before := changing(s.takenBy(n)); len(before) > 0 {
-			return !slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" }) && policy.SaysAgain(said(taken), said(before))
+			return policy.SaysAgain(said(taken), said(before))
 		}
 	}
 	return false
@@ -208,16 +293,18 @@ func (s State) IsOwn(t Target) bool {
 // not known where GitHub gave only an address.
 func (s *State) NewName() (owner, name string, ok bool) {
 	owner, name, ok = strings.Cut(s.renamedTo, "/")
-	return owner, name, ok && s.closedBy == "renamed" && !strings.Contains(name, "/")
+	if s.closedBy != "renamed" || strings.Contains(name, "/") {
+		ok = false
+	}
+	return owner, name, ok
 }
 
 // ChecksOn is the commit that check runs are put on: the head of the pull request or of the thread's branch.
 // Where nothing was pushed there yet, it is the work of a loop that was kept, or what a decision before an
 // attempt was about; empty for none.
 func (s State) ChecksOn() string {
-	if d := s.Decision; d != nil && len(d.Problems) > 0 && !s.Open() && d.Problems[0].SHA != "" {
-		// Errors in a file are shown on the commit that holds the file.
-		return d.Problems[0].SHA
+	if on := s.problemsOn(); on != "" {
+		return on
 	}
 	if s.Snapshot.HeadSHA != "" {
 		return s.Snapshot.HeadSHA
@@ -230,12 +317,24 @@ func (s State) ChecksOn() string {
 	return s.On
 }
 
+// problemsOn is the commit that holds the file with the errors that the last decision names; empty for none.
+func (s State) problemsOn() string {
+	d := s.Decision
+	if d == nil || s.Open() {
+		return ""
+	}
+	if len(d.Problems) == 0 {
+		return ""
+	}
+	return d.Problems[0].SHA
+}
+
 // Work is what an attempt for a purpose is to do: everything taken or pending since the last attempt for it that
 // answered. An attempt that ended otherwise has answered nothing. Who asks to answer anew means the last question.
 func (s State) Work(p policy.Purpose) []Request {
 	answered := 0
 	for _, a := range s.Attempts {
-		if a.Decision.Purpose == p && a.Receipt.Ending == policy.Completed && len(a.Receipt.Conflicts)+len(a.Receipt.Leaks) == 0 && !slices.Contains([]policy.Outcome{policy.VerifyFailed, policy.Interrupted, policy.Declined, policy.Asked}, a.Receipt.Outcome) {
+		if a.Decision.Purpose == p && a.answered() {
 			answered = a.N
 		}
 	}
@@ -256,14 +355,31 @@ func (s State) Work(p policy.Purpose) []Request {
 	return append(last, out...)
 }
 
+// answered reports whether the attempt did what it was asked for.
+func (a Attempt) answered() bool {
+	r := a.Receipt
+	if r.Ending != policy.Completed {
+		return false
+	}
+	if len(r.Conflicts)+len(r.Leaks) > 0 {
+		return false
+	}
+	switch r.Outcome {
+	case policy.VerifyFailed, policy.Interrupted, policy.Declined, policy.Asked:
+		return false
+	}
+	return true
+}
+
 // Updates reports whether it is asked for that the base is merged.
 func (s State) Updates() bool {
 	return slices.ContainsFunc(s.Work(policy.ToChange), func(r Request) bool { return r.Command == "update" })
 }
 
 // Begun is what the thread was begun for, in people's own words.
-func Begun(s State) string {
-	return strings.Join([]string{feedback.Title(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), said(s.Feedback[:min(len(s.Feedback), 1)])}, "\n")
+func (s State) Begun() string {
+	first := s.Feedback[:min(len(s.Feedback), 1)]
+	return strings.Join([]string{feedback.Title(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), said(first)}, "\n")
 }
 
 func (s State) Task(t ID) learning.Task {
@@ -289,7 +405,7 @@ func changing(all []Request) []Request {
 }
 
 // purposeOf is the purpose of the attempt which a piece of feedback asks for: of what it goes on with, where it only goes on.
-func purposeOf(s *State, f Feedback) policy.Purpose {
+func (s *State) purposeOf(f Feedback) policy.Purpose {
 	switch f.Command {
 	case "ask", "plan":
 		return policy.Purpose(f.Command)
@@ -305,24 +421,37 @@ func purposeOf(s *State, f Feedback) policy.Purpose {
 // Purpose is that of the attempt which runs, of what was asked for where nothing was decided of that yet, or of the
 // last decision.
 func (s State) Purpose() policy.Purpose {
-	a, running := s.Running()
-	d, fresh := s.Decision, s.Fresh()
-	switch {
-	case running:
+	if a, running := s.Running(); running {
 		return a.Decision.Purpose
-	case s.Open() && (d == nil || ending(d.Action)) && len(fresh) > 0:
-		return fresh[0].Purpose
-	case d != nil:
-		return d.Purpose
+	}
+	if r, ok := s.undecided(); ok {
+		return r.Purpose
+	}
+	if s.Decision != nil {
+		return s.Decision.Purpose
 	}
 	return policy.ToChange
 }
 
+// undecided is what the run was begun for, while nothing was decided of that yet.
+func (s State) undecided() (_ Request, ok bool) {
+	if d := s.Decision; d != nil && !ending(d.Action) {
+		return Request{}, false
+	}
+	fresh := s.Fresh()
+	if len(fresh) == 0 || !s.Open() {
+		return Request{}, false
+	}
+	return fresh[0], true
+}
+
 // Before is the thread as the work on it stood before the run, where that only asks something; the thread as it is, and
 // ok is false, where the run does more, or nothing was before.
-func Before(s State) (_ State, ok bool) {
-	if s.worked == nil || s.Run == s.workedRun || s.Purpose() == policy.ToChange ||
-		slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.Run == s.Run && a.Decision.Purpose == policy.ToChange }) {
+func (s State) Before() (_ State, ok bool) {
+	if s.worked == nil || s.Run == s.workedRun {
+		return s, false
+	}
+	if s.runChanges() {
 		return s, false
 	}
 	s.Decision, s.Run, s.Ended = s.worked, s.workedRun, true
@@ -331,9 +460,17 @@ func Before(s State) (_ State, ok bool) {
 	return s, true
 }
 
+// runChanges reports whether the run is about a change, or had an attempt that was.
+func (s State) runChanges() bool {
+	if s.Purpose() == policy.ToChange {
+		return true
+	}
+	return slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.Run == s.Run && a.Decision.Purpose == policy.ToChange })
+}
+
 // Plan is the last plan that an agent made, and the order to work by it that an attempt for a change is to follow; each
 // is nil for none.
-func Plan(s State) (made *Attempt, order *Request) {
+func (s State) Plan() (made *Attempt, order *Request) {
 	for i := range s.Attempts {
 		if a := &s.Attempts[i]; a.Decision.Purpose == policy.ToPlan && a.Receipt.Outcome == policy.Answered {
 			made = a

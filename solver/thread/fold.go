@@ -120,69 +120,79 @@ func (s *State) Apply(events []Event) error {
 	return nil
 }
 
-func (s *State) apply(e Event) error {
-	if !slices.Contains([]Kind{KindActStarted, KindActDone, KindIgnored, KindAuthored, KindPublished}, e.Kind) {
-		s.At = e.At
-	}
-	switch e.Kind {
-	case KindFeedback:
-		return into(e, s.feedback)
-	case KindIgnored:
-		return into(e, s.ignored)
-	case KindControl:
-		return into(e, s.control)
-	case KindQuestion:
-		return into(e, func(e Event, q Question) {
-			s.see(q.Snapshot, q.Delivery)
-			q.Seq, q.At = e.Seq, e.At
-			s.Questions = append(s.Questions, q)
-		})
-	case KindThread:
-		return into(e, s.change)
-	case KindWithdrawn:
-		return into(e, s.withdraw)
-	case KindDecision:
-		return into(e, s.decided)
-	case KindAttemptStarted:
-		return into(e, s.started)
-	case KindPublished:
-		return into(e, func(_ Event, w Authored) { s.Own = append(s.Own, w.Runs...) })
-	case KindAttemptEnded:
-		return into(e, s.ended)
-	case KindChecked:
-		return into(e, func(_ Event, c Checked) { found(s, c) })
-	case KindUnfinished:
-		return into(e, func(e Event, u Unfinished) {
-			u.At = e.At
-			s.Unfinished = &u
-			if n := len(s.Attempts) - 1; !u.Orderly || u.Receipt != nil || n < 0 || s.Attempts[n].N != u.N {
-				return
-			}
-			// It is as if it had not begun, unless the run ends before it goes on.
-			s.handed = s.Attempts[len(s.Attempts)-1]
-			s.Attempts = s.Attempts[:len(s.Attempts)-1]
-			for i := range s.Feedback {
-				if s.Feedback[i].Taken == u.N {
-					s.Feedback[i].Taken = 0
-				}
-			}
-		})
-	case KindActStarted:
-		return into(e, func(e Event, a Act) { s.Acts[a.Key] = ActState{Act: a, At: e.At} })
-	case KindActDone:
-		return into(e, s.acted)
-	}
-	// An event of a newer version is kept and passed over.
-	return nil
+// quiet are the kinds of events that leave State.At as it is.
+var quiet = []Kind{KindActStarted, KindActDone, KindIgnored, KindAuthored, KindPublished}
+
+// folds are how an event of each kind changes the state. One of another kind changes nothing: a newer version may have
+// written it.
+var folds = map[Kind]func(*State, Event) error{
+	KindFeedback:       into((*State).feedback),
+	KindIgnored:        into((*State).ignored),
+	KindControl:        into((*State).control),
+	KindQuestion:       into((*State).question),
+	KindThread:         into((*State).change),
+	KindWithdrawn:      into((*State).withdraw),
+	KindDecision:       into((*State).decided),
+	KindAttemptStarted: into((*State).started),
+	KindPublished:      into((*State).published),
+	KindAttemptEnded:   into((*State).ended),
+	KindChecked:        into((*State).found),
+	KindUnfinished:     into((*State).unfinished),
+	KindActStarted:     into((*State).acting),
+	KindActDone:        into((*State).acted),
 }
 
-func into[T any](e Event, f func(Event, T)) error {
-	var data T
-	if err := json.Unmarshal(e.Data, &data); err != nil {
-		return err
+// into reads the event's data for f.
+func into[T any](f func(*State, Event, T)) func(*State, Event) error {
+	return func(s *State, e Event) error {
+		var data T
+		if err := json.Unmarshal(e.Data, &data); err != nil {
+			return err
+		}
+		f(s, e, data)
+		return nil
 	}
-	f(e, data)
-	return nil
+}
+
+func (s *State) apply(e Event) error {
+	if !slices.Contains(quiet, e.Kind) {
+		s.At = e.At
+	}
+	change, ok := folds[e.Kind]
+	if !ok {
+		return nil
+	}
+	return change(s, e)
+}
+
+func (s *State) question(e Event, q Question) {
+	s.see(q.Snapshot, q.Delivery)
+	q.Seq, q.At = e.Seq, e.At
+	s.Questions = append(s.Questions, q)
+}
+
+func (s *State) published(_ Event, w Authored) { s.Own = append(s.Own, w.Runs...) }
+
+func (s *State) acting(e Event, a Act) { s.Acts[a.Key] = ActState{Act: a, At: e.At} }
+
+func (s *State) unfinished(e Event, u Unfinished) {
+	u.At = e.At
+	s.Unfinished = &u
+	last := len(s.Attempts) - 1
+	if last < 0 || s.Attempts[last].N != u.N {
+		return
+	}
+	if !u.Orderly || u.Receipt != nil {
+		return
+	}
+	// It is as if it had not begun, unless the run ends before it goes on.
+	s.handed = s.Attempts[last]
+	s.Attempts = s.Attempts[:last]
+	for i := range s.Feedback {
+		if s.Feedback[i].Taken == u.N {
+			s.Feedback[i].Taken = 0
+		}
+	}
 }
 
 func (s *State) feedback(e Event, f Feedback) {
@@ -192,7 +202,7 @@ func (s *State) feedback(e Event, f Feedback) {
 		s.Feedback = append(s.Feedback, Request{Feedback: f, Withdrawn: why})
 		return
 	}
-	if s.Run == 0 || s.Ended {
+	if !s.Open() {
 		s.Run++
 		s.Ended = false
 	}
@@ -201,14 +211,14 @@ func (s *State) feedback(e Event, f Feedback) {
 	}
 	s.read(f)
 	s.Generation, s.Cause = f.Generation, f.Cause
-	s.Feedback = append(s.Feedback, Request{Feedback: f, Purpose: purposeOf(s, f), Head: s.Snapshot.HeadSHA})
+	s.Feedback = append(s.Feedback, Request{Feedback: f, Purpose: s.purposeOf(f), Head: s.Snapshot.HeadSHA})
 	if f.Pin != "" {
 		s.Pinned, s.PinnedBy = f.Pin, f
 	}
 	if !madeBefore(f, s.Stop) {
 		s.Stopped = ""
 	}
-	if ClosedAtGitHub(s) == "" {
+	if s.ClosedAtGitHub() == "" {
 		// The issue itself is open: whoever asks again wants a new branch and a
 		// new pull request. And where GitHub said that somebody may ask, the App is
 		// there and the repository has its name, whatever was the case before.
@@ -240,17 +250,10 @@ func (s *State) decided(e Event, d Decided) {
 	if d.Purpose == policy.ToChange {
 		s.worked, s.workedRun = &d, s.Run
 	}
-	if u := s.Unfinished; u != nil && u.Times > 0 && u.Receipt == nil { // what it used counts
-		s.handed.EndedAt = u.At
-		s.handed.Receipt = policy.Receipt{N: u.N, Ending: policy.Killed, Outcome: policy.Interrupted, Detail: "the run ended before it went on", Tokens: u.Used.Tokens, CostUSD: u.Used.CostUSD}
-		s.Attempts = append(s.Attempts, s.handed)
-	}
-	s.Unfinished = nil
-	if d.Rule == policy.RuleNotConverging || d.Rule == policy.RuleNotBlocking {
-		for i := range s.Feedback {
-			f := &s.Feedback[i]
-			f.Held = f.Held || f.Taken == 0 && f.Seq <= d.Seen
-		}
+	s.giveUp()
+	switch d.Rule {
+	case policy.RuleNotConverging, policy.RuleNotBlocking:
+		s.hold(d.Seen)
 	}
 	// Feedback that the decision did not see begins the next run.
 	s.Ended = !slices.ContainsFunc(s.Pending(), func(f Request) bool { return f.Seq > d.Seen })
@@ -259,40 +262,97 @@ func (s *State) decided(e Event, d Decided) {
 	}
 }
 
-func (s *State) started(e Event, a Started) {
-	s.Attempts = append(s.Attempts, Attempt{Started: a, At: e.At})
-	s.Repo = a.Repo
+// giveUp ends what was to go on. What a handed-over attempt used counts.
+func (s *State) giveUp() {
+	u := s.Unfinished
+	s.Unfinished = nil
+	if u == nil || !u.interrupted() {
+		return
+	}
+	s.handed.EndedAt = u.At
+	s.handed.Receipt = policy.Receipt{
+		N:       u.N,
+		Ending:  policy.Killed,
+		Outcome: policy.Interrupted,
+		Detail:  "the run ended before it went on",
+		Tokens:  u.Used.Tokens,
+		CostUSD: u.Used.CostUSD,
+	}
+	s.Attempts = append(s.Attempts, s.handed)
+}
+
+// hold passes by the feedback that a decision has seen.
+func (s *State) hold(seen int64) {
 	for i := range s.Feedback {
-		if f := &s.Feedback[i]; f.Taken == 0 && f.Seq <= a.Seen && f.Purpose == a.Decision.Purpose {
-			f.Taken = a.N
-			if f.Source == policy.FromComment && f.Command == "" && f.Withdrawn == "" {
-				s.Said = append(s.Said, f.Text)
-			}
+		if f := &s.Feedback[i]; f.waitedAt(seen) {
+			f.Held = true
 		}
 	}
 }
 
+// waitedAt reports whether no attempt had taken the feedback when somebody had seen the log so far.
+func (r *Request) waitedAt(seen int64) bool { return r.Taken == 0 && r.Seq <= seen }
+
+func (s *State) started(e Event, a Started) {
+	s.Attempts = append(s.Attempts, Attempt{Started: a, At: e.At})
+	s.Repo = a.Repo
+	for i := range s.Feedback {
+		f := &s.Feedback[i]
+		if f.Purpose != a.Decision.Purpose || !f.waitedAt(a.Seen) {
+			continue
+		}
+		f.Taken = a.N
+		if f.plain() {
+			s.Said = append(s.Said, f.Text)
+		}
+	}
+}
+
+// plain reports whether the feedback is a comment in the user's own words.
+func (r *Request) plain() bool {
+	if r.Source != policy.FromComment {
+		return false
+	}
+	return r.Command == "" && r.Withdrawn == ""
+}
+
 func (s *State) ended(e Event, r policy.Receipt) {
-	// What only answers goes on from no files, and leaves those of an attempt that was cut off to the next one.
-	aside := slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.N == r.N && a.Decision.Purpose != policy.ToChange })
-	if u := s.Unfinished; u != nil && (r.Outcome == policy.Interrupted && !r.Pushed || aside && u.Changed()) {
-		again := *u
-		if aside { // its HOME was made anew
-			again.Session = ""
-		}
-		again.Times, again.Used, again.Receipt = 0, policy.Spent{}, nil // the receipt stands for them
-		s.Unfinished = &again
-	} else {
-		s.Unfinished = nil
-	}
+	s.Unfinished = s.leftBy(r)
 	for i := range s.Attempts {
-		if s.Attempts[i].N == r.N && s.Attempts[i].EndedAt.IsZero() {
-			s.Attempts[i].EndedAt, s.Attempts[i].Receipt, s.Attempts[i].Pull = e.At, r, s.Pull
-			if r.Pushed {
-				s.Head, s.Snapshot.HeadSHA = r.Commit, r.Commit
-			}
+		a := &s.Attempts[i]
+		if a.N != r.N || !a.EndedAt.IsZero() {
+			continue
+		}
+		a.EndedAt, a.Receipt, a.Pull = e.At, r, s.Pull
+		if r.Pushed {
+			s.Head, s.Snapshot.HeadSHA = r.Commit, r.Commit
 		}
 	}
+}
+
+// leftBy is what the next attempt goes on from after one that ended; nil for nothing.
+func (s *State) leftBy(r policy.Receipt) *Unfinished {
+	if s.Unfinished == nil {
+		return nil
+	}
+	again := *s.Unfinished
+	again.Times, again.Used, again.Receipt = 0, policy.Spent{}, nil // the receipt stands for them
+	if s.onlyAnswers(r.N) {
+		// It goes on from no files, and leaves those of an attempt that was cut off to the next one. Its HOME was made anew.
+		again.Session = ""
+		if again.Changed() {
+			return &again
+		}
+	}
+	if r.Outcome == policy.Interrupted && !r.Pushed {
+		return &again
+	}
+	return nil
+}
+
+// onlyAnswers reports whether an attempt is to change nothing.
+func (s *State) onlyAnswers(n int) bool {
+	return slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.N == n && a.Decision.Purpose != policy.ToChange })
 }
 
 func (s *State) acted(e Event, a Act) {

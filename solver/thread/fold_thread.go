@@ -30,57 +30,94 @@ func (s *State) control(e Event, c Control) {
 // gave the same order anew, after it was given.
 func (s *State) overtaken(c Control) bool {
 	anew := func(f Feedback) bool { return f.Command == c.Command && madeBefore(c.Feedback, f) }
-	return slices.ContainsFunc(s.Controls, anew) || slices.ContainsFunc(s.Feedback, func(f Request) bool {
-		return f.Withdrawn == "" && f.Source != policy.FromCheckRun && madeBefore(c.Feedback, f.Feedback)
-	})
+	if slices.ContainsFunc(s.Controls, anew) {
+		return true
+	}
+	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.asked() && madeBefore(c.Feedback, r.Feedback) })
 }
+
+// asked reports whether the feedback stands and is no result of checks.
+func (r Request) asked() bool { return r.Withdrawn == "" && r.Source != policy.FromCheckRun }
 
 func (s *State) change(e Event, c Change) {
 	s.see(c.Snapshot, c.Delivery)
 	if kind := s.meaning(c); kind != "" {
 		s.People = append(s.People, PeopleVerdict{Kind: kind, By: c.By, At: e.At, Number: c.Number})
 	}
-	known := func(m Move) bool { return m.SHA == c.Detail }
-	if c.What == "head_moved" && !strings.HasSuffix(c.By, "[bot]") && len(s.Moves) < maxMoves && !slices.ContainsFunc(s.Moves, known) {
-		s.Moves = append(s.Moves, Move{c.Detail, e.At})
-	}
-	closed := map[string]string{
-		"closed":             fmt.Sprintf("the thread was %s by %s", cmp.Or(c.Detail, "closed"), c.By), // transferred, deleted
-		"merged":             "the pull request was merged by " + c.By,
-		"pull_closed":        "Pawl's pull request was closed by " + c.By,
-		"pull_merged":        "Pawl's pull request was merged by " + c.By,
-		"uninstalled":        "the App was uninstalled or lost access to the repository",
-		"renamed":            "the repository was renamed to " + c.Detail + "; ask again there",
-		"repository_deleted": "the repository was deleted or archived",
-		"branch_deleted":     fmt.Sprintf("branch %s was deleted by %s", c.Detail, c.By),
-	}
-	if why, ok := closed[c.What]; ok && !(absent(c.What) && s.Closed != "") {
-		s.Closed, s.closedBy, s.closedAt, s.renamedTo = why, c.What, c.MadeAt, ""
-		if c.What == "renamed" {
-			s.renamedTo = c.Detail
-		}
-		// What was pushed so far asks for no pull request any more.
-		s.Head = ""
-	}
-	undoes := map[string][]string{
-		"reopened":      {"closed", "merged"},
-		"pull_reopened": {"pull_closed"},
-		"installed":     {"uninstalled", "repository_deleted"},
-	}
+	s.closedBecause(c)
 	if slices.Contains(undoes[c.What], s.closedBy) {
 		s.Closed, s.closedBy = "", ""
 	}
-	if c.What == "base_moved" {
+	switch c.What {
+	case "head_moved":
+		s.moved(e, c)
+	case "base_moved":
 		s.BaseMoved = e.At
-	}
-	if c.What == "pull_reopened" {
+	case "pull_reopened":
 		s.Pull = c.Number
 		s.Acts[ActPull] = ActState{Act: Act{Key: ActPull, ID: int64(c.Number), URL: c.URL}, Done: true, At: s.At}
-	}
-	if c.What == "pull_closed" || c.What == "pull_merged" {
+	case "pull_closed", "pull_merged":
 		// The next run on the issue opens a pull request of its own.
 		s.Pull = 0
 		delete(s.Acts, ActPull)
+	}
+}
+
+// undoes names, for a change, the closings that it takes back.
+var undoes = map[string][]string{
+	"reopened":      {"closed", "merged"},
+	"pull_reopened": {"pull_closed"},
+	"installed":     {"uninstalled", "repository_deleted"},
+}
+
+func (c Change) byBot() bool { return strings.HasSuffix(c.By, "[bot]") }
+
+// closes says why the thread cannot be worked on after the change; empty if it can.
+func (c Change) closes() string {
+	switch c.What {
+	case "closed":
+		return fmt.Sprintf("the thread was %s by %s", cmp.Or(c.Detail, "closed"), c.By) // transferred, deleted
+	case "merged":
+		return "the pull request was merged by " + c.By
+	case "pull_closed":
+		return "Pawl's pull request was closed by " + c.By
+	case "pull_merged":
+		return "Pawl's pull request was merged by " + c.By
+	case "uninstalled":
+		return "the App was uninstalled or lost access to the repository"
+	case "renamed":
+		return "the repository was renamed to " + c.Detail + "; ask again there"
+	case "repository_deleted":
+		return "the repository was deleted or archived"
+	case "branch_deleted":
+		return fmt.Sprintf("branch %s was deleted by %s", c.Detail, c.By)
+	}
+	return ""
+}
+
+func (s *State) closedBecause(c Change) {
+	why := c.closes()
+	if why == "" {
+		return
+	}
+	if absent(c.What) && s.Closed != "" {
+		return
+	}
+	s.Closed, s.closedBy, s.closedAt, s.renamedTo = why, c.What, c.MadeAt, ""
+	if c.What == "renamed" {
+		s.renamedTo = c.Detail
+	}
+	// What was pushed so far asks for no pull request any more.
+	s.Head = ""
+}
+
+// moved takes over a commit that somebody pushed.
+func (s *State) moved(e Event, c Change) {
+	if c.byBot() || len(s.Moves) >= maxMoves {
+		return
+	}
+	if !slices.ContainsFunc(s.Moves, func(m Move) bool { return m.SHA == c.Detail }) {
+		s.Moves = append(s.Moves, Move{c.Detail, e.At})
 	}
 }
 
@@ -90,7 +127,11 @@ func (s State) Absent() bool { return absent(s.closedBy) }
 // absent says that a change keeps Pawl from the repository, under its name at least.
 // It may be for a while, and is no word about the thread.
 func absent(what string) bool {
-	return what == "uninstalled" || what == "renamed" || what == "repository_deleted"
+	switch what {
+	case "uninstalled", "renamed", "repository_deleted":
+		return true
+	}
+	return false
 }
 
 // Move is a commit that a person pushed.
@@ -112,17 +153,27 @@ type PeopleVerdict struct {
 
 // meaning is what a change says of the work; empty for nothing.
 func (s *State) meaning(c Change) learning.PeopleKind {
-	if c.What != "merged" && c.What != "pull_merged" && strings.HasSuffix(c.By, "[bot]") {
+	kind := meanings[c.What]
+	if c.byBot() && kind != learning.Merged {
 		return "" // bots close what is old and approve what is in their list
 	}
 	if c.What == "closed" && !s.Snapshot.Pull {
 		return ""
 	}
-	return map[string]learning.PeopleKind{
-		"merged": learning.Merged, "pull_merged": learning.Merged, "closed": learning.ClosedUnmerged, "pull_closed": learning.ClosedUnmerged,
-		"approved": learning.Approved, "changes_requested": learning.ChangesRequested, "reverted": learning.Reverted,
-		"thumbs_up": learning.ThumbsUp, "thumbs_down": learning.ThumbsDown,
-	}[c.What]
+	return kind
+}
+
+// meanings are what changes say of the work.
+var meanings = map[string]learning.PeopleKind{
+	"merged":            learning.Merged,
+	"pull_merged":       learning.Merged,
+	"closed":            learning.ClosedUnmerged,
+	"pull_closed":       learning.ClosedUnmerged,
+	"approved":          learning.Approved,
+	"changes_requested": learning.ChangesRequested,
+	"reverted":          learning.Reverted,
+	"thumbs_up":         learning.ThumbsUp,
+	"thumbs_down":       learning.ThumbsDown,
 }
 
 // maxIgnored bounds the ignored remarks that a state remembers: the newest tell
@@ -147,8 +198,9 @@ func (s *State) ignored(e Event, f Feedback) {
 
 // ClosedAtGitHub says that the issue or pull request itself is closed, which no order but reopening it changes; empty
 // where work that is asked for may begin.
-func ClosedAtGitHub(s *State) string {
-	if s.closedBy == "closed" || s.closedBy == "merged" {
+func (s *State) ClosedAtGitHub() string {
+	switch s.closedBy {
+	case "closed", "merged":
 		return s.Closed
 	}
 	return ""
@@ -161,7 +213,11 @@ func ClosedAtGitHub(s *State) string {
 // as they were when somebody who may ask for work did so: what others write into
 // the thread afterwards, asking for nothing, does not reach a later attempt.
 func (s *State) read(f Feedback) {
-	if n := f.Snapshot; n != nil && n.Title != "" && !f.MadeAt.Before(s.readMade) {
+	n := f.Snapshot
+	if n == nil || n.Title == "" {
+		return
+	}
+	if !f.MadeAt.Before(s.readMade) {
 		s.Snapshot.Title, s.Snapshot.Body, s.readMade = n.Title, n.Body, f.MadeAt
 	}
 }
@@ -180,8 +236,14 @@ func (s *State) editedBack(back Feedback) {
 // endsBy reports whether feedback is a description edit that no attempt has taken and
 // that another text of the description takes back.
 func (r Request) endsBy(back Feedback) bool {
-	return r.Source == policy.FromDescription && back.Description != "" && r.Taken == 0 && r.Withdrawn == "" &&
-		r.Description != back.Description && !r.MadeAt.After(back.MadeAt)
+	if r.Source != policy.FromDescription || !r.takenBy(0) {
+		return false
+	}
+	switch back.Description {
+	case "", r.Description:
+		return false
+	}
+	return !r.MadeAt.After(back.MadeAt)
 }
 
 // TakenBack reports whether a description that asks for nothing takes back what is
@@ -215,8 +277,14 @@ func (s State) ClosedSince(at time.Time) string {
 // takenBack says why an edit of the description is none any more when it arrives:
 // the edit back, which begins where this one ends, was faster.
 func (s *State) takenBack(f Feedback) string {
+	if f.Source != policy.FromDescription {
+		return ""
+	}
 	for _, back := range s.Ignored {
-		if f.Source == policy.FromDescription && back.Description != "" && back.Baseline == f.Description && !back.MadeAt.Before(f.MadeAt) {
+		if back.Description == "" || back.Baseline != f.Description {
+			continue
+		}
+		if !back.MadeAt.Before(f.MadeAt) {
 			return editedBack
 		}
 	}
@@ -230,12 +298,17 @@ func (s *State) takenBack(f Feedback) string {
 // Whoever judges a comment asks before, and the fold asks again: two versions may
 // be judged at the same time, by the same log.
 func (s State) Outdated(f Feedback) bool {
-	if f.Target.Kind != "issue_comment" && f.Target.Kind != "review_comment" {
+	switch f.Target.Kind {
+	case "issue_comment", "review_comment":
+	default:
 		return false
 	}
 	for i := range s.Feedback { // by index, for a log may hold thousands of them
 		g := &s.Feedback[i].Feedback
-		if g.Target.ID == f.Target.ID && g.Target == f.Target && g.Source == f.Source && (f.First || madeBefore(f, *g)) {
+		if g.Target != f.Target || g.Source != f.Source {
+			continue
+		}
+		if f.First || madeBefore(f, *g) {
 			return true
 		}
 	}
@@ -245,13 +318,16 @@ func (s State) Outdated(f Feedback) bool {
 // madeBefore reports whether a remark is older than another one. GitHub's times are whole seconds; ids of one
 // kind grow, and a comment comes before its edits. What has no time is older than nothing.
 func madeBefore(a, b Feedback) bool {
-	switch {
-	case a.MadeAt.IsZero() || b.MadeAt.IsZero():
+	if a.MadeAt.IsZero() || b.MadeAt.IsZero() {
 		return false
-	case a.MadeAt.Equal(b.MadeAt) && a.Target == b.Target:
-		return a.First && !b.First
-	case a.MadeAt.Equal(b.MadeAt):
-		return a.Target.Kind != "" && a.Target.Kind == b.Target.Kind && a.Target.ID < b.Target.ID
 	}
-	return a.MadeAt.Before(b.MadeAt)
+	switch {
+	case !a.MadeAt.Equal(b.MadeAt):
+		return a.MadeAt.Before(b.MadeAt)
+	case a.Target == b.Target:
+		return a.First && !b.First
+	case a.Target.Kind == "":
+		return false
+	}
+	return a.Target.Kind == b.Target.Kind && a.Target.ID < b.Target.ID
 }

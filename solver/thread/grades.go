@@ -14,7 +14,7 @@ import (
 
 // Grade is one attempt with everything that is known of its worth. It is a
 // function of the log, so writing it again changes nothing.
-func Grade(s State, t ID, i int, severity policy.SeverityLimits) learning.Graded {
+func (s State) Grade(t ID, i int, severity policy.SeverityLimits) learning.Graded {
 	a := s.Attempts[i]
 	r, at := a.Receipt, a.EndedAt
 	g := learning.Graded{
@@ -42,11 +42,7 @@ func Grade(s State, t ID, i int, severity policy.SeverityLimits) learning.Graded
 		g.Facts.Commits = 1
 	}
 	g.Fired = learning.FiredIn(r.Rungs)
-	if i > 0 && s.Attempts[i-1].Run == a.Run && !s.Attempts[i-1].NoAgent {
-		pair := []policy.Attempt{s.Fact(s.Attempts[i-1]), s.Fact(a)}
-		similar := policy.Stagnation(pair, a.Run, policy.Limits{Severity: severity, Stagnation: policy.Defaults().Stagnation}).Similarity
-		g.Similarity = &similar
-	}
+	g.Similarity = s.similarity(i, severity)
 	if r.Outcome == policy.Interrupted {
 		g.Facts.OwnFailure = r.Detail
 	}
@@ -55,13 +51,27 @@ func Grade(s State, t ID, i int, severity policy.SeverityLimits) learning.Graded
 	if a.Kind == config.Command && r.ToolCalls == 0 {
 		trajectory = learning.Signal{Source: learning.TrajectorySource, At: at, Missing: "the command prints no calls of tools"}
 	}
-	g.Signals = append(people(s, i), learning.SeveritySignal(severity.Loop(r), at), verifier, ci(s, i),
+	g.Signals = append(s.people(i), learning.SeveritySignal(severity.Loop(r), at), verifier, s.ci(i),
 		learning.JudgeSignal(r.Judge, at), trajectory, learning.JournalSignal(r, verifier, at))
 	return g
 }
 
+// similarity is that of an attempt with the one before it in its run; nil where there is none.
+func (s State) similarity(i int, severity policy.SeverityLimits) *float64 {
+	if i == 0 {
+		return nil
+	}
+	before, a := s.Attempts[i-1], s.Attempts[i]
+	if before.Run != a.Run || before.NoAgent {
+		return nil
+	}
+	limits := policy.Limits{Severity: severity, Stagnation: policy.Defaults().Stagnation}
+	similar := policy.Stagnation([]policy.Attempt{s.Fact(before), s.Fact(a)}, a.Run, limits).Similarity
+	return &similar
+}
+
 // ci is the signal of the checks of others on the commit that an attempt pushed.
-func ci(s State, i int) learning.Signal {
+func (s State) ci(i int) learning.Signal {
 	a := s.Attempts[i]
 	at, results := a.EndedAt, map[string]learning.CheckResult{}
 	for _, c := range s.Checks {
@@ -79,31 +89,49 @@ func ci(s State, i int) learning.Signal {
 
 // people are the signals of what people did with the work of an attempt. They belong to the last attempt that had pushed
 // to their pull request by then, a merge also to those before on which people asked for more.
-func people(s State, i int) []learning.Signal {
+func (s State) people(i int) []learning.Signal {
 	var out []learning.Signal
 	for _, d := range s.People {
-		last := judgedBy(s, d)
-		switch undone := func(r PeopleVerdict) bool { return r.Kind == learning.Reverted && r.Number == d.Number }; {
-		case d.Kind == learning.Merged && i == last,
-			d.Kind == learning.Merged && i < last && s.Attempts[i].Receipt.Pushed && asked(s, i+1) && !slices.ContainsFunc(s.People, undone):
-			out = append(out, learning.MergedSignal(changes(s, i, last, d.At), d.By, d.At))
-		case i == last:
-			out = append(out, learning.PeopleSignal(d.Kind, d.By, d.At))
+		if signal, ok := s.signal(i, d); ok {
+			out = append(out, signal)
 		}
 	}
 	return out
 }
 
+// signal is what something that people did says of an attempt; ok is false where it says nothing.
+func (s State) signal(i int, d PeopleVerdict) (_ learning.Signal, ok bool) {
+	last := s.judgedBy(d)
+	if d.Kind == learning.Merged {
+		return learning.MergedSignal(s.changes(i, last, d.At), d.By, d.At), s.mergedWith(i, last, d)
+	}
+	return learning.PeopleSignal(d.Kind, d.By, d.At), i == last
+}
+
+// mergedWith reports whether a merge of the last attempt's work is one of an attempt's, too: people asked for more on it,
+// and have not reverted it.
+func (s State) mergedWith(i, last int, merge PeopleVerdict) bool {
+	if i >= last {
+		return i == last
+	}
+	if !s.Attempts[i].Receipt.Pushed || !s.asked(i+1) {
+		return false
+	}
+	return !slices.ContainsFunc(s.People, func(r PeopleVerdict) bool { return r.Kind == learning.Reverted && r.Number == merge.Number })
+}
+
 // changes are those that came between an attempt and the merge: what people asked of later attempts, and pushed themselves.
-func changes(s State, i, last int, merged time.Time) (n int) {
+func (s State) changes(i, last int, merged time.Time) (n int) {
 	for j := i + 1; j <= last; j++ {
-		if asked(s, j) {
+		if s.asked(j) {
 			n++
 		}
 	}
 	for _, m := range s.Moves {
-		theirs := func(a Attempt) bool { return a.Receipt.Commit == m.SHA }
-		if m.At.After(s.Attempts[i].EndedAt) && m.At.Before(merged) && !slices.ContainsFunc(s.Attempts, theirs) {
+		if !m.At.After(s.Attempts[i].EndedAt) || !m.At.Before(merged) {
+			continue
+		}
+		if !slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.Receipt.Commit == m.SHA }) {
 			n++
 		}
 	}
@@ -111,19 +139,22 @@ func changes(s State, i, last int, merged time.Time) (n int) {
 }
 
 // asked reports whether an attempt began with what a person said.
-func asked(s State, i int) bool {
+func (s State) asked(i int) bool {
 	return slices.ContainsFunc(s.takenBy(s.Attempts[i].N), func(r Request) bool {
-		return !r.By.Bot() && r.Source != policy.FromCheckRun && r.Source != policy.FromBase
+		switch r.Source {
+		case policy.FromCheckRun, policy.FromBase:
+			return false
+		}
+		return !r.By.Bot()
 	})
 }
 
 // judgedBy is the index of the attempt that people judged; -1 for none. The
 // receipt may come after the word: an attempt has pushed before its end.
-func judgedBy(s State, d PeopleVerdict) int {
+func (s State) judgedBy(d PeopleVerdict) int {
 	last := -1
 	for i, a := range s.Attempts {
-		same := d.Number == 0 || a.Pull == 0 || a.Pull == d.Number
-		if a.Receipt.Pushed && same && a.At.Before(d.At) {
+		if a.At.Before(d.At) && a.pushedTo(d.Number) {
 			last = i
 		}
 	}

@@ -25,7 +25,7 @@ func TestAMergeIsWorthLessTheMoreItTook(t *testing.T) {
 	state := State{Attempts: []Attempt{attempt(1), attempt(2), attempt(3), attempt(4)},
 		Feedback: []Request{said(1, "ada"), said(3, "ada"), said(4, "ci[bot]")}, People: []PeopleVerdict{merged}}
 	value := func(s State, i int) float64 {
-		all := people(s, i)
+		all := s.people(i)
 		if len(all) == 0 {
 			return -1
 		}

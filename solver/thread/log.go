@@ -6,9 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -25,14 +24,19 @@ func (t ID) String() string { return fmt.Sprintf("%s/%s#%d", t.Owner, t.Name, t.
 
 func (t ID) Repo() string { return t.Owner + "/" + t.Name }
 
+// threadForm is owner/repo#number.
+var threadForm = regexp.MustCompile(`^([^/#]+)/([^/#]+)#(.+)$`)
+
 func Parse(s string) (ID, error) {
-	repo, number, ok := strings.Cut(s, "#")
-	owner, name, ok2 := strings.Cut(repo, "/")
-	n, err := strconv.Atoi(number)
-	if !ok || !ok2 || err != nil || n <= 0 || owner == "" || name == "" || strings.Contains(name, "/") {
+	m := threadForm.FindStringSubmatch(s)
+	if m == nil {
 		return ID{}, fmt.Errorf("thread %q: want owner/repo#number", s)
 	}
-	return ID{Owner: owner, Name: name, Number: n}, nil
+	n, err := strconv.Atoi(m[3])
+	if err != nil || n <= 0 {
+		return ID{}, fmt.Errorf("thread %q: want owner/repo#number", s)
+	}
+	return ID{Owner: m[1], Name: m[2], Number: n}, nil
 }
 
 // Event is one row of a thread's log. Seq counts from 1 without gaps.
@@ -54,8 +58,17 @@ type NewEvent struct {
 
 // Orders reports whether a person asked for something by the event.
 func (e NewEvent) Orders() bool {
-	f, asks := e.Data.(Feedback)
-	return e.Kind == KindControl || e.Kind == KindQuestion || asks && e.Kind == KindFeedback && f.Source != policy.FromCheckRun && !f.By.Bot()
+	switch e.Kind {
+	case KindControl, KindQuestion:
+		return true
+	case KindFeedback:
+		f, ok := e.Data.(Feedback)
+		if !ok || f.Source == policy.FromCheckRun {
+			return false
+		}
+		return !f.By.Bot()
+	}
+	return false
 }
 
 // Lease is the right of one step to append to a thread's log. Every append of
@@ -141,8 +154,13 @@ type Delivery struct {
 // Asks reports whether a delivery may hold what a person asks for: words, a label or a
 // pressed button. The rest are results of machines.
 func (d Delivery) Asks() bool {
-	words := []string{"issue_comment", "issues", "pull_request_review", "pull_request_review_comment"}
-	return slices.Contains(words, d.Event) || d.Event == "check_run" && bytes.Contains(d.Payload, []byte(`"requested_action"`))
+	switch d.Event {
+	case "issue_comment", "issues", "pull_request_review", "pull_request_review_comment":
+		return true
+	case "check_run":
+		return bytes.Contains(d.Payload, []byte(`"requested_action"`))
+	}
+	return false
 }
 
 type DeliveryState string

@@ -34,7 +34,7 @@ func TestPinsAreWhatWasSpokenOfAndWhatAnAttemptWouldGoOnFrom(t *testing.T) {
 		"what was taken counts no more": {[]happened{happened{KindFeedback, says(ada, policy.FromReview, "reviewed", "")}, happened{KindAttemptStarted, begun}, happened{KindAttemptEnded, pushed}}, []string{"pushed"}},
 	} {
 		var got []string
-		for _, p := range Pins(fold(t, tc.events...)) {
+		for _, p := range fold(t, tc.events...).Pins() {
 			got = append(got, p.SHA)
 		}
 		if !slices.Equal(got, tc.want) {

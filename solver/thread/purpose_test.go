@@ -43,7 +43,7 @@ func TestAnAttemptTakesWhatIsAskedForItsPurpose(t *testing.T) {
 	if got := texts(s.Work(policy.ToAnswer)); !cmp.Equal(got, []string{"ask and why?", "retry please"}) || s.Fresh()[0].Purpose != policy.ToAnswer {
 		t.Errorf("after a failure the question is %q, for %q", got, s.Fresh()[0].Purpose)
 	}
-	was, ok := Before(s)
+	was, ok := s.Before()
 	if !ok || was.Run != 1 || was.Decision.Rule != policy.RuleNoChange || len(was.Attempts) != 2 || len(was.Feedback) != 2 {
 		t.Errorf("before the questions the thread stood at %+v (%v)", was.Decision, ok)
 	}

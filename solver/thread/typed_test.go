@@ -16,7 +16,7 @@ func saidAt(who string, at time.Duration, text string) happened {
 
 func typedOf(t *testing.T, all ...happened) (n int) {
 	t.Helper()
-	for _, is := range typed(fold(t, all...)) {
+	for _, is := range fold(t, all...).typed() {
 		if is {
 			n++
 		}
