@@ -20,13 +20,20 @@ import (
 
 // Spec is the file that pawl mcp is given: what run_tests does.
 type Spec struct {
-	Dir      string            `json:"dir"`              // the work tree
-	Commands []string          `json:"commands"`         // for /bin/sh, in order, until one fails; none is allowed
-	Reports  []string          `json:"reports"`          // patterns of the JUnit files that they write
-	Before   []policy.Verified `json:"before,omitempty"` // what they came to on the base, as far as that is known
-	Timeout  int               `json:"timeout_seconds"`  // of one call with all its commands
-	MaxCalls int               `json:"max_calls"`        // of one attempt, over restarts of this server
-	Journal  string            `json:"journal"`          // one line of JSON a call; see testCall
+	// Dir is the work tree.
+	Dir string `json:"dir"`
+	// Commands are for /bin/sh, in order, until one fails. None is allowed.
+	Commands []string `json:"commands"`
+	// Reports are the patterns of the JUnit files that the commands write.
+	Reports []string `json:"reports"`
+	// Before is the commands' outcome on the base, as far as it is known.
+	Before []policy.Verified `json:"before,omitempty"`
+	// Timeout bounds one call with all its commands, in seconds.
+	Timeout int `json:"timeout_seconds"`
+	// MaxCalls bounds the calls of one attempt, over restarts of this server.
+	MaxCalls int `json:"max_calls"`
+	// Journal is a file with one line of JSON a call; see testCall.
+	Journal string `json:"journal"`
 }
 
 func ReadSpec(name string) (Spec, error) {
@@ -65,25 +72,53 @@ func Once(ctx context.Context, spec Spec, log zerolog.Logger) (text string, pass
 
 // Serve answers until standard input ends, then kills a command that still runs.
 // Standard output carries only the protocol.
-func Serve(ctx context.Context, spec Spec, version string, stdin io.Reader, stdout io.Writer, log zerolog.Logger) error {
+func Serve(
+	ctx context.Context,
+	spec Spec,
+	version string,
+	stdin io.Reader,
+	stdout io.Writer,
+	log zerolog.Logger,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	tool := newTestTool(spec, log)
-	server := mcp.NewServer(&mcp.Implementation{Name: "pawl", Title: "Pawl", Version: version},
-		&mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{}})
-	server.AddTool(tool.description(), func(call context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	err := tool.server(ctx, version).Run(ctx, &mcp.IOTransport{
+		Reader: io.NopCloser(endingReader{stdin, cancel}),
+		Writer: keptOpen{stdout},
+	})
+	cancel()
+	tool.idle()
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
+		return nil
+	}
+	return fmt.Errorf("serve run_tests: %w", err)
+}
+
+// server offers the tool. A call ends with ctx.
+func (t *testTool) server(ctx context.Context, version string) *mcp.Server {
+	server := mcp.NewServer(
+		&mcp.Implementation{
+			Name:    "pawl",
+			Title:   "Pawl",
+			Version: version,
+		},
+		&mcp.ServerOptions{
+			Capabilities: &mcp.ServerCapabilities{},
+		},
+	)
+	handle := func(
+		call context.Context,
+		req *mcp.CallToolRequest,
+	) (*mcp.CallToolResult, error) {
 		call, stop := context.WithCancel(call)
 		defer stop()
 		defer context.AfterFunc(ctx, stop)()
-		return tool.call(call, req.Params.Arguments), nil
-	})
-	err := server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(endingReader{stdin, cancel}), Writer: keptOpen{stdout}})
-	cancel()
-	tool.idle()
-	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("serve run_tests: %w", err)
+		return t.call(call, req.Params.Arguments), nil
 	}
-	return nil
+	server.AddTool(t.description(), handle)
+	return server
 }
 
 // endingReader tells when the client is gone: a command which takes long is not waited for.
@@ -120,17 +155,23 @@ const (
 )
 
 type testResult struct {
-	Ran         bool          `json:"ran"` // false: no test was run, the summary says why
-	Passed      bool          `json:"passed"`
-	Summary     string        `json:"summary"`
-	Command     string        `json:"command,omitempty"` // the one that failed
-	PassedTests int           `json:"passed_tests,omitempty"`
-	FailedTests int           `json:"failed_tests,omitempty"` // without those of the notes
+	// Ran is false when no test was run. Summary then says why.
+	Ran     bool   `json:"ran"`
+	Passed  bool   `json:"passed"`
+	Summary string `json:"summary"`
+	// Command is the one that failed.
+	Command     string `json:"command,omitempty"`
+	PassedTests int    `json:"passed_tests,omitempty"`
+	// FailedTests leaves out the tests in Notes.
+	FailedTests int           `json:"failed_tests,omitempty"`
 	Failures    []testFailure `json:"failures,omitempty"`
-	More        int           `json:"more_failures,omitempty"` // that are not listed
-	Notes       []string      `json:"notes,omitempty"`         // what is not the caller's to mend, and what turned green
-	LastLines   string        `json:"last_lines,omitempty"`
-	CallsLeft   *int          `json:"calls_left,omitempty"` // after a call that ran
+	// More is the number of failures that are not listed.
+	More int `json:"more_failures,omitempty"`
+	// Notes are failures that are not the caller's to mend, and tests that turned green.
+	Notes     []string `json:"notes,omitempty"`
+	LastLines string   `json:"last_lines,omitempty"`
+	// CallsLeft is set after a call that ran.
+	CallsLeft *int `json:"calls_left,omitempty"`
 
 	verified []policy.Verified // all commands that ran
 }
@@ -143,7 +184,11 @@ type testFailure struct {
 // answer makes the result of a call.
 func answer(r testResult, isError bool) *mcp.CallToolResult {
 	text, structure := r.fitting()
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(structure), IsError: isError}
+	return &mcp.CallToolResult{
+		Content:           []mcp.Content{&mcp.TextContent{Text: text}},
+		StructuredContent: json.RawMessage(structure),
+		IsError:           isError,
+	}
 }
 
 // fitting is the result as a text and as JSON, smaller until both fit.
@@ -152,7 +197,8 @@ func (r testResult) fitting() (text string, structure []byte) {
 		shown := r.shown(scale)
 		text = shown.text()
 		b, err := json.Marshal(shown)
-		if err == nil && len(text) <= maxAnswer && len(b) <= maxAnswer || scale > shownTail {
+		fits := err == nil && max(len(text), len(b)) <= maxAnswer
+		if fits || scale > shownTail {
 			return text, b
 		}
 	}
@@ -160,33 +206,26 @@ func (r testResult) fitting() (text string, structure []byte) {
 
 // shown fills in the failures, the notes and the last lines, less of them at a larger scale.
 func (r testResult) shown(scale int) testResult {
-	most, all := max(1, shownFailures/scale), policy.Receipt{Verify: r.verified}
-	for _, note := range []struct {
-		says  string
-		names []string
-	}{
-		{"Failed before you began, in the same way; leave it", all.Known()},
-		{"Flaky: failed, and passed when run again at once; leave it", all.Flaky()},
-		{"Failed before you began, and is green now", all.Fixed()},
-	} {
-		var names []string
-		for _, name := range note.names[:min(len(note.names), most)] {
-			names = append(names, short(name, max(60, 300/scale)))
+	most := max(1, shownFailures/scale)
+	nameSize := max(60, 300/scale)
+	all := policy.Receipt{Verify: r.verified}
+	note := func(says string, names []string) {
+		if len(names) == 0 {
+			return
 		}
-		if more := len(note.names) - most; more > 0 {
-			names = append(names, fmt.Sprintf("and %d more", more))
-		}
-		if len(names) > 0 {
-			r.Notes = append(r.Notes, note.says+": "+strings.Join(names, ", ")+".")
-		}
+		list := listed(names, most, nameSize)
+		r.Notes = append(r.Notes, says+": "+list+".")
 	}
+	note("Failed before you began, in the same way; leave it", all.Known())
+	note("Flaky: failed, and passed when run again at once; leave it", all.Flaky())
+	note("Failed before you began, and is green now", all.Fixed())
 	v := all.Verification()
 	if r.Passed || v == nil {
 		return r
 	}
 	n, assertions := min(len(v.Failing), most), 0
 	for _, f := range v.Failing[:n] {
-		shown := testFailure{Name: short(f.Name, max(60, 300/scale))}
+		shown := testFailure{Name: short(f.Name, nameSize)}
 		if f.Text != "" && assertions < shownAssertions {
 			shown.Assertion = short(f.Text, shownAssertion/scale)
 			assertions++
@@ -196,6 +235,18 @@ func (r testResult) shown(scale int) testResult {
 	r.More = max(len(v.Failing), r.FailedTests) - n
 	r.LastLines = lastLines(v.Output, shownLines, shownTail/scale)
 	return r
+}
+
+// listed names the first of some tests, up to most, each cut to size bytes.
+func listed(names []string, most, size int) string {
+	var parts []string
+	for _, name := range names[:min(len(names), most)] {
+		parts = append(parts, short(name, size))
+	}
+	if more := len(names) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (r testResult) text() string {
@@ -231,7 +282,8 @@ func (r testResult) text() string {
 }
 
 func lastLines(s string, lines, size int) string {
-	all := strings.Split(strings.TrimRight(strings.ToValidUTF8(s, "\uFFFD"), "\n"), "\n")
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	all := strings.Split(strings.TrimRight(s, "\n"), "\n")
 	all = all[max(0, len(all)-lines):]
 	s = strings.Join(all, "\n")
 	if end := render.Tail(s, size); end != s {

@@ -34,7 +34,11 @@ type testTool struct {
 }
 
 func newTestTool(spec Spec, log zerolog.Logger) *testTool {
-	t := &testTool{spec: spec, log: log, turn: make(chan struct{}, 1)}
+	t := &testTool{
+		spec: spec,
+		log:  log,
+		turn: make(chan struct{}, 1),
+	}
 	var err error
 	if t.calls, err = countCalls(spec.Journal); err != nil {
 		log.Warn().Err(err).Msg("journal of run_tests")
@@ -47,30 +51,53 @@ func (t *testTool) idle() { <-t.turn }
 
 func (t *testTool) description() *mcp.Tool {
 	no := false
-	text := "Runs this repository's own tests on the work tree as it is now: the same commands that decide afterwards whether the change is accepted (a failure that was there before you began does not count, and is told apart). " +
-		"Answers pass or fail, how many tests passed and failed, the names of the tests that fail anew, their first assertions, what is not yours to mend, and the last lines of output. " +
+	text := "Runs this repository's own tests on the work tree as it is now: " +
+		"the same commands that decide afterwards whether the change is accepted " +
+		"(a failure that was there before you began does not count, and is told apart). " +
+		"Answers pass or fail, how many tests passed and failed, " +
+		"the names of the tests that fail anew, their first assertions, " +
+		"what is not yours to mend, and the last lines of output. " +
 		"Call it after a change and before you say that you are done. " +
 		"Pass nothing: no arguments are needed. " +
-		"It is no shell and no sandbox for arbitrary code: it runs no other command, no single test and no snippet. "
+		"It is no shell and no sandbox for arbitrary code: " +
+		"it runs no other command, no single test and no snippet. "
 	if len(t.spec.Commands) > 0 {
-		text += fmt.Sprintf("It runs: %s. ", short(strings.Join(t.spec.Commands, " && "), 300))
+		commands := strings.Join(t.spec.Commands, " && ")
+		text += fmt.Sprintf("It runs: %s. ", short(commands, 300))
 	}
-	text += fmt.Sprintf("It may take minutes, and answers at most %d times.", t.spec.MaxCalls)
+	text += fmt.Sprintf(
+		"It may take minutes, and answers at most %d times.",
+		t.spec.MaxCalls,
+	)
 	return &mcp.Tool{
-		Name: "run_tests", Title: "Run the repository's tests", Description: text,
+		Name:        "run_tests",
+		Title:       "Run the repository's tests",
+		Description: text,
 		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 		// Tests leave build artefacts at most. Without the hint Codex refuses a tool that nobody can approve.
-		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
+		Annotations: &mcp.ToolAnnotations{
+			ReadOnlyHint:    true,
+			IdempotentHint:  true,
+			DestructiveHint: &no,
+			OpenWorldHint:   &no,
+		},
 	}
 }
 
 // call answers one call. Whatever goes wrong is a result that the model can read.
-func (t *testTool) call(ctx context.Context, arguments json.RawMessage) *mcp.CallToolResult {
-	if wrong := unknownArguments(arguments); wrong != "" {
-		return answer(testResult{Summary: wrong + " run_tests needs no arguments: call it again with {}. " +
-			"It always runs the repository's own verify commands and cannot be told to run anything else. No test was run."}, true)
+func (t *testTool) call(
+	ctx context.Context,
+	arguments json.RawMessage,
+) *mcp.CallToolResult {
+	wrong := unknownArguments(arguments)
+	if wrong == "" {
+		return answer(t.result(ctx))
 	}
-	return answer(t.result(ctx))
+	const noArguments = " run_tests needs no arguments: call it again with {}. " +
+		"It always runs the repository's own verify commands " +
+		"and cannot be told to run anything else. " +
+		"No test was run."
+	return answer(testResult{Summary: wrong + noArguments}, true)
 }
 
 func (t *testTool) result(ctx context.Context) (r testResult, isError bool) {
@@ -78,31 +105,48 @@ func (t *testTool) result(ctx context.Context) (r testResult, isError bool) {
 	case <-t.turn:
 		defer func() { t.turn <- struct{}{} }()
 	case <-ctx.Done():
-		return testResult{Summary: "The call was cancelled before its turn; no test was run."}, true
+		r.Summary = "The call was cancelled before its turn; no test was run."
+		return r, true
 	}
 	switch {
 	case len(t.spec.Commands) == 0:
-		return testResult{Summary: "This repository names no verify commands, so there is nothing to run. " +
-			"Check your change by other means; calling run_tests again will not help."}, false
+		r.Summary = "This repository names no verify commands, " +
+			"so there is nothing to run. " +
+			"Check your change by other means; " +
+			"calling run_tests again will not help."
+		return r, false
 	case t.calls >= t.spec.MaxCalls:
-		return testResult{Summary: fmt.Sprintf("run_tests has been called %d times, which is the bound of this attempt; no test was run. "+
-			"The final verification runs anyway when you are done.", t.calls)}, false
+		r.Summary = fmt.Sprintf("run_tests has been called %d times, "+
+			"which is the bound of this attempt; no test was run. "+
+			"The final verification runs anyway when you are done.", t.calls)
+		return r, false
 	}
 	began := time.Now()
 	t.calls++
 	all, err := t.verify(ctx)
 	if err != nil {
 		t.log.Info().Err(err).Msg("run_tests")
-		return testResult{Summary: "The call came to nothing: " + err.Error()}, true
+		r.Summary = "The call came to nothing: " + err.Error()
+		return r, true
 	}
 	r = t.compared(all)
 	left := t.spec.MaxCalls - t.calls
 	r.CallsLeft = &left
-	entry := testCall{At: began.UTC(), Passed: r.Passed, Failed: r.FailedTests, PassedTests: r.PassedTests, MS: time.Since(began).Milliseconds()}
+	entry := testCall{
+		At:          began.UTC(),
+		Passed:      r.Passed,
+		Failed:      r.FailedTests,
+		PassedTests: r.PassedTests,
+		MS:          time.Since(began).Milliseconds(),
+	}
 	if err := appendCall(t.spec.Journal, entry); err != nil {
 		t.log.Error().Err(err).Msg("journal of run_tests")
 	}
-	t.log.Info().Bool("passed", r.Passed).Int64("ms", entry.MS).Int("calls", t.calls).Msg("run_tests")
+	t.log.Info().
+		Bool("passed", r.Passed).
+		Int64("ms", entry.MS).
+		Int("calls", t.calls).
+		Msg("run_tests")
 	return r, false
 }
 
@@ -110,13 +154,18 @@ func (t *testTool) result(ctx context.Context) (r testResult, isError bool) {
 func (t *testTool) verify(ctx context.Context) ([]policy.Verified, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout())
 	defer cancel()
-	run := func(command string) (policy.Verified, error) { return t.run(ctx, command) }
-	return testreport.Verify(t.spec.Commands, t.spec.Before, func() (testreport.Trial, error) {
+	run := func(command string) (policy.Verified, error) {
+		return t.run(ctx, command)
+	}
+	trial := func() (testreport.Trial, error) {
 		return testreport.Trial{Run: run, Close: func() {}}, nil
-	})
+	}
+	return testreport.Verify(t.spec.Commands, t.spec.Before, trial)
 }
 
-func (t *testTool) timeout() time.Duration { return time.Duration(t.spec.Timeout) * time.Second }
+func (t *testTool) timeout() time.Duration {
+	return time.Duration(t.spec.Timeout) * time.Second
+}
 
 // compared says what the commands came to beside the base.
 func (t *testTool) compared(all []policy.Verified) testResult {
@@ -125,21 +174,35 @@ func (t *testTool) compared(all []policy.Verified) testResult {
 	for _, v := range all {
 		r.PassedTests += v.PassedTests
 	}
-	v := receipt.Verification()
+	if !r.Passed {
+		v := receipt.Verification()
+		counted := v.FailedTests - len(v.Known) - len(v.Flaky)
+		r.Command = short(v.Command, 300)
+		r.FailedTests = max(len(v.Failing), counted)
+		r.Summary = t.failed(r.Command, v)
+		return r
+	}
 	r.Summary = "PASSED: all verify commands succeeded."
-	switch what, verified := receipt.Verified(); {
-	case !r.Passed:
-		r.Command, r.FailedTests = short(v.Command, 300), max(len(v.Failing), v.FailedTests-len(v.Known)-len(v.Flaky))
-		r.Summary = fmt.Sprintf("FAILED: `%s` %s.", r.Command, v.Result())
-		if v.Broken != "" {
-			r.Summary += " So it was before you began: leave it, and check your change by other means."
-		} else if v.TimedOut {
-			r.Summary = fmt.Sprintf("FAILED: `%s` was ended after %s, the time that one call has. Does a test hang?", r.Command, t.timeout())
-		}
-	case !verified:
+	what, verified := receipt.Verified()
+	if !verified {
 		r.Summary = "PASSED: " + what + "."
 	}
 	return r
+}
+
+// failed says how a command failed.
+func (t *testTool) failed(command string, v *policy.Verified) string {
+	says := fmt.Sprintf("FAILED: `%s` %s.", command, v.Result())
+	switch {
+	case v.Broken != "":
+		return says + " So it was before you began: leave it, " +
+			"and check your change by other means."
+	case v.TimedOut:
+		return fmt.Sprintf("FAILED: `%s` was ended after %s, "+
+			"the time that one call has. Does a test hang?",
+			command, t.timeout())
+	}
+	return says
 }
 
 // unknownArguments names what a call passed although nothing is to be passed.
@@ -170,7 +233,8 @@ const (
 // run runs a command for the shell, and reads the tests of its output from the beginning on. When it returns, the
 // command's process group is killed.
 func (t *testTool) run(ctx context.Context, command string) (v policy.Verified, err error) {
-	began, reports := time.Now(), testreport.Watch(t.spec.Dir, config.Reported(t.spec.Reports))
+	began := time.Now()
+	reports := testreport.Watch(t.spec.Dir, config.Reported(t.spec.Reports))
 	kept, tests := render.End{Max: keptOutput}, testreport.NewReader()
 	both := io.MultiWriter(&kept, tests)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
@@ -178,7 +242,9 @@ func (t *testTool) run(ctx context.Context, command string) (v policy.Verified, 
 	cmd.Stdout, cmd.Stderr = both, both // one writer: they are written in turn
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = outputAfterEnd
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = func() error {
+		return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
 	if err := cmd.Start(); err != nil {
 		return v, fmt.Errorf("start %q: %w", command, err)
 	}
@@ -190,26 +256,51 @@ func (t *testTool) run(ctx context.Context, command string) (v policy.Verified, 
 		return v, fmt.Errorf("%q was ended before it was done", command)
 	}
 	exit := sandbox.ExitOf(cmd.ProcessState)
-	v = policy.Verified{Command: command, Exit: exit.Code, Signal: exit.Signal, TimedOut: late, Output: kept.String(), MS: time.Since(began).Milliseconds()}
-	v.Passed = exit.Code == 0 && !late && (err == nil || errors.Is(err, exec.ErrWaitDelay))
-	testreport.Count(&v, append([]testreport.Report{tests.Report()}, reports()...)...)
+	ended := err == nil || errors.Is(err, exec.ErrWaitDelay)
+	v = policy.Verified{
+		Command:  command,
+		Exit:     exit.Code,
+		Signal:   exit.Signal,
+		TimedOut: late,
+		Output:   kept.String(),
+		MS:       time.Since(began).Milliseconds(),
+		Passed:   ended && exit.Code == 0 && !late,
+	}
+	all := []testreport.Report{tests.Report()}
+	all = append(all, reports()...)
+	testreport.Count(&v, all...)
 	return v, nil
 }
 
 // withoutCredentials leaves out the variables whose names say that they are secret.
 func withoutCredentials(env []string) []string {
-	secret := []string{"KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "PAT", "CREDENTIAL", "CREDENTIALS", "AUTH", "AUTHORIZATION", "COOKIE"}
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		return slices.ContainsFunc(strings.Split(strings.ToUpper(name), "_"), func(word string) bool { return slices.Contains(secret, word) })
+		words := strings.Split(strings.ToUpper(name), "_")
+		return slices.ContainsFunc(words, secretWord)
 	})
 }
 
+// secretWord reports whether a word in the name of a variable says that the variable is secret.
+func secretWord(word string) bool {
+	switch word {
+	case "KEY", "KEYS", "APIKEY",
+		"TOKEN", "TOKENS", "PAT",
+		"SECRET", "SECRETS",
+		"PASSWORD", "PASSWD", "PASSPHRASE",
+		"CREDENTIAL", "CREDENTIALS",
+		"AUTH", "AUTHORIZATION", "COOKIE":
+		return true
+	}
+	return false
+}
+
+// testCall is one line of the journal. Its numbers of tests are those that count.
 type testCall struct {
 	At          time.Time `json:"at"`
 	Passed      bool      `json:"passed"`
-	Failed      int       `json:"failed,omitempty"`       // tests that count
-	PassedTests int       `json:"passed_tests,omitempty"` // likewise
+	Failed      int       `json:"failed,omitempty"`
+	PassedTests int       `json:"passed_tests,omitempty"`
 	MS          int64     `json:"ms"`
 }
 
