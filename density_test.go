@@ -1,0 +1,214 @@
+package pawl_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The laws of density, which an outside review of 2026-11-28 set: systems that read well have 0.13 to 0.6 conditions a
+// function.
+const (
+	maxConditions        = 0.6 // && and || a function, over all
+	maxConditionsPackage = 0.8 // in a package of at least manyFunctions
+	manyFunctions        = 10
+	maxComplexity        = 15 // of a function: its branches and conditions, and one
+	maxTableComplexity   = 5  // of a flat table, without its cases
+	maxBytes             = 33 // a line of code on average, with its line feed
+)
+
+// flatTable marks, in its doc comment, a function that is one switch whose cases hold a line or two.
+const flatTable = "Flat table"
+
+// notShipped are folders of the module whose code only tests and the demo's doubles need.
+func notShipped() []string {
+	return []string{
+		"config/deploy/validate", "handlers/handlerstest", "internal/agent/agenttest", "internal/crash",
+		"internal/fakegithub", "internal/fakeprovider", "internal/postgrestest", "policy/learning/learningtest",
+	}
+}
+
+// density is what the code of a package is like.
+type density struct {
+	functions, conditions, lines, bytes int
+}
+
+func (d *density) add(other density) {
+	d.functions += other.functions
+	d.conditions += other.conditions
+	d.lines += other.lines
+	d.bytes += other.bytes
+}
+
+func (d density) perFunction() float64 { return float64(d.conditions) / float64(max(1, d.functions)) }
+
+func (d density) perLine() float64 { return float64(d.bytes) / float64(max(1, d.lines)) }
+
+func (d density) String() string {
+	return fmt.Sprintf("%5d functions %5.2f conditions each %6d lines %5.1f bytes each", d.functions, d.perFunction(), d.lines, d.perLine())
+}
+
+// TestTheCodeIsNotPacked also prints the table of packages, which CI keeps (-v).
+func TestTheCodeIsNotPacked(t *testing.T) {
+	packages, broken := measured(t, os.DirFS("."))
+	var all density
+	for _, name := range slices.Sorted(maps.Keys(packages)) {
+		t.Logf("%-28s %s", name, packages[name])
+		all.add(packages[name])
+	}
+	t.Logf("%-28s %s", "all", all)
+	for _, b := range append(broken, packed(packages)...) {
+		t.Error(b)
+	}
+}
+
+func TestPackedCodeIsFound(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	wide := "package wide\n" + strings.Repeat("var _ = \"a line of more than thirty-three bytes\"\n", 400)
+	dense := "package dense\n" + strings.Repeat("func f(a, b bool) bool {\nreturn a && b\n}\n", manyFunctions)
+	cases := strings.Repeat("case 1:\nreturn 1\n", 20)
+	tree := fstest.MapFS{
+		"internal/wide/w.go":       file(wide),
+		"internal/dense/d.go":      file(dense),
+		"internal/few/f.go":        file("package few\nfunc f(a, b bool) bool { return a && b }\n"),
+		"internal/long/l.go":       file("package long\nfunc f(n int) int {\nswitch n {\n" + cases + "}\nreturn 0\n}\n"),
+		"internal/flat/f.go":       file("package flat\n// f is a table. " + flatTable + ".\nfunc f(n int) int {\nswitch n {\n" + cases + "}\nreturn 0\n}\n"),
+		"internal/crash/c.go":      file(wide),
+		"internal/dense/d_test.go": file("package dense\n" + strings.Repeat("func g(a, b, c bool) bool { return a && b && c }\n", 20)),
+		"lab/x/x.go":               file(wide),
+	}
+	packages, broken := measured(t, tree)
+	got := append(broken, packed(packages)...)
+	want := []string{
+		"internal/long/l.go:2: f has a complexity of 21; split it by question, or make it a table, above 15",
+		"internal/dense: 1.00 conditions a function; name them or return early, above 0.8",
+		"all: 39.7 bytes a line of code; unfold what is packed, above 33",
+		"all: 0.85 conditions a function; name them or return early, above 0.6",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// packed gives the packages, and the whole, that break a law on averages.
+func packed(packages map[string]density) []string {
+	var broken []string
+	var all density
+	for _, name := range slices.Sorted(maps.Keys(packages)) {
+		d := packages[name]
+		all.add(d)
+		if d.functions >= manyFunctions && d.perFunction() > maxConditionsPackage {
+			broken = append(broken, fmt.Sprintf("%s: %.2f conditions a function; name them or return early, above %v", name, d.perFunction(), maxConditionsPackage))
+		}
+	}
+	if all.perLine() > maxBytes {
+		broken = append(broken, fmt.Sprintf("all: %.1f bytes a line of code; unfold what is packed, above %d", all.perLine(), maxBytes))
+	}
+	if all.perFunction() > maxConditions {
+		broken = append(broken, fmt.Sprintf("all: %.2f conditions a function; name them or return early, above %v", all.perFunction(), maxConditions))
+	}
+	return broken
+}
+
+// measured gives the density of each package that is shipped, and the functions that are too complex.
+func measured(t *testing.T, tree fs.FS) (map[string]density, []string) {
+	t.Helper()
+	packages := map[string]density{}
+	var broken []string
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			hidden := name != "." && strings.HasPrefix(entry.Name(), ".")
+			if hidden || name == "lab" || entry.Name() == "testdata" || slices.Contains(notShipped(), name) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		source, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		d, complex, err := measure(name, source)
+		of := packages[path.Dir(name)]
+		of.add(d)
+		packages[path.Dir(name)] = of
+		broken = append(broken, complex...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packages, broken
+}
+
+func measure(name string, source []byte) (d density, broken []string, err error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution|parser.ParseComments)
+	if err != nil {
+		return d, nil, err
+	}
+	for line := range bytes.Lines(source) {
+		text := bytes.TrimSpace(line)
+		if len(text) > 0 && !bytes.HasPrefix(text, []byte("//")) {
+			d.lines++
+			d.bytes += len(bytes.TrimRight(line, "\n")) + 1
+		}
+	}
+	for _, decl := range file.Decls {
+		f, ok := decl.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		d.functions++
+		branches, cases, conditions := branchesOf(f)
+		d.conditions += conditions
+		complexity := 1 + branches + cases + conditions
+		table := strings.Contains(f.Doc.Text(), flatTable) && complexity-cases <= maxTableComplexity
+		if complexity > maxComplexity && !table {
+			broken = append(broken, fmt.Sprintf("%s:%d: %s has a complexity of %d; split it by question, or make it a table, above %d",
+				name, files.Position(f.Pos()).Line, f.Name.Name, complexity, maxComplexity))
+		}
+	}
+	return d, broken, nil
+}
+
+// branchesOf gives the branches of a function, the cases of its switches, and its && and ||, in function literals, too.
+func branchesOf(f *ast.FuncDecl) (branches, cases, conditions int) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+			branches++
+		case *ast.CaseClause:
+			if n.List != nil {
+				cases++
+			}
+		case *ast.CommClause:
+			if n.Comm != nil {
+				cases++
+			}
+		case *ast.BinaryExpr:
+			if n.Op == token.LAND || n.Op == token.LOR {
+				conditions++
+			}
+		}
+		return true
+	})
+	return branches, cases, conditions
+}
