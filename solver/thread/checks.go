@@ -56,7 +56,7 @@ func (s *State) checked(f Feedback) {
 	s.Checks = s.Checks[max(0, len(s.Checks)-maxChecks):]
 }
 
-// onBase says that a check of a commit failed on the base, too; empty where that is not known.
+// onBase says that a commit's check failed on the base, too. It is empty if that is not known.
 func (all Findings) onBase(f Feedback) (why string) {
 	for _, red := range all.On(f.SHA) {
 		if red.Name == f.Check && red.Class == feedback.Before {
@@ -91,7 +91,7 @@ func (s *State) excuse(sha string, red RedCheck) {
 	}
 }
 
-// is reports whether a check of that name has failed, and is this one.
+// is reports whether a check with that name and conclusion is this failure.
 func (r RedCheck) is(name, conclusion string) bool {
 	return r.Name == name && feedback.Failing(conclusion)
 }
@@ -162,7 +162,9 @@ func (s State) known(c CheckResult) bool {
 	if c.Outside != "" {
 		return true
 	}
-	return slices.ContainsFunc(s.Checked.On(c.SHA), func(r RedCheck) bool { return r.Name == c.Name && r.Class == feedback.Ours })
+	return slices.ContainsFunc(s.Checked.On(c.SHA), func(r RedCheck) bool {
+		return r.Name == c.Name && r.Class == feedback.Ours
+	})
 }
 
 // Before reports whether a check was found to be something on an earlier commit.

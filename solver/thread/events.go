@@ -160,7 +160,12 @@ type Decided struct {
 
 // Refuse is a decision to stop before anything runs, with what a person can do.
 func Refuse(rule policy.Rule, hint, reason string) *Decided {
-	return &Decided{Decision: policy.Decision{Action: policy.DoStop, Rule: rule, Hint: hint, Reasons: policy.Because(rule, reason)}}
+	return &Decided{Decision: policy.Decision{
+		Action:  policy.DoStop,
+		Rule:    rule,
+		Hint:    hint,
+		Reasons: policy.Because(rule, reason),
+	}}
 }
 
 // Problem is an error in the repository's configuration at a line, which counts from

@@ -30,7 +30,7 @@ func (s State) takenBy(n int) []Request {
 	return out
 }
 
-// takenBy reports whether the feedback stands and an attempt has taken it; 0 asks for none.
+// takenBy reports whether attempt n took the feedback and nobody withdrew it. 0 means that no attempt took it.
 func (r *Request) takenBy(n int) bool { return r.Taken == n && r.Withdrawn == "" }
 
 // Pending is feedback that no attempt has taken.
@@ -42,7 +42,7 @@ func (s State) Fresh() []Request {
 	return slices.DeleteFunc(s.Pending(), func(r Request) bool { return r.Held || r.Seq <= over })
 }
 
-// over is the last event that an ending decision has seen, if the last decision is one; else before all events.
+// over is the last event that the last decision saw, if that decision ended the run. Otherwise it is -1, before all events.
 func (s State) over() int64 {
 	d := s.Decision
 	if d == nil || !ending(d.Action) {
@@ -55,8 +55,9 @@ func ending(a policy.Action) bool {
 	switch a {
 	case policy.DoStop, policy.DoDone, policy.DoAsk:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // Open reports whether there is something to decide.
@@ -141,7 +142,7 @@ func (s State) Fact(a Attempt) policy.Attempt {
 	}
 }
 
-// all reports whether there is feedback and something holds for each piece of it.
+// all reports whether holds is true for every piece of feedback. It is false if there is none.
 func all(taken []Request, holds func(Request) bool) bool {
 	for _, r := range taken {
 		if !holds(r) {
@@ -151,7 +152,7 @@ func all(taken []Request, holds func(Request) bool) bool {
 	return len(taken) > 0
 }
 
-// ofChecks reports whether the feedback is a result of checks, or only goes along with other feedback.
+// ofChecks reports whether the feedback is a result of checks, or is held and only goes along with other feedback.
 func (r Request) ofChecks() bool { return r.Source == policy.FromCheckRun || r.Held }
 
 // wordless are the sources that ask for work without saying anything.
@@ -182,7 +183,7 @@ func (s State) typed() map[int64]bool {
 	return typed
 }
 
-// typed reports whether a person typed the feedback, and it stands.
+// typed reports whether a person typed the feedback and nobody withdrew it.
 func (r *Request) typed() bool {
 	return r.Withdrawn == "" && feedback.Typed(r.By, r.Source, r.Target.Kind)
 }
@@ -219,7 +220,7 @@ func review(taken []Request, typed map[int64]bool) (v policy.Review) {
 	return v
 }
 
-// orders reports whether somebody who reviews asks for work in words of a user's own, and not by a finding.
+// orders reports whether a user asks for work by a button or in typed words. A reviewer's finding alone does not.
 func (r Request) orders(typed bool) bool {
 	if r.Source == policy.FromButton {
 		return true
@@ -367,8 +368,9 @@ func (a Attempt) answered() bool {
 	switch r.Outcome {
 	case policy.VerifyFailed, policy.Interrupted, policy.Declined, policy.Asked:
 		return false
+	default:
+		return true
 	}
-	return true
 }
 
 // Updates reports whether it is asked for that the base is merged.
@@ -465,7 +467,9 @@ func (s State) runChanges() bool {
 	if s.Purpose() == policy.ToChange {
 		return true
 	}
-	return slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.Run == s.Run && a.Decision.Purpose == policy.ToChange })
+	return slices.ContainsFunc(s.Attempts, func(a Attempt) bool {
+		return a.Run == s.Run && a.Decision.Purpose == policy.ToChange
+	})
 }
 
 // Plan is the last plan that an agent made, and the order to work by it that an attempt for a change is to follow; each

@@ -251,8 +251,7 @@ func (s *State) decided(e Event, d Decided) {
 		s.worked, s.workedRun = &d, s.Run
 	}
 	s.giveUp()
-	switch d.Rule {
-	case policy.RuleNotConverging, policy.RuleNotBlocking:
+	if d.endsReview() {
 		s.hold(d.Seen)
 	}
 	// Feedback that the decision did not see begins the next run.
@@ -262,7 +261,12 @@ func (s *State) decided(e Event, d Decided) {
 	}
 }
 
-// giveUp ends what was to go on. What a handed-over attempt used counts.
+// endsReview reports whether the decision begins no further round of review.
+func (d Decided) endsReview() bool {
+	return d.Rule == policy.RuleNotConverging || d.Rule == policy.RuleNotBlocking
+}
+
+// giveUp drops the unfinished attempt. What it used still counts if it was handed over.
 func (s *State) giveUp() {
 	u := s.Unfinished
 	s.Unfinished = nil
@@ -281,7 +285,7 @@ func (s *State) giveUp() {
 	s.Attempts = append(s.Attempts, s.handed)
 }
 
-// hold passes by the feedback that a decision has seen.
+// hold marks the waiting feedback that a decision saw as held.
 func (s *State) hold(seen int64) {
 	for i := range s.Feedback {
 		if f := &s.Feedback[i]; f.waitedAt(seen) {
@@ -290,7 +294,7 @@ func (s *State) hold(seen int64) {
 	}
 }
 
-// waitedAt reports whether no attempt had taken the feedback when somebody had seen the log so far.
+// waitedAt reports whether the feedback was in the log at event seen and no attempt has taken it.
 func (r *Request) waitedAt(seen int64) bool { return r.Taken == 0 && r.Seq <= seen }
 
 func (s *State) started(e Event, a Started) {
@@ -375,9 +379,15 @@ func (s *State) see(n *Details, delivery string) {
 		return
 	}
 	o := &s.Snapshot
-	o.Installation, o.RepoID = cmp.Or(n.Installation, o.Installation), cmp.Or(n.RepoID, o.RepoID)
-	o.Author, o.Labels, o.URL = cmp.Or(n.Author, o.Author), cmp.Or(n.Labels, o.Labels), cmp.Or(n.URL, o.URL)
-	o.HeadRef, o.HeadSHA, o.HeadRepoID = cmp.Or(n.HeadRef, o.HeadRef), cmp.Or(n.HeadSHA, o.HeadSHA), cmp.Or(n.HeadRepoID, o.HeadRepoID)
-	o.BaseRef, o.DefaultBranch = cmp.Or(n.BaseRef, o.BaseRef), cmp.Or(n.DefaultBranch, o.DefaultBranch)
+	o.Installation = cmp.Or(n.Installation, o.Installation)
+	o.RepoID = cmp.Or(n.RepoID, o.RepoID)
+	o.Author = cmp.Or(n.Author, o.Author)
+	o.Labels = cmp.Or(n.Labels, o.Labels)
+	o.URL = cmp.Or(n.URL, o.URL)
+	o.HeadRef = cmp.Or(n.HeadRef, o.HeadRef)
+	o.HeadSHA = cmp.Or(n.HeadSHA, o.HeadSHA)
+	o.HeadRepoID = cmp.Or(n.HeadRepoID, o.HeadRepoID)
+	o.BaseRef = cmp.Or(n.BaseRef, o.BaseRef)
+	o.DefaultBranch = cmp.Or(n.DefaultBranch, o.DefaultBranch)
 	o.Pull = o.Pull || n.Pull
 }

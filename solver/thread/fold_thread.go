@@ -36,7 +36,7 @@ func (s *State) overtaken(c Control) bool {
 	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.asked() && madeBefore(c.Feedback, r.Feedback) })
 }
 
-// asked reports whether the feedback stands and is no result of checks.
+// asked reports whether the feedback is no result of checks and nobody withdrew it.
 func (r Request) asked() bool { return r.Withdrawn == "" && r.Source != policy.FromCheckRun }
 
 func (s *State) change(e Event, c Change) {
@@ -111,7 +111,7 @@ func (s *State) closedBecause(c Change) {
 	s.Head = ""
 }
 
-// moved takes over a commit that somebody pushed.
+// moved records a commit that a person pushed.
 func (s *State) moved(e Event, c Change) {
 	if c.byBot() || len(s.Moves) >= maxMoves {
 		return

@@ -117,7 +117,9 @@ func (s State) mergedWith(i, last int, merge PeopleVerdict) bool {
 	if !s.Attempts[i].Receipt.Pushed || !s.asked(i+1) {
 		return false
 	}
-	return !slices.ContainsFunc(s.People, func(r PeopleVerdict) bool { return r.Kind == learning.Reverted && r.Number == merge.Number })
+	return !slices.ContainsFunc(s.People, func(r PeopleVerdict) bool {
+		return r.Kind == learning.Reverted && r.Number == merge.Number
+	})
 }
 
 // changes are those that came between an attempt and the merge: what people asked of later attempts, and pushed themselves.
@@ -144,8 +146,9 @@ func (s State) asked(i int) bool {
 		switch r.Source {
 		case policy.FromCheckRun, policy.FromBase:
 			return false
+		default:
+			return !r.By.Bot()
 		}
-		return !r.By.Bot()
 	})
 }
 
