@@ -77,7 +77,7 @@ func TestAPullRequestOfSomebodyElseIsNoIssuesWhateverItsBranch(t *testing.T) {
 func TestThatATooNewPullRequestWasClosedIsTakenWhenTheLogNamesIt(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please add a line.")
-	lease, err := w.Store.Acquire(t.Context(), issue, "test", w.Now())
+	lease, err := w.Store.Acquire(t.Context(), issue, "test")
 	w.Must(err)
 	pullAct := func(kind thread.Kind, number int) thread.Batch {
 		return thread.Batch{Alias: number, Events: []thread.NewEvent{{Kind: kind, At: w.Now(), Data: thread.Act{Key: thread.ActPull, ID: int64(number)}}}}

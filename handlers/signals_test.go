@@ -33,7 +33,7 @@ func (w *house) issueWithPull() (issue thread.ID, pull int) {
 	w.push("topic", "Two", "a.txt", "two\n")
 	pull, err := w.GitHub.OpenPull(w.T.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Two lines", Head: "topic"})
 	w.Must(err)
-	lease, err := w.Store.Acquire(w.T.Context(), issue, "test", w.Now())
+	lease, err := w.Store.Acquire(w.T.Context(), issue, "test")
 	w.Must(err)
 	w.Must(w.Store.AppendLeased(w.T.Context(), lease, thread.Batch{Alias: pull}))
 	w.Must(w.Store.Release(w.T.Context(), lease, nil))

@@ -251,7 +251,7 @@ func (p *publisher) may(ctx context.Context) (bool, error) {
 func (s *Solver) Try(given context.Context, repo forge.Repo) (_ *attempt.Ground, refused *thread.Decided, err error) {
 	t := thread.ID{Owner: repo.Owner, Name: repo.Name, Number: 1}
 	asked := time.Now()
-	l, err := s.Env.Store.Acquire(given, t, s.Env.Node, s.Env.Now())
+	l, err := s.Env.Store.Acquire(given, t, s.Env.Node)
 	if err != nil {
 		return nil, nil, err
 	}

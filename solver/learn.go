@@ -179,7 +179,7 @@ func (s *Solver) rests(ctx context.Context, repo string, scope policy.Scope, now
 	if scope == policy.OfServer {
 		of = ""
 	}
-	all, err := s.Env.Store.Cooldowns(ctx, of, now)
+	all, err := s.Env.Store.Cooldowns(ctx, of)
 	if err != nil {
 		return nil, fmt.Errorf("cooldowns: %w", err)
 	}

@@ -302,12 +302,12 @@ func (n *node) Append(ctx context.Context, t thread.ID, wake bool, events ...thr
 	return with(n, ctx, "append", func() (int, error) { return n.store.Append(ctx, t, wake, events...) })
 }
 
-func (n *node) Acquire(ctx context.Context, t thread.ID, owner string, now time.Time) (thread.Lease, error) {
-	return with(n, ctx, "acquire "+t.String(), func() (thread.Lease, error) { return n.store.Acquire(ctx, t, owner, now) })
+func (n *node) Acquire(ctx context.Context, t thread.ID, owner string) (thread.Lease, error) {
+	return with(n, ctx, "acquire "+t.String(), func() (thread.Lease, error) { return n.store.Acquire(ctx, t, owner) })
 }
 
-func (n *node) Renew(ctx context.Context, l thread.Lease, now time.Time) (thread.Lease, error) {
-	return with(n, ctx, "renew", func() (thread.Lease, error) { return n.store.Renew(ctx, l, now) })
+func (n *node) Renew(ctx context.Context, l thread.Lease) (thread.Lease, error) {
+	return with(n, ctx, "renew", func() (thread.Lease, error) { return n.store.Renew(ctx, l) })
 }
 
 func (n *node) Release(ctx context.Context, l thread.Lease, retry thread.Retry) error {
@@ -352,8 +352,8 @@ func (n *node) Breakers(ctx context.Context) (map[string]policy.Breaker, error) 
 	return with(n, ctx, "read breakers", func() (map[string]policy.Breaker, error) { return n.store.Breakers(ctx) })
 }
 
-func (n *node) Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]thread.Cooldown, error) {
-	return with(n, ctx, "read cooldowns", func() (map[string][]thread.Cooldown, error) { return n.store.Cooldowns(ctx, repo, now) })
+func (n *node) Cooldowns(ctx context.Context, repo string) (map[string][]thread.Cooldown, error) {
+	return with(n, ctx, "read cooldowns", func() (map[string][]thread.Cooldown, error) { return n.store.Cooldowns(ctx, repo) })
 }
 
 func (n *node) PutGraded(ctx context.Context, r thread.GradeRow) error {
@@ -364,8 +364,8 @@ func (n *node) Graded(ctx context.Context, since time.Time, limit int) ([]thread
 	return with(n, ctx, readGrades, func() ([]thread.GradeRow, error) { return n.store.Graded(ctx, since, limit) })
 }
 
-func (n *node) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (bool, error) {
-	return with(n, ctx, "enter "+account, func() (bool, error) { return n.store.AcquireProbe(ctx, l, account, most, now) })
+func (n *node) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int) (bool, error) {
+	return with(n, ctx, "enter "+account, func() (bool, error) { return n.store.AcquireProbe(ctx, l, account, most) })
 }
 
 func (n *node) ReleaseProbe(ctx context.Context, l thread.Lease, account string) error {

@@ -286,7 +286,7 @@ const queueSweep = 5 * time.Second
 
 func (w *world) sweep() {
 	w.swept = time.Now()
-	if _, err := w.store.Sweep(w.t.Context(), w.swept); err != nil {
+	if _, err := w.store.Sweep(w.t.Context()); err != nil {
 		w.fail("sweep: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ type resting struct {
 	all map[string][]thread.Cooldown
 }
 
-func (r resting) Cooldowns(_ context.Context, repo string, _ time.Time) (map[string][]thread.Cooldown, error) {
+func (r resting) Cooldowns(_ context.Context, repo string) (map[string][]thread.Cooldown, error) {
 	if repo == "" {
 		return r.all, nil
 	}

@@ -56,7 +56,7 @@ func (s *step) mayAcquire(ctx context.Context, account string, most int) (*threa
 	if most == 0 {
 		return nil, nil
 	}
-	acquired, err := s.pub.env.Store.AcquireProbe(ctx, s.pub.lease.Current(), account, most, s.pub.env.Now())
+	acquired, err := s.pub.env.Store.AcquireProbe(ctx, s.pub.lease.Current(), account, most)
 	if err != nil || acquired {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (s *step) acquireProbe(ctx context.Context, account string, most int) (bool
 	if err != nil || bound(breakers[account]) != most {
 		return false, err
 	}
-	return s.pub.env.Store.AcquireProbe(ctx, s.pub.lease.Current(), account, most, s.pub.env.Now())
+	return s.pub.env.Store.AcquireProbe(ctx, s.pub.lease.Current(), account, most)
 }
 
 // startOf is when a thread starts that was released with others, after them all were woken.

@@ -59,7 +59,7 @@ func (s *Solver) Escalates(t thread.State) bool {
 // Step takes the thread's lease and works it off. A *HeldError means that another step is at it.
 func (s *Solver) Step(given context.Context, t thread.ID) error {
 	asked := time.Now()
-	l, err := s.Env.Store.Acquire(given, t, s.Env.Node, s.Env.Now())
+	l, err := s.Env.Store.Acquire(given, t, s.Env.Node)
 	if err != nil {
 		return err
 	}

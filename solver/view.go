@@ -155,7 +155,7 @@ func (s *Solver) verdicts(ctx context.Context, f *checkrun.View, l policy.Limits
 	}
 	if f.Severity.Class == policy.Severe {
 		repo, _, _ := strings.Cut(f.Thread, "#")
-		rests, err := s.Env.Store.Cooldowns(ctx, repo, f.Now)
+		rests, err := s.Env.Store.Cooldowns(ctx, repo)
 		if err != nil {
 			return fmt.Errorf("cooldowns: %w", err)
 		}

@@ -41,18 +41,15 @@ func (c *clock) reach(t time.Time) {
 // and so on: whoever speaks after each call of later does not speak at a program's pace.
 func paced(t *testing.T) (r *rig, start, later func()) {
 	t.Helper()
-	github := &clock{}
-	r = newRigAt(t, nil, github.now)
-	var m *timed
+	r = newRig(t, nil)
 	var pause time.Duration
-	return r, func() { m = r.startTimed() }, func() {
+	return r, func() { r.startTimed() }, func() {
 		pause += time.Minute
-		github.reach(github.now().Add(pause))
-		m.clock.reach(m.clock.now().Add(pause))
+		r.clock.reach(r.clock.now().Add(pause))
 	}
 }
 
-// timed is a server in this process whose time the test owns.
+// timed is a server in this process whose time the test owns, with GitHub's.
 type timed struct {
 	*rig
 	clock *clock
@@ -64,7 +61,7 @@ func (r *rig) startTimed() *timed {
 	r.t.Helper()
 	cfg, err := config.Load(r.file(), os.LookupEnv)
 	r.must(err)
-	m := &timed{rig: r, clock: &clock{}}
+	m := &timed{rig: r, clock: r.clock}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
 	m.node = server.New(cfg, server.Deps{Now: m.clock.now, Log: zerolog.New(r.log), Build: buildInfo()})
 	served, err := m.node.Start(ctx)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,7 +38,6 @@ type probing struct {
 	repos   []string // each of an installation of its own, for GitHub's limits
 	threads []thread.ID
 	reset   time.Time // of the account's limit, as the breaker has it
-	db      *sql.DB
 }
 
 // newProbing lets one thread meet the limit and the others hear of it.
@@ -48,7 +46,6 @@ func newProbing(t *testing.T, db *pgServer, nodes, threads int) *probing {
 	p := &probing{cluster: newCluster(t, db)}
 	p.agent(prober, "stream: codex")
 	p.config += "workers: 4\npolicy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"
-	p.ownTime()
 	p.reach(time.Now())
 	p.limit()
 	for i := range installations(threads) {
@@ -75,30 +72,6 @@ func newProbing(t *testing.T, db *pgServer, nodes, threads int) *probing {
 	p.called(1)
 	p.readReset()
 	return p
-}
-
-// ownTime gives the database a clock of the test's own: that of the schema test is
-// found before PostgreSQL's.
-func (p *probing) ownTime() {
-	p.t.Helper()
-	db, err := sql.Open("pgx", p.dsn)
-	p.must(err)
-	p.t.Cleanup(func() { db.Close() })
-	_, err = db.ExecContext(p.t.Context(), `CREATE SCHEMA test; DO $$ BEGIN
-		EXECUTE format('ALTER DATABASE %I SET search_path = public, test, pg_catalog', current_database()); END $$`)
-	p.must(err)
-	p.db = db
-}
-
-// reach moves the clocks of the database, of GitHub and of all nodes to just after
-// a time. By the first of them the nodes judge what is due.
-func (p *probing) reach(t time.Time) {
-	p.t.Helper()
-	p.ahead.reach(t)
-	_, err := p.db.ExecContext(p.t.Context(), fmt.Sprintf(`CREATE OR REPLACE FUNCTION test.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
-		AS $$ SELECT pg_catalog.clock_timestamp() + interval '%d microseconds' $$`, p.ahead.ahead.Microseconds()))
-	p.must(err)
-	p.cluster.reach(t)
 }
 
 // installations is how many installations the threads need: GitHub allows 80
@@ -298,12 +271,12 @@ func (o *overtaken) Breakers(ctx context.Context) (map[string]policy.Breaker, er
 	return o.Store.Breakers(ctx)
 }
 
-func (o *overtaken) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (bool, error) {
+func (o *overtaken) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int) (bool, error) {
 	if o.before != nil {
 		o.before()
 		o.before = nil
 	}
-	return o.Store.AcquireProbe(ctx, l, account, most, now)
+	return o.Store.AcquireProbe(ctx, l, account, most)
 }
 
 func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
@@ -312,7 +285,7 @@ func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
 	ctx, now := t.Context(), c.clock.now()
 	c.cfg.Policy.UsageLimit.AutoContinue = true
 	account := c.cfg.Backends[0].Account
-	probe, err := c.store.Acquire(ctx, thread.ID{Owner: "acme", Name: "widgets", Number: 99}, "other", now)
+	probe, err := c.store.Acquire(ctx, thread.ID{Owner: "acme", Name: "widgets", Number: 99}, "other")
 	c.must(err)
 	limit := func(resets, at time.Time) {
 		c.must(c.store.AppendLeased(ctx, probe, thread.Batch{Account: account, Breaker: func(b policy.Breaker) policy.Breaker {
@@ -320,7 +293,7 @@ func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
 		}}))
 	}
 	limit(now.Add(-time.Hour), now.Add(-2*time.Hour)) // whose reset has come
-	entered, err := c.store.AcquireProbe(ctx, probe, account, 1, now)
+	entered, err := c.store.AcquireProbe(ctx, probe, account, 1)
 	c.must(err)
 	if !entered {
 		t.Fatal("the probe did not enter its account")
@@ -339,7 +312,7 @@ func TestALimitThatTheProbeMetAMomentAgoHoldsTheNextThread(t *testing.T) {
 	if v := c.view(); c.calls() != 0 || v.Rule != "usage_limit" || o.before != nil {
 		t.Errorf("the agent was called %d times, then %s (%q); want none, and a wait for the new reset\n%s", c.calls(), v.Rule, v.Reasons, c.log)
 	}
-	if entered, err = c.store.AcquireProbe(ctx, probe, account, 1, now); err != nil || !entered || len(o.slots) != 0 {
+	if entered, err = c.store.AcquireProbe(ctx, probe, account, 1); err != nil || !entered || len(o.slots) != 0 {
 		t.Errorf("the account or the place is still taken: %t, %v, %d places", entered, err, len(o.slots))
 	}
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -25,6 +27,7 @@ type cluster struct {
 	*rig
 	ahead *clock // of GitHub, and of the nodes that have a clock file
 	clock string // the file of a clock that all nodes obey; empty for the true time
+	db    *sql.DB
 	nodes []*member
 }
 
@@ -33,7 +36,20 @@ func newCluster(t *testing.T, db *pgServer) *cluster {
 	c := &cluster{ahead: &clock{}}
 	c.rig = newRigAt(t, nil, c.ahead.now)
 	c.dsn = db.newDatabase(t)
+	c.ownTime()
 	return c
+}
+
+// ownTime lets the database have a clock of the test's own: the schema test is found before PostgreSQL's functions.
+func (c *cluster) ownTime() {
+	c.t.Helper()
+	var err error
+	c.db, err = sql.Open("pgx", c.dsn)
+	c.must(err)
+	c.t.Cleanup(func() { c.db.Close() })
+	_, err = c.db.ExecContext(c.t.Context(), `CREATE SCHEMA test; DO $$ BEGIN
+		EXECUTE format('ALTER DATABASE %I SET search_path = public, test, pg_catalog', current_database()); END $$`)
+	c.must(err)
 }
 
 // join starts one more node and returns when it answers webhooks.
@@ -168,10 +184,15 @@ func serveAsNode(configuration, clockFile string) error {
 	return server.New(cfg, server.Deps{Now: now, Log: log, Build: buildInfo()}).Run(ctx)
 }
 
-// reach moves the clock of GitHub and of all nodes to just after a time.
+// reach moves the clocks of GitHub, of the database and of all nodes to just after a time.
 func (c *cluster) reach(t time.Time) {
 	c.t.Helper()
 	c.ahead.reach(t)
+	if c.db != nil {
+		_, err := c.db.ExecContext(c.t.Context(), fmt.Sprintf(`CREATE OR REPLACE FUNCTION test.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+			AS $$ SELECT pg_catalog.clock_timestamp() + interval '%d microseconds' $$`, c.ahead.ahead.Microseconds()))
+		c.must(err)
+	}
 	c.clock = filepath.Join(c.dir, "clock")
 	f, err := os.OpenFile(c.clock, os.O_CREATE|os.O_WRONLY, 0o600)
 	c.must(err)

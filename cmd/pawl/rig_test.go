@@ -104,6 +104,7 @@ type rig struct {
 	dsn    string           // of the database, as the configuration has it
 	data   string           // the data directory
 	dated  func() time.Time // the clock by which the database's times are meant
+	clock  *clock           // GitHub's, and that of a server in this process; nil where the test gave GitHub another
 	addr   string
 	pages  string       // the address of its pages
 	cookie *http.Cookie // of an operator, once a page was read
@@ -116,7 +117,10 @@ type rig struct {
 // reader, the App installed. The server is started by start.
 func newRig(t *testing.T, files map[string]string) *rig {
 	t.Helper()
-	return newRigAt(t, files, time.Now)
+	c := &clock{}
+	r := newRigAt(t, files, c.now)
+	r.clock = c
+	return r
 }
 
 // allChecks has every check run made, for tests to look at.

@@ -75,6 +75,7 @@ type statusReport struct {
 	Layers     []layerStatus         `json:"layers"`  // of the servers that work in this data directory
 	Images     []layerStatus         `json:"images"`  // likewise
 	Servers    []server.InForce      `json:"servers"` // that run on this machine, likewise
+	Clocks     []server.WrongClock   `json:"wrong_clocks"`
 
 	now time.Time
 }
@@ -207,12 +208,14 @@ func (r *statusReport) readThreads(ctx context.Context, s *solver.Solver, db *st
 // readTables reads what the threads share.
 func (r *statusReport) readTables(ctx context.Context, cfg config.Server, db *store.Store) error {
 	breakers, noBreakers := db.Breakers(ctx)
-	cooldowns, noCooldowns := db.Cooldowns(ctx, "", r.now)
+	cooldowns, noCooldowns := db.Cooldowns(ctx, "")
 	deliveries, noDeliveries := db.UnhandledDeliveries(ctx, statusDeliveries)
 	used, noUse := db.UsedByRepo(ctx, r.now.Add(-policy.Day))
-	if err := cmp.Or(noBreakers, noCooldowns, noDeliveries, noUse); err != nil {
+	clocks, noClocks := server.WrongClocks(ctx, db)
+	if err := cmp.Or(noBreakers, noCooldowns, noDeliveries, noUse, noClocks); err != nil {
 		return err
 	}
+	r.Clocks = clocks
 	for _, account := range slices.Sorted(maps.Keys(breakers)) {
 		b := breakers[account]
 		_, open := b.Open(r.now, cfg.Policy.UsageLimit.MaxConsecutive)
@@ -255,6 +258,9 @@ func (r statusReport) print(w io.Writer) {
 	for _, s := range r.Servers {
 		said, do := s.Text()
 		fmt.Fprintln(w, render.Line(said+render.When(do != "", "; "+do), 2000))
+	}
+	for _, c := range r.Clocks {
+		fmt.Fprintf(w, "server %s claims nothing: %s\n", render.Line(c.Server, 200), render.Line(c.Trouble, 500))
 	}
 	for _, d := range r.Deliveries {
 		fmt.Fprintln(w, d.line(r.now))

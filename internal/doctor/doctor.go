@@ -106,6 +106,8 @@ type exam struct {
 	transport http.RoundTripper
 	box       *sandbox.Sandbox // nil where it does not work
 	app       *signedIn        // nil before GitHub was asked
+	// aheadOfDatabase is how far this machine's clock is ahead of the database's.
+	aheadOfDatabase time.Duration
 }
 
 func newExam(cfg config.Server, build web.Build) *exam {

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -28,7 +26,6 @@ import (
 type signedIn struct {
 	client *forge.Client
 	app    forge.App
-	ahead  *time.Duration // of GitHub's clock before this machine's; nil where GitHub did not answer
 	err    error
 	hint   string // of err
 }
@@ -47,14 +44,12 @@ func (e *exam) signIn(ctx context.Context) *signedIn {
 	if key, in.err = e.cfg.GitHub.App.Key(); in.err != nil {
 		return in
 	}
-	dated := &datedTransport{RoundTripper: e.transport}
 	reach := server.GitHub(e.cfg.GitHub, key, e.build)
-	reach.Transport, reach.Now, reach.Log = dated, time.Now, zerolog.Nop()
+	reach.Transport, reach.Now, reach.Log = e.transport, time.Now, zerolog.Nop()
 	if in.client, in.err = forge.New(reach); in.err != nil {
 		return in
 	}
 	in.app, in.err = in.client.Apps.Get(ctx)
-	in.ahead = dated.ahead.Load()
 	in.hint = "look at integration_id, the private key, v3_api_url and this machine's clock"
 	if errors.Is(in.err, forge.ErrUnavailable) {
 		in.hint = "look at v3_api_url, and whether this machine reaches it: its names, proxies and firewall"
@@ -62,36 +57,25 @@ func (e *exam) signIn(ctx context.Context) *signedIn {
 	return in
 }
 
-// datedTransport remembers how far the clock of who answered last was ahead of this one.
-type datedTransport struct {
-	http.RoundTripper
-	ahead atomic.Pointer[time.Duration] // nil before an answer
+// clock compares this machine's clock with the database's and with GitHub's.
+func (e *exam) clock(ctx context.Context) []Finding {
+	in := e.signIn(ctx)
+	if in.client == nil {
+		return clocks(e.aheadOfDatabase, 0, false)
+	}
+	ahead, known := in.client.Clock.Offset()
+	return clocks(e.aheadOfDatabase, ahead, known)
 }
 
-func (t *datedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := t.RoundTripper.RoundTrip(r)
-	if err != nil {
-		return nil, err
+// clocks judges how far this machine's clock is ahead of the database's and, if that is known, of GitHub's.
+func clocks(database, github time.Duration, known bool) []Finding {
+	for other, ahead := range map[string]time.Duration{"the database's": database, "GitHub's": github} {
+		if err := server.CompareClocks(other, ahead); err != nil {
+			return failed(err.Error(), "a server with this clock claims nothing")
+		}
 	}
-	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		ahead := time.Until(date)
-		t.ahead.Store(&ahead)
-	}
-	return resp, nil
-}
-
-// clock compares this machine's clock with GitHub's, which refuses what is dated a minute ahead.
-func (e *exam) clock(ctx context.Context) []Finding { return e.signIn(ctx).clock() }
-
-func (in *signedIn) clock() []Finding {
-	if in.ahead == nil {
+	if !known {
 		return nil // nothing came from GitHub, which another line says
-	}
-	if in.ahead.Abs() >= server.MaxSkew {
-		return failed(
-			fmt.Sprintf("GitHub's clock differs from this machine's by %s", in.ahead.Round(time.Second)),
-			"set the clock, such as by systemd-timesyncd or chrony: GitHub refuses what is dated a minute ahead",
-		)
 	}
 	return ok("agrees with GitHub's to within a minute")
 }

@@ -1,32 +1,31 @@
 package doctor
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 )
 
-func TestDoctorComparesTheClockWithGitHubs(t *testing.T) {
+func TestDoctorComparesTheClock(t *testing.T) {
 	t.Parallel()
-	for ahead, state := range map[time.Duration]string{0: OK, 50 * time.Second: OK, 70 * time.Second: Failed, -time.Hour: Failed} {
-		gh := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
-		}))
-		t.Cleanup(gh.Close)
-		seen := &datedTransport{RoundTripper: http.DefaultTransport}
-		resp, err := (&http.Client{Transport: seen}).Get(gh.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		found := (&signedIn{ahead: seen.ahead.Load()}).clock()
-		if len(found) != 1 || found[0].State != state || (state == Failed) != strings.Contains(found[0].Hint, "set the clock") {
-			t.Errorf("%s ahead: %+v", ahead, found)
+	for _, c := range []struct {
+		database, github time.Duration // how far this machine's clock is ahead
+		known            bool
+		state, says      string
+	}{
+		{known: true, state: OK, says: "agrees with GitHub's"},
+		{github: -50 * time.Second, known: true, state: OK, says: "agrees with GitHub's"},
+		{github: -70 * time.Second, known: true, state: Failed, says: "1m10s behind GitHub's; set it"},
+		{github: time.Hour, known: true, state: Failed, says: "1h0m0s ahead of GitHub's; set it"},
+		{database: time.Hour, known: true, state: Failed, says: "1h0m0s ahead of the database's; set it"},
+		{database: -time.Hour, state: Failed, says: "1h0m0s behind the database's; set it"},
+	} {
+		found := clocks(c.database, c.github, c.known)
+		if len(found) != 1 || found[0].State != c.state || !strings.Contains(found[0].Text, c.says) {
+			t.Errorf("%s ahead of the database, %s of GitHub: %+v; want %s, %q", c.database, c.github, found, c.state, c.says)
 		}
 	}
-	if found := (&signedIn{}).clock(); len(found) > 0 {
+	if found := clocks(0, 0, false); len(found) > 0 {
 		t.Errorf("nothing was heard: %+v", found)
 	}
 }

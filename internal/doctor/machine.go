@@ -42,6 +42,7 @@ func (e *exam) database(ctx context.Context) []Finding {
 		return failed(err.Error(), hint)
 	}
 	defer db.Close()
+	e.aheadOfDatabase = -db.Skew()
 	stats, err := db.Stats(ctx)
 	if err != nil {
 		return failed(err.Error(), hint)

@@ -165,7 +165,7 @@ func TestBreakersAndDeliveriesAreLoggedWithTheName(t *testing.T) {
 	if err := db.FinishDelivery(t.Context(), "a", thread.Unparsable, "no JSON"); err != nil {
 		t.Fatal(err)
 	}
-	l, err := db.Acquire(t.Context(), issue, "node", at)
+	l, err := db.Acquire(t.Context(), issue, "node")
 	if err == nil {
 		err = db.AppendLeased(t.Context(), l, thread.Batch{Account: "main", Breaker: func(policy.Breaker) policy.Breaker { return policy.Breaker{Consecutive: 3} }})
 	}

@@ -25,7 +25,7 @@ type Store interface {
 	Listen(ctx context.Context, wake func())
 }
 
-// Options are what the queue works with; all are needed.
+// Options are what the queue works with; all but Halted are needed.
 type Options struct {
 	Store Store
 	// Node names this process in leases.
@@ -38,8 +38,11 @@ type Options struct {
 	// Step works on a thread whose lease was asked for at a time, gives the lease
 	// back, and stores when the thread is due again, also where it fails. ctx ends
 	// when the queue stops; the step should then leave a state to go on from.
-	Step   func(ctx context.Context, l thread.Lease, asked time.Time) error
-	Sweep  func(ctx context.Context) error // called every SweepInterval and must not take longer
+	Step  func(ctx context.Context, l thread.Lease, asked time.Time) error
+	Sweep func(ctx context.Context) error // called every SweepInterval and must not take longer
+	// Halted says why this process must claim nothing now; nil, as its answer or itself, if it may. What is at work
+	// goes on.
+	Halted func() error
 	Logger *slog.Logger
 }
 
@@ -164,7 +167,12 @@ func (q *Queue) claimThreads(ctx, work context.Context) {
 	}
 }
 
+func (q *Queue) halted() bool { return q.o.Halted != nil && q.o.Halted() != nil }
+
 func (q *Queue) claim(ctx context.Context, n int) []thread.Lease {
+	if q.halted() {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
 	leases, err := q.o.Store.Claim(ctx, q.o.Node, n)
@@ -189,7 +197,7 @@ func (q *Queue) claimDeliveries(ctx context.Context) {
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for {
-		for more := true; more && q.inbox.idle() && ctx.Err() == nil; {
+		for more := true; more && q.inbox.idle() && ctx.Err() == nil && !q.halted(); {
 			claiming, cancel := context.WithTimeout(ctx, claimTime)
 			deliveries, err := q.o.Store.ClaimDeliveries(claiming, deliveriesAtOnce)
 			cancel()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // cleanInterval is how often old records are removed, and askDuty how often a server
@@ -25,16 +26,25 @@ const catchUpInterval = 5 * time.Minute
 // failover left behind would hold all until TCP gives up.
 const sweepTime = 30 * time.Second
 
-// turnsOut is how many turns the sweep leaves out after the database was away, so that those at work renew
-// their leases first: a renewal that hangs takes 5 s, as a turn does, and the next one begins a second later.
+// turnsOut is how many turns the sweep leaves out after the database was away or the machine slept, so that those at
+// work renew their leases first: a renewal that hangs takes 5 s, as a turn does, and the next one begins a second later.
 const turnsOut = 2
 
 // sweep makes threads due that a node left which is gone.
 func (s *Server) sweep() func(context.Context) error {
-	out := 0
+	out, last := 0, s.store.Now()
+	clock := &clockWatch{Server: s}
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, sweepTime)
 		defer cancel()
+		if err := clock.look(ctx); err != nil {
+			return err
+		}
+		now := s.store.Now()
+		if now.Sub(last) > thread.LeaseTime {
+			out = turnsOut
+		}
+		last = now
 		if out > 0 {
 			err := s.store.Ping(ctx)
 			if out--; err != nil {
@@ -42,7 +52,7 @@ func (s *Server) sweep() func(context.Context) error {
 			}
 			return err
 		}
-		freed, err := s.store.Sweep(ctx, s.deps.Now())
+		freed, err := s.store.Sweep(ctx)
 		if err != nil {
 			out = turnsOut
 			return err
@@ -55,27 +65,16 @@ func (s *Server) sweep() func(context.Context) error {
 }
 
 // clean removes what is older than the retention, at the start and then every hour: each server from its
-// folders, and one of them from the database that they share.
+// folders, and one of them from the database that they share. A server whose clock is wrong removes nothing.
 func (s *Server) clean(ctx context.Context) {
 	duty := s.store.Duty("clean", s.solver.Env.Node, cleanInterval)
-	trusted := false // its clock, with which only a server may remove for all
 	for next := time.Now(); ; {
-		if !time.Now().Before(next) {
-			next = time.Now().Add(cleanInterval)
-			removed, err := s.cleanFolders(ctx, s.deps.Now().Add(-s.solver.Env.Current().Retention.Transcripts))
-			s.cleaned(ctx, "old transcripts", err, func(e *zerolog.Event) { e.Int("transcripts", removed) })
-			trusted = !errors.Is(err, store.ErrClock)
-		}
-		if !trusted {
-			// Another one cleans.
-		} else if mine, err := duty.Begin(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn().Err(err).Msg("whether this server removes old records is not known; it is asked again")
-		} else if mine {
-			keep, t := s.solver.Env.Current().Retention, s.deps.Now()
-			rows, err := s.store.Clean(ctx, store.Retention{Deliveries: t.Add(-keep.Deliveries), Threads: t.Add(-keep.Threads)})
-			s.cleaned(ctx, "old records", errors.Join(err, duty.End(ctx)), func(e *zerolog.Event) {
-				e.Interface("rows", rows)
-			})
+		if s.clockTrouble() == nil {
+			if !time.Now().Before(next) {
+				next = time.Now().Add(cleanInterval)
+				s.cleanFolders(ctx)
+			}
+			s.cleanDatabase(ctx, duty)
 		}
 		if wait.For(ctx, askDuty) != nil {
 			return
@@ -83,11 +82,25 @@ func (s *Server) clean(ctx context.Context) {
 	}
 }
 
+// cleanDatabase removes old records if that is this server's duty now.
+func (s *Server) cleanDatabase(ctx context.Context, duty *store.Duty) {
+	mine, err := duty.Begin(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn().Err(err).Msg("whether this server removes old records is not known; it is asked again")
+	}
+	if !mine {
+		return
+	}
+	keep, t := s.solver.Env.Current().Retention, s.store.Now()
+	rows, err := s.store.Clean(ctx, store.Retention{Deliveries: t.Add(-keep.Deliveries), Threads: t.Add(-keep.Threads)})
+	s.cleaned(ctx, "old records", errors.Join(err, duty.End(ctx)), func(e *zerolog.Event) {
+		e.Interface("rows", rows)
+	})
+}
+
 func (s *Server) cleaned(ctx context.Context, what string, err error, fields func(*zerolog.Event)) {
 	switch {
 	case ctx.Err() != nil:
-	case errors.Is(err, store.ErrClock):
-		s.log.Warn().Err(err).Msg("nothing is removed while the clock may be wrong")
 	case err != nil:
 		s.log.Error().Err(err).Msg(what + " were not removed; they are tried again")
 	default:
@@ -96,17 +109,16 @@ func (s *Server) cleaned(ctx context.Context, what string, err error, fields fun
 }
 
 // cleanFolders removes old transcripts of this server and of those on this machine that are gone.
-func (s *Server) cleanFolders(ctx context.Context, before time.Time) (removed int, err error) {
-	if err := s.store.TrustClock(ctx); err != nil {
-		return 0, err
-	}
+func (s *Server) cleanFolders(ctx context.Context) {
+	before, removed := s.store.Now().Add(-s.solver.Env.Current().Retention.Transcripts), 0
 	one := func(dir string) error {
 		k, err := s.solver.Env.CleanAttempts(ctx, dir, before)
 		removed += k
 		return err
 	}
-	if err := one(s.data.dir); err != nil {
-		return removed, err
+	err := one(s.data.dir)
+	if err == nil {
+		err = s.data.abandoned(ctx, one)
 	}
-	return removed, s.data.abandoned(ctx, one)
+	s.cleaned(ctx, "old transcripts", err, func(e *zerolog.Event) { e.Int("transcripts", removed) })
 }

@@ -25,7 +25,7 @@ func TestASweepThatGetsNoAnswerEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		n := &Server{store: s, deps: Deps{Now: time.Now}}
+		n := &Server{store: s, githubClock: func() (time.Duration, bool) { return 0, false }}
 		if err := n.sweep()(context.WithoutCancel(t.Context())); err == nil || time.Since(began) != sweepTime {
 			t.Errorf("ended with %v after %s, want an error after %s", err, time.Since(began), sweepTime)
 		}
@@ -54,9 +54,9 @@ func TestTheSweepTakesNoLeaseRightAfterTheDatabaseWasAway(t *testing.T) {
 		s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
 		must(err)
 		issue := thread.ID{Owner: "acme", Name: "widgets", Number: 1}
-		_, err = s.Acquire(t.Context(), issue, "another", time.Now())
+		_, err = s.Acquire(t.Context(), issue, "another")
 		must(err)
-		n := &Server{store: s, deps: Deps{Now: time.Now}}
+		n := &Server{store: s, githubClock: func() (time.Duration, bool) { return 0, false }}
 		sweep := n.sweep()
 		taken, err := s.DB().Conn(t.Context())
 		must(err)
@@ -76,4 +76,31 @@ func TestTheSweepTakesNoLeaseRightAfterTheDatabaseWasAway(t *testing.T) {
 		}
 		must(s.Close())
 	})
+}
+
+// A laptop that slept has run no agent meanwhile; who was at work goes on.
+func TestTheSweepTakesNoLeaseRightAfterTheMachineSlept(t *testing.T) {
+	var slept time.Duration
+	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{Now: func() time.Time { return time.Now().Add(slept) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Acquire(t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: 1}, "another"); err != nil {
+		t.Fatal(err)
+	}
+	sweep := (&Server{store: s, githubClock: func() (time.Duration, bool) { return 0, false }}).sweep()
+	slept = 8 * time.Hour
+	for turn := range turnsOut + 1 {
+		if err := sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		stats, err := s.Stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if freed, want := stats.Queued == 1, turn == turnsOut; freed != want {
+			t.Errorf("turn %d after it woke up: taken over %t, want %t", turn, freed, want)
+		}
+	}
 }

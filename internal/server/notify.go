@@ -45,7 +45,7 @@ func (s *Server) health(ctx context.Context) (f notify.Health, err error) {
 	if f.Breakers, err = s.store.Breakers(ctx); err != nil {
 		return f, err
 	}
-	used, err := s.store.Usage(ctx, "", 0, s.deps.Now().Add(-policy.Day))
+	used, err := s.store.Usage(ctx, "", 0, s.store.Now().Add(-policy.Day))
 	if err != nil {
 		return f, err
 	}

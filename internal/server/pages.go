@@ -33,7 +33,7 @@ func (s *Server) handle(ctx context.Context, hook http.Handler) error {
 		Details: []web.Detail{
 			detail("data_dir", s.writable), detail("queue", s.flowing), detail("deliveries", s.noneGivenUp),
 			{Name: "github", Run: func(context.Context) (bool, string) { return s.github.state() }},
-			{Name: "clock", Run: func(context.Context) (bool, string) { return s.agreed() }},
+			detail("clock", s.agreed),
 		},
 		Learning:   s.solver.LearningReport,
 		Skew:       s.store.Skew,
@@ -47,7 +47,7 @@ func (s *Server) handle(ctx context.Context, hook http.Handler) error {
 		Proxies:    s.cfg.HTTP.Proxies,
 		Transcript: s.solver.Env.OpenTranscript,
 		Stopping:   s.solver.Env.Stopping,
-		Now:        s.deps.Now,
+		Now:        s.store.Now,
 		Log:        s.log,
 	}
 	if s.cfg.HTTP.HooksFrom == config.HooksFromGitHub {
@@ -109,18 +109,6 @@ func (s *Server) noneGivenUp(ctx context.Context) error {
 		return fmt.Errorf("%d could not be handled and are tried no more; pawl status lists them, pawl deliveries decides on them", given)
 	}
 	return err
-}
-
-// MaxSkew is where a clock's error matters: GitHub takes tokens that are dated at most a minute ahead.
-const MaxSkew = time.Minute
-
-// agreed reports whether this machine's clock is the database's, which judges leases, so no thread is harmed.
-func (s *Server) agreed() (ok bool, detail string) {
-	skew := s.store.Skew()
-	if skew == 0 {
-		return true, "agrees with the database's"
-	}
-	return skew.Abs() < MaxSkew, fmt.Sprintf("the database's clock is ahead by %s", skew.Round(time.Second))
 }
 
 // writable reports whether attempts can be kept; webhooks can still be stored where not.

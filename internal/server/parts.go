@@ -56,6 +56,7 @@ func (s *Server) open(ctx context.Context) error {
 	if s.forge, err = forge.New(reach); err != nil {
 		return err
 	}
+	s.githubClock = s.forge.Clock.Offset
 	s.solver = &solver.Solver{
 		Env: attempt.Env{
 			Store:    s.store,
@@ -63,10 +64,10 @@ func (s *Server) open(ctx context.Context) error {
 			Sandbox:  box,
 			Node:     NodeName(),
 			Place:    s.data.place,
-			Now:      s.deps.Now,
+			Now:      s.store.Now,
 			Log:      s.log,
 			Lookup:   os.LookupEnv,
-			Gateway:  NewGateway(s.deps.Now, s.log),
+			Gateway:  NewGateway(s.store.Now, s.log),
 			Program:  Program(s.deps.Program, s.log),
 			Stopping: make(chan struct{}),
 		},
@@ -87,7 +88,7 @@ func (s *Server) begin(ctx, background context.Context) error {
 		Forge:   s.forge,
 		Solver:  s.solver,
 		StandIn: s.cfg.GitHub.App.User,
-		Now:     s.deps.Now,
+		Now:     s.store.Now,
 		Log:     s.log,
 		SignOut: func(ctx context.Context, person int64) error { return web.SignOut(ctx, s.store, person) },
 	}
@@ -98,6 +99,7 @@ func (s *Server) begin(ctx, background context.Context) error {
 		HandleDelivery: h.Deliver,
 		Step:           s.solver.Work,
 		Sweep:          s.sweep(),
+		Halted:         s.clockTrouble,
 		Logger:         slog.New(zerolog.NewSlogHandler(s.log.Level(max(s.log.GetLevel(), zerolog.WarnLevel)))),
 	})
 	s.store.UseQueue(s.queue)
@@ -162,7 +164,7 @@ func (s *Server) ingress(h *handlers.Handlers) (http.Handler, error) {
 	if before := app.PreviousWebhookSecret; !before.Empty() {
 		secrets = append(secrets, before.Reveal())
 	}
-	return handlers.NewIngress(secrets, h.EventHandlers(), s.store, s.deps.Now, s.log)
+	return handlers.NewIngress(secrets, h.EventHandlers(), s.store, s.store.Now, s.log)
 }
 
 // longestDatabaseWait bounds the wait between two tries to reach the database.
@@ -172,7 +174,7 @@ const longestDatabaseWait = 10 * time.Second
 // waited for until ctx ends; what waiting cannot mend is an error.
 func openStore(ctx context.Context, d config.Database, now func() time.Time, log zerolog.Logger) (*store.Store, error) {
 	for try := 1; ; try++ {
-		s, err := store.Open(ctx, d.DSN(), store.Options{Now: now, Wall: now})
+		s, err := store.Open(ctx, d.DSN(), store.Options{Now: now})
 		if err == nil || !store.Unreachable(err) {
 			return s, err
 		}

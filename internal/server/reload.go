@@ -192,7 +192,7 @@ func (f *follower) inForce(ctx context.Context, paused bool) {
 	n, err := orders.Lift(ctx, f.store, orders.Person{
 		Login: "an operator at the server",
 		Where: "by policy.paused",
-		At:    f.deps.Now(),
+		At:    f.store.Now(),
 	})
 	if err != nil {
 		f.log.Warn().Err(err).Msg("not all that stopped for policy.paused goes on by itself; the comment /pawl resume does")

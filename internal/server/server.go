@@ -62,8 +62,9 @@ type Server struct {
 	pagesHTTP     *http.Server
 	data          *dataFolder
 	github        *githubHealth
-	hookRanges    atomic.Pointer[[]netip.Prefix] // nil while they are not known
-	background    sync.WaitGroup                 // what works beside the queue, until stop
+	githubClock   func() (ahead time.Duration, known bool) // how far this machine's clock is ahead of GitHub's
+	hookRanges    atomic.Pointer[[]netip.Prefix]           // nil while they are not known
+	background    sync.WaitGroup                           // what works beside the queue, until stop
 	stop          context.CancelFunc
 }
 
@@ -101,7 +102,7 @@ func (s *Server) View(ctx context.Context, t thread.ID) (checkrun.View, error) {
 
 // Sweep looks at once for what is due, as the server does by itself every few seconds.
 func (s *Server) Sweep(ctx context.Context) error {
-	_, err := s.store.Sweep(ctx, s.deps.Now())
+	_, err := s.store.Sweep(ctx)
 	s.queue.Committed(true, nil)
 	return err
 }

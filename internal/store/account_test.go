@@ -11,18 +11,18 @@ import (
 )
 
 func oneOfManyEntersAnAccount(t *testing.T, dsn string) {
-	s, _, c := open(t, dsn)
+	s, _, _ := open(t, dsn)
 	ctx := t.Context()
 	leases := make([]thread.Lease, 100)
 	for n := range leases {
-		leases[n] = must(s.Acquire(ctx, issue(n+1), "node", c.Now()))(t)
+		leases[n] = must(s.Acquire(ctx, issue(n+1), "node"))(t)
 	}
 	probe := func(most int) (in int) {
 		var entered atomic.Int64
 		var wg sync.WaitGroup
 		for n, l := range leases {
 			wg.Go(func() {
-				ok, err := s.AcquireProbe(ctx, l, "main", most, c.Now())
+				ok, err := s.AcquireProbe(ctx, l, "main", most)
 				if err != nil {
 					t.Error(err)
 				}
@@ -38,20 +38,20 @@ func oneOfManyEntersAnAccount(t *testing.T, dsn string) {
 		return in
 	}
 	first := probe(1)
-	if ok := must(s.AcquireProbe(ctx, leases[first], "main", 1, c.Now()))(t); !ok {
+	if ok := must(s.AcquireProbe(ctx, leases[first], "main", 1))(t); !ok {
 		t.Error("the thread that is in was refused to stay")
 	}
-	if ok := must(s.AcquireProbe(ctx, leases[(first+1)%100], "other", 1, c.Now()))(t); !ok {
+	if ok := must(s.AcquireProbe(ctx, leases[(first+1)%100], "other", 1))(t); !ok {
 		t.Error("another account was refused")
 	}
 	check(t, s.ReleaseProbe(ctx, leases[first], "other")) // which it is not in
-	if ok := must(s.AcquireProbe(ctx, leases[(first+2)%100], "main", 1, c.Now()))(t); ok {
+	if ok := must(s.AcquireProbe(ctx, leases[(first+2)%100], "main", 1))(t); ok {
 		t.Error("leaving another account freed this one")
 	}
 	check(t, s.ReleaseProbe(ctx, leases[first], "main"))
 	second := probe(1)
 	check(t, s.Release(ctx, leases[second], nil))
-	leases[second] = must(s.Acquire(ctx, leases[second].Thread, "node", c.Now()))(t)
+	leases[second] = must(s.Acquire(ctx, leases[second].Thread, "node"))(t)
 	third := probe(1)
 	check(t, s.ReleaseProbe(ctx, leases[third], "main"))
 	probe(3)
@@ -60,39 +60,39 @@ func oneOfManyEntersAnAccount(t *testing.T, dsn string) {
 func aDeadHoldersAccountIsFree(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
-	dead := must(s.Acquire(ctx, issue(1), "dead", c.Now()))(t)
-	must(s.AcquireProbe(ctx, dead, "main", 1, c.Now()))(t)
+	dead := must(s.Acquire(ctx, issue(1), "dead"))(t)
+	must(s.AcquireProbe(ctx, dead, "main", 1))(t)
 	c.Advance(thread.LeaseTime - time.Second)
-	next := must(s.Acquire(ctx, issue(2), "next", c.Now()))(t)
-	if must(s.AcquireProbe(ctx, next, "main", 1, c.Now()))(t) {
+	next := must(s.Acquire(ctx, issue(2), "next"))(t)
+	if must(s.AcquireProbe(ctx, next, "main", 1))(t) {
 		t.Error("entered while the holder's lease lasts")
 	}
 	c.Advance(2 * time.Second)
-	if !must(s.AcquireProbe(ctx, next, "main", 1, c.Now()))(t) {
+	if !must(s.AcquireProbe(ctx, next, "main", 1))(t) {
 		t.Error("refused although the holder's lease ran out")
 	}
 	// The holder was only paused: it must not come back beside the next one.
-	if _, err := s.Renew(ctx, dead, c.Now()); !errors.Is(err, thread.ErrLeaseLost) {
+	if _, err := s.Renew(ctx, dead); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("renew: %v, want ErrLeaseLost", err)
 	}
-	if _, err := s.AcquireProbe(ctx, dead, "main", 9, c.Now()); !errors.Is(err, thread.ErrLeaseLost) {
+	if _, err := s.AcquireProbe(ctx, dead, "main", 9); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("enter: %v, want ErrLeaseLost", err)
 	}
 	if err := s.ReleaseProbe(ctx, dead, "main"); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("leave: %v, want ErrLeaseLost", err)
 	}
 	// Its thread goes on, in nobody's account.
-	if n := must(s.Sweep(ctx, c.Now()))(t); n != 1 {
+	if n := must(s.Sweep(ctx))(t); n != 1 {
 		t.Errorf("the sweep freed %d threads, want the dead one's", n)
 	}
-	again := must(s.Acquire(ctx, issue(1), "again", c.Now()))(t)
-	if must(s.AcquireProbe(ctx, again, "main", 1, c.Now()))(t) {
+	again := must(s.Acquire(ctx, issue(1), "again"))(t)
+	if must(s.AcquireProbe(ctx, again, "main", 1))(t) {
 		t.Error("entered beside the next one")
 	}
 	// One who takes a thread over does not inherit what it was in.
 	c.Advance(thread.LeaseTime)
-	must(s.Acquire(ctx, issue(2), "heir", c.Now()))(t)
-	if !must(s.AcquireProbe(ctx, again, "main", 1, c.Now()))(t) {
+	must(s.Acquire(ctx, issue(2), "heir"))(t)
+	if !must(s.AcquireProbe(ctx, again, "main", 1))(t) {
 		t.Error("an account was inherited with the thread")
 	}
 }
@@ -101,26 +101,26 @@ func withoutABoundEverybodyEnters(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	for n := range 3 {
-		l := must(s.Acquire(ctx, issue(n+1), "node", c.Now()))(t)
-		if !must(s.AcquireProbe(ctx, l, "main", 0, c.Now()))(t) {
+		l := must(s.Acquire(ctx, issue(n+1), "node"))(t)
+		if !must(s.AcquireProbe(ctx, l, "main", 0))(t) {
 			t.Error("refused without a bound")
 		}
 	}
-	l := must(s.Acquire(ctx, issue(9), "node", c.Now()))(t)
-	if must(s.AcquireProbe(ctx, l, "main", 3, c.Now()))(t) {
+	l := must(s.Acquire(ctx, issue(9), "node"))(t)
+	if must(s.AcquireProbe(ctx, l, "main", 3))(t) {
 		t.Error("those that entered without a bound are not counted")
 	}
 	for range 2 {
-		if !must(s.AcquireProbe(ctx, l, "", 1, c.Now()))(t) {
+		if !must(s.AcquireProbe(ctx, l, "", 1))(t) {
 			t.Error("an account without a name was refused")
 		}
 	}
 	// A holder whose lease ran out and whom nobody replaced goes on.
 	c.Advance(2 * thread.LeaseTime)
-	if !must(s.AcquireProbe(ctx, l, "main", 1, c.Now()))(t) {
+	if !must(s.AcquireProbe(ctx, l, "main", 1))(t) {
 		t.Error("refused by leases that ran out")
 	}
-	if _, err := s.Acquire(ctx, issue(9), "thief", c.Now()); err == nil {
+	if _, err := s.Acquire(ctx, issue(9), "thief"); err == nil {
 		t.Error("a lease that entering had extended was taken")
 	}
 }

@@ -40,12 +40,12 @@ func (s *shared) Breakers(ctx context.Context) (_ map[string]policy.Breaker, err
 	})
 }
 
-// Cooldowns returns, by repository (owner/name), those that end after now or need a person, of one or of all with "".
-func (s *shared) Cooldowns(ctx context.Context, repo string, now time.Time) (_ map[string][]thread.Cooldown, err error) {
+// Cooldowns returns, by repository (owner/name), those that have not ended or need a person, of one or of all with "".
+func (s *shared) Cooldowns(ctx context.Context, repo string) (_ map[string][]thread.Cooldown, err error) {
 	defer s.wrap(&err, "read the cooldowns")
 	cooldowns := map[string][]thread.Cooldown{}
 	rows, err := s.r.QueryContext(ctx, `SELECT repo, backend, model, effort, state, thread FROM cooldowns
-		WHERE (until > $1 OR runaway = 1) AND ($2 = '' OR repo = $2) ORDER BY repo, backend, model, effort`, micros(now), repo)
+		WHERE (until > $1 OR runaway = 1) AND ($2 = '' OR repo = $2) ORDER BY repo, backend, model, effort`, micros(s.Now()), repo)
 	return cooldowns, each(rows, err, func(scan func(...any) error) error {
 		var repo string
 		var state []byte
@@ -63,7 +63,7 @@ func (s *shared) Cooldowns(ctx context.Context, repo string, now time.Time) (_ m
 // Release, the next AcquireProbe, or when the lease runs out: who enters with a bound after that takes that
 // lease, so that its holder cannot come back. The error is thread.ErrLeaseLost for a thread that was taken
 // over.
-func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int, now time.Time) (entered bool, err error) {
+func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int) (entered bool, err error) {
 	defer s.wrap(&err, "enter account %s for %s", account, l.Thread)
 	if account == "" {
 		return true, nil
@@ -78,11 +78,10 @@ func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account strin
 		if err != nil {
 			return err
 		}
-		now := now.Add(r.ahead)
 		if most > 0 {
 			// Others whose leases ran out cannot come back to it.
 			if err := tx.exec(ctx, `UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
-				WHERE account = $1 AND account <> '' AND lease_until <= $2 AND id <> $3`, account, micros(now), r.id); err != nil {
+				WHERE account = $1 AND account <> '' AND lease_until <= $2 AND id <> $3`, account, micros(tx.now), r.id); err != nil {
 				return err
 			}
 			var others int
@@ -93,7 +92,7 @@ func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account strin
 		}
 		entered = true
 		// A lease that ran out and that nobody took goes on, as with Renew.
-		until := max(micros(r.leaseUntil), micros(now.Add(thread.LeaseTime)))
+		until := max(micros(r.leaseUntil), micros(tx.now.Add(thread.LeaseTime)))
 		return tx.exec(ctx, "UPDATE threads SET account = $2, lease_until = $3 WHERE id = $1", r.id, account, until)
 	})
 	return entered && err == nil, err
@@ -149,20 +148,19 @@ func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.Ne
 		return false, err
 	}
 	err = s.write(ctx, func(tx *txn) error {
-		now := s.now()
-		log, err := s.lockThread(ctx, tx, thread.ServerLog(), now)
+		log, err := s.lockThread(ctx, tx, thread.ServerLog())
 		if err != nil {
 			return err
 		}
 		// Before the breaker, as all who take both.
-		if err := wakeWaiting(ctx, tx, now); err != nil {
+		if err := wakeWaiting(ctx, tx); err != nil {
 			return err
 		}
 		n, err := tx.change(ctx, "UPDATE breakers SET state = '{}' WHERE account = $1 AND state <> '{}'", account)
 		if closed = n > 0; err != nil || !closed {
 			return errors.Join(err, errNothing)
 		}
-		_, err = s.insertEvents(ctx, tx, &log, events, now)
+		_, err = s.insertEvents(ctx, tx, &log, events)
 		return err
 	})
 	if errors.Is(err, errNothing) {
@@ -174,12 +172,12 @@ func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.Ne
 // WakeWaiting has every thread that waits look again.
 func (s *Store) WakeWaiting(ctx context.Context) (err error) {
 	defer s.wrap(&err, "wake what waits")
-	return s.write(ctx, func(tx *txn) error { return wakeWaiting(ctx, tx, s.now()) })
+	return s.write(ctx, func(tx *txn) error { return wakeWaiting(ctx, tx) })
 }
 
-func wakeWaiting(ctx context.Context, tx *txn, now time.Time) error {
+func wakeWaiting(ctx context.Context, tx *txn) error {
 	tx.due = true
-	return tx.exec(ctx, "UPDATE threads SET wake_at = $1 WHERE wake_at > $1", micros(now))
+	return tx.exec(ctx, "UPDATE threads SET wake_at = $1 WHERE wake_at > $1", micros(tx.now))
 }
 
 // errNothing undoes a transaction that turned out to have nothing to do.
@@ -218,7 +216,7 @@ func (s *shared) PutGraded(ctx context.Context, r thread.GradeRow) (err error) {
 		return tx.exec(ctx, `INSERT INTO graded (id, at, backend, repo, data, updated_at) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (id) DO UPDATE SET at = excluded.at, backend = excluded.backend, repo = excluded.repo, data = excluded.data,
 			updated_at = excluded.updated_at`,
-			r.ID, micros(r.At), r.Backend, r.Repo, r.Data, micros(s.now()))
+			r.ID, micros(r.At), r.Backend, r.Repo, r.Data, micros(tx.now))
 	})
 }
 

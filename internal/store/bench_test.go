@@ -31,7 +31,7 @@ func benchStore(b *testing.B, work bool) *store.Store {
 		HandleDelivery: func(ctx context.Context, d thread.Delivery) error {
 			return s.FinishDelivery(ctx, d.GUID, thread.Handled, "")
 		},
-		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx, time.Now()); return err },
+		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx); return err },
 	})
 	s.UseQueue(q)
 	if work {
@@ -130,7 +130,7 @@ func BenchmarkUpdateShared(b *testing.B) {
 func BenchmarkAcquireRelease(b *testing.B) {
 	s := benchStore(b, false)
 	for n := range b.N {
-		l := must(s.Acquire(b.Context(), issue(n%100+1), "node", time.Now()))(b)
+		l := must(s.Acquire(b.Context(), issue(n%100+1), "node"))(b)
 		check(b, s.Release(b.Context(), l, nil))
 	}
 }
@@ -144,7 +144,7 @@ func BenchmarkSweep(b *testing.B) {
 		INSERT INTO threads (owner, name, number, wake_at, updated_at) SELECT 'octo', 'cat', i, ?1 + i, 0 FROM n`, time.Now().Add(time.Hour).UnixMicro()))(b)
 	b.ResetTimer()
 	for range b.N {
-		must(s.Sweep(b.Context(), time.Now()))(b)
+		must(s.Sweep(b.Context()))(b)
 	}
 }
 
@@ -159,7 +159,7 @@ func BenchmarkStart(b *testing.B) {
 			begun <- time.Now()
 			return s.Release(ctx, l, nil)
 		},
-		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx, time.Now()); return err },
+		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx); return err },
 	})
 	s.UseQueue(q)
 	q.Start(b.Context())

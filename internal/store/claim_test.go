@@ -15,20 +15,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// A clock that was wrong when a delivery came must not make it old at once.
-func aDeliveryOfAWrongClockIsNotGivenUp(t *testing.T, dsn string) {
-	s, r, c := open(t, dsn)
-	must(s.Receive(t.Context(), thread.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now().AddDate(-1, 0, 0)}))(t)
-	r.take()
-	for range 5 {
-		check(t, s.FinishDelivery(t.Context(), "g", thread.Failed, "Bad credentials"))
-		c.Advance(time.Hour)
-		if n := claimed(t, s); n != 1 {
-			t.Errorf("%d deliveries are due, want 1", n)
-		}
-	}
-}
-
 // However often it was tried before, and however long ago it came.
 func aPostponedDeliveryIsDueAtItsTime(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
@@ -177,7 +163,7 @@ func TestASQLiteFilesLeasesEndWithTheProcess(t *testing.T) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	for restart := range 3 { // also when it dies again before it came to anything
-		if l := must(s.Acquire(ctx, issue(1), fmt.Sprint("node", restart), c.Now()))(t); restart > 0 && l.From != fmt.Sprint("node", restart-1) {
+		if l := must(s.Acquire(ctx, issue(1), fmt.Sprint("node", restart)))(t); restart > 0 && l.From != fmt.Sprint("node", restart-1) {
 			t.Errorf("taken over from %q", l.From)
 		}
 		check(t, s.Close())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/wait"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -27,12 +28,7 @@ const keepGUIDs = 30 * 24 * time.Hour
 // Clean removes what is older than its retention, a few rows a transaction, with rests between them, so it
 // should have a goroutine of its own. Several nodes may clean at a time. What is free in SQLite's file is used
 // again.
-//
-// With a clock that cannot be trusted it removes nothing and returns ErrClock.
 func (s *Store) Clean(ctx context.Context, r Retention) (Cleaned, error) {
-	if err := s.TrustClock(ctx); err != nil {
-		return Cleaned{}, fmt.Errorf("clean: %w", err)
-	}
 	c := &cleaning{Store: s}
 	err := c.clean(ctx, r)
 	return c.done, err
@@ -44,10 +40,7 @@ type cleaning struct {
 }
 
 func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
-	guids := r.Deliveries
-	if oldest := s.now().Add(-keepGUIDs); guids.After(oldest) {
-		guids = oldest
-	}
+	guids := policy.Earlier(r.Deliveries, s.Now().Add(-keepGUIDs))
 	var used int
 	for _, step := range []struct {
 		what, query string
@@ -59,7 +52,7 @@ func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 		{"the deliveries", `UPDATE deliveries SET payload = NULL WHERE guid IN (SELECT guid FROM deliveries
 			WHERE received_at < $1 AND state = 'handled' AND retry_at = 0 AND payload IS NOT NULL ORDER BY received_at LIMIT $2%s)`, r.Deliveries, &s.done.Payloads},
 		{"what attempts used", `DELETE FROM attempts WHERE (thread_id, n) IN (SELECT thread_id, n FROM attempts
-			WHERE at < $1 ORDER BY at LIMIT $2%s)`, s.now().Add(-keepGUIDs), &used},
+			WHERE at < $1 ORDER BY at LIMIT $2%s)`, s.Now().Add(-keepGUIDs), &used},
 	} {
 		query := fmt.Sprintf(step.query, s.locking(" FOR UPDATE SKIP LOCKED"))
 		if *step.count, err = s.inChunks(ctx, query, micros(step.before)); err != nil {

@@ -39,9 +39,9 @@ func threadsThatAreOverAreForgotten(t *testing.T, dsn string) {
 	log(5, feedback(), stopped(), closed(), event("k", thread.Feedback{}))         // asked again
 	log(6, thread.NewEvent{Kind: thread.KindFeedback, Data: "no feedback at all"}) // cannot be read
 	log(7, feedback(), stopped(), closed())
-	l := must(s.Acquire(ctx, issue(7), "node", c.Now()))(t) // somebody is at it
+	l := must(s.Acquire(ctx, issue(7), "node"))(t) // somebody is at it
 	must(s.Append(ctx, issue(8), true, feedback(), stopped(), closed()))(t)
-	pull := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	pull := must(s.Acquire(ctx, issue(1), "node"))(t)
 	check(t, s.AppendLeased(ctx, pull, thread.Batch{Alias: 70}))
 	check(t, s.Release(ctx, pull, nil))
 	c.Advance(100 * day)

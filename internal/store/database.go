@@ -20,7 +20,6 @@ type database struct {
 	w, r     *sql.DB // SQLite: one writing connection, several reading ones; PostgreSQL: the same pool
 	postgres bool
 	config   *pgx.ConnConfig // of PostgreSQL, open for writing
-	now      func() time.Time
 	queue    Queue
 	file     *os.File // SQLite: the database itself, held as well
 	serving  bool     // it is open for serving, and migrated
@@ -101,6 +100,7 @@ func fromMicros(n int64) time.Time {
 // txn is a transaction that remembers whether threads became due, and the deliveries for this process.
 type txn struct {
 	*sql.Tx
+	now        time.Time // the database's, when the transaction began
 	due        bool
 	deliveries []thread.Delivery
 }
@@ -134,9 +134,9 @@ func (s *database) write(ctx context.Context, fn func(*txn) error) error {
 }
 
 // writeWhere runs fn as write does, if a query finds something due by now: else nothing needs to be locked.
-func (s *database) writeWhere(ctx context.Context, query string, now int64, fn func(*txn) error) error {
+func (s *database) writeWhere(ctx context.Context, query string, fn func(*txn) error) error {
 	var due bool
-	if err := s.r.QueryRowContext(ctx, query, now).Scan(&due); err != nil || !due {
+	if err := s.r.QueryRowContext(ctx, query, micros(s.Now())).Scan(&due); err != nil || !due {
 		return err
 	}
 	return s.write(ctx, fn)
@@ -152,10 +152,7 @@ func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 		return s.see(fmt.Errorf("begin: %w", err))
 	}
 	tx := &txn{Tx: sqlTx}
-	if err = fn(tx); err == nil && tx.due {
-		err = s.notify(ctx, tx)
-	}
-	if err != nil {
+	if err := s.do(ctx, tx, fn); err != nil {
 		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) { // which a context that ended has done
 			err = errors.Join(err, fmt.Errorf("roll back: %w", undo))
 		}
@@ -170,6 +167,17 @@ func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 		s.queue.Committed(tx.due, tx.deliveries)
 	}
 	return nil
+}
+
+// do is what a transaction does before its commit.
+func (s *database) do(ctx context.Context, tx *txn, fn func(*txn) error) (err error) {
+	if tx.now, err = s.readClock(ctx, tx.QueryRowContext); err != nil {
+		return err
+	}
+	if err = fn(tx); err != nil || !tx.due {
+		return err
+	}
+	return s.notify(ctx, tx)
 }
 
 // serialize lets transactions of a name follow each other; SQLite's hold the only write lock anyway.

@@ -136,7 +136,7 @@ const (
 	claimTime    = 30 * time.Second    // for which one belongs to the process that stored or claimed it; then its process may be dead
 	giveUpAfter  = 3 * 24 * time.Hour  // after which a failed one is left alone; GitHub redelivers as long
 	giveUpUnread = 30 * 24 * time.Hour // after which one is left alone that no version could read meanwhile
-	giveUpTries  = 100                 // of which it has had so many, as a wrong clock would make it old at once
+	giveUpTries  = 100                 // of which it has had so many: an old one that a person has tried again counts as a new one
 )
 
 // What is due is read in the order of the index deliveries_due, of one urgency ($3) at a time.
@@ -149,11 +149,10 @@ const (
 // the longest waiting; for claimTime nobody else gets them. Their payloads stay in their rows.
 func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []thread.Delivery, err error) {
 	defer s.wrap(&err, "claim deliveries")
-	now := s.dueNow()
-	err = s.writeWhere(ctx, anyDelivery, micros(now), func(tx *txn) error {
+	err = s.writeWhere(ctx, anyDelivery, func(tx *txn) error {
 		until := map[string]time.Time{}
 		for _, urgent := range []int{1, 0} {
-			rows, err := tx.QueryContext(ctx, dueDeliveries+s.locking(" FOR UPDATE SKIP LOCKED"), micros(now), most-len(until), urgent)
+			rows, err := tx.QueryContext(ctx, dueDeliveries+s.locking(" FOR UPDATE SKIP LOCKED"), micros(tx.now), most-len(until), urgent)
 			err = each(rows, err, func(scan func(...any) error) error {
 				var tries int64
 				var urgent bool
@@ -162,8 +161,8 @@ func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []t
 					return err
 				}
 				d.Urgent, until[d.GUID] = urgent, time.Time{}
-				if !givenUp(d.State, now.Sub(d.ReceivedAt), tries) {
-					until[d.GUID] = now.Add(claimTime)
+				if !givenUp(d.State, tx.now.Sub(d.ReceivedAt), tries) {
+					until[d.GUID] = tx.now.Add(claimTime)
 					claimed = append(claimed, d)
 				}
 				return nil
@@ -215,18 +214,18 @@ func (s *deliveries) finishDelivery(ctx context.Context, guid string, state thre
 	defer s.wrap(&err, "finish delivery %s", guid)
 	// A note may quote anything, and PostgreSQL stores text only.
 	note = strings.ReplaceAll(strings.ToValidUTF8(note[:min(len(note), maxNote)], ""), "\x00", "")
-	if state == thread.Unparsable {
-		until = s.now().Add(lookAtMost)
-	}
 	err = s.write(ctx, func(tx *txn) error {
 		var received, tries, retryAt int64
 		if err := tx.QueryRowContext(ctx, "SELECT received_at, tries FROM deliveries WHERE guid = $1"+s.locking(" FOR UPDATE"), guid).
 			Scan(&received, &tries); err != nil {
 			return err
 		}
-		now := s.dueNow()
-		if age := now.Sub(fromMicros(received)); state != thread.Handled && !givenUp(state, age, tries) {
-			retryAt = micros(now.Add(s.retryWait(age, tries, until)))
+		if state == thread.Unparsable {
+			until = tx.now.Add(lookAtMost)
+		}
+		age := tx.now.Sub(fromMicros(received))
+		if state != thread.Handled && !givenUp(state, age, tries) {
+			retryAt = micros(tx.now.Add(retryWait(tx.now, until, age, tries)))
 		}
 		return tx.exec(ctx, "UPDATE deliveries SET state = $2, note = $3, tries = tries + 1, retry_at = $4 WHERE guid = $1",
 			guid, string(state), note, retryAt)
@@ -237,10 +236,10 @@ func (s *deliveries) finishDelivery(ctx context.Context, guid string, state thre
 	return err
 }
 
-// retryWait is how long a delivery waits: until a time of this process, or with zero the longer the more often it was tried.
-func (s *deliveries) retryWait(age time.Duration, tries int64, until time.Time) time.Duration {
+// retryWait is how long a delivery waits: until a time, or if that is zero the longer the more often it was tried.
+func retryWait(now, until time.Time, age time.Duration, tries int64) time.Duration {
 	if !until.IsZero() {
-		return min(max(until.Sub(s.now()), firstRetry), lookAtMost)
+		return min(max(until.Sub(now), firstRetry), lookAtMost)
 	}
 	wait := max(policy.Retry(int(tries)+1, firstRetry, oftenRetry, 1), min(age/16, lookAtMost))
 	return wait - rand.N(wait/2) // what failed together shall not return together

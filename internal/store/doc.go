@@ -1,6 +1,6 @@
 // Package store keeps the logs of threads, their leases, the webhook deliveries and what threads share
 // (breakers, cooldowns, accounts in use, grades, blobs) in SQLite or PostgreSQL. It implements thread.Store
-// with one code for both; only opening, migrating, row locks and the clock of leases differ. Every time in the
+// with one code for both; only opening, migrating, row locks and the clock differ. Every time in the
 // database is an integer of microseconds since 1970 in UTC, and 0 stands for none.
 //
 // Why claims, leases and deliveries are rows, and what several nodes may do at once, stands in docs/architecture.md
@@ -16,7 +16,8 @@
 //
 //	question                                               file
 //	how is a thread claimed, how does a lease end          lease.go
-//	where do the 30 s of a lease stand                     thread.LeaseTime; what counts them: clock.go
+//	where do the 30 s of a lease stand                     thread.LeaseTime
+//	by whose clock is something stored                     clock.go
 //	who frees the threads of a dead node, how often        lease.go (Sweep), called by internal/queue
 //	why has a repeated event no second effect              log.go, insertEvents
 //	when is a delivery answered                            receive.go
@@ -24,7 +25,7 @@
 //	how do nodes tell each other that something is due     postgres.go, Listen
 //	what happens on a full disk, after a failed fsync      database.go
 //	who may open a SQLite file                             sqlite.go, createFile
-//	what is removed, in how large transactions             clean.go; by a wrong clock: clock.go, TrustClock
+//	what is removed, in how large transactions             clean.go
 //	how many attempts may run on an account                accounts.go
 //	which node does what only one should do                duty.go
 //	what else do nodes share, such as GitHub's limits      duty.go, UpdateShared

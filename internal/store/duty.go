@@ -55,7 +55,7 @@ func (d *Duty) Begin(ctx context.Context) (mine bool, err error) {
 func (d *Duty) due(now time.Time, row dutyRow) bool {
 	since := now.Sub(row.Last)
 	switch {
-	case since < 0: // a clock was ahead
+	case since < 0: // the clock was set back
 		return true
 	case now.Before(row.Held) && row.By != d.node:
 		return false
@@ -98,7 +98,7 @@ func (d *Duty) update(ctx context.Context, f func(now time.Time, row *dutyRow) b
 }
 
 // UpdateShared changes a small blob that all nodes share, in a transaction. f gets nil for a new key, with nil
-// as its answer the blob stays; it must not use the store. now is by the database's clock on PostgreSQL.
+// as its answer the blob stays; it must not use the store. now is the database's.
 func (s *shared) UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) (err error) {
 	defer s.wrap(&err, "update the shared %s", key)
 	return s.write(ctx, func(tx *txn) error {
@@ -106,15 +106,10 @@ func (s *shared) UpdateShared(ctx context.Context, key string, f func(now time.T
 			return err
 		}
 		var old []byte
-		var reference int64
-		if err := tx.QueryRowContext(ctx, "SELECT (SELECT data FROM shared WHERE key = $1), "+s.referenceColumn(), key).Scan(&old, &reference); err != nil {
+		if err := tx.QueryRowContext(ctx, "SELECT (SELECT data FROM shared WHERE key = $1)", key).Scan(&old); err != nil {
 			return err
 		}
-		now := s.now()
-		if s.postgres {
-			now = fromMicros(reference)
-		}
-		next := f(now, old)
+		next := f(tx.now, old)
 		if next == nil {
 			return nil
 		}
@@ -131,7 +126,7 @@ func (s *shared) ReadShared(ctx context.Context, key string) (data []byte, err e
 
 func (s *shared) putShared(ctx context.Context, tx *txn, key string, data []byte) error {
 	return tx.exec(ctx, `INSERT INTO shared (key, data, updated_at) VALUES ($1, $2, $3)
-		ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = excluded.updated_at`, key, data, micros(s.now()))
+		ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = excluded.updated_at`, key, data, micros(tx.now))
 }
 
 // What Ping writes, and how often: a row as large as an ordinary webhook, for which a disk with room for a byte

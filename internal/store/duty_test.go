@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 
 func aDutyIsDoneByOneNode(t *testing.T, dsn string) {
 	const every = 5 * time.Minute
-	s, c := openWithClock(t, dsn)
+	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	node := func(name string) *store.Duty { return s.Duty("look", name, every) }
 	begins := func(what string, d *store.Duty, want bool) {
@@ -52,7 +51,7 @@ func aDutyIsDoneByOneNode(t *testing.T, dsn string) {
 
 // A record of a time to come must not keep everybody from a duty.
 func aDutyOutlivesAClockThatWasAhead(t *testing.T, dsn string) {
-	s, c := openWithClock(t, dsn)
+	s, _, c := open(t, dsn)
 	c.Advance(24 * time.Hour)
 	if !must(s.Duty("look", "fast", time.Minute).Begin(t.Context()))(t) {
 		t.Error("the first was refused")
@@ -61,32 +60,4 @@ func aDutyOutlivesAClockThatWasAhead(t *testing.T, dsn string) {
 	if !must(s.Duty("look", "right", time.Minute).Begin(t.Context()))(t) {
 		t.Error("nobody may do it for a day")
 	}
-}
-
-// databaseClock is a clock that shows PostgreSQL the same time, by which nodes do their duties.
-type databaseClock struct {
-	*clock
-	set func(time.Time)
-}
-
-func (c *databaseClock) Advance(d time.Duration) {
-	c.clock.Advance(d)
-	c.set(c.Now())
-}
-
-func openWithClock(t *testing.T, dsn string) (*store.Store, *databaseClock) {
-	t.Helper()
-	c := &databaseClock{clock: newClock(), set: func(time.Time) {}}
-	if _, sqlite := cutSQLite(dsn); !sqlite {
-		db := rawDB(t, dsn)
-		exec := func(query string) { must(db.ExecContext(t.Context(), query))(t) }
-		exec(`DO $$ BEGIN CREATE SCHEMA test; EXECUTE format('ALTER DATABASE %I SET search_path = public, test, pg_catalog', current_database()); END $$`)
-		c.set = func(now time.Time) {
-			exec(fmt.Sprintf("CREATE OR REPLACE FUNCTION test.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT to_timestamp(%d / 1e6) $$", now.UnixMicro()))
-		}
-		c.set(c.Now())
-	}
-	s := must(store.Open(t.Context(), dsn, store.Options{Now: c.Now}))(t)
-	t.Cleanup(func() { s.Close() })
-	return s, c
 }

@@ -1,25 +1,18 @@
 package store
 
-import (
-	"context"
-	"time"
-)
-
-// SetWall sets the machine's clock after the start; Options.Wall is the one from
-// the start on.
-func (s *Store) SetWall(wall func() time.Time) { s.clock.wall = wall }
+import "context"
 
 // Postgres reports whether the database is PostgreSQL.
 func (s *Store) Postgres() bool { return s.postgres }
 
 // ClaimQueries ask whether a delivery is due, and which, and which threads somebody woke.
 func (s *Store) ClaimQueries() (whether, which, threads string) {
-	return anyDelivery, dueDeliveries, "SELECT " + s.rowColumns() + " FROM threads WHERE " + woken + inTurn + " LIMIT $1"
+	return anyDelivery, dueDeliveries, "SELECT " + rowColumns + " FROM threads WHERE " + woken + inTurn + " LIMIT $1"
 }
 
 // Due are the numbers of the threads that a claim would find.
 func (s *Store) Due(ctx context.Context) (numbers []int, err error) {
-	rows, err := s.r.QueryContext(ctx, "SELECT number FROM threads WHERE "+woken+" OR "+waited+" ORDER BY number", micros(s.now()))
+	rows, err := s.r.QueryContext(ctx, "SELECT number FROM threads WHERE "+woken+" OR "+waited+" ORDER BY number", micros(s.Now()))
 	if err != nil {
 		return nil, err
 	}

@@ -185,7 +185,7 @@ func TestAFileThatLosesItsNameEndsAllWrites(t *testing.T) {
 	} {
 		for when, look := range map[string]func(*store.Store) error{
 			"probe": func(s *store.Store) error { return s.Ping(t.Context()) },
-			"sweep": func(s *store.Store) error { _, err := s.Sweep(t.Context(), time.Now()); return err },
+			"sweep": func(s *store.Store) error { _, err := s.Sweep(t.Context()); return err },
 		} {
 			t.Run(name+", "+when, func(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "pawl.db")

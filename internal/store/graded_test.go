@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -111,9 +112,10 @@ func sharedBlobsCountEveryUpdate(t *testing.T, dsn string) {
 
 // Nodes whose clocks differ must agree on when GitHub was asked last.
 func sharedBlobsAreDatedByTheDatabasesClock(t *testing.T, dsn string) {
-	s, _, c := open(t, dsn)
-	c.Advance(24 * time.Hour)
-	want := c.Now()
+	off := func() time.Time { return time.Now().Add(24 * time.Hour) }
+	s := must(store.Open(t.Context(), dsn, store.Options{Now: off}))(t)
+	defer s.Close()
+	want := off()
 	if s.Postgres() {
 		want = time.Now()
 	}

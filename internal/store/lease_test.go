@@ -21,7 +21,7 @@ func onlyOneHoldsALease(t *testing.T, dsn string) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			l, err := s.Acquire(t.Context(), issue(1), "node", c.Now())
+			l, err := s.Acquire(t.Context(), issue(1), "node")
 			if err == nil {
 				mu.Lock()
 				leases = append(leases, l)
@@ -39,21 +39,21 @@ func onlyOneHoldsALease(t *testing.T, dsn string) {
 		t.Fatalf("%d hold the lease", len(leases))
 	}
 	check(t, s.Release(t.Context(), leases[0], nil))
-	again := must(s.Acquire(t.Context(), issue(1), "other", c.Now()))(t)
+	again := must(s.Acquire(t.Context(), issue(1), "other"))(t)
 	if again.Epoch != leases[0].Epoch+1 {
 		t.Errorf("epoch %d follows %d", again.Epoch, leases[0].Epoch)
 	}
 	// Giving a lost lease back is no error, and takes nothing from its holder.
 	check(t, s.Release(t.Context(), leases[0], nil))
-	must(s.Renew(t.Context(), again, c.Now()))(t)
+	must(s.Renew(t.Context(), again))(t)
 }
 
 func aLostLeaseCanAppendNothing(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
-	lost := must(s.Acquire(ctx, issue(1), "slow", c.Now()))(t)
+	lost := must(s.Acquire(ctx, issue(1), "slow"))(t)
 	c.Advance(thread.LeaseTime + time.Second)
-	held := must(s.Acquire(ctx, issue(1), "quick", c.Now()))(t)
+	held := must(s.Acquire(ctx, issue(1), "quick"))(t)
 	if lost.From != "" || held.From != "slow" {
 		t.Errorf("taken from %q and %q, want nobody and slow", lost.From, held.From)
 	}
@@ -65,7 +65,7 @@ func aLostLeaseCanAppendNothing(t *testing.T, dsn string) {
 	if err := s.AppendLeased(ctx, lost, b); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("append: %v, want ErrLeaseLost", err)
 	}
-	if _, err := s.Renew(ctx, lost, c.Now()); !errors.Is(err, thread.ErrLeaseLost) {
+	if _, err := s.Renew(ctx, lost); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("renew: %v, want ErrLeaseLost", err)
 	}
 	unknown := lost
@@ -76,14 +76,14 @@ func aLostLeaseCanAppendNothing(t *testing.T, dsn string) {
 	wakes, _ := r.take()
 	events := must(s.Events(ctx, issue(1), 0))(t)
 	breakers := must(s.Breakers(ctx))(t)
-	cooldowns := must(s.Cooldowns(ctx, "", c.Now()))(t)
+	cooldowns := must(s.Cooldowns(ctx, ""))(t)
 	if alias := must(s.Resolve(ctx, issue(9)))(t); wakes+len(events)+len(breakers)+len(cooldowns) > 0 || alias != issue(9) {
 		t.Error("a lost lease left something behind:", wakes, events, breakers, cooldowns, alias)
 	}
 	check(t, s.AppendLeased(ctx, held, b))
 	// The same owner in a later epoch is somebody else.
 	check(t, s.Release(ctx, held, nil))
-	must(s.Acquire(ctx, issue(1), "quick", c.Now()))(t)
+	must(s.Acquire(ctx, issue(1), "quick"))(t)
 	if err := s.AppendLeased(ctx, held, b); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("append in an old epoch: %v, want ErrLeaseLost", err)
 	}
@@ -93,14 +93,14 @@ func aLostLeaseCanAppendNothing(t *testing.T, dsn string) {
 
 func anExpiredLeaseThatNobodyTookIsRenewed(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
-	l := must(s.Acquire(t.Context(), issue(1), "node", c.Now()))(t)
+	l := must(s.Acquire(t.Context(), issue(1), "node"))(t)
 	c.Advance(10 * thread.LeaseTime)
 	check(t, s.AppendLeased(t.Context(), l, thread.Batch{Events: []thread.NewEvent{event("", 1)}}))
-	l = must(s.Renew(t.Context(), l, c.Now()))(t)
+	l = must(s.Renew(t.Context(), l))(t)
 	if want := c.Now().Add(thread.LeaseTime); !l.Until.Equal(want) {
 		t.Errorf("renewed until %s, want %s", l.Until, want)
 	}
-	if _, err := s.Acquire(t.Context(), issue(1), "other", c.Now()); err == nil {
+	if _, err := s.Acquire(t.Context(), issue(1), "other"); err == nil {
 		t.Error("a renewed lease was taken")
 	}
 }
@@ -116,7 +116,7 @@ func breakersCountEveryUpdate(t *testing.T, dsn string) {
 	var wg sync.WaitGroup
 	for n := range 8 {
 		wg.Go(func() {
-			l, err := s.Acquire(ctx, issue(n+1), "node", c.Now())
+			l, err := s.Acquire(ctx, issue(n+1), "node")
 			if err != nil {
 				t.Error(err)
 				return
@@ -133,7 +133,7 @@ func breakersCountEveryUpdate(t *testing.T, dsn string) {
 	if diff := cmp.Diff(want, must(s.Breakers(ctx))(t)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	l := must(s.Acquire(ctx, issue(9), "node", c.Now()))(t)
+	l := must(s.Acquire(ctx, issue(9), "node"))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{Account: "main", Breaker: func(policy.Breaker) policy.Breaker { return policy.Breaker{} }}))
 	if got := must(s.Breakers(ctx))(t); len(got) != 0 {
 		t.Errorf("a breaker that was closed is listed: %v", got)
@@ -147,7 +147,7 @@ func cooldownsEnd(t *testing.T, dsn string) {
 	until := c.Now().UTC().Add(time.Hour)
 	set := func(th thread.ID, cd thread.Cooldown) {
 		t.Helper()
-		l := must(s.Acquire(ctx, th, "node", c.Now()))(t)
+		l := must(s.Acquire(ctx, th, "node"))(t)
 		check(t, s.AppendLeased(ctx, l, thread.Batch{Cooldown: &cd}))
 		check(t, s.Release(ctx, l, nil))
 	}
@@ -158,16 +158,17 @@ func cooldownsEnd(t *testing.T, dsn string) {
 	set(dog, long)
 	for _, q := range []struct {
 		repo string
-		at   time.Time
+		in   time.Duration
 		want map[string][]thread.Cooldown
 	}{
-		{"", c.Now(), map[string][]thread.Cooldown{"octo/cat": {short}, "octo/dog": {long}}},
-		{"octo/cat", c.Now(), map[string][]thread.Cooldown{"octo/cat": {short}}},
-		{"", until, map[string][]thread.Cooldown{"octo/dog": {long}}},
-		{"octo/cat", until, map[string][]thread.Cooldown{}},
+		{"", 0, map[string][]thread.Cooldown{"octo/cat": {short}, "octo/dog": {long}}},
+		{"octo/cat", 0, map[string][]thread.Cooldown{"octo/cat": {short}}},
+		{"", time.Hour, map[string][]thread.Cooldown{"octo/dog": {long}}},
+		{"octo/cat", 0, map[string][]thread.Cooldown{}},
 	} {
-		if diff := cmp.Diff(q.want, must(s.Cooldowns(ctx, q.repo, q.at))(t)); diff != "" {
-			t.Errorf("%q at %s (-want +got)\n%s", q.repo, q.at, diff)
+		c.Advance(q.in)
+		if diff := cmp.Diff(q.want, must(s.Cooldowns(ctx, q.repo))(t)); diff != "" {
+			t.Errorf("%q at %s (-want +got)\n%s", q.repo, c.Now(), diff)
 		}
 	}
 }
@@ -177,12 +178,12 @@ func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
 	ctx := t.Context()
 	must(s.Append(ctx, issue(1), true, event("", "never tried")))(t)
 	wake := c.Now().UTC().Add(time.Hour)
-	l := must(s.Acquire(ctx, issue(2), "node", c.Now()))(t)
+	l := must(s.Acquire(ctx, issue(2), "node"))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: wake}))
 	check(t, s.Release(ctx, l, nil))
 	waited := c.Now().UTC()
 	c.Advance(time.Second)
-	l = must(s.Acquire(ctx, issue(3), "node", c.Now()))(t)
+	l = must(s.Acquire(ctx, issue(3), "node"))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted}}}))
 	started := c.Now().UTC()
 	want := []thread.ThreadRow{
@@ -205,7 +206,7 @@ func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
 	// Those of other repositories take no place of a repository's own.
 	for n := range 60 {
 		c.Advance(time.Second)
-		l := must(s.Acquire(ctx, thread.ID{Owner: "busy", Name: "one", Number: n + 1}, "node", c.Now()))(t)
+		l := must(s.Acquire(ctx, thread.ID{Owner: "busy", Name: "one", Number: n + 1}, "node"))(t)
 		check(t, s.AppendLeased(ctx, l, thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted}}}))
 	}
 	for of, want := range map[thread.ID][]thread.ID{issue(1): {issue(3), issue(2)}, issue(3): {issue(2)}} {
@@ -218,7 +219,7 @@ func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
 	}
 	sister := thread.ID{Owner: issue(1).Owner, Name: "Sister", Number: 1}
 	for _, other := range []thread.ID{sister, {Owner: "else", Name: issue(1).Name, Number: 1}} {
-		l = must(s.Acquire(ctx, other, "node", c.Now()))(t)
+		l = must(s.Acquire(ctx, other, "node"))(t)
 		check(t, s.AppendLeased(ctx, l, thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted}}}))
 	}
 	for _, tt := range []struct {
@@ -247,7 +248,7 @@ func threadsListsWhatHadAnAttemptOrAWait(t *testing.T, dsn string) {
 func aClosedBreakerIsForgottenLoggedAndWakesWhoWaits(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
-	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	l := must(s.Acquire(ctx, issue(1), "node"))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{Account: "main", WakeAt: c.Now().Add(time.Hour),
 		Breaker: func(policy.Breaker) policy.Breaker { return policy.Breaker{Consecutive: 3} }}))
 	check(t, s.Release(ctx, l, nil))

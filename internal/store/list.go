@@ -65,7 +65,7 @@ const listColumns = "owner, name, number, updated_at, wake_at, lease_until, last
 func (s *threads) scanThread(scan func(...any) error) (r thread.ThreadRow, err error) {
 	var updated, wakeAt, until int64
 	err = scan(&r.Thread.Owner, &r.Thread.Name, &r.Thread.Number, &updated, &wakeAt, &until, &r.Seq)
-	r.UpdatedAt, r.WakeAt, r.Running = fromMicros(updated), fromMicros(wakeAt), until > micros(s.now().Add(s.leaseSkew()))
+	r.UpdatedAt, r.WakeAt, r.Running = fromMicros(updated), fromMicros(wakeAt), until > micros(s.Now())
 	return r, err
 }
 
@@ -81,18 +81,18 @@ type Stats struct {
 // Stats counts by partial indexes; the handled deliveries are the rest of all, which another index counts.
 func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 	defer s.wrap(&err, "count")
-	now := s.now()
+	now := s.Now()
 	st := Stats{Deliveries: map[thread.DeliveryState]int{}}
 	var oldestQueued, oldestReceived int64
 	var received, all int
 	err = s.r.QueryRowContext(ctx, `SELECT
 		(SELECT count(*) FROM threads WHERE wake_at > 0),
-		(SELECT count(*) FROM threads WHERE lease_until > 0 AND lease_until > $2),
+		(SELECT count(*) FROM threads WHERE lease_until > 0 AND lease_until > $1),
 		(SELECT count(*) FROM threads WHERE queued_at > 0) + (SELECT count(*) FROM threads WHERE `+waited+`),
 		coalesce((SELECT min(at) FROM (SELECT min(queued_at) AS at FROM threads WHERE queued_at > 0 UNION ALL SELECT min(wake_at) FROM threads WHERE `+waited+`) AS due), 0),
 		(SELECT coalesce(min(received_at), 0) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
 		(SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
-		(SELECT count(*) FROM deliveries)`, micros(now), micros(now.Add(s.leaseSkew()))).
+		(SELECT count(*) FROM deliveries)`, micros(now)).
 		Scan(&st.Waiting, &st.Running, &st.Queued, &oldestQueued, &oldestReceived, &received, &all)
 	if err != nil {
 		return Stats{}, err

@@ -66,12 +66,11 @@ func (s *threads) Append(ctx context.Context, t thread.ID, wake bool, events ...
 		return 0, err
 	}
 	err = s.write(ctx, func(tx *txn) error {
-		now := s.now()
-		row, err := s.lockThread(ctx, tx, t, now)
+		row, err := s.lockThread(ctx, tx, t)
 		if err != nil {
 			return err
 		}
-		if fresh, err = s.insertEvents(ctx, tx, &row, encoded, now); err != nil {
+		if fresh, err = s.insertEvents(ctx, tx, &row, encoded); err != nil {
 			return err
 		}
 		if wake && (fresh > 0 || len(events) == 0) {
@@ -89,45 +88,36 @@ type row struct {
 	leaseOwner                   string
 	epoch                        int64
 	leaseUntil, wakeAt, queuedAt time.Time
-	failures                     int           // steps in a row that did not come to their end
-	laterAt                      time.Time     // what wakeAt was before a retry; zero where it is none
-	reference                    int64         // when it was read, see referenceColumn
-	ahead                        time.Duration // of the clock that judges leases, see clock
+	failures                     int       // steps in a row that did not come to their end
+	laterAt                      time.Time // what wakeAt was before a retry; zero where it is none
 }
 
-func (s *database) rowColumns() string {
-	return "id, owner, name, number, last_seq, lease_owner, lease_epoch, lease_until, wake_at, queued_at, failures, later_at, " + s.referenceColumn()
-}
+const rowColumns = "id, owner, name, number, last_seq, lease_owner, lease_epoch, lease_until, wake_at, queued_at, failures, later_at"
 
 func scanRow(scan func(...any) error) (r row, err error) {
 	var until, wakeAt, queuedAt, laterAt int64
-	err = scan(&r.id, &r.thread.Owner, &r.thread.Name, &r.thread.Number, &r.seq, &r.leaseOwner, &r.epoch, &until, &wakeAt, &queuedAt, &r.failures, &laterAt, &r.reference)
+	err = scan(&r.id, &r.thread.Owner, &r.thread.Name, &r.thread.Number, &r.seq, &r.leaseOwner, &r.epoch, &until, &wakeAt, &queuedAt, &r.failures, &laterAt)
 	r.leaseUntil, r.wakeAt, r.queuedAt, r.laterAt = fromMicros(until), fromMicros(wakeAt), fromMicros(queuedAt), fromMicros(laterAt)
 	return r, err
 }
 
 // lockThread returns the thread's row, new if need be, locked until the transaction ends.
-func (s *database) lockThread(ctx context.Context, tx *txn, t thread.ID, now time.Time) (row, error) {
+func (s *database) lockThread(ctx context.Context, tx *txn, t thread.ID) (row, error) {
 	r, err := s.findThread(ctx, tx, t)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return r, err
 	}
 	if err := tx.exec(ctx, `INSERT INTO threads (owner, name, number, updated_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (owner, name, number) DO NOTHING`, t.Owner, t.Name, t.Number, micros(now)); err != nil {
+		ON CONFLICT (owner, name, number) DO NOTHING`, t.Owner, t.Name, t.Number, micros(tx.now)); err != nil {
 		return row{}, err
 	}
 	return s.findThread(ctx, tx, t)
 }
 
 // findThread locks the thread's row or returns sql.ErrNoRows.
-func (s *database) findThread(ctx context.Context, tx *txn, t thread.ID) (r row, err error) {
-	asked := s.clock.read()
-	r, err = scanRow(tx.QueryRowContext(ctx, "SELECT "+s.rowColumns()+" FROM threads WHERE owner = $1 AND name = $2 AND number = $3"+s.locking(" FOR UPDATE"),
+func (s *database) findThread(ctx context.Context, tx *txn, t thread.ID) (row, error) {
+	return scanRow(tx.QueryRowContext(ctx, "SELECT "+rowColumns+" FROM threads WHERE owner = $1 AND name = $2 AND number = $3"+s.locking(" FOR UPDATE"),
 		t.Owner, t.Name, t.Number).Scan)
-	if err == nil {
-		r.ahead = s.compareClocks(asked, r.reference)
-	}
-	return r, err
 }
 
 type encodedEvent struct {
@@ -150,7 +140,7 @@ func encode(events []thread.NewEvent) ([]encodedEvent, error) {
 	return rows, nil
 }
 
-func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []encodedEvent, now time.Time) (int, error) {
+func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []encodedEvent) (int, error) {
 	fresh, active := 0, 0
 	for _, e := range events {
 		n, err := tx.change(ctx, `INSERT INTO events (thread_id, seq, key, kind, at, data) VALUES ($1, $2, $3, $4, $5, $6)
@@ -172,17 +162,17 @@ func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []en
 	}
 	crash.Point("event_appended")
 	err := tx.exec(ctx, `UPDATE threads SET last_seq = $2, updated_at = $3,
-		active = CASE WHEN $4 = 1 THEN 1 ELSE active END WHERE id = $1`, r.id, r.seq, micros(now), active)
+		active = CASE WHEN $4 = 1 THEN 1 ELSE active END WHERE id = $1`, r.id, r.seq, micros(tx.now), active)
 	return fresh, err
 }
 
 // wake makes the thread due, unless it has been since its last step began; with an order of a person before those
-// that others woke. The time is by dueNow: a node whose clock is ahead must not queue behind all others.
+// that others woke.
 func (s *threads) wake(ctx context.Context, tx *txn, r row, order bool) error {
 	if !r.queuedAt.IsZero() && !order {
 		return nil
 	}
 	tx.due = true
 	return tx.exec(ctx, `UPDATE threads SET queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE $2 END,
-		urgent = CASE WHEN $3 THEN 1 ELSE urgent END WHERE id = $1`, r.id, micros(s.dueNow()), order)
+		urgent = CASE WHEN $3 THEN 1 ELSE urgent END WHERE id = $1`, r.id, micros(tx.now), order)
 }

@@ -45,7 +45,7 @@ func aRepeatedKeyIsNotAppendedAgain(t *testing.T, dsn string) {
 	if n := must(s.Append(ctx, issue(1), true, event("a", 1), event("a", 2), event("", 3)))(t); n != 2 {
 		t.Errorf("%d events were new, want 2", n)
 	}
-	must(s.Acquire(ctx, issue(1), "node", time.Now()))(t) // clears the wake-up
+	must(s.Acquire(ctx, issue(1), "node"))(t) // clears the wake-up
 	r.take()
 	if n := must(s.Append(ctx, issue(1), true, event("a", 4)))(t); n != 0 {
 		t.Errorf("%d events were new, want none", n)
@@ -85,9 +85,9 @@ func eventsComeBackAsTheyWereAppended(t *testing.T, dsn string) {
 }
 
 func anAliasBelongsToItsThread(t *testing.T, dsn string) {
-	s, _, c := open(t, dsn)
+	s, _, _ := open(t, dsn)
 	ctx := t.Context()
-	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	l := must(s.Acquire(ctx, issue(1), "node"))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{Alias: 7}))
 	check(t, s.AppendLeased(ctx, l, thread.Batch{Alias: 7}))
 	other := thread.ID{Owner: "octo", Name: "dog", Number: 7}

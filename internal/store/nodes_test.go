@@ -22,6 +22,7 @@ func TestNodesShareOneDatabase(t *testing.T) {
 		ask  func(*testing.T, string)
 	}{
 		{"AWrongClockStealsNothing", aWrongClockStealsNothing},
+		{"AWrongClockPutsNothingOff", aWrongClockPutsNothingOff},
 		{"OneNodeOfThreeEntersAnAccount", oneNodeOfThreeEntersAnAccount},
 		{"ADeliveryIsFreshOnOneNode", aDeliveryIsFreshOnOneNode},
 		{"OneNodeSweepsUp", oneNodeSweepsUp},
@@ -50,6 +51,7 @@ func nodes(t *testing.T, dsn string, now func() time.Time) ([]*store.Store, *rec
 
 func oneNodeOfThreeEntersAnAccount(t *testing.T, dsn string) {
 	c := newClock()
+	ownClock(t, dsn, c)
 	nodes, _ := nodes(t, dsn, c.Now)
 	ctx := t.Context()
 	for round := range 5 {
@@ -59,12 +61,12 @@ func oneNodeOfThreeEntersAnAccount(t *testing.T, dsn string) {
 		for n := range 99 {
 			wg.Go(func() {
 				s := nodes[n%len(nodes)]
-				l, err := s.Acquire(ctx, issue(n+1), fmt.Sprint("node ", n%len(nodes)), c.Now())
+				l, err := s.Acquire(ctx, issue(n+1), fmt.Sprint("node ", n%len(nodes)))
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				ok, err := s.AcquireProbe(ctx, l, "main", 1, c.Now())
+				ok, err := s.AcquireProbe(ctx, l, "main", 1)
 				if err != nil {
 					t.Error(err)
 				}
@@ -90,6 +92,7 @@ func oneNodeOfThreeEntersAnAccount(t *testing.T, dsn string) {
 
 func aDeliveryIsFreshOnOneNode(t *testing.T, dsn string) {
 	c := newClock()
+	ownClock(t, dsn, c)
 	nodes, r := nodes(t, dsn, c.Now)
 	var fresh atomic.Int64
 	var wg sync.WaitGroup
@@ -112,6 +115,7 @@ func aDeliveryIsFreshOnOneNode(t *testing.T, dsn string) {
 
 func oneNodeSweepsUp(t *testing.T, dsn string) {
 	c := newClock()
+	ownClock(t, dsn, c)
 	nodes, r := nodes(t, dsn, c.Now)
 	ctx := t.Context()
 	for n := range 60 {

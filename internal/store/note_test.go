@@ -22,7 +22,7 @@ func aNoteIsForWhoTakesOver(t *testing.T, dsn string) {
 		}
 	}
 	noted("") // of a thread that nobody knows
-	dead := must(s.Acquire(ctx, issue(1), "dead", c.Now()))(t)
+	dead := must(s.Acquire(ctx, issue(1), "dead"))(t)
 	noted("")
 	check(t, s.Note(ctx, dead, policy.Spent{N: 1}))
 	check(t, s.Note(ctx, dead, policy.Spent{N: 2}))
@@ -30,13 +30,13 @@ func aNoteIsForWhoTakesOver(t *testing.T, dsn string) {
 		t.Error("a note of 1 MiB was taken")
 	}
 	c.Advance(thread.LeaseTime + time.Second)
-	next := must(s.Acquire(ctx, issue(1), "next", c.Now()))(t)
+	next := must(s.Acquire(ctx, issue(1), "next"))(t)
 	if err := s.Note(ctx, dead, policy.Spent{N: 3}); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("note: %v, want ErrLeaseLost", err)
 	}
 	noted(`{"n":2,"tokens":{"input":0,"cached_input":0,"output":0}}`)
 	check(t, s.Release(ctx, next, in(0)))
 	noted(`{"n":2,"tokens":{"input":0,"cached_input":0,"output":0}}`)
-	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "next", c.Now()))(t), nil))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "next"))(t), nil))
 	noted("")
 }

@@ -57,6 +57,9 @@ func (s *database) openPostgres(ctx context.Context, dsn string, a Access) (err 
 	if err := s.w.PingContext(ctx); err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w; is it running, and may this user connect to this database?", err)
 	}
+	if _, err := s.readClock(ctx, s.r.QueryRowContext); err != nil {
+		return err
+	}
 	if a != Serving {
 		return s.checkCurrent(ctx)
 	}

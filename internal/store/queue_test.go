@@ -42,7 +42,7 @@ func start(t *testing.T, s *store.Store, now func() time.Time, step func(context
 	t.Helper()
 	q := queue.New(queue.Options{
 		Store: s, Node: "node", Workers: 4, Logger: slog.New(slog.DiscardHandler), Step: step, HandleDelivery: deliver,
-		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx, now()); return err },
+		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx); return err },
 	})
 	s.UseQueue(q)
 	q.Start(t.Context())
@@ -184,7 +184,7 @@ func aKilledStepIsTakenUp(t *testing.T, dsn string) {
 
 	s, _, c := open(t, dsn)
 	if !one {
-		if _, err := s.Acquire(t.Context(), issue(1), "node", c.Now()); err == nil {
+		if _, err := s.Acquire(t.Context(), issue(1), "node"); err == nil {
 			t.Error("the dead process's lease was taken at once, though it might live")
 		}
 		c.Advance(thread.LeaseTime + time.Second)

@@ -26,7 +26,7 @@ func (s *deliveries) Receive(ctx context.Context, d thread.Delivery) (fresh bool
 	d.Urgent = d.Asks()
 	err = s.write(ctx, func(tx *txn) error {
 		// This process has claimTime to handle it.
-		retryAt := micros(s.dueNow().Add(claimTime))
+		retryAt := micros(tx.now.Add(claimTime))
 		n, err := tx.change(ctx, `INSERT INTO deliveries (guid, event, payload, received_at, state, retry_at, urgent)
 			VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN $7 THEN 1 ELSE 0 END) ON CONFLICT (guid) DO NOTHING`,
 			d.GUID, d.Event, d.Payload, micros(d.ReceivedAt), string(thread.Received), retryAt, d.Urgent)

@@ -73,7 +73,7 @@ func (s *database) nobodyElse(ctx context.Context) error {
 		if err := tx.exec(ctx, "UPDATE deliveries SET retry_at = 1 WHERE retry_at > 1"); err != nil {
 			return err
 		}
-		return tx.exec(ctx, freeLeases+" WHERE lease_until > 0", micros(s.now()))
+		return tx.exec(ctx, freeLeases+" WHERE lease_until > 0", micros(tx.now))
 	})
 }
 

@@ -26,8 +26,6 @@ type Queue interface {
 type Options struct {
 	Access Access
 	Now    func() time.Time
-	// Wall is the machine's clock, which is compared with the one that judges leases; nil means time.Now, whatever Now is.
-	Wall func() time.Time
 }
 
 // Store is an open database. Its methods may be called by many goroutines.
@@ -86,10 +84,7 @@ func newStore(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Wall == nil {
-		o.Wall = time.Now
-	}
-	db := &database{now: o.Now, turn: make(chan struct{}, 1), fatal: make(chan error, 1), clock: newClock(o.Wall)}
+	db := &database{turn: make(chan struct{}, 1), fatal: make(chan error, 1), clock: &clock{own: o.Now}}
 	all := &shared{db}
 	return &Store{database: db, shared: all, threads: &threads{database: db, shared: all}, deliveries: &deliveries{database: db}}
 }

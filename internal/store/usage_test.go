@@ -21,7 +21,7 @@ func attemptsThatBeginAtOnceDoNotPassABoundTogether(t *testing.T, dsn string) {
 	var begun atomic.Int64
 	var wg sync.WaitGroup
 	for n := range 20 {
-		lease := must(s.Acquire(t.Context(), issue(n+1), "node", c.Now()))(t)
+		lease := must(s.Acquire(t.Context(), issue(n+1), "node"))(t)
 		wg.Go(func() {
 			e := thread.Entry{N: 1, Installation: 7, At: c.Now(), Since: c.Now().Add(-policy.Day)}
 			ok, err := s.Reserve(t.Context(), lease, e, func(u policy.Usage) bool { return u.Repository.Attempts < most })
@@ -46,7 +46,7 @@ func whatIsUsedIsCountedAtEachLevel(t *testing.T, dsn string) {
 	any := func(policy.Usage) bool { return true }
 	elsewhere := thread.ID{Owner: "octo", Name: "dog", Number: 1}
 	reserve := func(id thread.ID, installation int64, at time.Time, account string) thread.Lease {
-		l := must(s.Acquire(ctx, id, "node", c.Now()))(t)
+		l := must(s.Acquire(ctx, id, "node"))(t)
 		for range 2 { // again, after a crash in between: counted once
 			if !must(s.Reserve(ctx, l, thread.Entry{N: 1, Installation: installation, Account: account, At: at, Since: since}, any))(t) {
 				t.Error("refused")
@@ -89,7 +89,7 @@ func whatIsUsedIsCountedAtEachLevel(t *testing.T, dsn string) {
 		t.Errorf("by repository (-want +got)\n%s", diff)
 	}
 	c.Advance(thread.LeaseTime + time.Second)
-	must(s.Acquire(ctx, issue(1), "next", c.Now()))(t)
+	must(s.Acquire(ctx, issue(1), "next"))(t)
 	if _, err := s.Reserve(ctx, running, thread.Entry{N: 2, At: c.Now(), Since: since}, any); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Errorf("%v, want ErrLeaseLost", err)
 	}
@@ -100,7 +100,7 @@ func anAttemptThatGoesOnCountsFromThenOn(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	for _, tokens := range []int64{10, 30} {
-		l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+		l := must(s.Acquire(ctx, issue(1), "node"))(t)
 		e := thread.Entry{N: 1, Installation: 7, At: c.Now(), Since: c.Now().Add(-policy.Day)}
 		if !must(s.Reserve(ctx, l, e, func(u policy.Usage) bool { return u.Server.Attempts == 0 }))(t) {
 			t.Error("refused")
@@ -119,7 +119,7 @@ func whatIsUsedIsCountedByDay(t *testing.T, dsn string) {
 	ctx, usd := t.Context(), 0.25
 	today := c.Now().UTC().Truncate(24 * time.Hour)
 	for n, at := range []time.Time{today.Add(-24 * time.Hour), today.Add(-time.Microsecond), today, today.Add(-72 * time.Hour), today} {
-		l := must(s.Acquire(ctx, issue(n+1), "node", c.Now()))(t)
+		l := must(s.Acquire(ctx, issue(n+1), "node"))(t)
 		must(s.Reserve(ctx, l, thread.Entry{N: 1, Account: []string{"main", "main", "main", "main", "second"}[n], At: at, Since: at}, func(policy.Usage) bool { return true }))(t)
 		check(t, s.Note(ctx, l, policy.Spent{N: 1, Tokens: policy.Tokens{Output: 10}, CostUSD: &usd}))
 	}

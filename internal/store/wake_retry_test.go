@@ -16,7 +16,7 @@ func in(wait time.Duration) thread.Retry {
 // failing takes a thread's lease and gives it back as a step that failed.
 func failing(t *testing.T, s *store.Store, c *clock, retry thread.Retry, batches ...thread.Batch) {
 	t.Helper()
-	l := must(s.Acquire(t.Context(), issue(1), "node", c.Now()))(t)
+	l := must(s.Acquire(t.Context(), issue(1), "node"))(t)
 	for _, b := range batches {
 		check(t, s.AppendLeased(t.Context(), l, b))
 	}
@@ -39,7 +39,7 @@ func aFailedStepIsTriedAgain(t *testing.T, dsn string) {
 	c.Advance(time.Minute)
 	wantDue(t, s, 1)
 	// A step that does all there is to do leaves nothing of it.
-	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t), nil))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node"))(t), nil))
 	c.Advance(time.Hour)
 	if row := must(s.Thread(ctx, issue(1)))(t); !row.WakeAt.IsZero() {
 		t.Errorf("after a step that ended well it wakes at %s", row.WakeAt)
@@ -48,14 +48,14 @@ func aFailedStepIsTriedAgain(t *testing.T, dsn string) {
 	// What comes before the retry is its step.
 	failing(t, s, c, in(time.Hour))
 	must(s.Append(ctx, issue(1), true, event("", 2)))(t)
-	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t), nil))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node"))(t), nil))
 	if row := must(s.Thread(ctx, issue(1)))(t); !row.WakeAt.IsZero() {
 		t.Errorf("a retry that was not needed is left at %s", row.WakeAt)
 	}
 	// A lost lease stores nothing.
-	lost := must(s.Acquire(ctx, issue(1), "slow", c.Now()))(t)
+	lost := must(s.Acquire(ctx, issue(1), "slow"))(t)
 	c.Advance(thread.LeaseTime + time.Second)
-	must(s.Acquire(ctx, issue(1), "quick", c.Now()))(t)
+	must(s.Acquire(ctx, issue(1), "quick"))(t)
 	r.take()
 	check(t, s.Release(ctx, lost, in(time.Minute)))
 	if row := must(s.Thread(ctx, issue(1)))(t); !row.WakeAt.IsZero() || !row.Running {
@@ -86,16 +86,16 @@ func aFailureKeepsTheWait(t *testing.T, dsn string) {
 		failing(t, s, c, in(time.Minute))
 	}
 	// One that is killed while it is tried again keeps both.
-	must(s.Acquire(ctx, issue(1), "dead", c.Now()))(t)
+	must(s.Acquire(ctx, issue(1), "dead"))(t)
 	c.Advance(thread.LeaseTime + time.Second)
-	must(s.Sweep(ctx, c.Now()))(t)
+	must(s.Sweep(ctx))(t)
 	failing(t, s, c, in(time.Minute))
 	// A wait that ends before the retry does so, and is the retry.
 	c.Advance(reset.Sub(c.Now()) - time.Second)
 	failing(t, s, c, in(time.Minute))
 	wakeAt(reset)
 	c.Advance(time.Second)
-	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t), nil))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node"))(t), nil))
 	wakeAt(time.Time{})
 }
 
@@ -115,10 +115,10 @@ func failuresInARowAreCounted(t *testing.T, dsn string) {
 	for n := 1; n < 4; n++ {
 		fail(n)
 	}
-	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node", c.Now()))(t), nil))
+	check(t, s.Release(ctx, must(s.Acquire(ctx, issue(1), "node"))(t), nil))
 	fail(1)
 	// The dead count for nothing, and take nothing from the count.
-	must(s.Acquire(ctx, issue(1), "dead", c.Now()))(t)
+	must(s.Acquire(ctx, issue(1), "dead"))(t)
 	c.Advance(thread.LeaseTime)
 	fail(2)
 }
@@ -129,5 +129,5 @@ func aStepThatIsCutOffIsFreeAtOnce(t *testing.T, dsn string) {
 	failing(t, s, c, in(0))
 	wantWakes(t, r, 1)
 	wantDue(t, s, 1)
-	must(s.Acquire(ctx, issue(1), "another", c.Now()))(t)
+	must(s.Acquire(ctx, issue(1), "another"))(t)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func aWakeUpIsQueuedOnce(t *testing.T, dsn string) {
-	s, r, c := open(t, dsn)
+	s, r, _ := open(t, dsn)
 	ctx := t.Context()
 	must(s.Append(ctx, issue(1), false, event("", 1)))(t)
 	wantWakes(t, r, 0)
@@ -21,7 +21,7 @@ func aWakeUpIsQueuedOnce(t *testing.T, dsn string) {
 	must(s.Append(ctx, issue(1), true, event("", 2)))(t)
 	wantWakes(t, r, 1)
 	wantDue(t, s, 1)
-	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	l := must(s.Acquire(ctx, issue(1), "node"))(t)
 	wantDue(t, s)
 	must(s.Append(ctx, issue(1), true, event("", 3)))(t)
 	wantWakes(t, r, 1)
@@ -34,7 +34,7 @@ func aWakeUpIsQueuedOnce(t *testing.T, dsn string) {
 func threadsAreClaimedInTheirOrder(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
-	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	l := must(s.Acquire(ctx, issue(1), "node"))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(time.Second)}))
 	check(t, s.Release(ctx, l, nil))
 	for _, n := range []int{4, 3, 5, 2} {
@@ -58,7 +58,7 @@ func threadsAreClaimedInTheirOrder(t *testing.T, dsn string) {
 func aThreadThatWaitedAndWasWokenIsClaimedOnce(t *testing.T, dsn string) {
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
-	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	l := must(s.Acquire(ctx, issue(1), "node"))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(time.Second)}))
 	check(t, s.Release(ctx, l, nil))
 	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
@@ -70,7 +70,7 @@ func aThreadThatWaitedAndWasWokenIsClaimedOnce(t *testing.T, dsn string) {
 
 // aThreadIsClaimedOnce: many claim at a time, and the claim is the lease.
 func aThreadIsClaimedOnce(t *testing.T, dsn string) {
-	s, _, c := open(t, dsn)
+	s, _, _ := open(t, dsn)
 	ctx := t.Context()
 	for n := range 20 {
 		must(s.Append(ctx, issue(n+1), true, event("", n)))(t)
@@ -94,7 +94,7 @@ func aThreadIsClaimedOnce(t *testing.T, dsn string) {
 				}
 				mu.Unlock()
 				for _, l := range leases {
-					if _, err := s.Acquire(ctx, l.Thread, "another", c.Now()); !isHeld(err) {
+					if _, err := s.Acquire(ctx, l.Thread, "another"); !isHeld(err) {
 						t.Errorf("a claimed thread's lease: %v, want it held", err)
 					}
 					if err := s.AppendLeased(ctx, l, thread.Batch{Events: []thread.NewEvent{event("", "claimed")}}); err != nil {
@@ -119,12 +119,12 @@ func aThreadIsClaimedOnce(t *testing.T, dsn string) {
 func releaseMakesDueWhatArrivedMeanwhile(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
-	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	l := must(s.Acquire(ctx, issue(1), "node"))(t)
 	check(t, s.Release(ctx, l, nil))
 	wantWakes(t, r, 0)
 	wantDue(t, s)
 
-	l = must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	l = must(s.Acquire(ctx, issue(1), "node"))(t)
 	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
 	r.take() // whoever looks now finds the lease held
 	check(t, s.Release(ctx, l, nil))
@@ -132,7 +132,7 @@ func releaseMakesDueWhatArrivedMeanwhile(t *testing.T, dsn string) {
 	wantDue(t, s, 1)
 
 	// So does a wake-up time that came while the step ran.
-	l = must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	l = must(s.Acquire(ctx, issue(1), "node"))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(time.Second)}))
 	c.Advance(2 * time.Second)
 	wantDue(t, s)
@@ -145,7 +145,7 @@ func aWakeTimeIsStored(t *testing.T, dsn string) {
 	s, r, c := open(t, dsn)
 	ctx := t.Context()
 	first, second := c.Now().UTC().Add(time.Hour), c.Now().UTC().Add(2*time.Hour)
-	l := must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	l := must(s.Acquire(ctx, issue(1), "node"))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: first}))
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: second}))
 	check(t, s.AppendLeased(ctx, l, thread.Batch{Events: []thread.NewEvent{event("", 1)}}))
@@ -156,7 +156,7 @@ func aWakeTimeIsStored(t *testing.T, dsn string) {
 		t.Errorf("wakes at %s, want %s", got, second)
 	}
 	// A step that comes before its time leaves the time; one after takes it.
-	l = must(s.Acquire(ctx, issue(1), "node", c.Now()))(t)
+	l = must(s.Acquire(ctx, issue(1), "node"))(t)
 	check(t, s.Release(ctx, l, nil))
 	if got := wakeAt(); !got.Equal(second) {
 		t.Errorf("an early step changed the time to %s", got)

@@ -57,7 +57,7 @@ func (p *pages) readAccounts(ctx context.Context, r *http.Request) (any, error) 
 	if err != nil {
 		return data, err
 	}
-	cooldowns, err := p.Store.Cooldowns(ctx, "", data.Now)
+	cooldowns, err := p.Store.Cooldowns(ctx, "")
 	if err != nil {
 		return data, err
 	}

@@ -133,7 +133,7 @@ func (s *site) happened(issue string, at time.Time, kind thread.Kind, data any) 
 // leased writes a batch under a lease that is given back.
 func (s *site) leased(issue string, b thread.Batch) {
 	s.t.Helper()
-	lease, err := s.store.Acquire(s.t.Context(), s.thread(issue), "node", now)
+	lease, err := s.store.Acquire(s.t.Context(), s.thread(issue), "node")
 	if err != nil {
 		s.t.Fatal(err)
 	}

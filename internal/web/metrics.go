@@ -81,7 +81,7 @@ func (s *scrape) node(ctx context.Context, to numbers) {
 	images, bytes := s.Images()
 	to.give("images", "Container images that are unpacked on this server.", float64(images))
 	to.give("image_bytes", "What these take on its disk.", float64(bytes))
-	to.give("database_clock_ahead_seconds", "How far the clock of the database is ahead of this machine's, on SQLite how far this machine's was set back since the start; 0 while they agree within a second.",
+	to.give("database_clock_ahead_seconds", "How far the database's clock is ahead of this machine's; 0 on SQLite.",
 		s.Skew().Seconds())
 	for _, r := range s.parts.answers(ctx) {
 		to.give("healthy", "Whether a part of this server works; without its database it is not ready.", flag(r[0].OK), "part", r[0].Name)
@@ -143,7 +143,7 @@ func (s *scrape) day(ctx context.Context, to numbers) error {
 }
 
 func (s *scrape) cooldowns(ctx context.Context, to numbers) error {
-	cooldowns, err := s.Store.Cooldowns(ctx, "", s.Now())
+	cooldowns, err := s.Store.Cooldowns(ctx, "")
 	resting := map[[2]string]int{}
 	for _, all := range cooldowns {
 		for _, c := range all {

@@ -152,7 +152,7 @@ func (s *site) busy() {
 	s.happened(it, now.Add(-2*time.Minute), thread.KindFeedback, asked)
 	s.happened(it, now.Add(-2*time.Minute), thread.KindAttemptStarted, start(1, "claude", "second", "feedback"))
 	var err error
-	if s.running, err = s.store.Acquire(s.t.Context(), s.thread(it), "node", now); err != nil {
+	if s.running, err = s.store.Acquire(s.t.Context(), s.thread(it), "node"); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -87,7 +87,7 @@ func (r *bench) makeDue(ctx context.Context) (due map[int]time.Time, err error) 
 		for n := range dueThreads {
 			at := first.Add(time.Duration(n) * dueApart)
 			due[firstWaiter+n] = at
-			lease, err := db.Acquire(ctx, waiter(n), "bench", time.Now())
+			lease, err := db.Acquire(ctx, waiter(n), "bench")
 			if err != nil {
 				return err
 			}
@@ -154,7 +154,7 @@ func (r *bench) fill(ctx context.Context, log []thread.Event, waiters int) (err 
 		for _, e := range log {
 			batch.Events = append(batch.Events, thread.NewEvent{Key: fmt.Sprint("copy:", e.Seq), Kind: e.Kind, At: e.At, Data: e.Data})
 		}
-		lease, err := db.Acquire(ctx, waiter(0), "bench", time.Now())
+		lease, err := db.Acquire(ctx, waiter(0), "bench")
 		if err != nil {
 			return err
 		}

@@ -186,7 +186,7 @@ func (s *scale) measure(ctx context.Context, engine string, log []thread.Event) 
 			what string
 			do   func() error
 		}{
-			{"a sweep", func() error { _, err := db.Sweep(ctx, time.Now()); return err }},
+			{"a sweep", func() error { _, err := db.Sweep(ctx); return err }},
 			{"the counts of /metrics", func() error { _, err := db.Stats(ctx); return err }},
 			{"listing all threads for a look", func() error { return db.EachThread(ctx, scaleOwners*scaleRepos*scaleThreads, func(thread.ID) {}) }},
 		} {

@@ -26,7 +26,7 @@ type journal struct {
 	breaker    policy.Breaker
 }
 
-func (j *journal) Renew(_ context.Context, l thread.Lease, _ time.Time) (thread.Lease, error) {
+func (j *journal) Renew(_ context.Context, l thread.Lease) (thread.Lease, error) {
 	return l, nil
 }
 

@@ -81,7 +81,7 @@ func (h *Holder) Renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, RenewTime)
 	defer cancel()
 	asked := time.Now()
-	l, err := h.store.Renew(ctx, h.Current(), h.now())
+	l, err := h.store.Renew(ctx, h.Current())
 	if err != nil {
 		return err
 	}

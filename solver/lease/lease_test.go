@@ -20,7 +20,7 @@ type leases struct {
 
 var errDown = errors.New("the database does not answer")
 
-func (l *leases) Renew(_ context.Context, lease thread.Lease, now time.Time) (thread.Lease, error) {
+func (l *leases) Renew(_ context.Context, lease thread.Lease) (thread.Lease, error) {
 	l.renewals.Add(1)
 	switch {
 	case l.taken.Load():
@@ -28,7 +28,7 @@ func (l *leases) Renew(_ context.Context, lease thread.Lease, now time.Time) (th
 	case l.down.Load():
 		return thread.Lease{}, errDown
 	}
-	lease.Until = now.Add(thread.LeaseTime)
+	lease.Until = time.Now().Add(thread.LeaseTime)
 	return lease, nil
 }
 

@@ -215,8 +215,8 @@ type Store interface {
 	Append(ctx context.Context, t ID, wake bool, events ...NewEvent) (int, error)
 	// Acquire takes the lease or returns a *HeldError. Taking it clears the
 	// pending wake-up: whatever is appended later leads to another step.
-	Acquire(ctx context.Context, t ID, owner string, now time.Time) (Lease, error)
-	Renew(ctx context.Context, l Lease, now time.Time) (Lease, error)
+	Acquire(ctx context.Context, t ID, owner string) (Lease, error)
+	Renew(ctx context.Context, l Lease) (Lease, error)
 	// Release gives the lease back; a lost lease is not an error. retry is nil after a step that did all
 	// there was to do, and says otherwise when the thread is tried again, which is stored with it.
 	Release(ctx context.Context, l Lease, retry Retry) error
@@ -226,10 +226,10 @@ type Store interface {
 	Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error)
 	Reserve(ctx context.Context, l Lease, e Entry, allow func(policy.Usage) bool) (bool, error)
 	Breakers(ctx context.Context) (map[string]policy.Breaker, error)
-	Cooldowns(ctx context.Context, repo string, now time.Time) (map[string][]Cooldown, error)
+	Cooldowns(ctx context.Context, repo string) (map[string][]Cooldown, error)
 	PutGraded(ctx context.Context, r GradeRow) error
 	Graded(ctx context.Context, since time.Time, limit int) ([]GradeRow, error)
-	AcquireProbe(ctx context.Context, l Lease, account string, most int, now time.Time) (bool, error)
+	AcquireProbe(ctx context.Context, l Lease, account string, most int) (bool, error)
 	ReleaseProbe(ctx context.Context, l Lease, account string) error
 	// Near are the other threads of a thread's repository about which something was
 	// decided, those touched last first, 50 at most.
