@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -57,6 +58,9 @@ sleep 60
 	cmd := exec.CommandContext(ctx, kernel, "mem=1G", "rootfstype=hostfs", "rootflags=/", "rw", "init="+dir+"/init", "con=null", "con0=null,fd:1", "umid="+filepath.Base(dir)+fmt.Sprint(os.Getpid()))
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH")}
 	console, _ := cmd.CombinedOutput() // its status says nothing
+	if bytes.Contains(console, []byte("set fp regs failed")) {
+		t.Skip("this kernel lacks a floating-point state that User Mode Linux can set: Linux 6.1's cannot on a processor with AMX")
+	}
 	out, err := os.ReadFile(dir + "/out")
 	if err != nil || !strings.Contains(string(out), "\nrc 0\n") || strings.Count(string(out), "--- PASS") < 3 || strings.Contains(string(out), "SKIP") {
 		t.Errorf("%v\n%s\n%s", err, out, console)
