@@ -46,5 +46,6 @@ func (h *Handlers) pause(ctx context.Context, t thread.ID, f thread.Feedback) (e
 	if cannot != "" {
 		err = nil
 	}
-	return thread.NewEvent{Kind: thread.KindQuestion, At: h.Now(), Data: thread.Question{Feedback: f, Word: cannot.Error()}}, err
+	f.Word = cannot.Error()
+	return thread.NewEvent{Kind: thread.KindQuestion, At: h.Now(), Data: f}, err
 }

@@ -223,7 +223,8 @@ func (h *Handlers) tell(ctx context.Context, it Activity, f thread.Feedback, j f
 			return nil, err
 		}
 	}
-	e.Data = thread.Question{Feedback: f, Private: it.private}
+	f.Private = it.private
+	e.Data = f
 	return []thread.NewEvent{e}, nil
 }
 

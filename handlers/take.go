@@ -302,7 +302,7 @@ type Entry struct {
 	Data any
 	// Told is a question beside it, whose answer tells somebody that a command, which holds, does less than they may
 	// think; nil for none.
-	Told *thread.Question
+	Told *thread.Feedback
 }
 
 // Backends is what EntryOf asks about the backends of the server.
@@ -320,21 +320,30 @@ func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgemen
 	e := Entry{Kind: thread.KindFeedback, Data: f}
 	if unknown := unknownBackend(f, word, b); unknown != "" {
 		f.Command = "use"
-		e = Entry{Kind: thread.KindQuestion, Data: thread.Question{Feedback: f, Word: unknown}}
+		e = question(f, unknown)
 	} else if pointless(s, onPull, f) {
-		e = Entry{Kind: thread.KindQuestion, Data: thread.Question{Feedback: f}}
+		e = question(f, "")
 	} else {
 		switch f.Command {
 		case "stop", "use":
-			e = Entry{Kind: thread.KindControl, Data: thread.Control{Feedback: f, Backend: word}}
+			order := f
+			order.Backend = word
+			e = Entry{Kind: thread.KindControl, Data: order}
 		case "status", "why", "unknown":
-			e = Entry{Kind: thread.KindQuestion, Data: thread.Question{Feedback: f, Word: word}}
+			e = question(f, word)
 		}
 	}
 	if doesLess(s, f.Command, b) {
-		e.Told = &thread.Question{Feedback: f, Word: f.Command}
+		f.Word = f.Command
+		e.Told = &f
 	}
 	return e
+}
+
+// question is feedback that is answered in a comment, about a word.
+func question(f thread.Feedback, word string) Entry {
+	f.Word = word
+	return Entry{Kind: thread.KindQuestion, Data: f}
 }
 
 // unknownBackend is the backend that a remark names and the server does not have; empty for none.

@@ -61,7 +61,7 @@ func TestWhatIsNoFailureOfTheAgentFeedsNoCount(t *testing.T) {
 			}
 			asked := a
 			asked.NewInput, asked.ByChecks = true, true
-			checks := Facts{Limits: Defaults(), Attempts: slices.Repeat([]Attempt{asked}, 4), Fresh: []Trigger{{Source: FromCheckRun}}}
+			checks := Facts{Limits: Defaults(), Attempts: slices.Repeat([]Attempt{asked}, 4), Fresh: []Request{{Source: FromCheckRun}}}
 			if d := failedChecks(checks); d.Action != "" {
 				t.Errorf("they use up what failing checks may ask for: %+v", d)
 			}

@@ -135,7 +135,7 @@ func (f Facts) Thread() Ledger {
 // failedChecks bounds what failing checks of others can ask for. Each push has checks of its own,
 // so an agent that cannot mend them would be asked again and again without any user.
 func failedChecks(f Facts) Decision {
-	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, Trigger.notFromChecks) {
+	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, Request.notFromChecks) {
 		return Decision{}
 	}
 	most := f.Limits.Ladder.VerifyRetries
@@ -153,7 +153,7 @@ func failedChecks(f Facts) Decision {
 	)
 }
 
-func (t Trigger) notFromChecks() bool { return t.Source != FromCheckRun }
+func (r Request) notFromChecks() bool { return r.Source != FromCheckRun }
 
 // checkRounds counts the attempts for failing checks alone since other feedback. An attempt that did not come to
 // its own end counts together with the one that repeats it.

@@ -11,7 +11,7 @@ import (
 func TestWhatIsLeftOfADayAndTheRuleAgree(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
-		f := Facts{Now: now, Limits: Defaults(), Fresh: []Trigger{{Seq: 1}}}
+		f := Facts{Now: now, Limits: Defaults(), Fresh: []Request{{Seq: 1}}}
 		f.Limits.Budget.TokensPerThreadPerDay = rapid.Int64Range(0, 5000).Draw(t, "tokens a day")
 		f.Limits.Budget.USDPerThreadPerDay = rapid.Float64Range(0, 5).Draw(t, "USD a day")
 		var recent int64
@@ -49,7 +49,7 @@ func TestFailingChecksAskNoMoreThanTheLadderAllows(t *testing.T) {
 	byPeople.ByChecks = false
 	again := Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Verify: []Verified{{}}, StartTree: "before", EndTree: moved}}
 	fails := func(f Facts) Facts {
-		f.Fresh = append(f.Fresh, Trigger{Seq: 1, At: noon, Source: FromCheckRun})
+		f.Fresh = append(f.Fresh, Request{Seq: 1, At: noon, Source: FromCheckRun})
 		return f
 	}
 	attempt := Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}

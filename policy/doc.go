@@ -9,7 +9,7 @@
 //	event     one row in a thread's log: (thread, seq, kind, at, data)
 //	feedback  a remark by somebody else that asks for work; what is not
 //	          feedback is stored as ignored, with the reason
-//	run       from the first accepted trigger to an ending
+//	run       from the first accepted request to an ending
 //	attempt   one execution of one backend inside a run
 //	backend   an agent CLI with its account, model and effort
 //	ending    how the agent CLI ended, read from its stream

@@ -54,7 +54,7 @@ func (f Facts) with(change func(*Facts)) Facts {
 func (f Facts) asked(commands ...string) Facts {
 	f.Fresh = nil
 	for i, c := range commands {
-		f.Fresh = append(f.Fresh, Trigger{Seq: int64(i + 1), At: noon, Command: c, By: "alice", Typed: true})
+		f.Fresh = append(f.Fresh, Request{Seq: int64(i + 1), At: noon, Command: c, By: "alice", Typed: true})
 	}
 	return f
 }

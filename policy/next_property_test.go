@@ -80,7 +80,7 @@ func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(stri
 			inDay++
 		}
 	}
-	typed := slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Typed })
+	typed := slices.ContainsFunc(f.Fresh, func(r Request) bool { return r.Typed })
 	if !typed && alone > f.Limits.Restarts.Max {
 		broken("more restarts than there may be since a person typed something new")
 	}

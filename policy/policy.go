@@ -12,7 +12,7 @@ type Facts struct {
 	Purpose Purpose // that is decided about; Next sets it
 	Limits  Limits
 	// Paused is why the operator or the repository forbids work, Closed why the thread cannot be worked on any more, and
-	// Stopped who asked to stop and how, after the last trigger; each is empty where that is not so.
+	// Stopped who asked to stop and how, after the last request; each is empty where that is not so.
 	Paused, Closed, Stopped string
 
 	Attempts  []Attempt // of the thread that have ended, oldest first
@@ -20,7 +20,7 @@ type Facts struct {
 	Raised    int       // how many of them count no more, since a person then allowed as much once more as the thread may use in a day
 	Run       int       // the number of the current run
 	Above     []Ledger  // what the levels above the thread have used; none bounds nothing
-	Fresh     []Trigger // that no attempt has taken and that came after the run's last decision to stop
+	Fresh     []Request // that no attempt has taken and that came after the run's last decision to stop
 	SaidAgain bool      // Fresh says what the feedback before it said
 	Review    Review    // of what the next attempt would take
 	Backends  []Backend // that the repository may use, in order of preference
@@ -31,8 +31,8 @@ type Facts struct {
 	Choose func([]Option) Choice
 }
 
-// Trigger is one accepted piece of feedback as far as decisions need it; By is the login of whoever gave it.
-type Trigger struct {
+// Request is one accepted piece of feedback as far as decisions need it; By is the login of whoever gave it.
+type Request struct {
 	Seq     int64
 	At      time.Time
 	Command string // solve, retry, resume, escalate, or empty for a plain remark
@@ -129,7 +129,7 @@ func Next(f Facts) (d Decision) {
 // weights tell which of several purposes that came to their ends is the one that people are told of.
 var weights = map[Purpose]int{ToAnswer: 0, ToPlan: 1, ToChange: 2}
 
-// purposes are those of the fresh triggers, oldest first, and of the run's attempts, newest first.
+// purposes are those of the fresh requests, oldest first, and of the run's attempts, newest first.
 func (f Facts) purposes() (all []Purpose) {
 	add := func(p Purpose) {
 		if !slices.Contains(all, p) {
@@ -153,7 +153,7 @@ func (f Facts) purposes() (all []Purpose) {
 // about are the facts for one purpose. All attempts stay, since the bounds count them.
 func (f Facts) about(p Purpose) Facts {
 	f.Purpose = p
-	f.Fresh = slices.DeleteFunc(slices.Clone(f.Fresh), func(t Trigger) bool { return t.Purpose != p })
+	f.Fresh = slices.DeleteFunc(slices.Clone(f.Fresh), func(r Request) bool { return r.Purpose != p })
 	if p != ToChange {
 		f.Review, f.SaidAgain = Review{}, false
 	}
@@ -248,7 +248,7 @@ func (f Facts) run() []Attempt {
 
 // typed reports whether a person typed something new that no attempt has taken yet.
 func (f Facts) typed() bool {
-	return slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Typed })
+	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return r.Typed })
 }
 
 // series are the attempts since a person last typed something new, over runs, with the one that this began.
@@ -265,7 +265,7 @@ func (f Facts) series() []Attempt {
 }
 
 func (f Facts) command(names ...string) bool {
-	return slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return slices.Contains(names, t.Command) })
+	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return slices.Contains(names, r.Command) })
 }
 
 // maxAskers is how many of those who asked are named.
@@ -300,7 +300,7 @@ var insisting = []string{"resume", "retry", "escalate", "raise"}
 
 // orders reports whether a person, and not a bot that may ask for work, insists.
 func (f Facts) orders() bool {
-	return slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return !t.Bot && slices.Contains(insisting, t.Command) })
+	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return !r.Bot && slices.Contains(insisting, r.Command) })
 }
 
 func stop(rule Rule, hint string, reasons ...string) Decision {

@@ -17,7 +17,7 @@ func replied() Attempt { return Attempt{Receipt: Receipt{Ending: Completed, Outc
 func (f Facts) asking(purposes ...Purpose) Facts {
 	f.Fresh = nil
 	for i, p := range purposes {
-		f.Fresh = append(f.Fresh, Trigger{Seq: int64(i + 1), At: noon, Command: string(p), By: "alice", Typed: true, Purpose: p})
+		f.Fresh = append(f.Fresh, Request{Seq: int64(i + 1), At: noon, Command: string(p), By: "alice", Typed: true, Purpose: p})
 	}
 	return f
 }

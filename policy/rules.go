@@ -303,8 +303,8 @@ func (f Facts) gather() Decision {
 }
 
 // inReview reports whether the remark is a review or part of one.
-func (t Trigger) inReview() bool {
-	return t.Source == FromReview || t.Source == FromReviewComment
+func (r Request) inReview() bool {
+	return r.Source == FromReview || r.Source == FromReviewComment
 }
 
 const (

@@ -54,7 +54,7 @@ type simThread struct {
 }
 
 type simFeedback struct {
-	Trigger
+	Request
 	taken bool
 }
 
@@ -89,7 +89,7 @@ func (w *world) say(s *simThread, command string) {
 	if w.parts && command == "" {
 		source = []Source{FromComment, FromComment, FromReview, FromComment, FromCheckRun}[s.seq%5]
 	}
-	s.feedback = append(s.feedback, simFeedback{Trigger: Trigger{Seq: s.seq, At: w.now, Command: command, By: "alice", Source: source,
+	s.feedback = append(s.feedback, simFeedback{Request: Request{Seq: s.seq, At: w.now, Command: command, By: "alice", Source: source,
 		Typed: source != FromCheckRun && s.seq%4 != 3}})
 	w.step(s)
 }
@@ -153,11 +153,11 @@ func (l *ledger) note(a Attempt, now time.Time) {
 	}
 }
 
-func (s *simThread) fresh() []Trigger {
-	var fresh []Trigger
+func (s *simThread) fresh() []Request {
+	var fresh []Request
 	for _, f := range s.feedback {
 		if !f.taken && f.Seq > s.seen {
-			fresh = append(fresh, f.Trigger)
+			fresh = append(fresh, f.Request)
 		}
 	}
 	return fresh
@@ -186,7 +186,7 @@ func (w *world) step(s *simThread) {
 	switch d.Action {
 	case DoAttempt:
 		i := slices.IndexFunc(w.backends, func(b Backend) bool { return b.Name == d.Backend })
-		s.attempts = append(s.attempts, Attempt{NewInput: len(f.Fresh) > 0, Typed: slices.ContainsFunc(f.Fresh, func(t Trigger) bool { return t.Typed }), Receipt: Receipt{N: len(s.attempts) + 1}, Decision: d, Run: s.run, Backend: d.Backend, Account: w.backends[i].Account, StartedAt: w.now})
+		s.attempts = append(s.attempts, Attempt{NewInput: len(f.Fresh) > 0, Typed: slices.ContainsFunc(f.Fresh, func(r Request) bool { return r.Typed }), Receipt: Receipt{N: len(s.attempts) + 1}, Decision: d, Run: s.run, Backend: d.Backend, Account: w.backends[i].Account, StartedAt: w.now})
 		if d.Lifts {
 			w.cooldowns[d.Backend] = Lifted(w.now)
 		}

@@ -115,7 +115,7 @@ func TestACommandThatWasEndedIsNotSaidToHaveFailed(t *testing.T) {
 func TestNoAttemptIsSpentOnCommandsThatCannotWork(t *testing.T) {
 	f := Facts{Now: noon, Run: 1, Limits: Defaults(), Backends: []Backend{{Name: "a", Account: "a"}}, Unable: "pytest cannot work here: no test runs"}
 	for command, want := range map[string]Rule{"": RuleVerifyBroken, "solve": RuleVerifyBroken, "retry": RuleFeedback} {
-		f.Fresh = []Trigger{{Seq: 1, At: noon, Command: command, Source: FromComment}}
+		f.Fresh = []Request{{Seq: 1, At: noon, Command: command, Source: FromComment}}
 		if d := Next(f); d.Rule != want {
 			t.Errorf("after %q: %s (%s), want %s", command, d.Rule, d.Reasons, want)
 		}

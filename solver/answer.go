@@ -150,7 +150,7 @@ func (p *publisher) heard() []thread.Feedback {
 	_, answers := p.answered("")
 	for _, q := range p.state.Questions[:min(len(p.state.Questions), max(0, maxAnswers-answers))] {
 		if q.Command != feedback.Refused {
-			all = append(all, q.Feedback)
+			all = append(all, q)
 		}
 	}
 	return append(all, p.state.Controls...)
@@ -186,12 +186,12 @@ func (p *publisher) answered(page string) (last thread.ActState, n int) {
 }
 
 // questions are those without an answer, among them a command for a backend that turned out to be excluded.
-func (p *publisher) questions() []thread.Question {
+func (p *publisher) questions() []thread.Feedback {
 	if !p.owesPinned() {
 		return p.state.Questions
 	}
-	q := thread.Question{Feedback: p.state.PinnedBy, Word: p.state.Pinned}
-	q.Command = "use"
+	q := p.state.PinnedBy
+	q.Command, q.Word = "use", p.state.Pinned
 	return append(slices.Clone(p.state.Questions), q)
 }
 
@@ -225,7 +225,7 @@ func (p *publisher) react(ctx context.Context, key string, on thread.Target, rea
 }
 
 // answer answers a question, in the comment of the last answer to such a one there.
-func (p *publisher) answer(ctx context.Context, q thread.Question) error {
+func (p *publisher) answer(ctx context.Context, q thread.Feedback) error {
 	number := cmp.Or(q.Number, p.thread.Number)
 	page := fmt.Sprintf("%s %d", q.Command, number)
 	last, n := p.answered(page)
@@ -250,7 +250,7 @@ func (p *publisher) answer(ctx context.Context, q thread.Question) error {
 }
 
 // puzzle answers a command of somebody who may not give it with a reaction.
-func (p *publisher) puzzle(ctx context.Context, q thread.Question) error {
+func (p *publisher) puzzle(ctx context.Context, q thread.Feedback) error {
 	if q.Target.Kind == "" {
 		return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: "there is nothing to react to"})
 	}

@@ -127,10 +127,6 @@ func (w *world) append(r *rand.Rand, th *issue, wake bool, kind thread.Kind, dat
 	switch d := data.(type) {
 	case thread.Feedback:
 		what = d.Raw
-	case thread.Control:
-		what = d.Raw
-	case thread.Question:
-		what = d.Raw
 	case thread.Change:
 		what = d.What
 	}

@@ -421,7 +421,7 @@ func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decid
 		before = slices.DeleteFunc(slices.Clone(before), func(v policy.Verified) bool { return v.NoTests })
 	}
 	f.Unable = policy.Unable(before)
-	f.Fresh = slices.DeleteFunc(f.Fresh, func(t policy.Trigger) bool { return slices.Contains(untriggered, t.Seq) })
+	f.Fresh = slices.DeleteFunc(f.Fresh, func(r policy.Request) bool { return slices.Contains(untriggered, r.Seq) })
 	d := policy.Next(f)
 	_, bound = entry(f, d)
 	decided := &thread.Decided{Decision: d, Seen: s.pub.state.Seq}

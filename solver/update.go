@@ -29,7 +29,9 @@ func (s *step) update(ctx context.Context, g *attempt.Ground) error {
 		}
 		done.Seqs = append(done.Seqs, r.Seq)
 		if r.Target.Kind != "" {
-			events = append(events, thread.NewEvent{Kind: thread.KindQuestion, At: s.pub.env.Now(), Data: thread.Question{Feedback: r.Feedback, Word: g.Base}})
+			question := r.Feedback
+			question.Word = g.Base
+			events = append(events, thread.NewEvent{Kind: thread.KindQuestion, At: s.pub.env.Now(), Data: question})
 		}
 	}
 	if len(done.Seqs) == 0 {
@@ -137,7 +139,7 @@ func (s *step) askUpdate(ctx context.Context, reason, head, url string) (bool, e
 		return false, err
 	}
 	facts.Run++
-	facts.Fresh = []policy.Trigger{{
+	facts.Fresh = []policy.Request{{
 		Seq:        st.Seq + 1,
 		At:         s.pub.env.Now(),
 		Command:    "update",

@@ -94,7 +94,7 @@ func TestAStopBetweenDecisionAndAttemptIsObeyed(t *testing.T) {
 	c.must(os.WriteFile(filepath.Join(c.dir, "agent.sh"), []byte("#!/bin/sh\nexec sleep 600\n"), 0o700))
 	c.must(c.live(1, &late{Store: c.store, stop: func() {
 		_, err := c.store.Append(t.Context(), c.thread, true, thread.NewEvent{Kind: thread.KindControl, At: c.clock.now(),
-			Data: thread.Control{Feedback: thread.Feedback{Command: "stop", By: feedback.Actor{Login: writer}}}})
+			Data: thread.Feedback{Command: "stop", By: feedback.Actor{Login: writer}}})
 		c.must(err)
 	}}))
 	if v := c.view(); v.Rule != "cancelled" || len(v.Attempts) != 1 || v.Attempts[0].Outcome != "cancelled" {

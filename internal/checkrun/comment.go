@@ -24,7 +24,7 @@ func Comment(f View) string {
 // Answer answers a question, or an order that came to nothing. Slug is the App's name at GitHub, backends are those that
 // work here, and excluded says that there is one as asked for which does not. Whoever posts it adds the marker by which it
 // is found.
-func Answer(f View, q thread.Question, slug string, backends []string, excluded bool) string {
+func Answer(f View, q thread.Feedback, slug string, backends []string, excluded bool) string {
 	login := render.Code(render.Label(q.By.Login))
 	switch q.Command {
 	case "status":

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // answer is what eve is answered.
 func answer(f View, command, word string) string {
-	q := thread.Question{Word: word}
+	q := thread.Feedback{Word: word}
 	q.Command, q.By.Login = command, "eve"
 	return Answer(f, q, "pawl-bot", nil, false)
 }
@@ -117,7 +117,7 @@ func told(t *testing.T) map[policy.Rule]View {
 	for rule, given := range map[policy.Rule]policy.Facts{
 		policy.RuleDeclined:     {Attempts: []policy.Attempt{declines.Attempt}},
 		policy.RuleQuestion:     {Attempts: []policy.Attempt{asks.Attempt}},
-		policy.RuleVerifyBroken: {Unable: policy.Unable([]policy.Verified{broken}), Fresh: []policy.Trigger{{Seq: 1, At: now}}},
+		policy.RuleVerifyBroken: {Unable: policy.Unable([]policy.Verified{broken}), Fresh: []policy.Request{{Seq: 1, At: now}}},
 	} {
 		given.Now, given.Run, given.Limits, given.Backends = now, 1, policy.Defaults(), []policy.Backend{{Name: "codex", Account: "main"}}
 		f := noLoop(base())

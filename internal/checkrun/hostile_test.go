@@ -122,7 +122,7 @@ func inspect(t interface {
 	t.Helper()
 	texts := map[string]string{
 		"comment": Comment(f), "status": answer(f, "status", ""), "why": answer(f, "why", ""), "pull": PullBody(f),
-		"help": Answer(f, thread.Question{Word: f.Request}, f.RequestedBy, nil, false),
+		"help": Answer(f, thread.Feedback{Word: f.Request}, f.RequestedBy, nil, false),
 	}
 	for _, a := range f.Attempts {
 		texts["said"] = Said(a.Attempt)

@@ -119,7 +119,7 @@ func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State
 		Data: f,
 	}
 	if order == Stop {
-		e.Kind, e.Data = thread.KindControl, thread.Control{Feedback: f}
+		e.Kind, e.Data = thread.KindControl, f
 	}
 	_, err := db.Append(ctx, t, true, e)
 	return err

@@ -106,7 +106,7 @@ func TestARunThatGoesOnForEverStopsAtItsLimit(t *testing.T) {
 
 func TestAStopByAPersonIsObeyed(t *testing.T) {
 	got := newScript(t).asks("solve").attempt(cutShort).
-		pass(time.Second).add(thread.KindControl, thread.Control{Feedback: thread.Feedback{Command: "stop", By: feedback.Actor{Login: "ada"}}}).
+		pass(time.Second).add(thread.KindControl, thread.Feedback{Command: "stop", By: feedback.Actor{Login: "ada"}}).
 		attempt(cutShort).outline()
 	want := []string{
 		"1 timed_out: stop by cancelled",

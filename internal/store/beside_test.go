@@ -37,7 +37,7 @@ func TestWhatIsDecidedBesideABusyServerIsWritten(t *testing.T) {
 	}
 	defer db.Close()
 	for range 100 {
-		if _, err := db.Append(t.Context(), issue(99), true, thread.NewEvent{Kind: thread.KindControl, At: c.Now(), Data: thread.Control{}}); err != nil {
+		if _, err := db.Append(t.Context(), issue(99), true, thread.NewEvent{Kind: thread.KindControl, At: c.Now(), Data: thread.Feedback{}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.UpdateShared(t.Context(), "x", func(_ time.Time, old []byte) []byte { return append(old, 'x') }); err != nil {

@@ -74,7 +74,7 @@ func aThreadThatAPersonsOrderWokeIsClaimedBeforeThoseThatMachinesWoke(t *testing
 	said := func(by, kind string, source policy.Source) thread.NewEvent {
 		return thread.NewEvent{Kind: thread.KindFeedback, Data: thread.Feedback{By: saying.Actor{Login: by, Type: kind}, Source: source}}
 	}
-	stop := thread.NewEvent{Kind: thread.KindControl, Data: thread.Control{}}
+	stop := thread.NewEvent{Kind: thread.KindControl, Data: thread.Feedback{}}
 	wake := func(n int, events ...thread.NewEvent) {
 		t.Helper()
 		must(s.Append(t.Context(), issue(n), true, events...))(t)

@@ -18,8 +18,8 @@ type Kind string
 const (
 	KindFeedback       Kind = "feedback"        // Feedback, accepted
 	KindIgnored        Kind = "ignored"         // Feedback, with the reason why it is none
-	KindControl        Kind = "control"         // Control
-	KindQuestion       Kind = "question"        // Question
+	KindControl        Kind = "control"         // Feedback: an order that is no work, stop or use
+	KindQuestion       Kind = "question"        // Feedback: to be answered in a comment, as status, why and a word that is no command are
 	KindThread         Kind = "thread"          // Change
 	KindWithdrawn      Kind = "withdrawn"       // Withdrawn
 	KindDecision       Kind = "decision"        // Decided
@@ -99,6 +99,10 @@ type Feedback struct {
 	Delivery   string    `json:"delivery,omitempty"`
 	Snapshot   *Details  `json:"snapshot,omitempty"`
 
+	Backend string `json:"backend,omitempty"` // that a control chooses
+	Word    string `json:"word,omitempty"`    // that a question is about, such as one that is no command
+	Private bool   `json:"private,omitempty"` // GitHub said that not everybody may read the repository; set for questions
+
 	Seq int64     `json:"-"` // of its event
 	At  time.Time `json:"-"`
 }
@@ -109,19 +113,6 @@ func (f Feedback) Made() time.Time {
 		return f.At
 	}
 	return f.MadeAt
-}
-
-// Control is a person's order that is no work: stop, or use a backend.
-type Control struct {
-	Feedback
-	Backend string `json:"backend,omitempty"`
-}
-
-// Question asks Pawl for an answer in a comment: status, why, or help about a word that is no command.
-type Question struct {
-	Feedback
-	Word    string `json:"word,omitempty"`
-	Private bool   `json:"private,omitempty"` // GitHub said that not everybody may read the repository
 }
 
 type Change struct {

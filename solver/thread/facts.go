@@ -92,7 +92,7 @@ func (s State) Facts(now time.Time) policy.Facts {
 		}
 	}
 	for _, r := range s.Fresh() {
-		f.Fresh = append(f.Fresh, policy.Trigger{
+		f.Fresh = append(f.Fresh, policy.Request{
 			Seq:        r.Seq,
 			At:         r.At,
 			Command:    r.Command,

@@ -34,7 +34,7 @@ type State struct {
 	// Feedback is all accepted feedback; Ignored what was not, the newest of it.
 	Feedback  []Request
 	Ignored   []Feedback
-	Questions []Question // those not answered yet
+	Questions []Feedback // those not answered yet
 	Controls  []Feedback
 	Stopped   string
 	Stop      Feedback  // that asked for the stop
@@ -165,7 +165,7 @@ func (s *State) apply(e Event) error {
 	return change(s, e)
 }
 
-func (s *State) question(e Event, q Question) {
+func (s *State) question(e Event, q Feedback) {
 	s.see(q.Snapshot, q.Delivery)
 	q.Seq, q.At = e.Seq, e.At
 	s.Questions = append(s.Questions, q)
@@ -369,7 +369,7 @@ func (s *State) acted(e Event, a Act) {
 			}
 		}
 	}
-	s.Questions = slices.DeleteFunc(s.Questions, func(q Question) bool { return a.Key == AnswerKey(q.Seq) })
+	s.Questions = slices.DeleteFunc(s.Questions, func(q Feedback) bool { return a.Key == AnswerKey(q.Seq) })
 }
 
 // see takes over what a snapshot knows, except for the texts, and which delivery brought it.

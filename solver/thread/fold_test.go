@@ -110,7 +110,7 @@ func TestWhatAFailedAttemptTookIsAskedForAgain(t *testing.T) {
 }
 
 func TestAStopHoldsUntilSomebodyAsksAgain(t *testing.T) {
-	stop := happened{KindControl, Control{Feedback: Feedback{Command: "stop", By: feedback.Actor{Login: "ada"}}}}
+	stop := happened{KindControl, Feedback{Command: "stop", By: feedback.Actor{Login: "ada"}}}
 	if s := fold(t, solve("one"), stop); s.Stopped == "" {
 		t.Error("not stopped")
 	}
@@ -190,7 +190,7 @@ func TestFeedbackIsNeverLostAndNeverFreshTwice(t *testing.T) {
 			case what == "solve":
 				log = append(log, solve("x"))
 			case what == "stop":
-				log = append(log, happened{KindControl, Control{Feedback: Feedback{Command: "stop"}}})
+				log = append(log, happened{KindControl, Feedback{Command: "stop"}})
 			case what == "act":
 				log = append(log, happened{KindActDone, Act{Key: ActPull, ID: 7}})
 			default:

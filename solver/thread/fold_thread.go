@@ -11,29 +11,29 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-func (s *State) control(e Event, c Control) {
+func (s *State) control(e Event, c Feedback) {
 	s.see(c.Snapshot, c.Delivery)
 	c.Seq, c.At = e.Seq, e.At
-	s.Controls = append(s.Controls, c.Feedback)
+	s.Controls = append(s.Controls, c)
 	if s.overtaken(c) {
 		return
 	}
 	switch c.Command {
 	case "stop":
-		s.Stopped, s.Stop = fmt.Sprintf("%s asked to stop", c.By.Login), c.Feedback
+		s.Stopped, s.Stop = fmt.Sprintf("%s asked to stop", c.By.Login), c
 	case "use":
-		s.Pinned, s.PinnedBy = c.Backend, c.Feedback
+		s.Pinned, s.PinnedBy = c.Backend, c
 	}
 }
 
 // overtaken reports whether an order came so late that somebody asked for work, or
 // gave the same order anew, after it was given.
-func (s *State) overtaken(c Control) bool {
-	anew := func(f Feedback) bool { return f.Command == c.Command && madeBefore(c.Feedback, f) }
+func (s *State) overtaken(c Feedback) bool {
+	anew := func(f Feedback) bool { return f.Command == c.Command && madeBefore(c, f) }
 	if slices.ContainsFunc(s.Controls, anew) {
 		return true
 	}
-	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.asked() && madeBefore(c.Feedback, r.Feedback) })
+	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.asked() && madeBefore(c, r.Feedback) })
 }
 
 // asked reports whether the feedback is no result of checks and nobody withdrew it.

@@ -94,7 +94,7 @@ func TestAStopIsNotLiftedByARemarkThatWasMadeBeforeIt(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var log told
-			log.add(t, KindControl, Control{Feedback: Feedback{Command: "stop", MadeAt: second(2)}})
+			log.add(t, KindControl, Feedback{Command: "stop", MadeAt: second(2)})
 			log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: tc.made})
 			if got := log.fold(t).Stopped != ""; got != tc.stopped {
 				t.Errorf("stopped = %v, want %v", got, tc.stopped)
@@ -108,8 +108,8 @@ func TestOnlyWhoeverAsksForWorkChangesTheTextsThatTheAgentReads(t *testing.T) {
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(1), Snapshot: text("asked for")})
 	log.add(t, KindIgnored, Feedback{Source: policy.FromDescription, Baseline: "asked for", MadeAt: second(2), Snapshot: text("slipped in")})
 	log.add(t, KindThread, Change{What: "head_moved", Snapshot: text("slipped in")})
-	log.add(t, KindQuestion, Question{Feedback: Feedback{Command: "why", MadeAt: second(3), Snapshot: text("slipped in")}})
-	log.add(t, KindControl, Control{Feedback: Feedback{Command: "use", MadeAt: second(4), Snapshot: text("slipped in")}})
+	log.add(t, KindQuestion, Feedback{Command: "why", MadeAt: second(3), Snapshot: text("slipped in")})
+	log.add(t, KindControl, Feedback{Command: "use", MadeAt: second(4), Snapshot: text("slipped in")})
 	if got := log.fold(t).Snapshot.Body; got != "asked for" {
 		t.Errorf("the description is %q, want the one of the command", got)
 	}
@@ -158,8 +158,8 @@ func TestAVersionThatCameLateOpensNoRun(t *testing.T) {
 }
 
 func TestAnOrderThatWasGivenAnewIsNotTakenBackByTheOlderOne(t *testing.T) {
-	use := func(made int, backend string) Control {
-		return Control{Feedback: Feedback{Command: "use", MadeAt: second(made)}, Backend: backend}
+	use := func(made int, backend string) Feedback {
+		return Feedback{Command: "use", MadeAt: second(made), Backend: backend}
 	}
 	var log told
 	log.add(t, KindControl, use(2, "new"))
@@ -169,8 +169,8 @@ func TestAnOrderThatWasGivenAnewIsNotTakenBackByTheOlderOne(t *testing.T) {
 	}
 	// Between the two stops somebody asked for work.
 	log = nil
-	log.add(t, KindControl, Control{Feedback: Feedback{Command: "stop", MadeAt: second(3)}})
-	log.add(t, KindControl, Control{Feedback: Feedback{Command: "stop", MadeAt: second(1)}})
+	log.add(t, KindControl, Feedback{Command: "stop", MadeAt: second(3)})
+	log.add(t, KindControl, Feedback{Command: "stop", MadeAt: second(1)})
 	log.add(t, KindFeedback, Feedback{Source: policy.FromComment, Command: "solve", MadeAt: second(2)})
 	if log.fold(t).Stopped == "" {
 		t.Error("not stopped, though the last thing that was said is to stop")
