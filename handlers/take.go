@@ -318,9 +318,9 @@ func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgemen
 	}
 	word := j.Command.Text
 	e := Entry{Kind: thread.KindFeedback, Data: f}
-	if unknown := unknownBackend(f, word, b); unknown != "" {
+	if name, unknown := unknownBackend(f, word, b); unknown {
 		f.Command = "use"
-		e = question(f, unknown)
+		e = question(f, name)
 	} else if pointless(s, onPull, f) {
 		e = question(f, "")
 	} else {
@@ -346,15 +346,16 @@ func question(f thread.Feedback, word string) Entry {
 	return Entry{Kind: thread.KindQuestion, Data: f}
 }
 
-// unknownBackend is the backend that a remark names and the server does not have; empty for none.
-func unknownBackend(f thread.Feedback, word string, b Backends) string {
+// unknownBackend reports whether a remark chooses a backend that the server does not have, and its name; a use without a
+// name chooses none that it has.
+func unknownBackend(f thread.Feedback, word string, b Backends) (name string, unknown bool) {
 	if f.Command == "use" && !b.Known(word) {
-		return word
+		return word, true
 	}
 	if f.Pin != "" && !b.Known(f.Pin) {
-		return f.Pin
+		return f.Pin, true
 	}
-	return ""
+	return "", false
 }
 
 // pointless reports whether a command lacks what it works on: a pull request, a question, or a plan.
