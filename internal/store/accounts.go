@@ -44,8 +44,11 @@ func (s *shared) Breakers(ctx context.Context) (_ map[string]policy.Breaker, err
 func (s *shared) Cooldowns(ctx context.Context, repo string) (_ map[string][]thread.Cooldown, err error) {
 	defer s.wrap(&err, "read the cooldowns")
 	cooldowns := map[string][]thread.Cooldown{}
-	rows, err := s.r.QueryContext(ctx, `SELECT repo, backend, model, effort, state, thread FROM cooldowns
-		WHERE (until > $1 OR runaway = 1) AND ($2 = '' OR repo = $2) ORDER BY repo, backend, model, effort`, micros(s.Now()), repo)
+	rows, err := s.r.QueryContext(ctx, `SELECT repo, backend, model, effort, state, thread
+		FROM cooldowns
+		WHERE (until > $1 OR runaway = 1) AND ($2 = '' OR repo = $2)
+		ORDER BY repo, backend, model, effort`,
+		micros(s.Now()), repo)
 	return cooldowns, each(rows, err, func(scan func(...any) error) error {
 		var repo string
 		var state []byte
@@ -81,12 +84,14 @@ func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account strin
 		if most > 0 {
 			// Others whose leases ran out cannot come back to it.
 			if err := tx.exec(ctx, `UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
-				WHERE account = $1 AND account <> '' AND lease_until <= $2 AND id <> $3`, account, micros(tx.now), r.id); err != nil {
+				WHERE account = $1 AND account <> '' AND lease_until <= $2 AND id <> $3`,
+				account, micros(tx.now), r.id); err != nil {
 				return err
 			}
 			var others int
-			if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM threads WHERE account = $1 AND account <> '' AND id <> $2", account, r.id).
-				Scan(&others); err != nil || others >= most {
+			const inUse = "SELECT count(*) FROM threads WHERE account = $1 AND account <> '' AND id <> $2"
+			err := tx.QueryRowContext(ctx, inUse, account, r.id).Scan(&others)
+			if err != nil || others >= most {
 				return err
 			}
 		}
@@ -126,7 +131,8 @@ func (s *shared) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (er
 		return nil
 	}
 	var old policy.Breaker
-	if err := s.lockState(ctx, tx, &old, "INSERT INTO breakers (account, state) VALUES ($1, '{}')", "breakers WHERE account = $1", b.Account); err != nil {
+	const insert = "INSERT INTO breakers (account, state) VALUES ($1, '{}')"
+	if err := s.lockState(ctx, tx, &old, insert, "breakers WHERE account = $1", b.Account); err != nil {
 		return err
 	}
 	state, err := json.Marshal(b.Breaker(old))
@@ -191,8 +197,9 @@ func (s *shared) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *threa
 	defer s.wrap(&err, "cooldown of %s", c.Backend)
 	const row = " WHERE repo = $1 AND backend = $2 AND model = $3 AND effort = $4"
 	var old policy.Rest
-	if err := s.lockState(ctx, tx, &old, "INSERT INTO cooldowns (repo, backend, model, effort, state, thread) VALUES ($1, $2, $3, $4, '{}', '')",
-		"cooldowns"+row, t.Repo(), c.Backend, c.Model, c.Effort); err != nil {
+	const insert = `INSERT INTO cooldowns (repo, backend, model, effort, state, thread)
+		VALUES ($1, $2, $3, $4, '{}', '')`
+	if err := s.lockState(ctx, tx, &old, insert, "cooldowns"+row, t.Repo(), c.Backend, c.Model, c.Effort); err != nil {
 		return err
 	}
 	rest, runaway := c.After(old), 0
@@ -213,9 +220,14 @@ func (s *shared) PutGraded(ctx context.Context, r thread.GradeRow) (err error) {
 		return errors.New("the attempt has no id")
 	}
 	return s.write(ctx, func(tx *txn) error {
-		return tx.exec(ctx, `INSERT INTO graded (id, at, backend, repo, data, updated_at) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (id) DO UPDATE SET at = excluded.at, backend = excluded.backend, repo = excluded.repo, data = excluded.data,
-			updated_at = excluded.updated_at`,
+		return tx.exec(ctx, `INSERT INTO graded (id, at, backend, repo, data, updated_at)
+			VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (id) DO UPDATE SET
+				at = excluded.at,
+				backend = excluded.backend,
+				repo = excluded.repo,
+				data = excluded.data,
+				updated_at = excluded.updated_at`,
 			r.ID, micros(r.At), r.Backend, r.Repo, r.Data, micros(tx.now))
 	})
 }
@@ -223,7 +235,11 @@ func (s *shared) PutGraded(ctx context.Context, r thread.GradeRow) (err error) {
 // Graded returns the newest rows since a time, at most limit, oldest first.
 func (s *shared) Graded(ctx context.Context, since time.Time, limit int) (_ []thread.GradeRow, err error) {
 	defer s.wrap(&err, "read the grades")
-	rows, err := s.r.QueryContext(ctx, "SELECT id, at, backend, repo, data FROM graded WHERE at >= $1 ORDER BY at DESC, id DESC LIMIT $2", micros(since), limit)
+	rows, err := s.r.QueryContext(ctx, `SELECT id, at, backend, repo, data FROM graded
+		WHERE at >= $1
+		ORDER BY at DESC, id DESC
+		LIMIT $2`,
+		micros(since), limit)
 	all, err := list(rows, err, func(scan func(...any) error) (r thread.GradeRow, err error) {
 		var at int64
 		err = scan(&r.ID, &at, &r.Backend, &r.Repo, &r.Data)
@@ -261,8 +277,15 @@ type DayUsed struct {
 func (s *shared) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, err error) {
 	defer s.wrap(&err, "read what was used by day")
 	const day = int64(24 * time.Hour / time.Microsecond)
-	rows, err := s.r.QueryContext(ctx, `SELECT repo, account, at / $2 AS day, count(*), CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(micro_usd), 0) AS BIGINT)
-		FROM attempts WHERE at > $1 GROUP BY repo, account, day ORDER BY repo, account, day`, micros(since), day)
+	rows, err := s.r.QueryContext(ctx, `SELECT repo, account, at / $2 AS day,
+			count(*),
+			CAST(coalesce(sum(tokens), 0) AS BIGINT),
+			CAST(coalesce(sum(micro_usd), 0) AS BIGINT)
+		FROM attempts
+		WHERE at > $1
+		GROUP BY repo, account, day
+		ORDER BY repo, account, day`,
+		micros(since), day)
 	return list(rows, err, func(scan func(...any) error) (u DayUsed, err error) {
 		var n, microUSD int64
 		err = scan(&u.Repo, &u.Account, &n, &u.Attempts, &u.Tokens, &microUSD)
@@ -274,7 +297,12 @@ func (s *shared) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, e
 // Reserve counts one more attempt, unless allow refuses it (false) by what was used since e.Since: in one
 // transaction, so that attempts at once on any nodes do not pass a bound together. One that is counted is not
 // counted again. The error is thread.ErrLeaseLost for a thread that was taken over.
-func (s *shared) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, allow func(policy.Usage) bool) (reserved bool, err error) {
+func (s *shared) Reserve(
+	ctx context.Context,
+	l thread.Lease,
+	e thread.Entry,
+	allow func(policy.Usage) bool,
+) (reserved bool, err error) {
 	defer s.wrap(&err, "reserve attempt %d of %s", e.N, l.Thread)
 	err = s.write(ctx, func(tx *txn) error {
 		if err := s.serialize(ctx, tx, "attempts"); err != nil {
@@ -284,13 +312,17 @@ func (s *shared) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, al
 		if err != nil {
 			return err
 		}
-		n, err := tx.change(ctx, `INSERT INTO attempts (thread_id, n, repo, installation, account, at) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (thread_id, n) DO NOTHING`, r.id, e.N, l.Thread.Repo(), e.Installation, e.Account, micros(e.At))
+		n, err := tx.change(ctx, `INSERT INTO attempts (thread_id, n, repo, installation, account, at)
+			VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (thread_id, n) DO NOTHING`,
+			r.id, e.N, l.Thread.Repo(), e.Installation, e.Account, micros(e.At))
 		if err != nil {
 			return err
 		}
-		if reserved = n == 0; reserved { // it goes on: what it uses now must count for as long as what begins now
-			return tx.exec(ctx, "UPDATE attempts SET at = $3, account = $4 WHERE thread_id = $1 AND n = $2", r.id, e.N, micros(e.At), e.Account)
+		if n == 0 { // it goes on: what it uses now must count for as long as what begins now
+			reserved = true
+			return tx.exec(ctx, "UPDATE attempts SET at = $3, account = $4 WHERE thread_id = $1 AND n = $2",
+				r.id, e.N, micros(e.At), e.Account)
 		}
 		all, err := usedByRepo(ctx, tx.QueryContext, e.Since)
 		if err != nil {
@@ -305,8 +337,16 @@ func (s *shared) Reserve(ctx context.Context, l thread.Lease, e thread.Entry, al
 	return reserved && err == nil, err
 }
 
-func usedByRepo(ctx context.Context, ask func(context.Context, string, ...any) (*sql.Rows, error), since time.Time) ([]policy.RepoUsed, error) {
-	rows, err := ask(ctx, `SELECT repo, installation, account, count(*), CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(micro_usd), 0) AS BIGINT), min(at)
+func usedByRepo(
+	ctx context.Context,
+	ask func(context.Context, string, ...any) (*sql.Rows, error),
+	since time.Time,
+) ([]policy.RepoUsed, error) {
+	rows, err := ask(ctx, `SELECT repo, installation, account,
+			count(*),
+			CAST(coalesce(sum(tokens), 0) AS BIGINT),
+			CAST(coalesce(sum(micro_usd), 0) AS BIGINT),
+			min(at)
 		FROM attempts WHERE at > $1 GROUP BY repo, installation, account`, micros(since))
 	return list(rows, err, func(scan func(...any) error) (u policy.RepoUsed, err error) {
 		var first, microUSD int64

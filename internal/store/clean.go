@@ -136,7 +136,10 @@ type oldThread struct {
 func (s *cleaning) oldThreads(ctx context.Context, before time.Time) (_ []oldThread, err error) {
 	defer s.wrap(&err, "look up old threads")
 	rows, err := s.r.QueryContext(ctx, `SELECT id, owner, name, number, updated_at FROM threads
-		WHERE kept_at <> updated_at AND updated_at < $1 AND `+untouched+" ORDER BY updated_at, id LIMIT $2", micros(before), cleanChunk)
+		WHERE kept_at <> updated_at AND updated_at < $1 AND `+untouched+`
+		ORDER BY updated_at, id
+		LIMIT $2`,
+		micros(before), cleanChunk)
 	return list(rows, err, func(scan func(...any) error) (o oldThread, err error) {
 		err = scan(&o.id, &o.thread.Owner, &o.thread.Name, &o.thread.Number, &o.updatedAt)
 		return o, err
@@ -173,7 +176,8 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 			if o.over {
 				change = "owner = '', name = '', number = id, active = 0"
 			}
-			n, err := tx.change(ctx, "UPDATE threads SET "+change+" WHERE id = $1 AND updated_at = $2 AND "+untouched, o.id, o.updatedAt)
+			query := "UPDATE threads SET " + change + " WHERE id = $1 AND updated_at = $2 AND " + untouched
+			n, err := tx.change(ctx, query, o.id, o.updatedAt)
 			if err != nil {
 				return err
 			}
@@ -193,9 +197,14 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 // dropNameless removes the threads without a name that have no events any more, and
 // then events of others, cleanChunk rows in a transaction.
 func (s *cleaning) dropNameless(ctx context.Context) error {
-	nameless := "(SELECT id FROM threads WHERE owner = '' ORDER BY name, number LIMIT $1" + s.locking(" FOR UPDATE SKIP LOCKED") + ")"
-	dropThreads := "DELETE FROM threads WHERE id IN " + nameless + " AND NOT EXISTS (SELECT 1 FROM events WHERE thread_id = threads.id)"
-	dropEvents := "DELETE FROM events WHERE (thread_id, seq) IN (SELECT thread_id, seq FROM events WHERE thread_id IN " + nameless + " LIMIT $2)"
+	nameless := "(SELECT id FROM threads WHERE owner = '' ORDER BY name, number LIMIT $1" +
+		s.locking(" FOR UPDATE SKIP LOCKED") + ")"
+	dropThreads := `DELETE FROM threads
+		WHERE id IN ` + nameless + `
+		AND NOT EXISTS (SELECT 1 FROM events WHERE thread_id = threads.id)`
+	dropEvents := `DELETE FROM events WHERE (thread_id, seq) IN (
+		SELECT thread_id, seq FROM events WHERE thread_id IN ` + nameless + `
+		LIMIT $2)`
 	for {
 		threads, events := 0, 0
 		err := s.writeSome(ctx, func(tx *txn) (err error) {

@@ -20,7 +20,8 @@ type deliveries struct{ *database }
 func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delivery, err error) {
 	defer s.wrap(&err, "delivery %s", guid)
 	var payload []byte
-	d, err := scanDelivery(s.r.QueryRowContext(ctx, "SELECT "+deliveryColumns+", payload FROM deliveries WHERE guid = $1", guid).Scan, &payload)
+	query := "SELECT " + deliveryColumns + ", payload FROM deliveries WHERE guid = $1"
+	d, err := scanDelivery(s.r.QueryRowContext(ctx, query, guid).Scan, &payload)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = thread.ErrNotFound
 	}
@@ -54,9 +55,14 @@ func (s *deliveries) UnhandledDeliveries(ctx context.Context, limit int) ([]thre
 	return s.listDeliveries(ctx, "WHERE "+unhandled+" ORDER BY retry_at > 0, received_at DESC LIMIT $1", limit)
 }
 
-func (s *deliveries) listDeliveries(ctx context.Context, which string, limit int) (_ []thread.Delivery, err error) {
+func (s *deliveries) listDeliveries(
+	ctx context.Context,
+	which string,
+	limit int,
+) (_ []thread.Delivery, err error) {
 	defer s.wrap(&err, "list deliveries")
-	rows, err := s.r.QueryContext(ctx, "SELECT guid, event, received_at, "+stateOf+", note, retry_at FROM deliveries "+which, limit)
+	query := "SELECT guid, event, received_at, " + stateOf + ", note, retry_at FROM deliveries " + which
+	rows, err := s.r.QueryContext(ctx, query, limit)
 	return list(rows, err, func(scan func(...any) error) (thread.Delivery, error) {
 		var retryAt int64
 		d, err := scanDelivery(scan, &retryAt)
@@ -79,14 +85,16 @@ func (s *deliveries) RetryDelivery(ctx context.Context, guid string) (n int, err
 
 // DismissDelivery counts one that could not be handled as handled, as its note then says, and returns how many.
 func (s *deliveries) DismissDelivery(ctx context.Context, guid string) (n int, err error) {
-	return s.decideUntried(ctx, "dismiss", "state = 'handled', retry_at = 0, note = 'dismissed by the operator: ' || note", guid)
+	const handled = "state = 'handled', retry_at = 0, note = 'dismissed by the operator: ' || note"
+	return s.decideUntried(ctx, "dismiss", handled, guid)
 }
 
 // decideUntried carries out what a person decided on a delivery or AllUnhandled.
 func (s *deliveries) decideUntried(ctx context.Context, what, set, guid string) (n int, err error) {
 	defer s.wrap(&err, "%s delivery %s", what, guid)
 	err = s.write(ctx, func(tx *txn) (err error) {
-		n, err = tx.change(ctx, "UPDATE deliveries SET "+set+" WHERE "+unhandled+" AND (guid = $1 OR $2)", guid, guid == AllUnhandled)
+		query := "UPDATE deliveries SET " + set + " WHERE " + unhandled + " AND (guid = $1 OR $2)"
+		n, err = tx.change(ctx, query, guid, guid == AllUnhandled)
 		return err
 	})
 	return n, err
@@ -95,7 +103,8 @@ func (s *deliveries) decideUntried(ctx context.Context, what, set, guid string) 
 func (s *deliveries) Known(ctx context.Context, guids []string) (_ map[string]bool, err error) {
 	defer s.wrap(&err, "look up deliveries")
 	known := make(map[string]bool, len(guids))
-	asked, err := json.Marshal(append([]string{}, guids...)) // as one parameter, of which no database takes more than 65,535
+	// As one parameter: no database takes more than 65,535.
+	asked, err := json.Marshal(append([]string{}, guids...))
 	if err != nil {
 		return nil, err
 	}
@@ -133,16 +142,20 @@ const (
 	firstRetry   = time.Second
 	oftenRetry   = 5 * time.Minute
 	lookAtMost   = time.Hour
-	claimTime    = 30 * time.Second    // for which one belongs to the process that stored or claimed it; then its process may be dead
+	claimTime    = 30 * time.Second    // for which it belongs to the process that stored or claimed it
 	giveUpAfter  = 3 * 24 * time.Hour  // after which a failed one is left alone; GitHub redelivers as long
 	giveUpUnread = 30 * 24 * time.Hour // after which one is left alone that no version could read meanwhile
-	giveUpTries  = 100                 // of which it has had so many: an old one that a person has tried again counts as a new one
+	giveUpTries  = 100                 // which an old one needs, too, after an operator has it tried again
 )
 
 // What is due is read in the order of the index deliveries_due, of one urgency ($3) at a time.
 const (
-	anyDelivery   = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE urgent IN (0, 1) AND retry_at > 0 AND retry_at <= $1)"
-	dueDeliveries = "SELECT " + deliveryColumns + ", tries, urgent FROM deliveries WHERE urgent = $3 AND retry_at > 0 AND retry_at <= $1 ORDER BY retry_at LIMIT $2"
+	anyDelivery = `SELECT EXISTS (SELECT 1 FROM deliveries
+		WHERE urgent IN (0, 1) AND retry_at > 0 AND retry_at <= $1)`
+	dueDeliveries = "SELECT " + deliveryColumns + `, tries, urgent FROM deliveries
+		WHERE urgent = $3 AND retry_at > 0 AND retry_at <= $1
+		ORDER BY retry_at
+		LIMIT $2`
 )
 
 // ClaimDeliveries gives the caller deliveries that are due, at most so many: what people may ask for first, of each kind
@@ -152,7 +165,8 @@ func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []t
 	err = s.writeWhere(ctx, anyDelivery, func(tx *txn) error {
 		until := map[string]time.Time{}
 		for _, urgent := range []int{1, 0} {
-			rows, err := tx.QueryContext(ctx, dueDeliveries+s.locking(" FOR UPDATE SKIP LOCKED"), micros(tx.now), most-len(until), urgent)
+			query := dueDeliveries + s.locking(" FOR UPDATE SKIP LOCKED")
+			rows, err := tx.QueryContext(ctx, query, micros(tx.now), most-len(until), urgent)
 			err = each(rows, err, func(scan func(...any) error) error {
 				var tries int64
 				var urgent bool
@@ -210,14 +224,20 @@ func (s *deliveries) PostponeDelivery(ctx context.Context, guid, note string, un
 	return s.finishDelivery(ctx, guid, thread.Failed, note, until)
 }
 
-func (s *deliveries) finishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string, until time.Time) (err error) {
+func (s *deliveries) finishDelivery(
+	ctx context.Context,
+	guid string,
+	state thread.DeliveryState,
+	note string,
+	until time.Time,
+) (err error) {
 	defer s.wrap(&err, "finish delivery %s", guid)
 	// A note may quote anything, and PostgreSQL stores text only.
 	note = strings.ReplaceAll(strings.ToValidUTF8(note[:min(len(note), maxNote)], ""), "\x00", "")
 	err = s.write(ctx, func(tx *txn) error {
 		var received, tries, retryAt int64
-		if err := tx.QueryRowContext(ctx, "SELECT received_at, tries FROM deliveries WHERE guid = $1"+s.locking(" FOR UPDATE"), guid).
-			Scan(&received, &tries); err != nil {
+		query := "SELECT received_at, tries FROM deliveries WHERE guid = $1" + s.locking(" FOR UPDATE")
+		if err := tx.QueryRowContext(ctx, query, guid).Scan(&received, &tries); err != nil {
 			return err
 		}
 		if state == thread.Unparsable {

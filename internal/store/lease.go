@@ -17,7 +17,7 @@ import (
 // again that was woken meanwhile. Rows that another node is just claiming are left to it.
 func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []thread.Lease, err error) {
 	defer s.wrap(&err, "claim threads")
-	err = s.writeWhere(ctx, "SELECT EXISTS (SELECT 1 FROM threads WHERE "+woken+") OR EXISTS (SELECT 1 FROM threads WHERE "+waited+")", func(tx *txn) error {
+	err = s.writeWhere(ctx, anyDue, func(tx *txn) error {
 		rows, err := s.dueRows(ctx, tx, most, woken+inTurn)
 		if err == nil && len(rows) < most {
 			var more []row
@@ -46,12 +46,15 @@ func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []t
 const (
 	woken  = "queued_at > 0 AND lease_until = 0"
 	inTurn = " ORDER BY urgent DESC, queued_at"
+	anyDue = "SELECT EXISTS (SELECT 1 FROM threads WHERE " + woken + ")" +
+		" OR EXISTS (SELECT 1 FROM threads WHERE " + waited + ")"
 	waited = "wake_at > 0 AND wake_at <= $1 AND queued_at = 0 AND lease_until = 0"
 )
 
 // dueRows locks rows that are due, and no one that is locked already.
 func (s *threads) dueRows(ctx context.Context, tx *txn, most int, which string, args ...any) ([]row, error) {
-	query := fmt.Sprintf("SELECT %s FROM threads WHERE %s LIMIT %d%s", rowColumns, which, most, s.locking(" FOR UPDATE SKIP LOCKED"))
+	query := fmt.Sprintf("SELECT %s FROM threads WHERE %s LIMIT %d", rowColumns, which, most) +
+		s.locking(" FOR UPDATE SKIP LOCKED")
 	rows, err := tx.QueryContext(ctx, query, args...)
 	return list(rows, err, scanRow)
 }
@@ -85,9 +88,24 @@ func (s *threads) take(ctx context.Context, tx *txn, r row, owner string) (threa
 	if !r.wakeAt.IsZero() && !r.wakeAt.After(tx.now) {
 		r.wakeAt = time.Time{}
 	}
-	lease := thread.Lease{Thread: r.thread, Owner: owner, Epoch: r.epoch + 1, Until: tx.now.Add(thread.LeaseTime), From: r.leaseOwner}
-	err := tx.exec(ctx, `UPDATE threads SET lease_owner = $2, lease_epoch = $3, lease_until = $4, wake_at = $5,
-		later_at = 0, queued_at = 0, urgent = 0, account = '' WHERE id = $1`, r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
+	lease := thread.Lease{
+		Thread: r.thread,
+		Owner:  owner,
+		Epoch:  r.epoch + 1,
+		Until:  tx.now.Add(thread.LeaseTime),
+		From:   r.leaseOwner,
+	}
+	err := tx.exec(ctx, `UPDATE threads SET
+			lease_owner = $2,
+			lease_epoch = $3,
+			lease_until = $4,
+			wake_at = $5,
+			later_at = 0,
+			queued_at = 0,
+			urgent = 0,
+			account = ''
+		WHERE id = $1`,
+		r.id, owner, lease.Epoch, micros(lease.Until), micros(r.wakeAt))
 	return lease, err
 }
 
@@ -137,7 +155,9 @@ func (s *threads) AppendLeased(ctx context.Context, l thread.Lease, b thread.Bat
 			return err
 		}
 		if !b.WakeAt.IsZero() && micros(b.WakeAt) != micros(r.wakeAt) {
-			if err := tx.exec(ctx, "UPDATE threads SET wake_at = $2, updated_at = $3, active = 1 WHERE id = $1", r.id, micros(b.WakeAt), micros(tx.now)); err != nil {
+			err := tx.exec(ctx, "UPDATE threads SET wake_at = $2, updated_at = $3, active = 1 WHERE id = $1",
+				r.id, micros(b.WakeAt), micros(tx.now))
+			if err != nil {
 				return err
 			}
 		}
@@ -222,7 +242,8 @@ func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) 
 // Noted is the thread's last note; nil where there is none.
 func (s *threads) Noted(ctx context.Context, t thread.ID) (note []byte, err error) {
 	defer s.wrap(&err, "read the note on %s", t)
-	err = s.r.QueryRowContext(ctx, "SELECT note FROM threads WHERE owner = $1 AND name = $2 AND number = $3", t.Owner, t.Name, t.Number).Scan(&note)
+	const query = "SELECT note FROM threads WHERE owner = $1 AND name = $2 AND number = $3"
+	err = s.r.QueryRowContext(ctx, query, t.Owner, t.Name, t.Number).Scan(&note)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -240,8 +261,10 @@ func (s *Store) Sweep(ctx context.Context) (freed int, err error) {
 		return 0, err
 	}
 	err = s.write(ctx, func(tx *txn) error {
-		freed, err = tx.change(ctx, freeLeases+" WHERE id IN (SELECT id FROM threads WHERE lease_until > 0 AND lease_until <= $1 LIMIT $2"+
-			s.locking(" FOR UPDATE SKIP LOCKED")+")", micros(tx.now), sweepRows)
+		query := freeLeases + ` WHERE id IN (SELECT id FROM threads
+			WHERE lease_until > 0 AND lease_until <= $1
+			LIMIT $2` + s.locking(" FOR UPDATE SKIP LOCKED") + ")"
+		freed, err = tx.change(ctx, query, micros(tx.now), sweepRows)
 		tx.due = freed > 0
 		return err
 	})
@@ -250,4 +273,6 @@ func (s *Store) Sweep(ctx context.Context) (freed int, err error) {
 
 // freeLeases gives leases back and makes their threads due now, $1. The holder's name stays, for whoever takes
 // over; one that is alive after all goes on with Renew.
-const freeLeases = "UPDATE threads SET lease_until = 0, queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE $1 END"
+const freeLeases = `UPDATE threads SET
+	lease_until = 0,
+	queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE $1 END`

@@ -12,7 +12,8 @@ import (
 // Threads lists threads that had a decision, an attempt or a wait, newest first.
 func (s *threads) Threads(ctx context.Context, limit int) (_ []thread.ThreadRow, err error) {
 	defer s.wrap(&err, "list threads")
-	rows, err := s.r.QueryContext(ctx, "SELECT "+listColumns+" FROM threads WHERE active = 1 ORDER BY updated_at DESC LIMIT $1", limit)
+	query := "SELECT " + listColumns + " FROM threads WHERE active = 1 ORDER BY updated_at DESC LIMIT $1"
+	rows, err := s.r.QueryContext(ctx, query, limit)
 	return list(rows, err, s.scanThread)
 }
 
@@ -38,7 +39,8 @@ func (s *threads) EachThread(ctx context.Context, limit int, f func(thread.ID)) 
 
 func (s *threads) eachThread(ctx context.Context, f func(thread.ID), which string, args ...any) (err error) {
 	defer s.wrap(&err, "list threads")
-	rows, err := s.r.QueryContext(ctx, "SELECT owner, name, number FROM threads WHERE active = 1 AND "+which, args...)
+	query := "SELECT owner, name, number FROM threads WHERE active = 1 AND " + which
+	rows, err := s.r.QueryContext(ctx, query, args...)
 	return each(rows, err, func(scan func(...any) error) error {
 		var t thread.ID
 		if err := scan(&t.Owner, &t.Name, &t.Number); err != nil {
@@ -52,8 +54,8 @@ func (s *threads) eachThread(ctx context.Context, f func(thread.ID), which strin
 // Thread returns one thread's row or thread.ErrNotFound.
 func (s *threads) Thread(ctx context.Context, t thread.ID) (r thread.ThreadRow, err error) {
 	defer s.wrap(&err, "thread %s", t)
-	r, err = s.scanThread(s.r.QueryRowContext(ctx, "SELECT "+listColumns+" FROM threads WHERE owner = $1 AND name = $2 AND number = $3",
-		t.Owner, t.Name, t.Number).Scan)
+	query := "SELECT " + listColumns + " FROM threads WHERE owner = $1 AND name = $2 AND number = $3"
+	r, err = s.scanThread(s.r.QueryRowContext(ctx, query, t.Owner, t.Name, t.Number).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = thread.ErrNotFound
 	}
@@ -89,7 +91,9 @@ func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 		(SELECT count(*) FROM threads WHERE wake_at > 0),
 		(SELECT count(*) FROM threads WHERE lease_until > 0 AND lease_until > $1),
 		(SELECT count(*) FROM threads WHERE queued_at > 0) + (SELECT count(*) FROM threads WHERE `+waited+`),
-		coalesce((SELECT min(at) FROM (SELECT min(queued_at) AS at FROM threads WHERE queued_at > 0 UNION ALL SELECT min(wake_at) FROM threads WHERE `+waited+`) AS due), 0),
+		coalesce((SELECT min(at) FROM (
+			SELECT min(queued_at) AS at FROM threads WHERE queued_at > 0
+			UNION ALL SELECT min(wake_at) FROM threads WHERE `+waited+`) AS due), 0),
 		(SELECT coalesce(min(received_at), 0) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
 		(SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
 		(SELECT count(*) FROM deliveries)`, micros(now)).

@@ -23,11 +23,13 @@ type threads struct {
 
 func (s *threads) prepare(ctx context.Context) (err error) {
 	defer s.wrap(&err, "prepare")
-	if s.resolve, err = s.r.PrepareContext(ctx, `SELECT t.owner, t.name, t.number FROM aliases a JOIN threads t ON t.id = a.thread_id
+	if s.resolve, err = s.r.PrepareContext(ctx, `SELECT t.owner, t.name, t.number
+		FROM aliases a JOIN threads t ON t.id = a.thread_id
 		WHERE a.owner = $1 AND a.name = $2 AND a.number = $3`); err != nil {
 		return err
 	}
-	s.events, err = s.r.PrepareContext(ctx, `SELECT e.seq, e.kind, e.at, e.data FROM events e JOIN threads t ON t.id = e.thread_id
+	s.events, err = s.r.PrepareContext(ctx, `SELECT e.seq, e.kind, e.at, e.data
+		FROM events e JOIN threads t ON t.id = e.thread_id
 		WHERE t.owner = $1 AND t.name = $2 AND t.number = $3 AND e.seq > $4 ORDER BY e.seq`)
 	return err
 }
@@ -92,12 +94,29 @@ type row struct {
 	laterAt                      time.Time // what wakeAt was before a retry; zero where it is none
 }
 
-const rowColumns = "id, owner, name, number, last_seq, lease_owner, lease_epoch, lease_until, wake_at, queued_at, failures, later_at"
+const rowColumns = `id, owner, name, number, last_seq, lease_owner, lease_epoch, lease_until,
+	wake_at, queued_at, failures, later_at`
 
 func scanRow(scan func(...any) error) (r row, err error) {
 	var until, wakeAt, queuedAt, laterAt int64
-	err = scan(&r.id, &r.thread.Owner, &r.thread.Name, &r.thread.Number, &r.seq, &r.leaseOwner, &r.epoch, &until, &wakeAt, &queuedAt, &r.failures, &laterAt)
-	r.leaseUntil, r.wakeAt, r.queuedAt, r.laterAt = fromMicros(until), fromMicros(wakeAt), fromMicros(queuedAt), fromMicros(laterAt)
+	err = scan(
+		&r.id,
+		&r.thread.Owner,
+		&r.thread.Name,
+		&r.thread.Number,
+		&r.seq,
+		&r.leaseOwner,
+		&r.epoch,
+		&until,
+		&wakeAt,
+		&queuedAt,
+		&r.failures,
+		&laterAt,
+	)
+	r.leaseUntil = fromMicros(until)
+	r.wakeAt = fromMicros(wakeAt)
+	r.queuedAt = fromMicros(queuedAt)
+	r.laterAt = fromMicros(laterAt)
 	return r, err
 }
 
@@ -116,8 +135,9 @@ func (s *database) lockThread(ctx context.Context, tx *txn, t thread.ID) (row, e
 
 // findThread locks the thread's row or returns sql.ErrNoRows.
 func (s *database) findThread(ctx context.Context, tx *txn, t thread.ID) (row, error) {
-	return scanRow(tx.QueryRowContext(ctx, "SELECT "+rowColumns+" FROM threads WHERE owner = $1 AND name = $2 AND number = $3"+s.locking(" FOR UPDATE"),
-		t.Owner, t.Name, t.Number).Scan)
+	query := "SELECT " + rowColumns + " FROM threads WHERE owner = $1 AND name = $2 AND number = $3" +
+		s.locking(" FOR UPDATE")
+	return scanRow(tx.QueryRowContext(ctx, query, t.Owner, t.Name, t.Number).Scan)
 }
 
 type encodedEvent struct {
@@ -135,7 +155,12 @@ func encode(events []thread.NewEvent) ([]encodedEvent, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode %s: %w", e.Kind, err)
 		}
-		rows[i] = encodedEvent{sql.NullString{String: e.Key, Valid: e.Key != ""}, e.Kind, micros(e.At), string(data)}
+		rows[i] = encodedEvent{
+			key:  sql.NullString{String: e.Key, Valid: e.Key != ""},
+			kind: e.Kind,
+			at:   micros(e.At),
+			data: string(data),
+		}
 	}
 	return rows, nil
 }
@@ -143,8 +168,10 @@ func encode(events []thread.NewEvent) ([]encodedEvent, error) {
 func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []encodedEvent) (int, error) {
 	fresh, active := 0, 0
 	for _, e := range events {
-		n, err := tx.change(ctx, `INSERT INTO events (thread_id, seq, key, kind, at, data) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (thread_id, key) WHERE key IS NOT NULL DO NOTHING`, r.id, r.seq+1, e.key, string(e.kind), e.at, e.data)
+		n, err := tx.change(ctx, `INSERT INTO events (thread_id, seq, key, kind, at, data)
+			VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (thread_id, key) WHERE key IS NOT NULL DO NOTHING`,
+			r.id, r.seq+1, e.key, string(e.kind), e.at, e.data)
 		if err != nil {
 			return 0, fmt.Errorf("append %s: %w", e.kind, err)
 		}

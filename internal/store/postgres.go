@@ -33,7 +33,8 @@ func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	config.RuntimeParams["application_name"] = "pawl"
 	// What locks rows and reads them goes by this; a database may have another default.
 	config.RuntimeParams["default_transaction_isolation"] = "read committed"
-	config.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(thread.HeartbeatTime.Milliseconds(), 10)
+	idle := strconv.FormatInt(thread.HeartbeatTime.Milliseconds(), 10)
+	config.RuntimeParams["idle_in_transaction_session_timeout"] = idle
 	if _, chosen := config.RuntimeParams["lock_timeout"]; !chosen {
 		config.RuntimeParams["lock_timeout"] = strconv.FormatInt(lockTime.Milliseconds(), 10)
 	}
@@ -93,7 +94,8 @@ func (s *database) migratePostgres(ctx context.Context) (err error) {
 		return fmt.Errorf("wait for another server that migrates the database: %w%s", err, s.whoMigrates(ctx))
 	}
 	defer func() {
-		if _, unlock := conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock); err == nil && unlock != nil {
+		_, unlock := conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock)
+		if err == nil && unlock != nil {
 			err = fmt.Errorf("unlock the migration: %w", unlock)
 		}
 	}()
@@ -104,13 +106,15 @@ func (s *database) migratePostgres(ctx context.Context) (err error) {
 func (s *database) whoMigrates(ctx context.Context) (hint string) {
 	var pid int
 	var host string
-	err := s.w.QueryRowContext(ctx, `SELECT l.pid, coalesce(host(a.client_addr), 'the machine of the database') FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+	err := s.w.QueryRowContext(ctx, `SELECT l.pid, coalesce(host(a.client_addr), 'the machine of the database')
+		FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 		WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = $1::bigint::oid
 		AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`, migrationLock).Scan(&pid, &host)
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("; a server on %s holds the lock: wait until it serves, or, if it hangs, end it with SELECT pg_terminate_backend(%d) and start again", host, pid)
+	return fmt.Sprintf("; a server on %s holds the lock: wait until it serves, or, if it hangs, "+
+		"end it with SELECT pg_terminate_backend(%d) and start again", host, pid)
 }
 
 // wakeChannel is what nodes notify each other on that threads became due.

@@ -31,7 +31,11 @@ const (
 
 // openSQL opens so many connections to a file. Each commit is on the disk before it is answered (FULL).
 func openSQL(path string, wait time.Duration, conns int, params ...string) (*sql.DB, error) {
-	v := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()), "synchronous(FULL)", "foreign_keys(1)"}}
+	v := url.Values{"_pragma": {
+		fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()),
+		"synchronous(FULL)",
+		"foreign_keys(1)",
+	}}
 	for i := 0; i < len(params); i += 2 {
 		v.Add(params[i], params[i+1])
 	}
@@ -132,7 +136,8 @@ func createFile(ctx context.Context, path string) (*os.File, error) {
 		return nil, fmt.Errorf("the database is in use by another process (fuser %s names it); "+
 			"stop it first, or give this one a database of its own", path)
 	case err != nil:
-		return nil, fmt.Errorf("open the database for writing: %w; put it on a local disk, and give the user that runs pawl write access to the file and its directory", err)
+		return nil, fmt.Errorf("open the database for writing: %w; put it on a local disk, "+
+			"and give the user that runs pawl write access to the file and its directory", err)
 	}
 	return f, nil
 }
@@ -195,7 +200,8 @@ func diagnose(err error) (hint string, last bool) {
 	case sqlite3.SQLITE_CORRUPT:
 		return hintDamaged, true
 	case sqlite3.SQLITE_NOTADB:
-		return "this is not a SQLite database, or it is damaged: name another file in the config, or move this one away, or restore a backup", true
+		return "this is not a SQLite database, or it is damaged: name another file in the config, " +
+			"or move this one away, or restore a backup", true
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return "give the user that runs pawl write access to the file and its directory", false
 	case sqlite3.SQLITE_BUSY:

@@ -86,7 +86,12 @@ func newStore(o Options) *Store {
 	}
 	db := &database{turn: make(chan struct{}, 1), fatal: make(chan error, 1), clock: &clock{own: o.Now}}
 	all := &shared{db}
-	return &Store{database: db, shared: all, threads: &threads{database: db, shared: all}, deliveries: &deliveries{database: db}}
+	return &Store{
+		database:   db,
+		shared:     all,
+		threads:    &threads{database: db, shared: all},
+		deliveries: &deliveries{database: db},
+	}
 }
 
 // UseQueue names the queue that is told of what became due, once, before anything is written.
@@ -169,7 +174,8 @@ func (s *database) checkCurrent(ctx context.Context) error {
 		return err
 	}
 	var version int64
-	err = s.r.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&version)
+	const query = "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied"
+	err = s.r.QueryRowContext(ctx, query).Scan(&version)
 	if hint, _ := diagnose(err); hint != "" {
 		return err // tables may well be there
 	}
@@ -180,7 +186,8 @@ func (s *database) checkCurrent(ctx context.Context) error {
 		return err
 	}
 	if version < known {
-		return fmt.Errorf("the schema is at version %d, this pawl wants %d; start pawl serve once, it migrates the database", version, known)
+		return fmt.Errorf("the schema is at version %d, this pawl wants %d; "+
+			"start pawl serve once, it migrates the database", version, known)
 	}
 	return nil
 }
@@ -189,9 +196,12 @@ func (s *database) checkCurrent(ctx context.Context) error {
 func checkVersion(found, known int64) error {
 	switch {
 	case found > known:
-		return fmt.Errorf("the database was written by a newer pawl (schema %d, this one knows %d); install the newer version, or restore a backup made before it", found, known)
+		return fmt.Errorf("the database was written by a newer pawl (schema %d, this one knows %d); "+
+			"install the newer version, or restore a backup made before it", found, known)
 	case found > 0 && found < firstVersion: // 0 is a database without tables
-		return fmt.Errorf("the database was written by a pawl from before the first release (schema %d), which cannot be migrated; start with a new database: name another one in the config, or move this one away", found)
+		return fmt.Errorf("the database was written by a pawl from before the first release (schema %d), "+
+			"which cannot be migrated; start with a new database: name another one in the config, "+
+			"or move this one away", found)
 	}
 	return nil
 }
