@@ -7,8 +7,12 @@
 //	thread    one issue or pull request that Pawl works on, owner/repo#n
 //	delivery  one webhook request, named by its GUID
 //	event     one row in a thread's log: (thread, seq, kind, at, data)
-//	feedback  a remark by somebody else that asks for work; what is not
-//	          feedback is stored as ignored, with the reason
+//	activity  what one delivery tells about a thread
+//	remark    what somebody said or did there, not judged yet
+//	feedback  a remark as the log holds it; the event's kind tells whether it
+//	          asks for work, is a control or a question, or was ignored, with
+//	          the reason
+//	request   accepted feedback: it asks for work
 //	run       from the first accepted request to an ending
 //	attempt   one execution of one backend inside a run
 //	backend   an agent CLI with its account, model and effort

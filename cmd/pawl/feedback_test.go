@@ -211,7 +211,7 @@ func TestTheTextIsThatOfThePayload(t *testing.T) {
 	}
 	_, err = r.world.Comment(rigRepo, n, reader, "/pawl solve")
 	r.must(err)
-	// A retry by a button brings no texts: those of the last trigger stand.
+	// A retry by a button brings no texts: those of the last request stand.
 	pull := r.world.Pulls(rigRepo)[0].Pull
 	r.must(r.world.ClickButton(rigRepo, r.check(pull.HeadSHA, "pawl").ID, "retry", writer))
 	r.await("the second attempt", func() bool { return r.calls() == 2 })

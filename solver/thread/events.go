@@ -99,9 +99,11 @@ type Feedback struct {
 	Delivery   string    `json:"delivery,omitempty"`
 	Snapshot   *Details  `json:"snapshot,omitempty"`
 
-	Backend string `json:"backend,omitempty"` // that a control chooses
-	Word    string `json:"word,omitempty"`    // that a question is about, such as one that is no command
-	Private bool   `json:"private,omitempty"` // GitHub said that not everybody may read the repository; set for questions
+	// Backend is chosen by the control "use". Word is what a question asks about, such as a backend or an unknown command.
+	Backend string `json:"backend,omitempty"`
+	Word    string `json:"word,omitempty"`
+	// Private is set for questions in a repository that GitHub reports as private.
+	Private bool `json:"private,omitempty"`
 
 	Seq int64     `json:"-"` // of its event
 	At  time.Time `json:"-"`
