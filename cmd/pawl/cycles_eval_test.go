@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCyclesOfTheCorpusEndAfterThreeAttempts replays the real loops, which are
+// TestEvalCyclesOfTheCorpusEndAfterThreeAttempts replays the real loops, which are
 // kept outside the repository: go test -tags eval ./cmd/pawl.
 func TestEvalCyclesOfTheCorpusEndAfterThreeAttempts(t *testing.T) {
 	all := cycles(t, filepath.Join("..", "..", "..", "shared", "corpora", "loops", "cycles.jsonl"))

@@ -30,6 +30,6 @@
 //	what does a model cost                                        budget.go (cost), ../../config/models.go
 //	what does an agent see that is refused                        refuse.go
 //	where does an attempt reach it                                gateway.go (Serve, Listen)
-//	how is the key kept out of what an agent sees                 upstream.go send, ../text/secret.go
+//	how is the key kept out of what an agent sees                 upstream.go send, ../secret
 //	how is JSON read                                              request.go (parsed)
 package gateway

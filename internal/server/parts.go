@@ -28,7 +28,7 @@ import (
 )
 
 // quickSteps is how many steps may be at work beside the attempts: deciding, acknowledging, and waiting for
-// one of the places of attempts or, without one, for GitHub.
+// a slot for an attempt or, without one, for GitHub.
 const quickSteps = 32
 
 // open makes the parts that do nothing by themselves yet.

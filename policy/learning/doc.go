@@ -19,6 +19,5 @@
 //	what kind of task is it, and how large                       task.go
 //	how often did each recovery help, by weeks                   recoveries.go
 //
-// The made-up worlds in which it is tried are in worlds_test.go and
-// worlds_play_test.go; what came of them is in docs/learning.md.
+// The made-up worlds in which it is tried are in lab/worlds.
 package learning
