@@ -132,6 +132,9 @@ func TestNodesWhoseClocksAreWrongTakeNothingFromOthers(t *testing.T) {
 		c.doneAtOnce(c.issue(rigRepo, "Another line"))
 	}
 	c.looksWrong(right, false)
+	if all := c.status().Clocks; len(all) != len(astray) {
+		t.Errorf("pawl status names %+v, want the %d servers whose clocks are wrong", all, len(astray))
+	}
 }
 
 func TestOneServerWhoseClockIsRightCleansTheDatabase(t *testing.T) {
