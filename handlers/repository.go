@@ -35,13 +35,9 @@ func repositoryChanged(p *payload) []Activity {
 
 // pause pauses the repository or ends that, before the order is logged: a crash between has it done again, which says that
 // it was done. The answer tells why where nothing was.
-func (h *Handlers) pause(ctx context.Context, t thread.ID, f thread.Feedback) (e thread.NewEvent, err error) {
+func (h *Handlers) pause(ctx context.Context, t thread.ID, f thread.Feedback) (thread.NewEvent, error) {
 	by := orders.Person{Login: f.By.Login, ID: f.By.ID, Where: "in a comment", At: h.Now()}
-	if f.Command == "pause" {
-		err = orders.Pause(ctx, h.Store, t.Owner, t.Name, by)
-	} else {
-		_, err = orders.Unpause(ctx, h.Store, t.Owner, t.Name, by)
-	}
+	err := orders.OnRepository(ctx, h.Store, f.Command, t.Owner, t.Name, by)
 	cannot, _ := errors.AsType[orders.CannotError](err)
 	if cannot != "" {
 		err = nil

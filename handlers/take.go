@@ -275,7 +275,7 @@ func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it A
 		Escalates: func() bool { return h.Solver.Escalates(s) },
 	})
 	e := thread.NewEvent{Key: it.Key, Kind: entry.Kind, At: h.Now(), Data: entry.Data}
-	if j.Accepted && pauses(f.Command) {
+	if j.Accepted && policy.CommandNamed(f.Command).Effect == policy.Pauses {
 		paused, err := h.pause(ctx, t, f)
 		if err != nil {
 			return nil, err
@@ -293,8 +293,6 @@ func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it A
 	told := thread.NewEvent{Key: it.Key + "/answer", Kind: thread.KindQuestion, At: h.Now(), Data: *entry.Told}
 	return []thread.NewEvent{e, told}, nil
 }
-
-func pauses(command string) bool { return command == "pause" || command == "unpause" }
 
 // Entry is what a judged remark is in the log: feedback, a control, a question, or what was ignored.
 type Entry struct {
@@ -324,13 +322,14 @@ func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgemen
 	} else if pointless(s, onPull, f) {
 		e = question(f, "")
 	} else {
-		switch f.Command {
-		case "stop", "use":
+		switch policy.CommandNamed(f.Command).Effect {
+		case policy.Controls:
 			order := f
 			order.Backend = word
 			e = Entry{Kind: thread.KindControl, Data: order}
-		case "status", "why", "unknown":
+		case policy.Answers:
 			e = question(f, word)
+		default:
 		}
 	}
 	if doesLess(s, f.Command, b) {

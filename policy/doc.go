@@ -65,6 +65,7 @@
 //	which words has a rule, where it is shown                         rule.go
 //	what is a reason, and how is it written                           rule.go, Reason
 //	endings, outcomes, actions, sources of feedback                   words.go
+//	which commands there are                                          commands.go
 //	what a receipt holds: tokens, limits, rungs                       receipt.go
 //	which lines of an agent's message have a meaning                  answer.go
 //	what looks like a secret, what tells agents what to do            change.go

@@ -264,8 +264,8 @@ func (f Facts) series() []Attempt {
 	return f.Attempts
 }
 
-func (f Facts) command(names ...string) bool {
-	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return slices.Contains(names, r.Command) })
+func (f Facts) command(name string) bool {
+	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return r.Command == name })
 }
 
 // maxAskers is how many of those who asked are named.
@@ -294,13 +294,13 @@ func (f Facts) askers() []string {
 }
 
 // insists reports whether a person asked to try in spite of what failed before.
-func (f Facts) insists() bool { return f.command(insisting...) }
+func (f Facts) insists() bool { return slices.ContainsFunc(f.Fresh, Request.insists) }
 
-var insisting = []string{"resume", "retry", "escalate", "raise"}
+func (r Request) insists() bool { return CommandNamed(r.Command).Insists }
 
 // orders reports whether a person, and not a bot that may ask for work, insists.
 func (f Facts) orders() bool {
-	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return !r.Bot && slices.Contains(insisting, r.Command) })
+	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return !r.Bot && r.insists() })
 }
 
 func stop(rule Rule, hint string, reasons ...string) Decision {

@@ -42,7 +42,7 @@ func rules(t *testing.T) []Rule {
 	return all
 }
 
-var update = flag.Bool("update", false, "rewrite the table of rules in docs/verdicts.md")
+var update = flag.Bool("update", false, "rewrite the tables of rules and of commands in the docs")
 
 // TestTheTableOfRules holds docs/verdicts.md to the words of all rules, in the order of the constants.
 func TestTheTableOfRules(t *testing.T) {
@@ -58,16 +58,22 @@ func TestTheTableOfRules(t *testing.T) {
 		decides := each(w.Decides, func(a Action) string { return string(a) })
 		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", r, strings.Join(decides, ", "), w.When)
 	}
+	holdsTable(t, path, head, table.String())
+}
+
+// holdsTable compares the one table below a head in a page with the table that the code makes, or rewrites it.
+func holdsTable(t *testing.T, path, head, table string) {
+	t.Helper()
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, found := strings.Cut(string(page), head)
 	if !found || strings.Contains(rest, head) {
-		t.Fatalf("%s does not hold one table of rules", path)
+		t.Fatalf("%s does not hold one table with the head\n%s", path, head)
 	}
 	_, after, _ := strings.Cut(rest, "\n\n")
-	want := before + table.String() + "\n" + after
+	want := before + table + "\n" + after
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -75,7 +81,7 @@ func TestTheTableOfRules(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(string(page), want); diff != "" {
-		t.Errorf("%s is not as the rules are (-page +rules; -update rewrites it):\n%s", path, diff)
+		t.Errorf("%s differs from the code (-page +code; -update rewrites it):\n%s", path, diff)
 	}
 }
 

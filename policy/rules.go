@@ -283,7 +283,8 @@ func feedback(f Facts) Decision {
 // gather waits for the rest of a review. A command does not wait.
 func (f Facts) gather() Decision {
 	most := f.Fresh[0].At.Add(gatherMost)
-	if !f.Now.Before(most) || f.command(Commands...) {
+	commanded := slices.ContainsFunc(f.Fresh, func(r Request) bool { return IsCommand(r.Command) })
+	if !f.Now.Before(most) || commanded {
 		return Decision{}
 	}
 	for _, t := range f.Fresh {

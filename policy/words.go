@@ -81,9 +81,6 @@ const (
 	FromBase          Source = "base" // the branch that a pull request is to be merged into
 )
 
-// Commands are the words that may follow /pawl.
-var Commands = []string{"solve", "retry", "stop", "resume", "raise", "escalate", "update", "use", "status", "why", "ask", "plan", "go", "pause", "unpause"}
-
 // Clock writes a time as the contract does, RFC 3339 in UTC.
 func Clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/orders"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -53,45 +54,50 @@ func operator() orders.Person {
 	return p
 }
 
-// orderCommands are retry, stop and resume, which do what they do in comments, and the orders on what is no thread.
+// orderCommands are the commands of the table that have one in the shell, and close-breaker and deliveries.
 func orderCommands() []*cobra.Command {
-	all := []*cobra.Command{
-		orderCommand("pause OWNER/REPO", "Let nothing begin in a repository", "Attempts that run go on to their end. policy.paused is the same for a whole server.",
-			func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
-				owner, name, err := repository(what)
-				if err != nil {
-					return "", err
-				}
-				return what + " is paused", orders.Pause(ctx, db, owner, name, by)
-			}),
-		orderCommand("unpause OWNER/REPO", "Let a paused repository go on", "Threads that stopped because of the pause go on by themselves.",
-			func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
-				owner, name, err := repository(what)
-				if err != nil {
-					return "", err
-				}
-				n, err := orders.Unpause(ctx, db, owner, name, by)
-				return fmt.Sprintf("%s is not paused any more; threads that go on: %d", what, n), err
-			}),
-		orderCommand("close-breaker ACCOUNT", "Have an account tried again for which a provider told a limit", "pawl status lists the accounts.",
-			func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
-				return "the breaker of account " + what + " is closed", orders.CloseBreaker(ctx, db, what, by)
-			}),
+	var all []*cobra.Command
+	for _, c := range policy.Commands {
+		switch {
+		case c.Shell == "":
+		case c.Effect == policy.Pauses:
+			all = append(all, pauseCommand(c))
+		default:
+			all = append(all, threadCommand(c))
+		}
 	}
-	for _, o := range []struct{ name, short, long string }{
-		{orders.Retry, "Make one more attempt on a thread", "As the comment /pawl retry does."},
-		{orders.Stop, "End the work on a thread, also an attempt that runs", "As the comment /pawl stop does."},
-		{orders.Resume, "Go on with a thread that waits or stopped", "As the comment /pawl resume does. What a bound of the day holds back still waits."},
-	} {
-		all = append(all, orderCommand(o.name+" OWNER/REPO#NUMBER", o.short, o.long, func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
-			t, err := thread.Parse(what)
-			if err != nil {
-				return "", usageError{err}
-			}
-			return fmt.Sprintf("%s: %s is ordered; pawl status --config FILE %s says what came of it", t, o.name, t), orders.OnThread(ctx, db, o.name, t, by)
-		}))
-	}
-	return append(all, deliveriesCommand())
+	closeBreaker := orderCommand("close-breaker ACCOUNT", "Have an account tried again for which a provider told a limit", "pawl status lists the accounts.",
+		func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
+			return "the breaker of account " + what + " is closed", orders.CloseBreaker(ctx, db, what, by)
+		})
+	return append(all, closeBreaker, deliveriesCommand())
+}
+
+// threadCommand does to a thread what the command does in a comment.
+func threadCommand(c policy.CommandRow) *cobra.Command {
+	return orderCommand(c.Name+" OWNER/REPO#NUMBER", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
+		t, err := thread.Parse(what)
+		if err != nil {
+			return "", usageError{err}
+		}
+		said := fmt.Sprintf("%s: %s is ordered; pawl status --config FILE %s says what came of it", t, c.Name, t)
+		return said, orders.OnThread(ctx, db, c.Name, t, by)
+	})
+}
+
+// pauseCommand pauses a repository, or ends that.
+func pauseCommand(c policy.CommandRow) *cobra.Command {
+	return orderCommand(c.Name+" OWNER/REPO", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
+		owner, name, err := repository(what)
+		if err != nil {
+			return "", err
+		}
+		if c.Name == "pause" {
+			return what + " is paused", orders.Pause(ctx, db, owner, name, by)
+		}
+		n, err := orders.Unpause(ctx, db, owner, name, by)
+		return fmt.Sprintf("%s is not paused any more; threads that go on: %d", what, n), err
+	})
 }
 
 func deliveriesCommand() *cobra.Command {

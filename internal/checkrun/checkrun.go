@@ -75,23 +75,8 @@ func pending(c forge.CheckRun, f View, what string) forge.CheckRun {
 
 // buttons are the actions that fit the state, at most three.
 func buttons(f View) []forge.Button {
-	retry := forge.Button{Label: "Retry", Description: "Start one more attempt", Identifier: "retry"}
-	resume := forge.Button{
-		Label:       "Resume",
-		Description: "Go on now, do not wait",
-		Identifier:  "resume",
-	}
-	escalate := forge.Button{
-		Label:       "Escalate",
-		Description: "Start one attempt with more effort",
-		Identifier:  "escalate",
-	}
-	raise := forge.Button{
-		Label:       "Raise",
-		Description: "Allow a day's worth once more",
-		Identifier:  "raise",
-	}
-	stop := forge.Button{Label: "Stop", Description: "End the run", Identifier: "stop"}
+	retry, resume, escalate := button("retry"), button("resume"), button("escalate")
+	raise, stop := button("raise"), button("stop")
 	if slices.Contains([]policy.Rule{policy.RuleBudget, policy.RuleDailyCap, policy.RuleCap, policy.RuleProbe, policy.RuleCrowded}, f.Rule) {
 		resume.Description = "Look whether there is room now" // no order of a person ends these waits
 	}
@@ -113,6 +98,15 @@ func buttons(f View) []forge.Button {
 		return []forge.Button{retry, escalate}
 	}
 	return nil // the hint says what helps
+}
+
+// button is the button of a command.
+func button(name string) forge.Button {
+	return forge.Button{
+		Label:       strings.ToUpper(name[:1]) + name[1:],
+		Description: policy.CommandNamed(name).Button,
+		Identifier:  name,
+	}
 }
 
 // maxTitle is the length of a title that the checks page shows on one line.

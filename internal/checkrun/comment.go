@@ -132,21 +132,13 @@ func help(slug, word string) string {
 	} else {
 		p.sentence(render.Code("/pawl "+render.Line(word, 40)) + " is not a command; nothing was done.")
 	}
-	p.list(
-		"`/pawl solve [text]` works on this thread, with the text as an extra instruction",
-		"`/pawl ask QUESTION` answers in a comment; nothing is changed",
-		"`/pawl plan [text]` posts a plan, which you may edit; `/pawl go [text]` has it worked off",
-		"`/pawl retry` starts one more attempt",
-		"`/pawl stop` ends the run and a running attempt",
-		"`/pawl resume` goes on now instead of waiting; a bound of the day still holds",
-		"`/pawl raise` allows as much once more as the thread may use in a day, and goes on",
-		"`/pawl escalate` starts one attempt with more effort",
-		"`/pawl update [text]` merges the base branch into the pull request's; an agent is asked where they conflict",
-		"`/pawl use BACKEND` takes that backend from now on",
-		"`/pawl pause` lets nothing begin in this repository until `/pawl unpause`; both need the maintain or admin permission",
-		"`/pawl status` says where things stand",
-		"`/pawl why` says why the last events were or were not acted on",
-	)
+	var known []string
+	for _, c := range policy.Commands {
+		if c.Help != "" {
+			known = append(known, "`"+c.Usage()+"` "+c.Help)
+		}
+	}
+	p.list(known...)
 	if name := render.Label(slug); name != "" {
 		p.sentence(render.Code("@"+name) + " at the start of a line means solve.")
 	}

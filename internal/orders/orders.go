@@ -118,7 +118,7 @@ func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State
 		At:   by.At,
 		Data: f,
 	}
-	if order == Stop {
+	if policy.CommandNamed(order).Effect == policy.Controls {
 		e.Kind, e.Data = thread.KindControl, f
 	}
 	_, err := db.Append(ctx, t, true, e)
@@ -132,6 +132,24 @@ func PausedBy(ctx context.Context, db Log, owner, name string) (*thread.Operated
 		return nil, err
 	}
 	return thread.Paused(events)
+}
+
+// Pausing is the name of the command that changes whether a repository is paused; by is who paused it, nil for nobody.
+func Pausing(by *thread.Operated) string {
+	if by != nil {
+		return "unpause"
+	}
+	return "pause"
+}
+
+// OnRepository carries out a command that pauses a repository or lets it go on. Where it would do nothing the error is a
+// CannotError.
+func OnRepository(ctx context.Context, db Log, order, owner, name string, by Person) error {
+	if order == "pause" {
+		return Pause(ctx, db, owner, name, by)
+	}
+	_, err := Unpause(ctx, db, owner, name, by)
+	return err
 }
 
 // Pause lets nothing begin in a repository. An attempt that runs goes on to its end.

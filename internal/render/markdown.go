@@ -2,7 +2,6 @@ package render
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -61,7 +60,7 @@ func Prose(s string) string {
 		core := strings.TrimRight(word, ".,;:!?)")
 		after := word[len(core):]
 		switch {
-		case followsPawl(risky) && slices.Contains(policy.Commands, core):
+		case followsPawl(risky) && policy.IsCommand(core):
 			risky = append(risky, core)
 		case harmless(word, i == 0):
 			flush("")

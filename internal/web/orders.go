@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"slices"
 
 	"github.com/pawlbot/pawl/internal/orders"
 	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -30,33 +32,47 @@ func (p *pages) ordersOf(ctx context.Context, by Person, t thread.ID, s thread.S
 		}
 		return ""
 	}
-	cannot := barred(feedback.Writes, "you may not write to")
+	cannot := map[policy.Permission]string{
+		policy.Write:    barred(feedback.Writes, "you may not write to"),
+		policy.Maintain: barred(feedback.Maintains, "you do not maintain"),
+	}
 	paused, err := orders.PausedBy(ctx, p.Store, t.Owner, t.Name)
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range []order{
-		{Name: orders.Retry, Does: "Start one more attempt"}, {Name: orders.Stop, Does: "End the run"}, {Name: orders.Resume, Does: "Go on now; a bound of the day still holds"},
-	} {
-		o.Shell = fmt.Sprintf("pawl %s --config FILE %s", o.Name, render.Line(t.String(), maxName))
-		if o.Cannot = cannot; cannot == "" {
-			o.Cannot = orders.Cannot(o.Name, s)
+	for _, c := range onPages() {
+		o := order{Name: c.Name, Does: c.Page, Cannot: cannot[c.Permission]}
+		subject := render.Line(t.String(), maxName)
+		if c.Effect == policy.Pauses {
+			if c.Name != orders.Pausing(paused) {
+				continue
+			}
+			o.Does += " " + repo
+			subject = repo
+		} else if o.Cannot == "" {
+			o.Cannot = cannotOnThread(c, s, paused, repo)
 		}
-		if o.Cannot == "" && paused != nil && o.Name != orders.Stop {
-			o.Cannot = render.Line(paused.By, maxName) + " paused " + repo
-		}
+		o.Shell = fmt.Sprintf("pawl %s --config FILE %s", c.Name, subject)
 		all = append(all, o)
 	}
-	pause := order{
-		Name:   "pause",
-		Does:   "Let nothing begin in " + repo,
-		Cannot: barred(feedback.Maintains, "you do not maintain"),
+	return all, nil
+}
+
+// onPages are the commands that have a button on a thread's page.
+func onPages() []policy.CommandRow {
+	return slices.DeleteFunc(slices.Clone(policy.Commands), func(c policy.CommandRow) bool { return c.Page == "" })
+}
+
+// cannotOnThread says why a command has no effect on a thread now; empty where it has one. paused is who paused the
+// thread's repository, nil for nobody.
+func cannotOnThread(c policy.CommandRow, s thread.State, paused *thread.Operated, repo string) string {
+	if why := orders.Cannot(c.Name, s); why != "" {
+		return why
 	}
-	if paused != nil {
-		pause.Name, pause.Does = "unpause", "Let work begin again in "+repo
+	if paused == nil || c.Effect != policy.BeginsWork {
+		return ""
 	}
-	pause.Shell = "pawl " + pause.Name + " --config FILE " + repo
-	return append(all, pause), nil
+	return render.Line(paused.By, maxName) + " paused " + repo
 }
 
 // addOrders adds what the buttons do. Where one cannot act any more, a page says why.
@@ -85,18 +101,14 @@ func (p *pages) addOrders(to handlers) {
 			return do(r.Context(), t, by)
 		})
 	}
-	for _, name := range []string{orders.Retry, orders.Stop, orders.Resume} {
-		onThread(name, feedback.Writes, func(ctx context.Context, t thread.ID, by orders.Person) error {
-			return orders.OnThread(ctx, p.Store, name, t, by)
+	for _, c := range onPages() {
+		onThread(c.Name, feedback.Enough(c), func(ctx context.Context, t thread.ID, by orders.Person) error {
+			if c.Effect == policy.Pauses {
+				return orders.OnRepository(ctx, p.Store, c.Name, t.Owner, t.Name, by)
+			}
+			return orders.OnThread(ctx, p.Store, c.Name, t, by)
 		})
 	}
-	onThread("pause", feedback.Maintains, func(ctx context.Context, t thread.ID, by orders.Person) error {
-		return orders.Pause(ctx, p.Store, t.Owner, t.Name, by)
-	})
-	onThread("unpause", feedback.Maintains, func(ctx context.Context, t thread.ID, by orders.Person) error {
-		_, err := orders.Unpause(ctx, p.Store, t.Owner, t.Name, by)
-		return err
-	})
 	post("/accounts/{account}/close", nil, func(r *http.Request, by orders.Person) error {
 		return orders.CloseBreaker(r.Context(), p.Store, r.PathValue("account"), by)
 	})

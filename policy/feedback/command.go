@@ -10,7 +10,7 @@ import (
 )
 
 type Command struct {
-	// Name is one of policy.Commands. It is "unknown" for any other word behind /pawl, so that Pawl can answer with help. The zero Command has no name and is no command.
+	// Name is that of one of policy.Commands. It is policy.UnknownCommand for any other word behind /pawl, so that Pawl can answer with help. The zero Command has no name and is no command.
 	Name string
 	// Text is what was said beside the name, as far as a reader can see it: the
 	// task for solve, ask, plan and go, which may go on for many lines; the backend for use; the
@@ -23,11 +23,8 @@ type Command struct {
 // Works reports whether it asks for work, as a remark without a command does:
 // unlike an order to Pawl itself and a question.
 func (c Command) Works() bool {
-	return !slices.Contains([]string{"stop", "use", "status", "why", "pause", "unpause", "unknown"}, c.Name)
+	return policy.CommandNamed(c.Name).Effect == policy.BeginsWork
 }
-
-// pauses reports whether the command concerns everybody in the repository.
-func (c Command) pauses() bool { return c.Name == "pause" || c.Name == "unpause" }
 
 // thanks reports whether a mention of the App is followed by thanks, and by no task.
 func (c Command) thanks() bool {
@@ -59,7 +56,7 @@ func (p Page) Command(slug string) (Command, bool) {
 		if c.Name != "stop" && first.Name != "" {
 			continue
 		}
-		if slices.Contains([]string{"solve", "ask", "plan", "go"}, c.Name) {
+		if policy.CommandNamed(c.Name).Takes == policy.TakesLines {
 			c.Text = task(c.Text, lines[i+1:], slug)
 		}
 		c.Text = strings.TrimSpace(Visible(c.Text))
@@ -97,9 +94,9 @@ func commandOn(l line, slug string) (Command, bool) {
 	}
 	name := commandWord(word)
 	switch {
-	case !slices.Contains(policy.Commands, name):
-		return Command{Name: "unknown", Text: word}, true
-	case name == "use":
+	case !policy.IsCommand(name):
+		return Command{Name: policy.UnknownCommand, Text: word}, true
+	case policy.CommandNamed(name).Takes == policy.TakesWord:
 		text, _, _ = strings.Cut(strings.Join(strings.Fields(text), " "), " ")
 		return Command{Name: name, Text: strings.Trim(text, "`")}, true
 	}

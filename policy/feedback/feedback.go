@@ -44,6 +44,14 @@ func Writes(permission string) bool { return permission == "write" || Maintains(
 // Maintains reports whether a permission is enough to pause the work in a repository, which concerns everybody there.
 func Maintains(permission string) bool { return permission == "admin" || permission == "maintain" }
 
+// Enough returns what reports whether a permission is enough for a command.
+func Enough(c policy.CommandRow) func(permission string) bool {
+	if c.Permission == policy.Maintain {
+		return Maintains
+	}
+	return Writes
+}
+
 // Self is Pawl's own identity at GitHub: the App, its bot user, and its slug.
 type Self struct {
 	AppID int64
@@ -196,8 +204,9 @@ func Judge(r Remark, s Scene) Judgement {
 	if !mayWrite(r, s) {
 		return refuse(j, r, s)
 	}
-	if j.Command.pauses() && !Maintains(s.Permission) {
-		return refusePause(j.Command.Name, r, s)
+	command := policy.CommandNamed(j.Command.Name)
+	if command.Permission == policy.Maintain && !Maintains(s.Permission) {
+		return refuseMaintainers(command.Name, r, s)
 	}
 	return j
 }
@@ -229,8 +238,8 @@ func refuse(j Judgement, r Remark, s Scene) Judgement {
 	return refused
 }
 
-// refusePause is for somebody who may write, but not stop the work of everybody.
-func refusePause(command string, r Remark, s Scene) Judgement {
+// refuseMaintainers is for somebody who may write, but not give a command that concerns everybody.
+func refuseMaintainers(command string, r Remark, s Scene) Judgement {
 	j := ignore("%s has %s permission; %s needs maintain", r.Actor.Login, cmp.Or(s.Permission, "no known"), command)
 	if byPerson(r) {
 		j.Tell = Maintainer
@@ -319,9 +328,6 @@ func mayBePawls(r Remark, s Scene) bool {
 	}
 }
 
-// buttons are the commands that check runs offer as buttons.
-var buttons = []string{"retry", "resume", "raise", "stop", "escalate"}
-
 func asks(r Remark, s Scene) Judgement {
 	switch r.Source {
 	case policy.FromComment, policy.FromReview, policy.FromReviewComment:
@@ -358,7 +364,7 @@ func asksByButton(r Remark, s Scene) Judgement {
 	if r.App != s.Self.AppID {
 		return ignore("the button belongs to another App")
 	}
-	if !slices.Contains(buttons, r.Name) {
+	if policy.CommandNamed(r.Name).Button == "" {
 		return ignore("button %q is none of Pawl's", r.Name)
 	}
 	return Judgement{Accepted: true, Reason: fmt.Sprintf("button %q", r.Name), Command: Command{Name: r.Name}}

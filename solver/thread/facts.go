@@ -231,11 +231,10 @@ func (r Request) orders(typed bool) bool {
 
 // goesOn reports whether the feedback asks for no more than to go on.
 func (r Request) goesOn() bool {
-	switch r.Command {
-	case "resume", "retry", "raise":
-		return feedback.Visible(r.Text) == ""
+	if !policy.CommandNamed(r.Command).GoesOn {
+		return false
 	}
-	return false
+	return feedback.Visible(r.Text) == ""
 }
 
 // sinceEnd is how long before a time the last attempt had ended; negative before the
@@ -408,16 +407,14 @@ func changing(all []Request) []Request {
 
 // purposeOf is the purpose of the attempt which a piece of feedback asks for: of what it goes on with, where it only goes on.
 func (s *State) purposeOf(f Feedback) policy.Purpose {
-	switch f.Command {
-	case "ask", "plan":
-		return policy.Purpose(f.Command)
-	case "retry", "resume", "raise", "escalate":
-		if fresh := s.Fresh(); len(fresh) > 0 {
-			return fresh[len(fresh)-1].Purpose
-		}
-		return s.Purpose()
+	command := policy.CommandNamed(f.Command)
+	if !command.Insists {
+		return command.Purpose
 	}
-	return policy.ToChange
+	if fresh := s.Fresh(); len(fresh) > 0 {
+		return fresh[len(fresh)-1].Purpose
+	}
+	return s.Purpose()
 }
 
 // Purpose is that of the attempt which runs, of what was asked for where nothing was decided of that yet, or of the

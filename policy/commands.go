@@ -1,0 +1,219 @@
+package policy
+
+import "slices"
+
+// CommandRow is what Pawl knows about a command. The code that carries a command out is elsewhere.
+type CommandRow struct {
+	// Name is the word behind /pawl, and the identifier of a button.
+	Name string
+	// Argument is what help and the README print behind the name, such as [text]; empty for none.
+	Argument string
+	// Takes is which text behind the name belongs to the command.
+	Takes Takes
+	// Effect is what the command does. Only a command that BeginsWork counts as feedback.
+	Effect Effect
+	// Insists says that the command forces an attempt after failures. It continues with the last purpose.
+	Insists bool
+	// GoesOn says that the command without a text adds nothing to the task.
+	GoesOn bool
+	// Purpose is what the attempt is for, unless the command insists.
+	Purpose Purpose
+	// Permission is the least permission on the repository.
+	Permission Permission
+	// Button is the description of the button in a check run; empty for no button. GitHub shows 40 characters.
+	Button string
+	// Page is the text of the button on a thread's page; empty for no button. The repository's name
+	// follows for a command that Pauses.
+	Page string
+	// Shell is the summary of the command of the same name in the shell; every button on a page has one.
+	Shell string
+	// ShellLong is the sentence behind Shell in the shell's help.
+	ShellLong string
+	// Help follows the name in the answer to an unknown command; empty where another command's Help names it.
+	Help string
+	// Readme is what the README's table says about the command.
+	Readme string
+}
+
+// Takes is which text behind a command's name belongs to the command.
+type Takes string
+
+const (
+	TakesLine  Takes = ""      // the rest of the line
+	TakesLines Takes = "lines" // the rest of the line and the lines below it
+	TakesWord  Takes = "word"  // the next word
+)
+
+// Effect is what a command does.
+type Effect string
+
+const (
+	BeginsWork Effect = ""         // it asks for work, as a remark without a command does
+	Controls   Effect = "controls" // it changes the state of the thread
+	Answers    Effect = "answers"  // a comment answers it
+	Pauses     Effect = "pauses"   // it changes the state of the repository
+)
+
+// Permission is a permission on a repository, as GitHub names it.
+type Permission string
+
+const (
+	Write    Permission = ""
+	Maintain Permission = "maintain"
+)
+
+// UnknownCommand is the name of any word behind /pawl that is not in the table.
+const UnknownCommand = "unknown"
+
+// Commands is the table of all commands, in the README's order.
+var Commands = []CommandRow{
+	{
+		Name:     "solve",
+		Argument: "[text]",
+		Takes:    TakesLines,
+		Help:     "works on this thread, with the text as an extra instruction",
+		Readme:   "work on this thread; the text is added to the task",
+	},
+	{
+		Name:     "ask",
+		Argument: "QUESTION",
+		Takes:    TakesLines,
+		Purpose:  ToAnswer,
+		Help:     "answers in a comment; nothing is changed",
+		Readme:   "an attempt that answers in a comment; what it changes in the files is thrown away",
+	},
+	{
+		Name:     "plan",
+		Argument: "[text]",
+		Takes:    TakesLines,
+		Purpose:  ToPlan,
+		Help:     "posts a plan, which you may edit; `/pawl go [text]` has it worked off",
+		Readme:   "an attempt that posts a plan, which you may edit where it stands",
+	},
+	{
+		Name:     "go",
+		Argument: "[text]",
+		Takes:    TakesLines,
+		Readme:   "work off the plan as it stands; the text is added",
+	},
+	{
+		Name:      "retry",
+		Insists:   true,
+		GoesOn:    true,
+		Button:    "Start one more attempt",
+		Page:      "Start one more attempt",
+		Shell:     "Make one more attempt on a thread",
+		ShellLong: "As the comment /pawl retry does.",
+		Help:      "starts one more attempt",
+		Readme:    "one more attempt, for the same as the last",
+	},
+	{
+		Name:      "stop",
+		Effect:    Controls,
+		Button:    "End the run",
+		Page:      "End the run",
+		Shell:     "End the work on a thread, also an attempt that runs",
+		ShellLong: "As the comment /pawl stop does.",
+		Help:      "ends the run and a running attempt",
+		Readme:    "end the running attempt and the run, within 5 seconds",
+	},
+	{
+		Name:      "resume",
+		Insists:   true,
+		GoesOn:    true,
+		Button:    "Go on now, do not wait",
+		Page:      "Go on now; a bound of the day still holds",
+		Shell:     "Go on with a thread that waits or stopped",
+		ShellLong: "As the comment /pawl resume does. What a bound of the day holds back still waits.",
+		Help:      "goes on now instead of waiting; a bound of the day still holds",
+		Readme:    "end a wait early, but for that of a bound of the day, or go on after a stop",
+	},
+	{
+		Name:    "raise",
+		Insists: true,
+		GoesOn:  true,
+		Button:  "Allow a day's worth once more",
+		Help:    "allows as much once more as the thread may use in a day, and goes on",
+		Readme:  "allow as much once more as the thread may use in a day, and go on",
+	},
+	{
+		Name:    "escalate",
+		Insists: true,
+		Button:  "Start one attempt with more effort",
+		Help:    "starts one attempt with more effort",
+		Readme:  "one attempt at the backend's escalated effort",
+	},
+	{
+		Name:     "update",
+		Argument: "[text]",
+		Help:     "merges the base branch into the pull request's; an agent is asked where they conflict",
+		Readme:   "merge the base branch into the pull request's; the agent is asked only where they conflict, or where there is a text",
+	},
+	{
+		Name:     "use",
+		Argument: "BACKEND",
+		Takes:    TakesWord,
+		Effect:   Controls,
+		Help:     "takes that backend from now on",
+		Readme:   "keep to one backend on this thread",
+	},
+	{
+		Name:       "pause",
+		Effect:     Pauses,
+		Permission: Maintain,
+		Page:       "Let nothing begin in",
+		Shell:      "Let nothing begin in a repository",
+		ShellLong:  "Attempts that run go on to their end. policy.paused is the same for a whole server.",
+		Help:       "lets nothing begin in this repository until `/pawl unpause`; both need the maintain or admin permission",
+		Readme:     "let nothing begin in this repository; needs the maintain or admin permission",
+	},
+	{
+		Name:       "unpause",
+		Effect:     Pauses,
+		Permission: Maintain,
+		Page:       "Let work begin again in",
+		Shell:      "Let a paused repository go on",
+		ShellLong:  "Threads that stopped because of the pause go on by themselves.",
+		Readme:     "end that, and go on with what stopped for it; needs the same",
+	},
+	{
+		Name:   "status",
+		Effect: Answers,
+		Help:   "says where things stand",
+		Readme: "where the thread stands",
+	},
+	{
+		Name:   "why",
+		Effect: Answers,
+		Help:   "says why the last events were or were not acted on",
+		Readme: "what the last remarks were judged to be",
+	},
+}
+
+// IsCommand reports whether a word is the name of a command.
+func IsCommand(name string) bool { return commandAt(name) >= 0 }
+
+// CommandNamed is the row of a command. A name that is not in the table is answered with help. The zero row, which
+// begins work, is that of a remark without a command.
+func CommandNamed(name string) CommandRow {
+	if at := commandAt(name); at >= 0 {
+		return Commands[at]
+	}
+	if name == "" {
+		return CommandRow{}
+	}
+	return CommandRow{Name: UnknownCommand, Effect: Answers}
+}
+
+func commandAt(name string) int {
+	return slices.IndexFunc(Commands, func(c CommandRow) bool { return c.Name == name })
+}
+
+// Usage is how the command is written in a comment.
+func (c CommandRow) Usage() string {
+	usage := "/pawl " + c.Name
+	if c.Argument != "" {
+		usage += " " + c.Argument
+	}
+	return usage
+}
