@@ -75,10 +75,20 @@ func (s *Server) clean(ctx context.Context) {
 				s.cleanFolders(ctx)
 			}
 			s.cleanDatabase(ctx, duty)
+			s.cleanWork(ctx)
 		}
 		if wait.For(ctx, askDuty) != nil {
 			return
 		}
+	}
+}
+
+// cleanWork removes what an earlier server's attempts left here, once another node has gone on with their threads.
+func (s *Server) cleanWork(ctx context.Context) {
+	left, err := s.solver.Env.CleanWorkOf(ctx, s.leftWork)
+	s.leftWork = left
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn().Err(err).Msg("what killed attempts left in their folders was not removed; it is tried again")
 	}
 }
 

@@ -148,7 +148,7 @@ func (s *Server) tidy(ctx context.Context) error {
 	if left > 0 {
 		s.log.Warn().Int("processes", left).Msg("ended agents that an earlier server left behind")
 	}
-	if err := s.solver.Env.CleanWork(ctx); err != nil {
+	if s.leftWork, err = s.solver.Env.CleanWork(ctx); err != nil {
 		s.log.Error().Err(err).Msg("what killed attempts left in their folders was not removed")
 	}
 	return nil

@@ -64,6 +64,7 @@ type Server struct {
 	github        *githubHealth
 	githubClock   func() (ahead time.Duration, known bool) // how far this machine's clock is ahead of GitHub's
 	hookRanges    atomic.Pointer[[]netip.Prefix]           // nil while they are not known
+	leftWork      []thread.ID                              // whose files a killed server left, and which may go on here
 	background    sync.WaitGroup                           // what works beside the queue, until stop
 	stop          context.CancelFunc
 }

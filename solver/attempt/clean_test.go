@@ -3,12 +3,15 @@ package attempt
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -81,5 +84,57 @@ func TestWhatNoVerificationOfABaseRenewedIsRemoved(t *testing.T) {
 	want := []string{"verify/acme/old/0", "verify/acme/young/0", "verify/acme/young/base-1.json", "verify/acme/young/base-2.json"}
 	if d := cmp.Diff(want, left); err != nil || d != "" {
 		t.Error(d, err)
+	}
+}
+
+func TestWorkStaysWhileItsAttemptRunsHereAndGoesOnceAnotherNodeWentOn(t *testing.T) {
+	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s := &Env{Now: time.Now, Place: "here", Store: db, Config: config.Server{DataDir: t.TempDir()}}
+	at := func(n int) thread.ID { return thread.ID{Owner: "acme", Name: "widgets", Number: n} }
+	here, elsewhere := at(1), at(2)
+	tell := func(id thread.ID, kind thread.Kind, data any) {
+		t.Helper()
+		if _, err := db.Append(t.Context(), id, false, thread.NewEvent{Kind: kind, At: time.Now(), Data: data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	work := func() (left []int) {
+		t.Helper()
+		for _, id := range []thread.ID{here, elsewhere} {
+			if _, err := os.Stat(s.workOf(id)); err == nil {
+				left = append(left, id.Number)
+			}
+		}
+		return left
+	}
+	tell(here, thread.KindAttemptStarted, thread.Started{N: 1, Place: "here"})
+	tell(elsewhere, thread.KindAttemptStarted, thread.Started{N: 1, Place: "elsewhere"})
+	for _, id := range []thread.ID{here, elsewhere} {
+		if err := os.MkdirAll(s.workOf(id), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := s.CleanWork(t.Context())
+	if err != nil || !slices.Equal(kept, []thread.ID{here}) || !slices.Equal(work(), []int{1}) {
+		t.Fatalf("at the start: kept %v, left %v, %v; want what runs here", kept, work(), err)
+	}
+
+	tell(here, thread.KindAttemptEnded, policy.Receipt{N: 1, Ending: policy.Killed, Outcome: policy.Interrupted})
+	leave, err := s.folders.Take(t.Context(), here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err = s.CleanWorkOf(t.Context(), kept)
+	if err != nil || len(kept) != 1 || len(work()) != 1 {
+		t.Errorf("while an attempt uses the folder: kept %v, left %v, %v", kept, work(), err)
+	}
+	leave()
+	kept, err = s.CleanWorkOf(t.Context(), kept)
+	if err != nil || len(kept) != 0 || len(work()) != 0 {
+		t.Errorf("after another node went on: kept %v, left %v, %v; want nothing", kept, work(), err)
 	}
 }

@@ -229,30 +229,59 @@ func cleanVerified(dataDir string, before time.Time) error {
 	return err
 }
 
-// CleanWork removes the files that attempts left whose server was killed, before any
-// attempt begins. Those of one that nobody found yet are for whoever goes on from them.
-func (e *Env) CleanWork(ctx context.Context) error {
+// CleanWork removes the files that attempts left whose server was killed, before any attempt begins. Those of an
+// attempt that the log still has running here are for whoever goes on with it: their threads are kept.
+func (e *Env) CleanWork(ctx context.Context) (kept []thread.ID, err error) {
 	root := filepath.Join(e.Config.DataDir, "attempts")
 	work, err := filepath.Glob(filepath.Join(root, "*", "*", "*", workDir))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	old, err := filepath.Glob(filepath.Join(e.Config.DataDir, "verify", "*", "*", "[0-9]*"))
 	if err != nil {
-		return err
+		return nil, err
 	}
+	threads := make([]thread.ID, 0, len(work))
 	for _, path := range work {
 		name := strings.Split(strings.TrimPrefix(path, root+"/"), "/")
 		n, _ := strconv.Atoi(name[2])
-		events, err := e.Store.Events(ctx, thread.ID{Owner: name[0], Name: name[1], Number: n}, 0)
-		if err != nil {
-			return err
-		}
-		if !e.runsHere(events) {
-			old = append(old, path)
-		}
+		threads = append(threads, thread.ID{Owner: name[0], Name: name[1], Number: n})
 	}
-	return clean(old...)
+	kept, err = e.CleanWorkOf(ctx, threads)
+	return kept, errors.Join(err, clean(old...))
+}
+
+// lookAtFolder bounds how long a folder is waited for that an attempt may be using.
+const lookAtFolder = time.Second
+
+// CleanWorkOf removes what killed attempts left of some threads, and returns the threads that it has to look at again:
+// those with an attempt here, and those that an error kept.
+func (e *Env) CleanWorkOf(ctx context.Context, threads []thread.ID) (kept []thread.ID, err error) {
+	for _, t := range threads {
+		gone, threadErr := e.cleanWorkOf(ctx, t)
+		if !gone {
+			kept = append(kept, t)
+		}
+		err = errors.Join(err, threadErr)
+	}
+	return kept, err
+}
+
+// cleanWorkOf reports whether nothing is left that nobody uses. No attempt of this process begins meanwhile.
+func (e *Env) cleanWorkOf(ctx context.Context, t thread.ID) (gone bool, err error) {
+	look, cancel := context.WithTimeout(ctx, lookAtFolder)
+	defer cancel()
+	leave, err := e.folders.Take(look, t)
+	if err != nil {
+		return false, context.Cause(ctx) // an attempt is at work there
+	}
+	defer leave()
+	events, err := e.Store.Events(ctx, t, 0)
+	if err != nil || e.runsHere(events) {
+		return false, err
+	}
+	err = clean(e.workOf(t))
+	return err == nil, err
 }
 
 // runsHere reports whether a thread's log ends with an attempt that runs on this node.
