@@ -132,7 +132,9 @@ var narrowings = map[string]narrowing{
 	"auto_continue_on_limit_reset": {
 		values: []any{false, true},
 		wider: func(c Server, r Repo, e Effective) bool {
-			return e.Policy.UsageLimit.AutoContinue && (!c.Policy.UsageLimit.AutoContinue || r.AutoContinue != nil && !*r.AutoContinue)
+			refused := r.AutoContinue != nil && !*r.AutoContinue
+			allowed := c.Policy.UsageLimit.AutoContinue && !refused
+			return e.Policy.UsageLimit.AutoContinue && !allowed
 		},
 	},
 	"protected_paths": {

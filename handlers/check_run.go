@@ -58,7 +58,7 @@ func pressed(who feedback.Actor, app int64, button, sha string) *feedback.Remark
 	return &feedback.Remark{Source: policy.FromButton, Actor: who, Author: who, App: app, Name: button, SHA: sha}
 }
 
-// button reads which button of which check run was pressed.
+// button sets what was pressed: a button of one of Pawl's check runs, or GitHub's own "Re-run", which means retry.
 func (p *payload) button(it *Activity) {
 	cr, button := p.CheckRun, "retry"
 	if p.Action == "requested_action" {

@@ -3,6 +3,8 @@ package handlers
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -29,8 +31,12 @@ func TestAnOrderForABackendThatIsNotThereIsAQuestion(t *testing.T) {
 		j := feedback.Judgement{Accepted: true, Command: feedback.Command{Name: tt.command, Text: tt.said}}
 		e := EntryOf(thread.State{}, false, thread.Feedback{Command: tt.command, Pin: tt.pin}, j, only)
 		f, ok := e.Data.(thread.Feedback)
-		if !ok || e.Kind != tt.kind || f.Word != tt.word || f.Backend != tt.backend {
-			t.Errorf("/pawl %s %q with the label %q: %s about %q, backend %q; want %s, %q, %q", tt.command, tt.said, tt.pin, e.Kind, f.Word, f.Backend, tt.kind, tt.word, tt.backend)
+		if !ok {
+			t.Fatalf("%T is no feedback", e.Data)
+		}
+		got := []string{string(e.Kind), f.Word, f.Backend}
+		if d := cmp.Diff([]string{string(tt.kind), tt.word, tt.backend}, got); d != "" {
+			t.Errorf("/pawl %s %q with the label %q: kind, word and backend (-want +got):\n%s", tt.command, tt.said, tt.pin, d)
 		}
 	}
 }

@@ -68,7 +68,7 @@ type origin struct {
 	own                bool // Pawl itself opened the thread
 
 	derived int            // threads near that come of Pawl's own work
-	beside  []contemporary // where only the time tells
+	beside  []contemporary // threads that only the time connects it with
 }
 
 // contemporary is a thread on which an agent worked when another one was opened.
@@ -83,7 +83,8 @@ func (o *origin) byProgram(commanded time.Time) bool {
 	return commanded.Sub(o.created) <= atOnce && references.MatchString(o.text)
 }
 
-// from says why the thread comes of Pawl's work on another one, n; empty where it does not, or only the time tells.
+// from says why the thread follows from Pawl's work on another thread, n. It is empty if it does not, or if only the time
+// suggests it.
 func (o *origin) from(n thread.ID, events []thread.Event, of thread.State) (cause string, err error) {
 	if refers(o.text, n, of) {
 		return "it refers to Pawl's own work on " + n.String(), nil
@@ -107,7 +108,8 @@ func (o *origin) from(n thread.ID, events []thread.Event, of thread.State) (caus
 	return "", nil
 }
 
-// byTime is the generation of a thread of which only the time tells where it comes from.
+// byTime is the generation of a thread that shares only its time with Pawl's work: it was opened while or shortly after
+// an agent ran.
 func (o *origin) byTime() (generation int, cause string) {
 	if o.typed {
 		return 0, ""

@@ -198,6 +198,8 @@ func (all changedAll) decide(ctx context.Context, h *Handlers, it Activity, guid
 
 // remark asks policy and appends feedback, a control, a question, or what was ignored and why.
 func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark, guid string) (string, error) {
+	parsed := r.Parsed()
+	r = &parsed
 	j, err := h.judge(ctx, t, s, it, r)
 	if err != nil {
 		return "", err
@@ -298,8 +300,8 @@ func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it A
 type Entry struct {
 	Kind thread.Kind
 	Data any
-	// Told is a question beside it, whose answer tells somebody that a command, which holds, does less than they may
-	// think; nil for none.
+	// Told is a question that is logged as well: its answer says that the command had less effect than expected. Nil for
+	// none.
 	Told *thread.Feedback
 }
 
@@ -428,8 +430,6 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 	if err != nil {
 		return feedback.Judgement{}, fmt.Errorf("who this App is: %w", err)
 	}
-	parsed := r.Parsed()
-	r = &parsed
 	scene := feedback.Scene{
 		Self:        feedback.Self{AppID: app.ID, BotID: app.BotID, Slug: app.Slug, User: h.StandIn},
 		Label:       thread.Label,

@@ -134,7 +134,7 @@ func (s *step) acquire(ctx context.Context, account string, most int) (release f
 		releaseSlot()
 		return nil, err
 	}
-	crash.Point("account_entered")
+	crash.Point("probe_acquired")
 	s.probes = most > 0
 	return sync.OnceFunc(func() {
 		s.releaseProbe(ctx, account)

@@ -19,7 +19,7 @@ const goOnWithin = time.Minute
 func TestAServerThatIsKilledAndStartedAgainGoesOnWithinAMinute(t *testing.T) {
 	t.Parallel()
 	var all []*lives
-	points := []string{"received", "stored", "delivery_claimed", "event_appended", "claimed", "account_entered", "attempt_logged", "cloned",
+	points := []string{"received", "stored", "delivery_claimed", "event_appended", "claimed", "probe_acquired", "attempt_logged", "cloned",
 		"agent_started", "agent_done", "push_begun", "pushed", "attempt_ending", "attempt_ended", "pull_begun", "decided", "act_logged"}
 	for i, point := range points {
 		l := newLives(t, nil)

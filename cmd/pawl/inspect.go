@@ -183,7 +183,8 @@ func inspectionOf(r agent.Report, limits policy.SeverityLimits) inspection {
 	return v
 }
 
-// plain adds what is particular to a run of which there is only text. A guessed kind may be no run at all.
+// plain reports on plain text, which holds no edits and no exit code. Text whose kind was guessed may be no agent's
+// transcript at all.
 func (v *inspection) plain(text string, guessed bool) {
 	v.Fingerprint = simhash.Fingerprint(text)
 	v.Severity.Reasons = []string{"plain text tells no edits, so a loop of them is not seen"}

@@ -88,7 +88,11 @@ func (d *doomed) goesOn() {
 	var s thread.State
 	d.await("the run to end", func() bool {
 		s = d.states([]thread.ID{d.thread})[0]
-		return !s.Open() && s.Decision != nil && len(crashtest.LeftOver(s)) == 0 && len(d.world.CheckRuns(rigRepo)) >= 3
+		if s.Open() || s.Decision == nil {
+			return false
+		}
+		shown := len(d.world.CheckRuns(rigRepo)) >= 3
+		return shown && len(crashtest.LeftOver(s)) == 0
 	})
 	d.settle()
 	e := nextWork(d.events(d.thread), d.killed)

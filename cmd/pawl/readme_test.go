@@ -315,11 +315,16 @@ func TestWhatReadmeSaysIsSo(t *testing.T) {
 	prose := codeBlock.ReplaceAllString(r.page, "")
 	for _, code := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(prose, -1) {
 		words := strings.Fields(code[1])
-		switch {
-		case len(words) > 1 && (words[0] == "pawl" || words[0] == "bin/pawl") && words[1] != "…":
+		if len(words) < 2 || words[1] == "…" {
+			continue
+		}
+		switch words[0] {
+		case "pawl", "bin/pawl":
 			r.knows(code[1], words[1:])
-		case len(words) > 1 && words[0] == "/pawl" && words[1] != "…" && !policy.IsCommand(words[1]):
-			t.Errorf("there is no command %s", code[1])
+		case "/pawl":
+			if !policy.IsCommand(words[1]) {
+				t.Errorf("there is no command %s", code[1])
+			}
 		}
 	}
 	for _, link := range regexp.MustCompile(`\]\(([^):#]+)(#[^)]*)?\)`).FindAllStringSubmatch(prose, -1) {

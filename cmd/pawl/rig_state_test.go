@@ -141,7 +141,14 @@ func (r *rig) settle() {
 func (r *rig) gathers() bool {
 	return slices.ContainsFunc(r.status().Threads, func(t threadStatus) bool {
 		id, err := thread.Parse(t.Thread)
-		return err == nil && (t.State == "waiting" && t.Rule == "gather" || t.State != "stopped" && len(r.state(id.Number).Red().Names) > 0 && !r.stillRuns(id.Number))
+		if err != nil {
+			return false
+		}
+		if t.State == "waiting" && t.Rule == "gather" {
+			return true
+		}
+		red := t.State != "stopped" && len(r.state(id.Number).Red().Names) > 0
+		return red && !r.stillRuns(id.Number)
 	})
 }
 

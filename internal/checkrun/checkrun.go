@@ -75,27 +75,48 @@ func pending(c forge.CheckRun, f View, what string) forge.CheckRun {
 
 // buttons are the actions that fit the state, at most three.
 func buttons(f View) []forge.Button {
-	retry, resume, escalate := button("retry"), button("resume"), button("escalate")
-	raise, stop := button("raise"), button("stop")
+	switch f.State {
+	case Running:
+		return []forge.Button{button("stop")}
+	case Waiting:
+		return waitingButtons(f)
+	case Answered, Planned:
+		return nil // more is asked for in words
+	case Done, Failed, ConfigError:
+		return []forge.Button{button("retry")}
+	default:
+		return stoppedButtons(f.Rule)
+	}
+}
+
+// waitingButtons are the actions that fit a thread that waits.
+func waitingButtons(f View) []forge.Button {
+	resume := button("resume")
 	if slices.Contains([]policy.Rule{policy.RuleBudget, policy.RuleDailyCap, policy.RuleCap, policy.RuleProbe, policy.RuleCrowded}, f.Rule) {
 		resume.Description = "Look whether there is room now" // no order of a person ends these waits
 	}
-	switch words := f.Rule.Words(); {
-	case f.State == Running:
-		return []forge.Button{stop}
-	case f.State == Waiting && !f.Until.IsZero() && (f.Rule == policy.RuleBudget || f.Rule == policy.RuleDailyCap):
-		// A bound above the thread, which has no end that is known, is the operator's to raise.
-		return []forge.Button{resume, raise, stop}
-	case f.State == Waiting:
-		return []forge.Button{resume, stop}
-	case f.State == Answered, f.State == Planned:
-		return nil // more is asked for in words
-	case f.State == Done, f.State == Failed, f.State == ConfigError, words.Help == policy.HelpRetry:
-		return []forge.Button{retry}
-	case words.Help == policy.HelpResume:
-		return []forge.Button{resume}
-	case words.Help == policy.HelpAny, words.Stops == "":
-		return []forge.Button{retry, escalate}
+	// A bound above the thread, which has no end that is known, is the operator's to raise.
+	ofThread := f.Rule == policy.RuleBudget || f.Rule == policy.RuleDailyCap
+	if ofThread && !f.Until.IsZero() {
+		return []forge.Button{resume, button("raise"), button("stop")}
+	}
+	return []forge.Button{resume, button("stop")}
+}
+
+// stoppedButtons are the actions that help after a rule has stopped the run.
+func stoppedButtons(rule policy.Rule) []forge.Button {
+	words := rule.Words()
+	switch words.Help {
+	case policy.HelpRetry:
+		return []forge.Button{button("retry")}
+	case policy.HelpResume:
+		return []forge.Button{button("resume")}
+	case policy.HelpAny:
+		return []forge.Button{button("retry"), button("escalate")}
+	default:
+	}
+	if words.Stops == "" { // a rule that is not known
+		return []forge.Button{button("retry"), button("escalate")}
 	}
 	return nil // the hint says what helps
 }

@@ -63,11 +63,11 @@ func (s *shared) Cooldowns(ctx context.Context, repo string) (_ map[string][]thr
 
 // AcquireProbe asks to run an attempt on an account. It is refused (false) while at least most other threads
 // run one there, on any node, never with most of 0 or for an account without a name. It ends with ReleaseProbe,
-// Release, the next AcquireProbe, or when the lease runs out: who enters with a bound after that takes that
+// Release, the next AcquireProbe, or when the lease runs out: who acquires with a bound after that takes that
 // lease, so that its holder cannot come back. The error is thread.ErrLeaseLost for a thread that was taken
 // over.
-func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int) (entered bool, err error) {
-	defer s.wrap(&err, "enter account %s for %s", account, l.Thread)
+func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int) (acquired bool, err error) {
+	defer s.wrap(&err, "acquire a probe of account %s for %s", account, l.Thread)
 	if account == "" {
 		return true, nil
 	}
@@ -95,18 +95,18 @@ func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account strin
 				return err
 			}
 		}
-		entered = true
+		acquired = true
 		// A lease that ran out and that nobody took goes on, as with Renew.
 		until := max(micros(r.leaseUntil), micros(tx.now.Add(thread.LeaseTime)))
 		return tx.exec(ctx, "UPDATE threads SET account = $2, lease_until = $3 WHERE id = $1", r.id, account, until)
 	})
-	return entered && err == nil, err
+	return acquired && err == nil, err
 }
 
 // ReleaseProbe ends what AcquireProbe began, if it did. The error is thread.ErrLeaseLost for a thread that was
 // taken over.
 func (s *shared) ReleaseProbe(ctx context.Context, l thread.Lease, account string) error {
-	return s.leased(ctx, "leave account "+account+" for", l, func(tx *txn, r row) error {
+	return s.leased(ctx, "release the probe of account "+account+" for", l, func(tx *txn, r row) error {
 		return tx.exec(ctx, "UPDATE threads SET account = '' WHERE id = $1 AND account = $2", r.id, account)
 	})
 }

@@ -29,7 +29,7 @@ type threadData struct {
 	summary
 	Path          string
 	Wake          time.Time
-	Facts         checkrun.View // zero where the thread cannot be shown
+	View          checkrun.View // zero where the thread cannot be shown
 	Verdicts      []verdict
 	Runs          []run
 	EarlierItems  int
@@ -127,7 +127,7 @@ func (p *pages) readThread(ctx context.Context, r *http.Request, t thread.ID) (t
 	if err != nil || unread != nil { // the log itself can be read, and says which event is at fault
 		return d, nil
 	}
-	d.Facts, d.Verdicts = f, verdicts(f)
+	d.View, d.Verdicts = f, verdicts(f)
 	d.Runs, d.EarlierItems = timeline(events, state, f)
 	if a, running := state.Running(); running {
 		live := p.tailOf(t, a.Started, 0)
