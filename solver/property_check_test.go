@@ -34,6 +34,10 @@ type ledger struct {
 	n     int
 	reset time.Time
 	at    time.Time
+	// first is the thread whose agent told the first of them, and confirmed whether another thread's agent
+	// told the same while it held.
+	first     thread.ID
+	confirmed bool
 }
 
 // stepOf is a node at work on a thread.
@@ -228,7 +232,7 @@ func (w *world) checkEnd(n *node, t thread.ID, r policy.Receipt) {
 	if r.Limit != nil {
 		reset = r.Limit.ResetsAt
 	}
-	w.books.account(a.Account).answer(r.Ending, reset, c.began)
+	w.books.account(a.Account).answer(t, r.Ending, reset, c.began)
 }
 
 // told takes what an attempt's agent ended with as known to the breaker while the
@@ -246,17 +250,18 @@ func (w *world) told(t thread.ID) {
 	if l := c.report.Limit; l != nil && !l.ResetsAt.IsZero() {
 		reset = l.ResetsAt
 	}
-	w.books.account(c.account).answer(c.report.Ending, reset, c.began)
+	w.books.account(c.account).answer(t, c.report.Ending, reset, c.began)
 }
 
-// answer is what an account answered to an attempt that began at a time.
-func (l *ledger) answer(ending policy.Ending, reset, began time.Time) {
+// answer is what an account answered to a thread's attempt that began at a time.
+func (l *ledger) answer(t thread.ID, ending policy.Ending, reset, began time.Time) {
 	now := time.Now()
 	switch ending {
 	case policy.UsageLimit, policy.Auth:
-		if l.kind != ending {
-			*l = ledger{kind: ending}
+		if l.kind != ending || l.isOld(t, now) {
+			*l = ledger{kind: ending, first: t}
 		}
+		l.confirmed = l.confirmed || l.first != t
 		l.n, l.at = l.n+1, now
 		if reset.After(now) {
 			l.reset = reset
@@ -268,6 +273,19 @@ func (l *ledger) answer(ending policy.Ending, reset, began time.Time) {
 			*l = ledger{}
 		}
 	}
+}
+
+// isOld reports whether one thread alone told of the failures and they no longer hold, so that they say nothing
+// to another thread.
+func (l *ledger) isOld(other thread.ID, now time.Time) bool {
+	if l.confirmed || l.first == other {
+		return false
+	}
+	until := l.reset
+	if until.IsZero() {
+		until = l.at.Add(policy.Day)
+	}
+	return !now.Before(until)
 }
 
 // worked notes that something is done for a thread's attempt now.
