@@ -45,21 +45,28 @@ func cargo(c *ruled) []rule {
 			c.failed += len(c.list) - before // the crate and its tests are one
 			return true
 		}},
-		{"", func(m []string) bool {
-			s := m[0]
-			if s != "" {
-				listed = false
-			}
-			switch {
-			case strings.HasPrefix(s, "error[E"):
-				c.seen, inErr = true, true
-			case s == "", strings.HasPrefix(s, "warning"), form(`^error: .*(?:, to rerun pass|targets? failed:)`).MatchString(s):
-				inErr = false
-			case strings.HasPrefix(s, "error: ") && c.seen:
+		// What follows ends the list of failures, and finds the errors of the compiler.
+		{`^.`, func([]string) bool {
+			listed = false
+			return false
+		}},
+		{`^error\[E`, func([]string) bool {
+			c.seen, inErr = true, true
+			return false
+		}},
+		{`^error: `, func([]string) bool {
+			if c.seen {
 				inErr = true
 			}
+			return false
+		}},
+		{`^$|^warning|^error: .*(?:, to rerun pass|targets? failed:)`, func([]string) bool {
+			inErr = false
+			return false
+		}},
+		{"", func(m []string) bool {
 			if inErr {
-				inErr = errors.add(s)
+				inErr = errors.add(m[0])
 			}
 			return inErr
 		}},

@@ -12,6 +12,8 @@ var (
 	goPackage = regexp.MustCompile(`^FAIL\t(\S*[^\s:])(?:\s+(?:[0-9.]+s|\[(build|setup) failed\]|\(cached\)).*)?$`)
 	goHeader  = regexp.MustCompile(`^# ([\w./~@-]+)(?: \[[^\]]+\])?$`)
 	goError   = regexp.MustCompile(`^(?:vet: )?\S+\.go:\d+(?::\d+)?: `)
+	goDone    = regexp.MustCompile(`^(?:FAIL|ok  \t|\?   \t)`) // of a package
+	goCrash   = regexp.MustCompile(`^(?:panic|fatal error): `) // of a test program
 	goRunning = regexp.MustCompile(`^\t\t(\S+) \([0-9.hms]+\)$`)
 )
 
@@ -63,14 +65,19 @@ func (g *goReader) line(s string) bool {
 			return true
 		}
 	}
-	switch {
-	case strings.HasPrefix(s, "=== "):
+	if strings.HasPrefix(s, "=== ") {
 		return g.verbose(s)
-	case strings.HasPrefix(s, "FAIL"), strings.HasPrefix(s, "ok  \t"), strings.HasPrefix(s, "?   \t"):
+	}
+	if goDone.MatchString(s) {
 		return g.packageLine(s)
-	case g.build(s), g.inside(s):
+	}
+	if g.build(s) {
 		return true
-	case strings.HasPrefix(s, "panic: "), strings.HasPrefix(s, "fatal error: "):
+	}
+	if g.inside(s) {
+		return true
+	}
+	if goCrash.MatchString(s) {
 		g.panics = &goTest{name: "panic"}
 		g.open, g.depth, g.whole = g.panics, -1, true
 		g.panics.text.add(s)
@@ -176,10 +183,10 @@ func (g *goReader) packageLine(s string) bool {
 	} else {
 		g.ranIn(strings.Fields(s + " -")[1] + " ")
 		g.flush("")
-		switch {
-		case strings.HasPrefix(s, "?"), strings.HasSuffix(s, "[no tests to run]"):
+		noTests := strings.HasPrefix(s, "?") || strings.HasSuffix(s, "[no tests to run]")
+		if noTests {
 			g.idle = true
-		default:
+		} else {
 			g.busy, g.okay = true, true
 		}
 	}
@@ -206,20 +213,28 @@ func (g *goReader) flush(prefix string) {
 	for _, t := range g.pending {
 		g.add(prefix+t.name, t.text.text())
 	}
-	if p := g.panics; p != nil {
-		for _, name := range p.also {
-			g.failed++
-			text, _, _ := strings.Cut(p.text.text(), "\n\ngoroutine ")
-			g.add(prefix+name, text)
-		}
-		ofNoTest := len(g.pending)+len(p.also) == 0
-		if ofNoTest && prefix != "" {
-			g.failed++
-			g.add(prefix+"panic", p.text.text())
-		}
+	if g.panics != nil {
+		g.flushPanic(prefix)
 	}
 	g.ranIn(prefix)
 	g.pending, g.panics, g.open = nil, nil, nil
+}
+
+// flushPanic notes the tests that the panic names as running. A panic is a failure by itself if no test explains it and
+// the package is known.
+func (g *goReader) flushPanic(prefix string) {
+	text := g.panics.text.text()
+	for _, name := range g.panics.also {
+		g.failed++
+		message, _, _ := strings.Cut(text, "\n\ngoroutine ")
+		g.add(prefix+name, message)
+	}
+	explained := len(g.pending) > 0 || len(g.panics.also) > 0
+	if explained || prefix == "" {
+		return
+	}
+	g.failed++
+	g.add(prefix+"panic", text)
 }
 
 // ranIn notes the tests that passed under a prefix.
@@ -263,7 +278,12 @@ type goEvent struct {
 
 func (g *goReader) event(s string) bool {
 	var e goEvent
-	if json.Unmarshal([]byte(s), &e) != nil || e.Action == "" || e.Package+e.ImportPath == "" {
+	err := json.Unmarshal([]byte(s), &e)
+	if err != nil || e.Action == "" {
+		return false
+	}
+	ofNoPackage := e.Package == "" && e.ImportPath == ""
+	if ofNoPackage {
 		return false
 	}
 	g.seen, g.hasCounts = true, true

@@ -20,9 +20,11 @@ func jest(j *ruled) []rule {
 		{`^  ● (.*)$`, func(m []string) bool {
 			j.close()
 			title := m[1]
-			switch console = title == "Console"; {
-			case console:
+			console = title == "Console"
+			if console {
 				return true
+			}
+			switch {
 			case title == "Test suite failed to run":
 				title = strings.TrimSpace(file + " [suite failed to run]")
 			case file != "":

@@ -86,7 +86,7 @@ func readJUnit(s string) Report {
 		s = s[next:]
 	}
 	j.endCase()
-	j.runner, j.hasCounts, j.seen = "junit", true, j.passed+j.failed+j.skipped > 0
+	j.runner, j.hasCounts, j.seen = "junit", true, j.tests() > 0
 	return j.report()
 }
 
@@ -140,8 +140,9 @@ func (j *junitReader) startElement(e xml.StartElement) {
 }
 
 func (j *junitReader) caseName(class, name string) string {
+	noClass := class == "" || class == "test"
 	switch {
-	case class == "", class == "test":
+	case noClass:
 		// node:test has the suites only around the case.
 		return strings.Join(append(j.suites[:len(j.suites):len(j.suites)], name), " > ")
 	case class == name:

@@ -9,7 +9,10 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-const pytestPlace = `^(\S+\.py):\d+: ?`
+const (
+	pytestPlace     = `^(\S+\.py):\d+: ?`
+	pytestAssertion = `^(?:E$|E  |>  )` // a line of a traceback that says what failed
+)
 
 // pytestTraces are the tracebacks of a run.
 type pytestTraces struct {
@@ -52,7 +55,8 @@ func pytest(p *ruled) []rule {
 		{"", func(m []string) bool {
 			switch section {
 			case "FAILURES", "ERRORS":
-				if more := traces.line(m[0]); !more {
+				more := traces.line(m[0])
+				if !more {
 					section = ""
 				}
 				return true
@@ -71,10 +75,11 @@ func pytest(p *ruled) []rule {
 		{`^ImportError while loading conftest .*`, func(m []string) bool { return p.note("conftest.py [import failed]", m[0]) }},
 		{`^(?:\[gw\d+\] \[ *\d+%\] (FAILED|ERROR|PASSED) (\S+?::.+?)|(\S+?::.+) (FAILED|ERROR|PASSED)(?: +\[ *\d+%\])?) *$`, func(m []string) bool {
 			p.seen = true
-			if m[1]+m[4] == "PASSED" {
-				p.pass(m[2] + m[3])
+			state, name := m[1]+m[4], m[2]+m[3] // with pytest-xdist the state comes first
+			if state == "PASSED" {
+				p.pass(name)
 			} else {
-				states.add(m[2]+m[3], "")
+				states.add(name, "")
 			}
 			return true
 		}},
@@ -126,13 +131,13 @@ func (p *pytestTraces) line(s string) bool {
 	if place != nil {
 		b.file = cmp.Or(b.file, place[1])
 	}
-	switch {
-	case strings.HasPrefix(s, "E  "), s == "E", strings.HasPrefix(s, ">  "), place != nil:
+	kept := place != nil || form(pytestAssertion).MatchString(s)
+	if kept {
 		if strings.HasPrefix(s, "E   ") {
 			s = "E   " + strings.TrimPrefix(s[len("E   "):], "    ")
 		}
 		b.text.add(s)
-	default:
+	} else {
 		b.text.lines++
 	}
 	if b.text.lines >= maxBlockLines {
@@ -150,7 +155,10 @@ func (p *pytestTraces) of(name string, setup bool) string {
 	}
 	var same []*pytestTrace
 	for _, b := range p.all {
-		if !b.used && b.setup == setup && b.title == title {
+		if b.used {
+			continue
+		}
+		if b.setup == setup && b.title == title {
 			same = append(same, b)
 		}
 	}
@@ -196,7 +204,8 @@ func unittest(u *ruled) []rule {
 			if strings.HasPrefix(m[3], "unittest.loader.") {
 				name = m[2] + " [import failed]"
 			}
-			if dashed = false; !after {
+			dashed = false
+			if !after {
 				return false
 			}
 			if form(`(?:Class|Module)$`).MatchString(m[2]) { // setUpClass

@@ -184,6 +184,9 @@ func (t *tally) count(passed, failed, skipped int) bool {
 	return true
 }
 
+// tests is the number of tests that were counted.
+func (t *tally) tests() int { return t.passed + t.failed + t.skipped }
+
 // report is that of a reader that knows no numbers but the runner's own.
 func (t *tally) report() Report {
 	t.close()

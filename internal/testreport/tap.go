@@ -150,7 +150,7 @@ func (t *tapReader) finish() {
 	t.hasCounts = true
 	n := t.totals
 	switch {
-	case n.hasCounts && n.passed+n.failed+n.skipped > 0:
+	case n.hasCounts && n.tests() > 0:
 		t.passed, t.failed, t.skipped = n.passed, n.failed, n.skipped
 	case byProve:
 		t.passed, t.failed, t.skipped = max(0, t.total-t.lost), t.lost, NotCounted
@@ -240,9 +240,15 @@ func (p *prove) rules() []rule {
 // itself. It reports whether the numbers are prove's.
 func (p *prove) settle(f *failures, listed bool) bool {
 	for _, d := range p.diags {
+		if d.todo {
+			continue
+		}
 		text := d.text.text()
+		explained := f.explain(d.name, text)
+		if explained || listed {
+			continue
+		}
 		switch {
-		case d.todo, f.explain(d.name, text), listed:
 		case d.name != "":
 			f.add(d.name, text)
 		case d.file != "":
@@ -255,7 +261,7 @@ func (p *prove) settle(f *failures, listed bool) bool {
 			f.add(r.name, r.text.text())
 		}
 	}
-	return p.ran && p.total > 0 && !listed
+	return p.total > 0 && !listed
 }
 
 // nodeTotal counts one of the numbers that node --test prints below its TAP, if the line is one. The number of tests

@@ -118,6 +118,9 @@ func (t Report) sameRun(other Report) bool {
 	return t.Failed == other.Failed && t.Passed == other.Passed && t.Skipped == other.Skipped && len(t.Failures) == len(other.Failures)
 }
 
+// somethingPassed reports whether the runner counts a passed test, or says that something passed.
+func (t Report) somethingPassed() bool { return t.Passing || t.Passed > 0 }
+
 func together(all []Report) Report {
 	sum := Report{Passed: NotCounted, Failed: NotCounted, Skipped: NotCounted}
 	var names []string
@@ -126,7 +129,7 @@ func together(all []Report) Report {
 		names = append(names, r.Runner)
 		sum.Passed, sum.Failed, sum.Skipped = plus(sum.Passed, r.Passed), plus(sum.Failed, r.Failed), plus(sum.Skipped, r.Skipped)
 		sum.Ran = append(sum.Ran, r.Ran...)
-		sum.Passing = sum.Passing || r.Passing || r.Passed > 0
+		sum.Passing = sum.Passing || r.somethingPassed()
 		for _, f := range r.Failures {
 			found.add(f.Name, f.Text)
 		}
@@ -196,7 +199,10 @@ func called(full, name string) bool {
 	if !ok {
 		return false
 	}
-	return before == "" || strings.HasSuffix(before, " > ") || strings.HasSuffix(before, " › ")
+	if before == "" {
+		return true
+	}
+	return strings.HasSuffix(before, " > ") || strings.HasSuffix(before, " › ")
 }
 
 // suite is a test whose subtests follow.

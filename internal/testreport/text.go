@@ -129,7 +129,10 @@ var kinds = [...][]string{
 // number reads a count; more than a billion tests of a hostile output are none.
 func number(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > 1_000_000_000 {
+	if err != nil {
+		return 0, false
+	}
+	if n < 0 || n > 1_000_000_000 {
 		return 0, false
 	}
 	return n, true

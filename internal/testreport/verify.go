@@ -86,7 +86,7 @@ func Count(v *policy.Verified, all ...Report) {
 		if t.Passed != NotCounted {
 			counted = true
 		}
-		if t.Passing || t.Passed > 0 {
+		if t.somethingPassed() {
 			passing = true
 		}
 		for _, f := range t.Failures {
@@ -102,8 +102,9 @@ func Count(v *policy.Verified, all ...Report) {
 		}
 	}
 	v.FailedTests = max(v.FailedTests, len(v.Failing))
-	switch none := v.PassedTests+v.FailedTests == 0; {
-	case counted && none:
+	ran := v.PassedTests + v.FailedTests
+	switch {
+	case counted && ran == 0:
 		v.NoTests = true
 	case !passing:
 		v.NoTests = policy.Unbuilt(v.Failing)
