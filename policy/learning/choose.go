@@ -63,11 +63,9 @@ func Choose(h How, arms []Arm, seed uint64) policy.Choice {
 		c.Reasons = []string{"every backend is held back"}
 		return c
 	}
-	switch c.Mode {
-	case policy.ModeFixed:
-	default:
+	if c.Mode != policy.ModeFixed {
 		samples, would := draw(arms, seed)
-		if least := neglected(arms); h.Explore && least >= 0 && rand.New(chance(seed, "explore")).Float64() < explored {
+		if least := h.exploration(arms, seed); least >= 0 {
 			would, c.Explored = least, true
 		}
 		c.Samples, c.Would = samples, arms[would].Backend
@@ -81,12 +79,13 @@ func Choose(h How, arms []Arm, seed uint64) policy.Choice {
 }
 
 func (h How) inForce(arms []Arm) policy.Mode {
-	switch m := h.Mode; {
-	case len(arms) < 2:
+	if len(arms) < 2 {
 		return policy.ModeFixed
-	case m == policy.ModeShadow, m == policy.ModeLearn:
-		return m
-	case m == policy.ModeAuto, m == "":
+	}
+	switch h.Mode {
+	case policy.ModeShadow, policy.ModeLearn:
+		return h.Mode
+	case policy.ModeAuto, "":
 		return policy.ModeLearn
 	}
 	return policy.ModeFixed
@@ -105,6 +104,17 @@ func reason(c policy.Choice, a Arm) string {
 	return fmt.Sprintf("%s drew highest; its mean is %.2f from %s", c.Chosen, a.Posterior.Mean, policy.Plural(a.Rewards, "reward"))
 }
 
+// exploration is the arm that this choice tries for the floor of exploration, -1 for none.
+func (h How) exploration(arms []Arm, seed uint64) int {
+	if !h.Explore {
+		return -1
+	}
+	if rand.New(chance(seed, "explore")).Float64() >= explored {
+		return -1
+	}
+	return neglected(arms)
+}
+
 // neglected is the free arm with the fewest rewards, -1 where each has enough.
 func neglected(arms []Arm) int {
 	all := 0
@@ -113,7 +123,8 @@ func neglected(arms []Arm) int {
 	}
 	least, fewest := -1, exploredBy+all/(exploredOf*len(arms))
 	for i, a := range arms {
-		if n := a.Rewards + a.Awaited; a.Masked == "" && n < fewest {
+		n := a.Rewards + a.Awaited
+		if a.Masked == "" && n < fewest {
 			least, fewest = i, n
 		}
 	}
@@ -173,7 +184,8 @@ func View(arms []Arm) []ArmView {
 			if a.Masked != "" || a.Escalated {
 				continue
 			}
-			if v := a.Posterior.sharp(draws).Rand(); highest < 0 || v > most {
+			v := a.Posterior.sharp(draws).Rand()
+			if highest < 0 || v > most {
 				highest, most = i, v
 			}
 		}

@@ -158,7 +158,7 @@ func (l Learned) arm(o policy.Option, prior float64, c policy.Context) Arm {
 			if same {
 				a.Rewards++
 			}
-		case r.Facts.unrewarded() != "", l.now.Sub(r.At) > awaitedFor:
+		case !r.awaited(l.now):
 			continue
 		case same:
 			a.Awaited++
@@ -170,6 +170,11 @@ func (l Learned) arm(o policy.Option, prior float64, c policy.Context) Arm {
 	a.Posterior.Awaited = max(0, beta(a.Posterior.Mean, variance).Weight-a.Posterior.Weight)
 	a.Posterior.N = a.Rewards
 	return a
+}
+
+// awaited reports whether the reward of an attempt without one may still come.
+func (r *checkedRow) awaited(now time.Time) bool {
+	return r.Facts.unrewarded() == "" && now.Sub(r.At) <= awaitedFor
 }
 
 // solved is the lowest reward of work that is counted as solved: above what a failed verification and a review that asks

@@ -178,15 +178,14 @@ type aside [sourceCount]string
 // signals picks the signal of each source that counts: of people the one that decides, of others the newest, of
 // two at once the later. So a second signal of a kind replaces, and never adds.
 func (g *Graded) signals() signalSet {
-	var set signalSet
+	set := signalSet{people(g.Signals)}
 	for i := range g.Signals {
 		s := &g.Signals[i]
-		switch p := s.Source.place(); {
-		case p < 0:
-		case p == 0 && set[0] == nil:
-			set[0] = people(g.Signals)
-		case p == 0:
-		case set[p] == nil, !s.At.Before(set[p].At):
+		p := s.Source.place()
+		if p <= 0 {
+			continue // an unknown source, or people
+		}
+		if set[p] == nil || !s.At.Before(set[p].At) {
 			set[p] = s
 		}
 	}

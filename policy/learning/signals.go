@@ -88,14 +88,18 @@ type CheckResult struct {
 func CISignal(checks []CheckResult, at time.Time) Signal {
 	var passed, broken, outside, cancelled []string
 	for _, c := range checks {
-		switch {
-		case c.Conclusion == "success":
+		switch c.Conclusion {
+		case "success":
 			passed = append(passed, c.Name)
-		case c.Conclusion == "failure" && c.Outside == "":
-			broken = append(broken, c.Name)
-		case c.Conclusion == "skipped", c.Conclusion == "neutral":
+			continue
+		case "skipped", "neutral":
+			continue
+		}
+		switch {
 		case c.Outside != "":
 			outside = append(outside, c.Name+": "+c.Outside)
+		case c.Conclusion == "failure":
+			broken = append(broken, c.Name)
 		default:
 			cancelled = append(cancelled, c.Name+": "+c.Conclusion)
 		}
@@ -190,7 +194,8 @@ func people(signals []Signal) *Signal {
 		}
 		switch s.Kind {
 		case Merged, ClosedUnmerged, Reverted:
-			if known := first[s.Kind]; known == nil || s.At.Before(known.At) {
+			known := first[s.Kind]
+			if known == nil || s.At.Before(known.At) {
 				first[s.Kind] = s
 			}
 		default:
@@ -280,6 +285,7 @@ func JournalSignal(r policy.Receipt, verifier Signal, at time.Time) Signal {
 	tests := testsWords.MatchString(text)
 	done := doneWords.MatchString(text)
 	verifierFailed := verifier.usable() && verifier.Value < failedBelow
+	claims := tests || done
 	nobodySaw := r.Trajectory.TestRuns == 0 && !verifier.usable()
 	s := Signal{Source: JournalSource, Known: true, At: at, Basis: simhash.Fingerprint(r.Final).String()}
 	switch {
@@ -293,7 +299,7 @@ func JournalSignal(r policy.Receipt, verifier Signal, at time.Time) Signal {
 		s.Value, s.Detail = admitsDefeat, "says itself that it did not get there"
 	case tests && nobodySaw:
 		return missing(JournalSource, at, false, "says that tests pass, which nobody saw")
-	case tests, done:
+	case claims:
 		s.Value, s.Detail = claimsHold, "what it says is borne out"
 	default:
 		return missing(JournalSource, at, false, "claims nothing that can be checked")

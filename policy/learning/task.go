@@ -88,22 +88,33 @@ func categoryOfPaths(paths []string) policy.Category {
 	return cmp.Or(common, policy.Other)
 }
 
+// pathKinds tell the category of a file by its folders and its name, in lower case. The first kind that fits counts.
+var pathKinds = []struct {
+	category policy.Category
+	folders  []string
+	names    []string // patterns of path.Match
+}{
+	{policy.Dependency, nil, []string{
+		"go.mod", "go.sum", "package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml",
+		"requirements.txt", "poetry.lock", "uv.lock", "cargo.toml", "cargo.lock", "gemfile", "gemfile.lock",
+	}},
+	{policy.Test, []string{"test", "tests", "__tests__", "testdata", "spec"}, []string{"*_test.*", "*.test.*", "*.spec.*", "test_*"}},
+	{policy.Docs, []string{"docs", "doc"}, []string{"*.md", "*.rst", "*.adoc"}},
+	{policy.Chore, []string{".github", ".ci", ".circleci"}, []string{"makefile", "dockerfile", ".gitignore", ".golangci.yml"}},
+}
+
 func categoryOfPath(p string) policy.Category {
 	base, parts := path.Base(p), strings.Split(p, "/")
-	in := func(folders ...string) bool {
-		return slices.ContainsFunc(parts[:len(parts)-1], func(part string) bool { return slices.Contains(folders, part) })
-	}
-	switch {
-	case slices.Contains([]string{"go.mod", "go.sum", "package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml",
-		"requirements.txt", "poetry.lock", "uv.lock", "cargo.toml", "cargo.lock", "gemfile", "gemfile.lock"}, base):
-		return policy.Dependency
-	case in("test", "tests", "__tests__", "testdata", "spec"), strings.Contains(base, "_test."), strings.Contains(base, ".test."),
-		strings.Contains(base, ".spec."), strings.HasPrefix(base, "test_"):
-		return policy.Test
-	case in("docs", "doc"), slices.Contains([]string{".md", ".rst", ".adoc"}, path.Ext(base)):
-		return policy.Docs
-	case in(".github", ".ci", ".circleci"), slices.Contains([]string{"makefile", "dockerfile", ".gitignore", ".golangci.yml"}, base):
-		return policy.Chore
+	folders := parts[:len(parts)-1]
+	for _, kind := range pathKinds {
+		inFolder := slices.ContainsFunc(folders, func(folder string) bool { return slices.Contains(kind.folders, folder) })
+		named := slices.ContainsFunc(kind.names, func(pattern string) bool {
+			matched, _ := path.Match(pattern, base)
+			return matched
+		})
+		if inFolder || named {
+			return kind.category
+		}
 	}
 	return policy.Other
 }
