@@ -105,16 +105,22 @@ func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 // stayWith is the free backend of the run's last attempt, where another one is chosen; empty for none. The choice is
 // made at the start of a run: switching within it costs what the provider keeps of the prompt.
 func (f Facts) stayWith(c Choice, d Decision, options []Option) string {
-	last, ok := f.last()
-	switch {
-	case c.Mode == ModeFixed, c.Mode == ModeShadow:
+	switch c.Mode {
+	case ModeFixed, ModeShadow:
 		return ""
-	case !ok, d.Different, last.Backend == c.Chosen:
-		return ""
-	case slices.Contains(options, Option{Backend: last.Backend}): // free, since it is not masked
-		return last.Backend
 	}
-	return ""
+	if d.Different {
+		return ""
+	}
+	last, ok := f.last()
+	if !ok || last.Backend == c.Chosen {
+		return ""
+	}
+	free := func(o Option) bool { return o.Backend == last.Backend && o.Masked == "" }
+	if !slices.ContainsFunc(options, free) {
+		return ""
+	}
+	return last.Backend
 }
 
 func front(list []Backend, name string) []Backend {

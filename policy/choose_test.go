@@ -12,6 +12,9 @@ func TestARunStaysWithItsBackend(t *testing.T) {
 	takes := func(mode Mode, name string) func(*Facts) {
 		return func(f *Facts) {
 			f.Choose = func(options []Option) Choice {
+				for i := range options {
+					options[i].Model = "a model" // as the solver does
+				}
 				if i := slices.IndexFunc(options, func(o Option) bool { return o.Backend == name && o.Masked == "" }); i < 0 {
 					return Choice{Mode: mode, Chosen: options[0].Backend, Reasons: []string{"it is left"}}
 				}
