@@ -20,14 +20,14 @@ func (f Facts) admit(d Decision) Decision {
 	candidates, d := f.choose(f.candidates(d), d)
 	for _, b := range candidates {
 		if f.held(b) == nil {
-			return f.backoff(f.by(b, d))
+			return f.backoff(f.startOn(b, d))
 		}
 	}
 	return f.holdBack(candidates, d)
 }
 
-// by is the attempt by a backend that is free.
-func (f Facts) by(b Backend, d Decision) Decision {
+// startOn is the decision to start an attempt on a free backend.
+func (f Facts) startOn(b Backend, d Decision) Decision {
 	d.Backend = b.Name
 	if d.Escalated && !f.canEscalate(b) {
 		d.Escalated = false
@@ -179,7 +179,7 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 		if h.rule == "" {
 			continue
 		}
-		if wait.Rule == "" || f.looks(h.until).Before(f.looks(wait.Until)) {
+		if wait.Rule == "" || f.nextLook(h.until).Before(f.nextLook(wait.Until)) {
 			wait.Until, wait.Rule = h.until, h.rule
 		}
 	}
@@ -203,8 +203,9 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 // dailyBound reports whether a bound of the day holds the backend, which no user passes over.
 func (h *hold) dailyBound() bool { return h.rule == RuleCap || h.rule == RuleBudget }
 
-// looks is when a hold is looked at again. Nobody knows when a day has room again, so that is looked at every few minutes.
-func (f Facts) looks(until time.Time) time.Time {
+// nextLook is when the thread checks a hold again. Nobody knows when a daily limit has room, so it is checked every ten
+// minutes.
+func (f Facts) nextLook(until time.Time) time.Time {
 	if until.IsZero() {
 		return f.Now.Add(10 * time.Minute)
 	}
@@ -235,12 +236,16 @@ func (f Facts) breakerStop(b Backend) Decision {
 	}
 }
 
-// canEscalate reports whether a backend has an escalated effort that does not rest, or that a user orders in spite of it.
+// canEscalate reports whether a backend may run with its escalated effort: the effort has no cooldown now, or a user's
+// command overrides the cooldown.
 func (f Facts) canEscalate(b Backend) bool {
-	switch {
-	case !b.CanEscalate:
+	if !b.CanEscalate {
 		return false
-	case !b.Escalated.Holds(f.Now), f.orders():
+	}
+	if !b.Escalated.Holds(f.Now) {
+		return true
+	}
+	if f.orders() {
 		return true
 	}
 	return f.insists() && b.Escalated.Class != Runaway

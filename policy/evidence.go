@@ -220,14 +220,16 @@ func sum(all []Verified) string {
 		failing = slices.Concat(failing, Names(v.Failing), v.Known)
 	}
 	said := fmt.Sprintf("%d pass", passed)
-	switch last := all[len(all)-1]; {
+	last := all[len(all)-1]
+	unexplained := !last.Passed || passed == 0 // by the numbers
+	switch {
 	case len(failing) > 0:
 		fails := " fail"
 		if len(failing) == 1 {
 			fails = " fails"
 		}
 		said += ", " + few(failing) + fails
-	case !last.Passed, passed == 0:
+	case unexplained:
 		said += ", " + last.Command + " " + last.Result()
 	}
 	return strings.TrimPrefix(said, "0 pass, ")

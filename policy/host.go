@@ -28,10 +28,10 @@ func (r *HostRule) UnmarshalText(text []byte) error {
 	suffix, wild := strings.CutPrefix(name, "*.")
 	host, err := CanonicalHost(suffix)
 	_, portErr := strconv.ParseUint(port, 10, 16)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("%w; write it like registry.npmjs.org:443 or *.example.org:443", err)
-	case portErr != nil, port[0] == '0': // a sign is no number to ParseUint
+	}
+	if portErr != nil || port[0] == '0' { // a sign is no number to ParseUint
 		return errors.New("names no port between 1 and 65535; write it like registry.npmjs.org:443")
 	}
 	*r = HostRule{host, wild, port}
@@ -83,10 +83,10 @@ func CanonicalHost(name string) (string, error) {
 		}
 		return r
 	}, name)
-	switch {
-	case len(host) > most, !hostForm.MatchString(host):
+	if len(host) > most || !hostForm.MatchString(host) {
 		return "", errors.New("is not the name of a host in ASCII letters, digits and dashes")
-	case addressForm.MatchString(host):
+	}
+	if addressForm.MatchString(host) {
 		return "", errors.New("is an address; only names are let through")
 	}
 	return host, nil

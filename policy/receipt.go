@@ -65,10 +65,10 @@ const (
 // Usable is when the account can be expected to work again; zero when unknown. A time that was read from a
 // message has whole minutes, so the true one may be up to a minute later.
 func (l *Limit) Usable() time.Time {
-	switch {
-	case l == nil, l.ResetsAt.IsZero():
+	if l == nil || l.ResetsAt.IsZero() {
 		return time.Time{}
-	case l.Source == SourceText:
+	}
+	if l.Source == SourceText {
 		return l.ResetsAt.Add(time.Minute)
 	}
 	return l.ResetsAt
@@ -311,13 +311,14 @@ func (r Receipt) WentSilent() bool { return r.Outcome == Outcome(TimedOut) && r.
 // cut reports whether something other than a failure of the agent ended its work: its provider, a
 // daily budget, or a silence. A loop is the agent's own.
 func (r Receipt) cut() bool {
-	switch {
-	case r.Outcome == EditLoop:
+	if r.Outcome == EditLoop {
 		return false
-	case r.Paused, r.Ending.Passes(), r.Ending == UsageLimit:
+	}
+	if r.Paused {
 		return true
 	}
-	return r.WentSilent()
+	byProvider := r.Ending.Passes() || r.Ending == UsageLimit
+	return byProvider || r.WentSilent()
 }
 
 // brokenOff reports whether Pawl or a user broke the attempt off.

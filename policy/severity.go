@@ -229,7 +229,9 @@ func (l SeverityLimits) circling(e Edits) (why string, circles bool) {
 		return fmt.Sprintf("in circles: %d of %s came to nothing, most of them on %s", e.Churned, Plural(e.Operations, "edit"), e.CirclePath), true
 	case e.SameFailures >= manyFailures:
 		return fmt.Sprintf("in circles: the same call failed %d times with the same output", e.SameFailures), true
-	case e.Blind(), e.Operations < l.MinRepeats:
+	case e.Blind():
+		return "", false
+	case e.Operations < l.MinRepeats:
 		return "", false
 	}
 	return fmt.Sprintf("%d of them made again what had been there, which is no loop", back), false

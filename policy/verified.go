@@ -135,13 +135,15 @@ func (v Verified) unfit() string {
 	if v.Passed {
 		return ""
 	}
-	missing := noProgram.FindString(v.Output)
-	switch {
-	case v.Exit == 126, v.Exit == 127:
+	switch v.Exit {
+	case 126, 127:
 		return fmt.Sprintf("exit code %d, a program is missing or may not be run", v.Exit)
-	case missing != "":
+	}
+	if missing := noProgram.FindString(v.Output); missing != "" {
 		return "a program is missing: " + missing
-	case v.Exit == 134, v.Exit == 137: // 128 + SIGABRT, as Node out of memory, or + SIGKILL
+	}
+	switch v.Exit {
+	case 134, 137: // 128 + SIGABRT, as Node out of memory, or + SIGKILL
 		return "it is killed, as where the memory is not enough"
 	}
 	return ""
@@ -228,17 +230,19 @@ func (v Verified) fixed(base *Verified, first []Failing) (names []string) {
 // failsAsOn reports whether the command ended as it did on the base and nothing failed but what failed there.
 // named is how many of its failures had names.
 func (v Verified) failsAsOn(base *Verified, named int) bool {
-	switch {
-	case len(v.Failing) > 0, len(v.Known) == 0:
-		return false
-	case v.FailedTests > named:
-		return false
-	case v.PassedTests+len(v.Flaky) < base.PassedTests:
-		return false
-	case v.TimedOut, v.Signal != base.Signal:
+	if len(v.Failing) > 0 || len(v.Known) == 0 {
 		return false
 	}
-	return v.Exit == base.Exit
+	if v.FailedTests > named {
+		return false
+	}
+	if v.PassedTests+len(v.Flaky) < base.PassedTests {
+		return false
+	}
+	if v.TimedOut {
+		return false
+	}
+	return v.Signal == base.Signal && v.Exit == base.Exit
 }
 
 // flaky is the result with what passed in a second run told apart.
@@ -344,12 +348,13 @@ func (f Failing) assertion() string {
 // known reports whether the failure is one of the base.
 func (f Failing) known(base, again *Verified) bool {
 	before := find(base.Failing, f.Name)
-	switch {
-	case before == nil:
+	if before == nil {
 		return false
-	case f.says(before):
+	}
+	if f.says(before) {
 		return true
-	case again == nil, f.build():
+	}
+	if again == nil || f.build() {
 		return false
 	}
 	// Where the assertion differs between two runs of one commit, it tells nothing.

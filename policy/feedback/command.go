@@ -165,19 +165,28 @@ func startsWithSpace(text string) bool {
 // none given means all. The words are those of the repository's configuration: command, mention, label,
 // assignment, review, comment, description, check_run, base. Buttons are always heard.
 func Triggers(source policy.Source, c Command, triggers []string) bool {
-	word := string(source)
-	switch {
-	case source == policy.FromButton:
+	if source == policy.FromButton || len(triggers) == 0 {
 		return true
-	case c.Mention:
-		word = "mention"
-	case source == policy.FromAssignment, source == policy.FromBase:
-	case c.Name != "" && source != policy.FromLabel:
-		word = "command"
-	case source == policy.FromReviewComment:
-		word = "review"
 	}
-	return len(triggers) == 0 || slices.Contains(triggers, word)
+	return slices.Contains(triggers, trigger(source, c))
+}
+
+// trigger is the configuration's word for feedback of a source.
+func trigger(source policy.Source, c Command) string {
+	if c.Mention {
+		return "mention"
+	}
+	switch source {
+	case policy.FromAssignment, policy.FromBase, policy.FromLabel:
+		return string(source) // also with a command
+	}
+	if c.Name != "" {
+		return "command"
+	}
+	if source == policy.FromReviewComment {
+		return "review"
+	}
+	return string(source)
 }
 
 // What people are told of a remark that is ignored: that they may not give orders, or not this one, or that it was none.

@@ -255,19 +255,26 @@ func mayWrite(r Remark, s Scene) bool {
 
 // needs is what has to be looked up for a remark that would count otherwise; empty where that was done.
 func needs(j Judgement, r Remark, s Scene) Need {
-	writes := mayWrite(r, s)
-	wanted := map[Need]bool{
-		AgentTexts: mayBePawls(r, s),
-		Permission: !writes && s.Permission == "",
-		Closing:    writes && !s.Tracked && j.begins(),
+	if s.lacks(AgentTexts) && mayBePawls(r, s) {
+		return AgentTexts
 	}
-	for _, need := range []Need{AgentTexts, Permission, Closing} {
-		if wanted[need] && !slices.Contains(s.Looked, need) {
-			return need
+	if !mayWrite(r, s) {
+		if s.lacks(Permission) && s.Permission == "" {
+			return Permission
 		}
+		return ""
+	}
+	if s.Tracked || !j.begins() {
+		return "" // it does not matter whether the thread was closed
+	}
+	if s.lacks(Closing) {
+		return Closing
 	}
 	return ""
 }
+
+// lacks reports whether something was not looked up yet.
+func (s Scene) lacks(need Need) bool { return !slices.Contains(s.Looked, need) }
 
 // causedByPawl says why a remark counts as Pawl's own doing, whoever GitHub says did it; empty when it does
 // not. own says that GitHub itself names Pawl: of a check run it is the App that counts, since as the actor

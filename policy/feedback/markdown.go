@@ -172,7 +172,8 @@ func (p *page) inline(n ast.Node, source []byte, quoted bool) {
 			start := cap(source) - cap(label) // it is a part of the source
 			end := start + len(label)
 			p.set(start, end, prose)
-			if bracketed := start > 0 && source[start-1] == '<'; bracketed && end < len(source) {
+			bracketed := start > 0 && source[start-1] == '<'
+			if bracketed && end < len(source) {
 				p.class[start-1], p.class[end] = gone, gone
 			}
 		}
@@ -321,9 +322,11 @@ func (p *page) readLines() []line {
 			tags = tags[1:]
 		}
 		l := line{text: text}
+		hidden := covers(comments, start) || covers(p.code, start)
+		quoted := p.lines[start] == quotedLine || depth > 0
 		switch {
-		case covers(comments, start), covers(p.code, start):
-		case p.lines[start] == quotedLine, depth > 0:
+		case hidden:
+		case quoted:
 			l.kind = quotedLine
 		case strings.Trim(text, " \t") == "":
 			l.kind = plainLine

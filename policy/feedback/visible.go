@@ -190,10 +190,11 @@ func (p *page) elements() {
 		if closed[t.name] {
 			hidden = p.closing(i)
 		}
-		switch {
-		case hidden > i:
+		if hidden > i {
 			p.hide(span{t.start, p.tags[hidden].end}, "an element")
-		case small, slices.Contains(swallowing, t.name):
+			continue
+		}
+		if small || slices.Contains(swallowing, t.name) {
 			p.hide(span{t.start, len(p.body)}, "an element")
 			return
 		}
@@ -209,7 +210,7 @@ func (t htmlElement) small() bool {
 	return false
 }
 
-// deeper is how many elements are open behind a tag, of so many before it.
+// deeper returns the number of open elements after the tag, given the number before it.
 func (t htmlElement) deeper(open int) int {
 	if t.closes {
 		return max(0, open-1)
@@ -221,15 +222,17 @@ func (t htmlElement) deeper(open int) int {
 func (p *page) closing(i int) int {
 	depth := 0
 	for j := i; j < len(p.tags); j++ {
-		switch t := p.tags[j]; {
-		case t.name != p.tags[i].name, t.alone:
-		case !t.closes:
+		t := p.tags[j]
+		if t.name != p.tags[i].name || t.alone {
+			continue
+		}
+		if !t.closes {
 			depth++
-		default:
-			depth--
-			if depth == 0 {
-				return j
-			}
+			continue
+		}
+		depth--
+		if depth == 0 {
+			return j
 		}
 	}
 	return 0
@@ -307,12 +310,14 @@ func markdownSigns(part string, begins bool) string {
 
 // shown maps a character to itself, to a space, or to nothing (-1).
 func shown(r rune) rune {
-	switch {
-	case r == '\n', r == '\t':
+	switch r {
+	case '\n', '\t':
 		return r
-	case unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
+	}
+	if unicode.In(r, unicode.Zl, unicode.Zp) {
 		return ' '
-	case policy.Invisible(r):
+	}
+	if policy.Invisible(r) {
 		return -1
 	}
 	return r
