@@ -76,16 +76,18 @@ func (u *unpacker) apply(h *tar.Header, in io.Reader) error {
 		u.own[p] = true
 	}
 	dir, base := path.Dir(name), path.Base(name)
-	hidden, hides := strings.CutPrefix(base, ".wh.")
-	switch {
-	case base == ".wh..wh..opq":
+	if base == ".wh..wh..opq" {
 		return u.clear(dir)
-	case hides && strings.Trim(hidden, ".") == "", strings.HasPrefix(hidden, ".wh."):
-		return nil // files of a storage driver
-	case hides:
-		return u.root.RemoveAll(path.Join(dir, hidden))
 	}
-	return u.entry(name, h, in)
+	hidden, hides := strings.CutPrefix(base, ".wh.")
+	if !hides {
+		return u.entry(name, h, in)
+	}
+	ofStorageDriver := strings.Trim(hidden, ".") == "" || strings.HasPrefix(hidden, ".wh.")
+	if ofStorageDriver {
+		return nil
+	}
+	return u.root.RemoveAll(path.Join(dir, hidden))
 }
 
 // local is a path below the root; links and entries begin with a slash or without.
@@ -100,12 +102,13 @@ func local(name string) (string, error) {
 // clear takes away what lower layers have in a folder.
 func (u *unpacker) clear(dir string) error {
 	return fs.WalkDir(u.root.FS(), dir, func(p string, d fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
-		case err != nil:
+		}
+		if err != nil {
 			return err
-		case u.own[p], p == ".":
+		}
+		if u.own[p] || p == "." {
 			return nil
 		}
 		if err := u.root.RemoveAll(p); err != nil || !d.IsDir() {

@@ -82,9 +82,8 @@ func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
 		b = bufio.NewReaderSize(z, sniffed)
 	}
 	start, err = b.Peek(sniffed)
-	switch {
-	case err == nil, err == io.EOF, errors.Is(err, bufio.ErrBufferFull):
-	default:
+	whole := err == nil || err == io.EOF
+	if !whole && !errors.Is(err, bufio.ErrBufferFull) {
 		return b, start, fmt.Errorf("it cannot be read to its end: %w", err)
 	}
 	switch {

@@ -103,10 +103,10 @@ const maxDepth = 10
 
 // answered finds an object with the headers of an answer, lastError first.
 func answered(o gjson.Result, depth int) (gjson.Result, bool) {
-	switch {
-	case !o.IsObject(), depth == 0:
+	if !o.IsObject() || depth == 0 {
 		return o, false
-	case o.Get("responseHeaders").Exists():
+	}
+	if o.Get("responseHeaders").Exists() {
 		return o, true
 	}
 	for _, key := range []string{"lastError", "error", "cause", "data"} {

@@ -203,16 +203,27 @@ func (s *Sandbox) freshMounts() []string {
 	memory("/run", 64)
 	entries, _ := os.ReadDir("/proc") // it was read when Pawl began
 	for _, e := range entries {
+		if staysInProc(e) {
+			continue
+		}
 		path := "/proc/" + e.Name()
-		switch _, err := strconv.Atoi(e.Name()); {
-		case err == nil, slices.Contains(procShown, e.Name()), e.Type() == os.ModeSymlink:
-		case e.IsDir():
+		if e.IsDir() {
 			args = append(args, "--tmpfs", path, "--remount-ro", path)
-		default:
+		} else {
 			args = append(args, "--ro-bind", "/dev/null", path) // a device, which such a mount does not open
 		}
 	}
 	return args
+}
+
+// staysInProc reports whether programs see an entry of /proc as it is.
+func staysInProc(e os.DirEntry) bool {
+	_, err := strconv.Atoi(e.Name())
+	isProcess := err == nil
+	if isProcess || slices.Contains(procShown, e.Name()) {
+		return true
+	}
+	return e.Type() == os.ModeSymlink
 }
 
 // leastTmpfs is the least size of a folder in memory, in bytes.

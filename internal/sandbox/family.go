@@ -62,7 +62,11 @@ func family(mark string, root int) []int {
 	for grown := true; grown; {
 		grown = false
 		for pid, p := range all {
-			if !own[pid] && !in[pid] && (p.marked || pid == root || in[p.parent]) {
+			if own[pid] || in[pid] {
+				continue
+			}
+			belongs := p.marked || pid == root || in[p.parent]
+			if belongs {
 				in[pid], grown = true, true
 			}
 		}

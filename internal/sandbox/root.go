@@ -61,6 +61,7 @@ func rootMounts(root string, own []string) (args []string, err error) {
 		}
 		for _, e := range entries {
 			path := filepath.Join(dir, e.Name())
+			bindable := e.IsDir() || e.Type().IsRegular()
 			holds := slices.ContainsFunc(own, func(place string) bool { return within(place, path) })
 			switch {
 			case holds && e.IsDir() && !slices.Contains(own, path):
@@ -75,7 +76,7 @@ func rootMounts(root string, own []string) (args []string, err error) {
 					return err
 				}
 				args = append(args, "--symlink", target, path)
-			case e.IsDir(), e.Type().IsRegular():
+			case bindable:
 				args = append(args, "--ro-bind", filepath.Join(root, path), path)
 			}
 			if len(args) > maxRootArguments {

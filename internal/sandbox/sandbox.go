@@ -171,14 +171,25 @@ func (s *Sandbox) once(ctx context.Context, spec Spec) (said string, exit Exit, 
 	return string(text), exit, err
 }
 
+// hints tell what to do about the words of bubblewrap's errors. The first that fits counts.
+var hints = []struct{ words, hint string }{
+	{"proc", "in a container, start it with --security-opt systempaths=unconfined --security-opt seccomp=unconfined"},
+	{"uid map", hintAppArmor},
+	{"loopback", hintAppArmor},
+	{"namespace", hintNamespaces},
+	{"Operation not permitted", hintNamespaces},
+}
+
+const (
+	hintAppArmor   = "AppArmor restricts user namespaces: add a profile for bwrap or set sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+	hintNamespaces = "allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1; in a container, --security-opt seccomp=unconfined)"
+)
+
 func hint(said string) string {
-	switch {
-	case strings.Contains(said, "proc"):
-		return "in a container, start it with --security-opt systempaths=unconfined --security-opt seccomp=unconfined"
-	case strings.Contains(said, "uid map"), strings.Contains(said, "loopback"):
-		return "AppArmor restricts user namespaces: add a profile for bwrap or set sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-	case strings.Contains(said, "namespace"), strings.Contains(said, "Operation not permitted"):
-		return "allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1; in a container, --security-opt seccomp=unconfined)"
+	for _, h := range hints {
+		if strings.Contains(said, h.words) {
+			return h.hint
+		}
 	}
 	return "run bwrap by hand to see why"
 }
@@ -204,7 +215,7 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 		err = fmt.Errorf("start %s: without a sandbox there is no image", exe)
 	case spec.Network != nil:
 		err = fmt.Errorf("start %s: without a sandbox there is no network of its own", exe)
-	case len(spec.Mounts)+len(spec.Folders)+len(spec.Overlays) > 0 || spec.DirAt+spec.HomeAt != "":
+	case spec.relocates():
 		err = fmt.Errorf("start %s: without a sandbox nothing can be shown at another path", exe)
 	default:
 		cmd = exec.CommandContext(ctx, exe, spec.Argv[1:]...)
@@ -221,6 +232,17 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// relocates reports whether the program sees a file or folder at another path than the host.
+func (spec Spec) relocates() bool {
+	if spec.DirAt != "" || spec.HomeAt != "" {
+		return true
+	}
+	if len(spec.Mounts) > 0 || len(spec.Folders) > 0 {
+		return true
+	}
+	return len(spec.Overlays) > 0
 }
 
 // check refuses what cannot be started and finds the executable.
@@ -274,21 +296,26 @@ func proper(path string) bool {
 
 // find is the path of the program: of the host, or in the root.
 func (spec Spec) find() (string, error) {
-	stat, search := os.Stat, spec.HostPath
-	if spec.Root != "" && search == "" {
-		stat = spec.statIn
+	name := spec.Argv[0]
+	ofWorkTree := !filepath.IsAbs(name) && strings.ContainsRune(name, '/')
+	if ofWorkTree {
+		return lookUp(filepath.Join(spec.Dir, name), "", os.Stat)
 	}
+	if spec.HostPath != "" {
+		return lookUp(name, spec.HostPath, os.Stat)
+	}
+	search := ""
 	for _, v := range spec.Env {
-		if list, ok := strings.CutPrefix(v, "PATH="); ok && spec.HostPath == "" {
+		if list, ok := strings.CutPrefix(v, "PATH="); ok {
 			search = list
 		}
 	}
-	if name := spec.Argv[0]; !filepath.IsAbs(name) && strings.ContainsRune(name, '/') {
-		return lookUp(filepath.Join(spec.Dir, name), "", os.Stat)
+	if spec.Root == "" {
+		return lookUp(name, search, os.Stat)
 	}
-	path, err := lookUp(spec.Argv[0], search, stat)
-	if err != nil && spec.Root != "" && spec.HostPath == "" {
-		err = fmt.Errorf("start %s: the image has no such program: use one that has it", spec.Argv[0])
+	path, err := lookUp(name, search, spec.statIn)
+	if err != nil {
+		err = fmt.Errorf("start %s: the image has no such program: use one that has it", name)
 	}
 	return path, err
 }
@@ -317,7 +344,8 @@ func lookUp(name, search string, stat func(string) (os.FileInfo, error)) (string
 		if err != nil {
 			continue
 		}
-		if executable := info.Mode()&0o111 != 0; executable && info.Mode().IsRegular() {
+		executable := info.Mode()&0o111 != 0
+		if executable && info.Mode().IsRegular() {
 			return path, nil
 		}
 	}
