@@ -92,10 +92,11 @@ func (e Environment) validate(s *source) {
 
 // isPlainFolder reports whether a path names a folder, other than the root, in the shortest way.
 func isPlainFolder(p string) bool {
-	switch {
-	case p == "", p == "/", p == ".":
+	switch p {
+	case "", "/", ".":
 		return false
-	case strings.HasPrefix(p, ".."), strings.ContainsRune(p, 0):
+	}
+	if strings.HasPrefix(p, "..") || strings.ContainsRune(p, 0) {
 		return false
 	}
 	return path.Clean(p) == p

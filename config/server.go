@@ -211,10 +211,11 @@ func (d *Database) UnmarshalText(text []byte) error {
 
 // setPath takes the file of an SQLite database.
 func (d *Database) setPath(path string) error {
-	switch {
-	case path == "":
+	if path == "" {
 		return errors.New("names no file after sqlite:; write sqlite:pawl.db")
-	case strings.HasPrefix(path, ":memory:"), strings.HasPrefix(path, "file:"), strings.ContainsAny(path, "?\x00"):
+	}
+	special := strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") // to SQLite itself
+	if special || strings.ContainsAny(path, "?\x00") {
 		return errors.New("is not the plain path of a file; Pawl sets SQLite's options itself and keeps nothing in memory, so write sqlite:PATH")
 	}
 	*d = Database{Driver: SQLite, Path: path}
@@ -307,7 +308,7 @@ func (s *source) validateServer(c *Server) {
 	)
 }
 
-// isShortSecret reports whether a secret of so many bytes is given and could be guessed.
+// isShortSecret reports whether a secret of n bytes could be guessed. 0 means that no secret is set.
 func isShortSecret(n int) bool { return n > 0 && n < minWebhookSecret }
 
 // login is the form of one at GitHub; an Enterprise's may end with an underscore and its short code.

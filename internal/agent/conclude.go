@@ -69,9 +69,10 @@ func (t *tally) tried(n Try) {
 // readTry takes the last failed try for an error. What was printed when is not known: after other
 // work a short wait may be over, a used-up plan is not.
 func (t *tally) readTry() {
-	completed := t.step != nil && t.step.Ending == policy.Completed
-	switch {
-	case t.try == "", t.notice.Kind != 0, completed:
+	if t.try == "" || t.notice.Kind != 0 {
+		return
+	}
+	if t.step != nil && t.step.Ending == policy.Completed {
 		return
 	}
 	e := Event{Kind: Notice, Text: Shorten(t.try, MaxText)}

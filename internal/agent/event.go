@@ -238,8 +238,7 @@ func Tokens(usage gjson.Result, input, cached, output string) *policy.Tokens {
 
 // Dollars is a number as a cost, nil where it is none.
 func Dollars(v gjson.Result) *float64 {
-	switch {
-	case v.Type != gjson.Number, math.IsInf(v.Num, 0), math.IsNaN(v.Num):
+	if v.Type != gjson.Number || math.IsInf(v.Num, 0) || math.IsNaN(v.Num) {
 		return nil
 	}
 	return &v.Num

@@ -134,18 +134,30 @@ func (c *Watcher) Poll(ctx context.Context) {
 }
 
 func (c *Watcher) look(ctx context.Context) {
+	c.lookMissed(ctx)
+	if !c.busy(ctx) {
+		c.lookThreads(ctx)
+	}
+}
+
+func (c *Watcher) lookMissed(ctx context.Context) {
 	log := c.handlers.Log
 	m, err := c.Missed(ctx)
-	c.warn(ctx, err, "missed deliveries not all taken in; GitHub keeps them for 3 days and they are looked for again")
-	if m.Taken+m.Gone > 0 {
+	switch {
+	case err != nil && ctx.Err() == nil:
+		log.Warn().Err(err).Int("taken", m.Taken).Int("gone", m.Gone).Msg("missed deliveries not all taken in; GitHub keeps them for 3 days and they are looked for again")
+	case m.Taken+m.Gone > 0:
 		log.Info().Int("taken", m.Taken).Int("gone", m.Gone).Msg("missed deliveries taken in")
 	}
-	if c.busy(ctx) {
-		return
-	}
+}
+
+func (c *Watcher) lookThreads(ctx context.Context) {
+	log := c.handlers.Log
 	n, err := c.Reconcile(ctx)
-	c.warn(ctx, err, "threads not all reconciled with GitHub; that is tried again")
-	if n > 0 {
+	switch {
+	case err != nil && ctx.Err() == nil:
+		log.Warn().Err(err).Int("found", n).Msg("threads not all reconciled with GitHub; that is tried again")
+	case n > 0:
 		log.Info().Int("found", n).Msg("events found that no webhook brought")
 	}
 }
@@ -174,9 +186,11 @@ func (c *Watcher) awaitQuiet(ctx context.Context) (untried int, err error) {
 	began := time.Now()
 	for {
 		untried, err = c.archive.Untried(ctx)
-		switch {
-		case err != nil, untried == 0, time.Since(began) >= c.bounds.quiet:
+		if err != nil || untried == 0 {
 			return untried, err
+		}
+		if time.Since(began) >= c.bounds.quiet {
+			return untried, nil
 		}
 		if err := wait.For(ctx, lookQuiet); err != nil {
 			return untried, err

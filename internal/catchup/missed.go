@@ -107,11 +107,7 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 		if err != nil {
 			return err
 		}
-		reached := false
-		switch next {
-		case "", cursor: // the last page
-			reached = true
-		}
+		reached := next == "" || next == cursor // the last page
 		for _, d := range list {
 			newest = policy.Later(newest, d.At)
 			if d.At.Before(since) {

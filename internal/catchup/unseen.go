@@ -100,8 +100,7 @@ func (l local) versionOf(kind string, c forge.Comment) version {
 }
 
 func versionAfter(last thread.Feedback, c forge.Comment) version {
-	switch {
-	case !c.Updated.After(last.MadeAt), handlers.Same(last, c.Body):
+	if !c.Updated.After(last.MadeAt) || handlers.Same(last, c.Body) {
 		return known
 	}
 	return edited
@@ -260,8 +259,8 @@ func (c comparison) newHead() []handlers.Activity {
 		return nil
 	}
 	head := now.pull.Head.SHA
-	switch c.state.Snapshot.HeadSHA {
-	case "", head:
+	logged := c.state.Snapshot.HeadSHA
+	if logged == "" || logged == head {
 		return nil
 	}
 	return c.change("head_moved", "somebody", head, fmt.Sprintf("found:head:%d:%s", now.Number, head))

@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// spend is limits of which n requests were admitted without a wait; on one it fails the test.
+// spend returns limits that have admitted n requests. The test fails if one of them has to wait.
 func spend(t *testing.T, what need, n int) *limits {
 	t.Helper()
 	l := newLimits()

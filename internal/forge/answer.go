@@ -47,7 +47,7 @@ func (a *answer) read(resp *http.Response, body []byte, broken error, holds []st
 		}
 		message := fullMessage(failed)
 		a.secondary = strings.Contains(strings.ToLower(message), "secondary rate limit")
-		a.limit = limitWords.MatchString(message + "\n" + failed.DocumentationURL)
+		a.limit = limitWords.MatchString(message) || limitWords.MatchString(failed.DocumentationURL)
 		a.message = secret.Redact(clip(message, 1000))
 	}
 }

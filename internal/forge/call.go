@@ -155,9 +155,9 @@ func (c *Client) page(ctx context.Context, repo Repo, r request, page int, into 
 	return resp.NextPage, nil
 }
 
-// readPages reads a list, at most so many pages of it. It is a function because a method has no type parameters.
-func readPages[T any](ctx context.Context, c *Client, repo Repo, most int, r request) (list []T, err error) {
-	for page := 1; page != 0 && page <= most; {
+// readPages reads the first maxPages pages of a list. It is a function because a method has no type parameters.
+func readPages[T any](ctx context.Context, c *Client, repo Repo, maxPages int, r request) (list []T, err error) {
+	for page := 1; page != 0 && page <= maxPages; {
 		var got []T
 		if page, err = c.page(ctx, repo, r, page, &got); err != nil {
 			return nil, err
@@ -201,11 +201,10 @@ const maxRedirects = 3
 // a redirected POST into a GET, and a write that lands elsewhere was not asked for.
 func (r request) follow(req *http.Request, via []*http.Request) error {
 	first := via[0]
-	switch {
-	case r.wantsRedirect(req.Response.StatusCode),
-		first.Method != http.MethodGet,
-		!sameOrigin(req.URL, first.URL),
-		len(via) > maxRedirects:
+	if first.Method != http.MethodGet || r.wantsRedirect(req.Response.StatusCode) {
+		return http.ErrUseLastResponse
+	}
+	if !sameOrigin(req.URL, first.URL) || len(via) > maxRedirects {
 		return http.ErrUseLastResponse
 	}
 	return nil

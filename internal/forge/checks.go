@@ -97,8 +97,8 @@ func (s Checks) Find(ctx context.Context, repo Repo, sha, name, externalID strin
 		"app_id":     {strconv.FormatInt(s.client.cfg.AppID, 10)},
 	})
 	for _, run := range all {
-		switch {
-		case !run.by(s.client.cfg.AppID), run.Name != name, run.ExternalID != externalID:
+		wanted := run.Name == name && run.ExternalID == externalID
+		if !wanted || !run.by(s.client.cfg.AppID) {
 			continue
 		}
 		if run.ID > newest.ID {

@@ -172,8 +172,8 @@ func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 		for _, said := range found.Comments.Nodes {
 			bytes -= len(said.Text)
 		}
-		switch {
-		case bytes <= 0, !d.Comments.Page.More, page == maxDiscussion:
+		last := !d.Comments.Page.More || page == maxDiscussion
+		if last || bytes <= 0 {
 			return d, nil
 		}
 		ask, before = askOlder, d.Comments.Page.Cursor

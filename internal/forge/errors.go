@@ -170,14 +170,10 @@ func (c *call) isElsewhere(address string) bool {
 		return false
 	}
 	rest, within := strings.CutPrefix(at.Path, c.api.Path)
-	switch {
-	case at.Host != c.api.Host, at.Path == c.last.path, !within:
+	if !within || at.Host != c.api.Host || at.Path == c.last.path {
 		return false
-	case strings.HasPrefix(rest, "repositories/"):
-		return true
-	default:
-		return strings.HasPrefix(rest, "repos/")
 	}
+	return strings.HasPrefix(rest, "repositories/") || strings.HasPrefix(rest, "repos/")
 }
 
 func (c *call) failure() error {

@@ -210,8 +210,8 @@ func (s PullRequests) find(ctx context.Context, repo Repo, head, base string, si
 		return Pull{}, false, err
 	}
 	for _, p := range all {
-		switch {
-		case p.fromFork(), p.Head.Ref != head, p.Base.Ref != base:
+		wanted := p.Head.Ref == head && p.Base.Ref == base
+		if !wanted || p.fromFork() {
 			continue
 		}
 		if p.openOrSince(since) {

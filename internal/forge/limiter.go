@@ -242,8 +242,7 @@ func (l *limiter) noteHour(header http.Header) {
 	limit, limitErr := strconv.Atoi(header.Get("X-Ratelimit-Limit"))
 	remaining, remainingErr := strconv.Atoi(header.Get("X-Ratelimit-Remaining"))
 	reset, ok := resetTime(header)
-	switch {
-	case limitErr != nil, remainingErr != nil, !ok:
+	if limitErr != nil || remainingErr != nil || !ok {
 		return
 	}
 	if remaining >= limit/5 {

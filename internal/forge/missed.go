@@ -99,8 +99,10 @@ func (s Issues) ChangedSince(ctx context.Context, repo Repo, since time.Time) (l
 		}
 		last := since
 		for _, one := range got {
-			switch {
-			case one.Number <= 0, one.Updated.Before(since), at[one.Number].Equal(one.Updated):
+			if one.Number <= 0 || one.Updated.Before(since) {
+				continue
+			}
+			if at[one.Number].Equal(one.Updated) { // it is in the list
 				continue
 			}
 			at[one.Number] = one.Updated

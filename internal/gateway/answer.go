@@ -38,29 +38,27 @@ type answer struct {
 
 // nothing reports whether an answer ended well and holds nothing for anybody.
 func (a *answer) nothing() bool {
-	switch {
-	case a.tool, a.text, a.failure != nil, a.stop == stopFilter:
+	if a.useful() || a.failure != nil {
 		return false
 	}
-	return a.ended
+	return a.ended && a.stop != stopFilter
 }
+
+// useful reports whether an answer holds a text that a person can read, or a call of a tool.
+func (a *answer) useful() bool { return a.text || a.tool }
 
 // cut reports whether an answer is begun and not ended. An agent must see a lost connection then: OpenCode
 // takes an orderly end for a step that wants another, without end.
 func (a *answer) cut() bool {
-	switch {
-	case a.ended, a.over, a.failure != nil:
-		return false
-	}
-	return a.begun()
+	finished := a.ended || a.over
+	return a.good() && !finished
 }
 
 func (a *answer) begun() bool {
-	switch {
-	case a.prose > 0, a.thought > 0, a.text, a.tool, a.ended:
+	if a.ended || a.useful() {
 		return true
 	}
-	return false
+	return a.prose > 0 || a.thought > 0
 }
 
 // good reports whether an answer has begun and no error came within it, awaited whether neither has come.
@@ -69,11 +67,10 @@ func (a *answer) awaited() bool { return !a.begun() && a.failure == nil }
 
 // left reports whether it was the agent that ended the call.
 func (a *answer) left() bool {
-	switch {
-	case a.whole, a.broken, a.failure != nil:
+	if a.failure != nil {
 		return false
 	}
-	return true
+	return !a.whole && !a.broken
 }
 
 // complete reports whether an answer came to its end without an error.

@@ -38,7 +38,7 @@ var (
 var (
 	// ownID matches ids by which the parts of a request name each other or their sender, and those of tokens.
 	ownID = regexp.MustCompile(`^(?:(?:tool|function)?call|(?:parent)?tooluse|.*user|session|(?:client)?request|trace|turn|.*token)ids?$`)
-	// ownName matches fields of which a provider makes nothing, and schemas, whose names are the agent's.
+	// ownName matches fields that providers ignore, and schemas, in which the agent chooses the names.
 	ownName = regexp.MustCompile(`^(?:(?:client)?metadata|labels|diagnostics|functions|json|guidedjson)$|schema$`)
 	// negativeName matches fields that name what shall not be used.
 	negativeName = regexp.MustCompile(`^(?:exclude|disable|deny|block|ignore)`)
@@ -101,9 +101,13 @@ func (f fields) denied(kind callKind, g Grant) error {
 // asked looks at a field outside of the conversation and at what lies in it.
 func (d denial) asked(name string, v gjson.Result, depth int) error {
 	plain := plainName(name)
-	switch {
-	case asksNothing(v), ownName.MatchString(plain), negativeName.MatchString(plain) && onlyNames(v):
+	if asksNothing(v) || ownName.MatchString(plain) {
 		return nil
+	}
+	if negativeName.MatchString(plain) && onlyNames(v) {
+		return nil
+	}
+	switch {
 	case depth == 0:
 		return d.tooDeep()
 	case conversationName.MatchString(plain):

@@ -38,16 +38,11 @@ func List(ctx context.Context, transport http.RoundTripper, p config.Provider) (
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxList))
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden,
-		resp.StatusCode == http.StatusBadRequest && strings.Contains(string(body), "API_KEY_INVALID"): // as Gemini says it
-		return nil, fmt.Errorf("%w: it answers %s", ErrKey, resp.Status)
-	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusMethodNotAllowed:
-		return nil, ErrNoList
-	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("it answers %s", resp.Status)
+	}
+	if err := listError(resp, body); err != nil {
+		return nil, err
 	}
 	var list struct {
 		Data   []struct{ ID string }
@@ -63,4 +58,22 @@ func List(ctx context.Context, transport http.RoundTripper, p config.Provider) (
 		names = append(names, strings.TrimPrefix(m.Name, "models/"))
 	}
 	return names, nil
+}
+
+// listError says why an answer holds no list of models, nil if it may hold one.
+func listError(resp *http.Response, body []byte) error {
+	wrongKey := fmt.Errorf("%w: it answers %s", ErrKey, resp.Status)
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return wrongKey
+	case http.StatusBadRequest:
+		if strings.Contains(string(body), "API_KEY_INVALID") { // Gemini's answer to a wrong key
+			return wrongKey
+		}
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return ErrNoList
+	}
+	return fmt.Errorf("it answers %s", resp.Status)
 }

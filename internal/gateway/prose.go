@@ -48,8 +48,10 @@ func (kind callKind) sureOf(body string) string {
 // judge ends the attempt, once, when an answer that calls no tool comes to nothing: its prose goes on for too long, or
 // the model is less sure of it than the operator wants. Reasoning is no prose.
 func (c *call) judge(said *answer) {
-	switch {
-	case c.grant.NoAnswerBytes == 0, !c.req.tools, said.tool, c.grant.OnFruitless == nil:
+	if c.grant.OnFruitless == nil || c.grant.NoAnswerBytes == 0 {
+		return
+	}
+	if said.tool || !c.req.tools {
 		return
 	}
 	why := ""

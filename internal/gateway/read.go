@@ -8,24 +8,40 @@ import (
 )
 
 func readResponses(e gjson.Result, a *answer) {
-	kind, delta := e.Get("type").Str, e.Get("delta").Str
+	response := e.Get("response")
+	switch kind := e.Get("type").Str; kind {
+	case "error":
+		a.failure = []byte(e.Raw)
+	case "response.failed":
+		a.failure = []byte(response.Raw)
+		a.ended, a.over = true, true
+		readResponse(response, a)
+	case "response.completed", "response.incomplete":
+		readResponse(response, a)
+	default:
+		readOutput(kind, e, a)
+	}
+}
+
+// readOutput reads a response that was not streamed, or an item of a streamed one or a piece of an item.
+func readOutput(kind string, e gjson.Result, a *answer) {
+	item := e.Get("item")
 	switch {
 	case kind == "" && e.Get("object").Str == "response":
 		readResponse(e, a)
-	case kind == "error":
-		a.failure = []byte(e.Raw)
-	case kind == "response.failed":
-		a.failure = []byte(e.Get("response").Raw)
-		a.ended, a.over = true, true
-		readResponse(e.Get("response"), a)
-	case kind == "response.completed", kind == "response.incomplete":
-		readResponse(e.Get("response"), a)
-	case e.Get("item").IsObject():
-		item := e.Get("item")
+	case !item.IsObject():
+		readDelta(kind, e, a)
+	default:
 		readItem(item, a)
 		if kind == "response.output_item.done" {
 			a.closeItem(item)
 		}
+	}
+}
+
+func readDelta(kind string, e gjson.Result, a *answer) {
+	delta := e.Get("delta").Str
+	switch {
 	case strings.HasSuffix(kind, "_call_arguments.delta"), strings.HasSuffix(kind, "_call_input.delta"):
 		a.tool = true
 		a.other += len(delta)
@@ -149,8 +165,7 @@ func readBlock(b gjson.Result, a *answer) {
 	a.other += len(b.Get("partial_json").Str) + len(b.Get("input").Raw)
 	a.other += len(b.Get("signature").Str) + len(b.Get("data").Str)
 	kind := b.Get("type").Str
-	switch {
-	case strings.HasSuffix(kind, "tool_use"), kind == "input_json_delta": // also server_tool_use, mcp_tool_use
+	if strings.HasSuffix(kind, "tool_use") || kind == "input_json_delta" { // also server_tool_use, mcp_tool_use
 		a.tool = true
 	}
 }
@@ -238,7 +253,7 @@ func readPart(part gjson.Result, a *answer) {
 		a.says(text)
 	}
 	a.other += len(call) + len(code) + len(part.Get("thoughtSignature").Str)
-	if call+code != "" {
+	if call != "" || code != "" {
 		a.tool = true
 	}
 }

@@ -49,11 +49,7 @@ func nameBefore(text string) string {
 
 func refersByName(name string) bool {
 	plain := plainName(name)
-	switch {
-	case isID(name, plain), addressName.MatchString(plain), toolsName.MatchString(plain):
-		return true
-	}
-	return false
+	return isID(name, plain) || addressName.MatchString(plain) || toolsName.MatchString(plain)
 }
 
 // loneID reports whether the object of a name "id", which ends at a quote, may hold nothing else: the name stands first

@@ -118,6 +118,7 @@ func (r route) refuseLimit(header http.Header, l policy.Limit, message string, n
 // CLI a quota per day. OpenCode and the rest of the AI SDK sleep at every 429, but leave at 402.
 func (r route) usedUp(header http.Header, l policy.Limit, message string, wait int64) *refusal {
 	agent := strings.ToLower(header.Get("User-Agent"))
+	ofAISDK := strings.Contains(agent, "ai-sdk") || strings.Contains(agent, "opencode")
 	switch {
 	case r.protocol == config.Anthropic && wait > 0:
 		out := refuse(config.Anthropic, http.StatusTooManyRequests, message)
@@ -129,7 +130,7 @@ func (r route) usedUp(header http.Header, l policy.Limit, message string, wait i
 		out := refuse(config.Anthropic, http.StatusBadRequest, message)
 		out.header["X-Should-Retry"] = "false"
 		return out
-	case r.kind == chat, strings.Contains(agent, "ai-sdk"), strings.Contains(agent, "opencode"):
+	case r.kind == chat, ofAISDK:
 		return refuse(r.protocol, http.StatusPaymentRequired, message)
 	case r.protocol == config.Google:
 		quota := object{"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": []object{{"quotaId": "PawlRequestsPerDay"}}}

@@ -23,11 +23,10 @@ const maxHeld = 8 << 20
 
 // guarded reports whether the call's answer is held back.
 func (c *call) guarded() bool {
-	switch {
-	case c.grant.NoAnswerBytes <= 0, !c.req.tools, c.req.body == "":
+	if c.grant.NoAnswerBytes <= 0 || !c.req.tools {
 		return false
 	}
-	return forms[c.route.kind].alive != ""
+	return c.req.body != "" && forms[c.route.kind].alive != ""
 }
 
 // held is an answer that is kept from the agent until it calls a tool or says a first word to people. One that ends
@@ -116,15 +115,15 @@ func (h *held) closeSecond() error {
 	return err
 }
 
-// recovers reports whether the answer of a second try led on: with at most so many bytes of prose, or a call of a tool.
-func (a *answer) recovers(most int) bool {
-	switch {
-	case a.failure != nil, !a.ended:
+// recovers reports whether the second try ended well and either called a tool or wrote at most maxProse bytes of prose.
+func (a *answer) recovers(maxProse int) bool {
+	if a.failure != nil || !a.ended {
 		return false
-	case a.tool:
+	}
+	if a.tool {
 		return true
 	}
-	return a.text && a.prose <= most
+	return a.text && a.prose <= maxProse
 }
 
 // beat notes that the provider said something. Only then the agent hears of it,
@@ -141,7 +140,7 @@ func (h *held) comesToNothing() bool {
 	for s := h.first; ; h.beat() {
 		s.next()
 		switch {
-		case s.said.tool, s.said.text, s.said.failure != nil:
+		case s.said.useful(), s.said.failure != nil:
 			return false
 		case s.said.over, errors.Is(s.err, io.EOF):
 			return s.said.nothing()
@@ -202,6 +201,8 @@ type draft struct{ body string }
 
 func (d *draft) get(path string) gjson.Result { return gjson.Get(d.body, path) }
 
+func (d *draft) has(path string) bool { return d.get(path).Type != gjson.Null }
+
 // set writes a value; -1 at the end of a path appends. A place that cannot be is left as it is.
 func (d *draft) set(path string, value any) {
 	if changed, err := sjson.SetRaw(d.body, path, encoded(value)); err == nil {
@@ -244,11 +245,8 @@ func otherEffort(effort string, m config.Model) string {
 // turnResponses answers false for a conversation that the provider keeps: what
 // the agent would refer to later is not there.
 func (d *draft) turnResponses(m config.Model) bool {
-	switch {
-	case d.get("store").Type == gjson.True,
-		d.get("previous_response_id").Type != gjson.Null,
-		d.get("conversation").Type != gjson.Null,
-		d.get("tool_choice").Str == "none":
+	kept := d.get("store").Type == gjson.True || d.has("previous_response_id") || d.has("conversation")
+	if kept || d.get("tool_choice").Str == "none" {
 		return false
 	}
 	if input := d.get("input"); !input.IsArray() {
@@ -265,14 +263,14 @@ func (d *draft) turnResponses(m config.Model) bool {
 
 // turnChat also turns the switches of other servers, where the request uses them.
 func (d *draft) turnChat(m config.Model) bool {
-	switch {
-	case count(d.get("n")) > 1, !d.get("messages.0").Exists(), d.get("tool_choice").Str == "none":
+	several := count(d.get("n")) > 1
+	if several || !d.get("messages.0").Exists() || d.get("tool_choice").Str == "none" {
 		return false
 	}
 	d.set("messages.-1", object{"role": "user", "content": nudge})
 	const template = "chat_template_kwargs.enable_thinking"
 	switch thinking := d.get("thinking.type"); {
-	case d.get(template).Type != gjson.Null:
+	case d.has(template):
 		d.set(template, d.get(template).Type != gjson.True)
 	case thinking.Str == "enabled":
 		d.set("thinking", object{"type": "disabled"})
@@ -302,7 +300,7 @@ func (d *draft) turnMessages(m config.Model) bool {
 		d.dropThinkingEdits()
 		return true
 	}
-	effort := len(m.Efforts) > 0 || d.get("output_config.effort").Type != gjson.Null
+	effort := len(m.Efforts) > 0 || d.has("output_config.effort")
 	most := count(d.get("max_tokens"))
 	switch {
 	case m.LeastBudget == nil && effort: // it thinks as it sees fit
@@ -384,7 +382,7 @@ func (d *draft) turnGemini(m config.Model) bool {
 	return true
 }
 
-// atMost reports whether a budget is given and at most so many tokens. A negative one leaves it to the model.
+// atMost reports whether a budget is given and is at most most tokens. A negative budget leaves the choice to the model.
 func atMost(budget gjson.Result, most int64) bool {
 	if budget.Type != gjson.Number || budget.Num < 0 {
 		return false

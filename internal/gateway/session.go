@@ -234,7 +234,7 @@ func (c *call) heard(said *answer) {
 
 func (c *call) countHollow(said *answer) {
 	c.hollow++
-	if said.text || said.tool {
+	if said.useful() {
 		c.hollow = 0
 	}
 }
@@ -267,8 +267,10 @@ func (c *call) nowhere(left bool) string {
 func (c *call) concludes(last Last) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case forms[c.route.kind].read == nil, !c.grant.means(c.req.model), c.offers && !c.req.tools:
+	if forms[c.route.kind].read == nil || !c.grant.means(c.req.model) {
+		return
+	}
+	if c.offers && !c.req.tools {
 		return
 	}
 	c.offers = c.req.tools
@@ -310,10 +312,10 @@ func means(want, got string) bool {
 	want, got = strings.ToLower(want), strings.ToLower(got)
 	want, _, _ = strings.Cut(want, "[") // opus[1m] is opus
 	switch want {
-	case "", "auto", "default", "opusplan", got:
+	case "", "auto", "default", "opusplan":
 		return true
 	}
-	if config.IsModel(want, got) || config.IsModel(got, want) {
+	if want == got || config.IsModel(want, got) || config.IsModel(got, want) {
 		return true
 	}
 	if !alias.MatchString(want) {

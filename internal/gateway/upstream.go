@@ -289,8 +289,7 @@ func (c *call) account(said *answer) {
 		c.heard(said)
 		c.concludes(said.conclusion())
 	}
-	switch {
-	case said.begun(), said.other > 0, said.inputKnown:
+	if said.begun() || said.other > 0 || said.inputKnown {
 		said.settle(c.req.size)
 		c.spend(c.req.model, said.tokens)
 	}

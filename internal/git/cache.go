@@ -212,8 +212,7 @@ func (c *Cache) ReadFile(ctx context.Context, commit, path string) ([]byte, erro
 	entry, _, _ := bytes.Cut(out, []byte{0})
 	meta, name, _ := strings.Cut(string(entry), "\t")
 	fields := strings.Fields(meta) // mode, type, id
-	switch {
-	case len(fields) != 3, name != path, !isFile(fields[0]):
+	if len(fields) != 3 || name != path || !isFile(fields[0]) {
 		return nil, fmt.Errorf("%s in %s: %w", path, commit, ErrNotExist)
 	}
 	return c.run(ctx, command{args: []string{"cat-file", "blob", fields[2]}}) // of which no more is read

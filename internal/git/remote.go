@@ -118,18 +118,18 @@ func notAllowed(name string) error {
 }
 
 func validRef(full string) bool {
-	switch {
-	case len(full) > 1024,
-		strings.Contains(full, ".."),
-		strings.Contains(full, "@{"),
-		strings.HasSuffix(full, "."),
-		strings.ContainsAny(full, " ~^:?*[\\\x7f"),
-		strings.ContainsFunc(full, func(r rune) bool { return r < 0x20 }):
+	if len(full) > 1024 || strings.HasSuffix(full, ".") {
+		return false
+	}
+	if strings.Contains(full, "..") || strings.Contains(full, "@{") {
+		return false
+	}
+	isControl := func(r rune) bool { return r < 0x20 }
+	if strings.ContainsAny(full, " ~^:?*[\\\x7f") || strings.ContainsFunc(full, isControl) {
 		return false
 	}
 	for part := range strings.SplitSeq(full, "/") {
-		switch {
-		case part == "", strings.HasPrefix(part, "."), strings.HasSuffix(part, ".lock"):
+		if part == "" || strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock") {
 			return false
 		}
 	}

@@ -122,8 +122,8 @@ func (s *sorter) badLink(name string) string {
 		return "git refuses this name for a link"
 	}
 	joined := path.Join(path.Dir(name), target)
-	switch {
-	case path.IsAbs(target), joined == "..", strings.HasPrefix(joined, "../"):
+	above := joined == ".." || strings.HasPrefix(joined, "../")
+	if above || path.IsAbs(target) {
 		return "a link that leaves the tree: " + render.Short(target, 200)
 	}
 	for part := range strings.SplitSeq(joined, "/") {
@@ -140,8 +140,7 @@ func (s *sorter) badLink(name string) string {
 
 // escapes knows the error of os.Root for what is outside of it.
 func escapes(err error) bool {
-	switch {
-	case err == nil, errors.Is(err, fs.ErrNotExist):
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
 	return strings.Contains(err.Error(), "escapes")

@@ -146,8 +146,7 @@ func (a Answer) is(names ...string) bool {
 
 // OfAccount reports whether a refusal holds for the account, whichever model was asked for.
 func (a Answer) OfAccount() bool {
-	switch {
-	case a.Status == http.StatusUnauthorized, a.planRejected(), a.usedUp():
+	if a.Status == http.StatusUnauthorized || a.planRejected() || a.usedUp() {
 		return true
 	}
 	return slices.ContainsFunc(a.names, func(name string) bool { return meaningOf(name).ofAccount })
@@ -358,8 +357,7 @@ var anthropicWindow = regexp.MustCompile(`^(Anthropic-Ratelimit-.*-)Remaining$`)
 // number reads a number that is not negative, -1 where there is none.
 func number(s string) float64 {
 	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-	switch {
-	case err != nil, math.IsNaN(n), n < 0:
+	if err != nil || math.IsNaN(n) || n < 0 {
 		return -1
 	}
 	return n
@@ -375,11 +373,9 @@ func after(now time.Time, seconds float64) time.Time {
 func unix(s string) time.Time {
 	n := number(s)
 	switch {
-	case n < 1e9, n > 1e14:
-		return time.Time{}
-	case n <= 1e11:
+	case n >= 1e9 && n <= 1e11:
 		return time.Unix(int64(n), 0).UTC()
-	case n >= 1e12:
+	case n >= 1e12 && n <= 1e14:
 		return time.UnixMilli(int64(n)).UTC()
 	}
 	return time.Time{}

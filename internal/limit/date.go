@@ -60,7 +60,7 @@ func readClock(s string, zone *time.Location) (clock, string, bool) {
 		return clock{}, "", false
 	}
 	minutes, half := m[2], m[4]
-	if minutes+half == "" {
+	if minutes == "" && half == "" {
 		return clock{}, "", false
 	}
 	c := clock{
@@ -68,8 +68,7 @@ func readClock(s string, zone *time.Location) (clock, string, bool) {
 		minute: atoi(minutes),
 		second: atoi(m[3]),
 	}
-	switch {
-	case c.hour > 23, c.minute > 59, c.second > 59:
+	if c.hour > 23 || c.minute > 59 || c.second > 59 {
 		return clock{}, "", false
 	}
 	rest := s[len(m[0]):]
@@ -95,11 +94,11 @@ func hourOf(hour int, half string) int {
 func readZone(s string, otherwise *time.Location) (*time.Location, bool) {
 	if m := zoneShift.FindStringSubmatch(s); m != nil {
 		shift := atoi(m[2])*3600 + atoi(m[3])*60
+		if shift > 14*3600 {
+			return nil, false
+		}
 		if m[1] == "-" {
 			shift = -shift
-		}
-		if max(shift, -shift) > 14*3600 {
-			return nil, false
 		}
 		return time.FixedZone("", shift), true
 	}
@@ -189,8 +188,10 @@ func (d date) on(c clock, now time.Time) (nearest time.Time) {
 // valid reports whether the day exists; 29 February does without a year.
 func (d date) valid() bool {
 	year := cmp.Or(d.year, 2024)
-	switch {
-	case year < 2000, year >= 2200, d.month < 1, d.month > 12:
+	if year < 2000 || year >= 2200 {
+		return false
+	}
+	if d.month < 1 || d.month > 12 {
 		return false
 	}
 	t := time.Date(year, d.month, d.day, 0, 0, 0, 0, time.UTC)

@@ -87,10 +87,10 @@ func followsPawl(words []string) bool {
 
 // harmless reports whether a word stays one wherever it stands in a line, or first.
 func harmless(word string, first bool) bool {
-	switch {
-	case !plain.MatchString(word), telling.MatchString(word):
+	if !plain.MatchString(word) || telling.MatchString(word) {
 		return false
-	case first && opening.MatchString(word):
+	}
+	if first && opening.MatchString(word) {
 		return false
 	}
 	return strings.ContainsFunc(word, func(r rune) bool { return alphanumeric(r) || r > 127 })
@@ -114,8 +114,7 @@ var bare = regexp.MustCompile(`^[a-z][a-z0-9./-]*$`)
 // Name is a backend's or repository's name inside a sentence of Markdown.
 func Name(s string) string {
 	s = Line(s, 100)
-	switch {
-	case !bare.MatchString(s), telling.MatchString(s), strings.Contains(s, "//"):
+	if !bare.MatchString(s) || telling.MatchString(s) || strings.Contains(s, "//") {
 		return Code(s)
 	}
 	return s

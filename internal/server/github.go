@@ -65,11 +65,12 @@ func refusal(q *http.Request, status int) error {
 	path := q.URL.Path
 	named := strings.Contains(path, "/repos/") || strings.Contains(path, "/users/") // by people, who may call anything "app"
 	self := strings.HasSuffix(path, "/app")
+	asApp := self || strings.Contains(path, "/app/")
 	switch {
 	case status >= http.StatusInternalServerError:
 		return fmt.Errorf("it answers %d %s", status, http.StatusText(status))
 	case named:
-	case status == http.StatusUnauthorized && (self || strings.Contains(path, "/app/")), status == http.StatusNotFound && self:
+	case status == http.StatusUnauthorized && asApp, status == http.StatusNotFound && self:
 		return fmt.Errorf("it refuses the App's credentials (%d)", status)
 	}
 	return nil

@@ -94,12 +94,19 @@ func address(flag, text string) (*url.URL, error) {
 	u.Path = strings.TrimRight(u.Path, "/")
 	ip := net.ParseIP(u.Hostname())
 	loopback := u.Hostname() == "localhost" || ip.IsLoopback()
-	switch {
-	case u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "", u.Opaque != "":
+	isURL := u.Host != "" && u.Opaque == ""
+	extra := u.User != nil || u.RawQuery != "" || u.Fragment != ""
+	if !isURL || extra {
 		return nil, fmt.Errorf("%s: write an address like https://pawl.example.com, "+
 			"without user and query", flag)
-	case u.Scheme == "https", u.Scheme == "http" && loopback:
+	}
+	switch u.Scheme {
+	case "https":
 		return u, nil
+	case "http":
+		if loopback {
+			return u, nil
+		}
 	}
 	return nil, fmt.Errorf("%s: %s does not begin with https://", flag, u.Redacted())
 }

@@ -89,8 +89,7 @@ func Serve(
 	})
 	cancel()
 	tool.idle()
-	switch {
-	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, io.EOF):
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return fmt.Errorf("serve run_tests: %w", err)
@@ -197,7 +196,7 @@ func (r testResult) fitting() (text string, structure []byte) {
 		shown := r.shown(scale)
 		text = shown.text()
 		b, err := json.Marshal(shown)
-		fits := err == nil && max(len(text), len(b)) <= maxAnswer
+		fits := err == nil && len(text) <= maxAnswer && len(b) <= maxAnswer
 		if fits || scale > shownTail {
 			return text, b
 		}

@@ -178,8 +178,8 @@ func readLimit(info gjson.Result, emit func(agent.Event)) {
 func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Event)) {
 	message := line.Get("message")
 	content, name := message.Get("content"), line.Get("error").Str
-	switch {
-	case name != "", message.Get("model").Str == "<synthetic>", line.Get("isApiErrorMessage").Bool():
+	synthetic := message.Get("model").Str == "<synthetic>" || line.Get("isApiErrorMessage").Bool()
+	if synthetic || name != "" {
 		readSynthetic(content, name, emit)
 		return
 	}

@@ -33,11 +33,7 @@ var Adapter = agent.Adapter{
 }
 
 func wrote(line gjson.Result) bool {
-	switch {
-	case line.Get("type").Str == "step_start", line.Get("sessionID").Exists(), line.Get("part").Exists():
-		return true
-	}
-	return false
+	return line.Get("type").Str == "step_start" || line.Get("sessionID").Exists() || line.Get("part").Exists()
 }
 
 // build makes `opencode run` as the recorded runs of 1.18.33 want it: every permission, since Pawl's sandbox is
