@@ -105,8 +105,7 @@ func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 // stayWith is the free backend of the run's last attempt, where another one is chosen; empty for none. The choice is
 // made at the start of a run: switching within it costs what the provider keeps of the prompt.
 func (f Facts) stayWith(c Choice, d Decision, options []Option) string {
-	switch c.Mode {
-	case ModeFixed, ModeShadow:
+	if c.Mode == ModeFixed || c.Mode == ModeShadow {
 		return ""
 	}
 	if d.Different {

@@ -91,7 +91,7 @@ func IsMessage(line string) (policy.Ending, bool) {
 // mention matches what is about a limit wherever it stands, in lower case and loosely: it only counts quotes.
 var mention = regexp.MustCompile(`(?:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?limits?\b` +
 	`|hit your (?:\w+ )?limit|limit[ _]?reached|quota (?:exceeded|reached|limit)|(?:current|daily|your) quota` +
-	`|too many requests|out of (?:credits|extra usage)`)
+	`|too many requests\b|out of (?:credits|extra usage)`)
 
 // Commands print much, so mention is tried only around parts of words that each mention has; none in capitals.
 var cues = []string{"imit", "uota", "equests", "ut of "}

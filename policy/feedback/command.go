@@ -179,6 +179,7 @@ func trigger(source policy.Source, c Command) string {
 	switch source {
 	case policy.FromAssignment, policy.FromBase, policy.FromLabel:
 		return string(source) // also with a command
+	default:
 	}
 	if c.Name != "" {
 		return "command"

@@ -87,8 +87,9 @@ func (h How) inForce(arms []Arm) policy.Mode {
 		return h.Mode
 	case policy.ModeAuto, "":
 		return policy.ModeLearn
+	default:
+		return policy.ModeFixed
 	}
-	return policy.ModeFixed
 }
 
 func reason(c policy.Choice, a Arm) string {
