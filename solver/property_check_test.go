@@ -156,8 +156,11 @@ func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
 			w.failHeld("%s and %s both try account %s, which ended %s", t, other, a.Account, l.kind)
 		}
 	}
+	resetPassed := !l.reset.IsZero() && !now.Before(l.reset)
+	if l.n < limits.UsageLimit.MaxConsecutive || resetPassed || !l.holdsFor(t) {
+		return
+	}
 	switch {
-	case l.n < limits.UsageLimit.MaxConsecutive || !l.reset.IsZero() && !now.Before(l.reset):
 	case !l.reset.IsZero():
 		w.failHeld("%s: account %s is called after %d × %s before it resets at %v", t, a.Account, l.n, l.kind, l.reset)
 	case !insists(s, a):
@@ -275,10 +278,13 @@ func (l *ledger) answer(t thread.ID, ending policy.Ending, reset, began time.Tim
 	}
 }
 
+// holdsFor reports whether a thread has to believe the failures: its own agents told of them, or those of two threads.
+func (l *ledger) holdsFor(t thread.ID) bool { return l.confirmed || l.first == t }
+
 // isOld reports whether one thread alone told of the failures and they no longer hold, so that they say nothing
 // to another thread.
 func (l *ledger) isOld(other thread.ID, now time.Time) bool {
-	if l.confirmed || l.first == other {
+	if l.holdsFor(other) {
 		return false
 	}
 	until := l.reset
