@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -37,6 +39,24 @@ func TestAnOrderForABackendThatIsNotThereIsAQuestion(t *testing.T) {
 		got := []string{string(e.Kind), f.Word, f.Backend}
 		if d := cmp.Diff([]string{string(tt.kind), tt.word, tt.backend}, got); d != "" {
 			t.Errorf("/pawl %s %q with the label %q: kind, word and backend (-want +got):\n%s", tt.command, tt.said, tt.pin, d)
+		}
+	}
+}
+
+func TestEveryCommandThatAsksHasAnAnswer(t *testing.T) {
+	answer := func(command string) string {
+		return checkrun.Answer(checkrun.View{}, thread.Feedback{Command: command}, "pawl-bot", nil, false)
+	}
+	none := Backends{
+		Known:     func(string) bool { return false },
+		Escalates: func() bool { return false },
+	}
+	for _, c := range policy.Commands {
+		j := feedback.Judgement{Accepted: true, Command: feedback.Command{Name: c.Name}}
+		e := EntryOf(thread.State{}, false, thread.Feedback{Command: c.Name}, j, none)
+		asks := e.Kind == thread.KindQuestion || e.Told != nil || c.Effect == policy.Pauses
+		if asks && answer(c.Name) == answer(policy.UnknownCommand) {
+			t.Errorf("/pawl %s of policy/commands.go is answered with help: Answer in internal/checkrun/comment.go has no case for it", c.Name)
 		}
 	}
 }

@@ -2,7 +2,8 @@ package policy
 
 import "slices"
 
-// CommandRow is what Pawl knows about a command. The code that carries a command out is elsewhere.
+// CommandRow is what Pawl knows about a command. The code that carries a command out is elsewhere; where a row needs code
+// that is missing, a test names the file.
 type CommandRow struct {
 	// Name is the word behind /pawl, and the identifier of a button.
 	Name string

@@ -92,11 +92,11 @@ func pauseCommand(c policy.CommandRow) *cobra.Command {
 		if err != nil {
 			return "", err
 		}
-		if c.Name == "pause" {
-			return what + " is paused", orders.Pause(ctx, db, owner, name, by)
+		if c.Name == "unpause" {
+			n, err := orders.Unpause(ctx, db, owner, name, by)
+			return fmt.Sprintf("%s is not paused any more; threads that go on: %d", what, n), err
 		}
-		n, err := orders.Unpause(ctx, db, owner, name, by)
-		return fmt.Sprintf("%s is not paused any more; threads that go on: %d", what, n), err
+		return what + " is paused", orders.OnRepository(ctx, db, c.Name, owner, name, by)
 	})
 }
 

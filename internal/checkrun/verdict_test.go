@@ -57,6 +57,7 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 }
 
 func TestButtonsFitTheState(t *testing.T) {
+	shown := map[string]bool{}
 	for name, want := range map[string]string{
 		"first-attempt-running": "stop", "severe": "resume stop", "day-spent": "resume raise stop", "done": "retry", "done-as-before": "retry", "breaker-open": "resume", "restart-limit": "",
 		"own-failure": "retry", "config-error": "retry", "verify-failed": "retry escalate", "cancelled": "resume",
@@ -64,9 +65,15 @@ func TestButtonsFitTheState(t *testing.T) {
 		var got []string
 		for _, a := range Checks(cases()[name])[0].Actions {
 			got = append(got, a.Identifier)
+			shown[a.Identifier] = true
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+	for _, c := range policy.Commands {
+		if c.Button != "" && !shown[c.Name] {
+			t.Errorf("no check run here shows the button of /pawl %s of policy/commands.go; see buttons in internal/checkrun/checkrun.go", c.Name)
 		}
 	}
 }

@@ -45,9 +45,20 @@ func Cannot(order string, s thread.State) string {
 	if !s.Tracked() {
 		return "Pawl was never asked to work here"
 	}
-	if order == Stop {
+	switch order {
+	case Stop:
 		return cannotStop(s)
+	case Retry, Resume:
+		return cannotGoOn(order, s)
 	}
+	return notCarriedOut + order
+}
+
+// notCarriedOut refuses a command of policy.Commands that has no case here.
+const notCarriedOut = "nothing here carries out /pawl "
+
+// cannotGoOn is Cannot for an order that begins an attempt.
+func cannotGoOn(order string, s thread.State) string {
 	if closed := s.ClosedAtGitHub(); closed != "" {
 		return closed + "; reopen it first"
 	}
@@ -145,11 +156,14 @@ func Pausing(by *thread.Operated) string {
 // OnRepository carries out a command that pauses a repository or lets it go on. Where it would do nothing the error is a
 // CannotError.
 func OnRepository(ctx context.Context, db Log, order, owner, name string, by Person) error {
-	if order == "pause" {
+	switch order {
+	case "pause":
 		return Pause(ctx, db, owner, name, by)
+	case "unpause":
+		_, err := Unpause(ctx, db, owner, name, by)
+		return err
 	}
-	_, err := Unpause(ctx, db, owner, name, by)
-	return err
+	return CannotError(notCarriedOut + order)
 }
 
 // Pause lets nothing begin in a repository. An attempt that runs goes on to its end.

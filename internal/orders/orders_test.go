@@ -2,6 +2,7 @@ package orders_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -84,6 +85,24 @@ func TestAnOrderThatWouldDoNothingSaysWhy(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestEveryOrderOfTheTableIsCarriedOut(t *testing.T) {
+	db := open(t)
+	happened(t, db, issue, thread.KindFeedback, thread.Feedback{Source: policy.FromComment, Command: "solve"})
+	asked := state(t, db, issue)
+	for _, c := range policy.Commands {
+		var why, in string
+		switch {
+		case c.Effect == policy.Pauses:
+			why, in = fmt.Sprint(orders.OnRepository(t.Context(), db, c.Name, issue.Owner, issue.Name, ada)), "OnRepository"
+		case c.Page != "":
+			why, in = orders.Cannot(c.Name, asked), "Cannot"
+		}
+		if strings.Contains(why, "nothing here carries out") {
+			t.Errorf("/pawl %s of policy/commands.go has no case in %s in internal/orders/orders.go", c.Name, in)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ type Kind string
 const (
 	KindFeedback       Kind = "feedback"        // Feedback, accepted
 	KindIgnored        Kind = "ignored"         // Feedback, with the reason why it is none
-	KindControl        Kind = "control"         // Feedback: an order that is no work, stop or use
+	KindControl        Kind = "control"         // Feedback: a command that Controls
 	KindQuestion       Kind = "question"        // Feedback: to be answered in a comment, as status, why and a word that is no command are
 	KindThread         Kind = "thread"          // Change
 	KindWithdrawn      Kind = "withdrawn"       // Withdrawn

@@ -18,12 +18,16 @@ func (s *State) control(e Event, c Feedback) {
 	if s.overtaken(c) {
 		return
 	}
-	switch c.Command {
-	case "stop":
-		s.Stopped, s.Stop = fmt.Sprintf("%s asked to stop", c.By.Login), c
-	case "use":
-		s.Pinned, s.PinnedBy = c.Backend, c
+	if carryOut, known := controls[c.Command]; known {
+		carryOut(s, c)
 	}
+}
+
+// controls carry out the commands of policy.Commands that control a thread. A log may also hold a command of another
+// version, which changes nothing here.
+var controls = map[string]func(*State, Feedback){
+	"stop": func(s *State, c Feedback) { s.Stopped, s.Stop = fmt.Sprintf("%s asked to stop", c.By.Login), c },
+	"use":  func(s *State, c Feedback) { s.Pinned, s.PinnedBy = c.Backend, c },
 }
 
 // overtaken reports whether an order came so late that somebody asked for work, or

@@ -220,3 +220,12 @@ func TestWhatWasAskedForBeforeTheClosingDoesNotUndoIt(t *testing.T) {
 		t.Errorf("after the reopening %+v are pending, want both", p)
 	}
 }
+
+func TestEveryCommandThatControlsIsCarriedOut(t *testing.T) {
+	for _, c := range policy.Commands {
+		_, carriedOut := controls[c.Name]
+		if wanted := c.Effect == policy.Controls; carriedOut != wanted {
+			t.Errorf("/pawl %s of policy/commands.go controls a thread: %t; it is among the controls in solver/thread/fold_thread.go: %t", c.Name, wanted, carriedOut)
+		}
+	}
+}
