@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -67,6 +68,34 @@ func TestACommitIsPushedWithTheTokenAndOnlyForward(t *testing.T) {
 	if got := sh(t, origin, "log", "-1", "--format=%an <%ae> %at %cn %s", two); got !=
 		"pawl[bot] <1+pawl[bot]@users.noreply.github.com> 1763715600 pawl[bot] work" {
 		t.Error(got)
+	}
+}
+
+func TestNoBranchIsPushedByForce(t *testing.T) {
+	if err := open(t).PushSide(t.Context(), Remote{URL: "/x"}, "", "main"); !errors.Is(err, ErrInvalid) {
+		t.Errorf("PushSide, which forces, takes a branch: %v", err)
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, f := range strings.Split(string(source), "\nfunc ")[1:] {
+			if pushes := regexp.MustCompile(`\.push\(|"push"`); pushes.MatchString(f) {
+				got = append(got, regexp.MustCompile(`\w+\(`).FindString(strings.TrimPrefix(f, "(c *Cache) ")))
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"Push(", "PushSide(", "push("}, got); diff != "" {
+		t.Errorf("docs/security.md promises that nothing is pushed by force, and Push and PushSide keep that; what pushes (-want +got):\n%s", diff)
 	}
 }
 
