@@ -99,7 +99,7 @@ func TestEvalMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		now, reset, told := oracle(m.ResetFormat, m.Text, time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC))
-		for _, shown := range present(m) {
+		for _, shown := range present(t, m) {
 			got, err := agent.Inspect(strings.NewReader(shown.stdout), shown.adapter, agent.InspectOptions{Exit: shown.exit, Stderr: shown.stderr, Now: now})
 			if err != nil {
 				t.Fatal(err)
@@ -150,7 +150,7 @@ func bound(at, now time.Time) time.Time {
 }
 
 // present shows a message in every form in which its tool may.
-func present(m corpusMessage) []presentation {
+func present(t testing.TB, m corpusMessage) []presentation {
 	cli := map[string]string{"codex": config.Codex, "claude-code": config.Claude, "gemini-cli": config.Gemini, "opencode": config.OpenCode, "zai-glm": config.OpenCode}[m.Tool]
 	switch {
 	case m.Structured && cli == config.Codex: // a line of the session file
@@ -162,9 +162,9 @@ func present(m corpusMessage) []presentation {
 		return []presentation{{"line", stream(cli), m.Text + "\n", "", &agent.Exit{Code: 1}},
 			{"line with a result", stream(cli), m.Text + "\n" + `{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"Something new."}`, "", &agent.Exit{Code: 1}}}
 	case cli == "":
-		return refusal(config.Plain, m.Text)
+		return refusal(t, config.Plain, m.Text)
 	}
-	return append(refusal(cli, m.Text), refusal(config.Plain, m.Text)...)
+	return append(refusal(t, cli, m.Text), refusal(t, config.Plain, m.Text)...)
 }
 
 // TestEvalNegatives shows what only mentions a limit as output of tools, as a
@@ -183,7 +183,7 @@ func TestEvalNegatives(t *testing.T) {
 	texts = append(texts, strings.Join(texts, "\n"))
 	shown, taken := 0, 0
 	for _, text := range texts {
-		for _, s := range quote(text) {
+		for _, s := range quote(t, text) {
 			got, err := agent.Inspect(strings.NewReader(s.stdout), s.adapter, agent.InspectOptions{Exit: s.exit})
 			if err != nil {
 				t.Fatal(err)

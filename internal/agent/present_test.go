@@ -3,9 +3,11 @@ package agent_test
 import (
 	"encoding/json"
 	"fmt"
+	"testing"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/agenttest"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
@@ -35,7 +37,8 @@ func quoted1(s string) string {
 }
 
 // refusal shows an error message the way each CLI reports what its provider answered.
-func refusal(cli, text string) []presentation {
+func refusal(t testing.TB, cli, text string) []presentation {
+	t.Helper()
 	q, failed := quoted1(text), &agent.Exit{Code: 1}
 	switch cli {
 	case config.Codex:
@@ -59,23 +62,26 @@ func refusal(cli, text string) []presentation {
 		}
 	case config.OpenCode:
 		return []presentation{{"error", stream(cli), `{"type":"error","timestamp":1795249800000,"sessionID":"s","error":{"name":"APIError","data":{"message":` + q + `,"isRetryable":true}}}` + "\n", "", failed}}
-	}
-	if cli == config.Qwen {
+	case config.Qwen:
 		shown := quoted1("[API Error: " + text + "]")
 		return []presentation{{"result", stream(cli), `{"type":"system","subtype":"init","session_id":"s","qwen_code_version":"0.24.4"}` + "\n" +
 			`{"type":"assistant","session_id":"s","message":{"model":"m","content":[{"type":"text","text":` + shown + `}]}}` + "\n" +
 			`{"type":"result","subtype":"error_during_execution","is_error":true,"session_id":"s","error":{"message":` + shown + "}}\n", "", failed}}
+	case config.Plain:
+		return []presentation{
+			{"standard output", stream(cli), "working\n" + text + "\n", "", failed},
+			{"standard error", stream(cli), "working\n", text + "\n", failed},
+			{"nothing else", stream(cli), text + "\n", "", &agent.Exit{}},
+		}
 	}
-	return []presentation{
-		{"standard output", stream(config.Plain), "working\n" + text + "\n", "", failed},
-		{"standard error", stream(config.Plain), "working\n", text + "\n", failed},
-		{"nothing else", stream(config.Plain), text + "\n", "", &agent.Exit{}},
-	}
+	t.Errorf("refusal has no lines of %s", cli)
+	return nil
 }
 
 // quote shows a text that an agent read, thought or said, in runs that ended
 // well or that failed for another reason.
-func quote(text string) []presentation {
+func quote(t testing.TB, text string) []presentation {
+	t.Helper()
 	q, failed := quoted1(text), &agent.Exit{Code: 1}
 	codex := `{"type":"thread.started","thread_id":"a"}` + "\n" + `{"type":"turn.started"}` + "\n" +
 		`{"type":"item.completed","item":{"id":"item_0","type":"reasoning","text":` + q + "}}\n" +
@@ -92,16 +98,22 @@ func quote(text string) []presentation {
 	opencode := `{"type":"step_start","timestamp":1,"sessionID":"s","part":{}}` + "\n" +
 		`{"type":"tool_use","timestamp":1,"sessionID":"s","part":{"tool":"bash","callID":"c","state":{"status":"error","input":{"command":` + q + `},"output":` + q + "}}}\n" +
 		`{"type":"text","timestamp":1,"sessionID":"s","part":{"text":` + q + "}}\n"
-	done := map[string]string{
-		config.Codex:  `{"type":"turn.completed","usage":{"input_tokens":1}}`,
-		config.Claude: `{"type":"result","subtype":"success","is_error":false,"result":` + q + `,"session_id":"s"}`,
-		config.Gemini: `{"type":"result","status":"success","stats":{}}`, config.OpenCode: `{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}`,
-	}
+	qwen := `{"type":"system","subtype":"init","session_id":"s","qwen_code_version":"0.24.4"}` + "\n" +
+		`{"type":"assistant","session_id":"s","message":{"model":"m","content":[{"type":"thinking","thinking":` + q + "}]}}\n" +
+		`{"type":"assistant","session_id":"s","message":{"model":"m","content":[{"type":"tool_use","id":"t1","name":"run_shell_command","input":{"command":` + q + "}}]}}\n" +
+		`{"type":"user","session_id":"s","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":` + q + "}]}}\n" +
+		`{"type":"assistant","session_id":"s","message":{"model":"m","content":[{"type":"text","text":` + q + "}]}}\n"
 	var all []presentation
-	for cli, text := range map[string]string{config.Codex: codex, config.Claude: claude, config.Gemini: gemini, config.OpenCode: opencode} {
+	for cli, run := range agenttest.EveryCLI(t, map[string]struct{ begun, done string }{
+		config.Codex:    {codex, `{"type":"turn.completed","usage":{"input_tokens":1}}`},
+		config.Claude:   {claude, `{"type":"result","subtype":"success","is_error":false,"result":` + q + `,"session_id":"s"}`},
+		config.Gemini:   {gemini, `{"type":"result","status":"success","stats":{}}`},
+		config.OpenCode: {opencode, `{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}`},
+		config.Qwen:     {qwen, `{"type":"result","subtype":"success","session_id":"s","is_error":false,"result":` + q + `}`},
+	}) {
 		all = append(all,
-			presentation{"in a finished run", stream(cli), text + done[cli] + "\n", "", &agent.Exit{}},
-			presentation{"in a run that broke off", stream(cli), text, "", failed},
+			presentation{"in a finished run", stream(cli), run.begun + run.done + "\n", "", &agent.Exit{}},
+			presentation{"in a run that broke off", stream(cli), run.begun, "", failed},
 			presentation{"as it stands", stream(cli), q, "", failed})
 	}
 	return append(all,

@@ -6,12 +6,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pawlbot/pawl/config"
 )
 
 // TestEveryWordingHasASourceThatHoldsIt looks the recorded runs up; of other sources only that one is named.
 func TestEveryWordingHasASourceThatHoldsIt(t *testing.T) {
 	recorded := map[string]string{}
-	for _, cli := range []string{codexRuns, claudeRuns, geminiRuns, openCodeRuns, qwenRuns} {
+	for _, cli := range config.CLIs() {
 		paths, err := filepath.Glob("../../testdata/agents/" + cli + "/*.txtar")
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("recorded runs of %s: %d, %v", cli, len(paths), err)

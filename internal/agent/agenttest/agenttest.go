@@ -16,7 +16,21 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/pawlbot/pawl/config"
 )
+
+// EveryCLI returns a test's table by kind, and fails the test for each CLI of config's table that has no entry. The
+// entry of a CLI to which the test does not apply is empty, and its comment says why.
+func EveryCLI[T any](t testing.TB, table map[string]T) map[string]T {
+	t.Helper()
+	for _, kind := range config.CLIs() {
+		if _, has := table[kind]; !has {
+			t.Errorf("%s has no entry for %s", t.Name(), kind)
+		}
+	}
+	return table
+}
 
 const extension = ".txtar"
 

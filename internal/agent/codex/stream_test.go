@@ -18,17 +18,3 @@ func TestACutLineIsReadAsFarAsItGoes(t *testing.T) {
 		}
 	}
 }
-
-func FuzzCodexLine(f *testing.F) {
-	f.Add([]byte(`{"type":"item.completed","item":{"id":"1","type":"file_change","changes":[{"path":"/a","kind":"add"}]}}`))
-	f.Add([]byte(`{"type":"turn.failed","error":{"message":"You’ve hit your usage limit."}}`))
-	f.Add([]byte(`{"type":"error","message":"\ud83d\u12"`))
-	f.Add([]byte(`{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"text":"x"}]}}`))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		parseLine(line, func(e agent.Event) {
-			if e.Kind == 0 || strings.ToValidUTF8(e.Text, "") != e.Text {
-				t.Errorf("%q gave %+v", line, e)
-			}
-		})
-	})
-}
