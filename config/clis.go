@@ -36,6 +36,9 @@ type CLI struct {
 	// them, by the part of the model's name before the slash.
 	Hosts      []string
 	ModelHosts map[string]string
+	// Withheld are the environment variables, beside those of the Vendors, that hold a credential of the CLI or send it
+	// to another endpoint. Empty, but not nil, where there are none.
+	Withheld []string
 	// Protected are patterns of files in a repository that configure it.
 	Protected []string
 }
@@ -55,6 +58,7 @@ var table = []CLI{
 		Efforts:   openAIEfforts,
 		OwnEffort: "medium",
 		Hosts:     []string{"chatgpt.com", "auth.openai.com", "api.openai.com"}, // auth for a new token
+		Withheld:  []string{"CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_ORGANIZATION", "OPENAI_PROJECT"},
 		Protected: []string{"**/.codex"},
 	},
 	{
@@ -66,6 +70,14 @@ var table = []CLI{
 		Efforts:   claudeEfforts,
 		OwnEffort: "high",
 		Hosts:     []string{"api.anthropic.com", "platform.claude.com"}, // platform for a new token
+		Withheld: []string{
+			"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_UNIX_SOCKET", "CLAUDE_CODE_OAUTH_TOKEN",
+			"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY",
+			"CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_GATEWAY",
+			"ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_BEDROCK_MANTLE_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL",
+			"ANTHROPIC_FOUNDRY_BASE_URL", "ANTHROPIC_AWS_BASE_URL",
+			"ANTHROPIC_FOUNDRY_API_KEY", "AWS_BEARER_TOKEN_BEDROCK",
+		},
 		Protected: []string{"**/.claude"},
 	},
 	{
@@ -78,6 +90,11 @@ var table = []CLI{
 		OwnEffort: "medium",
 		Models:    map[string]string{"": "gemini-2.5-pro"},
 		Hosts:     []string{"cloudcode-pa.googleapis.com", "oauth2.googleapis.com", "generativelanguage.googleapis.com"}, // the first two for a login
+		Withheld: []string{
+			"GOOGLE_API_KEY", "GOOGLE_VERTEX_BASE_URL", "GEMINI_CLI_CUSTOM_HEADERS", "CODE_ASSIST_ENDPOINT",
+			"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI",
+			"GOOGLE_CLOUD_ACCESS_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS",
+		},
 		Protected: []string{"**/.gemini"},
 	},
 	{
@@ -95,6 +112,10 @@ var table = []CLI{
 			"anthropic": "api.anthropic.com",
 			"google":    "generativelanguage.googleapis.com",
 		},
+		Withheld: []string{
+			"OPENCODE_API_KEY", "OPENCODE_AUTH_CONTENT", "OPENCODE_CONSOLE_TOKEN",
+			"GOOGLE_GENERATIVE_AI_API_KEY",
+		},
 		Protected: []string{"**/.opencode", "**/opencode.json", "**/opencode.jsonc"},
 	},
 	{
@@ -109,6 +130,11 @@ var table = []CLI{
 		Hosts: []string{
 			"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com",
 			"coding.dashscope.aliyuncs.com", "coding-intl.dashscope.aliyuncs.com", // its plans for coding
+		},
+		Withheld: []string{
+			"QWEN_API_KEY", "QWEN_BASE_URL",
+			"DASHSCOPE_API_KEY", "DASHSCOPE_PROXY_BASE_URL",
+			"BAILIAN_CODING_PLAN_API_KEY", "BAILIAN_TOKEN_PLAN_API_KEY", "MODELSCOPE_API_KEY",
 		},
 		Protected: []string{"**/.qwen"},
 	},
@@ -148,6 +174,17 @@ func ProtocolOf(kind string) string {
 func DefaultModel(kind, protocol string) string {
 	models := CLIOf(kind).Models
 	return cmp.Or(models[protocol], models[""])
+}
+
+// Withheld are the environment variables that no agent behind an endpoint gets: they hold a credential or lead past it.
+func Withheld() (variables []string) {
+	for _, v := range Vendors() {
+		variables = append(variables, v.KeyVariable, v.URLVariable)
+	}
+	for _, c := range table {
+		variables = append(variables, c.Withheld...)
+	}
+	return variables
 }
 
 // configuresCLIs are the files of a repository that configure one of the CLIs.

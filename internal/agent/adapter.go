@@ -245,17 +245,6 @@ func (e Endpoint) OnlyToken() map[string]string {
 	return map[string]string{TokenVariable: e.Token}
 }
 
-// credentials are the variables by which CLIs sign in or are sent elsewhere: none may get past an endpoint.
-var credentials = []string{
-	"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_UNIX_SOCKET", "CLAUDE_CODE_OAUTH_TOKEN",
-	"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_GATEWAY",
-	"ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_BEDROCK_MANTLE_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL", "ANTHROPIC_FOUNDRY_BASE_URL", "ANTHROPIC_AWS_BASE_URL",
-	"ANTHROPIC_FOUNDRY_API_KEY", "AWS_BEARER_TOKEN_BEDROCK",
-	"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORGANIZATION", "OPENAI_PROJECT",
-	"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_CLI_CUSTOM_HEADERS", "CODE_ASSIST_ENDPOINT",
-	"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_ACCESS_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS",
-}
-
 func (e Endpoint) check(cli string, speaks []string) error {
 	switch {
 	case e == Endpoint{}:
@@ -272,7 +261,9 @@ func (e Endpoint) check(cli string, speaks []string) error {
 func (r Request) Allowed() map[string]string {
 	env := maps.Clone(r.Env)
 	if r.Endpoint != (Endpoint{}) {
-		maps.DeleteFunc(env, func(name, _ string) bool { return slices.Contains(credentials, name) })
+		for _, name := range config.Withheld() {
+			delete(env, name)
+		}
 	}
 	return env
 }

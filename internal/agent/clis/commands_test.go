@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/agenttest"
 	"github.com/pawlbot/pawl/internal/agent/clis"
 )
 
@@ -48,13 +49,14 @@ var everyCLI = map[string]func() (agent.Adapter, agent.Request){
 
 // TestEveryCLIOfTheTableIsTested: each has an adapter that is whole, and a request here.
 func TestEveryCLIOfTheTableIsTested(t *testing.T) {
+	agenttest.EveryCLI(t, everyCLI)
 	for _, kind := range config.CLIs() {
-		if everyCLI[kind] == nil {
-			t.Errorf("everyCLI lacks %s", kind)
+		if config.CLIOf(kind).Withheld == nil {
+			t.Errorf("config/clis.go: the row of %s lacks Withheld", kind)
 		}
 		a, err := clis.For(kind, "")
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("internal/agent/clis/clis.go: adapters lacks %s: %v", kind, err)
 		}
 		if a.Build == nil || a.Parse == nil || a.Wrote == nil || a.Sessions == nil || a.Version == (agent.Version{}) {
 			t.Errorf("%s: the adapter is %+v", kind, a)
@@ -84,7 +86,7 @@ func command(t *testing.T, a agent.Adapter, r agent.Request) agent.Command {
 }
 
 func TestCLIsAreStartedWithoutTheirTraps(t *testing.T) {
-	want := map[string]agent.Command{
+	for name, want := range agenttest.EveryCLI(t, map[string]agent.Command{
 		"codex": {
 			Argv: []string{"codex", "exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check", "--ignore-rules",
 				"--model=gpt-5", "-c", `model_reasoning_effort="high"`, "-"},
@@ -118,9 +120,8 @@ func TestCLIsAreStartedWithoutTheirTraps(t *testing.T) {
 			Env: []string{"HOME=/h", "LANG=C.UTF-8", "NO_BROWSER=true", "OPENAI_API_KEY=the-token", "OPENAI_BASE_URL=http://127.0.0.1:9/v1", "PATH=/usr/bin",
 				"QWEN_CODE_NO_RELAUNCH=true", "QWEN_CODE_SUPPRESS_YOLO_WARNING=1", "QWEN_SANDBOX=false", "TERM=dumb", "TZ=UTC"},
 		},
-	}
-	for name, example := range everyCLI {
-		a, r := example()
+	}) {
+		a, r := everyCLI[name]()
 		got := command(t, a, r)
 		files := strings.Join(slices.Sorted(maps.Values(got.Files)), "\n")
 		if strings.Contains(strings.Join(got.Argv, " ")+files, "the-token") || strings.Contains(strings.Join(got.Env, " "), "own-key") {
@@ -130,29 +131,31 @@ func TestCLIsAreStartedWithoutTheirTraps(t *testing.T) {
 			t.Errorf("%s: standard input is %q", name, got.Stdin)
 		}
 		got.Stdin, got.Files = "", nil
-		if d := cmp.Diff(want[name], got); d != "" {
+		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 	}
 }
 
 func TestTheTestToolAndTheEndpointReachEveryConfiguration(t *testing.T) {
-	want := map[string][]string{
+	for name, want := range agenttest.EveryCLI(t, map[string][]string{
 		"codex": {`model_provider = "pawl"`, `base_url = "http://127.0.0.1:9/v1"`, `env_key = "PAWL_ENDPOINT_TOKEN"`, `[mcp_servers.pawl]`, `direct_only_tool_namespaces = ["mcp__pawl"]`,
 			`command = "/bin/pawl"`, `args = ["mcp", "--say=\"x\""]`, `tool_timeout_sec = 2100`, `trust_level = "untrusted"`},
 		"claude": {`"mcpServers"`, `"pawl"`, `"--say=\"x\""`, `"command": "/bin/pawl"`, `"timeout": 2100000`},
 		"gemini": {`"command": "/bin/pawl"`, `"timeout": 2100000`, `"selectedType": "gemini-api-key"`, `"thinkingBudget": 24576`, `"ignoreLocalEnv": true`},
 		"opencode": {`"baseURL": "http://127.0.0.1:9/v1"`, `"npm": "@ai-sdk/openai-compatible"`, `"apiKey": "{env:PAWL_ENDPOINT_TOKEN}"`, `"vendor/m"`,
 			`"reasoningEffort": "high"`, `"timeout": 2100000`, `"share": "disabled"`},
-	}
-	for name, example := range everyCLI {
-		a, r := example()
-		for path, text := range command(t, a, r).Files {
-			for _, part := range want[name] {
-				if !strings.Contains(text, part) {
-					t.Errorf("%s: %s lacks %s:\n%s", name, path, part, text)
-				}
+		"qwen": {`"command": "/bin/pawl"`, `"--say=\"x\""`, `"timeout": 2100000`, `"trust": true`, `"reasoning_effort": "high"`, `"streamIdleTimeoutMs": 0`},
+	}) {
+		a, r := everyCLI[name]()
+		files := command(t, a, r).Files
+		all := strings.Join(slices.Collect(maps.Values(files)), "\n")
+		for _, part := range want {
+			if !strings.Contains(all, part) {
+				t.Errorf("%s: the files lack %s:\n%s", name, part, all)
 			}
+		}
+		for path, text := range files {
 			if strings.HasSuffix(path, ".json") && !json.Valid([]byte(text)) {
 				t.Errorf("%s: %s is no JSON:\n%s", name, path, text)
 			}
@@ -168,9 +171,10 @@ func TestTheTestToolAndTheEndpointReachEveryConfiguration(t *testing.T) {
 
 // TestEveryCLIIsToldHowOftenItMayTryAgain: what waits is the run and no paid process. TestRealAgents counts their requests.
 func TestEveryCLIIsToldHowOftenItMayTryAgain(t *testing.T) {
-	for name, want := range map[string]string{
+	for name, want := range agenttest.EveryCLI(t, map[string]string{
 		"codex": "request_max_retries = 2", "claude": "CLAUDE_CODE_MAX_RETRIES=2", "gemini": `"maxAttempts": 3`, "qwen": `"maxRetries": 0`,
-	} {
+		"opencode": "", // it has no setting: its log tells that it waits, and the run ends it
+	}) {
 		a, r := everyCLI[name]()
 		c := command(t, a, r)
 		if all := strings.Join(c.Env, "\n") + strings.Join(slices.Collect(maps.Values(c.Files)), "\n"); !strings.Contains(all, want) {
@@ -181,11 +185,11 @@ func TestEveryCLIIsToldHowOftenItMayTryAgain(t *testing.T) {
 
 func TestCLIsContinueASession(t *testing.T) {
 	const id = "01a1fd2a-efb1-7451-8d0f-9bf2a7204a41"
-	for name, c := range map[string]struct{ session, argument string }{
+	for name, c := range agenttest.EveryCLI(t, map[string]struct{ session, argument string }{
 		"codex": {id, id}, "claude": {id, id}, "gemini": {id, "--resume=" + id},
 		"qwen":     {id, "--resume=" + id},
 		"opencode": {"ses_e02cd51d1ffeuSkOCwwLQqBUbS", "--session=ses_e02cd51d1ffeuSkOCwwLQqBUbS"},
-	} {
+	}) {
 		a, r := everyCLI[name]()
 		r.Session = c.session
 		if got := command(t, a, r); !slices.Contains(got.Argv, c.argument) {
@@ -200,25 +204,40 @@ func TestCLIsContinueASession(t *testing.T) {
 	}
 }
 
+// TestWhatNoRowHasIsRefusedWithAHint goes by config's table: its protocols, its efforts, and a model where it has some.
+func TestWhatNoRowHasIsRefusedWithAHint(t *testing.T) {
+	for kind, example := range everyCLI {
+		row := config.CLIOf(kind)
+		refused := func(hint string, change func(*agent.Request)) {
+			a, r := example()
+			change(&r)
+			if got, err := a.Command(r); err == nil || !strings.Contains(err.Error(), hint) {
+				t.Errorf("%s: %q, error %v; want one with %q", kind, got.Argv, err, hint)
+			}
+		}
+		for _, protocol := range []string{config.OpenAI, config.Anthropic, config.Google, "smtp"} {
+			if !slices.Contains(row.Protocols, protocol) {
+				refused("with the protocol "+strings.Join(row.Protocols, " or "), func(r *agent.Request) { r.Endpoint.Protocol = protocol })
+			}
+		}
+		refused("effort", func(r *agent.Request) { r.Effort = "nosuch" })
+		refused("lacks its URL or its token", func(r *agent.Request) { r.Endpoint.Token = "" })
+		if row.Models != nil {
+			refused("set the backend's model", func(r *agent.Request) { r.Model = "" })
+		}
+	}
+}
+
 func TestWhatACLICannotDoIsRefusedWithAHint(t *testing.T) {
 	for name, c := range map[string]struct {
 		cli    string
 		change func(*agent.Request)
 		hint   string
 	}{
-		"codex elsewhere":     {"codex", func(r *agent.Request) { r.Endpoint.Protocol = config.Google }, "with the protocol openai"},
-		"claude elsewhere":    {"claude", func(r *agent.Request) { r.Endpoint.Protocol = config.OpenAI }, "with the protocol anthropic"},
-		"gemini elsewhere":    {"gemini", func(r *agent.Request) { r.Endpoint.Protocol = config.OpenAI }, "with the protocol gemini"},
-		"opencode elsewhere":  {"opencode", func(r *agent.Request) { r.Endpoint.Protocol = "smtp" }, "openai or anthropic or gemini"},
-		"no token":            {"claude", func(r *agent.Request) { r.Endpoint.Token = "" }, "lacks its URL or its token"},
 		"codex's effort":      {"codex", func(r *agent.Request) { r.Effort = `high" -c x="y` }, "use none, minimal, low, medium, high, xhigh or max"},
 		"claude's effort":     {"claude", func(r *agent.Request) { r.Effort = "minimal" }, "use low, medium, high, xhigh or max"},
 		"gemini's effort":     {"gemini", func(r *agent.Request) { r.Effort = "max" }, "use low, medium or high"},
 		"opencode's effort":   {"opencode", func(r *agent.Request) { r.Effort = "nosuch" }, "is not an effort of opencode"},
-		"qwen elsewhere":      {"qwen", func(r *agent.Request) { r.Endpoint.Protocol = config.Anthropic }, "with the protocol openai"},
-		"qwen's model":        {"qwen", func(r *agent.Request) { r.Model = "" }, "set the backend's model"},
-		"gemini's model":      {"gemini", func(r *agent.Request) { r.Model = "" }, "set the backend's model"},
-		"opencode's model":    {"opencode", func(r *agent.Request) { r.Model = "" }, "set the backend's model"},
 		"opencode's provider": {"opencode", func(r *agent.Request) { r.Endpoint, r.Model = agent.Endpoint{}, "m" }, "PROVIDER/m"},
 	} {
 		a, r := everyCLI[c.cli]()
@@ -269,13 +288,28 @@ func TestACommandGetsTheEndpointOfItsProtocol(t *testing.T) {
 	}
 }
 
+// TestEveryRowNamesWhatLeadsPastTheEndpoint looks for the variables by which the adapter itself tells its CLI the
+// endpoint: what the operator has in them leads past it.
+func TestEveryRowNamesWhatLeadsPastTheEndpoint(t *testing.T) {
+	for kind, example := range everyCLI {
+		a, r := example()
+		for _, e := range command(t, a, r).Env {
+			name, value, _ := strings.Cut(e, "=")
+			tells := strings.Contains(value, r.Endpoint.Token) || strings.Contains(value, r.Endpoint.URL)
+			if tells && name != agent.TokenVariable && !slices.Contains(config.Withheld(), name) {
+				t.Errorf("config/clis.go: Withheld of %s lacks %s", kind, name)
+			}
+		}
+	}
+}
+
 // TestNothingThatTheOperatorAllowsLeadsPastTheEndpoint has the environment name
 // other ways to a model.
 func TestNothingThatTheOperatorAllowsLeadsPastTheEndpoint(t *testing.T) {
 	for name, make := range everyCLI {
 		a, r := make()
 		r.Env = map[string]string{"PATH_OF_TESTS": "elsewhere"}
-		for _, v := range []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_BEDROCK_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "GEMINI_CLI_CUSTOM_HEADERS"} {
+		for _, v := range append(config.Withheld(), "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_BEDROCK_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "GEMINI_CLI_CUSTOM_HEADERS") {
 			r.Env[v] = "elsewhere"
 		}
 		passed := 0
