@@ -1,11 +1,14 @@
 package pawl_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent/clis"
@@ -21,6 +24,9 @@ func TestEveryCLIOfTheTableIsNamed(t *testing.T) {
 		adapter, err := clis.For(kind, "")
 		if err != nil {
 			t.Error(err)
+		}
+		if adapter.Credential == "" {
+			t.Errorf("internal/agent/%s: Adapter.Credential is empty: it names the file of the CLI's login below HOME", kind)
 		}
 		key := "one of these"
 		if protocol := config.ProtocolOf(kind); protocol != "" {
@@ -71,6 +77,33 @@ func TestEveryCLIOfTheTableIsNamed(t *testing.T) {
 	} {
 		if !strings.Contains(string(read(t, file)), want) {
 			t.Errorf("%s lacks %q", file, want)
+		}
+	}
+}
+
+// TestTheLockHasTheCLIsOfItsPackage reads what npm installs in place of what testdata/clis/package.json asks for.
+func TestTheLockHasTheCLIsOfItsPackage(t *testing.T) {
+	type wants struct{ Dependencies, OptionalDependencies map[string]string }
+	var asked wants
+	var lock struct {
+		Packages map[string]struct {
+			wants
+			Version string
+		}
+	}
+	for file, into := range map[string]any{"package.json": &asked, "package-lock.json": &lock} {
+		if err := json.Unmarshal(read(t, "testdata/clis/"+file), into); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+	}
+	if d := cmp.Diff(asked, lock.Packages[""].wants); d != "" {
+		t.Errorf("testdata/clis/package-lock.json is of another package.json: %s", d)
+	}
+	for _, packages := range []map[string]string{asked.Dependencies, asked.OptionalDependencies} {
+		for name, version := range packages {
+			if locked := lock.Packages["node_modules/"+name].Version; locked != version {
+				t.Errorf("testdata/clis/package-lock.json has %s in version %q; package.json asks for %s", name, locked, version)
+			}
 		}
 	}
 }
