@@ -121,7 +121,7 @@ func meet(t *testing.T, cli hostileCLI, b behaviour) {
 		}
 		g.OnFruitless = func(string, bool) { cancel() }
 	})
-	printed := runHostile(ctx, t, bin, cli, s)
+	printed, _ := runHostile(ctx, t, bin, cli, s)
 	u := s.settled()
 	t.Logf("%d calls, last %q (%s), tokens %+v", calls.Load(), u.Last.Ending, u.Last.Why, u.Tokens)
 	if strings.Contains(printed, testKey) || calls.Load() > hostileCalls {
@@ -188,7 +188,7 @@ func TestRealAgentsTryAgainSeldomAndWaitInPlaceForSeconds(t *testing.T) {
 					}
 				})
 				s := open(t, cli.protocol, p.URL, nil)
-				printed := runHostile(ctx, t, bin, cli, s)
+				printed, _ := runHostile(ctx, t, bin, cli, s)
 				u := s.settled()
 				t.Logf("%d calls, last %+v, limit %+v", calls.Load(), u.Last, u.Limit)
 				if wait && (u.Last.Ending != policy.Completed || u.Limit != nil || ctx.Err() != nil) {
@@ -205,14 +205,16 @@ func TestRealAgentsTryAgainSeldomAndWaitInPlaceForSeconds(t *testing.T) {
 // mostTries is how often any of the CLIs asks a provider that is overloaded within two minutes, side requests included.
 const mostTries = 16
 
-// runHostile runs a CLI until it ends or ctx does, which kills its group.
-func runHostile(ctx context.Context, t *testing.T, bin string, cli hostileCLI, s *stand) string {
+// runHostile runs a CLI in a repository of its own until it ends or ctx does, which kills its group. It returns what the
+// CLI printed, and the repository.
+func runHostile(ctx context.Context, t *testing.T, bin string, cli hostileCLI, s *stand) (printed, tree string) {
 	t.Helper()
 	a, err := clis.For(cli.kind, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, tree := t.TempDir(), t.TempDir()
+	home := t.TempDir()
+	tree = t.TempDir()
 	if out, err := exec.Command("git", "init", "-q", tree).CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v\n%s", err, out)
 	}
@@ -241,5 +243,5 @@ func runHostile(ctx context.Context, t *testing.T, bin string, cli hostileCLI, s
 	if err := cmd.Run(); cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
-	return out.String()
+	return out.String(), tree
 }
