@@ -6,9 +6,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -83,36 +85,38 @@ func TestTheDashboardsQueriesAreValid(t *testing.T) {
 	promtool(t, dir, "check", "rules", "--lint=none", "rules.yml")
 }
 
-// Alerts and dashboard ask for metrics that Pawl has, and docs/operations.md tells of each metric.
+// exported are the names of all metrics, as the sources write them: a vector without a value is not gathered.
+func exported(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range []struct{ declares, before, after string }{
+			{`Name: +"(pawl_[a-z_]+)"`, "", ""},
+			{`\bcounter\("([a-z_]+)"`, "pawl_", "_total"},
+			{`\bto\.give\("([a-z_]+)"`, "pawl_", ""},
+		} {
+			for _, m := range regexp.MustCompile(form.declares).FindAllStringSubmatch(string(source), -1) {
+				names = append(names, form.before+m[1]+form.after)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 func TestTheMetricsThatAreAskedForExist(t *testing.T) {
-	known := map[string]bool{}
-	families, err := NewCounters().registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		known[f.GetName()] = true
-	}
-	source, err := os.ReadFile("metrics.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := os.ReadFile("../forge/client.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile(`Name: "(pawl_[a-z_]+_total)"`).FindAllStringSubmatch(string(client), -1) {
-		known[m[1]] = true
-	}
-	for _, m := range regexp.MustCompile(`counter\("([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
-		known["pawl_"+m[1]+"_total"] = true // a vector without a value is not gathered
-	}
-	for _, m := range regexp.MustCompile(`give\("([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
-		known["pawl_"+m[1]] = true
-	}
-	for _, m := range regexp.MustCompile(`Name: "(pawl_[a-z_]+_seconds)"`).FindAllStringSubmatch(string(source), -1) {
-		known[m[1]], known[m[1]+"_bucket"] = true, true
-	}
+	known := exported(t)
 	alerts, err := os.ReadFile(deploy + "prometheus/alerts.yml")
 	if err != nil {
 		t.Fatal(err)
@@ -126,8 +130,29 @@ func TestTheMetricsThatAreAskedForExist(t *testing.T) {
 		t.Errorf("only %d metrics are asked for", len(names))
 	}
 	for _, name := range names {
-		if !known[name] {
+		if !slices.Contains(known, strings.TrimSuffix(name, "_bucket")) {
 			t.Errorf("%s is asked for, and no metric of Pawl's", name)
 		}
+	}
+}
+
+func TestTheDocsHaveARowForEachMetric(t *testing.T) {
+	const path = "../../docs/operations.md"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n| metric |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var documented []string
+	for row := range strings.Lines(table) {
+		metrics := strings.Split(row, "|")[1]
+		for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(metrics, -1) {
+			documented = append(documented, "pawl_"+m[1])
+		}
+	}
+	slices.Sort(documented)
+	if diff := cmp.Diff(exported(t), documented); diff != "" {
+		t.Errorf("the rows of the table of metrics in %s (-exported +documented):\n%s", path, diff)
 	}
 }
