@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -18,10 +17,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/pawlbot/pawl/internal/goldentest"
 	"github.com/pawlbot/pawl/policy"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // testEnv is the environment of every test.
 func testEnv(name string) (string, bool) {
@@ -111,7 +109,7 @@ func TestErrorsNameFileLineKeyAndWhatToDo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, strings.TrimSuffix(file, ".yml")+".golden", errorsOf(filepath.Base(file), data))
+			goldentest.Compare(t, strings.TrimSuffix(file, ".yml")+".golden", errorsOf(filepath.Base(file), data))
 		})
 	}
 }
@@ -130,22 +128,6 @@ func errorsOf(name string, data []byte) string {
 	}
 	_, err := Parse(name, data, testEnv, true)
 	return fmt.Sprintln(err)
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
 }
 
 func TestAMissingFileSaysWhatToDo(t *testing.T) {

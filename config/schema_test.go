@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/pawlbot/pawl/internal/goldentest"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -187,19 +187,7 @@ func TestTheSchemasAreThoseOfTheKeysAndTheirDocumentation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, '\n')
-		if *update {
-			if err := os.WriteFile(name, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s (-published +made; go test ./config -update rewrites it):\n%s", name, diff)
-		}
+		goldentest.Compare(t, name, string(got)+"\n")
 	}
 }
 

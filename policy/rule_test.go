@@ -2,7 +2,6 @@ package policy
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/goldentest"
 )
 
 // rules are the constants of the type Rule.
@@ -42,8 +43,6 @@ func rules(t *testing.T) []Rule {
 	return all
 }
 
-var update = flag.Bool("update", false, "rewrite the tables of rules and of commands in the docs")
-
 // TestTheTableOfRules holds docs/verdicts.md to the words of all rules, in the order of the constants.
 func TestTheTableOfRules(t *testing.T) {
 	const path = "../docs/verdicts.md"
@@ -61,7 +60,7 @@ func TestTheTableOfRules(t *testing.T) {
 	holdsTable(t, path, head, table.String())
 }
 
-// holdsTable compares the one table below a head in a page with the table that the code makes, or rewrites it.
+// holdsTable compares the one table below a head in a page with the table that the code makes.
 func holdsTable(t *testing.T, path, head, table string) {
 	t.Helper()
 	page, err := os.ReadFile(path)
@@ -73,16 +72,7 @@ func holdsTable(t *testing.T, path, head, table string) {
 		t.Fatalf("%s does not hold one table with the head\n%s", path, head)
 	}
 	_, after, _ := strings.Cut(rest, "\n\n")
-	want := before + table + "\n" + after
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(string(page), want); diff != "" {
-		t.Errorf("%s differs from the code (-page +code; -update rewrites it):\n%s", path, diff)
-	}
+	goldentest.Compare(t, path, before+table+"\n"+after)
 }
 
 func TestTheWordsOfARuleAreThoseOfWhatItDecides(t *testing.T) {

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/goldentest"
 )
-
-var updatePrompts = flag.Bool("update", false, "rewrite the golden prompts")
 
 // What differs from run to run in a prompt: ids, commits and times.
 var varying = []struct {
@@ -112,16 +108,7 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 			file := filepath.Join(r.ctrl(), "prompt."+tc.prompt)
 			r.await("the prompt", func() bool { b, _ := os.ReadFile(file); return len(b) > 0 })
 			r.ending(n)
-			got, path := steady(r.prompt(tc.prompt)), filepath.Join("testdata", "prompts", name+".golden")
-			if *updatePrompts {
-				r.must(os.MkdirAll(filepath.Dir(path), 0o755))
-				r.must(os.WriteFile(path, []byte(got), 0o644))
-			}
-			want, err := os.ReadFile(path)
-			r.must(err)
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (-want +got; -update records it):\n%s", path, diff)
-			}
+			goldentest.Compare(t, filepath.Join("testdata", "prompts", name+".golden"), steady(r.prompt(tc.prompt)))
 		})
 	}
 }

@@ -1,27 +1,22 @@
 package checkrun
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/pawlbot/pawl/internal/goldentest"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // answer is what eve is answered.
 func answer(f View, command, word string) string {
@@ -68,22 +63,7 @@ func TestTextsLookAsRecorded(t *testing.T) {
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden.md")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (run with -update to record it)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s changed (-want +got):\n%s", path, diff)
-	}
+	goldentest.Compare(t, filepath.Join("testdata", name+".golden.md"), got)
 }
 
 // rules are the constants of the type policy.Rule.

@@ -2,15 +2,13 @@ package checkrun
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/goldentest"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -113,18 +111,5 @@ func titlesPage(t *testing.T) string {
 }
 
 func TestThePageOfTitlesIsMadeFromTheRules(t *testing.T) {
-	const path = "../../docs/titles.md"
-	got := titlesPage(t)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s changed (-want +got; -update rewrites it):\n%s", path, diff)
-	}
+	goldentest.Compare(t, "../../docs/titles.md", titlesPage(t))
 }

@@ -1,7 +1,6 @@
 package testreport
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,10 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/pawlbot/pawl/internal/goldentest"
 	"github.com/pawlbot/pawl/policy"
 )
-
-var updateFailing = flag.Bool("update", false, "write the golden files of recorded test runs anew")
 
 // recordings are outputs of real test runners, and of those that could not run
 // where the others were recorded, written after their documentation; see
@@ -60,19 +58,7 @@ func golden(r Report) string {
 func TestRecordedRunsReadAsTheirGoldenFilesSay(t *testing.T) {
 	for path, output := range recordings(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			got := golden(Read(output))
-			if *updateFailing {
-				if err := os.WriteFile(path+".golden", []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path + ".golden")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
+			goldentest.Compare(t, path+".golden", golden(Read(output)))
 		})
 	}
 }

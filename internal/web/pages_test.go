@@ -3,23 +3,18 @@ package web_test
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"flag"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/pawlbot/pawl/internal/goldentest"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 var (
 	styleElement  = regexp.MustCompile(`(?s)<style>(.*)</style>`)
@@ -30,22 +25,7 @@ var (
 func golden(t *testing.T, name, page string) {
 	t.Helper()
 	page = scriptElement.ReplaceAllString(styleElement.ReplaceAllString(page, "<style>…</style>"), "<script>…</script>")
-	path := filepath.Join("testdata", name+".golden.html")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (run with -update to record it)", err)
-	}
-	if diff := cmp.Diff(string(want), page); diff != "" {
-		t.Errorf("%s changed (-want +got):\n%s", path, diff)
-	}
+	goldentest.Compare(t, filepath.Join("testdata", name+".golden.html"), page)
 }
 
 func TestPagesLookAsRecorded(t *testing.T) {

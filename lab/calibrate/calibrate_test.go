@@ -3,17 +3,13 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/pawlbot/pawl/internal/goldentest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // madeUp are pairs of invented texts.
 func madeUp(t *testing.T) string {
@@ -37,23 +33,6 @@ func printed(t *testing.T, r Report) string {
 	return b.String() + string(j) + "\n"
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (run with -update to record it)", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
-}
-
 // measured measures lines with few resamples.
 func measured(t *testing.T, lines string) Report {
 	t.Helper()
@@ -66,8 +45,8 @@ func measured(t *testing.T, lines string) Report {
 
 func TestReportAndPictureAreGolden(t *testing.T) {
 	r := measured(t, madeUp(t))
-	golden(t, "report.golden", printed(t, r))
-	golden(t, "roc.golden.svg", r.SVG())
+	goldentest.Compare(t, "testdata/report.golden", printed(t, r))
+	goldentest.Compare(t, "testdata/roc.golden.svg", r.SVG())
 }
 
 // line is one pair; texts that differ share no trigram.
