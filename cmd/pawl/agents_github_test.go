@@ -46,7 +46,7 @@ func TestTheDiscussionReachesTheModelOfEveryCLI(t *testing.T) {
 			s := newStand(t, cli, "edit-success")
 			r := newRig(t, nil)
 			r.config += s.section()
-			r.startIn(s.path())
+			r.startProgram(s.path())
 			var shot bytes.Buffer
 			r.must(png.Encode(&shot, image.NewGray(image.Rect(0, 0, 64, 48))))
 			n, err := r.world.OpenIssue(rigRepo, writer, "A greeting", "Please add hello.txt, as here: ![shot]("+r.world.Attach(shot.Bytes())+")")

@@ -341,7 +341,7 @@ func TestEveryCLIAnswersAQuestion(t *testing.T) {
 			s := newStand(t, cli, "edit-success")
 			r := newRig(t, nil)
 			r.config += s.section()
-			r.startIn(s.path())
+			r.startProgram(s.path())
 			n, err := r.world.OpenIssue(rigRepo, writer, "A greeting", "There is one somewhere.")
 			r.must(err)
 			r.writes(n, writer, "/pawl ask Where is the greeting?")

@@ -214,7 +214,7 @@ func TestWorkWithSecretsIsNotCommittedAndAPersonIsTold(t *testing.T) {
 	r.agent(saying(t, "echo two >> a.txt; mkdir -p 'd é'; printf 'x\\ny\\nid = AKIA%s\\n' QQQQQQQQQQQQQQQQ > 'd é/b.txt'\n"+
 		"printf '\\000\\n-----BEGIN PRIVATE %s-----\\nMIIE\\n' KEY > c.bin; printf '%s' \"$AGENT_VALUE\" | base64 > d.txt; echo x > glpat-$(printf 'a%.0s' $(seq 20))",
 		"TITLE: fix: "+key+" is the key\nIt is "+key+"."), "stream: codex, env: [AGENT_VALUE]")
-	r.startIn("AGENT_VALUE=a value that only agents get")
+	r.startProgram("AGENT_VALUE=a value that only agents get")
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	s := r.ending(n)
 	if s.State != "stopped" || s.Rule != "secret" || len(r.world.Pushes(rigRepo)) != 0 {
@@ -408,11 +408,11 @@ func TestNoAttemptBeginsForWhoLostThePermissionWhileItWaited(t *testing.T) {
 	r := newRig(t, nil)
 	r.config += "policy: {transient: {backoff_start: 1h, backoff_cap: 1h}}\n"
 	r.agent("cat > /dev/null\n"+codexAgent+overloaded, "stream: codex")
-	m := r.startTimed()
+	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	r.await("the wait", func() bool { s := r.thread(threadName(n)); return s.State == "waiting" && s.Rule == "transient" })
 	r.must(r.world.SetRole(rigRepo, writer, "read"))
-	m.clock.reach(m.clock.now().Add(2 * time.Hour))
+	r.clock.reach(r.clock.now().Add(2 * time.Hour))
 	r.await("the rule revoked", func() bool { return r.thread(threadName(n)).Rule == "revoked" })
 	r.settle()
 	if r.calls() != 1 {

@@ -1,18 +1,12 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
-	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -43,57 +37,26 @@ func paced(t *testing.T) (r *rig, start, later func()) {
 	t.Helper()
 	r = newRig(t, nil)
 	var pause time.Duration
-	return r, func() { r.startTimed() }, func() {
+	return r, r.start, func() {
 		pause += time.Minute
 		r.clock.reach(r.clock.now().Add(pause))
 	}
 }
 
-// timed is a server in this process whose time the test owns, with GitHub's.
-type timed struct {
-	*rig
-	clock *clock
-	node  *server.Server
-}
-
-// startTimed runs the server of the rig in this process.
-func (r *rig) startTimed() *timed {
-	r.t.Helper()
-	cfg, err := config.Load(r.file(), os.LookupEnv)
-	r.must(err)
-	m := &timed{rig: r, clock: r.clock}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
-	m.node = server.New(cfg, server.Deps{Now: m.clock.now, Log: zerolog.New(r.log), Build: buildInfo()})
-	served, err := m.node.Start(ctx)
-	r.must(err)
-	r.t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			r.t.Error(err)
-		}
-		if r.t.Failed() {
-			r.t.Logf("log of the server:\n%s", r.log)
-		}
-	})
-	r.addr, r.pages = m.node.Address(), m.node.PagesAddress()
-	r.world.SetWebhookURL(r.url("/api/github/hook"))
-	return m
-}
-
 // view is the thread as its comments and pages show it.
-func (m *timed) view(n int) checkrun.View {
-	m.t.Helper()
-	v, err := m.node.View(m.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n})
-	m.must(err)
+func (r *rig) view(n int) checkrun.View {
+	r.t.Helper()
+	v, err := r.node.View(r.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n})
+	r.must(err)
 	return v
 }
 
 // waits are those that the thread's log holds, each from the end of the attempt
 // before it.
-func (m *timed) waits(n int) []time.Duration {
-	m.t.Helper()
-	events, err := m.node.Store().Events(m.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
-	m.must(err)
+func (r *rig) waits(n int) []time.Duration {
+	r.t.Helper()
+	events, err := r.node.Store().Events(r.t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
+	r.must(err)
 	var all []time.Duration
 	var ended time.Time
 	for _, e := range events {
@@ -102,7 +65,7 @@ func (m *timed) waits(n int) []time.Duration {
 			ended = e.At
 		case thread.KindDecision:
 			var d thread.Decided
-			m.must(json.Unmarshal(e.Data, &d))
+			r.must(json.Unmarshal(e.Data, &d))
 			if d.Action == policy.DoWait {
 				all = append(all, d.Until.Sub(ended))
 			}
@@ -113,22 +76,22 @@ func (m *timed) waits(n int) []time.Duration {
 
 // idle waits until nothing is to be done for the thread at this time, and
 // returns how it stands then.
-func (m *timed) idle(n int) checkrun.View {
-	m.t.Helper()
+func (r *rig) idle(n int) checkrun.View {
+	r.t.Helper()
 	var v checkrun.View
-	m.await("idleness", func() bool {
-		ctx := m.t.Context()
-		s, err := m.node.Store().Stats(ctx)
-		m.must(err)
-		v = m.view(n)
+	r.await("idleness", func() bool {
+		ctx := r.t.Context()
+		s, err := r.node.Store().Stats(ctx)
+		r.must(err)
+		v = r.view(n)
 		return s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0 && v.State != checkrun.Running && v.State != ""
 	})
 	return v
 }
 
 // sweep has the server look for what is due, as it does every few seconds.
-func (m *timed) sweep() {
-	m.t.Helper()
-	m.clock.reach(m.clock.now().Add(5 * time.Second))
-	m.must(m.node.Sweep(m.t.Context()))
+func (r *rig) sweep() {
+	r.t.Helper()
+	r.clock.reach(r.clock.now().Add(5 * time.Second))
+	r.must(r.node.Sweep(r.t.Context()))
 }

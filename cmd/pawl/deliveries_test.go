@@ -47,7 +47,7 @@ func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
 	}
 	r.file()
 	decide(exitFailed, "start pawl serve once", "retry", "all")
-	r.start()
+	r.startProgram()
 	if _, said := r.ready(); !said.part(t, "deliveries").OK {
 		t.Errorf("%+v, want nothing given up", said)
 	}

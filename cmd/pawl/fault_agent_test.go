@@ -26,7 +26,7 @@ func TestAGigabyteOfOutputCostsLittleMemoryAndABoundedTranscript(t *testing.T) {
 	r := newRig(t, nil)
 	line := strings.Repeat("output that says nothing ", 40)
 	r.agent("cat > /dev/null; echo two >> a.txt; yes '"+line+"' | head -c 1073741824; echo the last words\n", "timeout: 1h")
-	r.start()
+	r.startProgram()
 	before := r.peak()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	r.awaitLong("the end of the output", func() bool { _, running := r.state(n).Running(); return len(r.state(n).Attempts) == 1 && !running })

@@ -96,7 +96,7 @@ func TestAFailedFsyncEndsTheServerAndNothingAnsweredIsLost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
-	r.start()
+	r.startProgram()
 	var answered []string
 	for range 5 {
 		guid, code := r.send(100)
@@ -117,7 +117,7 @@ func TestAFailedFsyncEndsTheServerAndNothingAnsweredIsLost(t *testing.T) {
 	if !strings.Contains(r.log.String(), "the disk may be failing: look at the kernel's log") {
 		t.Error("the log does not say what to do")
 	}
-	r.start()
+	r.startProgram()
 	r.hasAll(answered)
 	r.wantSolved(r.solve("A second line", "Please add a second line to a.txt."))
 }
@@ -234,14 +234,14 @@ func TestADamagedDatabaseEndsTheServerAndIsRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("", "")
-	r.start()
+	r.startProgram()
 	for range 100 {
 		if _, code := r.send(20 << 10); code != http.StatusOK {
 			t.Fatalf("answered %d", code)
 		}
 	}
 	r.stop(syscall.SIGTERM) // the log goes into the file, and the next server has read no page
-	r.start()
+	r.startProgram()
 	r.spoil()
 	r.await("the server to answer no more", func() bool {
 		_, code := r.send(20 << 10)

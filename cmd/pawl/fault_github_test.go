@@ -106,13 +106,13 @@ func TestAPushWaitsTwoHoursForGitHubAndNotForADay(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
 			r.agent(waiting, "")
-			m := r.startTimed()
+			r.start()
 			n := r.solve("A second line", "Please add a second line to a.txt.")
 			r.await("the agent at work", func() bool { return r.has("ready") })
 			r.away()
 			r.touch("go")
 			r.await("the first try of the push", func() bool { return r.kept() == 1 })
-			m.clock.reach(m.clock.now().Add(tc.away))
+			r.clock.reach(r.clock.now().Add(tc.away))
 			r.await("another try, or the end of the attempt", func() bool {
 				_, running := r.state(n).Running()
 				return r.kept() >= 2 || !running

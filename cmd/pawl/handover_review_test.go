@@ -17,10 +17,10 @@ func TestAKilledAttemptCountsAlsoWhereAnEarlierPartWasHandedOver(t *testing.T) {
 	n := r.atWorkUntil(2)
 	r.stop(syscall.SIGTERM)
 	r.touch("hang")
-	r.start()
+	r.startProgram()
 	r.working(2)
 	r.stop(syscall.SIGKILL)
-	r.start()
+	r.startProgram()
 	s := r.ending(n)
 	a := r.state(n).Attempts
 	if s.State != "done" || len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted {
@@ -55,7 +55,7 @@ func TestAServerThatIsKilledWhileItKeepsWorkKeepsIt(t *testing.T) {
 	cmd := exec.Command(crashBinary(t), "serve", "--config", r.file())
 	cmd.Env = append(cmd.Environ(), "PAWL_CRASH_AT=interrupting")
 	r.ended(r.launch(cmd, r.log))
-	r.start()
+	r.startProgram()
 	if s := r.ending(n); s.State != "done" || len(r.state(n).Attempts) != 2 {
 		t.Errorf("%s (%s %q), attempts %+v; want done after one that was interrupted", s.State, s.Rule, s.Reasons, r.state(n).Attempts)
 	}

@@ -222,7 +222,7 @@ func TestWhileItDrainsAServerFinishesAttemptsAndBeginsNone(t *testing.T) {
 	if a := r.state(other).Attempts; len(a) != 0 || r.calls() != 1 {
 		t.Errorf("attempts %+v at the other thread, want none", a)
 	}
-	r.start()
+	r.startProgram()
 	if s := r.ending(other); s.State != "done" {
 		t.Errorf("%s (%s %q) at the other thread, want done", s.State, s.Rule, s.Reasons)
 	}
@@ -238,7 +238,7 @@ func TestASecondSIGTERMEndsTheDrain(t *testing.T) {
 	if code := r.stop(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	r.start()
+	r.startProgram()
 	r.wantOneAttempt(n, 2)
 }
 
@@ -289,12 +289,12 @@ func TestAnAttemptThatIsKilledAgainAndAgainWaitsAndIsNotStopped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.cutOff(4)
-	r.start()
+	r.startProgram()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	for call := 1; call <= 3; call++ {
 		r.working(call)
 		r.stop(syscall.SIGKILL)
-		r.start()
+		r.startProgram()
 	}
 	r.await("the wait", func() bool { s := r.thread(threadName(n)); return s.State == "waiting" && s.Rule == "interrupted" })
 	a := r.state(n).Attempts
@@ -333,14 +333,14 @@ func TestLeasesAreFreedAtOnceAlsoAfterASecondCrashInARow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.cutOff(2)
-	r.start()
+	r.startProgram()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	for call := 1; call <= 2; call++ {
 		r.working(call)
 		r.stop(syscall.SIGKILL)
 		var until int64
 		r.must(r.database().QueryRowContext(t.Context(), "SELECT max(lease_until) FROM threads").Scan(&until))
-		r.start()
+		r.startProgram()
 		r.await("the next attempt", func() bool { return len(r.state(n).Attempts) == call+1 })
 		if a := r.state(n).Attempts[call]; !a.At.Before(time.UnixMicro(until)) {
 			t.Errorf("attempt %d began at %s, when the lease of the killed server had run out at %s", a.N, a.At, time.UnixMicro(until))

@@ -120,21 +120,21 @@ func TestTheLimitOfRestartsEndsWithAnErrorThatSaysSo(t *testing.T) {
 	r := newRig(t, nil)
 	r.config = "policy: {restarts: {max: 12}}\n"
 	r.agent(restless, "")
-	m := r.startTimed()
+	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
-	v := m.idle(n)
-	for ; v.State == checkrun.Waiting; v = m.idle(n) {
+	v := r.idle(n)
+	for ; v.State == checkrun.Waiting; v = r.idle(n) {
 		if v.Rule != "backoff" {
 			t.Fatalf("waits for %s (%v)", v.Rule, v.Reasons)
 		}
-		m.clock.reach(v.Until)
-		m.sweep()
+		r.clock.reach(v.Until)
+		r.sweep()
 	}
 	if r.calls() != 13 || v.State != checkrun.Stopped || v.Rule != "restart_limit" || !strings.Contains(v.Reasons.String(), "restarted 12 times") {
 		t.Errorf("%d calls, then %s (%s %v); want 13, then stopped by the limit of 12 restarts", r.calls(), v.State, v.Rule, v.Reasons)
 	}
 	// The 11th restart is the first that waits.
-	if waits := m.waits(n); !slices.Equal(waits, []time.Duration{2 * time.Second, 4 * time.Second}) {
+	if waits := r.waits(n); !slices.Equal(waits, []time.Duration{2 * time.Second, 4 * time.Second}) {
 		t.Errorf("it waited %s, want 2 s and 4 s", waits)
 	}
 	pulls := r.world.Pulls(rigRepo)
@@ -157,25 +157,25 @@ echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","tex
 echo '{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}'
 exit 0; fi
 `+fmt.Sprintf(limited, resetText(reset)), "stream: codex")
-	m := r.startTimed()
+	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
-	v := m.idle(n)
+	v := r.idle(n)
 	if v.State != checkrun.Waiting || v.Rule != "usage_limit" || v.Until.Before(reset) || v.Until.After(reset.Add(2*time.Minute)) {
 		t.Fatalf("%s (%s) until %s, want waiting until just after %s", v.State, v.Rule, v.Until, reset)
 	}
 	r.touch("reset")
-	m.clock.reach(v.Until.Add(-time.Minute))
-	m.sweep()
-	if v := m.idle(n); r.calls() != 1 || v.State != checkrun.Waiting {
+	r.clock.reach(v.Until.Add(-time.Minute))
+	r.sweep()
+	if v := r.idle(n); r.calls() != 1 || v.State != checkrun.Waiting {
 		t.Fatalf("a minute before the reset: %d calls, %s (%s %v); want 1 and waiting", r.calls(), v.State, v.Rule, v.Reasons)
 	}
-	m.clock.reach(v.Until)
-	m.sweep()
-	r.await("the end", func() bool { return m.view(n).State == checkrun.Done })
-	if v := m.idle(n); r.calls() != 2 || v.State != checkrun.Done || v.Attempts[1].Waited < 2*time.Hour {
+	r.clock.reach(v.Until)
+	r.sweep()
+	r.await("the end", func() bool { return r.view(n).State == checkrun.Done })
+	if v := r.idle(n); r.calls() != 2 || v.State != checkrun.Done || v.Attempts[1].Waited < 2*time.Hour {
 		t.Errorf("after the reset: %d calls, %s (%s %v); want 2 and done", r.calls(), v.State, v.Rule, v.Reasons)
 	}
-	b, err := m.node.Store().Breakers(t.Context())
+	b, err := r.node.Store().Breakers(t.Context())
 	r.must(err)
 	if len(b) != 0 {
 		t.Errorf("breakers: %+v, want none after a success", b)

@@ -93,14 +93,14 @@ func TestAWaitSurvivesKill9AndDoublesNothing(t *testing.T) {
 	r.config = "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"
 	reset := time.Now().Add(3 * time.Hour).UTC().Truncate(time.Minute)
 	r.agent("echo two >> a.txt\n"+fmt.Sprintf(limited, resetText(reset)), "stream: codex")
-	r.start()
+	r.startProgram()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	r.await("the wait", func() bool { return r.thread(threadName(n)).State == "waiting" })
 	r.settle()
 	before := r.thread(threadName(n))
 	events := r.state(n).Seq
 	r.stop(syscall.SIGKILL)
-	r.start()
+	r.startProgram()
 	r.settle()
 	after := r.thread(threadName(n))
 	if r.calls() != 1 || after.State != "waiting" || !after.Until.Equal(*before.Until) {
@@ -171,14 +171,14 @@ func TestTheDailyCapHoldsWhoeverCausesTheEvents(t *testing.T) {
 	r := newRig(t, nil)
 	r.config = "policy: {restarts: {max_per_thread_per_day: 3}}\n"
 	r.agent("cat > /dev/null; echo no idea >&2; exit 1\n", "")
-	m := r.startTimed()
+	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
-	m.idle(n)
+	r.idle(n)
 	for range 5 {
 		_, err := r.world.Comment(rigRepo, n, writer, "/pawl retry")
 		r.must(err)
 		r.must(r.world.WaitDelivered(t.Context()))
-		m.idle(n)
+		r.idle(n)
 	}
 	if v := r.thread(threadName(n)); r.calls() != 3 || v.State != "waiting" || v.Rule != "daily_cap" || v.Until == nil {
 		t.Fatalf("%d calls, then %s (%s %v) until %v; want 3, then a wait by daily_cap", r.calls(), v.State, v.Rule, v.Reasons, v.Until)

@@ -295,7 +295,7 @@ func TestASecondServerOnTheSameSQLiteFileRefusesToStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
-	r.start()
+	r.startProgram()
 	out, err := exec.Command(pawlBinary, "serve", "--config", filepath.Join(r.dir, "pawl.yml")).CombinedOutput()
 	exit, ok := err.(*exec.ExitError)
 	if !ok || exit.ExitCode() != 1 || !strings.Contains(string(out), "pawl.db") || !strings.Contains(string(out), "in use by") {

@@ -67,7 +67,7 @@ echo two >> a.txt
 echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"Done."}}'
 echo '{"type":"turn.completed","usage":{"input_tokens":100,"cached_input_tokens":40,"output_tokens":7}}'
 `, "stream: codex, account: main")
-	r.start()
+	r.startProgram()
 	first := r.solve("A second line", "Please add a second line to a.txt.")
 	r.over(threadName(first))
 	r.settle()
@@ -106,7 +106,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":100,"cached_input_tokens"
 	r.stop(syscall.SIGKILL)
 	r.world.ClearFaults()
 	r.touch("go")
-	r.start()
+	r.startProgram()
 	r.over(threadName(second))
 	r.settle()
 	r.wantMetrics("after the server was killed", map[string]float64{

@@ -81,7 +81,7 @@ func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 		t.Error("the webhook that was answered is not stored")
 	}
 	r.touch("go")
-	r.start()
+	r.startProgram()
 	r.wantSolved(n)
 	if d := r.deliveryOf(taken); d.State != thread.Handled {
 		t.Errorf("the webhook is %s after the next start, want it handled", d.State)

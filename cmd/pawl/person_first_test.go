@@ -40,13 +40,13 @@ func TestAThreadHasTenAnswersInAnHour(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent(plainAgent, "")
-	m := r.startTimed()
+	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
-	m.idle(n)
+	r.idle(n)
 	asks := func() (answers int) {
 		r.must(r.says(n, writer, "/pawl status")())
 		r.must(r.world.WaitDelivered(t.Context()))
-		m.idle(n)
+		r.idle(n)
 		for _, a := range r.state(n).Acts {
 			if a.Page != "" {
 				answers++
@@ -59,7 +59,7 @@ func TestAThreadHasTenAnswersInAnHour(t *testing.T) {
 			t.Fatalf("%d questions were answered %d times, want at most ten", i+1, got)
 		}
 	}
-	m.clock.reach(time.Now().Add(61 * time.Minute))
+	r.clock.reach(time.Now().Add(61 * time.Minute))
 	if got := asks(); got != 11 {
 		t.Errorf("after an hour there are %d answers, want another one", got)
 	}

@@ -47,7 +47,7 @@ func TestAServerGoesOnWithItsFileWithoutARestart(t *testing.T) {
 	r.agent("cat > /dev/null; touch "+r.ctrl()+"/began; while test ! -e "+r.ctrl()+"/end; do sleep 0.05; done; echo two >> a.txt; echo finished\n", "")
 	chat := newChat(t)
 	r.config += "policy: {paused: false, caps: {per_server_per_day: 4}}\nretention: {deliveries: 1000h}\nnotify: {url: \"\"}\n"
-	r.start()
+	r.startProgram()
 	first := r.solve("One", "Please add a line to a.txt.")
 	r.await("the attempt", func() bool { return r.has("began") })
 

@@ -83,7 +83,7 @@ func TestAThreadThatIsUnknownCannotBeExported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("exit 1\n", "")
-	r.start()
+	r.startProgram()
 	for name, says := range map[string]string{rigRepo + "#99": "nothing is logged of it", "nonsense": "want owner/repo#number"} {
 		out, err := exec.Command(pawlBinary, "status", "--export", name, "--config", filepath.Join(r.dir, "pawl.yml")).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), says) {

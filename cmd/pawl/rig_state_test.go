@@ -45,6 +45,10 @@ func (r *rig) left(name string) string {
 // read gives the database, open for reading beside the servers, to f.
 func (r *rig) read(f func(*store.Store)) {
 	r.t.Helper()
+	if r.node != nil {
+		f(r.node.Store())
+		return
+	}
 	dsn := r.dsn
 	if path, isFile := strings.CutPrefix(dsn, "sqlite:"); isFile {
 		dsn = "sqlite:" + filepath.Join(r.dir, path)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -19,9 +20,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/store"
 )
 
@@ -109,8 +113,11 @@ type rig struct {
 	pages  string       // the address of its pages
 	cookie *http.Cookie // of an operator, once a page was read
 	log    *logBuffer
-	server *member
-	pulled int // the pull request of startOnRemarks
+	node   *server.Server // in this process, after start; nil while none serves
+	halt   func() error   // ends node and returns what its Run returned
+	server *member        // a process of its own, after startProgram
+	stirs  chan struct{}  // holds one when something happened since the last look of await
+	pulled int            // the pull request of startOnRemarks
 }
 
 // newRig makes the world: one repository with the given files, a writer and a
@@ -133,7 +140,15 @@ func newRigAt(t *testing.T, files map[string]string, now func() time.Time, chang
 	if files == nil {
 		files = map[string]string{"README.md": "# widgets\n", "a.txt": "one\n", config.RepoFile: allChecks}
 	}
-	r := &rig{t: t, dir: t.TempDir(), log: &logBuffer{}, dsn: "sqlite:pawl.db", data: "data", dated: time.Now}
+	r := &rig{
+		t:     t,
+		dir:   t.TempDir(),
+		log:   &logBuffer{},
+		dsn:   "sqlite:pawl.db",
+		data:  "data",
+		dated: time.Now,
+		stirs: make(chan struct{}, 1),
+	}
 	o := fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret, Now: now}
 	for _, f := range change {
 		f(&o)
@@ -201,35 +216,91 @@ log: {level: debug}
 	return path
 }
 
-// start runs `pawl serve` and returns when it answers webhooks.
+// start runs the server in this process and returns when it answers webhooks.
 func (r *rig) start() {
 	r.t.Helper()
-	r.startWith(r.file())
+	cfg, err := config.Load(r.file(), os.LookupEnv)
+	r.must(err)
+	now := time.Now
+	if r.clock != nil {
+		now = r.clock.now
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.t.Context()))
+	node := server.New(cfg, server.Deps{
+		Now:       now,
+		Log:       zerolog.New(r.log).With().Timestamp().Logger(),
+		Build:     buildInfo(),
+		Program:   pawlBinary,
+		Committed: r.stir,
+	})
+	served, err := node.Start(ctx)
+	if err != nil {
+		cancel()
+		r.t.Fatalf("the server did not start: %v\n%s", err, r.log)
+	}
+	r.node, r.dated = node, now
+	r.halt = sync.OnceValue(func() error {
+		r.node = nil
+		cancel()
+		return <-served
+	})
+	r.t.Cleanup(func() {
+		if r.t.Failed() {
+			r.t.Logf("log of the server at %s:\n%s", r.addr, r.log)
+		}
+		if err := r.halt(); err != nil {
+			r.t.Error(err)
+		}
+	})
+	r.addr, r.pages = node.Address(), node.PagesAddress()
+	r.world.SetWebhookURL(r.url("/api/github/hook"))
 }
 
-// startIn does so with more variables in its environment.
-func (r *rig) startIn(env ...string) {
+// stir has await look again.
+func (r *rig) stir() {
+	select {
+	case r.stirs <- struct{}{}:
+	default: // await will look anyway
+	}
+}
+
+// startProgram runs `pawl serve` as a process, which a test can kill.
+func (r *rig) startProgram(env ...string) {
 	r.t.Helper()
 	cmd := exec.Command(pawlBinary, "serve", "--config", r.file())
 	cmd.Env = append(os.Environ(), env...)
-	r.server = r.launch(cmd, r.log)
-	r.addr, r.pages = r.server.addr, r.server.pages
-	r.world.SetWebhookURL(r.url("/api/github/hook"))
+	r.serveBy(cmd)
 }
 
 // startWith does so with a configuration of the test's own.
 func (r *rig) startWith(file string) {
 	r.t.Helper()
-	r.server = r.launch(exec.Command(pawlBinary, "serve", "--config", file), r.log)
+	r.serveBy(exec.Command(pawlBinary, "serve", "--config", file))
+}
+
+// serveBy starts a server by a command and sends it the webhooks.
+func (r *rig) serveBy(cmd *exec.Cmd) {
+	r.t.Helper()
+	r.server = r.launch(cmd, r.log)
 	r.addr, r.pages = r.server.addr, r.server.pages
 	r.world.SetWebhookURL(r.url("/api/github/hook"))
 }
 
-// stop sends a signal and waits for the end; it returns the exit code.
+// stop ends the server and returns its exit code. One in this process only knows SIGTERM.
 func (r *rig) stop(sig syscall.Signal) int {
 	r.t.Helper()
-	r.must(r.server.cmd.Process.Signal(sig))
-	return r.ended(r.server)
+	if r.node == nil {
+		r.must(r.server.cmd.Process.Signal(sig))
+		return r.ended(r.server)
+	}
+	if sig != syscall.SIGTERM {
+		r.t.Fatalf("%s does not end a server in this process; start it by startProgram", sig)
+	}
+	if err := r.halt(); err != nil {
+		r.t.Error(err)
+		return 1
+	}
+	return 0
 }
 
 // member is one server process.
@@ -321,16 +392,24 @@ func (r *rig) get(path string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// await waits until cond holds. The longer it waits the less often it asks, as the
-// servers of all tests share the processor with what they are asked by.
+// await waits until cond holds. It asks again when a server in this process wrote to its database or GitHub was asked
+// for something, and else now and then, as files of agents and databases of other processes tell nothing.
 func (r *rig) await(what string, cond func() bool) {
 	r.t.Helper()
-	for began := time.Now(); !cond(); {
+	for began := time.Now(); ; {
+		changed := r.world.Changed()
+		if cond() {
+			return
+		}
 		waited := time.Since(began)
 		if waited > patience {
 			r.t.Fatalf("%s did not happen\n%+v", what, r.status())
 		}
-		time.Sleep(min(max(waited/8, 10*time.Millisecond), 250*time.Millisecond))
+		select {
+		case <-changed: // GitHub
+		case <-r.stirs: // the database of a server in this process
+		case <-time.After(min(max(waited/8, 10*time.Millisecond), 250*time.Millisecond)):
+		}
 	}
 }
 
@@ -349,6 +428,12 @@ func (r *rig) thread(name string) threadStatus {
 func (r *rig) status() statusReport {
 	r.t.Helper()
 	var s statusReport
+	if r.node != nil {
+		var err error
+		s, err = readStatus(r.t.Context(), r.node.Config(), r.node.Store(), r.dated())
+		r.must(err)
+		return s
+	}
 	r.must(withDatabase(r.t.Context(), filepath.Join(r.dir, "pawl.yml"), store.Reading, func(cfg config.Server, db *store.Store) (err error) {
 		s, err = readStatus(r.t.Context(), cfg, db, time.Now())
 		return err

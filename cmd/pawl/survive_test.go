@@ -120,10 +120,10 @@ func (r *rig) solvedDespite(fault fakegithub.Fault) {
 
 // wantStoredWait waits until the one thread waits in the database for GitHub's limit,
 // with its pull request still to be opened.
-func (r *rig) wantStoredWait(m *timed) {
+func (r *rig) wantStoredWait() {
 	r.t.Helper()
 	r.await("the stored wait", func() bool {
-		s, err := m.node.Store().Stats(r.t.Context())
+		s, err := r.node.Store().Stats(r.t.Context())
 		r.must(err)
 		return s.Waiting == 1 && s.Running == 0 && s.Queued == 0 && r.calls() == 1
 	})
@@ -137,14 +137,14 @@ func TestAWaitOf45SecondsForGitHubIsStoredAndNotSleptThrough(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.agent("echo two >> a.txt\n", "")
-	m := r.startTimed()
+	r.start()
 	r.world.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", Status: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"45"}}})
 	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.wantStoredWait(m)
-	m.clock.reach(m.clock.now().Add(45 * time.Second))
-	m.sweep()
-	r.await("the end", func() bool { return m.view(n).State == "done" && len(r.world.Pulls(rigRepo)) == 1 })
-	m.idle(n)
+	r.wantStoredWait()
+	r.clock.reach(r.clock.now().Add(45 * time.Second))
+	r.sweep()
+	r.await("the end", func() bool { return r.view(n).State == "done" && len(r.world.Pulls(rigRepo)) == 1 })
+	r.idle(n)
 	r.once(n)
 	if r.calls() != 1 {
 		t.Errorf("the agent was called %d times, want once", r.calls())
@@ -298,7 +298,7 @@ func TestKill9DuringAnAttemptIsAnInterruptionAndTheRunGoesOn(t *testing.T) {
 	killed := time.Now()
 	r.stop(syscall.SIGKILL)
 	r.touch("go")
-	r.start()
+	r.startProgram()
 	r.wantSolved(n)
 	a := r.state(n).Attempts
 	if len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted || a[1].Receipt.Outcome != policy.Edited {

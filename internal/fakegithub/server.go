@@ -158,11 +158,14 @@ func (w *world) PrivateKeyPEM() []byte {
 // longer than most of what is done with it.
 var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
+// Changed is closed after the next request, push, delivery or act of a person.
+func (s *Server) Changed() <-chan struct{} { return s.world.changed.next() }
+
 // Await returns when cond holds. It is asked again after every request, push,
 // delivery and act of a person, so no test has to sleep.
 func (s *Server) Await(ctx context.Context, cond func() bool) error {
 	for {
-		rung := s.world.changed.next()
+		rung := s.Changed()
 		if cond() {
 			return nil
 		}

@@ -47,7 +47,7 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	s.cfg.DataDir = s.data.dir
-	if s.store, err = openStore(ctx, s.cfg.Database, s.deps.Now, s.log); err != nil {
+	if s.store, err = openStore(ctx, s.cfg.Database, store.Options{Now: s.deps.Now, Committed: s.deps.Committed}, s.log); err != nil {
 		return err
 	}
 	s.github = &githubHealth{transport: outbound(16), now: s.deps.Now}
@@ -172,9 +172,9 @@ const longestDatabaseWait = 10 * time.Second
 
 // openStore opens the database. One that does not answer yet, as after a restart of the whole machine, is
 // waited for until ctx ends; what waiting cannot mend is an error.
-func openStore(ctx context.Context, d config.Database, now func() time.Time, log zerolog.Logger) (*store.Store, error) {
+func openStore(ctx context.Context, d config.Database, o store.Options, log zerolog.Logger) (*store.Store, error) {
 	for try := 1; ; try++ {
-		s, err := store.Open(ctx, d.DSN(), store.Options{Now: now})
+		s, err := store.Open(ctx, d.DSN(), o)
 		if err == nil || !store.Unreachable(err) {
 			return s, err
 		}

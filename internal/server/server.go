@@ -42,6 +42,8 @@ type Deps struct {
 	// Check refuses a configuration with which no attempt could start. It may complete the configuration, and returns
 	// the checks that can wait until the server works. Nil checks nothing.
 	Check func(ctx context.Context, cfg *config.Server, log zerolog.Logger) (later func(context.Context), err error)
+	// Committed is called after each transaction that wrote to the database. Nil calls nothing.
+	Committed func()
 	// File is where the configuration comes from; the server follows its changes. Nil follows nothing.
 	File *File
 }
@@ -95,6 +97,9 @@ func (s *Server) PagesAddress() string { return s.pagesListener.Addr().String() 
 
 // Store is the server's database. Run closes it.
 func (s *Server) Store() *store.Store { return s.store }
+
+// Config is the configuration that the server works by.
+func (s *Server) Config() config.Server { return s.cfg }
 
 // View is a thread as its comment and its page show it.
 func (s *Server) View(ctx context.Context, t thread.ID) (checkrun.View, error) {

@@ -4,12 +4,12 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/postgrestest"
+	"github.com/pawlbot/pawl/internal/store"
 )
 
 // A server that starts before its database waits for it. One that the database
@@ -21,7 +21,7 @@ func TestAServerWaitsForADatabaseThatIsNotUpYet(t *testing.T) {
 	waits := make(chan string, 100)
 	log := zerolog.New(io.Discard).Hook(zerolog.HookFunc(func(_ *zerolog.Event, _ zerolog.Level, said string) { waits <- said }))
 	open := func(dsn string) error {
-		s, err := openStore(t.Context(), config.Database{Driver: config.Postgres, URL: config.NewSecret(dsn)}, time.Now, log)
+		s, err := openStore(t.Context(), config.Database{Driver: config.Postgres, URL: config.NewSecret(dsn)}, store.Options{}, log)
 		if err != nil {
 			return err
 		}

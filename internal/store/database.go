@@ -30,6 +30,8 @@ type database struct {
 	fatal  chan error            // gets it, and has room for it
 	clock  *clock
 	pinged atomic.Pointer[time.Time] // when Ping wrote last; nil when that failed
+
+	committed func() // is told of each transaction that wrote
 }
 
 func (s *database) DB() *sql.DB { return s.w }
@@ -163,6 +165,7 @@ func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 		return s.see(fmt.Errorf("commit: %w", err))
 	}
 	crash.Point("committed_rows")
+	s.committed()
 	if s.queue != nil && (tx.due || len(tx.deliveries) > 0) {
 		s.queue.Committed(tx.due, tx.deliveries)
 	}

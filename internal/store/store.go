@@ -26,6 +26,8 @@ type Queue interface {
 type Options struct {
 	Access Access
 	Now    func() time.Time
+	// Committed is called after each transaction of this process that wrote. Nil calls nothing.
+	Committed func()
 }
 
 // Store is an open database. Its methods may be called by many goroutines.
@@ -84,7 +86,15 @@ func newStore(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	db := &database{turn: make(chan struct{}, 1), fatal: make(chan error, 1), clock: &clock{own: o.Now}}
+	if o.Committed == nil {
+		o.Committed = func() {}
+	}
+	db := &database{
+		turn:      make(chan struct{}, 1),
+		fatal:     make(chan error, 1),
+		clock:     &clock{own: o.Now},
+		committed: o.Committed,
+	}
 	all := &shared{db}
 	return &Store{
 		database:   db,
