@@ -44,7 +44,7 @@ func TestTheDiscussionReachesTheModelOfEveryCLI(t *testing.T) {
 	for _, cli := range realCLIs() {
 		t.Run(cli.kind, func(t *testing.T) {
 			s := newStand(t, cli, "edit-success")
-			r := newRig(t, nil)
+			r := newProcessRig(t, nil)
 			r.config += s.section()
 			r.startProgram(s.path())
 			var shot bytes.Buffer

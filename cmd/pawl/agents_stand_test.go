@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
@@ -45,9 +46,7 @@ func realCLIs() (all []realCLI) {
 // skipped.
 func modules(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs the agent CLIs, which make check does without")
-	}
+	needs.All(t, "the agent CLIs")
 	dir, err := filepath.Abs("../../testdata/clis/node_modules")
 	if err != nil {
 		t.Fatal(err)

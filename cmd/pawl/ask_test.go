@@ -339,7 +339,7 @@ func TestEveryCLIAnswersAQuestion(t *testing.T) {
 	for _, cli := range realCLIs() {
 		t.Run(cli.kind, func(t *testing.T) {
 			s := newStand(t, cli, "edit-success")
-			r := newRig(t, nil)
+			r := newProcessRig(t, nil)
 			r.config += s.section()
 			r.startProgram(s.path())
 			n, err := r.world.OpenIssue(rigRepo, writer, "A greeting", "There is one somewhere.")

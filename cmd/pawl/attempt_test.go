@@ -209,7 +209,7 @@ func TestEachProtectedPathIsLeftOutUnlessTheRepositoryAllowsIt(t *testing.T) {
 
 func TestWorkWithSecretsIsNotCommittedAndAPersonIsTold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['true']\n"})
+	r := newProcessRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['true']\n"})
 	key := "AKIA" + strings.Repeat("Q", 16)
 	r.agent(saying(t, "echo two >> a.txt; mkdir -p 'd é'; printf 'x\\ny\\nid = AKIA%s\\n' QQQQQQQQQQQQQQQQ > 'd é/b.txt'\n"+
 		"printf '\\000\\n-----BEGIN PRIVATE %s-----\\nMIIE\\n' KEY > c.bin; printf '%s' \"$AGENT_VALUE\" | base64 > d.txt; echo x > glpat-$(printf 'a%.0s' $(seq 20))",

@@ -36,7 +36,7 @@ func (r *rig) unhandled() map[string]thread.DeliveryState {
 
 func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.agent(plainAgent, "")
 	decide := func(wantCode int, want string, args ...string) {
 		t.Helper()
@@ -47,7 +47,7 @@ func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
 	}
 	r.file()
 	decide(exitFailed, "start pawl serve once", "retry", "all")
-	r.startProgram()
+	r.start()
 	if _, said := r.ready(); !said.part(t, "deliveries").OK {
 		t.Errorf("%+v, want nothing given up", said)
 	}

@@ -23,10 +23,10 @@ const maxTranscript = 256 << 20
 
 func TestAGigabyteOfOutputCostsLittleMemoryAndABoundedTranscript(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	line := strings.Repeat("output that says nothing ", 40)
 	r.agent("cat > /dev/null; echo two >> a.txt; yes '"+line+"' | head -c 1073741824; echo the last words\n", "timeout: 1h")
-	r.startProgram()
+	r.start()
 	before := r.peak()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	r.awaitLong("the end of the output", func() bool { _, running := r.state(n).Running(); return len(r.state(n).Attempts) == 1 && !running })

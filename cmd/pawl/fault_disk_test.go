@@ -94,9 +94,9 @@ func (r *rig) failing(calls, errno string) (heal func()) {
 
 func TestAFailedFsyncEndsTheServerAndNothingAnsweredIsLost(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
-	r.startProgram()
+	r.start()
 	var answered []string
 	for range 5 {
 		guid, code := r.send(100)
@@ -117,7 +117,7 @@ func TestAFailedFsyncEndsTheServerAndNothingAnsweredIsLost(t *testing.T) {
 	if !strings.Contains(r.log.String(), "the disk may be failing: look at the kernel's log") {
 		t.Error("the log does not say what to do")
 	}
-	r.startProgram()
+	r.start()
 	r.hasAll(answered)
 	r.wantSolved(r.solve("A second line", "Please add a second line to a.txt."))
 }
@@ -128,7 +128,7 @@ func TestWhileNothingCanBeWrittenWebhooksAreAnswered503(t *testing.T) {
 	for name, errno := range map[string]string{"errors of the disk": "EIO", "a file system that became read-only": "EROFS"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, nil)
+			r := newProcessRig(t, nil)
 			r.agent("cat > /dev/null; echo two >> a.txt\n", "")
 			r.start()
 			guid, code := r.send(100)
@@ -232,16 +232,16 @@ func (r *rig) spoil() {
 
 func TestADamagedDatabaseEndsTheServerAndIsRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.agent("", "")
-	r.startProgram()
+	r.start()
 	for range 100 {
 		if _, code := r.send(20 << 10); code != http.StatusOK {
 			t.Fatalf("answered %d", code)
 		}
 	}
 	r.stop(syscall.SIGTERM) // the log goes into the file, and the next server has read no page
-	r.startProgram()
+	r.start()
 	r.spoil()
 	r.await("the server to answer no more", func() bool {
 		_, code := r.send(20 << 10)
@@ -270,7 +270,7 @@ func TestADamagedDatabaseEndsTheServerAndIsRefusedAtTheStart(t *testing.T) {
 // A server that is stopped while nothing can be written cannot hand over; its files can.
 func TestWhatTheLogDoesNotTakeAtAStopIsGoneOnWith(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	n := r.atWorkUntil(1)
 	heal := r.failing("write,pwrite64,ftruncate,fallocate", "ENOSPC")
 	defer heal()

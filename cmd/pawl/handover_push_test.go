@@ -47,9 +47,9 @@ func TestAStopDuringAPushLosesNoWorkAndAsksNoAgentAgain(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, nil)
+			r := newProcessRig(t, nil)
 			r.cutOff(0)
-			r.startProgram()
+			r.start()
 			held, release := r.holdPush(c.taken)
 			n := r.solve("A second line", "Please add a second line to a.txt.")
 			<-held
@@ -66,12 +66,12 @@ func TestAStopDuringAPushLosesNoWorkAndAsksNoAgentAgain(t *testing.T) {
 			}
 			if c.again != 0 {
 				held, release := r.holdPush(false)
-				r.startProgram()
+				r.start()
 				<-held
 				r.stop(c.again)
 				release()
 			}
-			r.startProgram()
+			r.start()
 			r.wantOneAttempt(n, 1)
 			if c.moved {
 				if text, err := r.world.File(t.Context(), rigRepo, branch, "b.txt"); err != nil || text != "by a person\n" {
@@ -135,22 +135,22 @@ func TestAStopLosesNothingOfAnAttemptThatMetAUsageLimit(t *testing.T) {
 
 func TestALimitIsCountedOnceWhereWhatWasHandedOverIsThenStopped(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.agent("echo two >> a.txt\n"+fmt.Sprintf(limited, resetText(time.Now().Add(5*time.Hour))), "stream: codex")
-	r.startProgram()
+	r.start()
 	held, release := r.holdPush(false)
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	<-held
 	r.stop(syscall.SIGTERM)
 	release()
 	held, release = r.holdPush(false)
-	r.startProgram()
+	r.start()
 	<-held
 	r.must(r.says(n, writer, "/pawl stop")())
 	r.await("the stop", func() bool { return r.state(n).Stopped != "" })
 	r.stop(syscall.SIGKILL)
 	release()
-	r.startProgram()
+	r.start()
 	r.over(threadName(n))
 	if a := r.state(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Interrupted || a[0].Receipt.Limit == nil {
 		t.Errorf("attempts %+v, want one that was interrupted and met a limit", a)

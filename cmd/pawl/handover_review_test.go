@@ -13,14 +13,14 @@ import (
 // it counts all the same: it may be what takes the server down.
 func TestAKilledAttemptCountsAlsoWhereAnEarlierPartWasHandedOver(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	n := r.atWorkUntil(2)
 	r.stop(syscall.SIGTERM)
 	r.touch("hang")
-	r.startProgram()
+	r.start()
 	r.working(2)
 	r.stop(syscall.SIGKILL)
-	r.startProgram()
+	r.start()
 	s := r.ending(n)
 	a := r.state(n).Attempts
 	if s.State != "done" || len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted {
@@ -49,13 +49,13 @@ func TestAnAttemptThatWasHandedOverIsNotHeldBackByItself(t *testing.T) {
 // The second death comes while the next server writes down what the first one left.
 func TestAServerThatIsKilledWhileItKeepsWorkKeepsIt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	n := r.atWorkUntil(1)
 	r.stop(syscall.SIGKILL)
 	cmd := exec.Command(crashBinary(t), "serve", "--config", r.file())
 	cmd.Env = append(cmd.Environ(), "PAWL_CRASH_AT=interrupting")
 	r.ended(r.launch(cmd, r.log))
-	r.startProgram()
+	r.start()
 	if s := r.ending(n); s.State != "done" || len(r.state(n).Attempts) != 2 {
 		t.Errorf("%s (%s %q), attempts %+v; want done after one that was interrupted", s.State, s.Rule, s.Reasons, r.state(n).Attempts)
 	}

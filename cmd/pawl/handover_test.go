@@ -205,7 +205,7 @@ func TestWhatTheBranchGainedMeanwhileIsMergedWithWhatWasHandedOver(t *testing.T)
 
 func TestWhileItDrainsAServerFinishesAttemptsAndBeginsNone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.drain = "10m"
 	n := r.atWork()
 	r.must(r.server.cmd.Process.Signal(syscall.SIGTERM))
@@ -222,7 +222,7 @@ func TestWhileItDrainsAServerFinishesAttemptsAndBeginsNone(t *testing.T) {
 	if a := r.state(other).Attempts; len(a) != 0 || r.calls() != 1 {
 		t.Errorf("attempts %+v at the other thread, want none", a)
 	}
-	r.startProgram()
+	r.start()
 	if s := r.ending(other); s.State != "done" {
 		t.Errorf("%s (%s %q) at the other thread, want done", s.State, s.Rule, s.Reasons)
 	}
@@ -230,7 +230,7 @@ func TestWhileItDrainsAServerFinishesAttemptsAndBeginsNone(t *testing.T) {
 
 func TestASecondSIGTERMEndsTheDrain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.drain = "24h"
 	n := r.atWorkUntil(1)
 	r.must(r.server.cmd.Process.Signal(syscall.SIGTERM))
@@ -238,7 +238,7 @@ func TestASecondSIGTERMEndsTheDrain(t *testing.T) {
 	if code := r.stop(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	r.startProgram()
+	r.start()
 	r.wantOneAttempt(n, 2)
 }
 
@@ -247,7 +247,7 @@ func TestAKilledAttemptIsContinuedWithItsFilesAndItsSession(t *testing.T) {
 	for name, start := range map[string]func(*rig){"by the next server": (*rig).start, "in the next container": (*rig).startInContainer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, nil)
+			r := newProcessRig(t, nil)
 			n := r.atWorkUntil(1)
 			r.await("the session in the transcript", func() bool {
 				files, _ := filepath.Glob(filepath.Join(r.dir, "data", "attempts", "*", "*", "*", "1", "transcript"))
@@ -287,14 +287,14 @@ func (r *rig) startInContainer() {
 
 func TestAnAttemptThatIsKilledAgainAndAgainWaitsAndIsNotStopped(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.cutOff(4)
-	r.startProgram()
+	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	for call := 1; call <= 3; call++ {
 		r.working(call)
 		r.stop(syscall.SIGKILL)
-		r.startProgram()
+		r.start()
 	}
 	r.await("the wait", func() bool { s := r.thread(threadName(n)); return s.State == "waiting" && s.Rule == "interrupted" })
 	a := r.state(n).Attempts
@@ -331,16 +331,16 @@ func TestFoldersThatAKilledServerLeftAreRemovedUnlessTheirAttemptGoesOn(t *testi
 
 func TestLeasesAreFreedAtOnceAlsoAfterASecondCrashInARow(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.cutOff(2)
-	r.startProgram()
+	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	for call := 1; call <= 2; call++ {
 		r.working(call)
 		r.stop(syscall.SIGKILL)
 		var until int64
 		r.must(r.database().QueryRowContext(t.Context(), "SELECT max(lease_until) FROM threads").Scan(&until))
-		r.startProgram()
+		r.start()
 		r.await("the next attempt", func() bool { return len(r.state(n).Attempts) == call+1 })
 		if a := r.state(n).Attempts[call]; !a.At.Before(time.UnixMicro(until)) {
 			t.Errorf("attempt %d began at %s, when the lease of the killed server had run out at %s", a.N, a.At, time.UnixMicro(until))

@@ -89,18 +89,18 @@ func TestVerifyCommandsComeFromTheDefaultBranchOnly(t *testing.T) {
 
 func TestAWaitSurvivesKill9AndDoublesNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.config = "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"
 	reset := time.Now().Add(3 * time.Hour).UTC().Truncate(time.Minute)
 	r.agent("echo two >> a.txt\n"+fmt.Sprintf(limited, resetText(reset)), "stream: codex")
-	r.startProgram()
+	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	r.await("the wait", func() bool { return r.thread(threadName(n)).State == "waiting" })
 	r.settle()
 	before := r.thread(threadName(n))
 	events := r.state(n).Seq
 	r.stop(syscall.SIGKILL)
-	r.startProgram()
+	r.start()
 	r.settle()
 	after := r.thread(threadName(n))
 	if r.calls() != 1 || after.State != "waiting" || !after.Until.Equal(*before.Until) {

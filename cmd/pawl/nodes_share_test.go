@@ -293,9 +293,9 @@ func gradesOfOneDecideAtTheOther(t *testing.T, db *pgServer) {
 
 func TestASecondServerOnTheSameSQLiteFileRefusesToStart(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
-	r.startProgram()
+	r.start()
 	out, err := exec.Command(pawlBinary, "serve", "--config", filepath.Join(r.dir, "pawl.yml")).CombinedOutput()
 	exit, ok := err.(*exec.ExitError)
 	if !ok || exit.ExitCode() != 1 || !strings.Contains(string(out), "pawl.db") || !strings.Contains(string(out), "in use by") {

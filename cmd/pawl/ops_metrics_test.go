@@ -55,7 +55,7 @@ func (r *rig) sum(name string) (total float64) {
 // goes on and meets a limit.
 func TestMetricsOfAServerThatWorksAreThoseOfItsWork(t *testing.T) {
 	t.Parallel() // it waits for the dead server's lease to run out
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.config = "policy: {usage_limit: {auto_continue_on_limit_reset: true}}\n"
 	reset := time.Now().Add(5 * time.Hour)
 	r.agent(`task=$(cat)
@@ -67,7 +67,7 @@ echo two >> a.txt
 echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"Done."}}'
 echo '{"type":"turn.completed","usage":{"input_tokens":100,"cached_input_tokens":40,"output_tokens":7}}'
 `, "stream: codex, account: main")
-	r.startProgram()
+	r.start()
 	first := r.solve("A second line", "Please add a second line to a.txt.")
 	r.over(threadName(first))
 	r.settle()
@@ -106,7 +106,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":100,"cached_input_tokens"
 	r.stop(syscall.SIGKILL)
 	r.world.ClearFaults()
 	r.touch("go")
-	r.startProgram()
+	r.start()
 	r.over(threadName(second))
 	r.settle()
 	r.wantMetrics("after the server was killed", map[string]float64{

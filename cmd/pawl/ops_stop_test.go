@@ -60,7 +60,7 @@ func (p slowPost) finish(t *testing.T) int {
 
 func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	n := r.atWork()
 	const body, refused, taken = `{"zen": "Keep it logically awesome."}`, "99999999-2222-4333-8444-555555555555", "88888888-2222-4333-8444-555555555555"
 	stranger := r.post(refused, strings.Repeat("0", 64), body)
@@ -81,7 +81,7 @@ func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 		t.Error("the webhook that was answered is not stored")
 	}
 	r.touch("go")
-	r.startProgram()
+	r.start()
 	r.wantSolved(n)
 	if d := r.deliveryOf(taken); d.State != thread.Handled {
 		t.Errorf("the webhook is %s after the next start, want it handled", d.State)

@@ -25,7 +25,7 @@ func (r *rig) polls() {
 
 func TestAServerWithoutAnAddressAsksForItsDeliveries(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.agent("echo two >> a.txt\n", "")
 	r.polls()
 	first := r.solve("A second line", "Please add a second line to a.txt.")

@@ -43,11 +43,11 @@ const inForceNow, isRefused = "was read again and is in force", "the new configu
 // A server goes on with its file as it changes, and an attempt ends as it began. A pause is a switch.
 func TestAServerGoesOnWithItsFileWithoutARestart(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.agent("cat > /dev/null; touch "+r.ctrl()+"/began; while test ! -e "+r.ctrl()+"/end; do sleep 0.05; done; echo two >> a.txt; echo finished\n", "")
 	chat := newChat(t)
 	r.config += "policy: {paused: false, caps: {per_server_per_day: 4}}\nretention: {deliveries: 1000h}\nnotify: {url: \"\"}\n"
-	r.startProgram()
+	r.start()
 	first := r.solve("One", "Please add a line to a.txt.")
 	r.await("the attempt", func() bool { return r.has("began") })
 

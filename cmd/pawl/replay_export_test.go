@@ -81,9 +81,9 @@ func TestAReplayAgreesWithTheRunThatWasExported(t *testing.T) {
 
 func TestAThreadThatIsUnknownCannotBeExported(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.agent("exit 1\n", "")
-	r.startProgram()
+	r.start()
 	for name, says := range map[string]string{rigRepo + "#99": "nothing is logged of it", "nonsense": "want owner/repo#number"} {
 		out, err := exec.Command(pawlBinary, "status", "--export", name, "--config", filepath.Join(r.dir, "pawl.yml")).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), says) {

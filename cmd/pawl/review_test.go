@@ -69,9 +69,9 @@ func TestWhatIsSaidOnAPullRequestBeforeItsNumberIsLoggedIsWorkedOn(t *testing.T)
 	for name, kill := range map[string]bool{"": false, "and a kill": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, nil)
+			r := newProcessRig(t, nil)
 			r.agent(`n=$(wc -l < "$CTRL/calls" | tr -d ' '); cat > "$CTRL/prompt-$n"; echo "line $n" >> a.txt`+"\n", "")
-			r.startProgram()
+			r.start()
 			opened, answer := make(chan struct{}), make(chan struct{})
 			r.world.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/pulls", Times: 1, Answer: func(w http.ResponseWriter, q *http.Request, github http.Handler) {
 				rec := httptest.NewRecorder()
@@ -96,7 +96,7 @@ func TestWhatIsSaidOnAPullRequestBeforeItsNumberIsLoggedIsWorkedOn(t *testing.T)
 			}
 			close(answer)
 			if kill {
-				r.startProgram()
+				r.start()
 			}
 			r.await("the second attempt", func() bool { return r.calls() == 2 })
 			r.ending(n)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/store"
@@ -115,7 +116,8 @@ type rig struct {
 	log    *logBuffer
 	node   *server.Server // in this process, after start; nil while none serves
 	halt   func() error   // ends node and returns what its Run returned
-	server *member        // a process of its own, after startProgram
+	server *member        // a process of its own, which a test can kill; of newProcessRig and startProgram
+	apart  bool           // start makes a process of its own
 	stirs  chan struct{}  // holds one when something happened since the last look of await
 	pulled int            // the pull request of startOnRemarks
 }
@@ -127,6 +129,15 @@ func newRig(t *testing.T, files map[string]string) *rig {
 	c := &clock{}
 	r := newRigAt(t, files, c.now)
 	r.clock = c
+	return r
+}
+
+// newProcessRig is newRig whose server is a process of its own, which a test can signal and kill.
+func newProcessRig(t *testing.T, files map[string]string) *rig {
+	t.Helper()
+	needs.All(t, "a server in a process of its own")
+	r := newRig(t, files)
+	r.apart = true
 	return r
 }
 
@@ -211,14 +222,21 @@ log: {level: debug}
 	if !strings.Contains(text, "\nsandbox:") {
 		text += "sandbox: {mode: none}\n"
 	}
+	if strings.Contains(text, "sandbox: {mode: auto") {
+		needs.All(r.t, "bubblewrap")
+	}
 	path := filepath.Join(r.dir, "pawl.yml")
 	r.must(os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
-// start runs the server in this process and returns when it answers webhooks.
+// start runs the server, in this process unless the rig is of newProcessRig, and returns when it answers webhooks.
 func (r *rig) start() {
 	r.t.Helper()
+	if r.apart {
+		r.startProgram()
+		return
+	}
 	cfg, err := config.Load(r.file(), os.LookupEnv)
 	r.must(err)
 	now := time.Now
@@ -315,6 +333,7 @@ type member struct {
 // launch starts a server by a command and returns when it answers webhooks.
 func (r *rig) launch(cmd *exec.Cmd, log *logBuffer) *member {
 	r.t.Helper()
+	needs.All(r.t, "a server in a process of its own")
 	m := &member{cmd: cmd, log: log, exited: make(chan struct{})}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr, err := cmd.StderrPipe()

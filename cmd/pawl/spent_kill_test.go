@@ -21,9 +21,9 @@ const printText = `echo '{"type":"text","sessionID":"ses_1","part":{"type":"text
 // No gateway counts for an agent that signs in by itself; of its steps it tells.
 func TestWhatAnAgentToldBeforeAKillCountsInTheDaysBudget(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	r.agent("cat > /dev/null\n"+printStep("tool-calls")+gated+"echo two >> a.txt\n"+printText+printStep("stop"), "stream: opencode")
-	r.startProgram()
+	r.start()
 	n := r.solve("A second line", "Please add a second line to a.txt.")
 	r.await("the step to be noted", func() (noted bool) {
 		r.read(func(db *store.Store) {
@@ -35,7 +35,7 @@ func TestWhatAnAgentToldBeforeAKillCountsInTheDaysBudget(t *testing.T) {
 	})
 	r.stop(syscall.SIGKILL)
 	r.touch("go")
-	r.startProgram()
+	r.start()
 	r.ending(n)
 	a := r.state(n).Attempts
 	if len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted {

@@ -293,12 +293,12 @@ func TestAfterItsPullRequestWasClosedAnIssueCanBeSolvedAnew(t *testing.T) {
 
 func TestKill9DuringAnAttemptIsAnInterruptionAndTheRunGoesOn(t *testing.T) {
 	t.Parallel() // it waits for the dead server's lease to run out
-	r := newRig(t, nil)
+	r := newProcessRig(t, nil)
 	n := r.atWork()
 	killed := time.Now()
 	r.stop(syscall.SIGKILL)
 	r.touch("go")
-	r.startProgram()
+	r.start()
 	r.wantSolved(n)
 	a := r.state(n).Attempts
 	if len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted || a[1].Receipt.Outcome != policy.Edited {

@@ -246,10 +246,10 @@ func TestAConflictSurvivesItsServer(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{"stopped": syscall.SIGTERM, "killed": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, map[string]string{"a.txt": "one\nend\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"})
+			r := newProcessRig(t, map[string]string{"a.txt": "one\nend\n", ".github/pawl.yml": "verify: ['grep -q two a.txt']\n"})
 			r.agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"\n"+
 				"case $n in 1) sed -i 's/^one$/one\\ntwo/' a.txt ;; 2) echo unfinished >> b.txt; touch \"$CTRL/ready\"; sleep 300 ;; *) grep -v '^[<=>][<=>]' a.txt > c && mv c a.txt ;; esac\n", "")
-			r.startProgram()
+			r.start()
 			n, pull := r.solved()
 			before := r.head(pull)
 			base := r.push("main", "feat: three", "a.txt", "one\nthree\nend\n")
@@ -257,7 +257,7 @@ func TestAConflictSurvivesItsServer(t *testing.T) {
 			r.must(err)
 			r.await("the agent at work", func() bool { return r.has("ready") })
 			r.stop(sig)
-			r.startProgram()
+			r.start()
 			r.await("the next agent", func() bool { return r.calls() == 3 })
 			if s := r.ending(n); s.State != "done" {
 				t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -75,9 +76,7 @@ func manyPaths(i, n int) string {
 // TestHostileStreamsCostLittleMemory reads 60 MB of each shape that makes a
 // reader remember something of every line, and looks at the live heap.
 func TestHostileStreamsCostLittleMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("volume: make test runs it")
-	}
+	needs.All(t, "it reads 60 MB of each hostile stream")
 	claude, err := clis.ForStream(config.Claude)
 	if err != nil {
 		t.Fatal(err)

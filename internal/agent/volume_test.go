@@ -10,6 +10,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 // endless repeats a text up to a size, and looks at the memory in use now and then.
@@ -43,9 +44,7 @@ func codexOutput(outputBytes int) []byte {
 // TestAGigabyteOfOutputCostsLittleMemory reads 1 GB in lines of 3 MB and as one
 // line without an end, and looks at the memory in use meanwhile.
 func TestAGigabyteOfOutputCostsLittleMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("volume: make test runs it")
-	}
+	needs.All(t, "it reads 2 GB")
 	plain, err := clis.For("command", config.Plain)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -24,9 +25,7 @@ const payloadRoute = "GET /app/hook/deliveries/{id}"
 // are taken in; the first of an outage of 71 hours are found by the
 // reconciliation.
 func TestAnOutageOf71HoursIsMadeGoodOnceAndWhole(t *testing.T) {
-	if testing.Short() {
-		t.Skip("volume: make test runs it")
-	}
+	needs.All(t, "an outage of 71 hours")
 	w := newHouse(t)
 	var threads []thread.ID
 	for range 10 {

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -32,9 +33,7 @@ func TestMain(m *testing.M) {
 // TestClientsFindTheirWay has the programs of people, in the sandbox with a network of its own, ask a server of TLS that
 // they can reach by the proxy alone. It answers nothing of use: what counts is what it was asked.
 func TestClientsFindTheirWay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs bubblewrap, which make check does without")
-	}
+	needs.All(t, "bubblewrap")
 	box, err := sandbox.New(t.Context(), sandbox.Auto)
 	if err == nil {
 		var self string

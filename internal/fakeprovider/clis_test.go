@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 // serveTests in the environment turns the test binary into an MCP server with
@@ -72,9 +73,7 @@ type ran struct {
 // its own.
 func runCodex(t *testing.T, model, url string) ran {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs the agent CLIs, which make check does without")
-	}
+	needs.All(t, "the agent CLIs")
 	must := func(err error) {
 		t.Helper()
 		if err != nil {

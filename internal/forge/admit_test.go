@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -124,7 +125,7 @@ var firstSeed = flag.Uint64("seed", 0, "the first of them")
 // length, under holds and stretches of idleness, and has each arrival checked by the strict fake's rules. A failure
 // names the seed: go test -run … -seed N -seeds 1.
 func TestNoSequenceOfAdmissionsBreaksALimit(t *testing.T) {
-	if testing.Short() {
+	if !needs.AreAll() {
 		*seeds = min(*seeds, 300)
 	}
 	admitted := 0

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 // storm is a strict GitHub and the nodes of one Pawl in virtual time.
@@ -293,9 +294,7 @@ func (s *storm) weather(ctx context.Context, t *testing.T) {
 // Nodes die in the middle of their calls, and others come. Each node obeys the limits and what it was told, and one
 // node alone keeps the whole installation within them.
 func TestADayOfStormBreaksNoLimit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("volume: make test runs it")
-	}
+	needs.All(t, "a day of storm")
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint("nodes: ", nodes), func(t *testing.T) { aDayOfStorm(t, nodes) })
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -57,9 +58,7 @@ const (
 // gateway. A limit and a fruitless attempt end the run, as they end an attempt. Each behaviour is met by one CLI, in
 // turns, which come seldom to OpenCode; -every has every CLI meet each.
 func TestRealAgentsMeetAHostileProvider(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs the agent CLIs, which make check does without")
-	}
+	needs.All(t, "the agent CLIs")
 	all := behaviours()
 	busy := make(chan struct{}, 4)
 	for i, what := range slices.Sorted(maps.Keys(all)) {
@@ -148,9 +147,7 @@ func meet(t *testing.T, cli hostileCLI, b behaviour) {
 // must leave after a few tries or be ended for, and one that asks to come back in two seconds, where nothing is to end it:
 // it waits itself, or leaves with the limit, which is the run's then.
 func TestRealAgentsTryAgainSeldomAndWaitInPlaceForSeconds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs the agent CLIs, which make check does without")
-	}
+	needs.All(t, "the agent CLIs")
 	bin, err := filepath.Abs("../../testdata/clis/node_modules/.bin")
 	if err != nil {
 		t.Fatal(err)

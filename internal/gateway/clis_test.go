@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -34,9 +35,7 @@ func TestRealAgentsLeaveWhenTheGatewayRefuses(t *testing.T) {
 		"limit":         closed(policy.Limit{Kind: policy.UsageLimit, Message: "the plan is used up", ResetsAt: testNow().Add(time.Hour)}),
 		"unknown reset": closed(policy.Limit{Kind: policy.UsageLimit, Message: "the plan is used up"}),
 	}
-	if testing.Short() {
-		t.Skip("needs the agent CLIs, which make check does without")
-	}
+	needs.All(t, "the agent CLIs")
 	bin, err := filepath.Abs("../../testdata/clis/node_modules/.bin")
 	if err != nil {
 		t.Fatal(err)

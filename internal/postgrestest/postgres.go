@@ -14,6 +14,8 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 // patience is how long a server may take until it answers, on a machine that is
@@ -37,9 +39,7 @@ type Server struct {
 // short mode, which needs nothing installed.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs PostgreSQL, which make check does without")
-	}
+	needs.All(t, "PostgreSQL")
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if path, err := exec.LookPath("initdb"); err == nil {
 		dirs = append(dirs, filepath.Dir(path))

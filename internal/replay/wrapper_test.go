@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -148,9 +149,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 }
 
 func TestALongLogCostsTheMemoryOfItsLongestRunAndALongLineLittle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("volume: it reads 66 MiB")
-	}
+	needs.All(t, "it reads 66 MiB")
 	start := wrapperLog("🤖 Executing Codex: X", fmt.Sprintf(began, "a"), `{"type":"turn.started"}`)
 	item := wrapperLog(`{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"cat f","aggregated_output":"` + strings.Repeat("output ", 2000) + `","exit_code":0,"status":"completed"}}`)
 	long := wrapperLog(`{"type":"item.completed","item":{"id":"item_2","type":"agent_message","text":"`)

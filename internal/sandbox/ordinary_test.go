@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 // TestAnOrdinaryUserHasTheSameSandbox runs the other tests again as the user
 // nobody when they run as root.
 func TestAnOrdinaryUserHasTheSameSandbox(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it runs all tests of the package once more: make test does")
-	}
+	needs.All(t, "it runs all tests of the package once more")
 	if os.Geteuid() != 0 {
 		t.Skip("the tests run as an ordinary user already")
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 const path = "PATH=/usr/local/bin:/usr/bin:/bin"
@@ -20,8 +22,8 @@ const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 // in returns a sandbox of the mode, or skips where the machine cannot have it.
 func in(t *testing.T, mode Mode) *Sandbox {
 	t.Helper()
-	if mode == Auto && testing.Short() {
-		t.Skip("needs bubblewrap, which make check does without")
+	if mode == Auto {
+		needs.All(t, "bubblewrap")
 	}
 	s, err := New(t.Context(), mode)
 	if errors.Is(err, ErrUnavailable) {
@@ -289,9 +291,7 @@ func TestStandardInputIsWhatWasGivenAndThenEnds(t *testing.T) {
 }
 
 func TestOutputIsNotCollected(t *testing.T) {
-	if testing.Short() {
-		t.Skip("volume: it prints 300 MB")
-	}
+	needs.All(t, "volume: it prints 300 MB")
 	both(t, func(t *testing.T, s *Sandbox) {
 		p, err := s.Start(t.Context(), script(t, "yes 'a line of output' | head -c 300000000; echo done >&2"))
 		if err != nil {

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 // TestLimitsHoldByControlGroups runs the tests of limits in User Mode Linux, a kernel that is an ordinary program: it has
 // control groups with controllers wherever these tests run.
 func TestLimitsHoldByControlGroups(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it boots a kernel: make test does")
-	}
+	needs.All(t, "it boots a kernel")
 	kernel, err := exec.LookPath("linux.uml")
 	if err != nil {
 		t.Skip("needs linux.uml of Debian's user-mode-linux")

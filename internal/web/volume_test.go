@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -43,7 +44,7 @@ func (s *site) says(path string, want ...string) {
 }
 
 func TestThreadsAreSearchedFilteredAndPaged(t *testing.T) {
-	n, volume := 200, !testing.Short()
+	n, volume := 200, needs.AreAll()
 	if volume {
 		n = 10_000
 	}
