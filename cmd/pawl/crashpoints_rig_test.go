@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash/crashtest"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -43,6 +44,7 @@ type lives struct {
 // newLives makes a rig for the program with crash points.
 func newLives(t *testing.T, files map[string]string) *lives {
 	t.Helper()
+	needs.All(t, "a server that kills itself")
 	l := &lives{Lives: crashtest.New(t, crashBinary(t))}
 	l.rig = newRigAt(t, files, l.Now)
 	l.dated, l.addr = l.Now, l.Addr

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -192,6 +193,7 @@ func TestAGitHubThatIsSlowByThirtySecondsOnlyTakesLonger(t *testing.T) {
 // GitHub asks for a minute where it says no time.
 func TestARefusalWithoutHeadersIsWaitedOutAMinute(t *testing.T) {
 	t.Parallel()
+	needs.All(t, "it waits for a minute")
 	const route = "POST /repos/{owner}/{repo}/pulls"
 	r := newRig(t, nil)
 	r.world.Inject(fakegithub.Fault{Route: route, Status: http.StatusForbidden, Times: 1,

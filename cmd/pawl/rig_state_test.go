@@ -149,11 +149,22 @@ func (r *rig) gathers() bool {
 			return false
 		}
 		if t.State == "waiting" && t.Rule == "gather" {
+			r.skip(t)
 			return true
 		}
 		red := t.State != "stopped" && len(r.state(id.Number).Red().Names) > 0
 		return red && !r.stillRuns(id.Number)
 	})
+}
+
+// skip moves the clock of a server in this process to the end of a thread's wait.
+func (r *rig) skip(t threadStatus) {
+	r.t.Helper()
+	if r.node == nil || r.clock == nil || t.Until == nil {
+		return
+	}
+	r.clock.reach(*t.Until)
+	r.must(r.node.Sweep(r.t.Context()))
 }
 
 // stillRuns reports whether a check of the thread's commit has not ended, for which Pawl waits.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 const (
@@ -38,6 +39,7 @@ func stall(ctx context.Context, from, to, what string) {
 
 func TestStalledConnectionsKeepNoDeliveryOut(t *testing.T) {
 	t.Parallel()
+	needs.All(t, "hundreds of connections that stall")
 	const headers = "POST /api/github/hook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-GitHub-Event: ping\r\nX-GitHub-Delivery: a-b\r\n" +
 		"X-Hub-Signature-256: sha256=00\r\n"
 	for name, what := range map[string]string{

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -21,6 +22,7 @@ const stormSize = 10_000
 // their midst the order of somebody who may write.
 func TestTenThousandEventsAreAllTakenInAndOneOrderAmongThemIsObeyed(t *testing.T) {
 	t.Parallel()
+	needs.All(t, "ten thousand webhooks")
 	r := newRig(t, nil)
 	r.agent(plainAgent, "")
 	r.start()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The bots of the arena play in groups that share a server; of each group make test
+// The bots of the arena play in groups that share a server; of each group make test-all
 // plays a few.
 func TestNoBotOfTheArenaMakesPawlRunAway(t *testing.T) {
 	t.Parallel()

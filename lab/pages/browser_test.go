@@ -105,7 +105,7 @@ func (b *browser) looked(path, scheme string, width int64) {
 		wide := b.eval(`[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest(".log, pre")).slice(0, 5).map(e => e.outerHTML.slice(0, 200)).join("\n")`)
 		b.t.Errorf("%s at %d px scrolls sideways by %s px:\n%s", path, width, over, wide)
 	}
-	if b.shot != "" { // make test names a folder
+	if b.shot != "" { // make test-all names a folder
 		picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 		if err != nil {
 			b.t.Fatal(err)

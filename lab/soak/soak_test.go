@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The size of the soak. `make soak` asks for more than `make test` does: SOAK_KILLS
+// The size of the soak. `make soak` asks for more than `make test-all` does: SOAK_KILLS
 // kills, at most SOAK_TIME for them, with SOAK_SEED (random and printed without),
 // SOAK_DATABASE=postgres for three nodes on one database, and SOAK_SIGNAL=TERM for
 // orderly restarts in place of kills.
