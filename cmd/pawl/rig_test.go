@@ -23,6 +23,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/doctor"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/sandbox"
@@ -237,7 +238,8 @@ func (r *rig) start() {
 		r.startProgram()
 		return
 	}
-	cfg, err := config.Load(r.file(), os.LookupEnv)
+	file := &server.File{Name: r.file()}
+	cfg, err := file.Read()
 	r.must(err)
 	now := time.Now
 	if r.clock != nil {
@@ -249,6 +251,8 @@ func (r *rig) start() {
 		Log:       zerolog.New(r.log).With().Timestamp().Logger(),
 		Build:     buildInfo(),
 		Program:   pawlBinary,
+		Check:     doctor.AtStart(buildInfo()),
+		File:      file,
 		Committed: r.stir,
 	})
 	served, err := node.Start(ctx)
