@@ -63,6 +63,7 @@ func arrows() map[string][]string {
 		// Only tests import these.
 		"handlers/handlerstest":    {everything},
 		"internal/crash/crashtest": {everything},
+		"internal/postgrestest":    {"internal/needs"},
 	}
 }
 

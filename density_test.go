@@ -36,7 +36,7 @@ const flatTable = "Flat table"
 func notShipped() []string {
 	return []string{
 		"config/deploy/validate", "handlers/handlerstest", "internal/agent/agenttest", "internal/crash",
-		"internal/fakegithub", "internal/fakeprovider", "internal/goldentest", "internal/postgrestest", "policy/learning/learningtest",
+		"internal/fakegithub", "internal/fakeprovider", "internal/goldentest", "internal/needs", "internal/postgrestest", "policy/learning/learningtest",
 	}
 }
 

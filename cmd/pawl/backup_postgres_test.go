@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 // tool is a program of PostgreSQL, of the newest version that is installed.
@@ -15,11 +17,7 @@ func pgTool(t *testing.T, name string) string {
 	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name); len(found) > 0 {
 		return found[len(found)-1]
 	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("%s is not installed", name)
-	}
-	return path
+	return needs.Program(t, name)
 }
 
 // The commands are those of docs/operations.md.

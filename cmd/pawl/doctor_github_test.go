@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/doctor"
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/setup"
 )
 
@@ -75,9 +76,7 @@ func TestDoctorComparesTheAppWithWhatItNeeds(t *testing.T) {
 
 func TestDoctorLooksWhetherGitCouldSign(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("ssh-keygen"); err != nil {
-		t.Skip("needs ssh-keygen")
-	}
+	needs.Program(t, "ssh-keygen")
 	c := newClinic(t, nil)
 	c.replace("private_key_file: app.pem", "private_key_file: app.pem, signing_key_file: key")
 	key := filepath.Join(c.dir, "key")

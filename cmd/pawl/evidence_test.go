@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 // tested is a repository whose tests are functions of the shell that report in TAP; sum is its code, and more files may
@@ -68,8 +68,8 @@ func TestAVerificationThatPassedIsHeldAgainstTheTestsAsTheyWere(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := exec.LookPath(c.needs); c.needs != "" && err != nil {
-				t.Skipf("%s is not installed (.ci/setup installs what the tests need)", c.needs)
+			if c.needs != "" {
+				needs.Program(t, c.needs)
 			}
 			r := newRig(t, c.files)
 			r.agent("cat > /dev/null\n"+c.agent+"\n", "")
@@ -134,9 +134,7 @@ func TestPawlRunTellsWhatWasDoneToTheTests(t *testing.T) {
 
 func TestAHookOfPytestThatRewritesOutcomesIsFound(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("pytest"); err != nil {
-		t.Skip("pytest is not installed (.ci/setup installs it)")
-	}
+	needs.Program(t, "pytest")
 	r := newRig(t, with("pytest -v", "total.py", "def total(a, b):\n    return a + b\n", "test_total.py", "from total import total\n\n\ndef test_adds():\n    assert total(1, 2) == 3\n"))
 	r.agent(`cat > /dev/null
 echo 'def total(a, b): return 7' > total.py

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -57,10 +58,7 @@ func (r *rig) hasAll(guids []string) {
 // database, until heal is called or the server ends.
 func (r *rig) failing(calls, errno string) (heal func()) {
 	r.t.Helper()
-	path, err := exec.LookPath("strace")
-	if err != nil {
-		r.t.Skip("strace is not installed (.ci/setup installs it): no system call can be made to fail")
-	}
+	path := needs.Program(r.t, "strace")
 	args := []string{"-f", "-o", os.DevNull, "-e", "trace=" + calls, "-e", "inject=" + calls + ":error=" + errno, "-p", fmt.Sprint(r.server.cmd.Process.Pid)}
 	for _, name := range []string{"pawl.db", "pawl.db-wal"} {
 		args = append(args, "-P", filepath.Join(r.dir, name))

@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -65,9 +65,7 @@ fi
 
 func TestWhatTheAgentPostsUnderAPersonsNameIsIgnored(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed, and the agent of this test posts with it")
-	}
+	needs.Program(t, "curl") // the agent posts with it
 	r := newRig(t, nil)
 	token, err := r.world.UserToken(writer)
 	r.must(err)

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
@@ -45,9 +45,7 @@ func TestGamingEarnsNothing(t *testing.T) {
 			t.Parallel()
 			files := tested(c.command, right)
 			if strings.Contains(c.command, "pytest") {
-				if _, err := exec.LookPath("pytest"); err != nil {
-					t.Skip("pytest is not installed (.ci/setup installs it)")
-				}
+				needs.Program(t, "pytest")
 				files = with(c.command, "total.py", "def total(a, b):\n    return a + b\n", "test_total.py", "from total import total\n\n\ndef test_three():\n    assert total(1, 2) == 3\n\n\ndef test_five():\n    assert total(2, 3) == 5\n")
 			}
 			if c.command == "" {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -98,9 +99,7 @@ func anyNodeTakesWebhooksAndSteps(t *testing.T, db *pgServer) {
 // thread and to another one, while a node hears of it that shares no disk with the
 // agent's.
 func whatAnAgentPostsIsKnownToAnyNode(t *testing.T, db *pgServer) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed, and the agent of this test posts with it")
-	}
+	needs.Program(t, "curl") // the agent posts with it
 	c := newCluster(t, db)
 	token, err := c.world.UserToken(writer)
 	c.must(err)

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 // maxProcesses is how many processes and threads one sandbox may have
@@ -43,10 +44,7 @@ func TestTheContainerHasRoomForTheForkBombOfEveryAgent(t *testing.T) {
 
 // The unit is read by systemd's own validator; the program and the user, which it looks for, are ones that are there.
 func TestTheUnitIsValid(t *testing.T) {
-	verify, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze is not installed; .ci/setup installs it")
-	}
+	verify := needs.Program(t, "systemd-analyze")
 	unit, err := os.ReadFile("pawl.service")
 	if err != nil {
 		t.Fatal(err)

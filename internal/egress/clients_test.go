@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -71,10 +70,7 @@ func TestClientsFindTheirWay(t *testing.T) {
 			"MAVEN_OPTS=\"$MAVEN_OPTS -Dmaven.wagon.http.ssl.insecure=true -Dmaven.wagon.http.ssl.allowall=true -Duser.home=$HOME\" mvn -B -q validate dependency:resolve", "/maven/org/apache/maven/plugins/"},
 	} {
 		t.Run(c.program, func(t *testing.T) {
-			path, err := exec.LookPath(c.program)
-			if err != nil {
-				t.Skipf("%s is not installed", c.program)
-			}
+			path := needs.Program(t, c.program)
 			var shown []string
 			if tools := filepath.Dir(filepath.Dir(path)); !strings.HasPrefix(path, "/usr/") && home != "" && strings.HasPrefix(tools, home) {
 				shown = []string{tools}

@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 func TestACommitIsSignedWhereThereIsAKey(t *testing.T) {
-	if _, err := exec.LookPath("ssh-keygen"); err != nil {
-		t.Skip("needs ssh-keygen")
-	}
+	needs.Program(t, "ssh-keygen")
 	key := filepath.Join(t.TempDir(), "signing key")
 	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "pawl", "-f", key).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

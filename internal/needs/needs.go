@@ -19,11 +19,14 @@ func All(t testing.TB, why string) {
 // AreAll reports whether `make test-all` runs. Tests then play their long versions.
 func AreAll() bool { return os.Getenv("PAWL_TESTS") == "all" }
 
-// Program leaves a test to `make test-all`, which installs the program that it needs.
-func Program(t testing.TB, name string) {
+// Program is the path of a program that a test needs. Where there is none the test is left to `make test-all`, which
+// installs it.
+func Program(t testing.TB, name string) string {
 	t.Helper()
-	All(t, name)
-	if _, err := exec.LookPath(name); err != nil {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		All(t, name)
 		t.Skipf("%s is not installed; .ci/setup installs it", name)
 	}
+	return path
 }

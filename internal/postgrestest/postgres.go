@@ -35,8 +35,7 @@ type Server struct {
 }
 
 // Start starts a server from the binaries of a Debian or Red Hat package, which
-// is killed when the test ends. It skips the test where there are none, and in
-// short mode, which needs nothing installed.
+// is killed when the test ends. Only make test-all runs such tests.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	needs.All(t, "PostgreSQL")

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 // newRoot is a root with the given programs of this machine, their loader and libraries, and files by their paths.
@@ -15,10 +17,7 @@ func newRoot(t *testing.T, programs []string, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, name := range programs {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			t.Skipf("needs %s: %v", name, err)
-		}
+		path := needs.Program(t, name)
 		copyTo(t, path, filepath.Join(root, "bin", filepath.Base(name)))
 		listed, _ := exec.Command("ldd", path).Output() // fails for what is linked statically
 		for _, library := range regexp.MustCompile(`/\S+`).FindAllString(string(listed), -1) {
@@ -119,9 +118,7 @@ func TestAProgramOfTheHostRunsInARoot(t *testing.T) {
 
 func TestACLIOfNodeRunsByTheHostsNodeInARoot(t *testing.T) {
 	s := in(t, Auto)
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("needs Node.js")
-	}
+	needs.Program(t, "node")
 	root := newRoot(t, []string{"sh", "node"}, nil)
 	if err := os.Remove(filepath.Join(root, "bin/node")); err != nil { // its libraries stay
 		t.Fatal(err)

@@ -291,7 +291,7 @@ func TestStandardInputIsWhatWasGivenAndThenEnds(t *testing.T) {
 }
 
 func TestOutputIsNotCollected(t *testing.T) {
-	needs.All(t, "volume: it prints 300 MB")
+	needs.All(t, "it prints 300 MB")
 	both(t, func(t *testing.T, s *Sandbox) {
 		p, err := s.Start(t.Context(), script(t, "yes 'a line of output' | head -c 300000000; echo done >&2"))
 		if err != nil {

@@ -20,10 +20,7 @@ import (
 // control groups with controllers wherever these tests run.
 func TestLimitsHoldByControlGroups(t *testing.T) {
 	needs.All(t, "it boots a kernel")
-	kernel, err := exec.LookPath("linux.uml")
-	if err != nil {
-		t.Skip("needs linux.uml of Debian's user-mode-linux")
-	}
+	kernel := needs.Program(t, "linux.uml")
 	if os.Geteuid() != 0 {
 		t.Skip("what it mounts in there takes root's files of this machine")
 	}

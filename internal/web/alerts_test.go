@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/pawlbot/pawl/internal/needs"
 )
 
 const deploy = "../../config/deploy/"
@@ -19,10 +21,7 @@ const deploy = "../../config/deploy/"
 // promtool runs Prometheus' own tool, where it is installed.
 func promtool(t *testing.T, dir string, args ...string) {
 	t.Helper()
-	if _, err := exec.LookPath("promtool"); err != nil {
-		t.Skip("needs promtool, of Debian's package prometheus")
-	}
-	cmd := exec.CommandContext(t.Context(), "promtool", args...)
+	cmd := exec.CommandContext(t.Context(), needs.Program(t, "promtool"), args...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
