@@ -14,7 +14,7 @@ demo:
 check: lint
 	go test -short -p 4 ./...
 
-# Every test that needs Go and git only. Installs nothing. At the end it names what it
+# Every test of the main module that needs Go and git only. Installs nothing. At the end it names what it
 # left to test-all.
 test:
 	.ci/test
@@ -53,7 +53,7 @@ bench:
 # about 25 ms of two processors each.
 soak:
 	go test -count 1 -timeout 2h -run TestNoSequenceOfEvents ./solver -seeds $${SOAK_SEQUENCES:-20000}
-	cd lab && PAWL_TESTS=all SOAK_KILLS=$${SOAK_KILLS:-1000} SOAK_TIME=$${SOAK_TIME:-30m} go test -count 1 -timeout 2h -run TestRandomKillsUnderLoad -v ./soak
+	cd lab && PAWL_TEST_ALL=1 SOAK_KILLS=$${SOAK_KILLS:-1000} SOAK_TIME=$${SOAK_TIME:-30m} go test -count 1 -timeout 2h -run TestRandomKillsUnderLoad -v ./soak
 
 # A server against some sixty bots that never tire, for two days of virtual time each.
 # A table says what came of each bot, and its bound. make test-all plays a few of them.

@@ -278,11 +278,11 @@ func (l *ledger) answer(t thread.ID, ending policy.Ending, reset, began time.Tim
 	}
 }
 
-// holdsFor reports whether a thread has to believe the failures: its own agents told of them, or those of two threads.
+// holdsFor reports whether a thread has to believe the failures: its own agents reported them, or those of two threads did.
 func (l *ledger) holdsFor(t thread.ID) bool { return l.confirmed || l.first == t }
 
-// isOld reports whether one thread alone told of the failures and they no longer hold, so that they say nothing
-// to another thread.
+// isOld reports whether one thread alone reported the failures and they no longer hold, so that another thread need not
+// believe them.
 func (l *ledger) isOld(other thread.ID, now time.Time) bool {
 	if l.holdsFor(other) {
 		return false

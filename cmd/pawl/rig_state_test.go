@@ -42,7 +42,7 @@ func (r *rig) left(name string) string {
 	return string(b)
 }
 
-// read gives the database, open for reading beside the servers, to f.
+// read gives the database to f: that of the server in this process, or one opened for reading beside the servers.
 func (r *rig) read(f func(*store.Store)) {
 	r.t.Helper()
 	if r.node != nil {
@@ -157,7 +157,7 @@ func (r *rig) gathers() bool {
 	})
 }
 
-// skip moves the clock of a server in this process to the end of a thread's wait.
+// skip moves the clock of a server in this process to the end of a thread's wait, and has the server look for what is due.
 func (r *rig) skip(t threadStatus) {
 	r.t.Helper()
 	if r.node == nil || r.clock == nil || t.Until == nil {

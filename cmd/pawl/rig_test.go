@@ -70,8 +70,7 @@ func TestMain(m *testing.M) {
 // busy.
 const patience = 10 * time.Minute
 
-// quick are the end-to-end tests that make check runs: each of the main ways
-// through the program once.
+// quick are the end-to-end tests that make check runs: each of the main ways through the program once.
 var quick = []string{
 	"TestAnIssueBecomesADraftPullRequest",
 	"TestTheTextIsThatOfThePayload",
@@ -82,7 +81,7 @@ var quick = []string{
 	"TestARevokedTokenDoesNotEndTheRun",
 }
 
-// endToEnd skips an end-to-end test that make check leaves to make test.
+// endToEnd skips an end-to-end test that make check leaves out.
 func endToEnd(t *testing.T) {
 	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")
@@ -223,9 +222,6 @@ log: {level: debug}
 	if !strings.Contains(text, "\nsandbox:") {
 		text += "sandbox: {mode: none}\n"
 	}
-	if strings.Contains(text, "sandbox: {mode: auto") {
-		needs.All(r.t, "bubblewrap")
-	}
 	path := filepath.Join(r.dir, "pawl.yml")
 	r.must(os.WriteFile(path, []byte(text), 0o600))
 	return path
@@ -241,6 +237,9 @@ func (r *rig) start() {
 	file := &server.File{Name: r.file()}
 	cfg, err := file.Read()
 	r.must(err)
+	if cfg.Sandbox.Mode != string(sandbox.None) {
+		needs.All(r.t, "bubblewrap")
+	}
 	now := time.Now
 	if r.clock != nil {
 		now = r.clock.now
@@ -308,7 +307,8 @@ func (r *rig) serveBy(cmd *exec.Cmd) {
 	r.world.SetWebhookURL(r.url("/api/github/hook"))
 }
 
-// stop ends the server and returns its exit code. One in this process only knows SIGTERM.
+// stop ends the server and returns its exit code. A server in this process cannot be killed; its exit code is 0 if Run
+// returned nil.
 func (r *rig) stop(sig syscall.Signal) int {
 	r.t.Helper()
 	if r.node == nil {
@@ -316,7 +316,7 @@ func (r *rig) stop(sig syscall.Signal) int {
 		return r.ended(r.server)
 	}
 	if sig != syscall.SIGTERM {
-		r.t.Fatalf("%s does not end a server in this process; start it by startProgram", sig)
+		r.t.Fatalf("%s does not end a server in this process; make the rig by newProcessRig", sig)
 	}
 	if err := r.halt(); err != nil {
 		r.t.Error(err)
@@ -416,7 +416,7 @@ func (r *rig) get(path string) (int, string) {
 }
 
 // await waits until cond holds. It asks again when a server in this process wrote to its database or GitHub was asked
-// for something, and else now and then, as files of agents and databases of other processes tell nothing.
+// for something, and otherwise at growing intervals, as nothing tells of an agent's files or another process's writes.
 func (r *rig) await(what string, cond func() bool) {
 	r.t.Helper()
 	for began := time.Now(); ; {

@@ -24,7 +24,7 @@ import (
 
 // only chooses scripts, and record has the real CLIs play them and keeps what they printed:
 //
-//	go test ./cmd/pawl -run TestEvalScriptedSessions -timeout 1h -record -only codex/
+//	PAWL_TEST_ALL=1 go test ./cmd/pawl -run TestEvalScriptedSessions -timeout 1h -record -only codex/
 var (
 	record = flag.Bool("record", false, "record the sessions of testdata/sessions anew")
 	only   = flag.String("only", "", "record those of them alone whose CLI/name match this expression")

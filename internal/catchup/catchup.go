@@ -143,10 +143,10 @@ func (c *Watcher) look(ctx context.Context) {
 func (c *Watcher) lookMissed(ctx context.Context) {
 	log := c.handlers.Log
 	m, err := c.Missed(ctx)
-	switch {
-	case err != nil && ctx.Err() == nil:
+	if err != nil && ctx.Err() == nil {
 		log.Warn().Err(err).Int("taken", m.Taken).Int("gone", m.Gone).Msg("missed deliveries not all taken in; GitHub keeps them for 3 days and they are looked for again")
-	case m.Taken+m.Gone > 0:
+	}
+	if m.Taken > 0 || m.Gone > 0 {
 		log.Info().Int("taken", m.Taken).Int("gone", m.Gone).Msg("missed deliveries taken in")
 	}
 }
@@ -154,10 +154,10 @@ func (c *Watcher) lookMissed(ctx context.Context) {
 func (c *Watcher) lookThreads(ctx context.Context) {
 	log := c.handlers.Log
 	n, err := c.Reconcile(ctx)
-	switch {
-	case err != nil && ctx.Err() == nil:
+	if err != nil && ctx.Err() == nil {
 		log.Warn().Err(err).Int("found", n).Msg("threads not all reconciled with GitHub; that is tried again")
-	case n > 0:
+	}
+	if n > 0 {
 		log.Info().Int("found", n).Msg("events found that no webhook brought")
 	}
 }

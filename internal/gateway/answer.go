@@ -44,7 +44,7 @@ func (a *answer) nothing() bool {
 	return a.ended && a.stop != stopFilter
 }
 
-// useful reports whether an answer holds a text that a person can read, or a call of a tool.
+// useful reports whether an answer holds text for the user or a tool call.
 func (a *answer) useful() bool { return a.text || a.tool }
 
 // cut reports whether an answer is begun and not ended. An agent must see a lost connection then: OpenCode

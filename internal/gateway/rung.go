@@ -382,10 +382,11 @@ func (d *draft) turnGemini(m config.Model) bool {
 	return true
 }
 
-// atMost reports whether a budget is given and is at most most tokens. A negative budget leaves the choice to the model.
-func atMost(budget gjson.Result, most int64) bool {
+// atMost reports whether a budget is given and does not exceed limit, in tokens. A negative budget leaves the choice to the
+// model.
+func atMost(budget gjson.Result, limit int64) bool {
 	if budget.Type != gjson.Number || budget.Num < 0 {
 		return false
 	}
-	return count(budget) <= most
+	return count(budget) <= limit
 }

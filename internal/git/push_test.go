@@ -71,7 +71,7 @@ func TestACommitIsPushedWithTheTokenAndOnlyForward(t *testing.T) {
 	}
 }
 
-func TestNoBranchIsPushedByForce(t *testing.T) {
+func TestOnlyPushAndPushSidePush(t *testing.T) {
 	if err := open(t).PushSide(t.Context(), Remote{URL: "/x"}, "", "main"); !errors.Is(err, ErrInvalid) {
 		t.Errorf("PushSide, which forces, takes a branch: %v", err)
 	}

@@ -32,6 +32,7 @@ func TestMentionsOfLimitsAreFound(t *testing.T) {
 		"You exceeded your current quota":         true,
 		"commit the limits of the parser":         false,
 		"too many requests were merged":           true,
+		"too many requestsession":                 false,
 		strings.Repeat("limit ", 1000) + "hourly": false,
 	} {
 		if got := Mentioned(text); got != want {

@@ -17,7 +17,7 @@ func All(t testing.TB, why string) {
 }
 
 // AreAll reports whether `make test-all` runs. Tests then play their long versions.
-func AreAll() bool { return os.Getenv("PAWL_TESTS") == "all" }
+func AreAll() bool { return os.Getenv("PAWL_TEST_ALL") != "" }
 
 // Program is the path of a program that a test needs. Where there is none the test is left to `make test-all`, which
 // installs it.

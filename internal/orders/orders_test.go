@@ -97,7 +97,7 @@ func TestEveryOrderOfTheTableIsCarriedOut(t *testing.T) {
 		switch {
 		case c.Effect == policy.Pauses:
 			why, in = fmt.Sprint(orders.OnRepository(t.Context(), db, c.Name, issue.Owner, issue.Name, ada)), "OnRepository"
-		case c.Page != "":
+		case c.Page != "" || c.Shell != "":
 			why, in = orders.Cannot(c.Name, asked), "Cannot"
 		}
 		if strings.Contains(why, "nothing here carries out") {

@@ -39,7 +39,7 @@ func TestLimitsHoldByControlGroups(t *testing.T) {
 	dir := t.TempDir()
 	// The root of the machine is the root there, and this folder is the way back.
 	script := fmt.Sprintf(`#!/bin/sh
-export PATH=%q HOME=%q TMPDIR=/var/tmp PAWL_TESTS=all
+export PATH=%q HOME=%q TMPDIR=/var/tmp PAWL_TEST_ALL=1
 mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t cgroup2 none /sys/fs/cgroup && mount -t tmpfs -o mode=1777 none /var/tmp
 cd %q
 %q -test.v -test.run '^(TestLimitsInsideUML)$' >%q 2>&1

@@ -31,7 +31,7 @@ type database struct {
 	clock  *clock
 	pinged atomic.Pointer[time.Time] // when Ping wrote last; nil when that failed
 
-	committed func() // is told of each transaction that wrote
+	committed func() // called after each transaction that wrote
 }
 
 func (s *database) DB() *sql.DB { return s.w }

@@ -116,6 +116,15 @@ func exported(t *testing.T) []string {
 
 func TestTheMetricsThatAreAskedForExist(t *testing.T) {
 	known := exported(t)
+	families, err := NewCounters().registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "pawl_") && !slices.Contains(known, f.GetName()) {
+			t.Errorf("%s is exported, and its declaration is not found", f.GetName())
+		}
+	}
 	alerts, err := os.ReadFile(deploy + "prometheus/alerts.yml")
 	if err != nil {
 		t.Fatal(err)
