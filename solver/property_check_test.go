@@ -147,7 +147,12 @@ func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
 	if s.Closed != "" && now.Sub(w.books.changed[t]) > grace {
 		w.failHeld("%s: an attempt starts, and %s", t, s.Closed)
 	}
-	l := w.books.account(a.Account)
+	w.checkAccount(s, t, a)
+}
+
+// checkAccount looks whether the books, which its caller holds, let an attempt start on its account.
+func (w *world) checkAccount(s thread.State, t thread.ID, a thread.Started) {
+	l, now := w.books.account(a.Account), time.Now()
 	if l.n == 0 || now.Sub(l.at) <= grace {
 		return
 	}
@@ -157,7 +162,7 @@ func (w *world) checkStart(n *node, t thread.ID, a thread.Started) {
 		}
 	}
 	resetPassed := !l.reset.IsZero() && !now.Before(l.reset)
-	if l.n < limits.UsageLimit.MaxConsecutive || resetPassed || !l.holdsFor(t) {
+	if l.n < w.config.Policy.UsageLimit.MaxConsecutive || resetPassed || !l.holdsFor(t) {
 		return
 	}
 	switch {
