@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/doctor"
-	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
 // tools is a folder that holds only these programs of PATH.
@@ -208,9 +207,7 @@ func TestDoctorAsksTheProvidersForTheirModels(t *testing.T) {
 // attempt; one that needs what no agent may read does not.
 func TestDoctorStartsTheCLIAsAnAttemptDoes(t *testing.T) {
 	t.Parallel()
-	if _, err := sandbox.New(t.Context(), sandbox.Auto); err != nil {
-		t.Skip(err)
-	}
+	boxed(t)
 	c := newClinic(t, nil)
 	prefix := filepath.Join(c.dir, "nvm")
 	pkg := filepath.Join(prefix, "lib/node_modules/codex")
@@ -247,9 +244,7 @@ func TestDoctorTellsWhichEffortAndModelACLICannotTake(t *testing.T) {
 // What lies below data_dir is a file system of one MiB.
 func TestDoctorWarnsOfAFullDisk(t *testing.T) {
 	t.Parallel()
-	if _, err := sandbox.New(t.Context(), sandbox.Auto); err != nil {
-		t.Skip(err)
-	}
+	boxed(t)
 	c := newClinic(t, nil)
 	small := filepath.Join(c.dir, "data")
 	c.exe = filepath.Join(c.dir, "small")

@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
@@ -55,6 +56,7 @@ func libraries(t *testing.T, program string) map[string]string {
 // sandboxed skips a test where there is no sandbox.
 func sandboxed(t *testing.T) {
 	t.Helper()
+	needs.Program(t, "bwrap")
 	if kept(t) == sandbox.None {
 		t.Skip("an image needs the sandbox")
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/pawlbot/pawl/internal/doctor"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -128,6 +129,7 @@ var codeBlock = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
 
 func TestEveryCommandOfReadmeRuns(t *testing.T) {
 	t.Parallel()
+	needs.Program(t, "bwrap")
 	r := newReadme(t)
 	for _, block := range codeBlock.FindAllStringSubmatch(r.page, -1) {
 		text := strings.ReplaceAll("\n"+block[3], "\n"+block[1], "\n")
