@@ -107,6 +107,7 @@ func TestAStopLosesNothingOfAnAttemptThatMetAUsageLimit(t *testing.T) {
 			n := r.solve("A second line", "Please add a second line to a.txt.")
 			if hangs {
 				r.working(1)
+				r.awaitRead("turn.failed")
 			} else {
 				<-held
 			}

@@ -249,11 +249,7 @@ func TestAKilledAttemptIsContinuedWithItsFilesAndItsSession(t *testing.T) {
 			t.Parallel()
 			r := newProcessRig(t, nil)
 			n := r.atWorkUntil(1)
-			r.await("the session in the transcript", func() bool {
-				files, _ := filepath.Glob(filepath.Join(r.dir, "data", "attempts", "*", "*", "*", "1", "transcript"))
-				text, err := os.ReadFile(slices.Concat(files, []string{""})[0])
-				return err == nil && strings.Contains(string(text), session)
-			})
+			r.awaitRead(session)
 			r.stop(syscall.SIGKILL)
 			start(r)
 			s := r.ending(n)
@@ -349,4 +345,16 @@ func TestLeasesAreFreedAtOnceAlsoAfterASecondCrashInARow(t *testing.T) {
 	if s := r.ending(n); s.State != "done" {
 		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
+}
+
+// awaitRead waits until the server has read a text in the output of a thread's first attempt.
+func (r *rig) awaitRead(text string) {
+	r.t.Helper()
+	r.await(text+" in the transcript", func() bool {
+		files, _ := filepath.Glob(filepath.Join(r.dir, "data", "attempts", "*", "*", "*", "1", "transcript"))
+		return slices.ContainsFunc(files, func(file string) bool {
+			read, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(read), text)
+		})
+	})
 }
