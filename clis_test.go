@@ -81,7 +81,8 @@ func TestEveryCLIOfTheTableIsNamed(t *testing.T) {
 	}
 }
 
-// TestTheLockHasTheCLIsOfItsPackage reads what npm installs in place of what testdata/clis/package.json asks for.
+// TestTheLockHasTheCLIsOfItsPackage checks that package-lock.json pins each CLI of testdata/clis/package.json at the
+// version that package.json names.
 func TestTheLockHasTheCLIsOfItsPackage(t *testing.T) {
 	type wants struct{ Dependencies, OptionalDependencies map[string]string }
 	var asked wants

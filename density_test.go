@@ -230,7 +230,7 @@ func branchesOf(f *ast.FuncDecl) (branches, cases, conditions int) {
 	return branches, cases, conditions
 }
 
-// alternatives counts the commas between the conditions of a switch without a tag, each of which is an ||.
+// alternatives counts the commas in the cases of a switch without a tag. Each comma means ||.
 func alternatives(s *ast.SwitchStmt) (n int) {
 	for _, clause := range s.Body.List {
 		if c, ok := clause.(*ast.CaseClause); ok {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -69,9 +70,7 @@ func ordinary(t *testing.T) []string {
 	if os.Geteuid() != 0 {
 		return before
 	}
-	if _, err := exec.LookPath("setpriv"); err != nil {
-		t.Skip("the kernel does not count the processes of root, and there is no setpriv to be another user")
-	}
+	needs.Program(t, "setpriv") // the kernel does not count the processes of root
 	return append(before, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--pdeathsig", "keep", "--")
 }
 

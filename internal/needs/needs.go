@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// All leaves a test to `make test-all`: it needs programs that have to be installed, or minutes. `make test` lists such
-// tests by these words.
+// All leaves a test to `make test-all`, because it needs programs that have to be installed, or minutes. `make test` prints
+// the reason.
 func All(t testing.TB, why string) {
 	t.Helper()
 	if !AreAll() {
