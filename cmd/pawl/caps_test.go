@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/status"
 )
 
 // Threads that are begun at once pass no cap together; those without room wait, say
@@ -23,7 +24,7 @@ func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
 	for n := range 8 {
 		r.solve(fmt.Sprintf("Follow-up %d", n), "Please add a line to a.txt.")
 	}
-	in := func(state, rule string) (all []threadStatus) {
+	in := func(state, rule string) (all []status.Thread) {
 		for _, s := range r.status().Threads {
 			if s.State == state && string(s.Rule) == rule {
 				all = append(all, s)

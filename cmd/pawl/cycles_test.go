@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawlbot/pawl/internal/status"
 )
 
 // cycle is one turn of a wrapper that ran its agent in a loop: what the agent's
@@ -62,7 +64,7 @@ func (c cycle) stream(remark string) string {
 // the agent was called. After each cycle comes what the wrapper reacted to:
 // comments under the person's login, one by the agent and one by whoever, and a
 // description that was saved again.
-func replayCycles(t *testing.T, all []cycle) (calls int, last threadStatus) {
+func replayCycles(t *testing.T, all []cycle) (calls int, last status.Thread) {
 	t.Helper()
 	r := newRig(t, nil)
 	r.agent("cat > /dev/null; n=$(wc -l < \"$CTRL/calls\" | tr -d ' ')\nif [ $n = 1 ]; then echo two >> a.txt\n"+

@@ -178,7 +178,10 @@ func inspectionOf(r agent.Report, limits policy.SeverityLimits) inspection {
 		},
 	}
 	if r.Limit != nil {
-		v.Limit = &limitView{*r.Limit, known(r.Limit.ResetsAt)}
+		v.Limit = &limitView{Limit: *r.Limit}
+		if !r.Limit.ResetsAt.IsZero() {
+			v.Limit.ResetsAt = &r.Limit.ResetsAt
+		}
 	}
 	return v
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/internal/status"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -257,7 +258,7 @@ func TestPawlStatusOfAnEmptyDatabaseAndBesideAServer(t *testing.T) {
 		t.Errorf("with an empty database: exit code %d\n%s%s", code, out, said)
 	}
 	code, out, _ = pawl(t, r.dir, nil, "status", "--json", "--config", path)
-	var s statusReport
+	var s status.Report
 	if err := json.Unmarshal([]byte(out), &s); err != nil || code != exitDone || s.Threads == nil || s.Breakers == nil || s.Cooldowns == nil || len(s.Backends) != 1 {
 		t.Errorf("exit code %d, %v; want empty lists\n%s", code, err, out)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/status"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -143,7 +144,7 @@ func (r *rig) settle() {
 
 // gathers reports whether a thread awaits more of the same feedback, or that the checks of its commit are over.
 func (r *rig) gathers() bool {
-	return slices.ContainsFunc(r.status().Threads, func(t threadStatus) bool {
+	return slices.ContainsFunc(r.status().Threads, func(t status.Thread) bool {
 		id, err := thread.Parse(t.Thread)
 		if err != nil {
 			return false
@@ -158,7 +159,7 @@ func (r *rig) gathers() bool {
 }
 
 // skip moves the clock of a server in this process to the end of a thread's wait, and has the server look for what is due.
-func (r *rig) skip(t threadStatus) {
+func (r *rig) skip(t status.Thread) {
 	r.t.Helper()
 	if r.node == nil || r.clock == nil || t.Until == nil {
 		return
@@ -176,7 +177,7 @@ func (r *rig) stillRuns(n int) bool {
 
 // ending waits until a thread's run has ended and the server rests, and returns
 // how it ended.
-func (r *rig) ending(n int) threadStatus {
+func (r *rig) ending(n int) status.Thread {
 	r.t.Helper()
 	r.over(threadName(n))
 	r.settle()

@@ -28,6 +28,7 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/server"
+	"github.com/pawlbot/pawl/internal/status"
 	"github.com/pawlbot/pawl/internal/store"
 )
 
@@ -438,36 +439,36 @@ func (r *rig) await(what string, cond func() bool) {
 
 // thread returns what `pawl status` says of a thread; the zero value when it does
 // not know it.
-func (r *rig) thread(name string) threadStatus {
+func (r *rig) thread(name string) status.Thread {
 	for _, t := range r.status().Threads {
 		if t.Thread == name {
 			return t
 		}
 	}
-	return threadStatus{}
+	return status.Thread{}
 }
 
 // status is what `pawl status` shows beside the serving process.
-func (r *rig) status() statusReport {
+func (r *rig) status() status.Report {
 	r.t.Helper()
-	var s statusReport
+	var s status.Report
 	if r.node != nil {
 		var err error
-		s, err = readStatus(r.t.Context(), r.node.Config(), r.node.Store(), r.dated())
+		s, err = status.Read(r.t.Context(), r.node.Config(), r.node.Store(), r.dated())
 		r.must(err)
 		return s
 	}
 	r.must(withDatabase(r.t.Context(), filepath.Join(r.dir, "pawl.yml"), store.Reading, func(cfg config.Server, db *store.Store) (err error) {
-		s, err = readStatus(r.t.Context(), cfg, db, time.Now())
+		s, err = status.Read(r.t.Context(), cfg, db, time.Now())
 		return err
 	}))
 	return s
 }
 
 // over waits until a thread's run has ended and returns its status.
-func (r *rig) over(thread string) threadStatus {
+func (r *rig) over(thread string) status.Thread {
 	r.t.Helper()
-	var s threadStatus
+	var s status.Thread
 	r.await(thread+" to be over", func() bool {
 		s = r.thread(thread)
 		if s.State == "waiting" && s.Rule == "gather" {

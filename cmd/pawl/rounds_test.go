@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pawlbot/pawl/internal/status"
 )
 
 // reviews is a review of a pull request by an allowed bot, and waits for what it leads to.
-func (r *rig) reviews(issue, pull int, text string) threadStatus {
+func (r *rig) reviews(issue, pull int, text string) status.Thread {
 	r.t.Helper()
 	_, err := r.world.Review(rigRepo, pull, "helper[bot]", "COMMENTED", text)
 	r.must(err)

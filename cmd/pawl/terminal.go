@@ -22,6 +22,7 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/internal/replay"
+	"github.com/pawlbot/pawl/internal/status"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver"
@@ -87,7 +88,7 @@ func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name s
 	if err != nil {
 		return err
 	}
-	return printReport(cmd, statusOf(v), func(w io.Writer) {
+	return printReport(cmd, status.ThreadOf(v), func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %s\n", v.Thread, render.Line(v.Title, shownLine))
 		for _, link := range []string{v.IssueURL, v.PullURL} {
 			if link != "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/status"
 )
 
 // push lets somebody push a file to a branch.
@@ -35,7 +36,7 @@ func (r *rig) git(args ...string) string {
 }
 
 // orders comments on a number and waits until that has led to so many attempts, and those are over.
-func (r *rig) orders(number, issue, attempts int, text string) threadStatus {
+func (r *rig) orders(number, issue, attempts int, text string) status.Thread {
 	r.t.Helper()
 	_, err := r.world.Comment(rigRepo, number, writer, text)
 	r.must(err)

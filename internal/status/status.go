@@ -1,0 +1,415 @@
+// Package status reports what a server's database says: threads, waits, cooldowns, breakers, backends and what was
+// learned of them. The server may be running or not.
+package status
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/ground"
+	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/server"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
+	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// How many threads, deliveries that could not be handled, and installations and repositories of the
+// day, a report lists.
+const (
+	maxLevels     = 50
+	maxThreads    = 100
+	maxDeliveries = 100
+)
+
+// maxTitle bounds the title of a thread, in bytes.
+const maxTitle = 200
+
+// Report is what pawl status shows, and its JSON object.
+type Report struct {
+	Threads    []Thread              `json:"threads"`
+	Breakers   []Breaker             `json:"breakers"`
+	Cooldowns  []Cooldown            `json:"cooldowns"`
+	Backends   []Backend             `json:"backends"`
+	Deliveries []Delivery            `json:"deliveries"` // those that could not be handled
+	Learning   solver.LearningReport `json:"learning"`
+	Day        policy.Ledger         `json:"day"`     // what the attempts of the last 24 hours used on this server, and what they may use
+	Levels     []policy.Ledger       `json:"levels"`  // Day, and the same by installation and by repository
+	Layers     []Layer               `json:"layers"`  // of the servers that work in this data directory
+	Images     []Layer               `json:"images"`  // likewise
+	Servers    []server.InForce      `json:"servers"` // that run on this machine, likewise
+	Clocks     []server.WrongClock   `json:"wrong_clocks"`
+
+	now time.Time
+}
+
+// Thread is how one thread stands.
+type Thread struct {
+	Thread   string      `json:"thread"`
+	Title    string      `json:"title"`
+	Says     string      `json:"says"` // in a few words how it stands
+	State    string      `json:"state"`
+	Rule     policy.Rule `json:"rule"`
+	Reasons  []string    `json:"reasons"`
+	Run      int         `json:"run"`
+	Attempts int         `json:"attempts"`
+	Until    *time.Time  `json:"until"`
+}
+
+// ThreadOf is what a report says of a thread.
+func ThreadOf(v checkrun.View) Thread {
+	t := Thread{
+		Thread:   v.Thread,
+		Title:    render.Line(v.Title, maxTitle),
+		Says:     checkrun.Headline(v),
+		State:    string(v.State),
+		Rule:     v.Rule,
+		Reasons:  v.Reasons.Texts(),
+		Run:      v.Run,
+		Attempts: len(v.Attempts),
+	}
+	if v.State == checkrun.Waiting {
+		t.Until = known(v.Until)
+	}
+	return t
+}
+
+// Breaker is that of an account.
+type Breaker struct {
+	Account string `json:"account"`
+	policy.Breaker
+	Open     bool       `json:"open"`
+	ResetsAt *time.Time `json:"resets_at"`
+}
+
+// Cooldown is how long a backend rests in a repository.
+type Cooldown struct {
+	thread.Cooldown
+	Repo string `json:"repo"`
+}
+
+// Layer is a layer of a repository, or an image, which is of none.
+type Layer struct {
+	Repo string    `json:"repo,omitempty"`
+	Used time.Time `json:"used"`
+	ground.Record
+}
+
+// Delivery is a webhook that could not be handled.
+type Delivery struct {
+	thread.Delivery
+	RetryAt *time.Time `json:"retry_at"` // null when it was given up
+}
+
+// known is a time as the reports have it, null where it is not known.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Backend is one of the configuration.
+type Backend struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	Account string `json:"account"`
+	Model   string `json:"model,omitempty"`
+	Effort  string `json:"effort,omitempty"`
+}
+
+// Read makes the report of a server with this configuration, at a time.
+func Read(ctx context.Context, cfg config.Server, db *store.Store, now time.Time) (Report, error) {
+	r := Report{
+		Threads:    []Thread{},
+		Breakers:   []Breaker{},
+		Cooldowns:  []Cooldown{},
+		Backends:   []Backend{},
+		Deliveries: []Delivery{},
+		Layers:     []Layer{},
+		Images:     []Layer{},
+		Servers:    server.Running(cfg.DataDir),
+		now:        now,
+	}
+	for _, b := range cfg.Backends {
+		r.Backends = append(r.Backends, Backend{
+			Name:    b.Name,
+			Kind:    b.Kind,
+			Account: b.Account,
+			Model:   b.Model,
+			Effort:  b.Effort,
+		})
+	}
+	s := &solver.Solver{Env: attempt.Env{
+		Store:  db,
+		Config: cfg,
+		Now:    func() time.Time { return now },
+		Log:    zerolog.Nop(),
+	}}
+	if err := r.readThreads(ctx, s, db); err != nil {
+		return r, err
+	}
+	if err := r.readTables(ctx, cfg, db); err != nil {
+		return r, err
+	}
+	if err := r.readFolders(cfg.DataDir); err != nil {
+		return r, err
+	}
+	learned, err := s.LearningReport(ctx)
+	r.Learning = learned
+	return r, err
+}
+
+func (r *Report) readThreads(ctx context.Context, s *solver.Solver, db *store.Store) error {
+	rows, err := db.Threads(ctx, maxThreads)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		v, err := s.View(ctx, row.Thread)
+		if err != nil {
+			return err
+		}
+		r.Threads = append(r.Threads, ThreadOf(v))
+	}
+	return nil
+}
+
+// readTables reads what the threads share.
+func (r *Report) readTables(ctx context.Context, cfg config.Server, db *store.Store) error {
+	breakers, noBreakers := db.Breakers(ctx)
+	cooldowns, noCooldowns := db.Cooldowns(ctx, "")
+	deliveries, noDeliveries := db.UnhandledDeliveries(ctx, maxDeliveries)
+	used, noUse := db.UsedByRepo(ctx, r.now.Add(-policy.Day))
+	clocks, noClocks := server.WrongClocks(ctx, db)
+	if err := cmp.Or(noBreakers, noCooldowns, noDeliveries, noUse, noClocks); err != nil {
+		return err
+	}
+	r.Clocks = clocks
+	for _, account := range slices.Sorted(maps.Keys(breakers)) {
+		b := breakers[account]
+		_, open := b.Open(r.now, cfg.Policy.UsageLimit.MaxConsecutive)
+		r.Breakers = append(r.Breakers, Breaker{account, b, open, known(b.ResetsAt)})
+	}
+	for repo, list := range cooldowns {
+		for _, c := range list {
+			r.Cooldowns = append(r.Cooldowns, Cooldown{c, repo})
+		}
+	}
+	slices.SortFunc(r.Cooldowns, func(a, b Cooldown) int { return a.Until.Compare(b.Until) })
+	for _, d := range deliveries {
+		r.Deliveries = append(r.Deliveries, Delivery{d, known(d.RetryAt)})
+	}
+	r.Levels = cfg.Policy.Day(used, maxLevels)
+	r.Day = r.Levels[0]
+	return nil
+}
+
+// readFolders reads what the servers of a data directory keep beside the database.
+func (r *Report) readFolders(dataDir string) error {
+	for _, dir := range server.Folders(dataDir) {
+		layers, noLayers := ground.Open(attempt.LayersIn(dir), nil, nil).List()
+		images, noImages := ground.Open(attempt.ImagesIn(dir), nil, nil).List()
+		if err := cmp.Or(noLayers, noImages); err != nil {
+			return err
+		}
+		for _, l := range layers {
+			r.Layers = append(r.Layers, Layer{l.Repo, l.Used, l.Record})
+		}
+		for _, l := range images {
+			r.Images = append(r.Images, Layer{"", l.Used, l.Record})
+		}
+	}
+	return nil
+}
+
+// Print writes the report for people.
+func (r Report) Print(w io.Writer) {
+	r.printThreads(w)
+	for _, s := range r.Servers {
+		said, do := s.Text()
+		fmt.Fprintln(w, render.Line(said+render.When(do != "", "; "+do), 2000))
+	}
+	for _, c := range r.Clocks {
+		fmt.Fprintf(w, "server %s claims nothing: %s\n", render.Line(c.Server, 200), render.Line(c.Trouble, 500))
+	}
+	for _, d := range r.Deliveries {
+		fmt.Fprintln(w, d.line(r.now))
+	}
+	for _, c := range r.Cooldowns {
+		fmt.Fprintf(w, "%s on %s: %s\n", c.Backend, c.Repo, checkrun.Rests(c.Cooldown, r.now))
+	}
+	for _, b := range r.Breakers {
+		fmt.Fprintln(w, b.line(r.now))
+	}
+	for _, l := range r.Levels {
+		fmt.Fprintf(w, "in the last 24 hours on %s: %s\n", render.Line(l.Level, 300), l)
+	}
+	for _, l := range r.Layers {
+		fmt.Fprintln(w, l.layer(r.now))
+	}
+	for _, l := range r.Images {
+		fmt.Fprintf(w, "image %s: %d MiB, used last at %s\n", render.Line(l.Image, 300), l.Bytes>>20, render.Instant(r.now, l.Used))
+	}
+	for _, b := range r.Backends {
+		fmt.Fprintf(w, "backend %s (%s) on account %s\n", b.Name, b.Kind, b.Account)
+	}
+	printLearning(w, r.Learning)
+	printRecoveries(w, r.Learning)
+}
+
+func (r Report) printThreads(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "THREAD\tATTEMPTS\tSTANDS\tTITLE\n")
+	for _, v := range r.Threads {
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", v.Thread, v.Attempts, v.Says, render.Short(v.Title, 60))
+	}
+	t.Flush()
+	if len(r.Threads) == 0 {
+		fmt.Fprintln(w, "No thread has had an attempt yet.")
+	}
+}
+
+func (d Delivery) line(now time.Time) string {
+	when := "given up; pawl deliveries retry or dismiss decides"
+	if d.RetryAt != nil {
+		when = "next try: " + render.Left(now, *d.RetryAt)
+	}
+	return fmt.Sprintf(
+		"delivery %s (%s, %s), %s: %s",
+		render.Line(d.GUID, 100),
+		render.Line(d.Event, 100),
+		render.Spaced(d.State),
+		when,
+		render.Line(d.Note, 300),
+	)
+}
+
+func (b Breaker) line(now time.Time) string {
+	if b.Consecutive == 0 {
+		return fmt.Sprintf("account %s: %s was told %s, which no other thread has confirmed", b.Account, b.Claim.Thread, b.Claim.Kind)
+	}
+	when, state := "when it resets is unknown", "closed"
+	if b.ResetsAt != nil {
+		when = render.Reset(now, *b.ResetsAt)
+	}
+	if b.Open {
+		state = "open"
+	}
+	return fmt.Sprintf("account %s: %d × %s in a row, breaker %s, %s", b.Account, b.Consecutive, b.Kind, state, when)
+}
+
+func (l Layer) layer(now time.Time) string {
+	what := fmt.Sprintf("%d MiB, of %.10s", l.Bytes>>20, l.Commit)
+	if l.Failed != nil {
+		what = "setup failed: " + render.Line(l.Failed.Command, 100) + ": " + l.Failed.Result
+	}
+	return fmt.Sprintf("layer %s of %s: %s, used last at %s", l.Key, render.Line(l.Repo, 200), what, render.Instant(now, l.Used))
+}
+
+// printRecoveries prints how often each rung fired and recovered in a week, and how similar retries were.
+func printRecoveries(w io.Writer, l solver.LearningReport) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(l.Weeks) > 0 {
+		fmt.Fprintf(t, "\nRecoveries, recovered of fired\nWEEK FROM\tATTEMPTS\tRUNG 1\tRUNG 2\tRUNG 3\tRUNG 4\n")
+	}
+	for _, week := range l.Weeks {
+		fmt.Fprintf(t, "%s\t%d", week.From.UTC().Format(time.DateOnly), week.Attempts)
+		for _, f := range week.Rungs {
+			fmt.Fprintf(t, "\t%d of %d", f.Recovered, f.Times)
+		}
+		fmt.Fprintln(t)
+	}
+	if len(l.Similarities) > 0 {
+		fmt.Fprintf(t, "\nSimilarity of retries with the attempt before\n")
+		most := slices.Max(l.Similarities)
+		for i, n := range l.Similarities {
+			if n > 0 {
+				from := float64(i) / float64(len(l.Similarities))
+				fmt.Fprintf(t, "%.2f–%.2f\t%d\t%s\n", from, from+1/float64(len(l.Similarities)), n, strings.Repeat("█", max(1, 30*n/most)))
+			}
+		}
+	}
+	t.Flush()
+}
+
+// printLearning prints nothing while there is nothing to choose from.
+func printLearning(w io.Writer, l solver.LearningReport) {
+	if len(l.Arms) < 2 {
+		return
+	}
+	fmt.Fprintf(w, "\nLearning: mode %s, in force %s\n", l.Mode, l.InForce)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "ARM\tREWARDS\tMEAN\t90 %% INTERVAL\tSHARE\tATTEMPTS\tUSD A SOLVED\tMINUTES\t\n")
+	for _, a := range l.Arms {
+		cost, minutes := "–", "–"
+		if a.PerSolved > 0 {
+			cost = fmt.Sprintf("%.2f", a.PerSolved)
+		}
+		if a.Seconds > 0 {
+			minutes = fmt.Sprintf("%.1f", a.Seconds/60/float64(a.Attempts))
+		}
+		fmt.Fprintf(t, "%s\t%d\t%.2f\t%.2f–%.2f\t%.0f %%\t%d\t%s\t%s\t%s\n", a.Name(), a.Rewards, a.Mean, a.Low, a.High, 100*a.Share, a.Attempts, cost, minutes, interval(a))
+	}
+	for _, a := range l.Arms {
+		if a.Chosen != "" {
+			fmt.Fprintf(t, "last choice: %s\n", a.Chosen)
+		}
+	}
+	fmt.Fprintf(t, "\nSIGNAL\tATTEMPTS\tCOVERAGE\tVALID\tAGREES\tVIOLATIONS\t\n")
+	for _, h := range l.Sources {
+		note := ""
+		if h.Degraded {
+			note = "degraded, not learned from: " + h.Reason
+		}
+		agrees, a := "–", h.Agreement
+		if a.Good+a.Bad > 0 {
+			agrees = fmt.Sprintf("%d of %d", a.Hits+a.Rejects, a.Good+a.Bad)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%d\t%s\n", h.Source, h.Attempts, share(h.Coverage, h.Attempts), share(h.Valid, h.Values), agrees, len(h.Violations), note)
+	}
+	t.Flush()
+	for _, j := range l.Quarantined {
+		fmt.Fprintf(w, "not learned from %s: %s\n", j.ID, strings.Join(j.Quarantine, "; "))
+	}
+}
+
+// share writes a part of a whole, and nothing where there is no whole.
+func share(v float64, of int) string {
+	if of == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f %%", 100*v)
+}
+
+// interval draws the 90 % interval on a line from 0 to 1, with the mean in it.
+func interval(a learning.ArmView) string {
+	const width = 20
+	at := func(v float64) int { return min(width-1, max(0, int(v*width))) }
+	var b strings.Builder
+	for i := range width {
+		switch {
+		case i == at(a.Mean):
+			b.WriteString("●")
+		case i >= at(a.Low) && i <= at(a.High):
+			b.WriteString("━")
+		default:
+			b.WriteString("·")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,91 @@
+package status
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
+	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
+	at := func(d time.Duration) *time.Time { t := now.Add(d); return &t }
+	var out strings.Builder
+	Report{
+		now: now,
+		Threads: []Thread{
+			{Thread: "acme/widgets#7", State: "waiting", Says: "Waiting: the backend rests, 5h 12m left (until 14:03 UTC)", Attempts: 2, Title: "Parser drops the last row"},
+			{Thread: "acme/widgets#8", State: "done", Says: "Done: verified", Attempts: 1, Title: "Use port 9999"},
+		},
+		Cooldowns: []Cooldown{
+			{thread.Cooldown{Backend: "codex", Rest: policy.Rest{Class: "severe", Until: *at(5*time.Hour + 12*time.Minute)}}, "acme/widgets"},
+			{thread.Cooldown{Backend: "claude", Rest: policy.Rest{Class: "mild", Until: *at(20 * time.Second)}}, "acme/widgets"},
+		},
+		Breakers: []Breaker{
+			{Account: "main", Breaker: policy.Breaker{Kind: "usage_limit", Consecutive: 3}, Open: true, ResetsAt: at(51 * time.Hour)},
+			{Account: "old", Breaker: policy.Breaker{Kind: "usage_limit", Consecutive: 1}, ResetsAt: at(-time.Hour)},
+			{Account: "other", Breaker: policy.Breaker{Kind: "auth", Consecutive: 1}, Open: true},
+		},
+		Backends: []Backend{{Name: "codex", Kind: "codex", Account: "main"}},
+		Levels:   []policy.Ledger{{Level: "this server", Used: policy.Used{Attempts: 7, Tokens: 90, USD: 1.5}, MaxAttempts: 500, MaxUSD: 200}},
+		Learning: solver.LearningReport{
+			Mode: policy.ModeAuto, InForce: policy.ModeLearn,
+			Arms: learning.View([]learning.Arm{
+				{Option: policy.Option{Backend: "codex", Model: "gpt-5", Effort: "medium"}, Posterior: learning.Posterior{Mean: 0.711, Weight: 45, N: 47}, Rewards: 47,
+					Attempts: 50, Priced: 50, Solved: 20, CostUSD: 30, Seconds: 9000, Chosen: "codex drew highest; its mean is 0.71 from 47 rewards"},
+				{Option: policy.Option{Backend: "claude"}, Posterior: learning.Posterior{Mean: 0.5, Weight: 2}},
+			}),
+			Sources: []learning.SourceHealth{
+				{Source: learning.VerifierSource, Attempts: 40, Values: 38, Coverage: 0.95, Valid: 1},
+				{Source: learning.JudgeSource, Attempts: 40, Values: 30, Coverage: 0.75, Valid: 0.87, Degraded: true,
+					Agreement: learning.Agreement{Good: 12, Bad: 8, Hits: 10, Rejects: 7}, Violations: make([]learning.Violation, 4), Reason: "4 violations in 7 days, more than 2; newest first: acme/widgets#7/2 (floor_with_work)"},
+			},
+		},
+	}.Print(&out)
+	want := `THREAD          ATTEMPTS  STANDS                                                     TITLE
+acme/widgets#7  2         Waiting: the backend rests, 5h 12m left (until 14:03 UTC)  Parser drops the last row
+acme/widgets#8  1         Done: verified                                             Use port 9999
+codex on acme/widgets: severe edit loop, 5h 12m left (until 14:03 UTC)
+claude on acme/widgets: mild edit loop, under a minute left (until 08:51 UTC)
+account main: 3 × usage_limit in a row, breaker open, 2d 3h left (until 2026-03-06 11:51 UTC)
+account old: 1 × usage_limit in a row, breaker closed, was reset at 07:51 UTC
+account other: 1 × auth in a row, breaker open, when it resets is unknown
+in the last 24 hours on this server: 7 of 500 attempts (493 left), 1.50 of 200.00 USD (198.50 left), 90 tokens
+backend codex (codex) on account main
+
+Learning: mode auto, in force learn
+ARM                   REWARDS  MEAN  90 % INTERVAL  SHARE  ATTEMPTS  USD A SOLVED  MINUTES
+codex (gpt-5 medium)  47       0.71  0.60–0.82      97 %   50        1.50          3.0      ···········━━━●━━···
+claude                0        0.50  0.05–0.95      3 %    0         –             –        ·━━━━━━━━━●━━━━━━━━━
+last choice: codex drew highest; its mean is 0.71 from 47 rewards
+
+SIGNAL    ATTEMPTS  COVERAGE  VALID  AGREES    VIOLATIONS
+verifier  40        95 %      100 %  –         0
+judge     40        75 %      87 %   17 of 20  4           degraded, not learned from: 4 violations in 7 days, more than 2; newest first: acme/widgets#7/2 (floor_with_work)
+`
+	got := regexp.MustCompile(` +\n`).ReplaceAllString(out.String(), "\n")
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestWithOneBackendNothingIsSaidOfLearning: neither of its arm nor of the health of signals.
+func TestWithOneBackendNothingIsSaidOfLearning(t *testing.T) {
+	var out strings.Builder
+	one := solver.LearningReport{Arms: make([]learning.ArmView, 1), Sources: []learning.SourceHealth{{Source: learning.JudgeSource, Attempts: 4, Degraded: true}}}
+	if printLearning(&out, one); out.Len() != 0 {
+		t.Errorf("%q", out.String())
+	}
+	one.Arms = append(one.Arms, learning.ArmView{})
+	if printLearning(&out, one); !strings.Contains(out.String(), "judge") {
+		t.Errorf("with two: %q", out.String())
+	}
+}
