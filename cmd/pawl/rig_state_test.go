@@ -46,6 +46,17 @@ func (r *rig) left(name string) string {
 // read gives the database to f: that of the server in this process, or one opened for reading beside the servers.
 func (r *rig) read(f func(*store.Store)) {
 	r.t.Helper()
+	r.onDatabase(store.Reading, f)
+}
+
+// write gives it to f for writing.
+func (r *rig) write(f func(*store.Store)) {
+	r.t.Helper()
+	r.onDatabase(store.Beside, f)
+}
+
+func (r *rig) onDatabase(access store.Access, f func(*store.Store)) {
+	r.t.Helper()
 	if r.node != nil {
 		f(r.node.Store())
 		return
@@ -54,7 +65,7 @@ func (r *rig) read(f func(*store.Store)) {
 	if path, isFile := strings.CutPrefix(dsn, "sqlite:"); isFile {
 		dsn = "sqlite:" + filepath.Join(r.dir, path)
 	}
-	db, err := store.Open(r.t.Context(), dsn, store.Options{Now: r.dated, Access: store.Reading})
+	db, err := store.Open(r.t.Context(), dsn, store.Options{Now: r.dated, Access: access})
 	r.must(err)
 	defer db.Close()
 	f(db)

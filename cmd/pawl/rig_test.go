@@ -30,6 +30,7 @@ import (
 	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/status"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/web"
 )
 
 // pawlBinary is the program under test, built once, without what debuggers read, as
@@ -249,9 +250,8 @@ func (r *rig) start() {
 	node := server.New(cfg, server.Deps{
 		Now:       now,
 		Log:       zerolog.New(r.log).With().Timestamp().Logger(),
-		Build:     buildInfo(),
 		Program:   pawlBinary,
-		Check:     doctor.AtStart(buildInfo()),
+		Check:     doctor.AtStart(web.Build{}),
 		File:      file,
 		Committed: r.stir,
 	})
@@ -396,11 +396,13 @@ func (r *rig) url(path string) string { return "http://" + r.addr + path }
 func (r *rig) get(path string) (int, string) {
 	r.t.Helper()
 	if r.cookie == nil {
-		var out bytes.Buffer
-		if code := run([]string{"login", "--config", filepath.Join(r.dir, "pawl.yml")}, &out, &out); code != 0 {
-			r.t.Fatalf("pawl login: exit code %d\n%s", code, &out)
-		}
-		resp, err := http.Get(strings.TrimSpace(out.String()))
+		var link string
+		r.write(func(db *store.Store) {
+			var err error
+			link, err = server.LoginLink(r.t.Context(), db)
+			r.must(err)
+		})
+		resp, err := http.Get(link)
 		r.must(err)
 		resp.Body.Close()
 		r.cookie = resp.Cookies()[0]
@@ -451,17 +453,19 @@ func (r *rig) thread(name string) status.Thread {
 // status is what `pawl status` shows beside the serving process.
 func (r *rig) status() status.Report {
 	r.t.Helper()
-	var s status.Report
+	var cfg config.Server
+	var err error
 	if r.node != nil {
-		var err error
-		s, err = status.Read(r.t.Context(), r.node.Config(), r.node.Store(), r.dated())
+		cfg = r.node.Config()
+	} else {
+		cfg, err = config.Load(filepath.Join(r.dir, "pawl.yml"), os.LookupEnv)
 		r.must(err)
-		return s
 	}
-	r.must(withDatabase(r.t.Context(), filepath.Join(r.dir, "pawl.yml"), store.Reading, func(cfg config.Server, db *store.Store) (err error) {
-		s, err = status.Read(r.t.Context(), cfg, db, time.Now())
-		return err
-	}))
+	var s status.Report
+	r.read(func(db *store.Store) {
+		s, err = status.Read(r.t.Context(), cfg, db, r.dated())
+		r.must(err)
+	})
 	return s
 }
 
