@@ -58,12 +58,17 @@ func arrows() map[string][]string {
 			"internal/catchup", "internal/checkrun", "internal/crash", "internal/forge", "internal/gateway", "internal/notify",
 			"internal/orders", "internal/queue", "internal/sandbox", "internal/store", "internal/wait", "internal/web",
 		},
+		"internal/status": {
+			"internal/checkrun", "internal/ground", "internal/render", "internal/server", "internal/store",
+			"solver", "solver/attempt", "solver/thread", "policy", "config",
+		},
 		"internal/setup": {"config", "internal/forge", "internal/render"},
 
 		// Only tests import these.
 		"handlers/handlerstest":    {everything},
 		"internal/crash/crashtest": {everything},
 		"internal/postgrestest":    {"internal/needs"},
+		"internal/testrig":         {everything},
 	}
 }
 

@@ -14,23 +14,24 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/testrig"
 )
 
 // withLogin gives the App a client, and the pages a public address, at which nothing listens yet.
 func (r *rig) withLogin() (file string) {
-	r.t.Helper()
+	r.T.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	r.must(err)
-	r.must(free.Close())
+	r.Must(err)
+	r.Must(free.Close())
 	at := free.Addr().String()
-	id, secret := r.world.OAuthClient()
-	r.world.SetCallbacks("http://" + at + "/login/callback")
-	path := r.file()
+	id, secret := r.World.OAuthClient()
+	r.World.SetCallbacks("http://" + at + "/login/callback")
+	path := r.File()
 	text, err := os.ReadFile(path)
-	r.must(err)
+	r.Must(err)
 	changed := strings.NewReplacer(`pages: "127.0.0.1:0"`, `pages: "`+at+`", public_url: "http://`+at+`", operators: [olga], metrics_token: "a token of metrics"`,
 		"private_key_file: app.pem", "private_key_file: app.pem, client_id: "+id+", client_secret: "+secret).Replace(string(text))
-	r.must(os.WriteFile(path, []byte(changed), 0o600))
+	r.Must(os.WriteFile(path, []byte(changed), 0o600))
 	return path
 }
 
@@ -41,49 +42,49 @@ type person struct {
 }
 
 func (r *rig) browserOf(login string) person {
-	r.t.Helper()
+	r.T.Helper()
 	jar, err := cookiejar.New(nil)
-	r.must(err)
-	github, err := url.Parse(r.world.WebURL() + "/login/oauth/authorize")
-	r.must(err)
+	r.Must(err)
+	github, err := url.Parse(r.World.WebURL() + "/login/oauth/authorize")
+	r.Must(err)
 	if login != "" {
 		jar.SetCookies(github, []*http.Cookie{{Name: fakegithub.SignedInCookie, Value: login, Path: "/"}})
 	}
-	return person{r, &http.Client{Jar: jar, Timeout: patience}}
+	return person{r, &http.Client{Jar: jar, Timeout: testrig.Patience}}
 }
 
 func (p person) get(address string) (int, string) {
-	p.t.Helper()
+	p.T.Helper()
 	answer, err := p.browser.Get(address)
-	p.must(err)
+	p.Must(err)
 	defer answer.Body.Close()
 	b, err := io.ReadAll(answer.Body)
-	p.must(err)
+	p.Must(err)
 	return answer.StatusCode, string(b)
 }
 
 func TestPeopleSignInWithGitHubAndSeeWhatTheyMayRead(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.agent(plainAgent, "")
+	r.Agent(testrig.PlainAgent, "")
 	const hidden = "acme/hidden"
-	r.must(r.world.AddRepo(t.Context(), hidden, map[string]string{"a.txt": "one\n"}))
-	r.must(r.world.Install(hidden))
-	r.must(r.world.SetRole(hidden, writer, "write"))
-	r.must(r.world.AddUser("olga", 1003, nil))
-	r.startWith(r.withLogin())
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.over(threadName(n))
-	secret, err := r.world.OpenIssue(hidden, writer, "What nobody else shall know", "Add a line.")
-	r.must(err)
-	_, err = r.world.Comment(hidden, secret, writer, "/pawl solve")
-	r.must(err)
-	r.over(hidden + "#1")
-	base := "http://" + r.pages
+	r.Must(r.World.AddRepo(t.Context(), hidden, map[string]string{"a.txt": "one\n"}))
+	r.Must(r.World.Install(hidden))
+	r.Must(r.World.SetRole(hidden, testrig.Writer, "write"))
+	r.Must(r.World.AddUser("olga", 1003, nil))
+	r.StartWith(r.withLogin())
+	n := r.Solve("A second line", "Please add a second line to a.txt.")
+	r.Over(testrig.ThreadName(n))
+	secret, err := r.World.OpenIssue(hidden, testrig.Writer, "What nobody else shall know", "Add a line.")
+	r.Must(err)
+	_, err = r.World.Comment(hidden, secret, testrig.Writer, "/pawl solve")
+	r.Must(err)
+	r.Over(hidden + "#1")
+	base := "http://" + r.Pages
 
 	// The check run leads to a page which asks for a login.
 	details := ""
-	for _, c := range r.world.CheckRuns(rigRepo) {
+	for _, c := range r.World.CheckRuns(testrig.Repo) {
 		if c.Name == "pawl" {
 			details = c.DetailsURL
 		}
@@ -92,7 +93,7 @@ func TestPeopleSignInWithGitHubAndSeeWhatTheyMayRead(t *testing.T) {
 	if status, body := nobody.get(details); !strings.HasPrefix(details, base+"/threads/") || status != http.StatusUnauthorized || strings.Contains(body, "second line") {
 		t.Errorf("details_url %s: %d\n%s", details, status, body)
 	}
-	mallory := r.browserOf(reader)
+	mallory := r.browserOf(testrig.Reader)
 	if status, body := mallory.get(base + "/login/github?next=/threads/acme/widgets/1"); status != http.StatusOK || !strings.Contains(body, "signed in as mallory") || !strings.Contains(body, "url=/threads/acme/widgets/1") {
 		t.Fatalf("the login: %d\n%s", status, body)
 	}
@@ -112,7 +113,7 @@ func TestPeopleSignInWithGitHubAndSeeWhatTheyMayRead(t *testing.T) {
 	if here != there {
 		t.Errorf("a hidden repository says %q, one that does not exist %q", here, there)
 	}
-	for login, want := range map[string]int{writer: http.StatusOK, "olga": http.StatusOK, reader: http.StatusNotFound} {
+	for login, want := range map[string]int{testrig.Writer: http.StatusOK, "olga": http.StatusOK, testrig.Reader: http.StatusNotFound} {
 		p := r.browserOf(login)
 		p.get(base + "/login/github")
 		if status, _ := p.get(base + "/threads/acme/hidden/1"); status != want {
@@ -124,22 +125,22 @@ func TestPeopleSignInWithGitHubAndSeeWhatTheyMayRead(t *testing.T) {
 		}
 	}
 	// Nothing of the login is kept, and the public listener has no page.
-	r.world.RevokeUserTokens()
+	r.World.RevokeUserTokens()
 	if status, _ := mallory.get(details); status != http.StatusOK {
 		t.Errorf("a page after GitHub ended the token of the login: %d", status)
 	}
 	for _, path := range []string{"/", "/threads/acme/widgets/1", "/metrics", "/readyz", "/login/github", "/debug/pprof/"} {
-		if status, _ := mallory.get(r.url(path)); status != http.StatusNotFound {
+		if status, _ := mallory.get(r.URL(path)); status != http.StatusNotFound {
 			t.Errorf("%s at the webhook's listener: %d", path, status)
 		}
 	}
-	_, secretOfClient := r.world.OAuthClient()
-	if log := r.log.String(); strings.Contains(log, secretOfClient) || strings.Contains(log, "ghu_") {
+	_, secretOfClient := r.World.OAuthClient()
+	if log := r.Log.String(); strings.Contains(log, secretOfClient) || strings.Contains(log, "ghu_") {
 		t.Error("a secret of the login is in the log")
 	}
 	// The key of the sessions is in the database, so a restart signs nobody out; who is no longer let in is gone.
-	r.stop(syscall.SIGTERM)
-	r.startWith(filepath.Join(r.dir, "pawl.yml"))
+	r.Stop(syscall.SIGTERM)
+	r.StartWith(filepath.Join(r.Dir, "pawl.yml"))
 	if status, _ := mallory.get(base + "/threads/acme/widgets/1"); status != http.StatusOK {
 		t.Errorf("after a restart: %d", status)
 	}
@@ -148,11 +149,11 @@ func TestPeopleSignInWithGitHubAndSeeWhatTheyMayRead(t *testing.T) {
 func TestWhoTakesBackTheAuthorizationIsSignedOutAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.agent(plainAgent, "")
-	r.must(r.world.AddUser("stranger", 1004, nil))
-	r.startWith(r.withLogin())
-	base := "http://" + r.pages
-	ada, mallory := r.browserOf(writer), r.browserOf(reader)
+	r.Agent(testrig.PlainAgent, "")
+	r.Must(r.World.AddUser("stranger", 1004, nil))
+	r.StartWith(r.withLogin())
+	base := "http://" + r.Pages
+	ada, mallory := r.browserOf(testrig.Writer), r.browserOf(testrig.Reader)
 	status := func(p person) int {
 		code, body := p.get(base + "/")
 		if code == http.StatusUnauthorized && !strings.Contains(body, "Sign in") {
@@ -167,14 +168,14 @@ func TestWhoTakesBackTheAuthorizationIsSignedOutAtOnce(t *testing.T) {
 	}
 	// revoked waits until the nth is handled.
 	revoked := func(login string, n int) {
-		r.must(r.world.Revoke(login))
-		r.await("the revocation", func() bool { return strings.Count(r.log.String(), `"note":"signed out"`) == n })
+		r.Must(r.World.Revoke(login))
+		r.Await("the revocation", func() bool { return strings.Count(r.Log.String(), `"note":"signed out"`) == n })
 	}
 	revoked("stranger", 1)
 	if a, m := status(ada), status(mallory); a != http.StatusOK || m != http.StatusOK {
 		t.Errorf("after somebody revoked who never signed in: ada %d, mallory %d", a, m)
 	}
-	revoked(reader, 2)
+	revoked(testrig.Reader, 2)
 	if a, m := status(ada), status(mallory); a != http.StatusOK || m != http.StatusUnauthorized {
 		t.Errorf("after mallory revoked: ada %d, mallory %d", a, m)
 	}
@@ -187,23 +188,23 @@ func TestWhoTakesBackTheAuthorizationIsSignedOutAtOnce(t *testing.T) {
 func TestSessionsHoldOnEveryNode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, startPostgres(t))
-	c.agent(plainAgent, "")
+	c.Agent(testrig.PlainAgent, "")
 	a, b := c.join(), c.join()
-	c.pages = a.pages
-	if status, _ := c.get("/"); status != http.StatusOK {
+	c.Pages = a.Pages
+	if status, _ := c.Get("/"); status != http.StatusOK {
 		t.Fatalf("the node that the link led to: %d", status)
 	}
-	link, err := exec.Command(pawlBinary, "login", "--config", filepath.Join(c.dir, "pawl.yml")).Output()
-	c.must(err)
+	link, err := exec.Command(testrig.Program, "login", "--config", filepath.Join(c.Dir, "pawl.yml")).Output()
+	c.Must(err)
 	at, err := url.Parse(strings.TrimSpace(string(link)))
-	c.must(err)
+	c.Must(err)
 	var used []int
-	for _, m := range []*member{a, b, a} {
-		c.pages = m.pages
-		if status, body := c.get("/"); status != http.StatusOK {
-			t.Errorf("the node at %s does not know the session: %d\n%s", m.pages, status, body)
+	for _, m := range []*testrig.Member{a, b, a} {
+		c.Pages = m.Pages
+		if status, body := c.Get("/"); status != http.StatusOK {
+			t.Errorf("the node at %s does not know the session: %d\n%s", m.Pages, status, body)
 		}
-		at.Host = m.pages
+		at.Host = m.Pages
 		status, _ := c.browserOf("").get(at.String())
 		used = append(used, status)
 	}

@@ -7,13 +7,15 @@ import (
 	"image/png"
 	"strings"
 	"testing"
+
+	"github.com/pawlbot/pawl/internal/testrig"
 )
 
 // withAgent makes a real CLI the only backend of a rig and starts it with the
 // CLIs' Node.js on its search path.
 func (r *rig) withAgent(s *stand) {
-	r.t.Helper()
-	r.config += s.section()
+	r.T.Helper()
+	r.Config += s.section()
 	r.startBehindProxy([]string{s.path()})
 }
 
@@ -26,11 +28,11 @@ func TestTheReceiptOfARealAgentStandsInTheCheckRun(t *testing.T) {
 	s.fields = "prices: [{model: claude-opus-4-8, input: 100, cached_input: 50, output: 1000}]"
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"test -f hello.txt\"]\n"})
 	r.withAgent(s)
-	n := r.solve("A greeting", "Please add hello.txt.")
-	if state := r.ending(n); state.State != "done" {
+	n := r.Solve("A greeting", "Please add hello.txt.")
+	if state := r.Ending(n); state.State != "done" {
 		t.Fatalf("%s (%s %q), want done", state.State, state.Rule, state.Reasons)
 	}
-	c := r.check(r.world.Pulls(rigRepo)[0].Pull.HeadSHA, "pawl")
+	c := r.Check(r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA, "pawl")
 	for _, want := range []string{"tokens in", "cached", "$", "opposite thinking mode"} {
 		if !strings.Contains(c.Summary+c.Text, want) {
 			t.Errorf("the check run lacks %q:\n%s\n%s", want, c.Summary, c.Text)
@@ -45,18 +47,18 @@ func TestTheDiscussionReachesTheModelOfEveryCLI(t *testing.T) {
 		t.Run(cli.kind, func(t *testing.T) {
 			s := newStand(t, cli, "edit-success")
 			r := newProcessRig(t, nil)
-			r.config += s.section()
-			r.startProgram(s.path())
+			r.Config += s.section()
+			r.StartProgram(s.path())
 			var shot bytes.Buffer
-			r.must(png.Encode(&shot, image.NewGray(image.Rect(0, 0, 64, 48))))
-			n, err := r.world.OpenIssue(rigRepo, writer, "A greeting", "Please add hello.txt, as here: ![shot]("+r.world.Attach(shot.Bytes())+")")
-			r.must(err)
-			r.must(r.world.AddUser("eve", 1004, nil))
-			r.writes(n, "eve", "Say good bye instead.")
-			r.writes(n, writer, "Use port 9999.")
-			r.settle()
-			r.writes(n, writer, "/pawl solve")
-			if state := r.ending(n); state.State != "done" {
+			r.Must(png.Encode(&shot, image.NewGray(image.Rect(0, 0, 64, 48))))
+			n, err := r.World.OpenIssue(testrig.Repo, testrig.Writer, "A greeting", "Please add hello.txt, as here: ![shot]("+r.World.Attach(shot.Bytes())+")")
+			r.Must(err)
+			r.Must(r.World.AddUser("eve", 1004, nil))
+			r.Writes(n, "eve", "Say good bye instead.")
+			r.Writes(n, testrig.Writer, "Use port 9999.")
+			r.Settle()
+			r.Writes(n, testrig.Writer, "/pawl solve")
+			if state := r.Ending(n); state.State != "done" {
 				t.Fatalf("%s (%s %q), want done", state.State, state.Rule, state.Reasons)
 			}
 			var all strings.Builder

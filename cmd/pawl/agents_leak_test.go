@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/testrig"
 )
 
 // searcher looks for secrets as an agent can that is out for them, and puts all
@@ -47,7 +48,7 @@ type planted struct {
 }
 
 func plant(keyPEM []byte) planted {
-	p := planted{secrets: map[string]string{"provider key": providerKey, "webhook secret": rigSecret}}
+	p := planted{secrets: map[string]string{"provider key": testrig.ProviderKey, "webhook secret": testrig.Secret}}
 	for _, name := range []string{"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PAWL_WEBHOOK_SECRET", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "DATABASE_URL"} {
 		p.secrets[name] = "planted-" + strings.ToLower(rand.Text())
 		p.env = append(p.env, name+"="+p.secrets[name])
@@ -86,17 +87,17 @@ func (p planted) told(text string) []string {
 }
 
 func TestSecretsAreFoundInEveryForm(t *testing.T) {
-	p := planted{secrets: map[string]string{"x": rigSecret}}
+	p := planted{secrets: map[string]string{"x": testrig.Secret}}
 	for _, text := range []string{
-		rigSecret, url.QueryEscape(rigSecret), hex.EncodeToString([]byte(rigSecret)), strings.ToUpper(hex.EncodeToString([]byte(rigSecret))),
-		base64.StdEncoding.EncodeToString([]byte(rigSecret)), base64.StdEncoding.EncodeToString([]byte("a" + rigSecret + "b")),
-		base64.URLEncoding.EncodeToString([]byte("ab" + rigSecret + "cd")),
+		testrig.Secret, url.QueryEscape(testrig.Secret), hex.EncodeToString([]byte(testrig.Secret)), strings.ToUpper(hex.EncodeToString([]byte(testrig.Secret))),
+		base64.StdEncoding.EncodeToString([]byte(testrig.Secret)), base64.StdEncoding.EncodeToString([]byte("a" + testrig.Secret + "b")),
+		base64.URLEncoding.EncodeToString([]byte("ab" + testrig.Secret + "cd")),
 	} {
 		if len(p.told("before "+text+" after")) == 0 {
 			t.Errorf("not found in %q", text)
 		}
 	}
-	if found := p.told("nothing of " + rigSecret[:12]); len(found) > 0 {
+	if found := p.told("nothing of " + testrig.Secret[:12]); len(found) > 0 {
 		t.Errorf("%q found in a text without it", found)
 	}
 }
@@ -186,28 +187,28 @@ func TestNoAgentFindsATokenOfGitHub(t *testing.T) {
 	boxed(t)
 	t.Parallel()
 	r := newRig(t, nil)
-	script := filepath.Join(r.dir, "search.sh")
-	r.must(os.WriteFile(script, []byte(searcher), 0o700))
-	r.config = fmt.Sprintf("sandbox: {mode: auto}\nproviders:\n  - {name: fake, protocol: openai, base_url: \"http://127.0.0.1:9/v1\", key: %q}\n"+
-		"backends:\n  - {name: mine, kind: command, argv: [%q], provider: fake}\n", providerKey, script)
-	p := plant(r.world.PrivateKeyPEM())
+	script := filepath.Join(r.Dir, "search.sh")
+	r.Must(os.WriteFile(script, []byte(searcher), 0o700))
+	r.Config = fmt.Sprintf("sandbox: {mode: auto}\nproviders:\n  - {name: fake, protocol: openai, base_url: \"http://127.0.0.1:9/v1\", key: %q}\n"+
+		"backends:\n  - {name: mine, kind: command, argv: [%q], provider: fake}\n", testrig.ProviderKey, script)
+	p := plant(r.World.PrivateKeyPEM())
 	tokens, _ := r.startBehindProxy(p.env)
-	n := r.solve("A greeting", "Please add a greeting.")
-	if s := r.ending(n); s.State != "done" {
+	n := r.Solve("A greeting", "Please add a greeting.")
+	if s := r.Ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
 	for i, token := range tokens() {
 		p.secrets[fmt.Sprintf("credential %d", i)] = token
 	}
-	work, err := r.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "found.txt")
-	r.must(err)
-	if !strings.Contains(work, "PAWL_THREAD="+threadName(n)) || !slices.ContainsFunc(tokens(), func(s string) bool { return strings.HasPrefix(s, "ghs_") }) {
+	work, err := r.World.File(t.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), "found.txt")
+	r.Must(err)
+	if !strings.Contains(work, "PAWL_THREAD="+testrig.ThreadName(n)) || !slices.ContainsFunc(tokens(), func(s string) bool { return strings.HasPrefix(s, "ghs_") }) {
 		t.Errorf("the agent searched too little for %d secrets: %.2000s", len(p.secrets), work)
 	}
 	p.check(t, "the commit", work)
-	p.check(t, "the log of the server", r.log.String())
-	p.below(t, filepath.Join(r.dir, "data"))
-	for _, c := range r.world.Comments(rigRepo, n) {
+	p.check(t, "the log of the server", r.Log.String())
+	p.below(t, filepath.Join(r.Dir, "data"))
+	for _, c := range r.World.Comments(testrig.Repo, n) {
 		p.check(t, "a comment", c.Body)
 	}
 }
@@ -215,9 +216,9 @@ func TestNoAgentFindsATokenOfGitHub(t *testing.T) {
 // startBehindProxy starts the server with more variables and with a proxy
 // between it and the fake GitHub. tokens gives the credentials that passed, and ofGit those of git.
 func (r *rig) startBehindProxy(env []string) (tokens, ofGit func() []string) {
-	r.t.Helper()
-	target, err := url.Parse(r.world.WebURL())
-	r.must(err)
+	r.T.Helper()
+	target, err := url.Parse(r.World.WebURL())
+	r.Must(err)
 	var mu sync.Mutex
 	seen, basic := map[string]bool{}, map[string]bool{}
 	proxy := httputil.NewSingleHostReverseProxy(target)
@@ -232,16 +233,16 @@ func (r *rig) startBehindProxy(env []string) (tokens, ofGit func() []string) {
 		mu.Unlock()
 		proxy.ServeHTTP(w, q)
 	}))
-	r.t.Cleanup(front.Close)
-	path := r.file()
+	r.T.Cleanup(front.Close)
+	path := r.File()
 	text, err := os.ReadFile(path)
-	r.must(err)
-	r.must(os.WriteFile(path, []byte(strings.ReplaceAll(string(text), r.world.WebURL(), front.URL)), 0o600))
-	cmd := exec.Command(pawlBinary, "serve", "--config", path)
+	r.Must(err)
+	r.Must(os.WriteFile(path, []byte(strings.ReplaceAll(string(text), r.World.WebURL(), front.URL)), 0o600))
+	cmd := exec.Command(testrig.Program, "serve", "--config", path)
 	cmd.Env = append(os.Environ(), env...)
-	r.server = r.launch(cmd, r.log)
-	r.addr, r.pages = r.server.addr, r.server.pages
-	r.world.SetWebhookURL(r.url("/api/github/hook"))
+	r.Server = r.Launch(cmd, r.Log)
+	r.Addr, r.Pages = r.Server.Addr, r.Server.Pages
+	r.World.SetWebhookURL(r.URL("/api/github/hook"))
 	of := func(kind map[string]bool) func() []string {
 		return func() (all []string) {
 			mu.Lock()

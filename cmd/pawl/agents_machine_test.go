@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -61,11 +62,11 @@ func TestDoctorNamesTheVersionsOfRealAgents(t *testing.T) {
 	var s *stand
 	for _, cli := range realCLIs() {
 		s = newStand(t, cli, "edit-success")
-		providers += fmt.Sprintf("  - {name: %s, protocol: %s, base_url: %q, key: %q}\n", cli.kind, cli.protocol, s.provider.URL("edit-success"), providerKey)
+		providers += fmt.Sprintf("  - {name: %s, protocol: %s, base_url: %q, key: %q}\n", cli.kind, cli.protocol, s.provider.URL("edit-success"), testrig.ProviderKey)
 		backends += fmt.Sprintf("  - {name: %s, kind: %[1]s, model: %s, provider: %[1]s}\n", cli.kind, cli.model)
 	}
-	r.config = fmt.Sprintf("sandbox: {mode: %s, read_only: [%q]}\n%s%s", s.mode, dir, providers, backends)
-	_, out, said := pawl(t, r.dir, []string{"HOME=" + s.home(), s.path()}, "doctor", "--config", r.file())
+	r.Config = fmt.Sprintf("sandbox: {mode: %s, read_only: [%q]}\n%s%s", s.mode, dir, providers, backends)
+	_, out, said := pawl(t, r.Dir, []string{"HOME=" + s.home(), s.path()}, "doctor", "--config", r.File())
 	for _, cli := range realCLIs() {
 		var told string
 		for line := range strings.Lines(out) {
@@ -80,7 +81,7 @@ func TestDoctorNamesTheVersionsOfRealAgents(t *testing.T) {
 			t.Errorf("the provider of %s is not checked", cli.kind)
 		}
 	}
-	if strings.Contains(out+said, providerKey) || t.Failed() {
+	if strings.Contains(out+said, testrig.ProviderKey) || t.Failed() {
 		t.Errorf("pawl doctor:\n%s%s", out, said)
 	}
 }

@@ -16,12 +16,10 @@ import (
 	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
-
-// providerKey is what the fake provider demands, and what no agent may hold.
-const providerKey = "sk-planted-provider-key-8b1f0c77d2e94a56"
 
 // realCLI is one of the agents, and how it reaches the fake provider.
 type realCLI struct{ kind, protocol, model, version string }
@@ -59,16 +57,6 @@ func modules(t *testing.T) string {
 	return dir
 }
 
-// kept is the mode of the sandbox that works here.
-func kept(t *testing.T) sandbox.Mode {
-	t.Helper()
-	if _, err := sandbox.New(t.Context(), sandbox.Auto); err != nil {
-		t.Logf("without a sandbox: %v", err)
-		return sandbox.None
-	}
-	return sandbox.Auto
-}
-
 // stand is a repository, a fake provider that plays one scenario, and a
 // configuration with one real CLI that reaches it through the gateway.
 type stand struct {
@@ -86,9 +74,9 @@ type stand struct {
 
 func newStand(t *testing.T, cli realCLI, scenario string) *stand {
 	t.Helper()
-	s := &stand{local: newLocal(t, ""), cli: cli, scenario: scenario, modules: modules(t), mode: kept(t)}
+	s := &stand{local: newLocal(t, ""), cli: cli, scenario: scenario, modules: modules(t), mode: testrig.Kept(t)}
 	var err error
-	if s.provider, err = fakeprovider.Start(fakeprovider.Options{Key: providerKey}); err != nil {
+	if s.provider, err = fakeprovider.Start(fakeprovider.Options{Key: testrig.ProviderKey}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.provider.Close() })
@@ -113,7 +101,7 @@ providers:
   - {name: fake, protocol: %s, base_url: %q, key: %q, no_answer_bytes: 4000%s}
 backends:
   - {name: %s, kind: %[7]s, model: %s, provider: fake%s}
-%s`, s.mode, s.modules, s.cli.protocol, base, providerKey, comma(s.fields), s.cli.kind, s.cli.model, backend, s.more)
+%s`, s.mode, s.modules, s.cli.protocol, base, testrig.ProviderKey, comma(s.fields), s.cli.kind, s.cli.model, backend, s.more)
 }
 
 func comma(fields string) string {
@@ -157,7 +145,7 @@ func (s *stand) runs(args ...string) (int, runResult) {
 
 func (s *stand) pawlRun(args ...string) (code int, stdout, stderr string) {
 	s.t.Helper()
-	s.write("pawl.yml", fmt.Sprintf("github: {app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem}}\nlog: {level: error}\n%s", rigSecret, s.section()))
+	s.write("pawl.yml", fmt.Sprintf("github: {app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem}}\nlog: {level: error}\n%s", testrig.Secret, s.section()))
 	args = append([]string{"run", "--config", s.config, "--backend", s.cli.kind, "--repo", s.repo, "--sandbox", string(s.mode), "--task", "Create hello.txt with a short greeting."}, args...)
 	return pawl(s.t, s.dir, append([]string{"HOME=" + s.home(), "XDG_CACHE_HOME=", s.path()}, s.env...), args...)
 }

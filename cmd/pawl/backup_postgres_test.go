@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/needs"
+	"github.com/pawlbot/pawl/internal/testrig"
 )
 
 // tool is a program of PostgreSQL, of the newest version that is installed.
@@ -26,44 +27,44 @@ func TestADumpOfPostgreSQLThatIsMadeWhileServingGoesOnInANewDatabase(t *testing.
 	db := startPostgres(t)
 	dump, restore := pgTool(t, "pg_dump"), pgTool(t, "pg_restore")
 	c := newCluster(t, db)
-	c.agent(gatedAgent, "")
+	c.Agent(testrig.GatedAgent, "")
 	node := c.join()
-	first := c.issue(rigRepo, "A second line")
-	if s := c.over(first.String()); s.State != "done" {
+	first := c.issue(testrig.Repo, "A second line")
+	if s := c.Over(first.String()); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
-	c.gate()
-	second := c.issue(rigRepo, "A third line")
-	c.await("the second agent", func() bool { return c.calls() == 2 })
+	c.Gate()
+	second := c.issue(testrig.Repo, "A third line")
+	c.Await("the second agent", func() bool { return c.Calls() == 2 })
 
 	archive := filepath.Join(t.TempDir(), "pawl.dump")
-	if out, err := exec.Command(dump, "-Fc", "-f", archive, c.dsn).CombinedOutput(); err != nil {
+	if out, err := exec.Command(dump, "-Fc", "-f", archive, c.DSN).CombinedOutput(); err != nil {
 		t.Fatalf("pg_dump: %v\n%s", err, out)
 	}
-	c.open()
-	if s := c.over(second.String()); s.State != "done" {
+	c.Open()
+	if s := c.Over(second.String()); s.State != "done" {
 		t.Fatalf("%s (%s %q) while the dump was made, want done", s.State, s.Rule, s.Reasons)
 	}
 	c.leave(node, syscall.SIGTERM)
 
-	c.dsn = db.newDatabase(t)
-	if out, err := exec.Command(restore, "--no-owner", "-d", c.dsn, archive).CombinedOutput(); err != nil {
+	c.DSN = db.newDatabase(t)
+	if out, err := exec.Command(restore, "--no-owner", "-d", c.DSN, archive).CombinedOutput(); err != nil {
 		t.Fatalf("pg_restore: %v\n%s", err, out)
 	}
 	node = c.join()
-	c.await("the thread that the dump holds half of", func() bool {
-		s := c.thread(second.String())
+	c.Await("the thread that the dump holds half of", func() bool {
+		s := c.Thread(second.String())
 		return s.State == "done" && s.Attempts == 2
 	})
-	third := c.issue(rigRepo, "A fourth line")
-	if s := c.over(third.String()); s.State != "done" {
+	third := c.issue(testrig.Repo, "A fourth line")
+	if s := c.Over(third.String()); s.State != "done" {
 		t.Errorf("%s (%s %q) after the restore, want done", s.State, s.Rule, s.Reasons)
 	}
 	c.leave(node, syscall.SIGTERM)
 	for _, n := range []int{first.Number, second.Number, third.Number} {
-		c.oneOfEach(n)
+		c.OneOfEach(n)
 	}
-	if strings.Contains(node.log.String(), `"level":"error"`) {
-		t.Errorf("the restored node logged errors:\n%s", node.log)
+	if strings.Contains(node.Log.String(), `"level":"error"`) {
+		t.Errorf("the restored node logged errors:\n%s", node.Log)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -52,12 +53,12 @@ func newSpending(t *testing.T, budget int64) *spending {
 	t.Helper()
 	s := &spending{cluster: newCluster(t, startPostgres(t)), budget: budget}
 	var err error
-	s.provider, err = fakeprovider.Start(fakeprovider.Options{Key: providerKey})
-	s.must(err)
+	s.provider, err = fakeprovider.Start(fakeprovider.Options{Key: testrig.ProviderKey})
+	s.Must(err)
 	t.Cleanup(func() { s.provider.Close() })
-	s.agent(asker, "provider: fake, model: mock-model")
-	s.config += fmt.Sprintf("providers: [{name: fake, protocol: openai, base_url: %q, key: %q}]\n", s.provider.URL("no-edit")+"/v1", providerKey)
-	s.config += fmt.Sprintf("policy: {budget: {tokens_per_thread_per_day: %d}}\n", budget)
+	s.Agent(asker, "provider: fake, model: mock-model")
+	s.Config += fmt.Sprintf("providers: [{name: fake, protocol: openai, base_url: %q, key: %q}]\n", s.provider.URL("no-edit")+"/v1", testrig.ProviderKey)
+	s.Config += fmt.Sprintf("policy: {budget: {tokens_per_thread_per_day: %d}}\n", budget)
 	return s
 }
 
@@ -73,13 +74,13 @@ func (s *spending) used() (n int64) {
 
 // noted is what the nodes know of the attempt at work.
 func (s *spending) noted() (tokens int64) {
-	s.t.Helper()
-	s.read(func(db *store.Store) {
-		note, err := db.Noted(s.t.Context(), s.thread)
-		s.must(err)
+	s.T.Helper()
+	s.Read(func(db *store.Store) {
+		note, err := db.Noted(s.T.Context(), s.thread)
+		s.Must(err)
 		var w struct{ Tokens policy.Tokens }
 		if note != nil {
-			s.must(json.Unmarshal(note, &w))
+			s.Must(json.Unmarshal(note, &w))
 		}
 		tokens = w.Tokens.Input + w.Tokens.Output
 	})
@@ -88,15 +89,15 @@ func (s *spending) noted() (tokens int64) {
 
 // killWorker kills the node that runs the thread's attempt.
 func (s *spending) killWorker() {
-	s.t.Helper()
+	s.T.Helper()
 	for _, m := range s.nodes {
-		if m.began(s.thread.String()) {
+		if m.Began(s.thread.String()) {
 			s.leave(m, syscall.SIGKILL)
 			s.to(s.nodes[0])
 			return
 		}
 	}
-	s.t.Fatal("no node says that it started the attempt")
+	s.T.Fatal("no node says that it started the attempt")
 }
 
 // What an attempt used is known to the node that takes it over, in the receipt and
@@ -104,23 +105,23 @@ func (s *spending) killWorker() {
 func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
 	t.Parallel()
 	s := newSpending(t, 6000)
-	s.touch("hold")
+	s.Touch("hold")
 	s.join()
 	s.join()
-	s.thread = s.issue(rigRepo, "A question")
-	s.await("three answers, noted", func() bool { return s.has("ready") && s.noted() == 3*aCall })
+	s.thread = s.issue(testrig.Repo, "A question")
+	s.Await("three answers, noted", func() bool { return s.Has("ready") && s.noted() == 3*aCall })
 	s.killWorker()
-	s.must(os.Remove(filepath.Join(s.ctrl(), "hold")))
+	s.Must(os.Remove(filepath.Join(s.Ctrl(), "hold")))
 	now := func() thread.State { return s.states([]thread.ID{s.thread})[0] }
 	paused := func() bool {
 		d := now().Decision
 		return d != nil && d.Action == policy.DoWait && d.Rule == policy.RuleBudget
 	}
-	s.await("the pause", paused)
+	s.Await("the pause", paused)
 	// Nobody can ask past it.
-	_, err := s.world.Comment(rigRepo, s.thread.Number, writer, "/pawl retry")
-	s.must(err)
-	s.await("the order", func() bool { return len(now().Feedback) == 2 })
+	_, err := s.World.Comment(testrig.Repo, s.thread.Number, testrig.Writer, "/pawl retry")
+	s.Must(err)
+	s.Await("the order", func() bool { return len(now().Feedback) == 2 })
 	state := now()
 	if !paused() || len(state.Attempts) != 2 || !state.Attempts[1].Receipt.Paused {
 		t.Errorf("%s by %s after %d attempts, want a pause after two", state.Decision.Action, state.Decision.Rule, len(state.Attempts))
@@ -136,12 +137,12 @@ func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
 	used := s.used()
 	if told != used || used < s.budget || used >= s.budget+aCall {
 		t.Errorf("the receipts tell of %d tokens, the provider of %d; want the same, and less than a call beyond the budget of %d\n%s",
-			told, used, s.budget, s.left("codes"))
+			told, used, s.budget, s.Left("codes"))
 	}
 	// But a person may allow as much once more.
-	_, err = s.world.Comment(rigRepo, s.thread.Number, writer, "/pawl raise")
-	s.must(err)
-	s.await("the next pause", func() bool { a := now().Attempts; return len(a) == 3 && !a[2].EndedAt.IsZero() && paused() })
+	_, err = s.World.Comment(testrig.Repo, s.thread.Number, testrig.Writer, "/pawl raise")
+	s.Must(err)
+	s.Await("the next pause", func() bool { a := now().Attempts; return len(a) == 3 && !a[2].EndedAt.IsZero() && paused() })
 	if last := now(); last.Attempts[2].At.Before(last.Feedback[2].At) {
 		t.Error("an attempt began before a person allowed it")
 	}
@@ -156,14 +157,14 @@ func TestABudgetAboveTheThreadsEndsTheirAttempts(t *testing.T) {
 	t.Parallel()
 	const budget = 8 * aCall
 	s := newSpending(t, 0)
-	s.config = strings.Replace(s.config, "tokens_per_thread_per_day: 0", fmt.Sprintf("tokens_per_repository_per_day: %d", budget), 1)
-	s.touch("hold")
+	s.Config = strings.Replace(s.Config, "tokens_per_thread_per_day: 0", fmt.Sprintf("tokens_per_repository_per_day: %d", budget), 1)
+	s.Touch("hold")
 	s.join()
 	s.join()
-	threads := []thread.ID{s.issue(rigRepo, "A question"), s.issue(rigRepo, "Another question")}
-	s.await("six answers", func() bool { return s.used() == 6*aCall })
-	s.must(os.Remove(filepath.Join(s.ctrl(), "hold")))
-	s.await("both threads to wait", func() bool {
+	threads := []thread.ID{s.issue(testrig.Repo, "A question"), s.issue(testrig.Repo, "Another question")}
+	s.Await("six answers", func() bool { return s.used() == 6*aCall })
+	s.Must(os.Remove(filepath.Join(s.Ctrl(), "hold")))
+	s.Await("both threads to wait", func() bool {
 		waiting := 0
 		for _, state := range s.states(threads) {
 			if d := state.Decision; d != nil && d.Action == policy.DoWait && d.Rule == policy.RuleBudget && state.Open() {
@@ -191,12 +192,12 @@ func TestAKillLosesTheLastCallsAtMost(t *testing.T) {
 	s := newSpending(t, 300*aCall)
 	s.join()
 	s.join()
-	s.thread = s.issue(rigRepo, "A question")
-	s.await("the agent at its calls", func() bool { return s.has("ready") && strings.Count(s.left("codes"), "200") > 20 })
-	s.touch("hold")
+	s.thread = s.issue(testrig.Repo, "A question")
+	s.Await("the agent at its calls", func() bool { return s.Has("ready") && strings.Count(s.Left("codes"), "200") > 20 })
+	s.Touch("hold")
 	s.killWorker()
 	before := s.used()
-	s.await("the receipt of the interrupted attempt", func() bool {
+	s.Await("the receipt of the interrupted attempt", func() bool {
 		state := s.states([]thread.ID{s.thread})[0]
 		return len(state.Attempts) > 0 && !state.Attempts[0].EndedAt.IsZero()
 	})
@@ -212,7 +213,7 @@ func TestAnAttemptGoesOnWithTheWorkAndTheSessionThatABudgetEnded(t *testing.T) {
 	t.Parallel()
 	const session = "ses_0199aaaa00007000"
 	r := newRig(t, nil)
-	r.agent(`[ "$1" = --version ] && exit 0
+	r.Agent(`[ "$1" = --version ] && exit 0
 n=$(ls "$CTRL" | grep -c ^args)
 cat > "$CTRL/prompt-$n"; echo "$@" > "$CTRL/args-$n"; cp a.txt "$CTRL/found-$n"
 say() { echo '{"type":"'"$1"'","sessionID":"`+session+`","part":{'"$2"'}}'; }
@@ -226,30 +227,30 @@ echo two >> a.txt
 say text '"text":"The line is there."'
 say step_finish '"reason":"stop","tokens":{"input":60,"output":10,"cache":{}}'
 `, "model: any/model")
-	r.config = strings.Replace(r.config, "kind: command", "kind: opencode", 1) + "policy: {budget: {tokens_per_thread_per_day: 5000}}\n"
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.await("the pause", func() bool { s := r.thread(threadName(n)); return s.State == "waiting" && s.Rule == "budget" })
+	r.Config = strings.Replace(r.Config, "kind: command", "kind: opencode", 1) + "policy: {budget: {tokens_per_thread_per_day: 5000}}\n"
+	r.Start()
+	n := r.Solve("A second line", "Please add a second line to a.txt.")
+	r.Await("the pause", func() bool { s := r.Thread(testrig.ThreadName(n)); return s.State == "waiting" && s.Rule == "budget" })
 	branch := func() string {
-		text, err := r.world.File(t.Context(), rigRepo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
-		r.must(err)
+		text, err := r.World.File(t.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
+		r.Must(err)
 		return text
 	}
 	if got := branch(); got != "one\npart 1\n" {
 		t.Errorf("a.txt on the branch is %q, want what the agent wrote", got)
 	}
-	r.must(r.says(n, writer, "/pawl raise")())
-	if s := r.ending(n); s.State != "done" {
+	r.Must(r.Says(n, testrig.Writer, "/pawl raise")())
+	if s := r.Ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
-	a := r.state(n).Attempts
+	a := r.State(n).Attempts
 	if len(a) != 2 || !a[0].Receipt.Paused || a[0].Receipt.Ending != policy.TurnLimit || a[1].Receipt.Ending != policy.Completed {
 		t.Fatalf("attempts %+v, want one that the budget ended and one that completed", a)
 	}
-	if args := r.left("args-1"); !strings.Contains(args, "--session="+session) {
+	if args := r.Left("args-1"); !strings.Contains(args, "--session="+session) {
 		t.Errorf("the second call was %q (%s), want the session continued", args, a[1].Continues)
 	}
-	if found, end := r.left("found-1"), branch(); found != "one\npart 1\n" || end != found+"two\n" {
+	if found, end := r.Left("found-1"), branch(); found != "one\npart 1\n" || end != found+"two\n" {
 		t.Errorf("the second call found %q and left %q, want the work of both", found, end)
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -41,9 +41,6 @@ func crashPoints(t *testing.T) (all []string) {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
-
-// nap is the length of a sleep that no process of another test has.
-func nap(i int) string { return strconv.Itoa(3_000_000 + os.Getpid()*100 + i) }
 
 // diligent is an agent that adds a line and leaves a process behind that nobody
 // sees. It needs nothing outside the checkout.
@@ -87,33 +84,33 @@ func killedAt(t *testing.T, point string, i int) {
 	if stops {
 		work = "3" // so that it is met at work
 	}
-	l.agent(diligent(nap(i), work), "")
+	l.Agent(diligent(testrig.Nap(i), work), "")
 	if i%2 == 1 {
-		l.config += "sandbox: {mode: auto}\n"
-		l.must(os.WriteFile(l.dir+"/agent.sh", []byte("#!/bin/sh\n"+diligent(nap(i), work)), 0o700))
+		l.Config += "sandbox: {mode: auto}\n"
+		l.Must(os.WriteFile(l.Dir+"/agent.sh", []byte("#!/bin/sh\n"+diligent(testrig.Nap(i), work)), 0o700))
 	}
 	l.begin()
 	l.Serving()
-	n := l.solve("A line", "Please add a line to a.txt.")
+	n := l.Solve("A line", "Please add a line to a.txt.")
 	if stops {
-		l.await("the agent at work", func() bool { return l.below("sleep\x00"+nap(i)) > 0 })
-		l.must(l.Serving().Process.Signal(syscall.SIGTERM))
+		l.Await("the agent at work", func() bool { return l.Below("sleep\x00"+testrig.Nap(i)) > 0 })
+		l.Must(l.Serving().Process.Signal(syscall.SIGTERM))
 	}
 	done := func(attempts int) func(map[string]thread.State) bool {
-		return func(states map[string]thread.State) bool { return worked(states[threadName(n)]) >= attempts }
+		return func(states map[string]thread.State) bool { return worked(states[testrig.ThreadName(n)]) >= attempts }
 	}
-	l.settled("the first line", patience, done(1))
-	_, err := l.world.Comment(rigRepo, n, writer, "/pawl status")
-	l.must(err)
-	_, err = l.world.Comment(rigRepo, n, writer, "/pawl solve one more line")
-	l.must(err)
-	states := l.settled("the second line", patience, done(2))
+	l.settled("the first line", testrig.Patience, done(1))
+	_, err := l.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl status")
+	l.Must(err)
+	_, err = l.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl solve one more line")
+	l.Must(err)
+	states := l.settled("the second line", testrig.Patience, done(2))
 	if died := l.Died(); len(died) != len(plan) || !strings.HasPrefix(point, died[len(died)-1].Point) {
 		t.Errorf("the server died at %v, want at %s", died, point)
 	}
-	l.Invariants(states, rigRepo)
+	l.Invariants(states, testrig.Repo)
 	l.wentOn(rigThread(n))
-	l.finished(states[threadName(n)], n, i)
+	l.finished(states[testrig.ThreadName(n)], n, i)
 }
 
 // worked is how many attempts of a thread ended with work on the branch.
@@ -128,47 +125,47 @@ func worked(s thread.State) (n int) {
 
 // finished checks that a thread ended as if nothing had gone wrong.
 func (l *lives) finished(s thread.State, n, i int) {
-	l.t.Helper()
+	l.T.Helper()
 	if s.Decision == nil || s.Decision.Action != policy.DoDone {
-		l.t.Errorf("the run ended with %+v, want done", s.Decision)
+		l.T.Errorf("the run ended with %+v, want done", s.Decision)
 	}
 	pull := l.byHead(fmt.Sprintf("pawl/issue-%d", n))
 	if pull.Pull == nil || pull.Pull.Draft || len(pull.Pull.Asked) != 1 || !strings.Contains(pull.Body, fmt.Sprintf("attempt %d by", s.Attempts[len(s.Attempts)-1].N)) {
-		l.t.Fatalf("no pull request that is ready, as the last attempt left it: %+v", l.world.Pulls(rigRepo))
+		l.T.Fatalf("no pull request that is ready, as the last attempt left it: %+v", l.World.Pulls(testrig.Repo))
 	}
 	answers := 0
-	for _, c := range l.world.Comments(rigRepo, n) {
+	for _, c := range l.World.Comments(testrig.Repo, n) {
 		if c.ViaApp && strings.Contains(c.Body, "<!-- pawl:answer") {
 			answers++
 		}
 	}
 	if answers != 1 {
-		l.t.Errorf("%d answers to one question", answers)
+		l.T.Errorf("%d answers to one question", answers)
 	}
 	for _, name := range []string{"pawl", "pawl/severity", "pawl/stagnation"} {
-		if c := l.check(pull.Pull.HeadSHA, name); c.Conclusion != "success" {
-			l.t.Errorf("check run %s on the head: %q, want success", name, c.Conclusion)
+		if c := l.Check(pull.Pull.HeadSHA, name); c.Conclusion != "success" {
+			l.T.Errorf("check run %s on the head: %q, want success", name, c.Conclusion)
 		}
 	}
-	text, err := l.world.File(l.t.Context(), rigRepo, pull.Pull.Head, "a.txt")
-	l.must(err)
+	text, err := l.World.File(l.T.Context(), testrig.Repo, pull.Pull.Head, "a.txt")
+	l.Must(err)
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for k, line := range lines {
 		if k > 0 && line != fmt.Sprintf("line %d", k) {
-			l.t.Errorf("a.txt on the branch: %q", text)
+			l.T.Errorf("a.txt on the branch: %q", text)
 		}
 	}
 	if len(lines) < 3 {
-		l.t.Errorf("a.txt on the branch lacks a line: %q", text)
+		l.T.Errorf("a.txt on the branch lacks a line: %q", text)
 	}
-	if left := l.below("sleep\x00" + nap(i)); left > 0 {
-		l.t.Errorf("%d processes of agents are left", left)
+	if left := l.Below("sleep\x00" + testrig.Nap(i)); left > 0 {
+		l.T.Errorf("%d processes of agents are left", left)
 	}
 }
 
 // byHead is the pull request of a branch; the zero value when there is none.
 func (r *rig) byHead(head string) fakegithub.Issue {
-	for _, p := range r.world.Pulls(rigRepo) {
+	for _, p := range r.World.Pulls(testrig.Repo) {
 		if p.Pull.Head == head {
 			return p
 		}
@@ -178,7 +175,7 @@ func (r *rig) byHead(head string) fakegithub.Issue {
 
 func TestTheOrdinaryProgramHasNoCrashPoints(t *testing.T) {
 	t.Parallel()
-	program, err := os.ReadFile(pawlBinary)
+	program, err := os.ReadFile(testrig.Program)
 	if err != nil {
 		t.Fatal(err)
 	}

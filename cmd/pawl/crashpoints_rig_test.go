@@ -10,12 +10,13 @@ import (
 
 	"github.com/pawlbot/pawl/internal/crash/crashtest"
 	"github.com/pawlbot/pawl/internal/needs"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // buildCrash builds the program with its crash points, once.
 var buildCrash = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(filepath.Dir(pawlBinary), "pawl-crashpoints")
+	path := filepath.Join(filepath.Dir(testrig.Program), "pawl-crashpoints")
 	out, err := exec.Command("go", "build", "-tags", "crashpoints", "-ldflags=-s -w", "-o", path, ".").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build pawl with crash points: %w\n%s", err, out)
@@ -27,7 +28,7 @@ var buildCrash = sync.OnceValues(func() (string, error) {
 // building it takes longer than the quick tests.
 func crashBinary(t *testing.T) string {
 	t.Helper()
-	endToEnd(t)
+	testrig.EndToEnd(t)
 	path, err := buildCrash()
 	if err != nil {
 		t.Fatal(err)
@@ -47,12 +48,12 @@ func newLives(t *testing.T, files map[string]string) *lives {
 	needs.All(t, "a server that kills itself")
 	l := &lives{Lives: crashtest.New(t, crashBinary(t))}
 	l.rig = newRigAt(t, files, l.Now)
-	l.dated, l.addr = l.Now, l.Addr
-	l.World, l.Dir, l.Data, l.Read, l.Log = l.world, l.dir, l.data, l.read, l.log
-	l.world.SetWebhookURL(l.url("/api/github/hook"))
+	l.Dated, l.Rig.Addr = l.Now, l.Lives.Addr
+	l.Lives.World, l.Lives.Dir, l.Lives.Data, l.Lives.Read, l.Lives.Log = l.Rig.World, l.Rig.Dir, l.Rig.Data, l.Rig.Read, l.Rig.Log
+	l.World.SetWebhookURL(l.URL("/api/github/hook"))
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("log of the server:\n%s", l.log)
+			t.Logf("log of the server:\n%s", l.Log)
 		}
 	})
 	return l
@@ -60,20 +61,20 @@ func newLives(t *testing.T, files map[string]string) *lives {
 
 // begin writes the configuration and starts the first life.
 func (l *lives) begin() {
-	l.t.Helper()
-	l.file()
+	l.T.Helper()
+	l.File()
 	l.Begin()
 }
 
 // settled waits until a server serves, every delivery is handled, every run has
 // ended and cond holds; it returns the threads.
 func (l *lives) settled(what string, within time.Duration, cond func(map[string]thread.State) bool) (states map[string]thread.State) {
-	l.t.Helper()
+	l.T.Helper()
 	before := -1
 	for deadline := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
 		l.Serving()
-		now := len(l.world.Deliveries())
-		l.must(l.world.WaitDelivered(l.t.Context()))
+		now := len(l.World.Deliveries())
+		l.Must(l.World.WaitDelivered(l.T.Context()))
 		missed := len(l.Missed()) // before the states, which it may still change
 		states, ok := l.States()
 		if ok && cond(states) && now == before && missed == 0 {
@@ -81,7 +82,7 @@ func (l *lives) settled(what string, within time.Duration, cond func(map[string]
 		}
 		before = now
 		if time.Now().After(deadline) {
-			l.t.Fatalf("%s did not happen; died at %v\n%s", what, l.Died(), l.Standing())
+			l.T.Fatalf("%s did not happen; died at %v\n%s", what, l.Died(), l.Standing())
 		}
 	}
 }

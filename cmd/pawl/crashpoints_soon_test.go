@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/crash/crashtest"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -30,32 +31,32 @@ func TestAServerThatIsKilledAndStartedAgainGoesOnWithinAMinute(t *testing.T) {
 			}
 			return nil
 		}
-		l.agent(diligent(nap(600+i), "0.1"), "")
+		l.Agent(diligent(testrig.Nap(600+i), "0.1"), "")
 		l.begin()
 		l.Serving()
-		l.solve("A line", "Please add a line to a.txt.")
+		l.Solve("A line", "Please add a line to a.txt.")
 		all = append(all, l)
 	}
 	for _, l := range all {
-		states := l.settled("the line", patience, func(states map[string]thread.State) bool {
-			return len(l.Died()) == 1 && worked(states[threadName(1)]) == 1
+		states := l.settled("the line", testrig.Patience, func(states map[string]thread.State) bool {
+			return len(l.Died()) == 1 && worked(states[testrig.ThreadName(1)]) == 1
 		})
-		l.Invariants(states, rigRepo)
+		l.Invariants(states, testrig.Repo)
 		l.wentOnInTime(l.Died()[0])
 	}
 }
 
 // wentOnInTime checks when work on the first thread went on after a death.
 func (l *lives) wentOnInTime(d crashtest.Death) {
-	l.t.Helper()
-	l.read(func(db *store.Store) {
-		events, err := db.Events(l.t.Context(), rigThread(1), 0)
-		l.must(err)
+	l.T.Helper()
+	l.Read(func(db *store.Store) {
+		events, err := db.Events(l.T.Context(), rigThread(1), 0)
+		l.Must(err)
 		e := nextWork(events, d.At)
 		late := e.At.Sub(d.At)
-		l.t.Logf("killed at %s: %s came %s later", d.Point, e.Kind, late.Round(100*time.Millisecond))
+		l.T.Logf("killed at %s: %s came %s later", d.Point, e.Kind, late.Round(100*time.Millisecond))
 		if e.Kind == "" || late > goOnWithin {
-			l.t.Errorf("killed at %s: the thread went on after %s, want %s", d.Point, late, goOnWithin)
+			l.T.Errorf("killed at %s: the thread went on after %s, want %s", d.Point, late, goOnWithin)
 		}
 	})
 }
@@ -63,12 +64,12 @@ func (l *lives) wentOnInTime(d crashtest.Death) {
 // wentOn checks that after each death the thread went on soon, by the clock of
 // the servers, if its log said that there was something to go on with.
 func (l *lives) wentOn(t thread.ID) {
-	l.t.Helper()
+	l.T.Helper()
 	var events []thread.Event
-	l.read(func(db *store.Store) {
+	l.Read(func(db *store.Store) {
 		var err error
-		events, err = db.Events(l.t.Context(), t, 0)
-		l.must(err)
+		events, err = db.Events(l.T.Context(), t, 0)
+		l.Must(err)
 	})
 	deaths := l.Died()
 	for i, d := range deaths {
@@ -76,7 +77,7 @@ func (l *lives) wentOn(t thread.ID) {
 			continue // the next life ended before it could
 		}
 		if late := wentOnAfter(events, d.At); late > goOnWithin {
-			l.t.Errorf("%s went on %s after the death at %s, want %s", t, late, d.Point, goOnWithin)
+			l.T.Errorf("%s went on %s after the death at %s, want %s", t, late, d.Point, goOnWithin)
 		}
 	}
 }

@@ -23,18 +23,18 @@ func TestDoctorTellsWhyTheAppCannotSignIn(t *testing.T) {
 		edit        func(*clinic)
 		words, hint string
 	}{
-		{"no key file", func(c *clinic) { c.must(os.Remove(filepath.Join(c.dir, "app.pem"))) }, "app.pem: no such file", "private_key_file"},
-		{"no key in the file", func(c *clinic) { c.must(os.WriteFile(filepath.Join(c.dir, "app.pem"), []byte("hello"), 0o600)) }, "is not a private key in PEM", "private_key_file"},
+		{"no key file", func(c *clinic) { c.Must(os.Remove(filepath.Join(c.Dir, "app.pem"))) }, "app.pem: no such file", "private_key_file"},
+		{"no key in the file", func(c *clinic) { c.Must(os.WriteFile(filepath.Join(c.Dir, "app.pem"), []byte("hello"), 0o600)) }, "is not a private key in PEM", "private_key_file"},
 		{"half a key", func(c *clinic) {
-			c.must(os.WriteFile(filepath.Join(c.dir, "app.pem"), []byte("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"), 0o600))
+			c.Must(os.WriteFile(filepath.Join(c.Dir, "app.pem"), []byte("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"), 0o600))
 		}, "github.app.private_key", "private_key_file"},
 		{"the key of another App", func(c *clinic) {
 			key, err := rsa.GenerateKey(rand.Reader, 2048)
-			c.must(err)
-			c.must(os.WriteFile(filepath.Join(c.dir, "app.pem"), pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
+			c.Must(err)
+			c.Must(os.WriteFile(filepath.Join(c.Dir, "app.pem"), pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
 		}, "401 Unauthorized", "integration_id, the private key"},
 		{"the id of another App", func(c *clinic) { c.replace("integration_id: 1", "integration_id: 2") }, "404 Not Found", "integration_id"},
-		{"nobody at the address", func(c *clinic) { c.must(c.world.Close()) }, "connection refused", "whether this machine reaches it"},
+		{"nobody at the address", func(c *clinic) { c.Must(c.World.Close()) }, "connection refused", "whether this machine reaches it"},
 		{"another server at the address", func(c *clinic) { c.replace("/api/v3", "/") }, "GET", "v3_api_url"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestDoctorLooksWhetherGitCouldSign(t *testing.T) {
 	needs.Program(t, "ssh-keygen")
 	c := newClinic(t, nil)
 	c.replace("private_key_file: app.pem", "private_key_file: app.pem, signing_key_file: key")
-	key := filepath.Join(c.dir, "key")
+	key := filepath.Join(c.Dir, "key")
 	makes := func(passphrase string) {
 		_ = os.Remove(key) // where there is one
 		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", key).CombinedOutput(); err != nil {
@@ -89,10 +89,10 @@ func TestDoctorLooksWhetherGitCouldSign(t *testing.T) {
 	c.finds(doctor.Failed, "signing", "key: no such file", "ssh-keygen -t ed25519")
 	makes("")
 	c.finds(doctor.OK, "signing", "are signed by "+key+" (ssh-ed25519)", "verified")
-	c.must(os.Chmod(key, 0o644))
+	c.Must(os.Chmod(key, 0o644))
 	c.finds(doctor.Failed, "signing", "may be read by others", "chmod 600")
 	makes("a passphrase")
 	c.finds(doctor.Failed, "signing", "is no key to sign with", "without a passphrase")
-	c.must(os.WriteFile(key, []byte("hello\n"), 0o600))
+	c.Must(os.WriteFile(key, []byte("hello\n"), 0o600))
 	c.finds(doctor.Failed, "signing", "is no key to sign with", "without a passphrase")
 }

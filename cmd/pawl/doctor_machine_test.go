@@ -14,16 +14,17 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/doctor"
+	"github.com/pawlbot/pawl/internal/testrig"
 )
 
 // tools is a folder that holds only these programs of PATH.
 func (c *clinic) tools(names ...string) string {
-	c.t.Helper()
-	dir := c.t.TempDir()
+	c.T.Helper()
+	dir := c.T.TempDir()
 	for _, name := range names {
 		path, err := exec.LookPath(name)
-		c.must(err)
-		c.must(os.Symlink(path, filepath.Join(dir, name)))
+		c.Must(err)
+		c.Must(os.Symlink(path, filepath.Join(dir, name)))
 	}
 	return dir
 }
@@ -43,40 +44,40 @@ func TestDoctorTellsWhatTheMachineLacks(t *testing.T) {
 		{"no git", func(c *clinic) { c.env = []string{"PATH=" + c.tools("sh", "cat")} }, doctor.Failed, "git", "git", "install git"},
 		{"an old git", func(c *clinic) {
 			dir := c.tools("sh", "cat")
-			c.must(os.Rename(c.cli("git", "git version 2.37.7", 0), filepath.Join(dir, "git")))
+			c.Must(os.Rename(c.cli("git", "git version 2.37.7", 0), filepath.Join(dir, "git")))
 			c.env = []string{"PATH=" + dir}
 		}, doctor.Failed, "git", "git version 2.37.7 is too old", "2.38 or newer"},
 		{"a git of its own kind", func(c *clinic) {
 			dir := c.tools("sh", "cat")
-			c.must(os.Rename(c.cli("git", "jujutsu", 0), filepath.Join(dir, "git")))
+			c.Must(os.Rename(c.cli("git", "jujutsu", 0), filepath.Join(dir, "git")))
 			c.env = []string{"PATH=" + dir}
 		}, doctor.Warning, "git", `it printed "jujutsu"`, "2.38 or newer"},
 		{"no path of the sandbox", func(c *clinic) { c.replace("{mode: none}", "{mode: none, read_only: [/none/agents]}") }, doctor.Failed, "sandbox", "sandbox.read_only: stat /none/agents", "correct the path or remove it"},
-		{"no database yet", func(c *clinic) { c.must(os.Remove(filepath.Join(c.dir, "pawl.db"))) }, doctor.OK, "database", "not created yet", ""},
+		{"no database yet", func(c *clinic) { c.Must(os.Remove(filepath.Join(c.Dir, "pawl.db"))) }, doctor.OK, "database", "not created yet", ""},
 		{"a file that is no database", func(c *clinic) {
-			c.must(os.WriteFile(filepath.Join(c.dir, "pawl.db"), []byte("this is a letter to my aunt, and it is long enough"), 0o600))
+			c.Must(os.WriteFile(filepath.Join(c.Dir, "pawl.db"), []byte("this is a letter to my aunt, and it is long enough"), 0o600))
 		}, doctor.Failed, "database", "pawl.db", "correct database"},
 		{"a folder in place of the database", func(c *clinic) {
-			c.must(os.Remove(filepath.Join(c.dir, "pawl.db")))
-			c.must(os.Mkdir(filepath.Join(c.dir, "pawl.db"), 0o700))
+			c.Must(os.Remove(filepath.Join(c.Dir, "pawl.db")))
+			c.Must(os.Mkdir(filepath.Join(c.Dir, "pawl.db"), 0o700))
 		}, doctor.Failed, "database", "pawl.db", "correct database"},
 		{"the database of another program", func(c *clinic) {
-			path := filepath.Join(c.dir, "pawl.db")
-			c.must(os.Remove(path))
+			path := filepath.Join(c.Dir, "pawl.db")
+			c.Must(os.Remove(path))
 			db, err := sql.Open("sqlite", path)
-			c.must(err)
+			c.Must(err)
 			_, err = db.Exec("CREATE TABLE letters (text)")
-			c.must(err)
-			c.must(db.Close())
+			c.Must(err)
+			c.Must(db.Close())
 		}, doctor.Failed, "database", "pawl.db", "correct database"},
 		{"a database that another program keeps", func(c *clinic) {
-			db, err := sql.Open("sqlite", filepath.Join(c.dir, "pawl.db"))
-			c.must(err)
+			db, err := sql.Open("sqlite", filepath.Join(c.Dir, "pawl.db"))
+			c.Must(err)
 			db.SetMaxOpenConns(1)
-			c.t.Cleanup(func() { db.Close() })
+			c.T.Cleanup(func() { db.Close() })
 			for _, statement := range []string{"PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE", "CREATE TABLE letters (text)"} {
 				_, err = db.Exec(statement)
-				c.must(err)
+				c.Must(err)
 			}
 		}, doctor.Failed, "database", "locked", "correct database"},
 		{"no PostgreSQL there", func(c *clinic) {
@@ -95,18 +96,18 @@ func TestDoctorTellsWhatTheMachineLacks(t *testing.T) {
 func TestDoctorTellsThatAFolderCannotBeWrittenTo(t *testing.T) {
 	t.Parallel()
 	c := newClinic(t, nil)
-	data := filepath.Join(c.dir, "data")
+	data := filepath.Join(c.Dir, "data")
 	if os.Geteuid() == 0 { // who can write anywhere
 		const nobody = 65534
 		c.as = &syscall.Credential{Uid: nobody, Gid: nobody}
-		c.exe = filepath.Join(c.dir, "pawl")
-		c.must(os.Chmod(filepath.Dir(c.dir), 0o755))
+		c.exe = filepath.Join(c.Dir, "pawl")
+		c.Must(os.Chmod(filepath.Dir(c.Dir), 0o755))
 		copyProgram(t, c.exe)
 		for _, name := range []string{".", "app.pem", "pawl.db", "mine"} {
-			c.must(os.Chown(filepath.Join(c.dir, name), nobody, nobody))
+			c.Must(os.Chown(filepath.Join(c.Dir, name), nobody, nobody))
 		}
 	} else {
-		c.must(os.Chmod(data, 0o500))
+		c.Must(os.Chmod(data, 0o500))
 	}
 	c.finds(doctor.Failed, "data_dir", "data cannot be written to: permission denied", "let the user that runs Pawl own it")
 }
@@ -133,14 +134,14 @@ func TestDoctorTellsHowEachAgentStands(t *testing.T) {
 	t.Run("missing", func(t *testing.T) {
 		t.Parallel()
 		c := newClinic(t, nil)
-		c.replace(filepath.Join(c.dir, "mine"), "/none/codex")
+		c.replace(filepath.Join(c.Dir, "mine"), "/none/codex")
 		c.finds(doctor.Failed, "backend mine", "/none/codex", "npm install --global @openai/codex@0.169.0, or name the program in argv")
 	})
 	t.Run("a command that is missing", func(t *testing.T) {
 		t.Parallel()
 		c := newClinic(t, nil)
 		c.replace("kind: codex", "kind: command")
-		c.replace(filepath.Join(c.dir, "mine"), "no-such-agent")
+		c.replace(filepath.Join(c.Dir, "mine"), "no-such-agent")
 		c.finds(doctor.Failed, "backend mine", "no-such-agent", "full path")
 	})
 }
@@ -148,10 +149,10 @@ func TestDoctorTellsHowEachAgentStands(t *testing.T) {
 func TestDoctorTellsWhatAnAgentCouldPassOn(t *testing.T) {
 	t.Parallel()
 	c := newClinic(t, nil)
-	c.must(os.WriteFile(filepath.Join(c.dir, "auth.json"), []byte("{}"), 0o600))
+	c.Must(os.WriteFile(filepath.Join(c.Dir, "auth.json"), []byte("{}"), 0o600))
 	c.replace("kind: codex", "kind: codex, credential_file: auth.json")
 	c.finds(doctor.Warning, "backend mine", "could pass it on", "use a provider instead")
-	c.must(os.Remove(filepath.Join(c.dir, "auth.json")))
+	c.Must(os.Remove(filepath.Join(c.Dir, "auth.json")))
 	c.finds(doctor.Failed, "backend mine", "credential_file: stat", "sign the CLI in as this user")
 	c.replace(", credential_file: auth.json", "")
 	c.finds(doctor.OK, "backend mine", "gets no login and no key", "")
@@ -209,22 +210,22 @@ func TestDoctorStartsTheCLIAsAnAttemptDoes(t *testing.T) {
 	t.Parallel()
 	boxed(t)
 	c := newClinic(t, nil)
-	prefix := filepath.Join(c.dir, "nvm")
+	prefix := filepath.Join(c.Dir, "nvm")
 	pkg := filepath.Join(prefix, "lib/node_modules/codex")
-	c.must(os.MkdirAll(pkg, 0o755))
-	c.must(os.MkdirAll(filepath.Join(prefix, "bin"), 0o755))
-	c.must(os.WriteFile(filepath.Join(pkg, "version"), []byte("codex-cli 0.169.0\n"), 0o644))
-	c.must(os.WriteFile(filepath.Join(pkg, "codex.js"), []byte("#!/usr/bin/env node\n"), 0o755))
-	c.must(os.WriteFile(filepath.Join(prefix, "bin/node"), []byte("#!/bin/sh\ncat \"$(dirname \"$(readlink -f \"$1\")\")/version\"\n"), 0o755))
-	c.must(os.Symlink("../lib/node_modules/codex/codex.js", filepath.Join(prefix, "bin/codex")))
-	c.env = []string{"PATH=" + filepath.Join(prefix, "bin") + ":" + os.Getenv("PATH"), "HOME=" + c.dir, "TOOLS=none"}
+	c.Must(os.MkdirAll(pkg, 0o755))
+	c.Must(os.MkdirAll(filepath.Join(prefix, "bin"), 0o755))
+	c.Must(os.WriteFile(filepath.Join(pkg, "version"), []byte("codex-cli 0.169.0\n"), 0o644))
+	c.Must(os.WriteFile(filepath.Join(pkg, "codex.js"), []byte("#!/usr/bin/env node\n"), 0o755))
+	c.Must(os.WriteFile(filepath.Join(prefix, "bin/node"), []byte("#!/bin/sh\ncat \"$(dirname \"$(readlink -f \"$1\")\")/version\"\n"), 0o755))
+	c.Must(os.Symlink("../lib/node_modules/codex/codex.js", filepath.Join(prefix, "bin/codex")))
+	c.env = []string{"PATH=" + filepath.Join(prefix, "bin") + ":" + os.Getenv("PATH"), "HOME=" + c.Dir, "TOOLS=none"}
 	c.replace("mode: none", "mode: auto")
-	c.replace(fmt.Sprintf("kind: codex, argv: [%q]", filepath.Join(c.dir, "mine")), "kind: codex, env: [TOOLS]")
+	c.replace(fmt.Sprintf("kind: codex, argv: [%q]", filepath.Join(c.Dir, "mine")), "kind: codex, env: [TOOLS]")
 	c.finds(doctor.OK, "backend mine", "version 0.169.0, as an attempt starts it", "")
-	elsewhere := filepath.Join(c.dir, "elsewhere")
-	c.must(os.Mkdir(elsewhere, 0o755))
-	c.must(os.Rename(filepath.Join(pkg, "version"), filepath.Join(elsewhere, "version")))
-	c.must(os.Symlink(filepath.Join(elsewhere, "version"), filepath.Join(pkg, "version")))
+	elsewhere := filepath.Join(c.Dir, "elsewhere")
+	c.Must(os.Mkdir(elsewhere, 0o755))
+	c.Must(os.Rename(filepath.Join(pkg, "version"), filepath.Join(elsewhere, "version")))
+	c.Must(os.Symlink(filepath.Join(elsewhere, "version"), filepath.Join(pkg, "version")))
 	c.finds(doctor.Failed, "backend mine", "--version, as an attempt starts it: exit status 1", "sandbox.read_only")
 	c.replace("mode: auto}", fmt.Sprintf("mode: auto, read_only: [%q]}", elsewhere))
 	c.finds(doctor.OK, "backend mine", "version 0.169.0, as an attempt starts it", "")
@@ -246,8 +247,8 @@ func TestDoctorWarnsOfAFullDisk(t *testing.T) {
 	t.Parallel()
 	boxed(t)
 	c := newClinic(t, nil)
-	small := filepath.Join(c.dir, "data")
-	c.exe = filepath.Join(c.dir, "small")
-	c.must(os.WriteFile(c.exe, []byte("#!/bin/sh\nexec bwrap --dev-bind / / --size 1048576 --tmpfs "+small+" "+pawlBinary+" \"$@\"\n"), 0o755))
+	small := filepath.Join(c.Dir, "data")
+	c.exe = filepath.Join(c.Dir, "small")
+	c.Must(os.WriteFile(c.exe, []byte("#!/bin/sh\nexec bwrap --dev-bind / / --size 1048576 --tmpfs "+small+" "+testrig.Program+" \"$@\"\n"), 0o755))
 	c.finds(doctor.Warning, "disk", "0.0 GiB are free below "+small, "make room")
 }

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/testrig"
 )
 
 // ward is a clinic whose App is installed on a repository with these files.
 func ward(t *testing.T, files map[string]string) *clinic {
 	c := newClinic(t, nil)
-	c.must(c.world.AddRepo(t.Context(), rigRepo, files))
-	c.must(c.world.Install(rigRepo))
+	c.Must(c.World.AddRepo(t.Context(), testrig.Repo, files))
+	c.Must(c.World.Install(testrig.Repo))
 	c.env = append(c.env, "TMPDIR="+t.TempDir())
 	return c
 }
@@ -44,7 +45,7 @@ func TestDoctorTriesARepository(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			c := ward(t, tc.files)
-			code, out, errs := c.doctor("--repo", rigRepo)
+			code, out, errs := c.doctor("--repo", testrig.Repo)
 			if code != tc.code {
 				t.Errorf("exit %d, want %d", code, tc.code)
 			}
@@ -63,7 +64,7 @@ func TestDoctorTriesARepository(t *testing.T) {
 			if err != nil || len(left) > 0 {
 				t.Errorf("left behind: %q %v", left, err)
 			}
-			if kept, err := os.ReadDir(filepath.Join(c.dir, "data")); err != nil || len(kept) > 0 {
+			if kept, err := os.ReadDir(filepath.Join(c.Dir, "data")); err != nil || len(kept) > 0 {
 				t.Errorf("the server's data directory was used: %v %v", kept, err)
 			}
 			if t.Failed() {
@@ -76,8 +77,8 @@ func TestDoctorTriesARepository(t *testing.T) {
 func TestDoctorTriesNoRepositoryThatItCannotReach(t *testing.T) {
 	t.Parallel()
 	c := ward(t, map[string]string{"a.txt": "one\n"})
-	c.must(c.world.AddRepo(t.Context(), "other/widgets", map[string]string{"a.txt": "one\n"}))
-	c.must(c.world.Uninstall("other/widgets"))
+	c.Must(c.World.AddRepo(t.Context(), "other/widgets", map[string]string{"a.txt": "one\n"}))
+	c.Must(c.World.Uninstall("other/widgets"))
 	if code, out, _ := c.doctor("--repo", "other/widgets"); code != exitFailed || !strings.Contains(out, "install the App on other/widgets") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/doctor"
 	"github.com/pawlbot/pawl/internal/setup"
+	"github.com/pawlbot/pawl/internal/testrig"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/sandbox"
@@ -33,7 +34,7 @@ type clinic struct {
 // was checked. change makes the GitHub another.
 func newClinic(t *testing.T, change func(*fakegithub.Options)) *clinic {
 	t.Helper()
-	o := fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: rigSecret, Events: setup.AppEvents(), WebhookURL: "http://127.0.0.1:1" + doctor.HookPath}
+	o := fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: testrig.Secret, Events: setup.AppEvents(), WebhookURL: "http://127.0.0.1:1" + doctor.HookPath}
 	if change != nil {
 		change(&o)
 	}
@@ -42,12 +43,12 @@ func newClinic(t *testing.T, change func(*fakegithub.Options)) *clinic {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { gh.Close() })
-	c := &clinic{rig: &rig{t: t, dir: t.TempDir(), world: gh, log: &logBuffer{}}, env: []string{"PATH=" + os.Getenv("PATH")}, exe: pawlBinary}
-	c.must(os.WriteFile(filepath.Join(c.dir, "app.pem"), gh.PrivateKeyPEM(), 0o600))
-	c.must(os.Mkdir(filepath.Join(c.dir, "data"), 0o700))
-	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(c.dir, "pawl.db"), store.Options{})
-	c.must(err)
-	c.must(db.Close())
+	c := &clinic{rig: &rig{&testrig.Rig{T: t, Dir: t.TempDir(), World: gh, Log: &testrig.LogBuffer{}}}, env: []string{"PATH=" + os.Getenv("PATH")}, exe: testrig.Program}
+	c.Must(os.WriteFile(filepath.Join(c.Dir, "app.pem"), gh.PrivateKeyPEM(), 0o600))
+	c.Must(os.Mkdir(filepath.Join(c.Dir, "data"), 0o700))
+	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(c.Dir, "pawl.db"), store.Options{})
+	c.Must(err)
+	c.Must(db.Close())
 	c.text = fmt.Sprintf(`github:
   web_url: %s
   v3_api_url: %s
@@ -57,35 +58,35 @@ data_dir: data
 sandbox: {mode: none}
 backends:
   - {name: mine, kind: codex, argv: [%q]}
-`, gh.WebURL(), strings.TrimSuffix(gh.APIURL(), "/"), rigSecret, c.cli("mine", "codex-cli 0.169.0", 0))
+`, gh.WebURL(), strings.TrimSuffix(gh.APIURL(), "/"), testrig.Secret, c.cli("mine", "codex-cli 0.169.0", 0))
 	return c
 }
 
 // cli is a script that prints something and ends with a code.
 func (c *clinic) cli(name, prints string, code int) string {
-	c.t.Helper()
-	path := filepath.Join(c.dir, name)
-	c.must(os.WriteFile(path, fmt.Appendf(nil, "#!/bin/sh\ncat <<'E'\n%s\nE\nexit %d\n", prints, code), 0o755))
+	c.T.Helper()
+	path := filepath.Join(c.Dir, name)
+	c.Must(os.WriteFile(path, fmt.Appendf(nil, "#!/bin/sh\ncat <<'E'\n%s\nE\nexit %d\n", prints, code), 0o755))
 	return path
 }
 
 // replace changes the configuration.
 func (c *clinic) replace(old, with string) {
-	c.t.Helper()
+	c.T.Helper()
 	if !strings.Contains(c.text, old) {
-		c.t.Fatalf("the configuration has no %q:\n%s", old, c.text)
+		c.T.Fatalf("the configuration has no %q:\n%s", old, c.text)
 	}
 	c.text = strings.Replace(c.text, old, with, 1)
 }
 
 // doctor runs the command.
 func (c *clinic) doctor(args ...string) (code int, stdout, stderr string) {
-	c.t.Helper()
-	path := filepath.Join(c.dir, "pawl.yml")
-	c.must(os.WriteFile(path, []byte(c.text), 0o644))
+	c.T.Helper()
+	path := filepath.Join(c.Dir, "pawl.yml")
+	c.Must(os.WriteFile(path, []byte(c.text), 0o644))
 	cmd := exec.Command(c.exe, append([]string{"doctor", "--config", path}, args...)...)
 	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.Env, cmd.Dir = &out, &errs, c.env, c.dir
+	cmd.Stdout, cmd.Stderr, cmd.Env, cmd.Dir = &out, &errs, c.env, c.Dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.as}
 	_ = cmd.Run() // its exit code tells
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
@@ -95,7 +96,7 @@ func (c *clinic) doctor(args ...string) (code int, stdout, stderr string) {
 // these words, and that it fails if the line does. Where hint is given, the next
 // line must have it.
 func (c *clinic) finds(state, check, words, hint string) {
-	c.t.Helper()
+	c.T.Helper()
 	code, out, errs := c.doctor()
 	want := exitDone
 	if state == doctor.Failed {
@@ -110,10 +111,10 @@ func (c *clinic) finds(state, check, words, hint string) {
 		}
 	}
 	if found != 1 || !hinted || code != want {
-		c.t.Errorf("exit %d, %d lines; want %d and one line %s %s with %q and the hint %q:\n%s%s", code, found, want, state, check, words, hint, out, errs)
+		c.T.Errorf("exit %d, %d lines; want %d and one line %s %s with %q and the hint %q:\n%s%s", code, found, want, state, check, words, hint, out, errs)
 	}
-	if strings.Contains(out+errs, rigSecret) || strings.Contains(out+errs, "PRIVATE KEY---") && !strings.Contains(words, "PEM") {
-		c.t.Errorf("a secret is shown:\n%s%s", out, errs)
+	if strings.Contains(out+errs, testrig.Secret) || strings.Contains(out+errs, "PRIVATE KEY---") && !strings.Contains(words, "PEM") {
+		c.T.Errorf("a secret is shown:\n%s%s", out, errs)
 	}
 }
 
@@ -183,7 +184,7 @@ func TestDoctorNeedsAConfiguration(t *testing.T) {
 		})
 	}
 	clinic := newClinic(t, nil)
-	cmd := exec.Command(pawlBinary, "doctor", "--config", filepath.Join(clinic.dir, "none.yml"))
+	cmd := exec.Command(testrig.Program, "doctor", "--config", filepath.Join(clinic.Dir, "none.yml"))
 	out, _ := cmd.CombinedOutput() // its exit code tells
 	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), "run pawl setup") {
 		t.Errorf("without a file: exit %d\n%s", cmd.ProcessState.ExitCode(), out)

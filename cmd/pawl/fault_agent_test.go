@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/needs"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -26,27 +27,27 @@ func TestAGigabyteOfOutputCostsLittleMemoryAndABoundedTranscript(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
 	line := strings.Repeat("output that says nothing ", 40)
-	r.agent("cat > /dev/null; echo two >> a.txt; yes '"+line+"' | head -c 1073741824; echo the last words\n", "timeout: 1h")
-	r.start()
+	r.Agent("cat > /dev/null; echo two >> a.txt; yes '"+line+"' | head -c 1073741824; echo the last words\n", "timeout: 1h")
+	r.Start()
 	before := r.peak()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.awaitLong("the end of the output", func() bool { _, running := r.state(n).Running(); return len(r.state(n).Attempts) == 1 && !running })
-	if s := r.ending(n); s.State != "done" {
+	n := r.Solve("A second line", "Please add a second line to a.txt.")
+	r.awaitLong("the end of the output", func() bool { _, running := r.State(n).Running(); return len(r.State(n).Attempts) == 1 && !running })
+	if s := r.Ending(n); s.State != "done" {
 		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
 	if grown := r.peak() - before; grown > 64<<10 {
 		t.Errorf("the server grew by %d KiB to %d KiB, want at most 64 MiB", grown, r.peak())
 	}
-	a := r.state(n).Attempts[0]
+	a := r.State(n).Attempts[0]
 	t.Logf("1 GiB in %s; the server grew by %d KiB", a.EndedAt.Sub(a.At).Round(1e9), r.peak()-before)
 	info, err := os.Stat(a.Receipt.Transcript)
-	r.must(err)
+	r.Must(err)
 	if most := int64(maxTranscript + 1<<10); info.Size() > most || info.Size() < maxTranscript/2 {
 		t.Errorf("the transcript has %d bytes, want %d at most", info.Size(), most)
 	}
 	tail := exec.Command("tail", "-c", "1000000", a.Receipt.Transcript)
 	end, err := tail.Output()
-	r.must(err)
+	r.Must(err)
 	if !bytes.Contains(end, []byte("bytes are left out here")) || !bytes.HasSuffix(end, []byte("the last words\n")) {
 		t.Errorf("the transcript ends with %q, want a note and the last words", end[max(0, len(end)-200):])
 	}
@@ -54,10 +55,10 @@ func TestAGigabyteOfOutputCostsLittleMemoryAndABoundedTranscript(t *testing.T) {
 
 // awaitLong waits for what takes minutes on a busy machine.
 func (r *rig) awaitLong(what string, cond func() bool) {
-	r.t.Helper()
+	r.T.Helper()
 	for began := time.Now(); !cond(); time.Sleep(200 * time.Millisecond) {
 		if time.Since(began) > 15*time.Minute {
-			r.t.Fatalf("%s did not happen\n%+v", what, r.status())
+			r.T.Fatalf("%s did not happen\n%+v", what, r.Status())
 		}
 	}
 }
@@ -80,57 +81,57 @@ func TestAForkBombHasFourThousandProcessesAndHoldsNobodyBack(t *testing.T) {
 	t.Parallel()
 	const most = 4096
 	r := newRig(t, nil)
-	c := &cluster{rig: r, ahead: &clock{}}
-	r.agent("", "timeout: 20m, startup_timeout: 20m, idle_timeout: 20m")
-	script := filepath.Join(r.dir, "agent.sh")
-	r.must(os.WriteFile(script, []byte(`#!/bin/sh
+	c := &cluster{rig: r, ahead: &testrig.Clock{}}
+	r.Agent("", "timeout: 20m, startup_timeout: 20m, idle_timeout: 20m")
+	script := filepath.Join(r.Dir, "agent.sh")
+	r.Must(os.WriteFile(script, []byte(`#!/bin/sh
 grep -q bomb || { echo two >> a.txt; exit 0; }
 mkfifo "$HOME/never"
 (while :; do (read x < "$HOME/never") & done) 2> "$HOME/refused"
 : > "$HOME/full"
 read x < "$HOME/never"
 `), 0o755))
-	r.config += "sandbox: {mode: auto}\n"
-	program := filepath.Join(r.dir, "pawl")
+	r.Config += "sandbox: {mode: auto}\n"
+	program := filepath.Join(r.Dir, "pawl")
 	copyProgram(t, program)
 	before := ordinary(t)
-	path := c.file()
+	path := c.File()
 	if os.Geteuid() == 0 {
-		r.must(exec.Command("chown", "-R", "65534:65534", filepath.Dir(r.dir)).Run())
+		r.Must(exec.Command("chown", "-R", "65534:65534", filepath.Dir(r.Dir)).Run())
 	}
 	c.launch(exec.Command(before[0], append(before[1:], program, "serve", "--config", path)...))
 
-	bad := r.solve("One", "Please bomb.")
+	bad := r.Solve("One", "Please bomb.")
 	bomb := "/bin/sh\x00" + script
-	full := filepath.Join(r.dir, "data", "*", "attempts", "*", "*", "*", "home", "full")
+	full := filepath.Join(r.Dir, "data", "*", "attempts", "*", "*", "*", "home", "full")
 	r.awaitLong("the bomb's end of growth", func() bool {
 		found, err := filepath.Glob(full)
-		r.must(err)
+		r.Must(err)
 		more, err := filepath.Glob(strings.Replace(full, "data/*/", "data/", 1))
-		r.must(err)
+		r.Must(err)
 		return len(found)+len(more) > 0
 	})
-	grown := r.below(bomb)
+	grown := r.Below(bomb)
 	if grown > most || grown < most*3/4 {
 		t.Errorf("the bomb has %d processes, want %d at most and not many fewer", grown, most)
 	}
 	// The machine is well, and so are the server and another agent's sandbox.
-	good := r.solve("Two", "Please add a line.")
+	good := r.Solve("Two", "Please add a line.")
 	issue := thread.ID{Owner: "acme", Name: "widgets", Number: good}
 	r.awaitLong("the other thread's end", func() bool { s := c.states([]thread.ID{issue})[0]; return s.Run > 0 && !s.Open() })
 	if s := c.states([]thread.ID{issue})[0]; s.Decision.Action != policy.DoDone || len(s.Attempts) != 1 {
 		t.Errorf("the other thread: %+v after attempts %+v, want done after one", s.Decision, s.Attempts)
 	}
-	if again := r.below(bomb); again != grown {
+	if again := r.Below(bomb); again != grown {
 		t.Errorf("the bomb has gone from %d to %d processes", grown, again)
 	}
-	_, err := r.world.Comment(rigRepo, bad, writer, "/pawl stop")
-	r.must(err)
-	r.awaitLong("the bomb's end", func() bool { return !r.state(bad).Open() })
-	if a := r.state(bad).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Cancelled {
+	_, err := r.World.Comment(testrig.Repo, bad, testrig.Writer, "/pawl stop")
+	r.Must(err)
+	r.awaitLong("the bomb's end", func() bool { return !r.State(bad).Open() })
+	if a := r.State(bad).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Cancelled {
 		t.Errorf("attempts %+v, want one that was cancelled", a)
 	}
-	if left := r.below(bomb); left != 0 {
+	if left := r.Below(bomb); left != 0 {
 		t.Errorf("%d processes are left", left)
 	}
 	t.Logf("%d processes at most", grown)
@@ -169,21 +170,21 @@ func TestWhenMemoryRunsOutTheKernelEndsTheAgentAndNotTheServer(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			start := smallMemory(t)
 			r := newRig(t, nil)
-			c := &cluster{rig: r, ahead: &clock{}}
-			r.agent("", "timeout: 20m, startup_timeout: 20m, idle_timeout: 20m")
-			r.must(os.WriteFile(filepath.Join(r.dir, "agent.sh"),
+			c := &cluster{rig: r, ahead: &testrig.Clock{}}
+			r.Agent("", "timeout: 20m, startup_timeout: 20m, idle_timeout: 20m")
+			r.Must(os.WriteFile(filepath.Join(r.Dir, "agent.sh"),
 				[]byte("#!/bin/sh\ngrep -q starve && exec tail /dev/zero\necho two >> a.txt\n"), 0o700)) // tail keeps the line that never ends
-			r.config += "sandbox: {mode: " + mode + "}\n"
-			m := c.launch(exec.Command(start[0], append(start[1:], pawlBinary, "serve", "--config", c.file())...))
-			bad := r.solve("One", "Please starve.")
-			s := r.ending(bad)
-			if a := r.state(bad).Attempts; s.State != "stopped" || len(a) != 1 || a[0].Receipt.Exit != 128+9 {
+			r.Config += "sandbox: {mode: " + mode + "}\n"
+			m := c.launch(exec.Command(start[0], append(start[1:], testrig.Program, "serve", "--config", c.File())...))
+			bad := r.Solve("One", "Please starve.")
+			s := r.Ending(bad)
+			if a := r.State(bad).Attempts; s.State != "stopped" || len(a) != 1 || a[0].Receipt.Exit != 128+9 {
 				t.Errorf("%s (%s %q), attempts %+v; want one that was killed, and stopped", s.State, s.Rule, s.Reasons, a)
 			} else {
 				t.Logf("ending %s, outcome %s", a[0].Receipt.Ending, a[0].Receipt.Outcome)
 			}
-			good := r.solve("Two", "Please add a line.")
-			if s := r.ending(good); s.State != "done" {
+			good := r.Solve("Two", "Please add a line.")
+			if s := r.Ending(good); s.State != "done" {
 				t.Errorf("the next thread is %s (%s %q), want done", s.State, s.Rule, s.Reasons)
 			}
 			c.leave(m, syscall.SIGTERM)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -23,31 +24,31 @@ var wrongBy = map[string]time.Duration{
 }
 
 // astray starts a node whose clock is wrong, and returns what sets the clock.
-func (c *cluster) astray(by time.Duration) (m *member, set func(by time.Duration)) {
-	c.t.Helper()
-	file := filepath.Join(c.dir, "clock"+by.String())
+func (c *cluster) astray(by time.Duration) (m *testrig.Member, set func(by time.Duration)) {
+	c.T.Helper()
+	file := filepath.Join(c.Dir, "clock"+by.String())
 	set = func(by time.Duration) {
 		f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
-		c.must(err)
+		c.Must(err)
 		defer f.Close()
 		_, err = f.WriteAt(binary.BigEndian.AppendUint64(nil, uint64(by)), 0)
-		c.must(err)
+		c.Must(err)
 	}
 	set(by)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), nodeVariable+"="+c.file(), clockVariable+"="+file)
+	cmd.Env = append(os.Environ(), nodeVariable+"="+c.File(), clockVariable+"="+file)
 	return c.launch(cmd), set
 }
 
 // beats waits until the lease of the thread at work was renewed so often, which
 // is done every 10 s: the sweeps of all nodes, every 5 s, have looked at it.
 func (c *cluster) beats(db *sql.DB, times int) {
-	c.t.Helper()
+	c.T.Helper()
 	var last int64
 	for times++; times > 0; {
-		c.await("a heartbeat", func() bool {
+		c.Await("a heartbeat", func() bool {
 			var until int64
-			c.must(db.QueryRowContext(c.t.Context(), "SELECT coalesce(max(lease_until), 0) FROM threads WHERE lease_owner <> ''").Scan(&until))
+			c.Must(db.QueryRowContext(c.T.Context(), "SELECT coalesce(max(lease_until), 0) FROM threads WHERE lease_owner <> ''").Scan(&until))
 			renewed := until != last
 			last = until
 			return renewed
@@ -58,12 +59,12 @@ func (c *cluster) beats(db *sql.DB, times int) {
 
 // doneAtOnce checks that the thread ended after one attempt, with one of each.
 func (c *cluster) doneAtOnce(issue thread.ID) {
-	c.t.Helper()
-	c.await("the end of "+issue.String(), func() bool { return !c.states([]thread.ID{issue})[0].Open() })
+	c.T.Helper()
+	c.Await("the end of "+issue.String(), func() bool { return !c.states([]thread.ID{issue})[0].Open() })
 	c.settle()
 	s := c.states([]thread.ID{issue})[0]
 	if len(s.Attempts) != 1 || s.Attempts[0].Receipt.Outcome != policy.Edited || s.Decision.Action != policy.DoDone {
-		c.t.Errorf("%s: attempts %+v, then %+v; want one that edited, and done", issue, s.Attempts, s.Decision)
+		c.T.Errorf("%s: attempts %+v, then %+v; want one that edited, and done", issue, s.Attempts, s.Decision)
 	}
 }
 
@@ -72,18 +73,18 @@ const metricsToken = "a token of the clock's tests"
 
 // agreed reports whether a node says that its clock is that of the database.
 func (r *rig) agreed() bool {
-	r.t.Helper()
-	q, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.pages+"/metrics", nil)
-	r.must(err)
+	r.T.Helper()
+	q, err := http.NewRequestWithContext(r.T.Context(), http.MethodGet, "http://"+r.Pages+"/metrics", nil)
+	r.Must(err)
 	q.Header.Set("Authorization", "Bearer "+metricsToken)
 	answer, err := http.DefaultClient.Do(q)
-	r.must(err)
+	r.Must(err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	r.must(err)
+	r.Must(err)
 	found := regexp.MustCompile(`(?m)^pawl_healthy\{part="clock"\} ([01])$`).FindSubmatch(body)
 	if answer.StatusCode != http.StatusOK || found == nil {
-		r.t.Fatalf("/metrics: %s\n%s", answer.Status, body)
+		r.T.Fatalf("/metrics: %s\n%s", answer.Status, body)
 	}
 	return string(found[1]) == "1"
 }
@@ -92,16 +93,16 @@ func (r *rig) agreed() bool {
 const claimsNothing = "the clock is wrong; nothing is claimed"
 
 // looksWrong checks what a node says of its own clock.
-func (c *cluster) looksWrong(m *member, wrong bool) {
-	c.t.Helper()
+func (c *cluster) looksWrong(m *testrig.Member, wrong bool) {
+	c.T.Helper()
 	c.to(m)
 	if c.agreed() == wrong {
-		c.t.Errorf("the node at %s says that its clock agrees: %v", m.addr, !wrong)
+		c.T.Errorf("the node at %s says that its clock agrees: %v", m.Addr, !wrong)
 	}
 	if wrong {
-		c.await("the node to say that it claims nothing", func() bool { return strings.Contains(m.log.String(), claimsNothing) })
-	} else if strings.Contains(m.log.String(), claimsNothing) {
-		c.t.Errorf("a node whose clock is right says: %s", claimsNothing)
+		c.Await("the node to say that it claims nothing", func() bool { return strings.Contains(m.Log.String(), claimsNothing) })
+	} else if strings.Contains(m.Log.String(), claimsNothing) {
+		c.T.Errorf("a node whose clock is right says: %s", claimsNothing)
 	}
 }
 
@@ -109,30 +110,30 @@ func TestNodesWhoseClocksAreWrongTakeNothingFromOthers(t *testing.T) {
 	t.Parallel()
 	db := startPostgres(t)
 	c := newCluster(t, db)
-	c.more = `, metrics_token: "` + metricsToken + `"`
-	c.agent("cat > /dev/null\n"+gated+"echo \"$PAWL_THREAD\" >> a.txt\n", "startup_timeout: 20m, idle_timeout: 20m")
+	c.More = `, metrics_token: "` + metricsToken + `"`
+	c.Agent("cat > /dev/null\n"+testrig.Gated+"echo \"$PAWL_THREAD\" >> a.txt\n", "startup_timeout: 20m, idle_timeout: 20m")
 	right := c.join()
-	issue := c.issue(rigRepo, "A line")
-	c.await("the agent at work", func() bool { return c.has("ready") })
-	var astray []*member
+	issue := c.issue(testrig.Repo, "A line")
+	c.Await("the agent at work", func() bool { return c.Has("ready") })
+	var astray []*testrig.Member
 	for _, by := range wrongBy {
 		m, _ := c.astray(by)
 		astray = append(astray, m)
 	}
-	c.beats(db.Open(t, strings.TrimPrefix(strings.SplitN(c.dsn, "?", 2)[0], "postgres://pawl@/")), 2)
-	c.touch("go")
+	c.beats(db.Open(t, strings.TrimPrefix(strings.SplitN(c.DSN, "?", 2)[0], "postgres://pawl@/")), 2)
+	c.Touch("go")
 	c.doneAtOnce(issue)
-	c.once(issue.Number)
+	c.Once(issue.Number)
 	for _, m := range astray {
-		if m.began(issue.String()) {
-			t.Errorf("the node at %s started an attempt on what another one works on", m.addr)
+		if m.Began(issue.String()) {
+			t.Errorf("the node at %s started an attempt on what another one works on", m.Addr)
 		}
 		c.looksWrong(m, true)
 		// What it takes in is worked on once as well, by any of them.
-		c.doneAtOnce(c.issue(rigRepo, "Another line"))
+		c.doneAtOnce(c.issue(testrig.Repo, "Another line"))
 	}
 	c.looksWrong(right, false)
-	if all := c.status().Clocks; len(all) != len(astray) {
+	if all := c.Status().Clocks; len(all) != len(astray) {
 		t.Errorf("pawl status names %+v, want the %d servers whose clocks are wrong", all, len(astray))
 	}
 }
@@ -140,24 +141,24 @@ func TestNodesWhoseClocksAreWrongTakeNothingFromOthers(t *testing.T) {
 func TestOneServerWhoseClockIsRightCleansTheDatabase(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, startPostgres(t))
-	c.agent(plainAgent, "")
+	c.Agent(testrig.PlainAgent, "")
 	wrong, _ := c.astray(10 * time.Minute)
-	c.await("the node to say that it claims nothing", func() bool { return strings.Contains(wrong.log.String(), claimsNothing) })
+	c.Await("the node to say that it claims nothing", func() bool { return strings.Contains(wrong.Log.String(), claimsNothing) })
 	const removed = `"old records removed"`
-	cleaners := []*member{c.join(), c.join()}
+	cleaners := []*testrig.Member{c.join(), c.join()}
 	cleaned := func() (n int) {
 		for _, m := range append(cleaners, wrong) {
-			n += strings.Count(m.log.String(), removed)
+			n += strings.Count(m.Log.String(), removed)
 		}
 		return n
 	}
-	c.await("the cleaning", func() bool { return cleaned() > 0 })
+	c.Await("the cleaning", func() bool { return cleaned() > 0 })
 	for _, m := range cleaners {
-		c.await("the cleaning of its folders", func() bool { return strings.Contains(m.log.String(), `"old transcripts removed"`) })
+		c.Await("the cleaning of its folders", func() bool { return strings.Contains(m.Log.String(), `"old transcripts removed"`) })
 	}
-	if n := cleaned(); n != 1 || strings.Contains(wrong.log.String(), removed) {
+	if n := cleaned(); n != 1 || strings.Contains(wrong.Log.String(), removed) {
 		t.Errorf("the database was cleaned %d times, by the node whose clock is wrong: %t; want once, by another",
-			n, strings.Contains(wrong.log.String(), removed))
+			n, strings.Contains(wrong.Log.String(), removed))
 	}
 }
 
@@ -167,32 +168,32 @@ func TestAClockThatIsSetWhileAnAgentWorksLosesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
-			c := &cluster{rig: r, ahead: &clock{}}
-			c.more = `, metrics_token: "` + metricsToken + `"`
-			c.agent("cat > /dev/null\n"+gated+"echo two >> a.txt\n", "startup_timeout: 20m, idle_timeout: 20m")
+			c := &cluster{rig: r, ahead: &testrig.Clock{}}
+			c.More = `, metrics_token: "` + metricsToken + `"`
+			c.Agent("cat > /dev/null\n"+testrig.Gated+"echo two >> a.txt\n", "startup_timeout: 20m, idle_timeout: 20m")
 			m, set := c.astray(0)
-			issue := c.issue(rigRepo, "A line")
-			c.await("the agent at work", func() bool { return c.has("ready") })
+			issue := c.issue(testrig.Repo, "A line")
+			c.Await("the agent at work", func() bool { return c.Has("ready") })
 			set(by)
 			// A clock that is set back may have the last edit of the comment put off, for
 			// minutes by that clock, which are long over by the true one.
-			c.dated = func() time.Time { return time.Now().Add(by) }
-			db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "pawl.db")+"?mode=ro&_pragma=busy_timeout(10000)")
-			c.must(err)
+			c.Dated = func() time.Time { return time.Now().Add(by) }
+			db, err := sql.Open("sqlite", "file:"+filepath.Join(r.Dir, "pawl.db")+"?mode=ro&_pragma=busy_timeout(10000)")
+			c.Must(err)
 			defer db.Close()
 			c.beats(db, 2)
-			c.touch("go")
-			c.await("the end of the attempt at work", func() bool { return !c.states([]thread.ID{issue})[0].Open() })
-			c.await("the node to say that it claims nothing", func() bool { return !c.agreed() })
+			c.Touch("go")
+			c.Await("the end of the attempt at work", func() bool { return !c.states([]thread.ID{issue})[0].Open() })
+			c.Await("the node to say that it claims nothing", func() bool { return !c.agreed() })
 			set(0)
-			c.dated = time.Now
-			_, err = c.world.Comment(rigRepo, issue.Number, reader, "Whether I may write is asked of GitHub.")
-			c.must(err)
+			c.Dated = time.Now
+			_, err = c.World.Comment(testrig.Repo, issue.Number, testrig.Reader, "Whether I may write is asked of GitHub.")
+			c.Must(err)
 			c.doneAtOnce(issue)
-			c.once(issue.Number)
-			c.doneAtOnce(c.issue(rigRepo, "Another line"))
-			if m.started() != 2 {
-				t.Errorf("%d attempts were started, want 2", m.started())
+			c.Once(issue.Number)
+			c.doneAtOnce(c.issue(testrig.Repo, "Another line"))
+			if m.Started() != 2 {
+				t.Errorf("%d attempts were started, want 2", m.Started())
 			}
 		})
 	}

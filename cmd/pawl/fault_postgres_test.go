@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -16,35 +17,35 @@ func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
 	t.Parallel()
 	db := startPostgres(t)
 	c := newCluster(t, db)
-	c.agent("cat > /dev/null\n"+gated+"echo two >> a.txt\n", "startup_timeout: 20m, idle_timeout: 20m")
+	c.Agent("cat > /dev/null\n"+testrig.Gated+"echo two >> a.txt\n", "startup_timeout: 20m, idle_timeout: 20m")
 	c.join()
-	issue := c.issue(rigRepo, "A second line")
-	c.await("the agent at work", func() bool { return c.has("ready") })
-	c.get("/") // signed in before the database is away
-	before, code := c.send(100)
+	issue := c.issue(testrig.Repo, "A second line")
+	c.Await("the agent at work", func() bool { return c.Has("ready") })
+	c.Get("/") // signed in before the database is away
+	before, code := c.Send(100)
 	if code != http.StatusOK {
 		t.Fatalf("answered %d", code)
 	}
 	db.Kill()
 	for range 3 {
-		if _, code := c.send(100); code != http.StatusServiceUnavailable {
+		if _, code := c.Send(100); code != http.StatusServiceUnavailable {
 			t.Errorf("answered %d without a database, want 503", code)
 		}
 	}
-	if code, said := c.ready(); code != http.StatusServiceUnavailable || said.part(t, "database").OK {
+	if code, said := c.Ready(); code != http.StatusServiceUnavailable || said.Part(t, "database").OK {
 		t.Errorf("/readyz: %d %+v, want not ready because of the database", code, said)
 	}
 	db.Restart(t)
 	var after string
-	c.await("a webhook to be stored again", func() bool {
+	c.Await("a webhook to be stored again", func() bool {
 		var code int
-		after, code = c.send(100)
+		after, code = c.Send(100)
 		return code == http.StatusOK
 	})
-	c.touch("go")
-	c.await("the end of the run", func() bool { return !c.states([]thread.ID{issue})[0].Open() })
+	c.Touch("go")
+	c.Await("the end of the run", func() bool { return !c.states([]thread.ID{issue})[0].Open() })
 	c.settle()
-	c.read(func(s *store.Store) {
+	c.Read(func(s *store.Store) {
 		for _, guid := range []string{before, after} {
 			if _, err := s.Delivery(t.Context(), guid); err != nil {
 				t.Errorf("a delivery that was answered: %v", err)
@@ -56,12 +57,12 @@ func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
 
 // finishedAtOnce checks that a run is done after one attempt.
 func (c *cluster) finishedAtOnce(issue thread.ID) {
-	c.t.Helper()
+	c.T.Helper()
 	s := c.states([]thread.ID{issue})[0]
-	if s.Decision.Action != policy.DoDone || len(s.Attempts) != 1 || c.calls() != 1 {
-		c.t.Errorf("%+v after attempts %+v and %d calls, want done after one", s.Decision, s.Attempts, c.calls())
+	if s.Decision.Action != policy.DoDone || len(s.Attempts) != 1 || c.Calls() != 1 {
+		c.T.Errorf("%+v after attempts %+v and %d calls, want done after one", s.Decision, s.Attempts, c.Calls())
 	}
-	c.once(issue.Number)
+	c.Once(issue.Number)
 }
 
 // An attempt that goes on while no node reaches the database, for longer than its
@@ -70,18 +71,18 @@ func TestAnAttemptThatEndsWithoutPostgreSQLIsKept(t *testing.T) {
 	t.Parallel()
 	db := startPostgres(t)
 	c := newCluster(t, db)
-	c.agent("cat > /dev/null\n"+gated+"echo two >> a.txt; touch \"$CTRL/done\"\n", "startup_timeout: 20m, idle_timeout: 20m")
+	c.Agent("cat > /dev/null\n"+testrig.Gated+"echo two >> a.txt; touch \"$CTRL/done\"\n", "startup_timeout: 20m, idle_timeout: 20m")
 	c.join()
 	c.join()
-	issue := c.issue(rigRepo, "A second line")
-	c.await("the agent at work", func() bool { return c.has("ready") })
+	issue := c.issue(testrig.Repo, "A second line")
+	c.Await("the agent at work", func() bool { return c.Has("ready") })
 	db.Kill()
 	away := time.Now()
-	c.await("the lease to run out", func() bool { return time.Since(away) > thread.LeaseTime+thread.HeartbeatTime })
-	c.touch("go")
-	c.await("the agent's end", func() bool { return c.has("done") })
+	c.Await("the lease to run out", func() bool { return time.Since(away) > thread.LeaseTime+thread.HeartbeatTime })
+	c.Touch("go")
+	c.Await("the agent's end", func() bool { return c.Has("done") })
 	db.Restart(t)
-	c.await("the end of the run", func() bool { return !c.states([]thread.ID{issue})[0].Open() })
+	c.Await("the end of the run", func() bool { return !c.states([]thread.ID{issue})[0].Open() })
 	c.settle()
 	c.finishedAtOnce(issue)
 }

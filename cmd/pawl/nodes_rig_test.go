@@ -18,6 +18,7 @@ import (
 	"github.com/pawlbot/pawl/internal/postgrestest"
 	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -25,67 +26,67 @@ import (
 // cluster is a rig whose servers share one PostgreSQL database.
 type cluster struct {
 	*rig
-	ahead *clock // of GitHub, and of the nodes that have a clock file
-	clock string // the file of a clock that all nodes obey; empty for the true time
+	ahead *testrig.Clock // of GitHub, and of the nodes that have a clock file
+	clock string         // the file of a clock that all nodes obey; empty for the true time
 	db    *sql.DB
-	nodes []*member
+	nodes []*testrig.Member
 }
 
 func newCluster(t *testing.T, db *pgServer) *cluster {
 	t.Helper()
-	c := &cluster{ahead: &clock{}}
-	c.rig = newRigAt(t, nil, c.ahead.now)
-	c.dsn = db.newDatabase(t)
+	c := &cluster{ahead: &testrig.Clock{}}
+	c.rig = newRigAt(t, nil, c.ahead.Now)
+	c.DSN = db.newDatabase(t)
 	c.ownTime()
 	return c
 }
 
 // ownTime lets the database have a clock of the test's own: the schema test is found before PostgreSQL's functions.
 func (c *cluster) ownTime() {
-	c.t.Helper()
+	c.T.Helper()
 	var err error
-	c.db, err = sql.Open("pgx", c.dsn)
-	c.must(err)
-	c.t.Cleanup(func() { c.db.Close() })
-	_, err = c.db.ExecContext(c.t.Context(), `CREATE SCHEMA test; DO $$ BEGIN
+	c.db, err = sql.Open("pgx", c.DSN)
+	c.Must(err)
+	c.T.Cleanup(func() { c.db.Close() })
+	_, err = c.db.ExecContext(c.T.Context(), `CREATE SCHEMA test; DO $$ BEGIN
 		EXECUTE format('ALTER DATABASE %I SET search_path = public, test, pg_catalog', current_database()); END $$`)
-	c.must(err)
+	c.Must(err)
 }
 
 // join starts one more node and returns when it answers webhooks.
-func (c *cluster) join() *member {
-	c.t.Helper()
-	cmd := exec.Command(pawlBinary, "serve", "--config", c.file())
+func (c *cluster) join() *testrig.Member {
+	c.T.Helper()
+	cmd := exec.Command(testrig.Program, "serve", "--config", c.File())
 	if c.clock != "" {
 		cmd = exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), nodeVariable+"="+c.file(), clockVariable+"="+c.clock)
+		cmd.Env = append(os.Environ(), nodeVariable+"="+c.File(), clockVariable+"="+c.clock)
 	}
 	return c.launch(cmd)
 }
 
 // launch starts a node by a command and returns when it answers webhooks, which
 // it gets from now on.
-func (c *cluster) launch(cmd *exec.Cmd) *member {
-	c.t.Helper()
-	m := c.rig.launch(cmd, &logBuffer{})
+func (c *cluster) launch(cmd *exec.Cmd) *testrig.Member {
+	c.T.Helper()
+	m := c.rig.Launch(cmd, &testrig.LogBuffer{})
 	c.nodes = append(c.nodes, m)
 	c.to(m)
 	return m
 }
 
 // to sends webhooks to a node from now on.
-func (c *cluster) to(m *member) {
-	c.t.Helper()
-	c.must(c.world.WaitDelivered(c.t.Context()))
-	c.addr, c.pages = m.addr, m.pages
-	c.world.SetWebhookURL(c.url("/api/github/hook"))
+func (c *cluster) to(m *testrig.Member) {
+	c.T.Helper()
+	c.Must(c.World.WaitDelivered(c.T.Context()))
+	c.Addr, c.Pages = m.Addr, m.Pages
+	c.World.SetWebhookURL(c.URL("/api/github/hook"))
 }
 
 // leave ends a node by a signal and waits for its end.
-func (c *cluster) leave(m *member, sig syscall.Signal) {
-	c.t.Helper()
-	c.must(m.cmd.Process.Signal(sig))
-	c.ended(m)
+func (c *cluster) leave(m *testrig.Member, sig syscall.Signal) {
+	c.T.Helper()
+	c.Must(m.Cmd.Process.Signal(sig))
+	c.Ended(m)
 	for i, n := range c.nodes {
 		if n == m {
 			c.nodes = append(c.nodes[:i:i], c.nodes[i+1:]...)
@@ -93,39 +94,26 @@ func (c *cluster) leave(m *member, sig syscall.Signal) {
 	}
 }
 
-// started is how many attempts the node says that it started.
-func (m *member) started() int { return strings.Count(m.log.String(), `"message":"attempt started"`) }
-
 // issue opens an issue in a repository and asks for it.
 func (c *cluster) issue(repo, title string) thread.ID {
-	c.t.Helper()
-	n, err := c.world.OpenIssue(repo, writer, title, "Please add a line to a.txt.")
-	c.must(err)
-	_, err = c.world.Comment(repo, n, writer, "/pawl solve")
-	c.must(err)
+	c.T.Helper()
+	n, err := c.World.OpenIssue(repo, testrig.Writer, title, "Please add a line to a.txt.")
+	c.Must(err)
+	_, err = c.World.Comment(repo, n, testrig.Writer, "/pawl solve")
+	c.Must(err)
 	owner, name, _ := strings.Cut(repo, "/")
 	return thread.ID{Owner: owner, Name: name, Number: n}
 }
 
-// began tells whether the node says that it started an attempt on the thread.
-func (m *member) began(issue string) bool {
-	for line := range strings.Lines(m.log.String()) {
-		if strings.Contains(line, `"message":"attempt started"`) && strings.Contains(line, `"thread":"`+issue+`"`) {
-			return true
-		}
-	}
-	return false
-}
-
 // states are the folds of the threads' logs.
 func (c *cluster) states(threads []thread.ID) (all []thread.State) {
-	c.t.Helper()
-	c.read(func(db *store.Store) {
+	c.T.Helper()
+	c.Read(func(db *store.Store) {
 		for _, t := range threads {
-			events, err := db.Events(c.t.Context(), t, 0)
-			c.must(err)
+			events, err := db.Events(c.T.Context(), t, 0)
+			c.Must(err)
 			s, err := thread.Fold(events)
-			c.must(err)
+			c.Must(err)
 			all = append(all, s)
 		}
 	})
@@ -134,7 +122,7 @@ func (c *cluster) states(threads []thread.ID) (all []thread.State) {
 
 // count is how many of the threads' states f holds for.
 func (c *cluster) count(threads []thread.ID, f func(thread.State) bool) (n int) {
-	c.t.Helper()
+	c.T.Helper()
 	for _, s := range c.states(threads) {
 		if f(s) {
 			n++
@@ -186,19 +174,19 @@ func serveAsNode(configuration, clockFile string) error {
 
 // reach moves the clocks of GitHub, of the database and of all nodes to just after a time.
 func (c *cluster) reach(t time.Time) {
-	c.t.Helper()
-	c.ahead.reach(t)
+	c.T.Helper()
+	c.ahead.Reach(t)
 	if c.db != nil {
-		_, err := c.db.ExecContext(c.t.Context(), fmt.Sprintf(`CREATE OR REPLACE FUNCTION test.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
-			AS $$ SELECT pg_catalog.clock_timestamp() + interval '%d microseconds' $$`, c.ahead.ahead.Microseconds()))
-		c.must(err)
+		_, err := c.db.ExecContext(c.T.Context(), fmt.Sprintf(`CREATE OR REPLACE FUNCTION test.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+			AS $$ SELECT pg_catalog.clock_timestamp() + interval '%d microseconds' $$`, c.ahead.Ahead.Microseconds()))
+		c.Must(err)
 	}
-	c.clock = filepath.Join(c.dir, "clock")
+	c.clock = filepath.Join(c.Dir, "clock")
 	f, err := os.OpenFile(c.clock, os.O_CREATE|os.O_WRONLY, 0o600)
-	c.must(err)
+	c.Must(err)
 	defer f.Close()
-	_, err = f.WriteAt(binary.BigEndian.AppendUint64(nil, uint64(c.ahead.ahead)), 0)
-	c.must(err)
+	_, err = f.WriteAt(binary.BigEndian.AppendUint64(nil, uint64(c.ahead.Ahead)), 0)
+	c.Must(err)
 }
 
 // pgServer is a PostgreSQL of the test's own.

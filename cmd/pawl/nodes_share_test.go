@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/needs"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -50,47 +51,47 @@ echo "line of $PAWL_ATTEMPT" >> a.txt
 
 func anyNodeTakesWebhooksAndSteps(t *testing.T, db *pgServer) {
 	c := newCluster(t, db)
-	c.agent(together, "startup_timeout: 20m, idle_timeout: 20m") // it prints nothing until all are there
-	c.config += "workers: 2\n"
+	c.Agent(together, "startup_timeout: 20m, idle_timeout: 20m") // it prints nothing until all are there
+	c.Config += "workers: 2\n"
 	first, second, third := c.join(), c.join(), c.join()
 
 	// Three nodes with two places each: what one has no place for, another takes.
 	var threads []thread.ID
 	for i := range 6 {
 		c.to(c.nodes[i%3])
-		threads = append(threads, c.issue(rigRepo, fmt.Sprintf("Issue %d", i)))
+		threads = append(threads, c.issue(testrig.Repo, fmt.Sprintf("Issue %d", i)))
 	}
-	c.await("six agents at once", func() bool { return c.calls() == 6 })
+	c.Await("six agents at once", func() bool { return c.Calls() == 6 })
 	for _, m := range c.nodes {
-		if got := m.started(); got != 2 {
-			t.Errorf("the node at %s started %d of the attempts, want 2", m.addr, got)
+		if got := m.Started(); got != 2 {
+			t.Errorf("the node at %s started %d of the attempts, want 2", m.Addr, got)
 		}
 	}
-	c.touch("go")
+	c.Touch("go")
 	done := func() bool { return c.count(threads, overBy("done")) == len(threads) }
-	c.await("every thread's end", done)
+	c.Await("every thread's end", done)
 
 	// Each hears of a part; any of them takes the next step.
 	for i, th := range threads {
 		c.to(c.nodes[i%3])
-		_, err := c.world.Comment(rigRepo, th.Number, writer, "/pawl solve once more")
-		c.must(err)
+		_, err := c.World.Comment(testrig.Repo, th.Number, testrig.Writer, "/pawl solve once more")
+		c.Must(err)
 	}
-	c.await("every thread's second attempt", func() bool { return c.calls() == 12 && done() })
+	c.Await("every thread's second attempt", func() bool { return c.Calls() == 12 && done() })
 	c.sameForAll(threads)
 	if folders := c.folders(); !slices.Equal(folders, []string{".", "node-1", "node-2"}) {
 		t.Errorf("the nodes work in %v of the data directory, want each in one of its own", folders)
 	}
 
 	// A node with a data directory of its own may join and take over everything.
-	c.data = "data-of-the-fourth"
+	c.Data = "data-of-the-fourth"
 	c.join()
-	for _, m := range []*member{first, second, third} {
+	for _, m := range []*testrig.Member{first, second, third} {
 		c.leave(m, syscall.SIGTERM)
 	}
-	last := c.issue(rigRepo, "The last one")
-	c.await("the last thread's end", func() bool { return c.count([]thread.ID{last}, overBy("done")) == 1 })
-	if _, err := os.Stat(filepath.Join(c.dir, c.data, "attempts", "acme", "widgets", fmt.Sprint(last.Number))); err != nil {
+	last := c.issue(testrig.Repo, "The last one")
+	c.Await("the last thread's end", func() bool { return c.count([]thread.ID{last}, overBy("done")) == 1 })
+	if _, err := os.Stat(filepath.Join(c.Dir, c.Data, "attempts", "acme", "widgets", fmt.Sprint(last.Number))); err != nil {
 		t.Error(err)
 	}
 }
@@ -101,11 +102,11 @@ func anyNodeTakesWebhooksAndSteps(t *testing.T, db *pgServer) {
 func whatAnAgentPostsIsKnownToAnyNode(t *testing.T, db *pgServer) {
 	needs.Program(t, "curl") // the agent posts with it
 	c := newCluster(t, db)
-	token, err := c.world.UserToken(writer)
-	c.must(err)
-	other, err := c.world.OpenIssue(rigRepo, writer, "Another issue", "Nobody has asked for this one.")
-	c.must(err)
-	c.agent(fmt.Sprintf("API=%s TOKEN=%s ISSUES='%d %d'\n", strings.TrimSuffix(c.world.APIURL(), "/"), token, other+1, other)+`cat > /dev/null
+	token, err := c.World.UserToken(testrig.Writer)
+	c.Must(err)
+	other, err := c.World.OpenIssue(testrig.Repo, testrig.Writer, "Another issue", "Nobody has asked for this one.")
+	c.Must(err)
+	c.Agent(fmt.Sprintf("API=%s TOKEN=%s ISSUES='%d %d'\n", strings.TrimSuffix(c.World.APIURL(), "/"), token, other+1, other)+`cat > /dev/null
 echo "$PAWL_THREAD $PAWL_ATTEMPT" >> "$CTRL/starts"
 body='{"body": "/pawl solve and mind the documentation"}'
 echo "curl -d '$body' $API/repos/acme/widgets/issues/N/comments"
@@ -116,78 +117,78 @@ done
 while [ ! -f "$CTRL/end" ]; do sleep 0.05; done
 echo "a line" >> a.txt
 `, "startup_timeout: 20m, idle_timeout: 20m")
-	c.data = "data-of-the-first"
+	c.Data = "data-of-the-first"
 	c.join()
-	issue := c.issue(rigRepo, "The agent's own issue")
-	c.await("the log to hold what the agent wrote", func() bool {
+	issue := c.issue(testrig.Repo, "The agent's own issue")
+	c.Await("the log to hold what the agent wrote", func() bool {
 		return slices.ContainsFunc(c.events(issue), func(e thread.Event) bool { return e.Kind == thread.KindAuthored })
 	})
-	c.data = "data-of-the-second"
+	c.Data = "data-of-the-second"
 	second := c.join() // and hears of everything from now on
-	c.touch("post")
+	c.Touch("post")
 	threads := []thread.ID{issue, {Owner: issue.Owner, Name: issue.Name, Number: other}}
-	c.await("the agent's posts to be known as its own", func() bool {
+	c.Await("the agent's posts to be known as its own", func() bool {
 		return c.count(threads, func(s thread.State) bool {
 			return slices.ContainsFunc(s.Ignored, func(f thread.Feedback) bool { return strings.HasPrefix(f.Reason, "the agent wrote it itself") })
 		}) == len(threads)
 	})
-	c.touch("end")
-	c.await("the end", func() bool { return c.count(threads[:1], overBy("done")) == 1 })
+	c.Touch("end")
+	c.Await("the end", func() bool { return c.count(threads[:1], overBy("done")) == 1 })
 	c.settle()
-	if c.calls() != 1 || second.started() != 0 {
-		t.Errorf("%d calls of the agent, %d by the node that heard of its posts, want 1 and none", c.calls(), second.started())
+	if c.Calls() != 1 || second.Started() != 0 {
+		t.Errorf("%d calls of the agent, %d by the node that heard of its posts, want 1 and none", c.Calls(), second.Started())
 	}
 }
 
 // sameForAll checks that no attempt ran twice and that GitHub shows one of each
 // for each thread.
 func (c *cluster) sameForAll(threads []thread.ID) {
-	c.t.Helper()
-	lines := strings.Split(strings.TrimSpace(c.left("starts")), "\n")
+	c.T.Helper()
+	lines := strings.Split(strings.TrimSpace(c.Left("starts")), "\n")
 	slices.Sort(lines)
 	if len(slices.Compact(slices.Clone(lines))) != len(lines) {
-		c.t.Errorf("an attempt ran twice: %q", lines)
+		c.T.Errorf("an attempt ran twice: %q", lines)
 	}
 	pulls := map[string]int{}
-	for _, p := range c.world.Pulls(rigRepo) {
+	for _, p := range c.World.Pulls(testrig.Repo) {
 		pulls[p.Pull.Head]++
 	}
 	for _, th := range threads {
 		if n := pulls[fmt.Sprintf("pawl/issue-%d", th.Number)]; n != 1 {
-			c.t.Errorf("%s: %d pull requests, want 1", th, n)
+			c.T.Errorf("%s: %d pull requests, want 1", th, n)
 		}
 		comments := 0
-		for _, m := range c.world.Comments(rigRepo, th.Number) {
+		for _, m := range c.World.Comments(testrig.Repo, th.Number) {
 			if m.ViaApp {
 				comments++
 			}
 		}
 		if comments != 1 {
-			c.t.Errorf("%s: %d comments by Pawl, want 1", th, comments)
+			c.T.Errorf("%s: %d comments by Pawl, want 1", th, comments)
 		}
 	}
 	checks := map[string]int{}
-	for _, r := range c.world.CheckRuns(rigRepo) {
+	for _, r := range c.World.CheckRuns(testrig.Repo) {
 		checks[r.SHA+" "+r.Name]++
 	}
 	for name, n := range checks {
 		if n != 1 {
-			c.t.Errorf("check run %s is there %d times", name, n)
+			c.T.Errorf("check run %s is there %d times", name, n)
 		}
 	}
 	if len(checks) == 0 {
-		c.t.Error("no check run is there")
+		c.T.Error("no check run is there")
 	}
 }
 
 // folders are the parts of the data directory that nodes took.
 func (c *cluster) folders() (all []string) {
-	c.t.Helper()
-	locks, err := filepath.Glob(filepath.Join(c.dir, "data", "*", "pawl.lock"))
-	c.must(err)
-	for _, lock := range append([]string{filepath.Join(c.dir, "data", "pawl.lock")}, locks...) {
-		name, err := filepath.Rel(filepath.Join(c.dir, "data"), filepath.Dir(lock))
-		c.must(err)
+	c.T.Helper()
+	locks, err := filepath.Glob(filepath.Join(c.Dir, "data", "*", "pawl.lock"))
+	c.Must(err)
+	for _, lock := range append([]string{filepath.Join(c.Dir, "data", "pawl.lock")}, locks...) {
+		name, err := filepath.Rel(filepath.Join(c.Dir, "data"), filepath.Dir(lock))
+		c.Must(err)
 		all = append(all, name)
 	}
 	return all
@@ -196,45 +197,45 @@ func (c *cluster) folders() (all []string) {
 // handOver starts a second node, ends the first, and asks for one more issue,
 // which the second alone can decide about.
 func (c *cluster) handOver() thread.ID {
-	c.t.Helper()
+	c.T.Helper()
 	first := c.nodes[0]
 	c.join()
 	c.leave(first, syscall.SIGTERM)
-	return c.issue(rigRepo, "Another line")
+	return c.issue(testrig.Repo, "Another line")
 }
 
 func aLimitOnOneHoldsBackTheOther(t *testing.T, db *pgServer) {
 	c := newCluster(t, db)
-	c.agent(fmt.Sprintf(limited, resetText(time.Now().Add(5*time.Hour))), "stream: codex")
+	c.Agent(fmt.Sprintf(testrig.Limited, testrig.ResetText(time.Now().Add(5*time.Hour))), "stream: codex")
 	c.join()
-	th := c.issue(rigRepo, "A second line")
+	th := c.issue(testrig.Repo, "A second line")
 	for n := 1; n <= 3; n++ {
-		c.await("the limit", func() bool {
+		c.Await("the limit", func() bool {
 			return c.count([]thread.ID{th}, func(s thread.State) bool { return len(s.Attempts) == n && !s.Open() }) == 1
 		})
 		if n < 3 {
-			_, err := c.world.Comment(rigRepo, th.Number, writer, "/pawl retry")
-			c.must(err)
+			_, err := c.World.Comment(testrig.Repo, th.Number, testrig.Writer, "/pawl retry")
+			c.Must(err)
 		}
 	}
 	other := c.handOver()
-	c.await("the other node's decision", func() bool { return c.count([]thread.ID{other}, overBy("usage_limit_breaker")) == 1 })
-	if c.calls() != 4 {
-		t.Errorf("the agent was called %d times, want 3 on one node and one on the other, which confirms the limit", c.calls())
+	c.Await("the other node's decision", func() bool { return c.count([]thread.ID{other}, overBy("usage_limit_breaker")) == 1 })
+	if c.Calls() != 4 {
+		t.Errorf("the agent was called %d times, want 3 on one node and one on the other, which confirms the limit", c.Calls())
 	}
 }
 
 func aLoopOnOneHoldsBackTheOther(t *testing.T, db *pgServer) {
 	c := newCluster(t, db)
-	c.agent(codexAgent+"echo kept > work.txt\nfor i in $(seq 1 600); do echo \"value: $((i%2))\" > f.txt; change f.txt; sleep 0.01; done\n"+codexEnd, "stream: codex")
+	c.Agent(testrig.CodexAgent+"echo kept > work.txt\nfor i in $(seq 1 600); do echo \"value: $((i%2))\" > f.txt; change f.txt; sleep 0.01; done\n"+testrig.CodexEnd, "stream: codex")
 	c.join()
-	th := c.issue(rigRepo, "A value")
-	c.await("the loop's cooldown", func() bool { return c.count([]thread.ID{th}, waitsBy("cooldown")) == 1 })
-	calls := c.calls()
+	th := c.issue(testrig.Repo, "A value")
+	c.Await("the loop's cooldown", func() bool { return c.count([]thread.ID{th}, waitsBy("cooldown")) == 1 })
+	calls := c.Calls()
 	other := c.handOver()
-	c.await("the other node's decision", func() bool { return c.count([]thread.ID{other}, waitsBy("cooldown")) == 1 })
-	if c.calls() != calls || calls != 1 {
-		t.Errorf("the agent was called %d times on one node and %d times in all, want 1", calls, c.calls())
+	c.Await("the other node's decision", func() bool { return c.count([]thread.ID{other}, waitsBy("cooldown")) == 1 })
+	if c.Calls() != calls || calls != 1 {
+		t.Errorf("the agent was called %d times on one node and %d times in all, want 1", calls, c.Calls())
 	}
 }
 
@@ -243,33 +244,33 @@ func aLoopOnOneHoldsBackTheOther(t *testing.T, db *pgServer) {
 func gradesOfOneDecideAtTheOther(t *testing.T, db *pgServer) {
 	const threads = 4
 	c := newCluster(t, db)
-	_, err := c.world.PushCommit(t.Context(), rigRepo, writer, fakegithub.Commit{Branch: "main", Message: "Verify",
+	_, err := c.World.PushCommit(t.Context(), testrig.Repo, testrig.Writer, fakegithub.Commit{Branch: "main", Message: "Verify",
 		Files: map[string]string{".github/pawl.yml": "verify: [\"grep -q right a.txt\"]\n"}})
-	c.must(err)
-	c.agent("cat > /dev/null; echo wrong $$ >> a.txt\n", "") // mine, the first in the configured order
-	other := filepath.Join(c.dir, "other.sh")
-	c.must(os.WriteFile(other, []byte("#!/bin/sh\ncat > /dev/null; echo right >> a.txt\n"), 0o700))
-	c.config += fmt.Sprintf("  - {name: other, kind: command, argv: [%q]}\npolicy: {learning: {mode: learn}}\n", other)
+	c.Must(err)
+	c.Agent("cat > /dev/null; echo wrong $$ >> a.txt\n", "") // mine, the first in the configured order
+	other := filepath.Join(c.Dir, "other.sh")
+	c.Must(os.WriteFile(other, []byte("#!/bin/sh\ncat > /dev/null; echo right >> a.txt\n"), 0o700))
+	c.Config += fmt.Sprintf("  - {name: other, kind: command, argv: [%q]}\npolicy: {learning: {mode: learn}}\n", other)
 	c.join()
 	var taught []thread.ID
 	for i := range 2 * threads {
-		n, err := c.world.OpenIssue(rigRepo, writer, fmt.Sprintf("Lesson %d", i), "Please add a line to a.txt.")
-		c.must(err)
+		n, err := c.World.OpenIssue(testrig.Repo, testrig.Writer, fmt.Sprintf("Lesson %d", i), "Please add a line to a.txt.")
+		c.Must(err)
 		for _, say := range []string{"/pawl use " + []string{"mine", "other"}[i%2], "/pawl solve"} {
-			_, err = c.world.Comment(rigRepo, n, writer, say)
-			c.must(err)
-			c.must(c.world.WaitDelivered(t.Context()))
+			_, err = c.World.Comment(testrig.Repo, n, testrig.Writer, say)
+			c.Must(err)
+			c.Must(c.World.WaitDelivered(t.Context()))
 		}
 		taught = append(taught, thread.ID{Owner: "acme", Name: "widgets", Number: n})
 	}
 	over := func(s thread.State) bool { return len(s.Attempts) > 0 && !s.Open() }
-	c.await("the lessons to end", func() bool { return c.count(taught, over) == len(taught) })
+	c.Await("the lessons to end", func() bool { return c.count(taught, over) == len(taught) })
 
 	asked := []thread.ID{c.handOver()}
 	for i := range threads - 1 {
-		asked = append(asked, c.issue(rigRepo, fmt.Sprintf("Question %d", i)))
+		asked = append(asked, c.issue(testrig.Repo, fmt.Sprintf("Question %d", i)))
 	}
-	c.await("the other node's threads to end", func() bool { return c.count(asked, over) == len(asked) })
+	c.Await("the other node's threads to end", func() bool { return c.count(asked, over) == len(asked) })
 	right := 0
 	for i, s := range c.states(asked) {
 		choice := s.Attempts[0].Decision.Choice
@@ -293,14 +294,14 @@ func gradesOfOneDecideAtTheOther(t *testing.T, db *pgServer) {
 func TestASecondServerOnTheSameSQLiteFileRefusesToStart(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
-	r.agent("cat > /dev/null; echo two >> a.txt\n", "")
-	r.start()
-	out, err := exec.Command(pawlBinary, "serve", "--config", filepath.Join(r.dir, "pawl.yml")).CombinedOutput()
+	r.Agent("cat > /dev/null; echo two >> a.txt\n", "")
+	r.Start()
+	out, err := exec.Command(testrig.Program, "serve", "--config", filepath.Join(r.Dir, "pawl.yml")).CombinedOutput()
 	exit, ok := err.(*exec.ExitError)
 	if !ok || exit.ExitCode() != 1 || !strings.Contains(string(out), "pawl.db") || !strings.Contains(string(out), "in use by") {
 		t.Errorf("%v:\n%s\nwant exit code 1 and that the file is in use", err, out)
 	}
 	// The first goes on, and nothing of the second stays.
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.wantSolved(n)
+	n := r.Solve("A second line", "Please add a second line to a.txt.")
+	r.WantSolved(n)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -27,20 +28,20 @@ type slowPost struct {
 // post sends a webhook but for its last byte, and returns once the server reads
 // its body: it is asked to say so.
 func (r *rig) post(guid, signature, body string) slowPost {
-	r.t.Helper()
-	conn, err := net.Dial("tcp", r.addr)
-	r.must(err)
-	r.t.Cleanup(func() { conn.Close() })
-	r.must(conn.SetDeadline(time.Now().Add(patience)))
+	r.T.Helper()
+	conn, err := net.Dial("tcp", r.Addr)
+	r.Must(err)
+	r.T.Cleanup(func() { conn.Close() })
+	r.Must(conn.SetDeadline(time.Now().Add(testrig.Patience)))
 	_, err = fmt.Fprintf(conn, "POST /api/github/hook HTTP/1.1\r\nHost: pawl\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n"+
 		"X-GitHub-Event: ping\r\nX-GitHub-Delivery: %s\r\nX-Hub-Signature-256: sha256=%s\r\n\r\n", len(body), guid, signature)
-	r.must(err)
+	r.Must(err)
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil || !strings.Contains(line, "100 Continue") {
-		r.t.Fatalf("%q, %v, want the server to read on", line, err)
+		r.T.Fatalf("%q, %v, want the server to read on", line, err)
 	}
 	_, err = conn.Write([]byte(body[:len(body)-1]))
-	r.must(err)
+	r.Must(err)
 	return slowPost{conn, body[len(body)-1:]}
 }
 
@@ -61,12 +62,12 @@ func (p slowPost) finish(t *testing.T) int {
 func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
-	n := r.atWork()
+	n := r.AtWork()
 	const body, refused, taken = `{"zen": "Keep it logically awesome."}`, "99999999-2222-4333-8444-555555555555", "88888888-2222-4333-8444-555555555555"
 	stranger := r.post(refused, strings.Repeat("0", 64), body)
-	github := r.post(taken, signature(sha256.New, []byte(body)), body)
-	r.must(r.server.cmd.Process.Signal(syscall.SIGTERM))
-	r.await("the agent to be ended", func() bool { return strings.Contains(r.log.String(), `"attempt handed over"`) })
+	github := r.post(taken, testrig.Signature(sha256.New, []byte(body)), body)
+	r.Must(r.Server.Cmd.Process.Signal(syscall.SIGTERM))
+	r.Await("the agent to be ended", func() bool { return strings.Contains(r.Log.String(), `"attempt handed over"`) })
 	// Both requests are still on their way, so the server did not wait for them.
 	if got := github.finish(t); got != http.StatusOK {
 		t.Errorf("the webhook was answered %d, want it stored", got)
@@ -74,16 +75,16 @@ func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 	if got := stranger.finish(t); got != http.StatusUnauthorized {
 		t.Errorf("the other one was answered %d, want it refused", got)
 	}
-	if code := r.ended(r.server); code != 0 {
+	if code := r.Ended(r.Server); code != 0 {
 		t.Errorf("the server ended with %d", code)
 	}
-	if d := r.deliveryOf(taken); d.GUID != taken {
+	if d := r.DeliveryOf(taken); d.GUID != taken {
 		t.Error("the webhook that was answered is not stored")
 	}
-	r.touch("go")
-	r.start()
-	r.wantSolved(n)
-	if d := r.deliveryOf(taken); d.State != thread.Handled {
+	r.Touch("go")
+	r.Start()
+	r.WantSolved(n)
+	if d := r.DeliveryOf(taken); d.State != thread.Handled {
 		t.Errorf("the webhook is %s after the next start, want it handled", d.State)
 	}
 }
@@ -91,33 +92,33 @@ func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 func TestFoldersOfServersThatAreGoneAreCleaned(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.agent(plainAgent, "")
+	r.Agent(testrig.PlainAgent, "")
 	old := time.Now().Add(-60 * 24 * time.Hour)
 	transcript := func(folder string) string {
 		t.Helper()
-		path := filepath.Join(r.dir, "data", folder, "attempts", "acme", "widgets", "7", "1", "transcript")
-		r.must(os.MkdirAll(filepath.Dir(path), 0o700))
-		r.must(os.WriteFile(path, []byte("old"), 0o600))
-		r.must(os.Chtimes(path, old, old))
+		path := filepath.Join(r.Dir, "data", folder, "attempts", "acme", "widgets", "7", "1", "transcript")
+		r.Must(os.MkdirAll(filepath.Dir(path), 0o700))
+		r.Must(os.WriteFile(path, []byte("old"), 0o600))
+		r.Must(os.Chtimes(path, old, old))
 		return path
 	}
 	// A folder has the lock of the server that used it; what has none is none.
 	gone, used, other := transcript("node-1"), transcript("node-2"), transcript("node-3")
 	for _, folder := range []string{"node-1", "node-2"} {
-		r.must(os.WriteFile(filepath.Join(r.dir, "data", folder, "pawl.lock"), nil, 0o600))
+		r.Must(os.WriteFile(filepath.Join(r.Dir, "data", folder, "pawl.lock"), nil, 0o600))
 	}
-	lock, err := wait.Lock(t.Context(), filepath.Join(r.dir, "data", "node-2", "pawl.lock"), 0)
-	r.must(err)
+	lock, err := wait.Lock(t.Context(), filepath.Join(r.Dir, "data", "node-2", "pawl.lock"), 0)
+	r.Must(err)
 	defer lock.Close()
-	r.start()
-	r.await("the cleaning at the start", func() bool { return strings.Contains(r.log.String(), `"old records removed"`) })
+	r.Start()
+	r.Await("the cleaning at the start", func() bool { return strings.Contains(r.Log.String(), `"old records removed"`) })
 	for path, want := range map[string]bool{gone: false, used: true, other: true} {
 		if _, err := os.Stat(path); (err == nil) != want {
 			t.Errorf("%s: %v, want it kept: %t", path, err, want)
 		}
 	}
 	// Its place is free again.
-	if lock, err := wait.Lock(t.Context(), filepath.Join(r.dir, "data", "node-1", "pawl.lock"), 0); err != nil {
+	if lock, err := wait.Lock(t.Context(), filepath.Join(r.Dir, "data", "node-1", "pawl.lock"), 0); err != nil {
 		t.Error(err)
 	} else {
 		lock.Close()
@@ -126,23 +127,23 @@ func TestFoldersOfServersThatAreGoneAreCleaned(t *testing.T) {
 
 // A start may wait for the database; a stop meanwhile is no failure of the service.
 func TestAStopWhileTheDatabaseDoesNotAnswerIsOrderly(t *testing.T) {
-	endToEnd(t)
+	testrig.EndToEnd(t)
 	t.Parallel()
 	r := newRig(t, nil)
-	r.agent("exit 0\n", "")
+	r.Agent("exit 0\n", "")
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	r.must(err)
+	r.Must(err)
 	defer silent.Close()
-	r.must(silent.(*net.TCPListener).SetDeadline(time.Now().Add(patience)))
-	r.dsn = fmt.Sprintf("postgres://pawl@%s/pawl?sslmode=disable", silent.Addr())
-	var log logBuffer
-	cmd := exec.Command(pawlBinary, "serve", "--config", r.file())
+	r.Must(silent.(*net.TCPListener).SetDeadline(time.Now().Add(testrig.Patience)))
+	r.DSN = fmt.Sprintf("postgres://pawl@%s/pawl?sslmode=disable", silent.Addr())
+	var log testrig.LogBuffer
+	cmd := exec.Command(testrig.Program, "serve", "--config", r.File())
 	cmd.Stderr = &log
-	r.must(cmd.Start())
+	r.Must(cmd.Start())
 	conn, err := silent.Accept()
-	r.must(err)
+	r.Must(err)
 	defer conn.Close()
-	r.must(cmd.Process.Signal(syscall.SIGTERM))
+	r.Must(cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil || !strings.Contains(log.String(), "stopped before it served") {
 		t.Errorf("%v, want an orderly end; it said\n%s", err, log.String())
 	}
@@ -153,13 +154,13 @@ func TestAStopWhileTheDatabaseDoesNotAnswerIsOrderly(t *testing.T) {
 func TestAStopDoesNotWaitForAnAgentThatDoesNotTellItsVersion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.must(os.MkdirAll(r.ctrl(), 0o700))
-	slow := filepath.Join(r.dir, "slow")
-	r.must(os.WriteFile(slow, []byte("#!/bin/sh\ntouch '"+r.ctrl()+"/asked'; sleep 100000\n"), 0o700))
-	r.config += fmt.Sprintf("backends: [{name: slow, kind: codex, argv: [%q]}]\n", slow)
-	r.start()
-	r.await("the question", func() bool { return r.has("asked") })
-	if code := r.stop(syscall.SIGTERM); code != exitDone {
+	r.Must(os.MkdirAll(r.Ctrl(), 0o700))
+	slow := filepath.Join(r.Dir, "slow")
+	r.Must(os.WriteFile(slow, []byte("#!/bin/sh\ntouch '"+r.Ctrl()+"/asked'; sleep 100000\n"), 0o700))
+	r.Config += fmt.Sprintf("backends: [{name: slow, kind: codex, argv: [%q]}]\n", slow)
+	r.Start()
+	r.Await("the question", func() bool { return r.Has("asked") })
+	if code := r.Stop(syscall.SIGTERM); code != exitDone {
 		t.Errorf("exit code %d, want %d", code, exitDone)
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 )
 
 // order runs a command of the shell against the rig's database.
 func (r *rig) order(args ...string) (code int, said string) {
-	r.t.Helper()
-	code, out, errs := pawl(r.t, r.dir, nil, append(args, "--config", r.file())...)
+	r.T.Helper()
+	code, out, errs := pawl(r.T, r.Dir, nil, append(args, "--config", r.File())...)
 	return code, out + errs
 }
 
@@ -21,11 +22,11 @@ func (r *rig) order(args ...string) (code int, said string) {
 func TestOrdersFromTheShell(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.agent("cat > /dev/null; echo '\033[2Jworking'; touch "+r.ctrl()+"/began; while test ! -e "+r.ctrl()+"/end; do sleep 0.05; done; echo two >> a.txt; echo finished\n", "")
-	r.start()
-	n := r.solve("Add a line", "Please add a line to a.txt.")
-	name := fmt.Sprintf("%s#%d", rigRepo, n)
-	r.await("the attempt", func() bool { return r.has("began") })
+	r.Agent("cat > /dev/null; echo '\033[2Jworking'; touch "+r.Ctrl()+"/began; while test ! -e "+r.Ctrl()+"/end; do sleep 0.05; done; echo two >> a.txt; echo finished\n", "")
+	r.Start()
+	n := r.Solve("Add a line", "Please add a line to a.txt.")
+	name := fmt.Sprintf("%s#%d", testrig.Repo, n)
+	r.Await("the attempt", func() bool { return r.Has("began") })
 	if code, said := r.order("retry", name); code != exitFailed || !strings.Contains(said, "an attempt is running; stop it first") {
 		t.Errorf("retry: exit %d: %s", code, said)
 	}
@@ -38,21 +39,21 @@ func TestOrdersFromTheShell(t *testing.T) {
 	if code, said := r.order("stop", name); code != exitDone || !strings.Contains(said, "stop is ordered") {
 		t.Errorf("stop: exit %d: %s", code, said)
 	}
-	if s := r.over(name); s.Rule != policy.RuleCancelled || !strings.Contains(strings.Join(s.Reasons, ""), "asked to stop") {
+	if s := r.Over(name); s.Rule != policy.RuleCancelled || !strings.Contains(strings.Join(s.Reasons, ""), "asked to stop") {
 		t.Errorf("after stop: %+v", s)
 	}
-	r.touch("end")
-	if code, said := r.order("pause", rigRepo); code != exitDone || !strings.Contains(said, "is paused") {
+	r.Touch("end")
+	if code, said := r.order("pause", testrig.Repo); code != exitDone || !strings.Contains(said, "is paused") {
 		t.Errorf("pause: exit %d: %s", code, said)
 	}
 	if code, said := r.order("retry", name); code != exitDone {
 		t.Errorf("retry: exit %d: %s", code, said)
 	}
-	r.await("the pause", func() bool { s := r.thread(name); return s.Rule == policy.RulePaused && s.State == "stopped" })
-	if code, said := r.order("unpause", rigRepo); code != exitDone || !strings.Contains(said, "threads that go on: 1") {
+	r.Await("the pause", func() bool { s := r.Thread(name); return s.Rule == policy.RulePaused && s.State == "stopped" })
+	if code, said := r.order("unpause", testrig.Repo); code != exitDone || !strings.Contains(said, "threads that go on: 1") {
 		t.Errorf("unpause: exit %d: %s", code, said)
 	}
-	r.await("the work", func() bool { return r.pullOf(n) > 0 && r.thread(name).State == "done" })
+	r.Await("the work", func() bool { return r.PullOf(n) > 0 && r.Thread(name).State == "done" })
 	if code, said := r.order("logs", "-f", "-n", "1", name); code != exitDone || said != "finished\n" {
 		t.Errorf("logs of the last attempt: exit %d: %q", code, said)
 	}
@@ -67,8 +68,8 @@ func TestOrdersFromTheShell(t *testing.T) {
 func TestOrdersThatAreNoneSayHowTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.agent(plainAgent, "")
-	r.start()
+	r.Agent(testrig.PlainAgent, "")
+	r.Start()
 	for args, want := range map[string]string{
 		"retry":                   "see pawl retry --help",
 		"retry widgets":           "want owner/repo#number",
@@ -82,7 +83,7 @@ func TestOrdersThatAreNoneSayHowTheyAreWritten(t *testing.T) {
 		"unpause acme/widgets":    "is not paused",
 		"resume acme/widgets#999": "Pawl was never asked",
 	} {
-		code, out, errs := pawl(t, r.dir, nil, append(strings.Fields(args), "--config", r.file())...)
+		code, out, errs := pawl(t, r.Dir, nil, append(strings.Fields(args), "--config", r.File())...)
 		if code == exitDone || !strings.Contains(out+errs, want) {
 			t.Errorf("pawl %s: exit %d, without %q: %s%s", args, code, want, out, errs)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -21,49 +22,49 @@ const madeGoodWithin = 10 * time.Minute
 func TestAnOutageOf71HoursIsMadeGoodWithinTenMinutesOfTheStart(t *testing.T) {
 	t.Parallel()
 	binary := crashBinary(t) // for its clock
-	ahead := &clock{}
-	r := newRigAt(t, nil, ahead.now)
+	ahead := &testrig.Clock{}
+	r := newRigAt(t, nil, ahead.Now)
 	c := &cluster{rig: r, ahead: ahead} // for its way to start a process
-	r.agent(plainAgent, "")
-	file := r.file()
-	serve := func() *member {
+	r.Agent(testrig.PlainAgent, "")
+	file := r.File()
+	serve := func() *testrig.Member {
 		cmd := exec.Command(binary, "serve", "--config", file)
-		cmd.Env = append(os.Environ(), "PAWL_CRASH_CLOCK="+ahead.ahead.String())
+		cmd.Env = append(os.Environ(), "PAWL_CRASH_CLOCK="+ahead.Ahead.String())
 		return c.launch(cmd)
 	}
 	first := serve()
 	const threads, missed, outage = 4, 142, 71 * time.Hour
 	var numbers []int
 	for i := range threads {
-		numbers = append(numbers, r.solve(fmt.Sprint("A line ", i), "Please add a line to a.txt."))
+		numbers = append(numbers, r.Solve(fmt.Sprint("A line ", i), "Please add a line to a.txt."))
 	}
 	for _, n := range numbers {
-		r.over(threadName(n))
+		r.Over(testrig.ThreadName(n))
 	}
-	r.settle()
+	r.Settle()
 	c.leave(first, syscall.SIGTERM)
 
-	r.world.SetWebhookURL("http://127.0.0.1:1/")
+	r.World.SetWebhookURL("http://127.0.0.1:1/")
 	for i := range missed {
-		ahead.reach(ahead.now().Add(outage / missed))
-		_, err := r.world.Comment(rigRepo, numbers[i%threads], writer, fmt.Sprint("/pawl retry change ", i))
-		r.must(err)
-		r.must(r.world.WaitDelivered(t.Context()))
+		ahead.Reach(ahead.Now().Add(outage / missed))
+		_, err := r.World.Comment(testrig.Repo, numbers[i%threads], testrig.Writer, fmt.Sprint("/pawl retry change ", i))
+		r.Must(err)
+		r.Must(r.World.WaitDelivered(t.Context()))
 	}
-	r.world.ResetCalls()
+	r.World.ResetCalls()
 	began := time.Now()
 	serve()
 	heard := func() map[string]int {
 		times := map[string]int{}
 		for _, n := range numbers {
-			for _, f := range r.state(n).Feedback {
+			for _, f := range r.State(n).Feedback {
 				times[f.Raw]++
 			}
 		}
 		return times
 	}
 	good := func() bool {
-		s := r.stats()
+		s := r.Stats()
 		return s.Deliveries[thread.Received]+s.Deliveries[thread.Failed] == 0 && len(heard()) > missed
 	}
 	for !good() && time.Since(began) < madeGoodWithin {
@@ -80,7 +81,7 @@ func TestAnOutageOf71HoursIsMadeGoodWithinTenMinutesOfTheStart(t *testing.T) {
 			t.Errorf("%q is in the logs %d times", text, times[text])
 		}
 	}
-	fetched := r.world.Calls()[http.MethodGet+" /app/hook/deliveries/{id}"]
+	fetched := r.World.Calls()[http.MethodGet+" /app/hook/deliveries/{id}"]
 	t.Logf("%d payloads were fetched, %d events found by the reconciliation", fetched, missed-fetched)
 	if fetched < missed-8 || fetched == missed {
 		t.Errorf("%d payloads were fetched; want those of 70 hours of 71", fetched)

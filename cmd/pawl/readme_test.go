@@ -23,6 +23,7 @@ import (
 	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -45,10 +46,10 @@ const recorded = "#!/bin/sh\n{ printf '%s\\001' \"${0##*/}\" \"$@\"; echo; } >>\
 
 func newReadme(t *testing.T) *readme {
 	t.Helper()
-	endToEnd(t)
+	testrig.EndToEnd(t)
 	r := &readme{t: t, page: string(file(t, "README.md")), bin: t.TempDir(), home: t.TempDir(), started: map[string]bool{}}
 	var err error
-	r.world, err = fakegithub.New(fakegithub.Options{AppID: 4711, WebhookSecret: rigSecret})
+	r.world, err = fakegithub.New(fakegithub.Options{AppID: 4711, WebhookSecret: testrig.Secret})
 	r.must(err)
 	t.Cleanup(func() { r.world.Close() })
 	r.model, err = fakeprovider.Start(fakeprovider.Options{})
@@ -214,7 +215,7 @@ func (r *readme) check(line string, call []string) {
 // server takes a free port.
 func (r *readme) pawl(line string, args []string) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.t.Context(), testrig.Patience)
 	defer cancel()
 	switch args[0] {
 	case "setup":
@@ -240,7 +241,7 @@ func (r *readme) pawl(line string, args []string) {
 			r.must(cmd.Run())
 		}
 	}
-	cmd := exec.CommandContext(ctx, pawlBinary, args...)
+	cmd := exec.CommandContext(ctx, testrig.Program, args...)
 	cmd.Dir, cmd.Env = r.dir, r.env()
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) == 0 {
 		r.t.Errorf("%s: %v\n%s", line, err, out)
@@ -254,7 +255,7 @@ func (r *readme) setup(ctx context.Context, line string, args []string) {
 	if i := slices.Index(args, "/var/lib/pawl/pawl.yml"); i > 0 {
 		args[i] = filepath.Join(r.dir, "pawl.yml")
 	}
-	cmd := exec.CommandContext(ctx, pawlBinary, args...)
+	cmd := exec.CommandContext(ctx, testrig.Program, args...)
 	cmd.Dir, cmd.Env = r.dir, r.env()
 	out, err := cmd.StdoutPipe()
 	r.must(err)
@@ -288,7 +289,7 @@ func (r *readme) setup(ctx context.Context, line string, args []string) {
 // serve leaves the server running for the lines that follow.
 func (r *readme) serve(line string, args []string) {
 	r.t.Helper()
-	cmd := exec.Command(pawlBinary, append(slices.Clone(args), "--listen", "127.0.0.1:0")...)
+	cmd := exec.Command(testrig.Program, append(slices.Clone(args), "--listen", "127.0.0.1:0")...)
 	cmd.Dir, cmd.Env = r.dir, r.env()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StderrPipe()

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -30,25 +31,25 @@ func TestAThreadGoesOnWithinAMinuteAfterAFailedStepAndAKill(t *testing.T) {
 				}
 				return []string{"PAWL_CRASH_AT=" + c.at}
 			}
-			l.agent("cat > /dev/null\necho two >> a.txt\n", "")
+			l.Agent("cat > /dev/null\necho two >> a.txt\n", "")
 			c.fault.Times = -1
-			l.world.Inject(c.fault)
+			l.World.Inject(c.fault)
 			l.begin()
 			l.Serving()
-			n := l.solve("A line", "Please add a line to a.txt.")
-			l.await("the kill", func() bool { return len(l.Died()) == 1 })
-			l.world.ClearFaults()
+			n := l.Solve("A line", "Please add a line to a.txt.")
+			l.Await("the kill", func() bool { return len(l.Died()) == 1 })
+			l.World.ClearFaults()
 			l.Serving()
-			states := l.settled("the thread to go on", patience, func(states map[string]thread.State) bool {
+			states := l.settled("the thread to go on", testrig.Patience, func(states map[string]thread.State) bool {
 				// The last thing that a step does is the status comment.
-				s := states[threadName(n)]
-				return worked(s) == 1 && s.Acts["comment:status"].Done && len(l.world.Comments(rigRepo, n)) == 2
+				s := states[testrig.ThreadName(n)]
+				return worked(s) == 1 && s.Acts["comment:status"].Done && len(l.World.Comments(testrig.Repo, n)) == 2
 			})
 			l.wentOnInTime(l.Died()[0])
-			if s := states[threadName(n)]; s.Decision == nil || s.Decision.Action != policy.DoDone {
+			if s := states[testrig.ThreadName(n)]; s.Decision == nil || s.Decision.Action != policy.DoDone {
 				t.Errorf("the thread ended with %+v, want done", s.Decision)
 			}
-			l.Invariants(states, rigRepo)
+			l.Invariants(states, testrig.Repo)
 		})
 	}
 }

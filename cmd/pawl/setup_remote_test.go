@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/testrig"
 )
 
 // The server's machine has no browser and no address: the link holds the form, and the person brings along what
@@ -23,7 +24,7 @@ func TestSetupWithoutABrowserAndAnAddress(t *testing.T) {
 	t.Parallel()
 	i := newInstaller(t)
 	try := func(paste func(back string) string) (code int, out string) {
-		cmd := exec.Command(pawlBinary, "setup", "--headless", "--github", i.gh.WebURL())
+		cmd := exec.Command(testrig.Program, "setup", "--headless", "--github", i.gh.WebURL())
 		cmd.Dir, cmd.Stderr = i.dir, &i.stderr
 		stdin, err := cmd.StdinPipe()
 		i.must(err)

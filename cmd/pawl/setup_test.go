@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/testrig"
 )
 
 // installer is the built binary at `pawl setup`, with a fake GitHub and the
@@ -36,14 +37,14 @@ type installer struct {
 
 // browser follows no redirect by itself.
 func browser() *http.Client {
-	return &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Timeout: testrig.Patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 func newInstaller(t *testing.T) *installer {
 	t.Helper()
 	i := &installer{t: t, dir: t.TempDir(), read: make(chan struct{})}
 	var err error
-	i.gh, err = fakegithub.New(fakegithub.Options{AppID: 4711, WebhookSecret: rigSecret})
+	i.gh, err = fakegithub.New(fakegithub.Options{AppID: 4711, WebhookSecret: testrig.Secret})
 	i.must(err)
 	t.Cleanup(func() { i.gh.Close() })
 	return i
@@ -59,7 +60,7 @@ func (i *installer) must(err error) {
 // starts runs pawl setup until it shows its page or ends.
 func (i *installer) starts(args ...string) {
 	i.t.Helper()
-	i.cmd = exec.Command(pawlBinary, append([]string{"setup", "--listen", "127.0.0.1:0", "--github", i.gh.WebURL(), "--url", "https://pawl.example.com/"}, args...)...)
+	i.cmd = exec.Command(testrig.Program, append([]string{"setup", "--listen", "127.0.0.1:0", "--github", i.gh.WebURL(), "--url", "https://pawl.example.com/"}, args...)...)
 	i.cmd.Dir, i.cmd.Stderr = i.dir, &i.stderr
 	i.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	i.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -83,7 +84,7 @@ func (i *installer) starts(args ...string) {
 	}()
 	select {
 	case i.page = <-page:
-	case <-time.After(patience):
+	case <-time.After(testrig.Patience):
 		i.t.Fatal("pawl setup shows no page")
 	}
 	i.t.Cleanup(func() {
@@ -180,11 +181,11 @@ func TestSetupMakesTheAppAndWritesWhatTheServerNeeds(t *testing.T) {
 			}
 			secrets := i.stdout.String() + i.stderr.String() + said
 			_, client := i.gh.OAuthClient()
-			if strings.Contains(secrets, rigSecret) || strings.Contains(secrets, client) || strings.Contains(secrets, "PRIVATE KEY") {
+			if strings.Contains(secrets, testrig.Secret) || strings.Contains(secrets, client) || strings.Contains(secrets, "PRIVATE KEY") {
 				t.Errorf("a secret is shown:\n%s", secrets)
 			}
 			// The files work: the App they name can sign in.
-			doctor := exec.Command(pawlBinary, "doctor", "--config", filepath.Join(i.dir, "pawl.yml"))
+			doctor := exec.Command(testrig.Program, "doctor", "--config", filepath.Join(i.dir, "pawl.yml"))
 			doctor.Env = []string{"PATH=" + os.Getenv("PATH"), "OPENAI_API_KEY=x", "ANTHROPIC_API_KEY=x"}
 			out, _ := doctor.CombinedOutput() // other checks may fail here
 			for _, want := range []string{"signs in as pawl[bot] (App 4711)", "the App has what it needs", "the App subscribes to what it listens to"} {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -22,22 +23,22 @@ const printText = `echo '{"type":"text","sessionID":"ses_1","part":{"type":"text
 func TestWhatAnAgentToldBeforeAKillCountsInTheDaysBudget(t *testing.T) {
 	t.Parallel()
 	r := newProcessRig(t, nil)
-	r.agent("cat > /dev/null\n"+printStep("tool-calls")+gated+"echo two >> a.txt\n"+printText+printStep("stop"), "stream: opencode")
-	r.start()
-	n := r.solve("A second line", "Please add a second line to a.txt.")
-	r.await("the step to be noted", func() (noted bool) {
-		r.read(func(db *store.Store) {
+	r.Agent("cat > /dev/null\n"+printStep("tool-calls")+testrig.Gated+"echo two >> a.txt\n"+printText+printStep("stop"), "stream: opencode")
+	r.Start()
+	n := r.Solve("A second line", "Please add a second line to a.txt.")
+	r.Await("the step to be noted", func() (noted bool) {
+		r.Read(func(db *store.Store) {
 			note, err := db.Noted(t.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n})
-			r.must(err)
+			r.Must(err)
 			noted = note != nil
 		})
 		return noted
 	})
-	r.stop(syscall.SIGKILL)
-	r.touch("go")
-	r.start()
-	r.ending(n)
-	a := r.state(n).Attempts
+	r.Stop(syscall.SIGKILL)
+	r.Touch("go")
+	r.Start()
+	r.Ending(n)
+	a := r.State(n).Attempts
 	if len(a) != 2 || a[0].Receipt.Outcome != policy.Interrupted {
 		t.Fatalf("attempts %+v, want one that was interrupted and another one", a)
 	}

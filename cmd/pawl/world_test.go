@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/testrig"
+)
+
+// rig is the world of internal/testrig, with what the tests of this package look at in it.
+type rig struct{ *testrig.Rig }
+
+func newRig(t *testing.T, files map[string]string) *rig {
+	t.Helper()
+	return &rig{testrig.New(t, files)}
+}
+
+func newProcessRig(t *testing.T, files map[string]string) *rig {
+	t.Helper()
+	return &rig{testrig.NewProcess(t, files)}
+}
+
+// newRigAt is newRig with a clock for the fake GitHub, and what else its options shall be.
+func newRigAt(t *testing.T, files map[string]string, now func() time.Time, change ...func(*fakegithub.Options)) *rig {
+	t.Helper()
+	return &rig{testrig.NewAt(t, files, now, change...)}
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.InsideCommand { // this process is a server that runs a program
+		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	}
+	if file := os.Getenv(nodeVariable); file != "" {
+		// This process is a node of a cluster with a clock of its test.
+		if err := serveAsNode(file, os.Getenv(clockVariable)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	testrig.Main(m)
+}

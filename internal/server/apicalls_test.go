@@ -1,0 +1,63 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/testrig"
+)
+
+// maxCalls is how many calls of GitHub's API one solved issue may cost, without git's requests, those for deliveries
+// that did not arrive and what only a server's first issue asks: who the App is, its bot user, and for a token. Four of
+// them ask what the person may do: when they ask for the work, before the push, before the pull request is opened, and
+// before it is marked as ready and a review asked for.
+const maxCalls = 15
+
+// onceAServer are the routes that only the first issue calls.
+var onceAServer = []string{"GET /app", "GET /users/{login}", "POST /app/installations/{id}/access_tokens"}
+
+func TestASolvedIssueCostsFewCallsOfTheAPI(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a.txt": "one\n", config.RepoFile: "verify: ['grep -q two a.txt']\n"})
+	r.Agent("echo two >> a.txt\n", "")
+	r.World.ResetCalls()
+	r.Start()
+	// The first look for what did not arrive also compares Pawl's own threads with GitHub, of which there are none yet.
+	db := r.Database()
+	r.Await("the first look to be over", func() bool {
+		var duty []byte
+		err := db.QueryRowContext(t.Context(), "SELECT data FROM shared WHERE key = 'duty catch-up'").Scan(&duty)
+		return err == nil && !bytes.Contains(duty, []byte(`"held"`))
+	})
+	r.Settle()
+	for _, which := range []string{"first", "second"} {
+		n, err := r.World.OpenIssue(testrig.Repo, testrig.Writer, "A "+which+" line", "Please add a line to a.txt.")
+		r.Must(err)
+		_, err = r.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl solve")
+		r.Must(err)
+		if s := r.Ending(n); s.State != "done" {
+			t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
+		}
+		calls, sum := r.World.Calls(), 0
+		var list []string
+		for _, route := range slices.Sorted(maps.Keys(calls)) {
+			if strings.Contains(route, ".git/") || strings.HasPrefix(route, "GET /app/hook/deliveries") {
+				continue
+			}
+			if !slices.Contains(onceAServer, route) || which != "first" {
+				sum += calls[route]
+			}
+			list = append(list, fmt.Sprintf("%d × %s", calls[route], route))
+		}
+		t.Logf("the %s issue cost %d calls:\n%s", which, sum, strings.Join(list, "\n"))
+		r.World.ResetCalls()
+		if sum == 0 || sum > maxCalls {
+			t.Errorf("the %s issue cost %d calls, more than %d", which, sum, maxCalls)
+		}
+	}
+}

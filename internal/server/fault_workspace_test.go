@@ -1,0 +1,51 @@
+package server_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/testrig"
+)
+
+// While one attempt has filled the data directory, what other threads ask for
+// waits, and is done without a further word when there is room again.
+func TestWhileAWorkspaceIsFullOtherThreadsWait(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	data := filepath.Join(r.Dir, "data")
+	r.Must(os.Mkdir(data, 0o700))
+	testrig.SmallDisk(t, data, 16)
+	r.Agent(`grep -q fill || { echo two >> a.txt; exit 0; }
+[ -f "$CTRL/full" ] && exit 1
+cat /dev/zero > big 2> /dev/null
+touch "$CTRL/full"
+while [ ! -f "$CTRL/go" ]; do sleep 0.05; done
+exit 1
+`, "startup_timeout: 20m, idle_timeout: 20m")
+	r.Start()
+	bad := r.Solve("One", "Please fill the disk.")
+	r.Await("the full disk", func() bool { return r.Has("full") })
+	good := r.Solve("Two", "Please add a line.")
+	r.Await("the server to meet the full disk twice", func() bool {
+		return strings.Count(r.Log.String(), "no attempt is begun, since the disk of data_dir") >= 2
+	})
+	if _, code := r.Send(100); code != http.StatusOK {
+		t.Errorf("a webhook was answered %d; the database is on another disk", code)
+	}
+	if code, said := r.Ready(); code != http.StatusOK || said.Part(t, "data_dir").OK {
+		t.Errorf("/readyz: %d %+v, want ready, and data_dir not", code, said)
+	}
+	if s := r.Thread(testrig.ThreadName(good)); s.Attempts != 0 || s.State == "stopped" {
+		t.Errorf("the other thread is %s (%s %q) after %d attempts, want none", s.State, s.Rule, s.Reasons, s.Attempts)
+	}
+	r.Touch("go")
+	if s := r.Ending(good); s.State != "done" || s.Attempts != 1 {
+		t.Errorf("the other thread is %s (%s %q) after %d attempts, want done after 1", s.State, s.Rule, s.Reasons, s.Attempts)
+	}
+	if s := r.Ending(bad); s.State != "stopped" {
+		t.Errorf("the thread whose agent filled the disk is %s (%s %q), want stopped", s.State, s.Rule, s.Reasons)
+	}
+}

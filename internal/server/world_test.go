@@ -1,0 +1,37 @@
+package server_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/testrig"
+)
+
+// rig is the world of internal/testrig, with what the tests of this package look at in it.
+type rig struct{ *testrig.Rig }
+
+func newRig(t *testing.T, files map[string]string) *rig {
+	t.Helper()
+	return &rig{testrig.New(t, files)}
+}
+
+// newRigAt is newRig with a clock for the fake GitHub, and what else its options shall be.
+func newRigAt(t *testing.T, files map[string]string, now func() time.Time, change ...func(*fakegithub.Options)) *rig {
+	t.Helper()
+	return &rig{testrig.NewAt(t, files, now, change...)}
+}
+
+func TestMain(m *testing.M) { testrig.Main(m) }
+
+// paced is a rig whose clocks, GitHub's and the server's, move on by a minute, then two, and so on: whoever speaks after
+// each call of later does not speak at a program's pace.
+func paced(t *testing.T) (r *rig, start, later func()) {
+	t.Helper()
+	r = newRig(t, nil)
+	var pause time.Duration
+	return r, r.Start, func() {
+		pause += time.Minute
+		r.Clock.Reach(r.Clock.Now().Add(pause))
+	}
+}

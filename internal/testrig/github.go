@@ -1,0 +1,191 @@
+package testrig
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// StatusComment is Pawl's comment on a thread.
+func (r *Rig) StatusComment(n int) string {
+	for _, c := range r.World.Comments(Repo, n) {
+		if strings.Contains(c.Body, checkrun.StatusMarker(ThreadName(n))) {
+			return c.Body
+		}
+	}
+	return ""
+}
+
+// Head is the commit that a pull request is at.
+func (r *Rig) Head(pull int) string {
+	for _, p := range r.World.Pulls(Repo) {
+		if p.Number == pull {
+			return p.Pull.HeadSHA
+		}
+	}
+	return ""
+}
+
+func (r *Rig) Writes(n int, who, words string) int64 {
+	r.T.Helper()
+	id, err := r.World.Comment(Repo, n, who, words)
+	r.Must(err)
+	return id
+}
+
+// Push lets somebody push a file to a branch.
+func (r *Rig) Push(branch, message, file, text string) string {
+	r.T.Helper()
+	sha, err := r.World.PushCommit(r.T.Context(), Repo, Writer, fakegithub.Commit{Branch: branch, Message: message, Files: map[string]string{file: text}})
+	r.Must(err)
+	return sha
+}
+
+// Said is the newest comment on an issue or pull request.
+func (r *Rig) Said(number int) string {
+	all := r.World.Comments(Repo, number)
+	return all[len(all)-1].Body
+}
+
+// Git is what git prints in the repository at GitHub.
+func (r *Rig) Git(args ...string) string {
+	r.T.Helper()
+	out, err := r.World.Git(r.T.Context(), Repo, args...)
+	r.Must(err)
+	return strings.TrimSpace(out)
+}
+
+// PlainAgent keeps its prompt as prompt.<n>, adds a line and says what it did.
+const PlainAgent = `n=$(wc -l < "$CTRL/calls" | tr -d ' ')
+cat > "$CTRL/prompt.$n"
+echo "line $n" >> a.txt
+echo "a.txt has the line number $n now"
+`
+
+// GatedAgent does the same, and waits before it ends while there is a gate.
+const GatedAgent = PlainAgent + `if [ -p "$CTRL/gate" ]; then read opened < "$CTRL/gate"; fi
+`
+
+// Gate makes gated agents wait until it is opened.
+func (r *Rig) Gate() {
+	r.T.Helper()
+	r.Must(syscall.Mkfifo(filepath.Join(r.Ctrl(), "gate"), 0o600))
+}
+
+// Open lets the agent that waits at the gate go on, and takes the gate away.
+func (r *Rig) Open() {
+	r.T.Helper()
+	path := filepath.Join(r.Ctrl(), "gate")
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	r.Must(err)
+	defer f.Close()
+	r.Must(os.Remove(path))
+	_, err = f.WriteString("opened\n")
+	r.Must(err)
+
+}
+
+// Prompt is what the n-th call of the agent was asked.
+func (r *Rig) Prompt(n string) string {
+	r.T.Helper()
+	b, err := os.ReadFile(filepath.Join(r.Ctrl(), "prompt."+n))
+	r.Must(err)
+	return string(b)
+}
+
+// Solved solves an issue with one attempt and returns its number and that of its
+// pull request.
+func (r *Rig) Solved() (issue, pull int) {
+	r.T.Helper()
+	issue = r.Solve("A second line", "Please add a second line to a.txt.")
+	if s := r.Over(ThreadName(issue)); s.State != "done" {
+		r.T.Fatalf("%s is %s (%s %v), want done", s.Thread, s.State, s.Rule, s.Reasons)
+	}
+	r.Settle()
+	for _, p := range r.World.Pulls(Repo) {
+		pull = p.Number
+	}
+	return issue, pull
+}
+
+// Says is a comment on a thread, for play.
+func (r *Rig) Says(on int, who, text string) func() error {
+	return func() error {
+		_, err := r.World.Comment(Repo, on, who, text)
+		return err
+	}
+}
+
+// Answers are the comments on a thread with which Pawl answered a question.
+func (r *Rig) Answers(n int) []string {
+	var out []string
+	for _, c := range r.World.Comments(Repo, n) {
+		if c.Author == "pawl[bot]" && strings.Contains(c.Body, "<!-- pawl:answer") {
+			out = append(out, c.Body)
+		}
+	}
+	return out
+}
+
+func Signature(algorithm func() hash.Hash, body []byte) string {
+	mac := hmac.New(algorithm, []byte(Secret))
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// Hook sends a webhook as GitHub does. Given headers replace GitHub's; an empty
+// one is left out.
+func (r *Rig) Hook(body []byte, header map[string]string) (status int, answer string) {
+	r.T.Helper()
+	h := map[string]string{
+		"Content-Type": "application/json", "X-GitHub-Event": "ping", "X-GitHub-Delivery": "11111111-2222-4333-8444-555555555555",
+		"X-Hub-Signature-256": "sha256=" + Signature(sha256.New, body),
+	}
+	for k, v := range header {
+		h[k] = v
+	}
+	req, err := http.NewRequestWithContext(r.T.Context(), http.MethodPost, r.URL("/api/github/hook"), bytes.NewReader(body))
+	r.Must(err)
+	for k, v := range h {
+		if v != "" {
+			req.Header.Set(k, v)
+		}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	r.Must(err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	r.Must(err)
+	return resp.StatusCode, string(b)
+}
+
+// Layer is what the last attempt of a thread began with.
+func (r *Rig) Layer(n int) policy.Layer {
+	all := r.State(n).Attempts
+	return all[len(all)-1].Receipt.Layer
+}
+
+// PullOf is the number of the pull request for an issue.
+func (r *Rig) PullOf(issue int) int {
+	for _, p := range r.World.Pulls(Repo) {
+		if p.Pull.Head == fmt.Sprintf("pawl/issue-%d", issue) {
+			return p.Number
+		}
+	}
+	return 0
+}

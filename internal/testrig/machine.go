@@ -1,0 +1,181 @@
+package testrig
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+)
+
+// Readiness is what /readyz says.
+type Readiness struct {
+	Ready   bool
+	Checks  []ReadyPart
+	Details []ReadyPart
+}
+
+type ReadyPart struct {
+	Name   string
+	OK     bool
+	Detail string
+}
+
+func (r *Rig) Ready() (code int, said Readiness) {
+	r.T.Helper()
+	code, body := r.Get("/readyz")
+	if err := json.Unmarshal([]byte(body), &said); err != nil {
+		r.T.Fatalf("%v in %s", err, body)
+	}
+	return code, said
+}
+
+// Part is a check or a detail by name; one that is not there is a failure.
+func (s Readiness) Part(t *testing.T, name string) ReadyPart {
+	t.Helper()
+	for _, p := range append(s.Checks, s.Details...) {
+		if p.Name == name {
+			return p
+		}
+	}
+	t.Fatalf("%q is not among %+v", name, s)
+	return ReadyPart{}
+}
+
+// Metric is the value of one line of /metrics, named with its labels; -1 where
+// there is no such line.
+func (r *Rig) Metric(name string) float64 {
+	r.T.Helper()
+	_, body := r.Get("/metrics")
+	for l := range strings.Lines(body) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(l), name+" "); ok {
+			n, err := strconv.ParseFloat(value, 64)
+			r.Must(err)
+			return n
+		}
+	}
+	return -1
+}
+
+// Started is how many attempts the node says that it started.
+func (m *Member) Started() int { return strings.Count(m.Log.String(), `"message":"attempt started"`) }
+
+// Began tells whether the node says that it started an attempt on the thread.
+func (m *Member) Began(issue string) bool {
+	for line := range strings.Lines(m.Log.String()) {
+		if strings.Contains(line, `"message":"attempt started"`) && strings.Contains(line, `"thread":"`+issue+`"`) {
+			return true
+		}
+	}
+	return false
+}
+
+// Chat is a room that takes messages.
+type Chat struct {
+	*httptest.Server
+	Mu   sync.Mutex
+	Said strings.Builder
+}
+
+func NewChat(t *testing.T) *Chat {
+	c := &Chat{}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		var m struct{ Text string }
+		if err := json.NewDecoder(q.Body).Decode(&m); err != nil {
+			t.Error(err)
+		}
+		c.Mu.Lock()
+		defer c.Mu.Unlock()
+		c.Said.WriteString(m.Text + "\n")
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Heard are all messages, in their order.
+func (c *Chat) Heard() string {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	return c.Said.String()
+}
+
+// SmallDisk puts a file system of a size in MiB at a folder, which only root may do.
+func SmallDisk(t *testing.T, dir string, size int) {
+	t.Helper()
+	if err := syscall.Mount("pawl-test", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", size)); err != nil {
+		t.Skipf("a small file system cannot be mounted here (%v); it takes root", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Send delivers a ping with a payload that takes about n bytes, under a GUID of
+// its own, and returns both. The code is 0 where nobody answers.
+func (r *Rig) Send(n int) (guid string, code int) {
+	r.T.Helper()
+	zen := make([]byte, n/2)
+	rand.Read(zen)
+	guid = fmt.Sprintf("00000000-0000-4000-8000-%012x", zen[:6])
+	body := fmt.Appendf(nil, `{"zen":"%x"}`, zen)
+	req, err := http.NewRequestWithContext(r.T.Context(), http.MethodPost, r.URL("/api/github/hook"), bytes.NewReader(body))
+	r.Must(err)
+	for k, v := range map[string]string{"Content-Type": "application/json", "X-GitHub-Event": "ping", "X-GitHub-Delivery": guid,
+		"X-Hub-Signature-256": "sha256=" + Signature(sha256.New, body)} {
+		req.Header.Set(k, v)
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return guid, 0
+	}
+	answer.Body.Close()
+	return guid, answer.StatusCode
+}
+
+// Below counts the live processes of the machine whose command line begins with
+// a text.
+func (r *Rig) Below(text string) int {
+	r.T.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	r.Must(err)
+	n := 0
+	for _, d := range dirs {
+		line, err := os.ReadFile(d + "/cmdline")
+		if err == nil && strings.HasPrefix(string(line), text) {
+			n++
+		}
+	}
+	return n
+}
+
+// OneOfEach checks that a thread has one draft and one status comment.
+func (r *Rig) OneOfEach(n int) {
+	r.T.Helper()
+	drafts, comments := 0, 0
+	for _, p := range r.World.Pulls(Repo) {
+		if p.Pull.Head == fmt.Sprintf("pawl/issue-%d", n) {
+			drafts++
+		}
+	}
+	for _, c := range r.World.Comments(Repo, n) {
+		if strings.Contains(c.Body, checkrun.StatusMarker(ThreadName(n))) {
+			comments++
+		}
+	}
+	if drafts != 1 || comments != 1 {
+		r.T.Errorf("%s has %d drafts and %d status comments, want one of each", ThreadName(n), drafts, comments)
+	}
+}

@@ -1,0 +1,515 @@
+package testrig
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/doctor"
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/needs"
+	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/server"
+	"github.com/pawlbot/pawl/internal/status"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/web"
+)
+
+// Main runs a package's tests with the program under test built.
+func Main(m *testing.M) {
+	flag.Parse()
+	dir, err := os.MkdirTemp("", "pawl-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	Program = filepath.Join(dir, "pawl")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", Program, "github.com/pawlbot/pawl/cmd/pawl")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build pawl: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// Program is the program under test, built once, without what debuggers read, as
+// make build does.
+var Program string
+
+// Patience bounds everything that a test waits for; nothing waits for it when
+// all is well. It is long, so that no test fails because others keep the machine
+// busy.
+const Patience = 10 * time.Minute
+
+// Quick are the end-to-end tests that make check runs: each of the main ways through the program once.
+var Quick = []string{
+	"TestAnIssueBecomesADraftPullRequest",
+	"TestTheTextIsThatOfThePayload",
+	"TestButtonsWorkForWritersOnly",
+	"TestImmediateUsageLimitStopsAfter3",
+	"TestAStopEndsVerificationToo",
+	"TestWorkDoneBeforeATimeoutIsKept",
+	"TestARevokedTokenDoesNotEndTheRun",
+}
+
+// EndToEnd skips an end-to-end test that make check leaves out.
+func EndToEnd(t *testing.T) {
+	t.Helper()
+	name, _, _ := strings.Cut(t.Name(), "/")
+	if testing.Short() && !slices.Contains(Quick, name) {
+		t.Skip("make check runs the quick end-to-end tests only")
+	}
+}
+
+// The cast of every rig.
+const (
+	Repo   = "acme/widgets"
+	Secret = "a webhook secret of some length"
+	Writer = "ada"     // may write, id 1001
+	Reader = "mallory" // may read, id 1002
+)
+
+// Rig is a world with a fake GitHub and the built binary serving in it.
+type Rig struct {
+	T      *testing.T
+	World  *fakegithub.Server
+	Dir    string           // config, database, data
+	Config string           // YAML after the fixed part; see backend and policy
+	Drain  string           // server.drain; empty for none
+	More   string           // further keys of server, after a comma
+	DSN    string           // of the database, as the configuration has it
+	Data   string           // the data directory
+	Dated  func() time.Time // the clock by which the database's times are meant
+	Clock  *Clock           // GitHub's, and that of a server in this process; nil where the test gave GitHub another
+	Addr   string
+	Pages  string       // the address of its pages
+	Cookie *http.Cookie // of an operator, once a page was read
+	Log    *LogBuffer
+	Node   *server.Server // in this process, after start; nil while none serves
+	Halt   func() error   // ends node and returns what its Run returned
+	Server *Member        // a process of its own, which a test can kill; of newProcessRig and startProgram
+	Apart  bool           // start makes a process of its own
+	Stirs  chan struct{}  // holds one when something happened since the last look of await
+	Pulled int            // the pull request of startOnRemarks
+}
+
+// New makes the world: one repository with the given files, a writer and a
+// reader, the App installed. The server is started by start.
+func New(t *testing.T, files map[string]string) *Rig {
+	t.Helper()
+	c := &Clock{}
+	r := NewAt(t, files, c.Now)
+	r.Clock = c
+	return r
+}
+
+// NewProcess is New whose server is a process of its own, which a test can signal and kill.
+func NewProcess(t *testing.T, files map[string]string) *Rig {
+	t.Helper()
+	needs.All(t, "a server in a process of its own")
+	r := New(t, files)
+	r.Apart = true
+	return r
+}
+
+// AllChecks has every check run made, for tests to look at.
+const AllChecks = "checks: {severity: always, stagnation: always}\n"
+
+// NewAt is New with a clock for the fake GitHub, and what else its options shall be.
+func NewAt(t *testing.T, files map[string]string, now func() time.Time, change ...func(*fakegithub.Options)) *Rig {
+	t.Helper()
+	EndToEnd(t)
+	if files == nil {
+		files = map[string]string{"README.md": "# widgets\n", "a.txt": "one\n", config.RepoFile: AllChecks}
+	}
+	r := &Rig{
+		T:     t,
+		Dir:   t.TempDir(),
+		Log:   &LogBuffer{},
+		DSN:   "sqlite:pawl.db",
+		Data:  "data",
+		Dated: time.Now,
+		Stirs: make(chan struct{}, 1),
+	}
+	o := fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: Secret, Now: now}
+	for _, f := range change {
+		f(&o)
+	}
+	var err error
+	r.World, err = fakegithub.New(o)
+	r.Must(err)
+	t.Cleanup(func() { r.World.Close() })
+	r.Must(r.World.AddRepo(t.Context(), Repo, files))
+	r.Must(r.World.AddUser(Writer, 1001, map[string]string{Repo: "write"}))
+	r.Must(r.World.AddUser(Reader, 1002, map[string]string{Repo: "read"}))
+	r.Must(r.World.Install(Repo))
+	r.Must(os.WriteFile(filepath.Join(r.Dir, "app.pem"), r.World.PrivateKeyPEM(), 0o600))
+	return r
+}
+
+func (r *Rig) Must(err error) {
+	r.T.Helper()
+	if err != nil {
+		r.T.Fatal(err)
+	}
+}
+
+// Agent makes a shell script the only backend: kind command, stream plain,
+// unless more (YAML fields such as `stream: codex, timeout: 5s`) says otherwise.
+// The script runs in the checkout; $CTRL is a folder that it shares with the
+// test (sandbox mode none).
+func (r *Rig) Agent(script, more string) {
+	r.T.Helper()
+	r.Must(os.MkdirAll(r.Ctrl(), 0o700))
+	path := filepath.Join(r.Dir, "agent.sh")
+	r.Must(os.WriteFile(path, []byte("#!/bin/sh\nCTRL='"+r.Ctrl()+"'\necho x >> \"$CTRL/calls\"\n"+script), 0o700))
+	if more != "" {
+		more = ", " + more
+	}
+	r.Config += fmt.Sprintf("backends:\n  - {name: mine, kind: command, argv: [%q]%s}\n", path, more)
+}
+
+func (r *Rig) Ctrl() string { return filepath.Join(r.Dir, "ctrl") }
+
+// Calls is how often the agent was started.
+func (r *Rig) Calls() int {
+	b, _ := os.ReadFile(filepath.Join(r.Ctrl(), "calls"))
+	return bytes.Count(b, []byte("\n"))
+}
+
+// File writes the server's configuration and returns its path. Sandbox mode and
+// backends come from r.config.
+func (r *Rig) File() string {
+	r.T.Helper()
+	text := fmt.Sprintf(`server: {address: "127.0.0.1:0", pages: "127.0.0.1:0", drain: %s%s}
+github:
+  web_url: %s
+  v3_api_url: %s
+  app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem}
+database: %s
+data_dir: %s
+log: {level: debug}
+%s`, cmp.Or(r.Drain, "0s"), r.More, r.World.WebURL(), strings.TrimSuffix(r.World.APIURL(), "/"), Secret, r.DSN, r.Data, r.Config)
+	if !strings.Contains(text, "\nsandbox:") {
+		text += "sandbox: {mode: none}\n"
+	}
+	path := filepath.Join(r.Dir, "pawl.yml")
+	r.Must(os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// Start runs the server, in this process unless the rig is of NewProcess, and returns when it answers webhooks.
+func (r *Rig) Start() {
+	r.T.Helper()
+	if r.Apart {
+		r.StartProgram()
+		return
+	}
+	file := &server.File{Name: r.File()}
+	cfg, err := file.Read()
+	r.Must(err)
+	if cfg.Sandbox.Mode != string(sandbox.None) {
+		needs.All(r.T, "bubblewrap")
+	}
+	now := time.Now
+	if r.Clock != nil {
+		now = r.Clock.Now
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.T.Context()))
+	node := server.New(cfg, server.Deps{
+		Now:       now,
+		Log:       zerolog.New(r.Log).With().Timestamp().Logger(),
+		Program:   Program,
+		Check:     doctor.AtStart(web.Build{}),
+		File:      file,
+		Committed: r.Stir,
+	})
+	served, err := node.Start(ctx)
+	if err != nil {
+		cancel()
+		r.T.Fatalf("the server did not start: %v\n%s", err, r.Log)
+	}
+	r.Node, r.Dated = node, now
+	r.Halt = sync.OnceValue(func() error {
+		r.Node = nil
+		cancel()
+		return <-served
+	})
+	r.T.Cleanup(func() {
+		if r.T.Failed() {
+			r.T.Logf("log of the server at %s:\n%s", r.Addr, r.Log)
+		}
+		if err := r.Halt(); err != nil {
+			r.T.Error(err)
+		}
+	})
+	r.Addr, r.Pages = node.Address(), node.PagesAddress()
+	r.World.SetWebhookURL(r.URL("/api/github/hook"))
+}
+
+// Stir has await look again.
+func (r *Rig) Stir() {
+	select {
+	case r.Stirs <- struct{}{}:
+	default: // await will look anyway
+	}
+}
+
+// StartProgram runs `pawl serve` as a process, which a test can kill.
+func (r *Rig) StartProgram(env ...string) {
+	r.T.Helper()
+	cmd := exec.Command(Program, "serve", "--config", r.File())
+	cmd.Env = append(os.Environ(), env...)
+	r.ServeBy(cmd)
+}
+
+// StartWith does so with a configuration of the test's own.
+func (r *Rig) StartWith(file string) {
+	r.T.Helper()
+	r.ServeBy(exec.Command(Program, "serve", "--config", file))
+}
+
+// ServeBy starts a server by a command and sends it the webhooks.
+func (r *Rig) ServeBy(cmd *exec.Cmd) {
+	r.T.Helper()
+	r.Server = r.Launch(cmd, r.Log)
+	r.Addr, r.Pages = r.Server.Addr, r.Server.Pages
+	r.World.SetWebhookURL(r.URL("/api/github/hook"))
+}
+
+// Stop ends the server and returns its exit code. A server in this process cannot be killed; its exit code is 0 if Run
+// returned nil.
+func (r *Rig) Stop(sig syscall.Signal) int {
+	r.T.Helper()
+	if r.Node == nil {
+		r.Must(r.Server.Cmd.Process.Signal(sig))
+		return r.Ended(r.Server)
+	}
+	if sig != syscall.SIGTERM {
+		r.T.Fatalf("%s does not end a server in this process; make the rig by newProcessRig", sig)
+	}
+	if err := r.Halt(); err != nil {
+		r.T.Error(err)
+		return 1
+	}
+	return 0
+}
+
+// Member is one server process.
+type Member struct {
+	Cmd    *exec.Cmd
+	Addr   string
+	Pages  string
+	Log    *LogBuffer
+	Exited chan struct{} // closed when it has ended
+}
+
+// Launch starts a server by a command and returns when it answers webhooks.
+func (r *Rig) Launch(cmd *exec.Cmd, log *LogBuffer) *Member {
+	r.T.Helper()
+	needs.All(r.T, "a server in a process of its own")
+	m := &Member{Cmd: cmd, Log: log, Exited: make(chan struct{})}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stderr, err := cmd.StderrPipe()
+	r.Must(err)
+	r.Must(cmd.Start())
+	ready := make(chan struct{}, 1)
+	go func() {
+		defer close(m.Exited)
+		lines := bufio.NewReader(stderr)
+		for {
+			line, err := lines.ReadBytes('\n')
+			log.Write(line)
+			var l struct{ Message, Address, Pages string }
+			if json.Unmarshal(line, &l) == nil && l.Message == "pawl serves" {
+				m.Addr, m.Pages = l.Address, l.Pages
+				ready <- struct{}{}
+			}
+			if err != nil {
+				break
+			}
+		}
+		_ = cmd.Wait() // its exit code is in the state
+	}()
+	r.T.Cleanup(func() {
+		if r.T.Failed() {
+			r.T.Logf("log of the server at %s:\n%s", m.Addr, log)
+		}
+		_ = cmd.Process.Kill() // it may have ended
+		<-m.Exited
+	})
+	select {
+	case <-ready:
+	case <-m.Exited:
+		r.T.Fatalf("the server ended: %v\n%s", cmd.ProcessState, log)
+	case <-time.After(Patience):
+		r.T.Fatalf("the server did not start\n%s", log)
+	}
+	return m
+}
+
+// Ended waits for the end of a server and returns its exit code.
+func (r *Rig) Ended(m *Member) int {
+	r.T.Helper()
+	select {
+	case <-m.Exited:
+	case <-time.After(Patience):
+		r.T.Fatalf("the server goes on\n%s", m.Log)
+	}
+	return m.Cmd.ProcessState.ExitCode()
+}
+
+func (r *Rig) URL(path string) string { return "http://" + r.Addr + path }
+
+// Get reads a page of the server as an operator.
+func (r *Rig) Get(path string) (int, string) {
+	r.T.Helper()
+	if r.Cookie == nil {
+		var link string
+		r.Write(func(db *store.Store) {
+			var err error
+			link, err = server.LoginLink(r.T.Context(), db)
+			r.Must(err)
+		})
+		resp, err := http.Get(link)
+		r.Must(err)
+		resp.Body.Close()
+		r.Cookie = resp.Cookies()[0]
+	}
+	req, err := http.NewRequestWithContext(r.T.Context(), http.MethodGet, "http://"+r.Pages+path, nil)
+	r.Must(err)
+	req.AddCookie(r.Cookie)
+	resp, err := http.DefaultClient.Do(req)
+	r.Must(err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	r.Must(err)
+	return resp.StatusCode, string(b)
+}
+
+// Await waits until cond holds. It asks again when a server in this process wrote to its database or GitHub was asked
+// for something, and otherwise at growing intervals, as nothing tells of an agent's files or another process's writes.
+func (r *Rig) Await(what string, cond func() bool) {
+	r.T.Helper()
+	for began := time.Now(); ; {
+		changed := r.World.Changed()
+		if cond() {
+			return
+		}
+		waited := time.Since(began)
+		if waited > Patience {
+			r.T.Fatalf("%s did not happen\n%+v", what, r.Status())
+		}
+		select {
+		case <-changed: // GitHub
+		case <-r.Stirs: // the database of a server in this process
+		case <-time.After(min(max(waited/8, 10*time.Millisecond), 250*time.Millisecond)):
+		}
+	}
+}
+
+// Thread returns what `pawl status` says of a thread; the zero value when it does
+// not know it.
+func (r *Rig) Thread(name string) status.Thread {
+	for _, t := range r.Status().Threads {
+		if t.Thread == name {
+			return t
+		}
+	}
+	return status.Thread{}
+}
+
+// Status is what `pawl status` shows beside the serving process.
+func (r *Rig) Status() status.Report {
+	r.T.Helper()
+	var cfg config.Server
+	var err error
+	if r.Node != nil {
+		cfg = r.Node.Config()
+	} else {
+		cfg, err = config.Load(filepath.Join(r.Dir, "pawl.yml"), os.LookupEnv)
+		r.Must(err)
+	}
+	var s status.Report
+	r.Read(func(db *store.Store) {
+		s, err = status.Read(r.T.Context(), cfg, db, r.Dated())
+		r.Must(err)
+	})
+	return s
+}
+
+// Over waits until a thread's run has ended and returns its status.
+func (r *Rig) Over(thread string) status.Thread {
+	r.T.Helper()
+	var s status.Thread
+	r.Await(thread+" to be over", func() bool {
+		s = r.Thread(thread)
+		if s.State == "waiting" && s.Rule == "gather" {
+			r.Skip(s)
+		}
+		return s.State != "" && s.State != "running" && s.State != "waiting"
+	})
+	return s
+}
+
+// Check returns Pawl's check run of that name on a commit; the zero value when
+// there is none.
+func (r *Rig) Check(sha, name string) fakegithub.CheckRun {
+	for _, c := range r.World.CheckRuns(Repo) {
+		if c.SHA == sha && c.Name == name && c.App == "pawl" {
+			return c
+		}
+	}
+	return fakegithub.CheckRun{}
+}
+
+// Solve opens an issue, lets the writer ask for it, and returns its number.
+func (r *Rig) Solve(title, body string) int {
+	r.T.Helper()
+	n, err := r.World.OpenIssue(Repo, Writer, title, body)
+	r.Must(err)
+	_, err = r.World.Comment(Repo, n, Writer, "/pawl solve")
+	r.Must(err)
+	return n
+}
+
+func ThreadName(n int) string { return fmt.Sprintf("%s#%d", Repo, n) }
+
+// LogBuffer is the server's log, written and read by different goroutines.
+type LogBuffer struct {
+	Mu sync.Mutex
+	B  bytes.Buffer
+}
+
+func (l *LogBuffer) Write(p []byte) (int, error) {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	return l.B.Write(p)
+}
+
+func (l *LogBuffer) String() string {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	return l.B.String()
+}

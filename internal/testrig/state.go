@@ -1,0 +1,196 @@
+package testrig
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/status"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// What the tests look at in a rig: files of the agent, the database, and whether
+// anything is left to be done.
+
+// Has reports whether the agent left a file of that name in $CTRL.
+func (r *Rig) Has(name string) bool {
+	_, err := os.Stat(filepath.Join(r.Ctrl(), name))
+	return err == nil
+}
+
+// Touch makes a file in $CTRL, which the agent may wait for.
+func (r *Rig) Touch(name string) {
+	r.T.Helper()
+	r.Must(os.MkdirAll(r.Ctrl(), 0o700))
+	r.Must(os.WriteFile(filepath.Join(r.Ctrl(), name), nil, 0o600))
+}
+
+// Program puts a program into $CTRL.
+func (r *Rig) Program(name, text string) {
+	r.T.Helper()
+	r.Must(os.WriteFile(filepath.Join(r.Ctrl(), name), []byte(text), 0o700))
+}
+
+// Left returns what the agent wrote into a file in $CTRL.
+func (r *Rig) Left(name string) string {
+	r.T.Helper()
+	b, err := os.ReadFile(filepath.Join(r.Ctrl(), name))
+	r.Must(err)
+	return string(b)
+}
+
+// Read gives the database to f: that of the server in this process, or one opened for reading beside the servers.
+func (r *Rig) Read(f func(*store.Store)) {
+	r.T.Helper()
+	r.OnDatabase(store.Reading, f)
+}
+
+// Write gives it to f for writing.
+func (r *Rig) Write(f func(*store.Store)) {
+	r.T.Helper()
+	r.OnDatabase(store.Beside, f)
+}
+
+func (r *Rig) OnDatabase(access store.Access, f func(*store.Store)) {
+	r.T.Helper()
+	if r.Node != nil {
+		f(r.Node.Store())
+		return
+	}
+	dsn := r.DSN
+	if path, isFile := strings.CutPrefix(dsn, "sqlite:"); isFile {
+		dsn = "sqlite:" + filepath.Join(r.Dir, path)
+	}
+	db, err := store.Open(r.T.Context(), dsn, store.Options{Now: r.Dated, Access: access})
+	r.Must(err)
+	defer db.Close()
+	f(db)
+}
+
+func (r *Rig) Stats() (s store.Stats) {
+	r.T.Helper()
+	r.Read(func(db *store.Store) {
+		var err error
+		s, err = db.Stats(r.T.Context())
+		r.Must(err)
+	})
+	return s
+}
+
+// Database opens the server's file beside it, with patience for its writes.
+func (r *Rig) Database() *sql.DB {
+	r.T.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.Dir, "pawl.db")+"?_pragma=busy_timeout(30000)")
+	r.Must(err)
+	r.T.Cleanup(func() { db.Close() })
+	return db
+}
+
+func (r *Rig) Deliveries() (list []thread.Delivery) {
+	r.T.Helper()
+	r.Read(func(db *store.Store) {
+		var err error
+		list, err = db.Deliveries(r.T.Context(), 1000)
+		r.Must(err)
+	})
+	return list
+}
+
+func (r *Rig) DeliveryOf(guid string) (d thread.Delivery) {
+	r.T.Helper()
+	r.Read(func(db *store.Store) {
+		var err error
+		d, err = db.Delivery(r.T.Context(), guid)
+		r.Must(err)
+	})
+	return d
+}
+
+// Events are a thread's log.
+func (r *Rig) Events(n int) (events []thread.Event) {
+	r.T.Helper()
+	r.Read(func(db *store.Store) {
+		var err error
+		events, err = db.Events(r.T.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
+		r.Must(err)
+	})
+	return events
+}
+
+// State is the fold of a thread's log.
+func (r *Rig) State(n int) thread.State {
+	r.T.Helper()
+	s, err := thread.Fold(r.Events(n))
+	r.Must(err)
+	return s
+}
+
+// Handled waits until everything that happened so far is delivered and judged.
+func (r *Rig) Handled() {
+	r.T.Helper()
+	r.Await("the deliveries to be handled", func() bool {
+		r.Must(r.World.WaitDelivered(r.T.Context()))
+		return r.Stats().Deliveries[thread.Received] == 0
+	})
+}
+
+// Settle waits until the server has nothing left to do: what its own acts made
+// GitHub deliver is handled, too.
+func (r *Rig) Settle() {
+	r.T.Helper()
+	before := -1
+	r.Await("the server to rest", func() bool {
+		r.Must(r.World.WaitDelivered(r.T.Context()))
+		s := r.Stats()
+		sent := len(r.World.Deliveries())
+		rests := sent == before && s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0
+		before = sent
+		return rests && !r.Gathers()
+	})
+}
+
+// Gathers reports whether a thread awaits more of the same feedback, or that the checks of its commit are over.
+func (r *Rig) Gathers() bool {
+	return slices.ContainsFunc(r.Status().Threads, func(t status.Thread) bool {
+		id, err := thread.Parse(t.Thread)
+		if err != nil {
+			return false
+		}
+		if t.State == "waiting" && t.Rule == "gather" {
+			r.Skip(t)
+			return true
+		}
+		red := t.State != "stopped" && len(r.State(id.Number).Red().Names) > 0
+		return red && !r.StillRuns(id.Number)
+	})
+}
+
+// Skip moves the clock of a server in this process to the end of a thread's wait, and has the server look for what is due.
+func (r *Rig) Skip(t status.Thread) {
+	r.T.Helper()
+	if r.Node == nil || r.Clock == nil || t.Until == nil {
+		return
+	}
+	r.Clock.Reach(*t.Until)
+	r.Must(r.Node.Sweep(r.T.Context()))
+}
+
+// StillRuns reports whether a check of the thread's commit has not ended, for which Pawl waits.
+func (r *Rig) StillRuns(n int) bool {
+	return slices.ContainsFunc(r.World.CheckRuns(Repo), func(c fakegithub.CheckRun) bool {
+		return c.SHA == r.State(n).Head && c.App != "pawl" && c.Status != "completed"
+	})
+}
+
+// Ending waits until a thread's run has ended and the server rests, and returns
+// how it ended.
+func (r *Rig) Ending(n int) status.Thread {
+	r.T.Helper()
+	r.Over(ThreadName(n))
+	r.Settle()
+	return r.Over(ThreadName(n))
+}
