@@ -9,9 +9,12 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/pawlbot/pawl/internal/wait"
 )
@@ -20,9 +23,10 @@ import (
 // and the commits that Pawl made for it. It is never collected or pruned, because checkouts borrow its
 // objects. Any number of goroutines and processes may use one at the same time.
 type Cache struct {
-	program         // in this repository
-	plain   program // outside of any
-	dir     string  // absolute, without symbolic links
+	program          // in this repository
+	plain   program  // outside of any
+	dir     string   // absolute, without symbolic links
+	bases   sync.Map // the merge bases of pairs of commits
 }
 
 // attributes override those of the work tree. No filter, no encoding and no
@@ -58,30 +62,38 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	if c.created() {
 		return c, nil
 	}
-	if err := p.init(ctx, dir, dir, "--bare"); err != nil {
+	if err := initialise(dir, "main", true); err != nil {
 		return nil, fmt.Errorf("create the cache %s: %w", dir, err)
 	}
 	return c, nil
 }
 
-// created reports whether the repository is there. The attributes file is the last that init writes, so it says that
-// all before it was done.
+// created reports whether the repository is there. The attributes file is the last that initialise writes, so
+// it says that all before it was done.
 func (c *Cache) created() bool {
 	have, err := os.ReadFile(filepath.Join(c.dir, "info", "attributes"))
 	return err == nil && string(have) == attributes
 }
 
-// init makes a repository without hooks or samples in dir, where it is missing or was left half made. gitDir is where
-// its own files are.
-func (p program) init(ctx context.Context, dir, gitDir, kind string) error {
-	if _, err := p.run(ctx, command{args: []string{"init", "--quiet", "--template=", kind, "--", dir}}); err != nil {
-		return err
+// initialise makes a repository in dir, where it is missing or was left half made, by writing the few files that one
+// consists of: that takes no process, and nothing of the machine's templates gets in.
+func initialise(dir, branch string, bare bool) error {
+	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return err
+		}
 	}
-	info := filepath.Join(gitDir, "info")
-	if err := os.MkdirAll(info, 0o755); err != nil {
-		return err
+	config := fmt.Sprintf("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = %t\n\tlogallrefupdates = %t\n", bare, !bare)
+	for _, file := range []struct{ name, content string }{
+		{"config", config},
+		{"HEAD", "ref: refs/heads/" + branch + "\n"},
+		{"info/attributes", attributes}, // the last one, see created
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file.name), []byte(file.content), 0o600); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(info, "attributes"), []byte(attributes), 0o600)
+	return nil
 }
 
 // Fetch brings the named references into the cache and returns the commit of each that exists, under the name
@@ -101,70 +113,60 @@ func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[strin
 		return nil, err
 	}
 	defer held.Close()
-	if err := c.fetch(ctx, r, held, full); err != nil {
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		// git refuses the whole fetch for one missing reference, so ask which
-		// are there. Most fetches never come here and cost one conversation.
-		missing, listErr := c.forgetMissing(ctx, r, full)
-		if listErr != nil {
-			return nil, listErr
-		}
-		if !missing {
-			return nil, err
-		}
-		if err := c.fetch(ctx, r, held, full); err != nil {
-			return nil, err
-		}
+	refs := slices.Compact(slices.Sorted(maps.Values(full)))
+	err = c.fetch(ctx, r, held, refs, c.fetchedBefore)
+	if failed, ok := errors.AsType[*commandError](err); ok && strings.Contains(failed.stderr, "couldn't find remote ref") {
+		err = c.fetch(ctx, r, held, refs, func(string) bool { return false })
+	}
+	if err != nil {
+		return nil, err
 	}
 	found := make(map[string]string, len(full))
 	for name, ref := range full {
-		commit, err := line(c.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", cacheRef(ref) + "^{commit}"}}))
+		text, err := os.ReadFile(c.fileOf(ref))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		commit, err := line(text, err)
+		if err == nil {
+			err = checkIDs(commit)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%s is not a commit: %w", ref, err)
+			return nil, fmt.Errorf("read %s after a fetch: %w", ref, err)
 		}
 		found[name] = commit
+	}
+	if len(found) == 0 {
+		return found, c.checkEmpty(ctx, r)
 	}
 	return found, nil
 }
 
-func (c *Cache) fetch(ctx context.Context, r Remote, held *os.File, full map[string]string) error {
-	if len(full) == 0 {
+// fileOf is the file of the cache that holds a fetched reference.
+func (c *Cache) fileOf(full string) string { return filepath.Join(c.dir, cacheRef(full)) }
+
+// fetchedBefore reports whether the remote had a reference when it was last fetched.
+func (c *Cache) fetchedBefore(full string) bool {
+	_, err := os.Stat(c.fileOf(full))
+	return err == nil
+}
+
+// fetch brings references into the cache, and forgets those that the remote does not have. git refuses the whole fetch
+// for one that is missing, unless a pattern asks for it; so exists says which are asked for by their name.
+func (c *Cache) fetch(ctx context.Context, r Remote, held *os.File, refs []string, exists func(ref string) bool) error {
+	if len(refs) == 0 {
 		return nil
 	}
-	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", r.URL}
-	for _, ref := range slices.Compact(slices.Sorted(maps.Values(full))) {
-		args = append(args, "+"+ref+":"+cacheRef(ref))
+	args := []string{"fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", r.URL}
+	for _, ref := range refs {
+		from, to := ref, cacheRef(ref)
+		if !exists(ref) {
+			from, to = pattern(ref)
+		}
+		args = append(args, "+"+from+":"+to)
 	}
 	_, err := c.run(ctx, command{args: args, remote: &r, files: []*os.File{held}})
 	return err
-}
-
-// forgetMissing removes from full what the remote does not have, and reports whether anything was missing.
-func (c *Cache) forgetMissing(ctx context.Context, r Remote, full map[string]string) (bool, error) {
-	args := []string{"ls-remote", "--", r.URL}
-	for _, ref := range full {
-		args = append(args, ref)
-	}
-	out, err := c.run(ctx, command{args: args, remote: &r})
-	if err != nil {
-		return false, err
-	}
-	there := map[string]bool{}
-	for line := range strings.Lines(string(out)) {
-		if _, ref, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok {
-			there[ref] = true
-		}
-	}
-	before := len(full)
-	maps.DeleteFunc(full, func(_, ref string) bool { return !there[ref] })
-	if len(full) == 0 {
-		if err := c.checkEmpty(ctx, r); err != nil {
-			return false, err
-		}
-	}
-	return len(full) < before, nil
 }
 
 func (c *Cache) checkEmpty(ctx context.Context, r Remote) error {
@@ -199,23 +201,94 @@ func (c *Cache) DefaultBranch(ctx context.Context, r Remote) (string, error) {
 	return "", fmt.Errorf("%s: HEAD names no branch: %w", r.URL, ErrNotExist)
 }
 
+// maxListed bounds the folder that a file to read is in, in bytes: some 200,000 entries.
+const maxListed = 8 << 20
+
 // ReadFile is the content of a regular file of a commit. A directory, a symbolic link or nothing at that path
 // is ErrNotExist; more than 1 MiB is ErrTooLarge.
-func (c *Cache) ReadFile(ctx context.Context, commit, path string) ([]byte, error) {
-	if !fs.ValidPath(path) || strings.ContainsRune(path, 0) {
-		return nil, fmt.Errorf("path %.200q: %w", path, ErrInvalid)
+func (c *Cache) ReadFile(ctx context.Context, commit, name string) ([]byte, error) {
+	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
+		return nil, fmt.Errorf("path %.200q: %w", name, ErrInvalid)
 	}
-	out, err := c.run(ctx, command{args: []string{"ls-tree", "-z", "--full-tree"}, ids: []string{commit}, paths: []string{path}})
-	if err != nil {
+	if err := checkIDs(commit); err != nil {
 		return nil, err
 	}
-	entry, _, _ := bytes.Cut(out, []byte{0})
-	meta, name, _ := strings.Cut(string(entry), "\t")
-	fields := strings.Fields(meta) // mode, type, id
-	if len(fields) != 3 || name != path || !isFile(fields[0]) {
-		return nil, fmt.Errorf("%s in %s: %w", path, commit, ErrNotExist)
+	folder := commit + ":" + strings.TrimSuffix(name, path.Base(name))
+	asked := []string{commit + "^{commit}", strings.TrimSuffix(folder, "/"), commit + ":" + name}
+	out, err := c.run(ctx, command{
+		args:  []string{"cat-file", "--batch", "-z"},
+		stdin: strings.Join(asked, "\x00") + "\x00",
+		limit: maxListed + defaultOutput,
+	})
+	if err != nil && !errors.Is(err, ErrTooLarge) {
+		return nil, err
 	}
-	return c.run(ctx, command{args: []string{"cat-file", "blob", fields[2]}}) // of which no more is read
+	var held [3]object
+	for i, ask := range asked {
+		held[i], out = nextObject(ask, out)
+	}
+	switch file := held[2]; {
+	case held[0].kind != "commit":
+		return nil, fmt.Errorf("read %s: %s is no commit of the cache", name, commit)
+	case held[1].kind == "tree" && held[1].size > maxListed:
+		return nil, tooLarge("the folder of %s", name)
+	case !hasFile(held[1], path.Base(name)):
+		return nil, fmt.Errorf("%s in %s: %w", name, commit, ErrNotExist)
+	case file.size > defaultOutput:
+		return nil, tooLarge("%s has more than %d bytes", name, defaultOutput)
+	case file.kind != "blob" || len(file.content) != file.size:
+		return nil, fmt.Errorf("read %s in %s: git wrote %.200q", name, commit, out)
+	default:
+		return file.content, nil
+	}
+}
+
+// object is one answer of cat-file --batch.
+type object struct {
+	kind    string // such as blob; empty where there is none
+	size    int    // in bytes
+	content []byte // less than size where the output ended before
+}
+
+// nextObject reads the answer to one question, and returns it with what follows.
+func nextObject(asked string, out []byte) (object, []byte) {
+	if rest, missing := bytes.CutPrefix(out, []byte(asked+" missing\n")); missing {
+		return object{}, rest
+	}
+	header, rest, _ := bytes.Cut(out, []byte{'\n'})
+	fields := strings.Fields(string(header)) // id, type, size
+	if len(fields) != 3 {
+		return object{}, nil
+	}
+	size, err := strconv.Atoi(fields[2])
+	if err != nil {
+		return object{}, nil
+	}
+	held := min(size, len(rest))
+	return object{kind: fields[1], size: size, content: rest[:held]}, rest[min(size+1, len(rest)):]
+}
+
+// idBytes is the length of an object id in a tree.
+const idBytes = 20
+
+// hasFile reports whether a folder has a regular file of that name. Its entries are a mode, a space, a name, a NUL byte and
+// an id.
+func hasFile(folder object, name string) bool {
+	if folder.kind != "tree" {
+		return false
+	}
+	rest := folder.content
+	for {
+		entry, ids, ok := bytes.Cut(rest, []byte{0})
+		if !ok || len(ids) < idBytes {
+			return false
+		}
+		mode, at, _ := strings.Cut(string(entry), " ")
+		if at == name {
+			return isFile(mode)
+		}
+		rest = ids[idBytes:]
+	}
 }
 
 // isFile says whether a mode is that of a regular file.
@@ -255,18 +328,29 @@ func (c *Cache) lock(ctx context.Context) (*os.File, error) {
 
 // clean removes what a killed git left behind: with the lock held, nobody else can be using these files.
 func (c *Cache) clean() error {
-	for _, pattern := range []string{"*.lock", "refs/pawl/*.lock", "objects/pack/tmp_*", "objects/pack/.tmp-*"} {
-		stale, err := filepath.Glob(filepath.Join(c.dir, pattern))
+	var stale []string
+	for _, pattern := range []string{"*.lock", "objects/pack/tmp_*", "objects/pack/.tmp-*"} {
+		some, err := filepath.Glob(filepath.Join(c.dir, pattern))
 		if err != nil {
 			return fmt.Errorf("look for stale files: %w", err)
 		}
-		for _, path := range stale {
-			if filepath.Base(path) == "pawl.lock" {
-				continue
-			}
-			if err := os.Remove(path); err != nil {
-				return fmt.Errorf("remove a stale file: %w", err)
-			}
+		stale = append(stale, some...)
+	}
+	err := filepath.WalkDir(filepath.Join(c.dir, "refs"), func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".lock") {
+			stale = append(stale, path)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("look for stale files: %w", err)
+	}
+	for _, path := range stale {
+		if filepath.Base(path) == "pawl.lock" {
+			continue
+		}
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("remove a stale file: %w", err)
 		}
 	}
 	return nil

@@ -3,8 +3,10 @@ package git
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +29,54 @@ func TestFetchReturnsTheCommitsOfTheBranchesThatExist(t *testing.T) {
 	got, err = c.Fetch(t.Context(), Remote{URL: dir}, "gone")
 	if err != nil || len(got) != 0 {
 		t.Errorf("a missing branch gave %v, %v", got, err)
+	}
+}
+
+// The first fetch asks for a branch by a pattern, and others may fit it.
+func TestABranchIsNotTakenForAnotherOfALikeName(t *testing.T) {
+	dir, _ := repository(t, map[string]string{"a.txt": "a"})
+	for _, name := range []string{"pawl/issue-11", "pawl/iss-ue-1", "pawl/iss/deep/ue-1", "other/pawl/issue-1", "maxin"} {
+		sh(t, dir, "branch", name)
+	}
+	c := open(t)
+	fetch := func(want ...string) {
+		t.Helper()
+		got, err := c.Fetch(t.Context(), Remote{URL: dir}, "main", "pawl/issue-1", "refs/pawl/unfinished/1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got))); diff != "" {
+			t.Error(diff)
+		}
+	}
+	fetch("main")
+	sh(t, dir, "branch", "pawl/issue-1")
+	sh(t, dir, "update-ref", "refs/pawl/unfinished/1", "main")
+	fetch("main", "pawl/issue-1", "refs/pawl/unfinished/1")
+	sh(t, dir, "branch", "-D", "pawl/issue-1", "pawl/iss-ue-1")
+	sh(t, dir, "branch", "pawl/iss-ue-1/pawl/issue-1")
+	fetch("main", "refs/pawl/unfinished/1") // none of what was there before
+	sh(t, dir, "branch", "pawl/issue-1")
+	fetch("main", "pawl/issue-1", "refs/pawl/unfinished/1")
+}
+
+func TestTheCutOfAReferenceIsWhereOthersDiffer(t *testing.T) {
+	for full, want := range map[string]string{
+		"refs/heads/main":          "refs/heads/ma*in",
+		"refs/heads/x":             "refs/heads/*x",
+		"refs/heads/pawl/issue-12": "refs/heads/pawl/issu*e-12",
+		"refs/heads/release/1.0":   "refs/heads/rel*ease/1.0",
+		"refs/pawl/unfinished/7":   "refs/pawl/unfin*ished/7",
+		"refs/pull/7/head":         "refs/pull/7/he*ad",
+		"refs/stash":               "refs/st*ash",
+	} {
+		got, to := pattern(full)
+		if got != want {
+			t.Errorf("%s is asked for as %s, want %s", full, got, want)
+		}
+		if strings.Replace(to, "*", "", 1) != cacheRef(full) {
+			t.Errorf("%s is kept at %s and looked for at %s", full, to, cacheRef(full))
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,14 +80,8 @@ func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) 
 }
 
 func (c *Cache) IsAncestor(ctx context.Context, old, new string) (bool, error) {
-	if old == new {
-		return true, nil
-	}
-	_, err := c.run(ctx, command{args: []string{"merge-base", "--is-ancestor"}, ids: []string{old, new}})
-	if exitCode(err) == 1 {
-		return false, nil
-	}
-	return err == nil, err
+	base, err := c.MergeBase(ctx, old, new)
+	return err == nil && base == old, err
 }
 
 // Holds reports whether a commit is in the history of another one, which the cache holds as a whole: a commit that it
@@ -132,15 +127,20 @@ func touches(at, many, first, last int) bool {
 }
 
 // MergeBase is the newest commit that both commits have in their history; empty
-// where they have none in common.
+// where they have none in common. It is remembered, since it never changes.
 func (c *Cache) MergeBase(ctx context.Context, a, b string) (string, error) {
 	if a == b { // which most are, of a thread whose base has not moved
 		return a, nil
 	}
-	base, err := line(c.run(ctx, command{args: []string{"merge-base"}, ids: []string{a, b}}))
+	both := [2]string{min(a, b), max(a, b)}
+	if base, known := c.bases.Load(both); known {
+		return base.(string), nil
+	}
+	base, err := line(c.run(ctx, command{args: []string{"merge-base"}, ids: both[:]}))
 	if err != nil && exitCode(err) != 1 {
 		return "", fmt.Errorf("merge base of %s and %s: %w", a, b, err)
 	}
+	c.bases.Store(both, base)
 	return base, nil
 }
 
@@ -160,9 +160,33 @@ type change struct {
 // because a merge may bring in more.
 const maxChanges = 200_000
 
-// changes are the paths that differ between two trees or commits, in git's
-// order. More than 200,000 are ErrTooLarge.
+// differences are the changes from one tree or commit to another.
+type differences struct {
+	from, to string
+	list     []change
+}
+
+// treeOf is the tree of a commit that the checkout started from or made; any other commit, or a tree, is itself.
+func (w *Workspace) treeOf(id string) string { return cmp.Or(w.trees[id], id) }
+
+// Same reports whether two trees or commits are known to hold the same files.
+func (w *Workspace) Same(a, b string) bool { return w.treeOf(a) == w.treeOf(b) }
+
+// changes are the paths that differ between two trees or commits, in git's order, which the caller must not change. More
+// than 200,000 are ErrTooLarge. What was asked last is remembered: an attempt's change is looked at several times.
 func (w *Workspace) changes(ctx context.Context, from, to string) ([]change, error) {
+	from, to = w.treeOf(from), w.treeOf(to)
+	if w.changed.from == from && w.changed.to == to {
+		return w.changed.list, nil
+	}
+	list, err := w.compare(ctx, from, to)
+	if err == nil {
+		w.changed = differences{from: from, to: to, list: list}
+	}
+	return list, err
+}
+
+func (w *Workspace) compare(ctx context.Context, from, to string) ([]change, error) {
 	var changes []change
 	var meta string
 	args := []string{"diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", "--no-abbrev"}

@@ -136,11 +136,37 @@ func validRef(full string) bool {
 	return true
 }
 
-// cacheRef is where the cache keeps a fetched reference. It is flat, because a
+// cacheRef is where the cache keeps a fetched reference. Each has a place of its own, because a
 // branch a that was replaced by a branch a/b could not be stored otherwise.
 func cacheRef(full string) string {
+	_, end := halves(full)
+	return cachePrefix(full) + end
+}
+
+func cachePrefix(full string) string {
 	sum := sha256.Sum256([]byte(full))
-	return "refs/pawl/" + hex.EncodeToString(sum[:16])
+	return "refs/pawl/" + hex.EncodeToString(sum[:16]) + "-"
+}
+
+// pattern asks for a reference that may be missing, which is no error then. It also brings references with more in the
+// middle of the name. There are hardly any, and nobody looks at them.
+func pattern(full string) (from, to string) {
+	start, end := halves(full)
+	return start + "*" + end, cachePrefix(full) + "*" + end
+}
+
+// halves cuts a reference in the middle of the longest part of its name, which few others have at both ends.
+func halves(full string) (start, end string) {
+	parts := strings.Split(full, "/")
+	cut, longest, at := 0, -1, 0
+	for i, part := range parts {
+		named := i >= 2 || i == len(parts)-1 // after refs/heads/
+		if named && len(part) > longest {
+			cut, longest = at+len(part)/2, len(part)
+		}
+		at += len(part) + 1
+	}
+	return full[:cut], full[cut:]
 }
 
 var idPattern = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)

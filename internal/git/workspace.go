@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -40,8 +41,10 @@ type Workspace struct {
 	Dir       string
 	StartTree string // the tree of the commit where the checkout started
 
-	program        // with the git directory that only the host uses, and the checkout as work tree
-	root    string // holds the checkout and gitDir
+	program                   // with the git directory that only the host uses, and the checkout as work tree
+	trees   map[string]string // of the commits that it started from and made
+	changed differences       // the last that were asked for
+	root    string            // holds the checkout and gitDir
 	gitDir  string
 	cache   *Cache
 	limits  limits
@@ -72,6 +75,7 @@ func (c *Cache) workspace(root string) *Workspace {
 	dir, gitDir := filepath.Join(root, "checkout"), filepath.Join(root, "host.git")
 	return &Workspace{
 		Dir: dir, program: c.plain.with("GIT_DIR="+gitDir, "GIT_WORK_TREE="+dir), root: root, gitDir: gitDir, cache: c,
+		trees:  map[string]string{},
 		limits: limits{files: 20_000, fileBytes: 100 << 20, totalBytes: 512 << 20, time: 2 * time.Minute},
 	}
 }
@@ -92,11 +96,12 @@ func (w *Workspace) begin(ctx context.Context, spec CheckoutSpec) (err error) {
 		return err
 	}
 	w.StartTree, err = line(w.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", spec.Commit + "^{tree}"}}))
+	w.trees[spec.Commit] = w.StartTree
 	return err
 }
 
 func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
-	if err := w.cache.plain.init(ctx, w.gitDir, w.gitDir, "--bare"); err != nil {
+	if err := initialise(w.gitDir, "main", true); err != nil {
 		return err
 	}
 	objects := filepath.Join(w.cache.dir, "objects") + "\n"
@@ -106,14 +111,24 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
 	if err := os.Mkdir(w.Dir, 0o755); err != nil {
 		return err
 	}
-	if err := w.begin(ctx, spec); err != nil {
+	commits, err := w.history(ctx, spec.Commit)
+	if err != nil {
 		return err
 	}
+	w.StartTree = commits[0].tree
+	w.trees[spec.Commit] = w.StartTree
 	if _, err := w.run(ctx, command{args: []string{"read-tree", "-m", "-u", cmp.Or(spec.Files, w.StartTree)}}); err != nil {
 		return err
 	}
-	if err := w.agentDir(ctx, spec); err != nil {
+	index, err := os.ReadFile(filepath.Join(w.gitDir, "index"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty tree has no index
 		return err
+	}
+	if err := w.agentDir(ctx, spec, commits, index); err != nil {
+		return err
+	}
+	if !bytes.Contains(index, []byte{0, 0, 0o160000 >> 8, 0}) { // the mode of a link, as an index has it
+		return nil
 	}
 	return w.freezeLinks(ctx)
 }
@@ -137,17 +152,17 @@ func (w *Workspace) freezeLinks(ctx context.Context) error {
 
 // agentDir makes the throw-away .git. The index is a copy of the host's, so
 // that the agent's first git status need not read every file.
-func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec) error {
+func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec, commits []ancestor, index []byte) error {
 	branch := cmp.Or(spec.Branch, "work")
 	ref, err := fullRef(branch)
 	if err != nil {
 		return err
 	}
 	dot := filepath.Join(w.Dir, ".git")
-	if err := w.cache.plain.init(ctx, w.Dir, dot, "--initial-branch="+branch); err != nil {
+	if err := initialise(dot, branch, false); err != nil {
 		return err
 	}
-	if err := w.pack(ctx, spec, dot); err != nil {
+	if err := w.pack(ctx, spec, commits, dot); err != nil {
 		return err
 	}
 	config, err := os.OpenFile(filepath.Join(dot, "config"), os.O_APPEND|os.O_WRONLY, 0)
@@ -158,42 +173,65 @@ func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec) error {
 	if _, err := config.WriteString("[user]\n\tname = agent\n\temail = agent@localhost\n[gc]\n\tauto = 0\n"); err != nil {
 		return err
 	}
-	index, err := os.ReadFile(filepath.Join(w.gitDir, "index"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty tree has no index
-		return err
-	}
-	if err == nil {
+	if len(index) > 0 {
 		if err := os.WriteFile(filepath.Join(dot, "index"), index, 0o600); err != nil {
 			return err
 		}
 	}
-	_, err = w.cache.plain.with("GIT_DIR="+dot).run(ctx, command{args: []string{"update-ref", ref}, ids: []string{spec.Commit}})
-	return err
+	return writeRef(dot, ref, spec.Commit)
+}
+
+// writeRef sets a reference of a repository that nobody else uses.
+func writeRef(gitDir, ref, commit string) error {
+	file := filepath.Join(gitDir, ref)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(commit+"\n"), 0o600)
 }
 
 // history is how many commits of its branch an agent finds: enough for git log to tell how
 // people work here.
 const history = 50
 
+// ancestor is a commit of a history.
+type ancestor struct {
+	id, tree string
+	parents  []string
+}
+
+// history is the commit and the last ones before it.
+func (w *Workspace) history(ctx context.Context, commit string) (commits []ancestor, err error) {
+	args := []string{"rev-list", "--no-commit-header", "--format=%H %T %P", "--max-count", strconv.Itoa(history)}
+	out, err := w.run(ctx, command{args: args, ids: []string{commit}})
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(out)) {
+		ids := strings.Fields(line)
+		if len(ids) < 2 {
+			return nil, fmt.Errorf("history of %s: git wrote %.200q", commit, line)
+		}
+		commits = append(commits, ancestor{id: ids[0], tree: ids[1], parents: ids[2:]})
+	}
+	if len(commits) == 0 {
+		return nil, fmt.Errorf("history of %s: git wrote nothing", commit)
+	}
+	return commits, nil
+}
+
 // pack copies the last commits of the branch into the agent's git directory, and no other object. Nothing is
 // compressed anew: that would take longer than the disk is worth.
-func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, dot string) error {
-	list, err := w.run(ctx, command{args: []string{"rev-list", "--parents", "--max-count", strconv.Itoa(history), spec.Commit}})
-	if err != nil {
-		return err
-	}
-	commits := strings.Split(strings.TrimSpace(string(list)), "\n")
+func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, commits []ancestor, dot string) error {
 	in := map[string]bool{}
 	for _, c := range commits {
-		sha, _, _ := strings.Cut(c, " ")
-		in[sha] = true
+		in[c.id] = true
 	}
 	var ends, wanted strings.Builder
 	for _, c := range commits {
-		family := strings.Fields(c)
-		if slices.ContainsFunc(family[1:], func(parent string) bool { return !in[parent] }) {
-			ends.WriteString(family[0] + "\n")
-			wanted.WriteString("--shallow " + family[0] + "\n")
+		if slices.ContainsFunc(c.parents, func(parent string) bool { return !in[parent] }) {
+			ends.WriteString(c.id + "\n")
+			wanted.WriteString("--shallow " + c.id + "\n")
 		}
 	}
 	wanted.WriteString(spec.Commit + "\n")
@@ -202,8 +240,7 @@ func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, dot string) err
 	}
 	pack := filepath.Join(dot, "objects", "pack", "pack")
 	args := []string{"pack-objects", "--revs", "--quiet", "--delta-base-offset", "--window=0", pack}
-	_, err = w.run(ctx, command{args: args, stdin: wanted.String()})
-	if err != nil {
+	if _, err := w.run(ctx, command{args: args, stdin: wanted.String()}); err != nil {
 		return err
 	}
 	if ends.Len() == 0 {
@@ -223,7 +260,8 @@ func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := w.run(ctx, command{args: []string{"update-ref", keptRef, sha}}); err != nil {
+	w.trees[sha] = s.Tree
+	if err := writeRef(w.gitDir, keptRef, sha); err != nil {
 		return "", err
 	}
 	held, err := w.cache.lock(ctx)
@@ -231,7 +269,7 @@ func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 		return "", err
 	}
 	defer held.Close()
-	err = w.cache.fetch(ctx, Remote{URL: w.gitDir}, held, map[string]string{"": keptRef})
+	err = w.cache.fetch(ctx, Remote{URL: w.gitDir}, held, []string{keptRef}, func(string) bool { return true })
 	if failed, ok := errors.AsType[*commandError](err); ok && strings.Contains(failed.stderr, "fsck error") {
 		return "", fmt.Errorf("%w: git's checks refuse it: %s", ErrUnsafe, failed.stderr)
 	}

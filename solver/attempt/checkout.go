@@ -170,9 +170,11 @@ func (c *checkout) describe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	diff, err = c.ws.Diff(ctx, base, r.EndTree, maxDiff)
-	if err != nil {
-		return err
+	if !c.ws.Same(base, c.ws.StartTree) {
+		diff, err = c.ws.Diff(ctx, base, r.EndTree, maxDiff)
+		if err != nil {
+			return err
+		}
 	}
 	r.Folders = policy.Folders(diff)
 	deleted, edited, added, err := c.ws.Paths(ctx, base, r.EndTree)
@@ -212,12 +214,11 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 	}
 	old := g.Tip
 	for race := 0; ; race++ {
-		// An earlier push may have come through, or the commit be on another machine.
-		there, err := g.cache.IsAncestor(ctx, c.Receipt.Commit, cmp.Or(old, g.Start))
+		there, err := c.reached(ctx, old)
 		if err != nil {
 			return err
 		}
-		if there && old != "" {
+		if there {
 			break
 		}
 		if err := c.Lease.Record(ctx, thread.KindActStarted, c.pushOf(g.Branch)); err != nil {
@@ -250,6 +251,16 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 	err = c.Lease.Record(ctx, thread.KindActDone, c.pushOf(g.Branch))
 	crash.Point("push_logged")
 	return err
+}
+
+// reached reports whether a branch at a commit holds the work, as an earlier push may have come through. It is an error
+// where the work is on another machine.
+func (c *checkout) reached(ctx context.Context, old string) (bool, error) {
+	if old == "" && c.ws != nil { // there is no branch, and the work was made here
+		return false, nil
+	}
+	there, err := c.Ground.cache.IsAncestor(ctx, c.Receipt.Commit, cmp.Or(old, c.Ground.Start))
+	return there && old != "", err
 }
 
 func (c *checkout) pushOf(branch string) thread.Act {

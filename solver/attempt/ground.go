@@ -55,6 +55,7 @@ type Ground struct {
 	Proposal policy.Proposal
 
 	settings string // the commit whose configuration was read
+	listed   files  // of the commit that was listed last
 	cache    *git.Cache
 	remote   git.Remote
 }

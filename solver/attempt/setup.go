@@ -184,8 +184,37 @@ func (c *checkout) layerKey(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	files, err := c.Ground.cache.Files(ctx, cmp.Or(c.Ground.settings, c.Ground.From), ground.Decides)
-	return ground.Key(append(files, string(asked), c.Ground.Image, ground.Platform(), string(c.Env.Sandbox.Mode()))...), err
+	files, err := c.Ground.list(ctx, cmp.Or(c.Ground.settings, c.Ground.From))
+	if err != nil {
+		return "", err
+	}
+	more := []string{string(asked), c.Ground.Image, ground.Platform(), string(c.Env.Sandbox.Mode())}
+	return ground.Key(slices.Concat(files.deciding, more)...), nil
+}
+
+// files are those of a commit that decide about a layer, as Cache.Files has them, and the paths of those in its root.
+type files struct {
+	commit         string
+	deciding, root []string
+}
+
+// list lists the files of a commit. What was listed last is remembered: mostly two questions are about one commit.
+func (g *Ground) list(ctx context.Context, commit string) (files, error) {
+	if g.listed.commit == commit {
+		return g.listed, nil
+	}
+	var root []string
+	deciding, err := g.cache.Files(ctx, commit, func(file string) bool {
+		if !strings.Contains(file, "/") {
+			root = append(root, file)
+		}
+		return ground.Decides(file)
+	})
+	if err != nil {
+		return files{}, err
+	}
+	g.listed = files{commit: commit, deciding: deciding, root: root}
+	return g.listed, nil
 }
 
 // propose looks for the usual setup of a repository that has none, for the thread's first attempt.
@@ -193,14 +222,8 @@ func (c *checkout) propose(ctx context.Context) error {
 	if len(c.State.Attempts) > 0 {
 		return nil
 	}
-	var root []string
-	_, err := c.Ground.cache.Files(ctx, c.Ground.From, func(file string) bool {
-		if !strings.Contains(file, "/") {
-			root = append(root, file)
-		}
-		return false
-	})
-	c.Ground.Proposal = ground.Propose(root)
+	files, err := c.Ground.list(ctx, c.Ground.From)
+	c.Ground.Proposal = ground.Propose(files.root)
 	return err
 }
 
