@@ -46,6 +46,7 @@ func arrows() map[string][]string {
 		"internal/queue":    {"solver/thread", "internal/wait"},
 		"internal/web":      {"solver", "solver/attempt", "solver/thread", "policy", "internal/checkrun", "internal/orders", "internal/store", "internal/render"},
 		"internal/orders":   {"internal/store", "solver/thread", "policy"},
+		"internal/inspect":  {"config", "policy", "internal/agent", "internal/render", "internal/replay"},
 		"internal/replay":   {"solver/thread", "config", "policy", "internal/agent", "internal/render"},
 		"internal/testtool": {"policy", "config", "internal/testreport", "internal/render", "internal/sandbox"},
 		"internal/doctor": {

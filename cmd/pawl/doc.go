@@ -10,7 +10,7 @@
 //	pawl run: work in a folder without GitHub                    run.go; providers from the environment: run.go, standalone
 //	pawl doctor                                                  doctor.go; its checks: internal/doctor
 //	pawl setup, pawl check: the files of a configuration         setup.go; what setup does: internal/setup
-//	pawl inspect, pawl replay: recorded attempts                 inspect.go; how they are read: internal/replay
+//	pawl inspect, pawl replay: recorded attempts                 inspect.go, replay.go; internal/inspect, internal/replay
 //	what runs inside of a sandbox, pawl mcp                      walls.go
 //	pawl status, and its --export                                status.go; of one thread: terminal.go
 //	commands of policy.Commands, close-breaker, deliveries       orders.go; what they do: internal/orders

@@ -33,6 +33,9 @@ import (
 // shownLine bounds one line that is shown of a text from outside, in bytes.
 const shownLine = 200
 
+// shownProblem bounds what is shown of what is wrong with a file, in bytes.
+const shownProblem = 300
+
 // showThread writes how work stands to a terminal: what it came to and why, the attempts, and what they used. It
 // advises nothing: what can be done differs between a folder and GitHub.
 func showThread(w io.Writer, v checkrun.View) {
@@ -41,7 +44,7 @@ func showThread(w io.Writer, v checkrun.View) {
 		fmt.Fprintf(w, "  %s\n", render.Line(reason, shownLine))
 	}
 	for _, p := range v.Problems {
-		fmt.Fprintf(w, "  %s:%d: %s\n", render.Line(p.Path, shownLine), p.Line, render.Line(p.Message, maxLine))
+		fmt.Fprintf(w, "  %s:%d: %s\n", render.Line(p.Path, shownLine), p.Line, render.Line(p.Message, shownProblem))
 	}
 	if len(v.Attempts) == 0 {
 		return

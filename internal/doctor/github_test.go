@@ -1,9 +1,24 @@
 package doctor
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/needs"
+	"github.com/pawlbot/pawl/internal/setup"
 )
 
 func TestDoctorComparesTheClock(t *testing.T) {
@@ -28,4 +43,113 @@ func TestDoctorComparesTheClock(t *testing.T) {
 	if found := clocks(0, 0, false); len(found) > 0 {
 		t.Errorf("nothing was heard: %+v", found)
 	}
+}
+
+func TestWhyTheAppCannotSignIn(t *testing.T) {
+	find(t, []ill{
+		{"no key file", func(c *clinic) { c.must(os.Remove(c.path("app.pem"))) },
+			Failed, "github", "app.pem: no such file", "private_key_file"},
+		{"no key in the file", func(c *clinic) { c.write("app.pem", "hello") },
+			Failed, "github", "is not a private key in PEM", "private_key_file"},
+		{"half a key", func(c *clinic) {
+			c.write("app.pem", "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n")
+		}, Failed, "github", "github.app.private_key", "private_key_file"},
+		{"the key of another App", func(c *clinic) {
+			key, err := rsa.GenerateKey(rand.Reader, 2048)
+			c.must(err)
+			block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
+			c.write("app.pem", string(pem.EncodeToMemory(block)))
+		}, Failed, "github", "401 Unauthorized", "integration_id, the private key"},
+		{"the id of another App", func(c *clinic) { c.replace("integration_id: 1", "integration_id: 2") },
+			Failed, "github", "404 Not Found", "integration_id"},
+		{"nobody at the address", func(c *clinic) { c.must(c.github.Close()) },
+			Failed, "github", "connection refused", "whether this machine reaches it"},
+		{"another server at the address", func(c *clinic) { c.replace("/api/v3", "/") },
+			Failed, "github", "GET", "v3_api_url"},
+	})
+}
+
+func TestTheAppIsComparedWithWhatPawlNeeds(t *testing.T) {
+	granted := func(change func(map[string]string)) *exam {
+		permissions := setup.AppPermissions()
+		change(permissions)
+		return &exam{app: &signedIn{app: forge.App{Permissions: permissions, Events: setup.AppEvents()}}}
+	}
+	const accept = "; every owner who installed it must accept the change"
+	for name, c := range map[string]struct {
+		found []Finding
+		want  []Finding
+	}{
+		"all of it": {granted(func(map[string]string) {}).permissions(t.Context()), ok("the App has what it needs")},
+		"a permission that is missing": {
+			granted(func(p map[string]string) { p["checks"] = "read"; delete(p, "pull_requests") }).permissions(t.Context()),
+			failed("the App lacks checks: write, pull_requests: write", "grant them in the App's settings"+accept),
+		},
+		"only the permission to read logs is missing": {
+			granted(func(p map[string]string) { delete(p, "actions") }).permissions(t.Context()),
+			append(warning("the App lacks actions: read, so no agent is told the logs of failing jobs", "grant it in the App's settings"+accept),
+				ok("the App has what it needs")...),
+		},
+		"a permission that is too much": {
+			granted(func(p map[string]string) { p["workflows"] = "write" }).workflows(t.Context()),
+			warning("the App has the permission workflows, so an agent could change what runs with the repository's secrets",
+				"take it away in the App's settings"),
+		},
+	} {
+		if diff := cmp.Diff(c.want, c.found); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestTheEventsOfTheApp(t *testing.T) {
+	c := newClinic(t, func(o *fakegithub.Options) { o.Events = setup.AppEvents()[2:] })
+	c.finds(Failed, "events", "does not subscribe to issues, issue_comment", "tick them")
+	c = newClinic(t, func(o *fakegithub.Options) { o.Events = append(setup.AppEvents(), "star") })
+	c.finds(OK, "events", "what it listens to", "")
+}
+
+func TestWhereGitHubSendsDeliveries(t *testing.T) {
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	t.Cleanup(server.Close)
+	address := server.URL + HookPath
+	c := newClinic(t, func(o *fakegithub.Options) { o.WebhookURL = address })
+	c.finds(Warning, "installed", "the App is installed nowhere", "/apps/pawl/installations/new")
+	c.finds(OK, "hook", "has sent none in three days", "")
+	c.must(c.github.AddRepo(t.Context(), "acme/widgets", map[string]string{"a.txt": "one\n"}))
+	c.must(c.github.Install("acme/widgets"))
+	c.must(c.github.WaitDelivered(t.Context()))
+	c.finds(OK, "installed", "installed on 1 account", "")
+	c.finds(OK, "hook", "the last delivery to "+address+" arrived", "")
+	status = http.StatusUnauthorized
+	c.github.Ping()
+	c.must(c.github.WaitDelivered(t.Context()))
+	c.finds(Warning, "hook", "1 of the last 2 deliveries", "whether the secret there is webhook_secret")
+	c.github.SetWebhookURL("")
+	c.finds(Failed, "hook", `GitHub sends deliveries to ""`, "set github.receive to poll")
+	c.replace("github:\n", "github:\n  receive: poll\n")
+	c.finds(OK, "hook", "the server asks GitHub for its deliveries", "")
+}
+
+func TestDoctorLooksWhetherGitCouldSign(t *testing.T) {
+	needs.Program(t, "ssh-keygen")
+	c := newClinic(t, nil)
+	c.replace("private_key_file: app.pem", "private_key_file: app.pem, signing_key_file: key")
+	key := c.path("key")
+	makes := func(passphrase string) {
+		_ = os.Remove(key) // where there is one
+		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", key).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	c.finds(Failed, "signing", "key: no such file", "ssh-keygen -t ed25519")
+	makes("")
+	c.finds(OK, "signing", "are signed by "+key+" (ssh-ed25519)", "verified")
+	c.must(os.Chmod(key, 0o644))
+	c.finds(Failed, "signing", "may be read by others", "chmod 600")
+	makes("a passphrase")
+	c.finds(Failed, "signing", "is no key to sign with", "without a passphrase")
+	c.write("key", "hello\n")
+	c.finds(Failed, "signing", "is no key to sign with", "without a passphrase")
 }

@@ -83,9 +83,13 @@ func (s *start) backends(ctx context.Context) error {
 }
 
 func (s *start) later(ctx context.Context) {
-	if wait.For(ctx, outsideAfter) != nil {
-		return
+	if wait.For(ctx, outsideAfter) == nil {
+		s.outside(ctx)
 	}
+}
+
+// outside looks at what others answer, and at the CLIs that took longer than a start waits.
+func (s *start) outside(ctx context.Context) {
 	found := newExam(s.cfg, s.build).run(ctx, outside)
 	if ctx.Err() != nil {
 		return

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawlbot/pawl/internal/testrig"
+)
+
+// pawl runs the binary to its end and returns its exit code and what it wrote.
+func pawl(t *testing.T, dir string, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), testrig.Program, args...)
+	var out, errs bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), env...), &out, &errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err := cmd.Run()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// desk is a folder with what the commands of TestExitCodes read.
+func desk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	const app = "github: {app: {integration_id: 1, webhook_secret: 0123456789abcdef, private_key_file: app.pem}}\n" +
+		"database: sqlite:pawl.db\ndata_dir: data\nlog: {level: debug}\n" +
+		"backends: [{name: codex, kind: codex}]\n"
+	for name, text := range map[string]string{
+		"server.yml":  app + "sandbox: {mode: none}\npolicy: {severity: {min_edits: 20}}\n",
+		"missing.yml": app + "sandbox: {mode: none, read_only: [/none/agents]}\n",
+		"junk.yml":    app + "polcy: {}\n",
+		"app.pem":     "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n",
+		"good.yml":    "verify: [go test ./...]\n", "empty": "",
+		"wrong.yml":   "verify: 3\nwrong: 1\n",
+		"gemini.yml":  "backends: [gemini]\n",
+		"hostile.yml": "verify: [\"a\\u001b[2J\"]\nw\x1b[2J: 1\n",
+		"text":        "compiling\nlinking\n",
+		"limited":     "You've hit your usage limit. Try again in 2 hours.\n",
+	} {
+		write(t, filepath.Join(dir, name), text)
+	}
+	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Each command is asked once for each way in which it ends; DIR is a desk. Results belong on standard output, errors on
+// standard error, and neither can drive a terminal.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"--help", exitDone, "Usage:"},
+		{"--version", exitDone, "pawl "},
+		{"frobnicate", exitUsage, "unknown command"},
+		{"version", exitDone, "pawl "},
+		{"version --frob", exitUsage, "unknown flag"},
+		{"completion bash", exitDone, "bash completion"},
+		{"completion zsh", exitDone, "#compdef pawl"},
+		{"completion fish", exitDone, "fish completion"},
+
+		{"check DIR/good.yml", exitDone, "good.yml: no error"},
+		{"check DIR/empty --config DIR/server.yml", exitDone, "empty: no error"},
+		{"check DIR/wrong.yml", exitFailed, "wrong.yml:2:1: wrong: is not a known key"},
+		{"check DIR/gemini.yml", exitDone, "no error"},
+		{"check DIR/gemini.yml --config DIR/server.yml", exitFailed, "gemini.yml:1:12: backends[0]"},
+		{"check DIR/hostile.yml", exitFailed, "hostile.yml:"},
+		{"check DIR/none.yml", exitFailed, "there is no such file"},
+
+		{"doctor", exitUsage, `required flag(s) "config"`},
+		{"doctor --config DIR/server.yml --repo widgets", exitUsage, "--repo takes OWNER/NAME"},
+		{"doctor --config DIR/server.yml --repo a/b/c", exitUsage, "--repo takes OWNER/NAME"},
+		{"doctor --config DIR/server.yml --repo acme/", exitUsage, "--repo takes OWNER/NAME"},
+		{"setup --org a/../b", exitUsage, "no name of an organization"},
+		{"setup --config DIR/server.yml", exitFailed, "server.yml exists already, and nothing is overwritten"},
+
+		{"inspect", exitUsage, "accepts 1 arg(s)"},
+		{"inspect a b", exitUsage, "accepts 1 arg(s)"},
+		{"inspect DIR/text --cli nope", exitUsage, "--cli"},
+		{"inspect DIR/text --zone Mars/Olympus", exitUsage, "--zone"},
+		{"inspect DIR/text --now noon", exitUsage, "--now"},
+		{"inspect DIR/text --exit-code x", exitUsage, "invalid argument"},
+		{"inspect DIR/none", exitFailed, "no such file"},
+		{"inspect DIR", exitFailed, "is not a recorded run"},
+		{"inspect DIR/text --config DIR/none.yml", exitFailed, "read configuration"},
+		{"inspect DIR/text --exit-code 3", exitDone, "exit code 3"},
+		{"inspect DIR/limited --cli plain --now 2026-11-21T08:30:00Z", exitDone, "until 2026-11-21T10:30:00Z"},
+
+		{"replay", exitUsage, "needs a recording"},
+		{"replay --cli telex DIR/text", exitUsage, "unknown --cli"},
+		{"replay --sideways DIR/text", exitUsage, "unknown flag"},
+		{"replay DIR/text", exitFailed, "no wrapper's log and no transcript"},
+		{"replay DIR/empty", exitFailed, "it is empty"},
+		{"replay DIR/none", exitFailed, "no such file"},
+		{"replay ../../testdata/trails/usage-limit-loop.log DIR/none", exitFailed, "no such file"},
+		{"replay --cli plain DIR/text", exitDone, ""},
+
+		{"run", exitUsage, "say what to do"},
+		{"run --task a --task-file b", exitUsage, "either --task or --task-file"},
+		{"run --task a --backend nonsense --repo DIR", exitUsage, "nonsense"},
+		{"run --task a --repo .", exitUsage, "not the top folder of a git repository"},
+		{"run --task a --backend codex --sandbox some --repo DIR --config DIR/server.yml", exitUsage, "--sandbox some"},
+		{"run --task a --config DIR/none.yml --repo DIR", exitFailed, "none.yml"},
+
+		{"serve", exitUsage, `required flag(s) "config"`},
+		{"serve --config a b", exitUsage, "unknown command"},
+		{"serve --config DIR/none.yml", exitFailed, "none.yml"},
+		{"serve --config DIR/junk.yml", exitFailed, "junk.yml:6:1: polcy: is not a known key"},
+		{"serve --config DIR/missing.yml", exitFailed, "correct the path or remove it"},
+
+		{"status", exitUsage, `required flag(s) "config"`},
+		{"status --config DIR/none.yml", exitFailed, "none.yml"},
+		{"status --config DIR/server.yml", exitFailed, "pawl serve"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			dir := desk(t)
+			var out, errs strings.Builder
+			code := run(strings.Fields(strings.ReplaceAll(c.args, "DIR", dir)), &out, &errs)
+			said, other := out.String(), errs.String()
+			if code != exitDone {
+				said, other = other, said
+			}
+			if code != c.code || !strings.Contains(said, c.says) {
+				t.Errorf("exit code %d, want %d and %q:\n%s", code, c.code, c.says, said)
+			}
+			if other != "" || strings.Contains(said, "\x1b") {
+				t.Errorf("on the wrong stream: %q; or it drives a terminal: %q", other, said)
+			}
+		})
+	}
+}
+
+// pawl inspect reports on input that it does not understand, and fails.
+func TestInspectFailsWhereItCannotRead(t *testing.T) {
+	t.Parallel()
+	var out, errs strings.Builder
+	code := run([]string{"inspect", "--json", filepath.Join(desk(t), "text")}, &out, &errs)
+	var got struct{ Ending string }
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got.Ending != "unknown" {
+		t.Errorf("%v: %s", err, &out)
+	}
+	if code != exitFailed || !strings.Contains(errs.String(), "it is no transcript") {
+		t.Errorf("exit code %d: %s", code, &errs)
+	}
+}
+
+// A user's policy decides what is severe.
+func TestInspectTakesTheSeverityOfAConfiguration(t *testing.T) {
+	t.Parallel()
+	edit := func(i int) string {
+		const change = `{"type":"tool_use","id":"%d","name":"Edit","input":{"file_path":"/r/a.go","old_string":"%d","new_string":"%d"}}`
+		return `{"type":"assistant","session_id":"s","message":{"content":[` + fmt.Sprintf(change, i, i%2, (i+1)%2) + `]}}` + "\n"
+	}
+	dir, loop := desk(t), ""
+	for i := range 30 {
+		loop += edit(i)
+	}
+	loop += `{"type":"result","subtype":"success","is_error":false,"result":"Done.","session_id":"s"}` + "\n"
+	file := filepath.Join(dir, "loop.jsonl")
+	write(t, file, loop)
+	for config, want := range map[string]string{"": "none", filepath.Join(dir, "server.yml"): "severe"} {
+		var out, errs strings.Builder
+		code := run([]string{"inspect", "--json", "--config", config, file}, &out, &errs)
+		var got struct{ Severity struct{ Class string } }
+		if err := json.Unmarshal([]byte(out.String()), &got); err != nil || code != exitDone || got.Severity.Class != want {
+			t.Errorf("with %q: exit code %d, %v, severity %q, want %s\n%s", config, code, err, got.Severity.Class, want, &errs)
+		}
+	}
+}
+
+func TestDoctorAsJSON(t *testing.T) {
+	t.Parallel()
+	var out, errs strings.Builder
+	code := run([]string{"doctor", "--json", "--config", filepath.Join(desk(t), "server.yml")}, &out, &errs)
+	var report map[string][]struct{ Check, State, Text string }
+	err := json.Unmarshal([]byte(out.String()), &report)
+	if checks := report["checks"]; err != nil || len(report) != 1 || len(checks) < 5 || checks[0].Check != "configuration" || checks[0].State != "ok" {
+		t.Errorf("%v: %s", err, &out)
+	}
+	// The key is none.
+	if code != exitFailed || !strings.Contains(errs.String(), "checks failed; their lines say what to do") {
+		t.Errorf("exit code %d: %s", code, &errs)
+	}
+}
+
+func TestVersionAsJSON(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	code := run([]string{"version", "--json"}, &out, io.Discard)
+	var v struct{ Version, Commit, Go string }
+	if err := json.Unmarshal([]byte(out.String()), &v); err != nil || code != exitDone || v.Version == "" || !strings.HasPrefix(v.Go, "go1.") {
+		t.Errorf("exit code %d, %q: %v", code, out.String(), err)
+	}
+}
+
+func TestAReportCannotDriveATerminal(t *testing.T) {
+	t.Parallel()
+	const hostile = "the judge said \x1b]0;owned\x07\x1b[2J\u202egnorw"
+	var out, errs strings.Builder
+	cmd := &cobra.Command{}
+	cmd.SetOut(&out)
+	if err := printReport(cmd, nil, func(w io.Writer) { fmt.Fprintln(w, hostile) }); err != nil {
+		t.Fatal(err)
+	}
+	run([]string{"inspect", filepath.Join(t.TempDir(), hostile)}, io.Discard, &errs)
+	for _, said := range []string{out.String(), errs.String()} {
+		if strings.ContainsAny(said, "\x1b\x07\u202e") || !strings.Contains(said, "the judge said") {
+			t.Errorf("%q", said)
+		}
+	}
+}

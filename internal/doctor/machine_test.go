@@ -1,0 +1,82 @@
+package doctor
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/needs"
+)
+
+func TestWhatTheMachineLacks(t *testing.T) {
+	find(t, []ill{
+		{"no sandbox", func(c *clinic) {
+			c.replace("mode: none", "mode: auto")
+			c.only("git", "sh", "cat")
+		}, Failed, "sandbox", "bwrap", "install bubblewrap"},
+		{"no sandbox, on purpose", func(*clinic) {}, Warning, "sandbox", "sandbox.mode is none", "install bubblewrap"},
+		{"no path of the sandbox", func(c *clinic) {
+			c.replace("{mode: none}", "{mode: none, read_only: [/none/agents]}")
+		}, Failed, "sandbox", "sandbox.read_only: stat /none/agents", "correct the path or remove it"},
+		{"no git", func(c *clinic) { c.only("sh", "cat") }, Failed, "git", "git", "install git"},
+		{"an old git", func(c *clinic) {
+			c.only("sh", "cat")
+			c.prints("bin/git", "git version 2.37.7", 0)
+		}, Failed, "git", "git version 2.37.7 is too old", "2.38 or newer"},
+		{"a git of its own kind", func(c *clinic) {
+			c.only("sh", "cat")
+			c.prints("bin/git", "jujutsu", 0)
+		}, Warning, "git", `it printed "jujutsu"`, "2.38 or newer"},
+		{"no database yet", func(c *clinic) { c.must(os.Remove(c.path("pawl.db"))) }, OK, "database", "not created yet", ""},
+		{"a file that is no database", func(c *clinic) {
+			c.write("pawl.db", "this is a letter to my aunt, and it is long enough")
+		}, Failed, "database", "pawl.db", "correct database"},
+		{"no PostgreSQL there", func(c *clinic) {
+			c.replace("sqlite:pawl.db", "postgres://pawl:secret-of-the-database@127.0.0.1:1/pawl")
+		}, Failed, "database", "connection refused", "correct database"},
+	})
+}
+
+// Root can write anywhere, so the thread that asks becomes somebody else. It ends with the test.
+func TestAFolderCannotBeWrittenTo(t *testing.T) {
+	dir := t.TempDir()
+	if os.Geteuid() != 0 {
+		if err := os.Chmod(dir, 0o500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := make(chan []Finding)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		const nobody, same = 65534, ^uintptr(0)
+		if os.Geteuid() == 0 {
+			_, _, _ = syscall.RawSyscall(syscall.SYS_SETREUID, nobody, same, 0)
+		}
+		found <- writable(dir+"/data", "")
+	}()
+	f := (<-found)[0]
+	if f.State != Failed || f.Text != dir+" cannot be written to: permission denied" || f.Hint != "let the user that runs Pawl own it" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// What lies below data_dir is a file system of one MiB.
+func TestAFullDisk(t *testing.T) {
+	needs.All(t, "a file system of its own")
+	small := t.TempDir()
+	if err := syscall.Mount("pawl-test", small, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("a small file system cannot be mounted here (%v); it takes root", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(small, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	f := (&exam{cfg: config.Server{DataDir: small}}).disk(t.Context())[0]
+	if f.State != Warning || f.Text != "0.0 GiB are free below "+small || !strings.Contains(f.Hint, "make room") {
+		t.Errorf("%+v", f)
+	}
+}

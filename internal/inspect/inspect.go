@@ -1,0 +1,285 @@
+// Package inspect says how one recorded agent run ended, and why.
+package inspect
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/agent/clis"
+	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/replay"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/simhash"
+)
+
+// detectHead is how much of a transcript is looked at to name its CLI.
+const detectHead = 64 << 10
+
+// maxStderr bounds how much of a recorded standard error is read.
+const maxStderr = 1 << 20
+
+// Options are what a transcript does not tell.
+type Options struct {
+	CLI      string      // one of replay.Streams; empty to detect it
+	Exit     *agent.Exit // nil for what the recording says
+	Now      time.Time   // when the run ended; times like "in 2 hours" count from it
+	Zone     *time.Location
+	Severity policy.SeverityLimits
+}
+
+// Report is what pawl inspect prints.
+type Report struct {
+	agent.Report
+	Limit       *limitView    `json:"limit"`
+	Severity    severityView  `json:"severity"`
+	Loops       []policy.Loop `json:"loops"`
+	Fingerprint simhash.Print `json:"fingerprint"`
+
+	unread bool
+}
+
+// Understood reports whether the input was read to its end and is a transcript, or text whose end is known.
+func (v Report) Understood() bool { return !v.unread }
+
+// limitView is a limit whose unknown reset is null.
+type limitView struct {
+	policy.Limit
+	ResetsAt *time.Time `json:"resets_at"`
+}
+
+type severityView struct {
+	Class           policy.Class `json:"class"`
+	CooldownSeconds int64        `json:"cooldown_seconds"`
+	Grade           float64      `json:"grade"`
+	Reasons         []string     `json:"reasons"`
+}
+
+// Read reads the transcript of one run. An error is one of opening it; input that is not understood is a Report that
+// says so.
+func Read(name string, open replay.Opener, o Options) (Report, error) {
+	source, err := openRun(name, open)
+	if err != nil {
+		return Report{}, err
+	}
+	defer source.stdout.Close()
+	if o.Exit != nil {
+		source.exit = o.Exit
+	}
+	in, err := source.transcript()
+	if err != nil {
+		return unread(o.CLI, err), nil
+	}
+	cli := o.CLI
+	guessed := cli == ""
+	if guessed {
+		head, err := in.Peek(detectHead)
+		if err != nil && err != io.EOF {
+			return unread("", err), nil
+		}
+		cli = clis.Detect(head)
+	}
+	a, err := clis.ForStream(cli)
+	if err != nil {
+		return Report{}, err
+	}
+	var whole strings.Builder
+	var read io.Reader = in
+	if cli == config.Plain {
+		read = io.TeeReader(in, &whole)
+	}
+	r, err := agent.Inspect(read, a, agent.InspectOptions{
+		Stderr: source.stderr,
+		Exit:   source.exit,
+		Now:    o.Now,
+		Zone:   o.Zone,
+	})
+	if err != nil {
+		return unread(cli, err), nil
+	}
+	v := reportOf(r, o.Severity)
+	if cli == config.Plain {
+		v.plain(whole.String(), guessed)
+	}
+	return v, nil
+}
+
+// reportOf is what a report says of a run.
+func reportOf(r agent.Report, limits policy.SeverityLimits) Report {
+	judged := limits.Judge(r.Edits)
+	v := Report{
+		Report:      r,
+		Loops:       limits.Loops(r.Edits),
+		Fingerprint: simhash.Fingerprint(r.Evidence()),
+		Severity: severityView{
+			Class:           judged.Class,
+			CooldownSeconds: int64(judged.Cooldown.Seconds()),
+			Grade:           judged.Grade,
+			Reasons:         judged.Reasons,
+		},
+	}
+	if r.Limit != nil {
+		v.Limit = &limitView{Limit: *r.Limit}
+		if !r.Limit.ResetsAt.IsZero() {
+			v.Limit.ResetsAt = &r.Limit.ResetsAt
+		}
+	}
+	return v
+}
+
+// plain reports on plain text, which holds no edits and no exit code. Text whose kind was guessed may be no agent's
+// transcript at all.
+func (v *Report) plain(text string, guessed bool) {
+	v.Fingerprint = simhash.Fingerprint(text)
+	v.Severity.Reasons = []string{"plain text tells no edits, so a loop of them is not seen"}
+	if v.ExitKnown || v.Ending != policy.Completed {
+		return
+	}
+	v.Ending, v.unread = policy.Unknown, guessed
+	v.Reasons = []string{"how the program ended is not known; --exit-code N says it"}
+	if guessed {
+		v.Reasons = []string{"it is no transcript of an agent that Pawl knows, and how the program ended is not known; --exit-code N or --cli plain says more"}
+	}
+}
+
+// unread is what is said of input that cannot be read to its end, or is no transcript.
+func unread(cli string, why error) Report {
+	return Report{
+		unread: true,
+		Report: agent.Report{
+			CLI:     cmp.Or(cli, config.Plain),
+			Ending:  policy.Unknown,
+			Reasons: []string{why.Error()},
+		},
+		Severity: severityView{Class: policy.None, Reasons: []string{}},
+		Loops:    []policy.Loop{},
+	}
+}
+
+type recordedRun struct {
+	stdout io.ReadCloser
+	stderr string
+	exit   *agent.Exit
+}
+
+// transcript is the output, out of whatever it is packed in. A CLI that refused its arguments printed nothing, which is
+// understood where its exit code is known.
+func (r recordedRun) transcript() (*bufio.Reader, error) {
+	opened, start, err := replay.Open(r.stdout)
+	_, empty := errors.AsType[replay.NotUnderstood](err)
+	refused := empty && len(start) == 0 && r.exit != nil
+	if err != nil && !refused {
+		return nil, err
+	}
+	return bufio.NewReaderSize(replay.Unwrap(opened, start), detectHead), nil
+}
+
+// openRun opens a transcript, or a recorded run as a folder. A CLI that refused its arguments
+// printed nothing, so the output may be missing where the exit code is there.
+func openRun(name string, open replay.Opener) (r recordedRun, err error) {
+	if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		if r.stdout, err = open(name); err != nil {
+			return r, fmt.Errorf("open the transcript: %w", err)
+		}
+		return r, nil
+	}
+	r.stdout = io.NopCloser(strings.NewReader(""))
+	code, exitErr := readSome(filepath.Join(name, "exit.txt"))
+	if exitErr == nil {
+		first, _, _ := strings.Cut(strings.TrimSpace(code), " ")
+		n, err := strconv.Atoi(first)
+		if err != nil {
+			return r, fmt.Errorf("%s/exit.txt does not begin with an exit code", name)
+		}
+		r.exit = &agent.Exit{Code: n}
+	}
+	if r.stderr, err = readSome(filepath.Join(name, "stderr.txt")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, fmt.Errorf("read standard error: %w", err)
+	}
+	if f, err := os.Open(filepath.Join(name, "stdout.jsonl")); err == nil {
+		r.stdout = f
+	} else if exitErr != nil {
+		return r, fmt.Errorf("%s is not a recorded run: it has neither stdout.jsonl nor exit.txt", name)
+	}
+	return r, nil
+}
+
+func readSome(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxStderr))
+	return string(b), err
+}
+
+// maxLine is how much of a text of the agent is printed, in characters.
+const maxLine = 300
+
+func (v Report) Print(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
+	row("ending", "%s (%s)", v.Ending, v.CLI)
+	for _, reason := range v.Reasons {
+		row("", "%s", render.Line(reason, maxLine))
+	}
+	if l := v.Limit; l != nil {
+		until := "reset unknown"
+		if l.ResetsAt != nil {
+			until = fmt.Sprintf("until %s (%s)", l.ResetsAt.Format(time.RFC3339), l.Source)
+		}
+		row("limit", "%s, %s, %s", l.Kind, l.Certainty, until)
+	}
+	edits := fmt.Sprintf("%d in %s", v.Edits.Operations, policy.Plural(v.Edits.Files, "file"))
+	if v.Edits.MaxRepeat > 1 {
+		edits += fmt.Sprintf(", %d of them on %s", v.Edits.MaxRepeat, render.Line(v.Edits.MaxRepeatPath, maxLine))
+	}
+	plain := v.CLI == config.Plain
+	if plain {
+		edits = "not told"
+	}
+	row("edits", "%s", edits)
+	severity := string(v.Severity.Class)
+	if v.Severity.Class != policy.None {
+		severity += fmt.Sprintf(", cooldown %s, grade %g", time.Duration(v.Severity.CooldownSeconds)*time.Second, v.Severity.Grade)
+	}
+	row("severity", "%s", severity)
+	for _, reason := range v.Severity.Reasons {
+		row("", "%s", render.Line(reason, maxLine))
+	}
+	for _, l := range v.Loops {
+		row("loop", "%s %d times %s", l.Kind, l.Count, render.Line(l.What, maxLine))
+	}
+	cost := ""
+	if v.CostUSD != nil {
+		cost = fmt.Sprintf(", %.4f USD", *v.CostUSD)
+	}
+	if v.Tokens.Estimated > 0 {
+		cost += fmt.Sprintf(", %d of them estimated", v.Tokens.Estimated)
+	}
+	if !plain {
+		row("tokens", "%d in (%d cached), %d out%s", v.Tokens.Input, v.Tokens.CachedInput, v.Tokens.Output, cost)
+		row("calls", "%d in %s", v.ToolCalls, policy.Plural(v.Turns, "turn"))
+	}
+	row("mentions", "%d of a limit, ignored", v.Mentions)
+	row("fingerprint", "%s", v.Fingerprint)
+	if v.SessionID != "" {
+		row("session", "%s", render.Line(v.SessionID, maxLine))
+	}
+	if v.FinalMessage != "" {
+		row("message", "%s", render.Line(v.FinalMessage, maxLine))
+	}
+	t.Flush()
+}
