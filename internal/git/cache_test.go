@@ -145,6 +145,9 @@ func TestReadFileReadsOnlyRegularFiles(t *testing.T) {
 	if _, err := c.ReadFile(t.Context(), refs["main"], "large"); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a file over the limit: %v", err)
 	}
+	if _, err := c.ReadFile(t.Context(), strings.Repeat("1", 40), "d/pawl.yml"); err == nil || errors.Is(err, ErrNotExist) {
+		t.Errorf("a commit that the cache does not hold: %v, want an error that says so", err)
+	}
 	if _, err := c.ReadFile(t.Context(), "main", "d/pawl.yml"); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a branch as a commit: %v", err)
 	}
@@ -170,13 +173,29 @@ func TestManyFetchesAtOnceDoNotDisturbEachOther(t *testing.T) {
 	wg.Wait()
 }
 
+func TestACacheThatWasLeftHalfMadeIsCompleted(t *testing.T) {
+	dir, commit := repository(t, map[string]string{"a.txt": "a"})
+	half := filepath.Join(t.TempDir(), "cache")
+	write(t, half, map[string]string{"HEAD": "", "config": "[co", "objects/": ""})
+	c, err := Open(t.Context(), half)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Fetch(t.Context(), Remote{URL: dir}, "main")
+	if err != nil || got["main"] != commit {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 func TestWhatAKilledGitLeftBehindIsNoObstacle(t *testing.T) {
 	dir, commit := repository(t, map[string]string{"a.txt": "a"})
 	c := open(t)
 	write(t, c.dir, map[string]string{"packed-refs.lock": "", "HEAD.lock": "", cacheRef("refs/heads/main") + ".lock": "",
-		"objects/pack/tmp_pack_x": "half"})
-	got, err := c.Fetch(t.Context(), Remote{URL: dir}, "main")
-	if err != nil || got["main"] != commit {
+		cacheRef("refs/pawl/unfinished/7") + ".lock": "",
+		"objects/pack/tmp_pack_x":                    "half"})
+	sh(t, dir, "update-ref", "refs/pawl/unfinished/7", commit)
+	got, err := c.Fetch(t.Context(), Remote{URL: dir}, "main", "refs/pawl/unfinished/7")
+	if err != nil || got["main"] != commit || len(got) != 2 {
 		t.Fatalf("%v, %v", got, err)
 	}
 	if _, err := os.Stat(filepath.Join(c.dir, "objects/pack/tmp_pack_x")); !os.IsNotExist(err) {
