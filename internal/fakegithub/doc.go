@@ -41,7 +41,7 @@
 //	Apps, installations, the manifest flow                  apps.go
 //	The login of people with the App                        oauth.go
 //	People, bots, roles, tokens                             auth.go
-//	Repositories, and git in them                           repos.go
+//	Repositories; git in them, with few processes           repos.go; git.go
 //	What follows a push                                     pushes.go
 //	Git over HTTP                                           githttp.go
 //	Issues and labels; comments and reactions               issues.go

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-github/v60/github"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
 func TestCloneCommitAndPushWithAnInstallationToken(t *testing.T) {
@@ -160,5 +162,72 @@ func TestGitTakesAnyCommitByIDAndTheHeadsOfPullRequests(t *testing.T) {
 	}
 	if out, err := h.git(dir, token, "push", "origin", "HEAD:refs/pull/1/head"); err == nil {
 		t.Fatalf("the heads of pull requests are not for pushing: %s", out)
+	}
+}
+
+func TestAPullRequestStartsFewGits(t *testing.T) {
+	h := newHouse(t)
+	dir := h.clone(h.installationToken())
+	write(t, dir, "x", "x")
+	h.commitAll(dir, "x")
+	if out, err := h.git(dir, h.installationToken(), "push", "origin", "HEAD:work"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	_, err := h.OpenPull(h.ctx, repo, "wendy", fakegithub.PullRequest{Title: "X", Head: "work"})
+	must(t, err)
+	for range 20 {
+		text, err := h.File(h.ctx, repo, "work", "x")
+		must(t, err)
+		if text != "x" {
+			t.Fatalf("x is %q", text)
+		}
+	}
+	// One each to make the repository, to clone and to read files; three for the push and two to compare with main.
+	if n := h.GitsStarted(); n > 8 {
+		t.Errorf("the fake started git %d times, want at most 8", n)
+	}
+}
+
+// Version 2 is answered here, the older ones by git itself.
+func TestEveryVersionOfTheProtocolListsTheSameRefs(t *testing.T) {
+	h := newHouse(t)
+	h.opened()
+	token := h.installationToken()
+	dir := h.clone(token)
+	for _, args := range [][]string{{"tag", "light"}, {"tag", "-a", "-m", "annotated", "heavy"}, {"push", "-q", "origin", "light", "heavy"}} {
+		if out, err := h.git(dir, token, args...); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	for _, patterns := range [][]string{nil, {"HEAD"}, {"main"}, {"refs/tags/*"}, {"nothing"}} {
+		list := func(version string) string {
+			args := append([]string{"-c", "protocol.version=" + version, "ls-remote", "--symref", "origin"}, patterns...)
+			out, err := h.git(dir, token, args...)
+			if err != nil {
+				t.Fatalf("%v %s", err, out)
+			}
+			return out
+		}
+		if diff := cmp.Diff(list("0"), list("2")); diff != "" {
+			t.Errorf("%q (-version 0 +version 2):\n%s", patterns, diff)
+		}
+	}
+	if out, err := h.git(dir, token, "fetch", "--depth=1", "origin", "refs/tags/heavy:refs/tags/fetched"); err != nil {
+		t.Errorf("%v %s", err, out)
+	}
+}
+
+func TestACloneOfAnEmptyRepositoryKnowsItsDefaultBranch(t *testing.T) {
+	h := newHouse(t)
+	must(t, h.AddRepo(h.ctx, "acme/empty", nil))
+	dir := filepath.Join(t.TempDir(), "empty")
+	token := h.installationToken()
+	if out, err := h.git("", token, "-c", "init.defaultBranch=other", "clone", "-q", h.WebURL()+"/acme/empty.git", dir); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	head, err := os.ReadFile(filepath.Join(dir, ".git", "HEAD"))
+	must(t, err)
+	if string(head) != "ref: refs/heads/main\n" {
+		t.Errorf("HEAD is %q", head)
 	}
 }

@@ -2,11 +2,16 @@ package fakegithub
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"net/http/cgi"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -56,7 +61,7 @@ func (s *Server) serveGit(w http.ResponseWriter, r *http.Request) {
 	s.requestLog.add(entry)
 }
 
-// answerGit checks credentials and access, then lets git-http-backend work.
+// answerGit checks credentials and access, then lets git work.
 func (s *Server) answerGit(w http.ResponseWriter, r *http.Request, g gitCall, full string, entry *Request) {
 	s.world.mu.Lock()
 	who, refused := s.authenticate(r)
@@ -76,7 +81,7 @@ func (s *Server) answerGit(w http.ResponseWriter, r *http.Request, g gitCall, fu
 	case g.write && g.rest == "git-receive-pack":
 		s.receive(w, r, g, entry)
 	default:
-		s.runBackend(w, r, g)
+		g.serveService(w, r)
 	}
 }
 
@@ -107,7 +112,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, g gitCall, entr
 	g.repo.pushing.Lock()
 	defer g.repo.pushing.Unlock()
 	ctx := context.WithoutCancel(r.Context())
-	s.runBackend(w, r.WithContext(ctx), g)
+	g.serveService(w, r.WithContext(ctx))
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()
 	if err := s.pushes.refsMoved(ctx, g.repo, g.who.account()); err != nil {
@@ -115,27 +120,152 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, g gitCall, entr
 	}
 }
 
-func (s *Server) runBackend(w http.ResponseWriter, r *http.Request, g gitCall) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPack)) // net/http/cgi takes no chunked bodies
+// serveService answers one request, as git http-backend does without being one more process.
+func (g gitCall) serveService(w http.ResponseWriter, r *http.Request) {
+	service, kind := g.rest, "result"
+	if g.rest == "info/refs" {
+		service, kind = r.URL.Query().Get("service"), "advertisement"
+	}
+	command := map[string]string{"git-upload-pack": "upload-pack", "git-receive-pack": "receive-pack"}[service]
+	if command == "" {
+		http.Error(w, "Please upgrade your git client.", http.StatusForbidden)
+		return
+	}
+	if kind == "result" && r.Header.Get("Content-Type") != "application/x-"+service+"-request" {
+		http.Error(w, "Unsupported Media Type", http.StatusUnsupportedMediaType)
+		return
+	}
+	request, err := requestBody(w, r)
 	if err != nil {
 		http.Error(w, "read the pack: "+err.Error(), http.StatusRequestEntityTooLarge)
 		return
 	}
-	inner := r.Clone(r.Context())
-	inner.Body, inner.ContentLength, inner.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
-	inner.URL.Path = fmt.Sprintf("/%d.git/%s", g.repo.id, g.rest)
-	inner.Header.Del("Authorization")
-	env := append(g.repo.git.environ(), "GIT_PROJECT_ROOT="+s.dir, "GIT_HTTP_EXPORT_ALL=1")
-	if g.who.token != nil {
-		env = append(env, "REMOTE_USER="+g.who.account().login)
+	w.Header().Set("Content-Type", "application/x-"+service+"-"+kind)
+	w.Header().Set("Cache-Control", "no-cache, max-age=0, must-revalidate")
+	if command == "upload-pack" && r.Header.Get("Git-Protocol") == "version=2" && g.answerV2(w, packets(request)) {
+		return
 	}
-	if protocol := r.Header.Get("Git-Protocol"); strings.HasPrefix(protocol, "version=") {
-		env = append(env, "GIT_PROTOCOL="+protocol)
+	args := []string{command, "--stateless-rpc", g.repo.git.dir}
+	if kind == "advertisement" {
+		writePackets(w, "# service="+service)
+		args = []string{command, "--http-backend-info-refs", g.repo.git.dir}
 	}
+	git := g.repo.git.command(r.Context(), args...)
+	git.Env = append(git.Env, "GIT_PROTOCOL="+r.Header.Get("Git-Protocol"))
 	if g.who.via() != nil && rank(g.who.token.permissions["workflows"]) < rank("write") {
-		env = append(env, "FAKEGITHUB_WORKFLOWS=deny")
+		git.Env = append(git.Env, "FAKEGITHUB_WORKFLOWS=deny")
 	}
-	(&cgi.Handler{Path: s.backend, Root: "/", Dir: s.dir, Env: env, Stderr: io.Discard}).ServeHTTP(w, inner)
+	git.Stdin, git.Stdout = bytes.NewReader(request), w
+	if g.write {
+		var answer bytes.Buffer // takes all, also when the client is gone
+		git.Stdout = &answer
+		defer answer.WriteTo(w)
+	}
+	git.Run() // the client sees an error as an answer that ends early
+}
+
+// requestBody reads all that the client sends: net/http drops the rest of it once the answer begins.
+func requestBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body := io.Reader(http.MaxBytesReader(w, r.Body, maxPack))
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		var err error
+		if body, err = gzip.NewReader(body); err != nil {
+			return nil, err
+		}
+	}
+	return io.ReadAll(body)
+}
+
+// answerV2 answers what needs no process: the capabilities and the command ls-refs
+// (gitprotocol-v2). It returns false for everything else.
+func (g gitCall) answerV2(w http.ResponseWriter, asked []string) bool {
+	if g.rest == "info/refs" {
+		writePackets(w, "version 2", "agent=git/github-fake", "ls-refs=unborn", "fetch=shallow filter", "server-option", "object-format=sha1")
+		return true
+	}
+	if !slices.Contains(asked, "command=ls-refs") {
+		return false
+	}
+	refs, err := g.repo.git.listRefs(asked)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return true
+	}
+	writePackets(w, refs...)
+	return true
+}
+
+// listRefs are the lines that answer ls-refs with these arguments.
+func (b *bare) listRefs(asked []string) ([]string, error) {
+	refs, err := b.refs()
+	if err != nil {
+		return nil, err
+	}
+	head, err := os.ReadFile(filepath.Join(b.dir, "HEAD"))
+	if err != nil {
+		return nil, err
+	}
+	branch := strings.TrimPrefix(strings.TrimSpace(string(head)), "ref: ")
+	if refs[branch] != "" {
+		refs["HEAD"] = refs[branch]
+	} else if slices.Contains(asked, "unborn") {
+		refs["HEAD"] = "unborn"
+	}
+	var lines, prefixes []string
+	for _, argument := range asked {
+		if prefix, is := strings.CutPrefix(argument, "ref-prefix "); is {
+			prefixes = append(prefixes, prefix)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(refs)) { // HEAD is first: capitals are
+		begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+		if prefixes != nil && !slices.ContainsFunc(prefixes, begins) {
+			continue
+		}
+		line := refs[name] + " " + name
+		if name == "HEAD" && slices.Contains(asked, "symrefs") {
+			line += " symref-target:" + branch
+		}
+		if strings.HasPrefix(name, "refs/tags/") && slices.Contains(asked, "peel") {
+			line += b.peeled(name, refs[name])
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// peeled names what an annotated tag is for.
+func (b *bare) peeled(tag, sha string) string {
+	of, err := b.object(tag + "^{}")
+	if err != nil || of.sha == sha {
+		return ""
+	}
+	return " peeled:" + of.sha
+}
+
+// packets takes apart the lines of a request (gitprotocol-common, pkt-line).
+func packets(request []byte) (lines []string) {
+	for len(request) >= 4 {
+		n, err := strconv.ParseUint(string(request[:4]), 16, 16)
+		if err != nil || int(n) > len(request) {
+			return lines
+		}
+		n = max(n, 4) // a flush or a delimiter
+		lines = append(lines, strings.TrimSuffix(string(request[4:n]), "\n"))
+		request = request[n:]
+	}
+	return lines
+}
+
+// writePackets writes lines and a flush.
+func writePackets(w io.Writer, lines ...string) error {
+	var out bytes.Buffer
+	for _, line := range lines {
+		fmt.Fprintf(&out, "%04x%s\n", len(line)+5, line)
+	}
+	out.WriteString("0000")
+	_, err := w.Write(out.Bytes())
+	return err
 }
 
 // gitWriter notes the status and can swallow the answer.

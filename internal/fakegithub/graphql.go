@@ -335,26 +335,24 @@ type graphFile struct {
 }
 
 func (t *graphThread) Files(ctx context.Context, p graphPage) (*connection[graphFile], error) {
-	git, between := t.repo.repository.git, t.of.pull.baseSHA+"..."+t.of.pull.headSHA
-	counts, err := git.run(ctx, nil, "diff", "--no-renames", "--numstat", between)
+	between := t.of.pull.baseSHA + "..." + t.of.pull.headSHA
+	out, err := t.repo.repository.git.run(ctx, nil, "diff", "--no-renames", "--raw", "--numstat", between)
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := git.run(ctx, nil, "diff", "--no-renames", "--name-status", between)
-	if err != nil {
-		return nil, err
-	}
-	change := map[string]string{"A": "ADDED", "D": "DELETED", "M": "MODIFIED", "T": "CHANGED"}
-	statuses := strings.Split(string(kinds), "\n")
+	names := map[string]string{"A": "ADDED", "D": "DELETED", "M": "MODIFIED", "T": "CHANGED"}
+	changes := map[string]string{} // by path
 	var all []*graphFile
-	for i, line := range strings.Split(strings.TrimSpace(string(counts)), "\n") {
-		f := strings.SplitN(line, "\t", 3)
-		if len(f) < 3 {
-			continue
+	for line := range strings.Lines(string(out)) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		switch len(f) {
+		case 2: // ":100644 100644 1234567 89abcde M", path; all of them come first
+			changes[f[1]] = names[f[0][len(f[0])-1:]]
+		case 3:
+			added, _ := strconv.Atoi(f[0]) // "-" for binary files
+			deleted, _ := strconv.Atoi(f[1])
+			all = append(all, &graphFile{f[2], int32(added), int32(deleted), changes[f[2]]})
 		}
-		added, _ := strconv.Atoi(f[0]) // "-" for binary files
-		deleted, _ := strconv.Atoi(f[1])
-		all = append(all, &graphFile{f[2], int32(added), int32(deleted), change[statuses[i][:1]]})
 	}
 	return connect(all, p)
 }
@@ -369,14 +367,13 @@ type graphCommitOf struct {
 }
 
 func (t *graphThread) Commits(ctx context.Context, p graphPage) (*connection[graphCommit], error) {
-	out, err := t.repo.repository.git.run(ctx, nil, "log", "--reverse", "--format=%H%x09%cI%x09%an%x09%s", t.of.pull.baseSHA+".."+t.of.pull.headSHA)
+	list, err := t.repo.repository.git.log(ctx, "--reverse", t.of.pull.baseSHA+".."+t.of.pull.headSHA)
 	if err != nil {
 		return nil, err
 	}
 	var all []*graphCommit
-	for line := range strings.Lines(string(out)) {
-		f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 4)
-		all = append(all, &graphCommit{graphCommitOf{plain(f[0]), f[3], plain(f[1]), &struct{ Name *string }{&f[2]}}})
+	for _, c := range list {
+		all = append(all, &graphCommit{graphCommitOf{plain(c.sha), c.subject, plain(c.committed), &struct{ Name *string }{&c.name}}})
 	}
 	return connect(all, p)
 }

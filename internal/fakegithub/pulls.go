@@ -239,17 +239,18 @@ type comparison struct {
 // compare asks git what a pull request from head to base would bring.
 func (r *repository) compare(ctx context.Context, base, head string) (comparison, error) {
 	key := base + "..." + head
-	var c comparison
-	out, err := r.git.run(ctx, nil, "rev-list", "--count", base+".."+head)
+	if known, is := r.comparisons[key]; is {
+		return known, nil
+	}
+	behind, ahead, err := r.git.distance(ctx, base, head)
 	if err != nil {
-		return c, err
+		return comparison{}, err
 	}
-	if c.commits, err = strconv.Atoi(strings.TrimSpace(string(out))); err != nil {
-		return c, err
+	out, err := r.git.run(ctx, nil, "diff", "--numstat", key)
+	if err != nil {
+		return comparison{}, err // the two have no history in common
 	}
-	if out, err = r.git.run(ctx, nil, "diff", "--numstat", key); err != nil {
-		return c, err // the two have no history in common
-	}
+	c := comparison{commits: ahead, behind: behind > 0, mergeable: true}
 	for line := range strings.Lines(string(out)) {
 		c.files++
 		f := strings.Fields(line)
@@ -260,10 +261,11 @@ func (r *repository) compare(ctx context.Context, base, head string) (comparison
 			c.deletions += deleted
 		}
 	}
-	_, err = r.git.run(ctx, nil, "merge-tree", "--write-tree", base, head)
-	c.mergeable = err == nil
-	_, err = r.git.run(ctx, nil, "merge-base", "--is-ancestor", base, head)
-	c.behind = err != nil
+	if c.behind {
+		_, err = r.git.run(ctx, nil, "merge-tree", "--write-tree", base, head)
+		c.mergeable = err == nil
+	}
+	r.comparisons[key] = c
 	return c, nil
 }
 

@@ -28,7 +28,7 @@ const noCommit = "0000000000000000000000000000000000000000"
 // refsMoved compares the repository on disk with what is remembered and does
 // what GitHub does after a push, branch by branch.
 func (w pushes) refsMoved(ctx context.Context, r *repository, by *account) error {
-	now, err := r.git.refs(ctx)
+	now, err := r.git.branches()
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (w pushes) moveHeads(ctx context.Context, r *repository, p Push, by *accoun
 // pull request with its base.
 func (w pushes) measure(ctx context.Context, r *repository, t *thread) error {
 	ref := fmt.Sprintf("refs/pull/%d/head", t.number)
-	if _, err := r.git.run(ctx, nil, "update-ref", ref, t.pull.headSHA); err != nil {
+	if err := r.git.setRef(ref, t.pull.headSHA); err != nil {
 		return err
 	}
 	diff, err := r.compare(ctx, r.branches[t.pull.baseRef], t.pull.headSHA)
@@ -112,11 +112,7 @@ func (w pushes) measure(ctx context.Context, r *repository, t *thread) error {
 
 // moveRef sets or, with an empty commit, deletes a ref and follows it up.
 func (w pushes) moveRef(ctx context.Context, r *repository, by *account, ref, sha string) error {
-	args := []string{"update-ref", ref, sha}
-	if sha == "" {
-		args = []string{"update-ref", "-d", ref}
-	}
-	if _, err := r.git.run(ctx, nil, args...); err != nil {
+	if err := r.git.setRef(ref, sha); err != nil {
 		return err
 	}
 	return w.refsMoved(ctx, r, by)
@@ -177,7 +173,7 @@ func (w pushes) writeCommit(ctx context.Context, r *repository, by *account, c C
 		from = r.branches[r.defaultBranch]
 	}
 	var in bytes.Buffer
-	fmt.Fprintf(&in, "commit refs/heads/%s\ncommitter %s <%s> %d +0000\n", c.Branch, by.login, email(by), w.now().Unix())
+	fmt.Fprintf(&in, "commit refs/heads/%s\nmark :1\ncommitter %s <%s> %d +0000\n", c.Branch, by.login, email(by), w.now().Unix())
 	data(&in, c.Message)
 	if from != "" {
 		fmt.Fprintf(&in, "from %s\n", from)
@@ -198,11 +194,9 @@ func (w pushes) writeCommit(ctx context.Context, r *repository, by *account, c C
 		fmt.Fprintf(&in, "M %s inline %s\n", mode, path)
 		data(&in, c.Files[path])
 	}
-	if _, err := r.git.run(ctx, in.Bytes(), "fast-import", "--quiet", "--force"); err != nil {
-		return "", err
-	}
-	_, sha, err := r.git.object(ctx, "refs/heads/"+c.Branch)
-	return sha, err
+	in.WriteString("get-mark :1\n")
+	sha, err := r.git.run(ctx, in.Bytes(), "fast-import", "--quiet", "--force")
+	return strings.TrimSpace(string(sha)), err
 }
 
 func data(in *bytes.Buffer, text string) { fmt.Fprintf(in, "data %d\n%s\n", len(text), text) }
@@ -229,7 +223,7 @@ const maxPushCommits = 2048
 func (w pushes) pushFields(ctx context.Context, r *repository, p Push, by *account) (obj, error) {
 	commits := []obj{}
 	if p.After != noCommit {
-		args := []string{"log", "-z", fmt.Sprintf("--max-count=%d", maxPushCommits), "--format=%H%n%T%n%an%n%ae%n%cI%n%B", p.After, "--not"}
+		args := []string{fmt.Sprintf("--max-count=%d", maxPushCommits), p.After, "--not"}
 		if p.Before != noCommit {
 			args = append(args, p.Before)
 		}
@@ -238,20 +232,16 @@ func (w pushes) pushFields(ctx context.Context, r *repository, p Push, by *accou
 				args = append(args, sha)
 			}
 		}
-		out, err := r.git.run(ctx, nil, append(args, "--")...)
+		list, err := r.git.log(ctx, args...)
 		if err != nil {
 			return nil, err
 		}
-		for _, record := range slices.Backward(strings.Split(string(out), "\x00")) {
-			if f := strings.SplitN(record, "\n", 6); len(f) == 6 {
-				person := obj{"name": f[2], "email": f[3]}
-				commits = append(commits, obj{"id": f[0], "tree_id": f[1], "distinct": true, "message": strings.TrimRight(f[5], "\n"), "timestamp": f[4],
-					"url": w.webOf(r) + "/commit/" + f[0], "author": person, "committer": person, "added": []string{}, "removed": []string{}, "modified": []string{}})
-			}
+		for _, c := range slices.Backward(list) {
+			person := obj{"name": c.name, "email": c.email}
+			commits = append(commits, obj{"id": c.sha, "tree_id": c.tree, "distinct": true, "message": c.message, "timestamp": c.committed,
+				"url": w.webOf(r) + "/commit/" + c.sha, "author": person, "committer": person,
+				"added": c.files("A"), "removed": c.files("D"), "modified": c.files("MT")})
 		}
-	}
-	if err := r.nameFiles(ctx, commits); err != nil {
-		return nil, err
 	}
 	var head any
 	if len(commits) > 0 {
@@ -265,33 +255,4 @@ func (w pushes) pushFields(ctx context.Context, r *repository, p Push, by *accou
 
 func email(a *account) string {
 	return fmt.Sprintf("%d+%s@users.noreply.github.com", a.id, strings.ToLower(a.login))
-}
-
-// nameFiles tells of commits which files they added, removed and modified.
-func (r *repository) nameFiles(ctx context.Context, commits []obj) error {
-	if len(commits) == 0 {
-		return nil
-	}
-	args, of := []string{"show", "--no-renames", "--format=commit %H", "--name-status"}, map[string]obj{}
-	for _, c := range commits {
-		sha := c["id"].(string)
-		of[sha], args = c, append(args, sha)
-	}
-	out, err := r.git.run(ctx, nil, append(args, "--")...)
-	if err != nil {
-		return err
-	}
-	var c obj
-	for line := range strings.Lines(string(out)) {
-		line = strings.TrimSuffix(line, "\n")
-		if sha, is := strings.CutPrefix(line, "commit "); is {
-			c = of[sha]
-			continue
-		}
-		how, name, is := strings.Cut(line, "\t")
-		if list := map[string]string{"A": "added", "D": "removed", "M": "modified", "T": "modified"}[how]; is && list != "" {
-			c[list] = append(c[list].([]string), name)
-		}
-	}
-	return nil
 }

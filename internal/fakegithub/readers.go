@@ -194,18 +194,30 @@ func (w readers) Pushes(repo string) []Push {
 
 // File reads a file at a branch or commit.
 func (w readers) File(ctx context.Context, repo, ref, path string) (string, error) {
-	return w.Git(ctx, repo, "cat-file", "blob", ref+":"+path)
+	r, err := w.find(repo)
+	if err != nil {
+		return "", err
+	}
+	o, err := r.git.object(ref + ":" + path)
+	if err == nil && o.kind != "blob" {
+		err = fmt.Errorf("%s:%s is a %s, not a file", ref, path, o.kind)
+	}
+	return string(o.content), err
 }
 
 // Git runs a git command that reads in the bare repository and returns its
 // output, for tests that look at history.
 func (w readers) Git(ctx context.Context, repo string, args ...string) (string, error) {
-	w.mu.Lock()
-	r, err := w.repo(repo)
-	w.mu.Unlock()
+	r, err := w.find(repo)
 	if err != nil {
 		return "", err
 	}
 	out, err := r.git.run(ctx, nil, args...)
 	return string(out), err
+}
+
+func (w readers) find(repo string) (*repository, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.repo(repo)
 }

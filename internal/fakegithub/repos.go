@@ -1,13 +1,9 @@
 package fakegithub
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -29,8 +25,8 @@ func (c *call) resolve(ref string) (string, bool) {
 	if !isHex(ref) {
 		return "", false
 	}
-	kind, sha, err := c.repo.git.object(c.context(), ref)
-	return sha, err == nil && kind == "commit"
+	o, err := c.repo.git.object(ref)
+	return o.sha, err == nil && o.kind == "commit"
 }
 
 func isHex(s string) bool {
@@ -62,13 +58,11 @@ func (w repositories) AddRepo(ctx context.Context, full string, files map[string
 		return err
 	}
 	if len(files) > 0 {
-		if _, err := w.pushes().writeCommit(ctx, r, holder, Commit{Branch: "main", Message: "Initial commit", Files: files}); err != nil {
+		sha, err := w.pushes().writeCommit(ctx, r, holder, Commit{Branch: "main", Message: "Initial commit", Files: files})
+		if err != nil {
 			return err
 		}
-		var err error
-		if r.branches, err = r.git.refs(ctx); err != nil {
-			return err
-		}
+		r.branches["main"] = sha
 	}
 	w.repos[strings.ToLower(full)] = r
 	w.apps().install(r)
@@ -78,7 +72,8 @@ func (w repositories) AddRepo(ctx context.Context, full string, files map[string
 func (w repositories) newRepository(owner *account, name string) *repository {
 	id, now := w.newID(), w.now()
 	return &repository{id: id, owner: owner, name: name, defaultBranch: "main", created: now, pushed: now,
-		git: bare{dir: filepath.Join(w.dir, fmtID(id)+".git"), home: w.dir}, roles: map[string]string{}, branches: map[string]string{}}
+		git: &bare{dir: filepath.Join(w.dir, fmtID(id)+".git"), home: w.dir, started: &w.gits}, roles: map[string]string{},
+		branches: map[string]string{}, comparisons: map[string]comparison{}}
 }
 
 // Publish lets everybody read a repository.
@@ -139,115 +134,4 @@ func (w repositories) DeleteRepo(repo string) error {
 	w.emit("repository", r, r.owner, obj{"action": "deleted"})
 	r.deleted = true
 	return nil
-}
-
-// bare is a bare repository on disk, driven by real git.
-type bare struct {
-	dir  string
-	home string // an empty HOME, so that nobody's git config matters
-}
-
-// findBackend locates git-http-backend.
-func findBackend(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "git", "--exec-path").Output()
-	if err != nil {
-		return "", fmt.Errorf("find git (install git): %w", err)
-	}
-	backend := filepath.Join(strings.TrimSpace(string(out)), "git-http-backend")
-	if _, err := os.Stat(backend); err != nil {
-		return "", fmt.Errorf("find git-http-backend (part of Debian's git package): %w", err)
-	}
-	return backend, nil
-}
-
-func (b bare) environ() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "LC_ALL=C"}
-}
-
-func (b bare) run(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "git", append([]string{"--git-dir=" + b.dir}, args...)...)
-	cmd.Env = b.environ()
-	cmd.Stdin = bytes.NewReader(stdin)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return out, fmt.Errorf("git %s in %s: %w: %s", args[0], filepath.Base(b.dir), err, strings.TrimSpace(stderr.String()))
-	}
-	return out, nil
-}
-
-// repoConfig allows pushes, hides the heads of pull requests from them and
-// serves any commit by its id, as GitHub does.
-const repoConfig = `[core]
-	repositoryformatversion = 0
-	bare = true
-[http]
-	receivepack = true
-[receive]
-	hideRefs = refs/pull
-	autogc = false
-[uploadpack]
-	allowFilter = true
-	allowAnySHA1InWant = true
-[gc]
-	auto = 0
-`
-
-// workflowGuard refuses new commits that touch workflows when the pusher may
-// not. GitHub words it the same.
-const workflowGuard = `#!/bin/sh
-[ "$FAKEGITHUB_WORKFLOWS" = deny ] || exit 0
-while read -r old new ref; do
-	case $new in *[!0]*) ;; *) continue ;; esac
-	file=$(git log -m --format= --name-only "$new" --not --all -- .github/workflows | head -n 1)
-	[ -z "$file" ] && continue
-	echo "refusing to allow a GitHub App to create or update workflow \` + "`$file\\`" + ` without \` + "`workflows\\`" + ` permission" >&2
-	exit 1
-done
-exit 0
-`
-
-// create makes the folders and files that git init would, without a process: a test
-// may want thousands of repositories.
-func (b bare) create(branch string) error {
-	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "hooks"} {
-		if err := os.MkdirAll(filepath.Join(b.dir, dir), 0o755); err != nil {
-			return err
-		}
-	}
-	return errors.Join(
-		os.WriteFile(filepath.Join(b.dir, "HEAD"), []byte("ref: refs/heads/"+branch+"\n"), 0o644),
-		os.WriteFile(filepath.Join(b.dir, "config"), []byte(repoConfig), 0o644),
-		os.WriteFile(filepath.Join(b.dir, "hooks", "pre-receive"), []byte(workflowGuard), 0o755),
-	)
-}
-
-// refs lists branches as name to commit.
-func (b bare) refs(ctx context.Context) (map[string]string, error) {
-	out, err := b.run(ctx, nil, "for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads")
-	if err != nil {
-		return nil, err
-	}
-	refs := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		if sha, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			refs[name] = sha
-		}
-	}
-	return refs, nil
-}
-
-// object tells the kind and the id of what a revision names.
-func (b bare) object(ctx context.Context, rev string) (kind, sha string, err error) {
-	out, err := b.run(ctx, []byte(rev+"\n"), "cat-file", "--batch-check=%(objecttype) %(objectname)")
-	if err != nil {
-		return "", "", err
-	}
-	kind, sha, _ = strings.Cut(strings.TrimSpace(string(out)), " ")
-	switch kind {
-	case "blob", "tree", "commit", "tag":
-		return kind, sha, nil
-	}
-	return "", "", fmt.Errorf("no object %q in %s", rev, filepath.Base(b.dir))
 }

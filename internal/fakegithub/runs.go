@@ -121,10 +121,11 @@ func (w pulls) getContents(c *call) *reply {
 	web := fmt.Sprintf("%s/blob/%s/%s", w.webOf(c.repo), sha, path)
 	file := obj{"type": "file", "name": filepath.Base(path), "path": path, "sha": blob, "url": self, "html_url": web, "download_url": web,
 		"git_url": fmt.Sprintf("%s/git/blobs/%s", w.apiOf(c.repo), blob), "_links": obj{"self": self, "html": web, "git": self}}
-	content, err := c.repo.git.run(c.context(), nil, "cat-file", "-p", blob)
+	o, err := c.repo.git.object(blob)
 	if err != nil {
 		return notFound()
 	}
+	content := o.content
 	file["size"] = len(content)
 	if mode == "120000" {
 		file["type"], file["target"] = "symlink", string(content)
@@ -148,37 +149,42 @@ func (w pulls) compareCommits(c *call) *reply {
 	if !known || !knownToo {
 		return notFound()
 	}
-	list := func(span string) []string {
-		out, _ := c.repo.git.run(c.context(), nil, "rev-list", "--reverse", span)
-		return strings.Fields(string(out))
+	ahead, err := c.repo.git.log(c.context(), "--reverse", from+".."+to)
+	if err != nil {
+		return notFound()
 	}
-	ahead, behind := list(from+".."+to), list(to+".."+from)
+	behind, _, err := c.repo.git.distance(c.context(), from, to)
+	if err != nil {
+		return notFound()
+	}
 	common, err := c.repo.git.run(c.context(), nil, "merge-base", from, to)
 	if err != nil {
 		return notFound()
 	}
-	status := map[[2]bool]string{{}: "identical", {true, false}: "ahead", {false, true}: "behind", {true, true}: "diverged"}[[2]bool{len(ahead) > 0, len(behind) > 0}]
+	ends, err := c.repo.git.log(c.context(), "--no-walk=unsorted", from, strings.TrimSpace(string(common)))
+	if err != nil {
+		return notFound()
+	}
+	status := map[[2]bool]string{{}: "identical", {true, false}: "ahead", {false, true}: "behind", {true, true}: "diverged"}[[2]bool{len(ahead) > 0, behind > 0}]
 	self, web := fmt.Sprintf("%s/compare/%s...%s", w.apiOf(c.repo), base, head), fmt.Sprintf("%s/compare/%s...%s", w.webOf(c.repo), base, head)
-	commit := func(sha string) obj { return w.renderCommit(c, sha) }
-	return page(c, ahead, commit, func(commits []obj, total int) any {
-		return obj{"url": self, "html_url": web, "permalink_url": web, "diff_url": web + ".diff", "patch_url": web + ".patch", "base_commit": commit(from),
-			"merge_base_commit": commit(strings.TrimSpace(string(common))), "status": status, "ahead_by": len(ahead), "behind_by": len(behind),
+	render := func(found gitCommit) obj { return w.renderCommit(c.repo, found) }
+	return page(c, ahead, render, func(commits []obj, total int) any {
+		return obj{"url": self, "html_url": web, "permalink_url": web, "diff_url": web + ".diff", "patch_url": web + ".patch", "base_commit": render(ends[0]),
+			"merge_base_commit": render(ends[len(ends)-1]), "status": status, "ahead_by": len(ahead), "behind_by": behind,
 			"total_commits": total, "commits": commits, "files": []obj{}}
 	})
 }
 
-func (w pulls) renderCommit(c *call, sha string) obj {
-	out, _ := c.repo.git.run(c.context(), nil, "show", "-s", "--format=%T%n%P%n%an%n%ae%n%aI%n%B", sha)
-	f := append(strings.SplitN(string(out), "\n", 6), make([]string, 6)...)
-	at, _ := time.Parse(time.RFC3339, f[4])
-	self := w.apiOf(c.repo) + "/commits/" + sha
+func (w pulls) renderCommit(r *repository, c gitCommit) obj {
+	at, _ := time.Parse(time.RFC3339, c.authored)
+	self := w.apiOf(r) + "/commits/" + c.sha
 	parents := []obj{}
-	for parent := range strings.FieldsSeq(f[1]) {
-		parents = append(parents, obj{"sha": parent, "url": w.apiOf(c.repo) + "/commits/" + parent})
+	for _, parent := range c.parents {
+		parents = append(parents, obj{"sha": parent, "url": w.apiOf(r) + "/commits/" + parent})
 	}
-	who := obj{"name": f[2], "email": f[3], "date": stamp(at)}
-	return obj{"sha": sha, "node_id": nodeID("Commit", 1), "url": self, "html_url": w.webOf(c.repo) + "/commit/" + sha, "comments_url": self + "/comments",
-		"commit": obj{"url": w.apiOf(c.repo) + "/git/commits/" + sha, "author": who, "committer": who, "message": strings.TrimSpace(f[5]), "comment_count": 0,
-			"tree": obj{"sha": f[0], "url": w.apiOf(c.repo) + "/git/trees/" + f[0]}},
+	who := obj{"name": c.name, "email": c.email, "date": stamp(at)}
+	return obj{"sha": c.sha, "node_id": nodeID("Commit", 1), "url": self, "html_url": w.webOf(r) + "/commit/" + c.sha, "comments_url": self + "/comments",
+		"commit": obj{"url": w.apiOf(r) + "/git/commits/" + c.sha, "author": who, "committer": who, "message": c.message, "comment_count": 0,
+			"tree": obj{"sha": c.tree, "url": w.apiOf(r) + "/git/trees/" + c.tree}},
 		"author": nil, "committer": nil, "parents": parents}
 }

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"time"
@@ -65,7 +66,6 @@ type Server struct {
 	requestLog
 
 	restAPI  http.Handler
-	backend  string // path of git-http-backend
 	http     *http.Server
 	served   chan struct{}
 	inFlight sync.WaitGroup
@@ -73,8 +73,7 @@ type Server struct {
 	closed   bool   // world.mu guards it
 }
 
-// New starts a fake GitHub. It needs git with git-http-backend. The caller must
-// Close it.
+// New starts a fake GitHub. It needs git. The caller must Close it.
 func New(opts Options) (*Server, error) {
 	opts = withDefaults(opts)
 	key, err := appKey()
@@ -85,8 +84,8 @@ func New(opts Options) (*Server, error) {
 	s := &Server{world: w, people: people{w}, credentials: credentials{w}, apps: apps{w}, repositories: repositories{w}, pushes: pushes{w},
 		issues: issues{w}, comments: comments{w}, pulls: pulls{w}, checks: checks{w}, readers: readers{w},
 		quotas: quotas{windows: map[string]*window{}, limit: opts.RateLimit}, served: make(chan struct{})}
-	if s.backend, err = findBackend(context.Background()); err != nil {
-		return nil, err
+	if _, err := exec.LookPath("git"); err != nil {
+		return nil, fmt.Errorf("find git (install git): %w", err)
 	}
 	if s.dir, err = os.MkdirTemp("", "fakegithub-"); err != nil {
 		return nil, fmt.Errorf("make a directory for the repositories: %w", err)
@@ -129,6 +128,11 @@ func (s *Server) Close() error {
 	err := s.http.Close()
 	<-s.served
 	s.inFlight.Wait()
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	for _, r := range s.repos {
+		err = errors.Join(err, r.git.close())
+	}
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,6 +17,7 @@ type world struct {
 	renderer
 	now          func() time.Time
 	dir          string          // of the bare repositories
+	gits         atomic.Int64    // processes of git, see bare
 	key          *rsa.PrivateKey // the App's
 	secret       string
 	clientSecret string
@@ -97,7 +99,7 @@ type repository struct {
 	deleted       bool
 	public        bool // private unless Publish is called
 	upToDate      bool // a rule: pull requests must hold all of their base
-	git           bare
+	git           *bare
 	pushing       sync.Mutex        // taken before Server.mu, so that a push is one person's
 	roles         map[string]string // by lower-case login: read, triage, write, maintain, admin
 	branches      map[string]string // name to commit
@@ -105,6 +107,7 @@ type repository struct {
 	runs          []*checkRun
 	suites        []*checkSuite
 	pushes        []Push
+	comparisons   map[string]comparison // by base...head
 }
 
 // thread is an issue or, with pull set, a pull request.
