@@ -1,9 +1,8 @@
 package handlers
 
 import (
+	"fmt"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/policy"
@@ -11,34 +10,41 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestAnOrderForABackendThatIsNotThereIsAQuestion(t *testing.T) {
-	only := Backends{
+func TestACommandThatHasLessEffectThanItSaysIsAlsoAQuestion(t *testing.T) {
+	b := Backends{
 		Known:     func(name string) bool { return name == "mine" },
-		Escalates: func() bool { return true },
+		Escalates: func() bool { return false },
 	}
+	running := thread.State{Run: 1}
 	for _, tt := range []struct {
 		said, pin string
 		command   string
-		kind      thread.Kind
-		word      string
-		backend   string
+		state     thread.State
+		want      string // kind, word, backend
+		told      bool
 	}{
-		{command: "use", said: "mine", kind: thread.KindControl, backend: "mine"},
-		{command: "use", said: "other", kind: thread.KindQuestion, word: "other"},
-		{command: "use", said: "", kind: thread.KindQuestion},
-		{command: "solve", pin: "other", kind: thread.KindQuestion, word: "other"},
-		{command: "solve", pin: "mine", kind: thread.KindFeedback},
-		{command: "solve", kind: thread.KindFeedback},
+		{command: "use", said: "mine", want: "control  mine"},
+		{command: "use", said: "other", want: "question other "},
+		{command: "use", said: "", want: "question  "},
+		{command: "solve", pin: "other", want: "question other "},
+		{command: "solve", pin: "mine", want: "feedback  "},
+		{command: "solve", want: "feedback  "},
+		{command: "ask", said: " ", want: "question  "},
+		{command: "go", want: "question  "},
+		{command: "update", want: "question  "},
+		{command: "stop", want: "control  ", told: true},
+		{command: "stop", state: running, want: "control  "},
+		{command: "escalate", want: "feedback  ", told: true},
 	} {
 		j := feedback.Judgement{Accepted: true, Command: feedback.Command{Name: tt.command, Text: tt.said}}
-		e := EntryOf(thread.State{}, false, thread.Feedback{Command: tt.command, Pin: tt.pin}, j, only)
+		e := EntryOf(tt.state, false, thread.Feedback{Command: tt.command, Text: tt.said, Pin: tt.pin}, j, b)
 		f, ok := e.Data.(thread.Feedback)
 		if !ok {
 			t.Fatalf("%T is no feedback", e.Data)
 		}
-		got := []string{string(e.Kind), f.Word, f.Backend}
-		if d := cmp.Diff([]string{string(tt.kind), tt.word, tt.backend}, got); d != "" {
-			t.Errorf("/pawl %s %q with the label %q: kind, word and backend (-want +got):\n%s", tt.command, tt.said, tt.pin, d)
+		got := fmt.Sprintf("%s %s %s", e.Kind, f.Word, f.Backend)
+		if told := e.Told != nil; got != tt.want || told != tt.told {
+			t.Errorf("/pawl %s %q with the label %q: %q, told %t; want %q, %t", tt.command, tt.said, tt.pin, got, told, tt.want, tt.told)
 		}
 	}
 }

@@ -1,13 +1,18 @@
 package handlers
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -88,6 +93,8 @@ func TestOnlyPeopleWhoMayWriteAreListenedTo(t *testing.T) {
 		w.Must(w.GitHub.AddUser(login, int64(2000+len(login)), map[string]string{houseRepo: role}))
 	}
 	w.Must(w.GitHub.AddBot("dependabot[bot]", 76))
+	w.Must(w.GitHub.AddBot("helper[bot]", 77))
+	w.h.Solver.Env.Config.Policy.AllowedBots = []int64{77}
 	issue := w.Issue("Please.")
 	pull := w.ownPull(issue)
 	n := issue.Number
@@ -98,11 +105,144 @@ func TestOnlyPeopleWhoMayWriteAreListenedTo(t *testing.T) {
 		{"a stranger commands", w.says(n, "stranger", "/pawl solve"), "- stranger has none permission; write is needed"},
 		{"a triager commands", w.says(n, "triager", "/pawl solve"), "- triager has triage permission; write is needed"},
 		{"a bot commands", w.says(n, "dependabot[bot]", "/pawl solve"), "- dependabot[bot] is a bot that is not in allowed_bots"},
+		{"a listed bot commands", w.says(n, "helper[bot]", "/pawl solve"), "+ command solve"},
 		{"a writer remarks on the issue", w.says(n, "ada", "Thank you."), "- it holds no command"},
+		{"a writer pauses", w.says(n, "ada", "/pawl pause"), "- ada has write permission; pause needs maintain"},
 		{"a maintainer commands", w.says(n, "keeper", "/pawl solve"), "+ command solve"},
 		{"an administrator commands", w.says(n, "boss", "/pawl retry"), "+ command retry"},
 		{"a writer mentions", w.says(n, "ada", "@pawl please add a line"), "+ command solve"},
 		{"a writer remarks on Pawl's pull request", w.says(pull, "ada", "Add tests."), "+ a new comment on Pawl's pull request"},
+		{"a writer who lost the permission commands", func() error {
+			return errors.Join(w.GitHub.SetRole(houseRepo, "ada", "read"), w.says(n, "ada", "/pawl solve")())
+		}, "- ada has read permission"},
+	})
+}
+
+func TestWhatPawlAndItsAgentsWriteAsksForNothing(t *testing.T) {
+	w := newHouse(t)
+	const description, added = "Please add a line.", "Progress: two of three steps are finished."
+	issue := w.Issue(description)
+	pull, n := w.ownPull(issue), issue.Number
+	own, err := w.GitHub.Comment(houseRepo, n, "pawl[bot]", "**Done**")
+	w.Must(err)
+	w.Handle()
+	var agent feedback.Authored
+	agent.Add("gh issue comment --body '/pawl solve it'; gh issue comment --body '/pawl stop'; gh issue edit --body '"+added+"'", true)
+	_, err = w.Store.Append(t.Context(), issue, false,
+		thread.NewEvent{Kind: thread.KindAttemptStarted, At: w.Now(), Data: thread.Started{N: 1, Run: 1}},
+		thread.NewEvent{Kind: thread.KindAuthored, At: w.Now(), Data: thread.Authored{N: 1, Runs: agent.Fresh()}})
+	w.Must(err)
+	const marker = "<!-- pawl:status acme/widgets#1 -->\n"
+	w.play(issue, []scene{
+		{"a writer posts a text with Pawl's marker", w.says(pull, "ada", marker+"/pawl solve"), "- it carries a marker of Pawl"},
+		{"a writer quotes such a text", w.says(pull, "ada", "> "+marker+"> **Done**\n\nAdd a third line."), "+ a new comment"},
+		{"a writer edits what Pawl wrote", func() error { return w.GitHub.EditComment(houseRepo, own, "ada", "/pawl solve") }, "- the text belongs to this App's bot user"},
+		{"the agent comments under a writer's name", w.says(n, "ada", "/pawl solve it"), "- the agent wrote it itself during"},
+		{"the agent adds to the description", func() error { return w.GitHub.EditBody(houseRepo, n, "ada", description+"\n\n"+added) }, "- the agent wrote it itself during"},
+		{"a writer does", func() error { return w.GitHub.EditBody(houseRepo, n, "ada", description+"\n\nAnd a test.") }, "+ the description's content changed"},
+		{"a writer stops in words that the agent printed", w.says(n, "ada", "/pawl stop"), ""},
+	})
+	if s := w.state(issue); s.Stopped != "ada asked to stop" {
+		t.Errorf("the thread is stopped because %q", s.Stopped)
+	}
+}
+
+func TestOnThreadsOfOthersOnlyWhatSpeaksToPawlIsKept(t *testing.T) {
+	w := newHouse(t)
+	n, err := w.GitHub.OpenIssue(houseRepo, "ada", "Talk", strings.Repeat("talk ", 1000))
+	w.Must(err)
+	issue := thread.ID{Owner: "acme", Name: "widgets", Number: n}
+	const refused = "- mallory has read permission"
+	w.play(issue, []scene{
+		{"a writer talks", w.says(n, "ada", "Nice weather."), ""},
+		{"a reader talks", w.says(n, "mallory", "spam"), ""},
+		{"the description changes", func() error { return w.GitHub.EditBody(houseRepo, n, "ada", "less talk") }, ""},
+		{"a reader commands", w.says(n, "mallory", "/pawl solve "+strings.Repeat("é", 10000)), refused},
+		{"a reader mentions", w.says(n, "mallory", "@pawl please"), refused},
+	})
+	for _, f := range w.state(issue).Ignored {
+		if len(f.Raw) > maxIgnored || f.Text != "" || f.Snapshot == nil || f.Snapshot.Title+f.Snapshot.Body != "" {
+			t.Errorf("%d bytes and %+v of an ignored remark are kept, want %d and no texts", len(f.Raw), f.Snapshot, maxIgnored)
+		}
+	}
+}
+
+// told are the answers that a thread owes, as "command login private".
+func (w *house) told(t thread.ID) (all []string) {
+	for _, q := range w.state(t).Questions {
+		all = append(all, fmt.Sprintf("%s %s %t", q.Command, q.By.Login, q.Private))
+	}
+	return all
+}
+
+func TestARefusalIsToldOnceADayAndThatAMentionIsNoCommandOnceAThread(t *testing.T) {
+	for _, private := range []bool{true, false} {
+		w := newHouse(t)
+		if !private {
+			w.Must(w.GitHub.Publish(houseRepo))
+		}
+		w.Must(w.GitHub.AddUser("eve", 1004, map[string]string{houseRepo: "read"}))
+		w.Must(w.GitHub.AddBot("helper[bot]", 77))
+		w.h.Solver.Env.Config.Policy.AllowedBots = []int64{77}
+		one, two := w.Issue("Please."), w.Issue("Ask @pawl for it.") // which mentions it once
+		for _, c := range []struct {
+			on        thread.ID
+			who, text string
+		}{
+			{one, "mallory", "/pawl solve"}, {one, "mallory", "/pawl stop"}, {two, "mallory", "@pawl do it"},
+			{one, "mallory", "I like @pawl very much."}, {two, "eve", "/pawl solve"},
+			{one, "ada", "Could @pawl do it?"}, {one, "ada", "Well, @pawl?"},
+			{two, "ada", "Mail foo@pawl.example."}, {two, "ada", "See `@pawl`."}, {two, "ada", "> ask @pawl"}, {two, "ada", "```\nask @pawl now\n```"},
+			{two, "ada", "We use @pawl-next and @pawl/team."}, {two, "helper[bot]", "I think @pawl could do it."}, {two, "pawl[bot]", "I think @pawl could do it."},
+		} {
+			w.Must(w.says(c.on.Number, c.who, c.text)())
+			w.Handle()
+		}
+		var want []string
+		for _, told := range []string{"refused mallory", "no_order ada", "no_order ada", "refused eve"} {
+			want = append(want, fmt.Sprintf("%s %t", told, private))
+		}
+		if diff := cmp.Diff(want, append(w.told(one), w.told(two)...)); diff != "" {
+			t.Errorf("private %t (-want +got):\n%s", private, diff)
+		}
+		w.Pass(24 * time.Hour)
+		w.Must(w.says(two.Number, "mallory", "/pawl solve")())
+		w.Handle()
+		if got := w.told(two); len(got) != 3 {
+			t.Errorf("a day later the answers are %q, want one more", got)
+		}
+	}
+}
+
+func TestPawlIsAskedByAssigningItAndByAskingItForAReview(t *testing.T) {
+	w := newHouse(t)
+	w.h.StandIn = "Pawl-Agent"
+	w.Must(w.GitHub.AddUser("pawl-agent", 1003, map[string]string{houseRepo: "read"}))
+	pull := w.Pull()
+	n := 0
+	assigns := func(who, whom string) func() error {
+		return func() error { return w.GitHub.Assign(houseRepo, n, who, whom) }
+	}
+	asks := func(who, whom string) func() error {
+		return func() error { return w.GitHub.AskReview(houseRepo, pull.Number, who, whom) }
+	}
+	for _, c := range []scene{
+		{"the writer", assigns("ada", "ada"), ""},
+		{"Pawl by a reader", assigns("mallory", "pawl[bot]"), "- mallory has read permission"},
+		{"its stand-in by a reader", assigns("mallory", "pawl-agent"), "- mallory has read permission"},
+		{"Pawl", assigns("ada", "pawl[bot]"), "+ pawl[bot] was assigned"},
+		{"its stand-in", assigns("ada", "pawl-agent"), "+ pawl-agent was assigned"},
+		{"Pawl by itself", assigns("pawl[bot]", "pawl[bot]"), "- it was done by this App's bot user"},
+	} {
+		var err error
+		n, err = w.GitHub.OpenIssue(houseRepo, "ada", c.name, "Please.")
+		w.Must(err)
+		w.play(thread.ID{Owner: "acme", Name: "widgets", Number: n}, []scene{c})
+	}
+	w.play(pull, []scene{
+		{"a review by somebody else", asks("ada", "mallory"), ""},
+		{"a review by Pawl's stand-in, asked by a reader", asks("mallory", "pawl-agent"), "- mallory has read permission"},
+		{"a review by Pawl", asks("ada", "pawl[bot]"), "+ pawl[bot] was asked for a review"},
 	})
 }
 
@@ -215,7 +355,7 @@ func TestLabelsReviewsAndNewThreadsAsk(t *testing.T) {
 		{"another label", label("ada", "bug"), `- label "bug" is not "pawl"`},
 		{"the label by a reader", label("mallory", "pawl"), "- mallory has read permission"},
 		{"the label taken off", func() error { return w.GitHub.RemoveLabel(houseRepo, n, "ada", "pawl") }, ""},
-		{"the label", label("ada", "pawl"), `+ label "pawl" was added`},
+		{"the label with a backend", label("ada", "pawl:mine"), `+ label "pawl:mine" was added`},
 		{"an approval", review("ada", "APPROVED", "Very nice."), "- an approval asks for no work"},
 		{"a request for changes", review("ada", "CHANGES_REQUESTED", "Use REVIEWED words."), "+ a review requests changes"},
 		{"a request for changes without a text", review("ada", "CHANGES_REQUESTED", ""), "+ a review requests changes"},
@@ -223,6 +363,9 @@ func TestLabelsReviewsAndNewThreadsAsk(t *testing.T) {
 		{"a review that remarks", review("ada", "COMMENTED", "What about b.txt?"), "+ a review remark on Pawl's pull request"},
 		{"a command in an approval", review("ada", "APPROVED", "/pawl solve the rest"), "+ command solve"},
 	})
+	if s := w.state(issue); s.Pinned != "mine" {
+		t.Errorf("the thread is pinned to %q, want the label's backend", s.Pinned)
+	}
 	_, err := w.GitHub.ReviewComment(t.Context(), houseRepo, pull, "ada", "a.txt", 2, "LINED remark")
 	w.Must(err)
 	w.Handle()

@@ -157,6 +157,29 @@ func TestPayloadsOfMoreThan25MiBAreRefused(t *testing.T) {
 	}
 }
 
+func TestRepeatedDeliveriesUnderOneGUIDAreOne(t *testing.T) {
+	w := newHouse(t)
+	n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "Please.")
+	w.Must(err)
+	w.Must(w.says(n, "ada", "/pawl solve")())
+	w.Must(w.GitHub.WaitDelivered(t.Context()))
+	command := w.newest().GUID
+	for range 2 {
+		for range 25 {
+			w.Must(w.GitHub.Redeliver(command))
+		}
+		w.Handle() // the second half comes after the first was handled
+	}
+	for _, d := range w.GitHub.Deliveries() {
+		if d.StatusCode != http.StatusOK {
+			t.Errorf("%s %s was answered %d, want 200", d.Event, d.GUID, d.StatusCode)
+		}
+	}
+	if got := w.Judged(thread.ID{Owner: "acme", Name: "widgets", Number: n}); len(got) != 1 {
+		t.Errorf("judged %q, want one command", got)
+	}
+}
+
 // Only what Pawl reads has to be as documented; what else is in a payload may be odd,
 // as in GitHub's own examples (read_test.go reads those).
 func TestPayloadsThatCannotBeReadAreStoredAndMarked(t *testing.T) {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -39,11 +40,13 @@ func (h *holding) Append(ctx context.Context, t thread.ID, wake bool, events ...
 	return h.Store.Append(ctx, t, wake, events...)
 }
 
-// told is a comment's webhook: made so many seconds after the others began.
+// told is the webhook of a comment by ada.
 type told struct {
 	id           int64
 	action, text string
-	second       int
+	second       int    // since the others began
+	was          string // the text before an edit; "before" where it is empty
+	sender       string // JSON; ada where it is empty
 }
 
 func (w *house) tell(h *Handlers, issue thread.ID, guid string, c told, began time.Time) error {
@@ -51,12 +54,16 @@ func (w *house) tell(h *Handlers, issue thread.ID, guid string, c told, began ti
 	if err != nil {
 		return err
 	}
-	payload := fmt.Sprintf(`{"action": %q, "issue": {"number": %d, "title": "A title"}, "changes": {"body": {"from": "before"}},
-		"comment": {"id": %d, "body": %q, "user": {"id": 1001, "login": "ada", "type": "User"}, "updated_at": %q},
-		"repository": {"name": "widgets", "owner": {"login": "acme"}}, "installation": {"id": %d}, "sender": {"id": 1001, "login": "ada", "type": "User"}}`,
-		c.action, issue.Number, c.id, c.text, began.Add(time.Duration(c.second)*time.Second).Format(time.RFC3339), installation)
-	_, err = handleComment(w.T.Context(), h, guid, []byte(payload))
+	_, err = handleComment(w.T.Context(), h, guid, c.payload(issue.Number, installation, began))
 	return err
+}
+
+func (c told) payload(issue int, installation int64, began time.Time) []byte {
+	const ada = `{"id": 1001, "login": "ada", "type": "User"}`
+	return fmt.Appendf(nil, `{"action": %q, "issue": {"number": %d, "title": "A title"}, "changes": {"body": {"from": %q}},
+		"comment": {"id": %d, "body": %q, "user": %s, "updated_at": %q},
+		"repository": {"name": "widgets", "owner": {"login": "acme"}}, "installation": {"id": %d}, "sender": %s}`,
+		c.action, issue, cmp.Or(c.was, "before"), c.id, c.text, ada, began.Add(time.Duration(c.second)*time.Second).Format(time.RFC3339), installation, cmp.Or(c.sender, ada))
 }
 
 // Two workers judge by the same log, and the one with the older text writes last.
@@ -68,15 +75,15 @@ func TestWhoeverWritesLastTheNewerTextCounts(t *testing.T) {
 		pinned       string
 		stopped      bool
 	}{
-		{name: "a comment and its edit", older: told{1, "created", "/pawl solve old", 1}, newer: told{1, "edited", "/pawl solve new", 2}, want: []string{"new"}},
-		{name: "in the same second", older: told{1, "created", "/pawl solve old", 1}, newer: told{1, "edited", "/pawl solve new", 1}, want: []string{"new"}},
-		{name: "two edits", older: told{1, "edited", "/pawl solve old", 1}, newer: told{1, "edited", "/pawl solve new", 2}, want: []string{"new"}},
-		{name: "two comments", older: told{1, "created", "/pawl solve one", 1}, newer: told{2, "created", "/pawl solve two", 2}, want: []string{"two", "one"}},
-		{name: "an order and its stop", older: told{1, "created", "/pawl solve", 1}, newer: told{2, "created", "/pawl stop", 2}, want: []string{""}, stopped: true},
-		{name: "a stop and the order after it", older: told{1, "created", "/pawl stop", 1}, newer: told{2, "created", "/pawl solve", 2}, want: []string{""}},
-		{name: "an order that is edited to a stop", older: told{1, "created", "/pawl solve", 1}, newer: told{1, "edited", "/pawl stop", 2}, want: []string{""}, stopped: true},
-		{name: "a stop that is edited to an order", older: told{1, "created", "/pawl stop", 1}, newer: told{1, "edited", "/pawl solve", 1}, want: []string{""}},
-		{name: "two choices of a backend", older: told{1, "created", "/pawl use one", 1}, newer: told{2, "created", "/pawl use two", 2}, pinned: "two"},
+		{name: "a comment and its edit", older: told{id: 1, action: "created", text: "/pawl solve old", second: 1}, newer: told{id: 1, action: "edited", text: "/pawl solve new", second: 2}, want: []string{"new"}},
+		{name: "in the same second", older: told{id: 1, action: "created", text: "/pawl solve old", second: 1}, newer: told{id: 1, action: "edited", text: "/pawl solve new", second: 1}, want: []string{"new"}},
+		{name: "two edits", older: told{id: 1, action: "edited", text: "/pawl solve old", second: 1}, newer: told{id: 1, action: "edited", text: "/pawl solve new", second: 2}, want: []string{"new"}},
+		{name: "two comments", older: told{id: 1, action: "created", text: "/pawl solve one", second: 1}, newer: told{id: 2, action: "created", text: "/pawl solve two", second: 2}, want: []string{"two", "one"}},
+		{name: "an order and its stop", older: told{id: 1, action: "created", text: "/pawl solve", second: 1}, newer: told{id: 2, action: "created", text: "/pawl stop", second: 2}, want: []string{""}, stopped: true},
+		{name: "a stop and the order after it", older: told{id: 1, action: "created", text: "/pawl stop", second: 1}, newer: told{id: 2, action: "created", text: "/pawl solve", second: 2}, want: []string{""}},
+		{name: "an order that is edited to a stop", older: told{id: 1, action: "created", text: "/pawl solve", second: 1}, newer: told{id: 1, action: "edited", text: "/pawl stop", second: 2}, want: []string{""}, stopped: true},
+		{name: "a stop that is edited to an order", older: told{id: 1, action: "created", text: "/pawl stop", second: 1}, newer: told{id: 1, action: "edited", text: "/pawl solve", second: 1}, want: []string{""}},
+		{name: "two choices of a backend", older: told{id: 1, action: "created", text: "/pawl use one", second: 1}, newer: told{id: 2, action: "created", text: "/pawl use two", second: 2}, pinned: "two"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newHouse(t)
@@ -115,7 +122,9 @@ func TestAnOrderThatIsJudgedWhileItsThreadIsClosedAsksForNothing(t *testing.T) {
 	slow := &holding{Store: w.Store, guid: "slow", judged: make(chan struct{}), write: make(chan struct{})}
 	other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.Now, Solver: w.h.Solver}
 	done := make(chan error, 1)
-	go func() { done <- w.tell(other, issue, "slow", told{1, "created", "/pawl retry", 1}, began) }()
+	go func() {
+		done <- w.tell(other, issue, "slow", told{id: 1, action: "created", text: "/pawl retry", second: 1}, began)
+	}()
 	<-slow.judged
 	w.Pass(10 * time.Second)
 	w.Must(w.GitHub.CloseIssue(houseRepo, issue.Number, "ada"))

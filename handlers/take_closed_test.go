@@ -88,8 +88,8 @@ func TestAnOrderThatTheClosingOvertookIsNoneOnAThreadThatPawlWorksOn(t *testing.
 	w.Must(w.GitHub.CloseIssue(houseRepo, issue.Number, "ada"))
 	w.Handle()
 	before := len(w.Judged(issue))
-	w.Must(w.tell(w.h, issue, "late", told{1, "created", "/pawl retry", 1}, began))
-	w.Must(w.tell(w.h, issue, "after", told{2, "created", "/pawl retry now", 60}, began))
+	w.Must(w.tell(w.h, issue, "late", told{id: 1, action: "created", text: "/pawl retry", second: 1}, began))
+	w.Must(w.tell(w.h, issue, "after", told{id: 2, action: "created", text: "/pawl retry now", second: 60}, began))
 	want := []string{"- /pawl retry: the thread was closed by ada after it was made", "+ /pawl retry now"}
 	if got := w.Judged(issue)[before:]; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("judged %q, want %q", got, want)

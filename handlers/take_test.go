@@ -32,7 +32,7 @@ func TestAnOlderVersionCountsUnlessANewerOneDid(t *testing.T) {
 		name, editor string
 		want         []string
 	}{
-		{"the author edits it", `{"id": 1001, "login": "ada", "type": "User"}`, []string{"+ /pawl solve more"}},
+		{"the author edits it", "", []string{"+ /pawl solve more"}},
 		{"a bot edits it", `{"id": 7, "login": "robot[bot]", "type": "Bot"}`, []string{"- /pawl solve more: robot[bot] is a bot that is not in allowed_bots", "+ /pawl solve"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -40,21 +40,12 @@ func TestAnOlderVersionCountsUnlessANewerOneDid(t *testing.T) {
 			issue := w.Issue("@pawl please")
 			w.Handle()
 			before := len(w.Judged(issue))
-			installation, err := w.GitHub.InstallationID(houseRepo)
-			w.Must(err)
-			made := w.Now().UTC().Truncate(time.Second)
-			send := func(guid, action, text, sender string, at time.Time) {
-				payload := fmt.Sprintf(`{"action": %q, "issue": {"number": %d, "title": "A title"}, "changes": {"body": {"from": "/pawl solve"}},
-					"comment": {"id": 4711, "body": %q, "user": {"id": 1001, "login": "ada", "type": "User"}, "updated_at": %q},
-					"repository": {"name": "widgets", "owner": {"login": "acme"}}, "installation": {"id": %d}, "sender": %s}`,
-					action, issue.Number, text, at.Format(time.RFC3339), installation, sender)
-				if _, err := handleComment(t.Context(), w.h, guid, []byte(payload)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			send("newer", "edited", "/pawl solve more", c.editor, made.Add(time.Second))
-			send("older", "created", "/pawl solve", `{"id": 1001, "login": "ada", "type": "User"}`, made)
-			send("older", "created", "/pawl solve", `{"id": 1001, "login": "ada", "type": "User"}`, made)
+			began := w.Now().UTC().Truncate(time.Second)
+			older := told{id: 4711, action: "created", text: "/pawl solve"}
+			newer := told{id: 4711, action: "edited", was: "/pawl solve", text: "/pawl solve more", second: 1, sender: c.editor}
+			w.Must(w.tell(w.h, issue, "newer", newer, began))
+			w.Must(w.tell(w.h, issue, "older", older, began))
+			w.Must(w.tell(w.h, issue, "older", older, began))
 			if got := w.Judged(issue)[before:]; fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("judged %q, want %q", got, c.want)
 			}
@@ -73,10 +64,8 @@ func TestWhereTheAppIsNoMoreNobodyMayWrite(t *testing.T) {
 	w.Must(w.GitHub.Uninstall(houseRepo))
 	w.Handle()
 	for guid, id := range map[string]int64{"gone": installation, "unknown": installation + 1000, "none": 0} {
-		note, err := handleComment(t.Context(), w.h, guid, fmt.Appendf(nil, `{"action": "created", "issue": {"number": %d},
-			"comment": {"id": 4711, "body": "/pawl solve", "user": {"id": 1001, "login": "ada", "type": "User"}, "updated_at": %q},
-			"repository": {"id": 1, "name": "widgets", "owner": {"login": "acme"}}, "installation": {"id": %d}, "sender": {"id": 1001, "login": "ada", "type": "User"}}`,
-			issue.Number, w.Now().UTC().Format(time.RFC3339), id))
+		command := told{id: 4711, action: "created", text: "/pawl solve"}
+		note, err := handleComment(t.Context(), w.h, guid, command.payload(issue.Number, id, w.Now().UTC()))
 		if err != nil || !strings.Contains(note, "permission") {
 			t.Errorf("installation %s: %q, %v; want that ada has no permission", guid, note, err)
 		}
@@ -91,18 +80,10 @@ func TestAnEditThereAndBackAndThereWithinASecondIsThreeEdits(t *testing.T) {
 	w.Must(err)
 	made := w.Now().UTC()
 	w.Handle()
-	installation, err := w.GitHub.InstallationID(houseRepo)
-	w.Must(err)
 	was := "/pawl retry"
 	for i, text := range []string{"/pawl resume", "/pawl retry", "/pawl resume"} {
-		payload := fmt.Sprintf(`{"action": "edited", "issue": {"number": %d, "title": "A title"}, "changes": {"body": {"from": %q}},
-			"comment": {"id": %d, "body": %q, "user": {"id": 1001, "login": "ada", "type": "User"}, "updated_at": %q},
-			"repository": {"name": "widgets", "owner": {"login": "acme"}}, "installation": {"id": %d}, "sender": {"id": 1001, "login": "ada", "type": "User"}}`,
-			issue.Number, was, id, text, made.Format(time.RFC3339), installation)
 		for range 2 { // and the queue tries each again
-			if _, err := handleComment(t.Context(), w.h, fmt.Sprint("guid-", i), []byte(payload)); err != nil {
-				t.Fatal(err)
-			}
+			w.Must(w.tell(w.h, issue, fmt.Sprint("guid-", i), told{id: id, action: "edited", was: was, text: text}, made))
 		}
 		was = text
 	}

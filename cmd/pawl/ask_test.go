@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -11,83 +10,87 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
+// askingLives are lives of a server with an agent that answers, plans and works, the first of which ends at a crash point.
+func askingLives(t *testing.T, at string) *lives {
+	t.Helper()
+	l := newLives(t, map[string]string{"a.txt": "one\n"})
+	l.Env = func(life int) []string {
+		if life > 0 {
+			return nil
+		}
+		return []string{"PAWL_CRASH_AT=" + at}
+	}
+	l.Agent(testrig.Asked, "")
+	l.begin()
+	l.Serving()
+	return l
+}
+
+// killed waits for the end of the first life.
+func (l *lives) killed() {
+	l.T.Helper()
+	l.Await("the kill", func() bool { return len(l.Died()) == 1 })
+}
+
+// settledAs waits until a thread has ended and its status comment says how.
+func (l *lives) settledAs(n int, headline string) thread.State {
+	l.T.Helper()
+	name := testrig.ThreadName(n)
+	return l.settled(headline, testrig.Patience, func(states map[string]thread.State) bool {
+		s := states[name]
+		return !s.Open() && s.Acts["comment:status"].Done && strings.Contains(l.StatusComment(n), headline)
+	})[name]
+}
+
 func TestAnAnswerIsPostedOnceWhereverTheServerIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"attempt_logged", "agent_done", "attempt_ending", "attempt_ended", "act_begun", "comment_written", "comment_written:2", "act_logged:3"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
-			l := newLives(t, map[string]string{"a.txt": "one\n"})
-			l.Env = func(life int) []string {
-				if life > 0 {
-					return nil
-				}
-				return []string{"PAWL_CRASH_AT=" + at}
-			}
-			l.Agent(testrig.Asked, "")
-			l.begin()
-			l.Serving()
+			l := askingLives(t, at)
 			before := l.Refs()
 			n, err := l.World.OpenIssue(testrig.Repo, testrig.Writer, "Where is it?", "The number.")
 			l.Must(err)
-			_, err = l.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl ask Where?")
-			l.Must(err)
-			l.Await("the kill", func() bool { return len(l.Died()) == 1 })
-			l.Serving()
-			l.settled("the answer", testrig.Patience, func(states map[string]thread.State) bool {
-				s := states[testrig.ThreadName(n)]
-				return !s.Open() && s.Acts["comment:status"].Done && strings.Contains(l.StatusComment(n), "Answered")
-			})
-			if said := l.CommentsWith(n, testrig.AnAnswer); len(said) != 1 || l.Refs() != before {
-				t.Errorf("the answers are %+v, the references\n%s", said, l.Refs())
+			l.Writes(n, testrig.Writer, "/pawl ask Where?")
+			l.killed()
+			l.settledAs(n, "Answered")
+			if said := l.CommentsWith(n, testrig.AnAnswer); len(said) != 1 {
+				t.Errorf("the answers are %+v, want one", said)
 			}
-			for _, q := range l.World.Requests() {
-				if q.Method == http.MethodPost && strings.HasSuffix(q.Path, "/pulls") {
-					t.Errorf("a pull request was opened")
-				}
+			if pulls := l.World.Pulls(testrig.Repo); l.Refs() != before || len(pulls) != 0 {
+				t.Errorf("the references are %s, want %s; pull requests %+v", l.Refs(), before, pulls)
 			}
 		})
 	}
 }
 
-// A plan that was said to be worked off is worked off once, wherever the server is killed, by the text that it had at the start.
+// A plan is worked off once, by the text that it had when the work began.
 func TestAPlanIsWorkedOffWhereverTheServerIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"attempt_logged:2", "agent_done:2", "push_begun", "pull_opened"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
-			l := newLives(t, map[string]string{"a.txt": "one\n"})
-			l.Env = func(life int) []string {
-				if life > 0 {
-					return nil
-				}
-				return []string{"PAWL_CRASH_AT=" + at}
-			}
-			l.Agent(testrig.Asked, "")
-			l.begin()
-			l.Serving()
+			l := askingLives(t, at)
 			n, err := l.World.OpenIssue(testrig.Repo, testrig.Writer, "Numbers", "More of them.")
 			l.Must(err)
-			l.Must(l.Says(n, testrig.Writer, "/pawl plan")())
-			l.Await("the plan", func() bool {
-				return len(l.CommentsWith(n, testrig.APlan)) == 1 && l.Thread(testrig.ThreadName(n)).State == "planned"
-			})
+			l.Writes(n, testrig.Writer, "/pawl plan")
+			l.settledAs(n, "Plan waits")
 			plan := l.CommentsWith(n, testrig.APlan)[0]
-			l.Must(l.World.EditComment(testrig.Repo, plan.ID, testrig.Writer, strings.Replace(plan.Body, "add three", "add thirty", 1)))
-			l.Must(l.Says(n, testrig.Writer, "/pawl go")())
-			l.Await("the kill", func() bool { return len(l.Died()) == 1 })
-			l.Must(l.World.EditComment(testrig.Repo, plan.ID, testrig.Writer, strings.Replace(plan.Body, "add three", "add too late", 1)))
-			l.Serving()
-			states := l.settled("the work", testrig.Patience, func(states map[string]thread.State) bool {
-				s := states[testrig.ThreadName(n)]
-				return !s.Open() && strings.Contains(l.StatusComment(n), "Done")
-			})
-			for _, a := range states[testrig.ThreadName(n)].Attempts[1:] {
+			edits := func(to string) {
+				l.Must(l.World.EditComment(testrig.Repo, plan.ID, testrig.Writer, strings.Replace(plan.Body, "add three", to, 1)))
+			}
+			edits("add thirty")
+			l.Writes(n, testrig.Writer, "/pawl go")
+			l.killed()
+			edits("add too late")
+			for _, a := range l.settledAs(n, "Done").Attempts[1:] {
 				if !strings.Contains(a.Plan, "add thirty") {
-					t.Errorf("attempt %d worked by %q", a.N, a.Plan)
+					t.Errorf("attempt %d worked by %q, want the plan with thirty", a.N, a.Plan)
 				}
 			}
-			if len(l.CommentsWith(n, testrig.APlan)) != 1 || len(l.World.Pulls(testrig.Repo)) != 1 {
-				t.Errorf("%d pull requests, and the plans are %+v", len(l.World.Pulls(testrig.Repo)), l.CommentsWith(n, testrig.APlan))
+			plans, pulls := l.CommentsWith(n, testrig.APlan), l.World.Pulls(testrig.Repo)
+			if len(plans) != 1 || len(pulls) != 1 {
+				t.Errorf("%d plans and %d pull requests, want one each", len(plans), len(pulls))
 			}
 		})
 	}
@@ -105,11 +108,16 @@ func TestEveryCLIAnswersAQuestion(t *testing.T) {
 			n, err := r.World.OpenIssue(testrig.Repo, testrig.Writer, "A greeting", "There is one somewhere.")
 			r.Must(err)
 			r.Writes(n, testrig.Writer, "/pawl ask Where is the greeting?")
-			state, a := r.Ending(n), r.State(n).Attempts
-			said := r.CommentsWith(n, testrig.AnAnswer)
-			if state.State != "answered" || len(said) != 1 || len(a) != 1 || a[0].Receipt.Final == "" || !strings.Contains(said[0].Body, a[0].Receipt.Final) ||
-				!slices.Contains(a[0].Receipt.LeftOut, "hello.txt (thrown away)") || len(r.World.Pulls(testrig.Repo)) != 0 {
-				t.Errorf("%s (%s %q), attempts %+v, answers %+v", state.State, state.Rule, state.Reasons, a, said)
+			state, attempts := r.Ending(n), r.State(n).Attempts
+			if state.State != "answered" || len(attempts) != 1 {
+				t.Fatalf("%s (%s %q) after the attempts %+v", state.State, state.Rule, state.Reasons, attempts)
+			}
+			got := attempts[0].Receipt
+			if !slices.Contains(got.LeftOut, "hello.txt (thrown away)") || len(r.World.Pulls(testrig.Repo)) != 0 {
+				t.Errorf("%q are left out, want the file thrown away", got.LeftOut)
+			}
+			if said := r.CommentsWith(n, testrig.AnAnswer); len(said) != 1 || got.Final == "" || !strings.Contains(said[0].Body, got.Final) {
+				t.Errorf("the answers are %+v, want one with %q", said, got.Final)
 			}
 			if !slices.ContainsFunc(s.asked(), func(q fakeprovider.Request) bool { return strings.Contains(string(q.Body), "Where is the greeting?") }) {
 				t.Error("no request to the model holds the question")

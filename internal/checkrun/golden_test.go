@@ -58,6 +58,18 @@ func TestTextsLookAsRecorded(t *testing.T) {
 		golden(t, "paused", answer(f, "pause", "")+answer(f, "pause", "acme/widgets is paused already, by @ada `x`")+
 			answer(f, "unpause", "")+answer(f, feedback.Maintainer, ""))
 	})
+	t.Run("answers", func(t *testing.T) {
+		never := View{Thread: "acme/widgets#1", State: Running, Now: now}
+		all := ""
+		for _, command := range []string{"status", "why", "stop", "escalate", "update", "go", "ask", feedback.Refused, feedback.NoOrder} {
+			all += "======== " + command + "\n" + answer(never, command, "")
+		}
+		for _, word := range []string{"", "gpt-9@x", "other"} {
+			q := thread.Feedback{Command: "use", Word: word}
+			all += "======== use " + word + "\n" + Answer(never, q, "pawl-bot", []string{"mine", "main"}, word == "other")
+		}
+		golden(t, "answers", all)
+	})
 	t.Run("help", func(t *testing.T) { golden(t, "help", answer(View{}, "", "slove `@x` now")) })
 }
 

@@ -1,11 +1,17 @@
 package server_test
 
 import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/testrig"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // judged are the remarks of others than Pawl itself on a thread, in order:
@@ -33,9 +39,8 @@ func (r *rig) judged(n int) []string {
 	return out
 }
 
-// scene is one thing that happens on a thread and what is to come of it: want
-// is "" for nothing worth a line in the log, "+ reason" for one further attempt,
-// "- reason" for none. Reasons may be parts.
+// happens is one thing that happens on a thread, and what comes of it: want is "" for nothing worth a line in the log,
+// "+ reason" for one further attempt, "- reason" for none. Reasons may be parts.
 type happens struct {
 	name string
 	do   func() error
@@ -52,16 +57,20 @@ func (r *rig) play(issue int, scenes []happens) {
 		}
 		r.Settle()
 		news := r.judged(issue)[before:]
-		got := strings.Join(news, "; ")
+		sign, reason, _ := strings.Cut(sc.want, " ")
+		asWanted := len(news) == 0
+		if sc.want != "" {
+			asWanted = len(news) == 1 && strings.HasPrefix(news[0], sign) && strings.Contains(news[0], reason)
+		}
+		if !asWanted {
+			r.T.Errorf("%s: judged %q, want %q", sc.name, news, sc.want)
+		}
 		extra := 0
-		if strings.HasPrefix(sc.want, "+") {
+		if sign == "+" {
 			extra = 1
 		}
-		switch {
-		case sc.want == "" && got != "", sc.want != "" && (len(news) != 1 || got[:2] != sc.want[:2] || !strings.Contains(got, sc.want[2:])):
-			r.T.Errorf("%s: judged %q, want %q", sc.name, got, sc.want)
-		case r.Calls()-calls != extra:
-			r.T.Errorf("%s: %d calls of the agent, want %d", sc.name, r.Calls()-calls, extra)
+		if got := r.Calls() - calls; got != extra {
+			r.T.Errorf("%s: %d calls of the agent, want %d", sc.name, got, extra)
 		}
 	}
 }
@@ -77,44 +86,23 @@ func (r *rig) eyes(issue int, id int64) int {
 	return n
 }
 
-// Who may ask for what is judged in handlers and policy/feedback; this is that the
-// configuration and GitHub's answers get there, and what comes of it.
-func TestOnlyPeopleWhoMayWriteAreListenedTo(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.Config += "policy: {allowed_bots: [77]}\n"
-	r.Agent(testrig.PlainAgent, "")
-	r.Must(r.World.AddBot("helper[bot]", 77))
-	r.Start()
-	n, _ := r.Solved()
-	r.play(n, []happens{
-		{"a reader commands", r.Says(n, testrig.Reader, "/pawl solve"), "- mallory has read permission; write is needed"},
-		{"a listed bot commands", r.Says(n, "helper[bot]", "/pawl solve"), "+ command solve"},
-		{"a writer who lost the right commands", func() error {
-			if err := r.World.SetRole(testrig.Repo, testrig.Writer, "read"); err != nil {
-				return err
-			}
-			return r.Says(n, testrig.Writer, "/pawl solve")()
-		}, "- ada has read permission"},
-	})
+// wantIn checks that a text holds all of these.
+func (r *rig) wantIn(what, text string, all ...string) {
+	r.T.Helper()
+	for _, want := range all {
+		if !strings.Contains(text, want) {
+			r.T.Errorf("%s lacks %q:\n%s", what, want, text)
+		}
+	}
 }
 
-func TestNobodyIsListenedToBeforeThePermissionIsKnown(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.Agent(testrig.PlainAgent, "")
-	r.Start()
-	r.World.Inject(fakegithub.Fault{Route: "GET /repos/*/*/collaborators/*/permission", Times: -1, Status: 500})
-	n := r.Solve("A second line", "Please.")
-	asked := func() int { return r.World.Calls()["GET /repos/{owner}/{repo}/collaborators/{login}/permission"] }
-	r.Await("the question for the permission", func() bool { return asked() > 0 })
-	if s := r.State(n); r.Calls() != 0 || len(s.Feedback) != 0 {
-		t.Errorf("%d calls of the agent, %d remarks accepted, want none while GitHub does not answer", r.Calls(), len(s.Feedback))
-	}
-	r.World.ClearFaults()
-	r.Over(testrig.ThreadName(n))
-	if r.Calls() != 1 {
-		t.Errorf("%d calls of the agent once GitHub answered, want 1", r.Calls())
+// wantNoneIn checks that a text holds none of these.
+func (r *rig) wantNoneIn(what, text string, all ...string) {
+	r.T.Helper()
+	for _, no := range all {
+		if strings.Contains(text, no) {
+			r.T.Errorf("%s holds %q:\n%s", what, no, text)
+		}
 	}
 }
 
@@ -141,19 +129,90 @@ func TestTheTextIsThatOfThePayload(t *testing.T) {
 	r.Over(testrig.ThreadName(n))
 	r.Settle()
 	p := r.Prompt("1")
-	for _, what := range []string{"title", "description", "command"} {
-		if !strings.Contains(p, "HONEST "+what) || strings.Contains(p, "EVIL "+what) {
-			t.Errorf("the prompt holds another %s than the payload of the command:\n%s", what, p)
-		}
-	}
-	_, err = r.World.Comment(testrig.Repo, n, testrig.Reader, "/pawl solve")
-	r.Must(err)
-	// A retry by a button brings no texts: those of the last request stand.
-	pull := r.World.Pulls(testrig.Repo)[0].Pull
-	r.Must(r.World.ClickButton(testrig.Repo, r.Check(pull.HeadSHA, "pawl").ID, "retry", testrig.Writer))
-	r.Await("the second attempt", func() bool { return r.Calls() == 2 })
+	r.wantIn("the prompt", p, "HONEST title", "HONEST description", "HONEST command")
+	r.wantNoneIn("the prompt", p, "EVIL title", "EVIL description", "EVIL command")
+}
+
+// A bridge copies Pawl's texts under a user's name, without the HTML comments that mark them.
+func TestABridgeThatCopiesPawlsTextsStartsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.Agent(testrig.PlainAgent, "")
+	r.Start()
+	n, pull := r.Solved()
+	r.Must(r.Says(n, testrig.Writer, "/pawl why")())
 	r.Settle()
-	if p := r.Prompt("2"); strings.Contains(p, "EVIL") || !strings.Contains(p, "HONEST description") {
-		t.Errorf("the prompt of the retry is\n%s\nwant the texts of the command", p)
+	texts := []string{r.StatusComment(n), r.World.Pulls(testrig.Repo)[0].Body}
+	texts = append(texts, r.Answers(n)...)
+	marks := regexp.MustCompile(`<!--.*?-->`)
+	var scenes []happens
+	for i, text := range texts {
+		copied := marks.ReplaceAllString(text, "")
+		scenes = append(scenes, happens{fmt.Sprintf("text %d", i), r.Says(pull, testrig.Writer, copied), "- it is a copy of what Pawl wrote"})
 	}
+	if len(scenes) != 3 {
+		t.Fatalf("Pawl wrote %q, want its status, a description and an answer", texts)
+	}
+	r.play(n, scenes)
+}
+
+// An agent that could make a stop look like its own could not be stopped.
+func TestAStopCountsAlsoWhereTheAgentPrintedTheSame(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.Agent("echo '+ gh issue comment 1 --body \"/pawl stop\"; gh issue comment 1 --body \"/pawl solve\"'\n"+testrig.GatedAgent, "")
+	r.Gate()
+	r.Start()
+	n := r.Solve("A second line", "Please add a second line.")
+	r.Await("the log to hold what the agent printed", func() bool {
+		return slices.ContainsFunc(r.Events(n), func(e thread.Event) bool { return e.Kind == thread.KindAuthored })
+	})
+	r.Must(r.Says(n, testrig.Writer, "/pawl solve")())
+	r.Must(r.Says(n, testrig.Writer, "/pawl stop")())
+	r.Handled()
+	r.wantIn("what was judged", strings.Join(r.judged(n), "; "), "- the agent wrote it itself")
+	if got, want := r.State(n).Stopped, testrig.Writer+" asked to stop"; got != want {
+		t.Errorf("stopped is %q, want %q", got, want)
+	}
+}
+
+func TestAStopDoesNotWaitForGitHub(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.Agent("sleep 300\n", "")
+	r.Start()
+	n := r.Solve("A second line", "Please add a second line to a.txt.")
+	r.Await("the agent", func() bool { return r.Calls() == 1 })
+	r.World.Inject(fakegithub.Fault{Route: "POST /repos/{owner}/{repo}/issues/comments/{id}/reactions", Times: -1, Latency: time.Hour})
+	r.Must(r.Says(n, testrig.Writer, "/pawl stop")())
+	r.Await("the end of the attempt", func() bool { a := r.State(n).Attempts; return len(a) == 1 && !a[0].EndedAt.IsZero() })
+}
+
+func TestRemarksFromAllSidesDuringAnAttemptLeadToOneMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.Agent(testrig.GatedAgent, "")
+	r.Start()
+	n, pull := r.Solved()
+	r.Gate()
+	r.Must(r.Says(n, testrig.Writer, "/pawl solve FIRST")())
+	r.Await("the second attempt", func() bool { return r.Calls() == 2 })
+	_, err := r.World.Review(testrig.Repo, pull, testrig.Writer, "CHANGES_REQUESTED", "REVIEWED")
+	r.Must(errors.Join(err,
+		r.Says(n, testrig.Writer, "/pawl solve SECOND")(),
+		r.Says(pull, testrig.Writer, "REMARKED")(),
+		r.Says(n, testrig.Writer, "no command, so NOTHING")(),
+		r.Says(n, testrig.Reader, "/pawl solve for the READER")(),
+		r.World.EditBody(testrig.Repo, n, testrig.Writer, "Please add a second line to a.txt. EDITED")))
+	r.Handled()
+	r.Open()
+	r.Await("the third attempt", func() bool { return r.Calls() == 3 })
+	r.Ending(n)
+	if r.Calls() != 3 {
+		t.Errorf("%d calls of the agent, want 3: %q", r.Calls(), r.judged(n))
+	}
+	p := r.Prompt("3")
+	r.wantIn("the prompt", p, "SECOND", "REMARKED", "REVIEWED", "EDITED", "\n> /pawl solve for the READER\n")
+	task := p[:regexp.MustCompile(`\n\d+ of \d+ `).FindStringIndex(p)[0]] // until the first manifest
+	r.wantNoneIn("the task", task, "FIRST", "NOTHING", "READER")
 }

@@ -98,6 +98,7 @@ type Rig struct {
 	Config string           // YAML after the fixed part; see backend and policy
 	Drain  string           // server.drain; empty for none
 	More   string           // further keys of server, after a comma
+	App    string           // further keys of github.app, after a comma
 	DSN    string           // of the database, as the configuration has it
 	Data   string           // the data directory
 	Dated  func() time.Time // the clock by which the database's times are meant
@@ -206,11 +207,11 @@ func (r *Rig) File() string {
 github:
   web_url: %s
   v3_api_url: %s
-  app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem}
+  app: {integration_id: 1, webhook_secret: %q, private_key_file: app.pem%s}
 database: %s
 data_dir: %s
 log: {level: debug}
-%s`, cmp.Or(r.Drain, "0s"), r.More, r.World.WebURL(), strings.TrimSuffix(r.World.APIURL(), "/"), Secret, r.DSN, r.Data, r.Config)
+%s`, cmp.Or(r.Drain, "0s"), r.More, r.World.WebURL(), strings.TrimSuffix(r.World.APIURL(), "/"), Secret, r.App, r.DSN, r.Data, r.Config)
 	if !strings.Contains(text, "\nsandbox:") {
 		text += "sandbox: {mode: none}\n"
 	}

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -26,6 +29,51 @@ func TestSlowClientsCannotHoldConnectionsAndLargeWebhooksArrive(t *testing.T) {
 		t.Errorf("a webhook of 25 MiB has only %s", s.ReadTimeout)
 	case s.WriteTimeout <= s.ReadTimeout+pageTime:
 		t.Errorf("an answer after a slow request has no time: %s", s.WriteTimeout)
+	}
+}
+
+// one is a listener that accepts one connection.
+type one struct{ conns chan net.Conn }
+
+func (l one) Accept() (net.Conn, error) {
+	if c, open := <-l.conns; open {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l one) Close() error   { return nil }
+func (l one) Addr() net.Addr { return &net.TCPAddr{} }
+
+func TestAStalledBodyAndStalledHeadersAreCutOffWithinSeconds(t *testing.T) {
+	const begun = "POST /api/github/hook HTTP/1.1\r\nHost: x\r\n"
+	for name, c := range map[string]struct {
+		sent string
+		ends time.Duration
+	}{
+		"nothing": {"", headerTime},
+		"headers": {begun, headerTime},
+		"a body":  {begun + "Content-Length: 100\r\n\r\n{", readTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := Server(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+				client, conn := net.Pipe()
+				l := one{make(chan net.Conn, 1)}
+				l.conns <- conn
+				served := make(chan error, 1)
+				go func() { served <- s.Serve(l) }()
+				began := time.Now()
+				go func() { _, _ = io.WriteString(client, c.sent) }()
+				_, _ = io.Copy(io.Discard, client)
+				if took := time.Since(began); took < c.ends || took > c.ends+time.Second {
+					t.Errorf("cut off after %s, want %s", took, c.ends)
+				}
+				client.Close()
+				close(l.conns)
+				<-served
+			})
+		})
 	}
 }
 

@@ -117,6 +117,10 @@ func TestOnlyWhoeverAsksForWorkChangesTheTextsThatTheAgentReads(t *testing.T) {
 	if got := log.fold(t).Snapshot.Body; got != "agreed to" {
 		t.Errorf("the description is %q, want that of the last command", got)
 	}
+	log.add(t, KindFeedback, Feedback{Source: policy.FromButton, Command: "retry", Snapshot: &Details{}}) // brings no texts
+	if got := log.fold(t).Snapshot.Body; got != "agreed to" {
+		t.Errorf("after a button the description is %q, want that of the last command", got)
+	}
 }
 
 // version is the n-th text of a comment; the first is the comment as it was written.
