@@ -74,16 +74,6 @@ func TestACallThatWaitsForTheBudgetLeavesWithItsClient(t *testing.T) {
 	}
 }
 
-func TestOnlyARefusedCallIsSaidToStopForTheBudget(t *testing.T) {
-	w := wires()["messages"]
-	p := newProvider(t, sse(w.stream("a", script{})...))
-	s := open(t, w.protocol, p.URL, func(g *Grant) { g.NoAnswerBytes, g.MaxTokens = 10, scriptInput })
-	s.post(t, w.path, w.request)
-	if u := s.settled(); u.BudgetStopped != "" || u.NoAnswer.Times != 0 || u.Turns != 1 {
-		t.Errorf("nothing was refused: %+v", u)
-	}
-}
-
 // TestOnlyWhatAModelBeganIsBooked has agents hang up before the headers, before an event and after one.
 func TestOnlyWhatAModelBeganIsBooked(t *testing.T) {
 	body := `{"model":"m","stream":true,"messages":"` + strings.Repeat("x", 4000) + `"}`

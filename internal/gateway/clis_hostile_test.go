@@ -33,6 +33,19 @@ var hostileCLIs = []hostileCLI{
 	{"opencode", OpenAI, "chat", "mock-model"}, {"qwen", OpenAI, "chat", "mock-model"},
 }
 
+// installed is the directory that holds the CLI; without it the test is skipped.
+func (c hostileCLI) installed(t *testing.T) (bin string) {
+	t.Helper()
+	bin, err := filepath.Abs("../../testdata/clis/node_modules/.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(bin, c.kind)); err != nil {
+		t.Skipf("%s is not installed; .ci/setup installs it", c.kind)
+	}
+	return bin
+}
+
 // TestEveryCLIMeetsAHostileProvider: none of config's table is left out.
 func TestEveryCLIMeetsAHostileProvider(t *testing.T) {
 	for _, kind := range config.CLIs() {
@@ -89,13 +102,7 @@ func turn(behaviour int) (cli int) {
 }
 
 func meet(t *testing.T, cli hostileCLI, b behaviour) {
-	bin, err := filepath.Abs("../../testdata/clis/node_modules/.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(bin, cli.kind)); err != nil {
-		t.Skipf("%s is not installed; .ci/setup installs it", cli.kind)
-	}
+	cli.installed(t)
 	w := wires()[cli.wire]
 	var calls atomic.Int32
 	behaves, ends := b.answer(w), sse(w.stream("b", script{text: "Done."})...)
@@ -120,7 +127,7 @@ func meet(t *testing.T, cli hostileCLI, b behaviour) {
 		}
 		g.OnFruitless = func(string, bool) { cancel() }
 	})
-	printed, _ := runHostile(ctx, t, bin, cli, s)
+	printed, _ := runHostile(ctx, t, cli, s)
 	u := s.settled()
 	t.Logf("%d calls, last %q (%s), tokens %+v", calls.Load(), u.Last.Ending, u.Last.Why, u.Tokens)
 	if strings.Contains(printed, testKey) || calls.Load() > hostileCalls {
@@ -148,10 +155,6 @@ func meet(t *testing.T, cli hostileCLI, b behaviour) {
 // it waits itself, or leaves with the limit, which is the run's then.
 func TestRealAgentsTryAgainSeldomAndWaitInPlaceForSeconds(t *testing.T) {
 	needs.All(t, "the agent CLIs")
-	bin, err := filepath.Abs("../../testdata/clis/node_modules/.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
 	waits := map[string]bool{"claude": true, "gemini": true, "opencode": true} // codex leaves at once, qwen asks sixty seconds later
 	busy := make(chan struct{}, 3)
 	for _, cli := range hostileCLIs {
@@ -163,9 +166,7 @@ func TestRealAgentsTryAgainSeldomAndWaitInPlaceForSeconds(t *testing.T) {
 				t.Parallel()
 				busy <- struct{}{}
 				defer func() { <-busy }()
-				if _, err := os.Stat(filepath.Join(bin, cli.kind)); err != nil {
-					t.Skipf("%s is not installed; .ci/setup installs it", cli.kind)
-				}
+				cli.installed(t)
 				w := wires()[cli.wire]
 				ctx, cancel := context.WithTimeout(t.Context(), hostileStart)
 				defer cancel()
@@ -185,7 +186,7 @@ func TestRealAgentsTryAgainSeldomAndWaitInPlaceForSeconds(t *testing.T) {
 					}
 				})
 				s := open(t, cli.protocol, p.URL, nil)
-				printed, _ := runHostile(ctx, t, bin, cli, s)
+				printed, _ := runHostile(ctx, t, cli, s)
 				u := s.settled()
 				t.Logf("%d calls, last %+v, limit %+v", calls.Load(), u.Last, u.Limit)
 				if wait && (u.Last.Ending != policy.Completed || u.Limit != nil || ctx.Err() != nil) {
@@ -204,8 +205,9 @@ const mostTries = 16
 
 // runHostile runs a CLI in a repository of its own until it ends or ctx does, which kills its group. It returns what the
 // CLI printed, and the repository.
-func runHostile(ctx context.Context, t *testing.T, bin string, cli hostileCLI, s *stand) (printed, tree string) {
+func runHostile(ctx context.Context, t *testing.T, cli hostileCLI, s *stand) (printed, tree string) {
 	t.Helper()
+	bin := cli.installed(t)
 	a, err := clis.For(cli.kind, "")
 	if err != nil {
 		t.Fatal(err)

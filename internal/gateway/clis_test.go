@@ -36,26 +36,19 @@ func TestRealAgentsLeaveWhenTheGatewayRefuses(t *testing.T) {
 		"unknown reset": closed(policy.Limit{Kind: policy.UsageLimit, Message: "the plan is used up"}),
 	}
 	needs.All(t, "the agent CLIs")
-	bin, err := filepath.Abs("../../testdata/clis/node_modules/.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, cli := range hostileCLIs {
-		if _, err := os.Stat(filepath.Join(bin, cli.kind)); err != nil {
-			t.Run(cli.kind, func(t *testing.T) { t.Skipf("%s is not installed; .ci/setup installs it", cli.kind) })
-			continue
-		}
 		for what, grant := range cases {
 			if what == "unknown reset" && cli.kind != "claude" {
 				continue // the others are told the same as for the budget
 			}
 			t.Run(cli.kind+"/"+what, func(t *testing.T) {
 				t.Parallel()
+				cli.installed(t)
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 				defer cancel()
 				base := p.URL("edit-success~" + cli.kind + strings.ReplaceAll(what, " ", "-"))
 				s := open(t, cli.protocol, base, grant)
-				printed, tree := runHostile(ctx, t, bin, cli, s)
+				printed, tree := runHostile(ctx, t, cli, s)
 				if ctx.Err() != nil {
 					t.Error("the agent did not end by itself")
 				}

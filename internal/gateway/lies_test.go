@@ -293,6 +293,7 @@ func TestAClientThatLiesIsRefusedOrUnderstood(t *testing.T) {
 		"a number without end":         {sized(`{"model":"m","max_tokens":1e999,"messages":[]}`), 200, ""},
 		"half a character":             {sized("{\"model\":\"m\xff\",\"messages\":[]}"), 200, ""},
 		"a name of lines":              {sized(`{"model":"m\r\nX-Api-Key: x","messages":[]}`), 200, ""},
+		"a list":                       {sized("[]"), 400, "the body is no JSON object"},
 		"nothing":                      {sized(""), 400, "the body is no JSON object"},
 		"two documents":                {sized(body + body), 400, "the body is no JSON object"},
 		"a byte order mark":            {sized(byteOrderMark + body), 400, "the body is no JSON object"},
@@ -333,6 +334,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add([]byte(w.request))
 	}
 	f.Add([]byte(`{"model":"m","tools":[{"type":"namespace","tools":[{}]},[]],"input":[{"t\u006fols":[{"type":"mcp"}]}],"stream_options":7,"stream":true,"messages":[]}`))
+	f.Add([]byte(`{"input":"x","messages":[{"content":7}],"contents":[{}],"reasoning":3,"context_management":{"edits":[{"type":"clear_thinking"}]}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for kind, path := range map[callKind]string{responses: OpenAI, chat: OpenAI, messages: Anthropic, countTokens: Anthropic, generate: Gemini} {
 			r, err := readRequest(route{kind: kind, protocol: path, model: "m", stream: true}, string(body), Grant{})

@@ -116,19 +116,6 @@ func TestLimitsAreReadFromWhatProvidersSend(t *testing.T) {
 	}
 }
 
-func TestASuccessAfterALimitClearsIt(t *testing.T) {
-	p := newProvider(t, plain(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), plain(200, okMessage))
-	s := open(t, Anthropic, p.URL, nil)
-	resp, _ := s.post(t, "/v1/messages", `{}`)
-	if u := s.Usage(); resp.StatusCode != 529 || u.Limit == nil {
-		t.Errorf("%d %+v", resp.StatusCode, u)
-	}
-	s.post(t, "/v1/messages", `{}`)
-	if u := s.settled(); u.Limit != nil || u.Turns != 1 || u.Requests != 2 {
-		t.Errorf("%+v", u)
-	}
-}
-
 func TestTheBudgetStopsTheNextCallInAWayThatCLIsTakeForFinal(t *testing.T) {
 	usage := map[string]string{
 		OpenAI: `{"object":"response","status":"completed","choices":[],"usage":{"input_tokens":90,"output_tokens":10,"prompt_tokens":90,"completion_tokens":10}}`, Anthropic: `{"type":"message","stop_reason":"end_turn","usage":{"input_tokens":90,"output_tokens":10}}`,

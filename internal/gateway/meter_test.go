@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"bytes"
-	"compress/gzip"
 	"math"
 	"net/http"
 	"strings"
@@ -36,7 +34,7 @@ func TestTokensAreCounted(t *testing.T) {
 		"gemini stream":       {Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", `{}`, sse(data(early), data(gemini))},
 		"gemini array":        {Gemini, "/v1beta/models/m:streamGenerateContent", `{}`, plain(200, `[`+early+",\r\n"+gemini+`]`)},
 		"gemini":              {Gemini, "/v1beta/models/m:generateContent", `{}`, plain(200, gemini)},
-		"gzip without asking": {Gemini, "/v1beta/models/m:generateContent", `{}`, zipped(gemini)},
+		"gzip without asking": {Gemini, "/v1beta/models/m:generateContent", `{}`, plain(200, inZip(gemini), "Content-Encoding", "gzip")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, c.answer)
@@ -64,14 +62,6 @@ func TestTokensAreCounted(t *testing.T) {
 	}
 }
 
-func zipped(text string) http.HandlerFunc {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	w.Write([]byte(text))
-	w.Close()
-	return plain(200, b.String(), "Content-Encoding", "gzip")
-}
-
 func TestTheUsageThatOnlyTheGatewayAskedForStaysHere(t *testing.T) {
 	answer := sse(data(`{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}],"usage":null}`), data(`{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}`), data("[DONE]"))
 	p := newProvider(t, answer)
@@ -88,31 +78,6 @@ func TestTheUsageThatOnlyTheGatewayAskedForStaysHere(t *testing.T) {
 		t.Errorf("an agent that asks for the usage sees %s", body)
 	}
 	if u := s.settled(); u.Input != 6 || u.Output != 2 || u.CostKnown {
-		t.Errorf("%+v", u)
-	}
-}
-
-func TestNoAnswerLowersATotal(t *testing.T) {
-	p := newProvider(t, plain(200, `{"type":"message","stop_reason":"end_turn","usage":{"input_tokens":-5,"output_tokens":1e300,"cache_read_input_tokens":"x"}}`))
-	s := open(t, Anthropic, p.URL, nil)
-	s.post(t, "/v1/messages", `{}`)
-	if u := s.settled(); u.Input != 0 || u.Output > 40 || u.Estimated != u.Output { // of the answer's bytes
-		t.Errorf("%+v", u)
-	}
-}
-
-// TestAModelUnderAnotherSpellingOfTheFieldIsRefused: some servers would take it for the model.
-func TestAModelUnderAnotherSpellingOfTheFieldIsRefused(t *testing.T) {
-	p := newProvider(t, plain(200, okMessage))
-	s := open(t, Anthropic, p.URL, func(g *Grant) {
-		g.Provider.Prices = []config.Price{{Model: "dear", Output: 1e6}, {Model: "cheap", Output: 1}}
-	})
-	resp, body := s.post(t, "/v1/messages", `{"model":"dear","MODEL":"cheap"}`)
-	if resp.StatusCode != 400 || !strings.Contains(body, "write it model") || len(p.requests()) > 0 {
-		t.Errorf("%d %s", resp.StatusCode, body)
-	}
-	s.post(t, "/v1/messages", `{"model":"dear"}`)
-	if u := s.settled(); u.CostUSD != 7 {
 		t.Errorf("%+v", u)
 	}
 }

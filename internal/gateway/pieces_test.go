@@ -3,13 +3,10 @@ package gateway
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"pgregory.net/rapid"
 
 	"github.com/pawlbot/pawl/internal/limit"
 )
@@ -140,29 +137,9 @@ func TestWhatIsNoJSONIsNotRead(t *testing.T) {
 	}
 }
 
-// Property: fields are found as encoding/json finds them, in whatever way the
-// letters of their names are written, and the last of one name counts.
-func TestFieldsAreFoundHoweverTheirNamesAreWritten(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		spelled := ""
-		for _, c := range "tools" {
-			spelled += rapid.SampledFrom([]string{string(c), fmt.Sprintf(`\u%04x`, c), fmt.Sprintf(`\u%04X`, c)}).Draw(t, "letter")
-		}
-		text := fmt.Sprintf(`{"tools":0,"x":"\\\"","%s":[1],"y":["%s-"]}`, spelled, spelled)
-		var want map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(text), &want); err != nil {
-			t.Fatal(err)
-		}
-		e, _ := parsed(text)
-		f := fieldsOf(e)
-		if f["tools"].Raw != string(want["tools"]) || len(f) != len(want) {
-			t.Errorf("%s: %v", text, f)
-		}
-	})
-}
-
 func FuzzFields(f *testing.F) {
 	f.Add(`{"a":[{"b":"\\\""}],"c":null}`)
+	f.Add(`{"tools":0,"\u0074oo\u006Cs":[1],"y":["\u0074ools-"]}`) // the last of one name counts
 	f.Fuzz(func(t *testing.T, text string) {
 		e, ok := parsed(text)
 		if ok != json.Valid([]byte(text)) {

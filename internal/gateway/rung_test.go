@@ -265,32 +265,38 @@ func TestTheSecondTryIsLeftOutWhereItMayNotBe(t *testing.T) {
 			if _, body := s.post(t, w.path, c.request); answered(w, body) != strings.Join(c.first, "") {
 				t.Errorf("%s, %s: %s", name, why, body)
 			}
-			if u := s.settled(); len(p.requests()) != 1 || u.NoAnswer != (Fired{}) {
+			if u := s.settled(); len(p.requests()) != 1 || u.NoAnswer != (Fired{}) || u.BudgetStopped != "" {
 				t.Errorf("%s, %s: %+v", name, why, u)
 			}
 		}
 	}
 }
 
-// TestAnAnswerThatBreaksOffIsALostConnection has the provider end its stream in
-// order before its answer is at its end.
+// TestAnAnswerThatBreaksOffIsALostConnection has the provider end its stream before its answer is at its end, in order and
+// by a reset.
 func TestAnAnswerThatBreaksOffIsALostConnection(t *testing.T) {
 	for name, w := range wires() {
 		for why, grant := range map[string]func(*Grant){"watched": withNoAnswer(1000), "not watched": nil} {
-			cut := w.stream("a", script{thinking: "x", cut: true})
-			p := newProvider(t, sse(cut...))
-			s := open(t, w.protocol, p.URL, grant)
-			resp, err := http.DefaultClient.Do(s.request(t, "POST", w.path, w.request))
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, err := io.ReadAll(resp.Body)
-			resp.Body.Close()
-			if err == nil || answered(w, string(body)) != strings.Join(cut, "") {
-				t.Errorf("%s, %s: %v after %s", name, why, err, body)
-			}
-			if u := s.settled(); len(p.requests()) != 1 || u.NoAnswer != (Fired{}) || u.Turns != 0 {
-				t.Errorf("%s, %s: %+v", name, why, u)
+			for _, reset := range []bool{false, true} {
+				cut := w.stream("a", script{thinking: "x", cut: true})
+				p := newProvider(t, func(rw http.ResponseWriter, r *http.Request) {
+					if sse(cut...)(rw, r); reset {
+						resets(rw)
+					}
+				})
+				s := open(t, w.protocol, p.URL, grant)
+				resp, err := http.DefaultClient.Do(s.request(t, "POST", w.path, w.request))
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if err == nil || answered(w, string(body)) != strings.Join(cut, "") {
+					t.Errorf("%s, %s, reset %t: %v after %s", name, why, reset, err, body)
+				}
+				if u := s.settled(); len(p.requests()) != 1 || u.NoAnswer != (Fired{}) || u.Turns != 0 {
+					t.Errorf("%s, %s, reset %t: %+v", name, why, reset, u)
+				}
 			}
 		}
 	}
@@ -432,22 +438,4 @@ func decoded(text string) (map[string]any, error) {
 		return nil, fmt.Errorf("%s: %w", text, err)
 	}
 	return m, nil
-}
-
-func FuzzOpposite(f *testing.F) {
-	for _, w := range wires() {
-		f.Add(w.request)
-	}
-	f.Add(`{"input":"x","messages":[{"content":7}],"contents":[{}],"reasoning":3,"context_management":{"edits":[{"type":"clear_thinking"}]}}`)
-	f.Fuzz(func(t *testing.T, body string) {
-		if _, ok := parsed(body); !ok {
-			return
-		}
-		for _, kind := range []callKind{responses, chat, messages, generate} {
-			r := request{body: body, model: "gpt-5"}
-			if got, ok := r.opposite(kind, config.Provider{}); ok && !json.Valid([]byte(got)) {
-				t.Errorf("%s: %s", kind, got)
-			}
-		}
-	})
 }
