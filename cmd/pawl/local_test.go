@@ -54,6 +54,13 @@ func (l *local) write(name, text string) {
 	}
 }
 
+// commit commits all that is in the repository.
+func (l *local) commit(subject string) {
+	l.t.Helper()
+	l.git("add", "--force", ".")
+	l.git("-c", "user.name=ada", "-c", "user.email=ada@example.com", "commit", "-qm", subject)
+}
+
 func (l *local) git(args ...string) string {
 	l.t.Helper()
 	out, err := exec.CommandContext(l.t.Context(), "git", append([]string{"-C", l.repo}, args...)...).CombinedOutput()

@@ -22,7 +22,6 @@ import (
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
 	"github.com/pawlbot/pawl/internal/needs"
-	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 )
@@ -30,15 +29,14 @@ import (
 const sources = "../../"
 
 // readme plays the commands of a page. A shell reads each line, beside programs that only write down what they were
-// asked; Pawl's own commands are then run by the built program, and what is asked of others is compared with what it
-// names.
+// asked; Pawl's own commands are then run by the built program, and what is asked of others is looked up in a table.
 type readme struct {
 	t              *testing.T
 	page           string
 	dir, bin, home string
 	world          *fakegithub.Server
 	model          *fakeprovider.Server
-	started        map[string]bool // the first words of the commands that came
+	played         map[string]bool // others' patterns and Pawl's commands that came
 }
 
 // recorded writes a call down for readme.calls.
@@ -47,7 +45,7 @@ const recorded = "#!/bin/sh\n{ printf '%s\\001' \"${0##*/}\" \"$@\"; echo; } >>\
 func newReadme(t *testing.T) *readme {
 	t.Helper()
 	testrig.EndToEnd(t)
-	r := &readme{t: t, page: string(file(t, "README.md")), bin: t.TempDir(), home: t.TempDir(), started: map[string]bool{}}
+	r := &readme{t: t, page: file(t, "README.md"), bin: t.TempDir(), home: t.TempDir(), played: map[string]bool{}}
 	var err error
 	r.world, err = fakegithub.New(fakegithub.Options{AppID: 4711, WebhookSecret: testrig.Secret})
 	r.must(err)
@@ -58,12 +56,7 @@ func newReadme(t *testing.T) *readme {
 	for _, name := range []string{"make", "pawl", "docker", "kubectl", "helm", "install", "useradd", "systemctl", "sudo", "curl", "chmod", "go"} {
 		r.must(os.WriteFile(filepath.Join(r.bin, name), []byte(recorded), 0o755))
 	}
-	r.must(os.Mkdir(filepath.Join(r.home, "bin"), 0o755))
-	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo codex-cli 0.169.0; exit; }\ncat >/dev/null\nsed -i s/false/true/ widgets.go\n" +
-		`echo '{"type":"thread.started","thread_id":"00000000-0000-7000-8000-000000000001"}'` + "\n" +
-		`echo '{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"Fixed."}}'` + "\n" +
-		`echo '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'` + "\n"
-	r.must(os.WriteFile(filepath.Join(r.home, "bin/codex"), []byte(script), 0o755))
+	r.must(os.WriteFile(filepath.Join(r.bin, "codex"), []byte("#!/bin/sh\necho codex-cli 0.169.0\n"), 0o755))
 	return r
 }
 
@@ -74,41 +67,36 @@ func (r *readme) must(err error) {
 	}
 }
 
-func file(t *testing.T, name string) []byte {
+func file(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(sources + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return data
+	return string(data)
 }
 
 // fresh is a folder as it is after make build.
 func (r *readme) fresh() {
 	r.dir = r.t.TempDir()
 	r.must(os.Mkdir(filepath.Join(r.dir, "bin"), 0o755))
-	for _, name := range []string{"bin/pawl", "pawl"} {
-		r.must(os.WriteFile(filepath.Join(r.dir, name), []byte(recorded), 0o755))
-	}
-	for _, name := range []string{"config", "Makefile", "Dockerfile"} {
-		path, err := filepath.Abs(sources + name)
-		r.must(err)
-		r.must(os.Symlink(path, filepath.Join(r.dir, name)))
-	}
-	trail, err := os.ReadFile(sources + "testdata/trails/usage-limit-loop.log")
-	r.must(err)
 	session := `{"type":"result","subtype":"success","is_error":false,"result":"Done.","session_id":"a"}` + "\n"
-	for name, data := range map[string][]byte{"wrapper.log": trail, "session.jsonl": []byte(session)} {
-		r.must(os.WriteFile(filepath.Join(r.dir, name), data, 0o600))
+	for name, text := range map[string]string{
+		"bin/pawl":      recorded,
+		"pawl":          recorded,
+		"wrapper.log":   file(r.t, "testdata/trails/usage-limit-loop.log"),
+		"session.jsonl": session,
+	} {
+		r.must(os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o755))
 	}
 }
 
 func (r *readme) env() []string {
-	return append(os.Environ(), "HOME="+r.home, "PATH="+r.bin+":"+filepath.Join(r.home, "bin")+":"+os.Getenv("PATH"),
-		"OPENAI_API_KEY=a-key", "OPENAI_BASE_URL="+r.model.URL("edit-success")+"/v1", "CALLS="+filepath.Join(r.bin, "calls"))
+	return append(os.Environ(), "HOME="+r.home, "PATH="+r.bin+":"+os.Getenv("PATH"), "OPENAI_API_KEY=a-key",
+		"OPENAI_BASE_URL="+r.model.URL("edit-success")+"/v1", "CALLS="+filepath.Join(r.bin, "calls"))
 }
 
-// calls are those that the shell makes of a line.
+// calls are those that the shell makes of a line, without sudo.
 func (r *readme) calls(line string) (calls [][]string) {
 	r.t.Helper()
 	path := filepath.Join(r.bin, "calls")
@@ -121,9 +109,82 @@ func (r *readme) calls(line string) (calls [][]string) {
 	data, err := os.ReadFile(path)
 	r.must(err)
 	for one := range strings.Lines(string(data)) {
-		calls = append(calls, strings.Split(strings.TrimSuffix(one, "\x01\n"), "\x01"))
+		one = strings.TrimSuffix(one, "\x01\n")
+		one = strings.TrimPrefix(strings.TrimPrefix(one, "sudo\x01"), "-u\x01pawl\x01")
+		calls = append(calls, strings.Split(one, "\x01"))
 	}
 	return calls
+}
+
+// others are the calls of other programs that the page makes, each with what must be in a file for it to work: $1 is
+// the pattern's first group. What follows a group called pawl are flags of Pawl.
+func others() map[string][][2]string {
+	const compose, unit, release = "config/deploy/compose.yml", "config/deploy/pawl.service", ".github/workflows/release.yml"
+	const pods = "config/deploy/kubernetes/pawl.yaml"
+	image := `ghcr\.io/pawlbot/pawl:latest-(` + strings.Join(config.CLIs(), "|") + `)`
+	kept := [2]string{"Dockerfile", "\nVOLUME /data\n"}
+	return map[string][][2]string{
+		`make (demo|test|build)`:           {{"Makefile", "\n$1:"}, {".ci/run", "\nmake $1\n"}},
+		`go install (\S+)/cmd/pawl@latest`: {{"go.mod", "module $1\n"}},
+		`curl -fLo pawl https://github\.com/pawlbot/pawl/releases/latest/download/(\S+)`: {{release, "dist/$1\n"}},
+		`chmod \+x pawl`: nil,
+		`useradd --system --create-home --home-dir (\S+) pawl`:                            {{unit, "User=pawl\nWorkingDirectory=$1\n"}},
+		`install bin/pawl (\S+)`:                                                          {{unit, "ExecStart=$1 "}},
+		`install -m 644 (config/deploy/pawl.service) /etc/systemd/system/(pawl)\.service`: {{"$1", "[Service]"}},
+		`systemctl enable --now pawl`:                                                     nil,
+		`docker run --rm -it -v pawl:/data ` + image + ` (?P<pawl>.+)`:                    {kept},
+		`docker run -d --name pawl -v pawl:/data -e OPENAI_API_KEY --security-opt (\S+) --security-opt (\S+) --security-opt (\S+) ` + image: {
+			kept, {compose, "- $1\n"}, {compose, "- $2\n"}, {compose, "- $3\n"}},
+		`docker exec pawl pawl (?P<pawl>.+)`:                                       nil,
+		`docker compose -f config/deploy/compose\.yml up -d`:                       {{compose, "\n  pawl:\n"}},
+		`docker compose -f config/deploy/compose\.yml run --rm pawl (?P<pawl>.+)`:  {{compose, "\n  pawl:\n"}},
+		`docker compose -f config/deploy/compose\.yml exec pawl pawl (?P<pawl>.+)`: {{compose, "\n  pawl:\n"}},
+		`kubectl apply -f (\S+)`:                                                   {{"$1", "\nkind: "}},
+		`kubectl --namespace pawl create secret generic pawl --from-file=(\S+) --from-file=(\S+) --from-literal=(\S+)=a-key`: {
+			{pods, "secretName: pawl\n"}, {pods, "{key: $1, path: $1}"}, {pods, "{key: $2, path: $2}"}, {pods, "secretKeyRef: {name: pawl, key: $3}"}},
+		`helm install pawl oci://ghcr\.io/pawlbot/(charts)/pawl --namespace pawl --set (agent)=(` + strings.Join(config.CLIs(), "|") + `)`: {
+			{release, "OWNER,,}/$1\"\n"}, {"config/deploy/helm/pawl/values.yaml", "\n$2: "}},
+	}
+}
+
+// other looks a call up.
+func (r *readme) other(line string, call []string) {
+	r.t.Helper()
+	said := strings.Join(call, " ")
+	for pattern, needed := range others() {
+		p := regexp.MustCompile("^" + pattern + "$")
+		found := p.FindStringSubmatchIndex(said)
+		if found == nil {
+			continue
+		}
+		r.played[pattern] = true
+		expand := func(template string) string { return string(p.ExpandString(nil, template, said, found)) }
+		for _, n := range needed {
+			if name, text := expand(n[0]), expand(n[1]); !strings.Contains("\n"+file(r.t, name), text) {
+				r.t.Errorf("%s: %s has no %q", line, name, text)
+			}
+		}
+		if args := strings.Fields(expand("${pawl}")); len(args) > 0 {
+			r.knows(line, args)
+		}
+		return
+	}
+	r.t.Errorf("%s: nobody tries %s", line, said)
+}
+
+// knows fails where the program has not these flags. What follows -- or a first word is not looked at.
+func (r *readme) knows(line string, args []string) {
+	r.t.Helper()
+	var help, errs strings.Builder
+	if code := run([]string{args[0], "--help"}, &help, &errs); code != exitDone {
+		r.t.Errorf("%s: there is no pawl %s", line, args[0])
+	}
+	for _, arg := range args[1:] {
+		name, _, _ := strings.Cut(arg, "=")
+		if strings.HasPrefix(name, "--") && !regexp.MustCompile(regexp.QuoteMeta(name)+`\b`).MatchString(help.String()) {
+			r.t.Errorf("%s: pawl %s has no %s", line, args[0], name)
+		}
+	}
 }
 
 var codeBlock = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
@@ -140,115 +201,67 @@ func TestEveryCommandOfReadmeRuns(t *testing.T) {
 		switch block[2] {
 		case "sh":
 			for line := range strings.Lines(text) {
-				if line = strings.TrimSpace(line); line != "" {
-					for _, call := range r.calls(line) {
-						r.check(line, call)
+				for _, call := range r.calls(line) {
+					if call[0] == "pawl" {
+						r.pawl(line, call[1:])
+					} else {
+						r.other(line, call)
 					}
 				}
 			}
 		case "yaml": // a part of the server's file
-			if _, err := config.Parse("pawl.yml", []byte("github: {app: {integration_id: 1, private_key_file: a, webhook_secret: 0123456789abcdef}}\n"+text), func(string) (string, bool) { return "x", true }, true); err != nil {
+			text = "github: {app: {integration_id: 1, private_key_file: a, webhook_secret: 0123456789abcdef}}\n" + text
+			if _, err := config.Parse("pawl.yml", []byte(text), func(string) (string, bool) { return "x", true }, true); err != nil {
 				t.Errorf("%v\n%s", err, text)
 			}
 		default:
 			t.Errorf("nobody tries a block of %q:\n%s", block[2], text)
 		}
 	}
-	for _, word := range []string{"make demo", "make test", "make build", "pawl run", "pawl replay", "pawl inspect", "pawl setup", "pawl doctor", "pawl serve", "pawl login", "docker run", "docker compose", "docker exec", "kubectl apply", "helm install", "go install", "systemctl enable"} {
-		if !r.started[word] {
-			t.Errorf("the page does not say %s", word)
+	for pattern := range others() {
+		if !r.played[pattern] {
+			t.Errorf("the page does not say %s", pattern)
 		}
 	}
-}
-
-// check tries one call.
-func (r *readme) check(line string, call []string) {
-	r.t.Helper()
-	program, args := call[0], call[1:]
-	if len(args) > 0 {
-		r.started[program+" "+args[0]] = true
+	for _, command := range []string{"run", "replay", "inspect", "setup", "doctor", "serve", "login"} {
+		if !r.played[command] {
+			t.Errorf("the page does not say pawl %s", command)
+		}
 	}
-	switch program {
-	case "make":
-		r.makes(args)
-	case "pawl":
-		r.pawl(line, args)
-	case "docker":
-		r.docker(line, args)
-	case "kubectl":
-		r.kubectl(line, args)
-	case "helm":
-		r.helm(line, args)
-	case "go":
-		r.goInstall(line, args)
-	case "sudo":
-		if args[0] == "-u" {
-			args = args[2:]
-		}
-		r.check(line, args)
-	case "install":
-		from, to := args[len(args)-2], args[len(args)-1]
-		unit := string(file(r.t, "config/deploy/pawl.service"))
-		if _, err := os.Stat(filepath.Join(r.dir, from)); err != nil || !strings.Contains(unit, "ExecStart="+to+" ") && to != "/etc/systemd/system/pawl.service" {
-			r.t.Errorf("%s: %v, and the unit starts another program", line, err)
-		}
-	case "useradd", "systemctl":
-		unit := string(file(r.t, "config/deploy/pawl.service"))
-		if home := "WorkingDirectory=/var/lib/pawl\n"; args[len(args)-1] != "pawl" || !strings.Contains(unit, "User=pawl\n"+home) {
-			r.t.Errorf("%s: the unit is for another user", line)
-		}
-	case "curl":
-		asset := args[len(args)-1]
-		if !strings.HasPrefix(asset, "https://github.com/pawlbot/pawl/releases/latest/download/") || !strings.Contains(string(file(r.t, ".github/workflows/release.yml")), "dist/"+filepath.Base(asset)+"\n") {
-			r.t.Errorf("%s: no release has %s", line, asset)
-		}
-	case "chmod":
-		if !slices.Equal(args, []string{"+x", "pawl"}) {
-			r.t.Errorf("%s: not the program", line)
-		}
-	default:
-		r.t.Errorf("%s: nobody tries %s", line, program)
+	if bad := regexp.MustCompile(`(?m)^(replace|exclude)\b`).FindString(file(t, "go.mod")); bad != "" {
+		t.Errorf("go install refuses a module whose go.mod has %s", bad)
 	}
 }
 
 // pawl runs the built program with what the page says. Beside that, setup is told where the fake GitHub is, and the
-// server takes a free port.
+// server takes a free port. The task of pawl run is not done.
 func (r *readme) pawl(line string, args []string) {
 	r.t.Helper()
+	r.played[args[0]] = true
 	ctx, cancel := context.WithTimeout(r.t.Context(), testrig.Patience)
 	defer cancel()
 	switch args[0] {
 	case "setup":
 		r.setup(ctx, line, args)
-		return
 	case "serve":
 		r.serve(line, args)
-		return
 	case "run":
-		_, err := sandbox.New(ctx, sandbox.Auto)
-		if tool, _ := exec.LookPath("go"); err != nil || !strings.HasPrefix(tool, "/usr/") {
-			r.knows(line, args) // go test would not run in the sandbox here
-			return
+		r.knows(line, args)
+	default:
+		cmd := exec.CommandContext(ctx, testrig.Program, args...)
+		cmd.Dir, cmd.Env = r.dir, r.env()
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) == 0 {
+			r.t.Errorf("%s: %v\n%s", line, err, out)
 		}
-		widgets := filepath.Join(r.home, "src/widgets")
-		r.must(os.MkdirAll(widgets, 0o755))
-		for name, text := range map[string]string{"go.mod": "module widgets\n\ngo 1.21\n", "widgets.go": "package widgets\n\nconst fixed = false\n",
-			"widgets_test.go": "package widgets\n\nimport \"testing\"\n\nfunc TestFixed(t *testing.T) {\n\tif !fixed {\n\t\tt.Error(\"it is not fixed\")\n\t}\n}\n"} {
-			r.must(os.WriteFile(filepath.Join(widgets, name), []byte(text), 0o600))
-		}
-		for _, git := range []string{"init -q -b main", "add .", "-c user.name=ada -c user.email=ada@example.com commit -qm Start"} {
-			cmd := exec.Command("git", append([]string{"-C", widgets}, strings.Fields(git)...)...)
-			r.must(cmd.Run())
-		}
-	}
-	cmd := exec.CommandContext(ctx, testrig.Program, args...)
-	cmd.Dir, cmd.Env = r.dir, r.env()
-	if out, err := cmd.CombinedOutput(); err != nil || len(out) == 0 {
-		r.t.Errorf("%s: %v\n%s", line, err, out)
 	}
 }
 
-// setup is the command and what a person does in the browser.
+var (
+	formAction   = regexp.MustCompile(`action="([^"]*)"`)
+	formManifest = regexp.MustCompile(`name="manifest" value="([^"]*)"`)
+)
+
+// setup is the command and what a user does in the browser.
 func (r *readme) setup(ctx context.Context, line string, args []string) {
 	r.t.Helper()
 	args = append(slices.Clone(args), "--github", r.world.WebURL())
@@ -261,8 +274,7 @@ func (r *readme) setup(ctx context.Context, line string, args []string) {
 	r.must(err)
 	cmd.Stderr = cmd.Stdout
 	r.must(cmd.Start())
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
 		page := strings.TrimSpace(lines.Text())
 		if !strings.HasPrefix(page, "http://127.0.0.1:") {
 			continue
@@ -282,8 +294,9 @@ func (r *readme) setup(ctx context.Context, line string, args []string) {
 	}
 	made := r.world.Manifests()
 	r.world.SetWebhookURL(made[len(made)-1].Hook.URL)
-	r.must(r.world.AddRepo(ctx, fmt.Sprintf("acme/r%d", len(made)), map[string]string{"a.txt": "one\n"}))
-	r.must(r.world.Install(fmt.Sprintf("acme/r%d", len(made))))
+	repo := fmt.Sprintf("acme/r%d", len(made))
+	r.must(r.world.AddRepo(ctx, repo, map[string]string{"a.txt": "one\n"}))
+	r.must(r.world.Install(repo))
 }
 
 // serve leaves the server running for the lines that follow.
@@ -313,9 +326,8 @@ func (r *readme) serve(line string, args []string) {
 // Within its sentences the page names commands, too, and numbers.
 func TestWhatReadmeSaysIsSo(t *testing.T) {
 	t.Parallel()
-	r := newReadme(t)
-	r.fresh()
-	prose := codeBlock.ReplaceAllString(r.page, "")
+	r := &readme{t: t}
+	prose := codeBlock.ReplaceAllString(file(t, "README.md"), "")
 	for _, code := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(prose, -1) {
 		words := strings.Fields(code[1])
 		if len(words) < 2 || words[1] == "…" {
@@ -330,18 +342,13 @@ func TestWhatReadmeSaysIsSo(t *testing.T) {
 			}
 		}
 	}
-	for _, link := range regexp.MustCompile(`\]\(([^):#]+)(#[^)]*)?\)`).FindAllStringSubmatch(prose, -1) {
-		if _, err := os.Stat(sources + link[1]); err != nil {
-			t.Errorf("a link leads nowhere: %v", err)
-		}
-	}
 	pages, err := filepath.Glob(sources + "docs/*.md")
 	r.must(err)
 	for _, page := range append(pages, sources+"README.md", sources+"CONTRIBUTING.md", sources+"config/deploy/README.md") {
 		text, err := os.ReadFile(page)
 		r.must(err)
 		for _, m := range regexp.MustCompile("`make ([a-z-]+)").FindAllSubmatch(text, -1) {
-			if !strings.Contains(string(file(t, "Makefile")), "\n"+string(m[1])+":") {
+			if !strings.Contains(file(t, "Makefile"), "\n"+string(m[1])+":") {
 				t.Errorf("%s: the Makefile has no %s", page, m[1])
 			}
 		}

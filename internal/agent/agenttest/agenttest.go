@@ -9,6 +9,7 @@
 package agenttest
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // EveryCLI returns a test's table by kind, and fails the test for each CLI of config's table that has no entry. The
@@ -86,4 +88,55 @@ func Unpack(t testing.TB, run string) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// Script is a session that a scripted model has the real CLIs play, over the repository of testdata/sessions/shop.txtar.
+type Script struct {
+	Name    string
+	About   string            // what the agent does
+	Circles bool              // whether it goes in circles
+	Unseen  bool              // the CLI's output does not show that
+	Steps   []json.RawMessage `json:"-"` // calls of tools, each a fakeprovider.Step
+}
+
+// Scripts gives the scripts in a folder: a line about each, and a line for each of its steps.
+func Scripts(t testing.TB, dir string) (all []Script) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d scripts in %s, %v", len(files), dir, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, steps, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+		var s Script
+		if err := json.Unmarshal([]byte(head), &s); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for step := range strings.SplitSeq(steps, "\n") {
+			s.Steps = append(s.Steps, json.RawMessage(step))
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Recording is where testdata/sessions, the folder, keeps how a CLI played a script.
+func (s Script) Recording(sessions, cli string) string {
+	return filepath.Join(sessions, cli, strings.ReplaceAll(strings.ToLower(s.Name), " ", "-"))
+}
+
+// Session is session.json of such a recording: what Pawl, which ran the CLI, counted and how it ended.
+type Session struct {
+	CLI     string         `json:"cli"`
+	Version string         `json:"version"`
+	Script  string         `json:"script"`
+	Circles bool           `json:"circles"`
+	Steps   int            `json:"steps"`
+	Ending  policy.Ending  `json:"ending"`
+	Outcome policy.Outcome `json:"outcome"`
+	Edits   policy.Edits   `json:"edits"`
 }
