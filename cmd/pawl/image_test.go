@@ -100,146 +100,78 @@ func (i *images) push(ref string, files map[string]string, env ...string) string
 	return ref
 }
 
-// toolchain is a program that is linked statically, as an image's tool chain that this machine does not have.
-func toolchain(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	source := filepath.Join(dir, "main.go")
-	text := `package main
-
-import "os"
-
-func main() {
-	if text, _ := os.ReadFile("made.txt"); len(os.Args) > 1 && string(text) != "made here, hello, no git\n" {
-		println("made.txt is", string(text))
-		os.Exit(1)
-	}
-	os.Stdout.WriteString("made here, " + os.Getenv("GREETING"))
-}
+// toolchain is a program that only the image has.
+const toolchain = `#!/bin/sh
+[ -z "$1" ] || [ "$(cat made.txt)" = "made here, hello, no git" ] || { echo "made.txt is $(cat made.txt)" >&2; exit 1; }
+printf %s "made here, $GREETING"
 `
-	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "toolchain"), source)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	return filepath.Join(dir, "toolchain")
-}
 
-// system are a shell and a tool for an image.
-func system() map[string]string { return map[string]string{"bin/sh": "/bin/sh", "bin/cat": "/bin/cat"} }
-
-// imaged is a rig in whose sandbox the repository wants an image, which its devcontainer.json names.
-func imaged(t *testing.T, environment, image string, registries ...string) *rig {
-	t.Helper()
-	r := newRig(t, map[string]string{"a.txt": "one\n", config.RepoFile: fmt.Sprintf("environment: {%s, setup: ['toolchain > $HOME/set-up']}\n", environment) +
-		"verify: ['toolchain test || test ! -e made.txt', 'test -s $HOME/set-up']\n",
-		config.DevcontainerFile: fmt.Sprintf("{\n\t// for everybody\n\t\"image\": %q,\n}\n", image)})
-	testrig.Sandboxed(t)
-	r.Agent("cat > /dev/null; { toolchain; command -v git || echo ', no git'; } > made.txt\n", "")
-	r.Config += fmt.Sprintf("sandbox: {mode: auto}\nimages: {registries: [%s]}\n", strings.Join(registries, ", "))
-	return r
-}
-
+// A repository works in the image that its devcontainer.json names. One that is not to be had costs no attempt, and a
+// layer is of one digest of it.
 func TestARepositoryHasTheToolChainOfItsImage(t *testing.T) {
 	t.Parallel()
-	for name, environment := range map[string]string{"named by pawl.yml": "image: %q", "named by devcontainer.json": "devcontainer: true"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			reg := newImages(t)
-			files := system()
-			files["tools/toolchain"] = toolchain(t)
-			image := reg.push("tools:1", files, "PATH=/tools:/bin", "GREETING=hello", "HOME=/root")
-			r := imaged(t, strings.Replace(environment, "%q", image, 1), image, reg.host)
-			r.Start()
-			for _, when := range []string{"the first time", "without the registry"} {
-				n := r.Solve("A file "+when, "Please make made.txt.")
-				s := r.Ending(n)
-				attempts := r.State(n).Attempts
-				if s.State != "done" || len(attempts) != 1 {
-					t.Fatalf("%s: %d attempts, then %s (%s %q)", when, len(attempts), s.State, s.Rule, s.Reasons)
-				}
-				if c := r.Check(attempts[0].Receipt.Commit, "pawl"); c.Title != "Done: verified" {
-					t.Errorf("%s: check run %q (%s)\n%s", when, c.Title, c.Conclusion, c.Summary)
-				}
-				reg.Close()
-			}
-			if images := r.Status().Images; len(images) != 1 || !strings.HasPrefix(images[0].Image, reg.host+"/tools@sha256:") || images[0].Bytes == 0 || r.Metric("pawl_images") != 1 || r.Metric("pawl_image_bytes") == 0 {
-				t.Errorf("pawl status and the metrics show the images %+v, want that of %s", images, image)
-			}
-		})
-	}
-}
-
-func TestALayerIsOfOneDigestOfItsImage(t *testing.T) {
-	t.Parallel()
 	reg := newImages(t)
-	files := system()
-	files["tools/toolchain"] = toolchain(t)
-	image := reg.push("tools:1", files, "PATH=/tools:/bin", "GREETING=hello")
-	r := imaged(t, "image: "+image, image, reg.host)
+	image := reg.host + "/tools:1"
+	r := newRig(t, map[string]string{
+		"a.txt": "one\n",
+		config.RepoFile: "environment: {devcontainer: true, setup: ['toolchain > $HOME/set-up']}\n" +
+			"verify: ['toolchain test || test ! -e made.txt', 'test -s $HOME/set-up']\n",
+		config.DevcontainerFile: fmt.Sprintf("{\n\t// for everybody\n\t\"image\": %q,\n}\n", image),
+	})
+	testrig.Sandboxed(t)
+	r.Agent("cat > /dev/null; { toolchain; command -v git || echo ', no git'; } > made.txt\n", "")
+	r.Config += fmt.Sprintf("sandbox: {mode: auto}\nimages: {registries: [%s]}\n", reg.host)
+	script := filepath.Join(r.Dir, "toolchain")
+	r.Must(os.WriteFile(script, []byte(toolchain), 0o755))
+	tools := map[string]string{"bin/sh": "/bin/sh", "bin/cat": "/bin/cat", "tools/toolchain": script}
+	push := func(more ...string) {
+		reg.push("tools:1", tools, append(more, "PATH=/tools:/bin", "GREETING=hello", "HOME=/root")...)
+	}
 	r.Start()
-	keys := map[string]bool{}
-	for range 2 {
-		n := r.Solve("A file", "Please make made.txt.")
-		if s := r.Ending(n); s.State != "done" {
-			t.Fatalf("%s (%s %q)", s.State, s.Rule, s.Reasons)
-		}
-		keys[r.Layer(n).Key] = true
-		// The name stands for another image now, and Pawl does not remember what it stood for.
-		reg.push("tools:1", files, "PATH=/tools:/bin", "GREETING=hello", "OTHER=1")
-		r.Must(os.RemoveAll(filepath.Join(r.Dir, r.Data, "images", "names")))
-	}
-	if len(keys) != 2 || keys[""] {
-		t.Errorf("the layers are %v; want one for each digest", keys)
-	}
-}
 
-func TestAnImageThatIsNotToBeHadCostsNoAttempt(t *testing.T) {
-	t.Parallel()
-	reg := newImages(t)
-	r := imaged(t, "image: "+reg.host+"/tools:1", "", reg.host)
-	r.Start()
-	n := r.Solve("A file", "Please make made.txt.")
-	s := r.Ending(n)
-	base := r.World.Branches(testrig.Repo)["main"]
-	c := r.Check(base, "pawl")
-	if s.Rule != "setup_failed" || len(r.State(n).Attempts) != 0 || c.Conclusion != "action_required" || !strings.Contains(c.Title, "shows no such image to the public (404)") {
-		t.Fatalf("%d attempts, then %s (%s %q), check run %q (%s)", len(r.State(n).Attempts), s.State, s.Rule, s.Reasons, c.Title, c.Conclusion)
-	}
-	retry := func() {
-		_, err := r.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl retry")
-		r.Must(err)
-		r.Settle()
-	}
-	reg.push("tools:1", map[string]string{"bin/cat": "/bin/cat"})
-	retry()
-	if s := r.Ending(n); s.Rule != "setup_failed" || !strings.Contains(fmt.Sprint(s.Reasons), "the image has no /bin/sh") {
-		t.Fatalf("without a shell: %s (%s %q)", s.State, s.Rule, s.Reasons)
-	}
-	files := system()
-	files["tools/toolchain"] = toolchain(t)
-	reg.push("tools:1", files, "PATH=/tools:/bin", "GREETING=hello")
-	retry()
-	r.Await("the attempt", func() bool { return len(r.State(n).Attempts) == 1 })
-	if s := r.Ending(n); s.State != "done" {
-		t.Errorf("with the image: %s (%s %q)", s.State, s.Rule, s.Reasons)
-	}
-}
-
-func TestAnImageOfARegistryThatIsNotNamedIsAProblemOfTheConfiguration(t *testing.T) {
-	t.Parallel()
-	reg := newImages(t)
-	r := imaged(t, "image: "+reg.host+"/tools:1", "")
-	r.Start()
 	n := r.Solve("A file", "Please make made.txt.")
 	s := r.Ending(n)
 	c := r.Check(r.World.Branches(testrig.Repo)["main"], "pawl")
-	want := fmt.Sprintf("ask the operator to add %q to images.registries", reg.host)
-	if s.Rule != "config_error" || len(r.State(n).Attempts) != 0 || !strings.Contains(c.Summary+c.Text, want) {
-		t.Errorf("%d attempts, then %s (%s %q), check run %+v", len(r.State(n).Attempts), s.State, s.Rule, s.Reasons, c)
+	if s.Rule != "setup_failed" || c.Conclusion != "action_required" || !strings.Contains(c.Title, "shows no such image to the public (404)") {
+		t.Fatalf("without the image: %s (%s %q), check run %q (%s)", s.State, s.Rule, s.Reasons, c.Title, c.Conclusion)
+	}
+	reg.push("tools:1", map[string]string{"bin/cat": "/bin/cat"})
+	r.Writes(n, testrig.Writer, "/pawl retry")
+	r.Settle()
+	if s := r.Ending(n); s.Rule != "setup_failed" || !strings.Contains(fmt.Sprint(s.Reasons), "the image has no /bin/sh") {
+		t.Fatalf("without a shell: %s (%s %q)", s.State, s.Rule, s.Reasons)
+	}
+	push()
+	r.Writes(n, testrig.Writer, "/pawl retry")
+	r.Await("the attempt", func() bool { return len(r.State(n).Attempts) == 1 })
+
+	verified := func(what string, n int) (key string) {
+		t.Helper()
+		s, all := r.Ending(n), r.State(n).Attempts
+		if s.State != "done" || len(all) != 1 {
+			t.Fatalf("%s: %d attempts, then %s (%s %q)", what, len(all), s.State, s.Rule, s.Reasons)
+		}
+		if c := r.Check(all[0].Receipt.Commit, "pawl"); c.Title != "Done: verified" {
+			t.Errorf("%s: check run %q (%s)\n%s", what, c.Title, c.Conclusion, c.Summary)
+		}
+		return r.Layer(n).Key
+	}
+	first := verified("with the image", n)
+	images := r.Status().Images
+	if len(images) != 2 || !strings.HasPrefix(images[0].Image, reg.host+"/tools@sha256:") || images[0].Bytes == 0 {
+		t.Errorf("pawl status shows the images %+v, want those of %s with and without a shell", images, image)
+	}
+	if r.Metric("pawl_images") != 2 || r.Metric("pawl_image_bytes") == 0 {
+		t.Error("the metrics do not show the images")
+	}
+	// The name stands for another image now, and Pawl does not remember what it stood for.
+	push("OTHER=1")
+	r.Must(os.RemoveAll(filepath.Join(r.Dir, r.Data, "images", "names")))
+	second := verified("with another image", r.Solve("A file", "Please make made.txt."))
+	reg.Close()
+	third := verified("without the registry", r.Solve("A file", "Please make made.txt."))
+	if first == second || second != third || first == "" {
+		t.Errorf("the layers are %q; want one for each digest", []string{first, second, third})
 	}
 }
 
@@ -258,8 +190,7 @@ func TestCLIsWorkInAnImage(t *testing.T) {
 				maps.Copy(files, libraries(t, filepath.Join(s.modules, program)))
 			}
 			s.write("widgets/"+config.RepoFile, fmt.Sprintf("environment: {image: %q}\nverify: [only-here]\n", reg.push("system:1", files, "PATH=/tools:/bin")))
-			s.git("add", ".")
-			s.git("-c", "user.name=ada", "-c", "user.email=ada@example.com", "commit", "-qm", "An image")
+			s.commit("An image")
 			s.more = fmt.Sprintf("images: {registries: [%q]}\n", reg.host)
 			r := s.run()
 			if last := r.Attempts[len(r.Attempts)-1].Receipt; r.State != "done" || len(r.Attempts) != 1 || len(last.Verify) != 1 || !last.Verify[0].Passed {
