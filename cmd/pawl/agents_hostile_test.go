@@ -60,8 +60,7 @@ func TestWhatARepositoryConfiguresForAgentsIsNotTrusted(t *testing.T) {
 			if err := os.Chmod(filepath.Join(s.repo, "trap.sh"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			s.git("add", "--force", ".")
-			s.git("-c", "user.name=ada", "-c", "user.email=ada@example.com", "commit", "-qm", "Configure agents")
+			s.commit("Configure agents")
 			r := s.run("--verify", "test -f shell.txt")
 			if r.State != "done" {
 				t.Errorf("%s (%s %q), want the work done", r.State, r.Rule, r.Reasons)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/internal/local"
 	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/store"
@@ -60,7 +61,7 @@ func modules(t *testing.T) string {
 // stand is a repository, a fake provider that plays one scenario, and a
 // configuration with one real CLI that reaches it through the gateway.
 type stand struct {
-	*local
+	*folder
 	cli      realCLI
 	provider *fakeprovider.Server
 	scenario string
@@ -74,7 +75,7 @@ type stand struct {
 
 func newStand(t *testing.T, cli realCLI, scenario string) *stand {
 	t.Helper()
-	s := &stand{local: newLocal(t, ""), cli: cli, scenario: scenario, modules: modules(t), mode: testrig.Kept(t)}
+	s := &stand{folder: newLocal(t, ""), cli: cli, scenario: scenario, modules: modules(t), mode: testrig.Kept(t)}
 	var err error
 	if s.provider, err = fakeprovider.Start(fakeprovider.Options{Key: testrig.ProviderKey}); err != nil {
 		t.Fatal(err)
@@ -117,17 +118,17 @@ func (s *stand) path() string {
 }
 
 // run gives the CLI a task by pawl run and returns what came of it.
-func (s *stand) run(args ...string) runResult {
+func (s *stand) run(args ...string) local.Result {
 	s.t.Helper()
 	_, r := s.runs(args...)
 	return r
 }
 
 // runs is run with the exit code.
-func (s *stand) runs(args ...string) (int, runResult) {
+func (s *stand) runs(args ...string) (int, local.Result) {
 	s.t.Helper()
 	code, out, said := s.pawlRun(append(args, "--json")...)
-	var r runResult
+	var r local.Result
 	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Attempts) == 0 {
 		s.t.Fatalf("pawl run: exit code %d, %v\n%s%s", code, err, out, said)
 	}
@@ -186,7 +187,7 @@ func (s *stand) nobody() {
 
 // attempts are the attempts as pawl run logged them, and breaker what it logged
 // against the account.
-func (s *stand) attempts(r runResult) (all []thread.Attempt, breaker policy.Breaker) {
+func (s *stand) attempts(r local.Result) (all []thread.Attempt, breaker policy.Breaker) {
 	s.t.Helper()
 	db, err := store.Open(s.t.Context(), "sqlite:"+filepath.Join(r.Transcripts, "pawl.db"), store.Options{Access: store.Reading})
 	if err != nil {
@@ -209,7 +210,7 @@ func (s *stand) attempts(r runResult) (all []thread.Attempt, breaker policy.Brea
 }
 
 // greets checks that the scenario's greeting is on the branch of a run.
-func (s *stand) greets(r runResult) {
+func (s *stand) greets(r local.Result) {
 	s.t.Helper()
 	if got := s.git("show", r.Branch+":hello.txt"); !strings.HasPrefix(got, "hello from the mock model\n") {
 		s.t.Errorf("hello.txt on %s is %q", r.Branch, got)
@@ -217,7 +218,7 @@ func (s *stand) greets(r runResult) {
 }
 
 // has checks what a file holds on the branch of a run.
-func (s *stand) has(r runResult, file, want string) {
+func (s *stand) has(r local.Result, file, want string) {
 	s.t.Helper()
 	if got := s.git("show", r.Branch+":"+file); got != want {
 		s.t.Errorf("%s on %s is %q, want %q", file, r.Branch, got, want)

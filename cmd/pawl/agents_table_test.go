@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/local"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -32,7 +33,7 @@ type agentCase struct {
 	ending      policy.Ending
 	outcome     policy.Outcome
 	attempts    int
-	check       func(s *stand, r runResult, last policy.Receipt)
+	check       func(s *stand, r local.Result, last policy.Receipt)
 }
 
 // butOpenCode play what becomes of an answer in Pawl's hands, whichever CLI gave
@@ -85,7 +86,7 @@ func workingCases() []agentCase {
 		{
 			name: "an empty answer is asked again", scenario: "empty", set: map[string]string{"fails": "1"}, only: butOpenCode,
 			state: "done", ending: "completed", outcome: "edited", attempts: 1,
-			check: func(s *stand, r runResult, last policy.Receipt) {
+			check: func(s *stand, r local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 || rung.WastedTokens == 0 {
 					s.t.Errorf("rungs %+v, want one that recovered, and what the empty answer cost", last.Rungs)
 				}
@@ -94,7 +95,7 @@ func workingCases() []agentCase {
 		},
 		{
 			name: "empty answers", scenario: "empty", only: butOpenCode, state: "stopped", rule: "no_progress", ending: "no_answer", outcome: "no_answer", attempts: 1,
-			check: func(s *stand, _ runResult, last policy.Receipt) {
+			check: func(s *stand, _ local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times == 0 || rung.Recovered {
 					s.t.Errorf("rungs %+v, want one that did not help", last.Rungs)
 				}
@@ -103,7 +104,7 @@ func workingCases() []agentCase {
 		{
 			name: "prose ends the attempt, and another effort works", scenario: "prose", set: map[string]string{"fails": "1"}, only: butOpenCode,
 			state: "done", ending: "completed", outcome: "edited", attempts: 2,
-			check: func(s *stand, r runResult, last policy.Receipt) {
+			check: func(s *stand, r local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 || rung.WastedTokens == 0 {
 					s.t.Errorf("rungs %+v, want one that recovered", last.Rungs)
 				}
@@ -119,7 +120,7 @@ func workingCases() []agentCase {
 		{
 			name: "runs the tests by the tool", scenario: "mcp", verify: []string{"test -f hello.txt"},
 			state: "done", ending: "completed", outcome: "edited", attempts: 1,
-			check: func(s *stand, _ runResult, last policy.Receipt) {
+			check: func(s *stand, _ local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungTests); rung.Times != 1 || rung.Recovered || !strings.Contains(rung.Trigger, "1 of 1 calls failed") {
 					s.t.Errorf("rungs %+v, want one call of run_tests, which failed", last.Rungs)
 				}
@@ -156,7 +157,7 @@ func refusedCases() []agentCase {
 		{
 			name: "a refused key", scenario: "auth-401",
 			state: "stopped", rule: "auth", ending: "auth", outcome: "auth", attempts: 1,
-			check: func(s *stand, r runResult, last policy.Receipt) {
+			check: func(s *stand, r local.Result, last policy.Receipt) {
 				if last.Limit == nil || last.Limit.Kind != "auth" || !last.Limit.ResetsAt.IsZero() {
 					s.t.Errorf("limit %+v, want auth", last.Limit)
 				}
@@ -170,7 +171,7 @@ func refusedCases() []agentCase {
 			name: "a model that is not the backend's", scenario: "edit-success", only: butOpenCode,
 			backend: `argv: [bash, -c, 'c=$1; shift; exec "$c" "$${@/%MODEL/another-model}"', bash, CLI]`,
 			state:   "stopped", rule: "no_progress", ending: "crashed", attempts: 1,
-			check: func(s *stand, _ runResult, last policy.Receipt) {
+			check: func(s *stand, _ local.Result, last policy.Receipt) {
 				if n := len(s.asked()); n > 0 {
 					s.t.Errorf("%d requests for a model that is not the backend's", n)
 				}
@@ -182,7 +183,7 @@ func refusedCases() []agentCase {
 		{
 			name: "overload", scenario: "overload-503", sleeps: "gemini opencode qwen", more: "policy: {transient: {max_consecutive: 1}}",
 			state: "stopped", rule: "transient", ending: "overloaded", outcome: "overloaded", attempts: 1,
-			check: func(s *stand, r runResult, last policy.Receipt) {
+			check: func(s *stand, r local.Result, last policy.Receipt) {
 				if _, b := s.attempts(r); b.Consecutive != 0 {
 					s.t.Errorf("breaker %+v, want none for an overload", b)
 				}
@@ -194,7 +195,7 @@ func refusedCases() []agentCase {
 		{
 			name: "an answer that breaks off", scenario: "trunc-eof", only: butOpenCode, more: "policy: {transient: {max_consecutive: 1}}",
 			state: "stopped", rule: "transient", ending: "disconnected", outcome: "disconnected", attempts: 1,
-			check: func(s *stand, _ runResult, _ policy.Receipt) {
+			check: func(s *stand, _ local.Result, _ policy.Receipt) {
 				if n := len(s.asked()); n > 8 {
 					s.t.Errorf("%d requests after an answer that broke off", n)
 				}
@@ -214,7 +215,7 @@ func cutCases() []agentCase {
 		{
 			// Codex prints nothing while its model speaks, for 15 s.
 			name: "a steady drip is no silence", scenario: "slow", set: map[string]string{"delay_ms": "1500"}, backend: "idle_timeout: 8s", only: "codex",
-			state: "stopped", ending: "completed", attempts: 1, check: func(*stand, runResult, policy.Receipt) {},
+			state: "stopped", ending: "completed", attempts: 1, check: func(*stand, local.Result, policy.Receipt) {},
 		},
 		{
 			// Claude Code leaves a command in the background after fifteen seconds.
@@ -230,7 +231,7 @@ func cutCases() []agentCase {
 			name: "an edit loop", scenario: "flipflop-loop", set: map[string]string{"edits": "60"}, only: butOpenCode,
 			more:  "policy: {restarts: {max: 1}, severity: {min_edits: 4, min_repeats: 2, moderate_edits: 6, moderate_repeats: 4, severe_edits: 8, severe_repeats: 6, mild_cooldown: 0s, moderate_cooldown: 0s, severe_cooldown: 0s}}",
 			state: "stopped", ending: "killed", outcome: "loop", attempts: 2,
-			check: func(s *stand, _ runResult, last policy.Receipt) {
+			check: func(s *stand, _ local.Result, last policy.Receipt) {
 				if !strings.Contains(last.Detail, "severe edit loop") || last.Edits.Operations < 6 || last.Edits.MaxRepeatPath != "flip.txt" {
 					s.t.Errorf("%+v, %q; want it cut off as a severe loop over flip.txt", last.Edits, last.Detail)
 				}
@@ -242,7 +243,7 @@ func cutCases() []agentCase {
 		{
 			name: "a budget that is used up", scenario: "edit-loop", only: butOpenCode, more: "policy: {budget: {tokens_per_attempt: 2000}}",
 			state: "stopped", ending: "turn_limit", attempts: 1,
-			check: func(s *stand, r runResult, last policy.Receipt) {
+			check: func(s *stand, r local.Result, last policy.Receipt) {
 				said := strings.ToLower(fmt.Sprint(last.Final, last.Detail, last.Reasons, r.Reasons))
 				for _, others := range []string{"credit balance", "usage limit", "quota", "payment"} {
 					if strings.Contains(said, others) {
@@ -261,7 +262,7 @@ func cutCases() []agentCase {
 }
 
 // edited checks the receipt of a small piece of work.
-func edited(s *stand, r runResult, last policy.Receipt) {
+func edited(s *stand, r local.Result, last policy.Receipt) {
 	s.greets(r)
 	t := last.Tokens
 	if t.Input != 2400 || t.CachedInput != 400 || t.Output == 0 || last.ToolCalls == 0 || last.Turns == 0 || last.AgentMS == 0 || last.Edits.Operations != 1 || len(last.Rungs) != 0 {
@@ -284,7 +285,7 @@ func edited(s *stand, r runResult, last policy.Receipt) {
 // usedUp checks that a usage limit is known with its reset, was not waited for and
 // counts against the account. The provider tells how long to wait, so a machine
 // that is slow to read it moves the reset a little.
-func usedUp(s *stand, r runResult, last policy.Receipt) {
+func usedUp(s *stand, r local.Result, last policy.Receipt) {
 	asked := s.asked()
 	if last.Limit == nil || len(asked) == 0 || len(asked) > 3 {
 		s.t.Fatalf("limit %+v after %d requests", last.Limit, len(asked))
@@ -301,7 +302,7 @@ func usedUp(s *stand, r runResult, last policy.Receipt) {
 }
 
 // ended checks that an attempt was ended at its bound.
-func ended(s *stand, _ runResult, last policy.Receipt) {
+func ended(s *stand, _ local.Result, last policy.Receipt) {
 	if !strings.Contains(strings.Join(last.Reasons, "\n"), "killed") || last.AgentMS > (10*time.Minute).Milliseconds() {
 		s.t.Errorf("%d ms, %q; want it killed at its bound", last.AgentMS, last.Reasons)
 	}
@@ -312,7 +313,7 @@ func ended(s *stand, _ runResult, last policy.Receipt) {
 
 // resumed checks that the second attempt continued the session of the first: the
 // model was given that conversation, and the receipt counts its own tokens only.
-func resumed(s *stand, r runResult, last policy.Receipt) {
+func resumed(s *stand, r local.Result, last policy.Receipt) {
 	s.has(r, "turn1.txt", "turn 1\n")
 	s.has(r, "turn2.txt", "turn 2\n")
 	all, _ := s.attempts(r)
@@ -331,7 +332,7 @@ func resumed(s *stand, r runResult, last policy.Receipt) {
 
 // switched checks that the effort of the backend reached the provider, and the
 // escalated one after the verification failed.
-func switched(s *stand, r runResult, last policy.Receipt) {
+func switched(s *stand, r local.Result, last policy.Receipt) {
 	own, high := "medium", "high"
 	if s.cli.kind == "gemini" { // tokens of its thinking budget
 		own, high = "8192", "24576"

@@ -19,6 +19,7 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/internal/local"
 	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/policy"
@@ -138,7 +139,7 @@ func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.S
 		cfg.Backends = []config.Backend{b}
 		return nil
 	}
-	if err := standalone(cfg, kind, "", os.LookupEnv); err == nil {
+	if err := local.Standalone(cfg, kind, "", os.LookupEnv); err == nil {
 		d.say("%s talks to %s with the key from the environment, which stays outside of the sandbox.\n", kind, cfg.Providers[0].BaseURL)
 		return nil
 	}
@@ -149,7 +150,7 @@ func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.S
 			practice[v.URLVariable] += "/v1"
 		}
 	}
-	if err := standalone(cfg, kind, "gpt-5", func(name string) (string, bool) { return practice[name], true }); err != nil {
+	if err := local.Standalone(cfg, kind, "gpt-5", func(name string) (string, bool) { return practice[name], true }); err != nil {
 		return usageError{err}
 	}
 	d.say("No key in the environment: %s talks to a provider on loopback that plays the model.\n", kind)

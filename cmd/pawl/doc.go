@@ -7,7 +7,7 @@
 //	pawl login                                                   login.go
 //	how is the log written                                       main.go, logger
 //	pawl demo: what is played, by which agent                    demo.go; the agent: demo_agent.sh
-//	pawl run: work in a folder without GitHub                    run.go; providers from the environment: run.go, standalone
+//	pawl run: work in a folder without GitHub                    run.go; what it does: internal/local
 //	pawl doctor                                                  doctor.go; its checks: internal/doctor
 //	pawl setup, pawl check: the files of a configuration         setup.go; what setup does: internal/setup
 //	pawl inspect, pawl replay: recorded attempts                 inspect.go, replay.go; internal/inspect, internal/replay

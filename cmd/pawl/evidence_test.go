@@ -6,22 +6,23 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pawlbot/pawl/internal/local"
 )
 
 func TestPawlRunTellsWhatWasDoneToTheTests(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t, "cat > /dev/null; echo two >> a.txt; printf 'echo ok 1 - b\\n' > test.sh\n")
 	l.write("widgets/test.sh", "echo ok 1 - a; grep -vq two a.txt && ! grep -q two a.txt && echo ok 2 - b || { echo not ok 2 - b; exit 1; }\n")
-	l.git("add", ".")
-	l.git(strings.Fields("-c user.name=ada -c user.email=ada@example.com commit -qm Test")...)
+	l.commit("Test")
 	args := []string{"--task", "Add a second line to a.txt.", "--verify", "sh test.sh"}
 	code, out, said := l.run(append(args, "--json")...)
-	var r runResult
+	var r local.Result
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitFailed || len(r.Attempts) != 1 || !strings.Contains(said, "the work is not verified: verified only with changed tests") {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, said)
 	}
 	a := r.Attempts[0]
-	if diff := cmp.Diff(runTests{Removed: []string{"a"}, Changed: []string{"test.sh"}}, a.Tests); diff != "" || a.Verify[0].At != "change" || a.TestEvidence.Without[0].At != "base" {
+	if diff := cmp.Diff(local.Tests{Removed: []string{"a"}, Changed: []string{"test.sh"}}, a.Tests); diff != "" || a.Verify[0].At != "change" || a.TestEvidence.Without[0].At != "base" {
 		t.Errorf("%s\n%s", diff, out)
 	}
 	_, out, _ = l.run(args...)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent/agenttest"
+	"github.com/pawlbot/pawl/internal/local"
 )
 
 // record has the real CLIs play the scripts of testdata/sessions and keeps what they printed:
@@ -95,7 +96,7 @@ func recordSession(t *testing.T, cli realCLI, s agenttest.Script) {
 }
 
 // sessionFile is what Codex wrote into its HOME.
-func (s *stand) sessionFile(r runResult) string {
+func (s *stand) sessionFile(r local.Result) string {
 	s.t.Helper()
 	var found []byte
 	err := filepath.WalkDir(r.Transcripts, func(path string, e fs.DirEntry, err error) error {

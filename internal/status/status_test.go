@@ -1,6 +1,8 @@
 package status
 
 import (
+	"encoding/json"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -8,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/policy/learning"
 	"github.com/pawlbot/pawl/solver"
@@ -87,5 +91,36 @@ func TestWithOneBackendNothingIsSaidOfLearning(t *testing.T) {
 	one.Arms = append(one.Arms, learning.ArmView{})
 	if printLearning(&out, one); !strings.Contains(out.String(), "judge") {
 		t.Errorf("with two: %q", out.String())
+	}
+}
+
+// Lists are empty, not null, and people read what there is.
+func TestAnEmptyDatabase(t *testing.T) {
+	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	cfg := config.Default()
+	cfg.DataDir, cfg.Backends = t.TempDir(), []config.Backend{config.NewBackend("mine", config.Command)}
+	r, err := Read(t.Context(), cfg, db, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range []string{"threads", "breakers", "cooldowns"} {
+		if !strings.Contains(string(text), `"`+list+`":[]`) {
+			t.Errorf("%s is no empty list: %s", list, text)
+		}
+	}
+	var out strings.Builder
+	r.Print(&out)
+	for _, want := range []string{"No thread", "backend mine (command)"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in %s", want, &out)
+		}
 	}
 }

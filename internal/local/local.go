@@ -1,0 +1,65 @@
+// Package local is the solve loop in a folder, without a server and without GitHub.
+//
+//	question                                        file
+//	how is the work asked for, and when is it over  local.go
+//	where are a run's database and transcripts      runs.go
+//	what does pawl run --json print                 result.go
+//	which agent works without a configuration       standalone.go
+package local
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/wait"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
+	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// Thread is the thread of the work in a folder.
+func Thread(dir string) thread.ID {
+	return thread.ID{Owner: "local", Name: filepath.Base(dir), Number: 1}
+}
+
+// Ask is a user's command to do a task.
+func Ask(ctx context.Context, s *solver.Solver, t thread.ID, task string) error {
+	now := s.Env.Now()
+	_, err := s.Env.Store.Append(ctx, t, false, thread.NewEvent{
+		Kind: thread.KindFeedback,
+		At:   now,
+		Data: thread.Feedback{
+			Source:  policy.FromComment,
+			By:      feedback.Actor{Login: "you"},
+			Reason:  "pawl run",
+			Command: "solve",
+			Text:    task,
+			MadeAt:  now,
+		},
+	})
+	return err
+}
+
+// Work takes steps until the run has ended, and waits where it waits.
+func Work(ctx context.Context, s *solver.Solver, t thread.ID) error {
+	for {
+		if err := s.Step(ctx, t); err != nil {
+			return err
+		}
+		v, err := s.View(ctx, t)
+		if err != nil {
+			return err
+		}
+		if v.State != checkrun.Waiting || v.Rule == policy.RuleCooldown {
+			// A cooldown takes hours, which nobody sits out at a terminal.
+			return nil
+		}
+		s.Env.Log.Warn().Strs("reasons", v.Reasons.Texts()).Time("until", v.Until).Msg("waiting")
+		if err := wait.For(ctx, max(time.Second, time.Until(v.Until))); err != nil {
+			return err
+		}
+	}
+}
