@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
@@ -23,13 +22,6 @@ func prepared(verify string, more ...string) map[string]string {
 		files[more[i]] = more[i+1]
 	}
 	return files
-}
-
-// pushMain replaces files of the default branch.
-func (r *rig) pushMain(files map[string]string) {
-	r.T.Helper()
-	_, err := r.World.PushCommit(r.T.Context(), testrig.Repo, testrig.Writer, fakegithub.Commit{Branch: "main", Message: "Change", Files: files})
-	r.Must(err)
 }
 
 func TestSetupRunsOnceForAllAttemptsAndVerifications(t *testing.T) {
@@ -59,16 +51,12 @@ func TestSetupRunsOnceForAllAttemptsAndVerifications(t *testing.T) {
 	if got := r.Left("setups"); got != "x\n" {
 		t.Errorf("setups: %q, want one", got)
 	}
-	if being, was, _ := strings.Cut(r.Log.String(), "a layer is being built"); !strings.Contains(being, "pawl serves") || !strings.Contains(was, "a layer was built") {
-		t.Error("the log does not say when a layer is being built, and when it was")
-	}
 }
 
 func TestASetupThatFailsCostsNoAttemptAndIsRepeatedWhenSomebodyAsks(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, prepared("true", "setup.sh", "echo x >> "+fromBay+"/setups; echo the registry says no to $TOKEN; test -e "+fromBay+"/mended"))
+	r := newRig(t, prepared("true", "setup.sh", "echo x >> "+fromBay+"/setups; echo the registry says no; test -e "+fromBay+"/mended"))
 	r.Agent(testrig.PlainAgent, "")
-	r.Config += "setup: {secrets: [{env: [LAYERS_TEST_TOKEN], repositories: [acme/widgets]}]}\n"
 	r.Start()
 	base := r.World.Branches(testrig.Repo)["main"]
 	want := "Stopped: setup failed: sh setup.sh: exit code 1"
@@ -101,64 +89,6 @@ func TestASetupThatFailsCostsNoAttemptAndIsRepeatedWhenSomebodyAsks(t *testing.T
 	}
 }
 
-func TestALockFileDecidesWhichLayerIsUsedAndAFailureReplacesNone(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, prepared(`cmp deps/lib/dep package-lock.json`, "setup.sh", "echo x >> "+fromBay+"/setups; mkdir -p deps/lib; cat package-lock.json > deps/lib/dep; ! grep -q broken package-lock.json"))
-	r.Agent(testrig.PlainAgent, "")
-	r.Start()
-	var keys []string
-	for _, step := range []struct {
-		lock, state string
-		setups      int
-	}{{"", "done", 1}, {"second\n", "done", 2}, {"broken\n", "stopped", 3}, {"second\n", "done", 3}, {"first\n", "done", 3}} {
-		if step.lock != "" {
-			r.pushMain(map[string]string{"package-lock.json": step.lock})
-		}
-		n := r.Solve("A second line", "Please add a second line to a.txt, with "+step.lock)
-		s := r.Ending(n)
-		if got := strings.Count(r.Left("setups"), "x"); s.State != step.state || got != step.setups {
-			t.Fatalf("lock file %q: %s (%s %q) after %d setups; want %s after %d", step.lock, s.State, s.Rule, s.Reasons, got, step.state, step.setups)
-		}
-		if step.state == "done" {
-			keys = append(keys, r.Layer(n).Key)
-		}
-	}
-	if keys[0] != keys[3] || keys[1] != keys[2] || keys[0] == keys[1] {
-		t.Errorf("the layers are %q; want one for each lock file", keys)
-	}
-}
-
-func TestWhatAnAgentWritesReachesNoLayer(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []string{"auto", "none"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, map[string]string{"a.txt": "one\n", ".gitignore": "deps/\n",
-				".github/pawl.yml": "environment: {setup: ['mkdir -p deps/lib; echo good | tee deps/lib/dep > \"$HOME/cache\"']}\nverify: ['grep -qx good deps/lib/dep && grep -qx good \"$HOME/cache\" && test ! -e deps/more']\n"})
-			// Each agent says what it finds, then spoils all that it can, as far as it is no other agent's.
-			r.Agent("", "")
-			r.Must(os.WriteFile(filepath.Join(r.Dir, "agent.sh"), []byte(`#!/bin/sh
-cat > /dev/null
-cat deps/lib/dep "$HOME/cache" >> a.txt
-mount -o remount,rw / ; umount -l "$HOME"; umount -l "$PWD"
-echo evil > deps/lib/dep; echo evil > "$HOME/cache"; echo evil > deps/more; mkdir -p "$HOME/bin"; echo evil > "$HOME/bin/go"
-rm -f deps/lib/dep; mv deps gone; ln -s /etc deps
-true
-`), 0o700))
-			r.Config += "sandbox: {mode: " + mode + "}\n"
-			r.Start()
-			for i := range 2 {
-				n := r.Solve(fmt.Sprintf("Line %d", i), "Please add what you find to a.txt.")
-				s := r.Ending(n)
-				text, err := r.World.File(t.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
-				if check := r.Check(r.World.Pulls(testrig.Repo)[i].Pull.HeadSHA, "pawl"); s.State != "done" || err != nil || text != "one\ngood\ngood\n" || check.Title != "Done: verified" {
-					t.Errorf("%s (%s %q), %q, a.txt %q (%v); want the good layer in every attempt and verification", s.State, s.Rule, s.Reasons, check.Title, text, err)
-				}
-			}
-		})
-	}
-}
-
 func TestInTheSandboxWhatSetupMadeStandsAtTheSamePathEverywhere(t *testing.T) {
 	t.Parallel()
 	// As the scripts of a virtual environment do, what setup makes names its own path.
@@ -185,34 +115,11 @@ verify: ['test "$(sh -c "$(head -n 1 .venv/bin/tool | cut -c 3-)")" = "$HOME" &&
 	}
 }
 
-func TestSecretsOfSetupAreThereInSetupOnly(t *testing.T) {
-	t.Setenv("LAYERS_TEST_TOKEN", "a-secret-of-the-registry")
-	for _, repo := range []string{testrig.Repo, "acme/other"} {
-		r := newRig(t, prepared(`test -z "$LAYERS_TEST_TOKEN" && test "$SET" = here`, ".github/pawl.yml",
-			"environment: {setup: ['echo \"token ${LAYERS_TEST_TOKEN:-none}\"; mkdir deps; echo \"${#LAYERS_TEST_TOKEN}\" > deps/length; test ! -e broken'], env: {SET: here}}\nverify: ['test -z \"$LAYERS_TEST_TOKEN\" && test \"$SET\" = here']\n"))
-		r.Agent("cat > /dev/null; { cat deps/length; echo \"$SET\"; env | grep -c a-secret; } >> a.txt; true\n", "")
-		r.Config += "setup: {secrets: [{env: [LAYERS_TEST_TOKEN], repositories: [" + repo + "]}]}\n"
-		r.Start()
-		n := r.Solve("What is there", "Please write down what is there.")
-		s := r.Ending(n)
-		text, err := r.World.File(t.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")
-		want := map[bool]string{true: "one\n24\nhere\n0\n", false: "one\n0\nhere\n0\n"}[repo == testrig.Repo]
-		if s.State != "done" || err != nil || text != want {
-			t.Errorf("secrets for %s: %s (%s %q), a.txt %q (%v), want %q", repo, s.State, s.Rule, s.Reasons, text, err, want)
-		}
-		r.pushMain(map[string]string{"broken": "", "package-lock.json": "second\n"})
-		n = r.Solve("Once more", "Please write down what is there once more.")
-		s = r.Ending(n)
-		check := r.Check(r.World.Branches(testrig.Repo)["main"], "pawl")
-		if hidden := strings.Contains(check.Summary, "token [hidden: LAYERS_TEST_TOKEN]"); s.Rule != "setup_failed" || hidden != (repo == testrig.Repo) || strings.Contains(check.Summary, "a-secret") {
-			t.Errorf("%s (%s), the secret is hidden: %v\n%s", s.State, s.Rule, hidden, check.Summary)
-		}
-	}
-}
-
 func TestTheUsualSetupIsProposedOnceAndNotRun(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, with("true", "package-lock.json", "{}\n", "package.json", "{}\n"))
+	files := with("true")
+	files["package-lock.json"], files["package.json"] = "{}\n", "{}\n"
+	r := newRig(t, files)
 	r.Agent(testrig.PlainAgent, "")
 	r.Start()
 	n, _ := r.Solved()
