@@ -15,12 +15,9 @@ import (
 func (w *house) pushed() (thread.ID, string) {
 	w.T.Helper()
 	t := w.Issue("Sort it.")
-	sha, err := w.GitHub.PushCommit(w.T.Context(), houseRepo, "ada", fakegithub.Commit{Branch: fmt.Sprint(thread.BranchPrefix, t.Number), Message: "Sort", Files: map[string]string{"a.txt": "sorted\n"}})
-	w.Must(err)
-	_, err = w.Store.Append(w.T.Context(), t, false,
-		thread.NewEvent{Kind: thread.KindAttemptStarted, At: w.Now(), Data: thread.Started{N: 1, Run: 1}},
-		thread.NewEvent{Kind: thread.KindAttemptEnded, At: w.Now(), Data: policy.Receipt{N: 1, Commit: sha, Pushed: true}})
-	w.Must(err)
+	sha := w.push(fmt.Sprint(thread.BranchPrefix, t.Number), "Sort", "a.txt", "sorted\n")
+	w.happened(t, thread.KindAttemptStarted, thread.Started{N: 1, Run: 1})
+	w.happened(t, thread.KindAttemptEnded, policy.Receipt{N: 1, Commit: sha, Pushed: true})
 	w.GitHub.AddOtherApp("ci", 900)
 	w.Handle()
 	return t, sha
@@ -76,29 +73,25 @@ func TestWhatPassedAndFailedIsRememberedForTheGrade(t *testing.T) {
 	}
 }
 
-func TestReRunAllChecksAsksForNothingWhereNobodyAskedPawl(t *testing.T) {
+func TestReRunAllChecksAsksWherePawlWorks(t *testing.T) {
 	w := newHouse(t)
 	issue, sha := w.pushed()
-	_, err := w.GitHub.Comment(houseRepo, issue.Number, "ada", "/pawl solve")
+	w.Writes(issue.Number, "ada", "/pawl solve")
+	installation, err := w.GitHub.InstallationID(houseRepo)
 	w.Must(err)
-	w.Handle()
-	suite := func(action, branch string) string {
-		w.T.Helper()
-		body := fmt.Sprintf(`{"action":%q,"repository":{"full_name":%q,"name":"widgets","owner":{"login":"acme"}},"sender":{"login":"ada","id":1,"type":"User"},
-			"check_suite":{"head_branch":%q,"head_sha":%q,"app":{"id":%d},"pull_requests":[{"number":4711}]}}`, action, houseRepo, branch, sha, 1)
+	own := fmt.Sprint(thread.BranchPrefix, issue.Number)
+	for _, c := range []struct{ action, branch, want string }{
+		{"rerequested", "a-person's", "Pawl does not work on acme/widgets#4711"},
+		{"requested", own, "nothing to do for check_suite"}, // a push makes a suite
+		{"rerequested", own, `button "retry"`},
+	} {
+		body := fmt.Sprintf(`{"action":%q,"repository":{"full_name":%q,"name":"widgets","owner":{"login":"acme"}},"sender":{"login":"ada","id":1001,"type":"User"},
+			"installation":{"id":%d},"check_suite":{"head_branch":%q,"head_sha":%q,"app":{"id":1},"pull_requests":[{"number":4711}]}}`,
+			c.action, houseRepo, installation, c.branch, sha)
 		activities, err := read([]byte(body), checkRun)
 		w.Must(err)
-		note, err := w.h.appendAll(t.Context(), "check_suite", branch, activities)
-		w.Must(err)
-		return note
-	}
-	if note := suite("rerequested", "a-person's"); !strings.Contains(note, "Pawl does not work on acme/widgets#4711") {
-		t.Errorf("on somebody's pull request: %q", note)
-	}
-	if note := suite("requested", fmt.Sprint(thread.BranchPrefix, issue.Number)); note != "nothing to do for check_suite" {
-		t.Errorf("a push that makes a suite: %q", note)
-	}
-	if note := suite("rerequested", fmt.Sprint(thread.BranchPrefix, issue.Number)); !strings.Contains(note, "ada has none permission") {
-		t.Errorf("on Pawl's branch: %q", note)
+		if note, err := w.h.appendAll(t.Context(), "check_suite", c.action+c.branch, activities); err != nil || !strings.Contains(note, c.want) {
+			t.Errorf("%s on %s: %q, %v; want %q", c.action, c.branch, note, err, c.want)
+		}
 	}
 }

@@ -47,6 +47,22 @@ func TestAnAttemptRanAtATime(t *testing.T) {
 	}
 }
 
+// happened adds to a thread's log.
+func (w *house) happened(t thread.ID, kind thread.Kind, data any) {
+	w.T.Helper()
+	_, err := w.Store.Append(w.T.Context(), t, false, thread.NewEvent{Kind: kind, At: w.Now(), Data: data})
+	w.Must(err)
+}
+
+// posts has an attempt begin whose agent runs a command that posts.
+func (w *house) posts(t thread.ID, command string) {
+	w.T.Helper()
+	var agent feedback.Authored
+	agent.Add(command, true)
+	w.happened(t, thread.KindAttemptStarted, thread.Started{N: 1, Run: 1})
+	w.happened(t, thread.KindAuthored, thread.Authored{N: 1, Runs: agent.Fresh()})
+}
+
 // What a person labels may be the work of an agent all the same.
 func TestALabelledIssueIsOfTheGenerationOfWhoOpenedIt(t *testing.T) {
 	const wrote = "Please sort the second list of the report as well."
@@ -65,15 +81,10 @@ func TestALabelledIssueIsOfTheGenerationOfWhoOpenedIt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newHouse(t)
-			var agent feedback.Authored
-			agent.Add("gh issue create --title More --body '"+wrote+"'", true)
 			near := w.Issue("Sort the list.")
-			_, err := w.Store.Append(t.Context(), near, false,
-				thread.NewEvent{Kind: thread.KindFeedback, At: w.Now(), Data: thread.Feedback{Source: policy.FromLabel, By: feedback.Actor{Login: "ada"}, Generation: 1}},
-				thread.NewEvent{Kind: thread.KindAttemptStarted, At: w.Now(), Data: thread.Started{N: 1, Run: 1}},
-				thread.NewEvent{Kind: thread.KindAuthored, At: w.Now(), Data: thread.Authored{N: 1, Runs: agent.Fresh()}},
-				thread.NewEvent{Kind: thread.KindAttemptEnded, At: w.Now(), Data: policy.Receipt{N: 1}})
-			w.Must(err)
+			w.happened(near, thread.KindFeedback, thread.Feedback{Source: policy.FromLabel, By: feedback.Actor{Login: "ada"}, Generation: 1})
+			w.posts(near, "gh issue create --title More --body '"+wrote+"'")
+			w.happened(near, thread.KindAttemptEnded, policy.Receipt{N: 1})
 			w.Pass(c.after + time.Second)
 			n, err := w.GitHub.OpenIssue(houseRepo, c.by, "More", c.body)
 			w.Must(err)

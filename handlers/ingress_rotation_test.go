@@ -45,16 +45,7 @@ func TestBothSecretsAreTakenWhileOneIsChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var store kept
-			in, err := NewIngress(tc.secrets, new(Handlers).EventHandlers(), &store, time.Now, zerolog.Nop())
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/github/hook", strings.NewReader(vectorBody))
-			for k, v := range map[string]string{"Content-Type": "application/json", "X-GitHub-Event": "ping", "X-GitHub-Delivery": "a-b-c", "X-Hub-Signature-256": tc.signature} {
-				r.Header.Set(k, v)
-			}
-			w := httptest.NewRecorder()
-			in.ServeHTTP(w, r)
+			w := newIngress(t, &store, tc.secrets...).post(t, strings.NewReader(vectorBody), map[string]string{"X-Hub-Signature-256": tc.signature})
 			stored := len(store.list) == 1 && string(store.list[0].Payload) == vectorBody
 			if w.Code != tc.status || stored != (tc.status == 200) {
 				t.Errorf("answered %d and stored %v, want %d", w.Code, store.list, tc.status)
@@ -82,20 +73,16 @@ func TestSecretsThatMeanNothingAreRefused(t *testing.T) {
 
 func TestABodyThatTricklesInIsCutOff(t *testing.T) {
 	for _, secrets := range [][]string{{vectorSecret}, {nextSecret, vectorSecret}} {
-		in, err := NewIngress(secrets, new(Handlers).EventHandlers(), &kept{}, time.Now, zerolog.Nop())
-		if err != nil {
-			t.Fatal(err)
-		}
-		srv := httptest.NewUnstartedServer(in)
+		srv := httptest.NewUnstartedServer(newIngress(t, new(kept), secrets...))
 		srv.Config.ReadTimeout = 50 * time.Millisecond
 		srv.Start()
 		body, end := io.Pipe()
-		answer := make(chan *http.Response, 1)
+		answer := make(chan int, 1)
 		go func() { answer <- post(t, srv.Client(), srv.URL, body, 10<<20) }()
 		_, _ = end.Write([]byte("{")) // on a busy machine it may be cut off before
 		// Nothing more is sent: the server must answer by itself.
-		if resp := <-answer; resp.StatusCode != http.StatusRequestTimeout {
-			t.Errorf("answered %d, want 408", resp.StatusCode)
+		if got := <-answer; got != http.StatusRequestTimeout {
+			t.Errorf("answered %d, want 408", got)
 		}
 		end.Close()
 		srv.Close()
@@ -105,17 +92,14 @@ func TestABodyThatTricklesInIsCutOff(t *testing.T) {
 func TestWhatAStopInterruptsIsNoError(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
-	_, err := w.GitHub.Comment(houseRepo, issue.Number, "ada", "/pawl retry")
-	w.Must(err)
+	w.Must(w.says(issue.Number, "ada", "/pawl retry")())
 	w.Must(w.GitHub.WaitDelivered(t.Context()))
-	list, err := w.Store.Deliveries(t.Context(), 1)
-	w.Must(err)
 	var log bytes.Buffer
 	w.h.Log = zerolog.New(&log)
 	ctx, stop := context.WithCancel(t.Context())
 	stopping := &stopsWhenRead{Store: w.Store, stop: stop}
 	w.h.Store = stopping
-	if err := w.h.Deliver(ctx, list[0]); err == nil {
+	if err := w.h.Deliver(ctx, w.newest()); err == nil {
 		t.Fatal("it was handled")
 	}
 	if text := log.String(); strings.Contains(text, `"level":"error"`) || !strings.Contains(text, "before the server stops") {

@@ -14,14 +14,11 @@ import (
 // other failures it would be tried long after.
 func TestADeliveryThatGitHubsLimitHeldUpIsHandledWhenItEnds(t *testing.T) {
 	w := newHouse(t)
-	n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "Please.")
-	w.Must(err)
-	w.Handle()
+	issue := w.Opened("Please.")
 	reset := w.Now().Add(20 * time.Minute)
 	w.GitHub.Inject(fakegithub.Fault{Route: "GET /repos/{owner}/{repo}/collaborators/{login}/permission", Status: http.StatusForbidden, Message: "API rate limit exceeded",
 		Header: http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {strconv.FormatInt(reset.Unix(), 10)}}})
-	_, err = w.GitHub.Comment(houseRepo, n, "ada", "/pawl solve")
-	w.Must(err)
+	w.Must(w.says(issue.Number, "ada", "/pawl solve")())
 	w.Must(w.GitHub.WaitDelivered(t.Context()))
 	d := w.newest()
 	if err := w.h.Deliver(t.Context(), d); err == nil {
@@ -41,7 +38,7 @@ func TestADeliveryThatGitHubsLimitHeldUpIsHandledWhenItEnds(t *testing.T) {
 		t.Error("it is not tried again when the limit has ended")
 	}
 	w.Must(w.h.Deliver(t.Context(), w.newest()))
-	if got := w.newest(); got.State != thread.Handled || len(w.Judged(thread.ID{Owner: "acme", Name: "widgets", Number: n})) != 1 {
+	if got := w.newest(); got.State != thread.Handled || len(w.Judged(issue)) != 1 {
 		t.Errorf("after the limit the delivery is %+v", got)
 	}
 }

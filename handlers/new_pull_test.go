@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/internal/forge"
-	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -19,25 +17,14 @@ import (
 func TestWhatIsSaidOnAPullRequestThatIsTooNewToBeKnownCounts(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please add a line.")
-	branch := thread.State{}.Branch(issue)
-	_, err := w.GitHub.PushCommit(t.Context(), houseRepo, "ada", fakegithub.Commit{Branch: branch, Message: "Two", Files: map[string]string{"a.txt": "two\n"}})
-	w.Must(err)
-	installation, err := w.GitHub.InstallationID(houseRepo)
-	w.Must(err)
-	pull, err := w.h.Forge.PullRequests.Create(t.Context(), forge.Repo{Installation: installation, Owner: "acme", Name: "widgets"}, forge.NewPull{Title: render.Subject("Work", 72), Head: branch, Base: "main"})
-	w.Must(err)
+	pull := w.ownPull(issue)
 	before := len(w.Judged(issue))
-
-	_, err = w.GitHub.Comment(houseRepo, pull.Number, "ada", "Please add a third one.")
+	w.Must(w.says(pull, "ada", "Please add a third one.")())
+	_, err := w.GitHub.Review(houseRepo, pull, "ada", "CHANGES_REQUESTED", "Not like this.")
 	w.Must(err)
-	_, err = w.GitHub.Review(houseRepo, pull.Number, "ada", "CHANGES_REQUESTED", "Not like this.")
+	_, err = w.GitHub.ReviewComment(t.Context(), houseRepo, pull, "ada", "a.txt", 1, "This line is wrong.")
 	w.Must(err)
-	_, err = w.GitHub.ReviewComment(t.Context(), houseRepo, pull.Number, "ada", "a.txt", 1, "This line is wrong.")
-	w.Must(err)
-	_, err = w.GitHub.Comment(houseRepo, pull.Number, "mallory", "And I want a pony.")
-	w.Must(err)
-	w.Handle()
-
+	w.Writes(pull, "mallory", "And I want a pony.")
 	got := w.Judged(issue)[before:]
 	for _, want := range []string{"+ Please add a third one.", "+ Not like this.", "+ This line is wrong."} {
 		if !slices.Contains(got, want) {
@@ -50,7 +37,7 @@ func TestWhatIsSaidOnAPullRequestThatIsTooNewToBeKnownCounts(t *testing.T) {
 	if t.Failed() {
 		t.Logf("judged: %q", got)
 	}
-	if on := w.Log(thread.ID{Owner: "acme", Name: "widgets", Number: pull.Number}); len(on) > 0 {
+	if on := w.Log(thread.ID{Owner: "acme", Name: "widgets", Number: pull}); len(on) > 0 {
 		t.Errorf("the pull request became a thread of its own with %d events", len(on))
 	}
 }
@@ -60,14 +47,11 @@ func TestAPullRequestOfSomebodyElseIsNoIssuesWhateverItsBranch(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please add a line.")
 	branch := fmt.Sprint(thread.BranchPrefix, issue.Number)
-	_, err := w.GitHub.PushCommit(t.Context(), houseRepo, "ada", fakegithub.Commit{Branch: branch, Message: "Two", Files: map[string]string{"a.txt": "two\n"}})
-	w.Must(err)
+	w.push(branch, "Two", "a.txt", "two\n")
 	pull, err := w.GitHub.OpenPull(t.Context(), houseRepo, "ada", fakegithub.PullRequest{Title: "Mine", Head: branch})
 	w.Must(err)
 	before := len(w.Judged(issue))
-	_, err = w.GitHub.Comment(houseRepo, pull, "ada", "Just a note to myself.")
-	w.Must(err)
-	w.Handle()
+	w.Writes(pull, "ada", "Just a note to myself.")
 	if got := w.Judged(issue)[before:]; len(got) > 0 {
 		t.Errorf("judged for the issue: %q", got)
 	}

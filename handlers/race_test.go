@@ -58,6 +58,19 @@ func (w *house) tell(h *Handlers, issue thread.ID, guid string, c told, began ti
 	return err
 }
 
+// judged tells of a comment to another worker, which has judged it when this returns, and writes when write is called.
+func (w *house) judged(issue thread.ID, guid string, c told, began time.Time) (write func()) {
+	slow := &holding{Store: w.Store, guid: guid, judged: make(chan struct{}), write: make(chan struct{})}
+	other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.Now, Solver: w.h.Solver}
+	done := make(chan error, 1)
+	go func() { done <- w.tell(other, issue, guid, c, began) }()
+	<-slow.judged
+	return func() {
+		close(slow.write)
+		w.Must(<-done)
+	}
+}
+
 func (c told) payload(issue int, installation int64, began time.Time) []byte {
 	const ada = `{"id": 1001, "login": "ada", "type": "User"}`
 	return fmt.Appendf(nil, `{"action": %q, "issue": {"number": %d, "title": "A title"}, "changes": {"body": {"from": %q}},
@@ -90,17 +103,10 @@ func TestWhoeverWritesLastTheNewerTextCounts(t *testing.T) {
 			issue := w.Issue("Please.")
 			w.Handle()
 			began := w.Now().UTC().Truncate(time.Second)
-			slow := &holding{Store: w.Store, guid: "older", judged: make(chan struct{}), write: make(chan struct{})}
-			other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.Now, Solver: w.h.Solver}
-			done := make(chan error, 1)
-			go func() { done <- w.tell(other, issue, "older", c.older, began) }()
-			<-slow.judged
+			write := w.judged(issue, "older", c.older, began)
 			w.Must(w.tell(w.h, issue, "newer", c.newer, began))
-			close(slow.write)
-			w.Must(<-done)
-
-			state, err := thread.Fold(w.Log(issue))
-			w.Must(err)
+			write()
+			state := w.state(issue)
 			var left []string
 			for _, r := range state.Pending() {
 				if r.Delivery == "older" || r.Delivery == "newer" {
@@ -118,21 +124,13 @@ func TestWhoeverWritesLastTheNewerTextCounts(t *testing.T) {
 func TestAnOrderThatIsJudgedWhileItsThreadIsClosedAsksForNothing(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
-	began := w.Now().UTC().Truncate(time.Second)
-	slow := &holding{Store: w.Store, guid: "slow", judged: make(chan struct{}), write: make(chan struct{})}
-	other := &Handlers{Store: slow, Forge: w.h.Forge, Now: w.Now, Solver: w.h.Solver}
-	done := make(chan error, 1)
-	go func() {
-		done <- w.tell(other, issue, "slow", told{id: 1, action: "created", text: "/pawl retry", second: 1}, began)
-	}()
-	<-slow.judged
+	retry := told{id: 1, action: "created", text: "/pawl retry", second: 1}
+	write := w.judged(issue, "slow", retry, w.Now().UTC().Truncate(time.Second))
 	w.Pass(10 * time.Second)
 	w.Must(w.GitHub.CloseIssue(houseRepo, issue.Number, "ada"))
 	w.Handle()
-	close(slow.write)
-	w.Must(<-done)
-	state, err := thread.Fold(w.Log(issue))
-	w.Must(err)
+	write()
+	state := w.state(issue)
 	if last := state.Feedback[len(state.Feedback)-1]; state.Open() || last.Withdrawn != "the thread was closed by ada after it was made" {
 		t.Errorf("open %v, withdrawn because %q", state.Open(), last.Withdrawn)
 	}
@@ -151,14 +149,10 @@ func TestAPanicFailsItsDeliveryOnly(t *testing.T) {
 	_, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "/pawl solve")
 	w.Must(err)
 	w.Must(w.GitHub.WaitDelivered(t.Context()))
-	list, err := w.Store.Deliveries(t.Context(), 1)
-	w.Must(err)
-	if err := w.Deliver(t.Context(), list[0]); err == nil {
+	if err := w.Deliver(t.Context(), w.newest()); err == nil {
 		t.Fatal("no error")
 	}
-	d, err := w.Store.Delivery(t.Context(), list[0].GUID)
-	w.Must(err)
-	if d.State != thread.Failed || !strings.Contains(d.Note, "panic: index out of range") || !strings.Contains(d.Note, "race_test.go") {
+	if d := w.newest(); d.State != thread.Failed || !strings.Contains(d.Note, "panic: index out of range") || !strings.Contains(d.Note, "race_test.go") {
 		t.Errorf("it is %s (%s), want it failed, to be tried again, with where it panicked", d.State, d.Note)
 	}
 }

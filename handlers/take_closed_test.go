@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/solver/thread"
 )
 
 const issueRoute = "GET /repos/{owner}/{repo}/issues/{number}"
@@ -42,15 +41,10 @@ func TestAFirstOrderThatTheClosingOvertookAsksForNothing(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newHouse(t)
-			n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "Please.")
-			w.Must(err)
+			issue := w.Opened("Please.")
+			c.does(w, issue.Number, func() { w.Must(w.says(issue.Number, "ada", "/pawl solve")()) })
 			w.Handle()
-			c.does(w, n, func() {
-				_, err := w.GitHub.Comment(houseRepo, n, "ada", "/pawl solve")
-				w.Must(err)
-			})
-			w.Handle()
-			if got := w.Judged(thread.ID{Owner: "acme", Name: "widgets", Number: n}); fmt.Sprint(got) != fmt.Sprint(c.want) {
+			if got := w.Judged(issue); fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("judged %q, want %q", got, c.want)
 			}
 		})
@@ -59,21 +53,15 @@ func TestAFirstOrderThatTheClosingOvertookAsksForNothing(t *testing.T) {
 
 func TestGitHubIsAskedOnceWhetherAThreadIsClosedAndNotForWhatIsIgnored(t *testing.T) {
 	w := newHouse(t)
-	n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "Please.")
-	w.Must(err)
-	says := func(login, text string) {
-		_, err := w.GitHub.Comment(houseRepo, n, login, text)
-		w.Must(err)
-		w.Handle()
-	}
-	says("ada", "what do you think?")
-	says("mallory", "/pawl solve")
-	says("ada", "/pawl status")
+	n := w.Opened("Please.").Number
+	w.Writes(n, "ada", "what do you think?")
+	w.Writes(n, "mallory", "/pawl solve")
+	w.Writes(n, "ada", "/pawl status")
 	if asked := w.GitHub.Calls()[issueRoute]; asked != 0 {
 		t.Errorf("it was asked %d times before anybody asked for work who may", asked)
 	}
-	says("ada", "/pawl solve")
-	says("ada", "/pawl solve more")
+	w.Writes(n, "ada", "/pawl solve")
+	w.Writes(n, "ada", "/pawl solve more")
 	if asked := w.GitHub.Calls()[issueRoute]; asked != 1 {
 		t.Errorf("it was asked %d times, want once, at the first order", asked)
 	}

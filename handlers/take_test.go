@@ -76,10 +76,8 @@ func TestWhereTheAppIsNoMoreNobodyMayWrite(t *testing.T) {
 func TestAnEditThereAndBackAndThereWithinASecondIsThreeEdits(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")
-	id, err := w.GitHub.Comment(houseRepo, issue.Number, "ada", "/pawl retry")
-	w.Must(err)
 	made := w.Now().UTC()
-	w.Handle()
+	id := w.Writes(issue.Number, "ada", "/pawl retry")
 	was := "/pawl retry"
 	for i, text := range []string{"/pawl resume", "/pawl retry", "/pawl resume"} {
 		for range 2 { // and the queue tries each again

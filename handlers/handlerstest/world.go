@@ -4,6 +4,7 @@
 package handlerstest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -141,12 +142,28 @@ func (w *World) Tracked(number int) thread.ID {
 	return t
 }
 
+// Writes is a comment, which is handled.
+func (w *World) Writes(on int, who, text string) (id int64) {
+	w.T.Helper()
+	id, err := w.GitHub.Comment(Repo, on, who, text)
+	w.Must(err)
+	w.Handle()
+	return id
+}
+
+// Opened is an issue of the writer, which is handled.
+func (w *World) Opened(body string, labels ...string) thread.ID {
+	w.T.Helper()
+	n, err := w.GitHub.OpenIssue(Repo, "ada", "A title", body, labels...)
+	w.Must(err)
+	w.Handle()
+	return thread.ID{Owner: "acme", Name: "widgets", Number: n}
+}
+
 // Issue is a tracked issue of the writer.
 func (w *World) Issue(body string) thread.ID {
 	w.T.Helper()
-	n, err := w.GitHub.OpenIssue(Repo, "ada", "A title", body)
-	w.Must(err)
-	return w.Tracked(n)
+	return w.Tracked(w.Opened(body).Number)
 }
 
 // Pull is a tracked pull request of the writer.
@@ -182,6 +199,26 @@ func (w *World) Judged(t thread.ID) []string {
 			list = append(list, "- "+text+": "+f.Reason)
 		} else {
 			list = append(list, "+ "+text)
+		}
+	}
+	return list
+}
+
+// Verdicts are the remarks of others than Pawl on a thread, in order: "+ reason" for those acted on, "- reason" for those
+// ignored or taken back.
+func Verdicts(s thread.State) (list []string) {
+	all := slices.Clone(s.Feedback)
+	for _, f := range s.Ignored {
+		if !f.Own {
+			all = append(all, thread.Request{Feedback: f, Withdrawn: f.Reason})
+		}
+	}
+	slices.SortFunc(all, func(a, b thread.Request) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, r := range all {
+		if r.Withdrawn != "" {
+			list = append(list, "- "+r.Withdrawn)
+		} else {
+			list = append(list, "+ "+r.Reason)
 		}
 	}
 	return list

@@ -9,34 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlbot/pawl/handlers/handlerstest"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// judged are the remarks of others than Pawl itself on a thread, in order:
-// "+ reason" for those acted on, "- reason" for those ignored.
+// judged are the verdicts on the remarks of others than Pawl on a thread, in order.
 func (r *rig) judged(n int) []string {
 	r.T.Helper()
-	var out []string
-	s := r.State(n)
-	i, j := 0, 0
-	for i < len(s.Feedback) || j < len(s.Ignored) {
-		if j == len(s.Ignored) || i < len(s.Feedback) && s.Feedback[i].Seq < s.Ignored[j].Seq {
-			if why := s.Feedback[i].Withdrawn; why != "" {
-				out = append(out, "- "+why)
-			} else {
-				out = append(out, "+ "+s.Feedback[i].Reason)
-			}
-			i++
-			continue
-		}
-		if s.Ignored[j].By.Login != "pawl[bot]" {
-			out = append(out, "- "+s.Ignored[j].Reason)
-		}
-		j++
-	}
-	return out
+	return handlerstest.Verdicts(r.State(n))
 }
 
 // happens is one thing that happens on a thread, and what comes of it: want is "" for nothing worth a line in the log,

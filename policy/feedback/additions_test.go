@@ -19,10 +19,8 @@ func TestAdditionsAreWhatAnEditPutIn(t *testing.T) {
 		{"from nothing", "", "a\nb", []string{"a\nb"}},
 		{"Pawl's own block", "a", "a\n<!-- pawl:begin -->\nx\n<!-- pawl:end -->", nil},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Additions(tc.from, tc.to)); diff != "" {
-				t.Errorf("additions (-want +got):\n%s", diff)
-			}
-		})
+		if diff := cmp.Diff(tc.want, Additions(tc.from, tc.to)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
 	}
 }

@@ -146,10 +146,7 @@ func TestWhatIsNoCommand(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestWithoutSlugThereIsNoMention(t *testing.T) {
 	if got, ok := ParseCommand("@ please", ""); ok {
-		t.Errorf("got %+v", got)
+		t.Errorf("without a slug a mention is %+v, want none", got)
 	}
 }
