@@ -54,11 +54,12 @@ func serve(ctx context.Context, file *server.File, log zerolog.Logger) error {
 		debug.SetGCPercent(gcPercent)
 	}
 	s := server.New(cfg, server.Deps{
-		Now:   crash.Clock(time.Now),
-		Log:   log,
-		Build: buildInfo(),
-		Check: doctor.AtStart(buildInfo()),
-		File:  file,
+		Now:     crash.Clock(time.Now),
+		Log:     log,
+		Build:   buildInfo(),
+		Check:   doctor.AtStart(buildInfo()),
+		File:    file,
+		Started: debug.FreeOSMemory,
 	})
 	return s.Run(ctx)
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -119,7 +118,7 @@ func (s *Server) begin(ctx, background context.Context) error {
 	}
 	notifier := s.notifier() // before an attempt may end
 	s.queue.Start(ctx)
-	s.background.Go(func() { catchUp.Watch(background, debug.FreeOSMemory) })
+	s.background.Go(func() { catchUp.Watch(background, s.deps.Started) })
 	if s.cfg.GitHub.Receive == config.ReceivePoll {
 		poll := catchup.New(h, s.store, s.store.Duty("poll", s.solver.Env.Node, catchup.PollEvery))
 		s.background.Go(func() { poll.Poll(background) })

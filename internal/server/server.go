@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -44,6 +43,9 @@ type Deps struct {
 	Check func(ctx context.Context, cfg *config.Server, log zerolog.Logger) (later func(context.Context), err error)
 	// Committed is called after each transaction that wrote to the database. Nil calls nothing.
 	Committed func()
+	// Started is called once the server works, and again after its first look at GitHub, when what only the start
+	// needed is garbage. Nil calls nothing.
+	Started func()
 	// File is where the configuration comes from; the server follows its changes. Nil follows nothing.
 	File *File
 }
@@ -73,6 +75,9 @@ type Server struct {
 
 // New makes a server that does nothing until Run.
 func New(cfg config.Server, deps Deps) *Server {
+	if deps.Started == nil {
+		deps.Started = func() {}
+	}
 	return &Server{cfg: cfg, deps: deps, log: deps.Log, ready: make(chan struct{})}
 }
 
@@ -146,7 +151,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.begin(ctx, background); err != nil {
 		return err
 	}
-	debug.FreeOSMemory() // what only the start needed; again after the first look at GitHub
+	s.deps.Started()
 	s.background.Go(func() { later(background) })
 	if s.deps.File != nil {
 		s.background.Go(func() { s.follow(background, s.deps.File, started) })

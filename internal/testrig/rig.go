@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -48,6 +49,7 @@ func Main(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "build pawl: %v\n%s", err, out)
 		os.Exit(1)
 	}
+	debug.SetGCPercent(400) // many servers live in this process, and collecting took a quarter of its time
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
@@ -433,9 +435,28 @@ func (r *Rig) Await(what string, cond func() bool) {
 // Thread returns what `pawl status` says of a thread; the zero value when it does
 // not know it.
 func (r *Rig) Thread(name string) status.Thread {
+	r.T.Helper()
+	if r.Node != nil {
+		return r.threadHere(name)
+	}
 	for _, t := range r.Status().Threads {
 		if t.Thread == name {
 			return t
+		}
+	}
+	return status.Thread{}
+}
+
+// threadHere reads one thread of the server in this process, without the rest of the report.
+func (r *Rig) threadHere(name string) status.Thread {
+	r.T.Helper()
+	rows, err := r.Node.Store().Threads(r.T.Context(), 1000)
+	r.Must(err)
+	for _, row := range rows {
+		if row.Thread.String() == name {
+			v, err := r.Node.View(r.T.Context(), row.Thread)
+			r.Must(err)
+			return status.ThreadOf(v)
 		}
 	}
 	return status.Thread{}
