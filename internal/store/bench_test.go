@@ -4,7 +4,6 @@ import (
 	"context"
 	crand "crypto/rand"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,32 +11,19 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/queue"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// benchStore is a SQLite store; with work, a queue works off what is due.
-func benchStore(b *testing.B, work bool) *store.Store {
+// benchStore is a SQLite store. What the built program makes of it is measured in lab/bench.
+func benchStore(b *testing.B) *store.Store {
 	b.Helper()
 	s := must(store.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "pawl.db"), store.Options{}))(b)
 	b.Cleanup(func() { s.Close() })
-	q := queue.New(queue.Options{
-		Store: s, Node: "node", Workers: 4, Logger: slog.New(slog.DiscardHandler), Step: func(ctx context.Context, l thread.Lease, _ time.Time) error { return s.Release(ctx, l, nil) },
-		HandleDelivery: func(ctx context.Context, d thread.Delivery) error {
-			return s.FinishDelivery(ctx, d.GUID, thread.Handled, "")
-		},
-		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx); return err },
-	})
-	s.UseQueue(q)
-	if work {
-		q.Start(b.Context())
-		b.Cleanup(func() { check(b, q.Stop(context.Background())) })
-	}
+	s.UseQueue(&recorder{})
 	return s
 }
 
@@ -64,7 +50,7 @@ func report(b *testing.B, took []time.Duration, elapsed time.Duration) {
 // BenchmarkReceive stores deliveries of 64 concurrent callers as fast as they
 // are answered.
 func BenchmarkReceive(b *testing.B) {
-	s := benchStore(b, false)
+	s := benchStore(b)
 	body := payload(b)
 	took := make([]time.Duration, b.N)
 	var next atomic.Int64
@@ -86,49 +72,22 @@ func BenchmarkReceive(b *testing.B) {
 	report(b, took, time.Since(started))
 }
 
-// BenchmarkReceiveAtOneThousandPerSecond lets one delivery arrive every
-// millisecond, without and with the queue handling them at the same time.
-func BenchmarkReceiveAtOneThousandPerSecond(b *testing.B) {
-	for _, handled := range []bool{false, true} {
-		b.Run(fmt.Sprintf("handled=%t", handled), func(b *testing.B) {
-			s := benchStore(b, handled)
-			body := payload(b)
-			took := make([]time.Duration, b.N)
-			var wg sync.WaitGroup
-			b.ResetTimer()
-			started := time.Now()
-			for n := range b.N {
-				due := started.Add(time.Duration(n) * time.Millisecond)
-				time.Sleep(time.Until(due))
-				wg.Go(func() {
-					if _, err := s.Receive(b.Context(), thread.Delivery{GUID: fmt.Sprint("g", n), Event: "issues", Payload: body, ReceivedAt: due}); err != nil {
-						b.Error(err)
-					}
-					took[n] = time.Since(due)
-				})
-			}
-			wg.Wait()
-			report(b, took, time.Since(started))
-		})
-	}
-}
-
 func BenchmarkAppend(b *testing.B) {
-	s := benchStore(b, false)
+	s := benchStore(b)
 	for n := range b.N {
 		must(s.Append(b.Context(), issue(n%100+1), true, event(fmt.Sprint(n), "a comment")))(b)
 	}
 }
 
 func BenchmarkUpdateShared(b *testing.B) {
-	s := benchStore(b, false)
+	s := benchStore(b)
 	for range b.N {
 		check(b, s.UpdateShared(b.Context(), "limits", func(_ time.Time, old []byte) []byte { return append(old[:0], "a hundred bytes or so"...) }))
 	}
 }
 
 func BenchmarkAcquireRelease(b *testing.B) {
-	s := benchStore(b, false)
+	s := benchStore(b)
 	for n := range b.N {
 		l := must(s.Acquire(b.Context(), issue(n%100+1), "node"))(b)
 		check(b, s.Release(b.Context(), l, nil))
@@ -137,9 +96,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 
 // BenchmarkSweep sweeps beside 100,000 waiting threads.
 func BenchmarkSweep(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "pawl.db")
-	s := must(store.Open(b.Context(), "sqlite:"+path, store.Options{}))(b)
-	b.Cleanup(func() { s.Close() })
+	s := benchStore(b)
 	must(s.DB().Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 100000)
 		INSERT INTO threads (owner, name, number, wake_at, updated_at) SELECT 'octo', 'cat', i, ?1 + i, 0 FROM n`, time.Now().Add(time.Hour).UnixMicro()))(b)
 	b.ResetTimer()
@@ -148,60 +105,13 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
-// BenchmarkStart is the time from a comment's commit to the start of its step.
-func BenchmarkStart(b *testing.B) {
-	s := must(store.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "pawl.db"), store.Options{}))(b)
-	b.Cleanup(func() { s.Close() })
-	begun := make(chan time.Time)
-	q := queue.New(queue.Options{
-		Store: s, Node: "node", Workers: 4, Logger: slog.New(slog.DiscardHandler), HandleDelivery: noDelivery,
-		Step: func(ctx context.Context, l thread.Lease, _ time.Time) error {
-			begun <- time.Now()
-			return s.Release(ctx, l, nil)
-		},
-		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx); return err },
-	})
-	s.UseQueue(q)
-	q.Start(b.Context())
-	b.Cleanup(func() { check(b, q.Stop(context.Background())) })
-	var took []time.Duration
-	b.ResetTimer()
-	started := time.Now()
-	for n := range b.N {
-		must(s.Append(b.Context(), issue(n+1), true, event("", n)))(b)
-		committed := time.Now()
-		took = append(took, (<-begun).Sub(committed))
-		time.Sleep(rand.N(30 * time.Millisecond)) // not in step with the poll
-	}
-	report(b, took, time.Since(started))
-}
-
-// BenchmarkIdle reports the share of one CPU that an idle queue uses.
-func BenchmarkIdle(b *testing.B) {
-	benchStore(b, true)
-	time.Sleep(2 * time.Second)
-	b.ResetTimer()
-	before := cpuTime(b)
-	started := time.Now()
-	for range b.N {
-		time.Sleep(time.Second)
-	}
-	b.ReportMetric(100*float64(cpuTime(b)-before)/float64(time.Since(started)), "cpu-%")
-}
-
-func cpuTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // BenchmarkClean lets a delivery arrive every 2 ms, in turns for a second
 // without and a second with the cleaning of a hundred thousand old rows. For both
 // it reports what the slowest thousandth waited, and of the longest wait in each
 // second the middle one, that of the worst tenth and the longest.
 func BenchmarkClean(b *testing.B) {
 	const rounds = 10
-	s := benchStore(b, false)
+	s := benchStore(b)
 	body := payload(b)
 	var kinds [2]struct{ all, longest []time.Duration }
 	cleaned, left := 0, false

@@ -39,7 +39,13 @@ type question struct {
 func exam(t *testing.T, address, empty func(testing.TB) string) {
 	ask := func(questions []question, address func(testing.TB) string) {
 		for _, q := range questions {
-			t.Run(q.name, func(t *testing.T) { q.ask(t, address(t)) })
+			t.Run(q.name, func(t *testing.T) {
+				dsn := address(t)
+				if _, isFile := cutSQLite(dsn); isFile {
+					t.Parallel() // PostgreSQL takes 100 connections
+				}
+				q.ask(t, dsn)
+			})
 		}
 	}
 	ask(questions(), address)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -100,11 +101,23 @@ func TestAFullDiskRefusesDeliveriesUntilThereIsRoom(t *testing.T) {
 		}
 	}
 	wantCode(t, s, full, sqlite3.SQLITE_FULL)
+	// A log that is there already is written over, so small deliveries are taken for a while. When not even the smallest
+	// is, Ping says so.
+	for n, err := 0, error(nil); err == nil; n++ {
+		guid := fmt.Sprint("small", n)
+		if err = receive(t.Context(), s, guid, 10); err == nil {
+			answered = append(answered, guid)
+		}
+	}
+	for range 3 {
+		wantCode(t, s, s.Ping(t.Context()), sqlite3.SQLITE_FULL)
+	}
 	if _, err := s.Append(t.Context(), issue(1), true, event("", strings.Repeat("x", 1<<20))); err == nil {
 		t.Error("an event was appended to a full disk")
 	}
 	must(s.Deliveries(t.Context(), 10))(t) // reading goes on
 	check(t, os.Remove(filler))
+	check(t, s.Ping(t.Context()))
 	works(t, s, append(answered, "before")...)
 	check(t, s.Close())
 	again, _, _ := open(t, "sqlite:"+filepath.Join(dir, "pawl.db"))
@@ -147,31 +160,47 @@ func TestADatabaseLockedByAnotherProgramIsRefused(t *testing.T) {
 	other := must(rawDB(t, "sqlite:"+path).Conn(t.Context()))(t)
 	must(other.ExecContext(t.Context(), "PRAGMA locking_mode=EXCLUSIVE"))(t)
 	must(other.ExecContext(t.Context(), "BEGIN EXCLUSIVE"))(t)
-	wantRefusal(t, "sqlite:"+path, "another program holds the file, close it")
+	var both sync.WaitGroup
+	both.Go(func() { wantRefusal(t, "sqlite:"+path, "another program holds the file, close it") })
 	_, err := store.Open(t.Context(), "sqlite:"+path, store.Options{Access: store.Reading})
+	both.Wait()
 	if err == nil || !strings.Contains(err.Error(), "another program holds the file, close it") || strings.Contains(err.Error(), "creates the tables") {
 		t.Errorf("for reading: %v; want that another program holds the file, and nothing of tables", err)
 	}
 }
 
 func TestDamageFoundWhileInUseEndsAllWrites(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "pawl.db")
+	path := fullFile(t)
 	s, _, _ := open(t, "sqlite:"+path)
-	for n := range 200 {
-		must(s.Append(t.Context(), issue(n), false, event("", strings.Repeat("x", 1000))))(t)
-	}
-	check(t, s.Close())
-	s, _, _ = open(t, "sqlite:"+path)
-	f := must(os.OpenFile(path, os.O_RDWR, 0))(t)
-	size := must(f.Stat())(t).Size()
-	must(f.WriteAt([]byte(strings.Repeat("noise ", int(size-3*4096)/6)), 3*4096))(t)
-	check(t, f.Close())
+	damage(t, path)
 	must(s.DB().Exec("PRAGMA shrink_memory"))(t) // forget the pages that were read before
 	var found error
 	for n := 0; found == nil && n < 200; n++ {
 		_, found = s.Append(t.Context(), issue(n), true, event("", 1))
 	}
 	wantFatal(t, s, found, "restore a backup")
+}
+
+// fullFile is a database with much in it that nobody has open.
+func fullFile(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "pawl.db")
+	s, _, _ := open(t, "sqlite:"+path)
+	for n := range 200 {
+		must(s.Append(t.Context(), issue(n), false, event("", strings.Repeat("x", 1000))))(t)
+	}
+	check(t, s.Close()) // the log goes into the file
+	return path
+}
+
+// damage writes noise over all but the first pages.
+func damage(t *testing.T, path string) {
+	t.Helper()
+	const sound = 2 * 4096
+	f := must(os.OpenFile(path, os.O_RDWR, 0))(t)
+	size := must(f.Stat())(t).Size()
+	must(f.WriteAt([]byte(strings.Repeat("noise ", int(size-sound)/6)), sound))(t)
+	check(t, f.Close())
 }
 
 func TestAFileThatLosesItsNameEndsAllWrites(t *testing.T) {
@@ -221,12 +250,7 @@ func wantFatal(t *testing.T, s *store.Store, err error, words string) {
 }
 
 func TestDamageThatOnlyAReadMeetsEndsAllWrites(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "pawl.db")
-	s, _, _ := open(t, "sqlite:"+path)
-	for i := range 50 {
-		check(t, receive(t.Context(), s, fmt.Sprint("guid-", i), 2000))
-	}
-	check(t, s.Close()) // the log goes into the file
+	sound := must(os.ReadFile(fullFile(t)))(t)
 	for name, read := range map[string]func(*store.Store) error{
 		"claim threads":   func(s *store.Store) error { _, err := s.Claim(t.Context(), "here", 1); return err },
 		"list deliveries": func(s *store.Store) error { _, err := s.Deliveries(t.Context(), 10); return err },
@@ -234,19 +258,12 @@ func TestDamageThatOnlyAReadMeetsEndsAllWrites(t *testing.T) {
 		"read a note":     func(s *store.Store) error { _, err := s.Noted(t.Context(), issue(1)); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			sound, err := os.ReadFile(path)
-			check(t, err)
 			damaged := filepath.Join(t.TempDir(), "pawl.db")
 			check(t, os.WriteFile(damaged, sound, 0o600))
 			s, _, _ := open(t, "sqlite:"+damaged)
-			for i := 2 * 4096; i < len(sound); i++ {
-				sound[i] = 0xff
-			}
-			f, err := os.OpenFile(damaged, os.O_WRONLY, 0)
-			check(t, err)
-			_, err = f.WriteAt(sound[2*4096:], 2*4096)
-			check(t, errors.Join(err, f.Close()))
-			if err = read(s); err == nil {
+			damage(t, damaged)
+			err := read(s)
+			if err == nil {
 				t.Fatal("the damage was not met")
 			}
 			wantFatal(t, s, err, "restore a backup")

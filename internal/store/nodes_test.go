@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -23,8 +22,6 @@ func TestNodesShareOneDatabase(t *testing.T) {
 	}{
 		{"AWrongClockStealsNothing", aWrongClockStealsNothing},
 		{"AWrongClockPutsNothingOff", aWrongClockPutsNothingOff},
-		{"OneNodeOfThreeEntersAnAccount", oneNodeOfThreeEntersAnAccount},
-		{"ADeliveryIsFreshOnOneNode", aDeliveryIsFreshOnOneNode},
 		{"OneNodeSweepsUp", oneNodeSweepsUp},
 		{"NodesCleanAtTheSameTime", nodesCleanAtTheSameTime},
 		{"NoWakeUpIsLostBetweenNodes", noWakeUpIsLostBetweenNodes},
@@ -47,70 +44,6 @@ func nodes(t *testing.T, dsn string, now func() time.Time) ([]*store.Store, *rec
 		list = append(list, s)
 	}
 	return list, r
-}
-
-func oneNodeOfThreeEntersAnAccount(t *testing.T, dsn string) {
-	c := newClock()
-	ownClock(t, dsn, c)
-	nodes, _ := nodes(t, dsn, c.Now)
-	ctx := t.Context()
-	for round := range 5 {
-		var in atomic.Int64
-		var entered thread.Lease
-		var wg sync.WaitGroup
-		for n := range 99 {
-			wg.Go(func() {
-				s := nodes[n%len(nodes)]
-				l, err := s.Acquire(ctx, issue(n+1), fmt.Sprint("node ", n%len(nodes)))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				ok, err := s.AcquireProbe(ctx, l, "main", 1)
-				if err != nil {
-					t.Error(err)
-				}
-				if ok {
-					in.Add(1)
-					entered = l
-				} else if err := s.Release(ctx, l, nil); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		if in.Load() != 1 {
-			t.Fatalf("round %d: %d entered, want 1", round, in.Load())
-		}
-		if round%2 == 0 {
-			check(t, nodes[0].Release(ctx, entered, nil))
-		} else { // the holder dies
-			c.Advance(thread.LeaseTime + time.Second)
-		}
-	}
-}
-
-func aDeliveryIsFreshOnOneNode(t *testing.T, dsn string) {
-	c := newClock()
-	ownClock(t, dsn, c)
-	nodes, r := nodes(t, dsn, c.Now)
-	var fresh atomic.Int64
-	var wg sync.WaitGroup
-	for n := range 150 {
-		wg.Go(func() {
-			ok, err := nodes[n%3].Receive(t.Context(), thread.Delivery{GUID: fmt.Sprint("g", n/3), Event: "ping", ReceivedAt: c.Now()})
-			if err != nil {
-				t.Error(err)
-			}
-			if ok {
-				fresh.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	if _, guids := r.take(); fresh.Load() != 50 || len(guids) != 50 {
-		t.Errorf("%d were fresh and %d enqueued, want 50", fresh.Load(), len(guids))
-	}
 }
 
 func oneNodeSweepsUp(t *testing.T, dsn string) {
@@ -155,52 +88,8 @@ func oneNodeSweepsUp(t *testing.T, dsn string) {
 }
 
 func noWakeUpIsLostBetweenNodes(t *testing.T, dsn string) {
-	const threads, each = 5, 30
-	ctx := t.Context()
-	now := time.Now
-	var mu sync.Mutex
-	seen := map[thread.ID]int{}
-	complete := make(chan struct{}, 1)
-	var stores []*store.Store
-	for range 3 {
-		s := must(store.Open(ctx, dsn, store.Options{}))(t)
-		t.Cleanup(func() { s.Close() })
-		stores = append(stores, s)
-		start(t, s, now, func(ctx context.Context, l thread.Lease, _ time.Time) error {
-			th := l.Thread
-			defer s.Release(ctx, l, nil)
-			events, err := s.Events(ctx, th, 0)
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			seen[th] = max(seen[th], len(events))
-			sum := 0
-			for _, n := range seen {
-				sum += n
-			}
-			if sum == threads*each*len(stores) {
-				select {
-				case complete <- struct{}{}:
-				default:
-				}
-			}
-			return nil
-		}, noDelivery)
-	}
-	var wg sync.WaitGroup
-	for _, s := range stores {
-		wg.Go(func() {
-			for i := range threads * each {
-				if _, err := s.Append(ctx, issue(i%threads+1), true, event("", i)); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	await(t, "the last step of every thread", complete)
+	stores, _ := nodes(t, dsn, time.Now)
+	noWakeUpIsLost(t, stores...)
 }
 
 func nodesMayStartAtTheSameTime(t *testing.T, dsn string) {

@@ -1,8 +1,6 @@
 package store_test
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,29 +9,6 @@ import (
 
 	"github.com/pawlbot/pawl/internal/store"
 )
-
-// A write-ahead log that is there already is written over, so a full disk takes
-// deliveries for a while. When it takes not even the smallest, Ping must say so.
-func TestPingFailsOnAFullDiskUntilThereIsRoom(t *testing.T) {
-	dir := tmpfs(t)
-	s, _, _ := open(t, "sqlite:"+filepath.Join(dir, "pawl.db"))
-	filler := filepath.Join(dir, "filler")
-	f := must(os.Create(filler))(t)
-	for err := error(nil); err == nil; _, err = f.Write(make([]byte, 4096)) {
-	}
-	check(t, f.Close())
-	for _, size := range []int{100 << 10, 10} {
-		for n, err := 0, error(nil); err == nil; n++ {
-			err = receive(t.Context(), s, fmt.Sprint("full", size, "-", n), size)
-		}
-	}
-	for range 3 {
-		wantCode(t, s, s.Ping(t.Context()), sqlite3.SQLITE_FULL)
-	}
-	check(t, os.Remove(filler))
-	check(t, s.Ping(t.Context()))
-	works(t, s)
-}
 
 func TestPingFailsWhileTheDatabaseIsReadOnly(t *testing.T) {
 	s, _, _ := open(t, "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"))

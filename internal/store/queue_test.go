@@ -35,16 +35,22 @@ func await[T any](t *testing.T, what string, ch <-chan T) T {
 	}
 }
 
-// start runs a real queue on the store until the test ends. Its sweep runs with
-// the store's clock.
-func start(t *testing.T, s *store.Store, now func() time.Time, step func(context.Context, thread.Lease, time.Time) error,
+// newQueue is a real queue on the store.
+func newQueue(s *store.Store, node string, step func(context.Context, thread.Lease, time.Time) error,
 	deliver func(context.Context, thread.Delivery) error) *queue.Queue {
-	t.Helper()
 	q := queue.New(queue.Options{
-		Store: s, Node: "node", Workers: 4, Logger: slog.New(slog.DiscardHandler), Step: step, HandleDelivery: deliver,
+		Store: s, Node: node, Workers: 4, Logger: slog.New(slog.DiscardHandler), Step: step, HandleDelivery: deliver,
 		Sweep: func(ctx context.Context) error { _, err := s.Sweep(ctx); return err },
 	})
 	s.UseQueue(q)
+	return q
+}
+
+// start runs a queue until the test ends.
+func start(t *testing.T, s *store.Store, step func(context.Context, thread.Lease, time.Time) error,
+	deliver func(context.Context, thread.Delivery) error) *queue.Queue {
+	t.Helper()
+	q := newQueue(s, "node", step, deliver)
 	q.Start(t.Context())
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -84,10 +90,10 @@ func (st *stepper) step(ctx context.Context, l thread.Lease, _ time.Time) error 
 }
 
 func aWakeUpDuringAStepLeadsToOneMore(t *testing.T, dsn string) {
-	s, _, c := open(t, dsn)
+	s, _, _ := open(t, dsn)
 	proceed := make(chan struct{})
 	st := &stepper{store: s, seen: make(chan int64, 100), work: func(context.Context, int64) { <-proceed }}
-	start(t, s, c.Now, st.step, noDelivery)
+	start(t, s, st.step, noDelivery)
 	must(s.Append(t.Context(), issue(1), true, event("", 1)))(t)
 	for n := int64(1); n < 4; n++ {
 		if got := await(t, "step", st.seen); got != n {
@@ -103,10 +109,10 @@ func aWakeUpDuringAStepLeadsToOneMore(t *testing.T, dsn string) {
 }
 
 func aWakeUpAfterAStepLeadsToOneMore(t *testing.T, dsn string) {
-	s, _, c := open(t, dsn)
+	s, _, _ := open(t, dsn)
 	st := &stepper{store: s, seen: make(chan int64, 100)}
 	finished := make(chan struct{}, 100)
-	start(t, s, c.Now, func(ctx context.Context, l thread.Lease, asked time.Time) error {
+	start(t, s, func(ctx context.Context, l thread.Lease, asked time.Time) error {
 		err := st.step(ctx, l, asked)
 		finished <- struct{}{} // the lease is back; the worker is not free yet
 		return err
@@ -121,35 +127,45 @@ func aWakeUpAfterAStepLeadsToOneMore(t *testing.T, dsn string) {
 }
 
 func noWakeUpIsLostInTheCrowd(t *testing.T, dsn string) {
-	s, _, c := open(t, dsn)
+	s, _, _ := open(t, dsn)
+	noWakeUpIsLost(t, s)
+}
+
+// noWakeUpIsLost has four callers of each store append to the same threads, while each store's queue takes steps.
+func noWakeUpIsLost(t *testing.T, stores ...*store.Store) {
+	t.Helper()
 	const threads, appenders, each = 5, 4, 25
 	var mu sync.Mutex
 	seen := map[thread.ID]int{}
 	complete := make(chan struct{}, 1)
-	start(t, s, c.Now, func(ctx context.Context, l thread.Lease, _ time.Time) error {
-		th := l.Thread
-		defer s.Release(ctx, l, nil)
-		events, err := s.Events(ctx, th, 0)
-		if err != nil {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		seen[th] = len(events)
-		sum := 0
-		for _, n := range seen {
-			sum += n
-		}
-		if sum == threads*appenders*each {
-			complete <- struct{}{}
-		}
-		return nil
-	}, noDelivery)
+	for _, s := range stores {
+		start(t, s, func(ctx context.Context, l thread.Lease, _ time.Time) error {
+			defer s.Release(ctx, l, nil)
+			events, err := s.Events(ctx, l.Thread, 0)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			seen[l.Thread] = max(seen[l.Thread], len(events))
+			sum := 0
+			for _, n := range seen {
+				sum += n
+			}
+			if sum == threads*appenders*each*len(stores) {
+				select {
+				case complete <- struct{}{}:
+				default:
+				}
+			}
+			return nil
+		}, noDelivery)
+	}
 	var wg sync.WaitGroup
-	for range appenders {
+	for n := range appenders * len(stores) {
 		wg.Go(func() {
 			for i := range threads * each {
-				if _, err := s.Append(t.Context(), issue(i%threads+1), true, event("", i)); err != nil {
+				if _, err := stores[n%len(stores)].Append(t.Context(), issue(i%threads+1), true, event("", i)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -190,7 +206,7 @@ func aKilledStepIsTakenUp(t *testing.T, dsn string) {
 		c.Advance(thread.LeaseTime + time.Second)
 	}
 	st := &stepper{store: s, seen: make(chan int64, 100)}
-	start(t, s, c.Now, st.step, noDelivery)
+	start(t, s, st.step, noDelivery)
 	if got := await(t, "the step of the next process", st.seen); got != 1 {
 		t.Errorf("the next process saw %d events, want 1", got)
 	}
@@ -216,12 +232,7 @@ func stepForever(ctx context.Context, dsn string) error {
 		fmt.Println("in the middle of the step")
 		select {}
 	}}
-	q := queue.New(queue.Options{
-		Store: s, Node: "child", Workers: 4, Logger: slog.New(slog.DiscardHandler), Step: st.step, HandleDelivery: noDelivery,
-		Sweep: func(context.Context) error { return nil },
-	})
-	s.UseQueue(q)
-	q.Start(ctx)
+	newQueue(s, "child", st.step, noDelivery).Start(ctx)
 	if _, err := s.Append(ctx, issue(1), true, event("", 1)); err != nil {
 		return err
 	}
@@ -229,9 +240,9 @@ func stepForever(ctx context.Context, dsn string) error {
 }
 
 func aStepCutOffByStopGoesOnAfterStart(t *testing.T, dsn string) {
-	s, _, c := open(t, dsn)
+	s, _, _ := open(t, dsn)
 	st := &stepper{store: s, seen: make(chan int64, 100), work: func(ctx context.Context, _ int64) { <-ctx.Done() }}
-	q := start(t, s, c.Now, st.step, noDelivery)
+	q := start(t, s, st.step, noDelivery)
 	must(s.Append(t.Context(), issue(1), true, event("", 1)))(t)
 	await(t, "step", st.seen)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -239,7 +250,7 @@ func aStepCutOffByStopGoesOnAfterStart(t *testing.T, dsn string) {
 	check(t, q.Stop(ctx))
 	wantDue(t, s, 1)
 	st.work = nil
-	start(t, s, c.Now, st.step, noDelivery)
+	start(t, s, st.step, noDelivery)
 	await(t, "the step after the restart", st.seen)
 }
 
@@ -248,7 +259,7 @@ func deliveriesAreHandled(t *testing.T, dsn string) {
 	handled := make(chan string, 200)
 	var mu sync.Mutex
 	failed := map[string]bool{}
-	start(t, s, c.Now, func(context.Context, thread.Lease, time.Time) error { return nil }, func(ctx context.Context, d thread.Delivery) error {
+	start(t, s, func(context.Context, thread.Lease, time.Time) error { return nil }, func(ctx context.Context, d thread.Delivery) error {
 		guid := d.GUID
 		if d, err := s.Delivery(ctx, guid); err != nil || d.State == thread.Handled {
 			return err
