@@ -9,12 +9,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
-	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // What an agent does to the machine, at its full size and against the bounds that
@@ -31,7 +29,6 @@ func TestAGigabyteOfOutputCostsLittleMemoryAndABoundedTranscript(t *testing.T) {
 	r.Start()
 	before := r.peak()
 	n := r.Solve("A second line", "Please add a second line to a.txt.")
-	r.awaitLong("the end of the output", func() bool { _, running := r.State(n).Running(); return len(r.State(n).Attempts) == 1 && !running })
 	if s := r.Ending(n); s.State != "done" {
 		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
@@ -45,22 +42,23 @@ func TestAGigabyteOfOutputCostsLittleMemoryAndABoundedTranscript(t *testing.T) {
 	if most := int64(maxTranscript + 1<<10); info.Size() > most || info.Size() < maxTranscript/2 {
 		t.Errorf("the transcript has %d bytes, want %d at most", info.Size(), most)
 	}
-	tail := exec.Command("tail", "-c", "1000000", a.Receipt.Transcript)
-	end, err := tail.Output()
+	end, err := exec.Command("tail", "-c", "1000000", a.Receipt.Transcript).Output()
 	r.Must(err)
 	if !bytes.Contains(end, []byte("bytes are left out here")) || !bytes.HasSuffix(end, []byte("the last words\n")) {
 		t.Errorf("the transcript ends with %q, want a note and the last words", end[max(0, len(end)-200):])
 	}
 }
 
-// awaitLong waits for what takes minutes on a busy machine.
-func (r *rig) awaitLong(what string, cond func() bool) {
+// peak is the most memory that the server ever had, in KiB.
+func (r *rig) peak() (kib int) {
 	r.T.Helper()
-	for began := time.Now(); !cond(); time.Sleep(200 * time.Millisecond) {
-		if time.Since(began) > 15*time.Minute {
-			r.T.Fatalf("%s did not happen\n%+v", what, r.Status())
-		}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.Server.Cmd.Process.Pid))
+	r.Must(err)
+	_, rest, _ := strings.Cut(string(b), "VmHWM:")
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		r.T.Fatal(err)
 	}
+	return kib
 }
 
 // ordinary are the commands before one that make it run as a user whose processes
@@ -80,8 +78,7 @@ func ordinary(t *testing.T) []string {
 func TestAForkBombHasFourThousandProcessesAndHoldsNobodyBack(t *testing.T) {
 	t.Parallel()
 	const most = 4096
-	r := newRig(t, nil)
-	c := &cluster{rig: r, ahead: &testrig.Clock{}}
+	r := newProcessRig(t, nil)
 	r.Agent("", "timeout: 20m, startup_timeout: 20m, idle_timeout: 20m")
 	script := filepath.Join(r.Dir, "agent.sh")
 	r.Must(os.WriteFile(script, []byte(`#!/bin/sh
@@ -95,21 +92,19 @@ read x < "$HOME/never"
 	program := filepath.Join(r.Dir, "pawl")
 	copyProgram(t, program)
 	before := ordinary(t)
-	path := c.File()
+	path := r.File()
 	if os.Geteuid() == 0 {
 		r.Must(exec.Command("chown", "-R", "65534:65534", filepath.Dir(r.Dir)).Run())
 	}
-	c.launch(exec.Command(before[0], append(before[1:], program, "serve", "--config", path)...))
+	r.ServeBy(exec.Command(before[0], append(before[1:], program, "serve", "--config", path)...))
 
 	bad := r.Solve("One", "Please bomb.")
 	bomb := "/bin/sh\x00" + script
-	full := filepath.Join(r.Dir, "data", "*", "attempts", "*", "*", "*", "home", "full")
-	r.awaitLong("the bomb's end of growth", func() bool {
+	full := filepath.Join(r.Dir, "data", "attempts", "*", "*", "*", "home", "full")
+	r.Await("the bomb's end of growth", func() bool {
 		found, err := filepath.Glob(full)
 		r.Must(err)
-		more, err := filepath.Glob(strings.Replace(full, "data/*/", "data/", 1))
-		r.Must(err)
-		return len(found)+len(more) > 0
+		return len(found) > 0
 	})
 	grown := r.Below(bomb)
 	if grown > most || grown < most*3/4 {
@@ -117,17 +112,15 @@ read x < "$HOME/never"
 	}
 	// The machine is well, and so are the server and another agent's sandbox.
 	good := r.Solve("Two", "Please add a line.")
-	issue := thread.ID{Owner: "acme", Name: "widgets", Number: good}
-	r.awaitLong("the other thread's end", func() bool { s := c.states([]thread.ID{issue})[0]; return s.Run > 0 && !s.Open() })
-	if s := c.states([]thread.ID{issue})[0]; s.Decision.Action != policy.DoDone || len(s.Attempts) != 1 {
+	r.Over(testrig.ThreadName(good))
+	if s := r.State(good); s.Decision.Action != policy.DoDone || len(s.Attempts) != 1 {
 		t.Errorf("the other thread: %+v after attempts %+v, want done after one", s.Decision, s.Attempts)
 	}
 	if again := r.Below(bomb); again != grown {
 		t.Errorf("the bomb has gone from %d to %d processes", grown, again)
 	}
-	_, err := r.World.Comment(testrig.Repo, bad, testrig.Writer, "/pawl stop")
-	r.Must(err)
-	r.awaitLong("the bomb's end", func() bool { return !r.State(bad).Open() })
+	r.Writes(bad, testrig.Writer, "/pawl stop")
+	r.Over(testrig.ThreadName(bad))
 	if a := r.State(bad).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Cancelled {
 		t.Errorf("attempts %+v, want one that was cancelled", a)
 	}
@@ -169,25 +162,22 @@ func TestWhenMemoryRunsOutTheKernelEndsTheAgentAndNotTheServer(t *testing.T) {
 	for _, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
 			start := smallMemory(t)
-			r := newRig(t, nil)
-			c := &cluster{rig: r, ahead: &testrig.Clock{}}
+			r := newProcessRig(t, nil)
 			r.Agent("", "timeout: 20m, startup_timeout: 20m, idle_timeout: 20m")
 			r.Must(os.WriteFile(filepath.Join(r.Dir, "agent.sh"),
 				[]byte("#!/bin/sh\ngrep -q starve && exec tail /dev/zero\necho two >> a.txt\n"), 0o700)) // tail keeps the line that never ends
 			r.Config += "sandbox: {mode: " + mode + "}\n"
-			m := c.launch(exec.Command(start[0], append(start[1:], testrig.Program, "serve", "--config", c.File())...))
+			r.ServeBy(exec.Command(start[0], append(start[1:], testrig.Program, "serve", "--config", r.File())...))
 			bad := r.Solve("One", "Please starve.")
 			s := r.Ending(bad)
 			if a := r.State(bad).Attempts; s.State != "stopped" || len(a) != 1 || a[0].Receipt.Exit != 128+9 {
 				t.Errorf("%s (%s %q), attempts %+v; want one that was killed, and stopped", s.State, s.Rule, s.Reasons, a)
-			} else {
-				t.Logf("ending %s, outcome %s", a[0].Receipt.Ending, a[0].Receipt.Outcome)
 			}
 			good := r.Solve("Two", "Please add a line.")
 			if s := r.Ending(good); s.State != "done" {
 				t.Errorf("the next thread is %s (%s %q), want done", s.State, s.Rule, s.Reasons)
 			}
-			c.leave(m, syscall.SIGTERM)
+			r.Stop(syscall.SIGTERM)
 		})
 	}
 }

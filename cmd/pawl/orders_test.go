@@ -1,91 +1,129 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// order runs a command of the shell against the rig's database.
-func (r *rig) order(args ...string) (code int, said string) {
+// order runs a command of the shell beside the server and checks its exit code, and
+// that it says something, without control characters.
+func (r *rig) order(wantCode int, want string, args ...string) (said string) {
 	r.T.Helper()
 	code, out, errs := pawl(r.T, r.Dir, nil, append(args, "--config", r.File())...)
-	return code, out + errs
+	said = out + errs
+	if code != wantCode || !strings.Contains(said, want) || strings.Contains(said, "\x1b") {
+		r.T.Errorf("pawl %s: exit %d, want %d and %q:\n%s", strings.Join(args, " "), code, wantCode, want, said)
+	}
+	return said
 }
 
 // What comments and buttons do, the shell does while the server runs, in the person's name.
 func TestOrdersFromTheShell(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.Agent("cat > /dev/null; echo '\033[2Jworking'; touch "+r.Ctrl()+"/began; while test ! -e "+r.Ctrl()+"/end; do sleep 0.05; done; echo two >> a.txt; echo finished\n", "")
+	r.Agent("cat > /dev/null; echo '\033[2Jworking'; "+testrig.Gated+"echo two >> a.txt; echo finished\n", "")
 	r.Start()
 	n := r.Solve("Add a line", "Please add a line to a.txt.")
-	name := fmt.Sprintf("%s#%d", testrig.Repo, n)
-	r.Await("the attempt", func() bool { return r.Has("began") })
-	if code, said := r.order("retry", name); code != exitFailed || !strings.Contains(said, "an attempt is running; stop it first") {
-		t.Errorf("retry: exit %d: %s", code, said)
+	name := testrig.ThreadName(n)
+	r.Await("the attempt", func() bool { return r.Has("ready") })
+	r.order(exitFailed, "an attempt is running; stop it first", "retry", name)
+	r.order(exitDone, "working\n", "logs", name)
+	if said := r.order(exitDone, "Attempt 1 is running on mine", "status", name); !strings.Contains(said, "Add a line") {
+		t.Errorf("status does not name the issue: %s", said)
 	}
-	if code, said := r.order("logs", name); code != exitDone || !strings.Contains(said, "working\n") || strings.Contains(said, "\x1b") {
-		t.Errorf("logs: exit %d: %q", code, said)
-	}
-	if code, said := r.order("status", name); code != exitDone || !strings.Contains(said, "Add a line") || !strings.Contains(said, "Attempt 1 is running on mine") {
-		t.Errorf("status: exit %d: %s", code, said)
-	}
-	if code, said := r.order("stop", name); code != exitDone || !strings.Contains(said, "stop is ordered") {
-		t.Errorf("stop: exit %d: %s", code, said)
-	}
+	r.order(exitDone, "stop is ordered", "stop", name)
 	if s := r.Over(name); s.Rule != policy.RuleCancelled || !strings.Contains(strings.Join(s.Reasons, ""), "asked to stop") {
 		t.Errorf("after stop: %+v", s)
 	}
-	r.Touch("end")
-	if code, said := r.order("pause", testrig.Repo); code != exitDone || !strings.Contains(said, "is paused") {
-		t.Errorf("pause: exit %d: %s", code, said)
-	}
-	if code, said := r.order("retry", name); code != exitDone {
-		t.Errorf("retry: exit %d: %s", code, said)
-	}
+	r.Touch("go")
+	r.order(exitDone, "is paused", "pause", testrig.Repo)
+	r.order(exitDone, "", "retry", name)
 	r.Await("the pause", func() bool { s := r.Thread(name); return s.Rule == policy.RulePaused && s.State == "stopped" })
-	if code, said := r.order("unpause", testrig.Repo); code != exitDone || !strings.Contains(said, "threads that go on: 1") {
-		t.Errorf("unpause: exit %d: %s", code, said)
-	}
+	r.order(exitDone, "threads that go on: 1", "unpause", testrig.Repo)
 	r.Await("the work", func() bool { return r.PullOf(n) > 0 && r.Thread(name).State == "done" })
-	if code, said := r.order("logs", "-f", "-n", "1", name); code != exitDone || said != "finished\n" {
-		t.Errorf("logs of the last attempt: exit %d: %q", code, said)
+	if said := r.order(exitDone, "", "logs", "-f", "-n", "1", name); said != "finished\n" {
+		t.Errorf("the last line of the last attempt is %q", said)
 	}
-	if code, said := r.order("resume", name); code != exitFailed || !strings.Contains(said, "the work is done; retry makes one more attempt") {
-		t.Errorf("resume: exit %d: %s", code, said)
-	}
-	if code, said := r.order("close-breaker", "nobody"); code != exitFailed || !strings.Contains(said, "no limit was told") {
-		t.Errorf("close-breaker: exit %d: %s", code, said)
-	}
+	r.order(exitFailed, "the work is done; retry makes one more attempt", "resume", name)
+	r.order(exitFailed, "no limit was told", "close-breaker", "nobody")
 }
 
 func TestOrdersThatAreNoneSayHowTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
+	r.order(exitFailed, "start pawl serve once", "deliveries", "retry", "all")
 	r.Start()
 	for args, want := range map[string]string{
-		"retry":                   "see pawl retry --help",
-		"retry widgets":           "want owner/repo#number",
-		"pause acme/widgets#7":    "is not OWNER/REPO",
-		"stop acme/widgets#999":   "Pawl was never asked to work here",
-		"logs acme/widgets#999":   "has had no attempt",
-		"status acme/widgets#0":   "see pawl status --help",
-		"logs -n x acme/w#1":      "see pawl logs --help",
-		"nonsense":                "see pawl --help",
-		"deliveries retry":        "see pawl deliveries retry --help",
-		"unpause acme/widgets":    "is not paused",
-		"resume acme/widgets#999": "Pawl was never asked",
+		"retry":                           "see pawl retry --help",
+		"retry widgets":                   "want owner/repo#number",
+		"pause acme/widgets#7":            "is not OWNER/REPO",
+		"stop acme/widgets#999":           "Pawl was never asked to work here",
+		"logs acme/widgets#999":           "has had no attempt",
+		"status acme/widgets#0":           "see pawl status --help",
+		"status --export acme/widgets#99": "nothing is logged of it",
+		"status --export nonsense":        "want owner/repo#number",
+		"logs -n x acme/w#1":              "see pawl logs --help",
+		"nonsense":                        "see pawl --help",
+		"deliveries retry":                "see pawl deliveries retry --help",
+		"deliveries retry four":           "retry four: there is no such delivery",
+		"unpause acme/widgets":            "is not paused",
+		"resume acme/widgets#999":         "Pawl was never asked",
 	} {
 		code, out, errs := pawl(t, r.Dir, nil, append(strings.Fields(args), "--config", r.File())...)
 		if code == exitDone || !strings.Contains(out+errs, want) {
 			t.Errorf("pawl %s: exit %d, without %q: %s%s", args, code, want, out, errs)
+		}
+	}
+}
+
+func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.Agent(testrig.PlainAgent, "")
+	r.Start()
+	db := r.Database()
+	for _, guid := range []string{"one", "two", "three"} {
+		_, err := db.ExecContext(t.Context(), `INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at)
+			VALUES (?, 'ping', x'7b7d', ?, 'failed', ?, 100, 0)`, guid, time.Now().Add(-96*time.Hour).UnixMicro(), "<script>alert(1)</script>\x1b[31m")
+		r.Must(err)
+	}
+	if _, said := r.Ready(); !strings.Contains(said.Part(t, "deliveries").Detail, "3 could not be handled") {
+		t.Errorf("/readyz: %+v, want that three were given up", said)
+	}
+	if _, page := r.Get("/accounts"); !strings.Contains(page, "two") || !strings.Contains(page, "given up") || strings.Contains(page, "<script>alert") {
+		t.Errorf("the page does not list them, or not safely:\n%s", page)
+	}
+	listed := func(want int) {
+		t.Helper()
+		if said := r.order(exitDone, "", "status"); strings.Count(said, "given up; ") != want {
+			t.Errorf("pawl status does not list %d deliveries:\n%s", want, said)
+		}
+	}
+	listed(3)
+	r.order(exitDone, "two: 1 dismissed", "deliveries", "dismiss", "two")
+	r.order(exitDone, "one: 1 to be tried again", "deliveries", "retry", "one")
+	r.Await("the first to be handled", func() bool { return r.DeliveryOf("one").State == thread.Handled })
+	listed(1)
+	r.order(exitDone, "all: 1 to be tried again", "deliveries", "retry", "all")
+	r.Await("the third to be handled", func() bool { return r.DeliveryOf("three").State == thread.Handled })
+	listed(0)
+	var logged string
+	r.Must(db.QueryRowContext(t.Context(), "SELECT group_concat(data, ' ') FROM events WHERE kind = 'operated'").Scan(&logged))
+	who := operator().Login
+	for _, want := range []string{
+		`{"what":"delivery_dismissed","subject":"two","by":"` + who + `","where":"in the shell"}`,
+		`{"what":"delivery_retried","subject":"one","by":"` + who + `"`,
+	} {
+		if !strings.Contains(logged, want) {
+			t.Errorf("%s is not in the server's log: %s", want, logged)
 		}
 	}
 }

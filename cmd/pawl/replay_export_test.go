@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,77 +14,44 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// export runs `pawl status --export` beside the serving process.
-func (r *rig) export(issue string) []byte {
-	r.T.Helper()
-	out, err := exec.Command(testrig.Program, "status", "--export", issue, "--config", filepath.Join(r.Dir, "pawl.yml")).Output()
-	r.Must(err)
-	return out
-}
-
-// replayTrail runs the built `pawl replay` over a trail on standard input.
-func (r *rig) replayTrail(trail []byte, args ...string) replay.Report {
-	r.T.Helper()
-	cmd := exec.Command(testrig.Program, append([]string{"replay", "--json", "-"}, args...)...)
-	cmd.Stdin = bytes.NewReader(trail)
-	out, err := cmd.Output()
-	var ended *exec.ExitError
-	if errors.As(err, &ended) {
-		r.T.Fatalf("%v: %s", err, ended.Stderr)
-	}
-	r.Must(err)
-	var report replay.Report
-	r.Must(json.Unmarshal(out, &report))
-	return report
-}
-
 func TestAReplayAgreesWithTheRunThatWasExported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(fmt.Sprintf(testrig.Limited, testrig.ResetText(time.Now().Add(5*time.Hour))), "stream: codex")
 	r.Start()
 	n := r.Solve("A second line", "Please add a second line to a.txt.")
-	r.Await("the first limit", func() bool { return r.Thread(testrig.ThreadName(n)).State == "stopped" })
+	r.Ending(n)
 	for range 2 {
-		_, err := r.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl solve")
-		r.Must(err)
-		r.Settle()
+		r.Writes(n, testrig.Writer, "/pawl solve")
+		r.Ending(n)
 	}
-	s := r.Over(testrig.ThreadName(n))
-	trail := r.export(testrig.ThreadName(n))
-	got := r.replayTrail(trail, "--config", filepath.Join(r.Dir, "pawl.yml"))
+	trail := filepath.Join(r.Dir, "trail.jsonl")
+	write(t, trail, r.order(exitDone, "", "status", "--export", testrig.ThreadName(n)))
+	read := func(config string, stopped, avoided int) (report replay.Report) {
+		t.Helper()
+		code, out, said := pawl(t, r.Dir, nil, "replay", "--json", trail, "--config", config)
+		if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitDone || report.StoppedAfter == nil {
+			t.Fatalf("exit %d, %v: %s", code, err, said)
+		}
+		got := []int{*report.StoppedAfter, report.AvoidedAttempts, report.RecordedAttempts, report.UsageLimitAttempts, report.UsageLimitMentions}
+		if diff := cmp.Diff([]int{stopped, avoided, 3, 3, 0}, got); diff != "" {
+			t.Errorf("by %s: stopped after, avoided, recorded, at a limit, mentions (-want +got)\n%s", config, diff)
+		}
+		return report
+	}
+	config := r.File()
 	var decided []string
-	for _, a := range got.Attempts {
+	for _, a := range read(config, 3, 0).Attempts {
 		decided = append(decided, fmt.Sprintf("%s: %s by %s", a.Outcome, a.Decision, a.Rule))
 	}
-	want := []string{"usage_limit: attempt by feedback", "usage_limit: attempt by feedback", "usage_limit: stop by " + string(s.Rule)}
-	if d := cmp.Diff(want, decided); d != "" || s.Rule != "usage_limit_breaker" {
-		t.Error(s.Rule, d)
+	want := []string{"usage_limit: attempt by feedback", "usage_limit: attempt by feedback", "usage_limit: stop by " + string(r.Over(testrig.ThreadName(n)).Rule)}
+	if diff := cmp.Diff(want, decided); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
-	check := func(r replay.Report, stopped, avoided int) {
-		t.Helper()
-		if r.StoppedAfter == nil || *r.StoppedAfter != stopped || r.AvoidedAttempts != avoided || r.RecordedAttempts != 3 || r.UsageLimitAttempts != 3 || r.UsageLimitMentions != 0 {
-			t.Errorf("%+v, want a stop after %d and %d of 3 attempts at a limit avoided", r, stopped, avoided)
-		}
-	}
-	check(got, 3, 0)
 	// The same run under a policy that stops sooner.
-	strict := filepath.Join(r.Dir, "strict.yml")
-	text, err := os.ReadFile(filepath.Join(r.Dir, "pawl.yml"))
+	text, err := os.ReadFile(config)
 	r.Must(err)
-	r.Must(os.WriteFile(strict, append(text, "policy: {usage_limit: {max_consecutive: 2}}\n"...), 0o600))
-	check(r.replayTrail(trail, "--config", strict), 2, 1)
-}
-
-func TestAThreadThatIsUnknownCannotBeExported(t *testing.T) {
-	t.Parallel()
-	r := newProcessRig(t, nil)
-	r.Agent("exit 1\n", "")
-	r.Start()
-	for name, says := range map[string]string{testrig.Repo + "#99": "nothing is logged of it", "nonsense": "want owner/repo#number"} {
-		out, err := exec.Command(testrig.Program, "status", "--export", name, "--config", filepath.Join(r.Dir, "pawl.yml")).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), says) {
-			t.Errorf("%s: %v, %s; want %q", name, err, out, says)
-		}
-	}
+	strict := filepath.Join(r.Dir, "strict.yml")
+	write(t, strict, string(text)+"policy: {usage_limit: {max_consecutive: 2}}\n")
+	read(strict, 2, 1)
 }

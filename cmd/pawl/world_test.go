@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -33,14 +32,6 @@ func newRigAt(t *testing.T, files map[string]string, now func() time.Time, chang
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.InsideCommand { // this process is a server that runs a program
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
-	}
-	if file := os.Getenv(nodeVariable); file != "" {
-		// This process is a node of a cluster with a clock of its test.
-		if err := serveAsNode(file, os.Getenv(clockVariable)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
 	}
 	testrig.Main(m)
 }

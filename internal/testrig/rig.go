@@ -96,15 +96,16 @@ const (
 type Rig struct {
 	T      *testing.T
 	World  *fakegithub.Server
-	Dir    string           // config, database, data
-	Config string           // YAML after the fixed part; see backend and policy
-	Drain  string           // server.drain; empty for none
-	More   string           // further keys of server, after a comma
-	App    string           // further keys of github.app, after a comma
-	DSN    string           // of the database, as the configuration has it
-	Data   string           // the data directory
-	Dated  func() time.Time // the clock by which the database's times are meant
-	Clock  *Clock           // GitHub's, and that of a server in this process; nil where the test gave GitHub another
+	Dir    string            // config, database, data
+	Config string            // YAML after the fixed part; see backend and policy
+	Drain  string            // server.drain; empty for none
+	More   string            // further keys of server, after a comma
+	App    string            // further keys of github.app, after a comma
+	Edit   *strings.Replacer // changes the configuration; nil for none
+	DSN    string            // of the database, as the configuration has it
+	Data   string            // the data directory
+	Dated  func() time.Time  // the clock by which the database's times are meant
+	Clock  *Clock            // GitHub's, and that of a server in this process; nil where the test gave GitHub another
 	Addr   string
 	Pages  string       // the address of its pages
 	Cookie *http.Cookie // of an operator, once a page was read
@@ -216,6 +217,9 @@ log: {level: debug}
 %s`, cmp.Or(r.Drain, "0s"), r.More, r.World.WebURL(), strings.TrimSuffix(r.World.APIURL(), "/"), Secret, r.App, r.DSN, r.Data, r.Config)
 	if !strings.Contains(text, "\nsandbox:") {
 		text += "sandbox: {mode: none}\n"
+	}
+	if r.Edit != nil {
+		text = r.Edit.Replace(text)
 	}
 	path := filepath.Join(r.Dir, "pawl.yml")
 	r.Must(os.WriteFile(path, []byte(text), 0o600))

@@ -6,28 +6,20 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/testrig"
-	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// slowPost is a webhook of which the last byte has not been sent.
-type slowPost struct {
-	conn net.Conn
-	last string
-}
-
 // post sends a webhook but for its last byte, and returns once the server reads
-// its body: it is asked to say so.
-func (r *rig) post(guid, signature, body string) slowPost {
+// its body: it is asked to say so. finish sends the last byte and returns the
+// status of the answer.
+func (r *rig) post(guid, signature, body string) (finish func() int) {
 	r.T.Helper()
 	conn, err := net.Dial("tcp", r.Addr)
 	r.Must(err)
@@ -42,21 +34,15 @@ func (r *rig) post(guid, signature, body string) slowPost {
 	}
 	_, err = conn.Write([]byte(body[:len(body)-1]))
 	r.Must(err)
-	return slowPost{conn, body[len(body)-1:]}
-}
-
-// finish sends the last byte and returns the status of the answer.
-func (p slowPost) finish(t *testing.T) int {
-	t.Helper()
-	if _, err := p.conn.Write([]byte(p.last)); err != nil {
-		t.Fatal(err)
+	return func() int {
+		r.T.Helper()
+		_, err := conn.Write([]byte(body[len(body)-1:]))
+		r.Must(err)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		r.Must(err)
+		resp.Body.Close()
+		return resp.StatusCode
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(p.conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	return resp.StatusCode
 }
 
 func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
@@ -69,10 +55,10 @@ func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 	r.Must(r.Server.Cmd.Process.Signal(syscall.SIGTERM))
 	r.Await("the agent to be ended", func() bool { return strings.Contains(r.Log.String(), `"attempt handed over"`) })
 	// Both requests are still on their way, so the server did not wait for them.
-	if got := github.finish(t); got != http.StatusOK {
+	if got := github(); got != http.StatusOK {
 		t.Errorf("the webhook was answered %d, want it stored", got)
 	}
-	if got := stranger.finish(t); got != http.StatusUnauthorized {
+	if got := stranger(); got != http.StatusUnauthorized {
 		t.Errorf("the other one was answered %d, want it refused", got)
 	}
 	if code := r.Ended(r.Server); code != 0 {
@@ -86,42 +72,6 @@ func TestASlowRequestKeepsNoAgentAtWorkWhenTheServerStops(t *testing.T) {
 	r.WantSolved(n)
 	if d := r.DeliveryOf(taken); d.State != thread.Handled {
 		t.Errorf("the webhook is %s after the next start, want it handled", d.State)
-	}
-}
-
-func TestFoldersOfServersThatAreGoneAreCleaned(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.Agent(testrig.PlainAgent, "")
-	old := time.Now().Add(-60 * 24 * time.Hour)
-	transcript := func(folder string) string {
-		t.Helper()
-		path := filepath.Join(r.Dir, "data", folder, "attempts", "acme", "widgets", "7", "1", "transcript")
-		r.Must(os.MkdirAll(filepath.Dir(path), 0o700))
-		r.Must(os.WriteFile(path, []byte("old"), 0o600))
-		r.Must(os.Chtimes(path, old, old))
-		return path
-	}
-	// A folder has the lock of the server that used it; what has none is none.
-	gone, used, other := transcript("node-1"), transcript("node-2"), transcript("node-3")
-	for _, folder := range []string{"node-1", "node-2"} {
-		r.Must(os.WriteFile(filepath.Join(r.Dir, "data", folder, "pawl.lock"), nil, 0o600))
-	}
-	lock, err := wait.Lock(t.Context(), filepath.Join(r.Dir, "data", "node-2", "pawl.lock"), 0)
-	r.Must(err)
-	defer lock.Close()
-	r.Start()
-	r.Await("the cleaning at the start", func() bool { return strings.Contains(r.Log.String(), `"old records removed"`) })
-	for path, want := range map[string]bool{gone: false, used: true, other: true} {
-		if _, err := os.Stat(path); (err == nil) != want {
-			t.Errorf("%s: %v, want it kept: %t", path, err, want)
-		}
-	}
-	// Its place is free again.
-	if lock, err := wait.Lock(t.Context(), filepath.Join(r.Dir, "data", "node-1", "pawl.lock"), 0); err != nil {
-		t.Error(err)
-	} else {
-		lock.Close()
 	}
 }
 
@@ -149,18 +99,29 @@ func TestAStopWhileTheDatabaseDoesNotAnswerIsOrderly(t *testing.T) {
 	}
 }
 
-// A server asks each CLI for its version as it starts. A child of one that does not answer
-// keeps the pipe open.
-func TestAStopDoesNotWaitForAnAgentThatDoesNotTellItsVersion(t *testing.T) {
+// A hangup has a server read its file at once, whether it changed or not.
+func TestAHangupHasTheServerReadItsFile(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
-	r.Must(os.MkdirAll(r.Ctrl(), 0o700))
-	slow := filepath.Join(r.Dir, "slow")
-	r.Must(os.WriteFile(slow, []byte("#!/bin/sh\ntouch '"+r.Ctrl()+"/asked'; sleep 100000\n"), 0o700))
-	r.Config += fmt.Sprintf("backends: [{name: slow, kind: codex, argv: [%q]}]\n", slow)
+	r := newProcessRig(t, nil)
+	r.Agent(testrig.PlainAgent, "")
 	r.Start()
-	r.Await("the question", func() bool { return r.Has("asked") })
-	if code := r.Stop(syscall.SIGTERM); code != exitDone {
-		t.Errorf("exit code %d, want %d", code, exitDone)
+	hangup := func(n int) {
+		r.Must(r.Server.Cmd.Process.Signal(syscall.SIGHUP))
+		r.Await("the file to be read", func() bool { return strings.Count(r.Log.String(), "was read again and is in force") == n })
+	}
+	r.Solved()
+	hangup(1)
+	r.Edit = strings.NewReplacer("level: debug", "level: info")
+	r.File()
+	hangup(2)
+	before := len(r.Log.String())
+	r.Solved()
+	after := r.Log.String()[before:]
+	if !strings.Contains(r.Log.String(), `"level":"debug"`) || strings.Contains(after, `"level":"debug"`) || !strings.Contains(after, "pull request opened") {
+		t.Errorf("at info, after debug, the log has:\n%s", after)
+	}
+	r.Must(r.Server.Cmd.Process.Signal(syscall.SIGTERM))
+	if code := r.Ended(r.Server); code != exitDone || len(r.Status().Servers) > 0 {
+		t.Errorf("exit code %d and %+v, want %d and no server that runs", code, r.Status().Servers, exitDone)
 	}
 }

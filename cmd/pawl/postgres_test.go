@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/needs"
+	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/testrig"
+)
+
+// PostgreSQL ends under a server and is started again: what was answered is there,
+// and an attempt that ended meanwhile is written down.
+func TestARestartOfPostgreSQLLosesNothing(t *testing.T) {
+	t.Parallel()
+	db := startPostgres(t)
+	c := newCluster(t, db)
+	c.Agent(testrig.Waiting+"touch \"$CTRL/done\"\n", "startup_timeout: 20m, idle_timeout: 20m")
+	c.join()
+	n := c.issue("A second line")
+	c.Await("the agent at work", func() bool { return c.Has("ready") })
+	c.Get("/") // signed in before the database is away
+	answered := []string{}
+	send := func() int {
+		guid, code := c.Send(100)
+		if code == http.StatusOK {
+			answered = append(answered, guid)
+		}
+		return code
+	}
+	if code := send(); code != http.StatusOK {
+		t.Fatalf("answered %d", code)
+	}
+	db.Kill()
+	for range 3 {
+		if code := send(); code != http.StatusServiceUnavailable {
+			t.Errorf("answered %d without a database, want 503", code)
+		}
+	}
+	if code, said := c.Ready(); code != http.StatusServiceUnavailable || said.Part(t, "database").OK {
+		t.Errorf("/readyz: %d %+v, want not ready because of the database", code, said)
+	}
+	c.Touch("go")
+	c.Await("the agent's end", func() bool { return c.Has("done") })
+	db.Restart(t)
+	c.Await("a webhook to be stored again", func() bool { return send() == http.StatusOK })
+	c.doneAtOnce(n)
+	c.hasAll(answered)
+}
+
+// hasAll checks that every delivery that was answered 2xx is stored.
+func (r *rig) hasAll(guids []string) {
+	r.T.Helper()
+	r.Read(func(db *store.Store) {
+		for _, guid := range guids {
+			if _, err := db.Delivery(r.T.Context(), guid); err != nil {
+				r.T.Errorf("a delivery that was answered: %v", err)
+			}
+		}
+	})
+}
+
+// postgresProgram runs a program of PostgreSQL, of the newest version that is installed.
+func postgresProgram(t *testing.T, name string, args ...string) {
+	t.Helper()
+	// The pattern is well formed, so there is no error to look at.
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	if len(found) == 0 {
+		found = []string{needs.Program(t, name)}
+	}
+	if out, err := exec.Command(found[len(found)-1], args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+// The commands are those of docs/operations.md.
+func TestADumpOfPostgreSQLThatIsMadeWhileServingGoesOnInANewDatabase(t *testing.T) {
+	t.Parallel()
+	db := startPostgres(t)
+	c := newCluster(t, db)
+	c.Agent(testrig.GatedAgent, "")
+	node := c.join()
+	done := func(n int) {
+		t.Helper()
+		if s := c.Over(testrig.ThreadName(n)); s.State != "done" {
+			t.Fatalf("#%d is %s (%s %q), want done", n, s.State, s.Rule, s.Reasons)
+		}
+	}
+	first := c.issue("A second line")
+	done(first)
+	c.Gate()
+	second := c.issue("A third line")
+	c.Await("the second agent", func() bool { return c.Calls() == 2 })
+	archive := filepath.Join(t.TempDir(), "pawl.dump")
+	postgresProgram(t, "pg_dump", "-Fc", "-f", archive, c.DSN)
+	c.Open()
+	done(second)
+	c.leave(node, syscall.SIGTERM)
+
+	c.DSN = db.Address(db.NewDatabase(t, ""))
+	postgresProgram(t, "pg_restore", "--no-owner", "-d", c.DSN, archive)
+	node = c.join()
+	c.Await("the thread that the dump holds half of", func() bool {
+		s := c.Thread(testrig.ThreadName(second))
+		return s.State == "done" && s.Attempts == 2
+	})
+	third := c.issue("A fourth line")
+	done(third)
+	c.leave(node, syscall.SIGTERM)
+	for _, n := range []int{first, second, third} {
+		c.OneOfEach(n)
+	}
+	if strings.Contains(node.Log.String(), `"level":"error"`) {
+		t.Errorf("the restored node logged errors:\n%s", node.Log)
+	}
+}
+
+// The steps are those of docs/operations.md, on two servers that are restarted
+// one after the other.
+func TestPostgreSQLsPasswordIsRotatedWithoutLosingADelivery(t *testing.T) {
+	t.Parallel()
+	db := startPostgres(t)
+	c := newCluster(t, db)
+	c.Agent(testrig.PlainAgent, "")
+	name, _, _ := strings.Cut(strings.TrimPrefix(c.DSN, "postgres://pawl@/"), "?")
+	super := db.Open(t, name)
+	run := func(query string) {
+		t.Helper()
+		_, err := super.ExecContext(t.Context(), query)
+		// It meets servers at work, and PostgreSQL may end either side's statement.
+		for err != nil && strings.Contains(err.Error(), "deadlock detected") {
+			_, err = super.ExecContext(t.Context(), query)
+		}
+		c.Must(err)
+	}
+	login := func(role, password string) string {
+		return fmt.Sprintf("postgres://%s:%s@/%s?host=%s", role, password, name, db.Dir)
+	}
+	run("CREATE ROLE pawl_a LOGIN PASSWORD 'first'")
+	run(fmt.Sprintf("ALTER DATABASE %s OWNER TO pawl_a", name))
+	// From here on everybody else than the superuser needs a password.
+	access := []byte("local all pawl trust\nlocal all all scram-sha-256\n")
+	c.Must(os.WriteFile(filepath.Join(db.Dir, "data", "pg_hba.conf"), access, 0o600))
+	run("SELECT pg_reload_conf()")
+	c.DSN = login("pawl_a", "first")
+	nodes := []*testrig.Member{c.join(), c.join()}
+	before := len(c.World.Deliveries()) // while nobody served
+	asked := []int{c.issue("A second line")}
+
+	run("CREATE ROLE pawl_owner NOLOGIN")
+	run("GRANT pawl_owner TO pawl_a")
+	run("REASSIGN OWNED BY pawl_a TO pawl_owner")
+	run("CREATE ROLE pawl_b LOGIN IN ROLE pawl_owner PASSWORD 'second'")
+	run("ALTER ROLE pawl_b SET role = 'pawl_owner'")
+	c.DSN = login("pawl_b", "second")
+	for i, old := range nodes {
+		c.to(nodes[1-i])
+		asked = append(asked, c.issue(fmt.Sprint("Line ", i+3)))
+		c.Must(c.World.WaitDelivered(t.Context())) // a webhook may be under way to the node that leaves
+		c.leave(old, syscall.SIGTERM)
+		nodes[i] = c.join()
+	}
+	run("ALTER ROLE pawl_a NOLOGIN")
+	asked = append(asked, c.issue("A last line"))
+	for _, n := range asked {
+		c.doneAtOnce(n)
+	}
+	for _, d := range c.World.Deliveries()[before:] {
+		if d.StatusCode != http.StatusOK {
+			t.Errorf("a %s was answered %d", d.Event, d.StatusCode)
+		}
+	}
+	// A migration can change what it finds, and what it makes belongs to the next login, too.
+	var others int
+	query := "SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tableowner <> 'pawl_owner'"
+	c.Must(super.QueryRowContext(t.Context(), query).Scan(&others))
+	if others != 0 {
+		t.Errorf("%d tables belong to a login", others)
+	}
+	for _, n := range nodes {
+		if log := n.Log.String(); strings.Contains(log, ":first@") || strings.Contains(log, ":second@") {
+			t.Error("the log holds a password")
+		}
+		c.leave(n, syscall.SIGTERM)
+	}
+	c.DSN = login("pawl_a", "first")
+	code, _, stderr := pawl(t, c.Dir, nil, "serve", "--config", c.File())
+	if code != exitFailed || !strings.Contains(stderr, "may this user connect") {
+		t.Errorf("with the old login: exit code %d\n%s", code, stderr)
+	}
+}

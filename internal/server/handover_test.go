@@ -1,0 +1,224 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/fakegithub"
+	"github.com/pawlbot/pawl/internal/testrig"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// wantOnBranch checks a file on the branch of an issue.
+func (r *rig) wantOnBranch(n int, file, want string) {
+	r.T.Helper()
+	text, err := r.World.File(r.T.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), file)
+	if err != nil || text != want {
+		r.T.Errorf("%s on the branch is %q, %v; want %q", file, text, err, want)
+	}
+}
+
+func TestAStopHandsAnAttemptOverWithItsFilesAndItsSession(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stops  int
+		data   string // the data directory of the next server
+		pushed bool   // a person pushes to the branch meanwhile
+	}{
+		"to the next server":                        {stops: 1, data: "data"},
+		"in three deploys":                          {stops: 3, data: "data"},
+		"to another machine":                        {stops: 1, data: "other"},
+		"to a branch that a person pushed to since": {stops: 1, data: "data", pushed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.CutOff(c.stops)
+			r.Config += "policy: {caps: {per_repository_per_day: 1}}\n" // in which the attempt is counted already
+			r.Start()
+			n := r.Solve("A second line", "Please add a second line to a.txt.")
+			for call := 1; call <= c.stops; call++ {
+				r.Working(call)
+				r.Stop(syscall.SIGTERM)
+				s := r.State(n)
+				if u := s.Unfinished; len(s.Attempts) != 0 || u == nil || u.Session != testrig.Session || u.Commit == "" {
+					t.Fatalf("attempts %+v, unfinished %+v; want none, and what goes on", s.Attempts, s.Unfinished)
+				}
+				if c.pushed {
+					r.Push(fmt.Sprintf("pawl/issue-%d", n), "Mine", "b.txt", "by a person\n")
+				}
+				r.Data = c.data
+				r.Start()
+			}
+			r.WantOneAttempt(n, c.stops+1)
+			if got := r.Left("found-2"); got != "one\npart 1\n" {
+				t.Errorf("the second call found %q in a.txt, want what the first one wrote", got)
+			}
+			here := c.data == "data"
+			resumes := strings.Contains(r.Left("args-2"), "resume "+testrig.Session)
+			told := strings.Contains(r.Left("prompt-2"), "An earlier try was cut off")
+			if resumes != here || !here && !told {
+				t.Errorf("the second call was %q, want the session continued: %t, and told of the earlier try elsewhere: %t",
+					r.Left("args-2"), here, told)
+			}
+			if c.pushed {
+				r.wantOnBranch(n, "b.txt", "by a person\n")
+			}
+		})
+	}
+}
+
+func TestWhatGitRefusesIsNotHandedOver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.Touch("hang")
+	n := r.AtWorkUntil(1)
+	r.Stop(syscall.SIGTERM)
+	s := r.State(n)
+	if len(s.Attempts) != 0 || s.Unfinished == nil || s.Unfinished.Commit != "" || s.Acts[thread.ActUnfinished].SHA != "" {
+		t.Errorf("attempts %+v, unfinished %+v, acts %+v; want nothing pushed", s.Attempts, s.Unfinished, s.Acts)
+	}
+	r.Start()
+	if s := r.Ending(n); s.State != "done" || r.Left("found-2") != "one\n" {
+		t.Errorf("%s (%s %q) after a call that found %q, want done from the branch's files", s.State, s.Rule, s.Reasons, r.Left("found-2"))
+	}
+}
+
+func TestWhileItDrainsAServerFinishesAttemptsAndBeginsNone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.Drain = "10m"
+	n := r.AtWork()
+	stopped := make(chan int)
+	queue := r.Node.Store()
+	go func() { stopped <- r.Stop(syscall.SIGTERM) }()
+	r.Await("the drain", func() bool { return strings.Contains(r.Log.String(), `"message":"stopping"`) })
+	other := r.Solve("Another line", "Please add another line to a.txt.")
+	r.Await("the other thread to be queued", func() bool {
+		stats, err := queue.Stats(t.Context())
+		r.Must(err)
+		return stats.Queued == 1
+	})
+	r.Touch("go")
+	if code := <-stopped; code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	if a := r.State(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Edited || r.PullOf(n) == 0 || r.Calls() != 1 {
+		t.Errorf("%d calls, attempts %+v and pull request %d; want the attempt finished, and no other one", r.Calls(), a, r.PullOf(n))
+	}
+	r.Start()
+	if s := r.Ending(other); s.State != "done" {
+		t.Errorf("%s (%s %q) at the other thread, want done", s.State, s.Rule, s.Reasons)
+	}
+}
+
+// A server that is stopped while git pushes does not know whether GitHub takes it.
+func TestAStopDuringAPushLosesNoWorkAndAsksNoAgentAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                string
+		taken, moved, again bool
+		data                string // the data directory of the next server
+		calls               int
+	}{
+		{name: "GitHub takes it", taken: true, data: "data", calls: 1},
+		{name: "GitHub takes it, and a person pushes on top", taken: true, moved: true, data: "data", calls: 1},
+		{name: "GitHub does not take it, and a person pushes", moved: true, data: "data", calls: 1},
+		{name: "GitHub does not take it, and the next server is stopped", again: true, data: "data", calls: 1},
+		{name: "GitHub does not take it but keeps it for another machine", data: "other", calls: 1},
+		{name: "GitHub is away, and another machine asks the agent", data: "other", calls: 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.CutOff(0)
+			r.Start()
+			held, release := r.HoldPush(c.taken)
+			n := r.Solve("A second line", "Please add a second line to a.txt.")
+			stop := func() {
+				<-held
+				if c.calls > 1 {
+					r.World.Inject(fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Status: http.StatusServiceUnavailable, Times: -1})
+				}
+				r.Stop(syscall.SIGTERM)
+				release()
+				r.World.ClearFaults()
+			}
+			stop()
+			var person string
+			if c.moved {
+				person = r.Push(fmt.Sprintf("pawl/issue-%d", n), "Mine", "b.txt", "by a person\n")
+			}
+			if c.again {
+				held, release = r.HoldPush(false)
+				r.Start()
+				stop()
+			}
+			r.Data = c.data
+			r.Start()
+			r.Ending(n)
+			r.wantOnBranch(n, "a.txt", "one\ntwo\n")
+			r.Once(n)
+			a := r.State(n).Attempts
+			if last := a[len(a)-1].Receipt; len(a) != c.calls || r.Calls() != c.calls || !last.Pushed || last.Tokens.Output != 5 {
+				t.Errorf("%d calls, attempts %+v; want %d, and that the last tells of its one call", r.Calls(), a, c.calls)
+			}
+			if c.moved {
+				r.wantOnBranch(n, "b.txt", "by a person\n")
+			}
+			if head := r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA; c.taken && c.moved && head != person {
+				t.Errorf("the branch is at %s, want the person's commit %s without a merge", head, person)
+			}
+			r.WantNoRest(n)
+		})
+	}
+}
+
+func TestAStopLosesNothingOfAnAttemptThatMetAUsageLimit(t *testing.T) {
+	t.Parallel()
+	limited := "echo two >> a.txt\n" + fmt.Sprintf(testrig.Limited, testrig.ResetText(time.Now().Add(5*time.Hour)))
+	for name, agent := range map[string]string{
+		"while its agent ends": strings.Replace(limited, "exit 1", `touch "$CTRL/ready-1"; exec sleep 600`, 1),
+		"during its push":      limited,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			r.Agent(agent, "stream: codex")
+			r.Start()
+			held, release := (<-chan struct{})(nil), func() {}
+			if agent == limited {
+				held, release = r.HoldPush(true)
+			}
+			n := r.Solve("A second line", "Please add a second line to a.txt.")
+			if held != nil {
+				<-held
+			} else {
+				r.Working(1)
+				r.AwaitRead("turn.failed")
+			}
+			r.Stop(syscall.SIGTERM)
+			release()
+			r.Start()
+			s := r.Ending(n)
+			a := r.State(n).Attempts
+			if s.State != "stopped" || s.Rule != "usage_limit" || r.Calls() != 1 || len(a) != 1 {
+				t.Fatalf("%s (%s %q) after %d calls, attempts %+v; want stopped at the usage limit after one", s.State, s.Rule, s.Reasons, r.Calls(), a)
+			}
+			if got := a[0].Receipt; got.Outcome != policy.Outcome(policy.UsageLimit) || got.Limit == nil || !got.Pushed {
+				t.Errorf("the receipt is %+v, want the usage limit and pushed work", got)
+			}
+			if b := r.Status().Breakers; len(b) != 1 || b[0].Claim.Consecutive != 1 {
+				t.Errorf("breakers %+v, want one that heard of one limit", b)
+			}
+			r.Once(n)
+			r.wantOnBranch(n, "a.txt", "one\ntwo\n")
+			r.WantNoRest(n)
+		})
+	}
+}
