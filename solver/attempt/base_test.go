@@ -20,12 +20,17 @@ func TestAFailureIsHeldAgainstTheBaseAndAgainstASecondRun(t *testing.T) {
 		want                 policy.Verified
 	}{
 		{"it failed before", `echo "not ok 1 - $(head -n 1 a.txt)"; exit 1`, "echo two >> a.txt\n", true, policy.Verified{Known: []string{"one"}}},
-		{"it fails anew", `head -n 1 a.txt | grep one && echo ok 1 - first || { echo not ok 1 - first; exit 1; }`, "echo two > a.txt\n", false, policy.Verified{}},
-		{"it turned green", `head -n 1 a.txt | grep two && echo ok 1 - first || { echo not ok 1 - first; exit 1; }`, "echo two > a.txt\n", true, policy.Verified{Fixed: []string{"first"}}},
-		{"it passes when it is run again at once", `echo x >> $CTRL/runs; test $(wc -l < $CTRL/runs) != 2 || { echo not ok 1 - flaky; exit 1; }; echo ok 1 - flaky`, "echo two > a.txt\n", true,
+		{"it fails anew", `grep one a.txt && echo ok 1 - first || { echo not ok 1 - first; exit 1; }`, "echo two > a.txt\n", false,
+			policy.Verified{}},
+		{"it turned green", `grep two a.txt && echo ok 1 - first || { echo not ok 1 - first; exit 1; }`, "echo two > a.txt\n", true,
+			policy.Verified{Fixed: []string{"first"}}},
+		{"it passes when it is run again at once", `echo x >> $CTRL/runs; test $(wc -l < $CTRL/runs) != 2 || { echo not ok 1 - flaky; exit 1; }; echo ok 1 - flaky`,
+			"echo two > a.txt\n", true,
 			policy.Verified{Flaky: []string{"flaky"}}},
 		// Tools of the repository and of HOME come first in many projects' commands.
-		{"the agent left a tool that passes", `PATH="$PWD/bin:$HOME/bin:$PATH"; checker || ! grep two a.txt`, "echo two > a.txt; for d in bin $HOME/bin; do mkdir -p $d; echo '#!/bin/sh' > $d/checker; chmod +x $d/checker; done\n", false, policy.Verified{}},
+		{"the agent left a tool that passes", `PATH="$PWD/bin:$HOME/bin:$PATH"; checker || ! grep two a.txt`,
+			"echo two > a.txt; for d in bin $HOME/bin; do mkdir -p $d; echo '#!/bin/sh' > $d/checker; chmod +x $d/checker; done\n", false,
+			policy.Verified{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +51,8 @@ func TestWhatIsMergedIntoTheWorkBeforeThePushIsVerifiedWithIt(t *testing.T) {
 	s := newStage(t, verifying("! test -e theirs.txt || ! grep -q mine a.txt", nil))
 	s.agent("[ -e $CTRL/theirs ] || { echo more >> a.txt; exit 0; }\necho mine >> a.txt; sh $CTRL/theirs\n", "")
 	s.attempt(1)
-	push := "cd " + s.origin + "; git checkout -q " + branchOf(1) + "; echo theirs > theirs.txt; git add .; git -c user.name=b -c user.email=b@example.com commit -qm Theirs; git checkout -q main\n"
+	push := "cd " + s.origin + "; git checkout -q " + branchOf(1) + "; echo theirs > theirs.txt; git add .\n" +
+		"git -c user.name=b -c user.email=b@example.com commit -qm Theirs; git checkout -q main\n"
 	s.must(os.WriteFile(filepath.Join(s.ctrl, "theirs"), []byte(push), 0o600))
 	if r := s.attempt(1); !r.Merged || r.Outcome != policy.VerifyFailed {
 		t.Errorf("merged %v, %s; want what does not fit together to fail", r.Merged, r.Outcome)
@@ -143,5 +149,36 @@ func TestSecretsOfSetupAreThereInSetupOnly(t *testing.T) {
 		if refused == nil || !strings.Contains(refused.Output, said) || strings.Contains(refused.Output, "a-secret") {
 			t.Errorf("secrets for %s: refused %+v, want an output that says %q", repo, refused, said)
 		}
+	}
+}
+
+// What differs between two runs that fail at the same place is no other failure.
+func TestTheSameFailureIsKnownAgain(t *testing.T) {
+	t.Parallel()
+	trace := func(function, message string) map[string]string {
+		return verifying(`n=$(wc -l < a.txt); printf 'Traceback (most recent call last):\n  File "/srv/%s/cart.py", line 4%s, in %s\nValueError: %s\n' `+
+			`$$ $n "`+function+`" "`+message+`"; test $n = 1`, nil)
+	}
+	const words = `$(echo cannot read banana while peeling seven wooden ladders near green harbours | cut -d ' ' -f $((n*3-2))-$((n*3)))`
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		agent string
+		same  bool
+	}{
+		{"a crash with other ids", map[string]string{"a.txt": "one\n"},
+			`n=$$; echo "worker[$n]: upstream refused request req_0$n on port 4${n} after $n.5s, see /tmp/run$n/trace.log" >&2; exit 3`, true},
+		{"other words at the same place", trace("total", words), "", true},
+		{"the same words from elsewhere", trace("step$n", "the very same words of a message"), "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, c.files)
+			s.agent("echo more >> a.txt; head -c 90 /dev/urandom | base64 > \"file$(wc -l < a.txt).txt\"\n"+c.agent+"\n", "")
+			first, second := policy.Attempt{Receipt: s.attempt(1)}, policy.Attempt{Receipt: s.attempt(1)}
+			if got := policy.Stagnation([]policy.Attempt{first, second}, 0, policy.Defaults()); (got.Similar > 0) != c.same {
+				t.Errorf("%s and %s: %+v, want them similar: %v", first.Outcome, second.Outcome, got, c.same)
+			}
+		})
 	}
 }

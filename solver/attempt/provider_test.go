@@ -16,7 +16,9 @@ func TestTheGatewaySaysHowAnAttemptEnded(t *testing.T) {
 	t.Parallel()
 	const (
 		hollow = "the provider's last 5 answers held neither a text nor a call of a tool"
-		ask    = `ask() { curl -sS -o /dev/null "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -H 'Content-Type: application/json' -d '{"model":"mock-model",'"$2"'"tools":[{"type":"function","function":{"name":"edit"}}],"messages":[{"role":"user","content":"'"$1"'"}]}'; }
+		ask    = `ask() { curl -sS -o /dev/null "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" \
+	-H 'Content-Type: application/json' -d '{"model":"mock-model",'"$2"'"tools":[{"type":"function","function":{"name":"edit"}}],'\
+'"messages":[{"role":"user","content":"'"$1"'"}]}'; }
 `
 		begun  = `printf '{"type":"thread.started","thread_id":"019a"}\n{"type":"turn.started"}\n'` + "\n"
 		usedUp = begun + `echo '{"type":"turn.failed","error":{"message":"You have hit your usage limit. Try again in 6 days."}}'; exit 1` + "\n"
