@@ -29,6 +29,7 @@ func promtool(t *testing.T, dir string, args ...string) {
 }
 
 func TestTheAlertsFireWhenTheySay(t *testing.T) {
+	t.Parallel()
 	promtool(t, deploy+"prometheus", "check", "rules", "alerts.yml")
 	promtool(t, deploy+"prometheus", "test", "rules", "alerts_test.yml")
 }

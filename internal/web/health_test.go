@@ -36,43 +36,39 @@ func (s *site) ready() (int, ready) {
 	return answer.StatusCode, got
 }
 
-func TestHealthIsOKAsLongAsTheProcessAnswers(t *testing.T) {
+func TestADetailLeavesTheServerReady(t *testing.T) {
+	for said, want := range map[string]check{"can be written": {"data_dir", true, "can be written"}, "disk \x1b[31mfull\n": {"data_dir", false, "disk full"}} {
+		s := open(t, func(o *web.Options) {
+			o.Details = []web.Detail{{Name: "data_dir", Run: func(context.Context) (bool, string) { return want.OK, said }}}
+		})
+		code, got := s.ready()
+		if diff := cmp.Diff(ready{true, []check{{"database", true, ""}}, []check{want}}, got); diff != "" || code != http.StatusOK {
+			t.Errorf("%d (-want +got):\n%s", code, diff)
+		}
+		healthy := map[bool]string{true: "1", false: "0"}[want.OK]
+		if body := s.page("/metrics"); !strings.Contains(body, "\npawl_healthy{part=\"data_dir\"} "+healthy+"\n") {
+			t.Errorf("the metrics do not say that data_dir is %s", healthy)
+		}
+	}
+}
+
+func TestAClosedDatabaseMakesItNotReadyAndLeavesItAlive(t *testing.T) {
 	s := open(t, nil)
 	if err := s.store.Close(); err != nil {
 		t.Fatal(err)
+	}
+	code, got := s.ready()
+	if code != http.StatusServiceUnavailable || got.Ready || got.Checks[0].OK || !strings.Contains(got.Checks[0].Detail, "closed") {
+		t.Errorf("%d %+v", code, got)
 	}
 	if answer, body := s.get("/healthz"); answer.StatusCode != http.StatusOK || body != "ok\n" {
 		t.Errorf("%s %q", answer.Status, body)
 	}
 }
 
-func TestReadyTellsTheDatabaseAndEveryDetail(t *testing.T) {
-	s := open(t, func(o *web.Options) {
-		o.Details = []web.Detail{{Name: "data_dir", Run: func(context.Context) (bool, string) { return true, "can be written" }}}
-	})
-	code, got := s.ready()
-	want := ready{true, []check{{"database", true, ""}}, []check{{"data_dir", true, "can be written"}}}
-	if diff := cmp.Diff(want, got); diff != "" || code != http.StatusOK {
-		t.Errorf("%d (-want +got):\n%s", code, diff)
-	}
-}
-
-func TestADetailThatIsNotWellLeavesTheServerReady(t *testing.T) {
-	s := open(t, func(o *web.Options) {
-		o.Details = []web.Detail{{Name: "data_dir", Run: func(context.Context) (bool, string) { return false, "disk \x1b[31mfull\n" }}}
-	})
-	code, got := s.ready()
-	want := ready{true, []check{{"database", true, ""}}, []check{{"data_dir", false, "disk full"}}}
-	if diff := cmp.Diff(want, got); diff != "" || code != http.StatusOK {
-		t.Errorf("%d (-want +got):\n%s", code, diff)
-	}
-	if body := s.page("/metrics"); !strings.Contains(body, "\npawl_healthy{part=\"data_dir\"} 0\n") || !strings.Contains(body, "\npawl_healthy{part=\"database\"} 1\n") {
-		t.Error("the metrics do not say so")
-	}
-}
-
 // A disk that hangs holds whoever writes to it, whatever the context says.
 func TestAPartThatHangsIsGivenUpOn(t *testing.T) {
+	t.Parallel() // it waits for readyTime, twice
 	release, asked := make(chan struct{}), make(chan struct{}, 10)
 	s := open(t, func(o *web.Options) {
 		o.Details = []web.Detail{{Name: "data_dir", Run: func(context.Context) (bool, string) {
@@ -97,21 +93,8 @@ func TestAPartThatHangsIsGivenUpOn(t *testing.T) {
 	}
 }
 
-func TestAClosedDatabaseMakesItNotReady(t *testing.T) {
-	s := open(t, nil)
-	if code, _ := s.ready(); code != http.StatusOK {
-		t.Fatalf("%d before", code)
-	}
-	if err := s.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	code, got := s.ready()
-	if code != http.StatusServiceUnavailable || got.Ready || got.Checks[0].OK || !strings.Contains(got.Checks[0].Detail, "closed") {
-		t.Errorf("%d %+v", code, got)
-	}
-}
-
 func TestADatabaseThatDoesNotAnswerMakesItNotReady(t *testing.T) {
+	t.Parallel() // it waits for readyTime
 	s := open(t, nil)
 	// The only writing connection is taken, so the ping waits until its time is over.
 	conn, err := s.store.DB().Conn(t.Context())
