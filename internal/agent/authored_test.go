@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -96,16 +94,9 @@ func TestAShortRemarkMustStandInACommandThatPosts(t *testing.T) {
 
 func TestARemarkPostedFromAPatchedFileIsInTheSessionFile(t *testing.T) {
 	const thread, remark = "01a1fd24-701f-7592-bb9e-941e16d06283", "The parser now accepts empty input."
-	home := t.TempDir()
-	dir := filepath.Join(home, ".codex/sessions/2026/11/21")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	line := `{"type":"response_item","payload":{"type":"custom_tool_call","name":"apply_patch","input":"*** Begin Patch\n*** Add File: /tmp/c.md\n+The parser now\n+accepts empty input.\n"}}` + "\n" +
 		`{"type":"response_item","payload":{"type":"function_call_output","output":"A person wrote this long remark here."}}` + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "rollout-2026-11-21T08-06-25-"+thread+".jsonl"), []byte(line), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	home, _ := sessionFile(t, thread, line)
 	var w feedback.Authored
 	if err := stream(config.Codex).SessionEvents(home, thread, func(e agent.Event) { w.Add(e.Authored, e.Ran) }); err != nil {
 		t.Fatal(err)

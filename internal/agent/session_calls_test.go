@@ -3,8 +3,6 @@ package agent_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,7 +56,7 @@ func TestDeedsComeOnceAndInOrder(t *testing.T) {
 }
 
 func TestTheSessionFileTellsThePatches(t *testing.T) {
-	home, id := t.TempDir(), "0199aaaa-bbbb"
+	const id = "0199aaaa-bbbb"
 	var b strings.Builder
 	line := func(payload map[string]any) {
 		j, err := json.Marshal(map[string]any{"type": "response_item", "payload": payload})
@@ -80,13 +78,7 @@ func TestTheSessionFileTellsThePatches(t *testing.T) {
 	line(map[string]any{"type": "custom_tool_call_output", "call_id": "3", "output": `{"output":"no such line","metadata":{"exit_code":1}}`})
 	line(map[string]any{"type": "function_call", "call_id": "4", "name": "exec_command", "arguments": `{"cmd":"make"}`})
 	line(map[string]any{"type": "function_call_output", "call_id": "4", "output": "Process exited with code 2\nno rule"})
-	dir := filepath.Join(home, ".codex/sessions", "2026/11/21")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "rollout-x-"+id+".jsonl"), []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	home, _ := sessionFile(t, id, b.String())
 	var edits []policy.Edit
 	failed := 0
 	if err := stream(config.Codex).SessionCalls(home, id, "/r", func(d agent.Call) {

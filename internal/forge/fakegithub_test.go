@@ -122,6 +122,13 @@ func (h *hub) newClient(c Config) *Client {
 	return client
 }
 
+// token has a client ask for the repository's token, so that later requests need none.
+func (h *hub) token(c *Client) {
+	h.t.Helper()
+	_, err := c.Apps.Token(h.t.Context(), h.repo)
+	h.must(err)
+}
+
 // fail has the next requests to a route go wrong, one after the other.
 func (h *hub) fail(route string, faults ...fault) {
 	for _, f := range faults {

@@ -26,9 +26,7 @@ func (d *dark) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func TestWhileGitHubIsDownForTwoHoursEachCallEndsSoonAndNothingIsDoneTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
-		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-			t.Fatal(err)
-		}
+		h.token(c)
 		d := &dark{RoundTripper: c.Clock.base, until: time.Now().Add(2 * time.Hour)}
 		c.Clock.base = d
 		calls := 0
@@ -66,9 +64,7 @@ func TestASlowGitHubEndsATryAfterThirtySeconds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, h *hub, c *Client) {
-				if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-					t.Fatal(err)
-				}
+				h.token(c)
 				for range tt.times {
 					h.fail(issueRoute, fault{Latency: tt.slow})
 				}
@@ -97,9 +93,7 @@ func TestASlowWriteThatWasDoneIsNotDoneTwice(t *testing.T) {
 
 func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
-		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-			t.Fatal(err)
-		}
+		h.token(c)
 		refusal := message(403, "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.")
 		for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
 			h.fail(issueRoute, refusal)
@@ -128,9 +122,7 @@ func TestARefusalWithoutATimeIsWaitedOutTwiceAsLongEachTime(t *testing.T) {
 
 func TestARetryAfterOfAnHourIsHandedOnAndNothingIsSentMeanwhile(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
-		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-			t.Fatal(err)
-		}
+		h.token(c)
 		h.fail(issueRoute, message(403, "You have exceeded a secondary rate limit.", "Retry-After", "3600"))
 		began := time.Now()
 		var limit *RateLimited

@@ -39,9 +39,7 @@ func TestWhatTheFenceRefusesIsNotSent(t *testing.T) {
 func TestTheFenceIsForWritesOnlyAndForThisClientOnly(t *testing.T) {
 	h, c := start(t)
 	run := h.checkRun()
-	if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-		t.Fatal(err)
-	}
+	h.token(c)
 	closed := c.Fenced(func(context.Context) error { return errors.New("closed") })
 	if _, err := closed.Issues.Get(t.Context(), h.repo, 1); err != nil {
 		t.Errorf("a read: %v", err)

@@ -9,11 +9,6 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// Inside is inside for tests that only see what the package exports.
-func Inside(server http.Handler, delay func() time.Duration) http.RoundTripper {
-	return inside{server, delay}
-}
-
 // inside carries requests to a server in the same process, so that they take
 // place in a bubble of virtual time. Each way takes some milliseconds.
 type inside struct {

@@ -15,9 +15,7 @@ import (
 func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		h.branch()
-		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-			t.Fatal(err)
-		}
+		h.token(c)
 		var wg sync.WaitGroup
 		for range 36 { // 26 at once, then one each 1.25 s
 			wg.Go(func() {
@@ -46,9 +44,7 @@ func TestATokenThatIsRevokedWhileARequestWaitsForItsPlaceIsNoFailure(t *testing.
 func TestNoCallOfAStepWaitsLongerThanHalfAMinuteForLimits(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		c.maxWait = defaultMaxWait
-		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-			t.Fatal(err)
-		}
+		h.token(c)
 		slow := message(429, "slow down", "Retry-After", "20")
 		h.fail(issueRoute, slow, slow)
 		began := time.Now()
@@ -85,9 +81,7 @@ func TestARequestThatWaitedBehindItsPlaceObeysWhatWasRefusedMeanwhile(t *testing
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, h *hub, c *Client) {
-				if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-					t.Fatal(err)
-				}
+				h.token(c)
 				refusal := message(429, "slow down", "Retry-After", "20")
 				refusal.Latency = 2 * time.Second
 				h.fail(issueRoute, refusal)

@@ -33,9 +33,7 @@ func (n *noted) add(format string, args ...any) {
 func TestWritesWaitForNoOthersWhileThereIsRoom(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
 		sha := h.branch()
-		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-			t.Fatal(err)
-		}
+		h.token(c)
 		got := noted{from: time.Now()}
 		var wg sync.WaitGroup
 		for i, one := range []struct {
@@ -105,9 +103,7 @@ func TestACosmeticWriteDoesNotWaitLongButNamesATime(t *testing.T) {
 
 func TestAWaitingRequestEndsWithItsContextAndLeavesItsPlace(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
-		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-			t.Fatal(err)
-		}
+		h.token(c)
 		c.limiter(h.repo.Installation).limits.minute.ReserveN(time.Now(), minuteLimit.most/3) // the next write waits for 1.25 s
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -144,9 +140,7 @@ func noneLeft(t *testing.T, l *limiter) {
 
 func TestNoMoreRequestsAreUnderWayThanGitHubTakes(t *testing.T) {
 	bubble(t, func(t *testing.T, h *hub, c *Client) {
-		if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-			t.Fatal(err)
-		}
+		h.token(c)
 		slow := fault{Answer: func(w http.ResponseWriter, r *http.Request, github http.Handler) {
 			_ = wait.For(r.Context(), 5*time.Second)
 			github.ServeHTTP(w, r)
@@ -168,29 +162,6 @@ func TestNoMoreRequestsAreUnderWayThanGitHubTakes(t *testing.T) {
 			_ = wait.For(t.Context(), 4200*time.Millisecond)
 		}
 		wg.Wait()
-	})
-}
-
-func TestEachNodeObeysWhatItWasTold(t *testing.T) {
-	bubble(t, func(t *testing.T, h *hub, a *Client) {
-		b := h.node()
-		ask := func(c *Client) error {
-			_, err := c.Issues.Get(t.Context(), h.repo, 1)
-			return err
-		}
-		for _, told := range []*Client{a, b} {
-			h.fail(issueRoute, message(429, "slow down", "Retry-After", "3600"))
-			asked := len(h.calls(issueRoute))
-			for range 3 {
-				var limit *RateLimited
-				if err := ask(told); !errors.As(err, &limit) {
-					t.Fatal(err)
-				}
-			}
-			if n := len(h.calls(issueRoute)) - asked; n != 1 {
-				t.Errorf("GitHub was asked %d times, want once", n)
-			}
-		}
 	})
 }
 

@@ -1,4 +1,4 @@
-package forge_test
+package forge
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/needs"
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
 // storm is a strict GitHub and the nodes of one Pawl in virtual time.
 type storm struct {
 	gh     *fakegithub.Server
-	repo   forge.Repo
+	repo   Repo
 	sha    string
 	mu     sync.Mutex
 	rand   *rand.Rand
@@ -33,7 +33,7 @@ type storm struct {
 
 // node is one life of a process: what it began ends with it.
 type node struct {
-	*forge.Client
+	*Client
 	ctx  context.Context
 	kill context.CancelFunc
 }
@@ -72,48 +72,22 @@ func (c checked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.storm.gh.ServeHTTP(answer, r)
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}
-
 func (s *storm) upTo(d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Duration(s.rand.Int64N(int64(d)))
 }
 
-const stormApp = 4711
-
 // newStorm starts the server outside of virtual time, because it listens. It is
 // closed within, by check, where its requests were made.
 func newStorm(t *testing.T, issues int, seed uint64) *storm {
 	t.Helper()
-	gh, err := fakegithub.New(fakegithub.Options{AppID: stormApp})
-	if err != nil {
-		t.Fatal(err)
+	h := newHub(t, nil)
+	for range issues - 1 { // the hub has one
+		_, err := h.OpenIssue(fullName, "ann", "An issue", "It is broken.")
+		h.must(err)
 	}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(gh.AddUser("ann", 31, nil))
-	must(gh.AddRepo(t.Context(), "octo/hello", map[string]string{"a.txt": "a\n"}))
-	for i := range issues {
-		_, err := gh.OpenIssue("octo/hello", "ann", fmt.Sprint("Issue ", i+1), "It is broken.")
-		must(err)
-	}
-	s := &storm{gh: gh, sha: gh.Branches("octo/hello")["main"], rand: rand.New(rand.NewPCG(seed, 1))}
-	id, err := gh.InstallationID("octo/hello")
-	must(err)
-	s.repo = forge.Repo{Owner: "octo", Name: "hello", Installation: id}
-	return s
+	return &storm{gh: h.Server, repo: h.repo, sha: h.push("main", "a\n"), rand: rand.New(rand.NewPCG(seed, 1))}
 }
 
 // clocks are how wrong those of the nodes are.
@@ -125,9 +99,9 @@ func (s *storm) live(t *testing.T, i int) *node {
 	n := &node{}
 	n.ctx, n.kill = context.WithCancel(t.Context())
 	var err error
-	n.Client, err = forge.New(forge.Config{
-		WebURL: s.gh.WebURL(), APIURL: s.gh.APIURL(), AppID: stormApp, PrivateKey: s.gh.PrivateKeyPEM(),
-		Transport: forge.Inside(checked{s, new(fakegithub.LimitChecker)}, func() time.Duration { return 5*time.Millisecond + s.upTo(200*time.Millisecond) }),
+	n.Client, err = New(Config{
+		WebURL: s.gh.WebURL(), APIURL: s.gh.APIURL(), AppID: testApp, PrivateKey: s.gh.PrivateKeyPEM(),
+		Transport: inside{checked{s, new(fakegithub.LimitChecker)}, func() time.Duration { return 5*time.Millisecond + s.upTo(200*time.Millisecond) }},
 		Now:       func() time.Time { return time.Now().Add(clocks[i]) },
 	})
 	if err != nil {
@@ -153,9 +127,9 @@ func (s *storm) alive(i int) *node {
 // refusal is over.
 func (s *storm) die(ctx context.Context, t *testing.T, i int) {
 	s.gh.ClearFaults()
-	_ = sleep(ctx, 5*time.Minute+2*time.Second)
+	_ = wait.For(ctx, 5*time.Minute+2*time.Second)
 	s.nodes[i].kill()
-	_ = sleep(ctx, time.Minute)
+	_ = wait.For(ctx, time.Minute)
 	fresh := s.live(t, i)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,11 +143,11 @@ const leaseTime = 30 * time.Second
 // insist does one thing as the App does: what GitHub puts off is done at the
 // time that is named, what fails is tried again later, after a look whether it
 // was done, and what a dead node left is taken up by another.
-func (s *storm) insist(ctx context.Context, i int, do func(ctx context.Context, c *forge.Client, again bool) error) error {
+func (s *storm) insist(ctx context.Context, i int, do func(ctx context.Context, c *Client, again bool) error) error {
 	for again := false; ; {
 		n := s.alive(i)
 		if n == nil {
-			if err := sleep(ctx, leaseTime); err != nil {
+			if err := wait.For(ctx, leaseTime); err != nil {
 				return err
 			}
 			continue
@@ -181,20 +155,20 @@ func (s *storm) insist(ctx context.Context, i int, do func(ctx context.Context, 
 		err := do(n.ctx, n.Client, again)
 		if n.ctx.Err() != nil && ctx.Err() == nil {
 			again = true
-			if err := sleep(ctx, leaseTime); err != nil {
+			if err := wait.For(ctx, leaseTime); err != nil {
 				return err
 			}
 			continue
 		}
-		var limit *forge.RateLimited
-		again = again || errors.Is(err, forge.ErrUnavailable)
+		var limit *RateLimited
+		again = again || errors.Is(err, ErrUnavailable)
 		switch {
 		case err == nil:
 			return nil
 		case errors.As(err, &limit):
-			err = sleep(ctx, max(time.Second, time.Until(limit.Until)-clocks[i]))
-		case errors.Is(err, forge.ErrUnavailable):
-			err = sleep(ctx, time.Minute)
+			err = wait.For(ctx, max(time.Second, time.Until(limit.Until)-clocks[i]))
+		case errors.Is(err, ErrUnavailable):
+			err = wait.For(ctx, time.Minute)
 		}
 		if err != nil {
 			return err
@@ -205,21 +179,21 @@ func (s *storm) insist(ctx context.Context, i int, do func(ctx context.Context, 
 // thread does what the App does on one issue, and how often it shows it.
 func (s *storm) thread(ctx context.Context, node, number int) error {
 	mark, body := fmt.Sprintf("<!-- pawl:%d -->", number), "working"
-	var comment forge.Comment
-	var checks []forge.CheckRunRef
-	steps := []func(context.Context, *forge.Client, bool) error{
-		func(ctx context.Context, c *forge.Client, _ bool) error {
+	var comment Comment
+	var checks []CheckRunRef
+	steps := []func(context.Context, *Client, bool) error{
+		func(ctx context.Context, c *Client, _ bool) error {
 			_, err := c.Repositories.Permission(ctx, s.repo, "ann")
 			return err
 		},
-		func(ctx context.Context, c *forge.Client, _ bool) error {
+		func(ctx context.Context, c *Client, _ bool) error {
 			_, err := c.Issues.Get(ctx, s.repo, number)
 			return err
 		},
-		func(ctx context.Context, c *forge.Client, _ bool) error {
-			return c.Issues.React(ctx, s.repo, "issue", int64(number), forge.Eyes)
+		func(ctx context.Context, c *Client, _ bool) error {
+			return c.Issues.React(ctx, s.repo, "issue", int64(number), Eyes)
 		},
-		func(ctx context.Context, c *forge.Client, again bool) (err error) {
+		func(ctx context.Context, c *Client, again bool) (err error) {
 			if again {
 				var found bool
 				if comment, found, err = c.Issues.FindComment(ctx, s.repo, number, mark); found || err != nil {
@@ -232,8 +206,8 @@ func (s *storm) thread(ctx context.Context, node, number int) error {
 	}
 	names := []string{"pawl", "pawl/severity", "pawl/stagnation"}
 	for _, name := range names {
-		run := forge.CheckRun{Name: name, HeadSHA: s.sha, ExternalID: fmt.Sprint("octo/hello#", number), Status: "in_progress", Output: forge.Output{Title: "T", Summary: "S"}}
-		steps = append(steps, func(ctx context.Context, c *forge.Client, again bool) error {
+		run := CheckRun{Name: name, HeadSHA: s.sha, ExternalID: fmt.Sprint("octo/hello#", number), Status: "in_progress", Output: Output{Title: "T", Summary: "S"}}
+		steps = append(steps, func(ctx context.Context, c *Client, again bool) error {
 			if again {
 				ref, found, err := c.Checks.Find(ctx, s.repo, s.sha, name, run.ExternalID)
 				if found {
@@ -250,15 +224,15 @@ func (s *storm) thread(ctx context.Context, node, number int) error {
 			return err
 		})
 	}
-	steps = append(steps, func(context.Context, *forge.Client, bool) error { return sleep(ctx, 10*time.Minute) }) // the agent works
+	steps = append(steps, func(context.Context, *Client, bool) error { return wait.For(ctx, 10*time.Minute) }) // the agent works
 	for i, name := range names {
-		run := forge.CheckRun{Name: name, HeadSHA: s.sha, Status: "completed", Conclusion: "success", Output: forge.Output{Title: "T", Summary: "S"}}
-		steps = append(steps, func(ctx context.Context, c *forge.Client, _ bool) error {
+		run := CheckRun{Name: name, HeadSHA: s.sha, Status: "completed", Conclusion: "success", Output: Output{Title: "T", Summary: "S"}}
+		steps = append(steps, func(ctx context.Context, c *Client, _ bool) error {
 			_, err := c.Checks.Update(ctx, s.repo, checks[i].ID, run)
 			return err
 		})
 	}
-	steps = append(steps, func(ctx context.Context, c *forge.Client, _ bool) error {
+	steps = append(steps, func(ctx context.Context, c *Client, _ bool) error {
 		_, err := c.Issues.EditComment(ctx, s.repo, comment.ID, "done", mark)
 		return err
 	})
@@ -278,7 +252,7 @@ func (s *storm) weather(ctx context.Context, t *testing.T) {
 		{Status: 429, Header: http.Header{"Retry-After": {"20"}}},
 		{Status: 403, Message: "You have exceeded a secondary rate limit.", Header: http.Header{"Retry-After": {"300"}}},
 	}
-	for sleep(ctx, s.upTo(6*time.Minute)+time.Second) == nil {
+	for wait.For(ctx, s.upTo(6*time.Minute)+time.Second) == nil {
 		switch s.upTo(10) {
 		case 0:
 			s.gh.RevokeTokens()
@@ -313,11 +287,6 @@ func aDayOfStorm(t *testing.T, nodes int) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
-		info, err := s.nodes[0].Repositories.Get(ctx, s.repo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.repo.ID = info.ID
 		var wg, sky sync.WaitGroup
 		clear, stop := context.WithCancel(ctx)
 		sky.Go(func() { s.weather(clear, t) })
@@ -329,7 +298,7 @@ func aDayOfStorm(t *testing.T, nodes int) {
 				at = time.Duration(i/100) * bursts
 			}
 			wg.Go(func() {
-				_ = sleep(ctx, at)
+				_ = wait.For(ctx, at)
 				if err := s.thread(ctx, i%nodes, i+1); err != nil {
 					t.Errorf("thread %d after %v: %v", i+1, time.Since(start), err)
 				}
@@ -381,18 +350,18 @@ func (s *storm) check(t *testing.T, threads int) {
 		t.Errorf("%v %s: %s %s: %s", v.At, v.Caller, v.Method, v.Path, v.Rule)
 	}
 	runs := make(map[string]int)
-	for _, run := range s.gh.CheckRuns("octo/hello") {
+	for _, run := range s.gh.CheckRuns(fullName) {
 		if run.Status == "completed" {
 			runs[run.ExternalID]++
 		}
 	}
 	for n := 1; n <= threads; n++ {
-		comments := s.gh.Comments("octo/hello", n)
+		comments := s.gh.Comments(fullName, n)
 		if len(comments) != 1 || !strings.HasPrefix(comments[0].Body, "done") || runs[fmt.Sprint("octo/hello#", n)] != 3 {
 			t.Errorf("issue %d: %d comments, %d completed check runs", n, len(comments), runs[fmt.Sprint("octo/hello#", n)])
 		}
 	}
-	if got := len(s.gh.CheckRuns("octo/hello")); got != 3*threads {
+	if got := len(s.gh.CheckRuns(fullName)); got != 3*threads {
 		t.Errorf("%d check runs, want %d", got, 3*threads)
 	}
 }

@@ -14,9 +14,7 @@ import (
 
 func TestATokenIsNarrowedToOneRepositoryAndPawlsPermissions(t *testing.T) {
 	h, c := start(t)
-	if _, err := c.Apps.Token(t.Context(), h.repo); err != nil {
-		t.Fatal(err)
-	}
+	h.token(c)
 	want := map[string]any{
 		"repository_ids": []any{float64(h.repo.ID)},
 		"permissions":    map[string]any{"checks": "write", "contents": "write", "issues": "write", "pull_requests": "write", "metadata": "read"},
