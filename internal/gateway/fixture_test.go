@@ -161,6 +161,18 @@ func (s *stand) post(t testing.TB, path, body string, headers ...string) (*http.
 	return do(t, s.request(t, "POST", path, body, headers...))
 }
 
+// tries sends a request whose answer may break off, and returns what came of it.
+func (s *stand) tries(t testing.TB, path, body string) (string, error) {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(s.request(t, "POST", path, body))
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
+}
+
 // sse answers with a stream of whole events.
 func sse(events ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -52,14 +51,6 @@ func TestReportAndPictureAreGolden(t *testing.T) {
 // line is one pair; texts that differ share no trigram.
 func line(label string, task int, a, b string) string {
 	return fmt.Sprintf(`{"view": "diff", "label": %q, "group": "t%d", "a": %q, "b": %q}`+"\n", label, task, a, b)
-}
-
-func TestNoPairsAreAnError(t *testing.T) {
-	for _, input := range []string{"", "\n\n"} {
-		if _, err := Measure(Read(strings.NewReader(input)), Options{}); !errors.Is(err, ErrNoPairs) {
-			t.Errorf("%q: %v", input, err)
-		}
-	}
 }
 
 func TestOneLabelLeavesTheCurveUnknown(t *testing.T) {

@@ -19,26 +19,6 @@ func pairsOf(same, different []float64) []scored {
 	return pairs
 }
 
-func TestAUCByHand(t *testing.T) {
-	for _, c := range []struct {
-		name            string
-		same, different []float64
-		want            float64
-	}{
-		// 0.9 beats both, 0.5 ties with one and beats the other: 3.5 of 4.
-		{"a tie across the labels", []float64{0.9, 0.5}, []float64{0.5, 0.1}, 0.875},
-		{"separated", []float64{0.9, 0.8}, []float64{0.2}, 1},
-		{"the wrong way round", []float64{0.1}, []float64{0.9, 0.8}, 0},
-		{"all tied", []float64{0.5, 0.5, 0.5}, []float64{0.5, 0.5}, 0.5},
-		{"one label", []float64{0.5}, nil, math.NaN()},
-	} {
-		all := newScale(pairsOf(c.same, c.different)).count()
-		if got := all.auc(); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-	}
-}
-
 func TestCurveAgreesWithItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		score := rapid.Map(rapid.IntRange(0, 8), func(n int) float64 { return float64(n) / 8 })
