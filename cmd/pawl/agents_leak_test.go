@@ -2,8 +2,6 @@ package main
 
 import (
 	"crypto/rand"
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/sandbox"
+	"github.com/pawlbot/pawl/internal/secret"
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
@@ -60,53 +59,15 @@ func plant(keyPEM []byte) planted {
 	return p
 }
 
-// told gives what is found of the secrets in a text, in the forms in which an
-// agent may put them: as they are, in base64 at each of its three alignments,
-// in hex and percent-encoded.
-func (p planted) told(text string) []string {
-	var found []string
-	lower := strings.ToLower(text)
-	for name, secret := range p.secrets {
-		forms := map[string]string{"plain": secret, "percent-encoded": url.QueryEscape(secret), "escaped": strings.Trim(fmt.Sprintf("%q", secret), `"`)}
-		for shift := range 3 {
-			whole := base64.RawStdEncoding.EncodeToString(append(make([]byte, shift), secret...))
-			forms[fmt.Sprintf("base64+%d", shift)] = whole[(8*shift+5)/6 : len(whole)-2]
-			whole = base64.RawURLEncoding.EncodeToString(append(make([]byte, shift), secret...))
-			forms[fmt.Sprintf("base64url+%d", shift)] = whole[(8*shift+5)/6 : len(whole)-2]
-		}
-		for form, look := range forms {
-			if strings.Contains(text, look) {
-				found = append(found, name+", "+form)
-			}
-		}
-		if strings.Contains(lower, hex.EncodeToString([]byte(secret))) {
-			found = append(found, name+", hex")
-		}
-	}
-	return found
-}
-
-func TestSecretsAreFoundInEveryForm(t *testing.T) {
-	p := planted{secrets: map[string]string{"x": testrig.Secret}}
-	for _, text := range []string{
-		testrig.Secret, url.QueryEscape(testrig.Secret), hex.EncodeToString([]byte(testrig.Secret)), strings.ToUpper(hex.EncodeToString([]byte(testrig.Secret))),
-		base64.StdEncoding.EncodeToString([]byte(testrig.Secret)), base64.StdEncoding.EncodeToString([]byte("a" + testrig.Secret + "b")),
-		base64.URLEncoding.EncodeToString([]byte("ab" + testrig.Secret + "cd")),
-	} {
-		if len(p.told("before "+text+" after")) == 0 {
-			t.Errorf("not found in %q", text)
-		}
-	}
-	if found := p.told("nothing of " + testrig.Secret[:12]); len(found) > 0 {
-		t.Errorf("%q found in a text without it", found)
-	}
-}
-
-// check reports what is found of the secrets in a text.
+// check reports where a text holds a secret, in any of the forms in which an agent may put it (internal/secret).
 func (p planted) check(t *testing.T, what, text string) {
 	t.Helper()
-	if found := p.told(text); len(found) > 0 {
-		t.Errorf("%s holds %q", what, found)
+	for name := range p.secrets {
+		value := secret.New([]string{name}, func(string) (string, bool) { return p.secrets[name], true })
+		// What only looks like a key is none of ours.
+		if leak, ok := value.Find("", text); ok && leak.Kind == "a value that Pawl gave" {
+			t.Errorf("%s holds the %s", what, name)
+		}
 	}
 }
 

@@ -35,23 +35,6 @@ func TestABrokenTestToolDoesNotBreakARun(t *testing.T) {
 	}
 }
 
-func TestPawlRunPrintsTokensAndCostOfARealAgent(t *testing.T) {
-	modules(t)
-	t.Parallel()
-	s := newStand(t, realCLIs()[0], "edit-success")
-	s.fields = "prices: [{model: gpt-5.5, input: 100, cached_input: 50, output: 1000}]"
-	code, out, said := s.pawlRun("--verify", "test -f hello.txt")
-	// Two answers of 1,200 tokens each.
-	for _, want := range []string{"2,400 tokens in (400 cached)", "68 out", "$0.29"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the receipts lack %q", want)
-		}
-	}
-	if code != exitDone || t.Failed() {
-		t.Errorf("exit code %d\n%s%s", code, out, said)
-	}
-}
-
 // TestDoctorNamesTheVersionsOfRealAgents has pawl doctor look at a server with
 // all four CLIs, whose provider is the fake one.
 func TestDoctorNamesTheVersionsOfRealAgents(t *testing.T) {

@@ -94,14 +94,6 @@ func workingCases() []agentCase {
 			},
 		},
 		{
-			name: "empty answers", scenario: "empty", only: butOpenCode, state: "stopped", rule: "no_progress", ending: "no_answer", outcome: "no_answer", attempts: 1,
-			check: func(s *stand, _ local.Result, last policy.Receipt) {
-				if rung := rungOf(last, policy.RungAnswer); rung.Times == 0 || rung.Recovered {
-					s.t.Errorf("rungs %+v, want one that did not help", last.Rungs)
-				}
-			},
-		},
-		{
 			name: "prose ends the attempt, and another effort works", scenario: "prose", set: map[string]string{"fails": "1"}, only: butOpenCode,
 			state: "done", ending: "completed", outcome: "edited", attempts: 2,
 			check: func(s *stand, r local.Result, last policy.Receipt) {
@@ -150,11 +142,6 @@ func refusedCases() []agentCase {
 			state: "stopped", rule: "usage_limit", ending: "usage_limit", outcome: "usage_limit", attempts: 1, check: usedUp,
 		},
 		{
-			// "You have exhausted your capacity": gemini sleeps for the whole reset.
-			name: "a limit that the CLI sleeps through", scenario: "usage-limit-noreset", only: "gemini", sleeps: "gemini",
-			state: "stopped", rule: "usage_limit", ending: "usage_limit", outcome: "usage_limit", attempts: 1, check: usedUp,
-		},
-		{
 			name: "a refused key", scenario: "auth-401",
 			state: "stopped", rule: "auth", ending: "auth", outcome: "auth", attempts: 1,
 			check: func(s *stand, r local.Result, last policy.Receipt) {
@@ -177,27 +164,6 @@ func refusedCases() []agentCase {
 				}
 				if !strings.Contains(last.Detail, "is not allowed here: use "+s.cli.model) {
 					s.t.Errorf("the CLI shows %q, and not which model it may ask", last.Detail)
-				}
-			},
-		},
-		{
-			name: "overload", scenario: "overload-503", sleeps: "gemini opencode qwen", more: "policy: {transient: {max_consecutive: 1}}",
-			state: "stopped", rule: "transient", ending: "overloaded", outcome: "overloaded", attempts: 1,
-			check: func(s *stand, r local.Result, last policy.Receipt) {
-				if _, b := s.attempts(r); b.Consecutive != 0 {
-					s.t.Errorf("breaker %+v, want none for an overload", b)
-				}
-				if n := len(s.asked()); n > 8 {
-					s.t.Errorf("%d requests to a provider that is overloaded", n)
-				}
-			},
-		},
-		{
-			name: "an answer that breaks off", scenario: "trunc-eof", only: butOpenCode, more: "policy: {transient: {max_consecutive: 1}}",
-			state: "stopped", rule: "transient", ending: "disconnected", outcome: "disconnected", attempts: 1,
-			check: func(s *stand, _ local.Result, _ policy.Receipt) {
-				if n := len(s.asked()); n > 8 {
-					s.t.Errorf("%d requests after an answer that broke off", n)
 				}
 			},
 		},
