@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The statement is that of docs/operations.md.
 func TestABackupThatIsMadeWhileServingGoesOnInANewDirectory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -20,9 +20,7 @@ func TestABackupThatIsMadeWhileServingGoesOnInANewDirectory(t *testing.T) {
 	second := r.Solve("A third line", "Please add another line to a.txt.")
 	r.Await("the second agent", func() bool { return r.Calls() == 2 })
 
-	backup := filepath.Join(t.TempDir(), "pawl.db")
-	_, err := r.Database().ExecContext(t.Context(), "VACUUM INTO ?", backup)
-	r.Must(err)
+	restore := r.backUp()
 
 	// The server goes on, and what it does from here on is not in the backup.
 	r.Open()
@@ -35,11 +33,7 @@ func TestABackupThatIsMadeWhileServingGoesOnInANewDirectory(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 
-	key, err := os.ReadFile(filepath.Join(r.Dir, "app.pem"))
-	r.Must(err)
-	r.Dir = filepath.Dir(backup)
-	r.Must(os.WriteFile(filepath.Join(r.Dir, "app.pem"), key, 0o600))
-	r.Start()
+	restore()
 	if s := r.Thread(testrig.ThreadName(first)); s.State != "done" || s.Attempts != 1 {
 		t.Errorf("the first thread is %s after %d attempts, want it as it was", s.State, s.Attempts)
 	}
@@ -51,5 +45,55 @@ func TestABackupThatIsMadeWhileServingGoesOnInANewDirectory(t *testing.T) {
 	third, _ := r.Solved()
 	for _, n := range []int{first, second, third} {
 		r.OneOfEach(n)
+	}
+}
+
+// The server reads from GitHub's list what the backup lacks, and finds again what it had done for it.
+func TestWhatWasAskedAfterABackupIsTakenInAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.Agent(testrig.PlainAgent, "")
+	r.Start()
+	first, _ := r.Solved()
+	restore := r.backUp()
+	// One is done before the disk is lost, one is asked while nobody serves.
+	done, _ := r.Solved()
+	if code := r.Stop(syscall.SIGTERM); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	missed := r.Solve("Another line", "Please add another line to a.txt.")
+	r.Must(r.World.WaitDelivered(t.Context()))
+
+	restore()
+	for _, n := range []int{done, missed} {
+		if s := r.Over(testrig.ThreadName(n)); s.State != "done" {
+			t.Errorf("%s is %s (%s %q) after the restore, want done", testrig.ThreadName(n), s.State, s.Rule, s.Reasons)
+		}
+	}
+	r.Settle()
+	for _, n := range []int{first, done, missed} {
+		r.OneOfEach(n)
+	}
+	if s := r.Thread(testrig.ThreadName(first)); s.Attempts != 1 {
+		t.Errorf("the first thread has %d attempts, want the one that the backup knows", s.Attempts)
+	}
+}
+
+// backUp copies the database while the server runs, and returns what puts the copy into an empty directory and starts a
+// server there, as docs/operations.md says.
+func (r *rig) backUp() (restore func()) {
+	r.T.Helper()
+	backup := filepath.Join(r.T.TempDir(), "pawl.db")
+	_, err := r.Database().ExecContext(r.T.Context(), "VACUUM INTO ?", backup)
+	r.Must(err)
+	return func() {
+		r.T.Helper()
+		key, err := os.ReadFile(filepath.Join(r.Dir, "app.pem"))
+		r.Must(err)
+		r.Dir = filepath.Dir(backup)
+		r.Must(os.MkdirAll(r.Ctrl(), 0o700))
+		r.Must(os.WriteFile(filepath.Join(r.Dir, "app.pem"), key, 0o600))
+		r.Clock.Pass(time.Minute) // no server has asked GitHub for a while
+		r.Start()
 	}
 }

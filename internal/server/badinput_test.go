@@ -15,6 +15,7 @@ func TestAMissingAgentIsToldAsAMisconfiguration(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t, nil)
 			gone := filepath.Join(r.Dir, "my-agent")
 			r.Must(os.WriteFile(gone, []byte("#!/bin/sh\n"), 0o700))
@@ -114,9 +115,8 @@ func TestRefusedWritesEndTheRunWithoutEndlessRetries(t *testing.T) {
 			if string(s.Rule) != c.rule || r.Calls() != c.calls {
 				t.Errorf("%s (%s %q) after %d calls; want %s after %d", s.State, s.Rule, s.Reasons, r.Calls(), c.rule, c.calls)
 			}
-			before := len(r.World.Requests())
-			if before > 40 {
-				t.Errorf("%d requests for one run", before)
+			if asked := len(r.World.Requests()); asked > 40 {
+				t.Errorf("%d requests for one run", asked)
 			}
 		})
 	}

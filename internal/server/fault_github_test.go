@@ -173,51 +173,13 @@ func TestAThreadThatIsClosedDuringAnOutageIsNotPushedTo(t *testing.T) {
 	}
 }
 
-// GitHub answers what it did not answer within 30 s when it is asked again.
-func TestAGitHubThatIsSlowByThirtySecondsOnlyTakesLonger(t *testing.T) {
+// The tests of internal/forge see a slow API. Git has no time limit of its own.
+func TestAGitServerThatIsSlowByThirtySecondsOnlyTakesLonger(t *testing.T) {
 	t.Parallel()
-	for name, route := range map[string]string{
-		"permission":   "GET /repos/{owner}/{repo}/collaborators/{login}/permission",
-		"token":        "POST /app/installations/{id}/access_tokens",
-		"fetch":        "GET /{owner}/{repo}.git/info/refs",
-		"push":         "POST /{owner}/{repo}.git/git-receive-pack",
-		"pull request": "POST /repos/{owner}/{repo}/pulls",
-		"check run":    "POST /repos/{owner}/{repo}/check-runs",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			newRig(t, nil).solvedDespite(fakegithub.Fault{Route: route, Latency: 31 * time.Second})
-		})
-	}
-}
-
-// GitHub asks for a minute where it says no time.
-func TestARefusalWithoutHeadersIsWaitedOutAMinute(t *testing.T) {
-	t.Parallel()
-	needs.All(t, "it waits for a minute")
-	const route = "POST /repos/{owner}/{repo}/pulls"
+	needs.All(t, "it waits for half a minute")
 	r := newRig(t, nil)
-	r.World.Inject(fakegithub.Fault{Route: route, Status: http.StatusForbidden, Times: 1,
-		Message: "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."})
-	r.Agent("cat > /dev/null; echo two >> a.txt\n", "")
-	r.Start()
-	n := r.Solve("A second line", "Please add a second line to a.txt.")
-	r.WantSolved(n)
-	if r.Calls() != 1 {
-		t.Errorf("the agent was called %d times, want once", r.Calls())
-	}
-	var refused time.Time
-	for _, q := range r.World.Requests() {
-		switch {
-		case q.Route == route && q.Status == http.StatusForbidden:
-			refused = q.At
-		case !refused.IsZero() && strings.HasPrefix(q.Caller, "installation:") && q.At.Before(refused.Add(time.Minute)):
-			t.Errorf("%s %s was sent %s after the refusal", q.Method, q.Path, q.At.Sub(refused))
-		}
-	}
-	if refused.IsZero() {
-		t.Error("nothing was refused")
-	}
+	r.World.Inject(fakegithub.Fault{Route: "GET /{owner}/{repo}.git/info/refs", Latency: 31 * time.Second})
+	r.solvedDespite(fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Latency: 31 * time.Second})
 }
 
 // Also where the next server may not read the repository: the attempt ends once, and the one that somebody asks for

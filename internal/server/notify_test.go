@@ -106,6 +106,7 @@ func TestTheOperatorIsToldWhateverNeedsAPerson(t *testing.T) {
 	change("UPDATE threads SET queued_at = ? WHERE number = ?", now.Add(-20*time.Minute).UnixMicro(), n)
 	change(fmt.Sprintf("CREATE TRIGGER held BEFORE UPDATE ON threads WHEN OLD.number = %d BEGIN SELECT RAISE(IGNORE); END", n)) // nobody can take it
 
+	r.Clock.Pass(time.Minute) // no node has looked for a while
 	r.Start()
 	for _, want := range []string{
 		"100 % of the attempts that all attempts of 24 hours may use are used: 4 of 4 attempts (0 left)",

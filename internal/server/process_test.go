@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/testrig"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -23,14 +22,14 @@ func TestAnAgentIsEndedAtItsTimeLimits(t *testing.T) {
 		rule                              policy.Rule
 		attempts                          int
 	}{
-		{"total", "while :; do echo working; sleep 0.1; done\n", "timeout: 5s", "", "the attempt failed and brought no change", "no_progress", 1},
-		{"idle", "echo started; sleep 600\n", "timeout: 10m, idle_timeout: 3s", "3s", "the agent fell silent again and again", "silent", 3},
-		{"startup", "sleep 600\n", "timeout: 10m, startup_timeout: 3s", "3s", "the agent fell silent again and again", "silent", 3},
+		{"total", "while :; do echo working; sleep 0.1; done\n", "timeout: 3s", "", "the attempt failed and brought no change", "no_progress", 1},
+		{"idle", "echo started; sleep 600\n", "timeout: 10m, idle_timeout: 1s", "1s", "the agent fell silent again and again", "silent", 3},
+		{"startup", "sleep 600\n", "timeout: 10m, startup_timeout: 1s", "1s", "the agent fell silent again and again", "silent", 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
-			r.Agent("cat > /dev/null; setsid sleep 601 & echo $! > \"$CTRL/child\"; "+c.script, c.more)
+			r.Agent("setsid sleep 601 & echo $! > \"$CTRL/child\"; cat > /dev/null; "+c.script, c.more)
 			r.Start()
 			n := r.Solve("A second line", "Please add a second line to a.txt.")
 			s := r.Ending(n)
@@ -182,6 +181,7 @@ func TestAnAgentThatPrintsGarbageIsAClearFailure(t *testing.T) {
 		{"a plain agent, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "", 1, policy.RuleNoProgress},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t, nil)
 			r.Config += "policy: {transient: {max_consecutive: 1}}\n"
 			r.Agent("cat > /dev/null; "+c.script, c.more)
@@ -198,14 +198,10 @@ func TestAnAgentThatPrintsGarbageIsAClearFailure(t *testing.T) {
 // stoppedAt is when the last stop of a thread was logged.
 func (r *rig) stoppedAt(n int) (at time.Time) {
 	r.T.Helper()
-	r.Read(func(db *store.Store) {
-		events, err := db.Events(r.T.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
-		r.Must(err)
-		for _, e := range events {
-			if e.Kind == thread.KindControl {
-				at = e.At
-			}
+	for _, e := range r.Events(n) {
+		if e.Kind == thread.KindControl {
+			at = e.At
 		}
-	})
+	}
 	return at
 }

@@ -17,6 +17,7 @@ func TestAnAgentThatTheKernelEndsIsACrash(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t, nil)
 			// As the kernel does when memory runs out.
 			r.Agent("", "")
@@ -44,6 +45,7 @@ func TestAFullWorkspaceFailsOnlyItsAttempt(t *testing.T) {
 		"the agent fills its home": "cat /dev/zero > \"$HOME/big\" 2> /dev/null; echo two >> a.txt; echo done\n",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t, nil)
 			data := filepath.Join(r.Dir, "data")
 			r.Must(os.Mkdir(data, 0o700))
@@ -55,7 +57,6 @@ func TestAFullWorkspaceFailsOnlyItsAttempt(t *testing.T) {
 			if a := r.State(bad).Attempts; len(a) == 0 || len(a) > 10 || s.State == "done" && a[len(a)-1].Receipt.Commit == "" {
 				t.Errorf("%s (%s %q) after %d attempts; want an end with a reason", s.State, s.Rule, s.Reasons, len(a))
 			}
-			t.Logf("%s after %d attempts: %s %q", s.State, len(r.State(bad).Attempts), s.Rule, s.Reasons)
 			good := r.Solve("Two", "Please add a line.")
 			if s := r.Ending(good); s.State != "done" {
 				t.Errorf("the next thread is %s (%s %q), want done", s.State, s.Rule, s.Reasons)

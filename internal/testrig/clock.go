@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/pawlbot/pawl/internal/checkrun"
+	"github.com/pawlbot/pawl/internal/queue"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Clock is a time that a test moves. It also runs, as things that happen one
-// after the other must not happen at the same time.
+// Clock is a clock that a test moves ahead. It also runs by itself, so that no two events share a time.
 type Clock struct {
-	Mu    sync.Mutex
-	Ahead time.Duration
+	Mu    sync.Mutex    // guards Ahead
+	Ahead time.Duration // of the machine's clock; Reach moves it
 }
 
+// Now is the clock's time.
 func (c *Clock) Now() time.Time {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -30,6 +31,10 @@ func (c *Clock) Reach(t time.Time) {
 	c.Ahead = max(c.Ahead, time.Until(t)+time.Second)
 }
 
+// Pass moves the clock by a time. A server that starts afterwards does at once what it does that often: notify, clean,
+// and ask GitHub for missed deliveries.
+func (c *Clock) Pass(d time.Duration) { c.Reach(c.Now().Add(d)) }
+
 // View is the thread as its comments and pages show it.
 func (r *Rig) View(n int) checkrun.View {
 	r.T.Helper()
@@ -38,8 +43,7 @@ func (r *Rig) View(n int) checkrun.View {
 	return v
 }
 
-// Waits are those that the thread's log holds, each from the end of the attempt
-// before it.
+// Waits are the thread's waits in its log, each measured from the end of the attempt before it.
 func (r *Rig) Waits(n int) []time.Duration {
 	r.T.Helper()
 	events, err := r.Node.Store().Events(r.T.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n}, 0)
@@ -61,8 +65,7 @@ func (r *Rig) Waits(n int) []time.Duration {
 	return all
 }
 
-// Idle waits until nothing is to be done for the thread at this time, and
-// returns how it stands then.
+// Idle waits until nothing is due now and returns the thread.
 func (r *Rig) Idle(n int) checkrun.View {
 	r.T.Helper()
 	var v checkrun.View
@@ -76,9 +79,9 @@ func (r *Rig) Idle(n int) checkrun.View {
 	return v
 }
 
-// Sweep has the server look for what is due, as it does every few seconds.
+// Sweep moves the clock by five seconds and makes the server look for due work, as it does that often.
 func (r *Rig) Sweep() {
 	r.T.Helper()
-	r.Clock.Reach(r.Clock.Now().Add(5 * time.Second))
+	r.Clock.Pass(queue.SweepInterval)
 	r.Must(r.Node.Sweep(r.T.Context()))
 }

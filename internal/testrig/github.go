@@ -41,6 +41,7 @@ func (r *Rig) Head(pull int) string {
 	return ""
 }
 
+// Writes comments on an issue or pull request and returns the comment's id.
 func (r *Rig) Writes(n int, who, words string) int64 {
 	r.T.Helper()
 	id, err := r.World.Comment(Repo, n, who, words)
@@ -48,7 +49,7 @@ func (r *Rig) Writes(n int, who, words string) int64 {
 	return id
 }
 
-// Push lets somebody push a file to a branch.
+// Push lets the writer push a file to a branch and returns the commit.
 func (r *Rig) Push(branch, message, file, text string) string {
 	r.T.Helper()
 	sha, err := r.World.PushCommit(r.T.Context(), Repo, Writer, fakegithub.Commit{Branch: branch, Message: message, Files: map[string]string{file: text}})
@@ -62,7 +63,7 @@ func (r *Rig) Said(number int) string {
 	return all[len(all)-1].Body
 }
 
-// Git is what git prints in the repository at GitHub.
+// Git runs git in the repository at GitHub and returns its output.
 func (r *Rig) Git(args ...string) string {
 	r.T.Helper()
 	out, err := r.World.Git(r.T.Context(), Repo, args...)
@@ -70,14 +71,14 @@ func (r *Rig) Git(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// PlainAgent keeps its prompt as prompt.<n>, adds a line and says what it did.
+// PlainAgent writes its prompt to prompt.<n>, adds a line to a.txt and reports it.
 const PlainAgent = `n=$(wc -l < "$CTRL/calls" | tr -d ' ')
 cat > "$CTRL/prompt.$n"
 echo "line $n" >> a.txt
 echo "a.txt has the line number $n now"
 `
 
-// GatedAgent does the same, and waits before it ends while there is a gate.
+// GatedAgent is PlainAgent, but waits at the gate before it ends; see Gate.
 const GatedAgent = PlainAgent + `if [ -p "$CTRL/gate" ]; then read opened < "$CTRL/gate"; fi
 `
 
@@ -87,7 +88,7 @@ func (r *Rig) Gate() {
 	r.Must(syscall.Mkfifo(filepath.Join(r.Ctrl(), "gate"), 0o600))
 }
 
-// Open lets the agent that waits at the gate go on, and takes the gate away.
+// Open removes the gate and lets the agent that waits at it go on.
 func (r *Rig) Open() {
 	r.T.Helper()
 	path := filepath.Join(r.Ctrl(), "gate")
@@ -97,10 +98,9 @@ func (r *Rig) Open() {
 	r.Must(os.Remove(path))
 	_, err = f.WriteString("opened\n")
 	r.Must(err)
-
 }
 
-// Prompt is what the n-th call of the agent was asked.
+// Prompt is the prompt of the agent's n-th call.
 func (r *Rig) Prompt(n string) string {
 	r.T.Helper()
 	b, err := os.ReadFile(filepath.Join(r.Ctrl(), "prompt."+n))
@@ -108,8 +108,7 @@ func (r *Rig) Prompt(n string) string {
 	return string(b)
 }
 
-// Solved solves an issue with one attempt and returns its number and that of its
-// pull request.
+// Solved solves an issue with one attempt and returns the numbers of the issue and of its pull request.
 func (r *Rig) Solved() (issue, pull int) {
 	r.T.Helper()
 	issue = r.Solve("A second line", "Please add a second line to a.txt.")
@@ -123,7 +122,7 @@ func (r *Rig) Solved() (issue, pull int) {
 	return issue, pull
 }
 
-// Says is a comment on a thread, for play.
+// Says returns a function that comments on a thread.
 func (r *Rig) Says(on int, who, text string) func() error {
 	return func() error {
 		_, err := r.World.Comment(Repo, on, who, text)
@@ -131,7 +130,7 @@ func (r *Rig) Says(on int, who, text string) func() error {
 	}
 }
 
-// Answers are the comments on a thread with which Pawl answered a question.
+// Answers are the comments in which Pawl answered questions on a thread.
 func (r *Rig) Answers(n int) []string {
 	var out []string
 	for _, c := range r.World.Comments(Repo, n) {
@@ -142,14 +141,14 @@ func (r *Rig) Answers(n int) []string {
 	return out
 }
 
+// Signature is the hexadecimal HMAC of a webhook's body.
 func Signature(algorithm func() hash.Hash, body []byte) string {
 	mac := hmac.New(algorithm, []byte(Secret))
 	mac.Write(body)
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Hook sends a webhook as GitHub does. Given headers replace GitHub's; an empty
-// one is left out.
+// Hook sends a webhook as GitHub does, a ping by default. header replaces headers; an empty value removes one.
 func (r *Rig) Hook(body []byte, header map[string]string) (status int, answer string) {
 	r.T.Helper()
 	h := map[string]string{
@@ -174,7 +173,7 @@ func (r *Rig) Hook(body []byte, header map[string]string) (status int, answer st
 	return resp.StatusCode, string(b)
 }
 
-// Layer is what the last attempt of a thread began with.
+// Layer is the environment layer that a thread's last attempt began with.
 func (r *Rig) Layer(n int) policy.Layer {
 	all := r.State(n).Attempts
 	return all[len(all)-1].Receipt.Layer

@@ -15,12 +15,11 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Session is how the agent of these tests calls its session.
+// Session is the id of the session of a CutOff agent.
 const Session = "0199aaaa-0000-7000-8000-000000000001"
 
-// CutOff makes an agent with a session the only backend. In each of its first calls
-// it adds a line and is then at work until somebody ends it, after that it adds a last
-// line and comes to its end. It tells what it was called with and what it found.
+// CutOff makes an agent with a session the only backend. Each of its first calls adds a line and then works until it is
+// killed; later calls add a last line and end. A call n leaves prompt-n, args-n and found-n, its a.txt at the start.
 func (r *Rig) CutOff(times int) {
 	r.T.Helper()
 	r.Agent(fmt.Sprintf(`n=$(wc -l < "$CTRL/calls" | tr -d ' ')
@@ -40,7 +39,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":
 	r.Must(os.WriteFile(path, []byte(strings.Replace(string(script), "\n", "\n[ \"$1\" = --version ] && exit 0\n", 1)), 0o700))
 }
 
-// AtWorkUntil is the issue that such an agent works on, at its first call.
+// AtWorkUntil starts the server with a CutOff agent and returns the issue that its first call works on.
 func (r *Rig) AtWorkUntil(times int) (issue int) {
 	r.T.Helper()
 	r.CutOff(times)
@@ -56,9 +55,8 @@ func (r *Rig) Working(n int) {
 	r.Await(fmt.Sprintf("call %d of the agent", n), func() bool { return r.Has(fmt.Sprintf("ready-%d", n)) })
 }
 
-// WantOneAttempt checks that the issue was solved by an attempt that nothing was held
-// against, although the agent was called so often, and that GitHub keeps nothing of
-// what was between.
+// WantOneAttempt checks that one attempt solved the issue in the given number of calls, and that nothing of the
+// interrupted calls is left.
 func (r *Rig) WantOneAttempt(n, calls int) {
 	r.T.Helper()
 	s := r.Ending(n)
@@ -77,7 +75,7 @@ func (r *Rig) WantOneAttempt(n, calls int) {
 	r.WantNoRest(n)
 }
 
-// WantNoRest checks that neither GitHub nor the server keeps work that is finished.
+// WantNoRest checks that neither GitHub nor the server keeps unfinished work.
 func (r *Rig) WantNoRest(n int) {
 	r.T.Helper()
 	if act := r.State(n).Acts[thread.ActUnfinished]; act.SHA != "" || !act.Done {
@@ -102,8 +100,7 @@ func (r *Rig) AwaitRead(text string) {
 	})
 }
 
-// HoldPush has GitHub hold the next push. taken says whether it takes it, once the
-// server that pushed is gone.
+// HoldPush makes GitHub hold the next push until release. GitHub then accepts the push if taken is set.
 func (r *Rig) HoldPush(taken bool) (held <-chan struct{}, release func()) {
 	begun, gone, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	r.World.Inject(fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Answer: func(w http.ResponseWriter, q *http.Request, github http.Handler) {
@@ -118,12 +115,10 @@ func (r *Rig) HoldPush(taken bool) (held <-chan struct{}, release func()) {
 	return begun, func() { close(gone); <-done }
 }
 
-// Waiting is an agent that says that it is at work, waits for the test and then
-// adds a line.
+// Waiting is an agent that waits as Gated says and then adds a line.
 const Waiting = "cat > /dev/null\n" + Gated + "echo two >> a.txt\n"
 
-// AtWork starts the server with a waiting agent, asks for work, and returns when
-// the agent is at it.
+// AtWork starts the server with a Waiting agent, solves an issue, and returns once the agent waits.
 func (r *Rig) AtWork() (n int) {
 	r.T.Helper()
 	r.Agent(Waiting, "")
@@ -133,7 +128,7 @@ func (r *Rig) AtWork() (n int) {
 	return n
 }
 
-// WantSolved checks that an issue ended as if nothing had gone wrong.
+// WantSolved checks that the issue of a Waiting agent was solved, with one of everything at GitHub.
 func (r *Rig) WantSolved(n int) {
 	r.T.Helper()
 	if s := r.Ending(n); s.State != "done" {
@@ -152,8 +147,8 @@ func (r *Rig) WantSolved(n int) {
 	}
 }
 
-// Once checks that the thread has one pull request, one status comment and one
-// check run of each name on each commit.
+// Once checks that GitHub has one pull request, one comment by Pawl on the thread, and one check run of each name on
+// each commit.
 func (r *Rig) Once(n int) {
 	r.T.Helper()
 	if p := r.World.Pulls(Repo); len(p) != 1 {

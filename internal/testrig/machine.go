@@ -19,19 +19,21 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 )
 
-// Readiness is what /readyz says.
+// Readiness is the answer of /readyz.
 type Readiness struct {
 	Ready   bool
 	Checks  []ReadyPart
 	Details []ReadyPart
 }
 
+// ReadyPart is one check of /readyz.
 type ReadyPart struct {
 	Name   string
 	OK     bool
 	Detail string
 }
 
+// Ready asks /readyz.
 func (r *Rig) Ready() (code int, said Readiness) {
 	r.T.Helper()
 	code, body := r.Get("/readyz")
@@ -41,7 +43,7 @@ func (r *Rig) Ready() (code int, said Readiness) {
 	return code, said
 }
 
-// Part is a check or a detail by name; one that is not there is a failure.
+// Part returns a check or detail by name. A missing one fails the test.
 func (s Readiness) Part(t *testing.T, name string) ReadyPart {
 	t.Helper()
 	for _, p := range append(s.Checks, s.Details...) {
@@ -81,13 +83,14 @@ func (m *Member) Began(issue string) bool {
 	return false
 }
 
-// Chat is a room that takes messages.
+// Chat is a chat channel that receives messages by webhook.
 type Chat struct {
 	*httptest.Server
-	Mu   sync.Mutex
-	Said strings.Builder
+	mu   sync.Mutex
+	said strings.Builder
 }
 
+// NewChat opens a channel until the test ends.
 func NewChat(t *testing.T) *Chat {
 	c := &Chat{}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
@@ -95,19 +98,19 @@ func NewChat(t *testing.T) *Chat {
 		if err := json.NewDecoder(q.Body).Decode(&m); err != nil {
 			t.Error(err)
 		}
-		c.Mu.Lock()
-		defer c.Mu.Unlock()
-		c.Said.WriteString(m.Text + "\n")
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.said.WriteString(m.Text + "\n")
 	}))
 	t.Cleanup(c.Close)
 	return c
 }
 
-// Heard are all messages, in their order.
+// Heard returns all messages in order, one per line.
 func (c *Chat) Heard() string {
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	return c.Said.String()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said.String()
 }
 
 // SmallDisk puts a file system of a size in MiB at a folder, which only root may do.

@@ -64,8 +64,8 @@ var Program string
 // busy.
 const Patience = 10 * time.Minute
 
-// Quick are the end-to-end tests that make check runs: each of the main ways through the program once.
-var Quick = []string{
+// quick are the end-to-end tests that make check runs: each of the main ways through the program once.
+var quick = []string{
 	"TestAnIssueBecomesADraftPullRequest",
 	"TestTheTextIsThatOfThePayload",
 	"TestButtonsWorkForWritersOnly",
@@ -79,7 +79,7 @@ var Quick = []string{
 func EndToEnd(t *testing.T) {
 	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")
-	if testing.Short() && !slices.Contains(Quick, name) {
+	if testing.Short() && !slices.Contains(quick, name) {
 		t.Skip("make check runs the quick end-to-end tests only")
 	}
 }
@@ -92,34 +92,35 @@ const (
 	Reader = "mallory" // may read, id 1002
 )
 
-// Rig is a world with a fake GitHub and the built binary serving in it.
+// Rig is a fake GitHub with a server of Pawl that works for it.
 type Rig struct {
 	T      *testing.T
 	World  *fakegithub.Server
-	Dir    string            // config, database, data
-	Config string            // YAML after the fixed part; see backend and policy
-	Drain  string            // server.drain; empty for none
-	More   string            // further keys of server, after a comma
-	App    string            // further keys of github.app, after a comma
-	Edit   *strings.Replacer // changes the configuration; nil for none
-	DSN    string            // of the database, as the configuration has it
-	Data   string            // the data directory
-	Dated  func() time.Time  // the clock by which the database's times are meant
-	Clock  *Clock            // GitHub's, and that of a server in this process; nil where the test gave GitHub another
-	Addr   string
-	Pages  string       // the address of its pages
-	Cookie *http.Cookie // of an operator, once a page was read
-	Log    *LogBuffer
-	Node   *server.Server // in this process, after start; nil while none serves
-	Halt   func() error   // ends node and returns what its Run returned
-	Server *Member        // a process of its own, which a test can kill; of newProcessRig and startProgram
-	Apart  bool           // start makes a process of its own
-	Stirs  chan struct{}  // holds one when something happened since the last look of await
-	Pulled int            // the pull request of startOnRemarks
+	Dir    string            // configuration, database and data
+	Config string            // YAML that File appends to its own; see Agent
+	Drain  string            // server.drain; empty means 0s
+	More   string            // further keys of server, beginning with a comma
+	App    string            // further keys of github.app, beginning with a comma
+	Edit   *strings.Replacer // changes the configuration that File writes; nil changes nothing
+	DSN    string            // of the database, as in the configuration
+	Data   string            // the data directory, as in the configuration
+	Dated  func() time.Time  // the clock by which Status reads the database
+	Clock  *Clock            // GitHub's, and that of a server in this process; nil if the test gave NewAt another
+	Addr   string            // where the server answers webhooks, as HOST:PORT
+	Pages  string            // where it answers pages, as HOST:PORT
+	Cookie *http.Cookie      // of an operator; nil until the first Get
+	Log    *LogBuffer        // of all servers that this rig started
+	Node   *server.Server    // in this process; nil while none serves
+	Server *Member           // in a process of its own; see NewProcess and StartProgram
+	Apart  bool              // Start runs a process of its own
+	Pulled int               // a pull request that the test wants to remember
+
+	halt  func() error  // ends Node and returns what its Run returned
+	stirs chan struct{} // holds one once a server in this process wrote to its database
 }
 
-// New makes the world: one repository with the given files, a writer and a
-// reader, the App installed. The server is started by start.
+// New makes a GitHub with one repository of the given files, a writer, a reader, and the App installed. Nil stands for
+// a README, a.txt with one line, and a configuration with AllChecks. Start starts the server.
 func New(t *testing.T, files map[string]string) *Rig {
 	t.Helper()
 	c := &Clock{}
@@ -128,7 +129,7 @@ func New(t *testing.T, files map[string]string) *Rig {
 	return r
 }
 
-// NewProcess is New whose server is a process of its own, which a test can signal and kill.
+// NewProcess is New with a server in a process of its own, which a test can signal and kill.
 func NewProcess(t *testing.T, files map[string]string) *Rig {
 	t.Helper()
 	needs.All(t, "a server in a process of its own")
@@ -137,10 +138,10 @@ func NewProcess(t *testing.T, files map[string]string) *Rig {
 	return r
 }
 
-// AllChecks has every check run made, for tests to look at.
+// AllChecks makes Pawl create every check run.
 const AllChecks = "checks: {severity: always, stagnation: always}\n"
 
-// NewAt is New with a clock for the fake GitHub, and what else its options shall be.
+// NewAt is New with another clock for the fake GitHub and with changed options.
 func NewAt(t *testing.T, files map[string]string, now func() time.Time, change ...func(*fakegithub.Options)) *Rig {
 	t.Helper()
 	EndToEnd(t)
@@ -151,10 +152,10 @@ func NewAt(t *testing.T, files map[string]string, now func() time.Time, change .
 		T:     t,
 		Dir:   t.TempDir(),
 		Log:   &LogBuffer{},
-		DSN:   "sqlite:pawl.db",
+		DSN:   defaultDSN,
 		Data:  "data",
 		Dated: time.Now,
-		Stirs: make(chan struct{}, 1),
+		stirs: make(chan struct{}, 1),
 	}
 	o := fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: Secret, Now: now}
 	for _, f := range change {
@@ -172,6 +173,7 @@ func NewAt(t *testing.T, files map[string]string, now func() time.Time, change .
 	return r
 }
 
+// Must ends the test on an error.
 func (r *Rig) Must(err error) {
 	r.T.Helper()
 	if err != nil {
@@ -179,10 +181,8 @@ func (r *Rig) Must(err error) {
 	}
 }
 
-// Agent makes a shell script the only backend: kind command, stream plain,
-// unless more (YAML fields such as `stream: codex, timeout: 5s`) says otherwise.
-// The script runs in the checkout; $CTRL is a folder that it shares with the
-// test (sandbox mode none).
+// Agent makes a shell script the only backend. more holds further YAML fields, such as `stream: codex, timeout: 5s`;
+// the default stream is plain. The script runs in the checkout and shares the folder $CTRL with the test.
 func (r *Rig) Agent(script, more string) {
 	r.T.Helper()
 	r.Must(os.MkdirAll(r.Ctrl(), 0o700))
@@ -194,6 +194,7 @@ func (r *Rig) Agent(script, more string) {
 	r.Config += fmt.Sprintf("backends:\n  - {name: mine, kind: command, argv: [%q]%s}\n", path, more)
 }
 
+// Ctrl is the folder $CTRL of the agent.
 func (r *Rig) Ctrl() string { return filepath.Join(r.Dir, "ctrl") }
 
 // Calls is how often the agent was started.
@@ -202,8 +203,8 @@ func (r *Rig) Calls() int {
 	return bytes.Count(b, []byte("\n"))
 }
 
-// File writes the server's configuration and returns its path. Sandbox mode and
-// backends come from r.config.
+// File writes the server's configuration, which ends with Config, and returns its path. The sandbox mode is none unless
+// Config has a sandbox.
 func (r *Rig) File() string {
 	r.T.Helper()
 	text := fmt.Sprintf(`server: {address: "127.0.0.1:0", pages: "127.0.0.1:0", drain: %s%s}
@@ -233,6 +234,7 @@ func (r *Rig) Start() {
 		r.StartProgram()
 		return
 	}
+	r.copyDatabase()
 	file := &server.File{Name: r.File()}
 	cfg, err := file.Read()
 	r.Must(err)
@@ -250,24 +252,24 @@ func (r *Rig) Start() {
 		Program:   Program,
 		Check:     doctor.AtStart(web.Build{}),
 		File:      file,
-		Committed: r.Stir,
+		Committed: r.stir,
 	})
 	served, err := node.Start(ctx)
 	if err != nil {
 		cancel()
-		r.T.Fatalf("the server did not start: %v\n%s", err, r.Log)
+		r.T.Fatalf("the server did not start: %v; log: %s", err, r.Log.keep())
 	}
 	r.Node, r.Dated = node, now
-	r.Halt = sync.OnceValue(func() error {
+	r.halt = sync.OnceValue(func() error {
 		r.Node = nil
 		cancel()
 		return <-served
 	})
 	r.T.Cleanup(func() {
 		if r.T.Failed() {
-			r.T.Logf("log of the server at %s:\n%s", r.Addr, r.Log)
+			r.T.Logf("log of the server at %s: %s", r.Addr, r.Log.keep())
 		}
-		if err := r.Halt(); err != nil {
+		if err := r.halt(); err != nil {
 			r.T.Error(err)
 		}
 	})
@@ -275,29 +277,30 @@ func (r *Rig) Start() {
 	r.World.SetWebhookURL(r.URL("/api/github/hook"))
 }
 
-// Stir has await look again.
-func (r *Rig) Stir() {
+// stir has await look again.
+func (r *Rig) stir() {
 	select {
-	case r.Stirs <- struct{}{}:
+	case r.stirs <- struct{}{}:
 	default: // await will look anyway
 	}
 }
 
-// StartProgram runs `pawl serve` as a process, which a test can kill.
+// StartProgram runs `pawl serve` as a process, with further environment variables.
 func (r *Rig) StartProgram(env ...string) {
 	r.T.Helper()
 	cmd := exec.Command(Program, "serve", "--config", r.File())
 	cmd.Env = append(os.Environ(), env...)
+	r.copyDatabase()
 	r.ServeBy(cmd)
 }
 
-// StartWith does so with a configuration of the test's own.
+// StartWith runs `pawl serve` with another configuration file.
 func (r *Rig) StartWith(file string) {
 	r.T.Helper()
 	r.ServeBy(exec.Command(Program, "serve", "--config", file))
 }
 
-// ServeBy starts a server by a command and sends it the webhooks.
+// ServeBy starts a server by a command and directs the webhooks to it.
 func (r *Rig) ServeBy(cmd *exec.Cmd) {
 	r.T.Helper()
 	r.Server = r.Launch(cmd, r.Log)
@@ -305,7 +308,7 @@ func (r *Rig) ServeBy(cmd *exec.Cmd) {
 	r.World.SetWebhookURL(r.URL("/api/github/hook"))
 }
 
-// Stop ends the server and returns its exit code. A server in this process cannot be killed; its exit code is 0 if Run
+// Stop ends the server and returns its exit code. A server in this process takes SIGTERM only; its code is 0 if Run
 // returned nil.
 func (r *Rig) Stop(sig syscall.Signal) int {
 	r.T.Helper()
@@ -314,9 +317,9 @@ func (r *Rig) Stop(sig syscall.Signal) int {
 		return r.Ended(r.Server)
 	}
 	if sig != syscall.SIGTERM {
-		r.T.Fatalf("%s does not end a server in this process; make the rig by newProcessRig", sig)
+		r.T.Fatalf("%s does not end a server in this process; make the rig by NewProcess", sig)
 	}
-	if err := r.Halt(); err != nil {
+	if err := r.halt(); err != nil {
 		r.T.Error(err)
 		return 1
 	}
@@ -361,7 +364,7 @@ func (r *Rig) Launch(cmd *exec.Cmd, log *LogBuffer) *Member {
 	}()
 	r.T.Cleanup(func() {
 		if r.T.Failed() {
-			r.T.Logf("log of the server at %s:\n%s", m.Addr, log)
+			r.T.Logf("log of the server at %s: %s", m.Addr, log.keep())
 		}
 		_ = cmd.Process.Kill() // it may have ended
 		<-m.Exited
@@ -369,9 +372,9 @@ func (r *Rig) Launch(cmd *exec.Cmd, log *LogBuffer) *Member {
 	select {
 	case <-ready:
 	case <-m.Exited:
-		r.T.Fatalf("the server ended: %v\n%s", cmd.ProcessState, log)
+		r.T.Fatalf("the server ended: %v; log: %s", cmd.ProcessState, log.keep())
 	case <-time.After(Patience):
-		r.T.Fatalf("the server did not start\n%s", log)
+		r.T.Fatalf("the server did not start; log: %s", log.keep())
 	}
 	return m
 }
@@ -382,11 +385,12 @@ func (r *Rig) Ended(m *Member) int {
 	select {
 	case <-m.Exited:
 	case <-time.After(Patience):
-		r.T.Fatalf("the server goes on\n%s", m.Log)
+		r.T.Fatalf("the server goes on; log: %s", m.Log.keep())
 	}
 	return m.Cmd.ProcessState.ExitCode()
 }
 
+// URL is an address on the listener for webhooks.
 func (r *Rig) URL(path string) string { return "http://" + r.Addr + path }
 
 // Get reads a page of the server as an operator.
@@ -426,18 +430,30 @@ func (r *Rig) Await(what string, cond func() bool) {
 		}
 		waited := time.Since(began)
 		if waited > Patience {
-			r.T.Fatalf("%s did not happen\n%+v", what, r.Status())
+			r.T.Fatalf("%s did not happen within %s\n%s", what, Patience, r.standing())
 		}
 		select {
 		case <-changed: // GitHub
-		case <-r.Stirs: // the database of a server in this process
+		case <-r.stirs: // the database of a server in this process
 		case <-time.After(min(max(waited/8, 10*time.Millisecond), 250*time.Millisecond)):
 		}
 	}
 }
 
-// Thread returns what `pawl status` says of a thread; the zero value when it does
-// not know it.
+// standing describes each thread and the queue in a line.
+func (r *Rig) standing() string {
+	var b strings.Builder
+	report := r.Status()
+	for _, t := range report.Threads {
+		fmt.Fprintf(&b, "%s is %s (%s %q) after %d attempts: %s\n", t.Thread, t.State, t.Rule, t.Reasons, t.Attempts, t.Says)
+	}
+	stats := r.Stats()
+	fmt.Fprintf(&b, "%d threads queued, %d running, %d waiting; deliveries %v; the agent was called %d times\n",
+		stats.Queued, stats.Running, stats.Waiting, stats.Deliveries, r.Calls())
+	return b.String()
+}
+
+// Thread returns a thread of `pawl status`; the zero value if it is unknown.
 func (r *Rig) Thread(name string) status.Thread {
 	r.T.Helper()
 	if r.Node != nil {
@@ -466,7 +482,7 @@ func (r *Rig) threadHere(name string) status.Thread {
 	return status.Thread{}
 }
 
-// Status is what `pawl status` shows beside the serving process.
+// Status is the report of `pawl status`.
 func (r *Rig) Status() status.Report {
 	r.T.Helper()
 	var cfg config.Server
@@ -492,15 +508,14 @@ func (r *Rig) Over(thread string) status.Thread {
 	r.Await(thread+" to be over", func() bool {
 		s = r.Thread(thread)
 		if s.State == "waiting" && s.Rule == "gather" {
-			r.Skip(s)
+			r.skip(s)
 		}
 		return s.State != "" && s.State != "running" && s.State != "waiting"
 	})
 	return s
 }
 
-// Check returns Pawl's check run of that name on a commit; the zero value when
-// there is none.
+// Check returns Pawl's check run of a name on a commit; the zero value if there is none.
 func (r *Rig) Check(sha, name string) fakegithub.CheckRun {
 	for _, c := range r.World.CheckRuns(Repo) {
 		if c.SHA == sha && c.Name == name && c.App == "pawl" {
@@ -510,7 +525,7 @@ func (r *Rig) Check(sha, name string) fakegithub.CheckRun {
 	return fakegithub.CheckRun{}
 }
 
-// Solve opens an issue, lets the writer ask for it, and returns its number.
+// Solve opens an issue, comments /pawl solve as the writer, and returns its number.
 func (r *Rig) Solve(title, body string) int {
 	r.T.Helper()
 	n, err := r.World.OpenIssue(Repo, Writer, title, body)
@@ -520,22 +535,39 @@ func (r *Rig) Solve(title, body string) int {
 	return n
 }
 
+// ThreadName names an issue or pull request of Repo as Pawl does.
 func ThreadName(n int) string { return fmt.Sprintf("%s#%d", Repo, n) }
 
-// LogBuffer is the server's log, written and read by different goroutines.
+// LogBuffer is a server's log. Its methods may be called concurrently.
 type LogBuffer struct {
-	Mu sync.Mutex
-	B  bytes.Buffer
+	mu sync.Mutex
+	b  bytes.Buffer
 }
 
 func (l *LogBuffer) Write(p []byte) (int, error) {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	return l.B.Write(p)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
 }
 
 func (l *LogBuffer) String() string {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	return l.B.String()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// keep writes the log to a file that stays after the test, and returns its path. With -v it returns the log as well.
+func (l *LogBuffer) keep() string {
+	f, err := os.CreateTemp("", "pawl-server-*.log")
+	if err != nil {
+		return err.Error() + "\n" + l.String()
+	}
+	defer f.Close()
+	if _, err := f.WriteString(l.String()); err != nil {
+		return err.Error() + "\n" + l.String()
+	}
+	if testing.Verbose() {
+		return f.Name() + "\n" + l.String()
+	}
+	return f.Name()
 }

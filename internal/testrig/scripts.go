@@ -22,7 +22,7 @@ import (
 // ProviderKey is what the fake provider demands, and what no agent may hold.
 const ProviderKey = "sk-planted-provider-key-8b1f0c77d2e94a56"
 
-// Kept is the mode of the sandbox that works here.
+// Kept is the strictest sandbox mode that works on this machine.
 func Kept(t *testing.T) sandbox.Mode {
 	t.Helper()
 	if _, err := sandbox.New(t.Context(), sandbox.Auto); err != nil {
@@ -48,17 +48,12 @@ command() { count
 printf '{"type":"thread.started","thread_id":"0199-aaaa-bbbb"}\n{"type":"turn.started"}\n'
 `
 
-// CodexEnd ends it.
+// CodexEnd ends a script that began with CodexAgent.
 const CodexEnd = `
 printf '{"type":"item.completed","item":{"id":"m","type":"agent_message","text":"Done."}}\n{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}\n'
 `
 
-// The four cases of the incident's test plan. Its numbers: 1,249 restarts of an
-// agent that hit its usage limit again and again, while its own comments and
-// description edits counted as feedback.
-
-// Limited is an agent that codex's provider refuses; %s is when it says that the
-// limit resets.
+// Limited is a Codex agent that hits its usage limit; %s is when the limit resets, as by ResetText.
 const Limited = `cat > /dev/null
 echo '{"type":"thread.started","thread_id":"019a72db-80ed-7911-8a8a-94994ffc009b"}'
 echo '{"type":"turn.started"}'
@@ -90,7 +85,7 @@ func Saying(t *testing.T, does string, messages ...string) string {
 // Nap is the length of a sleep that no process of another test has.
 func Nap(i int) string { return strconv.Itoa(3_000_000 + os.Getpid()*100 + i) }
 
-// Sandboxed skips a test where there is no sandbox.
+// Sandboxed skips a test on a machine without a sandbox.
 func Sandboxed(t *testing.T) {
 	t.Helper()
 	needs.Program(t, "bwrap")
@@ -160,7 +155,7 @@ func (r *Rig) CommentsWith(n int, text string) (all []fakegithub.Comment) {
 	return all
 }
 
-// pushes are the pushes to the repository so far, by Pawl: its branches and references.
+// Refs lists the repository's references and their commits.
 func (r *Rig) Refs() string {
 	r.T.Helper()
 	refs, err := r.World.Git(r.T.Context(), Repo, "for-each-ref", "--format=%(refname) %(objectname)")
@@ -168,6 +163,7 @@ func (r *Rig) Refs() string {
 	return refs
 }
 
+// The headlines of comments in which Pawl answers or plans.
 const (
 	AnAnswer = "The agent's answer. Nothing was changed."
 	APlan    = "The agent's plan. Nothing was changed yet"

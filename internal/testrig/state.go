@@ -13,9 +13,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// What the tests look at in a rig: files of the agent, the database, and whether
-// anything is left to be done.
-
 // Has reports whether the agent left a file of that name in $CTRL.
 func (r *Rig) Has(name string) bool {
 	_, err := os.Stat(filepath.Join(r.Ctrl(), name))
@@ -46,16 +43,16 @@ func (r *Rig) Left(name string) string {
 // Read gives the database to f: that of the server in this process, or one opened for reading beside the servers.
 func (r *Rig) Read(f func(*store.Store)) {
 	r.T.Helper()
-	r.OnDatabase(store.Reading, f)
+	r.onDatabase(store.Reading, f)
 }
 
-// Write gives it to f for writing.
+// Write gives the database to f for writing.
 func (r *Rig) Write(f func(*store.Store)) {
 	r.T.Helper()
-	r.OnDatabase(store.Beside, f)
+	r.onDatabase(store.Beside, f)
 }
 
-func (r *Rig) OnDatabase(access store.Access, f func(*store.Store)) {
+func (r *Rig) onDatabase(access store.Access, f func(*store.Store)) {
 	r.T.Helper()
 	if r.Node != nil {
 		f(r.Node.Store())
@@ -71,6 +68,7 @@ func (r *Rig) OnDatabase(access store.Access, f func(*store.Store)) {
 	f(db)
 }
 
+// Stats counts the threads and deliveries of the database.
 func (r *Rig) Stats() (s store.Stats) {
 	r.T.Helper()
 	r.Read(func(db *store.Store) {
@@ -90,6 +88,7 @@ func (r *Rig) Database() *sql.DB {
 	return db
 }
 
+// Deliveries are the newest thousand deliveries of the database.
 func (r *Rig) Deliveries() (list []thread.Delivery) {
 	r.T.Helper()
 	r.Read(func(db *store.Store) {
@@ -100,6 +99,7 @@ func (r *Rig) Deliveries() (list []thread.Delivery) {
 	return list
 }
 
+// DeliveryOf is the delivery with a GUID.
 func (r *Rig) DeliveryOf(guid string) (d thread.Delivery) {
 	r.T.Helper()
 	r.Read(func(db *store.Store) {
@@ -149,28 +149,28 @@ func (r *Rig) Settle() {
 		sent := len(r.World.Deliveries())
 		rests := sent == before && s.Deliveries[thread.Received] == 0 && s.Queued == 0 && s.Running == 0
 		before = sent
-		return rests && !r.Gathers()
+		return rests && !r.gathers()
 	})
 }
 
-// Gathers reports whether a thread awaits more of the same feedback, or that the checks of its commit are over.
-func (r *Rig) Gathers() bool {
+// gathers reports whether a thread awaits more of the same feedback, or that the checks of its commit are over.
+func (r *Rig) gathers() bool {
 	return slices.ContainsFunc(r.Status().Threads, func(t status.Thread) bool {
 		id, err := thread.Parse(t.Thread)
 		if err != nil {
 			return false
 		}
 		if t.State == "waiting" && t.Rule == "gather" {
-			r.Skip(t)
+			r.skip(t)
 			return true
 		}
 		red := t.State != "stopped" && len(r.State(id.Number).Red().Names) > 0
-		return red && !r.StillRuns(id.Number)
+		return red && !r.stillRuns(id.Number)
 	})
 }
 
-// Skip moves the clock of a server in this process to the end of a thread's wait, and has the server look for what is due.
-func (r *Rig) Skip(t status.Thread) {
+// skip moves the clock of a server in this process to the end of a thread's wait, and has the server look for what is due.
+func (r *Rig) skip(t status.Thread) {
 	r.T.Helper()
 	if r.Node == nil || r.Clock == nil || t.Until == nil {
 		return
@@ -179,8 +179,8 @@ func (r *Rig) Skip(t status.Thread) {
 	r.Must(r.Node.Sweep(r.T.Context()))
 }
 
-// StillRuns reports whether a check of the thread's commit has not ended, for which Pawl waits.
-func (r *Rig) StillRuns(n int) bool {
+// stillRuns reports whether a check of the thread's commit has not ended, for which Pawl waits.
+func (r *Rig) stillRuns(n int) bool {
 	return slices.ContainsFunc(r.World.CheckRuns(Repo), func(c fakegithub.CheckRun) bool {
 		return c.SHA == r.State(n).Head && c.App != "pawl" && c.Status != "completed"
 	})
