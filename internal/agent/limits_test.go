@@ -156,6 +156,29 @@ func TestOnlyAFinalEventAndAnOrderlyExitAreSuccess(t *testing.T) {
 	}
 }
 
+// TestTheCodeOfASessionFileBeatsTheWording has a run fail with words, and its session file name an error by its code.
+func TestTheCodeOfASessionFileBeatsTheWording(t *testing.T) {
+	const used, fast, odd = "You've hit your usage limit.", "429 Too Many Requests", "The frobnicator refused service."
+	for _, c := range []struct {
+		words string
+		code  policy.Ending
+		want  policy.Ending
+	}{
+		{odd, "", policy.Crashed},
+		{odd, policy.UsageLimit, policy.UsageLimit},
+		{fast, policy.UsageLimit, policy.UsageLimit},
+		{used, policy.Auth, policy.Auth},
+		{used, policy.RateLimited, policy.UsageLimit}, // the status of a short refusal does not undo a long wait
+	} {
+		now := at(t, "2026-11-21T08:30:00Z")
+		got := inspectFailure(t, c.words, now)
+		got.Refine(agent.Session{Ending: c.code, Code: "the code"}, now)
+		if got.Ending != c.want || got.Ending.IsLimit() != (got.Limit != nil) {
+			t.Errorf("%q and %q: %s, want %s; limit %+v, reasons %q", c.words, c.code, got.Ending, c.want, got.Limit, got.Reasons)
+		}
+	}
+}
+
 func TestAResetIsKeptWithinItsBounds(t *testing.T) {
 	now := at(t, "2026-11-21T08:30:00Z")
 	for _, c := range []struct {
