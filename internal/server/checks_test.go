@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -54,23 +53,6 @@ func TestButtonsWorkForWritersOnly(t *testing.T) {
 		all := r.State(n).Attempts
 		return slices.Contains(all[len(all)-1].Decision.Reasons.Texts(), "ada asked to resume")
 	})
-}
-
-func TestEscalateStartsAnAttemptWithMoreEffort(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.Agent("echo \"$PAWL_EFFORT\" >> \"$CTRL/efforts\"\nif [ \"$PAWL_EFFORT\" = high ]; then echo two >> a.txt; fi\necho 'I looked at it'\n",
-		"effort: low, escalated_effort: high")
-	r.Start()
-	n := r.Solve("A second line", "Please.")
-	if s := r.Over(testrig.ThreadName(n)); s.Rule != "no_change" {
-		t.Fatalf("the thread is %s (%s), want stopped (no_change)", s.State, s.Rule)
-	}
-	r.Settle()
-	r.play(n, []happens{{"a writer escalates", r.Says(n, testrig.Writer, "/pawl escalate"), "+ command escalate"}})
-	if s := r.Thread(testrig.ThreadName(n)); s.State != "done" {
-		t.Errorf("the thread is %s (%s), want done", s.State, s.Rule)
-	}
 }
 
 func TestAPullRequestOfSomebodyElseIsWorkedOnInItsOwnBranch(t *testing.T) {
@@ -144,26 +126,5 @@ func TestAPullRequestFromAForkIsRefusedClearly(t *testing.T) {
 	}
 	if pushes := r.World.Pushes(testrig.Repo); len(pushes) > 2 {
 		t.Errorf("pushes: %+v, want none by Pawl", pushes)
-	}
-}
-
-func TestUseChoosesTheBackend(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.Agent(testrig.PlainAgent, "")
-	script := strings.Split(strings.Split(r.Config, "argv: [")[1], "]")[0]
-	r.Config += fmt.Sprintf("  - {name: other, kind: command, argv: [%s]}\n", script)
-	r.Start()
-	n, _ := r.Solved()
-	r.Must(r.Says(n, testrig.Writer, "/pawl use other")())
-	r.Must(r.Says(n, testrig.Reader, "/pawl use mine")())
-	r.Settle()
-	if r.Calls() != 1 {
-		t.Errorf("%d calls of the agent, want 1: choosing is no work", r.Calls())
-	}
-	r.play(n, []happens{{"a retry", r.Says(n, testrig.Writer, "/pawl retry"), "+ command retry"}})
-	s := r.State(n)
-	if got := s.Attempts[len(s.Attempts)-1].Backend; got != "other" {
-		t.Errorf("the attempt ran on %s, want other", got)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// strange are entries of trees that systems, shells or git itself trip over: modes, contents and names.
 var strange = []struct{ mode, content, name string }{
 	{"120000", "/etc/passwd", "out"}, {"120000", "../../../../../etc", "up"}, {"120000", "sub", "to-sub"}, {"120000", "loop", "loop"},
 	{"100644", "one\n", "new\nline.txt"}, {"100644", "one\n", `back\slash.txt`}, {"100644", "one\n", `quo"te$(touch x).txt`}, {"100644", "one\n", "tab\there"},
@@ -45,22 +44,5 @@ func TestWhatIsStrangeInATreeStaysAsItWas(t *testing.T) {
 	}
 	if changed := git("diff-tree", "-r", "-z", "--name-status", "main", fmt.Sprintf("pawl/issue-%d", n)); changed != "M\x00a.txt\x00M\x00new\nline.txt\x00" {
 		t.Errorf("the attempt changed %q", changed)
-	}
-}
-
-func TestTheOnlyBranchThatGoesDuringAnAttemptIsTold(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, nil)
-	r.Agent("cat > /dev/null\n"+testrig.Gated+"echo two >> a.txt\n", "")
-	r.Start()
-	n := r.Solve("A second line", "Please add a second line to a.txt.")
-	r.Await("the agent", func() bool { _, err := os.Stat(filepath.Join(r.Ctrl(), "ready")); return err == nil })
-	_, err := r.World.Git(t.Context(), testrig.Repo, "update-ref", "-d", "refs/heads/main")
-	r.Must(err)
-	r.Must(os.WriteFile(filepath.Join(r.Ctrl(), "go"), nil, 0o600))
-	s := r.Ending(n)
-	r.Settle()
-	if said := r.Said(n); r.Calls() != 1 || s.State != "stopped" || s.Rule != "empty_repository" || !strings.Contains(said, "no commits") {
-		t.Errorf("%s (%s %q) after %d calls; people are told:\n%s", s.State, s.Rule, s.Reasons, r.Calls(), said)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
@@ -14,12 +13,6 @@ type rig struct{ *testrig.Rig }
 func newRig(t *testing.T, files map[string]string) *rig {
 	t.Helper()
 	return &rig{testrig.New(t, files)}
-}
-
-// newRigAt is newRig with a clock for the fake GitHub, and what else its options shall be.
-func newRigAt(t *testing.T, files map[string]string, now func() time.Time, change ...func(*fakegithub.Options)) *rig {
-	t.Helper()
-	return &rig{testrig.NewAt(t, files, now, change...)}
 }
 
 func TestMain(m *testing.M) { testrig.Main(m) }
