@@ -51,7 +51,7 @@ func (s *Server) open(ctx context.Context) error {
 	}
 	s.github = &githubHealth{transport: outbound(16), now: s.deps.Now}
 	reach := GitHub(s.cfg.GitHub, key, s.deps.Build)
-	reach.Transport, reach.Now, reach.Log = s.github, s.deps.Now, s.log
+	reach.Transport, reach.Now, reach.Sleep, reach.Log = s.github, s.deps.Now, s.deps.Sleep, s.log
 	if s.forge, err = forge.New(reach); err != nil {
 		return err
 	}

@@ -86,9 +86,9 @@ func TestAServerGoesOnWithItsFileWithoutARestart(t *testing.T) {
 	// Nothing that could not work is in force, either.
 	r.edit("agent.sh", "gone.sh")
 	r.reloads(isRefused, 2)
-	if refused := r.Status().Servers[0].Refused; !strings.Contains(refused, "no backend can work") {
-		t.Errorf("refused for %q, want that no backend can work", refused)
-	}
+	r.Await("pawl status to say why", func() bool {
+		return strings.Contains(r.Status().Servers[0].Refused, "no backend can work")
+	})
 }
 
 // wantAttemptBy checks that a thread is done after one attempt, by a backend.

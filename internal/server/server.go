@@ -43,6 +43,9 @@ type Deps struct {
 	Check func(ctx context.Context, cfg *config.Server, log zerolog.Logger) (later func(context.Context), err error)
 	// Committed is called after each transaction that wrote to the database. Nil calls nothing.
 	Committed func()
+	// Sleep is how a request waits for its place in GitHub's limits: for a duration, or until the context ends, which is
+	// an error. Nil means a timer.
+	Sleep func(context.Context, time.Duration) error
 	// Started is called once the server works, and again after its first look at GitHub, when what only the start
 	// needed is garbage. Nil calls nothing.
 	Started func()

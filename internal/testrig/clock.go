@@ -1,6 +1,7 @@
 package testrig
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -29,6 +30,14 @@ func (c *Clock) Reach(t time.Time) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	c.Ahead = max(c.Ahead, time.Until(t)+time.Second)
+}
+
+// Sleep moves the clock instead of waiting.
+func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.Ahead += d
+	return context.Cause(ctx)
 }
 
 // Pass moves the clock by a time. A server that starts afterwards does at once what it does that often: notify, clean,

@@ -31,6 +31,7 @@ import (
 	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/status"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/internal/web"
 )
 
@@ -241,13 +242,14 @@ func (r *Rig) Start() {
 	if cfg.Sandbox.Mode != string(sandbox.None) {
 		needs.All(r.T, "bubblewrap")
 	}
-	now := time.Now
+	now, sleep := time.Now, wait.For
 	if r.Clock != nil {
-		now = r.Clock.Now
+		now, sleep = r.Clock.Now, r.Clock.Sleep
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.T.Context()))
 	node := server.New(cfg, server.Deps{
 		Now:       now,
+		Sleep:     sleep,
 		Log:       zerolog.New(r.Log).With().Timestamp().Logger(),
 		Program:   Program,
 		Check:     doctor.AtStart(web.Build{}),
