@@ -24,7 +24,7 @@ func TestActsThatSayWhatTheAgentSaid(t *testing.T) {
 				a.settle()
 			},
 		},
-		"a description without Pawl's marks": {agent: testrig.PlainAgent, play: func(a *acts) {
+		"a description without marks": {agent: testrig.PlainAgent, play: func(a *acts) {
 			aLine(a)
 			a.Must(a.World.EditBody(testrig.Repo, 2, testrig.Writer, "All mine."))
 			a.settle()

@@ -99,7 +99,7 @@ func TestActsOfAnAttempt(t *testing.T) {
 				"git checkout -q -b mine && git commit -qam 'My own commit'\n",
 			play: aLine,
 		},
-		"refused by git's checks": {
+		"refused by git": {
 			agent: "cat > /dev/null; mkdir sub; printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = -u\\n' > sub/.gitmodules; echo two >> a.txt\n",
 			play:  aLine,
 		},

@@ -89,8 +89,12 @@ func (a *acts) shown() string {
 		if s := a.state(i.Number); s.Decision != nil {
 			fmt.Fprintf(&text, "thread: %s (%s) after %d attempts, %d calls of the agent\n", s.Decision.Action, s.Decision.Rule, len(s.Attempts), a.Calls())
 		}
+		for _, f := range a.state(i.Number).Feedback {
+			fmt.Fprintf(&text, "asked by %s: %s %s\n", f.By.Login, f.Reason, f.Withdrawn)
+		}
 		for _, t := range a.state(i.Number).Attempts {
-			fmt.Fprintf(&text, "attempt %d: %s %q, brought in %q\n", t.N, t.Receipt.Outcome, t.Receipt.Reasons, t.Receipt.Updated)
+			fmt.Fprintf(&text, "attempt %d, since %q: %s %q, brought in %q\n",
+				t.N, t.Decision.Reasons.Texts(), t.Receipt.Outcome, t.Receipt.Reasons, t.Receipt.Updated)
 		}
 		for _, c := range a.state(i.Number).Checked {
 			for _, red := range c.Checks {
