@@ -97,6 +97,10 @@ func TestUnreadableFilesAreRefusedWithAHint(t *testing.T) {
 	text := filepath.Join(dir, "text.db")
 	check(t, os.WriteFile(text, []byte("dear diary, this is no database"), 0o600))
 	wantRefusal(t, "sqlite:"+text, "not a SQLite database", "move this one away")
+	left, err := os.ReadFile(text)
+	if check(t, err); string(left) != "dear diary, this is no database" {
+		t.Errorf("the refused file holds %q now", left)
+	}
 	short := filepath.Join(dir, "short.db")
 	check(t, os.WriteFile(short, []byte("SQLite format 3\x00 and then noise"), 0o600))
 	wantRefusal(t, "sqlite:"+short, "restore a backup")

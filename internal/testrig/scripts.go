@@ -90,7 +90,7 @@ func Sandboxed(t *testing.T) {
 	t.Helper()
 	needs.Program(t, "bwrap")
 	if Kept(t) == sandbox.None {
-		t.Skip("an image needs the sandbox")
+		t.Skip("no sandbox works on this machine")
 	}
 }
 
