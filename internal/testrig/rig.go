@@ -1,3 +1,6 @@
+// Package testrig is the world of the tests of a whole server: a GitHub on loopback, scripted agents, and Pawl in the
+// test's process, by a clock that the test moves, or in a process of its own, which the test can kill. Only tests import
+// it.
 package testrig
 
 import (
@@ -56,13 +59,11 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Program is the program under test, built once, without what debuggers read, as
-// make build does.
+// Program is the path of the program under test, which Main builds as make build does.
 var Program string
 
-// Patience bounds everything that a test waits for; nothing waits for it when
-// all is well. It is long, so that no test fails because others keep the machine
-// busy.
+// Patience bounds everything that a test waits for. Nothing takes that long unless it never comes: on a busy machine a
+// test is slow, not red.
 const Patience = 10 * time.Minute
 
 // quick are the end-to-end tests that make check runs: each of the main ways through the program once.
@@ -114,7 +115,6 @@ type Rig struct {
 	Node   *server.Server    // in this process; nil while none serves
 	Server *Member           // in a process of its own; see NewProcess and StartProgram
 	Apart  bool              // Start runs a process of its own
-	Pulled int               // a pull request that the test wants to remember
 
 	halt  func() error  // ends Node and returns what its Run returned
 	stirs chan struct{} // holds one once a server in this process wrote to its database
@@ -558,9 +558,10 @@ func (l *LogBuffer) String() string {
 	return l.b.String()
 }
 
-// keep writes the log to a file that stays after the test, and returns its path. With -v it returns the log as well.
+// keep writes the log to a file that stays after the test, in $PAWL_TEST_LOGS or the temporary directory, and returns
+// its path. With -v, and in CI, where files are lost, it returns the log as well.
 func (l *LogBuffer) keep() string {
-	f, err := os.CreateTemp("", "pawl-server-*.log")
+	f, err := os.CreateTemp(os.Getenv("PAWL_TEST_LOGS"), "pawl-server-*.log")
 	if err != nil {
 		return err.Error() + "\n" + l.String()
 	}
@@ -568,7 +569,7 @@ func (l *LogBuffer) keep() string {
 	if _, err := f.WriteString(l.String()); err != nil {
 		return err.Error() + "\n" + l.String()
 	}
-	if testing.Verbose() {
+	if testing.Verbose() || os.Getenv("CI") != "" {
 		return f.Name() + "\n" + l.String()
 	}
 	return f.Name()
