@@ -2,12 +2,15 @@ package handlers
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -67,6 +70,34 @@ func TestReviewsOfThoseWhoMayWriteAreSignals(t *testing.T) {
 		}
 	}
 	w.wantSignals(issue, fmt.Sprintf("approved #%d by ada %.7s", pull, sha), fmt.Sprintf("changes_requested #%d by ada %.7s", pull, sha))
+}
+
+func TestWhatPeopleSayOfTheWorkReachesItsGrade(t *testing.T) {
+	w := newHouse(t)
+	issue, pull := w.issueWithPull()
+	comment := w.Writes(issue.Number, "pawl[bot]", "**Done**")
+	w.happened(issue, thread.KindAttemptStarted, thread.Started{N: 1, Run: 1})
+	w.happened(issue, thread.KindAttemptEnded, policy.Receipt{N: 1, Commit: w.GitHub.Branches(houseRepo)["topic"], Pushed: true})
+	w.happened(issue, thread.KindActDone, thread.Act{Key: thread.ActStatus, ID: comment})
+	w.happened(issue, thread.KindActDone, thread.Act{Key: thread.ActPull, ID: int64(pull)})
+	for _, who := range []string{"mallory", "ada"} { // mallory may not write
+		w.Must(w.GitHub.ReactToComment(houseRepo, comment, who, "-1"))
+	}
+	_, err := w.GitHub.Review(houseRepo, pull, "ada", "APPROVED", "")
+	w.Must(err)
+	w.Must(w.GitHub.ClosePull(houseRepo, pull, "ada"))
+	w.Handle()
+	var got []learning.PeopleKind
+	for _, s := range w.state(issue).Grade(issue, 0, policy.SeverityLimits{}).Signals {
+		if s.Source == learning.PeopleSource && s.Known {
+			got = append(got, s.Kind)
+		}
+	}
+	slices.Sort(got)
+	want := []learning.PeopleKind{learning.Approved, learning.ClosedUnmerged, learning.ThumbsDown}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("signals of the grade (-want +got):\n%s", diff)
+	}
 }
 
 func TestReviewsOfPullRequestsThatPawlDoesNotWorkOnAreNoSignals(t *testing.T) {

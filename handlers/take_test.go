@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -88,5 +90,20 @@ func TestAnEditThereAndBackAndThereWithinASecondIsThreeEdits(t *testing.T) {
 	want := []string{"+ /pawl retry", "+ /pawl resume", "+ /pawl retry", "+ /pawl resume"}
 	if got := w.Judged(issue)[1:]; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("judged %q, want %q", got, want)
+	}
+}
+
+func TestACommandThatOvertakesTheOpeningOfItsIssueCounts(t *testing.T) {
+	w := newHouse(t)
+	w.GitHub.Hold()
+	n, err := w.GitHub.OpenIssue(houseRepo, "ada", "A title", "@pawl please add a line.")
+	w.Must(err)
+	w.Must(w.says(n, "ada", "/pawl solve it")())
+	held := w.GitHub.Held()
+	w.GitHub.Release(held[1].GUID, held[0].GUID)
+	w.Handle()
+	want := []string{"+ /pawl solve it", "+ @pawl please add a line."}
+	if diff := cmp.Diff(want, w.Judged(thread.ID{Owner: "acme", Name: "widgets", Number: n})); diff != "" {
+		t.Errorf("judged (-want +got):\n%s", diff)
 	}
 }

@@ -136,6 +136,7 @@ func TestExitCodes(t *testing.T) {
 		{"status", exitUsage, `required flag(s) "config"`},
 		{"status --config DIR/none.yml", exitFailed, "none.yml"},
 		{"status --config DIR/server.yml", exitFailed, "pawl serve"},
+		{"status --config DIR/junk.yml", exitFailed, "junk.yml:6:1: polcy: is not a known key"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			dir := desk(t)
@@ -152,6 +153,15 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("on the wrong stream: %q; or it drives a terminal: %q", other, said)
 			}
 		})
+	}
+}
+
+func TestDoctorReportsARefusedConfigurationAndFails(t *testing.T) {
+	t.Parallel()
+	var out, errs strings.Builder
+	code := run([]string{"doctor", "--config", filepath.Join(desk(t), "junk.yml")}, &out, &errs)
+	if code != exitFailed || !strings.Contains(out.String(), "junk.yml:6:1: polcy: is not a known key") {
+		t.Errorf("exit code %d, want %d and the line of the wrong key:\n%s%s", code, exitFailed, &out, &errs)
 	}
 }
 

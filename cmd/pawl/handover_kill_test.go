@@ -138,6 +138,9 @@ func TestAKilledAttemptCountsAlsoWhereAnEarlierPartWasHandedOver(t *testing.T) {
 	r.Stop(syscall.SIGKILL)
 	r.Start()
 	r.wantContinued(n, "one\npart 1\ntwo\n")
+	if got := r.Metric("pawl_take_overs_total"); got != 1 {
+		t.Errorf("%v take-overs are counted, want 1", got)
+	}
 	if got := r.Left("found-3"); got != "one\npart 1\n" {
 		t.Errorf("the third call found %q, want what was handed over", got)
 	}

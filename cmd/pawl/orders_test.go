@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,7 +113,9 @@ func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
 	r.order(exitDone, "one: 1 to be tried again", "deliveries", "retry", "one")
 	r.Await("the first to be handled", func() bool { return r.DeliveryOf("one").State == thread.Handled })
 	listed(1)
+	r.Stop(syscall.SIGTERM) // the commands need no server
 	r.order(exitDone, "all: 1 to be tried again", "deliveries", "retry", "all")
+	r.Start()
 	r.Await("the third to be handled", func() bool { return r.DeliveryOf("three").State == thread.Handled })
 	listed(0)
 	var logged string

@@ -7,7 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/solver"
+	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -39,6 +42,41 @@ func TestASweepThatGetsNoAnswerEnds(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestAServerWhoseClockIsWrongRemovesNothing(t *testing.T) {
+	t.Parallel()
+	for ahead, want := range map[time.Duration]int{0: 0, 2 * maxSkew: 1, -2 * maxSkew: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			old := thread.Delivery{GUID: "old", Event: "ping", ReceivedAt: time.Now().Add(-10 * 365 * 24 * time.Hour)}
+			if _, err := s.Receive(t.Context(), old); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.FinishDelivery(t.Context(), old.GUID, thread.Handled, ""); err != nil {
+				t.Fatal(err)
+			}
+			n := &Server{
+				store:       s,
+				solver:      &solver.Solver{Env: attempt.Env{Store: s, Now: time.Now, Node: "node", Config: config.Default()}},
+				data:        &dataFolder{dir: t.TempDir()},
+				githubClock: func() (time.Duration, bool) { return ahead, true },
+			}
+			ctx, stop := context.WithTimeout(t.Context(), askDuty/2)
+			defer stop()
+			n.clean(ctx)
+			left, err := s.Deliveries(t.Context(), 10)
+			if err != nil || len(left) != want {
+				t.Errorf("%s ahead: %d deliveries are left, %v; want %d", ahead, len(left), err, want)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // Who is at work while the database is away renews its lease when it is back.

@@ -63,4 +63,7 @@ func TestWhatIsHeldIsFinishedByClose(t *testing.T) {
 	if d := must(again.Delivery(t.Context(), "g"))(t); (err == nil) != (d.State == thread.Handled) {
 		t.Errorf("answered %v, but the delivery is %s", err, d.State)
 	}
+	if fresh := must(again.Receive(t.Context(), thread.Delivery{GUID: "g", Event: "ping", ReceivedAt: c.Now()}))(t); fresh {
+		t.Error("a delivery was taken again after a restart")
+	}
 }

@@ -30,6 +30,7 @@ func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
 	s.counters.Attempt("codex", policy.Completed, policy.Edited)
 	s.counters.Attempt("codex", policy.Completed, policy.Edited)
 	s.counters.Decision("usage_limit_breaker", policy.DoStop)
+	s.counters.TakeOver()
 	body := s.page("/metrics")
 	want := []string{
 		`pawl_attempts_total{backend="codex",ending="completed",outcome="edited"} 2`,
@@ -59,7 +60,7 @@ func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
 		`pawl_layers 2`,
 		`pawl_limit_seconds_left{account="main",kind="usage_limit"} 18720`,
 		`pawl_queue_age_seconds 0`,
-		`pawl_take_overs_total 0`,
+		`pawl_take_overs_total 1`,
 		`pawl_threads{state="queued"} 0`,
 		`pawl_threads{state="running"} 1`,
 		`pawl_threads{state="waiting"} 1`,
