@@ -1,12 +1,10 @@
 package main
 
 import (
-	"os"
 	"testing"
 	"time"
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
-	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
@@ -29,9 +27,4 @@ func newRigAt(t *testing.T, files map[string]string, now func() time.Time, chang
 	return &rig{testrig.NewAt(t, files, now, change...)}
 }
 
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == sandbox.InsideCommand { // this process is a server that runs a program
-		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
-	}
-	testrig.Main(m)
-}
+func TestMain(m *testing.M) { testrig.Main(m) }

@@ -38,8 +38,13 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// Main runs a package's tests with the program under test built.
+// Main runs a package's tests with the program under test built. Where a sandbox starts the test program, as it starts
+// Pawl, Main runs what the sandbox wants.
 func Main(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.InsideCommand {
+		fmt.Fprintln(os.Stderr, sandbox.Inside(os.Args[2:]))
+		os.Exit(126)
+	}
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "pawl-test-")
 	if err != nil {
