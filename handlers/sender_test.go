@@ -3,11 +3,13 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -20,6 +22,15 @@ type notes struct {
 func (n *notes) FinishDelivery(_ context.Context, _ string, _ thread.DeliveryState, note string) error {
 	n.note = note
 	return nil
+}
+
+func TestOnlyARevokedAuthorizationSignsOut(t *testing.T) {
+	ada := feedback.Actor{ID: 1, Login: "ada"}
+	for action, want := range map[string][]Activity{"revoked": {{What: signedOut{1}}}, "granted": nil} {
+		if got := authorization(&payload{Action: action, Sender: ada}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", action, got, want)
+		}
+	}
 }
 
 func TestAPayloadWithoutASenderIsIgnored(t *testing.T) {

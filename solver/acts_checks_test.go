@@ -125,6 +125,7 @@ func TestActsOnFailingChecks(t *testing.T) {
 		"without actions write": {agent: testrig.PlainAgent, play: func(a *acts) {
 			aLine(a)
 			a.ends(a.Head(2), "unit", "failure", red())
+			a.ends(a.Head(2), "download", "failure", job("curl example.com", "curl: (6) Could not resolve host: example.com"))
 			a.settle()
 		}},
 	})

@@ -19,7 +19,7 @@ func (p *Proxy) control(_ context.Context, _, address string, _ syscall.RawConn)
 	if slices.ContainsFunc(p.Private, func(n netip.Prefix) bool { return n.Contains(ip) }) {
 		return nil
 	}
-	if !public(ip) || own(ip) {
+	if !public(ip) || p.own(ip) {
 		return refusal{fmt.Sprintf("leads to %s, which is not a public address; the operator can name it in network.private", ip)}
 	}
 	return nil

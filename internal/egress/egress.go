@@ -57,6 +57,7 @@ type Proxy struct {
 	server  *http.Server
 	forward *httputil.ReverseProxy
 	plain   *http.Transport
+	own     func(netip.Addr) bool // see own
 
 	sent, received atomic.Int64 // see Traffic
 
@@ -75,7 +76,7 @@ type Traffic struct {
 }
 
 func New(o Options) *Proxy {
-	p := &Proxy{Options: o, open: map[net.Conn]bool{}, refused: map[string]string{}}
+	p := &Proxy{Options: o, own: own, open: map[net.Conn]bool{}, refused: map[string]string{}}
 	p.plain = &http.Transport{
 		DialContext:     func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) },
 		IdleConnTimeout: idleTime, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,

@@ -313,6 +313,17 @@ func TestANameThatLeadsInsideIsRefused(t *testing.T) {
 	}
 }
 
+func TestAPublicAddressOfThisMachineIsRefused(t *testing.T) {
+	p := New(Options{})
+	here := netip.MustParseAddr("140.82.121.3")
+	p.own = func(ip netip.Addr) bool { return ip == here }
+	for address, refused := range map[string]bool{"140.82.121.3:443": true, "[::ffff:140.82.121.3]:443": true, "140.82.121.4:443": false} {
+		if err := p.control(t.Context(), "tcp", address, nil); (err != nil) != refused {
+			t.Errorf("%s: %v, want a refusal: %t", address, err, refused)
+		}
+	}
+}
+
 func TestRefusalsAreBoundedAndHarmless(t *testing.T) {
 	s := newStand(t, nil)
 	for i := range 3 * maxRefused {
