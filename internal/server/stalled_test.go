@@ -68,7 +68,7 @@ func TestStalledConnectionsKeepNoDeliveryOut(t *testing.T) {
 						visit, leave := context.WithTimeout(ctx, c.leaves)
 						stall(visit, from, r.Addr, c.what)
 						leave()
-						time.Sleep(min(c.leaves, time.Second)) // strangers on the same two processors, at a pace that leaves some to the server
+						time.Sleep(time.Second) // hundreds of connections a second leave some of two processors to the server
 					}
 				})
 			}
