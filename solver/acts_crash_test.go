@@ -70,7 +70,7 @@ func TestAPullRequestThatWasClosedBeforeItWasLoggedIsNotOpenedAgain(t *testing.T
 	a.Must(a.World.ClosePull(testrig.Repo, pulls[0].Number, testrig.Writer))
 	a.Must(a.solver.Step(t.Context(), widgets(1)))
 	if pulls := a.World.Pulls(testrig.Repo); len(pulls) != 1 || a.state(1).Pull != pulls[0].Number {
-		t.Errorf("%d pull requests, of which the thread knows #%d; want the one that people closed", len(pulls), a.state(1).Pull)
+		t.Errorf("%d pull requests, and the thread's is #%d; want only the closed one", len(pulls), a.state(1).Pull)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// askingLives are lives of a server with an agent that answers, plans and works, the first of which ends at a crash point.
+// askingLives starts a server whose agent answers, plans and works. Its first life ends at a crash point.
 func askingLives(t *testing.T, at string) *lives {
 	t.Helper()
 	l := newLives(t, map[string]string{"a.txt": "one\n"})

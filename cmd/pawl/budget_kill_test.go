@@ -61,7 +61,10 @@ func TestABudgetOfADayHoldsOverTheKillOfANode(t *testing.T) {
 		return func() bool {
 			s := c.State(n)
 			ended := len(s.Attempts) == attempts && !s.Attempts[attempts-1].EndedAt.IsZero()
-			return ended && s.Decision != nil && s.Decision.Action == policy.DoWait && s.Decision.Rule == policy.RuleBudget
+			if !ended || s.Decision == nil {
+				return false
+			}
+			return s.Decision.Action == policy.DoWait && s.Decision.Rule == policy.RuleBudget
 		}
 	}
 	c.Await("the agent at its calls", func() bool { return c.Calls() > 0 && used() > 20*aCall })

@@ -209,8 +209,11 @@ func TestDoctorAsJSON(t *testing.T) {
 	code := run([]string{"doctor", "--json", "--config", filepath.Join(desk(t), "server.yml")}, &out, &errs)
 	var report map[string][]struct{ Check, State, Text string }
 	err := json.Unmarshal([]byte(out.String()), &report)
-	if checks := report["checks"]; err != nil || len(report) != 1 || len(checks) < 5 || checks[0].Check != "configuration" || checks[0].State != "ok" {
-		t.Errorf("%v: %s", err, &out)
+	if err != nil || len(report) != 1 || len(report["checks"]) < 5 {
+		t.Fatalf("%v, want five checks or more and nothing else: %s", err, &out)
+	}
+	if first := report["checks"][0]; first.Check != "configuration" || first.State != "ok" {
+		t.Errorf("the first check is %+v, want that the configuration is ok", first)
 	}
 	// The key is none.
 	if code != exitFailed || !strings.Contains(errs.String(), "checks failed; their lines say what to do") {
@@ -223,8 +226,11 @@ func TestVersionAsJSON(t *testing.T) {
 	var out strings.Builder
 	code := run([]string{"version", "--json"}, &out, io.Discard)
 	var v struct{ Version, Commit, Go string }
-	if err := json.Unmarshal([]byte(out.String()), &v); err != nil || code != exitDone || v.Version == "" || !strings.HasPrefix(v.Go, "go1.") {
-		t.Errorf("exit code %d, %q: %v", code, out.String(), err)
+	if err := json.Unmarshal([]byte(out.String()), &v); err != nil || code != exitDone {
+		t.Fatalf("exit code %d, %q: %v", code, out.String(), err)
+	}
+	if v.Version == "" || !strings.HasPrefix(v.Go, "go1.") {
+		t.Errorf("%+v, want a version, and that of Go", v)
 	}
 }
 

@@ -136,7 +136,8 @@ func (l *lives) settled(what string, within time.Duration, cond func(map[string]
 		l.Must(l.World.WaitDelivered(l.T.Context()))
 		missed := len(l.Missed()) // before the states, which it may still change
 		states, ok := l.States()
-		if ok && cond(states) && now == before && missed == 0 {
+		quiet := now == before && missed == 0
+		if ok && quiet && cond(states) {
 			return states
 		}
 		before = now

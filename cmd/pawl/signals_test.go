@@ -16,9 +16,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// post sends a webhook but for its last byte, and returns once the server reads
-// its body: it is asked to say so. finish sends the last byte and returns the
-// status of the answer.
+// post sends all of a webhook except its last byte, and returns once the server reads the body. finish sends the last
+// byte and returns the status of the answer.
 func (r *rig) post(guid, signature, body string) (finish func() int) {
 	r.T.Helper()
 	conn, err := net.Dial("tcp", r.Addr)

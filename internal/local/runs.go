@@ -32,7 +32,7 @@ func NewRun(ctx context.Context, cache string, now time.Time) (dir string, err e
 	return dir, err
 }
 
-// clearRuns removes what older runs left in the cache, but for the newest and those at work.
+// clearRuns removes the folders of older runs from the cache. It keeps the newest, and those of runs that are at work.
 func clearRuns(ctx context.Context, cache string) error {
 	runs, err := filepath.Glob(filepath.Join(cache, "[0-9]*-[0-9]*")) // in the order of their times
 	if err != nil {

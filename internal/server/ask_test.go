@@ -21,7 +21,7 @@ func asking(t *testing.T, verify string) *rig {
 	return r
 }
 
-// endsAs checks that a run ended in a state after so many calls of the agent.
+// endsAs checks the state in which a run ended, and how often the agent was called.
 func (r *rig) endsAs(n int, state string, calls int) {
 	r.T.Helper()
 	if s := r.Ending(n); s.State != state || r.Calls() != calls {

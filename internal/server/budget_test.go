@@ -12,8 +12,8 @@ import (
 // wordySession is the session of an agent that tells of its steps.
 const wordySession = "ses_0199aaaa00007000"
 
-// wordy makes an agent of kind opencode the only backend. Each call adds a line and tells of 6,100 tokens in one
-// step; then it is at work until it is ended, but for the last of its calls.
+// wordy makes an agent of kind opencode the only backend. Each call adds a line and reports one step of 6,100 tokens.
+// The last call then ends; the others work until they are killed.
 func (r *rig) wordy(budget string, calls int) {
 	r.T.Helper()
 	r.Agent(fmt.Sprintf(`[ "$1" = --version ] && exit 0

@@ -76,7 +76,7 @@ func TestWhatForksAndDetachesEndsWithItsAttempt(t *testing.T) {
 			nap := testrig.Nap(400 + i)
 			// A bomb of three generations: 4 + 16 + 64 processes, each a session of
 			// its own that ignores SIGTERM.
-			r.Agent("", "timeout: 20s") // of which a busy machine needs some for the bomb
+			r.Agent("", "timeout: 20s") // a busy machine needs seconds to start the bomb
 			r.Must(os.WriteFile(filepath.Join(r.Dir, "agent.sh"), []byte(`#!/bin/sh
 cat > /dev/null
 bomb() {

@@ -301,7 +301,7 @@ func (d Delivery) line(now time.Time) string {
 
 func (b Breaker) line(now time.Time) string {
 	if b.Consecutive == 0 {
-		return fmt.Sprintf("account %s: %s was told %s, which no other thread has confirmed", b.Account, b.Claim.Thread, b.Claim.Kind)
+		return fmt.Sprintf("account %s: only %s has met %s", b.Account, b.Claim.Thread, b.Claim.Kind)
 	}
 	when, state := "when it resets is unknown", "closed"
 	if b.ResetsAt != nil {
