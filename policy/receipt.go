@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -10,13 +11,23 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// Tokens counts what a session or an attempt used. Input includes the cached part, Output the reasoning.
+// Tokens counts what a session or an attempt used. Input includes the cached part, Output the reasoning. The zero value
+// is an unknown count, null in JSON: whatever a model answered took tokens.
 type Tokens struct {
 	Input       int64 `json:"input"`
 	CachedInput int64 `json:"cached_input"`
 	Output      int64 `json:"output"`
 	// Estimated is the part of Input and Output that no provider told: four bytes are counted as a token.
 	Estimated int64 `json:"estimated,omitempty"`
+}
+
+// MarshalJSON writes an unknown count as null, which reads as the zero value.
+func (t Tokens) MarshalJSON() ([]byte, error) {
+	if t == (Tokens{}) {
+		return []byte("null"), nil
+	}
+	type fields Tokens // without this method
+	return json.Marshal(fields(t))
 }
 
 func (t Tokens) Plus(more Tokens) Tokens {
@@ -134,7 +145,7 @@ type Receipt struct {
 	Tests   []string   `json:"failing_tests,omitempty"`
 	// TestEvidence is what the tests say of work that passed; nil where none was asked.
 	TestEvidence *TestEvidence `json:"test_evidence,omitempty"`
-	Tokens       Tokens        `json:"tokens,omitzero"`
+	Tokens       Tokens        `json:"tokens"` // null where nothing told them
 	CostUSD      *float64      `json:"cost_usd,omitempty"`
 	Session      string        `json:"session,omitempty"`
 	ToolCalls    int           `json:"tool_calls,omitempty"`

@@ -26,7 +26,6 @@ type stop struct {
 // conclude turns what was read into the report. In order: the stream's final event, Pawl's own kill, the exit
 // code, the last error that was not final, standard error, the last step.
 func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
-	t.settleTo(0)
 	r := &t.rep
 	r.Killed, r.Reasons = why.ending != "", []string{}
 	if why.first {
@@ -83,7 +82,7 @@ func (t *tally) readTry() {
 }
 
 // silent reports whether the agent said and did nothing.
-func (t *tally) silent() bool { return t.messages == 0 && t.rep.ToolCalls == 0 }
+func (t *tally) silent() bool { return t.messages == 0 && !t.called }
 
 // decide sets the ending with its reason and returns the message that it was read from.
 func (t *tally) decide(why stop) string {
@@ -184,13 +183,35 @@ func (t *tally) note(why stop) {
 
 func (t *tally) finished() {
 	r := &t.rep
-	if t.silent() {
+	t.forgetOlder()
+	switch {
+	case t.silent():
 		r.end(policy.NoAnswer, "the run ended without an error, but the agent said and did nothing")
+		return
+	case t.idle():
+		r.end(policy.NoAnswer, "the run ended without an error, but its last answer is empty and no call of it had an effect")
 		return
 	}
 	r.end(policy.Completed, "the stream ended with its final event")
+	t.noteEmpty()
 	if r.Exit.Code != 0 {
 		r.because(fmt.Sprintf("the exit code %d came after it and is ignored", r.Exit.Code))
+	}
+}
+
+// forgetOlder drops what the agent said before its last call, where its answer is empty.
+func (t *tally) forgetOlder() {
+	if !t.said {
+		t.rep.FinalMessage = ""
+	}
+}
+
+// idle reports whether the agent answered nothing, and no call of it had an effect.
+func (t *tally) idle() bool { return !t.said && t.did == 0 }
+
+func (t *tally) noteEmpty() {
+	if !t.said {
+		t.rep.because("the agent's last answer is empty")
 	}
 }
 
@@ -247,7 +268,9 @@ func (t *tally) stepped() {
 	case t.step.Ending == "":
 		r.end(policy.CutOff, "the output ends after a tool call, with more to do")
 	case t.step.Ending == policy.Completed:
+		t.forgetOlder()
 		r.end(policy.Completed, "the last step ended the work")
+		t.noteEmpty()
 	default:
 		r.end(t.step.Ending, "the last step ended as "+string(t.step.Ending))
 	}
@@ -256,7 +279,9 @@ func (t *tally) stepped() {
 // unanswered reports whether the last step failed in nothing, and yet the agent said nothing and changed nothing.
 func (t *tally) unanswered() bool {
 	switch t.step.Ending {
-	case policy.Completed, "":
+	case policy.Completed:
+		return t.idle()
+	case "":
 		return t.messages == 0 && t.did == 0
 	default:
 		return false

@@ -28,14 +28,14 @@ const (
 	Message
 	// Thought is reasoning; only its mentions matter.
 	Thought
-	// ToolCall is a call that started (Done unset) or ended, with the files that it edited and its arguments.
+	// ToolCall is a call that began (Done unset) or was answered, with the files that it edited and its arguments.
 	ToolCall
 	// Notice is an error that is not final, in Text: a retry, a warning.
 	Notice
 	// StepEnded ends one step of a stream without final event. Ending is the run's if this step was its last;
 	// empty: there is more.
 	StepEnded
-	// Finished ends the run with success. Text, where it is set, is the answer.
+	// Finished ends the run with success. Text, where it is set, is the answer; Wordless says that the answer is empty.
 	Finished
 	// Failed ends the run with the error in Text, else that of the last Notice; Ending is set where the stream
 	// names it.
@@ -57,6 +57,10 @@ type Event struct {
 	// Quotes says that the event quotes a limit text without being a limit.
 	Quotes bool
 	Edits  []policy.Edit
+	// Place names the message that a call stands in and its place there, empty where the stream does not tell them.
+	// Whole says of an ended call that the event tells the call, too, and not only its answer.
+	Place string
+	Whole bool
 	// Done and Rejected describe an ended call; a rejected one had no effect. Failed is a rejected one, or a
 	// command that failed; Result stands for its answer, zero where that is not told.
 	Done, Rejected, Failed bool
@@ -67,7 +71,9 @@ type Event struct {
 	Tokens *policy.Tokens
 	Cost   *float64
 	Step   bool
-	Turns  int // the CLI's own count of turns; zero where it tells none
+	// Wordless says of Finished that the CLI tells an empty answer.
+	Wordless bool
+	Turns    int // the CLI's own count of turns; zero where it tells none
 }
 
 // Call is one call that ended, for circles. One that was refused or failed edits nothing.
@@ -109,13 +115,13 @@ type Report struct {
 	Limit   *policy.Limit `json:"limit"`
 	// Edits are counted by Inspect. Of a process that runs they are zero: who watches it sees the files, too.
 	Edits        policy.Edits  `json:"edits"`
-	FinalMessage string        `json:"final_message"`     // the agent's last message
+	FinalMessage string        `json:"final_message"`     // the agent's last message; of a finished run its answer
 	Failure      string        `json:"failure,omitempty"` // the final error
 	Tokens       policy.Tokens `json:"tokens"`
 	CostUSD      *float64      `json:"cost_usd"` // nil where the CLI tells no cost
 	SessionID    string        `json:"session_id"`
-	ToolCalls    int           `json:"tool_calls"`
-	Turns        int           `json:"turns"` // answers of the model for claude and opencode, prompts for codex and gemini, as they count
+	ToolCalls    int           `json:"tool_calls"` // those that were answered
+	Turns        int           `json:"turns"`      // answers of the model for claude and opencode, prompts for codex and gemini, as they count
 	// Mentions counts the items that quoted a limit text and were ignored.
 	Mentions  int  `json:"mentions"`
 	Exit      Exit `json:"-"` // how the process ended; zero, with ExitKnown false, where that is unknown
@@ -173,24 +179,38 @@ func Shorten(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + " …"
 }
 
+// byteOrderMark begins files of some programs, and tells nothing in UTF-8.
+var byteOrderMark = []byte("\uFEFF")
+
 // Line is one line of output as JSON; it does not exist where that is no object. The line may be cut, or broken
 // further on: what stands before is read, a string as far as it is there. Agents print lines of any length, and
 // what classifies one stands at its head. The result is valid UTF-8 and no part of the line's memory.
 func Line(line []byte) gjson.Result {
-	line = bytes.TrimSpace(line)
+	line = bytes.TrimSpace(bytes.TrimPrefix(line, byteOrderMark))
 	if len(line) == 0 || line[0] != '{' {
 		return gjson.Result{}
 	}
 	text := strings.ToValidUTF8(string(line), "\uFFFD")
 	if line[len(line)-1] != '}' {
-		text = ended(text)
+		text = closed(text)
 	}
 	return gjson.Parse(text)
 }
 
-// ended is a cut line with an end to the string in which it was cut, since gjson
+// EmitFinal emits an event of a line that may be final. Where the line was cut it ends nothing, and only its error counts.
+func EmitFinal(line gjson.Result, e Event, emit func(Event)) {
+	final := e.Kind == Finished || e.Kind == Failed
+	switch {
+	case !final || gjson.Valid(line.Raw):
+		emit(e)
+	case e.Kind == Failed:
+		emit(Event{Kind: Notice, Text: e.Text, Ending: e.Ending})
+	}
+}
+
+// closed is a cut line with an end to the string in which it was cut, since gjson
 // leaves out strings without one. It does not miss the ends of objects and lists.
-func ended(line string) string {
+func closed(line string) string {
 	inside := false
 	for i := 0; i < len(line); i++ {
 		switch {
@@ -228,12 +248,21 @@ func Count(v gjson.Result) int64 {
 	return max(n, 0)
 }
 
-// Tokens are those of an object whose input includes the cached, by the names of its fields; nil for none.
+// Tokens are those of an object whose input includes the cached, by the names of its fields; nil where it tells none.
 func Tokens(usage gjson.Result, input, cached, output string) *policy.Tokens {
-	if !usage.Exists() {
+	return Told(policy.Tokens{
+		Input:       Count(usage.Get(input)),
+		CachedInput: Count(usage.Get(cached)),
+		Output:      Count(usage.Get(output)),
+	})
+}
+
+// Told is a count of tokens, nil for zeros: a provider that counts none is told as zeros, too.
+func Told(t policy.Tokens) *policy.Tokens {
+	if t == (policy.Tokens{}) {
 		return nil
 	}
-	return &policy.Tokens{Input: Count(usage.Get(input)), CachedInput: Count(usage.Get(cached)), Output: Count(usage.Get(output))}
+	return &t
 }
 
 // Dollars is a number as a cost, nil where it is none.

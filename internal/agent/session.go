@@ -112,9 +112,7 @@ func (a Adapter) ReadSession(home, session string) (s Session, err error) {
 func (a Adapter) SessionCalls(home, session, dir string, visit func(Call)) error {
 	t := newTally(a, dir)
 	t.onCall = visit
-	err := a.SessionEvents(home, session, t.add)
-	t.settleTo(0)
-	return err
+	return a.SessionEvents(home, session, t.add)
 }
 
 // SessionEvents reads the events of a session file, as SessionCalls its calls.

@@ -91,8 +91,8 @@ func TestARejectedCallIsNoEdit(t *testing.T) {
 {"type":"tool_result","tool_id":"b","status":"success"}
 {"type":"tool_result","tool_id":"b","status":"success"}`,
 		config.OpenCode: `{"type":"tool_use","sessionID":"s","part":{"tool":"edit","callID":"a","state":{"status":"error","input":{"filePath":"/r/a.go"}}}}
-{"type":"tool_use","sessionID":"s","part":{"tool":"apply_patch","callID":"b","state":{"status":"completed","input":{"patchText":"*** Begin Patch\n*** Update File: /r/b.ipynb\n@@\n"}}}}
-{"type":"tool_use","sessionID":"s","part":{"tool":"apply_patch","callID":"b","state":{"status":"completed","input":{"patchText":"*** Begin Patch\n*** Update File: /r/b.ipynb\n@@\n"}}}}`,
+{"type":"tool_use","sessionID":"s","part":{"id":"p2","messageID":"m","tool":"apply_patch","callID":"b","state":{"status":"completed","input":{"patchText":"*** Begin Patch\n*** Update File: /r/b.ipynb\n@@\n"}}}}
+{"type":"tool_use","sessionID":"s","part":{"id":"p2","messageID":"m","tool":"apply_patch","callID":"b","state":{"status":"completed","input":{"patchText":"*** Begin Patch\n*** Update File: /r/b.ipynb\n@@\n"}}}}`,
 	}) {
 		a, err := clis.ForStream(cli)
 		if err != nil {

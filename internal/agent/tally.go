@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"hash/maphash"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -22,21 +21,24 @@ const (
 )
 
 // tally folds the events of one stream. What it remembers is bounded, whatever the stream holds, far above real
-// sessions (335 kB lines, some hundred calls): see maxOpen and maxIDs.
+// sessions (335 kB lines, some hundred calls): see maxOpen, maxParallel and maxIDs.
 type tally struct {
 	rep    Report
 	cli    Adapter
 	dir    string
 	seed   maphash.Seed
-	open   map[uint64]begun // calls that started and have not ended, by the hash of their id
-	held   int              // the sizes of the open calls together
-	onCall func(Call)       // told of each call that ended; nil where nobody asks
-	// done holds the calls that ended, quoted the items that quote a limit. Both
-	// are emptied with each session, because ids are unique within one.
-	done     *simplelru.LRU
+	open   []begun    // calls that are not answered yet, oldest first
+	held   int        // the sizes of the open calls together
+	onCall func(Call) // told of each call that ended; nil where nobody asks
+	// past holds the last call under each id, quoted the items that quote a limit. Both
+	// are emptied with each session.
+	past     *simplelru.LRU
 	quoted   *simplelru.LRU
+	spent    spending
 	messages int
 	working  bool   // the last turn has begun and not ended
+	called   bool   // a call was begun, whether or not it was answered
+	said     bool   // the last message came after the last call of the last turn
 	did      int    // calls that ended with an effect
 	notice   Event  // the last error that was not final
 	step     *Event // the last step's end, in streams without a final event
@@ -54,8 +56,7 @@ func newTally(cli Adapter, dir string) *tally {
 		cli:    cli,
 		dir:    dir,
 		seed:   maphash.MakeSeed(),
-		open:   map[uint64]begun{},
-		done:   newIDs(),
+		past:   newIDs(),
 		quoted: newIDs(),
 	}
 	t.rep.CLI = cli.Stream
@@ -63,25 +64,20 @@ func newTally(cli Adapter, dir string) *tally {
 }
 
 func (t *tally) add(e Event) {
-	if e.Quotes {
+	if e.Quotes && e.Kind != ToolCall {
 		t.mention(e.ID)
+	}
+	if e.Kind == SessionStarted {
+		t.newSession(e)
 	}
 	t.spend(e)
 	if e.Session != "" {
 		t.rep.SessionID = Shorten(e.Session, maxSessionID)
 	}
 	switch e.Kind {
-	case SessionStarted:
-		t.settleTo(0)
-		t.done.Purge()
-		t.quoted.Purge()
-		t.rep.SessionID = Shorten(e.ID, maxSessionID)
-		if t.dir == "" && len(e.Dir) <= maxPath {
-			t.dir = e.Dir
-		}
 	case TurnStarted:
 		t.rep.Turns++
-		t.working, t.rep.final, t.failed = true, false, nil
+		t.working, t.rep.final, t.failed, t.said = true, false, nil, false
 		t.goOn()
 	case Message:
 		t.message(e)
@@ -103,6 +99,21 @@ func (t *tally) add(e Event) {
 	t.last = e.Kind
 }
 
+// newSession forgets the calls of the session before it. One that goes on under its id counts on.
+func (t *tally) newSession(e Event) {
+	t.open, t.held = nil, 0
+	t.past.Purge()
+	t.quoted.Purge()
+	id := Shorten(e.ID, maxSessionID)
+	if id != t.rep.SessionID {
+		t.spent.anew()
+	}
+	t.rep.SessionID = id
+	if t.dir == "" && len(e.Dir) <= maxPath {
+		t.dir = e.Dir
+	}
+}
+
 // mention counts an item that quotes a limit, once where it has an id.
 func (t *tally) mention(item string) {
 	if id := t.hash(item); item != "" {
@@ -117,20 +128,49 @@ func (t *tally) mention(item string) {
 // goOn makes the last error and the last step's end old.
 func (t *tally) goOn() { t.notice, t.step = Event{}, nil }
 
+// spending sums what the sessions of a stream used. Each tells its total so far, or its steps.
+type spending struct {
+	before, now       policy.Tokens // of the counts that were finished, and of the one that goes on
+	beforeUSD, nowUSD float64
+}
+
+// anew begins a count.
+func (s *spending) anew() {
+	s.before, s.now = s.before.Plus(s.now), policy.Tokens{}
+	s.beforeUSD, s.nowUSD = s.beforeUSD+s.nowUSD, 0
+}
+
+// tokens takes a total or a step. A total that is less than the last one is that of a new count.
+func (s *spending) tokens(told policy.Tokens, step bool) policy.Tokens {
+	switch {
+	case step:
+		told = s.now.Plus(told)
+	case told.Input < s.now.Input, told.Output < s.now.Output:
+		s.before = s.before.Plus(s.now)
+	}
+	s.now = told
+	return s.before.Plus(told)
+}
+
+// cost takes a cost in US dollars as tokens does.
+func (s *spending) cost(told float64, step bool) float64 {
+	switch {
+	case step:
+		told += s.nowUSD
+	case told < s.nowUSD:
+		s.beforeUSD += s.nowUSD
+	}
+	s.nowUSD = told
+	return s.beforeUSD + told
+}
+
 func (t *tally) spend(e Event) {
 	if e.Cost != nil {
-		cost := *e.Cost
-		if e.Step && t.rep.CostUSD != nil {
-			cost += *t.rep.CostUSD
-		}
+		cost := t.spent.cost(*e.Cost, e.Step)
 		t.rep.CostUSD = &cost
 	}
 	if e.Tokens != nil {
-		tokens := *e.Tokens
-		if e.Step {
-			tokens = t.rep.Tokens.Plus(tokens)
-		}
-		t.rep.Tokens = tokens
+		t.rep.Tokens = t.spent.tokens(*e.Tokens, e.Step)
 	}
 	if e.Turns > 0 {
 		t.rep.Turns = e.Turns
@@ -145,6 +185,7 @@ func (t *tally) message(e Event) {
 		return
 	}
 	t.messages++
+	t.said = e.Text != ""
 	t.rep.FinalMessage = Shorten(e.Text, MaxText)
 }
 
@@ -175,9 +216,12 @@ func (t *tally) finish(e Event) {
 		t.failed = &failed
 		return
 	}
-	if e.Text != "" {
+	switch {
+	case e.Text != "":
 		t.messages++
-		t.rep.FinalMessage = e.Text
+		t.said, t.rep.FinalMessage = true, e.Text
+	case e.Wordless:
+		t.said = false
 	}
 }
 
@@ -193,26 +237,32 @@ func (e Event) isAnswer(text string) bool {
 	}
 }
 
+// begun is a call that was told and is not answered.
 type begun struct {
 	edits    []policy.Edit
+	id       uint64 // the hash of the id under which the answer comes; named says that there is one
+	named    bool
+	place    uint64 // the hash of Event.Place
 	call     uint64
 	authored string
-	place    int
-	size     int // about the bytes that it holds
+	told     bool // it was told when it began
+	quoted   bool // it counts as a mention of a limit
+	again    bool // it repeats the last call under its id that was answered, so it may be none
+	size     int  // about the bytes that it holds
 }
 
-// maxOpen bounds the bytes of all calls under way. Agents run some ten at once, of some kilobytes; the largest
-// that fits a line holds some 3 MB.
-const maxOpen = 8 << 20
+// Bounds of the calls under way: of their bytes and of their number. Agents run some ten at once, of some kilobytes;
+// the largest that fits a line holds some 3 MB.
+const (
+	maxOpen     = 8 << 20
+	maxParallel = 1 << 10
+)
 
 // maxCallText bounds the text of one call.
 const maxCallText = 4 << 10
 
-// openCost is about what a call under way costs in the map, without its content.
-const openCost = 2 * (int(unsafe.Sizeof(begun{})) + 8)
-
 func (b *begun) measure() {
-	b.size = openCost + len(b.authored) + cap(b.edits)*int(unsafe.Sizeof(policy.Edit{}))
+	b.size = int(unsafe.Sizeof(begun{})) + len(b.authored) + cap(b.edits)*int(unsafe.Sizeof(policy.Edit{}))
 	for _, e := range b.edits {
 		b.size += len(e.Path) + 8*(cap(e.Added)+cap(e.Removed))
 	}
@@ -232,70 +282,208 @@ func (b *begun) author(text string) {
 	b.authored = strings.Clone(Shorten(head, maxCallText))
 }
 
-// hash stands for a call's id or a path, seeded for each stream: none can be made in which two collide.
+// hash stands for a call's id or place, seeded for each stream: none can be made in which two collide.
 func (t *tally) hash(s string) uint64 { return maphash.String(t.seed, s) }
 
+// ended is the last call under an id.
+type ended struct {
+	place, call uint64
+	told        bool    // it was told when it began, too
+	dropped     bool    // it was forgotten while it was under way
+	early       *answer // which came before the call; nil once the call has it
+}
+
+// answer is what a call came to.
+type answer struct {
+	result           uint64
+	failed, rejected bool
+}
+
+// call takes a call that begins or ends into account. It counts once it is answered; its id does no more than tell which
+// call an answer is for, since agents and providers may give one id to all of them.
 func (t *tally) call(e Event) {
-	id := t.hash(e.ID)
-	if e.ID != "" && t.done.Contains(id) {
+	if e.Done {
+		t.answer(e)
 		return
 	}
-	b, started := t.open[id]
-	if started {
-		delete(t.open, id)
-		t.held -= b.size
+	t.begin(e)
+}
+
+func (t *tally) begin(e Event) {
+	if i := t.retold(e); i >= 0 {
+		b := t.open[i]
+		t.remove(i)
+		t.fill(&b, e)
+		t.keep(i, b)
+		return
 	}
-	if !started || e.ID == "" {
-		t.rep.ToolCalls++
-		b = begun{place: t.rep.ToolCalls}
+	t.called, t.said = true, false
+	b := t.newCall(e)
+	b.told = true
+	t.fill(&b, e)
+	last, known := t.lastUnder(e.ID)
+	if known && last.early != nil {
+		t.end(b, *last.early)
+		return
+	}
+	b.again = known && e.Place != "" && last.place == b.place && last.call == b.call
+	t.doubt(b)
+	t.keep(len(t.open), b)
+}
+
+func (t *tally) newCall(e Event) begun {
+	return begun{id: t.hash(e.ID), named: e.ID != "", place: t.hash(e.Place)}
+}
+
+// retold is the call under way that an event tells again, with more of its arguments perhaps; -1 for none.
+func (t *tally) retold(e Event) int {
+	id, place := t.hash(e.ID), t.hash(e.Place)
+	return slices.IndexFunc(t.open, func(b begun) bool {
+		if !b.named || b.id != id {
+			return false
+		}
+		return b.place == place && b.continuedBy(e.Authored)
+	})
+}
+
+// continuedBy reports whether a text is the one of the call, or one of which that was the beginning.
+func (b begun) continuedBy(text string) bool {
+	return policy.Hash(text) == b.call || strings.HasPrefix(text, strings.TrimRight(b.authored, `"]} `))
+}
+
+// doubt forgets calls that seemed to repeat an answered one, where another follows under their id.
+func (t *tally) doubt(next begun) {
+	for i := len(t.open) - 1; i >= 0; i-- {
+		if t.open[i].again && t.open[i].id == next.id {
+			t.remove(i)
+		}
+	}
+}
+
+// lastUnder is the last call under an id.
+func (t *tally) lastUnder(id string) (ended, bool) {
+	if id == "" {
+		return ended{}, false
+	}
+	last, known := t.past.Get(t.hash(id))
+	if !known {
+		return ended{}, false
+	}
+	return last.(ended), true
+}
+
+// fill adds what an event tells of a call. Most streams tell it twice, and some name the edits only at the start.
+func (t *tally) fill(b *begun, e Event) {
+	if e.Quotes && !b.quoted {
+		b.quoted = true
+		t.rep.Mentions++
 	}
 	b.author(e.Authored)
-	if e.Edits != nil {
-		b.edits = e.Edits // some streams name them only at the start
-		for i := range b.edits {
-			b.edits[i].Path = relative(t.dir, b.edits[i].Path)
-		}
-	}
-	if !e.Done {
-		b.measure()
-		t.open[id] = b
-		if t.held += b.size; t.held > maxOpen {
-			t.settleTo(maxOpen / 2)
-		}
+	if e.Edits == nil {
 		return
 	}
-	if e.ID != "" {
-		t.done.Add(id, nil)
+	b.edits = e.Edits
+	for i := range b.edits {
+		b.edits[i].Path = relative(t.dir, b.edits[i].Path)
 	}
-	if e.Rejected {
+}
+
+// keep takes a call for under way. Beyond the bounds the oldest are forgotten, with their edits.
+func (t *tally) keep(at int, b begun) {
+	b.measure()
+	t.held += b.size
+	t.open = slices.Insert(t.open, at, b)
+	if t.held > maxOpen || len(t.open) > maxParallel {
+		t.forget()
+	}
+}
+
+// forget forgets the oldest half of the calls under way. Their answers count all the same.
+func (t *tally) forget() {
+	n := 0
+	for ; t.held > maxOpen/2 || len(t.open)-n > maxParallel/2; n++ {
+		b := t.open[n]
+		t.held -= b.size
+		if b.named {
+			t.past.Add(b.id, ended{dropped: true})
+		}
+	}
+	t.open = slices.Delete(t.open, 0, n)
+}
+
+func (t *tally) remove(i int) {
+	t.held -= t.open[i].size
+	t.open = slices.Delete(t.open, i, i+1)
+}
+
+// answer takes an answer for that of the oldest call that it can be for.
+func (t *tally) answer(e Event) {
+	b, open := t.take(e)
+	if !open {
+		last, _ := t.lastUnder(e.ID)
+		if !t.stands(e, last) {
+			return
+		}
+		t.called, t.said = true, false
+		b = t.newCall(e)
+		b.told = last.dropped
+	}
+	t.fill(&b, e)
+	t.end(b, answer{result: e.Result, failed: e.Failed, rejected: e.Rejected})
+	if e.Whole && e.Place != "" {
+		t.past.Add(b.place, ended{})
+	}
+}
+
+// take removes the call under way that an answer is for.
+func (t *tally) take(e Event) (begun, bool) {
+	id, place := t.hash(e.ID), t.hash(e.Place)
+	i := slices.IndexFunc(t.open, func(b begun) bool {
+		if b.id != id {
+			return false
+		}
+		return e.Place == "" || b.place == place
+	})
+	if i < 0 && !e.Whole { // one of the two has no id
+		i = slices.IndexFunc(t.open, func(b begun) bool { return e.ID == "" || !b.named })
+	}
+	if i < 0 {
+		return begun{}, false
+	}
+	b := t.open[i]
+	t.remove(i)
+	return b, true
+}
+
+// stands reports whether an end is a call of its own although no call is under way that it could be of. An answer that
+// came before its call is kept for it.
+func (t *tally) stands(e Event, last ended) bool {
+	switch {
+	case last.dropped:
+		return true
+	case e.Whole && e.Place != "":
+		return !t.past.Contains(t.hash(e.Place))
+	case e.Whole:
+		return !last.told // else its end is told twice
+	case e.ID != "" && !t.past.Contains(t.hash(e.ID)):
+		t.past.Add(t.hash(e.ID), ended{early: &answer{result: e.Result, failed: e.Failed, rejected: e.Rejected}})
+	}
+	return false
+}
+
+// end counts a call that was answered.
+func (t *tally) end(b begun, a answer) {
+	if b.named {
+		t.past.Add(b.id, ended{place: b.place, call: b.call, told: b.told})
+	}
+	t.rep.ToolCalls++
+	if a.rejected {
 		b.edits = nil
 	} else {
 		t.did++
 	}
-	t.ended(b, e)
-}
-
-func (t *tally) ended(b begun, e Event) {
 	if t.onCall != nil {
-		t.onCall(Call{Edits: b.edits, Key: b.call, Result: e.Result, Failed: e.Failed, Authored: b.authored})
-	}
-}
-
-// settleTo takes calls under way for ended, in their order, until the others hold no more than size bytes; a
-// later end does not count. When the stream has ended all are settled: they may have been made.
-func (t *tally) settleTo(size int) {
-	left := slices.SortedFunc(maps.Keys(t.open), func(a, b uint64) int { return t.open[a].place - t.open[b].place })
-	for _, id := range left {
-		if t.held <= size {
-			return
-		}
-		b := t.open[id]
-		delete(t.open, id)
-		t.held -= b.size
-		if id != t.hash("") {
-			t.done.Add(id, nil)
-		}
-		t.ended(b, Event{})
+		t.onCall(Call{Edits: b.edits, Key: b.call, Result: a.result, Failed: a.failed, Authored: b.authored})
 	}
 }
 

@@ -228,6 +228,21 @@ func readSome(name string) (string, error) {
 // maxLine is how much of a text of the agent is printed, in characters.
 const maxLine = 300
 
+// used is what the run used, as far as its output tells.
+func (v Report) used() string {
+	tokens := "unknown"
+	if t := v.Tokens; t != (policy.Tokens{}) {
+		tokens = fmt.Sprintf("%d in (%d cached), %d out", t.Input, t.CachedInput, t.Output)
+	}
+	if v.CostUSD != nil {
+		tokens += fmt.Sprintf(", %.4f USD", *v.CostUSD)
+	}
+	if v.Tokens.Estimated > 0 {
+		tokens += fmt.Sprintf(", %d of them estimated", v.Tokens.Estimated)
+	}
+	return tokens
+}
+
 func (v Report) Print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
@@ -262,15 +277,8 @@ func (v Report) Print(w io.Writer) {
 	for _, l := range v.Loops {
 		row("loop", "%s %d times %s", l.Kind, l.Count, render.Line(l.What, maxLine))
 	}
-	cost := ""
-	if v.CostUSD != nil {
-		cost = fmt.Sprintf(", %.4f USD", *v.CostUSD)
-	}
-	if v.Tokens.Estimated > 0 {
-		cost += fmt.Sprintf(", %d of them estimated", v.Tokens.Estimated)
-	}
 	if !plain {
-		row("tokens", "%d in (%d cached), %d out%s", v.Tokens.Input, v.Tokens.CachedInput, v.Tokens.Output, cost)
+		row("tokens", "%s", v.used())
 		row("calls", "%d in %s", v.ToolCalls, policy.Plural(v.Turns, "turn"))
 	}
 	row("mentions", "%d of a limit, ignored", v.Mentions)

@@ -92,6 +92,7 @@ const (
 {"timestamp":"2026-11-21T08:09:44Z","type":"event_msg","payload":{"type":"task_started"}}
 {"timestamp":"2026-11-21T08:09:45Z","type":"response_item","payload":{"type":"custom_tool_call","call_id":"c",` +
 		`"name":"apply_patch","input":"*** Begin Patch\n*** Add File: new.go\n+package a\n*** End Patch"}}
+{"timestamp":"2026-11-21T08:09:45Z","type":"response_item","payload":{"type":"custom_tool_call_output","call_id":"c","output":"Success"}}
 {"timestamp":"2026-11-21T08:09:46Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":` +
 		`{"input_tokens":7,"cached_input_tokens":2,"output_tokens":3}}}}
 `

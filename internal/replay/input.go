@@ -81,6 +81,9 @@ func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
 		}
 		b = bufio.NewReaderSize(z, sniffed)
 	}
+	if mark, _ := b.Peek(3); string(mark) == "\uFEFF" { // UTF-8 needs none
+		_, _ = b.Discard(len(mark))
+	}
 	start, err = b.Peek(sniffed)
 	whole := err == nil || err == io.EOF
 	if !whole && !errors.Is(err, bufio.ErrBufferFull) {

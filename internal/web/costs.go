@@ -80,11 +80,19 @@ func add(to *store.DayUsed, u store.DayUsed) {
 	to.USD, to.Tokens, to.Attempts = to.USD+u.USD, to.Tokens+u.Tokens, to.Attempts+u.Attempts
 }
 
+// tokens is a count in words. Where nothing told it the stored count is zero.
+func tokens(n int64) string {
+	if n == 0 {
+		return "tokens unknown"
+	}
+	return number(int(n)) + " tokens"
+}
+
 func spentIn(u store.DayUsed) string {
 	return render.Joined(
 		", ",
 		render.When(u.USD > 0, render.Dollars(u.USD)),
-		number(int(u.Tokens))+" tokens",
+		tokens(u.Tokens),
 		plural(u.Attempts, "attempt"),
 	)
 }

@@ -193,7 +193,7 @@ func (p *pages) spentSoFar(ctx context.Context, t thread.ID, n int) string {
 	if err != nil || len(note) == 0 || json.Unmarshal(note, &s) != nil || s.N != n {
 		return ""
 	}
-	return render.Joined(", ", number(int(s.Tokens.Input+s.Tokens.Output))+" tokens", render.Cost(s.CostUSD))
+	return render.Joined(", ", tokens(s.Tokens.Input+s.Tokens.Output), render.Cost(s.CostUSD))
 }
 
 // noLog says why a log is not shown.

@@ -122,7 +122,7 @@ func parseLine(line gjson.Result, tools agent.EditTools, emit func(agent.Event))
 	case "rate_limit_event":
 		readLimit(line.Get("rate_limit_info"), say)
 	case "result":
-		say(readResult(line))
+		readResult(line, say)
 	}
 }
 
@@ -184,6 +184,7 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 		return
 	}
 	sub := line.Get("parent_tool_use_id").Str != ""
+	places := placesOf(message.Get("id").Str)
 	agent.Each(content, func(part gjson.Result) {
 		switch part.Get("type").Str {
 		case "text":
@@ -195,7 +196,11 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 		case "thinking":
 			emit(agent.Event{Kind: agent.Thought, Quotes: limit.Mentioned(part.Get("thinking").Raw)})
 		case "tool_use", "server_tool_use", "mcp_tool_use":
-			emit(callOf(part, tools))
+			e := callOf(part, tools)
+			e.Place = places(e.ID)
+			emit(e)
+		default:
+			readAnswer(part, emit)
 		}
 	})
 	// Only session files name the reason here; the stream leaves it to the result.
@@ -205,6 +210,20 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 		emit(agent.Event{Kind: agent.StepEnded, Ending: policy.Completed})
 	case reason == "max_tokens":
 		emit(agent.Event{Kind: agent.StepEnded, Ending: policy.CutOff})
+	}
+}
+
+// placesOf names the places of a line's calls in their message. The message may be told in several lines, of which each
+// has one part or all so far, so a place counts the calls under one id only.
+func placesOf(message string) func(id string) string {
+	calls := map[string]int{}
+	return func(id string) string {
+		n := calls[id]
+		calls[id]++
+		if n == 0 {
+			return message
+		}
+		return fmt.Sprintf("%s %d", message, n)
 	}
 }
 
@@ -257,38 +276,51 @@ func editsOf(tools agent.EditTools, tool string, input gjson.Result) []policy.Ed
 
 func readUser(content gjson.Result, emit func(agent.Event)) {
 	agent.Each(content, func(part gjson.Result) {
-		switch part.Get("type").Str {
-		case "tool_result", "mcp_tool_result":
-			content := part.Get("content").Raw
-			e := agent.Event{
-				Kind:     agent.ToolCall,
-				ID:       part.Get("tool_use_id").Str,
-				Done:     true,
-				Rejected: part.Get("is_error").Bool(),
-				Quotes:   limit.Mentioned(content),
-			}
-			e.Answered(e.Rejected, content)
-			emit(e)
-		case "text":
-			if text := part.Get("text").Str; strings.HasPrefix(text, "[Request interrupted by user") {
-				emit(agent.Event{Kind: agent.Notice, Text: text, Ending: policy.Killed})
-			}
+		text := part.Get("text").Str
+		if strings.HasPrefix(text, "[Request interrupted by user") {
+			emit(agent.Event{Kind: agent.Notice, Text: text, Ending: policy.Killed})
+			return
 		}
+		readAnswer(part, emit)
 	})
 }
 
-// readResult reads the final event. When the API refused, is_error tells, the subtype stays "success".
-func readResult(line gjson.Result) agent.Event {
-	subtype := line.Get("subtype").Str
-	e := agent.Event{
-		Kind:   agent.Finished,
-		Text:   line.Get("result").Str,
-		Turns:  int(agent.Count(line.Get("num_turns"))),
-		Cost:   agent.Dollars(line.Get("total_cost_usd")),
-		Tokens: tokensOf(line.Get("usage")),
-		Ending: stopOf(line.Get("terminal_reason").Str, subtype, line.Get("stop_reason").Str),
+// readAnswer reads the answer of a call. Those of the provider's own tools, such as web_search_tool_result, stand in the
+// messages of the model.
+func readAnswer(part gjson.Result, emit func(agent.Event)) {
+	if !strings.HasSuffix(part.Get("type").Str, "tool_result") {
+		return
 	}
-	refused := line.Get("is_error").Bool() || strings.HasPrefix(subtype, "error")
+	content := part.Get("content").Raw
+	e := agent.Event{
+		Kind:     agent.ToolCall,
+		ID:       part.Get("tool_use_id").Str,
+		Done:     true,
+		Rejected: part.Get("is_error").Bool(),
+		Quotes:   limit.Mentioned(content),
+	}
+	e.Answered(e.Rejected, content)
+	emit(e)
+}
+
+// readResult reads the final event. When the API refused, is_error tells, the subtype stays "success".
+func readResult(line gjson.Result, emit func(agent.Event)) {
+	subtype, answer := line.Get("subtype").Str, line.Get("result")
+	e := agent.Event{
+		Kind: agent.Finished,
+		Text: answer.Str,
+		// An answer that is not told is another matter.
+		Wordless: answer.Exists() && answer.Str == "",
+		Turns:    int(agent.Count(line.Get("num_turns"))),
+		Cost:     agent.Dollars(line.Get("total_cost_usd")),
+		Tokens:   cmp.Or(totalOf(line.Get("modelUsage")), tokensOf(line.Get("usage"))),
+		Ending:   stopOf(line.Get("terminal_reason").Str, subtype, line.Get("stop_reason").Str),
+	}
+	failed := line.Get("is_error")
+	refused := failed.Bool() || strings.HasPrefix(subtype, "error")
+	if !refused && !failed.Exists() {
+		return // it does not say how the run ended
+	}
 	if refused {
 		var all []string
 		agent.Each(line.Get("errors"), func(v gjson.Result) { all = append(all, v.Str) })
@@ -299,7 +331,7 @@ func readResult(line gjson.Result) agent.Event {
 	if refused || e.Ending != "" {
 		e.Kind = agent.Failed
 	}
-	return e
+	agent.EmitFinal(line, e, emit)
 }
 
 func stopOf(terminal, subtype, stopped string) policy.Ending {
@@ -345,17 +377,27 @@ func endingOf(name string, status int, text string) policy.Ending {
 	return cmp.Or(certain[name], said, limit.OfStatus(status), vague[name])
 }
 
-// tokensOf sums the input, which the API counts apart by how it was cached.
+// totalOf sums what the models of a session used, nil where that is not told.
+func totalOf(models gjson.Result) *policy.Tokens {
+	var total policy.Tokens
+	models.ForEach(func(_, used gjson.Result) bool {
+		total = total.Plus(inputApart(used, "inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens"))
+		return true
+	})
+	return agent.Told(total)
+}
+
+// tokensOf is the usage since the last prompt, which is the session's where that had one. It is nil where it is not told.
 func tokensOf(usage gjson.Result) *policy.Tokens {
-	if !usage.Exists() {
-		return nil
-	}
-	fresh := agent.Count(usage.Get("input_tokens"))
-	cached := agent.Count(usage.Get("cache_read_input_tokens"))
-	written := agent.Count(usage.Get("cache_creation_input_tokens"))
-	return &policy.Tokens{
-		Input:       fresh + cached + written,
-		CachedInput: cached,
-		Output:      agent.Count(usage.Get("output_tokens")),
+	return agent.Told(inputApart(usage, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"))
+}
+
+// inputApart are tokens by the names of their fields, of which the API counts the input apart by how it was cached.
+func inputApart(usage gjson.Result, fresh, cached, written, output string) policy.Tokens {
+	read := agent.Count(usage.Get(cached))
+	return policy.Tokens{
+		Input:       agent.Count(usage.Get(fresh)) + read + agent.Count(usage.Get(written)),
+		CachedInput: read,
+		Output:      agent.Count(usage.Get(output)),
 	}
 }

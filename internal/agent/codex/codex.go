@@ -147,9 +147,9 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 	case "turn.started":
 		emit(agent.Event{Kind: agent.TurnStarted})
 	case "turn.completed":
-		emit(agent.Event{Kind: agent.Finished, Tokens: tokensOf(line.Get("usage"))})
+		agent.EmitFinal(line, agent.Event{Kind: agent.Finished, Tokens: tokensOf(line.Get("usage"))}, emit)
 	case "turn.failed":
-		emit(agent.Event{Kind: agent.Failed, Text: line.Get("error.message").Str})
+		agent.EmitFinal(line, agent.Event{Kind: agent.Failed, Text: line.Get("error.message").Str}, emit)
 	case "error":
 		emit(agent.Event{Kind: agent.Notice, Text: line.Get("message").Str})
 	case "item.started":
@@ -170,6 +170,7 @@ func readItem(item gjson.Result, done bool) agent.Event {
 		Kind:     agent.ToolCall,
 		ID:       item.Get("id").Str,
 		Done:     done,
+		Whole:    done,
 		Rejected: rejected(item.Get("status").Str),
 	}
 	switch item.Get("type").Str {

@@ -195,7 +195,7 @@ func parseRecorded(line gjson.Result, emit func(agent.Event)) {
 	case "session_meta":
 		emit(agent.Event{Kind: agent.SessionStarted, ID: payload.Get("id").Str, Dir: payload.Get("cwd").Str})
 	case "event_msg":
-		parseTurn(payload, emit)
+		parseTurn(payload, func(e agent.Event) { agent.EmitFinal(line, e, emit) })
 	case "response_item":
 		parseWritten(payload, emit)
 	}
@@ -218,7 +218,8 @@ func parseTurn(payload gjson.Result, emit func(agent.Event)) {
 			emit(agent.Event{Kind: agent.Failed, Text: message, Ending: ending})
 			return
 		}
-		emit(agent.Event{Kind: agent.Finished, Text: payload.Get("last_agent_message").Str})
+		said := payload.Get("last_agent_message")
+		emit(agent.Event{Kind: agent.Finished, Text: said.Str, Wordless: said.Exists() && said.Str == ""})
 	case "turn_aborted":
 		reason := payload.Get("reason").Str
 		emit(agent.Event{Kind: agent.Failed, Text: "turn_aborted: " + reason, Ending: policy.Killed})
@@ -234,7 +235,7 @@ func parseWritten(payload gjson.Result, emit func(agent.Event)) {
 	case "function_call_output", "custom_tool_call_output":
 		emit(answerOf(payload))
 	case "local_shell_call":
-		emit(agent.Event{Kind: agent.ToolCall, Ran: true, Authored: payload.Get("action").Raw})
+		emit(agent.Event{Kind: agent.ToolCall, ID: payload.Get("call_id").Str, Ran: true, Authored: payload.Get("action").Raw})
 	case "message":
 		if payload.Get("role").Str == "assistant" {
 			agent.Each(payload.Get("content"), func(part gjson.Result) {

@@ -180,7 +180,9 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 	case "error":
 		readNotice(line, emit)
 	case "result":
-		emit(readResult(line))
+		if line.Get("status").Exists() || line.Get("error").Exists() { // else it does not say how the run ended
+			agent.EmitFinal(line, readResult(line), emit)
+		}
 	}
 }
 

@@ -177,6 +177,9 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 	case "tool_use":
 		readTool(part, &e)
 	case "step_finish":
+		if !gjson.Valid(line.Raw) || !part.Get("reason").Exists() {
+			return // it does not say how the step ended
+		}
 		readStep(part, &e)
 	case "error":
 		readError(line.Get("error"), agent.Count(line.Get("timestamp")), &e)
@@ -186,21 +189,29 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 	emit(e)
 }
 
-// readTool reads a call, which is printed once it has ended.
+// readTool reads a call. Most versions print it once it has ended, others also while it is pending and while it runs.
 func readTool(part gjson.Result, e *agent.Event) {
 	name, state := part.Get("tool").Str, part.Get("state")
 	input, answer := state.Get("input"), state.Get("output").Raw
 	e.Kind = agent.ToolCall
 	e.ID = part.Get("callID").Str
-	e.Done = true
+	if at := part.Get("id").Str; at != "" {
+		e.Place = part.Get("messageID").Str + " " + at
+	}
 	e.Ran = true
-	e.Rejected = state.Get("status").Str == "error"
 	e.Authored = name + " " + input.Raw
-	e.Quotes = limit.Mentioned(input.Raw, answer)
-	if e.Rejected {
+	switch state.Get("status").Str {
+	case "completed":
+		e.Done = true
+	case "error":
+		e.Done, e.Rejected = true, true
 		answer = state.Get("error").Raw
 	}
-	e.Answered(e.Rejected || agent.Count(state.Get("metadata.exit")) != 0, answer)
+	e.Quotes = limit.Mentioned(input.Raw, state.Get("output").Raw)
+	e.Whole = e.Done
+	if e.Done {
+		e.Answered(e.Rejected || agent.Count(state.Get("metadata.exit")) != 0, answer)
+	}
 	switch name {
 	case "patch", "apply_patch":
 		e.Edits = edit.Patch(input.Get("patchText").Str)
@@ -227,11 +238,11 @@ func readStep(part gjson.Result, e *agent.Event) {
 	if e.Cost != nil && *e.Cost == 0 {
 		e.Cost = nil // a model whose price it does not know
 	}
-	e.Tokens = &policy.Tokens{
+	e.Tokens = agent.Told(policy.Tokens{
 		Input:       agent.Count(tokens.Get("input")) + agent.Count(tokens.Get("cache.write")) + cached,
 		CachedInput: cached,
 		Output:      agent.Count(tokens.Get("output")) + agent.Count(tokens.Get("reasoning")),
-	}
+	})
 	switch part.Get("reason").Str {
 	case "stop":
 		e.Ending = policy.Completed
