@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/policy"
@@ -187,6 +189,48 @@ func TestACallIsItsMessageAndPlaceAndNotItsID(t *testing.T) {
 			t.Errorf("%s: %d calls, %d of them live, %d equal, error %v; want %d", name, got.ToolCalls, live, same, err, c.calls)
 		}
 	}
+}
+
+// TestHoweverAMessageIsToldItsAnsweredCallsCountOnce makes sessions whose ids say nothing: whatever a provider chose, and
+// however often the CLI tells a message or an answer.
+func TestHoweverAMessageIsToldItsAnsweredCallsCountOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var text strings.Builder
+		want := 0
+		for m := range rapid.IntRange(1, 12).Draw(t, "messages") {
+			all := rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "z"}), 1, 4).Draw(t, "ids")
+			calls := make([]string, len(all))
+			for i, id := range all {
+				calls[i] = fmt.Sprintf("%s make %d", id, i)
+			}
+			tellings := 1 + rapid.IntRange(0, 2).Draw(t, "again")
+			switch rapid.SampledFrom([]string{"whole", "parts", "growing"}).Draw(t, "telling") {
+			case "whole":
+				text.WriteString(strings.Repeat(claudeUse(message(m), calls...), tellings))
+			case "parts":
+				for _, c := range calls {
+					text.WriteString(strings.Repeat(claudeUse(message(m), c), tellings))
+				}
+			case "growing":
+				for n := range calls {
+					text.WriteString(strings.Repeat(claudeUse(message(m), calls[:n+1]...), tellings))
+				}
+			}
+			answered := rapid.IntRange(0, len(all)).Draw(t, "answered")
+			text.WriteString(claudeAnswer(all[:answered]...))
+			want += answered
+			if answered < len(all) {
+				break // the session was cut
+			}
+			if rapid.Bool().Draw(t, "answered twice") {
+				text.WriteString(claudeAnswer(all...))
+			}
+		}
+		got, err := agent.Inspect(strings.NewReader(text.String()), stream(config.Claude), agent.InspectOptions{})
+		if err != nil || got.ToolCalls != want {
+			t.Fatalf("%d calls, error %v; want %d in\n%s", got.ToolCalls, err, want, text.String())
+		}
+	})
 }
 
 func TestEditsUnderOneIDAreSeenAsALoop(t *testing.T) {
