@@ -354,7 +354,13 @@ func TestAnEmptyLastAnswerIsNotAnOlderOne(t *testing.T) {
 			t.Errorf("%s: %s, message %q, %q, error %v", cli, got.Ending, got.FinalMessage, got.Reasons, err)
 		}
 	}
+	const first, second = `{"type":"message","role":"assistant","content":"","delta":true}`, `{"type":"message","role":"assistant","content":"Done.","delta":true}`
+	pieces, err := agent.Inspect(strings.NewReader(first+"\n"+second+"\n"+ended[config.Gemini]), stream(config.Gemini), agent.InspectOptions{})
+	if err != nil || pieces.FinalMessage != "Done." {
+		t.Errorf("an answer in pieces: %q, error %v", pieces.FinalMessage, err)
+	}
 	for _, c := range []string{
+		strings.Replace(say[config.Claude]+ended[config.Claude], `"result":""`, `"result":"\n\n"`, 1),
 		say[config.Claude] + ended[config.Claude],
 		say[config.Claude] + claudeUse("m", "x make") + ended[config.Claude],
 	} {

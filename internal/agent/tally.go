@@ -178,14 +178,16 @@ func (t *tally) spend(e Event) {
 }
 
 func (t *tally) message(e Event) {
+	says := strings.TrimSpace(e.Text) != ""
 	if e.Delta && t.last == Message {
+		t.said = t.said || says
 		if len(t.rep.FinalMessage) <= MaxText {
 			t.rep.FinalMessage = Shorten(t.rep.FinalMessage+e.Text, MaxText)
 		}
 		return
 	}
 	t.messages++
-	t.said = e.Text != ""
+	t.said = says
 	t.rep.FinalMessage = Shorten(e.Text, MaxText)
 }
 
@@ -217,7 +219,7 @@ func (t *tally) finish(e Event) {
 		return
 	}
 	switch {
-	case e.Text != "":
+	case strings.TrimSpace(e.Text) != "":
 		t.messages++
 		t.said, t.rep.FinalMessage = true, e.Text
 	case e.Wordless:

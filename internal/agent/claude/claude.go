@@ -310,7 +310,7 @@ func readResult(line gjson.Result, emit func(agent.Event)) {
 		Kind: agent.Finished,
 		Text: answer.Str,
 		// An answer that is not told is another matter.
-		Wordless: answer.Exists() && answer.Str == "",
+		Wordless: answer.Exists() && strings.TrimSpace(answer.Str) == "",
 		Turns:    int(agent.Count(line.Get("num_turns"))),
 		Cost:     agent.Dollars(line.Get("total_cost_usd")),
 		Tokens:   cmp.Or(totalOf(line.Get("modelUsage")), tokensOf(line.Get("usage"))),
