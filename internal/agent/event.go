@@ -61,12 +61,15 @@ type Event struct {
 	// Whole says of an ended call that the event tells the call, too, and not only its answer.
 	Place string
 	Whole bool
+	// Began is when a call began that a whole event tells; zero where it does not say.
+	Began time.Time
 	// Done and Rejected describe an ended call; a rejected one had no effect. Failed is a rejected one, or a
 	// command that failed; Result stands for its answer, zero where that is not told.
-	Done, Rejected, Failed bool
-	Result                 uint64
-	Ending                 policy.Ending
-	ResetsAt               time.Time // zero where it is not told
+	// Silent says that the answer is empty.
+	Done, Rejected, Failed, Silent bool
+	Result                         uint64
+	Ending                         policy.Ending
+	ResetsAt                       time.Time // zero where it is not told
 	// Tokens and Cost are the whole session's so far, or with Step those of one step.
 	Tokens *policy.Tokens
 	Cost   *float64
@@ -82,7 +85,9 @@ type Call struct {
 	// Key stands for the call with its arguments, Result for its answer, zero where unknown.
 	Key, Result uint64
 	Failed      bool
-	Authored    string // what the agent wrote to make the call, the head of it where it is long
+	Silent      bool          // it answered nothing
+	Authored    string        // what the agent wrote to make the call, the head of it where it is long
+	Pause       time.Duration // before the call, by the times of the stream; zero where it tells none
 }
 
 // Count tells a detector of circles of the call: its edits, or that it edited nothing.
@@ -91,13 +96,20 @@ func (d Call) Count(c *policy.Circles) {
 		c.Edit(e)
 	}
 	if len(d.Edits) == 0 {
-		c.Call(d.Key, d.Result, d.Failed, d.Authored)
+		c.Call(policy.Call{
+			Key:    d.Key,
+			Result: d.Result,
+			Failed: d.Failed,
+			Silent: d.Silent,
+			Text:   d.Authored,
+			Pause:  d.Pause,
+		})
 	}
 }
 
 // Answered says whether a call failed and what it answered, as it stands in the JSON.
 func (e *Event) Answered(failed bool, answer string) {
-	e.Failed, e.Result = failed, edit.Result(answer)
+	e.Failed, e.Result, e.Silent = failed, edit.Result(answer), edit.Silent(answer)
 }
 
 // Exit is how a process ended: its exit code, and the name of the signal that ended it, empty where none did.

@@ -180,6 +180,7 @@ func (r *reading) stdout(in io.Reader) error {
 	}
 	return ReadLines(in, func(line []byte) {
 		last = 0
+		r.tally.clock.line(line)
 		r.tally.cli.Parse(line, emit)
 		if last != Notice {
 			r.alive()

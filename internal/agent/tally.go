@@ -30,6 +30,7 @@ type tally struct {
 	open   []begun    // calls that are not answered yet, oldest first
 	held   int        // the sizes of the open calls together
 	onCall func(Call) // told of each call that ended; nil where nobody asks
+	clock  clock
 	// past holds the last call under each id, quoted the items that quote a limit. Both
 	// are emptied with each session.
 	past     *simplelru.LRU
@@ -247,10 +248,11 @@ type begun struct {
 	place    uint64 // the hash of Event.Place
 	call     uint64
 	authored string
-	told     bool // it was told when it began
-	quoted   bool // it counts as a mention of a limit
-	again    bool // it repeats the last call under its id that was answered, so it may be none
-	size     int  // about the bytes that it holds
+	pause    time.Duration // before it
+	told     bool          // it was told when it began
+	quoted   bool          // it counts as a mention of a limit
+	again    bool          // it repeats the last call under its id that was answered, so it may be none
+	size     int           // about the bytes that it holds
 }
 
 // Bounds of the calls under way: of their bytes and of their number. Agents run some ten at once, of some kilobytes;
@@ -297,8 +299,8 @@ type ended struct {
 
 // answer is what a call came to.
 type answer struct {
-	result           uint64
-	failed, rejected bool
+	result                   uint64
+	failed, rejected, silent bool
 }
 
 // call takes a call that begins or ends into account. It counts once it is answered; its id does no more than tell which
@@ -321,6 +323,7 @@ func (t *tally) begin(e Event) {
 	}
 	t.called, t.said = true, false
 	b := t.newCall(e)
+	b.pause = t.clock.before(t.clock.now)
 	b.told = true
 	t.fill(&b, e)
 	last, known := t.lastUnder(e.ID)
@@ -428,10 +431,11 @@ func (t *tally) answer(e Event) {
 		}
 		t.called, t.said = true, false
 		b = t.newCall(e)
+		b.pause = t.clock.before(e.Began)
 		b.told = last.dropped
 	}
 	t.fill(&b, e)
-	t.end(b, answer{result: e.Result, failed: e.Failed, rejected: e.Rejected})
+	t.end(b, answer{result: e.Result, failed: e.Failed, rejected: e.Rejected, silent: e.Silent})
 	if e.Whole && e.Place != "" {
 		t.past.Add(b.place, ended{})
 	}
@@ -468,7 +472,7 @@ func (t *tally) stands(e Event, last ended) bool {
 	case e.Whole:
 		return !last.told // else its end is told twice
 	case e.ID != "" && !t.past.Contains(t.hash(e.ID)):
-		t.past.Add(t.hash(e.ID), ended{early: &answer{result: e.Result, failed: e.Failed, rejected: e.Rejected}})
+		t.past.Add(t.hash(e.ID), ended{early: &answer{result: e.Result, failed: e.Failed, rejected: e.Rejected, silent: e.Silent}})
 	}
 	return false
 }
@@ -479,13 +483,14 @@ func (t *tally) end(b begun, a answer) {
 		t.past.Add(b.id, ended{place: b.place, call: b.call, told: b.told})
 	}
 	t.rep.ToolCalls++
+	t.clock.end = t.clock.now
 	if a.rejected {
 		b.edits = nil
 	} else {
 		t.did++
 	}
 	if t.onCall != nil {
-		t.onCall(Call{Edits: b.edits, Key: b.call, Result: a.result, Failed: a.failed, Authored: b.authored})
+		t.onCall(Call{Edits: b.edits, Key: b.call, Result: a.result, Failed: a.failed, Silent: a.silent, Authored: b.authored, Pause: b.pause})
 	}
 }
 

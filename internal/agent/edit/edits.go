@@ -5,6 +5,7 @@ package edit
 import (
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/pawlbot/pawl/policy"
@@ -224,3 +225,17 @@ func (s *section) edit() policy.Edit {
 	e.Key = policy.Mix(e.Key, whole)
 	return e
 }
+
+// silence matches what CLIs write in the place of an empty output. Claude Code and older versions of it use these words.
+var silence = regexp.MustCompile(`(?i)\b(?:no|without) output\b`)
+
+// Silent reports whether an answer, as it stands in the JSON, holds no output.
+func Silent(raw string) bool {
+	if !strings.ContainsFunc(raw[:min(len(raw), resultHalf)], func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		return true
+	}
+	return len(raw) < maxSilence && silence.MatchString(raw)
+}
+
+// maxSilence bounds such an answer, in bytes.
+const maxSilence = 80

@@ -209,6 +209,7 @@ func readTool(part gjson.Result, e *agent.Event) {
 	}
 	e.Quotes = limit.Mentioned(input.Raw, state.Get("output").Raw)
 	e.Whole = e.Done
+	e.Began = agent.Milliseconds(state.Get("time.start"))
 	if e.Done {
 		e.Answered(e.Rejected || agent.Count(state.Get("metadata.exit")) != 0, answer)
 	}
