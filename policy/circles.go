@@ -1,6 +1,9 @@
 package policy
 
-import "hash/fnv"
+import (
+	"hash/fnv"
+	"time"
+)
 
 // Edit is one edit operation, as far as a stream, a session file or the tree
 // tells it. Zero keys and nil lines are unknown.
@@ -29,10 +32,15 @@ const (
 	// manyFailures is how often the same call must fail with the same output.
 	// In healthy sessions it was at most 2.
 	manyFailures = 8
-	// ManyCalls is how often one call must have the same result, with no edit in between, before that is
-	// told, and MaxCalls how often before the attempt is ended. In 138 healthy sessions it was at most 2.
-	ManyCalls = 20
-	MaxCalls  = 40
+	// manyFailed is how often the same call must fail, whatever its output.
+	manyFailed = 40
+	// manyChecks is how often a call must have the same result after yet another edit. The largest count in 708
+	// healthy sessions was 6.
+	manyChecks = 12
+	// ManyCalls is how often one call must have the same result, with no edit in between, before Pawl reports
+	// it, and MaxCalls how often before the attempt ends. The largest count in 708 healthy sessions was 5.
+	ManyCalls = 8
+	MaxCalls  = 20
 )
 
 // Bounds of what a detector remembers. What is full begins anew.
@@ -52,10 +60,30 @@ type Circles struct {
 	files       map[uint64]*circledFile
 	came        map[uint64]bool
 	lines       map[uint64]int
-	failures    map[uint64]int
-	calls       map[uint64]int // since the last edit
+	results     map[uint64]repeated // by the call and its result
+	failures    map[uint64]int      // by the call
+	waits       int32               // how often the agent waited
 	whole       map[uint64][]uint64
 	churnedMost int // the number of edits of CirclePath
+}
+
+// Call is a call that ended and edited nothing.
+type Call struct {
+	// Key stands for the call with its arguments, Result for its answer, zero where unknown.
+	Key, Result uint64
+	Failed      bool
+	Silent      bool          // it answered nothing
+	Text        string        // what the agent wrote to make the call
+	Pause       time.Duration // between the end of the call before it and its own begin; zero where unknown
+}
+
+// repeated is what is known of a call with one result.
+type repeated struct {
+	row    int32 // how often it came since the last edit
+	checks int32 // how often it came again after another edit
+	failed int32 // how often the call failed so
+	edits  int32 // the number of edits when it last came
+	waits  int32 // the number of waits when it last came
 }
 
 // circledFile is what is known of one path: its edits, those with known content, those since the last known
@@ -68,32 +96,70 @@ type circledFile struct {
 
 func NewCircles() *Circles {
 	return &Circles{files: map[uint64]*circledFile{}, came: map[uint64]bool{}, lines: map[uint64]int{},
-		failures: map[uint64]int{}, calls: map[uint64]int{}, whole: map[uint64][]uint64{}}
+		results: map[uint64]repeated{}, failures: map[uint64]int{}, whole: map[uint64][]uint64{}}
 }
 
 // Edits returns the counts so far. They are all that Judge needs.
 func (c *Circles) Edits() Edits { return c.edits }
 
-// Call takes the end of a call that edited nothing. Keys are those of the call with its arguments and of what
-// it answered, zero where that is unknown; text is what people know the call by.
-func (c *Circles) Call(key, result uint64, failed bool, text string) {
-	if key == 0 || result == 0 {
+// Call counts a call. A call that comes again after a wait, with no edit in between, polls and does not count.
+func (c *Circles) Call(call Call) {
+	said := readCall(call.Text)
+	if said.waits() {
+		c.waits++
+	}
+	if call.Key == 0 || call.Result == 0 {
 		return
 	}
-	at := Mix(key, result)
-	room(c.calls, maxRemembered)[at]++
-	if n := c.calls[at]; n > c.edits.SameCalls {
-		c.edits.SameCalls, c.edits.SameCall = n, text[:min(len(text), maxCallText)]
+	at := Mix(call.Key, call.Result)
+	r, came := c.results[at]
+	edits := int32(c.edits.Operations)
+	waited := r.waits != c.waits || call.Pause >= minPause
+	edited := r.edits != edits
+	r.edits, r.waits = edits, c.waits
+	polls := came && waited && !edited
+	if !polls {
+		r.count(call, said, came && edited)
+		c.most(call, r)
 	}
-	if failed {
-		room(c.failures, maxRemembered)[at]++
-		c.edits.SameFailures = max(c.edits.SameFailures, c.failures[at])
+	room(c.results, maxRemembered)[at] = r
+}
+
+// count takes one more occurrence of the call into account. What answers nothing, as a formatter does, checks nothing.
+func (r *repeated) count(call Call, said spoken, afterEdit bool) {
+	r.row++
+	if afterEdit {
+		r.row = 1
 	}
+	checks := !call.Silent && !said.looks()
+	if afterEdit && checks {
+		r.checks++
+	}
+	if call.Failed {
+		r.failed++
+	}
+}
+
+// most keeps the counts of the call where they are the largest so far.
+func (c *Circles) most(call Call, r repeated) {
+	text := call.Text[:min(len(call.Text), maxCallText)]
+	larger := func(n int, count *int, name *string) {
+		if n > *count {
+			*count, *name = n, text
+		}
+	}
+	larger(int(r.row), &c.edits.SameCalls, &c.edits.SameCall)
+	larger(int(r.checks), &c.edits.SameChecks, &c.edits.SameCheck)
+	if !call.Failed {
+		return
+	}
+	room(c.failures, maxRemembered)[call.Key]++
+	c.edits.SameFailures = max(c.edits.SameFailures, int(r.failed))
+	larger(c.failures[call.Key], &c.edits.Failures, &c.edits.FailedCall)
 }
 
 func (c *Circles) Edit(e Edit) {
 	c.edits.Operations++
-	clear(c.calls)
 	path := Hash(e.Path)
 	f := c.files[path]
 	if f == nil {

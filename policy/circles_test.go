@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -139,9 +140,9 @@ func TestTheSameFailureIsACircleWhereTheCountsAreReached(t *testing.T) {
 			c.Edit(e)
 		}
 		for i := range tc.fails {
-			c.Call(1, 2, true, "")
-			c.Call(1, uint64(i)+10, true, "") // another result each time
-			c.Call(3, 3, false, "")           // a success
+			c.Call(Call{Key: 1, Result: 2, Failed: true, Text: ""})
+			c.Call(Call{Key: 1, Result: uint64(i) + 10, Failed: true, Text: ""}) // another result each time
+			c.Call(Call{Key: 3, Result: 3, Failed: false, Text: ""})             // a success
 		}
 		if got := classOf(c); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
@@ -186,7 +187,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range 300_000 {
 		k := uint64(i)*2 + 1
 		c.Edit(Edit{Path: fmt.Sprint(i), Key: k, State: k, Added: []uint64{k, k + 1}, Removed: []uint64{k + 2}, Whole: true})
-		c.Call(k, k, true, "")
+		c.Call(Call{Key: k, Result: k, Failed: true, Text: ""})
 	}
 	if e := c.Edits(); e.Operations != 300_000 || e.Files != maxCircleFile {
 		t.Errorf("%+v", e)
@@ -201,9 +202,9 @@ func TestCallsCountAgainAfterAnEdit(t *testing.T) {
 	c := NewCircles()
 	for i := range 100 {
 		for range 10 {
-			c.Call(1, 2, false, "git status")
-			c.Call(3, uint64(i)+10, false, "date")
-			c.Call(4, 0, false, "a result that is not told")
+			c.Call(Call{Key: 1, Result: 2, Failed: false, Text: "git status"})
+			c.Call(Call{Key: 3, Result: uint64(i) + 10, Failed: false, Text: "date"})
+			c.Call(Call{Key: 4, Result: 0, Failed: false, Text: "a result that is not told"})
 		}
 		c.Edit(Edit{Path: "a", Key: uint64(i) + 1})
 	}
@@ -211,9 +212,121 @@ func TestCallsCountAgainAfterAnEdit(t *testing.T) {
 		t.Errorf("%+v, want 10 calls in a row", e)
 	}
 	for range MaxCalls {
-		c.Call(1, 2, false, "git status")
+		c.Call(Call{Key: 1, Result: 2, Failed: false, Text: "git status"})
 	}
 	if e := c.Edits(); e.SameCalls != MaxCalls || e.SameCall != "git status" || e.Polls() == "" {
 		t.Errorf("%+v, want %d calls in a row", e, MaxCalls)
+	}
+}
+
+// called is a call of the same command with the same answer.
+func called(text string) Call { return Call{Key: Hash(text), Result: 7, Text: text} }
+
+func TestACallThatWaitsDoesNotCount(t *testing.T) {
+	const status = "gh run view 77 --json status"
+	paused := called(status)
+	paused.Pause = 15 * time.Second
+	short := called(status)
+	short.Pause = 9 * time.Second
+	failed := called("sleep 30; gh pr checks 12")
+	failed.Failed = true
+	for _, tc := range []struct {
+		name   string
+		calls  []Call
+		counts int
+	}{
+		{"the same status without a pause", []Call{called(status)}, 50},
+		{"the command sleeps", []Call{called("sleep 60; " + status)}, 1},
+		{"the command sleeps for less than 10 s", []Call{called("sleep 5; " + status)}, 50},
+		{"a call of its own sleeps", []Call{called("sleep 30"), called(status)}, 1},
+		{"a tool waits", []Call{called(`wait_agent {"ids":["a"],"timeout_ms":30000}`)}, 1},
+		{"the stream tells a pause", []Call{paused}, 1},
+		{"the stream tells a shorter pause", []Call{short}, 50},
+		{"the status is an error until then", []Call{failed}, 1},
+		{"three calls in turn", []Call{called("ls"), called("cat a"), called("git status")}, 50},
+	} {
+		c := NewCircles()
+		for range 50 {
+			for _, call := range tc.calls {
+				c.Call(call)
+			}
+		}
+		e := c.Edits()
+		if e.SameCalls != tc.counts || e.Failures > 1 {
+			t.Errorf("%s: %d same calls, %d failures; want %d and at most 1", tc.name, e.SameCalls, e.Failures, tc.counts)
+		}
+	}
+}
+
+func TestACheckThatPrintsTheSameAfterEachEditIsACircle(t *testing.T) {
+	const (
+		command = `Bash {"command":"node check.js"}`
+		read    = `Read {"file_path":"/work/a.go"}`
+	)
+	silent := called(`Bash {"command":"gofmt -w a.go"}`)
+	silent.Silent = true
+	for _, tc := range []struct {
+		name  string
+		edits int
+		call  Call
+		every int // edits for each call
+		want  Class
+	}{
+		{"a command after each edit", 42, called(command), 1, Severe},
+		{"a tool without a file", 42, called("run_tests {}"), 1, Severe},
+		{"a command that waits for its server", 42, called("sleep 20; curl -s localhost"), 1, Severe},
+		{"12 times", 48, called(command), 4, None},
+		{"13 times, which is 12 times again", 49, called(command), 4, Severe},
+		{"below the trigger", 30, called(command), 1, None},
+		{"a formatter that prints nothing", 42, silent, 1, None},
+		{"a file that is read", 42, called(read), 1, None},
+	} {
+		c := NewCircles()
+		cut := false
+		for i := range tc.edits {
+			c.Edit(Edit{Path: "a", Key: uint64(i) + 1})
+			if i%tc.every == 0 {
+				c.Call(tc.call)
+				c.Call(Call{Key: 1, Result: uint64(i) + 10, Text: "date"})
+			}
+			_, now := Defaults().Severity.CutOff(c.Edits())
+			cut = cut || now
+		}
+		if got := classOf(c); got != tc.want || cut {
+			t.Errorf("%s: %s, cut off %t; want %s and no cut-off: %+v", tc.name, got, cut, tc.want, c.Edits())
+		}
+	}
+}
+
+func TestACallThatFailsAgainAndAgainIsALoopOfItsOwn(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		fails int
+		same  bool
+		want  int
+	}{
+		{"400 failures with the same output", 400, true, 400},
+		{"400 failures with other outputs", 400, false, 400},
+		{"40 failures with other outputs", 40, false, 40},
+		{"39 failures with other outputs", 39, false, 0},
+		{"8 failures with the same output", 8, true, 8},
+		{"7 failures with the same output", 7, true, 0},
+	} {
+		c := NewCircles()
+		for i := range tc.fails {
+			result := uint64(2)
+			if !tc.same {
+				result += uint64(i)
+			}
+			c.Edit(Edit{Path: fmt.Sprint(i), Key: uint64(i) + 1})
+			c.Call(Call{Key: 1, Result: result, Failed: true, Text: "npm test"})
+		}
+		loop, found := c.Edits().Repeats()
+		if loop.Count != tc.want || found != (tc.want > 0) {
+			t.Errorf("%s: %+v, want %d", tc.name, loop, tc.want)
+		}
+		if found && (loop.Kind != LoopFailures || loop.What != "npm test") {
+			t.Errorf("%s: %+v, want the command's failures", tc.name, loop)
+		}
 	}
 }

@@ -77,9 +77,15 @@ type Edits struct {
 	Churned      int    `json:"churned"`
 	CirclePath   string `json:"circle_path,omitempty"`
 	SameFailures int    `json:"same_failures"` // how often one call failed with the same output
+	// Failures is how often one call, FailedCall, failed with whatever output.
+	Failures   int    `json:"failures,omitempty"`
+	FailedCall string `json:"failed_call,omitempty"`
 	// SameCalls is how often one call, SameCall, had the same result with no edit in between.
 	SameCalls int    `json:"same_calls,omitempty"`
 	SameCall  string `json:"same_call,omitempty"`
+	// SameChecks is how often one call, SameCheck, had the same result again after another edit.
+	SameChecks int    `json:"same_checks,omitempty"`
+	SameCheck  string `json:"same_check,omitempty"`
 }
 
 // Polls says that the same call came again and again with the same result, empty where it did not.
@@ -87,32 +93,63 @@ func (e Edits) Polls() string {
 	if e.SameCalls < ManyCalls {
 		return ""
 	}
-	return fmt.Sprintf("the same call had the same result %d times with no edit in between: %s", e.SameCalls, e.SameCall)
+	return fmt.Sprintf("the same call had the same result %d times with no edit in between: %s", e.SameCalls, CallName(e.SameCall))
 }
 
-// Loop is one way in which an attempt went in circles: edits that made again what had been there (edits), or
-// came to nothing (churn); calls that failed in the same way (failures), or had the same result (calls).
+// The kinds of loops.
+const (
+	LoopEdits    = "edits"            // edits that made again what had been there
+	LoopChurn    = "churn"            // edits that came to nothing
+	LoopFailures = "failures"         // a call that failed again and again
+	LoopCalls    = "repeated_calls"   // a call with the same result, with no edit in between
+	LoopChecks   = "unchanging_check" // a call with the same result after different edits
+)
+
+// Loop is one way in which an attempt went in circles.
 type Loop struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
-	What  string `json:"what,omitempty"`
+	What  string `json:"what,omitempty"` // the file or the call
 }
 
 // Loops lists how an attempt went in circles, whether or not it is an edit loop.
 func (l SeverityLimits) Loops(e Edits) []Loop {
-	least := map[string]int{
-		"edits":    l.MinRepeats,
-		"churn":    l.MinRepeats,
-		"failures": manyFailures,
-		"calls":    ManyCalls,
+	all := []Loop{}
+	add := func(kind string, count, least int, what string) {
+		if count >= least {
+			all = append(all, Loop{kind, count, what})
+		}
 	}
-	all := []Loop{
-		{"edits", e.Again + e.Returned, e.MaxRepeatPath},
-		{"churn", e.Churned, e.CirclePath},
-		{"failures", e.SameFailures, ""},
-		{"calls", e.SameCalls, e.SameCall},
+	add(LoopEdits, e.Again+e.Returned, l.MinRepeats, e.MaxRepeatPath)
+	add(LoopChurn, e.Churned, l.MinRepeats, e.CirclePath)
+	add(LoopFailures, e.failures(), manyFailures, e.FailedCall)
+	add(LoopCalls, e.SameCalls, ManyCalls, e.SameCall)
+	if l.triggered(e) {
+		add(LoopChecks, e.SameChecks, manyChecks, e.SameCheck)
 	}
-	return slices.DeleteFunc(all, func(found Loop) bool { return found.Count < least[found.Kind] })
+	return all
+}
+
+// failures is how often one call failed, with the same output or so often that the output does not matter.
+func (e Edits) failures() int {
+	if e.Failures >= manyFailed {
+		return e.Failures
+	}
+	return e.SameFailures
+}
+
+// Repeats is the call that an attempt made again and again to no effect, the worse where there are two. It is a loop of
+// its own, whatever the attempt edited.
+func (e Edits) Repeats() (loop Loop, found bool) {
+	failed := Loop{LoopFailures, e.failures(), e.FailedCall}
+	called := Loop{LoopCalls, e.SameCalls, e.SameCall}
+	switch {
+	case failed.Count >= manyFailures && failed.Count >= called.Count:
+		return failed, true
+	case called.Count >= ManyCalls:
+		return called, true
+	}
+	return Loop{}, false
 }
 
 // Blind reports whether too little is known of what the edits held: of less
@@ -135,8 +172,7 @@ type Severity struct {
 func (l SeverityLimits) Judge(e Edits) Severity {
 	edits := Plural(e.Operations, "edit")
 	why, circles := l.circling(e)
-	enough := e.Operations >= l.MinEdits && e.MaxRepeat >= l.MinRepeats
-	if !enough {
+	if !l.triggered(e) {
 		if why != "" {
 			why += "; "
 		}
@@ -153,6 +189,11 @@ func (l SeverityLimits) Judge(e Edits) Severity {
 	seen := fmt.Sprintf("%s, %d of them on %s", edits, e.MaxRepeat, e.MaxRepeatPath)
 	v.Reasons = []string{seen, why, line}
 	return v
+}
+
+// triggered reports whether edits are as many as the published trigger.
+func (l SeverityLimits) triggered(e Edits) bool {
+	return e.Operations >= l.MinEdits && e.MaxRepeat >= l.MinRepeats
 }
 
 // noLoop is the verdict on edits that are no loop.
@@ -229,6 +270,8 @@ func (l SeverityLimits) circling(e Edits) (why string, circles bool) {
 		return fmt.Sprintf("in circles: %d of %s came to nothing, most of them on %s", e.Churned, Plural(e.Operations, "edit"), e.CirclePath), true
 	case e.SameFailures >= manyFailures:
 		return fmt.Sprintf("in circles: the same call failed %d times with the same output", e.SameFailures), true
+	case l.triggered(e) && e.SameChecks >= manyChecks:
+		return fmt.Sprintf("in circles: the same call had the same result again after %d edits: %s", e.SameChecks, CallName(e.SameCheck)), true
 	case e.Blind():
 		return "", false
 	case e.Operations < l.MinRepeats:
@@ -257,7 +300,10 @@ func (l SeverityLimits) CutOff(e Edits) (Severity, bool) {
 	if v.Class != Severe {
 		return v, false
 	}
-	if _, circles := l.circling(e); circles {
+	// A check that stays green shows a loop only in hindsight.
+	counts := e
+	counts.SameChecks = 0
+	if _, circles := l.circling(counts); circles {
 		return v, true
 	}
 	return v, e.reach(certainTimes*l.SevereEdits, certainTimes*l.SevereRepeats)

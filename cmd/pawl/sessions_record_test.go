@@ -75,6 +75,8 @@ func recordSession(t *testing.T, cli realCLI, s agenttest.Script) {
 	tree := filepath.Join(r.Transcripts, "attempts/local/widgets/1/work/checkout")
 	short := strings.NewReplacer(tree, "/repo", filepath.Dir(st.modules), "/clis")
 	kept.Edits.SameCall = short.Replace(kept.Edits.SameCall)
+	kept.Edits.SameCheck = short.Replace(kept.Edits.SameCheck)
+	kept.Edits.FailedCall = short.Replace(kept.Edits.FailedCall)
 	told, err := json.MarshalIndent(kept, "", " ")
 	if err != nil {
 		t.Fatal(err)

@@ -147,6 +147,12 @@ func cases() map[string]View {
 	done.Stagnation.Reasons = []string{"similarity with the attempt before is 0.61; similar from 0.85"}
 	c["done"] = done
 
+	repeated := done
+	stuck := verified
+	stuck.Edits.Failures, stuck.Edits.FailedCall = 400, `Bash {"command":"npm test -- --run"}`
+	repeated.Attempts = []Attempt{failedFirst, stuck}
+	c["done-repeated-call"] = repeated
+
 	untold, silent := done, over(1)
 	silent.Edits, silent.StartTree, silent.EndTree, silent.Verify = policy.Edits{}, "1f2e3d", "4c5b6a", verified.Verify
 	silent.N = 2

@@ -34,6 +34,7 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 		"Pawl's own failure fails":            {state(Failed), 0, "completed failure"},
 		"a configuration error asks":          {state(ConfigError), 0, "completed action_required"},
 		"no loop succeeds":                    {class("none"), 1, "completed success"},
+		"a repeated call is neutral":          {cases()["done-repeated-call"], 1, "completed neutral"},
 		"a mild loop is neutral":              {class("mild"), 1, "completed neutral"},
 		"a moderate loop fails":               {class("moderate"), 1, "completed failure"},
 		"a severe loop fails":                 {class("severe"), 1, "completed failure"},

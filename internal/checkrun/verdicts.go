@@ -16,7 +16,7 @@ import (
 func Speaks(f View, name string) bool {
 	switch name {
 	case NameSeverity:
-		conclusion, known := conclusions[f.Severity.Class]
+		conclusion, known := severityConclusion(f)
 		return known && conclusion != Success
 	case NameStagnation:
 		return f.Stagnation.Escalated || f.Stagnation.Similar > 0
@@ -27,14 +27,18 @@ func Speaks(f View, name string) bool {
 func severity(f View) forge.CheckRun {
 	c := check(f, NameSeverity)
 	a, ok := f.last()
-	conclusion, known := conclusions[f.Severity.Class]
+	conclusion, known := severityConclusion(f)
 	if !ok || !known {
 		return pending(c, f, "Severity")
 	}
 	c.Status, c.Conclusion = Completed, conclusion
 	counts := counted(a.Edits)
 	p := &page{}
+	repeats, repeated := a.Edits.Repeats()
 	switch {
+	case f.Severity.Class == policy.None && repeated:
+		c.Title = title("Repeated call", repeatedCall(repeats, shortCall))
+		p.sentence(fmt.Sprintf("Attempt %d repeated a call: %s.", a.N, repeatedCall(repeats, render.Code)))
 	case f.Severity.Class == policy.None && a.Untold():
 		c.Title = "No edit loop seen: the agent's output tells no edits"
 		p.sentence(fmt.Sprintf("Attempt %d was not seen to be an edit loop.", a.N))
@@ -52,6 +56,9 @@ func severity(f View) forge.CheckRun {
 			cooldown(f),
 		))
 	}
+	if repeated && f.Severity.Class != policy.None {
+		p.list("Repeated call: " + repeatedCall(repeats, render.Code))
+	}
 	p.list(reasons(f.Severity.Reasons, 5)...)
 	p.list(severityOutlook(f)...)
 	c.Summary = p.fit()
@@ -68,6 +75,36 @@ var conclusions = map[policy.Class]string{
 	policy.Moderate: Failure,
 	policy.Severe:   Failure,
 }
+
+// severityConclusion is that of the class. A repeated call is worth a look, whatever the edits were.
+func severityConclusion(f View) (conclusion string, known bool) {
+	conclusion, known = conclusions[f.Severity.Class]
+	a, ok := f.last()
+	if !ok || conclusion != Success {
+		return conclusion, known
+	}
+	if _, repeated := a.Edits.Repeats(); repeated {
+		conclusion = Neutral
+	}
+	return conclusion, known
+}
+
+// repeatedCall names a call and how often it came.
+func repeatedCall(l policy.Loop, show func(string) string) string {
+	name := "one call"
+	if l.What != "" {
+		name = show(policy.CallName(l.What))
+	}
+	if l.Kind == policy.LoopFailures {
+		return fmt.Sprintf("%s failed %s times", name, render.Count(l.Count))
+	}
+	return fmt.Sprintf("%s had the same result %s times", name, render.Count(l.Count))
+}
+
+func shortCall(call string) string { return render.Line(call, maxCall) }
+
+// maxCall bounds a call in a title, in characters. Our choice.
+const maxCall = 60
 
 func counted(e policy.Edits) string {
 	if e.Operations <= 0 {

@@ -94,7 +94,8 @@ func TestEvalHealthyStreams(t *testing.T) {
 			t.Errorf("%s: %s %q: %+v", session.Session, v.Class, v.Reasons, e)
 		}
 		for name, n := range map[string]float64{"edits": float64(e.Operations), "edits of one file": float64(e.MaxRepeat), "edits made again": float64(e.Again + e.Returned),
-			"same failures": float64(e.SameFailures), "edits that came to nothing": float64(e.Churned)} {
+			"same failures": float64(e.SameFailures), "edits that came to nothing": float64(e.Churned),
+			"same calls": float64(e.SameCalls), "same results after an edit": float64(e.SameChecks), "failures of one call": float64(e.Failures)} {
 			most[name] = max(most[name], n)
 		}
 		if e.Operations >= 8 {
@@ -142,8 +143,8 @@ func TestEvalHealthyTranscripts(t *testing.T) {
 		}
 		e := c.Edits()
 		v := policy.Defaults().Severity.Judge(e)
-		fmt.Printf("%-44s %-8s %-8s %d edits, at most %d on one file, %d seen, %d again, %d returned, %d came to nothing\n",
-			filepath.Base(file), cli, v.Class, e.Operations, e.MaxRepeat, e.Seen, e.Again, e.Returned, e.Churned)
+		fmt.Printf("%-44s %-8s %-8s %d edits, at most %d on one file, %d seen, %d again, %d returned, %d came to nothing, %d same calls, %d same checks, %d failures of one call\n",
+			filepath.Base(file), cli, v.Class, e.Operations, e.MaxRepeat, e.Seen, e.Again, e.Returned, e.Churned, e.SameCalls, e.SameChecks, e.Failures)
 		if v.Class != policy.None {
 			t.Errorf("%s: %s %q", file, v.Class, v.Reasons)
 		}

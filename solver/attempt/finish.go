@@ -158,7 +158,7 @@ func (a *Attempt) ownRung() {
 // an agent may print what it holds. The transcript stays as it came.
 func (a *Attempt) Hide() {
 	r := &a.Receipt
-	shown := []*string{&r.Title, &r.Final, &r.Declined, &r.Question, &r.Detail, &r.Edits.SameCall}
+	shown := []*string{&r.Title, &r.Final, &r.Declined, &r.Question, &r.Detail, &r.Edits.SameCall, &r.Edits.SameCheck, &r.Edits.FailedCall}
 	all := func(lists ...[]string) {
 		for _, list := range lists {
 			for i := range list {
