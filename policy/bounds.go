@@ -86,8 +86,8 @@ func unattended(f Facts) Decision {
 	}
 	return stop(
 		RuleUnattended,
-		"Say in a comment, in new words, what is to be done. What comes at even intervals, or each time within seconds of an attempt's end, counts as a program's.",
-		fmt.Sprintf("%s in a row began without a person's new words; the limit is %d", Plural(n, "attempt"), f.Limits.Unattended.MaxAttempts),
+		"Say in a comment, in new words, what is to be done. Comments at even intervals, or with no new word but numbers, count as a program's.",
+		fmt.Sprintf("%s in a row came from repeated comments or from what may be a program; the limit is %d", Plural(n, "attempt"), f.Limits.Unattended.MaxAttempts),
 	)
 }
 

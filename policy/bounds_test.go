@@ -80,7 +80,7 @@ func TestEventsWithoutAPersonBeginFiveAttemptsInARow(t *testing.T) {
 	}
 	robots := []Attempt{begun(1, true), begun(2, false), begun(3, false), begun(4, false), begun(5, false)}
 	goesOn := Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}
-	stops := Decision{Action: DoStop, Rule: "unattended", Reasons: wanted("5 attempts in a row began without a person's new words; the limit is 5")}
+	stops := Decision{Action: DoStop, Rule: "unattended", Reasons: wanted("5 attempts in a row came from repeated comments or from what may be a program; the limit is 5")}
 	decides(t, untyped(after(robots...).asked("")), goesOn)
 	robots = append(robots, begun(6, false))
 	decides(t, untyped(after(robots...).asked("")), stops)

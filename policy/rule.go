@@ -251,7 +251,7 @@ var words = map[Rule]Words{
 	RuleUnattended: {
 		Decides: []Action{DoStop},
 		When:    "events began as many attempts as they may without a person's new words",
-		Stops:   "nobody has typed anything new",
+		Stops:   "nobody seems to be attending",
 	},
 	RuleNotConverging: {
 		Decides: []Action{DoStop},

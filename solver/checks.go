@@ -21,6 +21,8 @@ const (
 	// quiet is how long nothing was told of a commit's checks before they count as over: a job that needs another
 	// one begins some seconds after that one's end.
 	quiet = 10 * time.Second
+	// postponeMost is how long after the first failure further results postpone the look. It is our choice.
+	postponeMost = 10 * time.Minute
 	// settleMost is how long checks that still run are awaited after the first failure. It is our choice.
 	settleMost = time.Hour
 	// maxRead is how many failing checks are read and told; of the rest the prompt has the number.
@@ -45,10 +47,11 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 	if !feedback.Triggers(policy.FromCheckRun, feedback.Command{}, effective(s.pub.Config, s.pub.state.Repo).Triggers) {
 		return false, time.Time{}, nil
 	}
-	if next, quiet := quietAt(red.Last, now); !quiet {
+	next, urgent, due := lookAt(red, now)
+	if !due {
 		return false, next, nil
 	}
-	l := &look{pub: s.pub}
+	l := &look{pub: s.pub, urgent: urgent}
 	next, err = l.at(ctx, red)
 	switch {
 	case final(err): // an attempt does not depend on it
@@ -76,7 +79,25 @@ func quietAt(last, now time.Time) (next time.Time, is bool) {
 	return last.Add(quiet), false
 }
 
-// at reads the checks and finds out what the failing ones are. While some still run, it returns when to look again.
+// lookAt reports whether the checks are looked at now, and else when. urgent says that results came for so long without
+// a pause that no further ones are awaited.
+func lookAt(red thread.Red, now time.Time) (next time.Time, urgent, is bool) {
+	next, is = quietAt(red.Last, now)
+	if is {
+		return time.Time{}, false, true
+	}
+	last := red.First.Add(postponeMost)
+	if !now.Before(last) {
+		return time.Time{}, true, true
+	}
+	if next.After(last) {
+		next = last
+	}
+	return next, false, false
+}
+
+// at reads the checks and finds out what the failing ones are. While some still run, it returns when to look again,
+// unless it is urgent.
 func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err error) {
 	l.all, err = l.pub.others(ctx, l.pub.state.Head)
 	if err != nil {
@@ -84,7 +105,8 @@ func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err erro
 	}
 	last := red.First.Add(settleMost)
 	runs := func(c forge.CheckResult) bool { return c.Status != completed }
-	if slices.ContainsFunc(l.all, runs) && l.pub.env.Now().Before(last) {
+	waits := !l.urgent && l.pub.env.Now().Before(last)
+	if waits && slices.ContainsFunc(l.all, runs) {
 		return last, nil
 	}
 	return time.Time{}, l.classify(ctx, red)
@@ -101,6 +123,7 @@ func (p *publisher) others(ctx context.Context, ref string) ([]forge.CheckResult
 // look is one look at the checks of a commit.
 type look struct {
 	pub         *publisher
+	urgent      bool // what still runs is not awaited
 	all         []forge.CheckResult
 	start, base []forge.CheckResult
 	baseRef     string

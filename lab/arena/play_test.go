@@ -17,7 +17,6 @@ func TestNoBotOfTheArenaMakesPawlRunAway(t *testing.T) {
 	}{
 		{"talkers", 2, 100, 60, talkers},
 		{"timekeepers", 0, 100, 60, timekeepers},
-		{"reactors", 0, 100, 60, reactors},
 		{"pretenders", 0, 12, 8, pretenders},
 		{"editors", 1, 100, 60, editors},
 		{"checkers", 1, 100, 60, checkers},

@@ -11,6 +11,7 @@ import (
 const (
 	five   = "5 attempts in a row without a person's new words"
 	again  = "once in words that are new; " + five
+	row    = "six in a row tell a program; " + five
 	moves  = "what moves by itself is no content"
 	none   = "it asks for nothing"
 	forced = "the branch was force-pushed, and no person said anything since"
@@ -56,26 +57,26 @@ var talkers = []bot{
 		bound: bound{attempts: 2, why: "once in words that are new"}},
 	{name: "counter", does: "a person's script says the same with a counter",
 		acts:  func(s *seat) { s.says(s.pull, writer, fmt.Sprintf("Please look at this again (%d).", s.round)) },
-		bound: bound{attempts: 7, why: again}},
+		bound: bound{attempts: 12, why: row}},
 	{name: "dater", does: "a person's script says the same with the time",
 		acts: func(s *seat) {
 			s.says(s.pull, writer, "Still open at "+s.ahead.now().UTC().Format("2006-01-02 15:04:05")+", please go on.")
 		},
-		bound: bound{attempts: 7, why: again}},
+		bound: bound{attempts: 12, why: row}},
 	{name: "noncer", does: "a person's script says the same with a request id",
 		acts: func(s *seat) {
 			s.says(s.pull, writer, fmt.Sprintf("Please look at this again, request %08x.", uint32(s.round)*2654435761))
 		},
-		bound: bound{attempts: 7, why: again}},
+		bound: bound{attempts: 12, why: row}},
 	{name: "cron", does: "a person's script comments /pawl retry every six hours", every: 6 * time.Hour,
 		acts:  func(s *seat) { s.says(s.issue, writer, "/pawl retry") },
 		bound: bound{attempts: 7, why: again}},
 	{name: "insister", does: "a person's script comments /pawl retry with a counter",
 		acts:  func(s *seat) { s.says(s.issue, writer, fmt.Sprintf("/pawl retry more words %d", s.round)) },
-		bound: bound{attempts: 7, why: again}},
+		bound: bound{attempts: 12, why: row}},
 	{name: "commander", does: "a person's script comments /pawl retry in new words every two hours", every: 2 * time.Hour,
 		acts:  func(s *seat) { s.says(s.issue, writer, "/pawl retry "+s.words()) },
-		bound: bound{attempts: 6, why: five}},
+		bound: bound{attempts: 11, why: row}},
 	{name: "stranger", does: "somebody without permission gives orders",
 		acts: func(s *seat) {
 			s.says(s.issue, reader, "/pawl solve "+s.words())
@@ -112,25 +113,20 @@ var talkers = []bot{
 		bound: bound{attempts: 1, writes: 80, why: "questions are no work"}},
 }
 
-// reactors answer within seconds. They have a server for themselves, as they must be as
-// quick when the machine is busy.
-var reactors = []bot{
-	{name: "reactor", does: "a person's script says something new as soon as something was pushed",
-		acts: func(s *seat) {
-			if head := "seen " + s.head(); s.memory[head] == 0 {
-				s.memory[head] = 1
-				s.says(s.pull, writer, s.words())
-			}
-		},
-		bound: bound{attempts: 6, why: five}},
-}
-
 // pretenders cannot be told from people; what is configured for a day bounds them.
 var pretenders = []bot{
 	{name: "pretender", does: "a person's script says something new at random times", every: time.Minute,
 		acts: func(s *seat) {
 			s.later(5, 95)
 			s.says(s.pull, writer, s.words())
+		},
+		bound: bound{attempts: 16, why: "8 attempts a day on a thread, as configured"}},
+	{name: "reactor", does: "a person's script says something new as soon as something was pushed",
+		acts: func(s *seat) {
+			if head := "seen " + s.head(); s.memory[head] == 0 {
+				s.memory[head] = 1
+				s.says(s.pull, writer, s.words())
+			}
 		},
 		bound: bound{attempts: 16, why: "8 attempts a day on a thread, as configured"}},
 }
@@ -151,7 +147,7 @@ func (s *seat) shown() string {
 var timekeepers = []bot{
 	{name: "metronome", does: "a person's script says something new every hour", every: time.Hour,
 		acts:  func(s *seat) { s.says(s.pull, writer, s.words()) },
-		bound: bound{attempts: 6, why: five}},
+		bound: bound{attempts: 11, why: row}},
 	{name: "rewriter", does: "a person's script edits its comment every hour", every: time.Hour,
 		acts: func(s *seat) {
 			if id := s.memory["mine"]; id != 0 {
@@ -160,5 +156,5 @@ var timekeepers = []bot{
 			}
 			s.memory["mine"] = s.says(s.pull, writer, s.words())
 		},
-		bound: bound{attempts: 6, why: five}},
+		bound: bound{attempts: 11, why: row}},
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/pawlbot/pawl/policy"
 )
@@ -27,14 +28,15 @@ var (
 	alert    = regexp.MustCompile(`(?m)^ {0,3}>\s*\[!\w+\]`) // GitHub's coloured boxes, which are no quotations
 )
 
-// Gist is the words of a text in no order, without quotations and what has digits in it: programs
-// quote, number and shuffle what they say again.
-func Gist(text string) string {
-	numbered := func(word string) bool { return strings.ContainsAny(word, "0123456789") }
-	all := words(strings.Join(slices.DeleteFunc(strings.Fields(NewPage(text).Unquoted()), numbered), " "))
+// Gist is the words of a text, sorted, without quotations: programs quote and shuffle what they say again.
+func Gist(text string) []string {
+	all := words(NewPage(text).Own())
 	slices.Sort(all)
-	return strings.Join(slices.Compact(all), " ")
+	return slices.Compact(all)
 }
+
+// Numbered reports whether a word holds a digit, as counters, times, hashes and the keys of tasks do.
+func Numbered(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) }
 
 // courteous reports whether somebody's own words are thanks, a bare approval or emoji:
 // no question and no code, and nothing but words of courtesy and what thanks are for.
@@ -126,40 +128,32 @@ func marked(words string) (severity int) {
 }
 
 const (
-	// inARow is how many remarks tell a program by when they come.
+	// inARow is how many remarks tell a program. It is our choice; docs/verdicts.md has how often people are mistaken.
 	inARow = 6
-	// even is how far a gap between two of them may be from a whole multiple of the
-	// smallest one, in parts of that: what looks every five minutes whether it has
-	// something to say says it after five, ten or fifteen. GitHub tells whole seconds,
-	// in which small gaps are multiples by chance: those up to gross must be equal.
-	even, gross = 0.02, 30
-	// quick is within which time of an attempt's end nobody has read what was done and
-	// answered it, time and again. It holds the delivery by GitHub as well.
-	quick = 10 * time.Second
+	// even is how far a gap between two of them may be from a whole multiple of the smallest one, in parts of the
+	// smallest: what looks every five minutes whether it has something to say says it after five, ten or fifteen.
+	even = 0.02
+	// coarse is the least gap in seconds that can be equal to others, and gross the least one that can be a multiple.
+	// GitHub reports whole seconds, so smaller gaps agree by chance.
+	coarse, gross = 5, 30
 )
 
-// Moment is when somebody asked for something, and how long that was after the end of the
-// last attempt; negative before the first and while one ran.
+// Moment is when somebody said something that the thread did not hold yet. Fresh says that it held a new word and not
+// only new numbers, or the words of earlier remarks in another combination.
 type Moment struct {
 	At    time.Time
-	After time.Duration
-	Seqs  []int64 // the events that hold what was said then
+	Fresh bool
 }
 
-// Mechanical are the events of what somebody said, oldest first, at a program's pace: at
-// even intervals, or each time within seconds of an attempt's end.
-func Mechanical(said []Moment) (seqs []int64) {
-	slow := func(m Moment) bool { return m.After < 0 || m.After > quick }
-	for n := inARow; n <= len(said); n++ {
-		row := said[n-inARow : n]
-		if !evenly(row) && slices.ContainsFunc(row, slow) {
-			continue
-		}
-		for _, m := range row {
-			seqs = append(seqs, m.Seqs...)
-		}
+// Mechanical reports whether the last of somebody's moments, oldest first, is a program's. It is one of six in a row
+// without a fresh word, or at even intervals. Earlier moments stay what they were.
+func Mechanical(said []Moment) bool {
+	if len(said) < inARow {
+		return false
 	}
-	return seqs
+	row := said[len(said)-inARow:]
+	fresh := func(m Moment) bool { return m.Fresh }
+	return evenly(row) || !slices.ContainsFunc(row, fresh)
 }
 
 // evenly reports whether all gaps are equal, or whole multiples of the smallest.
@@ -170,7 +164,7 @@ func evenly(row []Moment) bool {
 	}
 	least := slices.Min(gaps)
 	if slices.Max(gaps)-least <= 1 {
-		return true
+		return least >= coarse
 	}
 	if least <= gross {
 		return false

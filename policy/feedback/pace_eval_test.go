@@ -27,16 +27,16 @@ func evalFile(t *testing.T, name string) io.Reader {
 	return f
 }
 
-// heardOf adds what somebody said at a time, as a thread's fold does.
-func heardOf(said []Moment, at time.Time, after time.Duration) []Moment {
+// heardOf adds what somebody said at a time in fresh words, as a thread's fold does.
+func heardOf(said []Moment, at time.Time) []Moment {
 	if n := len(said); n > 0 && at.Sub(said[n-1].At) <= time.Second {
 		return said
 	}
-	return append(said, Moment{At: at.Truncate(time.Second), After: after, Seqs: []int64{1}})
+	return append(said, Moment{At: at.Truncate(time.Second), Fresh: true})
 }
 
 // TestEvalPeopleInSessionsAreNoPrograms looks at when people wrote to their agents in
-// recorded sessions: what they wrote after the agent's last call counts from that.
+// recorded sessions.
 func TestEvalPeopleInSessionsAreNoPrograms(t *testing.T) {
 	z, err := gzip.NewReader(evalFile(t, "healthy/toolstream.jsonl.gz"))
 	if err != nil {
@@ -56,12 +56,9 @@ func TestEvalPeopleInSessionsAreNoPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said []Moment
-		var worked time.Time
 		for _, e := range session.Events {
 			if e.Tool == "__user__" {
-				said = heardOf(said, e.T, e.T.Sub(worked))
-			} else {
-				worked = e.T
+				said = heardOf(said, e.T)
 			}
 		}
 		if len(said) < inARow {
@@ -69,7 +66,7 @@ func TestEvalPeopleInSessionsAreNoPrograms(t *testing.T) {
 		}
 		long++
 		remarks += len(said)
-		if len(Mechanical(said)) > 0 {
+		if mechanical(said) > 0 {
 			taken++
 		}
 	}
@@ -90,9 +87,9 @@ func TestEvalAProgramInAPersonsNameIsKnown(t *testing.T) {
 	}
 	var said []Moment
 	for _, c := range comments {
-		said = heardOf(said, c.At, -1)
+		said = heardOf(said, c.At)
 	}
-	if got := len(Mechanical(said)); got == 0 {
+	if got := mechanical(said); got == 0 {
 		t.Errorf("none of %d comments is taken for a program's", len(said))
 	}
 }

@@ -9,21 +9,31 @@ import (
 
 var began = time.Date(2026, 11, 24, 9, 0, 0, 0, time.UTC)
 
-// moments are remarks after such gaps in seconds, each long after an attempt ended.
+// moments are remarks with fresh words after such gaps in seconds.
 func moments(gaps ...float64) (all []Moment) {
 	at := began
-	for i, g := range gaps {
+	for _, g := range gaps {
 		at = at.Add(time.Duration(g * float64(time.Second)))
-		all = append(all, Moment{At: at, After: time.Hour, Seqs: []int64{int64(i + 1)}})
+		all = append(all, Moment{At: at, Fresh: true})
 	}
 	return all
 }
 
-func TestRemarksAtAProgramsPaceAreKnown(t *testing.T) {
-	after := func(seconds ...float64) (all []Moment) {
-		for i, s := range seconds {
-			all = append(all, moments(100, 7000, 900, 40, 2500, 11, 460, 3000)[i])
-			all[i].After = time.Duration(s * float64(time.Second))
+// mechanical is how many of the moments count as a program's, each when it came.
+func mechanical(said []Moment) (n int) {
+	for i := range said {
+		if Mechanical(said[:i+1]) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestRemarksOfAProgramAreKnown(t *testing.T) {
+	stale := func(which ...int) []Moment {
+		all := moments(100, 7000, 900, 40, 2500, 11, 460, 3000)
+		for _, i := range which {
+			all[i].Fresh = false
 		}
 		return all
 	}
@@ -31,27 +41,25 @@ func TestRemarksAtAProgramsPaceAreKnown(t *testing.T) {
 		said []Moment
 		want int
 	}{
-		"every ten minutes":                   {moments(0, 600, 600.4, 599.8, 600, 600.1), 6},
-		"every ten seconds":                   {moments(0, 10, 10.1, 10, 9.95, 10), 6},
-		"every five minutes, where it can":    {moments(0, 300, 900, 300, 1501, 600), 6},
-		"after a first of a person":           {moments(0, 47, 600, 600, 600, 600, 600), 6},
-		"every six seconds, by whole seconds": {moments(0, 6, 7, 6, 6, 7), 6},
-		"five at even intervals":              {moments(0, 600, 600, 600, 600), 0},
-		"a person":                            {moments(0, 62, 345, 17, 1900, 600, 130), 0},
-		"a person among them":                 {moments(0, 600, 600, 600, 77, 600, 600, 600), 0},
-		"seconds after each attempt":          {after(1, 3, 2, 8, 1, 2), 6},
-		"seconds after five attempts":         {after(1, 3, 2, 8, 1), 0},
-		"once only after a minute":            {after(1, 3, 2, 60, 1, 2, 3, 1), 0},
-		"once while the attempt still ran":    {after(1, 3, 2, -1, 1, 2, 3, 1), 0},
-		"at multiples of a few seconds":       {moments(0, 4, 8, 20, 16, 12), 0},
-		"nothing":                             {nil, 0},
+		"every ten minutes":                {moments(0, 600, 600.4, 599.8, 600, 600.1), 1},
+		"and three more":                   {moments(0, 600, 600.4, 599.8, 600, 600.1, 600, 600, 600), 4},
+		"every ten seconds":                {moments(0, 10, 10.1, 10, 9.95, 10), 1},
+		"every six, by whole seconds":      {moments(0, 6, 7, 6, 6, 7), 1},
+		"every three, by whole seconds":    {moments(0, 3, 4, 3, 3, 4), 0},
+		"every five minutes, where it can": {moments(0, 300, 900, 300, 1501, 600), 1},
+		"after a first of a person":        {moments(0, 47, 600, 600, 600, 600, 600), 1},
+		"five at even intervals":           {moments(0, 600, 600, 600, 600), 0},
+		"a person":                         {moments(0, 62, 345, 17, 1900, 600, 130), 0},
+		"a person among them":              {moments(0, 600, 600, 600, 77, 600, 600, 600), 0},
+		"at multiples of a few seconds":    {moments(0, 4, 8, 20, 16, 12), 0},
+		"six without a fresh word":         {stale(1, 2, 3, 4, 5, 6), 1},
+		"eight without a fresh word":       {stale(0, 1, 2, 3, 4, 5, 6, 7), 3},
+		"five without a fresh word":        {stale(0, 1, 2, 3, 4), 0},
+		"a fresh word among them":          {stale(0, 1, 2, 3, 5, 6, 7), 0},
+		"nothing":                          {nil, 0},
 	} {
-		got := map[int64]bool{}
-		for _, seq := range Mechanical(tc.said) {
-			got[seq] = true
-		}
-		if len(got) != tc.want {
-			t.Errorf("%s: %d of %d are a program's, want %d", name, len(got), len(tc.said), tc.want)
+		if got := mechanical(tc.said); got != tc.want {
+			t.Errorf("%s: %d of %d are a program's, want %d", name, got, len(tc.said), tc.want)
 		}
 	}
 }
@@ -72,7 +80,7 @@ func TestPeopleAreHardlyEverTakenForAProgram(t *testing.T) {
 			for range remarks {
 				gaps = append(gaps, math.Ceil(2+gap(mean)))
 			}
-			if len(Mechanical(moments(gaps...))) > 0 {
+			if mechanical(moments(gaps...)) > 0 {
 				taken++
 			}
 		}

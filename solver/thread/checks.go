@@ -52,8 +52,19 @@ func (s *State) checked(f Feedback) {
 	if feedback.Failing(f.Conclusion) {
 		c.Outside = cmp.Or(s.Checked.onBase(f), c.Outside)
 	}
-	s.Checks = append(s.Checks, CheckResult{CheckResult: c, SHA: f.SHA, At: f.At})
+	result := CheckResult{CheckResult: c, SHA: f.SHA, At: f.At}
+	s.Checks = append(s.Checks, result)
 	s.Checks = s.Checks[max(0, len(s.Checks)-maxChecks):]
+	if f.SHA == s.Head && s.red.SHA != s.Head {
+		s.firstRed(result)
+	}
+}
+
+// firstRed notes the first failure of the head that is not known, for Checks forgets it after maxChecks others.
+func (s *State) firstRed(c CheckResult) {
+	if feedback.Failing(c.Conclusion) && !s.known(c) {
+		s.red = c
+	}
 }
 
 // onBase says that a commit's check failed on the base, too. It is empty if that is not known.
@@ -70,6 +81,9 @@ func (all Findings) onBase(f Feedback) (why string) {
 // ask why nothing was done are told.
 func (s *State) found(_ Event, c Checked) {
 	s.Checked = append(s.Checked, c)
+	if s.red.SHA == c.SHA {
+		s.red = CheckResult{}
+	}
 	for _, red := range c.Checks {
 		if red.Class != feedback.Ours {
 			s.excuse(c.SHA, red)
@@ -119,9 +133,13 @@ func (s State) Red() (red Red) {
 			red.add(c)
 		}
 	}
-	if len(red.Names) > 0 {
-		s.reran(&red)
+	if len(red.Names) == 0 {
+		return red
 	}
+	if s.red.SHA == s.Head {
+		red.First = s.red.At
+	}
+	s.reran(&red)
 	return red
 }
 

@@ -158,29 +158,51 @@ func (r Request) ofChecks() bool { return r.Source == policy.FromCheckRun || r.H
 // wordless are the sources that ask for work without saying anything.
 var wordless = []policy.Source{policy.FromLabel, policy.FromAssignment, policy.FromBase}
 
-// typed are the pieces of feedback, by their events, that a person typed in words that
-// nothing before them on the thread said, and not at a program's pace.
+// typed are the pieces of feedback, by their events, that a person typed in words that nothing before them on the
+// thread said, and that no program wrote in the person's name. What is said later changes nothing about that.
 func (s State) typed() map[int64]bool {
-	typed, before, said := map[int64]bool{}, map[string]bool{}, map[string][]feedback.Moment{}
+	typed, before := map[int64]bool{}, saidBefore{texts: map[string]bool{}, words: map[string]bool{}, by: map[string][]feedback.Moment{}}
 	for i := range s.Feedback {
 		r := &s.Feedback[i]
-		words := r.Command + " " + feedback.Gist(r.Text)
-		person := r.typed()
-		typed[r.Seq] = person && !before[words]
-		if !slices.Contains(wordless, r.Source) {
-			before[words] = true
-		}
-		if person {
-			m := feedback.Moment{At: r.Made(), After: sinceEnd(s.Attempts, r.At), Seqs: []int64{r.Seq}}
-			said[r.By.Login] = addMoment(said[r.By.Login], m)
-		}
-	}
-	for _, all := range said {
-		for _, seq := range feedback.Mechanical(all) {
-			typed[seq] = false
-		}
+		typed[r.Seq] = before.typed(r) && r.Withdrawn == ""
 	}
 	return typed
+}
+
+// saidBefore is what was said on a thread so far.
+type saidBefore struct {
+	texts, words map[string]bool
+	by           map[string][]feedback.Moment // what each login said that was new
+}
+
+// typed takes in a piece of feedback, and reports whether a person typed it in new words. A withdrawn one counts, for
+// whoever deletes each comment before the next one says no less.
+func (all saidBefore) typed(r *Request) bool {
+	if slices.Contains(wordless, r.Source) {
+		return false
+	}
+	words := append(feedback.Gist(r.Text), "/"+r.Command)
+	text := strings.Join(words, " ")
+	repeated := all.texts[text]
+	all.texts[text] = true
+	fresh := all.learn(words)
+	if repeated || !feedback.Typed(r.By, r.Source, r.Target.Kind) {
+		return false
+	}
+	moments := addMoment(all.by[r.By.Login], feedback.Moment{At: r.Made(), Fresh: fresh})
+	all.by[r.By.Login] = moments
+	return !feedback.Mechanical(moments)
+}
+
+// learn takes in words, and reports whether one of them is new and no number.
+func (all saidBefore) learn(words []string) (fresh bool) {
+	for _, w := range words {
+		if !all.words[w] && !feedback.Numbered(w) {
+			fresh = true
+		}
+		all.words[w] = true
+	}
+	return fresh
 }
 
 // typed reports whether a person typed the feedback and nobody withdrew it.
@@ -194,7 +216,7 @@ func addMoment(all []feedback.Moment, m feedback.Moment) []feedback.Moment {
 	if n == 0 || m.At.Sub(all[n-1].At) > time.Second {
 		return append(all, m)
 	}
-	all[n-1].Seqs = append(all[n-1].Seqs, m.Seqs...)
+	all[n-1].Fresh = all[n-1].Fresh || m.Fresh
 	return all
 }
 
@@ -237,21 +259,6 @@ func (r Request) goesOn() bool {
 	return feedback.Visible(r.Text) == ""
 }
 
-// sinceEnd is how long before a time the last attempt had ended; negative before the
-// first, and while one ran.
-func sinceEnd(all []Attempt, at time.Time) time.Duration {
-	for _, a := range slices.Backward(all) {
-		switch {
-		case a.At.After(at):
-		case a.EndedAt.IsZero():
-			return -1
-		default:
-			return at.Sub(a.EndedAt)
-		}
-	}
-	return -1
-}
-
 // saidAgain reports whether the feedback of an attempt says what that of the last one
 // before it said that had any. A command is always new.
 func (s State) saidAgain(taken []Request, n int) bool {
@@ -260,13 +267,13 @@ func (s State) saidAgain(taken []Request, n int) bool {
 	}
 	for n--; n > 0; n-- {
 		if before := changing(s.takenBy(n)); len(before) > 0 {
-			return policy.SaysAgain(said(taken), said(before))
+			return policy.SaysAgain(wordsOf(taken), wordsOf(before))
 		}
 	}
 	return false
 }
 
-func said(all []Request) string {
+func wordsOf(all []Request) string {
 	var parts []string
 	for _, r := range all {
 		parts = append(parts, feedback.Visible(r.Text))
@@ -380,7 +387,7 @@ func (s State) Updates() bool {
 // Begun is what the thread was begun for, in people's own words.
 func (s State) Begun() string {
 	first := s.Feedback[:min(len(s.Feedback), 1)]
-	return strings.Join([]string{feedback.Title(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), said(first)}, "\n")
+	return strings.Join([]string{feedback.Title(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), wordsOf(first)}, "\n")
 }
 
 func (s State) Task(t ID) learning.Task {

@@ -29,6 +29,7 @@ type State struct {
 	workedRun  int
 	Attempts   []Attempt
 	Unfinished *Unfinished // what the next attempt goes on from; nil for nothing
+	red        CheckResult // the first failure since the checks of its commit were last looked at, however many are remembered
 	rewritten  *Decided    // by which people were last told that the branch was force-pushed
 	handed     Attempt     // its beginning, where it was handed over
 	// Feedback is all accepted feedback; Ignored what was not, the newest of it.
