@@ -10,7 +10,7 @@ import (
 
 // moment matches a date, a time of a day, a hash or a UUID, number a number.
 const (
-	moment = `\b\d{4}-\d\d-\d\d(?:t\d\d)?|\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b|\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?: ?[ap]m|z)?\b` +
+	moment = `\b\d{4}-\d\d-\d\d(?:t\d\d)?|\b\d{1,2}[./](?:\d{1,2}|` + month + `)[./]\d{2,4}\b|(?:\d+[年月日時时分秒])+|\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?: ?[ap]m|z)?\b` +
 		`|\b(?:\d{1,2} )?` + month + ` \d{1,4}(?:, \d{4})?\b|\b[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b`
 	month  = `(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*`
 	number = `\d[\d.,]*`
@@ -24,12 +24,24 @@ var (
 	// token matches what programs write anew: dates, times of a day, hashes and numbers.
 	token = regexp.MustCompile(`(?i)` + moment + `|` + number)
 
-	// stamped matches what says of itself that it moves: ages, moments behind a word such as "updated", and
-	// lines of nothing but counters. Elsewhere a date, a hash or a number may be somebody's wish.
-	stamped = regexp.MustCompile(`(?im)\b(?:an?|\d+) (?:second|minute|hour|day|week)s? ago\b` +
-		`|\b(?:updated|edited|modified|generated|refreshed|synced|checked|seen|built|deployed|timestamp|build:|(?:last|latest) (?:update|run|sync|commit))` +
-		`(?:[^\w\n]*(?:(?:at|on|from|of|utc|gmt|mon|tue|wed|thu|fri|sat|sun)\b[^\w\n]*)*(?:` + moment + `))+` +
+	// moving matches what moves wherever it stands: ages, and lines of nothing but counters.
+	moving = regexp.MustCompile(`(?im)\b(?:an?|\d+) (?:second|minute|hour|day|week)s? ago\b|\b(?:vor|il y a|hace|há) \d+ \pL+|\d+ ?(?:秒|分|分钟|時間|小时|天|日)前` +
 		`|^(?:[^\w\n]*\b(?:views?|visits?|visitors|downloads|stars|counter|comments|heartbeats?|build|run)[^\w\n]+` + number + `)+[^\w\n]*$`)
+
+	// syncing matches words about updating, syncing and generation.
+	syncing = regexp.MustCompile(`(?i)\b(?:updated|edited|modified|generated|refreshed|synced|synchroni[sz]ed|checked|reviewed|scanned|seen|built|deployed|ran|timestamp|build:)` +
+		`|\b(?:last|latest) (?:update|run|sync|commit|check|scan|change|build)` +
+		`|aktualisiert|synchronisiert|erzeugt|mise à jour|synchronisé|actualizad|atualizad|sincronizad|aggiornat|bijgewerkt|обновлен|更新|同期|同步|업데이트`)
+
+	// written matches the moment of a stamp, with its weekday.
+	written = regexp.MustCompile(`(?i)(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\b[^\w\n]*)?(?:` + moment + `)`)
+
+	// wished matches words with which a date is a wish.
+	wished = regexp.MustCompile(`(?i)\b(?:deadline|due|expir\w*|release|must|should|needs?|until|frist|fällig)\b|\b(?:to|bis) \d|期限|締切`)
+
+	// clause ends where a sentence or a line ends; the cells of a row belong together.
+	clause = regexp.MustCompile(`[^\n·•;]*?(?:[.!?] |[\n·•;]|$)`)
+	markup = regexp.MustCompile(`</?[a-zA-Z]+ ?/?>`)
 
 	// checkbox matches a task list's box up to its closing bracket, also in nested lists and in quotes.
 	checkbox = regexp.MustCompile(`^((?:[\s>]*(?:[-*+]|\d{1,9}[.)])\s+)+)\[[xX ]\](\s|$)`)
@@ -80,10 +92,50 @@ func DescriptionDiff(from, to string) (diff string, changed bool) {
 // one is none: a person may well change a port twice. It is our choice.
 const moves = 4
 
-// onlyMoves reports whether two contents of a text differ only in what moves by itself:
-// in what says so, or in tokens that had so many values in the known contents.
+// stampWords is how many words may stand between a word about syncing and its moment: "synced from Linear ENG-12 on". It
+// is our choice.
+const stampWords = 4
+
+// still is a content as a reader sees it, without what moves by itself. Every clause in which a moment follows or
+// precedes a word about syncing loses its moments, unless it tells of a wish.
+func still(content string) string {
+	return clause.ReplaceAllStringFunc(moving.ReplaceAllString(rendered(content), "…"), func(c string) string {
+		if !stamp(c) {
+			return c
+		}
+		return written.ReplaceAllString(c, "…")
+	})
+}
+
+// stamp reports whether a clause says when something was synchronised.
+func stamp(clause string) bool {
+	if wished.MatchString(clause) {
+		return false
+	}
+	word, at := syncing.FindStringIndex(clause), written.FindStringIndex(clause)
+	if word == nil || at == nil {
+		return false
+	}
+	gap := clause[min(word[1], at[1]):max(word[0], at[0], min(word[1], at[1]))]
+	return len(strings.Fields(gap)) <= stampWords
+}
+
+// rendered is a content without the signs of emphasis and code, and without tags.
+func rendered(content string) string {
+	p := readPage(content)
+	var b strings.Builder
+	for i := range len(content) {
+		if p.class[i] == between && strings.IndexByte("*_~`", content[i]) >= 0 {
+			continue
+		}
+		b.WriteByte(content[i])
+	}
+	return strings.ReplaceAll(markup.ReplaceAllString(b.String(), ""), "_", " ")
+}
+
+// onlyMoves reports whether two contents of a text differ only in what moves by itself: in what says so, or in tokens
+// that had so many values in the known contents.
 func onlyMoves(was, now string, known []string) bool {
-	still := func(text string) string { return stamped.ReplaceAllString(text, "…") }
 	shape := func(text string) string { return token.ReplaceAllString(still(text), "\x00") } // which no content has
 	if sameWords(still(was), still(now)) {
 		return true
