@@ -10,7 +10,7 @@ import (
 
 // moment matches a date, a time of a day, a hash or a UUID, number a number.
 const (
-	moment = `\b\d{4}-\d\d-\d\d(?:t\d\d)?|\b\d{1,2}[./](?:\d{1,2}|` + month + `)[./]\d{2,4}\b|(?:\d+[年月日時时分秒])+|\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?: ?[ap]m|z)?\b` +
+	moment = `\b\d{4}[-/]\d\d[-/]\d\d(?:t\d\d(?::\d\d){0,2}(?:\.\d+)?z?)?|\b\d{1,2}[./](?:\d{1,2}|` + month + `)[./]\d{2,4}\b|(?:\d+[年月日時时分秒])+|\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?: ?[ap]m|z)?\b` +
 		`|\b(?:\d{1,2} )?` + month + ` \d{1,4}(?:, \d{4})?\b|\b[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b`
 	month  = `(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*`
 	number = `\d[\d.,]*`
@@ -29,18 +29,18 @@ var (
 		`|^(?:[^\w\n]*\b(?:views?|visits?|visitors|downloads|stars|counter|comments|heartbeats?|build|run)[^\w\n]+` + number + `)+[^\w\n]*$`)
 
 	// syncing matches words about updating, syncing and generation.
-	syncing = regexp.MustCompile(`(?i)\b(?:updated|edited|modified|generated|refreshed|synced|synchroni[sz]ed|checked|reviewed|scanned|seen|built|deployed|ran|timestamp|build:)` +
-		`|\b(?:last|latest) (?:update|run|sync|commit|check|scan|change|build)` +
+	syncing = regexp.MustCompile(`(?i)\b(?:updated|edited|modified|generated|refreshed|synced|synchroni[sz]ed|checked|reviewed|scanned|rebased|imported|executed|seen|built|deployed|ran|timestamp|as of|build:)` +
+		`|\b(?:last|latest|automatically|letzte|dernière|último|última|ultimo|ultima) \pL+` +
 		`|aktualisiert|synchronisiert|erzeugt|mise à jour|synchronisé|actualizad|atualizad|sincronizad|aggiornat|bijgewerkt|обновлен|更新|同期|同步|업데이트`)
 
 	// written matches the moment of a stamp, with its weekday.
 	written = regexp.MustCompile(`(?i)(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\b[^\w\n]*)?(?:` + moment + `)`)
 
 	// wished matches words with which a date is a wish.
-	wished = regexp.MustCompile(`(?i)\b(?:deadline|due|expir\w*|release|must|should|needs?|until|frist|fällig)\b|\b(?:to|bis) \d|期限|締切`)
+	wished = regexp.MustCompile(`(?i)\b(?:deadline|due|expir\w*|(?:last|latest|letzter?) (?:day|date|tag)|must|should|needs?|until|frist|fällig)\b|\b(?:to|bis) \d|期限|締切`)
 
 	// clause ends where a sentence or a line ends; the cells of a row belong together.
-	clause = regexp.MustCompile(`[^\n·•;]*?(?:[.!?] |[\n·•;]|$)`)
+	clause = regexp.MustCompile(`[^\n;]*?(?:[.!?] |[\n;]|$)`)
 	markup = regexp.MustCompile(`</?[a-zA-Z]+ ?/?>`)
 
 	// checkbox matches a task list's box up to its closing bracket, also in nested lists and in quotes.

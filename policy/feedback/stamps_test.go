@@ -22,6 +22,10 @@ func TestStampsOfSynchronisingBotsAreNoContent(t *testing.T) {
 		{"`updated_at: 2026-11-28T02:26:56Z`", "`updated_at: 2026-11-28T02:31:07Z`"},
 		{"Vor 5 Minuten aktualisiert", "Vor 9 Minuten aktualisiert"},
 		{"Actualizado: 28/11/2026, 02:26", "Actualizado: 28/11/2026, 02:31"},
+		{"Synced at `2026-11-28T02:26`", "Synced at `2026-11-28T02:31`"},
+		{"This was automatically rebased on **2026-11-28 02:26**", "This was automatically rebased on **2026-11-28 02:31**"},
+		{"Ultimo aggiornamento: 28/11/2026 02:26", "Ultimo aggiornamento: 28/11/2026 02:31"},
+		{"Status as of 2026-11-28 02:26 UTC", "Status as of 2026-11-28 02:31 UTC"},
 	} {
 		if j := Judge(description(tc.was, tc.now), onOwnPull()); j.Accepted {
 			t.Errorf("%q → %q counts: %s", tc.was, tc.now, j.Reason)
@@ -41,6 +45,7 @@ func TestDatesThatMatterAreContent(t *testing.T) {
 		{"_Last synced: 2026-11-28 02:26_\nPort 80", "_Last synced: 2026-11-28 02:31_\nPort 81"},
 		{"Wait 5 minutes", "Wait 9 minutes"},
 		{"Fix #1234", "Fix #1235"},
+		{"Last day: 2026-12-01", "Last day: 2026-12-02"},
 		{"I have checked that the parser fails for 2026-12-01", "I have checked that the parser fails for 2026-12-02"},
 	} {
 		if j := Judge(description(tc.was, tc.now), onOwnPull()); !j.Accepted {
