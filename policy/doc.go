@@ -56,6 +56,7 @@
 //	what shows that edits go in circles                               circles.go
 //	when does the same call come too often                            circles.go, MaxCalls
 //	when does a call wait                                             spoken.go, waits
+//	which calls run tests                                             testruns.go
 //	when does an attempt repeat the one before it                     stagnation.go
 //	when does feedback say what was said before                       stagnation.go, SaysAgain
 //	when is the effort raised, when are failing tests told            ladder.go

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -249,10 +248,6 @@ func begins(word string, with ...string) bool {
 	return slices.ContainsFunc(with, func(w string) bool { return strings.HasPrefix(word, w) })
 }
 
-// testRun matches what the commands hold by which people run tests.
-var testRun = regexp.MustCompile(`(?:^|[^\w-])(?:run_tests|go test|pytest|python -m unittest|(?:npm|yarn|pnpm) test|npm run test|jest|vitest|` +
-	`cargo test|cargo nextest|make test|make check|mvn test|gradle test|gradlew test|ctest|prove|rspec|phpunit|dotnet test|node --test|tox)(?:$|[^\w-])`)
-
 func (l *loopMonitor) event(e agent.Event) {
 	if e.Kind == agent.Notice && e.Text != "" {
 		l.trajectory.Retries++
@@ -265,5 +260,5 @@ func (l *loopMonitor) tests(wrote string) bool {
 	if slices.ContainsFunc(l.verify, own) {
 		return true
 	}
-	return testRun.MatchString(wrote)
+	return policy.RunsTests(wrote)
 }

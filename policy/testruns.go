@@ -1,0 +1,138 @@
+package policy
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// RunsTests reports whether a call runs tests by its own words: its text is a shell command, or a tool's name with its
+// arguments. The name of a program, a script, a subcommand or a target says so, unless the program only handles files.
+func RunsTests(text string) bool {
+	call := readCall(text)
+	if call.command != "" {
+		return commandTests(call.command)
+	}
+	return saysTest(call.tool)
+}
+
+// maxNames is how many names may stand before that of what a command runs, as in "docker compose run web pytest".
+const maxNames = 4
+
+func commandTests(command string) bool {
+	return slices.ContainsFunc(simpleCommands(withoutDocuments(command)), simpleTests)
+}
+
+// documentStart matches the beginning of a here-document, with the word that ends it.
+var documentStart = regexp.MustCompile(`<<-?\s*['"\\]?(\w+)`)
+
+// withoutDocuments is a shell command without its here-documents, which are texts and no commands.
+func withoutDocuments(command string) string {
+	var b strings.Builder
+	end := ""
+	for line := range strings.Lines(command) {
+		if end != "" {
+			if strings.HasPrefix(strings.TrimSpace(line), end) {
+				end = ""
+			}
+			continue
+		}
+		b.WriteString(line)
+		if m := documentStart.FindStringSubmatch(line); m != nil {
+			end = m[1]
+		}
+	}
+	return b.String()
+}
+
+func simpleTests(simple []word) bool {
+	for len(simple) > 0 && simple[0].leads() {
+		simple = simple[1:]
+	}
+	if len(simple) == 0 || simple[0].text == "test" { // the shell's own, not bin/test
+		return false
+	}
+	names := 0
+	for _, w := range simple {
+		switch {
+		case w.runsTests(path.Base(simple[0].text)):
+			return true
+		case w.runsNothing(), names == maxNames:
+			return false
+		case !strings.HasPrefix(w.text, "-"):
+			names++
+		}
+	}
+	return false
+}
+
+// runsTests reports whether a word of a command says that its program runs tests.
+func (w word) runsTests(program string) bool {
+	switch {
+	case slices.Contains(fileTools, program):
+		return false
+	case w.quoted && interpreter.MatchString(program):
+		return commandTests(w.text)
+	case strings.HasPrefix(w.text, "-"):
+		return w.text == "--test" // as node has it
+	default:
+		return slices.Contains(testTargets[program], w.text) || namesTests(w.text)
+	}
+}
+
+// runsNothing reports whether the words from this one on name nothing that is run.
+func (w word) runsNothing() bool {
+	if strings.Contains(w.text, ">") {
+		return true
+	}
+	return slices.Contains(building, w.text) || slices.Contains(fileTools, w.text)
+}
+
+var (
+	// fileTools read and move files, or speak of them, whatever these are called. The last ones are the shell's own.
+	fileTools = strings.Fields(`cat bat ls ll tree find fd grep egrep fgrep rg ag ack sed awk nl head tail less more wc sort
+		uniq cut tr diff cmp mkdir rmdir rm cp mv touch ln chmod chown stat file du tee patch apply_patch jq yq tar zip unzip
+		curl wget scp rsync git gh glab vim vi nano code open ps kill pkill which
+		cd pushd echo printf [ source . export set type read`)
+	// building are subcommands whose arguments are fetched or built and not run.
+	building = strings.Fields("install i ci add remove uninstall upgrade download build compile vet lint fmt pull push clone")
+	// testTargets are targets that run tests by the convention of their build tool.
+	testTargets = map[string][]string{
+		"make":    {"check", "distcheck"},
+		"gmake":   {"check", "distcheck"},
+		"ninja":   {"check"},
+		"gradle":  {"check"},
+		"gradlew": {"check"},
+		"mvn":     {"verify"},
+		"mvnw":    {"verify"},
+		"npm":     {"t"},
+		"cargo":   {"t"},
+	}
+	// documents are the ends of names of files that nothing runs.
+	documents = strings.Fields(".json .md .txt .yml .yaml .toml .log .xml .csv .html .lock .patch .diff .cfg .ini .env")
+)
+
+// namesTests reports whether a word names tests or what runs them, and not a file that nothing runs.
+func namesTests(word string) bool {
+	if strings.Contains(word, "=") {
+		return false
+	}
+	name, _, _ := strings.Cut(path.Base(strings.TrimSuffix(word, "/...")), "@")
+	return !slices.Contains(documents, path.Ext(name)) && saysTest(name)
+}
+
+// saysTest reports whether a word of a name is one for tests, such as run_tests, runtests.py, TestTotal or rspec.
+func saysTest(name string) bool { return slices.ContainsFunc(parts(name), isTest) }
+
+func isTest(word string) bool {
+	for _, ending := range []string{"test", "tests", "spec", "specs", "unit"} {
+		if strings.HasSuffix(word, ending) {
+			return !slices.Contains([]string{"latest", "contest", "unit"}, word)
+		}
+	}
+	if strings.HasPrefix(word, "test") || strings.HasPrefix(word, "gotest") {
+		return true
+	}
+	return slices.Contains(strings.Fields("jest mocha jasmine karma ava tox nox prove bats busted behave cucumber cypress playwright"), word)
+}

@@ -1,0 +1,80 @@
+package policy
+
+import "testing"
+
+func TestACallRunsTestsByItsWords(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"go test ./...":                                         true,
+		"python tests/runtests.py auth_tests":                   true,
+		"./runtests.py --parallel 1":                            true,
+		"cd tests && ./runtests.sh":                             true,
+		"bash -lc 'cd src && python -m pytest -x'":              true,
+		`bash -lc "PYTHONPATH=. timeout 60 python runtests.py"`: true,
+		"python -m unittest discover":                           true,
+		"python manage.py test app":                             true,
+		"python -m django test --settings=s":                    true,
+		"npm run test:unit":                                     true,
+		"npm --prefix web test":                                 true,
+		"pnpm --filter @repo/web test":                          true,
+		"npm t":                                                 true,
+		"npx jest src":                                          true,
+		"bundle exec rspec spec/a_spec.rb":                      true,
+		"vendor/bin/phpunit":                                    true,
+		"./gradlew :app:testDebugUnitTest":                      true,
+		"mvn -q -pl core verify":                                true,
+		"make -j4 check":                                        true,
+		"mise run lint && mise run test:ci 2>&1":                true,
+		"docker compose run --rm web pytest":                    true,
+		"bazel test //pkg:all":                                  true,
+		"swift test --filter Parser":                            true,
+		"node experiments/test-version.mjs":                     true,
+		"dune runtest":                                          true,
+		"bin/test":                                              true,
+		"sudo -E env A=1 tox":                                   true,
+		`Bash {"command":"uv run pytest -q"}`:                   true,
+		`bash {"command":["bash","-lc","prove -lr t"]}`:         true,
+		`mcp__pawl__run_tests {}`:                               true,
+		"pawl run_tests {}":                                     true,
+
+		"node --test":                             true,
+		"php artisan test":                        true,
+		`sbt "testOnly a.B"`:                      true,
+		`julia -e 'using Pkg; Pkg.test()'`:        true,
+		"find . -name x | xargs pytest":           true,
+		"python tests.py > out 2>&1":              true,
+		"cat > a.go <<EOF\nx\nEOF\ngo test ./...": true,
+
+		"":                                      false,
+		"cat tests/runtests.py":                 false,
+		"cd tests && ls":                        false,
+		"grep -rn test src":                     false,
+		"git commit -m 'fix; go test passes'":   false,
+		"git add parser_test.go":                false,
+		"test -f go.mod":                        false,
+		"[ -d tests ]":                          false,
+		"echo 'run the tests'":                  false,
+		"pip install pytest":                    false,
+		"npm install --save-dev jest@latest":    false,
+		"go build ./test/...":                   false,
+		"bazel build //pkg:a_test":              false,
+		"python app.py --input tests/data.json": false,
+		"docker run image:latest":               false,
+		"node server.js test.json":              false,
+		"gh pr checks 4":                        false,
+		"npm run check":                         false,
+		"gh pr edit 7 --body \"$(cat <<'EOF'\nDone; go test passes\nEOF\n)\"": false,
+		"cat > notes <<EOF\ngo test ./...\nEOF\nls":                           false,
+		"ls | xargs grep test":                                                false,
+		"timeout 5 cat a_test.py":                                             false,
+		"node app.js > test_output":                                           false,
+		"cargo check":                                                         false,
+		`Read {"file_path":"/r/parser_test.go"}`:                              false,
+		`Edit {"file_path":"/r/tests/a.py"}`:                                  false,
+		`Bash {"command":"sed -n 1,9p a_test.go | head"}`:                     false,
+	} {
+		if got := RunsTests(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
