@@ -7,7 +7,9 @@
 //	how much is kept of a long output                 testreport.go, maxFailing
 //	which of two reports of one run counts            testreport.go, sameRun
 //	how is a runner read by a table of rules          rules.go, ruled; such as mocha.go
-//	which words of runners count as passed, failed    text.go, kinds
+//	totals of runners without a reader of their own   summary.go
+//	which words of runners count as passed, failed    words.go
+//	what stands before each line (turbo, CI, logs)    prefix.go
 //	how are colours and control sequences taken out   internal/render, Clean
 //	what is cut from a name, so that it stays         text.go, stableName
 //	where does the text of a failure end              text.go, block

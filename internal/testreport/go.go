@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	goMark    = regexp.MustCompile(`--- (FAIL|PASS|SKIP): (\S+) \([0-9.]+s\)$`)
+	goMark    = regexp.MustCompile(`(?:^ *|[^ ])--- (FAIL|PASS|SKIP): (\S+) \([0-9.]+s\)$`)
 	goPackage = regexp.MustCompile(`^FAIL\t(\S*[^\s:])(?:\s+(?:[0-9.]+s|\[(build|setup) failed\]|\(cached\)).*)?$`)
 	goHeader  = regexp.MustCompile(`^# ([\w./~@-]+)(?: \[[^\]]+\])?$`)
 	goError   = regexp.MustCompile(`^(?:vet: )?\S+\.go:\d+(?::\d+)?: `)
@@ -60,7 +60,9 @@ func (g *goReader) line(s string) bool {
 		return g.event(s)
 	}
 	if strings.Contains(s, "--- ") {
-		if m := goMark.FindStringSubmatch(s); m != nil {
+		m := goMark.FindStringSubmatch(s)
+		begins := g.seen || strings.HasPrefix(strings.TrimLeft(s, " "), "---")
+		if m != nil && begins {
 			g.mark(m[1], m[2], indent(s))
 			return true
 		}

@@ -225,7 +225,7 @@ func unittest(u *ruled) []rule {
 			ran, _ = number(m[1])
 			return true
 		}},
-		{`^(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$`, func(m []string) bool {
+		{`^(?:OK|PASSED|FAILED|NO TESTS RAN)(?: \((.*)\))?$`, func(m []string) bool {
 			if ran == NotCounted {
 				return false
 			}

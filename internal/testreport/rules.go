@@ -2,8 +2,6 @@ package testreport
 
 import (
 	"regexp"
-	"slices"
-	"strings"
 	"sync"
 )
 
@@ -164,16 +162,8 @@ func (t *tally) numbers(m []string) bool {
 // summary adds the numbers of a line, such as "5 failed, 1 skipped, 2 passed" or "Tests run: 3, Failures: 1". Where it
 // tells how many ran and not how many passed, those that are left did.
 func (t *tally) summary(s string) bool {
-	var n [len(kinds)]int
-	for _, m := range amount.FindAllStringSubmatch(s, 100) {
-		word := strings.ToLower(m[1] + m[4])
-		if kind := slices.IndexFunc(kinds[:], func(words []string) bool { return slices.Contains(words, word) }); kind >= 0 {
-			more, _ := number(m[2] + m[3])
-			n[kind] += more
-		}
-	}
-	passed, failed, skipped, ran := n[0], n[1], n[2], n[3]
-	return t.count(max(passed, ran-failed-skipped), failed, skipped)
+	passed, failed, skipped := counted(s)
+	return t.count(passed, failed, skipped)
 }
 
 func (t *tally) count(passed, failed, skipped int) bool {

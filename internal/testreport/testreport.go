@@ -26,7 +26,7 @@ const NotCounted = -1
 // Report is what test runners say. Without a known one Runner is empty and every number NotCounted.
 type Report struct {
 	// Runner names the runners whose output was seen, in the order of their names: cargo, go, jest, junit (XML), mocha,
-	// pytest, tap, unittest, vitest.
+	// pytest, tap, unittest, vitest, and summary, of which only the totals were read.
 	Runner string
 	// Passed, Failed and Skipped are as the runners count, or NotCounted. What failed before its tests ran,
 	// such as a package that does not build, is one failure. Failed is never less than the failures listed.
@@ -44,6 +44,9 @@ type Reader struct {
 	readers []*ruled
 	line    []byte // that is not complete
 	xml     junitXML
+	totals  summaries
+	lanes   lanes
+	depth   int // how many labels were taken off its lines
 }
 
 // NewReader returns a reader that has read nothing.
@@ -77,17 +80,30 @@ func (r *Reader) end() {
 	plain := render.Clean(strings.TrimSuffix(string(r.line), "\r"))
 	r.line = r.line[:0]
 	for line := range strings.SplitSeq(plain, "\n") {
-		line, own := r.xml.cut(line)
-		if !own {
-			continue
-		}
-		line = line[:min(len(line), maxTestLine)]
-		for _, one := range r.readers {
-			if one.line(line) {
-				break
-			}
+		r.read(line)
+	}
+}
+
+// read takes a line without its end.
+func (r *Reader) read(line string) {
+	line, own := r.xml.cut(line)
+	if !own {
+		return
+	}
+	line = line[:min(len(line), maxTestLine)]
+	for _, one := range r.readers {
+		if one.line(line) {
+			return
 		}
 	}
+	of := labelled{rest: line}
+	if r.depth < maxLaneDepth {
+		of = label(line)
+	}
+	if !r.lanes.known(of) && r.totals.line(line) {
+		return
+	}
+	r.lanes.add(of, r.depth)
 }
 
 // Report is what the output said. Nothing may be written afterwards.
@@ -98,6 +114,10 @@ func (r *Reader) Report() Report {
 		if rep := one.report(); rep.Runner != "" {
 			all = append(all, rep)
 		}
+	}
+	all = append(all, r.lanes.reports()...)
+	if rest := r.totals.report(); rest.adds(all) {
+		all = append(all, rest)
 	}
 	if rep := readJUnit(r.xml.text.String()); rep.Runner != "" && !slices.ContainsFunc(all, rep.sameRun) {
 		all = append(all, rep)
@@ -115,7 +135,25 @@ func Read(output string) Report {
 // sameRun reports whether two reports are of one run: a runner that writes JUnit
 // XML to standard output often prints its own report as well.
 func (t Report) sameRun(other Report) bool {
-	return t.Failed == other.Failed && t.Passed == other.Passed && t.Skipped == other.Skipped && len(t.Failures) == len(other.Failures)
+	named := min(len(t.Failures), len(other.Failures)) > 0
+	if named && len(t.Failures) != len(other.Failures) {
+		return false
+	}
+	return t.numbers() == other.numbers()
+}
+
+func (t Report) numbers() numbers { return numbers{t.Passed, t.Failed, t.Skipped} }
+
+// adds reports whether totals tell of tests beside those that are read otherwise.
+func (t Report) adds(all []Report) bool {
+	if t.Runner == "" {
+		return false
+	}
+	if len(all) == 0 {
+		return true
+	}
+	told := slices.ContainsFunc(all, t.sameRun) || t.sameRun(together(all))
+	return !told && t.numbers() != numbers{}
 }
 
 // somethingPassed reports whether the runner counts a passed test, or says that something passed.

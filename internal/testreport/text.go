@@ -115,17 +115,6 @@ func dedent(s string) string {
 
 func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
-// amount is a number behind what it counts ("Failures: 1", "errors=2") or before it ("3 failed").
-var amount = regexp.MustCompile(`([A-Za-z][A-Za-z ]*)[:=] *(\d+)|(\d+) ([A-Za-z]+)`)
-
-// kinds are the words of runners for tests that passed, failed and were skipped, and for all that ran.
-var kinds = [...][]string{
-	{"passed", "xpassed", "passing", "pass"},
-	{"failed", "failing", "fail", "failure", "failures", "error", "errors", "cancelled", "unexpected successes"},
-	{"skipped", "skip", "xfailed", "expected failures", "todo", "pending", "ignored"},
-	{"tests", "test"},
-}
-
 // number reads a count; more than a billion tests of a hostile output are none.
 func number(s string) (int, bool) {
 	n, err := strconv.Atoi(s)

@@ -102,14 +102,18 @@ func Count(v *policy.Verified, all ...Report) {
 		}
 	}
 	v.FailedTests = max(v.FailedTests, len(v.Failing))
-	ran := v.PassedTests + v.FailedTests
 	switch {
-	case counted && ran == 0:
-		v.NoTests = true
-	case !passing:
-		v.NoTests = policy.Unbuilt(v.Failing)
-	default:
+	case passing:
 		v.NoTests = false
+	case counted && v.PassedTests+v.FailedTests == 0:
+		v.NoTests = true
+	default:
+		v.NoTests = policy.Unbuilt(v.Failing)
+	}
+	unnamed := v.Runner == totalsOnly && len(v.Failing) == 0
+	if unnamed && v.Exit != 0 {
+		// Numbers do not tell whether the same tests fail as on the base. The output as a whole does.
+		v.Runner, v.FailedTests = "", 0
 	}
 }
 

@@ -1,0 +1,180 @@
+package testreport
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// lanes are the outputs that a workspace tool, a container tool or a log has put together, each line behind the label
+// of its own: "api:test: ", "web-1  | ", "[INFO] ", "2026-08-12T10:00:00Z ". A line that a reader takes as it
+// stands has no label. Every label that comes again is tried; it counts as one only if its lines are dense, see lane.real.
+type lanes struct {
+	by    map[string]*lane
+	order []*lane // that have a reader, as they came
+	loose int     // lines without a label
+}
+
+// labelled is a line with the label before it.
+type labelled struct {
+	label string // tells lanes apart; empty for none
+	name  string // put before the names of tests; empty for times and levels
+	rest  string // the line behind the label
+}
+
+// Labels that differ from line to line.
+const (
+	timeLabel  = "time"
+	levelLabel = "level"
+)
+
+// plain reports whether the label can be nothing else, even if it comes once.
+func (l labelled) plain() bool { return slices.Contains([]string{timeLabel, levelLabel}, l.label) }
+
+// lane is the output behind one label.
+type lane struct {
+	labelled
+	lines       int
+	first, last int      // loose lines before its first and last line
+	waiting     []string // its lines until it has a reader
+	reader      *Reader
+}
+
+// Bounds of labels. Three lines are the least that makes one, as a package without tests prints; the others bound memory.
+const (
+	minLane      = 3
+	maxLabel     = 120 // bytes
+	maxLabels    = 500
+	maxLanes     = 64
+	maxWaiting   = 2000 // bytes of a line
+	maxLaneDepth = 3    // a time before a container before a package
+)
+
+// real reports whether the label is one: no more lines without a label stand between its lines than it has itself. Levels
+// such as [INFO] need not be dense, since Maven prints what tests print without them.
+func (l *lane) real() bool { return l.label == levelLabel || l.last-l.first <= l.lines }
+
+// known reports whether a label is that of a lane.
+func (a *lanes) known(line labelled) bool {
+	if line.plain() {
+		return true
+	}
+	l := a.by[line.label]
+	return l != nil && l.reader != nil
+}
+
+// add takes a line that no reader took.
+func (a *lanes) add(line labelled, depth int) {
+	if line.label == "" {
+		if strings.TrimSpace(line.rest) != "" {
+			a.loose++
+		}
+		return
+	}
+	label, rest := line.label, line.rest
+	l := a.by[label]
+	if l == nil {
+		a.forget()
+		if a.by == nil {
+			a.by = map[string]*lane{}
+		}
+		l = &lane{labelled: line, first: a.loose}
+		a.by[label] = l
+	}
+	l.lines, l.last = l.lines+1, a.loose
+	if l.reader != nil {
+		l.reader.read(rest)
+		return
+	}
+	if l.lines <= minLane {
+		l.waiting = append(l.waiting, rest[:min(len(rest), maxWaiting)])
+	}
+	certain := l.lines >= minLane || line.plain()
+	if !certain || len(a.order) >= maxLanes {
+		return
+	}
+	l.reader = NewReader()
+	l.reader.depth = depth + 1
+	a.order = append(a.order, l)
+	for _, waited := range l.waiting {
+		l.reader.read(waited)
+	}
+	l.waiting = nil
+}
+
+// forget makes room where there are too many labels: those without a reader go.
+func (a *lanes) forget() {
+	if len(a.by) < maxLabels {
+		return
+	}
+	for label, l := range a.by {
+		if l.reader == nil {
+			delete(a.by, label)
+		}
+	}
+}
+
+// reports are those of the lanes that are real, with the label before the names of tests.
+func (a *lanes) reports() (all []Report) {
+	for _, l := range a.order {
+		if !l.real() {
+			continue
+		}
+		r := l.reader.Report()
+		if r.Runner == "" {
+			continue
+		}
+		if l.name != "" {
+			r = r.named(l.name + " ")
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// named is a report with something before the names of tests.
+func (t Report) named(label string) Report {
+	f := failures{}
+	for _, one := range t.Failures {
+		f.add(label+one.Name, one.Text)
+	}
+	for _, name := range t.Ran {
+		f.pass(label + name)
+	}
+	t.Failures, t.Ran = f.list, f.ran
+	return t
+}
+
+// Forms of labels. One blank belongs to the label, the indentation behind it to the line.
+var (
+	// timeStamp is a time or a position, which differs from line to line: "12:00:01 ", "[1/4] ", "#12 3.456 ".
+	timeStamp = regexp.MustCompile(`^(?:(?:[\[(]\d+(?:[-:.,/T+]\d+)+(?:Z|s)?[\])]|\d+(?:[-:.T+]\d+)+(?:,\d+)?(?:Z|s)?|\d+/\d+/\d+|\d\d[OE]\+?|#\d+|\[ *\d+%\]|\+\d\d:?\d\d|UTC)(?:[ \t]|$))+`)
+	bracket   = regexp.MustCompile(`^[\[(<]([^\[\](){}<>]{1,60})[\])>]:?(?:[ \t]|$)`)
+	bar       = regexp.MustCompile(`^([^\s|│┃][^|│┃]{0,60}?) *[|│┃](?: |$)`)
+	tab       = regexp.MustCompile(`^([^\s][^\t]{0,79})\t`)
+	colon     = regexp.MustCompile(`^([^\s:]+(?::[^\s:]+)*(?: [^\s:]+(?::[^\s:]+)*){0,4}):(?: |$)`)
+	level     = regexp.MustCompile(`(?i)^(?:trace|debug|info|notice|warn|warning|error|fatal) *$`)
+)
+
+// label takes the label off a line.
+func label(line string) labelled {
+	head := line[:min(len(line), maxLabel)]
+	if m := timeStamp.FindString(head); m != "" {
+		return labelled{label: timeLabel, rest: line[len(m):]}
+	}
+	all := labelled{rest: line}
+	for _, form := range []*regexp.Regexp{bracket, bar, tab, colon} {
+		m := form.FindStringSubmatch(head)
+		if m == nil {
+			continue
+		}
+		rest := line[len(m[0]):]
+		if all.label == "" || len(rest) > len(all.rest) {
+			all = labelled{label: strings.TrimSpace(m[0]), name: strings.TrimSpace(m[1]), rest: rest}
+		}
+	}
+	if level.MatchString(all.name) {
+		return labelled{label: levelLabel, rest: all.rest}
+	}
+	return all
+}

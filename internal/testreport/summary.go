@@ -1,0 +1,303 @@
+package testreport
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// totalsOnly stands for a runner of which no more than its totals is read.
+const totalsOnly = "summary"
+
+// summaries reads the totals of runners that have no reader of their own. A total is a line, or a few lines
+// close together, that hold nothing but counts and the words in which runners count: "Executed 12 tests, with 1 failure",
+// "# pass 11", "12 examples, 1 failure", "[ FAIL 1 | SKIP 0 | PASS 11 ]".
+//
+// A line with any other word is none: logs and prose name what they count ("12 jobs completed, 1 failed", "Running 12
+// tests", "3 of the tests failed on main"), totals do not. Nor is a line a total that only counts results without
+// "passed" or what was tested ("3 succeeded, 1 failed" is what deployments print), or only tests ("12 tests").
+// A runner whose total names other things is not read; that it ran is then not known, which is said.
+type summaries struct {
+	all   []total
+	open  total // whose lines are being read
+	near  int   // lines with other words since the last line of open
+	since int   // as near, since the last of all ended
+	depth int   // indentation of the last line of open
+	heads []string
+	none  bool // a line says in words that nothing was tested
+}
+
+// total is what a line or a few lines count.
+type total struct {
+	n    map[string]int // by key; see words
+	says says
+	of   string // the part of the tests that is counted; empty for all
+}
+
+// strong reports whether this is a total of tests, by the words in it.
+func (t total) strong() bool {
+	results := 0
+	for key := range t.n {
+		if words[key].group != groupTests {
+			results++
+		}
+	}
+	switch {
+	case t.empty():
+		return false
+	case t.says.has(ofTests):
+		return results > 0 || t.says.has(aVerdict)
+	case t.says.has(ofPassed):
+		return results > 1 || t.says.has(aTime)
+	}
+	return false
+}
+
+func (t total) empty() bool { return len(t.n) == 0 }
+
+// sum adds up the counts of a group. It is not ok where there are none.
+func (t total) sum(group int) (sum int, ok bool) {
+	for key, n := range t.n {
+		if words[key].group == group {
+			sum, ok = sum+n, true
+		}
+	}
+	return sum, ok
+}
+
+// numbers are those of a report.
+type numbers struct{ passed, failed, skipped int }
+
+// counts are passed, failed and skipped tests; passed is NotCounted where it does not follow from the numbers.
+func (t total) counts() (n numbers) {
+	passed, ranPassed := t.sum(groupPassed)
+	n.failed, _ = t.sum(groupFailed)
+	n.skipped, _ = t.sum(groupSkipped)
+	tests, counted := t.sum(groupTests)
+	switch {
+	case ranPassed:
+		n.passed = passed
+	case counted:
+		n.passed = max(0, tests-n.failed-n.skipped)
+	default:
+		n.passed = NotCounted
+	}
+	return n
+}
+
+// contradicts reports whether another total has a different number of the same, or is of another part.
+func (t total) contradicts(other total) bool {
+	for key, n := range other.n {
+		if t.value(key, n) != n {
+			return true
+		}
+	}
+	return cmp.Or(other.of, t.of) != cmp.Or(t.of, other.of)
+}
+
+// value is the number of a key, or another one where there is none.
+func (t total) value(key string, missing int) int {
+	if n, ok := t.n[key]; ok {
+		return n
+	}
+	return missing
+}
+
+// grew reports whether another total is a later state of this one, as progress is printed.
+func (t total) grew(other total) bool {
+	if t.value("tests", NotCounted) != other.n["tests"] {
+		return false
+	}
+	for key, n := range t.n {
+		if other.n[key] < n {
+			return false
+		}
+	}
+	return t.of == other.of
+}
+
+func (t *total) merge(other total) {
+	if t.n == nil {
+		t.n = map[string]int{}
+	}
+	maps.Copy(t.n, other.n)
+	t.says |= other.says
+	t.of = cmp.Or(t.of, other.of)
+}
+
+// Bounds of totals. Longer lines are no totals; lines of one total are at most maxNear others apart, such as names of
+// failed tests; a sum of totals follows them within maxSince lines. Our choice, from the outputs in testdata.
+const (
+	maxTotalLine = 200 // bytes
+	maxNear      = 3   // lines that are not blank
+	maxSince     = 6
+	maxTotals    = 1000
+)
+
+// line takes a line, and reports whether it counts something.
+func (s *summaries) line(line string) bool {
+	if strings.TrimSpace(line) == "" {
+		return false
+	}
+	if len(line) > maxTotalLine {
+		s.other(indent(line))
+		return false
+	}
+	if noTests.MatchString(line) {
+		s.none = true
+	}
+	t, own := s.parse(line)
+	if !own {
+		s.other(indent(line))
+		return false
+	}
+	s.add(t, indent(line))
+	return !t.empty()
+}
+
+// other is a line with other words. Deeper ones explain the line of a total before them.
+func (s *summaries) other(depth int) {
+	if depth <= s.depth {
+		s.near++
+	}
+	s.since++
+	if s.near > maxNear {
+		s.close()
+	}
+}
+
+// parse reads a line of counts and of words that runners use. A line of words alone may name what follows,
+// or the columns of a table.
+func (s *summaries) parse(line string) (total, bool) {
+	if s.heads != nil {
+		t, ok := row(s.heads, line)
+		s.heads = nil
+		if ok {
+			return t, true
+		}
+	}
+	l, ok := scan(line)
+	if !ok {
+		return total{}, false
+	}
+	t, ok := l.total()
+	if ok {
+		s.heads = l.heads(t)
+	}
+	return t, ok
+}
+
+// heads are the columns of a table of tests, if the line names some.
+func (l *scanned) heads(t total) []string {
+	if !t.heading() || len(l.columns) < 2 {
+		return nil
+	}
+	return l.columns
+}
+
+// heading reports whether a line without numbers is about tests.
+func (t total) heading() bool { return t.empty() && t.says.has(ofTests) }
+
+// add takes a line's counts to the total that they belong to.
+func (s *summaries) add(t total, depth int) {
+	if t.heading() && s.open.empty() && t.says.has(aVerdict) {
+		s.open, s.near, s.depth = t, 0, depth
+	}
+	if t.empty() {
+		return
+	}
+	if s.open.empty() && t.onlyErrors() {
+		return
+	}
+	if s.open.contradicts(t) && !s.open.grew(t) {
+		s.close()
+	}
+	s.open.merge(t)
+	s.near, s.depth = 0, depth
+}
+
+// onlyErrors reports whether nothing but errors is counted, as compilers do.
+func (t total) onlyErrors() bool {
+	if t.says.has(ofTests) {
+		return false
+	}
+	_, errors := t.n["errors"]
+	return errors && len(t.n) == 1
+}
+
+// close ends the open total. One that repeats what is known, or the sum of totals before it, is not counted again.
+func (s *summaries) close() {
+	t := s.open
+	since := s.since
+	s.open, s.near, s.since = total{}, 0, 0
+	if !t.strong() || len(s.all) >= maxTotals {
+		return
+	}
+	if len(s.all) > 0 && t.repeats(s.all[len(s.all)-1]) {
+		return
+	}
+	for first := len(s.all) - 1; first >= 0; first-- {
+		if t.sums(s.all[first:], since) {
+			s.all = s.all[:first]
+			break
+		}
+	}
+	s.all = append(s.all, t)
+}
+
+// repeats reports whether a total says nothing but a part of what another one says: "1 FAILED TEST".
+func (t total) repeats(last total) bool {
+	for key, n := range t.n {
+		part := words[key].group == groupFailed
+		if !part || last.value(key, NotCounted) != n {
+			return false
+		}
+	}
+	return true
+}
+
+// sums reports whether a total is the sum of those before it: of parts, or of several within since lines.
+func (t total) sums(before []total, since int) bool {
+	if t.of != "" {
+		return false
+	}
+	whole := slices.ContainsFunc(before, func(one total) bool { return one.of == "" })
+	far := since > maxSince || len(before) == 1
+	if whole && far {
+		return false
+	}
+	return t.counts() == sum(before)
+}
+
+func sum(all []total) numbers {
+	n := numbers{passed: NotCounted}
+	for _, t := range all {
+		one := t.counts()
+		n.passed, n.failed, n.skipped = plus(n.passed, one.passed), n.failed+one.failed, n.skipped+one.skipped
+	}
+	return n
+}
+
+// report is the sum of all totals.
+func (s *summaries) report() Report {
+	s.close()
+	n := sum(s.all)
+	switch {
+	case len(s.all) > 0:
+	case s.none:
+		n.passed = 0
+	default:
+		return Report{}
+	}
+	return Report{Runner: totalsOnly, Passed: n.passed, Failed: n.failed, Skipped: n.skipped}
+}
+
+// noTests matches a line in which a runner says that it found nothing to run. That tests failed, or are not
+// found to be something, says no such thing.
+var noTests = regexp.MustCompile(`(?i)^\W*(?:(?:error|warning|warn|info|testing)\b\W*)*(?:there (?:are|were|was) )?` +
+	`(?:no|zero|nothing|(?:could|did)(?:n['’]t| not) find any|found no)\b[\w ]{0,20}?\b(?:tests?|testcases?|specs?|examples?|scenarios?)` +
+	`(?: (?:files?|cases?|suites?|modules?|classes|methods|specs?))?` +
+	`(?:\s*[.!,:;]|\s*$|\s+(?:to run|were|was|found|ran|run|executed|collected|match|matche[sd]|matching|is available|available|specified|discovered|selected|defined|exist|related)\b)` +
+	`|^collected 0 items`)

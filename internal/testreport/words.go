@@ -1,0 +1,505 @@
+package testreport
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Groups of what runners count.
+const (
+	groupNone = iota // a word without a number of its own, or counts of other things
+	groupTests
+	groupPassed
+	groupFailed
+	groupSkipped
+	groupOther // files, suites, steps: what is counted beside them is not tests
+)
+
+// word is what a word means in a total. Words of one key are the same count.
+type word struct {
+	key    string
+	group  int
+	says   says
+	order  bool // before a number it makes that an ordinal: "test 3"
+	splits bool // what follows counts something else
+	any    bool // other programs count in it, too, so it does not say that these are tests
+}
+
+// words are those that runners use in totals, by what they count; see TestTotalsOfRunnersAreRead. A star marks what
+// is an ordinal before a number, a question mark what other programs count in, too.
+var words = vocabulary(map[string]string{
+	"tests":      "tests* test* testcases testcase* cases case* examples example* specs spec* scenarios scenario* runs total?",
+	"doctests":   "doctests doctest*",
+	"properties": "properties property*",
+
+	"passed":  "passed pass passes passing success successes succeeded? successful? successfully? ok?",
+	"xpassed": "xpassed",
+	"flaky":   "flaky",
+
+	"failed":    "failed fail fails failing failure failures issue issues unsuccessful",
+	"errors":    "error errors errored",
+	"cancelled": "cancelled",
+	"aborted":   "aborted",
+	"timeout":   "timeout timeouts",
+	"upassed":   "upassed xpass",
+
+	"skipped":   "skipped skip skips",
+	"pending":   "pending pendings",
+	"ignored":   "ignored",
+	"todo":      "todo",
+	"xfailed":   "xfailed xfail",
+	"omitted":   "omitted omissions",
+	"broken":    "broken",
+	"undefined": "undefined",
+	"disabled":  "disabled",
+	"canceled":  "canceled",
+	"unrun":     "unrun",
+})
+
+// Words without a count of their own: that tests ran, what is counted beside them, and what stands between.
+const (
+	verbs  = "ran run executed completed complete finished done tried summary result results status"
+	others = "suites suite* files file* steps step* features feature* groups group* snapshots snapshot* containers container* build* " +
+		"assertions assertion* expectations"
+	fillers = "all a are at the some were was have has time times took elapsed duration seconds second secs sec ms s m t z locally remotely " +
+		"listed below expect calls including known unexpected warn warning warnings notifications measured filtered deselected rerun reruns " +
+		"info number testing exit exiting code real cpu no ℹ"
+	splitting = "and with in out of from for across containing after by"
+)
+
+func vocabulary(counts map[string]string) map[string]word {
+	all := map[string]word{}
+	for key, list := range counts {
+		for w := range strings.FieldsSeq(list) {
+			name := strings.TrimRight(w, "*?")
+			group := groupOf(key)
+			all[name] = word{
+				key: key, group: group, says: saysOf(group),
+				order: strings.HasSuffix(w, "*"), any: strings.HasSuffix(w, "?"),
+			}
+		}
+	}
+	for w := range strings.FieldsSeq(verbs) {
+		all[w] = word{says: aVerdict}
+	}
+	for w := range strings.FieldsSeq(others) {
+		name, order := strings.CutSuffix(w, "*")
+		all[name] = word{group: groupOther, order: order}
+	}
+	all["assertions"] = word{group: groupOther, says: aVerdict} // only tests count them
+	for w := range strings.FieldsSeq(fillers) {
+		all[w] = word{}
+	}
+	for w := range strings.FieldsSeq(splitting) {
+		all[w] = word{splits: true}
+	}
+	return all
+}
+
+func groupOf(key string) int {
+	switch key {
+	case "tests", "doctests", "properties":
+		return groupTests
+	case "passed", "xpassed", "flaky":
+		return groupPassed
+	case "failed", "errors", "cancelled", "aborted", "timeout", "upassed":
+		return groupFailed
+	}
+	return groupSkipped
+}
+
+// says is what the words of a total say beside its numbers.
+type says int
+
+const (
+	ofTests  says = 1 << iota // that tests are counted
+	aVerdict                  // how they ended, or that they ran
+	ofPassed                  // how many "passed"
+	aTime                     // how long it took
+)
+
+func (s says) has(what says) bool { return s&what != 0 }
+
+func saysOf(group int) says {
+	if group == groupTests {
+		return 0
+	}
+	return aVerdict
+}
+
+// phrases are words that mean something else together.
+var phrases = strings.NewReplacer(
+	"unexpected successes", "upassed", "unexpected success", "upassed", "unexpected pass", "upassed",
+	"expected failures", "xfailed", "expected failure", "xfailed", "expected fail", "xfailed",
+	"did not run", "unrun", "not run", "unrun", "filtered out", "filtered",
+)
+
+var (
+	// partName is the part of the tests behind a total: "- in com.acme.WidgetTest", "- Widget.Tests.dll (net8.0)".
+	partName = regexp.MustCompile(`\s-+\s+(?:in\s+)?([\w$/-]+\.[\w.$/-]+)(?:\s+\([^)]*\))?$`)
+	// times are durations, times of day, shares and fractions of numbers: none of them is a count.
+	times = regexp.MustCompile(`\d{4}-\d\d-\d\d[t ]\d\d:\d\d\S*|\d+(?::\d\d)+(?:\.\d+)?|\d+(?:\.\d+)? ?(?:ms|µs|us|ns|s|secs?|(?:milli|micro|nano)?seconds?|min|mins|minutes?|h)\b|` +
+		`\d+m\d+(?:\.\d+)?s|\d+(?:\.\d+)? ?%|\d+\.\d+|exit(?:ing|ed)? with (?:exit )?code \d+`)
+	// signed is how Dart counts: +11 passed, ~2 skipped, -1 failed.
+	signed = regexp.MustCompile(`\+(\d+)(?: ~(\d+))?(?: -(\d+))?:`)
+	lexeme = regexp.MustCompile(`\d+(?:,\d{3})*|\p{L}[\p{L}'’]*|  +|\t|[^\s]`)
+)
+
+// scanned is a line of a total, in segments: the words around one number.
+type scanned struct {
+	segments []segment
+	columns  []string // keys of the words without a number, in their order
+	says     says
+	of       string
+}
+
+// segment is a number with the words before and behind it.
+type segment struct {
+	before, behind []word
+	n, outOf       int // NotCounted without
+	end            string
+	unit           bool // behind "with": the next word is what is counted, whatever follows
+	parens         bool
+}
+
+// scan reads a line's words and numbers. It is not ok if one of the words is not of the vocabulary.
+func scan(line string) (scanned, bool) {
+	var l scanned
+	line = strings.ToLower(strings.TrimSpace(line))
+	if at := partName.FindStringSubmatchIndex(line); at != nil {
+		l.of, line = line[at[2]:at[3]], line[:at[0]]
+	}
+	line = phrases.Replace(line)
+	if !known(line) {
+		return l, false
+	}
+	plain := times.ReplaceAllString(line, " ")
+	if plain != line {
+		l.says = aTime
+	}
+	plain = signed.ReplaceAllString(plain, "$1 passed, $2 skipped, $3 failed,")
+	return l, l.cut(plain)
+}
+
+// known reports whether every word of a line is of the vocabulary.
+func known(line string) bool {
+	if strings.Contains(line, "\t") {
+		return false // columns
+	}
+	some := false
+	for w := range strings.FieldsFuncSeq(line, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		if _, ok := words[w]; !ok {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// cut divides a line into segments. It is not ok where a number is an ordinal.
+func (l *scanned) cut(line string) bool {
+	c := cutting{segment: empty}
+	for _, lex := range lexeme.FindAllString(line, -1) {
+		w, isWord := words[lex]
+		n, isNumber := number(strings.ReplaceAll(lex, ",", ""))
+		if lex == "no" {
+			n, isNumber = 0, true
+		}
+		switch {
+		case isNumber:
+			if c.last == "#" {
+				return false
+			}
+			c.number(n)
+		case !isWord:
+			c.end(strings.TrimSpace(lex))
+		case w.splits:
+			c.end("")
+			c.unit = slices.Contains([]string{"with", "containing"}, lex)
+		case c.n == NotCounted:
+			c.segment.before = append(c.segment.before, w)
+		default:
+			c.behind = append(c.behind, w)
+		}
+		if lex != "out" { // "out of" is "of"
+			c.last, c.lastBut = lex, c.last
+		}
+	}
+	c.end("")
+	l.segments = c.done
+	return true
+}
+
+// cutting is a line of which a part is cut into segments.
+type cutting struct {
+	done          []segment
+	segment              // being read
+	last, lastBut string // lexemes before the current one
+}
+
+var empty = segment{n: NotCounted, outOf: NotCounted}
+
+// number takes a number: of what is being read, or the whole of which that is a part, "11 of 12", "11/12".
+func (c *cutting) number(n int) {
+	if c.divides() {
+		c.segment = c.done[len(c.done)-1]
+		c.done = c.done[:len(c.done)-1]
+		c.outOf = n
+		return
+	}
+	if c.last == "of" {
+		c.outOf = n
+		return
+	}
+	if c.n != NotCounted {
+		c.end("")
+	}
+	c.n = n
+}
+
+// divides reports whether a number and a word or sign of division stand before the current lexeme.
+func (c *cutting) divides() bool {
+	_, divided := number(c.lastBut)
+	return divided && slices.Contains([]string{"/", "of"}, c.last)
+}
+
+// end ends a segment at a separator.
+func (c *cutting) end(by string) {
+	c.segment.end = by
+	if c.segment.blank() {
+		c.late(by)
+	} else {
+		c.done = append(c.done, c.segment)
+	}
+	c.segment = empty
+	c.parens = by == "("
+}
+
+// late is a bracket that ends the segment before it, behind blanks.
+func (c *cutting) late(by string) {
+	if by != "]" || len(c.done) == 0 {
+		return
+	}
+	last := &c.done[len(c.done)-1]
+	last.end = cmp.Or(last.end, by)
+}
+
+// blank reports whether the segment has neither a word nor a number.
+func (s segment) blank() bool {
+	if len(s.before) > 0 {
+		return false
+	}
+	return s.numberless() && s.outOf == NotCounted
+}
+
+func (s segment) numberless() bool { return s.n == NotCounted }
+
+// around are the words of a segment.
+func (s segment) around() []word { return slices.Concat(s.before, s.behind) }
+
+// head reports whether the segment is a heading in brackets: "[  PASSED  ]", "[doctest]".
+func (s segment) head() bool { return s.numberless() && s.end == "]" }
+
+// total is what the segments count. It is not ok if a number is an ordinal, or nobody says what it counts.
+func (l *scanned) total() (total, bool) {
+	c := counting{total: total{n: map[string]int{}, says: l.says, of: l.of}}
+	for _, seg := range l.segments {
+		c.note(seg)
+		if seg.numberless() {
+			c.name(seg)
+			continue
+		}
+		if !c.take(seg) {
+			return c.total, false
+		}
+	}
+	l.columns = c.columns
+	if c.subject == groupTests {
+		c.says |= ofTests
+	}
+	return c.total, true
+}
+
+// counting makes a total of segments.
+type counting struct {
+	total
+	columns []string
+	subject int     // what the first unit of the line is: tests, or something else
+	label   segment // before the current one, if that has no number
+}
+
+// note takes what the words of a segment say.
+func (c *counting) note(seg segment) {
+	around := seg.around()
+	for _, w := range around {
+		c.says |= w.says
+	}
+	if seg.head() {
+		return
+	}
+	switch unitOf(around) {
+	case groupTests:
+		c.subject = groupTests
+	case groupOther:
+		c.subject = cmp.Or(c.subject, groupOther)
+	}
+}
+
+// name takes a segment without a number, which may name what the next one counts, or a column.
+func (c *counting) name(seg segment) {
+	for _, w := range seg.around() {
+		if w.key != "" {
+			c.columns = append(c.columns, w.key)
+		}
+	}
+	c.whole(seg)
+	c.label = seg
+}
+
+// whole notes of how many tests others are a part: "out of 10".
+func (c *counting) whole(seg segment) {
+	if seg.outOf == NotCounted || c.subject == groupOther {
+		return
+	}
+	c.n["tests"] = seg.outOf
+}
+
+// take takes a segment with a number.
+func (c *counting) take(seg segment) bool {
+	if seg.ordinal() {
+		return false
+	}
+	kind, ok := c.kind(seg)
+	if ok && !c.beside(seg) {
+		c.count(seg, kind)
+	}
+	c.label = segment{}
+	return ok
+}
+
+// beside reports whether the number is one of files, suites or steps.
+func (c *counting) beside(seg segment) bool {
+	around := seg.around()
+	if len(around) == 0 {
+		around = c.label.before
+	}
+	return cmp.Or(unitOf(around), c.subject) == groupOther
+}
+
+// kind is what the number of a segment counts: as its own words say, else the label before it. It is not ok where
+// nothing does, unless another number explains it.
+func (c *counting) kind(seg segment) (word, bool) {
+	named := lastCount(c.label.before)
+	if len(seg.around()) == 0 {
+		explained := seg.outOf != NotCounted || seg.parens
+		return named, explained || len(c.label.before) > 0
+	}
+	kind := seg.counts()
+	if kind.group == groupTests && c.label.end == "]" {
+		return cmp.Or(named, kind), true
+	}
+	return kind, true
+}
+
+func (c *counting) count(seg segment, kind word) {
+	c.whole(seg)
+	if kind.key == "" {
+		return
+	}
+	if _, twice := c.n[kind.key]; !twice {
+		c.n[kind.key] = seg.n
+	}
+	if kind.any {
+		return
+	}
+	if strings.HasSuffix(kind.key, "passed") {
+		c.says |= ofPassed
+	}
+}
+
+// ordinal reports whether the number tells which test it was, and not how many: "test 3 failed".
+func (s segment) ordinal() bool {
+	if s.outOf != NotCounted {
+		return false
+	}
+	return len(s.before) > 0 && s.before[len(s.before)-1].order
+}
+
+// counts is the word that the number counts: a result before tests, "12 tests passed"; behind "with" the next word,
+// "with 12 tests failed after 0.1 seconds".
+func (s segment) counts() word {
+	behind, before := lastCount(s.behind), lastCount(s.before)
+	if len(s.behind) > 0 {
+		next := s.behind[0]
+		if s.unit || next.isResult() {
+			return next
+		}
+	}
+	if before.isResult() && !behind.isResult() {
+		return before
+	}
+	return cmp.Or(behind, before)
+}
+
+// isResult reports whether the word counts tests by how they ended.
+func (w word) isResult() bool { return w.group > groupTests && w.group < groupOther }
+
+// lastCount is the last of the words that says what is counted, results before tests.
+func lastCount(all []word) (found word) {
+	for _, w := range all {
+		if w.isResult() || found.key == "" {
+			found = w
+		}
+	}
+	return found
+}
+
+// unitOf is what the words are about: tests, or files, suites, steps.
+func unitOf(all []word) int {
+	unit := groupNone
+	for _, w := range all {
+		switch w.group {
+		case groupOther:
+			return groupOther
+		case groupTests:
+			if !w.any {
+				unit = groupTests
+			}
+		}
+	}
+	return unit
+}
+
+// row is a row of a table below a line of column names, such as Julia prints.
+func row(heads []string, line string) (total, bool) {
+	if i := strings.LastIndex(line, "|"); i >= 0 {
+		line = line[i+1:]
+	}
+	t := total{n: map[string]int{}, says: ofTests | aVerdict}
+	fields := strings.Fields(times.ReplaceAllString(line, " "))
+	first := len(heads) - len(fields)
+	if first < 0 || len(fields) < 2 {
+		return t, false
+	}
+	for i, field := range fields {
+		n, ok := number(field)
+		if !ok {
+			return t, false
+		}
+		t.n[heads[first+i]] = n
+	}
+	return t, true
+}
+
+// counted are the numbers of a line that is known to be a total, whatever other words it has.
+func counted(line string) (passed, failed, skipped int) {
+	var l scanned
+	plain := times.ReplaceAllString(phrases.Replace(strings.ToLower(line)), " ")
+	l.cut(plain)
+	t, _ := l.total()
+	n := t.counts()
+	return max(0, n.passed), n.failed, n.skipped
+}
