@@ -58,6 +58,7 @@
 //	when does a call wait                                             spoken.go, waits
 //	which calls run tests                                             testruns.go
 //	when does an attempt repeat the one before it                     stagnation.go
+//	when does a round of feedback bring the same work again           redone.go
 //	when does feedback say what was said before                       stagnation.go, SaysAgain
 //	when is the effort raised, when are failing tests told            ladder.go
 //	did an attempt change anything                                    receipt.go, Receipt.Progress

@@ -126,8 +126,13 @@ type Receipt struct {
 	// Whole is the fingerprint of all that the thread's branch changes, from the commit
 	// that it began at to EndTree.
 	Whole simhash.Print `json:"whole,omitempty"`
-	Added int           `json:"added,omitempty"` // lines, by the same change
-	Final string        `json:"final,omitempty"`
+	// ChangeWords counts the words that Change is made of; 0 is unknown.
+	ChangeWords int `json:"change_words,omitempty"`
+	// Put and Took are keys of lines that the change put in and took out (ChangedLines).
+	Put   []uint32 `json:"put,omitempty"`
+	Took  []uint32 `json:"took,omitempty"`
+	Added int      `json:"added,omitempty"` // lines, by the same change
+	Final string   `json:"final,omitempty"`
 	// Declined is why the agent said that the task cannot be done. It counts where Declines holds.
 	Declined string `json:"declined,omitempty"`
 	// Question, Title, NotDone and Remarks are what the agent's last message says by the form of Answer.

@@ -25,10 +25,10 @@ type Stagnant struct {
 }
 
 // Stagnation compares each attempt of a run with the two before it, newest first, as
-// long as one of them is similar: two points that take turns are one point. What was
-// delivered on feedback that says again what was said before is compared over runs.
+// long as one of them is similar: two points that take turns are one point. What rounds of
+// feedback delivered is compared over runs.
 func Stagnation(all []Attempt, run int, l Limits) Stagnant {
-	v := redelivered(all, l)
+	v := redelivered(all, l, true)
 	if v.Escalated {
 		return v
 	}
@@ -48,12 +48,14 @@ func Stagnation(all []Attempt, run int, l Limits) Stagnant {
 
 // similar compares the attempts of a run by their texts.
 func similar(run []Attempt, l StagnationLimits) (v Stagnant) {
+	from := l.Similarity
 	for _, kind := range []string{kindFailure, kindRevision} {
-		n, newest := row(run, likenesses[kind], l.Similarity)
-		if cmp.Or(cmp.Compare(n, v.Similar), cmp.Compare(newest, v.Similarity)) > 0 {
+		n, newest := row(run, likenesses[kind], l)
+		if cmp.Or(cmp.Compare(n, v.Similar), cmp.Compare(newest.similarity, v.Similarity)) > 0 {
 			v.Kind = kind
 			v.Similar = n
-			v.Similarity = newest
+			v.Similarity = newest.similarity
+			from = newest.from
 		}
 	}
 	v.attempts = v.Similar
@@ -62,10 +64,10 @@ func similar(run []Attempt, l StagnationLimits) (v Stagnant) {
 	case len(run) < 2:
 		v.Reasons = []string{"there is no earlier attempt to compare with"}
 	case v.Similar == 0:
-		v.Reasons = []string{fmt.Sprintf("similarity with the attempts before is %.2f; similar from %.2f", v.Similarity, l.Similarity)}
+		v.Reasons = []string{fmt.Sprintf("similarity with the attempts before is %.2f; similar from %.2f", v.Similarity, from)}
 	default:
 		v.Reasons = []string{fmt.Sprintf("%s in a row with a similar %s (%.2f; similar from %.2f)",
-			Plural(v.Similar, "attempt"), v.Kind, v.Similarity, l.Similarity)}
+			Plural(v.Similar, "attempt"), v.Kind, v.Similarity, from)}
 	}
 	if v.Similar == 0 {
 		v.Kind = ""
@@ -84,46 +86,23 @@ var likenesses = map[string]likeness{
 	kindRevision: Attempt.likeRevision,
 }
 
-// likeness is how much two attempts have in common, 0..1.
-type likeness func(Attempt, Attempt) float64
+// likeness compares two attempts.
+type likeness func(Attempt, Attempt, StagnationLimits) alike
+
+// alike is how much two attempts have in common, 0..1, and from when they are similar.
+type alike struct{ similarity, from float64 }
+
+// margin is how far the attempts are beyond being similar, negative where they are not.
+func (a alike) margin() float64 { return a.similarity - a.from }
 
 // reached reports whether attempts are similar often enough to try differently.
 func (l StagnationLimits) reached(similar int) bool {
 	return similar > 0 && similar >= l.EscalateAfter
 }
 
-// redelivered is the verdict on rounds of feedback, over runs: those whose feedback says
-// what that of the round before said, and whose work as a whole is similar to what that
-// one delivered.
-func redelivered(all []Attempt, l Limits) Stagnant {
-	v := Stagnant{Kind: kindRevision}
-	var later simhash.Print // what the round after delivered
-	again := false          // the feedback of that round was said before
-	for i := len(all) - 1; i >= 0; i-- {
-		whole := all[i].Whole // the last of a round is what it delivered
-		for !all[i].NewInput && i > 0 {
-			i--
-			whole = cmp.Or(whole, all[i].Whole)
-		}
-		if again {
-			s, known := similarity(whole, later)
-			if !known || s < l.Stagnation.Similarity {
-				break
-			}
-			v.Similar++
-			v.Similarity = cmp.Or(v.Similarity, s)
-		}
-		later = whole
-		again = all[i].SaidAgain
-		if !again {
-			break
-		}
-		v.attempts = len(all) - i
-	}
-	v.Escalated = l.Stagnation.reached(v.Similar)
-	v.Reasons = []string{fmt.Sprintf("%s of the same request brought similar work (%.2f; similar from %.2f)",
-		Plural(v.Similar, "repetition"), v.Similarity, l.Stagnation.Similarity)}
-	return v
+// revisions says how many rounds of feedback brought similar work.
+func revisions(v Stagnant, from float64) string {
+	return fmt.Sprintf("%s of feedback in a row brought similar work (%.2f; similar from %.2f)", Plural(v.Similar, "round"), v.Similarity, from)
 }
 
 // similarity is that of two fingerprints, where both are known.
@@ -204,16 +183,19 @@ func (a Attempt) sameTests(later Attempt) bool {
 
 // row is how many attempts in a row, from the newest backwards, are alike in a way with
 // one of the two before them, and how much the newest is.
-func row(all []Attempt, like likeness, threshold float64) (n int, newest float64) {
+func row(all []Attempt, like likeness, l StagnationLimits) (n int, newest alike) {
 	for i := len(all) - 1; i > 0; i-- {
-		s := like(all[i-1], all[i])
+		s := like(all[i-1], all[i], l)
 		if i > 1 {
-			s = max(s, like(all[i-2], all[i]))
+			other := like(all[i-2], all[i], l)
+			if other.margin() > s.margin() {
+				s = other
+			}
 		}
 		if n == 0 {
 			newest = s
 		}
-		if s < threshold || all[i].greenerThan(all[i-1]) {
+		if s.margin() < 0 || all[i].greenerThan(all[i-1]) {
 			break
 		}
 		n++
@@ -222,16 +204,21 @@ func row(all []Attempt, like likeness, threshold float64) (n int, newest float64
 }
 
 // likeRevision is how much two attempts have in common of what they changed.
-func (a Attempt) likeRevision(b Attempt) float64 {
+func (a Attempt) likeRevision(b Attempt, l StagnationLimits) alike {
+	like := alike{from: l.forPatches(a.ChangeWords, b.ChangeWords)}
 	if a.Outcome == Interrupted || b.Outcome == Interrupted {
-		return 0
+		return like
 	}
-	s, _ := similarity(a.Change, b.Change)
-	return s
+	like.similarity, _ = similarity(a.Change, b.Change)
+	return like
 }
 
-// likeFailure is how much two attempts have in common of the tests that failed in both, or of the words.
-func (a Attempt) likeFailure(b Attempt) float64 {
+func (a Attempt) likeFailure(b Attempt, l StagnationLimits) alike {
+	return alike{a.sameFailure(b), l.Similarity}
+}
+
+// sameFailure is how much two attempts have in common of the tests that failed in both, or of the words.
+func (a Attempt) sameFailure(b Attempt) float64 {
 	if a.Outcome != b.Outcome {
 		return 0
 	}
@@ -277,6 +264,8 @@ func (a Attempt) failed() bool {
 // stagnation speaks of similar attempts in a row, which are first answered by trying
 // differently (failure) or with another backend (revision), then by stopping. Feedback
 // that says again what was said before ends neither; a command does.
+//
+// New words never stop a run: they are worth one more attempt that differs.
 func stagnation(f Facts) Decision {
 	all := f.attempts()
 	v := f.stagnant(all)
@@ -289,7 +278,7 @@ func stagnation(f Facts) Decision {
 		return Decision{}
 	}
 	for _, a := range all[len(all)-v.attempts:] {
-		if a.Decision.Different {
+		if a.Decision.Different && !f.newWords() {
 			return stop(
 				RuleStagnation,
 				"Say in a comment what to do differently, or /pawl use another backend.",
@@ -311,20 +300,23 @@ func stagnation(f Facts) Decision {
 }
 
 // stagnant is the verdict on all attempts where no feedback has come since, and on rounds of
-// feedback where it says again what was said before; else it is that of nothing.
+// feedback where some has; a command ends every row.
 func (f Facts) stagnant(all []Attempt) Stagnant {
 	switch {
 	case len(all) == 0:
 		return Stagnant{}
-	case len(f.Fresh) > 0 && f.SaidAgain:
-		return redelivered(all, f.Limits)
-	case len(f.Fresh) > 0:
+	case slices.ContainsFunc(f.Fresh, func(r Request) bool { return r.Command != "" }):
 		return Stagnant{}
+	case len(f.Fresh) > 0:
+		return redelivered(all, f.Limits, f.SaidAgain)
 	case all[len(all)-1].Run != f.Run:
 		return Stagnant{}
 	}
 	return Stagnation(all, f.Run, f.Limits)
 }
+
+// newWords reports whether feedback has come that says something new.
+func (f Facts) newWords() bool { return len(f.Fresh) > 0 && !f.SaidAgain }
 
 // sameTree reports whether the newest attempt came to a tree that was there before.
 func (v Stagnant) sameTree() bool { return v.Same != "" && v.Kind == kindRevision }

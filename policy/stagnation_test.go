@@ -179,7 +179,7 @@ func TestFailuresAreComparedByTheirTestsBeforeTheirTexts(t *testing.T) {
 		{"no tests, the same words", failing(p), failing(p), 1},
 		{"another kind of end in the same words", failing(p), crashed, 0},
 	} {
-		if got := tc.a.likeFailure(tc.b); math.Abs(got-tc.want) > 1e-9 {
+		if got := tc.a.sameFailure(tc.b); math.Abs(got-tc.want) > 1e-9 {
 			t.Errorf("%s: %.2f, want %.2f", tc.name, got, tc.want)
 		}
 	}
@@ -227,7 +227,7 @@ func TestTheSameWorkForTheSameRequestIsStagnationOverRuns(t *testing.T) {
 		{"a new request in between", []Attempt{round(p, false), round(p, true), round(p, false), round(p, true)}, 1},
 		{"work that is not known", []Attempt{round(0, false), round(0, true), round(0, true)}, 0},
 	} {
-		v := redelivered(tc.all, Defaults())
+		v := redelivered(tc.all, Defaults(), true)
 		if v.Similar != tc.similar || v.Escalated != (tc.similar >= 2) {
 			t.Errorf("%s: %+v, want %d similar", tc.name, v, tc.similar)
 		}

@@ -13,6 +13,27 @@ import (
 // another word in it.
 func TestTheSameWorkForTheSameRequestIsCalledOverRuns(t *testing.T) {
 	t.Parallel()
+	const again = "The essay still lacks an example; please add one %s."
+	r, issue, pull, later := essays(t, fmt.Sprintf(again, "now"), fmt.Sprintf(again, "soon"), fmt.Sprintf(again, "here"), fmt.Sprintf(again, "too"))
+	later()
+	r.Writes(pull, testrig.Writer, fmt.Sprintf(again, "there"))
+	r.Await("the stop", func() bool { return r.Thread(testrig.ThreadName(issue)).State == "stopped" })
+	if s := r.Thread(testrig.ThreadName(issue)); s.Rule != "stagnation" || r.Calls() != 5 {
+		t.Errorf("%d calls, then %s (%s %q); want 5, then stopped by stagnation", r.Calls(), s.State, s.Rule, s.Reasons)
+	}
+}
+
+// So does one who asks in other words each time.
+func TestTheSameWorkForARephrasedRequestIsCalledOverRuns(t *testing.T) {
+	t.Parallel()
+	essays(t, "Where is the example? I cannot find any.", "A reader needs to see the rule applied once.",
+		"Nothing here illustrates the claim.", "Show, do not tell: pick a real wheel and walk through it.")
+}
+
+// essays has a reviewer write four comments, and the agent answer each with the whole essay again and another word in it.
+// The attempt on the last one is to differ.
+func essays(t *testing.T, comments ...string) (r *rig, issue, pull int, later func()) {
+	t.Helper()
 	r, start, later := paced(t)
 	r.Agent(`n=$(wc -l < "$CTRL/calls" | tr -d ' '); cat > "$CTRL/prompt.$n"
 word=$(echo 'quick slow red old young brown' | cut -d ' ' -f "$n")
@@ -21,10 +42,10 @@ for line in alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu n
 echo "the $word fox" >> essay.txt
 `, "")
 	start()
-	issue, pull := r.Solved()
-	for i, word := range []string{"now", "soon", "here", "too"} {
+	issue, pull = r.Solved()
+	for i, comment := range comments {
 		later()
-		r.Writes(pull, testrig.Writer, fmt.Sprintf("The essay still lacks an example; please add one %s.", word))
+		r.Writes(pull, testrig.Writer, comment)
 		r.Await("the next attempt", func() bool { return r.Calls() == i+2 })
 		r.Ending(issue)
 	}
@@ -36,12 +57,7 @@ echo "the $word fox" >> essay.txt
 		t.Errorf("the attempts began by %q, want %q", rules, want)
 	}
 	r.Await("the verdict", func() bool { return r.Check(r.Head(pull), "pawl/stagnation").Conclusion == "action_required" })
-	later()
-	r.Writes(pull, testrig.Writer, "The essay still lacks an example; please add one there.")
-	r.Await("the stop", func() bool { return r.Thread(testrig.ThreadName(issue)).State == "stopped" })
-	if s := r.Thread(testrig.ThreadName(issue)); s.Rule != "stagnation" || r.Calls() != 5 {
-		t.Errorf("%d calls, then %s (%s %q); want 5, then stopped by stagnation", r.Calls(), s.State, s.Rule, s.Reasons)
-	}
+	return r, issue, pull, later
 }
 
 func TestAStoppedThreadNamesAnotherThatStoppedOnTheSameTask(t *testing.T) {

@@ -163,3 +163,12 @@ func (p *Print) UnmarshalText(text []byte) error {
 	*p = Print(n)
 	return nil
 }
+
+// Words is the number of words of text that its fingerprint is made of.
+func Words(text string) int {
+	n := 0
+	for range strings.FieldsFuncSeq(Normalise(text), func(r rune) bool { return r == ' ' }) {
+		n++
+	}
+	return n
+}

@@ -165,7 +165,8 @@ func (c *checkout) describe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.Change = simhash.Fingerprint(diff)
+	r.Change, r.ChangeWords = simhash.Fingerprint(diff), simhash.Words(diff)
+	r.Put, r.Took = policy.ChangedLines(diff)
 	base, err := c.base(ctx)
 	if err != nil {
 		return err
