@@ -442,4 +442,6 @@ type Trajectory struct {
 	Errors   int   `json:"errors"`  // calls that failed
 	Retries  int   `json:"retries"` // of requests to the model
 	Bytes    int64 `json:"bytes"`   // the size of what the agent printed
+	// FilesAfterTests are the files that the agent edited after its last test run; 0 also where it ran none.
+	FilesAfterTests int `json:"files_after_tests,omitempty"`
 }

@@ -18,7 +18,7 @@ func RunsTests(text string) bool {
 }
 
 // maxNames is how many names may stand before that of what a command runs, as in "docker compose run web pytest".
-const maxNames = 4
+const maxNames = 6
 
 func commandTests(command string) bool {
 	return slices.ContainsFunc(simpleCommands(withoutDocuments(command)), simpleTests)
@@ -53,12 +53,19 @@ func simpleTests(simple []word) bool {
 	if len(simple) == 0 || simple[0].text == "test" { // the shell's own, not bin/test
 		return false
 	}
+	if slices.ContainsFunc(simple, word.onlyTells) {
+		return false
+	}
+	program := strings.ToLower(path.Base(simple[0].text))
 	names := 0
 	for _, w := range simple {
+		script := names == 1 && interpreter.MatchString(program)
 		switch {
-		case w.runsTests(path.Base(simple[0].text)):
+		case w.runsTests(program):
 			return true
-		case w.runsNothing(), names == maxNames:
+		case script && w.inTests():
+			return true
+		case w.runsNothing(program), names == maxNames:
 			return false
 		case !strings.HasPrefix(w.text, "-"):
 			names++
@@ -82,18 +89,36 @@ func (w word) runsTests(program string) bool {
 }
 
 // runsNothing reports whether the words from this one on name nothing that is run.
-func (w word) runsNothing() bool {
+func (w word) runsNothing(program string) bool {
 	if strings.Contains(w.text, ">") {
 		return true
+	}
+	if slices.Contains(builders, program) {
+		return false
 	}
 	return slices.Contains(building, w.text) || slices.Contains(fileTools, w.text)
 }
 
+// inTests reports whether a script lies in a folder of tests: node test/index.js.
+func (w word) inTests() bool {
+	folders := strings.Split(path.Dir(w.text), "/")
+	return !slices.Contains(documents, path.Ext(w.text)) && slices.ContainsFunc(folders, saysTest)
+}
+
+// onlyTells reports whether a runner that gets this argument runs nothing.
+func (w word) onlyTells() bool {
+	return slices.Contains([]string{"--version", "--help", "--collect-only", "--co", "--listTests", "--no-run"}, w.text)
+}
+
 var (
-	// fileTools read and move files, or speak of them, whatever these are called. The last ones are the shell's own.
+	// builders are programs of which every argument is a target or a folder; after "build" there may follow "test".
+	builders = strings.Fields("make gmake ninja gradle gradlew mvn mvnw zig just rake")
+	// fileTools read, check and move files and data, or speak of them, whatever these are called. The last ones are the shell's own.
 	fileTools = strings.Fields(`cat bat ls ll tree find fd grep egrep fgrep rg ag ack sed awk nl head tail less more wc sort
 		uniq cut tr diff cmp mkdir rmdir rm cp mv touch ln chmod chown stat file du tee patch apply_patch jq yq tar zip unzip
 		curl wget scp rsync git gh glab vim vi nano code open ps kill pkill which
+		black ruff flake8 mypy pyright pylint isort eslint prettier tsc shellcheck rubocop
+		psql mysql sqlite3 createdb dropdb redis-cli
 		cd pushd echo printf [ source . export set type read`)
 	// building are subcommands whose arguments are fetched or built and not run.
 	building = strings.Fields("install i ci add remove uninstall upgrade download build compile vet lint fmt pull push clone")
@@ -106,6 +131,7 @@ var (
 		"gradlew": {"check"},
 		"mvn":     {"verify"},
 		"mvnw":    {"verify"},
+		"r":       {"check"},
 		"npm":     {"t"},
 		"cargo":   {"t"},
 	}
@@ -134,5 +160,5 @@ func isTest(word string) bool {
 	if strings.HasPrefix(word, "test") || strings.HasPrefix(word, "gotest") {
 		return true
 	}
-	return slices.Contains(strings.Fields("jest mocha jasmine karma ava tox nox prove bats busted behave cucumber cypress playwright"), word)
+	return slices.Contains(strings.Fields("jest mocha jasmine karma ava tox nox prove bats busted behave cucumber cypress playwright pest"), word)
 }

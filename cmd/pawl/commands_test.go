@@ -123,6 +123,7 @@ func TestExitCodes(t *testing.T) {
 		{"run", exitUsage, "say what to do"},
 		{"run --task a --task-file b", exitUsage, "either --task or --task-file"},
 		{"run --task a --backend nonsense --repo DIR", exitUsage, "nonsense"},
+		{"run --task a --verify= --repo DIR", exitUsage, "--verify is empty"},
 		{"run --task a --repo .", exitUsage, "not the top folder of a git repository"},
 		{"run --task a --backend codex --sandbox some --repo DIR --config DIR/server.yml", exitUsage, "--sandbox some"},
 		{"run --task a --config DIR/none.yml --repo DIR", exitFailed, "none.yml"},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,6 +61,9 @@ func runCommand() *cobra.Command {
 
 func runLocal(cmd *cobra.Command, o runOptions) error {
 	ctx := cmd.Context()
+	if slices.ContainsFunc(o.verify, blank) {
+		return usageError{errors.New("--verify is empty: give it a command line, or leave it out")}
+	}
 	task, err := readTask(o)
 	if err != nil {
 		return usageError{err}
@@ -156,6 +160,9 @@ func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task
 	}
 	return nil
 }
+
+// blank reports whether a command line runs nothing, and so verifies nothing.
+func blank(command string) bool { return strings.TrimSpace(command) == "" }
 
 func readTask(o runOptions) (string, error) {
 	switch {

@@ -287,6 +287,7 @@ func (p *page) addAttempt(a Attempt) {
 		{"Failed already before Pawl began, and not counted: ", paths(a.Known()), "."},
 		{"Flaky, failed and then passed on the same commit: ", paths(a.Flaky()), "."}, {"Failed before Pawl began, and no longer: ", paths(a.Fixed()), "."},
 		{"Left out: ", paths(a.LeftOut), "."},
+		{"", afterTests(a.Trajectory), "."},
 	} {
 		if l.text != "" {
 			parts = append(parts, l.what+l.text+l.end)
@@ -297,6 +298,11 @@ func (p *page) addAttempt(a Attempt) {
 	}
 	what := render.When(a.Says() != "", "what the agent said") + render.When(a.Says() == "", "how it ended")
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
+}
+
+// afterTests is how many files the agent edited without running tests again.
+func afterTests(t policy.Trajectory) string {
+	return render.When(t.FilesAfterTests > 0, policy.Plural(t.FilesAfterTests, "file")+" changed after the last test run")
 }
 
 func (p *page) addVerified(what string, r policy.Receipt) {

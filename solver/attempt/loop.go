@@ -27,6 +27,7 @@ type loopMonitor struct {
 	// trajectory is what it counts, verify the repository's own commands.
 	trajectory policy.Trajectory
 	verify     []string
+	untested   map[string]bool // files that were edited after the last test run
 	// unrestored is why withheld paths could not be brought back: the agent made that impossible.
 	unrestored error
 }
@@ -55,10 +56,9 @@ func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 	if d.Failed {
 		l.trajectory.Errors++
 	}
-	if len(d.Edits) == 0 && l.tests(d.Authored) {
-		l.trajectory.TestRuns++
-	}
+	tested := len(d.Edits) == 0 && l.tests(d.Authored)
 	d.Edits = l.files.complete(d)
+	l.follow(tested, d.Edits)
 	d.Count(l.circles)
 	e := l.circles.Edits()
 	if v, certain := l.limits.CutOff(e); certain && len(d.Edits) > 0 {
@@ -67,6 +67,20 @@ func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 	if e.SameCalls >= policy.MaxCalls {
 		end(cut{ending: policy.SelfLoop, why: e.Polls()})
 	}
+}
+
+// follow counts test runs, and the files that are edited after the last one. What a command edits that runs tests was
+// edited for them.
+func (l *loopMonitor) follow(tested bool, edits []policy.Edit) {
+	if tested {
+		l.trajectory.TestRuns++
+		l.untested = map[string]bool{}
+	} else if l.trajectory.TestRuns > 0 {
+		for _, e := range edits {
+			l.untested[e.Path] = true
+		}
+	}
+	l.trajectory.FilesAfterTests = len(l.untested)
 }
 
 // session takes the patches of the CLI's session file where neither the stream nor the tree told what the
