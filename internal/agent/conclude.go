@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -31,24 +30,40 @@ func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	if why.first {
 		r.final, t.failed = false, nil
 	}
-	t.refused(t.decide(why), now, zone)
+	t.now, t.zone = now, zone
+	t.refused(t.decide(why))
 	return *r
 }
 
-// refused corrects the kind of a limit by how long it lasts, and describes it. The
-// time of the reset is that of a field of the stream, else that of the message.
-func (t *tally) refused(message string, now time.Time, zone *time.Location) {
+// refused describes the limit that ended the run, as the evidence tells it.
+func (t *tally) refused(e Event) {
 	r := &t.rep
-	resets, source := t.resets, policy.SourceStructured
-	if resets.IsZero() {
-		resets, _ = limit.ResetTime(message, now, zone)
-		source = policy.SourceText
+	r.Limit = nil
+	if !r.Ending.IsLimit() {
+		return
 	}
-	ending, reason := limit.Weigh(r.Ending, message, resets, now)
-	if reason != "" {
-		r.end(ending, reason)
+	if t.read(e).Kind != r.Ending {
+		e.Ending = r.Ending // by an exit code, or by what came before
 	}
-	r.setLimit(message, resets, source, now)
+	said := t.read(e)
+	if l, ok := said.Limit(); ok {
+		l.Message = e.Text
+		r.Limit, r.Ending = &l, l.Kind
+	}
+	r.Reasons = append(r.Reasons, said.Reasons...)
+}
+
+// read gives an error to the one reader of refusals.
+func (t *tally) read(e Event) limit.Reading {
+	return limit.Read(limit.Evidence{
+		Kind:     e.Ending,
+		Status:   e.Status,
+		Names:    e.Names,
+		Message:  e.Text,
+		ResetsAt: e.ResetsAt,
+		Now:      t.now,
+		Zone:     t.zone,
+	})
 }
 
 // consequences are the failures that may come of a CLI's sleep after a refusal: it was ended, or its connection was.
@@ -75,8 +90,7 @@ func (t *tally) readTry() {
 		return
 	}
 	e := Event{Kind: Notice, Text: Shorten(t.try, MaxText)}
-	e.Ending, _ = limit.Classify(e.Text)
-	if e.Ending == policy.UsageLimit || t.silent() {
+	if t.read(e).Kind == policy.UsageLimit || t.silent() {
 		t.notice = e
 	}
 }
@@ -84,8 +98,8 @@ func (t *tally) readTry() {
 // silent reports whether the agent said and did nothing.
 func (t *tally) silent() bool { return t.messages == 0 && !t.called }
 
-// decide sets the ending with its reason and returns the message that it was read from.
-func (t *tally) decide(why stop) string {
+// decide sets the ending with its reason and returns the error that it was read from.
+func (t *tally) decide(why stop) Event {
 	t.readTry()
 	r := &t.rep
 	if t.cli.Parse == nil {
@@ -94,21 +108,20 @@ func (t *tally) decide(why stop) string {
 	switch {
 	case t.failed != nil:
 		t.note(why)
-		text := t.judge(*t.failed, "the run ended with the error")
+		e := t.judge(*t.failed, "the run ended with the error")
 		if t.slept.Kind != 0 && slices.Contains(consequences, r.Ending) {
-			text = t.judge(t.slept, "which came of a long wait after the refusal")
+			e = t.judge(t.slept, "which came of a long wait after the refusal")
 		}
-		return text
+		return e
 	case r.final && why.ending != "":
 		t.note(why)
-		t.finished()
-		return ""
+		return t.finished()
 	case r.final:
 		return t.endedItself()
 	case why.notice.Kind != 0:
-		text := t.judge(why.notice, "it was waiting after the refusal")
+		e := t.judge(why.notice, "it was waiting after the refusal")
 		r.because(why.reason)
-		return text
+		return e
 	case why.ending == policy.TimedOut:
 		return t.outOfTime(why)
 	case why.ending != "":
@@ -119,21 +132,20 @@ func (t *tally) decide(why stop) string {
 }
 
 // endedItself is a run that came to its final event before its process ended.
-func (t *tally) endedItself() string {
+func (t *tally) endedItself() Event {
 	r := &t.rep
 	if r.Exit.Code == exitTimeout {
 		return t.outOfTime(stop{reason: "exit code 124: the time ran out, after the final event"})
 	}
 	if signal := r.Exit.signal(); signal != "" {
 		r.end(policy.Killed, "the process was ended by "+signal+", after its final event")
-		return ""
+		return Event{}
 	}
-	t.finished()
-	return ""
+	return t.finished()
 }
 
 // unended is a run that ended by itself without a final event.
-func (t *tally) unended() string {
+func (t *tally) unended() Event {
 	r, before := &t.rep, " before a final event"
 	if t.cli.Parse == nil {
 		before = ""
@@ -151,24 +163,20 @@ func (t *tally) unended() string {
 	case r.Exit.Code != 0:
 		return t.silentFailure()
 	case t.step != nil:
-		t.stepped()
-		return ""
+		return t.stepped()
 	}
 	t.unfinished()
-	return ""
+	return Event{}
 }
 
 // outOfTime is a run that was still going when its time was over. Where the CLI waited for a provider that had
 // refused it, the refusal is the ending.
-func (t *tally) outOfTime(why stop) string {
+func (t *tally) outOfTime(why stop) Event {
 	r := &t.rep
-	if t.notice.Kind != 0 {
-		said, _ := limit.Classify(t.notice.Text)
-		if cmp.Or(t.notice.Ending, said).IsLimit() {
-			text := t.judge(t.notice, "it was waiting after the refusal")
-			r.because(why.reason)
-			return text
-		}
+	if t.notice.Kind != 0 && t.read(t.notice).Kind.IsLimit() {
+		e := t.judge(t.notice, "it was waiting after the refusal")
+		r.because(why.reason)
+		return e
 	}
 	r.Silent = why.silent
 	r.end(policy.TimedOut, why.reason)
@@ -181,22 +189,49 @@ func (t *tally) note(why stop) {
 	}
 }
 
-func (t *tally) finished() {
+// finished is a run whose stream says that it ended well.
+func (t *tally) finished() Event {
 	r := &t.rep
 	t.forgetOlder()
 	switch {
 	case t.silent():
 		r.end(policy.NoAnswer, "the run ended without an error, but the agent said and did nothing")
-		return
+		return Event{}
 	case t.idle():
 		r.end(policy.NoAnswer, "the run ended without an error, but its last answer is empty and no call of it had an effect")
-		return
+		return Event{}
+	}
+	if e, ok := t.onlyError(); ok {
+		return t.judge(e, "the run calls itself a success, but its whole answer is the error")
 	}
 	r.end(policy.Completed, "the stream ended with its final event")
 	t.noteEmpty()
+	t.noteEnd()
+	return Event{}
+}
+
+// noteEnd adds what came after a good end, or was ended by it.
+func (t *tally) noteEnd() {
+	r := &t.rep
 	if r.Exit.Code != 0 {
 		r.because(fmt.Sprintf("the exit code %d came after it and is ignored", r.Exit.Code))
 	}
+	if t.spurious != "" {
+		r.because("an error without any work came after it and is ignored: " + Shorten(t.spurious, 300))
+	}
+	if left := t.background.left(); left != "" {
+		r.because("work that the agent left in the background was ended with it: " + left + "; to be sure of it, wait for it in the foreground")
+	}
+}
+
+// onlyError is the error that stands for the answer of a run that did nothing else.
+func (t *tally) onlyError() (Event, bool) {
+	if t.rep.ToolCalls > 0 || t.messages > 1 {
+		return Event{}, false
+	}
+	e := Event{Kind: Notice, Text: t.rep.FinalMessage}
+	said, ok := limit.Instead(limit.Evidence{Message: e.Text})
+	return e, ok && said.Kind != policy.Killed
 }
 
 // forgetOlder drops what the agent said before its last call, where its answer is empty.
@@ -218,37 +253,33 @@ func (t *tally) noteEmpty() {
 // retrying matches codex's wrapper around the error that it retries.
 var retrying = regexp.MustCompile(`^Reconnecting\.\.\. (?:\d+/\d+ |waiting for network )?\((.*)\)$`)
 
-func (t *tally) judge(e Event, where string) string {
-	text := e.Text
-	if m := retrying.FindStringSubmatch(text); m != nil {
-		text = m[1]
+func (t *tally) judge(e Event, where string) Event {
+	if m := retrying.FindStringSubmatch(e.Text); m != nil {
+		e.Text = m[1]
 	}
-	t.rep.Failure = Shorten(text, MaxText)
-	t.resets = e.ResetsAt
-	said, worded := limit.Classify(text)
-	known := e.Ending != ""
-	t.rep.named = known && (!worded || said != e.Ending)
-	if t.rep.Ending = e.Ending; !known {
-		t.rep.Ending, known = said, worded
+	r := &t.rep
+	r.Failure = Shorten(e.Text, MaxText)
+	said := t.read(e)
+	r.named = said.Certainty == policy.Certain
+	r.Ending = said.Kind
+	byExit := t.exitEnding()
+	switch {
+	case said.Kind != "":
+		r.because(where + ": " + Shorten(e.Text, 300))
+	case byExit != "":
+		r.end(byExit, fmt.Sprintf("the exit code %d stands for %s; %s: %s", r.Exit.Code, byExit, where, Shorten(e.Text, 300)))
+	default:
+		r.end(policy.Crashed, "unclassified failure: "+Shorten(e.Text, 300))
 	}
-	if byExit := t.exitEnding(); !known && byExit != "" {
-		t.rep.end(byExit, fmt.Sprintf("the exit code %d stands for %s; %s: %s", t.rep.Exit.Code, byExit, where, Shorten(text, 300)))
-		return text
-	}
-	if known {
-		t.rep.because(where + ": " + Shorten(text, 300))
-	} else {
-		t.rep.because("unclassified failure: " + Shorten(text, 300))
-	}
-	return text
+	return e
 }
 
-func (t *tally) lastNotice() string {
+func (t *tally) lastNotice() Event {
 	if t.notice.Text != "" {
 		t.rep.Failure = Shorten(t.notice.Text, MaxText)
 		t.rep.because("the last error before that was: " + Shorten(t.notice.Text, 300))
 	}
-	return t.notice.Text
+	return t.notice
 }
 
 // exitEnding is what the exit code alone tells, "" where that is nothing.
@@ -260,8 +291,13 @@ func (t *tally) exitEnding() policy.Ending {
 }
 
 // stepped is the end of a stream without a final event, after a whole step.
-func (t *tally) stepped() {
+func (t *tally) stepped() Event {
 	r := &t.rep
+	if t.step.Ending == policy.Completed {
+		if e, ok := t.onlyError(); ok {
+			return t.judge(e, "the last step ended the work, but the whole answer is the error")
+		}
+	}
 	switch {
 	case t.unanswered():
 		r.end(policy.NoAnswer, "the run ended without an error, but the agent said nothing and no call of it had an effect")
@@ -274,6 +310,7 @@ func (t *tally) stepped() {
 	default:
 		r.end(t.step.Ending, "the last step ended as "+string(t.step.Ending))
 	}
+	return Event{}
 }
 
 // unanswered reports whether the last step failed in nothing, and yet the agent said nothing and changed nothing.
@@ -322,25 +359,26 @@ func (t *tally) complaints() string {
 
 // silentFailure is a failing exit code without any error in the stream. What
 // the CLI wrote to standard error before it began to work is its own error.
-func (t *tally) silentFailure() string {
+func (t *tally) silentFailure() Event {
 	r := &t.rep
 	text, byExit := t.complaints(), t.exitEnding()
 	r.Failure = Shorten(text, MaxText)
 	if text == "" {
 		t.wordlessFailure(byExit)
-		return ""
+		return Event{}
 	}
-	ending, known := limit.Classify(text)
+	e := Event{Kind: Notice, Text: text}
+	said := t.read(e).Kind
 	switch {
-	case known && !t.working:
-		r.end(ending, fmt.Sprintf("exit code %d; standard error says: %s", r.Exit.Code, Shorten(text, 300)))
-		return text
+	case said != "" && !t.working:
+		r.end(said, fmt.Sprintf("exit code %d; standard error says: %s", r.Exit.Code, Shorten(text, 300)))
+		return e
 	case byExit != "":
 		r.end(byExit, fmt.Sprintf("the exit code %d stands for %s", r.Exit.Code, byExit))
-		return text
+		return e
 	}
 	r.end(policy.Crashed, fmt.Sprintf("unclassified failure, exit code %d: %s", r.Exit.Code, Shorten(text, 300)))
-	return ""
+	return Event{}
 }
 
 func (t *tally) wordlessFailure(byExit policy.Ending) {

@@ -70,6 +70,13 @@ type Event struct {
 	Result                         uint64
 	Ending                         policy.Ending
 	ResetsAt                       time.Time // zero where it is not told
+	// Status and Names are what the fields of an error say of it: the HTTP status, its types and codes.
+	Status int
+	Names  []string
+	// Idle says that a final event tells of no turn at all.
+	Idle bool
+	// Task is work in the background that began, or ended as TaskEnd says.
+	Task, TaskEnd string
 	// Tokens and Cost are the whole session's so far, or with Step those of one step.
 	Tokens *policy.Tokens
 	Cost   *float64
@@ -216,7 +223,7 @@ func EmitFinal(line gjson.Result, e Event, emit func(Event)) {
 	case !final || gjson.Valid(line.Raw):
 		emit(e)
 	case e.Kind == Failed:
-		emit(Event{Kind: Notice, Text: e.Text, Ending: e.Ending})
+		emit(Event{Kind: Notice, Text: e.Text, Ending: e.Ending, Status: e.Status, Names: e.Names})
 	}
 }
 

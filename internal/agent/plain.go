@@ -23,39 +23,44 @@ const maxRefusal = 3
 
 // decidePlain judges a stream without structure: by the exit code, and where that
 // says failure by last lines that are a limit message and nothing else.
-func (t *tally) decidePlain() string {
+func (t *tally) decidePlain() Event {
 	r := &t.rep
-	if r.ExitKnown && r.Exit.Code == 0 && !onlyRefused(r.output) {
+	if r.ExitKnown && r.Exit.Code == 0 {
+		if e, ok := onlyRefused(r.output); ok {
+			return t.judge(e, "exit code 0, but the whole output is the error")
+		}
 		r.end(policy.Completed, "exit code 0")
-		return ""
+		return Event{}
 	}
 	for _, stream := range []string{r.Stderr, r.output} {
 		for _, line := range tailLines(stream, lastLines) {
-			if ending, ok := limit.IsMessage(line); ok {
-				r.end(ending, "one of the last lines is a limit message: "+Shorten(line, 300))
+			said := limit.Read(limit.Evidence{Seen: limit.Plain, Message: line})
+			if said.Kind.IsLimit() {
+				r.end(said.Kind, "one of the last lines is a limit message: "+Shorten(line, 300))
 				r.Failure = Shorten(line, MaxText)
-				return r.Failure
+				return Event{Kind: Notice, Text: line}
 			}
 		}
 	}
 	if !r.ExitKnown {
 		r.end(policy.Completed, "the exit code is unknown and no limit message stands at the end")
-		return ""
+		return Event{}
 	}
 	r.Failure = cmp.Or(lastOf(r.Stderr), r.FinalMessage)
 	r.end(policy.Crashed, fmt.Sprintf("exit code %d: %s", r.Exit.Code, Shorten(r.Failure, 300)))
-	return ""
+	return Event{}
 }
 
-// onlyRefused reports whether a run that claims success printed a limit message
-// and next to nothing else: some CLIs exit with 0 after a refusal.
-func onlyRefused(output string) bool {
+// onlyRefused finds the error of a run that claims success and printed it and next to nothing else: some CLIs exit with
+// 0 after a refusal.
+func onlyRefused(output string) (Event, bool) {
 	lines := tailLines(output, maxRefusal+1)
 	if len(lines) == 0 || len(lines) > maxRefusal {
-		return false
+		return Event{}, false
 	}
-	_, refused := limit.IsMessage(lines[len(lines)-1])
-	return refused
+	first := lines[len(lines)-1]
+	_, refused := limit.Instead(limit.Evidence{Message: first})
+	return Event{Kind: Notice, Text: first}, refused
 }
 
 // tailLines returns the last n lines that are not blank, the last one first.

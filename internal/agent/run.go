@@ -271,7 +271,7 @@ func Tries(pattern *regexp.Regexp, unit time.Duration) func(lines string) (Try, 
 // stop is how a run ends whose CLI went to sleep for long.
 func (n Try) stop() stop {
 	e := Event{Kind: Notice, Text: n.Text}
-	if e.Ending, _ = limit.Classify(n.Text); !e.Ending.IsLimit() {
+	if said := limit.Read(limit.Evidence{Message: n.Text}); !said.Kind.IsLimit() {
 		e.Ending = policy.RateLimited
 	}
 	reason := fmt.Sprintf("killed because it slept for more than %s after the refusal, which is Pawl's to wait", LongestWait)

@@ -45,7 +45,12 @@ type tally struct {
 	step     *Event // the last step's end, in streams without a final event
 	last     Kind
 	failed   *Event
-	resets   time.Time // the reset that the error itself names
+	now      time.Time // when the run ended
+	zone     *time.Location
+	well     bool   // the run ended well, and no work came after that
+	spurious string // an error that came after that without any work
+	// background is what the agent started and did not wait for.
+	background background
 	// By standard error: what was said to the last request that failed, and the last refusal after which the CLI
 	// announced a wait that is Pawl's; its Kind is 0 where there is none.
 	try   string
@@ -71,7 +76,11 @@ func (t *tally) add(e Event) {
 	if e.Kind == SessionStarted {
 		t.newSession(e)
 	}
+	if t.unearned(e) {
+		return
+	}
 	t.spend(e)
+	t.background.add(e)
 	if e.Session != "" {
 		t.rep.SessionID = Shorten(e.Session, maxSessionID)
 	}
@@ -83,13 +92,16 @@ func (t *tally) add(e Event) {
 	case Message:
 		t.message(e)
 		t.goOn()
+		t.well = false
 	case ToolCall:
 		t.call(e)
 		t.goOn()
+		t.well = false
 	case Notice:
 		if e.Text != "" {
 			e.Text = Shorten(e.Text, MaxText)
 			t.notice = t.after(e)
+			t.well = false
 		}
 	case StepEnded:
 		ended := e // so that only this event outlives the call
@@ -197,8 +209,12 @@ func (t *tally) message(e Event) {
 func (t *tally) after(e Event) Event {
 	e.Text = cmp.Or(e.Text, t.notice.Text)
 	e.ResetsAt = cmp.Or(e.ResetsAt, t.notice.ResetsAt)
-	if e.Ending == "" || e.Ending == policy.RateLimited && t.notice.Ending == policy.UsageLimit {
-		e.Ending = t.notice.Ending
+	before := t.read(t.notice).Kind
+	switch own := t.read(e).Kind; {
+	case own == "":
+		e.Status, e.Names, e.Ending = t.notice.Status, t.notice.Names, before
+	case own == policy.RateLimited && before == policy.UsageLimit:
+		e.Ending = before
 	}
 	return e
 }
@@ -214,29 +230,49 @@ func (t *tally) finish(e Event) {
 		t.failed = &failed
 		return
 	}
-	if t.notice.isAnswer(e.Text) {
+	if t.isAnswer(e.Text) {
 		failed := t.notice
 		t.failed = &failed
 		return
 	}
+	t.well = true
 	switch {
 	case strings.TrimSpace(e.Text) != "":
-		t.messages++
+		if e.Text != t.rep.FinalMessage {
+			t.messages++
+		}
 		t.said, t.rep.FinalMessage = true, e.Text
 	case e.Wordless:
 		t.said = false
 	}
 }
 
-// isAnswer reports whether an error is what stands for the answer of the run.
-func (e Event) isAnswer(text string) bool {
-	switch e.Ending {
+// unearned reports whether a final event tells of nothing that was done, after a good end: a CLI that is asked for more
+// than it knows fails, and undoes no work by that.
+func (t *tally) unearned(e Event) bool {
+	if !t.well || e.Kind != Failed {
+		return false
+	}
+	if !e.Idle && !t.rep.final {
+		return false
+	}
+	t.spurious = cmp.Or(e.Text, "an error without words")
+	t.working, t.rep.final = false, true
+	return true
+}
+
+// isAnswer reports whether the last error is what stands for the answer of the run.
+func (t *tally) isAnswer(text string) bool {
+	if t.notice.Kind == 0 {
+		return false
+	}
+	switch t.read(t.notice).Kind {
 	case "":
 		return false
 	case policy.SelfLoop:
 		return true
 	default:
-		return text != "" && text == e.Text
+		return text != "" && text == t.notice.Text
 	}
 }
 

@@ -190,18 +190,25 @@ func TestWhileTheBreakerIsOpenTheProviderIsNotCalled(t *testing.T) {
 		p := newProvider(t, plain(200, `{}`))
 		s := open(t, c.protocol, p.URL, func(g *Grant) {
 			g.Limited = func(context.Context) (policy.Limit, bool) {
-				return policy.Limit{Kind: c.kind, Message: "the plan is used up", ResetsAt: in}, true
+				return policy.Limit{Kind: c.kind, Message: "account a: " + string(c.kind), ResetsAt: in}, true
 			}
 		})
 		resp, body := s.post(t, c.path, `{"model":"m"}`)
-		if resp.StatusCode != c.status || !strings.Contains(body, c.contains) || !strings.Contains(body, "the plan is used up") || resp.Header.Get("Retry-After") != c.wait {
+		if resp.StatusCode != c.status || !strings.Contains(body, c.contains) || !strings.Contains(body, "account a: "+string(c.kind)) || resp.Header.Get("Retry-After") != c.wait {
 			t.Errorf("%s %s: %d %v %s", c.path, c.kind, resp.StatusCode, resp.Header, body)
 		}
-		if l, ok := limit.Read(resp.StatusCode, resp.Header, []byte(body)).Limit(testNow()); !ok || l.Kind != c.kind && c.kind != policy.RateLimited {
+		if l, ok := readAnswer(resp.StatusCode, resp.Header, body); !ok || l.Kind != c.kind && c.kind != policy.RateLimited {
 			t.Errorf("%s %s is read back as %+v", c.path, c.kind, l)
 		}
 		if u := s.settled(); len(p.requests()) != 0 || u.Requests != 0 || u.Refused != 1 {
 			t.Errorf("%+v", u)
 		}
 	}
+}
+
+// readAnswer reads a refusal of the gateway as a gateway in front of it would.
+func readAnswer(status int, header http.Header, body string) (policy.Limit, bool) {
+	e := limit.Answer(status, header, []byte(body))
+	e.Now = testNow()
+	return limit.Read(e).Limit()
 }

@@ -184,7 +184,7 @@ func (h *held) lost(resp *http.Response) {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
 	if resp.StatusCode >= 400 {
-		h.fail(limit.Read(resp.StatusCode, resp.Header, text))
+		h.fail(limit.Answer(resp.StatusCode, resp.Header, text))
 	}
 }
 

@@ -226,7 +226,7 @@ func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	defer resp.Body.Close()
 	// An error of reading leaves a shorter body; the status tells the matter.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
-	said := limit.Read(resp.StatusCode, resp.Header, body)
+	said := limit.Answer(resp.StatusCode, resp.Header, body)
 	c.fail(said)
 	why := ""
 	if said.Foreign() {
@@ -250,15 +250,17 @@ const mostAsked = 64_000
 
 // fail tells of an error that is a limit. What is said to calls that no model answers, such as for the list of
 // models, is no word on the model or the account.
-func (c *call) fail(f limit.Answer) {
-	f.Message = secret.Mask(f.Message, c.grant.Provider.Key.Reveal())
-	l, isLimit := f.Limit(c.gateway.Now())
+func (c *call) fail(f limit.Evidence) {
+	f.Now = c.gateway.Now()
+	said := limit.Read(f)
+	said.Message = secret.Mask(said.Message, c.grant.Provider.Key.Reveal())
+	l, isLimit := said.Limit()
 	if f.Status == http.StatusPaymentRequired && c.req.most > mostAsked {
 		isLimit = false // routers refuse so what the credit does not cover
 	}
 	counts := false
 	if isLimit && forms[c.route.kind].read != nil {
-		counts = c.limited(l, f.OfAccount())
+		counts = c.limited(l, said.OfAccount)
 	}
 	c.gateway.Log.Info().
 		Str("attempt", c.grant.Attempt).
@@ -295,7 +297,7 @@ func (c *call) account(said *answer) {
 	}
 	switch {
 	case said.failure != nil:
-		c.fail(limit.Read(0, nil, said.failure))
+		c.fail(limit.Answer(0, nil, said.failure))
 	case said.ended && !said.replaced:
 		c.answers()
 		c.change(func(u *Usage) { u.Turns++ })

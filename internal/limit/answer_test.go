@@ -11,8 +11,8 @@ import (
 
 var resetNow = time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
 
-// TestAnErrorsTypeOutranksItsWording has errors whose type and words say different things.
-func TestAnErrorsTypeOutranksItsWording(t *testing.T) {
+// TestWordsOfMoneyOutrankTypeAndStatus has errors whose type and words say different things.
+func TestWordsOfMoneyOutrankTypeAndStatus(t *testing.T) {
 	const used, fast, busy = "You've hit your usage limit.", "Rate limit reached for requests per min.", "The server is currently overloaded."
 	for _, c := range []struct {
 		status      int
@@ -21,20 +21,22 @@ func TestAnErrorsTypeOutranksItsWording(t *testing.T) {
 	}{
 		{429, "usage_limit_reached", fast, policy.UsageLimit},
 		{429, "insufficient_quota", busy, policy.UsageLimit},
-		{429, "rate_limit_error", used, policy.RateLimited},
-		{429, "rate_limit_exceeded", used, policy.RateLimited},
-		{401, "authentication_error", used, policy.Auth},
+		{429, "rate_limit_error", used, policy.UsageLimit},
+		{429, "rate_limit_exceeded", used, policy.UsageLimit},
+		{401, "authentication_error", used, policy.UsageLimit},
+		{401, "authentication_error", fast, policy.Auth},
 		{403, "permission_error", busy, policy.Auth},
 		{529, "overloaded_error", used, policy.Overloaded},
 		{0, "overloaded_error", used, policy.Overloaded},
 		{0, "authentication_error", fast, policy.Auth},
 		{0, "usage_limit_reached", busy, policy.UsageLimit},
-		{400, "invalid_request_error", used, ""},
+		{400, "invalid_request_error", used, policy.UsageLimit},
+		{400, "invalid_request_error", "Unknown value: " + used, ""},
 		{404, "not_found_error", fast, ""},
-		{0, "invalid_request_error", used, ""},
+		{0, "invalid_request_error", used, policy.UsageLimit},
 	} {
 		body := fmt.Sprintf(`{"error":{"type":%q,"message":%q}}`, c.kind, c.words)
-		if l, ok := Read(c.status, nil, []byte(body)).Limit(resetNow); l.Kind != c.want || ok != (c.want != "") {
+		if l, ok := readAnswer(c.status, nil, body); l.Kind != c.want || ok != (c.want != "") {
 			t.Errorf("%d %s: %q, want %q", c.status, body, l.Kind, c.want)
 		}
 	}
@@ -59,7 +61,7 @@ func TestAQuotaThatResetsWithinMinutesIsARateLimit(t *testing.T) {
 		if c.wait != "" {
 			header.Set("Retry-After", c.wait)
 		}
-		l, ok := Read(429, header, []byte(fmt.Sprintf(`{"error":{"message":%q}}`, c.message))).Limit(resetNow)
+		l, ok := readAnswer(429, header, fmt.Sprintf(`{"error":{"message":%q}}`, c.message))
 		if !ok || l.Kind != c.want {
 			t.Errorf("%s in %s s: %q, want %q", c.message, c.wait, l.Kind, c.want)
 		}
@@ -76,4 +78,11 @@ func TestEpochsInHeadersMayBeMilliseconds(t *testing.T) {
 			}
 		}
 	}
+}
+
+// readAnswer reads a provider's answer as the gateway does.
+func readAnswer(status int, header http.Header, body string) (policy.Limit, bool) {
+	e := Answer(status, header, []byte(body))
+	e.Now = resetNow
+	return Read(e).Limit()
 }

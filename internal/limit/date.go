@@ -27,7 +27,8 @@ func (c clock) on(now time.Time, days int) time.Time {
 	return time.Date(y, m, d+days, c.hour, c.minute, c.second, 0, c.zone)
 }
 
-// clockTime reads "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST", "18:00": today's, else tomorrow's.
+// clockTime reads "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST", "18:00": today's, also if it has just passed, else
+// tomorrow's.
 func clockTime(s string, now time.Time, zone *time.Location) time.Time {
 	c, rest, ok := readClock(s, zone)
 	if !ok {
@@ -153,8 +154,9 @@ var (
 	dayName  = regexp.MustCompile(`(?i)^(today|tomorrow|mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nes|nesday|rs|rsday|ur|urday)?\b,?\s+(?:at\s+)?`)
 )
 
-// clockGrace is how long a clock time is not past: it names whole minutes.
-const clockGrace = time.Minute
+// clockGrace is how long a clock time that has passed is still meant, and not tomorrow's: CLIs repeat a message for a
+// while after its reset, and none names a time of tomorrow without its day 23 hours ahead. The hour is our choice.
+const clockGrace = time.Hour
 
 // date is a calendar day; a zero year is one that the text does not name.
 type date struct {
@@ -188,10 +190,10 @@ func (d date) on(c clock, now time.Time) (nearest time.Time) {
 // valid reports whether the day exists; 29 February does without a year.
 func (d date) valid() bool {
 	year := cmp.Or(d.year, 2024)
-	if year < 2000 || year >= 2200 {
+	if !between(year, 2000, 2199) {
 		return false
 	}
-	if d.month < 1 || d.month > 12 {
+	if !between(d.month, 1, 12) {
 		return false
 	}
 	t := time.Date(year, d.month, d.day, 0, 0, 0, 0, time.UTC)

@@ -1,16 +1,17 @@
-// Package limit reads the refusals of model providers and the times of their
-// resets, for whoever meets them: the agents' streams, which hold the text that a
-// CLI made of a refusal, and the gateway, which sees the provider's own answer.
+// Package limit reads the refusals of model providers and the times of their resets. Read is the one reader: the gateway
+// gives it the provider's own answer, the agents' adapters give it what a CLI made of a refusal. The same refusal gives
+// the same kind on every path.
 //
-//	which wording stands for which ending          table.go    families, with sources; wording.go  Classify
-//	which HTTP status stands for which ending      wording.go  OfStatus
-//	is a line of plain output a limit message      wording.go  IsMessage
-//	does a text only mention a limit               wording.go  Mentioned
-//	which name of an error stands for which limit  answer.go   meanings
-//	is a provider's answer a limit                 answer.go   Answer.Limit
-//	does it hold for every model of the account    answer.go   Answer.OfAccount
-//	which header or field tells the reset          answer.go   HeaderReset, Answer.reset
-//	which sentence tells the reset                 reset.go    ResetTime; date.go
-//	when a rate limit counts as a usage limit      wording.go  Weigh
-//	the bounds of one minute and eight days        wording.go  Bound
+//	what is known of a refusal                  evidence.go  Evidence, Answer
+//	what it means                               read.go      Read, Reading
+//	which words mean a used-up plan, haste,
+//	a busy provider, a plan that lacks a thing  words.go     families of words
+//	which sentences mean other endings          table.go     wordings, with sources
+//	is a line of plain output a refusal         line.go      Evidence.isLine
+//	does an error stand for an answer           line.go      Instead
+//	does a text only mention a limit            mention.go   Mentioned
+//	which header tells the reset                header.go    HeaderReset
+//	which sentence tells the reset              reset.go     ResetTime; date.go
+//	when a rate limit counts as a usage limit   bounds.go    weigh
+//	the bounds of one minute and eight days     bounds.go    Bound
 package limit

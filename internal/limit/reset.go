@@ -24,8 +24,8 @@ var (
 )
 
 // ResetTime reads the time of a reset from a message. Clock times without a zone are in zone (nil: UTC),
-// relative ones count from now, a past clock time means its next occurrence. False where the text names none;
-// it never guesses.
+// relative ones count from now, a past clock time means its next occurrence. A time further away than the window that
+// the text names is one that has passed, so now is returned. False where the text names none; it never guesses.
 func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	text = text[:min(len(text), maxResetText)]
 	if zone == nil {
@@ -35,7 +35,42 @@ func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool
 		text = p.form.ReplaceAllString(text, p.plain)
 	}
 	at := resetTime(text, now, zone)
+	if window := windowOf(text); window > 0 && at.Sub(now) > window {
+		at = now
+	}
 	return at, !at.IsZero()
+}
+
+// windows are those that messages name, with how long they last. Claude's sessions have five hours. Months and days are
+// the longest that there are.
+var windows = []struct {
+	words *regexp.Regexp
+	lasts time.Duration
+}{
+	{regexp.MustCompile(`(?i)\b(?:monthly|per month|this month|billing (?:cycle|period))\b`), 31 * 24 * time.Hour},
+	{regexp.MustCompile(`(?i)\b(?:weekly|per week|this week|7[- ]days?)\b`), 7*24*time.Hour + time.Hour},
+	{regexp.MustCompile(`(?i)\b(?:daily|per day|today)\b`), 25 * time.Hour},
+	{regexp.MustCompile(`(?i)\bsession (?:usage |rate )?(?:limits?|quota)\b`), 5*time.Hour + windowGrace},
+	{regexp.MustCompile(`(?i)\bhourly\b`), time.Hour + windowGrace},
+}
+
+// hourWindow is a window of hours by their number, such as "5-hour limit".
+var hourWindow = regexp.MustCompile(`(?i)\b(\d{1,2})[- ]?h(?:(?:ou)?rs?)? (?:\w+ )?(?:limits?|windows?|usage|quotas?|caps?|sessions?)\b`)
+
+// windowGrace is added, since resets are told in whole minutes and rounded up.
+const windowGrace = 10 * time.Minute
+
+// windowOf is the longest window that a text names, 0 for none.
+func windowOf(text string) (longest time.Duration) {
+	for _, w := range windows {
+		if w.words.MatchString(text) {
+			longest = max(longest, w.lasts)
+		}
+	}
+	for _, m := range hourWindow.FindAllStringSubmatch(text, 8) {
+		longest = max(longest, time.Duration(atoi(m[1]))*time.Hour+windowGrace)
+	}
+	return longest
 }
 
 // resetTime is ResetTime, and zero where that is false, as all that read a part of a text.
@@ -86,7 +121,7 @@ func countdown(between, rest string, now time.Time) time.Time {
 
 // ahead is so many seconds from now; zero for a negative number and beyond the farthest.
 func ahead(now time.Time, seconds float64) time.Time {
-	if !(seconds >= 0 && seconds <= farthest.Seconds()) {
+	if !between(seconds, 0, farthest.Seconds()) {
 		return time.Time{}
 	}
 	return now.Add(time.Duration(seconds * float64(time.Second)))

@@ -39,51 +39,10 @@ type family struct {
 	wordings []wording
 }
 
-// families are the one table of wordings: for messages of which it is known that they are errors, read from the first
-// row to the last, so the more specific stands first.
+// families are the wordings of endings that no family of words tells, read from the first row to the last, so the more
+// specific come first. The first ofRun of them are about the run and not about the account.
 var families = []family{
 	{policy.UsageLimit, []wording{
-		{
-			words:  `you(?:['’]ve| have)? (?:hit|reached|exceeded|exhausted|depleted|used up) (?:all )?(?:your|the) [\w .\-'’]{0,60}?(?:limits?|quota|capacity|credits|allowance|(?:spend|spending) cap)\b`,
-			source: "openai/codex#3899",
-		},
-		{
-			words:  `(?:organization|workspace|team|account|plan|company) has (?:hit|reached|exceeded|exhausted|used up) (?:its|your|the) [\w .\-]{0,60}?(?:limits?|quota|credits|cap)\b`,
-			source: alike,
-		},
-		{
-			words:  `you['’]?(?: a)?re out of (?:extra usage|credits|usage|messages|requests|quota)`,
-			source: "anthropics/claude-code#42654",
-		},
-		{
-			words:  `(?:out of|no remaining|insufficient|you have no) (?:credits|quota)\b|no (?:more )?(?:requests|messages|credits) (?:left|remaining)\b`,
-			source: alike,
-		},
-		{
-			words:  `(?:the |free |claude (?:ai )?|monthly |weekly |daily |session |\d+-hour |opus |sonnet |your )*(?:usage|session|weekly|daily|monthly|\d+-hour|opus|sonnet|free usage) limit (?:has been )?(?:reached|exceeded)`,
-			source: "anthropics/claude-code#2490",
-		},
-		{`free usage exceeded`, "anomalyco/opencode#47318"},
-		{`you exceeded your current quota`, openAIErrors},
-		{
-			words:  `quota (?:has been |is )?(?:exceeded|exhausted|reached)`,
-			source: geminiRuns,
-		},
-		{
-			words:  `(?:daily|weekly|monthly|billing)(?:[/ ][\w/]{1,20}){0,2} limit (?:has been )?(?:reached|exceeded|exhausted)`,
-			source: "link-assistant/hive-mind#719",
-		},
-		{`insufficient_quota`, openCodeRuns},
-		{`usage_limit_(?:reached|exceeded)`, codexRuns},
-		{`usage_not_included`, "codex-rs, error.rs"},
-		{
-			words:  `resource has been exhausted \(e\.g\. check quota\)`,
-			source: "google-gemini/gemini-cli#1800",
-		},
-		{`to use codex with your chatgpt plan, upgrade`, codexRuns},
-		{`credit balance is too low`, claudeRuns},
-		{`credits are depleted|insufficient (?:balance|funds)`, alike},
-		{`payment required`, httpPhrases},
 		{ // of the account and not of one request
 			words:  `you(?:['’]ve| have) (?:been rate[- ]limited|hit a rate limit that)`,
 			source: "github/copilot-cli#2696",
@@ -98,6 +57,7 @@ var families = []family{
 		{`context[_ ]length`, openAIErrors},
 		{`prompt is too long|input is too long`, claudeRuns},
 		{`maximum context|too many tokens in`, openAIErrors},
+		{`session token limit`, "qwen-code, its session limit"},
 		{`token count\b.{0,60}\bexceeds`, geminiRuns},
 	}},
 	{policy.CutOff, []wording{
@@ -124,28 +84,6 @@ var families = []family{
 		{`blocked due to safety settings`, geminiRuns},
 		{`blocked by the provider['’]s content filter`, openCodeRuns},
 		{`violate our usage policy`, claudeRuns},
-	}},
-	{policy.RateLimited, []wording{
-		{
-			words:  `rate[ _-]limit(?:ed|s)?(?:[ _-](?:reached|exceeded|error))?\b`,
-			source: codexRuns,
-		},
-		{`too many (?:requests|tokens per)`, codexRuns},
-		{`request limit exceeded`, alike},
-		{`(?:per[ -]minute|tpm|rpm)\b.{0,20}\blimit`, claudeRuns},
-		{`request rejected \(429\)`, claudeRuns},
-		{`would exceed your account['’]s rate limit`, claudeRuns},
-	}},
-	{policy.Overloaded, []wording{
-		{`(?:at|over) capacity\b`, codexRuns},
-		{`(?:currently )?experiencing high demand`, codexRuns},
-		{`overloaded(?:_error)?\b`, claudeRuns},
-		{`server_is_overloaded|server had an error`, openAIErrors},
-		{
-			words:  `internal (?:server )?error\b|service unavailable|bad gateway|gateway time-?out`,
-			source: httpPhrases,
-		},
-		{`temporarily unavailable`, alike},
 	}},
 	{policy.Auth, []wording{
 		{`missing environment variable`, codexRuns},
@@ -228,12 +166,6 @@ var families = []family{
 			source: geminiRuns,
 		},
 	}},
-	{policy.UsageLimit, []wording{
-		{
-			words:  `(?:^|[·|:\n]\s*)(?:(?:claude|fable|opus|sonnet|haiku|gpt|gemini|codex|model|plan)[\w.\-]*(?: \d[\d.]*)? )?limit (?:reached|exceeded|exhausted)\b`,
-			source: "anthropics/claude-code#8835",
-		},
-	}},
 	{policy.Killed, []wording{
 		{
 			words:  `^(?:turn )?(?:interrupted|aborted)\b|(?:was|been) interrupted by the user`,
@@ -262,8 +194,24 @@ var rules = sync.OnceValue(func() (all []rule) {
 	return all
 })
 
-// wordsOf is the first family of an ending as one expression.
-func wordsOf(ending policy.Ending) string {
-	all := rules()
-	return all[slices.IndexFunc(all, func(r rule) bool { return r.ending == ending })].words
+// runEndings are about the run, so they are known before a limit is looked for: a "maximum budget" is no account's.
+var runEndings = []policy.Ending{policy.ContextOverflow, policy.CutOff, policy.TurnLimit, policy.SelfLoop, policy.NoAnswer}
+
+// ofRun is the ending of the run itself that a text words, "" for none.
+func ofRun(text string) policy.Ending {
+	return wordedAs(text, func(e policy.Ending) bool { return e == policy.UsageLimit || slices.Contains(runEndings, e) })
+}
+
+// worded is the ending that the table knows of a text, "" for none.
+func worded(text string) policy.Ending {
+	return wordedAs(text, func(policy.Ending) bool { return true })
+}
+
+func wordedAs(text string, may func(policy.Ending) bool) policy.Ending {
+	for _, r := range rules() {
+		if may(r.ending) && r.wording.MatchString(text) {
+			return r.ending
+		}
+	}
+	return ""
 }

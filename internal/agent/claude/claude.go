@@ -140,16 +140,23 @@ func readSystem(line gjson.Result, emit func(agent.Event)) {
 		attempt, most := agent.Count(line.Get("attempt")), agent.Count(line.Get("max_retries"))
 		e := agent.Event{
 			Kind:   agent.Notice,
-			Ending: endingOf(name, status, ""),
+			Status: status,
+			Names:  []string{name},
 			Text:   fmt.Sprintf("API retry %d of %d: %s", attempt, most, name),
 		}
 		switch {
 		case status != 0:
 			e.Text += fmt.Sprintf(" (HTTP status %d)", status)
-		case e.Ending == "":
+		case limit.Read(limit.Evidence{Names: e.Names}).Kind == "":
 			e.Ending = policy.Disconnected // no answer of the server at all
 		}
 		emit(e)
+	case "task_started":
+		if line.Get("is_backgrounded").Bool() {
+			emit(agent.Event{Task: line.Get("task_id").Str})
+		}
+	case "task_notification":
+		emit(agent.Event{Task: line.Get("task_id").Str, TaskEnd: cmp.Or(line.Get("status").Str, "ended")})
 	}
 }
 
@@ -256,13 +263,15 @@ func readSynthetic(content gjson.Result, name string, emit func(agent.Event)) {
 		}
 	})
 	text := strings.Join(texts, "\n")
-	ending, known := limit.IsMessage(text)
-	if !known && (name != "" || strings.HasPrefix(text, "API Error")) {
-		ending, known = endingOf(name, 0, text), true
+	refused := limit.Read(limit.Evidence{Seen: limit.Plain, Message: text})
+	if name == "" && refused.Kind == "" && !strings.HasPrefix(text, "API Error") {
+		return
 	}
-	if known {
-		emit(agent.Event{Kind: agent.Notice, Text: text, Ending: ending})
+	e := agent.Event{Kind: agent.Notice, Text: text}
+	if name != "" {
+		e.Names = []string{name}
 	}
+	emit(e)
 }
 
 func editsOf(tools agent.EditTools, tool string, input gjson.Result) []policy.Edit {
@@ -316,7 +325,8 @@ func readResult(line gjson.Result, emit func(agent.Event)) {
 		Tokens:   cmp.Or(totalOf(line.Get("modelUsage")), tokensOf(line.Get("usage"))),
 		Ending:   stopOf(line.Get("terminal_reason").Str, subtype, line.Get("stop_reason").Str),
 	}
-	failed := line.Get("is_error")
+	failed, turns := line.Get("is_error"), line.Get("num_turns")
+	e.Idle = turns.Exists() && turns.Num == 0 && e.Status == 0
 	refused := failed.Bool() || strings.HasPrefix(subtype, "error")
 	if !refused && !failed.Exists() {
 		return // it does not say how the run ended
@@ -325,7 +335,7 @@ func readResult(line gjson.Result, emit func(agent.Event)) {
 		var all []string
 		agent.Each(line.Get("errors"), func(v gjson.Result) { all = append(all, v.Str) })
 		e.Text = cmp.Or(e.Text, strings.Join(all, "\n"), line.Get("error.message").Str)
-		e.Ending = cmp.Or(e.Ending, endingOf("", int(agent.Count(line.Get("api_error_status"))), e.Text))
+		e.Status = int(agent.Count(line.Get("api_error_status")))
 		e.Text = cmp.Or(e.Text, subtype)
 	}
 	if refused || e.Ending != "" {
@@ -350,31 +360,6 @@ func stopOf(terminal, subtype, stopped string) policy.Ending {
 		return policy.CutOff
 	}
 	return ""
-}
-
-// certain are endings of names of errors that tell one for sure, vague where nothing else does.
-var (
-	certain = map[string]policy.Ending{
-		"authentication_failed": policy.Auth,
-		"oauth_org_not_allowed": policy.Auth,
-		"billing_error":         policy.UsageLimit,
-		"model_not_found":       policy.Misconfigured,
-		"max_output_tokens":     policy.CutOff,
-		"overloaded":            policy.Overloaded,
-	}
-	vague = map[string]policy.Ending{
-		"rate_limit":   policy.RateLimited,
-		"server_error": policy.Overloaded,
-	}
-)
-
-// endingOf names the ending of an error by a certain name, the text, the status, a vague name; "" for none.
-func endingOf(name string, status int, text string) policy.Ending {
-	said, _ := limit.Classify(text)
-	if said == policy.Crashed {
-		said = ""
-	}
-	return cmp.Or(certain[name], said, limit.OfStatus(status), vague[name])
 }
 
 // totalOf sums what the models of a session used, nil where that is not told.

@@ -140,14 +140,8 @@ func failureOf(payload gjson.Result) (message, code string, ending policy.Ending
 	return failure.Get("message").Str, code, ending
 }
 
-// endings are those that the codes of codex_error_info stand for.
+// endings are those of the codes of codex_error_info that are Codex's own.
 var endings = map[string]policy.Ending{
-	"usage_limit_exceeded":    policy.UsageLimit,
-	"context_window_exceeded": policy.ContextOverflow,
-	"server_overloaded":       policy.Overloaded,
-	"internal_server_error":   policy.Overloaded,
-	"unauthorized":            policy.Auth,
-	"model_not_found":         policy.Misconfigured,
 	"sandbox_error":           policy.Misconfigured,
 	"session_budget_exceeded": policy.TurnLimit,
 	"cyber_policy":            policy.NoAnswer,
@@ -169,10 +163,13 @@ func errorOf(info gjson.Result) (string, policy.Ending) {
 		"response_stream_disconnected",
 		"response_too_many_failed_attempts":
 		if status != 0 {
-			return fmt.Sprintf("%s (HTTP status %d)", code, status), limit.OfStatus(int(status))
+			return fmt.Sprintf("%s (HTTP status %d)", code, status), limit.Read(limit.Evidence{Status: int(status)}).Kind
 		}
 	}
-	return code, endings[code]
+	if ending := endings[code]; ending != "" || code == "" {
+		return code, ending
+	}
+	return code, limit.Read(limit.Evidence{Names: []string{code}}).Kind
 }
 
 func windowsOf(limits gjson.Result) []agent.Window {

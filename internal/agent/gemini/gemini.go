@@ -197,11 +197,8 @@ var editTools = agent.EditTools{
 // readNotice reads an error event, which the result does not repeat. Warnings matter only with an ending.
 func readNotice(line gjson.Result, emit func(agent.Event)) {
 	e := agent.Event{Kind: agent.Notice, Text: line.Get("message").Str}
-	ending, known := limit.Classify(e.Text)
-	switch {
-	case known:
-		e.Ending = ending
-	case line.Get("severity").Str == "warning":
+	warning := line.Get("severity").Str == "warning"
+	if warning && limit.Read(limit.Evidence{Message: e.Text}).Kind == "" {
 		return
 	}
 	emit(e)
@@ -245,9 +242,9 @@ var Exits = map[int]policy.Ending{
 func exitEnding(code int) policy.Ending {
 	switch {
 	case code == 529%256:
-		return limit.OfStatus(529)
+		return limit.Read(limit.Evidence{Status: 529}).Kind
 	case code >= 400%256 && code <= 504%256:
-		return limit.OfStatus(code + 256)
+		return limit.Read(limit.Evidence{Status: code + 256}).Kind
 	}
 	return Exits[code]
 }

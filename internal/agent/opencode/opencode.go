@@ -267,12 +267,9 @@ func readError(failure gjson.Result, stamp int64, e *agent.Event) {
 	if stamp != 0 {
 		wait = limit.HeaderReset(headers, time.UnixMilli(stamp).UTC())
 	}
-	status := int(agent.Count(data.Get("statusCode")))
-	answer := limit.Read(status, headers, []byte(data.Get("responseBody").Str))
-	e.Ending = endingOf(name, answer, e.Text, !wait.IsZero())
-	if e.Ending.IsLimit() {
-		e.ResetsAt = wait
-	}
+	answer := limit.Answer(int(agent.Count(data.Get("statusCode"))), headers, []byte(data.Get("responseBody").Str))
+	e.Status, e.Names, e.ResetsAt = answer.Status, answer.Names, wait
+	e.Ending = endings[name]
 }
 
 func headersOf(fields gjson.Result) http.Header {
@@ -287,30 +284,12 @@ func headersOf(fields gjson.Result) http.Header {
 	return headers
 }
 
-// bareRefusal is what opencode's free plan says when it is used up; a short limit tells how long to wait.
-var bareRefusal = regexp.MustCompile(`(?i)rate limit exceeded\. please try again later\.?$`)
-
 var endings = map[string]policy.Ending{
 	"ProviderAuthError":          policy.Auth,
 	"MessageOutputLengthError":   policy.CutOff,
 	"ContextOverflowError":       policy.ContextOverflow,
 	"MessageAbortedError":        policy.Killed,
 	"ProviderModelNotFoundError": policy.Misconfigured,
-}
-
-// endingOf names the ending of an error by its name, the provider's answer, the text, the status; "" for none.
-func endingOf(name string, answer limit.Answer, text string, waits bool) policy.Ending {
-	if ending := endings[name]; ending != "" {
-		return ending
-	}
-	usedUp := bareRefusal.MatchString(text) && !waits
-	if usedUp || answer.Named(policy.UsageLimit) {
-		return policy.UsageLimit
-	}
-	if ending, known := limit.Classify(text); known {
-		return ending
-	}
-	return limit.OfStatus(answer.Status)
 }
 
 var sessions = regexp.MustCompile(`^ses_[0-9A-Za-z]{8,64}$`)
@@ -334,8 +313,8 @@ func readTry(lines string) (agent.Try, bool) {
 		return agent.Try{}, false
 	}
 	n := agent.Try{Session: m[1], Text: m[2] + m[3]}
-	ending, _ := limit.Classify(n.Text)
-	n.Unknown = ending.IsLimit() && m[3] == ""
+	said := limit.Read(limit.Evidence{Message: n.Text})
+	n.Unknown = said.Kind.IsLimit() && m[3] == ""
 	if !n.Unknown {
 		return n, true
 	}

@@ -46,7 +46,7 @@ func TestAPageIsNoWordOfTheAPI(t *testing.T) {
 		"API Error: 403 <!DOCTYPE html><html><head><title>Just a moment...</title>", "unexpected status 401 Unauthorized: <html>sign in</html>",
 		"status 502: <HTML ><title>502 Bad Gateway</title>", "503 Service Unavailable <title>Attention Required! | Cloudflare</title>",
 	} {
-		if got, _ := Classify(text); got != policy.Disconnected {
+		if got := Read(Evidence{Message: text}).Kind; got != policy.Disconnected {
 			t.Errorf("%q is %s", text, got)
 		}
 	}

@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+)
+
+// background is the work that an agent started and did not wait for. A CLI ends it with the session.
+type background struct {
+	running, cut []string
+}
+
+// maxTasks bounds the tasks that are remembered.
+const maxTasks = 64
+
+func (b *background) add(e Event) {
+	switch e.Kind {
+	case Message, ToolCall:
+		b.cut = nil // the agent knows how it ended
+	default:
+	}
+	if e.Task == "" || len(b.running)+len(b.cut) >= maxTasks {
+		return
+	}
+	task := Shorten(e.Task, 80)
+	b.running = slices.DeleteFunc(b.running, func(other string) bool { return other == task })
+	switch e.TaskEnd {
+	case "":
+		b.running = append(b.running, task)
+	case "killed", "stopped", "cancelled", "aborted":
+		b.cut = append(b.cut, task)
+	}
+}
+
+// left names what was not done when the session ended.
+func (b *background) left() string {
+	return strings.Join(slices.Concat(b.cut, b.running), ", ")
+}

@@ -1,0 +1,167 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
+	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/policy"
+)
+
+const refusals = "../../testdata/refusals"
+
+// TestPublicReportsOfRefusals has inputs that were made after public reports of refusals that agents misread.
+func TestPublicReportsOfRefusals(t *testing.T) {
+	for _, c := range []struct {
+		file, cli string
+		want      policy.Ending
+	}{
+		{"01-openrouter-key-cap/claude.jsonl", config.Claude, policy.UsageLimit},
+		{"01-openrouter-key-cap/opencode.jsonl", config.OpenCode, policy.UsageLimit},
+		{"01-openrouter-key-cap/qwen.jsonl", config.Qwen, policy.UsageLimit},
+		{"02-kimi-billing-cycle/claude.jsonl", config.Claude, policy.UsageLimit},
+		{"03-gemini-no-capacity/gemini.jsonl", config.Gemini, policy.Overloaded},
+		{"03-gemini-no-capacity/gemini-bracket.jsonl", config.Gemini, policy.Overloaded},
+		{"03-gemini-no-capacity/plain.txt", config.Plain, policy.Overloaded},
+		{"05-claude-1m-context/claude.jsonl", config.Claude, policy.UsageLimit},
+		{"06-dashscope-tpm/qwen.jsonl", config.Qwen, policy.RateLimited},
+		{"06-dashscope-tpm/qwen-allocated.jsonl", config.Qwen, policy.RateLimited},
+		{"08-zai-concurrency/claude.jsonl", config.Claude, policy.RateLimited},
+		{"08-zai-concurrency/opencode.jsonl", config.OpenCode, policy.RateLimited},
+		{"08-zai-concurrency/opencode-tmr.jsonl", config.OpenCode, policy.RateLimited},
+		{"09-qwen-success-401/qwen.jsonl", config.Qwen, policy.Auth},
+		{"11-claude-spurious-error-result/claude.jsonl", config.Claude, policy.Completed},
+		{"12-claude-background-killed/claude.jsonl", config.Claude, policy.Completed},
+		{"45-stale-session-reset/claude.jsonl", config.Claude, policy.UsageLimit},
+	} {
+		got := inspectFile(t, c.file, c.cli, at(t, "2026-11-21T08:30:00Z"))
+		if got.Ending != c.want || got.Ending.IsLimit() != (got.Limit != nil) {
+			t.Errorf("%s: %s, want %s; %q", c.file, got.Ending, c.want, got.Reasons)
+		}
+	}
+	for body, want := range map[string]policy.Ending{
+		"01-openrouter-key-cap": policy.UsageLimit,
+		"02-kimi-billing-cycle": policy.UsageLimit,
+		"03-gemini-no-capacity": policy.Overloaded,
+		"05-claude-1m-context":  policy.UsageLimit,
+		"06-dashscope-tpm":      policy.RateLimited,
+	} {
+		text, err := os.ReadFile(filepath.Join(refusals, body, "body.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		status := 429
+		if strings.HasPrefix(body, "01") || strings.HasPrefix(body, "02") {
+			status = 403
+		}
+		if got := limit.Read(limit.Answer(status, nil, text)); got.Kind != want {
+			t.Errorf("%s behind the gateway: %s, want %s", body, got.Kind, want)
+		}
+	}
+}
+
+func inspectFile(t *testing.T, file, cli string, now time.Time) agent.Report {
+	t.Helper()
+	f, err := os.Open(filepath.Join(refusals, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	exit := &agent.Exit{}
+	if cli == config.Plain {
+		exit.Code = 1
+	}
+	got, err := agent.Inspect(f, stream(cli), agent.InspectOptions{Exit: exit, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestWhatTheReasonsNameAfterAGoodEnd(t *testing.T) {
+	for file, want := range map[string]string{
+		"11-claude-spurious-error-result/claude.jsonl": "only prompt commands are supported",
+		"12-claude-background-killed/claude.jsonl":     "in the background was ended with it: bg1",
+	} {
+		got := inspectFile(t, file, config.Claude, time.Now())
+		if !strings.Contains(strings.Join(got.Reasons, "\n"), want) {
+			t.Errorf("%s: %q, want %q", file, got.Reasons, want)
+		}
+	}
+}
+
+// TestAStaleSessionResetMeansSoon reads the report 45 at three moments after the time that its message names.
+func TestAStaleSessionResetMeansSoon(t *testing.T) {
+	for _, now := range []string{"2026-07-15T13:11:00Z", "2026-07-15T13:20:00Z", "2026-07-15T16:10:00Z"} {
+		got := inspectFile(t, "45-stale-session-reset/claude.jsonl", config.Claude, at(t, now))
+		if got.Limit == nil || got.Limit.ResetsAt.Sub(at(t, now)) > limit.Soonest {
+			t.Errorf("at %s: %+v", now, got.Limit)
+		}
+	}
+}
+
+// service is a refusal of testdata/refusals/services.jsonl.
+type service struct {
+	Service string
+	Status  int
+	Kind    policy.Ending
+	Body    json.RawMessage
+}
+
+// presentations shows a refusal as each CLI prints what its provider answered.
+func (s service) presentations() map[string]string {
+	body := string(s.Body)
+	message := limit.Answer(s.Status, nil, s.Body).Message
+	said := fmt.Sprintf("API Error: %d %s", s.Status, body)
+	result := func(text string) string {
+		return fmt.Sprintf(`{"type":"result","subtype":"success","is_error":true,"num_turns":1,"result":%s,"session_id":"s"}`, quoted1(text))
+	}
+	return map[string]string{
+		config.Claude: `{"type":"system","subtype":"init","session_id":"s"}` + "\n" + result(said),
+		config.Qwen:   `{"type":"system","subtype":"init","session_id":"s","qwen_code_version":"0.24.4"}` + "\n" + result("["+said+"]"),
+		config.Codex: `{"type":"thread.started","thread_id":"a"}` + "\n" + `{"type":"turn.started"}` + "\n" +
+			`{"type":"turn.failed","error":{"message":` + quoted1(fmt.Sprintf("unexpected status %d: %s", s.Status, body)) + `}}`,
+		config.Gemini: `{"type":"init","session_id":"s"}` + "\n" +
+			`{"type":"result","status":"error","error":{"type":"unknown","message":` + quoted1("["+said+"]") + `}}`,
+		config.OpenCode: fmt.Sprintf(`{"type":"error","timestamp":1,"sessionID":"s","error":{"name":"APIError","data":{"message":%s,"statusCode":%d,"responseBody":%s}}}`,
+			quoted1(message), s.Status, quoted1(body)),
+		config.Plain: "working\n" + said,
+	}
+}
+
+// TestARefusalIsTheSameOnEveryPath shows each refusal to the gateway, the stream of each CLI and plain text.
+func TestARefusalIsTheSameOnEveryPath(t *testing.T) {
+	text, err := os.ReadFile(refusals + "/services.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gjson.ForEachLine(string(text), func(line gjson.Result) bool {
+		var s service
+		if err := json.Unmarshal([]byte(line.Raw), &s); err != nil {
+			t.Fatal(err)
+		}
+		now := at(t, "2026-11-21T08:30:00Z")
+		answer := limit.Answer(s.Status, nil, s.Body)
+		answer.Now = now
+		want := limit.Read(answer).Kind
+		for cli, shown := range s.presentations() {
+			if cli == config.Plain && !want.IsLimit() {
+				continue // a plain line tells limits alone
+			}
+			got, err := agent.Inspect(strings.NewReader(shown), stream(cli), agent.InspectOptions{Exit: &agent.Exit{Code: 1}, Now: now})
+			if err != nil || got.Ending != want {
+				t.Errorf("%s %d as %s: %s, gateway %s; %q", s.Service, s.Status, cli, got.Ending, want, got.Reasons)
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,67 @@
+package limit
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/pawlbot/pawl/policy"
+)
+
+// Bounds of a reset time from now: nothing is gained by asking sooner, and no plan's window is longer than a
+// week; a later time is a misreading or a monthly cap that a person may lift.
+const (
+	Soonest = time.Minute
+	Latest  = 8 * 24 * time.Hour
+)
+
+// farthest is the longest wait that is read at all, so that nothing overflows.
+const farthest = 400 * 24 * time.Hour
+
+// Bound keeps a reset time between the soonest that is of use and Latest. The
+// reason says what was corrected; it is empty where nothing was.
+func Bound(at, now time.Time, soonest time.Duration) (bounded time.Time, reason string) {
+	at = at.UTC()
+	switch {
+	case at.Before(now.Add(soonest)):
+		return now.Add(soonest).UTC(), "the reset time " + at.Format(time.RFC3339) + " is past or too near; the earliest used is one minute from now"
+	case at.After(now.Add(Latest)):
+		return now.Add(Latest).UTC(), "the reset time " + at.Format(time.RFC3339) + " is more than eight days away; eight days are used"
+	}
+	return at, ""
+}
+
+// longWait separates a rate limit from a usage limit where the wording does not: per-minute limits end within
+// minutes, plans take hours (Copilot's "rate limit … try again in 58 hours").
+const longWait = 10 * time.Minute
+
+var (
+	// perDay matches limits of a long window worded as rate limits ("free-models-per-day"), and Google's names
+	// of them.
+	perDay = regexp.MustCompile(`(?i)\bper[ _-]?(?:day|week|month)\b|PerDay|\b(?:daily|weekly|monthly)\b|\((?:RPD|TPD)\)`)
+	// quota matches the word for a limit of no certain window: a minute's and a month's are called so.
+	quota = regexp.MustCompile(`(?i)\bquota\b|exhausted your capacity`)
+)
+
+// weigh corrects the kind of a limit by how long it lasts; resets is zero where that is unknown. hurried: a name says
+// that too much came at once. The reason is empty where nothing had to be corrected.
+func weigh(kind policy.Ending, message string, hurried bool, resets, now time.Time) (weighed policy.Ending, reason string) {
+	long := resets.Sub(now) > longWait
+	daily := perDay.MatchString(message)
+	switch kind {
+	case policy.RateLimited:
+		if long {
+			return policy.UsageLimit, "the wait is longer than a short rate limit lasts, so it counts as a usage limit"
+		}
+		if daily {
+			return policy.UsageLimit, "the limit is that of a day or longer, so it counts as a usage limit"
+		}
+	case policy.UsageLimit:
+		soon := !resets.IsZero() && !long
+		elastic := hurried || quota.MatchString(message)
+		if soon && !daily && elastic {
+			return policy.RateLimited, "the provider asks to come back within minutes, so it counts as a short rate limit"
+		}
+	default: // others have no length
+	}
+	return kind, ""
+}

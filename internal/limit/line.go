@@ -1,0 +1,97 @@
+package limit
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	// label matches what CLIs and SDKs put in front of an error.
+	label = regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[?api error:?\s*|(?:fatal|error|warning|codex|claude|\w*error|\w*exception)\s*:\s*|failed after \d+ attempts\. last error: |` +
+		`please run /login · |failed to authenticate\. |stream disconnected before completion: |exceeded retry limit, last status: )*`)
+	// ofAPI matches labels that stand in front of nothing but a provider's answer.
+	ofAPI = regexp.MustCompile(`(?i)api error|last error:|last status:|stream disconnected before|^\W*(?:http )?[45]\d\d\b`)
+	// errorBody matches a provider's answer that was printed as it came.
+	errorBody = regexp.MustCompile(`(?i)^(?:too many requests\s*:\s*)?(?:\d{3} )?\[?\{\s*"(?:type"\s*:\s*"error"\s*,\s*"error|error)"\s*:\s*\{`)
+	// leads are the words with which a refusal may begin.
+	leads = regexp.MustCompile(`^(?:(?:sorry|you|your|you've|you're|have|has|had|been|the|this|that|there|is|are|was|a|an|our|we|we're|we've|its|all|any|` +
+		`organi[sz]ation|workspace|team|account|plan|project|user|user's|company|org|api|key|selected|current|currently|free|claude|openai|anthropic|gemini|google|codex|copilot|ai|` +
+		`models?|servers?|service|provider|engine|system|experiencing|hit|high|extra|premium|request|requests|access|denied|forbidden|opus|sonnet|fable|daily|weekly|monthly|session|with|on|to|has)\W+|\W+|` +
+		`(?:model|models) \S+ |\d+-hour |\w+ \d[\d.]* )*$`)
+	// tails may follow a refusal: the end of its sentence, or where, until when and what now.
+	tails = regexp.MustCompile(`^[^\s.,;:!|·∙•()\[\-–—]*(?:\s(?:limits?|caps?|quota|credits?|errors?|has|have|been|is|was|reached|exceeded|exhausted|used up|too low|low|required))*(?:\s*(?:$|[.,;:!|·∙•()\[\-–—]|resets?\b|for [\w.\-]+|that restricts|in organization|set in|too many|on this model|on the server|available\b|usage\b|right now|at the moment|` +
+		`at this time|by this|of this|has been|have been|was |is |please|try|and\b))`)
+)
+
+// maxLineText bounds a line that is a refusal. Real ones have up to 600 bytes.
+const maxLineText = 1024
+
+// isLine reports whether a line of plain output is a refusal and does not merely contain one: it begins with the
+// refusal, apart from labels of errors, and a sentence ends or goes on to the reset after it.
+func (e Evidence) isLine() bool {
+	line := strings.TrimSpace(e.Message)
+	if len(line) > maxLineText {
+		return false
+	}
+	marks := label.FindString(line)
+	rest := line[len(marks):]
+	if errorBody.MatchString(rest) {
+		return true
+	}
+	if ofAPI.MatchString(marks) {
+		return true
+	}
+	if ofAPI.MatchString(rest) {
+		return true
+	}
+	if strings.ContainsAny(rest, "\"`") {
+		return false
+	}
+	first := sentences.Split(plainWords(rest), 2)[0]
+	for _, form := range []*regexp.Regexp{moneySpent, boundSpent, boundAlone, rateWords, busyWords, lackWords} {
+		if opens(first, form) {
+			return true
+		}
+	}
+	return false
+}
+
+// opens reports whether a sentence begins with what a form matches, apart from the words with which refusals begin, and
+// ends or goes on as they do.
+func opens(first string, form *regexp.Regexp) bool {
+	at := form.FindStringIndex(first)
+	if at == nil {
+		return false
+	}
+	if !leads.MatchString(strings.TrimSpace(first[:at[0]]) + " ") {
+		return false
+	}
+	return tails.MatchString(first[at[1]:])
+}
+
+// alone matches an error of a CLI that stands where an answer would: it opens with a label of errors, and is one line.
+var alone = regexp.MustCompile(`(?i)^\s*(?:[^\pL\pN{"'` + "`" + `\[]*(?:\[api error|api error|api call failed|(?:request|api|http|fatal|provider|llm|model)?\s?error|\w+error|fatal|failed to authenticate|please run /login)\b\s*[:·(\d]|\{\s*"(?:type"\s*:\s*"error"|error"\s*:)|\[?\s*(?:http )?(?:error )?[45]\d\d\b)`)
+
+// Instead reports whether a text that stands where an answer would is a provider's error, and what that means. Words
+// about an error are no error: the text must open as one, end with it, and be one that is known.
+func Instead(e Evidence) (Reading, bool) {
+	text := strings.TrimSpace(e.Message)
+	if len(text) > maxLineText {
+		return Reading{}, false
+	}
+	if strings.Count(text, "\n") > maxErrorLines {
+		return Reading{}, false
+	}
+	e.Message = text
+	if alone.MatchString(text) {
+		e.Seen = Stream
+		r := Read(e)
+		return r, r.Kind != ""
+	}
+	e.Seen = Plain
+	r := Read(e)
+	return r, r.Kind.IsLimit()
+}
+
+// maxErrorLines is how many line breaks an error has at most that stands for an answer.
+const maxErrorLines = 3

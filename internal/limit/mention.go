@@ -1,0 +1,48 @@
+package limit
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// mention matches what is about a limit wherever it stands, in lower case and loosely: it only counts quotes.
+var mention = regexp.MustCompile(`(?:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?limits?\b` +
+	`|hit your (?:\w+ )?limit|limit[ _]?reached|quota (?:exceeded|reached|limit)|(?:current|daily|your) quota` +
+	`|too many requests\b|out of (?:credits|extra usage)`)
+
+// Commands print much, so mention is tried only around parts of words that each mention has; none in capitals.
+var cues = []string{"imit", "uota", "equests", "ut of "}
+
+// around is how many bytes on each side of a cue are looked at, and longestWord how many more to the end of a word, which
+// would else be taken for another.
+const around, longestWord = 32, 256
+
+// Mentioned reports whether one of the texts is about a limit.
+func Mentioned(texts ...string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool {
+		return slices.ContainsFunc(cues, func(cue string) bool { return mentionedAt(text, cue) })
+	})
+}
+
+func mentionedAt(text, cue string) bool {
+	for from := 0; ; {
+		at := strings.Index(text[from:], cue)
+		if at < 0 {
+			return false
+		}
+		at += from
+		if mention.MatchString(strings.ToLower(about(text, at))) {
+			return true
+		}
+		from = at + len(cue)
+	}
+}
+
+// about is what stands around a place of a text.
+func about(text string, at int) string {
+	after := text[min(len(text), at+around):min(len(text), at+longestWord)]
+	next := strings.TrimLeft(after, "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+	end := min(len(text), at+longestWord) - len(next)
+	return text[max(0, at-around):end]
+}

@@ -1,0 +1,396 @@
+package limit
+
+import (
+	"cmp"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/policy"
+)
+
+const (
+	// maxMessage bounds the message of a limit in characters.
+	maxMessage = 1 << 10
+	// maxFailureText bounds how much of an error message is looked at, in bytes.
+	maxFailureText = 8 << 10
+)
+
+// Reading is what a refusal means.
+type Reading struct {
+	// Kind is how a run ends by it; empty where the evidence does not tell.
+	Kind     policy.Ending
+	ResetsAt time.Time // zero where unknown
+	Source   string    // of ResetsAt, as policy.Limit has it
+	// Certainty is Certain where a field says so, Likely where words alone do.
+	Certainty string
+	// OfAccount says that the refusal holds for every model of the account.
+	OfAccount bool
+	Message   string
+	// Reasons say what was corrected: the kind by its length, the reset by its bounds.
+	Reasons []string
+}
+
+// Read reads a refusal. The same refusal gives the same kind wherever it was seen.
+func Read(e Evidence) Reading {
+	if e.Seen == Plain && !e.isLine() {
+		return Reading{}
+	}
+	e = e.unwrapped()
+	r := Reading{
+		Kind:      e.outranked(e.kind()),
+		Source:    policy.SourceNone,
+		Certainty: policy.Likely,
+		Message:   e.shown(),
+	}
+	if e.field {
+		r.Certainty = policy.Certain
+	}
+	if r.Kind.IsLimit() {
+		r.OfAccount = e.ofAccount(r.Kind)
+	}
+	e.time(&r)
+	return r
+}
+
+// Limit describes a reading whose kind is a limit; false for others.
+func (r Reading) Limit() (policy.Limit, bool) {
+	if !r.Kind.IsLimit() {
+		return policy.Limit{}, false
+	}
+	return policy.Limit{
+		Kind:      r.Kind,
+		ResetsAt:  r.ResetsAt,
+		Source:    r.Source,
+		Certainty: r.Certainty,
+		Message:   r.Message,
+	}, true
+}
+
+// keyLike matches a key, also one that the provider has masked in part.
+var keyLike = regexp.MustCompile(`\S*\*{2,}\S*|\b(?:(?:sk|pk|rk)[-_]|AIza)[\w-]{6,}`)
+
+func (e Evidence) shown() string {
+	message := e.Message
+	if e.Seen == Gateway {
+		message = keyLike.ReplaceAllString(message, "…")
+	}
+	return render.Short(strings.ToValidUTF8(message, ""), maxMessage)
+}
+
+// time weighs the kind by how long the refusal lasts, and bounds its reset.
+func (e Evidence) time(r *Reading) {
+	switch r.Kind {
+	case policy.UsageLimit, policy.RateLimited, policy.Overloaded:
+	default:
+		return
+	}
+	at, source := e.reset()
+	quotas := e.body.Get("details.#.violations.#.quotaId").Raw // that are used up, as Google tells them
+	if perDay.MatchString(quotas) && at.Sub(e.Now) <= longWait {
+		at = time.Time{} // Gemini tells of a day's quota how soon its client may ask again
+	}
+	why := ""
+	if !e.fixed() {
+		r.Kind, why = weigh(r.Kind, e.own+" "+quotas, e.hasteNamed(), at, e.Now)
+	}
+	if why != "" {
+		r.Reasons = append(r.Reasons, why)
+	}
+	if at.IsZero() {
+		return
+	}
+	if source == policy.SourceStructured {
+		r.Certainty = policy.Certain
+	}
+	soonest := time.Duration(0)
+	if r.Kind == policy.UsageLimit || e.Seen != Gateway {
+		soonest = Soonest
+	}
+	r.Source = source
+	r.ResetsAt, why = Bound(at, e.Now, soonest)
+	if why != "" {
+		r.Reasons = append(r.Reasons, why)
+	}
+}
+
+// fixed reports whether a field names the kind, so that the length of the wait does not change it.
+func (e Evidence) fixed() bool { return e.planRejected() || e.named(sentence.outspent) && e.field }
+
+// outranked is the kind that a field names, unless the words tell more than it.
+func (e Evidence) outranked(said policy.Ending) policy.Ending {
+	if e.Kind.IsLimit() && said == policy.UsageLimit {
+		return said
+	}
+	return cmp.Or(e.Kind, said)
+}
+
+// kind judges by the words first, then by the names, then by the status.
+func (e Evidence) kind() policy.Ending {
+	if e.page() {
+		return policy.Disconnected
+	}
+	own := plainWords(e.own)
+	said := e.said(own)
+	if said == policy.UsageLimit && e.lacks(own) {
+		return policy.UsageLimit
+	}
+	if ending := ofRun(e.names()); ending != "" {
+		return ending
+	}
+	if e.planRejected() {
+		return policy.UsageLimit
+	}
+	if e.namedUsage(said) {
+		return policy.UsageLimit
+	}
+	if ending := ofRun(e.own + e.names()); ending != "" {
+		return ending
+	}
+	if tooLarge(own) {
+		return policy.Misconfigured
+	}
+	return cmp.Or(e.refusal(said), e.rest(own))
+}
+
+// refusal is the limit that the words, the names or the status tell.
+func (e Evidence) refusal(said policy.Ending) policy.Ending {
+	switch {
+	case e.Status >= 500, e.named(sentence.crowded):
+		return policy.Overloaded
+	case said == policy.UsageLimit, e.Status == http.StatusPaymentRequired:
+		return policy.UsageLimit
+	case e.nameMatches(authName):
+		return e.login()
+	case said != "":
+		return said
+	case e.hasteNamed(), e.Status == http.StatusTooManyRequests:
+		return policy.RateLimited
+	}
+	return e.login()
+}
+
+// login is Auth where the account or its key is refused.
+func (e Evidence) login() policy.Ending {
+	switch {
+	case e.Status == http.StatusForbidden && ofOneThing.MatchString(e.own):
+		return policy.Misconfigured
+	case e.Status == http.StatusForbidden, e.Status == http.StatusUnauthorized:
+		return policy.Auth
+	case e.nameMatches(authName):
+		return policy.Auth
+	case e.Status == 0 && e.nameMatches(serverName):
+		return policy.Overloaded
+	}
+	return ""
+}
+
+// names are the names of the error, as they are and as words, each on a line.
+func (e Evidence) names() string {
+	all := ""
+	for _, name := range e.Names {
+		all += "\n" + name + "\n" + plainWords(name)
+	}
+	return all
+}
+
+// rest is what the table of wordings or the status tells of other errors.
+func (e Evidence) rest(own string) policy.Ending {
+	ending := worded(e.own + e.names())
+	if ending == "" && e.own != e.Message {
+		ending = worded(e.Message)
+	}
+	if ending.IsLimit() && e.echoes(own) {
+		ending = ""
+	}
+	return cmp.Or(ending, statuses[e.Status])
+}
+
+// statuses are the endings of the HTTP statuses that tell one where no word does.
+var statuses = map[int]policy.Ending{
+	http.StatusNotFound:              policy.Misconfigured,
+	http.StatusRequestTimeout:        policy.Disconnected,
+	http.StatusRequestEntityTooLarge: policy.ContextOverflow,
+}
+
+var (
+	authName   = regexp.MustCompile(`(?i)auth|api_?key|permission|forbidden|access_?denied|account_deactivated|login`)
+	serverName = regexp.MustCompile(`(?i)^(?:internal|internal_error|api_error|server_error|unavailable)$`)
+	// hasteName are names of a rate that have no word for it: Google's for every quota, and OpenAI's types.
+	hasteName   = regexp.MustCompile(`(?i)^(?:resource_?exhausted(?:exception)?|requests|tokens)$`)
+	requestName = regexp.MustCompile(`(?i)^invalid|unknown|unsupported|not_?found|malformed|validation`)
+	// echoName are names of errors about a part of the request.
+	echoName = regexp.MustCompile(`(?i)^(?:invalid_(?:value|param|type|json|prompt|image|function)|unknown_|unsupported|malformed|missing)|not_?found`)
+	// accountName are names of a login that is refused for every model.
+	accountName = regexp.MustCompile(`(?i)authenti|unauth|api_?key|account`)
+	// ofOneThing matches a permission that is missing for a thing of the request and not for the account.
+	ofOneThing = regexp.MustCompile(`(?i)\b(?:files?|caches?|cached ?contents?|models?|tuned ?models?|corpus|corpora|containers?|skills?|beta|feature)\b|cachedContent`)
+	// echoed are words of an error about the request, which may repeat it.
+	echoed = regexp.MustCompile("[\"`“”]|'[^']{3,}'|\\b(?:invalid|unknown|unexpected|unsupported|unrecognized|malformed|expected|must be|parameter|field|values?|headers?|role|property|" +
+		"schema|argument|exist|not found|permission|is no)\\b|^[^:]{0,40}\\b(?:model|file|tool|name|message|content)s?\\b[^:]{0,20}:")
+)
+
+// page reports whether the answer is not the API's: a sign-in page, a CDN's challenge, a gateway's error.
+func (e Evidence) page() bool {
+	if e.Seen == Gateway {
+		return e.Foreign()
+	}
+	return markup.MatchString(e.Message)
+}
+
+var markup = regexp.MustCompile(`(?i)<!doctype html|<html[\s>]|<title>(?:just a moment|attention required|sign in|\d{3} )`)
+
+// planRejected reads the headers of Claude's plans.
+func (e Evidence) planRejected() bool {
+	if e.Status != http.StatusTooManyRequests {
+		return false
+	}
+	return e.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected"
+}
+
+// named reports whether a name of the error is of a kind, read as words.
+func (e Evidence) named(is func(sentence) bool) bool {
+	return slices.ContainsFunc(e.Names, func(name string) bool { return is(sentence(plainWords(name))) })
+}
+
+func (e Evidence) nameMatches(form *regexp.Regexp) bool {
+	return slices.ContainsFunc(e.Names, form.MatchString)
+}
+
+// namedUsage reports whether a name says that something is used up, or is about money alone, such as billing_error. A
+// "quota" is a minute's as well as a month's, so a message that tells of haste outranks the name.
+func (e Evidence) namedUsage(said policy.Ending) bool {
+	return e.named(func(s sentence) bool {
+		elastic := strings.Contains(string(s), "quota")
+		switch {
+		case strings.Contains(string(s), "polic"), elastic && said == policy.RateLimited:
+			return false
+		case s.outspent():
+			return true
+		case rateWords.MatchString(string(s)):
+			return false
+		}
+		return moneyAlone.MatchString(string(s))
+	})
+}
+
+// hasteNamed reports whether a name says that too much came at once.
+func (e Evidence) hasteNamed() bool { return e.nameMatches(hasteName) || e.named(sentence.hurried) }
+
+// said is the limit that the message tells in words: usage_limit, overloaded, rate_limited or none. Of an error of the
+// request, which may repeat words of the agent, only what says nothing of the request counts.
+func (e Evidence) said(own string) policy.Ending {
+	ofRequest := e.ofRequest()
+	if ofRequest && e.echoes(own) {
+		return ""
+	}
+	unauthorized := e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
+	switch {
+	case fragment.MatchString(e.own):
+		return policy.RateLimited
+	case anySentence(own, sentence.outspent), e.lacks(own):
+		return policy.UsageLimit
+	case ofRequest:
+		return ""
+	case !unauthorized && anySentence(own, sentence.crowded):
+		return policy.Overloaded
+	case e.Status != http.StatusUnauthorized && anySentence(own, sentence.hurried):
+		return policy.RateLimited
+	}
+	return ""
+}
+
+func (e Evidence) lacks(own string) bool { return anySentence(own, sentence.excluded) }
+
+// ofRequest reports whether the error is one of the request.
+func (e Evidence) ofRequest() bool {
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity:
+		return true
+	case http.StatusForbidden:
+		return ofOneThing.MatchString(e.own)
+	case 0:
+		return e.nameMatches(requestName) && !e.nameMatches(authName)
+	}
+	return false
+}
+
+// echoes reports whether the error may repeat words of the request.
+func (e Evidence) echoes(own string) bool {
+	if !e.ofRequest() {
+		return false
+	}
+	return e.nameMatches(echoName) || echoed.MatchString(own)
+}
+
+// tooLarge reports whether one request is more than the account may send in a minute, which no wait changes.
+func tooLarge(own string) bool {
+	if soleRequest.MatchString(own) {
+		return true
+	}
+	m := asksFor.FindStringSubmatch(own)
+	if m == nil {
+		return false
+	}
+	return number(strings.ReplaceAll(m[2], ",", "")) > number(strings.ReplaceAll(m[1], ",", ""))
+}
+
+// asksFor reads "Limit 30000, Requested 47890", as OpenAI and Groq tell it.
+var asksFor = regexp.MustCompile(`\blimit:? ([\d,]+)\b.{0,40}\brequested:? ([\d,]+)\b`)
+
+// ofAccount reports whether a limit holds for every model of the account.
+func (e Evidence) ofAccount(kind policy.Ending) bool {
+	own := plainWords(e.own)
+	switch {
+	case kind == policy.Auth:
+		return e.Status == http.StatusUnauthorized || e.nameMatches(accountName)
+	case kind != policy.UsageLimit, e.lacks(own):
+		return false
+	case e.planRejected(), e.Status == http.StatusPaymentRequired:
+		return true
+	case modelOnly.MatchString(own):
+		return false
+	}
+	return true
+}
+
+// modelOnly matches a used-up bound of one model.
+var modelOnly = regexp.MustCompile(`\b(?:this|the|selected|requested) model\b|\bmodel \S+|\bfor (?:gpt|claude|gemini|opus|sonnet|haiku|fable)`)
+
+// reset finds when the limit is over, and in what: a field, a header, last the sentence.
+func (e Evidence) reset() (time.Time, string) {
+	routed := http.Header{} // OpenRouter repeats a provider's headers in the body
+	e.body.Get("metadata.headers").ForEach(func(name, v gjson.Result) bool {
+		routed.Set(name.String(), v.String())
+		return true
+	})
+	at := cmp.Or(
+		e.ResetsAt,
+		unix(e.body.Get("resets_at").String()),
+		after(e.Now, number(e.body.Get("resets_in_seconds").String())),
+		e.detailedReset(),
+		HeaderReset(e.Header, e.Now),
+		HeaderReset(routed, e.Now),
+	)
+	if !at.IsZero() {
+		return at, policy.SourceStructured
+	}
+	at, _ = ResetTime(e.Message, e.Now, e.Zone)
+	return at, policy.SourceText
+}
+
+// detailedReset reads the details of Google's errors, the quota's reset before the delay.
+func (e Evidence) detailedReset() time.Time {
+	detail := func(field string) string { return e.body.Get("details.#." + field + "|0").String() }
+	at, _ := time.Parse(time.RFC3339, detail("metadata.quotaResetTimeStamp")) // zero where there is none
+	return cmp.Or(
+		at.UTC(),
+		lasting(e.Now, detail("metadata.quotaResetDelay")),
+		lasting(e.Now, detail("retryDelay")),
+	)
+}

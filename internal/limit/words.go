@@ -1,0 +1,132 @@
+package limit
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Families of words. Providers word the same refusal in hundreds of ways, but of few kinds: something of the account is
+// used up or lacking, too much came at once, or the other side is busy. A sentence is read by the words that it joins.
+// The Chinese words are those of Alibaba, Moonshot, Volcengine and Zhipu.
+const (
+	// money are nouns for what an account has bought or was granted.
+	money = `(?:credits?|balances?|billing|budgets?|funds|payments?|spend(?:ing)?|subscriptions?|plans?|wallet|prepa(?:id|yment)|` +
+		`overages?|allowances?|entitlements?|quotas?|usage|trial|your capacity|arrear\w*|overdue|good standing|余额|额度|配额|套餐|资源包|账单|账户|用量)`
+	// spent are words for what is used up.
+	spent = `(?:exceed(?:s|ed|ing)?|over (?:your|the|its)|reached|hit|exhaust(?:ed|s)?|deplet(?:ed|es)?|used (?:up|all)|consumed|out of|r[au]n out|` +
+		`insufficient|not enough|not? sufficient|too low|low|no (?:more|remaining|available)|(?:have|has|had|with) no|no|zero|0|negative|overdue|past due|unpaid|arrears?|arrearage|make sure|` +
+		`lapsed|expired|ended|inactive|not active|(?:is|are|was|been) (?:blocked|disabled|suspended|paused)|不足|用尽|用完|耗尽|超出|超过|超限|达到|已达|欠费|过期|到期|上限)`
+	// ceiling are nouns for a bound of unknown kind.
+	ceiling = `(?:limits?|caps?|thresholds?|allocations?|上限|限额|限制)`
+	// owner are words that make a bound one of the account.
+	owner = `(?:you|your|you['’]ve|its|organi[sz]ation|org|workspace|team|accounts?|plan|keys?|free|members?|users?|projects?|company|` +
+		`tier|claude|opus|sonnet|haiku|fable|gpt|gemini|codex|premium|pro|limit resets|您|账户)`
+	// long are windows of an hour and more.
+	long = `(?:daily|weekly|monthly|yearly|annual|per[ -](?:day|week|month|year|cycle)|(?:a|this|each|every|current|next) (?:day|week|month)|today|` +
+		`\d+[- ]?h(?:(?:ou)?rs?)?\b|(?:billing|usage)[ -](?:cycle|period)|session (?:\w+ )?(?:limits?|usage|quota)|hourly|rpd|tpd|每日|每天|每周|每月|今日|本周|本月|小时)`
+	// rate are words for too much at once.
+	rate = `(?:rate[ -]?limit(?:s|ed|ing|er)?|too many (?:\w+ )?(?:requests?|tokens|calls|connections|attempts|sessions|messages)|throttl\w*|per[ -](?:min(?:ute)?|sec(?:ond)?)|` +
+		`\b[rtqi]p[ms]\b|concurren\w*|parallel (?:requests|calls)|simultaneous\w*|slow(?:ing)? down|(?:too|so|very) (?:fast|quickly|frequent(?:ly)?)|` +
+		`request limit|requests? (?:rate|frequency)|rate (?:exceeded|increased|of requests)|frequency|burst|inflight|请求频率|频率|速率|并发|限流|请求过多|请求次数|过快|过于频繁)`
+	// busy are words for a provider that cannot serve anybody.
+	busy = `(?:overload\w*|(?:no|at|over|out of|insufficient|limited|lacks?|not enough|exceed\w*|exhausted|full) (?:\w+ ){0,2}capacity|capacity (?:\w+ ){0,2}(?:exceed\w*|exhaust\w*|reached|limit\w*|constrain\w*|unavailable|issues?|error)|` +
+		`(?:high|heavy|peak|increased|unusual|excessive|unprecedented) (?:\w+ )?(?:demand|load|traffic|volume)|congest\w*|` +
+		`\b(?:is|are|too|currently|server|engine|system|cluster|model|service) busy|(?:temporarily|currently|momentarily) (?:un|not )available|` +
+		`internal (?:server )?error|server had an error|service (?:is )?(?:currently |temporarily )?(?:unavailable|not available)|unable to (?:handle|process|serve) .{0,20}requests? (?:at|right)|` +
+		`bad gateway|gateway time-?out|(?:no|all|without) (?:\w+ ){0,2}(?:available|healthy|live|free) (?:\w+ )?(?:channels?|instances?|upstreams?|replicas?|workers?|providers?|servers?|backends?|endpoints?|nodes?)|` +
+		`(?:queue|pool) (?:is )?full|(?:warming|starting|spinning) up|not ready|is loading|under maintenance|繁忙|过载|访问量过大|负载|饱和|拥挤)`
+	// lacks are words for what a plan leaves out.
+	lacks = `(?:(?:not|n['’]t|never|cannot be) (?:yet )?(?:included?|available|supported?|enabled|allowed|permitted|part|covered?|use[d]?|access(?:ible)?|eligible|entitled|have|cover|allow)\b.{0,60}\b(?:plans?|tiers?|subscriptions?|free (?:\w+ )?(?:users?|accounts?)|trial)` +
+		`|\b(?:plans?|tiers?|subscriptions?|trial)\b.{0,30}\b(?:not|n['’]t|no longer|lacks?|excludes?)\b.{0,40}\b(?:include|cover|support|allow|access|have|permit|offer|eligible|entitle)` +
+		`|only (?:be )?(?:available|offered|supported|included|enabled|for)\b.{0,40}\b(?:plans?|tiers?|subscri\w+|paid|pro|max|enterprise|team)\b` +
+		`|\b(?:usage|subscription|plan|payment(?: method)?|credits?|billing|upgrade|purchase|tier|top-?up)\b.{0,20}\b(?:is |are |be )?(?:required|needed|necessary)` +
+		`|\b(?:require[sd]?|needs?|must have|without) (?:\w+[ -]){0,4}?(?:credits?|subscription|plan|payment|billing|tier|upgrade|usage|membership)\b` +
+		`|\bto (?:use|access|continue)\b.{0,60}\b(?:plans?|tiers?|subscriptions?)\b.{0,10}\b(?:upgrade|subscribe)|(?:upgrade|subscribe|purchase|add (?:a payment|credits|funds)|enable (?:extra|billing|overage))\b.{0,60}\bto (?:use|access|unlock|enable|continue with)\b)`
+	// thing makes a bound one of the request or of the agent.
+	thing = `(?:context(?: window| length)?|tokens?|prompts?|inputs?|outputs?|turns?|sizes?|lengths?|retr(?:y|ies)|time|files?|uploads?|memory|characters?|loops?|recursion|depth|images?|pages?|iterations?|steps?) (?:count )?limits?`
+)
+
+// near joins two words of one sentence, in either order.
+func near(a, b string) string {
+	return `(?:` + edged(a) + `.{0,60}?` + edged(b) + `|` + edged(b) + `.{0,60}?` + edged(a) + `)`
+}
+
+// edged matches a family as whole words; Chinese has no spaces between them.
+func edged(words string) string { return `(?:\b|\P{Latin})` + words + `(?:\b|\P{Latin}|$)` }
+
+var (
+	moneySpent  = regexp.MustCompile(near(money, spent))
+	moneyAlone  = regexp.MustCompile(edged(money))
+	boundSpent  = regexp.MustCompile(near(ceiling, `(?:`+spent+`|stop(?:s|ped)?|resets?)`))
+	boundOwned  = regexp.MustCompile(edged(owner))
+	boundAlone  = regexp.MustCompile(`^(?:\W|the )*limit (?:has been |was |is )?(?:reached|exceeded|exhausted|hit)`)
+	longWindow  = regexp.MustCompile(`(?:\b|\P{Latin})` + long)
+	rateWords   = regexp.MustCompile(rate)
+	busyWords   = regexp.MustCompile(busy)
+	lackWords   = regexp.MustCompile(lacks)
+	otherLimit  = regexp.MustCompile(`\b` + thing + `\b`)
+	soleRequest = regexp.MustCompile(`(?:request|message|input|prompt) (?:is )?too (?:large|long|big)`)
+
+	web       = regexp.MustCompile(`https?://\S+|\b[\w.-]+\.(?:ai|com|cn|io|dev|org)/`)
+	fragment  = regexp.MustCompile(`#(?:token|rate|request|concurrency|qps|tpm|rpm)-?limit`)
+	camel     = regexp.MustCompile(`([a-z])([A-Z][a-z])`)
+	sentences = regexp.MustCompile(`[.;!?]+(?:\s|$)|\n+|[\x{3002}\x{ff1b}\x{ff01}\x{ff0c}]`)
+)
+
+// plainWords rewrites a text for the families: lower case, no addresses, and identifiers as words.
+func plainWords(text string) string {
+	text = web.ReplaceAllString(text[:min(len(text), maxFailureText)], " ")
+	text = camel.ReplaceAllString(text, "$1 $2")
+	text = strings.NewReplacer("e.g.", "eg", "_", " ", "’", "'", "\u00a0", " ", "‑", "-").Replace(text)
+	return strings.ToLower(text)
+}
+
+// sentence is one of a refusal, as plainWords gives it.
+type sentence string
+
+// outspent reports whether the sentence says that the account has used up something.
+func (s sentence) outspent() bool {
+	text := string(s)
+	window := longWindow.MatchString(text)
+	if rateWords.MatchString(text) {
+		return window
+	}
+	if moneySpent.MatchString(text) {
+		return true
+	}
+	if boundAlone.MatchString(text) {
+		return true
+	}
+	if otherLimit.MatchString(text) || !boundSpent.MatchString(text) {
+		return false
+	}
+	return window || boundOwned.MatchString(text)
+}
+
+// excluded reports whether the sentence says that the account's plan lacks what was asked for.
+func (s sentence) excluded() bool { return lackWords.MatchString(string(s)) }
+
+// hurried reports whether the sentence says that too much came at once.
+func (s sentence) hurried() bool {
+	text := string(s)
+	if longWindow.MatchString(text) {
+		return false
+	}
+	return rateWords.MatchString(text)
+}
+
+// crowded reports whether the sentence says that the provider is busy.
+func (s sentence) crowded() bool { return busyWords.MatchString(string(s)) }
+
+// anySentence reports whether a sentence of the text is of a kind.
+func anySentence(text string, is func(sentence) bool) bool {
+	for _, one := range sentences.Split(text, maxSentences) {
+		if is(sentence(one)) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxSentences bounds what is read of a message. Refusals have up to five sentences.
+const maxSentences = 40
