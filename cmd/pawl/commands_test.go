@@ -185,7 +185,9 @@ func TestInspectTakesTheSeverityOfAConfiguration(t *testing.T) {
 	t.Parallel()
 	edit := func(i int) string {
 		const change = `{"type":"tool_use","id":"%d","name":"Edit","input":{"file_path":"/r/a.go","old_string":"%d","new_string":"%d"}}`
-		return `{"type":"assistant","session_id":"s","message":{"content":[` + fmt.Sprintf(change, i, i%2, (i+1)%2) + `]}}` + "\n"
+		const answer = `{"type":"user","session_id":"s","message":{"content":[{"type":"tool_result","tool_use_id":"%d","content":"ok"}]}}`
+		return `{"type":"assistant","session_id":"s","message":{"content":[` + fmt.Sprintf(change, i, i%2, (i+1)%2) + `]}}` + "\n" +
+			fmt.Sprintf(answer, i) + "\n"
 	}
 	dir, loop := desk(t), ""
 	for i := range 30 {
