@@ -40,14 +40,14 @@ type lane struct {
 	reader      *Reader
 }
 
-// Bounds of labels. Three lines are the least that makes one, as a package without tests prints; the others bound memory.
+// Bounds of labels. Two lines make one, as a package without tests prints; the others bound memory.
 const (
-	minLane      = 3
+	minLane      = 2
 	maxLabel     = 120 // bytes
 	maxLabels    = 500
 	maxLanes     = 64
 	maxWaiting   = 2000 // bytes of a line
-	maxLaneDepth = 3    // a time before a container before a package
+	maxLaneDepth = 5    // a job, a step and a time before a container before a package
 )
 
 // real reports whether the label is one: no more lines without a label stand between its lines than it has itself. Levels

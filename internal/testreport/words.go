@@ -57,6 +57,7 @@ var words = vocabulary(map[string]string{
 	"disabled":  "disabled",
 	"canceled":  "canceled",
 	"unrun":     "unrun",
+	"unsure":    "incomplete inconclusive",
 })
 
 // Words without a count of their own: that tests ran, what is counted beside them, and what stands between.
@@ -66,7 +67,7 @@ const (
 		"assertions assertion* expectations"
 	fillers = "all a are at the some were was have has time times took elapsed duration seconds second secs sec ms s m t z locally remotely " +
 		"listed below expect calls including known unexpected warn warning warnings notifications measured filtered deselected rerun reruns " +
-		"info number testing exit exiting code real cpu no ℹ"
+		"info number count overall risky deprecation deprecations notice notices testing exit exiting code real cpu no ℹ"
 	splitting = "and with in out of from for across containing after by"
 )
 
@@ -432,11 +433,13 @@ func (s segment) ordinal() bool {
 // "with 12 tests failed after 0.1 seconds".
 func (s segment) counts() word {
 	behind, before := lastCount(s.behind), lastCount(s.before)
+	next := before
 	if len(s.behind) > 0 {
-		next := s.behind[0]
-		if s.unit || next.isResult() {
-			return next
-		}
+		next = s.behind[0]
+	}
+	verdict := s.unit && behind.group != groupSkipped
+	if verdict || next.isResult() {
+		return next
 	}
 	if before.isResult() && !behind.isResult() {
 		return before
