@@ -52,11 +52,11 @@ func TestWhatAnAnswerHasNoPlaceForStaysInItsText(t *testing.T) {
 }
 
 func TestADeclineStandsInItsPlaceAlone(t *testing.T) {
-	r := Receipt{Declined: "no", Ending: Completed, Final: "DECLINED: no\n\nBoth cannot be."}
+	r := Receipt{Declined: "no", Outcome: Declined, Final: "DECLINED: no\n\nBoth cannot be."}
 	if got := r.Says(); got != "Both cannot be." {
 		t.Errorf("says %q", got)
 	}
-	if r.StartTree, r.EndTree = "a", "b"; r.Says() != r.Final {
+	if r.Outcome = WorkUnverified; r.Says() != r.Final {
 		t.Errorf("what is no decline says %q", r.Says())
 	}
 }

@@ -44,7 +44,7 @@ func TestWhatIsLeftOfADayAndTheRuleAgree(t *testing.T) {
 }
 
 func TestFailingChecksAskNoMoreThanTheLadderAllows(t *testing.T) {
-	byChecks := Attempt{Receipt: Receipt{Ending: Completed, Outcome: Edited, StartTree: "before", EndTree: moved}, NewInput: true, ByChecks: true}
+	byChecks := Attempt{Receipt: Receipt{Ending: Completed, Outcome: WorkUnverified, StartTree: "before", EndTree: moved}, NewInput: true, ByChecks: true}
 	byPeople := byChecks
 	byPeople.ByChecks = false
 	again := Attempt{Receipt: Receipt{Ending: Completed, Outcome: VerifyFailed, Verify: []Verified{{}}, StartTree: "before", EndTree: moved}}

@@ -126,7 +126,11 @@ func TestSettingsOfTestsInPythonsManifestsAreExchangedAndNothingElse(t *testing.
 // TestFewerTestsVerifyLess: where nothing was done on the tests' side, and where the tests as they were do not all run.
 func TestFewerTestsVerifyLess(t *testing.T) {
 	counted := func(n, skipped int) []Verified {
-		return []Verified{{Command: "make", Passed: true, PassedTests: n, SkippedTests: skipped}}
+		v := Verified{Command: "make", Passed: true, PassedTests: n, SkippedTests: skipped}
+		if n > 0 {
+			v.Runner = "pytest"
+		}
+		return []Verified{v}
 	}
 	for name, c := range map[string]struct {
 		change    TestChange
@@ -135,25 +139,26 @@ func TestFewerTestsVerifyLess(t *testing.T) {
 	}{
 		"as many":                     {TestChange{Edited: []string{"a.py"}}, counted(8, 0), nil, "verified"},
 		"more":                        {TestChange{Edited: []string{"a.py"}}, counted(9, 0), nil, "verified"},
-		"fewer":                       {TestChange{Edited: []string{"a.py"}}, counted(6, 0), nil, "verified by 2 tests fewer than before"},
-		"skipped":                     {TestChange{Edited: []string{"a.py"}}, counted(7, 1), nil, "verified by 1 test fewer than before"},
-		"no runner any more":          {TestChange{Edited: []string{"a.py"}}, counted(0, 0), nil, "verified by 8 tests fewer than before"},
+		"fewer":                       {TestChange{Edited: []string{"a.py"}}, counted(6, 0), nil, "2 fewer tests ran than before"},
+		"skipped":                     {TestChange{Edited: []string{"a.py"}}, counted(7, 1), nil, "1 fewer test ran than before"},
+		"no runner any more":          {TestChange{Edited: []string{"a.py"}}, counted(0, 0), nil, "8 fewer tests ran than before"},
 		"tests deleted with code":     {TestChange{Edited: []string{"a.py"}, Deleted: []string{"b_test.py"}}, counted(6, 0), counted(8, 0), "verified"},
-		"tests that end their runner": {TestChange{Edited: []string{"a.py", "b_test.py"}}, counted(8, 0), counted(3, 0), "verified by 5 tests fewer than before"},
+		"tests that end their runner": {TestChange{Edited: []string{"a.py", "b_test.py"}}, counted(8, 0), counted(3, 0), "5 fewer tests ran than before"},
 	} {
 		e := NewTestEvidence(nil, c.change, counted(8, 0), c.now)
 		if c.were != nil {
 			e.AsTheyWere = c.were
 			e.Count(counted(8, 0), c.were)
 		}
-		if what, ok := (Receipt{Verify: c.now, TestEvidence: e}).Verified(); what != c.want || ok != (c.want == "verified") {
-			t.Errorf("%s: %q, want %q", name, what, c.want)
+		r := Receipt{Verify: c.now, TestEvidence: e}
+		if got := r.VerifiedWords(""); got != c.want || r.Verification().Verifies() != (c.want == "verified") {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
 
 func TestTheEvidenceIsSaidInAFewSentences(t *testing.T) {
-	passed := []Verified{{Passed: true, PassedTests: 14, Command: "go test"}}
+	passed := []Verified{{Passed: true, PassedTests: 14, Command: "go test", Runner: "go"}}
 	failed := []Verified{{Exit: 1, PassedTests: 13, FailedTests: 1, Failing: []Failing{{Name: "pkg TestX"}}}}
 	green := []Verified{{Passed: true, Command: "make"}}
 	slow := []Verified{{Passed: true, MS: 400_000}, {Passed: true, MS: 400_000}}
@@ -198,8 +203,9 @@ func TestTheEvidenceIsSaidInAFewSentences(t *testing.T) {
 		if diff := cmp.Diff(c.want, c.e.Says()); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
-		if got := (Receipt{TestEvidence: c.e, Verify: passed}).OnlyWithItsTests(); got != c.only {
-			t.Errorf("%s: verified only with its tests %v, want %v", name, got, c.only)
+		doubt := (Receipt{TestEvidence: c.e, Verify: passed}).doubt()
+		if only := doubt == "passes only with changed tests"; only != c.only {
+			t.Errorf("%s: %q; verified only with its tests: want %v", name, doubt, c.only)
 		}
 	}
 }
@@ -223,10 +229,11 @@ func TestTestsThatNoLongerRunAreNamed(t *testing.T) {
 	}
 }
 
-func TestAnExitCodeThatTheReportContradictsVerifiesNothing(t *testing.T) {
-	v := Verified{Command: "make", Passed: true, FailedTests: 1, PassedTests: 2, Failing: []Failing{{Name: "TestX"}}}.Compare(&Verified{Command: "make", Passed: true, PassedTests: 3}, nil)
-	if what, ok := (Receipt{Verify: []Verified{v}}).Verified(); ok || what != "unverified, exit code 0 with 1 failure reported" {
-		t.Errorf("%q, verified %v", what, ok)
+func TestAReportedFailureFailsTheCommandWhateverItsExitCode(t *testing.T) {
+	v := Verified{Command: "make", FailedTests: 1, PassedTests: 2, Failing: []Failing{{Name: "TestX"}}}.Compare(&Verified{Command: "make", Passed: true, PassedTests: 3}, nil)
+	r := Receipt{Verify: []Verified{v}}
+	if what := r.VerifiedWords(""); r.Verification() != Failed || what != "1 test fails" {
+		t.Errorf("%q, verification %s", what, r.Verification())
 	}
 	if got := v.Result(); got != "exit code 0, and yet 1 failure reported: TestX" {
 		t.Errorf("%q", got)

@@ -24,7 +24,7 @@ func given(attempts ...Attempt) Facts {
 			a.Backend, a.Account = "codex", "main"
 		}
 		if a.Outcome == "" {
-			a.Outcome = Outcome(a.Ending)
+			a.Outcome = a.Came(a.Decision.Purpose, f.Limits.Severity)
 		}
 		f.Attempts = append(f.Attempts, a.apart())
 	}
@@ -88,7 +88,7 @@ func (f Facts) continuing() Facts {
 
 // The attempts that most tests need.
 func finished() Attempt {
-	return Attempt{Receipt: Receipt{Ending: Completed, Outcome: Edited, StartTree: "before", EndTree: moved}}
+	return Attempt{Receipt: Receipt{Ending: Completed, Outcome: WorkUnverified, StartTree: "before", EndTree: moved}}
 }
 func fruitless() Attempt { return Attempt{Receipt: Receipt{Ending: Crashed, Detail: "exit code 1"}} }
 func timedOut() Attempt {

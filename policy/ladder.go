@@ -32,7 +32,7 @@ func noAnswer(f Facts) Decision {
 
 // gaveNoAnswer reports whether the attempt ended without an answer that the gateway has asked for once more.
 func (r Receipt) gaveNoAnswer() bool {
-	if r.Ending != NoAnswer || r.Outcome == EditLoop {
+	if r.Outcome != GaveNoAnswer {
 		return false
 	}
 	return !r.Gateway || r.Rambled
@@ -41,21 +41,23 @@ func (r Receipt) gaveNoAnswer() bool {
 // ladder says what to try after an attempt that moved the work but did not finish it.
 func ladder(f Facts) Decision {
 	a, ok := f.result()
-	switch {
-	case !ok:
+	if !ok {
 		return Decision{}
-	case a.Outcome == Interrupted:
+	}
+	switch a.Outcome {
+	case Interrupted:
 		return f.interrupted(a)
-	case a.Outcome == VerifyFailed:
+	case VerifyFailed:
 		return f.verifyFailed(a)
-	case a.Paused:
+	case WorkVerified, WorkUnverified, NoChange, Answered, Planned, Asked, Declined:
+		return Decision{}
+	case OutOfBudget:
 		why := fmt.Sprintf("attempt %d was ended by a budget of the day, which has room again", a.N)
 		return again(RuleBudget, why).like(a)
-	case a.Ending != Completed:
-		why := fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Ending)
+	default:
+		why := fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Outcome)
 		return again(RuleProgress, why).like(a)
 	}
-	return Decision{}
 }
 
 // inARow are the attempts of a kind since the last one that came to its own end, the newest first: what is no failure of
@@ -75,11 +77,11 @@ func inARow(all []Attempt, kind func(Attempt) bool) (row []Attempt) {
 // silence asks an agent again that hung.
 func silence(f Facts) Decision {
 	a, _ := f.result()
-	if !a.WentSilent() {
+	if a.Outcome != FellSilent {
 		return Decision{}
 	}
 	why := fmt.Sprintf("attempt %d was ended because the agent was silent for %s, which is no failure of it", a.N, a.Silent)
-	if n := len(inARow(f.run(), Attempt.WentSilent)); n >= maxSilences {
+	if n := len(inARow(f.run(), Attempt.wentSilent)); n >= maxSilences {
 		return stop(
 			RuleSilent,
 			"The operator should look at what the agent waits for, or raise its idle_timeout; /pawl retry tries again.",
@@ -89,6 +91,8 @@ func silence(f Facts) Decision {
 	}
 	return again(RuleSilent, why).like(a)
 }
+
+func (a Attempt) wentSilent() bool { return a.Outcome == FellSilent }
 
 // Three attempts in a row, the usual retry budget, are put down to an agent that hangs for good, and as many that Pawl
 // could not carry through need a person. Where the server was killed each time the attempt may be what takes it down:
@@ -130,7 +134,7 @@ func (f Facts) interrupted(a Attempt) Decision {
 
 // verifyFailed counts over everything since people last said something, whatever came between: the ladder has an end.
 func (f Facts) verifyFailed(a Attempt) Decision {
-	if v := a.Verification(); v != nil && v.Broken != "" {
+	if v := a.Deciding(); v != nil && v.Broken != "" {
 		return verifyBroken(v.broken(v.Broken))
 	}
 	c := f.climbed()
@@ -378,7 +382,7 @@ func (d Decision) OwnRung(effort string, r Receipt, before []Receipt) (Rung, boo
 		Tokens:    r.Tokens.used(),
 		CostUSD:   r.CostUSD,
 		MS:        r.AgentMS,
-		Recovered: r.Outcome == Edited,
+		Recovered: r.Outcome.Work(),
 	}
 	last, ok := lastEnded(before)
 	own.Unneeded = !ok || last.succeeded()
@@ -415,7 +419,7 @@ func (r *Rung) settle() {
 // lastEnded is the last attempt that came to its own end.
 func lastEnded(before []Receipt) (Receipt, bool) {
 	for _, r := range slices.Backward(before) {
-		if !r.brokenOff() && !r.cut() {
+		if !r.Outcome.BrokenOff() && !r.cut() {
 			return r, true
 		}
 	}
@@ -425,7 +429,7 @@ func lastEnded(before []Receipt) (Receipt, bool) {
 // succeeded reports whether there was nothing to recover: the attempt changed something, or asked a user.
 func (r Receipt) succeeded() bool {
 	switch r.Outcome {
-	case Edited, Declined, Asked:
+	case WorkVerified, WorkUnverified, Declined, Asked:
 		return true
 	default:
 		return false

@@ -138,8 +138,9 @@ func (w *world) checkRestart(f Facts, d Decision, b Backend, n int, broken func(
 	case last.Outcome == Interrupted:
 	case d.Rule == "limit_reset" && last.Ending == UsageLimit && !w.now.Before(last.Limit.Usable()):
 	case d.Different && !last.Decision.Different:
-	case d.Rule == "silent" && last.WentSilent() && len(inARow(f.run(), Attempt.WentSilent)) < maxSilences:
-	case d.Rule == "transient" && last.Ending.Passes() && refusals(f) < f.Limits.Transient.MaxConsecutive:
+	case d.Rule == RuleStillFailing && last.Decision.Rule != RuleStillFailing:
+	case d.Rule == "silent" && last.wentSilent() && len(inARow(f.run(), Attempt.wentSilent)) < maxSilences:
+	case d.Rule == "transient" && last.Outcome.Passes() && refusals(f) < f.Limits.Transient.MaxConsecutive:
 	case d.Rule == "escalate_effort" && d.Escalated && !last.Decision.Escalated:
 	case d.Rung == RungAnswer && last.Ending == NoAnswer && !slices.ContainsFunc(f.run(), func(a Attempt) bool { return a.Decision.Rung == RungAnswer }):
 	case b.Account != last.Account && (last.Ending == UsageLimit || last.Ending == Auth || last.Ending == Misconfigured):
@@ -251,20 +252,20 @@ func anyEnd(t *rapid.T, now time.Time, mood *Attempt) Attempt {
 	if a.Ending == TimedOut && rapid.Bool().Draw(t, "silent") {
 		a.Silent = "15m"
 	}
-	a.Outcome = Outcome(a.Ending)
 	switch {
 	case a.Ending == "":
 		a.Outcome, a.EndTree = Interrupted, a.StartTree
 	case rapid.IntRange(0, 5).Draw(t, "edit loop") == 0:
-		a.Outcome = EditLoop
 		a.Edits = Edits{Operations: rapid.IntRange(40, 120).Draw(t, "edits"), MaxRepeat: rapid.IntRange(8, 30).Draw(t, "repeats")}
 	case a.Ending == Completed:
-		a.Outcome = map[bool]Outcome{true: Edited, false: NoChange}[a.Progress()]
 		if !a.Progress() && rapid.Bool().Draw(t, "declined") {
-			a.Outcome, a.Declined = Declined, "it contradicts itself"
+			a.Declined = "it contradicts itself"
 		}
 		if a.Progress() && rapid.Bool().Draw(t, "failing") {
-			a.Outcome, a.Verify = VerifyFailed, []Verified{{}}
+			a.Verify = []Verified{{}}
+		}
+		if a.Progress() && rapid.Bool().Draw(t, "failing as before") {
+			a.Verify = []Verified{{Passed: true, Exit: 1, Known: []string{"TestX"}}}
 		}
 	case rapid.IntRange(0, 9).Draw(t, "cut short by Pawl") == 0:
 		a.Outcome = Interrupted

@@ -188,6 +188,7 @@ func (f Facts) next() Decision {
 		stagnation,
 		noAnswer,
 		noProgress,
+		stillFailing,
 		ladder,
 		feedback,
 	)

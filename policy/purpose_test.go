@@ -11,7 +11,7 @@ func forPurpose(p Purpose, a Attempt) Attempt {
 	return a
 }
 
-func replied() Attempt { return Attempt{Receipt: Receipt{Ending: Completed, Outcome: Answered}} }
+func replied() Attempt { return Attempt{Receipt: Receipt{Ending: Completed}} }
 
 // asking is fresh feedback that asks for these purposes, the oldest first.
 func (f Facts) asking(purposes ...Purpose) Facts {

@@ -112,8 +112,6 @@ type Receipt struct {
 	Conflicts []string `json:"conflicts,omitempty"`
 	// Leaks are what looks like secrets in what the attempt made, which was not committed then.
 	Leaks []Leak `json:"leaks,omitempty"`
-	// Revoked says that nothing was pushed since nobody who asked for it may write to the repository any more.
-	Revoked bool `json:"revoked,omitempty"`
 	// Merged says that what others pushed meanwhile was merged into the commit.
 	Merged   bool          `json:"merged,omitempty"`
 	Kept     string        `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
@@ -133,7 +131,7 @@ type Receipt struct {
 	Took  []uint32 `json:"took,omitempty"`
 	Added int      `json:"added,omitempty"` // lines, by the same change
 	Final string   `json:"final,omitempty"`
-	// Declined is why the agent said that the task cannot be done. It counts where Declines holds.
+	// Declined is why the agent said that the task cannot be done. It counts where Outcome is Declined.
 	Declined string `json:"declined,omitempty"`
 	// Question, Title, NotDone and Remarks are what the agent's last message says by the form of Answer.
 	Question string         `json:"question,omitempty"`
@@ -291,109 +289,39 @@ func (r Receipt) Untold() bool {
 	return r.Progress()
 }
 
-// Declines reports whether the agent declined the task: it ended well, said so, and touched nothing.
-func (r Receipt) Declines() bool {
-	return r.Declined != "" && r.touchedNothing()
-}
-
-// Asks reports whether the agent only asked something: it ended well, and touched nothing.
-func (r Receipt) Asks() bool {
-	if r.Declined != "" {
-		return false
-	}
-	return r.Question != "" && r.touchedNothing()
-}
-
-// touchedNothing reports whether the agent ended well without changing any file.
-func (r Receipt) touchedNothing() bool {
-	if r.Ending != Completed || r.Progress() {
-		return false
-	}
-	return len(r.LeftOut) == 0
-}
-
 // Says is the agent's last message without what is shown of it elsewhere.
 func (r Receipt) Says() string {
 	first, rest, _ := strings.Cut(r.Final, "\n")
-	if r.Declines() && Declining(first) != "" {
+	if r.Outcome == Declined && Declining(first) != "" {
 		return strings.TrimSpace(rest)
 	}
 	return r.Final
 }
 
-// WentSilent reports whether the attempt came to nothing but its agent's silence.
-func (r Receipt) WentSilent() bool { return r.Outcome == Outcome(TimedOut) && r.Silent != "" }
-
 // cut reports whether something other than a failure of the agent ended its work: its provider, a
-// daily budget, or a silence. A loop is the agent's own.
+// daily budget, or a silence.
 func (r Receipt) cut() bool {
-	if r.Outcome == EditLoop {
-		return false
-	}
-	if r.Paused {
+	switch r.Outcome {
+	case WasUsageLimit, FellSilent:
 		return true
+	case OutOfBudget:
+		return r.Paused
+	default:
+		return r.Outcome.Passes()
 	}
-	byProvider := r.Ending.Passes() || r.Ending == UsageLimit
-	return byProvider || r.WentSilent()
 }
-
-// brokenOff reports whether Pawl or a user broke the attempt off.
-func (r Receipt) brokenOff() bool { return r.Outcome == Interrupted || r.Outcome == Cancelled }
 
 // blameless reports whether the attempt did not come to its own end, which is no failure of the agent.
 func (r Receipt) blameless() bool { return r.Outcome == Interrupted || r.cut() }
-
-// endedWell reports whether the agent ended well and nothing speaks against its work.
-func (r Receipt) endedWell() bool {
-	if r.Ending != Completed || r.Failing() {
-		return false
-	}
-	return r.Outcome != VerifyFailed && !r.brokenOff()
-}
 
 // Failing reports whether a verify command failed; the outcome may name something worse.
 func (r Receipt) Failing() bool {
 	return slices.ContainsFunc(r.Verify, func(v Verified) bool { return !v.Passed })
 }
 
-// Verified says what the verify commands came to, as people are told it, and whether the
-// work is verified: every command exited with 0, and ran a test where its runner counts them.
-func (r Receipt) Verified() (what string, ok bool) {
-	p := r.proof()
-	return p.phrase, p.kind == proofPassed
-}
-
-// Contradicted is how many failures were reported by commands that exited with 0.
-func (r Receipt) Contradicted() (n int) {
-	for _, v := range r.Verify {
-		n += v.contradicted()
-	}
-	return n
-}
-
-// OnlyWithItsTests reports whether verification passed with the tests as the change left them, and fails with the tests
-// as they were.
-func (r Receipt) OnlyWithItsTests() bool {
-	if r.TestEvidence == nil {
-		return false
-	}
-	for i, v := range r.TestEvidence.AsTheyWere {
-		if v.Broken != "" {
-			continue
-		}
-		if !v.Passed || v.Exit != 0 && r.exitedWell(i) {
-			return true
-		}
-	}
-	return false
-}
-
-// exitedWell reports whether there is a verify command i, and it exited with 0.
-func (r Receipt) exitedWell(i int) bool { return i < len(r.Verify) && r.Verify[i].Exit == 0 }
-
-// Verification is the command that a user wants to see: the first that failed, else the first
+// Deciding is the command that a user wants to see: the first that failed, else the first
 // that leaves a doubt, else the last. It is nil where none was run.
-func (r Receipt) Verification() *Verified {
+func (r Receipt) Deciding() *Verified {
 	at := len(r.Verify) - 1
 	for i, v := range slices.Backward(r.Verify) {
 		switch {

@@ -44,6 +44,7 @@ const (
 	RuleSilent         Rule = "silent"
 	RuleNoProgress     Rule = "no_progress"
 	RuleInterrupted    Rule = "interrupted"
+	RuleStillFailing   Rule = "still_failing"
 	RuleVerifyFailed   Rule = "verify_failed"
 	RuleVerifyBroken   Rule = "verify_broken"
 	RuleEscalateEffort Rule = "escalate_effort"
@@ -290,6 +291,10 @@ var words = map[Rule]Words{
 		Waits:   "attempts were interrupted again and again",
 		Stops:   "attempts were interrupted again and again",
 		Help:    HelpRetry,
+	},
+	RuleStillFailing: {
+		Decides: []Action{DoAttempt},
+		When:    "the only failing tests also fail on the base and none was fixed: the agent is asked once whether they belong to the task",
 	},
 	RuleVerifyFailed: {
 		Decides: []Action{DoAttempt, DoStop},

@@ -93,7 +93,7 @@ func TestEveryRuleHasAHeadline(t *testing.T) {
 		t.Fatalf("found only %q", all)
 	}
 	starts := map[Rule]bool{}
-	for _, r := range []Rule{RuleDone, RuleNothingLeft, RuleFeedback, RuleProgress, RuleLimitReset, RuleEditLoop, RuleNoAnswer, RuleEscalateEffort, RuleAnswered, RulePlanned} {
+	for _, r := range []Rule{RuleDone, RuleNothingLeft, RuleFeedback, RuleProgress, RuleLimitReset, RuleEditLoop, RuleNoAnswer, RuleEscalateEffort, RuleStillFailing, RuleAnswered, RulePlanned} {
 		starts[r] = true
 	}
 	seen := map[Rule]bool{}

@@ -18,7 +18,7 @@ func stopped(f Facts) Decision {
 		return stop(RuleCancelled, "Comment /pawl resume to go on.", f.Stopped)
 	}
 	a, _ := f.result()
-	if !a.Revoked {
+	if a.Outcome != NotPermitted {
 		return Decision{}
 	}
 	return stop(
@@ -57,22 +57,22 @@ func declined(f Facts) Decision {
 
 // answered ends what was only asked: an answer leaves nothing to do, and a plan waits for a user.
 func answered(f Facts) Decision {
-	a, _ := f.result()
-	if a.Outcome != Answered {
-		return Decision{}
-	}
-	if f.Purpose == ToPlan {
+	switch a, _ := f.result(); a.Outcome {
+	case Planned:
 		return Decision{
 			Action:  DoAsk,
 			Rule:    RulePlanned,
 			Reasons: Because(RulePlanned, fmt.Sprintf("attempt %d made a plan", a.N)),
-			Hint:    "Read the plan and edit its comment where it should be otherwise; /pawl go has it worked off, as it stands then.",
+			Hint:    "Read the plan and edit its comment as you like; /pawl go then has the agent work by it.",
 		}
-	}
-	return Decision{
-		Action:  DoDone,
-		Rule:    RuleAnswered,
-		Reasons: Because(RuleAnswered, fmt.Sprintf("attempt %d answered", a.N)),
+	case Answered:
+		return Decision{
+			Action:  DoDone,
+			Rule:    RuleAnswered,
+			Reasons: Because(RuleAnswered, fmt.Sprintf("attempt %d answered", a.N)),
+		}
+	default:
+		return Decision{}
 	}
 }
 
@@ -83,7 +83,7 @@ func done(f Facts) Decision {
 		return Decision{}
 	}
 	work, ok := f.finished(a)
-	if !ok {
+	if !ok || f.asksAboutFailures(a) {
 		return Decision{}
 	}
 	what := "changed the tree"
@@ -91,14 +91,23 @@ func done(f Facts) Decision {
 		what = "merged the base"
 	}
 	if work.N != a.N {
-		what = fmt.Sprintf("completed what attempt %d had changed,", work.N)
+		what = fmt.Sprintf("completed what attempt %d had changed", work.N)
 	}
-	reasons := []string{fmt.Sprintf("attempt %d %s and %s", a.N, what, a.proof().predicate())}
+	reasons := []string{fmt.Sprintf("attempt %d %s: %s", a.N, what, a.VerifiedWords(""))}
 	return Decision{
 		Action:  DoDone,
 		Rule:    RuleDone,
 		Reasons: Because(RuleDone, append(reasons, a.TestEvidence.Says()...)...),
 	}
+}
+
+// endedWell reports whether the attempt left work, or nothing to add to the work before it.
+func (a Attempt) endedWell() bool {
+	if a.Outcome.Work() {
+		return true
+	}
+	nothingNew := a.Outcome == NoChange || a.Outcome == OnlyLeftOut
+	return nothingNew && !a.Failing()
 }
 
 // finished is the kept attempt whose work the last attempt leaves finished.
@@ -115,17 +124,40 @@ func (f Facts) finished(last Attempt) (work Attempt, ok bool) {
 	return work, true
 }
 
+// stillFailing continues the agent's session once where the only failing tests also fail on the base: whether they
+// belong to the task is for the agent to say.
+func stillFailing(f Facts) Decision {
+	a, _ := f.result()
+	if !f.asksAboutFailures(a) {
+		return Decision{}
+	}
+	why := fmt.Sprintf("attempt %d: %s; the agent is asked once whether fixing that is part of the task", a.N, a.VerifiedWords(""))
+	return again(RuleStillFailing, why).on(a.Backend, 0)
+}
+
+// asksAboutFailures reports whether the agent is to be asked about tests that fail as on the base. It is asked once after
+// each feedback, and not where it has fixed one of them.
+func (f Facts) asksAboutFailures(a Attempt) bool {
+	if !a.endedWell() || a.Verification() != AsBefore {
+		return false
+	}
+	if len(a.Fixed()) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(f.climb(), func(b Attempt) bool { return b.Decision.Rule == RuleStillFailing })
+}
+
 // needsPerson stops, since a rejected login or a wrong configuration does not get better by trying again.
 func needsPerson(f Facts) Decision {
 	var rule Rule
 	var what, hint string
 	a, _ := f.last()
-	switch a.Ending {
-	case Auth:
+	switch a.Outcome {
+	case WasAuth:
 		rule = RuleAuth
 		what = "rejected its login"
 		hint = "The operator must renew the login of this backend; then comment /pawl retry."
-	case Misconfigured:
+	case WasConfig:
 		rule = RuleMisconfigured
 		what = "is misconfigured"
 		hint = "The operator must correct the configuration of this backend; then comment /pawl retry."
@@ -145,7 +177,7 @@ func needsPerson(f Facts) Decision {
 // run waits for a known reset, or it ends and says when it resets.
 func usageLimit(f Facts) Decision {
 	a, _ := f.last()
-	if a.Ending != UsageLimit {
+	if a.Outcome != WasUsageLimit {
 		return Decision{}
 	}
 	if b, ok := f.other(a); ok {
@@ -189,10 +221,6 @@ func editLoop(f Facts) Decision {
 		return Decision{}
 	}
 	v := f.Limits.Severity.Loop(a.Receipt)
-	if v.Class == None {
-		// The CLI stopped itself, which has the same name.
-		return Decision{}
-	}
 	reasons := []string{fmt.Sprintf("attempt %d was a %s edit loop: %s", a.N, v.Class, strings.Join(v.Reasons, "; "))}
 	if a.Kept != "" {
 		reasons = append(reasons, "its work is kept on branch "+a.Kept+" and not part of the pull request")
@@ -230,39 +258,38 @@ func (f Facts) pausedBefore() bool {
 
 // noProgress stops after the attempt and says why it changed nothing.
 func (a Attempt) noProgress() Decision {
-	switch {
-	case len(a.Leaks) > 0:
+	switch a.Outcome {
+	case HasSecret:
 		return stop(
 			RuleSecret,
 			"Have it taken out; where it is no secret, list its fingerprint under allow_secrets in .github/pawl.yml. Then comment /pawl retry.",
 			fmt.Sprintf("attempt %d was not committed: %s", a.N, Named(a.Leaks)),
 		)
-	case len(a.Conflicts) > 0:
+	case HasConflict:
 		return stop(
 			RuleConflict,
-			"Merge the base yourself, or comment /pawl update and how the conflict is to be resolved.",
+			"Merge the base yourself, or comment /pawl update and how to resolve the conflict.",
 			fmt.Sprintf("attempt %d left conflict markers in %s, and its merge was not pushed", a.N, few(a.Conflicts)),
 		)
-	case a.Ending != Completed:
-		// It failed, as the stop at the end says.
-	case len(a.LeftOut) > 0:
+	case OnlyLeftOut:
 		return stop(
 			RuleLeftOut,
-			"Make that change yourself, or say what else is to be done; the operator and .github/pawl.yml name what is protected.",
+			"Make that change yourself, or say what else to do; the operator and .github/pawl.yml name what is protected.",
 			fmt.Sprintf("attempt %d changed nothing but %s", a.N, few(a.LeftOut)),
 		)
-	case a.Outcome != VerifyFailed:
+	case NoChange:
 		return stop(
 			RuleNoChange,
 			"Say what is missing in a comment, or close the thread.",
 			fmt.Sprintf("attempt %d ended completed and changed nothing", a.N),
 		)
+	default:
+		return stop(
+			RuleNoProgress,
+			"Look at the failure; /pawl retry tries once more.",
+			fmt.Sprintf("attempt %d failed (%s) and brought no change%s", a.N, a.Outcome, a.detail()),
+		)
 	}
-	return stop(
-		RuleNoProgress,
-		"Look at the failure; /pawl retry tries once more.",
-		fmt.Sprintf("attempt %d failed (%s) and brought no change%s", a.N, a.Outcome, a.detail()),
-	)
 }
 
 // feedback speaks where somebody asked for work that no attempt has taken.
@@ -349,18 +376,8 @@ func (t Transient) backoff(n int) time.Duration {
 	return Retry(n, t.BackoffStart, t.BackoffCap, 1)
 }
 
-// Passes reports whether an ending is a refusal that passes, which is no failure of the agent.
-func (e Ending) Passes() bool {
-	return slices.Contains([]Ending{RateLimited, Overloaded, Disconnected}, e)
-}
-
 // refused reports whether a refusal that passes ended the attempt.
-func (a Attempt) refused() bool {
-	if a.Outcome == EditLoop || a.brokenOff() {
-		return false
-	}
-	return a.Ending.Passes()
-}
+func (a Attempt) refused() bool { return a.Outcome.Passes() }
 
 // transient says what follows a refusal that passes: an account that has
 // not refused in this row goes on, or the run waits.
@@ -372,7 +389,7 @@ func transient(f Facts) Decision {
 	limits := f.Limits.Transient
 	row := inARow(f.Attempts, Attempt.refused)
 	n := len(row)
-	why := fmt.Sprintf("attempt %d ended %s, which is no failure of the agent%s", a.N, a.Ending, a.detail())
+	why := fmt.Sprintf("attempt %d ended %s, which is no failure of the agent%s", a.N, a.Outcome, a.detail())
 	if n >= limits.MaxConsecutive {
 		return stop(
 			RuleTransient,
@@ -404,7 +421,7 @@ func (a Attempt) stands() bool {
 	if a.Pushed {
 		return true
 	}
-	if a.Ending == Killed || a.brokenOff() {
+	if a.Ending == Killed || a.Outcome.BrokenOff() {
 		return false
 	}
 	return a.Progress()

@@ -62,30 +62,35 @@ func TestWorkThatSomebodyEndedIsNotGoneOnWith(t *testing.T) {
 }
 
 func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
-	looped := finished()
-	looped.Outcome = EditLoop
+	passed := finished()
+	passed.Outcome, passed.Verify = "", []Verified{{Passed: true, Runner: "go", PassedTests: 3}}
+	looped := passed
+	looped.Edits = looping().Edits
 	failing := looped
 	failing.Verify = []Verified{{}}
-	failing.Edits = looping().Edits
-	passed := finished()
-	passed.Verify = []Verified{{Passed: true}}
+	asBefore := finished()
+	asBefore.Verify = []Verified{{Exit: 1, Runner: "go", Passed: true, Known: []string{"TestA", "TestB"}}}
+	askedOnce := asBefore
+	askedOnce.Decision.Rule = RuleStillFailing
+	mended := asBefore
+	mended.Verify = []Verified{{Exit: 1, Runner: "go", Passed: true, Known: []string{"TestA"}, Fixed: []string{"TestB"}}}
 	empty := Attempt{Receipt: Receipt{Ending: Completed, Outcome: NoChange}}
 	lost := finished()
 	lost.Outcome = Interrupted
 	read(t, []sentence{
 		{"it changed the tree and the verify commands passed", given(passed),
-			Decision{Action: DoDone, Rule: "done", Reasons: wanted("attempt 1 changed the tree", "the verify commands passed")}},
+			Decision{Action: DoDone, Rule: "done", Reasons: wanted("attempt 1 changed the tree: verified")}},
 		{"it changed the tree and there is nothing to verify with", given(finished()),
-			Decision{Action: DoDone, Rule: "done", Reasons: wanted("no verify command ran")}},
-		{"it merged the base", given(Attempt{Receipt: Receipt{Ending: Completed, Outcome: Edited, Updated: "b"}}),
-			Decision{Action: DoDone, Rule: "done", Reasons: wanted("attempt 1 merged the base and ended completed")}},
+			Decision{Action: DoDone, Rule: "done", Reasons: wanted("not verified, no verify command")}},
+		{"it merged the base", given(Attempt{Receipt: Receipt{Ending: Completed, Outcome: WorkUnverified, Updated: "b"}}),
+			Decision{Action: DoDone, Rule: "done", Reasons: wanted("attempt 1 merged the base")}},
 		{"the restarts are used up by then", given(many(51, timedOut(), finished())...),
 			Decision{Action: DoDone, Rule: "done"}},
 		{"many edits are no matter once the work is done", given(looped),
 			Decision{Action: DoDone, Rule: "done"}},
 		{"but not when it changed nothing", given(empty),
 			Decision{Action: DoStop, Rule: "no_change", Reasons: wanted("attempt 1 ended completed and changed nothing")}},
-		{"but not when conflict markers are left", given(Attempt{Receipt: Receipt{Ending: Completed, Outcome: NoChange, Conflicts: []string{"a.txt"}}}),
+		{"but not when conflict markers are left", given(Attempt{Receipt: Receipt{Ending: Completed, Conflicts: []string{"a.txt"}}}),
 			Decision{Action: DoStop, Rule: "conflict", Reasons: wanted("attempt 1 left conflict markers in a.txt, and its merge was not pushed")}},
 		{"but not when its verification failed", given(unverified()),
 			Decision{Action: DoAttempt, Rule: "verify_failed", Backend: "codex", Rung: RungVerify}},
@@ -93,11 +98,24 @@ func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
 			Decision{Action: DoAttempt, Rule: "edit_loop", Backend: "codex"}},
 		{"but not when Pawl could not carry it through", given(lost),
 			Decision{Action: DoAttempt, Rule: "interrupted", Backend: "codex"}},
+		{"the agent is asked once about tests that fail as on the base", given(asBefore),
+			Decision{Action: DoAttempt, Rule: RuleStillFailing, Backend: "codex", Reasons: wanted("2 tests still fail, as before")}},
+		{"and then it is done", given(asBefore, askedOnce), Decision{Action: DoDone, Rule: "done"}},
+		{"also where it only says that they are not its task", given(asBefore, answersOnly(askedOnce)), Decision{Action: DoDone, Rule: "done"}},
+		{"it is not asked where it fixed one", given(mended), Decision{Action: DoDone, Rule: "done"}},
+		{"nor before a bound of the day", given(asBefore).with(func(f *Facts) { f.Limits.Restarts.MaxPerThreadPerDay = 1 }),
+			Decision{Action: DoWait, Rule: RuleDailyCap, Until: noon.Add(Day - time.Minute)}},
 		{"but not while feedback came meanwhile", given(finished()).asked(""),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Reasons: wanted("1 remark that no attempt has taken yet")}},
 		{"and a run that nothing is asked of any more is done as well", given(),
 			Decision{Action: DoDone, Rule: "nothing_left"}},
 	})
+}
+
+// answersOnly is an attempt that leaves the files as they were.
+func answersOnly(a Attempt) Attempt {
+	a.Outcome, a.StartTree, a.EndTree = "", "after 1", "after 1"
+	return a
 }
 
 func TestAnAgentThatDeclinesAsksAPerson(t *testing.T) {
@@ -149,7 +167,7 @@ func TestADeclineChangedNothingAndEndedWell(t *testing.T) {
 		{"only what is left out changed", Receipt{Ending: Completed, Declined: "no", StartTree: "a", EndTree: "a", LeftOut: []string{"ci.yml (protected)"}}, false},
 		{"it failed", Receipt{Ending: Crashed, Declined: "no", StartTree: "a", EndTree: "a"}, false},
 	} {
-		if got := tc.r.Declines(); got != tc.want {
+		if got := tc.r.Came(ToChange, Defaults().Severity) == Declined; got != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 		}
 	}
@@ -296,7 +314,7 @@ func TestAnEditLoopCoolsItsBackendDown(t *testing.T) {
 		{"after the cooldown the run goes on", loop.alone().with(func(f *Facts) { f.Now = until }),
 			Decision{Action: DoAttempt, Rule: "edit_loop", Backend: "codex"}},
 		{"a loop that led nowhere ends the run", given(nowhere).with(cooling),
-			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 1 failed (loop) and brought no change")}},
+			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 1 failed (edit_loop) and brought no change")}},
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 func TestARungHelpedOnlyWhereSomethingHadFailedBefore(t *testing.T) {
-	failed, done, silent := Receipt{Outcome: VerifyFailed}, Receipt{Outcome: Edited}, Receipt{Ending: NoAnswer, Outcome: Outcome(NoAnswer)}
+	failed, done, silent := Receipt{Outcome: VerifyFailed}, Receipt{Outcome: WorkUnverified}, Receipt{Ending: NoAnswer, Outcome: Outcome(NoAnswer)}
 	interrupted, limited := Receipt{Outcome: Interrupted}, Receipt{Ending: UsageLimit, Outcome: Outcome(UsageLimit)}
 	answered := Receipt{Ending: Completed, Outcome: NoChange}
 	all := func(r ...Receipt) []Receipt { return r }

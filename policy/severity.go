@@ -220,7 +220,7 @@ func (e Edits) reach(edits, repeats int) bool {
 	return e.Operations >= edits || e.MaxRepeat >= repeats
 }
 
-// Loop is the verdict on an attempt that has ended: work that was verified is no loop, however it came about.
+// Loop is the verdict on an attempt that has ended: work that passes its verify commands is no loop, however it came about.
 func (l SeverityLimits) Loop(r Receipt) Severity {
 	if r.Untold() {
 		return noLoop("files changed, but the agent's output tells no edits, so a loop of edits would not be seen")
@@ -229,34 +229,15 @@ func (l SeverityLimits) Loop(r Receipt) Severity {
 	if v.Class == None || !r.verifiedWork() {
 		return v
 	}
-	return Severity{Class: None, Reasons: append(v.Reasons[:2:2], "the work was verified, so it is no loop")}
+	return Severity{Class: None, Reasons: append(v.Reasons[:2:2], "the verify commands passed, so it is no loop")}
 }
 
-// verifiedWork reports whether the attempt completed work that was verified.
+// verifiedWork reports whether the agent came to its own end, if only to a crash, with work that passes its verify commands.
 func (r Receipt) verifiedWork() bool {
-	if r.Ending != Completed || !r.Progress() {
+	if r.Ending != Completed && r.Ending != Crashed {
 		return false
 	}
-	return r.proof().kind == proofPassed
-}
-
-// Came is the outcome of an attempt to change something, by all else that its receipt holds.
-func (r Receipt) Came(l SeverityLimits) Outcome {
-	switch {
-	case r.Declines():
-		return Declined
-	case r.Asks():
-		return Asked
-	case l.Loop(r).Class != None:
-		return EditLoop
-	case r.Ending != Completed:
-		return Outcome(r.Ending)
-	case r.Failing():
-		return VerifyFailed
-	case r.Progress():
-		return Edited
-	}
-	return NoChange
+	return r.Progress() && r.CommandsPassed()
 }
 
 // circling reports whether what is known of edits shows that they went in circles, and

@@ -125,7 +125,7 @@ func (w *world) end(s *simThread, how Attempt) {
 		how.N = a.N
 		a.EndedAt, a.Receipt = w.now, how.apart().Receipt
 		if a.Outcome == "" {
-			a.Outcome = Outcome(a.Ending)
+			a.Outcome = a.Came(a.Decision.Purpose, w.limits.Severity)
 		}
 		w.breakers[a.Account] = w.breakers[a.Account].After(a.Ending, a.Limit.Usable(), a.StartedAt, w.now)
 		w.accounts[a.Account].note(*a, w.now)

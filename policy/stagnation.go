@@ -252,12 +252,12 @@ func (a Attempt) greenerThan(earlier Attempt) bool {
 // interrupted it says nothing about the work.
 func (a Attempt) failed() bool {
 	switch a.Outcome {
-	case Interrupted, Cancelled:
-		return false
 	case VerifyFailed:
 		return true
+	case WorkVerified, WorkUnverified:
+		return false
 	default:
-		return a.Ending != Completed && !a.cut()
+		return a.Ending != Completed && !a.cut() && !a.Outcome.BrokenOff()
 	}
 }
 

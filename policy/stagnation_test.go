@@ -48,7 +48,7 @@ func TestAttemptsThatComeToTheSamePointAreCounted(t *testing.T) {
 		{"a row is one of failures also where the changes of some are more alike", []Attempt{failedWith(p), both(flipped(p, 3), p), both(p, p), both(p, flipped(p, 3))}, "failure", 3, true},
 		{"texts that are not there are not alike", []Attempt{failedWith(0), failedWith(0), changedBy(0), changedBy(0)}, "", 0, false},
 		{"final messages of successes are no failures", []Attempt{
-			{Receipt: Receipt{Ending: Completed, Outcome: Edited, Evidence: p}}, {Receipt: Receipt{Ending: Completed, Outcome: Edited, Evidence: p}}}, "", 0, false},
+			{Receipt: Receipt{Ending: Completed, Outcome: WorkUnverified, Evidence: p}}, {Receipt: Receipt{Ending: Completed, Outcome: WorkUnverified, Evidence: p}}}, "", 0, false},
 		{"usage limits say nothing of the work", []Attempt{
 			{Receipt: Receipt{Ending: UsageLimit, Outcome: "usage_limit", Evidence: p}}, {Receipt: Receipt{Ending: UsageLimit, Outcome: "usage_limit", Evidence: p}}}, "", 0, false},
 		{"interruptions say nothing of the work", []Attempt{

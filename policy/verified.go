@@ -14,8 +14,8 @@ type Verified struct {
 	Command string `json:"command"`
 	At      string `json:"at,omitempty"` // whose code it ran on: AtBase or AtChange
 	Exit    int    `json:"exit"`
-	// Passed says that it exited with 0, or that nothing failed but what failed in the
-	// same way before Pawl began, or passed when it was run again.
+	// Passed says that it exited with 0 and its runner reported no failing test, or that nothing failed but what failed in
+	// the same way before Pawl began, or passed when it was run again.
 	Passed   bool   `json:"passed"`
 	TimedOut bool   `json:"timed_out,omitempty"`
 	Signal   string `json:"signal,omitempty"` // that ended it; empty for none
@@ -50,32 +50,18 @@ const (
 	AtChange = "change"
 )
 
-// contradicted is how many failures its runners reported of a command that exited with 0.
-func (v Verified) contradicted() int {
-	if !v.exitedWell() {
-		return 0
-	}
-	return max(0, v.FailedTests-len(v.Known))
-}
-
-// exitedWell reports whether the command passed and exited with 0. One that passes with another
-// exit code fails only as it did on the base.
-func (v Verified) exitedWell() bool { return v.Passed && v.Exit == 0 }
+// clean reports whether the command exited with 0 and nothing failed, also not as on the base.
+func (v Verified) clean() bool { return v.Passed && v.Exit == 0 && len(v.Known) == 0 }
 
 // doubtful reports whether a command that passed shows less than that all is well.
-func (v Verified) doubtful() bool {
-	if v.Exit != 0 || v.NoTests {
-		return true
-	}
-	return v.contradicted() > 0
-}
+func (v Verified) doubtful() bool { return !v.clean() || v.NoTests }
 
 // Result says what the command came to, as people are told it.
 func (v Verified) Result() string { return v.result() + v.walled() }
 
 // walled says what a command that failed was refused, which may be why.
 func (v Verified) walled() string {
-	if len(v.RefusedHosts) == 0 || v.exitedWell() {
+	if len(v.RefusedHosts) == 0 || v.clean() {
 		return ""
 	}
 	return "; refused: " + few(v.RefusedHosts)
@@ -88,12 +74,10 @@ func (v Verified) result() string {
 	switch {
 	case v.asText():
 		return fmt.Sprintf("exit code %d with the same output as before", v.Exit)
-	case v.Exit != 0:
-		return fmt.Sprintf("exit code %d, since %s as before", v.Exit, Plural(len(v.Known), "test")+" failed")
+	case len(v.Known) > 0:
+		return fmt.Sprintf("exit code %d, and %s as before", v.Exit, Plural(len(v.Known), "test")+" failed")
 	case v.NoTests:
 		return "exit code 0, and no test ran"
-	case v.contradicted() > 0:
-		return "exit code 0, and yet " + Plural(v.contradicted(), "failure") + " reported: " + few(Names(v.Failing))
 	}
 	return "passed"
 }
@@ -105,6 +89,8 @@ func (v Verified) failure() string {
 		return "cannot work here: " + v.Broken
 	case v.TimedOut:
 		return "did not end in time"
+	case v.Exit == 0:
+		return "exit code 0, and yet " + Plural(v.FailedTests, "failure") + " reported: " + few(Names(v.Failing))
 	}
 	return fmt.Sprintf("failed with exit code %d", v.Exit)
 }

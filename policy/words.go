@@ -24,28 +24,11 @@ const (
 	Misconfigured   Ending = "misconfigured"
 	ContextOverflow Ending = "context_overflow"
 	TurnLimit       Ending = "turn_limit"
-	SelfLoop        Ending = "loop" // it went in circles without edits, and the CLI or Pawl ended it
+	SelfLoop        Ending = "loop" // the agent repeated calls without edits, and the CLI or Pawl ended it
 	TimedOut        Ending = "timed_out"
 	Killed          Ending = "killed"
 	Crashed         Ending = "crashed"
 	Unknown         Ending = "unknown" // of recorded input that does not tell; no attempt ends so
-)
-
-// Outcome says what an attempt came to, with outside evidence: an ending other
-// than completed, or one of the outcomes below.
-type Outcome string
-
-// The outcomes that are not endings.
-const (
-	Edited       Outcome = "edited"
-	Answered     Outcome = "answered" // it was to answer or to plan, and did
-	NoChange     Outcome = "no_change"
-	Asked        Outcome = "asked"    // the agent asked a question, and changed nothing
-	Declined     Outcome = "declined" // the agent said that the task cannot be done, and changed nothing
-	VerifyFailed Outcome = "verify_failed"
-	EditLoop     Outcome = "loop"
-	Interrupted  Outcome = "interrupted"
-	Cancelled    Outcome = "cancelled"
 )
 
 // Purpose says what an attempt is for. Only one that changes files is verified, pushed and learned from.

@@ -316,7 +316,7 @@ func (p *publisher) attend(ctx context.Context) {
 func (p *publisher) publishSaid(ctx context.Context) error {
 	for _, a := range p.state.Attempts {
 		key := thread.SaidKey(a.N)
-		if a.Receipt.Outcome != policy.Answered || p.state.Acts[key].Done {
+		if o := a.Receipt.Outcome; (o != policy.Answered && o != policy.Planned) || p.state.Acts[key].Done {
 			continue
 		}
 		number, body := p.askedOn(a.N), checkrun.Said(p.state.Fact(a))

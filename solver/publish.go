@@ -343,14 +343,13 @@ func (p *publisher) keepsPull(v checkrun.View) bool {
 	return v.State != checkrun.Running
 }
 
-// lastVerified reports whether the run is done with work that was verified.
+// lastVerified reports whether the run is done with work that passes its verify commands.
 func lastVerified(v checkrun.View) bool {
 	n := len(v.Attempts)
 	if v.State != checkrun.Done || n == 0 {
 		return false
 	}
-	_, ok := v.Attempts[n-1].Verified()
-	return ok
+	return v.Attempts[n-1].CommandsPassed()
 }
 
 // pullReady reports whether the pull request is out of draft already, or stays a draft.

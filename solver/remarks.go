@@ -88,7 +88,7 @@ func (p *publisher) askReviewers(ctx context.Context, number, attempt int, answe
 // answerRemarks answers what is owed after an attempt, and returns the threads that were answered. A thread whose remark
 // was done is noted with the answer.
 func (p *publisher) answerRemarks(ctx context.Context, number int, last thread.Attempt, owed []policy.RemarkAnswer, threads []forge.ReviewThread, now checkrun.State) (answered []forge.ReviewThread, err error) {
-	_, verified := last.Receipt.Verified()
+	verified := last.Receipt.CommandsPassed()
 	for _, a := range owed {
 		r := remark{RemarkAnswer: a, verified: verified && now == checkrun.Done}
 		i := threadOf(threads, a.ID)
@@ -259,8 +259,7 @@ func (s *step) verifiedWork() bool {
 	if State(was) != checkrun.Done {
 		return false
 	}
-	_, verified := s.pub.state.LastChange().Receipt.Verified()
-	return verified
+	return s.pub.state.LastChange().Receipt.CommandsPassed()
 }
 
 // checksReported are the names of the checks that ran on earlier commits, and when a check of the head was reported last,

@@ -77,15 +77,15 @@ func workingCases() []agentCase {
 	return []agentCase{
 		{
 			name: "edits", scenario: "edit-success", fields: "prices: [{model: gpt-5.5, input: 1, cached_input: 0.5, output: 10}]", only: "codex",
-			state: "done", rule: "done", ending: "completed", outcome: "edited", attempts: 1, check: edited,
+			state: "done", rule: "done", ending: "completed", outcome: "unverified", attempts: 1, check: edited,
 		},
 		{
 			name: "edits", scenario: "edit-success", only: every(config.Codex),
-			state: "done", rule: "done", ending: "completed", outcome: "edited", attempts: 1, check: edited,
+			state: "done", rule: "done", ending: "completed", outcome: "unverified", attempts: 1, check: edited,
 		},
 		{
 			name: "an empty answer is asked again", scenario: "empty", set: map[string]string{"fails": "1"}, only: butOpenCode,
-			state: "done", ending: "completed", outcome: "edited", attempts: 1,
+			state: "done", ending: "completed", outcome: "unverified", attempts: 1,
 			check: func(s *stand, r local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 || rung.WastedTokens == 0 {
 					s.t.Errorf("rungs %+v, want one that recovered, and what the empty answer cost", last.Rungs)
@@ -95,7 +95,7 @@ func workingCases() []agentCase {
 		},
 		{
 			name: "prose ends the attempt, and another effort works", scenario: "prose", set: map[string]string{"fails": "1"}, only: butOpenCode,
-			state: "done", ending: "completed", outcome: "edited", attempts: 2,
+			state: "done", ending: "completed", outcome: "unverified", attempts: 2,
 			check: func(s *stand, r local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungAnswer); rung.Times != 1 || !rung.Recovered || rung.Tokens == 0 || rung.WastedTokens == 0 {
 					s.t.Errorf("rungs %+v, want one that recovered", last.Rungs)
@@ -111,7 +111,7 @@ func workingCases() []agentCase {
 		},
 		{
 			name: "runs the tests by the tool", scenario: "mcp", verify: []string{"test -f hello.txt"},
-			state: "done", ending: "completed", outcome: "edited", attempts: 1,
+			state: "done", ending: "completed", outcome: "unverified", attempts: 1,
 			check: func(s *stand, _ local.Result, last policy.Receipt) {
 				if rung := rungOf(last, policy.RungTests); rung.Times != 1 || rung.Recovered || !strings.Contains(rung.Trigger, "1 of 1 calls failed") {
 					s.t.Errorf("rungs %+v, want one call of run_tests, which failed", last.Rungs)
@@ -124,7 +124,7 @@ func workingCases() []agentCase {
 		},
 		{
 			name: "goes on where the session was", scenario: "resume", verify: []string{"test -f turn2.txt"},
-			state: "done", ending: "completed", outcome: "edited", attempts: 2, check: resumed,
+			state: "done", ending: "completed", outcome: "unverified", attempts: 2, check: resumed,
 		},
 		{
 			name: "changes the effort", scenario: "effort", verify: []string{"false"},
@@ -196,7 +196,7 @@ func cutCases() []agentCase {
 		{
 			name: "an edit loop", scenario: "flipflop-loop", set: map[string]string{"edits": "60"}, only: butOpenCode,
 			more:  "policy: {restarts: {max: 1}, severity: {min_edits: 4, min_repeats: 2, moderate_edits: 6, moderate_repeats: 4, severe_edits: 8, severe_repeats: 6, mild_cooldown: 0s, moderate_cooldown: 0s, severe_cooldown: 0s}}",
-			state: "stopped", ending: "killed", outcome: "loop", attempts: 2,
+			state: "stopped", ending: "killed", outcome: "edit_loop", attempts: 2,
 			check: func(s *stand, _ local.Result, last policy.Receipt) {
 				if !strings.Contains(last.Detail, "severe edit loop") || last.Edits.Operations < 6 || last.Edits.MaxRepeatPath != "flip.txt" {
 					s.t.Errorf("%+v, %q; want it cut off as a severe loop over flip.txt", last.Edits, last.Detail)

@@ -36,7 +36,7 @@ func (r *rig) wantContinued(n int, work string) {
 	for _, attempt := range a {
 		outcomes = append(outcomes, attempt.Receipt.Outcome)
 	}
-	if s.State != "done" || !slices.Equal(outcomes, []policy.Outcome{policy.Interrupted, policy.Edited}) {
+	if s.State != "done" || !slices.Equal(outcomes, []policy.Outcome{policy.Interrupted, policy.WorkUnverified}) {
 		r.T.Errorf("%s (%s %q), attempts %+v; want done after one that was interrupted", s.State, s.Rule, s.Reasons, a)
 	}
 	text, err := r.World.File(r.T.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), "a.txt")

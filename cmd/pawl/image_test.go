@@ -151,7 +151,7 @@ func TestARepositoryHasTheToolChainOfItsImage(t *testing.T) {
 		if s.State != "done" || len(all) != 1 {
 			t.Fatalf("%s: %d attempts, then %s (%s %q)", what, len(all), s.State, s.Rule, s.Reasons)
 		}
-		if c := r.Check(all[0].Receipt.Commit, "pawl"); c.Title != "Done: verified" {
+		if c := r.Check(all[0].Receipt.Commit, "pawl"); c.Title != "Done: commands passed, no tests counted" {
 			t.Errorf("%s: check run %q (%s)\n%s", what, c.Title, c.Conclusion, c.Summary)
 		}
 		return r.Layer(n).Key

@@ -92,7 +92,7 @@ func (c *cluster) doneAtOnce(n int) {
 	c.T.Helper()
 	c.Ending(n)
 	s := c.State(n)
-	if len(s.Attempts) != 1 || s.Attempts[0].Receipt.Outcome != policy.Edited || s.Decision.Action != policy.DoDone {
+	if len(s.Attempts) != 1 || s.Attempts[0].Receipt.Outcome != policy.WorkUnverified || s.Decision.Action != policy.DoDone {
 		c.T.Errorf("#%d: attempts %+v, then %+v; want one that edited, and done", n, s.Attempts, s.Decision)
 	}
 	c.OneOfEach(n)

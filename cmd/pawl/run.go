@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -135,7 +136,7 @@ func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task
 	if err != nil {
 		return err
 	}
-	v.Branch = work.Branch
+	v.Branch, v.Base = work.Branch, currentBranch(ctx, work.Dir)
 	pushed := slices.ContainsFunc(v.Attempts, func(a checkrun.Attempt) bool { return a.Pushed })
 	err = printReport(cmd, local.ResultOf(v, s.Env.Config.DataDir), func(w io.Writer) {
 		showThread(w, v)
@@ -155,14 +156,22 @@ func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task
 	if v.State != checkrun.Done {
 		return fmt.Errorf("the task was not done: %s", v.Rule)
 	}
-	if what, ok := v.Attempts[len(v.Attempts)-1].Verified(); !ok && len(s.Verify) > 0 {
-		return fmt.Errorf("the task was done, but the work is not verified: %s", what)
+	last := v.Attempts[len(v.Attempts)-1]
+	if len(s.Verify) > 0 && !last.CommandsPassed() {
+		return fmt.Errorf("the work is not verified: %s", last.VerifiedWords(v.Base))
 	}
 	return nil
 }
 
 // blank reports whether a command line runs nothing, and so verifies nothing.
 func blank(command string) bool { return strings.TrimSpace(command) == "" }
+
+// currentBranch is the branch of a folder; empty on a detached head.
+func currentBranch(ctx context.Context, dir string) string {
+	// An error means that there is no branch, which git says nothing about either.
+	name, _ := exec.CommandContext(ctx, "git", "-C", dir, "symbolic-ref", "--quiet", "--short", "HEAD").Output()
+	return strings.TrimSpace(string(name))
+}
 
 func readTask(o runOptions) (string, error) {
 	switch {

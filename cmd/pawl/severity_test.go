@@ -24,7 +24,7 @@ func TestTheThirdSevereLoopOfAWeekNeedsAPerson(t *testing.T) {
 	loops := func(n, attempts int) {
 		r.Await(fmt.Sprintf("loop %d of #%d", attempts, n), func() bool {
 			a := r.State(n).Attempts
-			return len(a) == attempts && a[attempts-1].Receipt.Outcome == "loop"
+			return len(a) == attempts && a[attempts-1].Receipt.Outcome == "edit_loop"
 		})
 	}
 	var last int

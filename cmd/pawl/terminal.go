@@ -51,7 +51,7 @@ func showThread(w io.Writer, v checkrun.View) {
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "ATTEMPT\tBACKEND\tENDING\tVERIFICATION\tEDITS\tTOOK\tUSED\n")
+	fmt.Fprintf(t, "ATTEMPT\tBACKEND\tOUTCOME\tVERIFICATION\tEDITS\tTOOK\tUSED\n")
 	for _, a := range v.Attempts {
 		verified, took, edits := "", "", strconv.Itoa(a.Edits.Operations)
 		if a.Untold() {
@@ -60,7 +60,7 @@ func showThread(w io.Writer, v checkrun.View) {
 		if a.Ending != "" {
 			verified = "none ran"
 			if len(a.Verify) > 0 {
-				verified, _ = a.Verified()
+				verified = a.VerifiedWords(v.Base)
 			}
 			took = render.Span(a.Duration)
 		}

@@ -1,6 +1,7 @@
 package checkrun
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ func table(f View, rows int) string {
 	several := shown[0].Run != shown[len(shown)-1].Run
 	var b strings.Builder
 	b.WriteString("| # |" + render.When(several, " run |") +
-		" backend | ending | progress | edits | similar to one before | waited | took |\n")
+		" backend | outcome | progress | edits | similar to one before | waited | took |\n")
 	b.WriteString("|--:|" + render.When(several, "--:|") + "---|---|---|---|---|--:|--:|\n")
 	for _, a := range shown {
 		fmt.Fprintf(
@@ -49,19 +50,17 @@ func backend(a Attempt) string {
 		render.When(a.Decision.Different, ", different approach")
 }
 
-// Result is how the attempt ended and, where that says more, what it came to.
+// Result is what the attempt came to.
 func (a Attempt) Result() string {
 	switch {
 	case !a.ended():
 		return "running"
-	case a.WentSilent():
+	case a.Outcome == policy.FellSilent:
 		return "silent for " + words(a.Silent)
-	case a.Ending == "" || string(a.Ending) == string(a.Outcome):
-		return words(a.Outcome)
-	case a.Outcome == "":
-		return words(a.Ending)
+	case a.Ending == policy.Crashed && a.Outcome == policy.WorkVerified:
+		return "crashed, and yet verified"
 	}
-	return words(a.Ending) + ", " + words(a.Outcome)
+	return words(cmp.Or(a.Outcome, policy.Outcome(a.Ending)))
 }
 
 func progress(a Attempt) string {
@@ -306,7 +305,7 @@ func afterTests(t policy.Trajectory) string {
 }
 
 func (p *page) addVerified(what string, r policy.Receipt) {
-	if v := r.Verification(); v != nil {
+	if v := r.Deciding(); v != nil {
 		p.fold(
 			what+" "+render.Subject(v.Result(), maxTitle).String(),
 			render.Joined(

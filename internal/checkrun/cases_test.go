@@ -22,7 +22,7 @@ func base() View {
 		RequestedBy: "octocat", Request: "Please fix the rounding in `total`.\n\nSee the failing test.",
 		State: Running, Decided: decided("feedback", "1 remark that no attempt has taken yet"),
 		Now: now, Run: 1, IssueURL: "https://github.com/acme/widgets/issues/7",
-		DetailsURL: "https://pawl.example.com/threads/acme/widgets/7", Branch: "pawl/issue-7",
+		DetailsURL: "https://pawl.example.com/threads/acme/widgets/7", Branch: "pawl/issue-7", Base: "main",
 		Attempts: []Attempt{attempt(policy.Receipt{N: 1})},
 	}
 }
@@ -34,7 +34,7 @@ func decided(r policy.Rule, reason string) thread.Decided {
 // over is an attempt that ended completed and changed something.
 func over(n int) Attempt {
 	a := attempt(policy.Receipt{
-		N: n, Ending: "completed", Outcome: "edited", StartTree: "before", EndTree: "after", Commit: "0f3c9a1be4d2", Pushed: true,
+		N: n, Ending: "completed", Outcome: "unverified", StartTree: "before", EndTree: "after", Commit: "0f3c9a1be4d2", Pushed: true,
 		Edits:  policy.Edits{Operations: 12, Files: 3, MaxRepeat: 5, MaxRepeatPath: "internal/total.go"},
 		Final:  "I rounded half to even and added a test.",
 		Tokens: policy.Tokens{Input: 120_400, CachedInput: 80_000, Output: 4_210}, CostUSD: dollars(0.42),
@@ -66,7 +66,7 @@ func noLoop(f View) View {
 func loop(class string, ops, files, repeat int, cooldown time.Duration, grade float64) View {
 	f := noLoop(base())
 	a := over(1)
-	a.Ending, a.Outcome = "killed", "loop"
+	a.Ending, a.Outcome = "killed", "edit_loop"
 	a.Pushed = false
 	a.Edits = policy.Edits{Operations: ops, Files: files, MaxRepeat: repeat, MaxRepeatPath: "internal/total_test.go"}
 	f.Attempts = []Attempt{a}
@@ -126,6 +126,7 @@ func cases() map[string]View {
 	failedFirst, verified := over(1), over(2)
 	failedFirst.Outcome = "verify_failed"
 	failedFirst.Verify = []policy.Verified{{Command: "go test ./...", Runner: "go", Exit: 1, Output: "--- FAIL: TestTotal (0.00s)\nFAIL"}}
+	verified.Outcome = "verified"
 	verified.Verify = []policy.Verified{{Command: "go test ./...", Runner: "go", Passed: true, Output: "ok  \tacme/widgets\t0.012s"}}
 	verified.Decision.Rung, verified.LeftOut = 2, []string{".github/workflows/ci.yml"}
 	verified.Similarity = 0.61
@@ -142,7 +143,7 @@ func cases() map[string]View {
 			Tokens: 9_000, CostUSD: dollars(0.05), WastedTokens: 21_000, WastedUSD: dollars(0.11)},
 	}
 	done.Attempts = []Attempt{failedFirst, verified}
-	done.State, done.Rule, done.Reasons = Done, "done", policy.Because("", "attempt 2 changed the tree and the verify commands passed")
+	done.State, done.Rule, done.Reasons = Done, "done", policy.Because("", "attempt 2 changed the tree: verified")
 	done.PullURL = "https://github.com/acme/widgets/pull/8"
 	done.Stagnation.Reasons = []string{"similarity with the attempt before is 0.61; similar from 0.85"}
 	c["done"] = done
@@ -155,15 +156,16 @@ func cases() map[string]View {
 
 	untold, silent := done, over(1)
 	silent.Edits, silent.StartTree, silent.EndTree, silent.Verify = policy.Edits{}, "1f2e3d", "4c5b6a", verified.Verify
-	silent.N = 2
-	untold.Attempts, untold.Reasons = []Attempt{failedFirst, silent}, policy.Because("", "attempt 2 changed the tree and the verify commands passed")
+	silent.N, silent.Outcome = 2, "verified"
+	untold.Attempts, untold.Reasons = []Attempt{failedFirst, silent}, policy.Because("", "attempt 2 changed the tree: verified")
 	untold.Severity = policy.Defaults().Severity.Loop(silent.Receipt)
 	c["done-untold"] = untold
 
 	asBefore, red := done, verified
+	red.Outcome = "unverified"
 	red.Verify = []policy.Verified{{Command: "go test ./...", Runner: "go", Exit: 1, Passed: true, Output: "--- FAIL: TestClock (0.00s)\nFAIL", Known: []string{"example.com/widgets TestClock", "example.com/widgets TestZone"}}}
 	asBefore.Attempts = []Attempt{failedFirst, red}
-	asBefore.Reasons = policy.Because("", "attempt 2 changed the tree and 2 tests fail as they did before")
+	asBefore.Reasons = policy.Because("", "attempt 2 changed the tree: 2 tests still fail, as before")
 	c["done-as-before"] = asBefore
 
 	waiting := limited(1)
@@ -283,14 +285,14 @@ func addStops(c map[string]View) map[string]View {
 	c["answered"] = answer
 
 	plan := answer
-	reply.Decision.Purpose, reply.LeftOut = policy.ToPlan, nil
+	reply.Decision.Purpose, reply.Outcome, reply.LeftOut = policy.ToPlan, "planned", nil
 	plan.Attempts, plan.Purpose, plan.State, plan.Rule = []Attempt{reply}, policy.ToPlan, Planned, "planned"
 	plan.Reasons, plan.Said, plan.Unsaid = policy.Because("", "attempt 1 made a plan"), "", "POST /repos/acme/widgets/issues/7/comments: 403 the issue is locked"
-	plan.Hint = "Read the plan and edit its comment where it should be otherwise; /pawl go has it worked off, as it stands then."
+	plan.Hint = "Read the plan and edit its comment as you like; /pawl go then has the agent work by it."
 	c["planned"] = plan
 
 	beside := answer
-	reply.N, reply.Run, reply.Decision.Purpose = 4, 2, policy.ToAnswer
+	reply.N, reply.Run, reply.Outcome, reply.Decision.Purpose = 4, 2, "answered", policy.ToAnswer
 	beside.Run, beside.Attempts, beside.Before = 2, append(verify.Attempts[:3:3], reply), &verify
 	c["answered-beside-work"] = beside
 

@@ -258,6 +258,7 @@ type View struct {
 	Before   *View
 	Unwalled string // the setting of the server by which agents reach whatever it reaches; empty where they do not
 	Branch   string
+	Base     string // the name of the branch that the work began from; empty where it is not known
 }
 
 // Attempt is one attempt with its receipt, which is empty while it runs.

@@ -185,7 +185,7 @@ func RemarkAnswer(a policy.RemarkAnswer, verified bool, commit string) string {
 		return "Not done, as the agent says: " + render.Prose(a.Words)
 	case a.Words != "" && verified:
 		return "Done, as the agent says: " + render.Prose(a.Words) + "\n\nCommit " +
-			commit + " changed these lines, and the work was verified."
+			commit + " changed these lines, and the verify commands passed."
 	case a.Words != "":
 		return "The agent says: " + render.Prose(a.Words)
 	case commit != "":
@@ -267,7 +267,7 @@ func pullFacts(f View) []string {
 		return nil
 	}
 	verified := "not verified: no verify command was run"
-	if v := a.Verification(); v != nil {
+	if v := a.Deciding(); v != nil {
 		verified = "verification by " + render.Code(v.Command) + ": " + v.Result()
 	}
 	facts := []string{

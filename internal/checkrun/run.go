@@ -21,10 +21,8 @@ const tableRows = 12
 func run(f View) forge.CheckRun {
 	c := check(f, NameRun)
 	c.Status, c.Conclusion = f.State.shown().status, f.State.shown().conclusion
-	if a, ok := f.last(); f.State == Done && ok && len(a.Verify) > 0 {
-		if _, ok := a.Verified(); !ok {
-			c.Conclusion = Neutral
-		}
+	if a, ok := f.last(); f.State == Done && ok && !a.Verification().Verifies() {
+		c.Conclusion = Neutral
 	}
 	if f.Purpose != policy.ToChange && f.over() && f.State != Failed && f.State != ConfigError {
 		c.Conclusion = aside(f)
@@ -145,15 +143,11 @@ func Headline(f View) string {
 				render.When(!f.Until.IsZero(), ", "+render.Left(f.Now, f.Until)),
 		)
 	case Done:
-		if len(run) == 0 {
+		a, ok := f.last()
+		if !ok {
 			return "Done: nothing is left to do"
 		}
-		a, _ := f.last()
-		if what, _ := a.Verified(); len(a.Known()) == 0 {
-			return title("Done", what)
-		} else {
-			return title("Done; " + what)
-		}
+		return title(verdict(a), render.Subject(a.VerifiedWords(f.Base), maxTitle).String())
 	case Answered:
 		return "Answered"
 	case Planned:
@@ -164,6 +158,14 @@ func Headline(f View) string {
 		return "Configuration: " + policy.Plural(len(f.Problems), "problem") + ", nothing runs"
 	}
 	return title("Stopped", stopReason(f)+reset(f))
+}
+
+// verdict begins the title of a run that is done. A command that fails is never called done.
+func verdict(a Attempt) string {
+	if a.Verification().Done() {
+		return "Done"
+	}
+	return "Not verified"
 }
 
 func opening(f View) string {

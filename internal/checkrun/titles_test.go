@@ -45,20 +45,20 @@ func titlesPage(t *testing.T) string {
 			fmt.Fprintf(&b, "| %s | `%s` |\n", Headline(f), rule)
 		}
 	}
-	b.WriteString("\n## Done\n\nThe conclusion is `success` where the work is verified or there is nothing to verify by, else `neutral`.\n\n| title | when |\n|---|---|\n")
+	b.WriteString("\n## Done\n\nThe conclusion is `success` where the work is verified, else `neutral`. MAIN stands for the name of the branch that the work began from.\n\n| title | when |\n|---|---|\n")
 	verified := func(v ...policy.Verified) View {
 		d := noLoop(base())
 		a := over(1)
 		a.Verify = v
-		d.State, d.Rule, d.Attempts = Done, policy.RuleDone, []Attempt{a}
+		d.State, d.Rule, d.Attempts, d.Base = Done, policy.RuleDone, []Attempt{a}, "MAIN"
 		return d
 	}
-	passed := policy.Verified{Command: "go test ./...", Passed: true}
-	none, known, text, contradicted := passed, passed, passed, passed
+	passed := policy.Verified{Command: "go test ./...", Runner: "go", Passed: true}
+	none, known, text, unread := passed, passed, passed, passed
 	none.NoTests = true
+	unread.Runner = ""
 	known.Exit, known.Known = 1, []string{"TestA", "TestB"}
 	text.Exit, text.Known = 1, []string{text.Command}
-	contradicted.FailedTests = 2
 	judged := func(e policy.TestEvidence) View {
 		f := verified(passed)
 		f.Attempts[0].TestEvidence = &e
@@ -68,18 +68,20 @@ func titlesPage(t *testing.T) string {
 		when string
 		f    View
 	}{
-		{"all verify commands exited with 0, and tests ran", verified(passed)},
-		{"they exited with 0, and none of their tests ran", verified(none)},
-		{"they exited with 0, and their output or a report says that tests failed", verified(contradicted)},
-		{"only tests fail that failed before Pawl began, in the same way", verified(known)},
-		{"the same of a command whose output no runner is known from", verified(text)},
-		{"with the tests as they were before the change it fails", judged(policy.TestEvidence{AsTheyWere: []policy.Verified{{Command: passed.Command}}})},
-		{"with the tests as they were fewer of them run than on the base", judged(policy.TestEvidence{Fewer: 2})},
+		{"as the next row, and a new or changed test fails without the change", judged(policy.TestEvidence{Without: []policy.Verified{{Failing: []policy.Failing{{Name: "TestNew"}}}}})},
+		{"all verify commands exited with 0 and tests were counted, also with the base's tests over the change", verified(passed)},
+		{"they exited with 0, and no runner was recognised", verified(unread)},
+		{"they exited with 0, and a runner ran no test", verified(none)},
+		{"only tests fail that fail on the base, in the same way", verified(known)},
+		{"the same of a command whose runner is not recognised, by its whole output", verified(text)},
+		{"with the base's tests it fails", judged(policy.TestEvidence{AsTheyWere: []policy.Verified{{Command: passed.Command}}})},
+		{"with the base's tests fewer of them run than on the base", judged(policy.TestEvidence{Fewer: 2})},
+		{"tests changed, and verification takes longer than 10 minutes", judged(policy.TestEvidence{Skipped: "too long"})},
 		{"the repository names no verify commands", verified()},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", Headline(c.f), c.when)
 	}
-	b.WriteString("\nWhere a command that failed as before had asked for a host in vain, `; refused: HOST` stands behind these words.\n\n## Others\n\n| title | when | conclusion |\n|---|---|---|\n")
+	b.WriteString("\n## Others\n\n| title | when | conclusion |\n|---|---|---|\n")
 	running, between, nothing, question, plan := noLoop(base()), noLoop(base()), noLoop(base()), noLoop(base()), noLoop(base())
 	between.Attempts = []Attempt{over(1)}
 	nothing.State, nothing.Attempts = Done, nil

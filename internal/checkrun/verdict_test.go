@@ -23,10 +23,11 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 		check int
 		want  string
 	}{
-		"running is in progress":        {state(Running), 0, "in_progress"},
-		"waiting is in progress":        {state(Waiting), 0, "in_progress"},
-		"done succeeds":                 {state(Done), 0, "completed success"},
-		"what failed before is neutral": {cases()["done-as-before"], 0, "completed neutral"},
+		"running is in progress":                 {state(Running), 0, "in_progress"},
+		"waiting is in progress":                 {state(Waiting), 0, "in_progress"},
+		"verified work succeeds":                 {cases()["done"], 0, "completed success"},
+		"without a verify command it is neutral": {state(Done), 0, "completed neutral"},
+		"what failed before is neutral":          {cases()["done-as-before"], 0, "completed neutral"},
 		"no test ran, which is neutral": {set(func(f *View) {
 			f.State, f.Attempts[0].Verify = Done, []policy.Verified{{Command: "go test ./...", Runner: "go", Passed: true, NoTests: true}}
 		}), 0, "completed neutral"},

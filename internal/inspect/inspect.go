@@ -42,10 +42,13 @@ type Options struct {
 // Report is what pawl inspect prints.
 type Report struct {
 	agent.Report
-	Limit       *limitView    `json:"limit"`
-	Severity    severityView  `json:"severity"`
-	Loops       []policy.Loop `json:"loops"`
-	Fingerprint simhash.Print `json:"fingerprint"`
+	Outcome policy.Outcome `json:"outcome"`
+	// Verification is always none: a transcript holds no run of the verify commands.
+	Verification policy.Verification `json:"verification"`
+	Limit        *limitView          `json:"limit"`
+	Severity     severityView        `json:"severity"`
+	Loops        []policy.Loop       `json:"loops"`
+	Fingerprint  simhash.Print       `json:"fingerprint"`
 
 	unread bool
 }
@@ -119,9 +122,11 @@ func Read(name string, open replay.Opener, o Options) (Report, error) {
 func reportOf(r agent.Report, limits policy.SeverityLimits) Report {
 	judged := limits.Judge(r.Edits)
 	v := Report{
-		Report:      r,
-		Loops:       limits.Loops(r.Edits),
-		Fingerprint: simhash.Fingerprint(r.Evidence()),
+		Report:       r,
+		Outcome:      outcomeOf(r, limits),
+		Verification: policy.Unverified,
+		Loops:        limits.Loops(r.Edits),
+		Fingerprint:  simhash.Fingerprint(r.Evidence()),
 		Severity: severityView{
 			Class:           judged.Class,
 			CooldownSeconds: int64(judged.Cooldown.Seconds()),
@@ -138,6 +143,22 @@ func reportOf(r agent.Report, limits policy.SeverityLimits) Report {
 	return v
 }
 
+// outcomeOf is what the attempt of a transcript came to. Its edits stand for a change, since nobody knows the files.
+func outcomeOf(r agent.Report, limits policy.SeverityLimits) policy.Outcome {
+	before := "before"
+	receipt := policy.Receipt{
+		Ending:    r.Ending,
+		Edits:     r.Edits,
+		StartTree: before,
+		EndTree:   before,
+		Declined:  policy.Declining(r.FinalMessage),
+	}
+	if r.Edits.Operations > 0 {
+		receipt.EndTree = "after"
+	}
+	return receipt.Came(policy.ToChange, limits)
+}
+
 // plain reports on plain text, which holds no edits and no exit code. Text whose kind was guessed may be no agent's
 // transcript at all.
 func (v *Report) plain(text string, guessed bool) {
@@ -146,7 +167,7 @@ func (v *Report) plain(text string, guessed bool) {
 	if v.ExitKnown || v.Ending != policy.Completed {
 		return
 	}
-	v.Ending, v.unread = policy.Unknown, guessed
+	v.Ending, v.Outcome, v.unread = policy.Unknown, policy.NotKnown, guessed
 	v.Reasons = []string{"how the program ended is not known; --exit-code N says it"}
 	if guessed {
 		v.Reasons = []string{"it is no transcript of an agent that Pawl knows, and how the program ended is not known; --exit-code N or --cli plain says more"}
@@ -156,7 +177,9 @@ func (v *Report) plain(text string, guessed bool) {
 // unread is what is said of input that cannot be read to its end, or is no transcript.
 func unread(cli string, why error) Report {
 	return Report{
-		unread: true,
+		unread:       true,
+		Outcome:      policy.NotKnown,
+		Verification: policy.Unverified,
 		Report: agent.Report{
 			CLI:     cmp.Or(cli, config.Plain),
 			Ending:  policy.Unknown,

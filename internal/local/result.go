@@ -7,20 +7,24 @@ import (
 
 // Result is what pawl run --json prints.
 type Result struct {
-	State       checkrun.State `json:"state"`
-	Rule        policy.Rule    `json:"rule"`
-	Reasons     []string       `json:"reasons"`
-	Branch      string         `json:"branch"`
-	Transcripts string         `json:"transcripts"`
-	Attempts    []Attempt      `json:"attempts"`
+	State   checkrun.State `json:"state"`
+	Rule    policy.Rule    `json:"rule"`
+	Reasons []string       `json:"reasons"`
+	// Outcome and Verification are those of the last attempt; empty without one.
+	Outcome      policy.Outcome      `json:"outcome,omitempty"`
+	Verification policy.Verification `json:"verification,omitempty"`
+	Branch       string              `json:"branch"`
+	Transcripts  string              `json:"transcripts"`
+	Attempts     []Attempt           `json:"attempts"`
 }
 
 // Attempt is a receipt with whether it continued a session, and why, and with what became of the tests beside
 // those of the base.
 type Attempt struct {
 	policy.Receipt
-	Continues string `json:"continues,omitempty"`
-	Tests     Tests  `json:"tests,omitzero"`
+	Verification policy.Verification `json:"verification"`
+	Continues    string              `json:"continues,omitempty"`
+	Tests        Tests               `json:"tests,omitzero"`
 }
 
 // Tests are the names of tests by what became of them.
@@ -48,7 +52,8 @@ func ResultOf(v checkrun.View, transcripts string) Result {
 		if e := a.TestEvidence; e != nil {
 			tests.Removed, tests.Changed = e.Removed, e.Changed
 		}
-		out.Attempts = append(out.Attempts, Attempt{a.Receipt, a.Continues, tests})
+		out.Outcome, out.Verification = a.Outcome, a.Verification()
+		out.Attempts = append(out.Attempts, Attempt{a.Receipt, a.Verification(), a.Continues, tests})
 	}
 	return out
 }

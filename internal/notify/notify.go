@@ -89,9 +89,9 @@ type told struct {
 // attempt counts one that ended.
 func (t *told) attempt(o policy.Outcome, now time.Time) {
 	switch o {
-	case policy.Edited, policy.Answered:
+	case policy.WorkVerified, policy.WorkUnverified, policy.Answered, policy.Planned:
 		t.Solved, t.Unsolved = now, 0
-	case policy.Asked, policy.Declined, policy.Cancelled, policy.Interrupted: // no success, and no failure either
+	case policy.Asked, policy.Declined, policy.Cancelled, policy.NotPermitted, policy.Interrupted: // no success, and no failure either
 	default:
 		if t.Solved.IsZero() {
 			t.Solved = now

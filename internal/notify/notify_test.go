@@ -61,7 +61,7 @@ func TestOnlyAttemptsThatSayHowItGoesCount(t *testing.T) {
 	if s.Unsolved != 3 || !s.Solved.Equal(start) {
 		t.Errorf("%d without success since %s, want 3 since the first", s.Unsolved, s.Solved)
 	}
-	if s.attempt(policy.Edited, start.Add(9*time.Hour)); s.Unsolved != 0 || !s.Solved.Equal(start.Add(9*time.Hour)) {
+	if s.attempt(policy.WorkUnverified, start.Add(9*time.Hour)); s.Unsolved != 0 || !s.Solved.Equal(start.Add(9*time.Hour)) {
 		t.Errorf("after a success %d since %s", s.Unsolved, s.Solved)
 	}
 }

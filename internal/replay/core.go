@@ -289,7 +289,7 @@ func (s *shared) knows(a thread.Started, cfg config.Server) {
 // end notes what an attempt means for its account and its backend.
 func (s *shared) end(a policy.Attempt, l policy.Limits) {
 	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.Limit.Usable(), a.StartedAt, a.EndedAt)
-	if v := l.Severity.Loop(a.Receipt); a.Outcome == policy.EditLoop && v.Class != policy.None {
+	if v := l.Severity.Loop(a.Receipt); v.Class != policy.None {
 		s.cooldowns[a.Backend] = policy.Rest{Class: v.Class, At: a.EndedAt, Until: a.EndedAt.Add(v.Cooldown)}.After(s.cooldowns[a.Backend])
 	}
 }

@@ -92,7 +92,7 @@ func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 		}
 		e.Limit = &limit
 	}
-	e.Outcome = e.Came(r.severity)
+	e.Outcome = e.Came(policy.ToChange, r.severity)
 	return e
 }
 

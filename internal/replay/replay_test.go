@@ -89,13 +89,13 @@ func TestReplayTellsWherePolicyWouldHaveStopped(t *testing.T) {
 			"stopped after 1, auth, 5 of 6 avoided, 0 limits, 0 mentions",
 		}},
 		{"limits that were only quoted", trails("quoted-limits.log"), []string{
-			"1 edited: done by done",
+			"1 unverified: done by done",
 			"not stopped, done, 0 of 1 avoided, 0 limits, 5 mentions",
 		}},
 		{"three healthy runs with indented objects and one cut in two", trails("healthy-claude.log"), []string{
-			"1 edited: attempt by feedback",
-			"2 edited: attempt by feedback",
-			"3 edited: done by done",
+			"1 unverified: attempt by feedback",
+			"2 unverified: attempt by feedback",
+			"3 unverified: done by done",
 			"not stopped, done, 0 of 3 avoided, 0 limits, 0 mentions",
 		}},
 		{"a limit of a fork that tells it in its log", trails("fork-limit.log"), []string{
@@ -103,7 +103,7 @@ func TestReplayTellsWherePolicyWouldHaveStopped(t *testing.T) {
 			"stopped after 1, usage_limit, 0 of 1 avoided, 1 limits, 0 mentions",
 		}},
 		{"several transcripts", trails("transcript-edited.jsonl", "transcript-limit-1.jsonl", "transcript-limit-2.jsonl", "transcript-limit-3.jsonl", "transcript-limit-4.jsonl"), []string{
-			"1 edited: attempt by feedback",
+			"1 unverified: attempt by feedback",
 			"2 usage_limit: attempt by feedback",
 			"3 usage_limit: attempt by feedback",
 			"4 usage_limit: stop by usage_limit_breaker",

@@ -72,7 +72,7 @@ var (
 	atTheLimit = policy.Receipt{Ending: policy.UsageLimit, Outcome: "usage_limit"}
 	rejected   = policy.Receipt{Ending: policy.Auth, Outcome: "auth"}
 	cutShort   = policy.Receipt{Ending: policy.TimedOut, Outcome: "timed_out", EndTree: "after"}
-	doneWell   = policy.Receipt{Ending: policy.Completed, Outcome: policy.Edited, EndTree: "after"}
+	doneWell   = policy.Receipt{Ending: policy.Completed, Outcome: policy.WorkUnverified, EndTree: "after"}
 )
 
 func TestAPersonWhoAsksAgainBeginsANewRun(t *testing.T) {
@@ -80,7 +80,7 @@ func TestAPersonWhoAsksAgainBeginsANewRun(t *testing.T) {
 	want := []string{
 		"1 auth: stop by auth",
 		"2 auth: avoided by auth",
-		"3 edited: done by done",
+		"3 unverified: done by done",
 		"not stopped, done, 1 of 3 avoided, 0 limits, 0 mentions",
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -126,11 +126,11 @@ func TestAPersonsOrderEndsTheRestOfABackendThatRanAway(t *testing.T) {
 	}
 	got := s.pass(24 * time.Hour).asks("retry").attempt(cutShort).pass(time.Hour).attempt(doneWell).outline()
 	want := []string{
-		"1 loop: attempt by feedback",
-		"2 loop: attempt by feedback",
-		"3 loop: attempt by feedback",
+		"1 edit_loop: attempt by feedback",
+		"2 edit_loop: attempt by feedback",
+		"3 edit_loop: attempt by feedback",
 		"4 timed_out: attempt by progress",
-		"5 edited: done by done",
+		"5 unverified: done by done",
 		"not stopped, done, 0 of 5 avoided, 0 limits, 0 mentions",
 	}
 	if d := cmp.Diff(want, got); d != "" {

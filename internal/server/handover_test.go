@@ -108,7 +108,7 @@ func TestWhileItDrainsAServerFinishesAttemptsAndBeginsNone(t *testing.T) {
 	if code := <-stopped; code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	if a := r.State(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Edited || r.PullOf(n) == 0 || r.Calls() != 1 {
+	if a := r.State(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.WorkUnverified || r.PullOf(n) == 0 || r.Calls() != 1 {
 		t.Errorf("%d calls, attempts %+v and pull request %d; want the attempt finished, and no other one", r.Calls(), a, r.PullOf(n))
 	}
 	r.Start()

@@ -21,16 +21,18 @@ func TestWhatFailedBeforeIsNotTheAgentsToMend(t *testing.T) {
 	r := newRig(t, tapping())
 	r.Agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"\n"+
 		"ask() { sh -c \"$PAWL_TESTS\" > \"$CTRL/said.$1\" 2> /dev/null; echo $? > \"$CTRL/code.$1\"; }\n"+
+		"[ $n -lt 3 ] || exit 0\n"+
 		"if [ $n = 1 ]; then echo spoilt >> a.txt; ask 1; exit 0; fi\n"+
 		"ask 2; echo one > a.txt; echo two >> a.txt; ask 3\n", "")
 	r.Start()
 	n := r.Solve("A word", "Please add the right word to a.txt.")
-	if s := r.Ending(n); r.Calls() != 2 || s.State != "done" {
-		t.Fatalf("%d calls, then %s (%s %q); want 2, then done", r.Calls(), s.State, s.Rule, s.Reasons)
+	if s := r.Ending(n); r.Calls() != 3 || s.State != "done" {
+		t.Fatalf("%d calls, then %s (%s %q); want 3, then done", r.Calls(), s.State, s.Rule, s.Reasons)
 	}
 	for prompt, wants := range map[string][]string{
 		"1": {"run: sh -c \"$PAWL_TESTS\"\n", "This failed before you began", "- the old one"},
 		"2": {"These tests fail", "the other one", "a.txt is spoilt", "failed before you began", "- the old one"},
+		"3": {"These tests still fail, as they did before you began", "the old one", "Is fixing them part of the task?"},
 	} {
 		for _, want := range wants {
 			if p := r.Prompt(prompt); !strings.Contains(p, want) {
@@ -41,11 +43,11 @@ func TestWhatFailedBeforeIsNotTheAgentsToMend(t *testing.T) {
 	if codes := r.Left("code.1") + r.Left("code.2") + r.Left("code.3"); codes != "1\n1\n0\n" {
 		t.Errorf("the tool ended with %q", codes)
 	}
-	if said := r.Left("said.3"); !strings.HasPrefix(said, "PASSED: 1 test fails as it did before.") {
+	if said := r.Left("said.3"); !strings.HasPrefix(said, "PASSED: 1 test still fails, as before.") {
 		t.Errorf("the tool's last answer is\n%s", said)
 	}
 	check := r.Check(r.Head(r.PullOf(n)), "pawl")
-	if check.Title != "Done; 1 test fails as it did before" || check.Conclusion != "neutral" {
+	if check.Title != "Not verified: 1 test still fails, as on main" || check.Conclusion != "neutral" {
 		t.Errorf("%s (%s)", check.Title, check.Conclusion)
 	}
 	for _, want := range []string{"rung 2, retry with what failed", "rung 4, the agent ran the tests, 2 ×: `the agent ran the tests; 1 of 2 calls failed`", "during the attempt`: helped"} {

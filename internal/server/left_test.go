@@ -98,7 +98,7 @@ func TestAClockThatIsSetWhileAnAgentWorksLosesNothing(t *testing.T) {
 			set(0)
 			r.Writes(n, testrig.Reader, "Whether I may write is asked of GitHub.")
 			r.WantSolved(n)
-			if a := r.State(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.Edited {
+			if a := r.State(n).Attempts; len(a) != 1 || a[0].Receipt.Outcome != policy.WorkUnverified {
 				t.Errorf("attempts %+v, want one that edited", a)
 			}
 			if s := r.Ending(r.Solve("Another line", "Please add another line.")); s.State != "done" || r.Calls() != 2 {
@@ -120,7 +120,7 @@ func TestMetricsOfAServerThatWorksAreThoseOfItsWork(t *testing.T) {
 	for name, least := range map[string]float64{
 		`pawl_decisions_total{action="attempt",rule="feedback"}`:                        1,
 		`pawl_decisions_total{action="done",rule="done"}`:                               1,
-		`pawl_attempts_total{backend="mine",ending="completed",outcome="edited"}`:       1,
+		`pawl_attempts_total{backend="mine",ending="completed",outcome="unverified"}`:       1,
 		`pawl_attempt_duration_seconds_count{backend="mine"}`:                           1,
 		`pawl_tokens_total{backend="mine",kind="input"}`:                                60,
 		`pawl_deliveries{state="handled"}`:                                              2,

@@ -21,7 +21,7 @@ func TestAnIssueBecomesADraftPullRequest(t *testing.T) {
 	if len(pulls) != 1 || !pulls[0].Pull.Draft || pulls[0].Pull.Head != fmt.Sprintf("pawl/issue-%d", n) {
 		t.Fatalf("pull requests: %+v, want one draft from pawl/issue-%d", pulls, n)
 	}
-	for _, name := range []string{"pawl", "pawl/severity", "pawl/stagnation"} {
-		r.Await(name, func() bool { return r.Check(pulls[0].Pull.HeadSHA, name).Conclusion == "success" })
+	for name, want := range map[string]string{"pawl": "neutral", "pawl/severity": "success", "pawl/stagnation": "success"} {
+		r.Await(name, func() bool { return r.Check(pulls[0].Pull.HeadSHA, name).Conclusion == want })
 	}
 }

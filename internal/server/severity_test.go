@@ -47,7 +47,7 @@ func TestALoopIsCutOffWhileItRunsAndItsWorkIsKept(t *testing.T) {
 	if !strings.Contains(c.Title+c.Summary, "severe") || !strings.Contains(c.Summary+c.Text, "in circles") {
 		t.Errorf("check run %s\n%s\n%s\nwant a severe loop in circles", c.Title, c.Summary, c.Text)
 	}
-	if a := r.State(n).Attempts[0].Receipt; a.Outcome != "loop" || a.Ending != "killed" || a.Pushed || !strings.Contains(strings.Join(a.Reasons, "; "), kept) {
+	if a := r.State(n).Attempts[0].Receipt; a.Outcome != "edit_loop" || a.Ending != "killed" || a.Pushed || !strings.Contains(strings.Join(a.Reasons, "; "), kept) {
 		t.Errorf("outcome %s, ending %s, pushed %v, reasons %q; want a killed loop that names %s", a.Outcome, a.Ending, a.Pushed, a.Reasons, kept)
 	}
 	if text, err := r.World.File(t.Context(), testrig.Repo, kept, "work.txt"); err != nil || text != "kept\n" {

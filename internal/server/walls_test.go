@@ -49,7 +49,7 @@ func TestAKnownFailureByARefusedHostSaysSo(t *testing.T) {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
 	said := r.Check(r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA, "pawl").Summary
-	if !strings.Contains(said, "a command fails as it did before, compared as text; refused: verify.example.org:443") {
+	if !strings.Contains(said, "refused: `verify.example.org:443`; allow it in `network.verify`") {
 		t.Errorf("the check run says\n%s", said)
 	}
 }

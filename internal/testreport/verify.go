@@ -115,6 +115,9 @@ func Count(v *policy.Verified, all ...Report) {
 		// Numbers do not tell whether the same tests fail as on the base. The output as a whole does.
 		v.Runner, v.FailedTests = "", 0
 	}
+	if v.FailedTests > 0 {
+		v.Passed = false // whatever its exit code
+	}
 }
 
 // Bounds of reading report files: how many entries of the work tree are looked

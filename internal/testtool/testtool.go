@@ -218,7 +218,7 @@ func (r testResult) shown(scale int) testResult {
 	note("Failed before you began, in the same way; leave it", all.Known())
 	note("Flaky: failed, and passed when run again at once; leave it", all.Flaky())
 	note("Failed before you began, and is green now", all.Fixed())
-	v := all.Verification()
+	v := all.Deciding()
 	if r.Passed || v == nil {
 		return r
 	}

@@ -195,7 +195,7 @@ func TestRunTestsComparesWithTheBase(t *testing.T) {
 		says, never     []string
 	}{
 		{"what failed before is to be left", old + "ok new\n", old + "ok new\n", true, "",
-			[]string{"PASSED: 1 test fails as it did before.", "Failed before you began, in the same way; leave it: old."}, []string{"Failing tests", "FAILED"}},
+			[]string{"PASSED: 1 test still fails, as before.", "Failed before you began, in the same way; leave it: old."}, []string{"Failing tests", "FAILED"}},
 		{"a new failure comes first", old + "ok new\n", old + "bad new got 3\n", false, "new",
 			[]string{"FAILED: `", "exit code 1", "Failing tests:\n- new\n\nnew:\nmessage: got 3\n\nFailed before", "leave it: old."}, nil},
 		{"another assertion is a failure", old, "bad old expected 2\n", false, "old", []string{"Failing tests:\n- old\n", "expected 2"}, []string{"leave it"}},

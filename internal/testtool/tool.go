@@ -175,7 +175,7 @@ func (t *testTool) compared(all []policy.Verified) testResult {
 		r.PassedTests += v.PassedTests
 	}
 	if !r.Passed {
-		v := receipt.Verification()
+		v := receipt.Deciding()
 		counted := v.FailedTests - len(v.Known) - len(v.Flaky)
 		r.Command = short(v.Command, 300)
 		r.FailedTests = max(len(v.Failing), counted)
@@ -183,9 +183,8 @@ func (t *testTool) compared(all []policy.Verified) testResult {
 		return r
 	}
 	r.Summary = "PASSED: all verify commands succeeded."
-	what, verified := receipt.Verified()
-	if !verified {
-		r.Summary = "PASSED: " + what + "."
+	if !receipt.Verification().Verifies() {
+		r.Summary = "PASSED: " + receipt.VerifiedWords("") + "."
 	}
 	return r
 }

@@ -23,16 +23,19 @@ func how(a checkrun.Attempt) string {
 }
 
 var endingClasses = map[policy.Outcome]string{
-	policy.Edited:                      "done",
-	policy.Answered:                    "done",
-	policy.NoChange:                    "waiting",
-	policy.Declined:                    "waiting",
-	policy.Asked:                       "waiting",
-	policy.Interrupted:                 "waiting",
-	policy.Cancelled:                   "waiting",
-	policy.Outcome(policy.UsageLimit):  "waiting",
-	policy.Outcome(policy.RateLimited): "waiting",
-	policy.Outcome(policy.Overloaded):  "waiting",
+	policy.WorkVerified:   "done",
+	policy.WorkUnverified: "done",
+	policy.Answered:       "done",
+	policy.Planned:        "done",
+	policy.NoChange:       "waiting",
+	policy.Declined:       "waiting",
+	policy.Asked:          "waiting",
+	policy.Interrupted:    "waiting",
+	policy.Cancelled:      "waiting",
+	policy.NotPermitted:   "waiting",
+	policy.WasUsageLimit:  "waiting",
+	policy.WasRate:        "waiting",
+	policy.WasOverload:    "waiting",
 }
 
 // endingClass is the style of how an attempt ended; a word of ours, never one of the log.

@@ -27,13 +27,13 @@ func ours(body string) []string {
 func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
 	s := open(t, nil)
 	s.everything()
-	s.counters.Attempt("codex", policy.Completed, policy.Edited)
-	s.counters.Attempt("codex", policy.Completed, policy.Edited)
+	s.counters.Attempt("codex", policy.Completed, policy.WorkUnverified)
+	s.counters.Attempt("codex", policy.Completed, policy.WorkUnverified)
 	s.counters.Decision("usage_limit_breaker", policy.DoStop)
 	s.counters.TakeOver()
 	body := s.page("/metrics")
 	want := []string{
-		`pawl_attempts_total{backend="codex",ending="completed",outcome="edited"} 2`,
+		`pawl_attempts_total{backend="codex",ending="completed",outcome="unverified"} 2`,
 		`pawl_breaker_consecutive{account="main",kind="usage_limit"} 3`,
 		`pawl_breaker_open{account="main",kind="usage_limit"} 1`,
 		`pawl_build_info{commit="0f3c9a1",go="go1.26",version="v1.2.3"} 1`,

@@ -48,10 +48,10 @@ func (s *site) solved() {
 	again.Decision.Rung, again.Effort, again.Decision.Escalated = 3, "high", true
 	s.happened(it, at.Add(5*time.Minute), thread.KindAttemptStarted, again)
 	s.happened(it, at.Add(8*time.Minute+12*time.Second), thread.KindAttemptEnded, policy.Receipt{
-		N: 2, Ending: policy.Completed, Outcome: policy.Edited, StartTree: "b", EndTree: "c", Commit: "0f3c9a1be4d2aa1c5b6e0f3c9a1be4d2aa1c5b6e", Pushed: true,
+		N: 2, Ending: policy.Completed, Outcome: policy.WorkVerified, StartTree: "b", EndTree: "c", Commit: "0f3c9a1be4d2aa1c5b6e0f3c9a1be4d2aa1c5b6e", Pushed: true,
 		Edits: policy.Edits{Operations: 8, Files: 2, MaxRepeat: 4, MaxRepeatPath: "internal/total.go"}, Evidence: 0xff, Change: 0xff0f,
 		Final: "The rounding is right for negative prices now, and a test says so.", LeftOut: []string{".github/workflows/ci.yml"},
-		Verify: []policy.Verified{{Command: "go test ./...", Passed: true, Output: "ok  \tacme/widgets\t0.012s"}},
+		Verify: []policy.Verified{{Command: "go test ./...", Runner: "go", Passed: true, Output: "ok  \tacme/widgets\t0.012s"}},
 		Tokens: policy.Tokens{Input: 1_820_000, CachedInput: 1_700_000, Output: 9_100}, AgentMS: 180_000,
 		Folders:      []policy.Folder{{Path: "internal", Files: 2, Added: 31, Removed: 4}, {Path: ".", Files: 1, Added: 1, Removed: 0}},
 		Manifest:     []policy.Manifest{{What: "comments", Kept: 4, Of: 5, Cut: 12, Notes: []string{"1 by a bot"}}},

@@ -190,15 +190,22 @@ func attempts(events []thread.Event, f checkrun.View) (all []item) {
 			w.Diff.Files, w.Diff.Added, w.Diff.Removed = w.Diff.Files+d.Files, w.Diff.Added+d.Added, w.Diff.Removed+d.Removed
 		}
 		if len(v.Verify) > 0 {
-			what, ok := v.Receipt.Verified()
-			w.Verified = word{what, map[bool]string{true: "done", false: "waiting"}[ok]}
-			if v.Failing() {
-				w.Verified.Class = "failed"
-			}
+			w.Verified = word{v.VerifiedWords(f.Base), verifiedClass(v.Verification())}
 		}
 		all = append(all, item{At: v.StartedAt, seq: began[v.N].Seq, Class: endingClass(v), Attempt: w})
 	}
 	return all
+}
+
+// verifiedClass is the style of a verification.
+func verifiedClass(v policy.Verification) string {
+	switch {
+	case v.Verifies():
+		return "done"
+	case v == policy.Failed:
+		return "failed"
+	}
+	return "waiting"
 }
 
 func read[T any](e thread.Event, into *T) bool { return json.Unmarshal(e.Data, into) == nil }

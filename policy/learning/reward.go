@@ -114,7 +114,6 @@ type AttemptFacts struct {
 	Ending     policy.Ending  `json:"ending"`
 	Outcome    policy.Outcome `json:"outcome"`
 	OwnFailure string         `json:"own_failure,omitempty"` // what failed in Pawl itself; empty when nothing did
-	Silent     bool           `json:"silent,omitempty"`      // it was ended because its agent had fallen silent
 	// Changed says that the tree differs from the one at the start.
 	Changed    bool        `json:"changed"`
 	Commits    int         `json:"commits"`              // how many commits of the attempt reached the thread's branch
@@ -151,17 +150,17 @@ func (f AttemptFacts) unrewarded() string {
 	switch {
 	case f.OwnFailure != "":
 		return "Pawl itself failed: " + f.OwnFailure
-	case f.Outcome == policy.Cancelled:
+	case f.Outcome == policy.Cancelled, f.Outcome == policy.NotPermitted:
 		return "the attempt was cancelled"
 	case f.Outcome == policy.Asked:
 		return "the agent asked a question"
-	case f.Outcome == policy.Answered:
+	case f.Outcome == policy.Answered, f.Outcome == policy.Planned:
 		return "the attempt was asked for words, not for work"
 	case f.Outcome == policy.Declined:
 		return "the agent declined the task"
 	case f.Outcome == policy.Interrupted:
 		return "the attempt was interrupted"
-	case f.Silent:
+	case f.Outcome == policy.FellSilent:
 		return "the agent fell silent, which says nothing of the work"
 	case slices.Contains(unrelated, f.Ending):
 		return fmt.Sprintf("the attempt ended %s, which says nothing of the work", f.Ending)

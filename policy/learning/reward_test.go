@@ -27,7 +27,7 @@ func endedAt(n int, backend string, signals ...Signal) Graded {
 	end := gradeDay.Add(time.Duration(n) * time.Hour)
 	return Graded{ID: fmt.Sprintf("o/r#%d/1", n), At: end, Backend: backend, Signals: signals,
 		Context: policy.Context{Repo: "o/r", Category: policy.Bug, Size: policy.Small},
-		Facts:   AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited, Changed: true, Commits: 1, Transcript: &Transcript{Bytes: 40_000}}}
+		Facts:   AttemptFacts{Ending: policy.Completed, Outcome: policy.WorkVerified, Changed: true, Commits: 1, Transcript: &Transcript{Bytes: 40_000}}}
 }
 
 func TestRewardsAreCountedByBackendAndWeek(t *testing.T) {
@@ -101,7 +101,7 @@ func TestGradesOfAttempts(t *testing.T) {
 		{name: "interrupted", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Interrupted }, missing: "the attempt was interrupted"},
 		{name: "declined", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Ending, g.Facts.Outcome = policy.Completed, policy.Declined },
 			missing: "the agent declined the task"},
-		{name: "silent", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Ending, g.Facts.Silent = policy.TimedOut, true },
+		{name: "silent", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Ending, g.Facts.Outcome = policy.TimedOut, policy.FellSilent },
 			missing: "the agent fell silent, which says nothing of the work"},
 		{name: "Pawl failed", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.OwnFailure = "the disk is full" }, missing: "Pawl itself failed: the disk is full"},
 	} {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,29 +41,17 @@ func SeveritySignal(v policy.Severity, at time.Time) Signal {
 // VerifierSignal is that of the repository's verify commands, if it has any. To pass on an unchanged tree says
 // nothing.
 func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
-	tests := cmp.Or(r.TestEvidence, &policy.TestEvidence{})
-	switch {
+	switch v := r.Verification(); {
 	case !configured:
 		return missing(VerifierSource, at, false, "the repository names no verify commands")
 	case !r.Progress():
 		return missing(VerifierSource, at, false, "nothing changed that could be verified")
-	case len(r.Verify) == 0:
+	case v == policy.Unverified:
 		return missing(VerifierSource, at, false, "the attempt ended before it was verified")
-	case slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return v.Broken != "" }):
-		return missing(VerifierSource, at, false, "the verify commands cannot work here")
-	case r.OnlyWithItsTests():
-		return missing(VerifierSource, at, false, "the verify commands pass with the tests of the change, and fail with the tests as they were")
-	case tests.Fewer > 0:
-		return missing(VerifierSource, at, false, policy.Plural(tests.Fewer, "test")+" fewer ran than before")
-	case tests.Skipped != "":
-		return missing(VerifierSource, at, false, "tests were changed, and what they say apart from that was not asked")
-	case slices.ContainsFunc(r.Verify, func(v policy.Verified) bool { return v.Passed && v.NoTests }):
-		return missing(VerifierSource, at, false, "no test ran")
-	case r.Contradicted() > 0:
-		return missing(VerifierSource, at, false, "the verify commands exit with 0 and report failures")
-	}
-	if !r.Failing() {
+	case r.CommandsPassed():
 		return Signal{Source: VerifierSource, Value: passedValue, Known: true, At: at, Detail: "passed"}
+	case v != policy.Failed:
+		return missing(VerifierSource, at, false, "the work is not verified: "+r.VerifiedWords(""))
 	}
 	s, failing := Signal{Source: VerifierSource, Value: failedValue, Known: true, At: at, Detail: "failed"}, 0
 	for _, v := range r.Verify {

@@ -25,7 +25,7 @@ func TestWhatTheSourcesSay(t *testing.T) {
 	said := func(final, end string, testRuns int) policy.Receipt {
 		return policy.Receipt{Final: final, StartTree: "1", EndTree: end, Trajectory: policy.Trajectory{TestRuns: testRuns}}
 	}
-	passed := policy.Verified{Passed: true}
+	passed := policy.Verified{Passed: true, Runner: "go"}
 	bent := verified("2", passed)
 	bent.TestEvidence = &policy.TestEvidence{AsTheyWere: []policy.Verified{{Exit: 1}}}
 	passes, fails := says(VerifierSource, 1, at), says(VerifierSource, failedValue, at)
@@ -40,8 +40,8 @@ func TestWhatTheSourcesSay(t *testing.T) {
 		{"verifier on an unchanged tree", VerifierSignal(true, verified("1", passed), at), -1, false, "nothing changed"},
 		{"verifier that was not reached", VerifierSignal(true, verified("2"), at), -1, false, "before it was verified"},
 		{"verifier passed", VerifierSignal(true, verified("2", passed), at), 1, false, "passed"},
-		{"verifier that passes with the tests of the change alone", VerifierSignal(true, bent, at), -1, false, "fail with the tests as they were"},
-		{"verifier that reports failures and exits with 0", VerifierSignal(true, verified("2", policy.Verified{Passed: true, FailedTests: 1}), at), -1, false, "report failures"},
+		{"verifier that passes with the tests of the change alone", VerifierSignal(true, bent, at), -1, false, "passes only with changed tests"},
+		{"verifier that reports failures and exits with 0", VerifierSignal(true, verified("2", policy.Verified{FailedTests: 1}), at), 0.2, false, "failed"},
 		{"verifier failed", VerifierSignal(true, verified("2", passed, policy.Verified{Failing: []policy.Failing{{Name: "TestA"}, {Name: "TestB"}}}), at), 0.2, false, "2 failing tests"},
 		{"CI passed", CISignal([]CheckResult{{Name: "build", Conclusion: "success"}, {Name: "docs", Conclusion: "skipped"}}, at), 1, false, "1 check passed"},
 		{"CI failed", CISignal([]CheckResult{{Name: "build", Conclusion: "failure"}, {Name: "lint", Conclusion: "success"}}, at), 0.2, false, "build"},

@@ -114,7 +114,7 @@ func (a *Attempt) Run(ctx context.Context, e Executor) error {
 	}
 	if left := (unusable{}); errors.As(cause, &left) {
 		a.unusable(left)
-		a.Receipt.Outcome = policy.Outcome(a.Receipt.Ending)
+		a.Receipt.Outcome = a.came()
 		return nil
 	}
 	if cause != nil {
@@ -151,7 +151,12 @@ func (a *Attempt) settle(ctx context.Context) error {
 // verifiable reports whether there is work to verify: a commit, or work of an earlier attempt that this one completes.
 func (a *Attempt) verifiable() bool {
 	r := a.Receipt
-	if r.Ending != policy.Completed || r.Declines() || r.Asks() {
+	switch a.came() {
+	case policy.Declined, policy.Asked:
+		return false
+	default:
+	}
+	if r.Ending != policy.Completed {
 		return false
 	}
 	return r.Commit != "" || a.completes()
@@ -242,8 +247,12 @@ func (a *Attempt) cancelled(ctx context.Context, cause error) {
 		a.handOver(ctx, ended)
 		return
 	}
-	r.Outcome, r.Revoked = policy.Cancelled, errors.Is(cause, ErrRevoked)
-	if !stopped(cause) {
+	switch {
+	case errors.Is(cause, ErrRevoked):
+		r.Outcome = policy.NotPermitted
+	case stopped(cause):
+		r.Outcome = policy.Cancelled
+	default:
 		r.Outcome, cause = policy.Interrupted, errShutdown
 	}
 	r.Detail = cause.Error()
@@ -291,7 +300,7 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 func (a *Attempt) conclude() {
 	r := &a.Receipt
 	if r.Failing() {
-		v := r.Verification()
+		v := r.Deciding()
 		r.Told(v.Output)
 		r.Tests = slices.Sorted(slices.Values(policy.Names(v.Failing)))
 		r.Detail = cmp.Or(r.Detail, tail(oneLine(v.Command)+" "+v.Result(), maxDetail))
@@ -305,8 +314,9 @@ func (a *Attempt) conclude() {
 			r.Ending = policy.NoAnswer
 		}
 	}
-	r.Outcome = r.Came(a.Ground.Effective.Policy.Severity)
-	if answers && r.Ending == policy.Completed {
-		r.Outcome = policy.Answered
-	}
+	r.Outcome = a.came()
+}
+
+func (a *Attempt) came() policy.Outcome {
+	return a.Receipt.Came(a.Decision.Purpose, a.Ground.Effective.Policy.Severity)
 }

@@ -124,7 +124,7 @@ true
 `, "\nsandbox: {mode: "+string(mode)+", read_only: ["+s.ctrl+"]}\n")
 			for issue := 1; issue <= 2; issue++ {
 				r, text := s.attempt(issue), s.on(issue, "a.txt")
-				if what, ok := r.Verified(); !ok || text != "one\ngood\ngood\n" {
+				if what := r.VerifiedWords(""); !r.CommandsPassed() || text != "one\ngood\ngood\n" {
 					t.Errorf("%s %q, a.txt %q; want the good layer in every attempt and verification", what, r.Reasons, text)
 				}
 			}

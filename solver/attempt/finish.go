@@ -79,7 +79,7 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	batch.Spent = &policy.Spent{N: a.N, Tokens: a.Receipt.Tokens, CostUSD: a.Receipt.CostUSD}
 	a.tellBreaker(&batch, a.saysOfAccount(), a.Receipt.Limit, now)
 	loop := a.Config.Policy.Severity.Loop(a.Receipt)
-	if a.Receipt.Outcome == policy.EditLoop && loop.Class != policy.None {
+	if loop.Class != policy.None {
 		batch.Cooldown = &thread.Cooldown{
 			Backend: a.Backend,
 			Model:   a.Model,

@@ -252,6 +252,9 @@ func (b *promptText) history(s thread.State, d policy.Decision) {
 		b.answered(s.Attempts)
 	}
 	b.failed(s.Attempts)
+	if d.Rule == policy.RuleStillFailing {
+		b.stillFailing(s.Attempts[len(s.Attempts)-1].Receipt)
+	}
 	if d.Rung == policy.RungAnswer {
 		b.WriteString("\nThe last attempt ended without an answer. Do not think aloud at length: use the tools, then say in a few sentences what you were asked to say.\n")
 	}
@@ -275,15 +278,21 @@ func (b *promptText) said(last policy.Receipt) {
 	if last.Outcome == policy.Asked {
 		b.section("The last attempt asked; what people said since is above", last.Question, maxRemark)
 	}
-	if len(last.Leaks) > 0 {
+	if last.Outcome == policy.HasSecret {
 		b.section("The last attempt was not committed, since it holds what looks like secrets", policy.Named(last.Leaks), maxRemark)
 	}
+}
+
+// stillFailing asks whether tests that fail as on the base belong to the task.
+func (b *promptText) stillFailing(last policy.Receipt) {
+	b.section("These tests still fail, as they did before you began", strings.Join(last.Known(), "\n"), maxRemark)
+	b.WriteString("Is fixing them part of the task? If so, fix them. If not, change nothing and say in your last message why not.\n")
 }
 
 // answered tells the last answer or plan.
 func (b *promptText) answered(attempts []thread.Attempt) {
 	for _, a := range slices.Backward(attempts) {
-		if a.Receipt.Outcome == policy.Answered {
+		if o := a.Receipt.Outcome; o == policy.Answered || o == policy.Planned {
 			b.section("The last answer or plan that you gave; what people said since is above", a.Receipt.Final, maxRemark)
 			return
 		}

@@ -365,17 +365,11 @@ func (s State) Work(p policy.Purpose) []Request {
 // answered reports whether the attempt did what it was asked for.
 func (a Attempt) answered() bool {
 	r := a.Receipt
-	if r.Ending != policy.Completed {
-		return false
-	}
-	if len(r.Conflicts)+len(r.Leaks) > 0 {
-		return false
-	}
 	switch r.Outcome {
-	case policy.VerifyFailed, policy.Interrupted, policy.Declined, policy.Asked:
-		return false
-	default:
+	case policy.WorkVerified, policy.WorkUnverified, policy.NoChange, policy.OnlyLeftOut, policy.Answered, policy.Planned:
 		return true
+	default:
+		return false
 	}
 }
 
@@ -480,7 +474,7 @@ func (s State) runChanges() bool {
 // is nil for none.
 func (s State) Plan() (made *Attempt, order *Request) {
 	for i := range s.Attempts {
-		if a := &s.Attempts[i]; a.Decision.Purpose == policy.ToPlan && a.Receipt.Outcome == policy.Answered {
+		if a := &s.Attempts[i]; a.Decision.Purpose == policy.ToPlan && a.Receipt.Outcome == policy.Planned {
 			made = a
 		}
 	}

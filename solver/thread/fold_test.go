@@ -65,7 +65,7 @@ func decision(a policy.Action, seen int64) happened {
 func change(what string) happened { return happened{KindThread, Change{What: what, By: "ada"}} }
 
 func edited(commit string) policy.Receipt {
-	return policy.Receipt{Ending: policy.Completed, Outcome: policy.Edited, StartTree: "a", EndTree: "b", Commit: commit, Pushed: commit != ""}
+	return policy.Receipt{Ending: policy.Completed, Outcome: policy.WorkUnverified, StartTree: "a", EndTree: "b", Commit: commit, Pushed: commit != ""}
 }
 
 func TestFeedbackAfterTheLastLookOfAnEndBeginsTheNextRun(t *testing.T) {

@@ -37,7 +37,7 @@ func AttemptsWrong(s thread.State, deaths []Death) (wrong []string) {
 		case "interrupted":
 			caused = before.Receipt.Outcome == policy.Interrupted
 		case "silent":
-			caused = before.Receipt.Silent != ""
+			caused = before.Receipt.Outcome == policy.FellSilent
 		case "no_answer":
 			caused = before.Receipt.Ending == policy.NoAnswer && !silent[a.Run]
 			silent[a.Run] = true

@@ -144,7 +144,7 @@ func (w World) Attempt(i, arm int) (row learning.Graded, late *learning.Signal) 
 	chance := w.Chance(i, arm, 2)
 	good := chance.Float64() < w.Quality[i][arm]
 	end := w.Start.Add(time.Duration(i)*w.Apart() + lasts)
-	f := learning.AttemptFacts{Ending: policy.Completed, Outcome: policy.Edited,
+	f := learning.AttemptFacts{Ending: policy.Completed, Outcome: policy.WorkVerified,
 		Changed: true, Transcript: &learning.Transcript{Bytes: 20_000 + chance.Int64N(400_000)}}
 	if chance.Float64() < pushes {
 		f.Commits = 1 + chance.IntN(3)

@@ -1,0 +1,160 @@
+package policy
+
+import "slices"
+
+// Outcome says what an attempt came to: exactly one word of a closed list (docs/verdicts.md has the table). Rules
+// switch on it. It is empty while the attempt runs.
+type Outcome string
+
+// The outcomes of work that Pawl kept, or that there was none of.
+const (
+	WorkVerified   Outcome = "verified"      // see Verification.Verifies
+	WorkUnverified Outcome = "unverified"    // no command failed that passed before, and yet it is not verified
+	VerifyFailed   Outcome = "verify_failed" // a verify command failed or cannot work here
+	NoChange       Outcome = "no_change"
+	Answered       Outcome = "answered" // the agent was asked for an answer and gave one
+	Planned        Outcome = "planned"  // the agent was asked for a plan and gave one
+	Asked          Outcome = "asked"    // the agent asked a question and changed nothing
+	Declined       Outcome = "declined" // the agent said that the task cannot be done and changed nothing
+)
+
+// The outcomes of work that Pawl did not keep, or that somebody ended.
+const (
+	HasSecret     Outcome = "secret"
+	HasConflict   Outcome = "conflict"
+	OnlyLeftOut   Outcome = "left_out"  // it changed only files that stay out of commits
+	EditLoop      Outcome = "edit_loop" // see SeverityLimits.Loop
+	OutOfBudget   Outcome = "budget"    // its own budget or one of a day ended it
+	NotPermitted  Outcome = "revoked"   // nobody who asked for it may write any more
+	Interrupted   Outcome = "interrupted"
+	Cancelled     Outcome = "cancelled"
+	FellSilent    Outcome = "silent"
+	SelfStopped   Outcome = "self_stopped" // the CLI or Pawl ended repeated calls, or the CLI reached its limit of turns
+	WasUsageLimit Outcome = Outcome(UsageLimit)
+	WasAuth       Outcome = Outcome(Auth)
+	WasConfig     Outcome = Outcome(Misconfigured)
+	WasRate       Outcome = Outcome(RateLimited)
+	WasOverload   Outcome = Outcome(Overloaded)
+	WasLost       Outcome = Outcome(Disconnected)
+	GaveNoAnswer  Outcome = Outcome(NoAnswer)
+	WasCutOff     Outcome = Outcome(CutOff)
+	WasOverflow   Outcome = Outcome(ContextOverflow)
+	WasTimedOut   Outcome = Outcome(TimedOut)
+	WasKilled     Outcome = Outcome(Killed)
+	HasCrashed    Outcome = Outcome(Crashed)
+	NotKnown      Outcome = Outcome(Unknown) // of recorded input that does not tell; no attempt comes to it
+)
+
+// endedAs are the outcomes of the endings that decide by themselves.
+var endedAs = map[Ending]Outcome{
+	NoAnswer:        GaveNoAnswer,
+	CutOff:          WasCutOff,
+	UsageLimit:      WasUsageLimit,
+	RateLimited:     WasRate,
+	Overloaded:      WasOverload,
+	Disconnected:    WasLost,
+	Auth:            WasAuth,
+	Misconfigured:   WasConfig,
+	ContextOverflow: WasOverflow,
+	TurnLimit:       SelfStopped,
+	SelfLoop:        SelfStopped,
+	TimedOut:        WasTimedOut,
+	Killed:          WasKilled,
+	Crashed:         HasCrashed,
+	Unknown:         NotKnown,
+}
+
+// Outcomes are all outcomes, each once.
+func Outcomes() []Outcome {
+	all := []Outcome{
+		WorkVerified, WorkUnverified, VerifyFailed, NoChange, Answered, Planned, Asked, Declined,
+		HasSecret, HasConflict, OnlyLeftOut, EditLoop, OutOfBudget, NotPermitted, Interrupted, Cancelled, FellSilent,
+	}
+	for _, o := range endedAs {
+		all = append(all, o)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// BrokenOff reports whether Pawl or a user broke the attempt off. Only they know, so they write the outcome.
+func (o Outcome) BrokenOff() bool {
+	return slices.Contains([]Outcome{Interrupted, Cancelled, NotPermitted}, o)
+}
+
+// Passes reports whether the outcome is a refusal that passes by itself, which is no failure of the agent.
+func (o Outcome) Passes() bool { return slices.Contains([]Outcome{WasRate, WasOverload, WasLost}, o) }
+
+// Work reports whether the attempt left work on which no command fails that passed before.
+func (o Outcome) Work() bool { return o == WorkVerified || o == WorkUnverified }
+
+// Came is the outcome of an attempt by everything else in its receipt. The first row that applies is the outcome: what
+// the provider says of the account comes before the work, a danger in the work before its verification.
+func (r Receipt) Came(p Purpose, l SeverityLimits) Outcome {
+	if o, told := r.refusedAccount(); told {
+		return o
+	}
+	if o, told := r.answers(p); told {
+		return o
+	}
+	switch {
+	case len(r.Leaks) > 0:
+		return HasSecret
+	case len(r.Conflicts) > 0:
+		return HasConflict
+	case l.Loop(r).Class != None:
+		return EditLoop
+	case r.Paused, r.Budget != "":
+		return OutOfBudget
+	case r.Silent != "" && r.Ending == TimedOut:
+		return FellSilent
+	case r.Ending != Completed && !r.finishedWork():
+		return endedAs[r.Ending]
+	case r.Failing():
+		return VerifyFailed
+	case r.Progress():
+		return r.work()
+	case len(r.LeftOut) > 0:
+		return OnlyLeftOut
+	}
+	return NoChange
+}
+
+// refusedAccount is the outcome where the provider refused the account or Pawl's configuration of it.
+func (r Receipt) refusedAccount() (o Outcome, told bool) {
+	switch r.Ending {
+	case UsageLimit, Auth, Misconfigured:
+		return endedAs[r.Ending], true
+	default:
+		return "", false
+	}
+}
+
+// answers is the outcome of an attempt that changed nothing and ended with words.
+func (r Receipt) answers(p Purpose) (o Outcome, told bool) {
+	switch {
+	case r.Ending != Completed:
+		return "", false
+	case p == ToAnswer:
+		return Answered, true
+	case p == ToPlan:
+		return Planned, true
+	case r.Progress() || len(r.LeftOut) > 0:
+		return "", false
+	case r.Declined != "":
+		return Declined, true
+	case r.Question != "":
+		return Asked, true
+	}
+	return "", false
+}
+
+// finishedWork reports whether the work is verified although its CLI crashed: the tests outrank an exit code.
+func (r Receipt) finishedWork() bool { return r.Ending == Crashed && r.verifiedWork() }
+
+func (r Receipt) work() Outcome {
+	if r.Verification().Verifies() {
+		return WorkVerified
+	}
+	return WorkUnverified
+}
