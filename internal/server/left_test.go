@@ -120,7 +120,7 @@ func TestMetricsOfAServerThatWorksAreThoseOfItsWork(t *testing.T) {
 	for name, least := range map[string]float64{
 		`pawl_decisions_total{action="attempt",rule="feedback"}`:                        1,
 		`pawl_decisions_total{action="done",rule="done"}`:                               1,
-		`pawl_attempts_total{backend="mine",ending="completed",outcome="unverified"}`:       1,
+		`pawl_attempts_total{backend="mine",ending="completed",outcome="unverified"}`:   1,
 		`pawl_attempt_duration_seconds_count{backend="mine"}`:                           1,
 		`pawl_tokens_total{backend="mine",kind="input"}`:                                60,
 		`pawl_deliveries{state="handled"}`:                                              2,
