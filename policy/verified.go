@@ -90,7 +90,7 @@ func (v Verified) failure() string {
 	case v.TimedOut:
 		return "did not end in time"
 	case v.Exit == 0:
-		return "exit code 0, and yet " + Plural(v.FailedTests, "failure") + " reported: " + few(Names(v.Failing))
+		return strings.TrimSuffix("exit code 0, and yet "+Plural(v.FailedTests, "failure")+" reported: "+few(Names(v.Failing)), ": ")
 	}
 	return fmt.Sprintf("failed with exit code %d", v.Exit)
 }
@@ -160,8 +160,8 @@ func (v Verified) broken(why string) string {
 // Compare says what a result means, beside that of the same command on the base and that
 // of a second run on the same commit; either is nil where it is not known. A test that
 // fails with what its assertion said on the base is known, one that passed the second
-// time is flaky, and the command passes where nothing else is wrong. Where no runner is
-// understood, the output as a whole stands for an assertion.
+// time is flaky, and the command passes where nothing else is wrong. Where no failing test
+// is named, the output as a whole stands for an assertion.
 func (v Verified) Compare(base, again *Verified) Verified {
 	first := v.Failing
 	v = v.flaky(again)
@@ -189,10 +189,12 @@ func (v Verified) Compare(base, again *Verified) Verified {
 			v.RefusedHosts = append(slices.Clip(v.RefusedHosts), host)
 		}
 	}
+	named := len(first)
 	if v.repeats(base) {
 		v.Known = []string{v.Command}
+		named = v.FailedTests // the same output has the same failures
 	}
-	v.Passed = v.Passed || v.failsAsOn(base, len(first))
+	v.Passed = v.Passed || v.failsAsOn(base, named)
 	return v
 }
 
@@ -255,20 +257,20 @@ func (v Verified) flaky(again *Verified) Verified {
 	return v
 }
 
-// unread reports whether the command failed with an output that no test runner is known from.
-func (v Verified) unread() bool {
-	if v.Passed || v.Runner != "" {
-		return false
-	}
-	if v.FailedTests != 0 || len(v.Failing) > 0 {
+// unnamed reports whether the command failed and its output names no failing test.
+func (v Verified) unnamed() bool {
+	if v.Passed || len(v.Failing) > 0 {
 		return false
 	}
 	return strings.TrimSpace(v.Output) != ""
 }
 
-// repeats reports whether a command of which no runner is known says what it said on the base.
+// repeats reports whether a command that names no failing test says what it said on the base.
 func (v Verified) repeats(base *Verified) bool {
-	if !v.unread() || !base.unread() {
+	if !v.unnamed() || !base.unnamed() {
+		return false
+	}
+	if v.Runner != base.Runner {
 		return false
 	}
 	now, before := Failing{Text: v.Output}, Failing{Text: base.Output}

@@ -110,11 +110,6 @@ func Count(v *policy.Verified, all ...Report) {
 	default:
 		v.NoTests = policy.Unbuilt(v.Failing)
 	}
-	unnamed := v.Runner == totalsOnly && len(v.Failing) == 0
-	if unnamed && v.Exit != 0 {
-		// Numbers do not tell whether the same tests fail as on the base. The output as a whole does.
-		v.Runner, v.FailedTests = "", 0
-	}
 	if v.FailedTests > 0 {
 		v.Passed = false // whatever its exit code
 	}
