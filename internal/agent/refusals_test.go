@@ -165,3 +165,41 @@ func TestARefusalIsTheSameOnEveryPath(t *testing.T) {
 		return true
 	})
 }
+
+// TestTheEndOfAStreamIsJudgedByWhatWasDone has ends that the last line or the exit code alone would misjudge.
+func TestTheEndOfAStreamIsJudgedByWhatWasDone(t *testing.T) {
+	const init = `{"type":"system","subtype":"init","session_id":"s"}` + "\n"
+	const edit = init + `{"type":"assistant","session_id":"s","message":{"id":"m","model":"c","content":[{"type":"tool_use","id":"t","name":"Edit","input":{"file_path":"/r/a","old_string":"a","new_string":"b"}}]}}` + "\n" +
+		`{"type":"user","session_id":"s","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}` + "\n"
+	const good = `{"type":"result","subtype":"success","is_error":false,"num_turns":2,"result":"Done.","session_id":"s"}` + "\n"
+	const idle = `{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"session_id":"s","errors":["no such command"]}`
+	const started = `{"type":"system","subtype":"task_started","task_id":"b1","is_backgrounded":true}` + "\n"
+	const ignored, left = "an error without any work came after it", "in the background was ended with it: b1"
+	for _, c := range []struct {
+		how, cli, text string
+		want           policy.Ending
+		named, not     string
+	}{
+		{"an idle error", config.Claude, edit + good + idle, policy.Completed, ignored, "empty"},
+		{"an idle error of a new turn", config.Claude, edit + good + init + idle, policy.Completed, ignored, "empty"},
+		{"an idle error without a good end", config.Claude, edit + idle, policy.Crashed, "no such command", ignored},
+		{"a refused second turn", config.Claude, edit + good + init + `{"type":"result","subtype":"success","is_error":true,"num_turns":1,"api_error_status":429,"result":"You've hit your session limit","session_id":"s"}`, policy.UsageLimit, "session limit", ignored},
+		{"a task that ended", config.Claude, edit + started + `{"type":"system","subtype":"task_notification","task_id":"b1","status":"completed"}` + "\n" + good, policy.Completed, "final event", "background"},
+		{"a task that is running", config.Claude, edit + started + good, policy.Completed, left, ignored},
+		{"a task stopped at the end", config.Claude, edit + good + `{"type":"system","subtype":"task_notification","task_id":"b1","status":"stopped"}`, policy.Completed, left, ignored},
+		{"an error as the answer", config.Codex, `{"type":"turn.started"}` + "\n" + `{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"Error: 401 Unauthorized"}}` + "\n" + `{"type":"turn.completed","usage":{}}`, policy.Auth, "whole answer", left},
+		{"an error in pieces", config.Gemini, `{"type":"init","session_id":"s"}` + "\n" + `{"type":"message","role":"assistant","content":"[API Error: 403 quota","delta":true}` + "\n" +
+			`{"type":"message","role":"assistant","content":" exceeded]","delta":true}` + "\n" + `{"type":"result","status":"success","stats":{}}`, policy.UsageLimit, "whole answer", left},
+		{"an error as the last step", config.OpenCode, `{"type":"text","sessionID":"s","part":{"text":"Error: 503 overloaded"}}` + "\n" + `{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}`, policy.Overloaded, "whole answer", left},
+		{"an error as the output", config.Plain, "[API Error: 401 status code (no body)]", policy.Auth, "whole output", left},
+	} {
+		got, err := agent.Inspect(strings.NewReader(c.text), stream(c.cli), agent.InspectOptions{Exit: &agent.Exit{}})
+		why := strings.Join(got.Reasons, "\n")
+		if err != nil || got.Ending != c.want {
+			t.Errorf("%s: %s, want %s; %q", c.how, got.Ending, c.want, why)
+		}
+		if !strings.Contains(why, c.named) || strings.Contains(why, c.not) {
+			t.Errorf("%s: %q, want %q without %q", c.how, why, c.named, c.not)
+		}
+	}
+}

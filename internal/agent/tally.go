@@ -48,6 +48,7 @@ type tally struct {
 	now      time.Time // when the run ended
 	zone     *time.Location
 	well     bool   // the run ended well, and no work came after that
+	answered bool   // said, when it ended well
 	spurious string // an error that came after that without any work
 	// background is what the agent started and did not wait for.
 	background background
@@ -245,6 +246,7 @@ func (t *tally) finish(e Event) {
 	case e.Wordless:
 		t.said = false
 	}
+	t.answered = t.said
 }
 
 // unearned reports whether a final event tells of nothing that was done, after a good end: a CLI that is asked for more
@@ -257,7 +259,7 @@ func (t *tally) unearned(e Event) bool {
 		return false
 	}
 	t.spurious = cmp.Or(e.Text, "an error without words")
-	t.working, t.rep.final = false, true
+	t.working, t.rep.final, t.said = false, true, t.answered
 	return true
 }
 

@@ -140,7 +140,7 @@ func namesOf(e gjson.Result) (names []string) {
 var (
 	// bodyStart matches where a provider's answer begins within a message.
 	bodyStart  = regexp.MustCompile(`\[?\s*\{\s*"`)
-	httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|"(?:status_?)?code"\s*:|status(?:[ _-]?code)?["']?[:=]?|error code:|http(?:/\d(?:\.\d)?)?|^\[?(?:error:? )?)\s*([45]\d\d)\b`)
+	httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|"(?:status_?)?code"\s*:|status(?:[ _-]?code)?["']?[:=]?|error code:|(?:returned|responded with|answered|received|got)(?: an?)?(?: http)?(?: error)?|http(?:/\d(?:\.\d)?)?|^\[?(?:error:? )?)\s*([45]\d\d)\b`)
 )
 
 // jsonIn is the JSON that a message holds, empty for none. It may be cut at its end.

@@ -11,16 +11,17 @@ var (
 		`please run /login · |failed to authenticate\. |stream disconnected before completion: |exceeded retry limit, last status: )*`)
 	// ofAPI matches labels that stand in front of nothing but a provider's answer.
 	ofAPI = regexp.MustCompile(`(?i)api error|last error:|last status:|stream disconnected before|^\W*(?:http )?[45]\d\d\b`)
+	// failedCall matches a call that is told to have failed by its status, and nothing else.
+	failedCall = regexp.MustCompile(`(?i)^[\w .:-]{0,40}\b(?:failed|returned|responded|answered|error)\b[\w :-]{0,30}\b[45]\d\d\b[\w -]{0,40}[.!]?$`)
 	// errorBody matches a provider's answer that was printed as it came.
 	errorBody = regexp.MustCompile(`(?i)^(?:too many requests\s*:\s*)?(?:\d{3} )?\[?\{\s*"(?:type"\s*:\s*"error"\s*,\s*"error|error)"\s*:\s*\{`)
-	// leads are the words with which a refusal may begin.
-	leads = regexp.MustCompile(`^(?:(?:sorry|you|your|you've|you're|have|has|had|been|the|this|that|there|is|are|was|a|an|our|we|we're|we've|its|all|any|` +
-		`organi[sz]ation|workspace|team|account|plan|project|user|user's|company|org|api|key|selected|current|currently|free|claude|openai|anthropic|gemini|google|codex|copilot|ai|` +
-		`models?|servers?|service|provider|engine|system|experiencing|hit|high|extra|premium|request|requests|access|denied|forbidden|opus|sonnet|fable|daily|weekly|monthly|session|with|on|to|has)\W+|\W+|` +
-		`(?:model|models) \S+ |\d+-hour |\w+ \d[\d.]* )*$`)
+	// talk are words of who writes about limits, and of code and tests: such a line tells of no refusal.
+	talk = regexp.MustCompile(`\b(?:i|i've|i'll|i'd|should|would|could|when|if|where|how|whether|means?|tests?|tested|pass(?:es|ed)?|limiter|expect\w*|assert\w*|want|wanted|got|func|config\w*|handl\w+|` +
+		`implement\w*|add(?:s|ed)|fix(?:es|ed)|rais(?:es|ed)|chang(?:es|ed)|panic|shown|grep|todo|fixme|warn(?:s|ed)?|returns?|is returned)\b|\w\.\w+:\d+|\(\)|[{}<>]|[:=]=`)
+	// opening is what a refusal may begin with: a few words.
+	opening = regexp.MustCompile(`^\s*(?:[\w.'%/-]+[,:]?\s+){0,6}$`)
 	// tails may follow a refusal: the end of its sentence, or where, until when and what now.
-	tails = regexp.MustCompile(`^[^\s.,;:!|·∙•()\[\-–—]*(?:\s(?:limits?|caps?|quota|credits?|errors?|has|have|been|is|was|reached|exceeded|exhausted|used up|too low|low|required))*(?:\s*(?:$|[.,;:!|·∙•()\[\-–—]|resets?\b|for [\w.\-]+|that restricts|in organization|set in|too many|on this model|on the server|available\b|usage\b|right now|at the moment|` +
-		`at this time|by this|of this|has been|have been|was |is |please|try|and\b))`)
+	tails = regexp.MustCompile(`^[^\s.,;:!|·∙•()\[\-–—]*(?:\s(?:limits?|caps?|quota|credits?|errors?|has|have|been|is|was|reached|exceeded|exhausted|used up|too low|low|required|ceiling|thresholds?))*(?:\s*(?:$|[.,;:!|·∙•()\[–—]|-\s|resets?\b|(?:for|on|of|in|by|at|to|due|because|with|until|please|try|and|or|right now|available|usage|load|left|our|that restricts|set|too many|quickly|requests?)\b))`)
 )
 
 // maxLineText bounds a line that is a refusal. Real ones have up to 600 bytes.
@@ -47,7 +48,13 @@ func (e Evidence) isLine() bool {
 	if strings.ContainsAny(rest, "\"`") {
 		return false
 	}
+	if failedCall.MatchString(rest) {
+		return true
+	}
 	first := sentences.Split(plainWords(rest), 2)[0]
+	if talk.MatchString(first) {
+		return false
+	}
 	for _, form := range []*regexp.Regexp{moneySpent, boundSpent, boundAlone, rateWords, busyWords, lackWords} {
 		if opens(first, form) {
 			return true
@@ -63,7 +70,7 @@ func opens(first string, form *regexp.Regexp) bool {
 	if at == nil {
 		return false
 	}
-	if !leads.MatchString(strings.TrimSpace(first[:at[0]]) + " ") {
+	if !opening.MatchString(strings.TrimSpace(first[:at[0]]) + " ") {
 		return false
 	}
 	return tails.MatchString(first[at[1]:])
@@ -83,14 +90,15 @@ func Instead(e Evidence) (Reading, bool) {
 		return Reading{}, false
 	}
 	e.Message = text
-	if alone.MatchString(text) {
-		e.Seen = Stream
+	if !alone.MatchString(text) {
+		e.Seen = Plain
 		r := Read(e)
-		return r, r.Kind != ""
+		return r, r.Kind.IsLimit()
 	}
-	e.Seen = Plain
+	prose := jsonIn(text) == "" && talk.MatchString(plainWords(text))
+	e.Seen = Stream
 	r := Read(e)
-	return r, r.Kind.IsLimit()
+	return r, r.Kind != "" && !prose
 }
 
 // maxErrorLines is how many line breaks an error has at most that stands for an answer.

@@ -15,13 +15,14 @@ type refused struct {
 	Status  int
 	Kind    policy.Ending
 	Body    json.RawMessage
+	Text    string
 }
 
-// loadRefusals reads wordings of services after public reports. Their kinds were written down before the families of
-// words were tried on them.
-func loadRefusals(t *testing.T) (all []refused) {
+// loadRefusals reads a list of wordings after public reports: what services answer, or words alone. Their kinds were
+// written down before the families of words were tried on them.
+func loadRefusals(t *testing.T, list string) (all []refused) {
 	t.Helper()
-	f, err := os.Open("../../testdata/refusals/services.jsonl")
+	f, err := os.Open("../../testdata/refusals/" + list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,15 +38,19 @@ func loadRefusals(t *testing.T) (all []refused) {
 }
 
 func TestRefusalsOfManyServicesAreReadByFamiliesOfWords(t *testing.T) {
-	right, all := 0, loadRefusals(t)
-	for _, c := range all {
+	for _, c := range loadRefusals(t, "services.jsonl") {
 		e := Answer(c.Status, nil, c.Body)
 		e.Now = resetNow
-		if got := Read(e); got.Kind == c.Kind {
-			right++
-		} else {
+		if got := Read(e); got.Kind != c.Kind {
 			t.Errorf("%s %d %s: %q, want %s", c.Service, c.Status, c.Body, got.Kind, c.Kind)
 		}
 	}
-	t.Logf("%d of %d", right, len(all))
+}
+
+func TestRefusalsInWordsAlone(t *testing.T) {
+	for _, c := range loadRefusals(t, "words.jsonl") {
+		if got := Read(Evidence{Status: c.Status, Message: c.Text, Now: resetNow}); got.Kind != c.Kind {
+			t.Errorf("%d %q: %q, want %q", c.Status, c.Text, got.Kind, c.Kind)
+		}
+	}
 }

@@ -92,7 +92,8 @@ var families = []family{
 			words:  `invalid x-api-key|authentication(?:_error| failed| required)|permission_error`,
 			source: anthropicErrors,
 		},
-		{`api key not (?:valid|found)`, geminiRuns},
+		{`(?:api key|credentials?|auth\w*(?: \w+)?) (?:is |are |was )?not (?:valid|found|provided)`, geminiRuns},
+		{`no (?:auth\w*|api|valid) (?:credentials?|keys?)`, alike},
 		{`not (?:logged in|authenticated|authorized)`, claudeRuns},
 		{`unauthorized\b`, codexRuns},
 		{

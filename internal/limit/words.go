@@ -11,13 +11,13 @@ import (
 const (
 	// money are nouns for what an account has bought or was granted.
 	money = `(?:credits?|balances?|billing|budgets?|funds|payments?|spend(?:ing)?|subscriptions?|plans?|wallet|prepa(?:id|yment)|` +
-		`overages?|allowances?|entitlements?|quotas?|usage|trial|your capacity|arrear\w*|overdue|good standing|余额|额度|配额|套餐|资源包|账单|账户|用量)`
+		`overages?|allowances?|entitlements?|quotas?|usage|trial|invoices?|bills?|your capacity|arrear\w*|overdue|good standing|余额|额度|配额|套餐|资源包|账单|账户|用量)`
 	// spent are words for what is used up.
 	spent = `(?:exceed(?:s|ed|ing)?|over (?:your|the|its)|reached|hit|exhaust(?:ed|s)?|deplet(?:ed|es)?|used (?:up|all)|consumed|out of|r[au]n out|` +
 		`insufficient|not enough|not? sufficient|too low|low|no (?:more|remaining|available)|(?:have|has|had|with) no|no|zero|0|negative|overdue|past due|unpaid|arrears?|arrearage|make sure|` +
-		`lapsed|expired|ended|inactive|not active|(?:is|are|was|been) (?:blocked|disabled|suspended|paused)|不足|用尽|用完|耗尽|超出|超过|超限|达到|已达|欠费|过期|到期|上限)`
+		`lapsed|expired|ended|(?:is|are) over|beyond|disabled|inactive|not active|(?:is|are|was|been) (?:blocked|disabled|suspended|paused)|不足|用尽|用完|耗尽|超出|超过|超限|达到|已达|欠费|过期|到期|上限)`
 	// ceiling are nouns for a bound of unknown kind.
-	ceiling = `(?:limits?|caps?|thresholds?|allocations?|上限|限额|限制)`
+	ceiling = `(?:limits?|windows?|caps?|thresholds?|allocations?|上限|限额|限制)`
 	// owner are words that make a bound one of the account.
 	owner = `(?:you|your|you['’]ve|its|organi[sz]ation|org|workspace|team|accounts?|plan|keys?|free|members?|users?|projects?|company|` +
 		`tier|claude|opus|sonnet|haiku|fable|gpt|gemini|codex|premium|pro|limit resets|您|账户)`
@@ -25,11 +25,11 @@ const (
 	long = `(?:daily|weekly|monthly|yearly|annual|per[ -](?:day|week|month|year|cycle)|(?:a|this|each|every|current|next) (?:day|week|month)|today|` +
 		`\d+[- ]?h(?:(?:ou)?rs?)?\b|(?:billing|usage)[ -](?:cycle|period)|session (?:\w+ )?(?:limits?|usage|quota)|hourly|rpd|tpd|每日|每天|每周|每月|今日|本周|本月|小时)`
 	// rate are words for too much at once.
-	rate = `(?:rate[ -]?limit(?:s|ed|ing|er)?|too many (?:\w+ )?(?:requests?|tokens|calls|connections|attempts|sessions|messages)|throttl\w*|per[ -](?:min(?:ute)?|sec(?:ond)?)|` +
+	rate = `(?:rate[ -]?limit(?:s|ed|ing|er)?|too many (?:\w+ )?(?:requests?|tokens|calls|connections|attempts|sessions|messages)|throttl\w*|(?:requests?|tokens?|calls?|quer(?:y|ies)|limit\w*|exceed\w*|max\w*|quota|rate)\b.{0,60}\b(?:per[ -]|a |/ ?)(?:min(?:ute)?|sec(?:ond)?)\b|per[ -](?:min(?:ute)?|sec(?:ond)?)\b.{0,20}(?:limit|exceed|ceiling|quota|cap)|` +
 		`\b[rtqi]p[ms]\b|concurren\w*|parallel (?:requests|calls)|simultaneous\w*|slow(?:ing)? down|(?:too|so|very) (?:fast|quickly|frequent(?:ly)?)|` +
 		`request limit|requests? (?:rate|frequency)|rate (?:exceeded|increased|of requests)|frequency|burst|inflight|请求频率|频率|速率|并发|限流|请求过多|请求次数|过快|过于频繁)`
 	// busy are words for a provider that cannot serve anybody.
-	busy = `(?:overload\w*|(?:no|at|over|out of|insufficient|limited|lacks?|not enough|exceed\w*|exhausted|full) (?:\w+ ){0,2}capacity|capacity (?:\w+ ){0,2}(?:exceed\w*|exhaust\w*|reached|limit\w*|constrain\w*|unavailable|issues?|error)|` +
+	busy = `(?:overload\w*|(?:no|not|n['’]t|at|over|out of|insufficient|limited|lacks?|exceed\w*|exhausted|full) (?:\w+ ){0,3}capacity|capacity (?:\w+ ){0,2}(?:exceed\w*|exhaust\w*|reached|limit\w*|constrain\w*|unavailable|issues?|error)|` +
 		`(?:high|heavy|peak|increased|unusual|excessive|unprecedented) (?:\w+ )?(?:demand|load|traffic|volume)|congest\w*|` +
 		`\b(?:is|are|too|currently|server|engine|system|cluster|model|service) busy|(?:temporarily|currently|momentarily) (?:un|not )available|` +
 		`internal (?:server )?error|server had an error|service (?:is )?(?:currently |temporarily )?(?:unavailable|not available)|unable to (?:handle|process|serve) .{0,20}requests? (?:at|right)|` +
@@ -65,6 +65,7 @@ var (
 	busyWords   = regexp.MustCompile(busy)
 	lackWords   = regexp.MustCompile(lacks)
 	otherLimit  = regexp.MustCompile(`\b` + thing + `\b`)
+	ofMachine   = regexp.MustCompile(`\b(?:disk|storage|memory|inode|file ?system) (?:space )?(?:quotas?|limits?|usage)\b`)
 	soleRequest = regexp.MustCompile(`(?:request|message|input|prompt) (?:is )?too (?:large|long|big)`)
 
 	web       = regexp.MustCompile(`https?://\S+|\b[\w.-]+\.(?:ai|com|cn|io|dev|org)/`)
@@ -90,6 +91,9 @@ func (s sentence) outspent() bool {
 	window := longWindow.MatchString(text)
 	if rateWords.MatchString(text) {
 		return window
+	}
+	if ofMachine.MatchString(text) {
+		return false
 	}
 	if moneySpent.MatchString(text) {
 		return true

@@ -148,7 +148,8 @@ func (a *Attempt) settle(ctx context.Context) error {
 	return a.land(ctx, err)
 }
 
-// verifiable reports whether there is work to verify: a commit, or work of an earlier attempt that this one completes.
+// verifiable reports whether there is work to verify: a commit, however the CLI ended, or work of an earlier attempt
+// that this one went on with to its own end.
 func (a *Attempt) verifiable() bool {
 	r := a.Receipt
 	switch a.came() {
@@ -156,10 +157,15 @@ func (a *Attempt) verifiable() bool {
 		return false
 	default:
 	}
-	if r.Ending != policy.Completed {
+	if r.Commit != "" {
+		return true
+	}
+	switch r.Ending {
+	case policy.Completed, policy.Crashed:
+		return a.completes()
+	default:
 		return false
 	}
-	return r.Commit != "" || a.completes()
 }
 
 // Deliver ends an attempt that was handed over with its receipt: what it made is pushed,
