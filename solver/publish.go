@@ -159,10 +159,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	}
 	p.says(ctx, said)
 	err = errors.Join(p.publishChecks(ctx, v), p.publishStatus(ctx, v))
-	if v.Before != nil {
-		v = *v.Before
-	}
-	return errors.Join(err, p.publishPull(ctx, v), p.publishRemarks(ctx, v))
+	return errors.Join(err, p.publishPull(ctx, v), p.publishRemarks(ctx, v.Work()))
 }
 
 // shows reports whether there is a place to show something: GitHub, and a thread there that Pawl works on.
@@ -311,7 +308,7 @@ func (p *publisher) publishPull(ctx context.Context, v checkrun.View) error {
 	if err := p.describePull(ctx, v); err != nil {
 		return fmt.Errorf("keep the description of the pull request: %w", err)
 	}
-	if !lastVerified(v) {
+	if !lastVerified(v.Work()) {
 		return nil
 	}
 	ready, reviewer := p.pullReady(), p.reviewer(v.RequestedBy)

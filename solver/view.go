@@ -30,7 +30,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 	l := effective(s.Env.Current(), st.Repo).Policy.Limits
 	f := checkrun.View{
 		Thread: t.String(), Number: t.Number, IsPull: st.Snapshot.Pull, Title: st.Snapshot.Title,
-		Now: s.Env.Now(), Run: st.Run, State: State(st), IssueURL: st.Snapshot.URL, Unwalled: s.Env.Config.Sandbox.Unwalled(), Branch: st.Branch(t), Base: cmp.Or(st.Snapshot.BaseRef, st.Snapshot.DefaultBranch), Checked: st.Checked.On(st.ChecksOn()), DetailsURL: s.threadURLOf(t),
+		Now: s.Env.Now(), Run: st.Run, State: State(st), IssueURL: st.Snapshot.URL, Unwalled: s.Env.Config.Sandbox.Unwalled(), Branch: st.Branch(t), Base: cmp.Or(st.Snapshot.BaseRef, st.Snapshot.DefaultBranch), Head: st.ChecksOn(), Checked: st.Checked.On(st.ChecksOn()), DetailsURL: s.threadURLOf(t),
 	}
 	if a := st.Acts[thread.ActPull]; a.Done {
 		f.PullURL = a.URL
@@ -99,7 +99,7 @@ func State(st thread.State) checkrun.State {
 // shown are the attempts with the similarity to one of the two before in the same run.
 func shown(f *checkrun.View, t thread.ID, st thread.State, l policy.Limits) {
 	for i, a := range st.Attempts {
-		v := checkrun.Attempt{Attempt: st.Fact(a), Effort: a.Effort, Continues: a.Continues, Proposal: a.Proposal}
+		v := checkrun.Attempt{Attempt: st.Fact(a), Effort: a.Effort, Continues: a.Continues, Proposal: a.Proposal, NoAgent: a.NoAgent}
 		if c := a.Decision.Choice; c != nil {
 			v.Chosen = strings.Join(c.Reasons, "; ")
 		}

@@ -100,8 +100,8 @@ func similarKind(kind string) string {
 	return ""
 }
 
-func totals(f View) string {
-	run := f.run()
+// totals are what attempts used together.
+func totals(run []Attempt) string {
 	if len(run) == 0 {
 		return ""
 	}

@@ -220,6 +220,7 @@ func addStops(c map[string]View) map[string]View {
 	restarts.Attempts = []Attempt{{Attempt: policy.Attempt{Receipt: policy.Receipt{N: 1, Ending: "completed"}, Backend: "codex"}}}
 	for i := 1; i <= 51; i++ {
 		a := over(i)
+		a.Ending, a.Outcome = policy.Crashed, policy.HasCrashed
 		a.Waited = time.Duration(min(300, 1<<max(0, min(9, i-11)))) * time.Second
 		a.Similarity = 0.5
 		restarts.Attempts = append(restarts.Attempts, a)
@@ -302,6 +303,21 @@ func addStops(c map[string]View) map[string]View {
 	cancelled.State, cancelled.Rule, cancelled.Reasons = Stopped, "cancelled", policy.Because("", "octocat commented /pawl stop")
 	cancelled.Hint = "Comment /pawl resume to go on."
 	c["cancelled"] = cancelled
+
+	// The commit stays as it was verified, whatever an attempt comes to that leaves it as it is.
+	retried := c["done"]
+	failedFirst, verified := retried.Attempts[0], retried.Attempts[1]
+	declined := no.Attempts[0]
+	declined.N, declined.Run = 3, 2
+	retried.Run, retried.State, retried.Rule, retried.Reasons, retried.Hint = 2, Stopped, no.Rule, no.Reasons, no.Hint
+	retried.Attempts = []Attempt{failedFirst, verified, declined}
+	c["declined-on-verified-work"] = retried
+
+	updated := c["done"]
+	merge := verified
+	merge.N, merge.Backend, merge.NoAgent, merge.Final, merge.Tokens, merge.CostUSD = 3, "no agent", true, "", policy.Tokens{}, nil
+	updated.Attempts = []Attempt{failedFirst, verified, merge}
+	c["done-and-updated"] = updated
 	c["hostile"] = hostile()
 	return c
 }

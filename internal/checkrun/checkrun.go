@@ -32,13 +32,13 @@ const (
 	ActionRequired = "action_required"
 )
 
-// Checks renders the three check runs. On which commit they are put is for the caller to say.
+// Checks renders the three check runs. They tell of the head commit, about which a question says nothing. On which commit
+// they are put is for the caller to say.
 func Checks(f View) []forge.CheckRun {
-	judged := f
 	if f.Before != nil {
-		judged = *f.Before
+		f = *f.Before
 	}
-	all := []forge.CheckRun{run(f), severity(judged), stagnation(judged)}
+	all := []forge.CheckRun{run(f), severity(f), stagnation(f)}
 	for i := range all {
 		all[i].Summary += render.When(
 			f.Unwalled != "",
@@ -259,6 +259,7 @@ type View struct {
 	Unwalled string // the setting of the server by which agents reach whatever it reaches; empty where they do not
 	Branch   string
 	Base     string // the name of the branch that the work began from; empty where it is not known
+	Head     string // the commit that the check runs are put on; empty where it is not known
 }
 
 // Attempt is one attempt with its receipt, which is empty while it runs.
@@ -271,6 +272,7 @@ type Attempt struct {
 	Waited, Duration time.Duration // the wait before the attempt, and how long it ran
 	// Continues says whether a session was continued and why; Chosen how the backend was chosen.
 	Continues, Chosen string
+	NoAgent           bool // the base was merged, and no agent was asked
 	Proposal          policy.Proposal
 	Grade             string // the reward that is learned from, or why there is none; empty while unknown
 }
@@ -298,8 +300,8 @@ func (f View) AsOf(now time.Time) View {
 	return f
 }
 
-// work are the facts of the work alone.
-func (f View) work() View {
+// Work are the facts of the work alone, without a run that only asks something.
+func (f View) Work() View {
 	if f.Before != nil {
 		return *f.Before
 	}

@@ -3,6 +3,7 @@ package checkrun
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawlbot/pawl/internal/render"
@@ -208,21 +209,22 @@ const (
 //
 // A merge that squashes may make it the message of a commit, so what others wrote is inert in it as plain text, too.
 func PullBody(f View) string {
-	f = f.work()
+	cost := totals(f.Attempts)
+	f = f.Work()
 	p := &page{}
-	a, ok := f.last()
+	newest, worked := f.pushed(func(Attempt) bool { return true }), f.pushed(func(a Attempt) bool { return !a.NoAgent })
 	head := fmt.Sprintf("Closes #%d\n\n", f.Number)
-	if ok && len(a.Instructs) > 0 {
+	if len(newest.Instructs) > 0 {
 		head = "**This changes what agents are told:** " +
-			render.Inert(paths(a.Instructs)) + "\n\n" + head
+			render.Inert(paths(newest.Instructs)) + "\n\n" + head
 	}
-	if ok && a.Says() != "" {
-		p.sentence("What the agent says it did:\n\n" + render.Fence(a.Says(), maxMessage))
+	if worked.Says() != "" {
+		p.sentence("What the agent says it did:\n\n" + render.Fence(worked.Says(), maxMessage))
 	}
-	p.list(pullFacts(f)...)
-	if ok && len(a.Folders) > 0 {
+	p.list(append(pullFacts(f, worked), cost)...)
+	if len(newest.Folders) > 0 {
 		p.sentence("What changes, from where the branch began:")
-		p.list(first(a.Folders, 20, "folder", folder)...)
+		p.list(first(newest.Folders, 20, "folder", folder)...)
 	}
 	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work. This part of the description, between two marks, is kept as the work is; what stands around it stays.")
 	p.fold("What was asked", asked(f))
@@ -261,21 +263,38 @@ func folder(d policy.Folder) string {
 	)
 }
 
-func pullFacts(f View) []string {
-	a, ok := f.last()
-	if !ok {
-		return nil
+// pushed is the newest attempt for a change of the thread that was pushed, of those that are wanted; the zero Attempt for
+// none.
+func (f View) pushed(wanted func(Attempt) bool) Attempt {
+	for _, a := range slices.Backward(f.Attempts) {
+		if a.Pushed && a.Decision.Purpose == policy.ToChange && wanted(a) {
+			return a
+		}
 	}
-	verified := "not verified: no verify command was run"
-	if v := a.Deciding(); v != nil {
-		verified = "verification by " + render.Code(v.Command) + ": " + v.Result()
+	return Attempt{}
+}
+
+// pullFacts tell of the whole pull request: who wrote it, and whether its head is verified.
+func pullFacts(f View, worked Attempt) []string {
+	var facts []string
+	if worked.N > 0 {
+		facts = append(facts, fmt.Sprintf("attempt %d by %s", worked.N, backend(worked)))
 	}
-	facts := []string{
-		fmt.Sprintf("attempt %d by %s", a.N, backend(a)),
-		verified,
-		render.When(len(a.LeftOut) > 0, "left out: "+paths(a.LeftOut)),
+	facts = append(facts, headFact(f), render.When(len(worked.LeftOut) > 0, "left out: "+paths(worked.LeftOut)))
+	return append(facts, leftOpen(worked, true)...)
+}
+
+// headFact says what the verify commands came to on the head commit, by the newest attempt that ran them.
+func headFact(f View) string {
+	for _, a := range slices.Backward(f.Attempts) {
+		if v := a.Deciding(); v != nil {
+			return "verification by " + render.Code(v.Command) + ": " + v.Result()
+		}
+		if a.Pushed {
+			break // and nothing verified it since
+		}
 	}
-	return append(append(facts, leftOpen(a, true)...), totals(f))
+	return "not verified: no verify command was run"
 }
 
 // How a comment begins that holds what an agent answered or planned.

@@ -144,7 +144,9 @@ func TestEveryRuleHasAPage(t *testing.T) {
 			f, ok := said[rule]
 			if !ok {
 				f = noLoop(base())
-				f.Attempts, f.Rule = []Attempt{over(1)}, rule
+				crashed := over(1)
+				crashed.Ending, crashed.Outcome = policy.Crashed, policy.HasCrashed
+				f.Attempts, f.Rule = []Attempt{crashed}, rule
 				f.Reasons = policy.Because(rule, "the reason that policy gave")
 			}
 			if f.State = state; state == Waiting {

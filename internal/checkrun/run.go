@@ -20,17 +20,16 @@ const tableRows = 12
 
 func run(f View) forge.CheckRun {
 	c := check(f, NameRun)
-	c.Status, c.Conclusion = f.State.shown().status, f.State.shown().conclusion
-	if a, ok := f.last(); f.State == Done && ok && !a.Verification().Verifies() {
-		c.Conclusion = Neutral
-	}
-	if f.Purpose != policy.ToChange && f.over() && f.State != Failed && f.State != ConfigError {
-		c.Conclusion = aside(f)
-	}
-	c.Title = Headline(f)
+	c.Status, c.Conclusion, c.Title = f.State.shown().status, f.State.shown().conclusion, Headline(f)
 	c.Actions = buttons(f)
 	if f.State == ConfigError {
 		c.Annotations = annotations(f.Problems)
+	}
+	if a, ok := f.last(); ok && f.State == Done {
+		c.Conclusion = conclusion(a)
+	}
+	if a, ok := f.settled(); ok && f.tellsOfCommit(a) {
+		c.Conclusion, c.Title = conclusion(a), verdict(f, a)
 	}
 	p := &page{}
 	p.addStatus(f, opening(f))
@@ -44,15 +43,48 @@ func run(f View) forge.CheckRun {
 	return c
 }
 
-// aside is the conclusion of a run that only asked something, which says nothing of the commit: what kept it from passing
-// before still does.
-func aside(f View) string {
-	if f.Before != nil {
-		if was := run(*f.Before).Conclusion; was == ActionRequired || was == Failure {
-			return was
-		}
+// conclusion is that of work that is done.
+func conclusion(a Attempt) string {
+	if a.Verification().Verifies() {
+		return Success
 	}
 	return Neutral
+}
+
+// settled is the attempt whose work or verification is that of the head commit. Attempts after it left the commit as it
+// was, so what they came to says nothing of it; one that failed its verification settles nothing.
+func (f View) settled() (Attempt, bool) {
+	for _, a := range slices.Backward(f.Attempts) {
+		switch {
+		case !a.ended(), a.Decision.Purpose != policy.ToChange:
+			continue
+		case a.verifiedHead(f.Head):
+			return a, true
+		case a.Pushed, a.Failing():
+			return Attempt{}, false
+		}
+	}
+	return Attempt{}, false
+}
+
+// verifiedHead reports whether the attempt pushed the head commit as finished work, or verified it as it was. An empty head
+// is any.
+func (a Attempt) verifiedHead(head string) bool {
+	pushed := a.Outcome.Work() && a.Pushed
+	again := a.Outcome == policy.NoChange && len(a.Verify) > 0 && !a.Failing()
+	if !pushed && !again {
+		return false
+	}
+	return head == "" || cmp.Or(a.Commit, a.Base) == head
+}
+
+// tellsOfCommit reports whether the check run tells of the commit that an attempt settled, and not of the thread: nothing
+// goes on, and nothing stands in the way of showing the attempt's work.
+func (f View) tellsOfCommit(settled Attempt) bool {
+	if !f.over() || f.State == ConfigError {
+		return false
+	}
+	return f.State != Failed || settled.Run != f.Run
 }
 
 // red is what a failing check of others was found to be.
@@ -147,7 +179,7 @@ func Headline(f View) string {
 		if !ok {
 			return "Done: nothing is left to do"
 		}
-		return title(verdict(a), render.Subject(a.VerifiedWords(f.Base), maxTitle).String())
+		return verdict(f, a)
 	case Answered:
 		return "Answered"
 	case Planned:
@@ -160,12 +192,13 @@ func Headline(f View) string {
 	return title("Stopped", stopReason(f)+reset(f))
 }
 
-// verdict begins the title of a run that is done. A command that fails is never called done.
-func verdict(a Attempt) string {
+// verdict is the title of work that is done. A command that fails is never called done.
+func verdict(f View, a Attempt) string {
+	said := render.Subject(a.VerifiedWords(f.Base), maxTitle).String()
 	if a.Verification().Done() {
-		return "Done"
+		return title("Done", said)
 	}
-	return "Not verified"
+	return title("Not verified", said)
 }
 
 func opening(f View) string {
@@ -223,7 +256,7 @@ func evidence(f View) []string {
 	if f.Limit != nil && f.Limit.Account != "" && !titled {
 		lines = append(lines, limit(f))
 	}
-	lines = append(lines, totals(f))
+	lines = append(lines, totals(f.run()))
 	if len(f.Attempts) == 1 && f.Attempts[0].Proposal.Command != "" {
 		lines = append(lines, "no setup: "+render.Code(f.Attempts[0].Proposal.Command)+" is the usual command for "+render.Code(f.Attempts[0].Proposal.File)+
 			"; to have it run, put it under `environment.setup` in `.github/pawl.yml`")

@@ -31,7 +31,8 @@ func TestConclusionsFollowTheContract(t *testing.T) {
 		"no test ran, which is neutral": {set(func(f *View) {
 			f.State, f.Attempts[0].Verify = Done, []policy.Verified{{Command: "go test ./...", Runner: "go", Passed: true, NoTests: true}}
 		}), 0, "completed neutral"},
-		"stopped asks":                        {state(Stopped), 0, "completed action_required"},
+		"what stops after verified work leaves it": {cases()["declined-on-verified-work"], 0, "completed success"},
+		"stopped asks":                        {cases()["verify-failed"], 0, "completed action_required"},
 		"Pawl's own failure fails":            {state(Failed), 0, "completed failure"},
 		"a configuration error asks":          {state(ConfigError), 0, "completed action_required"},
 		"no loop succeeds":                    {class("none"), 1, "completed success"},
