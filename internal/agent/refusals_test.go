@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -153,13 +154,43 @@ func TestARefusalIsTheSameOnEveryPath(t *testing.T) {
 		answer := limit.Answer(s.Status, nil, s.Body)
 		answer.Now = now
 		want := limit.Read(answer).Kind
+		inStream := cmp.Or(want, policy.Crashed)
 		for cli, shown := range s.presentations() {
 			if cli == config.Plain && !want.IsLimit() {
 				continue // a plain line tells limits alone
 			}
 			got, err := agent.Inspect(strings.NewReader(shown), stream(cli), agent.InspectOptions{Exit: &agent.Exit{Code: 1}, Now: now})
-			if err != nil || got.Ending != want {
+			if err != nil || got.Ending != inStream {
 				t.Errorf("%s %d as %s: %s, gateway %s; %q", s.Service, s.Status, cli, got.Ending, want, got.Reasons)
+			}
+		}
+		return true
+	})
+}
+
+// TestWordsAloneAreTheSameInEveryStream shows refusals without a status in each form in which a CLI may.
+func TestWordsAloneAreTheSameInEveryStream(t *testing.T) {
+	text, err := os.ReadFile(refusals + "/words.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gjson.ForEachLine(string(text), func(line gjson.Result) bool {
+		words, kind := line.Get("text").Str, policy.Ending(line.Get("kind").Str)
+		if line.Get("status").Int() != 0 || !kind.IsLimit() {
+			return true
+		}
+		for _, cli := range append(allCLIs, config.Plain) {
+			for _, shown := range refusal(t, cli, words) {
+				switch shown.how {
+				case "waiting", "of today": // an hour's wait, and a status of 429, tell more than the words
+					continue
+				}
+				got, err := agent.Inspect(strings.NewReader(shown.stdout), shown.adapter, agent.InspectOptions{
+					Exit: shown.exit, Stderr: shown.stderr, Now: at(t, "2026-11-21T08:30:00Z"),
+				})
+				if err != nil || got.Ending != kind {
+					t.Errorf("%q as %s %s: %s, want %s; %q", words, cli, shown.how, got.Ending, kind, got.Reasons)
+				}
 			}
 		}
 		return true

@@ -211,6 +211,9 @@ func (t *tally) after(e Event) Event {
 	e.Text = cmp.Or(e.Text, t.notice.Text)
 	e.ResetsAt = cmp.Or(e.ResetsAt, t.notice.ResetsAt)
 	before := t.read(t.notice).Kind
+	if before == "" {
+		return e
+	}
 	switch own := t.read(e).Kind; {
 	case own == "":
 		e.Status, e.Names, e.Ending = t.notice.Status, t.notice.Names, before

@@ -24,6 +24,13 @@ func TestWhatARequestBringsUponItselfIsNoLimit(t *testing.T) {
 		"an echoed header":      {Anthropic, plain(400, `{"type":"error","error":{"type":"invalid_request_error","message":"Unexpected value(s) Your credit balance is too low for the anthropic-beta header"}}`)},
 		"an echoed name":        {OpenAI, plain(400, `{"error":{"message":"Unknown parameter: 'you exceeded your current quota'","type":"invalid_request_error","code":"unknown_parameter"}}`)},
 		"an echo as a sentence": {OpenAI, plain(422, `{"error":"insufficient credits is no role"}`)},
+		"an echoed model":       {Anthropic, plain(404, `{"type":"error","error":{"type":"not_found_error","message":"model: You have reached your usage limit"}}`)},
+		"an echoed model, too":  {OpenAI, plain(404, "{\"error\":{\"message\":\"The model `insufficient credits` does not exist\",\"code\":\"model_not_found\"}}")},
+		"an echoed path":        {Gemini, plain(404, `{"error":{"code":404,"message":"models/your-quota-is-exceeded is not found for API version v1beta","status":"NOT_FOUND"}}`)},
+		"an echoed file":        {Gemini, plain(403, `{"error":{"code":403,"message":"You do not have permission to access the File usage limit exceeded or it may not exist.","status":"PERMISSION_DENIED"}}`)},
+		"an echoed content":     {Anthropic, plain(400, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.0.content: your credit balance is too low"}}`)},
+		"an echoed tool":        {OpenAI, plain(400, `{"error":{"message":"Invalid tool name: out of credits","type":"invalid_request_error"}}`)},
+		"an echoed key":         {OpenAI, plain(400, `{"error":{"message":"Unrecognized request argument supplied: quota exceeded","type":"invalid_request_error"}}`)},
 		"an echo in a stream":   {OpenAI, sse(ev("error", `"code":"invalid_value","message":"usage limit has been reached"`))},
 	} {
 		p := newProvider(t, c.answer)

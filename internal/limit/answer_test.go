@@ -68,6 +68,22 @@ func TestAQuotaThatResetsWithinMinutesIsARateLimit(t *testing.T) {
 	}
 }
 
+// TestAFreeQuotaOfHoursIsAUsageLimit has opencode's free plan, whose quota of half a day names a rate in its words.
+func TestAFreeQuotaOfHoursIsAUsageLimit(t *testing.T) {
+	const body = `{"type":"error","error":{"type":"FreeUsageLimitError","message":"Rate limit exceeded. Please try again later."}}`
+	for _, seconds := range []string{"", "13471", "62288"} {
+		header := http.Header{}
+		if seconds != "" {
+			header.Set("Retry-After", seconds)
+		}
+		l, ok := readAnswer(429, header, body)
+		want := after(resetNow, number(seconds))
+		if !ok || l.Kind != policy.UsageLimit || !l.ResetsAt.Equal(want) {
+			t.Errorf("in %s s: %+v", seconds, l)
+		}
+	}
+}
+
 // TestEpochsInHeadersMayBeMilliseconds reads the same moment in both.
 func TestEpochsInHeadersMayBeMilliseconds(t *testing.T) {
 	at := resetNow.Add(90 * time.Second)

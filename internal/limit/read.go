@@ -291,7 +291,7 @@ func (e Evidence) said(own string) policy.Ending {
 	}
 	unauthorized := e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 	switch {
-	case fragment.MatchString(e.own):
+	case fragment.MatchString(e.own), e.hastens(own):
 		return policy.RateLimited
 	case anySentence(own, sentence.outspent), e.lacks(own):
 		return policy.UsageLimit
@@ -303,6 +303,22 @@ func (e Evidence) said(own string) policy.Ending {
 		return policy.RateLimited
 	}
 	return ""
+}
+
+// hastens reports whether a name says that too much came at once, and the message speaks of no more than a quota, which
+// a minute has as well as a month.
+func (e Evidence) hastens(own string) bool {
+	if !e.named(sentence.hurried) {
+		return false
+	}
+	if !strings.Contains(own, "quota") {
+		return false
+	}
+	rest := strings.ReplaceAll(own, "quota", "")
+	if moneyAlone.MatchString(rest) {
+		return false
+	}
+	return !longWindow.MatchString(rest)
 }
 
 func (e Evidence) lacks(own string) bool { return anySentence(own, sentence.excluded) }

@@ -11,11 +11,13 @@ import (
 const (
 	// money are nouns for what an account has bought or was granted.
 	money = `(?:credits?|balances?|billing|budgets?|funds|payments?|spend(?:ing)?|subscriptions?|plans?|wallet|prepa(?:id|yment)|` +
-		`overages?|allowances?|entitlements?|quotas?|usage|trial|invoices?|bills?|your capacity|arrear\w*|overdue|good standing|余额|额度|配额|套餐|资源包|账单|账户|用量)`
+		`overages?|allowances?|allotments?|entitlements?|quotas?|usage|trial|invoices?|bills?|your capacity|arrear\w*|overdue|good standing|余额|额度|配额|套餐|资源包|账单|账户|用量)`
 	// spent are words for what is used up.
 	spent = `(?:exceed(?:s|ed|ing)?|over (?:your|the|its)|reached|hit|exhaust(?:ed|s)?|deplet(?:ed|es)?|used (?:up|all)|consumed|out of|r[au]n out|` +
-		`insufficient|not enough|not? sufficient|too low|low|no (?:more|remaining|available)|(?:have|has|had|with) no|no|zero|0|negative|overdue|past due|unpaid|arrears?|arrearage|make sure|` +
+		`insufficient|(?:not|n't) (?:have )?(?:enough|sufficient)|too low|low|no (?:more|remaining|available)|(?:have|has|had|with) no|no|zero|0|negative|overdue|past due|unpaid|arrears?|arrearage|make sure|` +
 		`lapsed|expired|ended|(?:is|are) over|beyond|disabled|inactive|not active|(?:is|are|was|been) (?:blocked|disabled|suspended|paused)|不足|用尽|用完|耗尽|超出|超过|超限|达到|已达|欠费|过期|到期|上限)`
+	// used are the words of these that tell enough where they stand with a window.
+	used = `(?:exceeded|reached|hit|exhausted|depleted|consumed|used (?:up|all))`
 	// ceiling are nouns for a bound of unknown kind.
 	ceiling = `(?:limits?|windows?|caps?|thresholds?|allocations?|上限|限额|限制)`
 	// owner are words that make a bound one of the account.
@@ -29,7 +31,7 @@ const (
 		`\b[rtqi]p[ms]\b|concurren\w*|parallel (?:requests|calls)|simultaneous\w*|slow(?:ing)? down|(?:too|so|very) (?:fast|quickly|frequent(?:ly)?)|` +
 		`request limit|requests? (?:rate|frequency)|rate (?:exceeded|increased|of requests)|frequency|burst|inflight|请求频率|频率|速率|并发|限流|请求过多|请求次数|过快|过于频繁)`
 	// busy are words for a provider that cannot serve anybody.
-	busy = `(?:overload\w*|(?:no|not|n['’]t|at|over|out of|insufficient|limited|lacks?|exceed\w*|exhausted|full) (?:\w+ ){0,3}capacity|capacity (?:\w+ ){0,2}(?:exceed\w*|exhaust\w*|reached|limit\w*|constrain\w*|unavailable|issues?|error)|` +
+	busy = `(?:overload\w*|overwhelm\w*|(?:traffic|load|demand) spikes?|\bshed(?:ding)?\b|(?:no|not|n['’]t|at|over|out of|insufficient|limited|lacks?|exceed\w*|exhausted|full) (?:\w+ ){0,3}capacity|capacity (?:\w+ ){0,2}(?:exceed\w*|exhaust\w*|reached|limit\w*|constrain\w*|unavailable|issues?|error)|` +
 		`(?:high|heavy|peak|increased|unusual|excessive|unprecedented) (?:\w+ )?(?:demand|load|traffic|volume)|congest\w*|` +
 		`\b(?:is|are|too|currently|server|engine|system|cluster|model|service) busy|(?:temporarily|currently|momentarily) (?:un|not )available|` +
 		`internal (?:server )?error|server had an error|service (?:is )?(?:currently |temporarily )?(?:unavailable|not available)|unable to (?:handle|process|serve) .{0,20}requests? (?:at|right)|` +
@@ -57,6 +59,7 @@ func edged(words string) string { return `(?:\b|\P{Latin})` + words + `(?:\b|\P{
 var (
 	moneySpent  = regexp.MustCompile(near(money, spent))
 	moneyAlone  = regexp.MustCompile(edged(money))
+	windowSpent = regexp.MustCompile(near(long, used))
 	boundSpent  = regexp.MustCompile(near(ceiling, `(?:`+spent+`|stop(?:s|ped)?|resets?)`))
 	boundOwned  = regexp.MustCompile(edged(owner))
 	boundAlone  = regexp.MustCompile(`^(?:\W|the )*limit (?:has been |was |is )?(?:reached|exceeded|exhausted|hit)`)
@@ -96,6 +99,9 @@ func (s sentence) outspent() bool {
 		return false
 	}
 	if moneySpent.MatchString(text) {
+		return true
+	}
+	if windowSpent.MatchString(text) {
 		return true
 	}
 	if boundAlone.MatchString(text) {
