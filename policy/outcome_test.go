@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// endings are the constants of the type Ending.
+func endings(t *testing.T) (all []Ending) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "words.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Ending" {
+			all = append(all, Ending(strings.Trim(spec.Values[0].(*ast.BasicLit).Value, `"`)))
+		}
+		return true
+	})
+	return all
+}
+
+func TestEveryEndingHasOneOutcome(t *testing.T) {
+	all := endings(t)
+	if len(all) < 15 {
+		t.Fatalf("found only %q", all)
+	}
+	for _, e := range all {
+		if _, known := endedAs[e]; !known && e != Completed {
+			t.Errorf("%s has no outcome", e)
+		}
+	}
+}
+
+// anyVerified is what one verify command may have come to.
+func anyVerified(t *rapid.T) Verified {
+	name := func(label string) []string {
+		return rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"TestA", "TestB", "pkg [build failed]"}), 0, 2, rapid.ID).Draw(t, label)
+	}
+	v := Verified{
+		Command:     rapid.SampledFrom([]string{"make", "go test ./..."}).Draw(t, "command"),
+		Runner:      rapid.SampledFrom([]string{"", "go"}).Draw(t, "runner"),
+		Exit:        rapid.SampledFrom([]int{0, 0, 1, 127}).Draw(t, "exit"),
+		PassedTests: rapid.IntRange(0, 2).Draw(t, "passed"),
+		NoTests:     rapid.Bool().Draw(t, "no tests"),
+		Known:       name("known"),
+		Fixed:       name("fixed"),
+		Broken:      rapid.SampledFrom([]string{"", "", "no program"}).Draw(t, "broken"),
+	}
+	for _, n := range name("failing") {
+		v.Failing = append(v.Failing, Failing{Name: n})
+	}
+	v.FailedTests = len(v.Failing)
+	v.Passed = len(v.Failing) == 0 && v.Broken == "" && (v.Exit == 0 || len(v.Known) > 0)
+	return v
+}
+
+// anyReceipt is a receipt whose facts need not fit together.
+func anyReceipt(t *rapid.T, endings []Ending) Receipt {
+	some := func(label string) []string { return rapid.SliceOfN(rapid.Just("x"), 0, 1).Draw(t, label) }
+	word := func(label string) string { return rapid.SampledFrom([]string{"", "words"}).Draw(t, label) }
+	all := rapid.SliceOfN(rapid.Custom(anyVerified), 0, 2)
+	r := Receipt{
+		Ending:    rapid.SampledFrom(endings).Draw(t, "ending"),
+		StartTree: "a",
+		EndTree:   rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "tree"),
+		Silent:    word("silent"),
+		Declined:  word("declined"),
+		Question:  word("question"),
+		Budget:    word("budget"),
+		Paused:    rapid.Bool().Draw(t, "paused"),
+		Conflicts: some("conflicts"),
+		LeftOut:   some("left out"),
+		Edits:     Edits{Operations: rapid.IntRange(0, 120).Draw(t, "edits"), MaxRepeat: rapid.IntRange(0, 30).Draw(t, "repeats")},
+		Verify:    all.Draw(t, "verify"),
+	}
+	if rapid.Bool().Draw(t, "evidence") {
+		r.TestEvidence = &TestEvidence{
+			AsTheyWere: all.Draw(t, "as they were"),
+			Without:    all.Draw(t, "without"),
+			Fewer:      rapid.IntRange(0, 1).Draw(t, "fewer"),
+			Skipped:    word("skipped"),
+		}
+	}
+	if rapid.Bool().Draw(t, "leak") {
+		r.Leaks = []Leak{{Kind: "key"}}
+	}
+	return r
+}
+
+// TestAnOutcomeIsOneWordThatTheFactsBear: whatever a receipt holds, it has one outcome of the list, and "verified" is
+// never said of work of which no test was counted or something fails.
+func TestAnOutcomeIsOneWordThatTheFactsBear(t *testing.T) {
+	known, endings := Outcomes(), endings(t)
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyReceipt(t, endings)
+		purpose := rapid.SampledFrom([]Purpose{ToChange, ToAnswer, ToPlan}).Draw(t, "purpose")
+		o := r.Came(purpose, Defaults().Severity)
+		if !slices.Contains(known, o) {
+			t.Fatalf("outcome %q is not in the list", o)
+		}
+		if o.BrokenOff() {
+			t.Fatalf("outcome %q, which only Pawl or a user can tell", o)
+		}
+		if (o == Answered || o == Planned) != (purpose != ToChange && r.Ending == Completed) {
+			t.Fatalf("outcome %q of an attempt to %q that ended %s", o, purpose, r.Ending)
+		}
+		if o.Work() && (len(r.Leaks)+len(r.Conflicts) > 0 || r.Failing()) {
+			t.Fatalf("%s in spite of a secret, a conflict or a failure", o)
+		}
+		if o == WorkVerified {
+			borne(t, r)
+		}
+		if v := r.Verification(); v.Verifies() {
+			borne(t, r)
+		}
+		if words := r.VerifiedWords("main"); words == "" {
+			t.Fatal("the verification has no words")
+		}
+	})
+}
+
+// borne fails where a receipt does not show that its work is verified.
+func borne(t *rapid.T, r Receipt) {
+	counted := false
+	for _, v := range r.Verify {
+		if v.Exit != 0 || len(v.Failing)+len(v.Known) > 0 || v.Broken != "" || v.NoTests {
+			t.Fatalf("verified in spite of %+v", v)
+		}
+		counted = counted || v.Runner != ""
+	}
+	if !counted {
+		t.Fatalf("verified without a counted test: %+v", r.Verify)
+	}
+	if r.TestEvidence != nil && (r.TestEvidence.Fewer > 0 || r.TestEvidence.Skipped != "") {
+		t.Fatalf("verified in spite of %+v", r.TestEvidence)
+	}
+}
