@@ -133,9 +133,12 @@ type LearningReport struct {
 	InForce policy.Mode             `json:"in_force"`
 	Arms    []learning.ArmView      `json:"arms"`
 	Sources []learning.SourceHealth `json:"sources"`
-	// Weeks are the recoveries of the last eight, Similarities those of retries with the attempt before, by twentieths.
-	Weeks        []learning.Week `json:"weeks"`
-	Similarities []int           `json:"similarities"`
+	// FirstTries are those of each backend in the last eight weeks, Rungs the recoveries then, Weeks these by weeks.
+	FirstTries []learning.FirstTries `json:"first_tries"`
+	Rungs      []learning.Fired      `json:"rungs"`
+	Weeks      []learning.Week       `json:"weeks"`
+	// Similarities are those of retries with the attempt before, by twentieths.
+	Similarities []int `json:"similarities"`
 	// Quarantined are the newest attempts whose grades are not learned from, with the reasons.
 	Quarantined []learning.Judged `json:"quarantined"`
 }
@@ -165,9 +168,10 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	arms = append(arms, slices.DeleteFunc(learned.Arms(policy.Context{}, escalated), func(a learning.Arm) bool { return a.Attempts == 0 })...)
 	quarantined := append([]learning.Judged{}, learned.Judged()...)
 	quarantined = slices.DeleteFunc(quarantined, func(j learning.Judged) bool { return len(j.Quarantine) == 0 })
+	weeks := learned.Weeks()
 	return LearningReport{
 		Mode: l.Mode, InForce: inForce, Arms: learning.View(arms), Sources: learned.Health(),
-		Weeks: learned.Weeks(), Similarities: learned.Similarities(),
+		FirstTries: learned.FirstTries(), Rungs: learning.Rungs(weeks), Weeks: weeks, Similarities: learned.Similarities(),
 		Quarantined: quarantined[max(0, len(quarantined)-shownQuarantined):],
 	}, nil
 }

@@ -135,6 +135,7 @@ func TestExitCodes(t *testing.T) {
 		{"serve --config DIR/missing.yml", exitFailed, "correct the path or remove it"},
 
 		{"status", exitUsage, `required flag(s) "config"`},
+		{"status --config DIR/server.yml --learning acme/widgets#1", exitUsage, "--learning is about all threads"},
 		{"status --config DIR/none.yml", exitFailed, "none.yml"},
 		{"status --config DIR/server.yml", exitFailed, "pawl serve"},
 		{"status --config DIR/junk.yml", exitFailed, "junk.yml:6:1: polcy: is not a known key"},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -17,19 +18,36 @@ import (
 )
 
 func statusCommand() *cobra.Command {
-	var thread string
+	var (
+		thread   string
+		learning bool
+	)
 	cmd := &cobra.Command{
 		Use:   "status --config FILE [OWNER/REPO#NUMBER]",
 		Short: "Show threads, waits, cooldowns, breakers and what was learned of the backends",
-		Args:  cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if learning && len(args) > 0 {
+				return errors.New("--learning is about all threads; leave out " + args[0])
+			}
+			return cobra.MaximumNArgs(1)(cmd, args)
+		},
 		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers, webhook\n" +
-			"deliveries that could not be handled, the backends with what was learned of them, and how far the sources of grades can be believed.\nWith a thread, that one alone. The server may be running or not.",
+			"deliveries that could not be handled, the backends with what was learned of them, and how far the sources of grades can be believed.\nWith a thread, that one alone; with --learning, what was learned of the backends alone. The server may be running or not.",
 	}
 	jsonFlag(cmd)
 	cmd.Flags().StringVar(&thread, "export", "", "print the log of a thread (owner/repo#number), one event a line, as pawl replay reads it")
+	cmd.Flags().BoolVar(&learning, "learning", false, "print only what was learned of the backends: rewards, first tries, what each recovery brought")
+	cmd.MarkFlagsMutuallyExclusive("learning", "export")
 	return onDatabase(cmd, store.Reading, func(cfg config.Server, db *store.Store, args []string) error {
 		if thread != "" {
 			return exportThread(cmd.Context(), db, thread, cmd.OutOrStdout())
+		}
+		if learning {
+			l, err := status.Learning(cmd.Context(), cfg, db, time.Now())
+			if err != nil {
+				return err
+			}
+			return printReport(cmd, l, func(w io.Writer) { status.PrintLearning(w, l) })
 		}
 		if len(args) > 0 {
 			return threadReport(cmd, cfg, db, args[0])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/learning"
 )
 
 // table draws the newest attempts, at most rows of them, also of earlier runs, and counts the others.
@@ -178,16 +179,37 @@ func rungs(run []Attempt) string {
 }
 
 func rungName(r policy.Rung) string {
-	name := map[int]string{
-		1: "no answer",
-		2: "retry with what failed",
-		3: "more effort",
-		4: "the agent ran the tests",
-	}[r.Rung]
 	if r.Times > 1 {
-		return fmt.Sprintf("rung %d, %s, %d ×", r.Rung, name, r.Times)
+		return fmt.Sprintf("rung %d, %s, %d ×", r.Rung, RungName(r.Rung), r.Times)
 	}
-	return fmt.Sprintf("rung %d, %s", r.Rung, name)
+	return fmt.Sprintf("rung %d, %s", r.Rung, RungName(r.Rung))
+}
+
+// RungName names a rung of the ladder in a few words.
+func RungName(rung int) string {
+	return map[int]string{
+		policy.RungAnswer: "no answer",
+		policy.RungVerify: "retry with what failed",
+		policy.RungEffort: "more effort",
+		policy.RungTests:  "the agent ran the tests",
+	}[rung]
+}
+
+// RungTokens are the tokens that recoveries of a rung used, with a dash where none are known.
+func RungTokens(f learning.Fired) string { return ofSome(render.Count(f.Tokens), f.Counted, f.Times) }
+
+// RungCost is what they cost, likewise.
+func RungCost(f learning.Fired) string { return ofSome(render.Cost(f.CostUSD), f.Priced, f.Times) }
+
+// ofSome writes a sum over those of all of which it is known, with their number where it is not known of all.
+func ofSome(sum string, known, all int) string {
+	switch known {
+	case 0:
+		return "–"
+	case all:
+		return sum
+	}
+	return fmt.Sprintf("%s for %d of %d", sum, known, all)
 }
 
 // Spent is what a recovery took, and what the answers before it had used that were thrown away.

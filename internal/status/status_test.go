@@ -23,6 +23,9 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 	now := time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
 	at := func(d time.Duration) *time.Time { t := now.Add(d); return &t }
 	var out strings.Builder
+	usd := 1.75
+	weeks := []learning.Week{{From: now.AddDate(0, 0, -7), Attempts: 31, Rungs: []learning.Fired{{Rung: 1, Times: 4, Recovered: 2, Counted: 4, Tokens: 1234},
+		{Rung: 2, Times: 9, Recovered: 3, Counted: 9, Tokens: 1_200_000, Priced: 6, CostUSD: &usd, MS: 3_900_000}, {Rung: 3}, {Rung: 4, Times: 1, MS: 90_000}}}}
 	Report{
 		now: now,
 		Threads: []Thread{
@@ -42,6 +45,8 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 		Levels:   []policy.Ledger{{Level: "this server", Used: policy.Used{Attempts: 7, Tokens: 90, USD: 1.5}, MaxAttempts: 500, MaxUSD: 200}},
 		Learning: solver.LearningReport{
 			Mode: policy.ModeAuto, InForce: policy.ModeLearn,
+			FirstTries: []learning.FirstTries{{Backend: "claude", Runs: 3, Passed: 1}, {Backend: "codex", Runs: 21, Passed: 14}},
+			Rungs:      learning.Rungs(weeks), Weeks: weeks,
 			Arms: learning.View([]learning.Arm{
 				{Option: policy.Option{Backend: "codex", Model: "gpt-5", Effort: "medium"}, Posterior: learning.Posterior{Mean: 0.711, Weight: 45, N: 47}, Rewards: 47,
 					Attempts: 50, Priced: 50, Solved: 20, CostUSD: 30, Seconds: 9000, Chosen: "codex drew highest; its mean is 0.71 from 47 rewards"},
@@ -74,6 +79,22 @@ last choice: codex drew highest; its mean is 0.71 from 47 rewards
 SIGNAL    ATTEMPTS  COVERAGE  VALID  AGREES    VIOLATIONS
 verifier  40        95 %      100 %  –         0
 judge     40        75 %      87 %   17 of 20  4           degraded, not learned from: 4 violations in 7 days, more than 2; newest first: acme/widgets#7/2 (floor_with_work)
+
+First tries of the last 8 weeks that passed the verify commands without a recovery
+BACKEND  RUNS  PASSED  SHARE
+claude   3     1       33 %
+codex    21    14      67 %
+
+Recoveries of the last 8 weeks
+RUNG                        FIRED  HELPED  TOKENS     COST              TIME
+1, no answer                4      2       1,234      –                 –
+2, retry with what failed   9      3       1,200,000  $1.75 for 6 of 9  1h 5m
+3, more effort              0      0       –          –                 –
+4, the agent ran the tests  1      0       –          –                 1m 30s
+
+Recoveries by weeks, recovered of fired
+WEEK FROM   ATTEMPTS  RUNG 1  RUNG 2  RUNG 3  RUNG 4
+2026-02-25  31        2 of 4  3 of 9  0 of 0  0 of 1
 `
 	got := regexp.MustCompile(` +\n`).ReplaceAllString(out.String(), "\n")
 	if d := cmp.Diff(want, got); d != "" {
@@ -118,7 +139,8 @@ func TestAnEmptyDatabase(t *testing.T) {
 	}
 	var out strings.Builder
 	r.Print(&out)
-	for _, want := range []string{"No thread", "backend mine (command)"} {
+	PrintLearning(&out, r.Learning)
+	for _, want := range []string{"No thread", "backend mine (command)", "No attempt of the last 8 weeks has ended."} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in %s", want, &out)
 		}

@@ -27,9 +27,13 @@ func learnt(context.Context) (solver.LearningReport, error) {
 	}
 	s := solver.LearningReport{Mode: policy.ModeAuto, InForce: policy.ModeLearn}
 	s.Arms = learning.View([]learning.Arm{arm("codex", 31, 12, 47), arm("claude", 9, 8, 17), arm("gemini", 1, 5, 6), arm("opencode", 0, 0, 0)})
-	s.Weeks = []learning.Week{{From: now.Add(-7 * 24 * time.Hour), Attempts: 31, Rungs: []learning.Fired{{Rung: 1, Times: 4, Recovered: 2}, {Rung: 2, Times: 9, Recovered: 3}, {Rung: 3}, {Rung: 4, Times: 1}},
+	s.FirstTries = []learning.FirstTries{{Backend: "claude", Runs: 3, Passed: 1}, {Backend: "codex", Runs: 21, Passed: 14}}
+	usd := 1.75
+	s.Weeks = []learning.Week{{From: now.Add(-7 * 24 * time.Hour), Attempts: 31, Rungs: []learning.Fired{{Rung: 1, Times: 4, Recovered: 2, Counted: 4, Tokens: 1234},
+		{Rung: 2, Times: 9, Recovered: 3, Counted: 9, Tokens: 1_200_000, Priced: 6, CostUSD: &usd, MS: 3_900_000}, {Rung: 3}, {Rung: 4, Times: 1, MS: 90_000}},
 		Arms: []learning.Earned{{Backend: "claude", Rewards: 9, Mean: 0.41}, {Backend: "codex", Rewards: 20, Mean: 0.72}}},
 		{From: now.Add(-14 * 24 * time.Hour), Attempts: 12, Rungs: []learning.Fired{{Rung: 1}, {Rung: 2}, {Rung: 3}, {Rung: 4}}, Arms: []learning.Earned{{Backend: "codex", Rewards: 12, Mean: 0.6}}}}
+	s.Rungs = learning.Rungs(s.Weeks)
 	s.Similarities = []int{0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 3, 2, 5, 1, 0, 0, 0, 1, 0, 2}
 	s.Sources = []learning.SourceHealth{
 		{Source: learning.PeopleSource, Attempts: 40, Values: 12, Coverage: 0.3, Valid: 1},

@@ -17,7 +17,8 @@
 //	how fast does an old reward fade; what is known of an arm    posterior.go
 //	where is Thompson sampling, and when is it not asked         choose.go
 //	what kind of task is it, and how large                       task.go
-//	how often did each recovery help, by weeks                   recoveries.go
+//	how often does a run pass at the first try                   recoveries.go, FirstTry
+//	how often did each recovery help, and what did it cost       recoveries.go
 //
 // The made-up worlds in which it is tried are in lab/worlds.
 package learning

@@ -8,22 +8,128 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Fired is how often a recovery fired and how often it helped, what was not needed left out.
+// Fired is how often a recovery fired, how often it helped, and what it cost. A recovery that was not needed is left out.
 type Fired struct {
 	Rung      int `json:"rung"`
 	Times     int `json:"times"`
 	Recovered int `json:"recovered"`
+	// Counted of Times told their tokens, Priced told their cost. The sums are over those; the rest is unknown, not 0.
+	Counted int      `json:"counted,omitempty"`
+	Tokens  int64    `json:"tokens,omitempty"`
+	Priced  int      `json:"priced,omitempty"`
+	CostUSD *float64 `json:"cost_usd,omitempty"`
+	MS      int64    `json:"ms,omitempty"` // 0 where no time was told
 }
 
 // FiredIn are the recoveries of an attempt.
 func FiredIn(rungs []policy.Rung) (all []Fired) {
 	for _, r := range rungs {
-		f := Fired{Rung: r.Rung, Times: max(1, r.Times), Recovered: r.Helped}
+		f := Fired{Rung: r.Rung, Times: max(1, r.Times), Recovered: r.Helped, Tokens: r.Tokens, CostUSD: r.CostUSD, MS: r.MS}
 		if r.Recovered {
 			f.Recovered = f.Times
 		}
+		if r.Tokens > 0 {
+			f.Counted = f.Times
+		}
+		if r.CostUSD != nil {
+			f.Priced = f.Times
+		}
 		if !r.Unneeded {
 			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// plus adds what more recoveries of the same rung came to.
+func (f Fired) plus(more Fired) Fired {
+	f.Times += more.Times
+	f.Recovered += more.Recovered
+	f.Counted += more.Counted
+	f.Tokens += more.Tokens
+	f.Priced += more.Priced
+	f.MS += more.MS
+	if more.CostUSD == nil {
+		return f
+	}
+	sum := *more.CostUSD
+	if f.CostUSD != nil {
+		sum += *f.CostUSD
+	}
+	f.CostUSD = &sum
+	return f
+}
+
+// Took is how long the recoveries lasted; 0 where no time was told.
+func (f Fired) Took() time.Duration { return time.Duration(f.MS) * time.Millisecond }
+
+// noneFired are all four rungs before any has fired.
+func noneFired() (all []Fired) {
+	for rung := policy.RungAnswer; rung <= policy.RungTests; rung++ {
+		all = append(all, Fired{Rung: rung})
+	}
+	return all
+}
+
+// FirstTry says of the first attempt of a run with verify commands whether its work passes them and no recovery fired.
+// It is nil where the attempt says nothing of its backend: it was not to blame for its end, or a command cannot work here.
+func (f AttemptFacts) FirstTry(r policy.Receipt) *bool {
+	if f.unrewarded() != "" || r.Verification() == policy.Broken {
+		return nil
+	}
+	passed := r.Outcome.Work() && r.CommandsPassed()
+	passed = passed && len(FiredIn(r.Rungs)) == 0
+	return &passed
+}
+
+// FirstTries is how many of the first attempts of a backend's runs passed their verify commands without a recovery.
+type FirstTries struct {
+	Backend string `json:"backend"`
+	Runs    int    `json:"runs"`
+	Passed  int    `json:"passed"`
+}
+
+// Share is the part that passed, from 0 to 1.
+func (t FirstTries) Share() float64 { return float64(t.Passed) / float64(max(1, t.Runs)) }
+
+// FirstTries are those of the last eight weeks, by name of the backend; only backends with a run that counts.
+func (l Learned) FirstTries() (all []FirstTries) {
+	for _, r := range l.shown() {
+		if r.FirstTry == nil {
+			continue
+		}
+		at, known := slices.BinarySearchFunc(all, r.Backend, func(t FirstTries, name string) int { return cmp.Compare(t.Backend, name) })
+		if !known {
+			all = slices.Insert(all, at, FirstTries{Backend: r.Backend})
+		}
+		all[at].Runs++
+		if *r.FirstTry {
+			all[at].Passed++
+		}
+	}
+	return all
+}
+
+// shown are the rows of the weeks that are shown.
+func (l Learned) shown() (rows []*checkedRow) {
+	from := l.now.Add(-shownWeeks * week)
+	for i := range l.rows {
+		if l.rows[i].At.After(from) {
+			rows = append(rows, &l.rows[i])
+		}
+	}
+	return rows
+}
+
+// Rungs sums up the recoveries of weeks: all four, in order; empty without a week.
+func Rungs(weeks []Week) []Fired {
+	if len(weeks) == 0 {
+		return nil
+	}
+	all := noneFired()
+	for _, w := range weeks {
+		for i, f := range w.Rungs {
+			all[i] = all[i].plus(f)
 		}
 	}
 	return all
@@ -45,7 +151,10 @@ type Earned struct {
 }
 
 // shownWeeks is how many weeks are shown, the one that ends now included.
-const shownWeeks = 8
+const (
+	shownWeeks = 8
+	week       = 7 * 24 * time.Hour
+)
 
 // count adds an attempt to its week.
 func (w *Week) count(r *checkedRow) {
@@ -57,21 +166,16 @@ func (w *Week) count(r *checkedRow) {
 		if f.Rung < policy.RungAnswer || f.Rung > policy.RungTests {
 			continue
 		}
-		w.Rungs[f.Rung-1].Times += f.Times
-		w.Rungs[f.Rung-1].Recovered += f.Recovered
+		w.Rungs[f.Rung-1] = w.Rungs[f.Rung-1].plus(f)
 	}
 }
 
 // Weeks are the last eight, the newest first, up to the oldest that had an attempt.
 func (l Learned) Weeks() (all []Week) {
-	const week = 7 * 24 * time.Hour
+	rows := l.shown()
 	for n := range shownWeeks {
-		w := Week{From: l.now.Add(-time.Duration(n+1) * week)}
-		for rung := policy.RungAnswer; rung <= policy.RungTests; rung++ {
-			w.Rungs = append(w.Rungs, Fired{Rung: rung})
-		}
-		for i := range l.rows {
-			r := &l.rows[i]
+		w := Week{From: l.now.Add(-time.Duration(n+1) * week), Rungs: noneFired()}
+		for _, r := range rows {
 			if r.At.After(w.From) && !r.At.After(w.From.Add(week)) {
 				w.count(r)
 			}

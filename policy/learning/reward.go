@@ -101,8 +101,10 @@ type Graded struct {
 	CostUSD   float64 `json:"cost_usd,omitempty"` // 0 where it is not known
 	Seconds   float64 `json:"seconds,omitempty"`  // how long its agent ran
 	Chosen    string  `json:"chosen,omitempty"`   // why the backend was chosen; empty where there was no choice
-	// Fired are the recoveries of the attempt, Similarity is that with the one before it in the same run; nil without one.
+	// Fired are the recoveries of the attempt. FirstTry is AttemptFacts.FirstTry of the first attempt of a run. Similarity
+	// is the one with the attempt before it in the same run. Both are nil where there is none.
 	Fired      []Fired        `json:"fired,omitempty"`
+	FirstTry   *bool          `json:"first_try,omitempty"`
 	Similarity *float64       `json:"similarity,omitempty"`
 	Context    policy.Context `json:"context"`
 	Signals    []Signal       `json:"signals"`

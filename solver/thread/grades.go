@@ -46,7 +46,11 @@ func (s State) Grade(t ID, i int, severity policy.SeverityLimits) learning.Grade
 	if r.Outcome == policy.Interrupted {
 		g.Facts.OwnFailure = r.Detail
 	}
-	verifier := learning.VerifierSignal(len(a.Repo.Verify) > 0 || len(r.Verify) > 0, r, at)
+	verifies := len(a.Repo.Verify) > 0 || len(r.Verify) > 0
+	if verifies && s.triesFirst(i) {
+		g.FirstTry = g.Facts.FirstTry(r)
+	}
+	verifier := learning.VerifierSignal(verifies, r, at)
 	trajectory := learning.TrajectorySignal(r, at)
 	if a.Kind == config.Command && r.ToolCalls == 0 {
 		trajectory = learning.Signal{Source: learning.TrajectorySource, At: at, Missing: "the command prints no calls of tools"}
@@ -54,6 +58,18 @@ func (s State) Grade(t ID, i int, severity policy.SeverityLimits) learning.Grade
 	g.Signals = append(s.people(i), learning.SeveritySignal(severity.Loop(r), at), verifier, s.ci(i),
 		learning.JudgeSignal(r.Judge, at), trajectory, learning.JournalSignal(r, verifier, at))
 	return g
+}
+
+// triesFirst reports whether an attempt at changes is the first of its run, and no recovery itself, as /pawl escalate asks
+// for one.
+func (s State) triesFirst(i int) bool {
+	a := s.Attempts[i]
+	if a.Decision.Rung != 0 {
+		return false
+	}
+	return !slices.ContainsFunc(s.Attempts[:i], func(b Attempt) bool {
+		return b.Run == a.Run && b.Decision.Purpose == policy.ToChange
+	})
 }
 
 // similarity is that of an attempt with the one before it in its run; nil where there is none.

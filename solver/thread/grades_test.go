@@ -57,3 +57,23 @@ func TestAMergeIsWorthLessTheMoreItTook(t *testing.T) {
 		}
 	}
 }
+
+// The first attempt at changes of each run is its first try, unless it is a recovery itself.
+func TestTheFirstTryOfEachRun(t *testing.T) {
+	attempt := func(run int, p policy.Purpose, rung int) (a Attempt) {
+		a.Run, a.Decision.Purpose, a.Decision.Rung = run, p, rung
+		a.Receipt = policy.Receipt{Outcome: policy.WorkVerified, Ending: policy.Completed, Verify: []policy.Verified{{Passed: true, Runner: "go"}}}
+		return a
+	}
+	s := State{Attempts: []Attempt{
+		attempt(1, policy.ToAnswer, 0), attempt(1, policy.ToChange, 0), attempt(1, policy.ToChange, policy.RungVerify),
+		attempt(2, policy.ToChange, policy.RungEffort), attempt(2, policy.ToChange, 0), attempt(3, policy.ToChange, 0),
+	}}
+	s.Attempts[5].Receipt.Verify = nil     // the repository has no verify commands
+	for i := 1; i < len(s.Attempts); i++ { // the answer has no grade
+		g := s.Grade(ID{}, i, policy.Defaults().Severity)
+		if first := g.FirstTry != nil; first != (i == 1) {
+			t.Errorf("attempt %d of run %d: it is a first try: %t", i, s.Attempts[i].Run, first)
+		}
+	}
+}
