@@ -197,6 +197,17 @@ func TestWordsAloneAreTheSameInEveryStream(t *testing.T) {
 	})
 }
 
+// TestAWordingThatAgreesWithAFieldDoesNotWeakenIt tells a limit once by a field and words, once by words alone.
+func TestAWordingThatAgreesWithAFieldDoesNotWeakenIt(t *testing.T) {
+	for status, want := range map[string]string{"529": policy.Certain, "null": policy.Likely} {
+		line := `{"type":"result","subtype":"success","is_error":true,"num_turns":1,"api_error_status":` + status + `,"result":"The server is overloaded","session_id":"s"}`
+		got, err := agent.Inspect(strings.NewReader(line), stream(config.Claude), agent.InspectOptions{Exit: &agent.Exit{Code: 1}})
+		if err != nil || got.Limit == nil || got.Limit.Certainty != want {
+			t.Errorf("status %s: %+v, want %s", status, got.Limit, want)
+		}
+	}
+}
+
 // TestTheEndOfAStreamIsJudgedByWhatWasDone has ends that the last line or the exit code alone would misjudge.
 func TestTheEndOfAStreamIsJudgedByWhatWasDone(t *testing.T) {
 	const init = `{"type":"system","subtype":"init","session_id":"s"}` + "\n"

@@ -40,7 +40,7 @@ type family struct {
 }
 
 // families are the wordings of endings that no family of words tells, read from the first row to the last, so the more
-// specific come first. The first ofRun of them are about the run and not about the account.
+// specific come first. Those of runEndings are read before the families of words, the others after.
 var families = []family{
 	{policy.UsageLimit, []wording{
 		{ // of the account and not of one request
