@@ -213,7 +213,9 @@ func TestACommentIsNeverVisible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := rapid.StringOf(rapid.RuneFrom([]rune("ab<>!- \n*"))).Draw(t, "before")
 		hidden := strings.ReplaceAll(anyMarkdown().Draw(t, "hidden"), "-->", "")
-		if got := Visible(before + "<!-- EVIL" + hidden + "-->"); strings.Contains(got, "EVIL") {
+		// Behind the beginning of a tag it is part of an element, which a note names.
+		got, _, _ := strings.Cut(Visible(before+"<!-- EVIL"+hidden+"-->"), "> Not visible on the page, and no part of the task: an element ")
+		if strings.Contains(got, "EVIL") {
 			t.Fatalf("got %q", got)
 		}
 	})
