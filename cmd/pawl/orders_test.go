@@ -53,6 +53,7 @@ func TestOrdersFromTheShell(t *testing.T) {
 		t.Errorf("the last line of the last attempt is %q", said)
 	}
 	r.order(exitFailed, "the work is done; retry makes one more attempt", "resume", name)
+	r.order(exitDone, "Recoveries of the last 8 weeks", "status", "--learning")
 	r.order(exitFailed, "no limit was told", "close-breaker", "nobody")
 }
 

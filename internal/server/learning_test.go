@@ -85,6 +85,9 @@ func TestEachWordOfPeopleChangesTheGrade(t *testing.T) {
 	if s := r.Ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
+	if got := fmt.Sprint(r.Status().Learning.FirstTries); got != "[{mine 1 1}]" {
+		t.Errorf("first tries %s, want the one that passed", got)
+	}
 	pull, comments := r.PullOf(n), r.World.Comments(testrig.Repo, n)
 	status := comments[len(comments)-1].ID
 	mean := func() float64 { return r.arm("mine").Mean }

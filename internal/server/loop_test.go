@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,15 @@ func TestAFailedVerificationIsRetriedWithItsOutputTwiceThenTheEffortIsRaised(t *
 	for _, want := range []string{"attempt 3, rung 2, retry with what failed", "attempt 4, rung 3, more effort", "one attempt at the escalated effort (high)`: helped"} {
 		if !strings.Contains(summary, want) {
 			t.Errorf("the check run does not say %q:\n%s", want, summary)
+		}
+	}
+	l := r.Status().Learning
+	if got := fmt.Sprint(l.FirstTries); got != "[{mine 1 0}]" {
+		t.Errorf("first tries %s, want one run that did not pass at once", got)
+	}
+	for i, want := range []string{"0/0", "0/2", "1/1", "0/0"} {
+		if got := fmt.Sprintf("%d/%d", l.Rungs[i].Recovered, l.Rungs[i].Times); got != want {
+			t.Errorf("rung %d recovered %s times, want %s", i+1, got, want)
 		}
 	}
 }

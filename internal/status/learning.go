@@ -47,14 +47,17 @@ func PrintLearning(w io.Writer, l solver.LearningReport) {
 // printRecoveries prints what passed at the first try, what each rung came to, in all and by weeks, and how similar retries
 // were.
 func printRecoveries(w io.Writer, l solver.LearningReport) {
-	printFirstTries(w, l.FirstTries)
-	printRungs(w, l.Rungs)
-	printWeeks(w, l.Weeks)
+	if len(l.Weeks) > 0 {
+		printFirstTries(w, l.FirstTries)
+		printRungs(w, l.Rungs)
+		printWeeks(w, l.Weeks)
+	}
 	printSimilarities(w, l.Similarities)
 }
 
 func printFirstTries(w io.Writer, all []learning.FirstTries) {
 	if len(all) == 0 {
+		fmt.Fprintln(w, "\nNo run of the last 8 weeks counts as a first try. Runs without verify commands never do.")
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -66,9 +69,6 @@ func printFirstTries(w io.Writer, all []learning.FirstTries) {
 }
 
 func printRungs(w io.Writer, all []learning.Fired) {
-	if len(all) == 0 {
-		return
-	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\nRecoveries of the last 8 weeks\nRUNG\tFIRED\tHELPED\tTOKENS\tCOST\tTIME\n")
 	for _, f := range all {
@@ -79,9 +79,6 @@ func printRungs(w io.Writer, all []learning.Fired) {
 }
 
 func printWeeks(w io.Writer, all []learning.Week) {
-	if len(all) == 0 {
-		return
-	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\nRecoveries by weeks, recovered of fired\nWEEK FROM\tATTEMPTS\tRUNG 1\tRUNG 2\tRUNG 3\tRUNG 4\n")
 	for _, week := range all {

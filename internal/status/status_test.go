@@ -109,6 +109,9 @@ func TestWithOneBackendNothingIsSaidOfLearning(t *testing.T) {
 	if printLearning(&out, one); out.Len() != 0 {
 		t.Errorf("%q", out.String())
 	}
+	if printRecoveries(&out, solver.LearningReport{Weeks: make([]learning.Week, 1)}); !strings.Contains(out.String(), "No run of the last 8 weeks counts as a first try.") {
+		t.Errorf("without first tries: %q", out.String())
+	}
 	one.Arms = append(one.Arms, learning.ArmView{})
 	if printLearning(&out, one); !strings.Contains(out.String(), "judge") {
 		t.Errorf("with two: %q", out.String())

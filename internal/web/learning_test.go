@@ -54,11 +54,15 @@ func TestWithOneBackendThePageSaysNothingOfSignals(t *testing.T) {
 	s := open(t, func(o *web.Options) {
 		o.Learning = func(ctx context.Context) (solver.LearningReport, error) {
 			l, err := learnt(ctx)
-			l.Arms = l.Arms[:1]
+			l.Arms, l.FirstTries = l.Arms[:1], nil
 			return l, err
 		}
 	})
-	if page := s.page("/backends"); !strings.Contains(page, "nothing to choose between") || strings.Contains(page, "degraded") || strings.Contains(page, "journal") {
+	page := s.page("/backends")
+	if !strings.Contains(page, "No run of the last 8 weeks counts as a first try.") {
+		t.Errorf("the page does not say why it has no first tries:\n%s", page)
+	}
+	if !strings.Contains(page, "nothing to choose between") || strings.Contains(page, "degraded") || strings.Contains(page, "journal") {
 		t.Errorf("the page says of signals:\n%s", page)
 	}
 }

@@ -93,7 +93,8 @@ type FirstTries struct {
 func (t FirstTries) Share() float64 { return float64(t.Passed) / float64(max(1, t.Runs)) }
 
 // FirstTries are those of the last eight weeks, by name of the backend; only backends with a run that counts.
-func (l Learned) FirstTries() (all []FirstTries) {
+func (l Learned) FirstTries() []FirstTries {
+	all := []FirstTries{}
 	for _, r := range l.shown() {
 		if r.FirstTry == nil {
 			continue
@@ -121,11 +122,8 @@ func (l Learned) shown() (rows []*checkedRow) {
 	return rows
 }
 
-// Rungs sums up the recoveries of weeks: all four, in order; empty without a week.
+// Rungs sums up the recoveries of weeks: all four, in order.
 func Rungs(weeks []Week) []Fired {
-	if len(weeks) == 0 {
-		return nil
-	}
 	all := noneFired()
 	for _, w := range weeks {
 		for i, f := range w.Rungs {
