@@ -62,7 +62,7 @@ var demoThread = thread.ID{Owner: "acme", Name: "widgets", Number: 1}
 // task that a provider on loopback knows, too.
 var demoFiles = map[string]string{
 	"README.md":        "# widgets\n\nGreets.\n",
-	"test.sh":          "#!/bin/sh\n[ -s hello.txt ] || { echo 'FAIL: there is no hello.txt'; exit 1; }\necho ok\n",
+	"test.sh":          "#!/bin/sh\necho 1..1\n[ -s hello.txt ] || { echo 'not ok 1 - hello.txt greets'; exit 1; }\necho 'ok 1 - hello.txt greets'\n",
 	".github/pawl.yml": "verify:\n  - sh test.sh\nchecks: {severity: always, stagnation: always}\n",
 }
 

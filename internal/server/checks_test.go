@@ -44,8 +44,8 @@ func TestButtonsWorkForWritersOnly(t *testing.T) {
 		t.Errorf("the thread is %s (%s) after a writer's stop, want stopped (cancelled)", s.State, s.Rule)
 	}
 	r.Settle()
-	if got := run(); got.Conclusion != "action_required" || len(got.Actions) != 1 || got.Actions[0].Identifier != "resume" {
-		t.Errorf("the check run is %s with the buttons %v, want action_required with resume", got.Conclusion, got.Actions)
+	if got := run(); got.Conclusion != "neutral" || len(got.Actions) != 1 || got.Actions[0].Identifier != "resume" {
+		t.Errorf("the check run is %s with the buttons %v, want neutral, as the commit was, with resume", got.Conclusion, got.Actions)
 	}
 	r.Open()
 	r.play(n, []happens{{"a writer resumes", click("resume", testrig.Writer), `+ button "resume"`}})
