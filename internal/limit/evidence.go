@@ -140,7 +140,7 @@ func namesOf(e gjson.Result) (names []string) {
 var (
 	// bodyStart matches where a provider's answer begins within a message.
 	bodyStart  = regexp.MustCompile(`\[?\s*\{\s*"`)
-	httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|"(?:status_?)?code"\s*:|status(?:[ _-]?code)?["']?[:=]?|error code:|(?:returned|responded with|answered|received|got)(?: an?)?(?: http)?(?: error)?|http(?:/\d(?:\.\d)?)?|^\[?(?:error:? )?)\s*([45]\d\d)\b`)
+	httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|"(?:status_?)?code"\s*:|(?:status|response)(?:[ _-]?code)?["']?[:=]?|error code:|(?:returned|responded with|answered|received|got)(?: an?)?(?: http)?(?: error)?|http(?:/\d(?:\.\d)?)?|^\[?(?:error:? )?)\s*([45]\d\d)\b`)
 )
 
 // jsonIn is the JSON that a message holds, empty for none. It may be cut at its end.
@@ -178,6 +178,16 @@ func (e Evidence) unwrapped() Evidence {
 			e.Status, _ = strconv.Atoi(m[1])
 		}
 	}
-	e.own = cmp.Or(e.own, e.Message)
+	e.own = wrapper.ReplaceAllString(cmp.Or(e.own, e.Message), "")
+	if m := class.FindStringSubmatch(e.own); m != nil {
+		e.Names = append(e.Names, m[1])
+	}
 	return e
 }
+
+var (
+	// wrapper is what codex writes in front of a provider's answer.
+	wrapper = regexp.MustCompile(`(?i)\bunexpected status [45]\d\d(?: [\w ]*)?:\s*`)
+	// class is the exception of an SDK in front of its message, a name of the error as a field would be.
+	class = regexp.MustCompile(`^[^\pL\pN{]*(?:(?:API )?Error:?\s+)?(?:[\w.]+\.)?(\w+(?:Error|Exception|Exhausted)):\s`)
+)

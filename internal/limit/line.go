@@ -7,19 +7,19 @@ import (
 
 var (
 	// label matches what CLIs and SDKs put in front of an error.
-	label = regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[?api error:?\s*|(?:fatal|error|warning|codex|claude|\w*error|\w*exception)\s*:\s*|failed after \d+ attempts\. last error: |` +
+	label = regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[?api error:?\s*|(?:fatal|warning|codex|claude|[\w.]*error|[\w.]*exception)\s*:\s*|error code: |unexpected status |failed after \d+ attempts\. last error: |` +
 		`please run /login · |failed to authenticate\. |stream disconnected before completion: |exceeded retry limit, last status: )*`)
 	// ofAPI matches labels that stand in front of nothing but a provider's answer.
 	ofAPI = regexp.MustCompile(`(?i)api error|last error:|last status:|stream disconnected before|^\W*(?:http )?[45]\d\d\b`)
 	// failedCall matches a call that is told to have failed by its status, and nothing else.
-	failedCall = regexp.MustCompile(`(?i)^[\w .:-]{0,40}\b(?:failed|returned|responded|answered|error)\b[\w :-]{0,30}\b[45]\d\d\b[\w -]{0,40}[.!]?$`)
+	failedCall = regexp.MustCompile(`(?i)^[\w .:-]{0,40}\b(?:failed|returned|responded|answered|error)\b[\w :-]{0,30}\b[45]\d\d\b[\w :-]{0,40}[.!]?$`)
 	// errorBody matches a provider's answer that was printed as it came.
 	errorBody = regexp.MustCompile(`(?i)^(?:too many requests\s*:\s*)?(?:\d{3} )?\[?\{\s*"(?:type"\s*:\s*"error"\s*,\s*"error|error)"\s*:\s*\{`)
 	// talk are words of who writes about limits, and of code and tests: such a line tells of no refusal.
 	talk = regexp.MustCompile(`\b(?:i|i've|i'll|i'd|should|would|could|when|if|where|how|whether|means?|tests?|tested|pass(?:es|ed)?|limiter|expect\w*|assert\w*|want|wanted|got|func|config\w*|handl\w+|` +
 		`implement\w*|add(?:s|ed)|fix(?:es|ed)|rais(?:es|ed)|chang(?:es|ed)|panic|shown|grep|todo|fixme|warn(?:s|ed)?|returns?|is returned)\b|\w\.\w+:\d+|\(\)|[{}<>]|[:=]=`)
 	// opening is what a refusal may begin with: a few words.
-	opening = regexp.MustCompile(`^\s*(?:[\w.'%/-]+[,:]?\s+){0,6}$`)
+	opening = regexp.MustCompile(`^\s*(?:[\pL\w.'%/-]+[,:]?\s+){0,6}$`)
 	// tails may follow a refusal: the end of its sentence, or where, until when and what now.
 	tails = regexp.MustCompile(`^[^\s.,;:!|·∙•()\[\-–—]*(?:\s(?:limits?|caps?|quota|credits?|errors?|has|have|been|is|was|reached|exceeded|exhausted|used up|too low|low|required|ceiling|thresholds?))*(?:\s*(?:$|[.,;:!|·∙•()\[–—]|-\s|resets?\b|(?:for|on|of|in|by|at|to|due|because|with|until|please|try|and|or|right now|available|usage|load|left|our|that restricts|set|too many|quickly|requests?)\b))`)
 )
@@ -48,14 +48,14 @@ func (e Evidence) isLine() bool {
 	if strings.ContainsAny(rest, "\"`") {
 		return false
 	}
-	if failedCall.MatchString(rest) {
+	if failedCall.MatchString(web.ReplaceAllString(rest, "")) {
 		return true
 	}
 	first := sentences.Split(plainWords(rest), 2)[0]
 	if talk.MatchString(first) {
 		return false
 	}
-	for _, form := range []*regexp.Regexp{moneySpent, boundSpent, boundAlone, rateWords, busyWords, lackWords} {
+	for _, form := range []*regexp.Regexp{moneySpent, windowSpent, boundSpent, boundAlone, rateWords, busyWords, lackWords} {
 		if opens(first, form) {
 			return true
 		}
@@ -95,11 +95,14 @@ func Instead(e Evidence) (Reading, bool) {
 		r := Read(e)
 		return r, r.Kind.IsLimit()
 	}
-	prose := jsonIn(text) == "" && talk.MatchString(plainWords(text))
+	prose := !printedBody.MatchString(text) && talk.MatchString(plainWords(text))
 	e.Seen = Stream
 	r := Read(e)
 	return r, r.Kind != "" && !prose
 }
+
+// printedBody matches a provider's answer within a text: JSON, what Python prints of it, or a page.
+var printedBody = regexp.MustCompile(bodyStart.String() + `|\{\s*'|` + markup.String())
 
 // maxErrorLines is how many line breaks an error has at most that stands for an answer.
 const maxErrorLines = 3

@@ -135,7 +135,7 @@ func (e Evidence) kind() policy.Ending {
 	if e.page() {
 		return policy.Disconnected
 	}
-	own := plainWords(e.own)
+	own := plainWords(class.ReplaceAllString(e.own, ""))
 	said := e.said(own)
 	if said == policy.UsageLimit && e.lacks(own) {
 		return policy.UsageLimit

@@ -29,6 +29,7 @@ const (
 	googleErrors    = "google.rpc.Code and Gemini's troubleshooting guide"
 	httpPhrases     = "reason phrases of HTTP, RFC 9110"
 	nodeErrors      = "errors of Node.js and undici"
+	goErrors        = "errors of Go's net, net/http and gRPC"
 	rustErrors      = "errors of hyper and reqwest, in Codex"
 	alike           = "alike"
 )
@@ -59,6 +60,7 @@ var families = []family{
 		{`maximum context|too many tokens in`, openAIErrors},
 		{`session token limit`, "qwen-code, its session limit"},
 		{`token count\b.{0,60}\bexceeds`, geminiRuns},
+		{`\btokens\b.{0,30}\bexceeds? (?:the |this )?model`, alike},
 	}},
 	{policy.CutOff, []wording{
 		{`incomplete response returned|max_output_tokens`, codexRuns},
@@ -113,7 +115,8 @@ var families = []family{
 			words:  `(?:log|sign)(?:ed)? (?:in|out)[^.]{0,40} again|(?:refresh|access) token (?:was|has|is|could not)`,
 			source: "codex-rs, its login",
 		},
-		{`please (?:log|sign) in|token (?:has )?expired|oauth token`, alike},
+		{`please (?:log|sign) in|token\b.{0,50}\bexpired|oauth token`, alike},
+		{`invalid_grant`, "RFC 6749, section 5.2"},
 	}},
 	{policy.Misconfigured, []wording{
 		{
@@ -124,6 +127,7 @@ var families = []family{
 		{`config file\b`, openCodeRuns},
 		{`unexpected argument`, codexRuns},
 		{`unknown (?:option|argument|provider)`, claudeRuns},
+		{`self[- ]signed certificate|verify the first certificate|certificate (?:has expired|verify failed)`, nodeErrors},
 		{
 			words:  `error loading config|invalid value|unrecognized (?:option|subcommand)|reserved built-in`,
 			source: "codex-rs and clap",
@@ -145,16 +149,24 @@ var families = []family{
 	}},
 	{policy.Disconnected, []wording{
 		{`^reconnecting\b`, "codex-rs, its retries"},
-		{`stream (?:disconnected|closed|error)`, codexRuns},
-		{`connection (?:failed|refused|reset|closed|error)`, codexRuns},
+		{`stream (?:disconnected|closed|error|reset)`, codexRuns},
+		{`connect(?:ion)? (?:fail\w*|refused|reset|closed|error|aborted|lost|time)`, codexRuns},
 		{
 			words:  `error sending request|waiting for network|network error`,
 			source: codexRuns,
 		},
 		{`econn(?:refused|reset)`, geminiRuns},
 		{
-			words:  `socket hang up|terminated early|unexpected (?:token|end of json)`,
+			words:  `socket hang up|terminated early|unexpected (?:token|end of json)|enotfound|eai_again|etimedout|epipe|before secure tls`,
 			source: nodeErrors,
+		},
+		{
+			words:  `no such host|(?:tls|ssl) handshake|deadline exceeded|awaiting headers|goaway|network is unreachable|no route to host`,
+			source: goErrors,
+		},
+		{
+			words:  `sslerror|peer closed|incomplete (?:chunked )?read|broken pipe|remotely closed`,
+			source: "urllib3, httpx and the JDK",
 		},
 		{`api error: terminated`, geminiRuns},
 		{`unexpected eof|dns error`, rustErrors},
