@@ -78,8 +78,8 @@ const (
 
 // StagnationLimits say when attempts repeat each other.
 type StagnationLimits struct {
-	// Similarity is that of two fingerprints, in (0,1], from which two attempts count as similar. At 64 bits 0.85 is a
-	// distance of at most 9, which no threshold is shown to beat on recorded pairs (docs/verdicts.md, What the data says).
+	// Similarity is that of two fingerprints, in (0,1], from which two attempts count as similar. 0.85 is published; at 64
+	// bits it is a distance of at most 9. Docs/verdicts.md has what labelled pairs say of it.
 	Similarity    float64 `yaml:"similarity"`
 	EscalateAfter int     `yaml:"escalate_after"` // so many similar attempts in a row
 }

@@ -77,6 +77,49 @@ func Outcomes() []Outcome {
 	return slices.Compact(all)
 }
 
+// Meaning says what an outcome means, and what follows with the names of the rules. Docs/verdicts.md shows both.
+type Meaning struct{ Means, Follows string }
+
+func (o Outcome) Meaning() Meaning { return meanings[o] }
+
+// meanings has a row for each outcome.
+var meanings = map[Outcome]Meaning{
+	WorkVerified:   {"tests were counted and pass", "`done`"},
+	WorkUnverified: {"nothing failed that passed on the base, but it is not verified", "`done`, or once `still_failing`"},
+	VerifyFailed:   {"a verify command failed", "`verify_failed`, `escalate_effort`, `stagnation` or `verify_broken`"},
+	NoChange:       {"it ended well and changed nothing", "`done` if earlier work is kept, else `no_change`"},
+	Answered:       {"a question was answered", "`answered`"},
+	Planned:        {"a plan was made", "`planned`"},
+	Asked:          {"the agent asked something and changed nothing", "`question`"},
+	Declined:       {"the agent says that the task cannot be done, and changed nothing", "`declined`"},
+	HasSecret:      {"the change holds what looks like a secret; nothing was committed", "`secret`"},
+	HasConflict:    {"conflict markers of the base are left; nothing was pushed", "`conflict`"},
+	OnlyLeftOut:    {"only files changed that stay out of commits", "`done` if earlier work is kept, else `left_out`"},
+	EditLoop:       {"the edits went in circles", "`edit_loop`, without a change `no_progress`"},
+	OutOfBudget:    {"a budget ended it", "`budget`"},
+	NotPermitted:   {"nobody who asked may write any more; nothing was pushed", "`revoked`"},
+	Interrupted:    {"Pawl or its machine broke it off", "`interrupted`"},
+	Cancelled:      {"a user stopped it or closed the thread", "`cancelled` or `closed`"},
+	FellSilent:     {"the agent showed no sign of life", "`silent`"},
+	SelfStopped:    {"it repeated a call, or reached its CLI's limit of turns", unfinished},
+	WasUsageLimit:  {"money, plan or quota is used up", "`usage_limit`"},
+	WasAuth:        {"the login was refused", "`auth`: another account, else stop"},
+	WasConfig:      {"it cannot work as configured, such as with an unknown model", "`misconfigured`: another account, else stop"},
+	WasRate:        {"too many requests at once", "`transient`"},
+	WasOverload:    {"the provider is busy", "`transient`"},
+	WasLost:        {"the connection to the provider failed", "`transient`"},
+	GaveNoAnswer:   {"the model said and did nothing", "`no_answer`, then `progress` or `no_progress`"},
+	WasCutOff:      {"the output stops in the middle of the work", unfinished},
+	WasOverflow:    {"the context was too long for the model", unfinished},
+	WasTimedOut:    {"its time ran out", unfinished},
+	WasKilled:      {"a signal ended it", unfinished},
+	HasCrashed:     {"any other failure", unfinished},
+	NotKnown:       {"recorded input does not tell", "nothing; no attempt comes to it"},
+}
+
+// unfinished is what follows a failure: another attempt where the tree changed, else a stop.
+const unfinished = "`progress` or `no_progress`"
+
 // BrokenOff reports whether Pawl or a user broke the attempt off. Only they know, so they write the outcome.
 func (o Outcome) BrokenOff() bool {
 	return slices.Contains([]Outcome{Interrupted, Cancelled, NotPermitted}, o)

@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +43,32 @@ func TestEveryEndingHasOneOutcome(t *testing.T) {
 			t.Errorf("%s has no outcome", e)
 		}
 	}
+}
+
+// TestTheTableOfOutcomes holds docs/verdicts.md to the meanings of all outcomes.
+func TestTheTableOfOutcomes(t *testing.T) {
+	const path = "../docs/verdicts.md"
+	const head = "| outcome | means | what follows |\n|---|---|---|\n"
+	named := regexp.MustCompile("`([a-z_]+)`")
+	known := rules(t)
+	var table strings.Builder
+	table.WriteString(head)
+	for _, o := range Outcomes() {
+		m := o.Meaning()
+		if m == (Meaning{}) {
+			t.Errorf("%s has no meaning", o)
+		}
+		for _, name := range named.FindAllStringSubmatch(m.Follows, -1) {
+			if !slices.Contains(known, Rule(name[1])) && !slices.Contains(Outcomes(), Outcome(name[1])) {
+				t.Errorf("%s: %s is neither a rule nor an outcome", o, name[1])
+			}
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", o, m.Means, m.Follows)
+	}
+	if len(meanings) != len(Outcomes()) {
+		t.Errorf("%d meanings of %d outcomes", len(meanings), len(Outcomes()))
+	}
+	holdsTable(t, path, head, table.String())
 }
 
 // anyVerified is what one verify command may have come to.
