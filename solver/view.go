@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/policy"
+	"github.com/pawlbot/pawl/policy/feedback"
 	"github.com/pawlbot/pawl/policy/learning"
 	"github.com/pawlbot/pawl/solver/thread"
 )
@@ -30,7 +31,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 	l := effective(s.Env.Current(), st.Repo).Policy.Limits
 	f := checkrun.View{
 		Thread: t.String(), Number: t.Number, IsPull: st.Snapshot.Pull, Title: st.Snapshot.Title,
-		Now: s.Env.Now(), Run: st.Run, State: State(st), IssueURL: st.Snapshot.URL, Unwalled: s.Env.Config.Sandbox.Unwalled(), Branch: st.Branch(t), Base: cmp.Or(st.Snapshot.BaseRef, st.Snapshot.DefaultBranch), Head: st.ChecksOn(), Checked: st.Checked.On(st.ChecksOn()), DetailsURL: s.threadURLOf(t),
+		Now: s.Env.Now(), Run: st.Run, State: State(st), IssueURL: st.Snapshot.URL, Unwalled: s.Env.Config.Sandbox.Unwalled(), Branch: st.Branch(t), Base: cmp.Or(st.Snapshot.BaseRef, st.Snapshot.DefaultBranch), Head: st.ChecksOn(), Pull: st.Pull, DayUSD: l.Budget.USDPerRepositoryPerDay, Checked: st.Checked.On(st.ChecksOn()), DetailsURL: s.threadURLOf(t),
 	}
 	if a := st.Acts[thread.ActPull]; a.Done {
 		f.PullURL = a.URL
@@ -47,7 +48,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 	f.Purpose = st.Purpose()
 	for _, r := range st.Feedback {
 		if r.Withdrawn == "" && r.Source != policy.FromBase {
-			f.RequestedBy, f.Request = r.By.Login, cmp.Or(r.Text, st.Snapshot.Title)
+			f.RequestedBy, f.Request = r.By.Login, cmp.Or(r.Text, feedback.Visible(st.Snapshot.Body))
 		}
 	}
 	shown(&f, t, st, l)

@@ -20,29 +20,48 @@ func table(f View, rows int) string {
 	hidden := max(0, len(f.Attempts)-rows)
 	shown := f.Attempts[hidden:]
 	several := shown[0].Run != shown[len(shown)-1].Run
+	similar := slices.ContainsFunc(shown, func(a Attempt) bool { return a.SimilarKind != "" })
+	waited := slices.ContainsFunc(shown, func(a Attempt) bool { return a.Waited >= time.Second })
+	columns := []column{
+		{"#", true, func(a Attempt) string { return fmt.Sprint(a.N) }, true},
+		{"run", true, func(a Attempt) string { return fmt.Sprint(a.Run) }, several},
+		{"backend", false, backend, true},
+		{"outcome", false, Attempt.Result, true},
+		{"progress", false, progress, true},
+		{"edits", false, edits, true},
+		{"similar to one before", false, similarity, similar},
+		{"waited", true, func(a Attempt) string { return render.Dash(a.Waited) }, waited},
+		{"took", true, func(a Attempt) string { return render.Dash(a.Duration) }, true},
+	}
+	columns = slices.DeleteFunc(columns, func(c column) bool { return !c.says })
 	var b strings.Builder
-	b.WriteString("| # |" + render.When(several, " run |") +
-		" backend | outcome | progress | edits | similar to one before | waited | took |\n")
-	b.WriteString("|--:|" + render.When(several, "--:|") + "---|---|---|---|---|--:|--:|\n")
+	row := func(cell func(column) string) {
+		for _, c := range columns {
+			b.WriteString("| " + cell(c) + " ")
+		}
+		b.WriteString("|\n")
+	}
+	row(func(c column) string { return c.name })
+	for _, c := range columns {
+		b.WriteString(map[bool]string{true: "|--:", false: "|---"}[c.right])
+	}
+	b.WriteString("|\n")
 	for _, a := range shown {
-		fmt.Fprintf(
-			&b,
-			"| %d |%s %s | %s | %s | %s | %s | %s | %s |\n",
-			a.N,
-			render.When(several, fmt.Sprintf(" %d |", a.Run)),
-			backend(a),
-			a.Result(),
-			progress(a),
-			edits(a),
-			similarity(a),
-			render.Dash(a.Waited),
-			render.Dash(a.Duration),
-		)
+		row(func(c column) string { return c.cell(a) })
 	}
 	if hidden > 0 {
 		b.WriteString("\n…and " + policy.Plural(hidden, "earlier attempt") + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// column is one of the table of attempts: its name, whether it stands on the right, its cells, and whether it says
+// anything of these attempts.
+type column struct {
+	name  string
+	right bool
+	cell  func(Attempt) string
+	says  bool
 }
 
 func backend(a Attempt) string {
@@ -304,7 +323,7 @@ func (p *page) addAttempt(a Attempt) {
 	for _, l := range []struct{ what, text, end string }{
 		{"How it failed: ", code(a.Detail), ""}, {"Backend: ", code(a.Chosen), ""}, {"Session: ", code(a.Continues), ""},
 		{"Beside its task the agent was told: ", code(a.Heard()), ""},
-		{"Learned from it: ", code(a.Grade), ""}, {"Used: ", strings.Join(Used(a), " · "), "."}, {"Failing tests: ", paths(a.Tests), "."},
+		{"Used: ", strings.Join(Used(a), " · "), "."}, {"Failing tests: ", paths(a.Tests), "."},
 		{"Failed already before Pawl began, and not counted: ", paths(a.Known()), "."},
 		{"Flaky, failed and then passed on the same commit: ", paths(a.Flaky()), "."}, {"Failed before Pawl began, and no longer: ", paths(a.Fixed()), "."},
 		{"Left out: ", paths(a.LeftOut), "."},
@@ -357,8 +376,9 @@ func limit(f View) string {
 		", " + render.Reset(f.Now, f.Limit.ResetsAt)
 }
 
+// verdictLines are the verdicts that say more than that all is well.
 func verdictLines(f View) string {
-	if len(f.Attempts) == 0 {
+	if !Speaks(f, NameSeverity) && !Speaks(f, NameStagnation) {
 		return ""
 	}
 	return "- `pawl/severity`: " + render.Prose(severity(f).Title) +

@@ -144,7 +144,7 @@ func cases() map[string]View {
 	}
 	done.Attempts = []Attempt{failedFirst, verified}
 	done.State, done.Rule, done.Reasons = Done, "done", policy.Because("", "attempt 2 changed the tree: verified")
-	done.PullURL = "https://github.com/acme/widgets/pull/8"
+	done.Pull, done.PullURL = 8, "https://github.com/acme/widgets/pull/8"
 	done.Stagnation.Reasons = []string{"similarity with the attempt before is 0.61; similar from 0.85"}
 	c["done"] = done
 

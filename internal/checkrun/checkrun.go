@@ -258,8 +258,10 @@ type View struct {
 	Before   *View
 	Unwalled string // the setting of the server by which agents reach whatever it reaches; empty where they do not
 	Branch   string
-	Base     string // the name of the branch that the work began from; empty where it is not known
-	Head     string // the commit that the check runs are put on; empty where it is not known
+	Base     string  // the name of the branch that the work began from; empty where it is not known
+	Pull     int     // the number of the pull request that Pawl opened for an issue; 0 for none
+	DayUSD   float64 // what a day may cost in the repository; 0 for no bound
+	Head     string  // the commit that the check runs are put on; empty where it is not known
 }
 
 // Attempt is one attempt with its receipt, which is empty while it runs.

@@ -62,12 +62,14 @@ func Answer(f View, q thread.Feedback, slug string, backends []string, excluded 
 
 func status(f View, marker, dated string) string {
 	p := &page{}
-	p.addStatus(f, marker+bold(f))
-	if a, ok := f.last(); ok && a.Says() != "" && f.Said == "" && !f.IsPull && f.PullURL == "" {
-		p.sentence("What the agent says:\n\n" + render.Fence(a.Says(), maxMessage))
+	p.addLead(f, marker)
+	p.list(evidence(f)...)
+	if a, ok := f.last(); ok && a.Says() != "" && f.Said == "" {
+		p.fold("What the agent did", render.Fence(a.Says(), maxMessage))
 	}
 	p.fold("Attempts", table(f, commentRows))
 	p.fold("What was asked", asked(f))
+	p.fold("Blocked network requests", refused(f))
 	p.fold("Recoveries", rungs(f.run()))
 	p.fold("Edit loop and stagnation", verdictLines(f))
 	p.sentence(dated)
@@ -75,13 +77,6 @@ func status(f View, marker, dated string) string {
 }
 
 func bold(f View) string { return "**" + render.Prose(Headline(f)) + "**" }
-
-// addStatus says below a first line what a person can do, what comes next, and by what that is known.
-func (p *page) addStatus(f View, first string) {
-	p.sentence(first)
-	p.sentence(outlook(f)...)
-	p.list(evidence(f)...)
-}
 
 // why answers /pawl why: what the last events came to, newest first, and the decision now.
 func why(f View) string {
@@ -100,7 +95,7 @@ func why(f View) string {
 		f.Rule != "",
 		"rule: "+render.Code(string(f.Rule)),
 	))...)
-	p.sentence(outlook(f)...)
+	p.sentence(outlook(f))
 	p.sentence(render.Joined(" · ", links(f)...))
 	return p.fit()
 }

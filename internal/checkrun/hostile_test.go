@@ -62,6 +62,9 @@ func flaws(page string) []string {
 	return out
 }
 
+// ownPull is how a lead refers to the pull request that Pawl opened.
+var ownPull = regexp.MustCompile(`^(?:\*\*Ready for review: #8\*\*|\*\*Next:\*\* review #8,)`)
+
 // lineFlaws looks at a line outside of fences.
 func lineFlaws(l string) []string {
 	bare, ok := withoutCode(l)
@@ -69,8 +72,9 @@ func lineFlaws(l string) []string {
 		return []string{"unclosed inline code in " + l}
 	}
 	bare = ownLink.ReplaceAllString(bare, "")
+	bare = ownPull.ReplaceAllString(bare, "")
 	if strings.HasPrefix(bare, "|") {
-		if n := strings.Count(bare, "|"); n != 9 && n != 10 { // with the column of runs
+		if n := strings.Count(bare, "|"); n < 7 || n > 10 { // columns that say nothing are left out
 			return []string{fmt.Sprintf("a table row with %d pipes: %s", n, l)}
 		}
 		bare = strings.ReplaceAll(bare, "|", "")

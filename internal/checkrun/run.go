@@ -32,12 +32,14 @@ func run(f View) forge.CheckRun {
 		c.Conclusion, c.Title = conclusion(a), verdict(f, a)
 	}
 	p := &page{}
-	p.addStatus(f, opening(f))
+	p.addLead(f, "")
+	p.list(evidence(f)...)
 	if len(f.Checked) > 0 {
 		p.sentence("Checks of others failed on this commit:")
 		p.list(first(f.Checked, tableRows, "check", red)...)
 	}
 	p.sentence(table(f, tableRows))
+	p.fold("Blocked network requests", refused(f))
 	p.addDetails(f)
 	c.Summary = p.fit()
 	return c
@@ -93,10 +95,10 @@ func red(c thread.RedCheck) string {
 		render.When(c.Update, "; the branch needs the base's newer commits")
 }
 
-// appearance is a state at GitHub, what follows by itself and what a person can do.
-type appearance struct{ status, conclusion, next, can string }
+// appearance is a state at GitHub.
+type appearance struct{ status, conclusion string }
 
-// shown is how the states look; an unknown one does as Stopped. A configuration error asks a person to act; failure is
+// shown is how the states look; an unknown one does as Stopped. A configuration error asks a user to act; failure is
 // kept for Pawl's own failures, so that an operator can look for those alone.
 func (s State) shown() appearance {
 	if a, known := appearances[s]; known {
@@ -106,50 +108,14 @@ func (s State) shown() appearance {
 }
 
 var appearances = map[State]appearance{
-	Running: {
-		InProgress,
-		"",
-		"when the attempt ends, Pawl compares the tree, verifies, and pushes what holds or decides again.",
-		"comment `/pawl stop` to end it, or comment what to do differently.",
-	},
-	Answered: {
-		Completed,
-		Neutral,
-		"nothing runs until somebody asks for more.",
-		"ask more by `/pawl ask`, or have something done by `/pawl solve`.",
-	},
-	Planned: {
-		Completed,
-		Neutral,
-		"nothing runs until somebody says so.",
-		"comment `/pawl go` to have the plan worked off.",
-	},
-	Waiting: {InProgress, "", "Pawl goes on by itself as soon as that is over.",
-		"comment `/pawl resume` to try before that, or `/pawl stop` to end the run."},
-	Done: {
-		Completed,
-		Success,
-		"the pull request waits for review; a remark on it leads to another attempt.",
-		"review, or comment what is missing.",
-	},
-	Failed: {
-		Completed,
-		Failure,
-		"nothing runs until somebody asks for it; the operator finds the cause in the server's log.",
-		"comment `/pawl retry` once the cause is gone.",
-	},
-	ConfigError: {
-		Completed,
-		ActionRequired,
-		"nothing runs until the file is corrected on the default branch.",
-		"correct these lines; then comment `/pawl retry`.",
-	},
-	Stopped: {
-		Completed,
-		ActionRequired,
-		"nothing runs until somebody asks for it.",
-		"comment what to do differently, or `/pawl retry`.",
-	},
+	Running:     {InProgress, ""},
+	Waiting:     {InProgress, ""},
+	Answered:    {Completed, Neutral},
+	Planned:     {Completed, Neutral},
+	Done:        {Completed, Success},
+	Failed:      {Completed, Failure},
+	ConfigError: {Completed, ActionRequired},
+	Stopped:     {Completed, ActionRequired},
 }
 
 // Headline says where the thread stands, as plain text on one line.
@@ -201,14 +167,6 @@ func verdict(f View, a Attempt) string {
 	return title("Not verified", said)
 }
 
-func opening(f View) string {
-	if f.State == Failed {
-		return "Pawl could not do its own job; this says nothing about the change or the agent."
-	}
-	return render.Prose(Headline(f)) + "." +
-		render.When(f.RequestedBy != "" && !f.over(), " Asked for by "+render.Code(f.RequestedBy)+".")
-}
-
 func stopReason(f View) string {
 	if f.Rule == policy.RuleLimitBreaker && f.Limit != nil && f.Limit.Consecutive > 1 {
 		return fmt.Sprintf("%d usage limits in a row", f.Limit.Consecutive)
@@ -241,13 +199,17 @@ func ends(now, at time.Time, ended string) string {
 	return ", " + ended + render.Instant(now, at)
 }
 
-// evidence are the reasons and numbers of the first screen.
+// evidence are the reasons of the first screen, without what its lead says.
 func evidence(f View) []string {
 	if f.State == ConfigError {
 		return problems(f.Problems)
 	}
 	said := Headline(f)
-	news := slices.DeleteFunc(f.reasons(), func(r string) bool { return strings.Contains(said, r) })
+	all := f.reasons()
+	if f.State == Done && len(all) > 0 {
+		all = all[1:] // what the attempt came to
+	}
+	news := slices.DeleteFunc(all, func(r string) bool { return strings.Contains(said, r) })
 	lines := append(reasons(news, 5), render.Prose(f.Like))
 	titled := slices.Contains(
 		[]policy.Rule{policy.RuleUsageLimit, policy.RuleLimitReset, policy.RuleLimitBreaker},
@@ -256,11 +218,19 @@ func evidence(f View) []string {
 	if f.Limit != nil && f.Limit.Account != "" && !titled {
 		lines = append(lines, limit(f))
 	}
-	lines = append(lines, totals(f.run()))
 	if len(f.Attempts) == 1 && f.Attempts[0].Proposal.Command != "" {
 		lines = append(lines, "no setup: "+render.Code(f.Attempts[0].Proposal.Command)+" is the usual command for "+render.Code(f.Attempts[0].Proposal.File)+
 			"; to have it run, put it under `environment.setup` in `.github/pawl.yml`")
 	}
+	lines = append(lines, answerLines(f)...)
+	if a, ok := f.last(); ok {
+		lines = append(lines, leftOpen(a, f.Rule != policy.RuleQuestion)...)
+	}
+	return append(lines, render.Joined(" · ", links(f)...))
+}
+
+// answerLines say where an answer or a plan is, and what else became of the run that was asked for it.
+func answerLines(f View) (lines []string) {
 	if f.Purpose != policy.ToChange {
 		lines = append(
 			lines,
@@ -268,36 +238,35 @@ func evidence(f View) []string {
 			render.When(f.Unsaid != "", "what the agent says could not be posted: "+render.Prose(f.Unsaid)),
 		)
 		if a, ok := f.last(); ok && len(a.LeftOut) > 0 {
-			lines = append(
-				lines,
-				"it was to change nothing; what it changed was thrown away: "+paths(a.LeftOut),
-			)
+			lines = append(lines, "it was to change nothing; what it changed was thrown away: "+paths(a.LeftOut))
 		}
 	}
 	if f.Before != nil {
 		lines = append(lines, "the work before: "+render.Prose(Headline(*f.Before)))
 	}
-	if a, ok := f.last(); ok {
-		lines = append(lines, leftOpen(a, f.Rule != policy.RuleQuestion)...)
-		by, whose := policy.RefusedBy(a.RefusedHosts), map[string]string{
-			"network.agent": "the agent",
-			"network.judge": "the judge",
-		}
-		for _, list := range slices.Sorted(maps.Keys(by)) {
-			lines = append(lines, fmt.Sprintf(
-				"refused: %s; allow it in %s of the server's configuration, if %s should reach it",
-				strings.Join(first(by[list], 5, "host", render.Code), ", "),
-				render.Code(list),
-				cmp.Or(whose[list], "the commands"),
-			))
-		}
-		commit := render.Code(render.Head(render.Line(a.Commit, 40), 10))
-		lines = append(lines, render.When(
-			a.Pushed,
-			"pushed "+commit+render.When(f.Branch != "", " to "+render.Code(f.Branch)),
+	return lines
+}
+
+// refused lists what the last attempt asked for in vain, by the setting that would allow it.
+func refused(f View) string {
+	a, ok := f.last()
+	if !ok {
+		return ""
+	}
+	var lines []string
+	by, whose := policy.RefusedBy(a.RefusedHosts), map[string]string{
+		"network.agent": "the agent",
+		"network.judge": "the judge",
+	}
+	for _, list := range slices.Sorted(maps.Keys(by)) {
+		lines = append(lines, fmt.Sprintf(
+			"- refused: %s; allow it in %s of the server's configuration, if %s should reach it",
+			strings.Join(first(by[list], 5, "host", render.Code), ", "),
+			render.Code(list),
+			cmp.Or(whose[list], "the commands"),
 		))
 	}
-	return append(lines, render.Joined(" · ", links(f)...))
+	return strings.Join(lines, "\n")
 }
 
 // leftOpen is what the agent says that it left out and, where that is not the title, asks.
@@ -317,47 +286,6 @@ func links(f View) []string {
 		render.Link("pull request", f.PullURL),
 		render.Link("everything Pawl knows of this thread", f.DetailsURL),
 	}
-}
-
-// outlook says what a person can do and what happens next, one line each.
-func outlook(f View) []string {
-	you := can(f)
-	return []string{render.When(you != "", "**You can:** "+you), "**Next:** " + next(f)}
-}
-
-func next(f View) string {
-	switch {
-	case f.State == Running && f.Run == 0:
-		return "nothing runs until somebody asks for it."
-	case f.State == Running && f.Purpose != policy.ToChange:
-		return "when the attempt ends, Pawl posts what the agent says as a comment; nothing is verified or pushed."
-	case f.State == Waiting && (f.Rule == policy.RuleProbe || f.Rule == policy.RuleCrowded):
-		return "Pawl looks again by itself every few seconds."
-	case f.State == Waiting && !f.Until.IsZero():
-		return "Pawl goes on by itself at " + render.Instant(f.Now, f.Until) +
-			" (written at " + render.Instant(f.Now, f.Now) + ")."
-	case f.State == Done && f.PullURL == "" && !f.IsPull:
-		return "nothing runs until somebody asks for more."
-	case f.closed():
-		return "nothing."
-	}
-	return f.State.shown().next
-}
-
-func (f View) closed() bool { return f.State == Stopped && f.Rule == policy.RuleClosed }
-
-func can(f View) string {
-	switch {
-	case f.State == Running && f.Run == 0:
-		return "comment `/pawl solve` to have Pawl work on this."
-	case f.Hint != "":
-		return render.Prose(f.Hint)
-	case f.closed():
-		return ""
-	case f.State == Stopped && f.Rule.Words().Help == policy.HelpResume:
-		return "comment `/pawl resume` to go on."
-	}
-	return f.State.shown().can
 }
 
 // maxAnnotations is what GitHub takes in one request.

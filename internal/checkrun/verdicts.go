@@ -210,7 +210,7 @@ func stagnationOutlook(f View, kind string) []string {
 		return nil
 	}
 	if f.State == Stopped || f.State == Failed {
-		return outlook(f)
+		return []string{outlook(f)}
 	}
 	next := "**Next:** the next attempt is told what was tried and asked for a different approach."
 	if kind == "revision" {

@@ -1,0 +1,240 @@
+package checkrun
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/policy"
+)
+
+// addLead adds what a maintainer needs first: how the work stands, whether it is verified, what it cost, and what to do.
+func (p *page) addLead(f View, marker string) {
+	lines := []string{"**" + leadTitle(f) + "**" + size(f)}
+	verified := verifiedLine(f)
+	if unfinished(f) {
+		lines = append(lines, render.Joined(" · ", verified, branch(f), spent(f.Attempts)))
+	} else {
+		lines = append(lines, verified, render.When(spent(f.Attempts) != "", "Cost so far: "+spent(f.Attempts)+ofDay(f)))
+	}
+	lines = append(lines, outlook(f))
+	p.sentence(marker + render.Joined("  \n", lines...))
+}
+
+// unfinished reports whether a run stopped with its task not done, for a reason other than a user's or the operator's word.
+func unfinished(f View) bool {
+	if f.State != Stopped {
+		return false
+	}
+	return !slices.Contains([]policy.Rule{
+		policy.RuleClosed, policy.RuleCancelled, policy.RulePaused, policy.RuleQuestion, policy.RulePlan, policy.RuleEmptyTask,
+	}, f.Rule)
+}
+
+// leadTitle says how the work stands, as Markdown. The check run's title tells of its commit instead.
+func leadTitle(f View) string {
+	a, settled := f.last()
+	switch {
+	case f.State == Done && settled && a.Verification().Done():
+		return "Ready for review" + render.When(f.Pull > 0, fmt.Sprintf(": #%d", f.Pull))
+	case f.State == Failed:
+		return "Pawl itself failed; this says nothing about the change or the agent"
+	case unfinished(f) && f.Rule == policy.RuleVerifyFailed:
+		return fmt.Sprintf("Not done: %s after %s", stillFails(a), policy.Plural(len(f.run()), "attempt"))
+	case unfinished(f):
+		return render.Prose("Not done: " + stopReason(f) + reset(f))
+	}
+	return render.Prose(Headline(f))
+}
+
+// stillFails says what keeps failing.
+func stillFails(a Attempt) string {
+	if v := a.Deciding(); v != nil && len(v.Failing) > 0 {
+		return "tests still fail"
+	}
+	return "verification still fails"
+}
+
+// size is how much the thread's branch changes.
+func size(f View) string {
+	var all policy.Folder
+	for _, d := range f.pushed(func(Attempt) bool { return true }).Folders {
+		all.Files, all.Added, all.Removed = all.Files+d.Files, all.Added+d.Added, all.Removed+d.Removed
+	}
+	if all.Files == 0 || f.State != Done {
+		return ""
+	}
+	return fmt.Sprintf(" · %s, +%d −%d", policy.Plural(all.Files, "file"), all.Added, all.Removed)
+}
+
+func branch(f View) string {
+	return render.When(f.Branch != "" && f.pushed(func(Attempt) bool { return true }).N > 0, "branch "+render.Code(f.Branch))
+}
+
+// verifiedLine says what the verify commands came to on the work as it stands, by the newest attempt that ran them.
+func verifiedLine(f View) string {
+	for _, a := range slices.Backward(f.Attempts) {
+		if v := a.Deciding(); v != nil {
+			return marks[a.Verification()] + " " + render.Code(v.Command) + verifiedWords(f, a, v)
+		}
+		if a.Pushed {
+			return render.When(f.State == Done, marks[policy.Unverified]+" not verified: no verify command")
+		}
+	}
+	return ""
+}
+
+// marks stand before what the verify commands came to.
+var marks = map[policy.Verification]string{
+	policy.Proven:       "✅",
+	policy.Passed:       "✅",
+	policy.Uncounted:    "⚪",
+	policy.ChangedTests: "🟡",
+	policy.AsBefore:     "🟡",
+	policy.Failed:       "❌",
+	policy.Broken:       "❌",
+	policy.Unverified:   "⚪",
+}
+
+func verifiedWords(f View, a Attempt, v *policy.Verified) string {
+	switch a.Verification() {
+	case policy.Proven, policy.Passed:
+		return " passes" + testCounts(a)
+	case policy.Failed:
+		if names := policy.Names(v.Failing); len(names) > 0 {
+			return ": " + strings.Join(first(names, 5, "test", render.Code), ", ")
+		}
+		return " " + render.Prose(v.Result())
+	case policy.Broken:
+		return " " + render.Prose(v.Result())
+	default:
+		return ": " + render.Prose(a.VerifiedWords(f.Base))
+	}
+}
+
+// testCounts are the numbers of tests that passed, that failed before, and that prove the change, as far as they are known.
+func testCounts(a Attempt) string {
+	ran := 0
+	for _, v := range a.Verify {
+		ran += v.PassedTests
+	}
+	said := render.Joined("; ",
+		render.When(ran > 0, policy.Plural(ran, "test")),
+		render.When(len(a.Fixed()) > 0, fmt.Sprintf("%d failed before", len(a.Fixed()))),
+		render.When(a.ProvenBy() > 0, fmt.Sprintf("%d new fail without the change", a.ProvenBy())),
+	)
+	return render.When(said != "", " ("+said+")")
+}
+
+// spent is what attempts took and cost together, in few words.
+func spent(all []Attempt) string {
+	if len(all) == 0 {
+		return ""
+	}
+	var took time.Duration
+	var tokens policy.Tokens
+	var cost *float64
+	for _, a := range all {
+		took += a.Duration
+		tokens = tokens.Plus(a.Tokens)
+		if a.CostUSD != nil {
+			sum := *a.CostUSD
+			if cost != nil {
+				sum += *cost
+			}
+			cost = &sum
+		}
+	}
+	used := cmp.Or(render.Cost(cost), render.When(tokens.Input+tokens.Output > 0, render.Count(tokens.Input+tokens.Output)+" tokens"))
+	return render.Joined(", ", policy.Plural(len(all), "attempt"), render.When(took >= time.Second, about(took)), used)
+}
+
+// about is a duration to the minute, to the second below one.
+func about(d time.Duration) string {
+	hours, minutes := int(d.Hours()), int(d.Round(time.Minute).Minutes())
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case minutes < 60:
+		return fmt.Sprintf("%d min", minutes)
+	}
+	return render.Joined(" ", render.Count(hours)+" h", render.When(minutes%60 > 0, fmt.Sprintf("%d min", minutes-60*hours)))
+}
+
+// ofDay names the repository's budget of a day, where all of the cost is of today.
+func ofDay(f View) string {
+	if f.DayUSD <= 0 || len(f.Attempts) == 0 {
+		return ""
+	}
+	priced := slices.ContainsFunc(f.Attempts, func(a Attempt) bool { return a.CostUSD != nil })
+	if !priced || f.Now.Sub(f.Attempts[0].StartedAt) > policy.Day {
+		return ""
+	}
+	return fmt.Sprintf(" of $%.0f today", f.DayUSD)
+}
+
+// outlook says what comes next, or what a user can do, in one line.
+func outlook(f View) string {
+	if next := next(f); next != "" {
+		return "**Next:** " + next
+	}
+	return "**You can:** " + cmp.Or(can(f), "comment what to do.")
+}
+
+// next is what happens by itself, or what is left for a reviewer; empty where only a user's words go on.
+func next(f View) string {
+	switch {
+	case f.State == Running && f.Run == 0:
+		return "comment `/pawl solve` to have Pawl work on this."
+	case f.State == Running && f.Purpose != policy.ToChange:
+		return "Pawl posts what the agent says as a comment. `/pawl stop` ends it."
+	case f.State == Running:
+		return "Pawl verifies what the agent changes. Comment what to do differently; `/pawl stop` ends the work."
+	case f.State == Waiting:
+		return waits(f)
+	case f.State == Done && f.Pull > 0:
+		return fmt.Sprintf("review #%d, or comment what to change. `/pawl stop` ends the work.", f.Pull)
+	case f.State == Done && f.IsPull:
+		return "review, or comment what to change. `/pawl stop` ends the work."
+	}
+	return ""
+}
+
+// waits says when a wait ends.
+func waits(f View) string {
+	const can = " `/pawl resume` tries now; `/pawl stop` ends the work."
+	switch {
+	case f.Rule == policy.RuleProbe, f.Rule == policy.RuleCrowded:
+		return "Pawl looks again every few seconds. `/pawl stop` ends the work."
+	case f.Hint != "" && !f.Until.IsZero():
+		return "Pawl goes on at " + render.Instant(f.Now, f.Until) + ". " + render.Prose(f.Hint)
+	case f.Until.IsZero():
+		return "Pawl goes on as soon as it can." + can
+	}
+	return "Pawl goes on at " + render.Instant(f.Now, f.Until) + "." + can
+}
+
+// can is what a user can do about a run that does not go on by itself.
+func can(f View) string {
+	switch {
+	case f.Hint != "":
+		return render.Prose(f.Hint)
+	case f.State == Stopped && f.Rule == policy.RuleClosed:
+		return "open a new issue or pull request."
+	case f.State == Stopped && f.Rule.Words().Help == policy.HelpResume:
+		return "comment `/pawl resume` to go on."
+	}
+	return cans[f.State]
+}
+
+var cans = map[State]string{
+	Answered:    "ask more with `/pawl ask`, or have it done with `/pawl solve`.",
+	Planned:     "comment `/pawl go` to have the agent work by the plan.",
+	Done:        "comment what to do next.",
+	Failed:      "comment `/pawl retry` once the operator has found the cause in the server's log.",
+	ConfigError: "correct these lines on the default branch, then comment `/pawl retry`.",
+	Stopped:     "say what to do differently, or `/pawl retry`.",
+}
