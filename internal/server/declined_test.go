@@ -21,7 +21,7 @@ func TestAnAgentMayDeclineAndAPersonIsAsked(t *testing.T) {
 	if got := r.State(n).Attempts[0].Receipt; got.Outcome != policy.Declined || len(got.Verify) != 0 {
 		t.Errorf("the outcome is %s, verified by %v; want declined and not verified", got.Outcome, got.Verify)
 	}
-	r.wantIn("the status comment", r.StatusComment(n), "Stopped: the agent declined: a.txt is to be empty")
+	r.wantIn("the status comment", r.StatusComment(n), "Not done: the agent declined: a.txt is to be empty")
 	r.pullsAre()
 	r.Writes(n, testrig.Writer, "/pawl solve only the first half then")
 	r.Await("the second attempt", func() bool { return r.Calls() == 2 })

@@ -20,7 +20,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 		want    string
 	}{
 		{"/pawl why", 1, "**Acted on**: comment by `ada`"},
-		{"/pawl status", 1, "Done: not verified"},
+		{"/pawl status", 1, "not verified: no verify command"},
 		{"/pawl dance", 1, "`/pawl dance` is not a command"},
 		{"/pawl", 0, "`/pawl` needs a command"},
 	} {
