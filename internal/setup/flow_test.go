@@ -143,8 +143,8 @@ func (f *flow) get(host, address string) (status int, body string) {
 }
 
 var (
-	formAction   = regexp.MustCompile(`action="([^"]*)"`)
-	formManifest = regexp.MustCompile(`name="manifest" value="([^"]*)"`)
+	formAction   = regexp.MustCompile(`action=["']([^"']*)["']`)
+	formManifest = regexp.MustCompile(`name="?manifest"? value=(?:"([^"]*)"|'([^']*)')`)
 )
 
 // press sends a page's form to GitHub, and returns its manifest and where GitHub sends the browser.
@@ -154,7 +154,7 @@ func (f *flow) press(form string) (manifest string, back *url.URL) {
 	if action == nil || value == nil {
 		f.Fatalf("no form: %s", form)
 	}
-	manifest = html.UnescapeString(value[1])
+	manifest = html.UnescapeString(value[1] + value[2])
 	resp, err := browser.PostForm(html.UnescapeString(action[1]), url.Values{"manifest": {manifest}})
 	f.must(err)
 	resp.Body.Close()
@@ -293,15 +293,37 @@ func TestAnAnswerOfGitHubCountsOnce(t *testing.T) {
 }
 
 // The server's machine has no browser and no address: the link holds the form, and the user brings along what GitHub
-// answered.
+// answered. A wrong paste is explained, and the next one counts.
 func TestSetupWithoutABrowserAndAnAddress(t *testing.T) {
+	right := func(back string) string { return back }
 	for name, c := range map[string]struct {
-		paste func(back string) string
-		fails string // empty where it works
+		pastes []func(back string) string
+		says   string // of the paste before the last one
+		fails  string // empty where it works
 	}{
-		"the address":   {func(back string) string { return back }, ""},
-		"another state": {func(back string) string { return strings.Replace(back, "state=", "state=X", 1) }, "its state is another"},
-		"no address":    {func(string) string { return "hello" }, "its state is another"},
+		"the address": {[]func(string) string{right}, "", ""},
+		"another state first": {[]func(string) string{
+			func(back string) string { return strings.Replace(back, "state=", "state=X", 1) }, right,
+		}, "belongs to another link", ""},
+		"no address first": {[]func(string) string{
+			func(string) string { return "hello" }, right,
+		}, "that is no address; it begins with http", ""},
+		"a blank line first": {[]func(string) string{
+			func(string) string { return "" }, right,
+		}, "", ""},
+		"an address without a code first": {[]func(string) string{
+			func(back string) string { return strings.Replace(back, "code=", "x=", 1) }, right,
+		}, "no code=…", ""},
+		"a code that was cut first": {[]func(string) string{
+			func(back string) string { return strings.Replace(back, "code=", "code=x", 1) }, right,
+		}, "the code was used before or is older than an hour", ""},
+		"a code that leads elsewhere": {[]func(string) string{
+			func(back string) string { return strings.Replace(back, "code=", "code=../", 1) }, right,
+		}, "is not GitHub's", ""},
+		"nothing right until the input ends": {[]func(string) string{
+			func(string) string { return "hello" },
+		}, "", "that is no address"},
+		"nothing at all": {nil, "", "ended before an address was pasted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
@@ -316,13 +338,19 @@ func TestSetupWithoutABrowserAndAnAddress(t *testing.T) {
 			if !strings.HasPrefix(back.String(), f.github.WebURL()+"/settings/apps?code=") {
 				t.Errorf("GitHub leads to %s, which is no page of GitHub's own", back)
 			}
-			_, err = io.WriteString(keys, c.paste(back.String())+"\n")
-			f.must(err)
+			for _, paste := range c.pastes {
+				_, err = io.WriteString(keys, paste(back.String())+"\n")
+				f.must(err)
+			}
+			f.must(keys.Close())
 			if c.fails != "" {
 				f.fails(c.fails, "")
 				return
 			}
 			f.must(<-f.ended)
+			if said := f.said.String(); !strings.Contains(said, c.says) || strings.Contains(said, "Not taken") != (c.says != "") {
+				t.Errorf("of the wrong paste it says not %q:\n%s", c.says, said)
+			}
 			if !strings.Contains(f.said.String(), "Run it; it needs no public address: pawl serve") {
 				t.Errorf("it says\n%s", &f.said)
 			}
@@ -331,6 +359,37 @@ func TestSetupWithoutABrowserAndAnAddress(t *testing.T) {
 				t.Errorf("receive is %q, %v", cfg.GitHub.Receive, err)
 			}
 		})
+	}
+}
+
+// With a whole page in it the link had 3,443 characters.
+func TestTheLinkIsShort(t *testing.T) {
+	f := newFlow(t)
+	f.flags.GitHub, f.flags.URL = "https://github.com", ""
+	s, err := New(f.flags, "test")
+	f.must(err)
+	link, err := s.link(strings.Repeat("A", 26))
+	f.must(err)
+	if len(link) > 1100 {
+		t.Errorf("%d characters: %s", len(link), link)
+	}
+}
+
+// Values of the form cannot leave their quotes.
+func TestTheLinkQuotesItsValues(t *testing.T) {
+	f := newFlow(t)
+	f.flags.Name = `Ada's "<b>&#39;`
+	s, err := New(f.flags, "test")
+	f.must(err)
+	link, err := s.link("S")
+	f.must(err)
+	form, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(link, "data:text/html;base64,"))
+	f.must(err)
+	if _, back := f.press(string(form)); back.Query().Get("state") != "S" {
+		t.Errorf("GitHub leads to %s", back)
+	}
+	if got := f.github.Manifests()[0].Name; got != f.flags.Name {
+		t.Errorf("the App is called %q, want %q", got, f.flags.Name)
 	}
 }
 

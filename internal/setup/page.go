@@ -51,10 +51,13 @@ func (s Setup) form(w io.Writer, state, redirect string) error {
 		return err
 	}
 	return setupForm.Execute(w, map[string]string{
-		"Action":   s.appsPage() + "/new?state=" + state,
+		"Action":   s.action(state),
 		"Manifest": string(manifest),
 	})
 }
+
+// action is where GitHub takes the manifest.
+func (s Setup) action(state string) string { return s.appsPage() + "/new?state=" + state }
 
 // manifest is app.yml with this server's addresses (docs.github.com, "Registering
 // a GitHub App from a manifest").

@@ -2,10 +2,10 @@ package setup
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -188,42 +188,100 @@ func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, e
 // that page's address has the code.
 func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]step, error) {
 	state := rand.Text()
-	var form bytes.Buffer
-	err := s.form(&form, state, s.appsPage())
+	link, err := s.link(state)
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(out, "Paste this link into the address bar of any browser that is signed in at %s:\n\n"+
-		"data:text/html;base64,%s\n\n"+
+	fmt.Fprintf(out, "Paste this link into the address bar of any browser that is signed in at %s:\n\n%s\n\n"+
 		"GitHub then shows your Apps, and the address ends with code=…. "+
 		"Paste that whole address here:\n",
-		s.hub.web, base64.StdEncoding.EncodeToString(form.Bytes()))
-	lines := make(chan string, 1)
-	go func() { // it may read for longer than anybody waits
-		line, _ := bufio.NewReader(io.LimitReader(in, 1<<16)).ReadString('\n')
-		lines <- strings.TrimSpace(line)
-	}()
-	var line string
-	select {
-	case line = <-lines:
-	case <-ctx.Done():
-		return nil, stopped(ctx)
+		s.hub.web, link)
+	lines := make(chan string)
+	go readLines(ctx, in, lines) // it may read for longer than anybody waits
+	wrong := errors.New("the input ended before an address was pasted; run pawl setup again")
+	for {
+		select {
+		case line, more := <-lines:
+			if !more {
+				return nil, wrong
+			}
+			steps, again, err := s.pasted(ctx, line, state)
+			if !again {
+				return steps, err
+			}
+			wrong = err
+			fmt.Fprintf(out, "\nNot taken: %v.\nPaste the address that GitHub shows after \"Create GitHub App\":\n", err)
+		case <-ctx.Done():
+			return nil, stopped(ctx)
+		}
 	}
+}
+
+// maxPasted bounds all that is read of what a user pastes, in bytes. An address has some 200.
+const maxPasted = 64 << 10
+
+// readLines sends each line that is not blank, and closes lines at the end of the input.
+func readLines(ctx context.Context, in io.Reader, lines chan<- string) {
+	defer close(lines)
+	read := bufio.NewScanner(io.LimitReader(in, maxPasted))
+	for read.Scan() {
+		line := strings.TrimSpace(read.Text())
+		if line == "" {
+			continue
+		}
+		select {
+		case lines <- line:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// pasted takes the address that GitHub showed. With again true nothing was made of it, and another paste may work.
+func (s Setup) pasted(ctx context.Context, line, state string) (steps []step, again bool, err error) {
+	code, err := s.codeIn(line, state)
+	if err != nil {
+		return nil, true, err
+	}
+	steps, err = s.finish(ctx, code)
+	return steps, errors.Is(err, forge.ErrNotFound), err
+}
+
+// codeIn is the code in an address to which GitHub sent the browser.
+func (s Setup) codeIn(line, state string) (string, error) {
 	u, err := url.Parse(line)
 	if err != nil {
-		return nil, errors.New("that is no address; nothing was made that cannot be made again")
+		return "", errors.New("that is no address")
 	}
 	q := u.Query()
 	code := q.Get("code")
 	switch {
+	case u.Host == "":
+		return "", fmt.Errorf("that is no address; it begins with %s", s.appsPage())
+	case code == "":
+		return "", errors.New("that address has no code=…; it is the page from before the App was created, or was cut")
 	case !same(q.Get("state"), state):
-		return nil, errors.New("that address is not the one that GitHub made of the link above: " +
-			"its state is another; run pawl setup again")
+		return "", errors.New("that address belongs to another link: its state=… is not this run's, or was cut")
 	case !forge.ValidCode(code):
-		return nil, errors.New("that address has no code of GitHub's; run pawl setup again")
+		return "", errors.New("the code=… in that address is not GitHub's")
 	}
-	return s.finish(ctx, code)
+	return code, nil
 }
+
+// link is a page with a form that sends the manifest to GitHub, as an address of its own. All of the page stands in the
+// link, so it has nothing that a browser can do without. In base64 it survives terminals, chats and line breaks.
+func (s Setup) link(state string) (string, error) {
+	manifest, err := json.Marshal(s.manifest(s.appsPage()))
+	if err != nil {
+		return "", err
+	}
+	page := "<form method=post action='" + quoted.Replace(s.action(state)) +
+		"'><input type=hidden name=manifest value='" + quoted.Replace(string(manifest)) + "'><button>Create the App"
+	return "data:text/html;base64," + base64.StdEncoding.EncodeToString([]byte(page)), nil
+}
+
+// quoted writes a value between single quotes in HTML. html/template would write each quote of JSON with five characters.
+var quoted = strings.NewReplacer("&", "&amp;", "'", "&#39;")
 
 // stopped is why nobody waits any longer.
 func stopped(ctx context.Context) error {
