@@ -241,6 +241,14 @@ type Provider struct {
 	AllowRemote bool `yaml:"allow_remote"`
 }
 
+// KeySource tells an operator which key a provider gets: the environment variable, or the setting in the file.
+func (p Provider) KeySource() string {
+	if name := p.Key.Variable(); name != "" {
+		return name + " (the key of provider " + p.Name + ")"
+	}
+	return "the key of provider " + p.Name + " in the configuration"
+}
+
 // Price is what tokens of a model and its dated versions cost, in US dollars per million.
 type Price struct {
 	Model       string  `json:"model"        yaml:"model"`

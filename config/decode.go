@@ -201,6 +201,9 @@ func (s *source) decodeScalar(node *yaml.Node, into reflect.Value, key string) {
 		if err := u.UnmarshalText([]byte(text)); err != nil {
 			s.add(key, "%s", err)
 		}
+		if secret, ok := u.(interface{ setVariable(name string) }); ok {
+			secret.setVariable(s.variableIn(node.Value))
+		}
 		return
 	}
 	if wanted := setScalar(into, text); wanted != "" {
@@ -266,6 +269,19 @@ func (s *source) expand(text, key string) (string, bool) {
 		return value
 	})
 	return out, ok
+}
+
+// variableIn is the first variable that a text takes its value from; empty for none.
+func (s *source) variableIn(text string) string {
+	if s.env == nil {
+		return ""
+	}
+	for _, found := range reference.FindAllString(text, -1) {
+		if found != "$${" {
+			return strings.TrimSuffix(strings.TrimPrefix(found, "${"), "}")
+		}
+	}
+	return ""
 }
 
 func (s *source) variable(name, key string) (string, bool) {

@@ -28,5 +28,5 @@
 //	what do the models of vendors cost?              models.go, models.json
 //	what takes a restart, which keys changed?        reload.go
 //	which paths may no attempt change?               repo.go, Protects
-//	why does a log not show the key?                 load.go, Secret
+//	why does a log not show the key?                 secret.go
 package config

@@ -118,38 +118,6 @@ func keyProblem(data []byte) string {
 	return ""
 }
 
-// hidden is what every rendering of a Secret shows.
-const hidden = "[hidden]"
-
-// Secret is a value that must not reach a log, a page or an error: every way of printing it shows a
-// placeholder. The zero value is the empty secret.
-type Secret struct {
-	value string
-}
-
-func NewSecret(value string) Secret { return Secret{value} }
-
-// Reveal gives the value, which must not be printed or stand on a command line.
-func (s Secret) Reveal() string { return s.value }
-
-func (s Secret) Empty() bool { return s.value == "" }
-
-// Equal compares secrets of configurations; it is no authentication, which would take constant time.
-func (s Secret) Equal(other Secret) bool { return s.value == other.value }
-
-func (s Secret) String() string { return hidden }
-
-// Format hides the value from every verb of the fmt package, %#v among them.
-func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, hidden) }
-
-// MarshalText hides the value from JSON, YAML, zerolog and slog.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
-
-func (s *Secret) UnmarshalText(text []byte) error {
-	s.value = string(text)
-	return nil
-}
-
 // Problem is one thing that is wrong with a configuration file, as a check-run annotation needs it.
 type Problem struct {
 	File string // the name that the file was parsed under

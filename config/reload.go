@@ -54,7 +54,7 @@ func areGroups(t reflect.Type) bool {
 
 func changes(key string, a, b reflect.Value) (all []Change) {
 	switch {
-	case reflect.DeepEqual(a.Interface(), b.Interface()):
+	case reflect.DeepEqual(a.Interface(), b.Interface()), sameSecret(a, b):
 		return nil
 	case a.Kind() == reflect.Struct:
 		keys, index := fields(a.Type())
@@ -71,4 +71,10 @@ func changes(key string, a, b reflect.Value) (all []Change) {
 		return all
 	}
 	return []Change{{key, quote(fmt.Sprint(a.Interface())), quote(fmt.Sprint(b.Interface()))}}
+}
+
+// sameSecret reports whether two values are one secret, wherever each was taken from.
+func sameSecret(a, b reflect.Value) bool {
+	one, ok := a.Interface().(Secret)
+	return ok && one.Equal(b.Interface().(Secret))
 }

@@ -108,6 +108,7 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	// go-github goes by the prefix, and would take SHA-1 here as well.
 	case !strings.HasPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="):
+		about(in.refusals, r).Warn().Str("hint", secretHint).Msg("webhook refused: it is not signed")
 		http.Error(w, "X-Hub-Signature-256 must hold a SHA-256 signature; set the App's webhook secret at GitHub", http.StatusUnauthorized)
 		return
 	case r.ContentLength > MaxPayload:
@@ -163,12 +164,22 @@ func (in *Ingress) Schedule(ctx context.Context, d githubapp.Dispatch) error {
 
 var errStore = errors.New("store delivery")
 
+// secretHint is for an operator who reads of a refused webhook.
+const secretHint = "if GitHub sent it (the App's settings list it under Advanced), write one secret there under Webhook " +
+	"and as github.app.webhook_secret, and restart Pawl; else a stranger sent it, and there is nothing to do"
+
+// about names the delivery of a request in what is logged.
+func about(log zerolog.Logger, r *http.Request) *zerolog.Logger {
+	named := log.With().
+		Str("delivery", r.Header.Get("X-GitHub-Delivery")).
+		Str("event", r.Header.Get("X-GitHub-Event")).
+		Logger()
+	return &named
+}
+
 func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	about := func(log zerolog.Logger) zerolog.Logger {
-		return log.With().Str("delivery", r.Header.Get("X-GitHub-Delivery")).Str("event", r.Header.Get("X-GitHub-Event")).Logger()
-	}
 	invalid, _ := errors.AsType[githubapp.ValidationError](err) // which does not unwrap, so its cause is asked
-	log, refusals := about(in.log), about(in.refusals)
+	log, refusals := about(in.log, r), about(in.refusals, r)
 	_, tooLarge := errors.AsType[*http.MaxBytesError](invalid.Cause)
 	switch {
 	case tooLarge:
@@ -179,7 +190,8 @@ func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Connection", "close")
 		http.Error(w, "the body took too long to arrive; redeliver it", http.StatusRequestTimeout)
 	case invalid.Cause != nil:
-		refusals.Warn().Err(invalid.Cause).Msg("webhook refused")
+		refusals.Warn().Err(invalid.Cause).Str("hint", secretHint).
+			Msg("webhook refused: it is not signed with github.app.webhook_secret, or cannot be read")
 		http.Error(w, "the signature or the payload is not valid; is the webhook secret the same at GitHub?", http.StatusUnauthorized)
 	case errors.Is(err, errStore):
 		log.Error().Err(err).Msg("webhook not stored; GitHub keeps it for redelivery for 3 days")

@@ -129,6 +129,40 @@ func TestWebhooksThatAreNotGitHubsAreRefused(t *testing.T) {
 	}
 }
 
+// The operator reads which setting differs, also of a webhook that GitHub does not sign since the App has no secret.
+func TestTheLogSaysWhatARefusedWebhookLacks(t *testing.T) {
+	for name, row := range map[string]struct {
+		header map[string]string
+		words  []string // none where nothing is logged
+	}{
+		"another secret": {map[string]string{"X-Hub-Signature-256": signed("{}")}, []string{"not signed with github.app.webhook_secret", "under Webhook", `"delivery":"a-b-c"`, `"event":"ping"`}},
+		"no secret":      {map[string]string{"X-Hub-Signature-256": ""}, []string{"webhook refused: it is not signed", "under Webhook", `"delivery":"a-b-c"`}},
+		"no webhook":     {map[string]string{"X-GitHub-Delivery": ""}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			in, err := NewIngress([]string{vectorSecret}, new(Handlers).EventHandlers(), new(kept), time.Now, zerolog.New(&log))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/github/hook", strings.NewReader(vectorBody))
+			asGitHub(r.Header)
+			for key, value := range row.header {
+				r.Header.Set(key, value)
+			}
+			in.ServeHTTP(httptest.NewRecorder(), r)
+			for _, words := range row.words {
+				if !strings.Contains(log.String(), words) {
+					t.Errorf("the log does not say %q: %s", words, &log)
+				}
+			}
+			if len(row.words) == 0 && log.Len() > 0 || strings.Contains(log.String(), vectorSecret) {
+				t.Errorf("the log says %s", &log)
+			}
+		})
+	}
+}
+
 func TestPayloadsOfMoreThan25MiBAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -34,7 +34,10 @@ func (e *exam) providers(ctx context.Context) (all []Finding) {
 func provider(p config.Provider, err error) []Finding {
 	switch {
 	case errors.Is(err, gateway.ErrKey):
-		return failed(p.BaseURL+": "+err.Error(), "make a new key there and set it, or correct base_url")
+		return failed(
+			p.BaseURL+": "+err.Error(),
+			"make a new key there for "+p.KeySource()+", or correct base_url; a variable is read at the start",
+		)
 	case errors.Is(err, gateway.ErrNoList):
 		return warning(
 			p.BaseURL+" answers and lists no models, so whether it takes the key is not known",

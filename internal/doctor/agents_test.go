@@ -60,7 +60,11 @@ func TestProvidersAreAskedForTheirModels(t *testing.T) {
 		{"a list", 200, list, nil, [4]string{OK, "provider main", "/v1 answers and takes the key", ""}},
 		{"a list without the model", 200, `{"data": [{"id": "gpt-4.1"}, {"id": "gpt-5-mini"}]}`, nil,
 			[4]string{Warning, "backend mine", "provider main does not list the model gpt-5", "gpt-4.1, gpt-5-mini"}},
-		{"a refusal", 401, `{}`, nil, [4]string{Failed, "provider main", "refuses the key: it answers 401", "make a new key"}},
+		{"a refusal", 401, `{}`, nil, [4]string{Failed, "provider main", "refuses the key: it answers 401", "for the key of provider main in the configuration"}},
+		{"a refusal of a variable's", 401, `{}`, func(c *clinic) {
+			c.Setenv("MODEL_KEY", "sk-the-key")
+			c.replace("key: sk-the-key", `key: "${MODEL_KEY}"`)
+		}, [4]string{Failed, "provider main", "refuses the key: it answers 401", "make a new key there for MODEL_KEY (the key of provider main)"}},
 		{"no list", 404, `{}`, nil,
 			[4]string{Warning, "provider main", "lists no models, so whether it takes the key is not known", "leave it so"}},
 		{"a way elsewhere", 302, `{}`, nil, [4]string{Failed, "provider main", "302 Found", "base_url"}},

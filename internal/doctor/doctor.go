@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -76,6 +77,8 @@ var table = []check{
 	{name: "git", group: machine, run: (*exam).git},
 	{name: "data_dir", group: machine, run: (*exam).dataDir},
 	{name: "disk", group: machine, run: (*exam).disk},
+	{name: "secrets", group: local, run: (*exam).secrets},
+	{name: "port", group: local, run: (*exam).ports},
 	{name: "sandbox", group: machine, run: (*exam).sandbox},
 	{name: "limits", group: machine, needs: (*exam).hasSandbox, run: (*exam).limits},
 	{name: "sandbox", group: machine, run: (*exam).readOnly},
@@ -102,6 +105,7 @@ const checkTime = 2 * time.Minute
 type exam struct {
 	cfg       config.Server
 	build     web.Build
+	file      string // the configuration's, absolute; set for the group local
 	repo      string // OWNER/NAME, to be tried as well; empty for none
 	transport http.RoundTripper
 	box       *sandbox.Sandbox // nil where it does not work
@@ -160,6 +164,10 @@ func Examine(ctx context.Context, file, repo string, build web.Build) []Finding 
 	}
 	e := newExam(cfg, build)
 	e.repo = repo
+	e.file, err = filepath.Abs(file)
+	if err != nil {
+		return unreadable(err)
+	}
 	complete := Finding{Check: "configuration", State: OK, Text: file + " is complete"}
 	return append([]Finding{complete}, e.run(ctx, local, machine, agents, outside)...)
 }

@@ -51,7 +51,10 @@ func (e *exam) signIn(ctx context.Context) *signedIn {
 		return in
 	}
 	in.app, in.err = in.client.Apps.Get(ctx)
-	in.hint = "look at integration_id, the private key, v3_api_url and this machine's clock"
+	in.hint = fmt.Sprintf(
+		"github.app.integration_id is %d: it must be the App ID on the App's settings page (%s/settings/apps), and the private key one of that App's; look at v3_api_url and this machine's clock, too",
+		e.cfg.GitHub.App.IntegrationID, e.cfg.GitHub.WebURL,
+	)
 	if errors.Is(in.err, forge.ErrUnavailable) {
 		in.hint = "look at v3_api_url, and whether this machine reaches it: its names, proxies and firewall"
 	}

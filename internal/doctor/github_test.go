@@ -59,9 +59,9 @@ func TestWhyTheAppCannotSignIn(t *testing.T) {
 			c.must(err)
 			block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
 			c.write("app.pem", string(pem.EncodeToMemory(block)))
-		}, Failed, "github", "401 Unauthorized", "integration_id, the private key"},
+		}, Failed, "github", "401 Unauthorized", "and the private key one of that App's"},
 		{"the id of another App", func(c *clinic) { c.replace("integration_id: 1", "integration_id: 2") },
-			Failed, "github", "404 Not Found", "integration_id"},
+			Failed, "github", "404 Not Found", "github.app.integration_id is 2: it must be the App ID"},
 		{"nobody at the address", func(c *clinic) { c.must(c.github.Close()) },
 			Failed, "github", "connection refused", "whether this machine reaches it"},
 		{"another server at the address", func(c *clinic) { c.replace("/api/v3", "/") },

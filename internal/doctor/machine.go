@@ -62,10 +62,11 @@ func (e *exam) disk(context.Context) []Finding {
 	}
 	free := fs.Bavail * uint64(fs.Bsize)
 	text := fmt.Sprintf("%.1f GiB are free below %s", float64(free)/(1<<30), e.cfg.DataDir)
+	found := ok(text)
 	if free < leastRoom {
-		return warning(text, "make room: attempts need checkouts and transcripts")
+		found = warning(text, "make room: attempts need checkouts and transcripts")
 	}
-	return ok(text)
+	return append(found, inodes(fs.Ffree, fs.Files, e.cfg.DataDir)...)
 }
 
 // nearest is a folder, or the nearest one above it that there is.

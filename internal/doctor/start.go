@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/wait"
 	"github.com/pawlbot/pawl/internal/web"
 )
@@ -83,9 +84,21 @@ func (s *start) backends(ctx context.Context) error {
 }
 
 func (s *start) later(ctx context.Context) {
+	s.refused(ctx)
 	if wait.For(ctx, outsideAfter) == nil {
 		s.outside(ctx)
 	}
+}
+
+// refused tells at once that GitHub does not take the App's id or key: nothing works until an operator corrects them. It
+// is no reason to end, as webhooks of an App whose key is being changed still arrive.
+func (s *start) refused(ctx context.Context) {
+	in := newExam(s.cfg, s.build).signIn(ctx)
+	if in.err == nil || ctx.Err() != nil || errors.Is(in.err, forge.ErrUnavailable) {
+		return
+	}
+	s.log.Error().Str("check", "github").Str("hint", in.hint).Err(in.err).
+		Msg("GitHub refuses this App: no event is handled and no agent starts")
 }
 
 // outside looks at what others answer, and at the CLIs that took longer than a start waits.

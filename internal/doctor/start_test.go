@@ -80,6 +80,29 @@ func TestAStartWarnsOfTheRest(t *testing.T) {
 	}
 }
 
+// An App that GitHub does not know is told at once; a GitHub that is away is not the configuration's fault.
+func TestAStartTellsAtOnceThatGitHubRefusesTheApp(t *testing.T) {
+	for name, row := range map[string]struct {
+		edit  func(*clinic)
+		words string // empty where nothing is told
+	}{
+		"another id":   {func(c *clinic) { c.replace("integration_id: 1", "integration_id: 99") }, "github.app.integration_id is 99"},
+		"nobody there": {func(c *clinic) { c.must(c.github.Close()) }, ""},
+		"all is well":  {func(*clinic) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClinic(t, nil)
+			row.edit(c)
+			var log strings.Builder
+			s := &start{exam: newExam(c.configuration(), web.Build{}), log: zerolog.New(&log)}
+			s.refused(t.Context())
+			if !strings.Contains(log.String(), row.words) || (log.Len() > 0) != (row.words != "") {
+				t.Errorf("the log does not say %q alone:\n%s", row.words, &log)
+			}
+		})
+	}
+}
+
 // A server looks at what others answer once it works.
 func TestAServerMakesTheLaterChecks(t *testing.T) {
 	c := newClinic(t, nil)

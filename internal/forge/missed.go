@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -38,11 +39,20 @@ func (s Apps) Deliveries(ctx context.Context, cursor string) (page []Delivery, n
 		query:   query,
 		as:      asApp,
 		urgency: background,
+		explain: explainApp,
 	}, &page)
 	if err != nil {
 		return nil, "", err
 	}
 	return page, resp.Cursor, nil
+}
+
+// explainApp reads a refusal of what is asked about the App itself, which GitHub may not know.
+func explainApp(a answer) (hint string, kind error) {
+	if a.status == http.StatusNotFound && a.says("integration not found") {
+		return explainSelf(a)
+	}
+	return explain(a)
 }
 
 // Hook is where GitHub sends the App's deliveries.

@@ -235,7 +235,7 @@ func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	} else {
 		c.concludes(Last{Why: "the last call refused (" + strconv.Itoa(resp.StatusCode) + ")"})
 		if resp.StatusCode == http.StatusUnauthorized {
-			why = "the provider refuses the key that Pawl holds for it; whoever runs Pawl must correct it"
+			why = "the provider refuses the key that Pawl holds for it; whoever runs Pawl must correct " + c.grant.Provider.KeySource()
 		}
 	}
 	if why != "" {
@@ -255,6 +255,12 @@ func (c *call) fail(f limit.Evidence) {
 	said := limit.Read(f)
 	said.Message = secret.Mask(said.Message, c.grant.Provider.Key.Reveal())
 	l, isLimit := said.Limit()
+	told := c.gateway.Log.Info()
+	if l.Kind == policy.Auth {
+		// Provider and CLI do not know where the key comes from.
+		l.Message += "; look at " + c.grant.Provider.KeySource()
+		told = c.gateway.Log.Warn().Str("hint", "make a new key for "+c.grant.Provider.KeySource()+"; pawl doctor tries it")
+	}
 	if f.Status == http.StatusPaymentRequired && c.req.most > mostAsked {
 		isLimit = false // routers refuse so what the credit does not cover
 	}
@@ -262,8 +268,9 @@ func (c *call) fail(f limit.Evidence) {
 	if isLimit && forms[c.route.kind].read != nil {
 		counts = c.limited(l, said.OfAccount)
 	}
-	c.gateway.Log.Info().
+	told.
 		Str("attempt", c.grant.Attempt).
+		Str("provider", c.grant.Provider.Name).
 		Str("call", string(c.route.kind)).
 		Str("model", c.req.model).
 		Int("status", f.Status).

@@ -34,7 +34,7 @@ func Standalone(cfg *config.Server, kind, model string, lookup func(string) (str
 		}
 		base, _ := lookup(v.URLVariable)
 		p := config.NewProvider(v.Protocol, v.Protocol)
-		p.BaseURL, p.Key = cmp.Or(strings.TrimRight(base, "/"), p.BaseURL), config.NewSecret(key)
+		p.BaseURL, p.Key = cmp.Or(strings.TrimRight(base, "/"), p.BaseURL), config.SecretOf(v.KeyVariable, key)
 		cfg.Providers, b.Provider = []config.Provider{p}, p.Name
 	}
 	if b.Provider == "" {

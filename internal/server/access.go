@@ -14,30 +14,10 @@ import (
 	lru "github.com/hashicorp/golang-lru"
 	"golang.org/x/oauth2"
 
-	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/forge"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/web"
 )
-
-// listen opens both listeners: that of the webhook, which strangers may reach, and that of the pages.
-func (s *Server) listen() (err error) {
-	if s.listener, err = net.Listen("tcp", s.cfg.HTTP.Address); err != nil {
-		return fmt.Errorf("server.address: %w", err)
-	}
-	address := s.cfg.HTTP.Pages
-	if address == "" {
-		if s.pagesListener, err = net.Listen("tcp", config.DefaultPages); err == nil {
-			return nil
-		}
-		// Several servers of one machine need no setting for their pages.
-		address = "127.0.0.1:0"
-	}
-	if s.pagesListener, err = net.Listen("tcp", address); err != nil {
-		return fmt.Errorf("server.pages: %w", err)
-	}
-	return nil
-}
 
 // access is who may see the pages, and how they sign in.
 func (s *Server) access(ctx context.Context) (a web.Access, err error) {

@@ -1,0 +1,114 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+)
+
+// hidden is what every rendering of a Secret shows.
+const hidden = "[hidden]"
+
+// Secret is a value that must not reach a log, a page or an error: every way of printing it shows a
+// placeholder. The zero value is the empty secret.
+type Secret struct {
+	value    string
+	variable string // the environment variable in its text; empty where the value stands in the file
+}
+
+func NewSecret(value string) Secret { return Secret{value: value} }
+
+// SecretOf is the value of an environment variable.
+func SecretOf(variable, value string) Secret { return Secret{value, variable} }
+
+// Variable is the environment variable that the value was taken from; empty where it stands in the file itself.
+func (s Secret) Variable() string { return s.variable }
+
+// Reveal gives the value, which must not be printed or stand on a command line.
+func (s Secret) Reveal() string { return s.value }
+
+func (s Secret) Empty() bool { return s.value == "" }
+
+// Equal compares secrets of configurations; it is no authentication, which would take constant time.
+func (s Secret) Equal(other Secret) bool { return s.value == other.value }
+
+func (s Secret) String() string { return hidden }
+
+// Format hides the value from every verb of the fmt package, %#v among them.
+func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, hidden) }
+
+// MarshalText hides the value from JSON, YAML, zerolog and slog.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
+
+func (s *Secret) UnmarshalText(text []byte) error {
+	s.value = string(text)
+	return nil
+}
+
+func (s *Secret) setVariable(name string) { s.variable = name }
+
+func (d *Database) setVariable(name string) { d.URL.setVariable(name) }
+
+// secret is the address where it has a password. A PostgreSQL on the same machine may need none.
+func (d Database) secret() Secret {
+	u, err := url.Parse(d.URL.Reveal())
+	if err != nil || u.User == nil {
+		return Secret{}
+	}
+	if _, password := u.User.Password(); !password {
+		return Secret{}
+	}
+	return d.URL
+}
+
+func (s Secret) secret() Secret { return s }
+
+// LiteralSecrets are the keys of secrets whose values stand in the file itself, such as github.app.webhook_secret.
+func (c *Server) LiteralSecrets() (keys []string) {
+	eachSecret("", reflect.ValueOf(*c), func(key string, s Secret) {
+		if s.variable == "" {
+			keys = append(keys, key)
+		}
+	})
+	return keys
+}
+
+// SecretVariables are the environment variables that secrets are taken from, and those that agents, setups and the
+// judge are given.
+func (c *Server) SecretVariables() (names []string) {
+	eachSecret("", reflect.ValueOf(*c), func(_ string, s Secret) {
+		if s.variable != "" {
+			names = append(names, s.variable)
+		}
+	})
+	names = append(names, c.Policy.Learning.JudgeEnv...)
+	for _, group := range c.Setup.Secrets {
+		names = append(names, group.Env...)
+	}
+	for _, b := range c.Backends {
+		names = append(names, b.Env...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// eachSecret calls f with each secret that is not empty, and its key.
+func eachSecret(key string, v reflect.Value, f func(key string, s Secret)) {
+	one, isSecret := v.Interface().(interface{ secret() Secret })
+	switch {
+	case isSecret:
+		if s := one.secret(); !s.Empty() {
+			f(key, s)
+		}
+	case v.Kind() == reflect.Struct:
+		keys, index := fields(v.Type())
+		for _, k := range keys {
+			eachSecret(child(key, k), v.FieldByIndex(index[k]), f)
+		}
+	case areGroups(v.Type()):
+		for i := range v.Len() {
+			eachSecret(fmt.Sprintf("%s[%d]", key, i), v.Index(i), f)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/server"
+)
+
+// secretPlace is a file or folder with secrets.
+type secretPlace struct{ path, holds string }
+
+// secrets warns of files with secrets that every user of this machine can read.
+func (e *exam) secrets(context.Context) (all []Finding) {
+	for _, place := range e.secretPlaces() {
+		can := everybodyCan(place.path)
+		if can == "" {
+			continue
+		}
+		all = append(all, warning(
+			fmt.Sprintf("every user of this machine can %s %s, which holds %s", can, place.path, place.holds),
+			"chmod o-rwx "+config.CommandLine([]string{place.path}),
+		)...)
+	}
+	if len(all) == 0 {
+		return ok("no secret is open to every user of this machine")
+	}
+	return all
+}
+
+func (e *exam) secretPlaces() (all []secretPlace) {
+	if keys := e.cfg.LiteralSecrets(); len(keys) > 0 {
+		all = append(all, secretPlace{e.file, strings.Join(keys, ", ")})
+	}
+	app := e.cfg.GitHub.App
+	all = append(all,
+		secretPlace{app.PrivateKeyFile, "the App's private key"},
+		secretPlace{e.cfg.Database.Path, "the log of all threads and the key of the pages' sessions"},
+	)
+	for _, b := range e.cfg.Backends {
+		all = append(all, secretPlace{b.CredentialFile, "the login of backend " + b.Name})
+	}
+	all = append(all, e.environmentFiles()...)
+	all = append(all, e.dataFolders()...)
+	return slices.DeleteFunc(all, func(p secretPlace) bool { return p.path == "" })
+}
+
+// dataFolders are data_dir, or, where the configuration and perhaps other things are in it, the folders in it that
+// Pawl makes.
+func (e *exam) dataFolders() (all []secretPlace) {
+	const holds = "clones of repositories and transcripts"
+	if e.cfg.DataDir != filepath.Dir(e.file) {
+		return []secretPlace{{e.cfg.DataDir, holds}}
+	}
+	for _, dir := range server.Folders(e.cfg.DataDir) {
+		for _, name := range []string{"attempts", "repos"} {
+			all = append(all, secretPlace{filepath.Join(dir, name), holds})
+		}
+	}
+	return all
+}
+
+// usualEnvironmentFiles are where services keep variables: the file of config/deploy/pawl.service, and those that
+// services of Debian and of Fedora have.
+var usualEnvironmentFiles = []string{"/etc/pawl.env", "/etc/default/pawl", "/etc/sysconfig/pawl"}
+
+// environmentFiles are the usual files, and those beside the configuration (also .env), that set a variable from which the configuration takes a secret.
+func (e *exam) environmentFiles() (all []secretPlace) {
+	names := e.cfg.SecretVariables()
+	if len(names) == 0 {
+		return nil
+	}
+	sets := regexp.MustCompile(`(?m)^\s*(?:export\s+)?(` + strings.Join(names, "|") + `)=["' \t]*[^"'\s]`)
+	// An error is for a pattern that is none.
+	beside, _ := filepath.Glob(filepath.Join(filepath.Dir(e.file), "*.env"))
+	for _, file := range slices.Concat(usualEnvironmentFiles, beside) {
+		// A file that this user cannot read is not open to everybody.
+		text, _ := os.ReadFile(file)
+		if found := sets.FindSubmatch(text); found != nil {
+			all = append(all, secretPlace{file, string(found[1])})
+		}
+	}
+	return all
+}
+
+// everybodyCan says what users can do with a file or folder who neither own it nor are in its group; empty for
+// nothing, also where they cannot get to it.
+func everybodyCan(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return ""
+	}
+	info, err := os.Stat(real)
+	if err != nil || !reachable(filepath.Dir(real)) {
+		return ""
+	}
+	mode := info.Mode()
+	reads := mode&0o004 != 0
+	if mode.IsDir() {
+		reads = mode&0o005 != 0
+	}
+	switch writes := mode&0o002 != 0; {
+	case reads && writes:
+		return "read and change"
+	case reads:
+		return "read"
+	case writes:
+		return "change"
+	}
+	return ""
+}
+
+// reachable reports whether everybody can get to what is in a folder.
+func reachable(dir string) bool {
+	for {
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode()&0o001 == 0 {
+			return false
+		}
+		if dir == filepath.Dir(dir) {
+			return true
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// ports warns of addresses on which the server could not listen. A server that runs here has them itself.
+func (e *exam) ports(context.Context) (all []Finding) {
+	if len(server.Running(e.cfg.DataDir)) > 0 {
+		return nil
+	}
+	http := e.cfg.HTTP
+	for _, one := range []struct{ key, address string }{{"server.address", http.Address}, {"server.pages", http.Pages}} {
+		if one.address == "" {
+			continue // a server without an address for its pages takes a free port
+		}
+		listener, err := server.Listen(one.key, one.address)
+		if cannot, failed := errors.AsType[*server.ListenError](err); failed {
+			all = append(all, warning(cannot.Problem(), cannot.Hint())...)
+			continue
+		}
+		_ = listener.Close() // it was opened to see that it can be
+	}
+	return all
+}
+
+// leastInodes is the number of files that may still be made without a warning: two checkouts of a repository as large
+// as Linux, which has 90,000 files.
+const leastInodes = 200_000
+
+// inodes judges how many files the file system of data_dir has room for, of total; some count none, and say 0.
+func inodes(free, total uint64, dir string) []Finding {
+	if total == 0 || free >= leastInodes {
+		return nil
+	}
+	return warning(
+		fmt.Sprintf("%d more files can be made below %s: the file system has few free inodes", free, dir),
+		"remove files there, or give data_dir a file system with more inodes (df -i shows them): each attempt needs one for every file of a checkout",
+	)
+}

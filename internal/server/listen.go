@@ -1,0 +1,81 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/pawlbot/pawl/config"
+)
+
+// ListenError says why a server cannot listen on an address of its configuration.
+type ListenError struct {
+	Key     string // of the address
+	Address string
+	Err     error
+}
+
+func (e *ListenError) Error() string { return e.Problem() + "; " + e.Hint() }
+
+func (e *ListenError) Unwrap() error { return e.Err }
+
+// Problem is what is wrong.
+func (e *ListenError) Problem() string {
+	if errors.Is(e.Err, syscall.EADDRINUSE) {
+		return fmt.Sprintf("%s: another program listens on %s already", e.Key, e.Address)
+	}
+	return fmt.Sprintf("%s: %v", e.Key, e.Err)
+}
+
+// Hint is what an operator can do.
+func (e *ListenError) Hint() string {
+	other := "set " + e.Key + " in the configuration to another address"
+	if e.Key == addressKey {
+		other += " (or give pawl serve --listen ADDRESS)"
+	}
+	_, port, _ := net.SplitHostPort(e.Address) // what cannot be split gets the last hint
+	switch {
+	case errors.Is(e.Err, syscall.EADDRINUSE):
+		return fmt.Sprintf("end that program (ss -ltnp 'sport = :%s' names it), or %s", port, other)
+	case errors.Is(e.Err, syscall.EACCES):
+		return other + " with a port above 1023; for a lower one Pawl needs CAP_NET_BIND_SERVICE or a proxy in front"
+	case errors.Is(e.Err, syscall.EADDRNOTAVAIL):
+		return other + " that this machine has (ip address lists them)"
+	}
+	return other
+}
+
+// The keys of the configuration whose addresses a server listens on.
+const (
+	addressKey = "server.address"
+	pagesKey   = "server.pages"
+)
+
+// Listen opens a listener for an address of the configuration. Its error is a *ListenError.
+func Listen(key, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, &ListenError{Key: key, Address: address, Err: err}
+	}
+	return l, nil
+}
+
+// listen opens both listeners: that of the webhook, which strangers may reach, and that of the pages.
+func (s *Server) listen() (err error) {
+	s.listener, err = Listen(addressKey, s.cfg.HTTP.Address)
+	if err != nil {
+		return err
+	}
+	address := s.cfg.HTTP.Pages
+	if address == "" {
+		s.pagesListener, err = net.Listen("tcp", config.DefaultPages)
+		if err == nil {
+			return nil
+		}
+		// Several servers of one machine need no setting for their pages.
+		address = "127.0.0.1:0"
+	}
+	s.pagesListener, err = Listen(pagesKey, address)
+	return err
+}
