@@ -59,10 +59,11 @@ func TestARefusedKeyIsToldInOurOwnWords(t *testing.T) {
 		p := newProvider(t, plain(401, `{"error":{"message":"Incorrect API key provided: sk-provi********cdef. Find it here.","code":"invalid_api_key"}}`))
 		s := open(t, protocol, p.URL, nil)
 		resp, body := s.post(t, path, `{"model":"m"}`)
-		if resp.StatusCode != 401 || strings.Contains(body, "cdef") || !strings.Contains(body, `"error"`) {
+		const source = "the key of provider "
+		if resp.StatusCode != 401 || strings.Contains(body, "cdef") || !strings.Contains(body, `"error"`) || !strings.Contains(body, source) {
 			t.Errorf("%s: %d %s", protocol, resp.StatusCode, body)
 		}
-		if l := <-s.limits; l.Kind != policy.Auth || strings.Contains(l.Message, "cdef") || !strings.Contains(l.Message, "Incorrect API key") {
+		if l := <-s.limits; l.Kind != policy.Auth || strings.Contains(l.Message, "cdef") || !strings.Contains(l.Message, "Incorrect API key") || !strings.Contains(l.Message, source) {
 			t.Errorf("%s: %+v", protocol, l)
 		}
 	}
