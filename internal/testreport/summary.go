@@ -81,6 +81,8 @@ func (t total) counts() (n numbers) {
 		n.passed = passed
 	case counted:
 		n.passed = max(0, tests-n.failed-n.skipped)
+	case n.skipped > 0: // nothing else ran
+		n.passed = 0
 	default:
 		n.passed = NotCounted
 	}
@@ -300,4 +302,4 @@ var noTests = regexp.MustCompile(`(?i)^\W*(?:(?:error|warning|warn|info|testing)
 	`(?:no|zero|nothing|(?:could|did)(?:n['’]t| not) find any|found no)\b[\w ]{0,20}?\b(?:tests?|testcases?|specs?|examples?|scenarios?)` +
 	`(?: (?:files?|cases?|suites?|modules?|classes|methods|specs?))?` +
 	`(?:\s*[.!,:;]|\s*$|\s+(?:to run|were|was|found|ran|run|executed|collected|match|matche[sd]|matching|is available|available|specified|discovered|selected|defined|exist|related)\b)` +
-	`|^collected 0 items`)
+	`|^\W*(?:collected|executed|found|ran|running|discovered) 0 (?:items|tests?|specs?|examples?|scenarios?)\b`)

@@ -10,8 +10,8 @@ import (
 
 // moment matches a date, a time of a day, a hash or a UUID, number a number.
 const (
-	moment = `\b\d{4}[-/]\d\d[-/]\d\d(?:t\d\d(?::\d\d){0,2}(?:\.\d+)?z?)?|\b\d{1,2}[./](?:\d{1,2}|` + month + `)[./]\d{2,4}\b|(?:\d+[年月日時时分秒])+|\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?: ?[ap]m|z)?\b` +
-		`|\b(?:\d{1,2} )?` + month + ` \d{1,4}(?:, \d{4})?\b|\b[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b`
+	moment = `\b1[5-9]\d{8}(?:\d{3})?\b|\b\d{4}[-/]\d\d[-/]\d\d(?:t\d\d(?::\d\d){0,2}(?:\.\d+)?z?)?|\b\d{1,2}[./-](?:\d{1,2}|` + month + `)[./-]\d{2,4}\b|\b\d{1,2}\.? (?:de |di )?\pL{3,12}\.? (?:de )?\d{4}\b|\b\d{1,2}h\d\d\b|(?:\d+[年月日時时分秒])+|\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?: ?[ap]m|z)?\b` +
+		`|\b(?:\d{1,2} )?` + month + ` \d{1,4}(?:st|nd|rd|th)?(?:, \d{4})?\b|\b[0-9a-f]{7,}(?:-[0-9a-f]{4,})*\b`
 	month  = `(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*`
 	number = `\d[\d.,]*`
 )
@@ -25,19 +25,19 @@ var (
 	token = regexp.MustCompile(`(?i)` + moment + `|` + number)
 
 	// moving matches what moves wherever it stands: ages, and lines of nothing but counters.
-	moving = regexp.MustCompile(`(?im)\b(?:an?|\d+) (?:second|minute|hour|day|week)s? ago\b|\b(?:vor|il y a|hace|há) \d+ \pL+|\d+ ?(?:秒|分|分钟|時間|小时|天|日)前` +
+	moving = regexp.MustCompile(`(?im)\b(?:an?|\d+) ?(?:[smhdw]|secs?|mins?|hrs?|(?:second|minute|hour|day|week|month)s?) ago\b|\b(?:vor|il y a|hace|há) \d+ \pL+|\d+ ?(?:秒|分|分钟|時間|小时|天|日)前` +
 		`|^(?:[^\w\n]*\b(?:views?|visits?|visitors|downloads|stars|counter|comments|heartbeats?|build|run)[^\w\n]+` + number + `)+[^\w\n]*$`)
 
 	// syncing matches words about updating, syncing and generation.
-	syncing = regexp.MustCompile(`(?i)\b(?:updated|edited|modified|generated|refreshed|synced|synchroni[sz]ed|checked|reviewed|scanned|rebased|imported|executed|seen|built|deployed|ran|timestamp|as of|build:)` +
-		`|\b(?:last|latest|automatically|letzte|dernière|último|última|ultimo|ultima) \pL+` +
-		`|aktualisiert|synchronisiert|erzeugt|mise à jour|synchronisé|actualizad|atualizad|sincronizad|aggiornat|bijgewerkt|обновлен|更新|同期|同步|업데이트`)
+	syncing = regexp.MustCompile(`(?i)\b(?:updated|edited|modified|generated|refreshed|synced|synchroni[sz]ed|checked|reviewed|scanned|rebased|imported|executed|seen|built|deployed|ran|taken|pulled|fetched|mirrored|timestamp|as of|build:|stand:|sync(?: time| status)? ?[@:])` +
+		`|(?:^|\PL)(?:last|latest|automatically|letzter?|dernière|[uú]ltim[oa]|laatste?|senast|sist|ostatnia) \pL+` +
+		`|aktuali[sz]|synchron|synkron|sincroni|erzeugt|mise à jour|actualiza|atualiza|aggiorna|bijgewerkt|uppdater|opdater|oppdater|güncelle|обновлен|更新|同期|同步|업데이트|동기화`)
 
 	// written matches the moment of a stamp, with its weekday.
 	written = regexp.MustCompile(`(?i)(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\b[^\w\n]*)?(?:` + moment + `)`)
 
 	// wished matches words with which a date is a wish.
-	wished = regexp.MustCompile(`(?i)\b(?:deadline|due|expir\w*|(?:last|latest|letzter?) (?:day|date|tag)|must|should|needs?|until|frist|fällig)\b|\b(?:to|bis) \d|期限|締切`)
+	wished = regexp.MustCompile(`(?i)\b(?:deadline|due|expir\w*|(?:last|latest|letzter?) (?:day|date|tag)|must|should|needs?|until|frist|fällig)\b|\b(?:to|by|before|bis(?: zum)?|avant le|antes del?|entro il) \d|期限|締切`)
 
 	// clause ends where a sentence or a line ends; the cells of a row belong together.
 	clause = regexp.MustCompile(`[^\n;]*?(?:[.!?] |[\n;]|$)`)
@@ -112,12 +112,14 @@ func stamp(clause string) bool {
 	if wished.MatchString(clause) {
 		return false
 	}
-	word, at := syncing.FindStringIndex(clause), written.FindStringIndex(clause)
-	if word == nil || at == nil {
+	at := written.FindStringIndex(clause)
+	if at == nil {
 		return false
 	}
-	gap := clause[min(word[1], at[1]):max(word[0], at[0], min(word[1], at[1]))]
-	return len(strings.Fields(gap)) <= stampWords
+	return slices.ContainsFunc(syncing.FindAllStringIndex(clause, -1), func(word []int) bool {
+		gap := clause[min(word[1], at[1]):max(word[0], at[0], min(word[1], at[1]))]
+		return len(strings.Fields(gap)) <= stampWords
+	})
 }
 
 // rendered is a content without the signs of emphasis and code, and without tags.

@@ -26,6 +26,16 @@ func TestStampsOfSynchronisingBotsAreNoContent(t *testing.T) {
 		{"This was automatically rebased on **2026-11-28 02:26**", "This was automatically rebased on **2026-11-28 02:31**"},
 		{"Ultimo aggiornamento: 28/11/2026 02:26", "Ultimo aggiornamento: 28/11/2026 02:31"},
 		{"Status as of 2026-11-28 02:26 UTC", "Status as of 2026-11-28 02:31 UTC"},
+		{"Dernière mise à jour le 28/11/2026 à 02h26", "Dernière mise à jour le 28/11/2026 à 03h31"},
+		{"**Última actualización:** 28 de noviembre de 2026, 02:26", "**Última actualización:** 29 de noviembre de 2026, 04:26"},
+		{"Laatst bijgewerkt: 28-11-2026 02:26", "Laatst bijgewerkt: 29-11-2026 02:26"},
+		{"Senast uppdaterad 2026-11-28 02:26", "Senast uppdaterad 2026-11-29 02:26"},
+		{"Ostatnia aktualizacja: 28.11.2026 02:26", "Ostatnia aktualizacja: 29.11.2026 02:26"},
+		{"Linear sync @ 1764296816", "Linear sync @ 1764300416"},
+		{"Synced by Unito on Nov 28th, 2026 at 2:26 AM", "Synced by Unito on Nov 29th, 2026 at 3:26 AM"},
+		{"Snapshot taken Friday, November 28, 2026 2:26 PM CET", "Snapshot taken Saturday, November 29, 2026 2:26 PM CET"},
+		{"Pulled from Asana 5m ago", "Pulled from Asana 12m ago"},
+		{"Stand: 28.11.2026", "Stand: 29.11.2026"},
 	} {
 		if j := Judge(description(tc.was, tc.now), onOwnPull()); j.Accepted {
 			t.Errorf("%q → %q counts: %s", tc.was, tc.now, j.Reason)
@@ -44,6 +54,10 @@ func TestDatesThatMatterAreContent(t *testing.T) {
 		{"Frist: 01.12.2026", "Frist: 15.12.2026"},
 		{"_Last synced: 2026-11-28 02:26_\nPort 80", "_Last synced: 2026-11-28 02:31_\nPort 81"},
 		{"Wait 5 minutes", "Wait 9 minutes"},
+		{"Wird bis zum 28.11.2026 synchronisiert", "Wird bis zum 05.12.2026 synchronisiert"},
+		{"Users created after 2026-11-28 see an error", "Users created after 2026-12-05 see an error"},
+		{"Sync the clocks at 10:00", "Sync the clocks at 11:00"},
+		{"Pull before 2026-11-28", "Pull before 2026-12-05"},
 		{"Fix #1234", "Fix #1235"},
 		{"Last day: 2026-12-01", "Last day: 2026-12-02"},
 		{"I have checked that the parser fails for 2026-12-01", "I have checked that the parser fails for 2026-12-02"},
