@@ -52,10 +52,10 @@ func (e Evidence) isLine() bool {
 		return true
 	}
 	first := sentences.Split(plainWords(rest), 2)[0]
-	if talk.MatchString(first) {
+	if talk.MatchString(plainWords(marks) + first) {
 		return false
 	}
-	for _, form := range []*regexp.Regexp{moneySpent, windowSpent, boundSpent, boundAlone, rateWords, busyWords, lackWords} {
+	for _, form := range []*regexp.Regexp{moneySpent, boundSpent, boundAlone, rateWords, busyWords, lackWords} {
 		if opens(first, form) {
 			return true
 		}

@@ -31,6 +31,11 @@ func TestALineThatIsARefusal(t *testing.T) {
 		"Rate limiter: 3 of 4 tests pass",
 		"make: *** [usage] Error 2",
 		"panic: quota exceeded in test double",
+		"AssertionError: message was 'Your prepaid wallet is empty'",
+		"Error: the wallet module is empty",
+		"ValueError: the monthly report was empty",
+		"Error: queue job exceeded 5 retries",
+		"FAILED tests/test_quota.py::test_daily_limit_reached",
 	} {
 		if got := Read(Evidence{Seen: Plain, Message: line}); got.Kind != "" {
 			t.Errorf("%q: %s", line, got.Kind)

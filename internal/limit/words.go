@@ -16,9 +16,9 @@ const (
 	// spent are words for what is used up.
 	spent = `(?:exceed(?:s|ed|ing)?|over (?:your|the|its)|reached|hit|exhaust(?:ed|s)?|deplet(?:ed|es)?|used (?:up|all)|consumed|out of|r[au]n out|` +
 		`insufficient|(?:not|n't) (?:have )?(?:enough|sufficient)|too low|low|no (?:more|remaining|available)|(?:have|has|had|with) no|no|zero|0|negative|overdue|past due|unpaid|arrears?|arrearage|make sure|` +
-		`empty|spent|burn(?:ed|t) through|crossed|surpassed|ausgeschöpft|aufgebraucht|überschritten|erreicht|dépass|épuis|atteint|agotad[oa]|superad[oa]|alcanzado|excedid[oa]|esgotad[oa]|atingi\w+|達し|超え|초과|소진|부족|lapsed|expired|ended|(?:is|are) over|beyond|disabled|inactive|not active|(?:is|are|was|been) (?:blocked|disabled|suspended|paused)|不足|用尽|用完|耗尽|超出|超过|超限|达到|已达|欠费|过期|到期|上限)`
+		`spent|burn(?:ed|t) through|crossed|surpassed|ausgeschöpft|aufgebraucht|überschritten|erreicht|dépass|épuis|atteint|agotad[oa]|superad[oa]|alcanzado|excedid[oa]|esgotad[oa]|atingi\w+|達し|超え|초과|소진|부족|lapsed|expired|ended|(?:is|are) over|beyond|disabled|inactive|not active|(?:is|are|was|been) (?:blocked|disabled|suspended|paused)|不足|用尽|用完|耗尽|超出|超过|超限|达到|已达|欠费|过期|到期|上限)`
 	// used are the words of these that tell enough where they stand with a window.
-	used = `(?:exceeded|reached|hit|exhausted|depleted|consumed|used (?:up|all)|spent|empty|burn(?:ed|t) through)`
+	used = `(?:exceeded|reached|hit|exhausted|depleted|consumed|used (?:up|all)|spent|burn(?:ed|t) through)`
 	// ceiling are nouns for a bound of unknown kind.
 	ceiling = `(?:limits?|windows?|caps?|thresholds?|allocations?|l[ií]mite|한도|上限|限额|限制)`
 	// owner are words that make a bound one of the account.
@@ -37,7 +37,7 @@ const (
 		`\b(?:is|are|too|currently|server|engine|system|cluster|model|service) busy|(?:temporarily|currently|momentarily) (?:un|not )available|` +
 		`internal (?:server )?error|server had an error|service (?:is )?(?:currently |temporarily )?(?:unavailable|not available)|unable to (?:handle|process|serve) .{0,20}requests? (?:at|right)|` +
 		`bad gateway|gateway time-?out|(?:no|all|without) (?:\w+ ){0,2}(?:available|healthy|live|free) (?:\w+ )?(?:channels?|instances?|upstreams?|replicas?|workers?|providers?|servers?|backends?|endpoints?|nodes?)|` +
-		`(?:queue|pool) (?:\w+ )?(?:is )?(?:full|exceeded|exhausted)|degraded|brownout|überlastet|surchargé|sobrec(?:argad|arregad)[oa]|混雑|混み合|과부하|(?:warming|starting|spinning) up|not ready|is loading|under maintenance|繁忙|过载|访问量过大|负载|饱和|拥挤)`
+		`(?:queue|pool) (?:depth |size )?(?:is )?(?:full|exceeded|exhausted)|degraded|brownout|überlastet|surchargé|sobrec(?:argad|arregad)[oa]|混雑|混み合|과부하|(?:warming|starting|spinning) up|not ready|is loading|under maintenance|繁忙|过载|访问量过大|负载|饱和|拥挤)`
 	// lacks are words for what a plan leaves out.
 	lacks = `(?:(?:not|n['’]t|never|cannot be) (?:yet )?(?:included?|available|supported?|enabled|allowed|permitted|part|covered?|use[d]?|access(?:ible)?|eligible|entitled|have|cover|allow)\b.{0,60}\b(?:plans?|tiers?|subscriptions?|free (?:\w+ )?(?:users?|accounts?)|trial)` +
 		`|\b(?:plans?|tiers?|subscriptions?|trial)\b.{0,30}\b(?:not|n['’]t|no longer|lacks?|excludes?)\b.{0,40}\b(?:include|cover|support|allow|access|have|permit|offer|eligible|entitle)` +
@@ -64,7 +64,7 @@ func words(of string) string { return of + `(?:\b|\P{Latin}|$)` }
 func edged(of string) string { return `(?:^|\b|\P{Latin})` + words(of) }
 
 var (
-	moneySpent  = regexp.MustCompile(near(money, spent))
+	moneySpent  = regexp.MustCompile(near(money, spent) + `|\b(?:balance|wallet|quota|budget) is empty`)
 	moneyAlone  = regexp.MustCompile(edged(money))
 	windowSpent = regexp.MustCompile(near(long, used))
 	boundSpent  = regexp.MustCompile(near(ceiling, `(?:`+spent+`|stop(?:s|ped)?|resets?)`))
