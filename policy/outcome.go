@@ -108,7 +108,7 @@ var meanings = map[Outcome]Meaning{
 	WasRate:        {"too many requests at once", "`transient`"},
 	WasOverload:    {"the provider is busy", "`transient`"},
 	WasLost:        {"the connection to the provider failed", "`transient`"},
-	GaveNoAnswer:   {"the model said and did nothing", "`no_answer`, then `progress` or `no_progress`"},
+	GaveNoAnswer:   {"the model answered nothing, or nothing but prose", "`no_answer`, then `progress` or `no_progress`"},
 	WasCutOff:      {"the output stops in the middle of the work", unfinished},
 	WasOverflow:    {"the context was too long for the model", unfinished},
 	WasTimedOut:    {"its time ran out", unfinished},

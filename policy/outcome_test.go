@@ -5,18 +5,21 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
-// endings are the constants of the type Ending.
-func endings(t *testing.T) (all []Ending) {
+// constants are the values of a type's constants in a file, in their order.
+func constants[T ~string](t *testing.T, name, typ string) (all []T) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "words.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,13 +28,22 @@ func endings(t *testing.T) (all []Ending) {
 		if !ok {
 			return true
 		}
-		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Ending" {
-			all = append(all, Ending(strings.Trim(spec.Values[0].(*ast.BasicLit).Value, `"`)))
+		kind, ok := spec.Type.(*ast.Ident)
+		if !ok || kind.Name != typ {
+			return true
 		}
+		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, T(value))
 		return true
 	})
 	return all
 }
+
+// endings are the constants of the type Ending.
+func endings(t *testing.T) []Ending { return constants[Ending](t, "words.go", "Ending") }
 
 func TestEveryEndingHasOneOutcome(t *testing.T) {
 	all := endings(t)
@@ -69,6 +81,29 @@ func TestTheTableOfOutcomes(t *testing.T) {
 		t.Errorf("%d meanings of %d outcomes", len(meanings), len(Outcomes()))
 	}
 	holdsTable(t, path, head, table.String())
+}
+
+// TestTheTableOfVerifications finds a row for each verification in docs/verdicts.md.
+func TestTheTableOfVerifications(t *testing.T) {
+	page, err := os.ReadFile("../docs/verdicts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(page), "| verification | means | title |\n")
+	if !found {
+		t.Fatal("docs/verdicts.md has no table of verifications")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	var got []Verification
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(table, -1) {
+		got = append(got, Verification(row[1]))
+	}
+	want := constants[Verification](t, "verification.go", "Verification")
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-constants +docs/verdicts.md:\n%s", diff)
+	}
 }
 
 // anyVerified is what one verify command may have come to.

@@ -3,12 +3,8 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,29 +15,7 @@ import (
 )
 
 // rules are the constants of the type Rule.
-func rules(t *testing.T) []Rule {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "rule.go", nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []Rule
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok {
-			return true
-		}
-		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "Rule" {
-			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, Rule(value))
-		}
-		return true
-	})
-	return all
-}
+func rules(t *testing.T) []Rule { return constants[Rule](t, "rule.go", "Rule") }
 
 // TestTheTableOfRules holds docs/verdicts.md to the words of all rules, in the order of the constants.
 func TestTheTableOfRules(t *testing.T) {
