@@ -16,8 +16,8 @@ type pin struct{ place, pinned *regexp.Regexp }
 var pins = []pin{
 	{regexp.MustCompile(`(?m)^\s*(?:- )?uses:\s*(.*)$`), regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)+$`)},
 	{regexp.MustCompile(`(?m)^FROM (?:--\S+ )*(\S+)`), regexp.MustCompile(`^(?:ghcr\.io/pawlbot/pawl:\d+\.\d+\.\d+-\w+|\S+:\S+@sha256:[0-9a-f]{64})$`)},
-	// Pawl's own image is the newest, or what the chart is told.
-	{regexp.MustCompile(`(?m)^\s*(?:- )?image:\s*(\S*)`), regexp.MustCompile(`^(?:""|"ghcr\.io/pawlbot/pawl:latest-codex"|ghcr\.io/pawlbot/pawl:\$\{PAWL_TAG:-latest-codex\}|\{\{|\S+:\S+@sha256:[0-9a-f]{64})$`)},
+	// Pawl's own image is that of a release, or what the chart is told.
+	{regexp.MustCompile(`(?m)^\s*(?:- )?image:\s*(\S*)`), regexp.MustCompile(`^(?:""|"ghcr\.io/pawlbot/pawl:\d+\.\d+\.\d+-codex"|ghcr\.io/pawlbot/pawl:\$\{PAWL_TAG:-\d+\.\d+\.\d+-codex\}|\{\{|\S+:\S+@sha256:[0-9a-f]{64})$`)},
 	{regexp.MustCompile("npm (?:install|i) ([^`&|\n]*)"), regexp.MustCompile(`^(?:-\S+ |/usr/local )*(?:-g|"\$package"|\S+@\d+\.\d+\.\d+"?) ?\\?$`)},
 	{regexp.MustCompile(`package=([^"\s]\S*)`), regexp.MustCompile(`^\S+@\d+\.\d+\.\d+$`)}, // which the Dockerfile installs
 	{regexp.MustCompile(`(?:go run|go install|=) ?"?((?:[\w-]+\.)+[a-z]+/[\w./-]+@\S+)`), regexp.MustCompile(`@v\d+\.\d+\.\d+"?$|^github\.com/pawlbot/pawl/cmd/pawl@latest$`)},

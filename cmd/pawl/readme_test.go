@@ -121,7 +121,7 @@ func (r *readme) calls(line string) (calls [][]string) {
 func others() map[string][][2]string {
 	const compose, unit, release = "config/deploy/compose.yml", "config/deploy/pawl.service", ".github/workflows/release.yml"
 	const pods = "config/deploy/kubernetes/pawl.yaml"
-	image := `ghcr\.io/pawlbot/pawl:latest-(` + strings.Join(config.CLIs(), "|") + `)`
+	image := `ghcr\.io/pawlbot/pawl:0\.1\.0-(` + strings.Join(config.CLIs(), "|") + `)`
 	kept := [2]string{"Dockerfile", "\nVOLUME /data\n"}
 	return map[string][][2]string{
 		`make (demo|test|build)`:           {{"Makefile", "\n$1:"}, {".ci/run", "\nmake $1\n"}},
@@ -131,6 +131,7 @@ func others() map[string][][2]string {
 		`useradd --system --create-home --home-dir (\S+) pawl`:                            {{unit, "User=pawl\nWorkingDirectory=$1\n"}},
 		`install bin/pawl (\S+)`:                                                          {{unit, "ExecStart=$1 "}},
 		`install -m 644 (config/deploy/pawl.service) /etc/systemd/system/(pawl)\.service`: {{"$1", "[Service]"}},
+		`install -m 600 /dev/stdin (/etc/pawl\.env)`:                                      {{unit, "EnvironmentFile=-$1\n"}},
 		`systemctl enable --now pawl`:                                                     nil,
 		`docker run --rm -it -v pawl:/data ` + image + ` (?P<pawl>.+)`:                    {kept},
 		`docker run -d --name pawl -v pawl:/data -e OPENAI_API_KEY --security-opt (\S+) --security-opt (\S+) --security-opt (\S+) ` + image: {

@@ -7,49 +7,108 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/dustin/go-humanize"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/doctor"
 	"github.com/pawlbot/pawl/internal/needs"
 )
 
-// maxProcesses is how many processes and threads one sandbox may have
-// (internal/sandbox); Go and git of the server need some more.
-const (
-	maxProcesses = 4096
-	ownProcesses = 1024
-)
+// TestTheExamplesHaveTheRoomThatTheDoctorAsksFor holds every limit of the examples to the default configuration, which
+// pawl setup leaves as it is.
+func TestTheExamplesHaveTheRoomThatTheDoctorAsksFor(t *testing.T) {
+	need := doctor.RoomFor(config.Default())
+	atLeast := func(what, limit string, least config.Bytes) {
+		t.Helper()
+		if !strings.HasSuffix(limit, "i") {
+			limit = strings.TrimSuffix(limit, "g") + "Gi" // 18g of a compose file is 18 GiB
+		}
+		if got, err := humanize.ParseBytes(limit); err != nil || config.Bytes(got) < least {
+			t.Errorf("%s is %s, want at least %s: %v", what, limit, least, err)
+		}
+	}
+	var compose struct {
+		Services struct {
+			Pawl struct {
+				Pids   int    `yaml:"pids_limit"`
+				Memory string `yaml:"mem_limit"`
+			}
+		}
+	}
+	decode(t, "compose.yml", &compose)
+	atLeast("mem_limit", compose.Services.Pawl.Memory, need.Memory)
+	if got := compose.Services.Pawl.Pids; got < need.PIDs {
+		t.Errorf("pids_limit is %d, want at least %d", got, need.PIDs)
+	}
+	var chart struct {
+		Storage   string
+		Resources struct{ Limits map[string]string }
+	}
+	decode(t, "helm/pawl/values.yaml", &chart)
+	atLeast("limits.memory", chart.Resources.Limits["memory"], need.Memory)
+	atLeast("limits.ephemeral-storage", chart.Resources.Limits["ephemeral-storage"], need.Disk)
+	atLeast("storage", chart.Storage, need.Volume)
+	pod := read(t, "helm/pawl/templates/statefulset.yaml")
+	atLeast("the volume tmp", regexp.MustCompile(`name: tmp\n +emptyDir: {sizeLimit: (\w+)}`).FindStringSubmatch(pod)[1], need.Disk)
 
-func TestTheContainerHasRoomForTheForkBombOfEveryAgent(t *testing.T) {
-	text, err := os.ReadFile("compose.yml")
+	unit := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^(\w+)=(.*)$`).FindAllStringSubmatch(read(t, "pawl.service"), -1) {
+		unit[m[1]] = m[2]
+	}
+	for key, least := range map[string]int{"TasksMax": need.PIDs, "LimitNOFILE": need.Files} {
+		if got, err := strconv.Atoi(unit[key]); err != nil || got < least {
+			t.Errorf("%s is %s, want at least %d", key, unit[key], least)
+		}
+	}
+	if unit["Delegate"] != "yes" || unit["EnvironmentFile"] != "-/etc/pawl.env" {
+		t.Errorf("the unit delegates %q and reads %q", unit["Delegate"], unit["EnvironmentFile"])
+	}
+}
+
+// TestTheExamplesNameOneRelease compares the version in the examples and pages with the chart's.
+func TestTheExamplesNameOneRelease(t *testing.T) {
+	var chart struct{ Version string }
+	decode(t, "helm/pawl/Chart.yaml", &chart)
+	for _, name := range []string{"compose.yml", "kubernetes/pawl.yaml", "README.md", "../../README.md"} {
+		found := regexp.MustCompile(`ghcr\.io/pawlbot/pawl:(?:\$\{PAWL_TAG:-)?([^\s{]+?)-[a-z]+\b`).FindAllStringSubmatch(read(t, name), -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no image", name)
+		}
+		for _, m := range found {
+			if m[1] != chart.Version {
+				t.Errorf("%s: %s, want %s", name, m[0], chart.Version)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var compose struct {
-		Services map[string]struct {
-			Pids int `yaml:"pids_limit"`
-		}
-	}
-	if err := yaml.Unmarshal(text, &compose); err != nil {
-		t.Fatal(err)
-	}
-	workers := config.Default().Workers // which pawl setup leaves as it is
-	if got, want := compose.Services["pawl"].Pids, workers*maxProcesses+ownProcesses; got < want {
-		t.Errorf("pids_limit is %d, want at least %d for %d workers", got, want, workers)
+	return string(text)
+}
+
+func decode(t *testing.T, name string, to any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(read(t, name)), to); err != nil {
+		t.Fatalf("%s: %v", name, err)
 	}
 }
 
 // The unit is read by systemd's own validator; the program and the user, which it looks for, are ones that are there.
 func TestTheUnitIsValid(t *testing.T) {
 	verify := needs.Program(t, "systemd-analyze")
-	unit, err := os.ReadFile("pawl.service")
-	if err != nil {
-		t.Fatal(err)
-	}
-	there := strings.NewReplacer("/usr/local/bin/pawl ", "/bin/true ", "User=pawl", "User=root").Replace(string(unit))
+	unit := read(t, "pawl.service")
+	there := strings.NewReplacer("/usr/local/bin/pawl ", "/bin/true ", "User=pawl", "User=root").Replace(unit)
 	try := func(text string) (string, error) {
 		path := filepath.Join(t.TempDir(), "pawl.service")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

@@ -36,6 +36,8 @@ type Duty interface {
 // as far back as it can: a delivery right after the start must not hide the gap before it. Its methods must not
 // be called at the same time; of several nodes' the duty lets one look.
 type Watcher struct {
+	// Listed is called after each list of deliveries that GitHub gave.
+	Listed   func()
 	handlers *handlers.Handlers
 	archive  Archive
 	duty     Duty
@@ -62,6 +64,7 @@ type bounds struct {
 
 func New(h *handlers.Handlers, a Archive, d Duty) *Watcher {
 	return &Watcher{
+		Listed:   func() {},
 		handlers: h,
 		archive:  a,
 		duty:     d,

@@ -127,6 +127,7 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 		cursor = next
 	}
 	c.listed = newest
+	c.Listed()
 	return nil
 }
 

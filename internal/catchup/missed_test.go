@@ -148,6 +148,18 @@ func TestADeliveryThatGitHubCannotGiveHoldsUpNoOther(t *testing.T) {
 	w.missed(c, 1)
 }
 
+func TestOnlyAListThatGitHubGaveCounts(t *testing.T) {
+	w := newHouse(t)
+	c, listed := w.watcher(), 0
+	c.Listed = func() { listed++ }
+	w.missed(c, 0)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := c.Missed(ended); err == nil || listed != 1 {
+		t.Errorf("%d lists count after one that GitHub gave: %v", listed, err)
+	}
+}
+
 func TestALookEndsWhereTheLastOneBegan(t *testing.T) {
 	w := newHouse(t)
 	issue := w.Issue("Please.")

@@ -81,6 +81,7 @@ var table = []check{
 	{name: "port", group: local, run: (*exam).ports},
 	{name: "sandbox", group: machine, run: (*exam).sandbox},
 	{name: "limits", group: machine, needs: (*exam).hasSandbox, run: (*exam).limits},
+	{name: "limits", group: machine, run: (*exam).room},
 	{name: "sandbox", group: machine, run: (*exam).readOnly},
 	{name: "backend", group: agents, run: (*exam).backends, slow: true}, // each is bounded by itself
 	{name: "clock", group: outside, run: (*exam).clock},

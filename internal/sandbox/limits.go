@@ -99,6 +99,23 @@ func currentGroup() (string, error) {
 	return "", none
 }
 
+// Ceiling is the lowest limit in a file, memory.max or pids.max, of this process's control group and those above it;
+// zero where none is known.
+func Ceiling(file string) (lowest int64) {
+	dir, err := currentGroup()
+	if err != nil {
+		return 0
+	}
+	for ; strings.HasPrefix(dir, "/sys/fs/cgroup"); dir = filepath.Dir(dir) {
+		text, _ := os.ReadFile(filepath.Join(dir, file)) // the topmost group has none
+		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err == nil && (lowest == 0 || limit < lowest) {
+			lowest = limit
+		}
+	}
+	return lowest
+}
+
 // moveInto moves this process into a group of its own below dir, and lets the groups there be bounded.
 func moveInto(dir string) error {
 	leaf := filepath.Join(dir, ownGroup)

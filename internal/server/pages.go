@@ -17,12 +17,11 @@ import (
 )
 
 // handle puts together what is served: the webhook endpoint, and on a listener of their own pages, health and metrics.
-func (s *Server) handle(ctx context.Context, hook http.Handler) error {
+func (s *Server) handle(ctx context.Context, hook http.Handler, counters *web.Counters) error {
 	access, err := s.access(ctx)
 	if err != nil {
 		return err
 	}
-	counters := web.NewCounters()
 	s.solver.Env.OnAttempt, s.solver.Env.OnReceipt, s.solver.OnDecision = counters.Attempt, counters.Receipt, counters.Decision
 	s.solver.OnTakeOver = counters.TakeOver
 	o := web.Options{

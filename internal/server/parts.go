@@ -113,14 +113,17 @@ func (s *Server) begin(ctx, background context.Context) error {
 	if err := catchUp.Begin(ctx); err != nil {
 		return err
 	}
-	if err := s.handle(ctx, hook); err != nil {
+	counters := web.NewCounters()
+	if err := s.handle(ctx, hook, counters); err != nil {
 		return err
 	}
+	catchUp.Listed = counters.Listed("catch-up", s.store.Now)
 	notifier := s.notifier() // before an attempt may end
 	s.queue.Start(ctx)
 	s.background.Go(func() { catchUp.Watch(background, s.deps.Started) })
 	if s.cfg.GitHub.Receive == config.ReceivePoll {
 		poll := catchup.New(h, s.store, s.store.Duty("poll", s.solver.Env.Node, catchup.PollEvery))
+		poll.Listed = counters.Listed("poll", s.store.Now)
 		s.background.Go(func() { poll.Poll(background) })
 	}
 	s.background.Go(func() { notifier.Run(background) })

@@ -34,6 +34,47 @@ func TestTheAlertsFireWhenTheySay(t *testing.T) {
 	promtool(t, deploy+"prometheus", "test", "rules", "alerts_test.yml")
 }
 
+// TestEveryAlertIsTestedAndHasARunbook looks for a test that fires each alert, and for the heading that its link names.
+func TestEveryAlertIsTestedAndHasARunbook(t *testing.T) {
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string
+				Annotations struct {
+					Runbook string `yaml:"runbook_url"`
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(page(t, deploy+"prometheus/alerts.yml"), &rules); err != nil {
+		t.Fatal(err)
+	}
+	tests := string(page(t, deploy+"prometheus/alerts_test.yml"))
+	headings := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllSubmatch(page(t, "../../docs/operations.md"), -1) {
+		anchor := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(string(m[1])), "")
+		headings[strings.ReplaceAll(anchor, " ", "-")] = true
+	}
+	const runbook = "https://github.com/pawlbot/pawl/blob/main/docs/operations.md#"
+	for _, r := range rules.Groups[0].Rules {
+		if anchor, ok := strings.CutPrefix(r.Annotations.Runbook, runbook); !ok || !headings[anchor] {
+			t.Errorf("%s: docs/operations.md has no heading for %q", r.Alert, r.Annotations.Runbook)
+		}
+		if !strings.Contains(tests, "alertname: "+r.Alert+"\n        exp_alerts: [{") {
+			t.Errorf("no test fires %s", r.Alert)
+		}
+	}
+}
+
+func page(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 // dashboard reads the expressions of the dashboard, by panel.
 func dashboard(t *testing.T) map[string]string {
 	t.Helper()
@@ -126,11 +167,7 @@ func TestTheMetricsThatAreAskedForExist(t *testing.T) {
 			t.Errorf("%s is exported, and its declaration is not found", f.GetName())
 		}
 	}
-	alerts, err := os.ReadFile(deploy + "prometheus/alerts.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked := string(alerts)
+	asked := string(page(t, deploy+"prometheus/alerts.yml"))
 	for _, expr := range dashboard(t) {
 		asked += "\n" + expr
 	}
@@ -147,11 +184,7 @@ func TestTheMetricsThatAreAskedForExist(t *testing.T) {
 
 func TestTheDocsHaveARowForEachMetric(t *testing.T) {
 	const path = "../../docs/operations.md"
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(page), "\n| metric |")
+	_, table, _ := strings.Cut(string(page(t, path)), "\n| metric |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var documented []string
 	for row := range strings.Lines(table) {

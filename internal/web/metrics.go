@@ -187,6 +187,7 @@ type Counters struct {
 	webhooks, attempts, decisions, tokens, estimated, cost, turns, calls, rungs *prometheus.CounterVec
 	durations                                                                   *prometheus.HistogramVec
 	takeOvers                                                                   prometheus.Counter
+	listed                                                                      *prometheus.GaugeVec
 }
 
 func NewCounters() *Counters {
@@ -208,6 +209,8 @@ func NewCounters() *Counters {
 		rungs:     counter("rungs", "Recoveries that fired on this node, by rung and whether they helped.", "rung", "recovered"),
 		takeOvers: in.NewCounter(prometheus.CounterOpts{Name: "pawl_take_overs_total",
 			Help: "Threads that this node took over when the lease of a node ran out that did not give it back."}),
+		listed: in.NewGaugeVec(prometheus.GaugeOpts{Name: "pawl_deliveries_listed_timestamp_seconds",
+			Help: "When this node last read GitHub's list of deliveries, or began; the duty is catch-up or poll."}, []string{"duty"}),
 		durations: in.NewHistogramVec(prometheus.HistogramOpts{Name: "pawl_attempt_duration_seconds",
 			// An agent that fails at once takes seconds, a long attempt hours.
 			Buckets: []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
@@ -226,6 +229,14 @@ func NewCounters() *Counters {
 // Attempt counts an attempt that ended; the ending is empty where Pawl cut it short before.
 func (c *Counters) Attempt(backend string, ending policy.Ending, outcome policy.Outcome) {
 	c.attempts.WithLabelValues(backend, string(ending), string(outcome)).Inc()
+}
+
+// Listed returns what to call whenever a duty has read GitHub's list of deliveries. Its start counts as the first time,
+// so that a duty that never succeeds is missed, too.
+func (c *Counters) Listed(duty string, now func() time.Time) func() {
+	read := func() { c.listed.WithLabelValues(duty).Set(float64(now().Unix())) }
+	read()
+	return read
 }
 
 func (c *Counters) TakeOver() { c.takeOvers.Inc() }

@@ -12,12 +12,26 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const (
-	chart = "../helm/pawl"
-	plain = "../kubernetes/pawl.yaml"
+const plain = "../kubernetes/pawl.yaml"
+
+var (
+	update = flag.Bool("update", false, "write kubernetes/pawl.yaml anew")
+	chart  string
 )
 
-var update = flag.Bool("update", false, "write kubernetes/pawl.yaml anew")
+func init() {
+	flag.StringVar(&chart, "chart", "../helm/pawl", "the folder of the chart to try, such as that of a release's package")
+}
+
+// version is the release that the chart belongs to.
+func version(t *testing.T) string {
+	t.Helper()
+	var c struct{ Version, AppVersion string }
+	if err := yaml.Unmarshal([]byte(read(t, chart+"/Chart.yaml")), &c); err != nil || c.Version != c.AppVersion {
+		t.Fatalf("the chart %s is for Pawl %s: %v", c.Version, c.AppVersion, err)
+	}
+	return c.Version
+}
 
 // everything sets each value of the chart to another one than its default.
 var everything = map[string]any{
@@ -93,7 +107,7 @@ func agents(t *testing.T) []string {
 
 func TestEveryAgentOfTheImageCanBeInstalled(t *testing.T) {
 	for _, name := range agents(t) {
-		if got := image(manifests(t, map[string]any{"agent": name}).set); got != "ghcr.io/pawlbot/pawl:latest-"+name {
+		if got := image(manifests(t, map[string]any{"agent": name}).set); got != "ghcr.io/pawlbot/pawl:"+version(t)+"-"+name {
 			t.Errorf("agent %s starts %s", name, got)
 		}
 	}

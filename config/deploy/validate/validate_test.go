@@ -30,7 +30,7 @@ func TestTheComposeFileIsValid(t *testing.T) {
 	if grace := pawl.StopGracePeriod; pawl.HealthCheck == nil || grace == nil || grace.String() != "40s" {
 		t.Errorf("health check %v, stop_grace_period %v; Pawl needs up to 30 s", pawl.HealthCheck, grace)
 	}
-	if len(pawl.Volumes) != 1 || pawl.Volumes[0].Target != "/data" || pawl.Image != "ghcr.io/pawlbot/pawl:latest-codex" {
+	if len(pawl.Volumes) != 1 || pawl.Volumes[0].Target != "/data" || pawl.Image != "ghcr.io/pawlbot/pawl:"+version(t)+"-codex" {
 		t.Errorf("%s with %v", pawl.Image, pawl.Volumes)
 	}
 	for _, name := range agents(t)[1:] {

@@ -1,0 +1,79 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/sandbox"
+)
+
+// Room is what a server takes while every worker's sandbox takes all that it may. Zero is unknown, or no limit.
+type Room struct {
+	Memory config.Bytes
+	PIDs   int // processes and threads
+	Files  int // open files of the server
+	// Disk is what the sandbox of one worker may write; Volume is for data_dir with those of all workers.
+	Disk, Volume config.Bytes
+}
+
+// What the server takes beside its sandboxes. The numbers are our choice; a busy server was seen with a tenth.
+const (
+	ownMemory config.Bytes = 1 << 30 // bytes, with its git
+	ownPIDs                = 1024    // with its git
+	ownFiles               = 8192
+)
+
+// RoomFor is the room that a configuration needs.
+func RoomFor(c config.Server) Room {
+	r := Room{Files: ownFiles, Disk: c.Sandbox.Disk}
+	workers := config.Bytes(c.Workers)
+	if c.Sandbox.Memory > 0 {
+		r.Memory = workers*c.Sandbox.Memory + ownMemory
+	}
+	if c.Sandbox.PIDs > 0 {
+		r.PIDs = c.Workers*c.Sandbox.PIDs + ownPIDs
+	}
+	if c.Sandbox.Disk > 0 {
+		r.Volume = workers*c.Sandbox.Disk + leastRoom
+	}
+	return r
+}
+
+// allowed is what the container, the unit or the user's limits leave to this server; zero is no limit.
+func allowed() (r Room) {
+	r.Memory = config.Bytes(sandbox.Ceiling("memory.max"))
+	r.PIDs = int(sandbox.Ceiling("pids.max"))
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Max < ownFiles {
+		r.Files = int(files.Max)
+	}
+	return r
+}
+
+func (e *exam) room(context.Context) []Finding { return allowed().tooSmall(RoomFor(e.cfg)) }
+
+// tooSmall warns of each part of the room that is less than needed.
+func (r Room) tooSmall(need Room) (all []Finding) {
+	if r.Memory > 0 && r.Memory < need.Memory {
+		all = append(all, warning(
+			fmt.Sprintf("memory is limited to %s; the sandboxes of all workers and the server may take %s", r.Memory, need.Memory),
+			"raise the limit of the container or the unit, or lower workers or sandbox.memory",
+		)...)
+	}
+	if r.PIDs > 0 && r.PIDs < need.PIDs {
+		all = append(all, warning(
+			fmt.Sprintf("processes are limited to %d; the sandboxes of all workers and the server may take %d", r.PIDs, need.PIDs),
+			"raise pids_limit of the container or TasksMax of the unit, or lower workers or sandbox.pids",
+		)...)
+	}
+	if r.Files > 0 && r.Files < need.Files {
+		all = append(all, warning(
+			fmt.Sprintf("open files are limited to %d; a server may need %d", r.Files, need.Files),
+			"raise LimitNOFILE of the unit, or ulimit -n",
+		)...)
+	}
+	return all
+}
