@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
@@ -92,7 +93,7 @@ func TestExitCodes(t *testing.T) {
 		{"check DIR/hostile.yml", exitFailed, "hostile.yml:"},
 		{"check DIR/none.yml", exitFailed, "there is no such file"},
 
-		{"doctor", exitUsage, `required flag(s) "config"`},
+		{"doctor", exitUsage, `required flag(s) "config" not set, and this folder has no pawl.yml`},
 		{"doctor --config DIR/server.yml --repo widgets", exitUsage, "--repo takes OWNER/NAME"},
 		{"doctor --config DIR/server.yml --repo a/b/c", exitUsage, "--repo takes OWNER/NAME"},
 		{"doctor --config DIR/server.yml --repo acme/", exitUsage, "--repo takes OWNER/NAME"},
@@ -124,17 +125,19 @@ func TestExitCodes(t *testing.T) {
 		{"run --task a --task-file b", exitUsage, "either --task or --task-file"},
 		{"run --task a --backend nonsense --repo DIR", exitUsage, "nonsense"},
 		{"run --task a --verify= --repo DIR", exitUsage, "--verify is empty"},
-		{"run --task a --repo .", exitUsage, "not the top folder of a git repository"},
+		{"run --task a --repo /", exitUsage, "/ is in no git repository"},
+		{"run Say hello", exitUsage, "pawl run --task 'Say hello'"},
+		{"run --task a --repo DIR --config DIR/server.yml --backend mine", exitUsage, `backend "mine" is not in DIR/server.yml, which has codex: give one with --backend`},
 		{"run --task a --backend codex --sandbox some --repo DIR --config DIR/server.yml", exitUsage, "--sandbox some"},
 		{"run --task a --config DIR/none.yml --repo DIR", exitFailed, "none.yml"},
 
-		{"serve", exitUsage, `required flag(s) "config"`},
+		{"serve", exitUsage, `required flag(s) "config" not set, and this folder has no pawl.yml`},
 		{"serve --config a b", exitUsage, "unknown command"},
 		{"serve --config DIR/none.yml", exitFailed, "none.yml"},
 		{"serve --config DIR/junk.yml", exitFailed, "junk.yml:6:1: polcy: is not a known key"},
 		{"serve --config DIR/missing.yml", exitFailed, "correct the path or remove it"},
 
-		{"status", exitUsage, `required flag(s) "config"`},
+		{"status", exitUsage, `required flag(s) "config" not set, and this folder has no pawl.yml`},
 		{"status --config DIR/server.yml --learning acme/widgets#1", exitUsage, "--learning is about all threads"},
 		{"status --config DIR/none.yml", exitFailed, "none.yml"},
 		{"status --config DIR/server.yml", exitFailed, "pawl serve"},
@@ -143,6 +146,7 @@ func TestExitCodes(t *testing.T) {
 		t.Run(c.args, func(t *testing.T) {
 			dir := desk(t)
 			var out, errs strings.Builder
+			c.says = strings.ReplaceAll(c.says, "DIR", dir)
 			code := run(strings.Fields(strings.ReplaceAll(c.args, "DIR", dir)), &out, &errs)
 			said, other := out.String(), errs.String()
 			if code != exitDone {
@@ -155,6 +159,74 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("on the wrong stream: %q; or it drives a terminal: %q", other, said)
 			}
 		})
+	}
+}
+
+// One rule for every command: --config wins, then pawl.yml of the current folder. A folder without it is as before. Not
+// parallel, as it changes the current folder.
+func TestTheConfigurationOfTheCurrentFolder(t *testing.T) {
+	dir := desk(t)
+	t.Chdir(dir)
+	// This configuration names itself in errors, and a backend that there is not.
+	write(t, "pawl.yml", "github: {app: {integration_id: 1, webhook_secret: 0123456789abcdef, private_key_file: app.pem}}\n"+
+		"database: sqlite:pawl.db\nsandbox: {mode: none, read_only: [/none/here]}\nbackends: [{name: mine, kind: command, argv: [/none/mine]}]\n")
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	if err := os.Remove(".git"); err != nil {
+		t.Fatal(err)
+	}
+	git("init", "-q")
+	if err := os.MkdirAll("sub/folder", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, says string }{
+		{"serve", "/none/here"},
+		{"serve --config missing.yml", "/none/agents"},
+		{"doctor", "/none/here"},
+		{"status", "pawl serve"},
+		{"logs acme/widgets#1", "pawl serve"},
+		{"pause acme/widgets", "pawl serve"},
+		{"check gemini.yml", "gemini.yml:1:12: backends[0]"},
+		{"check gemini.yml --config=", "no error"},
+		{"run --task a --backend other", "which has mine"},
+		{"run --task a --backend other --repo sub/folder", "which has mine"},
+		{"run --task a --backend other --config server.yml", "which has codex"},
+		{"run --task a --config= --backend nonsense", "needs a configuration file"},
+	} {
+		var out strings.Builder
+		run(strings.Fields(c.args), &out, &out)
+		if !strings.Contains(out.String(), c.says) {
+			t.Errorf("%s does not say %q:\n%s", c.args, c.says, &out)
+		}
+	}
+	git("add", "--force", "pawl.yml")
+	for _, args := range []string{"run --task a --backend other", "run --task a --backend other --config pawl.yml"} {
+		var out strings.Builder
+		if code := run(strings.Fields(args), &out, &out); code != exitUsage {
+			t.Errorf("%s: exit code %d", args, code)
+		}
+		obeys := strings.Contains(out.String(), "which has mine")
+		if obeys != strings.Contains(args, "--config") || !obeys && !strings.Contains(out.String(), "came with this repository") {
+			t.Errorf("%s with a file that git tracks:\n%s", args, &out)
+		}
+	}
+}
+
+func TestTheOnlyBackendOfAFileIsTheUsualOne(t *testing.T) {
+	for want, all := range map[string][]config.Backend{
+		"mine":       {{Name: "mine"}},
+		config.Codex: {{Name: "mine"}, {Name: config.Codex}},
+	} {
+		if got := usualBackend(all); got != want {
+			t.Errorf("of %v it is %s, want %s", all, got, want)
+		}
+	}
+	if got := usualBackend(nil); got != config.Codex {
+		t.Errorf("without a file it is %s", got)
 	}
 }
 

@@ -38,7 +38,7 @@ func doctorCommand() *cobra.Command {
 			return nil
 		},
 	}
-	requiredFlag(cmd, &file, "config", "the server's configuration file")
+	requiredFlag(cmd, &file, "config", serverConfig)
 	cmd.Flags().StringVar(&repo, "repo", "", "try this repository, too")
 	jsonFlag(cmd)
 	return cmd

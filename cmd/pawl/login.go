@@ -16,8 +16,8 @@ func loginCommand() *cobra.Command {
 		Use:   "login --config FILE",
 		Short: "Print a link that opens the pages as an operator",
 		Args:  cobra.NoArgs,
-		Long: "Print a link to the pages of the server on this machine. The first browser that opens it, within 5 minutes, is signed in\n" +
-			"as an operator for 8 hours. Who may read the configuration and write to the database may do so anyway.\n" +
+		Long: "Print a link to the pages of the server on this machine. The first browser in which its button is pressed, within\n" +
+			"5 minutes, is signed in as an operator for 8 hours. Who may read the configuration and write to the database may do so anyway.\n" +
 			"Everybody else signs in with GitHub: see github.app.client_id and server.operators.",
 	}
 	return onDatabase(cmd, store.Beside, func(_ config.Server, db *store.Store, _ []string) error {

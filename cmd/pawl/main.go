@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
@@ -48,7 +49,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 		Version:       buildInfo().String(),
 		// Whatever fails before a command runs is wrong usage.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := useConfigHere(cmd); err != nil {
+				return err
+			}
 			if err := cmd.ValidateRequiredFlags(); err != nil {
+				if missesConfig(cmd) {
+					return fmt.Errorf("%w, and this folder has no %s", err, configHere)
+				}
 				return err
 			}
 			started = true
@@ -88,11 +95,48 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
+// configHere is the configuration that a command without --config takes, if it is in the current folder.
+const configHere = "pawl.yml"
+
+// amongOthersFiles annotates a command that is used in repositories of others, whose files it does not obey.
+const amongOthersFiles = "among others' files"
+
+// useConfigHere gives a command without --config the file of the current folder, if there is one. A configuration names
+// programs that run outside of the sandbox, and where keys are sent. So one that came with a repository must be named.
+func useConfigHere(cmd *cobra.Command) error {
+	if !missesConfig(cmd) {
+		return nil
+	}
+	info, err := os.Stat(configHere)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	if cmd.Annotations[amongOthersFiles] != "" && tracked(cmd.Context(), configHere) {
+		return fmt.Errorf("%s came with this repository, and could run programs of its author with your keys; "+
+			"read it and give --config %[1]s, or --config \"\" to go without", configHere)
+	}
+	return cmd.Flags().Set("config", configHere)
+}
+
+// missesConfig reports whether a command takes --config and was not given it.
+func missesConfig(cmd *cobra.Command) bool {
+	flag := cmd.Flags().Lookup("config")
+	return flag != nil && !flag.Changed
+}
+
+// tracked reports whether a file of the current folder is in the index of a git repository.
+func tracked(ctx context.Context, file string) bool {
+	return exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "ls-files", "--error-unmatch", "--", file).Run() == nil
+}
+
 // requiredFlag adds a flag without which the command is wrong usage.
 func requiredFlag(cmd *cobra.Command, value *string, name, usage string) {
 	cmd.Flags().StringVar(value, name, "", usage)
 	_ = cmd.MarkFlagRequired(name) // the flag is declared one line above
 }
+
+// serverConfig describes --config of the commands that need a server's configuration.
+const serverConfig = "the server's configuration file (default: " + configHere + ", where the current folder has it)"
 
 // jsonFlag adds the flag by which printReport prints JSON.
 func jsonFlag(cmd *cobra.Command) { cmd.Flags().Bool("json", false, "print one JSON object") }
@@ -135,7 +179,7 @@ func withDatabase(ctx context.Context, file string, access store.Access, do func
 // opens it.
 func onDatabase(cmd *cobra.Command, access store.Access, do func(cfg config.Server, db *store.Store, args []string) error) *cobra.Command {
 	var file string
-	requiredFlag(cmd, &file, "config", "the server's configuration file")
+	requiredFlag(cmd, &file, "config", serverConfig)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return withDatabase(cmd.Context(), file, access, func(cfg config.Server, db *store.Store) error { return do(cfg, db, args) })
 	}

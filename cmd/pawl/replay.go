@@ -40,7 +40,7 @@ func replayCommand() *cobra.Command {
 			return printReport(cmd, r, r.Print)
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "a server's configuration file, for its policy (default: the published numbers)")
+	cmd.Flags().StringVar(&file, "config", "", "a server's configuration file, for its policy (default: "+configHere+" in the current folder, else the published numbers)")
 	cmd.Flags().StringVar(&cli, "cli", "", "read each file as one transcript of "+strings.Join(replay.Streams(), ", ")+" (default: detected)")
 	jsonFlag(cmd)
 	return cmd

@@ -37,7 +37,9 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run --task TEXT",
 		Short: "Run the solve loop on a local git repository, without GitHub",
-		Args:  cobra.NoArgs,
+		Args:  taskIsAFlag,
+		// A folder of somebody else's repository is the usual place.
+		Annotations: map[string]string{amongOthersFiles: "yes"},
 		Long: "Run the solve loop on the committed state of a local git repository. The work is committed to a new branch;\n" +
 			"the files in the folder and its current branch are left alone. Receipts are printed; it exits 1 when the\n" +
 			"task was not done, or, with --verify, when the work is not verified: a command did not exit 0, no test ran, failures\n" +
@@ -50,14 +52,40 @@ func runCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.task, "task", "", "what the agent is to do")
 	f.StringVar(&o.taskFile, "task-file", "", "a file that says what the agent is to do; - reads standard input")
-	f.StringVar(&o.repo, "repo", ".", "the folder of the repository")
-	f.StringVar(&o.backend, "backend", config.Codex, "a backend of the configuration, or the kind of an agent CLI")
+	f.StringVar(&o.repo, "repo", ".", "the repository, or a folder in it")
+	f.StringVar(&o.backend, "backend", "", "a backend of the configuration, or the kind of an agent CLI (default: the only one of the configuration, else codex)")
 	f.StringVar(&o.model, "model", "", "the model, instead of the backend's own")
-	f.StringVar(&o.config, "config", "", "a server's configuration file, for its backends and policy")
+	f.StringVar(&o.config, "config", "", "a server's configuration file, for its backends and policy (default: "+configHere+", where the current folder has it and git does not track it)")
 	f.StringVar(&o.sandbox, "sandbox", "", "auto (bubblewrap) or none, instead of the configuration's")
 	f.StringArrayVar(&o.verify, "verify", nil, "a command line that must succeed, beside those of .github/pawl.yml; may be given more than once")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	return cmd
+}
+
+// taskIsAFlag refuses arguments: most likely the words of a task without --task.
+func taskIsAFlag(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	task := config.CommandLine([]string{strings.Join(args, " ")})
+	return fmt.Errorf("the task is given with --task: pawl run --task %s", task)
+}
+
+// topFolder is the top folder of the git repository that a folder is in.
+func topFolder(in string) (string, error) {
+	from, err := filepath.Abs(in)
+	if err != nil {
+		return "", err
+	}
+	for dir := from; ; dir = filepath.Dir(dir) {
+		_, err := os.Stat(filepath.Join(dir, ".git"))
+		if err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("%s is in no git repository: give one with --repo", from)
+		}
+	}
 }
 
 func runLocal(cmd *cobra.Command, o runOptions) error {
@@ -69,12 +97,9 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 	if err != nil {
 		return usageError{err}
 	}
-	dir, err := filepath.Abs(o.repo)
+	dir, err := topFolder(o.repo)
 	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Join(dir, ".git")); err != nil {
-		return usageError{fmt.Errorf("%s is not the top folder of a git repository: give it with --repo", dir)}
+		return usageError{err}
 	}
 	cfg, err := localConfig(o)
 	if err != nil {
@@ -195,6 +220,9 @@ func localConfig(o runOptions) (config.Server, error) {
 	if err != nil {
 		return cfg, err
 	}
+	if o.backend == "" {
+		o.backend = usualBackend(cfg.Backends)
+	}
 	if o.config == "" {
 		cfg.Log.Level = "warn"
 		if err := local.Standalone(&cfg, o.backend, o.model, os.LookupEnv); err != nil {
@@ -217,5 +245,21 @@ func localConfig(o runOptions) (config.Server, error) {
 			return cfg, nil
 		}
 	}
-	return cfg, usageError{fmt.Errorf("backend %q is not in %s", o.backend, o.config)}
+	return cfg, usageError{fmt.Errorf("backend %q is not in %s, which has %s: give one with --backend", o.backend, o.config, names(cfg.Backends))}
+}
+
+// usualBackend is the backend of a run that names none.
+func usualBackend(all []config.Backend) string {
+	if len(all) == 1 {
+		return all[0].Name
+	}
+	return config.Codex
+}
+
+func names(all []config.Backend) string {
+	var list []string
+	for _, b := range all {
+		list = append(list, b.Name)
+	}
+	return strings.Join(list, ", ")
 }

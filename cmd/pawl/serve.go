@@ -39,7 +39,7 @@ func serveCommand() *cobra.Command {
 			return serve(cmd.Context(), &file, logger(cmd.ErrOrStderr()))
 		},
 	}
-	requiredFlag(cmd, &file.Name, "config", "the server's configuration file")
+	requiredFlag(cmd, &file.Name, "config", serverConfig)
 	cmd.Flags().StringVar(&file.Listen, "listen", "", "address to listen on, instead of the configuration's")
 	return cmd
 }

@@ -38,7 +38,7 @@ func setupCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.GitHub, "github", "https://github.com", "the GitHub, also an Enterprise Server")
 	cmd.Flags().StringVar(&f.Org, "org", "", "the organization that shall own the App (default: you)")
 	cmd.Flags().StringVar(&f.Name, "name", "pawl", "the App's name, which nobody else at this GitHub may have; it can be changed in the browser")
-	cmd.Flags().StringVar(&f.Config, "config", "pawl.yml", "the configuration file to write")
+	cmd.Flags().StringVar(&f.Config, "config", configHere, "the configuration file to write")
 	cmd.Flags().StringVar(&f.Backend, "backend", "codex", "the agent to begin with: "+strings.Join(config.CLIs(), ", "))
 	return cmd
 }
@@ -49,8 +49,8 @@ func checkCommand() *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Check a repository's " + config.RepoFile,
 		Args:  cobra.MaximumNArgs(1),
-		Long: "Check " + config.RepoFile + ", or another FILE of that form, before it is pushed. With --config also against a\n" +
-			"server's configuration: what that server does not allow is an error there. Exits 1 where something is wrong.",
+		Long: "Check " + config.RepoFile + ", or another FILE of that form, before it is pushed. With a server's configuration also against\n" +
+			"that: what the server does not allow is an error there. Exits 1 where something is wrong.",
 		Example: "  pawl check\n  pawl check --config pawl.yml widgets/.github/pawl.yml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := config.RepoFile
@@ -79,6 +79,6 @@ func checkCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&server, "config", "", "the configuration of the server that is to work there")
+	cmd.Flags().StringVar(&server, "config", "", "the configuration of the server that is to work there (default: "+configHere+", where the current folder has it)")
 	return cmd
 }

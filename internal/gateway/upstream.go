@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rs/zerolog"
 	"github.com/tidwall/gjson"
 
 	"github.com/pawlbot/pawl/internal/limit"
@@ -255,11 +256,11 @@ func (c *call) fail(f limit.Evidence) {
 	said := limit.Read(f)
 	said.Message = secret.Mask(said.Message, c.grant.Provider.Key.Reveal())
 	l, isLimit := said.Limit()
-	told := c.gateway.Log.Info()
+	level, source := zerolog.InfoLevel, ""
 	if l.Kind == policy.Auth {
 		// Provider and CLI do not know where the key comes from.
-		l.Message += "; look at " + c.grant.Provider.KeySource()
-		told = c.gateway.Log.Warn().Str("hint", "make a new key for "+c.grant.Provider.KeySource()+"; pawl doctor tries it")
+		level, source = zerolog.WarnLevel, c.grant.Provider.KeySource()
+		l.Message += "; look at " + source
 	}
 	if f.Status == http.StatusPaymentRequired && c.req.most > mostAsked {
 		isLimit = false // routers refuse so what the credit does not cover
@@ -268,7 +269,7 @@ func (c *call) fail(f limit.Evidence) {
 	if isLimit && forms[c.route.kind].read != nil {
 		counts = c.limited(l, said.OfAccount)
 	}
-	told.
+	c.gateway.Log.WithLevel(level).
 		Str("attempt", c.grant.Attempt).
 		Str("provider", c.grant.Provider.Name).
 		Str("call", string(c.route.kind)).
@@ -277,6 +278,7 @@ func (c *call) fail(f limit.Evidence) {
 		Str("limit", string(l.Kind)).
 		Bool("counts", counts).
 		Time("resets_at", l.ResetsAt).
+		Str("key", source).
 		Msg("the provider refused")
 }
 

@@ -411,7 +411,7 @@ func (r *Rig) Get(path string) (int, string) {
 			link, err = server.LoginLink(r.T.Context(), db)
 			r.Must(err)
 		})
-		resp, err := http.Get(link)
+		resp, err := http.PostForm(link, nil) // the button of the page
 		r.Must(err)
 		resp.Body.Close()
 		r.Cookie = resp.Cookies()[0]

@@ -103,7 +103,7 @@ func (s *site) asOperator() *http.Cookie {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	answer, body := s.get(web.LinkPath + secret)
+	answer, body := s.do(s.request(http.MethodPost, s.url+web.LinkPath+secret))
 	if answer.StatusCode != http.StatusOK || len(answer.Cookies()) != 1 {
 		s.t.Fatalf("the link: %s, %d cookies\n%s", answer.Status, len(answer.Cookies()), body)
 	}

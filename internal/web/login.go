@@ -29,7 +29,8 @@ const loginsAtOnce = 2
 func (p *pages) addLogin(to handlers) {
 	to["GET "+loginPath] = http.HandlerFunc(p.toGitHub)
 	to["GET "+CallbackPath] = inLine(make(chan struct{}, loginsAtOnce), http.HandlerFunc(p.fromGitHub))
-	to["GET "+LinkPath+"{secret}"] = http.HandlerFunc(p.byLink)
+	to["GET "+LinkPath+"{secret}"] = http.HandlerFunc(p.offer)
+	to["POST "+LinkPath+"{secret}"] = http.HandlerFunc(p.byLink)
 	to["POST "+logoutPath] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.forget(w, sessionCookie)
 		p.message(w, r, http.StatusOK, "Signed out", "You are signed out in this browser.")
@@ -40,7 +41,11 @@ func (p *pages) addLogin(to handlers) {
 // is SameSite=Strict; asked by the page itself it does.
 func (p *pages) askIn(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		p.leads(w, r, http.StatusOK, "One moment", "Opening the page …", p.Access.base.Path+local(r.URL.RequestURI()), "")
+		p.lead(w, r, http.StatusOK, way{
+			Title: "One moment",
+			Text:  "Opening the page …",
+			Go:    p.Access.base.Path + local(r.URL.RequestURI()),
+		})
 		return
 	}
 	p.signIn(
@@ -58,7 +63,7 @@ func (p *pages) signIn(w http.ResponseWriter, r *http.Request, status int, next,
 	if p.Access.OAuth != nil {
 		link = p.Access.base.Path + loginPath + "?" + url.Values{"next": {local(next)}}.Encode()
 	}
-	p.leads(w, r, status, "Sign in", why, "", link)
+	p.lead(w, r, status, way{Title: "Sign in", Text: why, SignIn: link})
 }
 
 // toGitHub sends the browser to GitHub (docs.github.com, "Generating a user access token for a GitHub App").
@@ -130,23 +135,43 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 	p.begin(w, r, person, l.Next)
 }
 
-// byLink signs an operator in who has a link that pawl login made.
+// offer shows the button of a link that pawl login made. It uses nothing up: chats and mail programs fetch links before
+// anybody clicks.
+func (p *pages) offer(w http.ResponseWriter, r *http.Request) {
+	good, err := isGood(r.Context(), p.Store, r.PathValue("secret"))
+	switch {
+	case err != nil:
+		p.unavailable(w, r, err)
+	case !good:
+		p.usedUp(w, r)
+	default:
+		// Under no-referrer browsers without Sec-Fetch-Site send the button's request without its origin, and ownSite
+		// refuses it. An origin does not hold the link's secret.
+		w.Header().Set("Referrer-Policy", "strict-origin")
+		p.lead(w, r, http.StatusOK, way{
+			Title:  "Sign in",
+			Text:   "This link signs this browser in as an operator of this server, once.",
+			Button: "Sign in",
+		})
+	}
+}
+
+// byLink signs an operator in who pressed the button of a link.
 func (p *pages) byLink(w http.ResponseWriter, r *http.Request) {
 	good, err := redeem(r.Context(), p.Store, r.PathValue("secret"))
 	switch {
 	case err != nil:
 		p.unavailable(w, r, err)
 	case !good:
-		p.signIn(
-			w,
-			r,
-			http.StatusForbidden,
-			"/",
-			"This link was used before, or is older than 5 minutes. pawl login prints another.",
-		)
+		p.usedUp(w, r)
 	default:
 		p.begin(w, r, Person{}, "/")
 	}
+}
+
+func (p *pages) usedUp(w http.ResponseWriter, r *http.Request) {
+	const told = "This link was used before, or is older than 5 minutes. pawl login prints another."
+	p.signIn(w, r, http.StatusForbidden, "/", told)
 }
 
 // begin begins a session, whatever the browser had before.
@@ -170,7 +195,11 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, person Person, nex
 	p.Log.Info().Str("by", person.Name()).Msg("a person signed in")
 	http.SetCookie(w, cookie)
 	// A redirect that began at GitHub would not bring the new cookie along; the page itself does.
-	p.leads(w, r, http.StatusOK, "Signed in", "You are signed in as "+person.Name()+".", p.Access.base.Path+local(next), "")
+	p.lead(w, r, http.StatusOK, way{
+		Title: "Signed in",
+		Text:  "You are signed in as " + person.Name() + ".",
+		Go:    p.Access.base.Path + local(next),
+	})
 }
 
 // local is an address of this site as a path with its query; "/" for everything else.

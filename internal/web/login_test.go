@@ -286,29 +286,75 @@ func TestSessionsAreSealedAndNobodyCanBringTheirOwn(t *testing.T) {
 	}
 }
 
+// A chat's preview fetches a link before anybody clicks; only the button of its page uses the link up.
 func TestALinkSignsOneBrowserInOnce(t *testing.T) {
 	s := open(t, nil)
 	s.solved()
 	s.page("/threads/acme/widgets/7")
-	secret, err := web.NewLink(t.Context(), s.store)
-	if err != nil {
-		t.Fatal(err)
+	link := func() string {
+		t.Helper()
+		secret, err := web.NewLink(t.Context(), s.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return web.LinkPath + secret
+	}
+	// asks gives the status, whether the page has the button, and the number of cookies.
+	asks := func(method, path, site, origin string) [3]any {
+		t.Helper()
+		r := s.request(method, s.url+path)
+		r.Header.Set("Sec-Fetch-Site", site)
+		r.Header.Set("Origin", origin)
+		answer, body := s.do(r)
+		if policy := answer.Header.Get("Referrer-Policy"); policy != "no-referrer" && policy != "strict-origin" {
+			t.Errorf("%s %s tells others where it was followed: %s", method, path, policy)
+		}
+		return [3]any{answer.StatusCode, strings.Contains(body, `<form method="post"><button>Sign in</button>`), len(answer.Cookies())}
 	}
 	s.cookie = nil
-	for i, want := range []int{http.StatusOK, http.StatusForbidden} {
-		if answer, _ := s.get(web.LinkPath + secret); answer.StatusCode != want {
-			t.Errorf("use %d: %s", i+1, answer.Status)
+	first, late, gone := link(), link(), link()
+	elsewhere := "https://evil.example"
+	offered, refused, in := [3]any{http.StatusOK, true, 0}, [3]any{http.StatusForbidden, false, 0}, [3]any{http.StatusOK, false, 1}
+	for i, c := range []struct {
+		method, path, site, origin string
+		want                       [3]any
+	}{
+		{"HEAD", first, "none", "", [3]any{http.StatusOK, false, 0}},
+		{"GET", first, "none", "", offered},
+		{"GET", first, "cross-site", "", offered}, // from a chat
+		{"POST", first, "cross-site", elsewhere, refused},
+		{"POST", first, "same-site", elsewhere, refused},
+		{"POST", first, "", elsewhere, refused},
+		{"POST", web.LinkPath + "AAAA", "same-origin", "", refused},
+		{"GET", web.LinkPath + "AAAA", "none", "", refused},
+		{"POST", first, "", s.url, in}, // a browser without Sec-Fetch-Site
+		{"POST", first, "same-origin", "", refused},
+		{"GET", first, "none", "", refused},
+	} {
+		if got := asks(c.method, c.path, c.site, c.origin); got != c.want {
+			t.Errorf("%d, %s: %v, want %v", i, c.method, got, c.want)
 		}
-	}
-	late, err := web.NewLink(t.Context(), s.store)
-	if err != nil {
-		t.Fatal(err)
 	}
 	s.mu.Lock()
 	s.clock = s.clock.Add(web.LinkTime)
 	s.mu.Unlock()
-	if answer, _ := s.get(web.LinkPath + late); answer.StatusCode != http.StatusForbidden {
-		t.Errorf("after 5 minutes: %s", answer.Status)
+	for _, method := range []string{"GET", "POST"} {
+		if got := asks(method, late, "same-origin", ""); got != refused {
+			t.Errorf("after 5 minutes, %s: %v", method, got)
+		}
+	}
+	if err := s.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	asks("GET", gone, "none", "")
+	asks("POST", gone, "same-origin", "")
+	for _, secret := range []string{first, late, gone} {
+		if log := s.log.String(); strings.Contains(log, secret) {
+			t.Errorf("a link is in the log:\n%s", log)
+		}
+	}
+	if !strings.Contains(s.log.String(), `"path":"/login/link/"`) {
+		t.Errorf("the log does not say what failed:\n%s", s.log.String())
 	}
 }
 

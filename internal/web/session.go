@@ -174,6 +174,15 @@ func NewLink(ctx context.Context, s *store.Store) (secret string, err error) {
 	return secret, err
 }
 
+// isGood reports whether a link could be used now. It uses nothing up.
+func isGood(ctx context.Context, s *store.Store, secret string) (good bool, err error) {
+	_, err = useLinks(ctx, s, func(_ time.Time, links map[string]time.Time) bool {
+		_, good = links[hashed(secret)]
+		return false
+	})
+	return good, err
+}
+
 // redeem uses a link up, on all nodes.
 func redeem(ctx context.Context, s *store.Store, secret string) (good bool, err error) {
 	return useLinks(ctx, s, func(_ time.Time, links map[string]time.Time) bool {

@@ -300,7 +300,11 @@ func (p *pages) render(w http.ResponseWriter, status int, name string, data any)
 		plain(w, http.StatusInternalServerError, "The page could not be rendered; the server's log says why.")
 		return
 	}
+	referrer := w.Header().Get("Referrer-Policy")
 	guard(w.Header())
+	if referrer != "" {
+		w.Header().Set("Referrer-Policy", referrer)
+	}
 	w.Header().Set("Content-Security-Policy", p.policy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
@@ -312,18 +316,26 @@ const nothingHere = "Nothing here"
 
 // message is a page that says one thing.
 func (p *pages) message(w http.ResponseWriter, r *http.Request, status int, title, what string) {
-	p.leads(w, r, status, title, what, "", "")
+	p.lead(w, r, status, way{Title: title, Text: what})
 }
 
-// leads is a message after which the browser goes on by itself, or that has a link to sign in.
-func (p *pages) leads(w http.ResponseWriter, r *http.Request, status int, title, what, on, signIn string) {
+// way is a message with where to go from it; at most one of the last three is set.
+type way struct {
+	Title, Text string
+	Go          string // where the browser goes by itself
+	SignIn      string // the address of a link for signing in
+	Button      string // the words of a button that posts to the page's own address
+}
+
+// lead shows a message and where to go from it.
+func (p *pages) lead(w http.ResponseWriter, r *http.Request, status int, to way) {
 	home := "./" + strings.Repeat("../", max(0, strings.Count(r.URL.EscapedPath(), "/")-1))
-	f := p.frame(r, title, home)
-	f.Now, f.Go = time.Time{}, on // without a time, so that two answers are the same
+	f := p.frame(r, to.Title, home)
+	f.Now, f.Go = time.Time{}, to.Go // without a time, so that two answers are the same
 	p.render(w, status, "message.html", struct {
 		frame
-		Text, SignIn string
-	}{f, what, signIn})
+		Text, SignIn, Button string
+	}{f, to.Text, to.SignIn, to.Button})
 }
 
 // unavailable answers when the store cannot be read. The cause stays in the log.
@@ -331,7 +343,11 @@ func (p *pages) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // nobody is waiting any more
 	}
-	p.Log.Error().Err(err).Str("path", render.Line(r.URL.Path, 200)).Msg("a page could not be shown")
+	path := render.Line(r.URL.Path, 200)
+	if strings.HasPrefix(path, LinkPath) {
+		path = LinkPath // what follows signs somebody in
+	}
+	p.Log.Error().Err(err).Str("path", path).Msg("a page could not be shown")
 	p.message(
 		w,
 		r,
