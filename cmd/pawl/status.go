@@ -24,7 +24,7 @@ func statusCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "status --config FILE [OWNER/REPO#NUMBER]",
-		Short: "Show threads, waits, cooldowns, breakers and what was learned of the backends",
+		Short: "Show threads, waits, cooldowns, breakers and backends",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if learning && len(args) > 0 {
 				return errors.New("--learning is about all threads; leave out " + args[0])
@@ -32,7 +32,8 @@ func statusCommand() *cobra.Command {
 			return cobra.MaximumNArgs(1)(cmd, args)
 		},
 		Long: "Show what the server's database says: threads with their state, waits, cooldowns and breakers, webhook\n" +
-			"deliveries that could not be handled, the backends with what was learned of them, and how far the sources of grades can be believed.\nWith a thread, that one alone; with --learning, what was learned of the backends alone. The server may be running or not.",
+			"deliveries that could not be handled, and the backends. It lists the 100 threads that changed last, and all with --json.\n" +
+			"With a thread, that one alone; with --learning, what was learned of the backends alone. The server may be running or not.",
 	}
 	jsonFlag(cmd)
 	cmd.Flags().StringVar(&thread, "export", "", "print the log of a thread (owner/repo#number), one event a line, as pawl replay reads it")
@@ -52,7 +53,11 @@ func statusCommand() *cobra.Command {
 		if len(args) > 0 {
 			return threadReport(cmd, cfg, db, args[0])
 		}
-		r, err := status.Read(cmd.Context(), cfg, db, time.Now())
+		threads := status.SomeThreads
+		if asJSON, _ := cmd.Flags().GetBool("json"); asJSON { // jsonFlag declares it
+			threads = status.AllThreads
+		}
+		r, err := status.Read(cmd.Context(), cfg, db, time.Now(), threads)
 		if err != nil {
 			return err
 		}

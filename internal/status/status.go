@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -24,12 +25,16 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// How many threads, deliveries that could not be handled, and installations and repositories of the
-// day, a report lists.
+// How many deliveries that could not be handled, and installations and repositories of the day, a report lists.
 const (
 	maxLevels     = 50
-	maxThreads    = 100
 	maxDeliveries = 100
+)
+
+// How many threads a report lists: for people those that changed last, for programs all.
+const (
+	SomeThreads = 100
+	AllThreads  = math.MaxInt32
 )
 
 // maxTitle bounds the title of a thread, in bytes.
@@ -38,6 +43,7 @@ const maxTitle = 200
 // Report is what pawl status shows, and its JSON object.
 type Report struct {
 	Threads    []Thread              `json:"threads"`
+	LeftOut    int                   `json:"threads_left_out"` // how many threads more there are
 	Breakers   []Breaker             `json:"breakers"`
 	Cooldowns  []Cooldown            `json:"cooldowns"`
 	Backends   []Backend             `json:"backends"`
@@ -128,8 +134,8 @@ type Backend struct {
 	Effort  string `json:"effort,omitempty"`
 }
 
-// Read makes the report of a server with this configuration, at a time.
-func Read(ctx context.Context, cfg config.Server, db *store.Store, now time.Time) (Report, error) {
+// Read makes the report of a server with this configuration, at a time, with a number of threads at most.
+func Read(ctx context.Context, cfg config.Server, db *store.Store, now time.Time, threads int) (Report, error) {
 	r := Report{
 		Threads:    []Thread{},
 		Breakers:   []Breaker{},
@@ -151,7 +157,7 @@ func Read(ctx context.Context, cfg config.Server, db *store.Store, now time.Time
 		})
 	}
 	s := reader(cfg, db, now)
-	if err := r.readThreads(ctx, s, db); err != nil {
+	if err := r.readThreads(ctx, s, db, threads); err != nil {
 		return r, err
 	}
 	if err := r.readTables(ctx, cfg, db); err != nil {
@@ -165,12 +171,14 @@ func Read(ctx context.Context, cfg config.Server, db *store.Store, now time.Time
 	return r, err
 }
 
-func (r *Report) readThreads(ctx context.Context, s *solver.Solver, db *store.Store) error {
-	rows, err := db.Threads(ctx, maxThreads)
+func (r *Report) readThreads(ctx context.Context, s *solver.Solver, db *store.Store, most int) error {
+	rows, err := db.Threads(ctx, AllThreads)
 	if err != nil {
 		return err
 	}
-	for _, row := range rows {
+	listed := rows[:min(most, len(rows))]
+	r.LeftOut = len(rows) - len(listed)
+	for _, row := range listed {
 		v, err := s.View(ctx, row.Thread)
 		if err != nil {
 			return err
@@ -259,8 +267,9 @@ func (r Report) Print(w io.Writer) {
 	for _, b := range r.Backends {
 		fmt.Fprintf(w, "backend %s (%s) on account %s\n", b.Name, b.Kind, b.Account)
 	}
-	printLearning(w, r.Learning)
-	printRecoveries(w, r.Learning)
+	if len(r.Learning.Weeks) > 0 {
+		fmt.Fprintln(w, "What was learned of the backends: pawl status --learning")
+	}
 }
 
 func (r Report) printThreads(w io.Writer) {
@@ -272,6 +281,9 @@ func (r Report) printThreads(w io.Writer) {
 	t.Flush()
 	if len(r.Threads) == 0 {
 		fmt.Fprintln(w, "No thread has had an attempt yet.")
+	}
+	if r.LeftOut > 0 {
+		fmt.Fprintf(w, "and %s, which changed earlier: --json lists them\n", policy.Plural(r.LeftOut, "other thread"))
 	}
 }
 

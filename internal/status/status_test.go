@@ -26,8 +26,8 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 	usd := 1.75
 	weeks := []learning.Week{{From: now.AddDate(0, 0, -7), Attempts: 31, Rungs: []learning.Fired{{Rung: 1, Times: 4, Recovered: 2, Counted: 4, Tokens: 1234},
 		{Rung: 2, Times: 9, Recovered: 3, Counted: 9, Tokens: 1_200_000, Priced: 6, CostUSD: &usd, MS: 3_900_000}, {Rung: 3}, {Rung: 4, Times: 1, MS: 90_000}}}}
-	Report{
-		now: now,
+	report := Report{
+		now: now, LeftOut: 12,
 		Threads: []Thread{
 			{Thread: "acme/widgets#7", State: "waiting", Says: "Waiting: the backend rests, 5h 12m left (until 14:03 UTC)", Attempts: 2, Title: "Parser drops the last row"},
 			{Thread: "acme/widgets#8", State: "done", Says: "Done: verified", Attempts: 1, Title: "Use port 9999"},
@@ -58,10 +58,13 @@ func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
 					Agreement: learning.Agreement{Good: 12, Bad: 8, Hits: 10, Rejects: 7}, Violations: make([]learning.Violation, 4), Reason: "4 violations in 7 days, more than 2; newest first: acme/widgets#7/2 (floor_with_work)"},
 			},
 		},
-	}.Print(&out)
+	}
+	report.Print(&out)
+	PrintLearning(&out, report.Learning)
 	want := `THREAD          ATTEMPTS  STANDS                                                     TITLE
 acme/widgets#7  2         Waiting: the backend rests, 5h 12m left (until 14:03 UTC)  Parser drops the last row
 acme/widgets#8  1         Done: verified                                             Use port 9999
+and 12 other threads, which changed earlier: --json lists them
 codex on acme/widgets: severe edit loop, 5h 12m left (until 14:03 UTC)
 claude on acme/widgets: mild edit loop, under a minute left (until 08:51 UTC)
 account main: 3 × usage_limit in a row, breaker open, 2d 3h left (until 2026-03-06 11:51 UTC)
@@ -69,6 +72,7 @@ account old: 1 × usage_limit in a row, breaker closed, was reset at 07:51 UTC
 account other: 1 × auth in a row, breaker open, when it resets is unknown
 in the last 24 hours on this server: 7 of 500 attempts (493 left), 1.50 of 200.00 USD (198.50 left), 90 tokens
 backend codex (codex) on account main
+What was learned of the backends: pawl status --learning
 
 Learning: mode auto, in force learn
 ARM                   REWARDS  MEAN  90 % INTERVAL  SHARE  ATTEMPTS  USD A SOLVED  MINUTES
@@ -127,7 +131,7 @@ func TestAnEmptyDatabase(t *testing.T) {
 	defer db.Close()
 	cfg := config.Default()
 	cfg.DataDir, cfg.Backends = t.TempDir(), []config.Backend{config.NewBackend("mine", config.Command)}
-	r, err := Read(t.Context(), cfg, db, time.Now())
+	r, err := Read(t.Context(), cfg, db, time.Now(), AllThreads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,6 +150,33 @@ func TestAnEmptyDatabase(t *testing.T) {
 	for _, want := range []string{"No thread", "backend mine (command)", "No attempt of the last 8 weeks has ended."} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in %s", want, &out)
+		}
+	}
+}
+
+// People read of the threads that changed last, programs of all; either is told how many are left out.
+func TestAReportSaysHowManyThreadsItLeavesOut(t *testing.T) {
+	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for n := range 3 {
+		id := thread.ID{Owner: "acme", Name: "widgets", Number: n + 1}
+		started := thread.NewEvent{Kind: thread.KindAttemptStarted, At: time.Now(), Data: thread.Started{N: 1}}
+		if _, err := db.Append(t.Context(), id, false, started); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := config.Default()
+	cfg.DataDir = t.TempDir()
+	for most, want := range map[int][2]int{2: {2, 1}, AllThreads: {3, 0}} {
+		r, err := Read(t.Context(), cfg, db, time.Now(), most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]int{len(r.Threads), r.LeftOut}; got != want {
+			t.Errorf("at most %d: %v threads are listed and left out, want %v", most, got, want)
 		}
 	}
 }

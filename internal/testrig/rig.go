@@ -503,7 +503,7 @@ func (r *Rig) Status() status.Report {
 	}
 	var s status.Report
 	r.Read(func(db *store.Store) {
-		s, err = status.Read(r.T.Context(), cfg, db, r.Dated())
+		s, err = status.Read(r.T.Context(), cfg, db, r.Dated(), status.AllThreads)
 		r.Must(err)
 	})
 	return s
