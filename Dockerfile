@@ -23,7 +23,7 @@ ARG VERSION=dev
 ARG COMMIT=unknown
 RUN CGO_ENABLED=0 go build -trimpath \
     -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" \
-    -o /out/pawl ./cmd/pawl
+    -o /usr/local/bin/pawl ./cmd/pawl
 
 FROM debian:bookworm-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
 # tini collects the processes that a killed agent leaves to process 1.
@@ -51,7 +51,8 @@ RUN case "$AGENT" in \
     && npm install --global --prefix /usr/local "$package" \
     && apt-get purge -y --auto-remove npm && rm -rf /var/lib/apt/lists/* /root/.npm \
     && "$AGENT" --version
-COPY --from=build /out/pawl /usr/local/bin/pawl
+# A release replaces the stage build by the image that .ci/release made.
+COPY --from=build /usr/local/bin/pawl /usr/local/bin/pawl
 USER 10001:10001
 WORKDIR /data
 VOLUME /data

@@ -1,4 +1,4 @@
-.PHONY: demo check test test-all attack race lint bench soak arena stranger build fuzz eval worlds pictures clis-latest clean
+.PHONY: demo check test test-all attack race lint bench soak arena stranger build release-dry-run fuzz eval worlds pictures clis-latest clean
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PROGRAM := bin/pawl
@@ -68,6 +68,10 @@ stranger:
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(PROGRAM) ./cmd/pawl
+
+# What a tag would publish, in dist/release: built and checked without a tag, a daemon or secrets.
+release-dry-run:
+	.ci/release
 
 # Every fuzz target for FUZZTIME (20s).
 fuzz:

@@ -106,8 +106,9 @@ func TestWorkflowsGiveStrangersNothing(t *testing.T) {
 // GitHub takes it.
 func TestReleasesCarryBillsAndProvenance(t *testing.T) {
 	for name, wants := range map[string][]string{
-		".github/workflows/release.yml": {"- run: .ci/release\n", "actions/attest@", "subject-path: dist/*\n", "sbom-path: dist/pawl-linux-amd64.cdx.json\n", "sbom-path: dist/pawl-linux-arm64.cdx.json\n", "id-token: write", "attestations: write"},
-		".ci/release":                   {"cyclonedx-gomod", "sha256sum"},
+		".github/workflows/release.yml": {"- run: .ci/release \"$GITHUB_REF_NAME\"\n", "actions/attest@", "subject-path: dist/release/*.*\n", "sbom-path: dist/release/pawl-linux-amd64.cdx.json\n", "sbom-path: dist/release/pawl-linux-arm64.cdx.json\n", "id-token: write", "attestations: write"},
+		".ci/release":                   {"go run ./release", "sha256sum"},
+		"lab/release/main.go":           {"cyclonedx-gomod@v"},
 		".ci/run":                       {"\n.ci/vulnerabilities\n", "\nmake lint\n"},
 		".ci/vulnerabilities":           {"govulncheck"},
 		".ci/lint":                      {"\ngo run \"$actionlint\" "},

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/pawlbot/pawl/internal/needs"
+)
+
+// TestTheSameCommitGivesTheSameBytes builds and checks a release twice, in other folders, for this machine.
+func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
+	needs.All(t, "two builds of a release")
+	platform := []string{runtime.GOOS + "/" + runtime.GOARCH}
+	var sums [2]string
+	for i := range sums {
+		out := t.TempDir()
+		if err := run(out, "", platform); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{sumsName, "image/index.json"} {
+			text, err := os.ReadFile(filepath.Join(out, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sums[i] += string(text)
+		}
+	}
+	if sums[0] != sums[1] {
+		t.Errorf("first\n%s\nthen\n%s", sums[0], sums[1])
+	}
+}
+
+func TestATagMustBeTheChartsVersion(t *testing.T) {
+	r := &release{src: t.TempDir(), out: t.TempDir()}
+	if err := r.read("v99.0.0"); err == nil {
+		t.Errorf("v99.0.0 releases %s", r.version)
+	}
+	if err := r.read("v" + r.version); err != nil {
+		t.Error(err)
+	}
+}
