@@ -101,7 +101,7 @@ func (r *release) read(tag string) error {
 	}
 	found := chartVersion.FindSubmatch(text)
 	if found == nil || string(found[1]) != string(found[2]) {
-		return errors.New("Chart.yaml must have one version in version and appVersion")
+		return errors.New("the chart must have one version in version and appVersion")
 	}
 	r.version = string(found[1])
 	if tag != "" && tag != "v"+r.version {
