@@ -279,10 +279,15 @@ func pullFacts(f View, worked Attempt) []string {
 	return append(facts, leftOpen(worked, true)...)
 }
 
-// headFact says what the verify commands came to on the head commit, by the newest attempt that ran them.
+// headFact says what the verify commands came to on the head commit, by the newest attempt that ran them there.
 func headFact(f View) string {
+	if f.foreignHead() {
+		return "not verified: somebody else pushed the head commit"
+	}
 	for _, a := range slices.Backward(f.Attempts) {
-		if v := a.Deciding(); v != nil {
+		v := a.Deciding()
+		onHead := a.Pushed || !a.Progress()
+		if v != nil && onHead {
 			return "verification by " + render.Code(v.Command) + ": " + v.Result()
 		}
 		if a.Pushed {

@@ -2,6 +2,8 @@ package checkrun
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -44,4 +46,32 @@ func TestACommitsCheckStaysWithoutANewCommitOrAFailingVerification(t *testing.T)
 			t.Fatalf("after a failing verification: %s", fmt.Sprint(now.Conclusion, now.Title))
 		}
 	})
+}
+
+func TestACommitThatSomebodyElsePushedIsNotVerified(t *testing.T) {
+	for name, change := range map[string]func(*View){
+		"the head is the attempt's": func(f *View) { f.Head = f.Attempts[1].Commit },
+		"somebody else pushed":      func(f *View) { f.Head = "theirs" },
+		"an attempt began from theirs and added nothing": func(f *View) {
+			f.Head, f.Run = "theirs", 2
+			a := attempt(policy.Receipt{N: 3, Ending: policy.Completed, Outcome: policy.NoChange, Base: "theirs", Verify: f.Attempts[1].Verify})
+			a.Run = 2
+			f.Attempts = append(f.Attempts, a)
+		},
+		"nothing is left to do, and nothing ran": func(f *View) { f.Attempts = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := cases()["done"]
+			f.Attempts = slices.Clone(f.Attempts)
+			change(&f)
+			got := run(f)
+			verified := f.Head != "" && !f.foreignHead()
+			if (got.Conclusion == Success) != verified || (got.Title == "Done: verified") != verified {
+				t.Errorf("%s %q", got.Conclusion, got.Title)
+			}
+			if said := headFact(f); strings.Contains(said, "passed") != verified {
+				t.Error(said)
+			}
+		})
+	}
 }

@@ -25,7 +25,7 @@ func run(f View) forge.CheckRun {
 	if f.State == ConfigError {
 		c.Annotations = annotations(f.Problems)
 	}
-	if a, ok := f.last(); ok && f.State == Done {
+	if a, ok := f.last(); ok && f.State == Done && !f.foreignHead() {
 		c.Conclusion = conclusion(a)
 	}
 	if a, ok := f.settled(); ok && f.tellsOfCommit(a) {
@@ -73,11 +73,19 @@ func (f View) settled() (Attempt, bool) {
 // is any.
 func (a Attempt) verifiedHead(head string) bool {
 	pushed := a.Outcome.Work() && a.Pushed
-	again := a.Outcome == policy.NoChange && len(a.Verify) > 0 && !a.Failing()
+	again := a.Outcome == policy.NoChange && len(a.Verify) > 0
 	if !pushed && !again {
 		return false
 	}
 	return head == "" || cmp.Or(a.Commit, a.Base) == head
+}
+
+// foreignHead reports whether no attempt made the head commit or began from it, so that Pawl knows nothing about it.
+func (f View) foreignHead() bool {
+	if f.Head == "" {
+		return false
+	}
+	return !slices.ContainsFunc(f.Attempts, func(a Attempt) bool { return a.Commit == f.Head || a.Base == f.Head })
 }
 
 // tellsOfCommit reports whether the check run tells of the commit that an attempt settled, and not of the thread: nothing
@@ -112,7 +120,7 @@ var appearances = map[State]appearance{
 	Waiting:     {InProgress, ""},
 	Answered:    {Completed, Neutral},
 	Planned:     {Completed, Neutral},
-	Done:        {Completed, Success},
+	Done:        {Completed, Neutral}, // Success only where the work is verified, see conclusion
 	Failed:      {Completed, Failure},
 	ConfigError: {Completed, ActionRequired},
 	Stopped:     {Completed, ActionRequired},
@@ -145,6 +153,9 @@ func Headline(f View) string {
 		if !ok {
 			return "Done: nothing is left to do"
 		}
+		if f.foreignHead() {
+			return foreignTitle
+		}
 		return verdict(f, a)
 	case Answered:
 		return "Answered"
@@ -157,6 +168,9 @@ func Headline(f View) string {
 	}
 	return title("Stopped", stopReason(f)+reset(f))
 }
+
+// foreignTitle is the title where Pawl's work is done and the head commit is another one.
+const foreignTitle = "Not verified: somebody else pushed the head commit"
 
 // verdict is the title of work that is done. A command that fails is never called done.
 func verdict(f View, a Attempt) string {

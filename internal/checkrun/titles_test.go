@@ -64,6 +64,8 @@ func titlesPage(t *testing.T) string {
 		f.Attempts[0].TestEvidence = &e
 		return f
 	}
+	foreign := verified(passed)
+	foreign.Head = "another"
 	for _, c := range []struct {
 		when string
 		f    View
@@ -78,6 +80,7 @@ func titlesPage(t *testing.T) string {
 		{"with the base's tests fewer of them run than on the base", judged(policy.TestEvidence{Fewer: 2})},
 		{"tests changed, and verification takes longer than 10 minutes", judged(policy.TestEvidence{Skipped: "too long"})},
 		{"the repository names no verify commands", verified()},
+		{"the head commit is neither one that an attempt pushed nor one that an attempt began from", foreign},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", Headline(c.f), c.when)
 	}
