@@ -80,7 +80,7 @@ func (f Facts) failing(b Backend) (why Reason, fails bool) {
 		if a.Backend != b.Name {
 			continue
 		}
-		if a.Ending != Misconfigured {
+		if a.Outcome != WasConfig {
 			break
 		}
 		return Reason{Rule: RuleMisconfigured, Text: fmt.Sprintf("backend %s is misconfigured%s", b.Name, a.detail())}, true

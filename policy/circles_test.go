@@ -214,7 +214,7 @@ func TestCallsCountAgainAfterAnEdit(t *testing.T) {
 	for range MaxCalls {
 		c.Call(Call{Key: 1, Result: 2, Failed: false, Text: "git status"})
 	}
-	if e := c.Edits(); e.SameCalls != MaxCalls || e.SameCall != "git status" || e.Polls() == "" {
+	if e := c.Edits(); e.SameCalls != MaxCalls || e.SameCall != "git status" || e.Repetition() == "" {
 		t.Errorf("%+v, want %d calls in a row", e, MaxCalls)
 	}
 }

@@ -131,6 +131,32 @@ func (o Outcome) Passes() bool { return slices.Contains([]Outcome{WasRate, WasOv
 // Work reports whether the attempt left work on which no command fails that passed before.
 func (o Outcome) Work() bool { return o == WorkVerified || o == WorkUnverified }
 
+// Stored is the outcome of a receipt as it was stored, in today's words. Until November 2026 "edited" was all kept work,
+// "loop" also a loop that the CLI ended, "answered" also a plan, and "timed_out" also a silence.
+func (r Receipt) Stored(p Purpose) Outcome {
+	switch {
+	case r.Outcome == "edited":
+		return r.work()
+	case r.Outcome == "loop" && r.Ending == SelfLoop, r.Outcome == "turn_limit":
+		return r.ownEnd()
+	case r.Outcome == "loop":
+		return EditLoop
+	case r.Outcome == Answered && p == ToPlan:
+		return Planned
+	case r.Outcome == WasTimedOut && r.Silent != "":
+		return FellSilent
+	}
+	return r.Outcome
+}
+
+// ownEnd is the outcome of an attempt that a budget, a loop of calls or a limit of turns ended.
+func (r Receipt) ownEnd() Outcome {
+	if r.Paused || r.Budget != "" {
+		return OutOfBudget
+	}
+	return SelfStopped
+}
+
 // Came is the outcome of an attempt by everything else in its receipt. The first row that applies is the outcome: what
 // the provider says of the account comes before the work, a danger in the work before its verification.
 func (r Receipt) Came(p Purpose, l SeverityLimits) Outcome {

@@ -106,6 +106,46 @@ func TestTheTableOfVerifications(t *testing.T) {
 	}
 }
 
+func TestStoredOutcomesAreReadInTodaysWords(t *testing.T) {
+	passed := []Verified{{Passed: true, Runner: "go", PassedTests: 1}}
+	for _, c := range []struct {
+		receipt Receipt
+		purpose Purpose
+		want    Outcome
+	}{
+		{Receipt{Outcome: "edited", Ending: Completed, Verify: passed}, ToChange, WorkVerified},
+		{Receipt{Outcome: "edited", Ending: Completed}, ToChange, WorkUnverified},
+		{Receipt{Outcome: "loop", Ending: Killed}, ToChange, EditLoop},
+		{Receipt{Outcome: "loop", Ending: SelfLoop}, ToChange, SelfStopped},
+		{Receipt{Outcome: "turn_limit", Ending: TurnLimit}, ToChange, SelfStopped},
+		{Receipt{Outcome: "turn_limit", Ending: TurnLimit, Paused: true}, ToChange, OutOfBudget},
+		{Receipt{Outcome: "answered", Ending: Completed}, ToAnswer, Answered},
+		{Receipt{Outcome: "answered", Ending: Completed}, ToPlan, Planned},
+		{Receipt{Outcome: "timed_out", Ending: TimedOut, Silent: "15m"}, ToChange, FellSilent},
+		{Receipt{Outcome: "timed_out", Ending: TimedOut}, ToChange, WasTimedOut},
+	} {
+		if got := c.receipt.Stored(c.purpose); got != c.want {
+			t.Errorf("%s that ended %s: %s, want %s", c.receipt.Outcome, c.receipt.Ending, got, c.want)
+		}
+	}
+}
+
+// TestStoredOutcomesStay: what Pawl writes now reads as it was written.
+func TestStoredOutcomesStay(t *testing.T) {
+	endings := constants[Ending](t, "words.go", "Ending")
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyReceipt(t, endings)
+		purpose := rapid.SampledFrom([]Purpose{ToChange, ToAnswer, ToPlan}).Draw(t, "purpose")
+		r.Outcome = r.Came(purpose, Defaults().Severity)
+		if r.Outcome == WasTimedOut && r.Silent != "" {
+			t.Fatal("a silence is no other time limit")
+		}
+		if got := r.Stored(purpose); got != r.Outcome {
+			t.Fatalf("%s became %s", r.Outcome, got)
+		}
+	})
+}
+
 // anyVerified is what one verify command may have come to.
 func anyVerified(t *rapid.T) Verified {
 	name := func(label string) []string {

@@ -9,7 +9,7 @@ import (
 // its backends, the limits and the time. The zero value forbids every attempt, as the zero Limits do.
 type Facts struct {
 	Now     time.Time
-	Purpose Purpose // that is decided about; Next sets it
+	Purpose Purpose // what is being decided; set by Next
 	Limits  Limits
 	// Paused is why the operator or the repository forbids work, Closed why the thread cannot be worked on any more, and
 	// Stopped who asked to stop and how, after the last request; each is empty where that is not so.
@@ -17,7 +17,7 @@ type Facts struct {
 
 	Attempts  []Attempt // of the thread that have ended, oldest first
 	Handed    HandOver  // the attempt that was handed over and goes on; zero for none
-	Raised    int       // how many of them count no more, since a person then allowed as much once more as the thread may use in a day
+	Raised    int       // the number of attempts before the last /pawl raise, which no longer count toward the daily limit
 	Run       int       // the number of the current run
 	Above     []Ledger  // what the levels above the thread have used; none bounds nothing
 	Fresh     []Request // that no attempt has taken and that came after the run's last decision to stop
@@ -168,9 +168,9 @@ func (f Facts) attempts() []Attempt {
 func (f Facts) next() Decision {
 	d := f.first(
 		stopped,
+		done, // before declined, see endedWell
 		declined,
 		answered,
-		done,
 		restarts,
 		above,
 		failedChecks,

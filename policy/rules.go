@@ -94,6 +94,9 @@ func done(f Facts) Decision {
 		what = fmt.Sprintf("completed what attempt %d had changed", work.N)
 	}
 	reasons := []string{fmt.Sprintf("attempt %d %s: %s", a.N, what, a.VerifiedWords(""))}
+	if a.Outcome == Declined {
+		reasons = append(reasons, "the agent says of what fails: "+a.Declined)
+	}
 	return Decision{
 		Action:  DoDone,
 		Rule:    RuleDone,
@@ -103,11 +106,20 @@ func done(f Facts) Decision {
 
 // endedWell reports whether the attempt left work, or nothing to add to the work before it.
 func (a Attempt) endedWell() bool {
-	if a.Outcome.Work() {
+	switch a.Outcome {
+	case WorkVerified, WorkUnverified, NoChange, OnlyLeftOut:
 		return true
+	case Declined:
+		return a.saysNotItsTask()
+	default:
+		return false
 	}
-	nothingNew := a.Outcome == NoChange || a.Outcome == OnlyLeftOut
-	return nothingNew && !a.Failing()
+}
+
+// saysNotItsTask reports whether the agent, asked about tests that fail as on the base, declined to fix them. That is an
+// answer, and no refusal of the task.
+func (a Attempt) saysNotItsTask() bool {
+	return a.Decision.Rule == RuleStillFailing && a.Verification() == AsBefore
 }
 
 // finished is the kept attempt whose work the last attempt leaves finished.
@@ -116,7 +128,7 @@ func (f Facts) finished(last Attempt) (work Attempt, ok bool) {
 	switch {
 	case !stands:
 		return Attempt{}, false
-	case work.Outcome == VerifyFailed && len(last.Verify) == 0:
+	case work.Failing() && len(last.Verify) == 0:
 		return Attempt{}, false // nothing has verified the work since
 	case work.N != last.N && work.StartTree == last.StartTree:
 		return Attempt{}, false // somebody threw the work away
@@ -165,7 +177,7 @@ func needsPerson(f Facts) Decision {
 		return Decision{}
 	}
 	if b, ok := f.other(a); ok {
-		return again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Ending, b.Name)).on(b.Name, 0)
+		return again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Outcome, b.Name)).on(b.Name, 0)
 	}
 	if f.insists() || f.command("solve") {
 		return Decision{}

@@ -72,6 +72,10 @@ func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
 	asBefore.Verify = []Verified{{Exit: 1, Runner: "go", Passed: true, Known: []string{"TestA", "TestB"}}}
 	askedOnce := asBefore
 	askedOnce.Decision.Rule = RuleStillFailing
+	notItsTask := answersOnly(askedOnce)
+	notItsTask.Outcome, notItsTask.Declined = Declined, "TestA is another task"
+	broke := notItsTask
+	broke.Verify = []Verified{{Exit: 1, Runner: "go", Failing: []Failing{{Name: "TestC"}}}}
 	mended := asBefore
 	mended.Verify = []Verified{{Exit: 1, Runner: "go", Passed: true, Known: []string{"TestA"}, Fixed: []string{"TestB"}}}
 	empty := Attempt{Receipt: Receipt{Ending: Completed, Outcome: NoChange}}
@@ -102,6 +106,8 @@ func TestARunIsDoneWhenItsLastAttemptHolds(t *testing.T) {
 			Decision{Action: DoAttempt, Rule: RuleStillFailing, Backend: "codex", Reasons: wanted("2 tests still fail, as before")}},
 		{"and then it is done", given(asBefore, askedOnce), Decision{Action: DoDone, Rule: "done"}},
 		{"also where it only says that they are not its task", given(asBefore, answersOnly(askedOnce)), Decision{Action: DoDone, Rule: "done"}},
+		{"also where it declines to fix them", given(asBefore, notItsTask), Decision{Action: DoDone, Rule: "done", Reasons: wanted("the agent says of what fails: TestA is another task")}},
+		{"but not where it broke something meanwhile", given(asBefore, broke), Decision{Action: DoAsk, Rule: "declined"}},
 		{"it is not asked where it fixed one", given(mended), Decision{Action: DoDone, Rule: "done"}},
 		{"nor before a bound of the day", given(asBefore).with(func(f *Facts) { f.Limits.Restarts.MaxPerThreadPerDay = 1 }),
 			Decision{Action: DoWait, Rule: RuleDailyCap, Until: noon.Add(Day - time.Minute)}},

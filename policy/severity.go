@@ -88,8 +88,8 @@ type Edits struct {
 	SameCheck  string `json:"same_check,omitempty"`
 }
 
-// Polls says that the same call came again and again with the same result, empty where it did not.
-func (e Edits) Polls() string {
+// Repetition says that the same call had the same result again and again; empty where it did not.
+func (e Edits) Repetition() string {
 	if e.SameCalls < ManyCalls {
 		return ""
 	}

@@ -116,10 +116,10 @@ func TestTheWaysOfGoingInCirclesAreListed(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	few := Edits{Operations: 12, Returned: 7, Churned: 7, SameFailures: 7, SameCalls: 7}
-	if got := Defaults().Severity.Loops(few); len(got) != 0 || got == nil || few.Polls() != "" {
-		t.Errorf("%v and %q, want an empty list and nothing", got, few.Polls())
+	if got := Defaults().Severity.Loops(few); len(got) != 0 || got == nil || few.Repetition() != "" {
+		t.Errorf("%v and %q, want an empty list and nothing", got, few.Repetition())
 	}
-	if why := e.Polls(); why != "the same call had the same result 20 times with no edit in between: ls" {
+	if why := e.Repetition(); why != "the same call had the same result 20 times with no edit in between: ls" {
 		t.Error(why)
 	}
 }

@@ -32,7 +32,7 @@ func TestWhatFailedBeforeIsNotTheAgentsToMend(t *testing.T) {
 	for prompt, wants := range map[string][]string{
 		"1": {"run: sh -c \"$PAWL_TESTS\"\n", "This failed before you began", "- the old one"},
 		"2": {"These tests fail", "the other one", "a.txt is spoilt", "failed before you began", "- the old one"},
-		"3": {"These tests still fail, as they did before you began", "the old one", "Is fixing them part of the task?"},
+		"3": {"This still fails, as it did before you began", "the old one", "Is fixing it part of the task?"},
 	} {
 		for _, want := range wants {
 			if p := r.Prompt(prompt); !strings.Contains(p, want) {

@@ -153,8 +153,10 @@ func (a *Attempt) settle(ctx context.Context) error {
 func (a *Attempt) verifiable() bool {
 	r := a.Receipt
 	switch a.came() {
-	case policy.Declined, policy.Asked:
+	case policy.Asked:
 		return false
+	case policy.Declined: // of tests that fail as on the base it is asked only whether they are its task
+		return a.Decision.Rule == policy.RuleStillFailing && a.completes()
 	default:
 	}
 	if r.Commit != "" {
@@ -275,7 +277,7 @@ func (a *Attempt) leaveOut(why string, paths ...string) {
 func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	r := &a.Receipt
 	r.Ending, r.Reasons, r.Edits = p.Ending, p.Reasons, edits
-	if why := edits.Polls(); why != "" {
+	if why := edits.Repetition(); why != "" {
 		r.Reasons = append(r.Reasons, why)
 	}
 	r.Detail = tail(oneLine(p.Failure), maxDetail)

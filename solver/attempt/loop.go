@@ -65,7 +65,7 @@ func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 		end(LoopCut{v})
 	}
 	if e.SameCalls >= policy.MaxCalls {
-		end(cut{ending: policy.SelfLoop, why: e.Polls()})
+		end(cut{ending: policy.SelfLoop, why: e.Repetition()})
 	}
 }
 

@@ -285,8 +285,8 @@ func (b *promptText) said(last policy.Receipt) {
 
 // stillFailing asks whether tests that fail as on the base belong to the task.
 func (b *promptText) stillFailing(last policy.Receipt) {
-	b.section("These tests still fail, as they did before you began", strings.Join(last.Known(), "\n"), maxRemark)
-	b.WriteString("Is fixing them part of the task? If so, fix them. If not, change nothing and say in your last message why not.\n")
+	b.section("This still fails, as it did before you began", strings.Join(last.Known(), "\n"), maxRemark)
+	b.WriteString("Is fixing it part of the task? If so, fix it. If not, change nothing and say in your last message why not.\n")
 }
 
 // answered tells the last answer or plan.

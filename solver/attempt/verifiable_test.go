@@ -11,6 +11,7 @@ func TestAChangeIsVerifiedHoweverTheCLIEnded(t *testing.T) {
 		receipt policy.Receipt
 		want    bool
 	}{
+		{policy.Receipt{Ending: policy.Completed, Declined: "no"}, false},
 		{policy.Receipt{Ending: policy.Completed, Commit: "c"}, true},
 		{policy.Receipt{Ending: policy.Crashed, Commit: "c", Exit: 1}, true},
 		{policy.Receipt{Ending: policy.CutOff, Commit: "c"}, true},

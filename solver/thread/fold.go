@@ -328,6 +328,7 @@ func (s *State) ended(e Event, r policy.Receipt) {
 		if a.N != r.N || !a.EndedAt.IsZero() {
 			continue
 		}
+		r.Outcome = r.Stored(a.Decision.Purpose)
 		a.EndedAt, a.Receipt, a.Pull = e.At, r, s.Pull
 		if r.Pushed {
 			s.Head, s.Snapshot.HeadSHA = r.Commit, r.Commit
