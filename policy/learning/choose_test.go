@@ -18,7 +18,7 @@ func anyRows(t *rapid.T, most int) []Graded {
 	for n := range rapid.IntRange(1, most).Draw(t, "rows") {
 		g := endedAt(n, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "backend"))
 		g.Context.Category = rapid.SampledFrom([]policy.Category{policy.Bug, policy.Docs}).Draw(t, "category")
-		g.Facts.Ending = rapid.SampledFrom([]policy.Ending{policy.Completed, policy.Completed, policy.Completed, policy.UsageLimit, policy.Crashed}).Draw(t, "ending")
+		g.Facts.Outcome = rapid.SampledFrom([]policy.Outcome{policy.WorkVerified, policy.WorkVerified, policy.WorkVerified, policy.WasUsageLimit, policy.HasCrashed}).Draw(t, "outcome")
 		g.Facts.Commits = rapid.IntRange(0, 2).Draw(t, "commits")
 		g.Facts.Changed = g.Facts.Commits > 0 || rapid.Bool().Draw(t, "changed")
 		for range rapid.IntRange(0, 4).Draw(t, "signals") {
@@ -192,7 +192,7 @@ func TestAnArmIsWhatRuns(t *testing.T) {
 func TestCostsAreThoseOfAllAttempts(t *testing.T) {
 	good, limited := endedAt(1, "a", says(VerifierSource, 1, gradeDay)), endedAt(2, "a")
 	good.CostUSD, good.Seconds, limited.CostUSD, limited.Seconds = 2, 60, 1, 30
-	limited.Facts.Ending = policy.UsageLimit
+	limited.Facts.Outcome = policy.Outcome(policy.UsageLimit)
 	a := Learn([]Graded{good, limited}, later).Arms(policy.Context{}, []policy.Option{{Backend: "a"}})
 	v := View(a)[0]
 	if v.Attempts != 2 || v.Solved != 1 || v.PerSolved != 3 || v.Cost() != 1.5 || v.Seconds != 90 || v.Rewards != 1 {
@@ -208,7 +208,7 @@ func TestARewardThatMayStillComeIsWaitedFor(t *testing.T) {
 		rows = append(rows, endedAt(n, "a", missing(JudgeSource, gradeDay, false, "no judge is configured")))
 	}
 	limited := endedAt(3, "a")
-	limited.Facts.Ending = policy.UsageLimit
+	limited.Facts.Outcome = policy.Outcome(policy.UsageLimit)
 	rows = append(rows, limited)
 	at := func(now time.Time) []Arm {
 		return Learn(rows, now).Arms(rows[0].Context, []policy.Option{{Backend: "a"}, {Backend: "b"}})

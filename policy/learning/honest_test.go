@@ -122,7 +122,7 @@ func TestWordsEarnNothing(t *testing.T) {
 		return learning.Signal{Source: s, Value: v, Known: true, At: at}
 	}
 	for _, outside := range [][]learning.Signal{nil, {signal(learning.VerifierSource, 0.2)}, {signal(learning.JudgeSource, 0.4)}, {signal(learning.CISource, 1)}} {
-		g := learning.Graded{ID: "o/r#1/1", At: at, Backend: "a", Signals: outside, Facts: learning.AttemptFacts{Ending: policy.Completed, Outcome: policy.WorkVerified, Changed: true, Commits: 1}}
+		g := learning.Graded{ID: "o/r#1/1", At: at, Backend: "a", Signals: outside, Facts: learning.AttemptFacts{Outcome: policy.WorkVerified, Changed: true, Commits: 1}}
 		before := g.Grade()
 		g.Signals = append(outside[:len(outside):len(outside)], signal(learning.TrajectorySource, 0.95), signal(learning.JournalSource, 0.9))
 		if after := g.Grade(); after.Known != before.Known || after.Value > before.Value {

@@ -3,7 +3,6 @@ package learning
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawlbot/pawl/policy"
@@ -113,7 +112,6 @@ type Graded struct {
 
 // AttemptFacts are what Pawl itself knows of an attempt, by which signals are checked; zero knows nothing.
 type AttemptFacts struct {
-	Ending     policy.Ending  `json:"ending"`
 	Outcome    policy.Outcome `json:"outcome"`
 	OwnFailure string         `json:"own_failure,omitempty"` // what failed in Pawl itself; empty when nothing did
 	// Changed says that the tree differs from the one at the start.
@@ -143,31 +141,30 @@ func (g Graded) Grade() Grade {
 	return r
 }
 
-// unrelated are the endings that say nothing of the work.
-var unrelated = []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Disconnected, policy.Auth, policy.Misconfigured}
-
 // unrewarded says why an attempt is neither the merit nor the fault of its backend, whatever else is known;
 // empty when it can be graded.
 func (f AttemptFacts) unrewarded() string {
-	switch {
-	case f.OwnFailure != "":
+	if f.OwnFailure != "" {
 		return "Pawl itself failed: " + f.OwnFailure
-	case f.Outcome == policy.Cancelled, f.Outcome == policy.NotPermitted:
-		return "the attempt was cancelled"
-	case f.Outcome == policy.Asked:
-		return "the agent asked a question"
-	case f.Outcome == policy.Answered, f.Outcome == policy.Planned:
-		return "the attempt was asked for words, not for work"
-	case f.Outcome == policy.Declined:
-		return "the agent declined the task"
-	case f.Outcome == policy.Interrupted:
-		return "the attempt was interrupted"
-	case f.Outcome == policy.FellSilent:
-		return "the agent fell silent, which says nothing of the work"
-	case slices.Contains(unrelated, f.Ending):
-		return fmt.Sprintf("the attempt ended %s, which says nothing of the work", f.Ending)
 	}
-	return ""
+	switch f.Outcome {
+	case policy.Cancelled, policy.NotPermitted:
+		return "the attempt was cancelled"
+	case policy.Asked:
+		return "the agent asked a question"
+	case policy.Answered, policy.Planned:
+		return "the attempt was asked for words, not for work"
+	case policy.Declined:
+		return "the agent declined the task"
+	case policy.Interrupted:
+		return "the attempt was interrupted"
+	case policy.FellSilent:
+		return "the agent fell silent, which says nothing of the work"
+	case policy.WasUsageLimit, policy.WasRate, policy.WasOverload, policy.WasLost, policy.WasAuth, policy.WasConfig:
+		return fmt.Sprintf("the attempt ended %s, which says nothing of the work", f.Outcome)
+	default:
+		return ""
+	}
 }
 
 // signalSet holds the one signal of each source that counts, by its place; nil where it said nothing.

@@ -27,7 +27,7 @@ func endedAt(n int, backend string, signals ...Signal) Graded {
 	end := gradeDay.Add(time.Duration(n) * time.Hour)
 	return Graded{ID: fmt.Sprintf("o/r#%d/1", n), At: end, Backend: backend, Signals: signals,
 		Context: policy.Context{Repo: "o/r", Category: policy.Bug, Size: policy.Small},
-		Facts:   AttemptFacts{Ending: policy.Completed, Outcome: policy.WorkVerified, Changed: true, Commits: 1, Transcript: &Transcript{Bytes: 40_000}}}
+		Facts:   AttemptFacts{Outcome: policy.WorkVerified, Changed: true, Commits: 1, Transcript: &Transcript{Bytes: 40_000}}}
 }
 
 func TestRewardsAreCountedByBackendAndWeek(t *testing.T) {
@@ -95,13 +95,13 @@ func TestGradesOfAttempts(t *testing.T) {
 		{name: "beyond the scale", signals: []Signal{says(JudgeSource, -1, at), says(VerifierSource, 7, at)}, missing: "no source gave a value that is believed"},
 		{name: "a fallback of a failed source", signals: []Signal{{Source: JudgeSource, Value: 0.02, Known: true, Failed: true}}, missing: "no source gave a value that is believed"},
 		{name: "an unknown source", signals: []Signal{says("oracle", 0, at)}, missing: "no source gave a value that is believed"},
-		{name: "usage limit, even if merged", signals: []Signal{PeopleSignal(Merged, "ann", at)}, change: func(g *Graded) { g.Facts.Ending = policy.UsageLimit },
+		{name: "usage limit, even if merged", signals: []Signal{PeopleSignal(Merged, "ann", at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Outcome(policy.UsageLimit) },
 			missing: "the attempt ended usage_limit, which says nothing of the work"},
 		{name: "cancelled", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Cancelled }, missing: "the attempt was cancelled"},
 		{name: "interrupted", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Interrupted }, missing: "the attempt was interrupted"},
-		{name: "declined", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Ending, g.Facts.Outcome = policy.Completed, policy.Declined },
+		{name: "declined", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Declined },
 			missing: "the agent declined the task"},
-		{name: "silent", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Ending, g.Facts.Outcome = policy.TimedOut, policy.FellSilent },
+		{name: "silent", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.FellSilent },
 			missing: "the agent fell silent, which says nothing of the work"},
 		{name: "Pawl failed", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.OwnFailure = "the disk is full" }, missing: "Pawl itself failed: the disk is full"},
 	} {
@@ -121,14 +121,16 @@ func TestGradesOfAttempts(t *testing.T) {
 	}
 }
 
-func TestEndingsThatSayNothingOfTheWorkGiveNoReward(t *testing.T) {
-	none := []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Disconnected, policy.Auth, policy.Misconfigured}
-	for _, e := range []policy.Ending{policy.Completed, policy.NoAnswer, policy.CutOff, policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Disconnected, policy.Auth, policy.Misconfigured,
-		policy.ContextOverflow, policy.TurnLimit, policy.SelfLoop, policy.TimedOut, policy.Killed, policy.Crashed} {
+func TestOutcomesThatSayNothingOfTheWorkGiveNoReward(t *testing.T) {
+	none := []policy.Outcome{
+		policy.WasUsageLimit, policy.WasRate, policy.WasOverload, policy.WasLost, policy.WasAuth, policy.WasConfig, policy.FellSilent,
+		policy.Interrupted, policy.Cancelled, policy.NotPermitted, policy.Asked, policy.Declined, policy.Answered, policy.Planned,
+	}
+	for _, o := range policy.Outcomes() {
 		g := endedAt(1, "a", says(VerifierSource, 0.2, gradeDay))
-		g.Facts.Ending = e
-		if want := !slices.Contains(none, e); g.Grade().Known != want {
-			t.Errorf("%s: graded %v, want %v", e, g.Grade().Known, want)
+		g.Facts.Outcome = o
+		if want := !slices.Contains(none, o); g.Grade().Known != want {
+			t.Errorf("%s: graded %v, want %v", o, g.Grade().Known, want)
 		}
 	}
 }

@@ -49,11 +49,11 @@ func TestImplausibleCombinationsAreQuarantined(t *testing.T) {
 		{name: "merged without change", signals: []Signal{merged}, change: func(g *Graded) { g.Facts.Commits, g.Facts.Changed = 0, false }},
 		{name: "a stub", signals: []Signal{says(TrajectorySource, 0.7, at)}, change: func(g *Graded) { g.Facts.Transcript.Bytes = 511 }, check: StubTranscript},
 		{name: "short because it crashed at once", signals: []Signal{says(TrajectorySource, 0.1, at)}, change: func(g *Graded) {
-			g.Facts.Transcript.Bytes, g.Facts.Changed, g.Facts.Commits, g.Facts.Ending = 100, false, 0, policy.Crashed
+			g.Facts.Transcript.Bytes, g.Facts.Changed, g.Facts.Commits, g.Facts.Outcome = 100, false, 0, policy.HasCrashed
 		}, rewarded: true},
 		{name: "no transcript at all", signals: []Signal{says(VerifierSource, 1, at)}, change: func(g *Graded) { g.Facts.Transcript = nil }, rewarded: true},
 		{name: "a transcript that says nothing of itself", signals: []Signal{says(VerifierSource, 1, at)}, change: func(g *Graded) { g.Facts.Transcript = &Transcript{Bytes: 9000} }, rewarded: true},
-		{name: "a usage limit is not judged", signals: []Signal{says(JudgeSource, 0.02, at)}, change: func(g *Graded) { g.Facts.Ending = policy.UsageLimit }},
+		{name: "a usage limit is not judged", signals: []Signal{says(JudgeSource, 0.02, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Outcome(policy.UsageLimit) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := endedAt(1, "a", c.signals...)
@@ -220,7 +220,7 @@ func TestCoverageIsNotValidity(t *testing.T) {
 		return signals
 	})
 	limited := endedAt(12, "a")
-	limited.Facts.Ending = policy.UsageLimit
+	limited.Facts.Outcome = policy.Outcome(policy.UsageLimit)
 	health := Learn(append(rows, limited), gradeDay.Add(24*time.Hour)).Health()
 	if len(health) != len(SignalSources()) {
 		t.Fatalf("%d sources", len(health))

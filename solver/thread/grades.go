@@ -21,7 +21,7 @@ func (s State) Grade(t ID, i int, severity policy.SeverityLimits) learning.Grade
 		ID: fmt.Sprintf("%s/%d", t, a.N), At: at, Context: s.Task(t).Context(),
 		Backend: a.Backend, Model: a.Model, Effort: a.Effort, Escalated: a.Decision.Escalated, Seconds: float64(r.AgentMS) / 1000,
 		Facts: learning.AttemptFacts{
-			Ending: r.Ending, Outcome: r.Outcome, Changed: r.Progress(),
+			Outcome: r.Outcome, Changed: r.Progress(),
 		},
 	}
 	if r.Session != "" || r.ToolCalls > 0 {
