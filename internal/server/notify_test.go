@@ -78,7 +78,7 @@ func TestTheOperatorIsToldWhateverNeedsAPerson(t *testing.T) {
 	r.Must(err)
 	for i := range 3 { // flawless, and nothing was changed
 		g := learning.Graded{ID: fmt.Sprintf("acme/widgets#90/%d", i), At: now.Add(-time.Hour), Backend: "mine", Signals: []learning.Signal{{Source: learning.JudgeSource, Value: 1, Known: true}},
-			Facts: learning.AttemptFacts{Ending: policy.Completed, Outcome: policy.NoChange}}
+			Facts: learning.AttemptFacts{Outcome: policy.NoChange}}
 		data, err := json.Marshal(g)
 		r.Must(err)
 		r.Must(db.PutGraded(t.Context(), thread.GradeRow{ID: g.ID, At: g.At, Backend: g.Backend, Repo: testrig.Repo, Data: data}))
