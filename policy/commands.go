@@ -95,7 +95,7 @@ var Commands = []CommandRow{
 		Name:     "go",
 		Argument: "[text]",
 		Takes:    TakesLines,
-		Readme:   "work off the plan as it stands; the text is added",
+		Readme:   "work by the plan as it stands; the text is added",
 	},
 	{
 		Name:      "retry",
@@ -127,7 +127,7 @@ var Commands = []CommandRow{
 		Shell:     "Go on with a thread that waits or stopped",
 		ShellLong: "As the comment /pawl resume does. What a bound of the day holds back still waits.",
 		Help:      "goes on now instead of waiting; a bound of the day still holds",
-		Readme:    "end a wait early, but for that of a bound of the day, or go on after a stop",
+		Readme:    "continue now: skip a wait (daily limits excepted) or restart after a stop",
 	},
 	{
 		Name:    "raise",
@@ -135,7 +135,7 @@ var Commands = []CommandRow{
 		GoesOn:  true,
 		Button:  "Allow a day's worth once more",
 		Help:    "allows as much once more as the thread may use in a day, and goes on",
-		Readme:  "allow as much once more as the thread may use in a day, and go on",
+		Readme:  "allow the thread its daily limits once more, and continue",
 	},
 	{
 		Name:    "escalate",
@@ -175,7 +175,7 @@ var Commands = []CommandRow{
 		Page:       "Let work begin again in",
 		Shell:      "Let a paused repository go on",
 		ShellLong:  "Threads that stopped because of the pause go on by themselves.",
-		Readme:     "end that, and go on with what stopped for it; needs the same",
+		Readme:     "end the pause and continue what stopped for it; needs the same permission",
 	},
 	{
 		Name:   "status",
