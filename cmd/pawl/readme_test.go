@@ -53,7 +53,7 @@ func newReadme(t *testing.T) *readme {
 	r.model, err = fakeprovider.Start(fakeprovider.Options{})
 	r.must(err)
 	t.Cleanup(func() { r.model.Close() })
-	for _, name := range []string{"make", "pawl", "docker", "kubectl", "helm", "install", "useradd", "systemctl", "sudo", "curl", "chmod", "go"} {
+	for _, name := range []string{"make", "pawl", "docker", "kubectl", "helm", "install", "useradd", "systemctl", "sudo", "curl", "tar", "chmod", "go"} {
 		r.must(os.WriteFile(filepath.Join(r.bin, name), []byte(recorded), 0o755))
 	}
 	r.must(os.WriteFile(filepath.Join(r.bin, "codex"), []byte("#!/bin/sh\necho codex-cli 0.169.0\n"), 0o755))

@@ -75,7 +75,7 @@ func TestTheExamplesHaveTheRoomThatTheDoctorAsksFor(t *testing.T) {
 func TestTheExamplesNameOneRelease(t *testing.T) {
 	var chart struct{ Version string }
 	decode(t, "helm/pawl/Chart.yaml", &chart)
-	for _, name := range []string{"compose.yml", "kubernetes/pawl.yaml", "README.md", "../../README.md"} {
+	for _, name := range []string{"compose.yml", "kubernetes/pawl.yaml", "README.md", "../../docs/install.md"} {
 		found := regexp.MustCompile(`ghcr\.io/pawlbot/pawl:(?:\$\{PAWL_TAG:-)?([^\s{]+?)-[a-z]+\b`).FindAllStringSubmatch(read(t, name), -1)
 		if len(found) == 0 {
 			t.Errorf("%s names no image", name)
