@@ -235,12 +235,13 @@ var (
 		"schema|argument|exist|not found|permission|is no)\\b|^[^:]{0,40}\\b(?:model|file|tool|name|message|content)s?\\b[^:]{0,20}:")
 )
 
-// page reports whether the answer is not the API's: a sign-in page, a CDN's challenge, a gateway's error.
+// page reports whether the answer is not the API's: a sign-in page, a CDN's challenge, a gateway's error. A page with
+// status 429 is a limit of whoever sent it.
 func (e Evidence) page() bool {
-	if e.Seen == Gateway {
-		return e.Foreign()
+	if e.Status == http.StatusTooManyRequests {
+		return false
 	}
-	return markup.MatchString(e.Message)
+	return e.Foreign() || markup.MatchString(e.Message)
 }
 
 var markup = regexp.MustCompile(`(?i)<!doctype html|<html[\s>]|<title>(?:just a moment|attention required|sign in|\d{3} )`)
