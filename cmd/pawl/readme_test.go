@@ -126,8 +126,8 @@ func others() map[string][][2]string {
 	return map[string][][2]string{
 		`make (demo|test|build)`:           {{"Makefile", "\n$1:"}, {".ci/run", "\nmake $1\n"}},
 		`go install (\S+)/cmd/pawl@latest`: {{"go.mod", "module $1\n"}},
-		`curl -fL https://github\.com/pawlbot/pawl/releases/latest/download/(\S+)`: {{release, "dist/release/$1\n"}},
-		`tar xz pawl`: nil,
+		`curl -fLO https://github\.com/pawlbot/pawl/releases/latest/download/(\S+)`:       {{release, "dist/release/$1\n"}},
+		`tar -xzf pawl-linux-amd64\.tar\.gz pawl`:                                         nil,
 		`useradd --system --create-home --home-dir (\S+) pawl`:                            {{unit, "User=pawl\nWorkingDirectory=$1\n"}},
 		`install bin/pawl (\S+)`:                                                          {{unit, "ExecStart=$1 "}},
 		`install -m 644 (config/deploy/pawl.service) /etc/systemd/system/(pawl)\.service`: {{"$1", "[Service]"}},
