@@ -176,7 +176,7 @@ func cutCases() []agentCase {
 		{
 			// That the third silence is the last is shown by TestAnAgentIsEndedAtItsTimeLimits (no restart here).
 			name: "an answer that hangs", scenario: "hang-midstream", backend: "idle_timeout: 20s", sleeps: everyCLI, more: "policy: {restarts: {max: 0}}",
-			state: "stopped", ending: "timed_out", outcome: "timed_out", attempts: 1, check: ended,
+			state: "stopped", ending: "timed_out", outcome: "silent", attempts: 1, check: ended,
 		},
 		{
 			// Codex prints nothing while its model speaks, for 15 s.

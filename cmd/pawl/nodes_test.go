@@ -217,7 +217,7 @@ func TestSessionsHoldOnEveryNode(t *testing.T) {
 			t.Errorf("the node at %s does not know the session: %d\n%s", m.Pages, status, body)
 		}
 		at.Host = m.Pages
-		answer, err := http.Get(at.String())
+		answer, err := http.PostForm(at.String(), nil) // the button of the page
 		c.Must(err)
 		answer.Body.Close()
 		used = append(used, answer.StatusCode)
