@@ -152,7 +152,7 @@ var varying = []struct {
 	{regexp.MustCompile(`(#\d+) \d+ -->`), "$1 EVENT -->"},
 	{regexp.MustCompile(`\b[0-9a-f]{7,40}\b`), "COMMIT"},
 	{regexp.MustCompile(`/\S*/(ctrl|pawl-[a-z]*)`), "FOLDER"},
-	{regexp.MustCompile(` · [0-9ms]+ of work`), ""},
+	{regexp.MustCompile(` · [0-9ms]+ of work| · [0-9]+s of waiting`), ""},
 	{regexp.MustCompile(`( attempts?), [0-9]+ (?:s|min)\b`), "$1"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "HOST"},
 }
