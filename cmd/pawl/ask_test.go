@@ -83,7 +83,7 @@ func TestAPlanIsWorkedOffWhereverTheServerIsKilled(t *testing.T) {
 			l.Writes(n, testrig.Writer, "/pawl go")
 			l.killed()
 			edits("add too late")
-			for _, a := range l.settledAs(n, "Done").Attempts[1:] {
+			for _, a := range l.settledAs(n, "Ready for review").Attempts[1:] {
 				if !strings.Contains(a.Plan, "add thirty") {
 					t.Errorf("attempt %d worked by %q, want the plan with thirty", a.N, a.Plan)
 				}
