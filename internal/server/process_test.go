@@ -42,7 +42,7 @@ func TestAnAgentIsEndedAtItsTimeLimits(t *testing.T) {
 				for _, m := range r.World.Comments(testrig.Repo, n) {
 					shown = m.Body
 				}
-				return strings.Contains(shown, "Stopped: "+c.title)
+				return strings.Contains(shown, "Not done: "+c.title)
 			})
 			if c.silent != "" && strings.Count(shown, "silent for "+c.silent) < 3 || c.silent == "" && !strings.Contains(shown, "timed out") {
 				t.Errorf("the comment does not tell silence from time that is used up:\n%s", shown)
