@@ -218,7 +218,8 @@ func (r Receipt) answers(p Purpose) (o Outcome, told bool) {
 	return "", false
 }
 
-// finishedWork reports whether the work is verified although its CLI crashed: the tests outrank an exit code.
+// finishedWork reports whether the work passes its verify commands although the CLI crashed: the commands outrank the CLI's
+// exit code.
 func (r Receipt) finishedWork() bool { return r.Ending == Crashed && r.verifiedWork() }
 
 func (r Receipt) work() Outcome {

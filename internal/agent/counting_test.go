@@ -3,6 +3,7 @@ package agent_test
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -185,7 +186,8 @@ func TestACallIsItsMessageAndPlaceAndNotItsID(t *testing.T) {
 		live := 0
 		got, err := agent.Inspect(strings.NewReader(c.stream), stream(c.cli), agent.InspectOptions{OnCall: func(agent.Call) { live++ }})
 		same := got.Edits.SameCalls
-		if err != nil || got.ToolCalls != c.calls || live != c.calls || same != cmp.Or(c.same, c.calls) {
+		read, want := []int{got.ToolCalls, live, same}, []int{c.calls, c.calls, cmp.Or(c.same, c.calls)}
+		if err != nil || !slices.Equal(read, want) {
 			t.Errorf("%s: %d calls, %d of them live, %d equal, error %v; want %d", name, got.ToolCalls, live, same, err, c.calls)
 		}
 	}
@@ -350,7 +352,8 @@ func TestAnEmptyLastAnswerIsNotAnOlderOne(t *testing.T) {
 	for _, cli := range allCLIs {
 		got, err := agent.Inspect(strings.NewReader(say[cli]+work[cli]+ended[cli]), stream(cli), agent.InspectOptions{})
 		told := strings.Contains(fmt.Sprint(got.Reasons), "last answer is empty")
-		if err != nil || got.Ending != policy.Completed || got.FinalMessage != "" || !told {
+		empty := got.FinalMessage == "" && told
+		if err != nil || got.Ending != policy.Completed || !empty {
 			t.Errorf("%s: %s, message %q, %q, error %v", cli, got.Ending, got.FinalMessage, got.Reasons, err)
 		}
 	}

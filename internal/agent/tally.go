@@ -372,7 +372,7 @@ func (t *tally) begin(e Event) {
 		t.end(b, *last.early)
 		return
 	}
-	b.again = known && e.Place != "" && last.place == b.place && last.call == b.call
+	b.again = known && b.repeats(last, e)
 	t.doubt(b)
 	t.keep(len(t.open), b)
 }
@@ -392,7 +392,16 @@ func (t *tally) retold(e Event) int {
 	})
 }
 
-// continuedBy reports whether a text is the one of the call, or one of which that was the beginning.
+// repeats reports whether the call, which an event begins, is the last answered one once more: in the same place, with the
+// same arguments.
+func (b begun) repeats(last ended, e Event) bool {
+	if e.Place == "" {
+		return false
+	}
+	return last.place == b.place && last.call == b.call
+}
+
+// continuedBy reports whether a text is the call's own text, or begins with it.
 func (b begun) continuedBy(text string) bool {
 	return policy.Hash(text) == b.call || strings.HasPrefix(text, strings.TrimRight(b.authored, `"]} `))
 }

@@ -220,7 +220,7 @@ func RungTokens(f learning.Fired) string { return ofSome(render.Count(f.Tokens),
 // RungCost is what they cost, likewise.
 func RungCost(f learning.Fired) string { return ofSome(render.Cost(f.CostUSD), f.Priced, f.Times) }
 
-// ofSome writes a sum over those of all of which it is known, with their number where it is not known of all.
+// ofSome writes a sum of the known values. Where some are unknown it says how many the sum covers.
 func ofSome(sum string, known, all int) string {
 	switch known {
 	case 0:

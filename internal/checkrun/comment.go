@@ -207,7 +207,7 @@ func PullBody(f View) string {
 	cost := totals(f.Attempts)
 	f = f.Work()
 	p := &page{}
-	newest, worked := f.pushed(func(Attempt) bool { return true }), f.pushed(func(a Attempt) bool { return !a.NoAgent })
+	newest, worked := f.pushed(), f.worked()
 	head := fmt.Sprintf("Closes #%d\n\n", f.Number)
 	if len(newest.Instructs) > 0 {
 		head = "**This changes what agents are told:** " +
@@ -258,11 +258,17 @@ func folder(d policy.Folder) string {
 	)
 }
 
-// pushed is the newest attempt for a change of the thread that was pushed, of those that are wanted; the zero Attempt for
-// none.
-func (f View) pushed(wanted func(Attempt) bool) Attempt {
-	for _, a := range slices.Backward(f.Attempts) {
-		if a.Pushed && a.Decision.Purpose == policy.ToChange && wanted(a) {
+// pushed is the newest attempt that was pushed; the zero Attempt where there is none.
+func (f View) pushed() Attempt { return newestPushed(f.Attempts) }
+
+// worked is the newest attempt that was pushed and had an agent.
+func (f View) worked() Attempt {
+	return newestPushed(slices.DeleteFunc(slices.Clone(f.Attempts), func(a Attempt) bool { return a.NoAgent }))
+}
+
+func newestPushed(all []Attempt) Attempt {
+	for _, a := range slices.Backward(all) {
+		if a.Pushed && a.Decision.Purpose == policy.ToChange {
 			return a
 		}
 	}

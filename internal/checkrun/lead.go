@@ -61,7 +61,7 @@ func stillFails(a Attempt) string {
 // size is how much the thread's branch changes.
 func size(f View) string {
 	var all policy.Folder
-	for _, d := range f.pushed(func(Attempt) bool { return true }).Folders {
+	for _, d := range f.pushed().Folders {
 		all.Files, all.Added, all.Removed = all.Files+d.Files, all.Added+d.Added, all.Removed+d.Removed
 	}
 	if all.Files == 0 || f.State != Done {
@@ -71,7 +71,7 @@ func size(f View) string {
 }
 
 func branch(f View) string {
-	return render.When(f.Branch != "" && f.pushed(func(Attempt) bool { return true }).N > 0, "branch "+render.Code(f.Branch))
+	return render.When(f.Branch != "" && f.pushed().N > 0, "branch "+render.Code(f.Branch))
 }
 
 // verifiedLine says what the verify commands came to on the work as it stands, by the newest attempt that ran them.

@@ -130,7 +130,8 @@ func TestFewInodesAreWarnedOf(t *testing.T) {
 		{0, 0, ""}, // a file system that counts none, such as btrfs
 	} {
 		found := inodes(row.free, row.total, "/data")
-		warned := len(found) == 1 && found[0].State == Warning && strings.Contains(found[0].Text, row.words) && strings.Contains(found[0].Hint, "inodes")
+		warned := len(found) == 1 && found[0].State == Warning
+		warned = warned && strings.Contains(found[0].Text, row.words) && strings.Contains(found[0].Hint, "inodes")
 		if warned != (row.words != "") {
 			t.Errorf("%d of %d: %+v, want %q", row.free, row.total, found, row.words)
 		}

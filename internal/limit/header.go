@@ -83,7 +83,7 @@ func number(s string) float64 {
 	return n
 }
 
-// after is so many seconds from now, the farthest for more; zero for a negative number.
+// after is now plus a number of seconds, at most farthest. It is the zero time for a negative number.
 func after(now time.Time, seconds float64) time.Time {
 	return ahead(now, min(seconds, farthest.Seconds()))
 }

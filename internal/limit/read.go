@@ -345,7 +345,7 @@ func (e Evidence) echoes(own string) bool {
 	return e.nameMatches(echoName) || echoed.MatchString(own)
 }
 
-// tooLarge reports whether one request is more than the account may send in a minute, which no wait changes.
+// tooLarge reports whether a single request exceeds the limit per minute. Waiting does not help then.
 func tooLarge(own string) bool {
 	if soleRequest.MatchString(own) {
 		return true

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/pawlbot/pawl/internal/render"
+	"github.com/pawlbot/pawl/internal/store"
 )
 
 // The addresses of the login. GitHub sends people back to CallbackPath.
@@ -138,13 +139,7 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 // offer shows the button of a link that pawl login made. It uses nothing up: chats and mail programs fetch links before
 // anybody clicks.
 func (p *pages) offer(w http.ResponseWriter, r *http.Request) {
-	good, err := isGood(r.Context(), p.Store, r.PathValue("secret"))
-	switch {
-	case err != nil:
-		p.unavailable(w, r, err)
-	case !good:
-		p.usedUp(w, r)
-	default:
+	p.withLink(w, r, isGood, func() {
 		// Under no-referrer browsers without Sec-Fetch-Site send the button's request without its origin, and ownSite
 		// refuses it. An origin does not hold the link's secret.
 		w.Header().Set("Referrer-Policy", "strict-origin")
@@ -153,25 +148,26 @@ func (p *pages) offer(w http.ResponseWriter, r *http.Request) {
 			Text:   "This link signs this browser in as an operator of this server, once.",
 			Button: "Sign in",
 		})
-	}
+	})
 }
 
 // byLink signs an operator in who pressed the button of a link.
 func (p *pages) byLink(w http.ResponseWriter, r *http.Request) {
-	good, err := redeem(r.Context(), p.Store, r.PathValue("secret"))
+	p.withLink(w, r, redeem, func() { p.begin(w, r, Person{}, "/") })
+}
+
+// withLink goes on where a check says that the request's link is good.
+func (p *pages) withLink(w http.ResponseWriter, r *http.Request, check func(context.Context, *store.Store, string) (bool, error), good func()) {
+	ok, err := check(r.Context(), p.Store, r.PathValue("secret"))
 	switch {
 	case err != nil:
 		p.unavailable(w, r, err)
-	case !good:
-		p.usedUp(w, r)
+	case !ok:
+		const told = "This link was used before, or is older than 5 minutes. pawl login prints another."
+		p.signIn(w, r, http.StatusForbidden, "/", told)
 	default:
-		p.begin(w, r, Person{}, "/")
+		good()
 	}
-}
-
-func (p *pages) usedUp(w http.ResponseWriter, r *http.Request) {
-	const told = "This link was used before, or is older than 5 minutes. pawl login prints another."
-	p.signIn(w, r, http.StatusForbidden, "/", told)
 }
 
 // begin begins a session, whatever the browser had before.

@@ -220,8 +220,8 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 	}
 }
 
-// placesOf names the places of a line's calls in their message. The message may be told in several lines, of which each
-// has one part or all so far, so a place counts the calls under one id only.
+// placesOf names each call of a line by its message and its number under its id. A message may come in several lines, each
+// with one part or with everything so far, so positions in a line would differ.
 func placesOf(message string) func(id string) string {
 	calls := map[string]int{}
 	return func(id string) string {
@@ -377,7 +377,7 @@ func tokensOf(usage gjson.Result) *policy.Tokens {
 	return agent.Told(inputApart(usage, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"))
 }
 
-// inputApart are tokens by the names of their fields, of which the API counts the input apart by how it was cached.
+// inputApart adds up tokens of an API that reports fresh, cached and newly cached input in separate fields.
 func inputApart(usage gjson.Result, fresh, cached, written, output string) policy.Tokens {
 	read := agent.Count(usage.Get(cached))
 	return policy.Tokens{
