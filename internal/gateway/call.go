@@ -192,10 +192,20 @@ func (c *call) readBody() (string, *refusal) {
 	return "", refuse(c.route.protocol, status, text)
 }
 
+// over says why the attempt is over for being fruitless; empty while it is not.
+func (s *Session) over() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gaveUp
+}
+
 // forbidden asks the breaker and the budget; nil: the call may go, or ended while it waited.
 func (c *call) forbidden(ctx context.Context) *refusal {
 	if c.route.kind == models {
 		return nil
+	}
+	if why := c.over(); why != "" {
+		return refuse(c.route.protocol, http.StatusForbidden, "the attempt is over: "+why)
 	}
 	now := c.gateway.Now()
 	if c.route.kind != countTokens { // which costs nothing

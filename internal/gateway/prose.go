@@ -62,7 +62,7 @@ func (c *call) judge(said *answer) {
 		why = fmt.Sprintf("the model wrote more than %d bytes of prose in one answer without a call of a tool", c.grant.NoAnswerBytes)
 	}
 	if why != "" {
+		c.endFruitless(why, true)
 		c.cancel()
-		c.rambled.Do(func() { c.grant.OnFruitless(why, true) })
 	}
 }

@@ -155,6 +155,11 @@ func TestALongStretchOfProseEndsTheAttempt(t *testing.T) {
 			})
 			body, err := s.tries(t, w.path, w.request)
 			<-ends
+			if c.want { // an agent that asks again before it is killed would work on, in an attempt that is over
+				if resp, said := s.post(t, w.path, w.request); resp.StatusCode != http.StatusForbidden {
+					t.Errorf("%s, %s: the next call is answered with %d %s", name, what, resp.StatusCode, said)
+				}
+			}
 			u := s.settled()
 			if told.Load() == 1 != c.want || err != nil != c.want || len(p.requests()) != 1 || u.NoAnswer != (Fired{}) || u.Output == 0 {
 				t.Errorf("%s, %s: told %d times, %v, %+v after %s", name, what, told.Load(), err, u, body)

@@ -107,7 +107,7 @@ type Session struct {
 	limitCall  int64            // that met it
 	hollow     int              // answers in a row that held nothing
 	offers     bool             // a call offered tools: those without are not main ones
-	rambled    sync.Once        // too much prose was told
+	gaveUp     string           // why the attempt gets nowhere, as OnFruitless was told; further calls are refused
 	heardOf    int              // one more than the answers that there were when a request last was a sign of life
 	same       int              // requests in a row that were the same and were answered
 	last       uint64           // its sum
@@ -228,7 +228,20 @@ func (c *call) heard(said *answer) {
 	why := c.nowhere(left)
 	c.mu.Unlock()
 	if why != "" && c.grant.OnFruitless != nil {
-		c.grant.OnFruitless(why, false)
+		c.endFruitless(why, false)
+	}
+}
+
+// endFruitless refuses further calls before it tells, so that nothing more happens until the agent is gone.
+func (s *Session) endFruitless(why string, effort bool) {
+	s.mu.Lock()
+	first := s.gaveUp == ""
+	if first {
+		s.gaveUp = why
+	}
+	s.mu.Unlock()
+	if first {
+		s.grant.OnFruitless(why, effort)
 	}
 }
 

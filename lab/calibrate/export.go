@@ -83,7 +83,7 @@ func labelOf(a, b policy.Receipt) string {
 	if a.EndTree != "" && a.EndTree == b.EndTree {
 		return Same
 	}
-	if b.Verification().Verifies() {
+	if b.CommandsPassed() {
 		return Different
 	}
 	named := len(a.Tests) > 0 && len(b.Tests) > 0

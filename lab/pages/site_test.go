@@ -187,7 +187,7 @@ func (s *site) signIn() {
 	if err != nil || s.url == "" {
 		s.t.Fatalf("pawl login: %v\n%s\n%s", err, out, log)
 	}
-	resp, err := http.Get(strings.TrimSpace(string(out)))
+	resp, err := http.PostForm(strings.TrimSpace(string(out)), nil) // as the page's button does
 	s.must(err)
 	resp.Body.Close()
 	if len(resp.Cookies()) == 0 {
