@@ -16,6 +16,7 @@
 // Where what is decided:
 //
 //	which key is called what, with which default?    server.go, backend.go, policy.go
+//	what does each key mean to a user?               reference.yml, of which the schemas and docs/configuration.md are made
 //	where do the 300 s and the thresholds stand?     ../policy/limits.go, which Policy embeds
 //	where are the keys of server, environment?       http.go, environment.go
 //	which value is refused, and in which words?      validate… in the file of its struct, such as server.go

@@ -1,14 +1,21 @@
 package config
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
@@ -20,8 +27,55 @@ import (
 // schemaAt is where the schemas are published, which editors read them from.
 const schemaAt = "https://raw.githubusercontent.com/pawlbot/pawl/main/config/"
 
-// row is what docs/configuration.md says of one key.
-type row struct{ defaults, meaning string }
+// row is a row of reference.yml: keys that share a meaning.
+type row struct {
+	keys    []string
+	meaning string
+}
+
+// sectionsOf reads the sections of one file's keys in reference.yml, in their order.
+func sectionsOf(t *testing.T, file string) (names []string, sections map[string][]row) {
+	t.Helper()
+	data, err := os.ReadFile("reference.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]yaml.Node
+	if err := yaml.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	sections = map[string][]row{}
+	for name, section := range pairs(all[file]) {
+		names = append(names, name.Value)
+		for keys, meaning := range pairs(*section) {
+			sections[name.Value] = append(sections[name.Value], row{fullKeys(keys.Value), meaning.Value})
+		}
+	}
+	return names, sections
+}
+
+// pairs yields the keys and values of a YAML group in the order of the file.
+func pairs(group yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(*yaml.Node, *yaml.Node) bool) {
+		for i := 0; i+1 < len(group.Content); i += 2 {
+			if !yield(group.Content[i], group.Content[i+1]) {
+				return
+			}
+		}
+	}
+}
+
+// fullKeys splits the keys of a row. A key without a dot belongs to the group of the first one.
+func fullKeys(text string) []string {
+	keys := strings.Fields(text)
+	group := keys[0][:strings.LastIndex(keys[0], ".")+1]
+	for i, key := range keys {
+		if !strings.Contains(key, ".") {
+			keys[i] = group + strings.TrimPrefix(key, group)
+		}
+	}
+	return keys
+}
 
 // choices are the keys with few possible values. TestEveryChoiceOfTheSchemaIsTaken tries them.
 var choices = map[string][]string{
@@ -37,59 +91,110 @@ var choices = map[string][]string{
 	"triggers[]":           Triggers(),
 }
 
-var (
-	link  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-	coded = regexp.MustCompile("`([^`]*)`")
-)
+// link matches a Markdown link, of which the schemas keep the text.
+var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// documented reads the tables of docs/configuration.md between two headings: each key with its default and meaning.
-func documented(t *testing.T, from, to string, below map[string]string) map[string]row {
+// defaultOf is the default of a key as a user writes it; empty for none.
+func defaultOf(t *testing.T, key string) string {
 	t.Helper()
-	data, err := os.ReadFile("../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, _ := strings.Cut(string(data), "\n"+from+"\n")
-	text, _, _ = strings.Cut(text, "\n"+to+"\n")
-	rows, prefix, isTable := map[string]row{}, "", true
-	for line := range strings.Lines(text) {
-		if heading := strings.TrimSpace(line); strings.HasPrefix(heading, "##") {
-			prefix, isTable = below[heading]
-			continue
-		}
-		cells := strings.Split(strings.ReplaceAll(strings.TrimSpace(line), `\|`, "\x00"), "|")
-		if !isTable || len(cells) < 5 {
-			continue
-		}
-		names, defaults := coded.FindAllStringSubmatch(cells[1], -1), coded.FindAllStringSubmatch(cells[2], -1)
-		parent := ""
-		for i, name := range names {
-			key := name[1]
-			if i == 0 {
-				parent = key[:strings.LastIndex(key, ".")+1]
-			} else if !strings.Contains(key, ".") {
-				key = parent + key
-			}
-			r := row{meaning: link.ReplaceAllString(strings.TrimSpace(strings.Join(cells[3:len(cells)-1], "|")), "$1")}
-			if len(defaults) == len(names) {
-				r.defaults = defaults[i][1]
-			}
-			rows[prefix+key] = r
+	c := Default()
+	c.Providers, c.Backends = []Provider{{}}, []Backend{{}}
+	c.Providers[0].setDefaults()
+	c.Backends[0].setDefaults()
+	v := reflect.ValueOf(c)
+	for name := range strings.SplitSeq(key, ".") {
+		name, isList := strings.CutSuffix(name, "[]")
+		_, index := fields(v.Type())
+		if v = v.FieldByIndex(index[name]); isList {
+			v = v.Index(0)
 		}
 	}
-	return rows
+	return written(v)
 }
 
-// schemaOf makes a schema of a type, and takes the rows of its keys.
-func schemaOf(t *testing.T, of reflect.Type, key string, rows, used map[string]row, expands bool) *jsonschema.Schema {
-	t.Helper()
-	s := &jsonschema.Schema{}
-	if r, ok := rows[key]; ok {
-		used[key], s.Description = r, r.meaning
-		if r.defaults != "" {
-			s.Description += ". Default: " + r.defaults
+// written is a value as a user writes it; empty for an empty text, list or group.
+func written(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case Database:
+		return x.DSN()
+	case Secret:
+		return ""
+	case Bytes:
+		return strings.ReplaceAll(strings.Replace(x.String(), ".0 ", "", 1), " ", "")
+	case time.Duration:
+		switch {
+		case x > 0 && x%time.Hour == 0:
+			return fmt.Sprintf("%dh", x/time.Hour)
+		case x > 0 && x%time.Minute == 0:
+			return fmt.Sprintf("%dm", x/time.Minute)
 		}
 	}
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return ""
+	case reflect.Float64:
+		return strconv.FormatFloat(v.Float(), 'f', -1, 64)
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// defaults are those of a row's keys; none where a user must choose.
+func (r row) defaults(t *testing.T) (all []string) {
+	t.Helper()
+	if strings.HasPrefix(r.meaning, "Required") {
+		return nil
+	}
+	for _, key := range r.keys {
+		if text := defaultOf(t, key); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// tableOf is a section as a table of docs/configuration.md. A repository's keys have no column of defaults: what is left
+// out is as the server has it.
+func tableOf(t *testing.T, rows []row, hasDefaults bool) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("key | meaning\n--- | ---\n")
+	if hasDefaults {
+		b.Reset()
+		b.WriteString("key | default | meaning\n--- | --- | ---\n")
+	}
+	for _, r := range rows {
+		names := slices.Clone(r.keys)
+		for i, key := range names {
+			if _, inList, ok := strings.Cut(key, "[]."); ok {
+				key = inList
+			}
+			group := r.keys[0][:strings.LastIndex(r.keys[0], ".")+1]
+			if i > 0 {
+				key = strings.TrimPrefix(key, group)
+			}
+			names[i] = "`" + key + "`"
+		}
+		fmt.Fprintf(&b, "%s |", strings.Join(names, ", "))
+		if hasDefaults {
+			fmt.Fprintf(&b, " %s |", quoted(r.defaults(t)))
+		}
+		fmt.Fprintf(&b, " %s\n", strings.ReplaceAll(r.meaning, "|", `\|`))
+	}
+	return strings.ReplaceAll(b.String(), "|  |", "| |")
+}
+
+func quoted(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return "`" + strings.Join(values, "`, `") + "`"
+}
+
+// schemaOf makes a schema of a type. It takes the descriptions of its keys, and deletes them there.
+func schemaOf(t *testing.T, of reflect.Type, key string, descriptions map[string]string, expands bool) *jsonschema.Schema {
+	t.Helper()
+	s := &jsonschema.Schema{Description: descriptions[key]}
+	delete(descriptions, key)
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
@@ -117,15 +222,15 @@ func schemaOf(t *testing.T, of reflect.Type, key string, rows, used map[string]r
 	case of.Kind() == reflect.Float64:
 		also(&jsonschema.Schema{Type: "number"})
 	case of.Kind() == reflect.Slice:
-		s.Type, s.Items = "array", schemaOf(t, of.Elem(), key+"[]", rows, used, expands)
+		s.Type, s.Items = "array", schemaOf(t, of.Elem(), key+"[]", descriptions, expands)
 	case of.Kind() == reflect.Map:
-		s.Types, s.AdditionalProperties = []string{"object", "null"}, schemaOf(t, of.Elem(), key+".*", rows, used, expands)
+		s.Types, s.AdditionalProperties = []string{"object", "null"}, schemaOf(t, of.Elem(), key+".*", descriptions, expands)
 	case of.Kind() == reflect.Struct:
 		s.Types, s.AdditionalProperties = []string{"object", "null"}, &jsonschema.Schema{Not: &jsonschema.Schema{}}
 		s.Properties = map[string]*jsonschema.Schema{}
 		names, index := fields(of)
 		for _, name := range names {
-			s.Properties[name] = schemaOf(t, of.FieldByIndex(index[name]).Type, strings.TrimPrefix(key+"."+name, "."), rows, used, expands)
+			s.Properties[name] = schemaOf(t, of.FieldByIndex(index[name]).Type, strings.TrimPrefix(key+"."+name, "."), descriptions, expands)
 		}
 		s.PropertyOrder = names
 	default:
@@ -134,61 +239,114 @@ func schemaOf(t *testing.T, of reflect.Type, key string, rows, used map[string]r
 	return s
 }
 
-// schemas are the two files' schemas, made of the structs and of the tables of docs/configuration.md.
-func schemas(t *testing.T) map[string]*jsonschema.Schema {
+// configurationPage is the page that documents both files.
+const configurationPage = "../docs/configuration.md"
+
+// schemas makes the schemas of the two files, and fills the tables of configurationPage.
+func schemas(t *testing.T) (made map[string]*jsonschema.Schema, page string) {
 	t.Helper()
-	made := map[string]*jsonschema.Schema{}
+	made, page = map[string]*jsonschema.Schema{}, readText(t, configurationPage)
 	for _, file := range []struct {
-		name, title, from, to string
-		of                    reflect.Type
-		below                 map[string]string
+		name, title string
+		of          reflect.Type
 	}{
-		{"pawl.schema.json", "The configuration of a Pawl server", "## The server's file", "## The repository's file", reflect.TypeFor[Server](),
-			map[string]string{"### Providers": "providers[].", "### Backends": "backends[].", "### Policy": ""}},
-		{"repo.schema.json", RepoFile + ", what Pawl may do in a repository", "## The repository's file", "### Images", reflect.TypeFor[Repo](),
-			map[string]string{"### Setup": "environment."}},
+		{"pawl", "The configuration of a Pawl server", reflect.TypeFor[Server]()},
+		{"repo", RepoFile + ", what Pawl may do in a repository", reflect.TypeFor[Repo]()},
 	} {
-		rows, used := documented(t, file.from, file.to, file.below), map[string]row{}
-		s := schemaOf(t, file.of, "", rows, used, file.name == "pawl.schema.json")
-		s.Schema, s.ID, s.Title = "https://json-schema.org/draft/2020-12/schema", schemaAt+file.name, file.title
-		for key := range rows {
-			if _, ok := used[key]; !ok {
-				t.Errorf("docs/configuration.md tells of %s, which %s does not have", key, file.of)
+		isServer := file.name == "pawl"
+		descriptions, isDocumented := map[string]string{}, map[string]bool{}
+		names, sections := sectionsOf(t, file.name)
+		for _, name := range names {
+			page = filled(t, page, name, tableOf(t, sections[name], isServer))
+			for _, r := range sections[name] {
+				for _, key := range r.keys {
+					isDocumented[key], descriptions[key] = true, link.ReplaceAllString(r.meaning, "$1")
+					if isServer && len(r.defaults(t)) == len(r.keys) {
+						descriptions[key] += " Default: " + defaultOf(t, key)
+					}
+				}
 			}
 		}
-		undocumented(t, file.of, "", rows)
-		made[file.name] = s
+		s := schemaOf(t, file.of, "", descriptions, isServer)
+		s.Schema, s.ID, s.Title = "https://json-schema.org/draft/2020-12/schema", schemaAt+file.name+".schema.json", file.title
+		for key := range descriptions {
+			t.Errorf("reference.yml describes %s, which is no key of %s", key, file.of)
+		}
+		undocumented(t, file.of, "", isDocumented)
+		made[file.name+".schema.json"] = s
 	}
-	return made
+	return made, page
 }
 
-// undocumented reports the keys that no table tells of. What a list or a map holds may stand in the row of its key.
-func undocumented(t *testing.T, of reflect.Type, key string, rows map[string]row) {
+// clisTable is what the table of CLIs says to an operator.
+func clisTable() string {
+	var b strings.Builder
+	b.WriteString("kind and checked version | protocol | default model | efforts | hosts of its own login\n--- | --- | --- | --- | ---\n")
+	for _, kind := range CLIs() {
+		c := CLIOf(kind)
+		models, hosts := []string{}, slices.Clone(c.Hosts)
+		for _, protocol := range append([]string{""}, c.Protocols...) {
+			if m := c.Models[protocol]; m != "" {
+				models = append(models, m)
+			}
+		}
+		for _, provider := range slices.Sorted(maps.Keys(c.ModelHosts)) {
+			hosts = append(hosts, "for `"+provider+"/…` "+c.ModelHosts[provider])
+		}
+		fmt.Fprintf(&b, "%s %s | %s | %s | %s | %s\n", kind, c.Version, strings.Join(c.Protocols, ", "),
+			cmp.Or(strings.Join(models, ", "), "the CLI's"), strings.Join(c.Efforts, ", "), strings.Join(hosts, ", "))
+	}
+	return b.String()
+}
+
+func readText(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// filled is a page with a table between <!-- NAME --> and <!-- end -->.
+func filled(t *testing.T, page, name, table string) string {
+	t.Helper()
+	before, rest, ok := strings.Cut(page, "<!-- "+name+" -->\n")
+	_, after, closed := strings.Cut(rest, "\n<!-- end -->")
+	if !ok || !closed {
+		t.Fatalf("%s lacks <!-- %s --> and <!-- end -->", configurationPage, name)
+	}
+	return before + "<!-- " + name + " -->\n" + table + "\n<!-- end -->" + after
+}
+
+// undocumented reports the keys that reference.yml does not describe. The row of a list or a group may describe all in it.
+func undocumented(t *testing.T, of reflect.Type, key string, isDocumented map[string]bool) {
 	t.Helper()
 	names, index := fields(of)
 	for _, name := range names {
 		path, typ := strings.TrimPrefix(key+"."+name, "."), of.FieldByIndex(index[name]).Type
-		_, told := rows[path]
 		switch {
-		case told:
-		case typ.Kind() == reflect.Struct && typ.NumField() > 0 && typ != reflect.TypeFor[Secret]():
-			undocumented(t, typ, path, rows)
-		case typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct:
-			undocumented(t, typ.Elem(), path+"[]", rows)
+		case typ.Kind() == reflect.Struct && typ.NumField() > 0 && typ != reflect.TypeFor[Secret]() && typ != reflect.TypeFor[Database]():
+			undocumented(t, typ, path, isDocumented)
+		case isDocumented[path]:
+		case areGroups(typ):
+			undocumented(t, typ.Elem(), path+"[]", isDocumented)
 		default:
-			t.Errorf("docs/configuration.md does not tell of %s", path)
+			t.Errorf("reference.yml does not describe %s", path)
 		}
 	}
 }
 
-func TestTheSchemasAreThoseOfTheKeysAndTheirDocumentation(t *testing.T) {
-	for name, s := range schemas(t) {
+func TestSchemasAndReferenceAreUpToDate(t *testing.T) {
+	made, page := schemas(t)
+	for name, s := range made {
 		got, err := json.MarshalIndent(s, "", "  ")
 		if err != nil {
 			t.Fatal(err)
 		}
 		goldentest.Compare(t, name, string(got)+"\n")
 	}
+	goldentest.Compare(t, configurationPage, filled(t, page, "clis", clisTable()))
 }
 
 // against validates a YAML file by a published schema, as an editor does.
