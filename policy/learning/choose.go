@@ -48,7 +48,7 @@ type How struct {
 // The floor of exploration: the share of choices that go to the arm with the fewest rewards, until each has
 // exploredBy and one in exploredOf of its even share of all beside, those that may still come included. So no
 // arm is given up for ever on a judge's word. explored was given, the others are our choice by the made-up worlds
-// of docs/learning.md.
+// of make worlds.
 const (
 	explored   = 0.05
 	exploredBy = 3

@@ -50,7 +50,7 @@ type Seed struct {
 }
 
 // The numbers of the made-up world. None of them is measured; they are chosen to
-// be neither kind nor cruel, and docs/learning.md names them.
+// be neither kind nor cruel.
 const (
 	worst, best   = 0.15, 0.85 // the qualities of backends lie between, evenly
 	spread        = 0.2        // the standard deviation of a backend's quality over contexts
