@@ -15,12 +15,12 @@ func TestThePageOfCostsNamesTheDefaults(t *testing.T) {
 	p, b := Default().Policy, NewBackend("codex", Codex)
 	for _, want := range []string{
 		fmt.Sprintf("at most %d attempts in a row", p.Unattended.MaxAttempts),
-		fmt.Sprintf("| attempts of one run after the first | %d |", p.Restarts.Max),
-		fmt.Sprintf("| attempts on a thread in 24 hours | %d |", p.Restarts.MaxPerThreadPerDay),
+		fmt.Sprintf("| restarts per run | %d |", p.Restarts.Max),
+		fmt.Sprintf("| attempts per thread in 24 hours | %d |", p.Restarts.MaxPerThreadPerDay),
 		fmt.Sprintf("| %d, %d, %d, %d | `policy.caps` |", p.Caps.PerRepositoryPerDay, p.Caps.PerInstallationPerDay, p.Caps.PerServerPerDay, p.Caps.PerAccountPerDay),
 		fmt.Sprintf("| %.0f, %.0f, %.0f, %.0f | `policy.budget` |", p.Budget.USDPerRepositoryPerDay, p.Budget.USDPerInstallationPerDay, p.Budget.USDPerServerPerDay, p.Budget.USDPerAccountPerDay),
-		fmt.Sprintf("| of one attempt, by the gateway | %s |", map[bool]string{true: "none"}[p.Budget.USDPerAttempt == 0 && p.Budget.TokensPerAttempt == 0]),
-		fmt.Sprintf("| time of one attempt | %.0f minutes |", b.Timeout.Minutes()),
+		fmt.Sprintf("| dollars and tokens per attempt | %s |", map[bool]string{true: "none"}[p.Budget.USDPerAttempt == 0 && p.Budget.TokensPerAttempt == 0]),
+		fmt.Sprintf("| duration of an attempt | %.0f minutes |", b.Timeout.Minutes()),
 		fmt.Sprintf("| silence of an agent | %.0f minutes |", b.IdleTimeout.Minutes()),
 	} {
 		if !strings.Contains(string(page), want) {
