@@ -15,7 +15,7 @@ func TestThePageOfCostsNamesTheDefaults(t *testing.T) {
 	p, b := Default().Policy, NewBackend("codex", Codex)
 	for _, want := range []string{
 		fmt.Sprintf("at most %d attempts in a row", p.Unattended.MaxAttempts),
-		fmt.Sprintf("| restarts per run | %d |", p.Restarts.Max),
+		fmt.Sprintf("| restarts since a user typed something new | %d |", p.Restarts.Max),
 		fmt.Sprintf("| attempts per thread in 24 hours | %d |", p.Restarts.MaxPerThreadPerDay),
 		fmt.Sprintf("| %d, %d, %d, %d | `policy.caps` |", p.Caps.PerRepositoryPerDay, p.Caps.PerInstallationPerDay, p.Caps.PerServerPerDay, p.Caps.PerAccountPerDay),
 		fmt.Sprintf("| %.0f, %.0f, %.0f, %.0f | `policy.budget` |", p.Budget.USDPerRepositoryPerDay, p.Budget.USDPerInstallationPerDay, p.Budget.USDPerServerPerDay, p.Budget.USDPerAccountPerDay),
