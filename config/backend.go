@@ -11,31 +11,24 @@ import (
 
 // Backend is an agent CLI with its account, model and effort.
 type Backend struct {
-	Name string   `yaml:"name"` // what maintainers and the repository's file call it
-	Kind string   `yaml:"kind"` // one of CLIs, or command
-	Argv []string `yaml:"argv"` // the command line of kind command, or replaces a CLI's name, which is looked up in PATH
-	// Stream is plain or one of CLIs; plain for kind command and the kind's own otherwise.
-	Stream string `yaml:"stream"`
-	Model  string `yaml:"model"` // handed to the CLI; empty means the CLI's own default
-	// SideModels are models that the agent may ask through the gateway beside Model and those that its CLI asks by itself.
-	SideModels      []string `yaml:"side_models"`
-	Effort          string   `yaml:"effort"`           // handed to the CLI; empty means the CLI's own default
-	EscalatedEffort string   `yaml:"escalated_effort"` // the effort of the last recovery; empty means that there is none
-	// Account names who pays: its backends share one usage limit. It defaults to the backend's name.
-	Account string `yaml:"account"`
-	// Provider names the provider that the agent reaches through the gateway,
-	// which keeps the key; empty means that it signs in by itself.
-	Provider string `yaml:"provider"`
-	// CredentialFile is the file of an account's login, which the agent gets to read; empty for none.
-	CredentialFile string        `yaml:"credential_file"`
-	Env            []string      `yaml:"env"`             // the names of the environment variables that reach the agent
-	Timeout        time.Duration `yaml:"timeout"`         // how long one attempt may take
-	IdleTimeout    time.Duration `yaml:"idle_timeout"`    // how long the agent may print nothing
-	StartupTimeout time.Duration `yaml:"startup_timeout"` // how long the agent may take to print its first byte
+	Name            string        `yaml:"name"`
+	Kind            string        `yaml:"kind"` // one of CLIs, or Command
+	Argv            []string      `yaml:"argv"`
+	Stream          string        `yaml:"stream"`           // Plain or one of CLIs
+	Model           string        `yaml:"model"`            // empty: the CLI's default
+	SideModels      []string      `yaml:"side_models"`      // besides Model and the CLI's own small models
+	Effort          string        `yaml:"effort"`           // empty: the CLI's default
+	EscalatedEffort string        `yaml:"escalated_effort"` // empty: no escalation
+	Account         string        `yaml:"account"`          // its backends share one usage limit
+	Provider        string        `yaml:"provider"`         // empty: the agent signs in itself
+	CredentialFile  string        `yaml:"credential_file"`
+	Env             []string      `yaml:"env"` // names
+	Timeout         time.Duration `yaml:"timeout"`
+	IdleTimeout     time.Duration `yaml:"idle_timeout"`    // without output
+	StartupTimeout  time.Duration `yaml:"startup_timeout"` // until the first byte
 }
 
-// raised is the next effort above one, empty where the kind's CLI knows none. Where no
-// effort is named, most models of Claude Code think high and those of the others medium.
+// raised is the next higher effort; empty if the CLI has none. An empty effort counts as the CLI's OwnEffort.
 func raised(kind, effort string) string {
 	known := Efforts(kind)
 	at := slices.Index(known, cmp.Or(effort, CLIOf(kind).OwnEffort)) + 1
@@ -48,17 +41,17 @@ func raised(kind, effort string) string {
 // Plain is the stream of an agent that prints text.
 const Plain = "plain"
 
-// defaultTimeout is the time limit of one attempt. The others follow from the recorded runs: an agent that
-// works prints at every tool call at least, and each CLI's first byte came within seconds.
+// In the recorded runs, a working agent prints at least at every tool call, and each CLI's first byte came within
+// seconds. defaultTimeout is our choice.
 const (
 	defaultTimeout        = 90 * time.Minute
 	defaultIdleTimeout    = 15 * time.Minute
 	defaultStartupTimeout = 2 * time.Minute
-	// maxTimeout keeps an attempt within a day, the span of the daily cap.
+	// maxTimeout keeps an attempt within the span of daily limits.
 	maxTimeout = 24 * time.Hour
 )
 
-// NewBackend is the backend that {name: NAME, kind: KIND} gives in a file.
+// NewBackend is the backend {name: NAME, kind: KIND} of a file.
 func NewBackend(name, kind string) Backend {
 	b := Backend{Name: name, Kind: kind}
 	b.setDefaults()
@@ -74,12 +67,12 @@ func (b Backend) Program() string {
 	return b.Kind
 }
 
-// setDefaults fills in what holds for every backend before one is decoded.
+// setDefaults sets the defaults before decoding.
 func (b *Backend) setDefaults() {
 	b.Timeout, b.IdleTimeout, b.StartupTimeout = defaultTimeout, defaultIdleTimeout, defaultStartupTimeout
 }
 
-// complete fills in what follows from other fields once one is decoded.
+// complete sets defaults that depend on other fields, after decoding.
 func (b *Backend) complete(set func(key string) bool) {
 	own := b.Kind
 	if b.Kind == Command {
@@ -97,11 +90,11 @@ func (b *Backend) complete(set func(key string) bool) {
 	}
 }
 
-// backendName is what can be written after /pawl use and shown in a table.
+// backendName matches names that users can write after /pawl use.
 var backendName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// githubVariables hold GitHub credentials by convention. An agent that holds
-// one acts as that person, past every limit of Pawl.
+// githubVariables hold GitHub credentials by convention. With one, an agent could act as that user and bypass Pawl's
+// limits.
 var githubVariables = []string{"GITHUB_TOKEN", "GH_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GH_ENTERPRISE_TOKEN"}
 
 func (s *source) validateBackends(backends []Backend, providers []Provider) {
@@ -111,7 +104,7 @@ func (s *source) validateBackends(backends []Backend, providers []Provider) {
 		key := fmt.Sprintf("backends[%d]", i)
 		s.validateBackend(key, b)
 		s.validateAccess(key, b, providers)
-		// Maintainers type the name, so case must not decide between two.
+		// Users type the name.
 		name := strings.ToLower(b.Name)
 		if j, again := first[name]; again && name != "" {
 			s.add(key+".name", "%q is also the name of backends[%d]; names must differ in more than case", b.Name, j)
@@ -135,7 +128,7 @@ func (s *source) validateBackend(key string, b Backend) {
 		s.addIf(
 			b.Kind != Command && s.set(key+".stream"),
 			key+".stream",
-			"differs from kind %s, which has its own stream; remove it, or use kind command",
+			"is for kind command only; remove it, as %s has its own stream",
 			quote(b.Kind),
 		)
 	}
@@ -145,7 +138,7 @@ func (s *source) validateBackend(key string, b Backend) {
 		if strings.HasPrefix(word.value, "-") || strings.ContainsFunc(word.value, isControl) {
 			s.add(
 				key+"."+word.name,
-				"%s starts with a dash or holds a control character; the agent would read it as something else",
+				"%s starts with a dash or holds a control character, which the agent would misread",
 				s.found(key+"."+word.name),
 			)
 		}
@@ -155,7 +148,7 @@ func (s *source) validateBackend(key string, b Backend) {
 }
 
 func (s *source) validateName(key, name, of string) {
-	s.addIf(name == "", key, "is missing; give each %s a name of its own", of)
+	s.addIf(name == "", key, "is missing; give each %s a unique name", of)
 	s.addIf(
 		!backendName.MatchString(name),
 		key,
@@ -187,22 +180,21 @@ func (s *source) validateEnv(key, list string, names []string) {
 		s.addIf(
 			own && holdsSecret(user),
 			at,
-			"%s is what %s is read from; an agent must not get it, so remove it here or use another variable there",
+			"%s is used for %s, so an agent must not get it; remove it",
 			name,
 			user,
 		)
 		s.addIf(
 			slices.Contains(githubVariables, name),
 			at,
-			"%s holds a GitHub credential; an agent must not get one, so remove it",
+			"%s holds a GitHub credential, which an agent must not get; remove it",
 			name,
 		)
 		s.addIf(isOwnVariable(name, "HOME"), at, "%s is set by Pawl for each attempt; remove it", name)
 	}
 }
 
-// holdsSecret reports whether the variable used at the key is Pawl's own
-// business: the App's credentials, the database's password or a provider's key.
+// holdsSecret reports whether the value of a key is a secret of Pawl itself.
 func holdsSecret(key string) bool {
 	switch key {
 	case "database", "server.metrics_token", "notify.url":
@@ -223,25 +215,21 @@ func (s *source) validateTimeouts(key string, b Backend) {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// Provider is a model provider that agents reach through the gateway; none of them gets the key.
+// Provider is a model provider that agents reach through the gateway. No agent gets the key.
 type Provider struct {
-	Name     string `yaml:"name"`     // what backends call it
-	Protocol string `yaml:"protocol"` // openai, anthropic or gemini
-	BaseURL  string `yaml:"base_url"` // where the provider's API is; empty means the vendor's own
-	// Key is sent to the provider and to nobody else; empty for one that wants none, such as on this machine.
-	Key    Secret  `yaml:"key"`
-	Prices []Price `yaml:"prices"` // what tokens cost, beside the vendor's list (PriceList)
-	// Efforts are the efforts of models that Pawl does not know, or knows otherwise, the least first.
-	Efforts map[string][]string `yaml:"efforts"`
-	// NoAnswerBytes is how much prose without a tool makes an answer none (Ladder.NoAnswerRetry).
-	NoAnswerBytes int `yaml:"no_answer_bytes"`
-	// MinConfidence is the least confidence that the model may have in such prose, from 0, which asks for none, to 1.
-	MinConfidence float64 `yaml:"min_confidence"`
-	// AllowRemote lets requests name what stands elsewhere: files, caches and answers at the provider, addresses.
-	AllowRemote bool `yaml:"allow_remote"`
+	Name     string  `yaml:"name"`
+	Protocol string  `yaml:"protocol"` // OpenAI, Anthropic or Google
+	BaseURL  string  `yaml:"base_url"`
+	Key      Secret  `yaml:"key"`
+	Prices   []Price `yaml:"prices"` // besides the vendor's (PriceList)
+	// Efforts by model, the lowest first, override those of models.json.
+	Efforts       map[string][]string `yaml:"efforts"`
+	NoAnswerBytes int                 `yaml:"no_answer_bytes"` // see policy.Ladder.NoAnswerRetry
+	MinConfidence float64             `yaml:"min_confidence"`  // 0: not checked
+	AllowRemote   bool                `yaml:"allow_remote"`
 }
 
-// KeySource tells an operator which key a provider gets: the environment variable, or the setting in the file.
+// KeySource names for an operator where a provider's key comes from: the environment variable, or the file.
 func (p Provider) KeySource() string {
 	if name := p.Key.Variable(); name != "" {
 		return name + " (the key of provider " + p.Name + ")"
@@ -249,14 +237,14 @@ func (p Provider) KeySource() string {
 	return "the key of provider " + p.Name + " in the configuration"
 }
 
-// Price is what tokens of a model and its dated versions cost, in US dollars per million.
+// Price of a model and its dated versions, in US dollars per million tokens.
 type Price struct {
 	Model       string  `json:"model"        yaml:"model"`
 	Input       float64 `json:"input"        yaml:"input"`
 	CachedInput float64 `json:"cached_input" yaml:"cached_input"`
-	CacheWrite  float64 `json:"cache_write"  yaml:"cache_write"` // the price of input that the provider also caches; 0 means 1.25 times Input
+	CacheWrite  float64 `json:"cache_write"  yaml:"cache_write"` // input that the provider also caches; 0 means 1.25 times Input
 	Output      float64 `json:"output"       yaml:"output"`
-	// LongOver is the input, in tokens, above which a call has the prices that follow; 0 for no such bound.
+	// Calls with more than LongOver input tokens have the Long prices; 0 means no such limit.
 	LongOver        int64   `json:"long_over"         yaml:"long_over"`
 	LongInput       float64 `json:"long_input"        yaml:"long_input"`
 	LongCachedInput float64 `json:"long_cached_input" yaml:"long_cached_input"`
@@ -270,15 +258,15 @@ const (
 )
 
 const (
-	// defaultNoAnswer is some 16,000 tokens, above the longest prose without a tool in every healthy recorded
+	// defaultNoAnswer, about 16,000 tokens, exceeds the longest prose without a tool call in every healthy recorded
 	// session.
 	defaultNoAnswer = 64 << 10
 	minNoAnswer     = 1 << 10
 	maxNoAnswer     = 16 << 20
-	maxPrice        = 10_000 // far above every published price per million tokens: a higher one is per token or in cents
+	maxPrice        = 10_000 // far above every published price; a higher one is per token or in cents
 )
 
-// Vendor is who serves a protocol: where, and in which variables people keep its key and another address.
+// Vendor serves a protocol. KeyVariable and URLVariable are the usual names of its key and of another endpoint.
 type Vendor struct{ Protocol, URL, KeyVariable, URLVariable string }
 
 func Vendors() []Vendor {
@@ -289,7 +277,7 @@ func Vendors() []Vendor {
 	}
 }
 
-// VendorOf is the vendor of a protocol; zero for a protocol that is not known.
+// VendorOf returns the vendor of a protocol; zero for an unknown one.
 func VendorOf(protocol string) Vendor {
 	for _, v := range Vendors() {
 		if v.Protocol == protocol {
@@ -299,7 +287,7 @@ func VendorOf(protocol string) Vendor {
 	return Vendor{}
 }
 
-// NewProvider is the provider that {name: NAME, protocol: PROTOCOL} gives in a file.
+// NewProvider is the provider {name: NAME, protocol: PROTOCOL} of a file.
 func NewProvider(name, protocol string) Provider {
 	p := Provider{Name: name, Protocol: protocol, BaseURL: VendorOf(protocol).URL}
 	p.setDefaults()
@@ -333,7 +321,7 @@ func (s *source) validateProviders(providers []Provider) {
 		s.addIf(
 			p.MinConfidence > 0 && p.Protocol == Anthropic,
 			key+".min_confidence",
-			"the protocol anthropic tells no log-probabilities; leave it out",
+			"does not work with anthropic, which returns no log-probabilities; remove it",
 		)
 		between(s, key+".no_answer_bytes", p.NoAnswerBytes, minNoAnswer, maxNoAnswer)
 		s.validatePrices(key, p.Prices)
@@ -343,7 +331,7 @@ func (s *source) validateProviders(providers []Provider) {
 func (s *source) validatePrices(key string, prices []Price) {
 	for i, p := range prices {
 		at := fmt.Sprintf("%s.prices[%d]", key, i)
-		s.addIf(p.Model == "", at+".model", "is missing; write the name of the model")
+		s.addIf(p.Model == "", at+".model", "is missing; write the model's name")
 		for _, n := range []struct {
 			name  string
 			value float64
@@ -367,7 +355,7 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 		s.addIf(
 			b.Kind == Command,
 			key+".credential_file",
-			"is for %s; a command gets what it needs by env or a provider",
+			"is for %s only; use env or a provider for a command",
 			listed(CLIs(), "and"),
 		)
 	}
@@ -375,7 +363,7 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 		s.addIf(
 			b.Kind == OpenCode && b.Model == "",
 			key+".model",
-			"is missing; opencode without a provider needs PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5",
+			"is missing; without a provider, opencode needs PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5",
 		)
 		return
 	}
@@ -388,7 +376,7 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 			s.addIf(
 				!fits && p.Protocol != "",
 				key+".provider",
-				"%s speaks %s, and %s needs one that speaks %s",
+				"%s has protocol %s, but %s needs %s",
 				quote(p.Name),
 				p.Protocol,
 				b.Kind,
@@ -400,7 +388,7 @@ func (s *source) validateAccess(key string, b Backend, providers []Provider) {
 			usable = append(usable, p.Name)
 		}
 	}
-	s.addIf(len(usable) == 0, key+".provider", "%s is not described; add it under providers", s.found(key+".provider"))
+	s.addIf(len(usable) == 0, key+".provider", "%s is missing from providers; add it there", s.found(key+".provider"))
 	s.add(key+".provider", "%s is not one of providers; use %s", s.found(key+".provider"), orList(usable))
 }
 

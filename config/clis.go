@@ -12,34 +12,31 @@ const (
 	Gemini   = "gemini"
 	OpenCode = "opencode"
 	Qwen     = "qwen"
-	Command  = "command" // a program of the operator's own
+	Command  = "command" // the operator's own program
 )
 
-// CLI is what all parts of Pawl know of an agent CLI. Its adapter, which starts it and reads its output, is joined by
-// internal/agent/clis. The table stands here because config imports nothing of internal, and both read it.
+// CLI holds the facts about an agent CLI that both config and internal/agent/clis need. The latter adds the adapter, which
+// starts the CLI and reads its output.
 type CLI struct {
-	Kind    string // of its backends; also its program's name, and what inspect and replay call its stream
-	Title   string // what people call it
-	Package string // by which npm installs it
-	Version string // that Pawl was checked with, exactly
-	// Protocols are those in which it reaches a provider. Where there are several, the backend's provider chooses.
+	Kind    string // also the name of its program and its stream
+	Title   string // for display
+	Package string // npm package
+	Version string // that Pawl was checked with
+	// Protocols of its providers. With several, the backend's provider chooses.
 	Protocols []string
-	// Efforts are its words for how much its model shall think, the least first. OwnEffort is what most models do
-	// where none is named.
+	// Efforts, the lowest first. OwnEffort is the default of most of its models.
 	Efforts   []string
 	OwnEffort string
-	// Models are the models of backends that name none, by protocol, "" for any; none where the CLI has a default of its
-	// own. gemini asks a model which to take, for up to 75 s, and opencode and qwen refuse to start. The names are the
-	// vendors' general ones for coding.
+	// Models are default models by protocol ("" for any), where the CLI has no usable default: gemini asks a model which
+	// to take, for up to 75 s; opencode and qwen refuse to start. They are the vendors' general models for coding.
 	Models map[string]string
-	// Hosts are those that it reaches where it signs in by itself, as they stand in the CLI. ModelHosts are more of
-	// them, by the part of the model's name before the slash.
+	// Hosts of its own login, from the CLI's source. ModelHosts adds more, by the model's prefix before the slash.
 	Hosts      []string
 	ModelHosts map[string]string
-	// Withheld are the environment variables, beside those of the Vendors, that hold a credential of the CLI or send it
-	// to another endpoint. Empty, but not nil, where there are none.
+	// Withheld are environment variables, besides those of the Vendors, that hold a credential or set an endpoint.
+	// Empty, but not nil, if there are none.
 	Withheld []string
-	// Protected are patterns of files in a repository that configure it.
+	// Protected are patterns of repository files that configure it.
 	Protected []string
 }
 
@@ -57,7 +54,7 @@ var table = []CLI{
 		Protocols: []string{OpenAI},
 		Efforts:   openAIEfforts,
 		OwnEffort: "medium",
-		Hosts:     []string{"chatgpt.com", "auth.openai.com", "api.openai.com"}, // auth for a new token
+		Hosts:     []string{"chatgpt.com", "auth.openai.com", "api.openai.com"}, // auth.openai.com renews tokens
 		Withheld:  []string{"CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_ORGANIZATION", "OPENAI_PROJECT"},
 		Protected: []string{"**/.codex"},
 	},
@@ -69,7 +66,7 @@ var table = []CLI{
 		Protocols: []string{Anthropic},
 		Efforts:   claudeEfforts,
 		OwnEffort: "high",
-		Hosts:     []string{"api.anthropic.com", "platform.claude.com"}, // platform for a new token
+		Hosts:     []string{"api.anthropic.com", "platform.claude.com"}, // platform.claude.com renews tokens
 		Withheld: []string{
 			"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_UNIX_SOCKET", "CLAUDE_CODE_OAUTH_TOKEN",
 			"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY",
@@ -129,7 +126,7 @@ var table = []CLI{
 		Models:    map[string]string{"": "qwen3-coder-plus"},
 		Hosts: []string{
 			"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com",
-			"coding.dashscope.aliyuncs.com", "coding-intl.dashscope.aliyuncs.com", // its plans for coding
+			"coding.dashscope.aliyuncs.com", "coding-intl.dashscope.aliyuncs.com", // coding plans
 		},
 		Withheld: []string{
 			"QWEN_API_KEY", "QWEN_BASE_URL",
@@ -140,7 +137,7 @@ var table = []CLI{
 	},
 }
 
-// CLIs are the kinds of the table, in its order.
+// CLIs lists the kinds in the table's order.
 func CLIs() (kinds []string) {
 	for _, c := range table {
 		kinds = append(kinds, c.Kind)
@@ -148,7 +145,7 @@ func CLIs() (kinds []string) {
 	return kinds
 }
 
-// CLIOf is the row of a kind; zero for kind command and for kinds that are not known.
+// CLIOf returns a kind's row; zero for kind command and unknown kinds.
 func CLIOf(kind string) CLI {
 	at := slices.IndexFunc(table, func(c CLI) bool { return c.Kind == kind })
 	if at < 0 {
@@ -157,11 +154,10 @@ func CLIOf(kind string) CLI {
 	return table[at]
 }
 
-// Efforts are the words of a CLI for how much its model shall think, the least first;
-// none for kind command.
+// Efforts lists a kind's efforts, the lowest first; none for kind command.
 func Efforts(kind string) []string { return CLIOf(kind).Efforts }
 
-// ProtocolOf is the protocol that a kind needs; empty where any will do.
+// ProtocolOf is the protocol that a kind needs; empty if it works with several.
 func ProtocolOf(kind string) string {
 	if c := CLIOf(kind); len(c.Protocols) == 1 {
 		return c.Protocols[0]
@@ -169,14 +165,13 @@ func ProtocolOf(kind string) string {
 	return ""
 }
 
-// DefaultModel is the model of a backend that names none. It is empty where the CLI has a default of its own or nobody
-// can know.
+// DefaultModel is the model of a backend that names none; empty if the CLI chooses.
 func DefaultModel(kind, protocol string) string {
 	models := CLIOf(kind).Models
 	return cmp.Or(models[protocol], models[""])
 }
 
-// Withheld are the environment variables that no agent behind an endpoint gets: they hold a credential or lead past it.
+// Withheld are variables that an agent with a provider never gets: they hold a credential or bypass the gateway.
 func Withheld() (variables []string) {
 	for _, v := range Vendors() {
 		variables = append(variables, v.KeyVariable, v.URLVariable)
@@ -187,7 +182,6 @@ func Withheld() (variables []string) {
 	return variables
 }
 
-// configuresCLIs are the files of a repository that configure one of the CLIs.
 func configuresCLIs() (patterns []string) {
 	for _, c := range table {
 		patterns = append(patterns, c.Protected...)

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// read decodes a whole file over a struct; false when it is not one YAML document, and checking makes no sense.
+// read decodes a file over a struct; false if the file is not one YAML document.
 func (s *source) read(data []byte, into any) bool {
 	node, ok := s.parseDocument(data)
 	if !ok {
@@ -28,14 +28,14 @@ func (s *source) read(data []byte, into any) bool {
 	return !s.broken[""]
 }
 
-// decode writes a node over the value; what it does not mention keeps its default.
+// decode writes a node over the value. Keys that the node lacks keep their default.
 func (s *source) decode(node *yaml.Node, into reflect.Value, key string) {
 	if key != "" && !s.set(key) {
 		s.places[key] = place{node.Line, node.Column, node.Value}
 	}
 	kind := into.Kind()
 	if _, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		kind = reflect.String // its text says all, whatever it is made of
+		kind = reflect.String // it decodes itself from text
 	}
 	switch {
 	case node.Kind == yaml.AliasNode || node.Anchor != "":
@@ -58,7 +58,7 @@ func (s *source) decode(node *yaml.Node, into reflect.Value, key string) {
 
 func (s *source) decodeStruct(node *yaml.Node, into reflect.Value, key string) {
 	if isNull(node) {
-		return // a heading whose keys are all commented out
+		return // a group with all keys commented out
 	}
 	keys, index := fields(into.Type())
 	if node.Kind != yaml.MappingNode {
@@ -80,12 +80,12 @@ func (s *source) decodeStruct(node *yaml.Node, into reflect.Value, key string) {
 		} else if instead, ok := removed[anyIndex.ReplaceAllString(path, "[]")]; ok {
 			s.add(path, "%s", instead)
 		} else {
-			s.add(path, "is not a known key; the keys here are %s", strings.Join(keys, ", "))
+			s.add(path, "is not a known key; use %s", strings.Join(keys, ", "))
 		}
 	}
 }
 
-// decodeMap reads a group whose keys are names that the writer chooses, of single values.
+// decodeMap reads a group of single values with names that the user chooses.
 func (s *source) decodeMap(node *yaml.Node, into reflect.Value, key string) {
 	if isNull(node) {
 		return
@@ -127,8 +127,8 @@ func isNull(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.Tag == "!!null"
 }
 
-// fields are the YAML keys of a struct, in order, and where each field is. An embedded struct's stand in the
-// group around it.
+// fields lists a struct's YAML keys in order, and the index of each field. An embedded struct's keys belong to the
+// struct around it.
 func fields(group reflect.Type) (keys []string, index map[string][]int) {
 	index = map[string][]int{}
 	for _, field := range reflect.VisibleFields(group) {
@@ -139,16 +139,16 @@ func fields(group reflect.Type) (keys []string, index map[string][]int) {
 	return keys, index
 }
 
-// maxBytes is the size from which a file is refused unread. A hundred backends stay under 64 KiB.
+// maxBytes bounds a file. A hundred backends need less than 64 KiB.
 const maxBytes = 1 << 20
 
-// yamlLine finds the line in the error texts of the YAML library.
+// yamlLine finds the line in an error of the YAML library.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parseDocument reads the one document of a file: nil of an empty one, ok false of one with a problem.
+// parseDocument reads a file's only document; nil for an empty file, ok false after a problem.
 func (s *source) parseDocument(data []byte) (_ *yaml.Node, ok bool) {
 	if len(data) > maxBytes {
-		s.addAt(place{}, "", "is %d bytes long; a configuration may have %d", len(data), maxBytes)
+		s.addAt(place{}, "", "has %d bytes; a configuration may have %d", len(data), maxBytes)
 		return nil, false
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -164,7 +164,7 @@ func (s *source) parseDocument(data []byte) (_ *yaml.Node, ok bool) {
 	case errors.Is(err, io.EOF):
 		return doc.Content[0], true
 	case err == nil:
-		s.addAt(place{line: second.Line, column: second.Column}, "", "starts a second YAML document; remove it and the --- before it")
+		s.addAt(place{line: second.Line, column: second.Column}, "", "starts a second YAML document; remove it with the --- before it")
 	default:
 		s.addSyntax(err)
 	}
@@ -182,8 +182,7 @@ func (s *source) addSyntax(err error) {
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// decodeScalar writes one value. It reads the text as written, whatever type
-// YAML would give it, so that a secret of digits stays the digits it is.
+// decodeScalar writes one value. It reads the text as written, so a secret of digits is not parsed as a number.
 func (s *source) decodeScalar(node *yaml.Node, into reflect.Value, key string) {
 	if isNull(node) {
 		s.add(key, "has no value; give it one or remove the key")
@@ -211,7 +210,7 @@ func (s *source) decodeScalar(node *yaml.Node, into reflect.Value, key string) {
 	}
 }
 
-// setScalar parses the text into the value, or returns what was wanted.
+// setScalar parses the text into the value, or returns what was expected.
 func setScalar(into reflect.Value, text string) string {
 	switch {
 	case into.Type() == durationType:
@@ -222,7 +221,7 @@ func setScalar(into reflect.Value, text string) string {
 		into.SetInt(int64(d))
 	case into.Kind() == reflect.Bool:
 		if text != "true" && text != "false" {
-			return "a switch; write true or false"
+			return "a boolean; write true or false"
 		}
 		into.SetBool(text == "true")
 	case into.CanInt():
@@ -245,10 +244,10 @@ func setScalar(into reflect.Value, text string) string {
 
 func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// reference matches ${NAME}, what was meant for one and is not closed, and $${.
+// reference matches ${NAME}, an unclosed ${NAME, and $${.
 var reference = regexp.MustCompile(`\$\$\{|\$\{[^}]*\}?`)
 
-// expand replaces each ${NAME} by the variable's value and each $${ by ${; false for what cannot be.
+// expand replaces each ${NAME} by the variable's value and each $${ by ${; false after a problem.
 func (s *source) expand(text, key string) (string, bool) {
 	if s.env == nil {
 		return text, true
@@ -260,7 +259,7 @@ func (s *source) expand(text, key string) (string, bool) {
 		}
 		name, closed := strings.CutSuffix(found[len("${"):], "}")
 		if !closed {
-			s.add(key, "opens ${ and does not close it; write ${NAME}, or $${ for a literal ${")
+			s.add(key, "has an unclosed ${; write ${NAME}, or $${ for a literal ${")
 			ok = false
 			return ""
 		}
@@ -271,7 +270,7 @@ func (s *source) expand(text, key string) (string, bool) {
 	return out, ok
 }
 
-// variableIn is the first variable that a text takes its value from; empty for none.
+// variableIn is the first variable that a text refers to; empty for none.
 func (s *source) variableIn(text string) string {
 	if s.env == nil {
 		return ""

@@ -16,38 +16,32 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Environment says what a repository needs before anything can work in it.
+// Environment is what a repository needs before agents can work in it.
 type Environment struct {
-	// Setup are command lines that run one after another by sh -c over a checkout of the default branch, once for
-	// each layer. What they leave in HOME and in files that git ignores is there for all that runs later.
-	Setup []string `yaml:"setup"`
-	// Devcontainer takes image and commands from .devcontainer/devcontainer.json where the keys here are left out.
-	// It must be asked for: the file alone was written for another tool.
-	Devcontainer bool   `yaml:"devcontainer"`
-	Image        string `yaml:"image"`
-	// Paths are folders that are kept, too: absolute ones, which setup may write to beside HOME and the work tree,
-	// and ones of the work tree that git ignores and only the verify commands fill.
-	Paths   []string          `yaml:"paths"`
-	Env     map[string]string `yaml:"env"`     // for setup, verify commands and agents
-	Timeout time.Duration     `yaml:"timeout"` // of each command; zero is DefaultSetupTime
+	Setup        []string          `yaml:"setup"`
+	Devcontainer bool              `yaml:"devcontainer"` // opt-in, because the file was written for another tool
+	Image        string            `yaml:"image"`
+	Paths        []string          `yaml:"paths"`
+	Env          map[string]string `yaml:"env"`
+	Timeout      time.Duration     `yaml:"timeout"` // of each command; zero is DefaultSetupTime
 }
 
-// DefaultSetupTime is how long a setup command may take that does not say; a cold install of a large project.
+// DefaultSetupTime is enough for a cold install of a large project.
 const (
 	DefaultSetupTime = 20 * time.Minute
 	maxSetupTime     = 2 * time.Hour
 )
 
-// Time is how long each setup command may take.
+// Time is the time limit of each setup command.
 func (e Environment) Time() time.Duration { return cmp.Or(e.Timeout, DefaultSetupTime) }
 
-// Bounds of the lists: no environment of CI has as many.
+// The list limits exceed those of usual CI environments.
 const (
 	maxPaths = 20
 	maxEnv   = 50
 )
 
-// systemFolders cannot be kept: they are the system's in every sandbox, or made anew for each program.
+// systemFolders cannot be kept: the sandbox provides them, or makes them new for each program.
 var systemFolders = []string{"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "tmp", "usr"}
 
 func (e Environment) validate(s *source) {
@@ -59,25 +53,25 @@ func (e Environment) validate(s *source) {
 		s.addIf(
 			!isPlainFolder(p),
 			key,
-			"%s is not the plain path of a folder; write it like /opt/sdk or build/cache",
+			"%s is not a plain folder path; write it like /opt/sdk or build/cache",
 			quote(p),
 		)
 		if path.IsAbs(p) {
 			s.addIf(
 				slices.Contains(systemFolders, first),
 				key,
-				"%s is the system's; keep another folder, such as one below /opt",
+				"%s is a system folder; use another one, such as a folder below /opt",
 				quote(p),
 			)
 		} else {
-			s.addIf(strings.EqualFold(first, ".git"), key, "%s is git's own; keep another folder", quote(p))
+			s.addIf(strings.EqualFold(first, ".git"), key, "%s belongs to git; use another folder", quote(p))
 		}
 	}
 	s.addIf(len(e.Env) > maxEnv, "environment.env", "has %d variables; use at most %d", len(e.Env), maxEnv)
 	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
 		key := child("environment.env", name)
 		s.addIf(!variableName.MatchString(name), key, "is not the name of an environment variable; use letters, digits and _")
-		s.addIf(isOwnVariable(name, "HOME", "PATH"), key, "is set by Pawl itself; use another name")
+		s.addIf(isOwnVariable(name, "HOME", "PATH"), key, "is set by Pawl; use another name")
 		s.addIf(
 			len(e.Env[name]) > maxVerifyBytes || strings.ContainsRune(e.Env[name], 0),
 			key,
@@ -90,7 +84,7 @@ func (e Environment) validate(s *source) {
 	}
 }
 
-// isPlainFolder reports whether a path names a folder, other than the root, in the shortest way.
+// isPlainFolder reports whether a path is clean, and not the root.
 func isPlainFolder(p string) bool {
 	switch p {
 	case "", "/", ".":
@@ -102,15 +96,14 @@ func isPlainFolder(p string) bool {
 	return path.Clean(p) == p
 }
 
-// isOwnVariable reports whether Pawl sets an environment variable itself: PAWL_ and what follows, and the given ones.
+// isOwnVariable reports whether Pawl sets an environment variable: PAWL_… and the given ones.
 func isOwnVariable(name string, others ...string) bool {
 	return strings.HasPrefix(name, "PAWL_") || slices.Contains(others, name)
 }
 
-// Images says where the images that repositories name may come from.
+// Images limits the images of repositories.
 type Images struct {
-	// Registries are hosts, with the port where it is not the usual one; without any there are no images.
-	Registries []string `yaml:"registries"`
+	Registries []string `yaml:"registries"` // hosts; without any, images are off
 }
 
 func (i Images) validate(s *source) {
@@ -119,19 +112,19 @@ func (i Images) validate(s *source) {
 		s.addIf(
 			err != nil,
 			fmt.Sprintf("images.registries[%d]", n),
-			"%s is not the host of a registry; write it like docker.io or registry.example.com:5000",
+			"%s is not a registry host; write it like docker.io or registry.example.com:5000",
 			quote(host),
 		)
 	}
 }
 
-// allow reports an image that the server does not let a repository have.
+// allow reports an image that the server does not allow.
 func (i Images) allow(s *source, image string, mode string) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
 		s.add(
 			"environment.image",
-			"%s is not the name of an image; write it like node:22 or registry.example.com/owner/name:1",
+			"%s is not an image name; write it like node:22 or registry.example.com/owner/name:1",
 			quote(image),
 		)
 		return
@@ -139,20 +132,19 @@ func (i Images) allow(s *source, image string, mode string) {
 	s.addIf(
 		mode == SandboxNone,
 		"environment.image",
-		"needs the sandbox, which this server does without; remove it, or ask the operator to set sandbox.mode to auto",
+		"needs the sandbox, which is off on this server; remove it, or ask the operator to set sandbox.mode to auto",
 	)
 	s.addIf(!slices.ContainsFunc(i.Registries, func(host string) bool {
 		r, err := name.NewRegistry(host)
 		return err == nil && r.RegistryStr() == ref.Context().RegistryStr()
-	}), "environment.image", "%s is of a registry from which this server takes no images; remove it, or ask the operator to add %q to images.registries",
+	}), "environment.image", "%s comes from a registry that this server does not allow; remove it, or ask the operator to add %q to images.registries",
 		quote(image), strings.TrimPrefix(ref.Context().RegistryStr(), "index."))
 }
 
-// DevcontainerFile is read where a repository asks for it.
+// DevcontainerFile is read for Environment.Devcontainer.
 const DevcontainerFile = ".devcontainer/devcontainer.json"
 
-// WithDevcontainer fills in what a devcontainer.json says and the repository's own file leaves out: its image, and
-// as setup the commands that it names for the creation of a container.
+// WithDevcontainer fills missing keys from a devcontainer.json: the image, and its creation commands as setup.
 func (e Environment) WithDevcontainer(data []byte) (Environment, []Problem) {
 	s := newSource(DevcontainerFile, nil)
 	var d struct {
@@ -182,8 +174,8 @@ func (e Environment) WithDevcontainer(data []byte) (Environment, []Problem) {
 	return e, s.problems
 }
 
-// devcommands are the command lines of one command: a line for the shell, a list of arguments, or a group of both by
-// name, which run in the order of their names.
+// devcommands returns the command lines of one command: a shell line, a list of arguments, or a group of named ones, in
+// the order of their names.
 func devcommands(raw json.RawMessage) ([]string, error) {
 	var line string
 	var argv []string
@@ -213,14 +205,14 @@ func devcommands(raw json.RawMessage) ([]string, error) {
 	return all, nil
 }
 
-// notJSON are comments and commas before an end, which devcontainer.json may have; a string before them is kept.
+// notJSON matches comments and trailing commas, which devcontainer.json may have. Its first group keeps strings.
 var notJSON = regexp.MustCompile(`("(?:[^"\\]|\\.)*")|//[^\n]*|(?s:/\*.*?\*/)|,(?:\s|//[^\n]*\n|(?s:/\*.*?\*/))*([]}])`)
 
 func plainJSON(data []byte) []byte { return notJSON.ReplaceAll(data, []byte("$1$2")) }
 
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// CommandLine is a program with its arguments for a shell, quoted where that is needed.
+// CommandLine quotes a program and its arguments for a shell.
 func CommandLine(argv []string) string {
 	words := slices.Clone(argv)
 	for i, word := range words {

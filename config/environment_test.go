@@ -70,7 +70,7 @@ func TestAnImageNeedsARegistryThatTheOperatorNamed(t *testing.T) {
 		"another one is named":  {[]string{"ghcr.io"}, SandboxAuto, "registry.example.com:5000/a/b", `add "registry.example.com:5000" to`},
 		"the port is another":   {[]string{"localhost:5000"}, SandboxAuto, "localhost:5001/a", `add "localhost:5001" to`},
 		"without a sandbox":     {[]string{"docker.io"}, SandboxNone, "node:22", "ask the operator to set sandbox.mode to auto"},
-		"no name":               {[]string{"docker.io"}, SandboxAuto, "Node 22", "is not the name of an image"},
+		"no name":               {[]string{"docker.io"}, SandboxAuto, "Node 22", "is not an image name"},
 		"its short name":        {[]string{"docker.io"}, SandboxAuto, "node:22", ""},
 		"its long name":         {[]string{"index.docker.io"}, SandboxAuto, "docker.io/library/node", ""},
 		"one of several":        {[]string{"ghcr.io", "localhost:5000"}, SandboxAuto, "localhost:5000/a:1", ""},

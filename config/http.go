@@ -8,20 +8,15 @@ import (
 )
 
 type HTTP struct {
-	Address string `yaml:"address"` // of the webhook, host:port; an empty host means every interface
-	// Pages is the address of the pages, whose listener is their own; empty means DefaultPages or, where that is
-	// taken, a free port of the loopback.
-	Pages string `yaml:"pages"`
-	// PublicURL is where people reach the pages; empty means that comments and check runs carry no link to them,
-	// and that they are reached by the address of their listener only.
-	PublicURL string `yaml:"public_url"`
-	// HooksFrom is HooksFromAny or HooksFromGitHub: whose webhooks are read at all, before their signature decides.
-	HooksFrom string `yaml:"hooks_from"`
-	// Proxies are the addresses of proxies, as prefixes, whose X-Forwarded-For is believed.
+	Address string `yaml:"address"`
+	// Pages empty means DefaultPages, or a free loopback port if it is taken.
+	Pages        string         `yaml:"pages"`
+	PublicURL    string         `yaml:"public_url"`
+	HooksFrom    string         `yaml:"hooks_from"` // HooksFromAny or HooksFromGitHub
 	Proxies      []netip.Prefix `yaml:"proxies"`
-	Operators    []string       `yaml:"operators"`     // logins of those who may see and do everything here
-	MetricsToken Secret         `yaml:"metrics_token"` // by which a program reads /metrics
-	Drain        time.Duration  `yaml:"drain"`         // how long attempts may go on after SIGTERM before they are handed over
+	Operators    []string       `yaml:"operators"`
+	MetricsToken Secret         `yaml:"metrics_token"`
+	Drain        time.Duration  `yaml:"drain"`
 }
 
 const (
@@ -29,10 +24,8 @@ const (
 	HooksFromGitHub = "github" // the addresses that GitHub publishes
 )
 
-// DefaultPages is where the pages are without HTTP.Pages.
 const DefaultPages = "127.0.0.1:8081"
 
-// validateHTTP checks what stands in server.
 func validateHTTP(s *source, h *HTTP) {
 	s.validateAddress("server.address", h.Address)
 	between(s, "server.drain", h.Drain, 0, maxDrain)
@@ -42,7 +35,7 @@ func validateHTTP(s *source, h *HTTP) {
 		s.addIf(
 			h.Pages == h.Address && port != "0",
 			"server.pages",
-			"is server.address as well; the pages have a listener of their own, so that the webhook can be public and they need not be",
+			"equals server.address; give the pages their own address, so that only the webhook need be public",
 		)
 	}
 	if h.PublicURL != "" {
@@ -52,7 +45,7 @@ func validateHTTP(s *source, h *HTTP) {
 		s.addIf(
 			!login.MatchString(name),
 			fmt.Sprintf("server.operators[%d]", i),
-			"%s is no login; write that of an account without @",
+			"%s is not a login; write an account name without @",
 			quote(name),
 		)
 	}

@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// Load reads the server configuration from a file. env is os.LookupEnv or the like. The error is Problems when
-// the file can be read and is wrong.
+// Load reads the server configuration from a file. env looks up variables like os.LookupEnv. The error is Problems if
+// the file is readable but wrong.
 func Load(path string, env func(string) (string, bool)) (Server, error) { return load(path, env, true) }
 
-// LoadWithoutApp reads a configuration for work without GitHub, in which the App need not be.
+// LoadWithoutApp is Load for work without GitHub; the App is optional.
 func LoadWithoutApp(path string, env func(string) (string, bool)) (Server, error) {
 	return load(path, env, false)
 }
@@ -33,7 +33,7 @@ func load(path string, env func(string) (string, bool), needsApp bool) (Server, 
 	return Parse(path, data, env, needsApp)
 }
 
-// Parse reads the server configuration from data. Relative paths in it start from the folder of the name.
+// Parse reads the server configuration from data. Relative paths start from the folder of name.
 func Parse(name string, data []byte, env func(string) (string, bool), needsApp bool) (Server, error) {
 	s := newSource(name, env)
 	c := Default()
@@ -66,7 +66,7 @@ func Parse(name string, data []byte, env func(string) (string, bool), needsApp b
 	return c, nil
 }
 
-// resolve makes the paths absolute, so that they mean the same in another directory.
+// resolve makes the paths absolute.
 func (c *Server) resolve(base string) {
 	c.DataDir = under(base, c.DataDir)
 	c.Database.Path = under(base, c.Database.Path)
@@ -95,7 +95,7 @@ func under(base, path string) string {
 	return filepath.Join(base, path)
 }
 
-// Key gives the App's private key in PEM, reading its file if it stands in one.
+// Key returns the App's private key in PEM, read from its file if necessary.
 func (a App) Key() (Secret, error) {
 	if !a.PrivateKey.Empty() {
 		return a.PrivateKey, nil
@@ -110,27 +110,25 @@ func (a App) Key() (Secret, error) {
 	return NewSecret(string(data)), nil
 }
 
-// keyProblem says why data is not a private key in PEM; empty when it is one.
+// keyProblem says why data is not a private key in PEM; empty if it is.
 func keyProblem(data []byte) string {
 	if block, _ := pem.Decode(data); block == nil || !strings.HasSuffix(block.Type, "PRIVATE KEY") {
-		return "is not a private key in PEM format; it starts with -----BEGIN RSA PRIVATE KEY----- and keeps its line breaks"
+		return "is not a private key in PEM format, which starts with -----BEGIN RSA PRIVATE KEY----- and has line breaks"
 	}
 	return ""
 }
 
-// Problem is one thing that is wrong with a configuration file, as a check-run annotation needs it.
+// Problem is an error in a configuration file, with the fields of a check-run annotation.
 type Problem struct {
-	File string // the name that the file was parsed under
-	// Line counts from 1. It is never 0.
-	Line int
-	// Column counts from 1; 0 means that it is not known.
-	Column int
-	Key    string // the key's path, such as backends[0].name; empty when the file as a whole is wrong
-	// Message says what is wrong and what to do. It never holds a secret.
-	Message string
+	File string // the name given to the parser
+	Line int    // from 1; never 0
+	// Column counts from 1; 0 means unknown.
+	Column  int
+	Key     string // the key's path, such as backends[0].name; empty for the whole file
+	Message string // the problem and its remedy, without secrets
 }
 
-// String is the problem as file:line:column: key: message.
+// String formats the problem as file:line:column: key: message.
 func (p Problem) String() string {
 	at := fmt.Sprintf("%s:%d", p.File, p.Line)
 	if p.Column > 0 {
@@ -142,7 +140,7 @@ func (p Problem) String() string {
 	return at + ": " + p.Message
 }
 
-// Problems is the error for a file that can be read but not used: all that was found, in its order.
+// Problems is the error for a readable but wrong file: all problems in the file's order.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -155,18 +153,18 @@ func (p Problems) Error() string {
 
 type place struct {
 	line, column int
-	text         string // the value as written, before ${NAME} was replaced, so that it can be shown
+	text         string // the value before ${NAME} was replaced, safe to show
 }
 
-// source is a file that is being read: where its keys stand and what is wrong so far.
+// source is a file being read: the places of its keys and the problems so far.
 type source struct {
 	file     string
 	places   map[string]place
 	problems []Problem
-	broken   map[string]bool // the keys that have a problem already
-	// env looks up the variables of ${NAME}; nil means that nothing is replaced.
+	broken   map[string]bool // keys with a problem
+	// env looks up the variables of ${NAME}; nil disables them.
 	env       func(string) (string, bool)
-	variables map[string]string // the names that ${NAME} used, with the first key that did
+	variables map[string]string // each variable with the first key that uses it
 }
 
 func newSource(file string, env func(string) (string, bool)) *source {
@@ -185,10 +183,10 @@ func (s *source) set(key string) bool {
 	return ok
 }
 
-// found is the value of a key that holds no secret, as written, quoted and cut.
+// found is a key's value as written, quoted and cut. The key must not hold a secret.
 func (s *source) found(key string) string { return quote(s.places[key].text) }
 
-// quote makes foreign text safe to show on one line.
+// quote makes foreign text safe for one line.
 func quote(text string) string {
 	runes := []rune(text)
 	if len(runes) > 60 {
@@ -197,8 +195,7 @@ func quote(text string) string {
 	return fmt.Sprintf("%q", string(runes))
 }
 
-// add records a problem at the key unless the key, or one around it, has one
-// already: what follows from a mistake is not another mistake.
+// add records a problem at the key, unless the key or one around it already has one: a mistake may cause others.
 func (s *source) add(key, format string, args ...any) {
 	for around := key; around != ""; around = parent(around) {
 		if s.broken[around] {
@@ -208,7 +205,7 @@ func (s *source) add(key, format string, args ...any) {
 	s.addAlso(key, format, args...)
 }
 
-// addAlso records a problem in any case, at the nearest key around it that the file gives.
+// addAlso always records a problem, at the nearest key around it in the file.
 func (s *source) addAlso(key, format string, args ...any) {
 	s.broken[key] = true
 	var at place
@@ -218,7 +215,7 @@ func (s *source) addAlso(key, format string, args ...any) {
 	s.addAt(at, key, format, args...)
 }
 
-// addAt records a problem at a place of the file; the zero place is its first line.
+// addAt records a problem at a place; the zero place is the first line.
 func (s *source) addAt(at place, key, format string, args ...any) {
 	s.problems = append(s.problems, Problem{
 		File:    s.file,
@@ -234,8 +231,8 @@ func parent(key string) string {
 	return key[:max(strings.LastIndexAny(key, ".["), 0)]
 }
 
-// child is the path of a key inside another. A name that no Pawl key could have
-// is quoted, so that it cannot look like a path or break a line.
+// child is the path of a key inside another. It quotes names that cannot be Pawl keys, so they cannot look like a path
+// or break a line.
 func child(key, name string) string {
 	if len(name) > 60 || !variableName.MatchString(name) {
 		name = quote(name)
@@ -253,7 +250,7 @@ func (s *source) sorted() []Problem {
 	return s.problems
 }
 
-// addIf adds a problem. Of several at one key the first counts.
+// addIf adds a problem if wrong. Only the first one of a key counts.
 func (s *source) addIf(wrong bool, key, format string, args ...any) {
 	if wrong {
 		s.add(key, format, args...)
@@ -280,10 +277,10 @@ func between[T cmp.Ordered](s *source, key string, value, low, high T) {
 	s.addIf(outside(value, low, high), key, "%v is out of range; use %v to %v", value, low, high)
 }
 
-// orList joins words as a person would: a, b or c.
+// orList joins words: a, b or c.
 func orList(words []string) string { return listed(words, "or") }
 
-// listed joins words, the last two by another one.
+// listed joins words with commas, the last two with by.
 func listed(words []string, by string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -292,7 +289,7 @@ func listed(words []string, by string) string {
 	return strings.Join(words[:last], ", ") + " " + by + " " + words[last]
 }
 
-// Secrets are the secrets that a configuration holds, by the path of their keys.
+// Secrets lists a configuration's secrets by the paths of their keys.
 func (c *Server) Secrets() map[string]Secret {
 	all := map[string]Secret{}
 	var look func(at string, v reflect.Value)
@@ -303,7 +300,7 @@ func (c *Server) Secrets() map[string]Secret {
 			}
 			return
 		}
-		switch v.Kind() { // a secret stands in a field, or in one of a list of them
+		switch v.Kind() {
 		case reflect.Struct:
 			for field, value := range v.Fields() {
 				if key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); field.IsExported() {

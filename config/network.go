@@ -9,37 +9,35 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Network lists what programs may reach beside their models, which agents reach through Pawl. It holds where
-// Sandbox.Walled does.
+// Network lists the hosts that programs may reach besides their model. It applies where Sandbox.Walled is true.
 type Network struct {
 	Setup  []policy.HostRule `yaml:"setup"`
 	Agent  []policy.HostRule `yaml:"agent"`
 	Verify []policy.HostRule `yaml:"verify"`
 	Judge  []policy.HostRule `yaml:"judge"`
-	// Private are networks, as prefixes, that names on these lists may lead to although they are not public.
-	Private []netip.Prefix `yaml:"private"`
-	// Download bounds what one agent, setup, verify command or judge gets from these hosts. Zero is no limit.
-	Download Bytes `yaml:"download"`
+	// Private are non-public networks that names on these lists may resolve to.
+	Private  []netip.Prefix `yaml:"private"`
+	Download Bytes          `yaml:"download"` // per program; zero is no limit
 }
 
-// RepoNetwork narrows the server's lists; one that is left out is as the server has it.
+// RepoNetwork narrows the server's lists. A list that is left out stays as on the server.
 type RepoNetwork struct {
 	Setup  []policy.HostRule `yaml:"setup"`
 	Agent  []policy.HostRule `yaml:"agent"`
 	Verify []policy.HostRule `yaml:"verify"`
 }
 
-// What the network of programs is.
+// The networks of programs.
 const (
-	NetworkWalled = "walled" // their own, with the lists of Network as the only way out
+	NetworkWalled = "walled" // their own, with the hosts of Network
 	NetworkOpen   = "open"   // this machine's
 )
 
 // maxHosts bounds each list.
 const maxHosts = 100
 
-// Unwalled is the setting by which programs share this machine's network; empty where they have networks of their own,
-// which they cannot without a sandbox.
+// Unwalled is the setting that lets programs share this machine's network; empty where they have their own. Without a
+// sandbox they always share it.
 func (s Sandbox) Unwalled() string {
 	switch {
 	case s.Mode == SandboxNone:
@@ -52,7 +50,7 @@ func (s Sandbox) Unwalled() string {
 
 func (s Sandbox) Walled() bool { return s.Unwalled() == "" }
 
-// narrow is the server's network with what a repository leaves of it.
+// narrow is the server's network, narrowed by a repository.
 func (n Network) narrow(s *source, r RepoNetwork) Network {
 	for _, list := range []struct {
 		key    string
@@ -80,14 +78,14 @@ func validateHosts(s *source, key string, list []policy.HostRule) {
 	s.addIf(
 		len(list) > maxHosts,
 		key,
-		"has %d hosts; use at most %d, or *.SUFFIX for many of one owner",
+		"has %d hosts; use at most %d, or *.SUFFIX for many hosts of one owner",
 		len(list),
 		maxHosts,
 	)
 }
 
-// Hosts are what the CLI of a backend that signs in by itself needs to reach; none for one with a provider, whose
-// host only Pawl reaches, and none for a command.
+// Hosts are the hosts that a CLI with its own login needs. A backend with a provider needs none, because only Pawl
+// calls the provider.
 func (b Backend) Hosts() (list []policy.HostRule) {
 	cli := CLIOf(b.Kind)
 	names := slices.Clone(cli.Hosts)

@@ -11,38 +11,37 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Policy says whether an agent runs again, and which. What an operator writes is what every decision reads.
+// Policy holds the settings of every decision.
 type Policy struct {
-	Paused bool `yaml:"paused"` // the kill switch: nothing starts, and running attempts go on to their end
-	// AllowedBots are the user ids of bots that may ask for work. Somebody else can take a login over.
+	Paused bool `yaml:"paused"` // the kill switch
+	// AllowedBots are user ids, because another user can take over a login.
 	AllowedBots   []int64 `yaml:"allowed_bots"`
 	policy.Limits `yaml:",inline"`
 	Learning      Learning `yaml:"learning"`
 }
 
 type Learning struct {
-	Mode         policy.Mode   `yaml:"mode"`          // auto, fixed, shadow or learn
-	Judge        []string      `yaml:"judge"`         // a command line that grades an attempt; empty for none
-	JudgeEnv     []string      `yaml:"judge_env"`     // the names of the environment variables that reach it
-	JudgeTimeout time.Duration `yaml:"judge_timeout"` // how long it may take
-	// JudgeProvider and JudgeModel are whom the built-in judge asks; empty for none. JudgeTokens is its budget for an attempt.
+	Mode         policy.Mode   `yaml:"mode"`
+	Judge        []string      `yaml:"judge"`
+	JudgeEnv     []string      `yaml:"judge_env"`
+	JudgeTimeout time.Duration `yaml:"judge_timeout"`
+	// The built-in judge needs JudgeProvider and JudgeModel.
 	JudgeProvider string `yaml:"judge_provider"`
 	JudgeModel    string `yaml:"judge_model"`
 	JudgeTokens   int64  `yaml:"judge_tokens"`
 }
 
-// The upper bounds keep a slip of the keyboard from undoing what a number is for.
+// The upper bounds catch typing errors. They are our choice.
 const (
 	// maxRestarts and maxPerDay are far above use and far below the incident's 1,249.
 	maxRestarts = 500
 	maxPerDay   = 1000
-	// maxAbove bounds the caps above the thread: a hundred threads at their bound.
-	maxAbove = 100 * maxPerDay
-	maxWait  = 8 * 24 * time.Hour // the longest reset time that Pawl believes, eight days
-	maxTry   = 10
-	// maxRunTests bounds the calls of the test tool in one attempt.
+	// maxAbove is a hundred threads at their maximum.
+	maxAbove    = 100 * maxPerDay
+	maxWait     = 8 * 24 * time.Hour // the longest reset that Pawl accepts
+	maxTry      = 10
 	maxRunTests = 1000
-	// maxThreshold bounds counts of edits; it lies above every recorded run.
+	// maxThreshold exceeds the edits of every recorded run.
 	maxThreshold = 100_000
 )
 
@@ -90,24 +89,23 @@ func (s *source) validatePolicy(p Policy, providers []Provider) {
 	s.addIf(
 		p.Learning.JudgeProvider != "" && len(p.Learning.Judge) > 0,
 		"policy.learning.judge_provider",
-		"there is a judge command, too; keep one of them",
+		"is given together with judge; keep one of the two",
 	)
 	s.addIf(p.Learning.JudgeProvider != "" && !slices.ContainsFunc(providers, func(o Provider) bool { return o.Name == p.Learning.JudgeProvider }), "policy.learning.judge_provider",
-		"%s is not described; add it under providers", s.found("policy.learning.judge_provider"))
+		"%s is missing from providers; add it there", s.found("policy.learning.judge_provider"))
 	s.addIf(
 		(p.Learning.JudgeProvider == "") != (p.Learning.JudgeModel == ""),
 		"policy.learning.judge_model",
-		"goes with judge_provider; give both or neither",
+		"belongs to judge_provider; set both or neither",
 	)
 	between(s, "policy.learning.judge_timeout", p.Learning.JudgeTimeout, time.Second, time.Hour)
 }
 
-// validateBudget checks that no bound is below 0, which is none.
 func (s *source) validateBudget(b policy.Budget) {
 	keys, index := fields(reflect.TypeFor[policy.Budget]())
 	for _, key := range keys {
 		v := reflect.ValueOf(b).FieldByIndex(index[key])
-		s.addIf(isNegative(v), "policy.budget."+key, "%v is out of range; use a positive number, or 0 for no bound", v)
+		s.addIf(isNegative(v), "policy.budget."+key, "%v is out of range; use a positive number, or 0 for no limit", v)
 	}
 }
 
@@ -137,9 +135,9 @@ func rising[T cmp.Ordered](s *source, names []string, values []T, low, high T) {
 	}
 	for i := range values[1:] {
 		if values[i] > values[i+1] {
-			keys := []string{group + names[i], group + names[i+1]} // of which the reader wrote one at least
+			keys := []string{group + names[i], group + names[i+1]} // the file has at least one of them
 			s.add(keys[max(0, slices.IndexFunc(keys, s.set))],
-				"%s %v is above %s %v; a worse class needs more edits, waits longer and earns a lower grade",
+				"%s %v is above %s %v; a worse class needs more edits, a longer cooldown and a lower grade",
 				names[i], values[i], names[i+1], values[i+1])
 		}
 	}

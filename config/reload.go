@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// StartKeys are what only a start reads of the server's file. Everything else holds from the next step of each thread
-// on when the file changes.
+// StartKeys are the keys that only a start reads. Every other key holds from the next step of each thread.
 func StartKeys() []string {
 	return []string{"server", "github", "database", "data_dir", "sandbox", "images", "workers"}
 }
 
-// reloadedKeys are those below a StartKey that hold at once.
+// reloadedKeys are keys below a StartKey that hold without a restart.
 var reloadedKeys = []string{"sandbox.read_only"}
 
-// Reloaded is what a server goes on with that runs on c and finds next in its file.
+// Reloaded is the configuration of a server that runs on c after its file changed to next.
 func (c *Server) Reloaded(next Server) *Server {
 	was, is := reflect.ValueOf(*c), reflect.ValueOf(&next).Elem()
 	readOnly := next.Sandbox.ReadOnly
@@ -31,18 +30,18 @@ func (c *Server) Reloaded(next Server) *Server {
 // Change is a key whose value differs between two configurations.
 type Change struct {
 	Key      string
-	From, To string // as people read them; a secret is hidden
+	From, To string // for display; secrets are hidden
 }
 
 func (c Change) String() string { return c.Key + ": " + c.From + " → " + c.To }
 
-// AtStart reports whether it takes a start for the change to hold.
+// AtStart reports whether the change takes a restart.
 func (c Change) AtStart() bool {
 	first, _, _ := strings.Cut(c.Key, ".")
 	return slices.Contains(StartKeys(), first) && !slices.Contains(reloadedKeys, c.Key)
 }
 
-// Changes are what differs in another configuration, in the order of the keys.
+// Changes lists the differences to another configuration, in the order of the keys.
 func (c *Server) Changes(next *Server) []Change {
 	return changes("", reflect.ValueOf(*c), reflect.ValueOf(*next))
 }
@@ -73,7 +72,7 @@ func changes(key string, a, b reflect.Value) (all []Change) {
 	return []Change{{key, quote(fmt.Sprint(a.Interface())), quote(fmt.Sprint(b.Interface()))}}
 }
 
-// sameSecret reports whether two values are one secret, wherever each was taken from.
+// sameSecret reports whether two values are equal secrets, whatever variables they come from.
 func sameSecret(a, b reflect.Value) bool {
 	one, ok := a.Interface().(Secret)
 	return ok && one.Equal(b.Interface().(Secret))

@@ -13,10 +13,10 @@ import (
 // RepoFile is a repository's configuration, read from the default branch only.
 const RepoFile = ".github/pawl.yml"
 
-// maxRepoBytes bounds the repository's file, which anybody who can write there writes.
+// maxRepoBytes bounds the repository's file, which every contributor with write permission can change.
 const maxRepoBytes = 64 << 10
 
-// The bounds of its lists: ten commands of 4 KiB are a long CI job, a hundred patterns a long CODEOWNERS.
+// Ten commands of 4 KiB are a long CI job, a hundred patterns a long CODEOWNERS.
 const (
 	maxVerify      = 10
 	maxVerifyBytes = 4096
@@ -24,73 +24,68 @@ const (
 	maxPattern     = 512
 )
 
-// Triggers are the names of everything that can ask Pawl for work, as policy calls it.
+// Triggers lists the events that can start work.
 func Triggers() []string {
 	return []string{"command", "mention", "label", "assignment", "review", "comment", "description", "check_run", "base"}
 }
 
-// Repo is the repository's own configuration. Zero, as without the file, narrows nothing.
+// Repo is a repository's configuration. The zero value narrows nothing.
 type Repo struct {
 	Environment Environment `yaml:"environment"`
 
 	Network RepoNetwork `yaml:"network"`
 
-	Verify   []string `yaml:"verify"`   // command lines, run one after another by sh -c in the sandbox; all must exit with 0
-	Reports  []string `yaml:"reports"`  // patterns, as in ProtectedPaths, of JUnit XML files that the verify commands write
-	Triggers []string `yaml:"triggers"` // what this repository listens to; empty means all
-	Backends []string `yaml:"backends"` // the server's that may work here; empty means all
-	// AutoContinue overrides the server's switch; nil leaves it as it is.
-	AutoContinue *bool `yaml:"auto_continue_on_limit_reset"`
-	// ProtectedPaths are patterns of files that no attempt may change, beside RepoFile. See Protects.
-	ProtectedPaths []string `yaml:"protected_paths"`
-	// AllowPaths are patterns of files that attempts may change although they are protected by default.
-	AllowPaths []string `yaml:"allow_paths"`
-	// AllowSecrets are fingerprints of what looks like a secret and may be committed, as a receipt names them.
-	AllowSecrets []string     `yaml:"allow_secrets"`
-	Restarts     RepoRestarts `yaml:"restarts"`
-	Checks       RepoChecks   `yaml:"checks"`
-	PullRequest  RepoPull     `yaml:"pull_request"`
+	Verify   []string `yaml:"verify"`
+	Reports  []string `yaml:"reports"`  // patterns
+	Triggers []string `yaml:"triggers"` // empty means all
+	Backends []string `yaml:"backends"` // empty means all
+	// AutoContinue nil keeps the server's value.
+	AutoContinue   *bool        `yaml:"auto_continue_on_limit_reset"`
+	ProtectedPaths []string     `yaml:"protected_paths"` // patterns; see Protects
+	AllowPaths     []string     `yaml:"allow_paths"`     // patterns
+	AllowSecrets   []string     `yaml:"allow_secrets"`
+	Restarts       RepoRestarts `yaml:"restarts"`
+	Checks         RepoChecks   `yaml:"checks"`
+	PullRequest    RepoPull     `yaml:"pull_request"`
 
-	// file and places say where the keys stand, for Narrow's problems.
+	// file and places locate Narrow's problems.
 	file   string
 	places map[string]place
 }
 
-// RepoRestarts lowers the server's bounds.
 type RepoRestarts struct {
-	// Max overrides the server's restarts.max; nil leaves it as it is.
-	Max *int `yaml:"max"`
+	Max *int `yaml:"max"` // nil keeps the server's
 }
 
-// RepoPull says what Pawl does with its pull request once the work is verified. Nil is true.
+// RepoPull says what to do with a verified pull request. Nil is true.
 type RepoPull struct {
-	ReadyWhenVerified *bool `yaml:"ready_when_verified"` // it is no draft any more
-	RequestReview     *bool `yaml:"request_review"`      // whoever asked for the work is asked for a review
+	ReadyWhenVerified *bool `yaml:"ready_when_verified"`
+	RequestReview     *bool `yaml:"request_review"`
 }
 
-// Ready reports whether a verified pull request stops being a draft, Review whether a review is asked for then.
+// Ready reports whether to mark a verified pull request as ready, Review whether to request a review then.
 func (p RepoPull) Ready() bool  { return p.ReadyWhenVerified == nil || *p.ReadyWhenVerified }
 func (p RepoPull) Review() bool { return p.RequestReview == nil || *p.RequestReview }
 
-// RepoChecks says when the check runs beside pawl are made. Empty means ChecksAuto.
+// RepoChecks says when to create the optional check runs. Empty means ChecksAuto.
 type RepoChecks struct {
 	Severity   string `yaml:"severity"`
 	Stagnation string `yaml:"stagnation"`
 }
 
-// When a check run is made. One that is there is kept up to date in any case.
+// When to create a check run. An existing one is always updated.
 const (
-	ChecksAuto   = "auto" // where it has something to say
+	ChecksAuto   = "auto" // if it has something to report
 	ChecksNever  = "never"
 	ChecksAlways = "always"
 )
 
-// ParseRepo reads a repository's configuration. With any problem the Repo is of no use and nothing may run.
+// ParseRepo reads a repository's configuration. With any problem, nothing may run.
 func ParseRepo(name string, data []byte) (Repo, []Problem) {
 	s := newSource(name, nil)
 	r := Repo{file: name, places: s.places}
 	if len(data) > maxRepoBytes {
-		s.addAt(place{}, "", "is %d bytes long; a repository's configuration may have %d", len(data), maxRepoBytes)
+		s.addAt(place{}, "", "has %d bytes; a repository's configuration may have %d", len(data), maxRepoBytes)
 	} else if s.read(data, &r) {
 		s.validateRepo(r)
 	}
@@ -100,8 +95,7 @@ func ParseRepo(name string, data []byte) (Repo, []Problem) {
 	return r, nil
 }
 
-// CheckRepo is what is wrong with a repository's configuration: in itself, and on a server, where one is given, which may
-// not allow what it says.
+// CheckRepo lists the problems of a repository's configuration, and of its use on a server if one is given.
 func CheckRepo(server *Server, name string, data []byte) []Problem {
 	r, problems := ParseRepo(name, data)
 	if len(problems) == 0 && server != nil {
@@ -123,7 +117,7 @@ func (s *source) validateRepo(r Repo) {
 	s.addIf(
 		s.set("triggers") && len(r.Triggers) == 0,
 		"triggers",
-		"names no trigger; leave the key out to listen to all, or uninstall the App from this repository",
+		"names no trigger; remove the key to allow all, or uninstall the App from this repository",
 	)
 	for i, trigger := range r.Triggers {
 		s.addIf(
@@ -137,7 +131,7 @@ func (s *source) validateRepo(r Repo) {
 	s.addIf(
 		s.set("backends") && len(r.Backends) == 0,
 		"backends",
-		"names no backend; leave the key out to allow all of the server's",
+		"names no backend; remove the key to allow all of the server's",
 	)
 	if r.Restarts.Max != nil && *r.Restarts.Max < 0 {
 		s.add("restarts.max", "%d is below 0; use 0 for no restarts", *r.Restarts.Max)
@@ -154,19 +148,19 @@ func (s *source) validateRepo(r Repo) {
 		s.addIf(
 			!fingerprint.MatchString(f),
 			fmt.Sprintf("allow_secrets[%d]", i),
-			"is no fingerprint; use the 16 hexadecimal digits that a check run names",
+			"is not a fingerprint; use the 16 hexadecimal digits of a check run",
 		)
 	}
 }
 
-// fingerprint is the form of what Pawl names a secret by.
+// fingerprint matches Pawl's name of a secret.
 var fingerprint = regexp.MustCompile(`^[0-9a-fA-F]{16}$`)
 
 func validateCommands(s *source, list string, commands []string) {
 	s.addIf(
 		len(commands) > maxVerify,
 		list,
-		"has %d commands; use at most %d, or put them into a script",
+		"has %d commands; use at most %d, or a script",
 		len(commands),
 		maxVerify,
 	)
@@ -176,11 +170,11 @@ func validateCommands(s *source, list string, commands []string) {
 		s.addIf(
 			len(command) > maxVerifyBytes,
 			key,
-			"is %d bytes long; use at most %d, or put it into a script",
+			"has %d bytes; use at most %d, or a script",
 			len(command),
 			maxVerifyBytes,
 		)
-		s.addIf(strings.ContainsRune(command, 0), key, "holds a NUL byte, which no shell accepts; remove it")
+		s.addIf(strings.ContainsRune(command, 0), key, "holds a NUL byte; remove it")
 	}
 }
 
@@ -195,21 +189,21 @@ func (s *source) validatePatterns(key string, patterns []string) {
 
 // Effective is the server's configuration, narrowed by a repository's.
 type Effective struct {
-	Policy Policy // the server's, with the repository's lower bounds
-	// Backends may work on this repository, in the server's order; never empty without problems.
+	Policy Policy // with the repository's lower limits
+	// Backends in the server's order; never empty without problems.
 	Backends       []Backend
 	Environment    Environment
-	Network        Network  // the server's, with the repository's shorter lists
-	Verify         []string // the command lines that verify an attempt; empty: there is nothing to verify by
-	Reports        []string // the patterns of the JUnit files that these write
-	Triggers       []string // what the repository listens to; never empty
-	ProtectedPaths []string // the patterns that Protects matches whatever AllowPaths says; never empty
-	AllowPaths     []string // the patterns that are not protected by default
-	AllowSecrets   []string // fingerprints of what only looks like a secret
+	Network        Network
+	Verify         []string
+	Reports        []string
+	Triggers       []string // never empty
+	ProtectedPaths []string // whatever AllowPaths says; never empty
+	AllowPaths     []string
+	AllowSecrets   []string
 }
 
-// Narrow applies a repository's configuration, which may lower what the server allows and never raise it: where
-// it tries, there is a problem, the server's value stays, and nothing may run.
+// Narrow applies a repository's configuration, which can only lower the server's limits. An attempt to raise one is a
+// problem, and nothing may run.
 func (c Server) Narrow(r Repo) (Effective, []Problem) {
 	s := newSource(r.file, nil)
 	s.places = r.places
@@ -229,7 +223,7 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 		s.addIf(
 			c.Sandbox.Mode == SandboxNone && path.IsAbs(p),
 			fmt.Sprintf("environment.paths[%d]", i),
-			"%s is outside of HOME and the work tree, and this server has no sandbox that could show it there; remove it",
+			"%s is outside HOME and the work tree, which needs the sandbox, and this server has none; remove it",
 			quote(p),
 		)
 	}
@@ -240,7 +234,7 @@ func (c Server) Narrow(r Repo) (Effective, []Problem) {
 		s.addIf(
 			*r.AutoContinue && !*on,
 			"auto_continue_on_limit_reset",
-			"is switched off by the server; remove it, or ask the operator to switch policy.usage_limit.auto_continue_on_limit_reset on",
+			"is off on this server; remove it, or ask the operator to set policy.usage_limit.auto_continue_on_limit_reset",
 		)
 		*on = *r.AutoContinue && *on
 	}
@@ -272,9 +266,8 @@ func (s *source) narrowBackends(server []Backend, names []string) []Backend {
 	})
 }
 
-// protectedByDefault may attempts change only where the repository's file allows it: what runs with the
-// repository's secrets, decides who reviews, runs on the machine of whoever opens the branch or configures the
-// next agent, and what says where packages and submodules come from.
+// protectedByDefault are files that run with the repository's secrets, decide who reviews, run on the machine of a user
+// who opens the branch, configure the next agent, or choose the source of packages and submodules.
 func protectedByDefault() []string {
 	return append(configuresCLIs(),
 		".github/workflows", ".github/actions", "CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS", ".github/dependabot.yml", ".github/dependabot.yaml",
@@ -284,10 +277,10 @@ func protectedByDefault() []string {
 	)
 }
 
-// Protects reports whether a path, with slashes from the repository's root, is protected.
+// Protects reports whether a slash-separated path from the repository's root is protected.
 //
-// A pattern is matched from the root, part by part as path.Match does; ** stands for any number of parts, and
-// one that matches a folder protects what is in it. Case is ignored, as on some file systems.
+// Patterns match from the root, part by part like path.Match. ** matches any number of parts, and a folder's pattern
+// its contents. Case is ignored, as on some file systems.
 func (e Effective) Protects(file string) bool {
 	if matched(e.ProtectedPaths, file) {
 		return true
@@ -295,7 +288,7 @@ func (e Effective) Protects(file string) bool {
 	return matched(protectedByDefault(), file) && !matched(e.AllowPaths, file)
 }
 
-// Reported tells report files by their names; nil without patterns.
+// Reported returns the test for report files; nil without patterns.
 func Reported(patterns []string) func(file string) bool {
 	if len(patterns) == 0 {
 		return nil
@@ -310,8 +303,8 @@ func matched(patterns []string, file string) bool {
 	})
 }
 
-// matches reports whether the pattern matches the parts or a folder above them. It remembers only the last **,
-// so a hostile pattern costs at most pattern × parts.
+// matches reports whether the pattern matches the parts or a folder above them. It backtracks to the last ** only, so a
+// hostile pattern costs at most pattern × parts.
 func matches(pattern, parts []string) bool {
 	p, i := 0, 0
 	star, resume := -1, 0
@@ -322,7 +315,7 @@ func matches(pattern, parts []string) bool {
 			continue
 		}
 		if i < len(parts) {
-			// A malformed pattern was refused when the file was read.
+			// validatePatterns refused malformed patterns.
 			if ok, err := path.Match(pattern[p], parts[i]); ok && err == nil {
 				p, i = p+1, i+1
 				continue
@@ -337,7 +330,7 @@ func matches(pattern, parts []string) bool {
 	return true
 }
 
-// patternProblem says why a pattern cannot protect anything; empty when it can.
+// patternProblem says why a pattern is wrong; empty for a valid one.
 func patternProblem(pattern string) string {
 	parts := strings.Split(strings.TrimSuffix(pattern, "/"), "/")
 	if len(pattern) > maxPattern {
@@ -346,7 +339,7 @@ func patternProblem(pattern string) string {
 	for _, part := range parts {
 		switch part {
 		case "", ".", "..":
-			return "is not a path from the root of the repository; write it like docs/** or go.mod"
+			return "is not a path from the repository's root; write it like docs/** or go.mod"
 		}
 		if _, err := path.Match(part, ""); err != nil {
 			return "is not a valid pattern; close every [ and escape with a backslash"

@@ -7,35 +7,34 @@ import (
 	"slices"
 )
 
-// hidden is what every rendering of a Secret shows.
+// hidden replaces a Secret in every output.
 const hidden = "[hidden]"
 
-// Secret is a value that must not reach a log, a page or an error: every way of printing it shows a
-// placeholder. The zero value is the empty secret.
+// Secret is a value that must not reach a log, page or error: printing it shows a placeholder. The zero value is empty.
 type Secret struct {
 	value    string
-	variable string // the environment variable in its text; empty where the value stands in the file
+	variable string // the environment variable; empty if the file holds the value
 }
 
 func NewSecret(value string) Secret { return Secret{value: value} }
 
-// SecretOf is the value of an environment variable.
+// SecretOf is a secret from an environment variable.
 func SecretOf(variable, value string) Secret { return Secret{value, variable} }
 
-// Variable is the environment variable that the value was taken from; empty where it stands in the file itself.
+// Variable is the environment variable of the value; empty if the file holds the value.
 func (s Secret) Variable() string { return s.variable }
 
-// Reveal gives the value, which must not be printed or stand on a command line.
+// Reveal returns the value. Do not print it or put it on a command line.
 func (s Secret) Reveal() string { return s.value }
 
 func (s Secret) Empty() bool { return s.value == "" }
 
-// Equal compares secrets of configurations; it is no authentication, which would take constant time.
+// Equal compares configurations. It is not for authentication, which needs constant time.
 func (s Secret) Equal(other Secret) bool { return s.value == other.value }
 
 func (s Secret) String() string { return hidden }
 
-// Format hides the value from every verb of the fmt package, %#v among them.
+// Format hides the value from every fmt verb, including %#v.
 func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, hidden) }
 
 // MarshalText hides the value from JSON, YAML, zerolog and slog.
@@ -50,7 +49,7 @@ func (s *Secret) setVariable(name string) { s.variable = name }
 
 func (d *Database) setVariable(name string) { d.URL.setVariable(name) }
 
-// secret is the address where it has a password. A PostgreSQL on the same machine may need none.
+// secret is the address if it has a password. A local PostgreSQL may need none.
 func (d Database) secret() Secret {
 	u, err := url.Parse(d.URL.Reveal())
 	if err != nil || u.User == nil {
@@ -64,7 +63,7 @@ func (d Database) secret() Secret {
 
 func (s Secret) secret() Secret { return s }
 
-// LiteralSecrets are the keys of secrets whose values stand in the file itself, such as github.app.webhook_secret.
+// LiteralSecrets lists the keys of secrets whose values the file holds, such as github.app.webhook_secret.
 func (c *Server) LiteralSecrets() (keys []string) {
 	eachSecret("", reflect.ValueOf(*c), func(key string, s Secret) {
 		if s.variable == "" {
@@ -74,8 +73,7 @@ func (c *Server) LiteralSecrets() (keys []string) {
 	return keys
 }
 
-// SecretVariables are the environment variables that secrets are taken from, and those that agents, setups and the
-// judge are given.
+// SecretVariables lists the environment variables of secrets, and those that agents, setups and the judge get.
 func (c *Server) SecretVariables() (names []string) {
 	eachSecret("", reflect.ValueOf(*c), func(_ string, s Secret) {
 		if s.variable != "" {
@@ -93,7 +91,7 @@ func (c *Server) SecretVariables() (names []string) {
 	return slices.Compact(names)
 }
 
-// eachSecret calls f with each secret that is not empty, and its key.
+// eachSecret calls f with each non-empty secret and its key.
 func eachSecret(key string, v reflect.Value, f func(key string, s Secret)) {
 	one, isSecret := v.Interface().(interface{ secret() Secret })
 	switch {

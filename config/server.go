@@ -20,7 +20,7 @@ type Server struct {
 	HTTP      HTTP       `yaml:"server"`
 	GitHub    GitHub     `yaml:"github"`
 	Database  Database   `yaml:"database"`
-	DataDir   string     `yaml:"data_dir"` // clones and transcripts
+	DataDir   string     `yaml:"data_dir"`
 	Sandbox   Sandbox    `yaml:"sandbox"`
 	Network   Network    `yaml:"network"`
 	Setup     Setup      `yaml:"setup"`
@@ -29,58 +29,53 @@ type Server struct {
 	Providers []Provider `yaml:"providers"`
 	Backends  []Backend  `yaml:"backends"`
 	Policy    Policy     `yaml:"policy"`
-	Workers   int        `yaml:"workers"` // attempts that may run at the same time
+	Workers   int        `yaml:"workers"`
 	Retention Retention  `yaml:"retention"`
 	Notify    Notify     `yaml:"notify"`
 	Log       Log        `yaml:"log"`
 }
 
-// GitHub names the GitHub and the App. The URLs end without a slash.
+// GitHub names the GitHub server and the App. The URLs end without a slash.
 type GitHub struct {
-	WebURL   string `yaml:"web_url"` // clone and push base
+	WebURL   string `yaml:"web_url"`
 	V3APIURL string `yaml:"v3_api_url"`
-	V4APIURL string `yaml:"v4_api_url"` // empty means the one beside V3APIURL
-	Receive  string `yaml:"receive"`    // ReceiveWebhook or ReceivePoll
+	V4APIURL string `yaml:"v4_api_url"` // empty: derived from V3APIURL
+	Receive  string `yaml:"receive"`
 	App      App    `yaml:"app"`
 }
 
-// How events of GitHub reach the server.
+// How GitHub's events reach the server.
 const (
 	ReceiveWebhook = "webhook" // GitHub sends them to the server's public address
-	ReceivePoll    = "poll"    // the server asks GitHub for them, so it needs no address
+	ReceivePoll    = "poll"    // the server fetches them, so it needs no public address
 )
 
 // App holds the credentials of the GitHub App. Exactly one of PrivateKey and PrivateKeyFile is set.
 type App struct {
 	IntegrationID         int64  `yaml:"integration_id"`
 	WebhookSecret         Secret `yaml:"webhook_secret"`
-	PreviousWebhookSecret Secret `yaml:"previous_webhook_secret"` // accepted, too, while the secret is changed
+	PreviousWebhookSecret Secret `yaml:"previous_webhook_secret"`
 	PrivateKey            Secret `yaml:"private_key"`
 	PrivateKeyFile        string `yaml:"private_key_file"`
-	// ClientID and ClientSecret are those of the App's login with GitHub; without them people come to the pages
-	// only by links of pawl login.
-	ClientID     string `yaml:"client_id"`
-	ClientSecret Secret `yaml:"client_secret"`
-	// SigningKeyFile is an SSH key without a passphrase that signs the commits of attempts; empty: they are not signed.
+	// Without ClientID and ClientSecret, users sign in to the pages only with links of pawl login.
+	ClientID       string `yaml:"client_id"`
+	ClientSecret   Secret `yaml:"client_secret"`
 	SigningKeyFile string `yaml:"signing_key_file"`
-	// User is the login of an ordinary account that people assign, or ask for a review, to let Pawl work: GitHub
-	// lets most Apps be neither.
-	User string `yaml:"user"`
+	User           string `yaml:"user"`
 }
 
-// Setup is what the setup of repositories gets of the server.
+// Setup is what the server gives to setups of repositories.
 type Setup struct {
 	Secrets []SetupSecrets `yaml:"secrets"`
 }
 
-// SetupSecrets are environment variables of the server that exist while the setup of some repositories runs, and at
-// no other time.
+// SetupSecrets are environment variables of the server that only the setup of some repositories gets.
 type SetupSecrets struct {
 	Env          []string `yaml:"env"`
-	Repositories []string `yaml:"repositories"` // owner/name, as patterns of path.Match
+	Repositories []string `yaml:"repositories"` // OWNER/NAME patterns of path.Match
 }
 
-// Names are the variables for one repository.
+// Names returns the variables for one repository.
 func (s Setup) Names(repo string) []string {
 	var names []string
 	for _, group := range s.Secrets {
@@ -95,57 +90,50 @@ func (s Setup) Names(repo string) []string {
 }
 
 type Retention struct {
-	// Deliveries is how long the GUID of a delivery is remembered, so that a redelivery has no second effect.
+	// Deliveries keeps GUIDs, so that a redelivery has no second effect.
 	Deliveries  time.Duration `yaml:"deliveries"`
-	Transcripts time.Duration `yaml:"transcripts"` // how long the output of agents is kept after an attempt
-	Threads     time.Duration `yaml:"threads"`     // how long the log of a closed thread is kept after its last event
+	Transcripts time.Duration `yaml:"transcripts"`
+	Threads     time.Duration `yaml:"threads"`
 }
 
-// Notify says where the operator is told what needs a person.
+// Notify says where to send alerts for the operator.
 type Notify struct {
-	URL Secret `yaml:"url"` // takes {"text": "…"} by POST, as chats' incoming webhooks do; empty for none
+	URL Secret `yaml:"url"`
 }
 
 type Log struct {
-	Level string `yaml:"level"` // trace, debug, info, warn or error
+	Level string `yaml:"level"`
 }
 
-// The numbers that are neither in the published configuration nor policy.
 const (
-	// minWebhookSecret is the shortest webhook secret, in bytes. GitHub asks for
-	// "a random string of text with high entropy"; 16 bytes are 128 bits at best.
+	// minWebhookSecret is in bytes. GitHub asks for "a random string of text with high entropy"; 16 bytes have at
+	// most 128 bits.
 	minWebhookSecret = 16
-	// minDeliveryRetention is ten times the three days in which GitHub can
-	// redeliver a webhook under the same GUID.
+	// minDeliveryRetention is ten times the three days in which GitHub can redeliver a GUID.
 	minDeliveryRetention = 720 * time.Hour
-	// defaultTranscripts is as long; a transcript can be 256 MiB.
+	// A transcript can have 256 MiB.
 	defaultTranscripts = 720 * time.Hour
-	// defaultThreads is a year: a merge may be reverted months later, and the log
-	// knows what Pawl itself wrote.
+	// A merge may be reverted months later, and the log shows which texts Pawl wrote.
 	defaultThreads = 365 * 24 * time.Hour
 	minThreads     = 90 * 24 * time.Hour
-	// minTranscripts is a day: a person comes back to the office.
+	// Users look at a failure on the next day at the latest.
 	minTranscripts = 24 * time.Hour
-	// maxDrain is as long as an attempt can last.
-	maxDrain = 24 * time.Hour
-	// maxWorkers bounds the agent processes of one node.
-	maxWorkers = 256
+	// maxDrain is the longest possible attempt.
+	maxDrain   = 24 * time.Hour
+	maxWorkers = 256 // our choice
 )
 
-// Context is what agents are told beside their task.
+// Context limits what the prompt contains besides the task.
 type Context struct {
-	MaxBytes int `yaml:"max_bytes"` // of the discussion in the prompt; zero means none of it
-	// Linked is how many steps away the issues and pull requests are that are told: 0 or 1.
-	Linked int `yaml:"linked"`
-	// Pictures gives agents the pictures that people attached. A model that takes none would refuse them.
+	MaxBytes int  `yaml:"max_bytes"`
+	Linked   int  `yaml:"linked"` // depth of named issues and pull requests: 0 or 1
 	Pictures bool `yaml:"pictures"`
 }
 
-// maxContext bounds Context.MaxBytes: a quarter of what models with 200,000 tokens can read.
+// maxContext is a quarter of what models with 200,000 tokens can read.
 const maxContext = 200 << 10
 
-// Default is the published configuration, before a file is read. It lacks what has
-// no sensible default: the App's credentials and the backends.
+// Default is the configuration before a file is read. It lacks the App's credentials and the backends.
 func Default() Server {
 	return Server{
 		HTTP:     HTTP{Address: "127.0.0.1:8080", HooksFrom: HooksFromAny},
@@ -171,15 +159,14 @@ const (
 	Postgres = "postgres"
 )
 
-// Database names where the log is kept: sqlite:PATH or postgres://….
+// Database is an address: sqlite:PATH or postgres://….
 type Database struct {
 	Driver string // SQLite or Postgres
 	Path   string // the file of an SQLite database
-	// URL is the connection string of a PostgreSQL database; it usually holds a password.
-	URL Secret
+	URL    Secret // of a PostgreSQL database; usually holds a password
 }
 
-// DSN is the database's address as internal/store takes it. It may hold a password.
+// DSN is the address for internal/store. It may hold a password.
 func (d Database) DSN() string {
 	if d.Driver == Postgres {
 		return d.URL.Reveal()
@@ -194,7 +181,7 @@ func (d *Database) UnmarshalText(text []byte) error {
 	u, err := url.Parse(value)
 	switch {
 	case strings.HasPrefix(value, "memory:"):
-		return errors.New("would be lost with the process, and with it what GitHub was told is stored; write sqlite:PATH")
+		return errors.New("would be lost when Pawl exits; write sqlite:PATH")
 	case isPath:
 		return d.setPath(path)
 	case !strings.HasPrefix(value, "postgres://") && !strings.HasPrefix(value, "postgresql://"):
@@ -209,20 +196,19 @@ func (d *Database) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// setPath takes the file of an SQLite database.
 func (d *Database) setPath(path string) error {
 	if path == "" {
 		return errors.New("names no file after sqlite:; write sqlite:pawl.db")
 	}
 	special := strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") // to SQLite itself
 	if special || strings.ContainsAny(path, "?\x00") {
-		return errors.New("is not the plain path of a file; Pawl sets SQLite's options itself and keeps nothing in memory, so write sqlite:PATH")
+		return errors.New("is not a plain file path; write sqlite:PATH, without SQLite options")
 	}
 	*d = Database{Driver: SQLite, Path: path}
 	return nil
 }
 
-// validateServer checks everything outside policy and the backends and tidies the URLs.
+// validateServer checks everything but policy and the backends, and cuts slashes at the end of URLs.
 func (s *source) validateServer(c *Server) {
 	validateHTTP(s, &c.HTTP)
 	s.validateURL("github.web_url", &c.GitHub.WebURL)
@@ -256,7 +242,7 @@ func (s *source) validateServer(c *Server) {
 		s.addIf(
 			path == "" || path == "/" || strings.ContainsRune(path, 0),
 			fmt.Sprintf("sandbox.read_only[%d]", i),
-			"%s cannot be shown; name a folder or a file that holds no secret",
+			"%s cannot be mounted; name a folder or a file that holds no secret",
 			quote(path),
 		)
 	}
@@ -267,21 +253,21 @@ func (s *source) validateServer(c *Server) {
 		s.addIf(
 			len(group.Repositories) == 0,
 			key+".repositories",
-			"names no repository whose setup gets these; write owner/name, or owner/* for all of an owner's",
+			"names no repository; write OWNER/NAME, or OWNER/* for all repositories of an owner",
 		)
 		for j, pattern := range group.Repositories {
 			_, err := path.Match(pattern, "")
 			s.addIf(
 				err != nil || strings.Count(pattern, "/") != 1,
 				fmt.Sprintf("%s.repositories[%d]", key, j),
-				"%s is not owner/name; * in it stands for any characters but a slash",
+				"%s is not OWNER/NAME; * matches any characters except a slash",
 				quote(pattern),
 			)
 		}
 	}
 	if address := c.Notify.URL.Reveal(); address != "" {
 		_, ok := webURL(address)
-		s.addIf(!ok, "notify.url", "is not an absolute URL; write the one of the chat's incoming webhook, or remove it")
+		s.addIf(!ok, "notify.url", "is not an absolute URL; write the URL of the chat's incoming webhook, or remove it")
 	}
 	s.validateProviders(c.Providers)
 	s.oneOf("log.level", c.Log.Level, "trace", "debug", "info", "warn", "error")
@@ -295,23 +281,23 @@ func (s *source) validateServer(c *Server) {
 	s.addIf(
 		c.Retention.Transcripts < minTranscripts,
 		"retention.transcripts",
-		"%s is too short; keep at least %s, so that people can look at what went wrong",
+		"%s is too short; keep at least %s, so that users can look at failures",
 		c.Retention.Transcripts,
 		minTranscripts,
 	)
 	s.addIf(
 		c.Retention.Threads < minThreads,
 		"retention.threads",
-		"%s is too short; keep at least %s, so that what Pawl wrote is still known as its own",
+		"%s is too short; keep at least %s, so that Pawl still recognises its own texts",
 		c.Retention.Threads,
 		minThreads,
 	)
 }
 
-// isShortSecret reports whether a secret of n bytes could be guessed. 0 means that no secret is set.
+// isShortSecret reports whether a secret of n bytes is too short; 0 means that none is set.
 func isShortSecret(n int) bool { return n > 0 && n < minWebhookSecret }
 
-// login is the form of one at GitHub; an Enterprise's may end with an underscore and its short code.
+// login matches a GitHub login. On GitHub Enterprise it may end with an underscore and a short code.
 var login = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
 
 func (s *source) validateApp(hub GitHub) {
@@ -330,7 +316,7 @@ func (s *source) validateApp(hub GitHub) {
 	s.addIf(
 		now == 0 && hub.Receive != ReceivePoll,
 		"github.app.webhook_secret",
-		"is missing; without it anybody could send webhooks, so set the same random text of at least %d characters here and in the App's settings",
+		"is missing; without it anybody could send webhooks. Set the same random text of at least %d characters here and in the App's settings",
 		minWebhookSecret,
 	)
 	s.addIf(
@@ -349,19 +335,19 @@ func (s *source) validateApp(hub GitHub) {
 	s.addIf(
 		app.User != "" && !login.MatchString(app.User),
 		"github.app.user",
-		"%s is no login; write that of an account without @",
+		"%s is not a login; write an account name without @",
 		quote(app.User),
 	)
 	s.addIf(
 		(app.ClientID == "") != app.ClientSecret.Empty(),
 		"github.app.client_id",
-		"and client_secret belong together; both are on the App's settings page",
+		"and client_secret belong together; copy both from the App's settings page",
 	)
 	if app.PrivateKey.Empty() {
 		s.addIf(
 			app.PrivateKeyFile == "",
 			"github.app.private_key_file",
-			"is missing; name the .pem file that was downloaded from the App's settings, or put its text in private_key",
+			"is missing; name the .pem file from the App's settings, or put its text in private_key",
 		)
 		return
 	}
@@ -386,7 +372,7 @@ func (s *source) validateAddress(key, address string) {
 	s.addIf(err != nil, key, "%s has no port between 0 and 65535; write it like 127.0.0.1:8080", s.found(key))
 }
 
-// webURL parses an absolute URL of the web; not ok for anything else.
+// webURL parses an absolute http or https URL.
 func webURL(text string) (u *url.URL, ok bool) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -399,7 +385,7 @@ func webURL(text string) (u *url.URL, ok bool) {
 	return nil, false
 }
 
-// validateURL checks an absolute URL and cuts the slashes at its end, since paths are appended to it.
+// validateURL checks an absolute URL and cuts slashes at its end, because callers append paths.
 func (s *source) validateURL(key string, value *string) {
 	u, ok := webURL(*value)
 	switch {

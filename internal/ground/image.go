@@ -63,7 +63,7 @@ type Image struct {
 func (s *Images) Get(ctx context.Context, ref string, fits func(Image) error) (digest string, err error) {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
-		return "", fmt.Errorf("%q is not the name of an image: write it like node:22", ref)
+		return "", fmt.Errorf("%q is not an image name: write it like node:22", ref)
 	}
 	kept := filepath.Join(s.dir, "names", strings.ReplaceAll(parsed.Name(), "/", "+"))
 	known := readResolved(kept)
