@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestThePageOfCostsNamesTheDefaults(t *testing.T) {
+func TestCostsPageNamesTheDefaults(t *testing.T) {
 	page, err := os.ReadFile("../docs/costs.md")
 	if err != nil {
 		t.Fatal(err)

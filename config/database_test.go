@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A server that answered a webhook has stored it; what is in memory is gone with
-// the process.
+// An answered webhook must be durable, and memory is not.
 func TestADatabaseInMemoryIsRefused(t *testing.T) {
 	for _, text := range []string{"memory:", "memory:pawl", "sqlite::memory:", "sqlite:file:/pawl?vfs=memdb"} {
 		var d Database

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestADevcontainerGivesWhatTheRepositoryLeavesOut(t *testing.T) {
+func TestDevcontainerFillsMissingKeys(t *testing.T) {
 	file := `// For everybody's editor.
 {
 	"image": "node:22", /* of the hub */
@@ -35,7 +35,7 @@ func TestADevcontainerGivesWhatTheRepositoryLeavesOut(t *testing.T) {
 	}
 }
 
-func TestSecretsOfSetupAreForTheRepositoriesThatAreNamed(t *testing.T) {
+func TestSetupSecretsReachOnlyListedRepositories(t *testing.T) {
 	s := Setup{Secrets: []SetupSecrets{{Env: []string{"A"}, Repositories: []string{"acme/*"}}, {Env: []string{"B"}, Repositories: []string{"Other/one"}}}}
 	for repo, want := range map[string]string{"Acme/Widgets": "A", "acmeevil/x": "", "other/one": "B", "other/two": ""} {
 		if got := strings.Join(s.Names(repo), " "); got != want {
@@ -44,7 +44,7 @@ func TestSecretsOfSetupAreForTheRepositoriesThatAreNamed(t *testing.T) {
 	}
 }
 
-func TestWithoutASandboxNoFolderIsKeptOutsideOfHomeAndTheWorkTree(t *testing.T) {
+func TestAbsolutePathsNeedTheSandbox(t *testing.T) {
 	r, problems := ParseRepo(RepoFile, []byte("environment:\n  paths: [build, /opt/sdk]\n"))
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -59,7 +59,7 @@ func TestWithoutASandboxNoFolderIsKeptOutsideOfHomeAndTheWorkTree(t *testing.T) 
 	}
 }
 
-func TestAnImageNeedsARegistryThatTheOperatorNamed(t *testing.T) {
+func TestImagesNeedAListedRegistry(t *testing.T) {
 	for name, c := range map[string]struct {
 		registries []string
 		mode       string

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// leaves are the paths of the keys that hold a value, with [] for the index of a list's item.
+// leaves lists the keys that hold a value, with [] for a list's index.
 func leaves(of reflect.Type, key string) (all []string) {
 	_, text := reflect.New(of).Interface().(encoding.TextUnmarshaler)
 	switch {
@@ -49,7 +49,7 @@ func given(node *yaml.Node, key string, into map[string]bool) {
 	}
 }
 
-func TestEveryKeyHasItsLineInTheExample(t *testing.T) {
+func TestExamplesHaveEveryKey(t *testing.T) {
 	for file, of := range map[string]reflect.Type{
 		"example.yml":      reflect.TypeFor[Server](),
 		"repo-example.yml": reflect.TypeFor[Repo](),
@@ -66,7 +66,7 @@ func TestEveryKeyHasItsLineInTheExample(t *testing.T) {
 		given(&doc, "", keys)
 		for _, key := range leaves(of, "") {
 			name := key[strings.LastIndexByte(key, '.')+1:]
-			// A key that few configurations need may stand in a comment, alone or in a list: "# key, another: what it is".
+			// A rare key may be in a comment: "# key: …" or "# key, another: …".
 			comment := regexp.MustCompile(`#.*\b` + name + `(, \w+)*: `)
 			if !keys[key] && !comment.Match(data) {
 				t.Errorf("%s has no line for %s", file, key)

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzParse checks that no file makes reading panic, that every problem says
-// where it is, and that no error shows what a variable holds.
+// FuzzParse checks that no file makes Parse panic, every problem has a place, and no error shows a variable's value.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.yml")
 	if err != nil {

@@ -96,8 +96,6 @@ func TestMinimalConfigurationKeepsEveryDefault(t *testing.T) {
 	}
 }
 
-// TestErrorsNameFileLineKeyAndWhatToDo compares the errors of every broken file
-// in testdata with those written beside it.
 func TestErrorsNameFileLineKeyAndWhatToDo(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yml")
 	if err != nil || len(files) == 0 {
@@ -114,7 +112,7 @@ func TestErrorsNameFileLineKeyAndWhatToDo(t *testing.T) {
 	}
 }
 
-// errorsOf reads the file as what its name says it is.
+// errorsOf reads a file as a repository's or a server's, by its name.
 func errorsOf(name string, data []byte) string {
 	if strings.HasPrefix(name, "repo-") {
 		r, problems := ParseRepo(name, data)

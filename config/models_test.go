@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestPricesAreFoundByTheNameWithoutItsDate(t *testing.T) {
+func TestDatedModelsHaveThePriceOfTheModel(t *testing.T) {
 	prices := []Price{{Model: "gpt-5", Input: 1}, {Model: "gpt-5-mini", Input: 2}, {Model: "claude-sonnet-4", Input: 3}}
 	for model, want := range map[string]float64{
 		"gpt-5": 1, "gpt-5-2025-08-07": 1, "gpt-5-mini": 2, "gpt-5-mini-2025-08-07": 2, "gpt-5-nano": 0, "gpt-5.1": 0, "gpt": 0, "": 0,
@@ -18,7 +18,7 @@ func TestPricesAreFoundByTheNameWithoutItsDate(t *testing.T) {
 	}
 }
 
-// TestModels has the file of facts say where they are from and of when, and nothing that cannot be.
+// TestModels checks that models.json names its source and date and has no impossible values.
 func TestModels(t *testing.T) {
 	c := Models()
 	if day, err := time.Parse(time.DateOnly, c.AsOf); err != nil || day.Year() < 2026 || c.Source == "" {
@@ -38,7 +38,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-func TestPricesAreTheVendorsAtTheVendorAndTheOperatorsCount(t *testing.T) {
+func TestOperatorPricesOverrideVendorPrices(t *testing.T) {
 	own := Price{Model: "gpt-5.5", Input: 1, Output: 2}
 	vendor, other := NewProvider("a", OpenAI), Provider{Protocol: OpenAI, BaseURL: "https://router.example/v1"}
 	if p, ok := PriceOf("gpt-5.5", vendor.PriceList()); !ok || p.Input <= own.Input {
@@ -55,7 +55,7 @@ func TestPricesAreTheVendorsAtTheVendorAndTheOperatorsCount(t *testing.T) {
 	}
 }
 
-func TestModelsAreKnownByTheNamesOfRouters(t *testing.T) {
+func TestRouterNamesOfModelsAreKnown(t *testing.T) {
 	p := Provider{Efforts: map[string][]string{"mine": {"a", "b"}}}
 	for name, want := range map[string][]string{
 		"gpt-5-2025-08-07": {"minimal", "low", "medium", "high"}, "openai/gpt-5": {"minimal", "low", "medium", "high"},

@@ -38,7 +38,7 @@ func TestARepositoryOnlyNarrowsTheNetwork(t *testing.T) {
 	}
 }
 
-func TestAgentsThatSignInByThemselvesReachTheirProvider(t *testing.T) {
+func TestAgentsWithTheirOwnLoginReachTheirProvider(t *testing.T) {
 	for _, kind := range CLIs() {
 		b := NewBackend("x", kind)
 		if len(b.Hosts()) == 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheRecipesAreFilesOfARepository(t *testing.T) {
+func TestRecipesAreValidRepositoryFiles(t *testing.T) {
 	page, err := os.ReadFile("../docs/recipes.md")
 	if err != nil {
 		t.Fatal(err)

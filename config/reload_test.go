@@ -25,7 +25,7 @@ func parsed(t *testing.T, text string) config.Server {
 	return c
 }
 
-func TestWhatChangedIsNamedWithoutSecrets(t *testing.T) {
+func TestChangesHideSecrets(t *testing.T) {
 	before := parsed(t, reloadable)
 	after := parsed(t, strings.NewReplacer("sk-old", "sk-new", "name: claude, kind: claude", "name: claude, kind: claude, effort: low", "1, web", "2, web").
 		Replace(reloadable)+"policy: {paused: true, restarts: {max: 7}}\nsandbox: {read_only: [/opt]}\nworkers: 5\n")
@@ -48,41 +48,40 @@ func TestWhatChangedIsNamedWithoutSecrets(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if same := before.Changes(&before); len(same) > 0 {
-		t.Errorf("nothing changed, and %v is named", same)
+		t.Errorf("nothing changed, but Changes returned %v", same)
 	}
 }
 
-func TestOnlyWhatAStartReadsStaysInAReload(t *testing.T) {
+func TestReloadKeepsStartKeys(t *testing.T) {
 	before := parsed(t, reloadable)
 	after := parsed(t, strings.Replace(reloadable, "1, web", "2, web", 1)+"policy: {paused: true}\nsandbox: {read_only: [/opt], network: open}\nlog: {level: debug}\n")
 	in := before.Reloaded(after)
 	if !in.Policy.Paused || in.Log.Level != "debug" || !cmp.Equal(in.Sandbox.ReadOnly, []string{"/opt"}) {
-		t.Errorf("%+v is not in force", in)
+		t.Errorf("%+v is not active", in)
 	}
 	if in.GitHub.App.IntegrationID != 1 || in.Sandbox.Network != config.NetworkWalled || before.Policy.Paused {
 		t.Errorf("%+v changed without a start", in)
 	}
-	// Every change that the reload keeps back is one that needs a start, and no other.
 	for _, c := range in.Changes(&after) {
 		if !c.AtStart() {
-			t.Errorf("%s is not in force, and is not said to need a start", c)
+			t.Errorf("%s is not active, but AtStart is false", c)
 		}
 	}
 	for _, c := range before.Changes(in) {
 		if c.AtStart() {
-			t.Errorf("%s is in force, and is said to need a start", c)
+			t.Errorf("%s is active, but AtStart is true", c)
 		}
 	}
 }
 
-func TestTheDocumentationNamesWhatNeedsAStart(t *testing.T) {
+func TestDocumentationNamesStartKeys(t *testing.T) {
 	text, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range config.StartKeys() {
 		if !strings.Contains(string(text), "`"+key+"`") {
-			t.Errorf("docs/configuration.md does not say that %s needs a start", key)
+			t.Errorf("docs/configuration.md does not say that %s takes a restart", key)
 		}
 	}
 }

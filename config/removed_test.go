@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// nested is the YAML in one line that gives a key, such as a.b[].c, a value.
+// nested is one line of YAML that sets a key, such as a.b[].c.
 func nested(key, value string) string {
 	first, rest, more := strings.Cut(key, ".")
 	if more {
@@ -19,7 +19,7 @@ func nested(key, value string) string {
 	return first + ": " + value
 }
 
-func TestARemovedKeyIsRefusedWithWhatReplacesIt(t *testing.T) {
+func TestRemovedKeysNameTheirReplacement(t *testing.T) {
 	for key, instead := range removed {
 		key, value, _ := strings.Cut(key, ": ")
 		if value == "" {

@@ -87,12 +87,12 @@ func TestVerifyCommandsKeepTheirShellVariables(t *testing.T) {
 // narrowing states how one key of a repository narrows the server.
 type narrowing struct {
 	values []any // what a repository may write, the widest included
-	// wider reports whether what holds in the repository exceeds what the server or the repository allows. Nil states
-	// that the key says nothing of what the server decides: its policy, backends and network.
+	// wider reports whether the effective configuration exceeds the server's or the repository's. Nil: the key does not
+	// affect the server's policy, backends and network.
 	wider func(c Server, r Repo, e Effective) bool
 }
 
-// hosts states that a list of hosts is part of the server's.
+// hosts checks that a list of hosts is part of the server's.
 func hosts(of func(Network) []policy.HostRule) narrowing {
 	return narrowing{
 		values: []any{[]string{}, []string{"deb.debian.org:443"}, []string{"*.example.com:443", "deb.debian.org:443"}},
@@ -102,11 +102,11 @@ func hosts(of func(Network) []policy.HostRule) narrowing {
 	}
 }
 
-// narrowings has a statement for each key of a repository.
+// narrowings covers each key of a repository.
 var narrowings = map[string]narrowing{
 	"environment.setup":        {values: []any{[]string{"make"}}},
 	"environment.devcontainer": {values: []any{true}},
-	"environment.image":        {values: []any{"docker.io/library/node:22"}}, // TestAnImageNeedsARegistryThatTheOperatorNamed
+	"environment.image":        {values: []any{"docker.io/library/node:22"}}, // TestImagesNeedAListedRegistry
 	"environment.paths":        {values: []any{[]string{"build/cache"}, []string{"/opt/sdk"}}},
 	"environment.env":          {values: []any{map[string]string{"CGO_ENABLED": "0"}}},
 	"environment.timeout":      {values: []any{"2h"}},
@@ -165,7 +165,7 @@ func TestEveryKeyOfARepositoryStatesHowItNarrows(t *testing.T) {
 	keys := leaves(reflect.TypeFor[Repo](), "")
 	for _, key := range keys {
 		if len(narrowings[key].values) == 0 {
-			t.Errorf("%s has no statement of how it narrows the server", key)
+			t.Errorf("%s is missing from narrowings", key)
 		}
 	}
 	for key := range narrowings {
@@ -175,7 +175,7 @@ func TestEveryKeyOfARepositoryStatesHowItNarrows(t *testing.T) {
 	}
 }
 
-// repository reads a file that gives some keys one of their values each.
+// repository reads a file that sets some keys.
 func repository(t *rapid.T, keys []string) Repo {
 	file := map[string]any{}
 	for _, key := range keys {
@@ -234,7 +234,7 @@ func TestARepositoryNeverWidensTheServer(t *testing.T) {
 		if (more || on) && len(problems) == 0 {
 			t.Error("widening was not reported")
 		}
-		// Apart from what wider looks at, the server's own decisions are untouched.
+		// Everything that wider does not check is unchanged.
 		e.Policy.Restarts.Max, e.Policy.UsageLimit.AutoContinue = c.Policy.Restarts.Max, c.Policy.UsageLimit.AutoContinue
 		if diff := cmp.Diff(c.Policy, e.Policy); diff != "" {
 			t.Errorf("the policy changed (-server +repository):\n%s", diff)

@@ -77,7 +77,7 @@ func fullKeys(text string) []string {
 	return keys
 }
 
-// choices are the keys with few possible values. TestEveryChoiceOfTheSchemaIsTaken tries them.
+// choices are the keys with few possible values. TestLoaderAcceptsEveryChoiceOfTheSchema tries them.
 var choices = map[string][]string{
 	"sandbox.mode":         {SandboxAuto, SandboxNone},
 	"sandbox.network":      {NetworkWalled, NetworkOpen},
@@ -371,7 +371,7 @@ func against(t *testing.T, schema string, data []byte) error {
 	return resolved.Validate(value)
 }
 
-func TestTheSchemasTakeWhatTheLoaderTakes(t *testing.T) {
+func TestSchemasAcceptWhatTheLoaderAccepts(t *testing.T) {
 	for file, schema := range map[string]string{
 		"example.yml": "pawl.schema.json", "repo-example.yml": "repo.schema.json",
 	} {
@@ -394,7 +394,7 @@ func TestTheSchemasTakeWhatTheLoaderTakes(t *testing.T) {
 	}
 }
 
-func TestTheSchemasRefuseWhatTheLoaderRefuses(t *testing.T) {
+func TestSchemasRefuseWhatTheLoaderRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ schema, text string }{
 		"an unknown key":           {"pawl.schema.json", "sandbx: {}\n"},
 		"an unknown key in a list": {"pawl.schema.json", "backends: [{name: a, kind: codex, modell: x}]\n"},
@@ -424,7 +424,7 @@ func TestTheSchemasRefuseWhatTheLoaderRefuses(t *testing.T) {
 	}
 }
 
-func TestEveryChoiceOfTheSchemaIsTaken(t *testing.T) {
+func TestLoaderAcceptsEveryChoiceOfTheSchema(t *testing.T) {
 	for key, values := range choices {
 		for _, v := range values {
 			s := newSource("pawl.yml", nil)

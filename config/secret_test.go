@@ -46,7 +46,7 @@ func TestWhereSecretsComeFrom(t *testing.T) {
 	}
 }
 
-func TestASecretThatMovesIntoAVariableIsNoChange(t *testing.T) {
+func TestMovingASecretIntoAVariableIsNoChange(t *testing.T) {
 	t.Setenv("MODEL_KEY", "sk-old")
 	before := parsed(t, reloadable)
 	after := parsed(t, strings.Replace(reloadable, "sk-old", `"${MODEL_KEY}"`, 1))
