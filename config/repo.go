@@ -266,8 +266,8 @@ func (s *source) narrowBackends(server []Backend, names []string) []Backend {
 	})
 }
 
-// protectedByDefault are files that run with the repository's secrets, decide who reviews, run on the machine of a user
-// who opens the branch, configure the next agent, or choose the source of packages and submodules.
+// protectedByDefault lists files that can do more than change code: run with the repository's secrets or on a user's
+// machine, choose reviewers, configure agents, or choose the source of packages and submodules.
 func protectedByDefault() []string {
 	return append(configuresCLIs(),
 		".github/workflows", ".github/actions", "CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS", ".github/dependabot.yml", ".github/dependabot.yaml",

@@ -24,7 +24,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// schemaAt is where the schemas are published, which editors read them from.
+// schemaAt is the URL from which editors read the schemas.
 const schemaAt = "https://raw.githubusercontent.com/pawlbot/pawl/main/config/"
 
 // row is a row of reference.yml: keys that share a meaning.
@@ -77,7 +77,7 @@ func fullKeys(text string) []string {
 	return keys
 }
 
-// choices are the keys with few possible values. TestLoaderAcceptsEveryChoiceOfTheSchema tries them.
+// choices lists keys with few possible values. TestLoaderAcceptsEveryChoiceOfTheSchema tries them.
 var choices = map[string][]string{
 	"sandbox.mode":         {SandboxAuto, SandboxNone},
 	"sandbox.network":      {NetworkWalled, NetworkOpen},
@@ -91,10 +91,10 @@ var choices = map[string][]string{
 	"triggers[]":           Triggers(),
 }
 
-// link matches a Markdown link, of which the schemas keep the text.
+// link matches a Markdown link. The schemas keep its text.
 var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// defaultOf is the default of a key as a user writes it; empty for none.
+// defaultOf is a key's default as a user writes it; empty for none.
 func defaultOf(t *testing.T, key string) string {
 	t.Helper()
 	c := Default()
@@ -138,7 +138,7 @@ func written(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// defaults are those of a row's keys; none where a user must choose.
+// defaults lists the defaults of the row's keys; none for required keys.
 func (r row) defaults(t *testing.T) (all []string) {
 	t.Helper()
 	if strings.HasPrefix(r.meaning, "Required") {
@@ -152,8 +152,8 @@ func (r row) defaults(t *testing.T) (all []string) {
 	return all
 }
 
-// tableOf is a section as a table of docs/configuration.md. A repository's keys have no column of defaults: what is left
-// out is as the server has it.
+// tableOf is a section as a table of docs/configuration.md. Keys of a repository have no default column, because the
+// server's values are their defaults.
 func tableOf(t *testing.T, rows []row, hasDefaults bool) string {
 	t.Helper()
 	var b strings.Builder
@@ -190,7 +190,7 @@ func quoted(values []string) string {
 	return "`" + strings.Join(values, "`, `") + "`"
 }
 
-// schemaOf makes a schema of a type. It takes the descriptions of its keys, and deletes them there.
+// schemaOf makes a type's schema. It removes the descriptions that it uses.
 func schemaOf(t *testing.T, of reflect.Type, key string, descriptions map[string]string, expands bool) *jsonschema.Schema {
 	t.Helper()
 	s := &jsonschema.Schema{Description: descriptions[key]}
@@ -199,7 +199,7 @@ func schemaOf(t *testing.T, of reflect.Type, key string, descriptions map[string
 		of = of.Elem()
 	}
 	_, isText := reflect.New(of).Interface().(encoding.TextUnmarshaler)
-	// also allows ${NAME} beside a value, which the server's file may have anywhere.
+	// also adds ${NAME}, which is allowed for every value of the server's file.
 	also := func(value *jsonschema.Schema) {
 		s.AnyOf = []*jsonschema.Schema{value}
 		if expands {
@@ -278,7 +278,7 @@ func schemas(t *testing.T) (made map[string]*jsonschema.Schema, page string) {
 	return made, page
 }
 
-// clisTable is what the table of CLIs says to an operator.
+// clisTable is the documentation's table of CLIs.
 func clisTable() string {
 	var b strings.Builder
 	b.WriteString("kind and checked version | protocol | default model | efforts | hosts of its own login\n--- | --- | --- | --- | ---\n")
