@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// admit turns an attempt that a rule asked for into one that may start now: it picks the backend and keeps
-// the breaker, the cooldowns and the backoff. No attempt starts without passing here.
+// admit turns the attempt that a rule asked for into one that may start now. It picks the backend and applies
+// breakers, cooldowns and the backoff. Every attempt passes through it.
 func (f Facts) admit(d Decision) Decision {
 	if len(f.Backends) == 0 {
 		return Decision{
@@ -26,7 +26,6 @@ func (f Facts) admit(d Decision) Decision {
 	return f.holdBack(candidates, d)
 }
 
-// startOn is the decision to start an attempt on a free backend.
 func (f Facts) startOn(b Backend, d Decision) Decision {
 	d.Backend = b.Name
 	if d.Escalated && !f.canEscalate(b) {
@@ -46,8 +45,8 @@ func (f Facts) startOn(b Backend, d Decision) Decision {
 	return d
 }
 
-// candidates are the backends that an attempt may use, in order: the one that a person pinned, else the
-// rule's choice, else the configured order with those last that are known to fail.
+// candidates lists the backends that an attempt may use: the one that a user pinned, else the rule's choice, else
+// the configured order with backends that are known to fail last.
 func (f Facts) candidates(d Decision) []Backend {
 	for _, name := range []string{f.Pinned, d.Backend} {
 		if b := f.backend(name); b.Name != "" {
@@ -65,8 +64,8 @@ func (f Facts) candidates(d Decision) []Backend {
 	return append(sound, failing...)
 }
 
-// failing says why a backend is known not to work as it is: its account hit a
-// limit or was rejected, or this run found it misconfigured.
+// failing says why a backend is known to fail: its account hit a limit or was rejected, or the run found it
+// misconfigured.
 func (f Facts) failing(b Backend) (why Reason, fails bool) {
 	if until, limited := b.Breaker.Limited(f.Now); limited {
 		rule := RuleUsageLimit
@@ -88,18 +87,18 @@ func (f Facts) failing(b Backend) (why Reason, fails bool) {
 	return Reason{}, false
 }
 
-// hold is what keeps a backend from starting now: why, and when it is free by itself
-// with the rule that it waits by. The rule is empty where only a person can free it:
-// after three limits in a row, and for a failure that nothing can be waited for.
+// hold is what keeps a backend from starting now: the reason, when it ends by itself, and the rule of that wait.
+// The rule is empty if only a user can end the hold: after three limits in a row, or a failure that waiting does
+// not cure.
 type hold struct {
 	why   Reason
 	until time.Time
 	rule  Rule
 }
 
-// held says what keeps a backend from starting now; nil when nothing does.
+// held returns the backend's hold; nil for none.
 func (f Facts) held(b Backend) *hold {
-	if full, by := b.Day.Full(); full != "" { // nobody passes over it, and nobody knows when it ends
+	if full, by := b.Day.Full(); full != "" { // no user overrides it, and its end is unknown
 		return &hold{why: Reason{Rule: by, Text: full}, rule: by}
 	}
 	if f.mayProbe(b) {
@@ -111,19 +110,18 @@ func (f Facts) held(b Backend) *hold {
 	return f.heldByRest(b)
 }
 
-// mayProbe reports whether a user may try the account of a backend whose breaker is open: only where nobody knows
-// its reset, never before a known one.
+// mayProbe reports whether a user may try the account of a backend whose breaker is open: only if its reset is
+// unknown.
 func (f Facts) mayProbe(b Backend) bool {
 	reset, open := f.breaker(b)
 	return open && reset.IsZero() && f.insists()
 }
 
-// breaker reports whether the breaker of a backend's account is open, and its reset; zero where that is not known.
+// breaker reports whether the breaker of a backend's account is open, and its reset; zero if unknown.
 func (f Facts) breaker(b Backend) (reset time.Time, open bool) {
 	return b.Breaker.Open(f.Now, f.Limits.UsageLimit.MaxConsecutive)
 }
 
-// heldByFailure keeps a backend that is known to fail from starting.
 func (f Facts) heldByFailure(b Backend) *hold {
 	why, fails := f.failing(b)
 	reset, waits := f.awaited(b)
@@ -141,7 +139,7 @@ func (f Facts) heldByFailure(b Backend) *hold {
 	return nil
 }
 
-// awaited is the known reset of a backend's usage limit, where the run waits for it.
+// awaited is the known reset of a backend's usage limit if the run waits for it.
 func (f Facts) awaited(b Backend) (reset time.Time, waits bool) {
 	reset, _ = b.Breaker.Limited(f.Now)
 	if reset.IsZero() || b.Breaker.Kind != UsageLimit {
@@ -153,7 +151,6 @@ func (f Facts) awaited(b Backend) (reset time.Time, waits bool) {
 	return reset, f.Limits.UsageLimit.AutoContinue && !f.insists()
 }
 
-// heldByRest keeps a backend from starting after its edit loops.
 func (f Facts) heldByRest(b Backend) *hold {
 	rest := b.Rest
 	switch {
@@ -167,7 +164,7 @@ func (f Facts) heldByRest(b Backend) *hold {
 	return nil
 }
 
-// holdBack answers when every candidate is held: wait for the first that will be free by itself, else stop.
+// holdBack waits for the candidate that is free first, or stops if none will be free by itself.
 func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	wait := Decision{Action: DoWait, Hint: hintRoom}
 	for _, b := range candidates {
@@ -200,11 +197,11 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	return s
 }
 
-// dailyBound reports whether a bound of the day holds the backend, which no user passes over.
+// dailyBound reports whether a daily limit, which no user overrides, holds the backend.
 func (h *hold) dailyBound() bool { return h.rule == RuleCap || h.rule == RuleBudget }
 
-// nextLook is when the thread checks a hold again. Nobody knows when a daily limit has room, so it is checked every ten
-// minutes.
+// nextLook is when the thread checks a hold again. Nobody knows when a daily limit has room, so the thread checks
+// every ten minutes.
 func (f Facts) nextLook(until time.Time) time.Time {
 	if until.IsZero() {
 		return f.Now.Add(10 * time.Minute)
@@ -212,7 +209,6 @@ func (f Facts) nextLook(until time.Time) time.Time {
 	return until
 }
 
-// breakerStop stops where the breaker of the backend's account is open.
 func (f Facts) breakerStop(b Backend) Decision {
 	until, open := f.breaker(b)
 	if !open {
@@ -236,8 +232,8 @@ func (f Facts) breakerStop(b Backend) Decision {
 	}
 }
 
-// canEscalate reports whether a backend may run with its escalated effort: the effort has no cooldown now, or a user's
-// command overrides the cooldown.
+// canEscalate reports whether a backend may run at its escalated effort: the effort has no cooldown, or a user's
+// command overrides it.
 func (f Facts) canEscalate(b Backend) bool {
 	if !b.CanEscalate {
 		return false
@@ -251,7 +247,7 @@ func (f Facts) canEscalate(b Backend) bool {
 	return f.insists() && b.Escalated.Class != Runaway
 }
 
-// backoff makes a restart wait since the end of the last attempt, or since it was handed over.
+// backoff delays a restart, counted from the end or the handover of the last attempt.
 func (f Facts) backoff(d Decision) Decision {
 	since := f.Handed.At
 	if n := len(f.Attempts); n > 0 {
@@ -272,7 +268,6 @@ func (f Facts) backoff(d Decision) Decision {
 	}
 }
 
-// backend returns the backend of that name; the zero Backend when there is none.
 func (f Facts) backend(name string) Backend {
 	for _, b := range f.Backends {
 		if b.Name == name {
@@ -282,8 +277,7 @@ func (f Facts) backend(name string) Backend {
 	return Backend{}
 }
 
-// another returns a free backend that is not the attempt's own. One on an account of its own comes before one that
-// shares the account.
+// another returns a free backend other than the attempt's, preferably on another account.
 func (f Facts) another(a Attempt) (Backend, bool) {
 	b, ok := f.other(a)
 	if ok || f.Pinned != "" {
@@ -292,8 +286,7 @@ func (f Facts) another(a Attempt) (Backend, bool) {
 	return f.free(func(b Backend) bool { return b.Name != a.Backend })
 }
 
-// other returns a free backend on an account that none of the attempts used, for going on after their accounts
-// failed. Where a user pinned a backend, no other one will do.
+// other returns a free backend on an account that none of the attempts used. A pinned backend has no substitute.
 func (f Facts) other(tried ...Attempt) (Backend, bool) {
 	return f.free(func(b Backend) bool {
 		if f.Pinned != "" && f.Pinned != b.Name {
@@ -303,7 +296,6 @@ func (f Facts) other(tried ...Attempt) (Backend, bool) {
 	})
 }
 
-// free is the first backend of a kind that is free now.
 func (f Facts) free(kind func(Backend) bool) (Backend, bool) {
 	for _, b := range f.Backends {
 		if kind(b) && f.works(b) {
@@ -313,7 +305,6 @@ func (f Facts) free(kind func(Backend) bool) (Backend, bool) {
 	return Backend{}, false
 }
 
-// works reports whether a backend may start now, and is not known to fail.
 func (f Facts) works(b Backend) bool {
 	_, fails := f.failing(b)
 	return !fails && f.held(b) == nil

@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// Answer is what an agent's last message says to people: lines of a form that its prompt describes, and the rest. A
-// message without such lines is all Text. What it says is the agent's word, and nothing follows from it but what is shown.
+// Answer is an agent's last message: the lines in the form that its prompt describes, and the rest as Text. Pawl
+// shows it and decides nothing by it.
 type Answer struct {
-	Declined string   // why the task cannot be done; only as the first line
-	Question string   // what the agent wants to know
+	Declined string // why the task cannot be done; only as the first line
+	Question string
 	Title    string   // one line for the commit and the pull request
-	LeftOut  []string // what of the task was not done, and why
+	LeftOut  []string // the parts of the task that were not done, with the reason
 	Remarks  []RemarkAnswer
 	Text     string // the message without these lines
 }
 
-// RemarkAnswer is what the agent says of one remark on a line.
+// RemarkAnswer is the agent's answer to one review comment on a line.
 type RemarkAnswer struct {
 	ID       int64  `json:"id"`
 	Words    string `json:"words"`
 	Declined bool   `json:"declined,omitempty"` // it was not done
 }
 
-// Declining is the reason in an agent's last message whose first line declines the task; empty for any other.
+// Declining is the reason in a last message whose first line declines the task; empty otherwise.
 func Declining(message string) string {
 	first, _, _ := strings.Cut(strings.TrimLeft(message, "\r\n"), "\n")
 	if reason, ok := strings.CutPrefix(first, "DECLINED:"); ok {
@@ -35,7 +35,7 @@ func Declining(message string) string {
 	return ""
 }
 
-// form is a line of the form: a word, for a remark its id, and the words. Code blocks hold none.
+// form is a line of the form: a keyword, a remark's id, and the text. Lines in code blocks do not count.
 var form = regexp.MustCompile(`^(TITLE|QUESTION|LEFT OUT|REMARK (\d{1,18})( DECLINED)?): *(.*)$`)
 
 // maxAnswers bounds the lines of each kind. Those after it stay in the text.
@@ -56,7 +56,7 @@ func ReadAnswer(message string) (a Answer) {
 	return a
 }
 
-// takes reads a line of the form, and reports whether it is one for which there is room.
+// takes parses a line of the form. It reports false for other lines and when the limit is reached.
 func (a *Answer) takes(line string) bool {
 	m := form.FindStringSubmatch(strings.TrimRight(line, " \t"))
 	if m == nil {
@@ -82,7 +82,6 @@ func (a *Answer) takes(line string) bool {
 	return true
 }
 
-// takesRemark keeps the answer to a remark, and reports whether it did.
 func (a *Answer) takesRemark(id string, declined bool, words string) bool {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil || len(a.Remarks) == maxAnswers {
@@ -92,14 +91,14 @@ func (a *Answer) takesRemark(id string, declined bool, words string) bool {
 	return true
 }
 
-// fence is the line that opens or closes a block of code, as CommonMark has it, also in a list.
+// fence opens or closes a code block (CommonMark), also in a list.
 var fence = regexp.MustCompile("^ *(`{3,}|~{3,})(.*)$")
 
-// fences tells of each line whether it is within a block of code. A block that is not closed is none: an agent that forgot
-// its end said what comes behind it.
+// fences reports for each line whether it is in a code block. A block that is never closed counts as text: the
+// agent forgot its end.
 func fences(lines []string) []bool {
 	within := make([]bool, len(lines))
-	unclosed := map[byte]int{} // by character: how long a fence is of which no end follows
+	unclosed := map[byte]int{} // by character: the shortest fence that is never closed
 	for i := 0; i < len(lines); i++ {
 		mark := opens(lines[i])
 		if mark == "" {
@@ -121,7 +120,7 @@ func fences(lines []string) []bool {
 	return within
 }
 
-// opens is the fence by which a line opens a block of code; empty where it opens none.
+// opens returns the fence if a line opens a code block.
 func opens(line string) (mark string) {
 	m := fence.FindStringSubmatch(line)
 	if m == nil {
@@ -133,7 +132,6 @@ func opens(line string) (mark string) {
 	return m[1]
 }
 
-// closes reports whether a line closes the block of code that a fence opened.
 func closes(line, mark string) bool {
 	m := fence.FindStringSubmatch(line)
 	if m == nil || strings.TrimSpace(m[2]) != "" {
@@ -142,13 +140,12 @@ func closes(line, mark string) bool {
 	return strings.HasPrefix(m[1], mark)
 }
 
-// conventional is a title that begins with a type of Conventional Commits 1.0.
 var conventional = regexp.MustCompile(`^(build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test)(\([^()]{1,40}\))?!?: \S`)
 
-// types are those that kinds of work have. Any other is a chore, which promises nothing.
+// types maps kinds of work to commit types. Any other kind is a chore, which promises nothing.
 var types = map[Category]string{Bug: "fix", Feature: "feat", Docs: "docs", Test: "test", Refactor: "refactor"}
 
-// Conventional is a title with a type of Conventional Commits: its own, else that of the kind of work.
+// Conventional is a title with its own Conventional Commits type, or else the type of the kind of work.
 func Conventional(title string, c Category) string {
 	if conventional.MatchString(title) {
 		return title

@@ -10,7 +10,7 @@ import (
 // Day is the length of the window of the daily caps and budgets.
 const Day = 24 * time.Hour
 
-// restarts is the first of the bounds: no run and no thread goes on for ever, whoever asks.
+// restarts limits the attempts of a run, whoever asks.
 func restarts(f Facts) Decision {
 	n := len(f.series()) - 1 + f.Handed.Times
 	switch {
@@ -26,7 +26,7 @@ func restarts(f Facts) Decision {
 	return Decision{}
 }
 
-// twoDays stops what used up its attempts on two days in a row.
+// twoDays stops a thread that used up its attempts on two days in a row.
 func twoDays(f Facts) Decision {
 	most := f.Limits.Restarts.MaxPerThreadPerDay
 	if f.typed() || len(f.since(2*Day+time.Hour)) < 2*most {
@@ -39,8 +39,7 @@ func twoDays(f Facts) Decision {
 	)
 }
 
-// day waits until what the thread used in a day, in attempts, tokens or money, has room again: until so many attempts
-// are a day old that the rest leaves some. It is for everybody.
+// day waits until the thread's daily limits (attempts, tokens, cost) have room again. It holds for every user.
 func day(f Facts) Decision {
 	why, by := f.Thread().Full()
 	if why == "" {
@@ -70,7 +69,7 @@ func day(f Facts) Decision {
 	return d
 }
 
-// unattended is the bound that ends what goes on without a person.
+// unattended limits the work that no user asked for.
 func unattended(f Facts) Decision {
 	if len(f.Fresh) == 0 || f.typed() {
 		return Decision{}
@@ -91,7 +90,7 @@ func unattended(f Facts) Decision {
 	)
 }
 
-// budget is the bound for an attempt that used up its own budget: no other one follows unless a user asks.
+// budget stops after an attempt that used up its own budget, unless a user asks for another one.
 func budget(f Facts) Decision {
 	a, _ := f.result()
 	if a.Budget == "" {
@@ -104,14 +103,12 @@ func budget(f Facts) Decision {
 	)
 }
 
-// since are the attempts that began within a time before now and since a person raised
-// the bounds, oldest first.
+// since lists the attempts that began within a time before now and after the last /pawl raise, oldest first.
 func (f Facts) since(within time.Duration) []Attempt {
 	earlier := func(a Attempt) bool { return !a.StartedAt.After(f.Now.Add(-within)) }
 	return slices.DeleteFunc(slices.Clone(f.Attempts[f.Raised:]), earlier)
 }
 
-// Thread is the thread's own ledger.
 func (f Facts) Thread() Ledger {
 	today := f.since(Day)
 	sum := f.Handed.Used
@@ -132,8 +129,8 @@ func (f Facts) Thread() Ledger {
 	return l
 }
 
-// failedChecks bounds what failing checks of others can ask for. Each push has checks of its own,
-// so an agent that cannot mend them would be asked again and again without any user.
+// failedChecks limits the attempts for failing checks. Each push has its own checks, so an agent that cannot fix
+// them would otherwise be asked again and again.
 func failedChecks(f Facts) Decision {
 	if len(f.Fresh) == 0 || slices.ContainsFunc(f.Fresh, Request.notFromChecks) {
 		return Decision{}
@@ -155,8 +152,8 @@ func failedChecks(f Facts) Decision {
 
 func (r Request) notFromChecks() bool { return r.Source != FromCheckRun }
 
-// checkRounds counts the attempts for failing checks alone since other feedback. An attempt that did not come to
-// its own end counts together with the one that repeats it.
+// checkRounds counts the attempts for failing checks alone since other feedback. An interrupted attempt and its
+// repetition count once.
 func (f Facts) checkRounds() (n int) {
 	tried := false
 	for _, a := range slices.Backward(f.attempts()) {
@@ -174,32 +171,33 @@ func (f Facts) checkRounds() (n int) {
 	return n
 }
 
-// Convergence bounds rounds of review: remarks of reviewers that an attempt took and that changed the work.
+// Convergence limits review rounds. A round is an attempt that took review remarks and changed the work.
 type Convergence struct {
-	// MaxRounds is how many there may be since a person's order; 40 merged pull requests of one project took 0 to 5.
+	// MaxRounds is the number of rounds after a user's command. 40 merged pull requests of one project took 0 to 5.
 	MaxRounds int `yaml:"max_rounds"`
-	// BlockingRounds is how many of them, the last, are for what reviewers mark as blocking.
+	// BlockingRounds is how many of the last rounds are reserved for remarks that reviewers mark as blocking.
 	BlockingRounds int `yaml:"blocking_rounds"`
-	// MaxGrowth is how many times as long the work may become that was reviewed first. In pull requests that never
-	// converged it was 3.5 to 5.9 times as long after three rounds (docs/verdicts.md).
+	// MaxGrowth is how many times its first reviewed size the work may reach. Pull requests that never converged
+	// reached 3.5 to 5.9 times after three rounds (docs/verdicts.md).
 	MaxGrowth int `yaml:"max_growth"`
 }
 
-// Review is what reviewers remarked. The zero value is nothing.
+// Review counts what reviewers remarked. The zero value has no remarks.
 type Review struct {
 	Findings, Blocking int
-	Weight             int  // of all findings: 1 for what may stay, 3 for what blocks, else 2
-	Ordered            bool // a person gave an order with it, in a comment or by a button
-	Added              int  // lines of the whole work after the round
+	Weight             int  // of all findings: 1 for optional, 3 for blocking, else 2
+	Ordered            bool // a user gave a command with it, in a comment or by a button
+	Added              int  // lines of the whole change after the round
 }
 
 const (
-	trendRounds = 3   // that ran before their trend is judged
-	fewFindings = 3   // are normal in every round
-	fewLines    = 200 // of growth are quickly read: reviewers are advised to read 200 to 400 at a time
+	trendRounds = 3   // rounds before their trend is judged
+	fewFindings = 3   // normal in every round
+	fewLines    = 200 // growth that is quickly read: reviewers are advised to read 200 to 400 lines at a time
 )
 
-// rounds are those since a user's command, oldest first, behind one without findings that holds what stood before.
+// rounds lists the rounds since a user's command, oldest first, after one without findings for the work before
+// them.
 func (f Facts) rounds() []Review {
 	all := []Review{{}}
 	var now Review
@@ -215,7 +213,7 @@ func (f Facts) rounds() []Review {
 		if !a.stands() {
 			continue
 		}
-		if now.Findings > 0 { // a round has several attempts where the first ones do not finish it
+		if now.Findings > 0 { // a round has several attempts if the first ones do not finish it
 			all = append(all, now)
 			now = Review{}
 		}
@@ -224,7 +222,7 @@ func (f Facts) rounds() []Review {
 	return all
 }
 
-// convergence is the bound that ends rounds of review which lead nowhere, though each says something new.
+// convergence stops review rounds that lead nowhere although each brings new remarks.
 func convergence(f Facts) Decision {
 	limits := f.Limits.Convergence
 	next := f.Review
@@ -263,7 +261,7 @@ func convergence(f Facts) Decision {
 	return Decision{}
 }
 
-// trend says what shows that rounds do not converge: the work grows, or findings become neither fewer nor lighter.
+// trend lists the signs that rounds do not converge: the work grows, or findings become neither fewer nor lighter.
 func trend(all []Review, next Review, maxGrowth int) (why []string) {
 	if len(all) <= trendRounds {
 		return nil
@@ -286,7 +284,8 @@ func trend(all []Review, next Review, maxGrowth int) (why []string) {
 	return why
 }
 
-// asHeavy reports whether a review has neither fewer nor lighter findings than trendRounds before it had on average.
+// asHeavy reports whether a review has neither fewer nor lighter findings than the average of the trendRounds
+// before it.
 func (r Review) asHeavy(sum Review) bool {
 	return r.Findings*trendRounds >= sum.Findings && r.Weight*trendRounds >= sum.Weight
 }

@@ -2,21 +2,20 @@ package policy
 
 import "time"
 
-// Breaker is what is known of one backend account, shared by every thread and
-// node. The zero value is an account that nothing is held against.
+// Breaker is the state of one backend account, shared by every thread and node. The zero value is a closed breaker.
 type Breaker struct {
-	Kind Ending `json:"kind,omitempty"` // what the failures were: usage_limit or auth
-	// Consecutive counts failures of that kind since the last success.
+	Kind Ending `json:"kind,omitempty"` // of the failures: usage_limit or auth
+	// Consecutive counts failures of Kind since the last success.
 	Consecutive int `json:"consecutive"`
-	// ResetsAt is when the provider said that the account works again; zero
-	// when unknown or, for auth, when only a person can tell.
+	// ResetsAt is when the provider said that the account works again; zero if unknown, or if only a user can fix it
+	// (auth).
 	ResetsAt time.Time `json:"resets_at,omitzero"`
 	At       time.Time `json:"at,omitzero"` // when the last failure ended
-	// Claim is what the output of one thread's attempts says of the account, unconfirmed; zero for none.
+	// Claim is an unconfirmed limit that one thread's agents reported; zero for none.
 	Claim Claim `json:"claim,omitzero"`
 }
 
-// Claim is a limit of which only an agent's output tells: nobody else saw the provider's answer.
+// Claim is a limit that only an agent's output reports: Pawl did not see the provider's answer.
 type Claim struct {
 	Thread      string    `json:"thread"`
 	Kind        Ending    `json:"kind"`
@@ -25,9 +24,9 @@ type Claim struct {
 	At          time.Time `json:"at,omitzero"`
 }
 
-// Told returns the breaker after an attempt whose agent alone says how it stands with the account. A limit is
-// believed for the thread of the attempt; for all it is one when a second thread's attempt met it, too, before
-// the reset that the first was told, or within a day where it was told none.
+// Told returns the breaker after an attempt whose limit only the agent's output reports. The limit counts for the
+// attempt's thread. It counts for all threads once an attempt on a second thread met it before the first one's
+// reset, or within a day if no reset is known.
 func (b Breaker) Told(thread string, ending Ending, resetsAt, began, at time.Time) Breaker {
 	c := b.Claim
 	confirmed := c.confirmedBy(thread, ending, at)
@@ -65,10 +64,9 @@ func (c Claim) confirmedBy(thread string, ending Ending, at time.Time) bool {
 	return at.Before(until)
 }
 
-// closesAccount reports whether an ending says that the account does not work.
 func (e Ending) closesAccount() bool { return e == UsageLimit || e == Auth }
 
-// For is the breaker as a thread believes it, with what its own agents told.
+// For is the breaker that holds for a thread: with the claims of its own agents.
 func (b Breaker) For(thread string) Breaker {
 	c := b.Claim
 	if b.Consecutive != 0 || c.Thread != thread {
@@ -80,10 +78,9 @@ func (b Breaker) For(thread string) Breaker {
 	return Breaker{Kind: c.Kind, Consecutive: c.Consecutive, ResetsAt: c.ResetsAt, At: c.At}
 }
 
-// After returns the breaker after an attempt that began and ended so at the given times. Only a usage limit
-// and a rejected login count; only a success closes it, and only that of an attempt that began after the last
-// failure: one that was under way may have got its last answer before. An ending that says nothing about the
-// account leaves it as it is.
+// After returns the breaker after an attempt. Only usage limits and rejected logins count as failures. A success
+// closes the breaker if its attempt began after the last failure: an earlier attempt may have got its last answer
+// before. Other endings leave the breaker as it is.
 func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 	switch ending {
 	case UsageLimit, Auth:
@@ -91,8 +88,7 @@ func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 			b = Breaker{Kind: ending}
 		}
 		if !resetsAt.After(at) {
-			// It says nothing, or something that is past: what an earlier
-			// failure told about the time to come still holds.
+			// The reset is unknown or past, so an earlier failure's reset still holds.
 			resetsAt = time.Time{}
 			if b.ResetsAt.After(at) {
 				resetsAt = b.ResetsAt
@@ -103,13 +99,12 @@ func (b Breaker) After(ending Ending, resetsAt, began, at time.Time) Breaker {
 		if !began.Before(Later(b.At, b.Claim.At)) {
 			return Breaker{}
 		}
-	default: // it says nothing about the account
+	default:
 	}
 	return b
 }
 
-// Limited reports whether the account is known not to work at now, and until
-// when; a zero time means until a person says otherwise.
+// Limited reports whether the account is known not to work at now, and until when; zero means until a user acts.
 func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
 	wasReset := !b.ResetsAt.IsZero() && !now.Before(b.ResetsAt)
 	if wasReset || b.Consecutive == 0 {
@@ -118,15 +113,14 @@ func (b Breaker) Limited(now time.Time) (until time.Time, limited bool) {
 	return b.ResetsAt, true
 }
 
-// Open reports whether the account must not be called at now, because it failed `most` times in a row and its
-// reset has not come. The time is as for Limited.
+// Open reports whether the account must not be called at now: it failed `most` times in a row and its reset has not
+// come. The time is as for Limited.
 func (b Breaker) Open(now time.Time, most int) (until time.Time, open bool) {
 	until, limited := b.Limited(now)
 	return until, limited && b.Consecutive >= most
 }
 
-// Backoff is the wait before restart n of a run (n counts from 1, the first
-// attempt being no restart): nothing up to `after`, then 2^(n-after) seconds,
+// Backoff is the wait before restart n of a run, counted from 1: nothing up to `after`, then 2^(n-after) seconds,
 // at most `longest`. The formula is the incident's fourth remedy.
 func Backoff(n, after int, longest time.Duration) time.Duration {
 	k := n - after
@@ -136,14 +130,14 @@ func Backoff(n, after int, longest time.Duration) time.Duration {
 	return Retry(k+1, time.Second, longest, 1)
 }
 
-// Retry is the wait before the n-th repetition of something that failed (n counts from 1): base, doubled for
-// each repetition before it, at most longest. chance, between 0 and 1, is the part of it that is waited, so
-// that what failed together does not return together ("full jitter"); 1 waits all of it.
+// Retry is the wait before the n-th repetition of a failed call, counted from 1: base, doubled for each repetition,
+// at most longest. chance (0..1) scales the wait, so that calls that failed together do not return together ("full
+// jitter"); 1 waits all of it.
 func Retry(n int, base, longest time.Duration, chance float64) time.Duration {
 	wait := longest
-	// Beyond 30 doublings only the longest wait can answer, and shifting further would overflow.
+	// Beyond 30 doublings the longest wait applies, and shifting further would overflow.
 	if k := max(0, n-1); k <= 30 && base <= longest>>k {
 		wait = base << k
 	}
-	return wait - time.Duration(float64(wait)*(1-chance)) // exact for all of it
+	return wait - time.Duration(float64(wait)*(1-chance)) // exact for 1
 }

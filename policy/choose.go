@@ -5,23 +5,23 @@ import "slices"
 type Mode string
 
 const (
-	// ModeFixed takes the first of the configured order.
+	// ModeFixed takes the first backend of the configured order.
 	ModeFixed Mode = "fixed"
-	// ModeShadow takes the first, too, and says what would have been chosen.
+	// ModeShadow also takes the first one, and reports the choice of ModeLearn.
 	ModeShadow Mode = "shadow"
-	// ModeLearn takes what Thompson sampling chooses.
+	// ModeLearn chooses by Thompson sampling.
 	ModeLearn Mode = "learn"
-	// ModeAuto, the default, is learn where there are two backends or more.
+	// ModeAuto, the default, is learn with two or more backends.
 	ModeAuto Mode = "auto"
 )
 
-// Option is a backend that may be chosen from, with what it runs. Masked is why it may not be taken now (a cooldown, a breaker,
-// the repository's configuration, another one is pinned); empty when it may.
+// Option is a backend that may be chosen, with its arm. Masked is why it may not be taken now: a cooldown, a
+// breaker, the repository's configuration, or another pinned backend. It is empty if it may.
 type Option struct {
 	Backend string `json:"backend"`
 	Model   string `json:"model,omitempty"`
 	Effort  string `json:"effort,omitempty"`
-	// Escalated says that it runs with the effort of the last recovery. Such an arm is never chosen: the ladder asks for it.
+	// Escalated marks an arm at the effort of rung 3. It is never chosen: the ladder asks for it.
 	Escalated bool   `json:"escalated,omitempty"`
 	Masked    string `json:"masked,omitempty"`
 }
@@ -35,20 +35,19 @@ type Sample struct {
 	Masked string  `json:"masked,omitempty"`
 }
 
-// Choice is which backend an attempt gets, with all that it rests on: the same
-// arms and the same seed give the same choice.
+// Choice is the backend of an attempt, with all inputs: the same arms and the same seed give the same choice.
 type Choice struct {
 	Seed   uint64 `json:"seed"`
-	Mode   Mode   `json:"mode"`   // the mode that was in force; never ModeAuto
-	Chosen string `json:"chosen"` // empty where every arm is masked
-	// Would is what sampling chooses; empty in ModeFixed and where every arm is masked.
+	Mode   Mode   `json:"mode"`   // never ModeAuto
+	Chosen string `json:"chosen"` // empty if every arm is masked
+	// Would is what sampling chooses; empty in ModeFixed and if every arm is masked.
 	Would    string   `json:"would,omitempty"`
-	Explored bool     `json:"explored,omitempty"` // Would has few rewards, and is taken for that
+	Explored bool     `json:"explored,omitempty"` // Would has few rewards, and was chosen for that
 	Samples  []Sample `json:"samples,omitempty"`
 	Reasons  []string `json:"reasons"`
 }
 
-// Context is what kind of work an attempt was given. The zero value is work of which nothing is known.
+// Context is the kind of work of an attempt. The zero value is unknown.
 type Context struct {
 	Repo     string   `json:"repo"` // owner/repo
 	Category Category `json:"category"`
@@ -76,8 +75,8 @@ const (
 	Large  Size = "large"
 )
 
-// choose puts the candidate that is chosen to the front and says why. A rule or a person that named a backend
-// leaves nothing to choose, and a run stays with its backend while that is free, unless it shall try differently.
+// choose puts the chosen candidate first and says why. It does not choose if a rule or a user named a backend, or
+// while the run's backend is free, unless the attempt must differ.
 func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 	if f.Choose == nil || len(candidates) < 2 {
 		return candidates, d
@@ -102,8 +101,8 @@ func (f Facts) choose(candidates []Backend, d Decision) ([]Backend, Decision) {
 	return front(candidates, c.Chosen), d
 }
 
-// stayWith is the free backend of the run's last attempt, where another one is chosen; empty for none. The choice is
-// made at the start of a run: switching within it costs what the provider keeps of the prompt.
+// stayWith is the free backend of the run's last attempt if sampling chose another one; empty for none. The choice
+// is made once per run: a switch loses the provider's prompt cache.
 func (f Facts) stayWith(c Choice, d Decision, options []Option) string {
 	if c.Mode == ModeFixed || c.Mode == ModeShadow {
 		return ""

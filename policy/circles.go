@@ -5,45 +5,40 @@ import (
 	"time"
 )
 
-// Edit is one edit operation, as far as a stream, a session file or the tree
-// tells it. Zero keys and nil lines are unknown.
+// Edit is one edit operation, as far as the stream, the session file or the tree shows it. Zero keys and nil lines
+// are unknown.
 type Edit struct {
 	Path string
-	// Key stands for what was replaced by what, State for the content of the
-	// whole file afterwards. Equal texts have equal keys.
+	// Key hashes the replaced and the new text, State the whole file afterwards. Equal texts have equal keys.
 	Key, State uint64
-	// Added and Removed stand for the lines that it changed; with Whole, Added
-	// stands for all lines of the file.
+	// Added and Removed hash the changed lines; with Whole, Added hashes all lines of the file.
 	Added, Removed []uint64
 	Whole          bool
 }
 
-// What counts as going in circles (docs/verdicts.md has the measurements).
+// When edits and calls count as going in circles (docs/verdicts.md has the measurements).
 const (
-	// circledShare is the reciprocal of the share of an attempt's edits that must
-	// have made again what had been there: in healthy sessions with at least 8
-	// edits it is at most an eighth, in a cycle of up to 26 states a third of 40.
+	// circledShare: 1/circledShare of an attempt's edits must repeat earlier content. In healthy sessions with at
+	// least 8 edits the share is at most an eighth; in a cycle of up to 26 states it is a third of 40.
 	circledShare = 3
-	// churnTimes is how many times the lines that remain of a file's edits must
-	// have been written for its edits to come to nothing, and churnedShare the
-	// reciprocal of the share of the attempt's edits in such files.
+	// churnTimes is how many times its remaining lines a file's edits must have written to count as churn.
+	// 1/churnedShare of the attempt's edits must be in such files.
 	churnTimes   = 6
 	churnedShare = 2
-	// manyFailures is how often the same call must fail with the same output.
-	// In healthy sessions it was at most 2.
+	// manyFailures is how often the same call must fail with the same output. Healthy sessions had at most 2.
 	manyFailures = 8
 	// manyFailed is how often the same call must fail, whatever its output.
 	manyFailed = 40
-	// manyChecks is how often a call must have the same result after yet another edit. The largest count in 708
-	// healthy sessions was 6.
+	// manyChecks is how often a call must have the same result after another edit. The largest count in 708 healthy
+	// sessions was 6.
 	manyChecks = 12
-	// ManyCalls is how often one call must have the same result, with no edit in between, before Pawl reports
-	// it, and MaxCalls how often before the attempt ends. The largest count in 708 healthy sessions was 5.
+	// Pawl reports a call that had the same result ManyCalls times without an edit in between, and ends the attempt
+	// after MaxCalls. The largest count in 708 healthy sessions was 5.
 	ManyCalls = 8
 	MaxCalls  = 20
 )
 
-// Bounds of what a detector remembers. What is full begins anew.
+// Bounds of a detector's memory. A full map starts empty again.
 const (
 	maxRemembered = 1 << 16
 	maxCircleFile = 20_000
@@ -51,10 +46,9 @@ const (
 	maxCallText   = 200
 )
 
-// Circles watches the edits and calls of one attempt and counts what shows that they lead nowhere: the same
-// edit again, a file that comes back to an earlier state, lines that are written and taken out again, the
-// same failure again. Each observation costs time in proportion to its own lines, and memory is bounded. Make
-// it with NewCircles.
+// Circles counts the signs that one attempt's edits and calls lead nowhere: repeated edits, files that return to an
+// earlier state, lines that are added and removed again, repeated failures. An observation takes time in proportion
+// to its lines, and memory is bounded. Use NewCircles.
 type Circles struct {
 	edits       Edits
 	files       map[uint64]*circledFile
@@ -67,31 +61,31 @@ type Circles struct {
 	churnedMost int // the number of edits of CirclePath
 }
 
-// Call is a call that ended and edited nothing.
+// Call is a finished call that edited nothing.
 type Call struct {
-	// Key stands for the call with its arguments, Result for its answer, zero where unknown.
+	// Key hashes the call with its arguments, Result its answer, zero if unknown.
 	Key, Result uint64
 	Failed      bool
-	Silent      bool          // it answered nothing
+	Silent      bool          // it had no output
 	Text        string        // what the agent wrote to make the call
-	Pause       time.Duration // between the end of the call before it and its own begin; zero where unknown
+	Pause       time.Duration // between the end of the previous call and the start of this one; zero if unknown
 }
 
-// repeated is what is known of a call with one result.
+// repeated counts one call with one result.
 type repeated struct {
-	row    int32 // how often it came since the last edit
-	checks int32 // how often it came again after another edit
-	failed int32 // how often the call failed so
-	edits  int32 // the number of edits when it last came
-	waits  int32 // the number of waits when it last came
+	row    int32 // occurrences since the last edit
+	checks int32 // repetitions after another edit
+	failed int32 // failures
+	edits  int32 // the number of edits at the last occurrence
+	waits  int32 // the number of waits at the last occurrence
 }
 
-// circledFile is what is known of one path: its edits, those with known content, those since the last known
-// state, the lines that were added and taken out, and how many of them remain as a change.
+// circledFile is the history of one path: its edits, those with known content, those since the last known state,
+// the lines added and removed, and how many of them remain as a change.
 type circledFile struct {
 	edits, seen, unseen int
 	churn, net          int
-	nothing             int // its edits, where they came to nothing
+	nothing             int // its edits if they came to nothing
 }
 
 func NewCircles() *Circles {
@@ -99,10 +93,10 @@ func NewCircles() *Circles {
 		results: map[uint64]repeated{}, failures: map[uint64]int{}, whole: map[uint64][]uint64{}}
 }
 
-// Edits returns the counts so far. They are all that Judge needs.
+// Edits returns the counts so far, the input of Judge.
 func (c *Circles) Edits() Edits { return c.edits }
 
-// Call counts a call. A call that comes again after a wait, with no edit in between, polls and does not count.
+// Call counts a call. A repeated call after a wait, with no edit in between, polls and does not count.
 func (c *Circles) Call(call Call) {
 	said := readCall(call.Text)
 	if said.waits() {
@@ -125,7 +119,7 @@ func (c *Circles) Call(call Call) {
 	room(c.results, maxRemembered)[at] = r
 }
 
-// count takes one more occurrence of the call into account. What answers nothing, as a formatter does, checks nothing.
+// count adds an occurrence of the call. A call without output, such as a formatter, checks nothing.
 func (r *repeated) count(call Call, said spoken, afterEdit bool) {
 	r.row++
 	if afterEdit {
@@ -140,7 +134,7 @@ func (r *repeated) count(call Call, said spoken, afterEdit bool) {
 	}
 }
 
-// most keeps the counts of the call where they are the largest so far.
+// most updates the largest counts.
 func (c *Circles) most(call Call, r repeated) {
 	text := call.Text[:min(len(call.Text), maxCallText)]
 	larger := func(n int, count *int, name *string) {
@@ -188,8 +182,7 @@ func (c *Circles) observe(path uint64, f *circledFile, e Edit) {
 	}
 	n := 1
 	if e.Key == 0 {
-		// The file was looked at too late to tell the edits since the last look
-		// apart. They led where this one led.
+		// The edits since the last look at the file cannot be told apart. They led where this one led.
 		n += f.unseen
 		f.unseen = 0
 	}
@@ -205,7 +198,7 @@ func (c *Circles) observe(path uint64, f *circledFile, e Edit) {
 	}
 }
 
-// again remembers that something came, unless it is unknown, and reports whether it had come before.
+// again remembers a key, unless it is zero, and reports whether it was known.
 func (c *Circles) again(at, key uint64) bool {
 	if key == 0 {
 		return false
@@ -215,8 +208,8 @@ func (c *Circles) again(at, key uint64) bool {
 	return came
 }
 
-// weigh sets the lines that an edit changed against what remains of the file's
-// changes: a line that is taken out after it was added is no change.
+// weigh compares the lines that edits wrote with the file's remaining change: a line that is added and removed
+// again is no change.
 func (c *Circles) weigh(path uint64, f *circledFile, e Edit) {
 	added, removed := e.Added, e.Removed
 	if e.Whole {
@@ -268,7 +261,7 @@ func LinesWithout(a, b []uint64) []uint64 {
 	return rest
 }
 
-// room is a map with room for another key: one that is full is emptied.
+// room empties a full map.
 func room[V any](m map[uint64]V, most int) map[uint64]V {
 	if len(m) >= most {
 		clear(m)
@@ -276,7 +269,7 @@ func room[V any](m map[uint64]V, most int) map[uint64]V {
 	return m
 }
 
-// Hash is the key of a text, 64-bit FNV-1a. That of the empty text is not zero.
+// Hash is the key of a text, 64-bit FNV-1a. The key of the empty text is not zero.
 func Hash(s string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s))

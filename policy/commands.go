@@ -2,41 +2,40 @@ package policy
 
 import "slices"
 
-// CommandRow is what Pawl knows about a command. The code that carries a command out is elsewhere; where a row needs code
-// that is missing, a test names the file.
+// CommandRow describes a command. The code that carries it out is elsewhere; where a row needs code that is
+// missing, a test names the file.
 type CommandRow struct {
 	// Name is the word behind /pawl, and the identifier of a button.
 	Name string
-	// Argument is what help and the README print behind the name, such as [text]; empty for none.
+	// Argument is what help and the README print after the name, such as [text]; empty for none.
 	Argument string
-	// Takes is which text behind the name belongs to the command.
-	Takes Takes
+	Takes    Takes
 	// Effect is what the command does. Only a command that BeginsWork counts as feedback.
 	Effect Effect
-	// Insists says that the command forces an attempt after failures. It continues with the last purpose.
+	// Insists forces an attempt after failures. It continues with the last purpose.
 	Insists bool
 	// GoesOn says that the command without a text adds nothing to the task.
 	GoesOn bool
-	// Purpose is what the attempt is for, unless the command insists.
+	// Purpose is what the attempt is for, unless the command forces one.
 	Purpose Purpose
 	// Permission is the least permission on the repository.
 	Permission Permission
-	// Button is the description of the button in a check run; empty for no button. GitHub shows 40 characters.
+	// Button is the description of the check run's button; empty for no button. GitHub shows 40 characters.
 	Button string
-	// Page is the text of the button on a thread's page; empty for no button. The repository's name
-	// follows for a command that Pauses.
+	// Page is the text of the button on a thread's page; empty for no button. A command that Pauses appends the
+	// repository's name.
 	Page string
-	// Shell is the summary of the command of the same name in the shell; every button on a page has one.
+	// Shell is the summary of the shell command of the same name; every button on a page has one.
 	Shell string
-	// ShellLong is the sentence behind Shell in the shell's help.
+	// ShellLong follows Shell in the shell's help.
 	ShellLong string
-	// Help follows the name in the answer to an unknown command; empty where another command's Help names it.
+	// Help follows the name in the answer to an unknown command; empty if another command's Help names it.
 	Help string
-	// Readme is what the README's table says about the command.
+	// Readme describes the command in the README's table.
 	Readme string
 }
 
-// Takes is which text behind a command's name belongs to the command.
+// Takes is the text after a command's name that belongs to the command.
 type Takes string
 
 const (
@@ -45,14 +44,13 @@ const (
 	TakesWord  Takes = "word"  // the next word
 )
 
-// Effect is what a command does.
 type Effect string
 
 const (
-	BeginsWork Effect = ""         // it asks for work, as a remark without a command does
-	Controls   Effect = "controls" // it changes the state of the thread
-	Answers    Effect = "answers"  // a comment answers it
-	Pauses     Effect = "pauses"   // it changes the state of the repository
+	BeginsWork Effect = ""         // asks for work, like a remark without a command
+	Controls   Effect = "controls" // changes the thread's state
+	Answers    Effect = "answers"  // is answered by a comment
+	Pauses     Effect = "pauses"   // changes the repository's state
 )
 
 // Permission is a permission on a repository, as GitHub names it.
@@ -63,10 +61,10 @@ const (
 	Maintain Permission = "maintain"
 )
 
-// UnknownCommand is the name of any word behind /pawl that is not in the table.
+// UnknownCommand is the name of any word after /pawl that is not in the table.
 const UnknownCommand = "unknown"
 
-// Commands is the table of all commands, in the README's order.
+// Commands lists all commands, in the README's order.
 var Commands = []CommandRow{
 	{
 		Name:     "solve",
@@ -191,11 +189,10 @@ var Commands = []CommandRow{
 	},
 }
 
-// IsCommand reports whether a word is the name of a command.
 func IsCommand(name string) bool { return commandAt(name) >= 0 }
 
-// CommandNamed is the row of a command. A name that is not in the table is answered with help. The zero row, which
-// begins work, is that of a remark without a command.
+// CommandNamed is the row of a command. An unknown name is answered with help. The zero row, which begins work, is
+// a remark without a command.
 func CommandNamed(name string) CommandRow {
 	if at := commandAt(name); at >= 0 {
 		return Commands[at]
@@ -210,7 +207,6 @@ func commandAt(name string) int {
 	return slices.IndexFunc(Commands, func(c CommandRow) bool { return c.Name == name })
 }
 
-// Usage is how the command is written in a comment.
 func (c CommandRow) Usage() string {
 	usage := "/pawl " + c.Name
 	if c.Argument != "" {

@@ -8,34 +8,34 @@ import (
 	"time"
 )
 
-// TestEvidence is what the tests say of a change, apart from what the change did to them. It is the verdict on a
-// verification that passed, by two more runs of the verify commands.
+// TestEvidence is the second verdict on a verification that passed: what the tests say apart from the change's own
+// edits to them. It takes two more runs of the verify commands.
 type TestEvidence struct {
-	// Changed are the files on the tests' side that the change adds, edits or deletes, Removed the tests of the base that
-	// no longer run (skipped or renamed ones as well): by name, where the runner names all, else the test files that are gone.
+	// Changed lists the test files that the change adds, edits or deletes. Removed lists the base's tests that no
+	// longer run (also skipped or renamed): by test name if the runner names all, else by deleted file.
 	Changed []string `json:"changed,omitempty"`
 	Removed []string `json:"removed,omitempty"`
-	// Edits says in words what was done on the tests' side.
+	// Edits describes the changes to the tests.
 	Edits []string `json:"edits,omitempty"`
-	// AsTheyWere are the results over the change with the base's files of the tests' side, Without those over the base with
-	// the change's. Each is nil where there was nothing to find out, or by Skipped.
+	// AsTheyWere are the results of the change with the base's test files, Without those of the base with the
+	// change's test files. Each is nil if not needed, or as Skipped says.
 	AsTheyWere []Verified `json:"as_they_were,omitempty"`
 	Without    []Verified `json:"without,omitempty"`
-	// Fewer is how many tests fewer than on the base ran with the tests as they were: code can end or mislead its runner.
+	// Fewer is how many fewer tests ran with the base's test files than on the base: code can end or mislead its
+	// runner.
 	Fewer   int    `json:"fewer,omitempty"`
 	Skipped string `json:"skipped,omitempty"`
-	// Asks says that Without is worth finding out: there are new or edited tests beside other changes.
+	// Asks says that Without is needed: there are new or edited tests and other changes.
 	Asks bool `json:"-"`
 }
 
-// maxVerified is how long verification may take, by which it is run twice more.
+// maxVerified is how long verification may take for the two extra runs.
 const maxVerified = 10 * time.Minute
 
-// TestChange is what a change does to files: paths of those that it deletes, edits and adds. Of Manifests
-// it edits what says how tests are run.
+// TestChange lists the paths that a change deletes, edits and adds. In Manifests it edits how tests are run.
 type TestChange struct{ Deleted, Edited, Added, Manifests []string }
 
-// NewTestEvidence looks at a change, and at the results of the verify commands on the base and on it.
+// NewTestEvidence starts from a change and the results of the verify commands on the base and on the change.
 func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvidence {
 	e := &TestEvidence{}
 	adds, code := false, false
@@ -92,14 +92,14 @@ func NewTestEvidence(side TestSide, c TestChange, base, now []Verified) *TestEvi
 	return e
 }
 
-// holdsTests reports whether a test file holds tests, and not what they share or are configured by.
+// holdsTests reports whether a test file holds tests rather than shared code or configuration.
 func holdsTests(file string) bool { return !named(path.Base(file), runnerFiles) }
 
-// Count compares how many tests ran on the base with how many of the same ran over the change.
+// Count compares how many of the base's tests ran on the change.
 func (e *TestEvidence) Count(base, now []Verified) { e.Fewer = fewer(base, now) }
 
-// WithoutChange takes what the verify commands come to over the base with the tests of the change, beside what they came
-// to over the change, now. What fails without the change and not with it shows the change, also where it failed before.
+// WithoutChange takes the results on the base with the change's test files, and on the change, now. A test that
+// fails only without the change proves the change, even if it failed before.
 func (e *TestEvidence) WithoutChange(all, now []Verified) {
 	stays := Receipt{Verify: now}.Known()
 	for i := range all {
@@ -114,8 +114,8 @@ func (e *TestEvidence) WithoutChange(all, now []Verified) {
 	e.Without = all
 }
 
-// fewer is how many tests fewer the commands ran than on the base. One does not count whose runner counted failures alone
-// both times, as go test does: it does not tell how many passed. Nor does one that ran no test on the base, or not now.
+// fewer is how many fewer tests the commands ran than on the base. It skips runners that count failures alone, as
+// go test does, and commands that ran no test on one side.
 func fewer(base, now []Verified) (n int) {
 	for _, was := range base {
 		at := slices.IndexFunc(now, func(v Verified) bool { return v.Command == was.Command })
@@ -131,7 +131,7 @@ func fewer(base, now []Verified) (n int) {
 	return max(0, n)
 }
 
-// countsFailuresAlone reports whether the runner of the command counted no test that passed, here and later.
+// countsFailuresAlone reports whether the command's runner counted no passed test in either run.
 func (v Verified) countsFailuresAlone(later Verified) bool {
 	if v.Runner == "" || v.Runner != later.Runner {
 		return false
@@ -149,7 +149,6 @@ func (e *TestEvidence) did(what string, files []string, which string) {
 // maxNamed is how many of a list a reason names.
 const maxNamed = 5
 
-// few names the first of a list.
 func few(all []string) string {
 	s := strings.Join(all[:min(len(all), maxNamed)], ", ")
 	if more := len(all) - maxNamed; more > 0 {
@@ -158,8 +157,8 @@ func few(all []string) string {
 	return s
 }
 
-// tally is what commands ran: how many tests they skipped, and the names of those whose runners tell all, here
-// and in the other run of the same command.
+// tally is what the commands ran: how many tests they skipped, and the test names if the runners name all in both
+// runs.
 type tally struct {
 	skipped int
 	names   []string
@@ -183,7 +182,7 @@ func ran(all, other []Verified) tally {
 	return t
 }
 
-// Says are the sentences that people are told.
+// Says are the sentences that users read.
 func (e *TestEvidence) Says() []string {
 	switch {
 	case e == nil:
@@ -212,7 +211,7 @@ func (e *TestEvidence) Says() []string {
 	return all
 }
 
-// sum says in few words what commands came to: how many tests pass, and which fail.
+// sum summarises results: how many tests pass, and which fail.
 func sum(all []Verified) string {
 	passed, failing := 0, []string(nil)
 	for _, v := range all {

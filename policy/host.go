@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// HostRule lets programs reach a name, or with Wild every name below it but not itself, at one port.
+// HostRule lets programs reach a host at one port. With Wild it is every host below the name, but not the name
+// itself.
 type HostRule struct {
-	Name string // as CanonicalHost gives it
+	Name string // in the form of CanonicalHost
 	Wild bool
 	Port string // decimal
 }
@@ -31,7 +32,7 @@ func (r *HostRule) UnmarshalText(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w; write it like registry.npmjs.org:443 or *.example.org:443", err)
 	}
-	if portErr != nil || port[0] == '0' { // a sign is no number to ParseUint
+	if portErr != nil || port[0] == '0' { // ParseUint accepts a sign
 		return errors.New("names no port between 1 and 65535; write it like registry.npmjs.org:443")
 	}
 	*r = HostRule{host, wild, port}
@@ -45,7 +46,7 @@ func (r HostRule) String() string {
 	return r.Name + ":" + r.Port
 }
 
-// Allows reports whether the rule lets a canonical name be reached at a port.
+// Allows reports whether the rule lets programs reach a canonical host at a port.
 func (r HostRule) Allows(host, port string) bool {
 	if port != r.Port {
 		return false
@@ -56,7 +57,7 @@ func (r HostRule) Allows(host, port string) bool {
 	return host == r.Name
 }
 
-// In reports whether all that the rule allows is allowed by one of a list.
+// In reports whether one rule of a list allows all that this rule allows.
 func (r HostRule) In(list []HostRule) bool {
 	return slices.ContainsFunc(list, func(other HostRule) bool { return other.covers(r) })
 }
@@ -72,13 +73,13 @@ func (r HostRule) covers(other HostRule) bool {
 	return r.Allows(other.Name, other.Port)
 }
 
-// CanonicalHost is the one form of the name of a host: lower case, ASCII, without a dot at its end. What is no such
-// name is refused and not mended, since two programs would mend it differently: an address in any notation that some
-// program knows, a NUL, a percent sign, a letter that looks like another.
+// CanonicalHost is the canonical form of a host's name: lower case, ASCII, no final dot. It refuses other names
+// instead of correcting them, since two programs would correct them differently: addresses in any notation, a NUL,
+// a percent sign, a letter that looks like another.
 func CanonicalHost(name string) (string, error) {
-	const most = 253 // RFC 1035, 2.3.4, without the lengths around it
+	const most = 253 // RFC 1035, 2.3.4, without the length octets
 	host := strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' { // and nothing that Unicode has a lower case for, such as the Kelvin sign
+		if 'A' <= r && r <= 'Z' { // and not what Unicode lowers to ASCII, such as the Kelvin sign
 			r += 'a' - 'A'
 		}
 		return r
@@ -94,16 +95,18 @@ func CanonicalHost(name string) (string, error) {
 
 var (
 	hostForm = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$`)
-	// addressForm matches a name that ends in a number, which is an address to the URL standard, "ends in a number checker".
+	// addressForm matches a name that ends in a number, which the URL standard reads as an address ("ends in a
+	// number checker").
 	addressForm = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
 )
 
-// RefusedIn is an entry of RefusedHosts for what is no agent: a host with the key of the list that it is not on.
+// RefusedIn is an entry of RefusedHosts for other programs than the agent: a host, and the key of the list that
+// lacks it.
 func RefusedIn(host, list string) string { return host + inList + list }
 
 const inList = " in "
 
-// RefusedBy parts entries of RefusedHosts by the lists that the hosts are not on.
+// RefusedBy groups entries of RefusedHosts by the lists that lack the hosts.
 func RefusedBy(hosts []string) (by map[string][]string) {
 	by = map[string][]string{}
 	for _, entry := range hosts {

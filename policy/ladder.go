@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Rungs of the ladder as they stand in receipts.
+// The rungs of the ladder as receipts have them.
 const (
 	RungAnswer = 1 // no answer: once more in the opposite thinking mode
 	RungVerify = 2 // the verifier failed: again, with its output
-	RungEffort = 3 // rung 2 is used up: once with the escalated effort, where the backend has one
+	RungEffort = 3 // rung 2 is used up: once at the escalated effort, if the backend has one
 	RungTests  = 4 // the agent ran the tests itself
 )
 
-// noAnswer is the first rung where the gateway did not ask again itself, because it was not there or the answer was too
-// much prose: one more attempt a run.
+// noAnswer is rung 1 if the gateway did not ask again itself, because the agent did not use it or the answer was
+// too much prose: one more attempt per run.
 func noAnswer(f Facts) Decision {
 	a, _ := f.result()
 	if !f.Limits.Ladder.NoAnswerRetry || !a.gaveNoAnswer() {
@@ -30,7 +30,7 @@ func noAnswer(f Facts) Decision {
 	).on(a.Backend, RungAnswer)
 }
 
-// gaveNoAnswer reports whether the attempt ended without an answer that the gateway has asked for once more.
+// gaveNoAnswer reports whether the attempt ended without an answer that the gateway had asked for again.
 func (r Receipt) gaveNoAnswer() bool {
 	if r.Outcome != GaveNoAnswer {
 		return false
@@ -38,7 +38,7 @@ func (r Receipt) gaveNoAnswer() bool {
 	return !r.Gateway || r.Rambled
 }
 
-// ladder says what to try after an attempt that moved the work but did not finish it.
+// ladder says what to try after an attempt that changed the work but did not finish it.
 func ladder(f Facts) Decision {
 	a, ok := f.result()
 	if !ok {
@@ -60,8 +60,8 @@ func ladder(f Facts) Decision {
 	}
 }
 
-// inARow are the attempts of a kind since the last one that came to its own end, the newest first: what is no failure of
-// the agent ends no row of another such kind, or an outage that shows in two ways would never be one.
+// inARow lists the newest attempts of a kind, newest first, back to the last one that ended by itself. Other
+// failures that are not the agent's fault do not end the row: an outage may show in two ways.
 func inARow(all []Attempt, kind func(Attempt) bool) (row []Attempt) {
 	for _, a := range slices.Backward(all) {
 		switch {
@@ -74,7 +74,7 @@ func inARow(all []Attempt, kind func(Attempt) bool) (row []Attempt) {
 	return row
 }
 
-// silence asks an agent again that hung.
+// silence asks an agent again after it hung.
 func silence(f Facts) Decision {
 	a, _ := f.result()
 	if a.Outcome != FellSilent {
@@ -94,9 +94,9 @@ func silence(f Facts) Decision {
 
 func (a Attempt) wentSilent() bool { return a.Outcome == FellSilent }
 
-// Three attempts in a row, the usual retry budget, are put down to an agent that hangs for good, and as many that Pawl
-// could not carry through need a person. Where the server was killed each time the attempt may be what takes it down:
-// from the patientUntil-th time on it waits for firstHeldBack, twice as long after each further one.
+// After three attempts in a row, the usual retry budget, an agent counts as hung for good, and interrupted attempts
+// need a user. If the server was killed each time, the attempt may be the cause: from the patientUntil-th time on
+// it waits for firstHeldBack, doubled each time.
 const (
 	maxSilences     = 3
 	maxBroken       = 3
@@ -105,7 +105,7 @@ const (
 	longestHeldBack = 2 * time.Hour
 )
 
-// interrupted repeats an attempt that Pawl could not carry through, or waits, or stops after too many of them.
+// interrupted repeats an attempt that Pawl could not finish, or waits, or stops after too many of them.
 func (f Facts) interrupted(a Attempt) Decision {
 	row := inARow(f.run(), func(b Attempt) bool { return b.Outcome == Interrupted })
 	killed := 0
@@ -132,7 +132,7 @@ func (f Facts) interrupted(a Attempt) Decision {
 	return again(RuleInterrupted, why).like(a)
 }
 
-// verifyFailed counts over everything since people last said something, whatever came between: the ladder has an end.
+// verifyFailed counts failures since users last wrote something new, whatever came between: so the ladder ends.
 func (f Facts) verifyFailed(a Attempt) Decision {
 	if v := a.Deciding(); v != nil && v.Broken != "" {
 		return verifyBroken(v.broken(v.Broken))
@@ -144,7 +144,7 @@ func (f Facts) verifyFailed(a Attempt) Decision {
 	}
 	tried := Plural(c.attempts, "attempt")
 	backends := f.candidates(Decision{Backend: a.Backend})
-	if len(backends) == 0 { // which admit says, as of every attempt
+	if len(backends) == 0 { // admit gives the reason, as for every attempt
 		return again(RuleVerifyFailed, fmt.Sprintf("verification failed, and %s did not mend it", tried))
 	}
 	b := backends[0]
@@ -155,7 +155,6 @@ func (f Facts) verifyFailed(a Attempt) Decision {
 	return f.ladderEnds(b, tried)
 }
 
-// ladderEnds stops where no rung is left for a backend.
 func (f Facts) ladderEnds(b Backend, tried string) Decision {
 	d := stop(
 		RuleVerifyFailed,
@@ -172,20 +171,20 @@ func (f Facts) ladderEnds(b Backend, tried string) Decision {
 	return d
 }
 
-// mayEscalate reports whether the ladder may take a backend's escalated effort.
+// mayEscalate reports whether the ladder may use a backend's escalated effort.
 func (f Facts) mayEscalate(b Backend) bool {
 	return f.Limits.Ladder.EscalateEffort && f.canEscalate(b)
 }
 
-// tries counts what a climb tried.
+// tries counts the tries on the ladder.
 type tries struct {
-	failed    int // verifications that failed, with those that an attempt gave up on
+	failed    int // failed verifications, with those that an attempt gave up on
 	attempts  int
-	escalated bool // an attempt had the escalated effort
+	escalated bool
 }
 
-// climbed counts what the climb tried. An attempt that gave up on what failed without changing anything uses up the
-// retries: another one with the same output would not help.
+// climbed counts the ladder's tries. An attempt that gave up without changing anything uses up the retries: another
+// one with the same output would not help.
 func (f Facts) climbed() (c tries) {
 	for _, b := range f.climb() {
 		gaveUp := c.failed > 0 && b.gaveUp()
@@ -205,7 +204,7 @@ func (f Facts) climbed() (c tries) {
 	return c
 }
 
-// gaveUp reports whether the attempt came to its own end without changing anything.
+// gaveUp reports whether the attempt ended by itself without changing anything.
 func (r Receipt) gaveUp() bool { return !r.Progress() && !r.blameless() }
 
 // noEffort says that rung 3 is skipped.
@@ -217,8 +216,7 @@ func (b Backend) noEffort(rule Rule) Reason {
 	return Reason{Rule: rule, Text: fmt.Sprintf("backend %s has no higher effort to try", b.Name)}
 }
 
-// unable is the answer to verify commands that cannot work on the base: no attempt is spent on them unless a user
-// asks to try in spite of that.
+// unable stops on verify commands that cannot work on the base, unless a user forces an attempt.
 func (f Facts) unable() Decision {
 	if f.Purpose != ToChange || f.Unable == "" {
 		return Decision{}
@@ -237,7 +235,7 @@ func verifyBroken(why string) Decision {
 	)
 }
 
-// climb are the attempts of the run from the last one on that was given feedback.
+// climb lists the run's attempts from the last one that got feedback.
 func (f Facts) climb() []Attempt {
 	run := f.run()
 	for i := len(run) - 1; i > 0; i-- {
@@ -248,7 +246,7 @@ func (f Facts) climb() []Attempt {
 	return run
 }
 
-// like is the attempt on the rung of an earlier one: what ended that one has nothing to do with the work.
+// like repeats the attempt on the same rung: what ended the earlier one has nothing to do with the work.
 func (d Decision) like(a Attempt) Decision {
 	was := a.Decision
 	if was.Rung != 0 || was.Escalated {
@@ -260,14 +258,14 @@ func (d Decision) like(a Attempt) Decision {
 	return d
 }
 
-// maxResumed is the context, in tokens, up to which continuing a session is taken to be cheaper than a new one. A
-// continued session sends its whole context with every request, mostly from the provider's cache at about a tenth of
-// the price; a new one reads the same files again. In the recorded runs that is less than half of the context, so a
-// session that fills more than half of the smallest window in use (200,000 tokens) is left behind.
+// maxResumed is the largest context, in tokens, of a session that Pawl continues (our choice). A continued session
+// sends its whole context with every request, mostly from the provider's cache at about a tenth of the price. A new
+// session reads the same files again, which in the recorded runs took less than half of the context. So the limit
+// is half of the smallest window in use (200,000 tokens).
 const maxResumed = 100_000
 
-// Resume decides whether an attempt continues the agent's session of the last attempt, and says why. The session is
-// empty where it starts afresh. start is the commit that the new attempt begins from.
+// Resume decides whether an attempt continues the agent's last session, and says why. An empty session starts a new
+// one. start is the commit that the new attempt begins from.
 func (f Facts) Resume(d Decision, start string) (session, reason string) {
 	a, _ := f.last()
 	if !f.Limits.Ladder.ResumeSessions || !a.resumable() {
@@ -282,7 +280,7 @@ func (f Facts) Resume(d Decision, start string) (session, reason string) {
 // resumable reports whether the attempt left a session that the agent can continue.
 func (a Attempt) resumable() bool { return a.Session != "" && a.Resumable }
 
-// afresh says why an attempt does not continue the session of the last one, a; empty where it does.
+// afresh says why an attempt does not continue the last session; empty if it does.
 func (f Facts) afresh(a Attempt, d Decision, start string) string {
 	switch {
 	case a.Backend != d.Backend:
@@ -301,7 +299,7 @@ func (f Facts) afresh(a Attempt, d Decision, start string) string {
 	return ""
 }
 
-// differs reports whether an attempt is to be different from the one before it.
+// differs reports whether an attempt must differ from the one before it.
 func (d Decision) differs() bool {
 	if d.Different || d.Escalated {
 		return true
@@ -317,7 +315,7 @@ func (f Facts) circled(last Attempt) bool {
 	return Stagnation(f.attempts(), f.Run, f.Limits).Similar > 0
 }
 
-// undisturbed reports whether the attempt came to its end, or was stopped by what has nothing to do with its session.
+// undisturbed reports whether the attempt ended by itself, or for a reason outside its session.
 func (r Receipt) undisturbed() bool {
 	if r.Paused {
 		return true
@@ -330,7 +328,7 @@ func (r Receipt) undisturbed() bool {
 	}
 }
 
-// leftAt reports whether the attempt left the files at a commit: its own, or its base where it made none.
+// leftAt reports whether the attempt left the files at a commit: its own, or its base if it made none.
 func (r Receipt) leftAt(commit string) bool {
 	if r.Commit == "" {
 		return commit == "" || r.Base == commit
@@ -338,20 +336,20 @@ func (r Receipt) leftAt(commit string) bool {
 	return r.Commit == commit
 }
 
-// Rung is one recovery: what set it off, what was done, what that cost, and whether it helped.
+// Rung is one recovery: its trigger, the action, the cost, and whether it helped.
 type Rung struct {
 	Rung     int    `json:"rung"`
 	Trigger  string `json:"trigger"`
 	Response string `json:"response"`
 	Times    int    `json:"times"` // how often it fired
-	// Helped is how often it helped, Recovered whether it did each time. The calls of rung 4 do so in the end or not.
+	// Helped is how often it helped. Recovered says that it helped each time; for rung 4, in the end.
 	Helped    int  `json:"helped,omitempty"`
 	Recovered bool `json:"recovered"`
-	// Unneeded says that nothing had failed before, so that there was nothing to recover.
+	// Unneeded says that nothing had failed before.
 	Unneeded bool     `json:"unneeded,omitempty"`
 	Tokens   int64    `json:"tokens,omitempty"`
 	CostUSD  *float64 `json:"cost_usd,omitempty"`
-	// WastedTokens and WastedUSD are what the answers had used that were thrown away.
+	// WastedTokens and WastedUSD are the cost of discarded answers.
 	WastedTokens int64    `json:"wasted_tokens,omitempty"`
 	WastedUSD    *float64 `json:"wasted_usd,omitempty"`
 	MS           int64    `json:"ms,omitempty"`
@@ -359,7 +357,7 @@ type Rung struct {
 
 func (r Rung) Took() time.Duration { return time.Duration(r.MS) * time.Millisecond }
 
-// Result says whether it helped, as people are told it.
+// Result says for users whether it helped.
 func (r Rung) Result() string {
 	switch {
 	case r.Unneeded:
@@ -372,8 +370,8 @@ func (r Rung) Result() string {
 	return "did not help"
 }
 
-// OwnRung is the recovery that an attempt itself was; not ok where it was none. What it cost is what the attempt cost.
-// It recovered where it came to what the last one before it that came to its own end did not.
+// OwnRung is the recovery that an attempt itself was; not ok if it was none. Its cost is the attempt's cost. It
+// recovered if it achieved what the last attempt that ended by itself did not.
 func (d Decision) OwnRung(effort string, r Receipt, before []Receipt) (Rung, bool) {
 	own := Rung{
 		Rung:      d.Rung,
@@ -406,7 +404,7 @@ func (d Decision) OwnRung(effort string, r Receipt, before []Receipt) (Rung, boo
 	return own, true
 }
 
-// settle counts how often the recovery helped: each time, or never. Where nothing had failed it recovered nothing.
+// settle counts all firings as helped, or none. If nothing had failed, it recovered nothing.
 func (r *Rung) settle() {
 	if r.Unneeded {
 		r.Recovered = false
@@ -416,7 +414,7 @@ func (r *Rung) settle() {
 	}
 }
 
-// lastEnded is the last attempt that came to its own end.
+// lastEnded is the last attempt that ended by itself.
 func lastEnded(before []Receipt) (Receipt, bool) {
 	for _, r := range slices.Backward(before) {
 		if !r.Outcome.BrokenOff() && !r.cut() {
@@ -436,16 +434,15 @@ func (r Receipt) succeeded() bool {
 	}
 }
 
-// used is what counts toward budgets.
 func (t Tokens) used() int64 { return t.Input + t.Output }
 
-// TestCall is one call of the tool run_tests.
+// TestCall is one call of the run_tests tool.
 type TestCall struct {
 	Passed bool  `json:"passed"`
 	MS     int64 `json:"ms"`
 }
 
-// RanTests is rung 4, that an agent ran the tests itself: it recovered where a call failed and the last one passed.
+// RanTests is rung 4, the agent's own test runs: it recovered if a call failed and the last one passed.
 func RanTests(calls []TestCall) Rung {
 	r := Rung{Rung: RungTests, Times: len(calls), Response: "ran the verify commands during the attempt"}
 	failed := 0

@@ -11,40 +11,39 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Caps bound the attempts above the thread in any 24 hours, over all nodes and whatever began them. The
-// defaults are our choice: room for a small team, and an end for whatever opens thread after thread.
+// Caps are the global limits on attempts in any 24 hours, over all nodes and triggers. The defaults are our choice:
+// enough for a small team, and an end for anything that opens thread after thread.
 type Caps struct {
 	PerRepositoryPerDay   int `yaml:"per_repository_per_day"`
 	PerInstallationPerDay int `yaml:"per_installation_per_day"`
 	PerServerPerDay       int `yaml:"per_server_per_day"`
-	PerAccountPerDay      int `yaml:"per_account_per_day"` // of a provider, whatever its backends
+	PerAccountPerDay      int `yaml:"per_account_per_day"` // of a provider, over all its backends
 }
 
-// Used counts attempts and what they used.
+// Used counts attempts and their use.
 type Used struct {
 	Attempts int       `json:"attempts"`
 	Tokens   int64     `json:"tokens"`
 	USD      float64   `json:"usd"`
-	First    time.Time `json:"first,omitzero"` // when the oldest of these attempts began; zero without one
+	First    time.Time `json:"first,omitzero"` // when the oldest of these attempts began; zero for none
 }
 
-// Usage is what was used in the last 24 hours at each level above the thread, and on each account.
+// Usage is the use of the last 24 hours at each global level and on each account.
 type Usage struct {
 	Repository, Installation, Server Used
 	Accounts                         map[string]Used
 }
 
-// Ledger is what a level above the thread has used in the last 24 hours, and what it
-// may use, where 0 is no bound.
+// Ledger is the use of one global level in the last 24 hours, and its limits; 0 is no limit.
 type Ledger struct {
-	Level string `json:"level"` // "this repository", as people are told
+	Level string `json:"level"` // for users: "this repository"
 	Used
 	MaxAttempts int     `json:"max_attempts"`
 	MaxTokens   int64   `json:"max_tokens"`
 	MaxUSD      float64 `json:"max_usd"`
 }
 
-// Ledgers are the levels above the thread, the narrowest first.
+// Ledgers lists the global levels, the narrowest first.
 func (l Limits) Ledgers(u Usage) []Ledger {
 	return []Ledger{
 		{"this repository", u.Repository, l.Caps.PerRepositoryPerDay, l.Budget.TokensPerRepositoryPerDay, l.Budget.USDPerRepositoryPerDay},
@@ -53,18 +52,17 @@ func (l Limits) Ledgers(u Usage) []Ledger {
 	}
 }
 
-// Account is the ledger of an account, which holds back its backends only: another account may go on.
+// Account is an account's ledger. It holds back only the account's own backends.
 func (l Limits) Account(name string, u Usage) Ledger {
 	return Ledger{"account " + name, u.Accounts[name], l.Caps.PerAccountPerDay, l.Budget.TokensPerAccountPerDay, l.Budget.USDPerAccountPerDay}
 }
 
-// Server is the ledger of all that share the database.
+// Server is the ledger of all nodes that share the database.
 func (l Limits) Server(u Usage) Ledger { return l.Ledgers(u)[2] }
 
-// usedUp reports whether a bound is reached; 0 is no bound.
 func usedUp[N int | int64 | float64](used, most N) bool { return most > 0 && used >= most }
 
-// Spent says which budget of the level is used up; empty while none is.
+// Spent says which budget of the level is used up; empty for none.
 func (l Ledger) Spent() string {
 	switch {
 	case usedUp(l.Tokens, l.MaxTokens):
@@ -75,7 +73,7 @@ func (l Ledger) Spent() string {
 	return ""
 }
 
-// Full says why the level allows no further attempt, and by which rule; empty while it does.
+// Full says why the level allows no further attempt, and by which rule; empty if it does.
 func (l Ledger) Full() (why string, by Rule) {
 	if usedUp(l.Attempts, l.MaxAttempts) {
 		return fmt.Sprintf("%s on %s in 24 hours; its limit is %d", Plural(l.Attempts, "attempt"), l.Level, l.MaxAttempts), RuleCap
@@ -94,7 +92,7 @@ func (l Ledger) String() string {
 	return fmt.Sprintf("%d of %s (%d left), %s, %s", l.Attempts, Plural(l.MaxAttempts, "attempt"), max(0, l.MaxAttempts-l.Attempts), usd, tokens)
 }
 
-// RepoUsed is what the attempts on a repository (owner/name) used, through an installation and on an account.
+// RepoUsed is the use of a repository (owner/name) through one installation and account.
 type RepoUsed struct {
 	Repo         string
 	Installation int64
@@ -102,7 +100,7 @@ type RepoUsed struct {
 	Used
 }
 
-// UsageOf is what was used at the levels above a thread of the repository.
+// UsageOf adds up the use at the levels above a thread of the repository.
 func UsageOf(all []RepoUsed, repo string, installation int64) Usage {
 	u := Usage{Accounts: map[string]Used{}}
 	for _, r := range all {
@@ -138,8 +136,8 @@ func (u *Used) add(more Used) {
 	u.Attempts, u.Tokens, u.USD = u.Attempts+more.Attempts, u.Tokens+more.Tokens, u.USD+more.USD
 }
 
-// Day gives the ledgers of the server, of its accounts, of its installations and of its repositories, of
-// each of the last two so many, those with the most attempts first.
+// Day lists the ledgers of the server and its accounts, and the `most` installations and repositories with the most
+// attempts.
 func (l Limits) Day(all []RepoUsed, most int) []Ledger {
 	levels := [2]map[string]Used{{}, {}} // by repository, by installation
 	for _, r := range all {
@@ -153,7 +151,7 @@ func (l Limits) Day(all []RepoUsed, most int) []Ledger {
 	of := UsageOf(all, "", 0)
 	day := []Ledger{l.Server(of)}
 	for _, name := range slices.Sorted(maps.Keys(of.Accounts)) {
-		if name != "" { // of attempts before accounts were counted
+		if name != "" { // attempts from before accounts were counted
 			day = append(day, l.Account(name, of))
 		}
 	}
@@ -170,13 +168,13 @@ func (l Limits) Day(all []RepoUsed, most int) []Ledger {
 	return day
 }
 
-// Generations bound the chain of Pawl's own work: an issue that its work led to may lead to another one.
+// Generations limits the chain of Pawl's own work: an issue that Pawl's work led to may lead to another one.
 type Generations struct {
-	// Max is how many links a chain may have without a person. 2 is our choice: a follow-up of a follow-up.
+	// Max is the length of a chain without a user's command. 2 is our choice: a follow-up of a follow-up.
 	Max int `yaml:"max"`
 }
 
-// generations stops a chain of Pawl's own work until a person asks.
+// generations stops a chain of Pawl's own work until a user asks.
 func generations(f Facts) Decision {
 	for _, t := range f.Fresh {
 		if t.Generation <= f.Limits.Generations.Max {
@@ -193,9 +191,8 @@ func generations(f Facts) Decision {
 
 const hintRoom = "It goes on by itself when there is room. The operator can raise policy.caps and policy.budget; /pawl stop ends the wait."
 
-// above bounds all threads together. It is a pause: what was asked for stays asked
-// for, and goes on when there is room again or the operator has raised the bound, whichever is first. So the
-// wait has no end that is known, only the time before which nothing leaves the window.
+// above waits for the global limits. Requests stay open until there is room again or the operator raises the limit.
+// The wait's end is unknown: Until is only when the first attempt leaves the window.
 func above(f Facts) Decision {
 	for _, l := range f.Above {
 		why, by := l.Full()
@@ -211,7 +208,7 @@ func above(f Facts) Decision {
 	return Decision{}
 }
 
-// Spent is what an attempt used, and the limit that it met.
+// Spent is an attempt's use, and the limit that it met.
 type Spent struct {
 	N       int      `json:"n"` // of the attempt
 	Tokens  Tokens   `json:"tokens"`

@@ -2,34 +2,34 @@ package policy
 
 import "slices"
 
-// Outcome says what an attempt came to: exactly one word of a closed list (docs/verdicts.md has the table). Rules
-// switch on it. It is empty while the attempt runs.
+// Outcome is the result of an attempt, from a closed list (docs/verdicts.md has the table). Rules switch on it. It
+// is empty while the attempt runs.
 type Outcome string
 
-// The outcomes of work that Pawl kept, or that there was none of.
+// The outcomes of attempts with work that Pawl kept, or without any.
 const (
 	WorkVerified   Outcome = "verified"      // see Verification.Verifies
-	WorkUnverified Outcome = "unverified"    // no command failed that passed before, and yet it is not verified
+	WorkUnverified Outcome = "unverified"    // no new command failed, but the work is not verified
 	VerifyFailed   Outcome = "verify_failed" // a verify command failed or cannot work here
 	NoChange       Outcome = "no_change"
-	Answered       Outcome = "answered" // the agent was asked for an answer and gave one
-	Planned        Outcome = "planned"  // the agent was asked for a plan and gave one
-	Asked          Outcome = "asked"    // the agent asked a question and changed nothing
-	Declined       Outcome = "declined" // the agent said that the task cannot be done and changed nothing
+	Answered       Outcome = "answered"
+	Planned        Outcome = "planned"
+	Asked          Outcome = "asked"
+	Declined       Outcome = "declined"
 )
 
-// The outcomes of work that Pawl did not keep, or that somebody ended.
+// The outcomes of work that Pawl did not keep, or that a user, Pawl or the provider ended.
 const (
 	HasSecret     Outcome = "secret"
 	HasConflict   Outcome = "conflict"
 	OnlyLeftOut   Outcome = "left_out"  // it changed only files that stay out of commits
 	EditLoop      Outcome = "edit_loop" // see SeverityLimits.Loop
-	OutOfBudget   Outcome = "budget"    // its own budget or one of a day ended it
-	NotPermitted  Outcome = "revoked"   // nobody who asked for it may write any more
+	OutOfBudget   Outcome = "budget"    // its own or a daily budget ended it
+	NotPermitted  Outcome = "revoked"   // no user who asked for it may write any more
 	Interrupted   Outcome = "interrupted"
 	Cancelled     Outcome = "cancelled"
 	FellSilent    Outcome = "silent"
-	SelfStopped   Outcome = "self_stopped" // the CLI or Pawl ended repeated calls, or the CLI reached its limit of turns
+	SelfStopped   Outcome = "self_stopped" // the CLI or Pawl ended repeated calls, or the CLI reached its turn limit
 	WasUsageLimit Outcome = Outcome(UsageLimit)
 	WasAuth       Outcome = Outcome(Auth)
 	WasConfig     Outcome = Outcome(Misconfigured)
@@ -42,10 +42,10 @@ const (
 	WasTimedOut   Outcome = Outcome(TimedOut)
 	WasKilled     Outcome = Outcome(Killed)
 	HasCrashed    Outcome = Outcome(Crashed)
-	NotKnown      Outcome = Outcome(Unknown) // of recorded input that does not tell; no attempt comes to it
+	NotKnown      Outcome = Outcome(Unknown) // only of recorded input; no attempt ends so
 )
 
-// endedAs are the outcomes of the endings that decide by themselves.
+// endedAs maps the endings that decide the outcome alone.
 var endedAs = map[Ending]Outcome{
 	NoAnswer:        GaveNoAnswer,
 	CutOff:          WasCutOff,
@@ -64,7 +64,6 @@ var endedAs = map[Ending]Outcome{
 	Unknown:         NotKnown,
 }
 
-// Outcomes are all outcomes, each once.
 func Outcomes() []Outcome {
 	all := []Outcome{
 		WorkVerified, WorkUnverified, VerifyFailed, NoChange, Answered, Planned, Asked, Declined,
@@ -77,12 +76,11 @@ func Outcomes() []Outcome {
 	return slices.Compact(all)
 }
 
-// Meaning says what an outcome means, and what follows with the names of the rules. Docs/verdicts.md shows both.
+// Meaning describes an outcome and the rules that follow. docs/verdicts.md shows both.
 type Meaning struct{ Means, Follows string }
 
 func (o Outcome) Meaning() Meaning { return meanings[o] }
 
-// meanings has a row for each outcome.
 var meanings = map[Outcome]Meaning{
 	WorkVerified:   {"tests were counted and pass", "`done`"},
 	WorkUnverified: {"nothing failed that passed on the base, but it is not verified", "`done`, or once `still_failing`"},
@@ -117,21 +115,21 @@ var meanings = map[Outcome]Meaning{
 	NotKnown:       {"recorded input does not tell", "nothing; no attempt comes to it"},
 }
 
-// unfinished is what follows a failure: another attempt where the tree changed, else a stop.
+// unfinished follows a failure: another attempt if the tree changed, else a stop.
 const unfinished = "`progress` or `no_progress`"
 
-// BrokenOff reports whether Pawl or a user broke the attempt off. Only they know, so they write the outcome.
+// BrokenOff reports whether Pawl or a user ended the attempt early. Only they know, so they write the outcome.
 func (o Outcome) BrokenOff() bool {
 	return slices.Contains([]Outcome{Interrupted, Cancelled, NotPermitted}, o)
 }
 
-// Passes reports whether the outcome is a refusal that passes by itself, which is no failure of the agent.
+// Passes reports whether the outcome is a temporary refusal, which is no failure of the agent.
 func (o Outcome) Passes() bool { return slices.Contains([]Outcome{WasRate, WasOverload, WasLost}, o) }
 
-// Work reports whether the attempt left work on which no command fails that passed before.
+// Work reports whether the attempt left work and broke no command that passed before.
 func (o Outcome) Work() bool { return o == WorkVerified || o == WorkUnverified }
 
-// Stored is the outcome of a receipt as it was stored, in today's words. Until November 2026 "edited" was all kept work,
+// Stored translates a stored receipt's outcome into today's words. Until November 2026 "edited" was all kept work,
 // "loop" also a loop that the CLI ended, "answered" also a plan, and "timed_out" also a silence.
 func (r Receipt) Stored(p Purpose) Outcome {
 	switch {
@@ -149,7 +147,6 @@ func (r Receipt) Stored(p Purpose) Outcome {
 	return r.Outcome
 }
 
-// ownEnd is the outcome of an attempt that a budget, a loop of calls or a limit of turns ended.
 func (r Receipt) ownEnd() Outcome {
 	if r.Paused || r.Budget != "" {
 		return OutOfBudget
@@ -157,8 +154,8 @@ func (r Receipt) ownEnd() Outcome {
 	return SelfStopped
 }
 
-// Came is the outcome of an attempt by everything else in its receipt. The first row that applies is the outcome: what
-// the provider says of the account comes before the work, a danger in the work before its verification.
+// Came computes the outcome from the rest of the receipt. The first row that applies wins: the provider's refusal
+// before the work, a danger in the work before its verification.
 func (r Receipt) Came(p Purpose, l SeverityLimits) Outcome {
 	if o, told := r.refusedAccount(); told {
 		return o
@@ -189,7 +186,6 @@ func (r Receipt) Came(p Purpose, l SeverityLimits) Outcome {
 	return NoChange
 }
 
-// refusedAccount is the outcome where the provider refused the account or Pawl's configuration of it.
 func (r Receipt) refusedAccount() (o Outcome, told bool) {
 	switch r.Ending {
 	case UsageLimit, Auth, Misconfigured:
@@ -199,7 +195,6 @@ func (r Receipt) refusedAccount() (o Outcome, told bool) {
 	}
 }
 
-// answers is the outcome of an attempt that changed nothing and ended with words.
 func (r Receipt) answers(p Purpose) (o Outcome, told bool) {
 	switch {
 	case r.Ending != Completed:
@@ -218,8 +213,8 @@ func (r Receipt) answers(p Purpose) (o Outcome, told bool) {
 	return "", false
 }
 
-// finishedWork reports whether the work passes its verify commands although the CLI crashed: the commands outrank the CLI's
-// exit code.
+// finishedWork reports whether the work verifies although the CLI crashed: the commands outrank the CLI's exit
+// code.
 func (r Receipt) finishedWork() bool { return r.Ending == Crashed && r.verifiedWork() }
 
 func (r Receipt) work() Outcome {

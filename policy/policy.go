@@ -5,95 +5,95 @@ import (
 	"time"
 )
 
-// Facts is everything a decision may depend on: the folded log of one thread, what the shared tables say of
-// its backends, the limits and the time. The zero value forbids every attempt, as the zero Limits do.
+// Facts is everything that a decision may depend on: the folded log of one thread, its backends' shared state, the
+// limits and the time. The zero value forbids every attempt, as the zero Limits do.
 type Facts struct {
 	Now     time.Time
 	Purpose Purpose // what is being decided; set by Next
 	Limits  Limits
-	// Paused is why the operator or the repository forbids work, Closed why the thread cannot be worked on any more, and
-	// Stopped who asked to stop and how, after the last request; each is empty where that is not so.
+	// Paused is why the operator or the repository forbids work. Closed is why the thread cannot be worked on any
+	// more. Stopped says who asked to stop after the last request. Each is empty if it does not apply.
 	Paused, Closed, Stopped string
 
-	Attempts  []Attempt // of the thread that have ended, oldest first
-	Handed    HandOver  // the attempt that was handed over and goes on; zero for none
+	Attempts  []Attempt // the thread's finished attempts, oldest first
+	Handed    HandOver  // the attempt that was handed over and continues; zero for none
 	Raised    int       // the number of attempts before the last /pawl raise, which no longer count toward the daily limit
 	Run       int       // the number of the current run
-	Above     []Ledger  // what the levels above the thread have used; none bounds nothing
-	Fresh     []Request // that no attempt has taken and that came after the run's last decision to stop
-	SaidAgain bool      // Fresh says what the feedback before it said
-	Review    Review    // of what the next attempt would take
-	Backends  []Backend // that the repository may use, in order of preference
-	Unable    string    // why a verify command cannot work on the base; empty where all can, or that is not known
-	Pinned    string    // the backend that a person chose; empty for none
-	// Choose chooses one of several backends that are free, by what was learned of them; the same options give the same
-	// choice. Nil takes the configured order.
+	Above     []Ledger  // the ledgers of the global levels; empty for no limit
+	Fresh     []Request // requests that no attempt has taken, after the run's last decision to stop
+	SaidAgain bool      // Fresh repeats the feedback before it
+	Review    Review    // the review remarks that the next attempt would take
+	Backends  []Backend // the repository's backends, in order of preference
+	Unable    string    // why a verify command cannot work on the base; empty if all can, or if unknown
+	Pinned    string    // the backend that a user chose; empty for none
+	// Choose picks one of several free backends by what was learned; the same options give the same choice. Nil
+	// takes the configured order.
 	Choose func([]Option) Choice
 }
 
-// Request is one accepted piece of feedback as far as decisions need it; By is the login of whoever gave it.
+// Request is an accepted piece of feedback, as far as decisions need it. By is its author's login.
 type Request struct {
 	Seq     int64
 	At      time.Time
 	Command string // solve, retry, resume, escalate, or empty for a plain remark
 	By      string
-	Source  Source  // where it was said, which tells how long more of the same is awaited
-	Purpose Purpose // of the attempt that it asks for
-	// Generation counts the pieces of Pawl's own work that led to it without a person
-	// who asked in a comment; Cause says what the last of them was.
+	Source  Source  // where it was written, which decides how long to wait for more
+	Purpose Purpose // of the attempt to start
+	// Generation counts the pieces of Pawl's own work that led to it without a user's comment. Cause names the last
+	// one.
 	Generation int
 	Cause      string
-	Typed      bool // a person typed it, in words that were not said on the thread before
-	Bot        bool // it is by a bot, which may order less
+	Typed      bool // a user typed it, in words that are new on the thread
+	Bot        bool // a bot wrote it, and bots may command less
 }
 
-// Attempt is an attempt that has ended: the decision that it was started by and its receipt.
+// Attempt is a finished attempt: the decision that started it, and its receipt.
 type Attempt struct {
 	Receipt
 	Decision           Decision
 	Run                int
 	Backend, Account   string
 	StartedAt, EndedAt time.Time
-	Resumable          bool   // the agent can continue the session, and knows the files as they are
-	NewInput           bool   // feedback came that no earlier attempt had
-	Review             Review // of that feedback
-	GoesOn             bool   // that feedback only asks to go on
-	Typed              bool   // some of that feedback a person typed, in new words
-	ByChecks           bool   // that feedback was failing checks of others and nothing else
-	SaidAgain          bool   // that feedback says what the feedback before it said
+	Resumable          bool   // the session can be continued, and the files are as it knows them
+	NewInput           bool   // it had feedback that no earlier attempt had
+	Review             Review // in that feedback
+	GoesOn             bool   // the feedback only asks to go on
+	Typed              bool   // a user typed some of it, in new words
+	ByChecks           bool   // the feedback is failing checks only
+	SaidAgain          bool   // the feedback repeats the feedback before it
 }
 
-// Backend is one arm with what is held against it at the moment. The zero value is no backend.
+// Backend is one arm with what holds it back now. The zero value is no backend.
 type Backend struct {
 	Name, Account string
-	CanEscalate   bool   // it has an escalated effort
-	Day           Ledger // of its account; none bounds nothing
+	CanEscalate   bool
+	Day           Ledger // of its account; zero for no limit
 	Breaker       Breaker
 	Rest          Rest // after an edit loop
-	Escalated     Rest // of the backend with its escalated effort
+	Escalated     Rest // the cooldown of the escalated effort
 }
 
-// Decision is what to do next, with the rule that spoke and its reasons.
+// Decision is what to do next, with its rule and reasons.
 type Decision struct {
 	Action  Action    `json:"action"`
 	Rule    Rule      `json:"rule"`
 	Reasons Reasons   `json:"reasons"`
-	Until   time.Time `json:"until,omitzero"` // when a wait ends; zero for every other action
+	Until   time.Time `json:"until,omitzero"` // when a wait ends; else zero
 	// Backend, Rung, Escalated and Different describe an attempt.
 	Backend   string  `json:"backend,omitempty"`
 	Rung      int     `json:"rung,omitempty"`
 	Escalated bool    `json:"escalated,omitempty"`
 	Different bool    `json:"different,omitempty"`
-	Lifts     bool    `json:"lifts,omitempty"`  // a person's order ends the rest of the backend, which ran away
-	Choice    *Choice `json:"choice,omitempty"` // how the backend was chosen; nil where there was no choice
+	Lifts     bool    `json:"lifts,omitempty"`  // a user's command ends the cooldown of a backend that ran away
+	Choice    *Choice `json:"choice,omitempty"` // nil if there was no choice
 	Purpose   Purpose `json:"purpose,omitempty"`
-	Hint      string  `json:"hint,omitempty"` // what a person can do now
+	Hint      string  `json:"hint,omitempty"` // what a user can do now
 }
 
-// rule is one policy. The zero Decision is that of a rule that has nothing to say.
+// rule is one policy. The zero Decision means that the rule does not apply.
 type rule func(Facts) Decision
 
-// first is what the first of some rules says that has something to say.
+// first is the decision of the first rule that applies.
 func (f Facts) first(rules ...rule) (d Decision) {
 	for _, r := range rules {
 		if d = r(f); d.Action != "" {
@@ -103,11 +103,11 @@ func (f Facts) first(rules ...rule) (d Decision) {
 	return d
 }
 
-// Next decides. The first rule that speaks wins; an attempt that a rule asks
-// for is then admitted or turned into a wait or a stop.
+// Next decides. The first rule that applies wins. If it asks for an attempt, admit starts it or turns it into a
+// wait or a stop.
 //
-// What was asked for one purpose does not end what was asked for another: each is decided by its own attempts, the one
-// that somebody asked for first, and what goes on comes before what ends.
+// Each purpose is decided by its own attempts, the earliest request first. Decisions that continue come before
+// decisions that end.
 func Next(f Facts) (d Decision) {
 	for i, p := range f.purposes() {
 		one := f.about(p).next()
@@ -126,10 +126,10 @@ func Next(f Facts) (d Decision) {
 	return d
 }
 
-// weights tell which of several purposes that came to their ends is the one that people are told of.
+// weights order the purposes: users see the decision of the finished purpose with the largest weight.
 var weights = map[Purpose]int{ToAnswer: 0, ToPlan: 1, ToChange: 2}
 
-// purposes are those of the fresh requests, oldest first, and of the run's attempts, newest first.
+// purposes lists the purposes of the fresh requests, oldest first, then of the run's attempts, newest first.
 func (f Facts) purposes() (all []Purpose) {
 	add := func(p Purpose) {
 		if !slices.Contains(all, p) {
@@ -150,7 +150,7 @@ func (f Facts) purposes() (all []Purpose) {
 	return all
 }
 
-// about are the facts for one purpose. All attempts stay, since the bounds count them.
+// about selects the facts for one purpose. All attempts stay, since the limits count them.
 func (f Facts) about(p Purpose) Facts {
 	f.Purpose = p
 	f.Fresh = slices.DeleteFunc(slices.Clone(f.Fresh), func(r Request) bool { return r.Purpose != p })
@@ -160,7 +160,6 @@ func (f Facts) about(p Purpose) Facts {
 	return f
 }
 
-// attempts are those of the purpose.
 func (f Facts) attempts() []Attempt {
 	return slices.DeleteFunc(slices.Clone(f.Attempts), func(a Attempt) bool { return a.Decision.Purpose != f.Purpose })
 }
@@ -168,7 +167,7 @@ func (f Facts) attempts() []Attempt {
 func (f Facts) next() Decision {
 	d := f.first(
 		stopped,
-		done, // before declined, see endedWell
+		done, // before declined; see endedWell
 		declined,
 		answered,
 		restarts,
@@ -205,8 +204,7 @@ func (f Facts) next() Decision {
 	return f.admit(d)
 }
 
-// reset is when the limit that ended the attempt ends; zero when unknown. A time
-// that had passed when the attempt ended says nothing.
+// reset is when the limit that ended the attempt ends; zero if unknown, or if it had passed by then.
 func (a Attempt) reset() time.Time {
 	if at := a.Limit.Usable(); at.After(a.EndedAt) {
 		return at
@@ -214,7 +212,6 @@ func (a Attempt) reset() time.Time {
 	return time.Time{}
 }
 
-// last is the last attempt of the run; the zero Attempt where there is none.
 func (f Facts) last() (Attempt, bool) {
 	run := f.run()
 	if len(run) == 0 {
@@ -223,7 +220,7 @@ func (f Facts) last() (Attempt, bool) {
 	return run[len(run)-1], true
 }
 
-// result is the last attempt of the run, where no feedback has come since; else the zero Attempt.
+// result is the run's last attempt if no feedback has come since.
 func (f Facts) result() (Attempt, bool) {
 	if len(f.Fresh) > 0 {
 		return Attempt{}, false
@@ -231,7 +228,7 @@ func (f Facts) result() (Attempt, bool) {
 	return f.last()
 }
 
-// HandOver is an attempt that orderly stops of its server cut off.
+// HandOver is an attempt that server shutdowns cut off.
 type HandOver struct {
 	Times int       // in a row
 	At    time.Time // the last time
@@ -247,12 +244,12 @@ func (f Facts) run() []Attempt {
 	return all[i:]
 }
 
-// typed reports whether a person typed something new that no attempt has taken yet.
+// typed reports whether a user typed something new that no attempt has taken.
 func (f Facts) typed() bool {
 	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return r.Typed })
 }
 
-// series are the attempts since a person last typed something new, over runs, with the one that this began.
+// series lists the attempts since a user last typed something new, over runs, with the one that this started.
 func (f Facts) series() []Attempt {
 	if f.typed() {
 		return nil
@@ -269,7 +266,7 @@ func (f Facts) command(name string) bool {
 	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return r.Command == name })
 }
 
-// maxAskers is how many of those who asked are named.
+// maxAskers is how many of the users who asked are named.
 const maxAskers = 5
 
 func (f Facts) askers() []string {
@@ -294,12 +291,12 @@ func (f Facts) askers() []string {
 	return all
 }
 
-// insists reports whether a person asked to try in spite of what failed before.
+// insists reports whether a request forces an attempt after failures.
 func (f Facts) insists() bool { return slices.ContainsFunc(f.Fresh, Request.insists) }
 
 func (r Request) insists() bool { return CommandNamed(r.Command).Insists }
 
-// orders reports whether a person, and not a bot that may ask for work, insists.
+// orders reports whether a user, and not a bot that may ask for work, forces an attempt.
 func (f Facts) orders() bool {
 	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return !r.Bot && r.insists() })
 }
@@ -312,14 +309,14 @@ func again(rule Rule, reasons ...string) Decision {
 	return Decision{Action: DoAttempt, Rule: rule, Reasons: Because(rule, reasons...)}
 }
 
-// on is the attempt by a backend, any where that is empty, on a rung of the ladder.
+// on sets the attempt's backend, empty for any, and its rung.
 func (d Decision) on(backend string, rung int) Decision {
 	d.Backend, d.Rung, d.Escalated = backend, rung, rung == RungEffort
 	return d
 }
 
-// Earlier is the one of two times that comes first.
+// Earlier is the earlier of two times.
 func Earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// Later is the one of two times that comes last.
+// Later is the later of two times.
 func Later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

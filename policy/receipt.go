@@ -11,22 +11,22 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// Tokens counts what a session or an attempt used. Input includes the cached part, Output the reasoning. The zero value
-// is an unknown count, null in JSON: whatever a model answered took tokens.
+// Tokens counts the use of a session or an attempt. Input includes the cached part, Output the reasoning. The zero
+// value is unknown, null in JSON: every answer of a model takes tokens.
 type Tokens struct {
 	Input       int64 `json:"input"`
 	CachedInput int64 `json:"cached_input"`
 	Output      int64 `json:"output"`
-	// Estimated is the part of Input and Output that no provider told: four bytes are counted as a token.
+	// Estimated is the part of Input and Output that no provider reported, at four bytes per token.
 	Estimated int64 `json:"estimated,omitempty"`
 }
 
-// MarshalJSON writes an unknown count as null, which reads as the zero value.
+// MarshalJSON writes an unknown count as null, which unmarshals to the zero value.
 func (t Tokens) MarshalJSON() ([]byte, error) {
 	if t == (Tokens{}) {
 		return []byte("null"), nil
 	}
-	type fields Tokens // without this method
+	type fields Tokens // to avoid recursion
 	return json.Marshal(fields(t))
 }
 
@@ -39,7 +39,7 @@ func (t Tokens) Plus(more Tokens) Tokens {
 	}
 }
 
-// Minus returns what was used since an earlier count, never below zero.
+// Minus returns the use since an earlier count, never below zero.
 func (t Tokens) Minus(before Tokens) Tokens {
 	return Tokens{
 		Input:       max(0, t.Input-before.Input),
@@ -51,8 +51,8 @@ func (t Tokens) Minus(before Tokens) Tokens {
 
 // The sources of a reset time.
 const (
-	SourceStructured = "structured" // a field of the stream, of the session file or of the provider's answer
-	SourceText       = "text"       // read from the message; whole minutes
+	SourceStructured = "structured" // a field of the stream, the session file or the provider's answer
+	SourceText       = "text"       // parsed from the message; whole minutes
 	SourceNone       = "none"       // unknown
 )
 
@@ -60,10 +60,10 @@ const (
 type Limit struct {
 	Kind     Ending    `json:"kind"` // usage_limit, rate_limited, overloaded or auth
 	Message  string    `json:"message"`
-	ResetsAt time.Time `json:"resets_at,omitzero"` // zero where the time is unknown
-	// Source says where ResetsAt comes from: structured, text or none.
+	ResetsAt time.Time `json:"resets_at,omitzero"` // zero if unknown
+	// Source is where ResetsAt comes from: structured, text or none.
 	Source string `json:"source"`
-	// Certainty is certain where a status, a type or a field names the kind, likely where only a wording does.
+	// Certainty is certain if a status, a type or a field names the kind, and likely if only the wording does.
 	Certainty string `json:"certainty,omitempty"`
 }
 
@@ -73,8 +73,8 @@ const (
 	Likely  = "likely"
 )
 
-// Usable is when the account can be expected to work again; zero when unknown. A time that was read from a
-// message has whole minutes, so the true one may be up to a minute later.
+// Usable is when the account should work again; zero if unknown. A time from a message has whole minutes, so the
+// true one may be up to a minute later.
 func (l *Limit) Usable() time.Time {
 	if l == nil || l.ResetsAt.IsZero() {
 		return time.Time{}
@@ -85,8 +85,7 @@ func (l *Limit) Usable() time.Time {
 	return l.ResetsAt
 }
 
-// IsLimit reports whether an ending is one of those that a Limit describes: the
-// provider refused, and waiting or a person may help.
+// IsLimit reports whether the ending is a provider's refusal, which a Limit describes.
 func (e Ending) IsLimit() bool {
 	return slices.Contains([]Ending{UsageLimit, RateLimited, Overloaded, Auth}, e)
 }
@@ -101,76 +100,76 @@ type Receipt struct {
 	Limit     *Limit     `json:"limit,omitempty"`
 	Base      string     `json:"base,omitempty"`
 	Layer     Layer      `json:"layer,omitzero"`
-	Manifest  []Manifest `json:"manifest,omitempty"` // what the agent was told beside its task
+	Manifest  []Manifest `json:"manifest,omitempty"` // the context that the agent got with its task
 	StartTree string     `json:"start_tree,omitempty"`
 	EndTree   string     `json:"end_tree,omitempty"`
 	Commit    string     `json:"commit,omitempty"`
 	Pushed    bool       `json:"pushed,omitempty"`
-	// Updated is the commit of the base that was merged into the work; empty where that was not asked for. Conflicts
-	// are the files in which the agent left markers of such a merge, which was not pushed then.
+	// Updated is the base commit that was merged into the work; empty if no update was asked for. Conflicts are the
+	// files in which the agent left conflict markers; such a merge is not pushed.
 	Updated   string   `json:"updated,omitempty"`
 	Conflicts []string `json:"conflicts,omitempty"`
-	// Leaks are what looks like secrets in what the attempt made, which was not committed then.
+	// Leaks look like secrets. Work that has some is not committed.
 	Leaks []Leak `json:"leaks,omitempty"`
-	// Merged says that what others pushed meanwhile was merged into the commit.
+	// Merged says that others' pushes were merged into the commit.
 	Merged   bool          `json:"merged,omitempty"`
-	Kept     string        `json:"kept,omitempty"` // the branch of a commit that did not reach the thread's
+	Kept     string        `json:"kept,omitempty"` // the branch of a commit that was not pushed to the thread's branch
 	LeftOut  []string      `json:"left_out,omitempty"`
 	Edits    Edits         `json:"edits"`
 	Evidence simhash.Print `json:"evidence"`
-	// Frames stand for the first frames of the stack traces in it.
+	// Frames are the fingerprints of the first frames of its stack traces.
 	Frames []simhash.Print `json:"frames,omitempty"`
 	Change simhash.Print   `json:"change"`
-	// Whole is the fingerprint of all that the thread's branch changes, from the commit
-	// that it began at to EndTree.
+	// Whole is the fingerprint of the thread branch's whole change, from its first commit to EndTree.
 	Whole simhash.Print `json:"whole,omitempty"`
-	// ChangeWords counts the words that Change is made of; 0 is unknown.
+	// ChangeWords counts the words behind Change; 0 is unknown.
 	ChangeWords int `json:"change_words,omitempty"`
-	// Put and Took are keys of lines that the change put in and took out (ChangedLines).
+	// Put and Took are keys of added and removed lines (ChangedLines).
 	Put   []uint32 `json:"put,omitempty"`
 	Took  []uint32 `json:"took,omitempty"`
-	Added int      `json:"added,omitempty"` // lines, by the same change
+	Added int      `json:"added,omitempty"` // lines of the same change
 	Final string   `json:"final,omitempty"`
-	// Declined is why the agent said that the task cannot be done. It counts where Outcome is Declined.
+	// Declined is why the agent said that the task cannot be done. It counts if Outcome is Declined.
 	Declined string `json:"declined,omitempty"`
-	// Question, Title, NotDone and Remarks are what the agent's last message says by the form of Answer.
+	// Question, Title, NotDone and Remarks come from the agent's last message (Answer).
 	Question string         `json:"question,omitempty"`
 	Title    string         `json:"title,omitempty"`
 	NotDone  []string       `json:"not_done,omitempty"`
 	Remarks  []RemarkAnswer `json:"remarks,omitempty"`
-	// Open are the remarks on lines that the attempt was told of and whose lines were then as they are in the remark.
+	// Open are the review comments that the attempt got and whose lines had not changed by then.
 	Open []int64 `json:"open_remarks,omitempty"`
-	// Instructs are the files for agents (AGENTS.md and the like) that the work changes so far, deletions included.
+	// Instructs are the files for agents (AGENTS.md and the like) that the work changes or deletes.
 	Instructs []string `json:"instructs,omitempty"`
-	// Folders are what the work changes so far, from the commit that its branch began at.
+	// Folders are the changes of the work, from its branch's first commit.
 	Folders []Folder   `json:"folders,omitempty"`
 	Verify  []Verified `json:"verify,omitempty"`
 	Tests   []string   `json:"failing_tests,omitempty"`
-	// TestEvidence is what the tests say of work that passed; nil where none was asked.
+	// TestEvidence is nil if it was not needed.
 	TestEvidence *TestEvidence `json:"test_evidence,omitempty"`
-	Tokens       Tokens        `json:"tokens"` // null where nothing told them
+	Tokens       Tokens        `json:"tokens"` // null if unknown
 	CostUSD      *float64      `json:"cost_usd,omitempty"`
 	Session      string        `json:"session,omitempty"`
 	ToolCalls    int           `json:"tool_calls,omitempty"`
 	Turns        int           `json:"turns,omitempty"`
-	// Context is the largest request, in tokens; an estimate where the model was
-	// not reached through the gateway, which Gateway tells.
+	// Context is the largest request, in tokens. It is an estimate if the model was not reached through the gateway
+	// (Gateway).
 	Context int64  `json:"context,omitempty"`
 	Gateway bool   `json:"gateway,omitempty"`
-	Silent  string `json:"silent,omitempty"` // how long the agent had shown no sign of life when it was ended for that
-	// Budget says how the attempt used up its own budget, which ended it; empty when it did not.
+	Silent  string `json:"silent,omitempty"` // how long the agent had been silent when Pawl ended it
+	// Budget says how the attempt used up its own budget; empty if it did not.
 	Budget string `json:"budget,omitempty"`
-	// Paused says that a budget of a day ended the attempt, the thread's or one above it:
-	// it is gone on with when there is room.
+	// Paused says that a daily budget ended the attempt, the thread's or a global one. It continues when there is
+	// room.
 	Paused bool `json:"paused,omitempty"`
-	// Rambled says that the gateway ended it for prose without a call of a tool, which another effort may change.
+	// Rambled says that the gateway ended it for prose without a tool call. Another effort may help.
 	Rambled    bool       `json:"rambled,omitempty"`
 	Trajectory Trajectory `json:"trajectory,omitzero"`
-	Judge      *Judged    `json:"judge,omitempty"` // what the operator's judge said; nil where it was not asked
-	Rungs      []Rung     `json:"rungs,omitempty"` // the recoveries that fired in this attempt
+	Judge      *Judged    `json:"judge,omitempty"` // the operator's judge; nil if it was not asked
+	Rungs      []Rung     `json:"rungs,omitempty"` // the recoveries in this attempt
 	Mentions   int        `json:"mentions,omitempty"`
-	// RefusedHosts are what the agent asked for in vain, as HOST:PORT, with the reason in parentheses where that is
-	// not the list, and what verify commands did, followed by the key of their list (see RefusedIn); Sent and Received count the bytes of what it reached beside its model.
+	// RefusedHosts are the hosts that the network policy refused, as HOST:PORT: to the agent, with the reason in
+	// parentheses if it is not the list; to verify commands, with the key of their list (RefusedIn). Sent and
+	// Received count the agent's bytes to other hosts than its model.
 	RefusedHosts []string `json:"refused_hosts,omitempty"`
 	Sent         int64    `json:"sent,omitempty"`
 	Received     int64    `json:"received,omitempty"`
@@ -179,13 +178,13 @@ type Receipt struct {
 	Transcript   string   `json:"transcript,omitempty"`
 }
 
-// Layer is what an attempt begins with beside the repository's files: what its setup left.
+// Layer is what the setup left for an attempt in addition to the repository's files.
 type Layer struct {
 	Key    string `json:"key"`
-	Commit string `json:"commit"` // of the default branch, that it was built from
+	Commit string `json:"commit"` // the default branch's commit that it was built from
 }
 
-// Folder is what a change does to the files of one folder; Path is "." for the root.
+// Folder counts a change in one folder; Path is "." for the root.
 type Folder struct {
 	Path    string `json:"path"`
 	Files   int    `json:"files"`
@@ -193,7 +192,7 @@ type Folder struct {
 	Removed int    `json:"removed"`
 }
 
-// Folders counts what a diff in git's format changes, by the folders of its files in their order.
+// Folders counts the changes of a git diff by folder, in the order of its files.
 func Folders(diff string) (all []Folder) {
 	at := map[string]int{}
 	var now *Folder
@@ -231,12 +230,12 @@ func Folders(diff string) (all []Folder) {
 	return all
 }
 
-// Manifest is how much of one kind of context an agent was told.
+// Manifest says how much of one kind of context the agent got.
 type Manifest struct {
 	What string `json:"what"` // in the plural: comments
 	Kept int    `json:"kept"`
 	Of   int    `json:"of"`
-	Cut  int    `json:"cut,omitempty"` // lines of those that were kept
+	Cut  int    `json:"cut,omitempty"` // lines of the kept ones
 	// Notes say what else was left out, and why.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -252,24 +251,24 @@ func (m Manifest) String() string {
 	return s
 }
 
-// Heard is how much the agent was told beside its task, in words; empty for nothing.
+// Heard summarises the agent's context for users; empty for none.
 func (r Receipt) Heard() string {
 	return strings.Join(each(r.Manifest, Manifest.String), "; ")
 }
 
-// Proposal is the setup that is usual for a repository which has none, and the file that tells.
+// Proposal is the usual setup for a repository without one, and the file that shows it.
 type Proposal struct {
 	Command string `json:"command"`
 	File    string `json:"file"`
 }
 
-// Told takes what the attempt's failure is known again by from its text.
+// Told takes the failure's fingerprint and frames from its text.
 func (r *Receipt) Told(text string) {
 	r.Evidence, r.Frames = simhash.Failure(text), simhash.Frames(text)
 }
 
-// Progress reports whether the attempt moved the work forward: the tree at its end differs from the tree at
-// its start, whoever committed, or the base was merged. A tree that is unknown is no progress.
+// Progress reports whether the attempt changed the tree, whoever committed, or merged the base. An unknown tree is
+// no progress.
 func (r Receipt) Progress() bool {
 	if r.Updated != "" {
 		return true
@@ -280,8 +279,8 @@ func (r Receipt) Progress() bool {
 	return r.StartTree != r.EndTree
 }
 
-// Untold reports whether files changed although the agent's output told no edit, as that of a command that prints
-// plain text, or of a shell that names no file. Such an attempt may have gone in circles unseen.
+// Untold reports whether files changed without an edit in the agent's output, as with a shell command that names no
+// file. Such an attempt may have gone in circles unseen.
 func (r Receipt) Untold() bool {
 	if r.Edits.Operations > 0 || r.Updated != "" {
 		return false
@@ -289,7 +288,7 @@ func (r Receipt) Untold() bool {
 	return r.Progress()
 }
 
-// Says is the agent's last message without what is shown of it elsewhere.
+// Says is the agent's last message without the parts that are shown elsewhere.
 func (r Receipt) Says() string {
 	first, rest, _ := strings.Cut(r.Final, "\n")
 	if r.Outcome == Declined && Declining(first) != "" {
@@ -298,8 +297,7 @@ func (r Receipt) Says() string {
 	return r.Final
 }
 
-// cut reports whether something other than a failure of the agent ended its work: its provider, a
-// daily budget, or a silence.
+// cut reports whether something outside the agent ended its work: its provider, a daily budget, or a silence.
 func (r Receipt) cut() bool {
 	switch r.Outcome {
 	case WasUsageLimit, FellSilent:
@@ -311,7 +309,7 @@ func (r Receipt) cut() bool {
 	}
 }
 
-// blameless reports whether the attempt did not come to its own end, which is no failure of the agent.
+// blameless reports whether the attempt did not end by itself, which is no failure of the agent.
 func (r Receipt) blameless() bool { return r.Outcome == Interrupted || r.cut() }
 
 // Failing reports whether a verify command failed; the outcome may name something worse.
@@ -319,14 +317,14 @@ func (r Receipt) Failing() bool {
 	return slices.ContainsFunc(r.Verify, func(v Verified) bool { return !v.Passed })
 }
 
-// Deciding is the command that a user wants to see: the first that failed, else the first
-// that leaves a doubt, else the last. It is nil where none was run.
+// Deciding is the command to show: the first that failed, else the first with a doubt, else the last. It is nil if
+// none ran.
 func (r Receipt) Deciding() *Verified {
 	at := len(r.Verify) - 1
 	for i, v := range slices.Backward(r.Verify) {
 		switch {
 		case !v.Passed:
-			return &r.Verify[i] // the commands after it did not run
+			return &r.Verify[i] // later commands did not run
 		case v.doubtful():
 			at = i
 		}
@@ -337,13 +335,13 @@ func (r Receipt) Deciding() *Verified {
 	return &r.Verify[at]
 }
 
-// Known are the failing tests that failed in the same way before Pawl began.
+// Known are the failing tests that failed in the same way on the base.
 func (r Receipt) Known() []string { return r.tests(func(v Verified) []string { return v.Known }) }
 
-// Flaky are the tests that failed, and passed when they were run again on the same commit.
+// Flaky are the tests that failed, and passed in a second run on the same commit.
 func (r Receipt) Flaky() []string { return r.tests(func(v Verified) []string { return v.Flaky }) }
 
-// Fixed are the tests that failed before Pawl began, and no longer do.
+// Fixed are the tests that failed on the base and now pass.
 func (r Receipt) Fixed() []string { return r.tests(func(v Verified) []string { return v.Fixed }) }
 
 func (r Receipt) tests(of func(Verified) []string) (all []string) {
@@ -353,23 +351,23 @@ func (r Receipt) tests(of func(Verified) []string) (all []string) {
 	return all
 }
 
-// Judged is the answer of a judge: a grade, or why there is none.
+// Judged is a judge's answer: a grade, or why there is none.
 type Judged struct {
 	Grade  float64 `json:"grade"`
 	Detail string  `json:"detail,omitempty"`
 	Error  string  `json:"error,omitempty"`
-	Cannot string  `json:"cannot,omitempty"` // why it will not grade what it was shown, which is no failure
-	// Tokens and CostUSD are what the built-in judge used; nil where the cost is not known.
+	Cannot string  `json:"cannot,omitempty"` // why it refuses to grade, which is no failure
+	// Tokens and CostUSD are the built-in judge's use; nil if the cost is unknown.
 	Tokens  Tokens   `json:"tokens,omitzero"`
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 }
 
-// Trajectory counts how an agent worked, for its grade.
+// Trajectory counts an agent's work, for its grade.
 type Trajectory struct {
 	TestRuns int   `json:"test_runs"`
-	Errors   int   `json:"errors"`  // calls that failed
+	Errors   int   `json:"errors"`  // failed calls
 	Retries  int   `json:"retries"` // of requests to the model
-	Bytes    int64 `json:"bytes"`   // the size of what the agent printed
-	// FilesAfterTests are the files that the agent edited after its last test run; 0 also where it ran none.
+	Bytes    int64 `json:"bytes"`   // of the agent's output
+	// FilesAfterTests are the files edited after the last test run; 0 also if there was none.
 	FilesAfterTests int `json:"files_after_tests,omitempty"`
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// smallPatch is the number of words below which two patches share so much of their form that they count as similar only
-// from smallSimilarity on. Of 403 pairs labelled by people, 0.85 called 23 % of the different ones similar, nearly all of
-// them below this size; with 0.94 there it is 9 %.
+// smallPatch is the number of words below which two patches count as similar only from smallSimilarity on, since
+// they share much of their form. On 403 pairs labelled by people, 0.85 called 23 % of the different ones similar,
+// nearly all below this size; with 0.94 there it is 9 %.
 const (
 	smallPatch      = 80
 	smallSimilarity = 0.94
 )
 
-// forPatches is the similarity from which two patches are similar, by their words. 0 words are unknown.
+// forPatches is the similarity from which two patches of these sizes are similar. 0 words are unknown.
 func (l StagnationLimits) forPatches(words ...int) float64 {
 	small := slices.ContainsFunc(words, func(n int) bool { return n > 0 && n < smallPatch })
 	if small {
@@ -26,15 +26,15 @@ func (l StagnationLimits) forPatches(words ...int) float64 {
 	return l.Similarity
 }
 
-// Bounds of the lines that a receipt keeps: how many of each kind, and the letters and digits from which a line tells
-// something. Our choice.
+// Bounds of the lines in a receipt: how many of each kind, and the fewest letters and digits of a line that counts.
+// Our choice.
 const (
 	maxKeptLines = 100
 	minKeptLine  = 4
 )
 
-// ChangedLines are keys of the lines that a diff in git's format puts in and takes out, but for white space; of a large
-// diff the first.
+// ChangedLines are keys of the lines that a git diff adds and removes, without white space; of a large diff the
+// first.
 func ChangedLines(diff string) (put, took []uint32) {
 	body := false
 	for line := range strings.Lines(diff) {
@@ -54,7 +54,7 @@ func ChangedLines(diff string) (put, took []uint32) {
 	return put, took
 }
 
-// keep adds the key of a line, where it tells something and there is room.
+// keep adds a line's key if the line says enough and there is room.
 func keep(lines []uint32, line string) []uint32 {
 	told := 0
 	for _, r := range line {
@@ -68,19 +68,19 @@ func keep(lines []uint32, line string) []uint32 {
 	return append(lines, uint32(Hash(strings.Join(strings.Fields(line), " "))))
 }
 
-// delivery is the work on one piece of feedback: one attempt or several.
+// delivery is the work on one piece of feedback: one or more attempts.
 type delivery struct {
-	whole     simhash.Print // what it delivered, from the commit that the branch began at
+	whole     simhash.Print // from the branch's first commit
 	put, took []uint32      // lines
-	again     bool          // its feedback says what the feedback before it said
+	again     bool          // its feedback repeats the feedback before it
 	attempts  int
 }
 
-// deliveries are those of all attempts, newest first.
+// deliveries groups attempts into deliveries, newest first.
 func deliveries(all []Attempt) (rounds []delivery) {
 	var r delivery
 	for i, a := range slices.Backward(all) {
-		if r.whole == 0 { // the last of a round is what it delivered
+		if r.whole == 0 { // the last attempt of a round
 			r.whole = a.Whole
 		}
 		r.put = append(r.put, a.Put...)
@@ -95,9 +95,9 @@ func deliveries(all []Attempt) (rounds []delivery) {
 	return rounds
 }
 
-// redoes reports whether a round did again what the one before had done: half of what the one before put in, and of what
-// this one took out, are the same lines, and the work grew by no more than a quarter of that. A request that adds
-// something, or that is about another place, is another one, however similar the work as a whole remains.
+// redoes reports whether a round repeats the one before: half of the lines that one added and this one removed are
+// the same, and the work grew by at most a quarter of that. A request that adds something, or concerns another
+// place, is another one, however similar the whole work remains.
 func (r delivery) redoes(before delivery) bool {
 	n := 0
 	for _, line := range r.took {
@@ -112,9 +112,8 @@ func (r delivery) redoes(before delivery) bool {
 	return 2*n >= max(len(r.took), len(before.put))
 }
 
-// redelivered is the verdict on rounds of feedback, over runs: those that delivered nearly the same as the one before
-// although feedback came, by doing its work again or by answering a request that was made again. words says whether the
-// words of the feedback count at all.
+// redelivered is the verdict on rounds of feedback, over runs, that delivered nearly the same as the one before: by
+// redoing its work, or by answering a repeated request. words says whether the feedback's words count.
 func redelivered(all []Attempt, l Limits, words bool) Stagnant {
 	v := Stagnant{Kind: kindRevision}
 	rounds := deliveries(all)

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Rule names what spoke in a decision. What people are told of each stands beside it, in Words.
+// Rule names a rule. Words has its texts for users.
 type Rule string
 
-// The rules of this package: those that Next asks, whose order stands there, and of what admits an attempt.
+// The rules of this package: those of Next in its order, and those of admit.
 const (
 	RulePaused         Rule = "paused"
 	RuleClosed         Rule = "closed"
@@ -24,7 +24,7 @@ const (
 	RuleBudget         Rule = "budget"
 	RuleChecksFailed   Rule = "checks_failed"
 	RuleDailyCap       Rule = "daily_cap"
-	RuleCap            Rule = "cap" // above the thread
+	RuleCap            Rule = "cap" // a global limit
 	RuleGenerations    Rule = "generations"
 	RuleAuth           Rule = "auth"
 	RuleMisconfigured  Rule = "misconfigured"
@@ -60,7 +60,7 @@ const (
 	RuleBackoff        Rule = "backoff"
 )
 
-// The rules of the step, which knows the repository, the nodes and GitHub.
+// The rules of the step, which depend on the repository, the nodes and GitHub.
 const (
 	RuleEmptyTask       Rule = "empty_task"
 	RuleFork            Rule = "fork"
@@ -77,20 +77,19 @@ const (
 	RuleCrowded         Rule = "crowded"
 )
 
-// Words say when a rule speaks, and what people are told where it spoke last.
+// Words describe a rule: when it applies, and its texts for users.
 type Words struct {
-	Decides []Action // what may follow
-	When    string   // when the rule speaks, for docs/verdicts.md
-	// Waits says what a wait by the rule is for, Stops why the work stopped. Each is empty where the rule
-	// never decides that, and both are for a rule that a later version of Pawl wrote.
+	Decides []Action // the possible actions
+	When    string   // when the rule applies, for docs/verdicts.md
+	// Waits says what a wait by the rule is for, Stops why the work stopped. Each is empty if the rule never decides
+	// that. Both are empty for the rule of a later version.
 	Waits, Stops string
 	Help         Help // what helps after a stop
 }
 
-// Help says which commands help after a stop.
 type Help int
 
-// No command helps, to go on does, to try again does, or, as trying again does, to try in another way.
+// No command helps; going on helps; trying again helps; trying again or in another way helps.
 const (
 	HelpNone Help = iota
 	HelpResume
@@ -442,14 +441,14 @@ var words = map[Rule]Words{
 }
 
 type Reason struct {
-	Rule Rule `json:"rule,omitempty"` // the rule that gives it, which need not be the one that decided
-	// Text is a sentence without a full stop. Where Until is set it ends in the
-	// word that asks for that time: it resets at, cooling down until.
+	Rule Rule `json:"rule,omitempty"` // the rule of the reason, which may differ from the deciding rule
+	// Text is a sentence without a full stop. If Until is set, it ends with the words before the time: it resets at,
+	// cooling down until.
 	Text  string    `json:"text"`
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Write is the sentence with its time as the caller writes times.
+// Write is the sentence with its time in the caller's format.
 func (r Reason) Write(write func(time.Time) string) string {
 	if r.Until.IsZero() {
 		return r.Text
@@ -457,23 +456,23 @@ func (r Reason) Write(write func(time.Time) string) string {
 	return r.Text + " " + write(r.Until)
 }
 
-// String is the sentence with its time as the contract writes times.
+// String is the sentence with its time as RFC 3339.
 func (r Reason) String() string { return r.Write(Clock) }
 
-// Reasons are those of one decision, the most important first.
+// Reasons are a decision's reasons, the most important first.
 type Reasons []Reason
 
-// Because are reasons of one rule that name no time.
+// Because makes reasons of one rule without times.
 func Because(r Rule, texts ...string) Reasons {
 	return each(texts, func(t string) Reason { return Reason{Rule: r, Text: t} })
 }
 
-// Write are the sentences with their times as the caller writes times.
+// Write are the sentences with their times in the caller's format.
 func (r Reasons) Write(write func(time.Time) string) []string {
 	return each(r, func(one Reason) string { return one.Write(write) })
 }
 
-// Texts are the sentences as the contract and the logs have them.
+// Texts are the sentences with times as RFC 3339.
 func (r Reasons) Texts() []string { return r.Write(Clock) }
 
 func (r Reasons) String() string { return strings.Join(r.Texts(), "; ") }

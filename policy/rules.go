@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// stopped speaks where a user, the operator or GitHub ended the work.
+// stopped applies if a user, the operator or GitHub ended the work.
 func stopped(f Facts) Decision {
 	switch {
 	case f.Paused != "":
@@ -36,7 +36,7 @@ func (f Facts) paused() Decision {
 	return stop(RulePaused, "What stopped for the pause goes on by itself when that ends.", f.Paused)
 }
 
-// declined asks a user: the agent said that the task cannot be done, or asked something. Neither is a failure.
+// declined asks a user: the agent declined the task or asked a question. Neither is a failure.
 func declined(f Facts) Decision {
 	var d Decision
 	switch a, _ := f.result(); a.Outcome {
@@ -55,7 +55,7 @@ func declined(f Facts) Decision {
 	return d
 }
 
-// answered ends what was only asked: an answer leaves nothing to do, and a plan waits for a user.
+// answered ends requests for an answer or a plan: a plan waits for a user.
 func answered(f Facts) Decision {
 	switch a, _ := f.result(); a.Outcome {
 	case Planned:
@@ -76,7 +76,7 @@ func answered(f Facts) Decision {
 	}
 }
 
-// done speaks where the last attempt ended well and its work, or the work that it continued, is kept.
+// done applies if the last attempt ended well and its work, or the work that it continued, is kept.
 func done(f Facts) Decision {
 	a, _ := f.result()
 	if !a.endedWell() {
@@ -104,7 +104,7 @@ func done(f Facts) Decision {
 	}
 }
 
-// endedWell reports whether the attempt left work, or nothing to add to the work before it.
+// endedWell reports whether the attempt left work, or had nothing to add to earlier work.
 func (a Attempt) endedWell() bool {
 	switch a.Outcome {
 	case WorkVerified, WorkUnverified, NoChange, OnlyLeftOut:
@@ -116,28 +116,28 @@ func (a Attempt) endedWell() bool {
 	}
 }
 
-// saysNotItsTask reports whether the agent, asked about tests that fail as on the base, declined to fix them. That is an
-// answer, and no refusal of the task.
+// saysNotItsTask reports whether the agent, asked about tests that fail as on the base, declined to fix them. That
+// is an answer and not a refusal of the task.
 func (a Attempt) saysNotItsTask() bool {
 	return a.Decision.Rule == RuleStillFailing && a.Verification() == AsBefore
 }
 
-// finished is the kept attempt whose work the last attempt leaves finished.
+// finished is the kept attempt whose work is finished after the last attempt.
 func (f Facts) finished(last Attempt) (work Attempt, ok bool) {
 	work, stands := f.Standing()
 	switch {
 	case !stands:
 		return Attempt{}, false
 	case work.Failing() && len(last.Verify) == 0:
-		return Attempt{}, false // nothing has verified the work since
+		return Attempt{}, false // the work has not been verified since
 	case work.N != last.N && work.StartTree == last.StartTree:
-		return Attempt{}, false // somebody threw the work away
+		return Attempt{}, false // a user discarded the work
 	}
 	return work, true
 }
 
-// stillFailing continues the agent's session once where the only failing tests also fail on the base: whether they
-// belong to the task is for the agent to say.
+// stillFailing continues the agent's session once if the only failing tests also fail on the base: the agent says
+// whether they belong to the task.
 func stillFailing(f Facts) Decision {
 	a, _ := f.result()
 	if !f.asksAboutFailures(a) {
@@ -147,8 +147,8 @@ func stillFailing(f Facts) Decision {
 	return again(RuleStillFailing, why).on(a.Backend, 0)
 }
 
-// asksAboutFailures reports whether the agent is to be asked about tests that fail as on the base. It is asked once after
-// each feedback, and not where it has fixed one of them.
+// asksAboutFailures reports whether to ask the agent about tests that fail as on the base: once after each
+// feedback, and not if it has fixed one of them.
 func (f Facts) asksAboutFailures(a Attempt) bool {
 	if !a.endedWell() || a.Verification() != AsBefore {
 		return false
@@ -159,7 +159,7 @@ func (f Facts) asksAboutFailures(a Attempt) bool {
 	return !slices.ContainsFunc(f.climb(), func(b Attempt) bool { return b.Decision.Rule == RuleStillFailing })
 }
 
-// needsPerson stops, since a rejected login or a wrong configuration does not get better by trying again.
+// needsPerson stops: a retry does not cure a rejected login or a wrong configuration.
 func needsPerson(f Facts) Decision {
 	var rule Rule
 	var what, hint string
@@ -185,8 +185,8 @@ func needsPerson(f Facts) Decision {
 	return stop(rule, hint, fmt.Sprintf("backend %s %s%s", a.Backend, what, a.detail()))
 }
 
-// usageLimit says what follows a usage limit: another backend goes on, or the
-// run waits for a known reset, or it ends and says when it resets.
+// usageLimit continues on another backend after a usage limit, or waits for a known reset, or ends the run and says
+// when the limit resets.
 func usageLimit(f Facts) Decision {
 	a, _ := f.last()
 	if a.Outcome != WasUsageLimit {
@@ -225,8 +225,8 @@ func usageLimit(f Facts) Decision {
 	return d
 }
 
-// editLoop speaks of an attempt that went in circles, which cools its backend down. Another backend may go on
-// meanwhile: admit says which one, and when. A loop without progress is left to noProgress.
+// editLoop follows an attempt that went in circles, which puts its backend in cooldown. admit says which backend
+// goes on, and when. noProgress handles a loop without progress.
 func editLoop(f Facts) Decision {
 	a, _ := f.result()
 	if a.Outcome != EditLoop || !a.Progress() {
@@ -240,7 +240,7 @@ func editLoop(f Facts) Decision {
 	return again(RuleEditLoop, reasons...)
 }
 
-// noProgress stops: an attempt that failed without changing anything is not repeated by itself.
+// noProgress stops: an attempt that failed without changing anything is not repeated automatically.
 func noProgress(f Facts) Decision {
 	a, ok := f.result()
 	if !ok || a.Progress() || a.Outcome == Interrupted {
@@ -262,13 +262,12 @@ func noProgress(f Facts) Decision {
 
 func (a Attempt) failedVerification() bool { return a.Outcome == VerifyFailed }
 
-// pausedBefore reports whether a daily budget ended the attempt before the run's last one, too.
+// pausedBefore reports whether a daily budget also ended the attempt before the run's last one.
 func (f Facts) pausedBefore() bool {
 	run := f.run()
 	return len(run) > 1 && run[len(run)-2].Paused
 }
 
-// noProgress stops after the attempt and says why it changed nothing.
 func (a Attempt) noProgress() Decision {
 	switch a.Outcome {
 	case HasSecret:
@@ -304,7 +303,7 @@ func (a Attempt) noProgress() Decision {
 	}
 }
 
-// feedback speaks where somebody asked for work that no attempt has taken.
+// feedback applies if a request is open that no attempt has taken.
 func feedback(f Facts) Decision {
 	if len(f.Fresh) == 0 {
 		return Decision{}
@@ -327,8 +326,8 @@ func (f Facts) gather() Decision {
 		return Decision{}
 	}
 	for _, t := range f.Fresh {
-		// A node whose clock is ahead may have dated the remark after now. A moment
-		// ahead is usual, but one that is ahead by a year is not waited for.
+		// A node whose clock is ahead may have dated the remark after now. A moment ahead is usual; a year is not
+		// waited for.
 		if !t.inReview() || f.Now.Sub(t.At).Abs() >= gatherReview {
 			continue
 		}
@@ -342,17 +341,15 @@ func (f Facts) gather() Decision {
 	return Decision{}
 }
 
-// inReview reports whether the remark is a review or part of one.
 func (r Request) inReview() bool {
 	return r.Source == FromReview || r.Source == FromReviewComment
 }
 
 const (
-	// gatherReview is how long the rest of a review is awaited. GitHub sends a
-	// review and each of its remarks on lines as an event of its own, at once but
-	// in no order; without the wait they would become two attempts.
+	// gatherReview is how long to wait for the rest of a review. GitHub sends a review and each of its line comments
+	// as separate events, at once but in no order; without the wait they would become two attempts.
 	gatherReview = 3 * time.Second
-	// gatherMost bounds that wait in all, counted from the first fresh remark.
+	// gatherMost limits the whole wait, counted from the first fresh remark.
 	gatherMost = 30 * time.Second
 )
 
@@ -364,7 +361,7 @@ func (a Attempt) detail() string {
 	return ": " + a.Detail
 }
 
-// resets ends a reason whose time is that of a reset.
+// resets ends a reason whose time is a reset.
 func resets(at time.Time) string {
 	if at.IsZero() {
 		return "when it resets is unknown"
@@ -372,27 +369,25 @@ func resets(at time.Time) string {
 	return "it resets at"
 }
 
-// Transient says how refusals that pass are waited out: the provider's short limits and
-// overloads, and lost connections.
+// Transient configures the waits after temporary refusals: short limits, overloads and lost connections.
 type Transient struct {
-	// MaxConsecutive attempts in a row that end so stop the run. With the waits between them 5 last seven and a half
-	// minutes, longer than most of what providers call incidents of minutes; it is our choice.
+	// MaxConsecutive such attempts in a row stop the run. The waits between 5 last seven and a half minutes, longer
+	// than most incidents that providers call minutes; our choice.
 	MaxConsecutive int `yaml:"max_consecutive"`
-	// BackoffStart is the first wait, doubled for each one after it. A later reset that the provider tells is waited for.
+	// BackoffStart is the first wait; each further one is twice as long. A later reset from the provider is waited
+	// for.
 	BackoffStart time.Duration `yaml:"backoff_start"`
 	BackoffCap   time.Duration `yaml:"backoff_cap"`
 }
 
-// backoff is the wait after the last of n refusals in a row.
 func (t Transient) backoff(n int) time.Duration {
 	return Retry(n, t.BackoffStart, t.BackoffCap, 1)
 }
 
-// refused reports whether a refusal that passes ended the attempt.
+// refused reports whether a temporary refusal ended the attempt.
 func (a Attempt) refused() bool { return a.Outcome.Passes() }
 
-// transient says what follows a refusal that passes: an account that has
-// not refused in this row goes on, or the run waits.
+// transient continues on an account that has not refused in this row, or waits.
 func transient(f Facts) Decision {
 	a, _ := f.last()
 	if !a.refused() || f.insists() {
@@ -410,7 +405,7 @@ func transient(f Facts) Decision {
 			fmt.Sprintf("%s ended so, and none between them came to its own end; the limit is %d", Plural(n, "attempt"), limits.MaxConsecutive),
 		)
 	}
-	if b, ok := f.other(row...); ok { // none that refused in this row
+	if b, ok := f.other(row...); ok { // an account that has not refused in this row
 		d := again(RuleTransient, why+"; "+b.Name+" is next").like(a)
 		d.Backend = b.Name
 		return d
@@ -428,7 +423,7 @@ func transient(f Facts) Decision {
 	return again(RuleTransient, why).like(a)
 }
 
-// stands reports whether the attempt's work is kept. What was neither pushed nor ended by itself is lost.
+// stands reports whether the attempt's work is kept: it was pushed, or the attempt ended by itself.
 func (a Attempt) stands() bool {
 	if a.Pushed {
 		return true
@@ -439,8 +434,8 @@ func (a Attempt) stands() bool {
 	return a.Progress()
 }
 
-// Standing is the newest attempt whose work is kept. It looks back to where somebody last asked for something new;
-// a request to go on is nothing new.
+// Standing is the newest attempt whose work is kept. It looks back to the last request for something new; a request
+// to go on is nothing new.
 func (f Facts) Standing() (Attempt, bool) {
 	for _, a := range slices.Backward(f.attempts()) {
 		if a.stands() {

@@ -14,30 +14,31 @@ const (
 	Mild     Class = "mild"
 	Moderate Class = "moderate"
 	Severe   Class = "severe"
-	// Runaway is the third severe loop in a week of one arm on one repository. No Judge gives it: it is one of a Rest.
+	// Runaway is the third severe loop of one arm on one repository within a week. Only a Rest has it, no verdict of
+	// Judge.
 	Runaway Class = "runaway"
 )
 
-// After maxSevere severe loops within severeWithin an arm is not used on a repository again until a person says so. The
+// After maxSevere severe loops within severeWithin an arm is not used on a repository until a user commands it. The
 // numbers were given.
 const (
 	maxSevere    = 3
 	severeWithin = 7 * 24 * time.Hour
 )
 
-// Rest keeps an arm, a backend with its model and effort, from a repository after an edit loop: until a time, and as a
-// Runaway until a person orders an attempt. Zero keeps it from nothing.
+// Rest is an arm's cooldown on a repository after an edit loop: until a time or, for a Runaway, until a user
+// commands an attempt. The zero value is no cooldown.
 type Rest struct {
 	Class  Class       `json:"class"`
 	At     time.Time   `json:"at"` // when the loop ended
 	Until  time.Time   `json:"until"`
-	Severe []time.Time `json:"severe,omitempty"` // the severe loops of the week, without those that a person has passed over
+	Severe []time.Time `json:"severe,omitempty"` // the week's severe loops since a user's last command
 }
 
-// Lifted is the rest after an order of a person at a time.
+// Lifted is the cooldown after a user's command at a time.
 func Lifted(at time.Time) Rest { return Rest{Class: None, At: at, Until: at} }
 
-// After is the rest after one that the same arm had.
+// After merges the arm's previous cooldown into this one.
 func (r Rest) After(old Rest) Rest {
 	if r.Class == None {
 		return r
@@ -53,42 +54,39 @@ func (r Rest) After(old Rest) Rest {
 	return r
 }
 
-// Holds reports whether the rest keeps its arm from work at a time.
+// Holds reports whether the arm is in cooldown.
 func (r Rest) Holds(now time.Time) bool { return r.Class == Runaway || now.Before(r.Until) }
 
-// Edits counts what an agent did to files: edit operations, distinct files, the operations on the path that
-// was edited most often, and what shows that they went in circles. A Circles fills it. Logs of earlier
-// versions hold only the first four; then nothing is known of what the edits held.
+// Edits counts an agent's edits: operations, distinct files, operations on the most edited path, and the signs of
+// circles. Circles fills it. Logs of earlier versions hold only the first four.
 type Edits struct {
 	Operations    int    `json:"operations"`
 	Files         int    `json:"files"`
 	MaxRepeat     int    `json:"max_repeat"`
 	MaxRepeatPath string `json:"max_repeat_path"`
-	// Seen counts the edits whose content, or the state of the file after them,
-	// is known; MaxRepeatSeen those of them on MaxRepeatPath.
+	// Seen counts edits with known content or file state; MaxRepeatSeen those of MaxRepeatPath.
 	Seen          int `json:"seen"`
 	MaxRepeatSeen int `json:"max_repeat_seen"`
-	// Again counts edits that had been made before as well, Returned others after
-	// which the file was as it had been.
+	// Again counts repeated edits, Returned those that returned a file to an earlier state.
 	Again    int `json:"again"`
 	Returned int `json:"returned"`
-	// Churned counts the edits of files of whose changed lines at most a sixth remained,
-	// CirclePath is the one of them with the most edits.
+	// Churned counts the edits of files that kept at most a sixth of their changed lines. CirclePath is the one with
+	// the most edits.
 	Churned      int    `json:"churned"`
 	CirclePath   string `json:"circle_path,omitempty"`
 	SameFailures int    `json:"same_failures"` // how often one call failed with the same output
-	// Failures is how often one call, FailedCall, failed with whatever output.
+	// Failures is how often one call, FailedCall, failed with any output.
 	Failures   int    `json:"failures,omitempty"`
 	FailedCall string `json:"failed_call,omitempty"`
 	// SameCalls is how often one call, SameCall, had the same result with no edit in between.
 	SameCalls int    `json:"same_calls,omitempty"`
 	SameCall  string `json:"same_call,omitempty"`
-	// SameChecks is how often one call, SameCheck, had the same result again after another edit.
+	// SameChecks is how often one call, SameCheck, had the same result after another edit.
 	SameChecks int    `json:"same_checks,omitempty"`
 	SameCheck  string `json:"same_check,omitempty"`
 }
 
-// Repetition says that the same call had the same result again and again; empty where it did not.
+// Repetition describes a call that had the same result again and again; empty for none.
 func (e Edits) Repetition() string {
 	if e.SameCalls < ManyCalls {
 		return ""
@@ -96,11 +94,10 @@ func (e Edits) Repetition() string {
 	return fmt.Sprintf("the same call had the same result %d times with no edit in between: %s", e.SameCalls, CallName(e.SameCall))
 }
 
-// The kinds of loops.
 const (
-	LoopEdits    = "edits"            // edits that made again what had been there
+	LoopEdits    = "edits"            // edits that repeat earlier content
 	LoopChurn    = "churn"            // edits that came to nothing
-	LoopFailures = "failures"         // a call that failed again and again
+	LoopFailures = "failures"         // a call that fails repeatedly
 	LoopCalls    = "repeated_calls"   // a call with the same result, with no edit in between
 	LoopChecks   = "unchanging_check" // a call with the same result after different edits
 )
@@ -112,7 +109,7 @@ type Loop struct {
 	What  string `json:"what,omitempty"` // the file or the call
 }
 
-// Loops lists how an attempt went in circles, whether or not it is an edit loop.
+// Loops lists how an attempt went in circles, whether or not it counts as an edit loop.
 func (l SeverityLimits) Loops(e Edits) []Loop {
 	all := []Loop{}
 	add := func(kind string, count, least int, what string) {
@@ -130,7 +127,7 @@ func (l SeverityLimits) Loops(e Edits) []Loop {
 	return all
 }
 
-// failures is how often one call failed, with the same output or so often that the output does not matter.
+// failures is how often one call failed, with the same output or often enough with any.
 func (e Edits) failures() int {
 	if e.Failures >= manyFailed {
 		return e.Failures
@@ -138,8 +135,8 @@ func (e Edits) failures() int {
 	return e.SameFailures
 }
 
-// Repeats is the call that an attempt made again and again to no effect, the worse where there are two. It is a loop of
-// its own, whatever the attempt edited.
+// Repeats is the call that an attempt repeated without effect; the worse of two. It is a loop whatever the attempt
+// edited.
 func (e Edits) Repeats() (loop Loop, found bool) {
 	failed := Loop{LoopFailures, e.failures(), e.FailedCall}
 	called := Loop{LoopCalls, e.SameCalls, e.SameCall}
@@ -152,13 +149,13 @@ func (e Edits) Repeats() (loop Loop, found bool) {
 	return Loop{}, false
 }
 
-// Blind reports whether too little is known of what the edits held: of less
-// than half of them, or of those on the path that was edited most.
+// Blind reports whether too few edits have known content: less than half of all, or of those on the most edited
+// path.
 func (e Edits) Blind() bool {
 	return 2*e.Seen < e.Operations || 2*e.MaxRepeatSeen < e.MaxRepeat
 }
 
-// Severity is the verdict on the edits of one attempt. Grade is meaningful only when Class is not none.
+// Severity is the verdict on one attempt's edits. Grade is meaningful only if Class is not none.
 type Severity struct {
 	Class    Class
 	Cooldown time.Duration
@@ -166,9 +163,9 @@ type Severity struct {
 	Reasons  []string
 }
 
-// Judge classifies the edits of one attempt. They can be a loop from the published counts on; whether they
-// are is decided by what shows that they went in circles, or by the counts alone where it is not known what
-// the edits held. How bad it is, is decided by the counts: one of them is enough for the higher class.
+// Judge classifies one attempt's edits. They can be a loop from the published counts on. The signs of circles
+// decide whether they are; the counts decide alone if the edits' content is unknown. Either count is enough for the
+// higher class.
 func (l SeverityLimits) Judge(e Edits) Severity {
 	edits := Plural(e.Operations, "edit")
 	why, circles := l.circling(e)
@@ -191,15 +188,14 @@ func (l SeverityLimits) Judge(e Edits) Severity {
 	return v
 }
 
-// triggered reports whether edits are as many as the published trigger.
+// triggered reports whether the counts reach the published trigger.
 func (l SeverityLimits) triggered(e Edits) bool {
 	return e.Operations >= l.MinEdits && e.MaxRepeat >= l.MinRepeats
 }
 
-// noLoop is the verdict on edits that are no loop.
 func noLoop(why string) Severity { return Severity{Class: None, Reasons: []string{why}} }
 
-// class says how bad a loop is, and where the line of that class is.
+// class returns the class of a loop, and its threshold.
 func (l SeverityLimits) class(e Edits) (v Severity, line string) {
 	switch {
 	case e.reach(l.SevereEdits, l.SevereRepeats):
@@ -215,12 +211,12 @@ func (l SeverityLimits) class(e Edits) (v Severity, line string) {
 	return v, line
 }
 
-// reach reports whether the edits, or those on one file, are as many as a line.
+// reach reports whether the edits, or those on one file, reach a threshold.
 func (e Edits) reach(edits, repeats int) bool {
 	return e.Operations >= edits || e.MaxRepeat >= repeats
 }
 
-// Loop is the verdict on an attempt that has ended: work that passes its verify commands is no loop, however it came about.
+// Loop is the verdict on a finished attempt: work that passes its verify commands is no loop.
 func (l SeverityLimits) Loop(r Receipt) Severity {
 	if r.Untold() {
 		return noLoop("files changed, but the agent's output tells no edits, so a loop of edits would not be seen")
@@ -232,7 +228,7 @@ func (l SeverityLimits) Loop(r Receipt) Severity {
 	return Severity{Class: None, Reasons: append(v.Reasons[:2:2], "the verify commands passed, so it is no loop")}
 }
 
-// verifiedWork reports whether the agent came to its own end, if only to a crash, with work that passes its verify commands.
+// verifiedWork reports whether the agent ended by itself, or crashed, with work that passes its verify commands.
 func (r Receipt) verifiedWork() bool {
 	if r.Ending != Completed && r.Ending != Crashed {
 		return false
@@ -240,8 +236,7 @@ func (r Receipt) verifiedWork() bool {
 	return r.Progress() && r.CommandsPassed()
 }
 
-// circling reports whether what is known of edits shows that they went in circles, and
-// what it shows; nothing where too few are known, or too few were made to tell.
+// circling reports whether the edits went in circles, and why; false if too few are known or were made.
 func (l SeverityLimits) circling(e Edits) (why string, circles bool) {
 	back := e.Again + e.Returned
 	switch {
@@ -261,7 +256,7 @@ func (l SeverityLimits) circling(e Edits) (why string, circles bool) {
 	return fmt.Sprintf("%d of them made again what had been there, which is no loop", back), false
 }
 
-// manyOf reports whether n of the edits show a loop: they are at least 1/share of all, or enough for a loop of their own.
+// manyOf reports whether n edits show a loop: at least 1/share of all, or enough alone.
 func (l SeverityLimits) manyOf(e Edits, n, share int) bool {
 	if n < l.MinRepeats {
 		return false
@@ -269,13 +264,11 @@ func (l SeverityLimits) manyOf(e Edits, n, share int) bool {
 	return share*n >= e.Operations || n >= l.MinEdits
 }
 
-// certainTimes is how far beyond the severe line an attempt must be whose edits
-// are known by their counts alone, before it is cut off. Healthy sessions reach
-// the severe line (25 edits of one file in 39), never twice it.
+// certainTimes multiplies the severe threshold for running attempts whose edits are known by counts alone. Healthy
+// sessions reach the threshold (25 edits of one file in 39), never twice it.
 const certainTimes = 2
 
-// CutOff reports whether a running attempt is a severe loop beyond doubt, and
-// the verdict. Counts alone are in doubt up to twice the severe line.
+// CutOff reports whether a running attempt is certainly a severe loop, and the verdict.
 func (l SeverityLimits) CutOff(e Edits) (Severity, bool) {
 	v := l.Judge(e)
 	if v.Class != Severe {

@@ -12,14 +12,13 @@ import (
 	"unicode"
 )
 
-// minPause is the pause between two equal calls from which an agent polls instead of going in circles. Issue 40
-// gives the number.
+// minPause is the pause between two equal calls from which an agent polls instead of going in circles (issue 40).
 const minPause = 10 * time.Second
 
-// spoken is the text of a call, read: a command for the shell, or a tool with its arguments.
+// spoken is a parsed call: a shell command, or a tool with its arguments.
 type spoken struct {
 	tool      string
-	arguments map[string]any // nil where the text holds none
+	arguments map[string]any // nil for none
 	command   string
 }
 
@@ -27,7 +26,7 @@ func readCall(text string) spoken {
 	s := spoken{tool: text}
 	at := strings.Index(text, "{")
 	if at < 0 || json.Unmarshal([]byte(text[at:]), &s.arguments) != nil {
-		s.command = text // also one that was cut
+		s.command = text // also if it was cut
 		return s
 	}
 	s.tool = text[:at]
@@ -42,11 +41,11 @@ func readCall(text string) spoken {
 	return s
 }
 
-// CallName is what people know a call by: its command, else its text.
+// CallName is the call's name for users: its command, else its text.
 func CallName(text string) string { return cmp.Or(readCall(text).command, text) }
 
-// waits reports whether the call waits for at least minPause by its own words. A wait that only the program behind
-// the call knows of is not seen.
+// waits reports whether the call's text says that it waits for at least minPause. A wait inside the program is not
+// seen.
 func (s spoken) waits() bool {
 	if s.command != "" {
 		return commandWaits(s.command)
@@ -54,7 +53,7 @@ func (s spoken) waits() bool {
 	return toolWaits(s.tool, s.arguments)
 }
 
-// looks reports whether the call only looks at a file: a tool that is given one.
+// looks reports whether the call only looks at a file.
 func (s spoken) looks() bool {
 	if s.command != "" {
 		return false
@@ -67,7 +66,6 @@ func (s spoken) looks() bool {
 	return false
 }
 
-// joined are the words of an argument list as a shell would have them.
 func joined(list []any) string {
 	var words []string
 	for _, v := range list {
@@ -80,8 +78,7 @@ func joined(list []any) string {
 	return strings.Join(words, " ")
 }
 
-// toolWaits reports whether a tool waits: an argument tells a pause, or its name says so and no argument tells a
-// shorter one.
+// toolWaits reports whether a tool waits: an argument says so, or its name does and no argument is a shorter time.
 func toolWaits(tool string, arguments map[string]any) bool {
 	named := saysWait(tool)
 	for key, v := range arguments {
@@ -100,12 +97,12 @@ func toolWaits(tool string, arguments map[string]any) bool {
 	return named
 }
 
-// isTime reports whether a word of an argument's name says that it is a length of time.
+// isTime reports whether a word of an argument's name means a duration.
 func isTime(word string) bool {
 	return slices.Contains([]string{"time", "duration", "seconds", "secs", "ms", "milliseconds", "minutes"}, word)
 }
 
-// pauseOf is the length of time that an argument tells: its name or its size says the unit.
+// pauseOf is an argument's duration; its name or its size gives the unit.
 func pauseOf(key string, n float64) time.Duration {
 	unit := time.Second
 	words := parts(key)
@@ -118,17 +115,16 @@ func pauseOf(key string, n float64) time.Duration {
 	return time.Duration(n * float64(unit))
 }
 
-// maxSeconds is the number from which a length of time without a unit is one of milliseconds. Our choice.
+// maxSeconds is the number from which a duration without a unit is in milliseconds. Our choice.
 const maxSeconds = 1000
 
-// saysWait reports whether one of the words of a name is one for waiting.
 func saysWait(name string) bool {
 	return slices.ContainsFunc(parts(name), func(word string) bool {
 		return slices.Contains([]string{"wait", "waits", "await", "watch", "sleep", "poll", "delay", "yield", "monitor"}, word)
 	})
 }
 
-// parts are the words of a name in whatever case: waitFor, wait_for and Wait-For are wait and for.
+// parts splits a name in any case: waitFor, wait_for and Wait-For are wait and for.
 func parts(name string) []string {
 	var b strings.Builder
 	var before rune
@@ -145,8 +141,8 @@ func parts(name string) []string {
 	return strings.Fields(b.String())
 }
 
-// commandWaits reports whether a shell command waits: it sleeps for minPause or in a loop, or a program of it is
-// told to wait or to watch.
+// commandWaits reports whether a shell command waits: it sleeps for minPause or in a loop, or one of its programs
+// waits or watches.
 func commandWaits(command string) bool {
 	var pause time.Duration
 	loops := false
@@ -170,14 +166,14 @@ func commandWaits(command string) bool {
 	return pause >= minPause
 }
 
-// word is one of a shell command.
+// word is a word of a shell command.
 type word struct {
 	text   string
 	quoted bool
 }
 
-// leads reports whether the word only leads to the program of its command: a keyword of the shell, a variable that is
-// set, or a program that runs another.
+// leads reports whether the word comes before a program's name: a shell keyword, an assignment, or a program that
+// runs another one.
 func (w word) leads() bool {
 	if !w.quoted && preamble.MatchString(w.text) {
 		return true
@@ -190,20 +186,17 @@ func (w word) leads() bool {
 func (w word) loops() bool { return slices.Contains([]string{"while", "until", "for"}, w.text) }
 
 var (
-	// preamble matches a variable that is set, and the time that timeout is given.
+	// preamble matches an assignment, and timeout's duration.
 	preamble = regexp.MustCompile(`^(?:\w+=.*|[\d.]+[smhd]?)$`)
-	// interpreter matches the names of programs to which code is given in quotes.
+	// interpreter matches programs that take code in quotes.
 	interpreter = regexp.MustCompile(`(?:sh|shell)$|^(?:python|pypy|node|perl|ruby|php|deno|bun)`)
-	// sleepCall matches a call that sleeps in code of a scripting language.
-	sleepCall = regexp.MustCompile(`\bsleep\s*\(?\s*([\d.]+)\b`)
-	// sleepTime matches an argument of sleep.
-	sleepTime = regexp.MustCompile(`^([\d.]+)([smhd]?)$`)
+	sleepCall   = regexp.MustCompile(`\bsleep\s*\(?\s*([\d.]+)\b`)
+	sleepTime   = regexp.MustCompile(`^([\d.]+)([smhd]?)$`)
 )
 
-// sleepUnits are those of sleep(1).
 var sleepUnits = map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": Day}
 
-// sleep is how long a program sleeps by its arguments, 0 where it does not or they do not tell.
+// sleep is how long a program sleeps by its arguments; 0 if unknown.
 func sleep(simple []word) (d time.Duration) {
 	switch strings.ToLower(path.Base(simple[0].text)) {
 	case "sleep", "start-sleep":
@@ -232,11 +225,11 @@ func sleep(simple []word) (d time.Duration) {
 }
 
 func times(n string, unit time.Duration) time.Duration {
-	f, _ := strconv.ParseFloat(n, 64) // what is no number is no time
+	f, _ := strconv.ParseFloat(n, 64) // zero for other arguments
 	return time.Duration(min(f, 1e6) * float64(unit))
 }
 
-// watches reports whether a program is one that waits, or is told to by a subcommand or an option.
+// watches reports whether a program waits, or gets a subcommand or an option to wait.
 func watches(simple []word) bool {
 	if runsScript(simple) {
 		simple = simple[1:]
@@ -258,7 +251,6 @@ func watches(simple []word) bool {
 	return false
 }
 
-// runsScript reports whether a program is an interpreter that is given a script.
 func runsScript(simple []word) bool {
 	if len(simple) < 2 || !interpreter.MatchString(path.Base(simple[0].text)) {
 		return false
@@ -266,15 +258,15 @@ func runsScript(simple []word) bool {
 	return !simple[1].quoted && !strings.HasPrefix(simple[1].text, "-")
 }
 
-// tellsToWait reports whether one of the words of a program's or a subcommand's name is one for waiting.
+// tellsToWait reports whether a word of a program's or subcommand's name means waiting.
 func tellsToWait(name string) bool {
 	return slices.ContainsFunc(parts(name), func(word string) bool {
 		return slices.Contains([]string{"wait", "await", "watch", "poll"}, word)
 	})
 }
 
-// simpleCommands splits a command of a shell at its operators into the words of simple commands. What quotes enclose
-// stays one word.
+// simpleCommands splits a shell command at its operators into the words of simple commands. Quoted text stays one
+// word.
 func simpleCommands(command string) (all [][]word) {
 	var simple []word
 	var text strings.Builder

@@ -10,23 +10,22 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// Stagnant is the verdict on attempts that come to the same point again. The
-// zero value is the verdict on no attempts, without its reason.
+// Stagnant is the verdict on attempts that reach the same point again. The zero value is for no attempts, without
+// its reason.
 type Stagnant struct {
 	Kind       string  // what was similar: failure, revision, or empty for nothing
-	Similar    int     // attempts in a row, counted from the newest backwards
-	Similarity float64 // of the newest attempt with the nearer of the two before it, 0..1
-	// Same says that the newest attempt came to the very same point as the one before it on the same input: the same
-	// tree, or the same failing tests.
+	Similar    int     // in a row, counted from the newest backwards
+	Similarity float64 // of the newest attempt and the nearer of the two before it, 0..1
+	// Same says that the newest attempt reached the same point as an earlier one on the same input: the same tree,
+	// or the same failing tests.
 	Same      string
 	Escalated bool // Similar reached the limit, or Same holds
 	Reasons   []string
-	attempts  int // the newest ones that it is about
+	attempts  int // the newest ones that the verdict covers
 }
 
-// Stagnation compares each attempt of a run with the two before it, newest first, as
-// long as one of them is similar: two points that take turns are one point. What rounds of
-// feedback delivered is compared over runs.
+// Stagnation compares each attempt of a run with the two before it, newest first, while one of them is similar: two
+// alternating points are one point. Deliveries of feedback rounds are compared over runs.
 func Stagnation(all []Attempt, run int, l Limits) Stagnant {
 	v := redelivered(all, l, true)
 	if v.Escalated {
@@ -75,7 +74,6 @@ func similar(run []Attempt, l StagnationLimits) (v Stagnant) {
 	return v
 }
 
-// The ways in which attempts are alike.
 const (
 	kindFailure  = "failure"
 	kindRevision = "revision"
@@ -86,16 +84,15 @@ var likenesses = map[string]likeness{
 	kindRevision: Attempt.likeRevision,
 }
 
-// likeness compares two attempts.
 type likeness func(Attempt, Attempt, StagnationLimits) alike
 
-// alike is how much two attempts have in common, 0..1, and from when they are similar.
+// alike is the similarity of two attempts, 0..1, and its threshold.
 type alike struct{ similarity, from float64 }
 
-// margin is how far the attempts are beyond being similar, negative where they are not.
+// margin is the similarity above the threshold, negative below it.
 func (a alike) margin() float64 { return a.similarity - a.from }
 
-// reached reports whether attempts are similar often enough to try differently.
+// reached reports whether enough attempts are similar to try differently.
 func (l StagnationLimits) reached(similar int) bool {
 	return similar > 0 && similar >= l.EscalateAfter
 }
@@ -105,7 +102,7 @@ func revisions(v Stagnant, from float64) string {
 	return fmt.Sprintf("%s of feedback in a row brought similar work (%.2f; similar from %.2f)", Plural(v.Similar, "round"), v.Similarity, from)
 }
 
-// similarity is that of two fingerprints, where both are known.
+// similarity compares two fingerprints if both are known.
 func similarity(a, b simhash.Print) (s float64, known bool) {
 	if a == 0 || b == 0 {
 		return 0, false
@@ -113,12 +110,11 @@ func similarity(a, b simhash.Print) (s float64, known bool) {
 	return simhash.Similarity(a, b), true
 }
 
-// sameRequest is the share of the words of two remarks, of all that either has, from which
-// they ask for the same. One word of six may differ; two requests of one person for
-// different things share about half as much.
+// sameRequest is the share of common words, of all words of two remarks, from which they ask for the same. One word
+// in six may differ; two requests of one user for different things share about half.
 const sameRequest = 0.7
 
-// maxRequestWords bounds how much of a remark is compared; few have as many.
+// maxRequestWords limits the compared words of a remark; few remarks are longer.
 const maxRequestWords = 400
 
 // SaysAgain reports whether two remarks ask for the same in nearly the same words.
@@ -127,7 +123,7 @@ func SaysAgain(a, b string) bool {
 	return len(in)+len(out) > 0 && simhash.Shared(in, out) >= sameRequest
 }
 
-// requestWords are the words of a remark, sorted, each once.
+// requestWords are the distinct words of a remark, sorted.
 func requestWords(text string) []string {
 	split := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r)
@@ -137,14 +133,14 @@ func requestWords(text string) []string {
 	return slices.Compact(split)
 }
 
-// point is one that two attempts of a run both came to.
+// point is one that two attempts of a run both reached.
 type point struct {
 	kind, what      string
 	earlier, newest int // the attempts' numbers
 }
 
-// samePoint finds the point that the newest attempt and an earlier one both came to, whatever their texts say: the same
-// failing tests, or the same tree. Only failing attempts are compared, none after which anything new was asked for.
+// samePoint finds the point that the newest attempt and an earlier one both reached, whatever their texts: the same
+// failing tests, or the same tree. It compares only failed attempts without new requests in between.
 func samePoint(run []Attempt) (point, bool) {
 	if len(run) == 0 {
 		return point{}, false
@@ -160,7 +156,7 @@ func samePoint(run []Attempt) (point, bool) {
 		a := run[i]
 		switch {
 		case !a.fails():
-			// It came to no point that a failure could come to again.
+			// no failing attempt can return to this point
 		case a.sameTests(b):
 			return point{kindFailure, Plural(len(b.Tests), "failing test") + " as before", a.N, b.N}, true
 		case b.EndTree != "" && a.EndTree == b.EndTree:
@@ -170,10 +166,10 @@ func samePoint(run []Attempt) (point, bool) {
 	return point{}, false
 }
 
-// fails reports whether the attempt failed in a way that can be compared.
+// fails reports whether the attempt's failure can be compared.
 func (a Attempt) fails() bool { return a.Failing() || a.failed() }
 
-// sameTests reports whether the tests that fail after the attempt are those that fail after a later one.
+// sameTests reports whether the same tests fail after both attempts.
 func (a Attempt) sameTests(later Attempt) bool {
 	if len(later.Tests) == 0 || !slices.Equal(a.Tests, later.Tests) {
 		return false
@@ -181,8 +177,8 @@ func (a Attempt) sameTests(later Attempt) bool {
 	return !later.greenerThan(a)
 }
 
-// row is how many attempts in a row, from the newest backwards, are alike in a way with
-// one of the two before them, and how much the newest is.
+// row is how many attempts in a row, newest first, are alike to one of the two before them, and the newest's
+// similarity.
 func row(all []Attempt, like likeness, l StagnationLimits) (n int, newest alike) {
 	for i := len(all) - 1; i > 0; i-- {
 		s := like(all[i-1], all[i], l)
@@ -203,7 +199,6 @@ func row(all []Attempt, like likeness, l StagnationLimits) (n int, newest alike)
 	return n, newest
 }
 
-// likeRevision is how much two attempts have in common of what they changed.
 func (a Attempt) likeRevision(b Attempt, l StagnationLimits) alike {
 	like := alike{from: l.forPatches(a.ChangeWords, b.ChangeWords)}
 	if a.Outcome == Interrupted || b.Outcome == Interrupted {
@@ -217,7 +212,7 @@ func (a Attempt) likeFailure(b Attempt, l StagnationLimits) alike {
 	return alike{a.sameFailure(b), l.Similarity}
 }
 
-// sameFailure is how much two attempts have in common of the tests that failed in both, or of the words.
+// sameFailure is the share of common failing tests, or of words.
 func (a Attempt) sameFailure(b Attempt) float64 {
 	if a.Outcome != b.Outcome {
 		return 0
@@ -235,8 +230,8 @@ func (a Attempt) sameFailure(b Attempt) float64 {
 	return s
 }
 
-// greenerThan reports whether tests that failed after an earlier attempt, or before Pawl began, pass after this one, and
-// no other test fails here.
+// greenerThan reports whether tests pass that failed after an earlier attempt, or on the base, and no other test
+// fails.
 func (a Attempt) greenerThan(earlier Attempt) bool {
 	if len(a.Tests) == 0 {
 		return false
@@ -248,8 +243,7 @@ func (a Attempt) greenerThan(earlier Attempt) bool {
 	return !slices.ContainsFunc(a.Tests, func(name string) bool { return !slices.Contains(earlier.Tests, name) })
 }
 
-// failed reports whether an attempt has a failure text to compare. What cut or
-// interrupted it says nothing about the work.
+// failed reports whether an attempt has a failure text to compare. Interruptions say nothing about the work.
 func (a Attempt) failed() bool {
 	switch a.Outcome {
 	case VerifyFailed:
@@ -261,9 +255,8 @@ func (a Attempt) failed() bool {
 	}
 }
 
-// stagnation speaks of similar attempts in a row, which are first answered by trying
-// differently (failure) or with another backend (revision), then by stopping. Feedback
-// that says again what was said before ends neither; a command does.
+// stagnation follows similar attempts in a row: it tries differently (failure) or another backend (revision), then
+// stops. Repeated feedback ends neither; a command does.
 //
 // New words never stop a run: they are worth one more attempt that differs.
 func stagnation(f Facts) Decision {
@@ -274,7 +267,7 @@ func stagnation(f Facts) Decision {
 	}
 	last := all[len(all)-1]
 	if v.sameTree() && !last.Progress() {
-		// An attempt that changed nothing is for noProgress to end.
+		// noProgress ends an attempt that changed nothing.
 		return Decision{}
 	}
 	for _, a := range all[len(all)-v.attempts:] {
@@ -293,14 +286,14 @@ func stagnation(f Facts) Decision {
 		return d
 	}
 	if last.Failing() && f.mayEscalate(f.backend(last.Backend)) {
-		// The verifier says the same again: this is the ladder's last rung, too.
+		// The verifier repeats itself: this is also the ladder's last rung.
 		return d.on(last.Backend, RungEffort)
 	}
 	return d
 }
 
-// stagnant is the verdict on all attempts where no feedback has come since, and on rounds of
-// feedback where some has; a command ends every row.
+// stagnant is the verdict on all attempts if no feedback has come since, else on rounds of feedback; a command ends
+// every row.
 func (f Facts) stagnant(all []Attempt) Stagnant {
 	switch {
 	case len(all) == 0:
@@ -315,8 +308,8 @@ func (f Facts) stagnant(all []Attempt) Stagnant {
 	return Stagnation(all, f.Run, f.Limits)
 }
 
-// newWords reports whether feedback has come that says something new.
+// newWords reports whether new feedback says something new.
 func (f Facts) newWords() bool { return len(f.Fresh) > 0 && !f.SaidAgain }
 
-// sameTree reports whether the newest attempt came to a tree that was there before.
+// sameTree reports whether the newest attempt reached an earlier tree.
 func (v Stagnant) sameTree() bool { return v.Same != "" && v.Kind == kindRevision }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// RunsTests reports whether a call runs tests by its own words: its text is a shell command, or a tool's name with its
-// arguments. The name of a program, a script, a subcommand or a target says so, unless the program only handles files.
+// RunsTests reports whether a call runs tests by its text: a shell command, or a tool's name with its arguments. A
+// program, script, subcommand or target may say so, unless the program only handles files.
 func RunsTests(text string) bool {
 	call := readCall(text)
 	if call.command != "" {
@@ -17,17 +17,17 @@ func RunsTests(text string) bool {
 	return saysTest(call.tool)
 }
 
-// maxNames is how many names may stand before that of what a command runs, as in "docker compose run web pytest".
+// maxNames is how many words may precede the test runner's name, as in "docker compose run web pytest".
 const maxNames = 6
 
 func commandTests(command string) bool {
 	return slices.ContainsFunc(simpleCommands(withoutDocuments(command)), simpleTests)
 }
 
-// documentStart matches the beginning of a here-document, with the word that ends it.
+// documentStart matches the start of a here-document, with its delimiter.
 var documentStart = regexp.MustCompile(`<<-?\s*['"\\]?(\w+)`)
 
-// withoutDocuments is a shell command without its here-documents, which are texts and no commands.
+// withoutDocuments removes here-documents, which are text and not commands.
 func withoutDocuments(command string) string {
 	var b strings.Builder
 	end := ""
@@ -50,7 +50,7 @@ func simpleTests(simple []word) bool {
 	for len(simple) > 0 && simple[0].leads() {
 		simple = simple[1:]
 	}
-	if len(simple) == 0 || simple[0].text == "test" { // the shell's own, not bin/test
+	if len(simple) == 0 || simple[0].text == "test" { // the shell's own test, not bin/test
 		return false
 	}
 	if slices.ContainsFunc(simple, word.onlyTells) {
@@ -74,7 +74,6 @@ func simpleTests(simple []word) bool {
 	return false
 }
 
-// runsTests reports whether a word of a command says that its program runs tests.
 func (w word) runsTests(program string) bool {
 	switch {
 	case slices.Contains(fileTools, program):
@@ -82,13 +81,13 @@ func (w word) runsTests(program string) bool {
 	case w.quoted && interpreter.MatchString(program):
 		return commandTests(w.text)
 	case strings.HasPrefix(w.text, "-"):
-		return w.text == "--test" // as node has it
+		return w.text == "--test" // node's option
 	default:
 		return slices.Contains(testTargets[program], w.text) || namesTests(w.text)
 	}
 }
 
-// runsNothing reports whether the words from this one on name nothing that is run.
+// runsNothing reports whether the words from this one on name nothing that runs.
 func (w word) runsNothing(program string) bool {
 	if strings.Contains(w.text, ">") {
 		return true
@@ -99,30 +98,31 @@ func (w word) runsNothing(program string) bool {
 	return slices.Contains(building, w.text) || slices.Contains(fileTools, w.text)
 }
 
-// inTests reports whether a script lies in a folder of tests: node test/index.js.
+// inTests reports whether a script is in a test folder: node test/index.js.
 func (w word) inTests() bool {
 	folders := strings.Split(path.Dir(w.text), "/")
 	return !slices.Contains(documents, path.Ext(w.text)) && slices.ContainsFunc(folders, saysTest)
 }
 
-// onlyTells reports whether a runner that gets this argument runs nothing.
+// onlyTells reports whether this argument makes a runner print something instead of running tests.
 func (w word) onlyTells() bool {
 	return slices.Contains([]string{"--version", "--help", "--collect-only", "--co", "--listTests", "--no-run"}, w.text)
 }
 
 var (
-	// builders are programs of which every argument is a target or a folder; after "build" there may follow "test".
+	// builders are programs whose arguments are targets or folders; "test" may follow "build".
 	builders = strings.Fields("make gmake ninja gradle gradlew mvn mvnw zig just rake")
-	// fileTools read, check and move files and data, or speak of them, whatever these are called. The last ones are the shell's own.
+	// fileTools read, check and move files and data, or print, whatever the files' names. The last ones are the
+	// shell's own.
 	fileTools = strings.Fields(`cat bat ls ll tree find fd grep egrep fgrep rg ag ack sed awk nl head tail less more wc sort
 		uniq cut tr diff cmp mkdir rmdir rm cp mv touch ln chmod chown stat file du tee patch apply_patch jq yq tar zip unzip
 		curl wget scp rsync git gh glab vim vi nano code open ps kill pkill which
 		black ruff flake8 mypy pyright pylint isort eslint prettier tsc shellcheck rubocop
 		psql mysql sqlite3 createdb dropdb redis-cli
 		cd pushd echo printf [ source . export set type read`)
-	// building are subcommands whose arguments are fetched or built and not run.
+	// building are subcommands whose arguments are fetched or built, not run.
 	building = strings.Fields("install i ci add remove uninstall upgrade download build compile vet lint fmt pull push clone")
-	// testTargets are targets that run tests by the convention of their build tool.
+	// testTargets are targets that run tests by their build tool's convention.
 	testTargets = map[string][]string{
 		"make":    {"check", "distcheck"},
 		"gmake":   {"check", "distcheck"},
@@ -135,11 +135,11 @@ var (
 		"npm":     {"t"},
 		"cargo":   {"t"},
 	}
-	// documents are the ends of names of files that nothing runs.
+	// documents are extensions of files that are never run.
 	documents = strings.Fields(".json .md .txt .yml .yaml .toml .log .xml .csv .html .lock .patch .diff .cfg .ini .env")
 )
 
-// namesTests reports whether a word names tests or what runs them, and not a file that nothing runs.
+// namesTests reports whether a word names tests or a test runner, and not a file that is never run.
 func namesTests(word string) bool {
 	if strings.Contains(word, "=") {
 		return false
@@ -148,7 +148,7 @@ func namesTests(word string) bool {
 	return !slices.Contains(documents, path.Ext(name)) && saysTest(name)
 }
 
-// saysTest reports whether a word of a name is one for tests, such as run_tests, runtests.py, TestTotal or rspec.
+// saysTest reports whether a word of a name means tests, such as run_tests, runtests.py, TestTotal or rspec.
 func saysTest(name string) bool { return slices.ContainsFunc(parts(name), isTest) }
 
 func isTest(word string) bool {

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// testNames are the names of test files by the conventions of the common runners, runnerFiles those of what their tests
-// share and of their configuration.
+// testNames are the test file names of common runners, runnerFiles those of shared test code and configuration.
 var (
 	testNames = strings.Fields(`
 	*_test.go
@@ -30,7 +29,7 @@ var (
 	.gitlab-ci.yml .travis.yml azure-pipelines.yml Jenkinsfile`)
 )
 
-// testFolders are the names of folders of which all belongs to the tests' side, descriptions left aside.
+// testFolders are the names of folders that belong to the tests, documents excluded.
 var testFolders = strings.Fields(`test tests spec specs __tests__ __mocks__ __snapshots__ testdata e2e cypress
 	*[\-_]tests *.Test *Tests androidTest integrationTest testFixtures ci .ci .circleci .buildkite`)
 
@@ -41,7 +40,7 @@ func named(name string, patterns []string) bool {
 	})
 }
 
-// TestFile reports whether a file of a repository belongs to its tests, by its name and those of its folders.
+// TestFile reports whether a file belongs to a repository's tests, by its name and its folders' names.
 func TestFile(file string) bool {
 	dir, base := path.Split(file)
 	if named(base, testNames) || named(base, runnerFiles) {
@@ -54,37 +53,37 @@ func TestFile(file string) bool {
 	return slices.ContainsFunc(strings.Split(dir, "/"), func(d string) bool { return named(d, testFolders) })
 }
 
-// TestSide says which files of a change are on the tests' side: test files, and what the verify commands run. It holds
+// TestSide says which files of a change belong to the tests: test files, and what the verify commands run. It holds
 // paths, and names that stand for files in any folder.
 type TestSide []string
 
-// manifest is where npm and its like keep the scripts that they run, beside what belongs to the code. The others are
-// where runners of Python keep their settings beside such things.
+// manifest is where npm and the like keep their scripts, in addition to settings of the code. Runners of Python
+// share files in the same way.
 const manifest = "package.json"
 
 var pythonManifests = []string{"pyproject.toml", "setup.cfg"}
 
-// runnerSection matches the head of a section of these that says how tests are run, anySection of any.
+// runnerSection matches the header of a section about running tests, anySection any header.
 var (
 	runnerSection = regexp.MustCompile(`^\[+(tool[.:](pytest|tox|poe|taskipy)|tool\.(hatch\.envs|pdm\.scripts))\b`)
 	anySection    = regexp.MustCompile(`^\[+[A-Za-z][^\[\],]*\]+\s*(#.*)?$`)
 )
 
-// toolFiles are the files that say what a program of a verify command runs.
+// toolFiles are the files that tell a verify command's program what to run.
 var toolFiles = map[string][]string{
 	"make": {"Makefile", "makefile", "GNUmakefile", "*.mk"}, "gmake": {"Makefile", "GNUmakefile", "*.mk"}, "rake": {"Rakefile", "*.rake"},
 	"just": {"justfile", "Justfile", ".justfile"}, "task": {"Taskfile.yml", "Taskfile.yaml"}, "mage": {"magefile.go"}, "invoke": {"tasks.py"},
 	"npm": {manifest}, "npx": {manifest}, "yarn": {manifest}, "pnpm": {manifest}, "bun": {manifest},
 }
 
-// NewTestSide reads what the commands run, and what is run in turn by the shell scripts and the files of tools that they
-// run. read is a file's content before the change, empty where there is none.
+// NewTestSide parses the verify commands, and the shell scripts and tool files that they run. read returns a file's
+// content before the change, empty for none.
 func NewTestSide(commands []string, read func(file string) string) (s TestSide) {
 	s.follow(strings.Join(commands, "\n"), true, read)
 	return s
 }
 
-// follow adds what a shell's text runs. In the text of a command, a program of the repository is named to verify.
+// follow adds what a shell text runs. In a command, a program of the repository is named to verify.
 func (s *TestSide) follow(text string, command bool, read func(file string) string) {
 	for _, word := range executed(text) {
 		readable := script(word) || toolFiles[word] != nil
@@ -100,7 +99,7 @@ func (s *TestSide) follow(text string, command bool, read func(file string) stri
 	}
 }
 
-// filesOf are the files of a repository that a word of a shell runs.
+// filesOf are the repository's files that a shell word runs.
 func filesOf(word string, command bool) []string {
 	program := command && strings.ContainsAny(word, "./")
 	if program || script(word) {
@@ -109,7 +108,6 @@ func filesOf(word string, command bool) []string {
 	return toolFiles[word]
 }
 
-// script reports whether a word of a shell names a script of a shell.
 func script(word string) bool {
 	if strings.HasSuffix(word, ".sh") {
 		return true
@@ -117,7 +115,7 @@ func script(word string) bool {
 	return strings.Contains(word, "/") && path.Ext(word) == ""
 }
 
-// Reported adds the files that reports say hold tests. What pytest runs of documentation within code does not count.
+// Reported adds the files that reports name as test files. pytest's doctests do not count.
 func (s TestSide) Reported(results ...[]Verified) TestSide {
 	for _, v := range slices.Concat(results...) {
 		for _, name := range slices.Concat(v.Ran, Names(v.Failing), v.Known) {
@@ -133,7 +131,7 @@ func (s TestSide) Reported(results ...[]Verified) TestSide {
 	return s
 }
 
-// fileOfTest is the file in the name of a test, as pytest and Jest name tests; empty where there is none.
+// fileOfTest is the file in a test's name, as pytest and Jest name tests; empty for none.
 func fileOfTest(name string) string {
 	file, test, _ := strings.Cut(name, "::")
 	if strings.HasPrefix(strings.ToLower(test), "test") {
@@ -145,18 +143,18 @@ func fileOfTest(name string) string {
 	return ""
 }
 
-// maxTestSide bounds what is known of what the verify commands run.
+// maxTestSide limits the known files and names.
 const maxTestSide = 100
 
 var (
 	commandEnd = regexp.MustCompile("[;&|()\n`]+")
-	assignment = regexp.MustCompile(`^\w+=|^\d[\d.]*[smh]?$`) // or a number, as behind timeout
-	// starters run what stands behind them, or are words of the shell.
+	assignment = regexp.MustCompile(`^\w+=|^\d[\d.]*[smh]?$`) // or a number, as after timeout
+	// starters run the program after them, or are shell keywords.
 	starters = strings.Fields(`sh bash dash zsh ksh python python3 node deno ruby perl php pwsh env exec time timeout nice command run
 		uv poetry pipenv bundle sudo ! { if then else do while until`)
 )
 
-// executed are the words of a shell's text that name what is run.
+// executed are the words of a shell text that name programs.
 func executed(text string) (all []string) {
 	for _, command := range commandEnd.Split(text, -1) {
 		for _, word := range strings.Fields(command) {
@@ -171,7 +169,7 @@ func executed(text string) (all []string) {
 	return all
 }
 
-// passedOver reports whether a word stands before the name of the program that a command runs.
+// passedOver reports whether a word precedes the name of a command's program.
 func passedOver(word string) bool {
 	if strings.HasPrefix(word, "-") || assignment.MatchString(word) {
 		return true
@@ -179,13 +177,13 @@ func passedOver(word string) bool {
 	return slices.Contains(starters, path.Base(word))
 }
 
-// scripts are what a file says that is to be run.
+// scripts are the commands in a tool's file.
 func scripts(file, content string) string {
 	if file != manifest {
 		return content
 	}
 	var p struct{ Scripts map[string]string }
-	_ = json.Unmarshal([]byte(content), &p) // what is no JSON runs nothing
+	_ = json.Unmarshal([]byte(content), &p) // other text runs nothing
 	return strings.Join(slices.Sorted(maps.Values(p.Scripts)), "\n")
 }
 
@@ -193,7 +191,7 @@ func manifests(file string) bool {
 	return path.Base(file) == manifest || slices.Contains(pythonManifests, path.Base(file))
 }
 
-// Has reports whether a file is on the tests' side. Of some only a part is; see WithScripts.
+// Has reports whether a file belongs to the tests. Some files do in part; see WithScripts.
 func (s TestSide) Has(file string) bool {
 	if TestFile(file) {
 		return true
@@ -206,7 +204,8 @@ func (s TestSide) Has(file string) bool {
 	})
 }
 
-// Manifest reports whether a part of a file may be on the tests' side: of a package.json where the verify commands run scripts.
+// Manifest reports whether part of a file may belong to the tests: a package.json if the verify commands run
+// scripts.
 func (s TestSide) Manifest(file string) bool {
 	if path.Base(file) == manifest {
 		return slices.Contains(s, manifest)
@@ -214,8 +213,8 @@ func (s TestSide) Manifest(file string) bool {
 	return manifests(file)
 }
 
-// WithScripts is a text of a manifest with what another one says of scripts and test runners; one that is not there is
-// empty. It is nil where both say the same, or one of them cannot be read.
+// WithScripts is a manifest with another one's scripts and test runner settings; a missing one is empty. It is nil
+// if both have the same, or one cannot be parsed.
 func WithScripts(name string, file, other []byte) []byte {
 	if path.Base(name) != manifest {
 		rest, ours := sections(file)
@@ -240,11 +239,11 @@ func WithScripts(name string, file, other []byte) []byte {
 	if reflect.DeepEqual(mixed, into) {
 		return nil
 	}
-	text, _ := json.MarshalIndent(mixed, "", "  ") // of what was JSON
+	text, _ := json.MarshalIndent(mixed, "", "  ") // it was parsed from JSON
 	return append(text, '\n')
 }
 
-// sections parts a text into its sections that say how tests are run and the rest.
+// sections splits a text into the sections about running tests and the rest.
 func sections(text []byte) (rest, runner string) {
 	to := &rest
 	for line := range strings.Lines(string(text)) {

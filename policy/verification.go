@@ -2,31 +2,28 @@ package policy
 
 import "slices"
 
-// Verification says how far the verify commands prove the work of an attempt.
+// Verification says how far the verify commands prove an attempt's work.
 type Verification string
 
 const (
-	// Proven: tests were counted and all pass, also with the base's tests over the change, and a new or changed test fails
+	// Proven: tests were counted and all pass, also with the base's test files, and a new or changed test fails
 	// without the change.
 	Proven Verification = "proven"
-	// Passed: as Proven, but no new or changed test is known to fail without the change.
+	// Passed: like Proven, but no new or changed test is known to fail without the change.
 	Passed Verification = "passed"
 	// Uncounted: every command exited with 0, and a runner ran no test or none was recognised.
 	Uncounted Verification = "uncounted"
-	// ChangedTests: everything passes with the tests that the agent changed or removed. It fails, runs fewer tests, or was
-	// not tried with the base's tests.
+	// ChangedTests: everything passes with the tests that the agent changed or removed. With the base's test files
+	// it fails, runs fewer tests, or was not tried.
 	ChangedTests Verification = "changed_tests"
-	// AsBefore: nothing fails but what fails in the same way on the base.
+	// AsBefore: only failures as on the base.
 	AsBefore Verification = "as_before"
-	// Failed: a command failed, or its runner reported a failing test.
-	Failed Verification = "failed"
-	// Broken: a command cannot work here, and could not on the base.
-	Broken Verification = "broken"
-	// Unverified: no verify command ran.
+	Failed   Verification = "failed"
+	// Broken: a command cannot work here, on the base either.
+	Broken     Verification = "broken"
 	Unverified Verification = "none"
 )
 
-// Verifies reports whether the work counts as verified.
 func (v Verification) Verifies() bool { return v == Proven || v == Passed }
 
 // Verification is a flat table: the first row that applies is the verification.
@@ -51,23 +48,23 @@ func (r Receipt) Verification() Verification {
 	return Passed
 }
 
-// CommandsPassed reports whether the verify commands passed without a doubt that Pawl can see: the work is verified, or
-// no runner is recognised, so that the exit codes are all there is. That is enough to leave draft and to learn from.
+// CommandsPassed reports whether the verify commands passed without a doubt that Pawl can see: the work is
+// verified, or no runner was recognised and every command exited with 0. Then a draft is marked ready, and learning
+// counts it.
 func (r Receipt) CommandsPassed() bool {
 	v := r.Verification()
 	return v.Verifies() || v == Uncounted && !r.ranNoTest()
 }
 
-// ranNoTest reports whether a runner of a verify command said that it ran no test.
+// ranNoTest reports whether a verify command's runner said that it ran no test.
 func (r Receipt) ranNoTest() bool {
 	return slices.ContainsFunc(r.Verify, func(v Verified) bool { return v.NoTests })
 }
 
-// counted reports whether a runner said that tests ran.
 func (v Verified) counted() bool { return v.Runner != "" && !v.NoTests }
 
-// ProvenBy is how many new or changed tests fail without the change. A test that was red before proves nothing new, and
-// one that cannot be built without the change was not run.
+// ProvenBy is how many new or changed tests fail without the change. A test that failed before proves nothing, and
+// one that cannot be built without the change did not run.
 func (r Receipt) ProvenBy() int {
 	if r.TestEvidence == nil {
 		return 0
@@ -85,7 +82,7 @@ func (r Receipt) ProvenBy() int {
 	return len(slices.Compact(proving))
 }
 
-// Done reports whether the work is done by the verification: nothing speaks against it, though it need not be verified.
+// Done reports whether the verification finds nothing against the work, verified or not.
 func (v Verification) Done() bool {
 	switch v {
 	case Proven, Passed, Uncounted, Unverified:
@@ -95,8 +92,8 @@ func (v Verification) Done() bool {
 	}
 }
 
-// VerifiedWords says what the verification came to. Base is the name of the branch that the work began from; where it
-// is empty the words say "before".
+// VerifiedWords describes the verification. base is the name of the base branch; if it is empty the words say
+// "before".
 func (r Receipt) VerifiedWords(base string) string {
 	as := "as on " + base
 	if base == "" {
@@ -122,7 +119,7 @@ func (r Receipt) VerifiedWords(base string) string {
 	}
 }
 
-// doubt says why the work is not known to pass with the base's tests; empty where it is.
+// doubt says why the work is not known to pass with the base's test files; empty if it is.
 func (r Receipt) doubt() string {
 	e := r.TestEvidence
 	switch {
@@ -138,8 +135,7 @@ func (r Receipt) doubt() string {
 	return ""
 }
 
-// needsItsTests reports whether a command fails with the base's tests that does not fail with the tests as the change
-// left them.
+// needsItsTests reports whether a command fails with the base's test files and not with the change's.
 func (r Receipt) needsItsTests() bool {
 	for i, v := range r.TestEvidence.AsTheyWere {
 		if v.Broken != "" {
@@ -155,7 +151,6 @@ func (r Receipt) needsItsTests() bool {
 	return false
 }
 
-// stillFails says what fails as it did on the base.
 func (r Receipt) stillFails() string {
 	if slices.ContainsFunc(r.Verify, Verified.asText) {
 		return "a command still fails"
@@ -166,7 +161,6 @@ func (r Receipt) stillFails() string {
 	return "1 test still fails"
 }
 
-// failsNow says how many tests of a failed command fail.
 func (v Verified) failsNow() string {
 	switch n := max(len(v.Failing), v.FailedTests-len(v.Known)-len(v.Flaky)); {
 	case n == 0:

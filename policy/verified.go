@@ -9,38 +9,38 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// Verified is the result of one verify command. Output holds its last lines.
+// Verified is the result of one verify command. Output is its last lines.
 type Verified struct {
 	Command string `json:"command"`
-	At      string `json:"at,omitempty"` // whose code it ran on: AtBase or AtChange
+	At      string `json:"at,omitempty"` // AtBase or AtChange
 	Exit    int    `json:"exit"`
-	// Passed says that it exited with 0 and its runner reported no failing test, or that nothing failed but what failed in
-	// the same way before Pawl began, or passed when it was run again.
+	// Passed says that the command exited with 0 and its runner reported no failing test, or that every failure was
+	// Known or Flaky.
 	Passed   bool   `json:"passed"`
 	TimedOut bool   `json:"timed_out,omitempty"`
-	Signal   string `json:"signal,omitempty"` // that ended it; empty for none
+	Signal   string `json:"signal,omitempty"` // empty for none
 	Output   string `json:"output,omitempty"`
 	MS       int64  `json:"ms"`
-	// Runner names the test runners whose output was recognised; empty for none.
+	// Runner names the recognised test runners; empty for none.
 	Runner string `json:"runner,omitempty"`
-	// PassedTests, FailedTests and SkippedTests are as the runner counts them, NoTests says that none
-	// ran: it counted none, or nothing could be built.
+	// PassedTests, FailedTests and SkippedTests are the runner's counts. NoTests says that it ran none: it counted
+	// none, or nothing could be built.
 	PassedTests  int  `json:"passed_tests,omitempty"`
 	FailedTests  int  `json:"failed_tests,omitempty"`
 	SkippedTests int  `json:"skipped_tests,omitempty"`
 	NoTests      bool `json:"no_tests,omitempty"`
-	// Ran are the names of the tests that passed, where the runner tells them. Receipts do without.
+	// Ran are the names of the passed tests, if the runner names them. Receipts omit them.
 	Ran []string `json:"ran,omitempty"`
-	// Failing are the failing tests. Those that failed in the same way before Pawl began
-	// are Known instead, those that passed when they were run again at once Flaky.
+	// Failing are the failing tests. Known ones failed in the same way on the base; Flaky ones passed in a second
+	// run.
 	Failing []Failing `json:"failing,omitempty"`
 	Known   []string  `json:"known,omitempty"`
 	Flaky   []string  `json:"flaky,omitempty"`
-	// Fixed are the names of those that failed before Pawl began, and do not any more.
+	// Fixed are the names of tests that failed on the base and pass now.
 	Fixed []string `json:"fixed,omitempty"`
-	// Broken says why the command cannot work here, as it could not before Pawl began.
+	// Broken says why the command cannot work here, on the base either.
 	Broken string `json:"broken,omitempty"`
-	// RefusedHosts are what the command asked for in vain, here or where it failed before Pawl began, as HOST:PORT.
+	// RefusedHosts are the hosts that the network policy refused, here or on the base, as HOST:PORT.
 	RefusedHosts []string `json:"refused_hosts,omitempty"`
 }
 
@@ -50,16 +50,16 @@ const (
 	AtChange = "change"
 )
 
-// clean reports whether the command exited with 0 and nothing failed, also not as on the base.
+// clean reports whether the command exited with 0 and no test failed, not even as on the base.
 func (v Verified) clean() bool { return v.Passed && v.Exit == 0 && len(v.Known) == 0 }
 
-// doubtful reports whether a command that passed shows less than that all is well.
+// doubtful reports whether a passed command leaves a doubt.
 func (v Verified) doubtful() bool { return !v.clean() || v.NoTests }
 
-// Result says what the command came to, as people are told it.
+// Result describes the result for users.
 func (v Verified) Result() string { return v.result() + v.walled() }
 
-// walled says what a command that failed was refused, which may be why.
+// walled lists the hosts that a failed command was refused, a possible cause.
 func (v Verified) walled() string {
 	if len(v.RefusedHosts) == 0 || v.clean() {
 		return ""
@@ -82,7 +82,6 @@ func (v Verified) result() string {
 	return "passed"
 }
 
-// failure says how a command that did not pass failed.
 func (v Verified) failure() string {
 	switch {
 	case v.Broken != "":
@@ -95,11 +94,11 @@ func (v Verified) failure() string {
 	return fmt.Sprintf("failed with exit code %d", v.Exit)
 }
 
-// noProgram is how a program says that one which it was to start, or a module, is missing.
+// noProgram is how a program reports a missing program or module.
 var noProgram = regexp.MustCompile(`(?m)^make(?:\[\d+\])?: \*\*\* .* Error 12[67]$|^\S*python[\d.]*: No module named \S+$`)
 
-// Unable says why a command did not come to verify anything, empty where it did. On the
-// base, that is the doing of the command or of the machine.
+// Unable says why a command verified nothing; empty if it did. On the base, the command or the machine is the
+// cause.
 func (v Verified) Unable() string {
 	if v.TimedOut {
 		return "it does not end in time"
@@ -116,7 +115,7 @@ func (v Verified) Unable() string {
 	return "no test runs"
 }
 
-// unfit says why a failed command could not do its work on this machine; empty where it could.
+// unfit says why a failed command could not work on this machine; empty if it could.
 func (v Verified) unfit() string {
 	if v.Passed {
 		return ""
@@ -135,8 +134,7 @@ func (v Verified) unfit() string {
 	return ""
 }
 
-// Unable names the first of the commands that did not come to verify anything, and why;
-// empty where all did.
+// Unable names the first command that verified nothing, and why; empty for none.
 func Unable(all []Verified) string {
 	for _, v := range all {
 		if why := v.Unable(); why != "" {
@@ -146,7 +144,7 @@ func Unable(all []Verified) string {
 	return ""
 }
 
-// maxCommand bounds what is named of a command, in characters.
+// maxCommand limits a command in a sentence, in characters.
 const maxCommand = 60
 
 func (v Verified) broken(why string) string {
@@ -157,11 +155,10 @@ func (v Verified) broken(why string) string {
 	return string(name) + " cannot work here: " + why
 }
 
-// Compare says what a result means, beside that of the same command on the base and that
-// of a second run on the same commit; either is nil where it is not known. A test that
-// fails with what its assertion said on the base is known, one that passed the second
-// time is flaky, and the command passes where nothing else is wrong. Where no failing test
-// is named, the output as a whole stands for an assertion.
+// Compare interprets a result, given the same command's result on the base and a second run on the same commit;
+// either may be nil. A test that fails with the base's assertion is known, one that passed the second time is
+// flaky. The command passes if nothing else is wrong. If no failing test is named, the whole output stands for an
+// assertion.
 func (v Verified) Compare(base, again *Verified) Verified {
 	first := v.Failing
 	v = v.flaky(again)
@@ -198,8 +195,8 @@ func (v Verified) Compare(base, again *Verified) Verified {
 	return v
 }
 
-// fixed are the failures of the base that are not among the first failures of the command. A command that
-// broke off, or that could not build something new, fixed nothing.
+// fixed are the base's failures that are not among the command's first failures. A command that broke off, or could
+// not build something new, fixed nothing.
 func (v Verified) fixed(base *Verified, first []Failing) (names []string) {
 	if v.TimedOut || v.Signal != "" {
 		return nil
@@ -215,8 +212,8 @@ func (v Verified) fixed(base *Verified, first []Failing) (names []string) {
 	return names
 }
 
-// failsAsOn reports whether the command ended as it did on the base and nothing failed but what failed there.
-// named is how many of its failures had names.
+// failsAsOn reports whether the command ended as on the base and nothing else failed. named is how many of its
+// failures had names.
 func (v Verified) failsAsOn(base *Verified, named int) bool {
 	if len(v.Failing) > 0 || len(v.Known) == 0 {
 		return false
@@ -233,7 +230,7 @@ func (v Verified) failsAsOn(base *Verified, named int) bool {
 	return v.Signal == base.Signal && v.Exit == base.Exit
 }
 
-// flaky is the result with what passed in a second run told apart.
+// flaky separates what passed in a second run.
 func (v Verified) flaky(again *Verified) Verified {
 	first := v.Failing
 	switch {
@@ -257,7 +254,6 @@ func (v Verified) flaky(again *Verified) Verified {
 	return v
 }
 
-// unnamed reports whether the command failed and its output names no failing test.
 func (v Verified) unnamed() bool {
 	if v.Passed || len(v.Failing) > 0 {
 		return false
@@ -265,7 +261,7 @@ func (v Verified) unnamed() bool {
 	return strings.TrimSpace(v.Output) != ""
 }
 
-// repeats reports whether a command that names no failing test says what it said on the base.
+// repeats reports whether a command without named tests printed the same as on the base.
 func (v Verified) repeats(base *Verified) bool {
 	if !v.unnamed() || !base.unnamed() {
 		return false
@@ -277,7 +273,7 @@ func (v Verified) repeats(base *Verified) bool {
 	return v.Exit == base.Exit && now.says(&before)
 }
 
-// asText reports whether the command fails as on the base by its output as a text. It goes by its own name.
+// asText reports whether the command's whole output is compared with the base's. Its name decides.
 func (v Verified) asText() bool {
 	if !v.Passed || v.Exit == 0 {
 		return false
@@ -286,7 +282,7 @@ func (v Verified) asText() bool {
 }
 
 // partOf reports whether a second run failed in some of the first failures and in nothing else, so that the others
-// passed. A run that broke off says nothing of them.
+// passed. A run that broke off says nothing about them.
 func (v Verified) partOf(first []Failing) bool {
 	if len(v.Failing) == 0 || v.FailedTests > len(v.Failing) {
 		return false
@@ -297,30 +293,29 @@ func (v Verified) partOf(first []Failing) bool {
 	return !slices.ContainsFunc(v.Failing, func(f Failing) bool { return find(first, f.Name) == nil })
 }
 
-// Failing is a failing test, or something that failed before its tests ran.
+// Failing is a failing test, or a failure before its tests ran.
 type Failing struct {
-	// Name is the same in the next run: without times, line numbers and temporary paths.
+	// Name is stable between runs: without times, line numbers and temporary paths.
 	Name string `json:"name"`
-	// Text is that of the assertion, cut; it may be empty.
+	// Text is the assertion's text, cut; it may be empty.
 	Text string `json:"text,omitempty"`
 }
 
-// noTest matches the names of what failed before its tests ran.
+// noTest matches failures before tests ran.
 var noTest = regexp.MustCompile(`\[(?:build|setup|compilation|import|suite) failed(?: to run)?\]$|^[^: ]+\.py$`)
 
 func (f Failing) build() bool { return noTest.MatchString(f.Name) }
 
-// Unbuilt reports whether there are failures, of which none is a test.
+// Unbuilt reports whether there are failures and none is a test.
 func Unbuilt(all []Failing) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(f Failing) bool { return !f.build() })
 }
 
-// moves matches what differs between two runs that fail in the same way, beside what a
-// fingerprint leaves out: line numbers, temporary paths, addresses, measured times.
+// moves matches what differs between two equal failures and fingerprints keep: line numbers, temporary paths,
+// addresses, measured times.
 var moves = regexp.MustCompile(`(\.\w{1,5}):\d+(?::\d+)?|(?:/private)?/(?:tmp|var/tmp|var/folders)/[^\s:'"\])]+|\b0x[0-9a-fA-F]{6,16}\b|\b\d+(?:\.\d+ ?m?s|ms)\b`)
 
-// says reports whether two failures of a test have the same assertion, as far as both are
-// known.
+// says reports whether two failures of a test have the same assertion, as far as both are known.
 func (f Failing) says(other *Failing) bool {
 	if f.Text == "" || other.Text == "" {
 		return true
@@ -328,12 +323,12 @@ func (f Failing) says(other *Failing) bool {
 	return f.assertion() == other.assertion()
 }
 
-// assertion is the failure's text without what differs between two runs.
+// assertion is the failure's text without what differs between runs.
 func (f Failing) assertion() string {
 	return simhash.Normalise(moves.ReplaceAllString(f.Text, "$1"))
 }
 
-// known reports whether the failure is one of the base.
+// known reports whether the base has the same failure.
 func (f Failing) known(base, again *Verified) bool {
 	before := find(base.Failing, f.Name)
 	if before == nil {
@@ -345,7 +340,7 @@ func (f Failing) known(base, again *Verified) bool {
 	if again == nil || f.build() {
 		return false
 	}
-	// Where the assertion differs between two runs of one commit, it tells nothing.
+	// An assertion that differs between two runs of one commit tells nothing.
 	second := find(again.Failing, f.Name)
 	return second != nil && !f.says(second)
 }
@@ -357,5 +352,4 @@ func find(all []Failing, name string) *Failing {
 	return nil
 }
 
-// Names are the names of failures.
 func Names(all []Failing) []string { return each(all, func(f Failing) string { return f.Name }) }

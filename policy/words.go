@@ -7,11 +7,10 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Ending says how an agent CLI ended, read from its stream and session file.
-// The empty ending means that the attempt has not ended.
+// Ending is how an agent CLI ended, parsed from its stream and session file. It is empty while the attempt runs.
 type Ending string
 
-// The endings. Only Completed is a success; every other one is a failure of the attempt, never a Go error.
+// The endings. Only Completed is a success; the others are failures of the attempt, never Go errors.
 const (
 	Completed       Ending = "completed"
 	NoAnswer        Ending = "no_answer"
@@ -28,10 +27,10 @@ const (
 	TimedOut        Ending = "timed_out"
 	Killed          Ending = "killed"
 	Crashed         Ending = "crashed"
-	Unknown         Ending = "unknown" // of recorded input that does not tell; no attempt ends so
+	Unknown         Ending = "unknown" // only of recorded input; no attempt ends so
 )
 
-// Purpose says what an attempt is for. Only one that changes files is verified, pushed and learned from.
+// Purpose is what an attempt is for. Only attempts that change files are verified, pushed and learned from.
 type Purpose string
 
 const (
@@ -61,10 +60,10 @@ const (
 	FromLabel         Source = "label"
 	FromAssignment    Source = "assignment" // of an issue or pull request, or of its review
 	FromButton        Source = "button"
-	FromBase          Source = "base" // the branch that a pull request is to be merged into
+	FromBase          Source = "base" // the branch that the pull request will be merged into
 )
 
-// Clock writes a time as the contract does, RFC 3339 in UTC.
+// Clock formats a time as RFC 3339 in UTC.
 func Clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func Plural(n int, word string) string {
@@ -74,7 +73,6 @@ func Plural(n int, word string) string {
 	return humanize.Comma(int64(n)) + " " + word + "s"
 }
 
-// each is what f makes of each of a list, nil for none.
 func each[E, T any](list []E, f func(E) T) (all []T) {
 	for _, one := range list {
 		all = append(all, f(one))
@@ -82,9 +80,9 @@ func each[E, T any](list []E, f func(E) T) (all []T) {
 	return all
 }
 
-// Invisible reports whether a character shows nothing: control and format characters, among them those that
-// turn the direction of writing, variation selectors, and fillers, which Unicode classes as letters. The
-// Arabic number signs and their like are format characters with a shape.
+// Invisible reports whether a character shows nothing: control and format characters (with those that turn the
+// direction of writing), variation selectors, and fillers, which Unicode classes as letters. The Arabic number
+// signs and their like are format characters with a shape.
 func Invisible(r rune) bool {
 	if ' ' <= r && r <= '~' || unicode.Is(unicode.Prepended_Concatenation_Mark, r) {
 		return false
