@@ -39,7 +39,7 @@ func (f Facts) startOn(b Backend, d Decision) Decision {
 	}
 	if rest.Class == Runaway {
 		d.Lifts = true
-		why := fmt.Sprintf("a person's order ends the rest of backend %s here", b.Name)
+		why := fmt.Sprintf("a user's command ends the cooldown of backend %s here", b.Name)
 		d.Reasons = append(slices.Clone(d.Reasons), Reason{Rule: RuleRunaway, Text: why})
 	}
 	return d
@@ -189,7 +189,7 @@ func (f Facts) holdBack(candidates []Backend, d Decision) Decision {
 	switch {
 	case s.Action != "":
 	case first.Rest.Class == Runaway:
-		s = stop(RuleRunaway, "Look at what its attempts did, then comment /pawl resume: that ends the rest. /pawl use takes another backend.")
+		s = stop(RuleRunaway, "Look at what its attempts did, then comment /pawl resume: that ends the cooldown. /pawl use takes another backend.")
 	default:
 		s = stop(RuleNoBackend, "Comment /pawl resume to try again.")
 	}

@@ -17,8 +17,8 @@ func restarts(f Facts) Decision {
 	case n >= f.Limits.Restarts.Max:
 		return stop(
 			RuleRestartLimit,
-			"Look at the attempts; say in a comment, in new words, what is to be done.",
-			fmt.Sprintf("the work was restarted %d times since a person typed something new, which is its limit", n),
+			"Look at the attempts; say in a comment, in new words, what to do.",
+			fmt.Sprintf("the work was restarted %d times since a user typed something new, which is its limit", n),
 		)
 	case f.Limits.Restarts.MaxPerThreadPerDay <= 0:
 		return stop(RuleDailyCap, "The operator must allow attempts.", "no attempt is allowed on a thread")
@@ -34,7 +34,7 @@ func twoDays(f Facts) Decision {
 	}
 	return stop(
 		RuleDailyCap,
-		"Say in a comment, in new words, what is to be done.",
+		"Say in a comment, in new words, what to do.",
 		fmt.Sprintf("the thread's limit of %s in 24 hours was used up two days in a row", Plural(most, "attempt")),
 	)
 }
@@ -53,7 +53,7 @@ func day(f Facts) Decision {
 		Rule:    by,
 		Reasons: Because(by, why),
 		Until:   f.Now.Add(Day),
-		Hint:    "It goes on by itself then. /pawl raise allows as much once more at once; /pawl stop ends the wait.",
+		Hint:    "It continues by itself then. /pawl raise allows the daily limits once more now; /pawl stop ends the wait.",
 	}
 	if !f.Handed.At.IsZero() {
 		d.Until = f.Handed.At.Add(Day)
@@ -85,7 +85,7 @@ func unattended(f Facts) Decision {
 	}
 	return stop(
 		RuleUnattended,
-		"Say in a comment, in new words, what is to be done. Comments at even intervals, or with no new word but numbers, count as a program's.",
+		"Say in a comment, in new words, what to do. Comments at even intervals, or with no new word but numbers, count as a program's.",
 		fmt.Sprintf("%s in a row came from repeated comments or from what may be a program; the limit is %d", Plural(n, "attempt"), f.Limits.Unattended.MaxAttempts),
 	)
 }
@@ -238,7 +238,7 @@ func convergence(f Facts) Decision {
 	if d := f.gather(); d.Action != "" {
 		return d
 	}
-	ran := Plural(n, "round") + " of review ran since a person's order"
+	ran := Plural(n, "round") + " of review ran since a user's command"
 	why := trend(all, next, limits.MaxGrowth)
 	if n >= limits.MaxRounds {
 		why = append(why, fmt.Sprintf("rounds: %s; the limit is %d", ran, limits.MaxRounds))
@@ -247,13 +247,13 @@ func convergence(f Facts) Decision {
 	case len(why) > 0:
 		return stop(
 			RuleNotConverging,
-			"Look at the pull request, and say in a comment, in new words, what is to be done; that begins the rounds anew.",
+			"Look at the pull request, and say in a comment, in new words, what to do; that resets the count of rounds.",
 			why...,
 		)
 	case n >= free && next.Blocking == 0:
 		return stop(
 			RuleNotBlocking,
-			"Mark what must be done as blocking, or request changes; or say in a comment, in new words, what is to be done.",
+			"Mark what must be done as blocking, or request changes; or say in a comment, in new words, what to do.",
 			fmt.Sprintf("%s; %d of %d are for remarks that are marked as blocking, and none of %d is",
 				ran, limits.BlockingRounds, limits.MaxRounds, next.Findings),
 		)

@@ -86,7 +86,7 @@ var Commands = []CommandRow{
 		Argument: "[text]",
 		Takes:    TakesLines,
 		Purpose:  ToPlan,
-		Help:     "posts a plan, which you may edit; `/pawl go [text]` has it worked off",
+		Help:     "posts a plan, which you may edit; `/pawl go [text]` carries it out",
 		Readme:   "an attempt that posts a plan, which you may edit where it stands",
 	},
 	{
@@ -146,7 +146,7 @@ var Commands = []CommandRow{
 		Name:     "update",
 		Argument: "[text]",
 		Help:     "merges the base branch into the pull request's; an agent is asked where they conflict",
-		Readme:   "merge the base branch into the pull request's; the agent is asked only where they conflict, or where there is a text",
+		Readme:   "merge the base branch into the pull request's; the agent is asked only if they conflict or the command has a text",
 	},
 	{
 		Name:     "use",

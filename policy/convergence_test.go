@@ -38,7 +38,7 @@ func TestRoundsThatDoNotConvergeStop(t *testing.T) {
 	stops := func(reason string) Decision {
 		return Decision{Action: DoStop, Rule: "not_converging", Reasons: wanted(reason)}
 	}
-	waits := Decision{Action: DoStop, Rule: "not_blocking", Reasons: wanted("3 rounds of review ran since a person's order; 2 of 5 are for remarks that are marked as blocking, and none of 1 is")}
+	waits := Decision{Action: DoStop, Rule: "not_blocking", Reasons: wanted("3 rounds of review ran since a user's command; 2 of 5 are for remarks that are marked as blocking, and none of 1 is")}
 	small := []Attempt{ordered(40), round(marks(1, 0), 50), round(marks(1, 0), 60), round(marks(1, 0), 70), round(marks(1, 0), 80), round(marks(1, 0), 90)}
 	fruitless, late := round(marks(1, 0), 0), finished()
 	fruitless.Outcome, fruitless.EndTree = NoChange, fruitless.StartTree
@@ -66,7 +66,7 @@ func TestRoundsThatDoNotConvergeStop(t *testing.T) {
 		{"the fourth does", reviewed(marks(0, 1), small[:4]...), waits},
 		{"and goes on with it", reviewed(marks(1, 1), small[:4]...), begins},
 		{"as does the fifth", reviewed(marks(1, 0), small[:5]...), begins},
-		{"the sixth is one too many", reviewed(marks(1, 0), small...), stops("rounds: 5 rounds of review ran since a person's order; the limit is 5")},
+		{"the sixth is one too many", reviewed(marks(1, 0), small...), stops("rounds: 5 rounds of review ran since a user's command; the limit is 5")},
 		{"a person's order goes on", reviewed(Review{Findings: 1, Ordered: true}, small...), begins},
 		{"and begins the count anew", reviewed(marks(0, 1), append(small[:6:6], ordered(95), round(marks(0, 1), 99), round(marks(0, 1), 99))...), begins},
 		{"what is no review is not held", reviewed(Review{}, small...), begins},
@@ -153,7 +153,7 @@ func TestReviewsThatBecomeFewerAreNeverStoppedBeforeTheCap(t *testing.T) {
 			added = rapid.IntRange(added, most).Draw(t, "lines after")
 			all = append(all, round(r, added))
 		}
-		if d := Next(reviewed(marks(1, 0), all...)); d.Rule != RuleNotConverging || !slices.Contains(d.Reasons.Texts(), "rounds: 5 rounds of review ran since a person's order; the limit is 5") {
+		if d := Next(reviewed(marks(1, 0), all...)); d.Rule != RuleNotConverging || !slices.Contains(d.Reasons.Texts(), "rounds: 5 rounds of review ran since a user's command; the limit is 5") {
 			t.Fatalf("the sixth round: %+v", d)
 		}
 	})

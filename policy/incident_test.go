@@ -138,7 +138,7 @@ func TestFiftyRestartsEndWithAReasonThatSaysSo(t *testing.T) {
 		w.end(s, timedOut())
 	}
 	s.attemptsAre(t, 51, DoStop, "restart_limit")
-	if got := s.last.Reasons.String(); got != "the work was restarted 50 times since a person typed something new, which is its limit" {
+	if got := s.last.Reasons.String(); got != "the work was restarted 50 times since a user typed something new, which is its limit" {
 		t.Errorf("reasons %q", got)
 	}
 	want := []string{"2s", "4s", "8s", "16s", "32s", "1m4s", "2m8s", "4m16s"}

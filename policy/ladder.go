@@ -210,7 +210,7 @@ func (r Receipt) gaveUp() bool { return !r.Progress() && !r.blameless() }
 // noEffort says that rung 3 is skipped.
 func (b Backend) noEffort(rule Rule) Reason {
 	if b.CanEscalate {
-		why := fmt.Sprintf("the higher effort of backend %s rests after a %s edit loop", b.Name, b.Escalated.Class)
+		why := fmt.Sprintf("the higher effort of backend %s is in cooldown after a %s edit loop", b.Name, b.Escalated.Class)
 		return Reason{Rule: rule, Text: why}
 	}
 	return Reason{Rule: rule, Text: fmt.Sprintf("backend %s has no higher effort to try", b.Name)}
@@ -230,7 +230,7 @@ func (f Facts) unable() Decision {
 func verifyBroken(why string) Decision {
 	return stop(
 		RuleVerifyBroken,
-		"Give the command what it needs on the server, or correct it in .github/pawl.yml; /pawl retry has the agent work in spite of it.",
+		"Give the command what it needs on the server, or correct it in .github/pawl.yml; /pawl retry has the agent work anyway.",
 		why,
 	)
 }
@@ -286,7 +286,7 @@ func (f Facts) afresh(a Attempt, d Decision, start string) string {
 	case a.Backend != d.Backend:
 		return "another backend"
 	case d.differs():
-		return "the attempt is to differ from the one before"
+		return "the attempt must differ from the one before"
 	case f.circled(a):
 		return "the last one went in circles"
 	case !a.undisturbed():

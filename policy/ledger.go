@@ -185,8 +185,8 @@ func generations(f Facts) Decision {
 		return Decision{}
 	}
 	t := f.Fresh[0]
-	return stop(RuleGenerations, "Whoever wants it done comments /pawl solve.",
-		fmt.Sprintf("%s, and no person asked for this or for the %s before it", t.Cause, Plural(t.Generation-1, "piece")+" of work"))
+	return stop(RuleGenerations, "To have it done, comment /pawl solve.",
+		fmt.Sprintf("%s, and no user asked for this or for the %s before it", t.Cause, Plural(t.Generation-1, "piece")+" of work"))
 }
 
 const hintRoom = "It goes on by itself when there is room. The operator can raise policy.caps and policy.budget; /pawl stop ends the wait."

@@ -114,13 +114,13 @@ var words = map[Rule]Words{
 	RuleCancelled: {
 		Decides: []Action{DoStop},
 		When:    "a user asked to stop",
-		Stops:   "somebody asked for it",
+		Stops:   "a user asked for it",
 		Help:    HelpResume,
 	},
 	RuleRevoked: {
 		Decides: []Action{DoStop},
 		When:    "after `revoked`; asked before each push",
-		Stops:   "whoever asked for it may not write any more",
+		Stops:   "the user who asked may not write any more",
 		Help:    HelpRetry,
 	},
 	RuleDeclined: {
@@ -141,8 +141,8 @@ var words = map[Rule]Words{
 	},
 	RulePlan: {
 		Decides: []Action{DoAsk},
-		When:    "the plan of `/pawl go` is gone, or was edited later or by somebody without permission",
-		Stops:   "the plan cannot be worked off as it stands",
+		When:    "the plan of `/pawl go` is gone, or was edited later or by a user without permission",
+		Stops:   "the plan cannot be carried out as it stands",
 	},
 	RulePlanned: {
 		Decides: []Action{DoAsk},
@@ -184,7 +184,7 @@ var words = map[Rule]Words{
 	RuleGenerations: {
 		Decides: []Action{DoStop},
 		When:    "Pawl's own work led here too often",
-		Stops:   "Pawl's own work led here, and no person asked",
+		Stops:   "Pawl's own work led here, and no user asked",
 		Help:    HelpNone,
 	},
 	RuleAuth: {
@@ -250,7 +250,7 @@ var words = map[Rule]Words{
 	},
 	RuleUnattended: {
 		Decides: []Action{DoStop},
-		When:    "events began too many attempts without a person's new words",
+		When:    "events began too many attempts without a user's new words",
 		Stops:   "nobody seems to be attending",
 	},
 	RuleNotConverging: {
@@ -322,7 +322,7 @@ var words = map[Rule]Words{
 	},
 	RuleFeedback: {
 		Decides: []Action{DoAttempt},
-		When:    "somebody asks for work",
+		When:    "a user asks for work",
 	},
 	RuleNothingLeft: {
 		Decides: []Action{DoDone},

@@ -23,8 +23,8 @@ func stopped(f Facts) Decision {
 	}
 	return stop(
 		RuleRevoked,
-		"Somebody who may write to the repository must ask for it: /pawl retry.",
-		fmt.Sprintf("attempt %d was not pushed: whoever asked for it may not write to the repository any more", a.N),
+		"A user who may write to the repository must ask for it: /pawl retry.",
+		fmt.Sprintf("attempt %d was not pushed: the user who asked may not write to the repository any more", a.N),
 	)
 }
 

@@ -203,7 +203,7 @@ func TestARunAndADayHaveTheirBounds(t *testing.T) {
 	})
 	read(t, []sentence{
 		{"fifty restarts are the last", restarted,
-			Decision{Action: DoStop, Rule: "restart_limit", Reasons: wanted("restarted 50 times since a person typed something new, which is its limit")}},
+			Decision{Action: DoStop, Rule: "restart_limit", Reasons: wanted("restarted 50 times since a user typed something new, which is its limit")}},
 		{"an orderly stop of its server is one of them", given(many(49, timedOut(), timedOut())...).with(func(f *Facts) { f.Handed = HandOver{Times: 2, At: noon} }),
 			Decision{Action: DoStop, Rule: "restart_limit"}},
 		{"and has the backoff of one", given().asked("").with(func(f *Facts) { f.Handed = HandOver{Times: 12, At: noon} }),

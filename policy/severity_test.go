@@ -161,7 +161,7 @@ func TestTheThirdSevereLoopInAWeekNeedsAPerson(t *testing.T) {
 		{"nor is the choice of the backend", gated.asked("").with(func(f *Facts) { f.Pinned = "codex" }), Decision{Action: DoStop, Rule: "runaway"}},
 		{"nor a bot's", byBot, Decision{Action: DoStop, Rule: "runaway"}},
 		{"a person's order is, and lifts it", gated.alone().asked("resume"),
-			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Lifts: true, Reasons: wanted("a person's order ends the rest of backend codex here")}},
+			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex", Lifts: true, Reasons: wanted("a user's command ends the cooldown of backend codex here")}},
 		{"the escalated effort rests by itself", given(looping()).with(resting).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 	})
 }

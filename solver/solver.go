@@ -186,7 +186,7 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	case gone:
 		return true, s.pub.lease.Record(ctx, thread.KindThread, thread.Change{What: "uninstalled"})
 	case errors.Is(err, attempt.ErrRevoked):
-		d := thread.Refuse(policy.RuleRevoked, "Somebody who may write to the repository must ask for it: /pawl retry.", attempt.ErrRevoked.Error())
+		d := thread.Refuse(policy.RuleRevoked, "A user who may write to the repository must ask for it: /pawl retry.", attempt.ErrRevoked.Error())
 		return true, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(d, s.pub.state.Purpose()))
 	case errors.Is(err, git.ErrProtected) && s.pub.state.Open():
 		d := thread.Refuse(policy.RulePushRefused, "Let the App push to its branches (rulesets, branch protection); then comment /pawl retry.", secret.Redact(err.Error()))

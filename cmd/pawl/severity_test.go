@@ -75,7 +75,7 @@ func TestTheThirdSevereLoopOfAWeekNeedsAPerson(t *testing.T) {
 	if cools := r.Status().Cooldowns; len(cools) != 1 || cools[0].Class != "severe" || len(cools[0].Severe) != 1 {
 		t.Errorf("cooldowns %+v, want the one loop since the order", cools)
 	}
-	if d := r.State(last).Attempts[1].Decision; !d.Lifts || !strings.Contains(d.Reasons.String(), "a person's order ends the rest") {
+	if d := r.State(last).Attempts[1].Decision; !d.Lifts || !strings.Contains(d.Reasons.String(), "a user's command ends the cooldown") {
 		t.Errorf("decision %+v, want one that says that the order ended the rest", d)
 	}
 }

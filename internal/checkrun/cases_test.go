@@ -175,7 +175,7 @@ func cases() map[string]View {
 
 	spent := waiting
 	spent.Rule, spent.Reasons = policy.RuleBudget, policy.Because(policy.RuleBudget, "5.10 USD on this thread in 24 hours; its budget is 5.00")
-	spent.Hint = "It goes on by itself then. /pawl raise allows as much once more at once; /pawl stop ends the wait."
+	spent.Hint = "It continues by itself then. /pawl raise allows the daily limits once more now; /pawl stop ends the wait."
 	c["waiting-for-reset"], c["day-spent"] = waiting, spent
 
 	open := limited(3)
@@ -226,7 +226,7 @@ func addStops(c map[string]View) map[string]View {
 		restarts.Attempts = append(restarts.Attempts, a)
 	}
 	restarts.State, restarts.Rule = Stopped, "restart_limit"
-	restarts.Reasons = policy.Because("", "the run was restarted 50 times since a person typed something new, which is its limit")
+	restarts.Reasons = policy.Because("", "the run was restarted 50 times since a user typed something new, which is its limit")
 	restarts.Hint = "Look at the attempts; a new /pawl solve starts a new run."
 	c["restart-limit"] = restarts
 

@@ -238,7 +238,7 @@ var (
 	errStopped  = errors.New("a person asked to stop")
 	errClosed   = errors.New("the thread was closed")
 	errShutdown = errors.New("the server is stopping")
-	ErrRevoked  = errors.New("whoever asked for it may not write to the repository any more")
+	ErrRevoked  = errors.New("the user who asked may not write to the repository any more")
 )
 
 // cancelled ends an attempt that was ended from outside.
