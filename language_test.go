@@ -55,14 +55,14 @@ func phrases() []phrase {
 		{`(of|by|from|to|with|in|for|on|at) what (is|was|are|were|has|had)`, `the thing's name`},
 		{`(for|of|by|to|from|with|at|than) who`, `"users who", "anyone who"`},
 		{`whoever`, `"the user who", "anyone who"`},
-		{`(where|there)(of|upon|fore|with)|wherein|therein`, `a second sentence`},
+		{`(where|there)(of|upon|with)|wherein|therein|wherefore`, `a second sentence`},
 		{`such that`, `"so that"`},
 		{`(is|are) to be`, `"must be", or the active verb`},
 		{`where there (is|are)( no| none)?`, `"if there is", "without"`},
 		{`shall`, `"must" or "should"`},
 		{`anew`, `"again"`},
 		{`persons?`, `"user", "maintainer", "operator" or "contributor"`},
-		{`(some|any)(body|one)('s)?`, `"a user", "a maintainer", "an operator"`},
+		{`(somebody|someone|anybody)('s)?`, `"a user", "a maintainer", "an operator"`},
 		{`(is|are|was|were|be|been) (said|told|heard)`, `"reported", "acknowledged", "gets", or the active verb`},
 		{`(an|gives?|gave|given|give no|takes?|first|'s) orders?`, `"command"`},
 		{`beside`, `"next to", "in addition to" or "in the background"`},
@@ -280,16 +280,17 @@ func allowed(t *testing.T) map[string]int {
 	return counts
 }
 
-// TestPlainEnglish fails on phrases and long sentences that are new. -update lowers the counts of files that lost some.
+// TestPlainEnglish fails on phrases and long sentences that are new, and lists all with -v. -update lowers the counts.
 func TestPlainEnglish(t *testing.T) {
 	marks, counts := language(t, os.DirFS(".")), allowed(t)
 	for _, name := range slices.Sorted(maps.Keys(marks)) {
-		if len(marks[name]) <= counts[name] {
-			continue
+		report := t.Log
+		if len(marks[name]) > counts[name] {
+			report = t.Error
 		}
-		t.Errorf("%s has %d marks, and %s allows %d:", name, len(marks[name]), allowedFile, counts[name])
+		report(fmt.Sprintf("%s has %d marks, and %s allows %d:", name, len(marks[name]), allowedFile, counts[name]))
 		for _, m := range marks[name] {
-			t.Error(m)
+			report(m)
 		}
 	}
 	var left strings.Builder
@@ -364,6 +365,7 @@ func TestPlainTextIsNotMarked(t *testing.T) {
 		"The user decides who answers. What is owed comes first.",
 		"the file solver/person/anew.go",
 		"that is why the run ended, and which of them won",
+		"It is therefore closed to anyone who asks.",
 	} {
 		if marks := m.find("x.go", 1, text); len(marks) > 0 {
 			t.Errorf("%q: %v", text, marks)

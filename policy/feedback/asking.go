@@ -12,34 +12,31 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// courtesy are the words of thanks and of bare approvals. A remark of these alone asks
-// for nothing; any other word may ask for something.
+// courtesy are words of thanks and approval. A remark of only these asks for nothing.
 const courtesy = " thanks thank thx ty cheers you u so very much a lot all team lgtm looks look good great nice one fine perfect awesome excellent cool ok okay" +
 	" approved approve ship merge it this that to me by well done job work works stuff is are s as the appreciated "
 
 var (
-	// asking matches a question, and words with which thanks go on with a request or complain.
+	// asking matches questions, and words that continue thanks with a request or a complaint.
 	asking = regexp.MustCompile(`(?i)\?|n't\b|\b(?:and|but|or|then|now|also|please|can|could|would|should|must|needs?|only|half|not|nothing|never|except|instead|still|` +
 		`if|once|after|before|until|when|advance|(?:break|broke|fail|miss|wrong)\w*)\b`)
 	emoji = regexp.MustCompile(`:[a-z0-9_+-]+:|\+1\b|@[\w-]+`) // and mentions
-	// thanking matches what somebody is thanked for: up to two words behind an
-	// article or behind "fixing" and the like.
+	// thanking matches the object of thanks: up to two words after an article or after "fixing" and the like.
 	thanking = regexp.MustCompile(`(?im)\b(?:thanks|thank you|thx|ty)(?: +(?:so|very|much|a|lot|again|all|everyone))* +for +(?:(?:the|this|that|your|all|such|a)(?: +[\w'-]+){0,2}|\w+ing(?: +[\w'-]+){0,2})(?:[.!]|[^\pL\pN\n]*$)`)
-	alert    = regexp.MustCompile(`(?m)^ {0,3}>\s*\[!\w+\]`) // GitHub's coloured boxes, which are no quotations
+	alert    = regexp.MustCompile(`(?m)^ {0,3}>\s*\[!\w+\]`) // GitHub's alerts, which are not quotations
 )
 
-// Gist is the words of a text, sorted, without quotations: programs quote and shuffle what they say again.
+// Gist is the sorted words of a text without quotations: programs quote and shuffle what they repeat.
 func Gist(text string) []string {
 	all := words(NewPage(text).Own())
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// Numbered reports whether a word holds a digit, as counters, times, hashes and the keys of tasks do.
+// Numbered reports whether a word has a digit, as counters, times, hashes and task keys do.
 func Numbered(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) }
 
-// courteous reports whether somebody's own words are thanks, a bare approval or emoji:
-// no question and no code, and nothing but words of courtesy and what thanks are for.
+// courteous reports whether a user's own words are only thanks, approval or emoji, without a question or code.
 func courteous(own string) bool {
 	if asking.MatchString(own) || NewPage(own).hasCode() {
 		return false
@@ -48,16 +45,17 @@ func courteous(own string) bool {
 	return !slices.ContainsFunc(words(own), func(w string) bool { return !strings.Contains(courtesy, " "+w+" ") })
 }
 
-// How much a remark of a review matters to who made it; 0 is no remark of a review.
+// The severity of a review remark; 0 for other remarks.
 const (
-	Minor    = 1 // it may stay as it is
-	Ordinary = 2 // nothing is said of it
-	Blocking = 3 // it must be dealt with before a merge
+	Minor    = 1 // optional
+	Ordinary = 2 // unmarked
+	Blocking = 3 // must be handled before a merge
 )
 
-// marks are the words that remarks begin with to say how much they matter: those of Conventional Comments
-// (https://conventionalcomments.org), and what review bots print: P0 to P3 (Codex, Greptile), critical to low (Gemini
-// Code Assist, Cursor Bugbot), critical to trivial (CodeRabbit), important and nit (Claude), must, should, nit (Copilot).
+// marks are the words at the start of remarks that say how much they matter: Conventional Comments
+// (https://conventionalcomments.org), and review bots: P0 to P3 (Codex, Greptile), critical to low (Gemini Code
+// Assist, Cursor Bugbot), critical to trivial (CodeRabbit), important and nit (Claude), must, should, nit
+// (Copilot).
 var marks = [...]string{
 	Minor:    " p3 p4 low minor trivial nit nitpick optional suggestion non-blocking if-minor praise thought note info ",
 	Ordinary: " p2 medium moderate should issue todo question ",
@@ -65,15 +63,15 @@ var marks = [...]string{
 }
 
 var (
-	// htmlTag matches a tag, of which people may see the text of an image.
+	// htmlTag matches a tag and an image's alternative text.
 	htmlTag = regexp.MustCompile(`<[a-z][^>]*\balt=["']([^"']*)["'][^>]*>|</?[a-z][^>]*>`)
-	// mark matches a word at the beginning of a line, whatever decorates it, that is set off from what follows:
-	// P1: x, **nit** x, ![P1 Badge](x), issue (blocking): x.
+	// mark matches a decorated word at the start of a line that is set off from the rest: P1: x, **nit** x, ![P1
+	// Badge](x), issue (blocking): x.
 	mark = regexp.MustCompile(`^[^\pL\pN]*(?:(?:severity|priority|security)[^\pL\pN]+)?([\pL\pN-]+)(?: (?:severity|priority|badge))?(?: ?\(([^()]*)\))?(?:\s*$|[^\pL\pN\s('’-]+|\s+[-–—])(.*)`)
 )
 
-// Severity says how much a remark matters to the reviewer who made it. A review that requests changes blocks; else the
-// gravest mark counts. A bot's comment on the whole is a remark of a review, a person's is none.
+// Severity is how much a remark matters to its reviewer. A review that requests changes blocks; otherwise the
+// gravest mark counts. A bot's general comment counts as a review remark, a user's does not.
 func Severity(r Remark) int {
 	if !reviews(r) {
 		return 0
@@ -93,7 +91,7 @@ func Severity(r Remark) int {
 	return cmp.Or(gravest, Ordinary)
 }
 
-// reviews reports whether a remark is one of a review. A bot's comment on the whole is, a user's is not.
+// reviews reports whether a remark belongs to a review. A bot's general comment does, a user's does not.
 func reviews(r Remark) bool {
 	switch r.Source {
 	case policy.FromReview, policy.FromReviewComment:
@@ -105,7 +103,7 @@ func reviews(r Remark) bool {
 	}
 }
 
-// markedIn is what the mark says that a cell of a table, or a line, begins with; 0 for nothing, and for a count of none
+// markedIn is the severity by the mark at the start of a table cell or a line; 0 for none, or a count of none
 // ("critical: 0").
 func markedIn(cell string) (severity int) {
 	m := mark.FindStringSubmatch(cell)
@@ -115,7 +113,7 @@ func markedIn(cell string) (severity int) {
 	return marked(m[1] + "," + m[2])
 }
 
-// marked is what the last word of a mark and its decorations says that says anything; 0 for nothing.
+// marked is the severity of the last meaningful word of a mark and its decorations; 0 for none.
 func marked(words string) (severity int) {
 	for word := range strings.SplitSeq(words, ",") {
 		for s, list := range marks {
@@ -128,25 +126,25 @@ func marked(words string) (severity int) {
 }
 
 const (
-	// inARow is how many remarks tell a program. It is our choice; docs/verdicts.md has how often people are mistaken.
+	// inARow is how many remarks identify a program. Our choice; docs/verdicts.md has the error rate for people.
 	inARow = 6
-	// even is how far a gap between two of them may be from a whole multiple of the smallest one, in parts of the
-	// smallest: what looks every five minutes whether it has something to say says it after five, ten or fifteen.
+	// even is the tolerance of a gap between two remarks, as a share of the smallest gap, from a whole multiple of
+	// the smallest: a program that polls every five minutes writes after five, ten or fifteen.
 	even = 0.02
-	// coarse is the least gap in seconds that can be equal to others, and gross the least one that can be a multiple.
-	// GitHub reports whole seconds, so smaller gaps agree by chance.
+	// coarse is the least gap in seconds that can equal others, gross the least one that can be a multiple. GitHub
+	// reports whole seconds, so smaller gaps agree by chance.
 	coarse, gross = 5, 30
 )
 
-// Moment is when somebody said something that the thread did not hold yet. Fresh says that it held a new word and not
-// only new numbers, or the words of earlier remarks in another combination.
+// Moment is the time of a new text on the thread. Fresh says that it had a new word, not only new numbers or a new
+// combination of earlier remarks' words.
 type Moment struct {
 	At    time.Time
 	Fresh bool
 }
 
-// Mechanical reports whether the last of somebody's moments, oldest first, is a program's. It is one of six in a row
-// without a fresh word, or at even intervals. Earlier moments stay what they were.
+// Mechanical reports whether the last of a writer's moments, oldest first, is a program's: one of six in a row
+// without a fresh word, or at even intervals. Later moments do not change the result for earlier ones.
 func Mechanical(said []Moment) bool {
 	if len(said) < inARow {
 		return false

@@ -14,36 +14,36 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Authored stands for what an agent itself wrote while it worked: its commands, the arguments of its tools,
-// its patches and messages. What tools printed is none of it, so a person's comment that the agent merely
-// read stays the person's. Texts are kept as hashes of their runs of words, 4 bytes each, so that a thread's
-// log can hold them and every node can ask. The zero value is of an agent that wrote nothing.
+// Authored is what an agent itself wrote while it worked: its commands, tool arguments, patches and messages. It
+// leaves out tools' output, so a user's comment that the agent read stays the user's. Texts are kept as hashes of
+// word runs, 4 bytes each, so that a thread's log can hold them and every node can check. The zero value wrote
+// nothing.
 type Authored struct {
 	runs  map[uint32]bool
-	fresh []uint32 // those that are not logged yet
-	size  int      // of the texts that were looked at, in bytes
+	fresh []uint32 // not logged yet
+	size  int      // bytes of the texts added
 }
 
-// runWords is how many words of a remark in a row must stand in the agent's texts, wherever in the remark. A
-// remark of fewer words must stand in a command that posts: "done" or "LGTM" stands in any session by chance.
+// runWords is how many consecutive words of a remark must occur in the agent's texts, for every part of the remark.
+// A shorter remark must occur in a command that posts: "done" or "LGTM" occurs in any session by chance.
 const runWords = 4
 
-// maxRuns bounds what is kept of one attempt's texts, except of what it posts, which has as much room again.
-// Recorded healthy sessions have up to 4,300 runs, and the longest answer that was recorded 8,600.
+// maxRuns limits the hashes of one attempt's texts; posted texts have the same limit again. Recorded healthy
+// sessions have up to 4,300 runs, the longest recorded answer 8,600.
 const maxRuns = 1 << 14
 
-// maxPerRun bounds the texts that are looked at, in bytes for each run that may be
-// kept: 16 MiB. A text that only repeats itself fills nothing, but takes up to 3 s a MiB.
+// maxPerRun limits the texts that are read, in bytes per run: 16 MiB. A repetitive text fills nothing, but takes up
+// to 3 s per MiB.
 const maxPerRun = 1 << 10
 
 // posting matches commands and calls that write to GitHub.
 var posting = regexp.MustCompile(`(?i)\bgh\s|\bcurl\b|comments?\b|\bgithub\b`)
 
-// postingParts are what each match of posting has one of, in lower case. They are
-// looked for first: a gigabyte of output took 46 s with the regexp alone, and takes 4 s.
+// postingParts are the lower-case words of which each match of posting has one. They are checked first: a gigabyte
+// of output took 46 s with the regexp alone, and takes 4 s.
 var postingParts = []string{"gh", "curl", "comment", "github"}
 
-// Posts reports whether a text that is executed may write to GitHub.
+// Posts reports whether an executed text may write to GitHub.
 func Posts(text string) bool {
 	lower := strings.ToLower(text)
 	if !slices.ContainsFunc(postingParts, func(part string) bool { return strings.Contains(lower, part) }) {
@@ -52,11 +52,11 @@ func Posts(text string) bool {
 	return posting.MatchString(text)
 }
 
-// Add takes a text of the agent in; ran says that it was executed and not merely said.
-// It reports whether the text may have posted something.
+// Add adds a text of the agent; ran says that it was executed, not only said. It reports whether the text may have
+// posted something.
 //
-// White space, punctuation, quoting and escapes are ignored, because a remark goes
-// through JSON, a shell and a here-document before it is posted.
+// White space, punctuation, quoting and escapes are ignored, because a remark passes through JSON, a shell and a
+// here-document before it is posted.
 func (a *Authored) Add(text string, ran bool) (posts bool) {
 	shortest, most := runWords, maxRuns
 	if ran && Posts(text) {
@@ -79,7 +79,6 @@ func (a *Authored) add(words []string, n, most int) {
 	}
 }
 
-// put takes in a run, which is to be logged if it is a new one.
 func (a *Authored) put(run uint32) {
 	if !a.runs[run] {
 		a.know(run)
@@ -105,8 +104,7 @@ func (a *Authored) Wrote(remark string) bool {
 	return n > 0
 }
 
-// Parts are what of a remark must be somebody's for the remark to be theirs: of an
-// edited description only what was added.
+// Parts are the texts that must match for a remark to be an agent's: of an edited description, the additions.
 func (r Remark) Parts() []string {
 	if r.Source == policy.FromDescription {
 		return Additions(r.Was, r.Text)
@@ -114,7 +112,6 @@ func (r Remark) Parts() []string {
 	return []string{r.Text}
 }
 
-// parts are Parts as pages; the text itself is parsed once.
 func (r Remark) parts() []Page {
 	if r.Source != policy.FromDescription {
 		return []Page{r.page()}
@@ -126,12 +123,12 @@ func (r Remark) parts() []Page {
 	return all
 }
 
-// minCopy is how many words a copy of Pawl's texts has at least: fewer stand in them by
-// chance. maxOwn is how many runs of a thread's are kept, 32 KiB, or one text more.
+// minCopy is the least number of words in a copy of Pawl's texts: fewer match by chance. maxOwn limits a thread's
+// runs, 32 KiB, or one more text.
 const minCopy, maxOwn = 8, 1 << 13
 
-// volatile is what a reader does not copy of a text of Pawl, and what changes in it as
-// work goes on: tags, addresses of links, and words with digits in them.
+// volatile is what copies of Pawl's texts omit and what changes while work goes on: tags, link targets, and words
+// with digits.
 var volatile = regexp.MustCompile(`<[^>]*>|\]\([^)]*\)|\w*\d\w*`)
 
 func lasting(text string) []string {
@@ -139,8 +136,7 @@ func lasting(text string) []string {
 	return words(volatile.ReplaceAllString(text, " "))
 }
 
-// AddOwn takes in a text that Pawl itself publishes. What stands in code there, others
-// said: the last bit of a run tells.
+// AddOwn adds a text that Pawl publishes. The last bit of a run marks code in it, which others wrote.
 func (a *Authored) AddOwn(text string) {
 	if len(a.runs) >= maxOwn {
 		return
@@ -160,8 +156,8 @@ func (a *Authored) AddOwn(text string) {
 	}
 }
 
-// copied reports whether a remark is a copy of what Pawl published on the thread, as a
-// bridge makes it. A copy of nothing but what others said there is its writer's wish.
+// copied reports whether a remark copies Pawl's texts on the thread, as bridges do. A copy of only others' words
+// there is its writer's request.
 func copied(r Remark, s Scene) bool {
 	var own Authored
 	own.Read(s.Own)
@@ -176,7 +172,7 @@ func copied(r Remark, s Scene) bool {
 	return true
 }
 
-// copies reports whether words are a copy of Pawl's texts, and not only of what others said there.
+// copies reports whether words copy Pawl's texts, and not only others' words in them.
 func (a *Authored) copies(all []string) bool {
 	if len(all) < minCopy {
 		return false
@@ -185,7 +181,7 @@ func (a *Authored) copies(all []string) bool {
 	for i := 0; i+runWords <= len(all); i++ {
 		run := hashOf(all[i:i+runWords]) &^ 1
 		switch {
-		case a.runs[run|1]: // others said it
+		case a.runs[run|1]: // others wrote it
 		case a.runs[run]:
 			pawls = true
 		default:
@@ -195,11 +191,11 @@ func (a *Authored) copies(all []string) bool {
 	return pawls
 }
 
-// writer matches a first line that names who wrote what follows, and says no more; an
-// order to Pawl begins with @ and its name alone.
+// writer matches a first line that only names the author of the rest. A command to Pawl begins with @ and its name
+// alone.
 const writer = `(?i)^[^\w@]*(?:@?%[1]s\[bot\]|%[1]s)\W*(?:(?:bot|app|wrote|commented|said|posted|replied|on|in|at|via|github|#?[\d:/.-]+)\b\W*)*:\W*\n`
 
-// uncut is a copy without such a line, and without the word within which its end was cut off.
+// uncut is a copy without such a line, and without the last word if its end was cut off.
 func uncut(text, slug string) string {
 	text = regexp.MustCompile(fmt.Sprintf(writer, regexp.QuoteMeta(slug))).ReplaceAllString(text, "")
 	for _, mark := range []string{"…", "...", "[…]"} {
@@ -211,7 +207,7 @@ func uncut(text, slug string) string {
 	return text
 }
 
-// Fresh are the runs that are not logged yet.
+// Fresh returns the runs that are not logged yet.
 func (a *Authored) Fresh() (runs []byte) {
 	for _, run := range a.fresh {
 		runs = binary.BigEndian.AppendUint32(runs, run)
@@ -236,26 +232,26 @@ func hashOf(words []string) uint32 {
 	return h.Sum32()
 }
 
-// words are the words of a text in lower case. A word is a run of letters and digits;
-// everything else separates words, escapes other than \uXXXX included.
+// words splits a text into lower-case words: runs of letters and digits. Everything else separates words, also
+// escapes other than \uXXXX.
 func words(text string) []string {
-	if strings.Contains(text, `\`) { // which is asked more quickly than replaced
+	if strings.Contains(text, `\`) { // checking is faster than replacing
 		text = escapes.ReplaceAllStringFunc(text, unescaped)
 	}
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// escapes are those of JSON and of shells, however many backslashes the layers of
-// quoting put before them. A character may be written as a pair of surrogates.
+// escapes are the escapes of JSON and of shells, with any number of backslashes from nested quoting. A surrogate
+// pair is one character.
 var escapes = regexp.MustCompile(`\\+(?:[nrt]|(?:u([dD][89abAB][0-9a-fA-F]{2})\\+)?u([0-9a-fA-F]{4}))?`)
 
-// unescaped is the character that an escape names, a space for what is none.
+// unescaped is the character that an escape names, else a space.
 func unescaped(escape string) string {
 	m := escapes.FindStringSubmatch(escape)
 	if m[2] == "" {
 		return " "
 	}
-	first, _ := strconv.ParseUint(m[1], 16, 16) // 0 where there is none
+	first, _ := strconv.ParseUint(m[1], 16, 16) // 0 for none
 	last, _ := strconv.ParseUint(m[2], 16, 16)
 	if utf16.IsSurrogate(rune(last)) {
 		return string(utf16.DecodeRune(rune(first), rune(last)))
@@ -263,8 +259,7 @@ func unescaped(escape string) string {
 	return string(rune(last))
 }
 
-// WroteAll reports whether each part of a remark consists of what one of the agents
-// wrote: of an edited description only what was added need be theirs.
+// WroteAll reports whether one of the agents wrote every part of a remark.
 func WroteAll(parts []string, agents ...Authored) bool {
 	foreign := func(part string) bool {
 		return !slices.ContainsFunc(agents, func(a Authored) bool { return a.Wrote(part) })

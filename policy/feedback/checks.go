@@ -8,44 +8,44 @@ import (
 	"sync"
 )
 
-// Class is what the failure of a check of others means for the work.
+// Class is what another check's failure means for the work.
 type Class string
 
 const (
-	// Ours is the work's: the agent is told.
+	// Ours is caused by the work: the agent gets it.
 	Ours Class = "ours"
-	// Before failed without the work, too; no agent is told.
+	// Before also fails without the work; no agent gets it.
 	Before Class = "was there before"
-	// Flaky failed, and passed when it ran again on the same commit.
+	// Flaky passed when it ran again on the same commit.
 	Flaky Class = "flaky"
-	// Infrastructure says nothing of the commit: the machine, the account or the network failed.
+	// Infrastructure is a failure of the machine, the account or the network.
 	Infrastructure Class = "infrastructure"
 )
 
-// Failing reports whether a check that concluded so is red. One that asks a person, or was skipped, is not.
+// Failing reports whether a check's conclusion is red. A check that was skipped or waits for a user is not.
 func Failing(conclusion string) bool {
 	return slices.Contains([]string{"failure", "timed_out", cancelled}, conclusion)
 }
 
 const cancelled = "cancelled"
 
-// Failure is a check of others that failed on the last commit of the work, with what is known around it. Start
-// and Base are what the same check concluded on the commit that the work began at and on the base as it is now;
-// empty where it did not run there, or still runs.
+// Failure is another check that failed on the last commit of the work. Start and Base are the same check's
+// conclusions on the commit that the work began at and on the current base; empty if it did not run there, or still
+// runs.
 type Failure struct {
 	Conclusion, Start, Base string
 	BaseRef                 string
 	Behind                  bool     // the base has commits that the head lacks
-	WasOurs                 bool     // it was the work's on an earlier commit
-	Again                   bool     // it passed later on the same commit
-	Gone                    bool     // GitHub shows it no more
-	Said                    string   // what the check says, as Outside reads it
-	Log                     []string // the last lines of the step that failed
-	Tests                   int      // how many failing tests that log names
+	WasOurs                 bool     // it was Ours on an earlier commit
+	Again                   bool     // it later passed on the same commit
+	Gone                    bool     // GitHub no longer shows it
+	Said                    string   // the check's output as Outside reads it
+	Log                     []string // the last lines of the failed step
+	Tests                   int      // how many failing tests the log names
 }
 
-// Classify says what the failure of a check is, and why. update says that the base has mended what was broken
-// before, and that the head lacks it.
+// Classify returns the class of a failure, and why. update says that the base has fixed it and that the head lacks
+// the fix.
 func Classify(f Failure) (class Class, reason string, update bool) {
 	switch {
 	case f.Again:
@@ -71,12 +71,12 @@ func Classify(f Failure) (class Class, reason string, update bool) {
 	return Ours, "it fails on Pawl's commit", false
 }
 
-// lastLines is how many of a log's last lines may say that a download failed: what failed first and was tried
-// again stands further up.
+// lastLines is how many of a log's last lines may report a failed download: a failure that was retried is further
+// up.
 const lastLines = 15
 
-// fetches are the sentences with which common tools say that the network or the other side failed, each where it
-// begins a line: what does not exist (404) may be the work's own mistake, and is none of them.
+// fetches match the lines with which common tools report a failed network or server. A missing resource (404) does
+// not count: it may be the work's own mistake.
 var fetches = sync.OnceValue(func() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		// curl, lib/strerror.c: could not resolve, connect, or was cut off.
@@ -96,7 +96,7 @@ var fetches = sync.OnceValue(func() []*regexp.Regexp {
 	}
 })
 
-// fetchFailed is the line near a log's end that says that a download failed; empty for none.
+// fetchFailed is a line near a log's end that reports a failed download; empty for none.
 func fetchFailed(log []string) string {
 	for _, line := range log[max(0, len(log)-lastLines):] {
 		line = strings.TrimPrefix(strings.TrimPrefix(line, "##[error]"), "Error: ")

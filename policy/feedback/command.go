@@ -10,23 +10,22 @@ import (
 )
 
 type Command struct {
-	// Name is that of one of policy.Commands. It is policy.UnknownCommand for any other word behind /pawl, so that Pawl can answer with help. The zero Command has no name and is no command.
+	// Name is a name in policy.Commands, or policy.UnknownCommand for any other word after /pawl, which Pawl answers
+	// with help. The zero Command is no command.
 	Name string
-	// Text is what was said beside the name, as far as a reader can see it: the
-	// task for solve, ask, plan and go, which may go on for many lines; the backend for use; the
-	// word itself for unknown; the rest of the line for the others.
+	// Text is the visible text after the name: the task for solve, ask, plan and go, which may have many lines; the
+	// backend for use; the word itself for unknown; the rest of the line for the others.
 	Text string
-	// Mention says that the App was mentioned by name instead of /pawl.
+	// Mention says that the comment mentions the App's name instead of /pawl.
 	Mention bool
 }
 
-// Works reports whether it asks for work, as a remark without a command does:
-// unlike an order to Pawl itself and a question.
+// Works reports whether it asks for work, as a remark without a command does.
 func (c Command) Works() bool {
 	return policy.CommandNamed(c.Name).Effect == policy.BeginsWork
 }
 
-// thanks reports whether a mention of the App is followed by thanks, and by no task.
+// thanks reports whether the mention is followed by thanks and no task.
 func (c Command) thanks() bool {
 	if !c.Mention || c.Text == "" {
 		return false
@@ -34,17 +33,15 @@ func (c Command) thanks() bool {
 	return courteous(NewPage(c.Text).Own())
 }
 
-// ParseCommand finds the command in the body of a comment, review or description. A command is the first
-// thing on a line that a reader of the page sees as the writer's own words: not in quotes, code, HTML
-// comments or the quoted part of an e-mail, and not indented by four columns or more. In doubt a line is no
-// command.
+// ParseCommand finds the command in the body of a comment, review or description. A command is the first thing on a
+// line, in the writer's own visible words: not in quotes, code, HTML comments or the quoted part of an e-mail, and
+// not indented by four columns or more. In doubt a line is no command.
 //
-// slug is the App's name; a line that starts with its mention means solve. The first command counts; but
-// where one says stop, stop counts wherever it stands. "@slug stop" alone on its line is taken for stop as
-// well: nobody who writes that wants an agent to start.
+// slug is the App's name; a line that starts with its mention means solve. The first command counts, but a stop
+// counts anywhere. "@slug stop" alone on its line also means stop: its writer does not want an agent to start.
 func ParseCommand(body, slug string) (Command, bool) { return NewPage(body).Command(slug) }
 
-// Command finds the command of the page, as ParseCommand says.
+// Command finds the page's command; see ParseCommand.
 func (p Page) Command(slug string) (Command, bool) {
 	lines := p.lines()
 	var first Command
@@ -68,8 +65,8 @@ func (p Page) Command(slug string) (Command, bool) {
 	return first, first.Name != ""
 }
 
-// commandOn reads one line. The text of the command is as it was written; it
-// may hold the beginning of a comment that ends further down.
+// commandOn reads one line. The text of the command is as written; it may contain the start of a comment that ends
+// further down.
 func commandOn(l line, slug string) (Command, bool) {
 	if l.kind != plainLine {
 		return Command{}, false
@@ -103,13 +100,13 @@ func commandOn(l line, slug string) (Command, bool) {
 	return Command{Name: name, Text: text}, true
 }
 
-// commandWord makes a word comparable: people write "Stop!" and "solve:".
+// commandWord normalises a word: users write "Stop!" and "solve:".
 func commandWord(word string) string {
 	return strings.ToLower(strings.TrimRight(strings.TrimSpace(Visible(word)), ".,:;!?"))
 }
 
-// afterMention returns what follows a mention of slug at the start of text. The
-// mention must be whole: @slug-other, @slug/team and @slug.example are others.
+// afterMention returns the text after a mention of slug at the start. The mention must be whole: @slug-other,
+// @slug/team and @slug.example are others.
 func afterMention(text, slug string) (rest string, ok bool) {
 	if slug == "" {
 		return "", false
@@ -132,8 +129,7 @@ func afterMention(text, slug string) (rest string, ok bool) {
 	return rest, true
 }
 
-// task joins the text on the line of a solve command and the lines behind it,
-// up to the next command and without quotations of e-mail.
+// task joins a solve command's line with the lines after it, up to the next command and without e-mail quotations.
 func task(start string, behind []line, slug string) string {
 	said := []string{start}
 	for _, l := range behind {
@@ -155,15 +151,14 @@ func cutPrefixFold(text, prefix string) (rest string, ok bool) {
 	return text[len(prefix):], true
 }
 
-// startsWithSpace reports whether text starts with white space of any kind;
-// some keyboards make a no-break space.
+// startsWithSpace reports whether text starts with any white space; some keyboards make a no-break space.
 func startsWithSpace(text string) bool {
 	return strings.IndexFunc(text, unicode.IsSpace) == 0
 }
 
-// Triggers reports whether a repository that listens to the given triggers hears feedback of that source;
-// none given means all. The words are those of the repository's configuration: command, mention, label,
-// assignment, review, comment, description, check_run, base. Buttons are always heard.
+// Triggers reports whether a repository with these triggers accepts feedback of a source; no triggers accept all.
+// The words are from the repository's configuration: command, mention, label, assignment, review, comment,
+// description, check_run, base. Buttons are always accepted.
 func Triggers(source policy.Source, c Command, triggers []string) bool {
 	if source == policy.FromButton || len(triggers) == 0 {
 		return true
@@ -190,14 +185,14 @@ func trigger(source policy.Source, c Command) string {
 	return string(source)
 }
 
-// What people are told of a remark that is ignored: that they may not give orders, or not this one, or that it was none.
+// The replies to an ignored remark: its writer may not command Pawl, may not give this command, or gave none.
 const (
 	Refused    = "refused"
 	NoOrder    = "no_order"
 	Maintainer = "maintainer"
 )
 
-// byPerson reports whether a person said it just now, in words.
+// byPerson reports whether a user wrote it just now.
 func byPerson(r Remark) bool {
 	if r.Actor.Bot() || r.App != 0 {
 		return false
@@ -205,10 +200,9 @@ func byPerson(r Remark) bool {
 	return !r.Edited && spoken(r.Source)
 }
 
-// codeSpan is code within a line.
 var codeSpan = regexp.MustCompile("`+[^`]*`+")
 
-// Mentions reports whether the writer's own words name the App, as a mention that is no order does within a line.
+// Mentions reports whether the writer's own words mention the App inside a line, which is no command.
 func (p Page) Mentions(slug string) bool {
 	return slices.ContainsFunc(p.lines(), func(l line) bool { return l.kind == plainLine && mentions(l.text, slug) })
 }
@@ -226,7 +220,7 @@ func mentions(line, slug string) bool {
 	return false
 }
 
-// wordBegins reports whether a mention may begin at an offset: at the start, behind white space or a bracket.
+// wordBegins reports whether a mention may begin at an offset: at the start, after white space or a bracket.
 func wordBegins(s string, at int) bool {
 	if at == 0 || s[at-1] == '(' {
 		return true

@@ -17,14 +17,14 @@ const (
 )
 
 var (
-	// managed matches the markers around the block that Pawl keeps in a description. They are found in code
-	// too: a description that ends in an open code block makes code of the block that Pawl appends.
+	// managed matches the markers around Pawl's block in a description. They are found in code too: a description
+	// that ends in an open code block makes Pawl's appended block code.
 	managed = regexp.MustCompile(`(?is)<!--\s*pawl:(begin|end)\b.*?-->`)
 
-	// token matches what programs write anew: dates, times of a day, hashes and numbers.
+	// token matches what programs rewrite: dates, times, hashes and numbers.
 	token = regexp.MustCompile(`(?i)` + moment + `|` + number)
 
-	// moving matches what moves wherever it stands: ages, and lines of nothing but counters.
+	// moving matches what changes by itself: ages, and lines of only counters.
 	moving = regexp.MustCompile(`(?im)\b(?:an?|\d+) ?(?:[smhdw]|secs?|mins?|hrs?|(?:second|minute|hour|day|week|month)s?) ago\b|\b(?:vor|il y a|hace|há) \d+ \pL+|\d+ ?(?:秒|分|分钟|時間|小时|天|日)前` +
 		`|^(?:[^\w\n]*\b(?:views?|visits?|visitors|downloads|stars|counter|comments|heartbeats?|build|run)[^\w\n]+` + number + `)+[^\w\n]*$`)
 
@@ -33,13 +33,13 @@ var (
 		`|(?:^|\PL)(?:last|latest|automatically|letzter?|dernière|[uú]ltim[oa]|laatste?|senast|sist|ostatnia) \pL+` +
 		`|aktuali[sz]|synchron|synkron|sincroni|erzeugt|mise à jour|actualiza|atualiza|aggiorna|bijgewerkt|uppdater|opdater|oppdater|güncelle|обновлен|更新|同期|同步|업데이트|동기화`)
 
-	// written matches the moment of a stamp, with its weekday.
+	// written matches a time stamp, with its weekday.
 	written = regexp.MustCompile(`(?i)(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\b[^\w\n]*)?(?:` + moment + `)`)
 
-	// wished matches words with which a date is a wish.
+	// wished matches words that make a date a wish.
 	wished = regexp.MustCompile(`(?i)\b(?:deadline|due|expir\w*|(?:last|latest|letzter?) (?:day|date|tag)|must|should|needs?|until|frist|fällig)\b|\b(?:to|by|before|bis(?: zum)?|avant le|antes del?|entro il) \d|期限|締切`)
 
-	// clause ends where a sentence or a line ends; the cells of a row belong together.
+	// clause ends at the end of a sentence or a line; the cells of a table row belong together.
 	clause = regexp.MustCompile(`[^\n;]*?(?:[.!?] |[\n;]|$)`)
 	markup = regexp.MustCompile(`</?[a-zA-Z]+ ?/?>`)
 
@@ -47,16 +47,14 @@ var (
 	checkbox = regexp.MustCompile(`^((?:[\s>]*(?:[-*+]|\d{1,9}[.)])\s+)+)\[[xX ]\](\s|$)`)
 )
 
-// Content returns what a description says to its readers: visible text without the block that Pawl manages,
-// with line endings, white space and the state of task list boxes made equal. Indentation stays, since
-// Markdown means something by it. Two descriptions with the same Content are the same to Pawl.
+// Content returns the visible text of a description without Pawl's block. Line endings, white space and task boxes
+// are normalised. Indentation stays, since Markdown needs it. Pawl treats descriptions with equal Content as equal.
 //
-// Anybody can write the markers of Pawl's block. What stands between them reaches neither a diff nor a prompt
-// that is built from Content, so a forged block hides text from Pawl and not from people. Where the markers
-// are not exactly one beginning and one end behind it, nothing between them is removed.
+// Anyone can write the markers of Pawl's block. Text between them reaches neither a diff nor a prompt made from
+// Content, so a forged block hides text from Pawl and not from people. Nothing is removed unless there is exactly
+// one begin marker and one end marker after it.
 func Content(body string) string { return NewPage(body).Content() }
 
-// Content is the content of a description, as the function of that name says.
 func (p Page) Content() string {
 	text := p.withoutManaged().Visible()
 	var kept []string
@@ -74,30 +72,29 @@ func (p Page) Content() string {
 	return strings.Join(kept, "\n")
 }
 
-// DescriptionDiff compares the content of two versions of a description. changed is false where they differ
-// in nothing but white space or in what Content leaves out, and diff is then empty. diff is a unified diff
-// with three lines of context.
+// DescriptionDiff compares the content of two versions of a description, as a unified diff with three lines of
+// context. changed is false and diff empty if they differ only in white space or in what Content leaves out.
 func DescriptionDiff(from, to string) (diff string, changed bool) {
 	before, after := Content(from), Content(to)
 	if sameWords(before, after) {
 		return "", false
 	}
 	before, after = endLine(before), endLine(after)
-	// An error would be that edits do not fit their text.
+	// The only error is an edit that does not fit its text.
 	diff, _ = udiff.ToUnified("description before", "description now", before, udiff.Lines(before, after), udiff.DefaultContextLines)
 	return diff, true
 }
 
-// moves is how many values of a part of a description were worked on until a further
-// one is none: a person may well change a port twice. It is our choice.
+// moves is how many values of a token were worked on before further ones are ignored: a user may change a port
+// twice. Our choice.
 const moves = 4
 
-// stampWords is how many words may stand between a word about syncing and its moment: "synced from Linear ENG-12 on". It
-// is our choice.
+// stampWords is how many words may separate a word about syncing from its time: "synced from Linear ENG-12 on". Our
+// choice.
 const stampWords = 4
 
-// still is a content as a reader sees it, without what moves by itself. Every clause in which a moment follows or
-// precedes a word about syncing loses its moments, unless it tells of a wish.
+// still is the visible content without what changes by itself. A clause with a word about syncing loses its times,
+// unless it expresses a wish.
 func still(content string) string {
 	return clause.ReplaceAllStringFunc(moving.ReplaceAllString(rendered(content), "…"), func(c string) string {
 		if !stamp(c) {
@@ -107,7 +104,7 @@ func still(content string) string {
 	})
 }
 
-// stamp reports whether a clause says when something was synchronised.
+// stamp reports whether a clause says when something was synced.
 func stamp(clause string) bool {
 	if wished.MatchString(clause) {
 		return false
@@ -122,7 +119,7 @@ func stamp(clause string) bool {
 	})
 }
 
-// rendered is a content without the signs of emphasis and code, and without tags.
+// rendered is a content without emphasis, code marks and tags.
 func rendered(content string) string {
 	p := readPage(content)
 	var b strings.Builder
@@ -135,10 +132,10 @@ func rendered(content string) string {
 	return strings.ReplaceAll(markup.ReplaceAllString(b.String(), ""), "_", " ")
 }
 
-// onlyMoves reports whether two contents of a text differ only in what moves by itself: in what says so, or in tokens
-// that had so many values in the known contents.
+// onlyMoves reports whether two contents differ only in what changes by itself, or in tokens that had several
+// values in the known contents.
 func onlyMoves(was, now string, known []string) bool {
-	shape := func(text string) string { return token.ReplaceAllString(still(text), "\x00") } // which no content has
+	shape := func(text string) string { return token.ReplaceAllString(still(text), "\x00") } // does not occur in contents
 	if sameWords(still(was), still(now)) {
 		return true
 	}
@@ -159,8 +156,7 @@ func onlyMoves(was, now string, known []string) bool {
 	return true
 }
 
-// Additions returns what an edit put into a description: the content of each run
-// of lines that were added or changed. It is empty where the edit only took away.
+// Additions returns the content of each run of lines that an edit added or changed; empty if it only removed text.
 func Additions(from, to string) []string {
 	before, after := Content(from), Content(to)
 	var added []string
@@ -172,8 +168,8 @@ func Additions(from, to string) []string {
 	return added
 }
 
-// withoutManaged is the page without Pawl's block and its markers. Visible removes markers
-// that do not make a block, as it does with every comment.
+// withoutManaged is the page without Pawl's block and its markers. Visible removes markers that do not form a
+// block.
 func (p Page) withoutManaged() Page {
 	marks := managed.FindAllStringSubmatchIndex(p.body, -1)
 	if len(marks) != 2 {
@@ -186,8 +182,7 @@ func (p Page) withoutManaged() Page {
 	return NewPage(p.body[:marks[0][0]] + p.body[marks[1][1]:])
 }
 
-// tidyLine keeps a line's indentation, makes every other run of white space one
-// space, and unticks the box of a task.
+// tidyLine keeps a line's indentation, collapses other white space, and unticks a task's box.
 func tidyLine(line string) string {
 	text := strings.TrimLeft(line, " \t")
 	words := strings.Join(strings.Fields(text), " ")
@@ -205,7 +200,7 @@ func unixLines(text string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 }
 
-// endLine ends text with a line feed, so that a diff need not mention its lack.
+// endLine ends text with a line feed, so that a diff need not mention a missing one.
 func endLine(text string) string {
 	if text == "" {
 		return ""

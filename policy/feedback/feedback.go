@@ -9,19 +9,18 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Actor is an account at GitHub. ID stays when the login changes; Type is User, Bot or Organization.
+// Actor is a GitHub account. ID stays when the login changes; Type is User, Bot or Organization.
 type Actor struct {
 	ID    int64  `json:"id"`
 	Login string `json:"login"`
 	Type  string `json:"type"`
 }
 
-// Bot reports whether an account is one. No person can have a login with brackets, so
-// it tells also where the type is missing.
+// Bot reports whether an account is a bot. Only bots' logins have brackets, so it works without the type.
 func (a Actor) Bot() bool { return a.Type == "Bot" || strings.HasSuffix(a.Login, "[bot]") }
 
-// Typed reports whether a person asked in a comment, a review or by a button. The text
-// that an issue was opened with, and its edits, may be a program's.
+// Typed reports whether a user asked in a comment, a review or by a button. An issue's first text and its edits may
+// be a program's.
 func Typed(actor Actor, source policy.Source, target string) bool {
 	if actor.Bot() || target == "issue" {
 		return false
@@ -41,10 +40,10 @@ func spoken(s policy.Source) bool {
 
 func Writes(permission string) bool { return permission == "write" || Maintains(permission) }
 
-// Maintains reports whether a permission is enough to pause the work in a repository, which concerns everybody there.
+// Maintains reports whether a permission is enough to pause a repository.
 func Maintains(permission string) bool { return permission == "admin" || permission == "maintain" }
 
-// Enough returns what reports whether a permission is enough for a command.
+// Enough returns the check whether a permission is enough for a command.
 func Enough(c policy.CommandRow) func(permission string) bool {
 	if c.Permission == policy.Maintain {
 		return Maintains
@@ -52,15 +51,15 @@ func Enough(c policy.CommandRow) func(permission string) bool {
 	return Writes
 }
 
-// Self is Pawl's own identity at GitHub: the App, its bot user, and its slug.
+// Self is Pawl's identity at GitHub: the App, its bot user, and its slug.
 type Self struct {
 	AppID int64
 	BotID int64
 	Slug  string
-	User  string // the login of a person's account by which Pawl is assigned and asked for reviews; empty for none
+	User  string // the login of a user account that stands for Pawl in assignments and review requests; empty for none
 }
 
-// Is reports whether an account is Pawl, or stands for it.
+// Is reports whether an account is Pawl or stands for it.
 func (s Self) Is(a Actor) bool {
 	if byBot(a, s) {
 		return true
@@ -68,26 +67,26 @@ func (s Self) Is(a Actor) bool {
 	return s.User != "" && strings.EqualFold(a.Login, s.User)
 }
 
-// Remark is one thing that happened on a thread and may ask for work. The zero value asks for nothing.
+// Remark is an event on a thread that may ask for work. The zero value asks for nothing.
 type Remark struct {
 	Source policy.Source
-	Edited bool // an existing text was changed
+	Edited bool // a text was changed
 	Actor  Actor
-	Author Actor // of the text; differs from Actor when somebody edits another's
+	Author Actor // of the text; differs from Actor if another user edited it
 	App    int64 // the App that wrote it through the API; 0 for none
 	Text   string
 	Was    string // the text before an edit
-	// HasWas tells an edit of the text from an edit of something else.
+	// HasWas says that the edit changed the text.
 	HasWas bool
-	State  string // of a review, or the conclusion of a check run
+	State  string // of a review; or a check run's conclusion
 	Name   string // of a label, check run or button
-	To     Actor  // who was assigned or asked for a review
-	SHA    string // the commit that a check run or review is about
+	To     Actor  // who was assigned or requested to review
+	SHA    string // the commit of a check run or review
 
 	parsed *Page // of Text; see Parsed
 }
 
-// Parsed is the remark with its text parsed, for somebody who judges it more than once.
+// Parsed is the remark with its text parsed, for callers who judge it more than once.
 func (r Remark) Parsed() Remark {
 	if r.parsed == nil {
 		page := NewPage(r.Text)
@@ -96,84 +95,78 @@ func (r Remark) Parsed() Remark {
 	return r
 }
 
-// page is the text of the remark, parsed.
 func (r Remark) page() Page { return *r.Parsed().parsed }
 
 // Unquoted is the text of the remark without quotations.
 func (r Remark) Unquoted() string { return r.page().Unquoted() }
 
-// byBot reports whether the bot did something, whose zero id is nobody.
+// byBot reports whether Pawl's bot user acted; a zero id is nobody's.
 func byBot(a Actor, s Self) bool { return a.ID != 0 && a.ID == s.BotID }
 
-// Scene is what the thread's log and GitHub say around a remark. In the zero
-// value nothing is known, and nothing is accepted before a permission is.
+// Scene is what the thread's log and GitHub say about a remark. The zero value knows nothing; nothing is accepted
+// before a permission is known.
 type Scene struct {
 	Self Self
-	// ByPawl says that the log holds the remark's id as something Pawl wrote.
+	// ByPawl says that the log has the remark's id as Pawl's.
 	ByPawl bool
-	// Marked says that the text carries a marker of Pawl.
+	// Marked says that the text has a marker of Pawl.
 	Marked bool
-	// ByAgent says that the text consists of what an agent itself wrote in an
-	// attempt that ran at the time. It need not be known before AgentTexts is needed.
+	// ByAgent says that an agent wrote the text in an attempt that ran at the time. It is read after AgentTexts was
+	// needed.
 	ByAgent bool
 	// Tracked says that Pawl has worked on the thread.
 	Tracked bool
-	// ClosedSince is why the thread cannot be worked on, where that is so since
-	// after the remark was made; empty otherwise.
+	// ClosedSince is why the thread closed after the remark; empty if it did not.
 	ClosedSince string
-	// Working says that a run is open on the thread.
-	Working bool
-	// OwnPull says that the pull request was opened by Pawl.
+	Working     bool
+	// OwnPull says that Pawl opened the pull request.
 	OwnPull bool
-	// Asked says that the work waits for an answer: the last attempt asked a question, or declined the task.
+	// Asked says that the work waits for an answer: the last attempt asked or declined.
 	Asked bool
 	Head  string // the last commit that Pawl pushed to the thread's branch
-	// Known are descriptions, as Content gives them, that were already worked
-	// on or already refused as no change.
+	// Known are description contents that were worked on or refused as unchanged.
 	Known []string
 	// Said are the comments that were worked on, Own the texts that Pawl published.
 	Said        []string
 	Own         []byte
 	Label       string  // the label that means solve
-	AllowedBots []int64 // the numeric ids of bots that may ask for work
-	// Permission is the actor's permission on the repository as GitHub names
-	// it; empty when it was not looked up.
+	AllowedBots []int64 // of bots that may ask for work
+	// Permission is the actor's permission as GitHub names it; empty if it was not looked up.
 	Permission string
-	Looked     []Need // what was looked up, whatever came of it
+	Looked     []Need // the finished look-ups
 }
 
-// AgentsOwn begins the reason why a remark that an agent itself wrote is none.
+// AgentsOwn begins the reason why a remark that an agent itself wrote does not count.
 const AgentsOwn = "the agent wrote it itself"
 
-// Need is what a judgement waits for. Looking it up costs requests or reads
-// logs, so it is asked for only where it matters.
+// Need is a look-up that a judgement waits for. It costs requests or log reads, so Judge asks for it only if it
+// matters.
 type Need string
 
 const (
-	// AgentTexts are what agents wrote: Scene.ByAgent.
+	// AgentTexts are the agents' texts: Scene.ByAgent.
 	AgentTexts Need = "agent_texts"
 	// Permission is the actor's: Scene.Permission.
 	Permission Need = "permission"
-	// Closing is whether GitHub knows of one since the remark, where no log tells: Scene.ClosedSince.
+	// Closing is whether GitHub knows that the thread was closed since, if no log says so: Scene.ClosedSince.
 	Closing Need = "closing"
 )
 
-// Judgement is what a remark came to. At most one of Accepted and Needs is set;
-// where neither is, the remark is ignored.
+// Judgement is the result for a remark. At most one of Accepted and Needs is set; without both, the remark is
+// ignored.
 type Judgement struct {
 	Accepted bool
 	// Needs asks the caller to look this up and to judge again.
 	Needs  Need
 	Reason string
-	// Own says that the App did it itself. Such things are expected, and tell people nothing.
+	// Own says that the App itself acted. Such events are expected and not shown.
 	Own     bool
-	Command Command // the command that was given; empty for a plain remark
-	// Tell is what the person who made a remark is told although nothing is done: Refused, NoOrder or Maintainer; empty for nothing.
+	Command Command // empty for a plain remark
+	// Tell is the reply to a remark that is ignored: Refused, NoOrder or Maintainer; empty for none.
 	Tell    string
-	Text    string // what the agent is to read
-	Backend string // that the order names; empty for none
-	// Description is the new content of an edited description: of one that
-	// counts, or of one that takes an earlier edit back.
+	Text    string // for the agent
+	Backend string // that the command names; empty for none
+	// Description is the new content of an edited description that counts, or that takes an earlier edit back.
 	Description string
 }
 
@@ -181,8 +174,8 @@ func ignore(format string, args ...any) Judgement {
 	return Judgement{Reason: fmt.Sprintf(format, args...)}
 }
 
-// Judge decides whether a remark is feedback: it must be by somebody else, ask
-// for work in a way Pawl listens to, and come from a person who may write.
+// Judge decides whether a remark is feedback: its writer is not Pawl and may write to the repository, and it asks
+// for work in a way that Pawl listens to.
 func Judge(r Remark, s Scene) Judgement {
 	r = r.Parsed()
 	if reason, own := causedByPawl(r, s); reason != "" {
@@ -211,7 +204,7 @@ func Judge(r Remark, s Scene) Judgement {
 	return j
 }
 
-// strangeBot reports whether a bot did it that nobody allowed. Check runs are reported by bots.
+// strangeBot reports whether a bot acted that is not in the allow list. Check runs come from bots.
 func strangeBot(r Remark, s Scene) bool {
 	if r.Source == policy.FromCheckRun || !r.Actor.Bot() {
 		return false
@@ -219,15 +212,14 @@ func strangeBot(r Remark, s Scene) bool {
 	return !slices.Contains(s.AllowedBots, r.Actor.ID)
 }
 
-// begins reports whether work begins by it.
 func (j Judgement) begins() bool { return j.Accepted && j.Command.Works() }
 
-// empty reports whether nothing follows. Who takes back what was asked for needs the permission as well.
+// empty reports whether nothing follows. Taking back a request needs the permission as well.
 func (j Judgement) empty() bool { return !j.Accepted && j.Description == "" && j.Tell == "" }
 
-// refuse is for somebody who may not write.
+// refuse ignores a remark of a user without write permission.
 func refuse(j Judgement, r Remark, s Scene) Judgement {
-	if j.Tell != "" { // such a user need not know what is a command
+	if j.Tell != "" { // such users need not learn what a command is
 		j.Tell = ""
 		return j
 	}
@@ -238,7 +230,7 @@ func refuse(j Judgement, r Remark, s Scene) Judgement {
 	return refused
 }
 
-// refuseMaintainers is for somebody who may write, but not give a command that concerns everybody.
+// refuseMaintainers ignores a command that needs the maintain permission.
 func refuseMaintainers(command string, r Remark, s Scene) Judgement {
 	j := ignore("%s has %s permission; %s needs maintain", r.Actor.Login, cmp.Or(s.Permission, "no known"), command)
 	if byPerson(r) {
@@ -247,13 +239,13 @@ func refuseMaintainers(command string, r Remark, s Scene) Judgement {
 	return j
 }
 
-// mayWrite reports whether it is enough who made a remark. GitHub knows no permission of bots: for those that
-// come this far the operator's list stands in its place.
+// mayWrite reports whether the writer's permission is enough. Bots have no permission at GitHub: the operator's
+// list replaces it.
 func mayWrite(r Remark, s Scene) bool {
 	return r.Actor.Bot() || Writes(s.Permission)
 }
 
-// needs is what has to be looked up for a remark that would count otherwise; empty where that was done.
+// needs is the look-up that a remark still needs before it counts; empty for none.
 func needs(j Judgement, r Remark, s Scene) Need {
 	if s.lacks(AgentTexts) && mayBePawls(r, s) {
 		return AgentTexts
@@ -265,7 +257,7 @@ func needs(j Judgement, r Remark, s Scene) Need {
 		return ""
 	}
 	if s.Tracked || !j.begins() {
-		return "" // it does not matter whether the thread was closed
+		return "" // a closed thread does not matter
 	}
 	if s.lacks(Closing) {
 		return Closing
@@ -273,12 +265,11 @@ func needs(j Judgement, r Remark, s Scene) Need {
 	return ""
 }
 
-// lacks reports whether something was not looked up yet.
 func (s Scene) lacks(need Need) bool { return !slices.Contains(s.Looked, need) }
 
-// causedByPawl says why a remark counts as Pawl's own doing, whoever GitHub says did it; empty when it does
-// not. own says that GitHub itself names Pawl: of a check run it is the App that counts, since as the actor
-// GitHub names whoever pushed, which on Pawl's branch is Pawl.
+// causedByPawl says why a remark counts as Pawl's own doing, whatever actor GitHub names; empty if it does not. own
+// says that GitHub itself names Pawl. For a check run the App counts: its actor is the pusher, which on Pawl's
+// branch is Pawl.
 func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 	app := r.App != 0 && r.App == s.Self.AppID
 	if r.Source == policy.FromCheckRun {
@@ -302,7 +293,7 @@ func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 	return writtenByPawl(r, s), false
 }
 
-// writtenByPawl says why the text of a remark is Pawl's or its agent's, whoever posted it; empty where it is not.
+// writtenByPawl says why a remark's text is Pawl's or its agent's, whoever posted it; empty if it is not.
 func writtenByPawl(r Remark, s Scene) string {
 	switch {
 	case !mayBePawls(r, s):
@@ -319,9 +310,9 @@ func writtenByPawl(r Remark, s Scene) string {
 	return ""
 }
 
-// mayBePawls reports whether the text of a remark can make it Pawl's own doing. A stop cannot: an agent that
-// says stop harms nobody; one that could make a person's stop count as its own would. An edited description
-// that says so is no command but work, for which the agent must not ask.
+// mayBePawls reports whether a remark's text can make it Pawl's own doing. A stop cannot: an agent that says stop
+// harms nobody, and an agent must not be able to void a user's stop. An edited description with a stop is work,
+// which the agent must not ask for.
 func mayBePawls(r Remark, s Scene) bool {
 	if spoken(r.Source) {
 		c, _ := r.page().Command(s.Self.Slug)
@@ -352,7 +343,7 @@ func asks(r Remark, s Scene) Judgement {
 		return asksByButton(r, s)
 	case policy.FromCheckRun:
 		return failed(r, s)
-	case policy.FromBase: // GitHub says of it what it asks for, and nobody remarks it
+	case policy.FromBase: // GitHub states it, and no writer is involved
 	}
 	return ignore("%s is not a source of feedback", r.Source)
 }
@@ -377,8 +368,8 @@ func asksByButton(r Remark, s Scene) Judgement {
 	return Judgement{Accepted: true, Reason: fmt.Sprintf("button %q", r.Name), Command: Command{Name: r.Name}}
 }
 
-// failed says why a check run is no feedback by itself. The red checks of a commit are a state, which is looked at once
-// they are over (thread.Checked).
+// failed says why a check run is no feedback by itself. A commit's red checks are a state, which is looked at once
+// when all have finished (thread.Checked).
 func failed(r Remark, s Scene) Judgement {
 	if !Failing(r.State) {
 		return ignore("check run %q concluded %s", r.Name, r.State)
@@ -389,7 +380,7 @@ func failed(r Remark, s Scene) Judgement {
 	return ignore("check run %q failed on Pawl's commit; the checks of a commit are looked at together", r.Name)
 }
 
-// solves asks for work without words, which a thread that is being worked on has no need of.
+// solves asks for work without words; a thread that is being worked on ignores it.
 func solves(s Scene, why string) Judgement {
 	if s.Working {
 		return ignore("%s, and the thread is already being worked on", why)
@@ -427,7 +418,7 @@ func asksByText(r Remark, s Scene) Judgement {
 	return accept(why, text)
 }
 
-// emptyEdit says why an edit of a text is none that counts; empty where it counts, and for a new text.
+// emptyEdit says why an edit does not count; empty if it does, and for a new text.
 func emptyEdit(r Remark) string {
 	switch {
 	case !r.Edited:
@@ -448,7 +439,7 @@ func (r Remark) requestsChanges() bool {
 
 func (r Remark) approves() bool { return r.Source == policy.FromReview && r.State == "approved" }
 
-// listens says why Pawl listens to words without a command there; empty where it does not.
+// listens says why Pawl listens to words without a command; empty if it does not.
 func listens(r Remark, s Scene) string {
 	switch {
 	case r.Source == policy.FromReviewComment && s.Tracked:
@@ -463,7 +454,7 @@ func listens(r Remark, s Scene) string {
 	return ""
 }
 
-// noRequest says why words ask for nothing; empty where they may.
+// noRequest says why words ask for nothing; empty if they may.
 func noRequest(r Remark, s Scene) string {
 	own := r.page().Own()
 	if own == "" {

@@ -15,55 +15,53 @@ import (
 	nethtml "golang.org/x/net/html"
 )
 
-// markdown reads GitHub Flavored Markdown. It is never written to.
+// markdown parses GitHub Flavored Markdown. It is read-only.
 var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote)).Parser()
 
-// span is a part of a text, from start up to and without end.
+// span is the part of a text from start to before end.
 type span struct{ start, end int }
 
-// covers reports whether an offset lies within one of the spans, which are in order, behind its start.
+// covers reports whether an offset is inside one of the sorted spans, after its start.
 func covers(spans []span, offset int) bool {
 	i, _ := slices.BinarySearchFunc(spans, offset, func(s span, at int) int { return s.end - at - 1 })
 	return i < len(spans) && spans[i].start < offset
 }
 
-// page is what the tree of a text tells of it.
+// page is the parsed structure of a text.
 type page struct {
 	body   string
 	class  []class          // of each byte
 	code   []span           // fenced blocks and code spans, in order
-	lines  map[int]lineKind // by where they begin: those of quotations, else of paragraphs and headings
-	quotes []htmlElement    // the tags of quoting elements outside of quotations, in order
+	lines  map[int]lineKind // by start: quotations, else paragraphs and headings
+	quotes []htmlElement    // tags of quoting elements outside of quotations, in order
 	tags   []htmlElement    // all tags
 	unseen []string
 
-	formula bool // the paragraph that is being read may hold formulas
+	formula bool // the current paragraph may have formulas
 }
 
 type class byte
 
 const (
-	between class = iota // Markdown's own signs, and what it does not show
+	between class = iota // Markdown's own marks, and hidden text
 	prose
-	literal // code, where signs mean nothing
+	literal // code, without marks
 	gone
 )
 
-// htmlElement is a tag of HTML.
 type htmlElement struct {
 	name          string
 	start, end    int
 	closes, alone bool
 }
 
-// quoting are the HTML elements whose content is a quotation, code or nothing that a reader sees.
+// quoting are the HTML elements with quotations, code or invisible content.
 var quoting = []string{"blockquote", "pre", "code", "samp", "tt", "xmp", "script", "style", "textarea", "template"}
 
 var element = regexp.MustCompile(`<(/?)([A-Za-z]+)\b`)
 
-// nested matches a line within more quotations and lists than people write, and
-// unclosed is more links without an end than they do, emphases more signs of emphasis. Reading such a text
-// takes time by the square of its length: 60,000 bytes took 12 s.
+// nested matches a line with deeper nesting than people write; unclosed and emphases are link starts and emphasis
+// marks above what they write. Parsing such a text takes quadratic time: 60,000 bytes took 12 s.
 var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}`)
 
 const unclosed, emphases = 100, 8000
@@ -78,22 +76,21 @@ func endless(body string) bool {
 	return nested.MatchString(body)
 }
 
-// readPage reads a text whose lines end in line feeds. A text that would take long
-// has nothing that could be relied on: no plain line and no code.
+// readPage parses a text with line feeds. A text that would take too long has no plain line and no code.
 func readPage(body string) *page {
 	p := &page{body: body, class: make([]class, len(body)), lines: map[int]lineKind{}}
 	if endless(body) {
 		return p
 	}
 	source := []byte(body)
-	// The error of a walk is that of its function, which has none.
+	// The walk returns only its function's error, which is nil.
 	_ = ast.Walk(markdown.Parse(gmtext.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			p.node(n, source)
 		}
 		return ast.WalkContinue, nil
 	})
-	// A footnote stands last in the tree, wherever it is in the text.
+	// Footnotes are last in the tree, wherever they are in the text.
 	for _, tags := range [][]htmlElement{p.quotes, p.tags} {
 		slices.SortFunc(tags, func(a, b htmlElement) int { return a.start - b.start })
 	}
@@ -101,7 +98,6 @@ func readPage(body string) *page {
 	return p
 }
 
-// node reads a node of the tree.
 func (p *page) node(n ast.Node, source []byte) {
 	quoted := within(n, ast.KindBlockquote)
 	if quoted && n.Type() == ast.TypeBlock {
@@ -112,7 +108,7 @@ func (p *page) node(n ast.Node, source []byte) {
 		if !quoted {
 			p.mark(n.Lines(), plainLine)
 		}
-		// GitHub's formulas have rules of their own for what is code.
+		// GitHub's formulas have their own rules for code.
 		s, _ := extent(n.Lines())
 		p.formula = strings.Contains(p.body[s.start:s.end], "$")
 	case *ast.CodeSpan:
@@ -124,7 +120,7 @@ func (p *page) node(n ast.Node, source []byte) {
 	case *ast.HTMLBlock:
 		p.htmlBlock(n, quoted)
 	default:
-		if !within(n, ast.KindImage) { // else it is in its alternative text
+		if !within(n, ast.KindImage) { // otherwise it is alternative text
 			p.inline(n, source, quoted)
 		}
 	}
@@ -151,14 +147,13 @@ func (p *page) htmlBlock(n *ast.HTMLBlock, quoted bool) {
 	p.html(all, quoted)
 }
 
-// within reports whether a node stands in another one of a kind.
 func within(n ast.Node, kind ast.NodeKind) bool {
 	for n = n.Parent(); n != nil && n.Kind() != kind; n = n.Parent() {
 	}
 	return n != nil
 }
 
-// inline reads a part of a paragraph or of its like.
+// inline reads a part of a paragraph.
 func (p *page) inline(n ast.Node, source []byte, quoted bool) {
 	switch n := n.(type) {
 	case *ast.Text:
@@ -169,7 +164,7 @@ func (p *page) inline(n ast.Node, source []byte, quoted bool) {
 		p.set(n.Segment.Start, n.Segment.Stop, c)
 	case *ast.AutoLink:
 		if label := n.Label(source); len(label) > 0 {
-			start := cap(source) - cap(label) // it is a part of the source
+			start := cap(source) - cap(label) // it shares the source's memory
 			end := start + len(label)
 			p.set(start, end, prose)
 			bracketed := start > 0 && source[start-1] == '<'
@@ -194,7 +189,6 @@ func extent(s *gmtext.Segments) (all span, ok bool) {
 	return span{s.At(0).Start, s.At(s.Len() - 1).Stop}, true
 }
 
-// lineStart is where the line that holds an offset begins.
 func lineStart(body string, offset int) int {
 	return strings.LastIndexByte(body[:offset], '\n') + 1
 }
@@ -217,11 +211,10 @@ func (p *page) literal(s *gmtext.Segments) {
 	}
 }
 
-// html reads a part of the text that is HTML: its text is seen, of tags only the names that GitHub knows. What is open in a
-// quotation ends with it.
+// html reads HTML: its text is visible, and the tags that GitHub knows. Open elements end with their quotation.
 func (p *page) html(s *gmtext.Segments, quoted bool) {
 	var raw []byte
-	var at []int // where each byte stands
+	var at []int // the offset of each byte
 	for i := range s.Len() {
 		for o := s.At(i).Start; o < s.At(i).Stop; o++ {
 			raw, at = append(raw, p.body[o]), append(at, o)
@@ -253,9 +246,9 @@ func (p *page) classify(at []int, c class) {
 	}
 }
 
-// comments finds the HTML comments, in order. An unclosed comment reaches to the end of the text. A comment
-// in code is no comment; people write about HTML. But whoever wants to hide text would gain from what is code
-// here and not at GitHub, so indented code does not count, nor what a comment began before.
+// comments finds the HTML comments, in order. An unclosed comment reaches to the end of the text. Comments in code
+// do not count. A writer who wants to hide text would use code that GitHub does not see as code, so indented code
+// does not count, nor code inside a comment.
 func (p *page) comments() []span {
 	var found []span
 	body, code := p.body, p.code
@@ -288,7 +281,7 @@ func drop(spans []span, passed func(span) bool) []span {
 	return spans
 }
 
-// lineKind says what a line of Markdown is to somebody who looks for commands.
+// lineKind is the kind of a Markdown line for the command parser.
 type lineKind byte
 
 const (
@@ -303,10 +296,9 @@ type line struct {
 	kind lineKind
 }
 
-// readLines tells for each line of a text what it is. Only a line of a paragraph or heading is plain, and
-// only where it begins outside of quotations, code and comments. An open comment hides all that follows,
-// which it does at GitHub in some places only: in doubt a line is no command. In a quotation it hides
-// nothing, for whoever answers to one did not write it.
+// readLines classifies the lines of a text. A plain line belongs to a paragraph or heading and begins outside of
+// quotations, code and comments. An open comment hides all that follows, although at GitHub only in some places: in
+// doubt a line is no command. In a quotation it hides nothing, since the answer's writer did not write it.
 func (p *page) readLines() []line {
 	body := p.body
 	depth, tags := 0, p.quotes
@@ -340,31 +332,29 @@ func (p *page) readLines() []line {
 	return lines
 }
 
-// indentation is that of a line in columns, with tab stops every four.
+// indentation is a line's indentation in columns, with tab stops every four.
 func indentation(text string) int {
 	columns, _ := util.IndentWidth([]byte(text), 0)
 	return columns
 }
 
 var (
-	// attribution matches the line, or up to three lines, that a mail program puts before the text it quotes. It is large, and
-	// made when it is first asked: Pawl also starts inside of each sandbox, where nobody asks.
+	// attribution matches the one to three lines that a mail program puts before quoted text. It is large and built
+	// on first use: Pawl also starts inside each sandbox, where it is not used.
 	attribution = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?is)^\s*(?:on|am|le|el|il|em|op)\b.{4,400}\b(?:wrote|schrieb.{0,200}|a écrit|escribió|ha scritto|escreveu|schreef.{0,200})\s*:\s*$`)
 	})
 
-	// divider matches the line behind which a mail program puts the whole
-	// message that is answered or passed on.
+	// divider matches the line before a mail program's full copy of the original message.
 	divider = regexp.MustCompile(`(?i)^\s*(?:-{2,}\s*(?:original|forwarded|ursprüngliche)\s.{0,40}-{2,}|begin forwarded message:)\s*$`)
 
-	// mailFrom and mailHead match the head of such a message.
+	// mailFrom and mailHead match that message's header.
 	mailFrom = regexp.MustCompile(`(?i)^\s*[*]{0,2}(?:from|von|de)\s?:[*]{0,2}\s+\S`)
 	mailHead = regexp.MustCompile(`(?i)^\s*[*]{0,2}(?:sent|date|to|cc|subject|gesendet|datum|an|betreff|envoyé|à|objet)\s?:[*]{0,2}(?:\s|$)`)
 )
 
-// markMail marks the quoted part of an answer that came by e-mail. What a mail program puts below its
-// divider, and text below an attribution that carries no signs of quoting, goes on to the end: where the
-// writer's own words would begin again, nobody can tell.
+// markMail marks the quoted part of an answer by e-mail. Text below a divider, or below an attribution without
+// quote marks, counts as quoted to the end: nobody can tell where the writer's own words begin again.
 func markMail(lines []line) {
 	for i := 0; i < len(lines); i++ {
 		if lines[i].kind != plainLine {
@@ -384,8 +374,8 @@ func markMail(lines []line) {
 	}
 }
 
-// quotation is how many lines behind an attribution are the quotation: those with signs of quoting and blank ones, or, where
-// no line has such a sign, all.
+// quotation is how many lines after an attribution are quoted: those with quote marks and blank ones, or all if no
+// line has a mark.
 func quotation(lines []line) int {
 	quoted := false
 	for i, l := range lines {

@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// Outside says why the failure of a check run lies outside of the work: the account's billing or the machine
-// it ran on; empty where the work may have caused it. The text is what the run says, one failure a line, as
-// "message" or "path:line: message"; an indented line continues the one before. Only GitHub's own sentences
-// count, where they begin a line, and only if nothing else failed: a test may well print that an operation
-// was canceled.
+// Outside says why a check run's failure lies outside of the work: the account's billing or the machine; empty if
+// the work may be the cause. The text has one failure a line, as "message" or "path:line: message"; an indented
+// line continues the one before. Only GitHub's own sentences count, at the start of a line, and only if nothing
+// else failed: a test may well print that an operation was canceled.
 func Outside(text string) string {
 	why, canceled, exited := "", "", false
 	for line := range strings.Lines(text) {
@@ -32,13 +31,13 @@ func Outside(text string) string {
 		}
 	}
 	if why == "" && !exited {
-		// A step that ended by itself failed before anything was canceled.
+		// A step that ended by itself failed before the cancellation.
 		return canceled
 	}
 	return why
 }
 
-// maxSentence bounds what of a sentence becomes part of a reason, in bytes.
+// maxSentence limits a quoted sentence in a reason, in bytes.
 const maxSentence = 200
 
 func clipped(s string, most int) string {
@@ -48,12 +47,12 @@ func clipped(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// atLine is the place of an annotation. What GitHub Actions itself says of a job
-// is at the path .github, which is a folder (seen in the answers of the API).
+// atLine is an annotation's position. GitHub Actions' own messages have the path .github, which is a folder (seen
+// in the API's answers).
 var atLine = regexp.MustCompile(`^(\S[^:]*):\d+: `)
 
-// failureIn is the failure that a line tells, without its place, and whether GitHub Actions itself may have
-// said it. It is empty in a line that continues another, or that is a warning or notice.
+// failureIn is the failure in a line, without its position, and whether it may be GitHub Actions' own. It is empty
+// for a continuation, a warning or a notice.
 func failureIn(line string) (message string, own bool) {
 	line = strings.TrimRight(line, " \r\n")
 	if line == "" || line[0] == ' ' || line[0] == '\t' {
@@ -71,8 +70,8 @@ func failureIn(line string) (message string, own bool) {
 	return line, path == ".github"
 }
 
-// The kinds of GitHub's sentences. A cancellation is one of infrastructure where
-// no step failed; an exit code says nothing by itself.
+// The kinds of GitHub's sentences. A cancellation is infrastructure if no step failed; an exit code alone says
+// nothing.
 const (
 	billing        = "billing"
 	infrastructure = "infrastructure"
@@ -85,9 +84,8 @@ type saying struct {
 	re   *regexp.Regexp
 }
 
-// sayings are GitHub's own sentences, each with where it is recorded. A job that ran for too long ("has
-// exceeded the maximum execution time") is not among them: the work may have made it hang. Neither is a full
-// disk that a program of the job ran into; only the runner's own one is.
+// sayings are GitHub's own sentences, each with its source. They leave out a job's time limit ("has exceeded the
+// maximum execution time"), since the work may hang, and a program's full disk: only the runner's own counts.
 var sayings = sync.OnceValue(func() []saying {
 	return []saying{
 		// nodejs/admin#980, saltstack/salt#66484.
@@ -111,15 +109,15 @@ var sayings = sync.OnceValue(func() []saying {
 		{infrastructure, regexp.MustCompile(`^(Failed to download action '.*?'\. Error:? )?Response status code does not indicate success: 5\d\d `)},
 		// actions/runner#1807, actions/runner-images#8166, rust-lang/rust#70738.
 		{infrastructure, regexp.MustCompile(`^(Unhandled exception\. )?(System\.IO\.IOException: )?No space left on device( : '.*_diag/|$)`)},
-		// actions/runner#2427: beside the shutdown signal, or alone. A job that a
-		// person or a newer push cancelled concludes cancelled, not failure.
+		// actions/runner#2427: with the shutdown signal, or alone. A job that a user or a newer push cancelled
+		// concludes cancelled, not failure.
 		{cancellation, regexp.MustCompile(`^The operation was canceled\.$`)},
-		// The last thing that a job with a failed step says.
+		// The last message of a job with a failed step.
 		{exitCode, regexp.MustCompile(`^Process completed with exit code \d+\.$`)},
 	}
 })
 
-// sayingOf finds the kind of GitHub's sentence that a message is; known is false when it is none.
+// sayingOf finds the kind of GitHub's sentence in a message.
 func sayingOf(message string) (kind string, known bool) {
 	message = strings.TrimPrefix(strings.TrimPrefix(message, "##[error]"), "Error: ")
 	for _, s := range sayings() {

@@ -2,16 +2,15 @@ package feedback
 
 import "strings"
 
-// Page is a text from GitHub, parsed once. What a reader sees of it, what its writer says and what it commands are asked of
-// the Page, which keeps what it found out. The zero value is an empty text. A Page is for one goroutine; copies share what
-// is known.
+// Page is a text from GitHub, parsed once: its visible text, its writer's own words and its command. The zero value
+// is an empty text. A Page is for one goroutine; copies share the results.
 type Page struct {
 	text string
-	body string // the text with line feeds at the ends of lines
+	body string // with line feeds
 	read *reading
 }
 
-// reading is what was found out about a text.
+// reading caches results.
 type reading struct {
 	tree    *page
 	lines   []line
@@ -19,12 +18,11 @@ type reading struct {
 	own     *string
 }
 
-// NewPage is the page of a text. Nothing is parsed before it is asked for.
+// NewPage wraps a text. It is parsed on first use.
 func NewPage(text string) Page {
 	return Page{text: text, body: unixLines(text), read: &reading{}}
 }
 
-// tree is what Markdown makes of the text.
 func (p Page) tree() *page {
 	if p.read == nil {
 		return readPage("")
@@ -35,7 +33,6 @@ func (p Page) tree() *page {
 	return p.read.tree
 }
 
-// lines tells for each line what it is.
 func (p Page) lines() []line {
 	if p.read == nil {
 		return nil
@@ -46,7 +43,7 @@ func (p Page) lines() []line {
 	return p.read.lines
 }
 
-// Visible is the part of the text that a reader of the page sees, as the function of that name says.
+// Visible is the visible part of the text; see the function Visible.
 func (p Page) Visible() string {
 	if p.read == nil {
 		return ""
@@ -58,7 +55,7 @@ func (p Page) Visible() string {
 	return *p.read.visible
 }
 
-// Own is what the writer of the text says: what a reader sees of it, without quotations.
+// Own is the writer's own words: the visible text without quotations.
 func (p Page) Own() string {
 	if p.read == nil {
 		return ""
@@ -70,7 +67,7 @@ func (p Page) Own() string {
 	return *p.read.own
 }
 
-// shown is the page of what a reader sees: the same one where nothing is hidden.
+// shown is the page of the visible text: the same page if nothing is hidden.
 func (p Page) shown() Page {
 	visible := p.Visible()
 	if visible == p.body {
@@ -79,7 +76,7 @@ func (p Page) shown() Page {
 	return NewPage(visible)
 }
 
-// Unquoted is the text without quotations, and without the quoted part of a mail.
+// Unquoted is the text without quotations and quoted mail.
 func (p Page) Unquoted() string {
 	if !mayQuote(p.body) {
 		return strings.TrimSpace(p.body)
@@ -93,13 +90,13 @@ func (p Page) Unquoted() string {
 	return strings.TrimSpace(strings.Join(own, "\n"))
 }
 
-// mayQuote reports whether a text may hold quotations: every quotation has one of these signs, and GitHub's coloured boxes
-// only look like quotations.
+// mayQuote reports whether a text may have quotations: each has one of these signs. GitHub's alerts only look like
+// quotations.
 func mayQuote(body string) bool {
 	return strings.ContainsAny(body, "<>:-") && !alert.MatchString(body)
 }
 
-// quoted reports whether somebody else may have written the line, also one of a quoted block of code.
+// quoted reports whether another writer may have written the line, also in a quoted code block.
 func (l line) quoted() bool {
 	switch l.kind {
 	case quotedLine, mailLine:
@@ -109,5 +106,4 @@ func (l line) quoted() bool {
 	return strings.HasPrefix(strings.TrimSpace(l.text), ">")
 }
 
-// hasCode reports whether the text holds code.
 func (p Page) hasCode() bool { return len(p.tree().code) > 0 }

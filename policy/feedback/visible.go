@@ -14,14 +14,13 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Visible returns the part of a text from GitHub that a reader of the page sees, still as Markdown. It keeps what the
-// tree of the text says is shown: words, code, and the signs around them that say nothing themselves. All else is left
-// out, whatever it is: comments, attributes, titles and alternative texts, definitions of links, footnotes nobody refers to,
-// cells beyond a table's width, words behind a fence, characters without a shape, entities of such. What <details> folds
-// away counts as seen. Line ends become line feeds, bytes that are not UTF-8 become U+FFFD.
+// Visible returns the visible part of a text from GitHub, still as Markdown: words, code, and marks without
+// content. Everything else is left out: comments, attributes, titles and alternative texts, link definitions,
+// unused footnotes, cells beyond a table's width, words after a fence, characters without a shape and their
+// entities. Text folded by <details> counts as visible. Line ends become line feeds; invalid UTF-8 becomes U+FFFD.
 //
-// Of what is not seen, addresses, elements that GitHub does not know with what stands in them, formulas that could hide
-// text and diagrams follow at the end, each as a quotation that says so; Own leaves them out as it does all quotations.
+// Link targets, unknown elements with their content, formulas that could hide text, and diagrams follow at the end
+// as marked quotations; Own leaves them out like all quotations.
 //
 // Prompts are built from it: instructions that a maintainer cannot see must not reach an agent as the task.
 func Visible(text string) string { return NewPage(text).Visible() }
@@ -45,29 +44,29 @@ func (p Page) see() string {
 	return b.String()
 }
 
-// Title is what a reader sees of a title, which GitHub shows as it is.
+// Title is the visible text of a title, which is not Markdown.
 func Title(text string) string { return strings.Map(shown, strings.ToValidUTF8(text, "\uFFFD")) }
 
 const (
 	allOfIt = "all of it, which is nested deeper than people write"
 
-	maxUnseen  = 20  // so many things that are not seen are told
+	maxUnseen  = 20  // quoted pieces of hidden text
 	maxQuoted  = 300 // bytes of each
-	maxPasses  = 6   // what is left may be another page; a hostile text can go on with that
-	hiddenSize = 3   // sub- and superscripts in so many others are too small to read: 0.75³ of the size
+	maxPasses  = 6   // the result may be another page; a hostile text can repeat that
+	hiddenSize = 3   // sub- and superscripts nested this deep are too small to read: 0.75³ of the size
 )
 
-// seen is the text that is seen, and what else there is that is told.
+// seen is the visible text, and the hidden pieces to quote.
 func (p Page) seen() (shownText string, unseen []string) {
 	text := strings.ToValidUTF8(p.body, "\uFFFD")
 	for range maxPasses {
-		if !strings.ContainsAny(text, "<[$`~&|") { // everything that is not shown has one of these
+		if !strings.ContainsAny(text, "<[$`~&|") { // hidden text has one of these
 			return strings.Map(shown, text), unseen
 		}
 		if endless(text) {
 			return "", append(unseen, allOfIt)
 		}
-		tree := readPage(text) // one of its own: what is hidden is marked there
+		tree := readPage(text) // not the shared tree: hidden parts are marked there
 		now := tree.visible()
 		for _, u := range tree.unseen {
 			if !slices.Contains(unseen, u) {
@@ -82,18 +81,18 @@ func (p Page) seen() (shownText string, unseen []string) {
 	return strings.NewReplacer("<", "", "[", "", "$", "").Replace(text), unseen
 }
 
-// shownElements are those that GitHub lets through, without scripts and their like:
+// shownElements are the elements that GitHub keeps, without scripts and the like:
 // https://github.com/gjtorikian/html-pipeline, SanitizationFilter.
 var shownElements = strings.Fields("h1 h2 h3 h4 h5 h6 br b i strong em a pre code img tt div ins del sup sub p picture ol ul table thead tbody tfoot " +
 	"blockquote dl dt dd kbd q samp var hr ruby rt li tr td th s strike summary details caption figure figcaption abbr bdo cite dfn mark small source span time wbr")
 
-// Of these nothing remains of the tag; their address is told.
+// These tags are removed; their addresses are quoted.
 var emptyElements = []string{"a", "img", "source", "picture"}
 
-// swallowing are elements that hide all that follows where they are not closed.
+// swallowing are elements that hide all that follows if they are not closed.
 var swallowing = strings.Fields("script style template textarea title xmp iframe noembed noframes noscript plaintext svg math select object video audio canvas rp head")
 
-// drawn are the languages of blocks that GitHub shows as a drawing.
+// drawn are the languages of blocks that GitHub draws.
 var drawn = []string{"mermaid", "geojson", "topojson", "stl"}
 
 func (p *page) fenced(n *ast.FencedCodeBlock, language string) {
@@ -111,7 +110,7 @@ func (p *page) fenced(n *ast.FencedCodeBlock, language string) {
 	}
 }
 
-// isDrawing reports whether GitHub shows a block of code as something else than its text.
+// isDrawing reports whether GitHub shows something other than the text of a code block.
 func isDrawing(language, code string) bool {
 	if language == "math" {
 		return !plainFormula(code)
@@ -119,13 +118,13 @@ func isDrawing(language, code string) bool {
 	return slices.Contains(drawn, language)
 }
 
-// hide takes out a part of the text, and tells it.
+// hide removes and quotes a part of the text.
 func (p *page) hide(s span, what string) {
 	p.tell(what, p.body[s.start:s.end])
 	p.set(s.start, s.end, gone)
 }
 
-// tell keeps what is not seen, as inline code.
+// tell quotes hidden text, as inline code.
 func (p *page) tell(what, text string) {
 	text = strings.Join(strings.Fields(strings.Map(shown, html.UnescapeString(text))), " ")
 	text = strings.ReplaceAll(clipped(text, maxQuoted), "`", "'")
@@ -135,7 +134,7 @@ func (p *page) tell(what, text string) {
 	p.unseen = append(p.unseen, what+" `"+text+"`")
 }
 
-// address tells where a link leads, unless what is shown says so.
+// address quotes a link's target, unless the visible text says it.
 func (p *page) address(of, url string) {
 	if url != "" && !strings.HasPrefix(url, "#") {
 		p.tell("the address of a "+of+":", url)
@@ -166,7 +165,7 @@ func (p *page) tag(t nethtml.Token, at []int) {
 	}
 }
 
-// elements hides what stands in elements that GitHub does not know, and in those that are too small to read.
+// elements hides the content of elements that GitHub does not know or that are too small to read.
 func (p *page) elements() {
 	closed := map[string]bool{}
 	for _, t := range p.tags {
@@ -174,7 +173,7 @@ func (p *page) elements() {
 			closed[t.name] = true
 		}
 	}
-	depth, hidden := 0, 0 // of small elements; the last tag of what is hidden
+	depth, hidden := 0, 0 // of small elements; the last hidden tag
 	for i, t := range p.tags {
 		small := t.small()
 		if small {
@@ -218,7 +217,7 @@ func (t htmlElement) deeper(open int) int {
 	return open + 1
 }
 
-// closing is the tag that closes another; 0 where there is none.
+// closing is the tag that closes another; 0 for none.
 func (p *page) closing(i int) int {
 	depth := 0
 	for j := i; j < len(p.tags); j++ {
@@ -239,22 +238,21 @@ func (p *page) closing(i int) int {
 }
 
 var (
-	// signs are what Markdown's own marks consist of.
+	// signs are Markdown's own marks.
 	signs = regexp.MustCompile("^(?:[ \t>*_+\\-#=~|:\\\\`]|\\d{1,9}[.)]|\\[[ xX]\\])*$")
-	// fence is the line that opens a block of code, of which only one word means something to a reader: GitHub shows a
-	// suggestion as a change.
+	// fence opens a code block. Only one word in it means something to a reader: GitHub shows a suggestion as a
+	// change.
 	fence = regexp.MustCompile("^((?:[ \t>*+\\-]|\\d{1,9}[.)])*(?:```+|~~~+)[ \t]*(?:suggestion\\b)?)")
-	// container is what makes the rest of a line a quotation or an item.
+	// container makes the rest of a line a quotation or an item.
 	container = regexp.MustCompile("^(?:[ \t>*+\\-]|\\d{1,9}[.)])*")
-	// entity matches a character by its name or number.
-	entity = regexp.MustCompile(`&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});`)
+	entity    = regexp.MustCompile(`&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});`)
 )
 
-// visible puts together what is seen.
+// visible joins the visible parts.
 func (p *page) visible() string {
 	p.elements()
 	p.formulas()
-	for _, c := range p.comments() { // one without an end, which is no HTML
+	for _, c := range p.comments() { // unclosed, so no HTML
 		p.set(c.start, c.end, gone)
 	}
 	var b strings.Builder
@@ -278,7 +276,7 @@ func (p *page) visible() string {
 	return b.String()
 }
 
-// visibleEntity is a character that is written by its name or number; empty where it has no shape.
+// visibleEntity is an entity's character; empty if it has no shape.
 func visibleEntity(e string) string {
 	of := html.UnescapeString(e)
 	if of != e && strings.Map(shown, of) == "" {
@@ -287,8 +285,8 @@ func visibleEntity(e string) string {
 	return e
 }
 
-// markdownSigns is what of Markdown's own signs in a part of a text means something to a reader. begins says that the part
-// stands at the beginning of a line.
+// markdownSigns keeps the marks in a part of a text that mean something to a reader. begins says that the part is
+// at the start of a line.
 func markdownSigns(part string, begins bool) string {
 	var b strings.Builder
 	for i, line := range strings.Split(part, "\n") {
@@ -300,7 +298,7 @@ func markdownSigns(part string, begins bool) string {
 		case signs.MatchString(line):
 			b.WriteString(line)
 		case opened == "" && begins:
-			b.WriteString(container.FindString(line)) // else what stands behind a link would be no quotation
+			b.WriteString(container.FindString(line)) // else the text after a link would be no quotation
 		default:
 			b.WriteString(opened)
 		}
@@ -328,13 +326,13 @@ var (
 	command = regexp.MustCompile(`\\[A-Za-z]+`)
 )
 
-// arithmetic are the commands of formulas that show what stands in them, in a size and a colour that people read.
+// arithmetic are the formula commands that show their content in a readable size and colour.
 var arithmetic = strings.Fields("frac sqrt sum prod int lim log ln exp sin cos tan min max le leq ge geq ne neq lt gt approx equiv sim times cdot div pm to in notin cup cap subset " +
 	"forall exists infty partial nabla alpha beta gamma delta epsilon varepsilon theta lambda mu pi rho sigma tau phi varphi omega Gamma Delta Theta Lambda Pi Sigma Phi Omega " +
 	"left right mathbb mathcal mathrm mathbf text lfloor rfloor lceil rceil langle rangle ldots cdots dots quad rightarrow leftarrow Rightarrow Leftrightarrow implies iff land lor neg " +
 	"begin end matrix pmatrix bmatrix cases aligned binom bmod pmod")
 
-// plainFormula reports whether a formula shows all its words: TeX can colour, shrink, overprint and leave out.
+// plainFormula reports whether a formula shows all its words: TeX can colour, shrink, overprint and omit.
 func plainFormula(tex string) bool {
 	if strings.ContainsAny(tex, "%#") {
 		return false
@@ -343,7 +341,8 @@ func plainFormula(tex string) bool {
 	return !slices.ContainsFunc(command.FindAllString(tex, -1), unknown)
 }
 
-// formulas hides those that could hide words. GitHub has rules of its own for where one begins; in doubt it does.
+// formulas hides formulas that could hide words. GitHub has its own rules for where a formula begins; in doubt one
+// does.
 func (p *page) formulas() {
 	code := []byte(p.body)
 	for i, c := range p.class {
@@ -363,7 +362,6 @@ func (p *page) formulas() {
 	}
 }
 
-// hideFormula hides a formula that could hide words, unless it stands in code.
 func (p *page) hideFormula(s span) {
 	inCode := !slices.ContainsFunc(p.class[s.start:s.end], func(c class) bool { return c != literal })
 	if inCode || plainFormula(p.body[s.start:s.end]) {

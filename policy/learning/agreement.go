@@ -6,37 +6,37 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Agreement is how far a source agrees with people, and where they are silent with the verifier and the checks of others,
-// in the two parameters of Dawid and Skene: how often it calls good work good, and bad work bad. What it calls good is
-// measured on its own scale, so a harsh judge, a generous one and one that only says pass or fail are all as good as any.
+// Agreement is how often a source agrees with people or, without them, with the verifier and other checks. It has
+// the two parameters of Dawid and Skene: how often it calls good work good, and bad work bad. "Good" is measured on
+// the source's own scale, so harsh, generous and pass-or-fail judges are comparable.
 type Agreement struct {
-	Good     int     `json:"good"` // attempts that the others call good and the source spoke of
+	Good     int     `json:"good"` // attempts that the others call good and the source graded
 	Bad      int     `json:"bad"`
-	Hits     int     `json:"hits"`    // good ones that the source calls good
-	Rejects  int     `json:"rejects"` // bad ones that it calls bad
+	Hits     int     `json:"hits"`    // good attempts that the source calls good
+	Rejects  int     `json:"rejects"` // bad attempts that the source calls bad
 	GoodRate float64 `json:"good_rate"`
-	BadRate  float64 `json:"bad_rate"` // with what was expected of it before
-	Cut      float64 `json:"cut"`      // the lowest value that is called good
+	BadRate  float64 `json:"bad_rate"` // with the prior
+	Cut      float64 `json:"cut"`      // the lowest value that counts as good
 }
 
-// What is expected of a source that nobody has compared yet, like so many comparisons of each kind: our choice, which a
-// week of attempts outweighs.
+// The prior of a source that has not been compared, in comparisons of each kind: our choice, which a week of
+// attempts outweighs.
 const (
 	expectedRate  = 0.9
 	expectedCount = 10
 )
 
-// Agrees is in how many of the Compared attempts the source says what the others say.
+// Agrees counts the Compared attempts on which the source agrees with the others.
 func (a Agreement) Agrees() int   { return a.Hits + a.Rejects }
 func (a Agreement) Compared() int { return a.Good + a.Bad }
 
-// trusted is how much a source's values weigh, from 0 to 1: its rates as a share of what is expected. At chance that is 0.
+// trusted is the weight of a source's values, 0 to 1: its rates as a share of the prior's. At chance it is 0.
 func (a Agreement) trusted() float64 {
 	const expected = 2*expectedRate - 1
 	return min(1, max(0, (a.GoodRate+a.BadRate-1)/expected))
 }
 
-// learnAgreement compares each source that is not people's word or a verdict with what the others say.
+// learnAgreement compares each source with the others, except people and verdicts.
 func (c *checks) learnAgreement() {
 	c.trust = fullTrust
 	for p := verifierPlace; p < sourceCount; p++ {
@@ -70,8 +70,7 @@ func (c *checks) learnAgreement() {
 	}
 }
 
-// cut is the middle of the scale that a source uses, from its 10th to its 90th percentile. Verifier and checks have
-// two values.
+// cut is the middle of a source's scale, from its 10th to its 90th percentile. Verifier and checks have two values.
 func (c *checks) cut(p int) float64 {
 	if p == verifierPlace || p == ciPlace {
 		return failedBelow

@@ -7,35 +7,34 @@ import (
 	"time"
 )
 
-// The numbers of the checks. The share of unavailable and the number and days of
-// degraded were given; the others are our choice.
+// The share of unavailable and the number and days of degraded were given; the other numbers are our choice.
 const (
-	// floorGrade is the highest grade that says "worthless": edit loops grade up
-	// to 0.08, and no source that Pawl computes goes this low without cause.
+	// floorGrade is the highest grade that means "worthless": edit loops grade up to 0.08, and no source that Pawl
+	// computes goes this low without cause.
 	floorGrade  = 0.1
-	topGrade    = 0.95 // the lowest grade that says "flawless"
-	failedBelow = 0.5  // where a verifier says that it failed
-	// minTranscript is the smallest transcript of an attempt that changed
-	// something, in bytes. The shortest recorded stream of one has 849.
+	topGrade    = 0.95 // the lowest grade that means "flawless"
+	failedBelow = 0.5  // a verifier below it failed
+	// minTranscript is the smallest plausible transcript of an attempt with a change, in bytes. The shortest
+	// recorded one has 849.
 	minTranscript = 512
-	// unavailableOf is 1 ÷ the share of failures in a day that is too much, minAsked how many questions that
-	// takes: below ten, one or two are more than 20 %.
+	// 1/unavailableOf is the share of failures within a day that is too much. It takes minAsked questions: below
+	// ten, one or two failures are more than 20 %.
 	unavailableOf = 5
 	minAsked      = 10
 	// degradedAbove violations within degradedFor degrade a source.
 	degradedAbove = 2
 	degradedFor   = 7 * 24 * time.Hour
-	// maxFloors is how many of a source's last floor grades tell whether they are to be believed.
+	// maxFloors is how many of a source's last floor grades decide whether they are believed.
 	maxFloors = 20
 )
 
-// checks goes through the rows once, in order, and then decides what is learned.
+// checks passes over the rows once, in order, and then decides what is learned.
 type checks struct {
 	*Learned
-	everybody [sourceCount]streak             // of equal values, over all backends
-	streaks   map[string]*[sourceCount]streak // by backend
+	everybody [sourceCount]streak // of equal values, over all backends
+	streaks   map[string]*[sourceCount]streak
 	days      [sourceCount]dayOf
-	floors    [sourceCount][]bool // of the floor grades that others spoke of, whether they confirmed them
+	floors    [sourceCount][]bool // whether others confirmed the source's floor grades
 }
 
 func (c *checks) run() {
@@ -55,7 +54,7 @@ func (c *checks) run() {
 	c.decide()
 }
 
-// charge records a violation, for which the source is set aside at this row.
+// charge records a violation; the source's value does not count at this row.
 func (c *checks) charge(r *checkedRow, v Violation) {
 	v.Attempt = r.ID
 	if v.At.Before(r.At) {
@@ -65,7 +64,7 @@ func (c *checks) charge(r *checkedRow, v Violation) {
 	c.found = append(c.found, v)
 }
 
-// values finds values that no work can have: a floor grade that others contradict, and a top grade without a change.
+// values finds implausible values: a floor grade that others contradict, and a top grade without a change.
 func (c *checks) values(r *checkedRow) {
 	for p := range r.set {
 		if !r.believed(p) {
@@ -81,29 +80,28 @@ func (c *checks) values(r *checkedRow) {
 	}
 }
 
-// believed reports whether a source has a value, and nothing speaks against it so far.
+// believed reports whether a source has a value without objection so far.
 func (r *checkedRow) believed(p int) bool { return r.set[p].usable() && r.aside[p] == "" }
 
 // disbelieved reports whether a source has a value that is set aside.
 func (r *checkedRow) disbelieved(p int) bool { return r.set[p].usable() && r.aside[p] != "" }
 
-// idle reports whether the attempt changed nothing.
 func (f AttemptFacts) idle() bool { return !f.Changed && f.Commits == 0 }
 
-// unfounded sets a top grade of a source aside.
+// unfounded sets a source's top grade aside.
 func (c *checks) unfounded(r *checkedRow, p int) {
 	s := r.set[p]
 	r.aside[p] = isUnfounded
 	why := fmt.Sprintf("%s gave %.2f although nothing changed", s.Source, s.Value)
-	if p == 0 { // people spoke of the pull request, which this attempt added nothing to
+	if p == 0 { // people graded the pull request, to which this attempt added nothing
 		r.broken = append(r.broken, why)
 		return
 	}
 	c.charge(r, Violation{Source: s.Source, Check: TopWithoutChange, Reason: why})
 }
 
-// floor believes a floor grade unless the source's last ones, this one with them, are more often contradicted by others
-// than confirmed. What the attempt itself did, such as a push, is no evidence of its worth.
+// floor believes a floor grade unless others contradicted the source's last ones, with this one, more often than
+// they confirmed them. The attempt's own acts, such as a push, are no evidence of its worth.
 func (c *checks) floor(r *checkedRow, p int) {
 	others, what, since := r.others(p)
 	if others != nil {
@@ -134,8 +132,8 @@ func (c *checks) floor(r *checkedRow, p int) {
 	})
 }
 
-// others is what those say of the work who are independent of a source: people, else the verifier and the checks of
-// others where they agree; nil where they are silent. since is when that was known, zero for the attempt's end.
+// others is the value of independent sources: people, else the verifier and other checks if they agree; nil if they
+// are silent. since is when it was known, zero for the attempt's end.
 func (r *checkedRow) others(p int) (value *float64, what string, since time.Time) {
 	if p > 0 && r.believed(0) {
 		word := r.set[0]
@@ -153,7 +151,7 @@ func (r *checkedRow) others(p int) (value *float64, what string, since time.Time
 	return &verifier.Value, "the verifier passed", time.Time{}
 }
 
-// opinion is the believed signal of a source of another one than p; nil for none.
+// opinion is the believed signal of a source other than p; nil for none.
 func (r *checkedRow) opinion(of, p int) *Signal {
 	if of == p || !r.believed(of) {
 		return nil
@@ -161,8 +159,8 @@ func (r *checkedRow) opinion(of, p int) *Signal {
 	return r.set[of]
 }
 
-// transcript checks that a row's transcript is whole. Where it is not, neither what is read from it is believed nor the
-// opinion of a judge that saw as little. An attempt that failed at once has a short one, too.
+// transcript checks that a row's transcript is complete. If not, neither the sources that read it nor a judge that
+// saw as little are believed. An attempt that failed at once also has a short one.
 func (c *checks) transcript(r *checkedRow) {
 	t := r.Facts.Transcript
 	if t == nil || r.Facts.idle() {
@@ -212,8 +210,7 @@ func (c *checks) degrade() {
 	}
 }
 
-// decide says what each row's reward is. One that rests on sources which agree little with people and the verifier
-// counts less.
+// decide computes each row's reward. It counts less if its sources agree little with people and the verifier.
 func (c *checks) decide() {
 	for i := range c.rows {
 		r := &c.rows[i]
@@ -228,8 +225,8 @@ func (c *checks) decide() {
 	}
 }
 
-// reasons say why a row that has signals is not learned from, each once; nil for nothing. Sources that failed are
-// named as well: both are needed to see what happened.
+// reasons say why a row with signals is not learned from, each once; nil for none. They also name failed sources:
+// both are needed to see what happened.
 func (r *checkedRow) reasons() []string {
 	if r.learnt || r.Facts.unrewarded() != "" {
 		return nil

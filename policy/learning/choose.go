@@ -9,21 +9,21 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Arm is an option with what is known of it in one context.
+// Arm is an option with its history in one context.
 type Arm struct {
 	policy.Option
 	Posterior Posterior `json:"posterior"`
-	Rewards   int       `json:"rewards"`          // the number of its rewards in all contexts
-	Awaited   int       `json:"awaited"`          // attempts of the last two weeks whose reward may still come
+	Rewards   int       `json:"rewards"`          // rewards in all contexts
+	Awaited   int       `json:"awaited"`          // attempts of the last two weeks without a reward yet
 	Attempts  int       `json:"attempts"`         // rewarded or not
 	Solved    int       `json:"solved"`           // attempts whose reward is above 0.5
-	CostUSD   float64   `json:"cost_usd"`         // of all attempts together
-	Priced    int       `json:"priced"`           // attempts whose cost is known
-	Seconds   float64   `json:"seconds"`          // that its agent ran, all attempts together
-	Chosen    string    `json:"chosen,omitempty"` // why it was chosen the last time
+	CostUSD   float64   `json:"cost_usd"`         // of all attempts
+	Priced    int       `json:"priced"`           // attempts with known cost
+	Seconds   float64   `json:"seconds"`          // agent run time of all attempts
+	Chosen    string    `json:"chosen,omitempty"` // why it was last chosen
 }
 
-// Name is what people see: the backend, its model and its effort.
+// Name is the backend, its model and its effort.
 func (a Arm) Name() string {
 	name := a.Backend
 	if runs := strings.TrimSpace(a.Model + " " + a.Effort); runs != "" {
@@ -35,20 +35,19 @@ func (a Arm) Name() string {
 	return name
 }
 
-// Cost is that of one attempt in dollars; 0 where it is not known.
+// Cost is dollars per attempt; 0 if unknown.
 func (a Arm) Cost() float64 { return a.CostUSD / float64(max(1, a.Priced)) }
 
 // How is how an arm is chosen.
 type How struct {
 	Mode policy.Mode
-	// Explore allows that an arm is tried which has few rewards.
+	// Explore allows trying an arm with few rewards.
 	Explore bool
 }
 
-// The floor of exploration: the share of choices that go to the arm with the fewest rewards, until each has
-// exploredBy and one in exploredOf of its even share of all beside, those that may still come included. So no
-// arm is given up for ever on a judge's word. explored was given, the others are our choice by the made-up worlds
-// of make worlds.
+// The exploration floor: the share of choices that go to the arm with the fewest rewards, until each arm has
+// exploredBy and one in exploredOf of its even share of all, pending rewards included. So a judge alone cannot
+// exclude an arm for ever. explored was given, the others are our choice by the worlds of make worlds.
 const (
 	explored   = 0.05
 	exploredBy = 3
@@ -105,7 +104,7 @@ func reason(c policy.Choice, a Arm) string {
 	return fmt.Sprintf("%s drew highest; its mean is %.2f from %s", c.Chosen, a.Posterior.Mean, policy.Plural(a.Rewards, "reward"))
 }
 
-// exploration is the arm that this choice tries for the floor of exploration, -1 for none.
+// exploration is the arm that this choice tries for the exploration floor, -1 for none.
 func (h How) exploration(arms []Arm, seed uint64) int {
 	if !h.Explore {
 		return -1
@@ -116,7 +115,7 @@ func (h How) exploration(arms []Arm, seed uint64) int {
 	return neglected(arms)
 }
 
-// neglected is the free arm with the fewest rewards, -1 where each has enough.
+// neglected is the free arm with the fewest rewards, -1 if each has enough.
 func neglected(arms []Arm) int {
 	all := 0
 	for _, a := range arms {
@@ -132,11 +131,11 @@ func neglected(arms []Arm) int {
 	return least
 }
 
-// chance is a source of its own for each seed and purpose.
+// chance is a random source for each seed and purpose.
 func chance(seed uint64, purpose string) rand.Source { return rand.NewPCG(seed, policy.Hash(purpose)) }
 
-// draw samples every arm and gives the first highest one that is not masked. Each arm's source is made of the
-// seed and its name: neither the order of the arms nor a mask changes what it draws.
+// draw samples every arm and returns the highest unmasked one, the first of equals. An arm's random source depends
+// on the seed and its name, so neither order nor masks change its sample.
 func draw(arms []Arm, seed uint64) (samples []policy.Sample, highest int) {
 	samples, highest = make([]policy.Sample, len(arms)), -1
 	for i, a := range arms {
@@ -155,18 +154,18 @@ func draw(arms []Arm, seed uint64) (samples []policy.Sample, highest int) {
 type ArmView struct {
 	Arm
 	Mean float64 `json:"mean"` // the expected reward
-	// Low and High are the 90 % interval, with 5 % on either side.
+	// Low and High bound the 90 % interval, with 5 % on either side.
 	Low       float64 `json:"low"`
 	High      float64 `json:"high"`
-	Share     float64 `json:"share"`      // the probability that sampling chooses the arm now; a masked one has none
-	PerSolved float64 `json:"per_solved"` // dollars for each attempt that is counted as solved; 0 where that is not known
+	Share     float64 `json:"share"`      // the probability that sampling chooses the arm now; 0 if masked
+	PerSolved float64 `json:"per_solved"` // dollars per solved attempt; 0 if unknown
 }
 
-// priced reports whether there are attempts, and the cost of each is known.
+// priced reports whether there are attempts, all with known cost.
 func (a Arm) priced() bool { return a.Priced > 0 && a.Priced == a.Attempts }
 
-// Shares are estimated from shareDraws draws from fixed seeds, so the same arms
-// always show the same shares; their standard error is below 0.008.
+// Shares come from shareDraws draws with fixed seeds, so equal arms show equal shares; the standard error is below
+// 0.008.
 const shareDraws = 4000
 
 func View(arms []Arm) []ArmView {

@@ -1,9 +1,9 @@
-// Package learning grades attempts and chooses a backend by the grades. It is pure: rows and a time go in;
-// rewards, arms and a choice come out, and chance is a seed.
+// Package learning grades attempts and chooses a backend by the grades. It is pure: rows and a time go in; rewards,
+// arms and a choice come out, and chance is a seed.
 //
-// Each attempt is a row of signals. Signals are checked before they count, since a
-// source that is broken gives grades as well; what passes is a reward, and rewards
-// make the posterior of each backend. A missing signal changes nothing.
+// Each attempt is a row of signals. Signals are checked before they count, since a broken source gives grades as
+// well. Signals that pass make a reward, and rewards make each backend's posterior. A missing signal changes
+// nothing.
 //
 //	question                                                     file
 //	which sources are there, which one is trusted most           reward.go, sources
@@ -20,5 +20,5 @@
 //	how often does a run pass at the first try                   recoveries.go, FirstTry
 //	how often did each recovery help, and what did it cost       recoveries.go
 //
-// The made-up worlds in which it is tried are in lab/worlds.
+// lab/worlds tests it in simulated worlds.
 package learning

@@ -17,21 +17,21 @@ type streak struct {
 	value float64
 	basis string
 	rows  []int
-	given map[float64]int // how often the source gave each value, the run included
+	given map[float64]int // how often the source gave each value, including the run
 	all   int
 }
 
-// A run of equal values is no accident where the usual use of the scale makes it rarer than one in a thousand, and it has
-// ten values at least: the ten were given for values of even odds, which is the same (2 to the power of −10).
+// A run of equal values is suspicious if the source's usual distribution makes it rarer than one in a thousand, and
+// it has at least ten values. The ten were given for even odds, which is the same (2 to the power of −10).
 const (
 	stuckAfter = 10
-	surprising = 6.9 // the natural logarithm of 1,000
+	surprising = 6.9 // natural logarithm of 1,000
 )
 
-// repeats finds sources that give the same value again and again, to everybody or to one backend, whose
-// transcripts they may fail to read. A judge is stuck by its value, trajectory and journal only with the same
-// basis. A verifier that passes is good news, so only failures count, over two backends, since one may be bad.
-// People are never stuck, and severity speaks only of loops.
+// repeats finds sources that repeat one value, for all backends or for one, whose transcripts they may fail to
+// read. A judge is stuck by its value; trajectory and journal only with equal bases. A verifier may pass all the
+// time, so only failures count, over two backends, since one may be bad. People are never stuck, and severity only
+// reports loops.
 func (c *checks) repeats(i int) {
 	r := &c.rows[i]
 	own := c.streaks[r.Backend]
@@ -70,9 +70,9 @@ func (k *streak) extend(i int, s *Signal) {
 	k.all++
 }
 
-// surprise is the cross-entropy of the run and the source's usual use of its scale, in nats over the whole run: how often
-// it gives the value otherwise tells how odd it is to give it so often in a row. Before it has a history, even odds are
-// assumed, and four to one for the ends of the scale, on which a source that only passes and fails lives.
+// surprise is the cross-entropy of the run under the source's usual distribution, in nats over the whole run.
+// Before a history exists it assumes even odds, and four to one for the ends of the scale, since some sources only
+// pass or fail.
 func (k *streak) surprise() float64 {
 	n := len(k.rows)
 	same, all := float64(k.given[k.value]-n), float64(k.all-n)
@@ -82,10 +82,10 @@ func (k *streak) surprise() float64 {
 	return float64(n) * -math.Log((same+1)/(all+2))
 }
 
-// odd reports whether the streak is no accident.
+// odd reports whether the streak is suspicious.
 func (k *streak) odd() bool { return len(k.rows) >= stuckAfter && k.surprise() > surprising }
 
-// stuck sets a source aside for a streak of rows, the last of which is charged.
+// stuck sets a source aside for a streak of rows; the last row gets the violation.
 func (c *checks) stuck(p int, s *Signal, rows []int) {
 	for n := len(rows) - 1; n >= 0 && c.rows[rows[n]].aside[p] != isStuck; n-- {
 		c.rows[rows[n]].aside[p] = isStuck
@@ -100,7 +100,7 @@ func (c *checks) stuck(p int, s *Signal, rows []int) {
 	})
 }
 
-// plausible reports whether a streak of a verifier may be real.
+// plausible reports whether a verifier's streak may be real.
 func (c *checks) plausible(s *Signal, rows []int) bool {
 	switch {
 	case s.Source != VerifierSource && s.Source != CISource:
@@ -112,15 +112,15 @@ func (c *checks) plausible(s *Signal, rows []int) bool {
 	return !slices.ContainsFunc(rows, func(j int) bool { return c.rows[j].Backend != first })
 }
 
-// dayOf holds how one source answered within the last day.
+// dayOf is one source's answers within the last day.
 type dayOf struct {
 	asked  []int // positions of rows, oldest first
 	failed []int
 	said   time.Time // of the last violation
 }
 
-// availability finds sources that fail too often, whose values are set aside until they answer again: what is
-// left is no fair sample. One violation a day is charged, as there is one cause.
+// availability finds sources that fail too often. Their values are set aside until they answer again: the remaining
+// ones are a biased sample. It records one violation a day, as there is one cause.
 func (c *checks) availability(i int) {
 	r := &c.rows[i]
 	yesterday := r.At.Add(-24 * time.Hour)
@@ -156,7 +156,6 @@ func (c *checks) availability(i int) {
 	}
 }
 
-// unavailable reports whether the source failed too often within the day.
 func (d *dayOf) unavailable() bool {
 	return len(d.asked) >= minAsked && unavailableOf*len(d.failed) > len(d.asked)
 }
@@ -172,19 +171,19 @@ func (c *checks) named(rows []int) string {
 	return strings.Join(names, ", ")
 }
 
-// SourceHealth is how a source did in the last seven days: whether it spoke (coverage), and plausibly
-// (validity). One that always gives the same value has full coverage.
+// SourceHealth is a source's coverage (did it answer) and validity (plausibly) of the last seven days. A source
+// that always gives the same value has full coverage.
 type SourceHealth struct {
 	Source SignalSource `json:"source"`
-	// Attempts could be graded, Values of them got a value, Failed is how often the source was asked in vain.
+	// Attempts could be graded, Values of them got a value, Failed counts failed questions.
 	Attempts int     `json:"attempts"`
 	Values   int     `json:"values"`
 	Failed   int     `json:"failed"`
 	Coverage float64 `json:"coverage"` // Values ÷ Attempts; 0 without attempts
-	// Valid is the share of values at attempts where the source broke no rule; of no meaning without Values.
+	// Valid is the share of values at attempts where the source broke no rule; meaningless without Values.
 	Valid      float64     `json:"valid"`
-	Violations []Violation `json:"violations,omitempty"` // those of the last seven days, oldest first
-	// Degraded says that there were more than two: nothing is learned from the source until there are not.
+	Violations []Violation `json:"violations,omitempty"` // of the last seven days, oldest first
+	// Degraded says that there were more than two: learning ignores the source until they age out.
 	Degraded  bool      `json:"degraded"`
 	Agreement Agreement `json:"agreement"` // with people and the verifier, over all rows; zero for people and severity
 	Trust     float64   `json:"trust"`     // the share of its weight that its values have

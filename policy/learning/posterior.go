@@ -14,48 +14,47 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Posterior is what is known of an arm: a Beta distribution over its next reward.
+// Posterior is a Beta distribution over an arm's next reward.
 type Posterior struct {
 	Mean   float64 `json:"mean"`
-	Weight float64 `json:"weight"` // how many rewards, each good or bad, would say as much
-	N      int     `json:"n"`      // the number of rewards, in all contexts
-	// Awaited is how much more weight the rewards that may still come would give it, whatever they are.
+	Weight float64 `json:"weight"` // the equivalent number of good-or-bad rewards
+	N      int     `json:"n"`      // rewards in all contexts
+	// Awaited is the additional weight of the rewards that may still come, whatever their values.
 	Awaited float64 `json:"awaited,omitempty"`
 }
 
-// Beta is the distribution. Chance is needed only to draw from it.
+// Beta is the distribution; chance is used only to draw from it.
 func (p Posterior) Beta(chance rand.Source) distuv.Beta {
 	return distuv.Beta{Alpha: p.Mean * p.Weight, Beta: (1 - p.Mean) * p.Weight, Src: chance}
 }
 
-// sharpness is the part of a posterior's variance that is drawn with: what is left to find out is worth less where there are a
-// hundred attempts to come, not a million. Our choice: in the made-up worlds 0.4 saves a little less,
-// while with all of it 42 instead of 67 % was saved by 80 attempts of two backends.
+// sharpness is the part of a posterior's variance that sampling uses: exploring is worth less with a hundred
+// attempts to come than with a million. Our choice: in the simulated worlds 0.4 saves a little less, while the full
+// variance saved 42 instead of 67 % by 80 attempts of two backends.
 const sharpness = 0.15
 
-// sharp is the distribution that is drawn from. What will be known without another attempt is not worth another one, so
-// rewards that may still come narrow it as if they had come (Desautels and others, 2014, of batches).
+// sharp is the distribution for sampling. Knowledge that comes anyway is not worth another attempt, so pending
+// rewards narrow it as if they had come (Desautels and others, 2014, of batches).
 func (p Posterior) sharp(chance rand.Source) distuv.Beta {
 	p.Weight = (p.Weight+p.Awaited+1)/sharpness - 1
 	return p.Beta(chance)
 }
 
-// Discount multiplies an older reward's weight for each newer one of the same arm: one that k newer ones follow weighs
-// Discount^k, whatever other arms got and time passed. So an arm remembers about 1/(1−Discount) = 100 rewards: given,
-// not measured.
+// Discount multiplies an older reward's weight for each newer reward of the same arm: one that k newer ones follow
+// weighs Discount^k. Other arms' rewards and time do not count. So an arm remembers about 1/(1−Discount) = 100
+// rewards: given, not measured.
 const Discount = 0.99
 
-// changedWeight is what a reward of the same backend with another model or effort weighs: a new model is likely to be
-// as good as the old one, and not known to be. Our choice.
+// changedWeight is the weight of a reward of the same backend with another model or effort: a new model is likely
+// to be as good as the old one, but not known to be. Our choice.
 const changedWeight = 0.2
 
-// awaitedFor is how long the reward of an attempt may still come: what people do with work, they mostly do within two
-// weeks. Our choice.
+// awaitedFor is how long an attempt's reward may still come: most acts of people come within two weeks. Our choice.
 const awaitedFor = 14 * 24 * time.Hour
 
-// The variances of a reward's mean, in squares of its scale: of an arm as a whole, of what a repository, a category, and
-// both with the size add to that, and of one reward about its mean. Standard deviations of 0.25, 0.1, 0.1, 0.05 and 0.35: our
-// choice.
+// The variances of a reward's mean, in squares of its scale: of an arm as a whole; what a repository, a category,
+// and both with the size add; and of one reward about its mean. Standard deviations of 0.25, 0.1, 0.1, 0.05 and
+// 0.35: our choice.
 const (
 	armVariance      = 0.0625
 	repoVariance     = 0.01
@@ -64,8 +63,8 @@ const (
 	rewardVariance   = 0.12
 )
 
-// alike is the covariance of what an arm is worth in two contexts: the more they have in common, the more a reward in
-// one says of the other. An empty part is like no other.
+// alike is the covariance of an arm's worth in two contexts: the more they share, the more a reward in one says
+// about the other. An empty part matches nothing.
 func alike(a, b policy.Context) float64 {
 	v := armVariance
 	shared := 0
@@ -83,11 +82,11 @@ func alike(a, b policy.Context) float64 {
 	return v
 }
 
-// rewards are the discounted rewards of an arm in one context.
+// rewards are an arm's discounted rewards in one context.
 type rewards struct{ sum, weight float64 }
 
-// pooled is the mean and the variance of a Gaussian process over contexts: each context's own rewards count fully, those
-// of others as far as they are alike. Without rewards it is the prior.
+// pooled is the mean and the variance of a Gaussian process over contexts: a context's own rewards count fully,
+// others by their covariance. Without rewards it is the prior.
 func pooled(in map[policy.Context]rewards, prior float64, at policy.Context) (mean, variance float64) {
 	contexts := slices.SortedFunc(maps.Keys(in), func(a, b policy.Context) int {
 		return cmp.Or(cmp.Compare(a.Repo, b.Repo), cmp.Compare(a.Category, b.Category), cmp.Compare(a.Size, b.Size))
@@ -108,28 +107,28 @@ func pooled(in map[policy.Context]rewards, prior float64, at policy.Context) (me
 	}
 	var factor mat.Cholesky
 	var pull mat.VecDense
-	factor.Factorize(all) // what is added to its diagonal makes it positive definite
+	factor.Factorize(all) // the addition to its diagonal makes it positive definite
 	if err := factor.SolveVecTo(&pull, here); err != nil {
 		return prior, alike(at, at)
 	}
 	return prior + mat.Dot(&pull, off), max(0, alike(at, at)-mat.Dot(&pull, here))
 }
 
-// beta is the Beta distribution of a mean and a variance, as far as there is one.
+// beta is the Beta distribution of a mean and a variance, within limits.
 func beta(mean, variance float64) Posterior {
-	const edge, leastWeight = 0.05, 2.0 // so the distribution has one top at most, and its interval holds the mean
+	const edge, leastWeight = 0.05, 2.0 // so the distribution has at most one peak, and its interval holds the mean
 	mean = min(1-edge, max(edge, mean))
 	return Posterior{Mean: mean, Weight: max(leastWeight, mean*(1-mean)/max(variance, 1e-6)-1)}
 }
 
-// The priors of arms favour the configured order by a step for each place, which two rewards outweigh: our choice.
+// The priors favour the configured order by a step per position, which two rewards outweigh: our choice.
 const (
 	firstPrior  = 0.55
 	priorStep   = 0.03
 	lowestPrior = 0.4
 )
 
-// Arms are what is known of each option in a context; their order is the configured one.
+// Arms are the options with their history in a context, in the configured order.
 func (l Learned) Arms(c policy.Context, options []policy.Option) []Arm {
 	arms := make([]Arm, len(options))
 	for i, o := range options {
@@ -140,7 +139,7 @@ func (l Learned) Arms(c policy.Context, options []policy.Option) []Arm {
 
 func (l Learned) arm(o policy.Option, prior float64, c policy.Context) Arm {
 	a, newer := Arm{Option: o}, 0
-	come, all := map[policy.Context]rewards{}, map[policy.Context]rewards{} // and with those that may still come
+	come, all := map[policy.Context]rewards{}, map[policy.Context]rewards{} // without and with the pending rewards
 	for _, i := range slices.Backward(l.of[armKey{o.Backend, o.Escalated}]) {
 		r := &l.rows[i]
 		weight, same := 1.0, r.Model == o.Model && r.Effort == o.Effort
@@ -172,16 +171,15 @@ func (l Learned) arm(o policy.Option, prior float64, c policy.Context) Arm {
 	return a
 }
 
-// awaited reports whether the reward of an attempt without one may still come.
+// awaited reports whether an attempt's reward may still come.
 func (r *checkedRow) awaited(now time.Time) bool {
 	return r.Facts.unrewarded() == "" && now.Sub(r.At) <= awaitedFor
 }
 
-// solved is the lowest reward of work that is counted as solved: above what a failed verification and a review that asks
-// for changes leave.
+// solved is the lowest reward of work that counts as solved: above a failed verification and a review that requests
+// changes.
 const solved = 0.5
 
-// spent adds an attempt, rewarded or not.
 func (a *Arm) spent(r *checkedRow) {
 	if a.Chosen == "" { // the newest comes first
 		a.Chosen = r.Chosen
@@ -197,7 +195,7 @@ func (a *Arm) spent(r *checkedRow) {
 	}
 }
 
-// armKey names the arms of a backend: as configured, and with the effort of the last recovery.
+// armKey names the arms of a backend: as configured, and at the effort of rung 3.
 type armKey struct {
 	backend   string
 	escalated bool

@@ -8,20 +8,19 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Fired is how often a recovery fired, how often it helped, and what it cost. A recovery that was not needed is left out.
+// Fired is how often a recovery fired and helped, and its cost. It leaves out recoveries that were not needed.
 type Fired struct {
 	Rung      int `json:"rung"`
 	Times     int `json:"times"`
 	Recovered int `json:"recovered"`
-	// Counted of Times told their tokens, Priced told their cost. The sums are over those; the rest is unknown, not 0.
+	// Counted of Times have known tokens, Priced a known cost. The sums cover those; the rest is unknown, not 0.
 	Counted int      `json:"counted,omitempty"`
 	Tokens  int64    `json:"tokens,omitempty"`
 	Priced  int      `json:"priced,omitempty"`
 	CostUSD *float64 `json:"cost_usd,omitempty"`
-	MS      int64    `json:"ms,omitempty"` // 0 where no time was told
+	MS      int64    `json:"ms,omitempty"` // 0 if unknown
 }
 
-// FiredIn are the recoveries of an attempt.
 func FiredIn(rungs []policy.Rung) (all []Fired) {
 	for _, r := range rungs {
 		f := Fired{Rung: r.Rung, Times: max(1, r.Times), Recovered: r.Helped, Tokens: r.Tokens, CostUSD: r.CostUSD, MS: r.MS}
@@ -41,7 +40,7 @@ func FiredIn(rungs []policy.Rung) (all []Fired) {
 	return all
 }
 
-// plus adds what more recoveries of the same rung came to.
+// plus adds more recoveries of the same rung.
 func (f Fired) plus(more Fired) Fired {
 	f.Times += more.Times
 	f.Recovered += more.Recovered
@@ -60,10 +59,10 @@ func (f Fired) plus(more Fired) Fired {
 	return f
 }
 
-// Took is how long the recoveries lasted; 0 where no time was told.
+// Took is the recoveries' duration; 0 if unknown.
 func (f Fired) Took() time.Duration { return time.Duration(f.MS) * time.Millisecond }
 
-// noneFired are all four rungs before any has fired.
+// noneFired are all four rungs with zero counts.
 func noneFired() (all []Fired) {
 	for rung := policy.RungAnswer; rung <= policy.RungTests; rung++ {
 		all = append(all, Fired{Rung: rung})
@@ -71,8 +70,8 @@ func noneFired() (all []Fired) {
 	return all
 }
 
-// FirstTry says of the first attempt of a run with verify commands whether its work passes them and no recovery fired.
-// It is nil where the attempt says nothing of its backend: it was not to blame for its end, or a command cannot work here.
+// FirstTry says whether the first attempt of a run passed its verify commands without a recovery. It is nil if the
+// attempt says nothing about its backend: the backend did not cause its end, or a command cannot work here.
 func (f AttemptFacts) FirstTry(r policy.Receipt) *bool {
 	if f.unrewarded() != "" || r.Verification() == policy.Broken {
 		return nil
@@ -82,17 +81,17 @@ func (f AttemptFacts) FirstTry(r policy.Receipt) *bool {
 	return &passed
 }
 
-// FirstTries is how many of the first attempts of a backend's runs passed their verify commands without a recovery.
+// FirstTries counts the runs of a backend whose first attempt passed its verify commands without a recovery.
 type FirstTries struct {
 	Backend string `json:"backend"`
 	Runs    int    `json:"runs"`
 	Passed  int    `json:"passed"`
 }
 
-// Share is the part that passed, from 0 to 1.
+// Share is the share of those runs, 0 to 1.
 func (t FirstTries) Share() float64 { return float64(t.Passed) / float64(max(1, t.Runs)) }
 
-// FirstTries are those of the last eight weeks, by name of the backend; only backends with a run that counts.
+// FirstTries returns the counts of the last eight weeks, by backend name; only backends with a run that counts.
 func (l Learned) FirstTries() []FirstTries {
 	all := []FirstTries{}
 	for _, r := range l.shown() {
@@ -111,7 +110,7 @@ func (l Learned) FirstTries() []FirstTries {
 	return all
 }
 
-// shown are the rows of the weeks that are shown.
+// shown are the rows of the shown weeks.
 func (l Learned) shown() (rows []*checkedRow) {
 	from := l.now.Add(-shownWeeks * week)
 	for i := range l.rows {
@@ -122,7 +121,7 @@ func (l Learned) shown() (rows []*checkedRow) {
 	return rows
 }
 
-// Rungs sums up the recoveries of weeks: all four, in order.
+// Rungs adds up the recoveries of weeks: all four, in order.
 func Rungs(weeks []Week) []Fired {
 	all := noneFired()
 	for _, w := range weeks {
@@ -133,28 +132,27 @@ func Rungs(weeks []Week) []Fired {
 	return all
 }
 
-// Week is what the recoveries of seven days came to.
+// Week is the recoveries of seven days.
 type Week struct {
 	From     time.Time `json:"from"`
-	Attempts int       `json:"attempts"` // at changes, that had an agent and came to their end
+	Attempts int       `json:"attempts"` // at changes, that had an agent and ended by themselves
 	Rungs    []Fired   `json:"rungs"`    // all four, in order
 	Arms     []Earned  `json:"arms"`     // by name, those that were rewarded
 }
 
-// Earned is what the attempts of one backend were worth.
+// Earned is the rewards of one backend's attempts.
 type Earned struct {
 	Backend string  `json:"backend"`
 	Rewards int     `json:"rewards"`
 	Mean    float64 `json:"mean"`
 }
 
-// shownWeeks is how many weeks are shown, the one that ends now included.
+// shownWeeks is how many weeks are shown, including the one that ends now.
 const (
 	shownWeeks = 8
 	week       = 7 * 24 * time.Hour
 )
 
-// count adds an attempt to its week.
 func (w *Week) count(r *checkedRow) {
 	w.Attempts++
 	if r.learnt {
@@ -168,7 +166,7 @@ func (w *Week) count(r *checkedRow) {
 	}
 }
 
-// Weeks are the last eight, the newest first, up to the oldest that had an attempt.
+// Weeks are the last eight, newest first, back to the oldest with an attempt.
 func (l Learned) Weeks() (all []Week) {
 	rows := l.shown()
 	for n := range shownWeeks {
@@ -196,10 +194,11 @@ func (w *Week) earn(backend string, reward float64) {
 	e.Mean += (reward - e.Mean) / float64(e.Rewards)
 }
 
-// similarityBins is into how many equal parts the similarities from 0 to 1 are counted.
+// similarityBins is the number of bins for similarities from 0 to 1.
 const similarityBins = 20
 
-// Similarities counts by twentieths how similar retries were to the attempt before them in the same run; empty without one.
+// Similarities counts in twentieths how similar retries were to the attempt before them in the same run; empty for
+// none.
 func (l Learned) Similarities() []int {
 	var bins []int
 	for i := range l.rows {

@@ -18,12 +18,11 @@ const (
 	CISource         SignalSource = "ci"         // checks of others on the pushed commit
 	JudgeSource      SignalSource = "judge"      // the optional judge command
 	TrajectorySource SignalSource = "trajectory" // edits, tests, errors and retries of the transcript
-	JournalSource    SignalSource = "journal"    // what the agent said that it did
+	JournalSource    SignalSource = "journal"    // the agent's own summary
 )
 
-// sources are all sources with their weights, in order of trust; one without a weight decides alone. Each level
-// weighs more than all below it together, so that the more trusted side wins. That rule and the numbers are our
-// choice.
+// sources are all sources with their weights, in order of trust; one without a weight decides alone. Each weighs
+// more than all below it together, so that the more trusted side wins. That rule and the numbers are our choice.
 var sources = [...]source{{PeopleSource, 0}, {SeveritySource, 0}, {VerifierSource, 8}, {CISource, 8}, {JudgeSource, 4}, {TrajectorySource, 2}, {JournalSource, 1}}
 
 type source struct {
@@ -33,14 +32,14 @@ type source struct {
 
 const sourceCount = len(sources)
 
-// The places of those that are asked for by name.
+// The positions of the sources that code names.
 const (
 	severityPlace = 1
 	verifierPlace = 2
 	ciPlace       = 3
 )
 
-// place gives the index of a source in sources, or -1 for a word that is none.
+// place is a source's index in sources; -1 for an unknown word.
 func (s SignalSource) place() int {
 	for i := range sources {
 		if sources[i].name == s {
@@ -50,27 +49,26 @@ func (s SignalSource) place() int {
 	return -1
 }
 
-// Signal is what one source says of one attempt: a value, or why there is none. Zero moves nothing.
+// Signal is one source's grade of one attempt, or why there is none. The zero value has no effect.
 type Signal struct {
 	Source  SignalSource `json:"source"`
-	Kind    PeopleKind   `json:"kind,omitempty"` // the event that a signal of people comes from; empty for the others
-	Value   float64      `json:"value"`          // 0 (bad) to 1 (good), and means something only where Known is set
+	Kind    PeopleKind   `json:"kind,omitempty"` // the event behind a signal of people; empty for others
+	Value   float64      `json:"value"`          // 0 (bad) to 1 (good); only if Known is set
 	Known   bool         `json:"known"`
-	Missing string       `json:"missing,omitempty"` // why there is no value; empty where there is one
-	// Failed says that the source was asked and failed, not that it was not asked or cannot speak of this
-	// attempt. A value beside it is what it falls back to, and is not believed.
+	Missing string       `json:"missing,omitempty"` // why there is no value; else empty
+	// Failed says that the source was asked and failed. A value with it is a fallback and not believed.
 	Failed bool `json:"failed,omitempty"`
-	// Basis names what the value was computed from: the same from different evidence is no source that is
-	// stuck. Empty where unknown.
+	// Basis names the evidence behind the value: a source that gives equal values for different evidence is not
+	// stuck. Empty if unknown.
 	Basis string `json:"basis,omitempty"`
-	// Weight is how many rewards the value counts like where severity decides; 0 and all others count once.
+	// Weight is how many rewards the value counts as if severity decides; 0 and all others count once.
 	Weight float64 `json:"weight,omitempty"`
-	// Detail says in a few words what the source saw.
+	// Detail says briefly what the source saw.
 	Detail string    `json:"detail,omitempty"`
 	At     time.Time `json:"at"`
 }
 
-// usable reports whether the value may be part of a grade; one outside 0 to 1 is as good as missing.
+// usable reports whether the value may be part of a grade: one outside 0 to 1 is as good as missing.
 func (s *Signal) usable() bool {
 	if s == nil || !s.Known {
 		return false
@@ -81,27 +79,26 @@ func (s *Signal) usable() bool {
 	return s.Value >= 0 && s.Value <= 1
 }
 
-// failed reports whether the source was asked in vain.
 func (s *Signal) failed() bool { return s != nil && s.Failed }
 
-// why says why a source that was asked failed.
+// why says why a source failed.
 func (s *Signal) why() string { return cmp.Or(s.Missing, "the source failed") }
 
-// Graded is one attempt that has ended with all that is known about its grade. Late signals make a new version
-// of the row.
+// Graded is one finished attempt with all that is known about its grade. Late signals make a new version of the
+// row.
 type Graded struct {
 	ID      string    `json:"id"` // owner/repo#n/attempt, unique
 	At      time.Time `json:"at"` // when the attempt ended; it never changes
 	Backend string    `json:"backend"`
-	// Model and Effort are what ran, Escalated that it was the effort of the last recovery.
+	// Model and Effort are what ran; Escalated says that it was the effort of rung 3.
 	Model     string  `json:"model,omitempty"`
 	Effort    string  `json:"effort,omitempty"`
 	Escalated bool    `json:"escalated,omitempty"`
-	CostUSD   float64 `json:"cost_usd,omitempty"` // 0 where it is not known
-	Seconds   float64 `json:"seconds,omitempty"`  // how long its agent ran
-	Chosen    string  `json:"chosen,omitempty"`   // why the backend was chosen; empty where there was no choice
-	// Fired are the recoveries of the attempt. FirstTry is AttemptFacts.FirstTry of the first attempt of a run. Similarity
-	// is the one with the attempt before it in the same run. Both are nil where there is none.
+	CostUSD   float64 `json:"cost_usd,omitempty"` // 0 if unknown
+	Seconds   float64 `json:"seconds,omitempty"`  // agent run time
+	Chosen    string  `json:"chosen,omitempty"`   // why the backend was chosen; empty if there was no choice
+	// Fired are the attempt's recoveries. FirstTry is AttemptFacts.FirstTry of a run's first attempt. Similarity
+	// compares it with the attempt before it in the same run. Both are nil if not applicable.
 	Fired      []Fired        `json:"fired,omitempty"`
 	FirstTry   *bool          `json:"first_try,omitempty"`
 	Similarity *float64       `json:"similarity,omitempty"`
@@ -110,39 +107,38 @@ type Graded struct {
 	Facts      AttemptFacts   `json:"facts"`
 }
 
-// AttemptFacts are what Pawl itself knows of an attempt, by which signals are checked; zero knows nothing.
+// AttemptFacts are Pawl's own facts about an attempt, which check the signals; zero knows nothing.
 type AttemptFacts struct {
 	Outcome    policy.Outcome `json:"outcome"`
-	OwnFailure string         `json:"own_failure,omitempty"` // what failed in Pawl itself; empty when nothing did
-	// Changed says that the tree differs from the one at the start.
+	OwnFailure string         `json:"own_failure,omitempty"` // a failure of Pawl itself; empty for none
+	// Changed says that the tree changed.
 	Changed    bool        `json:"changed"`
-	Commits    int         `json:"commits"`              // how many commits of the attempt reached the thread's branch
-	Transcript *Transcript `json:"transcript,omitempty"` // nil for a CLI without a stream of events, such as a plain command
+	Commits    int         `json:"commits"`              // the attempt's commits that reached the thread's branch
+	Transcript *Transcript `json:"transcript,omitempty"` // nil for a CLI without an event stream, such as a plain command
 }
 
-// Transcript describes the record from which trajectory and journal are read.
+// Transcript describes the source of trajectory and journal.
 type Transcript struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// Grade is the grade of one attempt, or the reason why there is none.
+// Grade is one attempt's grade, or why there is none.
 type Grade struct {
 	Value   float64 `json:"value"`
 	Known   bool    `json:"known"`
-	Missing string  `json:"missing,omitempty"` // why there is no grade; empty where there is one
-	// From are the sources that it rests on, in order of trust: one that decides alone, or those of a weighted mean.
+	Missing string  `json:"missing,omitempty"` // why there is no grade; else empty
+	// From are the sources of the grade, in order of trust: one that decides alone, or those of a weighted mean.
 	From []SignalSource `json:"from,omitempty"`
 }
 
-// Grade grades an attempt by all of its signals, plausible or not; Learn asks that.
+// Grade grades an attempt by all its signals, plausible or not; see Learn for validation.
 func (g Graded) Grade() Grade {
 	set := g.signals()
 	r, _ := g.grade(&set, &aside{}, &fullTrust)
 	return r
 }
 
-// unrewarded says why an attempt is neither the merit nor the fault of its backend, whatever else is known;
-// empty when it can be graded.
+// unrewarded says why an attempt is neither the merit nor the fault of its backend; empty if it can be graded.
 func (f AttemptFacts) unrewarded() string {
 	if f.OwnFailure != "" {
 		return "Pawl itself failed: " + f.OwnFailure
@@ -167,14 +163,14 @@ func (f AttemptFacts) unrewarded() string {
 	}
 }
 
-// signalSet holds the one signal of each source that counts, by its place; nil where it said nothing.
+// signalSet has the deciding signal of each source by its place; nil for none.
 type signalSet [sourceCount]*Signal
 
-// aside says of each source, by its place, why it is not believed; empty where it is.
+// aside has the reason why each source is not believed; empty if it is.
 type aside [sourceCount]string
 
-// signals picks the signal of each source that counts: of people the one that decides, of others the newest, of
-// two at once the later. So a second signal of a kind replaces, and never adds.
+// signals picks each source's deciding signal: for people by rank, for others the newest, and of two at once the
+// later one in the list. So a second signal of a kind replaces the first.
 func (g *Graded) signals() signalSet {
 	set := signalSet{people(g.Signals)}
 	for i := range g.Signals {
@@ -193,11 +189,11 @@ func (g *Graded) signals() signalSet {
 // trust is how far each source is believed, by its place: from 0 to 1, times its weight.
 type trust [sourceCount]float64
 
-// fullTrust is that of sources of which nothing is known yet.
+// fullTrust is for sources without a history.
 var fullTrust = trust{1, 1, 1, 1, 1, 1, 1}
 
-// written reports whether a source rests on what the agent wrote itself. That nothing changed, which the trajectory says
-// then, Pawl knows from the files.
+// written reports whether a source depends on the agent's own writing. The trajectory of an attempt without a
+// change does not: Pawl knows that from the files.
 func (g *Graded) written(p int) bool {
 	switch sources[p].name {
 	case JournalSource:
@@ -209,9 +205,9 @@ func (g *Graded) written(p int) bool {
 	}
 }
 
-// grade is the weighted mean of what is believed, and how far the sources that it rests on are trusted. What an agent can
-// write itself, its transcript and its summary, may lower that of the others, never raise it, and is no grade by itself:
-// so no words of an agent earn anything.
+// grade is the weighted mean of the believed signals, and the trust in its sources. What an agent can write itself,
+// its transcript and its summary, may lower the others' grade, never raise it, and is no grade alone: an agent's
+// words earn nothing.
 func (g *Graded) grade(set *signalSet, not *aside, t *trust) (r Grade, trusted float64) {
 	if r.Missing = g.Facts.unrewarded(); r.Missing != "" {
 		return r, 0
@@ -223,7 +219,7 @@ func (g *Graded) grade(set *signalSet, not *aside, t *trust) (r Grade, trusted f
 		case !set[p].usable() || not[p] != "":
 		case source.weight == 0:
 			return Grade{Value: set[p].Value, Known: true, From: []SignalSource{source.name}}, 1
-		case t[p] == 0: // it adds nothing, and the grade is trusted the less for it
+		case t[p] == 0: // it adds nothing, and lowers the trust in the grade
 			if !g.written(p) {
 				full += source.weight
 			}

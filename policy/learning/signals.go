@@ -12,24 +12,23 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// missing is a signal without a value. Failed says that the source was asked.
+// missing is a signal without a value. failed says that the source was asked.
 func missing(source SignalSource, at time.Time, failed bool, why string) Signal {
 	return Signal{Source: source, At: at, Failed: failed, Missing: why}
 }
 
-// The values of verifier and CI. A failure is no floor grade: feedback can still mend it. The numbers are our
+// The values of verifier and CI. A failure is no floor grade: feedback can still fix it. The numbers are our
 // choice.
 const (
 	passedValue = 1.0
 	failedValue = 0.2
 )
 
-// classWeights are how many rewards an edit loop counts like. That a severe one teaches three times as much as a
-// mild one was given: the grades of the classes are so close that they alone make it 1.1 times. That of moderate is
-// our choice.
+// classWeights are how many rewards an edit loop counts as. That a severe one teaches three times as much as a mild
+// one was given: the classes' grades alone would make it 1.1 times. The weight of moderate is our choice.
 var classWeights = map[policy.Class]float64{policy.Mild: 1, policy.Moderate: 2, policy.Severe: 3}
 
-// SeveritySignal is the grade of an edit loop, which other attempts lack.
+// SeveritySignal grades an edit loop; other attempts have no such signal.
 func SeveritySignal(v policy.Severity, at time.Time) Signal {
 	if v.Class == policy.None || v.Class == "" {
 		return missing(SeveritySource, at, false, "no edit loop was seen")
@@ -38,7 +37,7 @@ func SeveritySignal(v policy.Severity, at time.Time) Signal {
 		Detail: fmt.Sprintf("%s edit loop", v.Class), Basis: strings.Join(v.Reasons, "; ")}
 }
 
-// VerifierSignal is that of the repository's verify commands, if it has any. To pass on an unchanged tree says
+// VerifierSignal grades by the repository's verify commands, if it has any. A pass on an unchanged tree says
 // nothing.
 func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 	switch v := r.Verification(); {
@@ -63,15 +62,15 @@ func VerifierSignal(configured bool, r policy.Receipt, at time.Time) Signal {
 	return s
 }
 
-// CheckResult is one finished check of others on the pushed commit.
+// CheckResult is a finished check of another App on the pushed commit.
 type CheckResult struct {
 	Name       string
 	Conclusion string // GitHub's word: success, failure, timed_out, cancelled …
-	Outside    string // why a failure is not the work's (there before, infrastructure); empty otherwise
+	Outside    string // why the work did not cause a failure (there before, infrastructure); else empty
 }
 
-// CISignal is that of the checks of others, all of which have finished. Only success and failure say something:
-// one that timed out may have waited for a machine.
+// CISignal grades by other Apps' checks, all finished. Only success and failure count: a timeout may have waited
+// for a machine.
 func CISignal(checks []CheckResult, at time.Time) Signal {
 	var passed, broken, outside, cancelled []string
 	for _, c := range checks {
@@ -95,10 +94,10 @@ func CISignal(checks []CheckResult, at time.Time) Signal {
 	case len(broken) > 0:
 		return Signal{Source: CISource, Value: failedValue, Known: true, At: at, Detail: "failed: " + strings.Join(broken, ", ")}
 	case len(outside) > 0:
-		// What passed is only half of the answer.
+		// Passed checks are only half of the answer.
 		return missing(CISource, at, true, strings.Join(outside, ", "))
 	case len(cancelled) > 0:
-		// A push cancels the checks of the commit before; that is no failure of CI.
+		// A push cancels the previous commit's checks; that is no failure of CI.
 		return missing(CISource, at, false, strings.Join(cancelled, ", "))
 	case len(passed) > 0:
 		return Signal{Source: CISource, Value: passedValue, Known: true, At: at, Detail: policy.Plural(len(passed), "check") + " passed"}
@@ -106,7 +105,7 @@ func CISignal(checks []CheckResult, at time.Time) Signal {
 	return missing(CISource, at, false, "no check ran on the pushed commit")
 }
 
-// JudgeSignal is that of the judge, nil where not asked. A grade beside an error is not believed.
+// JudgeSignal is the judge's grade, nil if not asked. A grade with an error is not believed.
 func JudgeSignal(a *policy.Judged, at time.Time) Signal {
 	switch {
 	case a == nil:
@@ -121,7 +120,7 @@ func JudgeSignal(a *policy.Judged, at time.Time) Signal {
 	return Signal{Source: JudgeSource, Value: a.Grade, Known: true, At: at, Detail: a.Detail}
 }
 
-// PeopleKind is what people did with the work of an attempt.
+// PeopleKind is an act of people on an attempt's work.
 type PeopleKind string
 
 const (
@@ -134,11 +133,10 @@ const (
 	ThumbsDown       PeopleKind = "thumbs_down"
 )
 
-// peopleValues are the grades of people's acts, in the order of what they think of the work. The numbers are
-// our choice: a pull request is sometimes closed for reasons that have nothing to do with it.
+// peopleValues grade people's acts. The numbers are our choice: a pull request may be closed for unrelated reasons.
 var peopleValues = map[PeopleKind]float64{Merged: 1, Approved: 0.9, ThumbsUp: 0.8, ChangesRequested: 0.3, ThumbsDown: 0.2, ClosedUnmerged: 0.1, Reverted: 0}
 
-// PeopleSignal is the signal of what somebody did with the work; by is the login.
+// PeopleSignal is the signal of a user's act; by is the login.
 func PeopleSignal(kind PeopleKind, by string, at time.Time) Signal {
 	value, known := peopleValues[kind]
 	if !known {
@@ -151,14 +149,13 @@ func PeopleSignal(kind PeopleKind, by string, at time.Time) Signal {
 	return s
 }
 
-// Each change that came between the work and its merge costs, down to the least: our choice. It stays above the grade of a
-// review that asks for changes, since the work was taken in the end.
+// Each change between the work and its merge lowers the grade, down to a minimum: our choice. It stays above the
+// grade of a review that requests changes, since the work was merged.
 const (
 	changeCost  = 0.2
 	leastMerged = 0.4
 )
 
-// MergedSignal is that of a merge after so many further changes.
 func MergedSignal(changes int, by string, at time.Time) Signal {
 	s := PeopleSignal(Merged, by, at)
 	if changes > 0 {
@@ -168,9 +165,9 @@ func MergedSignal(changes int, by string, at time.Time) Signal {
 	return s
 }
 
-// people gives the signal of people that decides; nil for none. An end of the pull request stands above
-// reviews. Of each kind of end the first counts, so a merge that is told twice changes nothing, and of those
-// the newest, so a revert undoes a merge. Of reviews the newest decides.
+// people is the deciding signal of people; nil for none. An end of the pull request outranks reviews. The first end
+// of each kind counts, so a repeated merge changes nothing; of those the newest counts, so a revert undoes a merge.
+// The newest review decides.
 func people(signals []Signal) *Signal {
 	first := map[PeopleKind]*Signal{} // of each kind of end
 	var review, end *Signal
@@ -195,21 +192,21 @@ func people(signals []Signal) *Signal {
 	return cmp.Or(end, review)
 }
 
-// newer gives the newer of two signals, of equal ones the lower: the order of the list does not matter.
+// newer is the newer of two signals, or the lower of equal ones: the list's order does not matter.
 func newer(s, than *Signal) *Signal {
 	if than == nil {
 		return s
 	}
-	// The lower value is the greater one of two signals of one time.
+	// At equal times the lower value wins.
 	if cmp.Or(s.At.Compare(than.At), cmp.Compare(than.Value, s.Value)) > 0 {
 		return s
 	}
 	return than
 }
 
-// The values of a trajectory: a change by itself, tests that were run and calls that did not fail on top, less
-// for retries and an early end. Nothing that changed the tree goes below lowestChanged, above the floor. How an
-// agent works says little of the work, hence the low weight; the numbers are our choice.
+// The values of a trajectory: a change by itself, plus test runs and calls without failures, minus retries and an
+// early end. A changed tree never goes below lowestChanged, above the floor. How an agent works says little about
+// the work, hence the low weight; the numbers are our choice.
 const (
 	unchangedValue  = 0.1
 	changedValue    = 0.5
@@ -221,7 +218,7 @@ const (
 	lowestChanged   = 0.15
 )
 
-// TrajectorySignal is the signal of how the agent worked, as its transcript shows.
+// TrajectorySignal grades how the agent worked, by its transcript.
 func TrajectorySignal(r policy.Receipt, at time.Time) Signal {
 	t := r.Trajectory
 	s := Signal{Source: TrajectorySource, Known: true, At: at, Value: trajectoryValue(r),
@@ -251,7 +248,7 @@ func trajectoryValue(r policy.Receipt) float64 {
 	return max(lowestChanged, v)
 }
 
-// The values of a journal: claims hold, it admits defeat, or one is not borne out. The numbers are our choice.
+// The values of a journal: claims hold, it admits defeat, or a claim is false. The numbers are our choice.
 const (
 	claimsHold   = 0.9
 	admitsDefeat = 0.3
@@ -265,8 +262,7 @@ var (
 	doneWords   = regexp.MustCompile("fixed|implemented|added|updated|changed|completed|done|resolved|refactored|removed|renamed|created")
 )
 
-// JournalSignal compares what the agent says at the end with what is known. It is a lie detector: an agent that
-// says that all is well is no better for it.
+// JournalSignal compares the agent's final claims with the facts. It detects lies: claiming success earns nothing.
 func JournalSignal(r policy.Receipt, verifier Signal, at time.Time) Signal {
 	text := strings.ToLower(strings.ReplaceAll(r.Final, "’", "'"))
 	tests := testsWords.MatchString(text)

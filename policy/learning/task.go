@@ -35,7 +35,7 @@ func (t Task) size() policy.Size {
 	return policy.Large
 }
 
-// category goes by the labels, which a person chose, then by paths of one kind, then by the title.
+// category is decided by the labels, which a user chose, then by paths of one kind, then by the title.
 func (t Task) category() policy.Category {
 	for _, label := range t.Labels {
 		if c := categoryOfWords(label); c != policy.Other {
@@ -48,7 +48,7 @@ func (t Task) category() policy.Category {
 	return categoryOfWords(t.Title)
 }
 
-// categoryWords are the words of each category, the more specific first: "fix the docs" is docs.
+// categoryWords are each category's words, the more specific first: "fix the docs" is docs.
 var categoryWords = []struct {
 	category policy.Category
 	words    []string
@@ -75,7 +75,7 @@ func categoryOfWords(text string) policy.Category {
 	return policy.Other
 }
 
-// categoryOfPaths is the category that all paths have in common; Other for none.
+// categoryOfPaths is the common category of all paths; Other for none.
 func categoryOfPaths(paths []string) policy.Category {
 	var common policy.Category
 	for _, p := range paths {
@@ -88,7 +88,7 @@ func categoryOfPaths(paths []string) policy.Category {
 	return cmp.Or(common, policy.Other)
 }
 
-// pathKinds tell the category of a file by its folders and its name, in lower case. The first kind that fits counts.
+// pathKinds decide a file's category by its folders and its name, in lower case. The first match counts.
 var pathKinds = []struct {
 	category policy.Category
 	folders  []string
@@ -122,10 +122,10 @@ func categoryOfPath(p string) policy.Category {
 // fileName matches a word that ends as a file's name: an extension of at most five, a letter first.
 var fileName = regexp.MustCompile(`[^/]\.[A-Za-z][A-Za-z0-9]{0,4}$`)
 
-// maxMentioned is how many paths are taken from a text.
+// maxMentioned limits the paths from one text.
 const maxMentioned = 20
 
-// MentionedPaths finds what looks like file names in a text; addresses and abbreviations such as e.g. are none.
+// MentionedPaths finds file names in a text, but no addresses or abbreviations such as e.g.
 func MentionedPaths(text string) []string {
 	var found []string
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n`'\"()[]<>,;", r) }) {
@@ -145,7 +145,6 @@ func MentionedPaths(text string) []string {
 	return found
 }
 
-// looksLikeFile reports whether a word ends as a file's name and is neither an abbreviation nor longer than paths are.
 func looksLikeFile(word string) bool {
 	if len(word) <= len("e.g") || len(word) > 200 {
 		return false

@@ -11,14 +11,14 @@ import (
 type ValidityRule string
 
 const (
-	// FloorWithWork: a floor grade although it verified, checks passed or people took the work, by a source whose
+	// FloorWithWork: a floor grade although it verified, checks passed or people merged the work, by a source whose
 	// floor grades are more often contradicted than confirmed.
 	FloorWithWork ValidityRule = "floor_with_work"
 	// TopWithoutChange: a top grade although nothing changed.
 	TopWithoutChange ValidityRule = "top_without_change"
 	// StubTranscript: the transcript is too small for an attempt that changed something.
 	StubTranscript ValidityRule = "stub_transcript"
-	// Stuck: a source gave the same value so often in a row that its usual use of the scale does not explain it.
+	// Stuck: a source repeated one value so often that its usual distribution does not explain it.
 	Stuck ValidityRule = "stuck"
 	// Unavailable: a source failed too often within a day.
 	Unavailable ValidityRule = "unavailable"
@@ -30,7 +30,7 @@ type Violation struct {
 	Check   ValidityRule `json:"check"`
 	Attempt string       `json:"attempt"`
 	Reason  string       `json:"reason"`
-	At      time.Time    `json:"at"` // when it could first be seen: the attempt's end, or the late signal that showed it
+	At      time.Time    `json:"at"` // when it was first visible: the attempt's end, or a late signal
 }
 
 type Judged struct {
@@ -38,11 +38,11 @@ type Judged struct {
 	At         time.Time      `json:"at"`
 	Backend    string         `json:"backend"`
 	Context    policy.Context `json:"context"`
-	Grade      Grade          `json:"grade"`                // computed without the sources that are not believed
-	Quarantine []string       `json:"quarantine,omitempty"` // why there is no grade although a source gave one; empty for nothing
+	Grade      Grade          `json:"grade"`                // computed without disbelieved sources
+	Quarantine []string       `json:"quarantine,omitempty"` // why there is no grade although a source gave one; empty for none
 }
 
-// Learned is what the rows say, computed anew each time. Zero knows nothing.
+// Learned is the result of all rows, recomputed each time. The zero value is empty.
 type Learned struct {
 	rows  []checkedRow
 	of    map[armKey][]int // positions of rows, oldest first
@@ -56,13 +56,13 @@ type checkedRow struct {
 	*Graded
 	set signalSet
 	aside
-	broken []string // what is implausible about this row
-	reward float64  // meaningful where learnt is set, as weight
-	weight float64  // how many rewards it counts like
+	broken []string // the row's implausible values
+	reward float64  // meaningful if learnt is set, as weight
+	weight float64  // how many rewards it counts as
 	learnt bool
 }
 
-// Why a source's value is not believed.
+// Why a value is not believed.
 const (
 	isStuck        = "the source gives the same value again and again"
 	isUnavailable  = "the source fails too often"
@@ -72,8 +72,8 @@ const (
 	isUnfounded    = "it praises an attempt that changed nothing"
 )
 
-// Learn validates all rows and adds up their rewards. Rows and signals from after now are not there yet; of
-// rows with an ID the last counts. They are taken in the order of their ends, whatever theirs.
+// Learn validates all rows and adds up their rewards. It ignores rows and signals after now; of rows with an ID the
+// last counts. It orders rows by their ends.
 func Learn(rows []Graded, now time.Time) Learned {
 	l := Learned{rows: ordered(rows, now), now: now}
 	c := checks{Learned: &l, streaks: map[string]*[sourceCount]streak{}}
@@ -90,7 +90,7 @@ func (l *Learned) group() {
 	}
 }
 
-// ordered gives the rows up to now in the order of their ends, each ID once.
+// ordered sorts the rows up to now by their ends, each ID once.
 func ordered(rows []Graded, now time.Time) []checkedRow {
 	var known []*Graded
 	for i := range rows {
@@ -123,7 +123,7 @@ func upTo(g *Graded, now time.Time) *Graded {
 	return &earlier
 }
 
-// Judged gives all attempts in the order of their ends, with their grades after validation.
+// Judged lists all attempts by their ends, with their grades after validation.
 func (l Learned) Judged() []Judged {
 	all := make([]Judged, len(l.rows))
 	for i := range l.rows {

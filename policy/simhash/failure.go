@@ -7,19 +7,17 @@ import (
 	"unicode"
 )
 
-// paths matches a path and takes its last part apart; numbered matches what holds a
-// digit: a number, a duration, an address, an identifier.
+// paths matches a path and separates its last part; numbered matches words with a digit: a number, a duration, an
+// address, an identifier.
 var (
 	paths    = regexp.MustCompile(`[\w.~@+:-]*[/\\][\w.~@+/\\-]*?([\w.@+-]*\.[A-Za-z]{1,6}\b)?(?:[^\w.~@+/\\-]|$)`)
 	numbered = regexp.MustCompile(`[\w-]*\d[\w-]*`)
 )
 
-// minWord is the length of words, in letters, from which they count: units of time and
-// size have one or two.
+// minWord is the least length of a word that counts, in letters: units of time and size have one or two.
 const minWord = 3
 
-// failureHalf is how much of the beginning and of the end of a long text counts, in
-// bytes: what failed stands there.
+// failureHalf is how much of the beginning and of the end of a long text counts, in bytes: the failure is there.
 const failureHalf = 64 << 10
 
 func lettersOnly(r rune) rune {
@@ -29,11 +27,10 @@ func lettersOnly(r rune) rune {
 	return -1
 }
 
-// Failure returns the fingerprint of a failure's text: that of the text without what
-// differs between two runs that fail in the same way. Beside what Fingerprint leaves out
-// that are words with digits in them (identifiers, ports, process numbers, durations,
-// addresses) and the folders of paths; of a path the file's name stays, where it has an
-// ending. Words of one or two letters do not count.
+// Failure returns the fingerprint of a failure's text without what differs between two equal failures. In addition
+// to what Fingerprint leaves out, it omits words with digits (identifiers, ports, process numbers, durations,
+// addresses) and the folders of paths; a file's name stays if it has an extension. Words of one or two letters do
+// not count.
 func Failure(text string) Print {
 	var b strings.Builder
 	for word := range strings.FieldsSeq(ends(text)) {
@@ -51,7 +48,6 @@ func Failure(text string) Print {
 	return Fingerprint(b.String())
 }
 
-// ends leaves the middle of a long text out.
 func ends(text string) string {
 	if len(text) > 2*failureHalf {
 		text = text[:failureHalf] + "\n" + text[len(text)-failureHalf:]
@@ -68,21 +64,21 @@ var frame = regexp.MustCompile(`(?m)File "([^"\n]+)", line \d+, in (\S+)` +
 	`|^\s*\d+: +([\w:<>{}]+)\n\s+at (\S+\.rs):\d+` +
 	`|panicked at ([^\s:]+\.rs):\d+`)
 
-// Bounds of what is kept of stack traces.
+// Bounds of the frames.
 const (
-	nearFrames = 3  // of each trace, those nearest to where it failed
+	nearFrames = 3  // of each trace, the nearest to the failure
 	maxFrames  = 64 // of a text
 	maxGap     = 3  // lines of source between two frames of a trace
 )
 
-// Frames returns what stands for the first frames of the stack traces in a failure's text, sorted: of each
-// trace the functions nearest to where it failed, with the names of their files, without
-// folders and line numbers. It is empty for a text without a trace.
+// Frames returns sorted hashes of the first frames of the stack traces in a failure's text: the functions nearest
+// to each failure, with their files' names, without folders and line numbers. It is empty for a text without a
+// trace.
 func Frames(text string) []Print {
 	var all, trace []Print
 	last, python := 0, false
 	end := func() {
-		if python { // which tells the nearest frame last
+		if python { // its nearest frame is last
 			slices.Reverse(trace)
 		}
 		all = append(all, trace[:min(len(trace), nearFrames)]...)
@@ -110,7 +106,7 @@ func Frames(text string) []Print {
 	return all[:min(len(all), maxFrames)]
 }
 
-// Shared is the share of what is in either list that is in both.
+// Shared is the share of the elements of either list that are in both.
 func Shared[E comparable](a, b []E) float64 {
 	both := 0
 	for _, e := range a {

@@ -39,7 +39,6 @@ func Normalise(text string) string {
 // both ends. They can therefore match only at the start of a maximal run of
 // word characters, and only up to the end of one; the callers see to the start.
 
-// uuidAt is rule 1 at the start of a run of word characters.
 func uuidAt(text string) int {
 	const form = "00000000-0000-0000-0000-000000000000"
 	if !fits(text, form, isHex) {
@@ -70,7 +69,7 @@ func identifierAt(text string, n int) int {
 	return n
 }
 
-// timestampAt is rule 3. It has no \b: it may match in the middle of a run.
+// timestampAt is rule 3. Without \b it may match in the middle of a run.
 func timestampAt(text string) int {
 	const form = "0000-00-00T00:00:00"
 	if !fits(text, form, isDigit) {
@@ -79,7 +78,7 @@ func timestampAt(text string) int {
 	return len(form) + leading(text[len(form):], isStamp)
 }
 
-// fits reports whether text begins as a form does, in which 0 stands for a byte in one of the classes.
+// fits reports whether text begins like a form, in which 0 stands for a byte of the classes.
 func fits(text, form string, classes byte) bool {
 	if len(text) < len(form) {
 		return false
@@ -121,7 +120,7 @@ const (
 	isStamp                  // [.\dZ], what may end a time stamp
 )
 
-// class gives the classes of each byte. It is never written to.
+// class gives the classes of each byte. It is read-only.
 var class = func() (table [256]byte) {
 	for _, of := range []struct {
 		bytes   string

@@ -2,12 +2,12 @@ package simhash
 
 import "strings"
 
-// place says where in its line the scanner stands, for rule 5.
+// place is the scanner's position in its line, for rule 5.
 type place byte
 
 const (
 	lineStart   place = iota // only white space since the line began
-	inLine                   // a word stands before
+	inLine                   // after a word
 	afterNumber              // only white space since a removed line number
 )
 
@@ -167,7 +167,6 @@ func removable(text string, n int, shared byte) (drop int, ok bool) {
 	return hashAt(n, shared), true
 }
 
-// dashAt reports whether byte n of text is a dash.
 func dashAt(text string, n int) bool { return n < len(text) && text[n] == '-' }
 
 // standsAlone reports whether the time stamp that is the first n bytes of text can go without touching

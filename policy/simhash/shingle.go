@@ -101,11 +101,11 @@ func (t *tally) majority() Print {
 	return p
 }
 
-// Print is the fingerprint of a text: 64 bits that differ in few places where
-// two texts share most of their three-word sequences (a SimHash).
+// Print is the fingerprint of a text: 64 bits that differ in few places if two texts share most of their three-word
+// sequences (a SimHash).
 //
-// The zero value is the fingerprint of empty text. It says nothing about
-// likeness: whoever compares attempts must not call two zero prints similar.
+// The zero value is the fingerprint of empty text. It says nothing about likeness: callers must not call two zero
+// prints similar.
 type Print uint64
 
 // Fingerprint returns the fingerprint of text. Time stamps, identifiers, hashes, line numbers, case and white
