@@ -303,7 +303,7 @@ func asked(f View) string {
 		"\n\n",
 		render.When(f.RequestedBy != "", "Asked for by "+render.Code(f.RequestedBy)+"."),
 		render.When(f.Title != "", "Title: "+render.Code(f.Title)),
-		render.When(f.Request != "", render.Fence(f.Request, maxRequest)),
+		render.When(f.Request != "", render.Quote(f.Request, maxRequest)),
 	)
 }
 
@@ -334,7 +334,7 @@ func (p *page) addAttempt(a Attempt) {
 		}
 	}
 	if a.Says() != "" {
-		parts = append(parts, "The agent's last message:", render.Fence(a.Says(), maxMessage))
+		parts = append(parts, "The agent's last message:", render.Quote(a.Says(), maxMessage))
 	}
 	what := render.When(a.Says() != "", "what the agent said") + render.When(a.Says() == "", "how it ended")
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))

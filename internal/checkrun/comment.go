@@ -66,7 +66,7 @@ func status(f View, marker, dated string) string {
 	p.addLead(f, marker)
 	p.list(evidence(f)...)
 	if a, ok := f.last(); ok && a.Says() != "" && f.Said == "" {
-		p.fold("What the agent did", render.Fence(a.Says(), maxMessage))
+		p.fold("What the agent did", render.Quote(a.Says(), maxMessage))
 	}
 	p.fold("Attempts", table(f, commentRows))
 	p.fold("What was asked", asked(f))
@@ -215,7 +215,7 @@ func PullBody(f View) string {
 			render.Inert(paths(newest.Instructs)) + "\n\n" + head
 	}
 	if worked.Says() != "" {
-		p.sentence("What the agent says it did:\n\n" + render.Fence(worked.Says(), maxMessage))
+		p.sentence("What the agent says it did:\n\n" + render.Quote(worked.Says(), maxMessage))
 	}
 	p.list(append(pullFacts(f, worked), cost)...)
 	if len(newest.Folders) > 0 {
@@ -313,12 +313,13 @@ const (
 // Said is the comment with what an attempt answered or planned.
 func Said(a policy.Attempt) string {
 	p := &page{}
-	if a.Decision.Purpose == policy.ToPlan {
+	if a.Decision.Purpose == policy.ToPlan { // which people edit
 		p.sentence(saidPlan)
+		p.sentence(render.Document(a.Final, maxSaid))
 	} else {
 		p.sentence(saidAnswer)
+		p.sentence(render.Quote(a.Final, maxSaid))
 	}
-	p.sentence(render.Fence(a.Final, maxSaid))
 	return p.fit()
 }
 
@@ -327,9 +328,5 @@ const maxSaid = 32_000
 
 // PlanIn is the plan in a comment of Said, as people edited it.
 func PlanIn(comment string) string {
-	plan := strings.TrimSpace(feedback.Visible(strings.Replace(comment, saidPlan, "", 1)))
-	if lines := strings.Split(plan, "\n"); len(lines) > 2 && strings.HasPrefix(lines[0], "```") && strings.Trim(lines[len(lines)-1], "`") == "" {
-		plan = strings.Join(lines[1:len(lines)-1], "\n")
-	}
-	return plan
+	return strings.TrimSpace(feedback.Visible(strings.Replace(comment, saidPlan, "", 1)))
 }

@@ -21,6 +21,7 @@ var (
 	fenceLine  = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})([^`]*)$")
 	ownTag     = regexp.MustCompile(`^(?:<details><summary>[^<>]*</summary>|</details>|<!-- pawl:[a-z]+(?: [A-Za-z0-9._/#-]+)? -->)$`)
 	ownLink    = regexp.MustCompile(`\[(?:issue|pull request|what the agent says|everything Pawl knows of this thread)\]\(https?://[^()\s]*\)`)
+	quotation  = regexp.MustCompile(`^>(?: |$)`)
 	suspicious = regexp.MustCompile(`(?i)@[a-z0-9]|#[0-9]|gh-[0-9]|[<>\[\]]|://|www\.\S|\b[0-9a-f]{7,}\b|\\|[|~_]`)
 )
 
@@ -39,6 +40,7 @@ func flaws(page string) []string {
 	}
 	open, folds := "", 0
 	for _, l := range strings.Split(page, "\n") {
+		l = quotation.ReplaceAllString(l, "")
 		m := fenceLine.FindStringSubmatch(l)
 		switch {
 		case open != "":

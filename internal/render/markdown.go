@@ -8,10 +8,12 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Code is hostile text as inline code, at most 160 characters. A pipe, which would split a table's cell,
-// becomes a broken bar.
-func Code(s string) string {
-	s = strings.ReplaceAll(Line(s, 160), "|", "¦")
+// Code is hostile text as inline code, at most 160 characters.
+func Code(s string) string { return code(Line(s, 160)) }
+
+// code is a line as inline code. A pipe, which would split a table's cell, becomes a broken bar.
+func code(line string) string {
+	s := strings.ReplaceAll(line, "|", "¦")
 	if s == "" {
 		return "` `"
 	}
@@ -46,38 +48,81 @@ var (
 	opening = regexp.MustCompile(`^(?:[+-]|[0-9]+[.)])`)
 )
 
-// Prose is a sentence for Markdown that mixes Pawl's words with others', at most 400 characters: words that
-// could be more are set as inline code.
+// Prose is a sentence for Markdown that mixes Pawl's words with others', at most 400 characters: inline code stays, and
+// words that could be more are set as inline code.
 func Prose(s string) string {
-	var out, risky []string
-	flush := func(after string) {
-		if len(risky) > 0 {
-			out = append(out, Code(strings.Join(risky, " "))+after)
-			risky = nil
-		}
+	w := wording{first: true, code: Code}
+	return w.of(Line(s, 400))
+}
+
+// wording is how the words of a line are set.
+type wording struct {
+	first    bool // the words begin a line
+	emphasis bool // asterisks around a word stay
+	code     func(string) string
+
+	out, risky []string
+}
+
+var (
+	// wordForm is a word with the inline code in it, which may hold spaces.
+	wordForm = regexp.MustCompile("(?:`+[^`]+`+|\\S)+")
+	// codeForm is inline code, and punctuation around it.
+	codeForm = regexp.MustCompile("^([(\"'“]*)`+([^`]*[^`\\s][^`]*)`+([.,;:!?)\"'”]*)$")
+)
+
+func (w *wording) of(line string) string {
+	for i, word := range wordForm.FindAllString(line, -1) {
+		w.add(word, w.first && i == 0)
 	}
-	for i, word := range strings.Fields(Line(s, 400)) {
-		core := strings.TrimRight(word, ".,;:!?)")
-		after := word[len(core):]
-		switch {
-		case followsPawl(risky) && policy.IsCommand(core):
-			risky = append(risky, core)
-		case harmless(word, i == 0):
-			flush("")
-			out = append(out, word)
-			continue
-		case core == "":
-			risky = append(risky, word)
-			continue
-		default:
-			risky = append(risky, core)
-		}
-		if after != "" {
-			flush(after)
-		}
+	w.flush("")
+	return strings.Join(w.out, " ")
+}
+
+func (w *wording) add(word string, first bool) {
+	core := strings.TrimRight(word, ".,;:!?)")
+	after := word[len(core):]
+	m := codeForm.FindStringSubmatch(word)
+	switch {
+	case followsPawl(w.risky) && policy.IsCommand(core):
+		w.risky = append(w.risky, core)
+	case m != nil:
+		w.flush("")
+		w.out = append(w.out, m[1]+w.code(strings.TrimSpace(m[2]))+m[3])
+		return
+	case harmless(w.inner(word), first):
+		w.flush("")
+		w.out = append(w.out, word)
+		return
+	case core == "":
+		w.risky = append(w.risky, word)
+		return
+	default:
+		w.risky = append(w.risky, core)
 	}
-	flush("")
-	return strings.Join(out, " ")
+	if after != "" {
+		w.flush(after)
+	}
+}
+
+// flush sets the words that could be more as inline code, and what stands behind them.
+func (w *wording) flush(after string) {
+	if len(w.risky) > 0 {
+		w.out = append(w.out, w.code(strings.Join(w.risky, " "))+after)
+		w.risky = nil
+	}
+}
+
+// emphasised is a word with asterisks at its edges, where they are emphasis by CommonMark 0.31, section 6.2.
+var emphasised = regexp.MustCompile(`^(?:\*{1,3}([\p{L}\p{N}][^*]*)|([^*]+))\*{0,3}([.,;:!?)]*)$`)
+
+// inner is a word without the asterisks of emphasis around it, where they may stay.
+func (w *wording) inner(word string) string {
+	m := emphasised.FindStringSubmatch(word)
+	if m == nil || !w.emphasis {
+		return word
+	}
+	return m[1] + m[2] + m[3]
 }
 
 // followsPawl reports whether the next word may be a command of Pawl's.
