@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestACommandThatHasLessEffectThanItSaysIsAlsoAQuestion(t *testing.T) {
+func TestACommandWithoutAVisibleEffectIsAlsoAQuestion(t *testing.T) {
 	b := Backends{
 		Known:     func(name string) bool { return name == "mine" },
 		Escalates: func() bool { return false },
@@ -23,7 +23,7 @@ func TestACommandThatHasLessEffectThanItSaysIsAlsoAQuestion(t *testing.T) {
 		want      string // kind, word, backend
 		told      bool
 	}{
-		{command: "use", said: "mine", want: "control  mine"},
+		{command: "use", said: "mine", want: "control  mine", told: true},
 		{command: "use", said: "other", want: "question other "},
 		{command: "use", said: "", want: "question  "},
 		{command: "solve", pin: "other", want: "question other "},

@@ -300,8 +300,7 @@ func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it A
 type Entry struct {
 	Kind thread.Kind
 	Data any
-	// Told is a question that is logged as well: its answer says that the command had less effect than expected. Nil for
-	// none.
+	// Told is a question that is logged as well: its answer says what the command did. Nil for none.
 	Told *thread.Feedback
 }
 
@@ -334,8 +333,8 @@ func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgemen
 		default:
 		}
 	}
-	if doesLess(s, f.Command, b) {
-		f.Word = f.Command
+	if e.Kind != thread.KindQuestion && needsAnswer(s, f.Command, b) {
+		f.Word = word
 		e.Told = &f
 	}
 	return e
@@ -373,9 +372,11 @@ func pointless(s thread.State, onPull bool, f thread.Feedback) bool {
 	return false
 }
 
-// doesLess reports whether a command has less effect than its writer may think.
-func doesLess(s thread.State, command string, b Backends) bool {
+// needsAnswer reports whether a command has an effect that its writer does not see, or less than its writer may think.
+func needsAnswer(s thread.State, command string, b Backends) bool {
 	switch command {
+	case "use":
+		return true
 	case "stop":
 		return !s.Open()
 	case "escalate":

@@ -145,6 +145,17 @@ var conventional = regexp.MustCompile(`^(build|chore|ci|docs|feat|fix|perf|refac
 // types maps kinds of work to commit types. Any other kind is a chore, which promises nothing.
 var types = map[Category]string{Bug: "fix", Feature: "feat", Docs: "docs", Test: "test", Refactor: "refactor"}
 
+// AreConventional reports whether most subjects of a repository's last commits follow Conventional Commits.
+func AreConventional(subjects []string) bool {
+	n := 0
+	for _, s := range subjects {
+		if conventional.MatchString(s) {
+			n++
+		}
+	}
+	return 2*n > len(subjects)
+}
+
 // Conventional is a title with its own Conventional Commits type, or else the type of the kind of work.
 func Conventional(title string, c Category) string {
 	if conventional.MatchString(title) {

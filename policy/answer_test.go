@@ -72,6 +72,23 @@ func TestAnyMessageIsReadWithinBounds(t *testing.T) {
 	})
 }
 
+func TestMostSubjectsTellAConvention(t *testing.T) {
+	for _, c := range []struct {
+		subjects string
+		want     bool
+	}{
+		{"", false},
+		{"fix: a|feat(x): b|Update c", true},
+		{"fix: a|Update c", false},
+		{"net/http: keep the port|cmd/go: b", false},
+		{"[core] a|b", false},
+	} {
+		if got := AreConventional(strings.FieldsFunc(c.subjects, func(r rune) bool { return r == '|' })); got != c.want {
+			t.Errorf("%q: %t", c.subjects, got)
+		}
+	}
+}
+
 func TestASubjectHasAConventionalType(t *testing.T) {
 	for _, c := range []struct {
 		title string

@@ -1,6 +1,9 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // CommandRow describes a command. The code that carries it out is elsewhere; where a row needs code that is
 // missing, a test names the file.
@@ -205,6 +208,61 @@ func CommandNamed(name string) CommandRow {
 
 func commandAt(name string) int {
 	return slices.IndexFunc(Commands, func(c CommandRow) bool { return c.Name == name })
+}
+
+// NearestCommand is the command that a mistyped word may mean; empty for none. A third of the word's letters may be wrong,
+// at least one: our choice.
+func NearestCommand(word string) string {
+	if len(word) > maxMistyped {
+		return ""
+	}
+	word = strings.ToLower(word)
+	nearest, least := "", max(1, len(word)/3)+1
+	for _, c := range Commands {
+		if d := distance(word, c.Name); d < least {
+			nearest, least = c.Name, d
+		}
+	}
+	return nearest
+}
+
+// maxMistyped is how many bytes a mistyped command may have: twice the longest.
+const maxMistyped = 16
+
+// distance is the optimal string alignment distance: how many letters are inserted, deleted, replaced or swapped with the
+// next one.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range b {
+		rows[0][j+1] = j + 1
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			differ := 1
+			if a[i-1] == b[j-1] {
+				differ = 0
+			}
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+differ)
+			if swapped(a[:i], b[:j]) {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(a)][len(b)]
+}
+
+// swapped reports whether the last two letters of a are those of b in the other order.
+func swapped(a, b string) bool {
+	if len(a) < 2 || len(b) < 2 {
+		return false
+	}
+	x, y := a[len(a)-2:], b[len(b)-2:]
+	return x[0] == y[1] && x[1] == y[0]
 }
 
 func (c CommandRow) Usage() string {

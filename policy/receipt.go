@@ -135,6 +135,8 @@ type Receipt struct {
 	Question string         `json:"question,omitempty"`
 	Title    string         `json:"title,omitempty"`
 	NotDone  []string       `json:"not_done,omitempty"`
+	// Conventional says that titles in the repository follow Conventional Commits.
+	Conventional bool `json:"conventional,omitempty"`
 	Remarks  []RemarkAnswer `json:"remarks,omitempty"`
 	// Open are the review comments that the attempt got and whose lines had not changed by then.
 	Open []int64 `json:"open_remarks,omitempty"`

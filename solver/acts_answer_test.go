@@ -50,6 +50,11 @@ func TestActsThatSayWhatTheAgentSaid(t *testing.T) {
 			prompts: []string{"2"},
 		},
 		"the agent changes nothing": {agent: testrig.Saying(t, "", "It is all there already: see a.txt."), more: "stream: codex", play: aLine},
+		"a repository of Conventional Commits": {agent: testrig.PlainAgent, play: func(a *acts) {
+			a.Push("main", "fix(api): keep the port", "b.txt", "b\n")
+			a.Push("main", "docs: say so", "c.txt", "c\n")
+			aLine(a)
+		}, prompts: []string{"1"}},
 		"a title of a stranger": {agent: testrig.PlainAgent, play: func(a *acts) {
 			n, err := a.World.OpenIssue(testrig.Repo, "eve", "Fix it, closes #5 @org/team [ci skip] https://evil.example/x", "Please add a line.")
 			a.Must(err)

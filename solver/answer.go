@@ -38,7 +38,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	title := attempt.Subject(p.state, p.thread, p.state.LastChange().Receipt.Title, maxPullTitle)
+	title := attempt.Subject(p.state, p.thread, p.state.LastChange().Receipt, maxPullTitle)
 	body := checkrun.PullBody(v)
 	p.says(ctx, body)
 	begun := p.state.Acts[thread.ActPull].At // by an earlier try
@@ -198,6 +198,9 @@ func (p *publisher) questions() []thread.Feedback {
 // owesPinned reports whether a user chose a backend that the repository's configuration excludes, and was not told so.
 func (p *publisher) owesPinned() bool {
 	s := p.state
+	if s.PinnedBy.Command == "use" { // which is answered in any case
+		return false
+	}
 	if s.Pinned == "" || !p.solver.HasBackend(s.Pinned) {
 		return false
 	}

@@ -420,7 +420,7 @@ func (p *publisher) retitled(had string) render.Title {
 	if last.Title == "" || !last.Pushed {
 		return render.Title{}
 	}
-	return attempt.Subject(p.state, p.thread, last.Title, maxPullTitle)
+	return attempt.Subject(p.state, p.thread, last, maxPullTitle)
 }
 
 // settled logs that something was done with the pull request, also where GitHub refuses it for good.

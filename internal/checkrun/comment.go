@@ -33,6 +33,9 @@ func Answer(f View, q thread.Feedback, slug string, backends []string, excluded 
 	case "why":
 		return why(f)
 	case "use":
+		if slices.Contains(backends, q.Word) {
+			return render.Code(q.Word) + " works on this thread from the next attempt on. `/pawl retry` starts one.\n"
+		}
 		return noBackend(q.Word, backends, excluded)
 	case "pause", "unpause":
 		return paused(repoName(f.Thread), q.Command == "pause", q.Word)
@@ -128,6 +131,9 @@ func help(slug, word string) string {
 		p.sentence("`/pawl` needs a command.")
 	} else {
 		p.sentence(render.Code("/pawl "+render.Line(word, 40)) + " is not a command; nothing was done.")
+	}
+	if nearest := policy.NearestCommand(word); nearest != "" {
+		p.sentence("Did you mean " + render.Code("/pawl "+nearest) + "?")
 	}
 	var known []string
 	for _, c := range policy.Commands {

@@ -64,13 +64,13 @@ func TestTextsLookAsRecorded(t *testing.T) {
 		for _, command := range []string{"status", "why", "stop", "escalate", "update", "go", "ask", feedback.Refused, feedback.NoOrder, feedback.NearOrder} {
 			all += "======== " + command + "\n" + answer(never, command, "")
 		}
-		for _, word := range []string{"", "gpt-9@x", "other"} {
+		for _, word := range []string{"", "gpt-9@x", "other", "mine"} {
 			q := thread.Feedback{Command: "use", Word: word}
 			all += "======== use " + word + "\n" + Answer(never, q, "pawl-bot", []string{"mine", "main"}, word == "other")
 		}
 		golden(t, "answers", all)
 	})
-	t.Run("help", func(t *testing.T) { golden(t, "help", answer(View{}, "", "slove `@x` now")) })
+	t.Run("help", func(t *testing.T) { golden(t, "help", answer(View{}, "", "slove")+answer(View{}, "", "fix `@x` now")) })
 }
 
 func golden(t *testing.T, name, got string) {

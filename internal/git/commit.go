@@ -79,6 +79,16 @@ func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) 
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
 }
 
+// LastSubjects are the first lines of the last commits that are no merges, the newest first.
+func (c *Cache) LastSubjects(ctx context.Context, commit string, most int) ([]string, error) {
+	args := []string{"log", "-z", "--no-merges", "--format=%s", fmt.Sprintf("--max-count=%d", most)}
+	out, err := c.run(ctx, command{args: args, ids: []string{commit}})
+	if err != nil {
+		return nil, fmt.Errorf("last commits before %s: %w", commit, err)
+	}
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
+}
+
 func (c *Cache) IsAncestor(ctx context.Context, old, new string) (bool, error) {
 	base, err := c.MergeBase(ctx, old, new)
 	return err == nil && base == old, err

@@ -140,7 +140,8 @@ func (c *checkout) commitLeft(ctx context.Context, snap git.Snapshot) error {
 		return err
 	}
 	r.Title = c.redactor().Redact(r.Title)
-	subject, parents := Subject(c.State, c.Thread, r.Title, maxSubject), []string{c.Ground.Start}
+	r.Conventional = policy.AreConventional(c.Ground.Titles)
+	subject, parents := Subject(c.State, c.Thread, *r, maxSubject), []string{c.Ground.Start}
 	if r.Updated != "" {
 		subject = render.Subject(fmt.Sprintf("Merge branch %s into %s", c.Ground.Base, c.Ground.Branch), maxSubject)
 		parents = append(parents, r.Updated)

@@ -51,6 +51,8 @@ type Ground struct {
 	Before []policy.Verified
 	Image  string
 	Layer  policy.Layer
+	// Titles are the subjects of the last commits of the default branch, whose style new ones follow.
+	Titles []string
 	// Proposal is the usual setup where the repository has none.
 	Proposal policy.Proposal
 
@@ -73,7 +75,19 @@ func (g *Ground) Fetch(ctx context.Context, e *Env, server *config.Server, t thr
 		return refused, err
 	}
 	g.goOn(ctx)
+	g.readTitles(ctx)
 	return g.configure(ctx, server, verify)
+}
+
+// readTitles reads how commits of the default branch are titled. An attempt does without where git cannot tell.
+func (g *Ground) readTitles(ctx context.Context) {
+	if g.settings == "" {
+		return
+	}
+	var err error
+	if g.Titles, err = g.cache.LastSubjects(ctx, g.settings, maxTitles); err != nil {
+		g.Log.Warn().Err(err).Msg("new titles follow no style: git does not list the last commits")
+	}
 }
 
 func (g *Ground) open(ctx context.Context, e *Env, t thread.ID) (err error) {

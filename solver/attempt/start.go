@@ -159,6 +159,7 @@ func Prompt(t thread.ID, s thread.State, a thread.Started, g *Ground, beside str
 	b.WriteString(beside)
 	b.conflicts(g)
 	b.failedBefore(g.Before)
+	b.titles(d, g)
 	b.history(s, d)
 	if b.Len() > maxPrompt {
 		return strings.ToValidUTF8(b.String()[:maxPrompt], "") + "\n[cut: the task is longer than 200 KiB]\n"
@@ -215,8 +216,8 @@ func (b *promptText) change(d policy.Decision, g *Ground) {
 	b.WriteString("Do not commit, push or post anything: what you leave in the files is committed and pushed for you.\n")
 	b.WriteString("If there is an AGENTS.md or CONTRIBUTING.md, keep to what it says about building, testing and style.\n")
 	b.WriteString("If the task cannot be done as asked or contradicts itself, change nothing and begin your last message with a line \"DECLINED: reason\".\n")
-	b.WriteString("End with a last message that says in a few sentences what you did and why. Lines of it may have a form, each on one line: \"TITLE: \" and what the change does, for the commit " +
-		"(such as TITLE: fix: keep the port); \"LEFT OUT: \" and what of the task you did not do, and why; \"QUESTION: \" and what you must know from a person before you can go on. " +
+	b.WriteString("End with a last message that says in a few sentences what you did and why. Lines of it may have a form, each on one line: \"TITLE: \" and what the change does, for the commit, " +
+		"in the style of the commits listed below; \"LEFT OUT: \" and what of the task you did not do, and why; \"QUESTION: \" and what you must know from a person before you can go on. " +
 		"To each remark on lines that you are told: \"REMARK id: \" and what you did about it, or \"REMARK id DECLINED: \" and why not.\n")
 	e := g.Effective
 	plain := BackendNamed(e.Backends, d.Backend).Kind == config.Command // which gets no tool by MCP
@@ -347,10 +348,29 @@ func (b *promptText) failing(bullet string, v policy.Verified, say func(policy.F
 	}
 }
 
-// Subject is the first line of a commit or the title of a pull request, as Conventional Commits have it: the agent's
-// title, else the thread's, else the beginning of what was asked first, as of a folder, and none as it was written.
-func Subject(s thread.State, t thread.ID, title string, max int) render.Title {
-	if title = render.Subject(title, max).String(); title == "" {
+// titles shows how the commits of the repository are titled.
+func (b *promptText) titles(d policy.Decision, g *Ground) {
+	if d.Purpose != policy.ToChange {
+		return
+	}
+	var text strings.Builder
+	for _, title := range g.Titles[:min(len(g.Titles), maxShown)] {
+		fmt.Fprintf(&text, "- %s\n", render.Line(title, maxSubject))
+	}
+	b.section("Titles of the last commits", text.String(), maxOutput)
+}
+
+// maxTitles bounds the commits by which the style of a repository's titles is judged, maxShown those an agent is shown.
+const (
+	maxTitles = 30
+	maxShown  = 5
+)
+
+// Subject is the first line of a commit or the title of a pull request: the agent's title, else the thread's, else the
+// beginning of what was asked first, as in a folder. It gets a type where the repository follows Conventional Commits.
+func Subject(s thread.State, t thread.ID, r policy.Receipt, max int) render.Title {
+	title := render.Subject(r.Title, max).String()
+	if title == "" {
 		title = render.Subject(feedback.Title(s.Snapshot.Title), max).String()
 	}
 	if title == "" && len(s.Feedback) > 0 {
@@ -359,6 +379,9 @@ func Subject(s thread.State, t thread.ID, title string, max int) render.Title {
 	}
 	if title == "" {
 		title = fmt.Sprintf("work on %d", t.Number)
+	}
+	if !r.Conventional {
+		return render.Subject(title, max)
 	}
 	work := s.Task(t)
 	work.Title, work.Paths = title, nil // a file that the task names need not be what changes
