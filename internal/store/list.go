@@ -74,11 +74,15 @@ func (s *threads) scanThread(scan func(...any) error) (r thread.ThreadRow, err e
 type Stats struct {
 	Waiting     int           // threads with a wake-up time
 	Running     int           // threads whose lease somebody holds
+	Attempts    int           // attempts that run, which are some of the running threads'
 	Queued      int           // threads that need a step now
 	QueueAge    time.Duration // of the oldest of those; zero when there are none
 	Deliveries  map[thread.DeliveryState]int
 	DeliveryAge time.Duration // how long the oldest one has waited that nobody has handled; zero for none
 }
+
+// leased matches the threads whose lease somebody holds at $1.
+const leased = "lease_until > 0 AND lease_until > $1"
 
 // Stats counts by partial indexes; the handled deliveries are the rest of all, which another index counts.
 func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
@@ -89,15 +93,17 @@ func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 	var received, all int
 	err = s.r.QueryRowContext(ctx, `SELECT
 		(SELECT count(*) FROM threads WHERE wake_at > 0),
-		(SELECT count(*) FROM threads WHERE lease_until > 0 AND lease_until > $1),
+		(SELECT count(*) FROM threads WHERE `+leased+`),
+		(SELECT count(*) FROM threads t WHERE `+leased+` AND (SELECT kind FROM events WHERE thread_id = t.id AND kind IN ($2, $3)
+			ORDER BY seq DESC LIMIT 1) = $2),
 		(SELECT count(*) FROM threads WHERE queued_at > 0) + (SELECT count(*) FROM threads WHERE `+waited+`),
 		coalesce((SELECT min(at) FROM (
 			SELECT min(queued_at) AS at FROM threads WHERE queued_at > 0
 			UNION ALL SELECT min(wake_at) FROM threads WHERE `+waited+`) AS due), 0),
 		(SELECT coalesce(min(received_at), 0) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
 		(SELECT count(*) FROM deliveries WHERE retry_at > 0 AND state = 'received'),
-		(SELECT count(*) FROM deliveries)`, micros(now)).
-		Scan(&st.Waiting, &st.Running, &st.Queued, &oldestQueued, &oldestReceived, &received, &all)
+		(SELECT count(*) FROM deliveries)`, micros(now), thread.KindAttemptStarted, thread.KindAttemptEnded).
+		Scan(&st.Waiting, &st.Running, &st.Attempts, &st.Queued, &oldestQueued, &oldestReceived, &received, &all)
 	if err != nil {
 		return Stats{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/queue"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
@@ -111,13 +112,21 @@ func statsCount(t *testing.T, dsn string) {
 	must(s.Append(ctx, issue(1), true, event("", 1)))(t)
 	l := must(s.Acquire(ctx, issue(2), "node"))(t)
 	check(t, s.AppendLeased(ctx, l, thread.Batch{WakeAt: c.Now().Add(time.Hour)}))
+	begun := thread.NewEvent{Kind: thread.KindAttemptStarted, At: c.Now(), Data: thread.Started{N: 1}}
+	ended := thread.NewEvent{Kind: thread.KindAttemptEnded, At: c.Now(), Data: policy.Receipt{N: 1}}
+	for n, log := range [][]thread.NewEvent{3: {begun}, 4: {begun, ended, event("later", 2)}, 5: {begun, event("later", 2)}} {
+		if n > 2 {
+			l := must(s.Acquire(ctx, issue(n), "node"))(t)
+			check(t, s.AppendLeased(ctx, l, thread.Batch{Events: log}))
+		}
+	}
 	for _, guid := range []string{"a", "b", "c"} {
 		must(s.Receive(ctx, thread.Delivery{GUID: guid, Event: "ping", ReceivedAt: c.Now()}))(t)
 	}
 	check(t, s.FinishDelivery(ctx, "b", thread.Handled, ""))
 	check(t, s.FinishDelivery(ctx, "c", thread.Unparsable, "no JSON"))
 	c.Advance(7 * time.Second)
-	want := store.Stats{Waiting: 1, Running: 1, Queued: 1, QueueAge: 7 * time.Second, DeliveryAge: 7 * time.Second,
+	want := store.Stats{Waiting: 1, Running: 4, Attempts: 2, Queued: 1, QueueAge: 7 * time.Second, DeliveryAge: 7 * time.Second,
 		Deliveries: map[thread.DeliveryState]int{thread.Received: 1, thread.Handled: 1, thread.Unparsable: 1}}
 	if diff := cmp.Diff(want, must(s.Stats(ctx))(t)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -107,6 +107,7 @@ func (s *scrape) queue(ctx context.Context, to numbers) error {
 	for state, n := range map[string]int{"running": stats.Running, "queued": stats.Queued, "waiting": stats.Waiting} {
 		to.give("threads", "Threads that a step runs on, that need a step, and that wait for a time.", float64(n), "state", state)
 	}
+	to.give("attempts_running", "Attempts that run on all servers of the database.", float64(stats.Attempts))
 	to.give("queue_age_seconds", "How long the oldest thread that needs a step has waited.", stats.QueueAge.Seconds())
 	return nil
 }

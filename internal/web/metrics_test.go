@@ -33,6 +33,7 @@ func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
 	s.counters.TakeOver()
 	body := s.page("/metrics")
 	want := []string{
+		`pawl_attempts_running 1`,
 		`pawl_attempts_total{backend="codex",ending="completed",outcome="unverified"} 2`,
 		`pawl_breaker_consecutive{account="main",kind="usage_limit"} 3`,
 		`pawl_breaker_open{account="main",kind="usage_limit"} 1`,

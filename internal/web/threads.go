@@ -370,7 +370,7 @@ func counts(s store.Stats) []count {
 		}
 		return "oldest " + render.Span(d)
 	}
-	all := []count{of("running", s.Running, ""), of("queued", s.Queued, old(s.QueueAge)), of("waiting", s.Waiting, "")}
+	all := []count{of("running", s.Attempts, ""), of("queued", s.Queued, old(s.QueueAge)), of("waiting", s.Waiting, "")}
 	for _, state := range deliveryStates() {
 		c := of("deliveries "+render.Spaced(state), s.Deliveries[state], "")
 		if state == thread.Received {
