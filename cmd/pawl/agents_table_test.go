@@ -230,6 +230,9 @@ func cutCases() []agentCase {
 // edited checks the receipt of a small piece of work.
 func edited(s *stand, r local.Result, last policy.Receipt) {
 	s.greets(r)
+	if len(last.RefusedHosts) > 0 { // what a CLI asks for by itself is switched off
+		s.t.Errorf("the proxy refused %q, which no user asked for", last.RefusedHosts)
+	}
 	t := last.Tokens
 	if t.Input != 2400 || t.CachedInput != 400 || t.Output == 0 || last.ToolCalls == 0 || last.Turns == 0 || last.AgentMS == 0 || last.Edits.Operations != 1 || len(last.Rungs) != 0 {
 		s.t.Errorf("receipt %+v, want the tokens of two answers, one edit and no rung", last)

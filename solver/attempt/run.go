@@ -227,11 +227,25 @@ func missing(err error) agent.Report {
 	return agent.Report{Ending: policy.Misconfigured, Failure: err.Error(), Reasons: []string{"the agent could not be started: " + err.Error()}}
 }
 
+// quiet turns off update notices and telemetry, which would be told as blocked requests. Each variable is from the
+// documentation of its tools.
+var quiet = map[string]string{
+	"CHECKPOINT_DISABLE":            "1", // HashiCorp's
+	"DO_NOT_TRACK":                  "1", // consoledonottrack.com
+	"DOTNET_CLI_TELEMETRY_OPTOUT":   "1",
+	"GH_NO_UPDATE_NOTIFIER":         "1",
+	"NEXT_TELEMETRY_DISABLED":       "1",
+	"NO_UPDATE_NOTIFIER":            "1", // npm's package update-notifier
+	"NPM_CONFIG_UPDATE_NOTIFIER":    "false",
+	"PIP_DISABLE_PIP_VERSION_CHECK": "1",
+}
+
 // environment is what reaches a program beside its own variables: a search path, a
 // locale, what the image it runs in and the repository set, and the variables that the
 // operator listed by name. An image has a search path of its own.
 func (a *Attempt) environment(names []string, image ground.Image) map[string]string {
 	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"}
+	maps.Copy(env, quiet)
 	for _, v := range image.Env {
 		name, value, _ := strings.Cut(v, "=")
 		env[name] = value

@@ -349,6 +349,10 @@ enabled = false
 [feedback]
 enabled = false
 
+[features]
+apps = false
+plugins = false
+
 [history]
 persistence = "none"
 

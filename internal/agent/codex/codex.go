@@ -87,6 +87,7 @@ func configOf(r agent.Request) string {
 	}
 	b.WriteString("\n[analytics]\nenabled = false\n")
 	b.WriteString("\n[feedback]\nenabled = false\n")
+	b.WriteString("\n[features]\napps = false\nplugins = false\n") // which call OpenAI and GitHub at each start
 	b.WriteString("\n[history]\npersistence = \"none\"\n")
 	fmt.Fprintf(&b, "\n[shell_environment_policy]\nexclude = [\"OPENAI_API_KEY\", \"CODEX_API_KEY\", %s]\n", tomlString(agent.TokenVariable))
 	fmt.Fprintf(&b, "\n[projects.%s]\ntrust_level = \"untrusted\"\n", tomlString(r.Dir))

@@ -67,13 +67,21 @@ func build(r agent.Request) (agent.Launch, error) {
 		env["OPENCODE_DISABLE_"+name] = "1"
 	}
 	return agent.Launch{
-		Args:  args,
-		Env:   env,
-		Files: map[string]string{".config/opencode/opencode.json": configOf(r, model)},
+		Args: args,
+		Env:  env,
+		Files: map[string]string{
+			configDir + "opencode.json": configOf(r, model),
+			// What opencode 1.18 takes for its plugin library installed, which it else asks the npm registry for at each start.
+			configDir + "node_modules/.keep": "",
+			configDir + "package-lock.json":  `{"packages":{"":{"dependencies":{"@opencode-ai/plugin":""}}}}`,
+		},
 	}, nil
 }
 
-const provider = "pawl"
+const (
+	provider  = "pawl"
+	configDir = ".config/opencode/"
+)
 
 // modelOf names the model as opencode wants it, after its provider.
 func modelOf(r agent.Request) (string, error) {
