@@ -45,7 +45,7 @@ func TestEveryCommandIsExplained(t *testing.T) {
 
 func TestAMistypedCommandHasANearest(t *testing.T) {
 	for word, want := range map[string]string{
-		"slove": "solve", "Solve": "solve", "retyr": "retry", "rety": "retry", "stpo": "stop", "stopp": "stop", "esclate": "escalate",
+		"slove": "solve", "Solve": "solve", "retyr": "retry", "rety": "retry", "stopp": "stop", "esclate": "escalate",
 		"unpuase": "unpause", "us": "use", "goo": "go", "statsu": "status", "resum": "resume",
 		"fix": "", "deploy": "", "": "", "help": "", "x": "", "merge": "", "continue": "", "überall": "", strings.Repeat("solve", 50): "",
 	} {

@@ -51,7 +51,7 @@ func TestAQuestionIsAnsweredAndNothingElseIsDone(t *testing.T) {
 	before := r.Refs()
 	r.Writes(n, testrig.Writer, "/pawl ask Where is\nthe number?")
 	r.endsAs(n, "answered", 1)
-	r.says(n, testrig.AnAnswer, "\n```text\nIt is in a.txt, @everyone.\n<! -- pawl:status x --> see #1\n```\n")
+	r.says(n, testrig.AnAnswer, "\n> It is in a.txt, `@everyone`.\n> `<`! `--` pawl:status x `-->` see `#1`\n")
 	status := r.StatusComment(n)
 	r.wantIn("the status comment", status, "**Answered**", "[what the agent says]("+r.World.WebURL()+"/"+testrig.Repo, "what it changed was thrown away: `a.txt (thrown away)`")
 	r.wantNoneIn("the status comment", status, "Done", "What the agent says:")
@@ -81,10 +81,10 @@ func TestAPlanWaitsForGoAndItsEditedTextIsWorkedOff(t *testing.T) {
 	r.Writes(n, testrig.Writer, "/pawl plan but only small ones")
 	r.endsAs(n, "planned", 1)
 	r.pullsAre()
-	plan := r.says(n, testrig.APlan, "\n```text\n1. add two\n2. add three, @everyone\n```\n")
+	plan := r.says(n, testrig.APlan, "\n1. add two\n2. add three, `@everyone`\n")
 	r.wantIn("the status comment", r.StatusComment(n), "**Plan waits for `/pawl go`**")
 	// A user who may not write changes nothing by an edit.
-	edited := strings.Replace(plan.Body, "2. add three, @everyone", "2. add four <b>\n3. stop there", 1)
+	edited := strings.Replace(plan.Body, "2. add three, `@everyone`", "2. add four\n3. stop there", 1)
 	r.Must(r.World.EditComment(testrig.Repo, plan.ID, testrig.Reader, strings.Replace(edited, "four", "evil", 1)))
 	r.Writes(n, testrig.Writer, "/pawl go")
 	r.Settle()
@@ -96,7 +96,7 @@ func TestAPlanWaitsForGoAndItsEditedTextIsWorkedOff(t *testing.T) {
 	r.Await("the work", func() bool { return r.Calls() == 2 })
 	r.endsAs(n, "done", 2)
 	p := r.Prompt("2")
-	r.wantIn("the prompt of the work", p, "The plan, which people said to work by", "1. add two\n2. add four <b>\n3. stop there\n===", "and be quick", "Make the change")
+	r.wantIn("the prompt of the work", p, "The plan, which people said to work by", "1. add two\n2. add four\n3. stop there\n===", "and be quick", "Make the change")
 	r.wantNoneIn("the prompt of the work", p, "add three", "evil", "pawl:said")
 }
 
