@@ -132,12 +132,12 @@ type Receipt struct {
 	// Declined is why the agent said that the task cannot be done. It counts if Outcome is Declined.
 	Declined string `json:"declined,omitempty"`
 	// Question, Title, NotDone and Remarks come from the agent's last message (Answer).
-	Question string         `json:"question,omitempty"`
-	Title    string         `json:"title,omitempty"`
-	NotDone  []string       `json:"not_done,omitempty"`
+	Question string   `json:"question,omitempty"`
+	Title    string   `json:"title,omitempty"`
+	NotDone  []string `json:"not_done,omitempty"`
 	// Conventional says that titles in the repository follow Conventional Commits.
-	Conventional bool `json:"conventional,omitempty"`
-	Remarks  []RemarkAnswer `json:"remarks,omitempty"`
+	Conventional bool           `json:"conventional,omitempty"`
+	Remarks      []RemarkAnswer `json:"remarks,omitempty"`
 	// Open are the review comments that the attempt got and whose lines had not changed by then.
 	Open []int64 `json:"open_remarks,omitempty"`
 	// Instructs are the files for agents (AGENTS.md and the like) that the work changes or deletes.
