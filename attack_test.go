@@ -101,8 +101,8 @@ func titles() (all []attack) {
 	} {
 		for i, title := range []string{form, strings.ToUpper(form), "feat: " + form, strings.Repeat("a ", 20) + form} {
 			for who, subject := range map[string]string{
-				"stranger": attempt.Subject(thread.State{Snapshot: thread.Details{Title: title}}, thread.ID{Number: 7}, "", 72).String(),
-				"agent":    attempt.Subject(thread.State{}, thread.ID{Number: 7}, title, 72).String(),
+				"stranger": attempt.Subject(thread.State{Snapshot: thread.Details{Title: title}}, thread.ID{Number: 7}, policy.Receipt{}, 72).String(),
+				"agent":    attempt.Subject(thread.State{}, thread.ID{Number: 7}, policy.Receipt{Title: title}, 72).String(),
 			} {
 				all = append(all, attack{"a title", fmt.Sprintf("%q %d of a %s: %q", form, i, who, subject), acts.MatchString(title), acts.MatchString(subject) || len(subject) > 72})
 			}
