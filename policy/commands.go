@@ -256,7 +256,7 @@ func distance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// swapped reports whether the last two letters of a are those of b in the other order.
+// swapped reports whether a and b end with the same two letters in opposite order.
 func swapped(a, b string) bool {
 	if len(a) < 2 || len(b) < 2 {
 		return false

@@ -16,7 +16,7 @@ func Document(s string, max int) string {
 	return strings.Trim(strings.Join(d.out, "\n"), "\n")
 }
 
-// Quote is a Document as a quotation, so that nobody takes it for the words of who quotes it.
+// Quote is a Document as a quotation, which readers do not mistake for Pawl's words.
 func Quote(s string, max int) string {
 	text := Document(s, max)
 	if text == "" {
@@ -42,7 +42,7 @@ var (
 	mark      = regexp.MustCompile(`^(?:#{1,6}|[-*+]|[0-9]{1,4}[.)]) +`)
 )
 
-// heading begins each heading: those of an agent are none of the page's.
+// heading begins each heading, below the page's own.
 const heading = "#### "
 
 // maxIndent bounds the indent of a line, which nested lists need.

@@ -73,15 +73,15 @@ func (s *threads) scanThread(scan func(...any) error) (r thread.ThreadRow, err e
 
 type Stats struct {
 	Waiting     int           // threads with a wake-up time
-	Running     int           // threads whose lease somebody holds
-	Attempts    int           // attempts that run, which are some of the running threads'
+	Running     int           // leased threads
+	Attempts    int           // running attempts, at most one per running thread
 	Queued      int           // threads that need a step now
 	QueueAge    time.Duration // of the oldest of those; zero when there are none
 	Deliveries  map[thread.DeliveryState]int
 	DeliveryAge time.Duration // how long the oldest one has waited that nobody has handled; zero for none
 }
 
-// leased matches the threads whose lease somebody holds at $1.
+// leased matches the threads that are leased at $1.
 const leased = "lease_until > 0 AND lease_until > $1"
 
 // Stats counts by partial indexes; the handled deliveries are the rest of all, which another index counts.

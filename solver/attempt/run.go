@@ -227,8 +227,8 @@ func missing(err error) agent.Report {
 	return agent.Report{Ending: policy.Misconfigured, Failure: err.Error(), Reasons: []string{"the agent could not be started: " + err.Error()}}
 }
 
-// quiet turns off update notices and telemetry, which would be told as blocked requests. Each variable is from the
-// documentation of its tools.
+// quiet turns off update notices and telemetry, which Pawl would report as blocked requests. The tools document these
+// variables.
 var quiet = map[string]string{
 	"CHECKPOINT_DISABLE":            "1", // HashiCorp's
 	"DO_NOT_TRACK":                  "1", // consoledonottrack.com
@@ -240,7 +240,7 @@ var quiet = map[string]string{
 	"PIP_DISABLE_PIP_VERSION_CHECK": "1",
 }
 
-// environment is what reaches a program beside its own variables: a search path, a
+// environment is what a program gets in addition to its own variables: a search path, a
 // locale, what the image it runs in and the repository set, and the variables that the
 // operator listed by name. An image has a search path of its own.
 func (a *Attempt) environment(names []string, image ground.Image) map[string]string {
