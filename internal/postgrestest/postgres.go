@@ -2,7 +2,9 @@
 package postgrestest
 
 import (
+	"bytes"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -90,17 +92,10 @@ func (s *Server) Restart(t testing.TB) {
 		t.Fatal(err)
 	}
 	db := s.Open(t, "postgres")
-	for started := time.Now(); ; {
-		err := db.PingContext(t.Context())
-		if err == nil {
-			return
-		}
-		if time.Since(started) > patience {
-			text, _ := os.ReadFile(log.Name())
-			t.Fatalf("PostgreSQL does not get ready: %v\n%s", err, text)
-		}
-		time.Sleep(20 * time.Millisecond) // leaves the processor to it
-	}
+	s.await(t, db, func() string {
+		text, _ := os.ReadFile(log.Name())
+		return string(text)
+	})
 }
 
 // Kill ends the server and all connections at once, as a crash does.
@@ -112,6 +107,60 @@ func (s *Server) Kill() {
 // Address is what a database is opened by in Pawl's configuration.
 func (s *Server) Address(name string) string {
 	return fmt.Sprintf("postgres://pawl@/%s?host=%s", name, s.Dir)
+}
+
+// Pooler starts a pgbouncer before the server, with a pool mode such as "transaction", and returns what a database is
+// opened by through it. It serves several clients by each connection to PostgreSQL.
+func (s *Server) Pooler(t testing.TB, mode string) (address func(name string) string) {
+	t.Helper()
+	program := needs.Program(t, "pgbouncer")
+	dir, err := os.MkdirTemp(s.Dir, "pooler")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.attr.Credential != nil {
+		err = os.Chown(dir, int(s.attr.Credential.Uid), -1)
+	}
+	file := filepath.Join(dir, "ini")
+	text := fmt.Sprintf("[databases]\n* = host=%s user=pawl\n[pgbouncer]\npool_mode = %s\nauth_type = any\n"+
+		"unix_socket_dir = %s\nlisten_port = 5432\n", s.Dir, mode, dir)
+	if err := errors.Join(err, os.WriteFile(file, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, file)
+	cmd.Dir, cmd.SysProcAttr = dir, s.attr
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	address = func(name string) string { return fmt.Sprintf("postgres://pawl@/%s?host=%s", name, dir) }
+	db, err := sql.Open("pgx", address("postgres")+"&default_query_exec_mode=simple_protocol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s.await(t, db, func() string { return said.String() })
+	return address
+}
+
+// await waits until a server answers.
+func (s *Server) await(t testing.TB, db *sql.DB, said func() string) {
+	t.Helper()
+	for started := time.Now(); ; {
+		err := db.PingContext(t.Context())
+		if err == nil {
+			return
+		}
+		if time.Since(started) > patience {
+			t.Fatalf("the server does not get ready: %v\n%s", err, said())
+		}
+		time.Sleep(20 * time.Millisecond) // leaves the processor to it
+	}
 }
 
 // Open opens a database as its owner, until the test ends.

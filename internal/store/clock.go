@@ -4,8 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
+
+	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // clock is the database's. It dates leases, retries, waits and everything else that is stored. PostgreSQL has a clock,
@@ -37,6 +40,33 @@ func (s *database) readClock(ctx context.Context, query func(context.Context, st
 	var now int64
 	if err := query(ctx, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").Scan(&now); err != nil {
 		return time.Time{}, fmt.Errorf("read the database's clock: %w", err)
+	}
+	s.clock.compare(before, fromMicros(now), s.clock.own())
+	return fromMicros(now), nil
+}
+
+// enter is the first statement of a transaction and gives the database's time. PostgreSQL sets in it what the transaction
+// relies on: the settings of a role, of a database or of a pooler do not matter then. What is answered is on the disk,
+// whatever synchronous_commit is elsewhere. A node that is stopped within a transaction keeps its rows from the others
+// for a heartbeat at most. A schema that another program changed ends the writes.
+func (s *database) enter(ctx context.Context, tx *txn) (time.Time, error) {
+	before := s.clock.own()
+	if !s.postgres {
+		return before, nil
+	}
+	var now, version int64
+	err := tx.QueryRowContext(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+			(SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied),
+			set_config('idle_in_transaction_session_timeout', $1, true),
+			set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+				WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)`,
+		strconv.FormatInt(thread.HeartbeatTime.Milliseconds(), 10)).Scan(&now, &version, new(string), new(string))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("begin: %w", err)
+	}
+	if version != s.schema {
+		return time.Time{}, s.end(fmt.Errorf("another pawl changed the database while this one used it (schema %d, this one works with %d); "+
+			"start the version of pawl that changed it, or restore a backup", version, s.schema))
 	}
 	s.clock.compare(before, fromMicros(now), s.clock.own())
 	return fromMicros(now), nil

@@ -20,6 +20,9 @@ type database struct {
 	w, r     *sql.DB // SQLite: one writing connection, several reading ones; PostgreSQL: the same pool
 	postgres bool
 	config   *pgx.ConnConfig // of PostgreSQL, open for writing
+	pooled   bool            // PostgreSQL is behind a pooler, which may change the session between transactions
+	options  *sql.TxOptions  // of every transaction
+	schema   int64           // the version that this program knows
 	queue    Queue
 	file     *os.File // SQLite: the database itself, held as well
 	serving  bool     // it is open for serving, and migrated
@@ -149,7 +152,7 @@ func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 	if last := s.broken.Load(); last != nil {
 		return *last
 	}
-	sqlTx, err := s.w.BeginTx(ctx, nil)
+	sqlTx, err := s.w.BeginTx(ctx, s.options)
 	if err != nil {
 		return s.see(fmt.Errorf("begin: %w", err))
 	}
@@ -174,7 +177,7 @@ func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 
 // do is what a transaction does before its commit.
 func (s *database) do(ctx context.Context, tx *txn, fn func(*txn) error) (err error) {
-	if tx.now, err = s.readClock(ctx, tx.QueryRowContext); err != nil {
+	if tx.now, err = s.enter(ctx, tx); err != nil {
 		return err
 	}
 	if err = fn(tx); err != nil || !tx.due {

@@ -24,6 +24,8 @@
 //	where is a delivery claimed, when is it tried again    deliveries.go
 //	how do nodes tell each other that something is due     postgres.go, Listen
 //	what happens on a full disk, after a failed fsync      database.go
+//	how long may PostgreSQL take, what does a pooler lose  postgres.go
+//	which settings of PostgreSQL does a transaction set    clock.go, enter
 //	who may open a SQLite file                             sqlite.go, createFile
 //	what is removed, in how large transactions             clean.go
 //	how many attempts may run on an account                accounts.go

@@ -5,6 +5,14 @@ import "context"
 // Postgres reports whether the database is PostgreSQL.
 func (s *Store) Postgres() bool { return s.postgres }
 
+// Setting is what PostgreSQL says of a setting within a transaction of the store.
+func (s *Store) Setting(ctx context.Context, name string) (value string, err error) {
+	err = s.write(ctx, func(tx *txn) error {
+		return tx.QueryRowContext(ctx, "SELECT current_setting($1)", name).Scan(&value)
+	})
+	return value, err
+}
+
 // ClaimQueries ask whether a delivery is due, and which, and which threads somebody woke.
 func (s *Store) ClaimQueries() (whether, which, threads string) {
 	return anyDelivery, dueDeliveries, "SELECT " + rowColumns + " FROM threads WHERE " + woken + inTurn + " LIMIT $1"

@@ -16,40 +16,58 @@ import (
 type threads struct {
 	*database
 	*shared
-	// resolve and events are what every webhook asks. SQLite's driver parses an unprepared statement each time,
-	// which takes longer than these take to run; PostgreSQL's prepares by itself.
-	resolve, events *sql.Stmt
+	// resolve and events are what every webhook asks.
+	resolve, events statement
+}
+
+// statement is a query that SQLite's driver parses once: parsing takes longer than running it. PostgreSQL's driver
+// prepares by itself, where the session lasts.
+type statement struct {
+	text     string
+	prepared *sql.Stmt // nil on PostgreSQL
+}
+
+func (s *database) statement(ctx context.Context, text string) (q statement, err error) {
+	q.text = text
+	if !s.postgres {
+		q.prepared, err = s.r.PrepareContext(ctx, text)
+	}
+	return q, err
+}
+
+func (q statement) rows(ctx context.Context, db *sql.DB, args ...any) (*sql.Rows, error) {
+	if q.prepared != nil {
+		return q.prepared.QueryContext(ctx, args...)
+	}
+	return db.QueryContext(ctx, q.text, args...)
 }
 
 func (s *threads) prepare(ctx context.Context) (err error) {
 	defer s.wrap(&err, "prepare")
-	if s.resolve, err = s.r.PrepareContext(ctx, `SELECT t.owner, t.name, t.number
+	if s.resolve, err = s.statement(ctx, `SELECT t.owner, t.name, t.number
 		FROM aliases a JOIN threads t ON t.id = a.thread_id
 		WHERE a.owner = $1 AND a.name = $2 AND a.number = $3`); err != nil {
 		return err
 	}
-	s.events, err = s.r.PrepareContext(ctx, `SELECT e.seq, e.kind, e.at, e.data
+	s.events, err = s.statement(ctx, `SELECT e.seq, e.kind, e.at, e.data
 		FROM events e JOIN threads t ON t.id = e.thread_id
 		WHERE t.owner = $1 AND t.name = $2 AND t.number = $3 AND e.seq > $4 ORDER BY e.seq`)
 	return err
 }
 
-func (s *threads) Resolve(ctx context.Context, t thread.ID) (thread.ID, error) {
-	owner := t
-	err := s.resolve.QueryRowContext(ctx, t.Owner, t.Name, t.Number).Scan(&owner.Owner, &owner.Name, &owner.Number)
-	if errors.Is(err, sql.ErrNoRows) {
-		return t, nil
-	}
-	if err != nil {
-		return thread.ID{}, fmt.Errorf("resolve %s: %w", t, err)
-	}
-	return owner, nil
+func (s *threads) Resolve(ctx context.Context, t thread.ID) (owner thread.ID, err error) {
+	defer s.wrap(&err, "resolve %s", t)
+	owner = t
+	rows, err := s.resolve.rows(ctx, s.r, t.Owner, t.Name, t.Number)
+	return owner, each(rows, err, func(scan func(...any) error) error {
+		return scan(&owner.Owner, &owner.Name, &owner.Number)
+	})
 }
 
 // Events returns the thread's log after a sequence number, oldest first.
 func (s *threads) Events(ctx context.Context, t thread.ID, after int64) (events []thread.Event, err error) {
 	defer s.wrap(&err, "read the log of %s", t)
-	rows, err := s.events.QueryContext(ctx, t.Owner, t.Name, t.Number, after)
+	rows, err := s.events.rows(ctx, s.r, t.Owner, t.Name, t.Number, after)
 	return list(rows, err, func(scan func(...any) error) (e thread.Event, err error) {
 		var at int64
 		var data []byte

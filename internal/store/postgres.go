@@ -2,43 +2,98 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
+	"net"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+	"golang.org/x/sys/unix"
 
 	"github.com/pawlbot/pawl/internal/wait"
-	"github.com/pawlbot/pawl/solver/thread"
 )
 
 // postgresConns is how many connections a node uses: workers, heartbeats, claims and pages.
 const postgresConns = 16
 
-// lockTime is how long a statement waits for a lock; the address may name another lock_timeout. Pawl holds
-// locks for milliseconds, save that of a migration: who waits for a long one fails, and is started again.
-const lockTime = time.Minute
+// How long PostgreSQL may take, all our choice. Without these bounds a connection that went silent (a failover behind a
+// balancer, a lost NAT entry) would hold its caller for hours.
+const (
+	// connectTime bounds one connection to one host; the address may name another connect_timeout. Of two hosts the
+	// second is reached within storeTime.
+	connectTime = 3 * time.Second
+	// pingTime bounds the question whether a connection of the pool still answers.
+	pingTime = time.Second
+	// statementTime bounds one statement whose caller sets no earlier deadline. Pawl's statements take milliseconds.
+	statementTime = 15 * time.Second
+	// silentTime is how long the kernel waits for a peer that acknowledges nothing.
+	silentTime = 10 * time.Second
+	// lockTime is how long a migration waits for a lock; the address may name another lock_timeout. Who waits
+	// longer fails, and is started again.
+	lockTime = time.Minute
+)
 
-// postgresConfig reads an address, which no error shows, since it may carry a password. A node that is stopped
-// within a transaction would keep its rows from everybody; so the server ends one that nobody goes on with for
-// a heartbeat.
+// postgresConfig reads an address, which no error shows, since it may carry a password.
 func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("database: the postgres:// address cannot be read; want postgres://user:password@host:port/name")
 	}
 	config.RuntimeParams["application_name"] = "pawl"
-	// What locks rows and reads them goes by this; a database may have another default.
-	config.RuntimeParams["default_transaction_isolation"] = "read committed"
-	idle := strconv.FormatInt(thread.HeartbeatTime.Milliseconds(), 10)
-	config.RuntimeParams["idle_in_transaction_session_timeout"] = idle
-	if _, chosen := config.RuntimeParams["lock_timeout"]; !chosen {
-		config.RuntimeParams["lock_timeout"] = strconv.FormatInt(lockTime.Milliseconds(), 10)
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTime
 	}
+	config.DialFunc = dialer().DialContext
+	config.Tracer = statements{}
 	return config, nil
+}
+
+// dialer makes connections that the kernel ends when their peer is gone.
+func dialer() *net.Dialer {
+	return &net.Dialer{
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silentTime, Interval: silentTime / 4, Count: 4},
+		Control: func(network, _ string, c syscall.RawConn) (err error) {
+			if !strings.HasPrefix(network, "tcp") {
+				return nil
+			}
+			failed := c.Control(func(fd uintptr) {
+				err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silentTime.Milliseconds()))
+			})
+			return errors.Join(failed, err)
+		},
+	}
+}
+
+// statements ends every statement after statementTime. pgx drops the connection of one that it ends.
+type statements struct{}
+
+type endStatement struct{}
+
+func (statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	ctx, cancel := context.WithTimeout(ctx, statementTime)
+	return context.WithValue(ctx, endStatement{}, cancel)
+}
+
+func (statements) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	ctx.Value(endStatement{}).(context.CancelFunc)()
+}
+
+// silent reports whether a connection that nobody used for a second gives no answer. The driver then asks it once more,
+// which fails at once, and takes another.
+func silent(ctx context.Context, p stdlib.ShouldPingParams) bool {
+	return p.IdleDuration >= time.Second && ping(ctx, p.Conn) != nil
+}
+
+// ping asks a connection for an answer. One that gives none is dropped.
+func ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
+	return conn.Ping(ctx)
 }
 
 // openPostgres connects, and migrates the database or, where it does not serve, looks that it is migrated.
@@ -48,16 +103,16 @@ func (s *database) openPostgres(ctx context.Context, dsn string, a Access) (err 
 		return err
 	}
 	if a == Reading {
-		s.config.RuntimeParams["default_transaction_read_only"] = "on"
 		s.config.ValidateConnect = nil // target_session_attrs may want a host for writing
 	}
-	s.w = stdlib.OpenDB(*s.config)
+	if err := s.findPooler(ctx); err != nil {
+		return err
+	}
+	s.options = &sql.TxOptions{Isolation: sql.LevelReadCommitted, ReadOnly: a == Reading}
+	s.w = stdlib.OpenDB(*s.config, stdlib.OptionShouldPing(silent))
 	s.w.SetMaxOpenConns(postgresConns)
 	s.w.SetMaxIdleConns(postgresConns)
 	s.r = s.w
-	if err := s.w.PingContext(ctx); err != nil {
-		return fmt.Errorf("connect to PostgreSQL: %w; is it running, and may this user connect to this database?", err)
-	}
 	if _, err := s.readClock(ctx, s.r.QueryRowContext); err != nil {
 		return err
 	}
@@ -65,6 +120,42 @@ func (s *database) openPostgres(ctx context.Context, dsn string, a Access) (err 
 		return s.checkCurrent(ctx)
 	}
 	return s.migratePostgres(ctx)
+}
+
+// findPooler sees whether the address leads to a pooler such as pgbouncer, which answers with another process id than
+// PostgreSQL's. Between two transactions a pooler may change the session, and with it lose prepared statements, session
+// settings and LISTEN. Pawl then works without them.
+func (s *database) findPooler(ctx context.Context) error {
+	conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
+	if err != nil {
+		return fmt.Errorf("connect to PostgreSQL: %w; %s", err, connectHint(err))
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var pid uint32
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
+		return fmt.Errorf("connect to PostgreSQL: %w; %s", err, connectHint(err))
+	}
+	if s.pooled = pid != conn.PgConn().PID(); s.pooled {
+		s.config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	return nil
+}
+
+// connectHint says what an operator can do about a connection that failed.
+func connectHint(err error) string {
+	answer, answered := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case !answered:
+		return "is it running, and does the address lead to it?"
+	case strings.Contains(answer.Message, "unsupported startup parameter"):
+		return "a pooler such as pgbouncer refuses this parameter: remove it from the address in the config, " +
+			"or name it in the pooler's ignore_startup_parameters"
+	case answer.Code == "3D000": // invalid_catalog_name
+		return "create the database, or correct its name in the config"
+	case answer.Code == "53300": // too_many_connections
+		return fmt.Sprintf("each server uses up to %d connections: raise max_connections", postgresConns+1)
+	}
+	return "may this user connect to this database?"
 }
 
 // Unreachable reports whether Open failed because no PostgreSQL takes connections, which may change by itself:
@@ -84,23 +175,40 @@ func Unreachable(err error) bool {
 // migrationLock is the advisory lock of the one node that migrates; the number is "pawl" in ASCII.
 const migrationLock = 0x7061776c
 
-func (s *database) migratePostgres(ctx context.Context) (err error) {
-	conn, err := s.w.Conn(ctx)
+// migratePostgres migrates over connections of its own: a migration takes as long as it takes. The lock is that of a
+// transaction, which no pooler can lose.
+func (s *database) migratePostgres(ctx context.Context) error {
+	config := s.config.Copy()
+	config.Tracer = nil
+	if _, chosen := config.RuntimeParams["lock_timeout"]; !chosen {
+		config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+			return conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", lockTime.Milliseconds())).Close()
+		}
+	}
+	db := stdlib.OpenDB(*config)
+	defer db.Close()
+	lock, err := db.BeginTx(ctx, s.options)
 	if err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
-	defer conn.Close()
-	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", migrationLock); err != nil {
+	defer lock.Rollback() // it wrote nothing
+	var only bool
+	const holds = `SELECT current_setting('transaction_read_only')::bool, set_config('idle_in_transaction_session_timeout', '0', true)`
+	if err := lock.QueryRowContext(ctx, holds).Scan(&only, new(string)); err != nil {
+		return fmt.Errorf("ask PostgreSQL for its mode: %w", err)
+	}
+	if only {
+		return errOnlyReads
+	}
+	if _, err := lock.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", migrationLock); err != nil {
 		return fmt.Errorf("wait for another server that migrates the database: %w%s", err, s.whoMigrates(ctx))
 	}
-	defer func() {
-		_, unlock := conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock)
-		if err == nil && unlock != nil {
-			err = fmt.Errorf("unlock the migration: %w", unlock)
-		}
-	}()
-	return s.migrate(ctx)
+	return s.migrate(ctx, db)
 }
+
+// errOnlyReads is a database that nothing can be written to.
+var errOnlyReads = errors.New("PostgreSQL only reads here: it is a standby, or default_transaction_read_only is set; " +
+	"name the primary in the config, or make this one writable")
 
 // whoMigrates says how to get rid of a server that was stopped while it held the lock.
 func (s *database) whoMigrates(ctx context.Context) (hint string) {
@@ -134,10 +242,11 @@ func (s *database) notify(ctx context.Context, tx *txn) error {
 	return nil
 }
 
-// Listen calls wake whenever a node made threads due, until ctx ends, over a connection of its own. With SQLite
-// it returns at once.
+// Listen calls wake whenever a node made threads due, until ctx ends, over a connection of its own. With SQLite, and
+// through a pooler, it returns at once.
 func (s *Store) Listen(ctx context.Context, wake func()) {
-	for s.postgres && ctx.Err() == nil {
+	listens := s.postgres && !s.pooled
+	for listens && ctx.Err() == nil {
 		_ = s.listen(ctx, wake) // whatever it was: it is tried again, and the poll goes on
 		_ = wait.For(ctx, listenAgain)
 	}
@@ -154,8 +263,19 @@ func (s *Store) listen(ctx context.Context, wake func()) error {
 	}
 	for {
 		wake() // also for what came before it listened
-		if _, err := conn.WaitForNotification(ctx); err != nil {
+		if err := s.hear(ctx, conn); err != nil {
 			return err
 		}
 	}
+}
+
+// hear waits for a notification. Where none came it asks whether the connection still answers.
+func (s *Store) hear(ctx context.Context, conn *pgx.Conn) error {
+	waiting, cancel := context.WithTimeout(ctx, statementTime)
+	defer cancel()
+	_, err := conn.WaitForNotification(waiting)
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return ping(ctx, conn)
+	}
+	return err
 }

@@ -38,30 +38,38 @@ func (p *postgres) emptyDatabase(t testing.TB) string {
 	return p.Address(p.NewDatabase(t, ""))
 }
 
-// What a database says of its transactions, and an address that wants a server for
-// writing, are usual where PostgreSQL is looked after by others.
+// nameOf is the name of a database from its address.
+func nameOf(dsn string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(dsn, "postgres://pawl@/"), "?")
+	return name
+}
+
+// What a database says of its transactions, and an address that wants a server for writing, are usual where PostgreSQL is
+// looked after by others.
 func TestSettingsOfTheDatabaseDoNotChangeWhatTheStoreReliesOn(t *testing.T) {
 	p := startPostgres(t)
 	dsn := p.newDatabase(t)
+	db := rawDB(t, dsn)
+	for _, setting := range []string{
+		"default_transaction_isolation = 'serializable'",
+		"synchronous_commit = off",
+		"idle_in_transaction_session_timeout = 0",
+	} {
+		must(db.Exec("ALTER DATABASE " + nameOf(dsn) + " SET " + setting))(t)
+	}
+	dsn += "&target_session_attrs=read-write"
 	s := must(store.Open(t.Context(), dsn, store.Options{}))(t)
-	var name string
-	check(t, s.DB().QueryRow("SELECT current_database()").Scan(&name))
-	must(s.DB().Exec("ALTER DATABASE " + name + " SET default_transaction_isolation = 'serializable'"))(t)
-	check(t, s.Close())
-
-	separator := "?"
-	if strings.Contains(dsn, "?") {
-		separator = "&"
-	}
-	dsn += separator + "target_session_attrs=read-write"
-	s = must(store.Open(t.Context(), dsn, store.Options{}))(t)
 	defer s.Close()
-	var isolation string
-	check(t, s.DB().QueryRow("SHOW transaction_isolation").Scan(&isolation))
-	if isolation != "read committed" {
-		t.Errorf("transactions are %s, want read committed", isolation)
-	}
 	must(s.Append(t.Context(), issue(1), true, event("", 1)))(t)
+	for setting, want := range map[string]string{
+		"transaction_isolation":               "read committed",
+		"synchronous_commit":                  "on",
+		"idle_in_transaction_session_timeout": "10s",
+	} {
+		if got := must(s.Setting(t.Context(), setting))(t); got != want {
+			t.Errorf("%s is %s, want %s", setting, got, want)
+		}
+	}
 
 	r := must(store.Open(t.Context(), dsn, store.Options{Access: store.Reading}))(t)
 	defer r.Close()
@@ -70,5 +78,78 @@ func TestSettingsOfTheDatabaseDoNotChangeWhatTheStoreReliesOn(t *testing.T) {
 	}
 	if _, err := r.Append(t.Context(), issue(1), true, event("", 2)); err == nil {
 		t.Error("a store for reading wrote")
+	}
+}
+
+// What is stronger than PostgreSQL's default, or another way to be durable, stays.
+func TestOtherKindsOfSynchronousCommitStay(t *testing.T) {
+	p := startPostgres(t)
+	dsn := p.newDatabase(t)
+	must(rawDB(t, dsn).Exec("ALTER DATABASE " + nameOf(dsn) + " SET synchronous_commit = remote_apply"))(t)
+	s := must(store.Open(t.Context(), dsn, store.Options{}))(t)
+	defer s.Close()
+	if got := must(s.Setting(t.Context(), "synchronous_commit"))(t); got != "remote_apply" {
+		t.Errorf("synchronous_commit is %s, want remote_apply", got)
+	}
+}
+
+func TestADatabaseThatOnlyReadsIsRefusedWithAHint(t *testing.T) {
+	p := startPostgres(t)
+	for _, dsn := range []string{p.emptyDatabase(t), p.newDatabase(t)} {
+		must(rawDB(t, dsn).Exec("ALTER DATABASE " + nameOf(dsn) + " SET default_transaction_read_only = on"))(t)
+		wantRefusal(t, dsn, "only reads", "name the primary")
+	}
+}
+
+func TestAServerStopsOnceAnotherVersionHasChangedTheSchema(t *testing.T) {
+	dsn := startPostgres(t).newDatabase(t)
+	s, _, _ := open(t, dsn)
+	check(t, receive(t.Context(), s, "before", 10))
+	must(rawDB(t, dsn).Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)"))(t)
+	if err := receive(t.Context(), s, "after", 10); err == nil {
+		t.Error("a delivery was stored under a schema that this version does not know")
+	}
+	err := <-s.Fatal()
+	for _, want := range []string{"another pawl changed the database", "schema 999", "start the version of pawl that changed it"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+	if _, err := s.Append(t.Context(), issue(1), true, event("", 1)); err == nil {
+		t.Error("an event was appended after that")
+	}
+}
+
+func TestAConnectionThatIsRefusedSaysWhatToDo(t *testing.T) {
+	p := startPostgres(t)
+	dsn := p.newDatabase(t)
+	must(rawDB(t, dsn).Exec("CREATE ROLE stranger NOLOGIN"))(t)
+	pooler := p.Pooler(t, "session")(nameOf(dsn))
+	for address, words := range map[string]string{
+		p.Address("nowhere"):                          "create the database",
+		strings.Replace(dsn, "pawl@", "stranger@", 1): "may this user connect",
+		"postgres://pawl@127.0.0.1:1/pawl":            "is it running",
+		pooler + "&search_path=public":                "remove it from the address",
+	} {
+		wantRefusal(t, address, words)
+	}
+}
+
+// A pooler in transaction mode may give every transaction another session, with other prepared statements, settings and
+// channels.
+func TestAPoolerIsAsGoodAsPostgreSQL(t *testing.T) {
+	p := startPostgres(t)
+	pooler := p.Pooler(t, "transaction")
+	through := func(address func(testing.TB) string) func(testing.TB) string {
+		return func(t testing.TB) string {
+			direct := address(t)
+			// As ownClock does; sessions that the pooler has open would not see it there.
+			must(rawDB(t, direct).Exec("ALTER DATABASE " + nameOf(direct) + " SET search_path = public, test, pg_catalog"))(t)
+			return pooler(nameOf(direct))
+		}
+	}
+	exam(t, through(p.newDatabase), through(p.emptyDatabase))
+	for _, mode := range []string{"transaction", "session"} {
+		t.Run(mode, func(t *testing.T) { nodesMayStartAtTheSameTime(t, p.Pooler(t, mode)(nameOf(p.emptyDatabase(t)))) })
 	}
 }

@@ -62,13 +62,15 @@ func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 	if s.r, err = openSQL(path, lockWait, sqliteReaders, "_query_only", "1"); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{s.checkSQLite, s.migrate, s.nobodyElse} {
+	for _, step := range []func(context.Context) error{s.checkSQLite, s.migrateSQLite, s.nobodyElse} {
 		if err := step(ctx); err != nil {
 			return explain(path, err)
 		}
 	}
 	return nil
 }
+
+func (s *database) migrateSQLite(ctx context.Context) error { return s.migrate(ctx, s.w) }
 
 // nobodyElse makes everything due that somebody was at work on, and deliveries that
 // failed: no other process has this file, so whoever was is dead.

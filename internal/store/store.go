@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -116,8 +117,8 @@ var migrations embed.FS
 // firstVersion is the schema of v0.1.0. What was written before it cannot be read.
 const firstVersion = 11
 
-// goose has the migrations of this program, and the version of the newest of them.
-func (s *database) goose() (p *goose.Provider, newest int64, err error) {
+// goose has the migrations of this program for a database, and the version of the newest of them.
+func (s *database) goose(db *sql.DB) (p *goose.Provider, newest int64, err error) {
 	defer s.wrap(&err, "read the migrations")
 	dir, dialect := "migrations/sqlite", goose.DialectSQLite3
 	if s.postgres {
@@ -127,7 +128,7 @@ func (s *database) goose() (p *goose.Provider, newest int64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if p, err = goose.NewProvider(dialect, s.w, files, goose.WithDisableGlobalRegistry(true)); err != nil {
+	if p, err = goose.NewProvider(dialect, db, files, goose.WithDisableGlobalRegistry(true)); err != nil {
 		return nil, 0, err
 	}
 	sources := p.ListSources()
@@ -136,11 +137,11 @@ func (s *database) goose() (p *goose.Provider, newest int64, err error) {
 
 // migrate creates the tables or brings them to what this program knows. It refuses those of a newer program and those
 // from before the first release.
-func (s *database) migrate(ctx context.Context) error {
+func (s *database) migrate(ctx context.Context, db *sql.DB) error {
 	if err := s.checkOurs(ctx); err != nil {
 		return err
 	}
-	p, known, err := s.goose()
+	p, known, err := s.goose(db)
 	if err != nil {
 		return err
 	}
@@ -156,6 +157,7 @@ func (s *database) migrate(ctx context.Context) error {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	crash.Point("migrated")
+	s.schema = known
 	return nil
 }
 
@@ -179,7 +181,7 @@ func (s *database) checkOurs(ctx context.Context) error {
 
 // checkCurrent is for those that do not migrate: the schema must be the one this program knows.
 func (s *database) checkCurrent(ctx context.Context) error {
-	_, known, err := s.goose()
+	_, known, err := s.goose(s.w)
 	if err != nil {
 		return err
 	}
@@ -199,6 +201,7 @@ func (s *database) checkCurrent(ctx context.Context) error {
 		return fmt.Errorf("the schema is at version %d, this pawl wants %d; "+
 			"start pawl serve once, it migrates the database", version, known)
 	}
+	s.schema = known
 	return nil
 }
 
