@@ -32,7 +32,7 @@ func TestAnAgentThatHangsIsAskedAgainTwice(t *testing.T) {
 		{"others between begin the row anew", given(hung(), hung(), timedOut(), hung()), again},
 		{"a refusal between does not", given(hung(), refused, hung(), refused, hung()), stop},
 		{"a remark is taken", given(hung(), hung(), hung()).asked(""), Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
-		{"a spent budget of time is another matter", given(spent), Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("failed (timed_out)")}},
+		{"a spent budget of time is another matter", given(spent), Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("failed (timed out)")}},
 		{"what a silence cut is done when its continuation completes", given(worked, completed), Decision{Action: DoDone, Rule: "done"}},
 		{"a restart waits as every other", given(slices.Repeat([]Attempt{worked, timedOut()}, 6)...).with(func(f *Facts) {
 			f.Attempts[11] = given(hung()).Attempts[0]

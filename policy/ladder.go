@@ -55,7 +55,7 @@ func ladder(f Facts) Decision {
 		why := fmt.Sprintf("attempt %d was ended by a budget of the day, which has room again", a.N)
 		return again(RuleBudget, why).like(a)
 	default:
-		why := fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Outcome)
+		why := fmt.Sprintf("attempt %d moved the work before it ended %s", a.N, a.Outcome.Words())
 		return again(RuleProgress, why).like(a)
 	}
 }
@@ -290,7 +290,7 @@ func (f Facts) afresh(a Attempt, d Decision, start string) string {
 	case f.circled(a):
 		return "the last one went in circles"
 	case !a.undisturbed():
-		return fmt.Sprintf("the last one ended %s", a.Ending)
+		return fmt.Sprintf("the last one ended %s", a.Ending.Words())
 	case !a.leftAt(start):
 		return "the files are not as the last one left them"
 	case a.Context > maxResumed:

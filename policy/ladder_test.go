@@ -113,7 +113,7 @@ func TestASessionIsContinuedWhereThatPromisesMore(t *testing.T) {
 		{"not after a loop", func(a *Attempt, _ *Decision, _ *Facts) { a.Outcome = EditLoop }, "work", "", "in circles"},
 		{"not after a crash", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending = Crashed }, "work", "", "ended crashed"},
 		{"after a day's budget ended it", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending, a.Paused = TurnLimit, true }, "work", "s-1", "continues"},
-		{"not after its own budget did", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending = TurnLimit }, "work", "", "ended turn_limit"},
+		{"not after its own budget did", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending = TurnLimit }, "work", "", "ended turn limit"},
 		{"not when its context is large", func(a *Attempt, _ *Decision, _ *Facts) { a.Context = maxResumed + 1 }, "work", "", "fills 100001 tokens"},
 		{"not when it has no name", func(a *Attempt, _ *Decision, _ *Facts) { a.Session = "" }, "work", "", ""},
 		{"not when the agent cannot", func(a *Attempt, _ *Decision, _ *Facts) { a.Resumable = false }, "work", "", ""},

@@ -1,6 +1,9 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Outcome is the result of an attempt, from a closed list (docs/verdicts.md has the table). Rules switch on it. It
 // is empty while the attempt runs.
@@ -122,6 +125,9 @@ const unfinished = "`progress` or `no_progress`"
 func (o Outcome) BrokenOff() bool {
 	return slices.Contains([]Outcome{Interrupted, Cancelled, NotPermitted}, o)
 }
+
+// Words is the outcome in a sentence.
+func (o Outcome) Words() string { return strings.ReplaceAll(string(o), "_", " ") }
 
 // Passes reports whether the outcome is a temporary refusal, which is no failure of the agent.
 func (o Outcome) Passes() bool { return slices.Contains([]Outcome{WasRate, WasOverload, WasLost}, o) }

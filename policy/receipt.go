@@ -85,6 +85,9 @@ func (l *Limit) Usable() time.Time {
 	return l.ResetsAt
 }
 
+// Words is the ending in a sentence.
+func (e Ending) Words() string { return Outcome(e).Words() }
+
 // IsLimit reports whether the ending is a provider's refusal, which a Limit describes.
 func (e Ending) IsLimit() bool {
 	return slices.Contains([]Ending{UsageLimit, RateLimited, Overloaded, Auth}, e)

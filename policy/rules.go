@@ -177,7 +177,7 @@ func needsPerson(f Facts) Decision {
 		return Decision{}
 	}
 	if b, ok := f.other(a); ok {
-		return again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Outcome, b.Name)).on(b.Name, 0)
+		return again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Outcome.Words(), b.Name)).on(b.Name, 0)
 	}
 	if f.insists() || f.command("solve") {
 		return Decision{}
@@ -298,7 +298,7 @@ func (a Attempt) noProgress() Decision {
 		return stop(
 			RuleNoProgress,
 			"Look at the failure; /pawl retry tries once more.",
-			fmt.Sprintf("attempt %d failed (%s) and brought no change%s", a.N, a.Outcome, a.detail()),
+			fmt.Sprintf("attempt %d failed (%s) and brought no change%s", a.N, a.Outcome.Words(), a.detail()),
 		)
 	}
 }
@@ -396,7 +396,7 @@ func transient(f Facts) Decision {
 	limits := f.Limits.Transient
 	row := inARow(f.Attempts, Attempt.refused)
 	n := len(row)
-	why := fmt.Sprintf("attempt %d ended %s, which is no failure of the agent%s", a.N, a.Outcome, a.detail())
+	why := fmt.Sprintf("attempt %d ended %s, which is no failure of the agent%s", a.N, a.Outcome.Words(), a.detail())
 	if n >= limits.MaxConsecutive {
 		return stop(
 			RuleTransient,

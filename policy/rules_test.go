@@ -320,7 +320,7 @@ func TestAnEditLoopCoolsItsBackendDown(t *testing.T) {
 		{"after the cooldown the run goes on", loop.alone().with(func(f *Facts) { f.Now = until }),
 			Decision{Action: DoAttempt, Rule: "edit_loop", Backend: "codex"}},
 		{"a loop that led nowhere ends the run", given(nowhere).with(cooling),
-			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 1 failed (edit_loop) and brought no change")}},
+			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 1 failed (edit loop) and brought no change")}},
 	})
 }
 
@@ -333,7 +333,7 @@ func TestWithoutProgressNothingIsRepeated(t *testing.T) {
 		{"real feedback is worth another attempt", given(fruitless()).asked(""),
 			Decision{Action: DoAttempt, Rule: "feedback", Backend: "codex"}},
 		{"a failure that moved the work is gone on with", given(timedOut()),
-			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex", Reasons: wanted("attempt 1 moved the work before it ended timed_out")}},
+			Decision{Action: DoAttempt, Rule: "progress", Backend: "codex", Reasons: wanted("attempt 1 moved the work before it ended timed out")}},
 		{"progress of an earlier attempt does not count", given(timedOut(), fruitless()),
 			Decision{Action: DoStop, Rule: "no_progress", Reasons: wanted("attempt 2")}},
 	})

@@ -157,7 +157,7 @@ func (f AttemptFacts) unrewarded() string {
 	case policy.FellSilent:
 		return "the agent fell silent, which says nothing of the work"
 	case policy.WasUsageLimit, policy.WasRate, policy.WasOverload, policy.WasLost, policy.WasAuth, policy.WasConfig:
-		return fmt.Sprintf("the attempt ended %s, which says nothing of the work", f.Outcome)
+		return fmt.Sprintf("the attempt ended %s, which says nothing of the work", f.Outcome.Words())
 	default:
 		return ""
 	}

@@ -96,7 +96,7 @@ func TestGradesOfAttempts(t *testing.T) {
 		{name: "a fallback of a failed source", signals: []Signal{{Source: JudgeSource, Value: 0.02, Known: true, Failed: true}}, missing: "no source gave a value that is believed"},
 		{name: "an unknown source", signals: []Signal{says("oracle", 0, at)}, missing: "no source gave a value that is believed"},
 		{name: "usage limit, even if merged", signals: []Signal{PeopleSignal(Merged, "ann", at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Outcome(policy.UsageLimit) },
-			missing: "the attempt ended usage_limit, which says nothing of the work"},
+			missing: "the attempt ended usage limit, which says nothing of the work"},
 		{name: "cancelled", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Cancelled }, missing: "the attempt was cancelled"},
 		{name: "interrupted", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Interrupted }, missing: "the attempt was interrupted"},
 		{name: "declined", signals: []Signal{says(VerifierSource, 0.2, at)}, change: func(g *Graded) { g.Facts.Outcome = policy.Declined },
