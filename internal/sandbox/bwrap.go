@@ -15,17 +15,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The user inside: not root, as which some agents refuse to work; files still belong to Pawl's user.
+// The user and the host inside: not root, as which some agents refuse to work; files still belong to Pawl's user.
 const (
 	insideID   = "1000"
 	insideName = "agent"
+	insideHost = "pawl"
 )
+
+// insideHosts resolves the names that programs ask for first: localhost in both families, and their own host.
+const insideHosts = "127.0.0.1\tlocalhost " + insideHost + "\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+
+// hosts is /etc/hosts inside. Only a program on the host's network needs the names of the host's neighbours.
+func (spec Spec) hosts() string {
+	if spec.Network != nil {
+		return insideHosts
+	}
+	neighbours, _ := os.ReadFile("/etc/hosts") // a host without the file has no such names
+	return insideHosts + string(neighbours)
+}
 
 // etcShown are what programs need of /etc and that holds no secret, as patterns of filepath.Match. Not among them are
 // the files of logins, mail and services, and what administrators give variables and passwords in: the profile of
 // shells, the settings of Maven.
 var etcShown = slices.Concat(
-	[]string{"hosts", "resolv.conf", "nsswitch.conf", "host.conf", "gai.conf", "protocols", "services"},                    // names of hosts and services, where networks are open
+	[]string{"resolv.conf", "nsswitch.conf", "host.conf", "gai.conf", "protocols", "services"},                    // names of hosts and services, where networks are open
 	[]string{"ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "ca-certificates.conf", "crypto-policies"}, // TLS, of Debian's family
 	[]string{"pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf"},                                   // and of Red Hat's
 	[]string{"ld.so.cache", "ld.so.conf", "ld.so.conf.d"},                                                                  // where libraries are
@@ -101,7 +114,7 @@ func (s *Sandbox) arguments(exe string, spec Spec, files *handed) (command, args
 	}
 	args = []string{
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session",
-		"--uid", insideID, "--gid", insideID, "--hostname", "pawl", "--cap-drop", "ALL", "--clearenv",
+		"--uid", insideID, "--gid", insideID, "--hostname", insideHost, "--cap-drop", "ALL", "--clearenv",
 	}
 	if s.noUserns != "" {
 		args = append(args, s.noUserns)
@@ -109,7 +122,7 @@ func (s *Sandbox) arguments(exe string, spec Spec, files *handed) (command, args
 	if spec.Root == "" {
 		args = append(args, hostMounts()...)
 	} else {
-		own := append([]string{"/etc/passwd", "/etc/group"}, ownPlaces...)
+		own := append([]string{"/etc/passwd", "/etc/group", "/etc/hosts"}, ownPlaces...)
 		for _, b := range list {
 			own = append(own, b.path)
 		}
@@ -123,6 +136,7 @@ func (s *Sandbox) arguments(exe string, spec Spec, files *handed) (command, args
 	for _, f := range []struct{ path, text string }{
 		{"/etc/passwd", fmt.Sprintf("root:x:0:0:root:/nonexistent:/bin/sh\n%s:x:%s:%s:%[1]s:%[4]s:/bin/sh\n", insideName, insideID, insideID, cmp.Or(spec.HomeAt, spec.Home))},
 		{"/etc/group", fmt.Sprintf("root:x:0:\n%s:x:%s:\n", insideName, insideID)},
+		{"/etc/hosts", spec.hosts()},
 	} {
 		file, err := memoryFile(f.text)
 		if err != nil {
@@ -253,10 +267,9 @@ func (spec Spec) binds(exe string) (argv []string, list []bind, err error) {
 		argv, list, err = spec.guest(exe, list)
 	}
 	if spec.Root != "" && spec.Network == nil { // the network is the host's
-		for _, path := range []string{"/etc/resolv.conf", "/etc/hosts"} {
-			if _, err := os.Stat(path); err == nil {
-				list = append(list, bind{path, "--ro-bind", path})
-			}
+		const path = "/etc/resolv.conf"
+		if _, err := os.Stat(path); err == nil {
+			list = append(list, bind{path, "--ro-bind", path})
 		}
 	}
 	// The outer path first; for the same path the read-only bind last.

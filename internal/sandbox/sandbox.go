@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -117,6 +118,18 @@ func keepFiles() error {
 }
 
 func (s *Sandbox) Mode() Mode { return s.mode }
+
+// User is the login name that programs run under; empty where the system has no name for Pawl's user.
+func (s *Sandbox) User() string {
+	if s.mode != None {
+		return insideName
+	}
+	own, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return own.Username
+}
 
 // probe finds bubblewrap and runs it once.
 func probe(ctx context.Context) (*Sandbox, error) {

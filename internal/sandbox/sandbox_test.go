@@ -193,6 +193,22 @@ func TestTheSystemInsideIsUsable(t *testing.T) {
 	}
 }
 
+func TestItsOwnNameAndLocalhostResolveInside(t *testing.T) {
+	getent := needs.Program(t, "getent")
+	s := in(t, Auto)
+	roots := map[string]string{"the host's files": "", "an image": newRoot(t, []string{"sh", getent}, map[string]string{"etc/hosts": "192.0.2.1 pawl localhost\n", "etc/nsswitch.conf": "hosts: files\n"})}
+	for name, root := range roots {
+		t.Run(name, func(t *testing.T) {
+			spec := script(t, `for h in pawl localhost; do for f in v4 v6; do getent ahosts$f $h | while read a k n; do echo $h $f $a; break; done; done; done`)
+			spec.Root = root
+			want := "pawl v4 127.0.0.1\npawl v6 ::ffff:127.0.0.1\nlocalhost v4 127.0.0.1\nlocalhost v6 ::1"
+			if diff := cmp.Diff(want, shell(t, s, spec)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestBoundPathsAreVisibleAsAsked(t *testing.T) {
 	s := in(t, Auto)
 	spec := script(t, `cat "$RO/objects/f" && (echo x > "$RO/objects/f") 2>/dev/null && echo "wrote read-only"

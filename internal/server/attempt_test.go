@@ -94,7 +94,7 @@ func TestNoCredentialIsWithinTheAgentsReach(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	want := []string{"HOME", "LANG", "MY_KEY", "PATH", "PAWL_ATTEMPT", "PAWL_EFFORT", "PAWL_PROCESS", "PAWL_RUNG", "PAWL_THREAD", "PWD", "TERM", "TZ",
+	want := []string{"HOME", "LANG", "LOGNAME", "MY_KEY", "PATH", "PAWL_ATTEMPT", "PAWL_EFFORT", "PAWL_PROCESS", "PAWL_RUNG", "PAWL_THREAD", "PWD", "TERM", "TZ", "USER",
 		"CHECKPOINT_DISABLE", "DO_NOT_TRACK", "DOTNET_CLI_TELEMETRY_OPTOUT", "GH_NO_UPDATE_NOTIFIER", "NEXT_TELEMETRY_DISABLED",
 		"NO_UPDATE_NOTIFIER", "NPM_CONFIG_UPDATE_NOTIFIER", "PIP_DISABLE_PIP_VERSION_CHECK"}
 	for _, name := range names {

@@ -241,11 +241,14 @@ var quiet = map[string]string{
 }
 
 // environment is what a program gets in addition to its own variables: a search path, a
-// locale, what the image it runs in and the repository set, and the variables that the
-// operator listed by name. An image has a search path of its own.
+// locale, the user's name, what the image it runs in and the repository set, and the variables
+// that the operator listed by name. An image has a search path of its own.
 func (a *Attempt) environment(names []string, image ground.Image) map[string]string {
 	env := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"}
 	maps.Copy(env, quiet)
+	if name := a.Env.Sandbox.User(); name != "" {
+		env["USER"], env["LOGNAME"] = name, name
+	}
 	for _, v := range image.Env {
 		name, value, _ := strings.Cut(v, "=")
 		env[name] = value
