@@ -116,6 +116,10 @@ func TestActsWithAContext(t *testing.T) {
 			a.World.Inject(fakegithub.Fault{Route: "POST /graphql", Times: -1, Status: 404})
 			aLine(a)
 		}},
+		"a GraphQL API that is down": {agent: keepsContext, prompts: []string{"1"}, play: func(a *acts) {
+			a.World.Inject(fakegithub.Fault{Route: "POST /graphql", Times: -1, Status: 502})
+			a.solve("A second line", "Please add a second line to a.txt, as in #7.")
+		}},
 	})
 }
 

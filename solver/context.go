@@ -3,6 +3,7 @@ package solver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -28,7 +29,7 @@ type reader struct {
 	texts map[thread.Target]string // of what was judged, as it was then
 	roles map[string]string        // by login, of those who were asked about
 	asks  int                      // how many may still be asked about
-	err   error                    // of the first question that GitHub did not answer; then nobody is asked about any more
+	err   error                    // of the first question that GitHub did not answer; no optional one follows it
 	// pictured are those of what is told that show pictures, by their nodes.
 	pictured map[string]attempt.Item
 }
@@ -37,17 +38,33 @@ type reader struct {
 // known.
 const maxAsked = 5
 
-// discussion is what an attempt is told beside its task, which is this work. Where GitHub refuses to show it, the manifest says so.
+// unread is the note on what GitHub did not show. An attempt begins without it.
+const unread = "left out, since GitHub did not show them"
+
+// discussion is what an attempt is told beside its task, which is this work. The manifest names what GitHub does not show.
 func (p *publisher) discussion(ctx context.Context, work []thread.Request) ([]attempt.Part, error) {
 	if p.Forge == nil || p.Config.Context.MaxBytes == 0 {
 		return nil, nil
 	}
-	parts, err := p.newReader(work).read(ctx, work)
-	if isAny(err, forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound) {
-		p.log.Warn().Err(err).Msg("the attempt is told nothing of the discussion")
-		return []attempt.Part{{Name: "comments", Notes: []string{"GitHub did not show what was said"}}}, nil
+	r := p.newReader(work)
+	parts := r.read(ctx, work)
+	if ctx.Err() != nil || concernsThread(r.err) {
+		return nil, r.err
 	}
-	return parts, err
+	if r.err != nil {
+		p.log.Warn().Err(r.err).Msg("the attempt begins without a part of the discussion")
+	}
+	return parts, nil
+}
+
+// concernsThread reports whether GitHub said something of the whole thread: it has moved, the App is gone, or must wait.
+func concernsThread(err error) bool {
+	var moved *forge.Moved
+	var limited *forge.RateLimited
+	if errors.As(err, &moved) || errors.As(err, &limited) {
+		return true
+	}
+	return isAny(err, forge.ErrUninstalled, forge.ErrUnauthorized, thread.ErrLeaseLost)
 }
 
 // newReader knows from the log what was said, and what a program said under a user's name.
@@ -85,7 +102,7 @@ func (p *publisher) newReader(work []thread.Request) *reader {
 	return r
 }
 
-func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Part, error) {
+func (r *reader) read(ctx context.Context, work []thread.Request) []attempt.Part {
 	most, numbers := r.pub.Config.Context.MaxBytes, []int{r.pub.thread.Number}
 	own := r.pub.state.Pull
 	if own != 0 && own != r.pub.thread.Number {
@@ -99,15 +116,18 @@ func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Par
 	var linked []int
 	var first forge.Discussion
 	for i, n := range numbers {
+		of := ""
+		if i > 0 {
+			of = fmt.Sprintf(" on pull request #%d", n)
+		}
 		d, err := r.pub.Forge.Discussions.Read(ctx, r.pub.repo(), n, most)
 		if err != nil {
-			return nil, err
+			r.err = cmp.Or(r.err, err)
+			parts = append(parts, attempt.Part{Name: "comments" + of, Notes: []string{unread}})
+			continue
 		}
-		of := ""
 		if i == 0 {
 			first = d
-		} else {
-			of = fmt.Sprintf(" on pull request #%d", n)
 		}
 		comments := r.said(ctx, "issue_comment", "comments"+of, d.Comments.Nodes, d.Comments.Total)
 		reviews := r.said(ctx, "review", "reviews"+of, slices.DeleteFunc(d.Reviews.Nodes, func(s forge.Said) bool { return strings.TrimSpace(s.Text) == "" }), d.Reviews.Total)
@@ -123,7 +143,7 @@ func (r *reader) read(ctx context.Context, work []thread.Request) ([]attempt.Par
 	}
 	shown := r.pictures(ctx, first)
 	// What is linked comes before the discussion, of which there may be any amount.
-	return append([]attempt.Part{r.linked(ctx, append(linked, references(texts)...), numbers), shown}, parts...), r.err
+	return append([]attempt.Part{r.linked(ctx, append(linked, references(texts)...), numbers), shown}, parts...)
 }
 
 // said are comments or reviews, without Pawl's own, those that are the task, and what was written or edited later.
@@ -188,12 +208,19 @@ func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part 
 	if shows.MatchString(d.Body) {
 		r.pictured[d.Node] = attempt.Said(d.By.Account(), r.role(ctx, forge.Said{By: d.By, Association: d.Association}), d.By.Bot(), d.At, "", "")
 	}
-	if r.err != nil || len(r.pictured) == 0 || !r.pub.Config.Context.Pictures {
+	if len(r.pictured) == 0 || !r.pub.Config.Context.Pictures {
+		return p
+	}
+	if r.err != nil {
+		p.Notes = []string{unread}
 		return p
 	}
 	oldest := slices.SortedFunc(maps.Keys(r.pictured), func(a, b string) int { return r.pictured[a].At.Compare(r.pictured[b].At) })
 	all, left, err := r.pub.Forge.Discussions.Pictures(ctx, r.pub.repo(), oldest, r.asked)
-	r.err = err
+	if err != nil {
+		r.err, p.Notes = err, []string{unread}
+		return p
+	}
 	for i, picture := range all {
 		item, name := r.pictured[picture.Node], fmt.Sprintf("picture-%d.%s", i+1, picture.Format)
 		item.Where, item.Text = name, "attached to what was said then"
@@ -335,13 +362,21 @@ func references(texts []string) (numbers []int) {
 // linked are the heads of what is named, one level deep.
 func (r *reader) linked(ctx context.Context, numbers, not []int) attempt.Part {
 	p := attempt.Part{Name: "linked issues and pull requests", Share: 4}
-	if r.err != nil || r.pub.Config.Context.Linked == 0 {
-		return p
-	}
 	slices.Sort(numbers)
 	numbers = slices.DeleteFunc(slices.Compact(numbers), func(n int) bool { return slices.Contains(not, n) })
+	if len(numbers) == 0 || r.pub.Config.Context.Linked == 0 {
+		return p
+	}
+	p.Of = len(numbers)
+	if r.err != nil {
+		p.Notes = []string{unread}
+		return p
+	}
 	all, err := r.pub.Forge.Discussions.Linked(ctx, r.pub.repo(), numbers)
-	p.Of, r.err = len(numbers), err
+	if err != nil {
+		r.err, p.Notes = err, []string{unread}
+		return p
+	}
 	for _, n := range numbers {
 		d, ok := all[n]
 		if !ok {
