@@ -115,6 +115,33 @@ func TestAFailureIsKeptUntilSomebodyAsksAgain(t *testing.T) {
 	}
 }
 
+func TestADamagedLayerIsBuiltAnew(t *testing.T) {
+	for name, damage := range map[string]func(dir string) error{
+		"no record":           func(dir string) error { return os.Remove(filepath.Join(dir, record)) },
+		"a record of noise":   func(dir string) error { return os.WriteFile(filepath.Join(dir, record), []byte("{"), 0o600) },
+		"a file missing":      func(dir string) error { return os.Remove(filepath.Join(dir, Home, "file")) },
+		"an empty file":       func(dir string) error { return os.Truncate(filepath.Join(dir, Home, "file"), 0) },
+		"a file in its place": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clocked(t)
+			must(t, s.Build(t.Context(), "acme/widgets", "k", never, with(t, 10)))
+			must(t, damage(s.folder("acme/widgets", "k")))
+			s = Open(s.dir, os.RemoveAll, s.now) // the next start
+			if _, leave, ok := s.Use("acme/widgets", "k"); ok {
+				t.Error("the damaged layer is used")
+				leave()
+			}
+			must(t, s.Build(t.Context(), "acme/widgets", "k", never, with(t, 10)))
+			l, leave, ok := s.Use("acme/widgets", "k")
+			defer leave()
+			if !ok || l.Bytes != 10 {
+				t.Errorf("%+v %t, want a new layer", l, ok)
+			}
+		})
+	}
+}
+
 func TestTheOldestUnusedLayersGoFirstAndNeverOneInUse(t *testing.T) {
 	s := clocked(t)
 	s.most, s.mostBytes = 2, 350

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -70,6 +71,7 @@ type Store struct {
 	most      int
 	mostBytes int64
 	builders  wait.Turns // by the folder that they make here
+	checked   sync.Map   // folder of a layer → when it was last found whole
 }
 
 // The bounds of the store. A layer of a large JavaScript or Rust project has some GB, and a branch that changes a
@@ -78,6 +80,10 @@ const (
 	mostLayers = 4
 	mostBytes  = 50 << 30
 )
+
+// checkEach is the time between two checks of a layer that is in use. Our choice: the files of a large one are counted
+// in a second.
+const checkEach = time.Hour
 
 // Open is the store in a folder. Remove removes a folder in which programs took away the right to write.
 func Open(dir string, remove func(dir string) error, now func() time.Time) *Store {
@@ -96,13 +102,33 @@ func (s *Store) Use(repo, key string) (l Layer, leave func(), ok bool) {
 	if err != nil {
 		return l, func() {}, false
 	}
-	if l, err = read(dir); err != nil {
+	l, ok = s.whole(dir)
+	if !ok {
 		held.Close()
 		return l, func() {}, false
 	}
 	now := s.now()
 	_ = os.Chtimes(filepath.Join(dir, record), now, now) // else it goes before its time
 	return l, func() { held.Close() }, true
+}
+
+// whole reads the layer in a folder. It is false for none, and for one that does not hold what was recorded.
+func (s *Store) whole(dir string) (Layer, bool) {
+	l, err := read(dir)
+	if err != nil {
+		return Layer{}, false
+	}
+	now := s.now()
+	if last, ok := s.checked.Load(dir); ok && now.Sub(last.(time.Time)) < checkEach {
+		return l, true
+	}
+	held, err := Size(dir)
+	own, statErr := os.Stat(filepath.Join(dir, record))
+	if errors.Join(err, statErr) != nil || held-own.Size() != l.Bytes {
+		return Layer{}, false
+	}
+	s.checked.Store(dir, now)
+	return l, true
 }
 
 // hold locks a layer among all processes, shared by those who use it, until the file is closed.
@@ -120,7 +146,7 @@ func hold(dir string, how int) (*os.File, error) {
 
 // Build makes the layer of a key by fill, which puts its parts into a folder and returns what is to be recorded;
 // with an error nothing is. Whoever asks for the same key meanwhile waits. An earlier layer of the key is replaced
-// only where wanted says so of it, and only by a layer.
+// only where wanted says so of it, or where it is damaged, and only by a layer.
 func (s *Store) Build(ctx context.Context, repo, key string, wanted func(Layer) bool, fill func(dir string) (Record, error)) error {
 	dir := s.folder(repo, key)
 	leave, err := s.builders.Take(ctx, dir)
@@ -128,7 +154,7 @@ func (s *Store) Build(ctx context.Context, repo, key string, wanted func(Layer) 
 		return err
 	}
 	defer leave()
-	if l, err := read(dir); err == nil && !wanted(l) {
+	if l, ok := s.whole(dir); ok && !wanted(l) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
@@ -210,14 +236,17 @@ func (s *Store) Clean(before time.Time) error {
 
 // drop removes a layer so that nobody ever sees a part of it; EWOULDBLOCK while somebody uses it.
 func (s *Store) drop(dir string) error {
-	held, err := hold(dir, unix.LOCK_EX)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
+	held, err := hold(dir, unix.LOCK_EX)
+	if errors.Is(err, unix.EWOULDBLOCK) {
 		return err
 	}
-	defer held.Close()
+	if err == nil { // else nobody uses it, since it has no record
+		defer held.Close()
+	}
+	s.checked.Delete(dir)
 	gone := fmt.Sprintf("%s.gone-%d", dir, s.now().UnixNano())
 	if err := os.Rename(dir, gone); err != nil {
 		return err
