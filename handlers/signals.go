@@ -211,8 +211,8 @@ const refusedKey = "refused"
 // maxRefused bounds how many people are told so in 24 hours: anybody may write to a public repository.
 const maxRefused = 100
 
-// tell is the answer to an ignored remark. Refused is posted once a day for a user, NoOrder once on a thread, the others each
-// time.
+// tell is what somebody is told of a remark of which nothing comes: once a day that they may give no orders, and once on
+// a thread that a mention within a line is none; who may write and not maintain is told each time.
 func (h *Handlers) tell(ctx context.Context, it Activity, f thread.Feedback, j feedback.Judgement) ([]thread.NewEvent, error) {
 	e := thread.NewEvent{Kind: thread.KindQuestion, At: h.Now()}
 	switch f.Command = j.Tell; j.Tell {

@@ -73,6 +73,7 @@ const (
 	RuleSetupFailed     Rule = "setup_failed"
 	RulePushRefused     Rule = "push_refused"
 	RulePawlFailed      Rule = "pawl_failed"
+	RuleRepeatedError   Rule = "repeated_error"
 	RuleProbe           Rule = "probe"
 	RuleCrowded         Rule = "crowded"
 )
@@ -427,6 +428,11 @@ var words = map[Rule]Words{
 		When:    "Pawl could not do its job",
 		Stops:   "Pawl itself failed",
 		Help:    HelpRetry,
+	},
+	RuleRepeatedError: {
+		Decides: []Action{DoWait},
+		When:    "a step failed several times in a row; Pawl tries again",
+		Waits:   "the same error again and again",
 	},
 	RuleProbe: {
 		Decides: []Action{DoWait},

@@ -212,10 +212,14 @@ func (p *publisher) publishBeside(ctx context.Context) error {
 // finish logs what an attempt came to, which may be an error.
 func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) error {
 	a.Hide()
-	if err := a.Finish(ctx); err != nil || !final(broke) {
+	if err := a.Finish(ctx); err != nil || broke == nil {
 		return err
 	}
-	return broke // another attempt would end the same way
+	if final(broke) {
+		return broke // another attempt would end the same way
+	}
+	_, err := s.mend(ctx, broke)
+	return err
 }
 
 // deliver pushes what an attempt made that was handed over with its receipt, in place of another attempt.

@@ -168,6 +168,13 @@ func (s *step) retry(given context.Context, err error) thread.Retry {
 // failed turns an error into what the log can say: a wait that GitHub asked for, an end that GitHub told, or
 // a failure that no repetition mends. Anything else stays an error, and the step is tried again.
 func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
+	mended, damaged := s.mend(ctx, err)
+	if mended {
+		return true, nil
+	}
+	if damaged != nil {
+		err = damaged
+	}
 	var limited *forge.RateLimited
 	var moved *forge.Moved
 	gone := errors.As(err, &moved) || errors.Is(err, forge.ErrUninstalled)
@@ -201,7 +208,44 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 		d.Failed = true
 		return true, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(d, s.pub.state.Purpose()))
 	}
-	return false, err
+	return false, errors.Join(err, s.tell(ctx, err))
+}
+
+// mend replaces the repository's clone where that is damaged. What needs it is done again.
+func (s *step) mend(ctx context.Context, err error) (bool, error) {
+	mended, err := s.pub.env.Mend(ctx, s.pub.thread, err)
+	if mended {
+		s.pub.log.Error().Msg("the clone of the repository is damaged: it was set aside, and the repository is fetched anew; check the disk")
+	}
+	return mended, err
+}
+
+// toldAfter is the number of failures in a row after which the thread shows the error: half a minute to a minute after
+// the first. Our choice.
+const toldAfter = 7
+
+// tell shows once on the thread that its step fails again and again. Where the other side cannot be reached, nothing
+// could be shown, or Pawl goes on when it can.
+func (s *step) tell(ctx context.Context, err error) error {
+	if s.pub.lease.Current().Failures+1 < toldAfter || s.awaits(policy.RuleRepeatedError) {
+		return nil
+	}
+	passes := isAny(err, forge.ErrUnavailable, forge.ErrUnauthorized, git.ErrUnavailable, errStopping)
+	if passes || !s.pub.state.Open() {
+		return nil
+	}
+	d := &thread.Decided{Decision: policy.Decision{
+		Action:  policy.DoWait,
+		Rule:    policy.RuleRepeatedError,
+		Reasons: policy.Because(policy.RuleRepeatedError, secret.Redact(err.Error())),
+	}}
+	if err := s.pub.lease.Record(ctx, thread.KindDecision, s.seen(d, s.pub.state.Purpose())); err != nil {
+		return err
+	}
+	if err := s.pub.load(ctx); err != nil {
+		return err
+	}
+	return s.pub.publish(ctx)
 }
 
 // final reports whether trying again cannot help. Credentials that GitHub refuses are none of that: nothing
@@ -209,7 +253,7 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 func final(err error) bool {
 	kinds := []error{
 		forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound, forge.ErrGone,
-		git.ErrAuth, git.ErrInvalid, git.ErrProtected, git.ErrTooLarge,
+		git.ErrAuth, git.ErrInvalid, git.ErrProtected, git.ErrTooLarge, git.ErrMalformed, git.ErrDamaged,
 	}
 	return isAny(err, kinds...)
 }

@@ -43,9 +43,8 @@ func Answer(f View, q thread.Feedback, slug string, backends []string, excluded 
 		return login + " may write to this repository and does not maintain it. To pause it or to end that, the maintain or admin permission is needed; nothing was done.\n"
 	case feedback.Refused:
 		return login + " may not write to this repository, and Pawl takes orders from people who may; nothing was done.\n"
-	case feedback.NoOrder, feedback.NearOrder:
-		return "Nothing was done. A command is the first thing on a line of a new comment, outside quotes and code: `/pawl solve`, or " +
-			render.Code("@"+render.Label(slug)) + " with what to do.\n"
+	case feedback.NoOrder:
+		return render.Code("@"+render.Label(slug)) + " within a line is no order, so nothing was done. To ask for work, begin a line with it or with `/pawl solve`.\n"
 	case "stop":
 		return "Nothing ran here, so nothing had to be stopped. Pawl begins no work on this thread until somebody asks for it (`/pawl resume`, `/pawl solve`).\n"
 	case "escalate":

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -47,6 +48,9 @@ func (e *exam) repository(ctx context.Context) []Finding {
 	defer closing()
 	began := time.Now()
 	g, refused, err := s.Try(ctx, repo)
+	if errors.Is(err, git.ErrMalformed) {
+		return failed(err.Error(), "rewrite the history without that object, or ask GitHub; no other machine would fetch it either")
+	}
 	if err != nil {
 		return failed(err.Error(), "look whether this machine reaches GitHub, and at the disk below "+dir)
 	}

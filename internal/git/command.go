@@ -94,14 +94,21 @@ func settings() [][2]string {
 		{"http.lowSpeedLimit", "1000"}, {"http.lowSpeedTime", "60"},
 		{"fetch.fsckObjects", "true"},
 	}
-	// Harmless faults of old commits and trees, found in many well-known
-	// repositories (git-fsck(1) lists the names). Everything else is refused.
-	for _, fault := range []string{"badDate", "badDateOverflow", "badEmail", "badFilemode", "badName", "badTimezone",
-		"missingEmail", "missingNameBeforeEmail", "missingSpaceBeforeDate", "missingSpaceBeforeEmail",
-		"missingTaggerEntry", "badTagName", "multipleAuthors", "nullSha1", "zeroPaddedFilemode", "zeroPaddedDate", "gitmodulesParse"} {
-		s = append(s, [2]string{"fetch.fsck." + fault, "ignore"})
+	for _, fault := range harmless {
+		s = append(s, [2]string{"fetch.fsck." + fault, "ignore"}, [2]string{"fsck." + fault, "ignore"})
 	}
-	return s
+	// Since git 2.44. An older fetch warns of the name, an older fsck would not start.
+	return append(s, [2]string{"fetch.fsck.largePathname", "ignore"})
+}
+
+// harmless are the faults of old commits and trees that GitHub keeps and that git reads without risk, by the names of
+// git-fsck(1). git takes paths such as .git/hooks out of no tree, whatever fsck says. Refused are: faults of .gitmodules
+// and .gitattributes, from which git reads addresses and sizes, and objects that it cannot read at all.
+var harmless = []string{
+	"badDate", "badDateOverflow", "badEmail", "badFilemode", "badName", "badTagName", "badTimezone", "duplicateEntries", "emptyName", "extraHeaderEntry",
+	"fullPathname", "gitmodulesParse", "hasDot", "hasDotdot", "hasDotgit", "missingAuthor", "missingCommitter", "missingEmail",
+	"missingNameBeforeEmail", "missingSpaceBeforeDate", "missingSpaceBeforeEmail", "missingTag", "missingTagEntry", "missingTaggerEntry", "missingTypeEntry",
+	"multipleAuthors", "nulInCommit", "nullSha1", "treeNotSorted", "zeroPaddedDate", "zeroPaddedFilemode",
 }
 
 // environment is all that git sees of ours: no configuration of the machine or the user, no prompts, English
@@ -263,6 +270,8 @@ var (
 	// ErrProtected: a rule of the server forbids this push (a protected branch, a
 	// workflow file without the workflows permission, a hook).
 	ErrProtected = errors.New("a rule of the repository forbids this push")
+	// ErrMalformed: git refuses an object that the server has, and will do so again.
+	ErrMalformed = errors.New("git refuses an object of the repository")
 	// ErrTooLarge: a bound of this package was exceeded.
 	ErrTooLarge = errors.New("too large")
 	// ErrUnsafe: the work tree holds something that git must not be let near.
@@ -314,6 +323,7 @@ var phrases = []struct {
 	kind  error
 	texts []string
 }{
+	{ErrMalformed, []string{"fsck error", "possible repository corruption on the remote side"}},
 	{ErrNotFound, []string{"Repository not found", "' not found", "returned error: 404", "does not appear to be a git repository"}},
 	{ErrAuth, []string{"Authentication failed", "could not read Username", "could not read Password", "returned error: 401",
 		"returned error: 403"}},
@@ -337,13 +347,18 @@ func redact(s string, remote *Remote) string {
 	return userinfo.ReplaceAllString(secret.Redact(s), "${1}[redacted]@")
 }
 
+// unknownFault is how an older git warns of a setting for a newer one.
+const unknownFault = "warning: Skipping unknown msg id"
+
 // lastLines is the last n lines of text that say something, joined by "; ".
 func lastLines(text string, n int) string {
 	var kept []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			kept = append(kept, line)
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, unknownFault) {
+			continue
 		}
+		kept = append(kept, line)
 	}
 	return strings.Join(kept[max(0, len(kept)-n):], "; ")
 }

@@ -270,8 +270,8 @@ func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	}
 	defer held.Close()
 	err = w.cache.fetch(ctx, Remote{URL: w.gitDir}, held, []string{keptRef}, func(string) bool { return true })
-	if failed, ok := errors.AsType[*commandError](err); ok && strings.Contains(failed.stderr, "fsck error") {
-		return "", fmt.Errorf("%w: git's checks refuse it: %s", ErrUnsafe, failed.stderr)
+	if errors.Is(err, ErrMalformed) {
+		return "", fmt.Errorf("%w: %w", ErrUnsafe, err)
 	}
 	if err != nil {
 		return "", fmt.Errorf("keep a commit in the cache: %w", err)

@@ -94,6 +94,8 @@ func (s *threads) take(ctx context.Context, tx *txn, r row, owner string) (threa
 		Epoch:  r.epoch + 1,
 		Until:  tx.now.Add(thread.LeaseTime),
 		From:   r.leaseOwner,
+
+		Failures: r.failures,
 	}
 	err := tx.exec(ctx, `UPDATE threads SET
 			lease_owner = $2,

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/pawlbot/pawl/policy"
 )
@@ -34,10 +33,9 @@ func (c Command) thanks() bool {
 	return courteous(NewPage(c.Text).Own())
 }
 
-// ParseCommand finds the command in the body of a comment, review or description. A command is the first thing that a
-// reader sees on a line, in the writer's own words: not in quotes, code, HTML comments or the quoted part of an e-mail,
-// and not indented by four columns or more. Signs of list items, headings and emphasis may precede it. In doubt a line is
-// no command, but Near finds it.
+// ParseCommand finds the command in the body of a comment, review or description. A command is the first thing on a
+// line, in the writer's own visible words: not in quotes, code, HTML comments or the quoted part of an e-mail, and
+// not indented by four columns or more. In doubt a line is no command.
 //
 // slug is the App's name; a line that starts with its mention means solve. The first command counts, but a stop
 // counts anywhere. "@slug stop" alone on its line also means stop: its writer does not want an agent to start.
@@ -73,15 +71,18 @@ func commandOn(l line, slug string) (Command, bool) {
 	if l.kind != plainLine {
 		return Command{}, false
 	}
-	written := unmarked(l.text)
+	written := strings.TrimLeft(l.text, " ")
 	if rest, ok := afterMention(written, slug); ok {
 		if commandWord(rest) == "stop" {
 			return Command{Name: "stop", Mention: true}, true
 		}
 		return Command{Name: "solve", Text: rest, Mention: true}, true
 	}
-	rest, ok := afterName(written, "/pawl")
+	rest, ok := cutPrefixFold(written, "/pawl")
 	if !ok {
+		return Command{}, false
+	}
+	if rest != "" && !startsWithSpace(rest) { // another word, such as /pawlish
 		return Command{}, false
 	}
 	word, text := strings.TrimSpace(rest), ""
@@ -99,58 +100,34 @@ func commandOn(l line, slug string) (Command, bool) {
 	return Command{Name: name, Text: text}, true
 }
 
-// sign matches a Markdown sign that readers do not see as a word: of a list item, a heading or emphasis, or a backslash.
-var sign = regexp.MustCompile(`^(?:[-*+][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|[*_]{1,3}|\\)`)
-
-// unmarked returns a line from its first word on, without the emphasis around that word.
-func unmarked(line string) string {
-	emphasis := ""
-	for {
-		line = strings.TrimLeftFunc(line, shapeless)
-		s := sign.FindString(line)
-		if s == "" {
-			break
-		}
-		if strings.Trim(s, "*_") == "" {
-			emphasis = s + emphasis
-		}
-		line = line[len(s):]
-	}
-	return strings.Replace(line, emphasis, "", 1)
-}
-
-// shapeless reports whether a reader does not see a character.
-func shapeless(r rune) bool { return unicode.IsSpace(r) || policy.Invisible(r) }
-
-// commandWord normalises a word: users write "Stop!", "solve:" and "**retry**".
+// commandWord normalises a word: users write "Stop!" and "solve:".
 func commandWord(word string) string {
-	word = strings.Map(narrow, Visible(word))
-	return strings.ToLower(strings.TrimFunc(word, func(r rune) bool { return !unicode.IsLetter(r) }))
+	return strings.ToLower(strings.TrimRight(strings.TrimSpace(Visible(word)), ".,:;!?"))
 }
 
-// afterMention returns the text after a mention of slug at the start.
+// afterMention returns the text after a mention of slug at the start. The mention must be whole: @slug-other,
+// @slug/team and @slug.example are others.
 func afterMention(text, slug string) (rest string, ok bool) {
 	if slug == "" {
 		return "", false
 	}
-	if rest, ok := afterName(text, "@"+slug+"[bot]"); ok {
-		return rest, true
-	}
-	return afterName(text, "@"+slug)
-}
-
-// afterName returns the text after a name at the start, without punctuation. The name must be whole: /pawl/x, @slug-other,
-// @slug/team and @slug.example are others.
-func afterName(text, name string) (rest string, ok bool) {
-	rest, ok = cutPrefixFold(text, name)
-	if !ok || nameGoesOn.MatchString(rest) {
+	rest, ok = cutPrefixFold(text, "@"+slug)
+	if !ok {
 		return "", false
 	}
-	return strings.TrimLeft(rest, ",:;.!?-–—，：；。！？、"), true
+	rest, _ = cutPrefixFold(rest, "[bot]")
+	if rest == "" || startsWithSpace(rest) {
+		return rest, true
+	}
+	if !strings.ContainsRune(",:;.!?", rune(rest[0])) {
+		return "", false
+	}
+	rest = rest[1:]
+	if rest != "" && !startsWithSpace(rest) {
+		return "", false
+	}
+	return rest, true
 }
-
-// nameGoesOn matches text that makes the name before it a part of another name.
-var nameGoesOn = regexp.MustCompile(`^(?:\w|[-./@'’]\w|/)`)
 
 // task joins a solve command's line with the lines after it, up to the next command and without e-mail quotations.
 func task(start string, behind []line, slug string) string {
@@ -166,33 +143,17 @@ func task(start string, behind []line, slug string) string {
 	return strings.Join(said, "\n")
 }
 
-// cutPrefixFold is strings.CutPrefix for an ASCII prefix in any case and width. It skips characters that are not seen.
+// cutPrefixFold is strings.CutPrefix for an ASCII prefix in any case.
 func cutPrefixFold(text, prefix string) (rest string, ok bool) {
-	rest = text
-	for rest != "" && prefix != "" {
-		r, size := utf8.DecodeRuneInString(rest)
-		rest = rest[size:]
-		if policy.Invisible(r) {
-			continue
-		}
-		if unicode.ToLower(narrow(r)) != unicode.ToLower(rune(prefix[0])) {
-			return text, false
-		}
-		prefix = prefix[1:]
-	}
-	if prefix != "" {
+	if len(text) < len(prefix) || !strings.EqualFold(text[:len(prefix)], prefix) {
 		return text, false
 	}
-	return strings.TrimLeftFunc(rest, policy.Invisible), true
+	return text[len(prefix):], true
 }
 
-// narrow maps a full-width character to ASCII; keyboards for Chinese, Japanese and Korean make them. Unicode orders U+FF01
-// to U+FF5E as ASCII.
-func narrow(r rune) rune {
-	if '！' <= r && r <= '～' {
-		return r - '！' + '!'
-	}
-	return r
+// startsWithSpace reports whether text starts with any white space; some keyboards make a no-break space.
+func startsWithSpace(text string) bool {
+	return strings.IndexFunc(text, unicode.IsSpace) == 0
 }
 
 // Triggers reports whether a repository with these triggers accepts feedback of a source; no triggers accept all.
@@ -224,12 +185,11 @@ func trigger(source policy.Source, c Command) string {
 	return string(source)
 }
 
-// The answers to ignored remarks.
+// The replies to an ignored remark: its writer may not command Pawl, may not give this command, or gave none.
 const (
-	Refused    = "refused"    // the user may not write to the repository
-	NoOrder    = "no_order"   // a mention within a line is no command
-	NearOrder  = "near_order" // the text only looks like a command
-	Maintainer = "maintainer" // the command needs the maintain permission
+	Refused    = "refused"
+	NoOrder    = "no_order"
+	Maintainer = "maintainer"
 )
 
 // byPerson reports whether a user wrote it just now.
@@ -244,22 +204,13 @@ var codeSpan = regexp.MustCompile("`+[^`]*`+")
 
 // Mentions reports whether the writer's own words mention the App inside a line, which is no command.
 func (p Page) Mentions(slug string) bool {
-	return slices.ContainsFunc(p.plain(), func(line string) bool { return mentions(line, slug) })
+	return slices.ContainsFunc(p.lines(), func(l line) bool { return l.kind == plainLine && mentions(l.text, slug) })
 }
 
-// plain are the lines of the writer's own words as a reader sees them, without code.
-func (p Page) plain() (lines []string) {
-	for _, l := range p.lines() {
-		if l.kind == plainLine {
-			lines = append(lines, codeSpan.ReplaceAllString(Visible(l.text), "`"))
-		}
-	}
-	return lines
-}
-
-func mentions(said, slug string) bool {
+func mentions(line, slug string) bool {
+	said := codeSpan.ReplaceAllString(Visible(line), "`")
 	for i := range said {
-		if i > 0 && nameBefore.MatchString(said[i-1:i]) {
+		if !wordBegins(said, i) {
 			continue
 		}
 		if _, ok := afterMention(said[i:], slug); ok {
@@ -269,26 +220,10 @@ func mentions(said, slug string) bool {
 	return false
 }
 
-// nameBefore matches a character after which a mention would be a part of another word.
-var nameBefore = regexp.MustCompile(`[\w./@-]`)
-
-// near matches what may be meant as a command: /pawl inside a line or joined to the command's name, and pawl at the start
-// of a line without the slash.
-var near = regexp.MustCompile(`(?i)(?:^|[^\w./@-])/pawl[^\pL\pN]*(\pL+)|^\P{L}*pawl[^\pL\pN]+(\pL+)`)
-
-// Near returns the name of the command that a text without a command seems to mean; empty for none. Code counts if the
-// text holds nothing else.
-func (p Page) Near(slug string) string {
-	only := strings.Trim(p.Own(), "`~ \t\n")
-	if c, ok := ParseCommand(only, slug); ok && !strings.Contains(only, "\n") {
-		return c.Name
+// wordBegins reports whether a mention may begin at an offset: at the start, after white space or a bracket.
+func wordBegins(s string, at int) bool {
+	if at == 0 || s[at-1] == '(' {
+		return true
 	}
-	for _, line := range p.plain() {
-		for _, m := range near.FindAllStringSubmatch(strings.Map(narrow, line), -1) {
-			if name := strings.ToLower(m[1] + m[2]); policy.IsCommand(name) {
-				return name
-			}
-		}
-	}
-	return ""
+	return startsWithSpace(s[at-1:])
 }

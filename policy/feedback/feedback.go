@@ -162,7 +162,7 @@ type Judgement struct {
 	// Own says that the App itself acted. Such events are expected and not shown.
 	Own     bool
 	Command Command // empty for a plain remark
-	// Tell is the reply to a remark that is ignored: Refused, NoOrder, NearOrder or Maintainer; empty for none.
+	// Tell is the reply to a remark that is ignored: Refused, NoOrder or Maintainer; empty for none.
 	Tell    string
 	Text    string // for the agent
 	Backend string // that the command names; empty for none
@@ -404,34 +404,18 @@ func asksByText(r Remark, s Scene) Judgement {
 	case strings.TrimSpace(text) == "":
 		return ignore("there is no text to work on")
 	}
-	meant := r.page().Near(s.Self.Slug)
-	if meant != "" && !(Command{Name: meant}).Works() {
-		return r.noOrder(meant, s)
-	}
 	why := listens(r, s)
 	if why == "" {
-		return r.noOrder(meant, s)
+		j := ignore("it holds no command, and the thread is no pull request of Pawl")
+		if byPerson(r) && r.page().Mentions(s.Self.Slug) {
+			j.Tell = NoOrder
+		}
+		return j
 	}
 	if reason := noRequest(r, s); reason != "" {
 		return ignore("%s", reason)
 	}
 	return accept(why, text)
-}
-
-// noOrder ignores words without a command. meant is the command that their writer may have meant; empty for none.
-func (r Remark) noOrder(meant string, s Scene) Judgement {
-	j := ignore("it holds no command, and the thread is no pull request of Pawl")
-	if meant != "" {
-		j = ignore("it holds no command, only what looks like %s", meant)
-	}
-	switch {
-	case !byPerson(r):
-	case meant != "":
-		j.Tell = NearOrder
-	case r.page().Mentions(s.Self.Slug):
-		j.Tell = NoOrder
-	}
-	return j
 }
 
 // emptyEdit says why an edit does not count; empty if it does, and for a new text.
@@ -488,7 +472,7 @@ func noRequest(r Remark, s Scene) string {
 
 func asksByDescription(r Remark, s Scene) Judgement {
 	if !s.Tracked {
-		return r.untrackedEdit(s)
+		return ignore("Pawl does not work on this thread")
 	}
 	if !r.HasWas {
 		return ignore("the description was not edited")
@@ -506,19 +490,6 @@ func asksByDescription(r Remark, s Scene) Judgement {
 	}
 	j := accept("the description's content changed", diff)
 	j.Description = content
-	return j
-}
-
-// untrackedEdit ignores the edit of a description that Pawl does not work on. Tell reports a command that a user added there.
-func (r Remark) untrackedEdit(s Scene) Judgement {
-	j := ignore("Pawl does not work on this thread")
-	if r.Actor.Bot() || r.App != 0 || !r.HasWas {
-		return j
-	}
-	_, before := ParseCommand(r.Was, s.Self.Slug)
-	if _, now := r.page().Command(s.Self.Slug); now && !before {
-		j.Tell = NearOrder
-	}
 	return j
 }
 

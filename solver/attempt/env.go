@@ -182,6 +182,16 @@ func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
 	log.Warn().Msg("the disk is full: the agent's HOME was removed with its sessions")
 }
 
+// cloneOf is the folder of the bare clone of a thread's repository.
+func (e *Env) cloneOf(t thread.ID) string {
+	return filepath.Join(e.Config.DataDir, "repos", t.Owner, t.Name+".git")
+}
+
+// Mend replaces the clone of a thread's repository after an error that a damaged clone explains; see git.Mend.
+func (e *Env) Mend(ctx context.Context, t thread.ID, cause error) (bool, error) {
+	return git.Mend(ctx, e.cloneOf(t), cause)
+}
+
 func (e *Env) Closing() bool {
 	select {
 	case <-e.Stopping:

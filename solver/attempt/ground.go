@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -94,7 +93,7 @@ func (g *Ground) open(ctx context.Context, e *Env, t thread.ID) (err error) {
 	if g.remote, err = g.Remote(ctx, false); err != nil {
 		return err
 	}
-	g.cache, err = git.Open(ctx, filepath.Join(e.Config.DataDir, "repos", t.Owner, t.Name+".git"))
+	g.cache, err = git.Open(ctx, e.cloneOf(t))
 	return err
 }
 

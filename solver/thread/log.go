@@ -80,6 +80,8 @@ type Lease struct {
 	Until  time.Time
 	// From is who held the lease before and did not give it back; empty where it was free.
 	From string
+	// Failures is the number of steps in a row that ended with an error before this lease.
+	Failures int
 }
 
 // LeaseTime is how long a lease lasts without a heartbeat, and HeartbeatTime how

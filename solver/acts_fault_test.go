@@ -1,0 +1,126 @@
+package solver_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlbot/pawl/internal/testrig"
+	"github.com/pawlbot/pawl/solver/thread"
+)
+
+// empty truncates every file below dir.
+func empty(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return errors.Join(os.Chmod(path, 0o600), os.Truncate(path, 0))
+	})
+}
+
+func madeAt(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+func cloneOf(a *acts) string { return filepath.Join(a.cfg.DataDir, "repos", "acme", "widgets.git") }
+
+func TestADamagedCloneIsReplaced(t *testing.T) {
+	for name, damage := range map[string]func(a *acts) error{
+		"no packs":          func(a *acts) error { return os.RemoveAll(filepath.Join(cloneOf(a), "objects", "pack")) },
+		"no objects":        func(a *acts) error { return os.RemoveAll(filepath.Join(cloneOf(a), "objects")) },
+		"empty objects":     func(a *acts) error { return empty(filepath.Join(cloneOf(a), "objects")) },
+		"empty references":  func(a *acts) error { return empty(filepath.Join(cloneOf(a), "refs")) },
+		"an empty HEAD":     func(a *acts) error { return os.Truncate(filepath.Join(cloneOf(a), "HEAD"), 0) },
+		"a config of noise": func(a *acts) error { return os.WriteFile(filepath.Join(cloneOf(a), "config"), []byte("\x00[["), 0o600) },
+		"a file in its place": func(a *acts) error {
+			return errors.Join(os.RemoveAll(cloneOf(a)), os.WriteFile(cloneOf(a), nil, 0o600))
+		},
+		"a flipped byte": func(a *acts) error {
+			packs, err := filepath.Glob(filepath.Join(cloneOf(a), "objects", "pack", "*.pack"))
+			for _, pack := range packs {
+				data, readErr := os.ReadFile(pack)
+				data[len(data)-22] ^= 1 // in the last object; the last 20 bytes are the pack's checksum
+				err = errors.Join(err, readErr, os.Chmod(pack, 0o600), os.WriteFile(pack, data, 0o600))
+			}
+			return err
+		},
+		"one pack of two": func(a *acts) error {
+			packs, err := filepath.Glob(filepath.Join(cloneOf(a), "objects", "pack", "*"))
+			oldest := slices.MinFunc(packs, func(a, b string) int { return madeAt(a).Compare(madeAt(b)) })
+			base := strings.TrimSuffix(oldest, filepath.Ext(oldest))
+			return errors.Join(err, os.Remove(base+".pack"), os.Remove(base+".idx"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newActs(t, nil)
+			a.Agent(testrig.PlainAgent, "")
+			aLine(a)
+			a.Must(damage(a))
+			a.Push("main", "docs: a page", "b.txt", "b\n") // there is something to fetch
+			a.says(1, testrig.Writer, "/pawl solve one more")
+			if text := a.Git("show", "pawl/issue-1:a.txt"); strings.Count(text, "line ") != 2 {
+				t.Errorf("the branch holds %q\n%s", text, a.StatusComment(1))
+			}
+		})
+	}
+}
+
+func TestACloneDamagedAgainWithinAnHourIsReported(t *testing.T) {
+	t.Parallel()
+	a := newActs(t, nil)
+	a.Agent(testrig.PlainAgent, "")
+	aLine(a)
+	for range 2 {
+		a.Must(errors.Join(os.RemoveAll(cloneOf(a)), os.WriteFile(cloneOf(a), nil, 0o600)))
+		a.says(1, testrig.Writer, "/pawl solve one more")
+	}
+	if s := a.state(1); s.Decision.Rule != "pawl_failed" || !strings.Contains(a.StatusComment(1), "check its disk") {
+		t.Errorf("%+v\n%s", s.Decision, a.StatusComment(1))
+	}
+}
+
+func TestAStepThatFailsAgainAndAgainIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	a := askedFor(t)
+	broken := errors.New("the hook said no")
+	a.before = func(b thread.Batch) error {
+		if slices.ContainsFunc(b.Events, func(e thread.NewEvent) bool { return e.Kind == thread.KindAttemptStarted }) {
+			return broken
+		}
+		return nil
+	}
+	said := map[string]int{}
+	for range 20 {
+		leases, err := a.store.Claim(t.Context(), "node-1", 1)
+		a.Must(err)
+		for _, l := range leases {
+			if err := a.solver.Work(t.Context(), l, time.Now()); !errors.Is(err, broken) {
+				t.Fatalf("the step ended with %v", err)
+			}
+			said[a.StatusComment(1)]++
+		}
+		a.Clock.Reach(a.Clock.Now().Add(10 * time.Minute))
+	}
+	if len(said) != 2 { // before it was told, and then one and the same text
+		t.Errorf("%d texts: %v", len(said), said)
+	}
+	if s := a.StatusComment(1); !strings.Contains(s, "the hook said no") {
+		t.Error(s)
+	}
+	a.before = nil
+	a.settle()
+	if s := a.state(1); s.Decision.Action != "done" {
+		t.Errorf("when the error had passed: %+v", s.Decision)
+	}
+}
