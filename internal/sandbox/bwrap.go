@@ -38,7 +38,7 @@ func (spec Spec) hosts() string {
 // the files of logins, mail and services, and what administrators give variables and passwords in: the profile of
 // shells, the settings of Maven.
 var etcShown = slices.Concat(
-	[]string{"resolv.conf", "nsswitch.conf", "host.conf", "gai.conf", "protocols", "services"},                    // names of hosts and services, where networks are open
+	[]string{"resolv.conf", "nsswitch.conf", "host.conf", "gai.conf", "protocols", "services"},                             // names of hosts and services, where networks are open
 	[]string{"ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "ca-certificates.conf", "crypto-policies"}, // TLS, of Debian's family
 	[]string{"pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf"},                                   // and of Red Hat's
 	[]string{"ld.so.cache", "ld.so.conf", "ld.so.conf.d"},                                                                  // where libraries are
