@@ -215,7 +215,7 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 func (s *step) mend(ctx context.Context, err error) (bool, error) {
 	mended, err := s.pub.env.Mend(ctx, s.pub.thread, err)
 	if mended {
-		s.pub.log.Error().Msg("the clone of the repository is damaged: it was set aside, and the repository is fetched anew; check the disk")
+		s.pub.log.Error().Msg("the clone of the repository is damaged: it was set aside, and the repository is fetched again; check the disk")
 	}
 	return mended, err
 }
