@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -165,16 +166,22 @@ func (s *step) retry(given context.Context, err error) thread.Retry {
 	}
 }
 
-// failed turns an error into what the log can say: a wait that GitHub asked for, an end that GitHub told, or
-// a failure that no repetition mends. Anything else stays an error, and the step is tried again.
+// failed is what becomes of a step with an error: it is done again, or has ended, or is tried again later.
 func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 	mended, damaged := s.mend(ctx, err)
 	if mended {
 		return true, nil
 	}
-	if damaged != nil {
-		err = damaged
+	again, err = s.logged(ctx, cmp.Or(damaged, err))
+	if err == nil || ctx.Err() != nil {
+		return again, err
 	}
+	return again, errors.Join(err, s.tell(ctx, err))
+}
+
+// logged turns an error into what the log can say: a wait that GitHub asked for, an end that GitHub told, or
+// a failure that no repetition mends. Anything else stays an error, and the step is tried again.
+func (s *step) logged(ctx context.Context, err error) (again bool, _ error) {
 	var limited *forge.RateLimited
 	var moved *forge.Moved
 	gone := errors.As(err, &moved) || errors.Is(err, forge.ErrUninstalled)
@@ -208,7 +215,7 @@ func (s *step) failed(ctx context.Context, err error) (again bool, _ error) {
 		d.Failed = true
 		return true, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(d, s.pub.state.Purpose()))
 	}
-	return false, errors.Join(err, s.tell(ctx, err))
+	return false, err
 }
 
 // mend replaces the repository's clone where that is damaged. What needs it is done again.
@@ -230,7 +237,7 @@ func (s *step) tell(ctx context.Context, err error) error {
 	if s.pub.lease.Current().Failures+1 < toldAfter || s.awaits(policy.RuleRepeatedError) {
 		return nil
 	}
-	passes := isAny(err, forge.ErrUnavailable, forge.ErrUnauthorized, git.ErrUnavailable, errStopping)
+	passes := isAny(err, forge.ErrUnavailable, forge.ErrUnauthorized, git.ErrUnavailable, thread.ErrLeaseLost, errStopping)
 	if passes || !s.pub.state.Open() {
 		return nil
 	}
