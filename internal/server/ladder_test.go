@@ -1,8 +1,14 @@
 package server_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawlbot/pawl/internal/needs"
+	"github.com/pawlbot/pawl/internal/testrig"
 )
 
 // tapping is a repository whose verify command reports two tests in TAP: the old
@@ -60,6 +66,33 @@ func TestWhatFailedBeforeIsNotTheAgentsToMend(t *testing.T) {
 	}
 	if base := strings.Count(r.Log.String(), "the base was verified"); base != 1 {
 		t.Errorf("the base was verified %d times, want once for both attempts", base)
+	}
+}
+
+// TestAPlainAgentRunsTheTestsInTheSandbox: the agent shares no folder with the test, so its change says what it saw.
+func TestAPlainAgentRunsTheTestsInTheSandbox(t *testing.T) {
+	t.Parallel()
+	needs.All(t, "bubblewrap")
+	r := newRig(t, tapping())
+	r.Agent("", "")
+	r.Must(os.WriteFile(filepath.Join(r.Dir, "agent.sh"), []byte("#!/bin/sh\ncat > /dev/null\n"+
+		"ask() { sh -c \"$PAWL_TESTS\" > $1; echo \"exit $?\" >> $1; }\n"+
+		"echo spoilt >> a.txt; ask first.txt; echo one > a.txt; echo two >> a.txt; ask second.txt\n"), 0o700))
+	r.Config += "sandbox: {mode: auto}\n"
+	r.Start()
+	n := r.Solve("A word", "Please add the right word to a.txt.")
+	r.Ending(n)
+	for file, wants := range map[string][]string{
+		"first.txt":  {"the other one", "a.txt is spoilt", "exit 1\n"},
+		"second.txt": {"PASSED: 1 test still fails, as before.", "exit 0\n"},
+	} {
+		said, err := r.World.File(t.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), file)
+		r.Must(err)
+		for _, want := range wants {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s does not say %q:\n%s", file, want, said)
+			}
+		}
 	}
 }
 
