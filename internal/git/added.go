@@ -1,50 +1,50 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strconv"
 	"strings"
 )
 
-// maxAdded bounds the change whose lines Added reads, in bytes of its diff.
-const maxAdded = 64 << 20
-
 // Added calls see for each line that a change from one tree or commit to another adds, also in binary files, with
-// the file's path and the line's number from 1 on; where paths are given, only in those. A change of more than 64 MiB
-// is ErrTooLarge.
+// the file's path and the line's number from 1 on; where paths are given, only in those.
 func (w *Workspace) Added(ctx context.Context, from, to string, see func(path string, n int, line string), paths ...string) error {
-	out, err := w.run(ctx, command{args: changedLines, ids: []string{from, to}, paths: paths, limit: maxAdded})
+	d := patchReader{see: see}
+	err := w.eachUpTo(ctx, command{args: changedLines, ids: []string{from, to}, paths: paths}, '\n', d.line)
 	if err != nil {
 		return fmt.Errorf("added lines: %w", err)
 	}
-	path := ""
-	var n, olds, news int // the next added line's number, and what is left of the hunk
-	for len(out) > 0 {
-		var raw []byte
-		raw, out, _ = bytes.Cut(out, []byte("\n"))
-		line := string(raw)
-		switch {
-		case olds > 0 && strings.HasPrefix(line, "-"):
-			olds--
-		case news > 0 && strings.HasPrefix(line, "+"):
-			see(path, n, line[1:])
-			n, news = n+1, news-1
-		case strings.HasPrefix(line, "+++ "):
-			path = strings.TrimSuffix(line[len("+++ "):], "\t")
-			if s, err := strconv.Unquote(path); err == nil {
-				path = s
-			}
-			path = strings.TrimPrefix(path, "b/")
-		case strings.HasPrefix(line, "@@ -"):
-			f := strings.Fields(line) // @@ -3,2 +4 @@
-			if len(f) < 4 {
-				return fmt.Errorf("added lines: git wrote %.200q", line)
-			}
-			_, olds = span(f[1])
-			n, news = span(f[2])
+	return nil
+}
+
+// patchReader reads a patch without context, line by line.
+type patchReader struct {
+	see           func(path string, n int, line string)
+	path          string
+	n, olds, news int // the next added line's number, and what is left of the hunk
+}
+
+func (d *patchReader) line(line string) error {
+	switch {
+	case d.olds > 0 && strings.HasPrefix(line, "-"):
+		d.olds--
+	case d.news > 0 && strings.HasPrefix(line, "+"):
+		d.see(d.path, d.n, line[1:])
+		d.n, d.news = d.n+1, d.news-1
+	case strings.HasPrefix(line, "+++ "):
+		path := strings.TrimSuffix(line[len("+++ "):], "\t")
+		if s, err := strconv.Unquote(path); err == nil {
+			path = s
 		}
+		d.path = strings.TrimPrefix(path, "b/")
+	case strings.HasPrefix(line, "@@ -"):
+		f := strings.Fields(line) // @@ -3,2 +4 @@
+		if len(f) < 4 {
+			return fmt.Errorf("git wrote %.200q", line)
+		}
+		_, d.olds = span(f[1])
+		d.n, d.news = span(f[2])
 	}
 	return nil
 }

@@ -156,7 +156,12 @@ func (p program) run(ctx context.Context, c command) ([]byte, error) {
 // each executes git and calls f with every record of its output, where records
 // end with a NUL byte. An error of f ends git and is returned.
 func (p program) each(ctx context.Context, c command, f func(record string) error) error {
-	out := &records{f: f}
+	return p.eachUpTo(ctx, c, 0, f)
+}
+
+// eachUpTo is each for records that end with another byte.
+func (p program) eachUpTo(ctx context.Context, c command, end byte, f func(record string) error) error {
+	out := &records{f: f, end: end}
 	stderr, err := p.exec(ctx, c, out)
 	if out.err != nil {
 		return out.err
@@ -232,14 +237,19 @@ func (l *limited) Write(b []byte) (int, error) {
 
 type records struct {
 	f    func(string) error
-	rest []byte
+	end  byte
+	rest []byte // of a record whose end has not come
 	err  error
 }
 
 func (r *records) Write(b []byte) (int, error) {
+	ends := bytes.IndexByte(b, r.end) >= 0
 	r.rest = append(r.rest, b...)
+	if !ends { // a long record costs no second look
+		return len(b), r.err
+	}
 	for r.err == nil {
-		record, rest, ok := bytes.Cut(r.rest, []byte{0})
+		record, rest, ok := bytes.Cut(r.rest, []byte{r.end})
 		if !ok {
 			break
 		}

@@ -32,9 +32,9 @@ const maxLeft = 100
 // Snapshot writes the tree of the checkout as it is now: all files that are not ignored, whoever committed
 // them or not. Files that cannot be part of a repository, or would harm who checks it out, are left out and
 // reported: other repositories inside, links that lead out of the tree, pipes, sockets, devices, unreadable
-// files, names that some system takes for .git, and a file that is larger than GitHub takes.
+// files, names that some system takes for .git, and files beyond the limits on bytes.
 //
-// More files, or more in them, than the limits allow are ErrTooLarge. A tree that would
+// More files than the limits allow are ErrTooLarge. A tree that would
 // make git hang or read without end is ErrUnsafe.
 func (w *Workspace) Snapshot(ctx context.Context) (Snapshot, error) {
 	slow := fmt.Errorf("%w: git did not finish reading it within %s", ErrUnsafe, w.limits.time)
@@ -175,13 +175,13 @@ func (s *sorter) sortFile(path string, info fs.FileInfo) error {
 	case !mode.IsRegular():
 		s.leave(path, "not a file: "+mode.Type().String())
 	case info.Size() > s.limits.fileBytes:
-		s.leave(path, fmt.Sprintf("%s, and GitHub takes no file above %s", humanize.IBytes(uint64(info.Size())), humanize.IBytes(uint64(s.limits.fileBytes))))
+		s.leave(path, fmt.Sprintf("%s, and Pawl commits no file above %s", humanize.IBytes(uint64(info.Size())), humanize.IBytes(uint64(s.limits.fileBytes))))
+	case s.bytes+info.Size() > s.limits.totalBytes:
+		s.leave(path, "the changed files have more than "+humanize.IBytes(uint64(s.limits.totalBytes))+" together")
 	case !s.readable(path):
 		s.leave(path, "unreadable")
 	default:
-		if s.bytes += info.Size(); s.bytes > s.limits.totalBytes {
-			return tooLarge("the changed files have more than %d bytes together", s.limits.totalBytes)
-		}
+		s.bytes += info.Size()
 		s.add.WriteString(path + "\x00")
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 
 type limits struct {
 	files      int           // changed files
-	fileBytes  int64         // size of one changed file; GitHub takes none above 100 MiB
+	fileBytes  int64         // size of one changed file; GitHub warns above 50 MiB and takes none above 100
 	totalBytes int64         // size of all changed files together
 	time       time.Duration // for one Snapshot
 }
@@ -76,7 +76,7 @@ func (c *Cache) workspace(root string) *Workspace {
 	return &Workspace{
 		Dir: dir, program: c.plain.with("GIT_DIR="+gitDir, "GIT_WORK_TREE="+dir), root: root, gitDir: gitDir, cache: c,
 		trees:  map[string]string{},
-		limits: limits{files: 20_000, fileBytes: 100 << 20, totalBytes: 512 << 20, time: 2 * time.Minute},
+		limits: limits{files: 20_000, fileBytes: 64 << 20, totalBytes: 512 << 20, time: 2 * time.Minute},
 	}
 }
 

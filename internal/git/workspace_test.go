@@ -2,6 +2,7 @@ package git
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -244,24 +245,49 @@ func TestASubmoduleStaysAsItWas(t *testing.T) {
 	}
 }
 
-func TestTooManyOrTooLargeFilesAreRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		make func(dir string)
-		says string
-	}{
-		"many": {func(dir string) {
-			write(t, dir, map[string]string{"1": "", "2": "", "3": "", "4": "", "5": "", "6": ""})
-		}, "more than 5 files"},
-		"together": {func(dir string) {
-			write(t, dir, map[string]string{"1": strings.Repeat("x", 90), "2": strings.Repeat("y", 90)})
-		}, "150 bytes together"},
-	} {
+func TestTooManyFilesAreRefusedAndTooManyBytesLeftOut(t *testing.T) {
+	bounded := func() *Workspace {
 		w := checkout(t, map[string]string{"a": "a"})
 		w.limits.files, w.limits.fileBytes, w.limits.totalBytes = 5, 100, 150
-		c.make(w.Dir)
-		if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v", name, err)
-		}
+		return w
+	}
+	w := bounded()
+	write(t, w.Dir, map[string]string{"1": "", "2": "", "3": "", "4": "", "5": "", "6": ""})
+	if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "more than 5 files") {
+		t.Error(err)
+	}
+	w = bounded()
+	write(t, w.Dir, map[string]string{"1": strings.Repeat("x", 90), "2": strings.Repeat("y", 90), "3": strings.Repeat("z", 60), "4": strings.Repeat("z", 101)})
+	s, changes := snapshot(t, w)
+	if diff := cmp.Diff([]string{"added 1", "added 3"}, changes); diff != "" {
+		t.Error(diff)
+	}
+	want := []Left{{"2", "the changed files have more than 150 B together"}, {"4", "101 B, and Pawl commits no file above 100 B"}}
+	if diff := cmp.Diff(want, s.Left); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheLinesOfAnyChangeAreRead(t *testing.T) {
+	w := checkout(t, map[string]string{"a": "a", "gone": strings.Repeat("gone\n", 8<<20)})
+	if err := os.Remove(filepath.Join(w.Dir, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, w.Dir, map[string]string{"line": strings.Repeat("x", 40<<20) + "y", "lines": strings.Repeat("zzzzzzz\n", 4<<20), "a": "a\nb"})
+	s, _ := snapshot(t, w)
+	bytes, last := map[string]int{}, map[string]string{}
+	err := w.Added(t.Context(), w.StartTree, s.Tree, func(path string, n int, line string) {
+		bytes[path] += len(line)
+		last[path] = fmt.Sprintf("%d %.10s", n, line[max(0, len(line)-3):])
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"line": 40<<20 + 1, "lines": 28 << 20, "a": 2}, bytes); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"line": "1 xxy", "lines": "4194304 zzz", "a": "2 b"}, last); diff != "" {
+		t.Error(diff)
 	}
 }
 
