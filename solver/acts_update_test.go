@@ -66,6 +66,14 @@ func TestActsOfAnUpdate(t *testing.T) {
 				a.T.Errorf("the status comment forgets who asked:\n%s", a.StatusComment(1))
 			}
 		}},
+		"a command on a pull request that conflicts": {files: twoLines, prompts: []string{"1", "2"},
+			agent: strings.Replace(merging, "1) sed", "1) grep -v '^[<=>][<=>]' a.txt > c && mv c a.txt; sed", 1),
+			play: func(a *acts) {
+				n := a.pull("feature", map[string]string{"a.txt": "one\nfour\nend\n"})
+				a.Push("main", "feat: three", "a.txt", "one\nthree\nend\n")
+				a.says(n, testrig.Writer, "/pawl solve add a line two to a.txt")
+				a.says(n, testrig.Writer, "/pawl solve and a page") // nothing conflicts any more
+			}},
 		"another base comes to conflict": {files: twoLines, agent: merging, play: func(a *acts) {
 			aLine(a)
 			a.Git("branch", "release", "main")

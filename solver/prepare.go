@@ -41,8 +41,11 @@ func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, 
 	if err != nil || refused != nil {
 		return g, refused, err
 	}
-	if s.pub.state.Updates() {
+	switch {
+	case s.pub.state.Updates():
 		err = s.update(ctx, g)
+	case p == policy.ToChange && s.mergesBase(g.Effective.Triggers):
+		err = g.Reconcile(ctx)
 	}
 	return g, nil, err
 }

@@ -99,7 +99,7 @@ func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err erro
 // follows reports whether the pull request is Pawl's own, its work is done, and the base is to be merged when it moves.
 func (s *step) follows() bool {
 	st := s.pub.state
-	if s.pub.Config.Policy.UpdateEvery <= 0 || st.Pull == 0 {
+	if st.Pull == 0 || !s.mergesBase(st.Repo.Triggers) {
 		return false
 	}
 	if st.Open() || s.pub.ended() {
@@ -109,12 +109,17 @@ func (s *step) follows() bool {
 	if was.Decision == nil || was.Decision.Action != policy.DoDone {
 		return false
 	}
-	if !feedback.Triggers(policy.FromBase, feedback.Command{Name: "update"}, st.Repo.Triggers) {
-		return false
-	}
 	// One that is pending was ignored: the repository's file said meanwhile that it does not listen to this.
 	pending := func(r thread.Request) bool { return r.Source == policy.FromBase }
 	return !slices.ContainsFunc(st.Pending(), pending)
+}
+
+// mergesBase reports whether Pawl merges the base without being asked.
+func (s *step) mergesBase(triggers []string) bool {
+	if s.pub.Config.Policy.UpdateEvery <= 0 {
+		return false
+	}
+	return feedback.Triggers(policy.FromBase, feedback.Command{Name: "update"}, triggers)
 }
 
 // mended says which failing check of the head the base has mended since the work began, where the base was not asked

@@ -35,18 +35,34 @@ const (
 // Update merges the base into what the attempt begins with, and reports whether there was anything to merge: the
 // branch may hold all of it, or have no history in common with it.
 func (g *Ground) Update(ctx context.Context) (behind bool, err error) {
-	g.Updates, g.Merging = true, nil
+	g.Updates = true
+	g.Merging, err = g.merge(ctx)
+	return g.Merging != nil, err
+}
+
+// Reconcile merges the base into what the attempt begins with if they conflict. GitHub runs no workflow on a pull request
+// that conflicts with its base, so that no other work on it could be tested.
+func (g *Ground) Reconcile(ctx context.Context) error {
+	m, err := g.merge(ctx)
+	if m != nil && len(m.Conflicts) > 0 {
+		g.Merging = m
+	}
+	return err
+}
+
+// merge is the base merged into what the attempt begins with; nil if there is nothing to merge.
+func (g *Ground) merge(ctx context.Context) (*Merging, error) {
 	switch g.Into {
 	case "", g.Start:
-		return false, nil
+		return nil, nil
 	}
 	since, err := g.cache.MergeBase(ctx, g.Start, g.Into)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	switch since {
 	case "", g.Into:
-		return false, nil
+		return nil, nil
 	}
 	from := g.Start
 	if g.Unfinished.Changed() {
@@ -54,7 +70,7 @@ func (g *Ground) Update(ctx context.Context) (behind bool, err error) {
 	}
 	tree, paths, err := g.cache.Merge(ctx, from, g.Into)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	m := &Merging{Tree: tree}
 	for i, path := range paths {
@@ -62,17 +78,16 @@ func (g *Ground) Update(ctx context.Context) (behind bool, err error) {
 		if i < maxConflicts {
 			c.ours, err = g.cache.Subjects(ctx, since, from, path, maxSubjects)
 			if err != nil {
-				return false, err
+				return nil, err
 			}
 			c.theirs, err = g.cache.Subjects(ctx, since, g.Into, path, maxSubjects)
 			if err != nil {
-				return false, err
+				return nil, err
 			}
 		}
 		m.Conflicts = append(m.Conflicts, c)
 	}
-	g.Merging = m
-	return true, nil
+	return m, nil
 }
 
 // needsNoAgent reports whether an attempt only merges the base: nothing else is asked, and nothing conflicts.
