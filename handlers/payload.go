@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -28,6 +29,12 @@ type payload struct {
 		Repo struct {
 			Name from `json:"name"`
 		} `json:"repository"`
+		Owner struct {
+			From struct {
+				User         feedback.Actor `json:"user"`
+				Organization feedback.Actor `json:"organization"`
+			} `json:"from"`
+		} `json:"owner"`
 	} `json:"changes"`
 
 	Issue   issueOrPull         `json:"issue"`
@@ -121,6 +128,12 @@ func (p *payload) was() (text string, ok bool) {
 		return "", false
 	}
 	return p.Changes.Body.From, true
+}
+
+// formerOwner is the owner before a transfer; empty if the webhook does not name it.
+func (p *payload) formerOwner() string {
+	was := p.Changes.Owner.From
+	return cmp.Or(was.User.Login, was.Organization.Login)
 }
 
 func (p *payload) about(i issueOrPull, pull bool) Activity {

@@ -189,6 +189,30 @@ func TestARenamingThatDoesNotNameTheOldRepositoryConcernsNobody(t *testing.T) {
 	}
 }
 
+func TestATransferIsARenaming(t *testing.T) {
+	const repo = `"repository": {"name": "widgets", "full_name": "new/widgets", "owner": {"login": "new"}}`
+	for was, want := range map[string]string{
+		`{"organization": {"login": "acme"}}`: "acme/widgets",
+		`{"user": {"login": "ada"}}`:          "ada/widgets",
+		`{}`:                                  "",
+	} {
+		activities, err := read([]byte(`{"action": "transferred", "changes": {"owner": {"from": `+was+`}}, `+repo+`}`), readers["repository"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, it := range activities {
+			got = it.Repo.FullName()
+			if c := it.What.(changedAll).change; c.What != "renamed" || c.Detail != "new/widgets" {
+				t.Errorf("%s: %+v", was, c)
+			}
+		}
+		if got != want {
+			t.Errorf("%s concerns %q, want %q", was, got, want)
+		}
+	}
+}
+
 func TestWhatSaysNothingIsNotRead(t *testing.T) {
 	h := new(Handlers)
 	if h.Reads("check_run", "created") || h.Reads("check_suite", "requested") || h.Reads("ping", "") {

@@ -19,14 +19,17 @@ func repositoryChanged(p *payload) []Activity {
 	case "renamed":
 		it.Repo.Name = p.Changes.Repo.Name.From
 		c.What = "renamed"
+	case "transferred":
+		it.Repo.Owner = p.formerOwner()
+		c.What = "renamed"
 	case "deleted", "archived":
-		c.What = "repository_deleted"
+		c.What, c.Detail = "repository_deleted", p.Action
 	case "unarchived":
 		c.What = "installed"
 	default:
 		return nil
 	}
-	if it.Repo.Name == "" { // that would be all of the owner's
+	if it.Repo.Name == "" || it.Repo.Owner == "" { // that would be all of the owner's
 		return nil
 	}
 	it.What = changedAll{c}

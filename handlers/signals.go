@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -142,26 +143,29 @@ func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Act
 	case of.mayWrite:
 		return "", nil
 	}
-	permission, err := h.permission(ctx, it.Repo, by.Login)
+	permission, unseen, err := h.permission(ctx, it.Repo, by.Login)
 	if err != nil || feedback.Writes(permission) {
 		return "", err
+	}
+	if unseen != "" {
+		return unseen, nil
 	}
 	return fmt.Sprintf("%s has %s permission; write is needed", by.Login, permission), nil
 }
 
-// permission is what an account may do on a repository. Without an answer from GitHub nobody may write.
-func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (string, error) {
+// permission is what an account may do on a repository, or why GitHub does not show the App the repository.
+func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (level, unseen string, err error) {
 	if r.Installation == 0 { // the App is not installed where the payload comes from
-		return "none", nil
+		return "none", "the App is not installed on the repository", nil
 	}
-	permission, err := h.Forge.Repositories.Permission(ctx, r, login)
-	if isAny(err, forge.ErrNotFound, forge.ErrUninstalled) {
-		return "none", nil
+	level, err = h.Forge.Repositories.Permission(ctx, r, login)
+	if errors.Is(err, forge.ErrUninstalled) {
+		return "none", err.Error(), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("permission of %s on %s: %w", login, r.FullName(), err)
+		return "", "", fmt.Errorf("permission of %s on %s: %w", login, r.FullName(), err)
 	}
-	return permission, nil
+	return level, "", nil
 }
 
 // maxThumbs bounds the reactions of one comment that are asked about: each may cost a request.

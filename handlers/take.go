@@ -453,7 +453,7 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 		case feedback.AgentTexts:
 			scene.ByAgent, err = h.authored(ctx, t, *r, it.MadeAt)
 		case feedback.Permission:
-			scene.Permission, err = h.permission(ctx, it.Repo, r.Actor.Login)
+			scene.Permission, scene.Unseen, err = h.permission(ctx, it.Repo, r.Actor.Login)
 		case feedback.Closing:
 			scene.ClosedSince, err = h.closedSince(ctx, it)
 		default:

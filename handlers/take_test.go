@@ -68,8 +68,8 @@ func TestWhereTheAppIsNoMoreNobodyMayWrite(t *testing.T) {
 	for guid, id := range map[string]int64{"gone": installation, "unknown": installation + 1000, "none": 0} {
 		command := told{id: 4711, action: "created", text: "/pawl solve"}
 		note, err := handleComment(t.Context(), w.h, guid, command.payload(issue.Number, id, w.Now().UTC()))
-		if err != nil || !strings.Contains(note, "permission") {
-			t.Errorf("installation %s: %q, %v; want that ada has no permission", guid, note, err)
+		if err != nil || !strings.Contains(note, "installed") {
+			t.Errorf("installation %s: %q, %v; want that the App is not installed", guid, note, err)
 		}
 	}
 }

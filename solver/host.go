@@ -212,9 +212,6 @@ func (p *publisher) anyWrites(ctx context.Context, asked []thread.Request) (bool
 	byLogin := func(a, b thread.Request) bool { return a.By.Login == b.By.Login }
 	for _, r := range slices.CompactFunc(asked, byLogin) {
 		permission, err := p.Forge.Repositories.Permission(ctx, p.repo(), r.By.Login)
-		if errors.Is(err, forge.ErrNotFound) {
-			continue
-		}
 		if err != nil {
 			return false, err
 		}

@@ -198,7 +198,7 @@ func (s *step) logged(ctx context.Context, err error) (again bool, _ error) {
 	case moved != nil:
 		return true, s.pub.lease.Record(ctx, thread.KindThread, thread.Change{What: "renamed", Detail: moved.To})
 	case gone:
-		return true, s.pub.lease.Record(ctx, thread.KindThread, thread.Change{What: "uninstalled"})
+		return true, s.pub.lease.Record(ctx, thread.KindThread, thread.Change{What: "uninstalled", Detail: hint(err)})
 	case errors.Is(err, attempt.ErrRevoked):
 		d := thread.Refuse(policy.RuleRevoked, "A user who may write to the repository must ask for it: /pawl retry.", attempt.ErrRevoked.Error())
 		return true, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(d, s.pub.state.Purpose()))
@@ -253,6 +253,14 @@ func (s *step) tell(ctx context.Context, err error) error {
 		return err
 	}
 	return s.pub.publish(ctx)
+}
+
+// hint is GitHub's reason in an error, with what to do; empty if the error has none.
+func hint(err error) string {
+	if failed, ok := errors.AsType[*forge.Error](err); ok {
+		return failed.Hint
+	}
+	return ""
 }
 
 // final reports whether trying again cannot help. Credentials that GitHub refuses are none of that: nothing

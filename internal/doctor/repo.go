@@ -34,7 +34,7 @@ func (e *exam) repository(ctx context.Context) []Finding {
 	owner, name, _ := strings.Cut(e.repo, "/")
 	repo := forge.Repo{Owner: owner, Name: name}
 	if err := e.find(ctx, &repo); err != nil {
-		return failed(err.Error(), "install the App on "+e.repo+", or correct the name")
+		return failed(err.Error(), advice(err, "install the App on "+e.repo+", or correct the name"))
 	}
 	dir, err := os.MkdirTemp("", "pawl-doctor-")
 	if err != nil {
@@ -52,9 +52,21 @@ func (e *exam) repository(ctx context.Context) []Finding {
 		return failed(err.Error(), "rewrite the history without that object, or ask GitHub; no other machine would fetch it either")
 	}
 	if err != nil {
-		return failed(err.Error(), "look whether this machine reaches GitHub, and at the disk below "+dir)
+		return failed(err.Error(), advice(err, "look whether this machine reaches GitHub, and at the disk below "+dir))
 	}
 	return append(ok(repo.FullName()+" is fetched"), tried(g, refused, time.Since(began))...)
+}
+
+// advice is what GitHub's refusal asks for; otherwise is for errors that do not say it.
+func advice(err error, otherwise string) string {
+	if moved, ok := errors.AsType[*forge.Moved](err); ok {
+		return "use the name " + moved.To
+	}
+	refused, ok := errors.AsType[*forge.Error](err)
+	if !ok || refused.Kind == forge.ErrNotFound {
+		return otherwise
+	}
+	return refused.Hint
 }
 
 // find asks GitHub for the ids of a repository.

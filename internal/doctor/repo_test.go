@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/fakegithub"
 )
 
 const widgets = "acme/widgets"
@@ -86,6 +87,10 @@ func TestARepositoryThatCannotBeReached(t *testing.T) {
 	c.must(c.github.Uninstall("other/widgets"))
 	c.repo = "other/widgets"
 	c.finds(Failed, "repository", "", "install the App on other/widgets")
+	c.repo = "acme/widgets"
+	c.github.Inject(fakegithub.Fault{Route: "GET /repos/{owner}/{repo}", Status: 403, Times: 1,
+		Message: "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list enabled, and your IP address is not permitted to access this resource."})
+	c.finds(Failed, "repository", "IP allow list", "let this server's address into the organization's IP allow list")
 	c.repo = "acme/..%2Fwidgets"
 	c.finds(Failed, "repository", "not a name that GitHub gives", "or correct the name")
 }

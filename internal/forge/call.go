@@ -38,6 +38,7 @@ type request struct {
 	token   string  // what is sent with asToken, or what Token gave for asInstallation
 	urgency urgency // what it waits behind
 	reads   bool    // a POST that changes nothing
+	lags    bool    // a 404 may come from a replica that does not know the thing yet
 	// once says that the answer is not read again, and not worth keeping.
 	once bool
 	// location says that the answer is where to look, on whichever host, and is not followed.

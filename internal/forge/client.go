@@ -216,7 +216,8 @@ func (s Repositories) Permission(ctx context.Context, repo Repo, login string) (
 	return level, err
 }
 
-// PermissionOf is Permission with the id of whose login it is now: after a rename somebody else may have it.
+// PermissionOf is Permission with the id of whose login it is now: after a rename somebody else may have it. The error is
+// ErrUninstalled if GitHub does not show the repository.
 func (s Repositories) PermissionOf(ctx context.Context, repo Repo, login string) (level string, id int64, err error) {
 	var got struct {
 		Permission string         `json:"permission"`
@@ -226,9 +227,13 @@ func (s Repositories) PermissionOf(ctx context.Context, repo Repo, login string)
 	_, err = s.client.on(ctx, repo, request{
 		route: "/repos/{owner}/{repo}/collaborators/{login}/permission",
 		args:  []any{login},
+		lags:  true,
 	}, &got)
 	if isNoUser(err) {
 		return "none", got.User.ID, nil
+	}
+	if errors.Is(err, ErrNotFound) {
+		return "none", 0, s.visible(ctx, repo)
 	}
 	if err != nil {
 		return "none", 0, err
@@ -239,6 +244,17 @@ func (s Repositories) PermissionOf(ctx context.Context, repo Repo, login string)
 		}
 	}
 	return "none", got.User.ID, nil
+}
+
+// visible is nil if GitHub shows the repository to the App, and ErrUninstalled if it does not.
+func (s Repositories) visible(ctx context.Context, repo Repo) error {
+	_, err := s.Get(ctx, repo)
+	failed, ok := errors.AsType[*Error](err)
+	if ok && failed.Kind == ErrNotFound {
+		failed.Kind = ErrUninstalled
+		failed.Hint = "the repository was deleted, renamed, or taken out of the App's installation"
+	}
+	return err
 }
 
 // isNoUser knows GitHub's answer to a login that nobody has.

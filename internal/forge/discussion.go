@@ -157,12 +157,13 @@ func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 				Found *Discussion `json:"found"`
 			} `json:"repository"`
 		}
-		if err := s.ask(ctx, repo, ask, map[string]any{"number": number, "before": before}, &got); err != nil {
-			return d, fmt.Errorf("read what was said on #%d: %w", number, err)
-		}
+		err := s.askLagging(ctx, repo, ask, map[string]any{"number": number, "before": before}, &got)
 		found := got.Repository.Found
-		if found == nil {
-			return d, fmt.Errorf("read what was said on #%d: %w", number, ErrNotFound)
+		if err == nil && found == nil {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return d, fmt.Errorf("read what was said on #%d: %w", number, err)
 		}
 		if ask == askWhole {
 			d = *found
@@ -225,6 +226,19 @@ type Discussions struct{ client *Client }
 func (s Discussions) ask(ctx context.Context, repo Repo, query string, variables map[string]any, into any) error {
 	variables["owner"], variables["name"] = repo.Owner, repo.Name
 	return s.client.graph(ctx, repo, request{reads: true}, query, variables, into)
+}
+
+// askLagging is ask for what exists: a replica that does not know it yet is asked again.
+func (s Discussions) askLagging(ctx context.Context, repo Repo, query string, variables map[string]any, into any) error {
+	for try := 1; ; try++ {
+		err := s.ask(ctx, repo, query, variables, into)
+		if !errors.Is(err, ErrNotFound) || try >= maxTries {
+			return err
+		}
+		if late := s.client.cfg.Sleep(ctx, settle); late != nil {
+			return fmt.Errorf("%w (then %w)", err, late)
+		}
+	}
 }
 
 // graph sends a query or a mutation that can be done again without harm.

@@ -38,6 +38,19 @@ func TestADiscussionIsReadFromItsNewestOn(t *testing.T) {
 	}
 }
 
+func TestADiscussionThatAReplicaDoesNotKnowYetIsAskedForAgain(t *testing.T) {
+	lag := status(200, `{"data": {"repository": {"found": null}}, "errors": [{"type": "NOT_FOUND", "message": "Could not resolve to an issue."}]}`)
+	for lags, want := range map[int]error{1: nil, 3: ErrNotFound} {
+		h, c := start(t)
+		for range lags {
+			h.fail(graphFake, lag)
+		}
+		if d, err := c.Discussions.Read(t.Context(), h.repo, 1, 0); !errors.Is(err, want) || err == nil && d.Title != "Broken" {
+			t.Errorf("%d times not found: %q, %v; want %v", lags, d.Title, err, want)
+		}
+	}
+}
+
 func TestAPullRequestsDiscussionHasItsReviewsFilesAndCommits(t *testing.T) {
 	h, c := start(t)
 	h.must(h.AddUser("bob", 32, map[string]string{fullName: "write"}))

@@ -100,8 +100,7 @@ type explanation struct {
 
 var (
 	forbidden = explanation{
-		"unless it is archived or locked, compare the App's permissions with app.yml " +
-			"and accept new ones on the installation's page",
+		"compare the App's permissions with app.yml and accept new ones on the installation's page",
 		ErrForbidden,
 	}
 	unavailable = explanation{
@@ -122,7 +121,7 @@ var explanations = map[int]explanation{
 	http.StatusForbidden:                  forbidden,
 	http.StatusUnavailableForLegalReasons: forbidden,
 	http.StatusNotFound: {
-		"check that it still exists and that the App is installed on the repository",
+		"check that it still exists under this name and that the App is installed on the repository",
 		ErrNotFound,
 	},
 	http.StatusGone: {
@@ -132,9 +131,46 @@ var explanations = map[int]explanation{
 	http.StatusRequestTimeout: unavailable,
 }
 
+// refusals are the reasons that GitHub gives for a 403 or a 451, as lower-case words of its message. The first match
+// counts. The sources are docs.github.com, "Troubleshooting the REST API", and public reports.
+var refusals = []struct {
+	words string
+	explanation
+}{
+	// atlassian/github-for-jira#961, renovatebot/renovate#20253.
+	{"ip allow list", explanation{"let this server's address into the organization's IP allow list; Pawl then continues by itself", ErrForbidden}},
+	{"saml", explanation{"the organization's single sign-on refuses the App; one of its owners must authorize it", ErrForbidden}},
+	{"installation has been suspended", explanation{"the installation is suspended; unsuspend it on its settings page", ErrUninstalled}},
+	{"suspended", explanation{"GitHub suspended the account; its owner must contact GitHub's support", ErrUninstalled}},
+	{"archived", explanation{"the repository is archived; unarchive it to continue", ErrForbidden}},
+	{"access blocked", explanation{"GitHub blocked this repository; its owner must contact GitHub's support", ErrForbidden}},
+	{"unavailable due to", explanation{"GitHub blocked this repository; its owner must contact GitHub's support", ErrForbidden}},
+	{"user is blocked", explanation{"the account blocked the App's user; unblock it in the account's settings", ErrForbidden}},
+	{"locked", explanation{"a maintainer must unlock it", ErrForbidden}},
+	{"upgrade to", explanation{"the account's plan does not include this feature", ErrForbidden}},
+	{"administrative rules", explanation{notGitHub, ErrForbidden}},
+}
+
+// missingHint names the permissions that GitHub's answer asks for; empty for none.
+func missingHint(a answer) string {
+	needed := a.header.Get("X-Accepted-Github-Permissions")
+	if needed == "" || !a.says("not accessible by integration") {
+		return ""
+	}
+	return "the App lacks a permission (" + clip(needed, 200) + "); grant it in the App's settings and accept it on the installation's page"
+}
+
 func explain(a answer) (hint string, kind error) {
-	if a.status == http.StatusForbidden && a.says("suspended") {
-		return "the installation is suspended; unsuspend it on its settings page", ErrUninstalled
+	switch a.status {
+	case http.StatusForbidden, http.StatusUnavailableForLegalReasons:
+		for _, r := range refusals {
+			if a.says(r.words) {
+				return r.hint, r.kind
+			}
+		}
+		if hint := missingHint(a); hint != "" {
+			return hint, ErrForbidden
+		}
 	}
 	known, ok := explanations[a.status]
 	if ok {

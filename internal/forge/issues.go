@@ -188,6 +188,7 @@ func (s PullRequests) Get(ctx context.Context, repo Repo, number int) (pull Pull
 		route: "/repos/{owner}/{repo}/pulls/{number}",
 		args:  []any{number},
 		holds: []string{"number"},
+		lags:  true,
 	}, &pull)
 	return pull, err
 }

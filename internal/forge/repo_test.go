@@ -107,6 +107,68 @@ func TestPermissionIsReadFromTheRoleAndFailsClosed(t *testing.T) {
 	}
 }
 
+func TestAPermissionThatIsNotFoundIsAskedForAgain(t *testing.T) {
+	const route, repo = "GET /repos/octo/hello/collaborators/ann/permission", "GET /repos/{owner}/{repo}"
+	lag := message(404, "Not Found")
+	for _, tt := range []struct {
+		name  string
+		lags  int
+		gone  bool
+		want  string
+		kind  error
+		asked int
+	}{
+		{"once", 1, false, "maintain", nil, 2},
+		{"always, in a repository that is there", 3, false, "none", nil, 3},
+		{"always, in a repository that is gone", 3, true, "none", ErrUninstalled, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, c := start(t)
+			for range tt.lags {
+				h.fail(route, lag)
+			}
+			if tt.gone {
+				h.fail(repo, lag)
+			}
+			got, err := c.Repositories.Permission(t.Context(), h.repo, "ann")
+			if got != tt.want || !errors.Is(err, tt.kind) {
+				t.Errorf("%q, %v; want %q and %v", got, err, tt.want, tt.kind)
+			}
+			asked := len(h.calls("GET /repos/{owner}/{repo}/collaborators/{login}/permission"))
+			if asked != tt.asked {
+				t.Errorf("asked %d times, want %d", asked, tt.asked)
+			}
+		})
+	}
+}
+
+func TestARefusalHintsAtItsReason(t *testing.T) {
+	for _, tt := range []struct {
+		refused fault
+		kind    error
+		hint    string
+	}{
+		{message(403, "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list enabled, and your IP address is not permitted to access this resource."), ErrForbidden, "let this server's address into the organization's IP allow list"},
+		{message(403, "Resource protected by organization SAML enforcement. You must grant your OAuth token access to this organization."), ErrForbidden, "single sign-on"},
+		{message(403, "Resource not accessible by integration", "X-Accepted-GitHub-Permissions", "issues=write; pull_requests=write"), ErrForbidden, "lacks a permission (issues=write; pull_requests=write)"},
+		{message(403, "Resource not accessible by integration"), ErrForbidden, "compare the App's permissions with app.yml"},
+		{message(403, "This installation has been suspended"), ErrUninstalled, "unsuspend it"},
+		{message(403, "Sorry. Your account was suspended."), ErrUninstalled, "GitHub suspended the account"},
+		{message(403, "Repository was archived so is read-only."), ErrForbidden, "unarchive it"},
+		{message(403, "Unable to create comment because issue is locked."), ErrForbidden, "unlock it"},
+		{message(403, "Repository access blocked"), ErrForbidden, "GitHub blocked this repository"},
+		{message(451, "Repository unavailable due to DMCA takedown."), ErrForbidden, "GitHub blocked this repository"},
+		{message(404, "Not Found"), ErrNotFound, "exists under this name and that the App is installed"},
+	} {
+		h, c := start(t)
+		h.fail(issueRoute, tt.refused)
+		_, err := c.Issues.Get(t.Context(), h.repo, 1)
+		if !errors.Is(err, tt.kind) || !strings.Contains(fmt.Sprint(err), tt.hint) {
+			t.Errorf("%v; want %v with %q", err, tt.kind, tt.hint)
+		}
+	}
+}
+
 func TestNamesThatLeaveTheirPathAreRefused(t *testing.T) {
 	h, c := start(t)
 	for _, name := range []string{"..", ".", "", "a/b", "a?b", "a b", "a%2f", strings.Repeat("a", 101)} {

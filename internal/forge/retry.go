@@ -48,9 +48,22 @@ func (t retrying) RoundTrip(req *http.Request) (_ *http.Response, err error) {
 				return nil, err
 			}
 		default:
-			return resp, nil
+			if !c.mayLag(try) {
+				return resp, nil
+			}
+			if err := c.cfg.Sleep(ctx, settle); err != nil {
+				return nil, fmt.Errorf("%w (then %w)", c.failure(), err)
+			}
 		}
 	}
+}
+
+// mayLag reports whether a later try may find what this try did not.
+func (c *call) mayLag(try int) bool {
+	if !c.lags || try >= maxTries {
+		return false
+	}
+	return c.last.status == http.StatusNotFound && !isNoUser(c.failure())
 }
 
 // notSent says that a try ended before the fence and the wire.

@@ -9,6 +9,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/testrig"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // pullsAre checks the number of pull requests, whether each is a draft, and who was asked for a review.
@@ -57,5 +58,28 @@ func TestWhoLosesThePermissionAfterThePushGetsNoLaterStep(t *testing.T) {
 			}
 			r.pullsAre(fakegithub.Pull{Asked: []string{testrig.Writer}})
 		})
+	}
+}
+
+// A replica of GitHub that lags answers 404 once, right after the webhook.
+func TestAReplicaThatLagsRefusesNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.Agent("cat > /dev/null; echo two >> a.txt\n", "")
+	r.Start()
+	r.World.Inject(fakegithub.Fault{Route: "GET /repos/{owner}/{repo}/collaborators/{login}/permission", Status: http.StatusNotFound, Message: "Not Found", Times: 1})
+	r.WantSolved(r.Solve("A second line", "Please add a second line to a.txt."))
+}
+
+func TestARepositoryThatIsDeletedDuringAnAttemptIsReportedAsGone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	n := r.AtWork()
+	r.World.Hold() // the webhook may be late
+	r.Must(r.World.DeleteRepo(testrig.Repo))
+	r.Touch("go")
+	r.Await("the end of the run", func() bool { return !r.State(n).Open() })
+	if d := r.State(n).Decision; d.Rule != policy.RuleRepositoryGone {
+		t.Errorf("%s: %s", d.Rule, d.Reasons)
 	}
 }

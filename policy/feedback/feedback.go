@@ -133,6 +133,7 @@ type Scene struct {
 	AllowedBots []int64 // of bots that may ask for work
 	// Permission is the actor's permission as GitHub names it; empty if it was not looked up.
 	Permission string
+	Unseen     string // why GitHub does not show the repository to the App; empty if it does
 	Looked     []Need // the finished look-ups
 }
 
@@ -193,6 +194,9 @@ func Judge(r Remark, s Scene) Judgement {
 	}
 	if need := needs(j, r, s); need != "" {
 		return Judgement{Needs: need, Reason: fmt.Sprintf("the %s is not known yet", need)}
+	}
+	if s.Unseen != "" {
+		return ignore("%s", s.Unseen)
 	}
 	if !mayWrite(r, s) {
 		return refuse(j, r, s)

@@ -88,15 +88,30 @@ func (c Change) closes() string {
 	case "pull_merged":
 		return "Pawl's pull request was merged by " + c.By
 	case "uninstalled":
-		return "the App was uninstalled or lost access to the repository"
+		return c.lostAccess()
 	case "renamed":
 		return "the repository was renamed to " + c.Detail + "; ask again there"
 	case "repository_deleted":
-		return "the repository was deleted or archived"
+		return "the repository was " + cmp.Or(c.Detail, "deleted or archived")
 	case "branch_deleted":
 		return fmt.Sprintf("branch %s was deleted by %s", c.Detail, c.By)
 	}
 	return ""
+}
+
+// lostAccess says why the App does not reach the repository: by the webhook's word, or as GitHub's answer told.
+func (c Change) lostAccess() string {
+	switch c.Detail {
+	case "":
+		return "the App was uninstalled or lost access to the repository"
+	case "deleted":
+		return "the App was uninstalled"
+	case "suspend":
+		return "the App's installation was suspended"
+	case "removed":
+		return "the repository was removed from the App's installation"
+	}
+	return c.Detail
 }
 
 func (s *State) closedBecause(c Change) {
