@@ -75,6 +75,10 @@ func (h *Handlers) locate(ctx context.Context, it *Activity) (thread.ID, thread.
 		return t, thread.State{}, err
 	}
 	_, state, err := thread.Load(ctx, h.Store, t)
+	if errors.Is(err, thread.ErrDamaged) {
+		_, woken := h.Store.Append(ctx, t, true) // its step tells people
+		return t, state, errors.Join(err, woken)
+	}
 	if err != nil {
 		return t, state, err
 	}

@@ -59,7 +59,7 @@ func (s *step) stages() []func(context.Context) (progress, error) {
 func (s *step) effect(ctx context.Context) (again bool, err error) {
 	s.pub.Config = s.pub.env.Current()
 	if err := s.pub.load(ctx); err != nil {
-		return false, err
+		return false, s.pub.unread(ctx, err)
 	}
 	// After the log: what becomes of an error depends on it.
 	if err := s.pub.reach(ctx); err != nil {

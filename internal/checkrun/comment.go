@@ -18,6 +18,13 @@ const commentRows = 5
 // StatusMarker is a status comment's first line, by which it is found again.
 func StatusMarker(thread string) string { return "<!-- pawl:status " + threadName(thread) + " -->" }
 
+// Damaged says on a thread that an event of its log cannot be read, and by what marker that is found again.
+func Damaged(thread string, event int64) (text, mark string) {
+	mark = fmt.Sprintf("<!-- pawl:damaged %s %d -->", threadName(thread), event)
+	return mark + fmt.Sprintf("\n\n**Stopped: event %d of this thread cannot be read from Pawl's database.** Other threads go on. "+
+		"The operator should look at the server's log and restore that row from a backup. Then comment `/pawl retry`.\n", event), mark
+}
+
 func Comment(f View) string {
 	return status(f, StatusMarker(f.Thread)+"\n\n", "")
 }

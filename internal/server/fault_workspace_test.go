@@ -14,13 +14,29 @@ import (
 // waits, and is done without a further word when there is room again.
 func TestWhileAWorkspaceIsFullOtherThreadsWait(t *testing.T) {
 	t.Parallel()
+	for name, full := range map[string]struct {
+		disk func(*testing.T, string, int)
+		size int
+		fill string
+	}{
+		"no bytes left":  {testrig.SmallDisk, 16, "cat /dev/zero > big"},
+		"no inodes left": {testrig.FewFiles, 6000, "i=0; while touch $i.a $i.b $i.c $i.d $i.e $i.f $i.g $i.h; do i=$((i+1)); done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			otherThreadsWait(t, full.fill, func(dir string) { full.disk(t, dir, full.size) })
+		})
+	}
+}
+
+func otherThreadsWait(t *testing.T, fill string, disk func(dir string)) {
 	r := newRig(t, nil)
 	data := filepath.Join(r.Dir, "data")
 	r.Must(os.Mkdir(data, 0o700))
-	testrig.SmallDisk(t, data, 16)
+	disk(data)
 	r.Agent(`grep -q fill || { echo two >> a.txt; exit 0; }
 [ -f "$CTRL/full" ] && exit 1
-cat /dev/zero > big 2> /dev/null
+`+fill+` 2> /dev/null
 touch "$CTRL/full"
 while [ ! -f "$CTRL/go" ]; do sleep 0.05; done
 exit 1

@@ -90,6 +90,17 @@ func ThreadOf(v checkrun.View) Thread {
 	return t
 }
 
+// unreadable is what a report says of a thread whose log cannot be read.
+func unreadable(t thread.ID, err error) Thread {
+	why := render.Line(err.Error(), maxTitle)
+	return Thread{
+		Thread:  t.String(),
+		Says:    "Unreadable: " + why,
+		State:   "unreadable",
+		Reasons: []string{why},
+	}
+}
+
 // Breaker is that of an account.
 type Breaker struct {
 	Account string `json:"account"`
@@ -180,8 +191,12 @@ func (r *Report) readThreads(ctx context.Context, s *solver.Solver, db *store.St
 	r.LeftOut = len(rows) - len(listed)
 	for _, row := range listed {
 		v, err := s.View(ctx, row.Thread)
-		if err != nil {
+		if ctx.Err() != nil {
 			return err
+		}
+		if err != nil {
+			r.Threads = append(r.Threads, unreadable(row.Thread, err))
+			continue
 		}
 		r.Threads = append(r.Threads, ThreadOf(v))
 	}

@@ -116,7 +116,18 @@ func (c *Chat) Heard() string {
 // SmallDisk puts a file system of a size in MiB at a folder, which only root may do.
 func SmallDisk(t *testing.T, dir string, size int) {
 	t.Helper()
-	if err := syscall.Mount("pawl-test", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", size)); err != nil {
+	mountSmall(t, dir, fmt.Sprintf("size=%dm", size))
+}
+
+// FewFiles puts a file system with room for a number of files at a folder, which only root may do.
+func FewFiles(t *testing.T, dir string, most int) {
+	t.Helper()
+	mountSmall(t, dir, fmt.Sprintf("nr_inodes=%d", most))
+}
+
+func mountSmall(t *testing.T, dir, options string) {
+	t.Helper()
+	if err := syscall.Mount("pawl-test", dir, "tmpfs", 0, options); err != nil {
 		t.Skipf("a small file system cannot be mounted here (%v); it takes root", err)
 	}
 	t.Cleanup(func() {

@@ -123,7 +123,7 @@ func TestAnEventThatCannotBeReadIsNamedAndDoesNotHideTheRest(t *testing.T) {
 	s.everything()
 	s.happened("acme/widgets#7", now, thread.KindDecision, []int{1})
 	page := s.page("/threads/acme/widgets/7")
-	for _, want := range []string{"The thread cannot be shown: thread acme/widgets#7: event 11 (decision)", "attempt 2 changed the tree and the verify commands passed", "unreadable"} {
+	for _, want := range []string{"The thread cannot be shown: thread acme/widgets#7: the log is damaged: event 11 (decision)", "attempt 2 changed the tree and the verify commands passed", "unreadable"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the thread's page lacks %q", want)
 		}

@@ -136,32 +136,36 @@ func (e *Env) bay(t thread.ID) (dir string, leave func()) {
 // step is repeated later; an attempt would count, and several would stop the run
 // of a thread that has filled nothing.
 func (e *Env) Room() error {
-	free, full, err := e.free()
+	left, full, err := e.free()
 	if err != nil || !full {
 		return err
 	}
-	return fmt.Errorf("no attempt is begun, since the disk of data_dir %s is full (%d KiB are left); make room there, attempts go on by themselves",
-		e.Config.DataDir, free>>10)
+	return fmt.Errorf("no attempt is begun, since the disk of data_dir %s is full (%s are left); make room there, attempts go on by themselves",
+		e.Config.DataDir, left)
 }
 
-// fullDisk is the part of a file system, one in so many, below whose free space
-// it counts as full.
+// fullDisk is the part of a file system, one in so many, below whose free space or files it counts as full.
 const fullDisk = 20
 
-// leastRoom is the free space below which no attempt is begun, in bytes, on a disk
-// that is so large that a twentieth of it is more: a checkout and what agents
-// write first take more than that.
-const leastRoom = 64 << 20
+// What no attempt is begun below, on a file system that is so large that a twentieth of it is more: a checkout and what
+// agents write first take more than that. Both are our choice.
+const (
+	leastRoom  = 64 << 20 // bytes
+	leastFiles = 4096     // that can still be made (inodes)
+)
 
-// free is the free space of the data directory in bytes, and whether it is so little
-// that no attempt should be begun.
-func (e *Env) free() (free uint64, full bool, err error) {
+// free is what the file system of the data directory has left, and whether it is so little that no attempt should be begun.
+func (e *Env) free() (left string, full bool, err error) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(e.Config.DataDir, &disk); err != nil {
-		return 0, false, fmt.Errorf("free space of %s: %w", e.Config.DataDir, err)
+		return "", false, fmt.Errorf("free space of %s: %w", e.Config.DataDir, err)
 	}
-	free = disk.Bavail * uint64(disk.Bsize)
-	return free, free < min(leastRoom, disk.Blocks*uint64(disk.Bsize)/fullDisk), nil
+	size := uint64(disk.Bsize)
+	if disk.Bavail*size < min(leastRoom, disk.Blocks*size/fullDisk) {
+		return fmt.Sprintf("%d KiB", disk.Bavail*size>>10), true, nil
+	}
+	// Some file systems bound no number of files, and say 0.
+	return fmt.Sprintf("%d inodes", disk.Ffree), disk.Ffree < min(leastFiles, disk.Files/fullDisk), nil
 }
 
 // makeRoom removes the HOME of a thread's agents after an attempt that left the

@@ -3,6 +3,7 @@ package thread
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -101,20 +102,22 @@ type ActState struct {
 
 func Fold(events []Event) (State, error) {
 	var s State
-	if err := s.Apply(events); err != nil {
-		return State{}, err
-	}
-	return s, nil
+	err := s.Apply(events)
+	return s, err
 }
 
-// Apply goes on with the events after s.Seq. After an error the state is of no use.
+// ErrDamaged is a log with an event that cannot be read.
+var ErrDamaged = errors.New("the log is damaged")
+
+// Apply goes on with the events after s.Seq. After an error, which is ErrDamaged, the state is that before the event
+// that cannot be read.
 func (s *State) Apply(events []Event) error {
 	if s.Acts == nil {
 		s.Acts = map[string]ActState{}
 	}
 	for _, e := range events {
 		if err := s.apply(e); err != nil {
-			return fmt.Errorf("event %d (%s): %w", e.Seq, e.Kind, err)
+			return fmt.Errorf("%w: event %d (%s): %w", ErrDamaged, e.Seq, e.Kind, err)
 		}
 		s.Seq = e.Seq
 	}
