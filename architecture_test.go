@@ -47,7 +47,7 @@ func arrows() map[string][]string {
 		"internal/web":      {"solver", "solver/attempt", "solver/thread", "policy", "internal/checkrun", "internal/orders", "internal/store", "internal/render"},
 		"internal/orders":   {"internal/store", "solver/thread", "policy"},
 		"internal/inspect":  {"config", "policy", "internal/agent", "internal/render", "internal/replay"},
-		"internal/local":    {"solver", "solver/thread", "config", "policy", "internal/agent", "internal/checkrun", "internal/git", "internal/wait"},
+		"internal/local":    {"solver", "solver/thread", "config", "policy", "internal/agent", "internal/checkrun", "internal/git", "internal/render", "internal/wait"},
 		"internal/replay":   {"solver/thread", "config", "policy", "internal/agent", "internal/render"},
 		"internal/testtool": {"policy", "config", "internal/testreport", "internal/render", "internal/sandbox"},
 		"internal/doctor": {

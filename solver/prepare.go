@@ -122,6 +122,9 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	}
 	s.count(d)
 	s.pub.log.Info().Int("run", a.Started.Run).Str("backend", a.Backend).Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("attempt started")
+	if begins := s.pub.env.OnBegin; begins != nil {
+		begins(a.Started)
+	}
 	s.aside(ctx, (*publisher).publishBeside)
 	a.State, a.Log, r.ground.Log = s.pub.state, s.pub.log, s.pub.log
 	return s.finish(ctx, a, a.Run(ctx, s.pub.solver.Host.executor(a)))

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -233,31 +235,187 @@ func TestPawlRunTellsWhatItSetsUp(t *testing.T) {
 	}
 }
 
-func TestPawlRunEndsItsAgentWhenItIsInterrupted(t *testing.T) {
-	t.Parallel()
-	l := newLocal(t, "")
-	l.write("agent.sh", "#!/bin/sh\necho $$ > "+filepath.Join(l.dir, "pid")+"\nexec sleep 600\n")
-	cmd := exec.Command(testrig.Program, "run", "--config", l.config, "--backend", "mine", "--repo", l.repo, "--sandbox", "none", "--task", "Sleep.")
-	cmd.Env = append(os.Environ(), "HOME="+filepath.Join(l.dir, "home"), "XDG_CACHE_HOME=")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+// started is pawl run at work, in a folder.
+type started struct {
+	*exec.Cmd
+	l   *folder
+	out bytes.Buffer
+}
+
+func (l *folder) start(args ...string) *started {
+	l.t.Helper()
+	args = append([]string{"run", "--config", l.config, "--backend", "mine", "--repo", l.repo, "--task", "Change a.txt."}, args...)
+	s := &started{Cmd: exec.Command(testrig.Program, args...), l: l}
+	said, err := os.Create(filepath.Join(l.dir, "said"))
+	if err != nil {
+		l.t.Fatal(err)
 	}
-	pid := 0
-	for deadline := time.Now().Add(testrig.Patience); pid == 0; time.Sleep(20 * time.Millisecond) {
-		b, _ := os.ReadFile(filepath.Join(l.dir, "pid"))
-		if _, err := fmt.Sscan(string(b), &pid); err != nil && time.Now().After(deadline) {
-			t.Fatal("the agent was not started")
+	defer said.Close()
+	s.Stdout, s.Stderr = &s.out, said
+	s.Env = append(os.Environ(), "HOME="+filepath.Join(l.dir, "home"), "XDG_CACHE_HOME=")
+	s.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	return s
+}
+
+// interrupt sends the signal of Ctrl-C.
+func (s *started) interrupt() {
+	s.l.t.Helper()
+	if err := s.Process.Signal(os.Interrupt); err != nil {
+		s.l.t.Fatal(err)
+	}
+}
+
+// ends waits for the end and returns the exit code.
+func (s *started) ends() int {
+	_ = s.Wait() // the exit code tells
+	return s.ProcessState.ExitCode()
+}
+
+// said is what it printed on standard error so far.
+func (s *started) said() string {
+	text, _ := os.ReadFile(filepath.Join(s.l.dir, "said"))
+	return string(text)
+}
+
+// until waits until a file of the folder holds a text, and returns the file.
+func (l *folder) until(file, text string) string {
+	l.t.Helper()
+	for deadline := time.Now().Add(testrig.Patience); ; time.Sleep(20 * time.Millisecond) {
+		b, _ := os.ReadFile(filepath.Join(l.dir, file))
+		if strings.Contains(string(b), text) {
+			return string(b)
+		}
+		if time.Now().After(deadline) {
+			l.t.Fatalf("%s does not say %q: %q", file, text, b)
 		}
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+}
+
+// left fails for each process of the folder's agent that still runs.
+func (l *folder) left() {
+	l.t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, file := range all {
+		line, _ := os.ReadFile(file)
+		if strings.Contains(string(line), l.dir) {
+			l.t.Errorf("left: %s %q", file, line)
+		}
+	}
+}
+
+// Ctrl-C keeps the branch as far as the work came, also with an agent that does not end when it is asked to.
+func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
+	t.Parallel()
+	const change = "cat > /dev/null; echo two >> a.txt\n"
+	const begun = "trap '' TERM; echo $$ > \"$0.pid\"; tail -f \"$0\" & wait; wait\n"
+	const now = "agent.sh.pid"
+	for name, c := range map[string]struct {
+		script   string
+		args     []string
+		at, when string // interrupted once this file holds this
+		twice    bool
+		kept     bool
+		says     string
+	}{
+		"at work":              {change + begun, nil, now, "\n", false, true, "pawl: interrupted\n"},
+		"at work, with --json": {change + begun, []string{"--json"}, now, "\n", false, true, "pawl: interrupted\n"},
+		"before a change":      {begun, nil, now, "\n", false, false, "pawl: interrupted; no file was changed until then\n"},
+		"twice":                {begun, nil, now, "\n", true, false, ""},
+		"while a command verifies": {
+			change, []string{"--verify", `if grep -q two a.txt; then tail -f a.txt; fi`}, "said", "verifying the change", false, true, "pawl: interrupted\n",
+		},
+		"while it waits": {
+			"cat > /dev/null; echo \"Error: 429 Too Many Requests: rate limit reached, try again in 300 seconds.\" >&2; exit 1\n", nil,
+			"said", "Waiting: the provider refuses for the moment, ", false, false, "pawl: interrupted; no file was changed until then\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLocal(t, c.script)
+			s := l.start(append([]string{"--sandbox", "none"}, c.args...)...)
+			l.until(c.at, c.when)
+			s.interrupt()
+			if c.twice {
+				l.until("said", "Ctrl-C again ends at once")
+				s.interrupt()
+			}
+			if code := s.ends(); code != exitInterrupted || !strings.Contains(s.said(), c.says) {
+				t.Errorf("exit code %d, want %d and %q\n%s%s", code, exitInterrupted, c.says, &s.out, s.said())
+			}
+			l.left()
+			branches := strings.Fields(l.git("for-each-ref", "--format=%(refname)", "refs/heads/pawl", "refs/pawl"))
+			if kept := len(branches) == 1; kept != c.kept {
+				t.Fatalf("the branches are %v, the work is kept: %t", branches, c.kept)
+			}
+			if c.kept && l.git("show", branches[0]+":a.txt") != "one\ntwo\n" {
+				t.Errorf("%s has another a.txt", branches[0])
+			}
+			if !slices.Contains(c.args, "--json") {
+				return
+			}
+			var r local.Result
+			if err := json.Unmarshal(s.out.Bytes(), &r); err != nil || !r.Interrupted {
+				t.Errorf("%v, interrupted: %t\n%s", err, r.Interrupted, &s.out)
+			}
+		})
+	}
+}
+
+// What kills an agent may be the kernel or a person. The attempt ends then, whatever the agent's children hold open.
+func TestPawlRunSaysThatItsAgentWasKilled(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t, "cat > /dev/null; tail -f \"$0\" & echo $$ > \"$0.pid\"; wait\n")
+	s := l.start("--sandbox", "none", "--verify", "true")
+	var pid int
+	if _, err := fmt.Sscan(l.until("agent.sh.pid", "\n"), &pid); err != nil {
 		t.Fatal(err)
 	}
-	cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitFailed {
-		t.Errorf("exit code %d, want %d", code, exitFailed)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
-	if err := syscall.Kill(pid, 0); err == nil {
-		t.Errorf("the agent, process %d, is left", pid)
+	if code := s.ends(); code != exitFailed || !strings.Contains(s.said(), "\nAttempt 1 ended: killed\n  ") {
+		t.Errorf("exit code %d\n%s", code, s.said())
+	}
+	l.left()
+}
+
+func TestPawlRunShowsWhatHappensAndNoLog(t *testing.T) {
+	t.Parallel()
+	const structured = `printf '%s\n' '{"type":"assistant","message":{"content":[{"type":"text","text":"I look first."},{"type":"tool_use","id":"1","name":"Bash","input":{"command":"ls"}}]}}'
+printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"result":"Done."}'
+`
+	for name, c := range map[string]struct {
+		script, stream string
+		args           []string
+		want           string
+	}{
+		"a plain program":        {"echo I look first.; echo half >&2\n", "", nil, "  I look first.\n  half\n"},
+		"an agent CLI":           {structured, "claude", nil, "  I look first.\n  $ ls\n"},
+		"an agent CLI, --quiet":  {structured, "claude", []string{"--quiet"}, ""},
+		"a plain program, quiet": {"echo I look first.\n", "", []string{"-q"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLocal(t, "cat > /dev/null; echo two >> a.txt\n"+c.script)
+			config := fmt.Sprintf("backends:\n  - {name: mine, kind: command, argv: [%q], stream: %q}\n", filepath.Join(l.dir, "agent.sh"), c.stream)
+			l.write("pawl.yml", strings.ReplaceAll(config, `, stream: ""`, ""))
+			l.write("widgets/a.txt", "not committed\n")
+			l.write("widgets/new/b.txt", "new\n")
+			code, out, said := l.run(append([]string{"--task", "Change a.txt.", "--verify", "true"}, c.args...)...)
+			lines := strings.SplitAfter(said, "\n")
+			slices.Sort(lines) // the two streams of a program are read at the same time
+			want := strings.SplitAfter("2 files have uncommitted changes; the agent does not see them\nverifying the base: true\nAttempt 1 on mine\n"+
+				c.want+"verifying the change: true\nAttempt 1 ended: unverified\n", "\n")
+			slices.Sort(want)
+			if d := cmp.Diff(want, lines); d != "" || code != exitDone {
+				t.Errorf("exit code %d\n%s\n%s", code, d, out)
+			}
+		})
 	}
 }

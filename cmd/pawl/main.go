@@ -30,6 +30,8 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
+	// exitInterrupted is 128 and the number of SIGINT, as shells have it.
+	exitInterrupted = 130
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -88,6 +90,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	fmt.Fprintln(stderr, "pawl:", render.Clean(err.Error()))
+	if ctx.Err() != nil {
+		return exitInterrupted
+	}
 	if _, misused := errors.AsType[usageError](err); misused || !started {
 		fmt.Fprintf(stderr, "pawl: see %s --help\n", called.CommandPath())
 		return exitUsage

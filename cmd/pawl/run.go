@@ -8,10 +8,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,8 +21,10 @@ import (
 	"github.com/pawlbot/pawl/config"
 	"github.com/pawlbot/pawl/internal/checkrun"
 	"github.com/pawlbot/pawl/internal/local"
+	"github.com/pawlbot/pawl/internal/sandbox"
 	"github.com/pawlbot/pawl/internal/server"
 	"github.com/pawlbot/pawl/internal/store"
+	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver"
 	"github.com/pawlbot/pawl/solver/attempt"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -29,7 +33,7 @@ import (
 type runOptions struct {
 	task, taskFile, repo, backend, model, config, sandbox string
 	verify                                                []string
-	json                                                  bool
+	json, quiet                                           bool
 }
 
 func runCommand() *cobra.Command {
@@ -41,7 +45,8 @@ func runCommand() *cobra.Command {
 		// A folder of somebody else's repository is the usual place.
 		Annotations: map[string]string{amongOthersFiles: "yes"},
 		Long: "Run the solve loop on the committed state of a local git repository. The work is committed to a new branch;\n" +
-			"the files in the folder and its current branch are left alone. Receipts are printed; it exits 1 when the\n" +
+			"the files in the folder and its current branch are left alone. What the agent says and does is shown as it happens.\n" +
+			"Ctrl-C keeps the work so far on the branch and exits 130; a second one ends at once. Receipts are printed; it exits 1 when the\n" +
 			"task was not done, or, with --verify, when the work is not verified: a command did not exit 0, no test ran, failures\n" +
 			"were reported all the same, or it passes only with changed tests or with fewer than before. Without --config the\n" +
 			"agent's key comes from its usual variable (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) and stays outside of the sandbox.",
@@ -58,7 +63,8 @@ func runCommand() *cobra.Command {
 	f.StringVar(&o.config, "config", "", "a server's configuration file, for its backends and policy (default: "+configHere+", where the current folder has it and git does not track it)")
 	f.StringVar(&o.sandbox, "sandbox", "", "auto (bubblewrap) or none, instead of the configuration's")
 	f.StringArrayVar(&o.verify, "verify", nil, "a command line that must succeed, beside those of .github/pawl.yml; may be given more than once")
-	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	f.BoolVar(&o.json, "json", false, "print one JSON object, and nothing while it works")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not show what the agent says and does")
 	return cmd
 }
 
@@ -105,7 +111,6 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	log := logger(cmd.ErrOrStderr()).Level(server.Level(cfg.Log.Level))
 	box, err := server.OpenSandbox(ctx, cfg.Sandbox, "")
 	if err != nil {
 		return err
@@ -117,6 +122,12 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 	if cfg.DataDir, err = local.NewRun(ctx, filepath.Join(cache, "pawl"), time.Now()); err != nil {
 		return err
 	}
+	logFile, err := os.OpenFile(filepath.Join(cfg.DataDir, "pawl.log"), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer logFile.Close()
+	log := logger(logFile).Level(server.Level(cfg.Log.Level))
 	db, err := store.Open(ctx, "sqlite:"+filepath.Join(cfg.DataDir, local.Database), store.Options{})
 	if err != nil {
 		return err
@@ -133,56 +144,148 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 	// Runs on the same folder share what an earlier one set up.
 	s.Env.UseLayers(filepath.Join(cache, "pawl", "layers", thread.Hash(work.Dir)))
 	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // what the commands came to on a base, for this run
-	return solveLocally(cmd, s, work, task, o.json)
+	return solveLocally(cmd, s, work, task, o)
 }
 
 // solveLocally asks for the work, waits until it is over and prints what came of it.
-func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task string, asJSON bool) error {
-	ctx := cmd.Context()
+func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task string, o runOptions) error {
 	t := local.Thread(work.Dir)
-	if err := local.Ask(ctx, s, t, task); err != nil {
+	if err := local.Ask(cmd.Context(), s, t, task); err != nil {
 		return err
 	}
-	telling, over := context.WithCancel(ctx)
-	var told sync.WaitGroup
-	if !asJSON {
-		p := &progress{w: cmd.ErrOrStderr(), over: terminal(cmd.ErrOrStderr())}
-		s.Env.OnPrepare = p.prepares
-		told.Go(func() { p.tell(telling, s, t) })
+	err := workLocally(cmd, s, work, o)
+	interrupted := err != nil && cmd.Context().Err() != nil
+	if err != nil && !interrupted {
+		return fmt.Errorf("%w; the transcripts and the log until then are in %s", err, s.Env.Config.DataDir)
 	}
-	err := local.Work(ctx, s, t)
-	over()
-	told.Wait()
+	ctx := context.WithoutCancel(cmd.Context())
+	kept, err := local.Keep(ctx, s, t, work)
 	if err != nil {
-		return fmt.Errorf("%w; the transcripts until then are in %s", err, s.Env.Config.DataDir)
+		return err
 	}
-	ctx = context.WithoutCancel(ctx)
 	v, err := s.View(ctx, t)
 	if err != nil {
 		return err
 	}
 	v.Branch, v.Base = work.Branch, currentBranch(ctx, work.Dir)
-	pushed := slices.ContainsFunc(v.Attempts, func(a checkrun.Attempt) bool { return a.Pushed })
+	pushed := kept || slices.ContainsFunc(v.Attempts, func(a checkrun.Attempt) bool { return a.Pushed })
+	if interrupted {
+		return showInterrupted(cmd, s, v, pushed)
+	}
 	err = printReport(cmd, local.ResultOf(v, s.Env.Config.DataDir), func(w io.Writer) {
 		showThread(w, v)
-		fmt.Fprintf(w, "\nTranscripts: %s\n", s.Env.Config.DataDir)
-		if pushed {
-			fmt.Fprintf(w, "The work is on branch %s: git diff HEAD...%s\n", work.Branch, work.Branch)
-		}
+		showPlace(w, s, v, pushed)
 	})
 	if err != nil {
 		return err
 	}
-	if !asJSON && pushed {
+	if !o.json && pushed {
 		if err := showWork(ctx, work, cmd.OutOrStdout()); err != nil {
 			return fmt.Errorf("show the work: %w; git diff HEAD...%s shows it", err, work.Branch)
 		}
+	}
+	return notDone(v, len(s.Verify) > 0)
+}
+
+// workLocally works until the task is over, and shows that. Once the command is interrupted it ends with an error.
+func workLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, o runOptions) error {
+	w := cmd.ErrOrStderr()
+	if o.json {
+		w = io.Discard
+	}
+	p := &progress{w: w, over: terminal(w)}
+	feed := &local.Feed{Print: p.print, Quiet: o.quiet || o.json}
+	warnDirty(cmd.Context(), p, work.Dir)
+	s.Env.OnBegin, s.Env.OnEvent = feed.Begin, feed.Event
+	s.Env.OnReceipt = func(_ string, r policy.Receipt) { feed.End(r) }
+	s.Env.OnPrepare = func(what string) {
+		p.prepares(what)
+		feed.Prepare(what)
+	}
+	ctx, end := local.Interruptible(cmd.Context(), s)
+	defer end()
+	defer endAtOnce(s.Env.ProcessPrefix())()
+	defer context.AfterFunc(cmd.Context(), func() {
+		p.print("Interrupted: the agent ends and its work so far is kept. Ctrl-C again ends at once.")
+	})()
+	t := local.Thread(work.Dir)
+	telling, over := context.WithCancel(ctx)
+	var told sync.WaitGroup
+	told.Go(func() { p.tell(telling, s, t) })
+	err := local.Work(ctx, s, t, feed.Wait)
+	over()
+	told.Wait()
+	return err
+}
+
+// endAtOnce exits at the second signal, with all that was started. The caller must call stop.
+func endAtOnce(processes string) (stop func()) {
+	signals, done := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for range 2 {
+			select {
+			case <-signals:
+			case <-done:
+				return
+			}
+		}
+		if err := sandbox.EndAll(processes); err != nil {
+			fmt.Fprintln(os.Stderr, "pawl:", err)
+		}
+		os.Exit(exitInterrupted)
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
+}
+
+// warnDirty says that files have changes that the agent does not see.
+func warnDirty(ctx context.Context, p *progress, dir string) {
+	n, err := local.Dirty(ctx, dir)
+	switch {
+	case err != nil:
+		p.print(err.Error())
+	case n == 1:
+		p.print("1 file has uncommitted changes; the agent does not see them")
+	case n > 1:
+		p.print(policy.Plural(n, "file") + " have uncommitted changes; the agent does not see them")
+	}
+}
+
+// showPlace says where a run's work and its transcripts are.
+func showPlace(w io.Writer, s *solver.Solver, v checkrun.View, pushed bool) {
+	fmt.Fprintf(w, "\nTranscripts: %s\n", s.Env.Config.DataDir)
+	if pushed {
+		fmt.Fprintf(w, "The work is on branch %s: git diff HEAD...%[1]s\n", v.Branch)
+	}
+}
+
+// showInterrupted prints what an interrupted run came to, and returns the error that says so.
+func showInterrupted(cmd *cobra.Command, s *solver.Solver, v checkrun.View, pushed bool) error {
+	result := local.ResultOf(v, s.Env.Config.DataDir)
+	result.Interrupted = true
+	err := printReport(cmd, result, func(w io.Writer) { showPlace(w, s, v, pushed) })
+	if err != nil {
+		return err
+	}
+	if pushed {
+		return errors.New("interrupted")
+	}
+	return errors.New("interrupted; no file was changed until then")
+}
+
+// notDone is the error of a task that was not done, or not verified where that was asked for.
+func notDone(v checkrun.View, verifies bool) error {
+	if v.State == checkrun.Waiting {
+		return fmt.Errorf("the task was not done: %s; run it again then", checkrun.Headline(v))
 	}
 	if v.State != checkrun.Done {
 		return fmt.Errorf("the task was not done: %s", v.Rule)
 	}
 	last := v.Attempts[len(v.Attempts)-1]
-	if len(s.Verify) > 0 && !last.CommandsPassed() {
+	if verifies && !last.CommandsPassed() {
 		return fmt.Errorf("the work is not verified: %s", last.VerifiedWords(v.Base))
 	}
 	return nil

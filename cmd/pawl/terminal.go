@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
@@ -168,22 +169,24 @@ func (r *reading) Close() error {
 	return r.File.Close()
 }
 
-// progress tells how work stands: at a terminal in one line that is written over, elsewhere in a line for each step
-// before an attempt.
+// progress prints lines while work goes on. At a terminal a last line says how the work stands, and is written over.
 type progress struct {
 	w        io.Writer
-	over     bool                   // write it over
-	prepared atomic.Pointer[string] // what runs before an attempt; empty or nil for nothing
+	over     bool                   // a line is written over
+	prepared atomic.Pointer[string] // what runs beside the agent; empty or nil for nothing
+	writing  sync.Mutex
 }
 
-func (p *progress) prepares(what string) {
-	p.prepared.Store(&what)
-	if !p.over && what != "" {
-		fmt.Fprintln(p.w, render.Line(what, shownLine))
-	}
+func (p *progress) prepares(what string) { p.prepared.Store(&what) }
+
+// print writes a line that stays.
+func (p *progress) print(line string) {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	fmt.Fprintln(p.w, render.When(p.over, lineBegin)+line)
 }
 
-// tell writes the line at a terminal until the context ends.
+// tell writes the last line until the context ends.
 func (p *progress) tell(ctx context.Context, s *solver.Solver, t thread.ID) {
 	if !p.over {
 		return
@@ -198,7 +201,13 @@ func (p *progress) tell(ctx context.Context, s *solver.Solver, t thread.ID) {
 		if what := p.prepared.Load(); what != nil && *what != "" {
 			stands = *what
 		}
-		fmt.Fprintf(p.w, "%s%s, %s", lineBegin, render.Line(stands, 100), render.Span(time.Since(began)))
+		p.write(lineBegin + render.Line(stands, 100) + ", " + render.Span(time.Since(began)))
 	}
-	fmt.Fprint(p.w, lineBegin)
+	p.write(lineBegin)
+}
+
+func (p *progress) write(text string) {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	fmt.Fprint(p.w, text)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/agent/edit"
 	"github.com/pawlbot/pawl/internal/limit"
+	"github.com/pawlbot/pawl/internal/render"
 	"github.com/pawlbot/pawl/policy"
 )
 
@@ -54,6 +55,7 @@ type Event struct {
 	// message. Ran says that it was executed and not merely said.
 	Authored string
 	Ran      bool
+	Does     string // what a call does, for people, as the function Does writes it
 	// Quotes says that the event quotes a limit text without being a limit.
 	Quotes bool
 	Edits  []policy.Edit
@@ -290,6 +292,35 @@ func Dollars(v gjson.Result) *float64 {
 		return nil
 	}
 	return &v.Num
+}
+
+// maxArgument is how much of one argument a person is shown, in characters (our choice: most fit a terminal's line).
+const maxArgument = 120
+
+// Does writes a call for people: a command line after a dollar sign, or the tool with those of its arguments that are
+// texts and numbers. The input is the object of the arguments, or the only argument. CLIs name the argument with a
+// command line "command", whatever the tool is called.
+func Does(tool string, input gjson.Result) string {
+	words := []string{tool}
+	add := func(_, argument gjson.Result) bool {
+		if argument.Type != gjson.JSON {
+			words = append(words, render.Line(argument.String(), maxArgument))
+		}
+		return true
+	}
+	command := input.Get("command")
+	switch {
+	case command.Type == gjson.String:
+		return "$ " + command.Str
+	case command.IsArray():
+		words[0] = "$"
+		command.ForEach(add)
+	case input.IsObject():
+		input.ForEach(add)
+	default:
+		add(input, input)
+	}
+	return strings.TrimSpace(strings.Join(words, " "))
 }
 
 // EditTools are a CLI's names of its tools that change files, and of their arguments beside content.

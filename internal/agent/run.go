@@ -43,7 +43,10 @@ type RunOptions struct {
 	MaxTranscript int64
 	OnEvent       func(Event) // told each event as it is read, OnCall each call before the event that ended it
 	OnCall        func(Call)
-	Now           func() time.Time // the clock for reset times and the duration; nil means time.Now
+	// OnPrint is told what a program without structure prints, each line of both streams, also at the same time; nil
+	// for nobody.
+	OnPrint func(line string)
+	Now     func() time.Time // the clock for reset times and the duration; nil means time.Now
 }
 
 // lingerTime is what a process gets that stays after its final event, or a child with its streams.
@@ -72,7 +75,7 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 		}
 	}
 	read.alive, read.tellTry = w.pulse, w.tellTry
-	read.tally.onCall = o.OnCall
+	read.tally.onCall, read.onPrint = o.OnCall, o.OnPrint
 	copied := newTranscript(o.Transcript, o.MaxTranscript)
 	outDone, errDone := make(chan error, 1), make(chan error, 1)
 	go func() { outDone <- read.stdout(io.TeeReader(p.Stdout, copied)) }()

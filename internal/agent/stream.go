@@ -142,9 +142,10 @@ func Inspect(r io.Reader, a Adapter, o InspectOptions) (Report, error) {
 type reading struct {
 	tally   *tally
 	onEvent func(Event)
-	alive   func()    // told of each sign of life
-	tellTry func(Try) // told of each request that failed
-	plain   *headTail // what a program without structure printed
+	onPrint func(line string) // nil for nobody
+	alive   func()            // told of each sign of life
+	tellTry func(Try)         // told of each request that failed
+	plain   *headTail         // what a program without structure printed
 	stderr  *headTail
 	bytes   int64
 }
@@ -166,10 +167,47 @@ func (t tap) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// maxPrinted is how much of a line is passed on at once, in bytes.
+const maxPrinted = 4 << 10
+
+// lines passes on what is written, line by line; with nil it does nothing.
+type lines struct {
+	to   func(line string)
+	rest []byte // of a line that has not ended
+}
+
+// Write never fails.
+func (l *lines) Write(p []byte) (int, error) {
+	n := len(p)
+	for l.to != nil && len(p) > 0 {
+		room := maxPrinted - len(l.rest)
+		part, _, ended := bytes.Cut(p[:min(len(p), room)], []byte{'\n'})
+		l.rest = append(l.rest, part...)
+		p = p[len(part):]
+		if ended {
+			p = p[1:]
+		}
+		if ended || len(l.rest) == maxPrinted {
+			l.end()
+		}
+	}
+	return n, nil
+}
+
+// end passes on a line that may lack its end.
+func (l *lines) end() {
+	if len(l.rest) > 0 {
+		l.to(string(l.rest))
+		l.rest = l.rest[:0]
+	}
+}
+
 func (r *reading) stdout(in io.Reader) error {
 	in = io.TeeReader(in, tap(func(p []byte) { r.bytes += int64(len(p)) }))
 	if r.tally.cli.Parse == nil {
-		_, err := io.Copy(io.MultiWriter(r.plain, tap(func([]byte) { r.alive() })), in)
+		printed := &lines{to: r.onPrint}
+		defer printed.end()
+		_, err := io.Copy(io.MultiWriter(r.plain, tap(func([]byte) { r.alive() }), printed), in)
 		return err
 	}
 	var last Kind
@@ -193,7 +231,9 @@ func (r *reading) stdout(in io.Reader) error {
 func (r *reading) errors(in io.Reader) error {
 	var to io.Writer = r.stderr
 	if r.tally.cli.Parse == nil {
-		to = io.MultiWriter(to, tap(func([]byte) { r.alive() }))
+		printed := &lines{to: r.onPrint}
+		defer printed.end()
+		to = io.MultiWriter(to, tap(func([]byte) { r.alive() }), printed)
 	}
 	if r.tally.cli.ReadTry != nil {
 		tries := &tryReader{read: r.tally.cli.ReadTry, onTry: func(n Try) {

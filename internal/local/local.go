@@ -2,6 +2,8 @@
 //
 //	question                                        file
 //	how is the work asked for, and when is it over  local.go
+//	what does a run show while it works             feed.go
+//	what becomes of work that is interrupted        interrupt.go
 //	where are a run's database and transcripts      runs.go
 //	what does pawl run --json print                 result.go
 //	which agent works without a configuration       standalone.go
@@ -43,8 +45,8 @@ func Ask(ctx context.Context, s *solver.Solver, t thread.ID, task string) error 
 	return err
 }
 
-// Work takes steps until the run has ended, and waits where it waits.
-func Work(ctx context.Context, s *solver.Solver, t thread.ID) error {
+// Work takes steps until the run has ended. It waits where the run waits, and tells onWait.
+func Work(ctx context.Context, s *solver.Solver, t thread.ID, onWait func(checkrun.View)) error {
 	for {
 		if err := s.Step(ctx, t); err != nil {
 			return err
@@ -57,7 +59,7 @@ func Work(ctx context.Context, s *solver.Solver, t thread.ID) error {
 			// A cooldown takes hours, which nobody sits out at a terminal.
 			return nil
 		}
-		s.Env.Log.Warn().Strs("reasons", v.Reasons.Texts()).Time("until", v.Until).Msg("waiting")
+		onWait(v)
 		if err := wait.For(ctx, max(time.Second, time.Until(v.Until))); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ type Result struct {
 	// Outcome and Verification are those of the last attempt; empty without one.
 	Outcome      policy.Outcome      `json:"outcome,omitempty"`
 	Verification policy.Verification `json:"verification,omitempty"`
+	Interrupted  bool                `json:"interrupted,omitempty"` // by Ctrl-C or SIGTERM
 	Branch       string              `json:"branch"`
 	Transcripts  string              `json:"transcripts"`
 	Attempts     []Attempt           `json:"attempts"`

@@ -32,6 +32,23 @@ func Sweep(prefix string) (int, error) {
 	return n, nil
 }
 
+// EndAll kills what Sweep does, and all children of this process, for one that is about to exit.
+func EndAll(prefix string) error {
+	_, err := Sweep(prefix)
+	left := killAll(func() (found []int) {
+		for pid, p := range processes("") {
+			if p.parent == os.Getpid() {
+				found = append(found, family("", pid)...)
+			}
+		}
+		return found
+	})
+	if left > 0 {
+		err = errors.Join(err, fmt.Errorf("%d processes did not die", left))
+	}
+	return err
+}
+
 // twice looks again where it finds nothing: a process at its exec has no environment for a moment, and one that
 // is being born was not there yet.
 func twice(find func() []int) func() []int {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/agent"
 	"github.com/pawlbot/pawl/internal/gateway"
 	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/ground"
@@ -52,8 +53,13 @@ type Env struct {
 	// nil and must not block.
 	OnAttempt func(backend string, ending policy.Ending, outcome policy.Outcome)
 	OnReceipt func(backend string, r policy.Receipt)
-	// OnPrepare is told which command of a setup or on the base runs, and empty that none does; it may be nil.
+	// OnPrepare is told which command of a setup or a verification runs, and empty that none does; it may be nil.
 	OnPrepare func(what string)
+	// OnBegin is told which attempt begins, and OnEvent what its agent does: the events of its output, or each line
+	// that a program without structure prints as a message. Keys are removed, and paths are relative. OnEvent is called concurrently. Both
+	// may be nil.
+	OnBegin func(thread.Started)
+	OnEvent func(agent.Event)
 	// Stopping is closed when the server begins to stop: no attempt begins any more,
 	// and those that are cut off then are handed over. Nil where nobody goes on.
 	Stopping chan struct{}

@@ -151,11 +151,14 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	}
 	crash.Point("agent_started")
 	dir, _ := c.Env.inside(c.ws.Dir, "")
+	show := c.shows()
 	report, err := agent.Run(run, process(proc), c.adapter, agent.RunOptions{
 		Dir: dir, Total: b.Timeout, Idle: b.IdleTimeout, Startup: b.StartupTimeout,
 		Transcript: transcript, MaxTranscript: maxTranscript, Now: c.Env.Now, Alive: func(tell func()) { c.models.living.Store(tell) },
-		OnCall: func(call agent.Call) { c.monitor.call(call, cancel) },
+		OnCall:  func(call agent.Call) { c.monitor.call(call, cancel) },
+		OnPrint: func(line string) { show(agent.Event{Kind: agent.Message, Text: line}) },
 		OnEvent: func(e agent.Event) {
+			show(e)
 			c.monitor.event(e)
 			c.models.event(e)
 			c.authored(run, e.Authored, executed(e))
@@ -163,6 +166,24 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 	})
 	crash.Point("agent_done")
 	return report, context.Cause(run), err
+}
+
+// shows passes on what the agent does, without keys and with paths in the checkout.
+func (c *checkout) shows() func(agent.Event) {
+	if c.Env.OnEvent == nil {
+		return func(agent.Event) {}
+	}
+	clean := c.redactor()
+	dir, _ := c.Env.inside(c.ws.Dir, "")
+	return func(e agent.Event) {
+		e.Text = clean.Redact(e.Text)
+		e.Does = strings.ReplaceAll(clean.Redact(e.Does), dir+"/", "")
+		e.Edits = slices.Clone(e.Edits)
+		for i := range e.Edits {
+			e.Edits[i].Path = strings.TrimPrefix(e.Edits[i].Path, dir+"/")
+		}
+		c.Env.OnEvent(e)
+	}
 }
 
 // spec is the agent's process: its command line, and what it may see. HOME holds

@@ -40,6 +40,7 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 	if err := c.based(ctx); err != nil {
 		return nil, err
 	}
+	defer c.Env.prepare("")
 	commit := cmp.Or(c.Receipt.Commit, c.Ground.Start)
 	all, err = c.verify(ctx, commit, policy.AtChange)
 	c.Receipt.TestEvidence = nil
@@ -62,6 +63,7 @@ func (c *checkout) verify(ctx context.Context, commit, at string) ([]policy.Veri
 			return testreport.Trial{}, err
 		}
 		run := func(command string) (policy.Verified, error) {
+			c.Env.prepare("verifying the change: " + command)
 			v, err := t.run(ctx, command)
 			v.At = at
 			return v, err

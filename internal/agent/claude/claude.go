@@ -251,6 +251,7 @@ func callOf(part gjson.Result, tools agent.EditTools) agent.Event {
 		Edits:    editsOf(tools, name, input),
 		Authored: name + " " + input.Raw,
 		Ran:      true,
+		Does:     agent.Does(name, input),
 		Quotes:   limit.Mentioned(input.Raw),
 	}
 }

@@ -198,6 +198,7 @@ func readItem(item gjson.Result, done bool) agent.Event {
 		query := item.Get("query")
 		e.Authored = query.Str
 		e.Ran = true
+		e.Does = agent.Does("web search", query)
 		e.Quotes = limit.Mentioned(query.Raw)
 	default:
 		// Plans, todo lists and items of later versions.
@@ -229,6 +230,7 @@ func readCommand(item gjson.Result, e *agent.Event) {
 	output := item.Get("aggregated_output").Raw
 	e.Authored = command.Str
 	e.Ran = true
+	e.Does = agent.Does("$", command)
 	e.Quotes = limit.Mentioned(command.Raw, output)
 	failed := e.Rejected || agent.Count(item.Get("exit_code")) != 0
 	e.Answered(e.Done && failed, output)
@@ -237,7 +239,9 @@ func readCommand(item gjson.Result, e *agent.Event) {
 func readToolCall(item gjson.Result, e *agent.Event) {
 	arguments := item.Get("arguments").Raw
 	result, failure := item.Get("result").Raw, item.Get("error").Raw
-	e.Authored = item.Get("server").Str + " " + item.Get("tool").Str + " " + arguments
+	tool := item.Get("server").Str + " " + item.Get("tool").Str
+	e.Authored = tool + " " + arguments
+	e.Does = agent.Does(tool, item.Get("arguments"))
 	e.Ran = true
 	e.Quotes = limit.Mentioned(arguments, result, failure)
 	e.Answered(e.Rejected, result+failure)

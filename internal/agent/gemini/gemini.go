@@ -163,6 +163,7 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 			ID:       line.Get("tool_id").Str,
 			Authored: name + " " + input.Raw,
 			Ran:      true,
+			Does:     agent.Does(name, input),
 			Quotes:   limit.Mentioned(input.Raw),
 			Edits:    editTools.Edits(name, input),
 		})

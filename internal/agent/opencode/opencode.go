@@ -208,6 +208,7 @@ func readTool(part gjson.Result, e *agent.Event) {
 	}
 	e.Ran = true
 	e.Authored = name + " " + input.Raw
+	e.Does = agent.Does(name, input)
 	switch state.Get("status").Str {
 	case "completed":
 		e.Done = true
