@@ -94,7 +94,7 @@ func TestPawlRunWorksOnANewBranchAndLeavesTheFolderAlone(t *testing.T) {
 	if r.State != "done" || len(r.Attempts) != 1 || !r.Attempts[0].Pushed || !r.Attempts[0].Verify[0].Passed || !strings.HasPrefix(r.Branch, "pawl/run-") {
 		t.Errorf("receipts %+v, want done after one verified attempt on a new branch", r)
 	}
-	if got := l.git("log", "-1", "--format=%s", r.Branch); got != "feat: Add a second line to a.txt.\n" {
+	if got := l.git("log", "-1", "--format=%s", r.Branch); got != "Add a second line to a.txt.\n" {
 		t.Errorf("the commit is called %q", got)
 	}
 	if got := l.git("show", r.Branch+":a.txt"); got != "one\ntwo\n" {

@@ -19,12 +19,12 @@ type Feed struct {
 	Quiet bool              // leaves out what agents say and do
 
 	mu   sync.Mutex
-	open map[string]string // calls that were told and are not answered, by id
+	open map[string]string // calls that were shown and are not answered, by id
 	said string            // the last message
 	rest string            // the end of a message that goes on
 }
 
-// Bounds of what is shown of a line, in characters, and of the calls that are remembered (our choices).
+// Bounds of a shown line, in characters, and of the calls that are remembered (our choices).
 const (
 	maxSaidLine = 1000
 	maxDoes     = 200
@@ -140,7 +140,7 @@ func (f *Feed) message(text string) {
 	}
 }
 
-// call prints a call once: where it begins, or where its end is the first that is told of it.
+// call prints a call once: where it begins, or at its end if the stream has no event for its beginning.
 func (f *Feed) call(e agent.Event) {
 	what := e.Does
 	if len(e.Edits) > 0 {

@@ -55,9 +55,9 @@ type Env struct {
 	OnReceipt func(backend string, r policy.Receipt)
 	// OnPrepare is told which command of a setup or a verification runs, and empty that none does; it may be nil.
 	OnPrepare func(what string)
-	// OnBegin is told which attempt begins, and OnEvent what its agent does: the events of its output, or each line
-	// that a program without structure prints as a message. Keys are removed, and paths are relative. OnEvent is called concurrently. Both
-	// may be nil.
+	// OnBegin gets each attempt that begins. OnEvent gets the events of its agent's output, and of a program without
+	// structure each line as a message, without keys and with relative paths. OnEvent is called concurrently. Both may
+	// be nil.
 	OnBegin func(thread.Started)
 	OnEvent func(agent.Event)
 	// Stopping is closed when the server begins to stop: no attempt begins any more,
