@@ -173,7 +173,7 @@ func (r *reading) Close() error {
 type progress struct {
 	w        io.Writer
 	over     bool                   // a line is written over
-	prepared atomic.Pointer[string] // what runs beside the agent; empty or nil for nothing
+	prepared atomic.Pointer[string] // a command of Pawl that runs; empty or nil for none
 	writing  sync.Mutex
 }
 

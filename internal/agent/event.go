@@ -294,11 +294,11 @@ func Dollars(v gjson.Result) *float64 {
 	return &v.Num
 }
 
-// maxArgument is how much of one argument a person is shown, in characters (our choice: most fit a terminal's line).
+// maxArgument is how much of one argument is shown, in characters (our choice: most fit a terminal's line).
 const maxArgument = 120
 
-// Does writes a call for people: a command line after a dollar sign, or the tool with those of its arguments that are
-// texts and numbers. The input is the object of the arguments, or the only argument. CLIs name the argument with a
+// Does writes a call for people: a command line after a dollar sign, or the tool with its arguments that are texts and
+// numbers. The input is the object of the arguments, or the only argument. CLIs name the argument with a
 // command line "command", whatever the tool is called.
 func Does(tool string, input gjson.Result) string {
 	words := []string{tool}

@@ -43,8 +43,7 @@ type RunOptions struct {
 	MaxTranscript int64
 	OnEvent       func(Event) // told each event as it is read, OnCall each call before the event that ended it
 	OnCall        func(Call)
-	// OnPrint is told what a program without structure prints, each line of both streams, also at the same time; nil
-	// for nobody.
+	// OnPrint gets each line that a program without structure prints on either stream, concurrently; nil for nobody.
 	OnPrint func(line string)
 	Now     func() time.Time // the clock for reset times and the duration; nil means time.Now
 }

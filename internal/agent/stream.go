@@ -170,7 +170,7 @@ func (t tap) Write(p []byte) (int, error) {
 // maxPrinted is how much of a line is passed on at once, in bytes.
 const maxPrinted = 4 << 10
 
-// lines passes on what is written, line by line; with nil it does nothing.
+// lines passes its input on line by line; with nil it does nothing.
 type lines struct {
 	to   func(line string)
 	rest []byte // of a line that has not ended
