@@ -99,6 +99,15 @@ func TestActsOfAnAttempt(t *testing.T) {
 				"git checkout -q -b mine && git commit -qam 'My own commit'\n",
 			play: aLine,
 		},
+		"files of Git LFS": {
+			files: map[string]string{
+				"a.txt":          "one\n",
+				".gitattributes": "*.png filter=lfs diff=lfs merge=lfs -text\n",
+				"logo.png":       "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("2d", 32) + "\nsize 10\n",
+			},
+			agent: "cat > /dev/null; echo raw > logo.png; echo raw > new.png; echo two >> a.txt\n",
+			play:  aLine,
+		},
 		"refused by git": {
 			agent: "cat > /dev/null; mkdir sub; printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = -u\\n' > sub/.gitmodules; echo two >> a.txt\n",
 			play:  aLine,

@@ -163,6 +163,7 @@ const (
 type change struct {
 	path         string
 	oldMode      string // such as 100644; 000000 where there is nothing
+	newMode      string
 	oldID, newID string // object ids; zeros where there is nothing
 }
 
@@ -212,7 +213,7 @@ func (w *Workspace) compare(ctx context.Context, from, to string) ([]change, err
 		if len(changes) == maxChanges {
 			return tooLarge("more than %d files differ", maxChanges)
 		}
-		changes, meta = append(changes, change{path: field, oldMode: f[0], oldID: f[2], newID: f[3]}), ""
+		changes, meta = append(changes, change{path: field, oldMode: f[0], newMode: f[1], oldID: f[2], newID: f[3]}), ""
 		return nil
 	})
 	return changes, err

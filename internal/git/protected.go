@@ -119,19 +119,28 @@ func (w *Workspace) With(ctx context.Context, tree string, contents map[string][
 
 // rewrite is tree with entries (in the format of update-index --index-info)
 // replaced, by way of an index of its own.
-func (w *Workspace) rewrite(ctx context.Context, tree, entries string) (string, error) {
+func (w *Workspace) rewrite(ctx context.Context, tree, entries string) (id string, err error) {
+	err = w.withIndex(ctx, tree, func(_ string, env []string) error {
+		update := []string{"update-index", "--add", "--replace", "-z", "--index-info"}
+		if _, err := w.run(ctx, command{args: update, env: env, stdin: entries}); err != nil {
+			return err
+		}
+		id, err = line(w.run(ctx, command{args: []string{"write-tree"}, env: env}))
+		return err
+	})
+	return id, err
+}
+
+// withIndex calls do with an index of its own that holds a tree, which env names. It is in dir, and gone afterwards.
+func (w *Workspace) withIndex(ctx context.Context, tree string, do func(dir string, env []string) error) error {
 	dir, err := os.MkdirTemp(w.root, "index")
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer os.RemoveAll(dir)
 	env := []string{"GIT_INDEX_FILE=" + filepath.Join(dir, "index")}
 	if _, err := w.run(ctx, command{args: []string{"read-tree", tree}, env: env}); err != nil {
-		return "", err
+		return err
 	}
-	update := []string{"update-index", "--add", "--replace", "-z", "--index-info"}
-	if _, err := w.run(ctx, command{args: update, env: env, stdin: entries}); err != nil {
-		return "", err
-	}
-	return line(w.run(ctx, command{args: []string{"write-tree"}, env: env}))
+	return do(dir, env)
 }

@@ -126,6 +126,10 @@ func (c *checkout) commitLeft(ctx context.Context, snap git.Snapshot) error {
 		return err
 	}
 	c.leaveOut("protected", protected...)
+	tree, err = c.filtered(ctx, tree)
+	if err != nil {
+		return err
+	}
 	if err := c.leaks(ctx, tree); err != nil || len(r.Leaks) > 0 {
 		return err
 	}
@@ -156,6 +160,21 @@ func (c *checkout) commitLeft(ctx context.Context, snap git.Snapshot) error {
 		r.EndTree = "" // it can be nothing's beginning
 	}
 	return err
+}
+
+// filtered is a tree without the changed files that a filter of git would have to convert. They are left out.
+func (c *checkout) filtered(ctx context.Context, tree string) (string, error) {
+	raw, err := c.ws.Unfiltered(ctx, c.ws.StartTree, tree)
+	if err != nil || len(raw) == 0 {
+		return tree, err
+	}
+	paths := map[string]bool{}
+	for _, l := range raw {
+		paths[l.Path] = true
+		c.leaveOut(l.Reason, l.Path)
+	}
+	tree, _, err = c.ws.Without(ctx, tree, c.ws.StartTree, func(path string) bool { return paths[path] })
+	return tree, err
 }
 
 // describe puts what the change is into the receipt: its fingerprints, against what the attempt began with and against

@@ -1,0 +1,119 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// maxPointer is the size of the largest pointer of Git LFS in bytes, by its specification.
+const maxPointer = 1024
+
+// pointer matches a pointer of Git LFS, by its specification, and of its two earlier names.
+var pointer = regexp.MustCompile(`^version https?://\S+\n(ext-\d+-\S+ sha256:[0-9a-f]{64}\n)*oid sha256:[0-9a-f]{64}\nsize \d+\n?$`)
+
+// lfs is the value of the attribute filter for files that Git LFS keeps.
+const lfs = "lfs"
+
+// Unfiltered are the regular files that a tree changes and whose attribute filter names a program: Git LFS, or one that
+// encrypts. Pawl runs no filter, so that their contents would be committed as they are. Pointers of Git LFS and empty
+// files are none of them.
+func (w *Workspace) Unfiltered(ctx context.Context, from, tree string) ([]Left, error) {
+	changes, err := w.changes(ctx, from, tree)
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]string{}
+	var paths strings.Builder
+	for _, c := range changes {
+		if isFile(c.newMode) {
+			ids[c.path] = c.newID
+			paths.WriteString(c.path + "\x00")
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	filters, err := w.filters(ctx, tree, paths.String())
+	if err != nil {
+		return nil, fmt.Errorf("attributes of the changed files: %w", err)
+	}
+	var left []Left
+	for _, f := range filters {
+		stays, err := w.staysPointer(ctx, f.name, ids[f.path])
+		if err != nil {
+			return nil, err
+		}
+		if !stays {
+			left = append(left, Left{Path: f.path, Reason: reasonOf(f.name)})
+		}
+	}
+	return left, nil
+}
+
+func reasonOf(filter string) string {
+	if filter == lfs {
+		return "Git LFS keeps this file, and Pawl uploads nothing there"
+	}
+	return fmt.Sprintf("Pawl does not run filter=%.50s of .gitattributes", filter)
+}
+
+// filtered is a path with the value of its attribute filter.
+type filtered struct{ path, name string }
+
+// filters are those among some paths, each ended by a NUL byte, that have a filter by the .gitattributes of a tree.
+func (w *Workspace) filters(ctx context.Context, tree, paths string) (all []filtered, err error) {
+	err = w.withIndex(ctx, tree, func(dir string, index []string) error {
+		// The host's own directory overrides all filters: this one overrides nothing.
+		plain := filepath.Join(dir, "plain.git")
+		if err := initialise(plain, "main", true); err != nil {
+			return err
+		}
+		if err := os.Remove(filepath.Join(plain, "info", "attributes")); err != nil {
+			return err
+		}
+		var fields []string
+		ask := command{
+			args:  []string{"check-attr", "--cached", "-z", "--stdin", "filter"},
+			env:   append(index, "GIT_DIR="+plain, "GIT_OBJECT_DIRECTORY="+filepath.Join(w.gitDir, "objects")),
+			stdin: paths,
+		}
+		return w.each(ctx, ask, func(field string) error {
+			fields = append(fields, field) // path, filter, value
+			if len(fields) < 3 {
+				return nil
+			}
+			if names(fields[2]) {
+				all = append(all, filtered{fields[0], fields[2]})
+			}
+			fields = nil
+			return nil
+		})
+	})
+	return all, err
+}
+
+// names reports whether the value of an attribute is a name.
+func names(value string) bool {
+	switch value {
+	case "unspecified", "unset", "set":
+		return false
+	}
+	return true
+}
+
+// staysPointer reports whether a file under a filter may be committed as it is.
+func (w *Workspace) staysPointer(ctx context.Context, filter, id string) (bool, error) {
+	if filter != lfs {
+		return false, nil
+	}
+	text, err := w.run(ctx, command{args: []string{"cat-file", "blob"}, ids: []string{id}, limit: maxPointer})
+	if errors.Is(err, ErrTooLarge) {
+		return false, nil
+	}
+	return len(text) == 0 || pointer.Match(text), err
+}
