@@ -115,11 +115,13 @@ type Receipt struct {
 	// Leaks look like secrets. Work that has some is not committed.
 	Leaks []Leak `json:"leaks,omitempty"`
 	// Merged says that others' pushes were merged into the commit.
-	Merged   bool          `json:"merged,omitempty"`
-	Kept     string        `json:"kept,omitempty"` // the branch of a commit that was not pushed to the thread's branch
-	LeftOut  []string      `json:"left_out,omitempty"`
-	Edits    Edits         `json:"edits"`
-	Evidence simhash.Print `json:"evidence"`
+	Merged  bool     `json:"merged,omitempty"`
+	Kept    string   `json:"kept,omitempty"` // the branch of a commit that was not pushed to the thread's branch
+	LeftOut []string `json:"left_out,omitempty"`
+	// Inherited are the commits that Pawl's branch held before the thread's first push.
+	Inherited []string      `json:"inherited,omitempty"`
+	Edits     Edits         `json:"edits"`
+	Evidence  simhash.Print `json:"evidence"`
 	// Frames are the fingerprints of the first frames of its stack traces.
 	Frames []simhash.Print `json:"frames,omitempty"`
 	Change simhash.Print   `json:"change"`

@@ -73,11 +73,26 @@ func (s *step) ground() *attempt.Ground {
 		Lease:      s.pub.lease,
 		Log:        s.pub.log,
 		Branch:     s.pub.solver.Host.branch(s.pub.state, s.pub.thread),
+		Unknown:    s.pub.branchUnknown(),
 		Unfinished: s.pub.state.Unfinished,
 		Remote: func(ctx context.Context, renew bool) (git.Remote, error) {
 			return s.pub.solver.Host.remote(ctx, s.pub, renew)
 		},
 	}
+}
+
+// branchUnknown reports whether the log of an issue holds no push to the branch that Pawl works on.
+func (p *publisher) branchUnknown() bool {
+	if p.state.Snapshot.Pull {
+		return false
+	}
+	pushes := thread.PushKey(p.solver.Host.branch(p.state, p.thread), "")
+	for key := range p.state.Acts {
+		if strings.HasPrefix(key, pushes) {
+			return false
+		}
+	}
+	return true
 }
 
 // nothingAsked reports whether neither the description nor a remark says what to do.

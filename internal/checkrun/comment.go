@@ -294,8 +294,26 @@ func pullFacts(f View, worked Attempt) []string {
 	if worked.N > 0 {
 		facts = append(facts, fmt.Sprintf("attempt %d by %s", worked.N, backend(worked)))
 	}
-	facts = append(facts, headFact(f), render.When(len(worked.LeftOut) > 0, "left out: "+paths(worked.LeftOut)))
+	facts = append(facts, f.inherited(), headFact(f), render.When(len(worked.LeftOut) > 0, "left out: "+paths(worked.LeftOut)))
 	return append(facts, leftOpen(worked, true)...)
+}
+
+// inherited names the commits that Pawl's branch held before the thread's first push; empty for none.
+func (f View) inherited() string {
+	var found []string
+	for _, a := range f.Attempts {
+		if len(a.Inherited) > 0 {
+			found = a.Inherited
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(
+		"the branch existed before Pawl's first push, with %s that Pawl builds on: %s. To start again from the base, delete the branch and comment `/pawl retry`",
+		policy.Plural(len(found), "commit"),
+		render.Joined("; ", first(found, 5, "commit", func(c string) string { return render.Code(render.Line(c, 200)) })...),
+	)
 }
 
 // headFact says what the verify commands came to on the head commit, by the newest attempt that ran them there.

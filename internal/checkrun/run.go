@@ -236,6 +236,7 @@ func evidence(f View) []string {
 		lines = append(lines, "no setup: "+render.Code(f.Attempts[0].Proposal.Command)+" is the usual command for "+render.Code(f.Attempts[0].Proposal.File)+
 			"; to have it run, put it under `environment.setup` in `.github/pawl.yml`")
 	}
+	lines = append(lines, f.inherited())
 	lines = append(lines, answerLines(f)...)
 	if a, ok := f.last(); ok {
 		lines = append(lines, leftOpen(a, f.Rule != policy.RuleQuestion)...)

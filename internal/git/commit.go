@@ -89,6 +89,16 @@ func (c *Cache) LastSubjects(ctx context.Context, commit string, most int) ([]st
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
 }
 
+// Authored are the last commits after since, up to a commit, each as "short id first line, by author".
+func (c *Cache) Authored(ctx context.Context, since, to string, most int) ([]string, error) {
+	args := []string{"log", "-z", "--format=%h %s, by %an", fmt.Sprintf("--max-count=%d", most)}
+	out, err := c.run(ctx, command{args: args, ids: []string{"^" + since, to}})
+	if err != nil {
+		return nil, fmt.Errorf("commits since %s: %w", since, err)
+	}
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
+}
+
 func (c *Cache) IsAncestor(ctx context.Context, old, new string) (bool, error) {
 	base, err := c.MergeBase(ctx, old, new)
 	return err == nil && base == old, err

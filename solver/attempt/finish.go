@@ -28,6 +28,9 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	}
 	ctx, cancel := lease.AfterStop(ctx)
 	defer cancel()
+	if a.Ground != nil {
+		a.Receipt.Inherited = a.Ground.Inherited
+	}
 	used := policy.Spent{Tokens: a.Receipt.Tokens, CostUSD: a.Receipt.CostUSD}.Plus(a.used())
 	a.Receipt.Tokens, a.Receipt.CostUSD = used.Tokens, used.CostUSD
 	if a.handed != nil {
@@ -166,7 +169,7 @@ func (a *Attempt) Hide() {
 			}
 		}
 	}
-	all(r.NotDone, r.Reasons, r.Tests, r.LeftOut)
+	all(r.NotDone, r.Reasons, r.Tests, r.LeftOut, r.Inherited)
 	for i := range r.Remarks {
 		shown = append(shown, &r.Remarks[i].Words)
 	}

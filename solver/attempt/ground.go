@@ -28,6 +28,8 @@ type Ground struct {
 	// credential was refused, and another one is made.
 	Remote func(ctx context.Context, renew bool) (git.Remote, error)
 	Branch string // that is worked on
+	// Unknown says that the thread's log holds no push to Branch, which is Pawl's own by its name.
+	Unknown bool
 	// Pins are commits that the branch must hold, or people are asked first.
 	Pins []thread.Pin
 	// Unfinished is what the attempt goes on from. Fetch clears what it cannot go on from.
@@ -50,6 +52,8 @@ type Ground struct {
 	Before []policy.Verified
 	Image  string
 	Layer  policy.Layer
+	// Inherited are commits that an Unknown branch held before Pawl's first push. Fetch sets them.
+	Inherited []string
 	// Titles are the subjects of the last commits of the default branch, whose style new ones follow.
 	Titles []string
 	// Proposal is the usual setup where the repository has none.
@@ -214,7 +218,25 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 		return emptyRepository(fmt.Sprintf("branch %s does not exist", def)), nil
 	}
 	g.settings, g.Into = tips[def], tips[g.Base]
-	return nil, nil
+	return nil, g.inherit(ctx)
+}
+
+// maxInherited bounds the commits of a branch that a receipt names.
+const maxInherited = 20
+
+// inherit names the commits that an unknown branch holds. The attempt starts at the base if the branch holds none.
+func (g *Ground) inherit(ctx context.Context) (err error) {
+	g.Inherited = nil
+	if !g.Unknown || g.Tip == "" || g.Into == "" {
+		return nil
+	}
+	if g.Inherited, err = g.cache.Authored(ctx, g.Into, g.Tip, maxInherited); err != nil {
+		return err
+	}
+	if len(g.Inherited) == 0 {
+		g.Start = g.Into
+	}
+	return nil
 }
 
 func emptyRepository(why string) *thread.Decided {
