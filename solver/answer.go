@@ -18,15 +18,15 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// maxPullTitle is how long the title of a pull request may be, in bytes; GitHub takes 256 characters.
+// maxPullTitle limits a pull request's title, in bytes; GitHub takes 256 characters.
 const maxPullTitle = 200
 
-// refsSettle is how long after an attempt a refusal of its pull request (422) may be
-// GitHub's own lag: what was pushed is not at once what its API sees.
+// refsSettle is how long after an attempt a refused pull request (422) may be GitHub's own lag: its API does not
+// see a push at once.
 const refsSettle = time.Minute
 
-// openPull opens the draft pull request for what was pushed for an issue, once.
-// It is a part of every step, so one that could not be opened is opened later.
+// openPull opens the draft pull request for the work on an issue, once. Every step calls it, so a failed call is
+// repeated.
 func (p *publisher) openPull(ctx context.Context) error {
 	if !p.owesPull() {
 		return nil
@@ -78,7 +78,7 @@ func (p *publisher) openPull(ctx context.Context) error {
 	return p.load(ctx)
 }
 
-// owesPull reports whether work was pushed for an open issue that has no pull request yet.
+// owesPull reports whether an open issue has pushed work and no pull request yet.
 func (p *publisher) owesPull() bool {
 	if p.Forge == nil || p.state.Snapshot.Pull {
 		return false
@@ -89,14 +89,14 @@ func (p *publisher) owesPull() bool {
 	return p.state.Head != ""
 }
 
-// createPull opens a pull request. What an earlier try opened is returned, so a repetition is safe.
+// createPull opens a pull request, or returns the one that an earlier try opened.
 func (p *publisher) createPull(ctx context.Context, pull forge.NewPull) (opened forge.OpenedPull, err error) {
-	err = forge.ErrInvalid // where no event told the default branch
+	err = forge.ErrInvalid // no event named the default branch
 	if pull.Base != "" {
 		opened, err = p.Forge.PullRequests.Create(ctx, p.repo(), pull)
 	}
 	if errors.Is(err, forge.ErrInvalid) {
-		// The default branch may have got another name since the last event.
+		// The default branch may have been renamed since the last event.
 		info, lookErr := p.Forge.Repositories.Get(ctx, p.repo())
 		if lookErr != nil {
 			return opened, lookErr
@@ -107,12 +107,12 @@ func (p *publisher) createPull(ctx context.Context, pull forge.NewPull) (opened 
 		}
 	}
 	if errors.Is(err, forge.ErrInvalid) && p.justPushed() {
-		return opened, fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind: the step is tried again
+		return opened, fmt.Errorf("GitHub may not see the branch yet: %s", err) // without its kind, so that the step is tried again
 	}
 	return opened, err
 }
 
-// justPushed reports whether the last attempt ended so lately that GitHub's API may not know its branch.
+// justPushed reports whether the last attempt ended so recently that GitHub's API may not know its branch.
 func (p *publisher) justPushed() bool {
 	n := len(p.state.Attempts)
 	if n == 0 {
@@ -121,12 +121,12 @@ func (p *publisher) justPushed() bool {
 	return p.env.Now().Sub(p.state.Attempts[n-1].EndedAt).Abs() < refsSettle
 }
 
-// acknowledge puts a 👀 reaction on everything that Pawl listens to and has not acknowledged.
+// acknowledge puts a 👀 reaction on everything that Pawl listens to, once.
 func (p *publisher) acknowledge(ctx context.Context) error {
 	if p.state.Closed != "" {
 		return nil
 	}
-	seen := map[thread.Target]bool{} // of a comment that is edited again and again one 👀 is enough
+	seen := map[thread.Target]bool{} // one 👀 for a comment that is edited repeatedly
 	for _, f := range p.heard() {
 		if f.Target.Kind == "" || f.Target.ID == 0 || seen[f.Target] {
 			continue
@@ -139,7 +139,7 @@ func (p *publisher) acknowledge(ctx context.Context) error {
 	return nil
 }
 
-// heard is what Pawl listens to: feedback, the questions that it will answer, and commands.
+// heard lists what Pawl listens to: feedback, questions that it will answer, and commands.
 func (p *publisher) heard() []thread.Feedback {
 	var all []thread.Feedback
 	for _, r := range p.state.Feedback {
@@ -156,7 +156,7 @@ func (p *publisher) heard() []thread.Feedback {
 	return append(all, p.state.Controls...)
 }
 
-// deleted reports whether an error says that a single thing is gone while the repository is still there.
+// deleted reports whether an error means that one object is gone from an existing repository.
 func (p *publisher) deleted(ctx context.Context, err error) bool {
 	if !isAny(err, forge.ErrNotFound, forge.ErrGone) {
 		return false
@@ -165,11 +165,10 @@ func (p *publisher) deleted(ctx context.Context, err error) bool {
 	return err == nil
 }
 
-// maxAnswers bounds the answers on a thread in an hour, so that questions leave room for
-// other writes. 10 is our choice.
+// maxAnswers limits a thread's answers per hour, to leave room for other writes. 10 is our choice.
 const maxAnswers = 10
 
-// answered is the last answer on a page, and how many the thread had in the last hour.
+// answered is the last answer on a page, and the thread's number in the last hour.
 func (p *publisher) answered(page string) (last thread.ActState, n int) {
 	for _, a := range p.state.Acts {
 		if a.Page != "" && p.env.Now().Sub(a.At).Abs() < time.Hour { // a clock may have been ahead
@@ -185,7 +184,7 @@ func (p *publisher) answered(page string) (last thread.ActState, n int) {
 	return last, n
 }
 
-// questions are those without an answer, among them a command for a backend that turned out to be excluded.
+// questions lists those without an answer, including commands for a backend that turned out to be excluded.
 func (p *publisher) questions() []thread.Feedback {
 	if !p.owesPinned() {
 		return p.state.Questions
@@ -195,7 +194,8 @@ func (p *publisher) questions() []thread.Feedback {
 	return append(slices.Clone(p.state.Questions), q)
 }
 
-// owesPinned reports whether a user chose a backend that the repository's configuration excludes, and was not told so.
+// owesPinned reports whether a user chose a backend that the repository's configuration excludes and has no answer
+// yet.
 func (p *publisher) owesPinned() bool {
 	s := p.state
 	if s.PinnedBy.Command == "use" { // which is answered in any case
@@ -210,7 +210,7 @@ func (p *publisher) owesPinned() bool {
 	return attempt.BackendNamed(effective(p.Config, s.Repo).Backends, s.Pinned).Name == ""
 }
 
-// react puts a reaction on what somebody wrote; GitHub's refusal is noted.
+// react adds a reaction to a target; GitHub's refusal is logged.
 func (p *publisher) react(ctx context.Context, key string, on thread.Target, reaction string) error {
 	return p.act(ctx, key, "", func() (thread.Act, bool, error) { return thread.Act{}, false, nil }, func(int64) (thread.Act, error) {
 		var err error
@@ -227,7 +227,7 @@ func (p *publisher) react(ctx context.Context, key string, on thread.Target, rea
 	})
 }
 
-// answer answers a question, in the comment of the last answer to such a one there.
+// answer answers a question, by editing the last answer to the same question there.
 func (p *publisher) answer(ctx context.Context, q thread.Feedback) error {
 	number := cmp.Or(q.Number, p.thread.Number)
 	page := fmt.Sprintf("%s %d", q.Command, number)
@@ -235,7 +235,7 @@ func (p *publisher) answer(ctx context.Context, q thread.Feedback) error {
 	if n >= maxAnswers {
 		return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: fmt.Sprintf("not answered: %d answers in an hour are enough", n)})
 	}
-	if q.Command == feedback.Refused && !q.Private { // anybody may write to a public repository, and the writer sees a reaction
+	if q.Command == feedback.Refused && !q.Private { // a reaction is enough: everyone may write to a public repository
 		return p.puzzle(ctx, q)
 	}
 	v, err := p.solver.view(ctx, p.thread, p.state)
@@ -252,7 +252,7 @@ func (p *publisher) answer(ctx context.Context, q thread.Feedback) error {
 	return p.comment(ctx, thread.AnswerKey(q.Seq), number, last.ID, body, mark, thread.Act{Page: page})
 }
 
-// puzzle answers a command of somebody who may not give it with a reaction.
+// puzzle reacts to a command whose writer may not give it.
 func (p *publisher) puzzle(ctx context.Context, q thread.Feedback) error {
 	if q.Target.Kind == "" {
 		return p.acted(ctx, thread.AnswerKey(q.Seq), thread.Act{Note: "there is nothing to react to"})
@@ -260,8 +260,8 @@ func (p *publisher) puzzle(ctx context.Context, q thread.Feedback) error {
 	return p.react(ctx, thread.AnswerKey(q.Seq), q.Target, forge.Confused)
 }
 
-// comment writes a comment, or a text in place of an earlier one, and logs it as done; one whose act has a hash is kept
-// as it should be. A thread that takes none, as one that is locked, is noted.
+// comment writes or edits a comment and logs it as done. An act with a hash keeps its comment current. A locked
+// thread is logged.
 func (p *publisher) comment(ctx context.Context, key string, number int, earlier int64, body, mark string, done thread.Act) error {
 	return p.act(ctx, key, done.Hash, func() (thread.Act, bool, error) {
 		c, ok, err := p.Forge.Issues.FindComment(ctx, p.repo(), number, mark)
@@ -289,7 +289,7 @@ func (p *publisher) comment(ctx context.Context, key string, number int, earlier
 	})
 }
 
-// refused reports whether GitHub will never do something to a single thing.
+// refused reports whether GitHub will always refuse something for one object.
 func (p *publisher) refused(ctx context.Context, err error) bool {
 	if isAny(err, forge.ErrForbidden, forge.ErrInvalid) {
 		return true
@@ -297,25 +297,25 @@ func (p *publisher) refused(ctx context.Context, err error) bool {
 	return p.deleted(ctx, err)
 }
 
-// attend answers and acknowledges what came while an attempt runs, in the attempt's own lease. What it cannot
-// do now is done after the attempt. The publisher must be a copy of the step's.
+// attend answers and acknowledges new events while an attempt runs, under the attempt's lease. What it cannot do
+// now is done after the attempt. The publisher must be a copy of the step's.
 func (p *publisher) attend(ctx context.Context) {
 	if err := p.load(ctx); err != nil {
-		p.log.Warn().Err(err).Msg("read the log beside an attempt")
+		p.log.Warn().Err(err).Msg("read the log during an attempt")
 		return
 	}
 	if err := p.acknowledge(ctx); err != nil {
-		p.log.Warn().Err(err).Msg("acknowledge beside an attempt")
+		p.log.Warn().Err(err).Msg("acknowledge during an attempt")
 	}
 	for _, q := range p.questions() {
 		if err := p.answer(ctx, q); err != nil {
-			p.log.Warn().Err(err).Msg("answer beside an attempt")
+			p.log.Warn().Err(err).Msg("answer during an attempt")
 			return
 		}
 	}
 }
 
-// publishSaid posts what agents answered and planned, each in a comment of its own, where it was asked for.
+// publishSaid posts agents' answers and plans, each as a comment where it was asked for.
 func (p *publisher) publishSaid(ctx context.Context) error {
 	for _, a := range p.state.Attempts {
 		key := thread.SaidKey(a.N)
@@ -332,7 +332,7 @@ func (p *publisher) publishSaid(ctx context.Context) error {
 	return nil
 }
 
-// askedOn is the issue or pull request on which an attempt was asked for.
+// askedOn is the issue or pull request on which an attempt was requested.
 func (p *publisher) askedOn(n int) (number int) {
 	for _, r := range p.state.Feedback {
 		if r.Taken == n {
@@ -342,8 +342,8 @@ func (p *publisher) askedOn(n int) (number int) {
 	return cmp.Or(number, p.thread.Number)
 }
 
-// plan is the plan that the next attempt is to work by, if it is to work by one: as its comment reads at GitHub, or, after
-// a failure, as the attempt before it had it. Refused says why it cannot be taken.
+// plan is the plan for the next attempt, if it has one: the comment at GitHub, or, after a failure, the previous
+// attempt's plan. refused says why it cannot be used.
 func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, refused *thread.Decided, err error) {
 	made, order := s.pub.state.Plan()
 	if purpose != policy.ToChange || order == nil {
@@ -360,7 +360,7 @@ func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, r
 		return "", refusePlan("there is no plan"), nil
 	}
 	act := s.pub.state.Acts[thread.SaidKey(made.N)]
-	if act.ID == 0 { // it could not be posted, so nobody could change it
+	if act.ID == 0 { // it could not be posted, so nobody could edit it
 		return made.Receipt.Final, nil, nil
 	}
 	d, err := s.pub.Forge.Discussions.Read(ctx, s.pub.repo(), s.pub.askedOn(made.N), math.MaxInt)
@@ -384,19 +384,19 @@ func (s *step) plan(ctx context.Context, purpose policy.Purpose) (plan string, r
 	}
 	if !writes {
 		by := cmp.Or(c.Editor.Account(), "an unknown account")
-		return "", refusePlan(fmt.Sprintf("the plan was edited by %s, who is no person with the permission to write", by)), nil
+		return "", refusePlan(fmt.Sprintf("the plan was edited by %s, who may not write to the repository", by)), nil
 	}
 	return checkrun.PlanIn(c.Text), nil, nil
 }
 
-// refusePlan asks a user for another command, since the plan cannot be worked off.
+// refusePlan asks for another command, since the plan cannot be carried out.
 func refusePlan(why string) *thread.Decided {
-	d := thread.Refuse(policy.RulePlan, "Comment /pawl go once more to have the plan worked off as it stands now, or /pawl plan for another one.", why)
+	d := thread.Refuse(policy.RulePlan, "Comment /pawl go again to carry out the plan as it is now, or /pawl plan for another one.", why)
 	d.Action = policy.DoAsk
 	return d
 }
 
-// editorWrites reports whether a user who may write to the repository edited a comment last.
+// editorWrites reports whether a comment's last editor may write to the repository.
 func (s *step) editorWrites(ctx context.Context, c forge.Said) (bool, error) {
 	by := c.Editor.Account()
 	if by == "" || c.Editor.Bot() {

@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// quiet is how long nothing was told of a commit's checks before they count as over: a job that needs another
-	// one begins some seconds after that one's end.
+	// quiet is how long a commit's checks must be silent to count as finished: a dependent job begins some seconds
+	// after the job before it.
 	quiet = 10 * time.Second
-	// postponeMost is how long after the first failure further results postpone the look. It is our choice.
+	// postponeMost is how long after the first failure further results postpone the look. Our choice.
 	postponeMost = 10 * time.Minute
-	// settleMost is how long checks that still run are awaited after the first failure. It is our choice.
+	// settleMost is how long to wait for running checks after the first failure. Our choice.
 	settleMost = time.Hour
-	// maxRead is how many failing checks are read and told; of the rest the prompt has the number.
+	// maxRead limits the failing checks that are read and reported; the prompt counts the rest.
 	maxRead = 20
-	// maxNamed is how many failing tests of a job's log are named.
+	// maxNamed limits the failing tests named from a job's log.
 	maxNamed = 20
-	// toldLines and toldBytes bound what is told of one check, and of all together.
+	// toldLines and toldBytes limit the text about one check, and about all together.
 	toldLines, toldBytes = 200, 12_000
 )
 
-// look reads the red checks of the last pushed commit once, when its checks are over: which of them are the work's,
-// which of those are told as feedback. It reports whether it logged something, and else when to look again; zero for
-// never.
+// look reads the red checks of the last pushed commit once, when its checks have finished: which ones the work
+// caused, and which of those become feedback. It reports whether it logged something, and otherwise when to look
+// again; zero for never.
 func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error) {
 	red, now := s.pub.state.Red(), s.pub.env.Now()
 	if len(red.Names) == 0 {
@@ -55,7 +55,7 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 	next, err = l.at(ctx, red)
 	switch {
 	case final(err): // an attempt does not depend on it
-		l.pub.log.Warn().Err(err).Msg("the failing checks of the commit are not looked at")
+		l.pub.log.Warn().Err(err).Msg("the commit's failing checks could not be read")
 		return false, time.Time{}, nil
 	case err != nil:
 		return false, time.Time{}, fmt.Errorf("the checks of the commit: %w", err)
@@ -69,8 +69,8 @@ func (s *step) look(ctx context.Context) (logged bool, next time.Time, err error
 	return true, time.Time{}, s.pub.lease.Append(ctx, thread.Batch{Events: l.events(now)})
 }
 
-// quietAt reports whether nothing was reported of the checks for a while, and else when that will be so. A report of the
-// future came by a wrong clock.
+// quietAt reports whether the checks have been silent for `quiet`, and otherwise when they will have been. A report
+// from the future came from a wrong clock.
 func quietAt(last, now time.Time) (next time.Time, is bool) {
 	since := now.Sub(last)
 	if since >= quiet || since <= -quiet {
@@ -79,8 +79,8 @@ func quietAt(last, now time.Time) (next time.Time, is bool) {
 	return last.Add(quiet), false
 }
 
-// lookAt reports whether the checks are looked at now, and else when. urgent says that results came for so long without
-// a pause that no further ones are awaited.
+// lookAt reports whether to look at the checks now, and otherwise when. urgent says that results kept coming for so
+// long that the look waits no longer.
 func lookAt(red thread.Red, now time.Time) (next time.Time, urgent, is bool) {
 	next, is = quietAt(red.Last, now)
 	if is {
@@ -96,8 +96,8 @@ func lookAt(red thread.Red, now time.Time) (next time.Time, urgent, is bool) {
 	return next, false, false
 }
 
-// at reads the checks and finds out what the failing ones are. While some still run, it returns when to look again,
-// unless it is urgent.
+// at reads and classifies the failing checks. While some still run, it returns when to look again, unless it is
+// urgent.
 func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err error) {
 	l.all, err = l.pub.others(ctx, l.pub.state.Head)
 	if err != nil {
@@ -114,7 +114,7 @@ func (l *look) at(ctx context.Context, red thread.Red) (next time.Time, err erro
 
 const completed = "completed"
 
-// others are the results of others on a commit.
+// others lists other Apps' results on a commit.
 func (p *publisher) others(ctx context.Context, ref string) ([]forge.CheckResult, error) {
 	all, err := p.Forge.Checks.Latest(ctx, p.repo(), ref)
 	return slices.DeleteFunc(all, func(c forge.CheckResult) bool { return c.App.ID == p.app.ID }), err
@@ -123,24 +123,24 @@ func (p *publisher) others(ctx context.Context, ref string) ([]forge.CheckResult
 // look is one look at the checks of a commit.
 type look struct {
 	pub         *publisher
-	urgent      bool // what still runs is not awaited
+	urgent      bool // do not wait for running checks
 	all         []forge.CheckResult
 	start, base []forge.CheckResult
 	baseRef     string
 	actions     *forge.Jobs // nil before the first use
 	found       []redCheck  // oldest first
-	reads       int         // how many were read
-	again       bool        // failed jobs run again, and their results are awaited
+	reads       int         // checks read so far
+	again       bool        // failed jobs run again, and their results are pending
 }
 
 type redCheck struct {
 	thread.RedCheck
-	was       string   // what it concluded, where it was read
-	head, log []string // what the check says, and what its log does
+	was       string   // its conclusion, if it was read
+	head, log []string // from the check, and from its log
 	job       forge.FailedJob
 }
 
-// concluded is what all runs of a check concluded, those of its name and App; empty where they differ or some still run.
+// concluded is the common conclusion of all runs of a check (name and App); empty if they differ or some still run.
 func concluded(all []forge.CheckResult, of forge.CheckResult) (conclusion string) {
 	other := func(c forge.CheckResult) bool { return c.Name != of.Name || c.App.ID != of.App.ID }
 	for i, c := range slices.DeleteFunc(slices.Clone(all), other) {
@@ -156,7 +156,7 @@ func (l *look) classify(ctx context.Context, red thread.Red) error {
 	failing := slices.DeleteFunc(slices.Clone(l.all), func(c forge.CheckResult) bool { return !feedback.Failing(c.Conclusion) })
 	slices.SortStableFunc(failing, func(a, b forge.CheckResult) int { return cmp.Compare(a.ID, b.ID) })
 	known := l.pub.state.Checked.On(l.pub.state.Head)
-	failing = slices.DeleteFunc(failing, func(c forge.CheckResult) bool { // what is known stays so
+	failing = slices.DeleteFunc(failing, func(c forge.CheckResult) bool { // classified failures keep their class
 		return !slices.Contains(red.Names, c.Name) && slices.ContainsFunc(known, func(r thread.RedCheck) bool { return r.Name == c.Name })
 	})
 	for _, name := range red.Names {
@@ -165,7 +165,7 @@ func (l *look) classify(ctx context.Context, red thread.Red) error {
 			l.add(redCheck{RedCheck: thread.RedCheck{Name: name}}, feedback.Failure{Again: passed, Gone: !passed})
 		}
 	}
-	if err := l.beside(ctx, failing); err != nil {
+	if err := l.compare(ctx, failing); err != nil {
 		return err
 	}
 	for _, c := range failing {
@@ -176,8 +176,8 @@ func (l *look) classify(ctx context.Context, red thread.Red) error {
 	return l.repeat(ctx)
 }
 
-// beside reads what the checks concluded on the base and, where that does not explain all, where the work began.
-func (l *look) beside(ctx context.Context, failing []forge.CheckResult) (err error) {
+// compare reads the checks' conclusions on the base and, if that does not explain all, at the start of the work.
+func (l *look) compare(ctx context.Context, failing []forge.CheckResult) (err error) {
 	l.baseRef = cmp.Or(l.pub.state.Snapshot.BaseRef, l.pub.state.Snapshot.DefaultBranch)
 	if len(failing) == 0 || l.baseRef == "" {
 		return nil
@@ -197,7 +197,7 @@ func (l *look) beside(ctx context.Context, failing []forge.CheckResult) (err err
 	return nil
 }
 
-// needsStart reports whether the checks of the commit that the work began at say more than those of the base.
+// needsStart reports whether the checks at the start of the work say more than those on the base.
 func (l *look) needsStart(began string, failing []forge.CheckResult) bool {
 	if began == "" {
 		return false
@@ -208,7 +208,7 @@ func (l *look) needsStart(began string, failing []forge.CheckResult) bool {
 	return slices.ContainsFunc(failing, func(c forge.CheckResult) bool { return !feedback.Failing(concluded(l.base, c)) })
 }
 
-// read finds out what one failing check is. Only what nothing else explains has its annotations and its log read.
+// read classifies one failing check. It reads annotations and logs only if nothing else explains the failure.
 func (l *look) read(ctx context.Context, c forge.CheckResult) (err error) {
 	r := redCheck{RedCheck: thread.RedCheck{Name: c.Name, URL: c.HTMLURL}}
 	f := feedback.Failure{
@@ -244,14 +244,14 @@ func ours(r thread.RedCheck) bool { return r.Class == feedback.Ours }
 func (l *look) add(r redCheck, f feedback.Failure) {
 	r.Class, r.Reason, r.Update = feedback.Classify(f)
 	if updated := l.pub.state.Checked.Before(r.Name, func(r thread.RedCheck) bool { return r.Update }); updated {
-		r.Update = false // once is enough
+		r.Update = false
 	}
 	r.Reason = render.Line(r.Reason, 400)
 	l.found = append(l.found, r)
 }
 
-// readJob reads a job of GitHub Actions: the failing tests as their runner names them, and the last lines of the step
-// that failed, indented, so that feedback.Outside does not take them for failures of their own.
+// readJob reads a job of GitHub Actions: the failing tests as their runner names them, and the last lines of the
+// failed step, indented so that feedback.Outside does not read them as separate failures.
 func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.Failure) {
 	tests := testreport.NewReader()
 	var err error
@@ -285,8 +285,8 @@ func (l *look) readJob(ctx context.Context, id int64, r *redCheck, f *feedback.F
 	r.log, f.Log, f.Tests = r.job.Lines, r.job.Lines, len(failures)
 }
 
-// annotations are the messages that a check run left at lines, in the form that feedback.Outside reads, which is
-// "path:line: message": what is no failure is named so, and further lines are indented. GitHub Actions says nothing anywhere else.
+// annotations are a check run's messages in the form of feedback.Outside, "path:line: message": other levels than
+// failure are named, and further lines are indented. GitHub Actions reports nothing anywhere else.
 func (l *look) annotations(ctx context.Context, id int64) string {
 	notes, err := l.pub.Forge.Checks.Annotations(ctx, l.pub.repo(), id)
 	if err != nil {
@@ -306,8 +306,8 @@ func (l *look) annotations(ctx context.Context, id int64) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// repeat has the failed jobs of each workflow run done again that nobody did again yet, once, where the App may: what
-// passes then is flaky. While somebody waits for the thread's own work, nothing is repeated.
+// repeat reruns the failed jobs of each workflow run once, if nobody did and the App may: what passes then is
+// flaky. It repeats nothing while a user waits for the thread.
 func (l *look) repeat(ctx context.Context) error {
 	for i := range l.found {
 		r := &l.found[i]
@@ -326,7 +326,7 @@ func (l *look) repeat(ctx context.Context) error {
 	return nil
 }
 
-// repeats reports whether a failed job is to run again, or does already. The reason says why not.
+// repeats reports whether a failed job should run again, or does already. The reason says why not.
 func (l *look) repeats(r *redCheck) bool {
 	if r.job.Attempt > 1 {
 		r.Reason += "; it was run again, and failed again"
@@ -342,7 +342,7 @@ func (l *look) repeats(r *redCheck) bool {
 	return !l.pub.state.Open()
 }
 
-// rerun has the failed jobs of a workflow run done again, once.
+// rerun reruns the failed jobs of a workflow run, once.
 func (l *look) rerun(ctx context.Context, run int64) error {
 	head := thread.Act{SHA: l.pub.state.Head}
 	find := func() (thread.Act, bool, error) {
@@ -358,7 +358,7 @@ func (l *look) rerun(ctx context.Context, run int64) error {
 	})
 }
 
-// events are what was found and, where some of it is the work's, the feedback that it is.
+// events are the findings and, for failures of the work, the feedback.
 func (l *look) events(now time.Time) []thread.NewEvent {
 	checked := thread.Checked{SHA: l.pub.state.Head}
 	var mine []redCheck
@@ -385,7 +385,7 @@ func (l *look) events(now time.Time) []thread.NewEvent {
 	return append(events, thread.NewEvent{Kind: thread.KindFeedback, At: now, Data: f})
 }
 
-// told is what the agent reads of failing checks: each has an even share of what is left.
+// told is the agent's text about failing checks: each has an equal share of the remaining bytes.
 func told(checks []redCheck) string {
 	var b strings.Builder
 	read := slices.DeleteFunc(slices.Clone(checks), func(r redCheck) bool { return r.was == "" })
@@ -398,13 +398,13 @@ func told(checks []redCheck) string {
 	return b.String()
 }
 
-// tell is a check within so many bytes and toldLines: its beginning, and of the log the end.
+// tell is the text about a check within these bytes and toldLines: its beginning, and the end of its log.
 func (r redCheck) tell(most int) string {
 	head := []string{fmt.Sprintf("Check run %q: %s%s", render.Line(r.Name, 200), r.was, render.When(r.URL != "", ", "+r.URL)), ""}
 	used := len(head[0])
 	keep := func(line string) bool {
 		used += len(line) + 1
-		return used <= most-80 // room for the notes
+		return used <= most-80 // with room for the notes
 	}
 	n := 0
 	for ; n < len(r.head) && len(head) < toldLines-2; n++ {

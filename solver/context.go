@@ -20,22 +20,21 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// reader reads what an attempt is told of its thread beside the task, as it was when the attempt was asked for.
+// reader collects an attempt's context in addition to its task, as of the time of the request.
 type reader struct {
 	pub   *publisher
-	asked time.Time                // when
-	known map[thread.Target]bool   // what is the task itself
-	agent map[thread.Target]bool   // what an agent wrote itself, under whichever name
-	texts map[thread.Target]string // of what was judged, as it was then
-	roles map[string]string        // by login, of those who were asked about
-	asks  int                      // how many may still be asked about
+	asked time.Time
+	known map[thread.Target]bool   // parts of the task itself
+	agent map[thread.Target]bool   // written by an agent, under any name
+	texts map[thread.Target]string // the texts as they were judged
+	roles map[string]string        // by login, as far as they were looked up
+	asks  int                      // remaining look-ups
 	err   error                    // of the first question that GitHub did not answer; no optional one follows it
-	// pictured are those of what is told that show pictures, by their nodes.
+	// pictured has the items with pictures, by node.
 	pictured map[string]attempt.Item
 }
 
-// maxAsked bounds the accounts whose permission is asked for one attempt; the newest come first, and of more it is not
-// known.
+// maxAsked limits the accounts whose permission is looked up for one attempt, newest first.
 const maxAsked = 5
 
 // unread is the note on what GitHub did not show. An attempt begins without it.
@@ -67,7 +66,7 @@ func concernsThread(err error) bool {
 	return isAny(err, forge.ErrUninstalled, forge.ErrUnauthorized, thread.ErrLeaseLost)
 }
 
-// newReader knows from the log what was said, and what a program said under a user's name.
+// newReader takes from the log what was judged, and what programs wrote under a user's name.
 func (p *publisher) newReader(work []thread.Request) *reader {
 	r := &reader{
 		pub:      p,
@@ -96,7 +95,7 @@ func (p *publisher) newReader(work []thread.Request) *reader {
 			r.agent[f.Target.Bare()] = true
 		}
 		if feedback.Typed(f.By, f.Source, "") {
-			r.roles[f.By.Login] = "writer" // else it would not have been accepted
+			r.roles[f.By.Login] = "writer" // accepted feedback has a permitted author
 		}
 	}
 	return r
@@ -142,11 +141,11 @@ func (r *reader) read(ctx context.Context, work []thread.Request) []attempt.Part
 		}
 	}
 	shown := r.pictures(ctx, first)
-	// What is linked comes before the discussion, of which there may be any amount.
+	// Linked items come before the discussion, which may have any size.
 	return append([]attempt.Part{r.linked(ctx, append(linked, references(texts)...), numbers), shown}, parts...)
 }
 
-// said are comments or reviews, without Pawl's own, those that are the task, and what was written or edited later.
+// said are comments or reviews, without Pawl's own, the task's, and later texts or edits.
 func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, total int) attempt.Part {
 	p := attempt.Part{Name: name, Of: total, Share: 2}
 	left := map[string]int{}
@@ -157,12 +156,12 @@ func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, 
 			p.Of--
 		case r.known[of]:
 			p.Of--
-			r.item(ctx, s) // its pictures are not in the task
+			r.item(ctx, s) // its pictures are not part of the task
 		case r.agent[of]:
 			left["written by an agent"]++
 		case s.At.After(r.asked):
 			left["written after the order"]++
-		case !s.Edited.Before(r.asked): // times have whole seconds
+		case !s.Edited.Before(r.asked): // GitHub's times are whole seconds
 			left["edited after the order"]++
 		case s.Hidden:
 			left["hidden by people"]++
@@ -182,7 +181,7 @@ func (r *reader) said(ctx context.Context, kind, name string, all []forge.Said, 
 	return p
 }
 
-// notes says how many were left out, by why.
+// notes counts the left-out items by reason.
 func notes(left map[string]int) (out []string) {
 	for _, why := range slices.Sorted(maps.Keys(left)) {
 		out = append(out, fmt.Sprintf("%d left out that were %s", left[why], why))
@@ -198,11 +197,11 @@ func (r *reader) item(ctx context.Context, s forge.Said) attempt.Item {
 	return item
 }
 
-// shows finds what may be a picture in a text.
+// shows matches possible pictures in a text.
 var shows = regexp.MustCompile(`!\[|(?i)<img\b`)
 
-// pictures are what people attached to what is told. Those of people who may not write are files like the others, but
-// no CLI is started with them.
+// pictures are the users' attachments. Attachments of users without write permission are plain files and not given
+// to the CLI at its start.
 func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part {
 	p := attempt.Part{Name: "pictures", Share: 8, Files: map[string]string{}}
 	if shows.MatchString(d.Body) {
@@ -223,7 +222,7 @@ func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part 
 	}
 	for i, picture := range all {
 		item, name := r.pictured[picture.Node], fmt.Sprintf("picture-%d.%s", i+1, picture.Format)
-		item.Where, item.Text = name, "attached to what was said then"
+		item.Where, item.Text = name, "attached to an earlier version"
 		p.Items, p.Files[name] = append(p.Items, item), string(picture.Data)
 	}
 	p.Of = len(all) + left
@@ -233,7 +232,7 @@ func (r *reader) pictures(ctx context.Context, d forge.Discussion) attempt.Part 
 	return p
 }
 
-// role is what somebody may do in the repository; empty for who may not write, as far as is known.
+// role is a user's role in the repository; empty without known write permission.
 func (r *reader) role(ctx context.Context, s forge.Said) string {
 	login := s.By.Account()
 	role, known := r.roles[login]
@@ -253,7 +252,7 @@ func (r *reader) role(ctx context.Context, s forge.Said) string {
 	return role
 }
 
-// mayWrite reports whether a writer may have the permission to write, by what GitHub says of every comment.
+// mayWrite reports whether GitHub's data on a comment allow its author write permission.
 func mayWrite(s forge.Said) bool {
 	if s.By.Account() == "" || s.By.Bot() {
 		return false
@@ -261,18 +260,18 @@ func mayWrite(s forge.Said) bool {
 	return slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"}, s.Association)
 }
 
-// mayAsk reports whether GitHub may be asked for another permission.
+// mayAsk reports whether another permission may be looked up.
 func (r *reader) mayAsk() bool { return r.asks > 0 && r.err == nil }
 
-// changedLater reports whether something was written, edited or hidden after the attempt was asked for.
+// changedLater reports whether something was written, edited or hidden after the request.
 func (r *reader) changedLater(s forge.Said) bool {
 	return s.Hidden || s.At.After(r.asked) || !s.Edited.Before(r.asked)
 }
 
-// hunkLines is how many of the last lines of a diff stand above a remark on them.
+// hunkLines is how many of a diff's last lines precede a remark on them.
 const hunkLines = 12
 
-// remarks are the threads of a review that are not resolved, each with the lines that it is about.
+// remarks are the unresolved review threads, each with its lines.
 func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) attempt.Part {
 	p := attempt.Part{Name: name, Of: d.Threads.Total, Share: 2}
 	left := map[string]int{}
@@ -307,7 +306,7 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) a
 		hunk = hunk[max(0, len(hunk)-hunkLines):]
 		item := attempt.Item{Where: fmt.Sprintf("remark %d, %s%s", first.ID, onLines(t, first.Text), onCommit(first.On.SHA)), At: first.At,
 			Text: "| " + strings.Join(hunk, "\n| ") + "\n" + strings.Join(said, "")}
-		if t.Side != "LEFT" { // whose lines are those of the commit before the change
+		if t.Side != "LEFT" { // the left side shows the commit before the change
 			item.Lines = attempt.Lines{Commit: first.On.SHA, Path: t.Path, First: cmp.Or(t.WasStart, t.Was), Last: t.Was}
 		}
 		p.Items = append(p.Items, item)
@@ -318,7 +317,7 @@ func (r *reader) remarks(ctx context.Context, name string, d forge.Discussion) a
 	return p
 }
 
-// files are what a pull request changes.
+// files are the files that a pull request changes.
 func files(d forge.Discussion, of string) attempt.Part {
 	p := attempt.Part{Name: "changed files" + of, Of: d.Files.Total, Share: 8}
 	for _, f := range d.Files.Nodes {
@@ -327,7 +326,7 @@ func files(d forge.Discussion, of string) attempt.Part {
 	return p
 }
 
-// commits are those of a pull request since the last attempt, or all before the first.
+// commits are a pull request's commits since the last attempt, or all before the first.
 func (r *reader) commits(d forge.Discussion, of string) attempt.Part {
 	p := attempt.Part{Name: "commits" + of, Share: 8}
 	var since time.Time
@@ -346,20 +345,20 @@ func (r *reader) commits(d forge.Discussion, of string) attempt.Part {
 	return p
 }
 
-// reference is how a text names another issue or pull request of its repository.
+// reference matches a mention of another issue or pull request of the repository.
 var reference = regexp.MustCompile(`(?:^|[\s(\[,;:])#([1-9]\d{0,8})\b`)
 
 func references(texts []string) (numbers []int) {
 	for _, t := range texts {
 		for _, m := range reference.FindAllStringSubmatch(feedback.Visible(t), -1) {
-			n, _ := strconv.Atoi(m[1]) // digits
+			n, _ := strconv.Atoi(m[1])
 			numbers = append(numbers, n)
 		}
 	}
 	return numbers
 }
 
-// linked are the heads of what is named, one level deep.
+// linked are the titles and descriptions of mentioned items, one level deep.
 func (r *reader) linked(ctx context.Context, numbers, not []int) attempt.Part {
 	p := attempt.Part{Name: "linked issues and pull requests", Share: 4}
 	slices.Sort(numbers)

@@ -16,33 +16,29 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Host is where a thread's repository is, and where people see what came of its
-// attempts: GitHub, or a Folder of this machine.
+// Host is where a thread's repository is and where users see the results: GitHub, or a Folder of this machine.
 type Host interface {
-	// github is the client by which all is shown and asked; nil for a folder, on which nothing is.
+	// github is the client for all reads and writes; nil for a folder, which shows nothing.
 	github() *forge.Client
-	// branch is the branch that is worked on.
+	// branch is the branch to work on.
 	branch(s thread.State, t thread.ID) string
-	// commit is who commits, and the end of the message.
+	// commit is the committer, and the end of the message.
 	commit(t thread.ID, app forge.App) (name, email, trailer string)
-	// remote is where the repository is fetched from and pushed to; with renew its
-	// credential was refused, and another one is made.
+	// remote is where the repository is fetched from and pushed to. renew replaces a refused credential.
 	remote(ctx context.Context, p *publisher, renew bool) (git.Remote, error)
 
-	// What follows is done with git and agents, which tests play.
+	// The rest uses git and agents; tests replace it.
 
 	// fetch brings the branches and the repository's configuration, or says why nothing can run.
 	fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error)
-	// pushed reports whether a commit reached the branch.
 	pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error)
-	// verifyBase makes what attempts begin with and runs the verify commands on it, or says
-	// why nothing can run.
+	// verifyBase builds the layer and runs the verify commands on the base, or says why nothing can run.
 	verifyBase(ctx context.Context, a *attempt.Attempt) (*thread.Decided, error)
-	// executor does an attempt.
+	// executor runs an attempt.
 	executor(a *attempt.Attempt) attempt.Executor
 }
 
-// checkouts does what tests play.
+// checkouts is the part that tests replace.
 type checkouts struct{}
 
 func (checkouts) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error) {
@@ -66,7 +62,7 @@ type GitHub struct {
 
 func (h GitHub) github() *forge.Client { return h.Forge }
 
-// reach tells a publisher who Pawl is at GitHub, and how to show something there.
+// reach looks up Pawl's identity at GitHub, and what it needs to write there.
 func (p *publisher) reach(ctx context.Context) (err error) {
 	if c := p.solver.Host.github(); c != nil {
 		p.Forge = c.Fenced(p.lease.Confirm)
@@ -75,7 +71,7 @@ func (p *publisher) reach(ctx context.Context) (err error) {
 	return err
 }
 
-// complete asks GitHub for a pull request's branches where no payload told them: a comment's does not.
+// complete looks up a pull request's branches if no payload had them, as with a comment.
 func (p *publisher) complete(ctx context.Context) error {
 	n := p.state.Snapshot
 	if !n.Pull {
@@ -92,7 +88,7 @@ func (p *publisher) complete(ctx context.Context) error {
 	if pull.State == "open" {
 		seen := thread.Details{HeadRef: pull.Head.Ref, HeadSHA: pull.Head.SHA, HeadRepoID: pull.Head.Repo.ID, BaseRef: pull.Base.Ref}
 		if seen.HeadRepoID == 0 {
-			// GitHub names no head repository once the fork is deleted.
+			// GitHub names no head repository after the fork is deleted.
 			seen.HeadRepoID = -1
 		}
 		change = thread.Change{What: "seen", Snapshot: &seen}
@@ -105,7 +101,7 @@ func (p *publisher) complete(ctx context.Context) error {
 
 func (GitHub) branch(s thread.State, t thread.ID) string { return s.Branch(t) }
 
-// commit is by the App's bot user, the way GitHub links a commit to it.
+// commit names the App's bot user, so that GitHub links the commit to it.
 func (GitHub) commit(t thread.ID, app forge.App) (name, email, trailer string) {
 	email = app.BotLogin + "@users.noreply.github.com"
 	if app.BotID != 0 {
@@ -114,7 +110,7 @@ func (GitHub) commit(t thread.ID, app forge.App) (name, email, trailer string) {
 	return app.BotLogin, email, fmt.Sprintf("\nRefs: #%d\n", t.Number)
 }
 
-// remote has a token that reaches this repository only. GitHub may revoke one at any time.
+// remote has a token for this repository only. GitHub may revoke it at any time.
 func (GitHub) remote(ctx context.Context, p *publisher, renew bool) (git.Remote, error) {
 	if renew {
 		p.Forge.Apps.Forget(p.repo())
@@ -135,11 +131,11 @@ func (h GitHub) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*th
 	return refused, err
 }
 
-// Folder is a git repository in a folder, for work without GitHub.
+// Folder is a local git repository, for work without GitHub.
 type Folder struct {
 	checkouts
 	Dir    string
-	Branch string // the branch that is worked on; it must not exist yet
+	Branch string // the branch to work on; it must not exist yet
 }
 
 func (Folder) github() *forge.Client                   { return nil }
@@ -153,21 +149,20 @@ func (f Folder) remote(context.Context, *publisher, bool) (git.Remote, error) {
 	return git.Remote{URL: f.Dir}, nil
 }
 
-// fresh is how long after a person asked for something their permission is not asked for again.
+// fresh is how long a permission counts after a user's request.
 const fresh = 5 * time.Minute
 
-// askedLongAgo reports whether everything that an attempt is to do was asked for long before it begins: it waited, or
-// was tried.
+// askedLongAgo reports whether an attempt's requests are old when it begins, since it waited or was retried.
 func (s *step) askedLongAgo(p policy.Purpose) bool {
 	return !slices.ContainsFunc(s.pub.state.Work(p), func(r thread.Request) bool { return s.pub.env.Now().Sub(r.At) < fresh })
 }
 
-// allowed asks again whether somebody for whom the work is done may still write to the repository: before an attempt
-// that waited begins, before its work is pushed, and before each later act for them (may). Those are the people among who
-// asked for it, else whoever asked last for a change: machines only go on with it. Where nobody of them may, it is
-// ErrRevoked, and what they asked for is withdrawn. What no person ever asked for is not asked about.
+// allowed checks again whether a requester may still write to the repository: before an attempt that waited, before
+// its push, and before each later act (may). The requesters are the users who asked for the work, or else the last
+// user who asked for a change, since events of machines only continue that. If none of them may, the error is
+// ErrRevoked and their requests are withdrawn. Work that no user ever asked for is not checked.
 func (p *publisher) allowed(ctx context.Context, work []thread.Request) error {
-	if p.Forge == nil { // a folder is worked on by whoever owns it
+	if p.Forge == nil { // a folder belongs to its user
 		return nil
 	}
 	lost := thread.Withdrawn{Reason: attempt.ErrRevoked.Error()}
@@ -191,10 +186,10 @@ func (p *publisher) allowed(ctx context.Context, work []thread.Request) error {
 	return errors.Join(p.lease.Record(ctx, thread.KindWithdrawn, lost), attempt.ErrRevoked)
 }
 
-// fromMachine reports whether no person asked for something.
+// fromMachine reports whether no user made the request.
 func fromMachine(r thread.Request) bool { return r.By.Login == "" || r.By.Bot() }
 
-// lastAsked is the last request of a person for a change, also one that was withdrawn for this reason; none: nobody asked.
+// lastAsked is the last user's request for a change, also if it was withdrawn for this reason; empty for none.
 func (p *publisher) lastAsked(reason string) []thread.Request {
 	for _, r := range slices.Backward(p.state.Feedback) {
 		if fromMachine(r) || r.Purpose != policy.ToChange {
@@ -207,7 +202,7 @@ func (p *publisher) lastAsked(reason string) []thread.Request {
 	return nil
 }
 
-// anyWrites reports whether one of those who asked may write to the repository.
+// anyWrites reports whether one of the requesters may write to the repository.
 func (p *publisher) anyWrites(ctx context.Context, asked []thread.Request) (bool, error) {
 	byLogin := func(a, b thread.Request) bool { return a.By.Login == b.By.Login }
 	for _, r := range slices.CompactFunc(asked, byLogin) {
@@ -224,11 +219,10 @@ func (p *publisher) anyWrites(ctx context.Context, asked []thread.Request) (bool
 
 func (p *publisher) ended() bool { return ended(p.state) }
 
-// ended reports whether the work was stopped, or its thread closed.
 func ended(s thread.State) bool { return s.Stopped != "" || s.Closed != "" }
 
-// may asks before Pawl does with the pushed work what it was asked for: opens the pull request, marks it as ready, asks
-// for a review, resolves remarks. It is false without an error where the log says already that nobody may.
+// may checks the permission before Pawl acts on pushed work: opens the pull request, marks it ready, requests a
+// review, resolves remarks. It is false without an error if the log already says that no requester may write.
 func (p *publisher) may(ctx context.Context) (bool, error) {
 	s := p.state
 	revoked := s.Decision != nil && s.Decision.Rule == policy.RuleRevoked
@@ -237,14 +231,14 @@ func (p *publisher) may(ctx context.Context) (bool, error) {
 	}
 	last := s.LastChange().N
 	s.Attempts = slices.DeleteFunc(slices.Clone(s.Attempts), func(a thread.Attempt) bool { return a.N >= last })
-	err := p.allowed(ctx, s.Work(policy.ToChange)) // what the last attempt had to do, and what came since
+	err := p.allowed(ctx, s.Work(policy.ToChange)) // the last attempt's requests, and newer ones
 	return err == nil, err
 }
 
-// Try does for a repository what comes before a first attempt: it is fetched, its configuration read, its image pulled,
-// its setup run and its verify commands run on the default branch. What they came to is in the result. Refused is why
-// no attempt could begin, and the result is what was known by then. No agent is asked and nothing is written at the
-// Host. The solver should be one of its own, with an empty store and data directory: nothing that is kept is used.
+// Try does for a repository everything before a first attempt: fetch, read the configuration, pull the image, run
+// the setup, and run the verify commands on the default branch. refused says why no attempt could begin; the result
+// has what was known by then. It asks no agent and writes nothing at the Host. The solver should have an empty
+// store and data directory, so that nothing cached is used.
 func (s *Solver) Try(given context.Context, repo forge.Repo) (_ *attempt.Ground, refused *thread.Decided, err error) {
 	t := thread.ID{Owner: repo.Owner, Name: repo.Name, Number: 1}
 	asked := time.Now()
@@ -260,7 +254,7 @@ func (s *Solver) Try(given context.Context, repo forge.Repo) (_ *attempt.Ground,
 		return nil, nil, err
 	}
 	g := st.ground()
-	g.Branch = "pawl/trial" // no such branch exists, so that it begins with the default branch
+	g.Branch = "pawl/trial" // does not exist, so it starts from the default branch
 	refused, err = s.Host.fetch(ctx, st.pub, g)
 	if refused != nil || err != nil {
 		return g, refused, err

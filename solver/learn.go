@@ -15,17 +15,15 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Bounds of what is learned from: a discounted reward that is so old, or has so many after it, counts for
-// nothing any more (0.99 to the power of 1,000 is 0.00004).
+// Bounds of the learned rows: a reward that is older, or has more after it, counts for nothing (0.99 to the power
+// of 1,000 is 0.00004).
 const (
 	learnedAge  = 180 * 24 * time.Hour
 	learnedRows = 2000
 )
 
-// Learned is what all attempts of all threads say of the backends.
-//
-// What was computed holds for learnedFor: many threads may wait for the same
-// backend and look again and again.
+// Learned is what all attempts of all threads say about the backends. It is cached for learnedFor: many threads may
+// wait for the same backend and look repeatedly.
 func (s *Solver) Learned(ctx context.Context) (learning.Learned, error) {
 	s.learned.mu.Lock()
 	defer s.learned.mu.Unlock()
@@ -50,7 +48,7 @@ func (s *Solver) Learned(ctx context.Context) (learning.Learned, error) {
 	return s.learned.is, nil
 }
 
-// learnedFor is how long it takes at most until a new reward counts.
+// learnedFor is the longest time until a new reward counts.
 const learnedFor = 2 * time.Second
 
 type learnedCache struct {
@@ -59,7 +57,7 @@ type learnedCache struct {
 	is learning.Learned
 }
 
-// fresh reports whether what is kept still counts. What comes from the future was computed by a wrong clock.
+// fresh reports whether the cache still counts. A time in the future came from a wrong clock.
 func (c *learnedCache) fresh(now time.Time) bool {
 	if c.at.IsZero() {
 		return false
@@ -68,8 +66,7 @@ func (c *learnedCache) fresh(now time.Time) bool {
 	return age >= 0 && age < learnedFor
 }
 
-// choice is how the attempt's backend is chosen among several that are free. Where
-// there is nothing to choose nothing is read.
+// choice is the function that chooses among several free backends. It reads nothing if there is no choice.
 func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Option) policy.Choice, error) {
 	l := e.Policy.Learning
 	if len(e.Backends) < 2 {
@@ -80,7 +77,7 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 	}
 	learned, err := s.pub.solver.Learned(ctx)
 	task, seed := s.pub.state.Task(s.pub.thread).Context(), seed(s.pub.thread, len(s.pub.state.Attempts)+1)
-	// Nothing is tried out on a thread where something has failed already.
+	// A thread with a failed attempt is not used to explore.
 	how := learning.How{Mode: l.Mode, Explore: len(s.pub.state.Attempts) == 0}
 	return func(options []policy.Option) policy.Choice {
 		for i, o := range options {
@@ -91,18 +88,16 @@ func (s *step) choice(ctx context.Context, e config.Effective) (func([]policy.Op
 	}, err
 }
 
-// seed is the chance in the choice of an attempt's backend: the same for the same
-// attempt, so that a decision that is taken again is the same.
+// seed is the random seed for an attempt's backend, so that a repeated decision is the same.
 func seed(t thread.ID, n int) uint64 { return policy.Hash(fmt.Sprintf("%s/%d", t, n)) }
 
-// learn writes the grades of the thread's attempts where they have changed since
-// they were last written: after an attempt, and after what people did with it.
+// learn writes the changed grades of the thread's attempts: after an attempt, and after people's acts on it.
 func (s *step) learn(ctx context.Context) (progress, error) {
 	for i, a := range s.pub.state.Attempts {
 		if a.EndedAt.IsZero() || a.NoAgent {
 			continue
 		}
-		if a.Decision.Purpose != policy.ToChange { // an answer is worth nothing that Pawl can measure
+		if a.Decision.Purpose != policy.ToChange { // Pawl cannot measure an answer's worth
 			continue
 		}
 		g := s.pub.state.Grade(s.pub.thread, i, s.pub.Config.Policy.Severity)
@@ -125,29 +120,28 @@ func (s *step) learn(ctx context.Context) (progress, error) {
 	return nothing, nil
 }
 
-// LearningReport is what was learned of the configured backends over all repositories,
-// and how far the sources of grades can be believed.
+// LearningReport is what was learned about the configured backends over all repositories, and the health of the
+// sources.
 type LearningReport struct {
-	// Mode is the configured one, InForce what it comes to now.
+	// Mode is the configured mode, InForce the effective one.
 	Mode    policy.Mode             `json:"mode"`
 	InForce policy.Mode             `json:"in_force"`
 	Arms    []learning.ArmView      `json:"arms"`
 	Sources []learning.SourceHealth `json:"sources"`
-	// FirstTries are those of each backend in the last eight weeks, Rungs the recoveries then, Weeks these by weeks.
+	// FirstTries are each backend's counts of the last eight weeks, Rungs the recoveries, Weeks the recoveries by
+	// week.
 	FirstTries []learning.FirstTries `json:"first_tries"`
 	Rungs      []learning.Fired      `json:"rungs"`
 	Weeks      []learning.Week       `json:"weeks"`
-	// Similarities are those of retries with the attempt before, by twentieths.
+	// Similarities compares retries with the attempt before, in twentieths.
 	Similarities []int `json:"similarities"`
-	// Quarantined are the newest attempts whose grades are not learned from, with the reasons.
+	// Quarantined are the newest attempts that learning ignores, with the reasons.
 	Quarantined []learning.Judged `json:"quarantined"`
 }
 
-// shownQuarantined bounds them.
 const shownQuarantined = 20
 
-// LearningReport computes what was learned. Backends that are held back at the moment
-// are not masked: how good they are does not depend on it.
+// LearningReport does not mask backends that are held back now: their worth does not depend on that.
 func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	learned, err := s.Learned(ctx)
 	if err != nil {
@@ -164,7 +158,7 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	}
 	arms := learned.Arms(policy.Context{}, options)
 	inForce := learning.Choose(learning.How{Mode: l.Mode}, arms, 0).Mode
-	// The efforts of the last recovery are shown once they have run.
+	// Arms at the effort of rung 3 are shown once they have run.
 	arms = append(arms, slices.DeleteFunc(learned.Arms(policy.Context{}, escalated), func(a learning.Arm) bool { return a.Attempts == 0 })...)
 	quarantined := append([]learning.Judged{}, learned.Judged()...)
 	quarantined = slices.DeleteFunc(quarantined, func(j learning.Judged) bool { return len(j.Quarantine) == 0 })
@@ -176,8 +170,8 @@ func (s *Solver) LearningReport(ctx context.Context) (LearningReport, error) {
 	}, nil
 }
 
-// rests says how long an arm, a backend at an effort, is kept from a repository by edit loops: there, or of that scope on
-// any. A runaway is one of its repository alone.
+// rests is how long an arm is in cooldown on a repository: by loops there, or, by the scope, on any repository. A
+// runaway holds on its own repository alone.
 func (s *Solver) rests(ctx context.Context, repo string, scope policy.Scope, now time.Time) (func(config.Backend, string) policy.Rest, error) {
 	of := repo
 	if scope == policy.OfServer {

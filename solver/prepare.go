@@ -15,8 +15,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// prepare fetches the repository and reads its configuration from the default
-// branch. The second result is why nothing can run, if so.
+// prepare fetches the repository and reads its configuration from the default branch. The second result says why
+// nothing can run.
 func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, *thread.Decided, error) {
 	if nothingAsked(s.pub.state) && !s.pub.state.Updates() {
 		d := thread.Refuse(policy.RuleEmptyTask, "Describe what is wanted in the description, or comment /pawl solve followed by the task.",
@@ -50,7 +50,7 @@ func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, 
 	return g, nil, err
 }
 
-// refusedPull says why Pawl cannot push to the branch of a pull request; nil where it can, and for an issue.
+// refusedPull says why Pawl cannot push to a pull request's branch; nil if it can, and for an issue.
 func refusedPull(n thread.Details) *thread.Decided {
 	if !n.Pull {
 		return nil
@@ -67,7 +67,7 @@ func refusedPull(n thread.Details) *thread.Decided {
 	return nil
 }
 
-// ground is the thread's repository, of which nothing was fetched yet.
+// ground is the thread's repository before a fetch.
 func (s *step) ground() *attempt.Ground {
 	return &attempt.Ground{
 		Lease:      s.pub.lease,
@@ -105,8 +105,8 @@ func nothingAsked(s thread.State) bool {
 	})
 }
 
-// attempt runs one attempt from checkout to push. It is logged before anything is done, and its receipt is
-// logged whatever happens. What it was asked by is acknowledged in the background.
+// attempt runs one attempt from checkout to push. It is logged before it begins, and its receipt is logged whatever
+// happens. Its requests are acknowledged in the background.
 func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	if again, err := s.outdated(ctx, d, r.ground); again || err != nil {
 		return err
@@ -115,12 +115,12 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	if err != nil || a == nil {
 		return err
 	}
-	// Reading the discussion took its time, minutes where GitHub's limits hold it up.
+	// Reading the discussion may take minutes under GitHub's limits.
 	if err := s.pub.load(ctx); err != nil || s.pub.ended() {
-		return err // a stop that came meanwhile is decided on
+		return err // the next decision handles a stop
 	}
 	if reserved, err := s.reserve(ctx, a); err != nil || !reserved {
-		return err // without room in the ledgers the decision is taken again, and says so
+		return err // without room in the ledgers the step decides again and says so
 	}
 	if err := s.logStart(ctx, d, a); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	// A probe must end before the next one may begin.
 	s.pub.lease.Patient(!s.probes)
 	defer s.pub.lease.Patient(false)
-	// What is logged is handed over, also where the server stops just now.
+	// The log is written even if the server stops now.
 	logged, done := lease.AfterStop(ctx)
 	err = s.pub.load(logged)
 	done()
@@ -140,13 +140,13 @@ func (s *step) attempt(ctx context.Context, d policy.Decision, r *ready) error {
 	if begins := s.pub.env.OnBegin; begins != nil {
 		begins(a.Started)
 	}
-	s.aside(ctx, (*publisher).publishBeside)
+	s.inBackground(ctx, (*publisher).publishInBackground)
 	a.State, a.Log, r.ground.Log = s.pub.state, s.pub.log, s.pub.log
 	return s.finish(ctx, a, a.Run(ctx, s.pub.solver.Host.executor(a)))
 }
 
-// outdated reports whether the decision has to be taken again: what it answers does not count, or other work was asked
-// for meanwhile. An error says why no attempt may begin now.
+// outdated reports whether to decide again: its requests do not count, or other work was asked for meanwhile. An
+// error says why no attempt may begin now.
 func (s *step) outdated(ctx context.Context, d policy.Decision, g *attempt.Ground) (bool, error) {
 	if seqs := s.untriggered(g.Effective.Triggers); len(seqs) > 0 {
 		// A stop may have come meanwhile.
@@ -154,7 +154,7 @@ func (s *step) outdated(ctx context.Context, d policy.Decision, g *attempt.Groun
 		return true, s.pub.lease.Record(ctx, thread.KindWithdrawn, ignored)
 	}
 	if s.pub.state.Updates() && !g.Updates {
-		return true, nil // the merge was asked for meanwhile
+		return true, nil // the merge was requested meanwhile
 	}
 	if s.askedLongAgo(d.Purpose) {
 		if err := s.pub.allowed(ctx, s.pub.state.Work(d.Purpose)); err != nil {
@@ -167,7 +167,7 @@ func (s *step) outdated(ctx context.Context, d policy.Decision, g *attempt.Groun
 	return false, s.pub.env.Room()
 }
 
-// compose makes the attempt with its prompt. Nil without an error means that it was refused, which is logged.
+// compose makes the attempt with its prompt. Nil without an error means that it was refused and logged.
 func (s *step) compose(ctx context.Context, d policy.Decision, r *ready) (*attempt.Attempt, error) {
 	plan, refused, err := s.plan(ctx, d.Purpose)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *step) compose(ctx context.Context, d policy.Decision, r *ready) (*attem
 	if refused != nil {
 		return nil, s.pub.lease.Record(ctx, thread.KindDecision, s.seen(refused, d.Purpose))
 	}
-	if d.Purpose != policy.ToChange { // what it changed would be thrown away
+	if d.Purpose != policy.ToChange { // its changes would be discarded
 		r.ground.Unfinished, r.ground.Merging = nil, nil
 	}
 	a := s.newAttempt(s.pub.env.Begin(s.pub.thread, s.pub.state, d, r.ground), r.ground)
@@ -192,9 +192,9 @@ func (s *step) compose(ctx context.Context, d policy.Decision, r *ready) (*attem
 	if err := r.ground.Since(ctx, parts); err != nil {
 		return nil, err
 	}
-	beside, manifest, files := attempt.Compose(parts, s.pub.Config.Context.MaxBytes)
-	a.Receipt.Manifest, a.Beside = manifest, files
-	a.Prompt = attempt.Prompt(s.pub.thread, s.pub.state, a.Started, r.ground, beside)
+	context, manifest, files := attempt.Compose(parts, s.pub.Config.Context.MaxBytes)
+	a.Receipt.Manifest, a.ContextFiles = manifest, files
+	a.Prompt = attempt.Prompt(s.pub.thread, s.pub.state, a.Started, r.ground, context)
 	a.Pictures = attempt.Pictures(parts)
 	for _, part := range parts {
 		a.Receipt.Open = append(a.Receipt.Open, part.Open...)
@@ -202,7 +202,7 @@ func (s *step) compose(ctx context.Context, d policy.Decision, r *ready) (*attem
 	return a, nil
 }
 
-// logStart logs that the attempt begins, before anything of it is done.
+// logStart logs the attempt before it does anything.
 func (s *step) logStart(ctx context.Context, d policy.Decision, a *attempt.Attempt) error {
 	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted, At: s.pub.env.Now(), Data: a.Started}}}
 	if d.Lifts {
@@ -221,16 +221,16 @@ func (s *step) logStart(ctx context.Context, d policy.Decision, a *attempt.Attem
 	return nil
 }
 
-// publishBeside shows how the thread stands in the background of an attempt.
-func (p *publisher) publishBeside(ctx context.Context) error {
+// publishInBackground publishes the thread's state in the background of an attempt.
+func (p *publisher) publishInBackground(ctx context.Context) error {
 	err := p.publish(ctx)
 	if err != nil {
-		p.log.Warn().Err(err).Msg("publish beside the attempt")
+		p.log.Warn().Err(err).Msg("publish during the attempt")
 	}
 	return err
 }
 
-// finish logs what an attempt came to, which may be an error.
+// finish logs an attempt's result, which may be an error.
 func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) error {
 	a.Hide()
 	if err := a.Finish(ctx); err != nil || broke == nil {
@@ -243,7 +243,7 @@ func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) erro
 	return err
 }
 
-// deliver pushes what an attempt made that was handed over with its receipt, in place of another attempt.
+// deliver pushes the work of an attempt that was handed over with its receipt. No new attempt follows.
 func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	a := s.newAttempt(begun.Started, s.ground())
 	a.Ground.Pins = s.pub.state.Pins()
@@ -260,18 +260,18 @@ func (s *step) deliver(ctx context.Context, begun thread.Attempt) error {
 	return s.finish(ctx, a, a.Deliver(ctx, s.pub.solver.Host.executor(a)))
 }
 
-// newAttempt is an attempt of the step's thread as it stands. What comes while it runs is answered and acknowledged.
+// newAttempt is an attempt of the step's thread. Events during it are answered and acknowledged.
 func (s *step) newAttempt(begun thread.Started, g *attempt.Ground) *attempt.Attempt {
-	aside := *s.pub
+	copied := *s.pub
 	a := &attempt.Attempt{
 		Env: s.pub.env, Config: s.pub.Config, Thread: s.pub.thread, Started: begun, State: s.pub.state, Lease: s.pub.lease, Log: s.pub.log, Ground: g,
 		SigningKey: s.pub.Config.GitHub.App.SigningKeyFile, Release: func() {},
 		Allowed: func(ctx context.Context) error { return s.pub.allowed(ctx, s.pub.state.Work(policy.ToChange)) },
 		Attend: func(ctx context.Context) {
-			answering := aside
+			answering := copied
 			if s.acknowledged != nil {
 				if err := s.acknowledged(ctx); err != nil {
-					answering.log.Warn().Err(err).Msg("acknowledge beside an attempt")
+					answering.log.Warn().Err(err).Msg("acknowledge during an attempt")
 				}
 			}
 			answering.attend(ctx)
@@ -281,8 +281,8 @@ func (s *step) newAttempt(begun thread.Started, g *attempt.Ground) *attempt.Atte
 	return a
 }
 
-// reserve counts an attempt above its thread before it begins. Policy has seen that there is room; whether
-// there still is, with attempts that began meanwhile on any node, is known in the transaction.
+// reserve counts an attempt in the global ledgers before it begins. Policy saw room; the transaction knows whether
+// it is left, since attempts may have begun on any node.
 func (s *step) reserve(ctx context.Context, a *attempt.Attempt) (bool, error) {
 	now := s.pub.env.Now()
 	e := thread.Entry{N: a.N, Installation: s.pub.state.Snapshot.Installation, Account: a.Account, At: now, Since: now.Add(-policy.Day)}
@@ -293,15 +293,15 @@ func (s *step) reserve(ctx context.Context, a *attempt.Attempt) (bool, error) {
 	})
 }
 
-// interrupt ends an attempt that was cut off with the process that ran it.
+// interrupt ends an attempt that was cut off with its process.
 func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 	commit, err := s.pushed(ctx, a)
 	if errors.Is(err, git.ErrUnavailable) || ctx.Err() != nil {
 		return err
 	}
 	if err != nil {
-		// It is as if nothing was pushed: the next attempt starts from the branch.
-		s.pub.log.Warn().Err(err).Msg("whether the attempt pushed its work is not known")
+		// As if nothing was pushed: the next attempt starts from the branch.
+		s.pub.log.Warn().Err(err).Msg("cannot tell whether the attempt pushed its work")
 	}
 	s.pub.log.Warn().Str("commit", commit).Msg("attempt interrupted: the node that ran it stopped")
 	cut := s.newAttempt(a.Started, s.ground())
@@ -311,7 +311,7 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 		left, err = cut.Salvage(ctx)
 	}
 	if err != nil {
-		s.pub.log.Warn().Err(err).Msg("what the attempt left in its files is not kept")
+		s.pub.log.Warn().Err(err).Msg("the attempt's files could not be kept")
 	}
 	if commit != "" {
 		left = nil // it is on the branch
@@ -319,8 +319,8 @@ func (s *step) interrupt(ctx context.Context, a thread.Attempt) error {
 	return cut.Interrupt(ctx, commit, left)
 }
 
-// pushed returns the commit that an attempt pushed before it was cut off; empty when it pushed none. A push
-// that began may have been done, so the branch is looked at.
+// pushed is the commit that an attempt pushed before it was cut off; empty for none. A push may have succeeded
+// without a log entry, so it checks the branch.
 func (s *step) pushed(ctx context.Context, a thread.Attempt) (string, error) {
 	g, begun := s.ground(), thread.ActState{}
 	for key, act := range s.pub.state.Acts {

@@ -23,19 +23,19 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// publisher is a thread under its lease: its folded log, and what is written to the
-// log and shown at GitHub of it. The lease may be that of a step or of an attempt.
+// publisher is a thread under its lease: its folded log, and the writes to the log and to GitHub. The lease may be
+// a step's or an attempt's.
 type publisher struct {
 	solver *Solver
 	env    *attempt.Env   // the solver's
-	Config *config.Server // that this step goes by
-	Forge  *forge.Client  // whose writes the lease confirms; nil without GitHub
+	Config *config.Server // of this step
+	Forge  *forge.Client  // its writes confirm the lease; nil without GitHub
 	thread thread.ID
 	lease  *lease.Holder
-	app    forge.App // who Pawl is; zero without GitHub
+	app    forge.App // Pawl's identity; zero without GitHub
 	state  thread.State
 	log    zerolog.Logger
-	plain  zerolog.Logger // log without what the thread's log tells
+	plain  zerolog.Logger // log without the fields from the thread's log
 }
 
 func (p *publisher) load(ctx context.Context) error {
@@ -44,7 +44,7 @@ func (p *publisher) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the log: %w", err)
 	}
-	// Log lines name the delivery that brought the newest remark or change, and the attempt that runs.
+	// Log lines name the delivery of the newest remark or change, and the running attempt.
 	log := p.plain.With()
 	if p.state.Delivery != "" {
 		log = log.Str("delivery", p.state.Delivery)
@@ -56,7 +56,7 @@ func (p *publisher) load(ctx context.Context) error {
 	return nil
 }
 
-// repo is where the thread is at GitHub, after a renaming under the new name: there is shown how it ended.
+// repo is the thread's repository at GitHub, under its new name after a rename: the end is shown there.
 func (p *publisher) repo() forge.Repo {
 	n := p.state.Snapshot
 	r := forge.Repo{Owner: p.thread.Owner, Name: p.thread.Name, ID: n.RepoID, Installation: n.Installation}
@@ -66,12 +66,12 @@ func (p *publisher) repo() forge.Repo {
 	return r
 }
 
-// An act is logged before and after it is done. When the log holds only the
-// beginning, it may have happened, and it is looked up at GitHub first.
+// An act is logged before and after it is done. If only the beginning is logged, it may have happened, and is
+// looked up at GitHub first.
 
-// act does one thing under its key. It looks up first when an earlier try may have succeeded, and does nothing when it
-// is done already. What is kept as it should be has a hash: it is made once, and done again in place of what has an id
-// when it is to show something else.
+// act does one thing once under its key. It first looks up what an earlier try may have done, and skips what is
+// done. An act with a hash keeps an object current: it is made once, and redone on the object's id when its content
+// changes.
 func (p *publisher) act(ctx context.Context, key, hash string, find func() (thread.Act, bool, error), do func(id int64) (thread.Act, error)) error {
 	old, begun := p.state.Acts[key]
 	if old.Done && old.Hash == hash {
@@ -107,7 +107,7 @@ func (p *publisher) begin(ctx context.Context, a thread.Act) error {
 	return nil
 }
 
-// says logs what Pawl is about to publish, so that a copy of it is known as its own.
+// says logs a text that Pawl is about to publish, so that copies of it are recognised as its own.
 func (p *publisher) says(ctx context.Context, text string) {
 	var own feedback.Authored
 	own.Read(p.state.Own)
@@ -118,11 +118,11 @@ func (p *publisher) says(ctx context.Context, text string) {
 	}
 	p.state.Own = append(p.state.Own, runs...)
 	if err := p.lease.Record(ctx, thread.KindPublished, thread.Authored{Runs: runs}); err != nil {
-		p.log.Warn().Err(err).Msg("what is published was not logged; a copy of it would count as feedback")
+		p.log.Warn().Err(err).Msg("a published text was not logged; a copy of it would count as feedback")
 	}
 }
 
-// acted logs that an act was done, and keeps the step's own state current.
+// acted logs that an act was done, and updates the step's state.
 func (p *publisher) acted(ctx context.Context, key string, a thread.Act) error {
 	a.Key = key
 	if err := p.lease.Record(ctx, thread.KindActDone, a); err != nil {
@@ -136,9 +136,8 @@ func (p *publisher) acted(ctx context.Context, key string, a thread.Act) error {
 	return nil
 }
 
-// publish brings what GitHub shows into agreement with the log: the status
-// comment and, where there is a commit of the thread's branch, the check runs.
-// What has not changed since it was last sent is not sent again.
+// publish brings GitHub into agreement with the log: the status comment and, if the thread's branch has a commit,
+// the check runs. An unchanged rendering is not sent again.
 func (p *publisher) publish(ctx context.Context) error {
 	if !p.shows() {
 		return nil
@@ -150,8 +149,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Times are told as of the last change, so that the same log renders the
-	// same bytes and nothing is sent again.
+	// Times are relative to the last change, so that the same log renders the same bytes.
 	v = v.AsOf(p.state.At)
 	said := checkrun.Comment(v)
 	for _, c := range checkrun.Checks(v) {
@@ -162,7 +160,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	return errors.Join(err, p.publishPull(ctx, v), p.publishRemarks(ctx, v.Work()))
 }
 
-// shows reports whether there is a place to show something: GitHub, and a thread there that Pawl works on.
+// shows reports whether there is a thread at GitHub that Pawl works on.
 func (p *publisher) shows() bool {
 	if p.Forge == nil || !p.state.Tracked() {
 		return false
@@ -181,7 +179,7 @@ func (p *publisher) publishStatus(ctx context.Context, v checkrun.View) error {
 		return nil
 	}
 	if !begun {
-		// A database that was restored may know nothing of the comment: look it up.
+		// A restored database may not know the comment: look it up.
 		if err := p.begin(ctx, thread.Act{Key: thread.ActStatus}); err != nil {
 			return err
 		}
@@ -200,7 +198,7 @@ func (p *publisher) publishChecks(ctx context.Context, v checkrun.View) error {
 			continue
 		}
 		c.HeadSHA = sha
-		content, _ := json.Marshal(c) // texts, numbers and times, which can always be written
+		content, _ := json.Marshal(c) // strings, numbers and times always marshal
 		sum := thread.Hash(string(content))
 		err := p.act(ctx, key, sum, func() (thread.Act, bool, error) {
 			got, ok, err := p.Forge.Checks.Find(ctx, p.repo(), sha, c.Name, c.ExternalID)
@@ -223,8 +221,8 @@ func (p *publisher) publishChecks(ctx context.Context, v checkrun.View) error {
 	return p.leaveCommits(ctx, sha)
 }
 
-// wanted reports whether a check run is made, by the repository's configuration and
-// by whether it has something to say.
+// wanted reports whether to make a check run, by the repository's configuration and by whether it has something to
+// say.
 func (p *publisher) wanted(name string, v checkrun.View) bool {
 	checks := p.state.Repo.Checks
 	when := map[string]string{checkrun.NameSeverity: checks.Severity, checkrun.NameStagnation: checks.Stagnation}[name]
@@ -237,9 +235,8 @@ func (p *publisher) wanted(name string, v checkrun.View) bool {
 	return checkrun.Speaks(v, name)
 }
 
-// leaveCommits ends the check runs of commits that were the head before: the one
-// of an attempt that was shown there as going on, and one that a process began
-// to make and did not live to log. Without that they would go on for ever.
+// leaveCommits ends the check runs of former head commits: the one of an attempt that was shown as running, and one
+// that a process began and did not log. They would otherwise run for ever.
 func (p *publisher) leaveCommits(ctx context.Context, head string) error {
 	for _, key := range slices.Sorted(maps.Keys(p.state.Acts)) {
 		old := p.state.Acts[key]
@@ -290,8 +287,7 @@ func (p *publisher) leaveCheck(ctx context.Context, key, name, sha, head string,
 	return p.acted(ctx, key, thread.Act{ID: done.ID, URL: done.HTMLURL, SHA: sha})
 }
 
-// unknown reports whether an error says that GitHub does not know the commit or
-// the check run any more, as after a force push.
+// unknown reports whether GitHub no longer knows the commit or the check run, as after a force-push.
 func (p *publisher) unknown(ctx context.Context, err error) bool {
 	if errors.Is(err, forge.ErrInvalid) {
 		return true
@@ -299,8 +295,8 @@ func (p *publisher) unknown(ctx context.Context, err error) bool {
 	return p.deleted(ctx, err)
 }
 
-// publishPull keeps the pull request that Pawl opened as the work is: its block of the description, and, once the work
-// is verified, that it is no draft and who is asked for a review. Each of these can be done again without harm.
+// publishPull keeps Pawl's pull request current: its block of the description and, once the work is verified, the
+// end of draft and the requested reviewer. Each of these may be repeated.
 func (p *publisher) publishPull(ctx context.Context, v checkrun.View) error {
 	if !p.keepsPull(v) {
 		return nil
@@ -329,7 +325,7 @@ func (p *publisher) publishPull(ctx context.Context, v checkrun.View) error {
 	return p.askReview(ctx, thread.PullReviewKey(p.state.Pull), p.state.Pull, reviewer)
 }
 
-// keepsPull reports whether Pawl opened a pull request that is still open, and nothing runs that will change it.
+// keepsPull reports whether Pawl's pull request is open and no running attempt will change it.
 func (p *publisher) keepsPull(v checkrun.View) bool {
 	if p.state.Snapshot.Pull || p.state.Pull == 0 {
 		return false
@@ -349,7 +345,7 @@ func lastVerified(v checkrun.View) bool {
 	return v.Attempts[n-1].CommandsPassed()
 }
 
-// pullReady reports whether the pull request is out of draft already, or stays a draft.
+// pullReady reports whether the pull request left draft already, or stays a draft.
 func (p *publisher) pullReady() bool {
 	if !p.state.Repo.PullRequest.Ready() {
 		return true
@@ -358,8 +354,8 @@ func (p *publisher) pullReady() bool {
 	return neverDraft || p.state.Acts[thread.PullReadyKey(p.state.Pull)].Done
 }
 
-// reviewer is who is still to be asked for a review: the user who asked for the work, unless it is a bot, which cannot
-// review; empty for nobody.
+// reviewer is the user to request a review from: the one who asked for the work, unless it is a bot; empty for
+// none.
 func (p *publisher) reviewer(requested string) string {
 	if !p.state.Repo.PullRequest.Review() || p.state.Acts[thread.PullReviewKey(p.state.Pull)].Done {
 		return ""
@@ -371,11 +367,11 @@ func (p *publisher) reviewer(requested string) string {
 	return requested
 }
 
-// maxDescription is how long a description may be, in bytes; GitHub takes 65,536 characters.
+// maxDescription limits a description, in bytes; GitHub takes 65,536 characters.
 const maxDescription = 60_000
 
-// describePull writes Pawl's block anew where it says something else than before, and the title where a later attempt has
-// another one and people left Pawl's. Where people took the block out, it stays out.
+// describePull updates Pawl's block of the description, and the title if a later attempt has another one and people
+// kept Pawl's. A removed block stays removed.
 func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 	key, block := thread.PullBodyKey(p.state.Pull), checkrun.PullBody(v)
 	last, opened := p.state.Acts[key], p.state.Acts[thread.ActPull]
@@ -409,8 +405,8 @@ func (p *publisher) describePull(ctx context.Context, v checkrun.View) error {
 	return p.settled(ctx, key, done, err)
 }
 
-// retitled is the title that the last attempt's work has; empty where that says nothing new, or where Pawl does not know
-// which it gave.
+// retitled is the title of the last attempt's work; empty if it is unchanged, or if Pawl does not know its earlier
+// title.
 func (p *publisher) retitled(had string) render.Title {
 	n := len(p.state.Attempts)
 	if had == "" || n == 0 {
@@ -423,10 +419,10 @@ func (p *publisher) retitled(had string) render.Title {
 	return attempt.Subject(p.state, p.thread, last, maxPullTitle)
 }
 
-// settled logs that something was done with the pull request, also where GitHub refuses it for good.
+// settled logs an act on the pull request as done, also if GitHub refuses it permanently.
 func (p *publisher) settled(ctx context.Context, key string, done thread.Act, err error) error {
 	if p.refused(ctx, err) {
-		p.log.Warn().Err(err).Str("act", key).Msg("GitHub refuses it; it is not tried again")
+		p.log.Warn().Err(err).Str("act", key).Msg("GitHub refuses this act; it is not retried")
 		done, err = thread.Act{Note: err.Error()}, nil
 	}
 	if err != nil {
@@ -449,7 +445,7 @@ func (p *publisher) readyPull(ctx context.Context) error {
 	return p.settled(ctx, thread.PullReadyKey(p.state.Pull), thread.Act{}, err)
 }
 
-// askReview asks somebody for a review, once for a key.
+// askReview requests a review, once per key.
 func (p *publisher) askReview(ctx context.Context, key string, number int, login string) error {
 	if p.state.Acts[key].Done {
 		return nil

@@ -19,10 +19,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// publishRemarks answers remarks on lines in their threads with what the last attempt said of each, else with the commit
-// that changed their lines. Those whose remark was done (the agent says so, the attempt changed the lines, and the work
-// was verified) are resolved once the checks of others are over (step.resolve). What the agent declined stays open.
-// Whoever made an answered remark is asked for another review.
+// publishRemarks answers review comments with what the last attempt said about each, else with the commit that
+// changed their lines. Threads of done remarks (the agent says so, the attempt changed the lines, and the work was
+// verified) are resolved once other checks have finished (step.resolve). Declined ones stay open. The authors of
+// answered remarks are asked for another review.
 func (p *publisher) publishRemarks(ctx context.Context, v checkrun.View) error {
 	number := p.remarksOn(v)
 	if number == 0 {
@@ -46,7 +46,7 @@ func (p *publisher) publishRemarks(ctx context.Context, v checkrun.View) error {
 	return p.askReviewers(ctx, number, last.N, answered)
 }
 
-// remarksOn is the open pull request on which remarks may be answered; 0 where there is none, or an attempt runs.
+// remarksOn is the open pull request whose remarks may be answered; 0 for none, or while an attempt runs.
 func (p *publisher) remarksOn(v checkrun.View) int {
 	if len(p.state.Attempts) == 0 || p.state.Closed != "" {
 		return 0
@@ -60,7 +60,7 @@ func (p *publisher) remarksOn(v checkrun.View) int {
 	return p.state.Pull
 }
 
-// askReviewers asks those whose remarks were answered for another review.
+// askReviewers requests another review from the authors of answered remarks.
 func (p *publisher) askReviewers(ctx context.Context, number, attempt int, answered []forge.ReviewThread) error {
 	var reviewers []string
 	for _, t := range answered {
@@ -85,8 +85,8 @@ func (p *publisher) askReviewers(ctx context.Context, number, attempt int, answe
 	return nil
 }
 
-// answerRemarks answers what is owed after an attempt, and returns the threads that were answered. A thread whose remark
-// was done is noted with the answer.
+// answerRemarks writes the answers that are due after an attempt, and returns their threads. The act notes threads
+// whose remark was done.
 func (p *publisher) answerRemarks(ctx context.Context, number int, last thread.Attempt, owed []policy.RemarkAnswer, threads []forge.ReviewThread, now checkrun.State) (answered []forge.ReviewThread, err error) {
 	verified := last.Receipt.CommandsPassed()
 	for _, a := range owed {
@@ -107,12 +107,12 @@ func (p *publisher) answerRemarks(ctx context.Context, number int, last thread.A
 	return answered, nil
 }
 
-// remark is what an attempt says of a remark, with what it did about it.
+// remark is an attempt's answer to a review comment, with what it did.
 type remark struct {
 	policy.RemarkAnswer
-	thread   *forge.ReviewThread // nil where no remark has the id, which is the agent's mistake
+	thread   *forge.ReviewThread // nil for an id that does not exist, the agent's mistake
 	changed  bool                // the attempt changed the lines
-	verified bool                // its work was verified
+	verified bool
 }
 
 // done reports whether the remark was done, so that its thread may be resolved.
@@ -124,7 +124,7 @@ func (r remark) done() bool {
 	return said && !r.thread.Resolved
 }
 
-// answerRemark answers one remark in its thread, if there is something to say. The act notes what became of it.
+// answerRemark answers one remark in its thread, if there is something to say. The act notes the result.
 func (p *publisher) answerRemark(ctx context.Context, number int, last thread.Attempt, r remark) (act thread.Act, replies bool, err error) {
 	if r.thread == nil {
 		return thread.Act{Note: "no such remark"}, false, nil
@@ -142,7 +142,7 @@ func (p *publisher) answerRemark(ctx context.Context, number int, last thread.At
 		silent = true
 	}
 	if silent {
-		act.Note = "nothing was said or done about it"
+		act.Note = "no answer and no change"
 		return act, false, nil
 	}
 	mark := fmt.Sprintf("<!-- pawl:remark %s %d %d -->", p.thread, last.N, r.ID)
@@ -157,7 +157,7 @@ func changedLines(a thread.Attempt, t forge.ReviewThread) bool {
 	return slices.ContainsFunc(a.Receipt.Open, func(id int64) bool { return holds(t, id) })
 }
 
-// reply answers in the thread of a remark, unless it did.
+// reply answers in a remark's thread, once.
 func (p *publisher) reply(ctx context.Context, number int, t forge.ReviewThread, body, mark string) error {
 	if slices.ContainsFunc(t.Comments.Nodes, func(s forge.Said) bool {
 		return s.By.Account() == p.app.BotLogin && strings.Contains(s.Text, mark)
@@ -168,12 +168,12 @@ func (p *publisher) reply(ctx context.Context, number int, t forge.ReviewThread,
 	return p.Forge.PullRequests.Reply(ctx, p.repo(), number, int64(t.Opening.Nodes[0].ID), body+"\n\n"+mark)
 }
 
-// threadOf is the thread that holds a remark, -1 for none.
+// threadOf is the index of a remark's thread, -1 for none.
 func threadOf(threads []forge.ReviewThread, id int64) int {
 	return slices.IndexFunc(threads, func(t forge.ReviewThread) bool { return holds(t, id) })
 }
 
-// holds reports whether a thread begins with a remark, or has it among its answers.
+// holds reports whether a thread begins with a remark or has it as an answer.
 func holds(t forge.ReviewThread, id int64) bool {
 	if len(t.Opening.Nodes) == 0 {
 		return false
@@ -182,7 +182,7 @@ func holds(t forge.ReviewThread, id int64) bool {
 	return slices.ContainsFunc(all, func(s forge.Said) bool { return int64(s.ID) == id })
 }
 
-// remarked are the remarks that an attempt answered, and, without words, those that it was told of and did not mention.
+// remarked are the remarks that an attempt answered, and, without words, those that it got and did not mention.
 func (p *publisher) remarked(a thread.Attempt) []policy.RemarkAnswer {
 	all := slices.Clone(a.Receipt.Remarks)
 	for _, id := range a.Receipt.Open {
@@ -200,9 +200,9 @@ func (p *publisher) ordered(n int, t forge.ReviewThread) bool {
 	})
 }
 
-// resolve resolves the threads of remarks that were done, once the checks of others have run on the head and none of
-// them failed by the work. It is tried again with each check that ends, and by itself until settleMost after the push;
-// next is when, zero for never. Checks that ran on earlier commits are awaited for so long, others that may come for quiet.
+// resolve resolves the threads of done remarks, once other checks have run on the head without a failure of the
+// work. It is repeated after each check, and by timer until settleMost after the push; next is when, zero for
+// never. It waits that long for checks that ran on earlier commits, and `quiet` for new ones.
 func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
 	open := s.pub.state.Unresolved()
 	if len(open) == 0 || !s.verifiedWork() {
@@ -224,8 +224,8 @@ func (s *step) resolve(ctx context.Context) (next time.Time, err error) {
 	return time.Time{}, nil
 }
 
-// headGreen reports whether the checks of others have run on the head, and none failed by the work. Else next is when to
-// look again; zero where an event will tell.
+// headGreen reports whether other checks have run on the head without a failure of the work. Otherwise next is when
+// to look again; zero if an event will wake the thread.
 func (s *step) headGreen(ctx context.Context) (green bool, next time.Time, err error) {
 	last := s.pub.state.LastChange()
 	ran, heard := s.checksReported(last.EndedAt)
@@ -247,10 +247,10 @@ func (s *step) headGreen(ctx context.Context) (green bool, next time.Time, err e
 	if now.Before(end) {
 		return false, end, nil
 	}
-	return !runs, time.Time{}, nil // the end of a check that runs wakes the thread
+	return !runs, time.Time{}, nil // the end of a running check wakes the thread
 }
 
-// verifiedWork reports whether the thread's work is done, verified and on the head, and nobody has ended it.
+// verifiedWork reports whether the thread's work is done, verified and on the head, and not stopped.
 func (s *step) verifiedWork() bool {
 	if s.pub.ended() || s.pub.state.Head == "" {
 		return false
@@ -262,8 +262,8 @@ func (s *step) verifiedWork() bool {
 	return s.pub.state.LastChange().Receipt.CommandsPassed()
 }
 
-// checksReported are the names of the checks that ran on earlier commits, and when a check of the head was reported last,
-// not before since.
+// checksReported are the names of the checks on earlier commits, and the time of the last report for the head, not
+// before since.
 func (s *step) checksReported(since time.Time) (earlier []string, last time.Time) {
 	last = since
 	for _, c := range s.pub.state.Checks {
@@ -276,7 +276,7 @@ func (s *step) checksReported(since time.Time) (earlier []string, last time.Time
 	return earlier, last
 }
 
-// checksOfHead are the checks of others on the head; moved reports that the pull request has another head.
+// checksOfHead are other Apps' checks on the head; moved reports that the pull request has another head.
 func (s *step) checksOfHead(ctx context.Context) (all []forge.CheckResult, moved bool, err error) {
 	pull, err := s.pub.Forge.PullRequests.Get(ctx, s.pub.repo(), cmp.Or(s.pub.state.Pull, s.pub.thread.Number))
 	if err != nil {
@@ -289,7 +289,7 @@ func (s *step) checksOfHead(ctx context.Context) (all []forge.CheckResult, moved
 	return all, false, err
 }
 
-// anyRed reports whether a check failed, and the work is not known to be innocent of it.
+// anyRed reports whether a check failed that the work may have caused.
 func (s *step) anyRed(all []forge.CheckResult) bool {
 	known := s.pub.state.Checked.On(s.pub.state.Head)
 	return slices.ContainsFunc(all, func(c forge.CheckResult) bool {
@@ -301,14 +301,14 @@ func (s *step) anyRed(all []forge.CheckResult) bool {
 	})
 }
 
-// missing reports whether one of the named checks is not among the results.
+// missing reports whether the results lack a named check.
 func missing(all []forge.CheckResult, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return !slices.ContainsFunc(all, func(c forge.CheckResult) bool { return c.Name == name })
 	})
 }
 
-// onCommit says which commit something was said of, where that is known.
+// onCommit names the commit that was reviewed, if it is known.
 func onCommit(sha string) string {
 	if sha == "" {
 		return ""
@@ -316,10 +316,10 @@ func onCommit(sha string) string {
 	return fmt.Sprintf(", said of commit %.10s", sha)
 }
 
-// suggests finds a block of GitHub's that offers other lines in place of those it stands on.
+// suggests matches GitHub's suggestion blocks.
 var suggests = regexp.MustCompile("(?m)^ {0,3}(```+|~~~+)[ \t]*suggestion[ \t]*\r?$")
 
-// onLines says which lines a remark with these words stands on, and whether it offers others in their place.
+// onLines names a remark's lines, and whether it suggests others.
 func onLines(t forge.ReviewThread, words string) string {
 	line, where := strconv.Itoa(t.Line), "on the line as it is now"
 	switch {

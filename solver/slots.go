@@ -12,40 +12,38 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// A step acquires two things for an attempt and releases them after it: one of the node's Slots, and, where the account
-// was limited, the account's probe, which one attempt of all nodes holds.
+// A step acquires two things for an attempt and releases them after it: one of the node's Slots, and, if the
+// account was limited, the account's probe, which one attempt of all nodes holds.
 
-// maxWaiting is how many steps of this process may wait in memory for a slot, and acquireTime how long each. The next
-// attempt then starts as soon as one ends. Other steps wait in the log: a node with a free slot may claim their threads,
-// and they keep none of this node's 32 workers from other threads.
+// maxWaiting is how many steps of this process may wait in memory for a slot, acquireTime how long each. The next
+// attempt then starts as soon as one ends. Other steps wait in the log: a node with a free slot may claim their
+// threads, and they do not occupy this node's 32 workers.
 const (
 	maxWaiting  = 16
 	acquireTime = 3 * time.Second
 )
 
-// releaseSpread is the time over which threads look again whether they may start: a provider that has just
-// begun to answer again is not met by all of them at once. What is due together the queue starts together;
-// startSpread takes such a batch apart.
+// releaseSpread spreads the looks of waiting threads, so that a provider that has just recovered does not meet all
+// at once. The queue starts due threads together; startSpread spreads such a batch.
 const (
 	releaseSpread = 10 * time.Second
 	startSpread   = 5 * time.Second
 )
 
-// How long a thread that is refused waits before it looks again: half as long as
-// it has waited already, between these two.
+// How long a refused thread waits before it looks again: half of its wait so far, within these bounds.
 const (
 	minLook = 5 * time.Second
 	maxLook = 30 * time.Second
-	// crowdedLook is the least for a thread that only wants a slot: an eighth of what it has waited.
+	// crowdedLook is the minimum for a thread that waits for a slot: an eighth of its wait so far.
 	crowdedLook = 2 * time.Second
-	// roomLook is for a thread that waits until a day's bound above it has room
-	// again: half of the longest time that an operator who raised it has to wait.
+	// roomLook is for a thread that waits for a global daily limit: half of the longest wait after an operator
+	// raised it.
 	roomLook = 5 * time.Minute
 )
 
-// mayAcquire asks whether an attempt on an account could start now, before anything is prepared for it. If not, it
-// returns the wait to store instead, of which only the time of the next look is known. Where the account was limited,
-// the step holds its probe when mayAcquire returns nil.
+// mayAcquire checks whether an attempt on an account could start now, before anything is prepared. If not, it
+// returns the wait to store, with only the time of the next look. If the account was limited, the step holds its
+// probe after a nil.
 func (s *step) mayAcquire(ctx context.Context, account string, most int) (*thread.Decided, error) {
 	if s.pub.solver.full() {
 		if s.waited || s.pub.solver.waiting.Load() >= maxWaiting {
@@ -63,10 +61,9 @@ func (s *step) mayAcquire(ctx context.Context, account string, most int) (*threa
 	return s.later(policy.RuleProbe, "account "+account+" was limited; one attempt tries it first, and the others follow when that one was answered"), nil
 }
 
-// full reports whether every slot is acquired.
 func (s *Solver) full() bool { return s.Slots != nil && len(s.Slots) == cap(s.Slots) }
 
-// entry is the account of a decision's backend and how many attempts may run on it: 0 is no bound.
+// entry is the account of a decision's backend and its limit of concurrent attempts; 0 for no limit.
 func entry(f policy.Facts, d policy.Decision) (account string, most int) {
 	for _, b := range f.Backends {
 		if b.Name == d.Backend {
@@ -76,15 +73,15 @@ func entry(f policy.Facts, d policy.Decision) (account string, most int) {
 	return "", 0
 }
 
-// bound is how many attempts may run on an account: one where it was limited, be it only by one agent's word.
+// bound is the limit of concurrent attempts on an account: one after a limit, even by one agent's word; 0 for none.
 func bound(b policy.Breaker) int { return min(1, b.Consecutive+b.Claim.Consecutive) }
 
-// later is a wait of which only the time of the next look is known. The decision
-// says nothing of that time, so that looking in vain appends nothing.
+// later is a wait with only the time of the next look. The decision omits that time, so that a look in vain appends
+// nothing.
 func (s *step) later(rule policy.Rule, reason string) *thread.Decided {
 	now, look, share, spread := s.pub.env.Now(), minLook, 2, releaseSpread
 	if rule == policy.RuleCrowded {
-		// Another node may have a free slot, and which one looks is chance.
+		// Another node may have a free slot, and chance decides which node looks.
 		look, share, spread = crowdedLook, 8, crowdedLook
 	}
 	if s.awaits(rule) {
@@ -94,7 +91,7 @@ func (s *step) later(rule policy.Rule, reason string) *thread.Decided {
 	return &thread.Decided{Decision: policy.Decision{Action: policy.DoWait, Rule: rule, Reasons: policy.Because(rule, reason)}}
 }
 
-// wakeAt is when the thread is looked at again after a decision; zero for never.
+// wakeAt is when to look at the thread again after a decision; zero for never.
 func (s *step) wakeAt(d thread.Decided) time.Time {
 	if d.Action != policy.DoWait || !d.Until.IsZero() {
 		return d.Until
@@ -105,7 +102,7 @@ func (s *step) wakeAt(d thread.Decided) time.Time {
 	return s.next
 }
 
-// awaits reports whether the last that happened was a decision to wait by this rule.
+// awaits reports whether the log ends with a wait by this rule.
 func (s *step) awaits(rule policy.Rule) bool {
 	d, n := s.pub.state.Decision, len(s.pub.state.Attempts)
 	if d == nil || d.Action != policy.DoWait || d.Rule != rule {
@@ -114,9 +111,8 @@ func (s *step) awaits(rule policy.Rule) bool {
 	return n == 0 || s.pub.state.Attempts[n-1].At.Before(s.pub.state.DecidedAt)
 }
 
-// acquire takes a slot for an attempt, and the account's probe where most, which the breaker leaves, bounds the attempts
-// on it. Nil without an error means that the decision has to be taken again: the breaker changed meanwhile, or another
-// step was first.
+// acquire takes a slot for an attempt, and the account's probe if the breaker allows only `most` attempts. Nil
+// without an error means to decide again: the breaker changed, or another step was first.
 func (s *step) acquire(ctx context.Context, account string, most int) (release func(), err error) {
 	waits := s.pub.solver.waiting.Add(1) <= maxWaiting
 	defer s.pub.solver.waiting.Add(-1)
@@ -142,7 +138,7 @@ func (s *step) acquire(ctx context.Context, account string, most int) (release f
 	}), nil
 }
 
-// acquireProbe marks the thread as one that runs on the account. It is false where the breaker has changed since most was
+// acquireProbe marks the thread as running on the account. It is false if the breaker has changed since most was
 // read, or as many run there already.
 func (s *step) acquireProbe(ctx context.Context, account string, most int) (bool, error) {
 	breakers, err := s.pub.env.Store.Breakers(ctx)
@@ -152,10 +148,10 @@ func (s *step) acquireProbe(ctx context.Context, account string, most int) (bool
 	return s.pub.env.Store.AcquireProbe(ctx, s.pub.lease.Current(), account, most)
 }
 
-// startOf is when a thread starts that was released with others, after them all were woken.
+// startOf is a thread's start after all waiting threads were woken together.
 func startOf(t thread.ID) time.Duration { return time.Duration(seed(t, 1) % uint64(startSpread)) }
 
-// acquireSlot takes one of the Slots, and may wait for it. Where none is free, the probe is released: another step may
+// acquireSlot takes one of the Slots, and may wait for it. If none is free it releases the probe: another step may
 // hold a slot and try the account. Nil without an error means that the wait was in vain.
 func (s *step) acquireSlot(ctx context.Context, account string, waits bool) (release func(), err error) {
 	if s.pub.solver.Slots == nil {
@@ -181,7 +177,7 @@ func (s *step) acquireSlot(ctx context.Context, account string, waits bool) (rel
 	return nil, nil
 }
 
-// releaseProbe gives the probe back, also while the process stops. One that is not given back ends with the lease.
+// releaseProbe gives the probe back, also while the process stops. An unreleased probe ends with the lease.
 func (s *step) releaseProbe(ctx context.Context, account string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.StopTime)
 	defer cancel()

@@ -26,29 +26,28 @@ import (
 // Solver carries out decisions. Env and Host are required.
 type Solver struct {
 	Env    attempt.Env
-	Host   Host     // where the repositories are
-	Verify []string // verify commands beside those of the repositories' configurations
-	// Slots bounds the attempts that run at the same time: one element of its
-	// capacity each. Nil means no bound.
+	Host   Host
+	Verify []string // verify commands in addition to the repositories' own
+	// Slots limits concurrent attempts to its capacity. Nil means no limit.
 	Slots chan struct{}
-	// OnDecision is told what was logged, for metrics; it may be nil and must not block.
+	// OnDecision gets logged decisions, for metrics; it may be nil and must not block.
 	OnDecision func(rule policy.Rule, action policy.Action)
-	// OnTakeOver is told of a thread that was taken from a node which did not
-	// give it back; it may be nil and must not block.
+	// OnTakeOver is called for a thread that was taken from a node that did not release it; it may be nil and must
+	// not block.
 	OnTakeOver func()
 
 	learned learnedCache
-	// waiting counts the steps that wait in memory for one of the Slots.
+	// waiting counts the steps that wait in memory for a slot.
 	waiting atomic.Int64
 }
 
-// HasBackend reports whether a name is that of a backend of this server.
+// HasBackend reports whether this server has a backend of that name.
 func (s *Solver) HasBackend(name string) bool {
 	return attempt.BackendNamed(s.Env.Current().Backends, name).Name != ""
 }
 
-// Escalates reports whether a backend that may work on a thread has an escalated effort: the one that a person chose,
-// else any that the repository's configuration allows, as far as the log has it.
+// Escalates reports whether a backend of the thread has an escalated effort: the pinned one, else any that the
+// repository's logged configuration allows.
 func (s *Solver) Escalates(t thread.State) bool {
 	all := effective(s.Env.Current(), t.Repo).Backends
 	if b := attempt.BackendNamed(all, t.Pinned); b.Name != "" {
@@ -57,7 +56,7 @@ func (s *Solver) Escalates(t thread.State) bool {
 	return slices.ContainsFunc(all, func(b config.Backend) bool { return b.EscalatedEffort != "" })
 }
 
-// Step takes the thread's lease and works it off. A *HeldError means that another step is at it.
+// Step takes the thread's lease and works on the thread. A *HeldError means that another step has the lease.
 func (s *Solver) Step(given context.Context, t thread.ID) error {
 	asked := time.Now()
 	l, err := s.Env.Store.Acquire(given, t, s.Env.Node)
@@ -67,9 +66,9 @@ func (s *Solver) Step(given context.Context, t thread.ID) error {
 	return s.Work(given, l, asked)
 }
 
-// Work does what is to be done now on a thread whose lease was taken, and asked for at a time: until the
-// thread waits, has ended, or another node took over. Then it gives the lease back. An error means that Pawl
-// could not do its job; when the thread is tried again is stored by then.
+// Work works on a thread whose lease was requested at a time: until the thread waits, has ended, or another node
+// took over. Then it releases the lease. An error means that Pawl could not do its job; the time of the next try is
+// stored by then.
 func (s *Solver) Work(given context.Context, l thread.Lease, asked time.Time) (err error) {
 	crash.Point("claimed")
 	ctx, holder := lease.Hold(given, s.Env.Store, l, asked, s.Env.Now)
@@ -81,7 +80,7 @@ func (s *Solver) Work(given context.Context, l thread.Lease, asked time.Time) (e
 		}
 	}
 	st := s.newStep(l.Thread, holder, log)
-	err = errPanicked // until the loop says what came of it
+	err = errPanicked // replaced when the loop returns
 	defer func() { holder.Release(st.retry(given, err)) }()
 	err = st.loop(ctx)
 	return err
@@ -99,10 +98,10 @@ func (s *Solver) newStep(t thread.ID, holder *lease.Holder, log zerolog.Logger) 
 	}}
 }
 
-// errPanicked is how a step ends that does not return.
+// errPanicked is the result of a step that does not return.
 var errPanicked = errors.New("the step panicked")
 
-// loop does one effect after the other until there is none left for now.
+// loop does one effect after another until none is left for now.
 func (s *step) loop(ctx context.Context) error {
 	for again := true; again; {
 		if ctx.Err() != nil {
@@ -122,21 +121,21 @@ func (s *step) loop(ctx context.Context) error {
 
 func (s *step) lost(ctx context.Context, err error) error {
 	if isAny(errors.Join(err, context.Cause(ctx)), thread.ErrLeaseLost) {
-		s.pub.log.Warn().Err(thread.ErrLeaseLost).Msg("this node stops working on the thread; who holds the lease goes on")
+		s.pub.log.Warn().Err(thread.ErrLeaseLost).Msg("this node stops working on the thread; the lease's holder continues")
 	}
 	return err
 }
 
-// How often a step is tried after errors: with retryCap between two tries for about a day, longer than an
-// outage at GitHub lasts, and then with rareCap. What mends the error may be no event of the thread.
+// How often a failed step is tried: with retryCap between two tries for about a day, longer than an outage at
+// GitHub, then with rareCap. The cause may end without an event of the thread.
 const (
 	oftenTries = 300
 	retryCap   = 5 * time.Minute
 	rareCap    = time.Hour
 )
 
-// afterFailure doubles the wait from one second up to the cap and takes up to half
-// of it off, so that what failed together does not return together.
+// afterFailure doubles the wait from one second up to the cap and takes up to half of it off, so that steps that
+// failed together do not return together.
 func afterFailure(inARow int) time.Duration {
 	longest := retryCap
 	if inARow >= oftenTries {
@@ -145,22 +144,22 @@ func afterFailure(inARow int) time.Duration {
 	return policy.Retry(inARow, time.Second, longest, 1-rand.Float64()/2)
 }
 
-// errStopping keeps a server that stops from beginning attempts.
-var errStopping = errors.New("the server is stopping, and begins no attempt")
+// errStopping keeps a stopping server from beginning attempts.
+var errStopping = errors.New("the server is stopping and starts no attempt")
 
-// retry is when a step is tried again that ends with an error and the context that it was given; nil where it
-// did all there was to do. Only Stop cancels that context, a deadline is an error.
+// retry is when a step is tried again after an error, given the original context; nil if it finished. Only Stop
+// cancels that context; a deadline is an error.
 func (s *step) retry(given context.Context, err error) thread.Retry {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(given.Err(), context.Canceled), errors.Is(err, errStopping):
-		// Any other node may take the step, or the next process.
+		// Any other node, or the next process, may take the step.
 		return func(int) time.Duration { return 0 }
 	}
 	return func(inARow int) time.Duration {
 		if inARow == oftenTries {
-			s.pub.log.Error().Err(err).Int("tries", inARow).Msg("the step has failed for about a day; it is tried about once an hour from now on")
+			s.pub.log.Error().Err(err).Int("tries", inARow).Msg("the step has failed for about a day; it is now tried about once an hour")
 		}
 		return afterFailure(inARow)
 	}
@@ -189,10 +188,10 @@ func (s *step) logged(ctx context.Context, err error) (again bool, _ error) {
 	case errors.Is(err, thread.ErrLeaseLost), ctx.Err() != nil:
 		return false, err
 	case errors.As(err, &limited):
-		s.pub.log.Warn().Time("until", limited.Until).Msg("GitHub's rate limit; the step goes on later")
+		s.pub.log.Warn().Time("until", limited.Until).Msg("GitHub's rate limit; the step continues later")
 		return false, s.pub.lease.Append(ctx, thread.Batch{WakeAt: limited.Until})
 	case gone && s.pub.state.Closed != "":
-		// Nothing can be shown on a thread that is gone.
+		// Nothing can be shown on a deleted thread.
 		s.pub.log.Warn().Err(err).Msg("the thread is gone at GitHub")
 		return false, nil
 	case moved != nil:
@@ -263,8 +262,8 @@ func hint(err error) string {
 	return ""
 }
 
-// final reports whether trying again cannot help. Credentials that GitHub refuses are none of that: nothing
-// could be shown of an end, and they are good again when the machine's clock or the key is.
+// final reports whether trying again cannot help. Refused credentials do not count: they prevent showing an end,
+// and work again when the machine's clock or the key is fixed.
 func final(err error) bool {
 	kinds := []error{
 		forge.ErrForbidden, forge.ErrInvalid, forge.ErrNotFound, forge.ErrGone,
@@ -273,7 +272,6 @@ func final(err error) bool {
 	return isAny(err, kinds...)
 }
 
-// isAny reports whether an error is of one of some kinds.
 func isAny(err error, kinds ...error) bool {
 	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }

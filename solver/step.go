@@ -18,15 +18,15 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// step is one holder of a thread's lease at work.
+// step is the work of one holder of a thread's lease.
 type step struct {
-	pub      *publisher
-	beside   sync.WaitGroup // what is told to people while the step goes on
-	next     time.Time      // when a wait without an end is looked at again
-	checksAt time.Time      // when the checks of the head are looked at again; zero for never
-	waited   bool           // for a slot, in vain
-	probes   bool           // the attempt is a probe of an account that was limited
-	// acknowledged waits until users know that they were heard; nil where nobody is told.
+	pub        *publisher
+	background sync.WaitGroup // writes to GitHub in the background
+	next       time.Time      // when to look again at a wait without an end
+	checksAt   time.Time      // when to look again at the head's checks; zero for never
+	waited     bool           // for a slot, in vain
+	probes     bool           // the attempt is a probe of a limited account
+	// acknowledged waits for the acknowledgements; nil for none.
 	acknowledged func(context.Context) error
 }
 
@@ -34,13 +34,12 @@ type step struct {
 type progress int
 
 const (
-	nothing  progress = iota // there was nothing to do; the next stage is tried
-	changed                  // the log has changed; the step begins anew
-	finished                 // nothing is left to do for now
+	nothing  progress = iota // nothing to do; the next stage is tried
+	changed                  // the log has changed; the step starts again
+	finished                 // nothing left to do for now
 )
 
-// stages are what a step may have to do, in the order in which they are tried. What is owed to people and to the log
-// comes before new work.
+// stages lists what a step may do, in order. Debts to users and to the log come before new work.
 func (s *step) stages() []func(context.Context) (progress, error) {
 	return []func(context.Context) (progress, error){
 		s.endRunning,
@@ -55,17 +54,17 @@ func (s *step) stages() []func(context.Context) (progress, error) {
 	}
 }
 
-// effect carries out the first stage that has something to do. It reports whether there may be another effect.
+// effect runs the first stage that has something to do. It reports whether another effect may follow.
 func (s *step) effect(ctx context.Context) (again bool, err error) {
 	s.pub.Config = s.pub.env.Current()
 	if err := s.pub.load(ctx); err != nil {
 		return false, s.pub.unread(ctx, err)
 	}
-	// After the log: what becomes of an error depends on it.
+	// After the log, which decides how an error is handled.
 	if err := s.pub.reach(ctx); err != nil {
 		return false, err
 	}
-	defer s.beside.Wait()
+	defer s.background.Wait()
 	for _, stage := range s.stages() {
 		done, err := stage(ctx)
 		if err != nil {
@@ -78,7 +77,7 @@ func (s *step) effect(ctx context.Context) (again bool, err error) {
 	return false, nil
 }
 
-// endRunning ends an attempt that was cut off with the process that ran it. What it had finished is delivered.
+// endRunning ends an attempt that was cut off with its process. Finished work is delivered.
 func (s *step) endRunning(ctx context.Context) (progress, error) {
 	a, running := s.pub.state.Running()
 	if !running {
@@ -90,7 +89,7 @@ func (s *step) endRunning(ctx context.Context) (progress, error) {
 	return changed, s.interrupt(ctx, a)
 }
 
-// delivers reports whether the running attempt was handed over with its receipt, and nobody has ended the work since.
+// delivers reports whether the running attempt was handed over with its receipt and the work was not ended since.
 func (s *step) delivers() bool {
 	u := s.pub.state.Unfinished
 	if u == nil || u.Receipt == nil {
@@ -99,21 +98,21 @@ func (s *step) delivers() bool {
 	return !s.pub.ended()
 }
 
-// dropUnfinished removes the reference of unfinished work at GitHub that was continued or given up.
+// dropUnfinished removes GitHub's reference to unfinished work that was continued or given up.
 func (s *step) dropUnfinished(ctx context.Context) (progress, error) {
 	if s.pub.state.Unfinished != nil || s.pub.state.Acts[thread.ActUnfinished].SHA == "" {
 		return nothing, nil
 	}
 	if err := s.ground().Drop(ctx, s.pub.env, s.pub.thread); err != nil {
-		s.pub.log.Warn().Err(err).Msg("the reference of unfinished work stays until the thread's next step")
+		s.pub.log.Warn().Err(err).Msg("the reference to unfinished work stays until the thread's next step")
 	}
 	return nothing, s.pub.load(ctx)
 }
 
-// greet acknowledges what was asked in the background, so that no agent waits for it. An error counts where there is
-// no agent.
+// greet acknowledges requests in the background, so that no agent waits for it. Its error counts only without an
+// agent.
 func (s *step) greet(ctx context.Context) (progress, error) {
-	s.acknowledged = s.aside(ctx, (*publisher).acknowledge)
+	s.acknowledged = s.inBackground(ctx, (*publisher).acknowledge)
 	return nothing, nil
 }
 
@@ -128,7 +127,7 @@ func (s *step) answerQuestion(ctx context.Context) (progress, error) {
 	return changed, s.pub.answer(ctx, asked[0])
 }
 
-// offerPull opens the pull request for what was pushed. What GitHub refuses once the run has ended stays refused.
+// offerPull opens the pull request for pushed work. What GitHub refuses after the run's end stays refused.
 func (s *step) offerPull(ctx context.Context) (progress, error) {
 	err := s.pub.openPull(ctx)
 	if err == nil {
@@ -140,7 +139,7 @@ func (s *step) offerPull(ctx context.Context) (progress, error) {
 	return nothing, fmt.Errorf("open the pull request: %w", err)
 }
 
-// lookAtChecks looks at the checks of others on the head once they are over.
+// lookAtChecks looks at other checks on the head once they have finished.
 func (s *step) lookAtChecks(ctx context.Context) (progress, error) {
 	logged, next, err := s.look(ctx)
 	s.checksAt = next
@@ -150,7 +149,7 @@ func (s *step) lookAtChecks(ctx context.Context) (progress, error) {
 	return nothing, err
 }
 
-// rest is for a thread on which nothing is asked: its base may have moved, threads of remarks may be resolved.
+// rest handles a thread without requests: its base may have moved, review threads may be resolved.
 func (s *step) rest(ctx context.Context) (progress, error) {
 	if s.pub.state.Open() {
 		return nothing, nil
@@ -176,7 +175,7 @@ func (s *step) rest(ctx context.Context) (progress, error) {
 	return finished, s.pub.lease.Append(ctx, thread.Batch{WakeAt: next})
 }
 
-// earliest is the first of some times; zero ones do not count.
+// earliest is the earliest non-zero time.
 func earliest(times ...time.Time) time.Time {
 	times = slices.DeleteFunc(times, time.Time.IsZero)
 	if len(times) == 0 {
@@ -197,7 +196,7 @@ func (s *step) work(ctx context.Context) (progress, error) {
 	case d == nil:
 		return changed, nil
 	case s.waitsBy(d):
-		// The wake-up is armed again: it may have been this one.
+		// The wake-up is set again: it may have been this one.
 		if err := s.pub.lease.Append(ctx, thread.Batch{WakeAt: s.wakeAt(*d)}); err != nil {
 			return nothing, err
 		}
@@ -206,7 +205,7 @@ func (s *step) work(ctx context.Context) (progress, error) {
 	return changed, s.record(ctx, d)
 }
 
-// waitsBy reports whether a decision is the wait with which the log already ends.
+// waitsBy reports whether the log already ends with this wait.
 func (s *step) waitsBy(d *thread.Decided) bool {
 	if d.Action != policy.DoWait || s.pub.state.Decision == nil {
 		return false
@@ -231,7 +230,7 @@ func (s *step) record(ctx context.Context, d *thread.Decided) error {
 	return s.shortWait(ctx, d.Decision)
 }
 
-// show publishes how the thread stands, once those who are heard know it.
+// show publishes the thread's state, after the acknowledgements.
 func (s *step) show(ctx context.Context) error {
 	if err := s.acknowledged(ctx); err != nil {
 		return err
@@ -239,13 +238,13 @@ func (s *step) show(ctx context.Context) error {
 	return s.pub.publish(ctx)
 }
 
-// aside tells people something while the step goes on: a copy of its publisher does
-// it, with acts of its own. The function that it returns waits for it.
-func (s *step) aside(ctx context.Context, do func(*publisher, context.Context) error) (wait func(context.Context) error) {
+// inBackground writes to GitHub in the background: with a copy of the step's publisher and its own acts. The returned
+// function waits for it.
+func (s *step) inBackground(ctx context.Context, do func(*publisher, context.Context) error) (wait func(context.Context) error) {
 	p, done := *s.pub, make(chan struct{})
 	p.state.Acts = maps.Clone(p.state.Acts)
 	var err error
-	s.beside.Go(func() {
+	s.background.Go(func() {
 		defer close(done)
 		err = do(&p, ctx)
 	})
@@ -259,8 +258,8 @@ func (s *step) aside(ctx context.Context, do func(*publisher, context.Context) e
 	}
 }
 
-// shortWait sits out a wait of a few seconds. It is stored like every other, and
-// the queue would end it too, up to a second later.
+// shortWait sits out a wait of a few seconds. The wait is stored as well, and the queue would end it up to a second
+// later.
 func (s *step) shortWait(ctx context.Context, d policy.Decision) error {
 	if d.Action != policy.DoWait || d.Until.IsZero() {
 		return nil
@@ -272,7 +271,7 @@ func (s *step) shortWait(ctx context.Context, d policy.Decision) error {
 	return wait.For(ctx, left)
 }
 
-// maxShortWait is the wait that a step sits out itself.
+// maxShortWait is the longest wait that a step sits out.
 const maxShortWait = 5 * time.Second
 
 func (s *step) count(d policy.Decision) {
@@ -288,14 +287,14 @@ func same(a, b thread.Decided) bool {
 	return a.Until.Equal(b.Until) && reflect.DeepEqual(a.Reasons, b.Reasons)
 }
 
-// ready is what an attempt starts with: the repository and a slot, which release gives back.
+// ready is an attempt's repository and slot; release gives the slot back.
 type ready struct {
 	ground  *attempt.Ground
 	release func()
 }
 
-// decide asks policy with what is known. Before an attempt it fetches the repository, whose configuration may
-// narrow the answer, and has policy confirm it. Nothing at all means that the decision has to be taken again.
+// decide asks policy. Before an attempt it fetches the repository, whose configuration may restrict the decision,
+// and asks policy again. No result at all means to decide again.
 func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 	facts, err := s.facts(ctx, effective(s.pub.Config, s.pub.state.Repo))
 	if err != nil {
@@ -321,14 +320,14 @@ func (s *step) decide(ctx context.Context) (*thread.Decided, *ready, error) {
 	if refused != nil {
 		return s.seen(refused, first.Purpose), nil, nil
 	}
-	if len(s.pub.state.Pending()) < len(asked) { // what was asked for is done already
+	if len(s.pub.state.Pending()) < len(asked) { // the request was done meanwhile
 		return nil, nil, nil
 	}
 	return s.agree(ctx, ground, first, account, most)
 }
 
-// agree acquires a slot for what policy wants, and asks policy again with what is known then, until the answer fits the
-// slot. most is how many attempts may run on the account.
+// agree acquires a slot for policy's decision and asks policy again until the decision fits the slot. most is the
+// account's limit of concurrent attempts.
 func (s *step) agree(ctx context.Context, ground *attempt.Ground, want policy.Decision, account string, most int) (*thread.Decided, *ready, error) {
 	for {
 		release, err := s.acquire(ctx, account, most)
@@ -350,8 +349,8 @@ func (s *step) agree(ctx context.Context, ground *attempt.Ground, want policy.De
 	}
 }
 
-// confirm has the base verified, and asks policy with that and with what has come meanwhile: a stop above all, and a
-// limit that another thread met on the account. bound is how many attempts may run on the account of the answer's backend.
+// confirm verifies the base, and asks policy with that and with new events: a stop above all, and a limit that
+// another thread met on the account. bound is the account's limit of concurrent attempts.
 func (s *step) confirm(ctx context.Context, ground *attempt.Ground, want policy.Decision) (now *thread.Decided, bound int, err error) {
 	trial := s.newAttempt(thread.Started{Seen: s.pub.state.Seq, Decision: want}, ground)
 	refused, err := s.pub.solver.Host.verifyBase(ctx, trial)
@@ -364,7 +363,7 @@ func (s *step) confirm(ctx context.Context, ground *attempt.Ground, want policy.
 	return s.decideOn(ctx, ground)
 }
 
-// seen has a decision, if there is one, take all into account that the step has read, about the work for a purpose.
+// seen marks a decision as taking into account all that the step has read about a purpose.
 func (s *step) seen(d *thread.Decided, p policy.Purpose) *thread.Decided {
 	if d != nil {
 		d.Seen, d.Purpose = s.pub.state.Seq, p
@@ -372,7 +371,7 @@ func (s *step) seen(d *thread.Decided, p policy.Purpose) *thread.Decided {
 	return d
 }
 
-// needsPerson reports whether a decision stops the work after an attempt, so that a person must act.
+// needsPerson reports whether a decision stops the work after an attempt, so that a user must act.
 func needsPerson(s thread.State, d *thread.Decided) bool {
 	if d == nil || d.Action != policy.DoStop {
 		return false
@@ -386,8 +385,8 @@ func needsPerson(s thread.State, d *thread.Decided) bool {
 	return !ended(s)
 }
 
-// like names an open thread of the repository that stopped on a task of nearly the same words, the one of
-// late first; empty for none. It helps people and decides nothing, so what cannot be read is left out.
+// like names an open thread of the repository that stopped on a nearly equal task, preferably a recent one; empty
+// for none. It only informs users, so unreadable threads are skipped.
 func (s *step) like(ctx context.Context) string {
 	near, err := s.pub.env.Store.Near(ctx, s.pub.thread)
 	if err != nil {
@@ -405,8 +404,8 @@ func (s *step) like(ctx context.Context) string {
 	return ""
 }
 
-// decideOn asks policy with all that is known once the repository is there. bound is
-// how many attempts may run on the account of the backend that was chosen.
+// decideOn asks policy with the repository's configuration. bound is the chosen account's limit of concurrent
+// attempts.
 func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decided, bound int, err error) {
 	if err := s.pub.load(ctx); err != nil {
 		return nil, 0, err
@@ -417,7 +416,7 @@ func (s *step) decideOn(ctx context.Context, g *attempt.Ground) (_ *thread.Decid
 	}
 	untriggered := s.untriggered(g.Effective.Triggers)
 	before := g.Before
-	if len(s.pub.solver.Verify) > 0 { // where no comment can ask for the first test, or a build that works, in spite of it
+	if len(s.pub.solver.Verify) > 0 { // no comment can override it here
 		before = slices.DeleteFunc(slices.Clone(before), func(v policy.Verified) bool { return v.NoTests })
 	}
 	f.Unable = policy.Unable(before)
@@ -442,7 +441,7 @@ func (s *step) untriggered(triggers []string) []int64 {
 	return seqs
 }
 
-// effective is the configuration for a thread whose repository has one of its own.
+// effective is the server's configuration narrowed by the repository's.
 func effective(server *config.Server, repo config.Repo) config.Effective {
 	e, problems := server.Narrow(repo)
 	if len(problems) > 0 {
@@ -464,7 +463,7 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	case e.Policy.Paused:
 		f.Paused = "the operator paused Pawl (policy.paused)"
 	case err != nil:
-		return f, fmt.Errorf("what was done to %s: %w", s.pub.thread.Repo(), err)
+		return f, fmt.Errorf("the log of %s: %w", s.pub.thread.Repo(), err)
 	case by != nil:
 		f.Paused = fmt.Sprintf("%s paused %s %s", by.By, s.pub.thread.Repo(), by.Where)
 	}
@@ -483,7 +482,7 @@ func (s *step) facts(ctx context.Context, e config.Effective) (policy.Facts, err
 	if err != nil {
 		return f, err
 	}
-	if u := s.pub.state.Unfinished; u != nil && u.Times > 0 { // the attempt that goes on is counted already
+	if u := s.pub.state.Unfinished; u != nil && u.Times > 0 { // the continued attempt is counted already
 		used = used.Without(attempt.BackendNamed(e.Backends, u.Backend).Account)
 	}
 	f.Above = f.Limits.Ledgers(used)

@@ -14,8 +14,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// update merges the base into what the attempt begins with. Whoever asked for that where there is nothing to merge is
-// told so, and what they asked is done.
+// update merges the base into the attempt's start. If there is nothing to merge, the request is answered and done.
 func (s *step) update(ctx context.Context, g *attempt.Ground) error {
 	behind, err := g.Update(ctx)
 	if behind || err != nil {
@@ -44,15 +43,15 @@ func (s *step) update(ctx context.Context, g *attempt.Ground) error {
 	return s.pub.load(ctx)
 }
 
-// How long GitHub is asked whether a pull request can be merged, which it computes when somebody asks, and how often.
+// How often and how long to ask GitHub whether a pull request can be merged, which it computes on request.
 const (
 	mergeableWait  = time.Hour
 	mergeableAgain = 5 * time.Second
 )
 
-// follow asks for the base to be merged into Pawl's own pull request where that conflicts with it, or must hold all of
-// it. It looks once the time is over in which the base moved, and only where the work is done: one that stopped waits
-// for a person. Next is when it looks again; zero for never.
+// follow requests a merge of the base into Pawl's own pull request if they conflict, or if it must be up to date.
+// It looks once the base has been quiet, and only at done work: stopped work waits for a user. next is when to look
+// again; zero for never.
 func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err error) {
 	if !s.follows() {
 		return false, time.Time{}, nil
@@ -96,7 +95,7 @@ func (s *step) follow(ctx context.Context) (asked bool, next time.Time, err erro
 	return asked, time.Time{}, err
 }
 
-// follows reports whether the pull request is Pawl's own, its work is done, and the base is to be merged when it moves.
+// follows reports whether the pull request is Pawl's own, its work is done, and base updates are on.
 func (s *step) follows() bool {
 	st := s.pub.state
 	if st.Pull == 0 || !s.mergesBase(st.Repo.Triggers) {
@@ -105,11 +104,11 @@ func (s *step) follows() bool {
 	if st.Open() || s.pub.ended() {
 		return false
 	}
-	was, _ := st.Before() // a question since says nothing of the work
+	was, _ := st.Before() // a later question does not concern the work
 	if was.Decision == nil || was.Decision.Action != policy.DoDone {
 		return false
 	}
-	// One that is pending was ignored: the repository's file said meanwhile that it does not listen to this.
+	// A pending one was ignored: the repository's file no longer listened to it.
 	pending := func(r thread.Request) bool { return r.Source == policy.FromBase }
 	return !slices.ContainsFunc(st.Pending(), pending)
 }
@@ -122,8 +121,8 @@ func (s *step) mergesBase(triggers []string) bool {
 	return feedback.Triggers(policy.FromBase, feedback.Command{Name: "update"}, triggers)
 }
 
-// mended says which failing check of the head the base has mended since the work began, where the base was not asked
-// for on that head before; empty for none.
+// mended names a failing check of the head that the base has fixed since the work began, unless the base was
+// already requested for that head; empty for none.
 func mended(st thread.State) string {
 	if slices.ContainsFunc(st.Feedback, func(r thread.Request) bool { return r.Source == policy.FromBase && r.SHA == st.Head }) {
 		return ""
@@ -136,7 +135,7 @@ func mended(st thread.State) string {
 	return ""
 }
 
-// askUpdate asks for the base to be merged, unless a bound would stop the work.
+// askUpdate requests a merge of the base, unless a limit would stop the work.
 func (s *step) askUpdate(ctx context.Context, reason, head, url string) (bool, error) {
 	st := s.pub.state
 	facts, err := s.facts(ctx, effective(s.pub.Config, st.Repo))
@@ -152,8 +151,8 @@ func (s *step) askUpdate(ctx context.Context, reason, head, url string) (bool, e
 		Generation: st.Generation,
 		Cause:      st.Cause,
 	}}
-	if d := policy.Next(facts); d.Action == policy.DoStop { // then it is not asked, and what is done stays done
-		s.pub.log.Info().Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("the base is not merged by itself any more")
+	if d := policy.Next(facts); d.Action == policy.DoStop { // then it is not requested, and the work stays done
+		s.pub.log.Info().Str("rule", string(d.Rule)).Strs("reasons", d.Reasons.Texts()).Msg("the base is no longer merged automatically")
 		return false, nil
 	}
 	f := thread.Feedback{

@@ -14,11 +14,11 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// shownFeedback is how many judged remarks `why` can look back on.
+// shownFeedback is how many judged remarks `why` shows.
 const shownFeedback = 20
 
-// View renders nothing itself: it is the fold of a thread in the words of
-// checkrun, with what the shared tables hold against its last backend.
+// View is the fold of a thread in checkrun's terms, with the shared state of its last backend. It renders nothing
+// itself.
 func (s *Solver) View(ctx context.Context, t thread.ID) (checkrun.View, error) {
 	_, state, err := thread.Load(ctx, s.Env.Store, t)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 		f.Decided = *st.Decision
 	}
 	if n := len(st.Attempts); n > 0 && !st.Open() {
-		// A run may end before its first attempt: what matters are the attempts that made it so.
+		// A run may end before its first attempt because of earlier attempts.
 		f.Run = min(f.Run, st.Attempts[n-1].Run)
 	}
 	f.Purpose = st.Purpose()
@@ -71,7 +71,7 @@ func (s *Solver) view(ctx context.Context, t thread.ID, st thread.State) (checkr
 	return f, s.verdicts(ctx, &f, l)
 }
 
-// State is how a thread stands, in the words of the check runs.
+// State is a thread's state in the check runs' words.
 func State(st thread.State) checkrun.State {
 	d := st.Decision
 	_, running := st.Running()
@@ -97,7 +97,7 @@ func State(st thread.State) checkrun.State {
 	return checkrun.Stopped
 }
 
-// shown are the attempts with the similarity to one of the two before in the same run.
+// shown lists the attempts with their similarity to one of the two before in the same run.
 func shown(f *checkrun.View, t thread.ID, st thread.State, l policy.Limits) {
 	for i, a := range st.Attempts {
 		v := checkrun.Attempt{Attempt: st.Fact(a), Effort: a.Effort, Continues: a.Continues, Proposal: a.Proposal, NoAgent: a.NoAgent}
@@ -124,8 +124,7 @@ func shown(f *checkrun.View, t thread.ID, st thread.State, l policy.Limits) {
 	}
 }
 
-// gradeText says what an attempt's grade is and where it comes from, before anybody
-// asks whether it is plausible.
+// gradeText describes an attempt's grade and its source, before validation.
 func gradeText(g learning.Grade) string {
 	if !g.Known {
 		return "none: " + g.Missing
@@ -137,8 +136,7 @@ func gradeText(g learning.Grade) string {
 	return fmt.Sprintf("%.2f, from %s", g.Value, strings.Join(from, ", "))
 }
 
-// verdicts are those on the run and on its last attempt that ended, with the limit
-// that this one's account hit.
+// verdicts adds the verdicts on the run and on its last finished attempt, with the limit that its account hit.
 func (s *Solver) verdicts(ctx context.Context, f *checkrun.View, l policy.Limits) error {
 	var all []policy.Attempt
 	for _, a := range f.Attempts {
@@ -175,7 +173,7 @@ func (s *Solver) verdicts(ctx context.Context, f *checkrun.View, l policy.Limits
 	return nil
 }
 
-// judged are the last remarks of others than Pawl itself, oldest first.
+// judged lists the last remarks, oldest first, without Pawl's own.
 func judged(f *checkrun.View, st thread.State) {
 	all := slices.Clone(st.Feedback)
 	for _, r := range st.Ignored {
@@ -187,7 +185,7 @@ func judged(f *checkrun.View, st thread.State) {
 	f.Feedback = all[max(0, len(all)-shownFeedback):]
 }
 
-// threadURLOf is the page of a thread; empty when the server has no public address.
+// threadURLOf is a thread's page; empty if the server has no public address.
 func (s *Solver) threadURLOf(t thread.ID) string {
 	if s.Env.Config.HTTP.PublicURL == "" {
 		return ""

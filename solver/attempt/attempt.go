@@ -20,64 +20,61 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Attempt is one attempt: what it was begun with, what it works with, and what it
-// came to so far. Every field that is exported is required.
+// Attempt is one attempt: its start, its tools, and its result so far. Every exported field is required.
 type Attempt struct {
 	Env    *Env
-	Config *config.Server // that it began with
+	Config *config.Server // of its start
 	thread.Started
 	Thread thread.ID
-	// State is the thread as it was when the attempt had been logged.
+	// State is the thread after the attempt was logged.
 	State  thread.State
 	Lease  *lease.Holder
 	Log    zerolog.Logger
 	Ground *Ground
 	Prompt string
-	// Beside are files that the agent can read below contextDir of its HOME, by name.
-	Beside map[string]string
-	// Pictures are those among them that the CLI is started with.
+	// ContextFiles are files for the agent below contextDir of its HOME, by name.
+	ContextFiles map[string]string
+	// Pictures are the files among them that the CLI gets at its start.
 	Pictures []string
-	// Author and Email are who commits, Trailer is the end of the commit's message.
+	// Author and Email are the committer; Trailer ends the commit's message.
 	Author, Email, Trailer string
-	// SigningKey is the file of an SSH key that signs it; empty for none.
+	// SigningKey is the file of an SSH key that signs commits; empty for none.
 	SigningKey string
-	// Release gives back the slot and the probe that the attempt holds. It may be called again.
+	// Release releases the attempt's slot and probe. It may be called again.
 	Release func()
-	// Attend answers and acknowledges what came while the attempt runs.
+	// Attend answers and acknowledges events during the attempt.
 	Attend func(context.Context)
-	// Allowed is asked before the push: ErrRevoked where nobody who asked for it may write.
+	// Allowed is called before the push: ErrRevoked if no requester may write any more.
 	Allowed func(context.Context) error
 	Receipt policy.Receipt
 
 	executor Executor
 	made     bool               // all but the push
-	handed   *thread.Unfinished // what is logged in place of the receipt
+	handed   *thread.Unfinished // logged instead of the receipt
 	noting   sync.Mutex
-	noted    policy.Spent // what note wrote last
+	noted    policy.Spent // what note last wrote
 	wrote    feedback.Authored
-	wroteAt  time.Time // when it was last logged what the agent wrote
-	atOnce   int       // how often that was at once
+	wroteAt  time.Time // when the agent's texts were last logged
+	atOnce   int       // immediate logs so far
 }
 
-// Executor does the parts of an attempt: with git, the sandbox and an agent
-// (NewCheckout), or as a test plays them. What they come to is put into the receipt.
+// Executor does the parts of an attempt: with git, the sandbox and an agent (NewCheckout), or as a test double.
+// Results go into the receipt.
 type Executor interface {
-	// Open makes the files that the agent works on, and Close removes them.
+	// Open makes the agent's files, and Close removes them.
 	Open(context.Context) error
 	Close()
-	// Agent runs the agent to its end. A cause is why it was ended from outside, or
-	// unusable.
+	// Agent runs the agent to its end. cause is why it was ended from outside, or unusable.
 	Agent(context.Context) (cause, err error)
-	// Commit commits what the agent left, if it changed anything.
+	// Commit commits the agent's changes, if any.
 	Commit(context.Context) error
 	Verify(context.Context) ([]policy.Verified, error)
-	// Push moves the thread's branch to the commit, and PushKept makes a branch of
-	// its own for it.
+	// Push moves the thread's branch to the commit; PushKept makes a separate branch for it.
 	Push(context.Context) error
 	PushKept(ctx context.Context, branch string) error
-	// PushUnfinished keeps the commit at GitHub for whoever goes on from it.
+	// PushUnfinished keeps the commit at GitHub for the attempt that continues.
 	PushUnfinished(context.Context) error
-	// Judge asks the operator's judge; nil where there is none.
+	// Judge asks the operator's judge; nil for none.
 	Judge(context.Context) (*policy.Judged, error)
 }
 
@@ -85,8 +82,7 @@ func (a *Attempt) backend() config.Backend {
 	return BackendNamed(a.Ground.Effective.Backends, a.Backend)
 }
 
-// Run does the attempt. What goes wrong on Pawl's side makes an interrupted
-// attempt with the reason, and is the error.
+// Run runs the attempt. A failure of Pawl makes an interrupted attempt with the reason, and is the error.
 func (a *Attempt) Run(ctx context.Context, e Executor) error {
 	a.executor = e
 	leave, err := a.Env.folders.Take(ctx, a.Thread)
@@ -124,7 +120,7 @@ func (a *Attempt) Run(ctx context.Context, e Executor) error {
 	if a.Decision.Purpose == policy.ToChange {
 		return a.settle(ctx)
 	}
-	// Of an answer or a plan nothing is verified, and nothing leaves but what it says.
+	// An answer or a plan is not verified, and only its text is used.
 	if err := a.executor.Commit(ctx); err != nil {
 		return a.broken(ctx, err)
 	}
@@ -132,9 +128,9 @@ func (a *Attempt) Run(ctx context.Context, e Executor) error {
 	return nil
 }
 
-// settle commits what the agent left, verifies it, or the work that it went on with,
-// and pushes it. Work that fails its verification is pushed, too: people see it in the
-// draft pull request, and the next attempt starts from it.
+// settle commits the agent's work, verifies it, or the earlier work that it continued, and pushes it. Work that
+// fails its verification is pushed, too: users see it in the draft pull request, and the next attempt starts from
+// it.
 func (a *Attempt) settle(ctx context.Context) error {
 	err := a.executor.Commit(ctx)
 	crash.Point("committed")
@@ -148,14 +144,14 @@ func (a *Attempt) settle(ctx context.Context) error {
 	return a.land(ctx, err)
 }
 
-// verifiable reports whether there is work to verify: a commit, however the CLI ended, or work of an earlier attempt
-// that this one went on with to its own end.
+// verifiable reports whether there is work to verify: a commit, however the CLI ended, or an earlier attempt's work
+// that this one continued to its own end.
 func (a *Attempt) verifiable() bool {
 	r := a.Receipt
 	switch a.came() {
 	case policy.Asked:
 		return false
-	case policy.Declined: // of tests that fail as on the base it is asked only whether they are its task
+	case policy.Declined: // asked about tests that fail as on the base, it only says whether they are part of its task
 		return a.Decision.Rule == policy.RuleStillFailing && a.completes()
 	default:
 	}
@@ -170,24 +166,23 @@ func (a *Attempt) verifiable() bool {
 	}
 }
 
-// Deliver ends an attempt that was handed over with its receipt: what it made is pushed,
-// unless GitHub took it already, and no agent is asked again.
+// Deliver ends an attempt that was handed over with its receipt: its work is pushed, unless GitHub has it already,
+// and no agent is asked again.
 func (a *Attempt) Deliver(ctx context.Context, e Executor) error {
 	a.executor = e
 	a.Receipt = *a.State.Unfinished.Receipt
-	a.Receipt.Tokens, a.Receipt.CostUSD = policy.Tokens{}, nil // they are in Unfinished.Used
+	a.Receipt.Tokens, a.Receipt.CostUSD = policy.Tokens{}, nil // counted in Unfinished.Used
 	return a.land(ctx, nil)
 }
 
-// land pushes what was committed and concludes the attempt, unless it came to an error
-// before that.
+// land pushes the commit and concludes the attempt, unless it failed before.
 func (a *Attempt) land(ctx context.Context, err error) error {
 	if err == nil && a.Receipt.Commit != "" {
 		a.made = true
 		err = a.deliver(ctx)
 	}
 	why := context.Cause(ctx)
-	pushed := a.Receipt.Pushed && why != nil // and only the rest was cut off
+	pushed := a.Receipt.Pushed && why != nil // only the rest was cut off
 	if err != nil && !pushed {
 		if why == nil && !stopped(err) {
 			return a.broken(ctx, err)
@@ -204,7 +199,7 @@ func (a *Attempt) land(ctx context.Context, err error) error {
 	return nil
 }
 
-// completes reports whether the attempt only goes on with work that stands.
+// completes reports whether the attempt only continues kept work.
 func (a *Attempt) completes() bool {
 	f := a.State.Facts(a.Env.Now())
 	if running, ok := a.State.Running(); ok {
@@ -214,7 +209,7 @@ func (a *Attempt) completes() bool {
 	return stands
 }
 
-// broken ends an attempt that Pawl itself could not carry through.
+// broken ends an attempt that Pawl itself could not finish.
 func (a *Attempt) broken(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); why != nil && a.Env.Closing() {
 		a.cancelled(ctx, why)
@@ -225,17 +220,17 @@ func (a *Attempt) broken(ctx context.Context, err error) error {
 	return err
 }
 
-// unusable is the cause for which an attempt is ended whose files cannot be used.
+// unusable is the cause of an end because of unusable files.
 type unusable struct{ error }
 
-// unusable records that what the agent left cannot be used. That is its failure.
+// unusable records that the agent's files cannot be used, which is its failure.
 func (a *Attempt) unusable(err error) {
 	a.Receipt.Ending, a.Receipt.Detail = policy.Crashed, tail(oneLine(err.Error()), maxDetail)
 	a.Receipt.Reasons = append(a.Receipt.Reasons, err.Error())
 }
 
 var (
-	errStopped  = errors.New("a person asked to stop")
+	errStopped  = errors.New("a user asked to stop")
 	errClosed   = errors.New("the thread was closed")
 	errShutdown = errors.New("the server is stopping")
 	ErrRevoked  = errors.New("the user who asked may not write to the repository any more")
@@ -246,7 +241,7 @@ func (a *Attempt) cancelled(ctx context.Context, cause error) {
 	r := &a.Receipt
 	handsOver := a.handsOver(ctx, cause)
 	complete := handsOver && a.made
-	// What the provider said of the account counts whatever ended the attempt.
+	// A provider's answer about the account counts, whatever ended the attempt.
 	ended := complete || ofAccount(r.Ending)
 	if !ended {
 		r.Ending = policy.Killed
@@ -267,7 +262,7 @@ func (a *Attempt) cancelled(ctx context.Context, cause error) {
 	r.Reasons = append(r.Reasons, cause.Error())
 }
 
-// leaveOut records files that do not go into the commit.
+// leaveOut records files that are not committed.
 func (a *Attempt) leaveOut(why string, paths ...string) {
 	for _, path := range paths {
 		a.Receipt.LeftOut = append(a.Receipt.LeftOut, path+" ("+why+")")
@@ -289,7 +284,7 @@ func (a *Attempt) Report(p agent.Report, edits policy.Edits) {
 	}
 	r.Told(p.Evidence())
 	r.Limit = bounded(p.Limit)
-	if a.Decision.Purpose != policy.ToChange { // the whole is what was asked for
+	if a.Decision.Purpose != policy.ToChange { // the whole text was requested
 		r.Final = render.Excerpt(p.FinalMessage, maxAnswer)
 		return
 	}

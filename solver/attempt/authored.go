@@ -14,20 +14,19 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// logInterval is how often it is logged what the agent wrote, besides at once when it
-// posts and when the attempt ends.
+// logInterval is how often the agent's texts are logged, except immediately for a post and at the end.
 const logInterval = 30 * time.Second
 
-// maxAtOnce bounds how often one attempt logs at once, since an agent that prints nothing but posts would
-// fill the thread's log with events. It waits for logInterval after that.
+// maxAtOnce limits an attempt's immediate logs, since an agent that only prints posts would fill the thread's log.
+// After that they wait for logInterval.
 const maxAtOnce = 500
 
-// executed reports whether an event ran what the agent wrote. An edit only stores it:
-// imports from github.com would make posts of most files of Go.
+// executed reports whether an event ran the agent's text. An edit only stores it: imports from github.com would
+// turn most Go files into posts.
 func executed(e agent.Event) bool { return e.Ran && len(e.Edits) == 0 }
 
-// authored takes in a text of the agent. What it writes goes into the thread's log while it runs: a remark
-// that it makes is judged by any node, on any thread of the repository.
+// authored adds a text of the agent. It goes into the thread's log while the agent runs, since any node may judge
+// its remarks, on any thread of the repository.
 func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
 	posts := a.wrote.Add(text, ran) && a.atOnce < maxAtOnce
 	now := a.Env.Now()
@@ -53,7 +52,7 @@ func (a *Attempt) authored(ctx context.Context, text string, ran bool) {
 	a.warnUnlessOver(ctx, err, "what the agent wrote was not logged; it is tried again")
 }
 
-// unlogged is an event of what the log does not hold yet, nil where it holds all.
+// unlogged is an event with the texts that are not logged yet; none if all are.
 func (a *Attempt) unlogged(now time.Time) []thread.NewEvent {
 	if runs := a.wrote.Fresh(); len(runs) > 0 {
 		return []thread.NewEvent{{Kind: thread.KindAuthored, At: now, Data: thread.Authored{N: a.N, Runs: runs}}}
@@ -61,22 +60,21 @@ func (a *Attempt) unlogged(now time.Time) []thread.NewEvent {
 	return nil
 }
 
-// Bounds of what is looked at together in the output of a plain agent, in bytes: lines,
-// and what came before them, since a remark may go over several.
+// Bounds of a plain agent's output that is checked together, in bytes: lines, and what came before them, since a
+// remark may span several.
 const (
 	maxPlainText = 64 << 10
 	lastLines    = 256
 )
 
-// plainTexts gives the output of a plain agent to authored, in pieces of many lines.
-// Each line that posts counts as executed, at once.
+// plainTexts passes a plain agent's output to authored, in pieces of many lines. Each line that posts counts as
+// executed, at once.
 type plainTexts struct {
 	authored func(text string, ran bool)
-	text     []byte // what was not given yet, and the end of what was
-	begins   int    // where its last line begins
+	text     []byte // pending output, and the end of the part that was passed on
+	begins   int    // the start of its last line
 }
 
-// Write never fails.
 func (w *plainTexts) Write(p []byte) (int, error) {
 	for rest, ended := p, true; ended && len(rest) > 0; {
 		var part []byte
@@ -119,17 +117,15 @@ func (w *plainTexts) end() {
 	w.give()
 }
 
-// readAuthored takes in what the CLI's session file holds beside the output: patches,
-// from whose files a remark may be posted.
+// readAuthored adds the patches in the CLI's session file: a remark may be posted from their files.
 func (c *checkout) readAuthored(session string) {
 	err := c.adapter.SessionEvents(c.Env.homeOf(c.Thread), session, func(e agent.Event) { c.wrote.Add(e.Authored, executed(e)) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.Log.Warn().Err(err).Msg("what the agent wrote to its session is not known")
+		c.Log.Warn().Err(err).Msg("the agent's session file cannot be read")
 	}
 }
 
-// ownRemarks are the remarks that came during an attempt and turn out, now that all
-// is known that the agent wrote, to be its own.
+// ownRemarks are remarks during the attempt that turn out to be the agent's own, now that all its texts are known.
 func (a *Attempt) ownRemarks(events []thread.Event) []int64 {
 	var seqs []int64
 	for _, f := range a.meanwhile(events).Feedback {

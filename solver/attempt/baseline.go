@@ -15,11 +15,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// VerifyBase sees that there is a layer, and runs the verify commands on the commit that the
-// thread's branch began from, which is what the work is compared with; Ground.Before is what
-// they came to. That is kept for each commit, commands and layer, but not where they cannot
-// work: somebody may have mended that when the next attempt is asked for. Where somebody asks
-// to stop meanwhile there is nothing, and no error. What only answers is not compared. Refused says why nothing can run.
+// VerifyBase ensures that there is a layer, and runs the verify commands on the commit that the thread's branch
+// began from, for comparison with the work; Ground.Before has the results. They are cached by commit, commands and
+// layer, unless the commands cannot work: that may be fixed by the next attempt. After a stop meanwhile there is no
+// result and no error. Answers and plans are not compared. refused says why nothing can run.
 func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err error) {
 	c, g := &checkout{Attempt: a}, a.Ground
 	if g.From != "" {
@@ -32,7 +31,7 @@ func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err 
 	g.Before = nil
 	refused, err = c.prepareBase(ctx)
 	if err != nil || refused != nil {
-		g.From = "" // it is tried again
+		g.From = "" // to be tried again
 	}
 	if stopped(err) {
 		return nil, nil
@@ -40,7 +39,7 @@ func (a *Attempt) VerifyBase(ctx context.Context) (refused *thread.Decided, err 
 	return refused, err
 }
 
-// prepareBase brings the image and the layer, and verifies the base where the work is compared with it.
+// prepareBase brings the image and the layer, and verifies the base if the work is compared with it.
 func (c *checkout) prepareBase(ctx context.Context) (refused *thread.Decided, err error) {
 	refused, err = c.image(ctx)
 	if refused == nil && err == nil {
@@ -50,7 +49,7 @@ func (c *checkout) prepareBase(ctx context.Context) (refused *thread.Decided, er
 		return refused, err
 	}
 	g := c.Ground
-	known := len(g.Before) > 0 // since a layer was built
+	known := len(g.Before) > 0 // since the layer was built
 	if known || len(g.Effective.Verify) == 0 || c.Decision.Purpose != policy.ToChange {
 		return nil, nil
 	}
@@ -58,7 +57,7 @@ func (c *checkout) prepareBase(ctx context.Context) (refused *thread.Decided, er
 	return nil, err
 }
 
-// based does so where an attempt runs already: one that was handed over comes without.
+// based does so for an attempt that already runs: one that was handed over has no results.
 func (c *checkout) based(ctx context.Context) error {
 	refused, err := c.VerifyBase(ctx)
 	if err == nil && refused != nil {
@@ -67,7 +66,7 @@ func (c *checkout) based(ctx context.Context) error {
 	return err
 }
 
-// overBase is what the verify commands come to on the base.
+// overBase is the result of the verify commands on the base.
 func (c *checkout) overBase(ctx context.Context) (all []policy.Verified, err error) {
 	at, key := c.Ground.From, c.Ground.Layer.Key
 	if data, err := os.ReadFile(c.keptBase(at, key)); err == nil && json.Unmarshal(data, &all) == nil {
@@ -84,14 +83,13 @@ func (c *checkout) overBase(ctx context.Context) (all []policy.Verified, err err
 	return t.verifyBase(ctx, at, key)
 }
 
-// keptBase is the file that holds what the verify commands came to on a commit over a layer.
+// keptBase is the file with the verify commands' results on a commit over a layer.
 func (c *checkout) keptBase(at, layer string) string {
 	e := c.Ground.Effective
 	return filepath.Join(c.Env.verifyDir(c.Thread), "base-"+thread.Hash(append([]string{at, layer, c.Ground.Image, strings.Join(e.Reports, "\n")}, e.Verify...)...)+".json")
 }
 
-// verifyBase runs the verify commands on a base, up to the first that cannot work, and
-// keeps what they came to.
+// verifyBase runs the verify commands on a base, up to the first that cannot work, and caches the results.
 func (t *trial) verifyBase(ctx context.Context, at, layer string) (all []policy.Verified, err error) {
 	defer t.c.Env.prepare("")
 	for _, command := range t.c.Ground.Effective.Verify {
@@ -108,16 +106,15 @@ func (t *trial) verifyBase(ctx context.Context, at, layer string) (all []policy.
 	}
 	data, err := json.Marshal(all)
 	kept := t.c.keptBase(at, layer)
-	// Without these it is verified again.
+	// Without the cache it is verified again.
 	if err := errors.Join(err, os.WriteFile(kept+".part", data, 0o600), os.Rename(kept+".part", kept)); err != nil {
-		t.c.Log.Warn().Err(err).Msg("what the base's verification came to was not kept")
+		t.c.Log.Warn().Err(err).Msg("the result of the base's verification was not stored")
 	}
 	return all, nil
 }
 
-// base is the commit that the thread's branch began from: where it left the
-// branch that it is to be merged into, which after a merge is that branch's commit. Without a history in
-// common it is what was there before Pawl.
+// base is the commit that the thread's branch began from: where it left its base branch, which after a merge is
+// that branch's commit. Without a common history it is the commit before Pawl's first.
 func (c *checkout) base(ctx context.Context) (string, error) {
 	if c.Ground.Merging != nil {
 		return c.Ground.Into, nil
@@ -135,14 +132,14 @@ func (c *checkout) base(ctx context.Context) (string, error) {
 	return c.Ground.Start, nil
 }
 
-// maxEvidence bounds what is kept of the output of a failure that is no failure of the attempt, in bytes.
+// maxEvidence limits the kept output of failures that the attempt did not cause, in bytes.
 const maxEvidence = 8 << 10
 
-// evidence asks what the tests say of a commit apart from what was done to them, in files that no agent wrote to: those
-// of the base's tests over its code, and of its tests over the base's code. now is what verification came to, which passed.
+// evidence runs the base's tests over the change, and the change's tests over the base, in files that no agent
+// wrote to. now is the passed verification.
 func (c *checkout) evidence(ctx context.Context, commit string, now []policy.Verified) (*policy.TestEvidence, error) {
 	ws, g := c.ws, c.Ground
-	if ws == nil { // of an attempt that another server ran
+	if ws == nil { // of an attempt on another server
 		t, err := c.trial(ctx, commit, "")
 		if err != nil {
 			return nil, err
@@ -153,7 +150,7 @@ func (c *checkout) evidence(ctx context.Context, commit string, now []policy.Ver
 	read := func(at, file string) []byte {
 		text, err := g.cache.ReadFile(ctx, at, file)
 		if err != nil {
-			return nil // there is none, or nothing that can be read
+			return nil // missing or unreadable
 		}
 		return text
 	}
@@ -189,7 +186,7 @@ func (c *checkout) evidence(ctx context.Context, commit string, now []policy.Ver
 	return e, err
 }
 
-// mixed verifies a commit in which some files are the base's again, and others have these contents.
+// mixed verifies a commit with some of the base's files, and others with these contents.
 func (c *checkout) mixed(ctx context.Context, ws *git.Workspace, commit, at string, back func(file string) bool, contents map[string][]byte) ([]policy.Verified, error) {
 	tree, _, err := ws.Without(ctx, commit, c.Ground.From, back)
 	if err == nil {

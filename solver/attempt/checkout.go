@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// checkout is the Executor that works with git, the sandbox and an agent.
+// checkout is the Executor with git, the sandbox and an agent.
 type checkout struct {
 	*Attempt
 	ws      *git.Workspace
@@ -30,8 +30,8 @@ type checkout struct {
 
 func NewCheckout(a *Attempt) Executor { return &checkout{Attempt: a} }
 
-// Open makes an empty folder for the attempt and a checkout, where a crash may
-// have left another one. The agent's HOME stays only if its session goes on.
+// Open makes an empty folder and a checkout; a crash may have left another one. The agent's HOME stays only if its
+// session continues.
 func (c *checkout) Open(ctx context.Context) (err error) {
 	dir, home := c.Env.attemptDir(c.Thread, c.N), c.Env.homeOf(c.Thread)
 	old := []string{dir, c.Env.workOf(c.Thread)}
@@ -59,7 +59,7 @@ func (c *checkout) Open(ctx context.Context) (err error) {
 	c.Receipt.Layer = c.Ground.Layer
 	c.Receipt.StartTree, c.Receipt.EndTree = c.ws.StartTree, c.ws.StartTree
 	if m := c.Ground.Merging; m != nil {
-		c.ws.StartTree = m.Tree // what the merge brought is not the agent's
+		c.ws.StartTree = m.Tree // the merge's changes are not the agent's
 	}
 	c.monitor, err = newLoopMonitor(c.ws.Dir, c.Ground.Effective, c.Env.Now())
 	return err
@@ -80,7 +80,7 @@ func (c *checkout) Close() {
 	if c.monitor != nil {
 		c.monitor.files.root.Close()
 	}
-	if c.ws == nil || c.handed != nil { // where the log does not take the hand-over, the files are all there is
+	if c.ws == nil || c.handed != nil { // if the log does not take the handover, only the files are left
 		return
 	}
 	if err := c.ws.Close(); err != nil {
@@ -92,14 +92,14 @@ func (c *checkout) Close() {
 	c.Env.makeRoom(c.Thread, c.Log)
 }
 
-// maxDiff bounds the diff that a change is fingerprinted by, in bytes.
+// maxDiff limits the diff behind a change's fingerprint, in bytes.
 const maxDiff = 4 << 20
 
-// Commit looks at what the agent left in the files and commits it without the
-// protected paths. Without a change there is no commit.
+// Commit reads the agent's changes and commits them without the protected paths. Without a change there is no
+// commit.
 func (c *checkout) Commit(ctx context.Context) error {
 	if c.ws == nil {
-		return errors.New("the checkout was not complete")
+		return errors.New("the checkout was incomplete")
 	}
 	snap, err := c.ws.Snapshot(ctx)
 	if c.Decision.Purpose != policy.ToChange {
@@ -115,7 +115,7 @@ func (c *checkout) Commit(ctx context.Context) error {
 	return err
 }
 
-// commitLeft commits what the agent left, unless it holds secrets or conflicts.
+// commitLeft commits the changes, unless they have secrets or conflicts.
 func (c *checkout) commitLeft(ctx context.Context, snap git.Snapshot) error {
 	r := &c.Receipt
 	for _, l := range snap.Left {
@@ -157,7 +157,7 @@ func (c *checkout) commitLeft(ctx context.Context, snap git.Snapshot) error {
 	body := fmt.Sprintf("Attempt %d %s.\n%s", c.N, by, c.Trailer)
 	r.Commit, err = c.ws.Commit(ctx, c.commit(subject, body, tree, parents...))
 	if errors.Is(err, git.ErrUnsafe) {
-		r.EndTree = "" // it can be nothing's beginning
+		r.EndTree = "" // nothing can start from it
 	}
 	return err
 }
@@ -177,8 +177,8 @@ func (c *checkout) filtered(ctx context.Context, tree string) (string, error) {
 	return tree, err
 }
 
-// describe puts what the change is into the receipt: its fingerprints, against what the attempt began with and against
-// the base, and what it touches.
+// describe puts the change into the receipt: its fingerprints, against the attempt's start and the base, and its
+// folders.
 func (c *checkout) describe(ctx context.Context) error {
 	r := &c.Receipt
 	diff, err := c.ws.Diff(ctx, c.ws.StartTree, r.EndTree, maxDiff)
@@ -221,13 +221,11 @@ func (c *checkout) commit(subject render.Title, body, tree string, parents ...st
 	}
 }
 
-// pushRaces is how often an attempt merges what others pushed meanwhile before
-// it gives up: somebody pushes every few seconds then.
+// pushRaces is how often an attempt merges others' pushes before it gives up.
 const pushRaces = 3
 
-// Push moves the thread's branch forward. Where somebody else pushed meanwhile
-// both are merged; where that conflicts, the work is kept on a branch of its
-// own and the attempt is to be done again on top of theirs.
+// Push moves the thread's branch forward. It merges others' pushes. If they conflict, the work is kept on a
+// separate branch and the attempt is redone on top of theirs.
 func (c *checkout) Push(ctx context.Context) (err error) {
 	g := c.Ground
 	if err := g.spare(ctx, c.State.Snapshot.DefaultBranch); err != nil {
@@ -261,7 +259,7 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 		if old, err = c.merge(ctx, old); err != nil {
 			return err
 		}
-		if len(c.Receipt.Verify) > 0 { // what is pushed is another commit now
+		if len(c.Receipt.Verify) > 0 { // the pushed commit is another one now
 			if c.Receipt.Verify, err = c.Verify(ctx); err != nil {
 				return err
 			}
@@ -274,10 +272,10 @@ func (c *checkout) Push(ctx context.Context) (err error) {
 	return err
 }
 
-// reached reports whether a branch at a commit holds the work, as an earlier push may have come through. It is an error
-// where the work is on another machine.
+// reached reports whether a branch at a commit contains the work, as an earlier push may have succeeded. It is an
+// error if the work is on another machine.
 func (c *checkout) reached(ctx context.Context, old string) (bool, error) {
-	if old == "" && c.ws != nil { // there is no branch, and the work was made here
+	if old == "" && c.ws != nil { // no branch, and the work was made here
 		return false, nil
 	}
 	there, err := c.Ground.cache.IsAncestor(ctx, c.Receipt.Commit, cmp.Or(old, c.Ground.Start))
@@ -298,7 +296,7 @@ func (c *checkout) PushKept(ctx context.Context, branch string) error {
 	return c.Lease.Record(ctx, thread.KindActDone, c.pushOf(branch))
 }
 
-// PushUnfinished sets the thread's own reference, which nobody looks at but Pawl.
+// PushUnfinished sets the thread's own reference, which only Pawl reads.
 func (c *checkout) PushUnfinished(ctx context.Context) error {
 	return c.Ground.pushSide(ctx, c.Thread, c.Receipt.Commit)
 }
@@ -308,7 +306,7 @@ func (c *checkout) pushNew(ctx context.Context, branch string) error {
 	return g.authorised(ctx, func() error { return g.cache.Push(ctx, g.remote, c.Receipt.Commit, branch, "") })
 }
 
-// aside keeps the work on a branch of its own, and is the error that says why and where.
+// aside keeps the work on a separate branch, and is the error with the reason and the branch.
 func (c *checkout) aside(ctx context.Context, why string) error {
 	if err := c.pushNew(ctx, c.keptBranch()); err != nil {
 		return err
@@ -316,8 +314,8 @@ func (c *checkout) aside(ctx context.Context, why string) error {
 	return fmt.Errorf("%s; the work is kept on %s", why, c.keptBranch())
 }
 
-// merge joins what somebody else pushed after a commit with what the attempt made, and returns the commit of theirs.
-// Where they rewrote the branch a merge would bring back what they took away.
+// merge merges others' pushes since a commit with the attempt's work, and returns their commit. After a force-push
+// it refuses: a merge would restore what they removed.
 func (c *checkout) merge(ctx context.Context, old string) (theirs string, err error) {
 	g := c.Ground
 	if theirs, err = g.tip(ctx); err != nil {
@@ -332,7 +330,7 @@ func (c *checkout) merge(ctx context.Context, old string) (theirs string, err er
 			return "", err
 		}
 		if !forward {
-			return "", c.aside(ctx, fmt.Sprintf("somebody force-pushed %s during the attempt, from %.10s to %.10s", g.Branch, old, theirs))
+			return "", c.aside(ctx, fmt.Sprintf("another user force-pushed %s during the attempt, from %.10s to %.10s", g.Branch, old, theirs))
 		}
 	}
 	tree, conflicts, err := g.cache.Merge(ctx, theirs, c.Receipt.Commit)
@@ -340,13 +338,13 @@ func (c *checkout) merge(ctx context.Context, old string) (theirs string, err er
 		return "", err
 	}
 	if len(conflicts) > 0 {
-		return "", c.aside(ctx, fmt.Sprintf("somebody pushed to %s during the attempt and it conflicts (%s)", g.Branch, conflicts[0]))
+		return "", c.aside(ctx, fmt.Sprintf("another user pushed to %s during the attempt, and it conflicts (%s)", g.Branch, conflicts[0]))
 	}
 	c.Receipt.Commit, err = g.cache.Commit(ctx, c.commit(render.Subject(fmt.Sprintf("Merge what was pushed to %s during the attempt", g.Branch), maxSubject), "", tree, theirs, c.Receipt.Commit))
 	if err != nil {
 		return "", err
 	}
 	c.Receipt.EndTree, c.Receipt.Merged = tree, true
-	c.Receipt.Reasons = append(c.Receipt.Reasons, "somebody pushed to "+g.Branch+" during the attempt; both were merged")
+	c.Receipt.Reasons = append(c.Receipt.Reasons, "another user pushed to "+g.Branch+" during the attempt; both were merged")
 	return theirs, nil
 }

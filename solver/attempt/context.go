@@ -13,33 +13,33 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// Item is one thing that an attempt is told beside its task: what somebody said, a thread that is linked, or a list.
+// Item is a piece of an attempt's context: a remark, a linked thread, or a list.
 type Item struct {
-	By    string // a login; empty where nobody said it
-	Role  string // such as maintainer; empty where By is not known to have write permission
+	By    string // a login; empty for none
+	Role  string // such as maintainer; empty without known write permission
 	Bot   bool
 	Where string // such as a.go:12
 	At    time.Time
 	Text  string
-	Lines Lines // that it is about; zero for none
+	Lines Lines // the item's lines; zero for none
 }
 
-// Lines are lines of a file as a commit has them, from 1 on.
+// Lines are lines of a file in a commit, from 1.
 type Lines struct {
 	Commit, Path string
 	First, Last  int
 }
 
-// Part are the items of one kind, the oldest first.
+// Part is the items of one kind, oldest first.
 type Part struct {
-	Name  string // of what it holds, in the plural: comments
+	Name  string // of its items, in the plural: comments
 	Items []Item
-	Of    int // how many there are at GitHub
-	// Share is how much of the bytes for all parts this one may take, of what is left: 2 is half of it.
+	Of    int // the number at GitHub
+	// Share limits the part to 1/Share of the remaining bytes.
 	Share int
 	Notes []string // what is left out, and why
-	Open  []int64  // the ids of remarks on lines that are not outdated
-	// Files stand in the folder beside, by name. Where of an item names the one that it is about.
+	Open  []int64  // the ids of review comments that are not outdated
+	// Files are for the context folder, by name. An item's Where names its file.
 	Files map[string]string
 }
 
@@ -47,12 +47,11 @@ type Part struct {
 const (
 	maxItem    = 4 << 10 // of an item in the prompt
 	maxBotItem = 600     // of a bot's, whose reports begin with what matters
-	maxWhole   = 1 << 20 // of a file in the folder beside
+	maxWhole   = 1 << 20 // of a file in the context folder
 )
 
-// Compose is the context of an attempt: what goes into its prompt, in so many bytes, and what of it is there. The
-// newest items of each part are kept. Files hold the parts as a whole, by name; they are for a folder that the agent
-// can read.
+// Compose is an attempt's context: the prompt's part, within the bytes, and a manifest. It keeps the newest items
+// of each part. files have the whole parts, by name, for a folder that the agent can read.
 func Compose(parts []Part, bytes int) (prompt string, told []policy.Manifest, files map[string]string) {
 	files = map[string]string{}
 	var b promptText
@@ -96,10 +95,10 @@ func Compose(parts []Part, bytes int) (prompt string, told []policy.Manifest, fi
 	return b.String(), told, files
 }
 
-// contextDir is the folder of the files, below HOME.
+// contextDir is their folder below HOME.
 const contextDir = ".pawl/context"
 
-// Pictures are the files of parts that people attached who may write to the repository.
+// Pictures are the attached files of users who may write to the repository.
 func Pictures(parts []Part) (names []string) {
 	for _, p := range parts {
 		for _, i := range p.Items {
@@ -111,7 +110,7 @@ func Pictures(parts []Part) (names []string) {
 	return names
 }
 
-// short is an item as the prompt has it, and how many lines were cut.
+// short is the item's text in the prompt, and how many lines were cut.
 func (i Item) short() (shown string, cut int) {
 	most := maxItem
 	if i.Bot {
@@ -125,8 +124,8 @@ func (i Item) short() (shown string, cut int) {
 	return i.render(fmt.Sprintf("%s\n[cut: %s]", head, policy.Plural(cut, "line"))), cut
 }
 
-// render is an item with who said it. Only words of people who may write to the repository stand at the beginning of
-// their lines; those of others are quoted, so that no line of theirs can look like another item.
+// render is an item with its author. Only words of users who may write to the repository begin their lines; others'
+// are quoted, so that they cannot look like another item.
 func (i Item) render(said string) string {
 	said = strings.TrimSpace(said)
 	var head []string
@@ -149,7 +148,7 @@ func (i Item) render(said string) string {
 	return "[" + oneLine(strings.Join(head, ", ")) + "]\n" + said + "\n"
 }
 
-// speaker is who said an item, and whether they may write to the repository.
+// speaker is an item's author, and whether they may write to the repository.
 func (i Item) speaker() (by string, trusted bool) {
 	switch {
 	case i.Bot:
@@ -160,10 +159,10 @@ func (i Item) speaker() (by string, trusted bool) {
 	return i.Role + " " + i.By, true
 }
 
-// Render is the item as the prompt has it, whole.
+// Render is the whole item in the prompt's form.
 func (i Item) Render() string { return i.render(i.Text) }
 
-// Said is an item of what somebody wrote: what a reader of the page sees of it. Without a login the account is gone.
+// Said is an item with the visible part of a text. Without a login the account is deleted.
 func Said(by, role string, bot bool, at time.Time, where, body string) Item {
 	return Item{By: cmp.Or(by, "a deleted account"), Role: role, Bot: bot, At: at, Where: where, Text: feedback.Visible(body)}
 }

@@ -27,92 +27,85 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Env is what all attempts of a process share. Every field is required, except
-// for those from Gateway on.
+// Env is shared by all attempts of a process. Every field before Gateway is required.
 type Env struct {
 	Store thread.Store
-	// Config is the configuration of the start, and what of it no reload changes. What is done is done by Current.
+	// Config is the configuration at the start, for keys that no reload changes. Current has the others.
 	Config  config.Server
 	Sandbox *sandbox.Sandbox
 	Layers  *ground.Store
 	Images  *ground.Images
-	// Node names this process in leases, and Place the folder that it works in: a session
-	// of an agent can be continued only where it was.
+	// Node names this process in leases. Place is its folder: an agent's session can be continued only there.
 	Node, Place string
 	Now         func() time.Time
 	Log         zerolog.Logger
-	// Lookup gives the environment variables that backends may name.
+	// Lookup returns the environment variables that backends may name.
 	Lookup func(name string) (string, bool)
-	// Gateway is what agents reach their models through; nil where no backend
-	// names a provider.
+	// Gateway is the agents' way to their models; nil if no backend names a provider.
 	Gateway *gateway.Gateway
-	// Program is the path of Pawl itself, which agents run as their test tool;
-	// empty for none.
+	// Program is the path of Pawl itself, the agents' test tool; empty for none.
 	Program string
-	// OnAttempt and OnReceipt are told what was logged, for metrics; they may be
-	// nil and must not block.
+	// OnAttempt and OnReceipt get what was logged, for metrics; they may be nil and must not block.
 	OnAttempt func(backend string, ending policy.Ending, outcome policy.Outcome)
 	OnReceipt func(backend string, r policy.Receipt)
-	// OnPrepare is told which command of a setup or a verification runs, and empty that none does; it may be nil.
+	// OnPrepare gets the running command of a setup or a verification, and empty after it; it may be nil.
 	OnPrepare func(what string)
 	// OnBegin gets each attempt that begins. OnEvent gets the events of its agent's output, and of a program without
 	// structure each line as a message, without keys and with relative paths. OnEvent is called concurrently. Both may
 	// be nil.
 	OnBegin func(thread.Started)
 	OnEvent func(agent.Event)
-	// Stopping is closed when the server begins to stop: no attempt begins any more,
-	// and those that are cut off then are handed over. Nil where nobody goes on.
+	// Stopping is closed when the server begins to stop: no attempt begins any more, and running ones are handed
+	// over. Nil if no process continues them.
 	Stopping chan struct{}
 
-	held sync.Map // the tokens of attempts, by their folders
-	bays sync.Map // the folders of verifications that are in use
-	// folders are taken by thread.ID, by one attempt of this process at a time. The lease sees to that, except for the
-	// moment in which a step that lost it still ends its agent.
+	held sync.Map // attempts' tokens, by folder
+	bays sync.Map // verification folders in use
+	// folders lets one attempt of this process use a thread's folder at a time. The lease already ensures that,
+	// except while a step that lost it still ends its agent.
 	folders wait.Turns
-	// reloaded is the configuration that came after Config.
+	// reloaded replaces Config.
 	reloaded atomic.Pointer[config.Server]
 }
 
-// What a thread's folder holds: the HOME of its agent and, while it is used, the
-// checkout. Both have the same path in every attempt, since an agent that
-// continues a session remembers paths; the HOME is made anew unless it does. The
-// output of each attempt is in a folder of its own.
+// The contents of a thread's folder: the agent's HOME and, while it is used, the checkout. Both have the same path
+// in every attempt, since a continued session remembers paths. The HOME is made again unless a session continues.
+// Each attempt's output has its own folder.
 const (
 	homeDir        = "home"
 	workDir        = "work"
 	transcriptFile = "transcript"
 )
 
-// ProcessPrefix begins the names of all processes that work in this data
-// directory, so that a server can end those that an earlier one left behind.
+// ProcessPrefix begins the names of all processes of this data directory, so that a server can end those of an
+// earlier one.
 func (e *Env) ProcessPrefix() string { return e.Config.DataDir + ":" }
 
 func (e *Env) threadDir(t thread.ID) string {
 	return filepath.Join(e.Config.DataDir, "attempts", t.Owner, t.Name, strconv.Itoa(t.Number))
 }
 
-// attemptDir is where the transcript of one attempt lives. No two attempts share
-// it.
+// attemptDir has the transcript of one attempt.
 func (e *Env) attemptDir(t thread.ID, n int) string {
 	return filepath.Join(e.threadDir(t), strconv.Itoa(n))
 }
 
-// TranscriptIn is where a server with that data directory, or folder of it, keeps the output of an attempt's agent.
+// TranscriptIn is the path of an attempt's transcript in a data directory.
 func TranscriptIn(dataDir string, t thread.ID, n int) string {
 	return filepath.Join(dataDir, "attempts", t.Owner, t.Name, strconv.Itoa(t.Number), strconv.Itoa(n), transcriptFile)
 }
 
-// homeOf is the HOME of a thread's agents, and workOf their checkout.
+// homeOf is the HOME of a thread's agents, workOf their checkout.
 func (e *Env) homeOf(t thread.ID) string { return filepath.Join(e.threadDir(t), homeDir) }
 
-// Where programs in the sandbox find the checkout and their HOME, in every setup, verification and attempt: what
-// build tools leave in a layer names these paths.
+// The paths of the checkout and the HOME in the sandbox, in every setup, verification and attempt: build tools'
+// files in a layer contain them.
 const (
 	insideWork = "/pawl/work"
 	insideHome = "/pawl/home"
 )
 
-// inside is where programs find a checkout and a HOME.
+// inside maps a checkout and a HOME to the programs' paths.
 func (e *Env) inside(work, home string) (string, string) {
 	if e.Sandbox.Mode() == sandbox.None {
 		return work, home
@@ -122,13 +115,13 @@ func (e *Env) inside(work, home string) (string, string) {
 
 func (e *Env) workOf(t thread.ID) string { return filepath.Join(e.threadDir(t), workDir) }
 
-// verifyDir holds the bays of a repository, and what the verify commands came to on bases.
+// verifyDir has a repository's bays, and the verify commands' results on bases.
 func (e *Env) verifyDir(t thread.ID) string {
 	return filepath.Join(e.Config.DataDir, "verify", t.Owner, t.Name)
 }
 
-// bay is a folder that one verification of a repository uses at a time, the first that is
-// free: build tools find again in their caches what they made at the same path.
+// bay is the first free folder for a verification of a repository: build tools find their caches again at the same
+// path.
 func (e *Env) bay(t thread.ID) (dir string, leave func()) {
 	for n := 0; ; n++ {
 		dir = filepath.Join(e.verifyDir(t), strconv.Itoa(n))
@@ -138,23 +131,22 @@ func (e *Env) bay(t thread.ID) (dir string, leave func()) {
 	}
 }
 
-// Room is an error while the disk is so full that an attempt could only fail. The
-// step is repeated later; an attempt would count, and several would stop the run
-// of a thread that has filled nothing.
+// Room is an error while the disk is too full for an attempt. The step is repeated later; failing attempts would
+// count and stop the run of an innocent thread.
 func (e *Env) Room() error {
 	left, full, err := e.free()
 	if err != nil || !full {
 		return err
 	}
-	return fmt.Errorf("no attempt is begun, since the disk of data_dir %s is full (%s are left); make room there, attempts go on by themselves",
+	return fmt.Errorf("no attempt starts, because the disk of data_dir %s is full (%s are left); make room there, and attempts continue by themselves",
 		e.Config.DataDir, left)
 }
 
-// fullDisk is the part of a file system, one in so many, below whose free space or files it counts as full.
+// fullDisk: a file system counts as full below 1/fullDisk of free space or files.
 const fullDisk = 20
 
-// What no attempt is begun below, on a file system that is so large that a twentieth of it is more: a checkout and what
-// agents write first take more than that. Both are our choice.
+// The free space and files below which no attempt begins even if a twentieth is more: a checkout and an agent's first
+// files need more. Both are our choice.
 const (
 	leastRoom  = 64 << 20 // bytes
 	leastFiles = 4096     // that can still be made (inodes)
@@ -174,10 +166,9 @@ func (e *Env) free() (left string, full bool, err error) {
 	return fmt.Sprintf("%d inodes", disk.Ffree), disk.Ffree < min(leastFiles, disk.Files/fullDisk), nil
 }
 
-// makeRoom removes the HOME of a thread's agents after an attempt that left the
-// disk full. The checkout is gone with its attempt, but a HOME stays for the
-// sessions in it, and would take the room from all other threads. The next
-// attempt begins a new session.
+// makeRoom removes the HOME of a thread's agents after an attempt that left the disk full. The checkout is gone
+// already, but a HOME stays for its sessions and would take the room from other threads. The next attempt begins a
+// new session.
 func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
 	if _, full, err := e.free(); err != nil || !full {
 		return
@@ -187,7 +178,7 @@ func (e *Env) makeRoom(t thread.ID, log zerolog.Logger) {
 		return
 	}
 	if err := errors.Join(e.Layers.Evict(0), e.Images.Evict(0)); err != nil {
-		log.Error().Err(err).Msg("the disk is full, and the layers that nobody uses cannot be removed")
+		log.Error().Err(err).Msg("the disk is full, and unused layers cannot be removed")
 	}
 	log.Warn().Msg("the disk is full: the agent's HOME was removed with its sessions")
 }
@@ -211,10 +202,9 @@ func (e *Env) Closing() bool {
 	}
 }
 
-// CleanAttempts removes from a data directory the transcripts of attempts that ended
-// before a time, and what else is left of a thread once none remains. The HOME of agents goes a day
-// after the last attempt. An attempt lasts a day at most, so the time must be at
-// least that long ago.
+// CleanAttempts removes the transcripts of attempts that ended before a time, and the rest of a thread once none
+// remains. An agent's HOME goes a day after the last attempt. An attempt lasts a day at most, so the time must be
+// at least that long ago.
 func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Time) (removed int, err error) {
 	threads, err := filepath.Glob(filepath.Join(dataDir, "attempts", "*", "*", "*"))
 	if err != nil {
@@ -233,12 +223,12 @@ func (e *Env) CleanAttempts(ctx context.Context, dataDir string, before time.Tim
 		}
 		n, threadErr := cleanThread(dir, before, e.Now().Add(-homeTime))
 		removed += n
-		err = errors.Join(err, threadErr) // one that cannot be removed keeps no other
+		err = errors.Join(err, threadErr) // one failure does not keep the others
 	}
 	return removed, err
 }
 
-// cleanVerified removes what verifications of bases came to that is older than a time.
+// cleanVerified removes old results of base verifications.
 func cleanVerified(dataDir string, before time.Time) error {
 	kept, err := filepath.Glob(filepath.Join(dataDir, "verify", "*", "*", "[^0-9]*"))
 	for _, path := range kept {
@@ -249,8 +239,8 @@ func cleanVerified(dataDir string, before time.Time) error {
 	return err
 }
 
-// CleanWork removes the files that attempts left whose server was killed, before any attempt begins. Those of an
-// attempt that the log still has running here are for whoever goes on with it: their threads are kept.
+// CleanWork removes the files of attempts whose server was killed, before any attempt begins. It keeps the threads
+// with an attempt that the log has as running here, for the attempt that continues.
 func (e *Env) CleanWork(ctx context.Context) (kept []thread.ID, err error) {
 	root := filepath.Join(e.Config.DataDir, "attempts")
 	work, err := filepath.Glob(filepath.Join(root, "*", "*", "*", workDir))
@@ -271,11 +261,11 @@ func (e *Env) CleanWork(ctx context.Context) (kept []thread.ID, err error) {
 	return kept, errors.Join(err, clean(old...))
 }
 
-// lookAtFolder bounds how long a folder is waited for that an attempt may be using.
+// lookAtFolder limits the wait for a folder that an attempt may be using.
 const lookAtFolder = time.Second
 
-// CleanWorkOf removes what killed attempts left of some threads, and returns the threads that it has to look at again:
-// those with an attempt here, and those that an error kept.
+// CleanWorkOf removes killed attempts' files of some threads, and returns the threads to look at again: those with
+// an attempt here, and those with an error.
 func (e *Env) CleanWorkOf(ctx context.Context, threads []thread.ID) (kept []thread.ID, err error) {
 	for _, t := range threads {
 		gone, threadErr := e.cleanWorkOf(ctx, t)
@@ -287,7 +277,7 @@ func (e *Env) CleanWorkOf(ctx context.Context, threads []thread.ID) (kept []thre
 	return kept, err
 }
 
-// cleanWorkOf reports whether nothing is left that nobody uses. No attempt of this process begins meanwhile.
+// cleanWorkOf reports whether no unused file is left. No attempt of this process begins meanwhile.
 func (e *Env) cleanWorkOf(ctx context.Context, t thread.ID) (gone bool, err error) {
 	look, cancel := context.WithTimeout(ctx, lookAtFolder)
 	defer cancel()
@@ -323,8 +313,8 @@ func clean(paths ...string) error {
 	return nil
 }
 
-// homeTime is how long an agent's HOME is kept after its last attempt, in which a
-// session could be continued: it holds caches of build tools that can be large.
+// homeTime is how long an agent's HOME is kept after its last attempt for its session: build tools' caches in it
+// can be large.
 const homeTime = 24 * time.Hour
 
 func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
@@ -364,13 +354,12 @@ func cleanThread(dir string, before, idle time.Time) (removed int, err error) {
 	return removed, nil
 }
 
-// ofAttempt reports whether an entry of a thread's folder is the folder of an attempt.
 func ofAttempt(e fs.DirEntry) bool {
 	_, err := strconv.Atoi(e.Name())
 	return err == nil && e.IsDir()
 }
 
-// Current is the configuration in force. Each step and each attempt keeps the one that it began with.
+// Current is the configuration in force. Each step and each attempt keeps its initial one.
 func (e *Env) Current() *config.Server {
 	if c := e.reloaded.Load(); c != nil {
 		return c
@@ -378,5 +367,5 @@ func (e *Env) Current() *config.Server {
 	return &e.Config
 }
 
-// Use has what begins from now on go by another configuration.
+// Use sets the configuration for new steps and attempts.
 func (e *Env) Use(c *config.Server) { e.reloaded.Store(c) }

@@ -20,8 +20,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Finish logs the receipt together with what it means for the account and the backend. It is written also
-// while the process stops, and when a store is back that was away.
+// Finish logs the receipt with its consequences for the account and the backend, also while the process stops, and
+// after an outage of the store.
 func (a *Attempt) Finish(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), thread.ErrLeaseLost) {
 		return thread.ErrLeaseLost
@@ -51,7 +51,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 		ended := func(e thread.Event) bool {
 			return e.Kind == thread.KindAttemptEnded || e.Kind == thread.KindUnfinished
 		}
-		if slices.ContainsFunc(events, ended) { // by an earlier try that was not answered, or by who took the thread over
+		if slices.ContainsFunc(events, ended) { // by an earlier unanswered try, or by the node that took over
 			return a.Lease.Renew(ctx)
 		}
 		return a.Env.Store.AppendLeased(ctx, a.Lease.Current(), a.ending(events, at))
@@ -60,7 +60,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	}
 	crash.Point("attempt_ended")
 	if a.handed != nil {
-		_ = git.Remove(a.Env.workOf(a.Thread)) // what stays is cleaned later
+		_ = git.Remove(a.Env.workOf(a.Thread)) // leftovers are cleaned later
 		return nil
 	}
 	if a.Env.OnAttempt != nil {
@@ -72,7 +72,7 @@ func (a *Attempt) Finish(ctx context.Context) error {
 	return nil
 }
 
-// ending is what Finish writes. events are those after what the attempt has seen.
+// ending is the batch of Finish. events are those after the attempt's last seen event.
 func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	last := thread.NewEvent{Kind: thread.KindAttemptEnded, At: now, Data: a.Receipt}
 	if a.handed != nil {
@@ -98,7 +98,7 @@ func (a *Attempt) ending(events []thread.Event, now time.Time) thread.Batch {
 	return batch
 }
 
-// saysOfAccount is the ending that the account's breaker hears of; empty for none.
+// saysOfAccount is the ending for the account's breaker; empty for none.
 func (a *Attempt) saysOfAccount() policy.Ending {
 	said, limit := a.Receipt.Ending, a.Receipt.Limit
 	switch {
@@ -109,12 +109,12 @@ func (a *Attempt) saysOfAccount() policy.Ending {
 	case limit.Source == fromBreaker: // so it knows
 		return ""
 	case said == policy.Completed:
-		return limit.Kind // the account is limited all the same
+		return limit.Kind // the account is limited nevertheless
 	}
 	return said
 }
 
-// tellBreaker adds what an attempt's end says of its account, unless the breaker heard it before: by the gateway, or,
+// tellBreaker adds an attempt's end to its account's breaker, unless the breaker has it: from the gateway, or,
 // without one, by the agent's word.
 func (a *Attempt) tellBreaker(batch *thread.Batch, said policy.Ending, l *policy.Limit, now time.Time) {
 	tells := ofAccount(said) || said == policy.Completed
@@ -130,10 +130,10 @@ func (a *Attempt) tellBreaker(batch *thread.Batch, said policy.Ending, l *policy
 	}
 }
 
-// ended reports whether the agent ended before the attempt was handed over: then its account's breaker has heard how.
+// ended reports whether the agent ended before the handover: then its account's breaker has its end.
 func (a *Attempt) ended() bool { return a.State.Unfinished != nil && a.State.Unfinished.Receipt != nil }
 
-// bounded is a limit whose message a receipt can hold; nil for none.
+// bounded cuts a limit's message for a receipt; nil for none.
 func bounded(l *policy.Limit) *policy.Limit {
 	if l == nil {
 		return nil
@@ -143,7 +143,7 @@ func bounded(l *policy.Limit) *policy.Limit {
 	return &kept
 }
 
-// ownRung adds the recovery that the attempt itself was to its receipt.
+// ownRung adds the attempt itself to its receipt's recoveries.
 func (a *Attempt) ownRung() {
 	var before []policy.Receipt
 	for _, b := range a.State.Attempts {
@@ -156,9 +156,8 @@ func (a *Attempt) ownRung() {
 	}
 }
 
-// Hide takes the values of the variables that the backend, the setup and the judge
-// were given, and what looks like a key, out of everything of the receipt that people read:
-// an agent may print what it holds. The transcript stays as it came.
+// Hide masks the secrets of the backend, the setup and the judge, and what looks like a key, in everything in the
+// receipt that people read: an agent may print what it has. The transcript stays as it is.
 func (a *Attempt) Hide() {
 	r := &a.Receipt
 	shown := []*string{&r.Title, &r.Final, &r.Declined, &r.Question, &r.Detail, &r.Edits.SameCall, &r.Edits.SameCheck, &r.Edits.FailedCall}
@@ -203,8 +202,8 @@ func (a *Attempt) Hide() {
 	}
 }
 
-// Interrupt ends an attempt that was cut off with the process that ran it. commit is what it had pushed,
-// empty for nothing; left what can be gone on from, nil for nothing.
+// Interrupt ends an attempt that was cut off with its process. commit is its push, empty for none; left is what can
+// be continued, nil for nothing.
 func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unfinished) error {
 	const why = "the node that ran it stopped"
 	used, err := a.spentBefore(ctx)
@@ -218,7 +217,7 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 	if left != nil {
 		batch.Events = append(batch.Events, thread.NewEvent{Kind: thread.KindUnfinished, At: now, Data: left})
 	}
-	if l := used.Limit; l != nil { // what the provider said of the account counts whatever ended the attempt
+	if l := used.Limit; l != nil { // a provider's answer about the account counts, whatever ended the attempt
 		a.tellBreaker(&batch, l.Kind, l, now)
 	}
 	crash.Point("interrupting")
@@ -226,7 +225,7 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 		return err
 	}
 	if a.Place == a.Env.Place {
-		_ = git.Remove(a.Env.workOf(a.Thread)) // what stays is cleaned later
+		_ = git.Remove(a.Env.workOf(a.Thread)) // leftovers are cleaned later
 	}
 	if a.Env.OnAttempt != nil {
 		a.Env.OnAttempt(a.Backend, "", policy.Interrupted)
@@ -234,10 +233,10 @@ func (a *Attempt) Interrupt(ctx context.Context, commit string, left *thread.Unf
 	return nil
 }
 
-// Salvage keeps what an attempt left in its files here whose server was killed; nil
-// for nothing. The files stay until Interrupt has logged it: another kill may come first.
+// Salvage keeps the files of an attempt whose server was killed; nil for none. The files stay until Interrupt has
+// logged it: another kill may come first.
 func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
-	if a.Place != a.Env.Place || a.Updates { // the merge is done anew
+	if a.Place != a.Env.Place || a.Updates { // the merge is redone
 		return nil, nil
 	}
 	leave, err := a.Env.folders.Take(ctx, a.Thread)
@@ -245,7 +244,7 @@ func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
 		return nil, err
 	}
 	defer leave()
-	// The agent's output is kept only once the checkout is complete.
+	// The agent's output exists only after a complete checkout.
 	out, err := os.Open(filepath.Join(a.Env.attemptDir(a.Thread, a.N), transcriptFile))
 	if err != nil {
 		return nil, err
@@ -270,7 +269,7 @@ func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
 	return a.unfinished(ctx), err
 }
 
-// spentBefore is what an attempt had used when the process that ran it was killed, or handed it over: then the log has it.
+// spentBefore is an attempt's logged use before its process was killed or handed it over.
 func (a *Attempt) spentBefore(ctx context.Context) (w policy.Spent, err error) {
 	if a.ended() {
 		return a.used(), nil
@@ -288,7 +287,7 @@ func (a *Attempt) spentBefore(ctx context.Context) (w policy.Spent, err error) {
 	return w, nil
 }
 
-// throwAway says what an attempt changed that was to change nothing. None of it reaches anything.
+// throwAway lists the changes of an attempt that must change nothing. They are discarded.
 func (c *checkout) throwAway(ctx context.Context, snap git.Snapshot, err error) error {
 	const why = "thrown away"
 	if errors.Is(err, git.ErrUnsafe) || errors.Is(err, git.ErrTooLarge) {
@@ -307,5 +306,4 @@ func (c *checkout) throwAway(ctx context.Context, snap git.Snapshot, err error) 
 	return err
 }
 
-// maxThrown is how many of those files a receipt names.
 const maxThrown = 20

@@ -11,15 +11,15 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// footing is how somebody gets a layer, and the image that the repository names.
+// footing is a program's layer, and the repository's image.
 type footing struct {
 	image    ground.Image
 	overlays []sandbox.Overlay
 	folders  []sandbox.Mount
-	leave    func() // gives both back
+	leave    func() // releases both
 }
 
-// stand has a program find its folders, the layer and the image.
+// stand sets a program's folders, layer and image.
 func (c *checkout) stand(spec *sandbox.Spec, f footing) {
 	spec.Overlays, spec.Folders, spec.Root = f.overlays, f.folders, f.image.Root
 	if c.Env.Sandbox.Mode() != sandbox.None {
@@ -27,8 +27,8 @@ func (c *checkout) stand(spec *sandbox.Spec, f footing) {
 	}
 }
 
-// over gives a checkout and a HOME the repository's image, and a layer where it has a key. Fresh says that the HOME is
-// empty. The caller gives back what it got, also with an error.
+// over gives a checkout and a HOME the repository's image, and the layer of a key, if any. fresh says that the HOME
+// is empty. The caller releases the result, also after an error.
 func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home string, fresh bool) (f footing, err error) {
 	f.leave = func() {}
 	if c.Ground.Image != "" {
@@ -49,7 +49,7 @@ func (c *checkout) over(ctx context.Context, key string, ws *git.Workspace, home
 	return f, nil
 }
 
-// foot has f stand on a layer.
+// foot puts f on a layer.
 func (c *checkout) foot(ctx context.Context, f *footing, l ground.Layer, ws *git.Workspace, home string, fresh bool) (err error) {
 	f.overlays, f.folders, err = c.Env.Layers.Over(ctx, l, home, ws.Dir, filepath.Join(filepath.Dir(ws.Dir), "layer"), fresh)
 	return err

@@ -19,16 +19,16 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// limitGrace is how long an agent may go on after its provider said that the account is used up: some end by
+// limitGrace is how long an agent may continue after its provider said that the account is used up: some end by
 // themselves within seconds and say so, others sleep until the reset.
 const limitGrace = 10 * time.Second
 
-// inPlace is how long a wait may be that an agent sits out itself. A longer one is the run's: stored, shown, and it
-// costs nothing.
+// inPlace is the longest wait that an agent sits out itself. A longer one is the run's: stored, shown, and free of
+// cost.
 const inPlace = 30 * time.Second
 
-// cut is a cause for which an attempt is ended whose work is settled as if its agent had
-// ended: what it ended with, where that is not for its output to tell, and why.
+// cut is a cause of an attempt's end after which its work is settled as if its agent had ended: the ending, if the
+// agent's output does not decide it, and why.
 type cut struct {
 	ending  policy.Ending
 	why     string
@@ -38,30 +38,30 @@ type cut struct {
 
 func (c cut) Error() string { return c.why }
 
-// limitCut ends an attempt whose agent sleeps for a limit to pass.
+// limitCut ends an attempt whose agent sleeps until a limit's reset.
 func limitCut(l policy.Limit) cut {
 	return cut{why: fmt.Sprintf("ended because it waited for a limit to pass (%s)", oneLine(l.Message))}
 }
 
-// fromBreaker is the source of a limit that Pawl itself told the agent: the account was known to be limited.
+// fromBreaker is the source of a limit that Pawl itself answered: the account was known to be limited.
 const fromBreaker = "breaker"
 
-// modelAccess is an attempt's way to its model. It has no session for a backend that
-// signs in by itself. The zero value is ready for one.
+// modelAccess is an attempt's access to its model. It has no session for a backend that signs in by itself. The
+// zero value is ready for one.
 type modelAccess struct {
 	endpoint agent.Endpoint
 	session  atomic.Pointer[gateway.Session]
-	refused  atomic.Pointer[policy.Limit] // what the breaker said when it refused a call
-	living   atomic.Value                 // a func() that is told each sign of life there, once the agent runs
+	refused  atomic.Pointer[policy.Limit] // the breaker's reason for a refused call
+	living   atomic.Value                 // a func() for each sign of life, once the agent runs
 
 	mu sync.Mutex
-	// reported adds up what an agent tells of its steps while it runs, as opencode does.
-	// The others tell it once, at their end.
+	// reported adds up the use that an agent reports step by step, as opencode does. Others report it once, at their
+	// end.
 	reported policy.Spent
 }
 
-// open gives an attempt access to its model. The limits that show there are told to end
-// if the agent waits for them to pass; the caller must close it.
+// open gives an attempt access to its model. Limits go to end if the agent sleeps until they reset; the caller must
+// close it.
 func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err error) {
 	b, m := c.backend(), &c.models
 	c.hold("")
@@ -87,7 +87,7 @@ func (c *checkout) open(ctx context.Context, end context.CancelCauseFunc) (err e
 	return err
 }
 
-// grant is what the attempt may do at the gateway.
+// grant is the attempt's permissions at the gateway.
 func (c *checkout) grant(ctx context.Context, p config.Provider, end context.CancelCauseFunc) gateway.Grant {
 	b, m := c.backend(), &c.models
 	g := gateway.Grant{
@@ -122,8 +122,8 @@ func (c *checkout) grant(ctx context.Context, p config.Provider, end context.Can
 	return g
 }
 
-// limitedCall is asked before each call of the model: a budget that is used up ends the attempt, a limit of the account
-// is answered in place of the provider.
+// limitedCall is called before each call of the model: a used-up budget ends the attempt, and a limit of the
+// account is answered without the provider.
 func (c *checkout) limitedCall(ctx context.Context, end context.CancelCauseFunc) (policy.Limit, bool) {
 	c.note(ctx, c.models.used())
 	if why := c.bound(ctx, end); why != "" {
@@ -131,13 +131,13 @@ func (c *checkout) limitedCall(ctx context.Context, end context.CancelCauseFunc)
 	}
 	l, limited := c.Env.limited(ctx, c.Account, c.Began)
 	if limited && c.models.refused.CompareAndSwap(nil, &l) {
-		// An agent that sleeps until then is not waited for, either.
+		// Do not wait for an agent that sleeps until then, either.
 		time.AfterFunc(limitGrace, func() { end(limitCut(l)) })
 	}
 	return l, limited
 }
 
-// endSleep ends an attempt whose agent has not ended by itself since its provider told a limit that lasts.
+// endSleep ends an attempt whose agent did not end after a lasting limit.
 func (c *checkout) endSleep(end context.CancelCauseFunc) {
 	l := c.models.session.Load().Usage().Limit
 	if l == nil {
@@ -151,9 +151,8 @@ func (c *checkout) endSleep(end context.CancelCauseFunc) {
 // ofAccount reports whether an ending says that the account cannot be used.
 func ofAccount(e policy.Ending) bool { return e == policy.UsageLimit || e == policy.Auth }
 
-// limited tells the gateway what the account's breaker says: a limit that came
-// after the attempt began, from any thread or node, is answered at once. What was
-// known before did not keep policy from starting the attempt.
+// limited is the breaker's answer for the gateway: a limit that came after the attempt began, from any thread or
+// node, is answered at once. Earlier limits did not keep policy from starting the attempt.
 func (e *Env) limited(ctx context.Context, account string, began time.Time) (policy.Limit, bool) {
 	ctx, cancel := context.WithTimeout(ctx, lease.RenewTime)
 	defer cancel()
@@ -170,7 +169,7 @@ func (e *Env) limited(ctx context.Context, account string, began time.Time) (pol
 	return policy.Limit{Kind: b.Kind, Message: fmt.Sprintf("account %s: %s", account, b.Kind), ResetsAt: until, Source: fromBreaker}, true
 }
 
-// spentInterval is how often it is noted what an attempt used, besides before each call.
+// spentInterval is how often an attempt's use is written, in addition to before each call.
 const spentInterval = 2 * time.Second
 
 func spentOf(u gateway.Usage) policy.Spent {
@@ -181,8 +180,8 @@ func spentOf(u gateway.Usage) policy.Spent {
 	return w
 }
 
-// spentIn is what the receipt of an agent that has ended tells, which is more where
-// the agent signs in by itself. What the breaker said it knows.
+// spentIn is the use in an ended agent's receipt, which is more if the agent signs in by itself. The breaker knows
+// its own refusals.
 func spentIn(r policy.Receipt) policy.Spent {
 	w := policy.Spent{Tokens: r.Tokens, CostUSD: r.CostUSD, Limit: r.Limit}
 	if r.Limit != nil && r.Limit.Source == fromBreaker {
@@ -204,9 +203,8 @@ func (m *modelAccess) event(e agent.Event) {
 	m.reported = m.reported.Plus(step)
 }
 
-// note writes into the store, under the lease, what was used so far, unless that was done or is nothing: budgets and
-// breakers bind also where the process that counted was killed and another node
-// goes on. What is lost with a process are the calls in flight.
+// note writes the use so far into the store, under the lease, if it changed: budgets and breakers bind even if the
+// counting process is killed and another node continues. Only calls in flight are lost with a process.
 func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 	if spentNothing(w) {
 		return
@@ -228,15 +226,14 @@ func (a *Attempt) note(ctx context.Context, w policy.Spent) {
 	a.warnUnlessOver(ctx, err, "what the attempt uses was not noted")
 }
 
-// warnUnlessOver logs an error in the background of an attempt. What ends the attempt shows elsewhere: a context that
-// ended, a lease that was lost.
+// warnUnlessOver logs an error in the background of an attempt. The attempt's end, by its context or a lost lease,
+// shows elsewhere.
 func (a *Attempt) warnUnlessOver(ctx context.Context, err error, what string) {
 	if ctx.Err() == nil && !errors.Is(err, thread.ErrLeaseLost) {
 		a.Log.Warn().Err(err).Msg(what)
 	}
 }
 
-// spentNothing reports whether there is nothing to note.
 func spentNothing(w policy.Spent) bool {
 	if w.Tokens != (policy.Tokens{}) || w.Limit != nil {
 		return false
@@ -244,8 +241,8 @@ func spentNothing(w policy.Spent) bool {
 	return w.CostUSD == nil || *w.CostUSD == 0
 }
 
-// bound ends the attempt when a budget of the day is used up, the thread's or one above it, and says which
-// one. Of what each attempt uses only the calls in flight are not counted yet.
+// bound ends the attempt when a daily budget is used up, the thread's or a global one, and says which. Only calls
+// in flight are not counted yet.
 func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why string) {
 	f := c.State.Facts(c.Env.Now())
 	f.Limits = c.Ground.Effective.Policy.Limits
@@ -268,7 +265,7 @@ func (c *checkout) bound(ctx context.Context, end context.CancelCauseFunc) (why 
 	return ""
 }
 
-// used is what an attempt used so far: as the gateway counts it, and without one as the agent tells.
+// used is an attempt's use so far: the gateway's count, or without one the agent's own.
 func (m *modelAccess) used() policy.Spent {
 	if session := m.session.Load(); session != nil {
 		return spentOf(session.Usage())
@@ -278,8 +275,8 @@ func (m *modelAccess) used() policy.Spent {
 	return m.reported
 }
 
-// keepNoting notes what is used, and ends the attempt where that is too much, until ctx ends or the function
-// that it returns is called, which waits until nothing is noted any more.
+// keepNoting writes the use, and ends the attempt at a limit, until ctx ends or the returned function is called,
+// which waits for the last write.
 func (c *checkout) keepNoting(ctx context.Context, end context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup

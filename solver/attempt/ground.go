@@ -18,36 +18,33 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Ground is a thread's repository, what an attempt begins with: the branches that
-// matter and the configuration. Lease, Log, Remote and Branch are set by whoever
-// makes one, the others by Fetch.
+// Ground is a thread's repository: the branches and the configuration. Its maker sets Lease, Log, Remote and
+// Branch; Fetch sets the others.
 type Ground struct {
 	Lease *lease.Holder
 	Log   zerolog.Logger
-	// Remote is where the repository is fetched from and pushed to; with renew its
-	// credential was refused, and another one is made.
+	// Remote is where the repository is fetched from and pushed to. renew replaces a refused credential.
 	Remote func(ctx context.Context, renew bool) (git.Remote, error)
 	Branch string // that is worked on
 	// Unknown says that the thread's log holds no push to Branch, which is Pawl's own by its name.
 	Unknown bool
 	// Pins are commits that the branch must hold, or people are asked first.
 	Pins []thread.Pin
-	// Unfinished is what the attempt goes on from. Fetch clears what it cannot go on from.
+	// Unfinished is where the attempt continues. Fetch clears it if that is impossible.
 	Unfinished *thread.Unfinished
 
 	Repo      config.Repo      // the repository's own configuration
-	Effective config.Effective // the server's, narrowed by it
-	Base      string           // the branch that a pull request is to be merged into
-	Tip       string           // the commit of Branch at GitHub; empty when it does not exist
-	Start     string           // the commit that the attempt starts from
+	Effective config.Effective // the server's, narrowed by Repo
+	Base      string           // the pull request's base branch
+	Tip       string           // the commit of Branch at GitHub; empty if it does not exist
+	Start     string           // the attempt's start commit
 	Into      string           // the commit of Base
-	// Updates says that Update was called, and Merging what it merged; nil for nothing.
+	// Updates says that Update was called, and Merging its merge; nil for none.
 	Updates bool
 	Merging *Merging
-	// From is the commit that the branch began from, Before what the verify commands came
-	// to there, up to the first that cannot work, Image the digest of the image that programs
-	// run in, and Layer what attempts and verifications begin with; zero for nothing.
-	// VerifyBase sets them.
+	// From is the commit that the branch began from; Before are the verify commands' results there, up to the first
+	// that cannot work; Image is the digest of the programs' image; Layer is the layer of attempts and
+	// verifications, zero for none. VerifyBase sets them.
 	From   string
 	Before []policy.Verified
 	Image  string
@@ -56,17 +53,16 @@ type Ground struct {
 	Inherited []string
 	// Titles are the subjects of the last commits of the default branch, whose style new ones follow.
 	Titles []string
-	// Proposal is the usual setup where the repository has none.
+	// Proposal is the usual setup for a repository without one.
 	Proposal policy.Proposal
 
-	settings string // the commit whose configuration was read
-	listed   files  // of the commit that was listed last
+	settings string // the configuration's commit
+	listed   files  // of the last listed commit
 	cache    *git.Cache
 	remote   git.Remote
 }
 
-// Fetch brings the branches of a thread and reads the repository's configuration,
-// or says why nothing can run.
+// Fetch fetches a thread's branches and reads the repository's configuration, or says why nothing can run.
 func (g *Ground) Fetch(ctx context.Context, e *Env, server *config.Server, t thread.ID, n thread.Details, verify []string) (*thread.Decided, error) {
 	if err := g.open(ctx, e, t); err != nil {
 		return nil, err
@@ -112,14 +108,12 @@ func (g *Ground) Pushed(ctx context.Context, e *Env, t thread.ID, commit string)
 	return g.cache.IsAncestor(ctx, commit, tip)
 }
 
-// gitRetries is how often a git operation is tried again that did not reach the
-// server, after 1, 2 and 4 s: that outlasts a restart at the other end, and what
-// an attempt made is not lost by it. A longer outage is for the queue.
+// gitRetries is how often a git operation is retried that did not reach the server, after 1, 2 and 4 s: that
+// outlasts a restart at the other end without losing an attempt's work. The queue handles longer outages.
 const gitRetries = 3
 
-// authorised runs a git operation, as long as the lease is ours: once more with a
-// fresh token when the server refused the credential, as GitHub may revoke one at
-// any time, and again after a pause when the server could not be reached.
+// authorised runs a git operation while the lease is ours: again with a fresh token if the server refused the
+// credential, as GitHub may revoke one at any time, and again after a pause if the server could not be reached.
 func (g *Ground) authorised(ctx context.Context, do func() error) error {
 	fresh := false
 	for try := 1; ; {
@@ -134,7 +128,7 @@ func (g *Ground) authorised(ctx context.Context, do func() error) error {
 			fresh = true
 			remote, err := g.Remote(ctx, true)
 			if err != nil {
-				return err // the old remote stays: what is tried again renews it
+				return err // the old remote stays: a retry renews it
 			}
 			g.remote = remote
 		case errors.Is(err, git.ErrUnavailable) && try <= gitRetries:
@@ -149,9 +143,8 @@ func (g *Ground) authorised(ctx context.Context, do func() error) error {
 	}
 }
 
-// goOn has the attempt start from the files of one that was cut off, where it has them
-// and the branch still holds what that one started from. What the branch gained
-// meanwhile is merged at the push.
+// goOn starts the attempt from the files of a cut-off one, if it has them and the branch still contains that one's
+// start. The push merges later commits.
 func (g *Ground) goOn(ctx context.Context) {
 	u := g.Unfinished
 	if u == nil {
@@ -159,14 +152,14 @@ func (g *Ground) goOn(ctx context.Context) {
 	}
 	fits, err := g.fits(ctx, u)
 	if err != nil || !fits {
-		g.Log.Warn().Err(err).Msg("the attempt starts from the branch: what an earlier one left is not here, or the branch was changed")
+		g.Log.Warn().Err(err).Msg("the attempt starts from the branch: an earlier attempt's files are not here, or the branch was changed")
 		g.Unfinished = nil
 		return
 	}
 	g.Start = u.Base
 }
 
-// fits reports whether the branch holds what an attempt started from that was cut off, and not yet what it made.
+// fits reports whether the branch contains a cut-off attempt's start, and not yet its work.
 func (g *Ground) fits(ctx context.Context, u *thread.Unfinished) (bool, error) {
 	holds, err := g.cache.IsAncestor(ctx, u.Base, g.Start)
 	if err != nil || u.Commit == "" {
@@ -176,11 +169,10 @@ func (g *Ground) fits(ctx context.Context, u *thread.Unfinished) (bool, error) {
 	return holds && !pushed, err
 }
 
-// pushSide records and pushes what the thread's reference for unfinished work is to
-// be; without a commit it is removed.
+// pushSide records and pushes the thread's reference for unfinished work; without a commit it is removed.
 func (g *Ground) pushSide(ctx context.Context, t thread.ID, commit string) error {
 	act := thread.Act{Key: thread.ActUnfinished, SHA: commit}
-	if commit != "" { // a kill leaves it to be removed
+	if commit != "" { // after a kill it is still removed
 		if err := g.Lease.Record(ctx, thread.KindActStarted, act); err != nil {
 			return err
 		}
@@ -198,7 +190,7 @@ func (g *Ground) Drop(ctx context.Context, e *Env, t thread.ID) error {
 	return g.pushSide(ctx, t, "")
 }
 
-// fetch brings the branches and finds the commits that matter, or says why nothing can run.
+// fetch fetches the branches and finds the commits, or says why nothing can run.
 func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thread.Decided, error) {
 	def, tips, err := g.fetchTips(ctx, t, n)
 	if errors.Is(err, git.ErrEmpty) {
@@ -243,7 +235,7 @@ func emptyRepository(why string) *thread.Decided {
 	return thread.Refuse(policy.RuleEmptyRepository, "Push a first commit; then comment /pawl retry.", why)
 }
 
-// fetchTips fetches the branches and returns their commits, with the name of the default branch.
+// fetchTips fetches the branches and returns their commits, and the default branch's name.
 func (g *Ground) fetchTips(ctx context.Context, t thread.ID, n thread.Details) (def string, tips map[string]string, err error) {
 	def = n.DefaultBranch
 	err = g.authorised(ctx, func() (err error) {
@@ -257,7 +249,7 @@ func (g *Ground) fetchTips(ctx context.Context, t thread.ID, n thread.Details) (
 		if err != nil || tips[def] != "" {
 			return err
 		}
-		// It may have got another name since the last event.
+		// It may have been renamed since the last event.
 		renamed, err := g.cache.DefaultBranch(ctx, g.remote)
 		if errors.Is(err, git.ErrNotExist) || renamed == def {
 			return nil
@@ -278,7 +270,7 @@ func (g *Ground) names(t thread.ID, n thread.Details, def string) []string {
 	names := []string{def, g.Branch}
 	switch n.BaseRef {
 	case "", def:
-	default: // also of the pull request of an issue
+	default: // also for an issue's pull request
 		names = append(names, n.BaseRef)
 	}
 	if g.Unfinished.Changed() {
@@ -287,8 +279,8 @@ func (g *Ground) names(t thread.ID, n thread.Details, def string) []string {
 	return names
 }
 
-// rewritten refuses to work where the branch was force-pushed, so that a commit is no part of it any more that people
-// spoke of, or that Pawl would go on from by itself. A branch that does not exist is begun anew.
+// rewritten refuses to work after a force-push that removed a commit that requests were about, or that Pawl would
+// continue from. A branch that does not exist is begun again.
 func (g *Ground) rewritten(ctx context.Context) (*thread.Decided, error) {
 	for _, pin := range g.Pins {
 		if g.Tip == "" {
@@ -299,7 +291,7 @@ func (g *Ground) rewritten(ctx context.Context) (*thread.Decided, error) {
 			return nil, err
 		}
 		if !holds {
-			d := thread.Refuse(policy.RuleRewritten, "Look whether what was asked for still holds on the branch as it is now; then comment /pawl retry, or write anew what is to be done.",
+			d := thread.Refuse(policy.RuleRewritten, "Check whether the request still applies to the current branch; then comment /pawl retry, or write what to do.",
 				fmt.Sprintf("branch %s was force-pushed: its head %.10s does not hold commit %.10s, %s", g.Branch, g.Tip, pin.SHA, pin.What))
 			d.Action, d.On = policy.DoAsk, g.Tip
 			return d, nil
@@ -308,11 +300,10 @@ func (g *Ground) rewritten(ctx context.Context) (*thread.Decided, error) {
 	return nil, nil
 }
 
-// maxSince bounds what an attempt is told of what became of the lines of one remark, in bytes.
+// maxSince limits the text on what became of the lines of one remark, in bytes.
 const maxSince = 2 << 10
 
-// Since tells of each remark on lines what became of them between the commit that it was made on and the one that the
-// attempt starts from.
+// Since adds to each review comment what became of its lines between its commit and the attempt's start.
 func (g *Ground) Since(ctx context.Context, parts []Part) error {
 	for _, p := range parts {
 		for i := range p.Items {
@@ -343,8 +334,8 @@ func (g *Ground) Since(ctx context.Context, parts []Part) error {
 	return nil
 }
 
-// configure reads the configuration at the tip of the default branch and narrows
-// the server's by it. More commands to verify with may come from elsewhere.
+// configure reads the configuration at the tip of the default branch and narrows the server's by it. The caller may
+// add verify commands.
 func (g *Ground) configure(ctx context.Context, server *config.Server, verify []string) (*thread.Decided, error) {
 	problems, err := g.readConfig(ctx)
 	if err != nil {
@@ -370,7 +361,7 @@ func (g *Ground) configure(ctx context.Context, server *config.Server, verify []
 	return d, nil
 }
 
-// readConfig reads the repository's configuration, if it has one, with what its dev container says.
+// readConfig reads the repository's configuration, if it has one, with its dev container.
 func (g *Ground) readConfig(ctx context.Context) (problems []config.Problem, err error) {
 	if g.settings != "" {
 		data, err := g.cache.ReadFile(ctx, g.settings, config.RepoFile)
@@ -395,7 +386,7 @@ func (g *Ground) readConfig(ctx context.Context) (problems []config.Problem, err
 	return problems, nil
 }
 
-// tip fetches the branch that is worked on; empty when it does not exist.
+// tip fetches the branch to work on; empty if it does not exist.
 func (g *Ground) tip(ctx context.Context) (string, error) {
 	var tips map[string]string
 	err := g.authorised(ctx, func() (err error) {
@@ -405,8 +396,8 @@ func (g *Ground) tip(ctx context.Context) (string, error) {
 	return tips[g.Branch], err
 }
 
-// spare refuses the default branch. It is asked for right before the push: it may
-// have moved since the payload that named it.
+// spare refuses the default branch. It is called right before the push, since the default branch may have moved
+// since the payload that named it.
 func (g *Ground) spare(ctx context.Context, known string) error {
 	def := ""
 	err := g.authorised(ctx, func() (err error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// handsOver reports whether the attempt ends since the server stops, so that another process goes on with it.
+// handsOver reports whether the attempt ends because the server stops, so that another process continues it.
 func (a *Attempt) handsOver(ctx context.Context, cause error) bool {
 	if stopped(cause) || !a.Env.Closing() {
 		return false
@@ -19,7 +19,7 @@ func (a *Attempt) handsOver(ctx context.Context, cause error) bool {
 	return !errors.Is(context.Cause(ctx), thread.ErrLeaseLost)
 }
 
-// handOver keeps what the attempt made for whoever goes on with it, with its receipt where the agent had ended.
+// handOver keeps the attempt's work for its continuation, with its receipt if the agent had ended.
 func (a *Attempt) handOver(ctx context.Context, ended bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTime)
 	defer cancel()
@@ -34,27 +34,27 @@ func (a *Attempt) handOver(ctx context.Context, ended bool) {
 	a.handed = u
 }
 
-// handOverTime bounds what a stopping server does to keep an attempt's work. It has
-// 30 s to exit, of which some are the agent's to end and the log's to be written.
+// handOverTime limits a stopping server's time to keep an attempt's work. It has 30 s to exit, and needs some to
+// end the agent and to write the log.
 const handOverTime = 12 * time.Second
 
-// unfinished keeps what an attempt made that was cut off, and says where the next one
-// goes on. What cannot be kept is made anew.
+// unfinished keeps the work of a cut-off attempt, and says where the next one continues. Work that cannot be kept
+// is redone.
 func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 	r := &a.Receipt
 	u := &thread.Unfinished{N: a.N, Backend: a.Backend, Base: a.Ground.Start, Session: r.Session, Place: a.Place}
 	if a.Decision.Purpose != policy.ToChange {
 		u.Session = ""
-		if before := a.State.Unfinished; before.Changed() { // it stays for the next attempt that changes files
+		if before := a.State.Unfinished; before.Changed() { // for the next attempt that changes files
 			u.Base, u.Commit, u.Place = before.Base, before.Commit, before.Place
 		}
 		return u
 	}
 	if a.Kind == config.Command {
-		u.Session = "" // none is told to continue one
+		u.Session = "" // plain commands continue none
 	}
 	if err := a.commitUnfinished(ctx); err != nil {
-		a.Log.Warn().Err(err).Msg("what the attempt made is not kept")
+		a.Log.Warn().Err(err).Msg("the attempt's work could not be kept")
 		u.Session = "" // it knows other files
 		if a.Ground.Unfinished != nil {
 			*u = *a.Ground.Unfinished
@@ -67,12 +67,12 @@ func (a *Attempt) unfinished(ctx context.Context) *thread.Unfinished {
 		return u
 	}
 	if err := a.executor.PushUnfinished(ctx); err != nil {
-		a.Log.Warn().Err(err).Msg("what the attempt made is kept on this machine only")
+		a.Log.Warn().Err(err).Msg("the attempt's work is kept on this machine only")
 	}
 	return u
 }
 
-// commitUnfinished commits what the attempt made so far. The error says why it cannot be gone on from.
+// commitUnfinished commits the attempt's work so far. The error says why it cannot be continued.
 func (a *Attempt) commitUnfinished(ctx context.Context) error {
 	r := &a.Receipt
 	if r.Commit == "" {
@@ -90,7 +90,7 @@ func (a *Attempt) commitUnfinished(ctx context.Context) error {
 	return nil
 }
 
-// used is what the attempt used before it was handed over to this server.
+// used is the attempt's use before it was handed over to this server.
 func (a *Attempt) used() policy.Spent {
 	if u := a.State.Unfinished; u != nil {
 		return u.Used
@@ -98,8 +98,8 @@ func (a *Attempt) used() policy.Spent {
 	return policy.Spent{}
 }
 
-// keep ends an attempt that was cut off as a loop. Its work goes to a branch of
-// its own, for people to look at; where that fails the receipt says so.
+// keep ends an attempt that was cut off as a loop. Its work goes to a separate branch for users; if that fails, the
+// receipt says so.
 func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
 	r := &a.Receipt
 	r.Ending, r.Outcome = policy.Killed, policy.EditLoop
@@ -111,7 +111,7 @@ func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
 	}
 	switch {
 	case err != nil:
-		a.Log.Warn().Err(err).Msg("the work of a loop was not kept")
+		a.Log.Warn().Err(err).Msg("the work of an edit loop could not be kept")
 		r.Reasons = append(r.Reasons, "its work could not be kept: "+err.Error())
 	case r.Commit != "":
 		r.Kept = a.keptBranch()
@@ -121,6 +121,5 @@ func (a *Attempt) keep(ctx context.Context, loop LoopCut) {
 	}
 }
 
-// keptBranch is where the work of an attempt is kept that does not reach the
-// branch of its thread.
+// keptBranch is the branch for work that does not reach the thread's branch.
 func (a *Attempt) keptBranch() string { return fmt.Sprintf("pawl/kept-%d-%d", a.Thread.Number, a.N) }

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// login shows an agent the login of its account, where the operator wants it so.
+// login mounts the account's login for an agent, if the operator wants it so.
 func (c *checkout) login(home string, spec *sandbox.Spec) error {
 	credential := c.backend().CredentialFile
 	if credential == "" || c.adapter.Credential == "" {
@@ -24,8 +24,7 @@ func (c *checkout) login(home string, spec *sandbox.Spec) error {
 	if c.Env.Sandbox.Mode() != sandbox.None {
 		to := filepath.Join(insideHome, filepath.FromSlash(c.adapter.Credential))
 		spec.Mounts = append(spec.Mounts, sandbox.Mount{From: credential, To: to})
-		// The place is made here: what an earlier attempt left there, such as a link
-		// that leads out of HOME, would be followed otherwise.
+		// The file is made here: a link out of HOME from an earlier attempt would be followed otherwise.
 		return writeFiles(home, map[string]string{c.adapter.Credential: ""})
 	}
 	root, err := os.OpenRoot(home)
@@ -36,8 +35,8 @@ func (c *checkout) login(home string, spec *sandbox.Spec) error {
 	return errors.Join(clearPath(root, c.adapter.Credential), root.Symlink(credential, c.adapter.Credential))
 }
 
-// writeFiles writes an agent's own configuration below its HOME. An earlier attempt may have left anything
-// there: nothing outside of HOME is reached, and what is in the way is removed.
+// writeFiles writes an agent's own configuration below its HOME. Earlier attempts may have left anything there: it
+// reaches nothing outside of HOME, and removes what is in the way.
 func writeFiles(home string, files map[string]string) error {
 	root, err := os.OpenRoot(home)
 	if err != nil {
@@ -56,7 +55,7 @@ func writeFiles(home string, files map[string]string) error {
 	return nil
 }
 
-// clearPath makes the folders of a file below a root and removes what is in its place or in theirs.
+// clearPath makes a file's folders below a root and removes what is in the way.
 func clearPath(root *os.Root, name string) error {
 	parts := strings.Split(name, "/")
 	for i := range parts[1:] {
@@ -67,7 +66,7 @@ func clearPath(root *os.Root, name string) error {
 	return root.RemoveAll(name)
 }
 
-// makeFolder sees that there is a folder, and removes what is in its place.
+// makeFolder makes a folder, and removes what is in its place.
 func makeFolder(root *os.Root, dir string) error {
 	info, err := root.Lstat(dir)
 	if err == nil && !info.IsDir() {
@@ -82,15 +81,14 @@ func makeFolder(root *os.Root, dir string) error {
 	return err
 }
 
-// Where the test tool finds what to run and writes what it ran, below HOME. The agent can change both, to its
-// own harm only: what counts is the verification after the attempt.
+// The test tool's input and journal, below HOME. The agent can change both, to its own harm only: the verification
+// after the attempt counts.
 const (
 	toolSpec    = ".pawl/tests.json"
 	toolJournal = ".pawl/tests.jsonl"
 )
 
-// testTool adds the files that the tool run_tests needs and returns its command line;
-// none where there is nothing to run.
+// testTool adds the run_tests tool's files and returns its command line; none if there is nothing to run.
 func (c *checkout) testTool(ctx context.Context, files map[string]string) ([]string, error) {
 	e := c.Ground.Effective
 	if c.Env.Program == "" || !offersTests(e) {
@@ -107,7 +105,7 @@ func (c *checkout) testTool(ctx context.Context, files map[string]string) ([]str
 	if err != nil {
 		return nil, err
 	}
-	files[toolSpec], files[toolJournal] = string(spec), "" // a continued session has the journal of the attempt before
+	files[toolSpec], files[toolJournal] = string(spec), "" // a continued session has the previous attempt's journal
 	return []string{c.Env.Program, "mcp", "--spec", filepath.Join(at, toolSpec)}, nil
 }
 

@@ -19,22 +19,23 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// The built-in judge is one call of a model, through the gateway and with a budget of its own. What it reads was written by
-// an agent, so nothing that stands there can raise a grade by itself: the rubric asks for a quotation for each score, and a
-// score whose quotation is no changed line of the diff is not counted.
+// The built-in judge is one call of a model, through the gateway and with its own budget. An agent wrote its input,
+// so text alone must not raise a grade: the rubric asks for a quotation for each score, and a score counts only if
+// its quotation is a changed line of the diff.
 
 const (
-	// maxJudged bounds the diff that a judge is shown, judgeTask the task, in bytes. What is longer it does not grade.
+	// maxJudged limits the judge's diff, judgeTask the task, in bytes. It does not grade longer diffs.
 	maxJudged = 64 << 10
 	judgeTask = 48 << 10
-	// judgeAnswer bounds its answer in tokens. tokenBytes is how many bytes of a question are a token: code has three to four.
+	// judgeAnswer limits its answer in tokens. tokenBytes is the bytes per token of a question: code has three to
+	// four.
 	judgeAnswer = 2000
 	tokenBytes  = 3
-	// minCited is the least length of a quotation without its white space: a closing brace shows nothing.
+	// minCited is the least length of a quotation without white space: a closing brace shows nothing.
 	minCited = 4
 )
 
-// criteria are what a change is graded by, each from 0 to 1, and the grade is their mean.
+// criteria are the graded qualities of a change, each 0 to 1; the grade is their mean.
 var criteria = []struct{ name, asks string }{
 	{"task", "does the change do what the task asks, all of it"},
 	{"correct", "is what it does right, with no bug that it brings in"},
@@ -49,7 +50,7 @@ Answer with one JSON object and nothing else: {"scores": [{"criterion": "task", 
 Where you cannot tell, answer {"cannot": "why"} instead of guessing. The criteria:
 `
 
-// grading is the answer that the rubric asks for.
+// grading is the rubric's form of an answer.
 type grading struct {
 	Scores []score `json:"scores"`
 	Reason string  `json:"reason"`
@@ -114,8 +115,8 @@ func (c *checkout) askModel(ctx context.Context, q question) (*policy.Judged, er
 	return judged, nil
 }
 
-// unseen says what of a change a judge would not see; empty where it sees all. What the change declares to be binary is
-// shown all the same, since the diff is made without its attributes.
+// unseen says which part of a change a judge would not see; empty for none. Files declared binary are shown, since
+// the diff ignores the change's attributes.
 func unseen(q question) string {
 	switch {
 	case len(q.Diff) > maxJudged:
@@ -128,7 +129,7 @@ func unseen(q question) string {
 	return ""
 }
 
-// complete asks for one answer without tools, at temperature 0, in the provider's protocol.
+// complete requests one answer without tools, at temperature 0, in the provider's protocol.
 func complete(ctx context.Context, protocol, base, token, model, about string) (string, error) {
 	system := rubric
 	for _, one := range criteria {
@@ -175,7 +176,7 @@ func complete(ctx context.Context, protocol, base, token, model, about string) (
 	return spoken(answer)
 }
 
-// results are the verify commands without what they printed, which an agent can write.
+// results are the verify commands without their output, which an agent can write.
 func results(all []policy.Verified) []map[string]any {
 	list := []map[string]any{}
 	for _, v := range all {
@@ -184,10 +185,10 @@ func results(all []policy.Verified) []map[string]any {
 	return list
 }
 
-// spoken is the text of an answer in any of the three protocols.
+// spoken is an answer's text in any of the three protocols.
 func spoken(answer []byte) (string, error) {
 	if !gjson.ValidBytes(answer) {
-		return "", errors.New("the answer is not of the provider's protocol")
+		return "", errors.New("the answer does not follow the provider's protocol")
 	}
 	said := gjson.GetBytes(answer, "choices.0.message.content").Str
 	for _, parts := range gjson.GetManyBytes(answer, "content", "candidates.0.content.parts") {
@@ -240,7 +241,7 @@ func gradingIn(said string) (g grading, ok bool) {
 	return g, err == nil
 }
 
-// fault says why the score of a criterion does not count; empty where it does. changed are the lines of the diff.
+// fault says why a criterion's score does not count; empty if it does. changed are the diff's changed lines.
 func (s score) fault(criterion string, changed map[string]bool) string {
 	if s.Score == nil {
 		return "there is no score of " + criterion

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// secrets are what an attempt, its setup or its judge got, and what only the server holds, which an agent without a
-// sandbox could find: the names, and how to read them. Backend is the attempt's.
+// secrets are those of an attempt, its setup or its judge, and the server's own, which an agent without a sandbox
+// could find: the names, and how to read them. backend is the attempt's.
 func (e *Env) secrets(c *config.Server, t thread.ID, n int, backend config.Backend) (names []string, value func(name string) (string, bool)) {
 	known := map[string]string{}
 	for name, s := range c.Secrets() {
@@ -32,8 +32,8 @@ func (e *Env) secrets(c *config.Server, t thread.ID, n int, backend config.Backe
 	}
 }
 
-// hold has the tokens of an attempt known to secrets until they are worth nothing: the gateway's ends with the agent, an
-// installation's an hour after it was made.
+// hold registers an attempt's tokens as secrets until they expire: the gateway's with the agent, an installation's
+// after an hour.
 func (a *Attempt) hold(session string) {
 	dir := a.Env.attemptDir(a.Thread, a.N)
 	a.Env.held.Store(dir, map[string]string{
@@ -53,8 +53,8 @@ type place struct {
 	line int
 }
 
-// leaks puts into the receipt what in a tree looks like a secret and is neither in what the attempt started from nor
-// in its base. Paths are read, too. The receipt names places, never values.
+// leaks puts into the receipt what looks like a secret in a tree and is neither in the attempt's start nor in its
+// base, paths included. The receipt names places, never values.
 func (c *checkout) leaks(ctx context.Context, tree string) error {
 	base, err := c.base(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *checkout) leaks(ctx context.Context, tree string) error {
 			continue
 		}
 		leak := policy.Leak{Line: at.line, Kind: l.Kind, Fingerprint: l.Fingerprint}
-		if at.line > 0 { // a name that holds the secret is not shown
+		if at.line > 0 { // a name with the secret is not shown
 			leak.Path = at.path
 		}
 		c.Receipt.Leaks = append(c.Receipt.Leaks, leak)
@@ -92,7 +92,7 @@ func (c *checkout) leaks(ctx context.Context, tree string) error {
 	return nil
 }
 
-// notIn are those of some places of a tree that another one, a side, does not have.
+// notIn are the places in a tree that another tree, a side, does not have.
 func (c *checkout) notIn(ctx context.Context, side, tree string, places []place) ([]place, error) {
 	var paths []string
 	for _, at := range places {
@@ -106,8 +106,8 @@ func (c *checkout) notIn(ctx context.Context, side, tree string, places []place)
 	return slices.DeleteFunc(places, func(at place) bool { return !here[at] }), err
 }
 
-// addedTo calls see for what a tree has beside one of its sides: for each path, at line 0, and for each line of these
-// paths, or of all. The beginning of a private key comes with the line after it, which tells it from others.
+// addedTo calls see for what a tree has in addition to a side: for each path, at line 0, and for each line of these
+// paths, or of all. A private key's first line comes with the line after it, which tells it from others.
 func (c *checkout) addedTo(ctx context.Context, side, tree string, paths []string, see func(at place, line string)) error {
 	_, _, added, err := c.ws.Paths(ctx, side, tree)
 	if err != nil {

@@ -18,17 +18,16 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// loopMonitor watches a running agent for going in circles: by what its stream
-// tells, and by the files that it names.
+// loopMonitor watches a running agent for going in circles: its stream, and the files that the stream names.
 type loopMonitor struct {
 	limits  policy.SeverityLimits
 	circles *policy.Circles
 	files   sampler
-	// trajectory is what it counts, verify the repository's own commands.
+	// trajectory is its count, verify the repository's own commands.
 	trajectory policy.Trajectory
 	verify     []string
-	untested   map[string]bool // files that were edited after the last test run
-	// unrestored is why withheld paths could not be brought back: the agent made that impossible.
+	untested   map[string]bool // files edited after the last test run
+	// unrestored is why withheld paths could not be restored: the agent prevented it.
 	unrestored error
 }
 
@@ -43,15 +42,14 @@ func newLoopMonitor(dir string, e config.Effective, began time.Time) (*loopMonit
 	}, nil
 }
 
-// LoopCut is the cause for which an attempt is ended that goes in circles.
+// LoopCut is the cause of the end of an attempt that goes in circles.
 type LoopCut struct{ Verdict policy.Severity }
 
 func (c LoopCut) Error() string {
 	return "cut off as a " + string(c.Verdict.Class) + " edit loop: " + strings.Join(c.Verdict.Reasons, "; ")
 }
 
-// call takes one call of the agent into account, and ends the attempt with it
-// when that makes it a severe loop.
+// call counts one call of the agent, and ends the attempt if it becomes a severe loop.
 func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 	if d.Failed {
 		l.trajectory.Errors++
@@ -69,8 +67,8 @@ func (l *loopMonitor) call(d agent.Call, end context.CancelCauseFunc) {
 	}
 }
 
-// follow counts test runs, and the files that are edited after the last one. What a command edits that runs tests was
-// edited for them.
+// follow counts test runs, and the files edited after the last one. Edits by a test command count as edited for the
+// tests.
 func (l *loopMonitor) follow(tested bool, edits []policy.Edit) {
 	if tested {
 		l.trajectory.TestRuns++
@@ -83,8 +81,8 @@ func (l *loopMonitor) follow(tested bool, edits []policy.Edit) {
 	l.trajectory.FilesAfterTests = len(l.untested)
 }
 
-// session takes the patches of the CLI's session file where neither the stream nor the tree told what the
-// edits held. A file that cannot be read changes nothing.
+// session reads patches from the CLI's session file if neither the stream nor the tree had the edits' content. An
+// unreadable file changes nothing.
 func (l *loopMonitor) session(a agent.Adapter, home, dir, id string) {
 	seen := l.circles.Edits()
 	if !seen.Blind() {
@@ -101,33 +99,33 @@ func (l *loopMonitor) session(a agent.Adapter, home, dir, id string) {
 	}
 }
 
-// Bounds of looking at the files that an agent names: how many are remembered, and
-// how many words of one command are looked up.
+// Bounds of looking at the files that an agent names: how many are remembered, and how many words of one command
+// are checked.
 const (
 	maxSampledFiles = 20_000
 	maxNamed        = 32
 )
 
-// sampler looks at the files of a checkout while an agent works in it. It opens nothing but regular files,
-// follows no link out of the checkout, and reads a file only when its time or size has changed.
+// sampler reads the files of a checkout while an agent works in it. It opens only regular files, follows no link
+// out of the checkout, and reads a file only if its time or size has changed.
 type sampler struct {
 	root  *os.Root
 	began time.Time
 	known map[string]look
-	ran   map[string]bool // files of which an edit counted as that of a command
+	ran   map[string]bool // files with an edit that counted as a command's
 }
 
-// look is what a file was like when it was looked at; the zero value is a file that was not there.
+// look is a file's state at a look; the zero value is a missing file.
 type look struct {
 	at    time.Time
 	size  int64
-	state uint64 // stands for what it held, but for white space
+	state uint64 // hash of its content without white space
 }
 
 func (l look) missing() bool { return l == look{} }
 
-// complete returns the edits of a call with the state of their files. Of a command it returns the edits of
-// the files that it names and that have changed: those made through a shell appear in no stream as edits.
+// complete returns a call's edits with the state of their files. For a command it returns the edits of changed
+// files that it names: edits through a shell appear in no stream as edits.
 func (s *sampler) complete(d agent.Call) []policy.Edit {
 	if len(d.Edits) == 0 {
 		return s.shell(d.Authored)
@@ -150,9 +148,9 @@ func (s *sampler) complete(d agent.Call) []policy.Edit {
 	return edits
 }
 
-// sample reads a file that is said to have changed. It is not ok where that tells nothing: the file was not
-// written since the last look, as when two events arrive together, it cannot be read, or it is empty and was
-// not, as every file is for a moment that a shell prints into.
+// sample reads a file that an event reports as changed. It is not ok if that says nothing: the file was not written
+// since the last look, as when two events arrive together, it cannot be read, or it has become empty, as every file
+// is for a moment when a shell writes it.
 func (s *sampler) sample(name string) (policy.Edit, bool) {
 	now, err := s.look(name)
 	before, known := s.known[name]
@@ -170,7 +168,7 @@ func (s *sampler) sample(name string) (policy.Edit, bool) {
 	return e, err == nil
 }
 
-// emptied reports whether a file is empty and was not.
+// emptied reports whether a file has become empty.
 func emptied(before, now look) bool {
 	if now.missing() {
 		return false
@@ -186,7 +184,7 @@ func (s *sampler) remember(name string, l look) bool {
 	return true
 }
 
-// look asks for the time and size of a file; a missing one is the zero look.
+// look reads the time and size of a file; a missing one is the zero look.
 func (s *sampler) look(name string) (look, error) {
 	info, err := s.root.Lstat(name)
 	switch {
@@ -202,8 +200,8 @@ func (s *sampler) look(name string) (look, error) {
 	return l, nil
 }
 
-// shell returns the edits of the files that a command names and that were written since they were last looked
-// at, or since the attempt began. A formatter that changed nothing but white space edited nothing.
+// shell returns the edits of files that a command names and that were written since the last look or the attempt's
+// start. A formatter that changed only white space edited nothing.
 func (s *sampler) shell(command string) []policy.Edit {
 	var edits []policy.Edit
 	for _, name := range s.named(command) {
@@ -225,11 +223,11 @@ func (s *sampler) shell(command string) []policy.Edit {
 	return edits
 }
 
-// apart separates the words of a command in whatever layers of quoting.
+// apart separates the words of a command in any layers of quoting.
 const apart = " \t\r\n'\"`;|&<>()[]{}=,:$\\"
 
-// named are the words of a command that may be files of the checkout, without
-// what commands print into: a log that is written again is no edit.
+// named are the words of a command that may be files of the checkout, without redirection targets: a rewritten log
+// is no edit.
 func (s *sampler) named(command string) []string {
 	command = strings.ReplaceAll(command, `\n`, " ")
 	var names []string
@@ -257,7 +255,6 @@ func (s *sampler) named(command string) []string {
 	return names
 }
 
-// begins reports whether a word begins with one of these.
 func begins(word string, with ...string) bool {
 	return slices.ContainsFunc(with, func(w string) bool { return strings.HasPrefix(word, w) })
 }
@@ -268,7 +265,7 @@ func (l *loopMonitor) event(e agent.Event) {
 	}
 }
 
-// tests reports whether a call runs tests: those of the repository, or what people run tests with.
+// tests reports whether a call runs tests: the repository's, or a common test runner.
 func (l *loopMonitor) tests(wrote string) bool {
 	own := func(c string) bool { return c != "" && strings.Contains(wrote, c) }
 	if slices.ContainsFunc(l.verify, own) {

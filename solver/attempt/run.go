@@ -26,8 +26,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxTranscript bounds what is kept of an agent's output, in bytes. The longest recorded healthy session is
-// below 1 MiB, the log of the 1,249-restart incident 140 MB.
+// maxTranscript limits the kept output of an agent, in bytes. The longest recorded healthy session is below 1 MiB,
+// the log of the 1,249-restart incident 140 MB.
 const maxTranscript = 256 << 20
 
 func (c *checkout) Agent(ctx context.Context) (cause, err error) {
@@ -49,10 +49,10 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	if ended {
 		c.readSession(&report)
 	}
-	if report.SessionID != "" { // also of an agent that was cut off: it may have posted before
+	if report.SessionID != "" { // also after a cut-off: it may have posted before
 		c.readAuthored(report.SessionID)
 	}
-	if c.Decision.Purpose != policy.ToChange && c.adapter.Parse == nil { // of plain text all is the answer
+	if c.Decision.Purpose != policy.ToChange && c.adapter.Parse == nil { // all plain text is the answer
 		report.FinalMessage = render.Tail(report.Printed(), maxAnswer)
 	}
 	c.Report(report, c.monitor.circles.Edits())
@@ -66,7 +66,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 		c.cutOff(early)
 		cause = nil
 	}
-	// Commands that verify may take long, and the process may end meanwhile.
+	// Verify commands may take long, and the process may end meanwhile.
 	endNotes()
 	c.note(ctx, spentIn(c.Receipt))
 	c.ranTests()
@@ -76,7 +76,7 @@ func (c *checkout) Agent(ctx context.Context) (cause, err error) {
 	return cause, err
 }
 
-// readSession takes in what the CLI's session file tells beside the output of an agent that ended by itself.
+// readSession adds the CLI's session file to the output of an agent that ended by itself.
 func (c *checkout) readSession(report *agent.Report) {
 	if c.adapter.OpenSession == nil || report.SessionID == "" {
 		return
@@ -92,7 +92,7 @@ func (c *checkout) readSession(report *agent.Report) {
 	c.monitor.session(c.adapter, home, dir, report.SessionID)
 }
 
-// cutOff notes why an attempt was cut off whose work is settled all the same.
+// cutOff notes why an attempt was cut off whose work is settled nevertheless.
 func (c *checkout) cutOff(early cut) {
 	r := &c.Receipt
 	r.Reasons = append(r.Reasons, early.why)
@@ -103,8 +103,8 @@ func (c *checkout) cutOff(early cut) {
 	r.Paused, r.Rambled = early.paused, early.rambled
 }
 
-// runIn starts the agent with what it may see and reads it to its end. What the CLI would run of the
-// repository in spite of its switches is withheld until the agent is dead.
+// runIn starts the agent and reads it to its end. Files that the CLI would run despite its switches are withheld
+// until the agent is dead.
 func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_ agent.Report, cause, err error) {
 	spec, refused, err := c.spec(run)
 	if err != nil {
@@ -186,8 +186,8 @@ func (c *checkout) shows() func(agent.Event) {
 	}
 }
 
-// spec is the agent's process: its command line, and what it may see. HOME holds
-// its configuration afterwards. What is refused is for the operator to mend.
+// spec is the agent's process: its command line, and what it may see. It writes the agent's configuration to HOME.
+// The operator must fix what is refused.
 func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err error) {
 	b, home := c.backend(), c.Env.homeOf(c.Thread)
 	files := map[string]string{}
@@ -205,7 +205,7 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 	}
 	cmd, err := c.adapter.Command(request)
 	if errors.Is(err, agent.ErrSession) {
-		c.Log.Warn().Err(err).Msg("the session has no name that the agent could continue it by; it starts afresh")
+		c.Log.Warn().Err(err).Msg("the session has no id to continue it; the agent starts a new one")
 		request.Session = ""
 		cmd, err = c.adapter.Command(request)
 	}
@@ -213,7 +213,7 @@ func (c *checkout) spec(ctx context.Context) (spec sandbox.Spec, refused, err er
 		return spec, err, nil
 	}
 	maps.Copy(files, cmd.Files)
-	for name, text := range c.Beside {
+	for name, text := range c.ContextFiles {
 		files[contextDir+"/"+name] = text
 	}
 	if err := writeFiles(home, files); err != nil {
@@ -242,8 +242,8 @@ func process(p *sandbox.Process) agent.Process {
 	}
 }
 
-// missing is the report of an agent that could not be started: its program is
-// not there, or may not be run. That is for the operator to mend.
+// missing is the report of an agent that could not start: its program is missing or not executable. The operator
+// must fix that.
 func missing(err error) agent.Report {
 	return agent.Report{Ending: policy.Misconfigured, Failure: err.Error(), Reasons: []string{"the agent could not be started: " + err.Error()}}
 }
@@ -286,16 +286,16 @@ func (a *Attempt) environment(names []string, image ground.Image) map[string]str
 	return env
 }
 
-// Where programs with a network of their own find the gateway and the proxy: ports that IANA gave to nobody and from
-// which the kernel takes none for a connection.
+// Where programs with their own network find the gateway and the proxy: unassigned ports (IANA) outside of the
+// kernel's range for connections.
 const (
 	gatewayPort = 29401
 	proxyPort   = 29402
 )
 
-// wall gives a program a network of its own, with the gateway where there is a session and a proxy for the hosts of a
-// list; where names the list's key. The function that it returns is called once the program has ended. Where networks
-// are open it changes nothing.
+// wall gives a program its own network, with the gateway if there is a session and a proxy for the hosts of a list;
+// where is the list's key. The returned function is called after the program's end. With open networks it changes
+// nothing.
 func (a *Attempt) wall(spec *sandbox.Spec, session *gateway.Session, list []policy.HostRule, where string) (end func() egress.Traffic) {
 	if !a.Env.Sandbox.Networks() {
 		return func() egress.Traffic { return egress.Traffic{} }
@@ -314,7 +314,7 @@ func (a *Attempt) wall(spec *sandbox.Spec, session *gateway.Session, list []poli
 	return proxy.Close
 }
 
-// noteRefused notes in a receipt what a program that is no agent asked for in vain.
+// noteRefused adds the refused hosts of a program other than the agent to a receipt.
 func noteRefused(r *policy.Receipt, hosts []string, where string) {
 	for _, host := range hosts {
 		if entry := policy.RefusedIn(host, where); !slices.Contains(r.RefusedHosts, entry) {

@@ -10,8 +10,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// close ends the access and takes what was seen there over into the receipt: it
-// was counted outside of the agent's reach.
+// close ends the access and moves its counts into the receipt: they were counted outside of the agent's reach.
 func (m *modelAccess) close(r *policy.Receipt) {
 	session := m.session.Load()
 	if session == nil {
@@ -43,19 +42,19 @@ func (m *modelAccess) close(r *policy.Receipt) {
 	}
 }
 
-// stoppedByBudget takes over that the gateway refused a call, since a budget was used up.
+// stoppedByBudget records that the gateway refused a call, since a budget was used up.
 func stoppedByBudget(r *policy.Receipt, why string) {
 	r.Limit = nil
-	if r.Ending == policy.Completed { // what was refused was not needed any more
+	if r.Ending == policy.Completed { // the refused call was not needed any more
 		r.Reasons = append(r.Reasons, why)
 		return
 	}
 	r.Ending, r.Budget = policy.TurnLimit, why
 	r.Detail = tail(oneLine(why), maxDetail)
-	r.Reasons = []string{why} // what the CLI made of it is no plan that is used up
+	r.Reasons = []string{why} // the CLI's message about a used-up plan is wrong
 }
 
-// askedAgain is the recovery at the gateway from answers that came to nothing.
+// askedAgain is the gateway's recovery from answers without content.
 func askedAgain(u gateway.Usage) policy.Rung {
 	n := u.NoAnswer
 	rung := policy.Rung{
@@ -74,11 +73,11 @@ func askedAgain(u gateway.Usage) policy.Rung {
 	return rung
 }
 
-// ofProvider are the endings that only the gateway can tell, where an attempt has one.
+// ofProvider are the endings that only the gateway knows, if an attempt uses it.
 var ofProvider = []policy.Ending{policy.UsageLimit, policy.RateLimited, policy.Overloaded, policy.Auth, policy.Disconnected}
 
-// seen corrects the ending by the last main answer. An agent that prints a limit which the gateway did not see
-// has crashed: what it prints says nothing of the account, of which all threads would hear.
+// seen corrects the ending by the last main answer. An agent that prints a limit which the gateway did not see has
+// crashed: its output must not limit the account for all threads.
 func seen(r *policy.Receipt, last gateway.Last) {
 	said := r.Ending
 	r.Limit = nil
@@ -93,10 +92,10 @@ func seen(r *policy.Receipt, last gateway.Last) {
 	}
 }
 
-// ofPawl are the endings that Pawl itself made, which no answer of the provider outweighs.
+// ofPawl are the endings that Pawl itself caused, which no answer outweighs.
 var ofPawl = []policy.Ending{policy.TimedOut, policy.Killed, policy.Misconfigured}
 
-// outweighs reports whether the last main answer says better than the agent's output how the attempt ended.
+// outweighs reports whether the last main answer decides the ending better than the agent's output.
 func outweighs(last gateway.Last, said policy.Ending) bool {
 	if slices.Contains(ofPawl, said) {
 		return false
@@ -112,9 +111,9 @@ func outweighs(last gateway.Last, said policy.Ending) bool {
 	}
 }
 
-// refused takes a limit over that the gateway saw and that no answer followed. It
-// decides for every agent that did not end well; one that says it completed is
-// believed if it changed something, but its account is limited all the same.
+// refused records a limit that the gateway saw and that no answer followed. It decides for every agent that did not
+// end well; one that says it completed is believed if it changed something, but its account is limited
+// nevertheless.
 func refused(r *policy.Receipt, seen *policy.Limit) {
 	said := r.Ending
 	if said == policy.Completed {

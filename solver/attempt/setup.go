@@ -25,8 +25,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// UseLayers has attempts keep and use layers in a folder, and images beside it. Where layers cannot be mounted over each
-// other, which the first use tries, they are copied.
+// UseLayers makes attempts keep and use layers in a folder, and images next to it. Layers are copied if they cannot
+// be mounted over each other, which the first use tests.
 func (e *Env) UseLayers(dir string) {
 	e.Layers = ground.Open(dir, git.Remove, e.Now)
 	e.Images = ground.OpenImages(ImagesIn(filepath.Dir(dir)), e.Config.Images.Registries, git.Remove, e.Now)
@@ -45,14 +45,11 @@ func (e *Env) UseLayers(dir string) {
 	})
 }
 
-// ImagesIn is where the images of a data directory are.
 func ImagesIn(dataDir string) string { return filepath.Join(dataDir, "images") }
 
-// LayersIn is where the layers of a data directory are.
 func LayersIn(dataDir string) string { return filepath.Join(dataDir, "layers") }
 
-// image brings the image that the repository names, whose digest it puts into Ground.Image, or says why it is not to
-// be had.
+// image pulls the repository's image and sets its digest in Ground.Image, or says why it cannot.
 func (c *checkout) image(ctx context.Context) (*thread.Decided, error) {
 	g := c.Ground
 	if g.Effective.Environment.Image == "" {
@@ -65,7 +62,7 @@ func (c *checkout) image(ctx context.Context) (*thread.Decided, error) {
 		g.Image = digest
 		return nil, context.Cause(run)
 	}
-	c.Log.Info().Err(err).Msg("the repository's image is not to be had")
+	c.Log.Info().Err(err).Msg("the repository's image cannot be pulled")
 	d := thread.Refuse(policy.RuleSetupFailed, "Correct environment.image in .github/pawl.yml, or ask the operator; /pawl retry tries it again.", err.Error())
 	d.On = g.settings
 	return d, nil
@@ -74,8 +71,8 @@ func (c *checkout) image(ctx context.Context) (*thread.Decided, error) {
 // errNotKept ends the building of a layer that is not worth keeping.
 var errNotKept = errors.New("nothing is kept")
 
-// lay sees that there is a layer for the repository, which attempts and verifications begin with, and names it in
-// Ground.Layer. A setup that failed is refused, and is not repeated before the key changes or a person asks.
+// lay ensures that there is a layer for the repository, which attempts and verifications begin with, and sets
+// Ground.Layer. A failed setup is refused, and repeated only after its key changes or a user asks.
 func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 	g := c.Ground
 	at, build := g.settings, true
@@ -86,7 +83,7 @@ func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 		if len(g.Effective.Verify) == 0 {
 			return nil, nil
 		}
-		// What the verify commands leave is a layer where no agent wrote what ran.
+		// Files of the verify commands are a layer if no agent wrote what ran.
 		var err error
 		at = g.From
 		build, err = g.cache.IsAncestor(ctx, at, g.settings)
@@ -107,10 +104,9 @@ func (c *checkout) lay(ctx context.Context) (*thread.Decided, error) {
 	return c.useLayer(key)
 }
 
-// setsUp reports whether the repository has a setup.
 func (c *checkout) setsUp() bool { return len(c.Ground.Effective.Environment.Setup) > 0 }
 
-// buildLayer builds the layer of a key, unless it is there. Without a setup an attempt can do without, once the base was
+// buildLayer builds the layer of a key, if it is missing. Without a setup an attempt needs none after the base was
 // verified.
 func (c *checkout) buildLayer(ctx context.Context, at, key string) error {
 	err := c.Env.Layers.Build(ctx, c.Thread.Repo(), key, c.repeats, func(dir string) (ground.Record, error) {
@@ -123,12 +119,12 @@ func (c *checkout) buildLayer(ctx context.Context, at, key string) error {
 		return err
 	}
 	if !errors.Is(err, errNotKept) {
-		c.Log.Warn().Err(err).Msg("what the base's verification left was not kept")
+		c.Log.Warn().Err(err).Msg("the files of the base's verification were not kept")
 	}
 	return nil
 }
 
-// useLayer names the layer of a key in Ground.Layer, or says that its setup failed.
+// useLayer sets Ground.Layer to the layer of a key, or says that its setup failed.
 func (c *checkout) useLayer(key string) (*thread.Decided, error) {
 	g := c.Ground
 	l, leave, ok := c.Env.Layers.Use(c.Thread.Repo(), key)
@@ -148,13 +144,12 @@ func (c *checkout) useLayer(key string) (*thread.Decided, error) {
 	return nil, nil
 }
 
-// stopped reports whether somebody ended the work.
 func stopped(err error) bool {
 	ends := []error{errStopped, errClosed, ErrRevoked}
 	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
 }
 
-// repeats reports whether a person asked to run a setup again that failed, as who runs Pawl on a folder does each time.
+// repeats reports whether a user asked to repeat a failed setup, as users of Pawl on a folder do each time.
 func (c *checkout) repeats(l ground.Layer) bool {
 	if l.Failed == nil {
 		return false
@@ -164,7 +159,7 @@ func (c *checkout) repeats(l ground.Layer) bool {
 
 func (c *checkout) repeatsFor(l ground.Layer, r thread.Request) bool {
 	later := r.MadeAt.After(l.Made)
-	if c.State.Snapshot.URL == "" { // of a folder
+	if c.State.Snapshot.URL == "" { // a folder
 		return later
 	}
 	if r.Command != "retry" {
@@ -176,7 +171,7 @@ func (c *checkout) repeatsFor(l ground.Layer, r thread.Request) bool {
 	return later
 }
 
-// layerKey is made of all that decides what a layer holds.
+// layerKey is a hash of all that decides a layer's content.
 func (c *checkout) layerKey(ctx context.Context) (string, error) {
 	e := c.Ground.Effective.Environment
 	e.Timeout = 0
@@ -192,13 +187,13 @@ func (c *checkout) layerKey(ctx context.Context) (string, error) {
 	return ground.Key(slices.Concat(files.deciding, more)...), nil
 }
 
-// files are those of a commit that decide about a layer, as Cache.Files has them, and the paths of those in its root.
+// files are a commit's files that decide a layer's content, as in Cache.Files, and the paths in its root.
 type files struct {
 	commit         string
 	deciding, root []string
 }
 
-// list lists the files of a commit. What was listed last is remembered: mostly two questions are about one commit.
+// list lists a commit's files and caches the last list: mostly two calls are about one commit.
 func (g *Ground) list(ctx context.Context, commit string) (files, error) {
 	if g.listed.commit == commit {
 		return g.listed, nil
@@ -217,7 +212,7 @@ func (g *Ground) list(ctx context.Context, commit string) (files, error) {
 	return g.listed, nil
 }
 
-// propose looks for the usual setup of a repository that has none, for the thread's first attempt.
+// propose looks for the usual setup of a repository without one, for the thread's first attempt.
 func (c *checkout) propose(ctx context.Context) error {
 	if len(c.State.Attempts) > 0 {
 		return nil
@@ -227,8 +222,8 @@ func (c *checkout) propose(ctx context.Context) error {
 	return err
 }
 
-// build runs the setup over the files of a commit in an empty HOME, and the verify commands after it, which fill
-// HOME's caches. What setup made is moved into the folder of the layer.
+// build runs the setup on a commit's files in an empty HOME, then the verify commands, which fill HOME's caches.
+// The setup's files are moved into the layer's folder.
 func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Record, err error) {
 	e := c.Ground.Effective.Environment
 	if err := c.Env.Room(); err != nil {
@@ -245,7 +240,7 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 		if r, err = t.layOut(ctx, r, dir); err != nil || r.Failed != nil {
 			return r, errors.Join(err, git.Remove(filepath.Join(dir, ground.Paths)))
 		}
-		// What setup made is set aside as it is; the verify commands get it as they will in every verification.
+		// The setup's files are set aside as they are; the verify commands get them as in every verification.
 		err := t.setAside(ctx, dir, func(string) bool { return true })
 		if err == nil {
 			err = c.foot(ctx, &t.footing, ground.At(dir, r), t.ws, t.home, false)
@@ -273,7 +268,7 @@ func (c *checkout) build(ctx context.Context, at, key, dir string) (r ground.Rec
 	return r, nil
 }
 
-// layOut runs the setup, with the folders outside of HOME and the work tree that the layer is to hold.
+// layOut runs the setup, with the folders outside of HOME and the work tree that the layer will hold.
 func (t *trial) layOut(ctx context.Context, r ground.Record, dir string) (ground.Record, error) {
 	e := t.c.Ground.Effective.Environment
 	for _, p := range e.Paths {
@@ -292,14 +287,14 @@ func (t *trial) layOut(ctx context.Context, r ground.Record, dir string) (ground
 	return r, err
 }
 
-// anyTouches reports whether a file is one of some paths, holds one or belongs to one.
+// anyTouches reports whether a file equals, contains or is inside one of some paths.
 func anyTouches(paths []string, file string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool {
 		return strings.HasPrefix(file+"/", p+"/") || strings.HasPrefix(p+"/", file+"/")
 	})
 }
 
-// setAside moves ignored files and folders of the work tree into the folder of a layer, which keeps what is there already.
+// setAside moves ignored files and folders of the work tree into a layer's folder, and keeps what is there already.
 func (t *trial) setAside(ctx context.Context, dir string, wanted func(file string) bool) error {
 	files, err := t.ws.Ignored(ctx)
 	for _, file := range files {
@@ -315,7 +310,6 @@ func (t *trial) setAside(ctx context.Context, dir string, wanted func(file strin
 	return err
 }
 
-// prepare tells what runs before an attempt.
 func (e *Env) prepare(what string) {
 	if e.OnPrepare != nil {
 		e.OnPrepare(what)
@@ -358,7 +352,7 @@ func (t *trial) setUp(ctx context.Context, e config.Environment) (*ground.Failur
 	return nil, nil
 }
 
-// setupResult says how a command of the setup failed; empty where it did not.
+// setupResult says how a setup command failed; empty if it did not.
 func setupResult(report agent.Report, e config.Environment, refused []string) string {
 	result := fmt.Sprintf("exit code %d", report.Exit.Code)
 	switch {

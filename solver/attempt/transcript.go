@@ -22,27 +22,26 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Transcript is what an agent printed, or has printed so far, as people read it: without the values of the variables
-// that it was given and what looks like a key.
+// Transcript is an agent's output so far, for people: secrets and what looks like a key are masked.
 type Transcript struct {
 	file    *os.File
 	adapter agent.Adapter
 	clean   func(string) string
 }
 
-// LogLine is one thing that an agent printed. Kind is says, calls, fails, notes or ends, and empty for plain output.
+// LogLine is one entry of an agent's output. Kind is says, calls, fails, notes or ends, and empty for plain output.
 type LogLine struct {
 	Kind string `json:"kind,omitempty"`
 	Text string `json:"text"`
 }
 
-// Calls is the kind of a line that tells a call of a tool.
+// Calls is the kind of a tool call.
 const Calls = "calls"
 
-// ErrNoTranscript means that this server has no output of an attempt: another one ran it, or it was cleaned away.
+// ErrNoTranscript means that this server has no output of an attempt: another one ran it, or it was cleaned.
 var ErrNoTranscript = errors.New("the log is on the server that ran the attempt, or was cleaned away")
 
-// OpenTranscript opens what the agent of an attempt printed. The caller closes it.
+// OpenTranscript opens the output of an attempt's agent. The caller closes it.
 func (e *Env) OpenTranscript(t thread.ID, a thread.Started) (*Transcript, error) {
 	c := e.Current()
 	b := BackendNamed(c.Backends, a.Backend)
@@ -64,16 +63,16 @@ func (t *Transcript) Close() error { return t.file.Close() }
 
 func (t *Transcript) Size() (int64, error) { return t.file.Seek(0, io.SeekEnd) }
 
-// How much of a transcript is looked at for one answer, and what is longer than any line that is read.
+// How much of a transcript is read for one answer, and the longest line that is read.
 const (
 	gulp     = 64 << 10
 	longLine = 1 << 20
 )
 
-// Before are the last lines that end before a place, most of them or a few more, and where the first of them begins.
-// Less is looked at than the whole, however long it is.
+// Before are the last lines before an offset, `most` of them or a few more, and the start of the first one. It
+// reads a bounded part of the transcript.
 func (t *Transcript) Before(end int64, most int) (lines []LogLine, begin int64, err error) {
-	var kept []byte // from begin on, in which no line has been read yet
+	var kept []byte // from begin on, not split into lines yet
 	begin = end
 	for at := end; at > 0 && len(lines) < most; {
 		from := max(0, at-gulp)
@@ -82,7 +81,7 @@ func (t *Transcript) Before(end int64, most int) (lines []LogLine, begin int64, 
 			return nil, 0, err
 		}
 		kept, at = append(part, kept...), from
-		first := 0 // where the first whole line of kept begins
+		first := 0 // the start of the first whole line in kept
 		if at > 0 {
 			first = bytes.IndexByte(kept, '\n') + 1
 			if first == 0 && len(kept) < longLine {
@@ -95,7 +94,7 @@ func (t *Transcript) Before(end int64, most int) (lines []LogLine, begin int64, 
 	return lines, begin, nil
 }
 
-// After are the whole lines from a place on, and where the first begins that was not read: it is not whole yet, or there
+// After are the whole lines from an offset on, and the start of the first unread line: it is incomplete, or there
 // is too much.
 func (t *Transcript) After(from int64) (lines []LogLine, end int64, err error) {
 	part := make([]byte, longLine)
@@ -110,7 +109,7 @@ func (t *Transcript) After(from int64) (lines []LogLine, end int64, err error) {
 	return t.read(part[:whole]), from + int64(whole), nil
 }
 
-// longest is how long a line may become before it is shown without its end: plain output may never end one.
+// longest is the length from which a line is shown without its end: plain output may never end one.
 func (t *Transcript) longest() int {
 	if t.adapter.Parse == nil {
 		return gulp
@@ -118,7 +117,7 @@ func (t *Transcript) longest() int {
 	return longLine - 1
 }
 
-// WriteTo writes all of it as it was printed, but for secrets.
+// WriteTo writes the whole output with secrets masked.
 func (t *Transcript) WriteTo(w io.Writer) (n int64, err error) {
 	var failed error
 	err = agent.ReadLines(io.NewSectionReader(t.file, 0, 1<<62), func(line []byte) {
@@ -131,7 +130,7 @@ func (t *Transcript) WriteTo(w io.Writer) (n int64, err error) {
 	return n, errors.Join(err, failed)
 }
 
-// read is what lines of output say to people.
+// read turns lines of output into entries.
 func (t *Transcript) read(part []byte) (all []LogLine) {
 	for raw := range bytes.Lines(part) {
 		raw = bytes.TrimRight(raw, "\r\n")
@@ -142,7 +141,7 @@ func (t *Transcript) read(part []byte) (all []LogLine) {
 	return all
 }
 
-// Lengths of what is shown of a line, in characters.
+// Lengths of the shown part of a line, in characters.
 const (
 	maxSays  = 2000
 	maxCalls = 300
@@ -163,10 +162,9 @@ func (t *Transcript) say(all []LogLine, raw []byte) []LogLine {
 	return t.add(all, "", plainLine(raw), maxSays)
 }
 
-// plainLine is as much of a line as is read.
 func plainLine(raw []byte) string { return string(raw[:min(len(raw), longLine)]) }
 
-// add adds a line of a kind, unless nothing is left to show of its words.
+// add adds an entry, unless its text is empty.
 func (t *Transcript) add(all []LogLine, kind, words string, most int) []LogLine {
 	words = render.Block(visible(t.clean(words)), most)
 	if words == "" {
@@ -175,7 +173,6 @@ func (t *Transcript) add(all []LogLine, kind, words string, most int) []LogLine 
 	return append(all, LogLine{kind, words})
 }
 
-// event adds what an event says to people.
 func (t *Transcript) event(all []LogLine, e agent.Event) []LogLine {
 	switch e.Kind {
 	case agent.Message:
@@ -192,7 +189,7 @@ func (t *Transcript) event(all []LogLine, e agent.Event) []LogLine {
 	return all
 }
 
-// call adds a call of a tool, once, and whether it failed.
+// call adds a tool call once, and whether it failed.
 func (t *Transcript) call(all []LogLine, e agent.Event) []LogLine {
 	wrote := e.Authored
 	if wrote == "" && len(e.Edits) > 0 {
@@ -212,7 +209,7 @@ func (t *Transcript) call(all []LogLine, e agent.Event) []LogLine {
 	return all
 }
 
-// legible is a call that a CLI tells as a name and JSON as people read it: by the argument that says what it is about.
+// legible shortens a call of a name and JSON to the argument that says what it is about.
 func legible(call string) string {
 	name, input, _ := strings.Cut(call, " ")
 	for _, key := range []string{"command", "file_path", "filePath", "path", "pattern", "url"} {
@@ -223,12 +220,12 @@ func legible(call string) string {
 	return call
 }
 
-// told reports whether a call that has ended was told when it began, as some CLIs do.
+// told reports whether a finished call was added at its start, as some CLIs report it.
 func told(all []LogLine, call string) bool {
 	return slices.Contains(all[max(0, len(all)-20):], LogLine{Calls, call})
 }
 
-// bidi are the marks by which a text is shown in another order than it is written. People must see that they are there.
+// bidi are the marks that change the direction of text. Users must see them.
 var bidi = regexp.MustCompile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 func visible(s string) string {

@@ -23,16 +23,16 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of one verify command: half an hour is a long CI job. Of its output the tests
-// are read as a whole, and its last lines are kept.
+// Bounds of one verify command: half an hour is a long CI job. All of its output is read for tests, and its last
+// lines are kept.
 const (
 	verifyTimeout = 30 * time.Minute
 	verifyOutput  = 64 << 10
 )
 
-// Verify runs the repository's commands on the commit that is to be pushed, and asks what
-// its tests say apart from what it did to them. The commands come from the default branch,
-// what they run comes from the agent. Where it is ended from outside, the error is the cause.
+// Verify runs the repository's commands on the commit before its push, and then the test evidence. The commands
+// come from the default branch; what they run comes from the agent. If it is ended from outside, the error is the
+// cause.
 func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error) {
 	if len(c.Ground.Effective.Verify) == 0 {
 		return nil, nil
@@ -54,8 +54,8 @@ func (c *checkout) Verify(ctx context.Context) (all []policy.Verified, err error
 	return all, err
 }
 
-// verify runs the commands on a commit until one fails, and says what that means beside
-// the base. What fails is run once more at once. at says whose code it holds.
+// verify runs the commands on a commit until one fails, and compares with the base. A failing command runs once
+// more at once. at says whose code the commit holds.
 func (c *checkout) verify(ctx context.Context, commit, at string) ([]policy.Verified, error) {
 	return testreport.Verify(c.Ground.Effective.Verify, c.Ground.Before, func() (testreport.Trial, error) {
 		t, err := c.trial(ctx, commit, c.Ground.Layer.Key)
@@ -72,8 +72,7 @@ func (c *checkout) verify(ctx context.Context, commit, at string) ([]policy.Veri
 	})
 }
 
-// trial runs programs over one commit, in files and a HOME that no agent has written to
-// and that are gone when it is closed.
+// trial runs programs on one commit, in files and a HOME that no agent has written to and that close removes.
 type trial struct {
 	c       *checkout
 	footing footing
@@ -110,12 +109,12 @@ func (c *checkout) trial(ctx context.Context, commit, layer string) (*trial, err
 	return t, nil
 }
 
-// run runs one command and reads what it says of the tests.
+// run runs one command and parses its test results.
 func (t *trial) run(ctx context.Context, command string) (policy.Verified, error) {
 	began, reports := t.c.Env.Now(), testreport.Watch(t.ws.Dir, config.Reported(t.c.Ground.Effective.Reports))
 	kept, tests := render.End{Max: verifyOutput}, testreport.NewReader()
 	prog := program{
-		argv:  []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, // both streams as one, in the order in which they are written
+		argv:  []string{"/bin/sh", "-c", "exec 2>&1\n" + command}, // both streams as one, in order
 		most:  verifyTimeout,
 		allow: t.c.Ground.Effective.Network.Verify,
 		where: "network.verify",
@@ -144,19 +143,19 @@ func (t *trial) run(ctx context.Context, command string) (policy.Verified, error
 	return v, nil
 }
 
-// program is something to run that is no agent.
+// program is a program other than an agent.
 type program struct {
 	argv, env []string
 	stdin     []byte
 	most      time.Duration
-	allow     []policy.HostRule // what it may reach
+	allow     []policy.HostRule // the hosts it may reach
 	where     string            // the key of that list
-	// apart starts it in its HOME, with the files to read only: an agent wrote them.
+	// apart starts it in its HOME, with the files read-only: an agent wrote them.
 	apart bool
 }
 
-// inSandbox runs a program on the files and returns how it ended, and what it asked for in vain; out gets its standard
-// output. Where it is ended from outside, the error is the cause.
+// inSandbox runs a program on the files and returns its report and the refused hosts; out gets its standard output.
+// If it is ended from outside, the error is the cause.
 func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (report agent.Report, refused []string, err error) {
 	run, end := t.c.Watch(ctx)
 	defer end()
@@ -195,7 +194,7 @@ func (t *trial) inSandbox(ctx context.Context, prog program, out io.Writer) (rep
 	return report, refused, cmp.Or(context.Cause(run), err)
 }
 
-// question is what the judge gets on standard input, as JSON.
+// question is the judge's standard input, as JSON.
 type question struct {
 	Thread  string            `json:"thread"`
 	Attempt int               `json:"attempt"`
@@ -204,12 +203,12 @@ type question struct {
 	Outcome string            `json:"outcome"`
 	Verify  []policy.Verified `json:"verify"`
 	Final   string            `json:"final_message"`
-	// Tree is where the judge can read the files, which the agent wrote.
+	// Tree is the path of the files, which the agent wrote.
 	Tree string `json:"tree"`
 }
 
-// Judge lets the operator's judge grade the work of an attempt, in the sandbox, or the built-in one. It is nil where
-// there is no judge or nothing to grade.
+// Judge asks the operator's judge, in the sandbox, or the built-in one to grade an attempt's work. It is nil
+// without a judge or anything to grade.
 func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	if !c.graded() {
 		return nil, nil
@@ -236,7 +235,6 @@ func (c *checkout) Judge(ctx context.Context) (*policy.Judged, error) {
 	return c.askProgram(ctx, q)
 }
 
-// graded reports whether there is a judge and something to grade.
 func (c *checkout) graded() bool {
 	l := c.Ground.Effective.Policy.Learning
 	if len(l.Judge) == 0 && l.JudgeProvider == "" {
@@ -248,7 +246,7 @@ func (c *checkout) graded() bool {
 	return c.Receipt.Progress()
 }
 
-// askProgram has the operator's judge grade a change.
+// askProgram asks the operator's judge.
 func (c *checkout) askProgram(ctx context.Context, q question) (*policy.Judged, error) {
 	l := c.Ground.Effective.Policy.Learning
 	t, err := c.trial(ctx, cmp.Or(c.Receipt.Commit, c.Ground.Start), "")
@@ -288,7 +286,7 @@ func (c *checkout) askProgram(ctx context.Context, q question) (*policy.Judged, 
 	return verdict(name, said), nil
 }
 
-// succeeded reports whether a program ended by itself and with exit code 0.
+// succeeded reports whether a program ended by itself with exit code 0.
 func succeeded(r agent.Report) bool {
 	if r.Killed || r.Exit.Signal != "" {
 		return false
@@ -296,8 +294,7 @@ func succeeded(r agent.Report) bool {
 	return r.Exit.Code == 0
 }
 
-// verdict reads the judge's answer: the last line that is a JSON object with a
-// grade.
+// verdict parses the judge's answer: the last line that is a JSON object with a grade.
 func verdict(name, said string) *policy.Judged {
 	for _, line := range slices.Backward(strings.Split(strings.TrimSpace(said), "\n")) {
 		var answer struct {

@@ -14,18 +14,18 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// watchInterval is how often a running attempt looks for a reason to end: a
-// stop must be obeyed within 5 s, on whichever node it arrives.
+// watchInterval is how often a running attempt looks for a reason to end: a stop takes effect within 5 s, on
+// whichever node it arrives.
 const watchInterval = 500 * time.Millisecond
 
-// Watch is a context for a running attempt, which ends with the cause when a person asks to stop or the thread closes.
-// It attends to what else comes after the last event that the attempt has seen. The caller must call end, which ends
-// the context and waits until nothing of it runs any more.
+// Watch is the context of a running attempt. It ends with the cause when a user asks to stop or the thread closes.
+// It attends to other events after the attempt's last seen one. The caller must call end, which ends the context
+// and waits for its goroutines.
 func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
 	run, cancel := context.WithCancelCause(ctx)
 	seen := a.Seen
 	if _, _, why := a.look(run, seen); why != nil {
-		// It came while GitHub was told of the attempt, which may take minutes.
+		// It came while GitHub was updated, which may take minutes.
 		cancel(why)
 		return run, func() {}
 	}
@@ -50,8 +50,8 @@ func (a *Attempt) Watch(ctx context.Context) (run context.Context, end func()) {
 	return run, func() { cancel(nil); work.Wait() }
 }
 
-// look reads what came after an event. It returns the last event that it saw,
-// whether something wants an answer, and why the attempt must end, if it must.
+// look reads the events after one. It returns the last event, whether something wants an answer, and why the
+// attempt must end, if it must.
 func (a *Attempt) look(ctx context.Context, seen int64) (last int64, wanted bool, why error) {
 	ctx, cancel := context.WithTimeout(ctx, lease.RenewTime)
 	defer cancel()
@@ -80,7 +80,7 @@ func (a *Attempt) scan(events []thread.Event, seen int64) (last int64, wanted bo
 	return seen, wanted, why
 }
 
-// meanwhile folds events that came during the attempt, by themselves.
+// meanwhile folds the events during the attempt alone.
 func (a *Attempt) meanwhile(events []thread.Event) (s thread.State) {
 	for _, e := range events {
 		if err := s.Apply([]thread.Event{e}); err != nil {
@@ -90,8 +90,8 @@ func (a *Attempt) meanwhile(events []thread.Event) (s thread.State) {
 	return s
 }
 
-// Unasked is an error once a person has asked to stop or the thread was closed: a
-// push may come long after its agent ended, where the store or GitHub was away.
+// Unasked is an error after a user asked to stop or the thread was closed: a push may come long after its agent
+// ended, if the store or GitHub was away.
 func (a *Attempt) Unasked(ctx context.Context) (why error) {
 	err := a.Lease.Outlast(ctx, func(ctx context.Context) error {
 		events, err := a.Env.Store.Events(ctx, a.Thread, a.State.Seq)
@@ -101,18 +101,17 @@ func (a *Attempt) Unasked(ctx context.Context) (why error) {
 	return errors.Join(why, err)
 }
 
-// How long a push waits for GitHub: outageFirst, twice as long after each try up to outageMost, outageWait in
-// all, which is several times what an outage at GitHub mostly lasts.
+// How long a push waits for GitHub: outageFirst, doubled after each try up to outageMost, outageWait in all,
+// several times a typical outage of GitHub.
 const (
 	outageFirst = 2 * time.Second
 	outageMost  = 2 * time.Minute
 	outageWait  = 6 * time.Hour
 )
 
-// deliver pushes what an attempt made. While GitHub does not answer the commit is kept and its push is tried
-// again: to make it anew would cost a whole run of the agent. The attempt keeps its lease meanwhile and gives
-// back what other attempts need; a server that is stopped hands the commit over. errStopped and errClosed say
-// that a person ended the wait.
+// deliver pushes an attempt's work. While GitHub does not answer, the commit is kept and the push retried: redoing
+// it would cost an agent's run. The attempt keeps its lease and releases what other attempts need; a stopping
+// server hands the commit over. errStopped and errClosed say that a user ended the wait.
 func (a *Attempt) deliver(ctx context.Context) error {
 	began := a.Env.Now()
 	for try := 1; ; try++ {
@@ -125,8 +124,8 @@ func (a *Attempt) deliver(ctx context.Context) error {
 			return err
 		}
 		a.Log.Warn().Err(err).Str("commit", a.Receipt.Commit).Time("until", again).Msg("GitHub is away: the attempt's commit is kept and pushed later")
-		a.Release()              // what is left needs no account, and others may work whose repositories answer
-		run, end := a.Watch(ctx) // for a stop or a closing; what else comes is attended to
+		a.Release()              // the rest needs no account, and others may have repositories that answer
+		run, end := a.Watch(ctx) // for a stop or a closing; other events are attended to
 		err = wait.For(run, again.Sub(a.Env.Now()))
 		if end(); err != nil {
 			return err
@@ -134,9 +133,8 @@ func (a *Attempt) deliver(ctx context.Context) error {
 	}
 }
 
-// comesBack reports whether GitHub did not do a call because it was away, held Pawl back or took the App's
-// tokens for invalid, as it does while the machine's clock is wrong; and when the call is worth repeating:
-// then, unless GitHub said more.
+// comesBack reports whether a call failed because GitHub was away, throttled Pawl, or refused the App's tokens, as
+// it does while the machine's clock is wrong; and when to retry: then, unless GitHub said more.
 func comesBack(err error, then time.Time) (again time.Time, away bool) {
 	if limited, ok := errors.AsType[*forge.RateLimited](err); ok {
 		return limited.Until, true

@@ -1,8 +1,8 @@
-// Package lease holds a thread's lease while a step works: it renews the lease,
-// appends to the log under it, and ends the step when it is lost.
+// Package lease holds a thread's lease while a step works: it renews the lease, appends to the log under it, and
+// ends the step when it is lost.
 //
-// How it counts as lost stands at Holder.beat, what keeps a node that lost it from sending anything at
-// Holder.Confirm, and how long an attempt outlasts a store that does not answer at Holder.Outlast.
+// Holder.beat decides when it counts as lost. Holder.Confirm keeps a node that lost it from sending anything, and
+// Holder.Outlast says how long an attempt outlasts a store that does not answer.
 package lease
 
 import (
@@ -18,23 +18,22 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Holder renews a lease while a step works, and ends the step's context when the
-// lease is lost. Make one with Hold.
+// Holder renews a lease while a step works, and ends the step's context when the lease is lost. Use Hold.
 type Holder struct {
 	store  thread.Store
 	now    func() time.Time
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 
-	patient atomic.Bool // as Patient says
+	patient atomic.Bool // see Patient
 
 	mu    sync.Mutex
 	lease thread.Lease
-	known time.Time // when the store was asked that last said that the lease is ours
+	known time.Time // when the last successful renewal was sent
 }
 
-// Hold starts the heartbeat for a lease that was asked for at a time. The returned context ends with
-// ErrLeaseLost as its cause when another node took the thread over. The caller must call Release.
+// Hold starts the heartbeat of a lease that was requested at a time. The returned context ends with ErrLeaseLost as
+// its cause when another node took the thread over. The caller must call Release.
 func Hold(ctx context.Context, store thread.Store, l thread.Lease, asked time.Time, now func() time.Time) (context.Context, *Holder) {
 	inner, cancel := context.WithCancelCause(ctx)
 	h := &Holder{store: store, now: now, cancel: cancel, done: make(chan struct{}), lease: l, known: asked}
@@ -48,8 +47,8 @@ func (h *Holder) Current() thread.Lease {
 	return h.lease
 }
 
-// Append appends under the lease. During an attempt it outlasts a store that does
-// not answer, and may have appended the same before.
+// Append appends under the lease. During an attempt it outlasts a store that does not answer, and may then have
+// appended twice.
 func (h *Holder) Append(ctx context.Context, b thread.Batch) error {
 	return h.Outlast(ctx, func(ctx context.Context) error { return h.store.AppendLeased(ctx, h.Current(), b) })
 }
@@ -73,7 +72,7 @@ func (h *Holder) beat(ctx context.Context) {
 	}
 }
 
-// RenewTime bounds one heartbeat, so that a store that hangs is noticed well before the lease runs out.
+// RenewTime limits one heartbeat, so that a hanging store is noticed well before the lease runs out.
 const RenewTime = 5 * time.Second
 
 // Renew extends the lease at once, or returns ErrLeaseLost.
@@ -91,9 +90,8 @@ func (h *Holder) Renew(ctx context.Context) error {
 	return nil
 }
 
-// unconfirmed is how long ago the lease was known to be ours. The process may
-// have been stopped meanwhile, and the machine suspended: the monotonic clock
-// sees the first, the machine's clock the second, and the longer time counts.
+// unconfirmed is how long ago the lease was known to be ours. The process may have been stopped and the machine
+// suspended: the monotonic clock sees the first, the wall clock the second, and the longer time counts.
 func (h *Holder) unconfirmed() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,17 +99,16 @@ func (h *Holder) unconfirmed() time.Duration {
 	return max(now.Sub(h.known), now.Round(0).Sub(h.known.Round(0)))
 }
 
-// freshTime is how long a lease counts as ours without asking: a heartbeat that
-// was on time is younger. Half of the lease is left then for what is sent.
+// freshTime is how long a lease counts as ours without asking: a heartbeat on time is younger. Half of the lease is
+// left for the act.
 const freshTime = thread.HeartbeatTime + RenewTime
 
-// Confirm is asked right before each act that others can see. A process that was stopped for longer than its
-// lease goes on at any place when it is woken, also right before a push; the heartbeat may notice only after
-// it. A lease that is still ours is renewed, and one that is not ends the step.
+// Confirm is called right before each visible act. A process that was stopped for longer than its lease continues
+// anywhere when it is resumed, also right before a push, and the heartbeat may notice only later. Confirm renews a
+// lease that is still ours and ends the step otherwise.
 //
-// What is left is an act that was confirmed and is stopped on its way: at most
-// one request. A push of it names the branch's old commit, so that it fails once
-// the next holder has pushed, and is merged by that holder otherwise.
+// A confirmed act may still be stopped on its way: at most one request. Such a push names the branch's old commit,
+// so it fails once the next holder has pushed, and that holder merges it otherwise.
 func (h *Holder) Confirm(ctx context.Context) error {
 	if h.unconfirmed() <= freshTime {
 		return nil
@@ -121,50 +118,48 @@ func (h *Holder) Confirm(ctx context.Context) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // nobody wants the act any more
+		return context.Cause(ctx) // the act is not wanted any more
 	}
 	h.cancel(thread.ErrLeaseLost)
-	return fmt.Errorf("%w: nothing is sent any more (%w)", thread.ErrLeaseLost, err)
+	return fmt.Errorf("%w: nothing more is sent (%w)", thread.ErrLeaseLost, err)
 }
 
-// Release ends the heartbeat and gives the lease back, also when the process is
-// stopping. retry is nil after a step that did all there was to do.
+// Release ends the heartbeat and releases the lease, also while the process stops. retry is nil after a finished
+// step.
 func (h *Holder) Release(retry thread.Retry) {
 	h.cancel(nil)
 	<-h.done
 	ctx, cancel := context.WithTimeout(context.Background(), StopTime)
 	defer cancel()
 	crash.Point("releasing")
-	// A lease that cannot be given back runs out by itself, and the sweep then finds its thread.
+	// An unreleased lease runs out by itself, and the sweep finds its thread.
 	_ = h.store.Release(ctx, h.Current(), retry)
 	crash.Point("released")
 }
 
-// How long a step works on with a store that does not answer. Ordinarily it ends before another node can have
-// taken its lease. An attempt goes on for attemptPatience: to make it anew costs a run of its agent, and a
-// database that restarts or changes its machine is back by then. Mostly nobody else reaches it meanwhile,
-// either; where somebody does and takes the thread over, this attempt can append and send nothing, and ends
-// as soon as the store answers.
+// How long a step continues while the store does not answer. Usually it ends before another node can take its
+// lease. An attempt continues for attemptPatience: redoing it costs an agent's run, and a database that restarts or
+// moves is back by then. Mostly no other node reaches the store either. If one takes the thread over, this attempt
+// can append and send nothing, and ends when the store answers.
 const (
 	stepPatience    = thread.LeaseTime - thread.HeartbeatTime
 	attemptPatience = 2 * time.Minute
 )
 
-// How often a store that did not answer is asked again whether the lease is still
-// ours, and for what an attempt has to write down. When the store is back the sweep
-// leaves leases alone for longer than both, also where a renewal hangs first.
+// How often to ask a store that did not answer about the lease, and how often to repeat an attempt's write. After
+// the store is back the sweep leaves leases alone for longer than both, even if a renewal hangs first.
 const (
 	askAgain   = time.Second
 	writeAgain = 250 * time.Millisecond
 )
 
-// StopTime bounds what a stopping process still writes: well within the 30 s that it has to exit.
+// StopTime limits what a stopping process still writes: well within its 30 s to exit.
 const StopTime = 5 * time.Second
 
-// Patient has the lease kept as an attempt's, or as an ordinary step's again.
+// Patient switches to an attempt's patience, or back to a step's.
 func (h *Holder) Patient(on bool) { h.patient.Store(on) }
 
-// patience is for how long the lease counts as ours without an answer.
+// patience is how long the lease counts as ours without an answer.
 func (h *Holder) patience() time.Duration {
 	if h.patient.Load() {
 		return attemptPatience
@@ -172,8 +167,8 @@ func (h *Holder) patience() time.Duration {
 	return stepPatience
 }
 
-// Outlast does something with the store. During an attempt it is tried again until the store answers, for
-// attemptPatience at most; do may have had its effect before without an answer.
+// Outlast calls do. During an attempt it repeats do until the store answers, for attemptPatience at most; an
+// earlier call may have had its effect.
 func (h *Holder) Outlast(ctx context.Context, do func(context.Context) error) error {
 	if h.patience() == stepPatience {
 		return do(ctx)
@@ -189,15 +184,14 @@ func (h *Holder) Outlast(ctx context.Context, do func(context.Context) error) er
 	}
 }
 
-// Within bounds one call, which a store that hangs would keep for ever.
+// Within limits one call's time, since a hanging store would never return.
 func Within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return do(ctx)
 }
 
-// AfterStop is a context that goes on for StopTime when ctx has ended, for what
-// must still be written down then.
+// AfterStop is a context that lasts for StopTime after ctx has ended, for the last writes.
 func AfterStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(StopTime, cancel) })

@@ -12,33 +12,33 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// CheckResult is a finished check run of others on a commit.
+// CheckResult is another App's finished check run on a commit.
 type CheckResult struct {
 	learning.CheckResult
 	SHA string
 	At  time.Time
 }
 
-// Checked is what the red checks of a commit were found to be, looked at once, when they were over.
+// Checked is the classification of a commit's red checks, made once when its checks have finished.
 type Checked struct {
 	SHA    string     `json:"sha"`
 	Checks []RedCheck `json:"checks"`
 }
 
-// RedCheck is a check of others that failed on a commit.
+// RedCheck is another App's failed check on a commit.
 type RedCheck struct {
 	Name   string         `json:"name"`
 	Class  feedback.Class `json:"class"`
 	Reason string         `json:"reason"`
 	URL    string         `json:"url,omitempty"`
-	// Update says that the base has mended it, and that the branch lacks what did.
+	// Update says that the base has fixed it and that the branch lacks the fix.
 	Update bool `json:"update,omitempty"`
 }
 
-// Findings are what the red checks of commits were found to be, oldest first.
+// Findings are the classified red checks of commits, oldest first.
 type Findings []Checked
 
-// maxChecks bounds the checks that are remembered, the newest of them.
+// maxChecks limits the remembered checks to the newest.
 const maxChecks = 200
 
 func (s *State) checked(f Feedback) {
@@ -60,14 +60,14 @@ func (s *State) checked(f Feedback) {
 	}
 }
 
-// firstRed notes the first failure of the head that is not known, for Checks forgets it after maxChecks others.
+// firstRed notes the head's first unclassified failure, since Checks forgets it after maxChecks others.
 func (s *State) firstRed(c CheckResult) {
 	if feedback.Failing(c.Conclusion) && !s.known(c) {
 		s.red = c
 	}
 }
 
-// onBase says that a commit's check failed on the base, too. It is empty if that is not known.
+// onBase says that a commit's check also failed on the base; empty if unknown.
 func (all Findings) onBase(f Feedback) (why string) {
 	for _, red := range all.On(f.SHA) {
 		if red.Name == f.Check && red.Class == feedback.Before {
@@ -77,8 +77,8 @@ func (all Findings) onBase(f Feedback) (why string) {
 	return why
 }
 
-// found takes over what red checks were found to be. What is not the work's says nothing of an attempt, and people who
-// ask why nothing was done are told.
+// found stores a classification. Failures outside of the work do not grade an attempt, and appear in the answer to
+// why.
 func (s *State) found(_ Event, c Checked) {
 	s.Checked = append(s.Checked, c)
 	if s.red.SHA == c.SHA {
@@ -105,16 +105,14 @@ func (s *State) excuse(sha string, red RedCheck) {
 	}
 }
 
-// is reports whether a check with that name and conclusion is this failure.
 func (r RedCheck) is(name, conclusion string) bool {
 	return r.Name == name && feedback.Failing(conclusion)
 }
 
 func (r RedCheck) says() string { return fmt.Sprintf("%s: %s", r.Class, r.Reason) }
 
-// Red are the checks of others that failed on the last commit that Pawl pushed, as long as that is the head and nobody
-// has looked at them. First is when the first of them failed, or Pawl had some run again, and Last when something was
-// told of that commit's checks.
+// Red are the failed checks on Pawl's last pushed commit, while it is the head and unclassified. First is when the
+// first one failed, or Pawl reran some, and Last when the commit's last report came.
 type Red struct {
 	Names       []string
 	First, Last time.Time
@@ -143,7 +141,7 @@ func (s State) Red() (red Red) {
 	return red
 }
 
-// headIsOurs reports whether the last commit that Pawl pushed is the head, as far as the log knows.
+// headIsOurs reports whether Pawl's last pushed commit is the head, as far as the log knows.
 func (s State) headIsOurs() bool {
 	if s.Head == "" {
 		return false
@@ -161,7 +159,7 @@ func (red *Red) add(c CheckResult) {
 	}
 }
 
-// reran moves the times of red checks to when Pawl had some of them run again.
+// reran moves the times of red checks to Pawl's rerun.
 func (s State) reran(red *Red) {
 	for key, act := range s.Acts {
 		if !strings.HasPrefix(key, rerunKey) || act.SHA != s.Head {
@@ -174,8 +172,8 @@ func (s State) reran(red *Red) {
 	}
 }
 
-// known reports whether it is known what a failure is: what the commit or the base causes stays so, and what was found
-// otherwise may fail for another reason later.
+// known reports whether a failure is classified. A failure that the commit or the base causes stays so; another one
+// may fail for another reason later.
 func (s State) known(c CheckResult) bool {
 	if c.Outside != "" {
 		return true
@@ -185,15 +183,15 @@ func (s State) known(c CheckResult) bool {
 	})
 }
 
-// Before reports whether a check was found to be something on an earlier commit.
+// Before reports whether an earlier commit has a classified check that matches.
 func (all Findings) Before(name string, what func(RedCheck) bool) bool {
 	return slices.ContainsFunc(all, func(k Checked) bool {
 		return slices.ContainsFunc(k.Checks, func(r RedCheck) bool { return r.Name == name && what(r) })
 	})
 }
 
-// Unresolved are the threads of remarks that were done, declined by no later attempt, and not resolved yet: their nodes
-// by the key of resolving them.
+// Unresolved are the review threads of done remarks that no later attempt declined and that are not resolved yet:
+// their nodes by the key of the act.
 func (s State) Unresolved() map[string]string {
 	open := map[string]string{}
 	for key, act := range s.Acts {
@@ -223,7 +221,7 @@ func (s State) declined(remark int64, n int) bool {
 	return false
 }
 
-// LastChange is the last attempt that was to change something, else the last one; there must be one.
+// LastChange is the last attempt at a change, else the last attempt; there must be one.
 func (s State) LastChange() Attempt {
 	for _, a := range slices.Backward(s.Attempts) {
 		if a.Decision.Purpose == policy.ToChange {
@@ -233,7 +231,7 @@ func (s State) LastChange() Attempt {
 	return s.Attempts[len(s.Attempts)-1]
 }
 
-// WorkBegan is the commit that the first attempt began at whose work is in the pull request; empty for none.
+// WorkBegan is the start commit of the first attempt whose work is in the pull request; empty for none.
 func (s State) WorkBegan() string {
 	for _, a := range s.Attempts {
 		if a.pushedTo(s.Pull) {
@@ -243,7 +241,7 @@ func (s State) WorkBegan() string {
 	return ""
 }
 
-// pushedTo reports whether the attempt pushed, and to that pull request as far as both are known.
+// pushedTo reports whether the attempt pushed to that pull request, as far as both are known.
 func (a Attempt) pushedTo(pull int) bool {
 	if !a.Receipt.Pushed {
 		return false
@@ -255,7 +253,7 @@ func (a Attempt) pushedTo(pull int) bool {
 	return pull == 0
 }
 
-// On is what was found of the red checks of a commit, the newest of each name.
+// On is the classification of a commit's red checks, the newest of each name.
 func (all Findings) On(sha string) (found []RedCheck) {
 	for _, k := range all {
 		if k.SHA != sha {
@@ -268,13 +266,13 @@ func (all Findings) On(sha string) (found []RedCheck) {
 	return found
 }
 
-// Pin is a commit that the branch must still hold for an attempt to begin without another word of a person. What says
-// what it is, behind a comma.
+// Pin is a commit that the branch must still contain for an attempt to begin without a user's new words. What
+// describes it, after a comma.
 type Pin struct{ SHA, What string }
 
-// Pins are the commits that what is asked for was said of, and, where nobody typed anything since, the one that the
-// last attempt pushed or began from. Where people were told that the branch was force-pushed (RuleRewritten) and a
-// person typed something since, what was said before is said of the head that they were told of.
+// Pins are the commits that the requests were about and, unless a user typed something since, the one that the last
+// attempt pushed or began from. After the notice of a force-push (RuleRewritten) and a user's new words, older
+// requests count as about the head that the notice named.
 func (s State) Pins() (pins []Pin) {
 	add := func(p Pin) {
 		if p.SHA == "" || slices.ContainsFunc(pins, func(q Pin) bool { return q.SHA == p.SHA }) {
@@ -290,8 +288,7 @@ func (s State) Pins() (pins []Pin) {
 	return pins
 }
 
-// toldOfRewriting is the decision by which people were told that the branch was force-pushed; nil where no person typed
-// anything since.
+// toldOfRewriting is the notice of a force-push; nil unless a user typed something since.
 func (s State) toldOfRewriting() *Decided {
 	told := s.rewritten
 	if told == nil {
@@ -303,11 +300,11 @@ func (s State) toldOfRewriting() *Decided {
 	return told
 }
 
-// pin is the commit that the feedback was said of.
+// pin is the commit that the feedback was about.
 func (r Request) pin(told *Decided) Pin {
 	switch {
 	case told != nil && r.Seq <= told.Seen:
-		return Pin{told.On, "of which people were told last"}
+		return Pin{told.On, "which the last notice named"}
 	case r.Source == policy.FromCheckRun:
 		return Pin{r.SHA, "whose checks failed"}
 	case r.SHA != "":
@@ -316,8 +313,8 @@ func (r Request) pin(told *Decided) Pin {
 	return Pin{r.Head, "which was its head when this was asked for"}
 }
 
-// pinOfLastChange is the commit that the last attempt at a change pushed or began from; the zero Pin where there is none
-// or a person typed something since.
+// pinOfLastChange is the commit that the last attempt at a change pushed or began from; zero for none, or after a
+// user's new words.
 func (s State) pinOfLastChange() Pin {
 	for _, a := range slices.Backward(s.Attempts) {
 		if a.Decision.Purpose != policy.ToChange {
@@ -334,7 +331,7 @@ func (s State) pinOfLastChange() Pin {
 	return Pin{}
 }
 
-// typedSince reports whether a person typed something after an attempt ended.
+// typedSince reports whether a user typed something after an attempt ended.
 func (s State) typedSince(a Attempt) bool {
 	if a.EndedAt.IsZero() {
 		return false

@@ -1,8 +1,8 @@
-// Package thread is the log of one issue or pull request and its fold. It is pure: it reads no clock, no file
-// and no network, and what it computes depends on the events that it is given and on nothing else.
+// Package thread is the log of one issue or pull request and its fold. It is pure: its results depend only on the
+// events, without clock, files or network.
 //
-// Everything that happens to a thread is an event appended to its log. State is the fold of these events; the
-// facts for policy, the grades for learning and what people are shown are computed from it.
+// Every change of a thread is an event in its log. State is the fold of these events. Policy's facts, learning's
+// grades and all that users see are computed from it.
 //
 //	question                                                       file
 //	what is an event, a lease, a batch, a delivery; Store          log.go
@@ -10,12 +10,12 @@
 //	what do the events of each kind hold                            events.go
 //	what does the receipt of an attempt hold                        ../../policy/receipt.go
 //	how does each event change the state                            fold.go
-//	what do orders of people, closings and checks of others change  fold_thread.go
+//	what do commands, closings and other checks change              fold_thread.go
 //	which remark counts when webhooks come late or out of order     fold_thread.go
-//	what were failing checks of others found to be                  checks.go
-//	what are policy's facts, what is an attempt to work on          facts.go
+//	how were other Apps' failing checks classified                  checks.go
+//	what are policy's facts, what is an attempt's work              facts.go
 //	is a change asked for, an answer or a plan                      facts.go
 //	what is an attempt's work worth                                 grades.go
-//	what do people do to more than one thread, where is it logged   log.go
+//	where are acts on more than one thread logged                   log.go
 //	which key does an act have, how is Pawl's branch called         events.go
 package thread

@@ -19,10 +19,10 @@ func (s State) Running() (Attempt, bool) {
 	return Attempt{}, false
 }
 
-// takenBy is the feedback that an attempt has taken; 0 is that which none has.
+// takenBy is the feedback that an attempt has taken; 0 for untaken feedback.
 func (s State) takenBy(n int) []Request {
 	var out []Request
-	for i := range s.Feedback { // by index, for a log may hold thousands of them
+	for i := range s.Feedback { // by index: a log may have thousands
 		if f := &s.Feedback[i]; f.takenBy(n) {
 			out = append(out, *f)
 		}
@@ -30,19 +30,18 @@ func (s State) takenBy(n int) []Request {
 	return out
 }
 
-// takenBy reports whether attempt n took the feedback and nobody withdrew it. 0 means that no attempt took it.
+// takenBy reports whether attempt n took the feedback and it was not withdrawn. 0 means untaken.
 func (r *Request) takenBy(n int) bool { return r.Taken == n && r.Withdrawn == "" }
 
 // Pending is feedback that no attempt has taken.
 func (s State) Pending() []Request { return s.takenBy(0) }
 
-// Fresh is pending feedback that came after the run's last ending decision.
 func (s State) Fresh() []Request {
 	over := s.over()
 	return slices.DeleteFunc(s.Pending(), func(r Request) bool { return r.Held || r.Seq <= over })
 }
 
-// over is the last event that the last decision saw, if that decision ended the run. Otherwise it is -1, before all events.
+// over is the last event that the last decision saw, if that decision ended the run; else -1, before all events.
 func (s State) over() int64 {
 	d := s.Decision
 	if d == nil || !ending(d.Action) {
@@ -60,14 +59,12 @@ func ending(a policy.Action) bool {
 	}
 }
 
-// Open reports whether there is something to decide.
 func (s State) Open() bool { return s.Run > 0 && !s.Ended }
 
-// Tracked reports whether Pawl has worked, or is asked to work, on the thread.
+// Tracked reports whether Pawl has worked on the thread or is asked to.
 func (s State) Tracked() bool { return s.Run > 0 }
 
-// Facts are what policy decides by, as far as the log knows; the caller adds
-// the limits, the backends and whether there is something to verify with.
+// Facts are policy's facts from the log; the caller adds the limits, the backends and the verify commands.
 func (s State) Facts(now time.Time) policy.Facts {
 	f := policy.Facts{Now: now, Closed: s.Closed, Stopped: s.Stopped, Run: s.Run, Pinned: s.Pinned}
 	typed, raised := s.typed(), s.raised()
@@ -108,7 +105,8 @@ func (s State) Facts(now time.Time) policy.Facts {
 	return f
 }
 
-// raised is the event of the last /pawl raise; 0 for none. Its place in the log counts, for the clocks of nodes differ.
+// raised is the event of the last /pawl raise; 0 for none. Its position in the log counts, since nodes' clocks
+// differ.
 func (s State) raised() int64 {
 	for _, r := range slices.Backward(s.Feedback) {
 		if r.Command != "raise" || r.Withdrawn != "" {
@@ -121,7 +119,6 @@ func (s State) raised() int64 {
 	return 0
 }
 
-// Fact is one attempt as policy sees it.
 func (s State) Fact(a Attempt) policy.Attempt {
 	r, taken := a.Receipt, s.takenBy(a.N)
 	r.N = a.N
@@ -133,7 +130,7 @@ func (s State) Fact(a Attempt) policy.Attempt {
 		Account:   a.Account,
 		StartedAt: a.At,
 		EndedAt:   a.EndedAt,
-		// No command is told to continue a session, and none has seen what others did.
+		// Plain commands continue no session, and no session has seen others' commits.
 		Resumable: a.Kind != config.Command && !r.Merged,
 		NewInput:  len(taken) > 0,
 		GoesOn:    all(taken, Request.goesOn),
@@ -142,7 +139,7 @@ func (s State) Fact(a Attempt) policy.Attempt {
 	}
 }
 
-// all reports whether holds is true for every piece of feedback. It is false if there is none.
+// all reports whether holds is true for all of at least one piece of feedback.
 func all(taken []Request, holds func(Request) bool) bool {
 	for _, r := range taken {
 		if !holds(r) {
@@ -152,14 +149,14 @@ func all(taken []Request, holds func(Request) bool) bool {
 	return len(taken) > 0
 }
 
-// ofChecks reports whether the feedback is a result of checks, or is held and only goes along with other feedback.
+// ofChecks reports whether the feedback is a check's result, or held and only accompanies other feedback.
 func (r Request) ofChecks() bool { return r.Source == policy.FromCheckRun || r.Held }
 
-// wordless are the sources that ask for work without saying anything.
+// wordless are the sources that ask for work without words.
 var wordless = []policy.Source{policy.FromLabel, policy.FromAssignment, policy.FromBase}
 
-// typed are the pieces of feedback, by their events, that a person typed in words that nothing before them on the
-// thread said, and that no program wrote in the person's name. What is said later changes nothing about that.
+// typed are the pieces of feedback, by event, that a user typed in words that are new on the thread and that are
+// not a program's under the user's name. Later words do not change that.
 func (s State) typed() map[int64]bool {
 	typed, before := map[int64]bool{}, saidBefore{texts: map[string]bool{}, words: map[string]bool{}, by: map[string][]feedback.Moment{}}
 	for i := range s.Feedback {
@@ -169,14 +166,14 @@ func (s State) typed() map[int64]bool {
 	return typed
 }
 
-// saidBefore is what was said on a thread so far.
+// saidBefore are a thread's words so far.
 type saidBefore struct {
 	texts, words map[string]bool
-	by           map[string][]feedback.Moment // what each login said that was new
+	by           map[string][]feedback.Moment // each login's new words
 }
 
-// typed takes in a piece of feedback, and reports whether a person typed it in new words. A withdrawn one counts, for
-// whoever deletes each comment before the next one says no less.
+// typed adds a piece of feedback, and reports whether a user typed it in new words. A withdrawn one counts:
+// deleting each comment before the next one does not reset the count.
 func (all saidBefore) typed(r *Request) bool {
 	if slices.Contains(wordless, r.Source) {
 		return false
@@ -194,7 +191,7 @@ func (all saidBefore) typed(r *Request) bool {
 	return !feedback.Mechanical(moments)
 }
 
-// learn takes in words, and reports whether one of them is new and no number.
+// learn adds words, and reports whether one is new and not a number.
 func (all saidBefore) learn(words []string) (fresh bool) {
 	for _, w := range words {
 		if !all.words[w] && !feedback.Numbered(w) {
@@ -205,12 +202,12 @@ func (all saidBefore) learn(words []string) (fresh bool) {
 	return fresh
 }
 
-// typed reports whether a person typed the feedback and nobody withdrew it.
+// typed reports whether a user typed the feedback and it was not withdrawn.
 func (r *Request) typed() bool {
 	return r.Withdrawn == "" && feedback.Typed(r.By, r.Source, r.Target.Kind)
 }
 
-// addMoment adds what somebody said. What came within a second is one moment, as the parts of a review come.
+// addMoment adds a moment. Texts within a second are one moment, like the parts of a review.
 func addMoment(all []feedback.Moment, m feedback.Moment) []feedback.Moment {
 	n := len(all)
 	if n == 0 || m.At.Sub(all[n-1].At) > time.Second {
@@ -220,8 +217,8 @@ func addMoment(all []feedback.Moment, m feedback.Moment) []feedback.Moment {
 	return all
 }
 
-// review is what of some feedback is of reviewers. What waits since an earlier decision
-// does not count where it only goes along with other feedback.
+// review counts the reviewers' part of some feedback. Feedback held by an earlier decision does not count if it
+// only accompanies other feedback.
 func review(taken []Request, typed map[int64]bool) (v policy.Review) {
 	commanded := slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" && !r.Held })
 	for _, r := range taken {
@@ -251,7 +248,7 @@ func (r Request) orders(typed bool) bool {
 	return typed && !finding
 }
 
-// goesOn reports whether the feedback asks for no more than to go on.
+// goesOn reports whether the feedback only asks to continue.
 func (r Request) goesOn() bool {
 	if !policy.CommandNamed(r.Command).GoesOn {
 		return false
@@ -259,8 +256,7 @@ func (r Request) goesOn() bool {
 	return feedback.Visible(r.Text) == ""
 }
 
-// saidAgain reports whether the feedback of an attempt says what that of the last one
-// before it said that had any. A command is always new.
+// saidAgain reports whether an attempt's feedback repeats the last attempt's that had any. A command is always new.
 func (s State) saidAgain(taken []Request, n int) bool {
 	if len(taken) == 0 || slices.ContainsFunc(taken, func(r Request) bool { return r.Command != "" }) {
 		return false
@@ -281,9 +277,9 @@ func wordsOf(all []Request) string {
 	return strings.Join(parts, "\n")
 }
 
-// IsOwn reports whether the log holds the comment as one that Pawl wrote: under an issue or a pull request,
-// for it writes none on lines. GitHub counts comments, check runs, reactions and pull requests each by
-// themselves, so only the id of an act of the same kind tells.
+// IsOwn reports whether the log has the comment as Pawl's: under an issue or a pull request, since Pawl writes none
+// on lines. GitHub numbers comments, check runs, reactions and pull requests separately, so only acts of the same
+// kind count.
 func (s State) IsOwn(t Target) bool {
 	if t.Kind != "issue_comment" || t.ID == 0 {
 		return false
@@ -296,8 +292,7 @@ func (s State) IsOwn(t Target) bool {
 	return false
 }
 
-// NewName is the name of the repository after a renaming that ended the work. It is
-// not known where GitHub gave only an address.
+// NewName is the repository's name after a rename that ended the work. It is unknown if GitHub gave only a URL.
 func (s *State) NewName() (owner, name string, ok bool) {
 	owner, name, ok = strings.Cut(s.renamedTo, "/")
 	if s.closedBy != "renamed" || strings.Contains(name, "/") {
@@ -306,9 +301,8 @@ func (s *State) NewName() (owner, name string, ok bool) {
 	return owner, name, ok
 }
 
-// ChecksOn is the commit that check runs are put on: the head of the pull request or of the thread's branch.
-// Where nothing was pushed there yet, it is the work of a loop that was kept, or what a decision before an
-// attempt was about; empty for none.
+// ChecksOn is the commit for check runs: the head of the pull request or of the thread's branch. Before a push, it
+// is the kept work of a loop, or the commit of a decision before an attempt; empty for none.
 func (s State) ChecksOn() string {
 	if on := s.problemsOn(); on != "" {
 		return on
@@ -324,7 +318,7 @@ func (s State) ChecksOn() string {
 	return s.On
 }
 
-// problemsOn is the commit that holds the file with the errors that the last decision names; empty for none.
+// problemsOn is the commit with the file whose errors the last decision names; empty for none.
 func (s State) problemsOn() string {
 	d := s.Decision
 	if d == nil || s.Open() {
@@ -336,8 +330,8 @@ func (s State) problemsOn() string {
 	return d.Problems[0].SHA
 }
 
-// Work is what an attempt for a purpose is to do: everything taken or pending since the last attempt for it that
-// answered. An attempt that ended otherwise has answered nothing. Who asks to answer anew means the last question.
+// Work is what an attempt for a purpose has to do: everything taken or pending since the last attempt for it that
+// answered. Other attempts have answered nothing. A request to answer again means the last question.
 func (s State) Work(p policy.Purpose) []Request {
 	answered := 0
 	for _, a := range s.Attempts {
@@ -362,7 +356,7 @@ func (s State) Work(p policy.Purpose) []Request {
 	return append(last, out...)
 }
 
-// answered reports whether the attempt did what it was asked for.
+// answered reports whether the attempt did what was asked.
 func (a Attempt) answered() bool {
 	r := a.Receipt
 	switch r.Outcome {
@@ -373,12 +367,12 @@ func (a Attempt) answered() bool {
 	}
 }
 
-// Updates reports whether it is asked for that the base is merged.
+// Updates reports whether a merge of the base is requested.
 func (s State) Updates() bool {
 	return slices.ContainsFunc(s.Work(policy.ToChange), func(r Request) bool { return r.Command == "update" })
 }
 
-// Begun is what the thread was begun for, in people's own words.
+// Begun is the request that began the thread, in users' words.
 func (s State) Begun() string {
 	first := s.Feedback[:min(len(s.Feedback), 1)]
 	return strings.Join([]string{feedback.Title(s.Snapshot.Title), feedback.Content(s.Snapshot.Body), wordsOf(first)}, "\n")
@@ -393,7 +387,7 @@ func (s State) Task(t ID) learning.Task {
 	return task
 }
 
-// Branch is the branch that Pawl works on: its own for an issue, the head of a pull request.
+// Branch is the branch to work on: Pawl's own for an issue, a pull request's head.
 func (s State) Branch(t ID) string {
 	if s.Snapshot.Pull {
 		return s.Snapshot.HeadRef
@@ -401,12 +395,13 @@ func (s State) Branch(t ID) string {
 	return fmt.Sprintf("%s%d", BranchPrefix, t.Number)
 }
 
-// changing is what asks for a change, and not only for an answer.
+// changing selects the requests for a change.
 func changing(all []Request) []Request {
 	return slices.DeleteFunc(all, func(r Request) bool { return r.Purpose != policy.ToChange })
 }
 
-// purposeOf is the purpose of the attempt which a piece of feedback asks for: of what it goes on with, where it only goes on.
+// purposeOf is the purpose of the attempt that a piece of feedback asks for. A request to continue has the
+// continued purpose.
 func (s *State) purposeOf(f Feedback) policy.Purpose {
 	command := policy.CommandNamed(f.Command)
 	if !command.Insists {
@@ -418,8 +413,7 @@ func (s *State) purposeOf(f Feedback) policy.Purpose {
 	return s.Purpose()
 }
 
-// Purpose is that of the attempt which runs, of what was asked for where nothing was decided of that yet, or of the
-// last decision.
+// Purpose is the running attempt's purpose, else the undecided request's, else the last decision's.
 func (s State) Purpose() policy.Purpose {
 	if a, running := s.Running(); running {
 		return a.Decision.Purpose
@@ -433,7 +427,7 @@ func (s State) Purpose() policy.Purpose {
 	return policy.ToChange
 }
 
-// undecided is what the run was begun for, while nothing was decided of that yet.
+// undecided is the request that began the run, while nothing was decided about it.
 func (s State) undecided() (_ Request, ok bool) {
 	if d := s.Decision; d != nil && !ending(d.Action) {
 		return Request{}, false
@@ -445,8 +439,8 @@ func (s State) undecided() (_ Request, ok bool) {
 	return fresh[0], true
 }
 
-// Before is the thread as the work on it stood before the run, where that only asks something; the thread as it is, and
-// ok is false, where the run does more, or nothing was before.
+// Before is the thread's state before a run that only asks something. Otherwise, or if there was no earlier work,
+// it is the thread itself, and ok is false.
 func (s State) Before() (_ State, ok bool) {
 	if s.worked == nil || s.Run == s.workedRun {
 		return s, false
@@ -460,7 +454,7 @@ func (s State) Before() (_ State, ok bool) {
 	return s, true
 }
 
-// runChanges reports whether the run is about a change, or had an attempt that was.
+// runChanges reports whether the run is about a change, or had an attempt at one.
 func (s State) runChanges() bool {
 	if s.Purpose() == policy.ToChange {
 		return true
@@ -470,8 +464,8 @@ func (s State) runChanges() bool {
 	})
 }
 
-// Plan is the last plan that an agent made, and the order to work by it that an attempt for a change is to follow; each
-// is nil for none.
+// Plan is the last plan of an agent, and the command to carry it out that the next attempt at a change follows;
+// each is nil for none.
 func (s State) Plan() (made *Attempt, order *Request) {
 	for i := range s.Attempts {
 		if a := &s.Attempts[i]; a.Decision.Purpose == policy.ToPlan && a.Receipt.Outcome == policy.Planned {

@@ -13,66 +13,63 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// State is the fold of a thread's log: everything that is known of the thread.
-// The zero value is a thread that nothing happened to.
+// State is the fold of a thread's log. The zero value is a thread without events.
 type State struct {
 	Seq      int64
-	At       time.Time // when the thread last changed; Pawl's own acts do not count
+	At       time.Time // the thread's last change, without Pawl's own acts
 	Snapshot Details
 	// Run counts runs from 1; Ended says that the last one has ended.
 	Run   int
 	Ended bool
-	// Decision is the last one, DecidedAt when it was taken.
+	// Decision is the last decision, DecidedAt its time.
 	Decision   *Decided
-	On         string // the commit that the last decision was about that named one
+	On         string // the commit of the last decision that named one
 	DecidedAt  time.Time
-	worked     *Decided // the last decision that ended a run about a change, and in which run that was
+	worked     *Decided // the last decision that ended a run about a change, and its run
 	workedRun  int
 	Attempts   []Attempt
-	Unfinished *Unfinished // what the next attempt goes on from; nil for nothing
-	red        CheckResult // the first failure since the checks of its commit were last looked at, however many are remembered
-	rewritten  *Decided    // by which people were last told that the branch was force-pushed
-	handed     Attempt     // its beginning, where it was handed over
-	// Feedback is all accepted feedback; Ignored what was not, the newest of it.
+	Unfinished *Unfinished // where the next attempt continues; nil for nothing
+	red        CheckResult // the first failure since the last look at its commit's checks, however many are remembered
+	rewritten  *Decided    // the last notice of a force-push
+	handed     Attempt     // its start, if it was handed over
+	// Feedback is all accepted feedback, Ignored the newest of the rest.
 	Feedback  []Request
 	Ignored   []Feedback
-	Questions []Feedback // those not answered yet
+	Questions []Feedback // unanswered
 	Controls  []Feedback
 	Stopped   string
-	Stop      Feedback  // that asked for the stop
-	readMade  time.Time // when the remark was made whose texts are in Snapshot
+	Stop      Feedback  // the request to stop
+	readMade  time.Time // when the remark behind Snapshot's texts was made
 	Pinned    string
-	PinnedBy  Feedback // the order that named it
-	// Closed says why the thread cannot be worked on, closedBy which change it was, closedAt when it was made
-	// (zero where that is not known), and renamedTo what a renaming gave as the new owner/name.
+	PinnedBy  Feedback // the command that named it
+	// Closed says why the thread cannot be worked on; closedBy is the change, closedAt its time (zero if unknown),
+	// and renamedTo the new owner/name after a rename.
 	Closed    string
 	closedBy  string
 	closedAt  time.Time
 	renamedTo string
-	Acts      map[string]ActState // by key; an act without Done was begun and may have happened
-	// Pull is the pull request that Pawl opened for an issue; Head the last commit that Pawl pushed.
+	Acts      map[string]ActState // by key; an act that is not Done was begun and may have happened
+	// Pull is the pull request that Pawl opened for an issue, Head Pawl's last pushed commit.
 	Pull int
 	Head string
-	// BaseMoved is when something was pushed to the base of Pull, until that was asked to be merged; zero for never.
+	// BaseMoved is when the base of Pull got a push that no merge was requested for; zero for none.
 	BaseMoved time.Time
-	Repo      config.Repo // the repository's configuration as the last attempt read it
-	// Own are the texts that Pawl published, as feedback.Authored has them, Said the
-	// comments that attempts took.
+	Repo      config.Repo // the repository's configuration at the last attempt
+	// Own are Pawl's published texts, in the form of feedback.Authored; Said are the comments that attempts took.
 	Own   []byte
 	Said  []string
-	Known []string // descriptions that were already worked on
-	// Generation and Cause are those of the newest feedback.
+	Known []string // descriptions that were worked on
+	// Generation and Cause of the newest feedback.
 	Generation int
 	Cause      string
-	// People is what people did with the work, Checks what the checks of others
-	// said of it, both oldest first.
+	// People are people's acts on the work, Checks the other checks' results, both oldest first.
 	People []PeopleVerdict
-	// Moves are the commits that people pushed to the thread's branch themselves.
+	// Moves are the commits that users pushed to the thread's branch.
 	Moves  []Move
 	Checks []CheckResult
-	// Checked is what the red checks of each commit were found to be, oldest first.
+	// Checked are the classified red checks of each commit, oldest first.
 	Checked Findings
-	// Delivery brought the newest remark or change that one brought; empty for none.
+	// Delivery is the delivery of the newest remark or change; empty for none.
 	Delivery string
 }
 
@@ -81,17 +78,17 @@ type Attempt struct {
 	At      time.Time
 	EndedAt time.Time // zero while it runs
 	Receipt policy.Receipt
-	Pull    int // the pull request that its work went to; 0 where none was open yet
+	Pull    int // its work's pull request; 0 before it was opened
 }
 
-// Request is accepted feedback and what became of it.
+// Request is accepted feedback and its result.
 type Request struct {
 	Feedback
 	Purpose   policy.Purpose
 	Taken     int    // the attempt that took it; 0 for none
-	Head      string // of the branch when it was made, as far as the log knew
-	Held      bool   // a decision passed it by that no further round of review begins
-	Withdrawn string // why it is none after all
+	Head      string // the branch's head when it was made, as far as the log knew
+	Held      bool   // a decision that ends review rounds passed over it
+	Withdrawn string // why it does not count after all
 }
 
 type ActState struct {
@@ -127,8 +124,7 @@ func (s *State) Apply(events []Event) error {
 // quiet are the kinds of events that leave State.At as it is.
 var quiet = []Kind{KindActStarted, KindActDone, KindIgnored, KindAuthored, KindPublished}
 
-// folds are how an event of each kind changes the state. One of another kind changes nothing: a newer version may have
-// written it.
+// folds maps kinds of events to their effect. Unknown kinds, from a newer version, have none.
 var folds = map[Kind]func(*State, Event) error{
 	KindFeedback:       into((*State).feedback),
 	KindIgnored:        into((*State).ignored),
@@ -146,7 +142,7 @@ var folds = map[Kind]func(*State, Event) error{
 	KindActDone:        into((*State).acted),
 }
 
-// into reads the event's data for f.
+// into decodes an event's data for f.
 func into[T any](f func(*State, Event, T)) func(*State, Event) error {
 	return func(s *State, e Event) error {
 		var data T
@@ -189,7 +185,7 @@ func (s *State) unfinished(e Event, u Unfinished) {
 	if !u.Orderly || u.Receipt != nil {
 		return
 	}
-	// It is as if it had not begun, unless the run ends before it goes on.
+	// It counts as not begun, unless the run ends before it continues.
 	s.handed = s.Attempts[last]
 	s.Attempts = s.Attempts[:last]
 	for i := range s.Feedback {
@@ -223,9 +219,8 @@ func (s *State) feedback(e Event, f Feedback) {
 		s.Stopped = ""
 	}
 	if s.ClosedAtGitHub() == "" {
-		// The issue itself is open: whoever asks again wants a new branch and a
-		// new pull request. And where GitHub said that somebody may ask, the App is
-		// there and the repository has its name, whatever was the case before.
+		// The issue itself is open, so a new request gets a new branch and pull request. A request that GitHub
+		// permitted also proves that the App is installed and the repository has its name.
 		s.Closed, s.closedBy = "", ""
 	}
 	if f.Source == policy.FromDescription {
@@ -258,19 +253,19 @@ func (s *State) decided(e Event, d Decided) {
 	if d.endsReview() {
 		s.hold(d.Seen)
 	}
-	// Feedback that the decision did not see begins the next run.
+	// Feedback after the decision begins the next run.
 	s.Ended = !slices.ContainsFunc(s.Pending(), func(f Request) bool { return f.Seq > d.Seen })
 	if !s.Ended {
 		s.Run++
 	}
 }
 
-// endsReview reports whether the decision begins no further round of review.
+// endsReview reports whether the decision ends the review rounds.
 func (d Decided) endsReview() bool {
 	return d.Rule == policy.RuleNotConverging || d.Rule == policy.RuleNotBlocking
 }
 
-// giveUp drops the unfinished attempt. What it used still counts if it was handed over.
+// giveUp drops the unfinished attempt. If it was handed over, its use still counts.
 func (s *State) giveUp() {
 	u := s.Unfinished
 	s.Unfinished = nil
@@ -298,7 +293,7 @@ func (s *State) hold(seen int64) {
 	}
 }
 
-// waitedAt reports whether the feedback was in the log at event seen and no attempt has taken it.
+// waitedAt reports whether the feedback was in the log at event seen and is untaken.
 func (r *Request) waitedAt(seen int64) bool { return r.Taken == 0 && r.Seq <= seen }
 
 func (s *State) started(e Event, a Started) {
@@ -339,15 +334,15 @@ func (s *State) ended(e Event, r policy.Receipt) {
 	}
 }
 
-// leftBy is what the next attempt goes on from after one that ended; nil for nothing.
+// leftBy is where the attempt after this one continues; nil for nothing.
 func (s *State) leftBy(r policy.Receipt) *Unfinished {
 	if s.Unfinished == nil {
 		return nil
 	}
 	again := *s.Unfinished
-	again.Times, again.Used, again.Receipt = 0, policy.Spent{}, nil // the receipt stands for them
+	again.Times, again.Used, again.Receipt = 0, policy.Spent{}, nil // the receipt replaces them
 	if s.onlyAnswers(r.N) {
-		// It goes on from no files, and leaves those of an attempt that was cut off to the next one. Its HOME was made anew.
+		// It continued from no files, and leaves a cut-off attempt's files to the next one. Its HOME was made again.
 		again.Session = ""
 		if again.Changed() {
 			return &again
@@ -359,7 +354,7 @@ func (s *State) leftBy(r policy.Receipt) *Unfinished {
 	return nil
 }
 
-// onlyAnswers reports whether an attempt is to change nothing.
+// onlyAnswers reports whether an attempt must change nothing.
 func (s *State) onlyAnswers(n int) bool {
 	return slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.N == n && a.Decision.Purpose != policy.ToChange })
 }
@@ -377,7 +372,7 @@ func (s *State) acted(e Event, a Act) {
 	s.Questions = slices.DeleteFunc(s.Questions, func(q Feedback) bool { return a.Key == AnswerKey(q.Seq) })
 }
 
-// see takes over what a snapshot knows, except for the texts, and which delivery brought it.
+// see stores a snapshot's known fields, except for the texts, and its delivery.
 func (s *State) see(n *Details, delivery string) {
 	s.Delivery = cmp.Or(delivery, s.Delivery)
 	if n == nil {

@@ -23,15 +23,13 @@ func (s *State) control(e Event, c Feedback) {
 	}
 }
 
-// controls carry out the commands of policy.Commands that control a thread. A log may also hold a command of another
-// version, which changes nothing here.
+// controls are the effects of the commands that control a thread. Commands of another version have none.
 var controls = map[string]func(*State, Feedback){
 	"stop": func(s *State, c Feedback) { s.Stopped, s.Stop = fmt.Sprintf("%s asked to stop", c.By.Login), c },
 	"use":  func(s *State, c Feedback) { s.Pinned, s.PinnedBy = c.Backend, c },
 }
 
-// overtaken reports whether an order came so late that somebody asked for work, or
-// gave the same order anew, after it was given.
+// overtaken reports whether a command arrived after a later request for work, or a later equal command.
 func (s *State) overtaken(c Feedback) bool {
 	anew := func(f Feedback) bool { return f.Command == c.Command && madeBefore(c, f) }
 	if slices.ContainsFunc(s.Controls, anew) {
@@ -40,7 +38,7 @@ func (s *State) overtaken(c Feedback) bool {
 	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.asked() && madeBefore(c, r.Feedback) })
 }
 
-// asked reports whether the feedback is no result of checks and nobody withdrew it.
+// asked reports whether the feedback is not a check's result and was not withdrawn.
 func (r Request) asked() bool { return r.Withdrawn == "" && r.Source != policy.FromCheckRun }
 
 func (s *State) change(e Event, c Change) {
@@ -61,13 +59,13 @@ func (s *State) change(e Event, c Change) {
 		s.Pull = c.Number
 		s.Acts[ActPull] = ActState{Act: Act{Key: ActPull, ID: int64(c.Number), URL: c.URL}, Done: true, At: s.At}
 	case "pull_closed", "pull_merged":
-		// The next run on the issue opens a pull request of its own.
+		// The next run on the issue opens its own pull request.
 		s.Pull = 0
 		delete(s.Acts, ActPull)
 	}
 }
 
-// undoes names, for a change, the closings that it takes back.
+// undoes maps a change to the closings that it reverses.
 var undoes = map[string][]string{
 	"reopened":      {"closed", "merged"},
 	"pull_reopened": {"pull_closed"},
@@ -126,11 +124,10 @@ func (s *State) closedBecause(c Change) {
 	if c.What == "renamed" {
 		s.renamedTo = c.Detail
 	}
-	// What was pushed so far asks for no pull request any more.
+	// Commits pushed so far need no pull request any more.
 	s.Head = ""
 }
 
-// moved records a commit that a person pushed.
 func (s *State) moved(e Event, c Change) {
 	if c.byBot() || len(s.Moves) >= maxMoves {
 		return
@@ -140,11 +137,11 @@ func (s *State) moved(e Event, c Change) {
 	}
 }
 
-// Absent reports whether Pawl is kept from the repository now, under the name that the thread has.
+// Absent reports whether Pawl has no access to the repository under the thread's name.
 func (s State) Absent() bool { return absent(s.closedBy) }
 
-// absent says that a change keeps Pawl from the repository, under its name at least.
-// It may be for a while, and is no word about the thread.
+// absent reports whether a change takes Pawl's access to the repository, at least under its name. It may be
+// temporary, and says nothing about the thread.
 func absent(what string) bool {
 	switch what {
 	case "uninstalled", "renamed", "repository_deleted":
@@ -153,28 +150,28 @@ func absent(what string) bool {
 	return false
 }
 
-// Move is a commit that a person pushed.
+// Move is a commit that a user pushed.
 type Move struct {
 	SHA string
 	At  time.Time
 }
 
-// maxMoves bounds those that are remembered: five changes weigh like any number of them.
+// maxMoves limits the remembered ones: five changes count like any larger number.
 const maxMoves = 50
 
-// PeopleVerdict is what somebody did with the work: merged, reverted, approved and so on.
+// PeopleVerdict is an act of people on the work: merged, reverted, approved and so on.
 type PeopleVerdict struct {
 	Kind   learning.PeopleKind
 	By     string
 	At     time.Time
-	Number int // the pull request; 0 where it is not known
+	Number int // the pull request; 0 if unknown
 }
 
-// meaning is what a change says of the work; empty for nothing.
+// meaning is what a change says about the work; empty for nothing.
 func (s *State) meaning(c Change) learning.PeopleKind {
 	kind := meanings[c.What]
 	if c.byBot() && kind != learning.Merged {
-		return "" // bots close what is old and approve what is in their list
+		return "" // bots close old pull requests and approve by lists
 	}
 	if c.What == "closed" && !s.Snapshot.Pull {
 		return ""
@@ -182,7 +179,6 @@ func (s *State) meaning(c Change) learning.PeopleKind {
 	return kind
 }
 
-// meanings are what changes say of the work.
 var meanings = map[string]learning.PeopleKind{
 	"merged":            learning.Merged,
 	"pull_merged":       learning.Merged,
@@ -195,8 +191,7 @@ var meanings = map[string]learning.PeopleKind{
 	"thumbs_down":       learning.ThumbsDown,
 }
 
-// maxIgnored bounds the ignored remarks that a state remembers: the newest tell
-// why something was not acted on, and anybody can add to them.
+// maxIgnored limits the remembered ignored remarks: the newest ones answer why, and everyone can add to them.
 const maxIgnored = 100
 
 func (s *State) ignored(e Event, f Feedback) {
@@ -205,7 +200,7 @@ func (s *State) ignored(e Event, f Feedback) {
 	s.checked(f)
 	s.Ignored = append(s.Ignored, f)
 	if len(s.Ignored) > maxIgnored {
-		// Edits back still decide over edits that come late, so others go first.
+		// Reverted edits still decide about late edits, so others are dropped first.
 		oldest := max(0, slices.IndexFunc(s.Ignored, func(f Feedback) bool { return f.Description == "" }))
 		s.Ignored = slices.Delete(s.Ignored, oldest, oldest+1)
 	}
@@ -215,8 +210,8 @@ func (s *State) ignored(e Event, f Feedback) {
 	}
 }
 
-// ClosedAtGitHub says that the issue or pull request itself is closed, which no order but reopening it changes; empty
-// where work that is asked for may begin.
+// ClosedAtGitHub says that the issue or pull request itself is closed, which only reopening changes; empty if
+// requested work may begin.
 func (s *State) ClosedAtGitHub() string {
 	switch s.closedBy {
 	case "closed", "merged":
@@ -225,12 +220,11 @@ func (s *State) ClosedAtGitHub() string {
 	return ""
 }
 
-// Webhooks come in any order, so what a remark does to others goes by when it was
-// made, in GitHub's whole seconds; the order of the log decides between equal times.
+// Webhooks come in any order, so a remark's effect on others depends on when it was made, in GitHub's whole
+// seconds; the log's order decides between equal times.
 
-// read takes over the texts of a remark's snapshot. Those that the agent reads are frozen
-// as they were when somebody who may ask for work did so: what others write into
-// the thread afterwards, asking for nothing, does not reach a later attempt.
+// read stores the texts of a remark's snapshot. The agent's texts are frozen when a permitted user asks for work:
+// later texts of others that ask for nothing do not reach a later attempt.
 func (s *State) read(f Feedback) {
 	n := f.Snapshot
 	if n == nil || n.Title == "" {
@@ -241,19 +235,18 @@ func (s *State) read(f Feedback) {
 	}
 }
 
-// editedBack withdraws description edits that no attempt has taken when the text is again one that is known.
+// editedBack withdraws untaken description edits when the text returns to a known one.
 func (s *State) editedBack(back Feedback) {
 	for i := range s.Feedback {
 		if f := &s.Feedback[i]; f.endsBy(back) {
 			f.Withdrawn = editedBack
-			// Nobody worked on that text, so it may be asked for again.
+			// Nobody worked on that text, so it may be requested again.
 			s.Known = slices.DeleteFunc(s.Known, func(k string) bool { return k == f.Description })
 		}
 	}
 }
 
-// endsBy reports whether feedback is a description edit that no attempt has taken and
-// that another text of the description takes back.
+// endsBy reports whether feedback is an untaken description edit that another text of the description takes back.
 func (r Request) endsBy(back Feedback) bool {
 	if r.Source != policy.FromDescription || !r.takenBy(0) {
 		return false
@@ -265,15 +258,14 @@ func (r Request) endsBy(back Feedback) bool {
 	return !r.MadeAt.After(back.MadeAt)
 }
 
-// TakenBack reports whether a description that asks for nothing takes back what is
-// asked for: then people must see that it is asked for no more.
+// TakenBack reports whether a description that asks for nothing takes back a request, which users must see.
 func (s State) TakenBack(back Feedback) bool {
 	return slices.ContainsFunc(s.Feedback, func(r Request) bool { return r.endsBy(back) })
 }
 
 const editedBack = "the description was edited back"
 
-// late says why feedback is none any more when it arrives; empty where it counts.
+// late says why feedback does not count when it arrives; empty if it does.
 func (s *State) late(f Feedback) string {
 	if s.Outdated(f) {
 		return "a newer version of it was accepted before"
@@ -284,8 +276,8 @@ func (s *State) late(f Feedback) string {
 	return s.takenBack(f)
 }
 
-// ClosedSince says why the thread cannot be worked on, if that is so since after a
-// time: what was asked for until then is over, as it would be had it come in time.
+// ClosedSince says why the thread cannot be worked on, if that began after a time: requests from before are void,
+// as if they had arrived in time.
 func (s State) ClosedSince(at time.Time) string {
 	if at.IsZero() || !at.Before(s.closedAt) {
 		return ""
@@ -293,8 +285,8 @@ func (s State) ClosedSince(at time.Time) string {
 	return s.Closed
 }
 
-// takenBack says why an edit of the description is none any more when it arrives:
-// the edit back, which begins where this one ends, was faster.
+// takenBack says why a description edit does not count when it arrives: the revert, which begins where this edit
+// ends, was faster.
 func (s *State) takenBack(f Feedback) string {
 	if f.Source != policy.FromDescription {
 		return ""
@@ -310,19 +302,18 @@ func (s *State) takenBack(f Feedback) string {
 	return ""
 }
 
-// Outdated reports whether a comment is accepted already, as it is or in a newer
-// version. What was ignored stands in nobody's way, since its text may not have been
-// judged; nor do descriptions, of which an edit counts by what it added.
+// Outdated reports whether a comment is accepted already, as it is or in a newer version. Ignored versions do not
+// block, since their text may not have been judged. Nor do descriptions, whose edits count by their additions.
 //
-// Whoever judges a comment asks before, and the fold asks again: two versions may
-// be judged at the same time, by the same log.
+// The judge of a comment calls it before, and the fold calls it again: two versions may be judged at the same time
+// against the same log.
 func (s State) Outdated(f Feedback) bool {
 	switch f.Target.Kind {
 	case "issue_comment", "review_comment":
 	default:
 		return false
 	}
-	for i := range s.Feedback { // by index, for a log may hold thousands of them
+	for i := range s.Feedback { // by index: a log may have thousands
 		g := &s.Feedback[i].Feedback
 		if g.Target != f.Target || g.Source != f.Source {
 			continue
@@ -334,8 +325,8 @@ func (s State) Outdated(f Feedback) bool {
 	return false
 }
 
-// madeBefore reports whether a remark is older than another one. GitHub's times are whole seconds; ids of one
-// kind grow, and a comment comes before its edits. What has no time is older than nothing.
+// madeBefore reports whether a remark is older than another one. GitHub's times are whole seconds; ids of one kind
+// grow, and a comment precedes its edits. A remark without a time is older than nothing.
 func madeBefore(a, b Feedback) bool {
 	if a.MadeAt.IsZero() || b.MadeAt.IsZero() {
 		return false

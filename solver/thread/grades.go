@@ -12,8 +12,8 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// Grade is one attempt with everything that is known of its worth. It is a
-// function of the log, so writing it again changes nothing.
+// Grade is one attempt with all that is known about its worth. It is a function of the log, so writing it again
+// changes nothing.
 func (s State) Grade(t ID, i int, severity policy.SeverityLimits) learning.Graded {
 	a := s.Attempts[i]
 	r, at := a.Receipt, a.EndedAt
@@ -25,7 +25,7 @@ func (s State) Grade(t ID, i int, severity policy.SeverityLimits) learning.Grade
 		},
 	}
 	if r.Session != "" || r.ToolCalls > 0 {
-		// A program that prints plain text leaves no record of what it did.
+		// A program with plain output leaves no record of what it did.
 		g.Facts.Transcript = &learning.Transcript{Bytes: r.Trajectory.Bytes}
 	}
 	if a.Context != (policy.Context{}) {
@@ -60,8 +60,8 @@ func (s State) Grade(t ID, i int, severity policy.SeverityLimits) learning.Grade
 	return g
 }
 
-// triesFirst reports whether an attempt at changes is the first of its run, and no recovery itself, as /pawl escalate asks
-// for one.
+// triesFirst reports whether an attempt at changes is the first of its run and not itself a recovery, as with /pawl
+// escalate.
 func (s State) triesFirst(i int) bool {
 	a := s.Attempts[i]
 	if a.Decision.Rung != 0 {
@@ -72,7 +72,7 @@ func (s State) triesFirst(i int) bool {
 	})
 }
 
-// similarity is that of an attempt with the one before it in its run; nil where there is none.
+// similarity compares an attempt with the one before it in its run; nil for none.
 func (s State) similarity(i int, severity policy.SeverityLimits) *float64 {
 	if i == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (s State) similarity(i int, severity policy.SeverityLimits) *float64 {
 	return &similar
 }
 
-// ci is the signal of the checks of others on the commit that an attempt pushed.
+// ci is the signal of the other checks on the commit that an attempt pushed.
 func (s State) ci(i int) learning.Signal {
 	a := s.Attempts[i]
 	at, results := a.EndedAt, map[string]learning.CheckResult{}
@@ -103,8 +103,8 @@ func (s State) ci(i int) learning.Signal {
 	return learning.CISignal(all, at)
 }
 
-// people are the signals of what people did with the work of an attempt. They belong to the last attempt that had pushed
-// to their pull request by then, a merge also to those before on which people asked for more.
+// people are the signals of people's acts on an attempt's work. They belong to the last attempt that had pushed to
+// the pull request by then. A merge also belongs to the attempts before it on which people asked for more.
 func (s State) people(i int) []learning.Signal {
 	var out []learning.Signal
 	for _, d := range s.People {
@@ -115,7 +115,7 @@ func (s State) people(i int) []learning.Signal {
 	return out
 }
 
-// signal is what something that people did says of an attempt; ok is false where it says nothing.
+// signal is what people's act says about an attempt; ok is false if nothing.
 func (s State) signal(i int, d PeopleVerdict) (_ learning.Signal, ok bool) {
 	last := s.judgedBy(d)
 	if d.Kind == learning.Merged {
@@ -124,8 +124,8 @@ func (s State) signal(i int, d PeopleVerdict) (_ learning.Signal, ok bool) {
 	return learning.PeopleSignal(d.Kind, d.By, d.At), i == last
 }
 
-// mergedWith reports whether a merge of the last attempt's work is one of an attempt's, too: people asked for more on it,
-// and have not reverted it.
+// mergedWith reports whether a merge of the last attempt's work also merges an earlier attempt: people asked for
+// more on it, and have not reverted it.
 func (s State) mergedWith(i, last int, merge PeopleVerdict) bool {
 	if i >= last {
 		return i == last
@@ -138,7 +138,8 @@ func (s State) mergedWith(i, last int, merge PeopleVerdict) bool {
 	})
 }
 
-// changes are those that came between an attempt and the merge: what people asked of later attempts, and pushed themselves.
+// changes counts the changes between an attempt and the merge: later attempts that people asked for, and their own
+// pushes.
 func (s State) changes(i, last int, merged time.Time) (n int) {
 	for j := i + 1; j <= last; j++ {
 		if s.asked(j) {
@@ -156,7 +157,7 @@ func (s State) changes(i, last int, merged time.Time) (n int) {
 	return n
 }
 
-// asked reports whether an attempt began with what a person said.
+// asked reports whether an attempt began with a user's words.
 func (s State) asked(i int) bool {
 	return slices.ContainsFunc(s.takenBy(s.Attempts[i].N), func(r Request) bool {
 		switch r.Source {
@@ -168,8 +169,8 @@ func (s State) asked(i int) bool {
 	})
 }
 
-// judgedBy is the index of the attempt that people judged; -1 for none. The
-// receipt may come after the word: an attempt has pushed before its end.
+// judgedBy is the index of the attempt that people judged; -1 for none. The receipt may come after the act: an
+// attempt pushes before its end.
 func (s State) judgedBy(d PeopleVerdict) int {
 	last := -1
 	for i, a := range s.Attempts {

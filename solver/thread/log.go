@@ -19,12 +19,11 @@ type ID struct {
 	Number int    `json:"number"`
 }
 
-// String is owner/name#number, the form that people read and the store keys by.
+// String is owner/name#number, the form for users and the store's key.
 func (t ID) String() string { return fmt.Sprintf("%s/%s#%d", t.Owner, t.Name, t.Number) }
 
 func (t ID) Repo() string { return t.Owner + "/" + t.Name }
 
-// threadForm is owner/repo#number.
 var threadForm = regexp.MustCompile(`^([^/#]+)/([^/#]+)#(.+)$`)
 
 func Parse(s string) (ID, error) {
@@ -47,8 +46,8 @@ type Event struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// NewEvent is an event to append. An event whose non-empty Key the thread's log
-// already holds is not appended again: a repeated delivery has no second effect.
+// NewEvent is an event to append. An event with a non-empty Key that the log has is not appended again: a repeated
+// delivery has no second effect.
 type NewEvent struct {
 	Key  string
 	Kind Kind
@@ -56,7 +55,7 @@ type NewEvent struct {
 	Data any
 }
 
-// Orders reports whether a person asked for something by the event.
+// Orders reports whether the event is a user's request.
 func (e NewEvent) Orders() bool {
 	switch e.Kind {
 	case KindControl, KindQuestion:
@@ -71,31 +70,28 @@ func (e NewEvent) Orders() bool {
 	return false
 }
 
-// Lease is the right of one step to append to a thread's log. Every append of
-// the step checks the epoch in its transaction.
+// Lease is one step's right to append to a thread's log. Every append checks the epoch in its transaction.
 type Lease struct {
 	Thread ID
 	Owner  string
 	Epoch  int64
 	Until  time.Time
-	// From is who held the lease before and did not give it back; empty where it was free.
+	// From is the previous holder that did not release the lease; empty if it was free.
 	From string
 	// Failures is the number of steps in a row that ended with an error before this lease.
 	Failures int
 }
 
-// LeaseTime is how long a lease lasts without a heartbeat, and HeartbeatTime how
-// often the holder renews it: a dead node is replaced after one lease.
+// LeaseTime is how long a lease lasts without a heartbeat, HeartbeatTime how often the holder renews it: a dead
+// node is replaced after one lease.
 const (
 	LeaseTime     = 30 * time.Second
 	HeartbeatTime = 10 * time.Second
 )
 
-// ErrLeaseLost means that another node took the thread over; whoever gets it
-// must stop at once and can append nothing.
+// ErrLeaseLost means that another node took the thread over; the caller must stop at once and can append nothing.
 var ErrLeaseLost = errors.New("the lease on the thread was lost")
 
-// HeldError means that another step holds the thread's lease.
 type HeldError struct {
 	Owner string
 	Until time.Time
@@ -105,24 +101,23 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("held by %s until %s", e.Owner, e.Until.UTC().Format(time.RFC3339))
 }
 
-// Batch is what one leased append writes in one transaction.
+// Batch is one leased append, in one transaction.
 type Batch struct {
 	Events []NewEvent
-	// WakeAt schedules a step; zero for none. It replaces the thread's earlier wake-up time.
+	// WakeAt schedules a step; zero for none. It replaces the thread's earlier wake-up.
 	WakeAt time.Time
-	// Breaker, when not nil, updates the breaker of Account.
+	// Breaker, if not nil, updates the breaker of Account.
 	Account string
 	Breaker func(policy.Breaker) policy.Breaker
-	// Cooldown, when not nil, follows what the arm has on the thread's repository.
+	// Cooldown, if not nil, follows the arm's cooldown on the thread's repository.
 	Cooldown *Cooldown
-	// Spent, when not nil, is what the attempt N used in all, which has ended.
+	// Spent, if not nil, is the total use of attempt N, which has ended.
 	Spent *policy.Spent
-	// Alias, when not zero, makes a pull request part of the thread: events on
-	// that number are appended to this thread's log.
+	// Alias, if not zero, makes a pull request part of the thread: its events go to this thread's log.
 	Alias int
 }
 
-// Entry is an attempt as it is counted above its thread, with those since a time.
+// Entry is an attempt in the global ledgers, with those since a time.
 type Entry struct {
 	N            int
 	Installation int64
@@ -130,7 +125,7 @@ type Entry struct {
 	At, Since    time.Time
 }
 
-// Cooldown is the cooldown of a backend, with its model and effort, on a repository after an edit loop on a thread.
+// Cooldown is an arm's cooldown on a repository after an edit loop on a thread.
 type Cooldown struct {
 	Backend string `json:"backend"`
 	Model   string `json:"model,omitempty"`
@@ -146,15 +141,14 @@ type Delivery struct {
 	ReceivedAt time.Time     `json:"received_at"`
 	State      DeliveryState `json:"state"`
 	Note       string        `json:"note"`
-	// Urgent says, where it waits to be handled, that it Asks, also without its payload.
+	// Urgent says of a waiting delivery that it Asks, also without its payload.
 	Urgent bool `json:"-"`
-	// RetryAt is when somebody looks at it again; zero when it was handled or given
-	// up, and where a list does not say.
+	// RetryAt is the next try; zero after it was handled or given up, and in lists without it.
 	RetryAt time.Time `json:"-"`
 }
 
-// Asks reports whether a delivery may hold what a person asks for: words, a label or a
-// pressed button. The rest are results of machines.
+// Asks reports whether a delivery may be a user's request: words, a label or a button. Others are results of
+// machines.
 func (d Delivery) Asks() bool {
 	switch d.Event {
 	case "issue_comment", "issues", "pull_request_review", "pull_request_review_comment":
@@ -167,9 +161,8 @@ func (d Delivery) Asks() bool {
 
 type DeliveryState string
 
-// The states of a delivery. Failed is one that Pawl could not handle although it
-// could be read, Unparsable one that this version cannot read; both are tried again.
-// GivenUp is what was one of them for so long that only a person has it tried again.
+// The states of a delivery. Pawl could read a Failed delivery but not handle it; this version cannot read an
+// Unparsable one. Both are tried again. GivenUp was one of them for so long that only a user has it tried again.
 const (
 	Received   DeliveryState = "received"
 	Handled    DeliveryState = "handled"
@@ -181,16 +174,16 @@ const (
 // ErrNotFound means that the store has no such row.
 var ErrNotFound = errors.New("not found")
 
-// ThreadRow is a thread as lists show it. WakeAt is zero when it waits for nothing.
+// ThreadRow is a thread in lists. WakeAt is zero if it waits for nothing.
 type ThreadRow struct {
 	Thread    ID
 	UpdatedAt time.Time
 	WakeAt    time.Time
-	Running   bool  // a step holds its lease
-	Seq       int64 // of the last event of its log
+	Running   bool  // a step has its lease
+	Seq       int64 // of its log's last event
 }
 
-// Load reads a thread's log and folds it. Where that fails although the log was read, it returns the events all the same.
+// Load reads and folds a thread's log. If the fold fails, it still returns the events.
 func Load(ctx context.Context, from interface {
 	Events(ctx context.Context, t ID, after int64) ([]Event, error)
 }, t ID) ([]Event, State, error) {
@@ -205,22 +198,21 @@ func Load(ctx context.Context, from interface {
 	return events, state, err
 }
 
-// Store keeps logs, leases and what threads share. What each method does stands in package store, whose one
-// implementation serves SQLite and PostgreSQL; tests put failing ones around it.
+// Store keeps logs, leases and shared state. Package store documents the methods; its one implementation serves
+// SQLite and PostgreSQL, and tests wrap failing ones around it.
 type Store interface {
-	// Resolve returns the thread that a number belongs to: itself, or the
-	// issue for which Pawl opened the pull request.
+	// Resolve returns a number's thread: itself, or the issue of Pawl's pull request.
 	Resolve(ctx context.Context, t ID) (ID, error)
 	Events(ctx context.Context, t ID, after int64) ([]Event, error)
-	// Append appends without a lease, as webhooks and people do. With wake, a step follows, also when one is
-	// running or has just finished. It returns how many events were new.
+	// Append appends without a lease, for webhooks and users. With wake, a step follows, even if one is running or
+	// has just finished. It returns how many events were new.
 	Append(ctx context.Context, t ID, wake bool, events ...NewEvent) (int, error)
-	// Acquire takes the lease or returns a *HeldError. Taking it clears the
-	// pending wake-up: whatever is appended later leads to another step.
+	// Acquire takes the lease or returns a *HeldError. It clears the pending wake-up: later appends lead to another
+	// step.
 	Acquire(ctx context.Context, t ID, owner string) (Lease, error)
 	Renew(ctx context.Context, l Lease) (Lease, error)
-	// Release gives the lease back; a lost lease is not an error. retry is nil after a step that did all
-	// there was to do, and says otherwise when the thread is tried again, which is stored with it.
+	// Release releases the lease; a lost lease is not an error. retry is nil after a finished step; otherwise it
+	// gives the next try, which is stored with it.
 	Release(ctx context.Context, l Lease, retry Retry) error
 	AppendLeased(ctx context.Context, l Lease, b Batch) error
 	Note(ctx context.Context, l Lease, spent policy.Spent) error
@@ -233,34 +225,32 @@ type Store interface {
 	Graded(ctx context.Context, since time.Time, limit int) ([]GradeRow, error)
 	AcquireProbe(ctx context.Context, l Lease, account string, most int) (bool, error)
 	ReleaseProbe(ctx context.Context, l Lease, account string) error
-	// Near are the other threads of a thread's repository about which something was
-	// decided, those touched last first, 50 at most.
+	// Near are the other decided threads of a thread's repository, last changed first, 50 at most.
 	Near(ctx context.Context, t ID) ([]ID, error)
 }
 
-// GradeRow is one attempt as it is learned from. Data is a learning.Graded.
+// GradeRow is one attempt's row for learning. Data is a learning.Graded.
 type GradeRow struct {
-	ID      string // of the attempt, such as "owner/repo#7/3"
+	ID      string // such as "owner/repo#7/3"
 	At      time.Time
 	Backend string
 	Repo    string // owner/name
 	Data    []byte
 }
 
-// Retry says how long a thread waits for its next try after so many steps in a
-// row that did not come to their end.
+// Retry is the wait before a thread's next try after this many failed steps in a row.
 type Retry func(inARow int) (wait time.Duration)
 
-// Operated is what somebody did on the pages, in the shell or in a comment that concerns more than one thread. It stands in a log
-// of its own: that of the repository, or that of the server.
+// Operated is an act on more than one thread, by a page, the shell or a comment. It has its own log: the
+// repository's or the server's.
 type Operated struct {
-	What    string `json:"what"`              // one of those below
+	What    string `json:"what"`              // see below
 	Subject string `json:"subject,omitempty"` // the account, or the delivery's GUID
 	By      string `json:"by"`                // a login at GitHub, or the user of a shell
 	Where   string `json:"where"`             // on the pages, in the shell, or in a comment
 }
 
-// What people do to more than one thread.
+// The acts on more than one thread.
 const (
 	OperatedPause     = "paused"
 	OperatedUnpause   = "unpaused"
@@ -269,13 +259,13 @@ const (
 	OperatedDismissal = "delivery_dismissed"
 )
 
-// RepoLog is where it is logged what people did to a repository as a whole. It is no thread: numbers begin with 1.
+// RepoLog is the log of acts on a repository as a whole. It is no thread: numbers begin with 1.
 func RepoLog(owner, name string) ID { return ID{Owner: owner, Name: name} }
 
-// ServerLog is the same for accounts and deliveries. No owner at GitHub has such a name.
+// ServerLog is the log of acts on accounts and deliveries. No owner at GitHub has such a name.
 func ServerLog() ID { return ID{Owner: "-", Name: "-"} }
 
-// Paused is the order by which nothing may begin in a repository, as its log has it; nil where it may.
+// Paused is the command that pauses a repository, by its log; nil for none.
 func Paused(repoLog []Event) (by *Operated, err error) {
 	for _, e := range repoLog {
 		if e.Kind != KindOperated {
