@@ -1,7 +1,7 @@
 package handlers
 
-// GitHubAppAuthorization handles that a person takes back what they allowed the App at a login ("Revoke" on their own
-// settings page at GitHub): their sessions on the pages end.
+// GitHubAppAuthorization handles a user's revoked login of the App ("Revoke" on their settings page at GitHub):
+// their sessions on the pages end.
 type GitHubAppAuthorization struct{ handler }
 
 func authorization(p *payload) []Activity {

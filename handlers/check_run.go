@@ -9,8 +9,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// CheckRun handles the results of other Apps and the buttons of Pawl's own check runs,
-// also that of all together. Which App it was is for policy to say.
+// CheckRun handles the results of other Apps and the buttons of Pawl's own check runs. policy decides by the App.
 type CheckRun struct{ handler }
 
 func checkRun(p *payload) []Activity {
@@ -27,7 +26,7 @@ func checkRun(p *payload) []Activity {
 	}
 	who := p.Sender
 	switch {
-	case p.CheckSuite.App.ID != 0: // every commit has a suite, also where Pawl has no check run on it
+	case p.CheckSuite.App.ID != 0: // every commit has a suite, even without Pawl's check run
 		if p.Action != "rerequested" {
 			return nil
 		}
@@ -53,12 +52,11 @@ func checkRun(p *payload) []Activity {
 	return []Activity{it}
 }
 
-// pressed is a button of a check run that somebody pressed.
 func pressed(who feedback.Actor, app int64, button, sha string) *feedback.Remark {
 	return &feedback.Remark{Source: policy.FromButton, Actor: who, Author: who, App: app, Name: button, SHA: sha}
 }
 
-// button sets what was pressed: a button of one of Pawl's check runs, or GitHub's own "Re-run", which means retry.
+// button sets the pressed button: of one of Pawl's check runs, or GitHub's own "Re-run", which means retry.
 func (p *payload) button(it *Activity) {
 	cr, button := p.CheckRun, "retry"
 	if p.Action == "requested_action" {
@@ -68,7 +66,7 @@ func (p *payload) button(it *Activity) {
 		}
 		button = p.RequestedAction.Identifier
 	}
-	// The external id of a check run of Pawl is such as "pawl/severity:owner/repo#n".
+	// The external id of Pawl's check run looks like "pawl/severity:owner/repo#n".
 	_, issue, _ := strings.Cut(cr.ExternalID, ":")
 	t, err := thread.Parse(issue)
 	if err != nil || !strings.EqualFold(t.Repo(), p.Repo.FullName) {
@@ -79,8 +77,7 @@ func (p *payload) button(it *Activity) {
 	it.What = Remarked{Remark: pressed(p.Sender, cr.App.ID, button, cr.HeadSHA)}
 }
 
-// thread is that which a commit's checks concern: by the branch also while the pull
-// request is too new to be known as the thread's.
+// thread is the thread of a commit's checks: by the branch even before the pull request is known as the thread's.
 func (s suite) thread() int {
 	if n, ok := issueOfBranch(s.HeadBranch); ok {
 		return n
@@ -91,7 +88,7 @@ func (s suite) thread() int {
 	return 0
 }
 
-// issueOfBranch reads the issue's number from the name of a branch of Pawl.
+// issueOfBranch is the issue's number in the name of Pawl's branch.
 func issueOfBranch(branch string) (int, bool) {
 	number, ok := strings.CutPrefix(branch, thread.BranchPrefix)
 	if !ok {

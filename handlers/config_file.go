@@ -14,14 +14,14 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-// changesConfig reports whether a push changes the repository's configuration, as its commits tell.
+// changesConfig reports whether a push changes the repository's configuration, by its commits.
 func (p *payload) changesConfig() bool {
 	return slices.ContainsFunc(p.Commits, func(c pushed) bool {
 		return slices.Contains(slices.Concat(c.Added, c.Modified, c.Removed), config.RepoFile)
 	})
 }
 
-// forkConfig is about the configuration at the head of a pull request from a fork, whose pushes Pawl does not hear of.
+// forkConfig is the configuration at the head of a pull request from a fork, whose pushes Pawl does not get.
 func (p *payload) forkConfig() []Activity {
 	switch p.Action {
 	case "opened", "synchronize":
@@ -34,8 +34,8 @@ func (p *payload) forkConfig() []Activity {
 	return []Activity{{Repo: p.repo(), What: configured{commit: p.Pull.Head.SHA, base: p.Pull.Base.SHA}}}
 }
 
-// decide shows on a commit that changes the repository's configuration what is wrong with it, once. The file is
-// read and no more: nothing of the commit is run. Against a base it is looked whether there is a change.
+// decide reports the errors of a changed repository configuration on its commit, once. It only reads the file, and
+// runs nothing of the commit. It compares with the base to see whether the file changed.
 func (c configured) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	note, err := h.checkConfig(ctx, it.Repo, c, guid)
 	if isAny(err, forge.ErrNotFound, forge.ErrForbidden, forge.ErrUninstalled, forge.ErrInvalid) {
@@ -44,7 +44,6 @@ func (c configured) decide(ctx context.Context, h *Handlers, it Activity, guid s
 	return note, err
 }
 
-// isAny reports whether an error is of one of some kinds.
 func isAny(err error, kinds ...error) bool {
 	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
@@ -72,8 +71,8 @@ func (h *Handlers) checkConfig(ctx context.Context, repo forge.Repo, c configure
 	return h.makeOnce(ctx, repo, run, guid)
 }
 
-// makeOnce makes a check run unless it is there. Of several deliveries about one commit, here or on other nodes, one
-// does that; the others need not wait, as it is tried again until it is handled.
+// makeOnce makes a check run unless it exists. Of several deliveries about one commit, on any nodes, one makes it;
+// the others need not wait, since that delivery is retried until it is handled.
 func (h *Handlers) makeOnce(ctx context.Context, repo forge.Repo, run forge.CheckRun, guid string) (string, error) {
 	key := fmt.Sprintf("%s/%s %s", repo.Owner, repo.Name, run.ExternalID)
 	mine := false
@@ -105,22 +104,22 @@ type maker struct {
 	At       time.Time `json:"at"`
 }
 
-// makerTime is longer than one try of a delivery takes. What was claimed before that may be made by any.
+// makerTime is longer than one try of a delivery. After it any delivery may make the check run.
 const makerTime = time.Hour
 
-// changeMakers changes, for all nodes at once, who makes which check run.
+// changeMakers changes the makers of check runs, for all nodes.
 func (h *Handlers) changeMakers(ctx context.Context, change func(now time.Time, makers map[string]maker)) error {
 	return h.Store.UpdateShared(ctx, "makers of config checks", func(now time.Time, old []byte) []byte {
 		makers := map[string]maker{}
-		_ = json.Unmarshal(old, &makers) // else nobody has claimed any
+		_ = json.Unmarshal(old, &makers) // no makers yet
 		maps.DeleteFunc(makers, func(_ string, m maker) bool { return now.Sub(m.At).Abs() > makerTime })
 		change(now, makers)
-		next, _ := json.Marshal(makers) // of texts and times, which can always be written
+		next, _ := json.Marshal(makers) // texts and times always marshal
 		return next
 	})
 }
 
-// sameConfig reports whether a pull request leaves the file as it was at its base, or where its branch went off.
+// sameConfig reports whether a pull request leaves the file as at its base, or at its branch's start.
 func (h *Handlers) sameConfig(ctx context.Context, repo forge.Repo, c configured, f forge.File) (bool, error) {
 	same := func(sha string) (bool, error) {
 		before, err := h.Forge.Repositories.File(ctx, repo, config.RepoFile, sha)

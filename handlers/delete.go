@@ -2,7 +2,7 @@ package handlers
 
 import "github.com/pawlbot/pawl/solver/thread"
 
-// Delete handles the end of a branch, which ends the work on its issue.
+// Delete handles a deleted branch, which ends the work on its issue.
 type Delete struct{ handler }
 
 func branchDeleted(p *payload) []Activity {

@@ -1,9 +1,8 @@
-// Package handlers decides what a webhook means. Ingress stores a delivery durably and answers; the queue
-// later calls Deliver, which gives it to the EventHandler of its event, one a file. That one reads the
-// payload, asks policy/feedback whether it is real feedback, and appends an event with its reason to the
-// thread's log. For that GitHub is asked for the actor's permission, at the first order on a thread whether
-// it is closed, and for the pull request of a commit that somebody reverted. What no webhook brought
-// internal/catchup finds, and gives it to Decide.
+// Package handlers turns webhooks into events. Ingress stores a delivery durably and answers; the queue later calls
+// Deliver, which passes it to the EventHandler of its event, one per file. That one parses the payload, asks
+// policy/feedback whether it is feedback, and appends an event with its reason to the thread's log. It asks GitHub
+// for the actor's permission, at a thread's first request whether it is closed, and for a reverted commit's pull
+// request. internal/catchup finds missed activities and passes them to Decide.
 //
 //	question                                                     file
 //	what is refused before a webhook is stored, with which code  ingress.go
@@ -12,15 +11,15 @@
 //	what becomes of a delivery that fails                        handlers.go, failed
 //	what is read of an event                                     its file; the types: payload.go
 //	who was signed out of the pages                              authorization.go
-//	of which events is nothing made                              handlers.go (Other)
+//	which events are ignored                                     handlers.go (Other)
 //	how is looked up what a judgement needs                      take.go, judge
 //	did the agent write a remark itself                          generation.go
 //	does Pawl's own work lead to a thread                        generation.go
 //	what is appended to the log, and when is a thread woken      take.go, remark and change
 //	who may write (the permission gate)                          signals.go, permission
 //	what counts as a merge, a revert, a verdict of people        signals.go
-//	which threads hear that their base moved                     push.go
+//	which threads learn that their base moved                    push.go
 //	where is a changed .github/pawl.yml checked                  config_file.go
-//	why does the same remark count once, whoever brings it       once.go
+//	why does the same remark count once, whatever its source       once.go
 //	what is read of a finished check, and of a button            check_run.go
 package handlers

@@ -16,9 +16,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// descends says in which generation of Pawl's own work a thread stands that something
-// else than a person's comment asks to work on, and what it comes from. A thread that
-// Pawl works on already stays in its own; zero is the work of people.
+// descends is the generation of Pawl's own work of a thread that something other than a user's comment begins, and
+// its cause. A thread that Pawl works on already keeps its generation; zero is people's work.
 func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark) (generation int, cause string, err error) {
 	o := origin{
 		text:    it.Snapshot.Title + "\n" + it.Snapshot.Body,
@@ -27,7 +26,7 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 		created: it.created,
 		typed:   feedback.Typed(r.Actor, r.Source, it.Target.Kind),
 	}
-	if o.typed && (s.Tracked() || !o.byProgram(it.MadeAt)) { // which begins a new chain
+	if o.typed && (s.Tracked() || !o.byProgram(it.MadeAt)) { // it begins a new chain
 		return 0, "", nil
 	}
 	if s.Tracked() {
@@ -60,30 +59,30 @@ func (h *Handlers) descends(ctx context.Context, t thread.ID, s thread.State, it
 	return generation, cause, nil
 }
 
-// origin is how a thread that Pawl did not work on came to be, and what was found near it.
+// origin is the cause of a new thread, and the threads near it.
 type origin struct {
 	text, body, author string
 	created            time.Time
-	typed              bool // a person asks for work in a comment or by a button
+	typed              bool // a user asks for work in a comment or by a button
 	own                bool // Pawl itself opened the thread
 
-	derived int            // threads near that come of Pawl's own work
-	beside  []contemporary // threads that only the time connects it with
+	derived int            // nearby threads from Pawl's own work
+	beside  []contemporary // threads connected only by time
 }
 
-// contemporary is a thread on which an agent worked when another one was opened.
+// contemporary is a thread whose agent worked when another one was opened.
 type contemporary struct {
 	thread     thread.ID
 	generation int
 }
 
-// byProgram reports whether a command under an issue may be the program's that opened it: it came at once, and the issue
-// names others.
+// byProgram reports whether a command under an issue may come from the program that opened it: it came at once, and
+// the issue names others.
 func (o *origin) byProgram(commanded time.Time) bool {
 	return commanded.Sub(o.created) <= atOnce && references.MatchString(o.text)
 }
 
-// from says why the thread follows from Pawl's work on another thread, n. It is empty if it does not, or if only the time
+// from says why the thread follows from Pawl's work on another thread, n; empty if it does not, or if only the time
 // suggests it.
 func (o *origin) from(n thread.ID, events []thread.Event, of thread.State) (cause string, err error) {
 	if refers(o.text, n, of) {
@@ -108,8 +107,8 @@ func (o *origin) from(n thread.ID, events []thread.Event, of thread.State) (caus
 	return "", nil
 }
 
-// byTime is the generation of a thread that shares only its time with Pawl's work: it was opened while or shortly after
-// an agent ran.
+// byTime is the generation of a thread that was opened while an agent ran or shortly after, without another
+// connection.
 func (o *origin) byTime() (generation int, cause string) {
 	if o.typed {
 		return 0, ""
@@ -120,8 +119,8 @@ func (o *origin) byTime() (generation int, cause string) {
 		}
 		return 0, ""
 	}
-	// The nearest to people counts: somebody who opens issues while agents work is no chain
-	// of agents. But whoever opens one after the other may be, so of many it is the farthest.
+	// The lowest generation counts: a user who opens issues while agents work is no chain of agents. But a writer
+	// who opens one after the other may be, so of many the highest counts.
 	slices.SortStableFunc(o.beside, func(a, b contemporary) int { return a.generation - b.generation })
 	from := o.beside[0]
 	if o.derived >= maxBeside {
@@ -130,14 +129,14 @@ func (o *origin) byTime() (generation int, cause string) {
 	return from.generation + 1, "it was opened by " + o.author + " while or shortly after Pawl worked on " + from.thread.String()
 }
 
-// atOnce is within which time of its opening an order under an issue is the program's that opened it.
+// atOnce is how soon after an issue's opening a command there counts as its program's.
 const atOnce = 10 * time.Second
 
-// maxBeside is how many threads near may come of Pawl's own work before it is no longer
-// taken for chance when somebody opens one.
+// maxBeside is how many nearby threads may come from Pawl's own work before a new thread no longer counts as
+// chance.
 const maxBeside = 5
 
-// asked reports whether somebody asked for work on a thread.
+// asked reports whether a login asked for work on a thread.
 func asked(s thread.State, login string) bool {
 	return slices.ContainsFunc(s.Feedback, func(r thread.Request) bool { return strings.EqualFold(r.By.Login, login) })
 }
@@ -160,12 +159,11 @@ func ran(a thread.Attempt, began, at time.Time) bool {
 	return a.EndedAt.IsZero() || !at.After(a.EndedAt.Add(ownAfter))
 }
 
-// references are the ways in which a text names an issue or a pull request of its
-// repository, and Pawl's branches.
+// references are a text's mentions of an issue, a pull request or Pawl's branch of its repository.
 var references = regexp.MustCompile(`(?:#|/pull/|/issues/|` + regexp.QuoteMeta(thread.BranchPrefix) + `)(\d+)\b`)
 
-// refers reports whether a text names what Pawl made of a thread: its branch or its
-// pull request. The number of the issue itself is people's.
+// refers reports whether a text names a thread's result: its branch or its pull request. The issue's own number is
+// people's.
 func refers(text string, t thread.ID, s thread.State) bool {
 	for _, m := range references.FindAllStringSubmatch(text, -1) {
 		n, err := strconv.Atoi(m[1])
@@ -183,18 +181,17 @@ func refers(text string, t thread.ID, s thread.State) bool {
 	return false
 }
 
-// opened reports whether a thread's work opened a pull request.
 func opened(s thread.State, pull int) bool {
 	return pull != 0 && slices.ContainsFunc(s.Attempts, func(a thread.Attempt) bool { return a.Pull == pull })
 }
 
-// ownAfter is how long after an attempt's end a remark may still be the agent's:
-// GitHub's own times and the machine's clock may differ.
+// ownAfter is how long after an attempt's end a remark may still be the agent's: GitHub's clock and the machine's
+// may differ.
 const ownAfter = 2 * time.Minute
 
-// authored reports whether an agent itself made the remark, through a person's token: the remark consists of
-// what was written in attempts that ran at the time, on this thread or on others of the same repository. Of
-// an edited description only what was added need be the agent's.
+// authored reports whether an agent itself made the remark, through a user's token: the remark consists of words
+// from attempts that ran at the time, on this thread or on others of the repository. Of an edited description only
+// the additions count.
 func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark, at time.Time) (bool, error) {
 	near, err := h.Store.Near(ctx, t)
 	if err != nil {
@@ -222,7 +219,7 @@ func (h *Handlers) authored(ctx context.Context, t thread.ID, r feedback.Remark,
 	return feedback.WroteAll(r.Parts(), agents...), nil
 }
 
-// writings are what the agents of those attempts wrote that ran at a time.
+// writings are the agents' texts of attempts that ran at a time.
 func writings(events []thread.Event, state thread.State, at time.Time) ([]feedback.Authored, error) {
 	wrote := map[int]feedback.Authored{}
 	for _, a := range state.Attempts {

@@ -24,7 +24,7 @@ type Handlers struct {
 	Store   Store
 	Forge   *forge.Client
 	Solver  *solver.Solver
-	SignOut func(ctx context.Context, person int64) error // ends the sessions of a person on the pages
+	SignOut func(ctx context.Context, person int64) error // ends a user's sessions on the pages
 	StandIn string                                        // config.App.User
 	Now     func() time.Time
 	Log     zerolog.Logger
@@ -34,54 +34,51 @@ type Store interface {
 	thread.Store
 	Delivery(ctx context.Context, guid string) (thread.Delivery, error)
 	FinishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string) error
-	// PostponeDelivery notes a delivery that cannot be handled before a time.
+	// PostponeDelivery postpones a delivery that cannot be handled before a time.
 	PostponeDelivery(ctx context.Context, guid, note string, until time.Time) error
-	// ThreadsOf lists the threads about which something was decided of one
-	// repository, or with an empty name of all those of the owner.
+	// ThreadsOf lists the decided threads of one repository, or with an empty name of all the owner's repositories.
 	ThreadsOf(ctx context.Context, owner, name string) ([]thread.ID, error)
 	Shared
 }
 
-// Shared keeps small values that all nodes of one Pawl see.
+// Shared keeps small values for all nodes.
 type Shared interface {
-	// UpdateShared replaces the value under key by what f makes of it, as one atomic read-modify-write.
-	// now is by a clock that is the same for all nodes. old is empty when there is no value; if f returns
-	// nil, the value stays. f may be called more than once, and must not keep old.
+	// UpdateShared replaces the value under key by f's result, atomically. now is the nodes' common clock. old is
+	// empty without a value; if f returns nil, the value stays. f may be called more than once, and must not keep
+	// old.
 	UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
 }
 
-// Activity is what one payload says, before anything was decided: one of GitHub's activity types with what it
-// is about.
+// Activity is one payload's content before any decision: one of GitHub's activity types with its object.
 type Activity struct {
 	Repo   forge.Repo
 	Number int
-	thread *thread.ID // named directly, by a check run's external id
-	// Key is that under which the activity happens once, whoever brings it; empty for
-	// what only a webhook can bring, and is told apart by its delivery.
+	thread *thread.ID // by a check run's external id
+	// Key makes the activity happen once, from any source; empty for activities that only a webhook brings, which
+	// are distinguished by delivery.
 	Key      string
 	What     What
 	Snapshot thread.Details
-	private  bool // not everybody may read the repository
-	newPull  bool // it is on the thread's pull request, whose number the log does not know yet
+	private  bool // the repository is private
+	newPull  bool // on the thread's pull request, whose number the log does not know yet
 	Target   thread.Target
 	URL      string
 	MadeAt   time.Time
 	created  time.Time // of the issue or pull request
 }
 
-// errUnparsable means that this version cannot read a payload. It is kept, and
-// tried again rarely: the next version may be able to.
+// errUnparsable means that this version cannot parse a payload. It is kept and retried rarely: the next version
+// may.
 var errUnparsable = errors.New("payload cannot be read")
 
-// noteTime bounds the noting of a failure: a database that hangs must hold up
-// neither the next delivery nor a stopping server. The sweep finds what is not noted.
+// noteTime limits the noting of a failure: a hanging database must not delay the next delivery or a stopping
+// server. The sweep finds unnoted deliveries.
 const noteTime = 5 * time.Second
 
-// alone is how long after a delivery came no other node is given it.
+// alone is how long a new delivery belongs to this node.
 const alone = 20 * time.Second
 
-// Deliver handles one stored delivery, unless that was done already. Its row is
-// read unless it has just come, with its payload.
+// Deliver handles one stored delivery, once. It reads the delivery's row unless it has just come, with its payload.
 func (h *Handlers) Deliver(ctx context.Context, d thread.Delivery) (err error) {
 	if !h.justCame(d) {
 		d, err = h.Store.Delivery(ctx, d.GUID)
@@ -106,7 +103,7 @@ func (h *Handlers) Deliver(ctx context.Context, d thread.Delivery) (err error) {
 	return nil
 }
 
-// justCame reports whether a delivery came with its payload, so lately that no other node is given it.
+// justCame reports whether a delivery came with its payload, so recently that no other node has it.
 func (h *Handlers) justCame(d thread.Delivery) bool {
 	if d.Payload == nil {
 		return false
@@ -115,8 +112,7 @@ func (h *Handlers) justCame(d thread.Delivery) bool {
 	return age >= 0 && age <= alone
 }
 
-// safely calls f. A panic is an error like others: one payload that this version
-// cannot cope with must not end the server, at each start anew.
+// safely calls f and turns a panic into an error: one payload must not end the server at each start.
 func safely(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -126,8 +122,7 @@ func safely(f func() error) (err error) {
 	return f()
 }
 
-// failed notes why a delivery was not handled, and when it is tried again: where
-// GitHub said when it may be asked again, then.
+// failed notes why a delivery was not handled, and its next try: at GitHub's time, if it gave one.
 func (h *Handlers) failed(ctx context.Context, guid string, err error, log zerolog.Logger) error {
 	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
@@ -144,7 +139,7 @@ func (h *Handlers) failed(ctx context.Context, guid string, err error, log zerol
 	return h.Store.FinishDelivery(noting, guid, thread.Failed, err.Error())
 }
 
-// EventHandlers are the handlers of all events, one a file; the first that names an event has it.
+// EventHandlers are the handlers of all events, one per file; the first that names an event handles it.
 func (h *Handlers) EventHandlers() []githubapp.EventHandler {
 	on := func(read func(*payload) []Activity, events ...string) handler {
 		return handler{h, fromSomebody(read), events}
@@ -175,14 +170,13 @@ func (h *Handlers) handlerOf(event string) githubapp.EventHandler {
 	return unknownEvent(event)
 }
 
-// Reads reports whether a delivery can mean anything to Pawl; others are not worth
-// the request for their payload.
+// Reads reports whether a delivery can matter to Pawl; others are not worth the request for their payload.
 func (h *Handlers) Reads(event, action string) bool {
 	switch h.handlerOf(event).(type) {
 	case Other, unknownEvent:
 		return false
 	}
-	switch event { // most of them say nothing yet
+	switch event { // most of them mean nothing yet
 	case "check_run":
 		return action != "created"
 	case "check_suite":
@@ -191,7 +185,7 @@ func (h *Handlers) Reads(event, action string) bool {
 	return true
 }
 
-// handler is what all EventHandlers share: it handles its events with one reader.
+// handler is the common part of all EventHandlers.
 type handler struct {
 	*Handlers
 	read   func(*payload) []Activity
@@ -200,8 +194,8 @@ type handler struct {
 
 func (h handler) Handles() []string { return h.events }
 
-// Handle reads one delivery, appends what it means, and notes in its row what became
-// of it. It may be called again for the same GUID.
+// Handle parses one delivery, appends its events, and notes the result in its row. It may be called again for the
+// same GUID.
 func (h handler) Handle(ctx context.Context, event, guid string, payload []byte) error {
 	activities, err := read(payload, h.read)
 	if err != nil {
@@ -218,7 +212,7 @@ func (h handler) Handle(ctx context.Context, event, guid string, payload []byte)
 	return err
 }
 
-// appendAll appends what a delivery means. The note says in a few words what became of it.
+// appendAll appends a delivery's events. The note is a short result.
 func (h *Handlers) appendAll(ctx context.Context, event, guid string, activities []Activity) (note string, err error) {
 	if len(activities) == 0 {
 		return "nothing to do for " + event, nil
@@ -237,7 +231,7 @@ func (h *Handlers) appendAll(ctx context.Context, event, guid string, activities
 	return strings.Join(notes, "; "), nil
 }
 
-// Other handles the events that GitHub knows and that mean nothing to Pawl, such as the ping of a new App.
-// They are stored and noted like every other delivery, so that an operator sees that GitHub reaches the
-// server. It names all of go-github's events; the handlers before it take theirs.
+// Other handles GitHub's events without a meaning for Pawl, such as the ping of a new App. They are stored and
+// noted like every delivery, so that an operator sees that GitHub reaches the server. It names all of go-github's
+// events; earlier handlers take theirs.
 type Other struct{ handler }

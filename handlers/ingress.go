@@ -21,34 +21,32 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// MaxPayload is GitHub's cap on a webhook payload, 25 MiB; a larger event is
-// never sent, so a larger body is not GitHub's.
+// MaxPayload is GitHub's limit of a webhook payload, 25 MiB; it never sends a larger event.
 const MaxPayload = 25 << 20
 
-// MinSecret is the shortest webhook secret that is accepted, in bytes.
+// MinSecret is the shortest accepted webhook secret, in bytes.
 const MinSecret = 16
 
-// Deliveries stores webhook requests durably. Receive returns after the delivery
-// is committed; fresh is false for a GUID that is already known.
+// Deliveries stores webhook requests durably. Receive returns after the delivery is committed; fresh is false for a
+// known GUID.
 type Deliveries interface {
 	Receive(ctx context.Context, d thread.Delivery) (fresh bool, err error)
 }
 
-// Ingress is the webhook endpoint. It answers 2xx only after the delivery is
-// durable, and never waits for GitHub or an agent.
+// Ingress is the webhook endpoint. It answers 2xx only after the delivery is durable, and never waits for GitHub or
+// an agent.
 type Ingress struct {
 	secrets  []string
-	hooks    []http.Handler  // go-githubapp's dispatcher, for each secret one
-	known    map[string]bool // the events that have a handler
+	hooks    []http.Handler  // go-githubapp's dispatchers, one per secret
+	known    map[string]bool // events with a handler
 	store    Deliveries
 	now      func() time.Time
 	log      zerolog.Logger
-	refusals zerolog.Logger // some of what strangers send, who could fill the log
+	refusals zerolog.Logger // a sampled log, since strangers' requests could fill it
 }
 
-// NewIngress takes the secret that GitHub signs with and, while it is being
-// changed, the previous one after it. It refuses a secret that is too short to
-// mean anything: go-githubapp would accept unsigned requests with an empty one.
+// NewIngress takes GitHub's secret and, during a change, the previous one after it. It refuses a short secret:
+// go-githubapp would accept unsigned requests with an empty one.
 func NewIngress(secrets []string, handlers []githubapp.EventHandler, store Deliveries, now func() time.Time, log zerolog.Logger) (*Ingress, error) {
 	names := []string{"webhook_secret", "previous_webhook_secret"}
 	if len(secrets) == 0 || len(secrets) > len(names) {
@@ -78,7 +76,7 @@ func NewIngress(secrets []string, handlers []githubapp.EventHandler, store Deliv
 	return in, nil
 }
 
-// dispatcher checks signatures with a secret and hands what is signed to Schedule.
+// dispatcher checks signatures with a secret and passes signed requests to Schedule.
 func (in *Ingress) dispatcher(secret string, handlers ...githubapp.EventHandler) http.Handler {
 	return githubapp.NewEventDispatcher(handlers, secret, githubapp.WithScheduler(in), githubapp.WithErrorCallback(in.refuse))
 }
@@ -106,7 +104,7 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !eventForm.MatchString(event):
 		http.Error(w, "X-GitHub-Event must name the event", http.StatusBadRequest)
 		return
-	// go-github goes by the prefix, and would take SHA-1 here as well.
+	// go-github goes by the prefix, and would accept SHA-1 here as well.
 	case !strings.HasPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="):
 		about(in.refusals, r).Warn().Str("hint", secretHint).Msg("webhook refused: it is not signed")
 		http.Error(w, "X-Hub-Signature-256 must hold a SHA-256 signature; set the App's webhook secret at GitHub", http.StatusUnauthorized)
@@ -115,7 +113,7 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the payload is larger than 25 MiB", http.StatusRequestEntityTooLarge)
 		return
 	}
-	// go-github falls back to SHA-1 when it is offered.
+	// go-github falls back to SHA-1 if it is offered.
 	r.Header.Del("X-Hub-Signature")
 	r.Body = http.MaxBytesReader(w, r.Body, MaxPayload)
 	signed, err := in.signedBy(r)
@@ -125,15 +123,15 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	hook := in.hooks[signed]
 	if !in.known[event] {
-		// A dispatcher drops what it has no handler for. GitHub may have events that
-		// go-github does not know yet; they are stored and kept unread.
+		// A dispatcher drops events without a handler. GitHub may have events that go-github does not know; they are
+		// stored unread.
 		hook = in.dispatcher(in.secrets[signed], unknownEvent(event))
 	}
 	hook.ServeHTTP(w, r)
 }
 
-// signedBy returns the index of the secret that a request is signed with, or of the first one, against which
-// the dispatcher then refuses it. With one secret only the dispatcher reads the body.
+// signedBy is the index of a request's secret, or of the first one, which the dispatcher then refuses. With one
+// secret only the dispatcher reads the body.
 func (in *Ingress) signedBy(r *http.Request) (int, error) {
 	if len(in.secrets) == 1 {
 		return 0, nil
@@ -164,11 +162,11 @@ func (in *Ingress) Schedule(ctx context.Context, d githubapp.Dispatch) error {
 
 var errStore = errors.New("store delivery")
 
-// secretHint is for an operator who reads of a refused webhook.
+// secretHint is the operator's hint about a refused webhook.
 const secretHint = "if GitHub sent it (the App's settings list it under Advanced), write one secret there under Webhook " +
 	"and as github.app.webhook_secret, and restart Pawl; else a stranger sent it, and there is nothing to do"
 
-// about names the delivery of a request in what is logged.
+// about adds a request's delivery to the log.
 func about(log zerolog.Logger, r *http.Request) *zerolog.Logger {
 	named := log.With().
 		Str("delivery", r.Header.Get("X-GitHub-Delivery")).
@@ -178,7 +176,7 @@ func about(log zerolog.Logger, r *http.Request) *zerolog.Logger {
 }
 
 func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	invalid, _ := errors.AsType[githubapp.ValidationError](err) // which does not unwrap, so its cause is asked
+	invalid, _ := errors.AsType[githubapp.ValidationError](err) // it does not unwrap
 	log, refusals := about(in.log, r), about(in.refusals, r)
 	_, tooLarge := errors.AsType[*http.MaxBytesError](invalid.Cause)
 	switch {
@@ -202,8 +200,7 @@ func (in *Ingress) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// unknownEvent is the handler of an event that this version does not know: its
-// payload is kept unread, for a later version.
+// unknownEvent handles an event that this version does not know: its payload is kept unread, for a later version.
 type unknownEvent string
 
 func (e unknownEvent) Handles() []string { return []string{string(e)} }

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Installation handles the App's own comings and goings on an account. Of a suspension
-// and its end GitHub names no repositories: they concern all of the account.
+// Installation handles the App's installation and removal on an account. A suspension and its end name no
+// repositories: they concern the whole account.
 type Installation struct{ handler }
 
 func installation(p *payload) []Activity {
@@ -29,7 +29,7 @@ func installation(p *payload) []Activity {
 	return forAll(p, p.Repos, c)
 }
 
-// forAll makes a change of each repository. One without a name would be of its whole owner.
+// forAll makes a change of each repository. One without a name would be the whole owner's.
 func forAll(p *payload, repos []repository, c thread.Change) []Activity {
 	var activities []Activity
 	for _, r := range repos {
@@ -43,8 +43,8 @@ func forAll(p *payload, repos []repository, c thread.Change) []Activity {
 	return activities
 }
 
-// everywhere is a change of all threads there. Where the App is installed its id is
-// another one than before, and so is that of a repository that was made anew.
+// everywhere is a change of all threads there. After an installation the App's id is a new one, as is a re-created
+// repository's.
 func everywhere(repo forge.Repo, c thread.Change) Activity {
 	if c.What == "installed" {
 		c.Snapshot = &thread.Details{Installation: repo.Installation, RepoID: repo.ID}

@@ -2,7 +2,7 @@ package handlers
 
 import "github.com/pawlbot/pawl/solver/thread"
 
-// InstallationRepositories handles which repositories an installation gains and loses.
+// InstallationRepositories handles an installation's gained and lost repositories.
 type InstallationRepositories struct{ handler }
 
 func installationRepositories(p *payload) []Activity {

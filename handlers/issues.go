@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Issues handles what happens to an issue itself.
+// Issues handles events of an issue itself.
 type Issues struct{ handler }
 
 func issues(p *payload) []Activity {
@@ -21,7 +21,7 @@ func issues(p *payload) []Activity {
 	return []Activity{it}
 }
 
-// itself reads what happens to issues and pull requests alike.
+// itself parses events of issues and pull requests.
 func (p *payload) itself(it *Activity, i issueOrPull, what string) {
 	who := p.Sender
 	switch p.Action {
@@ -53,7 +53,7 @@ func (p *payload) itself(it *Activity, i issueOrPull, what string) {
 		if p.Action == "review_requested" {
 			r.Name, to = "asked for a review", p.Asked
 		}
-		if to == nil { // a team was asked
+		if to == nil { // a team was requested
 			it.What = noted(fmt.Sprintf("the %s was %s, and nobody is named", what, p.Action))
 			return
 		}

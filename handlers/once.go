@@ -14,19 +14,18 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// A webhook and the reconciliation may both bring a remark, in any order and at the same time. So its event
-// is keyed by what it is about, not by the delivery that brought it. Of an edit only the webhook names the editor.
+// A webhook and the reconciliation may both bring a remark, in any order and concurrently. So its event's key names
+// the remark and not the delivery. Only the webhook names an edit's editor.
 
-// Reconciled stands in place of a delivery's GUID in events that the reconciliation found.
+// Reconciled replaces a delivery's GUID in events of the reconciliation.
 const Reconciled = "reconciliation"
 
-// ReconciledEdit does so in events of edits that the reconciliation saw, and of which it does not know the
-// editor. Such an event accepts nothing and stands in nobody's way: the webhook of the edit, which names its
-// sender, is judged by itself whenever it comes.
+// ReconciledEdit does so for edits that the reconciliation saw without their editor. Such an event accepts nothing
+// and blocks nothing: the edit's webhook, which names its sender, is judged whenever it comes.
 const ReconciledEdit = "reconciliation of an edit"
 
-// MadeKey is the key of a text as it was written; empty when GitHub did not say which. Edits are told apart by their
-// deliveries: somebody may edit a text there, back and there again within one of GitHub's whole seconds.
+// MadeKey is the key of an original text; empty if GitHub did not identify it. Edits are distinguished by delivery:
+// a writer may edit a text there, back and there again within one of GitHub's whole seconds.
 func MadeKey(kind string, id int64) string {
 	if id == 0 {
 		return ""
@@ -34,7 +33,7 @@ func MadeKey(kind string, id int64) string {
 	return fmt.Sprintf("made:%s:%d", kind, id)
 }
 
-// ClosedKey is the key of the end of an issue or pull request. A pull request is merged once.
+// ClosedKey is the key of an issue's or pull request's end. A pull request is merged once.
 func ClosedKey(number int, at time.Time, merged bool) string {
 	switch {
 	case merged:
@@ -45,7 +44,7 @@ func ClosedKey(number int, at time.Time, merged bool) string {
 	return fmt.Sprintf("closed:%d:%d", number, at.Unix())
 }
 
-// deliveryKey is the key of what only its delivery tells apart: the i-th thing that one brought.
+// deliveryKey is the key of a delivery's i-th activity without another identity.
 func deliveryKey(guid string, i int) string {
 	if i == 0 {
 		return "delivery:" + guid
@@ -58,7 +57,7 @@ func Digest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// overtaken reports whether the reconciliation has found this version of a remark, or one that came after it.
+// overtaken reports whether the reconciliation has found this version of a remark, or a later one.
 func (it Activity) overtaken(s thread.State, r *feedback.Remark) bool {
 	mine := identity(it.feedback(r))
 	newer := func(f thread.Feedback) bool {
@@ -71,7 +70,7 @@ func (it Activity) overtaken(s thread.State, r *feedback.Remark) bool {
 	return mine != "" && slices.ContainsFunc(all, newer)
 }
 
-// feedback is what the event of a remark tells of it, whatever becomes of it.
+// feedback is a remark's event before its judgement.
 func (it Activity) feedback(r *feedback.Remark) thread.Feedback {
 	first := false
 	switch it.Target.Kind {
@@ -91,7 +90,7 @@ func (it Activity) feedback(r *feedback.Remark) thread.Feedback {
 	}
 }
 
-// Remarks are the judged remarks in a log, accepted or not.
+// Remarks are a log's judged remarks, accepted or not.
 func Remarks(events []thread.Event) []thread.Feedback {
 	kinds := []thread.Kind{thread.KindFeedback, thread.KindIgnored, thread.KindControl, thread.KindQuestion}
 	var list []thread.Feedback
@@ -104,7 +103,7 @@ func Remarks(events []thread.Event) []thread.Feedback {
 	return list
 }
 
-// Texts are the newest versions of the remarks in a log that are texts, by identity.
+// Texts are the newest versions of a log's texts, by identity.
 func Texts(events []thread.Event) map[string]thread.Feedback {
 	texts := map[string]thread.Feedback{}
 	for _, f := range Remarks(events) {
@@ -115,8 +114,8 @@ func Texts(events []thread.Event) map[string]thread.Feedback {
 	return texts
 }
 
-// Same reports whether the log holds a text as it is, as far as it kept it: of
-// an ignored one it keeps the beginning, of Pawl's own nothing.
+// Same reports whether the log has this text, as far as it keeps texts: the beginning of ignored ones, nothing of
+// Pawl's own.
 func Same(last thread.Feedback, text string) bool {
 	if last.Own || last.Raw == text {
 		return true
@@ -125,10 +124,10 @@ func Same(last thread.Feedback, text string) bool {
 	return cut && strings.HasPrefix(text, last.Raw)
 }
 
-// reviewAnchor stands before a review's id in its address.
+// reviewAnchor precedes a review's id in its URL.
 const reviewAnchor = "#pullrequestreview-"
 
-// identity names the text that a remark is, whatever its version; empty for remarks that are no texts.
+// identity identifies a remark's text across versions; empty for remarks without a text.
 func identity(f thread.Feedback) string {
 	switch {
 	case f.Source == policy.FromDescription:

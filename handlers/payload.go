@@ -13,16 +13,16 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// payload is what Pawl reads of an event; which parts an event has is in GitHub's "Webhook events and
-// payloads". go-github's types hold everything GitHub sends, but not the App through which a text was written
-// nor a review's edit, and reading into them takes three times as long as this does.
+// payload is the part of an event that Pawl reads; GitHub's "Webhook events and payloads" has the parts of each
+// event. go-github's types lack the App of a text and a review's edit, and parsing into them takes three times as
+// long.
 type payload struct {
 	Action       string         `json:"action"`
 	Sender       feedback.Actor `json:"sender"`
 	Repo         repository     `json:"repository"`
 	Installation struct {
 		ID      int64          `json:"id"`
-		Account feedback.Actor `json:"account"` // in events about the installation itself
+		Account feedback.Actor `json:"account"` // in events of the installation itself
 	} `json:"installation"`
 	Changes struct {
 		Body *from `json:"body"`
@@ -42,8 +42,8 @@ type payload struct {
 	Comment forge.ReviewComment `json:"comment"` // also one that is not on a line
 	Review  forge.Review        `json:"review"`
 	Label   label               `json:"label"`
-	Given   *feedback.Actor     `json:"assignee"`           // who was assigned
-	Asked   *feedback.Actor     `json:"requested_reviewer"` // absent where a team was asked
+	Given   *feedback.Actor     `json:"assignee"`           // the assignee
+	Asked   *feedback.Actor     `json:"requested_reviewer"` // absent for a team
 
 	CheckRun        checkRunPart `json:"check_run"`
 	CheckSuite      suite        `json:"check_suite"`
@@ -72,7 +72,6 @@ type repository struct {
 	Private       bool           `json:"private"`
 }
 
-// pushed is a commit of a push.
 type pushed struct {
 	Message  string   `json:"message"`
 	Added    []string `json:"added"`
@@ -109,7 +108,7 @@ type checkRunPart struct {
 	Suite       suite       `json:"check_suite"`
 }
 
-// suite is all checks of an App on a commit.
+// suite is an App's checks on a commit.
 type suite struct {
 	HeadBranch string      `json:"head_branch"`
 	HeadSHA    string      `json:"head_sha"`
@@ -148,8 +147,7 @@ func (p *payload) about(i issueOrPull, pull bool) Activity {
 	return it
 }
 
-// About is an activity on an issue, or on a pull request with its branches, of which
-// nothing else is known yet.
+// About is an activity on an issue, or on a pull request with its branches, without content.
 func About(repo forge.Repo, i forge.Issue, pull bool, head, base forge.Branch) Activity {
 	return Activity{Repo: repo, Number: i.Number, URL: i.HTMLURL, created: i.Created, Snapshot: thread.Details{
 		Installation: repo.Installation, RepoID: repo.ID,
@@ -158,7 +156,7 @@ func About(repo forge.Repo, i forge.Issue, pull bool, head, base forge.Branch) A
 	}}
 }
 
-// text is a comment or review as a remark of whoever wrote or edited it.
+// text is a comment or review as a remark of its writer or editor.
 func (p *payload) text(source policy.Source, c forge.Comment) *feedback.Remark {
 	was, hasWas := p.was()
 	return &feedback.Remark{
@@ -175,8 +173,8 @@ func read(data []byte, reader func(*payload) []Activity) ([]Activity, error) {
 	return reader(&p), nil
 }
 
-// fromSomebody reads as read does, but a payload without a sender counts for nothing. GitHub sends null for an account that
-// is gone, and nobody can be asked for a permission then.
+// fromSomebody is read for payloads with a sender. GitHub sends null for a deleted account, which has no permission
+// to check.
 func fromSomebody(read func(*payload) []Activity) func(*payload) []Activity {
 	return func(p *payload) []Activity {
 		all := read(p)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// PullRequestReview handles a review as a whole; its remarks on lines come as pull_request_review_comment.
+// PullRequestReview handles a review; its line comments come as pull_request_review_comment.
 type PullRequestReview struct{ handler }
 
 func pullRequestReview(p *payload) []Activity {
@@ -24,16 +24,16 @@ func pullRequestReview(p *payload) []Activity {
 	return []Activity{it}
 }
 
-// Reviewed is what a review says and what it makes of the work; r is its text.
+// Reviewed is a review's remark, r, and its verdict on the work.
 func Reviewed(it Activity, rv forge.Review, r *feedback.Remark) []Activity {
 	state := strings.ToLower(rv.State)
 	r.State, r.SHA = state, rv.SHA
 	it.URL, it.MadeAt, it.Target = rv.HTMLURL, rv.Submitted, thread.Target{}
 	it.What = Remarked{Remark: r}
-	if rv.Node != "" { // else nobody can react to it
+	if rv.Node != "" { // otherwise it takes no reaction
 		it.Target = thread.Target{Kind: "review", ID: rv.ID, Node: rv.Node}
 	}
-	if r.Edited { // which moves no time
+	if r.Edited { // an edit keeps the time
 		return []Activity{it}
 	}
 	it.Key = MadeKey("review", rv.ID)

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// PullRequestReviewComment handles a remark on a line of a pull request. The agent is told the place.
+// PullRequestReviewComment handles a comment on a line of a pull request. The agent gets the line.
 type PullRequestReviewComment struct{ handler }
 
 func pullRequestReviewComment(p *payload) []Activity {

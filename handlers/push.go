@@ -10,9 +10,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Push handles what is pushed. It asks for no work, whoever pushed. It is kept in the log of the thread whose
-// branch it was, so that /pawl why can tell. Any other branch may be the base of Pawl's pull requests, which has moved;
-// on the default branch it may take back what Pawl did. Where it changes the repository's configuration, that is checked.
+// Push handles pushes. A push asks for no work. It goes into the log of its branch's thread, for /pawl why. Any
+// other branch may be the base of Pawl's pull requests, which has moved; on the default branch it may revert Pawl's
+// work. A changed repository configuration is checked.
 type Push struct{ handler }
 
 func push(p *payload) (all []Activity) {
@@ -34,8 +34,7 @@ func push(p *payload) (all []Activity) {
 	return append(all, Activity{Repo: p.repo(), What: baseMoved{base: branch, change: moved}})
 }
 
-// decide tells the threads of Pawl's own open pull requests that their base has moved, each once within the time
-// after which its step looks.
+// decide tells the threads of Pawl's own open pull requests that their base has moved, once until their steps look.
 func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	every := h.Solver.Env.Current().Policy.UpdateEvery
 	if every <= 0 {
@@ -61,7 +60,7 @@ func (b baseMoved) decide(ctx context.Context, h *Handlers, it Activity, guid st
 		if err != nil {
 			return "", err
 		}
-		if t.Number == p.Number { // no log names it as Pawl's
+		if t.Number == p.Number { // no log has it as Pawl's
 			continue
 		}
 		c, now := b.change, h.Now()

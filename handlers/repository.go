@@ -8,8 +8,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Repository handles what becomes of a repository: the work on one that is gone, also
-// under its old name, ends.
+// Repository handles changes of a repository: work on a removed one ends, also under its old name.
 type Repository struct{ handler }
 
 func repositoryChanged(p *payload) []Activity {
@@ -36,8 +35,8 @@ func repositoryChanged(p *payload) []Activity {
 	return []Activity{it}
 }
 
-// pause pauses the repository or ends that, before the order is logged: a crash between has it done again, which says that
-// it was done. The answer tells why where nothing was.
+// pause pauses the repository or ends the pause, before the command is logged: after a crash in between it is
+// repeated and finds it done. The answer says why nothing changed.
 func (h *Handlers) pause(ctx context.Context, t thread.ID, f thread.Feedback) (thread.NewEvent, error) {
 	by := orders.Person{Login: f.By.Login, ID: f.By.ID, Where: "in a comment", At: h.Now()}
 	err := orders.OnRepository(ctx, h.Store, f.Command, t.Owner, t.Name, by)

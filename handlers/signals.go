@@ -17,27 +17,26 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// What people make of the work asks for nothing, and teaches which backend does well: an approval, a request
-// for changes, a revert. That a pull request was merged or closed is a change of its thread anyway.
+// People's acts on the work ask for nothing, but teach which backend does well: an approval, a request for changes,
+// a revert. A merged or closed pull request is a change of its thread anyway.
 
-// signal is who gave one, and whether the act itself shows that they may write.
+// signal is a signal's author, and whether the act itself proves write permission.
 type signal struct {
 	by       feedback.Actor
 	mayWrite bool
 }
 
-// The words of a revert: GitHub's button writes the first into the description of
-// a pull request, git revert the second into the message of a commit.
+// The words of a revert: GitHub's button writes the first into a pull request's description, git revert the second
+// into a commit's message.
 var (
 	revertsPull   = regexp.MustCompile(`(?m)^Reverts ([A-Za-z0-9._-]+/[A-Za-z0-9._-]+)?#([1-9][0-9]{0,8})\b`)
 	revertsCommit = regexp.MustCompile(`(?m)^\s*This reverts commit ([0-9a-f]{7,64})\b`)
 )
 
-// maxReverts bounds what one push or pull request can revert; each commit may cost a request.
+// maxReverts limits the reverts of one push or pull request; each commit may cost a request.
 const maxReverts = 20
 
-// revertingPull reads a pull request that was merged into the default branch and
-// says that it reverts others of the repository.
+// revertingPull parses a pull request that was merged into the default branch for reverts of others.
 func revertingPull(of Activity, pr issueOrPull, by feedback.Actor) []Activity {
 	if !strings.HasPrefix(pr.Title, `Revert "`) || pr.Base.Ref != of.Snapshot.DefaultBranch {
 		return nil
@@ -45,7 +44,7 @@ func revertingPull(of Activity, pr issueOrPull, by feedback.Actor) []Activity {
 	return reverts(of, revertedPulls(pr.Body, of.Repo), by)
 }
 
-// revertingPush reads the messages of what was pushed to the default branch.
+// revertingPush parses the commit messages of a push to the default branch for reverts.
 func revertingPush(p *payload) []Activity {
 	of := Activity{Repo: p.repo(), URL: p.Compare}
 	var all []reverted
@@ -61,7 +60,7 @@ func revertingPush(p *payload) []Activity {
 	return reverts(of, all, p.Sender)
 }
 
-// reverted is a pull request, or a commit of which it is not known which pull request brought it.
+// reverted is a pull request, or a commit with an unknown pull request.
 type reverted struct {
 	number int
 	commit string
@@ -80,8 +79,8 @@ func revertedPulls(text string, r forge.Repo) (all []reverted) {
 	return all
 }
 
-// reverts makes one activity of each pull request and commit. Who merges or
-// pushes to the default branch may write.
+// reverts makes one activity per pull request and commit. A merge or push to the default branch proves write
+// permission.
 func reverts(of Activity, all []reverted, by feedback.Actor) (activities []Activity) {
 	slices.SortFunc(all, func(a, b reverted) int {
 		return cmp.Or(cmp.Compare(a.commit, b.commit), cmp.Compare(a.number, b.number))
@@ -99,11 +98,11 @@ func reverts(of Activity, all []reverted, by feedback.Actor) (activities []Activ
 	return activities
 }
 
-// revertedKey makes a pull request reverted once, however many events tell it.
+// revertedKey makes a pull request reverted once, however many events report it.
 func revertedKey(number int) string { return fmt.Sprintf("signal:reverted:%d", number) }
 
-// byCommit finds the pull request that brought the commit by which an activity is named. A commit that came
-// without one, or that GitHub does not know, belongs to no thread.
+// byCommit finds the pull request of an activity's commit. A commit without one, or unknown to GitHub, belongs to
+// no thread.
 func (h *Handlers) byCommit(ctx context.Context, it Activity, c Changed) (Activity, Changed, error) {
 	if c.commit == "" {
 		return it, c, nil
@@ -124,7 +123,7 @@ func (h *Handlers) byCommit(ctx context.Context, it Activity, c Changed) (Activi
 	return it, c, nil
 }
 
-// mute says why a signal does not count; empty when it does.
+// mute says why a signal does not count; empty if it does.
 func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Activity, of signal) (string, error) {
 	by := of.by
 	app, err := h.Forge.Apps.Get(ctx)
@@ -155,7 +154,7 @@ func (h *Handlers) mute(ctx context.Context, t thread.ID, s thread.State, it Act
 
 // permission is what an account may do on a repository, or why GitHub does not show the App the repository.
 func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (level, unseen string, err error) {
-	if r.Installation == 0 { // the App is not installed where the payload comes from
+	if r.Installation == 0 { // the App is not installed in the payload's repository
 		return "none", "the App is not installed on the repository", nil
 	}
 	level, err = h.Forge.Repositories.Permission(ctx, r, login)
@@ -168,11 +167,11 @@ func (h *Handlers) permission(ctx context.Context, r forge.Repo, login string) (
 	return level, "", nil
 }
 
-// maxThumbs bounds the reactions of one comment that are asked about: each may cost a request.
+// maxThumbs limits the checked reactions of one comment: each may cost a request.
 const maxThumbs = 20
 
-// thumbs are what people who may write say of the work by a reaction to the status comment. GitHub sends no webhook for
-// reactions, so they are read when something else is told of the work: a review, or an end.
+// thumbs are the reactions of permitted users to the status comment. GitHub sends no webhook for reactions, so they
+// are read with other signals: a review, or an end.
 func (h *Handlers) thumbs(ctx context.Context, t thread.ID, s thread.State, it Activity, what string) (events []thread.NewEvent, err error) {
 	switch what {
 	case "head_moved", "base_moved":
@@ -209,10 +208,10 @@ func (h *Handlers) thumbs(ctx context.Context, t thread.ID, s thread.State, it A
 	return events, err
 }
 
-// refusedKey names, among what the nodes share, who was told when that they may give no orders, by their ids.
+// refusedKey is the shared list of users, by id, who got the reply that they may not command Pawl, with times.
 const refusedKey = "refused"
 
-// maxRefused bounds how many people are told so in 24 hours: anybody may write to a public repository.
+// maxRefused limits such replies in 24 hours: everyone may write to a public repository.
 const maxRefused = 100
 
 // tell is what somebody is told of a remark of which nothing comes: once a day that they may give no orders, and once on
@@ -232,11 +231,11 @@ func (h *Handlers) tell(ctx context.Context, it Activity, f thread.Feedback, j f
 	return []thread.NewEvent{e}, nil
 }
 
-// firstToday reports whether nobody was told so in the last 24 hours, and notes it.
+// firstToday reports whether the user got no such reply in the last 24 hours, and notes it.
 func (h *Handlers) firstToday(ctx context.Context, who feedback.Actor) (first bool, err error) {
 	err = h.Store.UpdateShared(ctx, refusedKey, func(now time.Time, old []byte) []byte {
 		told := map[int64]time.Time{}
-		_ = json.Unmarshal(old, &told) // what cannot be read is as if nobody had been told
+		_ = json.Unmarshal(old, &told) // an unreadable value counts as empty
 		for id, at := range told {
 			if now.Sub(at).Abs() >= 24*time.Hour {
 				delete(told, id)
@@ -248,7 +247,7 @@ func (h *Handlers) firstToday(ctx context.Context, who feedback.Actor) (first bo
 			return nil
 		}
 		told[who.ID] = now
-		next, _ := json.Marshal(told) // ids and times, which can always be written
+		next, _ := json.Marshal(told) // ids and times always marshal
 		return next
 	})
 	return first, err

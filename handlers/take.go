@@ -15,8 +15,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Decide decides about one activity and appends the event. guid names the delivery
-// that brought it, is Reconciled, or tells in other words where it is from. The note says in a few words what became of it.
+// Decide decides about one activity and appends the event. guid is its delivery, Reconciled, or another source. The
+// note is a short result.
 func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string, error) {
 	if it.What == nil {
 		return "", nil
@@ -24,7 +24,7 @@ func (h *Handlers) Decide(ctx context.Context, it Activity, guid string) (string
 	return it.What.decide(ctx, h, it, guid)
 }
 
-// decide has a remark judged, unless it was before.
+// decide has a remark judged, once.
 func (r Remarked) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	t, state, err := h.locate(ctx, &it)
 	if err != nil {
@@ -45,7 +45,7 @@ func (r Remarked) decide(ctx context.Context, h *Handlers, it Activity, guid str
 	return h.remark(ctx, t, state, it, r.Remark, guid)
 }
 
-// decide appends what happened to a thread that Pawl works on; others are of no interest.
+// decide appends a change of a thread that Pawl works on; others do not matter.
 func (c Changed) decide(ctx context.Context, h *Handlers, it Activity, guid string) (string, error) {
 	it, c, err := h.byCommit(ctx, it, c)
 	if err != nil {
@@ -68,7 +68,7 @@ const noThread = "it belongs to no thread"
 
 func untracked(t thread.ID) string { return "Pawl does not work on " + t.String() }
 
-// locate finds the thread of an activity and reads its log; number zero means none.
+// locate finds an activity's thread and reads its log; number zero means none.
 func (h *Handlers) locate(ctx context.Context, it *Activity) (thread.ID, thread.State, error) {
 	t, err := h.threadOf(ctx, it)
 	if err != nil || t.Number <= 0 {
@@ -90,12 +90,12 @@ func (h *Handlers) locate(ctx context.Context, it *Activity) (thread.ID, thread.
 	return t, state, nil
 }
 
-// elsewhere reports whether an activity is on the pull request of the thread, which is an issue.
+// elsewhere reports whether an activity is on the pull request of the thread's issue.
 func (it Activity) elsewhere(t thread.ID) bool { return it.Number != t.Number && it.Number != 0 }
 
-// threadOf is the thread that an activity concerns; number zero means none. The pull request of an issue has
-// the issue's. GitHub may send what is said there before the log knows the pull request's number: then the
-// branch tells, which only Pawl's own pull requests are asked for.
+// threadOf is an activity's thread; number zero means none. An issue's pull request has the issue's thread. GitHub
+// may send its comments before the log has the pull request's number: then the branch decides, which Pawl asks for
+// only for its own pull requests.
 func (h *Handlers) threadOf(ctx context.Context, it *Activity) (thread.ID, error) {
 	t := thread.ID{Owner: it.Repo.Owner, Name: it.Repo.Name, Number: it.Number}
 	if it.thread != nil {
@@ -135,7 +135,7 @@ func (h *Handlers) threadOf(ctx context.Context, it *Activity) (thread.ID, error
 	return t, nil
 }
 
-// change appends what happened to a thread.
+// change appends a change of a thread.
 func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it Activity, of Changed, guid string) (string, error) {
 	if of.signal != nil {
 		why, err := h.mute(ctx, t, s, it, *of.signal)
@@ -163,8 +163,8 @@ func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it A
 	return c.What, err
 }
 
-// onPull makes the end and the return of a pull request that an issue's thread opened changes of their own. The note says
-// why such a change is none.
+// onPull turns the end or reopening of an issue's pull request into the thread's changes. The note says why it does
+// not count.
 func (it Activity) onPull(t thread.ID, s thread.State, c *thread.Change) (note string, err error) {
 	switch c.What {
 	case "closed", "merged", "reopened":
@@ -190,7 +190,7 @@ func (all changedAll) decide(ctx context.Context, h *Handlers, it Activity, guid
 		return "", err
 	}
 	c := all.change
-	// GitHub names no time; a command that was given before this change must not undo it.
+	// GitHub names no time; an earlier command must not undo this change.
 	c.Delivery, c.MadeAt = guid, h.Now().Truncate(time.Second)
 	for _, t := range threads {
 		if _, err := h.Store.Append(ctx, t, true, thread.NewEvent{Key: it.Key, Kind: thread.KindThread, At: h.Now(), Data: c}); err != nil {
@@ -200,7 +200,7 @@ func (all changedAll) decide(ctx context.Context, h *Handlers, it Activity, guid
 	return fmt.Sprintf("%s: %d threads", c.What, len(threads)), nil
 }
 
-// remark asks policy and appends feedback, a control, a question, or what was ignored and why.
+// remark asks policy and appends feedback, a control, a question, or an ignored remark with the reason.
 func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark, guid string) (string, error) {
 	parsed := r.Parsed()
 	r = &parsed
@@ -209,7 +209,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 		return "", err
 	}
 	if forgettable(s, r, j) {
-		// Nobody will want to know of what does not name Pawl, and anybody could fill the log.
+		// Nobody needs remarks that do not name Pawl, and everyone could fill the log.
 		if named, err := h.namesPawl(ctx, *r); err != nil || !named {
 			return fmt.Sprintf("%s: %s", thread.KindIgnored, j.Reason), err
 		}
@@ -226,7 +226,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	if err != nil {
 		return "", err
 	}
-	// The checks of the last commit are also what its attempt is worth.
+	// The last commit's checks also grade its attempt.
 	worth := f.Check != "" && f.SHA == s.Head && !j.Own
 	wake := j.Accepted || worth || len(logged) > 1 || s.TakenBack(f)
 	_, err = h.Store.Append(ctx, t, wake, logged...)
@@ -239,7 +239,7 @@ func (h *Handlers) remark(ctx context.Context, t thread.ID, s thread.State, it A
 	return fmt.Sprintf("%s: %s", kind, j.Reason), err
 }
 
-// forgettable reports whether an ignored remark need not be in the log, unless it names Pawl.
+// forgettable reports whether an ignored remark need not be logged, unless it names Pawl.
 func forgettable(s thread.State, r *feedback.Remark, j feedback.Judgement) bool {
 	if j.Accepted {
 		return false
@@ -247,14 +247,14 @@ func forgettable(s thread.State, r *feedback.Remark, j feedback.Judgement) bool 
 	return !s.Tracked() || r.Source == policy.FromAssignment
 }
 
-// judged is what the log tells of a remark and of what it came to.
+// judged is the log's entry of a judged remark.
 func (it Activity) judged(r *feedback.Remark, j feedback.Judgement) thread.Feedback {
 	f := it.feedback(r)
 	f.Reason, f.Own, f.Command, f.Mention, f.Pin = j.Reason, j.Own, j.Command.Name, j.Command.Mention, j.Backend
 	f.Severity = feedback.Severity(*r)
 	f.Text, f.Raw, f.Description = j.Text, r.Text, j.Description
 	if j.Own {
-		// The log holds the act, and GitHub the text.
+		// The log has the act, and GitHub the text.
 		f.Raw = ""
 	}
 	switch r.Source {
@@ -274,7 +274,7 @@ func (it Activity) judged(r *feedback.Remark, j feedback.Judgement) thread.Feedb
 	return f
 }
 
-// logged is what a judged remark adds to the log: its own event first, and questions whose answers tell its writer something.
+// logged are a judged remark's events: its own first, then questions whose answers inform its writer.
 func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it Activity, f thread.Feedback, j feedback.Judgement) ([]thread.NewEvent, error) {
 	entry := EntryOf(s, it.Snapshot.Pull || it.Number != t.Number, f, j, Backends{
 		Known:     h.Solver.HasBackend,
@@ -300,21 +300,21 @@ func (h *Handlers) logged(ctx context.Context, t thread.ID, s thread.State, it A
 	return []thread.NewEvent{e, told}, nil
 }
 
-// Entry is what a judged remark is in the log: feedback, a control, a question, or what was ignored.
+// Entry is a judged remark in the log: feedback, a control, a question, or ignored.
 type Entry struct {
 	Kind thread.Kind
 	Data any
-	// Told is a question that is logged as well: its answer says what the command did. Nil for none.
+	// Told is an additional question, whose answer says what the command did. Nil for none.
 	Told *thread.Feedback
 }
 
-// Backends is what EntryOf asks about the backends of the server.
+// Backends answers EntryOf's questions about the server's backends.
 type Backends struct {
 	Known     func(name string) bool
 	Escalates func() bool // whether a backend of the thread has an escalated effort
 }
 
-// EntryOf says what a remark is in the log of a thread. onPull says that it was made on a pull request.
+// EntryOf is a remark's entry in a thread's log. onPull says that it was made on a pull request.
 func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgement, b Backends) Entry {
 	if !j.Accepted {
 		return Entry{Kind: thread.KindIgnored, Data: f}
@@ -344,14 +344,14 @@ func EntryOf(s thread.State, onPull bool, f thread.Feedback, j feedback.Judgemen
 	return e
 }
 
-// question is feedback that is answered in a comment, about a word.
+// question is feedback that a comment answers, about a word.
 func question(f thread.Feedback, word string) Entry {
 	f.Word = word
 	return Entry{Kind: thread.KindQuestion, Data: f}
 }
 
-// unknownBackend reports whether a remark chooses a backend that the server does not have, and its name; a use without a
-// name chooses none that it has.
+// unknownBackend reports whether a remark chooses a backend that the server does not have, and its name; a use
+// without a name is unknown, too.
 func unknownBackend(f thread.Feedback, word string, b Backends) (name string, unknown bool) {
 	if f.Command == "use" && !b.Known(word) {
 		return word, true
@@ -362,7 +362,7 @@ func unknownBackend(f thread.Feedback, word string, b Backends) (name string, un
 	return "", false
 }
 
-// pointless reports whether a command lacks what it works on: a pull request, a question, or a plan.
+// pointless reports whether a command lacks its object: a pull request, a question, or a plan.
 func pointless(s thread.State, onPull bool, f thread.Feedback) bool {
 	switch f.Command {
 	case "update":
@@ -376,7 +376,7 @@ func pointless(s thread.State, onPull bool, f thread.Feedback) bool {
 	return false
 }
 
-// needsAnswer reports whether a command has an effect that its writer does not see, or less than its writer may think.
+// needsAnswer reports whether a command has an effect that its writer does not see, or less effect than expected.
 func needsAnswer(s thread.State, command string, b Backends) bool {
 	switch command {
 	case "use":
@@ -389,12 +389,11 @@ func needsAnswer(s thread.State, command string, b Backends) bool {
 	return false
 }
 
-// editorUnknown is why an edit that no webhook brought asks for nothing. By
-// webhook only a writer's own edit counts; the REST API names the author of a text
-// and never its editor, and a bot may edit what a writer wrote.
+// editorUnknown is why an edit without a webhook asks for nothing. Only a writer's own edit counts; the REST API
+// names a text's author but never its editor, and a bot may edit a writer's text.
 const editorUnknown = "who edited it is not known: no webhook told of the edit; write a new comment to ask for it"
 
-// unattributed logs an edit of which the editor is not known, as ignored.
+// unattributed logs an edit by an unknown editor as ignored.
 func (h *Handlers) unattributed(ctx context.Context, t thread.ID, it Activity, r *feedback.Remark) (string, error) {
 	events, err := h.Store.Events(ctx, t, 0)
 	if err != nil {
@@ -409,12 +408,12 @@ func (h *Handlers) unattributed(ctx context.Context, t thread.ID, it Activity, r
 	return fmt.Sprintf("%s: %s", thread.KindIgnored, editorUnknown), err
 }
 
-// maxIgnored bounds what is kept of a text that is ignored, in bytes: anybody may
-// write as much of it as GitHub allows, and /pawl why shows its beginning.
+// maxIgnored limits the kept part of an ignored text, in bytes: everyone may write as much as GitHub allows, and
+// /pawl why shows its beginning.
 const maxIgnored = 500
 
-// brief is an ignored remark without the texts that nobody will need. The fold
-// needs those of an edit back, which only who may write can make.
+// brief is an ignored remark without needless texts. The fold needs a reverted edit's texts, which only permitted
+// users can make.
 func brief(f thread.Feedback) thread.Feedback {
 	f.Raw = strings.ToValidUTF8(f.Raw[:min(len(f.Raw), maxIgnored)], "")
 	if f.Description != "" {
@@ -429,7 +428,7 @@ func brief(f thread.Feedback) thread.Feedback {
 	return f
 }
 
-// judge asks policy, and looks up what it says it needs.
+// judge asks policy, and looks up what it needs.
 func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Activity, r *feedback.Remark) (feedback.Judgement, error) {
 	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
@@ -470,7 +469,7 @@ func (h *Handlers) judge(ctx context.Context, t thread.ID, s thread.State, it Ac
 	}
 }
 
-// awaitsAnswer reports whether the work waits for what a user says to the agent's question or refusal.
+// awaitsAnswer reports whether the work waits for an answer to the agent's question or refusal.
 func awaitsAnswer(d *thread.Decided) bool {
 	if d == nil {
 		return false
@@ -478,8 +477,8 @@ func awaitsAnswer(d *thread.Decided) bool {
 	return d.Rule == policy.RuleQuestion || d.Rule == policy.RuleDeclined
 }
 
-// namesPawl reports whether a remark names Pawl, whatever became of it. A command in a
-// quotation does, too: its writer may wonder why nothing happens.
+// namesPawl reports whether a remark names Pawl, even with a quoted command: its writer may wonder why nothing
+// happens.
 func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, error) {
 	app, err := h.Forge.Apps.Get(ctx)
 	if err != nil {
@@ -499,9 +498,8 @@ func (h *Handlers) namesPawl(ctx context.Context, r feedback.Remark) (bool, erro
 	}
 }
 
-// closedSince asks GitHub whether the thread is closed, and was not before a remark
-// was made on it: somebody who asks for work on a closed thread wants it. A thread
-// that GitHub does not show is left to the step, which says what is wrong with it.
+// closedSince asks GitHub whether the thread was closed after a remark: a request on an already closed thread is
+// valid. The step handles a thread that GitHub does not show.
 func (h *Handlers) closedSince(ctx context.Context, it Activity) (why string, err error) {
 	if it.MadeAt.IsZero() {
 		return "", nil
@@ -513,7 +511,7 @@ func (h *Handlers) closedSince(ctx context.Context, it Activity) (why string, er
 		return "", nil
 	case err != nil:
 		return "", fmt.Errorf("whether %s#%d is open: %w", it.Repo.FullName(), it.Number, err)
-	case i.State == "closed" && !i.Closed.Before(it.MadeAt): // of the same second: who closes with a comment makes that first
+	case i.State == "closed" && !i.Closed.Before(it.MadeAt): // of the same second: closing with a comment makes the comment first
 		return "the thread was closed", nil
 	}
 	return "", nil

@@ -7,9 +7,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// What is the one thing that an activity tells. Each kind decides about the activity in its own way.
+// What is an activity's content. Each kind decides in its own way.
 type What interface {
-	// decide appends what the activity means. The note says in a few words what became of it.
+	// decide appends the activity's event. The note is a short result.
 	decide(ctx context.Context, h *Handlers, it Activity, guid string) (note string, err error)
 }
 
@@ -17,19 +17,19 @@ type (
 	// Remarked is a remark, which may ask for work.
 	Remarked struct {
 		Remark *feedback.Remark
-		// Anonymous says that the remark was edited, and that nobody knows by whom.
+		// Anonymous says that an unknown user edited the remark.
 		Anonymous bool
-		suite     bool // it is about all checks of an App, and every commit has some
+		suite     bool // about all checks of an App; every commit has some
 	}
 
-	// Changed is what happened to a thread.
+	// Changed is a change of a thread.
 	Changed struct {
 		Change *thread.Change
-		signal *signal // set where it is what somebody made of the work
-		commit string  // names the thread, by the commit that its pull request brought; empty where the number does
+		signal *signal // set for people's acts on the work
+		commit string  // the thread, by its pull request's commit; empty if the number decides
 	}
 
-	// changedAll is what happened to all threads of a repository, or of an account where the repository has no name.
+	// changedAll is a change of all threads of a repository, or of an account if the repository has no name.
 	changedAll struct{ change thread.Change }
 
 	// baseMoved is a push to a branch that may be the base of Pawl's open pull requests.
@@ -41,13 +41,13 @@ type (
 	// configured is a commit that may change the repository's configuration.
 	configured struct {
 		commit string
-		base   string // the commit to compare with; empty where the commit is known to change it
+		base   string // to compare with; empty if the commit is known to change it
 	}
 
-	// signedOut is the end of what a user allowed the App.
+	// signedOut is a user's revoked login.
 	signedOut struct{ user int64 }
 
-	// noted is why there is nothing to decide.
+	// noted is why nothing needs a decision.
 	noted string
 )
 
