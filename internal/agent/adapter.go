@@ -19,44 +19,43 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Adapter is what Pawl knows of one CLI.
+// Adapter describes one CLI.
 type Adapter struct {
-	// Name is the kind of backend, and the CLI's own name; Stream the format of its standard output. They, Protocols and
-	// Version stand in config's table of CLIs.
+	// Name is the backend's kind and the CLI's own name; Stream is the format of its standard output. They,
+	// Protocols and Version come from config's table of CLIs.
 	Name, Stream string
-	Protocols    []string // those of its endpoints
-	Version      Version  // the one that was checked; zero for the kind "command"
-	// Wrote reports whether a line of a transcript is one that only this CLI writes, or one whose format it writes.
+	Protocols    []string // of its endpoints
+	Version      Version  // the checked one; zero for the kind "command"
+	// Wrote reports whether only this CLI, or one with its format, writes such a line.
 	Wrote func(line gjson.Result) bool
-	// Sessions matches the sessions that it gives; nil where it gives none.
+	// Sessions matches its session ids; nil if it has none.
 	Sessions *regexp.Regexp
-	// Build adds to a command what is the CLI's own: its arguments, its variables, its files. It reads nothing but
-	// its argument.
+	// Build adds the CLI's own arguments, variables and files to a command. It reads only its argument.
 	Build func(Request) (Launch, error)
-	// Parse turns one line of standard output, which may be cut (see maxLine) or garbage, into events. Equal
-	// lines give equal events. Nil for streams without structure.
+	// Parse turns one line of standard output, which may be cut (see maxLine) or garbage, into events. Equal lines
+	// give equal events. Nil for streams without structure.
 	Parse func(line []byte, emit func(Event))
-	// OpenSession opens what the CLI left in HOME about a session, whose lines Parse reads, too; FoldSession reads
-	// what it tells of the last turn. Nil for CLIs that leave nothing worth reading.
+	// OpenSession opens the CLI's session file in HOME, whose lines Parse reads, too; FoldSession reads its last
+	// turn. Nil without useful files.
 	OpenSession func(home, session string) (io.ReadCloser, error)
 	FoldSession func(io.Reader) (Session, error)
-	// Exit names the ending of an exit code, "" for none, for failures that nothing else explains; may be nil.
+	// Exit is the ending of an exit code without another explanation, "" for none; may be nil.
 	Exit func(code int) policy.Ending
-	// ReadTry reads from two lines of standard error, the second of them new, that a request failed and the CLI waits
-	// before it asks again, or no longer does; nil for CLIs that tell it on standard output.
+	// ReadTry reads from two lines of standard error, the second of them new, that a request failed and the CLI
+	// waits before it asks again, or no longer does; nil for CLIs that report it on standard output.
 	ReadTry func(lines string) (Try, bool)
-	// SideModels are aliases of the models that the CLI asks by itself beside the one that it was given.
+	// SideModels are aliases of the models that the CLI uses in addition to the given one.
 	SideModels []string
-	// Unguarded are slash-separated paths below the checkout from which the CLI would run code in spite of all
-	// its switches: the caller must hide them, or give it those of the base branch.
+	// Unguarded are slash-separated paths below the checkout whose code the CLI would run despite all switches: the
+	// caller must hide them, or use the base branch's.
 	Unguarded  []string
-	Credential string // the slash-separated path below HOME of the CLI's login by account, empty for none
+	Credential string // the path below HOME of the CLI's login by account, empty for none
 }
 
-// Version is the one of a CLI that Pawl was checked with; zero asks for none. All print theirs for --version.
+// Version is a CLI's checked version; zero checks none. All print theirs for --version.
 type Version struct {
-	Checked string // the version whose switches and output Pawl was checked with
-	Package string // the package that installs the CLI by npm
+	Checked string // the version whose switches and output were checked
+	Package string // its npm package
 }
 
 var versionNumber = regexp.MustCompile(`(?m)(?:^|[ v])(\d{1,9})\.(\d{1,9})\.(\d{1,9})\b`)
@@ -66,7 +65,7 @@ func (v Version) Install() string {
 	return fmt.Sprintf("npm install --global %s@%s", v.Package, v.Checked)
 }
 
-// Hint tells an operator what to do where the CLI is missing or does not start.
+// Hint tells an operator what to do if the CLI is missing or does not start.
 func (v Version) Hint() string {
 	if v.Package == "" {
 		return "name the program in argv by its full path"
@@ -74,9 +73,9 @@ func (v Version) Hint() string {
 	return v.Install() + ", or name the program in argv"
 }
 
-// Judge says to a person what is to be thought of the version that a CLI printed. order is 0 for the very one that was
-// checked; negative for an older one, an error, since it may lack the switches that keep a repository's configuration
-// out; positive for a newer one, which may have changed, and where it did not tell: a warning.
+// Judge compares the version that a CLI printed. order is 0 for the checked one; negative for an older one, an
+// error, since it may lack the switches that keep a repository's configuration out; positive for a newer or unknown
+// one, a warning.
 func (v Version) Judge(output string) (order int, text string) {
 	found := versionNumber.FindStringSubmatch(Shorten(output, 4<<10))
 	checked := versionNumber.FindStringSubmatch(v.Checked)
@@ -100,32 +99,32 @@ func compareNumbers(a, b string) int {
 	return cmp.Compare(m, n)
 }
 
-// Request says what an agent shall do and where. Its only secrets are those that the operator listed in Env.
+// Request is an agent's task and environment. Its only secrets are those that the operator listed in Env.
 type Request struct {
 	Prompt string
-	Dir    string // the checkout as the agent sees it; the caller starts the process there
-	Home   string // the agent's own HOME as the agent sees it
-	// Model and Effort are passed on where the CLI knows them; empty means its default.
+	Dir    string // the checkout's path for the agent; the caller starts the process there
+	Home   string // the HOME's path for the agent
+	// Model and Effort are passed to CLIs that have them; empty means the default.
 	Model, Effort string
-	// Session names an earlier session of the same CLI and HOME to continue; empty starts afresh.
+	// Session is an earlier session of the same CLI and HOME to continue; empty starts a new one.
 	Session string
 	Argv    []string          // the program with its first arguments; empty: the CLI's own name. The kind "command" needs it.
-	Env     map[string]string // the environment that the operator allows, PATH included
-	// Endpoint is where the CLI finds its model: a proxy on loopback with its token. Zero: it signs in by
-	// itself, by Env or the credential file in HOME. The kind "command" gets it in the variables of the
-	// protocol's client library.
+	Env     map[string]string // the operator's variables, PATH included
+	// Endpoint is the CLI's way to its model: a proxy on loopback with its token. Zero: it signs in by itself, by
+	// Env or the credential file in HOME. The kind "command" gets it in the variables of the protocol's client
+	// library.
 	Endpoint Endpoint
-	// TestTool is the command line of a stdio MCP server with run_tests; empty for none. "command" gets it in PAWL_TESTS,
-	// with a flag by which it answers one call without the protocol.
+	// TestTool is the command line of a stdio MCP server with run_tests; empty for none. "command" gets it in
+	// PAWL_TESTS, with a flag by which it answers one call without the protocol.
 	TestTool []string
-	// Pictures are files that people attached, as the agent sees them, for CLIs that take some; others open them by the prompt.
+	// Pictures are attached files, at the agent's paths, for CLIs that take some; others open them by the prompt.
 	Pictures []string
-	// Attempt, Thread and Rung are told to agents of the kind "command".
+	// Attempt, Thread and Rung are for agents of the kind "command".
 	Attempt      int
 	Thread, Rung string
 }
 
-// Command is what to start. Argv is never handed to a shell.
+// Command is the process to start. Argv never goes to a shell.
 type Command struct {
 	Argv  []string
 	Env   []string          // the whole environment, as NAME=value, sorted
@@ -133,16 +132,16 @@ type Command struct {
 	Files map[string]string // written below HOME before the start, by slash-separated relative path
 }
 
-// ErrSession: Request.Session is none that the CLI gives. The same request without it starts afresh.
+// ErrSession: Request.Session is not a session of the CLI. The same request without it starts a new one.
 var ErrSession = errors.New("start afresh")
 
-// Launch is what a CLI needs beside its program, its variables by name, its files below HOME.
+// Launch is a CLI's arguments, variables, and files below HOME.
 type Launch struct {
 	Args       []string
 	Env, Files map[string]string
 }
 
-// With adds a switch for each value that is not empty, behind its name.
+// With adds a switch with each value that is not empty.
 func With(args []string, name string, values ...string) []string {
 	for _, value := range values {
 		if value != "" {
@@ -152,8 +151,8 @@ func With(args []string, name string, values ...string) []string {
 	return args
 }
 
-// Command turns a request into what to start: the prompt on standard input, the operator's variables without those
-// that lead past the endpoint, Home as HOME. The error is ErrSession where the session cannot be continued.
+// Command builds the process of a request: the prompt on standard input, the operator's variables except those that
+// bypass the endpoint, Home as HOME. The error is ErrSession if the session cannot be continued.
 func (a Adapter) Command(r Request) (Command, error) {
 	if err := r.Endpoint.check(a.Name, a.Protocols); err != nil {
 		return Command{}, err
@@ -173,7 +172,7 @@ func (a Adapter) Command(r Request) (Command, error) {
 		program = []string{a.Name}
 	}
 	if a.Name == config.Command {
-		env = nil // the operator's own program, whose environment is the operator's
+		env = nil // the operator's own program gets the operator's environment
 	}
 	return Command{
 		Argv:  slices.Concat(program, own.Args),
@@ -183,7 +182,7 @@ func (a Adapter) Command(r Request) (Command, error) {
 	}, nil
 }
 
-// takesEffort refuses an effort that the CLI does not know; empty is its default. CLIs without a list take any.
+// takesEffort refuses an unknown effort; empty is the default. CLIs without a list take any.
 func (a Adapter) takesEffort(effort string) error {
 	efforts := config.Efforts(a.Name)
 	if effort == "" || slices.Contains(efforts, effort) {
@@ -203,12 +202,11 @@ func (a Adapter) givesSession(session string) bool {
 	return a.Sessions.MatchString(session)
 }
 
-// usual are the variables that a CLI gets unless the operator sets them. TZ is
-// UTC because codex prints reset times in the local zone without naming it.
+// usual are a CLI's variables unless the operator sets them. TZ is UTC because codex prints reset times in the
+// local zone without naming it.
 var usual = map[string]string{"TZ": "UTC", "LANG": "C.UTF-8", "TERM": "dumb"}
 
-// environ lists an environment in the form that exec wants, sorted so that
-// equal requests give equal commands. Later maps win.
+// environ lists an environment for exec, sorted so that equal requests give equal commands. Later maps win.
 func environ(layers ...map[string]string) []string {
 	all := map[string]string{}
 	for _, layer := range layers {
@@ -221,23 +219,22 @@ func environ(layers ...map[string]string) []string {
 	return list
 }
 
-// SafeSession matches the sessions of codex, claude and gemini, which are UUIDs.
+// SafeSession matches the session ids of codex, claude and gemini, which are UUIDs.
 var SafeSession = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z-]{7,63}$`)
 
-// Endpoint is a proxy on loopback through which a CLI reaches its model; zero for none.
+// Endpoint is a proxy on loopback to a CLI's model; zero for none.
 type Endpoint struct {
 	// Protocol is openai (POST /v1/responses and /v1/chat/completions), anthropic (POST /v1/messages) or gemini
 	// (POST /v1beta/models/…).
 	Protocol string
-	URL      string // http://127.0.0.1:PORT, without a slash at the end
-	// Token lets an attempt use the proxy. It reaches the CLI by an environment variable only.
+	URL      string // http://127.0.0.1:PORT, without a final slash
+	// Token is the attempt's token for the proxy. It reaches the CLI by an environment variable only.
 	Token string
 }
 
-// TokenVariable carries the token where a configuration can name a variable. No CLI or script uses it unasked.
+// TokenVariable carries the token for configurations that can name a variable. No CLI or script uses it by default.
 const TokenVariable = "PAWL_ENDPOINT_TOKEN"
 
-// OnlyToken is the variable with the token; none for the zero value.
 func (e Endpoint) OnlyToken() map[string]string {
 	if e == (Endpoint{}) {
 		return map[string]string{}
@@ -257,7 +254,7 @@ func (e Endpoint) check(cli string, speaks []string) error {
 	return nil
 }
 
-// Allowed is the environment that the operator allows, without what leads past the endpoint.
+// Allowed is the operator's environment, except for variables that bypass the endpoint.
 func (r Request) Allowed() map[string]string {
 	env := maps.Clone(r.Env)
 	if r.Endpoint != (Endpoint{}) {
@@ -268,7 +265,7 @@ func (r Request) Allowed() map[string]string {
 	return env
 }
 
-// Variables are those by which the protocol's client library finds its server and key; none for zero.
+// Variables tell the protocol's client library its server and key; none for zero.
 func (e Endpoint) Variables() map[string]string {
 	switch e.Protocol {
 	case config.OpenAI:
@@ -281,18 +278,18 @@ func (e Endpoint) Variables() map[string]string {
 	return map[string]string{}
 }
 
-// ToolServer is the name under which the CLIs know the server of the test tool.
+// ToolServer is the CLIs' name of the test tool's server.
 const ToolServer = "pawl"
 
-// Bounds for the test tool. Tests may take thirty minutes, and the tool itself
-// gives up before a CLI does, whose defaults begin at 60 s.
+// Bounds of the test tool. Tests may take thirty minutes, and the tool gives up before a CLI does, whose defaults
+// begin at 60 s.
 const (
 	ToolStartup = 30 * time.Second
 	ToolTimeout = 35 * time.Minute
 )
 
-// Servers are Pawl's MCP servers as most CLIs are told them, without any where the request has no test tool. more is
-// what a CLI wants to know beside.
+// Servers are Pawl's MCP servers in most CLIs' form, without any if the request has no test tool. more are a CLI's
+// additional settings.
 func (r Request) Servers(more map[string]any) map[string]any {
 	if len(r.TestTool) == 0 {
 		return map[string]any{}
@@ -302,8 +299,8 @@ func (r Request) Servers(more map[string]any) map[string]any {
 	return map[string]any{ToolServer: server}
 }
 
-// Settings writes a file of settings.
+// Settings writes a settings file.
 func Settings(settings map[string]any) string {
-	text, _ := json.MarshalIndent(settings, "", "  ") // never fails for strings, numbers and switches
+	text, _ := json.MarshalIndent(settings, "", "  ") // strings, numbers and switches always marshal
 	return string(text)
 }

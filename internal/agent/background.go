@@ -10,13 +10,12 @@ type background struct {
 	running, cut []string
 }
 
-// maxTasks bounds the tasks that are remembered.
 const maxTasks = 64
 
 func (b *background) add(e Event) {
 	switch e.Kind {
 	case Message, ToolCall:
-		b.cut = nil // the agent knows how it ended
+		b.cut = nil // the agent has its result
 	default:
 	}
 	if e.Task == "" || len(b.running)+len(b.cut) >= maxTasks {
@@ -32,7 +31,7 @@ func (b *background) add(e Event) {
 	}
 }
 
-// left names what was not done when the session ended.
+// left names the unfinished work at the session's end.
 func (b *background) left() string {
 	return strings.Join(slices.Concat(b.cut, b.running), ", ")
 }

@@ -15,15 +15,15 @@ import (
 type stop struct {
 	ending policy.Ending // TimedOut or Killed
 	reason string
-	silent time.Duration // it had shown no sign of life for so long
-	// first says that it came before the final event, which is then what the CLI made of its end: one that is
-	// told to end kills its command, and reports success.
+	silent time.Duration // the silence before it
+	// first says that it came before the final event, which then only reports the stop: a CLI that must end kills
+	// its command, and reports success.
 	first  bool
-	notice Event // what the CLI said of the refusal that it was waiting for; zero where it said nothing
+	notice Event // the CLI's text on the refusal that it was waiting for; zero for none
 }
 
-// conclude turns what was read into the report. In order: the stream's final event, Pawl's own kill, the exit
-// code, the last error that was not final, standard error, the last step.
+// conclude turns the events into the report. In order: the stream's final event, Pawl's own kill, the exit code,
+// the last error that was not final, standard error, the last step.
 func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	r := &t.rep
 	r.Killed, r.Reasons = why.ending != "", []string{}
@@ -35,7 +35,7 @@ func (t *tally) conclude(why stop, now time.Time, zone *time.Location) Report {
 	return *r
 }
 
-// refused describes the limit that ended the run, as the evidence tells it.
+// refused describes the limit that ended the run.
 func (t *tally) refused(e Event) {
 	r := &t.rep
 	r.Limit = nil
@@ -43,7 +43,7 @@ func (t *tally) refused(e Event) {
 		return
 	}
 	if t.read(e).Kind != r.Ending {
-		e.Ending = r.Ending // by an exit code, or by what came before
+		e.Ending = r.Ending // by an exit code or an earlier event
 	}
 	said := t.read(e)
 	if l, ok := said.Limit(); ok {
@@ -53,7 +53,7 @@ func (t *tally) refused(e Event) {
 	r.Reasons = append(r.Reasons, said.Reasons...)
 }
 
-// read gives an error to the one reader of refusals.
+// read passes an error to the reader of refusals.
 func (t *tally) read(e Event) limit.Reading {
 	return limit.Read(limit.Evidence{
 		Kind:     e.Ending,
@@ -66,10 +66,10 @@ func (t *tally) read(e Event) limit.Reading {
 	})
 }
 
-// consequences are the failures that may come of a CLI's sleep after a refusal: it was ended, or its connection was.
+// consequences are the failures that may follow a CLI's sleep after a refusal: it was ended, or its connection was.
 var consequences = []policy.Ending{policy.Disconnected, policy.TimedOut, policy.Killed, policy.Crashed}
 
-// tried takes down what standard error says of a request that failed.
+// tried records a failed request on standard error.
 func (t *tally) tried(n Try) {
 	if n.Over {
 		return
@@ -80,8 +80,8 @@ func (t *tally) tried(n Try) {
 	}
 }
 
-// readTry takes the last failed try for an error. What was printed when is not known: after other
-// work a short wait may be over, a used-up plan is not.
+// readTry uses the last failed try as the error. Its time is unknown: after other work a short wait may have
+// passed, a used-up plan has not.
 func (t *tally) readTry() {
 	if t.try == "" || t.notice.Kind != 0 {
 		return
@@ -95,10 +95,10 @@ func (t *tally) readTry() {
 	}
 }
 
-// silent reports whether the agent said and did nothing.
+// silent reports whether the agent wrote and did nothing.
 func (t *tally) silent() bool { return t.messages == 0 && !t.called }
 
-// decide sets the ending with its reason and returns the error that it was read from.
+// decide sets the ending with its reason and returns the error behind it.
 func (t *tally) decide(why stop) Event {
 	t.readTry()
 	r := &t.rep
@@ -131,7 +131,7 @@ func (t *tally) decide(why stop) Event {
 	return t.unended()
 }
 
-// endedItself is a run that came to its final event before its process ended.
+// endedItself is a run with a final event before its process ended.
 func (t *tally) endedItself() Event {
 	r := &t.rep
 	if r.Exit.Code == exitTimeout {
@@ -169,8 +169,8 @@ func (t *tally) unended() Event {
 	return Event{}
 }
 
-// outOfTime is a run that was still going when its time was over. Where the CLI waited for a provider that had
-// refused it, the refusal is the ending.
+// outOfTime is a run that was still going at its time limit. If the CLI waited for a provider that had refused it,
+// the refusal is the ending.
 func (t *tally) outOfTime(why stop) Event {
 	r := &t.rep
 	if t.notice.Kind != 0 && t.read(t.notice).Kind.IsLimit() {
@@ -189,7 +189,7 @@ func (t *tally) note(why stop) {
 	}
 }
 
-// finished is a run whose stream says that it ended well.
+// finished is a run whose stream reports success.
 func (t *tally) finished() Event {
 	r := &t.rep
 	t.forgetOlder()
@@ -224,7 +224,7 @@ func (t *tally) noteEnd() {
 	}
 }
 
-// onlyError is the error that stands for the answer of a run that did nothing else.
+// onlyError is the error that replaces the answer of a run without other work.
 func (t *tally) onlyError() (Event, bool) {
 	if t.rep.ToolCalls > 0 || t.messages > 1 {
 		return Event{}, false
@@ -234,14 +234,14 @@ func (t *tally) onlyError() (Event, bool) {
 	return e, ok && said.Kind != policy.Killed
 }
 
-// forgetOlder drops what the agent said before its last call, where its answer is empty.
+// forgetOlder drops messages from before the last call if the answer is empty.
 func (t *tally) forgetOlder() {
 	if !t.said {
 		t.rep.FinalMessage = ""
 	}
 }
 
-// idle reports whether the agent answered nothing, and no call of it had an effect.
+// idle reports whether the agent answered nothing and no call had an effect.
 func (t *tally) idle() bool { return !t.said && t.did == 0 }
 
 func (t *tally) noteEmpty() {
@@ -250,7 +250,7 @@ func (t *tally) noteEmpty() {
 	}
 }
 
-// retrying matches codex's wrapper around the error that it retries.
+// retrying matches codex's wrapper around a retried error.
 var retrying = regexp.MustCompile(`^Reconnecting\.\.\. (?:\d+/\d+ |waiting for network )?\((.*)\)$`)
 
 func (t *tally) judge(e Event, where string) Event {
@@ -282,7 +282,7 @@ func (t *tally) lastNotice() Event {
 	return t.notice
 }
 
-// exitEnding is what the exit code alone tells, "" where that is nothing.
+// exitEnding is the ending by exit code, "" for none.
 func (t *tally) exitEnding() policy.Ending {
 	if t.cli.Exit == nil || !t.rep.ExitKnown {
 		return ""
@@ -290,7 +290,7 @@ func (t *tally) exitEnding() policy.Ending {
 	return t.cli.Exit(t.rep.Exit.Code)
 }
 
-// stepped is the end of a stream without a final event, after a whole step.
+// stepped is a stream's end without a final event, after a whole step.
 func (t *tally) stepped() Event {
 	r := &t.rep
 	if t.step.Ending == policy.Completed {
@@ -313,7 +313,7 @@ func (t *tally) stepped() Event {
 	return Event{}
 }
 
-// unanswered reports whether the last step failed in nothing, and yet the agent said nothing and changed nothing.
+// unanswered reports whether the last step had no failure, but no text and no change either.
 func (t *tally) unanswered() bool {
 	switch t.step.Ending {
 	case policy.Completed:
@@ -337,11 +337,11 @@ func (t *tally) unfinished() {
 	}
 }
 
-// harmless matches lines that healthy CLIs print on standard error.
+// harmless matches healthy CLIs' lines on standard error.
 var harmless = regexp.MustCompile(`(?i)^(?:reading (?:additional )?(?:input|prompt) from stdin\.*|warning: .*|yolo mode is enabled.*|ripgrep is not available.*|\[startup\] .*|timestamp=\S+ level=(?:debug|info|warn) .*|at .*:\d+:\d+\)?|\s*)$`)
 
-// The lines of standard error that are looked at when nothing else tells: the
-// first names the problem or begins the usage text, the last end a trace.
+// The lines of standard error that are read without another explanation: the first ones name the problem or begin
+// the usage text, the last ones end a trace.
 const firstLines, finalLines = 3, 5
 
 func (t *tally) complaints() string {
@@ -357,8 +357,8 @@ func (t *tally) complaints() string {
 	return strings.Join(lines, "\n")
 }
 
-// silentFailure is a failing exit code without any error in the stream. What
-// the CLI wrote to standard error before it began to work is its own error.
+// silentFailure is a failing exit code without an error in the stream. A CLI's text on standard error before it
+// began to work is its own error.
 func (t *tally) silentFailure() Event {
 	r := &t.rep
 	text, byExit := t.complaints(), t.exitEnding()

@@ -1,13 +1,11 @@
-// Package agent starts coding-agent CLIs and reads what they print.
+// Package agent starts coding-agent CLIs and parses their output.
 //
-// An [Adapter] is what Pawl knows of one CLI: how a [Request] becomes a [Command], and how one line of output
-// becomes events. Both are pure functions. Each CLI has a folder below this one, and clis.For chooses. [Run]
-// reads one running process through an adapter and [Inspect] reads a recorded transcript; both end in the
-// same [Report].
+// An [Adapter] describes one CLI: how a [Request] becomes a [Command], and how one line of output becomes events.
+// Both are pure functions. Each CLI has a folder below this one, and clis.For chooses. [Run] reads a running
+// process through an adapter and [Inspect] reads a recorded transcript; both end in the same [Report].
 //
-// A report is read from structure: event types, error fields, the session file. Text that tools printed, that
-// the model thought or that files contain can mention a limit without the agent having met one; it is counted
-// as a mention and decides nothing.
+// A report comes from structure: event types, error fields, the session file. Tools' output, reasoning and files
+// can mention a limit that the agent did not meet; that counts as a mention and decides nothing.
 //
 //	where is an ending decided                       conclude.go  tally.decide
 //	of a program without structure in its output     plain.go     decidePlain

@@ -19,87 +19,85 @@ import (
 
 type Kind int
 
-// The kinds of events. The zero kind tells nothing.
+// The kinds of events.
 const (
-	// SessionStarted names the session in ID.
+	// SessionStarted has the session in ID.
 	SessionStarted Kind = iota + 1
 	// TurnStarted opens one turn of the model.
 	TurnStarted
-	// Message is what the agent said, in Text and Wrote.
+	// Message is the agent's text, in Text and Wrote.
 	Message
 	// Thought is reasoning; only its mentions matter.
 	Thought
-	// ToolCall is a call that began (Done unset) or was answered, with the files that it edited and its arguments.
+	// ToolCall is a call that began (Done unset) or was answered, with its edited files and arguments.
 	ToolCall
 	// Notice is an error that is not final, in Text: a retry, a warning.
 	Notice
-	// StepEnded ends one step of a stream without final event. Ending is the run's if this step was its last;
-	// empty: there is more.
+	// StepEnded ends one step of a stream without a final event. Ending is the run's if this step was its last;
+	// empty: more follows.
 	StepEnded
-	// Finished ends the run with success. Text, where it is set, is the answer; Wordless says that the answer is empty.
+	// Finished ends the run with success. Text, if set, is the answer; Wordless says that the answer is empty.
 	Finished
-	// Failed ends the run with the error in Text, else that of the last Notice; Ending is set where the stream
-	// names it.
+	// Failed ends the run with the error in Text, or else the last Notice's; Ending is set if the stream names it.
 	Failed
 )
 
-// Event is what one line of output tells.
+// Event is one event of a line of output.
 type Event struct {
 	Kind         Kind
 	ID           string
 	Text         string
-	Session, Dir string // the session's id in streams that repeat it; Dir the checkout as the CLI names it
-	// Delta says that the text continues the message before it.
+	Session, Dir string // the session's id in streams that repeat it; Dir is the checkout's path for the CLI
+	// Delta says that the text continues the previous message.
 	Delta bool
-	// Authored is text that the agent itself wrote: a command, tool arguments, a
-	// message. Ran says that it was executed and not merely said.
+	// Authored is the agent's own text: a command, tool arguments, a message. Ran says that it was executed, not
+	// only said.
 	Authored string
 	Ran      bool
 	Does     string // what a call does, for people, as the function Does writes it
 	// Quotes says that the event quotes a limit text without being a limit.
 	Quotes bool
 	Edits  []policy.Edit
-	// Place names the message that a call stands in and its place there, empty where the stream does not tell them.
-	// Whole says of an ended call that the event tells the call, too, and not only its answer.
+	// Place is the message of a call and its position there, empty if unknown. Whole says that an ended call's event
+	// has the call, too, and not only its answer.
 	Place string
 	Whole bool
-	// Began is when a call began that a whole event tells; zero where it does not say.
+	// Began is when a whole event's call began; zero if unknown.
 	Began time.Time
-	// Done and Rejected describe an ended call; a rejected one had no effect. Failed is a rejected one, or a
-	// command that failed; Result stands for its answer, zero where that is not told.
-	// Silent says that the answer is empty.
+	// Done and Rejected describe an ended call; a rejected one had no effect. Failed is a rejected one, or a command
+	// that failed; Result is a hash of its answer, zero if unknown. Silent says that the answer is empty.
 	Done, Rejected, Failed, Silent bool
 	Result                         uint64
 	Ending                         policy.Ending
-	ResetsAt                       time.Time // zero where it is not told
-	// Status and Names are what the fields of an error say of it: the HTTP status, its types and codes.
+	ResetsAt                       time.Time // zero if unknown
+	// Status and Names are an error's fields: the HTTP status, its types and codes.
 	Status int
 	Names  []string
-	// Idle says that a final event tells of no turn at all.
+	// Idle says that a final event reports no turn at all.
 	Idle bool
-	// Task is work in the background that began, or ended as TaskEnd says.
+	// Task is background work that began, or ended with TaskEnd.
 	Task, TaskEnd string
-	// Tokens and Cost are the whole session's so far, or with Step those of one step.
+	// Tokens and Cost are the session's total so far, or with Step one step's.
 	Tokens *policy.Tokens
 	Cost   *float64
 	Step   bool
-	// Wordless says of Finished that the CLI tells an empty answer.
+	// Wordless says that Finished has an empty answer.
 	Wordless bool
-	Turns    int // the CLI's own count of turns; zero where it tells none
+	Turns    int // the CLI's own count of turns; zero if it has none
 }
 
-// Call is one call that ended, for circles. One that was refused or failed edits nothing.
+// Call is one ended call, for circles. A refused or failed one edits nothing.
 type Call struct {
 	Edits []policy.Edit
-	// Key stands for the call with its arguments, Result for its answer, zero where unknown.
+	// Key hashes the call with its arguments, Result its answer, zero if unknown.
 	Key, Result uint64
 	Failed      bool
-	Silent      bool          // it answered nothing
-	Authored    string        // what the agent wrote to make the call, the head of it where it is long
-	Pause       time.Duration // before the call, by the times of the stream; zero where it tells none
+	Silent      bool          // it had no output
+	Authored    string        // the call's text, its head if it is long
+	Pause       time.Duration // before the call, by the stream's times; zero if it has none
 }
 
-// Count tells a detector of circles of the call: its edits, or that it edited nothing.
+// Count counts the call: its edits, or that it edited nothing.
 func (d Call) Count(c *policy.Circles) {
 	for _, e := range d.Edits {
 		c.Edit(e)
@@ -116,53 +114,53 @@ func (d Call) Count(c *policy.Circles) {
 	}
 }
 
-// Answered says whether a call failed and what it answered, as it stands in the JSON.
+// Answered sets whether a call failed, and its answer as JSON.
 func (e *Event) Answered(failed bool, answer string) {
 	e.Failed, e.Result, e.Silent = failed, edit.Result(answer), edit.Silent(answer)
 }
 
-// Exit is how a process ended: its exit code, and the name of the signal that ended it, empty where none did.
+// Exit is a process's end: its exit code, and the signal that ended it, empty for none.
 type Exit struct {
 	Code     int
 	Signal   string
-	Exceeded string // which limit it met, for people
+	Exceeded string // for people
 }
 
-// Report is what a run came to, as far as its output tells.
+// Report is the result of a run, by its output.
 type Report struct {
 	CLI     string        `json:"cli"`
 	Ending  policy.Ending `json:"ending"`
 	Reasons []string      `json:"reasons"`
 	Limit   *policy.Limit `json:"limit"`
-	// Edits are counted by Inspect. Of a process that runs they are zero: who watches it sees the files, too.
+	// Edits are counted by Inspect. They are zero for a running process: its watcher also sees the files.
 	Edits        policy.Edits  `json:"edits"`
-	FinalMessage string        `json:"final_message"`     // the agent's last message; of a finished run its answer
+	FinalMessage string        `json:"final_message"`     // the agent's last message; after success its answer
 	Failure      string        `json:"failure,omitempty"` // the final error
 	Tokens       policy.Tokens `json:"tokens"`
-	CostUSD      *float64      `json:"cost_usd"` // nil where the CLI tells no cost
+	CostUSD      *float64      `json:"cost_usd"` // nil if the CLI reports none
 	SessionID    string        `json:"session_id"`
-	ToolCalls    int           `json:"tool_calls"` // those that were answered
-	Turns        int           `json:"turns"`      // answers of the model for claude and opencode, prompts for codex and gemini, as they count
-	// Mentions counts the items that quoted a limit text and were ignored.
+	ToolCalls    int           `json:"tool_calls"` // answered ones
+	Turns        int           `json:"turns"`      // the model's answers for claude and opencode, prompts for codex and gemini, by their own count
+	// Mentions counts the ignored quotations of limit texts.
 	Mentions  int  `json:"mentions"`
-	Exit      Exit `json:"-"` // how the process ended; zero, with ExitKnown false, where that is unknown
+	Exit      Exit `json:"-"` // zero, with ExitKnown false, if unknown
 	ExitKnown bool `json:"-"`
 	// Killed says that Pawl ended the process.
 	Killed      bool          `json:"-"`
-	Silent      time.Duration `json:"-"` // without a sign of life, where that is why
+	Silent      time.Duration `json:"-"` // the silence, if that is why
 	Duration    time.Duration `json:"-"`
 	Stderr      string        `json:"-"` // the head and tail of it
 	OutputBytes int64         `json:"-"` // of standard output
 
-	output string // plain streams: the output, head and tail where it is long
+	output string // plain streams: the output, head and tail if it is long
 	final  bool   // the stream had its final event
 	named  bool   // the ending is by a field or a code, not by a wording
 }
 
-// Evidence is what a fingerprint is taken of: a plain stream's output, the failure, else the final message.
+// Evidence is the text for a fingerprint: a plain stream's output, the failure, else the final message.
 func (r Report) Evidence() string { return cmp.Or(r.output, r.Failure, r.FinalMessage) }
 
-// Printed is what a plain stream held, the head and tail where it is long; empty for others.
+// Printed is a plain stream's output, head and tail if it is long; empty for others.
 func (r Report) Printed() string { return r.output }
 
 func (r *Report) because(reason string) { r.Reasons = append(r.Reasons, reason) }
@@ -172,7 +170,7 @@ func (r *Report) end(ending policy.Ending, reason string) {
 	r.because(reason)
 }
 
-// setLimit describes the limit of a report whose ending is one, with its reset where that is known.
+// setLimit describes the limit of a report with such an ending, with its reset if known.
 func (r *Report) setLimit(message string, resets time.Time, source string, now time.Time) {
 	r.Limit = nil
 	if !r.Ending.IsLimit() {
@@ -200,12 +198,12 @@ func Shorten(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + " …"
 }
 
-// byteOrderMark begins files of some programs, and tells nothing in UTF-8.
+// byteOrderMark may begin a file and has no meaning in UTF-8.
 var byteOrderMark = []byte("\uFEFF")
 
-// Line is one line of output as JSON; it does not exist where that is no object. The line may be cut, or broken
-// further on: what stands before is read, a string as far as it is there. Agents print lines of any length, and
-// what classifies one stands at its head. The result is valid UTF-8 and no part of the line's memory.
+// Line parses one line of output as JSON; it does not exist for other values than objects. The line may be cut, or
+// broken later: the part before is read, also of a string. Agents print lines of any length, and their heads
+// classify them. The result is valid UTF-8 and shares no memory with the line.
 func Line(line []byte) gjson.Result {
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, byteOrderMark))
 	if len(line) == 0 || line[0] != '{' {
@@ -218,7 +216,7 @@ func Line(line []byte) gjson.Result {
 	return gjson.Parse(text)
 }
 
-// EmitFinal emits an event of a line that may be final. Where the line was cut it ends nothing, and only its error counts.
+// EmitFinal emits an event of a line that may be final. A cut line ends nothing, and only its error counts.
 func EmitFinal(line gjson.Result, e Event, emit func(Event)) {
 	final := e.Kind == Finished || e.Kind == Failed
 	switch {
@@ -229,8 +227,8 @@ func EmitFinal(line gjson.Result, e Event, emit func(Event)) {
 	}
 }
 
-// closed is a cut line with an end to the string in which it was cut, since gjson
-// leaves out strings without one. It does not miss the ends of objects and lists.
+// closed ends the string in which a line was cut, since gjson leaves out strings without an end. It needs no ends
+// of objects and lists.
 func closed(line string) string {
 	inside := false
 	for i := 0; i < len(line); i++ {
@@ -249,8 +247,8 @@ func closed(line string) string {
 	return line
 }
 
-// Each calls visit with each element of a list; for what is no list it does nothing. They are not gathered: in a list of
-// zeros each would take forty times its bytes.
+// Each calls visit with each element of a list, and does nothing for other values. It does not collect them: in a
+// list of zeros each would take forty times its bytes.
 func Each(list gjson.Result, visit func(gjson.Result)) {
 	if list.IsArray() {
 		list.ForEach(func(_, element gjson.Result) bool {
@@ -260,7 +258,7 @@ func Each(list gjson.Result, visit func(gjson.Result)) {
 	}
 }
 
-// Count is a number as a count: 0 where it is none, broken or negative.
+// Count is a number as a count: 0 if it is missing, broken or negative.
 func Count(v gjson.Result) int64 {
 	n, err := strconv.ParseInt(v.Raw, 10, 64)
 	if err != nil {
@@ -269,7 +267,7 @@ func Count(v gjson.Result) int64 {
 	return max(n, 0)
 }
 
-// Tokens are those of an object whose input includes the cached, by the names of its fields; nil where it tells none.
+// Tokens are the counts of an object whose input includes the cached, by field names; nil if it has none.
 func Tokens(usage gjson.Result, input, cached, output string) *policy.Tokens {
 	return Told(policy.Tokens{
 		Input:       Count(usage.Get(input)),
@@ -278,7 +276,7 @@ func Tokens(usage gjson.Result, input, cached, output string) *policy.Tokens {
 	})
 }
 
-// Told is a count of tokens, nil for zeros: a provider that counts none is told as zeros, too.
+// Told is a count of tokens, nil for zeros: providers without counts appear as zeros, too.
 func Told(t policy.Tokens) *policy.Tokens {
 	if t == (policy.Tokens{}) {
 		return nil
@@ -286,7 +284,7 @@ func Told(t policy.Tokens) *policy.Tokens {
 	return &t
 }
 
-// Dollars is a number as a cost, nil where it is none.
+// Dollars is a number as a cost, nil for none.
 func Dollars(v gjson.Result) *float64 {
 	if v.Type != gjson.Number || math.IsInf(v.Num, 0) || math.IsNaN(v.Num) {
 		return nil
@@ -323,13 +321,13 @@ func Does(tool string, input gjson.Result) string {
 	return strings.TrimSpace(strings.Join(words, " "))
 }
 
-// EditTools are a CLI's names of its tools that change files, and of their arguments beside content.
+// EditTools are a CLI's names of its editing tools, and of their other arguments than content.
 type EditTools struct {
 	Write, Replace, Several []string
 	Path, Before, After     string
 }
 
-// Edits are those that a call makes, nil where it makes none that are known.
+// Edits are a call's edits, nil for none known.
 func (n EditTools) Edits(tool string, input gjson.Result) []policy.Edit {
 	path := input.Get(n.Path).Str
 	if path == "" {

@@ -6,13 +6,12 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// clock reads the times that a stream tells, to know the pauses before calls. Streams without times have none.
+// clock reads a stream's times, for the pauses before calls. Streams without times have none.
 type clock struct {
-	now time.Time // of the last line, zero where it tells none
+	now time.Time // of the last line, zero if it has none
 	end time.Time // of the last answer to a call
 }
 
-// line takes the time of a line of output.
 func (c *clock) line(line []byte) { c.now = moment(gjson.GetBytes(line, "timestamp")) }
 
 // moment is a time in RFC 3339, or in milliseconds since 1970; zero for anything else.
@@ -24,7 +23,7 @@ func moment(v gjson.Result) time.Time {
 	return Milliseconds(v)
 }
 
-// Milliseconds is a number of milliseconds since 1970 as a time, zero for none.
+// Milliseconds is a time from milliseconds since 1970, zero for none.
 func Milliseconds(v gjson.Result) time.Time {
 	n := Count(v)
 	if n == 0 {
@@ -33,7 +32,7 @@ func Milliseconds(v gjson.Result) time.Time {
 	return time.UnixMilli(n)
 }
 
-// before is the pause between the last answer and a call that began at a time; zero where one of them is unknown.
+// before is the pause between the last answer and a call's begin; zero if one is unknown.
 func (c *clock) before(began time.Time) time.Duration {
 	if began.IsZero() || c.end.IsZero() {
 		return 0

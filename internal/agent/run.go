@@ -17,44 +17,45 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Process is a process that was started with the adapter's command.
+// Process is a process of the adapter's command.
 type Process struct {
-	// Stdout and Stderr end soon after Kill at the latest, also where a stray child holds their other ends.
+	// Stdout and Stderr end soon after Kill, even if a stray child holds their other ends.
 	Stdout, Stderr io.Reader
-	// Wait returns how the process ended. It is called once, after both streams ended.
+	// Wait returns the process's end. It is called once, after both streams ended.
 	Wait func() (Exit, error)
-	// Kill ends the process with all its children; at any time, also more than once.
+	// Kill ends the process with all its children, at any time, repeatedly.
 	Kill func()
 }
 
-// RunOptions bounds a run. Zero durations mean no bound.
+// RunOptions limit a run. Zero durations mean no limit.
 type RunOptions struct {
-	Dir string // the checkout as the agent sees it
-	// Total is the time for the whole run, Idle the longest without a sign of life, Startup that until the
-	// first. A sign of life is a line of a structured stream that is not the notice of a retry (codex retries a
-	// dead server for ever), or anything that a plain agent prints. CLIs print nothing while the model streams,
-	// so Idle must be generous (minutes).
+	Dir string // the checkout's path for the agent
+	// Total is the time for the whole run, Idle the longest silence, Startup the silence before the first sign of
+	// life. A sign of life is a line of a structured stream that is no retry notice (codex retries a dead server for
+	// ever), or any output of a plain agent. CLIs print nothing while the model streams, so Idle must be generous
+	// (minutes).
 	Total, Idle, Startup time.Duration
-	// Alive is given what tells a sign of life that the output does not show, such as a byte of the model's answer; nil
-	// for none. It may be called until Run returns, and after that does nothing.
+	// Alive gets the function for signs of life outside of the output, such as a byte of the model's answer; nil for
+	// none. It may be called until Run returns, and does nothing after that.
 	Alive func(tell func())
 	// Transcript receives standard output, MaxTranscript bytes of it (zero: all).
 	Transcript    io.Writer
 	MaxTranscript int64
-	OnEvent       func(Event) // told each event as it is read, OnCall each call before the event that ended it
+	OnEvent       func(Event) // called for each event; OnCall for each call, before its last event
 	OnCall        func(Call)
 	// OnPrint gets each line that a program without structure prints on either stream, concurrently; nil for nobody.
 	OnPrint func(line string)
 	Now     func() time.Time // the clock for reset times and the duration; nil means time.Now
 }
 
-// lingerTime is what a process gets that stays after its final event, or a child with its streams.
+// lingerTime is the time of a process that stays after its final event, or of a child with its streams.
 const lingerTime = 30 * time.Second
 
-// Run reads a process to its end and reports what it came to. It kills it at a bound of the options or when ctx
+// Run reads a process to its end and reports the result. It kills the process at a limit of the options or when ctx
 // ends, whose cause becomes a reason. All goroutines have ended when Run returns.
 //
-// The report is always filled. The error is of Pawl's own part: to keep the transcript, or learn how it ended.
+// The report is always filled. The error is Pawl's own failure: to keep the transcript, or to learn the process's
+// end.
 func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error) {
 	now := o.Now
 	if now == nil {
@@ -98,23 +99,23 @@ func Run(ctx context.Context, p Process, a Adapter, o RunOptions) (Report, error
 	return report, errors.Join(err, waitErr)
 }
 
-// watch ends a process that overstays one of its bounds.
+// watch ends a process that exceeds one of its limits.
 type watch struct {
 	kill    func()
 	killing sync.WaitGroup
-	// The bound of silence, and the alarms.
+	// The limit of silence, and the alarms.
 	silence                      time.Duration
 	total, startup, idle, linger *time.Timer
 
 	mu      sync.Mutex
 	over    bool                   // the process has ended
-	final   bool                   // its last turn had its final event
-	late    bool                   // it had it only after the kill
-	why     stop                   // zero while it has not been killed
-	waiting map[string]*time.Timer // alarms of conversations that were refused and have not asked again
+	final   bool                   // the last turn had its final event
+	late    bool                   // it came only after the kill
+	why     stop                   // zero before a kill
+	waiting map[string]*time.Timer // alarms of refused conversations that have not asked again
 }
 
-// within is a bound of silence, zero where the whole run ends before it.
+// within is a limit of silence, zero if the whole run ends before it.
 func (o RunOptions) within(bound time.Duration) time.Duration {
 	if o.Total > 0 && bound >= o.Total {
 		return 0
@@ -162,7 +163,7 @@ func (w *watch) end(why stop) {
 	}
 }
 
-// finish ends the watch over a process that has ended, and returns why it was killed, if it was.
+// finish ends the watch of an ended process, and returns why it was killed, if it was.
 func (w *watch) finish(ctx context.Context) stop {
 	w.mu.Lock()
 	w.over = true
@@ -170,7 +171,7 @@ func (w *watch) finish(ctx context.Context) stop {
 		alarm.Stop()
 	}
 	w.awake()
-	if w.why.ending == "" && ctx.Err() != nil { // whoever holds the same context may have been quicker to kill
+	if w.why.ending == "" && ctx.Err() != nil { // another holder of the context may have killed it first
 		w.why = stopFor(context.Cause(ctx))
 	}
 	w.why.first = w.late
@@ -179,7 +180,7 @@ func (w *watch) finish(ctx context.Context) stop {
 	return w.why
 }
 
-// alive is told each sign of life that is not of the output.
+// alive handles a sign of life outside of the output.
 func (w *watch) alive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,8 +193,8 @@ func (w *watch) alive() {
 	}
 }
 
-// pulse is told each sign of life of the output. A CLI that works does not sleep, and one whose
-// helper was refused for good goes on without asking again for it.
+// pulse handles a sign of life in the output. A working CLI does not sleep, and one whose helper was permanently
+// refused continues without it.
 func (w *watch) pulse() {
 	w.mu.Lock()
 	w.awake()
@@ -212,7 +213,7 @@ func (w *watch) awake() {
 // maxWaiting is more conversations than any CLI leads at once.
 const maxWaiting = 64
 
-// tellTry takes down a refusal, with the alarm for when its conversation must have asked again, or its end.
+// tellTry records a refusal, with an alarm for its conversation's next request, or its end.
 func (w *watch) tellTry(n Try) {
 	if n.Wait > LongestWait {
 		w.end(n.stop())
@@ -231,7 +232,7 @@ func (w *watch) tellTry(n Try) {
 	}
 }
 
-// stopFor turns the end of a context into the record of a kill.
+// stopFor turns a context's end into the record of a kill.
 func stopFor(cause error) stop {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return stop{ending: policy.TimedOut, reason: "killed: the time for the run is over"}
@@ -239,38 +240,37 @@ func stopFor(cause error) stop {
 	return stop{ending: policy.Killed, reason: "killed: " + cause.Error()}
 }
 
-// LongestWait is how long a CLI may wait on its own before it asks a provider again; a longer wait is Pawl's:
-// stored, it costs nothing. quietWait is when a wait of unknown length must have been longer, on a busy
-// machine, too.
+// LongestWait is how long a CLI may wait by itself before it asks a provider again; Pawl stores a longer wait, at
+// no cost. quietWait is when a wait of unknown length must have been longer, even on a busy machine.
 const (
 	LongestWait = time.Minute
 	quietWait   = LongestWait + 15*time.Second
 )
 
-// Try is what a CLI says of a request that failed, and of its wait before it asks its provider again.
+// Try is a CLI's report of a failed request, and of its wait before the next.
 type Try struct {
-	Session string // which of the CLI's conversations waits, empty where it has one
+	Session string // the waiting conversation, empty if the CLI has one
 	// Over says that the conversation asks again.
 	Over    bool
-	Wait    time.Duration // how long it will be; Unknown says that it is not known
+	Wait    time.Duration // Unknown says that the length is unknown
 	Unknown bool
-	Text    string // what the provider said
+	Text    string // the provider's message
 }
 
-// Tries reads the failed tries that lines of standard error tell. The parts of the pattern named wait and said are how
-// many units the wait will be, and what the provider said.
+// Tries reads failed tries from lines of standard error. The pattern's groups wait and said are the wait in units,
+// and the provider's message.
 func Tries(pattern *regexp.Regexp, unit time.Duration) func(lines string) (Try, bool) {
 	return func(lines string) (Try, bool) {
 		m := pattern.FindStringSubmatch(lines)
 		if m == nil {
 			return Try{}, false
 		}
-		units, _ := strconv.ParseInt(m[pattern.SubexpIndex("wait")], 10, 64) // 0 where it is not told
+		units, _ := strconv.ParseInt(m[pattern.SubexpIndex("wait")], 10, 64) // 0 if missing
 		return Try{Wait: time.Duration(units) * unit, Text: m[pattern.SubexpIndex("said")]}, true
 	}
 }
 
-// stop is how a run ends whose CLI went to sleep for long.
+// stop is the end of a run whose CLI sleeps for too long.
 func (n Try) stop() stop {
 	e := Event{Kind: Notice, Text: n.Text}
 	if said := limit.Read(limit.Evidence{Message: n.Text}); !said.Kind.IsLimit() {
@@ -283,17 +283,16 @@ func (n Try) stop() stop {
 	return stop{ending: policy.Killed, reason: reason, notice: e}
 }
 
-// maxTryLine is how much of a line of standard error is looked at.
+// maxTryLine limits the part of a line of standard error that is read.
 const maxTryLine = 16 << 10
 
-// tryReader looks for failed tries in what is written, each line together with the one before.
+// tryReader looks for failed tries in its input, each line together with the one before.
 type tryReader struct {
 	read       func(lines string) (Try, bool)
 	onTry      func(Try)
 	line, last []byte
 }
 
-// Write never fails.
 func (w *tryReader) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part, after, ended := bytes.Cut(rest, []byte{'\n'})

@@ -9,16 +9,14 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Session is what a CLI's session file tells beyond its output. The agent can write it, so it is believed as
-// the output is.
+// Session is a CLI's session file beyond its output. The agent can write it, so it counts as much as the output.
 type Session struct {
-	// Ending is the class that the file's own error code names, empty where it
-	// names none. Code is that code, Failure the message beside it.
+	// Ending is the class of the file's own error code, empty for none. Code is that code, Failure its message.
 	Ending  policy.Ending
 	Code    string
 	Failure string
-	Windows []Window       // the provider's usage windows as last told
-	Tokens  *policy.Tokens // the last turn's, nil where not told. The output of a continued session counts all of it.
+	Windows []Window       // the provider's last usage windows
+	Tokens  *policy.Tokens // the last turn's, nil if unknown. The output of a continued session counts all of it.
 }
 
 // Window is one usage window of a plan.
@@ -53,7 +51,7 @@ func (r *Report) Refine(s Session, now time.Time) {
 	r.setLimit(Shorten(cmp.Or(byOutput.Message, message), MaxText), resets, source, now)
 }
 
-// settled reports whether no session file can tell more of the ending.
+// settled reports whether no session file can improve the ending.
 func (r *Report) settled() bool {
 	switch r.Ending {
 	case policy.Completed, policy.TimedOut:
@@ -65,7 +63,7 @@ func (r *Report) settled() bool {
 	}
 }
 
-// correctedBy reports whether the ending of a session file replaces the report's. The structured status of a short
+// correctedBy reports whether a session file's ending replaces the report's. The structured status of a short
 // refusal does not undo a long wait.
 func (r *Report) correctedBy(ending policy.Ending) bool {
 	switch ending {
@@ -78,7 +76,7 @@ func (r *Report) correctedBy(ending policy.Ending) bool {
 	}
 }
 
-// resetsAt is when the last used-up window opens again, else of the one whose minute the message names.
+// resetsAt is the reset of the last used-up window, or else of the one whose minute the message names.
 func (s Session) resetsAt(named time.Time) time.Time {
 	var at time.Time
 	for _, w := range s.Windows {
@@ -97,8 +95,8 @@ func (s Session) resetsAt(named time.Time) time.Time {
 	return time.Time{}
 }
 
-// ReadSession reads what the session file tells of the last turn, the zero value
-// where the CLI keeps no such file; a missing one is an fs.ErrNotExist.
+// ReadSession reads the last turn from the session file, the zero value for CLIs without one; a missing file is an
+// fs.ErrNotExist.
 func (a Adapter) ReadSession(home, session string) (s Session, err error) {
 	err = a.inSession(home, session, func(f io.Reader) error {
 		s, err = a.FoldSession(f)
@@ -107,15 +105,15 @@ func (a Adapter) ReadSession(home, session string) (s Session, err error) {
 	return s, err
 }
 
-// SessionCalls reads a session's calls from its file, which holds the patches that the output leaves out. Where
-// the CLI keeps none it visits nothing; a missing one is an fs.ErrNotExist.
+// SessionCalls reads a session's calls from its file, which has the patches that the output leaves out. For CLIs
+// without one it visits nothing; a missing file is an fs.ErrNotExist.
 func (a Adapter) SessionCalls(home, session, dir string, visit func(Call)) error {
 	t := newTally(a, dir)
 	t.onCall = visit
 	return a.SessionEvents(home, session, t.add)
 }
 
-// SessionEvents reads the events of a session file, as SessionCalls its calls.
+// SessionEvents reads the events of a session file, like SessionCalls its calls.
 func (a Adapter) SessionEvents(home, session string, visit func(Event)) error {
 	return a.inSession(home, session, func(f io.Reader) error {
 		return ReadLines(f, func(line []byte) { a.Parse(line, visit) })

@@ -15,12 +15,12 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxLine is how much of a line is parsed. The longest line in the recorded
-// runs has 335 kB; what decides a line stands in its first bytes.
+// maxLine is how much of a line is parsed. The longest line in the recorded runs has 335 kB; the first bytes
+// decide.
 const maxLine = 1 << 20
 
-// ReadLines calls visit with each line of r without its ending, which the last needs not, of one longer than
-// maxLine with as much, once. The slice is valid during the call. Memory does not grow with the input.
+// ReadLines calls visit once per line of r, without the line's end, cut at maxLine. The slice is valid during the
+// call. Memory does not grow with the input.
 func ReadLines(r io.Reader, visit func(line []byte)) error {
 	b := bufio.NewReaderSize(r, maxLine)
 	for {
@@ -40,9 +40,9 @@ func ReadLines(r io.Reader, visit func(line []byte)) error {
 	}
 }
 
-// excerpt passes the beginning of what is written on and keeps the end.
+// excerpt passes the beginning of its input on and keeps the end.
 type excerpt struct {
-	to    io.Writer // takes the beginning
+	to    io.Writer // gets the beginning
 	room  int64     // of the beginning, in bytes
 	tail  render.End
 	after int64  // bytes that came after the beginning
@@ -50,7 +50,7 @@ type excerpt struct {
 	note  string // why bytes are missing, after their number
 }
 
-// Write never fails: a full disk must not stop the output from being read. close tells.
+// Write never fails: a full disk must not stop the reading. close returns the error.
 func (e *excerpt) Write(p []byte) (int, error) {
 	n := len(p)
 	if take := min(int64(n), e.room); take > 0 {
@@ -65,7 +65,7 @@ func (e *excerpt) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// close writes the end, after a note where bytes are missing; its error is the first.
+// close writes the end, after a note if bytes are missing; its error is the first.
 func (e *excerpt) close() error {
 	end := e.tail.String()
 	if missing := e.after - int64(len(end)); missing > 0 {
@@ -88,17 +88,17 @@ func newHeadTail(head int64, tail int) *headTail {
 	return k
 }
 
-// String ends the excerpt and gives it.
+// String ends the excerpt and returns it.
 func (k *headTail) String() string {
 	_ = k.close() // memory takes everything
 	return k.text.String()
 }
 
-// transcriptTail is how much of an overlong transcript's end is kept at most: it holds the final event.
+// transcriptTail limits the kept end of an overlong transcript: it has the final event.
 const transcriptTail = 256 << 10
 
-// newTranscript copies a stream to w as it comes, beyond a limit in bytes (0: none) without its middle; nil
-// keeps nothing.
+// newTranscript copies a stream to w as it comes, without the middle beyond a limit in bytes (0: none); nil keeps
+// nothing.
 func newTranscript(w io.Writer, limit int64) *excerpt {
 	if w == nil {
 		w = io.Discard
@@ -108,18 +108,18 @@ func newTranscript(w io.Writer, limit int64) *excerpt {
 	return &excerpt{to: w, room: limit - tail, tail: render.End{Max: int(tail)}, note: fmt.Sprintf("; the limit of a transcript is %d bytes", limit)}
 }
 
-// InspectOptions says what is known of a recorded run beside its transcript.
+// InspectOptions is the context of a recorded run.
 type InspectOptions struct {
-	Dir    string         // the checkout, to which file names are given relative; empty leaves them
-	Exit   *Exit          // how the process ended; nil where that is unknown
-	Stderr string         // what the process wrote to standard error
-	OnCall func(Call)     // told of each call that ended; nil where nobody asks
-	Now    time.Time      // when the run ended, for times that are told relative to it
-	Zone   *time.Location // that of clock times without a zone; nil means UTC
+	Dir    string         // the checkout, to make file names relative; empty keeps them
+	Exit   *Exit          // nil if unknown
+	Stderr string         // standard error
+	OnCall func(Call)     // called for each ended call; may be nil
+	Now    time.Time      // the run's end, for relative times
+	Zone   *time.Location // the zone of clock times without one; nil means UTC
 }
 
-// Inspect reads a recorded transcript with the parser that reads running
-// agents. The error is one of reading r, never of the agent.
+// Inspect reads a recorded transcript with the running agents' parser. Its error is of reading r, never the
+// agent's.
 func Inspect(r io.Reader, a Adapter, o InspectOptions) (Report, error) {
 	read := newReading(a, o.Dir)
 	circles := policy.NewCircles()
@@ -150,7 +150,7 @@ type reading struct {
 	bytes   int64
 }
 
-// stderrHalf bounds the head and the tail of standard error.
+// stderrHalf limits the head and the tail of standard error.
 const stderrHalf = 32 << 10
 
 func newReading(a Adapter, dir string) *reading {
@@ -226,8 +226,8 @@ func (r *reading) stdout(in io.Reader) error {
 	})
 }
 
-// errors reads standard error to its end. Only for plain agents is it a sign
-// of life: the others log their retries there.
+// errors reads standard error to its end. Only for plain agents it is a sign of life: others log their retries
+// there.
 func (r *reading) errors(in io.Reader) error {
 	var to io.Writer = r.stderr
 	if r.tally.cli.Parse == nil {

@@ -14,46 +14,45 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds in bytes of the texts and of the session's id that a tally keeps.
+// Bounds in bytes of a tally's texts and session id.
 const (
 	MaxText      = 64 << 10
 	maxSessionID = 256
 )
 
-// tally folds the events of one stream. What it remembers is bounded, whatever the stream holds, far above real
-// sessions (335 kB lines, some hundred calls): see maxOpen, maxParallel and maxIDs.
+// tally folds one stream's events. Its memory is bounded, far above real sessions (335 kB lines, some hundred
+// calls): see maxOpen, maxParallel and maxIDs.
 type tally struct {
 	rep    Report
 	cli    Adapter
 	dir    string
 	seed   maphash.Seed
-	open   []begun    // calls that are not answered yet, oldest first
-	held   int        // the sizes of the open calls together
-	onCall func(Call) // told of each call that ended; nil where nobody asks
+	open   []begun    // unanswered calls, oldest first
+	held   int        // the open calls' total size
+	onCall func(Call) // called for each ended call; may be nil
 	clock  clock
-	// past holds the last call under each id, quoted the items that quote a limit. Both
-	// are emptied with each session.
+	// past has the last call of each id, quoted the items that quote a limit. Each session empties both.
 	past     *simplelru.LRU
 	quoted   *simplelru.LRU
 	spent    spending
 	messages int
 	working  bool   // the last turn has begun and not ended
-	called   bool   // a call was begun, whether or not it was answered
-	said     bool   // the last message came after the last call of the last turn
-	did      int    // calls that ended with an effect
+	called   bool   // a call was begun
+	said     bool   // the last message came after the last turn's last call
+	did      int    // ended calls with an effect
 	notice   Event  // the last error that was not final
 	step     *Event // the last step's end, in streams without a final event
 	last     Kind
 	failed   *Event
-	now      time.Time // when the run ended
+	now      time.Time // the run's end
 	zone     *time.Location
-	well     bool   // the run ended well, and no work came after that
-	answered bool   // said, when it ended well
-	spurious string // an error that came after that without any work
-	// background is what the agent started and did not wait for.
+	well     bool   // the run ended well, without later work
+	answered bool   // said, at that end
+	spurious string // a later error without any work
+	// background is the work that the agent started and did not wait for.
 	background background
-	// By standard error: what was said to the last request that failed, and the last refusal after which the CLI
-	// announced a wait that is Pawl's; its Kind is 0 where there is none.
+	// From standard error: the last failed request's message, and the last refusal with an announced wait that is
+	// Pawl's; its Kind is 0 for none.
 	try   string
 	slept Event
 }
@@ -113,7 +112,7 @@ func (t *tally) add(e Event) {
 	t.last = e.Kind
 }
 
-// newSession forgets the calls of the session before it. One that goes on under its id counts on.
+// newSession forgets the previous session's calls. A session that continues under its id keeps its counts.
 func (t *tally) newSession(e Event) {
 	t.open, t.held = nil, 0
 	t.past.Purge()
@@ -128,7 +127,7 @@ func (t *tally) newSession(e Event) {
 	}
 }
 
-// mention counts an item that quotes a limit, once where it has an id.
+// mention counts an item that quotes a limit, once per id.
 func (t *tally) mention(item string) {
 	if id := t.hash(item); item != "" {
 		if t.quoted.Contains(id) {
@@ -139,12 +138,11 @@ func (t *tally) mention(item string) {
 	t.rep.Mentions++
 }
 
-// goOn makes the last error and the last step's end old.
 func (t *tally) goOn() { t.notice, t.step = Event{}, nil }
 
-// spending sums what the sessions of a stream used. Each tells its total so far, or its steps.
+// spending sums up a stream's sessions. Each reports its total so far, or its steps.
 type spending struct {
-	before, now       policy.Tokens // of the counts that were finished, and of the one that goes on
+	before, now       policy.Tokens // of the finished counts, and of the current one
 	beforeUSD, nowUSD float64
 }
 
@@ -154,7 +152,7 @@ func (s *spending) anew() {
 	s.beforeUSD, s.nowUSD = s.beforeUSD+s.nowUSD, 0
 }
 
-// tokens takes a total or a step. A total that is less than the last one is that of a new count.
+// tokens adds a total or a step. A total below the last one begins another count.
 func (s *spending) tokens(told policy.Tokens, step bool) policy.Tokens {
 	switch {
 	case step:
@@ -166,7 +164,7 @@ func (s *spending) tokens(told policy.Tokens, step bool) policy.Tokens {
 	return s.before.Plus(told)
 }
 
-// cost takes a cost in US dollars as tokens does.
+// cost adds a cost in US dollars like tokens.
 func (s *spending) cost(told float64, step bool) float64 {
 	switch {
 	case step:
@@ -205,8 +203,8 @@ func (t *tally) message(e Event) {
 	t.rep.FinalMessage = Shorten(e.Text, MaxText)
 }
 
-// after completes an error by the one before it, where no work came between:
-// CLIs tell the class and the reset in one event and the text in the next.
+// after completes an error by the one before it, without work in between: CLIs put the class and the reset into one
+// event and the text into the next.
 func (t *tally) after(e Event) Event {
 	e.Text = cmp.Or(e.Text, t.notice.Text)
 	e.ResetsAt = cmp.Or(e.ResetsAt, t.notice.ResetsAt)
@@ -223,8 +221,7 @@ func (t *tally) after(e Event) Event {
 	return e
 }
 
-// finish takes the final event into account. A CLI that stopped itself, or
-// whose answer is the error it showed before, did not succeed.
+// finish handles the final event. A CLI that stopped itself, or whose answer is an earlier error, did not succeed.
 func (t *tally) finish(e Event) {
 	e.Text = Shorten(e.Text, MaxText)
 	t.working, t.rep.final, t.failed = false, true, nil
@@ -252,8 +249,8 @@ func (t *tally) finish(e Event) {
 	t.answered = t.said
 }
 
-// unearned reports whether a final event tells of nothing that was done, after a good end: a CLI that is asked for more
-// than it knows fails, and undoes no work by that.
+// unearned reports whether a final event after a good end reports no work: a CLI that gets an unknown request
+// fails, which undoes no work.
 func (t *tally) unearned(e Event) bool {
 	if !t.well || e.Kind != Failed {
 		return false
@@ -266,7 +263,7 @@ func (t *tally) unearned(e Event) bool {
 	return true
 }
 
-// isAnswer reports whether the last error is what stands for the answer of the run.
+// isAnswer reports whether the last error replaces the run's answer.
 func (t *tally) isAnswer(text string) bool {
 	if t.notice.Kind == 0 {
 		return false
@@ -281,23 +278,23 @@ func (t *tally) isAnswer(text string) bool {
 	}
 }
 
-// begun is a call that was told and is not answered.
+// begun is an unanswered call.
 type begun struct {
 	edits    []policy.Edit
-	id       uint64 // the hash of the id under which the answer comes; named says that there is one
+	id       uint64 // a hash of the answer's id; named says that there is one
 	named    bool
-	place    uint64 // the hash of Event.Place
+	place    uint64 // a hash of Event.Place
 	call     uint64
 	authored string
 	pause    time.Duration // before it
-	told     bool          // it was told when it began
+	told     bool          // it was reported at its start
 	quoted   bool          // it counts as a mention of a limit
-	again    bool          // it repeats the last call under its id that was answered, so it may be none
-	size     int           // about the bytes that it holds
+	again    bool          // it repeats its id's last answered call, so it may be the same
+	size     int           // approximate bytes
 }
 
-// Bounds of the calls under way: of their bytes and of their number. Agents run some ten at once, of some kilobytes;
-// the largest that fits a line holds some 3 MB.
+// Bounds of the calls under way: their bytes and their number. Agents run some ten at once, of some kilobytes; the
+// largest that fits a line has some 3 MB.
 const (
 	maxOpen     = 8 << 20
 	maxParallel = 1 << 10
@@ -313,7 +310,7 @@ func (b *begun) measure() {
 	}
 }
 
-// author takes down what the agent wrote of a call. Most streams tell it twice.
+// author adds the agent's text of a call. Most streams report it twice.
 func (b *begun) author(text string) {
 	if text == "" {
 		return
@@ -327,25 +324,25 @@ func (b *begun) author(text string) {
 	b.authored = strings.Clone(Shorten(head, maxCallText))
 }
 
-// hash stands for a call's id or place, seeded for each stream: none can be made in which two collide.
+// hash hashes a call's id or place, seeded per stream: agents cannot make collisions.
 func (t *tally) hash(s string) uint64 { return maphash.String(t.seed, s) }
 
-// ended is the last call under an id.
+// ended is the last call of an id.
 type ended struct {
 	place, call uint64
-	told        bool    // it was told when it began, too
-	dropped     bool    // it was forgotten while it was under way
-	early       *answer // which came before the call; nil once the call has it
+	told        bool    // it was also reported at its start
+	dropped     bool    // it was forgotten while under way
+	early       *answer // before its call; nil once the call has it
 }
 
-// answer is what a call came to.
+// answer is a call's result.
 type answer struct {
 	result                   uint64
 	failed, rejected, silent bool
 }
 
-// call takes a call that begins or ends into account. It counts once it is answered; its id does no more than tell which
-// call an answer is for, since agents and providers may give one id to all of them.
+// call handles a call's start or end. It counts once it is answered; the id only matches calls and answers, since
+// agents and providers may give one id to all of them.
 func (t *tally) call(e Event) {
 	if e.Done {
 		t.answer(e)
@@ -381,7 +378,7 @@ func (t *tally) newCall(e Event) begun {
 	return begun{id: t.hash(e.ID), named: e.ID != "", place: t.hash(e.Place)}
 }
 
-// retold is the call under way that an event tells again, with more of its arguments perhaps; -1 for none.
+// retold is the call under way that an event reports again, perhaps with more arguments; -1 for none.
 func (t *tally) retold(e Event) int {
 	id, place := t.hash(e.ID), t.hash(e.Place)
 	return slices.IndexFunc(t.open, func(b begun) bool {
@@ -392,8 +389,8 @@ func (t *tally) retold(e Event) int {
 	})
 }
 
-// repeats reports whether the call, which an event begins, is the last answered one once more: in the same place, with the
-// same arguments.
+// repeats reports whether a starting call is the last answered one again: in the same place, with the same
+// arguments.
 func (b begun) repeats(last ended, e Event) bool {
 	if e.Place == "" {
 		return false
@@ -401,12 +398,12 @@ func (b begun) repeats(last ended, e Event) bool {
 	return last.place == b.place && last.call == b.call
 }
 
-// continuedBy reports whether a text is the call's own text, or begins with it.
+// continuedBy reports whether a text equals the call's text or begins with it.
 func (b begun) continuedBy(text string) bool {
 	return policy.Hash(text) == b.call || strings.HasPrefix(text, strings.TrimRight(b.authored, `"]} `))
 }
 
-// doubt forgets calls that seemed to repeat an answered one, where another follows under their id.
+// doubt forgets calls that seemed to repeat an answered one when another follows under their id.
 func (t *tally) doubt(next begun) {
 	for i := len(t.open) - 1; i >= 0; i-- {
 		if t.open[i].again && t.open[i].id == next.id {
@@ -415,7 +412,6 @@ func (t *tally) doubt(next begun) {
 	}
 }
 
-// lastUnder is the last call under an id.
 func (t *tally) lastUnder(id string) (ended, bool) {
 	if id == "" {
 		return ended{}, false
@@ -427,7 +423,7 @@ func (t *tally) lastUnder(id string) (ended, bool) {
 	return last.(ended), true
 }
 
-// fill adds what an event tells of a call. Most streams tell it twice, and some name the edits only at the start.
+// fill adds an event's data to a call. Most streams report it twice, and some name the edits only at the start.
 func (t *tally) fill(b *begun, e Event) {
 	if e.Quotes && !b.quoted {
 		b.quoted = true
@@ -443,7 +439,7 @@ func (t *tally) fill(b *begun, e Event) {
 	}
 }
 
-// keep takes a call for under way. Beyond the bounds the oldest are forgotten, with their edits.
+// keep adds a call under way. Beyond the bounds the oldest are forgotten, with their edits.
 func (t *tally) keep(at int, b begun) {
 	b.measure()
 	t.held += b.size
@@ -453,7 +449,7 @@ func (t *tally) keep(at int, b begun) {
 	}
 }
 
-// forget forgets the oldest half of the calls under way. Their answers count all the same.
+// forget forgets the oldest half of the calls under way. Their answers still count.
 func (t *tally) forget() {
 	n := 0
 	for ; t.held > maxOpen/2 || len(t.open)-n > maxParallel/2; n++ {
@@ -471,7 +467,7 @@ func (t *tally) remove(i int) {
 	t.open = slices.Delete(t.open, i, i+1)
 }
 
-// answer takes an answer for that of the oldest call that it can be for.
+// answer assigns an answer to the oldest matching call.
 func (t *tally) answer(e Event) {
 	b, open := t.take(e)
 	if !open {
@@ -491,7 +487,7 @@ func (t *tally) answer(e Event) {
 	}
 }
 
-// take removes the call under way that an answer is for.
+// take removes an answer's call.
 func (t *tally) take(e Event) (begun, bool) {
 	id, place := t.hash(e.ID), t.hash(e.Place)
 	i := slices.IndexFunc(t.open, func(b begun) bool {
@@ -511,8 +507,8 @@ func (t *tally) take(e Event) (begun, bool) {
 	return b, true
 }
 
-// stands reports whether an end is a call of its own although no call is under way that it could be of. An answer that
-// came before its call is kept for it.
+// stands reports whether an end is a separate call although no call under way matches. An answer before its call is
+// kept.
 func (t *tally) stands(e Event, last ended) bool {
 	switch {
 	case last.dropped:
@@ -520,14 +516,14 @@ func (t *tally) stands(e Event, last ended) bool {
 	case e.Whole && e.Place != "":
 		return !t.past.Contains(t.hash(e.Place))
 	case e.Whole:
-		return !last.told // else its end is told twice
+		return !last.told // else its end is reported twice
 	case e.ID != "" && !t.past.Contains(t.hash(e.ID)):
 		t.past.Add(t.hash(e.ID), ended{early: &answer{result: e.Result, failed: e.Failed, rejected: e.Rejected, silent: e.Silent}})
 	}
 	return false
 }
 
-// end counts a call that was answered.
+// end counts an answered call.
 func (t *tally) end(b begun, a answer) {
 	if b.named {
 		t.past.Add(b.id, ended{place: b.place, call: b.call, told: b.told})
@@ -544,20 +540,20 @@ func (t *tally) end(b begun, a answer) {
 	}
 }
 
-// maxPath is how many bytes of a path are kept, a quarter of Linux's PATH_MAX.
+// maxPath limits a path in bytes, a quarter of Linux's PATH_MAX.
 const maxPath = 1 << 10
 
-// relative names a path within the checkout as git does. The result holds no larger text in memory.
+// relative names a path within the checkout like git. The result holds no larger text in memory.
 func relative(dir, p string) string {
 	p = path.Clean(strings.ToValidUTF8(p[:min(len(p), maxPath)], "\uFFFD"))
 	return strings.Clone(strings.TrimPrefix(p, path.Clean(dir)+"/"))
 }
 
-// maxIDs is how many calls of a session are known again for sure; real ones have some hundred.
+// maxIDs limits the remembered calls of a session; real ones have some hundred.
 const maxIDs = 25_000
 
-// newIDs holds the hashes of the last ids. What comes under an older one counts as new.
+// newIDs remembers the hashes of the last ids. Calls of an older one count as new.
 func newIDs() *simplelru.LRU {
-	ids, _ := simplelru.NewLRU(maxIDs, nil) // fails for no size only
+	ids, _ := simplelru.NewLRU(maxIDs, nil) // it only fails for the size 0
 	return ids
 }

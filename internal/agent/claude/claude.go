@@ -1,4 +1,4 @@
-// Package claude knows how Claude Code is started, and what its output tells.
+// Package claude starts Claude Code and parses its output.
 package claude
 
 import (
@@ -21,8 +21,8 @@ import (
 // retries is how often claude may repeat a request; its default of ten takes three minutes.
 const retries = "2"
 
-// How long claude waits in milliseconds for a silent gateway, which holds an answer back until it calls a tool.
-// Pings are bytes to claude 2.1.197, which gives up after five minutes without, but no events.
+// How long claude waits in milliseconds for a silent gateway, which holds an answer back until a tool call. Pings
+// are bytes to claude 2.1.197, which gives up after five minutes without bytes, but no events.
 const (
 	eventIdle = "3600000"
 	byteIdle  = "300000"
@@ -47,8 +47,8 @@ func wrote(line gjson.Result) bool {
 	return false
 }
 
-// build makes `claude -p` as the recorded runs of 2.1.197 want it: no questions, since Pawl's sandbox is around
-// it; settings of the user and MCP servers of Pawl only, so that nothing of the repository runs unasked.
+// build makes `claude -p` as in the recorded runs of 2.1.197: without questions, since Pawl's sandbox contains it;
+// with the user's settings and Pawl's MCP servers only, so that nothing of the repository runs.
 func build(r agent.Request) (agent.Launch, error) {
 	args := []string{
 		"-p",
@@ -70,7 +70,7 @@ func build(r agent.Request) (agent.Launch, error) {
 	maps.Copy(env, map[string]string{
 		"CLAUDE_CONFIG_DIR":       path.Join(r.Home, ".claude"),
 		"CLAUDE_CODE_MAX_RETRIES": retries,
-		// claude refuses to skip permissions as root unless it is told that a sandbox is around it.
+		// claude refuses to skip permissions as root without a sandbox.
 		"IS_SANDBOX": "1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 		"DISABLE_AUTOUPDATER":                      "1",
@@ -78,10 +78,10 @@ func build(r agent.Request) (agent.Launch, error) {
 		"DISABLE_ERROR_REPORTING":                  "1",
 		"MCP_TIMEOUT":                              strconv.FormatInt(agent.ToolStartup.Milliseconds(), 10),
 		"MCP_TOOL_TIMEOUT":                         strconv.FormatInt(agent.ToolTimeout.Milliseconds(), 10),
-		// Else it may hide a server's tools behind a search, and begin before the server has started.
+		// Otherwise it may hide a server's tools behind a search, and begin before the server has started.
 		"ENABLE_TOOL_SEARCH":         "false",
 		"MCP_CONNECTION_NONBLOCKING": "false",
-		// It would give up on a tool that is silent for long, too.
+		// It would also give up on a tool that is silent for long.
 		"CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT": strconv.FormatInt(agent.ToolTimeout.Milliseconds(), 10),
 	})
 	if r.Endpoint != (agent.Endpoint{}) {
@@ -100,8 +100,8 @@ var editTools = agent.EditTools{
 	After:   "new_string",
 }
 
-// Lines gives the reader of a line of `claude -p --output-format stream-json`, or of a session file of Claude Code, also
-// where another CLI prints this format and calls its tools otherwise. Lines that are not events give nothing.
+// Lines parses lines of `claude -p --output-format stream-json`, or of Claude Code's session files, also for CLIs
+// with this format and other tool names. Other lines give nothing.
 func Lines(tools agent.EditTools) func(raw []byte, emit func(agent.Event)) {
 	return func(raw []byte, emit func(agent.Event)) { parseLine(agent.Line(raw), tools, emit) }
 }
@@ -160,7 +160,7 @@ func readSystem(line gjson.Result, emit func(agent.Event)) {
 	}
 }
 
-// readLimit reads a plan's window. A refusal that names no window and no reset is a transient 429 of the API.
+// readLimit reads a plan's window. A refusal without a window and a reset is a transient 429 of the API.
 func readLimit(info gjson.Result, emit func(agent.Event)) {
 	if info.Get("status").Str != "rejected" {
 		return
@@ -181,7 +181,7 @@ func readLimit(info gjson.Result, emit func(agent.Event)) {
 	emit(e)
 }
 
-// readAssistant reads a message of the model, or an error that the CLI shows in its place.
+// readAssistant reads a message of the model, or an error that replaces it.
 func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Event)) {
 	message := line.Get("message")
 	content, name := message.Get("content"), line.Get("error").Str
@@ -210,7 +210,7 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 			readAnswer(part, emit)
 		}
 	})
-	// Only session files name the reason here; the stream leaves it to the result.
+	// Only session files have the reason here; the stream has it in the result.
 	switch reason := message.Get("stop_reason").Str; {
 	case sub:
 	case reason == "end_turn":
@@ -220,8 +220,8 @@ func readAssistant(line gjson.Result, tools agent.EditTools, emit func(agent.Eve
 	}
 }
 
-// placesOf names each call of a line by its message and its number under its id. A message may come in several lines, each
-// with one part or with everything so far, so positions in a line would differ.
+// placesOf names each call of a line by its message and its number under its id. A message may come in several
+// lines, each with one part or with everything so far, so positions in a line would differ.
 func placesOf(message string) func(id string) string {
 	calls := map[string]int{}
 	return func(id string) string {
@@ -295,8 +295,8 @@ func readUser(content gjson.Result, emit func(agent.Event)) {
 	})
 }
 
-// readAnswer reads the answer of a call. Those of the provider's own tools, such as web_search_tool_result, stand in the
-// messages of the model.
+// readAnswer reads a call's answer. Those of the provider's own tools, such as web_search_tool_result, are in the
+// model's messages.
 func readAnswer(part gjson.Result, emit func(agent.Event)) {
 	if !strings.HasSuffix(part.Get("type").Str, "tool_result") {
 		return
@@ -313,13 +313,13 @@ func readAnswer(part gjson.Result, emit func(agent.Event)) {
 	emit(e)
 }
 
-// readResult reads the final event. When the API refused, is_error tells, the subtype stays "success".
+// readResult reads the final event. If the API refused, is_error says so, and the subtype stays "success".
 func readResult(line gjson.Result, emit func(agent.Event)) {
 	subtype, answer := line.Get("subtype").Str, line.Get("result")
 	e := agent.Event{
 		Kind: agent.Finished,
 		Text: answer.Str,
-		// An answer that is not told is another matter.
+		// A missing answer is another matter.
 		Wordless: answer.Exists() && strings.TrimSpace(answer.Str) == "",
 		Turns:    int(agent.Count(line.Get("num_turns"))),
 		Cost:     agent.Dollars(line.Get("total_cost_usd")),
@@ -363,7 +363,7 @@ func stopOf(terminal, subtype, stopped string) policy.Ending {
 	return ""
 }
 
-// totalOf sums what the models of a session used, nil where that is not told.
+// totalOf sums up a session's models, nil if unknown.
 func totalOf(models gjson.Result) *policy.Tokens {
 	var total policy.Tokens
 	models.ForEach(func(_, used gjson.Result) bool {
@@ -373,12 +373,12 @@ func totalOf(models gjson.Result) *policy.Tokens {
 	return agent.Told(total)
 }
 
-// tokensOf is the usage since the last prompt, which is the session's where that had one. It is nil where it is not told.
+// tokensOf is the usage since the last prompt, which is the session's if it had one. It is nil if unknown.
 func tokensOf(usage gjson.Result) *policy.Tokens {
 	return agent.Told(inputApart(usage, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"))
 }
 
-// inputApart adds up tokens of an API that reports fresh, cached and newly cached input in separate fields.
+// inputApart adds up the tokens of an API with separate fields for fresh, cached and newly cached input.
 func inputApart(usage gjson.Result, fresh, cached, written, output string) policy.Tokens {
 	read := agent.Count(usage.Get(cached))
 	return policy.Tokens{

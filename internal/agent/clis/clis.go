@@ -1,5 +1,5 @@
-// Package clis joins config's table of the agent CLIs with their adapters: which adapter a kind of backend has,
-// and whose transcript a file is. It also runs the operator's own program.
+// Package clis joins config's table of the agent CLIs with their adapters: the adapter of a backend's kind, and the
+// CLI of a transcript. It also runs the operator's own program.
 package clis
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/pawlbot/pawl/internal/agent/qwen"
 )
 
-// adapters are those of the rows of config's table, by kind.
+// adapters of config's rows, by kind.
 var adapters = map[string]agent.Adapter{
 	config.Codex:    codex.Adapter,
 	config.Claude:   claude.Adapter,
@@ -28,7 +28,7 @@ var adapters = map[string]agent.Adapter{
 	config.Qwen:     qwen.Adapter,
 }
 
-// adapterOf joins an adapter with its row; false for a kind that is none of a CLI.
+// adapterOf joins an adapter with its row; false for other kinds.
 func adapterOf(kind string) (agent.Adapter, bool) {
 	adapter, known := adapters[kind]
 	row := config.CLIOf(kind)
@@ -39,8 +39,7 @@ func adapterOf(kind string) (agent.Adapter, bool) {
 	return adapter, known
 }
 
-// For returns the adapter of a backend kind. The stream, plain where empty, says how output of the kind
-// "command" is read.
+// For returns the adapter of a backend kind. stream, plain if empty, is the output format of the kind "command".
 func For(kind, stream string) (agent.Adapter, error) {
 	if adapter, known := adapterOf(kind); known {
 		return adapter, nil
@@ -65,7 +64,7 @@ var command = agent.Adapter{
 	Build:     buildCommand,
 }
 
-// ForStream returns an adapter that reads a stream: plain, also where empty, or that of a CLI.
+// ForStream returns the adapter of a stream: plain, also if empty, or a CLI's.
 func ForStream(stream string) (agent.Adapter, error) {
 	switch stream {
 	case "", config.Plain:
@@ -77,8 +76,8 @@ func ForStream(stream string) (agent.Adapter, error) {
 	return agent.Adapter{}, fmt.Errorf("unknown stream %q: use plain, %s", stream, strings.Join(config.CLIs(), ", "))
 }
 
-// buildCommand adds what the operator's own program gets: the attempt in PAWL_ variables, an endpoint in those of the
-// client libraries.
+// buildCommand adds the variables of the operator's own program: the attempt in PAWL_ variables, an endpoint in the
+// variables of the client libraries.
 func buildCommand(r agent.Request) (agent.Launch, error) {
 	if len(r.Argv) == 0 || r.Argv[0] == "" {
 		return agent.Launch{}, errors.New("the backend has no program: set argv to the program and its arguments")
@@ -94,8 +93,8 @@ func buildCommand(r agent.Request) (agent.Launch, error) {
 	return agent.Launch{Env: env}, nil
 }
 
-// Detect names the CLI whose transcript begins with head, of which a few kilobytes are enough; plain where no
-// line is an event of one. CLIs that write the format of another stand behind it in the table and are asked first.
+// Detect names the CLI of a transcript by its first kilobytes; plain if no line is a CLI's event. CLIs with another
+// one's format come after it in the table and are tried first.
 func Detect(head []byte) string {
 	kinds := config.CLIs()
 	slices.Reverse(kinds)

@@ -21,16 +21,16 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of looking for and reading a session file: the agent may have filled HOME.
+// Bounds of finding and reading a session file: the agent may have filled HOME.
 const (
 	maxSessionEntries = 50_000
 	maxSessionBytes   = 512 << 20
 )
 
-// sessions is where codex keeps, below HOME, YYYY/MM/DD/rollout-<time>-<thread id>.jsonl.
+// sessions is codex's folder below HOME with YYYY/MM/DD/rollout-<time>-<thread id>.jsonl.
 const sessions = ".codex/sessions"
 
-// openSession opens a thread's session file, following no link out of home, and regular files only.
+// openSession opens a thread's session file, a regular file that no link leads to out of home.
 func openSession(home, thread string) (io.ReadCloser, error) {
 	if !agent.SafeSession.MatchString(thread) {
 		return nil, fmt.Errorf("session %q: %w", agent.Shorten(thread, 80), fs.ErrNotExist)
@@ -44,7 +44,7 @@ func openSession(home, thread string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	// O_NONBLOCK: opening a pipe that the agent put there must not wait.
+	// O_NONBLOCK: opening an agent's pipe must not wait.
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func findSession(home fs.FS, thread string) (string, error) {
 	return found, nil
 }
 
-// FoldSession folds a session file. Each task_started makes what the turns before it said old.
+// FoldSession folds a session file. Each task_started makes earlier turns old.
 func FoldSession(r io.Reader) (agent.Session, error) {
 	var s agent.Session
 	var before, total *policy.Tokens
@@ -125,12 +125,12 @@ func FoldSession(r io.Reader) (agent.Session, error) {
 	return s, err
 }
 
-// totalOf is what the session used so far; nil where an event does not tell.
+// totalOf is the session's use so far; nil if an event has none.
 func totalOf(payload gjson.Result) *policy.Tokens {
 	return tokensOf(payload.Get("info.total_token_usage"))
 }
 
-// failureOf is the error of an event: its message, its code and the ending that this stands for.
+// failureOf is an event's error: its message, its code and the code's ending.
 func failureOf(payload gjson.Result) (message, code string, ending policy.Ending) {
 	failure := payload.Get("error")
 	if !failure.Exists() {
@@ -140,14 +140,14 @@ func failureOf(payload gjson.Result) (message, code string, ending policy.Ending
 	return failure.Get("message").Str, code, ending
 }
 
-// endings are those of the codes of codex_error_info that are Codex's own.
+// endings maps Codex's own codes in codex_error_info.
 var endings = map[string]policy.Ending{
 	"sandbox_error":           policy.Misconfigured,
 	"session_budget_exceeded": policy.TurnLimit,
 	"cyber_policy":            policy.NoAnswer,
 }
 
-// errorOf names the code of codex_error_info, a name or an object of one and details, and its ending.
+// errorOf is the code of codex_error_info, a name or an object of one and details, and its ending.
 func errorOf(info gjson.Result) (string, policy.Ending) {
 	code, status := info.Str, int64(0)
 	if info.IsObject() {
@@ -184,8 +184,8 @@ func windowsOf(limits gjson.Result) []agent.Window {
 	return windows
 }
 
-// parseRecorded reads a line of a session file as the output of the run that it is of: its turns, and what the agent
-// itself wrote, which are commands, patches, tool arguments and messages.
+// parseRecorded parses a line of a session file like its run's output: its turns, and the agent's own commands,
+// patches, tool arguments and messages.
 func parseRecorded(line gjson.Result, emit func(agent.Event)) {
 	payload := line.Get("payload")
 	switch line.Get("type").Str {
@@ -253,8 +253,8 @@ func callOf(payload gjson.Result, arguments string) agent.Event {
 	}
 }
 
-// editsOf are the patches in the arguments of a call, of a tool apply_patch, free-form or not, or of a shell
-// command, which may be a list of words.
+// editsOf are the patches in a call's arguments: of a tool apply_patch, free-form or not, or of a shell command,
+// which may be a list of words.
 func editsOf(arguments string) []policy.Edit {
 	if !strings.Contains(arguments, "*** Begin Patch") {
 		return nil
@@ -277,7 +277,7 @@ func editsOf(arguments string) []policy.Edit {
 	return edit.Patch(arguments)
 }
 
-// exitCode matches the exit code of a command in what the model was told of it.
+// exitCode matches a command's exit code in the model's version of its output.
 var exitCode = regexp.MustCompile(`"exit_code":\s*(-?\d+)|(?:Exit code:|Process exited with code) (-?\d+)`)
 
 func answerOf(payload gjson.Result) agent.Event {
@@ -286,7 +286,7 @@ func answerOf(payload gjson.Result) agent.Event {
 	e.Answered(false, output.Raw)
 	if m := exitCode.FindStringSubmatch(cmp.Or(output.Str, output.Raw)); m != nil && m[1]+m[2] != "0" {
 		e.Answered(true, output.Raw)
-		// A patch that could not be applied changed nothing; a command that failed has edits only as a patch.
+		// A patch that could not be applied changed nothing; a failed command has edits only as a patch.
 		e.Rejected = true
 	}
 	return e

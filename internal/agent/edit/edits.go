@@ -1,5 +1,5 @@
-// Package edit reduces what an agent changed, and what failed commands printed, to keys: equal content has
-// equal keys; points in time, durations and white space do not count. It keeps no content.
+// Package edit reduces an agent's changes, and failed commands' output, to keys: equal content has equal keys;
+// times, durations and white space do not count. It keeps no content.
 package edit
 
 import (
@@ -11,18 +11,17 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxEditLines bounds what is kept of one edit: the longest file that a recorded
-// session wrote has some 1,500 lines. Max bounds the edits of one call.
+// maxEditLines limits the kept lines of one edit: the longest file that a recorded session wrote has some 1,500
+// lines. Max limits the edits of one call.
 const (
 	maxEditLines = 2_000
 	Max          = 1_000
 )
 
-// minLine is the length in bytes below which a line says nothing: brackets stand everywhere.
+// minLine is the length in bytes below which a line says nothing: brackets are everywhere.
 const minLine = 4
 
-// File is an edit of which only the file's content afterwards is known.
-// White space, blank lines and points in time in it do not count.
+// File is an edit with only the file's later content. White space, blank lines and times in it do not count.
 func File(path, content string) policy.Edit {
 	key, lines := fold(content, false)
 	return policy.Edit{Path: path, State: key, Added: lines, Whole: true}
@@ -38,7 +37,7 @@ func Replaced(path, before, after string) policy.Edit {
 	old, removed := fold(before, false)
 	text, added := fold(after, false)
 	if old == text {
-		// Only white space or a time stamp changes: the bytes must tell such edits apart.
+		// Only white space or a time stamp changes: the bytes distinguish such edits.
 		old, text = policy.Hash(before), policy.Hash(after)
 	}
 	return policy.Edit{
@@ -60,16 +59,16 @@ func Joined(path string, edits []policy.Edit) policy.Edit {
 }
 
 var (
-	// stamp matches points in time, which differ each time the same text is written.
+	// stamp matches points in time, which differ whenever the same text is written.
 	stamp = regexp.MustCompile(`\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?` +
 		`|\b\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?Z?\b|\b20\d{6}[T_-]?\d{6}Z?\b|\b1\d{9}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b`)
 	// lasted matches durations and times in what commands print.
 	lasted = regexp.MustCompile(`\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|secs?|seconds?|m)\b`)
 )
 
-// fold reduces a text to a key and to keys of its lines, the first maxEditLines
-// of them, which are of no use of what was printed. White space, blank lines and points in time do not count, nor do
-// durations in what was printed. The key of no text is not zero.
+// fold reduces a text to a key and to keys of its first maxEditLines lines, which output does not need. White
+// space, blank lines and points in time do not count, nor do durations in output. The key of an empty text is not
+// zero.
 func fold(text string, printed bool) (key uint64, lines []uint64) {
 	key = policy.Hash("")
 	for line := range strings.Lines(text) {
@@ -86,7 +85,7 @@ func fold(text string, printed bool) (key uint64, lines []uint64) {
 	return key, lines
 }
 
-// foldLine reduces a line to a key and the number of the bytes that count.
+// foldLine reduces a line to a key and the number of counted bytes.
 func foldLine(line string, printed bool) (key uint64, size int) {
 	key = policy.Hash("")
 	for word := range strings.FieldsSeq(line) {
@@ -105,8 +104,7 @@ func foldLine(line string, printed bool) (key uint64, size int) {
 	return key, size
 }
 
-// timed reports whether a word may hold what stamp and what lasted matches. Most hold neither, and to know that
-// is a tenth of the work.
+// timed reports whether a word may match stamp or lasted. Most do neither, and this check is ten times faster.
 func timed(word string) (stamped, measured bool) {
 	digits, run, marked := 0, 0, false
 	for i := range len(word) {
@@ -131,7 +129,7 @@ func timed(word string) (stamped, measured bool) {
 	return marked && digits >= 5, measured
 }
 
-// epochDigits are those of the seconds since 1970.
+// epochDigits are the digits of seconds since 1970.
 const epochDigits = 10
 
 // beginsUnit reports whether a byte begins a unit of lasted; µ is the one beyond ASCII.
@@ -143,14 +141,14 @@ func beginsUnit(c byte) bool {
 	return c >= utf8.RuneSelf
 }
 
-// resultHalf is how much of an output's beginning and end tell it from another, in bytes.
+// resultHalf is how much of an output's beginning and end counts, in bytes.
 const resultHalf = 2 << 10
 
-// spaced writes the escapes of JSON that stand for white space as such.
+// spaced replaces JSON's escapes of white space.
 var spaced = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, " ", `\r`, " ", `\f`, " ")
 
-// Result reduces what a command printed, as it stands in the JSON, to a key. White space, times and durations
-// do not count, nor the middle of a long output.
+// Result reduces a command's output, in its JSON form, to a key. White space, times, durations and the middle of a
+// long output do not count.
 func Result(raw string) uint64 {
 	if len(raw) > 2*resultHalf {
 		return policy.Mix(Result(raw[:resultHalf]), Result(raw[len(raw)-resultHalf:]))
@@ -159,7 +157,7 @@ func Result(raw string) uint64 {
 	return key
 }
 
-// Patch reads a "*** Begin Patch", with any text around it: one edit for each file section.
+// Patch parses a "*** Begin Patch", with any text around it: one edit per file section.
 func Patch(patch string) []policy.Edit {
 	var all []policy.Edit
 	file := &section{}
@@ -190,7 +188,7 @@ func Patch(patch string) []policy.Edit {
 	return all
 }
 
-// section is the part of a patch for one file; without a path it is the text around.
+// section is a patch's part for one file; without a path it is the text around.
 type section struct {
 	verb, path          string
 	body, before, after strings.Builder
@@ -217,19 +215,19 @@ func (s *section) take(line string) {
 
 func (s *section) edit() policy.Edit {
 	e := Replaced(s.path, s.before.String(), s.after.String())
-	if s.verb == "Add" { // in the place of whatever the file held
+	if s.verb == "Add" { // replaces the file's content
 		e = Written(s.path, s.after.String())
 	}
-	// The lines around a change tell one place from another.
+	// The lines around a change distinguish places.
 	whole, _ := fold(s.body.String(), false)
 	e.Key = policy.Mix(e.Key, whole)
 	return e
 }
 
-// silence matches what CLIs write in the place of an empty output. Claude Code and older versions of it use these words.
+// silence matches CLIs' texts for an empty output. Claude Code and older versions use these words.
 var silence = regexp.MustCompile(`(?i)\b(?:no|without) output\b`)
 
-// Silent reports whether an answer, as it stands in the JSON, holds no output.
+// Silent reports whether an answer, in its JSON form, has no output.
 func Silent(raw string) bool {
 	if !strings.ContainsFunc(raw[:min(len(raw), resultHalf)], func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 		return true

@@ -1,4 +1,4 @@
-// Package gemini knows how Gemini CLI is started, and what its output tells.
+// Package gemini starts Gemini CLI and parses its output.
 package gemini
 
 import (
@@ -26,11 +26,11 @@ var Adapter = agent.Adapter{
 	ReadTry:    agent.Tries(tries, time.Millisecond),
 	SideModels: []string{"flash", "flash-lite"}, // the choice of a model, summaries, its search
 	Credential: ".gemini/oauth_creds.json",
-	// It is read when gemini changes the model in the middle of a run.
+	// Gemini reads it when it changes the model during a run.
 	Unguarded: []string{".gemini/.env"},
 }
 
-// own are the fields by which events are told from those of other CLIs with the same type.
+// own are the fields that distinguish its events from other CLIs' of the same type.
 var own = map[string]string{
 	"init":     "session_id",
 	"message":  "role",
@@ -43,8 +43,8 @@ func wrote(line gjson.Result) bool {
 	return known && line.Get(field).Exists()
 }
 
-// build makes a headless `gemini` as the recorded runs of 0.61.0 want it: every tool allowed, since Pawl's
-// sandbox is around it; the model named, because else a request to a router comes first.
+// build makes a headless `gemini` as in the recorded runs of 0.61.0: every tool allowed, since Pawl's sandbox
+// contains it; the model named, since a request to a router comes first otherwise.
 //
 // The folder is untrusted when the settings are read, so the repository's are left out, and trusted from
 // --skip-trust on, without which gemini would start neither headless nor Pawl's MCP server.
@@ -80,8 +80,8 @@ func build(r agent.Request) (agent.Launch, error) {
 func settingsOf(r agent.Request) string {
 	settings := map[string]any{
 		"security": map[string]any{
-			// With useExternal gemini does not look for a key itself, and so does not
-			// read .gemini/.env of a folder that it trusts by then.
+			// With useExternal gemini does not look for a key itself, and so does not read .gemini/.env of a folder
+			// that it trusts by then.
 			"auth":        map[string]any{"selectedType": authOf(r), "useExternal": true},
 			"folderTrust": map[string]any{"enabled": true},
 		},
@@ -110,7 +110,7 @@ func settingsOf(r agent.Request) string {
 	return agent.Settings(settings)
 }
 
-// authOf is how gemini signs in: by the key of the endpoint or the environment, else by the account in HOME.
+// authOf is how gemini signs in: by the endpoint's or the environment's key, else by the account in HOME.
 func authOf(r agent.Request) string {
 	env := r.Allowed()
 	switch {
@@ -122,8 +122,8 @@ func authOf(r agent.Request) string {
 	return "oauth-personal"
 }
 
-// thinkingOf is the thinkingConfig of an effort. The second generation takes a budget of tokens (the numbers of
-// Google's page on OpenAI compatibility), later ones a level.
+// thinkingOf is an effort's thinkingConfig. The second generation takes a budget of tokens (from Google's page on
+// OpenAI compatibility), later ones a level.
 func thinkingOf(model, effort string) map[string]any {
 	if strings.Contains(model, "gemini-2") {
 		return map[string]any{"thinkingBudget": budgets[effort]}
@@ -181,7 +181,7 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 	case "error":
 		readNotice(line, emit)
 	case "result":
-		if line.Get("status").Exists() || line.Get("error").Exists() { // else it does not say how the run ended
+		if line.Get("status").Exists() || line.Get("error").Exists() { // otherwise it does not say how the run ended
 			agent.EmitFinal(line, readResult(line), emit)
 		}
 	}
@@ -205,7 +205,7 @@ func readNotice(line gjson.Result, emit func(agent.Event)) {
 	emit(e)
 }
 
-// endings are those of the types of errors; most errors have the type "unknown".
+// endings maps the types of errors; most errors have the type "unknown".
 var endings = map[string]policy.Ending{
 	"FatalAuthenticationError": policy.Auth,
 	"FatalInputError":          policy.Misconfigured,
@@ -229,7 +229,7 @@ func readResult(line gjson.Result) agent.Event {
 	return e
 }
 
-// Exits are the endings of the CLI's own exit codes, which its forks have kept.
+// Exits maps the CLI's own exit codes, which its forks have kept.
 var Exits = map[int]policy.Ending{
 	41: policy.Auth,
 	42: policy.Misconfigured,
@@ -239,7 +239,7 @@ var Exits = map[int]policy.Ending{
 	55: policy.TurnLimit,
 }
 
-// exitEnding names the ending of the CLI's own exit codes, or of the API's HTTP status modulo 256.
+// exitEnding is the ending of the CLI's own exit codes, or of the API's HTTP status modulo 256.
 func exitEnding(code int) policy.Ending {
 	switch {
 	case code == 529%256:
@@ -250,6 +250,6 @@ func exitEnding(code int) policy.Ending {
 	return Exits[code]
 }
 
-// tries matches a failed try and the wait before the next, jitter included, in milliseconds. While the CLI waits for it,
-// for as long as the provider asks, it prints nothing else.
+// tries matches a failed try and the wait before the next, jitter included, in milliseconds. During the wait, as
+// long as the provider asks, the CLI prints nothing else.
 var tries = regexp.MustCompile(`(?:^|\n)(?P<said>Attempt \d+ failed\b.*?(?:\nSuggested retry after .*?)?(?: Retrying after (?P<wait>\d{1,12})ms\.{3})?)$`)

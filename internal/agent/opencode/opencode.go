@@ -1,4 +1,4 @@
-// Package opencode knows how opencode is started, and what its output tells.
+// Package opencode starts opencode and parses its output.
 package opencode
 
 import (
@@ -27,8 +27,8 @@ var Adapter = agent.Adapter{
 	Wrote:      wrote,
 	ReadTry:    readTry,
 	Credential: ".local/share/opencode/auth.json",
-	// Its second configuration service imports the plugins that these name or
-	// hold, whatever --pure and OPENCODE_DISABLE_PROJECT_CONFIG say.
+	// Its second configuration service imports these files' plugins, despite --pure and
+	// OPENCODE_DISABLE_PROJECT_CONFIG.
 	Unguarded: []string{".opencode", "opencode.json", "opencode.jsonc"},
 }
 
@@ -36,8 +36,8 @@ func wrote(line gjson.Result) bool {
 	return line.Get("type").Str == "step_start" || line.Get("sessionID").Exists() || line.Get("part").Exists()
 }
 
-// build makes `opencode run` as the recorded runs of 1.18.33 want it: every permission, since Pawl's sandbox is
-// around it; nothing of the repository's configuration. Its log on standard error tells that it waits for a
+// build makes `opencode run` as in the recorded runs of 1.18.33: with every permission, since Pawl's sandbox
+// contains it, and without the repository's configuration. Its log on standard error says that it waits for a
 // provider.
 func build(r agent.Request) (agent.Launch, error) {
 	model, err := modelOf(r)
@@ -71,7 +71,8 @@ func build(r agent.Request) (agent.Launch, error) {
 		Env:  env,
 		Files: map[string]string{
 			configDir + "opencode.json": configOf(r, model),
-			// What opencode 1.18 takes for its plugin library installed, which it else asks the npm registry for at each start.
+			// It makes opencode 1.18 take its plugin library as installed; otherwise it asks the npm registry at each
+			// start.
 			configDir + "node_modules/.keep": "",
 			configDir + "package-lock.json":  `{"packages":{"":{"dependencies":{"@opencode-ai/plugin":""}}}}`,
 		},
@@ -83,7 +84,7 @@ const (
 	configDir = ".config/opencode/"
 )
 
-// modelOf names the model as opencode wants it, after its provider.
+// modelOf is the model's name in opencode's form, after its provider.
 func modelOf(r agent.Request) (string, error) {
 	switch {
 	case r.Model == "":
@@ -96,22 +97,22 @@ func modelOf(r agent.Request) (string, error) {
 	return r.Model, nil
 }
 
-// Bounds that opencode is told of the endpoint's model, in tokens: it compacts a session before the context is
-// full, and without a limit of the output asks for impossible budgets to think. Every model of agents has as
-// much; 32,000 is opencode's cap.
+// Bounds of the endpoint's model for opencode, in tokens: it compacts a session before the context is full, and
+// without an output limit asks for impossible thinking budgets. Every agents' model has as much; 32,000 is
+// opencode's cap.
 const (
 	contextRoom = 200_000
 	outputRoom  = 32_000
 )
 
-// modelConfig describes the endpoint's model. opencode ignores an effort without a variant, so those of the
-// OpenAI protocol, which sends the word itself, are spelled out; for the others it goes by the model's name.
+// modelConfig describes the endpoint's model. opencode ignores an effort without a variant, so the OpenAI
+// protocol's, which sends the word itself, are listed; for others it goes by the model's name.
 func modelConfig(r agent.Request) map[string]any {
 	model := map[string]any{
 		"tool_call": true, "reasoning": true,
 		"limit": map[string]any{"context": contextRoom, "output": outputRoom},
 	}
-	if len(r.Pictures) > 0 { // else they are left out, with a word of it to the model
+	if len(r.Pictures) > 0 { // otherwise they are left out, with a note to the model
 		model["attachment"] = true
 		model["modalities"] = map[string]any{
 			"input":  []string{"text", "image"},
@@ -124,7 +125,7 @@ func modelConfig(r agent.Request) map[string]any {
 	return model
 }
 
-// configOf is the whole configuration file, which names the token's variable only.
+// configOf is the whole configuration file, with only the token variable's name.
 func configOf(r agent.Request, model string) string {
 	settings := map[string]any{
 		"$schema":     "https://opencode.ai/config.json",
@@ -165,7 +166,7 @@ func configOf(r agent.Request, model string) string {
 	return agent.Settings(settings)
 }
 
-// parseLine reads one line of `opencode run --format json`, whose last step decides: there is no final event.
+// parseLine parses one line of `opencode run --format json`. Its last step decides: there is no final event.
 func parseLine(raw []byte, emit func(agent.Event)) {
 	line := agent.Line(raw)
 	e, part := agent.Event{Session: line.Get("sessionID").Str}, line.Get("part")
@@ -197,7 +198,7 @@ func parseLine(raw []byte, emit func(agent.Event)) {
 	emit(e)
 }
 
-// readTool reads a call. Most versions print it once it has ended, others also while it is pending and while it runs.
+// readTool reads a call. Most versions print ended calls, others also pending and running ones.
 func readTool(part gjson.Result, e *agent.Event) {
 	name, state := part.Get("tool").Str, part.Get("state")
 	input, answer := state.Get("input"), state.Get("output").Raw
@@ -266,7 +267,7 @@ func readStep(part gjson.Result, e *agent.Event) {
 	}
 }
 
-// readError reads an error that ended the run, with the provider's answer in it.
+// readError reads an error that ended the run, with the provider's answer.
 func readError(failure gjson.Result, stamp int64, e *agent.Event) {
 	data, name := failure.Get("data"), failure.Get("name").Str
 	e.Kind = agent.Notice
@@ -304,15 +305,15 @@ var endings = map[string]policy.Ending{
 var sessions = regexp.MustCompile(`^ses_[0-9A-Za-z]{8,64}$`)
 
 var (
-	// refused matches a refused request of the agent itself in the log (--print-logs), after which it waits silently, as
+	// refused matches the agent's own refused request in the log (--print-logs), after which it waits silently, as
 	// long as the provider asks.
 	refused = regexp.MustCompile(`\ntimestamp=\S+ level=ERROR .*message="stream error" .*session\.id=(\S+) small=false .*error\.error="(?:\w+: )?(.*)"$` +
 		`|\n(ERROR\s.*\bservice=(?:llm|session\.\w+)\b.*\berror=.*)$`) // as older versions log it
 	asks = regexp.MustCompile(`\ntimestamp=\S+ level=INFO .*message=stream .*session\.id=(\S+) small=false`)
 )
 
-// readTry reads opencode's log, which does not name the wait: a header counts first. A long one in the text is
-// believed; after a short one the header may have told a long one. Errors that are no limit are not waited for.
+// readTry reads opencode's log, which does not name the wait: a header has priority. A long wait in the text
+// counts; with a short one the header may have had a long one. Other errors are not waited for.
 func readTry(lines string) (agent.Try, bool) {
 	if m := asks.FindStringSubmatch(lines); m != nil {
 		return agent.Try{Session: m[1], Over: true}, true
@@ -333,7 +334,7 @@ func readTry(lines string) (agent.Try, bool) {
 	return n, true
 }
 
-// waitIn is the time to wait that a text tells, 0 for none: the reset is later by as much as the text is read later.
+// waitIn is a text's wait, 0 for none: a text that is read later moves the reset.
 func waitIn(text string) time.Duration {
 	const later = 12 * time.Hour
 	epoch := time.Unix(0, 0)

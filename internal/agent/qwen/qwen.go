@@ -1,4 +1,4 @@
-// Package qwen knows how Qwen Code is started. What it prints is in the format of Claude Code.
+// Package qwen starts Qwen Code. Its output has Claude Code's format.
 package qwen
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// retries is how often qwen may repeat a request that was refused for its rate; its default is ten times, a minute before
-// each. Its seven tries of a 5xx in some eighty seconds stand fast, and each would be repeated so often.
+// retries is how often qwen may repeat a request that was refused for its rate; its default is ten times, a minute
+// before each. Its seven tries of a 5xx in some eighty seconds are fixed, and each would be repeated as often.
 const retries = 0
 
 var Adapter = agent.Adapter{
@@ -28,18 +28,18 @@ var Adapter = agent.Adapter{
 	Exit:       exitEnding,
 	ReadTry:    agent.Tries(tries, time.Second),
 	Credential: ".qwen/oauth_creds.json",
-	// Its settings are read in spite of --safe-mode, which leaves only some of them out.
+	// Its settings are read despite --safe-mode, which leaves only some of them out.
 	Unguarded: []string{".qwen"},
 }
 
-// wrote knows the first line of its output; the others are as Claude Code's.
+// wrote recognises the first line of its output; the others are as Claude Code's.
 func wrote(line gjson.Result) bool { return line.Get("qwen_code_version").Exists() }
 
-// exitEnding reads the exit codes of the CLI that qwen comes from.
+// exitEnding reads the exit codes of Gemini CLI, which qwen comes from.
 func exitEnding(code int) policy.Ending { return gemini.Exits[code] }
 
-// build makes a headless `qwen` as the recorded runs of 0.24.4 want it: every tool allowed, since Pawl's sandbox is around
-// it; the safe mode, which leaves out hooks, extensions, skills and MCP servers but Pawl's.
+// build makes a headless `qwen` as in the recorded runs of 0.24.4: every tool allowed, since Pawl's sandbox
+// contains it; in safe mode, without hooks, extensions, skills and MCP servers other than Pawl's.
 func build(r agent.Request) (agent.Launch, error) {
 	if r.Model == "" {
 		return agent.Launch{}, errors.New("qwen needs a model: set the backend's model, such as qwen3-coder-plus")
@@ -82,14 +82,14 @@ func settingsOf(r agent.Request) string {
 		"streamIdleTimeoutMs": 0,
 		"timeout":             agent.ToolTimeout.Milliseconds(),
 	}
-	// As it is sent: what qwen makes of its own setting depends on the name of the model.
+	// Sent as it is: qwen's own setting depends on the model's name.
 	if r.Effort != "" {
 		generation["samplingParams"] = map[string]any{"reasoning_effort": r.Effort}
 	}
 	return agent.Settings(map[string]any{
 		"model": map[string]any{
 			"generationConfig":    generation,
-			"maxToolCallsPerTurn": 0, // no bound: Pawl counts what goes in circles
+			"maxToolCallsPerTurn": 0, // no limit: Pawl detects circles
 		},
 		"general":   map[string]any{"enableAutoUpdate": false},
 		"privacy":   map[string]any{"usageStatisticsEnabled": false},
@@ -107,14 +107,14 @@ var editTools = agent.EditTools{
 	After:   "new_string",
 }
 
-// parseLine reads Claude Code's format. What qwen shows of an error where an answer would stand is not the model's, who so
-// mentions no limit; the result has it again.
+// parseLine parses Claude Code's format. qwen's error text instead of an answer is not the model's and mentions no
+// limit; the result repeats it.
 func parseLine(raw []byte, emit func(agent.Event)) {
 	read(raw, func(e agent.Event) {
 		if e.Kind == agent.Message && shown.MatchString(e.Text) {
 			e.Quotes = false
 		}
-		if e.Tokens != nil { // its input has the cached part in it, as the provider tells it
+		if e.Tokens != nil { // its input includes the cached part, as the provider reports it
 			e.Tokens.Input -= e.Tokens.CachedInput
 		}
 		emit(e)
