@@ -2,12 +2,12 @@ package egress
 
 import "strings"
 
-// local are the hosts that programs reach without the proxy: Pawl's gateway and servers of their own.
+// local are the hosts that programs reach without the proxy: Pawl's gateway and their own servers.
 const local = "localhost,127.0.0.1,::1"
 
-// Clients is an environment, NAME=value, with what programs need to find the proxy at a port of the loopback: the
-// usual variables; Node.js looks at them only when it is told to (since 22.21 and 24.5); Java never does, so Maven,
-// Gradle and the starters of most Java programs get options beside those that they have.
+// Clients is a programs' environment, NAME=value, with the proxy at a port of the loopback: the usual variables; a
+// switch for Node.js, which otherwise ignores them (since 22.21 and 24.5); and Java options, since Java never reads
+// them, for Maven, Gradle and most Java programs, added to the existing ones.
 func Clients(port string, env []string) []string {
 	url := "http://127.0.0.1:" + port
 	has := map[string]string{}

@@ -25,15 +25,15 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Times and sizes. The client sits on the same machine; the host that it asks for may be anywhere.
+// Times and sizes. The client is on the same machine; its target may be anywhere.
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
 	dialTime   = 15 * time.Second
 	maxHeader  = 64 << 10 // bytes
-	// maxConns bounds the connections of one program; package managers open some tens.
+	// maxConns limits one program's connections; package managers open some tens.
 	maxConns = 256
-	// maxRefused bounds the names that are told of one program, maxName each one, in bytes.
+	// maxRefused limits the reported names of one program, maxName each one, in bytes.
 	maxRefused = 20
 	maxName    = 100
 )
@@ -41,17 +41,17 @@ const (
 // Options say what may be reached.
 type Options struct {
 	Allow []policy.HostRule
-	// Private are networks that the names on the list may lead to although they are not public.
+	// Private are networks that the listed names may lead to although they are not public.
 	Private []netip.Prefix
-	// Download bounds the bytes that come from all hosts together. Zero is no limit.
+	// Download limits the bytes from all hosts together. Zero is no limit.
 	Download int64
-	// Where names the list for whoever is refused, such as "network.agent".
+	// Where names the list in refusals, such as "network.agent".
 	Where string
 	// Resolver finds addresses; nil is the host's.
 	Resolver *net.Resolver
 }
 
-// Proxy serves one program with all its children. Make it with New.
+// Proxy serves one program with all its children. Use New.
 type Proxy struct {
 	Options
 	server  *http.Server
@@ -63,15 +63,13 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	closed  bool
-	open    map[net.Conn]bool // what Close ends
-	refused map[string]string // why, by name and port
+	open    map[net.Conn]bool // for Close
+	refused map[string]string // reasons, by name and port
 }
 
-// Traffic is what went through a proxy.
 type Traffic struct {
-	Sent, Received int64 // bytes, as they left and reached this machine, without the protocols below
-	// Refused are the names that were asked for in vain, sorted, as HOST:PORT, with the reason behind it where that
-	// is not the list.
+	Sent, Received int64 // bytes on this machine's network, without the protocols below
+	// Refused are the refused names, sorted, as HOST:PORT, with the reason if it is not the list.
 	Refused []string
 }
 
@@ -83,7 +81,7 @@ func New(o Options) *Proxy {
 	}
 	quiet := log.New(io.Discard, "", 0) // clients that hang up are no news
 	p.forward = &httputil.ReverseProxy{
-		// The name that was judged is the one that the server hears.
+		// The server gets the judged name.
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Host = r.Out.URL.Host }, Transport: p.plain, FlushInterval: -1, ErrorLog: quiet,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { p.fail(w, r.URL.Host, err) },
 	}
@@ -94,7 +92,7 @@ func New(o Options) *Proxy {
 // Serve answers on a listener until Close, which closes it.
 func (p *Proxy) Serve(ln net.Listener) { _ = p.server.Serve(netutil.LimitListener(ln, maxConns)) }
 
-// Close ends all connections and says what went through.
+// Close ends all connections and returns the traffic.
 func (p *Proxy) Close() Traffic {
 	_ = p.server.Close()
 	p.mu.Lock()
@@ -108,7 +106,7 @@ func (p *Proxy) Close() Traffic {
 	return p.Traffic()
 }
 
-// Traffic is what went through so far.
+// Traffic is the traffic so far.
 func (p *Proxy) Traffic() Traffic {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +118,7 @@ func (p *Proxy) Traffic() Traffic {
 	return t
 }
 
-// refusal is why something is not let through. Zero is that it is not on the list.
+// refusal is why something is refused. Zero: it is not on the list.
 type refusal struct{ why string }
 
 func (r refusal) Error() string { return r.why }
@@ -148,12 +146,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forward.ServeHTTP(w, r)
 }
 
-// spent says that no more may come.
+// spent says that the download limit is used up.
 func (p *Proxy) spent() refusal {
 	return refusal{fmt.Sprintf("would bring more than the %s that network.download allows", humanize.IBytes(uint64(p.Download)))}
 }
 
-// judge is the canonical form of a name and a port that may be reached. A name without a port has the usual one.
+// judge is the canonical form of an allowed name and port. A name without a port gets the usual one.
 func (p *Proxy) judge(asked, usual string) (address string, err error) {
 	host, port, err := net.SplitHostPort(asked)
 	if err != nil && usual != "" {
@@ -174,7 +172,7 @@ func (p *Proxy) judge(asked, usual string) (address string, err error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// dial connects to a name that was judged, at an address that is judged.
+// dial connects to a judged name, at a checked address.
 func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTime, Resolver: p.Resolver, ControlContext: p.control}
 	c, err := d.DialContext(ctx, "tcp", address)
@@ -189,7 +187,7 @@ func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
 	return up, nil
 }
 
-// keep has Close end a connection, unless it was called already.
+// keep registers a connection for Close, unless Close was called.
 func (p *Proxy) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,14 +198,14 @@ func (p *Proxy) keep(c net.Conn) bool {
 	return true
 }
 
-// forget is for a connection that was closed.
+// forget is for a closed connection.
 func (p *Proxy) forget(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, c)
 }
 
-// fail answers what did not come about, and notes what was refused.
+// fail answers a failed request, and notes a refusal.
 func (p *Proxy) fail(w http.ResponseWriter, asked string, err error) {
 	if r, ok := errors.AsType[refusal](err); ok {
 		name := p.note(asked, r)
@@ -221,7 +219,7 @@ func (p *Proxy) fail(w http.ResponseWriter, asked string, err error) {
 	http.Error(w, fmt.Sprintf("Pawl could not reach %s: %v", named(asked), err), http.StatusBadGateway)
 }
 
-// note remembers a refusal and gives the name as it may be shown.
+// note remembers a refusal and returns the name in printable form.
 func (p *Proxy) note(asked string, r refusal) string {
 	name := named(asked)
 	p.mu.Lock()
@@ -232,7 +230,7 @@ func (p *Proxy) note(asked string, r refusal) string {
 	return name
 }
 
-// named is what was asked for as it may be shown: a program may ask for anything.
+// named is a requested name in printable form: a program may ask for anything.
 func named(asked string) string {
 	if host, port, err := net.SplitHostPort(asked); err == nil {
 		if host, err = policy.CanonicalHost(host); err == nil && len(port) <= 5 {

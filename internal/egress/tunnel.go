@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// helloTime is how long a client may take to send the first message of TLS, maxHello how many bytes that may have.
+// helloTime is a client's time for the first TLS message, maxHello its limit in bytes.
 const (
 	helloTime = 10 * time.Second
 	maxHello  = 64 << 10
 )
 
-// tunnel connects a client with a host that was judged, once it sent a TLS greeting for that very name.
+// tunnel connects a client with a judged host, after a TLS greeting for that very name.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	up, err := p.dial(r.Context(), address)
 	if err != nil {
@@ -38,7 +38,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	if _, err := io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	_ = c.SetReadDeadline(time.Now().Add(helloTime)) // fails only where it is closed, as do the others
+	_ = c.SetReadDeadline(time.Now().Add(helloTime)) // these fail only on a closed connection
 	hello, name := greeting(buffered)
 	host, _, _ := net.SplitHostPort(address)
 	if strings.ToLower(name) != host {
@@ -62,7 +62,7 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	<-done
 }
 
-// pass copies until the end and tells it; after a failure neither side has anything to say any more.
+// pass copies until the end and passes the end on; after a failure neither side has anything to send.
 func pass(to io.Writer, from io.Reader) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
@@ -78,8 +78,7 @@ func pass(to io.Writer, from io.Reader) {
 
 var errRead = errors.New("read")
 
-// greeting reads the first message of TLS, and gives what was read and the server's name in it; empty where there is
-// none.
+// greeting reads the first TLS message, and returns it with its server name; empty for none.
 func greeting(from io.Reader) (read []byte, name string) {
 	var kept bytes.Buffer
 	server := tls.Server(deaf{io.TeeReader(io.LimitReader(from, maxHello), &kept)}, &tls.Config{
@@ -88,11 +87,11 @@ func greeting(from io.Reader) (read []byte, name string) {
 			return nil, errRead
 		},
 	})
-	_ = server.Handshake() // with errRead, or where it is no greeting
+	_ = server.Handshake() // it fails with errRead, or on other data
 	return kept.Bytes(), name
 }
 
-// deaf is a connection of which only reading is used: nothing is answered.
+// deaf is a connection for reading only.
 type deaf struct{ io.Reader }
 
 func (deaf) Write(b []byte) (int, error)      { return len(b), nil }
