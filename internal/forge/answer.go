@@ -15,23 +15,23 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxAnswer bounds one answer in bytes. The largest are a payload of 25 MB and a page of 100 comments
-// of at most 65,536 characters, four bytes each.
+// maxAnswer limits one answer in bytes. The largest are a payload of 25 MB and a page of 100 comments of at most
+// 65,536 characters, four bytes each.
 const maxAnswer = 32 << 20
 
-// answer is what one try came to: GitHub's answer, or that none arrived.
+// answer is the result of one try: GitHub's answer, or that none arrived.
 type answer struct {
 	path      string
-	sent      bool // else the fence or the clock kept it back
+	sent      bool // false if the fence or the clock kept it back
 	status    int  // zero: no answer arrived
 	header    http.Header
 	message   string
 	secondary bool  // GitHub called it a secondary limit
-	limit     bool  // GitHub's words are those of a limit
-	err       error // why there is no answer, or none that can be used
+	limit     bool  // GitHub's message is about a limit
+	err       error // why there is no usable answer
 }
 
-// read notes an answer, which broken says could not be read whole. A success must hold some fields.
+// read reads an answer; broken is why it could not be read whole. A success must have some fields.
 func (a *answer) read(resp *http.Response, body []byte, broken error, holds []string) {
 	a.status, a.header = resp.StatusCode, resp.Header
 	switch {
@@ -52,7 +52,7 @@ func (a *answer) read(resp *http.Response, body []byte, broken error, holds []st
 	}
 }
 
-// usable says why an answer is none: it must be JSON, and an object hold what it is about.
+// usable says why an answer is unusable: it must be JSON with the expected fields.
 func usable(body []byte, holds []string) error {
 	if len(holds) == 0 {
 		return json.Unmarshal(body, new(json.RawMessage))
@@ -70,8 +70,8 @@ func usable(body []byte, holds []string) error {
 	return nil
 }
 
-// limitWords are those of a limit: of GitHub's messages, of its older versions, and of the addresses of
-// its pages about limits.
+// limitWords are words about limits in GitHub's messages, in its older versions', and in the addresses of its pages
+// about limits.
 var limitWords = regexp.MustCompile(`(?i)rate[ -]limit|abuse detection|submitted too quickly`)
 
 // fullMessage joins GitHub's message with the details of a 422, which say what is wrong.
@@ -117,8 +117,8 @@ func (a answer) class() class {
 	}
 }
 
-// isLimit tells a limit from a refusal. GitHub uses 403 for a limit and for a missing permission. A 403 that gives no
-// reason is waited out.
+// isLimit separates a limit from a refusal. GitHub uses 403 for a limit and for a missing permission. A 403 without
+// a reason is waited out.
 func (a answer) isLimit() bool {
 	switch {
 	case a.status == http.StatusTooManyRequests:
@@ -151,8 +151,8 @@ func (a answer) saysWhen() bool {
 	return exhausted(a.header)
 }
 
-// wantsPause says that GitHub wants no request for a time: after a limit, after the last request of the
-// hour, or while it is down and says for how long.
+// wantsPause says that GitHub wants no request for a time: after a limit, after the hour's last request, or during
+// an outage of known length.
 func (a answer) wantsPause(now time.Time) bool {
 	if a.class() == limited {
 		return true
@@ -175,7 +175,7 @@ func (a answer) says(words string) bool {
 
 func exhausted(h http.Header) bool { return h.Get("X-Ratelimit-Remaining") == "0" }
 
-// exhaustedUntil is when an hourly limit that is used up begins anew.
+// exhaustedUntil is the reset of a used-up hourly limit.
 func exhaustedUntil(h http.Header) (reset time.Time, ok bool) {
 	if !exhausted(h) {
 		return time.Time{}, false
@@ -183,23 +183,23 @@ func exhaustedUntil(h http.Header) (reset time.Time, ok bool) {
 	return resetTime(h)
 }
 
-// unspecifiedWait is what GitHub asks for when it names no time ("wait for at least one minute", best
-// practices for the REST API), and "an exponentially increasing amount of time" after that.
+// unspecifiedWait is GitHub's rule if it names no time ("wait for at least one minute", best practices for the REST
+// API), and "an exponentially increasing amount of time" after that.
 const unspecifiedWait = time.Minute
 
-// longestWait bounds what an answer can ask for: the window of the hourly limit. A later time is a
-// wrong clock's.
+// longestWait limits the wait that an answer can ask for: the window of the hourly limit. A later time comes from a
+// wrong clock.
 const longestWait = time.Hour
 
-// limitEnds says until when GitHub wants no request, in the order that it documents: retry-after, the
-// reset of an exhausted hourly limit, one minute that doubles. secondary is true unless it is the
-// hourly limit; named says that GitHub gave a time.
+// limitEnds says until when GitHub wants no request, in its documented order: retry-after, the reset of an
+// exhausted hourly limit, one minute that doubles. secondary is true except for the hourly limit; named says that
+// GitHub gave a time.
 func limitEnds(a answer, now time.Time, strikes int) (until time.Time, secondary, named bool) {
 	if after, ok := retryAfter(a.header, now); ok {
 		return now.Add(min(max(after, time.Second), longestWait)), a.secondary || !exhausted(a.header), true
 	}
 	if reset, ok := exhaustedUntil(a.header); ok {
-		// The reset is given in whole seconds; one more avoids coming too early.
+		// The reset is in whole seconds; one more avoids an early request.
 		return now.Add(min(max(reset.Sub(now)+time.Second, time.Second), longestWait)), false, true
 	}
 	return now.Add(policy.Retry(strikes+1, unspecifiedWait, longestWait, 1)), true, false

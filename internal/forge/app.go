@@ -19,7 +19,7 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// Apps asks as the App: who it is, where it is installed, which webhooks it was sent.
+// Apps asks as the App: its identity, its installations, its webhooks.
 type Apps struct{ client *Client }
 
 type App struct {
@@ -28,16 +28,15 @@ type App struct {
 	// Permissions maps a permission such as "checks" to "read" or "write".
 	Permissions map[string]string `json:"permissions"`
 	Events      []string          `json:"events"` // the webhook events the App subscribes to
-	// Installations is on how many accounts the App is installed.
+	// Installations counts the accounts with the App.
 	Installations int `json:"installations_count"`
-	// BotID and BotLogin name <slug>[bot], the author of what the App writes; BotID is 0 where GitHub
-	// knows no such user.
+	// BotID and BotLogin name <slug>[bot], the author of the App's texts; BotID is 0 if GitHub knows no such user.
 	BotID    int64  `json:"-"`
 	BotLogin string `json:"-"`
 }
 
-// Get asks GitHub who the App is, once. Of many calls at once, as after a start, one asks and the
-// others wait: an address may ask for users 60 times an hour only.
+// Get asks GitHub for the App's identity, once. Of many concurrent calls, as after a start, one asks and the others
+// wait: an address may ask for users only 60 times an hour.
 func (s Apps) Get(ctx context.Context) (App, error) {
 	select {
 	case known := <-s.client.self:
@@ -63,7 +62,7 @@ func (s Apps) askSelf(ctx context.Context) (app App, err error) {
 	app.BotLogin = app.Slug + "[bot]"
 	app.BotID, err = s.userID(ctx, app.BotLogin)
 	if errors.Is(err, ErrNotFound) {
-		// Its id and performed_via_github_app still tell what the App wrote.
+		// Its id and performed_via_github_app still identify the App's texts.
 		s.client.cfg.Log.Warn().Str("login", app.BotLogin).Msg("GitHub knows no bot user of the App")
 		return app, nil
 	}
@@ -73,7 +72,7 @@ func (s Apps) askSelf(ctx context.Context) (app App, err error) {
 	return app, nil
 }
 
-// explainSelf reads a refusal to say who the App is: GitHub answers 404 for an id that it does not know.
+// explainSelf explains a refused App identity: GitHub answers 404 for an unknown id.
 func explainSelf(a answer) (hint string, kind error) {
 	hint, kind = explain(a)
 	switch kind {
@@ -83,7 +82,7 @@ func explainSelf(a answer) (hint string, kind error) {
 	return "compare github.app.integration_id with the App's settings page", ErrUnauthorized
 }
 
-// aboutNoThread keeps a refusal of the bot user from being taken for one of the thread.
+// aboutNoThread keeps a refusal of the bot user from counting as the thread's.
 func aboutNoThread(err error) error {
 	if isOf(err, ErrForbidden, ErrInvalid, ErrGone, ErrUninstalled) {
 		return fmt.Errorf("%w: %s", ErrUnavailable, err)
@@ -91,9 +90,9 @@ func aboutNoThread(err error) error {
 	return err
 }
 
-// userID looks up a user without credentials, which is enough on github.com. Where that is not allowed
-// (an Enterprise Server in private mode) or used up (60 an hour for each address), it takes a token
-// that can read metadata only; the App's JWT is not accepted for users.
+// userID looks up a user without credentials, which works on github.com. If that is forbidden (an Enterprise Server
+// in private mode) or used up (60 an hour per address), it takes a token that can only read metadata; the App's JWT
+// does not work for users.
 func (s Apps) userID(ctx context.Context, login string) (int64, error) {
 	r := request{route: "/users/{login}", args: []any{login}, as: anonymous, holds: []string{"id"}}
 	var user feedback.Actor
@@ -110,19 +109,18 @@ func (s Apps) userID(ctx context.Context, login string) (int64, error) {
 	return user.ID, err
 }
 
-// wantsToken says that a token may be answered what was refused without one.
+// wantsToken says that a token may help after a refusal without one.
 func wantsToken(err error) bool {
 	_, limited := errors.AsType[*RateLimited](err)
 	return limited || isOf(err, ErrUnauthorized, ErrForbidden, ErrNotFound)
 }
 
-// isOf says whether an error is of one of these kinds.
 func isOf(err error, kinds ...error) bool {
 	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
-// HookRanges are the addresses that GitHub sends webhooks from (docs.github.com, "Get GitHub meta information"). An
-// Enterprise Server says none.
+// HookRanges are GitHub's webhook source addresses (docs.github.com, "Get GitHub meta information"). An Enterprise
+// Server names none.
 func (s Apps) HookRanges(ctx context.Context) ([]netip.Prefix, error) {
 	var meta struct {
 		Hooks []netip.Prefix `json:"hooks"`
@@ -136,7 +134,7 @@ func (s Apps) HookRanges(ctx context.Context) ([]netip.Prefix, error) {
 	return meta.Hooks, nil
 }
 
-// Installation is the App's installation that reaches a repository. ErrNotFound: it is not installed there.
+// Installation is the App's installation for a repository. ErrNotFound: it is not installed there.
 func (s Apps) Installation(ctx context.Context, repo Repo) (id int64, err error) {
 	if err := repo.validate(); err != nil {
 		return 0, err
@@ -168,7 +166,7 @@ func (s Apps) metadataToken(ctx context.Context) (installation int64, token stri
 	return installation, made.GetToken(), err
 }
 
-// NewApp is an App that GitHub made from a manifest, with its secrets.
+// NewApp is an App from a manifest, with its secrets.
 type NewApp struct {
 	ID            int64          `json:"id"`
 	Slug          string         `json:"slug"`
@@ -180,14 +178,14 @@ type NewApp struct {
 	ClientSecret  string         `json:"client_secret"`
 }
 
-// codePattern keeps a code from changing the path of the request; GitHub shows 40 hexadecimal digits.
+// codePattern keeps a code from changing the request's path; GitHub shows 40 hexadecimal digits.
 var codePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
 func ValidCode(code string) bool { return codePattern.MatchString(code) }
 
-// ConvertManifest exchanges the code of a manifest for the App that GitHub made (docs.github.com,
-// "Registering a GitHub App from a manifest"). The code is the credential, good once and for an hour: a
-// request whose answer was lost may have used it up, and is tried three times all the same.
+// ConvertManifest exchanges a manifest's code for the new App (docs.github.com, "Registering a GitHub App from a
+// manifest"). The code is the credential, good once and for an hour: a request whose answer was lost may have used
+// it up, and is tried three times nevertheless.
 func ConvertManifest(ctx context.Context, apiURL, userAgent, code string) (made NewApp, err error) {
 	api, err := baseURL(apiURL)
 	if err != nil {
@@ -205,7 +203,7 @@ func ConvertManifest(ctx context.Context, apiURL, userAgent, code string) (made 
 		method: http.MethodPost, route: route, args: []any{code}, as: anonymous, holds: []string{"id", "pem"}, explain: explainConversion,
 	}, &made)
 	if failed, ok := errors.AsType[*Error](err); ok {
-		failed.Path = route // the code is a credential as long as it is good
+		failed.Path = route // the code is a credential until it is used
 	}
 	if err != nil {
 		return NewApp{}, fmt.Errorf("convert the manifest: %w", err)
@@ -222,20 +220,20 @@ func explainConversion(a answer) (hint string, kind error) {
 	return hint, kind
 }
 
-// tokenMargin is how long before its end (GitHub's live one hour) a token is no longer handed out, so
-// that a push can finish.
+// tokenMargin is the least remaining life of a token that is returned (GitHub's live one hour), so that a push can
+// finish.
 const tokenMargin = 5 * time.Minute
 
-// tokenKey names a repository by its id, and by name only where that is unknown: a rename keeps the token.
+// tokenKey names a repository by its id, or by name if that is unknown: a rename keeps the token.
 type tokenKey struct {
 	installation, id int64
 	name             string
 }
 
-// tokenSlot holds one token, taken out while it is made, so that many calls at once make one.
+// tokenSlot holds one token and is empty while it is made, so that concurrent calls make one.
 type tokenSlot chan token
 
-// token is one that GitHub made; its zero value has ended.
+// token is a token from GitHub; its zero value has expired.
 type token struct {
 	value   string
 	expires time.Time
@@ -255,7 +253,7 @@ func (s *state) slot(repo Repo) tokenSlot {
 	return s.tokens[key]
 }
 
-// drop forgets a token that GitHub refused, not a newer one; an empty refused drops any.
+// drop forgets a refused token, but not a newer one; an empty refused drops any.
 func (s *state) drop(repo Repo, refused string) {
 	slot := s.slot(repo)
 	known := <-slot
@@ -265,9 +263,9 @@ func (s *state) drop(repo Repo, refused string) {
 	slot <- known
 }
 
-// Token returns an installation token for this repository only, with the permissions that Pawl needs,
-// for five minutes or more, for REST and git (user x-access-token). It is a secret: it must not reach
-// an agent, an argument list, a file or a log.
+// Token returns an installation token for this repository only, with Pawl's permissions, for five minutes or more,
+// for REST and git (user x-access-token). It is a secret: it must not reach an agent, an argument list, a file or a
+// log.
 func (s Apps) Token(ctx context.Context, repo Repo) (string, error) {
 	if err := repo.validate(); err != nil {
 		return "", err
@@ -286,8 +284,7 @@ func (s Apps) Token(ctx context.Context, repo Repo) (string, error) {
 	if s.client.cfg.Now().Before(known.expires.Add(-tokenMargin)) {
 		return known.value, nil
 	}
-	// Exactly the permissions of app.yml. Without workflows GitHub refuses pushes that touch
-	// .github/workflows.
+	// The permissions of app.yml. Without workflows GitHub refuses pushes that touch .github/workflows.
 	made, err := s.mint(ctx, repo.Installation, repo.narrow(&github.InstallationPermissions{
 		Checks:       github.String("write"),
 		Contents:     github.String("write"),
@@ -303,7 +300,7 @@ func (s Apps) Token(ctx context.Context, repo Repo) (string, error) {
 	return known.value, nil
 }
 
-// Forget drops a token with which a git push was refused; the next Token makes a fresh one.
+// Forget drops a token that a git push was refused with; the next Token makes a fresh one.
 func (s Apps) Forget(repo Repo) { s.client.drop(repo, "") }
 
 // narrow asks for a token for this repository only.
@@ -314,7 +311,7 @@ func (r Repo) narrow(to *github.InstallationPermissions) *github.InstallationTok
 	return &github.InstallationTokenOptions{Permissions: to, RepositoryIDs: []int64{r.ID}}
 }
 
-// mint makes a token. One more than needed does no harm, so it is repeated when an answer is lost.
+// mint makes a token. An extra token is harmless, so it is repeated after a lost answer.
 func (s Apps) mint(ctx context.Context, installation int64, opts *github.InstallationTokenOptions) (made github.InstallationToken, err error) {
 	_, err = s.client.do(ctx, request{
 		method: http.MethodPost, route: "/app/installations/{installation}/access_tokens", args: []any{installation}, body: opts, as: asApp,
@@ -323,8 +320,8 @@ func (s Apps) mint(ctx context.Context, installation int64, opts *github.Install
 	return made, err
 }
 
-// explainMint reads a refused token: 404 after the App was uninstalled, 422 when the repository is not
-// part of it or a permission is missing; explain knows the 403 of a suspended installation.
+// explainMint explains a refused token: 404 after the App was uninstalled, 422 if the repository is not part of the
+// installation or a permission is missing; explain knows the 403 of a suspended installation.
 func explainMint(a answer) (hint string, kind error) {
 	switch {
 	case a.status == http.StatusNotFound:

@@ -17,8 +17,8 @@ const (
 	maxCache = 8 << 20
 )
 
-// caching is the RoundTripper that asks GitHub only for what changed: that nothing changed costs nothing of the hourly
-// limit. Nothing is answered from the cache without asking GitHub.
+// caching is the RoundTripper that asks with ETags: an unchanged answer costs nothing of the hourly limit. It never
+// answers without asking GitHub.
 type caching struct {
 	next  http.RoundTripper
 	cache *cache
@@ -43,8 +43,8 @@ func (k caching) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// revalidating tells httpcache what to keep, whatever GitHub says: short answers with an ETag, and each of them only
-// to ask again with that. Vary says what the cache's keys say.
+// revalidating tells httpcache what to keep, whatever GitHub says: short answers with an ETag, for revalidation
+// only. Vary names the cache's keys.
 type revalidating struct{ next http.RoundTripper }
 
 func (v revalidating) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -60,7 +60,7 @@ func (v revalidating) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// keeps says whether an answer is worth keeping.
+// keeps reports whether to keep an answer.
 func (c *call) keeps(req *http.Request, resp *http.Response) bool {
 	switch {
 	case c.once, resp.ContentLength > maxKept:
@@ -72,7 +72,7 @@ func (c *call) keeps(req *http.Request, resp *http.Response) bool {
 	}
 }
 
-// cache keeps answers up to a number of bytes. What was used longest ago goes first.
+// cache keeps answers up to a number of bytes, least recently used out first.
 type cache struct {
 	mu   sync.Mutex
 	kept *simplelru.LRU
@@ -81,12 +81,12 @@ type cache struct {
 
 func newCache() *cache {
 	c := &cache{}
-	// Its own limit is a number of answers; what counts here are their bytes.
+	// The LRU's own limit counts answers; this one counts bytes.
 	c.kept, _ = simplelru.NewLRU(maxCache, func(_, gone any) { c.size -= len(gone.([]byte)) })
 	return c
 }
 
-// of is the part of the cache for one caller, by the key of its limiter: GitHub answers each installation for itself.
+// of is the cache's part for one caller, by the key of its limiter: GitHub answers each installation separately.
 func (c *cache) of(caller int64) httpcache.Cache {
 	return cacheOf{c, strconv.FormatInt(caller, 10) + " "}
 }

@@ -29,23 +29,23 @@ const (
 
 type request struct {
 	method  string // empty means GET
-	route   string // the path; {owner} and {repo} are the repository's, other braces args in their order
+	route   string // the path; {owner} and {repo} are the repository's, other braces are args in order
 	args    []any
 	query   url.Values
 	body    any // as JSON; nil for none
 	as      credentials
-	repo    Repo    // whose token is used with asInstallation; with asToken only its installation counts
-	token   string  // what is sent with asToken, or what Token gave for asInstallation
-	urgency urgency // what it waits behind
+	repo    Repo    // its token is used with asInstallation; with asToken only its installation counts
+	token   string  // the token for asToken, or from Token for asInstallation
+	urgency urgency // its priority within the limits
 	reads   bool    // a POST that changes nothing
 	lags    bool    // a 404 may come from a replica that does not know the thing yet
-	// once says that the answer is not read again, and not worth keeping.
+	// once says that the answer is not read again, and not worth caching.
 	once bool
-	// location says that the answer is where to look, on whichever host, and is not followed.
+	// location says that the answer is a redirect to any host, which is not followed.
 	location bool
-	// holds names fields without which an answer is none.
+	// holds names the fields of a valid answer.
 	holds []string
-	// find looks up whether a creation whose answer was lost has been done; nil: doing it again is harmless.
+	// find looks up whether a creation with a lost answer was done; nil: repeating it is harmless.
 	find func(context.Context) (bool, error)
 	// explain replaces the function explain for final answers; nil keeps it.
 	explain func(answer) (hint string, kind error)
@@ -55,7 +55,6 @@ func (r request) writes() bool { return r.method != http.MethodGet && !r.reads }
 
 var braces = regexp.MustCompile(`\{[a-z]+\}`)
 
-// address is the route with its variable parts filled in, below the API's address.
 func (r request) address() string {
 	args := r.args
 	if strings.HasPrefix(r.route, "/repos/") {
@@ -83,39 +82,39 @@ func (r request) limitKey() int64 {
 	}
 }
 
-// call is a request on its way to GitHub. The RoundTrippers of the chain find it in the request's context.
+// call is a request in progress. The chain's RoundTrippers find it in the request's context.
 type call struct {
 	request
 	*Client
-	patience  time.Duration // left for waits for limits
+	patience  time.Duration // remaining waits for limits
 	placed    time.Time     // when it got its slot within the limits
-	mayBeLate bool          // it is sent however late it gets ready
+	mayBeLate bool          // it is sent however late it is ready
 	last      answer
-	ended     error // what the chain gave up with
+	ended     error // the chain's final error
 }
 
 type callKey struct{}
 
 func callOf(req *http.Request) *call { return req.Context().Value(callKey{}).(*call) }
 
-// chain is what each request passes, from the outermost RoundTripper to the network.
+// chain is the RoundTrippers of each request, from the outermost to the network.
 func (c *Client) chain() http.RoundTripper {
 	sending := caching{next: wire{}, cache: c.cache}
 	return retrying{refreshing{pacing{authorizing{sending}}}}
 }
 
-// errFound says that a write whose answer was lost has been done.
+// errFound says that a write with a lost answer was done.
 var errFound = errors.New("found at GitHub")
 
-// do sends a request until it is done, refused, or out of tries, and reads the answer into a value.
-// Where GitHub did it although its answer was lost there is neither value nor response; find has it.
+// do sends a request until it is done, refused, or out of tries, and decodes the answer. If a write was done
+// although its answer was lost, there is neither value nor response; find has it.
 func (c *Client) do(ctx context.Context, r request, into any) (*github.Response, error) {
 	r.method = cmp.Or(r.method, http.MethodGet)
 	it := &call{request: r, Client: c, patience: c.patience(r)}
 	it.last.path = r.route
 	ctx = context.WithValue(ctx, callKey{}, it)
-	// go-github remembers limits by its own clock and for all installations alike,
-	// so its client is a new one each time; this package remembers them itself.
+	// go-github remembers limits by its own clock and for all installations together, so each call gets a new
+	// client; this package remembers limits itself.
 	gh := github.NewClient(&http.Client{CheckRedirect: r.follow, Transport: c.chain()})
 	gh.BaseURL, gh.UserAgent = c.api, c.cfg.UserAgent
 	address := r.address()
@@ -135,7 +134,7 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 	case it.ended != nil:
 		return nil, it.ended
 	}
-	if it.last.class() == done { // GitHub said something that cannot be read
+	if it.last.class() == done { // GitHub's answer cannot be decoded
 		it.last.err = err
 	}
 	return nil, it.failure()
@@ -144,7 +143,7 @@ func (c *Client) do(ctx context.Context, r request, into any) (*github.Response,
 // pageSize is the largest page GitHub gives.
 const pageSize = 100
 
-// page reads one page of a list, and returns the number of the next one, zero after the last.
+// page reads one page of a list, and returns the next page's number, zero after the last.
 func (c *Client) page(ctx context.Context, repo Repo, r request, page int, into any) (next int, err error) {
 	q := url.Values{"per_page": {strconv.Itoa(pageSize)}, "page": {strconv.Itoa(page)}}
 	maps.Copy(q, r.query)
@@ -156,7 +155,7 @@ func (c *Client) page(ctx context.Context, repo Repo, r request, page int, into 
 	return resp.NextPage, nil
 }
 
-// readPages reads the first maxPages pages of a list. It is a function because a method has no type parameters.
+// readPages reads the first maxPages pages of a list. It is a function because methods have no type parameters.
 func readPages[T any](ctx context.Context, c *Client, repo Repo, maxPages int, r request) (list []T, err error) {
 	for page := 1; page != 0 && page <= maxPages; {
 		var got []T
@@ -168,7 +167,7 @@ func readPages[T any](ctx context.Context, c *Client, repo Repo, maxPages int, r
 	return list, nil
 }
 
-// wire is the RoundTripper that sends a request and reads its answer whole. One that broke off is an error.
+// wire is the RoundTripper that sends a request and reads the whole answer. A broken answer is an error.
 type wire struct{}
 
 func (wire) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -198,8 +197,8 @@ func (wire) RoundTrip(req *http.Request) (*http.Response, error) {
 // maxRedirects is how many redirects a read follows: GitHub sends one for a renamed repository.
 const maxRedirects = 3
 
-// follow lets a read go where GitHub points on the same host and stops the rest: http.Client would turn
-// a redirected POST into a GET, and a write that lands elsewhere was not asked for.
+// follow follows GitHub's redirects of reads on the same host only: http.Client would turn a redirected POST into a
+// GET, and a write elsewhere was not asked for.
 func (r request) follow(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	if first.Method != http.MethodGet || r.wantsRedirect(req.Response.StatusCode) {
@@ -211,7 +210,7 @@ func (r request) follow(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// wantsRedirect says that an answer is where to look.
+// wantsRedirect says that the answer should be a redirect.
 func (r request) wantsRedirect(status int) bool {
 	return r.location && status == http.StatusFound
 }

@@ -22,22 +22,21 @@ const (
 // Checks reads and writes check runs.
 type Checks struct{ client *Client }
 
-// CheckRun is what a check run shall say, in the form of GitHub's requests; zero values leave fields out.
+// CheckRun is a check run's content, in the form of GitHub's requests; zero values leave fields out.
 type CheckRun struct {
 	Name       string `json:"name"`
 	HeadSHA    string `json:"head_sha,omitempty"`
-	DetailsURL string `json:"details_url,omitempty"` // where a person reads more
-	ExternalID string `json:"external_id,omitempty"` // how Pawl finds the check run again
+	DetailsURL string `json:"details_url,omitempty"` // the page for details
+	ExternalID string `json:"external_id,omitempty"` // Pawl's key to find the check run again
 	Status     string `json:"status,omitempty"`      // queued, in_progress or completed
-	// Conclusion belongs to completed: success, failure, neutral, action_required, cancelled, skipped
-	// or timed_out.
+	// Conclusion belongs to completed: success, failure, neutral, action_required, cancelled, skipped or timed_out.
 	Conclusion  string    `json:"conclusion,omitempty"`
 	CompletedAt time.Time `json:"completed_at,omitzero"` // set when it is sent
 	Output      `json:"output,omitzero"`
-	Actions     []Button `json:"actions"` // the buttons, at most three. None are sent, too: leaving them out keeps the old ones.
+	Actions     []Button `json:"actions"` // at most three; an empty list is sent too, since leaving it out keeps the old ones
 }
 
-// Output is what a check run shows. GitHub wants title and summary.
+// Output is a check run's text. GitHub requires title and summary.
 type Output struct {
 	Title   string `json:"title"`
 	Summary string `json:"summary"`
@@ -45,14 +44,14 @@ type Output struct {
 	Annotations []Annotation `json:"annotations,omitempty"`
 }
 
-// Button may be pressed. GitHub takes 20 characters for Label and Identifier and 40 for Description.
+// Button is a check run's button. GitHub takes 20 characters for Label and Identifier and 40 for Description.
 type Button struct {
 	Label       string `json:"label"`
 	Description string `json:"description"`
 	Identifier  string `json:"identifier"`
 }
 
-// Annotation is a remark at lines of a file. Level is notice, warning or failure.
+// Annotation is a message at lines of a file. Level is notice, warning or failure.
 type Annotation struct {
 	Path      string `json:"path"`
 	StartLine int    `json:"start_line"`
@@ -67,8 +66,7 @@ type CheckRunRef struct {
 	HTMLURL    string `json:"html_url"`
 }
 
-// Create makes a check run, once: name and external id tell whether one whose answer was lost
-// is there.
+// Create makes a check run, once: after a lost answer it is found by name and external id.
 func (s Checks) Create(ctx context.Context, repo Repo, run CheckRun) (made CheckRunRef, err error) {
 	_, err = s.client.on(ctx, repo, request{
 		method: http.MethodPost, route: "/repos/{owner}/{repo}/check-runs", body: run.fit(s.client.cfg.Now()), urgency: cosmetic, holds: []string{"id"},
@@ -80,7 +78,7 @@ func (s Checks) Create(ctx context.Context, repo Repo, run CheckRun) (made Check
 	return made, err
 }
 
-// Update replaces what a check run says, output and buttons as a whole. HeadSHA cannot be changed.
+// Update replaces a check run's content with output and buttons. HeadSHA cannot be changed.
 func (s Checks) Update(ctx context.Context, repo Repo, id int64, run CheckRun) (got CheckRunRef, err error) {
 	run.HeadSHA = ""
 	_, err = s.client.on(ctx, repo, request{
@@ -108,7 +106,7 @@ func (s Checks) Find(ctx context.Context, repo Repo, sha, name, externalID strin
 	return newest, newest.ID != 0, err
 }
 
-// fit is the check run as it is sent, cut to GitHub's limits.
+// fit cuts the check run to GitHub's limits.
 func (run CheckRun) fit(now time.Time) CheckRun {
 	if run.Conclusion != "" {
 		run.CompletedAt = now.UTC()
@@ -122,7 +120,7 @@ func (run CheckRun) fit(now time.Time) CheckRun {
 	return run
 }
 
-// CheckResult is the newest run of a check on a commit, of whichever App.
+// CheckResult is the newest run of a check on a commit, of any App.
 type CheckResult struct {
 	CheckRunRef
 	Name       string `json:"name"`
@@ -136,10 +134,10 @@ type CheckResult struct {
 	} `json:"output"`
 }
 
-// by says whether a run is an App's, as far as GitHub tells.
+// by reports whether a run is an App's, as far as GitHub says.
 func (r CheckResult) by(app int64) bool { return r.App.ID == 0 || r.App.ID == app }
 
-// resultPages bounds the pages of 100 that are read of a commit's check runs.
+// resultPages limits the pages of 100 check runs that are read.
 const resultPages = 5
 
 // Latest lists the newest runs of the checks on a commit, or on the head of a branch ("heads/name").
@@ -161,12 +159,12 @@ func (s Checks) list(ctx context.Context, repo Repo, ref string, most int, query
 	return all, nil
 }
 
-// Comparison is how a commit stands to another one.
+// Comparison relates a commit to another one.
 type Comparison struct {
-	BehindBy  int `json:"behind_by"` // how many commits of the other one it lacks
+	BehindBy  int `json:"behind_by"` // the other's commits that it lacks
 	MergeBase struct {
 		SHA string `json:"sha"`
-	} `json:"merge_base_commit"` // from which they went apart
+	} `json:"merge_base_commit"` // their common ancestor
 }
 
 // Compare compares a commit with a base, each of which may be a branch.
@@ -178,14 +176,14 @@ func (s Repositories) Compare(ctx context.Context, repo Repo, base, sha string) 
 	return got, err
 }
 
-// File is what a path is at a commit. Blob is GitHub's name of the content, empty where there is nothing at the path.
+// File is a path's content at a commit. Blob is GitHub's hash of it, empty if the path does not exist.
 type File struct {
 	Blob    string `json:"sha"`
-	Kind    string `json:"type"`    // file, or what is none: symlink, submodule; empty for a folder
+	Kind    string `json:"type"`    // file, symlink or submodule; empty for a folder
 	Content []byte `json:"content"` // sent as base64 in lines, which encoding/json reads
 }
 
-// File reads a file of up to 1 MB at a commit. Nothing of it is run or checked out.
+// File reads a file of up to 1 MB at a commit. It runs and checks out nothing.
 func (s Repositories) File(ctx context.Context, repo Repo, path, sha string) (f File, err error) {
 	var got json.RawMessage
 	_, err = s.client.on(ctx, repo, request{
@@ -195,7 +193,7 @@ func (s Repositories) File(ctx context.Context, repo Repo, path, sha string) (f 
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return File{}, nil
-	case bytes.HasPrefix(got, []byte("[")): // what is in a folder
+	case bytes.HasPrefix(got, []byte("[")): // a folder's list
 		return File{Blob: "folder"}, nil
 	case err == nil:
 		err = json.Unmarshal(got, &f)
@@ -204,10 +202,10 @@ func (s Repositories) File(ctx context.Context, repo Repo, path, sha string) (f 
 }
 
 const (
-	// annotationPages bounds the pages of 100. GitHub Actions makes at most 10 errors and 10 warnings a
-	// step and 50 a job (docs.github.com, "Workflow commands"); other Apps may make more.
+	// annotationPages limits the pages of 100. GitHub Actions makes at most 10 errors and 10 warnings a step and 50
+	// a job (docs.github.com, "Workflow commands"); other Apps may make more.
 	annotationPages = 2
-	// maxMessage bounds one message in bytes, so that 50 of them are about as long as a comment may be.
+	// maxMessage limits one message in bytes, so that 50 are about as long as a comment may be.
 	maxMessage = 1200
 )
 
@@ -217,7 +215,7 @@ type titled struct {
 	Title string `json:"title"`
 }
 
-// text is the message, after the title where the message does not hold it.
+// text is the message, after its title unless the message contains it.
 func (t titled) text() string {
 	message := strings.TrimSpace(t.Message)
 	title := strings.TrimSpace(t.Title)
@@ -227,8 +225,8 @@ func (t titled) text() string {
 	return title + ": " + message
 }
 
-// Annotations reads what a check run says of lines, those of level failure first, at most 50 of the first
-// 200. A message begins with the annotation's title, which often names the test, unless it says that itself.
+// Annotations reads a check run's annotations, failures first, at most 50 of the first 200. A message begins with
+// its title, which often names the test, unless it contains it.
 func (s Checks) Annotations(ctx context.Context, repo Repo, checkRunID int64) ([]Annotation, error) {
 	r := request{route: "/repos/{owner}/{repo}/check-runs/{id}/annotations", args: []any{checkRunID}}
 	all, err := readPages[titled](ctx, s.client, repo, annotationPages, r)

@@ -22,15 +22,15 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-// defaultMaxWait is how long one call sleeps for limits before the caller gets a *RateLimited: a step
-// stores a longer wait and makes room for others.
+// defaultMaxWait is how long one call sleeps for limits before the caller gets a *RateLimited: a step stores a
+// longer wait and makes room for others.
 const defaultMaxWait = 30 * time.Second
 
-// tryTimeout ends one try, answer included. GitHub ends a request after 10 s; the rest is for slow
-// networks and large lists.
+// tryTimeout ends one try, answer included. GitHub ends a request after 10 s; the rest is for slow networks and
+// large lists.
 const tryTimeout = 30 * time.Second
 
-// Config says which GitHub to talk to, and as which App.
+// Config names the GitHub and the App.
 type Config struct {
 	WebURL     string // the base of clone addresses, such as https://github.com
 	APIURL     string // the base of the REST API, such as https://api.github.com or https://HOST/api/v3
@@ -38,7 +38,7 @@ type Config struct {
 	AppID      int64  // the App's numeric id (GitHub calls it integration id, too)
 	PrivateKey []byte // the App's RSA key as PEM
 	UserAgent  string // sent with each request; empty means "pawl"
-	// Transport carries the requests; nil means a pool of this client's own.
+	// Transport sends the requests; nil means a pool of its own.
 	Transport http.RoundTripper
 	Now       func() time.Time // the clock; nil means time.Now
 	// Sleep waits for a duration or until the context ends, which is an error; nil means a timer.
@@ -47,8 +47,8 @@ type Config struct {
 	Log zerolog.Logger
 }
 
-// Client talks to one GitHub as one App, by one service for each kind of thing there. It is safe for concurrent use;
-// New makes it.
+// Client talks to one GitHub as one App, with one service per kind of object. It is safe for concurrent use; use
+// New.
 type Client struct {
 	Actions      Actions
 	Apps         Apps
@@ -64,30 +64,29 @@ type Client struct {
 	api     *url.URL
 	signed  *ghinstallation.AppsTransport
 	maxWait time.Duration
-	fence   func(context.Context) error // asked before each write; nil for none
+	fence   func(context.Context) error // called before each write; nil for none
 
 	*state
 }
 
-// state is what a client remembers, in memory only.
 type state struct {
-	self  chan *App // holds who the App is, nil for not known; taken while GitHub is asked
+	self  chan *App // the App's identity, nil if unknown; empty while GitHub is asked
 	cache *cache
 
 	mu       sync.Mutex
 	tokens   map[tokenKey]tokenSlot
 	limiters map[int64]*limiter
 
-	sent   *prometheus.CounterVec // by method and by the path with its variable parts in braces
-	points *prometheus.CounterVec // by the limiter's key
+	sent   *prometheus.CounterVec // by method and path template
+	points *prometheus.CounterVec // by limiter key
 }
 
-// Metrics count the requests that went to GitHub (retries, pages, token requests and followed redirects each count), and
+// Metrics count the requests to GitHub (retries, pages, token requests and followed redirects each count), and
 // GitHub's points since the client was made: 1 for a read, 5 for a write, none for a 304.
 func (c *Client) Metrics() []prometheus.Collector { return []prometheus.Collector{c.sent, c.points} }
 
-// Repo names one repository and the installation through which Pawl reaches it. Where ID is zero a
-// token is narrowed by name, which a rename breaks.
+// Repo names one repository and Pawl's installation for it. If ID is zero, a token is narrowed by name, which a
+// rename breaks.
 type Repo struct {
 	Owner        string
 	Name         string
@@ -97,7 +96,7 @@ type Repo struct {
 
 func (r Repo) FullName() string { return r.Owner + "/" + r.Name }
 
-// namePattern is what GitHub allows in names. Anything else would change the path of a request.
+// namePattern is GitHub's form of names. Others would change the path of a request.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
 func validName(name string) bool {
@@ -117,7 +116,7 @@ func (r Repo) validate() error {
 	return nil
 }
 
-// New makes a client of a configuration that was checked, and talks to nobody. Its error says which setting to correct.
+// New makes a client of a checked configuration without a request. Its error names the setting to correct.
 func New(cfg Config) (*Client, error) {
 	api, err := baseURL(cfg.APIURL)
 	if err != nil {
@@ -137,7 +136,6 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// services gives the services this client.
 func (c *Client) services() {
 	c.Actions = Actions{c}
 	c.Apps = Apps{c}
@@ -169,22 +167,22 @@ func (c *Client) fillDefaults() {
 	}
 }
 
-// CloneURL returns the address that git clones from and pushes to, without a credential.
+// CloneURL returns the URL for git, without a credential.
 func (c *Client) CloneURL(repo Repo) string {
 	return strings.TrimSuffix(c.cfg.WebURL, "/") + "/" + repo.Owner + "/" + repo.Name + ".git"
 }
 
-// baseURL has the slash at its end that go-github wants.
+// baseURL ends with the slash that go-github wants.
 func baseURL(address string) (*url.URL, error) {
 	return url.Parse(strings.TrimSuffix(address, "/") + "/")
 }
 
-// Repositories reads repositories and what is in them.
+// Repositories reads repositories and their contents.
 type Repositories struct{ client *Client }
 
 type RepoInfo struct {
 	ID            int64  `json:"id"`
-	FullName      string `json:"full_name"` // the new one of a repository that was asked for under an old name
+	FullName      string `json:"full_name"` // the new name if the request used an old one
 	DefaultBranch string `json:"default_branch"`
 }
 
@@ -194,7 +192,7 @@ func (s Repositories) Get(ctx context.Context, repo Repo) (info RepoInfo, err er
 	return info, err
 }
 
-// on does a request on a repository. When that has moved, the error says to which name.
+// on sends a request about a repository. If it was renamed, the error gives the new name.
 func (c *Client) on(ctx context.Context, repo Repo, r request, into any) (*github.Response, error) {
 	if err := repo.validate(); err != nil {
 		return nil, err
@@ -209,14 +207,14 @@ func (c *Client) on(ctx context.Context, repo Repo, r request, into any) (*githu
 	return resp, err
 }
 
-// Permission returns a person's level: admin, maintain, write, triage, read or none. A custom role
-// counts as the level it is based on.
+// Permission returns a user's level: admin, maintain, write, triage, read or none. A custom role counts as its base
+// level.
 func (s Repositories) Permission(ctx context.Context, repo Repo, login string) (string, error) {
 	level, _, err := s.PermissionOf(ctx, repo, login)
 	return level, err
 }
 
-// PermissionOf is Permission with the id of whose login it is now: after a rename somebody else may have it. The error is
+// PermissionOf is Permission with the id of whose login it is now: after a rename another user may have it. The error is
 // ErrUninstalled if GitHub does not show the repository.
 func (s Repositories) PermissionOf(ctx context.Context, repo Repo, login string) (level string, id int64, err error) {
 	var got struct {
@@ -257,7 +255,7 @@ func (s Repositories) visible(ctx context.Context, repo Repo) error {
 	return err
 }
 
-// isNoUser knows GitHub's answer to a login that nobody has.
+// isNoUser recognises GitHub's answer to an unknown login.
 func isNoUser(err error) bool {
 	failed, ok := errors.AsType[*Error](err)
 	if !ok {

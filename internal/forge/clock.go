@@ -6,22 +6,21 @@ import (
 	"time"
 )
 
-// clockHolds is how long a reading counts (our choice). After that the offset is unknown, so that a node that stopped
-// because of it asks again.
+// clockHolds is how long a reading counts (our choice). After that the offset is unknown, so that a node that
+// stopped because of it asks again.
 const clockHolds = 10 * time.Minute
 
-// Clock is an http.RoundTripper that reads GitHub's clock from the Date header of each answer. It is safe for
-// concurrent use.
+// Clock is an http.RoundTripper that reads GitHub's clock from each answer's Date header. It is safe for concurrent
+// use.
 type Clock struct {
 	base http.RoundTripper
 	now  func() time.Time
 
 	mu     sync.Mutex
-	read   time.Time // when the offset was read, by this node's clock; zero for never
+	read   time.Time // time of the reading, by this node's clock; zero for never
 	offset time.Duration
 }
 
-// RoundTrip sends the request and compares the clocks.
 func (c *Clock) RoundTrip(req *http.Request) (*http.Response, error) {
 	sent := c.now()
 	resp, err := c.base.RoundTrip(req)
@@ -31,8 +30,8 @@ func (c *Clock) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// note takes the answer's Date as the middle of its second, in the middle of the request. An answer with an Age comes
-// from a cache, and its Date is old (RFC 9111, 5.1).
+// note takes the answer's Date as the middle of its second, in the middle of the request. An answer with an Age
+// comes from a cache, and its Date is old (RFC 9111, 5.1).
 func (c *Clock) note(header http.Header, sent, received time.Time) {
 	date, err := http.ParseTime(header.Get("Date"))
 	if err != nil || header.Get("Age") != "" {
@@ -46,8 +45,8 @@ func (c *Clock) note(header http.Header, sent, received time.Time) {
 	c.offset = here.Sub(github)
 }
 
-// Offset reports how far this node's clock is ahead of GitHub's, by the latest answer; negative if it is behind. A
-// request on its way makes it wrong by half of its duration. It is false if no answer came in the last ten minutes.
+// Offset is how far this node's clock is ahead of GitHub's, by the latest answer; negative if it is behind. The
+// error is up to half of the request's duration. It is false without an answer in the last ten minutes.
 func (c *Clock) Offset() (offset time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

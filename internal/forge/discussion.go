@@ -13,37 +13,37 @@ import (
 	"github.com/pawlbot/pawl/internal/secret"
 )
 
-// Said is something that somebody wrote: a comment, a review's text or a remark on a line.
+// Said is a comment, a review's text or a review comment.
 type Said struct {
 	ID   bigInt `json:"fullDatabaseId"`
 	Node string `json:"id"`
 	By   author `json:"author"`
-	// Association is the writer's with the repository: OWNER, MEMBER, COLLABORATOR, CONTRIBUTOR, NONE … It is no permission.
+	// Association is the author's with the repository: OWNER, MEMBER, COLLABORATOR, CONTRIBUTOR, NONE … It is no
+	// permission.
 	Association string    `json:"authorAssociation"`
 	Text        string    `json:"body"`
 	At          time.Time `json:"createdAt"`
 	Edited      time.Time `json:"lastEditedAt"` // zero for never
 	Editor      author    `json:"editor"`       // zero for none
-	// Hidden says that somebody who may minimised it, as spam or outdated.
+	// Hidden says that it was minimised, as spam or outdated.
 	Hidden bool   `json:"isMinimized"`
 	State  string `json:"state"`    // of a review: APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED, PENDING
-	Hunk   string `json:"diffHunk"` // of a remark on a line: the lines of the diff that it was made on
-	// On is the commit that a review or a remark on a line was given on; empty for one that is gone.
+	Hunk   string `json:"diffHunk"` // of a review comment: the diff's lines
+	// On is the commit of a review or a review comment; empty if it is gone.
 	On struct {
 		SHA string `json:"oid"`
 	} `json:"originalCommit"`
 }
 
-// author is zero for an account that is gone.
+// author is zero for a deleted account.
 type author struct {
 	Kind  string `json:"__typename"` // User, Bot, Mannequin …
 	Login string `json:"login"`
 }
 
-// Bot reports whether no person wrote it.
 func (a author) Bot() bool { return a.Kind == "Bot" }
 
-// Account is the login as the REST API has it, where that of a bot ends with "[bot]"; empty for one that is gone.
+// Account is the login in the REST API's form, with "[bot]" for bots; empty for a deleted account.
 func (a author) Account() string {
 	if a.Bot() {
 		return a.Login + "[bot]"
@@ -51,7 +51,7 @@ func (a author) Account() string {
 	return a.Login
 }
 
-// bigInt is an id as GraphQL writes it: as text, since it may be larger than 2^31.
+// bigInt is an id in GraphQL's form: text, since it may exceed 2^31.
 type bigInt int64
 
 func (b *bigInt) UnmarshalJSON(text []byte) error {
@@ -60,7 +60,7 @@ func (b *bigInt) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// listed is one page of a list, the newest ones of it.
+// listed is one page of a list, its newest items.
 type listed[T any] struct {
 	Total int `json:"totalCount"` // of the whole list
 	Nodes []T `json:"nodes"`
@@ -70,22 +70,21 @@ type listed[T any] struct {
 	} `json:"pageInfo"`
 }
 
-// ReviewThread is a remark on lines of a pull request with the answers to it.
+// ReviewThread is a review comment with its answers.
 type ReviewThread struct {
 	ID        string       `json:"id"`
 	Path      string       `json:"path"`
-	Line      int          `json:"line"` // zero where the line is gone
+	Line      int          `json:"line"` // zero if the line is gone
 	StartLine int          `json:"startLine"`
 	Was       int          `json:"originalLine"`
 	WasStart  int          `json:"originalStartLine"`
-	Side      string       `json:"diffSide"` // LEFT is the base's
+	Side      string       `json:"diffSide"` // LEFT is the base's side
 	Resolved  bool         `json:"isResolved"`
 	Outdated  bool         `json:"isOutdated"`
-	Opening   listed[Said] `json:"opening"`  // the remark itself
+	Opening   listed[Said] `json:"opening"`  // the first comment
 	Comments  listed[Said] `json:"comments"` // the newest of them
 }
 
-// ChangedFile is a file that a pull request changes.
 type ChangedFile struct {
 	Path      string `json:"path"`
 	Additions int    `json:"additions"`
@@ -93,7 +92,6 @@ type ChangedFile struct {
 	Change    string `json:"changeType"` // ADDED, DELETED, MODIFIED, RENAMED …
 }
 
-// PullCommit is a commit of a pull request.
 type PullCommit struct {
 	Commit struct {
 		OID      string    `json:"oid"`
@@ -105,8 +103,8 @@ type PullCommit struct {
 	} `json:"commit"`
 }
 
-// Discussion is what people said on an issue or pull request, and, of a pull request, what it changes. The lists hold
-// their newest ones, the oldest of those first.
+// Discussion is an issue's or pull request's discussion, with a pull request's changes. The lists have the newest
+// items, oldest first.
 type Discussion struct {
 	Node   string `json:"id"`
 	Title  string `json:"title"`
@@ -127,8 +125,8 @@ type Discussion struct {
 	}] `json:"closingIssuesReferences"`
 }
 
-// The pieces of the queries. Lists are asked for from their newest on, as many at a time as GitHub gives (100), or as
-// fit into what one query may ask for.
+// The pieces of the queries. Lists are read from their newest items on, 100 at a time or as many as one query may
+// ask for.
 const (
 	askSaid     = "id fullDatabaseId author{__typename login} authorAssociation body createdAt lastEditedAt editor{__typename login} isMinimized"
 	askHead     = "id title body closed author{__typename login} authorAssociation createdAt lastEditedAt "
@@ -144,11 +142,10 @@ const (
 		"...on Issue{" + askComments + "} ...on PullRequest{" + askComments + "}}}}"
 )
 
-// maxDiscussion bounds the pages of comments that are read, of 100 each.
+// maxDiscussion limits the pages of 100 comments.
 const maxDiscussion = 10
 
-// Read reads what was said on an issue or pull request. Older comments are read until there are so many bytes
-// of text, or none is left.
+// Read reads the discussion of an issue or pull request. It reads older comments until it has `bytes` of text.
 func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d Discussion, err error) {
 	ask, before := askWhole, any(nil)
 	for page := 1; ; page++ {
@@ -181,10 +178,11 @@ func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 	}
 }
 
-// maxLinked bounds the issues and pull requests that one query asks for.
+// maxLinked limits the issues and pull requests of one query.
 const maxLinked = 10
 
-// Linked reads the heads of issues and pull requests of the same repository. Numbers that are none are left out.
+// Linked reads titles and descriptions of issues and pull requests of the same repository. Unknown numbers are left
+// out.
 func (s Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[int]Discussion, error) {
 	numbers = numbers[:min(len(numbers), maxLinked)]
 	if len(numbers) == 0 {
@@ -201,7 +199,7 @@ func (s Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[
 	}
 	err := s.ask(ctx, repo, ask.String(), map[string]any{}, &got)
 	if errors.Is(err, ErrNotFound) && got.Repository != nil {
-		err = nil // some of the numbers
+		err = nil // some numbers do not exist
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read what is linked: %w", err)
@@ -215,14 +213,13 @@ func (s Discussions) Linked(ctx context.Context, repo Repo, numbers []int) (map[
 	return all, nil
 }
 
-// graphRoute is the one address of the GraphQL API.
 const graphRoute = "/graphql"
 
-// Discussions reads what people said by the GraphQL API.
+// Discussions reads discussions by the GraphQL API.
 type Discussions struct{ client *Client }
 
-// ask asks the GraphQL API about a repository, whose owner and name the query gets as $owner and $name, and reads
-// its data into a value, also where GitHub names an error beside it.
+// ask queries the GraphQL API about a repository, with its owner and name as $owner and $name, and decodes the
+// data, even if GitHub adds an error.
 func (s Discussions) ask(ctx context.Context, repo Repo, query string, variables map[string]any, into any) error {
 	variables["owner"], variables["name"] = repo.Owner, repo.Name
 	return s.client.graph(ctx, repo, request{reads: true}, query, variables, into)
@@ -241,7 +238,7 @@ func (s Discussions) askLagging(ctx context.Context, repo Repo, query string, va
 	}
 }
 
-// graph sends a query or a mutation that can be done again without harm.
+// graph sends a query, or a mutation that is safe to repeat.
 func (c *Client) graph(ctx context.Context, repo Repo, r request, query string, variables map[string]any, into any) error {
 	var got struct {
 		Data   json.RawMessage `json:"data"`
@@ -275,8 +272,8 @@ func (c *Client) graph(ctx context.Context, repo Repo, r request, query string, 
 	return errors.Join(err, ErrInvalid)
 }
 
-// graphAddress is where the GraphQL API of a REST API is: https://api.github.com/graphql, and on an Enterprise Server
-// https://HOST/api/graphql beside https://HOST/api/v3.
+// graphAddress is the GraphQL API of a REST API: https://api.github.com/graphql, and on an Enterprise Server
+// https://HOST/api/graphql for https://HOST/api/v3.
 func graphAddress(api string) string {
 	api = strings.TrimSuffix(api, "/")
 	return strings.TrimSuffix(api, "/v3") + graphRoute

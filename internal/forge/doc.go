@@ -1,19 +1,18 @@
-// Package forge is Pawl's client for GitHub: one small method for each thing that Pawl does there, with small
-// types of its own, over go-github. What it adds is that it survives GitHub: tokens that end in the middle of a
-// run, answers that get lost, limits, renamed repositories and removed installations. It takes no decisions
-// about threads and stores nothing.
+// Package forge is Pawl's client for GitHub: one small method for each call, with small types, over go-github. It
+// handles GitHub's failures: tokens that expire during a run, lost answers, limits, renamed repositories and
+// removed installations. It decides nothing about threads and stores nothing.
 //
-// A client has a service for each kind of thing, as in client.PullRequests.Edit. Each call is one use of go-github over
-// a chain of RoundTrippers, and ends as one error:
+// A client has a service for each kind of object, as in client.PullRequests.Edit. Each call is one use of go-github
+// over a chain of RoundTrippers, and ends as one error:
 //
 //	retrying → refreshing → pacing → authorizing → caching → wire → Clock → GitHub
 //
-// What callers get when GitHub fails: while it is down, ErrUnavailable after three tries and some seconds (a
-// write is tried once and then looked up, and never done twice); after a 401 one fresh token, and
-// ErrUnauthorized for a second one; for a limit a wait of up to 30 s in all (client.go, defaultMaxWait), by
-// retry-after, else the reset, else a minute that doubles each time, and for a longer one a *RateLimited at
-// once; ErrForbidden for a 403 that names no limit. A try of more than 30 s counts as no answer. Every error is
-// an *Error, a *RateLimited or a *Moved, or the context's own.
+// The callers' errors when GitHub fails: during an outage, ErrUnavailable after three tries and some seconds (a
+// write is tried once and then looked up, and never done twice); after a 401 one fresh token, and ErrUnauthorized
+// for a second one; for a limit a wait of up to 30 s in all (client.go, defaultMaxWait), by retry-after, else the
+// reset, else a minute that doubles each time, and for a longer one a *RateLimited at once; ErrForbidden for a 403
+// that names no limit. A try of more than 30 s counts as no answer. Every error is an *Error, a *RateLimited or a
+// *Moved, or the context's own.
 //
 //	question                                             file
 //	where is a token made, kept and replaced?            app.go (Token), retry.go (refreshing, authorizing)
@@ -32,7 +31,7 @@
 //	how long may a text be, and how is it cut?           issues.go (clip)
 //	check runs, buttons, annotations                     checks.go
 //	issues, comments, reactions, pull requests           issues.go
-//	what people said, by GraphQL                         discussion.go
+//	discussions, by GraphQL                              discussion.go
 //	which pictures are read, from where                  pictures.go
 //	deliveries and changes that were missed              missed.go
 //	issues by their label                                missed.go

@@ -13,23 +13,23 @@ import (
 
 // The kinds of an *Error, for errors.Is.
 var (
-	// ErrNotFound: the thing does not exist, or the App may not see it.
+	// ErrNotFound: it does not exist, or the App may not see it.
 	ErrNotFound = errors.New("not found")
-	// ErrGone: the thing was deleted, or the feature is turned off (410).
+	// ErrGone: it was deleted, or the feature is turned off (410).
 	ErrGone = errors.New("gone")
-	// ErrUninstalled: the App was uninstalled or suspended, or the repository was taken out.
+	// ErrUninstalled: the App was uninstalled or suspended, or lost the repository.
 	ErrUninstalled = errors.New("the App is not installed there")
 	// ErrForbidden: the App may not do this.
 	ErrForbidden = errors.New("forbidden")
-	// ErrUnauthorized: GitHub refused the App's credentials, fresh ones too.
+	// ErrUnauthorized: GitHub refused the App's credentials, also fresh ones.
 	ErrUnauthorized = errors.New("credentials refused")
 	// ErrInvalid: GitHub refused the content of the request (400, 409, 422).
 	ErrInvalid = errors.New("request refused")
-	// ErrUnavailable: no proper answer after all tries. A creation may still have been done.
+	// ErrUnavailable: no proper answer after all tries. A creation may have been done.
 	ErrUnavailable = errors.New("GitHub unavailable")
 )
 
-// Error is a call that GitHub did not do, or did not answer.
+// Error is a call that GitHub refused or did not answer.
 type Error struct {
 	Method  string
 	Path    string
@@ -38,7 +38,7 @@ type Error struct {
 	// Hint says what to do.
 	Hint  string
 	Kind  error // one of the Err values of this package
-	Cause error // what broke the connection; nil when GitHub answered
+	Cause error // the connection's error; nil if GitHub answered
 }
 
 func (e *Error) Error() string {
@@ -60,17 +60,17 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// RateLimited says that this request cannot be sent before Until. The caller stores the wait and must
-// not sleep. Nothing was done, unless the error is also ErrUnavailable: then an answer was lost before,
-// and looking it up had to be put off.
+// RateLimited says that this request cannot be sent before Until. The caller stores the wait and must not sleep.
+// Nothing was done, unless the error is also ErrUnavailable: then an answer was lost before, and the look-up is
+// postponed.
 //
-// What only shows how the work stands (check runs, edits of a comment) returns it after ten seconds at
-// most. The work should go on, and the newest state be shown after Until.
+// Requests that only show the work's state (check runs, edits of a comment) return it after at most ten seconds.
+// The work should continue, and the newest state be shown after Until.
 type RateLimited struct {
 	Method    string
 	Path      string
-	Until     time.Time // when GitHub may be asked again
-	Secondary bool      // true for the secondary limits and Pawl's own pacing, false for the hourly limit
+	Until     time.Time
+	Secondary bool // true for the secondary limits and Pawl's own pacing, false for the hourly limit
 }
 
 func (e *RateLimited) Error() string {
@@ -81,18 +81,17 @@ func (e *RateLimited) Error() string {
 	return fmt.Sprintf("%s %s: GitHub's %s rate limit: wait until %s", e.Method, e.Path, which, e.Until.UTC().Format(time.RFC3339))
 }
 
-// Moved says that the repository has another name now. Nothing was written.
+// Moved says that the repository was renamed. Nothing was written.
 type Moved struct {
 	Method string
 	Path   string
-	To     string // the new owner/name, or where that is not known the address that GitHub pointed to
+	To     string // the new owner/name, or if unknown the URL of the redirect
 }
 
 func (e *Moved) Error() string {
 	return fmt.Sprintf("%s %s: the repository was renamed or moved to %s; use that name", e.Method, e.Path, secret.Redact(e.To))
 }
 
-// explanation is a hint with the kind of an *Error.
 type explanation struct {
 	hint string
 	kind error
@@ -107,7 +106,7 @@ var (
 		"see https://www.githubstatus.com and the network of this machine; it can be tried again later",
 		ErrUnavailable,
 	}
-	// notGitHub is for answers of something on the way.
+	// notGitHub is the hint for other servers' answers.
 	notGitHub = "look at github.v3_api_url and at the proxies on the way"
 )
 
@@ -182,7 +181,7 @@ func explain(a answer) (hint string, kind error) {
 	return unavailable.hint, unavailable.kind
 }
 
-// redirected tells a repository or an issue that is elsewhere now from the redirect of a proxy or a page for logging in.
+// redirected separates a renamed repository or moved issue from a proxy's redirect or a login page.
 func (c *call) redirected() error {
 	a := c.last
 	to := a.header.Get("Location")
@@ -199,7 +198,7 @@ func (c *call) redirected() error {
 	}
 }
 
-// isElsewhere knows GitHub's own redirects of what was renamed, to "repositories/ID/…" of its API.
+// isElsewhere recognises GitHub's own redirects after a rename, to "repositories/ID/…" of its API.
 func (c *call) isElsewhere(address string) bool {
 	at, err := c.api.Parse(address)
 	if err != nil {
@@ -235,7 +234,7 @@ func (c *call) failure() error {
 		Hint:    hint,
 	}
 	if a.status < 300 {
-		e.Cause = a.err // no answer, or one that broke off
+		e.Cause = a.err // no answer, or a broken one
 	}
 	return e
 }

@@ -27,9 +27,9 @@ type Issue struct {
 	Created     time.Time      `json:"created_at"`
 	Updated     time.Time      `json:"updated_at"`
 	Closed      time.Time      `json:"closed_at"`                // when it was closed
-	ClosedBy    feedback.Actor `json:"closed_by"`                // as far as GitHub says
-	PullRequest *struct{}      `json:"pull_request"`             // nil for an issue that is none
-	App         AppID          `json:"performed_via_github_app"` // the App through which it was written; its ID is zero for none
+	ClosedBy    feedback.Actor `json:"closed_by"`                // if GitHub says so
+	PullRequest *struct{}      `json:"pull_request"`             // nil for an issue
+	App         AppID          `json:"performed_via_github_app"` // the App that wrote it; its ID is zero for none
 }
 
 type AppID struct {
@@ -48,8 +48,7 @@ func (s Issues) Get(ctx context.Context, repo Repo, number int) (issue Issue, er
 	return issue, err
 }
 
-// reactionRoutes are where a reaction is put: on an issue or pull request by its number, on a comment
-// by its id.
+// reactionRoutes are the routes of reactions: on an issue or pull request by number, on a comment by id.
 var reactionRoutes = map[string]string{
 	"issue":          "/repos/{owner}/{repo}/issues/{number}/reactions",
 	"issue_comment":  "/repos/{owner}/{repo}/issues/comments/{id}/reactions",
@@ -62,7 +61,7 @@ const (
 	Confused = "confused"
 )
 
-// React puts a reaction on an issue, an issue_comment or a review_comment. Repeating it changes nothing.
+// React adds a reaction to an issue, an issue_comment or a review_comment. Repeating it changes nothing.
 func (s Issues) React(ctx context.Context, repo Repo, on string, id int64, reaction string) error {
 	_, err := s.client.on(ctx, repo, request{
 		method: http.MethodPost, route: cmp.Or(reactionRoutes[on], reactionRoutes["issue_comment"]), args: []any{id},
@@ -71,13 +70,13 @@ func (s Issues) React(ctx context.Context, repo Repo, on string, id int64, react
 	return err
 }
 
-// maxPages bounds the search for a comment: GitHub takes 2,500 on an issue.
+// maxPages limits the search for a comment: GitHub takes 2,500 on an issue.
 const maxPages = 25
 
 type Comment struct {
 	ID      int64          `json:"id"`
 	Author  feedback.Actor `json:"user"`
-	App     AppID          `json:"performed_via_github_app"` // the App through which it was written; its ID is zero for none
+	App     AppID          `json:"performed_via_github_app"` // the App that wrote it; its ID is zero for none
 	Body    string         `json:"body"`
 	HTMLURL string         `json:"html_url"`
 	Created time.Time      `json:"created_at"`
@@ -86,8 +85,8 @@ type Comment struct {
 
 const commentsRoute = "/repos/{owner}/{repo}/issues/{number}/comments"
 
-// CreateComment writes a comment that holds the marker, which is added at the end where the body lacks
-// it. By the marker one whose answer was lost is found, so that it is not written twice.
+// CreateComment writes a comment with the marker, which it appends if the body lacks it. After a lost answer the
+// comment is found by its marker, so that it is not written twice.
 func (s Issues) CreateComment(ctx context.Context, repo Repo, number int, body, marker string) (made Comment, err error) {
 	if marker == "" {
 		return Comment{}, errors.New("create a comment: without a marker it could not be found again")
@@ -103,7 +102,7 @@ func (s Issues) CreateComment(ctx context.Context, repo Repo, number int, body, 
 	return made, err
 }
 
-// EditComment replaces a comment's body; the marker stays in it. ErrNotFound: somebody deleted it.
+// EditComment replaces a comment's body and keeps the marker. ErrNotFound: it was deleted.
 func (s Issues) EditComment(ctx context.Context, repo Repo, id int64, body, marker string) (edited Comment, err error) {
 	_, err = s.client.on(ctx, repo, request{
 		method: http.MethodPatch, route: "/repos/{owner}/{repo}/issues/comments/{id}", args: []any{id},
@@ -112,8 +111,7 @@ func (s Issues) EditComment(ctx context.Context, repo Repo, id int64, body, mark
 	return edited, err
 }
 
-// FindComment returns the oldest comment that holds the marker and is by the App itself: anybody can
-// copy a marker.
+// FindComment returns the App's own oldest comment with the marker: everyone can copy a marker.
 func (s Issues) FindComment(ctx context.Context, repo Repo, number int, marker string) (Comment, bool, error) {
 	for page := 1; page != 0 && page <= maxPages; {
 		var comments []Comment // oldest first
@@ -134,8 +132,8 @@ func (s Issues) FindComment(ctx context.Context, repo Repo, number int, marker s
 	return Comment{}, false, nil
 }
 
-// isOwn says whether a comment is by the App. The App's own user is looked up only for a bot's comment
-// that names no App.
+// isOwn reports whether a comment is the App's. It looks up the App's user only for a bot's comment that names no
+// App.
 func (s Issues) isOwn(ctx context.Context, one Comment) (bool, error) {
 	if one.App.ID != 0 || !one.Author.Bot() {
 		return one.App.ID == s.client.cfg.AppID, nil
@@ -150,13 +148,13 @@ func (s Issues) isOwn(ctx context.Context, one Comment) (bool, error) {
 	return one.Author.ID == app.BotID, nil
 }
 
-// maxPullTitle is the longest title in characters that GitHub takes.
+// maxPullTitle is GitHub's limit of a title, in characters.
 const maxPullTitle = 256
 
 // PullRequests reads and writes pull requests and their reviews.
 type PullRequests struct{ client *Client }
 
-// Branch is one end of a pull request. Its repository is empty when that fork was deleted.
+// Branch is one end of a pull request. Its repository is empty if that fork was deleted.
 type Branch struct {
 	Ref  string `json:"ref"`
 	SHA  string `json:"sha"`
@@ -176,7 +174,7 @@ type Pull struct {
 	Base      Branch    `json:"base"`
 	HTMLURL   string    `json:"html_url"`
 	// Mergeable is nil, and MergeableState unknown, until GitHub has computed it, and in lists. A state is dirty for
-	// conflicts, or behind where a rule wants the base to be merged first; the others say nothing of the base.
+	// conflicts, or behind if a rule requires merging the base first; others do not concern the base.
 	Mergeable      *bool  `json:"mergeable"`
 	MergeableState string `json:"mergeable_state"`
 }
@@ -195,9 +193,9 @@ func (s PullRequests) Get(ctx context.Context, repo Repo, number int) (pull Pull
 
 const pullsRoute = "/repos/{owner}/{repo}/pulls"
 
-// find finds the newest pull request from head to base in the repository itself that is open, or
-// was created since a time: a fork's branch of the same name does not count. GitHub ignores a head
-// filter that it cannot read, so its answer is checked.
+// find finds the newest pull request from head to base in the repository itself that is open, or was created since
+// a time. A fork's branch of the same name does not count. GitHub ignores a head filter that it cannot parse, so
+// the answer is checked.
 func (s PullRequests) find(ctx context.Context, repo Repo, head, base string, since time.Time) (found Pull, ok bool, err error) {
 	state := "open"
 	if !since.IsZero() {
@@ -222,7 +220,7 @@ func (s PullRequests) find(ctx context.Context, repo Repo, head, base string, si
 	return Pull{}, false, nil
 }
 
-// fromFork says that the head is in another repository, or in one that is gone.
+// fromFork says that the head is in another or a deleted repository.
 func (p Pull) fromFork() bool {
 	from := p.Head.Repo.FullName
 	return from == "" || !strings.EqualFold(from, p.Base.Repo.FullName)
@@ -242,22 +240,22 @@ type NewPull struct {
 	Body  string
 	Head  string
 	Base  string
-	// Begun is when an earlier try began whose end is unknown; what it opened is returned, also where
-	// it was closed.
+	// Begun is the start of an earlier try with an unknown result; its pull request is returned, even if it was
+	// closed.
 	Begun time.Time
 }
 
 type OpenedPull struct {
 	Pull
-	// DraftRefused: the repository's plan has no drafts, so it is not one.
+	// DraftRefused: the repository's plan has no drafts, so it is none.
 	DraftRefused bool
 }
 
-// clockError is how far GitHub's clock may be from the one that dated an earlier try.
+// clockError is the allowed difference between GitHub's clock and the clock that dated an earlier try.
 const clockError = time.Minute
 
-// Create opens a pull request, or returns the open one from the same head to the same base, by
-// which one whose answer was lost is found.
+// Create opens a pull request, or returns the open one from the same head to the same base, which may be an earlier
+// try's.
 func (s PullRequests) Create(ctx context.Context, repo Repo, p NewPull) (OpenedPull, error) {
 	if !p.Begun.IsZero() {
 		existing, ok, err := s.find(ctx, repo, p.Head, p.Base, p.Begun.Add(-clockError))
@@ -294,7 +292,7 @@ func (s PullRequests) open(ctx context.Context, repo Repo, p NewPull, draft bool
 	return opened, err
 }
 
-// refusedWith says whether GitHub refused the content with a message that holds lower-case words.
+// refusedWith reports whether GitHub refused the content with a message that has these lower-case words.
 func refusedWith(err error, words string) bool {
 	if !errors.Is(err, ErrInvalid) {
 		return false
@@ -303,7 +301,7 @@ func refusedWith(err error, words string) bool {
 	return ok && strings.Contains(strings.ToLower(failed.Message), words)
 }
 
-// maxOpen bounds the pages of open pull requests that are read, of 100 each: Pawl's own are mostly of the newest.
+// maxOpen limits the pages of 100 open pull requests: Pawl's own are mostly among the newest.
 const maxOpen = 3
 
 // Into lists the open pull requests into a branch, the newest first.
@@ -314,7 +312,7 @@ func (s PullRequests) Into(ctx context.Context, repo Repo, base string) ([]Pull,
 	})
 }
 
-// Edit sets the description, and the title where one is given. Doing it again is harmless.
+// Edit sets the description, and the title if there is one. It is safe to repeat.
 func (s PullRequests) Edit(ctx context.Context, repo Repo, number int, title render.Title, body string) error {
 	edit := map[string]string{"body": clip(body, maxText)}
 	if title.String() != "" {
@@ -329,13 +327,13 @@ func (s PullRequests) Edit(ctx context.Context, repo Repo, number int, title ren
 	return err
 }
 
-// Ready takes away that a pull request is a draft, by its node id; one that is none stays as it is.
+// Ready ends a pull request's draft state, by its node id. It is safe to repeat.
 func (s PullRequests) Ready(ctx context.Context, repo Repo, node string) error {
 	const query = "mutation($id:ID!){markPullRequestReadyForReview(input:{pullRequestId:$id}){pullRequest{isDraft}}}"
 	return s.client.graph(ctx, repo, request{}, query, map[string]any{"id": node}, new(struct{}))
 }
 
-// RequestReview asks somebody for a review. ErrInvalid: they cannot review there.
+// RequestReview requests a review. ErrInvalid: the user cannot review there.
 func (s PullRequests) RequestReview(ctx context.Context, repo Repo, number int, login string) error {
 	_, err := s.client.on(ctx, repo, request{
 		method: http.MethodPost,
@@ -346,7 +344,7 @@ func (s PullRequests) RequestReview(ctx context.Context, repo Repo, number int, 
 	return err
 }
 
-// Reply answers a remark on lines, by the id of the first one of its thread.
+// Reply answers a review comment, by the id of its thread's first one.
 func (s PullRequests) Reply(ctx context.Context, repo Repo, number int, id int64, body string) error {
 	_, err := s.client.on(ctx, repo, request{
 		method: http.MethodPost,
@@ -357,27 +355,27 @@ func (s PullRequests) Reply(ctx context.Context, repo Repo, number int, id int64
 	return err
 }
 
-// Resolve marks a thread of remarks as resolved, by its node id; one that is stays so.
+// Resolve resolves a review thread, by its node id. It is safe to repeat.
 func (s PullRequests) Resolve(ctx context.Context, repo Repo, node string) error {
 	const query = "mutation($id:ID!){resolveReviewThread(input:{threadId:$id}){thread{isResolved}}}"
 	return s.client.graph(ctx, repo, request{}, query, map[string]any{"id": node}, new(struct{}))
 }
 
-// React puts a reaction on a review, by its node id, which the REST API cannot. Repeating it changes nothing.
+// React adds a reaction to a review, by its node id, which the REST API cannot. Repeating it changes nothing.
 func (s PullRequests) React(ctx context.Context, repo Repo, node, reaction string) error {
 	const query = "mutation($id:ID!,$content:ReactionContent!){addReaction(input:{subjectId:$id,content:$content}){reaction{content}}}"
 	return s.client.graph(ctx, repo, request{}, query, map[string]any{"id": node, "content": strings.ToUpper(reaction)}, new(struct{}))
 }
 
-// maxText is the length in bytes at which every text is cut. GitHub refuses bodies over 65,536
-// characters and summaries over 65,535 bytes; what internal/checkrun renders is never longer.
+// maxText is the length in bytes at which every text is cut. GitHub refuses bodies over 65,536 characters and
+// summaries over 65,535 bytes; internal/checkrun's texts are never longer.
 const maxText = 60_000
 
-// more ends a text of which only the beginning is left.
+// more ends a text that was cut.
 const more = "…"
 
-// clip cuts a text to at most limit bytes, between two runes, and shows that. Bytes
-// that are not UTF-8 become U+FFFD and NUL goes, as GitHub takes neither.
+// clip cuts a text to at most limit bytes, between two runes, and shows that. Invalid UTF-8 becomes U+FFFD and NUL
+// is removed, as GitHub takes neither.
 func clip(body string, limit int) string {
 	body = strings.ToValidUTF8(strings.ReplaceAll(body, "\x00", ""), "\uFFFD")
 	if len(body) <= limit {
@@ -391,7 +389,7 @@ func clipLine(s string, limit int) string {
 	return render.Short(strings.Join(strings.Fields(clip(s, maxText)), " "), limit)
 }
 
-// withMarker clips a body so that the marker by which it is found again stays in it.
+// withMarker clips a body and keeps its marker.
 func withMarker(body, marker string) string {
 	if clipped := clip(body, maxText); strings.Contains(clipped, marker) {
 		return clipped

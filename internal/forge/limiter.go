@@ -14,36 +14,36 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Keys of limiters beside installation ids, as GitHub counts these requests apart.
+// Keys of limiters other than installation ids, as GitHub counts these requests separately.
 const (
 	asAppKey     int64 = 0
 	anonymousKey int64 = -1
 )
 
-// urgency is what a request may take of the limits, and how long it waits for them. Zero is for what
-// the work needs or a person waits for.
+// urgency is a request's share of the limits, and how long it waits for them. Zero is for the work's needs and
+// waiting users.
 type urgency int
 
 const (
 	needed urgency = iota
-	// cosmetic shows how the work stands. It waits for cosmeticWait only, and leaves a fifth of every limit.
+	// cosmetic shows the work's state. It waits for cosmeticWait only, and leaves a fifth of every limit.
 	cosmetic
-	// background is work for which nobody waits. It leaves a fifth of every limit, of the hour by
-	// GitHub's count too.
+	// background is work that no user waits for. It leaves a fifth of every limit, also of the hour by GitHub's
+	// count.
 	background
 
 	urgencies = iota
 )
 
 const (
-	// cosmeticWait bounds the wait of one cosmetic request: the caller shows the newest state later.
+	// cosmeticWait limits the wait of one cosmetic request: the caller shows the newest state later.
 	cosmeticWait = 10 * time.Second
-	// backgroundWait is how long background work waits: a little more than the 60 s that GitHub asks
-	// for after a secondary limit without a time.
+	// backgroundWait is background work's wait: a little more than the 60 s that GitHub asks for after a secondary
+	// limit without a time.
 	backgroundWait = 90 * time.Second
 )
 
-// patience is how long one call waits for limits, over all its tries.
+// patience is one call's total wait for limits, over all its tries.
 func (c *Client) patience(r request) time.Duration {
 	switch r.urgency {
 	case cosmetic:
@@ -54,21 +54,21 @@ func (c *Client) patience(r request) time.Duration {
 	return c.maxWait
 }
 
-// limiter keeps this node's requests to one installation within GitHub's limits. Each waiting request runs in its
+// limiter keeps this node's requests to one installation within GitHub's limits. A waiting request runs in its
 // caller's goroutine.
 type limiter struct {
 	cfg *Config
-	// underWay has a slot for each request that may be at GitHub at the same time.
+	// underWay has a slot for each concurrent request.
 	underWay chan struct{}
-	// turns let one request of each kind look for room at a time, in the order in which they came. So a
-	// write that waits for its minute holds up no read, and what is cosmetic nothing that is needed.
+	// turns let one request of each kind at a time look for room, in order of arrival. So a write that waits for its
+	// minute delays no read, and cosmetic requests delay no needed one.
 	turns [2 * urgencies]chan struct{}
 
 	mu     sync.Mutex
 	limits *limits
-	scarce time.Time // until then less than a fifth is left of the hour, as GitHub last said
+	scarce time.Time // until then less than a fifth of the hour is left, by GitHub's last answer
 
-	points prometheus.Counter // for people to see
+	points prometheus.Counter // for people
 }
 
 func (c *Client) limiter(key int64) *limiter {
@@ -90,7 +90,7 @@ func (c *Client) limiter(key int64) *limiter {
 	return l
 }
 
-// need is what a request takes. GitHub counts neither a check run nor a token as content.
+// need is a request's cost. GitHub counts neither a check run nor a token as content.
 func (r request) need() need {
 	n := need{points: readPoints, spare: r.urgency != needed}
 	if r.writes() {
@@ -100,7 +100,7 @@ func (r request) need() need {
 	return n
 }
 
-// turn is where a request of its kind waits.
+// turn is the queue of a request's kind.
 func (l *limiter) turn(r request) chan struct{} {
 	if r.writes() {
 		return l.turns[urgencies+r.urgency]
@@ -108,15 +108,15 @@ func (l *limiter) turn(r request) chan struct{} {
 	return l.turns[r.urgency]
 }
 
-// slotHolds is how long after it got its slot a request may still be sent, as if it were on its way
-// already: our choice, far below the 6.6 s of limits.go.
+// slotHolds is how long after getting its slot a request may still be sent, as if it were on its way: our choice,
+// far below the 6.6 s of limits.go.
 const slotHolds = 500 * time.Millisecond
 
-// errLate says that a request was not sent, as it got ready too long after its slot.
+// errLate says that a request was not sent because it was ready too long after its slot.
 var errLate = errors.New("too late for its slot")
 
-// pacing is the RoundTripper that sends a request at its next slot within the limits. A request that gets ready too
-// late takes another slot, once; the first stays spent.
+// pacing is the RoundTripper that sends a request at its next slot within the limits. A late request takes another
+// slot, once; the first stays spent.
 type pacing struct{ next http.RoundTripper }
 
 func (p pacing) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -145,8 +145,8 @@ func (p pacing) try(c *call, req *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(req)
 }
 
-// enter waits until the request may be sent. A wait longer than patience or the context allows is a
-// *RateLimited at once. Whoever is let in calls leave.
+// enter waits until the request may be sent. If the wait exceeds patience or the context's deadline, it returns a
+// *RateLimited at once. The caller must call leave after success.
 func (l *limiter) enter(ctx context.Context, r request, patience time.Duration) error {
 	began := l.cfg.Now()
 	if scarce := l.scarceUntil(); r.urgency == background && scarce.After(began) {
@@ -195,7 +195,7 @@ func endsWithin(ctx context.Context, d time.Duration) bool {
 	return bounded && time.Until(deadline) < d
 }
 
-// acquire acquires a free slot, also when the context has ended, or waits for one until it does.
+// acquire acquires a free slot, even after the context has ended, or waits for one until it ends.
 func acquire(ctx context.Context, slots chan struct{}) bool {
 	select {
 	case slots <- struct{}{}:
@@ -224,7 +224,7 @@ func (l *limiter) rateLimited(r request, wait time.Duration) *RateLimited {
 	}
 }
 
-// leave ends a request that was let in. What its answer says is noted before another may follow.
+// leave ends an admitted request. Its answer is noted before another request may follow.
 func (l *limiter) leave(r request, a answer) {
 	l.mu.Lock()
 	l.noteHour(a.header)
@@ -236,8 +236,8 @@ func (l *limiter) leave(r request, a answer) {
 	<-l.underWay
 }
 
-// noteHour keeps whether less than a fifth is left of the hourly limit (docs.github.com, "Checking the
-// status of your rate limit"): that is for what people wait for, and for tokens. l.mu is held.
+// noteHour keeps whether less than a fifth of the hourly limit is left (docs.github.com, "Checking the status of
+// your rate limit"): that is for waiting users, and for tokens. l.mu is held.
 func (l *limiter) noteHour(header http.Header) {
 	limit, limitErr := strconv.Atoi(header.Get("X-Ratelimit-Limit"))
 	remaining, remainingErr := strconv.Atoi(header.Get("X-Ratelimit-Remaining"))
@@ -248,6 +248,6 @@ func (l *limiter) noteHour(header http.Header) {
 	if remaining >= limit/5 {
 		reset = time.Time{}
 	}
-	// A reset after more than an hour is of a clock that is wrong.
+	// A reset after more than an hour comes from a wrong clock.
 	l.scarce = policy.Earlier(reset, l.cfg.Now().Add(longestWait))
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// What GitHub lets one installation do ("Rate limits for the REST API", secondary limits). It does not
-// say whether edits and reactions are content, so here they are. Check runs are none.
+// GitHub's limits for one installation ("Rate limits for the REST API", secondary limits). GitHub does not say
+// whether edits and reactions are content, so here they are. Check runs are none.
 const (
-	atOnce = 100 // requests under way
+	atOnce = 100 // concurrent requests
 
 	readPoints  = 1
 	writePoints = 5
 )
 
-// limit is a number of points or requests that GitHub takes within any stretch of time of a length.
+// limit is GitHub's number of points or requests within any stretch of a length.
 type limit struct {
 	most int
 	in   time.Duration
@@ -30,7 +30,7 @@ var (
 	hourLimit   = limit{500, time.Hour}  // of content
 )
 
-// pacer lets a third of the limit through at once, and six tenths within its length. Any such stretch then holds at
+// pacer lets a third of the limit through at once, and six tenths within its length. Any such stretch then has at
 // most 14/15 of the limit. The rest is for requests that reach GitHub up to a ninth of the length after they were
 // admitted: 6.6 s of a minute.
 func (l limit) pacer() *rate.Limiter {
@@ -40,13 +40,13 @@ func (l limit) pacer() *rate.Limiter {
 
 type need struct {
 	points int
-	// content marks what counts for the limits of content.
+	// content says that the limits of content apply.
 	content bool
-	// spare leaves a fifth of the limits to requests without it.
+	// spare leaves a fifth of the limits to other requests.
 	spare bool
 }
 
-// wait is how long it takes until the pacer lets n through, with a fifth of its burst to spare.
+// wait is the time until the pacer lets n through, with a fifth of its burst to spare.
 func (n need) wait(pacer *rate.Limiter, now time.Time, tokens int) time.Duration {
 	wanted := float64(tokens)
 	if n.spare {
@@ -54,23 +54,23 @@ func (n need) wait(pacer *rate.Limiter, now time.Time, tokens int) time.Duration
 	}
 	missing := wanted - pacer.TokensAt(now)
 	wait := time.Duration(math.Ceil(missing / float64(pacer.Limit()) * float64(time.Second)))
-	if wait < time.Microsecond { // less is the error of the division
+	if wait < time.Microsecond { // less is a rounding error
 		return 0
 	}
 	return wait
 }
 
-// limits is what one node knows of one installation: what it sent, and what GitHub answered. It is not safe for
-// concurrent use.
+// limits is one node's state of one installation: its requests, and GitHub's answers. It is not safe for concurrent
+// use.
 type limits struct {
 	points *rate.Limiter
 	minute *rate.Limiter // of content
 	hour   *rate.Limiter // of content
 
-	// hold is a time before which GitHub wants nothing; secondary is false for the hourly limit.
+	// hold is the time until which GitHub wants no request; secondary is false for the hourly limit.
 	hold      time.Time
 	secondary bool
-	// strikes counts refusals that named no time since the last success.
+	// strikes counts refusals without a time since the last success.
 	strikes int
 }
 
@@ -78,7 +78,7 @@ func newLimits() *limits {
 	return &limits{points: pointsLimit.pacer(), minute: minuteLimit.pacer(), hour: hourLimit.pacer()}
 }
 
-// admit takes what a request needs, or takes nothing and says how long it has to wait first.
+// admit takes a request's cost, or takes nothing and returns the wait.
 func (l *limits) admit(now time.Time, n need) (wait time.Duration) {
 	wait = max(0, l.held(now).Sub(now), n.wait(l.points, now, n.points))
 	if n.content {
@@ -101,8 +101,8 @@ func (l *limits) held(now time.Time) time.Time {
 	return l.hold
 }
 
-// answered notes what became of a request. Refusals that name no time hold back twice as long each, as
-// GitHub asks, until one request succeeds.
+// answered notes a request's result. Each refusal without a time doubles the hold, as GitHub asks, until a request
+// succeeds.
 func (l *limits) answered(now time.Time, a answer) {
 	over := !l.held(now).After(now)
 	if !a.wantsPause(now) {
@@ -113,7 +113,7 @@ func (l *limits) answered(now time.Time, a answer) {
 	}
 	until, secondary, named := limitEnds(a, now, l.strikes)
 	if over && !named {
-		l.strikes++ // once for all that were under way together
+		l.strikes++ // once for all concurrent requests
 	}
 	if until.After(l.hold) {
 		l.hold = until

@@ -18,29 +18,28 @@ import (
 
 // Bounds of a job's log.
 const (
-	maxLog      = 256 << 20   // bytes read; a log that is longer ends there
+	maxLog      = 256 << 20   // bytes read; a longer log ends there
 	maxLogLine  = 1000        // bytes kept of a line
 	maxLogLines = 200         // lines kept, the last ones
 	maxLogKept  = 12_000      // bytes kept, of the last lines
-	logTime     = time.Minute // for the job, the address and the log together
+	logTime     = time.Minute // for the job, the address and the log
 )
 
-// scriptColour begins each line of a script that a step runs, as actions/runner writes it (ScriptHandler.cs).
+// scriptColour begins each line of a step's script, as actions/runner writes it (ScriptHandler.cs).
 const scriptColour = "\x1b[36;1m"
 
-// Actions opens the jobs of a repository.
 type Actions struct{ client *Client }
 
-// Jobs reads and repeats jobs of GitHub Actions in a repository. Only Jobs uses a token with the permission actions, so
-// an installation that did not grant it lacks logs and nothing else.
+// Jobs reads and reruns jobs of GitHub Actions in a repository. Only Jobs uses a token with the permission actions,
+// so an installation without it only lacks logs.
 type Jobs struct {
 	client *Client
 	repo   Repo
 	token  string
-	Reruns bool // jobs may be run again
+	Reruns bool // jobs may be rerun
 }
 
-// Open asks for actions: write where the App may have it, else for actions: read.
+// Open asks for actions: write if the App may have it, else for actions: read.
 func (s Actions) Open(ctx context.Context, repo Repo, app App) (Jobs, error) {
 	open := func(level string) (Jobs, error) {
 		permissions := &github.InstallationPermissions{Actions: &level, Metadata: github.String("read")}
@@ -60,8 +59,8 @@ func (j Jobs) ask(ctx context.Context, r request, into any) (*github.Response, e
 	return j.client.on(ctx, j.repo, r, into)
 }
 
-// RerunFailed runs the failed jobs of a workflow run again, once: run_attempt tells whether one whose answer was
-// lost is done (REST reference, "Re-run failed jobs from a workflow run").
+// RerunFailed reruns the failed jobs of a workflow run, once: after a lost answer run_attempt shows whether it was
+// done (REST reference, "Re-run failed jobs from a workflow run").
 func (j Jobs) RerunFailed(ctx context.Context, run int64) error {
 	_, err := j.ask(ctx, request{method: http.MethodPost, route: "/repos/{owner}/{repo}/actions/runs/{id}/rerun-failed-jobs", args: []any{run},
 		find: func(ctx context.Context) (bool, error) {
@@ -80,20 +79,20 @@ func (j Jobs) RunAttempt(ctx context.Context, run int64) (int, error) {
 	return got.RunAttempt, err
 }
 
-// FailedJob is a job of GitHub Actions and what its log says of the first step that failed.
+// FailedJob is a job of GitHub Actions with its first failed step's log.
 type FailedJob struct {
-	Run     int64    `json:"run_id"`      // the workflow run that it belongs to; 0 where GitHub did not tell
+	Run     int64    `json:"run_id"`      // its workflow run; 0 if unknown
 	Attempt int      `json:"run_attempt"` // of that run, from 1
-	Step    string   `json:"-"`           // its name; empty where no step failed
-	Command string   `json:"-"`           // what the step ran, one line of it a line; empty where the log does not say it
-	Lines   []string `json:"-"`           // the last of its time, without their times
-	Cut     int      `json:"-"`           // how many lines of it were left out before them
+	Step    string   `json:"-"`           // its name; empty if no step failed
+	Command string   `json:"-"`           // the step's script; empty if the log does not have it
+	Lines   []string `json:"-"`           // its last lines, without times
+	Cut     int      `json:"-"`           // the number of lines left out before them
 	URL     string   `json:"html_url"`    // the job's page
 }
 
-// FailedJob reads a job, whose id is that of its check run (REST reference, "Get a job for a workflow run"), and the
-// log as far as it is of the first failed step's time, and writes the whole of that to all. What is known of the job
-// is given also with an error.
+// FailedJob reads a job, whose id is its check run's (REST reference, "Get a job for a workflow run"), and the log
+// of the first failed step's time, which it writes whole to all. It returns the known part of the job even with an
+// error.
 func (j Jobs) FailedJob(ctx context.Context, id int64, all io.Writer) (cut FailedJob, err error) {
 	ctx, cancel := context.WithTimeout(ctx, logTime) // the log's server is not GitHub's API
 	defer cancel()
@@ -131,8 +130,8 @@ func (j Jobs) FailedJob(ctx context.Context, id int64, all io.Writer) (cut Faile
 	return cut, errors.New("no step of the job failed")
 }
 
-// download asks for a log where GitHub keeps it, without any credentials: the address, which is secret for the minute
-// that it holds, has its own.
+// download reads a log from GitHub's storage without credentials: the address, secret and valid for a minute, has
+// its own.
 func download(ctx context.Context, by http.RoundTripper, address string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil || address == "" {
@@ -149,8 +148,8 @@ func download(ctx context.Context, by http.RoundTripper, address string) (io.Rea
 	return resp.Body, nil
 }
 
-// read keeps the last lines between two times, which GitHub tells in whole seconds, and writes all lines between them
-// to all.
+// read keeps the last lines between two times, which GitHub gives in whole seconds, and writes all lines between
+// them to all.
 func (f *FailedJob) read(log io.Reader, from, to time.Time, all io.Writer) error {
 	cut := logCut{job: f, from: from, to: to, all: all}
 	lines := bufio.NewReaderSize(log, 64<<10)
@@ -167,7 +166,7 @@ func (f *FailedJob) read(log io.Reader, from, to time.Time, all io.Writer) error
 	}
 }
 
-// readHead reads a line, and of a very long one only the head.
+// readHead reads a line, and only the head of a very long one.
 func readHead(lines *bufio.Reader) (string, error) {
 	head, more, err := lines.ReadLine()
 	line := string(head)
@@ -180,14 +179,14 @@ func readHead(lines *bufio.Reader) (string, error) {
 	return "", err
 }
 
-// logCut cuts the log of a step out of the log of its job.
+// logCut cuts a step's log out of its job's.
 type logCut struct {
 	job      *FailedJob
-	from, to time.Time // of the step; to is zero where it has no end
+	from, to time.Time // the step's; to is zero without an end
 	all      io.Writer
 
 	within bool // the last time was the step's
-	script bool // the lines of the step's script follow
+	script bool // the step's script follows
 	kept   int  // bytes
 }
 
@@ -202,7 +201,7 @@ func (c *logCut) add(line string) {
 	c.keep(shown)
 }
 
-// untimed takes the time off a line. A line without one belongs to the line before it.
+// untimed cuts the time off a line. A line without one belongs to the line before it.
 func (c *logCut) untimed(line string) string {
 	stamp, rest, ok := strings.Cut(line, " ")
 	if !ok {
@@ -223,7 +222,7 @@ func (c *logCut) during(at time.Time) bool {
 	return c.to.IsZero() || at.Before(c.to.Add(time.Second))
 }
 
-// command reads what the step ran from the first group of its log.
+// command reads the step's script from the first group of its log.
 func (c *logCut) command(said, shown string) {
 	title, begins := strings.CutPrefix(shown, "##[group]Run ")
 	script, colored := strings.CutPrefix(said, scriptColour)

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Bounds of the pictures that are read for one attempt. Models take pictures up to 5 MB and 8,000 pixels a side
-// (Anthropic's documentation, "Vision").
+// Bounds of one attempt's pictures. Models take pictures up to 5 MB and 8,000 pixels a side (Anthropic's
+// documentation, "Vision").
 const (
 	MaxPictures    = 8
 	maxPicture     = 5_000_000
@@ -27,17 +27,16 @@ const (
 	pictureTime    = 30 * time.Second // for all of them
 )
 
-// Picture is a file that somebody attached.
+// Picture is an attached file.
 type Picture struct {
-	Node   string // the comment, review, issue or pull request that shows it
+	Node   string // its comment, review, issue or pull request
 	Format string // png, jpeg or gif
 	Data   []byte
 }
 
-// Pictures reads the pictures that were attached to what these nodes say, as many as MaxPictures, and counts those that were
-// left out: of other hosts than GitHub's own, too large, of another format, or not to be had. GitHub renders
-// attachments with addresses that hold for minutes and need no credentials ("bodyHTML"). What was edited since a time
-// shows none.
+// Pictures reads the attached pictures of these nodes, up to MaxPictures, and counts the ones left out: on other
+// hosts than GitHub's own, too large, of another format, or missing. GitHub renders attachments with addresses that
+// are valid for minutes without credentials ("bodyHTML"). Nodes edited since a time have none.
 func (s Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, asked time.Time) (all []Picture, left int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pictureTime)
 	defer cancel()
@@ -53,7 +52,7 @@ func (s Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, as
 		ask += " ...on " + kind + "{bodyHTML lastEditedAt}"
 	}
 	ask += "}}"
-	nodes = nodes[:min(len(nodes), 100)] // as many as GitHub takes
+	nodes = nodes[:min(len(nodes), 100)] // GitHub's limit
 	err = s.client.graph(ctx, repo, request{reads: true}, ask, map[string]any{"nodes": nodes}, &got)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the pictures of what was said: %w", err)
@@ -79,7 +78,7 @@ func (s Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, as
 	return all, left, nil
 }
 
-// pictures are the addresses of the pictures that a page shows.
+// pictures are the addresses of a page's pictures.
 func pictures(page string) (addresses []string) {
 	doc, err := html.Parse(strings.NewReader(page))
 	if err != nil {
@@ -98,14 +97,14 @@ func pictures(page string) (addresses []string) {
 	return addresses
 }
 
-// attachmentHosts are those of github.com.
+// attachmentHosts are github.com's.
 var attachmentHosts = []string{
 	"private-user-images.githubusercontent.com",
 	"user-images.githubusercontent.com",
 }
 
-// keeps reports whether an address is where GitHub keeps what people attached: for github.com these hosts, on an
-// Enterprise Server itself. camo.githubusercontent.com shows pictures of anybody, and is not among them.
+// keeps reports whether an address is on GitHub's attachment hosts; an Enterprise Server is its own.
+// camo.githubusercontent.com shows other sites' pictures, and is not one of them.
 func (s Discussions) keeps(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -121,7 +120,7 @@ func (s Discussions) keeps(address string) bool {
 	return u.Host == api.Host || strings.HasSuffix(u.Host, "."+api.Host)
 }
 
-// readPicture reads one picture, without any credentials and without following to another address.
+// readPicture reads one picture, without credentials and redirects.
 func (s Discussions) readPicture(ctx context.Context, address string, p *Picture) error {
 	if !s.keeps(address) {
 		return errors.New("the picture is kept elsewhere")

@@ -10,19 +10,19 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxTries is how often one call is sent when GitHub fails or holds it back.
+// maxTries is how often one call is sent if GitHub fails or throttles it.
 const maxTries = 3
 
-// Waits between tries after a failure: full jitter up to retryBase, doubled each time, at most
-// retryCap. A creation waits at least settle, so that looking it up finds what GitHub was still doing.
+// Waits between tries after a failure: full jitter up to retryBase, doubled each time, at most retryCap. A creation
+// waits at least settle, so that a look-up finds what GitHub was still doing.
 const (
 	retryBase = 500 * time.Millisecond
 	retryCap  = 8 * time.Second
 	settle    = time.Second
 )
 
-// retrying is the RoundTripper that sends a request again which GitHub held back or did not answer properly. It looks up
-// first whether a creation was done.
+// retrying is the RoundTripper that repeats a throttled or unanswered request. It first looks up whether a creation
+// was done.
 type retrying struct{ next http.RoundTripper }
 
 func (t retrying) RoundTrip(req *http.Request) (_ *http.Response, err error) {
@@ -69,7 +69,7 @@ func (c *call) mayLag(try int) bool {
 // notSent says that a try ended before the fence and the wire.
 func (c *call) notSent() bool { return !c.last.sent && c.last.err == nil }
 
-// limitReached logs that GitHub held the request back.
+// limitReached logs that GitHub throttled the request.
 func (c *call) limitReached() *RateLimited {
 	limit := c.limiter(c.limitKey()).rateLimited(c.request, 0)
 	limit.Path = c.last.path
@@ -83,8 +83,8 @@ func (c *call) limitReached() *RateLimited {
 	return limit
 }
 
-// afterFailure waits after a try with an unknown result and looks up whether a creation was done: then
-// it returns errFound, and another error when nothing is left to try.
+// afterFailure waits after a try with an unknown result and looks up whether a creation was done: then it returns
+// errFound, and another error if nothing is left to try.
 func (c *call) afterFailure(ctx context.Context, try int) error {
 	failure := c.failure()
 	last := try >= maxTries
@@ -118,8 +118,7 @@ func (c *call) afterFailure(ctx context.Context, try int) error {
 	return nil
 }
 
-// refreshing is the RoundTripper that sends a request once more with a fresh token where GitHub refuses the one that
-// it had.
+// refreshing is the RoundTripper that repeats a request once with a fresh token if GitHub refused its token.
 type refreshing struct{ next http.RoundTripper }
 
 func (t refreshing) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -135,8 +134,8 @@ func (t refreshing) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// authorizing is the RoundTripper that adds the token which is good now and asks the fence. No token is made before the
-// request has its slot, as nothing is asked for while GitHub wants nothing.
+// authorizing is the RoundTripper that adds the current token and calls the fence. It makes a token only after the
+// request has its slot, since nothing is requested while GitHub wants nothing.
 type authorizing struct{ next http.RoundTripper }
 
 func (t authorizing) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -154,13 +153,13 @@ func (t authorizing) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	if req.GetBody != nil { // each try sends it anew
+	if req.GetBody != nil { // each try sends it again
 		req.Body, _ = req.GetBody() // reads memory, and never fails
 	}
 	return t.next.RoundTrip(req)
 }
 
-// mayBeSent gets the token and asks the fence.
+// mayBeSent gets the token and calls the fence.
 func (c *call) mayBeSent(ctx context.Context) (err error) {
 	if c.as == asInstallation {
 		c.token, err = c.Apps.Token(ctx, c.repo)
@@ -177,9 +176,9 @@ func (c *call) mayBeSent(ctx context.Context) (err error) {
 	return c.last.err
 }
 
-// Fenced is the client for somebody who may lose the right to write while a request waits: right before
-// each write is sent, after all waiting, fence is asked, and its error keeps the request back. A fence
-// that will let nothing through again should end the context, so that no further try is made.
+// Fenced is the client for a caller that may lose the right to write while a request waits: fence is called right
+// before each write, after all waiting, and its error stops the request. A fence that will never let anything
+// through again should end the context, so that no further try is made.
 func (c *Client) Fenced(fence func(context.Context) error) *Client {
 	fenced := *c
 	fenced.fence = fence
