@@ -7,36 +7,36 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// tokens are the figures of one answer. Input includes cached and written to a cache, of which forHour is kept
-// for an hour; output includes reasoning; estimated is the part that the provider did not tell.
+// tokens are one answer's counts. Input includes cached and written to a cache, with forHour kept for an hour;
+// output includes reasoning; estimated is the part that the provider did not report.
 type tokens struct {
 	input, cached, written, forHour, output, estimated int64
-	told                                               bool    // the provider told the cost itself, as routers do:
-	usd                                                float64 // this
+	told                                               bool    // the provider reported the cost, as routers do:
+	usd                                                float64 // in usd
 }
 
 type answer struct {
 	tokens      tokens
-	inputKnown  bool           // the provider told the input
+	inputKnown  bool           // the provider reported the input
 	outputKnown bool           // and the final output
-	prose       int            // bytes of text, a refusal's too
+	prose       int            // bytes of text, including refusals
 	thought     int            // bytes of reasoning
-	other       int            // bytes of the arguments of tools and of sealed reasoning
-	piece       int            // of other, those of the item that has begun
-	sure        sureness       // of the prose, where the provider tells it
-	text        bool           // of the prose, something that a person can read
+	other       int            // bytes of tool arguments and sealed reasoning
+	piece       int            // the part of other in the current item
+	sure        sureness       // of the prose, if the provider reports it
+	text        bool           // part of the prose is visible text
 	tool        bool           // a tool was called
 	ended       bool           // the model has ended its answer
 	over        bool           // nothing follows
-	whole       bool           // it was read to the end of what the provider sent
-	broken      bool           // reading it ended by no will of the agent
-	replaced    bool           // the answer of the other try is the one that the agent sees
-	stop        stopReason     // why the model ended; "" where it has not
-	failure     []byte         // the error that came within the answer, as JSON; nil without
-	messages    messagesTokens // as Messages parts the figures
+	whole       bool           // read to the provider's end
+	broken      bool           // reading ended without the agent's doing
+	replaced    bool           // the agent sees the other try's answer
+	stop        stopReason     // "" before the end
+	failure     []byte         // an error within the answer, as JSON; nil for none
+	messages    messagesTokens // the counts as Messages splits them
 }
 
-// nothing reports whether an answer ended well and holds nothing for anybody.
+// nothing reports whether an answer ended well and is empty.
 func (a *answer) nothing() bool {
 	if a.useful() || a.failure != nil {
 		return false
@@ -44,11 +44,11 @@ func (a *answer) nothing() bool {
 	return a.ended && a.stop != stopFilter
 }
 
-// useful reports whether an answer holds text for the user or a tool call.
+// useful reports whether an answer has text for the user or a tool call.
 func (a *answer) useful() bool { return a.text || a.tool }
 
-// cut reports whether an answer is begun and not ended. An agent must see a lost connection then: OpenCode
-// takes an orderly end for a step that wants another, without end.
+// cut reports whether an answer has begun and not ended. An agent must then see a lost connection: OpenCode takes
+// an orderly end for a step that wants another, endlessly.
 func (a *answer) cut() bool {
 	finished := a.ended || a.over
 	return a.good() && !finished
@@ -61,11 +61,11 @@ func (a *answer) begun() bool {
 	return a.prose > 0 || a.thought > 0
 }
 
-// good reports whether an answer has begun and no error came within it, awaited whether neither has come.
+// good reports whether an answer has begun without an error, awaited whether neither has come.
 func (a *answer) good() bool    { return a.begun() && a.failure == nil }
 func (a *answer) awaited() bool { return !a.begun() && a.failure == nil }
 
-// left reports whether it was the agent that ended the call.
+// left reports whether the agent ended the call.
 func (a *answer) left() bool {
 	if a.failure != nil {
 		return false
@@ -73,7 +73,7 @@ func (a *answer) left() bool {
 	return !a.whole && !a.broken
 }
 
-// complete reports whether an answer came to its end without an error.
+// complete reports whether an answer ended without an error.
 func (a *answer) complete() bool {
 	if a.failure != nil {
 		return false
@@ -81,8 +81,8 @@ func (a *answer) complete() bool {
 	return a.ended || a.whole
 }
 
-// settle completes the figures of an answer that began and ended before the provider told
-// them: an agent must not get tokens for free by hanging up in the middle.
+// settle completes the counts of an answer that ended before the provider reported them: hanging up must not make
+// tokens free.
 func (a *answer) settle(request int) {
 	if !a.inputKnown {
 		guess := inputOf(request)
@@ -99,14 +99,14 @@ func (a *answer) settle(request int) {
 	}
 }
 
-// inputOf estimates the input of a request of so many bytes. Pictures weigh more
-// than they count, so it is no more than the largest context there is.
+// inputOf estimates a request's input from its bytes. Pictures have more bytes than tokens, so it is capped at the
+// largest context.
 func inputOf(request int) int64 { return min(int64(request/bytesPerToken), maxContext) }
 
 // maxContext is in tokens.
 const maxContext = 1 << 20
 
-// bytesPerToken is the usual rule of thumb for English and code.
+// bytesPerToken is the rule of thumb for English and code.
 const bytesPerToken = 4
 
 func (a *answer) says(text string) {
@@ -114,15 +114,15 @@ func (a *answer) says(text string) {
 	a.shows(text)
 }
 
-// shows notes a text that was counted before, or is counted elsewhere.
+// shows notes visible text that is counted elsewhere.
 func (a *answer) shows(text string) {
 	if strings.TrimSpace(text) != "" {
 		a.text = true
 	}
 }
 
-// stopReason is why a model ended its answer, the same in all protocols. After a filter, or a word that is not
-// in stops, asking once more does not help.
+// stopReason is why a model ended its answer, in all protocols. After a filter, or a word that is not in stops,
+// asking again does not help.
 type stopReason string
 
 const (
@@ -132,8 +132,8 @@ const (
 	stopFilter stopReason = "filter"
 )
 
-// stops are the words of the protocols, in lower case, by their references of 2025-11: Messages, Chat Completions,
-// Responses (status and incomplete_details.reason), Gemini. Every other word is a filter's, of which Gemini has a dozen.
+// stops are the protocols' words, in lower case, by their references of 2025-11: Messages, Chat Completions,
+// Responses (status and incomplete_details.reason), Gemini. Every other word is a filter's; Gemini has a dozen.
 var stops = map[string]stopReason{
 	"stop":          stopped,
 	"end_turn":      stopped,
@@ -151,17 +151,17 @@ var stops = map[string]stopReason{
 	"tool_use":      stopTool,
 }
 
-// ends notes why the model ended its answer, "" where it did not.
+// ends notes why the model ended its answer, "" if it did not.
 func (a *answer) ends(why string) {
 	if why != "" {
 		a.ended, a.stop = true, cmp.Or(stops[strings.ToLower(why)], stopFilter)
 	}
 }
 
-// mostTold is more tokens than any model takes or gives in one call. Who tells more did not count, so an estimate stands.
+// mostTold is more tokens than any model handles in one call. A larger count is wrong, so the estimate stays.
 const mostTold = 1 << 24
 
-// usage takes down the figures of an answer whose input includes the cached and the written.
+// usage records counts whose input includes the cached and the written.
 func (a *answer) usage(t tokens, final bool) {
 	t.told, t.usd = a.tokens.told, a.tokens.usd
 	a.inputKnown, a.outputKnown = t.input <= mostTold, (a.outputKnown || final) && t.output <= mostTold
@@ -177,7 +177,7 @@ func (a *answer) usage(t tokens, final bool) {
 // mostCost is more than any call costs, in USD.
 const mostCost = 1e4
 
-// costs takes the provider's own figure, in USD: OpenRouter's usage.cost, by its reference of 2025-11.
+// costs records the provider's own cost in USD: OpenRouter's usage.cost, by its reference of 2025-11.
 func (a *answer) costs(v gjson.Result) {
 	if v.Type == gjson.Number {
 		a.tokens.told, a.tokens.usd = true, min(max(v.Num, 0), mostCost)

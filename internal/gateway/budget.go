@@ -9,11 +9,11 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// usualOutput is what a call is expected to answer at most, in tokens, where it
-// does not say: the cap that Claude Code and OpenCode set themselves.
+// usualOutput is the expected maximum output of a call without a limit, in tokens: the cap that Claude Code and
+// OpenCode set themselves.
 const usualOutput = 32_000
 
-// share is a part of a budget: tokens, and USD, at the dearest price where the model has none.
+// share is a part of a budget: tokens, and USD, at the dearest price for models without one.
 type share struct {
 	tokens int64
 	cost   float64
@@ -38,7 +38,7 @@ func (g Grant) within(s share) bool {
 	return g.MaxCostUSD == 0 || s.cost < g.MaxCostUSD
 }
 
-// exhausted says why a budget of which a part is used allows no further call, "" while it does.
+// exhausted says why a partly used budget allows no further call, "" while it does.
 func (g Grant) exhausted(used share) string {
 	switch {
 	case g.MaxTokens > 0 && used.tokens >= g.MaxTokens:
@@ -58,10 +58,9 @@ func (s *Session) used() share {
 	return share{s.usage.Input + s.usage.Output, s.atMost}
 }
 
-// reserve sets aside what a call may come to, so that calls at the same time do not pass the budget together:
-// while others in flight may use it up, the call waits for what they come to. It answers why the call is
-// refused, and records that; "" with ok false means that ctx ended. After ok the caller must release it, when
-// the call is booked.
+// reserve sets aside a call's maximum, so that concurrent calls do not exceed the budget together. While calls in
+// flight may use it up, the call waits for them. It returns and records why the call is refused; "" with ok false
+// means that ctx ended. After ok the caller must release it when the call is booked.
 func (s *Session) reserve(ctx context.Context, wanted share) (why string, ok bool) {
 	for {
 		s.mu.Lock()
@@ -92,7 +91,7 @@ func (s *Session) release(part share) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.reserved = s.reserved.minus(part); s.reserved.tokens == 0 {
-		s.reserved.cost = 0 // sums of fractions do not end at nothing
+		s.reserved.cost = 0 // rounding may leave a remainder
 	}
 	if s.freed != nil {
 		close(s.freed)
@@ -100,8 +99,8 @@ func (s *Session) release(part share) {
 	}
 }
 
-// leaves reports whether the budget allows one more call. pending is what was
-// used and is not booked yet, own what the asking call has reserved for it.
+// leaves reports whether the budget allows another call. pending is use that is not booked yet, own the call's
+// reservation.
 func (s *Session) leaves(model string, pending tokens, own share) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +129,8 @@ func (s *Session) spend(model string, t tokens) {
 	s.atMost += s.grant.shareOf(model, t).cost
 }
 
-// Anthropic's factors of cache writes, by its price list of 2025: of the price of
-// input where none of its own is set, and for a cache that is kept for an hour.
+// Anthropic's factors of cache writes, by its price list of 2025: of the input price if no own price is set, and
+// for a cache of an hour.
 const (
 	writeFactor = 1.25
 	hourFactor  = 1.6
@@ -150,7 +149,7 @@ func dearest(list []config.Price) (top config.Price) {
 	return top
 }
 
-// cost is what tokens cost in USD: by the provider's own figure where it gives one. Input includes the cached and the
+// cost is the cost of tokens in USD: the provider's own figure if it gives one. Input includes the cached and the
 // written.
 func (t tokens) cost(p config.Price) float64 {
 	if t.told {

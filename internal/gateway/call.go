@@ -22,13 +22,13 @@ import (
 const (
 	// maxRequest bounds a request in bytes; a million tokens with some pictures have about 20 MiB.
 	maxRequest = 64 << 20
-	// A body from largeRequest on, or of unknown length, waits until no other of its attempt and fewer than
-	// maxLarge of all are being sent: no agent can fill the host's memory or keep the others waiting.
+	// A body of at least largeRequest, or of unknown length, waits until no other one of its attempt and fewer than
+	// maxLarge of all are being sent: no agent can fill the host's memory or block the others.
 	largeRequest = 8 << 20
 	maxLarge     = 4
 	// maxError bounds the body of an error in bytes.
 	maxError = 1 << 20
-	bodyTime = 2 * time.Minute // how long a client may take to send a body
+	bodyTime = 2 * time.Minute // for a client to send a body
 )
 
 type call struct {
@@ -40,15 +40,15 @@ type call struct {
 	cancel context.CancelFunc
 	req    request
 	url    *url.URL // of the provider
-	// number orders the calls of the session as they were sent.
+	// number orders the session's calls as they were sent.
 	number   int64
-	reserved share // what was set aside of the budget
-	// bodySent gives the place of a large body back; it may be called again.
+	reserved share // set aside of the budget
+	// bodySent releases a large body's slot; it may be called again.
 	bodySent func()
 }
 
-// ServeHTTP answers the attempt that the listener belongs to. It must show its token nevertheless: where programs have
-// no network of their own, others reach the listener, too.
+// ServeHTTP answers the listener's attempt. It checks the token nevertheless: without separate networks other
+// programs reach the listener, too.
 func (s *Session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ro, known := routeOf(r)
 	ctx, cancel := context.WithCancel(r.Context())
@@ -80,8 +80,8 @@ func (s *Session) isToken(shown string) bool {
 	return subtle.ConstantTimeCompare([]byte(shown), []byte(s.token)) == 1
 }
 
-// abort ends a call whose session is closed. A client that does not read could hold
-// it otherwise. That a connection knows no deadlines changes nothing.
+// abort ends a call whose session is closed, since a client that does not read could hold it. A connection without
+// deadlines does not matter.
 func (c *call) abort() {
 	c.cancel()
 	_ = c.rc.SetReadDeadline(time.Unix(1, 0))
@@ -96,7 +96,7 @@ func (s *Session) refuse(w http.ResponseWriter, no *refusal) {
 func (c *call) serve(ctx context.Context) {
 	free := c.admit(ctx)
 	if free == nil {
-		return // the client left, or the attempt is over
+		return // the client left, or the attempt has ended
 	}
 	defer free()
 	refused := c.prepare()
@@ -128,7 +128,7 @@ func (c *call) serve(ctx context.Context) {
 	proxy.ServeHTTP(c.w, c.in.WithContext(ctx))
 }
 
-// admit waits until the call has its place, which the caller must free; nil when it ended before.
+// admit waits for the call's slot, which the caller must free; nil if the call ended before.
 func (c *call) admit(ctx context.Context) (free func()) {
 	places := []chan struct{}{c.slots}
 	if n := c.in.ContentLength; n < 0 || n >= largeRequest {
@@ -154,7 +154,7 @@ func (c *call) admit(ctx context.Context) (free func()) {
 	}
 }
 
-// prepare reads the request; it gives how to refuse it, nil when it is good.
+// prepare reads the request; it returns a refusal, or nil.
 func (c *call) prepare() *refusal {
 	body, refused := c.readBody()
 	if refused != nil {
@@ -192,14 +192,14 @@ func (c *call) readBody() (string, *refusal) {
 	return "", refuse(c.route.protocol, status, text)
 }
 
-// over says why the attempt is over for being fruitless; empty while it is not.
+// over says why the attempt is ended as fruitless; empty for not.
 func (s *Session) over() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.gaveUp
 }
 
-// forbidden asks the breaker and the budget; nil: the call may go, or ended while it waited.
+// forbidden asks the breaker and the budget. Nil: the call may go, or ended while it waited.
 func (c *call) forbidden(ctx context.Context) *refusal {
 	if c.route.kind == models {
 		return nil
@@ -208,7 +208,7 @@ func (c *call) forbidden(ctx context.Context) *refusal {
 		return refuse(c.route.protocol, http.StatusForbidden, "the attempt is over: "+why)
 	}
 	now := c.gateway.Now()
-	if c.route.kind != countTokens { // which costs nothing
+	if c.route.kind != countTokens { // it costs nothing
 		wanted := c.grant.shareOf(c.req.model, tokens{input: inputOf(c.req.size), output: c.req.most})
 		why, ok := c.reserve(ctx, wanted)
 		if ok {

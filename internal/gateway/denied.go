@@ -10,23 +10,22 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// A request may have any field, since a newer CLI may need one that is not known yet. Denied is what these rules find,
-// however deep it lies:
+// A request may have any field, since a newer CLI may need an unknown one. These rules deny, at any depth:
 //
-//   - hosted: the provider would run something (tools that it runs itself are taken out before, see tools.go)
-//   - later: the answer would go on after the call, and could not be counted
+//   - hosted: the provider would run something (its own tools are removed before, see tools.go)
+//   - later: the answer would continue after the call, and could not be counted
 //   - tier: the answer would have another price
 //   - stored, id, address: the provider would look up what the gateway does not see
 //   - model: another model than the backend's
 //
-// All but idName match names as plainName writes them. A field that is false, null or empty asks for nothing.
+// All but idName match names in plainName's form. A false, null or empty field asks for nothing.
 var (
 	hostedName = regexp.MustCompile(`^prompt$|search|brows(?:e|ing)|crawl|fetch|grounding|retriev|interpreter|execution|computeruse|mcp|plugin|` +
 		`connector|container|skill|preset|datasource|knowledge|internet|online|compound|imagegeneration`)
 	laterName = regexp.MustCompile(`background|deferred|async|webhook|callback`)
 	tierName  = regexp.MustCompile(`^(?:servicetier|speed|inferencegeo)$`)
-	// storedName matches earlier answers and conversations, which may be another attempt's, caches, and models to fall
-	// back on.
+	// storedName matches earlier answers and conversations, which may be another attempt's, caches, and fallback
+	// models.
 	storedName  = regexp.MustCompile(`^(?:previous|stored|saved)|^(?:conversation|cachedcontents?)$|(?:models|fallbacks)$`)
 	idName      = regexp.MustCompile(`(?:[_-](?i:ids?)|Ids?|IDs?)$`)
 	addressName = regexp.MustCompile(`ur[li]s?$`)
@@ -34,35 +33,35 @@ var (
 	toolsName   = regexp.MustCompile(`tool(?:s|sets?)$`)
 )
 
-// The exceptions from these rules.
+// The exceptions to these rules.
 var (
-	// ownID matches ids by which the parts of a request name each other or their sender, and those of tokens.
+	// ownID matches ids by which a request's parts refer to each other or to their sender, and token ids.
 	ownID = regexp.MustCompile(`^(?:(?:tool|function)?call|(?:parent)?tooluse|.*user|session|(?:client)?request|trace|turn|.*token)ids?$`)
-	// ownName matches fields that providers ignore, and schemas, in which the agent chooses the names.
+	// ownName matches fields that providers ignore, and schemas, whose names the agent chooses.
 	ownName = regexp.MustCompile(`^(?:(?:client)?metadata|labels|diagnostics|functions|json|guidedjson)$|schema$`)
-	// negativeName matches fields that name what shall not be used.
+	// negativeName matches fields that exclude something.
 	negativeName = regexp.MustCompile(`^(?:exclude|disable|deny|block|ignore)`)
-	// conversationName matches the fields that hold what was said, in all protocols. Only references are denied there.
+	// conversationName matches the fields with the conversation, in all protocols. Only references are denied there.
 	conversationName = regexp.MustCompile(`^(?:input|messages|contents|system|systeminstruction)$`)
-	// agentsName matches the fields of a conversation whose values are the agent's own, and may name any address and file:
-	// what its tools are called with, and what they give back.
+	// agentsName matches a conversation's fields with the agent's own values, which may name any address and file:
+	// its tools' arguments and results.
 	agentsName = regexp.MustCompile(`^(?:action|args|arguments|input|operation|response)$`)
-	// spokenName matches fields whose texts may be an address: what was said, and where what a tool brings comes from.
+	// spokenName matches fields whose texts may be an address: messages, and the sources of tools' results.
 	spokenName = regexp.MustCompile(`^(?:code|content|output|reasoning|reasoningcontent|refusal|source|text|thinking|title|instructions|stop|stopsequences|user)$`)
 )
 
-// plainName is a name in lower case without _ and -, as lenient servers compare names. Upper case comes first, since
-// encoding/json takes ſ for s.
+// plainName is a name in lower case without _ and -, as lenient servers compare names. It goes through upper case,
+// since encoding/json takes ſ for s.
 func plainName(name string) string {
 	return unscored.Replace(strings.ToLower(strings.ToUpper(name)))
 }
 
 var unscored = strings.NewReplacer("_", "", "-", "")
 
-// exactNames are the fields that the gateway reads by their exact names.
+// exactNames are the fields that the gateway reads by exact name.
 var exactNames = []string{"model", "stream", "tools", "tool_choice", "input", "messages", "contents", "system"}
 
-// spelledOtherwise finds another spelling of one of the names, by which a lenient server would read the field.
+// spelledOtherwise finds another spelling of a name, which a lenient server would read as the field.
 func (f fields) spelledOtherwise(names ...string) (other, name string) {
 	for other := range f {
 		for _, name := range names {
@@ -74,7 +73,7 @@ func (f fields) spelledOtherwise(names ...string) (other, name string) {
 	return "", ""
 }
 
-// denial looks for what is denied in one field of a request.
+// denial checks one field of a request.
 type denial struct {
 	kind  callKind
 	grant Grant
@@ -98,7 +97,7 @@ func (f fields) denied(kind callKind, g Grant) error {
 	return nil
 }
 
-// asked looks at a field outside of the conversation and at what lies in it.
+// asked checks a field outside of the conversation, with its content.
 func (d denial) asked(name string, v gjson.Result, depth int) error {
 	plain := plainName(name)
 	if asksNothing(v) || ownName.MatchString(plain) {
@@ -133,7 +132,7 @@ func asksNothing(v gjson.Result) bool {
 	}
 }
 
-// onlyNames reports whether a value is one, or a list of them.
+// onlyNames reports whether a value is a name or a list of names.
 func onlyNames(v gjson.Result) bool {
 	for entry := range elements(v) {
 		if entry.Type == gjson.JSON {
@@ -143,7 +142,7 @@ func onlyNames(v gjson.Result) bool {
 	return !v.IsObject()
 }
 
-// within goes through what lies in an object or a list, whose elements have its name, until an error.
+// within visits the fields of an object, or a list's elements under its name, until an error.
 func within(name string, v gjson.Result, look func(string, gjson.Result) error) (err error) {
 	if v.Type != gjson.JSON {
 		return nil
@@ -159,7 +158,6 @@ func within(name string, v gjson.Result, look func(string, gjson.Result) error) 
 	return err
 }
 
-// rule applies the rules to one field.
 func (d denial) rule(name, plain string, v gjson.Result) error {
 	switch {
 	case d.isHosted(plain, v):
@@ -176,7 +174,6 @@ func (d denial) rule(name, plain string, v gjson.Result) error {
 	return d.reference(name, plain, v)
 }
 
-// standardTiers are served for the usual price.
 var standardTiers = map[string]bool{
 	"auto":          true,
 	"default":       true,
@@ -185,7 +182,7 @@ var standardTiers = map[string]bool{
 	"global":        true,
 }
 
-// isHosted judges a field by its name, and one that is a type by its value.
+// isHosted judges a field by its name, and a type by its value.
 func (d denial) isHosted(plain string, v gjson.Result) bool {
 	if plain != "type" {
 		return hostedName.MatchString(plain)
@@ -203,7 +200,7 @@ func (d denial) model(name string) error {
 
 func isTools(plain string, v gjson.Result) bool { return toolsName.MatchString(plain) && v.IsArray() }
 
-// tools refuses hosted tools in a place where none are taken out. A tool may be a mere name.
+// tools refuses hosted tools in fields that keep them. A tool may be a mere name.
 func (d denial) tools(list gjson.Result) error {
 	for entry := range elements(list) {
 		if entry.Type == gjson.String {
@@ -219,8 +216,8 @@ func (d denial) tools(list gjson.Result) error {
 	return nil
 }
 
-// conversation looks for references in what was said. Most conversations have none, which is quicker seen by their text
-// than by their fields.
+// conversation looks for references in the conversation. Most have none, and checking the text first is faster than
+// checking the fields.
 func (d denial) conversation(v gjson.Result, depth int) error {
 	if !mayRefer(v.Raw) {
 		return nil
@@ -228,7 +225,7 @@ func (d denial) conversation(v gjson.Result, depth int) error {
 	return d.said("content", v, depth)
 }
 
-// said looks at a field of a conversation and at what lies in it.
+// said checks a field of a conversation, with its content.
 func (d denial) said(name string, v gjson.Result, depth int) error {
 	plain := plainName(name)
 	switch {
@@ -247,7 +244,7 @@ func (d denial) said(name string, v gjson.Result, depth int) error {
 	return within(name, v, func(name string, v gjson.Result) error { return d.said(name, v, depth-1) })
 }
 
-// reference refuses a field that stands for something elsewhere.
+// reference refuses a field that refers to something elsewhere.
 func (d denial) reference(name, plain string, v gjson.Result) error {
 	switch {
 	case v.Type == gjson.JSON:
@@ -263,7 +260,7 @@ func (d denial) reference(name, plain string, v gjson.Result) error {
 	return nil
 }
 
-// isAddress reports whether a text names something instead of holding it, by its field or by how it begins.
+// isAddress reports whether a text names something instead of containing it, by its field or its beginning.
 func isAddress(plain, text string) bool {
 	if addressName.MatchString(plain) {
 		return !strings.HasPrefix(text, "data:")
@@ -273,10 +270,10 @@ func isAddress(plain, text string) bool {
 
 func isID(name, plain string) bool { return idName.MatchString(name) && !ownID.MatchString(plain) }
 
-// referenceTypes are the types of objects that stand for something elsewhere.
+// referenceTypes are the types of references.
 var referenceTypes = map[string]bool{"item_reference": true, "url": true}
 
-// whole refuses an object that holds nothing itself.
+// whole refuses an object without own content.
 func (d denial) whole(v gjson.Result) error {
 	file := v.Get("type").Str == "file"
 	switch {
@@ -288,7 +285,7 @@ func (d denial) whole(v gjson.Result) error {
 	return nil
 }
 
-// onlyID reports whether an object has an id, and nothing but what may stand beside one.
+// onlyID reports whether an object has an id, and nothing but its usual companions.
 func onlyID(v gjson.Result) bool {
 	if !v.IsObject() {
 		return false

@@ -1,13 +1,13 @@
-// Package gateway stands between agents and the providers of their models: a reverse proxy to which an agent's base
-// URL points, with a listener for each attempt. The agent holds a token of its attempt; the provider's key stays here.
+// Package gateway is a reverse proxy between agents and their models' providers. An agent's base URL points to its
+// attempt's listener. The agent has the attempt's token; the provider's key stays here.
 //
-// For each call the token is compared, the path must be one of the few that agents need, the breaker's word
-// and the attempt's budget are asked, the call is sent with the provider's key, and the answer passes as it
-// comes while its tokens are counted and refusals are read. With rung 1 an answer is held back until its
-// first word or call of a tool, and one without either is asked for once more.
+// For each call the gateway compares the token, allows only the paths that agents need, asks the breaker and the
+// attempt's budget, and sends the call with the provider's key. The answer passes as it comes, while the gateway
+// counts tokens and reads refusals. With rung 1 an answer is held back until its first word or tool call, and one
+// without either is requested again.
 //
-// What an agent sends is hostile: sizes are bounded, headers and queries pass by allowlist, and redirects of a
-// provider are not followed.
+// An agent's input is hostile: sizes are bounded, headers and queries pass by allowlist, and a provider's redirects
+// are not followed.
 //
 //	question                                                      file
 //	how does a call go through, and what is bounded on its way    call.go
@@ -22,14 +22,14 @@
 //	how is a provider called, and what of its answer passes       upstream.go
 //	how is a stream parted into events                            events.go (splitter)
 //	how are tokens, text and tool calls read of an answer         read.go, answer.go
-//	when is an answer asked for once more                         rung.go
-//	what is the opposite thinking mode                            rung.go (opposite)
+//	when is an answer requested again                             rung.go
+//	which is the opposite thinking mode                           rung.go (opposite)
 //	when is an answer too much prose                              prose.go
 //	when does an attempt get nowhere at its provider              session.go (heard)
 //	what may an attempt use, and what did it use                  session.go, budget.go
 //	what does a model cost                                        budget.go (cost), ../../config/models.go
 //	what does an agent see that is refused                        refuse.go
 //	where does an attempt reach it                                gateway.go (Serve, Listen)
-//	how is the key kept out of what an agent sees                 upstream.go send, ../secret
+//	how is the key kept out of an agent's answers                 upstream.go send, ../secret
 //	how is JSON read                                              request.go (parsed)
 package gateway

@@ -7,17 +7,17 @@ import (
 	"io"
 )
 
-// maxEvent bounds one event in bytes. The last event of Responses repeats the
-// whole answer; a longer one passes unread.
+// maxEvent limits one event in bytes. The last event of Responses repeats the whole answer; a longer one passes
+// unread.
 const maxEvent = 16 << 20
 
-// splitter cuts a stream of server-sent events. What it gives, joined, is what it reads.
+// splitter cuts a stream of server-sent events. Its output, joined, is its input.
 type splitter struct {
 	from    *bufio.Reader
-	max     int // bytes of an event that is given whole
+	max     int // of an event that is returned whole
 	raw     []byte
-	within  bool // what follows belongs to an event whose beginning was given
-	midline bool // and to a line of it
+	within  bool // the event's beginning was returned
+	midline bool // and a line's
 }
 
 func newSplitter(from io.Reader) splitter {
@@ -26,11 +26,11 @@ func newSplitter(from io.Reader) splitter {
 
 const byteOrderMark = "\ufeff"
 
-// lines gives a stream without the byte order mark that it may begin with, and each line with \n at its end, where the
-// standard of events allows \r and \r\n, too.
+// lines drops a stream's byte order mark and ends each line with \n; the standard of events also allows \r and
+// \r\n.
 type lines struct {
 	io.Reader
-	mark int  // bytes of the mark that came, all of them where something else did
+	mark int  // bytes read of the mark, all of them after something else
 	cr   bool // the last byte was \r
 }
 
@@ -55,8 +55,8 @@ func (l *lines) Read(p []byte) (int, error) {
 	return len(kept), err
 }
 
-// next gives one event as it came, with its end, and its data lines, joined; of one that is too long a piece
-// without them. Both are valid until the next call.
+// next returns one event as it came, with its end, and its joined data lines; of a too long one a piece without
+// them. Both are valid until the next call.
 func (s *splitter) next() (raw, data []byte, err error) {
 	s.raw = s.raw[:0]
 	begun, ended := !s.within, false
@@ -74,7 +74,7 @@ func (s *splitter) next() (raw, data []byte, err error) {
 	return s.raw, data, err
 }
 
-// line takes a line, or as much of it as the buffer holds. blank: it ends the event.
+// line reads a line, or as much as the buffer holds. blank: it ends the event.
 func (s *splitter) line() (blank bool, err error) {
 	line, err := s.from.ReadSlice('\n')
 	s.raw = append(s.raw, line...)

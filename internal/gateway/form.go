@@ -8,29 +8,28 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// form is what is known of a kind of call; zero where nothing is read or changed of it.
+// form describes a kind of call; zero if nothing is read or changed.
 type form struct {
-	// read reads one event of a stream, or a whole answer; what it does not know it ignores. Nil where no model answers.
+	// read reads one event of a stream, or a whole answer, and ignores unknown ones. Nil if no model answers.
 	read func(e gjson.Result, a *answer)
-	// alive is what an agent gets while an answer is held back: what its CLI takes for a sign of life. Codex
-	// 0.169.0 gives a stream up after five minutes without an event, of which a comment is none. Claude Code counts
-	// no pings, which is why internal/agent has it wait longer. OpenCode watches for bytes. Gemini CLI 0.61.0 fails
-	// over a comment and skips empty lines.
+	// alive is the sign of life that an agent gets while an answer is held back, by CLI. Codex 0.169.0 gives a
+	// stream up after five minutes without an event; a comment is none. Claude Code counts no pings, which is why
+	// internal/agent makes it wait longer. OpenCode watches for bytes. Gemini CLI 0.61.0 fails on a comment and
+	// skips empty lines.
 	alive string
-	// turn makes the request of the second try: the other thinking mode and the nudge. It answers false where the
-	// request cannot be turned round.
+	// turn makes the second try's request: the other thinking mode and the nudge. It is false if that is impossible.
 	turn func(*draft, config.Model) bool
-	// sure is the field by which a request asks for the log-probabilities of the answer, and its value: OpenAI's and
-	// Google's references of 2025-11. Messages has none.
+	// sure is the field that requests the answer's log-probabilities, and its value: OpenAI's and Google's
+	// references of 2025-11. Messages has none.
 	sure      string
 	sureValue any
-	// limits are the fields by which a request bounds each answer, answers those by which it asks for several.
+	// limits are the fields that limit each answer, answers the fields that ask for several.
 	limits, answers []string
-	// local are the types of tools that the agent runs itself, as patterns with the dates that Messages puts behind:
-	// OpenAI's and Anthropic's references of 2026-08. Every other type is of the provider (it costs beyond tokens and
-	// reaches past the sandbox) or of a computer that no CLI here has. A search for tools looks through those of the
-	// request only, wherever it runs. Of the CLIs only Codex offers one unasked (web_search, 0.169.0); Claude Code and
-	// Gemini CLI search in calls of their own.
+	// local are the types of tools that the agent runs itself, as patterns with the dates that Messages appends:
+	// OpenAI's and Anthropic's references of 2026-08. Every other type is the provider's (it costs beyond tokens and
+	// reaches past the sandbox) or for a computer that no CLI here has. A tool search only covers the request's
+	// tools, wherever it runs. Only Codex offers a hosted tool by default (web_search, 0.169.0); Claude Code and
+	// Gemini CLI search in separate calls.
 	local *regexp.Regexp
 }
 

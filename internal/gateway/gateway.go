@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	headerTime = 10 * time.Second // how long a client may take to send its headers; it sits on the same machine
-	// idleTime is how long a kept connection may wait for its next call. Agents
-	// run tools for minutes between calls and open a new one then.
+	headerTime = 10 * time.Second // for a client to send its headers; it is on the same machine
+	// idleTime is how long a kept connection may wait for its next call. Agents run tools for minutes between calls
+	// and open a new one then.
 	idleTime = 2 * time.Minute
 	// maxHeader bounds the headers of a request in bytes.
 	maxHeader = 64 << 10
@@ -27,12 +27,12 @@ const (
 type Options struct {
 	Now func() time.Time
 	Log zerolog.Logger
-	// Transport reaches the providers. It must not ask for compressed answers, whose tokens could not be
-	// counted, nor limit the time to the first byte: a model may think for minutes.
+	// Transport reaches the providers. It must not ask for compressed answers, whose tokens could not be counted,
+	// nor limit the time to the first byte: a model may think for minutes.
 	Transport http.RoundTripper
 }
 
-// Gateway is what the sessions of all attempts share. Make it with New.
+// Gateway is shared by all attempts' sessions. Use New.
 type Gateway struct {
 	Options
 	large chan struct{} // taken by calls that send a large body
@@ -40,7 +40,7 @@ type Gateway struct {
 
 func New(o Options) *Gateway { return &Gateway{Options: o, large: make(chan struct{}, maxLarge)} }
 
-// Open gives a token for the provider of the grant, until the caller closes the session.
+// Open makes a token for the grant's provider, until the session closes.
 func (g *Gateway) Open(grant Grant) *Session {
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails, by its documentation
@@ -53,10 +53,10 @@ func (g *Gateway) Open(grant Grant) *Session {
 	return s
 }
 
-// Serve answers on a listener, which belongs to the attempt alone, until Close.
+// Serve answers on the attempt's own listener, until Close.
 func (s *Session) Serve(ln net.Listener) { _ = s.server.Serve(netutil.LimitListener(ln, maxConns)) }
 
-// Listen serves a free port of the host's loopback, for an agent without a network of its own, and gives its URL.
+// Listen serves a free port of the host's loopback, for an agent without its own network, and returns its URL.
 func (s *Session) Listen() (url string, err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// What became of asking a provider for its models.
+// The results of listing a provider's models.
 var (
 	ErrKey    = errors.New("the provider refuses the key")
 	ErrNoList = errors.New("the provider lists no models")
@@ -21,8 +21,8 @@ var (
 // maxList bounds the list of a provider's models, in bytes.
 const maxList = 8 << 20
 
-// List asks a provider for its models with its key, which costs nothing and shows that the key works. The names are
-// as calls name them. The transport must not be nil.
+// List lists a provider's models with its key, which costs nothing and shows that the key works. The names are as
+// calls use them. The transport must not be nil.
 func List(ctx context.Context, transport http.RoundTripper, p config.Provider) (names []string, err error) {
 	address := p.BaseURL + map[string]string{
 		config.OpenAI: "/models", config.Anthropic: "/v1/models?limit=1000", config.Google: "/v1beta/models?pageSize=1000",
@@ -32,7 +32,7 @@ func List(ctx context.Context, transport http.RoundTripper, p config.Provider) (
 		return nil, err
 	}
 	req.Header = outbound(http.Header{"Anthropic-Version": {"2023-06-01"}}, p)
-	resp, err := transport.RoundTrip(req) // follows no redirect, which would get the key
+	resp, err := transport.RoundTrip(req) // without redirects, which would get the key
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func List(ctx context.Context, transport http.RoundTripper, p config.Provider) (
 	return names, nil
 }
 
-// listError says why an answer holds no list of models, nil if it may hold one.
+// listError says why an answer has no list of models, nil if it may have one.
 func listError(resp *http.Response, body []byte) error {
 	wrongKey := fmt.Errorf("%w: it answers %s", ErrKey, resp.Status)
 	switch resp.StatusCode {

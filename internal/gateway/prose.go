@@ -7,17 +7,17 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// sureTokens is the stretch of prose over which a model's confidence is taken: some three sentences, so that one
-// odd word does not count.
+// sureTokens is the window of a model's confidence: some three sentences of prose, so that one odd word does not
+// count.
 const sureTokens = 64
 
-// sureness holds the log-probabilities of the last tokens of prose.
+// sureness keeps the log-probabilities of the last tokens of prose.
 type sureness struct {
 	last [sureTokens]float64
 	n    int
 }
 
-// add takes the list of log-probabilities of one event; other JSON is none.
+// add adds one event's list of log-probabilities; other JSON has none.
 func (s *sureness) add(list gjson.Result) {
 	for v := range elements(list) {
 		if v.Type == gjson.Number {
@@ -27,7 +27,7 @@ func (s *sureness) add(list gjson.Result) {
 	}
 }
 
-// value is the geometric mean of the tokens' probabilities; false before there are enough of them.
+// value is the geometric mean of the tokens' probabilities; false while there are too few.
 func (s *sureness) value() (float64, bool) {
 	sum := 0.0
 	for _, p := range s.last {
@@ -36,7 +36,7 @@ func (s *sureness) value() (float64, bool) {
 	return math.Exp(sum / sureTokens), s.n >= sureTokens
 }
 
-// sureOf has a request ask for the log-probabilities of the answer, where its protocol knows them.
+// sureOf makes a request ask for the answer's log-probabilities, if its protocol has them.
 func (kind callKind) sureOf(body string) string {
 	d, f := draft{body}, forms[kind]
 	if f.sure != "" {
@@ -45,8 +45,8 @@ func (kind callKind) sureOf(body string) string {
 	return d.body
 }
 
-// judge ends the attempt, once, when an answer that calls no tool comes to nothing: its prose goes on for too long, or
-// the model is less sure of it than the operator wants. Reasoning is no prose.
+// judge ends the attempt, once, when an answer without a tool call has too much prose, or the model's confidence in
+// it is below the operator's limit. Reasoning is no prose.
 func (c *call) judge(said *answer) {
 	if c.grant.OnFruitless == nil || c.grant.NoAnswerBytes == 0 {
 		return

@@ -23,7 +23,7 @@ func readResponses(e gjson.Result, a *answer) {
 	}
 }
 
-// readOutput reads a response that was not streamed, or an item of a streamed one or a piece of an item.
+// readOutput reads a whole response, or an item of a stream or a piece of one.
 func readOutput(kind string, e gjson.Result, a *answer) {
 	item := e.Get("item")
 	switch {
@@ -54,7 +54,7 @@ func readDelta(kind string, e gjson.Result, a *answer) {
 	}
 }
 
-// closeItem counts what of an item did not come in pieces: the arguments of a tool of each kind, and sealed reasoning.
+// closeItem counts the parts of an item that did not come in pieces: tool arguments, and sealed reasoning.
 func (a *answer) closeItem(item gjson.Result) {
 	whole := len(item.Get("action").Raw)
 	for _, name := range []string{"arguments", "input", "encrypted_content"} {
@@ -64,7 +64,7 @@ func (a *answer) closeItem(item gjson.Result) {
 	a.piece = 0
 }
 
-// readResponse reads the response as a whole, which ends the answer.
+// readResponse reads the whole response, which ends the answer.
 func readResponse(r gjson.Result, a *answer) {
 	if !r.IsObject() {
 		return
@@ -82,8 +82,8 @@ func readResponse(r gjson.Result, a *answer) {
 	}
 }
 
-// readItem sees tool calls of every kind (function_call, custom_tool_call, local_shell_call, …) and visible
-// text, whose length was counted when it came in pieces.
+// readItem sees tool calls of every kind (function_call, custom_tool_call, local_shell_call, …) and visible text
+// that was counted in pieces.
 func readItem(item gjson.Result, a *answer) {
 	kind := item.Get("type").Str
 	if strings.HasSuffix(kind, "_call") {
@@ -130,7 +130,7 @@ func readCall(call gjson.Result, a *answer) {
 	a.other += len(call.Get("arguments").Str) + len(call.Get("function.name").Str) + len(call.Get("function.arguments").Str)
 }
 
-// onlyUsage reports whether a chunk of a chat completion carries nothing but usage.
+// onlyUsage reports whether a chunk of a chat completion has only usage.
 func onlyUsage(c gjson.Result) bool {
 	return c.Get("usage").Type != gjson.Null && len(c.Get("choices").Array()) == 0
 }
@@ -161,7 +161,7 @@ func readMessages(e gjson.Result, a *answer) {
 func readBlock(b gjson.Result, a *answer) {
 	a.says(b.Get("text").Str)
 	a.thought += len(b.Get("thinking").Str)
-	// What nobody reads: the arguments of a tool, in pieces or whole, a signature, redacted reasoning.
+	// Invisible parts: a tool's arguments, in pieces or whole, a signature, redacted reasoning.
 	a.other += len(b.Get("partial_json").Str) + len(b.Get("input").Raw)
 	a.other += len(b.Get("signature").Str) + len(b.Get("data").Str)
 	kind := b.Get("type").Str
@@ -170,15 +170,14 @@ func readBlock(b gjson.Result, a *answer) {
 	}
 }
 
-// messagesTokens are the figures of Messages as that protocol parts them. Its
-// input leaves out what was read from and written to the cache.
+// messagesTokens are the counts as Messages splits them. Its input leaves out cache reads and writes.
 type messagesTokens struct {
 	fresh, read, written, hour, output int64
 	told                               bool // a kind of input
 }
 
-// readMessagesUsage adds the three kinds of input together, so that input means
-// the same in all protocols. Fields that a later event lacks keep their value.
+// readMessagesUsage adds the three kinds of input, so that input means the same in all protocols. Fields missing in
+// a later event keep their value.
 func readMessagesUsage(u gjson.Result, a *answer, final bool) {
 	if !u.IsObject() {
 		return
@@ -211,7 +210,7 @@ func readMessagesUsage(u gjson.Result, a *answer, final bool) {
 	a.inputKnown = a.inputKnown && m.told
 }
 
-// readGemini reads a chunk, a whole body, or the array of chunks that a stream without alt=sse is.
+// readGemini reads a chunk, a whole body, or the array of chunks of a stream without alt=sse.
 func readGemini(c gjson.Result, a *answer) {
 	if c.IsArray() {
 		a.each(c, func(chunk gjson.Result, a *answer) {

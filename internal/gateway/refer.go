@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// mayRefer reports whether JSON may hold a reference, or tools. Names are found by the quote behind them.
+// mayRefer reports whether JSON may have a reference, or tools. It finds names by the quote after them.
 func mayRefer(raw string) bool {
 	if mentions(raw, `"file"`, `"item_reference"`) || beginsRemote(raw) {
 		return true
@@ -16,7 +16,7 @@ func mayRefer(raw string) bool {
 			continue
 		}
 		switch name := nameBefore(raw[:at]); name {
-		case "", "call_id", "tool_call_id", "tool_use_id": // of each call of a tool
+		case "", "call_id", "tool_call_id", "tool_use_id": // part of each tool call
 		case "id":
 			if loneID(raw, at) {
 				return true
@@ -33,7 +33,7 @@ func mayRefer(raw string) bool {
 // longestName is more than the name of any field that refers, in bytes.
 const longestName = 64
 
-// nameBefore is the end of a name, or of another text, that may refer: "" for most, by the last letter.
+// nameBefore is the end of a possible referring name: "" for most, by the last letter.
 func nameBefore(text string) string {
 	if text == "" {
 		return ""
@@ -52,8 +52,8 @@ func refersByName(name string) bool {
 	return isID(name, plain) || addressName.MatchString(plain) || toolsName.MatchString(plain)
 }
 
-// loneID reports whether the object of a name "id", which ends at a quote, may hold nothing else: the name stands first
-// and little follows, or it stands last.
+// loneID reports whether the object of a name "id", which ends at a quote, may have no other field: the name is
+// first and little follows, or it is last.
 func loneID(raw string, quote int) bool {
 	const space = " \t\r\n"
 	before := strings.TrimRight(raw[:quote-len(`"id`)], space)

@@ -29,8 +29,8 @@ func (r *refusal) write(w http.ResponseWriter) {
 	io.WriteString(w, body) // a client that has left does not need it
 }
 
-// errorNames are the names of errors by status in the three protocols, and after
-// a colon OpenAI's code, where there is one. 0 stands for every other status.
+// errorNames are the names of errors by status in the three protocols, with OpenAI's code, if any, after a colon. 0
+// is every other status.
 var errorNames = map[string]map[int]string{
 	config.Anthropic: {
 		0:                                "invalid_request_error",
@@ -60,10 +60,9 @@ var errorNames = map[string]map[int]string{
 	},
 }
 
-// anthropicOverloaded is the status by which Anthropic says so.
 const anthropicOverloaded = 529
 
-// refuse is an error in the shape of a protocol; the details are for Google's.
+// refuse is an error in a protocol's form; details are for Google's.
 func refuse(p string, status int, message string, details ...object) *refusal {
 	if p == config.Anthropic && status == http.StatusServiceUnavailable {
 		status = anthropicOverloaded
@@ -93,7 +92,7 @@ func refuse(p string, status int, message string, details ...object) *refusal {
 	return out
 }
 
-// refuseLimit answers with a limit in the way that makes the request's CLI stop or wait; message is for people.
+// refuseLimit answers with a limit in the form that makes the request's CLI stop or wait; message is for people.
 func (r route) refuseLimit(header http.Header, l policy.Limit, message string, now time.Time) *refusal {
 	wait := secondsUntil(l.ResetsAt, now)
 	var out *refusal
@@ -113,9 +112,9 @@ func (r route) refuseLimit(header http.Header, l policy.Limit, message string, n
 	return out
 }
 
-// usedUp is a quota that trying again does not help. What each CLI takes for final was recorded: Codex 429
-// usage_limit_reached, Claude Code a bad request (400) or a rejected plan with a long wait, Gemini
-// CLI a quota per day. OpenCode and the rest of the AI SDK sleep at every 429, but leave at 402.
+// usedUp is a quota that retries do not help. Which answer each CLI takes as final was recorded: Codex 429
+// usage_limit_reached, Claude Code a bad request (400) or a rejected plan with a long wait, Gemini CLI a quota per
+// day. OpenCode and the rest of the AI SDK sleep at every 429, but stop at 402.
 func (r route) usedUp(header http.Header, l policy.Limit, message string, wait int64) *refusal {
 	agent := strings.ToLower(header.Get("User-Agent"))
 	ofAISDK := strings.Contains(agent, "ai-sdk") || strings.Contains(agent, "opencode")
@@ -143,7 +142,7 @@ func (r route) usedUp(header http.Header, l policy.Limit, message string, wait i
 	return &refusal{status: http.StatusTooManyRequests, header: map[string]string{"X-Should-Retry": "false"}, body: object{"error": e}}
 }
 
-// retryInfo tells Google's clients how many seconds to wait; nothing for 0.
+// retryInfo is a Google client's wait in seconds; nothing for 0.
 func retryInfo(wait int64) []object {
 	if wait == 0 {
 		return nil
@@ -151,7 +150,7 @@ func retryInfo(wait int64) []object {
 	return []object{{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": fmt.Sprintf("%ds", wait)}}
 }
 
-// secondsUntil is how long an agent is told to wait, in whole seconds, 0 where nobody knows.
+// secondsUntil is an agent's wait in whole seconds, 0 if unknown.
 func secondsUntil(reset, now time.Time) int64 {
 	if reset.IsZero() {
 		return 0

@@ -19,25 +19,25 @@ import (
 )
 
 type request struct {
-	body   string // as it is sent to the provider
-	size   int    // bytes of it as it is first sent, also when it is no longer held
-	sum    uint64 // stands for the body as the agent sent it, within this process
+	body   string // for the provider
+	size   int    // its bytes at the first try, also after it was dropped
+	sum    uint64 // hash of the agent's body, within this process
 	model  string
-	most   int64 // tokens that the answer may have, by the request or the usual
+	most   int64 // the answer's maximum tokens, by the request or the usual
 	stream bool
 	tools  bool // it offers tools
-	// usageAdded is true where the gateway asked for the usage of a streamed chat
-	// completion, so that the chunk that carries it is kept from the agent.
+	// usageAdded says that the gateway asked for a streamed chat completion's usage, so that its chunk is kept from
+	// the agent.
 	usageAdded bool
 }
 
-// sums seeds the hashes of requests, so that nobody makes two that collide.
+// sums seeds the hashes of requests, so that agents cannot make collisions.
 var sums = maphash.MakeSeed()
 
 // maxModel bounds the name of a model in bytes; some of routers have eighty.
 const maxModel = 256
 
-// readRequest checks a body and prepares it for the provider. An error is for the agent.
+// readRequest checks a body and prepares it for the provider. Its error is for the agent.
 func readRequest(r route, body string, g Grant) (request, error) {
 	out := request{body: body, size: len(body), model: r.model, stream: r.stream}
 	if r.kind == models {
@@ -96,7 +96,7 @@ func (g Grant) refusesModel(model string) error {
 	return nil
 }
 
-// askUsage has a streamed chat completion tell its usage.
+// askUsage requests a streamed chat completion's usage.
 func (r *request) askUsage(f fields) {
 	if f["stream_options"].Get("include_usage").Type == gjson.True {
 		return
@@ -108,7 +108,7 @@ func (r *request) askUsage(f fields) {
 	r.body, r.usageAdded = asked, true
 }
 
-// mostOutput is how many tokens the answers to a request may have together.
+// mostOutput is the maximum total tokens of a request's answers.
 func (f fields) mostOutput(kind callKind) int64 {
 	if kind == generate {
 		for _, name := range []string{"generationConfig", "generation_config"} {
@@ -127,22 +127,22 @@ func (f fields) mostOutput(kind callKind) int64 {
 	return min(cmp.Or(most, usualOutput), maxOutput) * min(answers, maxAnswers)
 }
 
-// Bounds of what a request may make the gateway reckon with. No model answers
-// with a million tokens, and no provider gives more answers than 128 at once.
+// Bounds of what the gateway reserves for a request. No model answers with a million tokens, and no provider gives
+// more than 128 answers at once.
 const (
 	maxOutput  = 1 << 20
 	maxAnswers = 128
 )
 
-// object keeps the literals of JSON that the gateway writes short.
+// object shortens JSON literals.
 type object map[string]any
 
-// manyBrackets is how many opening brackets a text may have that gjson checks. It goes one call deeper with
-// each, and a full stack ends the process; encoding/json is some four times slower and goes 10,000 deep.
+// manyBrackets is the most opening brackets of a text that gjson checks. It recurses at each, and a full stack ends
+// the process; encoding/json is some four times slower and goes 10,000 deep.
 const manyBrackets = 1 << 16
 
-// parsed reads a text; false for what is no JSON. The whole text is checked: of
-// what is broken inside, gjson and a provider could read different things.
+// parsed parses a text; false if it is no JSON. It checks the whole text: gjson and a provider could read broken
+// parts differently.
 func parsed(text string) (gjson.Result, bool) {
 	valid := gjson.Valid
 	if strings.Count(text, "{")+strings.Count(text, "[") > manyBrackets {
@@ -154,8 +154,8 @@ func parsed(text string) (gjson.Result, bool) {
 	return gjson.Parse(text), true
 }
 
-// elements goes through those of a list, and through none of what is no list. It does not gather them: in a list of
-// zeros each would take forty times its bytes.
+// elements iterates over a list's elements, and over nothing else. It does not collect them: in a list of zeros
+// each would take forty times its bytes.
 func elements(v gjson.Result) iter.Seq[gjson.Result] {
 	return func(yield func(gjson.Result) bool) {
 		if v.IsArray() {
@@ -164,9 +164,9 @@ func elements(v gjson.Result) iter.Seq[gjson.Result] {
 	}
 }
 
-// fields are those of an object by name. Of equal names the last counts, as at the providers; gjson's Get would
-// give the first. Names are compared exactly: with encoding/json's structs "MODEL" would replace "model", and
-// another price count.
+// fields are an object's fields by name. Of equal names the last counts, as at the providers; gjson's Get would
+// return the first. Names are compared exactly: with encoding/json's structs "MODEL" would replace "model", and
+// another price would count.
 type fields map[string]gjson.Result
 
 func fieldsOf(v gjson.Result) fields {
@@ -174,7 +174,7 @@ func fieldsOf(v gjson.Result) fields {
 	return f
 }
 
-// namesOf also gives a name that stands twice, "" for none.
+// namesOf also returns a name that occurs twice, "" for none.
 func namesOf(v gjson.Result) (f fields, twice string) {
 	if !v.IsObject() {
 		return nil, ""
@@ -190,13 +190,12 @@ func namesOf(v gjson.Result) (f fields, twice string) {
 	return f, twice
 }
 
-// distinct gives the fields of an object; false where there is none, or a name stands twice.
+// distinct returns an object's fields; false for other values, or if a name occurs twice.
 func distinct(v gjson.Result) (fields, bool) {
 	f, twice := namesOf(v)
 	return f, f != nil && twice == ""
 }
 
-// mayList reports whether a field is a list or not there.
 func (f fields) mayList(name string) bool { return !f.has(name) || f[name].IsArray() }
 
 func (f fields) has(name string) bool { return f[name].Type != gjson.Null }
@@ -213,7 +212,7 @@ func (f fields) json() string {
 
 func list(raws []string) string { return "[" + strings.Join(raws, ",") + "]" }
 
-// encoded writes JSON without escaping < and >, as providers do, of values that encoding cannot fail for.
+// encoded writes JSON like the providers, without escaping < and >, for values that always marshal.
 func encoded(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -225,8 +224,8 @@ func encoded(v any) string {
 // maxCount is more tokens than any model takes in one call.
 const maxCount = 1 << 40
 
-// count is a number of tokens. One that is negative or absurd is read as the
-// nearest that is not, so that no answer lowers a total; what is no number is 0.
+// count is a number of tokens. A negative or absurd one is clamped, so that no answer lowers a total; other values
+// are 0.
 func count(v gjson.Result) int64 {
 	if v.Type != gjson.Number {
 		return 0

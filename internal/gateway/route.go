@@ -27,8 +27,8 @@ type route struct {
 	protocol string
 	method   string
 	path     string // what is appended to the provider's base URL
-	model    string // Gemini names it in the path
-	stream   bool   // Gemini tells it in the path
+	model    string // Gemini has it in the path
+	stream   bool   // Gemini has it in the path
 }
 
 // geminiPath allows plain model names only: no dots or encoded slashes reach the provider's path.
@@ -43,7 +43,7 @@ var routes = map[string]route{
 	"/v1/messages/count_tokens": {kind: countTokens, protocol: config.Anthropic, method: http.MethodPost, path: "/v1/messages/count_tokens"},
 }
 
-// routeOf answers false for whatever is not on the list. The path is compared as it was sent, escapes and all.
+// routeOf is false for paths that are not on the list. It compares the path as sent, with escapes.
 func routeOf(r *http.Request) (route, bool) {
 	p := r.URL.EscapedPath()
 	found, known := routes[p]
@@ -60,12 +60,12 @@ func routeOf(r *http.Request) (route, bool) {
 	return found, r.Method == found.method
 }
 
-// target is the URL of the provider. Of the query it keeps what the protocols define: the form of the stream,
-// the beta switch of Messages, the client's version that Codex names when it lists models.
+// target is the provider's URL. It keeps the query fields that the protocols define: the stream's form, the beta
+// switch of Messages, the client version that Codex sends when it lists models.
 func (r route) target(base string, query url.Values) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil {
-		return nil, err // config checks what stands in its file only
+		return nil, err // config checks only its file's content
 	}
 	u.Path += r.path
 	u.RawPath, u.Fragment = "", ""
@@ -79,8 +79,8 @@ func (r route) target(base string, query url.Values) (*url.URL, error) {
 	return u, nil
 }
 
-// requestHeaders may pass to the provider. Not among them are credentials, cookies, whatever names an
-// organisation, project or account (it would change who pays), and hop-by-hop headers.
+// requestHeaders may pass to the provider. They leave out credentials, cookies, organisations, projects and
+// accounts (which would change who pays), and hop-by-hop headers.
 var requestHeaders = map[string]bool{
 	"Accept": true, "Content-Type": true, "User-Agent": true,
 	"Anthropic-Version": true, "Anthropic-Beta": true, "X-App": true,
@@ -94,10 +94,10 @@ var responseHeaders = map[string]bool{
 	"X-Should-Retry": true, "Openai-Model": true, "Openai-Processing-Ms": true, "Openai-Version": true, "X-Models-Etag": true,
 }
 
-// responsePrefixes are families of headers that tell limits.
+// responsePrefixes are families of headers about limits.
 var responsePrefixes = []string{"X-Ratelimit-", "Anthropic-Ratelimit-", "X-Codex-"}
 
-// tokensOf gives what a request carries in the places where the CLIs put a key.
+// tokensOf returns a request's tokens from the places where CLIs put a key.
 func tokensOf(r *http.Request) []string {
 	found := []string{r.Header.Get("X-Api-Key"), r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key")}
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
@@ -106,8 +106,8 @@ func tokensOf(r *http.Request) []string {
 	return found
 }
 
-// outbound are the headers of the call to the provider. It asks for an answer
-// without compression, so that tokens can be counted while it passes.
+// outbound are the headers for the provider. They request an uncompressed answer, so that tokens can be counted
+// while it passes.
 func outbound(in http.Header, p config.Provider) http.Header {
 	out := http.Header{}
 	for name, values := range in {
@@ -130,7 +130,7 @@ func outbound(in http.Header, p config.Provider) http.Header {
 	return out
 }
 
-// inbound are the headers that an agent may see, with the key masked.
+// inbound are the headers for the agent, with the key masked.
 func inbound(from http.Header, key string) http.Header {
 	to := http.Header{}
 	for name, values := range from {

@@ -18,7 +18,7 @@ import (
 
 const nudge = "Do not deliberate further. Either call a tool now to get on with the task, or give your final answer now in a few sentences."
 
-// maxHeld bounds what is held back of an answer in bytes: more reasoning than any model has in one.
+// maxHeld limits a held answer in bytes: more reasoning than any model writes.
 const maxHeld = 8 << 20
 
 // guarded reports whether the call's answer is held back.
@@ -29,20 +29,20 @@ func (c *call) guarded() bool {
 	return c.req.body != "" && forms[c.route.kind].alive != ""
 }
 
-// held is an answer that is kept from the agent until it calls a tool or says a first word to people. One that ends
-// without either is asked for once more, and the agent sees the second answer alone.
+// held is an answer that is kept from the agent until it calls a tool or has visible text. One that ends without
+// either is requested again, and the agent sees only the second answer.
 type held struct {
 	*call
-	first, second *stream // second is nil where there was no second try
+	first, second *stream // second is nil without a second try
 	asked         bool    // a second time
 	cancel        context.CancelFunc
-	alive         chan struct{} // holds one while the provider has said something
-	decided       chan struct{} // closed when it is known which answer counts, and nothing but Read reads them
+	alive         chan struct{} // holds one after the provider sent something
+	decided       chan struct{} // closed when it is known which answer counts; then only Read reads them
 	counts        *stream
-	known         bool // to Read, which gives no sign of life any more
+	known         bool // to Read, which sends no more signs of life
 }
 
-// hold holds an answer back. out is the request that led to it.
+// hold holds an answer back. out is its request.
 func (c *call) hold(ctx context.Context, first *stream, out *http.Request) io.ReadCloser {
 	ctx, cancel := context.WithCancel(ctx)
 	h := &held{
@@ -62,7 +62,7 @@ func (c *call) hold(ctx context.Context, first *stream, out *http.Request) io.Re
 	return h
 }
 
-// Read gives a sign of life as often as the provider does, and then the answer.
+// Read gives a sign of life for each of the provider's, and then the answer.
 func (h *held) Read(p []byte) (int, error) {
 	for !h.known {
 		select {
@@ -77,7 +77,7 @@ func (h *held) Read(p []byte) (int, error) {
 
 func (h *held) Close() error {
 	h.cancel()
-	h.first.from.Close() // so that nobody waits for it
+	h.first.from.Close() // to release waiting readers
 	<-h.decided
 	var err error
 	if h.second != nil {
@@ -105,7 +105,7 @@ func (h *held) closeSecond() error {
 			u.NoAnswer.Recovered++
 		}
 	})
-	// Both tries sent the same conversation: what the second tells of its input is the best estimate.
+	// Both tries sent the same conversation: the second's input is the best estimate.
 	first := &h.first.said
 	if !first.inputKnown && said.inputKnown {
 		first.tokens.input = said.tokens.input
@@ -115,7 +115,7 @@ func (h *held) closeSecond() error {
 	return err
 }
 
-// recovers reports whether the second try ended well and either called a tool or wrote at most maxProse bytes of prose.
+// recovers reports whether the second try ended well and called a tool or wrote at most maxProse bytes of prose.
 func (a *answer) recovers(maxProse int) bool {
 	if a.failure != nil || !a.ended {
 		return false
@@ -126,8 +126,8 @@ func (a *answer) recovers(maxProse int) bool {
 	return a.text && a.prose <= maxProse
 }
 
-// beat notes that the provider said something. Only then the agent hears of it,
-// so that one whose provider falls silent still notices.
+// beat notes that the provider sent something. Only then the agent gets a sign of life, so that it notices a silent
+// provider.
 func (h *held) beat() {
 	select {
 	case h.alive <- struct{}{}:
@@ -135,7 +135,7 @@ func (h *held) beat() {
 	}
 }
 
-// comesToNothing reads the first answer until that is known: it ends without a call of a tool and without a text.
+// comesToNothing reads the first answer until it is known whether it ends without a tool call and without text.
 func (h *held) comesToNothing() bool {
 	for s := h.first; ; h.beat() {
 		s.next()
@@ -150,7 +150,7 @@ func (h *held) comesToNothing() bool {
 	}
 }
 
-// again makes the second try; false: nothing came of it, and the first answer counts.
+// again makes the second try. False: it failed, and the first answer counts.
 func (h *held) again(ctx context.Context, out *http.Request) bool {
 	body, ok := h.req.opposite(h.route.kind, h.grant.Provider)
 	if !ok || !h.mayRepeat(ctx, h.first.said) {
@@ -179,7 +179,7 @@ func (h *held) again(ctx context.Context, out *http.Request) bool {
 	return good
 }
 
-// lost reads what came instead of a second answer.
+// lost reads the response that came instead of a second answer.
 func (h *held) lost(resp *http.Response) {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
@@ -188,22 +188,22 @@ func (h *held) lost(resp *http.Response) {
 	}
 }
 
-// mayRepeat asks the breaker and the budget, with what the first answer used.
-// That there is no second try refuses nothing, so nothing is recorded.
+// mayRepeat asks the breaker and the budget, with the first answer's use. Without a second try nothing is refused,
+// so it records nothing.
 func (c *call) mayRepeat(ctx context.Context, said answer) bool {
 	said.settle(c.req.size)
 	_, closed := c.grant.Limited(ctx)
 	return !closed && c.leaves(c.req.model, said.tokens, c.reserved)
 }
 
-// draft is a request that is being changed; what is not touched keeps its bytes.
+// draft is a request being changed; the untouched parts keep their bytes.
 type draft struct{ body string }
 
 func (d *draft) get(path string) gjson.Result { return gjson.Get(d.body, path) }
 
 func (d *draft) has(path string) bool { return d.get(path).Type != gjson.Null }
 
-// set writes a value; -1 at the end of a path appends. A place that cannot be is left as it is.
+// set writes a value; -1 at the end of a path appends. An impossible path changes nothing.
 func (d *draft) set(path string, value any) {
 	if changed, err := sjson.SetRaw(d.body, path, encoded(value)); err == nil {
 		d.body = changed
@@ -216,7 +216,7 @@ func (d *draft) drop(path string) {
 	}
 }
 
-// opposite is the request of the second try; false where it cannot be turned round.
+// opposite is the second try's request; false if it has none.
 func (r request) opposite(kind callKind, p config.Provider) (string, bool) {
 	d := &draft{r.body}
 	turn := forms[kind].turn
@@ -224,8 +224,8 @@ func (r request) opposite(kind callKind, p config.Provider) (string, bool) {
 	return d.body, turned
 }
 
-// otherEffort turns an effort round: the least that the model takes, or medium for one that thinks as little. "low" is
-// what most models of unknown names take.
+// otherEffort inverts an effort: the model's least, or medium if that is the current one. Most models of unknown
+// names take "low".
 func otherEffort(effort string, m config.Model) string {
 	least := "low"
 	if len(m.Efforts) > 0 {
@@ -242,8 +242,8 @@ func otherEffort(effort string, m config.Model) string {
 	return least
 }
 
-// turnResponses answers false for a conversation that the provider keeps: what
-// the agent would refer to later is not there.
+// turnResponses is false for a conversation that the provider keeps: the agent's later references would be missing
+// there.
 func (d *draft) turnResponses(m config.Model) bool {
 	kept := d.get("store").Type == gjson.True || d.has("previous_response_id") || d.has("conversation")
 	if kept || d.get("tool_choice").Str == "none" {
@@ -261,7 +261,7 @@ func (d *draft) turnResponses(m config.Model) bool {
 	return true
 }
 
-// turnChat also turns the switches of other servers, where the request uses them.
+// turnChat also inverts other servers' switches that the request uses.
 func (d *draft) turnChat(m config.Model) bool {
 	several := count(d.get("n")) > 1
 	if several || !d.get("messages.0").Exists() || d.get("tool_choice").Str == "none" {
@@ -282,8 +282,8 @@ func (d *draft) turnChat(m config.Model) bool {
 	return true
 }
 
-// leastBudget is the least thinking budget in tokens that any model of Anthropic takes, by its reference of 2025-11; it
-// must be less than max_tokens. mostBudget is enough for one step.
+// leastBudget is the smallest thinking budget in tokens of Anthropic's models, by its reference of 2025-11; it must
+// be less than max_tokens. mostBudget is enough for one step.
 const (
 	leastBudget = 1024
 	mostBudget  = 8192
@@ -303,7 +303,7 @@ func (d *draft) turnMessages(m config.Model) bool {
 	effort := len(m.Efforts) > 0 || d.has("output_config.effort")
 	most := count(d.get("max_tokens"))
 	switch {
-	case m.LeastBudget == nil && effort: // it thinks as it sees fit
+	case m.LeastBudget == nil && effort: // the model decides how much it thinks
 		d.set("thinking", object{"type": "adaptive"})
 	case most <= leastBudget:
 		return false
@@ -321,7 +321,7 @@ func (d *draft) turnMessages(m config.Model) bool {
 	return false
 }
 
-// sayMessages puts the nudge at the end of the last message, the user's, which may hold tool results.
+// sayMessages appends the nudge to the last message, the user's, which may have tool results.
 func (d *draft) sayMessages() bool {
 	n := d.get("messages.#").Int()
 	if n == 0 {
@@ -340,11 +340,11 @@ func (d *draft) sayMessages() bool {
 	return true
 }
 
-// dropThinkingEdits takes out of the context management what the API refuses while thinking is off.
+// dropThinkingEdits removes the context management that the API refuses without thinking.
 func (d *draft) dropThinkingEdits() {
 	edits := d.get("context_management.edits").Array()
 	left := len(edits)
-	for i := len(edits) - 1; i >= 0; i-- { // from the end, so that the others keep their places
+	for i := len(edits) - 1; i >= 0; i-- { // from the end, to keep the indices
 		if strings.HasPrefix(edits[i].Get("type").Str, "clear_thinking") {
 			d.drop(fmt.Sprintf("context_management.edits.%d", i))
 			left--
@@ -355,7 +355,7 @@ func (d *draft) dropThinkingEdits() {
 	}
 }
 
-// turnGemini turns levels for models that have them, else budgets; the model chooses at -1.
+// turnGemini inverts levels for models that have them, else budgets; at -1 the model decides.
 func (d *draft) turnGemini(m config.Model) bool {
 	forbidden := d.get("toolConfig.functionCallingConfig.mode").Str == "NONE"
 	if forbidden || !d.get("contents.0").Exists() {
@@ -382,8 +382,7 @@ func (d *draft) turnGemini(m config.Model) bool {
 	return true
 }
 
-// atMost reports whether a budget is given and does not exceed limit, in tokens. A negative budget leaves the choice to the
-// model.
+// atMost reports whether a budget is set and within limit, in tokens. A negative budget lets the model decide.
 func atMost(budget gjson.Result, limit int64) bool {
 	if budget.Type != gjson.Number || budget.Num < 0 {
 		return false

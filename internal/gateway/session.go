@@ -13,103 +13,101 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// maxCalls bounds the calls of one attempt at the same time; agents with helpers make about ten.
+// maxCalls limits an attempt's concurrent calls; agents with helpers make about ten.
 const maxCalls = 16
 
-// maxWaiting bounds those that are served or wait: one agent must not take all connections.
+// maxWaiting limits its served and waiting calls: one agent must not take all connections.
 const maxWaiting = 64
 
-// Grant is what one attempt may do.
+// Grant is one attempt's permissions.
 type Grant struct {
 	// Attempt names it in the log: owner/repo#n/attempt.
 	Attempt  string
 	Provider config.Provider
-	// Model is the one that the attempt was given. Of refusals of other models, which agents ask for titles and
-	// the like, only those of the whole account count. Empty means every model.
+	// Model is the attempt's model. Refusals of other models, which agents use for titles and the like, count only
+	// if they concern the whole account. Empty means every model.
 	Model string
-	// SideModels are other models that it may ask, in the same forms: aliases such as haiku, or whole names.
+	// SideModels are other allowed models, in the same forms: aliases such as haiku, or whole names.
 	SideModels []string
-	// MaxTokens bounds input and output together, MaxCostUSD the cost; 0 is no
-	// bound. The call that crosses a bound is finished, the next is refused; calls
-	// at the same time wait for each other where together they would cross it.
+	// MaxTokens limits input and output together, MaxCostUSD the cost; 0 is no limit. The call that crosses a limit
+	// is finished, the next is refused; concurrent calls wait if together they would cross it.
 	MaxTokens  int64
 	MaxCostUSD float64
-	// NoAnswerBytes is how much prose an answer to a call that offers tools may have without a call of one before it
-	// is halted and the attempt ended. Such answers are held back until their first word, and an empty one is tried
-	// once more. 0 turns rung 1 off.
+	// NoAnswerBytes limits the prose before a tool call in an answer to a call with tools; then the answer is halted
+	// and the attempt ended. Such answers are held back until their first word, and an empty one is tried again. 0
+	// turns rung 1 off.
 	NoAnswerBytes int
-	// MinConfidence ends an attempt like too much prose: the least confidence, between 0 and 1, that its model may
-	// have in prose. 0 asks for none.
+	// MinConfidence ends an attempt like too much prose: the model's least confidence in prose, 0 to 1. 0 asks for
+	// none.
 	MinConfidence float64
-	Limited       func(context.Context) (policy.Limit, bool) // the breaker's word, asked before each call
-	// OnFruitless is told when the attempt gets nowhere at its provider, and why. effort: another one may help.
+	Limited       func(context.Context) (policy.Limit, bool) // the breaker, asked before each call
+	// OnFruitless is called with the reason when the attempt gets nowhere at its provider. effort: another one may
+	// help.
 	OnFruitless func(why string, effort bool)
-	// OnLife is told each sign of life, often: a byte of a good answer, a request that follows an answer.
+	// OnLife is called for each sign of life, often: a byte of a good answer, a request after an answer.
 	OnLife  func()
-	OnLimit func(policy.Limit) // told each limit that counts as soon as it is seen; it must not block
+	OnLimit func(policy.Limit) // called for each limit that counts; it must not block
 }
 
 type Usage struct {
-	// Requests counts calls that were sent to the provider, Refused those that
-	// were answered here, Turns those that the model answered to the end.
+	// Requests counts calls to the provider, Refused the calls answered here, Turns the complete answers.
 	Requests, Refused, Turns int
-	// Input includes CachedInput and what was written to a cache; Output includes reasoning.
+	// Input includes CachedInput and cache writes; Output includes reasoning.
 	policy.Tokens
 	CostUSD   float64
-	CostKnown bool          // false where a model has no price; CostUSD leaves it out
-	Limit     *policy.Limit // the last one that counts and that no later call's answer followed; nil without
-	Last      Last          // what came of the last main call
-	// BudgetStopped says why calls were refused; empty while none was.
+	CostKnown bool          // false if a model has no price; CostUSD leaves it out
+	Limit     *policy.Limit // the last one that counts and was not followed by a later call's answer; nil for none
+	Last      Last          // the last main call's result
+	// BudgetStopped says why calls were refused; empty for none.
 	BudgetStopped string
 	NoAnswer      Fired
 	MaxContext    int64 // the largest input of one call
 }
 
-// Last is how the last call ended that was for the attempt's own model: completed, no_answer (a filter, or
-// nothing to read), cut_off (the token limit), disconnected, or "" where the provider refused it or none ended.
+// Last is the end of the last call for the attempt's own model: completed, no_answer (a filter, or no visible
+// text), cut_off (the token limit), disconnected, or "" if the provider refused it or none ended.
 type Last struct {
 	Ending policy.Ending
-	Empty  bool   // the answer held neither a text nor a call of a tool
-	Why    string // in words, for people
+	Empty  bool   // without text and tool calls
+	Why    string // for people
 }
 
 type Fired struct {
-	// Times counts second tries, Recovered those that led to a tool call or to a
-	// visible answer that is not too long again.
+	// Times counts second tries, Recovered those with a tool call or a visible answer of allowed length.
 	Times, Recovered int
-	// Tokens and CostUSD are what second tries used, Wasted and WastedUSD the answers
-	// that came to nothing before them; the money holds where CostKnown does.
+	// Tokens and CostUSD are the second tries' use, Wasted and WastedUSD the empty answers' before them; the cost is
+	// valid with CostKnown.
 	Tokens, Wasted     int64
 	CostUSD, WastedUSD float64
 }
 
-// Session is the access of one attempt. It ends with Close.
+// Session is one attempt's access. Close ends it.
 type Session struct {
 	gateway *Gateway
 	grant   Grant
 	token   string
 	server  *http.Server
 	slots   chan struct{}
-	large   chan struct{} // taken by the one that sends a large body
+	large   chan struct{} // one slot for a large body
 	calls   sync.WaitGroup
 
 	mu       sync.Mutex
 	closed   bool
-	open     map[*call]bool // those that have begun and not ended
+	open     map[*call]bool // begun and not ended
 	usage    Usage
-	atMost   float64       // cost in USD with models without a price at the dearest price
-	reserved share         // what the calls in flight may come to
-	freed    chan struct{} // closed when some of it is given back; nil while nobody waits
-	// Calls are numbered as they begin, so that an answer tells which limits are over.
+	atMost   float64       // USD, at the dearest price for models without one
+	reserved share         // the maximum of the calls in flight
+	freed    chan struct{} // closed when a reservation is released; nil while nobody waits
+	// Calls are numbered as they begin, so that an answer shows which limits have ended.
 	numbered   int64            // the last one
-	answered   map[string]int64 // by model, the last call that got an answer
-	limitModel string           // that the limit of usage was met with
-	limitCall  int64            // that met it
-	hollow     int              // answers in a row that held nothing
-	offers     bool             // a call offered tools: those without are not main ones
-	gaveUp     string           // why the attempt gets nowhere, as OnFruitless was told; further calls are refused
-	heardOf    int              // one more than the answers that there were when a request last was a sign of life
-	same       int              // requests in a row that were the same and were answered
+	answered   map[string]int64 // by model, the last answered call
+	limitModel string           // the limited model
+	limitCall  int64            // the limited call
+	hollow     int              // empty answers in a row
+	offers     bool             // a call offered tools; calls without are then not main ones
+	gaveUp     string           // OnFruitless's reason; further calls are refused
+	heardOf    int              // the number of answers plus one at the last request that was a sign of life
+	same       int              // equal answered requests in a row
 	last       uint64           // its sum
 }
 
@@ -121,7 +119,7 @@ func (s *Session) Usage() Usage {
 	return s.usage
 }
 
-// Close stops listening, ends the calls in flight and gives the totals; again, the same.
+// Close stops listening, ends the calls in flight and returns the totals; it may be called again.
 func (s *Session) Close() Usage {
 	s.mu.Lock()
 	s.closed = true
@@ -134,8 +132,7 @@ func (s *Session) Close() Usage {
 	return s.Usage()
 }
 
-// begin counts a call in, for which end must be called; false when the session is closed. crowded: too many are
-// there.
+// begin counts a call; the caller must call end. ok is false after Close; crowded: too many calls.
 func (s *Session) begin(c *call) (crowded, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,11 +155,11 @@ func (s *Session) change(f func(*Usage)) {
 	f(&s.usage)
 }
 
-// maxAnswered bounds the models whose answers are remembered. Agents use two or three.
+// maxAnswered limits the remembered models. Agents use two or three.
 const maxAnswered = 64
 
-// limited takes a limit down that the call met and tells it. It answers false where that says nothing of this
-// attempt: another model was meant, or a call that began later is answered.
+// limited records and reports a call's limit. It is false if the limit does not concern the attempt: another
+// model's, or a later call was answered.
 func (c *call) limited(l policy.Limit, ofAccount bool) bool {
 	model := c.req.model
 	concerns := ofAccount || c.grant.means(model)
@@ -180,8 +177,8 @@ func (c *call) limited(l policy.Limit, ofAccount bool) bool {
 	return counts
 }
 
-// answeredSince reports whether a call that began later got an answer, by which the call's own refusal is over. The
-// caller holds the lock.
+// answeredSince reports whether a later call got an answer, which ends this call's refusal. The caller holds the
+// lock.
 func (c *call) answeredSince() bool {
 	for model, at := range c.answered {
 		if at > c.number && c.grant.speaksFor(model, c.req.model) {
@@ -191,11 +188,11 @@ func (c *call) answeredSince() bool {
 	return false
 }
 
-// speaksFor reports whether an answer of one model tells that another is not refused.
+// speaksFor reports whether an answer of one model shows that another is not refused.
 func (g Grant) speaksFor(model, other string) bool { return model == other || g.means(model) }
 
-// answers notes that the call's answer arrives, after which a limit that an earlier call met is over. A small
-// model's answer says nothing of the model that the attempt was given.
+// answers notes that the call's answer arrives, which ends earlier calls' limits. A small model's answer does not
+// concern the attempt's model.
 func (c *call) answers() {
 	model := c.req.model
 	c.mu.Lock()
@@ -208,13 +205,12 @@ func (c *call) answers() {
 	}
 }
 
-// fruitless is how many answers in a row may hold neither a text nor a call of a tool,
-// and how often in a row the same request may be answered. A healthy agent adds each
-// answer to its next request; in the recorded runs neither came twice.
+// fruitless is how many answers in a row may be empty, and how often in a row the same request may be answered. A
+// healthy agent adds each answer to its next request; in the recorded runs neither occurred twice.
 const fruitless = 5
 
-// heard counts what leads nowhere: an agent that takes no notice of its answers, or hangs up before they begin, or whose
-// provider answers nothing, asks for ever.
+// heard counts endless calls: an agent that ignores its answers or hangs up before they begin, or a provider with
+// empty answers.
 func (c *call) heard(said *answer) {
 	left := said.left() && !said.begun()
 	if !left && !said.complete() {
@@ -232,7 +228,7 @@ func (c *call) heard(said *answer) {
 	}
 }
 
-// endFruitless refuses further calls before it tells, so that nothing more happens until the agent is gone.
+// endFruitless refuses further calls before it reports, so that nothing more happens until the agent is gone.
 func (s *Session) endFruitless(why string, effort bool) {
 	s.mu.Lock()
 	first := s.gaveUp == ""
@@ -260,11 +256,11 @@ func (c *call) countSame() {
 	c.last = c.req.sum
 }
 
-// nowhere says why the attempt gets nowhere, once, "" while it may. left: the agent hung up on the last call. The caller
+// nowhere says once why the attempt gets nowhere, else "". left: the agent hung up on the last call. The caller
 // holds the lock.
 func (c *call) nowhere(left bool) string {
 	switch {
-	case c.closed: // which ends calls, too
+	case c.closed: // which also ends calls
 		return ""
 	case c.hollow == fruitless && left:
 		return fmt.Sprintf("none of the last %d calls led to a text or a call of a tool: the agent hung up before the answer began", fruitless)
@@ -276,7 +272,7 @@ func (c *call) nowhere(left bool) string {
 	return ""
 }
 
-// concludes notes how a main call ended: one for the attempt's model, with tools where the agent offers any.
+// concludes notes a main call's end: for the attempt's model, with tools if the agent offers any.
 func (c *call) concludes(last Last) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,7 +286,7 @@ func (c *call) concludes(last Last) {
 	c.usage.Last = last
 }
 
-// conclusion is what an answer says of its call.
+// conclusion is an answer's result for its call.
 func (a *answer) conclusion() Last {
 	switch {
 	case a.failure != nil:
@@ -312,8 +308,7 @@ func (a *answer) conclusion() Last {
 // alias matches a model's name without a version: sonnet, flash, flash-lite.
 var alias = regexp.MustCompile(`^[a-z]+(?:-[a-z]+)*$`)
 
-// means reports whether a model is the one that the attempt was given. Names
-// that leave the choice to the agent mean every model.
+// means reports whether a model is the attempt's. Names that leave the choice to the agent mean every model.
 func (g Grant) means(model string) bool { return means(g.Model, model) }
 
 // allows reports whether the attempt may ask a model.
@@ -338,6 +333,5 @@ func means(want, got string) bool {
 	return at >= 0 && afterAlias.MatchString(got[at+len(want):])
 }
 
-// afterAlias is what follows an alias within a model's name: a version, a date,
-// or nothing. flash-lite is not flash.
+// afterAlias is the rest of a model's name after an alias: a version, a date, or nothing. flash-lite is not flash.
 var afterAlias = regexp.MustCompile(`^(?:-\d[\d.-]*)?(?:-(?:preview|latest|exp)[\w.-]*)?$`)

@@ -10,8 +10,8 @@ import (
 
 var errHosted = errors.New("tools that the provider runs itself (web search, code execution, pictures, MCP servers) are not allowed")
 
-// dropHosted takes hosted tools out of a request, so that an agent that offers one among its own works on. An
-// error refuses a request that has nothing else. adds: the conversation adds tools.
+// dropHosted removes hosted tools from a request, so that an agent that offers one with its own continues. An error
+// refuses a request without other tools. adds: the conversation adds tools.
 func (f fields) dropHosted(kind callKind) (adds, changed bool, err error) {
 	if !f.mayList("tools") || f["input"].IsObject() {
 		return false, false, errors.New("tools and input must be lists")
@@ -37,8 +37,8 @@ func (f fields) dropHosted(kind callKind) (adds, changed bool, err error) {
 	return adds, changed, nil
 }
 
-// forcesHosted reports whether a choice of tools names the type of one that was taken out. Messages and Gemini force a
-// tool by its name, which the provider misses then.
+// forcesHosted reports whether a tool choice names a removed type. Messages and Gemini force a tool by its name,
+// which the provider then does not find.
 func (kind callKind) forcesHosted(choice gjson.Result) bool {
 	switch kind {
 	case messages, generate:
@@ -47,7 +47,7 @@ func (kind callKind) forcesHosted(choice gjson.Result) bool {
 	return choice.IsObject() && kind.hosted(choice, maxDepth)
 }
 
-// rewritten is a list with each element as edit leaves it, without those of which nothing is left.
+// rewritten is a list after edit, without empty elements.
 func rewritten(list gjson.Result, edit func(gjson.Result) string) (out []string, changed bool) {
 	for entry := range elements(list) {
 		raw := edit(entry)
@@ -63,7 +63,7 @@ func (kind callKind) localTools(tools gjson.Result) (local []string, changed boo
 	return rewritten(tools, func(entry gjson.Result) string { return kind.localTool(entry) })
 }
 
-// localTool is what of a tool the agent runs itself, "" for nothing.
+// localTool is the part of a tool that the agent runs itself, "" for none.
 func (kind callKind) localTool(entry gjson.Result) string {
 	if kind == generate {
 		return localDeclarations(entry)
@@ -74,8 +74,7 @@ func (kind callKind) localTool(entry gjson.Result) string {
 	return entry.Raw
 }
 
-// localDeclarations keeps of Gemini's tools the functions, which the agent runs: each other field names something that
-// Google does.
+// localDeclarations keeps the functions of Gemini's tools, which the agent runs: each other field is run by Google.
 func localDeclarations(entry gjson.Result) string {
 	tool, ok := distinct(entry)
 	if !ok {
@@ -96,10 +95,10 @@ func localDeclarations(entry gjson.Result) string {
 	return tool.json()
 }
 
-// maxDepth is how deep tools within tools, and what a request holds, may lie: each level is read again.
+// maxDepth limits the nesting of tools and requests: each level is parsed again.
 const maxDepth = 32
 
-// hosted reports whether a tool, or one within it, is not among those that the agent runs itself.
+// hosted reports whether a tool, or one within it, is not the agent's own.
 func (kind callKind) hosted(entry gjson.Result, depth int) bool {
 	tool, ok := toolOf(entry)
 	if !ok || depth == 0 {
@@ -116,7 +115,7 @@ func (kind callKind) hosted(entry gjson.Result, depth int) bool {
 	return false
 }
 
-// toolOf reads a tool; false for what could be read in several ways.
+// toolOf reads a tool; false if it is ambiguous.
 func toolOf(entry gjson.Result) (fields, bool) {
 	tool, ok := distinct(entry)
 	if !ok {
@@ -131,8 +130,8 @@ func toolOf(entry gjson.Result) (fields, bool) {
 	return tool, tool.mayList("tools")
 }
 
-// runsElsewhere reports whether a tool of a local type names a place or a thing at the provider: the environment of a
-// shell, an id, an address.
+// runsElsewhere reports whether a tool of a local type names something at the provider: a shell's environment, an
+// id, an address.
 func (tool fields) runsElsewhere() bool {
 	if tool.has("environment") {
 		environment, ok := distinct(tool["environment"])
@@ -152,13 +151,13 @@ func (tool fields) runsElsewhere() bool {
 	return false
 }
 
-// mentions reports whether one of the names may stand in JSON. To search for them takes a small part of the time of parting a
-// long conversation into its fields. A name may be written with escapes: \u00, mostly a control character, though.
+// mentions reports whether JSON may have one of the names. The search is much faster than parsing a long
+// conversation. A name may be escaped: \u00 is mostly a control character, though.
 func mentions(raw string, names ...string) bool {
 	return slices.ContainsFunc(append(names, "u00"), func(name string) bool { return strings.Contains(raw, name) })
 }
 
-// withoutAdditional takes hosted tools out of the items by which Codex adds tools within a session.
+// withoutAdditional removes hosted tools from the items by which Codex adds tools within a session.
 func withoutAdditional(input gjson.Result) (out []string, adds, changed bool) {
 	out, changed = rewritten(input, func(entry gjson.Result) string {
 		raw, adding := withoutHosted(entry)
@@ -168,8 +167,7 @@ func withoutAdditional(input gjson.Result) (out []string, adds, changed bool) {
 	return out, adds, changed
 }
 
-// withoutHosted is an item of a conversation without the hosted tools that it adds, "" for one that could be read in
-// several ways.
+// withoutHosted is a conversation's item without the hosted tools that it adds, "" if it is ambiguous.
 func withoutHosted(entry gjson.Result) (raw string, adds bool) {
 	if !mentions(entry.Raw, `"tools"`) {
 		return entry.Raw, false

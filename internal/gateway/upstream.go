@@ -26,8 +26,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// exchange sends the call and gives what the agent is to see of the answer, made anew: no other headers, no
-// trailers. An error means that the provider cannot be reached.
+// exchange sends the call and rebuilds the answer for the agent: without other headers or trailers. An error means
+// that the provider cannot be reached.
 func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response, error) {
 	resp, err := c.send(ctx, out, c.req.body)
 	c.bodySent()
@@ -43,7 +43,7 @@ func (c *call) exchange(ctx context.Context, out *http.Request) (*http.Response,
 		Body:       resp.Body,
 	}
 	switch {
-	case resp.StatusCode < 200: // what net/http makes nothing of: to switch protocols, or no status at all
+	case resp.StatusCode < 200: // net/http does not handle these: switching protocols, or no status at all
 		resp.Body.Close()
 		return nil, fmt.Errorf("it answers with the status %03d, which is none of an answer", resp.StatusCode)
 	case resp.StatusCode >= 400:
@@ -69,10 +69,10 @@ func bodyOf(r io.Reader, c io.Closer) io.ReadCloser {
 	}{r, c}
 }
 
-// send makes one call of the provider, whose key is masked in the answer.
+// send makes one call of the provider and masks its key in the answer.
 //
 // The context of out belongs to the ReverseProxy, which would pass provisional answers (1xx) on with all their
-// headers, so another takes its place.
+// headers, so another one replaces it.
 func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.Response, error) {
 	var sent atomic.Bool
 	reader, large := strings.NewReader(body), len(body) >= largeRequest
@@ -109,8 +109,8 @@ func (c *call) send(ctx context.Context, out *http.Request, body string) (*http.
 	return resp, nil
 }
 
-// sends tells a request as a sign of life, from which on a model may think. One that follows no answer is none: a CLI may
-// ask a dead provider again and again.
+// sends reports a request as a sign of life, after which a model may think. A request without an answer before it
+// is none: a CLI may retry a dead provider endlessly.
 func (c *call) sends() {
 	c.mu.Lock()
 	follows := c.usage.Turns >= c.heardOf
@@ -123,7 +123,7 @@ func (c *call) sends() {
 	}
 }
 
-// alive tells each piece of a good answer as a sign of life: a slow first token or a steady drip is no silence.
+// alive reports each piece of a good answer as a sign of life: a slow first token or a steady drip is no silence.
 type alive struct {
 	io.Reader
 	*call
@@ -138,7 +138,7 @@ func (a alive) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// plainBody undoes the compression of a server that does not heed Accept-Encoding; an error closes the body.
+// plainBody decompresses the answer of a server that ignores Accept-Encoding; an error closes the body.
 func plainBody(resp *http.Response) error {
 	switch enc := strings.ToLower(resp.Header.Get("Content-Encoding")); enc {
 	case "", "identity":
@@ -156,17 +156,16 @@ func plainBody(resp *http.Response) error {
 	return nil
 }
 
-// streams reports whether an answer is to be read while it passes. The CLIs go by what they asked for, not by what the
-// provider calls its answer; Gemini's streams may be a list, as JSON.
+// streams reports whether to read an answer while it passes. The CLIs go by their request, not by the provider's
+// content type; Gemini's streams may be a JSON list.
 func (c *call) streams(resp *http.Response) bool {
 	return c.req.stream && !strings.Contains(strings.ToLower(resp.Header.Get("Content-Type")), "json")
 }
 
-// maxWhole bounds an answer that is read after it has passed, in bytes. A longer
-// one passes, and its tokens are estimated.
+// maxWhole limits an answer that is read after it has passed, in bytes. Of a longer one the tokens are estimated.
 const maxWhole = 32 << 20
 
-// whole is an answer that is no stream. It passes as it comes and is read when it is closed.
+// whole is an answer without a stream. It passes as it comes and is read when it is closed.
 type whole struct {
 	*call
 	io.ReadCloser
@@ -185,7 +184,7 @@ func (w *whole) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readTo notes how reading an answer ended; nil: it goes on.
+// readTo notes how reading an answer ended; nil: it continues.
 func (a *answer) readTo(err error) {
 	a.whole = errors.Is(err, io.EOF)
 	a.broken = err != nil && !errors.Is(err, context.Canceled)
@@ -200,7 +199,7 @@ func (w *whole) Close() error {
 		w.said.ended = true
 	case ok:
 		forms[w.route.kind].read(e, &w.said)
-		if w.said.begun() { // else it is JSON of something else
+		if w.said.begun() { // else it is other JSON
 			w.said.other = max(w.said.other, w.length-w.said.prose-w.said.thought)
 		}
 	default:
@@ -211,7 +210,7 @@ func (w *whole) Close() error {
 	return w.ReadCloser.Close()
 }
 
-// readEvents reads a stream that came by another name.
+// readEvents reads a stream with another content type.
 func (w *whole) readEvents(body string) {
 	events := newSplitter(strings.NewReader(body))
 	for err := error(nil); err == nil; {
@@ -221,11 +220,11 @@ func (w *whole) readEvents(body string) {
 	}
 }
 
-// refused reads whether an error is a limit and gives what of it the agent sees. A refusal of the key is put in
-// our own words: providers repeat a part of the key.
+// refused reads whether an error is a limit and returns the agent's version. A refused key gets our own words:
+// providers repeat a part of the key.
 func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	defer resp.Body.Close()
-	// An error of reading leaves a shorter body; the status tells the matter.
+	// A read error shortens the body; the status is enough.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
 	said := limit.Answer(resp.StatusCode, resp.Header, body)
 	c.fail(said)
@@ -246,11 +245,11 @@ func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	return io.NopCloser(bytes.NewReader(body))
 }
 
-// mostAsked is the longest answer in tokens that a CLI asks for by itself: Claude Code 2.1.197.
+// mostAsked is the largest output in tokens that a CLI requests by default: Claude Code 2.1.197.
 const mostAsked = 64_000
 
-// fail tells of an error that is a limit. What is said to calls that no model answers, such as for the list of
-// models, is no word on the model or the account.
+// fail handles an error that is a limit. Answers to calls without a model, such as for the list of models, do not
+// concern the model or the account.
 func (c *call) fail(f limit.Evidence) {
 	f.Now = c.gateway.Now()
 	said := limit.Read(f)
@@ -283,7 +282,7 @@ func (c *call) fail(f limit.Evidence) {
 }
 
 func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) {
-	if out.Context().Err() != nil { // the client left, or the attempt is over
+	if out.Context().Err() != nil { // the client left, or the attempt has ended
 		return
 	}
 	said := secret.Mask(err.Error(), c.grant.Provider.Key.Reveal())
@@ -292,9 +291,9 @@ func (c *call) unreachable(w http.ResponseWriter, out *http.Request, err error) 
 	refuse(c.route.protocol, http.StatusBadGateway, "the provider cannot be reached: "+said).write(w)
 }
 
-// account books an answer. Of two tries only the one that the agent sees tells how the call went; the tokens of both
-// are the attempt's. Where no event of the model came and the provider told nothing, nothing is booked, also where the
-// agent hung up: heard bounds how often it may.
+// account books an answer. Of two tries only the visible one decides how the call went; the tokens of both count.
+// Without an event of the model or a provider's count nothing is booked, even if the agent hung up: heard limits
+// how often.
 func (c *call) account(said *answer) {
 	if !said.replaced {
 		c.heard(said)
@@ -321,16 +320,16 @@ func (c *call) account(said *answer) {
 		Msg("the provider answered")
 }
 
-// stream is one streamed answer. Reading gives its events as they came, each whole, without those that only the
-// gateway asked for; closing books it.
+// stream is one streamed answer. It returns its events as they came, each whole, without the gateway's own; closing
+// books it.
 type stream struct {
 	*call
 	from   io.ReadCloser
 	split  splitter
-	out    bytes.Buffer // what was read and not given yet
+	out    bytes.Buffer // read and not returned yet
 	err    error        // how it ended
 	said   answer
-	begins func() // called when the model is seen at work, and does something once
+	begins func() // called once when the model works
 }
 
 func (c *call) newStream(resp *http.Response) *stream {
@@ -339,8 +338,8 @@ func (c *call) newStream(resp *http.Response) *stream {
 	}
 }
 
-// Read gives the next bytes. The error is io.EOF at the end of the stream,
-// io.ErrUnexpectedEOF where it comes before that of the answer.
+// Read returns the next bytes. The error is io.EOF at the stream's end, and io.ErrUnexpectedEOF before the answer's
+// end.
 func (s *stream) Read(p []byte) (int, error) {
 	for s.out.Len() == 0 && s.err == nil {
 		s.next()
@@ -379,8 +378,7 @@ func (s *stream) take(raw []byte, data string) {
 	s.out.Write(raw)
 }
 
-// take reads the data of an event. What follows the end of an answer is none of it; one of Gemini's has an end for each
-// of its candidates.
+// take reads an event's data. Events after an answer's end do not count; Gemini ends each candidate.
 func (a *answer) take(data string, kind callKind) (e gjson.Result, ok bool) {
 	if data == "[DONE]" {
 		if kind == chat {
