@@ -19,9 +19,9 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// Cache is a bare repository on this machine that holds everything fetched so far from one remote repository,
-// and the commits that Pawl made for it. It is never collected or pruned, because checkouts borrow its
-// objects. Any number of goroutines and processes may use one at the same time.
+// Cache is a local bare repository with everything fetched from one remote repository, and the commits that Pawl
+// made for it. It is never collected or pruned, because checkouts borrow its objects. Any number of goroutines and
+// processes may use it.
 type Cache struct {
 	program          // in this repository
 	plain   program  // outside of any
@@ -29,12 +29,11 @@ type Cache struct {
 	bases   sync.Map // the merge bases of pairs of commits
 }
 
-// attributes override those of the work tree. No filter, no encoding and no
-// identifier expansion applies, because those run programs or change bytes; and
-// an agent cannot hide its changes from the diff by calling a text binary.
+// attributes override the work tree's. No filter, encoding or identifier expansion applies, because those run
+// programs or change bytes; and an agent cannot hide its changes from the diff by calling a text binary.
 const attributes = "* -filter -ident -working-tree-encoding !diff\n"
 
-// Open opens the cache in dir, and creates it if there is none.
+// Open opens or creates the cache in dir.
 func Open(ctx context.Context, dir string) (*Cache, error) {
 	p, err := findProgram()
 	if err != nil {
@@ -68,15 +67,14 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	return c, nil
 }
 
-// created reports whether the repository is there. The attributes file is the last that initialise writes, so
-// it says that all before it was done.
+// created reports whether the repository exists. initialise writes the attributes file last, so it proves the rest.
 func (c *Cache) created() bool {
 	have, err := os.ReadFile(filepath.Join(c.dir, "info", "attributes"))
 	return err == nil && string(have) == attributes
 }
 
-// initialise makes a repository in dir, where it is missing or was left half made, by writing the few files that one
-// consists of: that takes no process, and nothing of the machine's templates gets in.
+// initialise makes a repository in dir, if it is missing or incomplete, by writing its few files: that takes no
+// process, and nothing of the machine's templates gets in.
 func initialise(dir, branch string, bare bool) error {
 	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
@@ -96,9 +94,8 @@ func initialise(dir, branch string, bare bool) error {
 	return nil
 }
 
-// Fetch brings the named references into the cache and returns the commit of each that exists, under the name
-// it was asked for. A name is a branch, or a full reference such as refs/pull/7/head. A repository without
-// any branch is ErrEmpty.
+// Fetch fetches the named references and returns the commit of each that exists, by name. A name is a branch, or a
+// full reference such as refs/pull/7/head. A repository without any branch is ErrEmpty.
 func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[string]string, error) {
 	full := make(map[string]string, len(names)) // asked name → full reference
 	for _, name := range names {
@@ -142,17 +139,17 @@ func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[strin
 	return found, nil
 }
 
-// fileOf is the file of the cache that holds a fetched reference.
+// fileOf is the cache's file of a fetched reference.
 func (c *Cache) fileOf(full string) string { return filepath.Join(c.dir, cacheRef(full)) }
 
-// fetchedBefore reports whether the remote had a reference when it was last fetched.
+// fetchedBefore reports whether the remote had a reference at the last fetch.
 func (c *Cache) fetchedBefore(full string) bool {
 	_, err := os.Stat(c.fileOf(full))
 	return err == nil
 }
 
-// fetch brings references into the cache, and forgets those that the remote does not have. git refuses the whole fetch
-// for one that is missing, unless a pattern asks for it; so exists says which are asked for by their name.
+// fetch fetches references, and forgets those that the remote lacks. git refuses the whole fetch for a missing one,
+// unless a pattern asks for it; exists says which are requested by name.
 func (c *Cache) fetch(ctx context.Context, r Remote, held *os.File, refs []string, exists func(ref string) bool) error {
 	if len(refs) == 0 {
 		return nil
@@ -201,11 +198,11 @@ func (c *Cache) DefaultBranch(ctx context.Context, r Remote) (string, error) {
 	return "", fmt.Errorf("%s: HEAD names no branch: %w", r.URL, ErrNotExist)
 }
 
-// maxListed bounds the folder that a file to read is in, in bytes: some 200,000 entries.
+// maxListed limits the folder of a file to read, in bytes: some 200,000 entries.
 const maxListed = 8 << 20
 
-// ReadFile is the content of a regular file of a commit. A directory, a symbolic link or nothing at that path
-// is ErrNotExist; more than 1 MiB is ErrTooLarge.
+// ReadFile is the content of a commit's regular file. A directory, a symbolic link or a missing path is
+// ErrNotExist; more than 1 MiB is ErrTooLarge.
 func (c *Cache) ReadFile(ctx context.Context, commit, name string) ([]byte, error) {
 	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
 		return nil, fmt.Errorf("path %.200q: %w", name, ErrInvalid)
@@ -245,12 +242,12 @@ func (c *Cache) ReadFile(ctx context.Context, commit, name string) ([]byte, erro
 
 // object is one answer of cat-file --batch.
 type object struct {
-	kind    string // such as blob; empty where there is none
+	kind    string // such as blob; empty for none
 	size    int    // in bytes
-	content []byte // less than size where the output ended before
+	content []byte // less than size if the output ended before
 }
 
-// nextObject reads the answer to one question, and returns it with what follows.
+// nextObject reads one answer, and returns it with the rest.
 func nextObject(asked string, out []byte) (object, []byte) {
 	if rest, missing := bytes.CutPrefix(out, []byte(asked+" missing\n")); missing {
 		return object{}, rest
@@ -271,8 +268,8 @@ func nextObject(asked string, out []byte) (object, []byte) {
 // idBytes is the length of an object id in a tree.
 const idBytes = 20
 
-// hasFile reports whether a folder has a regular file of that name. Its entries are a mode, a space, a name, a NUL byte and
-// an id.
+// hasFile reports whether a folder has a regular file of that name. Its entries are a mode, a space, a name, a NUL
+// byte and an id.
 func hasFile(folder object, name string) bool {
 	if folder.kind != "tree" {
 		return false
@@ -291,7 +288,6 @@ func hasFile(folder object, name string) bool {
 	}
 }
 
-// isFile says whether a mode is that of a regular file.
 func isFile(mode string) bool {
 	switch mode {
 	case "100644", "100755":
@@ -300,7 +296,7 @@ func isFile(mode string) bool {
 	return false
 }
 
-// Files are the files of a commit that wanted names, each as its mode, id and path.
+// Files are a commit's wanted files, each as its mode, id and path.
 func (c *Cache) Files(ctx context.Context, commit string, wanted func(path string) bool) (files []string, err error) {
 	list := command{args: []string{"ls-tree", "-r", "-z", "--full-tree"}, ids: []string{commit}}
 	err = c.each(ctx, list, func(entry string) error {
@@ -312,8 +308,8 @@ func (c *Cache) Files(ctx context.Context, commit string, wanted func(path strin
 	return files, err
 }
 
-// lock takes the cache for one writer among all goroutines and processes, until the file is closed: hand it to the
-// git process as well, so that a git which outlives a killed Pawl still holds it.
+// lock locks the cache for one writer among all goroutines and processes, until the file is closed: pass it to the
+// git process as well, so that a git that outlives a killed Pawl still holds it.
 func (c *Cache) lock(ctx context.Context) (*os.File, error) {
 	f, err := wait.Lock(ctx, filepath.Join(c.dir, "pawl.lock"), math.MaxInt64)
 	if err != nil {
@@ -326,7 +322,7 @@ func (c *Cache) lock(ctx context.Context) (*os.File, error) {
 	return f, nil
 }
 
-// clean removes what a killed git left behind: with the lock held, nobody else can be using these files.
+// clean removes a killed git's files: with the lock held, nobody else can be using them.
 func (c *Cache) clean() error {
 	var stale []string
 	for _, pattern := range []string{"*.lock", "objects/pack/tmp_*", "objects/pack/.tmp-*"} {

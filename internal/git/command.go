@@ -21,32 +21,32 @@ import (
 	"github.com/pawlbot/pawl/internal/secret"
 )
 
-// program is git, alone or in the repository that its environment names.
+// program is git, alone or in its environment's repository.
 type program struct {
 	exe string
 	env []string
 }
 
-// with is git with more in its environment.
+// with is git with additional environment.
 func (p program) with(env ...string) program {
 	return program{exe: p.exe, env: slices.Concat(p.env, env)}
 }
 
 type command struct {
 	args   []string
-	ids    []string   // full object ids, each perhaps after a ^, that follow args; anything else is ErrInvalid
-	paths  []string   // which follow the ids after a --
-	env    []string   // beside the environment of the program
+	ids    []string   // full object ids, each perhaps after a ^, that follow args; others are ErrInvalid
+	paths  []string   // after the ids and a --
+	env    []string   // in addition to the program's
 	stdin  string     // empty: standard input is empty
-	limit  int        // most bytes of output; 0 means defaultOutput
+	limit  int        // of output in bytes; 0 means defaultOutput
 	remote *Remote    // the server talked to, if any
-	files  []*os.File // further descriptors that git holds open while it runs
+	files  []*os.File // more descriptors that git keeps open while it runs
 }
 
-// defaultOutput bounds the output of commands that answer with a few lines.
+// defaultOutput limits the output of commands that answer with a few lines.
 const defaultOutput = 1 << 20
 
-// stderrTail is how much of the end of standard error is kept, in bytes.
+// stderrTail limits the kept end of standard error, in bytes.
 const stderrTail = 16 << 10
 
 func findProgram() (program, error) {
@@ -69,21 +69,21 @@ func Version(ctx context.Context) (string, error) {
 	return line(p.run(ctx, command{args: []string{"version"}}))
 }
 
-// line is the output of a command that answers with one line.
+// line is a command's one-line output.
 func line(out []byte, err error) (string, error) { return strings.TrimSpace(string(out)), err }
 
-// settings are given to every git command with the highest precedence, so that
-// nothing in a repository can override them.
+// settings are passed to every git command with the highest precedence, so that nothing in a repository can
+// override them.
 func settings() [][2]string {
 	s := [][2]string{
-		// Nothing configured may start a program.
+		// No setting may start a program.
 		{"core.hooksPath", "/dev/null"}, {"core.fsmonitor", "false"}, {"core.askPass", ""},
 		{"credential.helper", ""}, {"core.attributesFile", "/dev/null"}, {"core.excludesFile", "/dev/null"},
 		{"commit.gpgSign", "false"}, {"push.gpgSign", "false"},
 		// The same bytes on every machine.
 		{"core.autocrlf", "false"}, {"core.safecrlf", "false"}, {"core.symlinks", "true"}, {"core.fileMode", "true"},
 		{"core.ignoreCase", "false"}, {"core.quotePath", "false"}, {"core.untrackedCache", "false"}, {"core.splitIndex", "false"},
-		// Names that other systems take for .git are refused here too.
+		// Names that other systems read as .git are also refused here.
 		{"core.protectHFS", "true"}, {"core.protectNTFS", "true"},
 		// Objects must never be collected while an attempt borrows them.
 		{"gc.auto", "0"}, {"maintenance.auto", "false"},
@@ -111,7 +111,7 @@ var harmless = []string{
 	"multipleAuthors", "nulInCommit", "nullSha1", "treeNotSorted", "zeroPaddedDate", "zeroPaddedFilemode",
 }
 
-// environment is all that git sees of ours: no configuration of the machine or the user, no prompts, English
+// environment is git's whole environment: no configuration of the machine or the user, no prompts, English
 // messages, and the network settings that an operator may need.
 func environment(exe string) []string {
 	env := []string{
@@ -136,8 +136,8 @@ func environment(exe string) []string {
 	return env
 }
 
-// run executes git in a process group of its own, which dies with ctx. Output
-// beyond the limit is an ErrTooLarge that comes with the output up to there.
+// run executes git in its own process group, which dies with ctx. Output beyond the limit is an ErrTooLarge, with
+// the output up to there.
 func (p program) run(ctx context.Context, c command) ([]byte, error) {
 	out := &limited{limit: c.limit}
 	if c.limit == 0 {
@@ -153,8 +153,8 @@ func (p program) run(ctx context.Context, c command) ([]byte, error) {
 	return out.buf, nil
 }
 
-// each executes git and calls f with every record of its output, where records
-// end with a NUL byte. An error of f ends git and is returned.
+// each executes git and calls f with every NUL-terminated record of its output. An error of f ends git and is
+// returned.
 func (p program) each(ctx context.Context, c command, f func(record string) error) error {
 	return p.eachUpTo(ctx, c, 0, f)
 }
@@ -217,8 +217,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// limited keeps the first limit bytes and stops the writer at the next one. It
-// has no embedded buffer, whose ReadFrom would pass by the limit.
+// limited keeps the first limit bytes and stops the writer at the next one. It has no embedded buffer, whose
+// ReadFrom would bypass the limit.
 type limited struct {
 	buf   []byte
 	limit int
@@ -259,44 +259,43 @@ func (r *records) Write(b []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err
 	}
-	r.rest = append([]byte{}, r.rest...) // let go of what was handed on
+	r.rest = append([]byte{}, r.rest...) // drop the passed records
 	return len(b), nil
 }
 
-// What can be wrong, for errors.Is. Everything else is a plain error.
+// The kinds of errors, for errors.Is. Others are plain errors.
 var (
 	// ErrNotExist: the path is not a regular file of that commit.
 	ErrNotExist = errors.New("no such file in the commit")
 	// ErrEmpty: the repository has no branches yet.
 	ErrEmpty = errors.New("the repository is empty: push a first commit to it")
-	// ErrAuth: the server did not accept the credential, or it may not do this.
+	// ErrAuth: the server refused the credential, or it may not do this.
 	ErrAuth = errors.New("the git server refused the credential")
 	// ErrNotFound: there is no such repository, or the credential may not see it.
 	ErrNotFound = errors.New("the git server knows no such repository")
-	// ErrUnavailable: the network or the server failed; trying again is worth it.
+	// ErrUnavailable: the network or the server failed; a retry may help.
 	ErrUnavailable = errors.New("the git server could not be reached")
 	// ErrRejected: the branch is not where the caller thought it was.
 	ErrRejected = errors.New("the branch has moved: fetch it and merge before pushing")
-	// ErrProtected: a rule of the server forbids this push (a protected branch, a
-	// workflow file without the workflows permission, a hook).
+	// ErrProtected: a rule of the server forbids this push (a protected branch, a workflow file without the
+	// workflows permission, a hook).
 	ErrProtected = errors.New("a rule of the repository forbids this push")
 	// ErrMalformed: git refuses an object that the server has, and will do so again.
 	ErrMalformed = errors.New("git refuses an object of the repository")
-	// ErrTooLarge: a bound of this package was exceeded.
+	// ErrTooLarge: a limit of this package was exceeded.
 	ErrTooLarge = errors.New("too large")
-	// ErrUnsafe: the work tree holds something that git must not be let near.
+	// ErrUnsafe: the work tree has something that git must not read.
 	ErrUnsafe = errors.New("unsafe work tree")
-	// ErrInvalid: a name, address or id that no git command may be given.
+	// ErrInvalid: a name, address or id that git commands must not get.
 	ErrInvalid = errors.New("not acceptable")
 )
 
-// commandError is a git command that failed. Its text ends with the last lines
-// that git wrote, without credentials.
+// commandError is a failed git command. Its text ends with git's last lines, without credentials.
 type commandError struct {
 	op     string // the subcommand, such as "fetch"
 	stderr string // redacted
 	kind   error  // one of the errors above, or nil
-	cause  error  // what os/exec or the context said
+	cause  error  // the error of os/exec or the context
 }
 
 func (e *commandError) Error() string {
@@ -307,7 +306,7 @@ func (e *commandError) Error() string {
 	return op + ": " + cmp.Or(e.stderr, e.cause.Error())
 }
 
-// Unwrap lets errors.Is see both the kind, if there is one, and the cause.
+// Unwrap lets errors.Is see the kind, if any, and the cause.
 func (e *commandError) Unwrap() error { return errors.Join(e.kind, e.cause) }
 
 func newCommandError(ctx context.Context, op, stderr string, remote *Remote, cause error) error {
@@ -327,8 +326,8 @@ func newCommandError(ctx context.Context, op, stderr string, remote *Remote, cau
 	return e
 }
 
-// phrases maps what git and its HTTP helper write under LC_ALL=C to a kind, first match wins. The texts are
-// from git's http.c, remote-curl.c and transport.c, from libcurl's strerror.c, and from GitHub's answers.
+// phrases maps texts of git and its HTTP helper under LC_ALL=C to a kind, first match wins. The texts are from
+// git's http.c, remote-curl.c and transport.c, from libcurl's strerror.c, and from GitHub's answers.
 var phrases = []struct {
 	kind  error
 	texts []string
@@ -349,7 +348,7 @@ func containsAny(s string, texts []string) bool {
 
 var userinfo = regexp.MustCompile(`(://)[^/\s@]+@`)
 
-// redact removes the credential of the remote, and anything that looks like one, from what git wrote.
+// redact removes the remote's credential, and anything that looks like one, from git's output.
 func redact(s string, remote *Remote) string {
 	if remote != nil && remote.Token != "" {
 		s = strings.NewReplacer(remote.Token, "[redacted]", remote.basic(), "[redacted]").Replace(s)
@@ -360,7 +359,7 @@ func redact(s string, remote *Remote) string {
 // unknownFault is how an older git warns of a setting for a newer one.
 const unknownFault = "warning: Skipping unknown msg id"
 
-// lastLines is the last n lines of text that say something, joined by "; ".
+// lastLines is the last n meaningful lines of text, joined by "; ".
 func lastLines(text string, n int) string {
 	var kept []string
 	for line := range strings.Lines(text) {
@@ -373,7 +372,7 @@ func lastLines(text string, n int) string {
 	return strings.Join(kept[max(0, len(kept)-n):], "; ")
 }
 
-// tooLarge is an ErrTooLarge that says what was too large and what would fit.
+// tooLarge is an ErrTooLarge with the thing and its limit.
 func tooLarge(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrTooLarge, fmt.Sprintf(format, args...))
 }

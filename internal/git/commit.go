@@ -20,11 +20,11 @@ type CommitSpec struct {
 	Body        string
 	Name, Email string    // author and committer
 	When        time.Time // author and committer date, to the second
-	SigningKey  string    // file of an SSH key without a passphrase that signs it; empty: it is not signed
+	SigningKey  string    // an SSH key file without a passphrase; empty: not signed
 }
 
-// Commit makes a commit of a tree that is in the repository, for instance one that
-// Merge returned, and returns its id. No hook runs and no branch moves.
+// Commit makes a commit of a tree in the repository, such as Merge's, and returns its id. No hook runs and no
+// branch moves.
 func (p program) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	if err := checkIDs(append([]string{s.Tree}, s.Parents...)...); err != nil {
 		return "", fmt.Errorf("commit: %w", err)
@@ -53,8 +53,8 @@ func (p program) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	}))
 }
 
-// Merge merges two commits of the cache without a work tree. With conflicts it returns their paths, and the
-// tree holds the conflict markers; neither is an error.
+// Merge merges two commits of the cache without a work tree. With conflicts it returns their paths, and the tree
+// has the conflict markers; neither is an error.
 func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
 	args := []string{"merge-tree", "--write-tree", "--no-messages", "--name-only", "-z"}
 	out, err := c.run(ctx, command{args: args, ids: []string{ours, theirs}})
@@ -68,8 +68,8 @@ func (c *Cache) Merge(ctx context.Context, ours, theirs string) (tree string, co
 	return fields[0], fields[1:], nil
 }
 
-// Subjects are the last commits after since, up to a commit, that touched a path, each as its short id and its first
-// line; of merges only what they merged.
+// Subjects are the last commits after since, up to a commit, that touched a path, each as its short id and its
+// first line; of merges only the merged ones.
 func (c *Cache) Subjects(ctx context.Context, since, to, path string, most int) ([]string, error) {
 	args := []string{"log", "-z", "--no-merges", "--format=%h %s", fmt.Sprintf("--max-count=%d", most)}
 	out, err := c.run(ctx, command{args: args, ids: []string{"^" + since, to}, paths: []string{path}})
@@ -104,8 +104,8 @@ func (c *Cache) IsAncestor(ctx context.Context, old, new string) (bool, error) {
 	return err == nil && base == old, err
 }
 
-// Holds reports whether a commit is in the history of another one, which the cache holds as a whole: a commit that it
-// does not know is not.
+// Holds reports whether a commit is in another one's history, which the cache has completely: an unknown commit is
+// not.
 func (c *Cache) Holds(ctx context.Context, tip, commit string) (bool, error) {
 	if err := checkIDs(tip, commit); err != nil {
 		return false, err
@@ -116,8 +116,8 @@ func (c *Cache) Holds(ctx context.Context, tip, commit string) (bool, error) {
 	return c.IsAncestor(ctx, commit, tip)
 }
 
-// Changed is what another commit changed in some lines of a file, as the first commit has them, from 1 on: the parts
-// of the diff without context that touch them, at most limit bytes; empty for nothing.
+// Changed is another commit's change of some lines of a file, numbered from 1 in the first commit: the parts of the
+// diff without context that touch them, at most limit bytes; empty for none.
 func (c *Cache) Changed(ctx context.Context, from, to, path string, first, last, limit int) (string, error) {
 	out, err := c.run(ctx, command{args: changedLines, ids: []string{from, to}, paths: []string{path}})
 	if err != nil && !errors.Is(err, ErrTooLarge) {
@@ -134,8 +134,8 @@ func (c *Cache) Changed(ctx context.Context, from, to, path string, first, last,
 	return strings.ToValidUTF8(changed.String()[:min(changed.Len(), limit)], ""), nil
 }
 
-// touches says whether a change of many lines from at on is one in the lines from first to last. One of no lines adds
-// some after at.
+// touches reports whether a change of `many` lines from at on touches the lines from first to last. A change of no
+// lines adds some after at.
 func touches(at, many, first, last int) bool {
 	if at > last {
 		return false
@@ -146,10 +146,9 @@ func touches(at, many, first, last int) bool {
 	return at+many > first
 }
 
-// MergeBase is the newest commit that both commits have in their history; empty
-// where they have none in common. It is remembered, since it never changes.
+// MergeBase is the newest common commit of both histories; empty for none. It is cached, since it never changes.
 func (c *Cache) MergeBase(ctx context.Context, a, b string) (string, error) {
-	if a == b { // which most are, of a thread whose base has not moved
+	if a == b { // the usual case while the base has not moved
 		return a, nil
 	}
 	both := [2]string{min(a, b), max(a, b)}
@@ -172,13 +171,12 @@ const (
 // change is one path that differs between two trees. Renames appear as a deletion and an addition.
 type change struct {
 	path         string
-	oldMode      string // such as 100644; 000000 where there is nothing
+	oldMode      string // such as 100644; 000000 for none
 	newMode      string
-	oldID, newID string // object ids; zeros where there is nothing
+	oldID, newID string // object ids; zeros for none
 }
 
-// maxChanges bounds the answer of changes. It is above what the limits let through,
-// because a merge may bring in more.
+// maxChanges limits the answer of changes. It is above the attempt's limits, because a merge may bring in more.
 const maxChanges = 200_000
 
 // differences are the changes from one tree or commit to another.
@@ -187,14 +185,14 @@ type differences struct {
 	list     []change
 }
 
-// treeOf is the tree of a commit that the checkout started from or made; any other commit, or a tree, is itself.
+// treeOf is the tree of a commit that the checkout started from or made; others are returned unchanged.
 func (w *Workspace) treeOf(id string) string { return cmp.Or(w.trees[id], id) }
 
-// Same reports whether two trees or commits are known to hold the same files.
+// Same reports whether two trees or commits are known to have the same files.
 func (w *Workspace) Same(a, b string) bool { return w.treeOf(a) == w.treeOf(b) }
 
-// changes are the paths that differ between two trees or commits, in git's order, which the caller must not change. More
-// than 200,000 are ErrTooLarge. What was asked last is remembered: an attempt's change is looked at several times.
+// changes are the paths that differ between two trees or commits, in git's order; the caller must not change the
+// list. More than 200,000 are ErrTooLarge. The last result is cached: an attempt's change is read several times.
 func (w *Workspace) changes(ctx context.Context, from, to string) ([]change, error) {
 	from, to = w.treeOf(from), w.treeOf(to)
 	if w.changed.from == from && w.changed.to == to {
@@ -229,7 +227,7 @@ func (w *Workspace) compare(ctx context.Context, from, to string) ([]change, err
 	return changes, err
 }
 
-// Paths are those that a change from one tree or commit to another deletes, edits and adds.
+// Paths are the deleted, edited and added paths of a change from one tree or commit to another.
 func (w *Workspace) Paths(ctx context.Context, from, to string) (deleted, edited, added []string, err error) {
 	changes, err := w.changes(ctx, from, to)
 	for _, c := range changes {
@@ -245,7 +243,7 @@ func (w *Workspace) Paths(ctx context.Context, from, to string) (deleted, edited
 	return deleted, edited, added, err
 }
 
-// patch has git write the difference of two trees as a patch, which no configuration changes; changedLines without
+// patch makes git write the difference of two trees as a patch, independent of configuration; changedLines without
 // context, also of binary files.
 var (
 	patch = []string{"diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color",
@@ -253,8 +251,8 @@ var (
 	changedLines = slices.Concat(patch, []string{"--text", "-U0"})
 )
 
-// Diff is the unified diff between two trees or commits, cut at a line before limit
-// bytes. No program of anybody's configuration takes part in it.
+// Diff is the unified diff between two trees or commits, cut at a line before limit bytes. No configured program
+// takes part.
 func (w *Workspace) Diff(ctx context.Context, from, to string, limit int) (string, error) {
 	out, err := w.run(ctx, command{args: patch, ids: []string{from, to}, limit: limit})
 	if errors.Is(err, ErrTooLarge) {

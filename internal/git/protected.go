@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Withhold removes paths from the work tree until Restore brings them back, and returns those that were
-// there. They are slash-separated and relative. A link in a path is not followed out of the work tree.
+// Withhold removes paths from the work tree until Restore, and returns those that existed. They are slash-separated
+// and relative. It follows no link in a path out of the work tree.
 func (w *Workspace) Withhold(paths []string) (held []string, err error) {
 	root, err := os.OpenRoot(w.Dir)
 	if err != nil {
@@ -29,8 +29,7 @@ func (w *Workspace) Withhold(paths []string) (held []string, err error) {
 	return held, nil
 }
 
-// there reports whether a path stands in the work tree itself. What lies behind a
-// link is not the repository's, and not reached.
+// there reports whether a path is in the work tree itself. Files behind a link are not the repository's.
 func there(root *os.Root, p string) bool {
 	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
 		if info, err := root.Lstat(dir); err != nil || !info.IsDir() {
@@ -41,16 +40,16 @@ func there(root *os.Root, p string) bool {
 	return err == nil
 }
 
-// maxRestored bounds the list of what is restored, in bytes.
+// maxRestored limits the list of restored paths, in bytes.
 const maxRestored = 4 << 20
 
-// Restore brings paths back to what they were at the start: the changed ones restored, the new ones removed,
-// the deleted ones returned. It returns those in whose place there was something, which is lost.
+// Restore resets paths to their start: changed ones are restored, new ones removed, deleted ones returned. It
+// returns those that replaced something, which is lost.
 func (w *Workspace) Restore(ctx context.Context, paths []string) (replaced []string, err error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	replaced, err = w.Withhold(paths) // git itself puts folders in the place of links
+	replaced, err = w.Withhold(paths) // git itself replaces links by folders
 	if err != nil {
 		return replaced, fmt.Errorf("restore: %w", err)
 	}
@@ -68,9 +67,8 @@ func (w *Workspace) Restore(ctx context.Context, paths []string) (replaced []str
 	return replaced, nil
 }
 
-// Without is tree with every protected path put back to what it is in base: the changed ones restored, the
-// new ones removed, the deleted ones returned. It also returns the paths that this undid. A file that stands
-// where a protected path needs a directory is undone too.
+// Without is tree with every protected path as in base: changed ones restored, new ones removed, deleted ones
+// returned. It also returns the undone paths. A file in the place of a protected path's directory is undone, too.
 func (w *Workspace) Without(ctx context.Context, tree, base string, protected func(path string) bool) (string, []string, error) {
 	changes, err := w.changes(ctx, base, tree)
 	if err != nil {
@@ -101,7 +99,7 @@ func (w *Workspace) Without(ctx context.Context, tree, base string, protected fu
 	return restored, paths, err
 }
 
-// With is tree with other contents of regular files that it holds.
+// With is tree with other contents of some regular files.
 func (w *Workspace) With(ctx context.Context, tree string, contents map[string][]byte) (string, error) {
 	var entries strings.Builder
 	for path, content := range contents {
@@ -117,8 +115,7 @@ func (w *Workspace) With(ctx context.Context, tree string, contents map[string][
 	return w.rewrite(ctx, tree, entries.String())
 }
 
-// rewrite is tree with entries (in the format of update-index --index-info)
-// replaced, by way of an index of its own.
+// rewrite is tree with replaced entries (in the format of update-index --index-info), through a separate index.
 func (w *Workspace) rewrite(ctx context.Context, tree, entries string) (id string, err error) {
 	err = w.withIndex(ctx, tree, func(_ string, env []string) error {
 		update := []string{"update-index", "--add", "--replace", "-z", "--index-info"}

@@ -17,24 +17,22 @@ import (
 )
 
 type Remote struct {
-	// URL is an https or http address, or the absolute path of a repository on
-	// this machine. It must not hold a user name or password.
+	// URL is an https or http URL, or the absolute path of a local repository. It must not have a user name or
+	// password.
 	URL string
 	// Token is an installation token. Empty means no authentication.
 	//
-	// It reaches git as a configuration file that exists only in memory: not in the arguments or the
-	// environment, which any process of the machine or of the user can list, and not on disk.
+	// It reaches git as a configuration file that exists only in memory: not in the arguments or the environment,
+	// which other processes can list, and not on disk.
 	Token string
 }
 
-// basic is the token in the form of RFC 7617, with the user name that GitHub
-// documents for installation tokens.
+// basic is the token in the form of RFC 7617, with GitHub's documented user name for installation tokens.
 func (r *Remote) basic() string {
 	return base64.StdEncoding.EncodeToString([]byte("x-access-token:" + r.Token))
 }
 
-// check refuses addresses that git would understand as something else. The result is
-// nil for a path on this machine.
+// check refuses addresses that git would read differently. The result is nil for a local path.
 func (r *Remote) check() (*url.URL, error) {
 	if strings.ContainsAny(r.URL, "\x00\r\n") || strings.ContainsAny(r.Token, "\x00\r\n\"\\") {
 		return nil, fmt.Errorf("remote with control characters: %w", ErrInvalid)
@@ -52,7 +50,7 @@ func (r *Remote) check() (*url.URL, error) {
 	return u, nil
 }
 
-// isWeb says whether an address is one of a server that git may talk to.
+// isWeb reports whether git may talk to an address's server.
 func isWeb(u *url.URL) bool {
 	switch u.Scheme {
 	case "https", "http":
@@ -61,8 +59,7 @@ func isWeb(u *url.URL) bool {
 	return false
 }
 
-// environment is what git needs to reach the remote. fd is the number under
-// which git will find secret, which is nil without a token.
+// environment is git's environment for the remote. fd is git's number of secret, which is nil without a token.
 func (r *Remote) environment(fd int) (env []string, secret *os.File, err error) {
 	u, err := r.check()
 	if err != nil {
@@ -79,7 +76,7 @@ func (r *Remote) environment(fd int) (env []string, secret *os.File, err error) 
 	if secret, err = memoryFile(text); err != nil {
 		return nil, nil, err
 	}
-	// Every process that git starts opens the file anew, hence the path.
+	// Every process of git opens the file again, hence the path.
 	return append(env, fmt.Sprintf("GIT_CONFIG_GLOBAL=/proc/self/fd/%d", fd)), secret, nil
 }
 
@@ -96,8 +93,8 @@ func memoryFile(text string) (*os.File, error) {
 	return f, nil
 }
 
-// fullRef is name as a full reference: a branch gets refs/heads/ in front, a name that starts with refs/
-// stays. The rules are those of git-check-ref-format(1).
+// fullRef is name as a full reference: a branch gets refs/heads/, a name that starts with refs/ stays. The rules
+// are those in git-check-ref-format(1).
 func fullRef(name string) (string, error) {
 	full := name
 	if !strings.HasPrefix(name, "refs/") {
@@ -136,8 +133,8 @@ func validRef(full string) bool {
 	return true
 }
 
-// cacheRef is where the cache keeps a fetched reference. Each has a place of its own, because a
-// branch a that was replaced by a branch a/b could not be stored otherwise.
+// cacheRef is the cache's name of a fetched reference. Each has its own folder, because a branch a that was
+// replaced by a branch a/b could not be stored otherwise.
 func cacheRef(full string) string {
 	_, end := halves(full)
 	return cachePrefix(full) + end
@@ -148,14 +145,14 @@ func cachePrefix(full string) string {
 	return "refs/pawl/" + hex.EncodeToString(sum[:16]) + "-"
 }
 
-// pattern asks for a reference that may be missing, which is no error then. It also brings references with more in the
-// middle of the name. There are hardly any, and nobody looks at them.
+// pattern requests a reference that may be missing, without an error then. It also brings the few references with
+// more in the middle of the name, which are ignored.
 func pattern(full string) (from, to string) {
 	start, end := halves(full)
 	return start + "*" + end, cachePrefix(full) + "*" + end
 }
 
-// halves cuts a reference in the middle of the longest part of its name, which few others have at both ends.
+// halves cuts a reference in the middle of the longest part of its name: few others share both ends.
 func halves(full string) (start, end string) {
 	parts := strings.Split(full, "/")
 	cut, longest, at := 0, -1, 0
@@ -171,8 +168,8 @@ func halves(full string) (start, end string) {
 
 var idPattern = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
-// checkIDs refuses everything but full object ids, so that no argument can be
-// taken for an option or a revision expression.
+// checkIDs refuses everything except full object ids, so that no argument can be read as an option or a revision
+// expression.
 func checkIDs(ids ...string) error {
 	for _, id := range ids {
 		if !idPattern.MatchString(id) {
@@ -182,13 +179,12 @@ func checkIDs(ids ...string) error {
 	return nil
 }
 
-// Push moves a branch of the remote from expectOld to the commit sha of the
-// cache. An empty expectOld means that the branch does not exist yet.
+// Push moves a branch of the remote from expectOld to the cache's commit sha. An empty expectOld means that the
+// branch does not exist yet.
 //
-// It only ever moves a branch forward, and only from where the caller knows it to be; otherwise the answer is
-// ErrRejected and nothing changed. A branch that is already at sha is fine, so a push may be repeated after a
-// crash. Other answers of a server are ErrProtected, ErrAuth, ErrNotFound and ErrUnavailable. Keeping away
-// from the default branch is the caller's part.
+// It only moves a branch forward, and only from expectOld; otherwise the answer is ErrRejected and nothing changed.
+// A branch that is already at sha is fine, so a push may be repeated after a crash. Other answers of a server are
+// ErrProtected, ErrAuth, ErrNotFound and ErrUnavailable. The caller must avoid the default branch.
 func (c *Cache) Push(ctx context.Context, r Remote, sha, branch, expectOld string) error {
 	if err := checkIDs(sha); err != nil {
 		return fmt.Errorf("push: %w", err)
@@ -209,13 +205,13 @@ func (c *Cache) Push(ctx context.Context, r Remote, sha, branch, expectOld strin
 			return fmt.Errorf("push %s to %s: %w: it does not contain %s", sha, branch, ErrRejected, expectOld)
 		}
 	}
-	// The lease makes the server compare the old value in the same step in which it sets the new one. It
-	// would also permit a rewrite of what it names, which the check above excludes.
+	// The lease makes the server compare the old value when it sets the new one. It would also permit a rewrite,
+	// which the check above excludes.
 	return c.push(ctx, r, branch, "--force-with-lease="+ref+":"+expectOld, sha+":"+ref)
 }
 
-// PushSide sets a reference below refs/pawl/, which no branch and no pull request
-// shows, whatever it was before. An empty commit removes it.
+// PushSide sets a reference below refs/pawl/, which no branch or pull request shows, whatever its value. An empty
+// commit removes it.
 func (c *Cache) PushSide(ctx context.Context, r Remote, sha, ref string) error {
 	full, err := sideRef(sha, ref)
 	if err != nil {
@@ -238,8 +234,8 @@ func sideRef(sha, ref string) (string, error) {
 	return full, checkIDs(sha)
 }
 
-// push pushes, and finds out why that failed: with --porcelain git prints a line
-// "!\tfrom:to\t[rejected] (why)" for a reference that was not updated.
+// push pushes, and finds out why that failed: with --porcelain git prints a line "!\tfrom:to\t[rejected] (why)" for
+// a reference that was not updated.
 func (c *Cache) push(ctx context.Context, r Remote, name, force, refspec string) error {
 	args := []string{"push", "--porcelain", "--no-verify", force, "--", r.URL, refspec}
 	out, err := c.run(ctx, command{args: args, remote: &r})
@@ -264,16 +260,15 @@ func (c *Cache) push(ctx context.Context, r Remote, name, force, refspec string)
 			continue
 		}
 		if kind == ErrProtected && said != "" {
-			why += "; " + said // the rules that were broken stand there
+			why += "; " + said // it names the broken rules
 		}
 		return fmt.Errorf("push to %s: %w: %s", name, kind, why)
 	}
 	return fmt.Errorf("push to %s: %w", name, err)
 }
 
-// rejection is the kind of a refused reference. "[rejected]" is git's own
-// decision, "[remote rejected]" the server's: it refuses because the branch
-// moved in the same moment, because of a rule, or because it is in trouble.
+// rejection is the kind of a refused reference. "[rejected]" is git's decision, "[remote rejected]" the server's:
+// the branch moved at the same moment, a rule forbids it, or the server has trouble.
 func rejection(why string) error {
 	if strings.HasPrefix(why, "[rejected]") {
 		return ErrRejected

@@ -16,8 +16,8 @@ import (
 // Snapshot is the work tree as git would commit it.
 type Snapshot struct {
 	Tree string // id of the tree
-	// Left are the things that are not in the tree although they are in the work tree, in no order and at
-	// most maxLeft of them. What the commit held at such a path before is still there.
+	// Left are things in the work tree that are not in the tree, unordered and at most maxLeft. The commit's former
+	// content at such a path is still there.
 	Left []Left
 }
 
@@ -26,7 +26,7 @@ type Left struct {
 	Reason string
 }
 
-// maxLeft bounds how many things left out are reported by name.
+// maxLeft limits how many are reported by name.
 const maxLeft = 100
 
 // Snapshot writes the tree of the checkout as it is now: all files that are not ignored, whoever committed
@@ -47,8 +47,7 @@ func (w *Workspace) Snapshot(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-// snapshot looks at the tree, decides about every changed path, brings the
-// host's index up to date and writes it as a tree.
+// snapshot surveys the tree, decides about every changed path, updates the host's index and writes it as a tree.
 func (w *Workspace) snapshot(ctx context.Context) (Snapshot, error) {
 	info, err := os.Lstat(w.Dir)
 	switch {
@@ -86,7 +85,7 @@ func (w *Workspace) snapshot(ctx context.Context) (Snapshot, error) {
 	return Snapshot{Tree: tree, Left: s.left}, err
 }
 
-// Ignored are the files and folders of the work tree that git ignores, a folder as a whole where all of it is.
+// Ignored are the work tree's ignored files and folders; a folder is one entry if all of it is ignored.
 func (w *Workspace) Ignored(ctx context.Context) (paths []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.limits.time)
 	defer cancel()
@@ -98,7 +97,7 @@ func (w *Workspace) Ignored(ctx context.Context) (paths []string, err error) {
 	return paths, err
 }
 
-// whiteout reports whether a program removed a file of a layer, which overlayfs keeps in mind so.
+// whiteout reports whether a program removed a layer's file, which overlayfs records so.
 func whiteout(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -112,12 +111,12 @@ type sorter struct {
 	root   *os.Root
 	limits limits
 
-	seen        map[string]bool // paths decided on
-	real        map[string]bool // directories: whether it is one, not a link
+	seen        map[string]bool // decided paths
+	real        map[string]bool // directories: whether it is a real one, not a link
 	entries     int             // of the survey
-	files       int             // that changed
+	files       int             // changed ones
 	bytes       int64
-	add, remove strings.Builder // paths for git, each ended by a NUL byte
+	add, remove strings.Builder // for git, NUL-terminated
 	left        []Left
 }
 
@@ -165,7 +164,7 @@ func (s *sorter) sort(path string) error {
 func (s *sorter) sortFile(path string, info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsDir(), whiteout(info):
-		s.remove.WriteString(path + "\x00") // a file gave way to a directory
+		s.remove.WriteString(path + "\x00") // a directory replaced a file
 	case mode&fs.ModeSymlink != 0:
 		if reason := s.badLink(path); reason != "" {
 			s.leave(path, reason)
@@ -196,7 +195,7 @@ func (s *sorter) readable(path string) bool {
 	return true
 }
 
-// inRealDirs reports whether every directory above path is a directory and not a link to one.
+// inRealDirs reports whether every directory above path is a directory and not a link.
 func (s *sorter) inRealDirs(path string) bool {
 	for i, c := range path {
 		if c != '/' {
@@ -223,7 +222,6 @@ func (s *sorter) isRealDir(dir string) bool {
 	return info.IsDir()
 }
 
-// isAbsent says that nothing is at a path.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/pawlbot/pawl/internal/render"
 )
 
-// Bounds of the survey: far beyond honest trees, and small enough that walking them is a matter of seconds.
+// Bounds of the survey: far beyond honest trees, and small enough to walk within seconds.
 const (
-	maxEntries = 2_000_000 // files and directories, ignored ones too
-	maxDepth   = 200       // directories inside each other
+	maxEntries = 2_000_000 // files and directories, including ignored ones
+	maxDepth   = 200       // nested directories
 	maxRules   = 1 << 20   // bytes of one .gitignore or .gitattributes, which git reads whole
 )
 
-// survey walks the directory name, which is open as dir: the whole work tree, before git does. It refuses
-// what git would hang on (a pipe where it expects a file of rules, or inside another repository) and reports
-// what git would pass over in silence.
+// survey walks the directory name, which is open as dir: the whole work tree, before git does. It refuses what git
+// would hang on (a pipe in the place of a file of rules, or inside another repository) and reports what git would
+// skip silently.
 func (s *sorter) survey(ctx context.Context, dir *os.Root, name string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%w: more than %d directories inside each other at %.200q", ErrUnsafe, maxDepth, name)
@@ -110,9 +110,9 @@ func checkRules(at string, e fs.DirEntry) error {
 	return nil
 }
 
-// badLink says why the symbolic link at name must not be committed, or nothing.
-// The text of the target is judged as well as where it leads now, because a
-// link through other links may leave the tree although its text does not.
+// badLink says why the symbolic link at name must not be committed; empty if it may. It judges the target's text as
+// well as its current destination, because a link through other links may leave the tree although its text does
+// not.
 func (s *sorter) badLink(name string) string {
 	target, err := s.root.Readlink(name)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *sorter) badLink(name string) string {
 	return ""
 }
 
-// escapes knows the error of os.Root for what is outside of it.
+// escapes recognises os.Root's error for paths outside of it.
 func escapes(err error) bool {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -146,8 +146,8 @@ func escapes(err error) bool {
 	return strings.Contains(err.Error(), "escapes")
 }
 
-// looksLikeDotGit reports whether a file system of some operating system would open .git under this name, by
-// git's own rules (is_hfs_dotgit in utf8.c and is_ntfs_dotgit in path.c).
+// looksLikeDotGit reports whether some operating system's file system would open .git under this name, by git's own
+// rules (is_hfs_dotgit in utf8.c and is_ntfs_dotgit in path.c).
 func looksLikeDotGit(name string) bool {
 	if name == "" || len(name) > 64 {
 		return false
@@ -159,8 +159,8 @@ func looksLikeDotGit(name string) bool {
 	return false
 }
 
-// looksLikeRules reports whether git itself would read this name, and therefore
-// refuses a link there (verify_path in read-cache.c).
+// looksLikeRules reports whether git itself would read this name; git refuses a link there (verify_path in
+// read-cache.c).
 func looksLikeRules(name string) bool {
 	folded := fold(name)
 	if folded == ".gitmodules" {
@@ -177,8 +177,8 @@ var invisible = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0xfeff, Hi: 0xfeff, Stride: 1},
 }}
 
-// fold is a name as the most forgiving file systems compare it: HFS+ drops
-// invisible characters, NTFS trailing spaces, dots and streams, both the case.
+// fold is a name as the most lenient file systems compare it: HFS+ drops invisible characters, NTFS trailing
+// spaces, dots and streams, both the case.
 func fold(name string) string {
 	name, _, _ = strings.Cut(name, ":")
 	name, _, _ = strings.Cut(name, `\`)

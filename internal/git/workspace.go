@@ -24,34 +24,32 @@ type limits struct {
 
 type CheckoutSpec struct {
 	Commit string // must be in the cache
-	Dir    string // absolute; is created, with its parents; must not exist
-	// Branch is the branch that the agent finds itself on. Empty means "work".
+	Dir    string // absolute; created with its parents; must not exist
+	// Branch is the agent's branch. Empty means "work".
 	Branch string
-	// Files is a commit or tree whose files the checkout begins with, as changes to
-	// Commit; empty for those of Commit.
+	// Files is a commit or tree with the checkout's first files, as changes to Commit; empty for Commit's.
 	Files string
 }
 
-// Workspace is the checkout of one attempt. It is for one goroutine at a time, and its methods that read the
-// work tree are for times when nobody writes there: when the agent's processes are dead.
+// Workspace is one attempt's checkout. It is for one goroutine at a time. Methods that read the work tree need all
+// its writers dead: the agent's processes.
 type Workspace struct {
-	// Dir is an ordinary checkout for the agent, with a shallow .git of its own that has
-	// no remote and no credential, and nothing but the history of its branch: what others
-	// work on, and what came later, could be copied. Bind it writable.
+	// Dir is an ordinary checkout for the agent, with its own shallow .git that has no remote, no credential, and
+	// only the history of its branch: other branches and later work could be copied. Bind it writable.
 	Dir       string
 	StartTree string // the tree of the commit where the checkout started
 
-	program                   // with the git directory that only the host uses, and the checkout as work tree
+	program                   // with the host's own git directory, and the checkout as work tree
 	trees   map[string]string // of the commits that it started from and made
-	changed differences       // the last that were asked for
-	root    string            // holds the checkout and gitDir
+	changed differences       // the last result
+	root    string            // contains the checkout and gitDir
 	gitDir  string
 	cache   *Cache
 	limits  limits
 }
 
-// Checkout makes a fresh checkout of a commit in the cache. The agent's part is
-// spec.Dir/checkout; the rest of spec.Dir must not be shown to it.
+// Checkout makes a fresh checkout of a commit in the cache. The agent's part is spec.Dir/checkout; the agent must
+// not see the rest of spec.Dir.
 func (c *Cache) Checkout(ctx context.Context, spec CheckoutSpec) (*Workspace, error) {
 	err := os.MkdirAll(filepath.Dir(spec.Dir), 0o700)
 	if err == nil {
@@ -80,14 +78,14 @@ func (c *Cache) workspace(root string) *Workspace {
 	}
 }
 
-// Reopen is a checkout that was complete when the process that made it was killed.
+// Reopen is a complete checkout of a killed process.
 func (c *Cache) Reopen(ctx context.Context, spec CheckoutSpec) (*Workspace, error) {
 	root, err := filepath.EvalSymlinks(spec.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("reopen a checkout: %w", err)
 	}
 	w := c.workspace(root)
-	_ = os.Remove(filepath.Join(w.gitDir, "index.lock")) // of a git that was killed, if any
+	_ = os.Remove(filepath.Join(w.gitDir, "index.lock")) // a killed git's
 	return w, w.begin(ctx, spec)
 }
 
@@ -133,8 +131,8 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
 	return w.freezeLinks(ctx)
 }
 
-// freezeLinks marks the links to other repositories (submodules) so that git
-// never looks into their directories: what it would read there is the agent's.
+// freezeLinks marks the links to other repositories (submodules) so that git never reads their directories, which
+// are the agent's.
 func (w *Workspace) freezeLinks(ctx context.Context) error {
 	var links strings.Builder
 	err := w.each(ctx, command{args: []string{"ls-files", "-z", "--stage"}}, func(entry string) error {
@@ -150,8 +148,8 @@ func (w *Workspace) freezeLinks(ctx context.Context) error {
 	return err
 }
 
-// agentDir makes the throw-away .git. The index is a copy of the host's, so
-// that the agent's first git status need not read every file.
+// agentDir makes the throw-away .git. The index is a copy of the host's, so that the agent's first git status need
+// not read every file.
 func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec, commits []ancestor, index []byte) error {
 	branch := cmp.Or(spec.Branch, "work")
 	ref, err := fullRef(branch)
@@ -181,7 +179,6 @@ func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec, commits []a
 	return writeRef(dot, ref, spec.Commit)
 }
 
-// writeRef sets a reference of a repository that nobody else uses.
 func writeRef(gitDir, ref, commit string) error {
 	file := filepath.Join(gitDir, ref)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -190,11 +187,9 @@ func writeRef(gitDir, ref, commit string) error {
 	return os.WriteFile(file, []byte(commit+"\n"), 0o600)
 }
 
-// history is how many commits of its branch an agent finds: enough for git log to tell how
-// people work here.
+// history is how many commits of its branch an agent gets: enough for git log to show the project's style.
 const history = 50
 
-// ancestor is a commit of a history.
 type ancestor struct {
 	id, tree string
 	parents  []string
@@ -220,8 +215,8 @@ func (w *Workspace) history(ctx context.Context, commit string) (commits []ances
 	return commits, nil
 }
 
-// pack copies the last commits of the branch into the agent's git directory, and no other object. Nothing is
-// compressed anew: that would take longer than the disk is worth.
+// pack copies the last commits of the branch into the agent's git directory, and no other object. It compresses
+// nothing again: the time would cost more than the disk.
 func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, commits []ancestor, dot string) error {
 	in := map[string]bool{}
 	for _, c := range commits {
@@ -236,7 +231,7 @@ func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, commits []ances
 	}
 	wanted.WriteString(spec.Commit + "\n")
 	if spec.Files != "" {
-		wanted.WriteString(spec.Files + "^{tree}\n") // which the index names
+		wanted.WriteString(spec.Files + "^{tree}\n") // the index names it
 	}
 	pack := filepath.Join(dot, "objects", "pack", "pack")
 	args := []string{"pack-objects", "--revs", "--quiet", "--delta-base-offset", "--window=0", pack}
@@ -249,12 +244,12 @@ func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, commits []ances
 	return os.WriteFile(filepath.Join(dot, "shallow"), []byte(ends.String()), 0o600)
 }
 
-// keptRef is where a checkout offers its last commit to the cache.
+// keptRef is the reference by which a checkout passes its last commit to the cache.
 const keptRef = "refs/pawl/kept"
 
-// Commit makes a commit of a tree of this checkout and keeps it in the cache, where it outlives the checkout
-// and can be pushed. Nothing else that the checkout holds reaches the cache. What git's checks refuse, as GitHub would,
-// is ErrUnsafe.
+// Commit makes a commit of a tree of this checkout and keeps it in the cache, where it outlives the checkout and
+// can be pushed. Nothing else of the checkout reaches the cache. What git's checks refuse, as GitHub would, is
+// ErrUnsafe.
 func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	sha, err := w.program.Commit(ctx, s)
 	if err != nil {
@@ -279,23 +274,23 @@ func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	return sha, nil
 }
 
-// Close removes the checkout with everything in it, also directories that the agent made read-only.
+// Close removes the checkout with everything in it, also read-only directories.
 func (w *Workspace) Close() error {
-	// Without its git directory nobody takes it for whole: a kill may come in between.
+	// Without its git directory it does not count as complete: a kill may come in between.
 	if err := errors.Join(Remove(w.gitDir), Remove(w.root)); err != nil {
 		return fmt.Errorf("remove the checkout: %w", err)
 	}
 	return nil
 }
 
-// Remove deletes a directory that an agent could write to, also where its programs took the right to write
-// away, as Go does in its module cache. A directory that does not exist is removed already.
+// Remove deletes a directory that an agent could write to, even if its programs removed the write permission, as Go
+// does in its module cache. A missing directory is no error.
 func Remove(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
-		_ = os.Chmod(dir, 0o700) // what it is in belongs to Pawl alone, so it is no link now either
+		_ = os.Chmod(dir, 0o700) // its parent belongs to Pawl alone, so it is no link
 	}
 	if root, err := os.OpenRoot(dir); err == nil {
 		unlock(root)
@@ -304,8 +299,8 @@ func Remove(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// unlock makes every directory below root writable for its owner. It never
-// follows a link, and what it cannot change RemoveAll reports.
+// unlock makes every directory below root writable for its owner. It follows no link; RemoveAll reports what it
+// cannot change.
 func unlock(root *os.Root) {
 	entries, _ := fs.ReadDir(root.FS(), ".")
 	for _, e := range entries {
