@@ -21,14 +21,14 @@ type clock struct {
 	zone                 *time.Location
 }
 
-// on returns the clock time on the day so many days after now, in the clock's zone.
+// on returns the clock time `days` days after now, in the clock's zone.
 func (c clock) on(now time.Time, days int) time.Time {
 	y, m, d := now.In(c.zone).Date()
 	return time.Date(y, m, d+days, c.hour, c.minute, c.second, 0, c.zone)
 }
 
-// clockTime reads "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST", "18:00": today's, also if it has just passed, else
-// tomorrow's.
+// clockTime parses "9:06 AM", "3pm (America/Bogota)", "2:55 PM PST", "18:00": today's, even if it has just passed,
+// else tomorrow's.
 func clockTime(s string, now time.Time, zone *time.Location) time.Time {
 	c, rest, ok := readClock(s, zone)
 	if !ok {
@@ -54,7 +54,7 @@ var (
 	thenDate     = regexp.MustCompile(`(?i)^[^.;\n]{0,30}?\bon\s+`)
 )
 
-// readClock reads a time of day with its zone, and what follows. A number without minutes, AM or PM is none.
+// readClock parses a time of day with its zone, and returns the rest. A number without minutes, AM or PM is none.
 func readClock(s string, zone *time.Location) (clock, string, bool) {
 	m := clockForm.FindStringSubmatch(s)
 	if m == nil {
@@ -78,7 +78,7 @@ func readClock(s string, zone *time.Location) (clock, string, bool) {
 	return c, rest, ok
 }
 
-// hourOf is an hour of the day, given the half of the day, "" where it has none; more than 23 for one that there is not.
+// hourOf is an hour of the day, with AM, PM or ""; more than 23 for an invalid one.
 func hourOf(hour int, half string) int {
 	switch {
 	case half == "":
@@ -91,7 +91,7 @@ func hourOf(hour int, half string) int {
 	return hour % 12
 }
 
-// readZone reads the zone after a clock time; false where nobody can know for certain which it is.
+// readZone parses the zone after a clock time; false if it is ambiguous.
 func readZone(s string, otherwise *time.Location) (*time.Location, bool) {
 	if m := zoneShift.FindStringSubmatch(s); m != nil {
 		shift := atoi(m[2])*3600 + atoi(m[3])*60
@@ -121,8 +121,8 @@ func zoneNamed(name string) (*time.Location, bool) {
 	return zone, err == nil
 }
 
-// zones are the abbreviations that stand for one place or offset (with POSIX's sign, turned round) in these
-// tools' messages. IST, BST and the like mean several, so they are unknown.
+// zones are the abbreviations of one place or offset (with POSIX's inverted sign) in these tools' messages. IST,
+// BST and the like are ambiguous, so they are unknown.
 var zones = map[string]string{
 	"": "UTC", "UTC": "UTC", "GMT": "UTC",
 	"PT":  "America/Los_Angeles",
@@ -137,8 +137,8 @@ var zones = map[string]string{
 	"JST": "Etc/GMT-9",
 }
 
-// The forms of a date, the first that fits counts. A month is a name or a number.
-// Dates with slashes are read only where day and month can be told apart.
+// The forms of a date; the first match counts. A month is a name or a number. Dates with slashes are read only if
+// day and month are distinguishable.
 var dateForms = []*regexp.Regexp{
 	regexp.MustCompile(`^(?P<y>\d{4})\s?[-/.年년]\s?(?P<m>\d{1,2})\s?[-/.月월]\s?(?P<d>\d{1,2})\s?[.日일tT]?`),
 	regexp.MustCompile(`^(?:\pL{3,9}\.?,\s+)?(?P<m>\pL{3,10})\.?\s+(?P<d>\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(?P<y>\d{4})\b)?`),
@@ -154,19 +154,19 @@ var (
 	dayName  = regexp.MustCompile(`(?i)^(today|tomorrow|mon|tue|wed|thu|fri|sat|sun)(?:day|s|sday|nes|nesday|rs|rsday|ur|urday)?\b,?\s+(?:at\s+)?`)
 )
 
-// clockGrace is how long a clock time that has passed is still meant, and not tomorrow's: CLIs repeat a message for a
-// while after its reset, and none names a time of tomorrow without its day 23 hours ahead. The hour is our choice.
+// clockGrace is how long a passed clock time does not mean tomorrow: CLIs repeat a message for a while after its
+// reset, and none names a time 23 hours ahead without its day. The hour is our choice.
 const clockGrace = time.Hour
 
-// date is a calendar day; a zero year is one that the text does not name.
+// date is a calendar day; a zero year is missing in the text.
 type date struct {
 	year  int
 	month time.Month
 	day   int
 }
 
-// on is the date at a clock time, without a year the one nearest to now: "Jan 2" read in December is next
-// year's, "Nov 20" read on Nov 21 yesterday's.
+// on is the date at a clock time. Without a year it is the one nearest to now: "Jan 2" in December is next year's,
+// "Nov 20" on Nov 21 is yesterday's.
 func (d date) on(c clock, now time.Time) (nearest time.Time) {
 	year := now.In(c.zone).Year()
 	years := []int{year, year - 1, year + 1}
@@ -200,8 +200,8 @@ func (d date) valid() bool {
 	return t.Month() == d.month && t.Day() == d.day
 }
 
-// datedTime reads "Nov 24th, 2026 8:19 AM", "Nov 24 (UTC)", "Oct 31, 9am", "10 de jul. de 2026, 11:52", "24.11.2026, 08:19" and
-// "2026-11-24T08:19:00Z".
+// datedTime parses "Nov 24th, 2026 8:19 AM", "Nov 24 (UTC)", "Oct 31, 9am", "10 de jul. de 2026, 11:52",
+// "24.11.2026, 08:19" and "2026-11-24T08:19:00Z".
 func datedTime(s string, now time.Time, zone *time.Location) time.Time {
 	d, rest, ok := readDate(s)
 	if !ok {
@@ -213,7 +213,7 @@ func datedTime(s string, now time.Time, zone *time.Location) time.Time {
 		return d.on(c, now)
 	}
 	if digit.MatchString(rest) {
-		return time.Time{} // a clock time that there is not
+		return time.Time{} // an invalid clock time
 	}
 	zone, ok = readZone(rest, zone)
 	if !ok {
@@ -237,7 +237,7 @@ func readDate(s string) (date, string, bool) {
 	return date{}, "", false
 }
 
-// dayTime reads "tomorrow at 9am" and "Monday 18:00".
+// dayTime parses "tomorrow at 9am" and "Monday 18:00".
 func dayTime(s string, now time.Time, zone *time.Location) time.Time {
 	m := dayName.FindStringSubmatch(s)
 	if m == nil {
@@ -281,7 +281,7 @@ var monthNames = [...]string{
 	time.December:  "dec dez déc dic дек gru ara",
 }
 
-// monthOf knows a month by its number or first letters; 0 where it does not.
+// monthOf finds a month by its number or first letters; 0 for none.
 func monthOf(name string) time.Month {
 	if n := atoi(name); n > 0 {
 		return time.Month(n)
@@ -297,7 +297,7 @@ func monthOf(name string) time.Month {
 	return 0
 }
 
-// atoi reads digits that a regexp has matched; the empty string is 0.
+// atoi parses digits that a regexp has matched; the empty string is 0.
 func atoi(s string) int {
 	n, _ := strconv.Atoi(s)
 	return n

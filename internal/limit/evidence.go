@@ -15,38 +15,38 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Place is where a refusal was seen.
+// Place is a refusal's source.
 type Place int
 
 const (
-	// Stream is a text that is known to be an error: a field of a stream, a line of a log, standard error.
+	// Stream is a text that is known to be an error: a stream's field, a log's line, standard error.
 	Stream Place = iota
 	// Gateway is the provider's own answer.
 	Gateway
-	// Plain is a line of output that may be anything. Only a line that is nothing but a refusal counts.
+	// Plain is any line of output. Only a line that is nothing but a refusal counts.
 	Plain
 )
 
-// Evidence is what is known of one refusal. Every field may be zero.
+// Evidence is the known data of one refusal. Every field may be zero.
 type Evidence struct {
 	Seen Place
-	// Kind is what the fields of a CLI name for certain. Words about a used-up plan outrank a lesser limit.
+	// Kind is certain by a CLI's fields. Words about a used-up plan outrank a lesser limit.
 	Kind     policy.Ending
 	Status   int      // of HTTP
-	Names    []string // type, code, status and reasons of the error, as the provider or the CLI spells them
-	Message  string   // may hold the provider's answer as JSON
+	Names    []string // type, code, status and reasons of the error, in the provider's or the CLI's spelling
+	Message  string   // may contain the provider's answer as JSON
 	Header   http.Header
-	ResetsAt time.Time // told by a field
+	ResetsAt time.Time // from a field
 	Now      time.Time
-	Zone     *time.Location // of clock times without a zone; nil means UTC
+	Zone     *time.Location // for clock times without a zone; nil means UTC
 
-	foreign bool         // a page of a proxy or CDN instead of the API's answer
-	body    gjson.Result // the error, which exists where the answer is JSON
-	own     string       // the provider's own words, where they are a part of the message
-	field   bool         // the status or a name was a field, and not read from the text
+	foreign bool         // a proxy's or CDN's page instead of the API's answer
+	body    gjson.Result // the error, if the answer is JSON
+	own     string       // the provider's own words within the message
+	field   bool         // the status or a name was a field, not read from the text
 }
 
-// Answer is the evidence of an error body that a provider sent, or of the error of a stream (status 0, no header).
+// Answer is the evidence of a provider's error body, or of a stream's error (status 0, no header).
 func Answer(status int, header http.Header, body []byte) Evidence {
 	e := Evidence{
 		Seen:   Gateway,
@@ -67,15 +67,15 @@ func Answer(status int, header http.Header, body []byte) Evidence {
 }
 
 // Foreign reports whether a page came instead of the API's answer: a proxy's sign-in, a CDN's challenge, a dead
-// gateway's error. It tells that the provider is out of reach, and nothing of the account or its load.
+// gateway's error. It means that the provider is unreachable, and says nothing about the account or its load.
 func (e Evidence) Foreign() bool { return e.foreign && e.Status != http.StatusTooManyRequests }
 
-// take adds what an error as JSON tells. The inner error of a router or of a message that is JSON counts, too.
+// take adds an error's JSON. The inner error of a router or of a message that is JSON counts, too.
 func (e *Evidence) take(answer gjson.Result) {
 	const layers = 4
 	for range layers {
 		failure := errorOf(answer)
-		if failure.Type == gjson.String { // some servers say only a sentence
+		if failure.Type == gjson.String { // some servers send only a sentence
 			e.own = cmp.Or(failure.String(), e.own)
 			return
 		}
@@ -89,7 +89,7 @@ func (e *Evidence) take(answer gjson.Result) {
 		e.Names = append(e.Names, namesOf(failure)...)
 		message := cmp.Or(failure.Get("message").String(), failure.Get("detail").String())
 		e.own = cmp.Or(message, e.own)
-		raw := failure.Get("metadata.raw").String() // OpenRouter repeats what the model's provider said
+		raw := failure.Get("metadata.raw").String() // OpenRouter repeats the model provider's answer
 		inner := gjson.Parse(jsonIn(cmp.Or(raw, message)))
 		if !inner.IsObject() {
 			if raw != "" {
@@ -101,7 +101,7 @@ func (e *Evidence) take(answer gjson.Result) {
 	}
 }
 
-// errorOf finds the error in a body. Google wraps those of some streams in a list.
+// errorOf finds the error in a body. Google wraps some streams' errors in a list.
 func errorOf(e gjson.Result) gjson.Result {
 	if e.IsArray() {
 		e = e.Get("0")
@@ -114,7 +114,7 @@ func errorOf(e gjson.Result) gjson.Result {
 	return e
 }
 
-// statusOf is the status of HTTP that an error names as its code, 0 for none.
+// statusOf is an error's code as an HTTP status, 0 for none.
 func statusOf(e gjson.Result) int {
 	n, _ := strconv.Atoi(e.Get("code").String()) // 0 for words
 	switch n / 100 {
@@ -138,12 +138,12 @@ func namesOf(e gjson.Result) (names []string) {
 }
 
 var (
-	// bodyStart matches where a provider's answer begins within a message.
+	// bodyStart matches the start of a provider's answer within a message.
 	bodyStart  = regexp.MustCompile(`\[?\s*\{\s*"`)
 	httpStatus = regexp.MustCompile(`(?i)(?:unexpected status|last status:|api error:(?: request rejected \()?|"(?:status_?)?code"\s*:|(?:status|response)(?:[ _-]?code)?["']?[:=]?|error code:|(?:returned|responded with|answered|received|got)(?: an?)?(?: http)?(?: error)?|http(?:/\d(?:\.\d)?)?|^\[?(?:error:? )?)\s*([45]\d\d)\b`)
 )
 
-// jsonIn is the JSON that a message holds, empty for none. It may be cut at its end.
+// jsonIn is a message's JSON, empty for none. It may be cut at its end.
 func jsonIn(message string) string {
 	at := bodyStart.FindStringIndex(message)
 	if at == nil {
@@ -166,7 +166,7 @@ func (e Evidence) structured() bool {
 	return e.Status != 0
 }
 
-// unwrapped adds what the text of the message tells: the answer that a CLI repeats, a status in words.
+// unwrapped adds the data in the message's text: an answer that a CLI repeats, a status in words.
 func (e Evidence) unwrapped() Evidence {
 	e.field = e.structured()
 	e.Names = slices.Clone(e.Names)
@@ -186,8 +186,8 @@ func (e Evidence) unwrapped() Evidence {
 }
 
 var (
-	// wrapper is what codex writes in front of a provider's answer.
+	// wrapper is codex's text before a provider's answer.
 	wrapper = regexp.MustCompile(`(?i)\bunexpected status [45]\d\d(?: [\w ]*)?:\s*`)
-	// class is the exception of an SDK in front of its message, a name of the error as a field would be.
+	// class is an SDK's exception before its message, used like an error's name in a field.
 	class = regexp.MustCompile(`^[^\pL\pN{]*(?:(?:API )?Error:?\s+)?(?:[\w.]+\.)?(\w+(?:Error|Exception|Exhausted)):\s`)
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// HeaderReset reads the headers of an answer received at a time: Claude's plan, Codex's used-up windows, what
-// every server may say, windows with nothing left, the one window of routers and of IETF's draft. Zero where they tell nothing.
+// HeaderReset reads the headers of an answer received at a time: Claude's plan, Codex's used-up windows, general
+// headers, empty windows, the one window of routers and of the IETF's draft. Zero for none.
 func HeaderReset(h http.Header, received time.Time) time.Time {
 	var plan, window time.Time
 	if h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
@@ -25,7 +25,7 @@ func HeaderReset(h http.Header, received time.Time) time.Time {
 		}
 	}
 	wait := h.Get("Retry-After")
-	date, _ := http.ParseTime(wait) // zero where it is none
+	date, _ := http.ParseTime(wait) // zero for none
 	return cmp.Or(
 		plan,
 		window,
@@ -38,7 +38,8 @@ func HeaderReset(h http.Header, received time.Time) time.Time {
 }
 
 // onlyWindow reads X-RateLimit-Reset and RateLimit-Reset without a window's name: a unix time in seconds or
-// milliseconds (OpenRouter, GitHub), or seconds to wait (the IETF's draft). A window that has something left is none.
+// milliseconds (OpenRouter, GitHub), or seconds to wait (the IETF's draft). A window with something left does not
+// count.
 func onlyWindow(h http.Header, received time.Time) time.Time {
 	for _, prefix := range []string{"X-Ratelimit-", "Ratelimit-"} {
 		left := h.Get(prefix + "Remaining")
@@ -54,7 +55,7 @@ func onlyWindow(h http.Header, received time.Time) time.Time {
 	return time.Time{}
 }
 
-// emptyWindows is when the last window with nothing remaining opens: Anthropic gives a time, OpenAI a duration.
+// emptyWindows is when the last empty window opens: Anthropic gives a time, OpenAI a duration.
 func emptyWindows(h http.Header, received time.Time) time.Time {
 	var at time.Time
 	for name := range h {
@@ -62,7 +63,7 @@ func emptyWindows(h http.Header, received time.Time) time.Time {
 			continue
 		}
 		if m := anthropicWindow.FindStringSubmatch(name); m != nil {
-			t, _ := time.Parse(time.RFC3339, h.Get(m[1]+"Reset")) // zero where it is none
+			t, _ := time.Parse(time.RFC3339, h.Get(m[1]+"Reset")) // zero for none
 			at = policy.Later(at, t.UTC())
 		}
 		if window, ok := strings.CutPrefix(name, "X-Ratelimit-Remaining-"); ok {
@@ -74,7 +75,7 @@ func emptyWindows(h http.Header, received time.Time) time.Time {
 
 var anthropicWindow = regexp.MustCompile(`^(Anthropic-Ratelimit-.*-)Remaining$`)
 
-// number reads a number that is not negative, -1 where there is none.
+// number parses a non-negative number, -1 for none.
 func number(s string) float64 {
 	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err != nil || math.IsNaN(n) || n < 0 {
@@ -83,15 +84,14 @@ func number(s string) float64 {
 	return n
 }
 
-// after is now plus a number of seconds, at most farthest. It is the zero time for a negative number.
+// after is now plus a number of seconds, at most farthest; zero for a negative number.
 func after(now time.Time, seconds float64) time.Time {
 	return ahead(now, min(seconds, farthest.Seconds()))
 }
 
 func between[T cmp.Ordered](v, least, most T) bool { return v >= least && v <= most }
 
-// unix reads seconds since 1970, or milliseconds, whose numbers are a thousand times as large; one that is too small for
-// either is none.
+// unix parses seconds since 1970, or milliseconds, which are a thousand times as large; a smaller number is none.
 func unix(s string) time.Time {
 	n := number(s)
 	switch {

@@ -6,29 +6,29 @@ import (
 )
 
 var (
-	// label matches what CLIs and SDKs put in front of an error.
+	// label matches CLIs' and SDKs' prefixes of errors.
 	label = regexp.MustCompile(`(?i)^[^\pL\pN{"'` + "`" + `\[]*(?:\[?api error:?\s*|(?:fatal|warning|codex|claude|[\w.]*error|[\w.]*exception)\s*:\s*|error code: |unexpected status |failed after \d+ attempts\. last error: |` +
 		`please run /login · |failed to authenticate\. |stream disconnected before completion: |exceeded retry limit, last status: )*`)
-	// ofAPI matches labels that stand in front of nothing but a provider's answer.
+	// ofAPI matches labels that only precede a provider's answer.
 	ofAPI = regexp.MustCompile(`(?i)api error|last error:|last status:|stream disconnected before|^\W*(?:http )?[45]\d\d\b`)
-	// failedCall matches a call that is told to have failed by its status, and nothing else.
+	// failedCall matches a failed call with its status, and nothing else.
 	failedCall = regexp.MustCompile(`(?i)^[\w .:-]{0,40}\b(?:failed|returned|responded|answered|error)\b[\w :-]{0,30}\b[45]\d\d\b[\w :-]{0,40}[.!]?$`)
-	// errorBody matches a provider's answer that was printed as it came.
+	// errorBody matches a provider's answer that was printed unchanged.
 	errorBody = regexp.MustCompile(`(?i)^(?:too many requests\s*:\s*)?(?:\d{3} )?\[?\{\s*"(?:type"\s*:\s*"error"\s*,\s*"error|error)"\s*:\s*\{`)
-	// talk are words of who writes about limits, and of code and tests: such a line tells of no refusal.
+	// talk are words of texts about limits, and of code and tests: such a line reports no refusal.
 	talk = regexp.MustCompile(`\b(?:i|i've|i'll|i'd|should|would|could|when|if|where|how|whether|means?|tests?|tested|pass(?:es|ed)?|limiter|expect\w*|assert\w*|want|wanted|got|func|config\w*|handl\w+|` +
 		`implement\w*|add(?:s|ed)|fix(?:es|ed)|rais(?:es|ed)|chang(?:es|ed)|panic|shown|grep|todo|fixme|warn(?:s|ed)?|returns?|is returned)\b|\w\.\w+:\d+|\(\)|[{}<>]|[:=]=`)
-	// opening is what a refusal may begin with: a few words.
+	// opening are the few words that may begin a refusal.
 	opening = regexp.MustCompile(`^\s*(?:[\pL\w.'%/-]+[,:]?\s+){0,6}$`)
 	// tails may follow a refusal: the end of its sentence, or where, until when and what now.
 	tails = regexp.MustCompile(`^[^\s.,;:!|·∙•()\[\-–—]*(?:\s(?:limits?|caps?|quota|credits?|errors?|has|have|been|is|was|reached|exceeded|exhausted|used up|too low|low|required|ceiling|thresholds?))*(?:\s*(?:$|[.,;:!|·∙•()\[–—]|-\s|resets?\b|(?:for|on|of|in|by|at|to|due|because|with|until|please|try|and|or|right now|available|usage|load|left|our|that restricts|set|too many|quickly|requests?)\b))`)
 )
 
-// maxLineText bounds a line that is a refusal. Real ones have up to 600 bytes.
+// maxLineText limits a line that is a refusal. Real ones have up to 600 bytes.
 const maxLineText = 1024
 
 // isLine reports whether a line of plain output is a refusal and does not merely contain one: it begins with the
-// refusal, apart from labels of errors, and a sentence ends or goes on to the reset after it.
+// refusal, apart from labels of errors, and then the sentence ends or continues to the reset.
 func (e Evidence) isLine() bool {
 	line := strings.TrimSpace(e.Message)
 	if len(line) > maxLineText {
@@ -63,8 +63,8 @@ func (e Evidence) isLine() bool {
 	return false
 }
 
-// opens reports whether a sentence begins with what a form matches, apart from the words with which refusals begin, and
-// ends or goes on as they do.
+// opens reports whether a sentence begins with a form's match, apart from a refusal's opening words, and ends or
+// continues like a refusal.
 func opens(first string, form *regexp.Regexp) bool {
 	at := form.FindStringIndex(first)
 	if at == nil {
@@ -76,7 +76,7 @@ func opens(first string, form *regexp.Regexp) bool {
 	return tails.MatchString(first[at[1]:])
 }
 
-// alone matches an error of a CLI that stands where an answer would: it opens with a label of errors, and is one line.
+// alone matches a CLI's error in an answer's place: one line that opens with a label of errors.
 var alone = regexp.MustCompile(`(?i)^\s*(?:[^\pL\pN{"'` + "`" + `\[]*(?:\[api error|api error|api call failed|(?:request|api|http|fatal|provider|llm|model)?\s?error|\w+error|fatal|failed to authenticate|please run /login)\b\s*[:·(\d]|\{\s*"(?:type"\s*:\s*"error"|error"\s*:)|\[?\s*(?:http )?(?:error )?[45]\d\d\b)`)
 
 // Instead reports whether a text that stands where an answer would is a provider's error, and what that means. Words

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// mention matches what is about a limit wherever it stands, in lower case and loosely: it only counts quotes.
+// mention matches any text about a limit, in lower case and loosely: it only counts quotes.
 var mention = regexp.MustCompile(`(?:usage|rate|session|weekly|daily|monthly|spend|spending|hour|opus|request)[ _\-‑]?limits?\b` +
 	`|hit your (?:\w+ )?limit|limit[ _]?reached|quota (?:exceeded|reached|limit)|(?:current|daily|your) quota` +
 	`|too many requests\b|out of (?:credits|extra usage)`)
@@ -14,8 +14,8 @@ var mention = regexp.MustCompile(`(?:usage|rate|session|weekly|daily|monthly|spe
 // Commands print much, so mention is tried only around parts of words that each mention has; none in capitals.
 var cues = []string{"imit", "uota", "equests", "ut of "}
 
-// around is how many bytes on each side of a cue are looked at, and longestWord how many more to the end of a word, which
-// would else be taken for another.
+// around is how many bytes on each side of a cue are checked, longestWord how many more to the end of a word, which
+// could otherwise be mistaken.
 const around, longestWord = 32, 256
 
 // Mentioned reports whether one of the texts is about a limit.
@@ -39,7 +39,7 @@ func mentionedAt(text, cue string) bool {
 	}
 }
 
-// about is what stands around a place of a text.
+// about is the text around a position.
 func about(text string, at int) string {
 	after := text[min(len(text), at+around):min(len(text), at+longestWord)]
 	next := strings.TrimLeft(after, "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")

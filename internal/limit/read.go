@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// maxMessage bounds the message of a limit in characters.
+	// maxMessage limits a limit's message in characters.
 	maxMessage = 1 << 10
-	// maxFailureText bounds how much of an error message is looked at, in bytes.
+	// maxFailureText limits the part of an error message that is read, in bytes.
 	maxFailureText = 8 << 10
 )
 
-// Reading is what a refusal means.
+// Reading is a refusal's meaning.
 type Reading struct {
-	// Kind is how a run ends by it; empty where the evidence does not tell.
+	// Kind is the run's ending; empty if unknown.
 	Kind     policy.Ending
-	ResetsAt time.Time // zero where unknown
-	Source   string    // of ResetsAt, as policy.Limit has it
-	// Certainty is Certain where a field says so, Likely where words alone do.
+	ResetsAt time.Time // zero if unknown
+	Source   string    // of ResetsAt, as in policy.Limit
+	// Certainty is Certain from a field, Likely from words alone.
 	Certainty string
 	// OfAccount says that the refusal holds for every model of the account.
 	OfAccount bool
 	Message   string
-	// Reasons say what was corrected: the kind by its length, the reset by its bounds.
+	// Reasons describe corrections: the kind by its length, the reset by its bounds.
 	Reasons []string
 }
 
@@ -72,7 +72,7 @@ func (r Reading) Limit() (policy.Limit, bool) {
 	}, true
 }
 
-// keyLike matches a key, also one that the provider has masked in part.
+// keyLike matches a key, also a partly masked one.
 var keyLike = regexp.MustCompile(`\S*\*{2,}\S*|\b(?:(?:sk|pk|rk)[-_]|AIza)[\w-]{6,}`)
 
 func (e Evidence) shown() string {
@@ -83,7 +83,7 @@ func (e Evidence) shown() string {
 	return render.Short(strings.ToValidUTF8(message, ""), maxMessage)
 }
 
-// time weighs the kind by how long the refusal lasts, and bounds its reset.
+// time corrects the kind by the refusal's length, and bounds its reset.
 func (e Evidence) time(r *Reading) {
 	switch r.Kind {
 	case policy.UsageLimit, policy.RateLimited, policy.Overloaded:
@@ -91,9 +91,9 @@ func (e Evidence) time(r *Reading) {
 		return
 	}
 	at, source := e.reset()
-	quotas := e.body.Get("details.#.violations.#.quotaId").Raw // that are used up, as Google tells them
+	quotas := e.body.Get("details.#.violations.#.quotaId").Raw // Google's used-up ones
 	if perDay.MatchString(quotas) && at.Sub(e.Now) <= longWait {
-		at = time.Time{} // Gemini tells of a day's quota how soon its client may ask again
+		at = time.Time{} // Gemini gives a client's retry delay with a daily quota
 	}
 	why := ""
 	if !e.fixed() {
@@ -122,7 +122,7 @@ func (e Evidence) time(r *Reading) {
 // fixed reports whether a field names the kind, so that the length of the wait does not change it.
 func (e Evidence) fixed() bool { return e.planRejected() || e.named(sentence.outspent) && e.field }
 
-// outranked is the kind that a field names, unless the words tell more than it.
+// outranked is a field's kind, unless the words say more.
 func (e Evidence) outranked(said policy.Ending) policy.Ending {
 	if e.Kind.IsLimit() && said == policy.UsageLimit {
 		return said
@@ -158,7 +158,7 @@ func (e Evidence) kind() policy.Ending {
 	return cmp.Or(e.refusal(said), e.rest(own))
 }
 
-// refusal is the limit that the words, the names or the status tell.
+// refusal is the limit by the words, the names or the status.
 func (e Evidence) refusal(said policy.Ending) policy.Ending {
 	switch {
 	case e.Status >= 500, e.named(sentence.crowded):
@@ -175,7 +175,7 @@ func (e Evidence) refusal(said policy.Ending) policy.Ending {
 	return e.login()
 }
 
-// login is Auth where the account or its key is refused.
+// login is Auth if the account or its key is refused.
 func (e Evidence) login() policy.Ending {
 	switch {
 	case e.Status == http.StatusForbidden && ofOneThing.MatchString(e.own):
@@ -190,7 +190,7 @@ func (e Evidence) login() policy.Ending {
 	return ""
 }
 
-// names are the names of the error, as they are and as words, each on a line.
+// names are the error's names, unchanged and as words, each on a line.
 func (e Evidence) names() string {
 	all := ""
 	for _, name := range e.Names {
@@ -199,7 +199,7 @@ func (e Evidence) names() string {
 	return all
 }
 
-// rest is what the table of wordings or the status tells of other errors.
+// rest classifies other errors by the table of wordings or the status.
 func (e Evidence) rest(own string) policy.Ending {
 	ending := worded(e.own + e.names())
 	if ending == "" && e.own != e.Message {
@@ -211,7 +211,7 @@ func (e Evidence) rest(own string) policy.Ending {
 	return cmp.Or(ending, statuses[e.Status])
 }
 
-// statuses are the endings of the HTTP statuses that tell one where no word does.
+// statuses map HTTP statuses to endings, if no word decides.
 var statuses = map[int]policy.Ending{
 	http.StatusNotFound:              policy.Misconfigured,
 	http.StatusRequestTimeout:        policy.Disconnected,
@@ -221,22 +221,22 @@ var statuses = map[int]policy.Ending{
 var (
 	authName   = regexp.MustCompile(`(?i)auth|api_?key|permission|forbidden|access_?denied|account_deactivated|login`)
 	serverName = regexp.MustCompile(`(?i)^(?:internal|internal_error|api_error|server_error|unavailable)$`)
-	// hasteName are names of a rate that have no word for it: Google's for every quota, and OpenAI's types.
+	// hasteName are names of rates without a word for it: Google's for every quota, and OpenAI's types.
 	hasteName   = regexp.MustCompile(`(?i)^(?:resource_?exhausted(?:exception)?|requests|tokens)$`)
 	requestName = regexp.MustCompile(`(?i)^invalid|unknown|unsupported|not_?found|malformed|validation`)
 	// echoName are names of errors about a part of the request.
 	echoName = regexp.MustCompile(`(?i)^(?:invalid_(?:value|param|type|json|prompt|image|function)|unknown_|unsupported|malformed|missing)|not_?found`)
 	// accountName are names of a login that is refused for every model.
 	accountName = regexp.MustCompile(`(?i)authenti|unauth|api_?key|account`)
-	// ofOneThing matches a permission that is missing for a thing of the request and not for the account.
+	// ofOneThing matches a missing permission for a part of the request and not for the account.
 	ofOneThing = regexp.MustCompile(`(?i)\b(?:files?|caches?|cached ?contents?|models?|tuned ?models?|corpus|corpora|containers?|skills?|beta|feature)\b|cachedContent`)
 	// echoed are words of an error about the request, which may repeat it.
 	echoed = regexp.MustCompile("[\"`“”]|'[^']{3,}'|\\b(?:invalid|unknown|unexpected|unsupported|unrecognized|malformed|expected|must be|parameter|field|values?|headers?|role|property|" +
 		"schema|argument|exist|not found|permission|is no)\\b|^[^:]{0,40}\\b(?:model|file|tool|name|message|content)s?\\b[^:]{0,20}:")
 )
 
-// page reports whether the answer is not the API's: a sign-in page, a CDN's challenge, a gateway's error. A page with
-// status 429 is a limit of whoever sent it.
+// page reports whether the answer is not the API's: a sign-in page, a CDN's challenge, a gateway's error. A page
+// with status 429 is its sender's limit.
 func (e Evidence) page() bool {
 	if e.Status == http.StatusTooManyRequests {
 		return false
@@ -254,7 +254,6 @@ func (e Evidence) planRejected() bool {
 	return e.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected"
 }
 
-// named reports whether a name of the error is of a kind, read as words.
 func (e Evidence) named(is func(sentence) bool) bool {
 	return slices.ContainsFunc(e.Names, func(name string) bool { return is(sentence(plainWords(name))) })
 }
@@ -263,8 +262,8 @@ func (e Evidence) nameMatches(form *regexp.Regexp) bool {
 	return slices.ContainsFunc(e.Names, form.MatchString)
 }
 
-// namedUsage reports whether a name says that something is used up, or is about money alone, such as billing_error. A
-// "quota" is a minute's as well as a month's, so a message that tells of haste outranks the name.
+// namedUsage reports whether a name means that something is used up, or money, such as billing_error. A "quota" is
+// a minute's as well as a month's, so a message about haste outranks the name.
 func (e Evidence) namedUsage(said policy.Ending) bool {
 	return e.named(func(s sentence) bool {
 		elastic := strings.Contains(string(s), "quota")
@@ -280,11 +279,11 @@ func (e Evidence) namedUsage(said policy.Ending) bool {
 	})
 }
 
-// hasteNamed reports whether a name says that too much came at once.
+// hasteNamed reports whether a name means that too much came at once.
 func (e Evidence) hasteNamed() bool { return e.nameMatches(hasteName) || e.named(sentence.hurried) }
 
-// said is the limit that the message tells in words: usage_limit, overloaded, rate_limited or none. Of an error of the
-// request, which may repeat words of the agent, only what says nothing of the request counts.
+// said is the limit by the message's words: usage_limit, overloaded, rate_limited or none. In an error about the
+// request, which may repeat the agent's words, only words that do not concern the request count.
 func (e Evidence) said(own string) policy.Ending {
 	ofRequest := e.ofRequest()
 	if ofRequest && e.echoes(own) {
@@ -306,8 +305,8 @@ func (e Evidence) said(own string) policy.Ending {
 	return ""
 }
 
-// hastens reports whether a name says that too much came at once, and the message speaks of no more than a quota, which
-// a minute has as well as a month.
+// hastens reports whether a name means that too much came at once, and the message only mentions a quota, which may
+// be a minute's or a month's.
 func (e Evidence) hastens(own string) bool {
 	if !e.named(sentence.hurried) {
 		return false
@@ -324,7 +323,6 @@ func (e Evidence) hastens(own string) bool {
 
 func (e Evidence) lacks(own string) bool { return anySentence(own, sentence.excluded) }
 
-// ofRequest reports whether the error is one of the request.
 func (e Evidence) ofRequest() bool {
 	switch e.Status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity:
@@ -357,7 +355,7 @@ func tooLarge(own string) bool {
 	return number(strings.ReplaceAll(m[2], ",", "")) > number(strings.ReplaceAll(m[1], ",", ""))
 }
 
-// asksFor reads "Limit 30000, Requested 47890", as OpenAI and Groq tell it.
+// asksFor matches "Limit 30000, Requested 47890" of OpenAI and Groq.
 var asksFor = regexp.MustCompile(`\blimit:? ([\d,]+)\b.{0,40}\brequested:? ([\d,]+)\b`)
 
 // ofAccount reports whether a limit holds for every model of the account.
@@ -376,10 +374,10 @@ func (e Evidence) ofAccount(kind policy.Ending) bool {
 	return true
 }
 
-// modelOnly matches a used-up bound of one model.
+// modelOnly matches a used-up limit of one model.
 var modelOnly = regexp.MustCompile(`\b(?:this|the|selected|requested) model\b|\bmodel \S+|\bfor (?:gpt|claude|gemini|opus|sonnet|haiku|fable)`)
 
-// reset finds when the limit is over, and in what: a field, a header, last the sentence.
+// reset finds the limit's end and its source: a field, a header, last the sentence.
 func (e Evidence) reset() (time.Time, string) {
 	routed := http.Header{} // OpenRouter repeats a provider's headers in the body
 	e.body.Get("metadata.headers").ForEach(func(name, v gjson.Result) bool {
@@ -404,7 +402,7 @@ func (e Evidence) reset() (time.Time, string) {
 // detailedReset reads the details of Google's errors, the quota's reset before the delay.
 func (e Evidence) detailedReset() time.Time {
 	detail := func(field string) string { return e.body.Get("details.#." + field + "|0").String() }
-	at, _ := time.Parse(time.RFC3339, detail("metadata.quotaResetTimeStamp")) // zero where there is none
+	at, _ := time.Parse(time.RFC3339, detail("metadata.quotaResetTimeStamp")) // zero for none
 	return cmp.Or(
 		at.UTC(),
 		lasting(e.Now, detail("metadata.quotaResetDelay")),

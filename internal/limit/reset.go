@@ -8,24 +8,24 @@ import (
 	_ "time/tzdata" // messages name zones, and the image has no zone files
 )
 
-// maxResetText bounds how much of a message is searched for a time.
+// maxResetText limits the part of a message that is searched for a time.
 const maxResetText = 4 << 10
 
 var (
-	// epochField is a unix time that is named as a reset, or stands behind the
-	// bar of Claude Code's "usage limit reached|1760004000".
+	// epochField is a unix time named as a reset, or after the bar of Claude Code's "usage limit
+	// reached|1760004000".
 	epochField = regexp.MustCompile(`(?i)(?:resets?_?at|reset_?time(?:stamp)?|reset_?after_?time|\|)["']?\s*[:=]?\s*["']?(\d{10}|\d{13})(?:\D|$)`)
 	// secondsField is a number of seconds to wait, as in headers and error bodies.
 	secondsField = regexp.MustCompile(`(?i)(?:resets?_?(?:in|after)_?seconds|retry[-_ ]?after(?:[-_]?seconds)?|retry_?delay)["']?\s*[:=]?\s*["']?(\d{1,8}(?:\.\d+)?)\s*(?:s\b|seconds?\b|["',;.})\]]|\s|$)`)
-	// lead stands before a time that is a reset; one without may be anything, such as a log line's.
+	// lead precedes a reset time; a time without it may be anything, such as a log line's.
 	lead = regexp.MustCompile(`(?i)\b(?:resets?(?:_?at)?|resetting|regain access|again|retry(?:ing)?|until|wait|available|renews?|refills?|restored|resumes?)\b`)
-	// filler may stand between the lead and the time.
+	// filler may separate the lead and the time.
 	filler = regexp.MustCompile(`(?i)^[\s:=~"']*(?:(?:at|on|by|in|after|until|for|about|around|less than|your|um|am|el|le|às|as|em|para|in)\s+|:\s*)*`)
 )
 
-// ResetTime reads the time of a reset from a message. Clock times without a zone are in zone (nil: UTC),
-// relative ones count from now, a past clock time means its next occurrence. A time further away than the window that
-// the text names is one that has passed, so now is returned. False where the text names none; it never guesses.
+// ResetTime parses a reset time from a message. Clock times without a zone are in zone (nil: UTC), relative ones
+// count from now, a past clock time means its next occurrence. A time beyond the window that the text names has
+// passed, so it returns now. False if the text names none; it never guesses.
 func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	text = text[:min(len(text), maxResetText)]
 	if zone == nil {
@@ -41,8 +41,8 @@ func ResetTime(text string, now time.Time, zone *time.Location) (time.Time, bool
 	return at, !at.IsZero()
 }
 
-// windows are those that messages name, with how long they last. Claude's sessions have five hours. Months and days are
-// the longest that there are.
+// windows are the named windows with their lengths. Claude's sessions have five hours. Months and days are the
+// longest that exist.
 var windows = []struct {
 	words *regexp.Regexp
 	lasts time.Duration
@@ -54,10 +54,10 @@ var windows = []struct {
 	{regexp.MustCompile(`(?i)\bhourly\b`), time.Hour + windowGrace},
 }
 
-// hourWindow is a window of hours by their number, such as "5-hour limit".
+// hourWindow is a window with its number of hours, such as "5-hour limit".
 var hourWindow = regexp.MustCompile(`(?i)\b(\d{1,2})[- ]?h(?:(?:ou)?rs?)? (?:\w+ )?(?:limits?|windows?|usage|quotas?|caps?|sessions?)\b`)
 
-// windowGrace is added, since resets are told in whole minutes and rounded up.
+// windowGrace is added, since resets are rounded up to whole minutes.
 const windowGrace = 10 * time.Minute
 
 // windowOf is the longest window that a text names, 0 for none.
@@ -73,7 +73,7 @@ func windowOf(text string) (longest time.Duration) {
 	return longest
 }
 
-// resetTime is ResetTime, and zero where that is false, as all that read a part of a text.
+// resetTime is ResetTime, or zero, like the parsers of parts.
 func resetTime(text string, now time.Time, zone *time.Location) time.Time {
 	if m := epochField.FindStringSubmatch(text); m != nil {
 		if at := unix(m[1]); !at.IsZero() {
@@ -107,7 +107,7 @@ var hoursLeft = regexp.MustCompile(`(?i)^(\d{1,3}):(\d{2})(?::(\d{2}))?(\s*[ap]\
 // in matches a text whose last word is "in".
 var in = regexp.MustCompile(`(?i)(?:^|\s)in\s*$`)
 
-// countdown reads "in 2:30:00".
+// countdown parses "in 2:30:00".
 func countdown(between, rest string, now time.Time) time.Time {
 	if !in.MatchString(between) {
 		return time.Time{}
@@ -119,7 +119,7 @@ func countdown(between, rest string, now time.Time) time.Time {
 	return ahead(now, float64(atoi(m[1])*3600+atoi(m[2])*60+atoi(m[3])))
 }
 
-// ahead is so many seconds from now; zero for a negative number and beyond the farthest.
+// ahead is now plus some seconds; zero for a negative number and beyond the farthest.
 func ahead(now time.Time, seconds float64) time.Time {
 	if !between(seconds, 0, farthest.Seconds()) {
 		return time.Time{}
@@ -130,7 +130,7 @@ func ahead(now time.Time, seconds float64) time.Time {
 // amount is one part of a duration: "2 days", "8h", "28ms".
 var amount = regexp.MustCompile(`^(\d{1,9}(?:\.\d{1,9})?)\s*([a-zA-Zµ]+)[\s,]*(?:and\s+)?`)
 
-// lasting reads a duration: "2 days 17 hours 14 minutes", "8h44m7s", "58 hours", "3600s".
+// lasting parses a duration: "2 days 17 hours 14 minutes", "8h44m7s", "58 hours", "3600s".
 func lasting(now time.Time, s string) time.Time {
 	seconds := -1.0 // none yet
 	for {
@@ -168,8 +168,8 @@ var units = map[string]float64{
 	"w": 7 * 86400, "week": 7 * 86400, "weeks": 7 * 86400,
 }
 
-// plainForms rewrite times that are not digits with AM or PM into such, for one grammar: the spaces of
-// locale-aware formatters, words for an amount or a time of day, the East Asian forms of a clock time.
+// plainForms rewrite other times as digits with AM or PM, for one grammar: the spaces of locale-aware formatters,
+// words for an amount or a time of day, the East Asian forms of a clock time.
 var plainForms = []struct {
 	form  *regexp.Regexp
 	plain string

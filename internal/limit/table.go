@@ -9,11 +9,11 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// wording is a part of a sentence by which CLIs and providers tell how something ended.
+// wording is a part of a sentence by which CLIs and providers describe an ending.
 type wording struct {
 	words string // a regular expression, in any case
-	// source is where it stands: a folder of recorded runs below testdata/agents, an issue of a project by its number, the
-	// reference of an API, or "alike": by analogy with a wording beside it, seen nowhere yet.
+	// source is its origin: a folder of recorded runs below testdata/agents, an issue of a project by its number,
+	// the reference of an API, or "alike": by analogy with a neighbouring wording, not seen yet.
 	source string
 }
 
@@ -34,14 +34,14 @@ const (
 	alike           = "alike"
 )
 
-// family are the wordings of one ending, which are tried together.
+// family are one ending's wordings, which are tried together.
 type family struct {
 	ending   policy.Ending
 	wordings []wording
 }
 
-// families are the wordings of endings that no family of words tells, read from the first row to the last, so the more
-// specific come first. Those of runEndings are read before the families of words, the others after.
+// families are the wordings of endings without a family of words, in order, so the more specific come first. Those
+// of runEndings are read before the families of words, the others after.
 var families = []family{
 	{policy.UsageLimit, []wording{
 		{ // of the account and not of one request
@@ -174,7 +174,7 @@ var families = []family{
 		{`cannot connect`, openCodeRuns},
 		{`fetch failed`, geminiRuns},
 		{`without a finish reason`, qwenRuns},
-		{ // an answer that is not the API's, as a proxy's error page
+		{ // an answer that is not the API's, such as a proxy's error page
 			words:  `in json at position`,
 			source: geminiRuns,
 		},
@@ -194,7 +194,7 @@ type rule struct {
 	wording *regexp.Regexp
 }
 
-// rules are made when the first text is read: pawl also starts inside of each sandbox, where nobody reads any.
+// rules are compiled on first use: pawl also starts inside each sandbox, where none is used.
 var rules = sync.OnceValue(func() (all []rule) {
 	for _, f := range families {
 		var words []string
@@ -207,15 +207,15 @@ var rules = sync.OnceValue(func() (all []rule) {
 	return all
 })
 
-// runEndings are about the run, so they are known before a limit is looked for: a "maximum budget" is no account's.
+// runEndings are about the run, so they are checked before limits: a "maximum budget" is no account's.
 var runEndings = []policy.Ending{policy.ContextOverflow, policy.CutOff, policy.TurnLimit, policy.SelfLoop, policy.NoAnswer}
 
-// ofRun is the ending of the run itself that a text words, "" for none.
+// ofRun is a text's ending of the run itself, "" for none.
 func ofRun(text string) policy.Ending {
 	return wordedAs(text, func(e policy.Ending) bool { return e == policy.UsageLimit || slices.Contains(runEndings, e) })
 }
 
-// worded is the ending that the table knows of a text, "" for none.
+// worded is a text's ending by the table, "" for none.
 func worded(text string) policy.Ending {
 	return wordedAs(text, func(policy.Ending) bool { return true })
 }

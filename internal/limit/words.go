@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Families of words. Providers word the same refusal in hundreds of ways, but of few kinds: something of the account is
-// used up or lacking, too much came at once, or the other side is busy. A sentence is read by the words that it joins.
-// The Chinese words are those of Alibaba, Moonshot, Volcengine and Zhipu; proxies and resellers answer in the language of
-// their users.
+// Families of words. Providers word the same refusal in hundreds of ways, but of few kinds: something of the
+// account is used up or lacking, too much came at once, or the provider is busy. A sentence is read by the words
+// that it joins. The Chinese words are from Alibaba, Moonshot, Volcengine and Zhipu; proxies and resellers answer
+// in their users' language.
 const (
-	// money are nouns for what an account has bought or was granted.
+	// money are nouns for what an account has bought or got.
 	money = `(?:credits?|balances?|billing|budgets?|funds|payments?|spend(?:ing)?|subscriptions?|plans?|wallet|prepa(?:id|yment)|` +
 		`overages?|allowances?|allotments?|entitlements?|quotas?|usage|trial|invoices?|bills?|your capacity|arrear\w*|overdue|good standing|kontingent|guthaben|cr[eé]di(?:ts?|tos?)|forfait|abonnement|残高|プラン|잔액|사용량|요금제|余额|额度|配额|套餐|资源包|账单|账户|用量)`
-	// spent are words for what is used up.
+	// spent are words for used-up things.
 	spent = `(?:exceed(?:s|ed|ing)?|over (?:your|the|its)|reached|hit|exhaust(?:ed|s)?|deplet(?:ed|es)?|used (?:up|all)|consumed|out of|r[au]n out|` +
 		`insufficient|(?:not|n't) (?:have )?(?:enough|sufficient)|too low|low|no (?:more|remaining|available)|(?:have|has|had|with) no|no|zero|0|negative|overdue|past due|unpaid|arrears?|arrearage|make sure|` +
 		`spent|burn(?:ed|t) through|crossed|surpassed|ausgeschöpft|aufgebraucht|überschritten|erreicht|dépass|épuis|atteint|agotad[oa]|superad[oa]|alcanzado|excedid[oa]|esgotad[oa]|atingi\w+|達し|超え|초과|소진|부족|lapsed|expired|ended|(?:is|are) over|beyond|disabled|inactive|not active|(?:is|are|was|been) (?:blocked|disabled|suspended|paused)|不足|用尽|用完|耗尽|超出|超过|超限|达到|已达|欠费|过期|到期|上限)`
-	// used are the words of these that tell enough where they stand with a window.
+	// used are the words among these that suffice with a window.
 	used = `(?:exceeded|reached|hit|exhausted|depleted|consumed|used (?:up|all)|spent|burn(?:ed|t) through)`
-	// ceiling are nouns for a bound of unknown kind.
+	// ceiling are nouns for a limit of unknown kind.
 	ceiling = `(?:limits?|windows?|caps?|thresholds?|allocations?|l[ií]mite|한도|上限|限额|限制)`
-	// owner are words that make a bound one of the account.
+	// owner are words that make a limit the account's.
 	owner = `(?:you|your|you['’]ve|its|organi[sz]ation|org|workspace|team|accounts?|plan|keys?|free|members?|users?|projects?|company|` +
 		`tier|claude|opus|sonnet|haiku|fable|gpt|gemini|codex|premium|pro|limit resets|您|账户)`
 	// long are windows of an hour and more.
@@ -31,7 +31,7 @@ const (
 	rate = `(?:rate[ -]?limit(?:s|ed|ing|er)?|too many (?:\w+ )?(?:requests?|tokens|calls|connections|attempts|sessions|messages)|throttl\w*|(?:requests?|tokens?|calls?|quer(?:y|ies)|limit\w*|exceed\w*|max\w*|quota|rate)\b.{0,60}\b(?:per[ -]|a |/ ?)(?:min(?:ute)?|sec(?:ond)?)\b|per[ -](?:min(?:ute)?|sec(?:ond)?)\b.{0,20}(?:limit|exceed|ceiling|quota|cap)|` +
 		`\b[rtqi]p[ms]\b|concurren\w*|parallel (?:requests|calls)|simultaneous\w*|slow(?:ing)? down|(?:too|so|very) (?:fast|quickly|frequent(?:ly)?)|` +
 		`request limit|requests? (?:rate|frequency)|rate (?:exceeded|increased|of requests)|frequency|burst|in-?flight|(?:zu viele|trop de|demasiad[ao]s|muitas) (?:anfragen|requêtes|solicitudes|peticiones|solicitações|requisições)|リクエストが多|요청이 너무|请求频率|频率|速率|并发|限流|请求过多|请求次数|过快|过于频繁)`
-	// busy are words for a provider that cannot serve anybody.
+	// busy are words for a provider that cannot serve anyone.
 	busy = `(?:overload\w*|overwhelm\w*|(?:traffic|load|demand) spikes?|\bshed(?:ding)?\b|(?:no|not|n['’]t|at|over|out of|insufficient|limited|lacks?|exceed\w*|exhausted|full) (?:\w+ ){0,3}capacity|capacity (?:\w+ ){0,2}(?:exceed\w*|exhaust\w*|reached|limit\w*|constrain\w*|unavailable|issues?|error)|` +
 		`(?:high|heavy|peak|increased|elevated|unusual|excessive|unprecedented) (?:\w+ )?(?:demand|load|traffic|volume)|congest\w*|` +
 		`\b(?:is|are|too|currently|server|engine|system|cluster|model|service) busy|(?:temporarily|currently|momentarily) (?:un|not )available|` +
@@ -45,7 +45,7 @@ const (
 		`|\b(?:usage|subscription|plan|payment(?: method)?|credits?|billing|upgrade|purchase|tier|top-?up)\b.{0,20}\b(?:is |are |be )?(?:required|needed|necessary)` +
 		`|\b(?:require[sd]?|needs?|must have|without) (?:\w+[ -]){0,4}?(?:credits?|subscription|plan|payment|billing|tier|upgrade|usage|membership)\b` +
 		`|\bto (?:use|access|continue)\b.{0,60}\b(?:plans?|tiers?|subscriptions?)\b.{0,10}\b(?:upgrade|subscribe)|(?:upgrade|subscribe|purchase|buy|recharge|top up|add (?:a payment|credits|funds)|enable (?:extra|billing|overage))\b.{0,60}\bto (?:use|access|unlock|enable|continue|keep|resume)\b)`
-	// thing makes a bound one of the request or of the agent.
+	// thing makes a limit the request's or the agent's.
 	thing = `(?:context(?: window| length)?|tokens?|prompts?|inputs?|outputs?|turns?|sizes?|lengths?|retr(?:y|ies)|time|files?|uploads?|memory|characters?|loops?|recursion|depth|images?|pages?|iterations?|steps?) (?:count )?limits?`
 )
 
@@ -54,7 +54,7 @@ func near(a, b string) string {
 	return `(?:` + edged(a) + apart + words(b) + `|` + edged(b) + apart + words(a) + `)`
 }
 
-// apart is what stands between two words. One letter between two Chinese words is the edge of both.
+// apart separates two words. One letter between two Chinese words is the edge of both.
 const apart = `(?:.{0,60}?(?:\b|\P{Latin}))?`
 
 // words matches a family up to the edge of its last word.
@@ -92,10 +92,10 @@ func plainWords(text string) string {
 	return strings.ToLower(text)
 }
 
-// sentence is one of a refusal, as plainWords gives it.
+// sentence is a refusal's sentence after plainWords.
 type sentence string
 
-// outspent reports whether the sentence says that the account has used up something.
+// outspent reports whether the account has used up something.
 func (s sentence) outspent() bool {
 	text := string(s)
 	window := longWindow.MatchString(text)
@@ -120,10 +120,10 @@ func (s sentence) outspent() bool {
 	return window || boundOwned.MatchString(text)
 }
 
-// excluded reports whether the sentence says that the account's plan lacks what was asked for.
+// excluded reports whether the account's plan lacks the requested thing.
 func (s sentence) excluded() bool { return lackWords.MatchString(string(s)) }
 
-// hurried reports whether the sentence says that too much came at once.
+// hurried reports whether too much came at once.
 func (s sentence) hurried() bool {
 	text := string(s)
 	if longWindow.MatchString(text) {
@@ -132,7 +132,7 @@ func (s sentence) hurried() bool {
 	return rateWords.MatchString(text)
 }
 
-// crowded reports whether the sentence says that the provider is busy.
+// crowded reports whether the provider is busy.
 func (s sentence) crowded() bool { return busyWords.MatchString(string(s)) }
 
 // anySentence reports whether a sentence of the text is of a kind.
@@ -145,5 +145,5 @@ func anySentence(text string, is func(sentence) bool) bool {
 	return false
 }
 
-// maxSentences bounds what is read of a message. Refusals have up to five sentences.
+// maxSentences limits the read part of a message. Refusals have up to five sentences.
 const maxSentences = 40
