@@ -34,25 +34,25 @@ func (spec Spec) hosts() string {
 	return insideHosts + string(neighbours)
 }
 
-// etcShown are what programs need of /etc and that holds no secret, as patterns of filepath.Match. Not among them are
-// the files of logins, mail and services, and what administrators give variables and passwords in: the profile of
-// shells, the settings of Maven.
+// etcShown are the needed parts of /etc without secrets, as patterns of filepath.Match. They leave out the files of
+// logins, mail and services, and files with administrators' variables and passwords: the profile of shells, Maven's
+// settings.
 var etcShown = slices.Concat(
 	[]string{"resolv.conf", "nsswitch.conf", "host.conf", "gai.conf", "protocols", "services"},                             // names of hosts and services, where networks are open
 	[]string{"ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "ca-certificates.conf", "crypto-policies"}, // TLS, of Debian's family
 	[]string{"pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf"},                                   // and of Red Hat's
 	[]string{"ld.so.cache", "ld.so.conf", "ld.so.conf.d"},                                                                  // where libraries are
 	[]string{"alternatives"}, // links from /usr/bin to cc, java, editor and many others
-	[]string{"java*/security", "java*/*.properties", "java*/*.cfg", "java*/management/*.properties", "java*/*.policy", "maven/m2.conf", "maven/logging"}, // without which Debian's JVM and Maven do not start
+	[]string{"java*/security", "java*/*.properties", "java*/*.cfg", "java*/management/*.properties", "java*/*.policy", "maven/m2.conf", "maven/logging"}, // Debian's JVM and Maven need these to start
 	[]string{"perl", "python*"}, // modules of the distribution's interpreters
 	[]string{"localtime", "timezone", "locale.alias", "locale.conf", "terminfo", "fonts", "magic", "mime.types"}, // time, language, terminals, types of files
-	[]string{"os-release", "lsb-release", "debian_version", "redhat-release", "shells"},                          // which system this is, for installers
+	[]string{"os-release", "lsb-release", "debian_version", "redhat-release", "shells"},                          // the system's name, for installers
 )
 
-// usrHidden are places below /usr where an administrator may have put credentials.
+// usrHidden are places below /usr where administrators may have put credentials.
 var usrHidden = []string{"/usr/etc", "/usr/local/etc", "/usr/local/var"}
 
-// bwrapCommand is the call of bubblewrap for a program. Its arguments go through a memory file, so that neither
+// bwrapCommand is bubblewrap's command line for a program. Its arguments go through a memory file, so that neither
 // the process list nor /proc/1 inside shows the environment or the host's paths.
 func (s *Sandbox) bwrapCommand(ctx context.Context, exe string, spec Spec, p *Process) (_ *exec.Cmd, err error) {
 	var files handed
@@ -97,16 +97,16 @@ func (s *Sandbox) bwrapCommand(ctx context.Context, exe string, spec Spec, p *Pr
 	return cmd, nil
 }
 
-// handed are the files that bubblewrap gets beside its standard ones.
+// handed are bubblewrap's additional files.
 type handed []*os.File
 
-// add is the number under which bubblewrap finds a file more.
+// add is bubblewrap's number of an additional file.
 func (h *handed) add(f *os.File) string {
 	*h = append(*h, f)
 	return strconv.Itoa(2 + len(*h))
 }
 
-// arguments are the command line inside and all options of bubblewrap, which refer to files by number.
+// arguments are the command line inside and all of bubblewrap's options, which refer to files by number.
 func (s *Sandbox) arguments(exe string, spec Spec, files *handed) (command, args []string, err error) {
 	command, list, err := spec.binds(exe)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Sandbox) arguments(exe string, spec Spec, files *handed) (command, args
 	return command, args, nil
 }
 
-// hostMounts are the parts of the host that every program sees without a root of its own.
+// hostMounts are the parts of the host that every program without its own root sees.
 func hostMounts() []string {
 	args := []string{"--ro-bind", "/usr", "/usr"}
 	for _, dir := range usrHidden {
@@ -189,16 +189,16 @@ func hostMounts() []string {
 	return args
 }
 
-// ownPlaces are where freshMounts mounts.
+// ownPlaces are freshMounts' places.
 var ownPlaces = []string{"/proc", "/dev", "/tmp", "/run", "/var/tmp"}
 
-// procShown are what programs read of /proc beside processes: the machine's size and load, and what is mounted. The
-// settings in sys can be read; to a Pawl that runs as root the kernel would let the program change them, and one of
-// them names a program that the kernel starts as root.
+// procShown are the files of /proc that programs read, other than processes: the machine's size and load, and the
+// mounts. The settings in sys are readable. If Pawl runs as root, the kernel would let the program change them, and
+// one of them names a program that the kernel starts as root.
 var procShown = []string{"cgroups", "cpuinfo", "devices", "diskstats", "filesystems", "loadavg", "meminfo", "mounts", "net", "partitions", "pressure", "self", "stat", "swaps", "sys",
 	"thread-self", "uptime", "version", "vmstat"}
 
-// freshMounts are what every program has for itself. What it has in memory is bounded.
+// freshMounts are every program's own mounts. Their memory is bounded.
 func (s *Sandbox) freshMounts() []string {
 	args := []string{"--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"}
 	var info unix.Sysinfo_t
@@ -215,7 +215,7 @@ func (s *Sandbox) freshMounts() []string {
 	memory("/tmp", 2)
 	memory("/var/tmp", 4)
 	memory("/run", 64)
-	entries, _ := os.ReadDir("/proc") // it was read when Pawl began
+	entries, _ := os.ReadDir("/proc") // it was readable when Pawl began
 	for _, e := range entries {
 		if staysInProc(e) {
 			continue
@@ -230,7 +230,7 @@ func (s *Sandbox) freshMounts() []string {
 	return args
 }
 
-// staysInProc reports whether programs see an entry of /proc as it is.
+// staysInProc reports whether programs see an entry of /proc unchanged.
 func staysInProc(e os.DirEntry) bool {
 	_, err := strconv.Atoi(e.Name())
 	isProcess := err == nil
@@ -240,14 +240,14 @@ func staysInProc(e os.DirEntry) bool {
 	return e.Type() == os.ModeSymlink
 }
 
-// leastTmpfs is the least size of a folder in memory, in bytes.
+// leastTmpfs is the minimum size of a folder in memory, in bytes.
 const leastTmpfs = 16 << 20
 
-// bind is a file or folder of the host that is shown at a path.
+// bind shows a host's file or folder at a path.
 type bind struct{ path, option, from string }
 
-// binds are the command line of a program inside, and its mounts: its directories, and its executable where
-// nothing shows it.
+// binds are a program's command line inside and its mounts: its directories, and its executable unless it is
+// visible.
 func (spec Spec) binds(exe string) (argv []string, list []bind, err error) {
 	list = []bind{{cmp.Or(spec.DirAt, spec.Dir), "--bind", spec.Dir}, {cmp.Or(spec.HomeAt, spec.Home), "--bind", spec.Home}}
 	for _, m := range spec.Folders {
@@ -272,12 +272,12 @@ func (spec Spec) binds(exe string) (argv []string, list []bind, err error) {
 			list = append(list, bind{path, "--ro-bind", path})
 		}
 	}
-	// The outer path first; for the same path the read-only bind last.
+	// The outer path first; for equal paths the read-only bind last.
 	slices.SortStableFunc(list, func(a, b bind) int { return cmp.Compare(len(a.path), len(b.path)) })
 	return argv, list, err
 }
 
-// showing shows an executable of the host where neither the list nor the system does.
+// showing shows a host's executable that neither the list nor the system shows.
 func showing(exe string, list []bind) (more []bind) {
 	real, err := filepath.EvalSymlinks(exe)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// Sweep kills what an earlier Pawl left running, every process whose Marker starts with prefix: in mode Auto a
-// sandbox whose bubblewrap was cut off before its child asked to die with it. It returns how many there were.
-// Call it before anything is started, with a prefix that only this Pawl uses.
+// Sweep kills an earlier Pawl's processes, every one whose Marker starts with prefix: in mode Auto, sandboxes whose
+// bubblewrap was cut off before its child asked to die with it. It returns how many there were. Call it before
+// anything is started, with a prefix that only this Pawl uses.
 func Sweep(prefix string) (int, error) {
 	if prefix == "" {
 		return 0, errors.New("sweep: no prefix")
@@ -49,8 +49,8 @@ func EndAll(prefix string) error {
 	return err
 }
 
-// twice looks again where it finds nothing: a process at its exec has no environment for a moment, and one that
-// is being born was not there yet.
+// twice looks again after finding nothing: a process at its exec has no environment for a moment, and a new one was
+// not there yet.
 func twice(find func() []int) func() []int {
 	return func() []int {
 		if pids := find(); len(pids) > 0 {
@@ -66,9 +66,9 @@ type process struct {
 	marked bool
 }
 
-// family finds the live processes that are root (unless 0), or carry a marker that starts with mark (unless
-// empty), or descend from these. The NUL byte at the end of mark makes that exact. Pawl and the processes above
-// it are never among them: it may run under another Pawl.
+// family finds the live processes that are root (unless 0), or have a marker that starts with mark (unless empty),
+// or descend from these. A NUL byte at the end of mark makes it exact. It never returns Pawl and its ancestors:
+// Pawl may run under another Pawl.
 func family(mark string, root int) []int {
 	all := processes(mark)
 	own := map[int]bool{}
@@ -91,7 +91,7 @@ func family(mark string, root int) []int {
 	return slices.Collect(maps.Keys(in))
 }
 
-// processes reads /proc, without the processes that are already dead.
+// processes reads /proc, without dead processes.
 func processes(mark string) map[int]process {
 	all := map[int]process{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // a constant, well-formed pattern
@@ -118,7 +118,7 @@ func processes(mark string) map[int]process {
 	return all
 }
 
-// marked reports whether a process was started with an entry that begins with mark, as far as that is readable.
+// marked reports whether a process has an initial environment entry that begins with mark, if readable.
 func marked(dir, mark string) bool {
 	env, err := os.ReadFile(filepath.Join(dir, "environ"))
 	if err != nil {
@@ -127,8 +127,8 @@ func marked(dir, mark string) bool {
 	return bytes.HasPrefix(env, []byte(mark)) || bytes.Contains(env, []byte("\x00"+mark))
 }
 
-// killAll kills what find finds until that is nothing, since processes may start others. It returns how many
-// are left when it gives up, some time after the first: to find thousands takes seconds.
+// killAll kills find's processes until none is left, since processes may start others. It returns how many are left
+// when it gives up, some time after the first: finding thousands takes seconds.
 func killAll(find func() []int) int {
 	pids := find()
 	for end := time.Now().Add(dying); len(pids) > 0 && time.Now().Before(end); pids = find() {
@@ -140,10 +140,9 @@ func killAll(find func() []int) int {
 	return len(pids)
 }
 
-// signal sends a signal to a process that may be gone already.
 func signal(pid int, sig syscall.Signal) {
 	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Signal(sig) // gone, or another user's: find will tell
+		_ = p.Signal(sig) // gone, or another user's; find will show
 		_ = p.Release()
 	}
 }

@@ -19,22 +19,22 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// Limits bound one program with all its children. Zero is no limit.
+// Limits limit one program with all its children. Zero is no limit.
 type Limits struct {
-	Memory int64 // bytes, with what is in /tmp
+	Memory int64 // bytes, including /tmp
 	CPUs   float64
 	PIDs   int   // processes and threads
 	Disk   int64 // bytes in Dir, Home and Folders
 }
 
-// Limit sets the limits of all programs that are started afterwards: by a control group for each program where this
-// process may make some, else as well as it goes.
+// Limit sets the limits of all later programs: by a control group per program if this process may make them, else
+// by looking.
 func (s *Sandbox) Limit(l Limits) {
 	s.limits = l
 	s.groups, s.noGroups = delegated()
 }
 
-// Limited says how limits are kept, for people, and whether by control groups.
+// Limited says for people how limits are enforced, and whether by control groups.
 func (s *Sandbox) Limited() (how string, groups bool) {
 	if s.groups != "" {
 		return "limits: control groups", true
@@ -46,14 +46,14 @@ func (s *Sandbox) Limited() (how string, groups bool) {
 	return how, false
 }
 
-// ownGroup is the control group in which this process is, beside those of the programs.
+// ownGroup is this process's control group, next to the programs'.
 const ownGroup = "pawl-server"
 
-// controllers are what a control group must be able to bound.
+// controllers are a control group's required controllers.
 var controllers = []string{"memory", "pids", "cpu"}
 
-// delegated is a control group of version 2 below which this process may make others. The kernel asks that such a group
-// holds no process itself, so this one moves into a group of its own there.
+// delegated is a control group of version 2 below which this process may make others. The kernel requires such a
+// group to have no process itself, so this process moves into its own group there.
 func delegated() (dir string, err error) {
 	dir, err = currentGroup()
 	if err != nil {
@@ -78,7 +78,7 @@ func delegated() (dir string, err error) {
 	return dir, nil
 }
 
-// currentGroup is the control group of version 2 that this process is in.
+// currentGroup is this process's control group of version 2.
 func currentGroup() (string, error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -99,8 +99,8 @@ func currentGroup() (string, error) {
 	return "", none
 }
 
-// Ceiling is the lowest limit in a file, memory.max or pids.max, of this process's control group and those above it;
-// zero where none is known.
+// Ceiling is the lowest limit in a file, memory.max or pids.max, of this process's control group and its parents;
+// zero if unknown.
 func Ceiling(file string) (lowest int64) {
 	dir, err := currentGroup()
 	if err != nil {
@@ -116,7 +116,7 @@ func Ceiling(file string) (lowest int64) {
 	return lowest
 }
 
-// moveInto moves this process into a group of its own below dir, and lets the groups there be bounded.
+// moveInto moves this process into its own group below dir, and enables limits for the groups there.
 func moveInto(dir string) error {
 	leaf := filepath.Join(dir, ownGroup)
 	err := os.Mkdir(leaf, 0o755)
@@ -128,20 +128,20 @@ func moveInto(dir string) error {
 	if err == nil {
 		err = put(dir, "cgroup.subtree_control", "+"+strings.Join(controllers, " +"))
 	}
-	if err != nil { // such as other processes beside this one
+	if err != nil { // such as other processes in it
 		_ = put(dir, "cgroup.procs", self)
 		_ = os.Remove(leaf)
 	}
 	return err
 }
 
-// removeLeft removes the groups of processes that have ended.
+// removeLeft removes the groups of ended processes.
 func removeLeft(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, "pawl-[0-9]*")) // a constant, well-formed pattern
 	for _, group := range left {
 		var pid int
 		if n, _ := fmt.Sscanf(filepath.Base(group), "pawl-%d-", &pid); n == 1 && unix.Kill(pid, 0) == unix.ESRCH {
-			_ = os.Remove(group) // fails where something is in it, which Sweep ends
+			_ = os.Remove(group) // fails while a process is in it, which Sweep ends
 		}
 	}
 }
@@ -150,17 +150,17 @@ func put(dir, file, text string) error {
 	return os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644)
 }
 
-// group is the control group of one program.
+// group is one program's control group.
 type group struct {
 	dir    string
-	pids   int // how many processes it may hold
+	pids   int // the limit of processes
 	handle *os.File
 }
 
 // counter numbers the groups of this process.
 var counter atomic.Int64
 
-// newGroup makes a group, nil where they cannot be made.
+// newGroup makes a group, nil if that is impossible.
 func (s *Sandbox) newGroup() (g *group, err error) {
 	if s.groups == "" {
 		return nil, nil
@@ -196,9 +196,10 @@ func (s *Sandbox) newGroup() (g *group, err error) {
 	return g, err
 }
 
-// end kills what is left in the group and removes it. met says which limit the kernel kept, for people; empty for none.
+// end kills the group's processes and removes it. met says for people which limit the kernel enforced; empty for
+// none.
 func (g *group) end() (met string) {
-	_ = put(g.dir, "cgroup.kill", "1") // since Linux 5.14; the namespace and the marker end all, too
+	_ = put(g.dir, "cgroup.kill", "1") // since Linux 5.14; the namespace and the marker also end all
 	count := func(file, event string) (n int) {
 		if text, err := os.ReadFile(filepath.Join(g.dir, file)); err == nil {
 			_, after, _ := strings.Cut("\n"+string(text), "\n"+event+" ")
@@ -215,7 +216,7 @@ func (g *group) end() (met string) {
 	return met
 }
 
-// remove removes a group, for which its last processes have to be gone.
+// remove removes a group after its last processes ended.
 func (g *group) remove() {
 	if g.handle != nil {
 		g.handle.Close()
@@ -226,14 +227,14 @@ func (g *group) remove() {
 }
 
 const (
-	// lookEvery is the least time between two looks at what a program uses.
+	// lookEvery is the least time between two measurements of a program.
 	lookEvery = 2 * time.Second
-	// lookShare is the part of its time that looking takes at most, one in so many.
+	// lookShare: measuring takes at most 1/lookShare of the time.
 	lookShare = 20
 )
 
-// watch ends a program that uses more disk than it may or, where no control group sees to that, more memory. It looks
-// until the program ends or is to end.
+// watch ends a program that uses too much disk or, without a control group, memory. It measures until the program
+// ends.
 func (p *Process) watch(ctx context.Context, l Limits, dirs []string) {
 	for pause := lookEvery; wait.For(ctx, pause) == nil; {
 		began := time.Now()
@@ -259,13 +260,13 @@ func (p *Process) over(l Limits, dirs []string) string {
 	return ""
 }
 
-// used is what folders take of the disk, in bytes, or more than most.
+// used is the size of folders on disk, in bytes, or more than most.
 func used(dirs []string, most int64) (sum int64) {
 	seen := map[[2]uint64]bool{} // files with several names count once
 	for _, dir := range dirs {
 		_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 			if err != nil {
-				return nil // it is gone meanwhile, or the program keeps it to itself
+				return nil // gone, or unreadable
 			}
 			info, err := e.Info()
 			if err != nil {
@@ -289,7 +290,7 @@ func used(dirs []string, most int64) (sum int64) {
 	return sum
 }
 
-// memory is what the program's processes hold of memory for themselves, in bytes.
+// memory is the private memory of the program's processes, in bytes.
 func (p *Process) memory() (sum int64) {
 	for _, pid := range p.members() {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))

@@ -17,24 +17,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network gives a program a network of its own, in which there is nothing but its loopback. Before the program
-// begins, listeners are made there and handed out.
+// Network gives a program its own network, with only its loopback. Before the program begins, listeners are made
+// there.
 type Network struct {
 	Ports []int // of 127.0.0.1, one for each listener
-	// Serve gets the listeners, in the order of Ports, before the program begins, and must not block. They are closed
-	// when nothing of the program is left. It is not called where the program could not be started.
+	// Serve gets the listeners, in the order of Ports, before the program begins, and must not block. They are
+	// closed when the whole program has ended. It is not called if the program could not start.
 	Serve func([]net.Listener)
 }
 
 const (
 	// InsideCommand is the first argument with which the sandbox starts the program that calls Inside.
 	InsideCommand = "inside"
-	// listenersTime bounds the wait for the listeners, which come within milliseconds, also on a busy machine.
+	// listenersTime limits the wait for the listeners, which come within milliseconds, even on a busy machine.
 	listenersTime = time.Minute
 )
 
-// UseProgram has programs start by way of an executable that calls Inside with the arguments that follow InsideCommand:
-// they get the second wall of landlock and, if so asked, may have networks of their own. It is tried once.
+// UseProgram starts programs through an executable that calls Inside with the arguments after InsideCommand: they
+// get landlock and, if requested, their own networks. It is tried once.
 func (s *Sandbox) UseProgram(ctx context.Context, program string, networks bool) error {
 	if s.mode == None {
 		return errors.New("without a sandbox there is no network of its own")
@@ -61,23 +61,23 @@ func (s *Sandbox) UseProgram(ctx context.Context, program string, networks bool)
 	return err
 }
 
-// Networks reports whether programs can have networks of their own.
+// Networks reports whether programs can have their own networks.
 func (s *Sandbox) Networks() bool { return s.networks }
 
-// probePort is any port that needs no right.
+// probePort is any unprivileged port.
 const probePort = 29400
 
-// order is what Inside is told.
+// order is Inside's input.
 type order struct {
 	Own      int      // the number of the executable's file
-	Pair     int      // that of its end of the pair; 0 where there are no listeners
+	Pair     int      // of its end of the pair; 0 without listeners
 	Ports    []int    // of the listeners
-	Writable []string // the paths that may be written
+	Writable []string // the writable paths
 }
 
-// Inside runs in the sandbox as the first program: it makes the listeners and hands them out, gives up the right to write
-// but where the program may, and becomes the program that was asked for. Its arguments are an order as JSON and the
-// command line, whose first part is a path. It returns only with an error.
+// Inside runs in the sandbox as the first program: it makes the listeners and passes them out, gives up the right
+// to write elsewhere, and becomes the requested program. Its arguments are an order as JSON and the command line,
+// whose first part is a path. It returns only with an error.
 func Inside(args []string) error {
 	var o order
 	if len(args) < 2 || json.Unmarshal([]byte(args[0]), &o) != nil {
@@ -95,7 +95,7 @@ func Inside(args []string) error {
 	}
 	argv := args[1:]
 	err := syscall.Exec(argv[0], argv, os.Environ())
-	if err == syscall.ENOEXEC { // a script without a first line that names its shell, as execvp runs it
+	if err == syscall.ENOEXEC { // a script without an interpreter line, as execvp runs it
 		err = syscall.Exec("/bin/sh", append([]string{"sh"}, argv...), os.Environ())
 	}
 	return fmt.Errorf("start %s: %w", argv[0], err)
@@ -125,25 +125,25 @@ func handOut(pair int, ports []int) error {
 	return nil
 }
 
-// secondWall has landlock, where the kernel has it, refuse this process and its children what the mounts refuse already:
-// to write elsewhere. It also parts them from the first process of the sandbox, which is bubblewrap's: no signals to it,
-// no look into its memory. That is for good.
+// secondWall makes landlock, if the kernel has it, refuse what the mounts refuse already: writing elsewhere. It
+// also separates this process and its children from the sandbox's first process, bubblewrap: no signals, no access
+// to its memory. That is permanent.
 //
-// All of it is one ruleset: each forbids to move a file to another folder unless it allows that itself (landlock(7) on
-// LANDLOCK_ACCESS_FS_REFER), also one that is about scopes alone.
+// All of it is one ruleset: any ruleset forbids moving files between folders unless it allows that itself
+// (landlock(7) on LANDLOCK_ACCESS_FS_REFER), even one about scopes only.
 func secondWall(writable []string) error {
 	walls := landlock.Config{HandledAccessFS: landlock.V6.HandledAccessFS, Scoped: landlock.V6.Scoped}
 	return walls.BestEffort().Restrict(landlock.RODirs("/"), landlock.RWDirs(writable...).WithRefer().WithIoctlDev().IgnoreIfMissing())
 }
 
-// hand is the host's end of the pair, and the listeners that came through it.
+// hand is the host's end of the pair, and its listeners.
 type hand struct {
 	*Network
 	pair  *net.UnixConn
 	taken chan []net.Listener // gets one value
 }
 
-// throughInside has bubblewrap start a command by Inside.
+// throughInside makes bubblewrap start a command by Inside.
 func (s *Sandbox) throughInside(command []string, spec Spec, files *handed) ([]string, *hand, error) {
 	if spec.Root != "" {
 		if err := runnable(spec.Root, s.program.Name()); err != nil {
@@ -168,7 +168,7 @@ func (s *Sandbox) throughInside(command []string, spec Spec, files *handed) ([]s
 		files.add(os.NewFile(uintptr(pair[1]), "pair"))
 		o.Pair, o.Ports = 2+len(*files), n.Ports
 		here := os.NewFile(uintptr(pair[0]), "pair")
-		defer here.Close() // the connection has a file of its own
+		defer here.Close() // the connection has its own file
 		conn, err := net.FileConn(here)
 		if err != nil {
 			return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
@@ -179,12 +179,12 @@ func (s *Sandbox) throughInside(command []string, spec Spec, files *handed) ([]s
 	return append([]string{program, InsideCommand, string(told)}, command...), h, err
 }
 
-// take receives the listeners and lets the program begin. Where they do not come, it does not.
+// take receives the listeners and lets the program begin. Without them it does not begin.
 func (h *hand) take() {
 	list, err := h.receive()
 	if err == nil {
 		h.Serve(list)
-		_, _ = h.pair.Write([]byte{1}) // fails where Inside is gone, which the exit status tells
+		_, _ = h.pair.Write([]byte{1}) // fails if Inside is gone, which the exit status shows
 	}
 	h.pair.Close()
 	h.taken <- list
@@ -229,7 +229,7 @@ func (h *hand) close() {
 	}
 }
 
-// end closes the listeners, once nothing is left that could use them.
+// end closes the listeners, after everything that could use them has ended.
 func (h *hand) end() {
 	for _, l := range <-h.taken {
 		l.Close()

@@ -18,21 +18,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long things may take. Grace and dying together stay under the 5 s of a stopped program.
+// Time limits. Grace and dying together stay under the 5 s of a stopped program.
 const (
 	grace     = 2 * time.Second       // between SIGTERM and SIGKILL
-	dying     = 2 * time.Second       // for the kernel to end what got SIGKILL
+	dying     = 2 * time.Second       // for the kernel to end killed processes
 	drain     = 5 * time.Second       // for the outputs to end after the last process
 	emptying  = 30 * time.Second      // for the kernel to end a sandbox: on a busy machine thousands of processes take seconds
 	pollEvery = 10 * time.Millisecond // while waiting for processes to vanish
 )
 
 type Exit struct {
-	Code int // the exit status, or 128 plus the signal that ended it
-	// Signal is the name of that signal, such as "SIGKILL", and empty otherwise.
-	// Under bubblewrap a program that itself exits with such a status looks the same.
+	Code int // the exit status, or 128 plus the signal
+	// Signal is that signal's name, such as "SIGKILL", or empty. Under bubblewrap a program that itself exits with
+	// such a status looks the same.
 	Signal string
-	// Exceeded says which limit the program met, for people; empty if none is known.
+	// Exceeded names the limit that the program met, for people; empty if unknown.
 	Exceeded string
 }
 
@@ -40,37 +40,37 @@ type Process struct {
 	stdout, stderr *os.File
 	marker         string
 	cmd            *exec.Cmd
-	status         *os.File // what bubblewrap reports; nil in mode None
+	status         *os.File // bubblewrap's report; nil in mode None
 	release        *os.File // closing it lets the program in bubblewrap begin
 	inside         *namespace
-	hand           *hand  // nil where the network is the host's
+	hand           *hand  // nil with the host's network
 	group          *group // nil without control groups
 	exceeded       atomic.Pointer[string]
 
 	cancel context.CancelFunc // ends the program
-	begun  chan struct{}      // closed when it was started
-	done   chan struct{}      // closed when nothing of it is left
+	begun  chan struct{}      // closed after the start
+	done   chan struct{}      // closed when all has ended
 	exit   Exit               // set before done is closed, like err
 	err    error
 }
 
-// Stdout is the program's standard output, until the last process that could write there is gone. Call it once.
+// Stdout is the program's standard output, until its last writer has ended. Call it once.
 func (p *Process) Stdout() io.Reader { return &output{f: p.stdout} }
 
 // Stderr is the program's standard error, and ends as Stdout does.
 func (p *Process) Stderr() io.Reader { return &output{f: p.stderr} }
 
-// output is the reading end of a pipe, closed when it has been read to its end.
+// output is the reading end of a pipe, closed at its end.
 type output struct {
 	f    *os.File
 	late int // bytes read after the deadline
 }
 
-// pipeMost is the most that an ordinary user's pipe can hold (/proc/sys/fs/pipe-max-size).
+// pipeMost is the size limit of an ordinary user's pipe (/proc/sys/fs/pipe-max-size).
 const pipeMost = 1 << 20
 
-// Read reads until the end of the pipe. A stray process cannot keep it open: some time after the last known
-// process ended only what is in the pipe is read.
+// Read reads until the end of the pipe. A stray process cannot keep it open: some time after the last known process
+// ended, only the pipe's content is read.
 func (o *output) Read(b []byte) (int, error) {
 	n, err := o.f.Read(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) && o.late < pipeMost {
@@ -86,20 +86,20 @@ func (o *output) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Wait waits until the program and all its children are gone. The error is of the sandbox (set up in vain, as
-// standard error says, or processes would not die), never of how the program ended.
+// Wait waits until the program and all its children have ended. The error is the sandbox's (failed setup, as
+// standard error says, or unkillable processes), never about how the program ended.
 func (p *Process) Wait() (Exit, error) {
 	<-p.done
 	return p.exit, p.err
 }
 
-// Kill ends the program with all its children: SIGTERM, two seconds of grace, SIGKILL. It waits for that.
+// Kill ends the program with all its children: SIGTERM, two seconds of grace, SIGKILL. It waits for the end.
 func (p *Process) Kill() {
 	p.cancel()
 	<-p.done
 }
 
-// start starts the command and what looks after it, and closes the files that were only for it.
+// start starts the command and its watchers, and closes the files that were only for it.
 func (p *Process) start(ctx context.Context, cmd *exec.Cmd, s *Sandbox, spec Spec) (err error) {
 	var in, stdout, stderr *os.File
 	defer func() {
@@ -122,8 +122,8 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, s *Sandbox, spec Spe
 		return err
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, stdout, stderr
-	// The death signal ends the program when Pawl is killed. Setsid takes it off
-	// Pawl's terminal and makes it the head of a process group.
+	// The death signal ends the program when Pawl is killed. Setsid detaches it from Pawl's terminal and makes it
+	// the head of a process group.
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -153,13 +153,13 @@ func (p *Process) start(ctx context.Context, cmd *exec.Cmd, s *Sandbox, spec Spe
 	return nil
 }
 
-// run starts and waits for the command on one thread: the death signal comes when the thread that started the
-// child ends, and Go ends threads as it likes. Then it ends what is left.
+// run starts and waits for the command on one thread: the death signal comes when the thread that started the child
+// ends, and Go ends threads as it likes. Then it ends the rest.
 func (p *Process) run(l Limits, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// The keys of whoever started Pawl are not the program's: this thread gets a keyring of its own, which the child
-	// inherits. The kernel may have none; in the sandbox there are no calls for it either.
+	// The keys of Pawl's starter are not the program's: this thread gets its own keyring, which the child inherits.
+	// The kernel may have none; the sandbox also blocks the calls.
 	_, _ = unix.KeyctlJoinSessionKeyring("")
 	err := p.cmd.Start()
 	if err == nil && p.status != nil {
@@ -174,7 +174,7 @@ func (p *Process) run(l Limits, started chan<- error) {
 	}
 	if err := p.cmd.Wait(); p.cmd.ProcessState == nil {
 		p.err = err
-	} else { // a status other than zero, or that it was to end, is no error of ours
+	} else { // a non-zero status, or a requested end, is no error of ours
 		p.exit = ExitOf(p.cmd.ProcessState)
 	}
 	if p.inside != nil {
@@ -192,15 +192,15 @@ func (p *Process) run(l Limits, started chan<- error) {
 		p.hand.end()
 	}
 	until := time.Now().Add(drain)
-	// A pipe that cannot have a deadline would be a file that is closed already.
+	// Only a closed file cannot have a deadline here.
 	_ = p.stdout.SetReadDeadline(until)
 	_ = p.stderr.SetReadDeadline(until)
 	p.cancel()
 	close(p.done)
 }
 
-// ask asks all processes to end. After grace the command is killed: without its head bubblewrap's namespace dies as a
-// whole, and what is left of a plain program run ends next.
+// ask asks all processes to end. After grace the command is killed: without its head bubblewrap's namespace dies as
+// a whole, and the rest of a plain program run ends next.
 func (p *Process) ask() error {
 	<-p.begun
 	for _, pid := range p.members() {
@@ -209,7 +209,7 @@ func (p *Process) ask() error {
 	return nil
 }
 
-// members are the processes that get the first signal: all but bubblewrap's own two.
+// members are the processes that get the first signal: all except bubblewrap's own two.
 func (p *Process) members() []int {
 	pid := p.cmd.Process.Pid
 	if p.inside == nil {
@@ -219,7 +219,6 @@ func (p *Process) members() []int {
 	return slices.DeleteFunc(family("", pid), func(member int) bool { return slices.Contains(own, member) })
 }
 
-// ExitOf says how a process ended.
 func ExitOf(state *os.ProcessState) Exit {
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return Exit{Code: 128 + int(ws.Signal()), Signal: unix.SignalName(ws.Signal())}
@@ -231,13 +230,13 @@ func ExitOf(state *os.ProcessState) Exit {
 	return Exit{Code: code}
 }
 
-// oomScore has the kernel end a program in the sandbox first when memory runs out: the most that proc(5) allows
-// in oom_score_adj, which needs no right.
+// oomScore makes the kernel end a sandboxed program first when memory runs out: the most that proc(5) allows in
+// oom_score_adj, which needs no privilege.
 const oomScore = 1000
 
-// bound sets a sandbox's bounds on its first process, for all. A kernel that refuses one does not keep it from
-// running. Processes it counts for each user namespace (since Linux 5.14), so a fork bomb takes nothing from others,
-// and not for root, as which Pawl should not run.
+// bound sets a sandbox's limits on its first process, for all. It continues if a kernel refuses one. The kernel
+// counts processes per user namespace (since Linux 5.14), so a fork bomb takes nothing from others, but not for
+// root, as which Pawl should not run.
 func bound(pid int, l Limits) {
 	first(pid)
 	for which, most := range map[int]uint64{unix.RLIMIT_NPROC: uint64(l.PIDs), unix.RLIMIT_FSIZE: uint64(l.Disk)} {
@@ -247,28 +246,28 @@ func bound(pid int, l Limits) {
 	}
 }
 
-// first has a process ended first when memory runs out.
+// first makes a process end first when memory runs out.
 func first(pid int) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), fmt.Appendf(nil, "%d", oomScore), 0)
 }
 
-// namespace follows bubblewrap's PID namespace by what bubblewrap reports.
+// namespace follows bubblewrap's PID namespace by bubblewrap's report.
 type namespace struct {
 	mu       sync.Mutex
-	pid      int           // of its first process, as the host sees it; 0 until known
+	pid      int           // of its first process, in the host's numbers; 0 until known
 	handle   int           // its pidfd, or -1
-	ran      bool          // the program was started, by bubblewrap's account
+	ran      bool          // bubblewrap reported the program's start
 	reported chan struct{} // closed when the report has ended
 }
 
 // follow reads the report: one JSON object with the child's PID, and one with its exit code if the program could
-// be started, for which it waits until the bounds are set.
+// start. The program waits until the limits are set.
 func follow(status, release *os.File, l Limits) *namespace {
 	n := &namespace{handle: -1, reported: make(chan struct{})}
 	go func() {
 		defer close(n.reported)
 		defer status.Close()
-		defer release.Close() // which lets a program begin whose report was not understood
+		defer release.Close() // it lets a program begin whose report was not understood
 		for in := json.NewDecoder(status); ; {
 			var report struct {
 				Pid  int  `json:"child-pid"`
@@ -293,14 +292,14 @@ func follow(status, release *os.File, l Limits) *namespace {
 	return n
 }
 
-// first is the PID of the namespace's first process, 0 if it is unknown.
+// first is the PID of the namespace's first process, 0 if unknown.
 func (n *namespace) first() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pid
 }
 
-// finish waits for the end of the namespace after bubblewrap's, and says if the program never ran. The kernel
+// finish waits for the end of the namespace after bubblewrap's, and reports a program that never ran. The kernel
 // lets the first process end only after all others.
 func (n *namespace) finish(exit Exit) error {
 	n.mu.Lock()
@@ -308,7 +307,7 @@ func (n *namespace) finish(exit Exit) error {
 	n.mu.Unlock()
 	if handle >= 0 {
 		defer unix.Close(handle)
-		// It is to die with its parent, which a program that got hold of it could have changed.
+		// It should die with its parent, but a program that controls it could have changed that.
 		_ = unix.PidfdSendSignal(handle, unix.SIGKILL, nil, 0) // it may be gone
 		poll := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}
 		for end := time.Now().Add(emptying); ; {

@@ -17,16 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guestDir is where a program of the host is shown inside a root, which may have files of its own at the
-// program's place.
+// guestDir is the place of a host's program inside a root, which may have other files at the program's own path.
 const guestDir = "/opt/pawl"
 
-// maxRootArguments bounds what the entries of a root add to the command line, of which bubblewrap takes 9,000
-// arguments.
+// maxRootArguments limits a root's part of the command line; bubblewrap takes 9,000 arguments.
 const maxRootArguments = 7500
 
-// OpenIn opens a file of a root for reading. Links mean places in the root, also absolute ones and those
-// that lead out of it.
+// OpenIn opens a root's file for reading. Links resolve inside the root, also absolute ones and those that lead out
+// of it.
 func OpenIn(root, path string) (*os.File, error) {
 	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -40,7 +38,7 @@ func OpenIn(root, path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// Has says whether a root has a file.
+// Has reports whether a root has a file.
 func Has(root, path string) error {
 	f, err := OpenIn(root, path)
 	if err != nil {
@@ -49,9 +47,8 @@ func Has(root, path string) error {
 	return f.Close()
 }
 
-// rootMounts show a root's entries. A folder that holds the place of a mount of Pawl's own is made anew with
-// the same entries, and what is no folder gives way to it: bubblewrap would follow the root's links to that place,
-// out to the host.
+// rootMounts show a root's entries. A folder that contains one of Pawl's own mounts is rebuilt with the same
+// entries, and other files give way to it: bubblewrap would follow the root's links to that place, out to the host.
 func rootMounts(root string, own []string) (args []string, err error) {
 	var show func(dir string) error
 	show = func(dir string) error {
@@ -89,9 +86,8 @@ func rootMounts(root string, own []string) (args []string, err error) {
 	return args, err
 }
 
-// guest is the command line of a program of the host inside a root, and what is shown for it. Programs that
-// npm installed come with all packages beside them, and run by the host's Node.js; other scripts run by the
-// root's interpreter.
+// guest is the command line of a host's program inside a root, and its mounts. Programs from npm come with the
+// packages next to them, and run by the host's Node.js; other scripts run by the root's interpreter.
 func (spec Spec) guest(exe string, list []bind) (argv []string, _ []bind, err error) {
 	shown := func(path string) bool {
 		return slices.ContainsFunc(list, func(b bind) bool { return within(path, b.path) })
@@ -133,8 +129,7 @@ func (spec Spec) guest(exe string, list []bind) (argv []string, _ []bind, err er
 	return slices.Concat(by, []string{inside}, spec.Argv[1:]), list, err
 }
 
-// interpreter is the program that a script names in its first line, with its arguments, and without env; none for
-// what is no script.
+// interpreter is the program in a script's first line, with its arguments, and without env; none for other files.
 func interpreter(path string) ([]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -152,12 +147,12 @@ func interpreter(path string) ([]string, error) {
 	return words, nil
 }
 
-// runnable says why a program of the host cannot run in a root: it needs the root's loader and libraries, which
-// must be new enough.
+// runnable says why a host's program cannot run in a root: it needs the root's loader and libraries, sufficiently
+// new.
 func runnable(root, path string) error {
 	f, err := elf.Open(path)
 	if err != nil {
-		return nil // a script; what else it may be is for the kernel to say
+		return nil // a script, or something for the kernel to judge
 	}
 	defer f.Close()
 	lacks := func(what string) error {
@@ -175,7 +170,7 @@ func runnable(root, path string) error {
 		}
 	}
 	if own, _ := f.DynString(elf.DT_RUNPATH); len(own) > 0 {
-		return nil // it brings libraries
+		return nil // it has its own libraries
 	}
 	libraries, _ := f.ImportedLibraries()
 	needs, _ := f.DynamicVersionNeeds()
@@ -195,11 +190,11 @@ func runnable(root, path string) error {
 	return nil
 }
 
-// maxLibrary bounds what is read of a library, in bytes; a libc has 2 MB.
+// maxLibrary limits the read part of a library, in bytes; a libc has 2 MB.
 const maxLibrary = 64 << 20
 
-// library is the text of a library of a root. It is not parsed, since anybody may have written it: the names of the
-// versions that it defines stand in it.
+// library is the text of a root's library. It is not parsed, since anyone may have written it: the names of its
+// versions occur in the text.
 func library(root, name string) ([]byte, error) {
 	triple := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 	for _, dir := range []string{"/lib/" + triple, "/usr/lib/" + triple, "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"} {

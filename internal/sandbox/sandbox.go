@@ -21,72 +21,72 @@ import (
 
 type Mode string
 
-// The modes, as they stand in the configuration.
+// The modes, as in the configuration.
 const (
 	Auto Mode = "auto" // bubblewrap, or refuse
 	None Mode = "none" // plain processes
 )
 
-// Marker is the environment variable that processes are found again by: in mode
-// None the program's, in mode Auto bubblewrap's own. Its value is the ID of the Spec.
+// Marker is the environment variable that identifies processes: in mode None the program's, in mode Auto
+// bubblewrap's own. Its value is the ID of the Spec.
 const Marker = "PAWL_PROCESS"
 
 // ErrUnavailable means that mode Auto does not work on this machine.
 var ErrUnavailable = errors.New("the sandbox does not work on this machine")
 
-// Sandbox starts programs in one mode. Make it with New.
+// Sandbox starts programs in one mode. Use New.
 type Sandbox struct {
 	mode     Mode
 	bwrap    string // path of bubblewrap in mode Auto
-	noUserns string // bubblewrap's option against user namespaces inside, empty where it is older than 0.8.0
-	sizes    bool   // bubblewrap bounds folders in memory, as it does since 0.8.0
+	noUserns string // bubblewrap's option against user namespaces inside, empty before 0.8.0
+	sizes    bool   // bubblewrap limits folders in memory (since 0.8.0)
 	limits   Limits
-	groups   string // the control group below which each program gets one; empty without
+	groups   string // the parent of the programs' control groups; empty without
 	noGroups error  // why
-	// program calls Inside in the sandbox; nil where programs are started at once. See UseProgram.
+	// program calls Inside in the sandbox; nil to start programs directly. See UseProgram.
 	program  *os.File
-	networks bool // programs can have networks of their own
+	networks bool // programs can have their own networks
 }
 
 // Spec is a program to start. All paths are absolute.
 type Spec struct {
-	Argv     []string // the program, without a slash looked up in the PATH of Env, and its arguments
-	Dir      string   // the working directory, which the program may write to
-	Home     string   // the home directory, which the program may write to
-	Env      []string // the whole environment, NAME=value; nothing is inherited
-	ReadOnly []string // what else the program may see, at the same paths; a nested path decides
-	// Root is a folder with the files of a system, such as an unpacked image, that the program sees in place of the
+	Argv     []string // the program (without a slash looked up in the PATH of Env) and its arguments
+	Dir      string   // the working directory, writable
+	Home     string   // the home directory, writable
+	Env      []string // the whole environment, NAME=value
+	ReadOnly []string // other visible paths; a nested path overrides
+	// Root is a folder with a system's files, such as an unpacked image, that the program sees instead of the
 	// host's; mode None refuses it. Nobody else may write there.
 	Root string
-	// HostPath, beside a Root, is a search path of the host, as in PATH, by which the program is found there and
-	// shown inside; empty where it is the root's.
+	// HostPath, with a Root, is a host's search path, like PATH, by which the program is found there and shown
+	// inside; empty for a program of the root.
 	HostPath string
-	// Mounts may be read at other paths than their own, and Folders written, too; mode None refuses both.
+	// Mounts are readable at other paths, Folders also writable; mode None refuses both.
 	Mounts, Folders []Mount
-	// DirAt and HomeAt are where the program finds Dir and Home; empty for their own paths, as always in mode None.
+	// DirAt and HomeAt are the program's paths of Dir and Home; empty for their own paths, as always in mode None.
 	DirAt, HomeAt string
-	// Overlays are mounted before anything else is; see Overlays for whether they can be.
+	// Overlays are mounted before all else; see the method Overlays.
 	Overlays []Overlay
-	// Network, unless nil, is the only network of the program; without it that is the host's. See UseProgram.
+	// Network, unless nil, is the program's only network; nil is the host's. See UseProgram.
 	Network *Network
-	Stdin   []byte // all that the program finds on standard input
-	// ID names the process for Sweep: choose a prefix that no other Pawl on the
-	// machine uses, and a different rest for each process. Empty means a random one.
+	Stdin   []byte // the whole standard input
+	// ID names the process for Sweep: use a prefix that no other Pawl on the machine uses, and a different rest for
+	// each process. Empty means a random one.
 	ID string
 }
 
 // Mount shows From of the host at To inside.
 type Mount struct{ From, To string }
 
-// Overlay has the program find what is in Lower and not in Upper in Upper, and writes Upper only. Work is an empty
-// folder on the same file system. No path may hold a comma, a colon, a backslash or a double quote.
+// Overlay shows Lower's files, unless Upper has them, in Upper, and writes only Upper. Work is an empty folder on
+// the same file system. No path may have a comma, a colon, a backslash or a double quote.
 type Overlay struct{ Lower, Upper, Work string }
 
-// New prepares a sandbox. Mode Auto starts bubblewrap once with the very namespaces that programs will get;
-// where that fails the error is ErrUnavailable and says what to do.
+// New prepares a sandbox. Mode Auto starts bubblewrap once with the programs' namespaces; if that fails, the error
+// is ErrUnavailable and says what to do.
 //
-// It changes two things of this process: no core dumps, which would put keys and prompts on the disk, and files
-// that it inherited are not passed on.
+// It changes two things of this process: no core dumps, which would put keys and prompts on the disk, and inherited
+// files are not passed on.
 func New(ctx context.Context, mode Mode) (*Sandbox, error) {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return nil, fmt.Errorf("switch core dumps off: %w", err)
@@ -103,7 +103,7 @@ func New(ctx context.Context, mode Mode) (*Sandbox, error) {
 	return nil, fmt.Errorf("sandbox mode %q: use auto or none", mode)
 }
 
-// keepFiles keeps every open file of this process from children, as Go does with those that it opens.
+// keepFiles keeps every open file of this process from children, as Go does with files that it opens.
 func keepFiles() error {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -156,7 +156,7 @@ func probe(ctx context.Context) (*Sandbox, error) {
 	return s, nil
 }
 
-// try runs bubblewrap in its own sandbox to print its version: the one program that is surely there.
+// try runs bubblewrap in its own sandbox to print its version: the one program that certainly exists.
 func (s *Sandbox) try(ctx context.Context, network *Network) (said string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second) // it takes milliseconds
 	defer cancel()
@@ -172,7 +172,7 @@ func (s *Sandbox) try(ctx context.Context, network *Network) (said string, err e
 	return strings.TrimSpace(said), err
 }
 
-// once runs a program that says little on standard error.
+// once runs a program with little standard error.
 func (s *Sandbox) once(ctx context.Context, spec Spec) (said string, exit Exit, err error) {
 	p, err := s.Start(ctx, spec)
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *Sandbox) once(ctx context.Context, spec Spec) (said string, exit Exit, 
 	return string(text), exit, err
 }
 
-// hints tell what to do about the words of bubblewrap's errors. The first that fits counts.
+// hints are the remedies for bubblewrap's errors. The first match counts.
 var hints = []struct{ words, hint string }{
 	{"proc", "in a container, start it with --security-opt systempaths=unconfined --security-opt seccomp=unconfined"},
 	{"uid map", hintAppArmor},
@@ -207,8 +207,8 @@ func hint(said string) string {
 	return "run bwrap by hand to see why"
 }
 
-// Start starts a program. Cancelling ctx kills it, as Kill does. The caller must
-// read both outputs to their end and then call Wait.
+// Start starts a program. Cancelling ctx kills it, like Kill. The caller must read both outputs to their end and
+// then call Wait.
 func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	spec.ID = cmp.Or(spec.ID, rand.Text())
 	exe, err := spec.check()
@@ -247,7 +247,7 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// relocates reports whether the program sees a file or folder at another path than the host.
+// relocates reports whether the program sees a file or folder at another path than the host's.
 func (spec Spec) relocates() bool {
 	if spec.DirAt != "" || spec.HomeAt != "" {
 		return true
@@ -258,7 +258,7 @@ func (spec Spec) relocates() bool {
 	return len(spec.Overlays) > 0
 }
 
-// check refuses what cannot be started and finds the executable.
+// check refuses impossible specs and finds the executable.
 func (spec Spec) check() (exe string, err error) {
 	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
 		return "", errors.New("start a program: none was named")
@@ -282,7 +282,7 @@ func (spec Spec) check() (exe string, err error) {
 	return spec.find()
 }
 
-// paths are those that must exist on the host, and those that only the program sees.
+// paths are those that must exist on the host, and the program's own.
 func (spec Spec) paths() (host, inside []string) {
 	host = append([]string{spec.Dir, spec.Home}, spec.ReadOnly...)
 	if spec.Root != "" {
@@ -302,12 +302,11 @@ func (spec Spec) paths() (host, inside []string) {
 	return host, inside
 }
 
-// proper reports whether a path is absolute, clean and not the root.
 func proper(path string) bool {
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/"
 }
 
-// find is the path of the program: of the host, or in the root.
+// find is the program's path: the host's, or in the root.
 func (spec Spec) find() (string, error) {
 	name := spec.Argv[0]
 	ofWorkTree := !filepath.IsAbs(name) && strings.ContainsRune(name, '/')

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// absent are calls that programs try and do without: they hear that the kernel has none. io_uring passes by every
-// filter of calls, and clone3 hides its flags from this one.
+// absent are calls that programs try and do without: the kernel seems to lack them. io_uring bypasses every filter
+// of calls, and clone3 hides its flags from this one.
 var absent = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_USERFAULTFD, unix.SYS_CLONE3}
 
-// forbidden are calls that no build, test or agent needs: keyrings, which no namespace parts; code for the kernel;
-// files by their number instead of a path; other programs' memory and files; and what only root may do, as which
-// Pawl should not run, but may.
+// forbidden are calls that no build, test or agent needs: keyrings, which no namespace separates; kernel code;
+// files by number instead of path; other programs' memory and files; and calls that only root may do, as which Pawl
+// should not run, but may.
 var forbidden = []uint32{
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
@@ -29,17 +29,17 @@ var forbidden = []uint32{
 	unix.SYS_ADJTIMEX, unix.SYS_VHANGUP,
 }
 
-// namespaces are the flags of clone and unshare that make a namespace, without time's, which clone has not.
+// namespaces are the flags of clone and unshare that make a namespace, without time's, which clone does not have.
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// families are the sockets that programs may make; of netlink there is only what lists addresses and routes.
+// families are the allowed sockets; of netlink only the one that lists addresses and routes.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
-// x32 is the bit of the numbers of a second table of calls, which amd64 kernels may have.
+// x32 is the number bit of a second table of calls, which amd64 kernels may have.
 const x32 = 0x40000000
 
-// filter is a program of seccomp(2) that refuses these calls. It is our own since the one library that makes such
-// programs lets other architectures' calls pass, and compares 64 bits of arguments of which the kernel reads 32.
+// filter is a program of seccomp(2) that refuses these calls. It is our own since the one library for such programs
+// lets other architectures' calls pass, and compares 64 bits of arguments although the kernel reads 32.
 func filter() ([]bpf.RawInstruction, error) {
 	arch, ok := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	if !ok {
@@ -50,9 +50,9 @@ func filter() ([]bpf.RawInstruction, error) {
 	refuse := func(errno unix.Errno) bpf.RetConstant {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 	}
-	if1 := func(c bpf.JumpTest, v uint32) bpf.JumpIf { return bpf.JumpIf{Cond: c, Val: v, SkipFalse: 1} } // does the next one, or not
+	if1 := func(c bpf.JumpTest, v uint32) bpf.JumpIf { return bpf.JumpIf{Cond: c, Val: v, SkipFalse: 1} } // executes or skips the next one
 	list := []bpf.Instruction{
-		// Programs for 32 bits have other numbers, and other ways to say what a socket is.
+		// Programs for 32 bits have other numbers, and other socket arguments.
 		kind, if1(bpf.JumpNotEqual, arch), bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
 		number, if1(bpf.JumpGreaterOrEqual, x32), refuse(unix.ENOSYS),
 	}
@@ -68,7 +68,7 @@ func filter() ([]bpf.RawInstruction, error) {
 	}
 	on(unix.SYS_CLONE, argument(0), if1(bpf.JumpBitsSet, namespaces), refuse(unix.EPERM))
 	on(unix.SYS_UNSHARE, argument(0), if1(bpf.JumpBitsSet, namespaces|unix.CLONE_NEWTIME), refuse(unix.EPERM))
-	// The first process of the sandbox is bubblewrap's; all others are the program's own.
+	// The sandbox's first process is bubblewrap's; all others are the program's own.
 	for _, call := range []uint32{unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV} {
 		on(call, argument(0), if1(bpf.JumpEqual, 1), refuse(unix.EPERM))
 	}
@@ -82,7 +82,7 @@ func filter() ([]bpf.RawInstruction, error) {
 	return bpf.Assemble(append(list, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}))
 }
 
-// filterFile is a file with the filter, as bubblewrap takes it.
+// filterFile is the filter as a file for bubblewrap.
 func filterFile() (*os.File, error) {
 	list, err := filter()
 	if err != nil {
