@@ -46,7 +46,7 @@ exit 1
 	r.Await("the full disk", func() bool { return r.Has("full") })
 	good := r.Solve("Two", "Please add a line.")
 	r.Await("the server to meet the full disk twice", func() bool {
-		return strings.Count(r.Log.String(), "no attempt is begun, since the disk of data_dir") >= 2
+		return strings.Count(r.Log.String(), "no attempt starts, because the disk of data_dir") >= 2
 	})
 	if _, code := r.Send(100); code != http.StatusOK {
 		t.Errorf("a webhook was answered %d; the database is on another disk", code)
