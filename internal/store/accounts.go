@@ -15,10 +15,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// shared is what threads and nodes share: breakers, cooldowns, who runs on which account, grades, usage and blobs.
+// shared is the state of all threads and nodes: breakers, cooldowns, running accounts, grades, usage and blobs.
 type shared struct{ *database }
 
-// Breakers returns the breakers that are not zero, by account.
+// Breakers returns the non-zero breakers, by account.
 func (s *shared) Breakers(ctx context.Context) (_ map[string]policy.Breaker, err error) {
 	defer s.wrap(&err, "read the breakers")
 	breakers := map[string]policy.Breaker{}
@@ -40,7 +40,7 @@ func (s *shared) Breakers(ctx context.Context) (_ map[string]policy.Breaker, err
 	})
 }
 
-// Cooldowns returns, by repository (owner/name), those that have not ended or need a person, of one or of all with "".
+// Cooldowns returns the cooldowns that hold or need a user, by repository (owner/name): of one, or of all with "".
 func (s *shared) Cooldowns(ctx context.Context, repo string) (_ map[string][]thread.Cooldown, err error) {
 	defer s.wrap(&err, "read the cooldowns")
 	cooldowns := map[string][]thread.Cooldown{}
@@ -61,19 +61,17 @@ func (s *shared) Cooldowns(ctx context.Context, repo string) (_ map[string][]thr
 	})
 }
 
-// AcquireProbe asks to run an attempt on an account. It is refused (false) while at least most other threads
-// run one there, on any node, never with most of 0 or for an account without a name. It ends with ReleaseProbe,
-// Release, the next AcquireProbe, or when the lease runs out: who acquires with a bound after that takes that
-// lease, so that its holder cannot come back. The error is thread.ErrLeaseLost for a thread that was taken
-// over.
+// AcquireProbe asks to run an attempt on an account. It is refused (false) while at least `most` other threads run
+// one there, on any node; never with most of 0 or without an account name. The probe ends with ReleaseProbe,
+// Release, the next AcquireProbe, or when the lease runs out: a later bounded AcquireProbe then takes that lease,
+// so that its holder cannot come back. The error is thread.ErrLeaseLost for a thread that was taken over.
 func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account string, most int) (acquired bool, err error) {
 	defer s.wrap(&err, "acquire a probe of account %s for %s", account, l.Thread)
 	if account == "" {
 		return true, nil
 	}
 	err = s.write(ctx, func(tx *txn) error {
-		// The account is locked before any thread, here and nowhere else, so that
-		// two nodes cannot wait for each other.
+		// Only here the account is locked, and before any thread, so that two nodes cannot wait for each other.
 		if err := s.serialize(ctx, tx, "account "+account); err != nil {
 			return err
 		}
@@ -82,7 +80,7 @@ func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account strin
 			return err
 		}
 		if most > 0 {
-			// Others whose leases ran out cannot come back to it.
+			// Holders whose leases ran out cannot come back.
 			if err := tx.exec(ctx, `UPDATE threads SET account = '', lease_epoch = lease_epoch + 1
 				WHERE account = $1 AND account <> '' AND lease_until <= $2 AND id <> $3`,
 				account, micros(tx.now), r.id); err != nil {
@@ -96,23 +94,23 @@ func (s *shared) AcquireProbe(ctx context.Context, l thread.Lease, account strin
 			}
 		}
 		acquired = true
-		// A lease that ran out and that nobody took goes on, as with Renew.
+		// As in Renew, a lease that ran out continues if nobody took it.
 		until := max(micros(r.leaseUntil), micros(tx.now.Add(thread.LeaseTime)))
 		return tx.exec(ctx, "UPDATE threads SET account = $2, lease_until = $3 WHERE id = $1", r.id, account, until)
 	})
 	return acquired && err == nil, err
 }
 
-// ReleaseProbe ends what AcquireProbe began, if it did. The error is thread.ErrLeaseLost for a thread that was
-// taken over.
+// ReleaseProbe ends an AcquireProbe, if there was one. The error is thread.ErrLeaseLost for a thread that was taken
+// over.
 func (s *shared) ReleaseProbe(ctx context.Context, l thread.Lease, account string) error {
 	return s.leased(ctx, "release the probe of account "+account+" for", l, func(tx *txn, r row) error {
 		return tx.exec(ctx, "UPDATE threads SET account = '' WHERE id = $1 AND account = $2", r.id, account)
 	})
 }
 
-// lockState reads a state that threads share. Its row is there before it is locked, so that two nodes cannot both
-// start from nothing.
+// lockState reads a shared state. It inserts the row before it locks it, so that two nodes cannot both start from
+// nothing.
 func (s *shared) lockState(ctx context.Context, tx *txn, into any, insert, row string, key ...any) error {
 	if err := tx.exec(ctx, insert+" ON CONFLICT DO NOTHING", key...); err != nil {
 		return err
@@ -124,7 +122,6 @@ func (s *shared) lockState(ctx context.Context, tx *txn, into any, insert, row s
 	return json.Unmarshal(state, into)
 }
 
-// updateBreaker reads, changes and writes an account's breaker.
 func (s *shared) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (err error) {
 	defer s.wrap(&err, "breaker of %s", b.Account)
 	if b.Breaker == nil {
@@ -145,8 +142,8 @@ func (s *shared) updateBreaker(ctx context.Context, tx *txn, b thread.Batch) (er
 	return err
 }
 
-// CloseBreaker forgets what providers said of an account, logs who had it forgotten, and has every thread that waits
-// look again. It reports false, and does nothing, where nothing was said of the account.
+// CloseBreaker resets an account's breaker, logs the user, and wakes every waiting thread. It is false, and does
+// nothing, for a zero breaker.
 func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.NewEvent) (closed bool, err error) {
 	defer s.wrap(&err, "close the breaker of %s", account)
 	events, err := encode([]thread.NewEvent{said})
@@ -158,7 +155,7 @@ func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.Ne
 		if err != nil {
 			return err
 		}
-		// Before the breaker, as all who take both.
+		// Before the breaker, like all code that takes both.
 		if err := wakeWaiting(ctx, tx); err != nil {
 			return err
 		}
@@ -175,7 +172,7 @@ func (s *Store) CloseBreaker(ctx context.Context, account string, said thread.Ne
 	return closed && err == nil, err
 }
 
-// WakeWaiting has every thread that waits look again.
+// WakeWaiting wakes every waiting thread.
 func (s *Store) WakeWaiting(ctx context.Context) (err error) {
 	defer s.wrap(&err, "wake what waits")
 	return s.write(ctx, func(tx *txn) error { return wakeWaiting(ctx, tx) })
@@ -186,10 +183,9 @@ func wakeWaiting(ctx context.Context, tx *txn) error {
 	return tx.exec(ctx, "UPDATE threads SET wake_at = $1 WHERE wake_at > $1", micros(tx.now))
 }
 
-// errNothing undoes a transaction that turned out to have nothing to do.
+// errNothing rolls back a transaction without effect.
 var errNothing = errors.New("there is nothing to do")
 
-// setCooldown reads, follows and writes the rest of an arm.
 func (s *shared) setCooldown(ctx context.Context, tx *txn, t thread.ID, c *thread.Cooldown) (err error) {
 	if c == nil {
 		return nil
@@ -250,20 +246,19 @@ func (s *shared) Graded(ctx context.Context, since time.Time, limit int) (_ []th
 	return all, err
 }
 
-// Usage is what the attempts used that began after a time: those of a repository
-// (owner/name), of an installation, and of all that share the database.
+// Usage is the use of attempts that began after a time: of a repository (owner/name), an installation, and all.
 func (s *shared) Usage(ctx context.Context, repo string, installation int64, since time.Time) (policy.Usage, error) {
 	all, err := s.UsedByRepo(ctx, since)
 	return policy.UsageOf(all, repo, installation), err
 }
 
-// UsedByRepo is what the attempts used that began after a time, by repository and installation.
+// UsedByRepo is the use of attempts that began after a time, by repository and installation.
 func (s *shared) UsedByRepo(ctx context.Context, since time.Time) (all []policy.RepoUsed, err error) {
 	defer s.wrap(&err, "read what was used")
 	return usedByRepo(ctx, s.r.QueryContext, since)
 }
 
-// DayUsed is what the attempts of a repository used on an account that began on one day (UTC).
+// DayUsed is the use of a repository's attempts on an account that began on one day (UTC).
 type DayUsed struct {
 	Repo     string
 	Account  string
@@ -273,7 +268,7 @@ type DayUsed struct {
 	USD      float64
 }
 
-// UsedByDay is what the attempts used that began after a time, by repository, account and day. What is older than 30 days is gone.
+// UsedByDay is the use of attempts that began after a time, by repository, account and day, up to 30 days back.
 func (s *shared) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, err error) {
 	defer s.wrap(&err, "read what was used by day")
 	const day = int64(24 * time.Hour / time.Microsecond)
@@ -294,9 +289,9 @@ func (s *shared) UsedByDay(ctx context.Context, since time.Time) (_ []DayUsed, e
 	})
 }
 
-// Reserve counts one more attempt, unless allow refuses it (false) by what was used since e.Since: in one
-// transaction, so that attempts at once on any nodes do not pass a bound together. One that is counted is not
-// counted again. The error is thread.ErrLeaseLost for a thread that was taken over.
+// Reserve counts another attempt, unless allow refuses it (false) by the use since e.Since. It is one transaction,
+// so that concurrent attempts on any nodes do not exceed a limit together. A counted attempt is not counted again.
+// The error is thread.ErrLeaseLost for a thread that was taken over.
 func (s *shared) Reserve(
 	ctx context.Context,
 	l thread.Lease,
@@ -319,7 +314,7 @@ func (s *shared) Reserve(
 		if err != nil {
 			return err
 		}
-		if n == 0 { // it goes on: what it uses now must count for as long as what begins now
+		if n == 0 { // a continued attempt: its new use counts like an attempt's that begins now
 			reserved = true
 			return tx.exec(ctx, "UPDATE attempts SET at = $3, account = $4 WHERE thread_id = $1 AND n = $2",
 				r.id, e.N, micros(e.At), e.Account)

@@ -10,11 +10,11 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Retention says before which times records may go; zero keeps all of a kind.
+// Retention gives the times before which records may be removed; zero keeps all of a kind.
 type Retention struct {
-	// Deliveries bounds the payloads of what was handled, and GUIDs that are also older than 30 days.
+	// Deliveries limits handled payloads, and GUIDs that are also older than 30 days.
 	Deliveries time.Time
-	// Threads bounds, by their last touch, the logs of threads that are closed or that Pawl never worked on.
+	// Threads limits, by last change, the logs of threads that are closed or that Pawl never worked on.
 	Threads time.Time
 }
 
@@ -22,12 +22,11 @@ type Cleaned struct {
 	Payloads, Deliveries, Threads, Events int
 }
 
-// keepGUIDs is how long a redelivery has no second effect at least; GitHub redelivers for 3 days.
+// keepGUIDs is the least time in which a redelivery has no second effect; GitHub redelivers for 3 days.
 const keepGUIDs = 30 * 24 * time.Hour
 
-// Clean removes what is older than its retention, a few rows a transaction, with rests between them, so it
-// should have a goroutine of its own. Several nodes may clean at a time. What is free in SQLite's file is used
-// again.
+// Clean removes records beyond their retention, a few rows per transaction with pauses between them, so give it a
+// goroutine. Several nodes may clean at a time. SQLite reuses free space in its file.
 func (s *Store) Clean(ctx context.Context, r Retention) (Cleaned, error) {
 	c := &cleaning{Store: s}
 	err := c.clean(ctx, r)
@@ -65,7 +64,7 @@ func (s *cleaning) clean(ctx context.Context, r Retention) (err error) {
 	return nil
 }
 
-// inChunks repeats a statement on cleanChunk rows, a transaction each, until it finds fewer.
+// inChunks repeats a statement on cleanChunk rows, one transaction each, until it finds fewer.
 func (s *cleaning) inChunks(ctx context.Context, query string, arg int64) (total int, err error) {
 	for {
 		n := 0
@@ -84,15 +83,15 @@ func (s *cleaning) inChunks(ctx context.Context, query string, arg int64) (total
 }
 
 const (
-	// cleanChunk is how many rows one transaction changes at most, so that nothing is held up for 50 ms by it: a
-	// hundred ordinary rows take two (BenchmarkClean), and some hold payloads of megabytes.
+	// cleanChunk limits the rows of one transaction, so that it delays others by less than 50 ms: a hundred ordinary
+	// rows take two (BenchmarkClean), and some hold payloads of megabytes.
 	cleanChunk = 50
-	// cleanRest is how many times as long nothing is cleaned after it, so that a quarter of the database's time
-	// goes into cleaning at most. A hundred thousand rows take ten to twenty seconds that way.
+	// cleanRest is the pause after each transaction, as a multiple of its time: cleaning takes at most a quarter of
+	// the database's time. A hundred thousand rows take ten to twenty seconds.
 	cleanRest = 3
 )
 
-// writeSome writes in one transaction, and then leaves the database to others.
+// writeSome runs one transaction and then pauses.
 func (s *cleaning) writeSome(ctx context.Context, fn func(*txn) error) error {
 	asked := time.Now()
 	if err := s.write(ctx, fn); err != nil {
@@ -101,9 +100,9 @@ func (s *cleaning) writeSome(ctx context.Context, fn func(*txn) error) error {
 	return wait.For(ctx, cleanRest*time.Since(asked))
 }
 
-// forgetThreads forgets the threads that are over and were not touched since a time. Half a log would tell a
-// false story, and Pawl could do again what it has done: so a thread first loses its name, in one transaction,
-// and its events go after that. What is told of its number later begins a new log.
+// forgetThreads removes finished threads that did not change since a time. Half a log would be false, and Pawl
+// could repeat what it has done: so a thread first loses its name, in one transaction, and then its events. Later
+// events of its number begin a new log.
 func (s *cleaning) forgetThreads(ctx context.Context, before time.Time) error {
 	for {
 		old, err := s.oldThreads(ctx, before)
@@ -132,7 +131,7 @@ type oldThread struct {
 	over          bool
 }
 
-// oldThreads are the next ones that were not looked at since they were touched.
+// oldThreads are the next threads that were not checked since their last change.
 func (s *cleaning) oldThreads(ctx context.Context, before time.Time) (_ []oldThread, err error) {
 	defer s.wrap(&err, "look up old threads")
 	rows, err := s.r.QueryContext(ctx, `SELECT id, owner, name, number, updated_at FROM threads
@@ -146,11 +145,11 @@ func (s *cleaning) oldThreads(ctx context.Context, before time.Time) (_ []oldThr
 	})
 }
 
-// untouched holds for a thread with a name that nobody works on or will work on. Number 0 is the log of a repository
-// or of the server, which stays: it says whether the repository is paused.
+// untouched selects named threads without present or future work. Number 0 is the log of a repository or of the
+// server, which stays: it says whether the repository is paused.
 const untouched = "owner <> '' AND number > 0 AND wake_at = 0 AND queued_at = 0 AND lease_owner = ''"
 
-// over reports whether a thread may be forgotten. A log that cannot be read stays for a person.
+// over reports whether a thread may be forgotten. An unreadable log stays for an operator.
 func (s *cleaning) over(ctx context.Context, t thread.ID) (bool, error) {
 	events, err := s.Events(ctx, t, 0)
 	if err != nil {
@@ -164,7 +163,7 @@ func (s *cleaning) over(ctx context.Context, t thread.ID) (bool, error) {
 	return !running && !state.Open() && (state.Closed != "" || !state.Tracked()), nil
 }
 
-// takeNames takes the names of threads that are over, unless they were touched meanwhile, and marks the others.
+// takeNames removes the names of finished threads, unless they changed meanwhile, and marks the others as checked.
 func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, err error) {
 	if len(old) == 0 {
 		return 0, nil
@@ -194,8 +193,7 @@ func (s *cleaning) takeNames(ctx context.Context, old []oldThread) (taken int, e
 	return taken, err
 }
 
-// dropNameless removes the threads without a name that have no events any more, and
-// then events of others, cleanChunk rows in a transaction.
+// dropNameless removes nameless threads without events, and then others' events, cleanChunk rows per transaction.
 func (s *cleaning) dropNameless(ctx context.Context) error {
 	nameless := "(SELECT id FROM threads WHERE owner = '' ORDER BY name, number LIMIT $1" +
 		s.locking(" FOR UPDATE SKIP LOCKED") + ")"

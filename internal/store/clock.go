@@ -11,17 +11,16 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// clock is the database's. It dates leases, retries, waits and everything else that is stored. PostgreSQL has a clock,
-// which each transaction reads, so the clocks of several nodes do not matter. SQLite has none: its file and this
-// process share a machine and its clock.
+// clock is the database's clock, which dates everything stored. Each transaction reads PostgreSQL's clock, so the
+// nodes' clocks do not matter. SQLite uses this machine's.
 type clock struct {
-	own func() time.Time // of this process
+	own func() time.Time // this process's
 
 	mu    sync.Mutex
-	ahead time.Duration // how far the database's clock is ahead of own, by the last reading
+	ahead time.Duration // the database's clock minus own, by the last reading
 }
 
-// Now is the database's time by this process's clock and the last reading.
+// Now is the database's time, estimated from the last reading.
 func (s *database) Now() time.Time { return s.clock.own().Add(s.Skew()) }
 
 // Skew is how far the database's clock is ahead of this process's; 0 on SQLite.
@@ -31,7 +30,6 @@ func (s *database) Skew() time.Duration {
 	return s.clock.ahead
 }
 
-// readClock asks the database for its time.
 func (s *database) readClock(ctx context.Context, query func(context.Context, string, ...any) *sql.Row) (time.Time, error) {
 	before := s.clock.own()
 	if !s.postgres {
@@ -72,7 +70,7 @@ func (s *database) enter(ctx context.Context, tx *txn) (time.Time, error) {
 	return fromMicros(now), nil
 }
 
-// compare changes ahead as little as a reading between two times of this process allows.
+// compare corrects ahead by the least amount that a reading between two own times allows.
 func (c *clock) compare(before, reading, after time.Time) {
 	least, most := reading.Sub(after), reading.Sub(before)
 	c.mu.Lock()

@@ -15,26 +15,26 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// database is the one handle that all parts of the store share.
+// database is the handle of all parts of the store.
 type database struct {
 	w, r     *sql.DB // SQLite: one writing connection, several reading ones; PostgreSQL: the same pool
 	postgres bool
-	config   *pgx.ConnConfig // of PostgreSQL, open for writing
+	config   *pgx.ConnConfig // PostgreSQL, for writing
 	pooled   bool            // PostgreSQL is behind a pooler, which may change the session between transactions
 	options  *sql.TxOptions  // of every transaction
 	schema   int64           // the version that this program knows
 	queue    Queue
-	file     *os.File // SQLite: the database itself, held as well
-	serving  bool     // it is open for serving, and migrated
-	// turn is held by the one write that may ask SQLite's writing connection. Those that wait get it in their order:
-	// database/sql would pick one at random, and a delivery among many could wait long.
+	file     *os.File // SQLite: the locked file
+	serving  bool     // open for serving, and migrated
+	// turn queues the writes to SQLite's one writing connection in order: database/sql would pick one at random, and
+	// a delivery among many could wait long.
 	turn   chan struct{}
-	broken atomic.Pointer[error] // after which this process must not write any more; nil before
-	fatal  chan error            // gets it, and has room for it
+	broken atomic.Pointer[error] // set when this process must not write any more
+	fatal  chan error            // gets that error; buffered
 	clock  *clock
-	pinged atomic.Pointer[time.Time] // when Ping wrote last; nil when that failed
+	pinged atomic.Pointer[time.Time] // Ping's last write; nil after a failure
 
-	committed func() // called after each transaction that wrote
+	committed func() // called after each writing transaction
 }
 
 func (s *database) DB() *sql.DB { return s.w }
@@ -55,7 +55,7 @@ func (s *database) closeDB() error {
 	return errors.Join(errs...)
 }
 
-// each reads the rows of a query one by one; its error is the query's or f's.
+// each reads a query's rows one by one; its error is the query's or f's.
 func each(rows *sql.Rows, err error, f func(scan func(...any) error) error) error {
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func each(rows *sql.Rows, err error, f func(scan func(...any) error) error) erro
 	return rows.Err()
 }
 
-// list reads the rows of a query, as read makes them of their columns.
+// list collects a query's rows.
 func list[T any](rows *sql.Rows, err error, read func(scan func(...any) error) (T, error)) (all []T, _ error) {
 	err = each(rows, err, func(scan func(...any) error) error {
 		one, err := read(scan)
@@ -79,15 +79,15 @@ func list[T any](rows *sql.Rows, err error, read func(scan func(...any) error) (
 	return all, err
 }
 
-// wrap says in an error what was being done. Every method that reads without write ends with it, so that damage
-// that only a read meets ends the writes as well.
+// wrap adds the operation to an error. Every method without write calls it, so that damage found by a read also
+// ends the writes.
 func (s *database) wrap(err *error, format string, args ...any) {
 	if *err != nil {
 		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.see(*err))
 	}
 }
 
-// micros is how a time is stored; the zero time is 0.
+// micros is a stored time; the zero time is 0.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -102,10 +102,10 @@ func fromMicros(n int64) time.Time {
 	return time.UnixMicro(n).UTC()
 }
 
-// txn is a transaction that remembers whether threads became due, and the deliveries for this process.
+// txn is a transaction that remembers whether threads became due, and this process's deliveries.
 type txn struct {
 	*sql.Tx
-	now        time.Time // the database's, when the transaction began
+	now        time.Time // the database's time at the transaction's start
 	due        bool
 	deliveries []thread.Delivery
 }
@@ -138,7 +138,7 @@ func (s *database) write(ctx context.Context, fn func(*txn) error) error {
 	return s.in(ctx, fn)
 }
 
-// writeWhere runs fn as write does, if a query finds something due by now: else nothing needs to be locked.
+// writeWhere runs fn like write if a query finds due rows; otherwise it takes no lock.
 func (s *database) writeWhere(ctx context.Context, query string, fn func(*txn) error) error {
 	var due bool
 	if err := s.r.QueryRowContext(ctx, query, micros(s.Now())).Scan(&due); err != nil || !due {
@@ -147,7 +147,6 @@ func (s *database) writeWhere(ctx context.Context, query string, fn func(*txn) e
 	return s.write(ctx, fn)
 }
 
-// in runs fn in a transaction.
 func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 	if last := s.broken.Load(); last != nil {
 		return *last
@@ -158,7 +157,7 @@ func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 	}
 	tx := &txn{Tx: sqlTx}
 	if err := s.do(ctx, tx, fn); err != nil {
-		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) { // which a context that ended has done
+		if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) { // an ended context has done it
 			err = errors.Join(err, fmt.Errorf("roll back: %w", undo))
 		}
 		return s.see(err)
@@ -175,7 +174,7 @@ func (s *database) in(ctx context.Context, fn func(*txn) error) error {
 	return nil
 }
 
-// do is what a transaction does before its commit.
+// do is a transaction up to its commit.
 func (s *database) do(ctx context.Context, tx *txn, fn func(*txn) error) (err error) {
 	if tx.now, err = s.enter(ctx, tx); err != nil {
 		return err
@@ -186,7 +185,7 @@ func (s *database) do(ctx context.Context, tx *txn, fn func(*txn) error) (err er
 	return s.notify(ctx, tx)
 }
 
-// serialize lets transactions of a name follow each other; SQLite's hold the only write lock anyway.
+// serialize orders transactions of a name; SQLite's hold the only write lock anyway.
 func (s *database) serialize(ctx context.Context, tx *txn, name string) error {
 	if !s.postgres {
 		return nil
@@ -194,7 +193,7 @@ func (s *database) serialize(ctx context.Context, tx *txn, name string) error {
 	return tx.exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", name)
 }
 
-// locking is a clause that locks the rows of a SELECT; SQLite's transactions hold the only write lock anyway.
+// locking is a clause that locks a SELECT's rows; SQLite's transactions hold the only write lock anyway.
 func (s *database) locking(clause string) string {
 	if s.postgres {
 		return clause
@@ -202,13 +201,13 @@ func (s *database) locking(clause string) string {
 	return ""
 }
 
-// Fatal gives the error after which the process should end with an exit code other than 0, once. After a failed
-// fsync nobody knows what is on the disk: the kernel may have dropped it, and answers the next fsync as if
-// nothing had been. A file that is damaged or has lost its name must not be written to either. All writes fail
-// from then on; what was answered before was synced. The next start reads the whole file and its log again.
+// Fatal gives once the error after which the process should exit with a non-zero code. After a failed fsync the
+// disk's content is unknown: the kernel may have dropped data, and the next fsync succeeds regardless. A damaged
+// file, or one that lost its name, must not be written to either. All later writes fail; everything answered before
+// was synced. The next start reads the whole file and its log again.
 func (s *database) Fatal() <-chan error { return s.fatal }
 
-// see passes an error on, and ends the writes when it is the last one.
+// see passes an error on, and ends the writes if it is fatal.
 func (s *database) see(err error) error {
 	if hint, last := diagnose(err); last {
 		return s.end(fmt.Errorf("the database cannot be used any more: %w; %s", err, hint))
@@ -216,7 +215,7 @@ func (s *database) see(err error) error {
 	return err
 }
 
-// end ends the writes by an error, and gives the one that has.
+// end ends the writes with an error, and returns the first such error.
 func (s *database) end(err error) error {
 	if s.broken.CompareAndSwap(nil, &err) {
 		s.fatal <- err

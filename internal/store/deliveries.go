@@ -13,10 +13,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// deliveries are the webhook deliveries, from their arrival to what became of them.
+// deliveries are the webhook deliveries, from arrival to result.
 type deliveries struct{ *database }
 
-// Delivery returns a stored delivery or thread.ErrNotFound; without payload once that was cleaned away.
+// Delivery returns a stored delivery or thread.ErrNotFound; without payload after cleaning.
 func (s *deliveries) Delivery(ctx context.Context, guid string) (_ thread.Delivery, err error) {
 	defer s.wrap(&err, "delivery %s", guid)
 	var payload []byte
@@ -38,19 +38,19 @@ func scanDelivery(scan func(...any) error, more ...any) (d thread.Delivery, err 
 	return d, err
 }
 
-// unhandled holds for what could not be handled; stateOf is the state, where giving up is no column of its own.
+// unhandled selects deliveries that could not be handled; stateOf computes the state, since giving up has no
+// column.
 const (
 	unhandled = "state IN ('failed', 'unparsable')"
 	stateOf   = "CASE WHEN retry_at = 0 AND " + unhandled + " THEN 'given_up' ELSE state END"
 )
 
-// Deliveries lists the newest deliveries, without their payloads.
 func (s *deliveries) Deliveries(ctx context.Context, limit int) ([]thread.Delivery, error) {
 	return s.listDeliveries(ctx, "ORDER BY received_at DESC LIMIT $1", limit)
 }
 
-// UnhandledDeliveries lists what could not be handled, without payloads: first what
-// was given up, then the newest.
+// UnhandledDeliveries lists deliveries that could not be handled, without payloads: given-up ones first, then the
+// newest.
 func (s *deliveries) UnhandledDeliveries(ctx context.Context, limit int) ([]thread.Delivery, error) {
 	return s.listDeliveries(ctx, "WHERE "+unhandled+" ORDER BY retry_at > 0, received_at DESC LIMIT $1", limit)
 }
@@ -68,28 +68,27 @@ func (s *deliveries) listDeliveries(
 		d, err := scanDelivery(scan, &retryAt)
 		d.RetryAt = fromMicros(retryAt)
 		if retryAt > 0 && d.RetryAt.Before(d.ReceivedAt) {
-			d.RetryAt = d.ReceivedAt // 1 stands for at once
+			d.RetryAt = d.ReceivedAt // 1 means at once
 		}
 		return d, err
 	})
 }
 
-// AllUnhandled names every delivery that could not be handled.
+// AllUnhandled selects every delivery that could not be handled.
 const AllUnhandled = "all"
 
-// RetryDelivery has a delivery that could not be handled tried again at the next look, and as often as a new
-// one. It returns how many those were.
+// RetryDelivery schedules an unhandled delivery like a new one. It returns how many there were.
 func (s *deliveries) RetryDelivery(ctx context.Context, guid string) (n int, err error) {
 	return s.decideUntried(ctx, "retry", "retry_at = 1, tries = 0", guid)
 }
 
-// DismissDelivery counts one that could not be handled as handled, as its note then says, and returns how many.
+// DismissDelivery marks an unhandled one as handled, with a note, and returns how many.
 func (s *deliveries) DismissDelivery(ctx context.Context, guid string) (n int, err error) {
 	const handled = "state = 'handled', retry_at = 0, note = 'dismissed by the operator: ' || note"
 	return s.decideUntried(ctx, "dismiss", handled, guid)
 }
 
-// decideUntried carries out what a person decided on a delivery or AllUnhandled.
+// decideUntried carries out an operator's decision on a delivery or AllUnhandled.
 func (s *deliveries) decideUntried(ctx context.Context, what, set, guid string) (n int, err error) {
 	defer s.wrap(&err, "%s delivery %s", what, guid)
 	err = s.write(ctx, func(tx *txn) (err error) {
@@ -127,7 +126,7 @@ func (s *deliveries) Untried(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Oldest is when the oldest delivery came whose GUID is kept; zero for none.
+// Oldest is the arrival of the oldest kept GUID; zero for none.
 func (s *deliveries) Oldest(ctx context.Context) (_ time.Time, err error) {
 	defer s.wrap(&err, "look up the oldest delivery")
 	var at int64
@@ -135,20 +134,20 @@ func (s *deliveries) Oldest(ctx context.Context) (_ time.Time, err error) {
 	return fromMicros(at), err
 }
 
-// How long a delivery waits that could not be handled: firstRetry, twice as long after each try up to
-// oftenRetry, then a sixteenth of its age, at most lookAtMost. So one of an outage of two hours is handled
-// eight minutes after its end.
+// The wait of a delivery that could not be handled: firstRetry, doubled after each try up to oftenRetry, then a
+// sixteenth of its age, at most lookAtMost. So a delivery in a two-hour outage is handled eight minutes after its
+// end.
 const (
 	firstRetry   = time.Second
 	oftenRetry   = 5 * time.Minute
 	lookAtMost   = time.Hour
-	claimTime    = 30 * time.Second    // for which it belongs to the process that stored or claimed it
-	giveUpAfter  = 3 * 24 * time.Hour  // after which a failed one is left alone; GitHub redelivers as long
-	giveUpUnread = 30 * 24 * time.Hour // after which one is left alone that no version could read meanwhile
-	giveUpTries  = 100                 // which an old one needs, too, after an operator has it tried again
+	claimTime    = 30 * time.Second    // it belongs to the process that stored or claimed it
+	giveUpAfter  = 3 * 24 * time.Hour  // a failed one is given up; GitHub redelivers as long
+	giveUpUnread = 30 * 24 * time.Hour // one that no version could read is given up
+	giveUpTries  = 100                 // the least tries before giving up, for old ones that an operator retries
 )
 
-// What is due is read in the order of the index deliveries_due, of one urgency ($3) at a time.
+// Due deliveries, in the order of the index deliveries_due, of one urgency ($3).
 const (
 	anyDelivery = `SELECT EXISTS (SELECT 1 FROM deliveries
 		WHERE urgent IN (0, 1) AND retry_at > 0 AND retry_at <= $1)`
@@ -158,8 +157,8 @@ const (
 		LIMIT $2`
 )
 
-// ClaimDeliveries gives the caller deliveries that are due, at most so many: what people may ask for first, of each kind
-// the longest waiting; for claimTime nobody else gets them. Their payloads stay in their rows.
+// ClaimDeliveries claims up to `most` due deliveries for claimTime: possible user requests first, longest waiting
+// first. Payloads stay in their rows.
 func (s *deliveries) ClaimDeliveries(ctx context.Context, most int) (claimed []thread.Delivery, err error) {
 	defer s.wrap(&err, "claim deliveries")
 	err = s.writeWhere(ctx, anyDelivery, func(tx *txn) error {
@@ -208,18 +207,17 @@ func givenUp(state thread.DeliveryState, age time.Duration, tries int64) bool {
 	return false
 }
 
-// maxNote is how many bytes of a note are kept.
+// maxNote limits a note, in bytes.
 const maxNote = 4096
 
-// FinishDelivery notes what became of a delivery. One that Failed is given out again, after a second and then
-// more and more rarely, for three days; one that is Unparsable every hour for thirty: the next version may read
-// it. Handled is final.
+// FinishDelivery notes a delivery's result. A Failed one is retried after a second and then less and less often,
+// for three days; an Unparsable one every hour for thirty, since the next version may read it. Handled is final.
 func (s *deliveries) FinishDelivery(ctx context.Context, guid string, state thread.DeliveryState, note string) error {
 	return s.finishDelivery(ctx, guid, state, note, time.Time{})
 }
 
-// PostponeDelivery is FinishDelivery for one that Failed and cannot be handled before a time. It is given out
-// again then, after lookAtMost at the latest and a second at the soonest.
+// PostponeDelivery is FinishDelivery for a Failed one that cannot be handled before a time. It is retried then,
+// after lookAtMost at most and a second at least.
 func (s *deliveries) PostponeDelivery(ctx context.Context, guid, note string, until time.Time) error {
 	return s.finishDelivery(ctx, guid, thread.Failed, note, until)
 }
@@ -256,11 +254,11 @@ func (s *deliveries) finishDelivery(
 	return err
 }
 
-// retryWait is how long a delivery waits: until a time, or if that is zero the longer the more often it was tried.
+// retryWait is a delivery's wait: until a time, or, if that is zero, by its tries.
 func retryWait(now, until time.Time, age time.Duration, tries int64) time.Duration {
 	if !until.IsZero() {
 		return min(max(until.Sub(now), firstRetry), lookAtMost)
 	}
 	wait := max(policy.Retry(int(tries)+1, firstRetry, oftenRetry, 1), min(age/16, lookAtMost))
-	return wait - rand.N(wait/2) // what failed together shall not return together
+	return wait - rand.N(wait/2) // deliveries that failed together must not return together
 }

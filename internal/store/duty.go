@@ -11,34 +11,35 @@ import (
 )
 
 const (
-	// dutySoon is how soon a node does a duty once more that began since the last time: what happened while no
-	// node ran should not wait, but repeated starts must not repeat it.
+	// dutySoon is how soon after its last time a starting node does a duty: the time without nodes needs it, but
+	// repeated starts must not repeat it.
 	dutySoon = 15 * time.Second
-	// dutyHeld is how long a duty keeps the other nodes from it without a Hold. It must bear that two do it.
+	// dutyHeld is how long a duty excludes other nodes without a Hold. A duty must tolerate being done twice.
 	dutyHeld = thread.LeaseTime
 )
 
-// Duty is something that one node does every now and then, such as asking GitHub for what did not arrive: the
-// one that did it last, or another when that one does not come.
+// Duty is a periodic task of one node, such as asking GitHub for missed deliveries: of the node that did it last,
+// or of another one if that one does not come.
 type Duty struct {
 	shared     *shared
 	name, node string
 	every      time.Duration
-	began      time.Time // when this node first asked, by the database's clock
+	began      time.Time // this node's first call, by the database's clock
 }
 
 type dutyRow struct {
-	By   string    `json:"by"` // the node that did it last, at Last
+	By   string    `json:"by"` // the last node, at Last
 	Last time.Time `json:"last"`
-	Held time.Time `json:"held,omitzero"` // until when By is at it; zero when it has ended
+	Held time.Time `json:"held,omitzero"` // the end of By's hold; zero when done
 }
 
-// Duty is the duty of a name, as one node sees it. After a start it is not done before 15 s have passed since the last time, however short every is.
+// Duty is a named duty as one node sees it. After a start it waits until 15 s after the last time, however short
+// every is.
 func (s *shared) Duty(name, node string, every time.Duration) *Duty {
 	return &Duty{shared: s, name: "duty " + name, node: node, every: every}
 }
 
-// Begin reports whether this node is to do the duty now. Ask every 15 s or so, and call End afterwards.
+// Begin reports whether this node does the duty now. Call it every 15 s or so, and call End afterwards.
 func (d *Duty) Begin(ctx context.Context) (mine bool, err error) {
 	err = d.update(ctx, func(now time.Time, row *dutyRow) bool {
 		if d.began.IsZero() {
@@ -67,7 +68,7 @@ func (d *Duty) due(now time.Time, row dutyRow) bool {
 	return since >= d.every
 }
 
-// Hold keeps the duty for another 30 s while it is being done.
+// Hold extends the duty for another 30 s.
 func (d *Duty) Hold(ctx context.Context) error {
 	return d.update(ctx, func(now time.Time, row *dutyRow) bool {
 		row.Held = now.Add(dutyHeld)
@@ -75,7 +76,7 @@ func (d *Duty) Hold(ctx context.Context) error {
 	})
 }
 
-// End says that the duty was done, or tried: the next time is one interval after Begin.
+// End says that the duty was done or tried: the next time is one interval after Begin.
 func (d *Duty) End(ctx context.Context) error {
 	return d.update(ctx, func(_ time.Time, row *dutyRow) bool {
 		row.Held = time.Time{}
@@ -87,18 +88,18 @@ func (d *Duty) update(ctx context.Context, f func(now time.Time, row *dutyRow) b
 	return d.shared.UpdateShared(ctx, d.name, func(now time.Time, old []byte) []byte {
 		var row dutyRow
 		if json.Unmarshal(old, &row) != nil {
-			row = dutyRow{} // as if nobody had ever done it
+			row = dutyRow{} // as if it was never done
 		}
 		if !f(now, &row) {
 			return nil
 		}
-		next, _ := json.Marshal(row) // a name and two times, which can always be written
+		next, _ := json.Marshal(row) // a name and two times always marshal
 		return next
 	})
 }
 
-// UpdateShared changes a small blob that all nodes share, in a transaction. f gets nil for a new key, with nil
-// as its answer the blob stays; it must not use the store. now is the database's.
+// UpdateShared changes a small blob that all nodes share, in a transaction. f gets nil for a new key; if it returns
+// nil, the blob stays. f must not use the store. now is the database's time.
 func (s *shared) UpdateShared(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) (err error) {
 	defer s.wrap(&err, "update the shared %s", key)
 	return s.write(ctx, func(tx *txn) error {
@@ -117,7 +118,7 @@ func (s *shared) UpdateShared(ctx context.Context, key string, f func(now time.T
 	})
 }
 
-// ReadShared gives such a blob; nil where there is none.
+// ReadShared returns such a blob; nil for none.
 func (s *shared) ReadShared(ctx context.Context, key string) (data []byte, err error) {
 	defer s.wrap(&err, "read the shared %s", key)
 	err = s.r.QueryRowContext(ctx, "SELECT (SELECT data FROM shared WHERE key = $1)", key).Scan(&data)
@@ -129,17 +130,16 @@ func (s *shared) putShared(ctx context.Context, tx *txn, key string, data []byte
 		ON CONFLICT (key) DO UPDATE SET data = excluded.data, updated_at = excluded.updated_at`, key, data, micros(tx.now))
 }
 
-// What Ping writes, and how often: a row as large as an ordinary webhook, for which a disk with room for a byte
-// may have none.
+// What Ping writes, and how often: a row as large as an ordinary webhook, since a disk with room for a byte may
+// have none for that.
 const (
 	pingInterval = 5 * time.Second
 	pingBytes    = 8 << 10
 )
 
-// Ping reports whether the database can be written to. A transaction finds a lock and a database that is away;
-// a full or read-only disk shows only in a write, which it makes of its own, at most every 5 s: each is an
-// fsync, and it may be called every second. While Open looks at the database it writes nothing: the table may
-// not be there yet.
+// Ping reports whether the database can be written to. A transaction finds a lock and a missing database; a full or
+// read-only disk shows only in a write, which Ping makes at most every 5 s: each is an fsync, and Ping may be
+// called every second. While Open checks the database it writes nothing: the table may not exist yet.
 func (s *shared) Ping(ctx context.Context) error {
 	if err := s.stillThere(); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (s *shared) Ping(ctx context.Context) error {
 		if !due {
 			return tx.exec(ctx, "SELECT 1")
 		}
-		host, _ := os.Hostname() // a row for each: one that is stopped in the middle of its Ping holds its own only
+		host, _ := os.Hostname() // a row per process: one that is stopped in its Ping holds only its own
 		return s.putShared(ctx, tx, "ping "+host, bytes.Repeat([]byte{' '}, pingBytes))
 	})
 	switch {

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Claim takes the leases of threads that are due, at most so many: first of those that a person's order woke, then
-// that something else woke, the longest waiting first, then of those whose time has come. Release makes a thread due
-// again that was woken meanwhile. Rows that another node is just claiming are left to it.
+// Claim leases up to `most` due threads: first those woken by a user's command, then other wake-ups, longest
+// waiting first, then expired timers. Release makes a thread that was woken meanwhile due again. Claim skips rows
+// that another node is claiming.
 func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []thread.Lease, err error) {
 	defer s.wrap(&err, "claim threads")
 	err = s.writeWhere(ctx, anyDue, func(tx *txn) error {
@@ -42,7 +42,7 @@ func (s *threads) Claim(ctx context.Context, owner string, most int) (leases []t
 	return leases, nil
 }
 
-// What is due, each by an index of its own, no thread by both.
+// The kinds of due threads, each with its index; no thread is in both.
 const (
 	woken  = "queued_at > 0 AND lease_until = 0"
 	inTurn = " ORDER BY urgent DESC, queued_at"
@@ -51,7 +51,7 @@ const (
 	waited = "wake_at > 0 AND wake_at <= $1 AND queued_at = 0 AND lease_until = 0"
 )
 
-// dueRows locks rows that are due, and no one that is locked already.
+// dueRows locks due rows and skips locked ones.
 func (s *threads) dueRows(ctx context.Context, tx *txn, most int, which string, args ...any) ([]row, error) {
 	query := fmt.Sprintf("SELECT %s FROM threads WHERE %s LIMIT %d", rowColumns, which, most) +
 		s.locking(" FOR UPDATE SKIP LOCKED")
@@ -59,7 +59,7 @@ func (s *threads) dueRows(ctx context.Context, tx *txn, most int, which string, 
 	return list(rows, err, scanRow)
 }
 
-// Acquire takes the lease of one thread, due or not, or returns a *thread.HeldError while another one lasts.
+// Acquire takes the lease of a thread, due or not, or returns a *thread.HeldError while another one lasts.
 func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string) (lease thread.Lease, err error) {
 	defer s.wrap(&err, "acquire %s", t)
 	if owner == "" {
@@ -79,8 +79,8 @@ func (s *threads) Acquire(ctx context.Context, t thread.ID, owner string) (lease
 	return lease, err
 }
 
-// take gives the lease of a locked row to a step. It clears the wake-up, and a wake-up time that has come.
-// Where the time was a retry's, the step is the retry, and the time before it is back.
+// take leases a locked row to a step. It clears the wake-up, and a wake-up time that has come. If that was a
+// retry's time, it restores the time from before the retry.
 func (s *threads) take(ctx context.Context, tx *txn, r row, owner string) (thread.Lease, error) {
 	if !r.laterAt.IsZero() {
 		r.wakeAt = r.laterAt
@@ -111,7 +111,7 @@ func (s *threads) take(ctx context.Context, tx *txn, r row, owner string) (threa
 	return lease, err
 }
 
-// Renew extends the lease, also one that ran out, or returns thread.ErrLeaseLost when somebody took it.
+// Renew extends the lease, even one that ran out, or returns thread.ErrLeaseLost if it was taken.
 func (s *threads) Renew(ctx context.Context, l thread.Lease) (thread.Lease, error) {
 	err := s.leased(ctx, "renew", l, func(tx *txn, r row) error {
 		l.Until = tx.now.Add(thread.LeaseTime)
@@ -120,12 +120,12 @@ func (s *threads) Renew(ctx context.Context, l thread.Lease) (thread.Lease, erro
 	return l, err
 }
 
-// nothingLater stands in later_at for a retry before which the thread waited for nothing; it has long come.
+// nothingLater in later_at means that the thread waited for nothing before its retry; as a time it has passed.
 const nothingLater = 1
 
-// Release gives the lease back, and with it the account. A thread that was woken meanwhile is due now. Without
-// a retry earlier failures and the note are forgotten. With one the same transaction stores when the thread is
-// tried again, so that no kill loses that; a wake-up time still to come comes back with the next step.
+// Release releases the lease and the account. A thread that was woken meanwhile is due now. Without a retry earlier
+// failures and the note are forgotten. With one, the same transaction stores the retry's time, so that no kill
+// loses it; a later wake-up time comes back with the next step.
 func (s *threads) Release(ctx context.Context, l thread.Lease, retry thread.Retry) error {
 	err := s.leased(ctx, "release", l, func(tx *txn, r row) error {
 		failures, laterAt, note := 0, int64(0), ", note = NULL"
@@ -145,8 +145,8 @@ func (s *threads) Release(ctx context.Context, l thread.Lease, retry thread.Retr
 	return err
 }
 
-// AppendLeased writes a batch under the lease, or returns thread.ErrLeaseLost.
-// A wake-up time of zero leaves an earlier one as it is.
+// AppendLeased writes a batch under the lease, or returns thread.ErrLeaseLost. A zero wake-up time keeps the
+// earlier one.
 func (s *threads) AppendLeased(ctx context.Context, l thread.Lease, b thread.Batch) error {
 	encoded, err := encode(b.Events)
 	if err != nil {
@@ -178,8 +178,8 @@ func (s *threads) AppendLeased(ctx context.Context, l thread.Lease, b thread.Bat
 	})
 }
 
-// leased runs fn in one transaction, with the locked row of a thread whose lease is
-// ours. An error says what was being done.
+// leased runs fn in one transaction with the thread's locked row, while the lease is ours. An error names the
+// operation.
 func (s *database) leased(ctx context.Context, what string, l thread.Lease, fn func(*txn, row) error) (err error) {
 	defer s.wrap(&err, "%s %s", what, l.Thread)
 	return s.write(ctx, func(tx *txn) error {
@@ -191,8 +191,8 @@ func (s *database) leased(ctx context.Context, what string, l thread.Lease, fn f
 	})
 }
 
-// checkLease locks the thread's row and returns it if the lease is still ours.
-// A lease that ran out is, until somebody takes it.
+// checkLease locks the thread's row and returns it while the lease is ours. A lease that ran out is, until it is
+// taken.
 func (s *database) checkLease(ctx context.Context, tx *txn, l thread.Lease) (row, error) {
 	r, err := s.findThread(ctx, tx, l.Thread)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -219,12 +219,12 @@ func (s *threads) setAlias(ctx context.Context, tx *txn, r row, number int) erro
 	return nil
 }
 
-// mostNoted bounds a note, in bytes: it is rewritten with every change of the row.
+// mostNoted limits a note, in bytes: each change of the row rewrites it.
 const mostNoted = 16 << 10
 
-// Note keeps what the attempt of a lease's holder has used so far: counted above the thread at once, and for
-// whoever takes the thread over. A Release without a retry ends it. The error is thread.ErrLeaseLost for a
-// thread that was taken over.
+// Note stores the current attempt's use so far: it counts in the global ledgers at once, and for the node that
+// takes the thread over. A Release without a retry ends it. The error is thread.ErrLeaseLost for a thread that was
+// taken over.
 func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) error {
 	note, err := json.Marshal(spent)
 	if err == nil && len(note) > mostNoted {
@@ -241,7 +241,7 @@ func (s *threads) Note(ctx context.Context, l thread.Lease, spent policy.Spent) 
 	})
 }
 
-// Noted is the thread's last note; nil where there is none.
+// Noted is the thread's last note; nil for none.
 func (s *threads) Noted(ctx context.Context, t thread.ID) (note []byte, err error) {
 	defer s.wrap(&err, "read the note on %s", t)
 	const query = "SELECT note FROM threads WHERE owner = $1 AND name = $2 AND number = $3"
@@ -252,11 +252,11 @@ func (s *threads) Noted(ctx context.Context, t thread.ID) (note []byte, err erro
 	return note, err
 }
 
-// sweepRows is how many rows one statement of a sweep changes, to hold the write lock for milliseconds.
+// sweepRows limits the rows of one sweep statement, to hold the write lock for milliseconds.
 const sweepRows = 500
 
-// Sweep makes threads due whose lease ran out while it was held: their holder died, or is cut off. It returns
-// how many. It is meant to run every few seconds on every node, and costs nothing for threads that merely wait.
+// Sweep makes threads due whose held lease ran out: their holder died or is cut off. It returns how many. Run it
+// every few seconds on every node; it costs nothing for waiting threads.
 func (s *Store) Sweep(ctx context.Context) (freed int, err error) {
 	defer s.wrap(&err, "sweep")
 	if err := s.stillThere(); err != nil {
@@ -273,8 +273,8 @@ func (s *Store) Sweep(ctx context.Context) (freed int, err error) {
 	return freed, err
 }
 
-// freeLeases gives leases back and makes their threads due now, $1. The holder's name stays, for whoever takes
-// over; one that is alive after all goes on with Renew.
+// freeLeases releases leases and makes their threads due now, $1. The holder's name stays for the next one; a
+// holder that is alive after all continues with Renew.
 const freeLeases = `UPDATE threads SET
 	lease_until = 0,
 	queued_at = CASE WHEN queued_at > 0 THEN queued_at ELSE $1 END`

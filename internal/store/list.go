@@ -9,7 +9,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Threads lists threads that had a decision, an attempt or a wait, newest first.
 func (s *threads) Threads(ctx context.Context, limit int) (_ []thread.ThreadRow, err error) {
 	defer s.wrap(&err, "list threads")
 	query := "SELECT " + listColumns + " FROM threads WHERE active = 1 ORDER BY updated_at DESC LIMIT $1"
@@ -17,7 +16,7 @@ func (s *threads) Threads(ctx context.Context, limit int) (_ []thread.ThreadRow,
 	return list(rows, err, s.scanThread)
 }
 
-// ThreadsOf lists the threads of a repository, or without a name of all of the owner's, as Threads would.
+// ThreadsOf lists the threads of a repository, or of the owner's repositories without a name, as Threads would.
 // GitHub's names differ in more than case.
 func (s *threads) ThreadsOf(ctx context.Context, owner, name string) (all []thread.ID, err error) {
 	err = s.eachThread(ctx, func(t thread.ID) { all = append(all, t) },
@@ -31,8 +30,7 @@ func (s *threads) Near(ctx context.Context, t thread.ID) (all []thread.ID, err e
 	return all, err
 }
 
-// EachThread calls f with what Threads would list, and keeps none: a list of ten thousands would be most of the
-// memory.
+// EachThread calls f with the threads of Threads, without building a list: ten thousands would fill the memory.
 func (s *threads) EachThread(ctx context.Context, limit int, f func(thread.ID)) error {
 	return s.eachThread(ctx, f, "true ORDER BY updated_at DESC LIMIT $1", limit)
 }
@@ -51,7 +49,6 @@ func (s *threads) eachThread(ctx context.Context, f func(thread.ID), which strin
 	})
 }
 
-// Thread returns one thread's row or thread.ErrNotFound.
 func (s *threads) Thread(ctx context.Context, t thread.ID) (r thread.ThreadRow, err error) {
 	defer s.wrap(&err, "thread %s", t)
 	query := "SELECT " + listColumns + " FROM threads WHERE owner = $1 AND name = $2 AND number = $3"
@@ -76,15 +73,15 @@ type Stats struct {
 	Running     int           // leased threads
 	Attempts    int           // running attempts, at most one per running thread
 	Queued      int           // threads that need a step now
-	QueueAge    time.Duration // of the oldest of those; zero when there are none
+	QueueAge    time.Duration // the oldest one's age; zero for none
 	Deliveries  map[thread.DeliveryState]int
-	DeliveryAge time.Duration // how long the oldest one has waited that nobody has handled; zero for none
+	DeliveryAge time.Duration // the age of the oldest unhandled delivery; zero for none
 }
 
 // leased matches the threads that are leased at $1.
 const leased = "lease_until > 0 AND lease_until > $1"
 
-// Stats counts by partial indexes; the handled deliveries are the rest of all, which another index counts.
+// Stats counts by partial indexes; handled deliveries are the rest of all, which another index counts.
 func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 	defer s.wrap(&err, "count")
 	now := s.Now()
@@ -129,7 +126,7 @@ func (s *Store) Stats(ctx context.Context) (_ Stats, err error) {
 	return st, nil
 }
 
-// age is how long ago a stored time was; zero for none, and for one to come.
+// age is how long ago a stored time was; zero for none, and for a future one.
 func age(at int64, now time.Time) time.Duration {
 	if at == 0 {
 		return 0

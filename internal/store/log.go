@@ -77,8 +77,8 @@ func (s *threads) Events(ctx context.Context, t thread.ID, after int64) (events 
 	})
 }
 
-// Append appends without a lease. With wake a step follows, unless every one of
-// the events was known already: then whoever appended them woke the thread.
+// Append appends without a lease. With wake a step follows, unless every event was known: then the thread was woken
+// with those.
 func (s *threads) Append(ctx context.Context, t thread.ID, wake bool, events ...thread.NewEvent) (fresh int, err error) {
 	defer s.wrap(&err, "append to %s", t)
 	encoded, err := encode(events)
@@ -108,8 +108,8 @@ type row struct {
 	leaseOwner                   string
 	epoch                        int64
 	leaseUntil, wakeAt, queuedAt time.Time
-	failures                     int       // steps in a row that did not come to their end
-	laterAt                      time.Time // what wakeAt was before a retry; zero where it is none
+	failures                     int       // failed steps in a row
+	laterAt                      time.Time // wakeAt before a retry; zero for none
 }
 
 const rowColumns = `id, owner, name, number, last_seq, lease_owner, lease_epoch, lease_until,
@@ -138,7 +138,7 @@ func scanRow(scan func(...any) error) (r row, err error) {
 	return r, err
 }
 
-// lockThread returns the thread's row, new if need be, locked until the transaction ends.
+// lockThread returns the thread's row, inserted if missing, locked until the transaction ends.
 func (s *database) lockThread(ctx context.Context, tx *txn, t thread.ID) (row, error) {
 	r, err := s.findThread(ctx, tx, t)
 	if !errors.Is(err, sql.ErrNoRows) {
@@ -165,7 +165,7 @@ type encodedEvent struct {
 	data string
 }
 
-// encode makes rows before a transaction begins, so that what cannot be written as JSON holds no lock.
+// encode makes rows before a transaction begins, so that values without JSON hold no lock.
 func encode(events []thread.NewEvent) ([]encodedEvent, error) {
 	rows := make([]encodedEvent, len(events))
 	for i, e := range events {
@@ -211,8 +211,8 @@ func (s *threads) insertEvents(ctx context.Context, tx *txn, r *row, events []en
 	return fresh, err
 }
 
-// wake makes the thread due, unless it has been since its last step began; with an order of a person before those
-// that others woke.
+// wake makes the thread due, unless it has been since its last step began; with a user's command before other
+// wake-ups.
 func (s *threads) wake(ctx context.Context, tx *txn, r row, order bool) error {
 	if !r.queuedAt.IsZero() && !order {
 		return nil

@@ -96,7 +96,7 @@ func ping(ctx context.Context, conn *pgx.Conn) error {
 	return conn.Ping(ctx)
 }
 
-// openPostgres connects, and migrates the database or, where it does not serve, looks that it is migrated.
+// openPostgres connects, and migrates the database, or checks its version if it does not serve.
 func (s *database) openPostgres(ctx context.Context, dsn string, a Access) (err error) {
 	s.postgres = true
 	if s.config, err = postgresConfig(dsn); err != nil {
@@ -158,8 +158,8 @@ func connectHint(err error) string {
 	return "may this user connect to this database?"
 }
 
-// Unreachable reports whether Open failed because no PostgreSQL takes connections, which may change by itself:
-// nothing listens, or it is starting, stopping or full. A wrong password or a missing database is not among it.
+// Unreachable reports whether Open failed because PostgreSQL takes no connections, which may pass: nothing listens,
+// or it is starting, stopping or full. A wrong password or a missing database does not count.
 func Unreachable(err error) bool {
 	if answer, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch answer.Code {
@@ -225,13 +225,13 @@ func (s *database) whoMigrates(ctx context.Context) (hint string) {
 		"end it with SELECT pg_terminate_backend(%d) and start again", host, pid)
 }
 
-// wakeChannel is what nodes notify each other on that threads became due.
+// wakeChannel is the nodes' channel for due threads.
 const wakeChannel = "pawl_due"
 
-// listenAgain is how long Listen waits before it connects again; polls find what became due.
+// listenAgain is how long Listen waits before it reconnects; polls find due threads meanwhile.
 const listenAgain = 5 * time.Second
 
-// notify tells all nodes, after the commit, that threads became due; SQLite's only process knows it.
+// notify wakes all nodes after the commit; SQLite has only one process.
 func (s *database) notify(ctx context.Context, tx *txn) error {
 	if !s.postgres {
 		return nil
@@ -247,7 +247,7 @@ func (s *database) notify(ctx context.Context, tx *txn) error {
 func (s *Store) Listen(ctx context.Context, wake func()) {
 	listens := s.postgres && !s.pooled
 	for listens && ctx.Err() == nil {
-		_ = s.listen(ctx, wake) // whatever it was: it is tried again, and the poll goes on
+		_ = s.listen(ctx, wake) // any error: Listen tries again, and polls continue
 		_ = wait.For(ctx, listenAgain)
 	}
 }

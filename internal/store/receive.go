@@ -8,10 +8,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// storeTime bounds storing one delivery, so that GitHub hears 503 within the 10 s that it waits for an answer.
+// storeTime limits storing one delivery, so that GitHub gets a 503 within the 10 s that it waits.
 const storeTime = 5 * time.Second
 
-// errReading is the answer to a delivery from a store that does not serve.
+// errReading is the error for a delivery to a store that does not serve.
 var errReading = errors.New("the database is not open for serving")
 
 // Receive stores a delivery and returns once it is durable. fresh is false for a known GUID, which has no second

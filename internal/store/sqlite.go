@@ -18,18 +18,18 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// sqliteReaders is how many connections read beside the one that writes.
+// sqliteReaders is the number of reading connections.
 const sqliteReaders = 4
 
-// besideWait is how long a write beside a server waits for a lock: SQLite looks for it ten times a second, and a server that
-// writes all the time leaves it free for moments only. lockWait is how long the others wait; with storeTime it is less
-// than the 10 s that GitHub waits for an answer.
+// besideWait is how long a write of another process than the server waits for a lock: SQLite tries it ten times a
+// second, and a busy server frees it only for moments. lockWait is the other writes' wait; with storeTime it is
+// less than the 10 s that GitHub waits for an answer.
 const (
 	lockWait   = 3 * time.Second
 	besideWait = 30 * time.Second
 )
 
-// openSQL opens so many connections to a file. Each commit is on the disk before it is answered (FULL).
+// openSQL opens `conns` connections to a file. Each commit is on disk before it is answered (FULL).
 func openSQL(path string, wait time.Duration, conns int, params ...string) (*sql.DB, error) {
 	v := url.Values{"_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()),
@@ -72,8 +72,8 @@ func (s *database) openSQLite(ctx context.Context, path string) (err error) {
 
 func (s *database) migrateSQLite(ctx context.Context) error { return s.migrate(ctx, s.w) }
 
-// nobodyElse makes everything due that somebody was at work on, and deliveries that
-// failed: no other process has this file, so whoever was is dead.
+// nobodyElse makes everything due that was being worked on, and failed deliveries: no other process has this file,
+// so the workers are dead.
 func (s *database) nobodyElse(ctx context.Context) error {
 	return s.write(ctx, func(tx *txn) error {
 		if err := tx.exec(ctx, "UPDATE deliveries SET retry_at = 1 WHERE retry_at > 1"); err != nil {
@@ -99,7 +99,8 @@ func (s *database) joinSQLite(ctx context.Context, path string, a Access) (err e
 	}
 	s.w = s.r
 	if a == Beside {
-		// A transaction that reads before it writes fails at once where the server wrote in between, unless it takes the lock first.
+		// A transaction that reads first fails at once if the server wrote in between, unless it takes the lock
+		// first.
 		if s.w, err = openSQL(path, besideWait, 1, "mode", mode, "_txlock", "immediate"); err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func (s *database) joinSQLite(ctx context.Context, path string, a Access) (err e
 	return explain(path, s.checkCurrent(ctx))
 }
 
-// sqlitePath makes the path absolute, and the file the same for who reaches it through links.
+// sqlitePath makes the path absolute and resolves links, so that all names mean the same file.
 func sqlitePath(path string) (string, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") {
 		return "", fmt.Errorf("database %q: Pawl needs a file; write sqlite:PATH in the config", "sqlite:"+path)
@@ -127,10 +128,9 @@ func sqlitePath(path string) (string, error) {
 	return abs, nil
 }
 
-// createFile makes a new database readable by its owner only, as SQLite makes its other files, or opens one for
-// writing, and takes it for the one process that writes, whatever its name there: the kernel gives it back
-// however that process ends. SQLite's own locks (fcntl) would go with the first descriptor that is closed, so
-// this one stays open.
+// createFile creates a database file that only its owner can read, like SQLite's other files, or opens one for
+// writing, and locks it for the one writing process, whatever its name there: the kernel releases the lock however
+// that process ends. SQLite's own locks (fcntl) would end with the first closed descriptor, so this one stays open.
 func createFile(ctx context.Context, path string) (*os.File, error) {
 	f, err := wait.Lock(ctx, path, lockPatience)
 	switch {
@@ -144,8 +144,8 @@ func createFile(ctx context.Context, path string) (*os.File, error) {
 	return f, nil
 }
 
-// stillThere ends all writes once the file or its log has been removed or replaced:
-// what is written then is in a file that no start will find.
+// stillThere ends all writes once the file or its log has been removed or replaced: no start would find later
+// writes.
 func (s *database) stillThere() error {
 	if s.file == nil || !s.serving {
 		return nil
@@ -168,7 +168,7 @@ func (s *database) stillThere() error {
 		"put it back where it was, or restore a backup, and start pawl again", s.file.Name()))
 }
 
-// checkSQLite reads the whole file for damage, turns on write-ahead logging, and sees that it can be written.
+// checkSQLite reads the whole file for damage, turns on write-ahead logging, and checks that it can be written.
 func (s *database) checkSQLite(ctx context.Context) error {
 	var mode, damage string
 	if err := s.w.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&damage); err != nil {
@@ -188,7 +188,7 @@ func (s *database) checkSQLite(ctx context.Context) error {
 
 const hintDamaged = "restore a backup, or move it away and start anew"
 
-// diagnose says what a person can do about an error of SQLite, and whether nothing may be written after it.
+// diagnose gives the operator's remedy for an error of SQLite, and whether writing must stop.
 func diagnose(err error) (hint string, last bool) {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -198,7 +198,7 @@ func diagnose(err error) (hint string, last bool) {
 	case sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC:
 		return "the disk may be failing: look at the kernel's log, then start pawl again", true
 	}
-	switch e.Code() & 0xff { // the kind of it
+	switch e.Code() & 0xff { // the primary code
 	case sqlite3.SQLITE_CORRUPT:
 		return hintDamaged, true
 	case sqlite3.SQLITE_NOTADB:
@@ -224,6 +224,6 @@ func explain(path string, err error) error {
 	return fmt.Errorf("open %s: %w", path, err)
 }
 
-// lockPatience is how long a held lock is waited for: a server that is started again at once may find its own,
-// held by a child of the killed one that has not reached its exec.
+// lockPatience is how long to wait for a held lock: a restarted server may find its own lock, held by a child of
+// the killed process before its exec.
 const lockPatience = 2 * time.Second

@@ -16,18 +16,18 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Queue is told what a transaction left to do in this process, once it is durable.
-// It must not block: what it cannot take stays due in its row.
+// Queue gets what a durable transaction left to do in this process. It must not block: what it cannot take stays
+// due in its row.
 type Queue interface {
-	// Committed tells whether threads became due, and which deliveries this process is to handle.
+	// Committed says whether threads became due, and has this process's deliveries.
 	Committed(threads bool, deliveries []thread.Delivery)
 }
 
-// Options are what Open needs beside the address; zero serves, by the system clock.
+// Options are Open's options; zero serves, by the system clock.
 type Options struct {
 	Access Access
 	Now    func() time.Time
-	// Committed is called after each transaction of this process that wrote. Nil calls nothing.
+	// Committed is called after each writing transaction of this process. Nil calls nothing.
 	Committed func()
 }
 
@@ -41,17 +41,16 @@ type Store struct {
 
 var _ thread.Store = (*Store)(nil)
 
-// Access is what a process opens the database for.
 type Access int
 
 const (
 	// Serving creates and migrates it as needed. A SQLite file is locked for this process until Close.
 	Serving Access = iota
-	// Beside is for what a person decides, beside a process that may serve an existing database. It takes no lock,
-	// migrates nothing, and stores no deliveries.
+	// Beside is for an operator's decision while another process may serve the database. It takes no lock, migrates
+	// nothing, and stores no deliveries.
 	Beside
-	// Reading is for reading one, beside a process that may be writing. It takes no lock, migrates nothing, and every
-	// write fails.
+	// Reading is for reading while another process may write. It takes no lock, migrates nothing, and every write
+	// fails.
 	Reading
 )
 
@@ -105,7 +104,7 @@ func newStore(o Options) *Store {
 	}
 }
 
-// UseQueue names the queue that is told of what became due, once, before anything is written.
+// UseQueue sets the queue for due work, once, before anything is written.
 func (s *Store) UseQueue(q Queue) { s.queue = q }
 
 // Close closes the database. Stop the queue before. Closing again does nothing.
@@ -114,7 +113,7 @@ func (s *Store) Close() error { return s.closeDB() }
 //go:embed migrations
 var migrations embed.FS
 
-// firstVersion is the schema of v0.1.0. What was written before it cannot be read.
+// firstVersion is the schema of v0.1.0. Older ones cannot be read.
 const firstVersion = 11
 
 // goose has the migrations of this program for a database, and the version of the newest of them.
@@ -135,8 +134,8 @@ func (s *database) goose(db *sql.DB) (p *goose.Provider, newest int64, err error
 	return p, sources[len(sources)-1].Version, nil
 }
 
-// migrate creates the tables or brings them to what this program knows. It refuses those of a newer program and those
-// from before the first release.
+// migrate creates the tables or brings them to this program's version. It refuses newer ones and those from before
+// the first release.
 func (s *database) migrate(ctx context.Context, db *sql.DB) error {
 	if err := s.checkOurs(ctx); err != nil {
 		return err
@@ -161,7 +160,7 @@ func (s *database) migrate(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// checkOurs refuses a database with tables of something else in it.
+// checkOurs refuses a database with other tables.
 func (s *database) checkOurs(ctx context.Context) error {
 	query := `SELECT count(*), coalesce(sum(CASE WHEN name = 'goose_db_version' THEN 1 ELSE 0 END), 0)
 		FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`
@@ -179,7 +178,7 @@ func (s *database) checkOurs(ctx context.Context) error {
 	return nil
 }
 
-// checkCurrent is for those that do not migrate: the schema must be the one this program knows.
+// checkCurrent is for processes that do not migrate: the schema must be this program's.
 func (s *database) checkCurrent(ctx context.Context) error {
 	_, known, err := s.goose(s.w)
 	if err != nil {
@@ -189,7 +188,7 @@ func (s *database) checkCurrent(ctx context.Context) error {
 	const query = "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied"
 	err = s.r.QueryRowContext(ctx, query).Scan(&version)
 	if hint, _ := diagnose(err); hint != "" {
-		return err // tables may well be there
+		return err // tables may exist
 	}
 	if err != nil {
 		return fmt.Errorf("the schema cannot be read: %w; start pawl serve once, it creates the tables", err)
