@@ -71,7 +71,7 @@ func phrases() []phrase {
 		{`insist(s|ed|ing)?`, `"forced by a user"`},
 		{`climb(s|ed|ing)?`, `"escalate"`},
 		{`hand-over`, `"handover"`},
-		{`the wall`, `"the network policy"`},
+		{`(inside|outside|behind|through) the wall`, `"the network policy"`},
 		{`resting|(rests?|rested) (until|for|here|there|after)`, `"is in cooldown"`},
 	}
 }
