@@ -25,10 +25,10 @@ type Ground struct {
 	Log   zerolog.Logger
 	// Remote is where the repository is fetched from and pushed to. renew replaces a refused credential.
 	Remote func(ctx context.Context, renew bool) (git.Remote, error)
-	Branch string // that is worked on
+	Branch string // to work on
 	// Unknown says that the thread's log holds no push to Branch, which is Pawl's own by its name.
 	Unknown bool
-	// Pins are commits that the branch must hold, or people are asked first.
+	// Pins are commits that the branch must contain, or users are asked first.
 	Pins []thread.Pin
 	// Unfinished is where the attempt continues. Fetch clears it if that is impossible.
 	Unfinished *thread.Unfinished
