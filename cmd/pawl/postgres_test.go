@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pawlbot/pawl/internal/needs"
+	"github.com/pawlbot/pawl/internal/postgrestest"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/internal/testrig"
 )
@@ -193,5 +194,110 @@ func TestPostgreSQLsPasswordIsRotatedWithoutLosingADelivery(t *testing.T) {
 	code, _, stderr := pawl(t, c.Dir, nil, "serve", "--config", c.File())
 	if code != exitFailed || !strings.Contains(stderr, "may this user connect") {
 		t.Errorf("with the old login: exit code %d\n%s", code, stderr)
+	}
+}
+
+// newProxied makes an installation that reaches its database through a proxy.
+func newProxied(t *testing.T) (*cluster, *postgrestest.Proxy) {
+	t.Helper()
+	db := startPostgres(t)
+	c := newCluster(t, db)
+	proxy := db.Proxy(t)
+	c.DSN = proxy.Address(db.NewDatabase(t, ""))
+	return c, proxy
+}
+
+// Neither the server nor GitHub is left waiting by connections that give no answer and no reset.
+func TestConnectionsToPostgreSQLThatGoSilentAreReplaced(t *testing.T) {
+	t.Parallel()
+	c, proxy := newProxied(t)
+	c.Agent(testrig.PlainAgent, "")
+	c.join()
+	c.doneAtOnce(c.issue("A second line"))
+	var answered []string
+	proxy.Silence()
+	c.Await("a webhook to be stored again", func() bool {
+		guid, code := c.Send(100)
+		if code == http.StatusOK {
+			answered = append(answered, guid)
+		} else if code != http.StatusServiceUnavailable {
+			t.Errorf("answered %d, want 503 until it is stored", code)
+		}
+		return code == http.StatusOK
+	})
+	c.Await("a server that is ready", func() bool { code, _ := c.Ready(); return code == http.StatusOK })
+	c.doneAtOnce(c.issue("A third line"))
+	c.hasAll(answered)
+}
+
+func TestWhilePostgreSQLHangsWebhooksAreAnswered503(t *testing.T) {
+	t.Parallel()
+	c, proxy := newProxied(t)
+	c.Agent(testrig.Waiting+"touch \"$CTRL/done\"\n", "startup_timeout: 20m, idle_timeout: 20m")
+	c.join()
+	n := c.issue("A second line")
+	c.Await("the agent at work", func() bool { return c.Has("ready") })
+	c.Get("/") // signed in before the database hangs
+	proxy.Hang()
+	codes := make(chan int)
+	for range 20 {
+		go func() { _, code := c.Send(100); codes <- code }()
+	}
+	for range 20 {
+		if code := <-codes; code != http.StatusServiceUnavailable {
+			t.Errorf("answered %d while the database hangs, want 503", code)
+		}
+	}
+	if code, said := c.Ready(); code != http.StatusServiceUnavailable || said.Part(t, "database").OK {
+		t.Errorf("/readyz: %d %+v, want not ready because of the database", code, said)
+	}
+	proxy.Mend()
+	c.Await("a webhook to be stored again", func() bool { _, code := c.Send(100); return code == http.StatusOK })
+	c.Touch("go")
+	c.doneAtOnce(n)
+}
+
+// Two servers, a command and a question of each go through a pooler that gives every transaction another session.
+func TestServersWorkThroughAPooler(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"transaction", "session"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			db := startPostgres(t)
+			c := newCluster(t, db)
+			c.DSN = db.Pooler(t, mode)(db.NewDatabase(t, ""))
+			c.Agent(testrig.PlainAgent, "")
+			nodes := []*testrig.Member{c.join(), c.join()}
+			asked := []int{c.issue("A second line")}
+			c.to(nodes[0])
+			asked = append(asked, c.issue("A third line"))
+			for _, n := range asked {
+				c.doneAtOnce(n)
+			}
+			for _, n := range nodes {
+				c.leave(n, syscall.SIGTERM)
+				if strings.Contains(n.Log.String(), `"level":"error"`) {
+					t.Errorf("errors were logged:\n%s", n.Log)
+				}
+			}
+		})
+	}
+}
+
+func TestAServerEndsOnceAnotherVersionHasMigratedItsDatabase(t *testing.T) {
+	t.Parallel()
+	db := startPostgres(t)
+	c := newCluster(t, db)
+	name := db.NewDatabase(t, "")
+	c.DSN = db.Address(name)
+	c.Agent(testrig.PlainAgent, "")
+	node := c.join()
+	_, err := db.Open(t, name).ExecContext(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)")
+	c.Must(err)
+	if code := c.Ended(node); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+	if !strings.Contains(node.Log.String(), "another pawl changed the database") {
+		t.Errorf("the log does not say why:\n%s", node.Log)
 	}
 }

@@ -167,7 +167,7 @@ func sequence(seed uint64) (admitted int, broken string) {
 	case 1: // the content of an hour
 		rounds, pace = 2000, 4*time.Second
 	case 2: // the requests at once
-		rounds, pace, reply = 400, 20*time.Millisecond, tryTimeout
+		rounds, pace, reply = 400, 20*time.Millisecond, TryTimeout
 	}
 	for range rounds {
 		now = now.Add(upTo(pace))

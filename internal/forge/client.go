@@ -26,9 +26,9 @@ import (
 // longer wait and makes room for others.
 const defaultMaxWait = 30 * time.Second
 
-// tryTimeout ends one try, answer included. GitHub ends a request after 10 s; the rest is for slow networks and
+// TryTimeout ends one try, answer included. GitHub ends a request after 10 s; the rest is for slow networks and
 // large lists.
-const tryTimeout = 30 * time.Second
+const TryTimeout = 30 * time.Second
 
 // Config names the GitHub and the App.
 type Config struct {

@@ -18,11 +18,11 @@ import (
 
 // Bounds of a job's log.
 const (
-	maxLog      = 256 << 20   // bytes read; a longer log ends there
-	maxLogLine  = 1000        // bytes kept of a line
-	maxLogLines = 200         // lines kept, the last ones
-	maxLogKept  = 12_000      // bytes kept, of the last lines
-	logTime     = time.Minute // for the job, the address and the log
+	maxLog      = 256 << 20      // bytes read; a longer log ends there
+	maxLogLine  = 1000           // bytes kept of a line
+	maxLogLines = 200            // lines kept, the last ones
+	maxLogKept  = 12_000         // bytes kept, of the last lines
+	logTime     = 3 * TryTimeout // for the job, the address and the log
 )
 
 // scriptColour begins each line of a step's script, as actions/runner writes it (ScriptHandler.cs).

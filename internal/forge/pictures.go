@@ -24,7 +24,7 @@ const (
 	MaxPictures    = 8
 	maxPicture     = 5_000_000
 	maxPictureSide = 8000
-	pictureTime    = 30 * time.Second // for all of them
+	pictureTime    = 2 * TryTimeout // for all of them, and the question where they are
 )
 
 // Picture is an attached file.

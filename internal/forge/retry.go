@@ -147,7 +147,7 @@ func (t authorizing) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !c.mayBeLate && c.cfg.Now().Sub(c.placed) > slotHolds {
 		return nil, errLate
 	}
-	ctx, cancel := context.WithTimeout(req.Context(), tryTimeout)
+	ctx, cancel := context.WithTimeout(req.Context(), TryTimeout)
 	defer cancel()
 	req = req.Clone(ctx)
 	if c.token != "" {
@@ -170,7 +170,7 @@ func (c *call) mayBeSent(ctx context.Context) (err error) {
 	if c.fence == nil || !c.writes() {
 		return nil
 	}
-	asking, cancel := context.WithTimeout(ctx, tryTimeout)
+	asking, cancel := context.WithTimeout(ctx, TryTimeout)
 	defer cancel()
 	c.last.err = c.fence(asking)
 	return c.last.err

@@ -9,8 +9,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// deliveryTimeout is how long the handling of one delivery may take: it asks GitHub once or twice.
-const deliveryTimeout = 2 * time.Minute
+// DeliveryTimeout bounds the handling of one delivery. It is above the sum of its parts, which have deadlines of their
+// own: a delivery that is cut off because GitHub is slow would begin again and again.
+const DeliveryTimeout = 10 * time.Minute
 
 // What one process keeps of the deliveries that it stored and is to handle. Their
 // rows are the queue: what does not fit here, or is lost with the process, is due
@@ -114,7 +115,7 @@ func (in *inbox) next(ctx context.Context) *thread.Delivery {
 // one handles a delivery in its own time. The handler has noted in the row when
 // one that failed is tried again; where it could not, its claim ends.
 func (in *inbox) one(ctx context.Context, d thread.Delivery) {
-	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, DeliveryTimeout)
 	defer cancel()
 	if err := in.handle(ctx, d); err != nil && ctx.Err() == nil {
 		in.logger.WarnContext(ctx, "a delivery was not handled; it is tried again", slog.String("delivery", d.GUID), slog.String("err", err.Error()))

@@ -93,10 +93,10 @@ func TestADeliveryThatHangsOrFailsDoesNotStopTheNext(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		in.put([]thread.Delivery{delivery(1, 0), delivery(2, 0), delivery(3, 0)})
 		go in.work(ctx)
-		time.Sleep(2 * deliveryTimeout)
+		time.Sleep(2 * DeliveryTimeout)
 		stop()
 		synctest.Wait()
-		if want := []time.Duration{0, deliveryTimeout, deliveryTimeout}; fmt.Sprint(at) != fmt.Sprint(want) {
+		if want := []time.Duration{0, DeliveryTimeout, DeliveryTimeout}; fmt.Sprint(at) != fmt.Sprint(want) {
 			t.Errorf("handled after %v, want %v", at, want)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -69,6 +70,8 @@ type Queue struct {
 	steps sync.WaitGroup     // and what claims them
 	end   context.CancelFunc
 	ends  sync.WaitGroup
+	// failed is the error of the last claim of threads, nil if it had none.
+	failed atomic.Pointer[error]
 }
 
 func New(o Options) *Queue {
@@ -167,6 +170,14 @@ func (q *Queue) claimThreads(ctx, work context.Context) {
 	}
 }
 
+// Trouble is why the last claim of threads failed; nil if it did not.
+func (q *Queue) Trouble() error {
+	if err := q.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 func (q *Queue) halted() bool { return q.o.Halted != nil && q.o.Halted() != nil }
 
 func (q *Queue) claim(ctx context.Context, n int) []thread.Lease {
@@ -176,6 +187,7 @@ func (q *Queue) claim(ctx context.Context, n int) []thread.Lease {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
 	leases, err := q.o.Store.Claim(ctx, q.o.Node, n)
+	q.failed.Store(&err)
 	q.warn(ctx, err, "threads were not claimed; they stay due")
 	return leases
 }

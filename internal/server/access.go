@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	lru "github.com/hashicorp/golang-lru"
 	"golang.org/x/oauth2"
@@ -60,8 +59,8 @@ func reachable(a net.Addr) string {
 	return a.String()
 }
 
-// loginTimeout bounds each request of a login; a person waits for it.
-const loginTimeout = 10 * time.Second
+// loginTimeout bounds each of a login's two requests; together they stay within the time for an answer (internal/web).
+const loginTimeout = forge.TryTimeout
 
 // maxUser bounds GitHub's answer to who somebody is, in bytes; it has some 2 KiB.
 const maxUser = 64 << 10

@@ -7,8 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/forge"
+	"github.com/pawlbot/pawl/internal/queue"
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
@@ -58,6 +61,9 @@ func TestASolvedIssueCostsFewCallsOfTheAPI(t *testing.T) {
 		r.World.ResetCalls()
 		if sum == 0 || sum > maxCalls {
 			t.Errorf("the %s issue cost %d calls, more than %d", which, sum, maxCalls)
+		}
+		if all := time.Duration(sum) * forge.TryTimeout; all > queue.DeliveryTimeout {
+			t.Errorf("a delivery is cut off after %s, and its calls may take %s", queue.DeliveryTimeout, all)
 		}
 	}
 }

@@ -78,16 +78,20 @@ func detail(name string, run func(ctx context.Context) error) web.Detail {
 }
 
 // What may wait, and for how long, before the queue counts as stuck: several times what a full sweep after a
-// crash takes. A delivery is tried within seconds, for two minutes at most; a step begins within seconds where
+// crash takes. A delivery is tried within seconds, for ten minutes at most; a step begins within seconds where
 // there is room.
 const (
 	maxDeliveryAge = 15 * time.Minute
 	maxQueueAge    = 5 * time.Minute
 )
 
-// flowing reports whether no delivery lies untouched, and no thread waits for a step while there is room. Both
-// are of all servers on the database; where fewer steps run on all than this one has places, there is room.
+// flowing reports whether this server can claim threads, no delivery lies untouched, and no thread waits for a step while
+// there is room. The last two are of all servers on the database; where fewer steps run on all than this one has places,
+// there is room.
 func (s *Server) flowing(ctx context.Context) error {
+	if err := s.queue.Trouble(); err != nil {
+		return fmt.Errorf("nothing is claimed: %w", err)
+	}
 	stats, err := s.store.Stats(ctx)
 	if err != nil {
 		return err

@@ -103,3 +103,24 @@ func TestReadyzSaysThatTheDataDirectoryTakesNothingAndStaysReady(t *testing.T) {
 	}
 	r.Stop(syscall.SIGTERM)
 }
+
+func TestReadyzSaysThatNoThreadCanBeClaimed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.Agent(testrig.PlainAgent, "")
+	r.Start()
+	change := func(query string) {
+		t.Helper()
+		_, err := r.Node.Store().DB().ExecContext(t.Context(), query)
+		r.Must(err)
+	}
+	change("ALTER TABLE threads RENAME COLUMN later_at TO gone")
+	change("INSERT INTO threads (owner, name, number, queued_at, updated_at) VALUES ('acme', 'widgets', 7, 1, 1)")
+	r.Await("word of it", func() bool {
+		_, said := r.Ready()
+		return strings.Contains(said.Part(t, "queue").Detail, "nothing is claimed: claim threads: ")
+	})
+	change("ALTER TABLE threads RENAME COLUMN gone TO later_at")
+	change("DELETE FROM threads")
+	r.Await("a queue that works", func() bool { _, said := r.Ready(); return said.Part(t, "queue").OK })
+}
