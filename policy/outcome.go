@@ -86,20 +86,20 @@ func (o Outcome) Meaning() Meaning { return meanings[o] }
 
 var meanings = map[Outcome]Meaning{
 	WorkVerified:   {"tests were counted and pass", "`done`"},
-	WorkUnverified: {"nothing failed that passed on the base, but it is not verified", "`done`, or once `still_failing`"},
+	WorkUnverified: {"nothing failed that passed on the base, but the work is not verified", "`done`, or once `still_failing`"},
 	VerifyFailed:   {"a verify command failed", "`verify_failed`, `escalate_effort`, `stagnation` or `verify_broken`"},
 	NoChange:       {"it ended well and changed nothing", "`done` if earlier work is kept, else `no_change`"},
 	Answered:       {"a question was answered", "`answered`"},
 	Planned:        {"a plan was made", "`planned`"},
 	Asked:          {"the agent asked something and changed nothing", "`question`"},
-	Declined:       {"the agent says that the task cannot be done, and changed nothing", "`declined`"},
+	Declined:       {"the agent declined the task and changed nothing", "`declined`"},
 	HasSecret:      {"the change holds what looks like a secret; nothing was committed", "`secret`"},
 	HasConflict:    {"conflict markers of the base are left; nothing was pushed", "`conflict`"},
 	OnlyLeftOut:    {"only files changed that stay out of commits", "`done` if earlier work is kept, else `left_out`"},
 	EditLoop:       {"the edits went in circles", "`edit_loop`, without a change `no_progress`"},
 	OutOfBudget:    {"a budget ended it", "`budget`"},
-	NotPermitted:   {"nobody who asked may write any more; nothing was pushed", "`revoked`"},
-	Interrupted:    {"Pawl or its machine broke it off", "`interrupted`"},
+	NotPermitted:   {"no requester may write any more; nothing was pushed", "`revoked`"},
+	Interrupted:    {"Pawl or its machine interrupted it", "`interrupted`"},
 	Cancelled:      {"a user stopped it or closed the thread", "`cancelled` or `closed`"},
 	FellSilent:     {"the agent showed no sign of life", "`silent`"},
 	SelfStopped:    {"it repeated a call, or reached its CLI's limit of turns", unfinished},
@@ -115,7 +115,7 @@ var meanings = map[Outcome]Meaning{
 	WasTimedOut:    {"its time ran out", unfinished},
 	WasKilled:      {"a signal ended it", unfinished},
 	HasCrashed:     {"any other failure", unfinished},
-	NotKnown:       {"recorded input does not tell", "nothing; no attempt comes to it"},
+	NotKnown:       {"recorded input does not show it", "nothing; no attempt has it"},
 }
 
 // unfinished follows a failure: another attempt if the tree changed, else a stop.

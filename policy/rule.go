@@ -81,7 +81,8 @@ const (
 // Words describe a rule: when it applies, and its texts for users.
 type Words struct {
 	Decides []Action // the possible actions
-	When    string   // when the rule applies, for docs/verdicts.md
+	// When the rule applies, for docs/verdicts.md; empty if its title or the meaning of an outcome says it.
+	When string
 	// Waits says what a wait by the rule is for, Stops why the work stopped. Each is empty if the rule never decides
 	// that. Both are empty for the rule of a later version.
 	Waits, Stops string
@@ -104,7 +105,6 @@ func (r Rule) Words() Words { return words[r] }
 var words = map[Rule]Words{
 	RulePaused: {
 		Decides: []Action{DoStop},
-		When:    "the operator or the repository forbids work",
 		Stops:   "work is paused here",
 	},
 	RuleClosed: {
@@ -114,31 +114,26 @@ var words = map[Rule]Words{
 	},
 	RuleCancelled: {
 		Decides: []Action{DoStop},
-		When:    "a user asked to stop",
 		Stops:   "a user asked for it",
 		Help:    HelpResume,
 	},
 	RuleRevoked: {
 		Decides: []Action{DoStop},
-		When:    "after `revoked`; asked before each push",
 		Stops:   "the user who asked may not write any more",
 		Help:    HelpRetry,
 	},
 	RuleDeclined: {
 		Decides: []Action{DoAsk},
-		When:    "after `declined`",
 		Stops:   "the agent declined",
 		Help:    HelpAny,
 	},
 	RuleQuestion: {
 		Decides: []Action{DoAsk},
-		When:    "after `asked`",
 		Stops:   "the agent asks a question",
 		Help:    HelpAny,
 	},
 	RuleAnswered: {
 		Decides: []Action{DoDone},
-		When:    "after `answered`",
 	},
 	RulePlan: {
 		Decides: []Action{DoAsk},
@@ -147,15 +142,13 @@ var words = map[Rule]Words{
 	},
 	RulePlanned: {
 		Decides: []Action{DoAsk},
-		When:    "after `planned`",
 	},
 	RuleDone: {
 		Decides: []Action{DoDone},
-		When:    "it ended well, and its work or the work before it is kept",
+		When:    "the attempt ended well, and its or earlier work is kept",
 	},
 	RuleRestartLimit: {
 		Decides: []Action{DoStop},
-		When:    "the restart limit is reached",
 		Stops:   "the run reached its restart limit",
 	},
 	RuleBudget: {
@@ -167,7 +160,7 @@ var words = map[Rule]Words{
 	},
 	RuleChecksFailed: {
 		Decides: []Action{DoStop},
-		When:    "checks of others failed again after all attempts for them",
+		When:    "other apps' checks failed again after all attempts for them",
 		Stops:   "checks failed",
 		Help:    HelpAny,
 	},
@@ -179,132 +172,112 @@ var words = map[Rule]Words{
 	},
 	RuleCap: {
 		Decides: []Action{DoWait},
-		When:    "daily attempts above the thread are used up",
+		When:    "the daily attempts of a [global limit](#budgets) are used up",
 		Waits:   "the day's attempts are used up",
 	},
 	RuleGenerations: {
 		Decides: []Action{DoStop},
-		When:    "Pawl's own work led here too often",
 		Stops:   "Pawl's own work led here, and no user asked",
 		Help:    HelpNone,
 	},
 	RuleAuth: {
 		Decides: []Action{DoAttempt, DoStop},
-		When:    "after `auth`",
 		Stops:   "the agent's login was rejected",
 		Help:    HelpRetry,
 	},
 	RuleMisconfigured: {
 		Decides: []Action{DoAttempt, DoStop},
-		When:    "after `misconfigured`",
 		Stops:   "the agent is misconfigured",
 		Help:    HelpRetry,
 	},
 	RuleUsageLimit: {
 		Decides: []Action{DoAttempt, DoWait, DoStop},
-		When:    "after `usage_limit`; waits only if allowed",
 		Waits:   "usage limit",
 		Stops:   "usage limit",
 		Help:    HelpResume,
 	},
 	RuleLimitReset: {
 		Decides: []Action{DoAttempt},
-		When:    "the awaited reset came",
+		When:    "the reset has passed",
 	},
 	RuleEditLoop: {
 		Decides: []Action{DoAttempt},
-		When:    "after `edit_loop` with a change",
 	},
 	RuleStagnation: {
 		Decides: []Action{DoAttempt, DoStop},
-		When:    "attempts came to the same point",
 		Stops:   "the attempts come to the same point again",
 		Help:    HelpAny,
 	},
 	RuleNoAnswer: {
 		Decides: []Action{DoAttempt},
-		When:    "after `no_answer`: rung 1, once a run",
 	},
 	RuleNoChange: {
 		Decides: []Action{DoStop},
-		When:    "after `no_change` without kept work",
 		Stops:   "the agent changed nothing",
 		Help:    HelpAny,
 	},
 	RuleLeftOut: {
 		Decides: []Action{DoStop},
-		When:    "after `left_out` without kept work",
 		Stops:   "the agent changed only files that are left out",
 		Help:    HelpAny,
 	},
 	RuleSecret: {
 		Decides: []Action{DoStop},
-		When:    "after `secret`",
 		Stops:   "the work holds what looks like a secret",
 		Help:    HelpRetry,
 	},
 	RuleConflict: {
 		Decides: []Action{DoStop},
-		When:    "after `conflict`",
 		Stops:   "the conflict with the base is not resolved",
 		Help:    HelpAny,
 	},
 	RuleUnattended: {
 		Decides: []Action{DoStop},
-		When:    "events began too many attempts without a user's new words",
 		Stops:   "nobody seems to be attending",
 	},
 	RuleNotConverging: {
 		Decides: []Action{DoStop},
-		When:    "five rounds of review ran, or they lead nowhere",
 		Stops:   "the rounds of review do not converge",
 		Help:    HelpAny,
 	},
 	RuleNotBlocking: {
 		Decides: []Action{DoStop},
-		When:    "three rounds of review ran, and nothing new is blocking",
 		Stops:   "remarks wait that are not marked as blocking",
 		Help:    HelpAny,
 	},
 	RuleTransient: {
 		Decides: []Action{DoAttempt, DoWait, DoStop},
-		When:    "after a refusal that passes; the fifth in a row stops",
 		Waits:   "the provider refuses for the moment",
 		Stops:   "the provider refused again and again",
 		Help:    HelpResume,
 	},
 	RuleSilent: {
 		Decides: []Action{DoAttempt, DoStop},
-		When:    "after `silent`; the third in a row stops",
 		Stops:   "the agent fell silent again and again",
 		Help:    HelpAny,
 	},
 	RuleNoProgress: {
 		Decides: []Action{DoStop},
-		When:    "the attempt failed and changed nothing",
 		Stops:   "the attempt failed and brought no change",
 		Help:    HelpAny,
 	},
 	RuleInterrupted: {
 		Decides: []Action{DoAttempt, DoWait, DoStop},
-		When:    "after `interrupted`; the third in a row waits or stops",
 		Waits:   "attempts were interrupted again and again",
 		Stops:   "attempts were interrupted again and again",
 		Help:    HelpRetry,
 	},
 	RuleStillFailing: {
 		Decides: []Action{DoAttempt},
-		When:    "only tests fail that fail on the base, once",
+		When:    "only tests fail that fail on the base; once per feedback",
 	},
 	RuleVerifyFailed: {
 		Decides: []Action{DoAttempt, DoStop},
-		When:    "after `verify_failed`: rung 2; at the ladder's end stop",
 		Stops:   "verification keeps failing",
 		Help:    HelpAny,
 	},
 	RuleVerifyBroken: {
 		Decides: []Action{DoStop},
-		When:    "a verify command cannot work, as on the base",
 		Stops:   "verification cannot work here",
 		Help:    HelpRetry,
 	},
@@ -314,11 +287,10 @@ var words = map[Rule]Words{
 	},
 	RuleProgress: {
 		Decides: []Action{DoAttempt},
-		When:    "an attempt that failed changed the tree",
+		When:    "a failed attempt changed the tree",
 	},
 	RuleGather: {
 		Decides: []Action{DoWait},
-		When:    "more of a review may follow",
 		Waits:   "more of the same feedback",
 	},
 	RuleFeedback: {
@@ -327,105 +299,89 @@ var words = map[Rule]Words{
 	},
 	RuleNothingLeft: {
 		Decides: []Action{DoDone},
-		When:    "nobody asks for anything",
+		When:    "no request is open",
 	},
 	RuleNoBackend: {
 		Decides: []Action{DoStop},
-		When:    "no backend may be used",
 		Stops:   "no backend may run",
 		Help:    HelpResume,
 	},
 	RuleLimitBreaker: {
 		Decides: []Action{DoStop},
-		When:    "too many usage limits in a row on the account",
 		Stops:   "too many usage limits in a row",
 		Help:    HelpResume,
 	},
 	RuleAuthBreaker: {
 		Decides: []Action{DoStop},
-		When:    "too many refused logins in a row on the account",
 		Stops:   "the agent's login was rejected",
 		Help:    HelpResume,
 	},
 	RuleCooldown: {
 		Decides: []Action{DoWait},
-		When:    "the backend has a cooldown after an edit loop",
 		Waits:   "cooldown after an edit loop",
 	},
 	RuleRunaway: {
 		Decides: []Action{DoStop},
-		When:    "three severe loops here within a week",
 		Stops:   "the backend ran away three times in a week here",
 		Help:    HelpResume,
 	},
 	RuleBackoff: {
 		Decides: []Action{DoWait},
-		When:    "the wait between restarts has not passed",
 		Waits:   "pause between restarts",
 	},
 	RuleEmptyTask: {
 		Decides: []Action{DoAsk},
-		When:    "there is nothing to work on",
 		Stops:   "nothing says what is wanted",
 		Help:    HelpAny,
 	},
 	RuleFork: {
 		Decides: []Action{DoStop},
-		When:    "the branch belongs to another repository",
 		Stops:   "the branch belongs to another repository",
 		Help:    HelpAny,
 	},
 	RuleDefaultBranch: {
 		Decides: []Action{DoStop},
-		When:    "the branch is the default branch",
 		Stops:   "its branch is the default branch",
 		Help:    HelpAny,
 	},
 	RuleEmptyRepository: {
 		Decides: []Action{DoStop},
-		When:    "the repository has no commits",
 		Stops:   "the repository has no commits",
 		Help:    HelpAny,
 	},
 	RuleRepositoryGone: {
 		Decides: []Action{DoStop},
-		When:    "Pawl cannot see the repository",
 		Stops:   "Pawl cannot see the repository",
 		Help:    HelpAny,
 	},
 	RuleBranchGone: {
 		Decides: []Action{DoStop},
-		When:    "the branch does not exist",
 		Stops:   "its branch does not exist",
 		Help:    HelpAny,
 	},
 	RuleRewritten: {
 		Decides: []Action{DoAsk},
-		When:    "a force-push removed a commit that feedback or the last attempt was about; new words accept it",
+		When:    "a force-push removed a commit that feedback or the last attempt refers to; new words accept it",
 		Stops:   "the branch was force-pushed since",
 		Help:    HelpAny,
 	},
 	RuleConfigError: {
 		Decides: []Action{DoStop},
-		When:    "the repository's file has errors",
 		Stops:   "the repository's configuration has errors",
 		Help:    HelpRetry,
 	},
 	RuleSetupFailed: {
 		Decides: []Action{DoStop},
-		When:    "the repository's setup failed",
 		Stops:   "setup failed",
 		Help:    HelpRetry,
 	},
 	RulePushRefused: {
 		Decides: []Action{DoStop},
-		When:    "GitHub refused the push",
 		Stops:   "GitHub refused the push",
 		Help:    HelpAny,
 	},
 	RulePawlFailed: {
 		Decides: []Action{DoStop},
-		When:    "Pawl could not do its job",
 		Stops:   "Pawl itself failed",
 		Help:    HelpRetry,
 	},
@@ -436,12 +392,10 @@ var words = map[Rule]Words{
 	},
 	RuleProbe: {
 		Decides: []Action{DoWait},
-		When:    "another attempt tries the limited account first",
 		Waits:   "one attempt that tries the limited account first",
 	},
 	RuleCrowded: {
 		Decides: []Action{DoWait},
-		When:    "as many attempts run as may",
 		Waits:   "a place among the attempts that may run at the same time",
 	},
 }
