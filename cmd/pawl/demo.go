@@ -226,7 +226,7 @@ func (d *show) solve(ctx context.Context) (pull int, err error) {
 	if v, err = d.comment(ctx, n, demoPerson, "/pawl solve"); err != nil {
 		return 0, err
 	}
-	d.holds(v.State == checkrun.Done, "%s, who may write, comments /pawl solve: %s after %d attempt(s)", demoPerson, v.State, len(v.Attempts))
+	d.holds(v.State == checkrun.Done, "%s, who may write, comments /pawl solve: %s after %s", demoPerson, v.State, policy.Plural(len(v.Attempts), "attempt"))
 	pulls := d.world.Pulls(demoRepo)
 	if len(pulls) == 0 {
 		return 0, fmt.Errorf("there is no pull request; the thread is %s (%s: %s)", v.State, v.Rule, v.Reasons)

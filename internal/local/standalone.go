@@ -18,7 +18,8 @@ func Standalone(cfg *config.Server, kind, model string, lookup func(string) (str
 		return fmt.Errorf("backend %q needs a configuration file that describes it: give it with --config", kind)
 	}
 	if _, err := exec.LookPath(kind); err != nil {
-		return fmt.Errorf("%w: %s", err, adapter.Version.Hint())
+		return fmt.Errorf("the agent CLI %s is not in PATH: install it with %s, or choose another (%s)",
+			kind, adapter.Version.Install(), strings.Join(config.CLIs(), ", "))
 	}
 	b := config.NewBackend(kind, kind)
 	b.Model = model

@@ -20,6 +20,7 @@ import (
 
 	"github.com/pawlbot/pawl/internal/fakegithub"
 	"github.com/pawlbot/pawl/internal/fakeprovider"
+	"github.com/pawlbot/pawl/policy"
 )
 
 // The bounds of a first solved issue.
@@ -290,7 +291,11 @@ func (v *visit) table() error {
 		}
 		fmt.Printf("  %s  %7.1f s  %s\n", number, s.took.Seconds(), s.text)
 	}
-	fmt.Printf("     %7.1f s  in all, %d commands\n", v.took.Seconds(), typed)
+	if v.took == 0 {
+		fmt.Printf("     it did not come to an end\n")
+		return nil // play says why
+	}
+	fmt.Printf("     %7.1f s  in all, %s\n", v.took.Seconds(), policy.Plural(typed, "command"))
 	if v.took > bound || typed > maxCommands {
 		return fmt.Errorf("%d commands and %s by %s; at most %d and %s", typed, v.took.Round(time.Second), v.hook, maxCommands, bound)
 	}

@@ -43,8 +43,13 @@ func enter(folder, program string) error {
 	if err != nil {
 		return fmt.Errorf("go env GOMODCACHE: %w", err)
 	}
-	agent, path := filepath.Join(repo, "testdata/clis"), tools+"/node_modules/.bin"
-	if _, err := os.Stat(filepath.Join(agent, "node_modules/.bin/codex")); err != nil {
+	// It may be a link to where another clone has it.
+	installed, err := filepath.EvalSymlinks(filepath.Join(repo, "testdata/clis/node_modules"))
+	agent, path := filepath.Dir(installed), tools+"/node_modules/.bin"
+	if err == nil {
+		_, err = os.Stat(filepath.Join(installed, ".bin/codex"))
+	}
+	if err != nil {
 		fmt.Println("testdata/clis has no Codex (.ci/setup installs it); a script plays it.")
 		agent, path = filepath.Join(folder, "bin"), tools
 		if err := os.Mkdir(agent, 0o755); err != nil {
