@@ -24,7 +24,7 @@ type browser struct {
 	t    *testing.T
 	s    *site
 	ctx  context.Context
-	axe  string // the source of axe-core
+	axe  string // the source of axe-core, for looked
 	shot string // where pictures of the pages go; empty for none
 }
 
@@ -35,17 +35,25 @@ func browse(t *testing.T, s *site) *browser {
 	if err != nil {
 		t.Skip("there is no chromium; .ci/setup installs it")
 	}
-	axe, err := os.ReadFile("../../testdata/browser/node_modules/axe-core/axe.min.js")
-	if err != nil {
-		t.Skipf("there is no axe-core (%v); .ci/setup installs it", err)
-	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()))
 	alloc, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(alloc)
 	t.Cleanup(cancel)
-	b := &browser{t: t, s: s, ctx: ctx, axe: string(axe), shot: os.Getenv("PAWL_SHOTS")}
+	b := &browser{t: t, s: s, ctx: ctx, shot: os.Getenv("PAWL_SHOTS")}
 	b.run(call(network.SetCookie, network.SetCookieParams{Name: s.cookie.Name, Value: s.cookie.Value, URL: s.url + "/"}))
+	return b
+}
+
+// judge is a browser with axe-core, and skips without it.
+func judge(t *testing.T, s *site) *browser {
+	t.Helper()
+	axe, err := os.ReadFile("../../testdata/browser/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		t.Skipf("there is no axe-core (%v); .ci/setup installs it", err)
+	}
+	b := browse(t, s)
+	b.axe = string(axe)
 	return b
 }
 
@@ -91,11 +99,7 @@ func (b *browser) await(what, expression string) {
 // looked opens a page at a width in a colour scheme, has axe judge it, and takes a picture.
 func (b *browser) looked(path, scheme string, width int64) {
 	b.t.Helper()
-	b.run(
-		call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}),
-		chromedp.EmulateViewport(width, 900),
-		chromedp.Navigate(b.s.url+path),
-	)
+	b.visit(b.s.url+path, scheme, width)
 	b.eval("(() => {" + b.axe + "})()")
 	found := b.eval(`axe.run(document).then(r => JSON.stringify(r.violations.map(v => [v.id, v.nodes.map(n => n.html + " " + n.failureSummary)])))`)
 	if found != "[]" {
@@ -105,14 +109,31 @@ func (b *browser) looked(path, scheme string, width int64) {
 		wide := b.eval(`[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest(".log, pre")).slice(0, 5).map(e => e.outerHTML.slice(0, 200)).join("\n")`)
 		b.t.Errorf("%s at %d px scrolls sideways by %s px:\n%s", path, width, over, wide)
 	}
-	if b.shot != "" { // make test-all names a folder
-		picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(b.shot, fmt.Sprintf("%s-%s-%d.png", fileName(path), scheme, width)), picture, 0o644); err != nil {
-			b.t.Error(err)
-		}
+	b.shoot(fileName(path), scheme, width)
+}
+
+// visit opens an address at a width in a colour scheme.
+func (b *browser) visit(address, scheme string, width int64) {
+	b.t.Helper()
+	b.run(
+		call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}),
+		chromedp.EmulateViewport(width, 900),
+		chromedp.Navigate(address),
+	)
+}
+
+// shoot keeps a picture of the page, if make test-all named a folder.
+func (b *browser) shoot(name, scheme string, width int64) {
+	b.t.Helper()
+	if b.shot == "" {
+		return
+	}
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.shot, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), picture, 0o644); err != nil {
+		b.t.Error(err)
 	}
 }
 
@@ -162,7 +183,7 @@ func (b *browser) crawl(from string) []string {
 // TestEveryPageReadsWellInABrowser has axe-core judge every page that links lead to, and those of the login.
 func TestEveryPageReadsWellInABrowser(t *testing.T) {
 	s := open(t)
-	b := browse(t, s)
+	b := judge(t, s)
 	b.looked("/", "light", 1280) // before there is anything to show
 	s.work()
 	found := b.crawl("/")
@@ -181,7 +202,7 @@ func TestEveryPageReadsWellInABrowser(t *testing.T) {
 	}
 	b.run(call(network.ClearBrowserCookies, cdp.Empty{}))
 	for _, scheme := range []string{"light", "dark"} {
-		b.looked("/", scheme, 390)
+		b.looked("/?signed=out", scheme, 390)
 	}
 }
 

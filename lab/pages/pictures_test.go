@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,18 +30,8 @@ var pictures = flag.String("pictures", "", "the folder that TestPictures writes 
 
 // camera is a browser that takes pictures.
 type camera struct {
-	t   *testing.T
-	ctx context.Context
+	*browser
 	dir string
-}
-
-func (c *camera) run(all ...chromedp.Action[chromedp.Void]) {
-	c.t.Helper()
-	for _, a := range all {
-		if _, err := chromedp.Run(c.ctx, a); err != nil {
-			c.t.Fatal(err)
-		}
-	}
 }
 
 // take keeps the first so many pixels of a page.
@@ -76,8 +67,18 @@ header span { font-weight: 400; color: #59636e; }
 table { border-collapse: collapse; margin: 8px 0 16px; display: block; } th, td { border: 1px solid #d1d9e0; padding: 6px 13px; } th { font-weight: 600; } tr:nth-child(2n) { background: #f6f8fa; }
 code, pre { font: 12px ui-monospace, "DejaVu Sans Mono", monospace; background: #eff1f3; border-radius: 6px; padding: .2em .4em; } pre { padding: 12px; } pre code { padding: 0; }
 h2, h3 { border-bottom: 1px solid #d1d9e0; padding-bottom: .3em; } a { color: #0969da; } blockquote { margin: 0; padding: 0 1em; color: #59636e; border-left: .25em solid #d1d9e0; }
+@media (prefers-color-scheme: dark) {
+body, a { color: #f0f6fc; background: #0d1117; } a { color: #4493f8; } header, tr:nth-child(2n), code, pre { background: #151b23; }
+header, th, td, h2, h3 { border-color: #3d444d; } header span, blockquote { color: #9198a1; }
+}
 </style><header>`+html.EscapeString(title)+` <span>`+html.EscapeString(badge)+`</span></header>`+body.String()), 0o600); err != nil {
 		c.t.Fatal(err)
+	}
+	for _, scheme := range []string{"dark", "light"} { // the last one is that of the pictures
+		for _, width := range []int64{390, 900} {
+			c.visit("file://"+file, scheme, width)
+			c.shoot(name, scheme, width)
+		}
 	}
 	c.take(name, "file://"+file, 900, height)
 }
@@ -87,10 +88,13 @@ func TestPictures(t *testing.T) {
 	if *pictures == "" {
 		t.Fatal("name the folder with -pictures, as make pictures does")
 	}
+	if _, err := exec.LookPath("chromium"); err != nil {
+		t.Fatal("there is no chromium; .ci/setup installs it")
+	}
 	s := open(t)
 	s.work()
 	b := browse(t, s)
-	c := &camera{t: t, ctx: b.ctx, dir: *pictures}
+	c := &camera{browser: b, dir: *pictures}
 	c.take("threads", s.url+"/", 1100, 680)
 	c.take("running", s.url+s.thread(s.running), 1100, 760)
 	c.take("thread", s.url+s.thread(s.solved), 1100, 1340)
@@ -101,7 +105,7 @@ func TestPictures(t *testing.T) {
 		for _, a := range run.Actions {
 			buttons += " · [" + a.Label + "]"
 		}
-		c.github(name, run.Title, "check run "+run.Name+", "+run.Conclusion+buttons, run.Summary+"\n\n"+run.Text, 760)
+		c.github(name, run.Title, "check run "+run.Name+", "+run.Conclusion+buttons, run.Summary+"\n\n"+run.Text, 640)
 	}
 	c.github("comment", "pawl", "commented", s.statusComment(s.solved), 420)
 }

@@ -39,10 +39,26 @@ type site struct {
 	stuck, solved, limited, running int
 }
 
+// testSH prints TAP. Agents add checks at its end.
+const testSH = `trap 'echo "1..$n"; exit $failed' EXIT
+n=0 failed=0
+check() {
+	n=$((n+1))
+	got=$(printf '%s\n' $1 | sh total.sh)
+	[ "$got" = "$2" ] && echo "ok $n - the total of ${1:-no line}" && return
+	echo "not ok $n - the total of ${1:-no line}"
+	echo "# it is $got, want $2"
+	failed=1
+}
+check '100 100' 2
+`
+
 // agent plays a different agent for each issue, by what it is asked. CTRL is the site's folder.
 const agent = `prompt=$(cat)
 says() { printf '{"type":"assistant","message":{"id":"m%s","content":[{"type":"text","text":"%s"}]}}\n' "$1" "$2"; }
 runs() { printf '{"type":"assistant","message":{"id":"m%s","content":[{"type":"tool_use","id":"t%s","name":"Bash","input":{"command":"%s"}}]}}\n' "$1" "$1" "$2"; }
+edits() { printf '{"type":"assistant","message":{"id":"m%s","content":[{"type":"tool_use","id":"t%s","name":"Edit","input":{"file_path":"%s","old_string":"%s","new_string":"%s"}}]}}\n' "$1" "$1" "$2" "$3" "$4"
+	printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t%s","content":"updated"}]}}\n' "$1"; }
 ends() { printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","total_cost_usd":%s,"usage":{"input_tokens":%s,"cache_read_input_tokens":%s,"output_tokens":%s}}\n' "$1" "$2" "$3" "$4" "$5"; }
 case "$prompt" in
 *"negative total"*)
@@ -52,10 +68,14 @@ case "$prompt" in
 		touch "$CTRL/tried"
 		echo "check '-150' -2" >> test.sh
 		sed -i 's|int(s/100)|int(s/100+0.5)|' total.sh
+		edits 3 total.sh "int(s/100)" "int(s/100+0.5)"
+		edits 4 test.sh "" "check '-150' -2"
 		ends "Totals are rounded half up now." 0.19 21400 88000 1900
 	else
 		sed -i 's|int(s/100+0.5)|int(s/100+(s<0?-0.5:0.5))|' total.sh
+		edits 3 total.sh "int(s/100+0.5)" "int(s/100+(s<0?-0.5:0.5))"
 		echo "check '-149' -1" >> test.sh
+		edits 4 test.sh "" "check '-149' -1"
 		ends "The rounding goes away from zero for negative totals as well, and a test says so." 0.27 30100 121000 2600
 	fi ;;
 *"empty file"*)
@@ -103,7 +123,7 @@ func open(t *testing.T) *site {
 		"README.md":        "# totals\n",
 		"total.sh":         "awk '{ s += $1 } END { print int(s/100) }'\n",
 		"prices.txt":       "250\n125\n",
-		"test.sh":          "check() { got=$(printf '%s\\n' $1 | sh total.sh); [ \"$got\" = \"$2\" ] || { echo \"FAIL: total of $1 is $got, want $2\"; exit 1; }; echo \"ok $1\"; }\ncheck '100 100' 2\n",
+		"test.sh":          testSH,
 		".github/pawl.yml": "verify: [sh test.sh]\nchecks: {severity: always, stagnation: always}\n",
 	}))
 	s.must(s.World.Install(repo))
