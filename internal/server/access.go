@@ -66,8 +66,8 @@ const loginTimeout = forge.TryTimeout
 const maxUser = 64 << 10
 
 // user asks GitHub whose token this is (docs.github.com, "Get the authenticated user").
-func (s *Server) user(client *http.Client) func(ctx context.Context, token string) (web.Person, error) {
-	return func(ctx context.Context, token string) (p web.Person, err error) {
+func (s *Server) user(client *http.Client) func(ctx context.Context, token string) (web.User, error) {
+	return func(ctx context.Context, token string) (p web.User, err error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cfg.GitHub.V3APIURL+"/user", nil)
 		if err != nil {
 			return p, err
@@ -107,7 +107,7 @@ func newPermissions(client *forge.Client) *permissions {
 
 // of is a person's permission in a repository. Where the App is not installed, and of somebody else under the
 // person's old login, it is none.
-func (p *permissions) of(ctx context.Context, name string, by web.Person) (string, error) {
+func (p *permissions) of(ctx context.Context, name string, by web.User) (string, error) {
 	level, id, err := p.ask(ctx, name, by.Login)
 	switch {
 	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrUninstalled), errors.Is(err, forge.ErrForbidden):

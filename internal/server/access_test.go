@@ -52,14 +52,14 @@ func TestALoginIsThatOfItsPerson(t *testing.T) {
 	asked := newPermissions(client)
 	for _, c := range []struct {
 		repo string
-		by   web.Person
+		by   web.User
 		want string
 	}{
-		{testRepo, web.Person{Login: reader, ID: 1002}, "read"},
-		{testRepo, web.Person{Login: writer, ID: 1001}, "write"},
-		{testRepo, web.Person{Login: writer, ID: 1002}, "none"}, // ada gave her name away
-		{testRepo, web.Person{Login: "nobody", ID: 5}, "none"},
-		{"acme/nowhere", web.Person{Login: writer, ID: 1001}, "none"},
+		{testRepo, web.User{Login: reader, ID: 1002}, "read"},
+		{testRepo, web.User{Login: writer, ID: 1001}, "write"},
+		{testRepo, web.User{Login: writer, ID: 1002}, "none"}, // ada gave her name away
+		{testRepo, web.User{Login: "nobody", ID: 5}, "none"},
+		{"acme/nowhere", web.User{Login: writer, ID: 1001}, "none"},
 	} {
 		if got, err := asked.of(t.Context(), c.repo, c.by); err != nil || got != c.want {
 			t.Errorf("%+v at %s: %q, %v; want %q", c.by, c.repo, got, err, c.want)
@@ -69,7 +69,7 @@ func TestALoginIsThatOfItsPerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	world.RevokeTokens()
-	if got, err := asked.of(t.Context(), testRepo, web.Person{Login: writer, ID: 1001}); err != nil || got != "none" {
+	if got, err := asked.of(t.Context(), testRepo, web.User{Login: writer, ID: 1001}); err != nil || got != "none" {
 		t.Errorf("after the App was taken from the repository: %q, %v", got, err)
 	}
 }

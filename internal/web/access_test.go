@@ -12,12 +12,12 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// people may read or write what is named here; nobody else may anything.
+// people is a Permission function with these levels; everything else is none.
 func people(levels map[string]string) func(*web.Options) {
 	return func(o *web.Options) {
 		o.Access.Operators = []string{"Ada"}
 		o.Access.OAuth = &oauth2.Config{ClientID: "Iv1.x", RedirectURL: "https://pawl.example/login/callback", Endpoint: oauth2.Endpoint{AuthURL: "https://github.example/login/oauth/authorize"}}
-		o.Access.Permission = func(_ context.Context, repo string, by web.Person) (string, error) {
+		o.Access.Permission = func(_ context.Context, repo string, by web.User) (string, error) {
 			if level := levels[by.Login+" "+repo]; level != "" {
 				return level, nil
 			}

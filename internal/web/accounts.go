@@ -17,8 +17,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// How much the operators' pages show: deliveries that could not be handled, installations and repositories of the day,
-// and what people did.
+// How much the operators' pages show.
 const (
 	maxLevels     = 20
 	maxDeliveries = 20
@@ -30,16 +29,16 @@ type accountsData struct {
 	Counts     []count
 	Breakers   []held
 	Cooldowns  []held
-	Day        []held            // what was used in 24 hours, on the server, by installation and by repository
+	Day        []held            // usage of the last 24 hours: server, installations, repositories
 	Deliveries []thread.Delivery // those that could not be handled
-	Done       []operated        // what people did, the newest first
+	Done       []operated        // what users did, newest first
 	Charts     []chart
 }
 
-// held is one line on something that waits; Href may be empty.
+// held is one line about something that waits; Href may be empty.
 type held struct {
 	Name, Href, Text, Class string
-	Act                     string // the address of a button that ends it; empty for none
+	Act                     string // address of a button that ends the wait; empty for none
 }
 
 type operated struct {
@@ -114,9 +113,9 @@ func (p *pages) breakerLines(all map[string]policy.Breaker, now time.Time) []hel
 		}
 		h.Text = fmt.Sprintf("%d × %s in a row, %s", b.Consecutive, render.Spaced(render.Line(string(b.Kind), maxName)), state)
 		if b.Consecutive == 0 {
-			h.Text = "one thread was told " +
+			h.Text = "one thread reports " +
 				render.Spaced(render.Line(string(b.Claim.Kind), maxName)) +
-				", which no other has confirmed"
+				", not confirmed by another thread"
 		}
 		switch {
 		case !b.ResetsAt.IsZero() && !limited:

@@ -18,7 +18,6 @@ import (
 
 const deploy = "../../config/deploy/"
 
-// promtool runs Prometheus' own tool, where it is installed.
 func promtool(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), needs.Program(t, "promtool"), args...)
@@ -28,13 +27,13 @@ func promtool(t *testing.T, dir string, args ...string) {
 	}
 }
 
-func TestTheAlertsFireWhenTheySay(t *testing.T) {
+func TestAlertsFire(t *testing.T) {
 	t.Parallel()
 	promtool(t, deploy+"prometheus", "check", "rules", "alerts.yml")
 	promtool(t, deploy+"prometheus", "test", "rules", "alerts_test.yml")
 }
 
-// TestEveryAlertIsTestedAndHasARunbook looks for a test that fires each alert, and for the heading that its link names.
+// TestEveryAlertIsTestedAndHasARunbook wants, for each alert, a test that fires it and the heading that its link names.
 func TestEveryAlertIsTestedAndHasARunbook(t *testing.T) {
 	var rules struct {
 		Groups []struct {
@@ -75,7 +74,6 @@ func page(t *testing.T, path string) []byte {
 	return text
 }
 
-// dashboard reads the expressions of the dashboard, by panel.
 func dashboard(t *testing.T) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(deploy + "grafana/dashboard.json")
@@ -126,7 +124,7 @@ func TestTheDashboardsQueriesAreValid(t *testing.T) {
 	promtool(t, dir, "check", "rules", "--lint=none", "rules.yml")
 }
 
-// exported are the names of all metrics, as the sources write them: a vector without a value is not gathered.
+// exported lists all metric names found in the sources: Gather omits a vector without values.
 func exported(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../*/*.go")
@@ -156,7 +154,7 @@ func exported(t *testing.T) []string {
 	return slices.Compact(names)
 }
 
-func TestTheMetricsThatAreAskedForExist(t *testing.T) {
+func TestQueriedMetricsExist(t *testing.T) {
 	known := exported(t)
 	families, err := NewCounters().registry.Gather()
 	if err != nil {
@@ -182,7 +180,7 @@ func TestTheMetricsThatAreAskedForExist(t *testing.T) {
 	}
 }
 
-func TestTheDocsHaveARowForEachMetric(t *testing.T) {
+func TestDocsListEachMetric(t *testing.T) {
 	const path = "../../docs/operations.md"
 	_, table, _ := strings.Cut(string(page(t, path)), "\n| metric |")
 	table, _, _ = strings.Cut(table, "\n\n")

@@ -38,7 +38,6 @@ var endingClasses = map[policy.Outcome]string{
 	policy.WasOverload:    "waiting",
 }
 
-// endingClass is the style of how an attempt ended; a word of ours, never one of the log.
 func endingClass(a checkrun.Attempt) string {
 	if a.Ending == "" && a.Outcome == "" {
 		return "running"
@@ -46,12 +45,12 @@ func endingClass(a checkrun.Attempt) string {
 	return cmp.Or(endingClasses[a.Outcome], "failed")
 }
 
-// object is the name of a git object, SHA-1 or SHA-256.
+// object matches a git object name, SHA-1 or SHA-256.
 var object = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
 func commit(name string) string { return render.Head(render.Line(name, 64), 10) }
 
-// CommitURL is where GitHub shows a commit; empty for what is none.
+// CommitURL is GitHub's page for a commit; empty for an invalid name.
 func (d threadData) CommitURL(name string) string {
 	if !object.MatchString(name) {
 		return ""
@@ -59,15 +58,15 @@ func (d threadData) CommitURL(name string) string {
 	return render.URL(d.repoURL + "/commit/" + name)
 }
 
-// Lengths of what others wrote, in characters; those of a single place stand in its template.
+// Lengths of foreign texts that several templates show, in characters. A template holds lengths that only it needs.
 const (
 	maxName   = 100
 	maxTitle  = 120
 	maxReason = 300
 )
 
-// words are the functions of the templates. Every string from outside passes name, term, reason, line, quote or
-// url, which clean and cut it, or was cleaned before.
+// words are the functions of the templates. Every foreign string passes name, term, reason, line, quote or url, which clean
+// and cut it, or was cleaned before.
 func words() template.FuncMap {
 	return template.FuncMap{
 		"line":   func(s any, most int) string { return render.Line(fmt.Sprint(s), most) },
@@ -115,14 +114,14 @@ func words() template.FuncMap {
 	}
 }
 
-// nested gives a part of a page what it is about, and the page or the way to the first one.
+// nested passes a part of a page its data, and the page or the path to the first page.
 type nested struct{ Home, Lines any }
 
 func under(home, lines any) nested { return nested{home, lines} }
 
 type pageLink struct{ Name, Path string }
 
-// pagesOf are the pages that stand in the head of each.
+// pagesOf are the pages linked in the header of each page.
 func pagesOf(operator bool) []pageLink {
 	all := []pageLink{{"Threads", ""}, {"Costs", "costs"}}
 	if operator {
@@ -131,7 +130,7 @@ func pagesOf(operator bool) []pageLink {
 	return all
 }
 
-// newest are the last of a list, the newest first, and how many come before them.
+// newest returns up to most items of a list, newest first, and the number left out.
 func newest[T any](all []T, most int) (shown []T, earlier int) {
 	earlier = max(0, len(all)-most)
 	shown = slices.Clone(all[earlier:])
@@ -139,10 +138,10 @@ func newest[T any](all []T, most int) (shown []T, earlier int) {
 	return shown, earlier
 }
 
-// moment is a time as a page shows it: short, with the whole time behind it.
+// moment is a time as a page shows it: short text, and the full time on hover.
 type moment struct{ Text, Full, ISO string }
 
-// ago is a time in the past; the zero time shows as nothing.
+// ago shows a past time; nothing for the zero time.
 func ago(now, t time.Time) moment {
 	if d := now.Sub(t); d >= time.Second {
 		return at(t, render.Span(d)+" ago")
@@ -150,10 +149,10 @@ func ago(now, t time.Time) moment {
 	return at(t, "now")
 }
 
-// until is a time to come; the zero time shows as nothing.
+// until shows a future time; nothing for the zero time.
 func until(now, t time.Time) moment { return at(t, render.Left(now, t)) }
 
-// logged is a time to the second, with the date where it is not today's.
+// logged shows a time to the second, with its date unless it is today.
 func logged(now, t time.Time) moment {
 	now, t = now.UTC(), t.UTC()
 	if now.Format(time.DateOnly) == t.Format(time.DateOnly) {
@@ -170,7 +169,6 @@ func at(t time.Time, text string) moment {
 	return moment{Text: text, Full: t.Format("2006-01-02 15:04:05 UTC"), ISO: t.Format(time.RFC3339)}
 }
 
-// number is a count with thin spaces between thousands.
 func number(n int) string {
 	return strings.ReplaceAll(render.Count(n), ",", "\u2009")
 }

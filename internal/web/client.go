@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// address is the one in the remote address of a connection; the zero Addr where there is none.
+// address is the IP address in a connection's remote address; the zero Addr if it has none.
 func address(remote string) netip.Addr {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -22,8 +22,8 @@ func within(nets []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(nets, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// behind gives requests that came through one of the proxies the address of who asked the proxy: the last one of
-// X-Forwarded-For that is no proxy itself. What stands before it anybody could have written.
+// behind gives requests that came through a trusted proxy the client's address: the last one in X-Forwarded-For that is not
+// a trusted proxy. A client can forge the addresses before it.
 func behind(proxies []netip.Prefix, h http.Handler) http.Handler {
 	if len(proxies) == 0 {
 		return h
@@ -41,8 +41,8 @@ func behind(proxies []netip.Prefix, h http.Handler) http.Handler {
 	})
 }
 
-// fromGitHub refuses who asks from elsewhere than GitHub says that its webhooks come from, before anything of the
-// body is read. While that is not known nobody is refused: the signature decides in any case.
+// fromGitHub refuses webhooks from addresses that are not GitHub's, before it reads the body. Until GitHub's ranges are known
+// it refuses nothing: the signature decides in any case.
 func fromGitHub(ranges func() []netip.Prefix, h http.Handler) http.Handler {
 	if ranges == nil {
 		return h
@@ -50,7 +50,7 @@ func fromGitHub(ranges func() []netip.Prefix, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if known := ranges(); len(known) > 0 && !within(known, address(r.RemoteAddr)) {
 			w.Header().Set("Connection", "close")
-			plain(w, http.StatusForbidden, "This address is none that GitHub sends webhooks from.")
+			plain(w, http.StatusForbidden, "GitHub sends no webhooks from this address.")
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOnlyProxiesAreBelievedWhoAsked(t *testing.T) {
+func TestOnlyProxiesSetTheClientAddress(t *testing.T) {
 	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("10.0.0.0/8")}
 	github := []netip.Prefix{netip.MustParsePrefix("192.30.252.0/22"), netip.MustParsePrefix("2a0a:a440::/29")}
 	known := github

@@ -16,20 +16,19 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// chart is what something came to over time, one bar a day or a week.
+// chart shows an amount over time, one bar a day or a week.
 type chart struct {
-	Name, Total, Most string // Most is the highest bar
-	Each              string // what a bar stands for
+	Name, Total, Most string // Most describes the highest bar
+	Each              string // what one bar covers
 	Bars              []bar
 }
 
-// bar has a height of 100 at most, and no value where nothing was.
+// bar has a height from 0 to 100; an empty bar has no value.
 type bar struct {
 	X, Y, Height int
 	When, Value  string
 }
 
-// add adds the next bar, whose height is a part of the whole.
 func (c *chart) add(at time.Time, height float64, value string) {
 	b := bar{X: 10 * len(c.Bars), Y: 100, When: at.Format(time.DateOnly), Value: value}
 	if height > 0 {
@@ -39,7 +38,7 @@ func (c *chart) add(at time.Time, height float64, value string) {
 	c.Bars = append(c.Bars, b)
 }
 
-// What the charts of costs show: as long as what attempts used is kept, and those that used most.
+// The cost charts cover as long as usage is stored, and the largest users only.
 const (
 	chartDays = 30
 	maxCharts = 20
@@ -49,7 +48,7 @@ type costsData struct {
 	frame
 	Charts []chart
 	Days   int
-	More   int // repositories that are not shown
+	More   int // repositories left out
 }
 
 func (p *pages) readCosts(ctx context.Context, r *http.Request) (any, error) {
@@ -80,7 +79,6 @@ func add(to *store.DayUsed, u store.DayUsed) {
 	to.USD, to.Tokens, to.Attempts = to.USD+u.USD, to.Tokens+u.Tokens, to.Attempts+u.Attempts
 }
 
-// tokens is a count in words. Where nothing told it the stored count is zero.
 func tokens(n int64) string {
 	if n == 0 {
 		return "tokens unknown"
@@ -97,7 +95,7 @@ func spentIn(u store.DayUsed) string {
 	)
 }
 
-// chartsBy are the days of each group of attempts, what used most first, and how many groups are not shown.
+// chartsBy draws one chart for each group of attempts, largest usage first, and returns how many groups it left out.
 func chartsBy(used []store.DayUsed, first time.Time, group func(store.DayUsed) string) (all []chart, more int) {
 	days, totals := map[string]*[chartDays]store.DayUsed{}, map[string]*store.DayUsed{}
 	for _, u := range used {
@@ -121,7 +119,7 @@ func chartsBy(used []store.DayUsed, first time.Time, group func(store.DayUsed) s
 	return all, more
 }
 
-// draw makes one chart: of dollars, or of tokens where no price is known.
+// draw makes one chart: of dollars, or of tokens if no price is known.
 func draw(name string, days []store.DayUsed, total store.DayUsed, first time.Time) chart {
 	c := chart{Name: render.Line(name, maxName), Total: spentIn(total), Each: "Days"}
 	value := func(d store.DayUsed) float64 {
@@ -138,7 +136,7 @@ func draw(name string, days []store.DayUsed, total store.DayUsed, first time.Tim
 	return c
 }
 
-// armCharts are the mean rewards of each backend by weeks, the oldest first.
+// armCharts are the weekly mean rewards of each backend, oldest first.
 func armCharts(weeks []learning.Week) (all []chart) {
 	earned := map[string]map[int]learning.Earned{}
 	for i, w := range weeks {

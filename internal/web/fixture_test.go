@@ -24,15 +24,13 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// now is the moment at which every page is looked at.
 var now = time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
 
-// site is a real server on loopback over a real database.
 type site struct {
 	t        *testing.T
 	url      string
-	public   string       // of the listener that strangers reach
-	cookie   *http.Cookie // of who asks; nil for nobody
+	public   string       // the webhook listener
+	cookie   *http.Cookie // who asks; nil for nobody
 	store    *store.Store
 	counters *web.Counters
 	log      *bytes.Buffer
@@ -40,10 +38,10 @@ type site struct {
 	running  thread.Lease // of busy
 
 	mu    sync.Mutex
-	clock time.Time // of the store, which stamps what is appended
+	clock time.Time // of the store, for appended events
 }
 
-// open serves an empty database. The change may replace parts.
+// open serves an empty database; change may replace parts.
 func open(t *testing.T, change func(*web.Options)) *site {
 	t.Helper()
 	s := &site{t: t, clock: now, counters: web.NewCounters(), log: &bytes.Buffer{}}
@@ -96,7 +94,7 @@ func open(t *testing.T, change func(*web.Options)) *site {
 	return s
 }
 
-// asOperator signs a browser in by a link, and returns its cookie.
+// asOperator signs in by a link and returns the cookie.
 func (s *site) asOperator() *http.Cookie {
 	s.t.Helper()
 	secret, err := web.NewLink(s.t.Context(), s.store)
@@ -116,7 +114,7 @@ func (s *site) now() time.Time {
 	return s.clock
 }
 
-// happened appends one event as it was written at that time.
+// happened appends an event at a time.
 func (s *site) happened(issue string, at time.Time, kind thread.Kind, data any) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -130,7 +128,6 @@ func (s *site) happened(issue string, at time.Time, kind thread.Kind, data any) 
 	s.mu.Unlock()
 }
 
-// leased writes a batch under a lease that is given back.
 func (s *site) leased(issue string, b thread.Batch) {
 	s.t.Helper()
 	lease, err := s.store.Acquire(s.t.Context(), s.thread(issue), "node")
@@ -154,10 +151,9 @@ func (s *site) thread(name string) thread.ID {
 	return t
 }
 
-// get asks for a path and follows nothing.
+// get does not follow redirects.
 func (s *site) get(path string) (*http.Response, string) { return s.send(http.MethodGet, path) }
 
-// sendPublic asks the listener of the webhook.
 func (s *site) sendPublic(method, path string) (*http.Response, string) {
 	s.t.Helper()
 	return s.do(s.request(method, s.public+path))
@@ -195,7 +191,7 @@ func (s *site) do(r *http.Request) (*http.Response, string) {
 	return answer, string(body)
 }
 
-// page asks for a page that must be there.
+// page gets a page that must exist.
 func (s *site) page(path string) string {
 	s.t.Helper()
 	answer, body := s.get(path)

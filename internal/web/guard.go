@@ -13,24 +13,24 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Access says who may see the pages.
+// Access configures who may see the pages.
 type Access struct {
-	// URL is where people reach the pages, without a slash at its end.
+	// URL is the public address of the pages, without a trailing slash.
 	URL string
-	// OAuth is the App's client; nil where people come only by links of pawl login.
+	// OAuth is the App's client; nil if users sign in only by links of pawl login.
 	OAuth  *oauth2.Config
-	Client *http.Client // carries the exchange
-	// User is whose token GitHub gave for OAuth.
-	User func(ctx context.Context, token string) (Person, error)
-	// Permission is a person's level in a repository ("owner/name"): admin, maintain, write, triage, read or none,
-	// which it is also where the App does not reach it.
-	Permission func(ctx context.Context, repo string, by Person) (level string, err error)
-	Operators  []string // their logins
-	// MetricsToken lets a program read /metrics; empty lets none.
+	Client *http.Client // for the token exchange
+	// User returns the owner of an OAuth token.
+	User func(ctx context.Context, token string) (User, error)
+	// Permission is a user's level in a repository ("owner/name"): admin, maintain, write, triage, read or none. It is none
+	// if the App has no access to the repository.
+	Permission func(ctx context.Context, repo string, by User) (level string, err error)
+	Operators  []string // logins
+	// MetricsToken lets a program read /metrics; empty admits no program.
 	MetricsToken string
-	Key          []byte // of the sessions; see SessionKey
+	Key          []byte // for sealing sessions; see SessionKey
 
-	base *url.URL // URL, read
+	base *url.URL // URL, parsed
 }
 
 func (a Access) secure() bool { return a.base.Scheme == "https" }
@@ -46,8 +46,8 @@ func (a Access) operator(login string) bool {
 	return slices.ContainsFunc(a.Operators, func(o string) bool { return strings.EqualFold(o, login) })
 }
 
-// ownHost reports whether a request was sent to this site by a name of it. A page elsewhere can have its own name
-// lead here (DNS rebinding), and never an address: browsers take these as they are.
+// ownHost reports whether a request names this site as its host. A foreign page can point its own name here (DNS
+// rebinding), but cannot do so with an IP address.
 func (a Access) ownHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -60,12 +60,12 @@ func (a Access) ownHost(host string) bool {
 	return strings.EqualFold(name, "localhost") || strings.EqualFold(name, a.base.Hostname())
 }
 
-// ownSite keeps browsers that were led here, and posts from elsewhere, away from everything behind it.
+// ownSite rejects foreign host names and cross-site posts.
 func (p *pages) ownSite(h http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
-	_ = cross.AddTrustedOrigin(p.Access.base.Scheme + "://" + p.Access.base.Host) // never fails for an address with both
+	_ = cross.AddTrustedOrigin(p.Access.base.Scheme + "://" + p.Access.base.Host) // never fails with scheme and host
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		plain(w, http.StatusForbidden, "This did not come from Pawl's own pages, so nothing was done.")
+		plain(w, http.StatusForbidden, "This request did not come from Pawl's own pages. Nothing was done.")
 	}))
 	inside := cross.Handler(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +73,7 @@ func (p *pages) ownSite(h http.Handler) http.Handler {
 			plain(
 				w,
 				http.StatusMisdirectedRequest,
-				"These pages are not served under this name; server.public_url is the one that they have.",
+				"These pages are not served under this host name. Use the address in server.public_url.",
 			)
 			return
 		}
@@ -81,10 +81,10 @@ func (p *pages) ownSite(h http.Handler) http.Handler {
 	})
 }
 
-// signedIn lets people through who are signed in, and shows others how to.
+// signedIn admits signed-in users and shows others how to sign in.
 func (p *pages) signedIn(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		person, ok, err := p.session(r)
+		user, ok, err := p.session(r)
 		switch {
 		case err != nil:
 			p.unavailable(w, r, err)
@@ -93,11 +93,10 @@ func (p *pages) signedIn(h http.Handler) http.Handler {
 			p.askIn(w, r)
 			return
 		}
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), personKey{}, person)))
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 	})
 }
 
-// operatorOnly lets operators through, and programs that have the token of the metrics.
 func (p *pages) operatorOnly(h http.Handler) http.Handler {
 	people := p.signedIn(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !who(r).Operator {
@@ -121,11 +120,11 @@ func (p *pages) hasToken(r *http.Request) bool {
 	return ok && want != "" && subtle.ConstantTimeCompare([]byte(token), []byte(want)) == 1
 }
 
-// knows reports whether details of the server may be told.
+// knows reports whether a request may see details of the server.
 func (p *pages) knows(r *http.Request) bool {
 	if p.hasToken(r) {
 		return true
 	}
-	person, ok, err := p.session(r)
-	return err == nil && ok && person.Operator && p.Access.ownHost(r.Host)
+	user, ok, err := p.session(r)
+	return err == nil && ok && user.Operator && p.Access.ownHost(r.Host)
 }

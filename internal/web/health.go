@@ -12,17 +12,16 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-// Detail is something that people want to know of a server and that does not
-// decide whether it is ready. Run should return soon after its context has ended.
+// Detail is a check that does not decide whether the server is ready. Run should return soon after its context ends.
 type Detail struct {
 	Name string
 	Run  func(ctx context.Context) (ok bool, text string)
 }
 
-// readyTime bounds all questions of one request: Kubernetes asks with 1 s by default, load balancers with 5 s.
+// readyTime bounds all checks of one request: Kubernetes asks with 1 s by default, load balancers with 5 s.
 const readyTime = 2 * time.Second
 
-// maxDetail is how much of an answer is shown, in characters.
+// maxDetail is the longest detail shown, in characters.
 const maxDetail = 300
 
 type result struct {
@@ -31,8 +30,8 @@ type result struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// question is asked by one request at a time. A disk that hangs holds whoever writes to it, so nobody waits for
-// the answer longer than the context, and nobody asks again before it has come.
+// question is one check. A hanging disk blocks its writers, so callers wait no longer than their context. A check that has
+// not returned is not started again.
 type question struct {
 	name string
 	run  func(ctx context.Context) []result
@@ -43,12 +42,12 @@ func ask(name string, run func(ctx context.Context) []result) question {
 	return question{name: name, run: run, busy: make(chan struct{}, 1)}
 }
 
-// answer is what the question comes to before ctx ends.
+// answer runs the check, or reports that ctx ended first.
 func (q question) answer(ctx context.Context) []result {
 	select {
 	case q.busy <- struct{}{}:
 	case <-ctx.Done():
-		return []result{{Name: q.name, Detail: "a question of before is not answered yet"}}
+		return []result{{Name: q.name, Detail: "the previous check has not returned yet"}}
 	}
 	come := make(chan []result, 1)
 	go func() {
@@ -63,11 +62,11 @@ func (q question) answer(ctx context.Context) []result {
 	}
 }
 
-// parts are the questions that say how a server is. The first one decides.
+// parts are the checks of a server. The first one decides readiness.
 type parts []question
 
-// newParts asks first whether a webhook can be stored, which alone makes a server ready: whoever takes one out
-// of service takes its webhooks from it.
+// newParts puts the database first: a server that can store webhooks is ready. Details do not count, because taking a server
+// out of service also stops its webhooks.
 func newParts(o Options) parts {
 	stores := func(ctx context.Context) (bool, string) {
 		if err := o.Store.Ping(ctx); err != nil {
@@ -97,8 +96,8 @@ func (p parts) answers(ctx context.Context) [][]result {
 	return out
 }
 
-// readiness asks everything anew, and answers 503 when the first part fails; details change nothing. Who does not
-// know the server (knows) is told no more than which parts decide and whether they are well.
+// readiness runs all checks and answers 503 if the first one fails. A request without access to details (knows) gets only
+// the deciding check's name and result.
 func readiness(p parts, learned func(context.Context) (solver.LearningReport, error), knows func(*http.Request) bool) http.Handler {
 	decides := p[:1]
 	p = append(p, ask("signals", func(ctx context.Context) []result { return signals(ctx, learned) }))
@@ -126,12 +125,10 @@ func readiness(p parts, learned func(context.Context) (solver.LearningReport, er
 		}
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		// Whoever asked has gone away if this does not arrive.
 		_ = e.Encode(answer)
 	})
 }
 
-// signals are the sources of grades that nothing is learned from, which harms no webhook and no attempt.
 func signals(ctx context.Context, learned func(context.Context) (solver.LearningReport, error)) []result {
 	known, err := learned(ctx)
 	if err != nil {

@@ -36,7 +36,7 @@ func (s *site) ready() (int, ready) {
 	return answer.StatusCode, got
 }
 
-func TestADetailLeavesTheServerReady(t *testing.T) {
+func TestFailedDetailLeavesTheServerReady(t *testing.T) {
 	for said, want := range map[string]check{"can be written": {"data_dir", true, "can be written"}, "disk \x1b[31mfull\n": {"data_dir", false, "disk full"}} {
 		s := open(t, func(o *web.Options) {
 			o.Details = []web.Detail{{Name: "data_dir", Run: func(context.Context) (bool, string) { return want.OK, said }}}
@@ -52,7 +52,7 @@ func TestADetailLeavesTheServerReady(t *testing.T) {
 	}
 }
 
-func TestAClosedDatabaseMakesItNotReadyAndLeavesItAlive(t *testing.T) {
+func TestClosedDatabaseIsNotReadyButAlive(t *testing.T) {
 	s := open(t, nil)
 	if err := s.store.Close(); err != nil {
 		t.Fatal(err)
@@ -66,9 +66,9 @@ func TestAClosedDatabaseMakesItNotReadyAndLeavesItAlive(t *testing.T) {
 	}
 }
 
-// A disk that hangs holds whoever writes to it, whatever the context says.
-func TestAPartThatHangsIsGivenUpOn(t *testing.T) {
-	t.Parallel() // it waits for readyTime, twice
+// A hanging disk blocks its writers, whatever the context says.
+func TestHangingCheckTimesOut(t *testing.T) {
+	t.Parallel() // waits for readyTime twice
 	release, asked := make(chan struct{}), make(chan struct{}, 10)
 	s := open(t, func(o *web.Options) {
 		o.Details = []web.Detail{{Name: "data_dir", Run: func(context.Context) (bool, string) {
@@ -77,7 +77,7 @@ func TestAPartThatHangsIsGivenUpOn(t *testing.T) {
 			return true, ""
 		}}}
 	})
-	for _, want := range []string{"no answer", "a question of before"} {
+	for _, want := range []string{"no answer", "the previous check"} {
 		if code, got := s.ready(); code != http.StatusOK || len(got.Details) != 1 || got.Details[0].OK || !strings.Contains(got.Details[0].Detail, want) {
 			t.Errorf("%d %+v, want data_dir without an answer (%s)", code, got, want)
 		}
@@ -93,10 +93,10 @@ func TestAPartThatHangsIsGivenUpOn(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatDoesNotAnswerMakesItNotReady(t *testing.T) {
-	t.Parallel() // it waits for readyTime
+func TestHangingDatabaseIsNotReady(t *testing.T) {
+	t.Parallel() // waits for readyTime
 	s := open(t, nil)
-	// The only writing connection is taken, so the ping waits until its time is over.
+	// The only writing connection is taken, so the ping times out.
 	conn, err := s.store.DB().Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -18,10 +18,9 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// evil tries to leave every place that a string can stand in.
+// evil tries to break out of every context.
 const evil = "\"'><script>alert(1)</script><img src=x onerror=alert(1)></pre></title></style>{{.}}<!-- \x1b[31mred\x1b[0m \u202eevil\u202c \u200b\x00\u3164\ufe0f javascript:alert(1)"
 
-// attacked is a thread in which every string is hostile.
 func (s *site) attacked(issue string) {
 	f := remark(policy.Source(evil), evil, evil, evil, evil)
 	f.Snapshot = about(evil, "javascript:alert(1)")
@@ -55,7 +54,7 @@ func (s *site) attacked(issue string) {
 	})
 }
 
-// hostile is what was learned where every name is hostile.
+// hostile is a learning report whose names are all hostile.
 func hostile(context.Context) (solver.LearningReport, error) {
 	return solver.LearningReport{
 		Mode: policy.ModeAuto, InForce: policy.ModeLearn,
@@ -66,17 +65,15 @@ func hostile(context.Context) (solver.LearningReport, error) {
 	}, nil
 }
 
-// allowed are the elements and attributes that the templates write.
 func allowed() (elements, attributes string) {
 	return " html head meta title style script body header main footer nav section article form label input select option button a div b h1 h2 h3 small ul ol li p br table thead tbody tr th td time dl dt dd pre blockquote code svg rect details summary span i ",
 		" lang charset name content rel class id datetime title viewbox preserveaspectratio role aria-label aria-labelledby aria-hidden aria-current aria-live x y width height " +
 			"method action type value placeholder autocomplete selected disabled hidden open reversed start tabindex data-changed data-live data-elapsed data-used data-call data-note data-older data-from data-label href "
 }
 
-// ownAddress is an address of this site, seen from any page of it.
 var ownAddress = regexp.MustCompile(`^(\./|(\.\./)+)((threads|accounts|deliveries)/[A-Za-z0-9%._/=:~-]+(\?[a-z0-9=&;]*)?|costs|accounts|backends|logout|\?[a-z0-9=&]*)?$|^#main$`)
 
-func TestHostileStringsDoNotBreakOut(t *testing.T) {
+func TestHostileStringsAreEscaped(t *testing.T) {
 	s := open(t, func(o *web.Options) { o.Learning = hostile })
 	s.attacked("evil/x#3")
 	s.deliveries()
@@ -121,7 +118,7 @@ func TestHostileStringsDoNotBreakOut(t *testing.T) {
 	}
 }
 
-func TestAHostileLogIsTextAndItsMarksAreVisible(t *testing.T) {
+func TestHostileLogIsShownAsText(t *testing.T) {
 	s := open(t, nil)
 	s.busy()
 	s.printed(says(evil), calls(evil), evil)

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// believed is how far a source of grades is believed, and the style of that word.
+// believed is the health of a source of grades in a word, with the word's style.
 func believed(h learning.SourceHealth) word {
 	switch {
 	case h.Degraded:
@@ -18,7 +18,7 @@ func believed(h learning.SourceHealth) word {
 	return word{"believed", "done"}
 }
 
-// attemptHref is the address of an attempt's thread (owner/repo#number/attempt); empty for what is none.
+// attemptHref links an attempt's name (owner/repo#number/attempt) to its thread; empty for an invalid name.
 func attemptHref(name string) string {
 	slash := max(0, strings.LastIndexByte(name, '/'))
 	t, err := thread.Parse(name[:slash])

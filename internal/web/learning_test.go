@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-// learnt is what four backends and seven sources may have come to.
+// learnt is a learning report of four backends and seven sources.
 func learnt(context.Context) (solver.LearningReport, error) {
 	arm := func(name string, good, bad float64, n int) learning.Arm {
 		return learning.Arm{Option: policy.Option{Backend: name, Model: name + "-1"}, Posterior: learning.Posterior{Mean: (1 + good) / (2 + good + bad), Weight: 2 + good + bad, N: n}, Rewards: n,
@@ -49,8 +49,8 @@ func learnt(context.Context) (solver.LearningReport, error) {
 	return s, nil
 }
 
-// TestWithOneBackendThePageSaysNothingOfSignals, whose health matters where there is something to choose.
-func TestWithOneBackendThePageSaysNothingOfSignals(t *testing.T) {
+// Source health matters only with a choice of backends.
+func TestOneBackendShowsNoSignals(t *testing.T) {
 	s := open(t, func(o *web.Options) {
 		o.Learning = func(ctx context.Context) (solver.LearningReport, error) {
 			l, err := learnt(ctx)
@@ -62,12 +62,12 @@ func TestWithOneBackendThePageSaysNothingOfSignals(t *testing.T) {
 	if !strings.Contains(page, "No run of the last 8 weeks counts as a first try.") {
 		t.Errorf("the page does not say why it has no first tries:\n%s", page)
 	}
-	if !strings.Contains(page, "nothing to choose between") || strings.Contains(page, "degraded") || strings.Contains(page, "journal") {
+	if !strings.Contains(page, "so there is no choice") || strings.Contains(page, "degraded") || strings.Contains(page, "journal") {
 		t.Errorf("the page says of signals:\n%s", page)
 	}
 }
 
-func TestMetricsTellWhatWasLearned(t *testing.T) {
+func TestLearningMetrics(t *testing.T) {
 	s := open(t, func(o *web.Options) {
 		o.Learning = learnt
 		o.Skew = func() time.Duration { return -90 * time.Minute }
@@ -88,7 +88,7 @@ func TestMetricsTellWhatWasLearned(t *testing.T) {
 	}
 }
 
-func TestADegradedSourceIsADetailAndNoFailure(t *testing.T) {
+func TestDegradedSourceLeavesTheServerReady(t *testing.T) {
 	s := open(t, func(o *web.Options) {
 		o.Learning = learnt
 		o.Details = []web.Detail{{Name: "github", Run: func(context.Context) (bool, string) { return false, "no answer 3s ago: refused" }}}
@@ -103,7 +103,7 @@ func TestADegradedSourceIsADetailAndNoFailure(t *testing.T) {
 	}
 }
 
-func TestGradesThatCannotBeReadFailNothingButTheirOwnParts(t *testing.T) {
+func TestUnreadableGradesFailOnlyTheirOwnParts(t *testing.T) {
 	s := open(t, func(o *web.Options) {
 		o.Learning = func(context.Context) (solver.LearningReport, error) {
 			return solver.LearningReport{}, errors.New("no such table")

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// How much of a log is shown at once, how often a page hears of an attempt that runs, for how long at most before its
-// browser asks again, and how many pages do.
+// How much of a log a page shows at once; how often a page that follows an attempt is updated; after how long its browser
+// reconnects; how many such pages may be open.
 const (
 	logLines    = 200
 	liveEvery   = time.Second
@@ -26,31 +26,31 @@ const (
 	livesAtOnce = 64
 )
 
-// live is what a page hears of an attempt while it runs. Every text is clean, and is put into the page as text.
+// live is one update for a page that follows an attempt. All texts are clean, and the page inserts them as text.
 type live struct {
 	N       int               `json:"n"`
 	Elapsed string            `json:"elapsed"`
 	Used    string            `json:"used"`
 	Call    string            `json:"call"`
 	Lines   []attempt.LogLine `json:"lines"`
-	At      int64             `json:"at"`              // where the log goes on
+	At      int64             `json:"at"`              // where the log continues
 	Note    string            `json:"note,omitempty"`  // why there is no log
-	Changed bool              `json:"changed"`         // the thread has changed since the page was made
-	Ended   bool              `json:"ended,omitempty"` // no attempt runs any more
+	Changed bool              `json:"changed"`         // the thread has changed since the page was rendered
+	Ended   bool              `json:"ended,omitempty"` // no attempt is running
 }
 
-// following is one page that hears of an attempt.
+// following is one page that follows an attempt.
 type following struct {
 	p      *pages
 	thread thread.ID
-	seen   int64 // the last event that the page shows
-	seq    int64 // of the last event that is known
+	seen   int64 // last event that the page shows
+	seq    int64 // last known event
 	events []thread.Event
 	last   live
 	log    *attempt.Transcript
 }
 
-// live tells a page by server-sent events (the WHATWG's HTML standard, 9.2) what an attempt does.
+// live sends server-sent events (WHATWG HTML standard, 9.2) about a running attempt.
 func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 	t, ok := p.readable(w, r)
 	if !ok {
@@ -61,7 +61,7 @@ func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 		defer func() { <-p.lives }()
 	default:
 		w.Header().Set("Retry-After", "30")
-		plain(w, http.StatusServiceUnavailable, "Too many pages are open that follow an attempt.")
+		plain(w, http.StatusServiceUnavailable, "Too many open pages follow an attempt. Close one, or reload later.")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), liveTime)
@@ -70,7 +70,7 @@ func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 	defer f.close()
 	guard(w.Header())
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold it back
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would buffer the events
 	tick := time.NewTicker(liveEvery)
 	defer tick.Stop()
 	for f.tell(ctx, w, r) {
@@ -84,7 +84,7 @@ func (p *pages) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// follows begins where the page, or the browser that asks again, has come to.
+// follows starts at the position of the page, or of the reconnecting browser.
 func (p *pages) follows(t thread.ID, r *http.Request) *following {
 	f := &following{p: p, thread: t}
 	f.seen, _ = strconv.ParseInt(r.URL.Query().Get("seq"), 10, 64)
@@ -98,23 +98,22 @@ func (p *pages) follows(t thread.ID, r *http.Request) *following {
 
 func (f *following) close() {
 	if f.log != nil {
-		_ = f.log.Close() // it was only read
+		_ = f.log.Close() // opened for reading only
 	}
 }
 
-// tell writes what is new. It returns false when nothing follows: the attempt ended, or whoever asked may not read on
-// or has gone away.
+// tell sends the next update. It returns false at the end: the attempt ended, the user lost access, or the client left.
 func (f *following) tell(ctx context.Context, w http.ResponseWriter, r *http.Request) bool {
 	if !f.mayRead(ctx, r) {
 		return false
 	}
 	if err := f.look(ctx, f.seen); err != nil {
-		f.p.Log.Warn().Err(err).Str("thread", f.thread.String()).Msg("a page can follow the attempt no longer; its browser asks again")
+		f.p.Log.Warn().Err(err).Str("thread", f.thread.String()).Msg("a page stopped following the attempt; its browser reconnects")
 		return false
 	}
 	out := http.NewResponseController(w)
-	data, _ := json.Marshal(f.last)                      // texts and numbers, which can always be written
-	_ = out.SetWriteDeadline(time.Now().Add(headerTime)) // instead of an ordinary page's
+	data, _ := json.Marshal(f.last)                      // text and numbers always encode
+	_ = out.SetWriteDeadline(time.Now().Add(headerTime)) // replaces the deadline of an ordinary page
 	_, _ = fmt.Fprintf(w, "id: %d\ndata: %s\n\n", f.last.At, data)
 	if err := out.Flush(); err != nil {
 		return false
@@ -122,7 +121,7 @@ func (f *following) tell(ctx context.Context, w http.ResponseWriter, r *http.Req
 	return !f.last.Ended
 }
 
-// mayRead asks again each time: a user may have been signed out or lost access.
+// mayRead asks again each time: the user may have signed out or lost access.
 func (f *following) mayRead(ctx context.Context, r *http.Request) bool {
 	if _, in, err := f.p.session(r); !in || err != nil {
 		return false
@@ -131,7 +130,7 @@ func (f *following) mayRead(ctx context.Context, r *http.Request) bool {
 	return may && err == nil
 }
 
-// look finds out what is new.
+// look prepares the next update.
 func (f *following) look(ctx context.Context, seen int64) error {
 	more, err := f.p.Store.Events(ctx, f.thread, f.seq)
 	if err != nil {
@@ -162,7 +161,7 @@ func (f *following) look(ctx context.Context, seen int64) error {
 	return err
 }
 
-// lastCall is the last call of a tool in a part of a log, or the one before it.
+// lastCall is the last tool call in a part of a log; before, if the part has none.
 func lastCall(lines []attempt.LogLine, before string) string {
 	for _, l := range slices.Backward(lines) {
 		if l.Kind == attempt.Calls {
@@ -172,7 +171,7 @@ func lastCall(lines []attempt.LogLine, before string) string {
 	return before
 }
 
-// news reports whether something happened that the page would show: acts of Pawl are not.
+// news reports whether a thread has events that its page would show. Pawl's own acts do not count.
 func (f *following) news(seen int64) bool {
 	for _, e := range f.events {
 		switch e.Kind {
@@ -186,7 +185,7 @@ func (f *following) news(seen int64) bool {
 	return false
 }
 
-// spentSoFar is what a running attempt has used so far, in words; empty while that is not known.
+// spentSoFar is a running attempt's usage in words; empty while unknown.
 func (p *pages) spentSoFar(ctx context.Context, t thread.ID, n int) string {
 	note, err := p.Store.Noted(ctx, t)
 	var s policy.Spent
@@ -196,7 +195,7 @@ func (p *pages) spentSoFar(ctx context.Context, t thread.ID, n int) string {
 	return render.Joined(", ", tokens(s.Tokens.Input+s.Tokens.Output), render.Cost(s.CostUSD))
 }
 
-// noLog says why a log is not shown.
+// noLog explains why a log is not shown.
 func noLog(err error) string {
 	if errors.Is(err, attempt.ErrNoTranscript) {
 		return "There is no log here: " + attempt.ErrNoTranscript.Error() + "."
@@ -204,18 +203,18 @@ func noLog(err error) string {
 	return "The log cannot be read; the server's log says why."
 }
 
-// tail is the end of an attempt's log, or what comes before a place of it.
+// tail is a part of an attempt's log: its end, or the part before a position.
 type tail struct {
 	N          int
 	Lines      []attempt.LogLine
-	Call       string // the last call of a tool
+	Call       string // last tool call
 	From, To   int64
 	Note       string
 	Thread     string
-	Back, Path string // the addresses of the thread's page and of this log
+	Back, Path string // addresses of the thread's page and of this log
 }
 
-// tailOf reads the end of an attempt's log, or with a place what stands before that.
+// tailOf reads the end of an attempt's log, or the part before a position.
 func (p *pages) tailOf(t thread.ID, a thread.Started, before int64) tail {
 	l := tail{N: a.N, Thread: render.Line(t.String(), maxName), Back: href(t), Path: href(t) + "/attempts/" + strconv.Itoa(a.N)}
 	log, err := p.Transcript(t, a)
@@ -231,14 +230,14 @@ func (p *pages) tailOf(t thread.ID, a thread.Started, before int64) tail {
 	if err != nil {
 		l.Note = noLog(err)
 		if !errors.Is(err, attempt.ErrNoTranscript) {
-			p.Log.Error().Err(err).Str("thread", t.String()).Int("attempt", a.N).Msg("the log of an attempt cannot be read")
+			p.Log.Error().Err(err).Str("thread", t.String()).Int("attempt", a.N).Msg("read the log of an attempt")
 		}
 	}
 	l.Call = lastCall(l.Lines, "")
 	return l
 }
 
-// started is an attempt by the address of its log.
+// started finds the attempt that a log's address names.
 func (p *pages) started(w http.ResponseWriter, r *http.Request) (t thread.ID, a thread.Started, ok bool) {
 	if t, ok = p.readable(w, r); !ok {
 		return t, a, false
@@ -249,7 +248,7 @@ func (p *pages) started(w http.ResponseWriter, r *http.Request) (t thread.ID, a 
 		p.unavailable(w, r, err)
 		return t, a, false
 	}
-	for _, e := range events { // also of a log that cannot be folded
+	for _, e := range events { // works even if the log cannot be folded
 		if e.Kind == thread.KindAttemptStarted && read(e, &a) && a.N == n {
 			return t, a, true
 		}
@@ -258,7 +257,7 @@ func (p *pages) started(w http.ResponseWriter, r *http.Request) (t thread.ID, a 
 	return t, a, false
 }
 
-// log is a page of an attempt's log; a script that loads what comes before gets the lines alone.
+// log is a page of an attempt's log; the page's script gets earlier lines as JSON.
 func (p *pages) log(w http.ResponseWriter, r *http.Request) {
 	t, a, ok := p.started(w, r)
 	if !ok {
@@ -269,7 +268,6 @@ func (p *pages) log(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("lines") {
 		guard(w.Header())
 		w.Header().Set("Content-Type", "application/json")
-		// Whoever asked has gone away if this does not arrive.
 		_ = json.NewEncoder(w).Encode(map[string]any{"lines": l.Lines, "from": l.From})
 		return
 	}
@@ -279,7 +277,7 @@ func (p *pages) log(w http.ResponseWriter, r *http.Request) {
 	}{p.frame(r, fmt.Sprintf("Log of attempt %d · %s", a.N, l.Thread), strings.Repeat("../", 6)), l})
 }
 
-// rawLog is all that an agent printed, as it printed it, but for secrets.
+// rawLog is the agent's output, unchanged except for masked secrets.
 func (p *pages) rawLog(w http.ResponseWriter, r *http.Request) {
 	t, a, ok := p.started(w, r)
 	if !ok {
@@ -294,6 +292,6 @@ func (p *pages) rawLog(w http.ResponseWriter, r *http.Request) {
 	guard(w.Header())
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if _, err := log.WriteTo(w); err != nil && r.Context().Err() == nil {
-		p.Log.Warn().Err(err).Msg("a log was not sent to its end")
+		p.Log.Warn().Err(err).Msg("send a log")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// The addresses of the login. GitHub sends people back to CallbackPath.
+// Addresses of the login. GitHub redirects users to CallbackPath.
 const (
 	CallbackPath = "/login/callback"
 	loginPath    = "/login/github"
@@ -24,7 +24,7 @@ const (
 	logoutPath   = "/logout"
 )
 
-// loginsAtOnce is how many codes are exchanged at GitHub at a time.
+// loginsAtOnce is how many codes may be exchanged concurrently.
 const loginsAtOnce = 2
 
 func (p *pages) addLogin(to handlers) {
@@ -38,8 +38,8 @@ func (p *pages) addLogin(to handlers) {
 	})
 }
 
-// askIn answers who is not signed in. A browser that followed a link from elsewhere did not send its cookie, which
-// is SameSite=Strict; asked by the page itself it does.
+// askIn answers requests without a session. A browser that followed a foreign link did not send its SameSite=Strict cookie;
+// a request by the page itself sends it.
 func (p *pages) askIn(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Site") == "cross-site" {
 		p.lead(w, r, http.StatusOK, way{
@@ -54,11 +54,10 @@ func (p *pages) askIn(w http.ResponseWriter, r *http.Request) {
 		r,
 		http.StatusUnauthorized,
 		r.URL.RequestURI(),
-		"This page is for people who may read the repository that it is about, and for the operators of this server.",
+		"Only users who may read the repository and operators of this server see this page.",
 	)
 }
 
-// signIn shows the way in.
 func (p *pages) signIn(w http.ResponseWriter, r *http.Request, status int, next, why string) {
 	link := ""
 	if p.Access.OAuth != nil {
@@ -67,7 +66,6 @@ func (p *pages) signIn(w http.ResponseWriter, r *http.Request, status int, next,
 	p.lead(w, r, status, way{Title: "Sign in", Text: why, SignIn: link})
 }
 
-// toGitHub sends the browser to GitHub (docs.github.com, "Generating a user access token for a GitHub App").
 func (p *pages) toGitHub(w http.ResponseWriter, r *http.Request) {
 	if p.Access.OAuth == nil {
 		p.signIn(
@@ -85,7 +83,7 @@ func (p *pages) toGitHub(w http.ResponseWriter, r *http.Request) {
 		Next:     local(r.URL.Query().Get("next")),
 		Until:    p.Now().Add(loginTime),
 	}
-	// Lax, as GitHub's redirect has to bring it along.
+	// Lax, because the redirect from GitHub must send it.
 	cookie, err := p.cookie(loginCookie, l, loginTime, http.SameSiteLaxMode)
 	if err != nil {
 		p.signIn(w, r, http.StatusBadRequest, "/", "The address to go back to is too long.")
@@ -95,7 +93,7 @@ func (p *pages) toGitHub(w http.ResponseWriter, r *http.Request) {
 	redirect(w, http.StatusSeeOther, p.Access.OAuth.AuthCodeURL(l.State, oauth2.S256ChallengeOption(l.Verifier)))
 }
 
-// fromGitHub takes what GitHub sends the browser back with. It counts in the browser that went there only, once.
+// fromGitHub handles GitHub's redirect. It works once, and only in the browser that began the login.
 func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 	var l login
 	q := r.URL.Query()
@@ -106,7 +104,7 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 			r,
 			http.StatusForbidden,
 			"/",
-			"This did not come from a login that was begun in this browser within the last 10 minutes. Begin again.",
+			"No login began in this browser within the last 10 minutes. Start again.",
 		)
 		return
 	}
@@ -120,28 +118,27 @@ func (p *pages) fromGitHub(w http.ResponseWriter, r *http.Request) {
 		q.Get("code"),
 		oauth2.VerifierOption(l.Verifier),
 	)
-	var person Person
+	var user User
 	if err == nil {
-		// The token is used this once, and kept nowhere.
-		person, err = p.Access.User(r.Context(), token.AccessToken)
+		// The token is used only here, and never stored.
+		user, err = p.Access.User(r.Context(), token.AccessToken)
 	}
-	if err == nil && (person.Login == "" || person.ID == 0) {
-		err = errors.New("the answer names nobody")
+	if err == nil && (user.Login == "" || user.ID == 0) {
+		err = errors.New("the answer names no user")
 	}
 	if err != nil {
-		p.Log.Warn().Str("cause", render.Line(err.Error(), 300)).Msg("a login with GitHub failed")
+		p.Log.Warn().Str("cause", render.Line(err.Error(), 300)).Msg("log in with GitHub")
 		p.signIn(w, r, http.StatusBadGateway, l.Next, "GitHub did not say who you are; the server's log says why. Try again.")
 		return
 	}
-	p.begin(w, r, person, l.Next)
+	p.begin(w, r, user, l.Next)
 }
 
-// offer shows the button of a link that pawl login made. It uses nothing up: chats and mail programs fetch links before
-// anybody clicks.
+// offer shows the button of a login link. Showing it does not use the link up: chats and mail programs prefetch links.
 func (p *pages) offer(w http.ResponseWriter, r *http.Request) {
 	p.withLink(w, r, isGood, func() {
-		// Under no-referrer browsers without Sec-Fetch-Site send the button's request without its origin, and ownSite
-		// refuses it. An origin does not hold the link's secret.
+		// Under no-referrer, browsers without Sec-Fetch-Site omit the origin of the button's request, and ownSite would refuse it.
+		// The origin does not contain the link's secret.
 		w.Header().Set("Referrer-Policy", "strict-origin")
 		p.lead(w, r, http.StatusOK, way{
 			Title:  "Sign in",
@@ -151,12 +148,11 @@ func (p *pages) offer(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// byLink signs an operator in who pressed the button of a link.
 func (p *pages) byLink(w http.ResponseWriter, r *http.Request) {
-	p.withLink(w, r, redeem, func() { p.begin(w, r, Person{}, "/") })
+	p.withLink(w, r, redeem, func() { p.begin(w, r, User{}, "/") })
 }
 
-// withLink goes on where a check says that the request's link is good.
+// withLink calls good if check accepts the request's link.
 func (p *pages) withLink(w http.ResponseWriter, r *http.Request, check func(context.Context, *store.Store, string) (bool, error), good func()) {
 	ok, err := check(r.Context(), p.Store, r.PathValue("secret"))
 	switch {
@@ -170,8 +166,8 @@ func (p *pages) withLink(w http.ResponseWriter, r *http.Request, check func(cont
 	}
 }
 
-// begin begins a session, whatever the browser had before.
-func (p *pages) begin(w http.ResponseWriter, r *http.Request, person Person, next string) {
+// begin starts a session and replaces the browser's earlier one.
+func (p *pages) begin(w http.ResponseWriter, r *http.Request, user User, next string) {
 	out, err := p.signedOut(r.Context())
 	if err != nil {
 		p.unavailable(w, r, err)
@@ -179,26 +175,26 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request, person Person, nex
 	}
 	cookie, err := p.cookie(
 		sessionCookie,
-		session{Person: person, Until: p.Now().Add(sessionTime), Knows: out.Last},
+		session{User: user, Until: p.Now().Add(sessionTime), Knows: out.Last},
 		sessionTime,
 		http.SameSiteStrictMode,
 	)
 	if err != nil {
-		p.Log.Error().Err(err).Msg("a session could not be sealed")
-		plain(w, http.StatusInternalServerError, "You could not be signed in; the server's log says why.")
+		p.Log.Error().Err(err).Msg("seal a session")
+		plain(w, http.StatusInternalServerError, "Sign-in failed; the server's log says why.")
 		return
 	}
-	p.Log.Info().Str("by", person.Name()).Msg("a person signed in")
+	p.Log.Info().Str("by", user.Name()).Msg("a user signed in")
 	http.SetCookie(w, cookie)
-	// A redirect that began at GitHub would not bring the new cookie along; the page itself does.
+	// A redirect that began at GitHub would not send the new cookie; a request by the page itself does.
 	p.lead(w, r, http.StatusOK, way{
 		Title: "Signed in",
-		Text:  "You are signed in as " + person.Name() + ".",
+		Text:  "You are signed in as " + user.Name() + ".",
 		Go:    p.Access.base.Path + local(next),
 	})
 }
 
-// local is an address of this site as a path with its query; "/" for everything else.
+// local is the path and query of an address of this site; "/" for any other address.
 func local(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") ||

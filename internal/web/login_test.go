@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// withGitHub has a login where the code is the login of whoever signs in; the clock of the pages is c.
+// withGitHub has a login whose code is the user's login; c is the clock of the pages.
 func withGitHub(t *testing.T, c *time.Time, levels map[string]string) func(*web.Options) {
 	t.Helper()
 	token := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -29,16 +29,16 @@ func withGitHub(t *testing.T, c *time.Time, levels map[string]string) func(*web.
 		o.Now = func() time.Time { return *c }
 		o.Access.Client, o.Access.OAuth.Endpoint.TokenURL = token.Client(), token.URL
 		o.Access.OAuth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
-		o.Access.User = func(_ context.Context, token string) (web.Person, error) {
+		o.Access.User = func(_ context.Context, token string) (web.User, error) {
 			if token == "broken" {
-				return web.Person{}, errors.New("401")
+				return web.User{}, errors.New("401")
 			}
-			return web.Person{Login: token, ID: int64(len(token))}, nil
+			return web.User{Login: token, ID: int64(len(token))}, nil
 		}
 	}
 }
 
-// asks goes to GitHub, and returns the browser's cookie and the state.
+// asks goes to GitHub and returns the cookie and the state.
 func (s *site) asks(next string) (*http.Cookie, string) {
 	s.t.Helper()
 	answer, body := s.get("/login/github?" + url.Values{"next": {next}}.Encode())
@@ -52,7 +52,6 @@ func (s *site) asks(next string) (*http.Cookie, string) {
 	return answer.Cookies()[0], at.Query().Get("state")
 }
 
-// signs comes back from GitHub as somebody.
 func (s *site) signs(login, next string) (*http.Response, string) {
 	s.t.Helper()
 	s.cookie = nil
@@ -68,7 +67,7 @@ func (s *site) signs(login, next string) (*http.Response, string) {
 	return answer, body
 }
 
-func TestPeopleSeeTheRepositoriesThatTheyMayRead(t *testing.T) {
+func TestUsersSeeOnlyReadableRepositories(t *testing.T) {
 	clock, levels := now, map[string]string{"bob acme/widgets": "read"}
 	s := open(t, withGitHub(t, &clock, levels))
 	s.everything()
@@ -86,7 +85,7 @@ func TestPeopleSeeTheRepositoriesThatTheyMayRead(t *testing.T) {
 	}
 	hidden := []string{"/threads/acme/widgets/404", "/threads/acme/none/7", "/threads/acme/none/7/live", "/threads/acme/widgets/7/attempts/1/log", "/threads/acme/widgets/7/attempts/1/raw"}
 	delete(levels, "bob acme/widgets")
-	s.page("/threads/acme/widgets/7") // for a minute what GitHub said holds
+	s.page("/threads/acme/widgets/7") // GitHub's answer is reused for a minute
 	clock = clock.Add(time.Minute)
 	_, none := s.get("/threads/acme/none/7")
 	for _, path := range append(hidden, "/threads/acme/widgets/7") {
@@ -104,7 +103,7 @@ func TestPeopleSeeTheRepositoriesThatTheyMayRead(t *testing.T) {
 	if page := s.page("/"); strings.Contains(page, "acme") {
 		t.Errorf("who lost access is shown:\n%s", page)
 	}
-	s.signs("ada", "/") // an operator, whatever the case of the login
+	s.signs("ada", "/") // an operator; the case of the login does not matter
 	for _, path := range []string{"/threads/acme/widgets/7", "/metrics"} {
 		s.page(path)
 	}
@@ -117,7 +116,7 @@ func TestPeopleSeeTheRepositoriesThatTheyMayRead(t *testing.T) {
 	}
 }
 
-func TestWhoIsSignedOutAsksToSignInAgain(t *testing.T) {
+func TestSignedOutUserMustSignInAgain(t *testing.T) {
 	clock := now
 	s := open(t, withGitHub(t, &clock, nil))
 	link := s.cookie
@@ -134,9 +133,9 @@ func TestWhoIsSignedOutAsksToSignInAgain(t *testing.T) {
 		answer, _ := s.get("/")
 		return answer.StatusCode
 	}
-	out := func(person int64) {
+	out := func(user int64) {
 		t.Helper()
-		if err := web.SignOut(t.Context(), s.store, person); err != nil {
+		if err := web.SignOut(t.Context(), s.store, user); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -156,10 +155,10 @@ func TestWhoIsSignedOutAsksToSignInAgain(t *testing.T) {
 	if got := at(again); got != http.StatusUnauthorized {
 		t.Errorf("signed out once more: %d", got)
 	}
-	// Of so many the first are not remembered one by one: whose session is older than theirs signs in again.
+	// The oldest entries are merged: every older session must sign in again.
 	again = signs("bob")
-	for person := range int64(1000) {
-		out(1000 + person)
+	for user := range int64(1000) {
+		out(1000 + user)
 	}
 	if b, m, a, l := at(bob), at(mallory), at(again), at(link); b != http.StatusUnauthorized || m != http.StatusUnauthorized || a != http.StatusOK || l != http.StatusOK {
 		t.Errorf("after a thousand more: before %d, another %d, the new one %d, by a link %d", b, m, a, l)
@@ -177,7 +176,7 @@ func TestWhoIsSignedOutAsksToSignInAgain(t *testing.T) {
 	}
 }
 
-func TestAPageThatFollowsAnAttemptEndsWhereItsPersonIsSignedOut(t *testing.T) {
+func TestLivePageEndsAtSignOut(t *testing.T) {
 	clock := now
 	s := open(t, withGitHub(t, &clock, nil))
 	s.busy()
@@ -192,16 +191,16 @@ func TestAPageThatFollowsAnAttemptEndsWhereItsPersonIsSignedOut(t *testing.T) {
 	if err := web.SignOut(t.Context(), s.store, 3); err != nil {
 		t.Fatal(err)
 	}
-	if heard, err := io.ReadAll(answer.Body); err != nil || !strings.HasPrefix(string(heard), "id: ") { // it would go on for 10 minutes
+	if heard, err := io.ReadAll(answer.Body); err != nil || !strings.HasPrefix(string(heard), "id: ") { // it would continue for 10 minutes
 		t.Errorf("%q, %v", heard, err)
 	}
 }
 
-func TestGitHubNotAnsweringIsNoPermission(t *testing.T) {
+func TestNoAnswerFromGitHubMeansNoPermission(t *testing.T) {
 	clock := now
 	s := open(t, func(o *web.Options) {
 		withGitHub(t, &clock, nil)(o)
-		o.Access.Permission = func(context.Context, string, web.Person) (string, error) { return "admin", errors.New("away") }
+		o.Access.Permission = func(context.Context, string, web.User) (string, error) { return "admin", errors.New("away") }
 	})
 	s.solved()
 	s.signs("bob", "/")
@@ -212,7 +211,7 @@ func TestGitHubNotAnsweringIsNoPermission(t *testing.T) {
 	}
 }
 
-func TestALoginCountsInTheBrowserThatBeganItOnceAndForAWhile(t *testing.T) {
+func TestLoginWorksOnceInTheBrowserThatBeganIt(t *testing.T) {
 	clock := now
 	s := open(t, withGitHub(t, &clock, nil))
 	s.cookie = nil
@@ -251,7 +250,7 @@ func TestALoginCountsInTheBrowserThatBeganItOnceAndForAWhile(t *testing.T) {
 	}
 }
 
-func TestSessionsAreSealedAndNobodyCanBringTheirOwn(t *testing.T) {
+func TestForgedSessionsAreRefused(t *testing.T) {
 	clock := now
 	s := open(t, withGitHub(t, &clock, nil))
 	operator := s.cookie
@@ -286,8 +285,8 @@ func TestSessionsAreSealedAndNobodyCanBringTheirOwn(t *testing.T) {
 	}
 }
 
-// A chat's preview fetches a link before anybody clicks; only the button of its page uses the link up.
-func TestALinkSignsOneBrowserInOnce(t *testing.T) {
+// A chat's preview fetches links; only the button uses a link up.
+func TestLoginLinkWorksOnce(t *testing.T) {
 	s := open(t, nil)
 	s.solved()
 	s.page("/threads/acme/widgets/7")
@@ -299,7 +298,7 @@ func TestALinkSignsOneBrowserInOnce(t *testing.T) {
 		}
 		return web.LinkPath + secret
 	}
-	// asks gives the status, whether the page has the button, and the number of cookies.
+	// asks returns the status, whether the page has the button, and the number of cookies.
 	asks := func(method, path, site, origin string) [3]any {
 		t.Helper()
 		r := s.request(method, s.url+path)
@@ -358,7 +357,7 @@ func TestALinkSignsOneBrowserInOnce(t *testing.T) {
 	}
 }
 
-func TestTheAddressToGoBackToIsOnThisSite(t *testing.T) {
+func TestLoginRedirectsOnlyToThisSite(t *testing.T) {
 	clock := now
 	s := open(t, withGitHub(t, &clock, nil))
 	for next, want := range map[string]string{
@@ -390,7 +389,7 @@ func TestTheAddressToGoBackToIsOnThisSite(t *testing.T) {
 	}
 }
 
-func TestPagesAreServedUnderTheirOwnNamesOnly(t *testing.T) {
+func TestForeignHostNamesAreRefused(t *testing.T) {
 	s := open(t, func(o *web.Options) { o.Access.URL = "http://pawl.example:8081" })
 	for host, want := range map[string]int{
 		"pawl.example": http.StatusOK, "PAWL.Example:8081": http.StatusOK, "pawl.example:443": http.StatusOK, "localhost:8081": http.StatusOK, "LOCALHOST": http.StatusOK,
@@ -414,7 +413,7 @@ func TestPagesAreServedUnderTheirOwnNamesOnly(t *testing.T) {
 	}
 }
 
-func TestALinkFromElsewhereAsksAgainFromThePageItself(t *testing.T) {
+func TestForeignLinkReloadsWithTheCookie(t *testing.T) {
 	s := open(t, nil)
 	s.solved()
 	s.cookie = nil
@@ -425,7 +424,7 @@ func TestALinkFromElsewhereAsksAgainFromThePageItself(t *testing.T) {
 	}
 }
 
-func TestProgramsReadTheMetricsWithTheirToken(t *testing.T) {
+func TestMetricsToken(t *testing.T) {
 	s := open(t, func(o *web.Options) { o.Access.MetricsToken = "a token of metrics" })
 	s.cookie = nil
 	for header, want := range map[string]int{
@@ -455,7 +454,7 @@ func TestProgramsReadTheMetricsWithTheirToken(t *testing.T) {
 	}
 }
 
-func TestEveryMethodAndEveryWayToWriteAPathAsksForALogin(t *testing.T) {
+func TestEveryMethodAndPathSpellingNeedsALogin(t *testing.T) {
 	s := open(t, people(nil))
 	s.solved()
 	s.cookie = nil

@@ -18,10 +18,10 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// scrapeTime bounds what one scrape asks of the database; Prometheus gives up after 10 s by default.
+// scrapeTime bounds the database queries of one scrape; Prometheus gives up after 10 s by default.
 const scrapeTime = 5 * time.Second
 
-// metrics answers GET /metrics, without a database with the other metrics.
+// metrics answers GET /metrics. If the database is down, it still exports the other metrics.
 func metrics(o Options, p parts) http.Handler {
 	r := o.Counters.registry
 	r.MustRegister(o.GitHub...)
@@ -35,21 +35,20 @@ func metrics(o Options, p parts) http.Handler {
 	})
 }
 
-// scrapeLog writes promhttp's complaints to the server's log.
 type scrapeLog struct{ zerolog.Logger }
 
 func (l scrapeLog) Println(v ...any) { l.Error().Msg(strings.TrimSpace(fmt.Sprintln(v...))) }
 
-// scrape reads the store each time it is asked.
+// scrape reads the store at each scrape.
 type scrape struct {
 	Options
 	parts parts
 }
 
-// Describe names none: each metric is described where it is given.
+// Describe names none: Collect describes each metric.
 func (s *scrape) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector, which knows no context.
+// Collect implements prometheus.Collector, which passes no context.
 func (s *scrape) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
@@ -63,24 +62,24 @@ func (s *scrape) Collect(out chan<- prometheus.Metric) {
 
 type numbers chan<- prometheus.Metric
 
-// give sends one number with its labels, each a name and a value.
+// give sends one value; labels alternate names and values.
 func (to numbers) give(name, help string, v float64, labels ...string) {
 	with := prometheus.Labels{}
 	for pair := range slices.Chunk(labels, 2) {
-		with[pair[0]] = strings.ToValidUTF8(pair[1], "\uFFFD") // one from outside would be refused
+		with[pair[0]] = strings.ToValidUTF8(pair[1], "\uFFFD") // Prometheus refuses invalid UTF-8
 	}
 	to <- prometheus.MustNewConstMetric(prometheus.NewDesc("pawl_"+name, help, nil, with), prometheus.GaugeValue, v)
 }
 
-// node is what needs no database.
+// node exports the values that need no database.
 func (s *scrape) node(ctx context.Context, to numbers) {
 	to.give("build_info", "Always 1; the labels name the program.", 1, "version", s.Build.Version, "commit", s.Build.Commit, "go", s.Build.Go)
 	layers, bytes := s.Layers()
-	to.give("layers", "Layers that setups left on this server.", float64(layers))
-	to.give("layer_bytes", "What these take on its disk.", float64(bytes))
+	to.give("layers", "Setup layers on this server.", float64(layers))
+	to.give("layer_bytes", "Disk space of the setup layers.", float64(bytes))
 	images, bytes := s.Images()
-	to.give("images", "Container images that are unpacked on this server.", float64(images))
-	to.give("image_bytes", "What these take on its disk.", float64(bytes))
+	to.give("images", "Unpacked container images on this server.", float64(images))
+	to.give("image_bytes", "Disk space of the unpacked images.", float64(bytes))
 	to.give("database_clock_ahead_seconds", "How far the database's clock is ahead of this machine's; 0 on SQLite.",
 		s.Skew().Seconds())
 	for _, r := range s.parts.answers(ctx) {
@@ -101,14 +100,14 @@ func (s *scrape) queue(ctx context.Context, to numbers) error {
 		return err
 	}
 	for _, state := range deliveryStates() {
-		to.give("deliveries", "Webhook deliveries kept, by what became of them.", float64(stats.Deliveries[state]), "state", string(state))
+		to.give("deliveries", "Stored webhook deliveries by state.", float64(stats.Deliveries[state]), "state", string(state))
 	}
-	to.give("delivery_age_seconds", "How long the oldest delivery has waited that nobody has tried to handle.", stats.DeliveryAge.Seconds())
+	to.give("delivery_age_seconds", "How long the oldest untried delivery has waited.", stats.DeliveryAge.Seconds())
 	for state, n := range map[string]int{"running": stats.Running, "queued": stats.Queued, "waiting": stats.Waiting} {
-		to.give("threads", "Threads that a step runs on, that need a step, and that wait for a time.", float64(n), "state", state)
+		to.give("threads", "Threads by state: a step is running, a step is due, or waiting for a time.", float64(n), "state", state)
 	}
-	to.give("attempts_running", "Attempts that run on all servers of the database.", float64(stats.Attempts))
-	to.give("queue_age_seconds", "How long the oldest thread that needs a step has waited.", stats.QueueAge.Seconds())
+	to.give("attempts_running", "Running attempts on all servers that share the database.", float64(stats.Attempts))
+	to.give("queue_age_seconds", "How long the oldest due thread has waited for a step.", stats.QueueAge.Seconds())
 	return nil
 }
 
@@ -117,12 +116,12 @@ func (s *scrape) breakers(ctx context.Context, to numbers) error {
 	now := s.Now()
 	for account, b := range breakers {
 		_, open := b.Open(now, s.Limits().UsageLimit.MaxConsecutive)
-		b = b.For(b.Claim.Thread) // what one thread claims holds nobody else back, and is told
+		b = b.For(b.Claim.Thread) // a claim by one thread does not hold others back
 		of := []string{"account", account, "kind", string(b.Kind)}
 		to.give("breaker_consecutive", "Failures of a kind in a row on a backend account.", float64(b.Consecutive), of...)
-		to.give("breaker_open", "Whether a backend account may not be called at all.", flag(open), of...)
+		to.give("breaker_open", "1 while the breaker blocks a backend account.", flag(open), of...)
 		if b.ResetsAt.After(now) {
-			to.give("limit_seconds_left", "How long until the limit of a backend account is reset, where that is known.", b.ResetsAt.Sub(now).Seconds(), of...)
+			to.give("limit_seconds_left", "Time until a backend account's limit resets, if known.", b.ResetsAt.Sub(now).Seconds(), of...)
 		}
 	}
 	return err
@@ -137,8 +136,8 @@ func (s *scrape) day(ctx context.Context, to numbers) error {
 	for what, n := range map[string][2]float64{
 		"attempts": {float64(l.Attempts), float64(l.MaxAttempts)}, "tokens": {float64(l.Tokens), float64(l.MaxTokens)}, "usd": {l.USD, l.MaxUSD},
 	} {
-		to.give("day_used", "What attempts of the last 24 hours used on all servers that share the database: attempts, tokens, usd.", n[0], "what", what)
-		to.give("day_bound", "What they may use: policy.caps and policy.budget; 0 is no bound.", n[1], "what", what)
+		to.give("day_used", "Usage of the last 24 hours on all servers that share the database: attempts, tokens, usd.", n[0], "what", what)
+		to.give("day_bound", "Limits of that usage: policy.caps and policy.budget; 0 means no limit.", n[1], "what", what)
 	}
 	return nil
 }
@@ -152,7 +151,7 @@ func (s *scrape) cooldowns(ctx context.Context, to numbers) error {
 		}
 	}
 	for what, n := range resting {
-		to.give("cooldowns", "On how many repositories a backend rests after an edit loop.", float64(n), "backend", what[0], "class", what[1])
+		to.give("cooldowns", "Repositories where a backend is in cooldown after an edit loop.", float64(n), "backend", what[0], "class", what[1])
 	}
 	return err
 }
@@ -163,26 +162,26 @@ func (s *scrape) backends(ctx context.Context, to numbers) error {
 		return err
 	}
 	for _, a := range known.Arms {
-		to.give("backend_reward_mean", "The reward that is expected of a backend, its posterior mean over all repositories.", a.Mean, "backend", a.Backend)
+		to.give("backend_reward_mean", "Expected reward of a backend: the posterior mean over all repositories.", a.Mean, "backend", a.Backend)
 		to.give("backend_choice_ratio", "How often sampling would choose a backend.", a.Share, "backend", a.Backend)
-		to.give("backend_rewards", "Rewards that were learned from, by backend; late signals may take some back.", float64(a.Rewards), "backend", a.Backend)
+		to.give("backend_rewards", "Learned rewards by backend; late signals may remove some.", float64(a.Rewards), "backend", a.Backend)
 	}
 	for _, h := range known.Sources {
 		name := string(h.Source)
 		if h.Attempts > 0 {
-			to.give("signal_coverage_ratio", "For how many of the attempts of the last 7 days a source of grades gave a value.", h.Coverage, "source", name)
+			to.give("signal_coverage_ratio", "Share of the last 7 days' attempts with a value from a source of grades.", h.Coverage, "source", name)
 		}
 		if h.Values > 0 {
-			to.give("signal_valid_ratio", "How many of the values of a source of grades in the last 7 days were plausible.", h.Valid, "source", name)
+			to.give("signal_valid_ratio", "Share of plausible values of a source of grades in the last 7 days.", h.Valid, "source", name)
 		}
 		to.give("signal_violations", "Implausible values of a source of grades in the last 7 days.", float64(len(h.Violations)), "source", name)
-		to.give("signal_degraded", "Whether nothing is learned from a source of grades because of its violations.", flag(h.Degraded), "source", name)
+		to.give("signal_degraded", "1 while violations exclude a source of grades from learning.", flag(h.Degraded), "source", name)
 	}
 	return nil
 }
 
-// Counters count what this process has done, for many goroutines. Backends, endings, outcomes, rules, rungs and
-// statuses are of the configuration or of Pawl, so no label can grow.
+// Counters count what this process has done; they are safe for concurrent use. All label values come from the configuration
+// or from Pawl, so the number of series is bounded.
 type Counters struct {
 	registry                                                                    *prometheus.Registry
 	webhooks, attempts, decisions, tokens, estimated, cost, turns, calls, rungs *prometheus.CounterVec
@@ -202,22 +201,22 @@ func NewCounters() *Counters {
 		webhooks:  counter("webhooks", "Requests to the webhook address of this node, by the status of the answer.", "code"),
 		attempts:  counter("attempts", "Attempts that ended on this node.", "backend", "ending", "outcome"),
 		decisions: counter("decisions", "Decisions taken on this node.", "rule", "action"),
-		tokens:    counter("tokens", "Tokens that attempts of this node used; those of cached input are not counted as input again.", "backend", "kind"),
-		estimated: counter("tokens_estimated", "Those of the tokens that no provider told, at four bytes a token.", "backend"),
-		cost:      counter("cost_usd", "What attempts of this node cost in US dollars, where that is known.", "backend"),
-		turns:     counter("turns", "Turns of the agents of this node, where they tell them.", "backend"),
-		calls:     counter("tool_calls", "Calls of tools by the agents of this node, where they tell them.", "backend"),
-		rungs:     counter("rungs", "Recoveries that fired on this node, by rung and whether they helped.", "rung", "recovered"),
+		tokens:    counter("tokens", "Tokens that attempts on this node used; input excludes cached input.", "backend", "kind"),
+		estimated: counter("tokens_estimated", "Tokens that no provider reported, estimated at four bytes a token.", "backend"),
+		cost:      counter("cost_usd", "Known cost of attempts on this node in US dollars.", "backend"),
+		turns:     counter("turns", "Turns that agents on this node reported.", "backend"),
+		calls:     counter("tool_calls", "Tool calls that agents on this node reported.", "backend"),
+		rungs:     counter("rungs", "Recoveries on this node, by rung and success.", "rung", "recovered"),
 		takeOvers: in.NewCounter(prometheus.CounterOpts{Name: "pawl_take_overs_total",
-			Help: "Threads that this node took over when the lease of a node ran out that did not give it back."}),
+			Help: "Threads that this node took over after another node's lease expired."}),
 		listed: in.NewGaugeVec(prometheus.GaugeOpts{Name: "pawl_deliveries_listed_timestamp_seconds",
-			Help: "When this node last read GitHub's list of deliveries, or began; the duty is catch-up or poll."}, []string{"duty"}),
+			Help: "When this node last read GitHub's list of deliveries, or started; the duty is catch-up or poll."}, []string{"duty"}),
 		durations: in.NewHistogramVec(prometheus.HistogramOpts{Name: "pawl_attempt_duration_seconds",
-			// An agent that fails at once takes seconds, a long attempt hours.
+			// Agents that fail at once take seconds, long attempts hours.
 			Buckets: []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
 			Help:    "How long the agents of attempts on this node ran."}, []string{"backend"}),
 	}
-	// What the endpoint answers is counted from 0 on, so that the first of a kind is an increase.
+	// Start at 0, so that the first answer of a kind is an increase.
 	for _, status := range []int{
 		http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusRequestTimeout,
 		http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable,
@@ -227,13 +226,13 @@ func NewCounters() *Counters {
 	return c
 }
 
-// Attempt counts an attempt that ended; the ending is empty where Pawl cut it short before.
+// Attempt counts a finished attempt; ending is empty if Pawl ended the attempt.
 func (c *Counters) Attempt(backend string, ending policy.Ending, outcome policy.Outcome) {
 	c.attempts.WithLabelValues(backend, string(ending), string(outcome)).Inc()
 }
 
-// Listed returns what to call whenever a duty has read GitHub's list of deliveries. Its start counts as the first time,
-// so that a duty that never succeeds is missed, too.
+// Listed returns a function to call after each reading of GitHub's list of deliveries. The start counts as the first time,
+// so that alerts also catch a duty that never succeeds.
 func (c *Counters) Listed(duty string, now func() time.Time) func() {
 	read := func() { c.listed.WithLabelValues(duty).Set(float64(now().Unix())) }
 	read()
@@ -243,7 +242,7 @@ func (c *Counters) Listed(duty string, now func() time.Time) func() {
 func (c *Counters) TakeOver() { c.takeOvers.Inc() }
 
 func (c *Counters) Receipt(backend string, r policy.Receipt) {
-	// A counter must not be given less than nothing, whatever an agent says.
+	// A counter panics on a negative value, whatever an agent reports.
 	add := func(to *prometheus.CounterVec, n float64, labels ...string) {
 		to.WithLabelValues(labels...).Add(max(0, n))
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// ours are the lines of our own metrics, sorted.
 func ours(body string) []string {
 	var out []string
 	for l := range strings.Lines(body) {
@@ -24,7 +23,7 @@ func ours(body string) []string {
 	return out
 }
 
-func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
+func TestMetricsOfStoreAndNode(t *testing.T) {
 	s := open(t, nil)
 	s.everything()
 	s.counters.Attempt("codex", policy.Completed, policy.WorkUnverified)
@@ -83,7 +82,7 @@ func TestMetricsAreThoseOfTheStoreAndTheNode(t *testing.T) {
 	}
 }
 
-func TestMetricsWithoutADatabaseAreThoseOfTheNode(t *testing.T) {
+func TestMetricsWithoutDatabase(t *testing.T) {
 	s := open(t, nil)
 	if err := s.store.Close(); err != nil {
 		t.Fatal(err)
@@ -114,7 +113,7 @@ func TestMetricsWithoutADatabaseAreThoseOfTheNode(t *testing.T) {
 	}
 }
 
-func TestAnswersToWebhooksAreCountedByTheirStatus(t *testing.T) {
+func TestWebhookAnswersAreCountedByStatus(t *testing.T) {
 	s := open(t, func(o *web.Options) {
 		o.Hook = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch r.Method {
@@ -128,7 +127,7 @@ func TestAnswersToWebhooksAreCountedByTheirStatus(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodPost, http.MethodPut, http.MethodGet} {
 		s.sendPublic(method, web.HookPath)
 	}
-	s.page("/healthz") // is none
+	s.page("/healthz") // not counted
 	var got []string
 	for _, l := range ours(s.page("/metrics")) {
 		if strings.HasPrefix(l, "pawl_webhooks_total") && !strings.HasSuffix(l, " 0") {

@@ -16,17 +16,15 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// order is a button, by the name that it has in a comment and in the address that it is posted to. It says why it cannot
-// act, and how the same is done in the shell.
-type order struct{ Name, Does, Cannot, Shell string }
+// button is a command's button: the name in comments and in the button's address, why it cannot act now, and the shell command.
+type button struct{ Name, Does, Cannot, Shell string }
 
-// ordersOf are the buttons of a thread's page.
-func (p *pages) ordersOf(ctx context.Context, by Person, t thread.ID, s thread.State) (all []order, err error) {
+func (p *pages) buttonsOf(ctx context.Context, by User, t thread.ID, s thread.State) (all []button, err error) {
 	repo := render.Line(t.Repo(), maxName)
 	barred := func(enough func(string) bool, why string) string {
 		switch may, err := p.may(ctx, by, t.Repo(), enough); {
 		case err != nil:
-			return "GitHub does not say now whether you may"
+			return "GitHub does not answer whether you may"
 		case !may:
 			return why + " " + repo
 		}
@@ -41,7 +39,7 @@ func (p *pages) ordersOf(ctx context.Context, by Person, t thread.ID, s thread.S
 		return nil, err
 	}
 	for _, c := range onPages() {
-		o := order{Name: c.Name, Does: c.Page, Cannot: cannot[c.Permission]}
+		o := button{Name: c.Name, Does: c.Page, Cannot: cannot[c.Permission]}
 		subject := render.Line(t.String(), maxName)
 		if c.Effect == policy.Pauses {
 			if c.Name != orders.Pausing(paused) {
@@ -58,13 +56,12 @@ func (p *pages) ordersOf(ctx context.Context, by Person, t thread.ID, s thread.S
 	return all, nil
 }
 
-// onPages are the commands that have a button on a thread's page.
 func onPages() []policy.CommandRow {
 	return slices.DeleteFunc(slices.Clone(policy.Commands), func(c policy.CommandRow) bool { return c.Page == "" })
 }
 
-// cannotOnThread says why a command has no effect on a thread now; empty where it has one. paused is who paused the
-// thread's repository, nil for nobody.
+// cannotOnThread says why a command has no effect on a thread now; empty if it has one. paused says who paused the thread's
+// repository; nil for nobody.
 func cannotOnThread(c policy.CommandRow, s thread.State, paused *thread.Operated, repo string) string {
 	if why := orders.Cannot(c.Name, s); why != "" {
 		return why
@@ -75,10 +72,10 @@ func cannotOnThread(c policy.CommandRow, s thread.State, paused *thread.Operated
 	return render.Line(paused.By, maxName) + " paused " + repo
 }
 
-// addOrders adds what the buttons do. Where one cannot act any more, a page says why.
-func (p *pages) addOrders(to handlers) {
+// addButtons registers the buttons. A button that can no longer act answers with the reason.
+func (p *pages) addButtons(to handlers) {
 	post := func(address string, enough func(permission string) bool, do func(r *http.Request, by orders.Person) error) {
-		to["POST "+address] = p.act(enough, func(w http.ResponseWriter, r *http.Request, by Person) {
+		to["POST "+address] = p.act(enough, func(w http.ResponseWriter, r *http.Request, by User) {
 			ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 			defer cancel()
 			err := do(r.WithContext(ctx), orders.Person{Login: by.Name(), ID: by.ID, Where: "on the pages", At: p.Now()})
@@ -90,14 +87,14 @@ func (p *pages) addOrders(to handlers) {
 				p.unavailable(w, r, err)
 			case enough == nil:
 				redirect(w, http.StatusSeeOther, p.Access.base.Path+"/accounts")
-			default: // to the thread
+			default: // about the thread
 				redirect(w, http.StatusSeeOther, p.Access.base.Path+path.Dir(r.URL.EscapedPath()))
 			}
 		})
 	}
 	onThread := func(name string, enough func(permission string) bool, do func(ctx context.Context, t thread.ID, by orders.Person) error) {
 		post("/threads/{owner}/{repo}/{n}/"+name, enough, func(r *http.Request, by orders.Person) error {
-			t, _ := threadOf(r) // act has read it, too
+			t, _ := threadOf(r) // act has parsed it, too
 			return do(r.Context(), t, by)
 		})
 	}

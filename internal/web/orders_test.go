@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// pressed is a button of a page, as a browser sends it.
+// pressed presses a button as a browser does.
 func (s *site) pressed(path string) (*http.Response, string) {
 	s.t.Helper()
 	r := s.request(http.MethodPost, s.url+path)
@@ -43,7 +43,7 @@ func (s *site) logOf(t thread.ID) (all []thread.Operated) {
 	return all
 }
 
-// barred are the buttons of a thread's page in a repository that nobody paused, each with what a reader is told.
+// barred are the buttons of a thread's page with the reasons that a reader gets; nobody paused the repository.
 func barred(repo string) (all []string) {
 	why := map[policy.Permission]string{policy.Write: "you may not write to", policy.Maintain: "you do not maintain"}
 	for _, c := range policy.Commands {
@@ -54,7 +54,7 @@ func barred(repo string) (all []string) {
 	return all
 }
 
-// refusals are the buttons of a page that cannot act, each with what is said of it.
+// refusals are the disabled buttons of a page, each with its reason.
 func refusals(page string) (all []string) {
 	button := regexp.MustCompile(`/(\w+)"><button disabled>.*\n.*<span class="why">([^<]+)</span>`)
 	for _, m := range button.FindAllStringSubmatch(page, -1) {
@@ -63,7 +63,7 @@ func refusals(page string) (all []string) {
 	return all
 }
 
-func TestButtonsAreForWhoMayWriteAndStandInTheLog(t *testing.T) {
+func TestButtonsNeedWritePermissionAndAreLogged(t *testing.T) {
 	clock := now
 	s := open(t, withGitHub(t, &clock, map[string]string{"bob acme/gadgets": "read", "eve acme/gadgets": "maintain"}))
 	s.everything()
@@ -108,17 +108,17 @@ func TestButtonsAreForWhoMayWriteAndStandInTheLog(t *testing.T) {
 		t.Errorf("paused by %+v (%v)", by, err)
 	}
 	if got := s.page("/threads/acme/gadgets/41"); !strings.Contains(got, "Not now: eve paused acme/gadgets.") || !strings.Contains(got, "Unpause") {
-		t.Error("a thread of a paused repository does not say so")
+		t.Error("the thread page does not show the pause")
 	}
-	if got := s.page("/?repo=acme%2Fgadgets"); !strings.Contains(got, "eve paused acme/gadgets on the pages: nothing begins there.") {
-		t.Error("the list of a paused repository does not say so")
+	if got := s.page("/?repo=acme%2Fgadgets"); !strings.Contains(got, "eve paused acme/gadgets on the pages: no run begins there.") {
+		t.Error("the list does not show the pause")
 	}
 	if answer, _ := s.pressed(page + "/unpause"); answer.StatusCode != http.StatusSeeOther {
 		t.Errorf("unpause: %s", answer.Status)
 	}
 }
 
-func TestOperatorsCloseBreakersAndHaveDeliveriesTriedAgain(t *testing.T) {
+func TestOperatorsCloseBreakersAndRetryDeliveries(t *testing.T) {
 	s := open(t, nil)
 	s.everything()
 	if err := s.store.FinishDelivery(t.Context(), "a", thread.Unparsable, "no JSON"); err != nil {
@@ -147,7 +147,7 @@ func TestOperatorsCloseBreakersAndHaveDeliveriesTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAPostFromElsewhereDoesNothing(t *testing.T) {
+func TestForeignPostDoesNothing(t *testing.T) {
 	s := open(t, nil)
 	s.busy()
 	r := s.request(http.MethodPost, s.url+"/threads/acme/gadgets/44/stop")

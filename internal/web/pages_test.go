@@ -22,14 +22,13 @@ var (
 	scriptElement = regexp.MustCompile(`(?s)<script>(.*)</script>`)
 )
 
-// golden compares a page without its style and script, which a browser has to judge.
 func golden(t *testing.T, name, page string) {
 	t.Helper()
 	page = scriptElement.ReplaceAllString(styleElement.ReplaceAllString(page, "<style>…</style>"), "<script>…</script>")
 	goldentest.Compare(t, filepath.Join("testdata", name+".golden.html"), page)
 }
 
-func TestPagesLookAsRecorded(t *testing.T) {
+func TestPageGoldens(t *testing.T) {
 	s := open(t, func(o *web.Options) { o.Learning = learnt })
 	golden(t, "empty", s.page("/"))
 	golden(t, "learning", s.page("/backends"))
@@ -40,11 +39,11 @@ func TestPagesLookAsRecorded(t *testing.T) {
 	golden(t, "looping", s.page("/threads/acme/widgets/9"))
 	golden(t, "limited", s.page("/threads/acme/gadgets/41"))
 	golden(t, "busy", s.page("/threads/acme/gadgets/44"))
-	s.climbing()
-	golden(t, "climbing", s.page("/threads/acme/gears/12"))
+	s.escalating()
+	golden(t, "escalating", s.page("/threads/acme/gears/12"))
 }
 
-func TestAPullRequestOfPawlLeadsToItsIssue(t *testing.T) {
+func TestPawlsPullRequestRedirectsToItsIssue(t *testing.T) {
 	s := open(t, nil)
 	s.solved()
 	s.leased("acme/widgets#7", thread.Batch{Alias: 8})
@@ -54,7 +53,7 @@ func TestAPullRequestOfPawlLeadsToItsIssue(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIs404(t *testing.T) {
+func TestMissingPagesAre404(t *testing.T) {
 	s := open(t, nil)
 	s.solved()
 	for _, path := range []string{
@@ -67,7 +66,7 @@ func TestWhatIsNotThereIs404(t *testing.T) {
 	}
 }
 
-func TestEveryMethodReachesTheHookAndOnlyReadingThePages(t *testing.T) {
+func TestHookTakesEveryMethodAndPagesOnlyReads(t *testing.T) {
 	s := open(t, nil)
 	for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
 		if _, body := s.sendPublic(method, "/api/github/hook"); body != "hook "+method {
@@ -84,7 +83,7 @@ func TestEveryMethodReachesTheHookAndOnlyReadingThePages(t *testing.T) {
 	}
 }
 
-func TestBrowsersAreToldToTrustNothing(t *testing.T) {
+func TestSecurityHeaders(t *testing.T) {
 	s := open(t, nil)
 	s.everything()
 	for _, path := range []string{"/", "/threads/acme/widgets/7", "/threads/acme/widgets/404", "/healthz", "/readyz", "/metrics"} {
@@ -103,7 +102,7 @@ func TestBrowsersAreToldToTrustNothing(t *testing.T) {
 	}
 }
 
-func TestThePolicyAllowsTheStyleThatIsSent(t *testing.T) {
+func TestContentSecurityPolicyAllowsTheStyle(t *testing.T) {
 	s := open(t, nil)
 	answer, body := s.get("/")
 	policy := answer.Header.Get("Content-Security-Policy")
@@ -118,7 +117,7 @@ func TestThePolicyAllowsTheStyleThatIsSent(t *testing.T) {
 	}
 }
 
-func TestAnEventThatCannotBeReadIsNamedAndDoesNotHideTheRest(t *testing.T) {
+func TestUnreadableEventIsNamedAndTheRestShown(t *testing.T) {
 	s := open(t, nil)
 	s.everything()
 	s.happened("acme/widgets#7", now, thread.KindDecision, []int{1})
@@ -155,7 +154,7 @@ func TestLongLogsShowTheNewestAndCountTheRest(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatIsGoneIsSaidWithoutDetails(t *testing.T) {
+func TestLostDatabaseShowsNoDetails(t *testing.T) {
 	s := open(t, nil)
 	s.solved()
 	if err := s.store.Close(); err != nil {
@@ -163,7 +162,7 @@ func TestADatabaseThatIsGoneIsSaidWithoutDetails(t *testing.T) {
 	}
 	for _, path := range []string{"/", "/threads/acme/widgets/7"} {
 		answer, body := s.get(path)
-		if answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "The database, or who may read this, could not be asked") || strings.Contains(body, "sql:") {
+		if answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "The database or GitHub did not answer") || strings.Contains(body, "sql:") {
 			t.Errorf("%s: %s %q", path, answer.Status, body)
 		}
 	}
@@ -172,7 +171,7 @@ func TestADatabaseThatIsGoneIsSaidWithoutDetails(t *testing.T) {
 	}
 }
 
-func TestLimitsOfAnAccountAreToldAsTheyAre(t *testing.T) {
+func TestAccountLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		b    policy.Breaker
 		want string

@@ -29,7 +29,7 @@ func start(n int, backend, account string, rule policy.Rule) thread.Started {
 
 func cost(v float64) *float64 { return &v }
 
-// solved is an issue whose second attempt holds, with remarks of all kinds.
+// solved is an issue whose second attempt succeeds, with all kinds of remarks.
 func (s *site) solved() {
 	const it = "acme/widgets#7"
 	at := now.Add(-3 * time.Hour)
@@ -68,7 +68,7 @@ func (s *site) solved() {
 		remark(policy.FromComment, "ci[bot]", "", "ci[bot] is a bot that is not in allowed_bots", "Coverage went down, see #12"))
 }
 
-// looping is a pull request whose backend cools down after a severe edit loop.
+// looping is a pull request whose backend is in cooldown after a severe edit loop.
 func (s *site) looping() {
 	const it = "acme/widgets#9"
 	at, end := now.Add(-50*time.Minute), now.Add(-48*time.Minute)
@@ -89,7 +89,7 @@ func (s *site) looping() {
 		}}}}})
 }
 
-// limited is an issue that three usage limits in a row stopped.
+// limited is an issue that three consecutive usage limits stopped.
 func (s *site) limited() {
 	const it = "acme/gadgets#41"
 	at := now.Add(-26 * time.Hour)
@@ -114,8 +114,8 @@ func (s *site) limited() {
 		}}}}})
 }
 
-// climbing is an issue whose second attempt continued a session and failed again.
-func (s *site) climbing() {
+// escalating is an issue whose second attempt continued a session and failed again.
+func (s *site) escalating() {
 	const it = "acme/gears#12"
 	at := now.Add(-20 * time.Minute)
 	asked := remark(policy.FromComment, "octocat", "solve", "command solve", "/pawl solve")
@@ -144,7 +144,6 @@ func (s *site) climbing() {
 		Reasons: policy.Because("", "2 attempts in a row failed their verification"), Hint: "Comment /pawl retry to try again."}})
 }
 
-// busy is an issue whose first attempt runs on a node.
 func (s *site) busy() {
 	const it = "acme/gadgets#44"
 	asked := remark(policy.FromComment, "octocat", "solve", "command solve", "@pawl-bot make the parser faster")
@@ -157,7 +156,7 @@ func (s *site) busy() {
 	}
 }
 
-// deliveries stores two webhooks, one of which could not be read.
+// deliveries stores two webhooks; one is unreadable.
 func (s *site) deliveries() {
 	for _, guid := range []string{"a", "b"} {
 		if _, err := s.store.Receive(s.t.Context(), thread.Delivery{GUID: guid, Event: "issues", Payload: []byte("{}"), ReceivedAt: now}); err != nil {
@@ -174,7 +173,6 @@ func (s *site) everything() {
 	s.deliveries()
 }
 
-// printed writes what an agent of busy printed so far.
 func (s *site) printed(lines ...string) {
 	s.t.Helper()
 	dir := filepath.Join(s.data, "attempts", "acme", "gadgets", "44", "1")

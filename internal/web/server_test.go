@@ -20,19 +20,18 @@ import (
 	"github.com/pawlbot/pawl/policy/feedback"
 )
 
-func TestSlowClientsCannotHoldConnectionsAndLargeWebhooksArrive(t *testing.T) {
+func TestTimeoutsCutSlowClientsAndAllowLargeWebhooks(t *testing.T) {
 	s := Server(http.NotFoundHandler())
 	switch {
 	case s.ReadHeaderTimeout <= 0, s.IdleTimeout <= 0, s.MaxHeaderBytes <= 0:
 		t.Errorf("an unbounded server: %+v", s)
-	case s.ReadTimeout < 10*time.Second: // when GitHub gives up
+	case s.ReadTimeout < 10*time.Second: // GitHub's own timeout
 		t.Errorf("a webhook of 25 MiB has only %s", s.ReadTimeout)
 	case s.WriteTimeout <= s.ReadTimeout+pageTime:
 		t.Errorf("an answer after a slow request has no time: %s", s.WriteTimeout)
 	}
 }
 
-// one is a listener that accepts one connection.
 type one struct{ conns chan net.Conn }
 
 func (l one) Accept() (net.Conn, error) {
@@ -45,7 +44,7 @@ func (l one) Accept() (net.Conn, error) {
 func (l one) Close() error   { return nil }
 func (l one) Addr() net.Addr { return &net.TCPAddr{} }
 
-func TestAStalledBodyAndStalledHeadersAreCutOffWithinSeconds(t *testing.T) {
+func TestStalledRequestsAreCutOff(t *testing.T) {
 	const begun = "POST /api/github/hook HTTP/1.1\r\nHost: x\r\n"
 	for name, c := range map[string]struct {
 		sent string
@@ -77,7 +76,7 @@ func TestAStalledBodyAndStalledHeadersAreCutOffWithinSeconds(t *testing.T) {
 	}
 }
 
-func TestAButtonActsForWhoMayFromPawlsOwnPagesOnly(t *testing.T) {
+func TestButtonsNeedPermissionAndPawlsOwnPages(t *testing.T) {
 	var log bytes.Buffer
 	levels := map[string]string{"ada": "write", "bob": "read"}
 	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{Now: time.Now})
@@ -87,7 +86,7 @@ func TestAButtonActsForWhoMayFromPawlsOwnPagesOnly(t *testing.T) {
 	defer db.Close()
 	p, err := newPages(Options{Now: time.Now, Store: db, Log: zerolog.New(&log), Access: Access{
 		URL: "https://pawl.example", Key: make([]byte, keyBytes), Operators: []string{"carol"},
-		Permission: func(_ context.Context, repo string, by Person) (string, error) {
+		Permission: func(_ context.Context, repo string, by User) (string, error) {
 			if repo == "acme/away" {
 				return "", errors.New("away")
 			}
@@ -99,7 +98,7 @@ func TestAButtonActsForWhoMayFromPawlsOwnPagesOnly(t *testing.T) {
 	}
 	done := ""
 	mux := http.NewServeMux()
-	act := func(w http.ResponseWriter, r *http.Request, by Person) {
+	act := func(w http.ResponseWriter, r *http.Request, by User) {
 		done = by.Name()
 		redirect(w, http.StatusSeeOther, "/threads/acme/widgets/7")
 	}
@@ -139,18 +138,18 @@ func TestAButtonActsForWhoMayFromPawlsOwnPagesOnly(t *testing.T) {
 				r.Host = value
 			}
 		}
-		cookie, err := p.cookie(sessionCookie, session{Person: Person{Login: c.login, ID: 7}, Until: time.Now().Add(time.Hour)}, time.Hour, http.SameSiteStrictMode)
+		cookie, err := p.cookie(sessionCookie, session{User: User{Login: c.login, ID: 7}, Until: time.Now().Add(time.Hour)}, time.Hour, http.SameSiteStrictMode)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.AddCookie(cookie)
 		w := httptest.NewRecorder()
 		site.ServeHTTP(w, r)
-		if acted := done != ""; w.Code != c.want || acted != (c.want == http.StatusSeeOther) || acted && done != (Person{Login: c.login}).Name() {
+		if acted := done != ""; w.Code != c.want || acted != (c.want == http.StatusSeeOther) || acted && done != (User{Login: c.login}).Name() {
 			t.Errorf("%s: %d, acted as %q; want %d", name, w.Code, done, c.want)
 		}
 	}
-	if !strings.Contains(log.String(), `"by":"ada","path":"/threads/acme/widgets/7/retry","message":"a person acts"`) {
+	if !strings.Contains(log.String(), `"by":"ada","path":"/threads/acme/widgets/7/retry","message":"a user pressed a button"`) {
 		t.Errorf("the log does not say who acted: %s", &log)
 	}
 	w := httptest.NewRecorder()
@@ -160,7 +159,7 @@ func TestAButtonActsForWhoMayFromPawlsOwnPagesOnly(t *testing.T) {
 	}
 }
 
-func TestARequestWaitsInLineUntilThereIsRoomOrItsClientGoes(t *testing.T) {
+func TestRequestWaitsForRoomOrItsClientLeaves(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
 	h := inLine(make(chan struct{}, 1), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		inside <- struct{}{}
@@ -174,7 +173,7 @@ func TestARequestWaitsInLineUntilThereIsRoomOrItsClientGoes(t *testing.T) {
 	<-inside
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	ask(gone) // returns, although nobody leaves
+	ask(gone) // returns although nobody leaves
 	go func() { ask(t.Context()); close(second) }()
 	leave <- struct{}{}
 	<-first

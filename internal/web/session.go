@@ -16,39 +16,38 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// How long people stay signed in, how long they may take at GitHub, and how long a link of pawl login is good.
+// How long users stay signed in, how long a login at GitHub may take, and how long a link of pawl login works.
 const (
-	sessionTime = 8 * time.Hour // a working day, and the life of GitHub's own user tokens
+	sessionTime = 8 * time.Hour // a working day, and the lifetime of GitHub's user tokens
 	loginTime   = 10 * time.Minute
 	LinkTime    = 5 * time.Minute
 )
 
-// session is what a browser holds, sealed: nobody can read or change it. All nodes on a database have the same key,
-// so any of them knows it.
+// session is a browser's sealed cookie: unreadable and unchangeable. All nodes on a database share the key.
 type session struct {
-	Person
+	User
 	Until time.Time `json:"until"`
-	// Knows is signedOut.Last when it began: it outlives who was signed out until then.
+	// Knows is signedOut.Last at the start: the session survives earlier sign-outs of its user.
 	Knows int64 `json:"knows,omitempty"`
 }
 
-// login is what a browser holds while its person is at GitHub.
+// login is a browser's sealed cookie while its user is at GitHub.
 type login struct {
 	State    string    `json:"state"`
 	Verifier string    `json:"verifier"` // of PKCE
-	Next     string    `json:"next"`     // the path to go to afterwards
+	Next     string    `json:"next"`     // path to open afterwards
 	Until    time.Time `json:"until"`
 }
 
-// keyBytes are 32 of the key that signs and 32 of the one that hides.
+// keyBytes are 32 bytes for signing and 32 for encryption.
 const keyBytes = 64
 
 func newSeal(key []byte) *securecookie.SecureCookie {
-	// The times in what is sealed count, which go by the server's clock.
+	// The sealed times decide; they follow the server's clock.
 	return securecookie.New(key[:keyBytes/2], key[keyBytes/2:]).MaxAge(0).SetSerializer(securecookie.JSONEncoder{})
 }
 
-// SessionKey is the key of the sessions, which is made once for each database.
+// SessionKey is the key of the sessions, made once for each database.
 func SessionKey(ctx context.Context, s *store.Store) (key []byte, err error) {
 	err = s.UpdateShared(ctx, "session key", func(_ time.Time, old []byte) []byte {
 		if key = old; len(old) == keyBytes {
@@ -61,8 +60,7 @@ func SessionKey(ctx context.Context, s *store.Store) (key []byte, err error) {
 	return key, err
 }
 
-// cookie is a sealed one of this site. With https its name begins with __Host-, which keeps other hosts of the
-// domain from setting it.
+// cookie seals a value. Over https the name begins with __Host-, so other hosts of the domain cannot set it.
 func (p *pages) cookie(name string, value any, life time.Duration, sameSite http.SameSite) (*http.Cookie, error) {
 	sealed, err := p.seal.Encode(name, value)
 	return &http.Cookie{
@@ -88,27 +86,27 @@ const (
 	loginCookie   = "pawl-login"
 )
 
-// session reads who is signed in. Who is an operator is asked of the configuration each time, and who was signed out of
-// the database; an error is no yes.
-func (p *pages) session(r *http.Request) (by Person, ok bool, err error) {
+// session returns the signed-in user. Each call reads the operators from the configuration and sign-outs from the database;
+// treat an error as no.
+func (p *pages) session(r *http.Request) (by User, ok bool, err error) {
 	var s session
 	if !p.opened(r, sessionCookie, &s) || !p.Now().Before(s.Until) {
-		return Person{}, false, nil
+		return User{}, false, nil
 	}
 	if s.Login != "" {
 		out, err := p.signedOut(r.Context())
 		if err != nil || s.Knows < max(out.All, out.People[s.ID].N) {
-			return Person{}, false, err
+			return User{}, false, err
 		}
 	}
 	s.Operator = s.Login == "" || p.Access.operator(s.Login)
-	return s.Person, true, nil
+	return s.User, true, nil
 }
 
-// signedOut are the people whose sessions ended before their time. They are counted, since the clocks of nodes differ.
+// signedOut lists users whose sessions ended early. It counts instead of using times, because nodes' clocks differ.
 type signedOut struct {
-	Last   int64          `json:"last"` // the number of the last one
-	All    int64          `json:"all"`  // of the last one that is not among People any more, whose end is that of all
+	Last   int64          `json:"last"` // number of the last sign-out
+	All    int64          `json:"all"`  // number of the last sign-out removed from People; it ends older sessions of all users
 	People map[int64]left `json:"people"`
 }
 
@@ -117,21 +115,20 @@ type left struct {
 	At time.Time `json:"at"`
 }
 
-// maxSignedOut is how many are remembered. Beyond it the sessions of all people end that began before the first of
-// them left: they sign in again.
+// maxSignedOut bounds the list. Beyond it, removing the oldest entry ends the older sessions of all users: they sign in again.
 const maxSignedOut = 1000
 
 const signedOutKey = "signed out"
 
-// SignOut ends the sessions of a person, by the id at GitHub, on all nodes.
-func SignOut(ctx context.Context, s *store.Store, person int64) error {
+// SignOut ends the sessions of the user with this GitHub id on all nodes.
+func SignOut(ctx context.Context, s *store.Store, user int64) error {
 	return s.UpdateShared(ctx, signedOutKey, func(now time.Time, old []byte) []byte {
 		out := readSignedOut(old)
 		out.Last++
-		out.People[person] = left{out.Last, now}
-		first := person
+		out.People[user] = left{out.Last, now}
+		first := user
 		for id, l := range out.People {
-			if now.Sub(l.At) > 2*sessionTime { // whatever the clocks of nodes say, those sessions are over
+			if now.Sub(l.At) > 2*sessionTime { // those sessions have expired by any node's clock
 				delete(out.People, id)
 			} else if l.N < out.People[first].N {
 				first = id
@@ -141,13 +138,13 @@ func SignOut(ctx context.Context, s *store.Store, person int64) error {
 			out.All = out.People[first].N
 			delete(out.People, first)
 		}
-		next, _ := json.Marshal(out) // numbers and times, which can always be written
+		next, _ := json.Marshal(out) // numbers and times always encode
 		return next
 	})
 }
 
 func readSignedOut(data []byte) (out signedOut) {
-	_ = json.Unmarshal(data, &out) // what Pawl did not write is as if nobody had been signed out
+	_ = json.Unmarshal(data, &out) // foreign data counts as no sign-outs
 	if out.People == nil {
 		out.People = map[int64]left{}
 	}
@@ -163,8 +160,7 @@ func (p *pages) signedOut(ctx context.Context) (signedOut, error) {
 
 const linksKey = "login links"
 
-// NewLink makes the secret of a link by which one browser becomes an operator, once and within LinkTime. Only its
-// hash is kept.
+// NewLink makes the secret of a link that makes one browser an operator, once and within LinkTime. Only its hash is stored.
 func NewLink(ctx context.Context, s *store.Store) (secret string, err error) {
 	secret = rand.Text()
 	_, err = useLinks(ctx, s, func(now time.Time, links map[string]time.Time) bool {
@@ -174,7 +170,7 @@ func NewLink(ctx context.Context, s *store.Store) (secret string, err error) {
 	return secret, err
 }
 
-// isGood reports whether a link could be used now. It uses nothing up.
+// isGood reports whether a link is valid. It does not use the link up.
 func isGood(ctx context.Context, s *store.Store, secret string) (good bool, err error) {
 	_, err = useLinks(ctx, s, func(_ time.Time, links map[string]time.Time) bool {
 		_, good = links[hashed(secret)]
@@ -183,7 +179,6 @@ func isGood(ctx context.Context, s *store.Store, secret string) (good bool, err 
 	return good, err
 }
 
-// redeem uses a link up, on all nodes.
 func redeem(ctx context.Context, s *store.Store, secret string) (good bool, err error) {
 	return useLinks(ctx, s, func(_ time.Time, links map[string]time.Time) bool {
 		_, known := links[hashed(secret)]
@@ -192,16 +187,16 @@ func redeem(ctx context.Context, s *store.Store, secret string) (good bool, err 
 	})
 }
 
-// useLinks changes the links that are still good. It writes nothing where f says that nothing changed.
+// useLinks changes the valid links. It writes nothing if f returns false.
 func useLinks(ctx context.Context, s *store.Store, f func(now time.Time, links map[string]time.Time) (changed bool)) (changed bool, err error) {
 	err = s.UpdateShared(ctx, linksKey, func(now time.Time, old []byte) []byte {
 		links := map[string]time.Time{}
-		_ = json.Unmarshal(old, &links) // what Pawl did not write is as if there were none
+		_ = json.Unmarshal(old, &links) // foreign data counts as no links
 		maps.DeleteFunc(links, func(_ string, until time.Time) bool { return !now.Before(until) })
 		if changed = f(now, links); !changed {
 			return nil
 		}
-		next, _ := json.Marshal(links) // texts and times, which can always be written
+		next, _ := json.Marshal(links) // text and times always encode
 		return next
 	})
 	return changed && err == nil, err
@@ -212,7 +207,7 @@ func hashed(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// PagesAt is where the pages of a server on this host are, as it said when it started; remember says so.
+// PagesAt is the address of the pages on this host, as stored at the server's last start; see remember.
 func PagesAt(ctx context.Context, s *store.Store, host string) (address string, err error) {
 	at, err := s.ReadShared(ctx, pagesKey+host)
 	if err == nil && len(at) == 0 {

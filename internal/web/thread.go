@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// How much of a thread its page shows: the newest of each.
+// How much of a thread its page shows, newest first.
 const (
 	maxItems   = 300
 	maxEvents  = 200
@@ -29,14 +29,14 @@ type threadData struct {
 	summary
 	Path          string
 	Wake          time.Time
-	View          checkrun.View // zero where the thread cannot be shown
+	View          checkrun.View // zero if the thread cannot be shown
 	Verdicts      []verdict
 	Runs          []run
 	EarlierItems  int
-	Live          *tail // of the attempt that runs; nil for none
+	Live          *tail // of the running attempt; nil for none
 	Elapsed, Used string
 	Seq           int64 // of the last event
-	Orders        []order
+	Orders        []button
 	Events        []thread.Event
 	EarlierEvents int
 
@@ -48,15 +48,14 @@ type verdict struct {
 	Reasons           []string
 }
 
-// noThread is said of what does not exist and of what the person may not see, so that neither can be told from the
-// other.
+// noThread answers for missing threads and for unreadable ones, so that a user cannot tell them apart.
 const noThread = "There is nothing here that you may see."
 
 func threadOf(r *http.Request) (thread.ID, error) {
 	return thread.Parse(r.PathValue("owner") + "/" + r.PathValue("repo") + "#" + r.PathValue("n"))
 }
 
-// readable is the thread of a request, which the person may see; otherwise it is answered.
+// readable is the thread of a request if the user may see it; otherwise it has answered.
 func (p *pages) readable(w http.ResponseWriter, r *http.Request) (t thread.ID, ok bool) {
 	t, err := threadOf(r)
 	if err == nil {
@@ -84,7 +83,7 @@ func (p *pages) thread(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if real != t && real.Repo() == t.Repo() {
-		// Seen from /threads/{owner}/{repo}/, wherever a proxy put that.
+		// Relative to /threads/{owner}/{repo}/, so that a proxy may add a prefix.
 		redirect(w, http.StatusFound, "../../../"+href(real))
 		return
 	}
@@ -124,7 +123,7 @@ func (p *pages) readThread(ctx context.Context, r *http.Request, t thread.ID) (t
 	}
 	d.summary = summarise(row, f, err, d.Now, maxReasons)
 	state, unread := thread.Fold(events)
-	if err != nil || unread != nil { // the log itself can be read, and says which event is at fault
+	if err != nil || unread != nil { // the log itself is readable, and names the damaged event
 		return d, nil
 	}
 	d.View, d.Verdicts = f, verdicts(f)
@@ -133,7 +132,7 @@ func (p *pages) readThread(ctx context.Context, r *http.Request, t thread.ID) (t
 		live := p.tailOf(t, a.Started, 0)
 		d.Live, d.Elapsed, d.Used = &live, render.Span(d.Now.Sub(a.At)), p.spentSoFar(ctx, t, a.N)
 	}
-	d.Orders, err = p.ordersOf(ctx, who(r), t, state)
+	d.Orders, err = p.buttonsOf(ctx, who(r), t, state)
 	return d, err
 }
 
@@ -161,9 +160,9 @@ func verdicts(f checkrun.View) []verdict {
 	return out
 }
 
-// shown are the fields of each kind of event that an operator looks for: the name on the page and, where it is not
-// the same, the paths in the event's JSON of which the first that is there counts. Prompts, descriptions,
-// transcripts and configuration stay in the log. An event of a newer version shows none.
+// shown are the fields of each event kind that an operator looks for: the name on the page and, if they differ, JSON paths;
+// the first path that exists counts. Prompts, descriptions, transcripts and configuration stay in the log. Event kinds of
+// newer versions show none.
 var shown = map[thread.Kind]string{
 	thread.KindFeedback:     remark,
 	thread.KindIgnored:      remark,
@@ -188,7 +187,7 @@ const remark = "source by:by.login command reason text:raw,text delivery"
 
 type field struct{ Name, Value string }
 
-// maxField is how much of a field is shown, in characters.
+// maxField is the longest field shown, in characters.
 const maxField = 160
 
 func fields(e thread.Event) (all []field) {
@@ -211,7 +210,7 @@ func fields(e thread.Event) (all []field) {
 	return all
 }
 
-// written is a value of the log as people read it; empty for no time.
+// written formats a log value for readers; empty for the zero time.
 func written(v gjson.Result) string {
 	var reasons policy.Reasons
 	if v.IsArray() && json.Unmarshal([]byte(v.Raw), &reasons) == nil {

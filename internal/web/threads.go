@@ -19,30 +19,29 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// perPage is how many threads a page lists, maxQuery how much of a search is used, in characters.
+// perPage is the number of threads on a page; maxQuery is the longest search used, in characters.
 const (
 	perPage  = 25
 	maxQuery = 200
-	// maxListed is how many threads can be looked through, those that changed last.
+	// maxListed is how many threads a search covers, the most recently changed first.
 	maxListed = 100_000
 )
 
 type threadsData struct {
 	frame
-	Counts       []count // for operators, as is Trouble
-	Trouble      []held  // what somebody should look at
+	Counts       []count // for operators only, as is Trouble
+	Trouble      []held  // what operators should look at
 	Query        search
 	Repos        []string
 	States       []checkrun.State
 	Threads      []threadLine
 	First, Last  int
-	Total        int    // 0 where it was not counted
-	Newer, Older string // the queries of these pages; empty for none
-	Any          bool   // there are threads, if not such
-	Paused       string // who paused the repository that is looked for; empty for nobody
+	Total        int    // 0 if not counted
+	Newer, Older string // queries of these pages; empty for none
+	Any          bool   // there are threads, but no match
+	Paused       string // who paused the repository in the search; empty for nobody
 }
 
-// search is what of the threads is asked for.
 type search struct {
 	Text, Repo string
 	State      checkrun.State
@@ -60,7 +59,6 @@ func readSearch(q url.Values) search {
 	return s
 }
 
-// page is the query of another page of the same search.
 func (s search) page(n int) string {
 	q := url.Values{}
 	for name, v := range map[string]string{"q": s.Text, "repo": s.Repo, "state": string(s.State)} {
@@ -74,7 +72,7 @@ func (s search) page(n int) string {
 	return "?" + q.Encode()
 }
 
-// states are those that can be looked for.
+// states are the states that users can search for.
 func states() []checkrun.State {
 	return []checkrun.State{
 		checkrun.Running,
@@ -88,15 +86,13 @@ func states() []checkrun.State {
 	}
 }
 
-// indexed is what a search needs to know of a thread that is in its log alone. It holds for as long as the log does not
-// grow, whichever server wrote it.
+// indexed is what a search needs from a thread's log. It holds until the log grows, whichever server appended to it.
 type indexed struct {
 	seq   int64
 	title string
 	state checkrun.State
 }
 
-// lookUp finds what a search needs to know of a thread.
 func (p *pages) lookUp(ctx context.Context, row thread.ThreadRow) (indexed, error) {
 	if known, ok := p.index.Get(row.Thread); ok && known.(indexed).seq == row.Seq {
 		return known.(indexed), nil
@@ -106,14 +102,13 @@ func (p *pages) lookUp(ctx context.Context, row thread.ThreadRow) (indexed, erro
 		return indexed{}, err
 	}
 	known := indexed{seq: row.Seq}
-	if s, err := thread.Fold(events); err == nil { // else its line says what is wrong with it
+	if s, err := thread.Fold(events); err == nil { // otherwise the thread's line shows the error
 		known.title, known.state = render.Line(s.Snapshot.Title, maxTitle), solver.State(s)
 	}
 	p.index.Add(row.Thread, known)
 	return known, nil
 }
 
-// matches reports whether a thread is looked for.
 func (p *pages) matches(ctx context.Context, s search, row thread.ThreadRow) (bool, error) {
 	if s.Repo != "" && !strings.EqualFold(s.Repo, row.Thread.Repo()) {
 		return false, nil
@@ -130,7 +125,7 @@ func (p *pages) matches(ctx context.Context, s search, row thread.ThreadRow) (bo
 	return (named || strings.Contains(strings.ToLower(known.title), words)) && (s.State == "" || known.state == s.State), err
 }
 
-// findThreads looks through the threads, those that changed last first, until the page is full.
+// findThreads searches the threads, most recently changed first, until the page is full.
 func (p *pages) findThreads(ctx context.Context, r *http.Request) (any, error) {
 	by := who(r)
 	data := threadsData{frame: p.frame(r, "Threads", "./"), Query: readSearch(r.URL.Query()), States: states()}
@@ -157,21 +152,20 @@ func (p *pages) findThreads(ctx context.Context, r *http.Request) (any, error) {
 	return data, p.addTrouble(ctx, &data)
 }
 
-// finding is a search for the threads of one page.
+// finding is the state of one search.
 type finding struct {
 	p     *pages
-	by    Person
+	by    User
 	query search
 	may   map[string]bool // by repository: this user may read it
-	repos []string        // those that may be read
+	repos []string        // readable repositories
 
-	any   bool // there are threads that may be read
+	any   bool // there are readable threads
 	shown []thread.ThreadRow
-	total int  // the threads found
-	cut   bool // the rest was not looked through
+	total int  // threads found
+	cut   bool // the search stopped early
 }
 
-// skip is how many threads stand on the pages before this one.
 func (f *finding) skip() int { return (f.query.Page - 1) * perPage }
 
 func (f *finding) lookThrough(ctx context.Context, rows []thread.ThreadRow) error {
@@ -215,7 +209,7 @@ func (f *finding) mayRead(ctx context.Context, repo string) (bool, error) {
 	return may, nil
 }
 
-// countsAll reports whether threads are counted beyond a full page. It takes long where each has to be asked for or read.
+// countsAll reports whether the search counts beyond a full page. That is slow if it must ask GitHub or read logs for each thread.
 func (f *finding) countsAll() bool {
 	if !f.by.Operator {
 		return false
@@ -230,7 +224,6 @@ func (f *finding) add(row thread.ThreadRow) {
 	}
 }
 
-// setPages sets which threads are on this page, and the queries of the pages beside it.
 func (d *threadsData) setPages(f finding) {
 	d.First, d.Last = f.skip()+1, f.skip()+len(f.shown)
 	if !f.cut {
@@ -244,7 +237,6 @@ func (d *threadsData) setPages(f finding) {
 	}
 }
 
-// pausedBy says who paused the repository that is looked for; empty for nobody.
 func (p *pages) pausedBy(ctx context.Context, data threadsData) (string, error) {
 	owner, name, ok := strings.Cut(data.Query.Repo, "/")
 	if !ok || !slices.Contains(data.Repos, data.Query.Repo) {
@@ -257,7 +249,6 @@ func (p *pages) pausedBy(ctx context.Context, data threadsData) (string, error) 
 	return render.Line(paused.By, maxName) + " paused " + data.Query.Repo + " " + render.Line(paused.Where, maxName), nil
 }
 
-// addTrouble adds what operators should look at.
 func (p *pages) addTrouble(ctx context.Context, data *threadsData) error {
 	stats, err := p.Store.Stats(ctx)
 	if err != nil {
@@ -280,7 +271,6 @@ func (p *pages) addTrouble(ctx context.Context, data *threadsData) error {
 	return nil
 }
 
-// addLines adds the lines of the page.
 func (p *pages) addLines(ctx context.Context, data *threadsData, rows []thread.ThreadRow) error {
 	for _, row := range rows {
 		f, err := p.View(ctx, row.Thread)
@@ -295,14 +285,14 @@ func (p *pages) addLines(ctx context.Context, data *threadsData, rows []thread.T
 type summary struct {
 	Name, Subject, Heading string
 	State, Class           string
-	// Step says that a node works on the thread at this moment.
+	// Step means that a node is working on the thread.
 	Step    bool
 	Rule    string
 	Reasons []string
 	Broken  string // why the thread cannot be shown
 }
 
-// summarise is the summary of a thread with the first reasons, or why it cannot be shown.
+// summarise is a thread's summary with its first reasons, or why it cannot be shown.
 func summarise(row thread.ThreadRow, f checkrun.View, err error, now time.Time, most int) summary {
 	s := summary{Name: render.Line(row.Thread.String(), maxName), Step: row.Running}
 	if err != nil {
@@ -310,7 +300,7 @@ func summarise(row thread.ThreadRow, f checkrun.View, err error, now time.Time, 
 		return s
 	}
 	s.Subject, s.State, s.Class = render.Line(f.Title, maxTitle), render.Spaced(f.State), cmp.Or(classes[f.State], "other")
-	s.Heading = render.Line(checkrun.Checks(f)[0].Title, 200) // the title of the check run says where the thread stands
+	s.Heading = render.Line(checkrun.Checks(f)[0].Title, 200) // the check run's title says where the thread stands
 	s.Rule = render.Spaced(render.Line(string(f.Rule), maxName))
 	s.Reasons = shortened(f.Reasons.Write(func(t time.Time) string { return render.Instant(now, t) }), most)
 	return s
@@ -323,7 +313,7 @@ type threadLine struct {
 	Until, Changed time.Time
 }
 
-// listed is one thread in the list; the state beside the headline is not said again.
+// listed is one thread in the list; it does not repeat the state.
 func listed(row thread.ThreadRow, f checkrun.View, err error, now time.Time) threadLine {
 	t := threadLine{summary: summarise(row, f, err, now, 1), Href: href(row.Thread), Changed: row.UpdatedAt}
 	if err != nil {
@@ -337,7 +327,7 @@ func listed(row thread.ThreadRow, f checkrun.View, err error, now time.Time) thr
 	return t
 }
 
-// shortened are the first reasons, each on one line, and how many more there are.
+// shortened returns the first reasons, each on one line, and how many it left out.
 func shortened(reasons []string, most int) []string {
 	var out []string
 	for i, r := range reasons {
@@ -349,12 +339,12 @@ func shortened(reasons []string, most int) []string {
 	return out
 }
 
-// href is the address of a thread's page, from the first page.
+// href is the address of a thread's page, relative to the first page.
 func href(t thread.ID) string {
 	return "threads/" + url.PathEscape(t.Owner) + "/" + url.PathEscape(t.Name) + "/" + strconv.Itoa(t.Number)
 }
 
-// count is one number at the top. Bad says that somebody should look.
+// count is one number at the top. Bad marks a number that an operator should look at.
 type count struct {
 	Name, Value, Note string
 	Bad               bool
@@ -382,7 +372,7 @@ func counts(s store.Stats) []count {
 	return all
 }
 
-// deliveryStates are shown and counted also where there are none of them.
+// deliveryStates are shown even with a count of 0.
 func deliveryStates() []thread.DeliveryState {
 	return []thread.DeliveryState{thread.Received, thread.Handled, thread.Unparsable, thread.Failed, thread.GivenUp}
 }

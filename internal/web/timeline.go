@@ -14,25 +14,24 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// run is what happened from an order until the work ended, the newest first.
+// run is what happened from a command until the work ended, newest first.
 type run struct {
 	N     int
 	Items []item
 }
 
-// item is one thing that happened. Texts of others are cut and cleaned by the template.
+// item is one thing that happened. The template cleans and cuts foreign texts.
 type item struct {
 	At      time.Time
 	Class   string
 	What    string // in a few words
 	By      string // who did it; empty for Pawl
-	Said    string // in their words
+	Said    string // the user's words
 	Reasons []string
 	Attempt *attempted
 	seq     int64
 }
 
-// Title is what happened and who did it.
 func (it item) Title() string {
 	by := render.Line(it.By, maxName)
 	if strings.HasPrefix(it.What, "’s ") {
@@ -41,17 +40,17 @@ func (it item) Title() string {
 	return render.Joined(" ", by, it.What)
 }
 
-// attempted is one attempt as its thread's page shows it.
+// attempted is one attempt on its thread's page.
 type attempted struct {
 	checkrun.Attempt
-	Diff     policy.Folder // what the thread's branch changes after it, in all folders
+	Diff     policy.Folder // the branch's diff after it, in all folders
 	Verified word
 }
 
-// word is a verdict, and the style of it.
+// word is a verdict with its style.
 type word struct{ Text, Class string }
 
-// timeline is what happened on a thread by runs, the newest first, and how much of it is not shown.
+// timeline is a thread's history by run, newest first, and the number of items left out.
 func timeline(events []thread.Event, s thread.State, f checkrun.View) (runs []run, earlier int) {
 	all := slices.Concat(remarks(s), decisions(events, f), attempts(events, f))
 	slices.SortFunc(all, func(a, b item) int { return cmp.Compare(b.seq, a.seq) })
@@ -68,7 +67,7 @@ func timeline(events []thread.Event, s thread.State, f checkrun.View) (runs []ru
 	return runs, earlier
 }
 
-// runsBegan are the events with which the runs of a thread began.
+// runsBegan are the events that began the runs of a thread.
 func runsBegan(events []thread.Event) (seqs []int64) {
 	var s thread.State
 	for i, e := range events {
@@ -83,7 +82,7 @@ func runsBegan(events []thread.Event) (seqs []int64) {
 	return seqs
 }
 
-// remarks are what people and machines said, and what became of it.
+// remarks are what users and machines wrote, and the result of each remark.
 func remarks(s thread.State) (all []item) {
 	add := func(f thread.Feedback, class, what string) {
 		if f.Own {
@@ -119,7 +118,7 @@ func remarks(s thread.State) (all []item) {
 	return all
 }
 
-// decisions are the trace of what was decided, but for those with which attempts began.
+// decisions are the decisions taken, except those that began an attempt.
 func decisions(events []thread.Event, f checkrun.View) (all []item) {
 	for _, e := range events {
 		switch e.Kind {
@@ -154,7 +153,7 @@ func decisions(events []thread.Event, f checkrun.View) (all []item) {
 			if !read(e, &c) || c.What == "edited" {
 				continue
 			}
-			// What an attempt pushed stands at the attempt.
+			// The attempt shows its own push.
 			pushed := func(a checkrun.Attempt) bool { return c.What == "head_moved" && a.Commit == c.Detail }
 			if !slices.ContainsFunc(f.Attempts, pushed) {
 				all = append(all, item{
@@ -175,7 +174,7 @@ func decisions(events []thread.Event, f checkrun.View) (all []item) {
 	return all
 }
 
-// attempts are those that still stand: one that was handed over goes on as if it had begun later.
+// attempts are the attempts of a thread. An attempt that continued after a handover counts from its last start.
 func attempts(events []thread.Event, f checkrun.View) (all []item) {
 	began := map[int]thread.Event{}
 	for _, e := range events {
@@ -197,7 +196,6 @@ func attempts(events []thread.Event, f checkrun.View) (all []item) {
 	return all
 }
 
-// verifiedClass is the style of a verification.
 func verifiedClass(v policy.Verification) string {
 	switch {
 	case v.Verifies():
@@ -210,7 +208,7 @@ func verifiedClass(v policy.Verification) string {
 
 func read[T any](e thread.Event, into *T) bool { return json.Unmarshal(e.Data, into) == nil }
 
-// lasted is how long an attempt took, or runs by now.
+// lasted is how long an attempt took, or has been running.
 func lasted(a checkrun.Attempt, now time.Time) string {
 	if a.Ending == "" && a.Outcome == "" {
 		return "runs for " + render.Span(now.Sub(a.StartedAt))
@@ -218,7 +216,6 @@ func lasted(a checkrun.Attempt, now time.Time) string {
 	return "took " + render.Dash(a.Duration)
 }
 
-// names are some of a list, and how many more there are.
 func names(all []string, most int) string {
 	var out []string
 	for _, s := range all[:min(len(all), most)] {

@@ -45,43 +45,43 @@ func (b Build) String() string {
 
 // Options are the parts that the pages show. Only Details may be empty.
 type Options struct {
-	// Hook takes every request to the webhook address, whatever its method.
+	// Hook handles every request to the webhook address, whatever its method.
 	Hook  http.Handler
 	Store *store.Store
-	// View is the fold of one thread in the words of the check runs.
+	// View is a thread's fold as the check runs show it.
 	View     func(ctx context.Context, t thread.ID) (checkrun.View, error)
-	GitHub   []prometheus.Collector // what was asked of it
+	GitHub   []prometheus.Collector // metrics of GitHub requests
 	Details  []Detail
 	Counters *Counters
-	Learning func(ctx context.Context) (solver.LearningReport, error) // what was learned of the backends
-	Skew     func() time.Duration                                     // how far the clock of the database is ahead of this machine's; see store.Skew
-	Layers   func() (layers int, bytes int64)                         // what setups left on this server
-	Images   func() (images int, bytes int64)                         // that are unpacked on this server
+	Learning func(ctx context.Context) (solver.LearningReport, error) // the learning report of the backends
+	Skew     func() time.Duration                                     // how far the database's clock is ahead of this machine's; see store.Skew
+	Layers   func() (layers int, bytes int64)                         // setup layers
+	Images   func() (images int, bytes int64)                         // unpacked images
 	Build    Build
-	WebURL   string               // where GitHub shows repositories, without a slash at its end
-	Limits   func() policy.Limits // those that decisions are taken by
+	WebURL   string               // where GitHub shows repositories, without a trailing slash
+	Limits   func() policy.Limits // limits in force
 	Access   Access
-	// Transcript is what an attempt's agent printed; see attempt.ErrNoTranscript.
+	// Transcript is an attempt's output; see attempt.ErrNoTranscript.
 	Transcript func(t thread.ID, a thread.Started) (*attempt.Transcript, error)
-	Stopping   <-chan struct{} // is closed when pages may not follow an attempt any longer; nil for never
-	// HookRanges are where GitHub sends webhooks from, none while that is not known; nil lets everybody send.
+	Stopping   <-chan struct{} // closed when pages must stop following attempts; nil for never
+	// HookRanges are the addresses that GitHub sends webhooks from, none while unknown; nil admits all senders.
 	HookRanges func() []netip.Prefix
-	Proxies    []netip.Prefix // whose X-Forwarded-For is believed
+	Proxies    []netip.Prefix // their X-Forwarded-For is trusted
 	Now        func() time.Time
 	Log        zerolog.Logger
 }
 
 const HookPath = "/api/github/hook"
 
-// How many requests of a kind are worked on at a time: a page folds up to 25 logs, a search all of them once, and a
-// readiness check, which strangers may ask for, takes the write lock that webhooks need.
+// How many requests of a kind run concurrently: a page folds up to 25 logs, a search all of them once. A readiness check,
+// which strangers may request, takes the write lock that webhooks need.
 const (
 	pagesAtOnce   = 2
 	checksAtOnce  = 1
 	scrapesAtOnce = 2
 )
 
-// Public is what GitHub and the supervisors of processes reach: the webhook, and whether the process lives.
+// Public is what GitHub and process supervisors reach: the webhook and the liveness check.
 func Public(o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(
@@ -92,11 +92,10 @@ func Public(o Options) http.Handler {
 	return mux
 }
 
-// alive answers as long as the process can answer at all.
 func alive(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") }
 
-// Pages is everything else, which has a listener of its own: what people see who are signed in, and what the
-// machines of the operator ask. What is not named here is a plain 404.
+// Pages is everything else, on a listener of its own: the pages for signed-in users, and the endpoints for the operator's
+// machines. Unknown paths get a plain 404.
 func Pages(o Options) (http.Handler, error) {
 	p, err := newPages(o)
 	if err != nil {
@@ -113,7 +112,7 @@ func Pages(o Options) (http.Handler, error) {
 	people := p.ownSite(site)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case "/healthz", "/readyz", "/metrics": // a probe may ask by any name of the host, or by none
+		case "/healthz", "/readyz", "/metrics": // a probe may use any host name, or none
 			machines.ServeHTTP(w, r)
 		default:
 			people.ServeHTTP(w, r)
@@ -121,14 +120,14 @@ func Pages(o Options) (http.Handler, error) {
 	}), nil
 }
 
-// handlers are what answers, by the pattern of http.ServeMux.
+// handlers are by pattern of http.ServeMux.
 type handlers map[string]http.Handler
 
-// site is all that people reach. A test looks at each of its pages in a browser.
+// site is every address that users reach. A test opens each page in a browser.
 func (p *pages) site() handlers {
 	all := handlers{}
 	p.addPages(all)
-	p.addOrders(all)
+	p.addButtons(all)
 	p.addLogin(all)
 	return all
 }
@@ -136,7 +135,6 @@ func (p *pages) site() handlers {
 func (p *pages) addPages(to handlers) {
 	line := make(chan struct{}, pagesAtOnce)
 	page := func(path string, show http.HandlerFunc) { to["GET "+path] = p.signedIn(inLine(line, show)) }
-	// shows is a page that is drawn from what read finds.
 	shows := func(path, template string, operators bool, read func(ctx context.Context, r *http.Request) (any, error)) {
 		page(path, func(w http.ResponseWriter, r *http.Request) {
 			if operators && !who(r).Operator {
@@ -159,12 +157,12 @@ func (p *pages) addPages(to handlers) {
 	shows("/backends", "arms.html", true, p.readArms)
 	page(one, p.thread)
 	page(one+"/attempts/{attempt}/log", p.log)
-	// These may take long, by the network.
+	// Slow networks may make these long.
 	to["GET "+one+"/live"] = p.signedIn(http.HandlerFunc(p.live))
 	to["GET "+one+"/attempts/{attempt}/raw"] = p.signedIn(http.HandlerFunc(p.rawLog))
 }
 
-// inLine lets as many requests through at a time as the line has room for.
+// inLine limits the concurrent requests to the capacity of line.
 func inLine(line chan struct{}, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -177,8 +175,8 @@ func inLine(line chan struct{}, h http.Handler) http.Handler {
 }
 
 // Limits of a connection. GitHub gives up on a webhook after 10 s (docs.github.com, "Best practices for using
-// webhooks"); its headers take about 1 KiB. A body's signature can be checked only when all of it has arrived, so
-// readTime also bounds how much strangers can make the server hold.
+// webhooks"); its headers take about 1 KiB. A signature can be checked only over the whole body, so readTime also bounds
+// how much strangers can make the server hold.
 const (
 	headerTime = 5 * time.Second
 	readTime   = 15 * time.Second
@@ -187,11 +185,11 @@ const (
 	maxHeader  = 64 << 10
 )
 
-// maxConnections is the most connections that a listener keeps open. Each costs about 12 KiB.
+// maxConnections is the most open connections of a listener. Each costs about 12 KiB.
 const maxConnections = 2048
 
-// Listen limits the open connections of a listener, to fewer where the process may open few files. Further clients
-// wait in the kernel's queue until a connection ends.
+// Listen limits the open connections of a listener, and to fewer if the process may open few files. Further clients wait in
+// the kernel's queue.
 func Listen(l net.Listener) net.Listener {
 	most := uint64(maxConnections)
 	var files unix.Rlimit
@@ -219,19 +217,18 @@ var templates embed.FS
 //go:embed style.css
 var style string
 
-// script makes pages better that can be read without it: it follows an attempt, and loads what stands before in a log.
+// script is optional on every page: it follows an attempt and loads earlier lines of a log.
 //
 //go:embed page.js
 var script string
 
-// pageTime bounds the work on one page.
 const pageTime = 10 * time.Second
 
 type pages struct {
 	Options
-	templates   map[string]*template.Template // by the names of their files
-	policy      string                        // the Content-Security-Policy
-	lives       chan struct{}                 // those that follow an attempt
+	templates   map[string]*template.Template // by file name
+	policy      string                        // Content-Security-Policy
+	lives       chan struct{}                 // pages that follow an attempt
 	seal        *securecookie.SecureCookie
 	permissions *lru.Cache // permissionOf → permission
 	index       *lru.Cache // thread.ID → indexed
@@ -239,7 +236,7 @@ type pages struct {
 
 func newPages(o Options) (p *pages, err error) {
 	if o.Access.base, err = url.Parse(o.Access.URL); err != nil || o.Access.base.Host == "" {
-		return nil, fmt.Errorf("server.public_url: %q is not where pages can be", o.Access.URL)
+		return nil, fmt.Errorf("server.public_url: %q is not a valid address for the pages", o.Access.URL)
 	}
 	p = &pages{
 		Options:   o,
@@ -252,19 +249,19 @@ func newPages(o Options) (p *pages, err error) {
 	for _, name := range []string{"threads.html", "thread.html", "log.html", "costs.html", "accounts.html", "arms.html", "message.html"} {
 		p.templates[name] = template.Must(template.New("page.html").Funcs(words()).ParseFS(templates, "page.html", name))
 	}
-	p.permissions, _ = lru.New(maxPermissions) // an error is for a size below 1
+	p.permissions, _ = lru.New(maxPermissions) // fails only for a size below 1
 	p.index, _ = lru.New(maxListed)
 	return p, nil
 }
 
-// source is how a policy names what stands in the page itself.
+// source is how a Content-Security-Policy names inline content.
 func source(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// frame is what every page has around its content. Home leads to the first
-// page: a relative address, so that a proxy may serve the pages below a path.
+// frame is what every page has around its content. Home leads to the first page: a relative address, so that a proxy may
+// serve the pages below a path.
 type frame struct {
 	Title    string
 	Home     string
@@ -272,9 +269,9 @@ type frame struct {
 	Script   template.JS
 	Build    Build
 	Now      time.Time
-	By       string // who is signed in; empty where nobody is
+	By       string // the signed-in user; empty for nobody
 	Operator bool
-	Go       string // where the browser goes on by itself; empty for nowhere
+	Go       string // where the browser goes on its own; empty for nowhere
 }
 
 func (p *pages) frame(r *http.Request, title, home string) frame {
@@ -286,13 +283,13 @@ func (p *pages) frame(r *http.Request, title, home string) frame {
 		Build:  p.Build,
 		Now:    p.Now().UTC(),
 	}
-	if by := who(r); by != (Person{}) {
+	if by := who(r); by != (User{}) {
 		f.By, f.Operator = by.Name(), by.Operator
 	}
 	return f
 }
 
-// render answers with a page, or with 500 and no half page.
+// render answers with a whole page, or with 500.
 func (p *pages) render(w http.ResponseWriter, status int, name string, data any) {
 	var b bytes.Buffer
 	if err := p.templates[name].Execute(&b, data); err != nil {
@@ -308,52 +305,49 @@ func (p *pages) render(w http.ResponseWriter, status int, name string, data any)
 	w.Header().Set("Content-Security-Policy", p.policy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	// Whoever asked has gone away if this does not arrive.
 	_, _ = b.WriteTo(w)
 }
 
 const nothingHere = "Nothing here"
 
-// message is a page that says one thing.
 func (p *pages) message(w http.ResponseWriter, r *http.Request, status int, title, what string) {
 	p.lead(w, r, status, way{Title: title, Text: what})
 }
 
-// way is a message with where to go from it; at most one of the last three is set.
+// way is a message with the next step; at most one of the last three fields is set.
 type way struct {
 	Title, Text string
-	Go          string // where the browser goes by itself
-	SignIn      string // the address of a link for signing in
-	Button      string // the words of a button that posts to the page's own address
+	Go          string // where the browser goes on its own
+	SignIn      string // address of a sign-in link
+	Button      string // label of a button that posts to the page's own address
 }
 
-// lead shows a message and where to go from it.
 func (p *pages) lead(w http.ResponseWriter, r *http.Request, status int, to way) {
 	home := "./" + strings.Repeat("../", max(0, strings.Count(r.URL.EscapedPath(), "/")-1))
 	f := p.frame(r, to.Title, home)
-	f.Now, f.Go = time.Time{}, to.Go // without a time, so that two answers are the same
+	f.Now, f.Go = time.Time{}, to.Go // no time, so that two answers are equal
 	p.render(w, status, "message.html", struct {
 		frame
 		Text, SignIn, Button string
 	}{f, to.Text, to.SignIn, to.Button})
 }
 
-// unavailable answers when the store cannot be read. The cause stays in the log.
+// unavailable answers if the store cannot be read. The cause stays in the log.
 func (p *pages) unavailable(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // nobody is waiting any more
+		return // the client has gone
 	}
 	path := render.Line(r.URL.Path, 200)
 	if strings.HasPrefix(path, LinkPath) {
-		path = LinkPath // what follows signs somebody in
+		path = LinkPath // the rest of the path signs a user in
 	}
-	p.Log.Error().Err(err).Str("path", path).Msg("a page could not be shown")
+	p.Log.Error().Err(err).Str("path", path).Msg("show a page")
 	p.message(
 		w,
 		r,
 		http.StatusServiceUnavailable,
 		"Not now",
-		"The database, or who may read this, could not be asked; see /readyz and the server's log. Try again in a minute.",
+		"The database or GitHub did not answer; see /readyz and the server's log. Try again in a minute.",
 	)
 }
 
@@ -361,7 +355,7 @@ func plain(w http.ResponseWriter, status int, s string) {
 	guard(w.Header())
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, s+"\n") // as above
+	_, _ = io.WriteString(w, s+"\n") // a write error means that the client has gone
 }
 
 func redirect(w http.ResponseWriter, status int, to string) {
@@ -370,7 +364,7 @@ func redirect(w http.ResponseWriter, status int, to string) {
 	w.WriteHeader(status)
 }
 
-// guard keeps browsers from guessing types, framing, caching and telling where a link was followed.
+// guard sets headers against MIME sniffing, framing, caching and referrers.
 func guard(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -380,7 +374,7 @@ func guard(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// classes are the styles of the states; of one that is not here it is "other".
+// classes are the styles of the states; other states get "other".
 var classes = map[checkrun.State]string{
 	checkrun.Running:     "running",
 	checkrun.Waiting:     "waiting",
