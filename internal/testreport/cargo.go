@@ -2,11 +2,11 @@ package testreport
 
 import "strings"
 
-// cargo reads cargo test (libtest) and the compiler's errors. A test goes by its path, in whichever
-// crate: cargo names that on the other stream, in no fixed order. A crate that does not compile is one failure.
+// cargo reads cargo test (libtest) and compiler errors. Tests have no crate name: cargo prints crates on the other stream,
+// in no fixed order. A crate that does not compile is one failure.
 func cargo(c *ruled) []rule {
-	listed, inErr := false, false // within the list of failures at the end; within an error of the compiler
-	errors := block{}             // of the compiler, up to the line that names the crate
+	listed, inErr := false, false // in the final list of failures; in a compiler error
+	errors := block{}             // compiler errors up to the line that names the crate
 	c.finish = func() {
 		if errors.lines == 0 || len(c.list) > 0 {
 			return
@@ -42,10 +42,10 @@ func cargo(c *ruled) []rule {
 			inErr = false
 			before := len(c.list)
 			c.note(m[1]+" [build failed]", errors.text())
-			c.failed += len(c.list) - before // the crate and its tests are one
+			c.failed += len(c.list) - before // the crate and its tests are one failure
 			return true
 		}},
-		// What follows ends the list of failures, and finds the errors of the compiler.
+		// Any other line ends the list of failures; here compiler errors are found.
 		{`^.`, func([]string) bool {
 			listed = false
 			return false
@@ -73,7 +73,6 @@ func cargo(c *ruled) []rule {
 	}
 }
 
-// cargoName is a test's path without what cargo says about it.
 func cargoName(s string) string {
 	s = strings.TrimSuffix(strings.TrimSpace(s), " - should panic")
 	return form(` \(line \d+\)$`).ReplaceAllString(s, "")

@@ -17,36 +17,35 @@ var (
 	goRunning = regexp.MustCompile(`^\t\t(\S+) \([0-9.hms]+\)$`)
 )
 
-// goReader reads go test, also with -v and -json, and the errors of go build and go vet. A test is "package
-// Test/sub", without the package where the output ends before it. A parent fails with its subtests and is
-// listed like them.
+// goReader reads go test, also with -v and -json, and errors of go build and go vet. A test is "package Test/sub", without
+// the package if the output ends first. A parent test that fails with its subtests is listed like them.
 type goReader struct {
-	*tally // hasCounts when the output names the tests that pass, too
+	*tally // hasCounts: the output also names passed tests
 
-	pending []*goTest // failed, of the package whose line is still to come
+	pending []*goTest // failed tests of the package whose line is still to come
 	passing []string  // as pending
-	panics  *goTest   // of no test, or of those that ran
-	open    *goTest   // whose lines follow
-	depth   int       // its indentation
-	whole   bool      // its lines need not be indented
+	panics  *goTest   // of no test, or of the tests that ran
+	open    *goTest   // test whose lines follow
+	depth   int       // indentation of open
+	whole   bool      // lines of open need no indentation
 
-	running string // with -v: whose output follows
+	running string // with -v: test whose output follows
 	printed blocks // with -v and -json: by test
 
 	idle, busy bool // packages without tests, and others
 
-	building string   // the package whose errors follow
+	building string   // package whose errors follow
 	builds   blocks   // errors by package
-	failedIn []string // with -json: packages that have a failed test
+	failedIn []string // with -json: packages with a failed test
 }
 
 type goTest struct {
 	name string
-	also []string // tests that ran when the program was ended
+	also []string // tests that ran when the program ended
 	text block
 }
 
-// maxPrinted bounds the tests whose output is kept until they end.
+// maxPrinted bounds the tests whose output is kept until their end.
 const maxPrinted = 1000
 
 func golang(r *ruled) []rule {
@@ -92,7 +91,7 @@ func (g *goReader) line(s string) bool {
 	return false
 }
 
-// mark is a line such as "--- FAIL: TestSum (0.00s)".
+// mark handles a line such as "--- FAIL: TestSum (0.00s)".
 func (g *goReader) mark(what, name string, depth int) {
 	g.seen, g.open = true, nil
 	printed := g.printed.take(name)
@@ -118,7 +117,6 @@ func (g *goReader) mark(what, name string, depth int) {
 	}
 }
 
-// inside takes the lines after a failed test's mark: its log, an example's difference, or a panic.
 func (g *goReader) inside(s string) bool {
 	t := g.open
 	if t == nil {
@@ -140,7 +138,7 @@ func (g *goReader) inside(s string) bool {
 	return true
 }
 
-// outside reports whether a line no longer belongs to the open test: it is not indented below the mark.
+// outside reports whether a line no longer belongs to the open test: it has less indentation than its text.
 func (g *goReader) outside(s string) bool {
 	if g.whole || strings.TrimSpace(s) == "" {
 		return false
@@ -148,14 +146,12 @@ func (g *goReader) outside(s string) bool {
 	return indent(s) <= g.depth
 }
 
-// running notes a test that a panic names as running, if the line does.
 func (t *goTest) running(s string) {
 	if m := goRunning.FindStringSubmatch(s); m != nil {
 		t.also = append(t.also, m[1])
 	}
 }
 
-// verbose is a line of the progress that go test -v prints.
 func (g *goReader) verbose(s string) bool {
 	fields := strings.Fields(s)
 	if len(fields) != 3 || !slices.Contains([]string{"RUN", "CONT", "NAME", "PAUSE"}, fields[1]) {
@@ -169,7 +165,7 @@ func (g *goReader) verbose(s string) bool {
 	return true
 }
 
-// packageLine is what go test prints when a package is done.
+// packageLine handles the line at a package's end.
 func (g *goReader) packageLine(s string) bool {
 	if s == "FAIL" {
 		g.open, g.running = nil, ""
@@ -210,7 +206,6 @@ func (g *goReader) packageDone(pkg, broke string) {
 	g.flush(pkg + " ")
 }
 
-// flush notes what is pending under a prefix.
 func (g *goReader) flush(prefix string) {
 	for _, t := range g.pending {
 		g.add(prefix+t.name, t.text.text())
@@ -222,8 +217,8 @@ func (g *goReader) flush(prefix string) {
 	g.pending, g.panics, g.open = nil, nil, nil
 }
 
-// flushPanic notes the tests that the panic names as running. A panic is a failure by itself if no test explains it and
-// the package is known.
+// flushPanic records the tests that the panic lists as running. If no test explains a panic in a known package, the panic
+// itself is a failure.
 func (g *goReader) flushPanic(prefix string) {
 	text := g.panics.text.text()
 	for _, name := range g.panics.also {
@@ -239,7 +234,6 @@ func (g *goReader) flushPanic(prefix string) {
 	g.add(prefix+"panic", text)
 }
 
-// ranIn notes the tests that passed under a prefix.
 func (g *goReader) ranIn(prefix string) {
 	for _, name := range g.passing {
 		g.pass(prefix + name)
@@ -247,12 +241,12 @@ func (g *goReader) ranIn(prefix string) {
 	g.passing = nil
 }
 
-// build takes a package's errors: a line "# package", then lines with a file and a line number.
+// build handles a package's errors: a line "# package", then lines with file and line number.
 func (g *goReader) build(s string) bool {
 	if strings.HasPrefix(s, "# ") {
 		if m := goHeader.FindStringSubmatch(s); m != nil {
 			g.building = m[1]
-			return false // until an error follows, it may be anybody's remark
+			return false // without an error after it, any program may have printed it
 		}
 	}
 	if g.building == "" {
@@ -271,9 +265,8 @@ func (g *goReader) build(s string) bool {
 	return true
 }
 
-// goEvent is one line of go test -json (go doc test2json) or go build -json. gotestsum's testjson drops
-// FailedBuild, takes a test whose end is missing for a failed one, keeps the output of any number of tests, and
-// stops at a line over 64 KiB.
+// goEvent is one line of go test -json (go doc test2json) or go build -json. gotestsum's testjson is not used: it drops
+// FailedBuild, counts tests without an end as failed, keeps unlimited output, and stops at a line over 64 KiB.
 type goEvent struct {
 	Action, Package, Test, Output, ImportPath, FailedBuild string
 }

@@ -3,14 +3,14 @@ package testreport
 import "strings"
 
 const (
-	deeper    = `^(?:\s*|    .*)$`  // a line of the text of a failure of Jest
-	nodeStack = `^\s*at .*:\d+\)?$` // a line of a stack of Node
+	deeper    = `^(?:\s*|    .*)$`  // line of a Jest failure's text
+	nodeStack = `^\s*at .*:\d+\)?$` // line of a Node stack trace
 )
 
-// jest reads Jest: names and texts from the blocks that begin with "●", or, where the output stops before,
-// names from the tree of --verbose. A test is "file › suite › test".
+// jest reads Jest: names and texts from blocks that begin with "●", or from the --verbose tree if the output ends
+// before the blocks. A test is "file › suite › test".
 func jest(j *ruled) []rule {
-	file, console := "", false // console: within what the tests printed
+	file, console := "", false // console: inside console output of tests
 	return []rule{
 		{`^ ?(FAIL|PASS) {1,2}(?:(\S+) )?(\S+\.\w+)(?: \([0-9.]+ m?s\))?$`, func(m []string) bool {
 			j.close()
@@ -42,17 +42,17 @@ func jest(j *ruled) []rule {
 	}
 }
 
-// vitest reads Vitest: names and texts from the blocks that begin with FAIL, or, where the output stops
-// before, those marked × in the tree. A test is "file > suite > test".
+// vitest reads Vitest: names and texts from blocks that begin with FAIL, or lines marked × in the tree if the output ends
+// before the blocks. A test is "file > suite > test".
 func vitest(v *ruled) []rule {
-	marked := "" // the last of the tree, whose reason may follow
+	marked := "" // last line marked ×; its reason may follow
 	return []rule{
 		{`^ FAIL  (.+)$`, func(m []string) bool {
 			title := m[1]
 			if suite := form(`^(.+?) \[ .+ \]$`).FindStringSubmatch(title); suite != nil {
 				title = suite[1] + " [suite failed to run]"
 			} else if !strings.Contains(title, " > ") {
-				return false // Jest's have a file and nothing else
+				return false // Jest's line has only a file
 			}
 			if v.within == nil || v.within.lines > 0 {
 				return v.begin(title, (*block).text)

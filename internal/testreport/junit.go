@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// Bounds of hostile XML. encoding/xml knows no entities but its own five and no
-// inclusion, so that what it gives is never larger than what it read.
+// Bounds of hostile XML. encoding/xml expands only its own five entities and includes nothing, so its output is never
+// larger than its input.
 const (
 	maxXMLDepth  = 64
-	maxXMLErrors = 100 // places where the XML is broken and reading goes on behind it
+	maxXMLErrors = 100 // broken places after which reading continues
 )
 
-// junitStart begins a report: a line of its own, not indented, as a test's own XML would be.
+// junitStart begins a report: a line of its own without indentation, unlike XML that a test prints.
 var junitStart = regexp.MustCompile(`^(?:<\?xml [^>]*>\s*)?<testsuites?[ >]`)
 
-// junitXML takes the JUnit XML out of an output, line by line. The zero value is ready.
+// junitXML cuts JUnit XML out of an output, line by line. The zero value is ready.
 type junitXML struct {
 	text   strings.Builder
-	closer string // ends the report that is open; empty where none is
+	closer string // ends the open report; empty for none
 }
 
-// cut takes a line's part in a report, and returns the rest; own is false where there is none.
+// cut takes a line's part of a report and returns the rest; own is false if the line has none.
 func (x *junitXML) cut(line string) (rest string, own bool) {
 	if x.closer == "" {
 		start := junitStart.FindString(line)
@@ -47,24 +47,22 @@ func (x *junitXML) cut(line string) (rest string, own bool) {
 }
 
 // junitReader reads the JUnit XML of pytest, Surefire, Gradle, jest-junit, Vitest, node:test, PHPUnit, Playwright, bun,
-// GoogleTest and CTest. A test is
-// "classname.name", or "classname > name" where the class is a file or a sentence.
+// GoogleTest and CTest. A test is "classname.name", or "classname > name" if the class is a file or a sentence.
 type junitReader struct {
 	tally
 
 	suites []string
 	inCase bool
-	name   string // of the case
+	name   string // of the test case
 	state  string // failure, error or skipped
-	text   *block // of the element that tells the state
+	text   *block // text of the element that gives the state
 	texts  string
 	depth  int
 }
 
-// readJUnit reads reports, of which the first may lack its beginning and the last its end, token by token:
-// joshdk/go-junit 1.0.0 counts the same in all whole reports of testdata, but reads nothing of a half report (none of the
-// six that were cut in the middle), of one in another character set or with a bare "&", and keeps the text once more
-// for each element around it (295 MB for 500 kB within 300 elements).
+// readJUnit reads reports token by token; the first may lack its beginning and the last its end. joshdk/go-junit 1.0.0 is
+// not used: it reads no incomplete report, no other character set and no bare "&", and it copies a text for each enclosing
+// element (295 MB for 500 kB inside 300 elements).
 func readJUnit(s string) Report {
 	var j junitReader
 	for range maxXMLErrors {
@@ -77,7 +75,7 @@ func readJUnit(s string) Report {
 		}
 		j.endCase()
 		j.depth, j.suites = 0, nil
-		// Go on behind what is broken.
+		// Continue after the broken place.
 		s = s[min(len(s), int(d.InputOffset())):]
 		next := strings.Index(s, "<testcase")
 		if next < 0 {
@@ -143,7 +141,7 @@ func (j *junitReader) caseName(class, name string) string {
 	noClass := class == "" || class == "test"
 	switch {
 	case noClass:
-		// node:test has the suites only around the case.
+		// node:test names the suites only in the enclosing elements.
 		return strings.Join(append(j.suites[:len(j.suites):len(j.suites)], name), " > ")
 	case class == name:
 		return name
@@ -166,7 +164,7 @@ func (j *junitReader) endElement(element string) {
 	}
 }
 
-// endText ends the element that tells the state; the first that says something counts.
+// endText ends the element that gives the state; the first text counts.
 func (j *junitReader) endText() {
 	if j.text != nil && j.texts == "" {
 		j.texts = j.text.text()
@@ -192,7 +190,7 @@ func (j *junitReader) endCase() {
 	j.inCase = false
 }
 
-// withoutRepetition leaves out a message that the text repeats in its first lines.
+// withoutRepetition omits a message that the text's first lines repeat.
 func withoutRepetition(s string) string {
 	first, rest, _ := strings.Cut(s, "\n")
 	if first != "" && strings.Contains(rest, first) {

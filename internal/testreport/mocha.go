@@ -2,9 +2,9 @@ package testreport
 
 import "strings"
 
-// mocha reads what Mocha prints at the end, whichever reporter was used before. A test is "suite › test".
+// mocha reads Mocha's final output, the same for all reporters. A test is "suite › test".
 func mocha(m *ruled) []rule {
-	var title []string // of a failure, one line each, deeper and deeper
+	var title []string // of a failure, one line a level
 	depth, stack := 0, false
 	return []rule{
 		{`^  \d+ (passing|pending|failing)(?: \(\d+\w+\))?$`, func(g []string) bool {

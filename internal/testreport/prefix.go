@@ -6,20 +6,19 @@ import (
 	"strings"
 )
 
-// lanes are the outputs that a workspace tool, a container tool or a log has put together, each line behind the label
-// of its own: "api:test: ", "web-1  | ", "[INFO] ", "2026-08-12T10:00:00Z ". A line that a reader takes as it
-// stands has no label. Every label that comes again is tried; it counts as one only if its lines are dense, see lane.real.
+// lanes are the outputs that a workspace tool, a container tool or a log merged, each line after its label: "api:test: ",
+// "web-1  | ", "[INFO] ", "2026-08-12T10:00:00Z ". A line that a reader accepts as it is has no label. Every repeated
+// label is tried; it counts only if its lines are dense, see lane.real.
 type lanes struct {
 	by    map[string]*lane
-	order []*lane // that have a reader, as they came
+	order []*lane // lanes with a reader, in order of appearance
 	loose int     // lines without a label
 }
 
-// labelled is a line with the label before it.
 type labelled struct {
-	label string // tells lanes apart; empty for none
-	name  string // put before the names of tests; empty for times and levels
-	rest  string // the line behind the label
+	label string // identifies the lane; empty for none
+	name  string // prefix of test names; empty for times and levels
+	rest  string // line after the label
 }
 
 // Labels that differ from line to line.
@@ -28,19 +27,19 @@ const (
 	levelLabel = "level"
 )
 
-// plain reports whether the label can be nothing else, even if it comes once.
+// plain reports whether the label is certainly one, even if it occurs once.
 func (l labelled) plain() bool { return slices.Contains([]string{timeLabel, levelLabel}, l.label) }
 
 // lane is the output behind one label.
 type lane struct {
 	labelled
 	lines       int
-	first, last int      // loose lines before its first and last line
+	first, last int      // number of loose lines before its first and last line
 	waiting     []string // its lines until it has a reader
 	reader      *Reader
 }
 
-// Bounds of labels. Two lines make one, as a package without tests prints; the others bound memory.
+// Bounds of labels. A package without tests prints two lines, so two lines make a label; the others bound memory.
 const (
 	minLane      = 2
 	maxLabel     = 120 // bytes
@@ -50,11 +49,10 @@ const (
 	maxLaneDepth = 5    // a job, a step and a time before a container before a package
 )
 
-// real reports whether the label is one: no more lines without a label stand between its lines than it has itself. Levels
-// such as [INFO] need not be dense, since Maven prints what tests print without them.
+// real reports whether the label is one: between its lines are no more unlabelled lines than it has lines. Levels such as
+// [INFO] need not be dense, because Maven prints test output without them.
 func (l *lane) real() bool { return l.label == levelLabel || l.last-l.first <= l.lines }
 
-// known reports whether a label is that of a lane.
 func (a *lanes) known(line labelled) bool {
 	if line.plain() {
 		return true
@@ -63,7 +61,6 @@ func (a *lanes) known(line labelled) bool {
 	return l != nil && l.reader != nil
 }
 
-// add takes a line that no reader took.
 func (a *lanes) add(line labelled, depth int) {
 	if line.label == "" {
 		if strings.TrimSpace(line.rest) != "" {
@@ -102,7 +99,7 @@ func (a *lanes) add(line labelled, depth int) {
 	l.waiting = nil
 }
 
-// forget makes room where there are too many labels: those without a reader go.
+// forget drops lanes without a reader if there are too many labels.
 func (a *lanes) forget() {
 	if len(a.by) < maxLabels {
 		return
@@ -114,7 +111,7 @@ func (a *lanes) forget() {
 	}
 }
 
-// reports are those of the lanes that are real, with the label before the names of tests.
+// reports returns the reports of real lanes; their test names begin with the label.
 func (a *lanes) reports() (all []Report) {
 	for _, l := range a.order {
 		if !l.real() {
@@ -132,7 +129,6 @@ func (a *lanes) reports() (all []Report) {
 	return all
 }
 
-// named is a report with something before the names of tests.
 func (t Report) named(label string) Report {
 	f := failures{}
 	for _, one := range t.Failures {
@@ -145,9 +141,9 @@ func (t Report) named(label string) Report {
 	return t
 }
 
-// Forms of labels. One blank belongs to the label, the indentation behind it to the line.
+// Forms of labels. One space belongs to the label, further indentation to the line.
 var (
-	// timeStamp is a time or a position, which differs from line to line: "12:00:01 ", "[1/4] ", "#12 3.456 ".
+	// timeStamp is a time or a position, different on each line: "12:00:01 ", "[1/4] ", "#12 3.456 ".
 	timeStamp = regexp.MustCompile(`^(?:(?:[\[(]\d+(?:[-:.,/T+]\d+)+(?:Z|s)?[\])]|\d+(?:[-:.T+]\d+)+(?:,\d+)?(?:Z|s)?|\d+/\d+/\d+|\d\d[OE]\+?|#\d+|\[ *\d+%\]|\+\d\d:?\d\d|UTC)(?:[ \t]|$))+`)
 	bracket   = regexp.MustCompile(`^[\[(<]([^\[\](){}<>]{1,60})[\])>]:?(?:[ \t]|$)`)
 	bar       = regexp.MustCompile(`^([^\s|│┃][^|│┃]{0,60}?) *[|│┃](?: |$)`)
@@ -156,7 +152,6 @@ var (
 	level     = regexp.MustCompile(`(?i)^(?:trace|debug|info|notice|warn|warning|error|fatal) *$`)
 )
 
-// label takes the label off a line.
 func label(line string) labelled {
 	head := line[:min(len(line), maxLabel)]
 	if m := timeStamp.FindString(head); m != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// labels are the forms in which tools put something before each line; n is the number of the line.
+// labels are the prefixes that tools print; n is the line's number.
 var labels = map[string]func(n int) string{
 	"turbo":             func(int) string { return "api:test: " },
 	"turbo, scoped":     func(int) string { return "@acme/api:test: " },
@@ -44,12 +44,11 @@ func prefixed(output string, label func(n int) string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// numbersOf is a report without names, before which labels stand.
 func numbersOf(r Report) string {
 	return fmt.Sprintf("%s: %d passed, %d failed, %d skipped, %d named, %d ran", r.Runner, r.Passed, r.Failed, r.Skipped, len(r.Failures), len(r.Ran))
 }
 
-func TestWhatStandsBeforeEachLineChangesNothing(t *testing.T) {
+func TestLabelsChangeNothing(t *testing.T) {
 	for tool, label := range labels {
 		for path, output := range recordings(t) {
 			lines := strings.Count(output, "\n")
@@ -77,7 +76,7 @@ func TestWhatStandsBeforeEachLineChangesNothing(t *testing.T) {
 	}
 }
 
-func TestPackagesWhoseLinesAreMixedAreReadEachByItself(t *testing.T) {
+func TestMixedPackageLinesAreSeparated(t *testing.T) {
 	all := recordings(t)
 	api := strings.Split(prefixed(all["testdata/jest.txt"], labels["turbo"]), "\n")
 	web := strings.Split(prefixed(all["testdata/pytest.txt"], func(int) string { return "web:test: " }), "\n")
@@ -97,7 +96,7 @@ func TestPackagesWhoseLinesAreMixedAreReadEachByItself(t *testing.T) {
 	}
 }
 
-func TestALabelThatIsRareIsNone(t *testing.T) {
+func TestRareLabelIsIgnored(t *testing.T) {
 	var log strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&log, "a line of a server's log, number %d\nand another one\n", i)

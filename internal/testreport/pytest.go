@@ -11,27 +11,26 @@ import (
 
 const (
 	pytestPlace     = `^(\S+\.py):\d+: ?`
-	pytestAssertion = `^(?:E$|E  |>  )` // a line of a traceback that says what failed
+	pytestAssertion = `^(?:E$|E  |>  )` // traceback line that shows the failure
 )
 
-// pytestTraces are the tracebacks of a run.
 type pytestTraces struct {
 	all     []*pytestTrace
-	current *pytestTrace // of all, whose lines follow
+	current *pytestTrace // traceback whose lines follow
 }
 
 type pytestTrace struct {
 	title string // "test_add", "TestShapes.test_lists", "tests/test_broken.py"
-	setup bool   // an error before or after the test, or while collecting
-	file  string // the test's, as the traceback's first place has it
+	setup bool   // error before or after the test, or during collection
+	file  string // the test's file, from the traceback's first place
 	text  block
 	used  bool
 }
 
-// pytest reads pytest: names from the short summary, else the lines of -v, else the tracebacks' titles;
-// texts from the tracebacks, else the summary's reasons.
+// pytest reads pytest: names from the short summary, otherwise from the lines of -v, otherwise from tracebacks' titles;
+// texts from the tracebacks, otherwise from the summary's reasons.
 func pytest(p *ruled) []rule {
-	section := "" // FAILURES, ERRORS or another between two rules
+	section := "" // FAILURES, ERRORS or another heading
 	var traces pytestTraces
 	var states failures // from the lines of -v
 	p.finish = func() {
@@ -66,7 +65,7 @@ func pytest(p *ruled) []rule {
 		{`^(FAILED|ERROR) (.*)$`, func(m []string) bool {
 			name, reason := pytestName(m[2])
 			if !pytestFailed(name, section) {
-				return false // other programs' lines begin like this, too
+				return false // other programs print such lines, too
 			}
 			traces.current = nil
 			return p.note(name, cmp.Or(traces.of(name, m[1] == "ERROR"), reason))
@@ -75,7 +74,7 @@ func pytest(p *ruled) []rule {
 		{`^ImportError while loading conftest .*`, func(m []string) bool { return p.note("conftest.py [import failed]", m[0]) }},
 		{`^(?:\[gw\d+\] \[ *\d+%\] (FAILED|ERROR|PASSED) (\S+?::.+?)|(\S+?::.+) (FAILED|ERROR|PASSED)(?: +\[ *\d+%\])?) *$`, func(m []string) bool {
 			p.seen = true
-			state, name := m[1]+m[4], m[2]+m[3] // with pytest-xdist the state comes first
+			state, name := m[1]+m[4], m[2]+m[3] // pytest-xdist prints the state first
 			if state == "PASSED" {
 				p.pass(name)
 			} else {
@@ -86,7 +85,6 @@ func pytest(p *ruled) []rule {
 	}
 }
 
-// pytestFailed reports whether a name is one of pytest's: a test, or in the summary a file.
 func pytestFailed(name, section string) bool {
 	file, _, ofTest := strings.Cut(name, "::")
 	switch {
@@ -98,7 +96,7 @@ func pytestFailed(name, section string) bool {
 	return section == "short test summary info" && strings.HasSuffix(file, ".py")
 }
 
-// pytestName cuts the reason off. Both a parameter and a reason may hold " - ".
+// pytestName cuts the reason off. Parameters and reasons may both contain " - ".
 func pytestName(s string) (name, reason string) {
 	name, reason, _ = strings.Cut(s, " - ")
 	if open := strings.IndexByte(name, '['); open < 0 || strings.HasSuffix(name, "]") {
@@ -113,7 +111,7 @@ func pytestName(s string) (name, reason string) {
 	return name, reason
 }
 
-// line is one between the rules of FAILURES or ERRORS. It reports whether others may follow.
+// line handles a line of FAILURES or ERRORS. It reports whether more may follow.
 func (p *pytestTraces) line(s string) bool {
 	if m := form(`^_{3,} (?:(ERROR at setup of |ERROR at teardown of |ERROR collecting ))?(.+?) _{3,}$`).FindStringSubmatch(s); m != nil {
 		p.current = nil
@@ -146,7 +144,7 @@ func (p *pytestTraces) line(s string) bool {
 	return p.current != nil
 }
 
-// of is the traceback of a test that the summary names; of equal names the file decides, else the order.
+// of finds the traceback of a test in the summary; for equal names the file decides, otherwise the order.
 func (p *pytestTraces) of(name string, setup bool) string {
 	file, test, ofTest := strings.Cut(name, "::")
 	title := strings.ReplaceAll(test, "::", ".")
@@ -173,7 +171,7 @@ func (p *pytestTraces) of(name string, setup bool) string {
 	return found.text.text()
 }
 
-// settle notes the failures that no summary names.
+// settle records the failures that no summary names.
 func (p *pytestTraces) settle(f *failures, states []policy.Failing) {
 	for _, t := range states {
 		f.add(t.Name, cmp.Or(p.of(t.Name, false), p.of(t.Name, true)))
@@ -189,10 +187,10 @@ func (p *pytestTraces) settle(f *failures, states []policy.Failing) {
 	}
 }
 
-// unittest reads Python's unittest, also as Django runs it. A test is "module.Class.test", whichever version
-// prints it, with the parameters of a subtest behind it.
+// unittest reads Python's unittest, also from Django. A test is "module.Class.test" in every Python version, followed by
+// a subtest's parameters.
 func unittest(u *ruled) []rule {
-	after, dashed, ran, outside := false, false, NotCounted, 0 // after a rule; in a failure's text; tests, until the result, and what failed beside them
+	after, dashed, ran, outside := false, false, NotCounted, 0 // after a rule; in a failure's text; tests, until the result; failures outside tests
 	return []rule{
 		{`^={70}$`, func([]string) bool {
 			u.close()
@@ -240,7 +238,7 @@ func unittest(u *ruled) []rule {
 	}
 }
 
-// unittestText leaves the frames of tracebacks out.
+// unittestText omits traceback frames.
 func unittestText(b *block) string {
 	var kept []string
 	frames := false

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A test that no longer runs can be told where the runner names those that pass.
-func TestTestsThatPassedAreNamedWhereTheRunnerNamesThem(t *testing.T) {
+// If the runner names passed tests, a test that no longer runs can be reported.
+func TestPassedTestsAreNamed(t *testing.T) {
 	var naming []string
 	for path, output := range recordings(t) {
 		r := Read(output)
@@ -35,7 +35,7 @@ func TestTestsThatPassedAreNamedWhereTheRunnerNamesThem(t *testing.T) {
 	}
 }
 
-func TestNamesOfMoreTestsThanAreKeptAreNotTold(t *testing.T) {
+func TestTooManyPassedTestsAreNotNamed(t *testing.T) {
 	var out strings.Builder
 	out.WriteString("TAP version 14\n")
 	for range maxRan + 1 {

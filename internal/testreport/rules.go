@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// runners are those that are known, in the order in which they are asked.
+// runners are the known runners, in the order of trying.
 var runners = []struct {
 	name   string
-	starts string // the first line that is looked at more closely; "" for each
+	starts string // first line of interest; "" for any
 	rules  func(*ruled) []rule
 }{
 	{"go", "", golang},
@@ -21,41 +21,41 @@ var runners = []struct {
 	{"tap", "", tap},
 }
 
-// tally is what most readers keep: failing tests, the runner's own numbers, the failure that is being read.
+// tally is what most readers keep: failing tests, the runner's own numbers, the current failure.
 type tally struct {
 	runner string
 	failures
-	tree                    failures // whose own names are known, and not their suites
-	seen                    bool     // the output is this runner's
-	hasCounts               bool     // its numbers were there
-	okay                    bool     // something passed, also where the tests of it are not counted
+	tree                    failures // names known without their suites
+	seen                    bool     // the output is from this runner
+	hasCounts               bool     // its numbers were printed
+	okay                    bool     // something passed, even if not counted
 	passed, failed, skipped int
 
-	last int // number of the last failure of a list whose failures are numbered
+	last int // number of the last failure in a numbered list
 
-	within *block   // takes the lines of a failure; nil between them
-	names  []string // of that failure; several where equal ones stand together
+	within *block   // takes the lines of the current failure; nil between failures
+	names  []string // names of that failure; several if equal failures share a text
 	textOf func(*block) string
 }
 
-// ruled reads the output of one runner, line by line, without colours and line ends: lines of known forms, and blocks of
-// failures between them. The first rule that takes a line has it.
+// ruled reads one runner's output line by line, without colours and line ends: lines of known forms, and blocks of
+// failures between them. The first rule that accepts a line gets it.
 type ruled struct {
 	tally
 	starts *regexp.Regexp
 	begun  bool
 	rules  []rule
 	forms  []*regexp.Regexp // of the rules
-	finish func()           // notes what is still to be noted when the output has ended; may be nil
+	finish func()           // called at the output's end; may be nil
 }
 
-// rule takes a line of a form ("": any), whose groups it gets. False leaves the line to those after it.
+// rule handles a line of a form ("": any) with the form's groups. False passes the line to the next rules.
 type rule struct {
 	form string
 	take func(m []string) bool
 }
 
-// line reports whether the line was the runner's own, so that no other looks at it.
+// line reports whether the line belongs to the runner, so that no other reader sees it.
 func (r *ruled) line(s string) bool {
 	if !r.begun {
 		r.begun = r.starts.MatchString(s)
@@ -86,7 +86,7 @@ func (r *ruled) report() Report {
 
 var forms sync.Map // of compiled patterns
 
-// form is a pattern, compiled once in the process.
+// form compiles a pattern once per process.
 func form(pattern string) *regexp.Regexp {
 	known, ok := forms.Load(pattern)
 	if !ok {
@@ -95,23 +95,23 @@ func form(pattern string) *regexp.Regexp {
 	return known.(*regexp.Regexp)
 }
 
-// What a rule does with its line, which it takes.
+// What a rule may do with its line:
 
-// begin opens a failure, whose lines follow; textOf is what of them is its text.
+// begin opens a failure; textOf selects its text from the lines that follow.
 func (t *tally) begin(name string, textOf func(*block) string) bool {
 	t.close()
 	t.seen, t.within, t.names, t.textOf = true, &block{}, []string{name}, textOf
 	return true
 }
 
-// note is a failure of this line alone, mark one of the runner's tree, whose suites are not known.
+// note records a failure of this line alone; mark records one from the tree, without its suites.
 func (t *tally) note(name, text string) bool {
 	t.seen = true
 	t.add(name, text)
 	return true
 }
 
-// next reports whether a number is that of the next failure of a list, and no text that looks like one.
+// next reports whether a number continues a numbered list of failures; a failure's text may look like one.
 func (t *tally) next(s string) bool {
 	n, ok := number(s)
 	if !ok || n != t.last+1 {
@@ -127,7 +127,7 @@ func (t *tally) mark(name, text string) bool {
 	return true
 }
 
-// inside gives the line to the open failure, if there is one; ends ends that, and leaves the line to others.
+// inside gives the line to the open failure, if any; ends closes it and leaves the line to other rules.
 func (t *tally) inside(m []string) bool {
 	if t.within == nil {
 		return false
@@ -153,14 +153,14 @@ func (t *tally) close() {
 	t.within = nil
 }
 
-// numbers ends the open failure and adds the numbers of what the last group matched, or of the line without groups.
+// numbers closes the open failure and adds the counts in the last group, or in the line if it has no groups.
 func (t *tally) numbers(m []string) bool {
 	t.close()
 	return t.summary(m[len(m)-1])
 }
 
-// summary adds the numbers of a line, such as "5 failed, 1 skipped, 2 passed" or "Tests run: 3, Failures: 1". Where it
-// tells how many ran and not how many passed, those that are left did.
+// summary adds the counts of a line such as "5 failed, 1 skipped, 2 passed" or "Tests run: 3, Failures: 1". If the line
+// says how many ran but not how many passed, the rest passed.
 func (t *tally) summary(s string) bool {
 	passed, failed, skipped := counted(s)
 	return t.count(passed, failed, skipped)
@@ -174,10 +174,9 @@ func (t *tally) count(passed, failed, skipped int) bool {
 	return true
 }
 
-// tests is the number of tests that were counted.
 func (t *tally) tests() int { return t.passed + t.failed + t.skipped }
 
-// report is that of a reader that knows no numbers but the runner's own.
+// report is the report of a reader that relies on the runner's own numbers.
 func (t *tally) report() Report {
 	t.close()
 	for _, f := range t.tree.list {

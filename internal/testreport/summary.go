@@ -8,35 +8,34 @@ import (
 	"strings"
 )
 
-// totalsOnly stands for a runner of which no more than its totals is read.
+// totalsOnly names a runner with only its totals read.
 const totalsOnly = "summary"
 
-// summaries reads the totals of runners that have no reader of their own. A total is a line, or a few lines
-// close together, that hold nothing but counts and the words in which runners count: "Executed 12 tests, with 1 failure",
-// "# pass 11", "12 examples, 1 failure", "[ FAIL 1 | SKIP 0 | PASS 11 ]".
+// summaries reads the totals of runners without their own reader. A total is one line, or a few lines close together, with
+// only counts and the words that runners use: "Executed 12 tests, with 1 failure", "# pass 11", "12 examples, 1 failure",
+// "[ FAIL 1 | SKIP 0 | PASS 11 ]".
 //
-// A line with any other word is none: logs and prose name what they count ("12 jobs completed, 1 failed", "Running 12
-// tests", "3 of the tests failed on main"), totals do not. Nor is a line a total that only counts results without
-// "passed" or what was tested ("3 succeeded, 1 failed" is what deployments print), or only tests ("12 tests").
-// A runner whose total names other things is not read; that it ran is then not known, which is said.
+// A line with any other word is not a total: logs and prose name what they count ("12 jobs completed, 1 failed", "Running 12
+// tests", "3 of the tests failed on main"). Nor is a line that counts results without "passed" or a word for tests
+// (deployments print "3 succeeded, 1 failed"), or only tests ("12 tests"). A runner with other words in its total is not
+// read, and its run is reported as uncounted.
 type summaries struct {
 	all   []total
-	open  total // whose lines are being read
-	near  int   // lines with other words since the last line of open
-	since int   // as near, since the last of all ended
+	open  total // total being read
+	near  int   // other lines since the last line of open
+	since int   // as near, since the end of the last total
 	depth int   // indentation of the last line of open
 	heads []string
-	none  bool // a line says in words that nothing was tested
+	none  bool // a line says that nothing was tested
 }
 
-// total is what a line or a few lines count.
 type total struct {
 	n    map[string]int // by key; see words
 	says says
-	of   string // the part of the tests that is counted; empty for all
+	of   string // counted part of the tests; empty for all
 }
 
-// strong reports whether this is a total of tests, by the words in it.
+// strong reports whether the words show that this is a total of tests.
 func (t total) strong() bool {
 	results := 0
 	for key := range t.n {
@@ -57,7 +56,7 @@ func (t total) strong() bool {
 
 func (t total) empty() bool { return len(t.n) == 0 }
 
-// sum adds up the counts of a group. It is not ok where there are none.
+// sum adds up the counts of a group. ok is false without counts.
 func (t total) sum(group int) (sum int, ok bool) {
 	for key, n := range t.n {
 		if words[key].group == group {
@@ -67,10 +66,9 @@ func (t total) sum(group int) (sum int, ok bool) {
 	return sum, ok
 }
 
-// numbers are those of a report.
 type numbers struct{ passed, failed, skipped int }
 
-// counts are passed, failed and skipped tests; passed is NotCounted where it does not follow from the numbers.
+// counts are passed, failed and skipped tests; passed is NotCounted if it does not follow from the numbers.
 func (t total) counts() (n numbers) {
 	passed, ranPassed := t.sum(groupPassed)
 	n.failed, _ = t.sum(groupFailed)
@@ -89,7 +87,7 @@ func (t total) counts() (n numbers) {
 	return n
 }
 
-// contradicts reports whether another total has a different number of the same, or is of another part.
+// contradicts reports whether two totals give different numbers for the same count, or count different parts.
 func (t total) contradicts(other total) bool {
 	for key, n := range other.n {
 		if t.value(key, n) != n {
@@ -99,7 +97,6 @@ func (t total) contradicts(other total) bool {
 	return cmp.Or(other.of, t.of) != cmp.Or(t.of, other.of)
 }
 
-// value is the number of a key, or another one where there is none.
 func (t total) value(key string, missing int) int {
 	if n, ok := t.n[key]; ok {
 		return n
@@ -107,7 +104,7 @@ func (t total) value(key string, missing int) int {
 	return missing
 }
 
-// grew reports whether another total is a later state of this one, as progress is printed.
+// grew reports whether another total is a later state of this one, as in progress output.
 func (t total) grew(other total) bool {
 	if t.value("tests", NotCounted) != other.n["tests"] {
 		return false
@@ -129,16 +126,15 @@ func (t *total) merge(other total) {
 	t.of = cmp.Or(t.of, other.of)
 }
 
-// Bounds of totals. Longer lines are no totals; lines of one total are at most maxNear others apart, such as names of
-// failed tests; a sum of totals follows them within maxSince lines. Our choice, from the outputs in testdata.
+// Bounds of totals. Longer lines are no totals. Lines of one total have at most maxNear lines between them, such as names
+// of failed tests. A sum of totals follows them within maxSince lines. Our choice, from the outputs in testdata.
 const (
 	maxTotalLine = 200 // bytes
-	maxNear      = 3   // lines that are not blank
+	maxNear      = 3   // not blank
 	maxSince     = 6
 	maxTotals    = 1000
 )
 
-// line takes a line, and reports whether it counts something.
 func (s *summaries) line(line string) bool {
 	if strings.TrimSpace(line) == "" {
 		return false
@@ -159,7 +155,7 @@ func (s *summaries) line(line string) bool {
 	return !t.empty()
 }
 
-// other is a line with other words. Deeper ones explain the line of a total before them.
+// other handles a line with other words. Deeper lines explain the total before them.
 func (s *summaries) other(depth int) {
 	if depth <= s.depth {
 		s.near++
@@ -170,8 +166,7 @@ func (s *summaries) other(depth int) {
 	}
 }
 
-// parse reads a line of counts and of words that runners use. A line of words alone may name what follows,
-// or the columns of a table.
+// parse reads a line of counts and runners' words. A line of words alone may name what follows, or a table's columns.
 func (s *summaries) parse(line string) (total, bool) {
 	if s.heads != nil {
 		t, ok := row(s.heads, line)
@@ -191,7 +186,6 @@ func (s *summaries) parse(line string) (total, bool) {
 	return t, ok
 }
 
-// heads are the columns of a table of tests, if the line names some.
 func (l *scanned) heads(t total) []string {
 	if !t.heading() || len(l.columns) < 2 {
 		return nil
@@ -199,10 +193,9 @@ func (l *scanned) heads(t total) []string {
 	return l.columns
 }
 
-// heading reports whether a line without numbers is about tests.
 func (t total) heading() bool { return t.empty() && t.says.has(ofTests) }
 
-// add takes a line's counts to the total that they belong to.
+// add merges a line's counts into their total.
 func (s *summaries) add(t total, depth int) {
 	if t.heading() && s.open.empty() && t.says.has(aVerdict) {
 		s.open, s.near, s.depth = t, 0, depth
@@ -220,7 +213,7 @@ func (s *summaries) add(t total, depth int) {
 	s.near, s.depth = 0, depth
 }
 
-// onlyErrors reports whether nothing but errors is counted, as compilers do.
+// onlyErrors reports whether only errors are counted, as compilers do.
 func (t total) onlyErrors() bool {
 	if t.says.has(ofTests) {
 		return false
@@ -229,7 +222,7 @@ func (t total) onlyErrors() bool {
 	return errors && len(t.n) == 1
 }
 
-// close ends the open total. One that repeats what is known, or the sum of totals before it, is not counted again.
+// close ends the open total. It ignores a repetition, and the sum of earlier totals.
 func (s *summaries) close() {
 	t := s.open
 	since := s.since
@@ -249,7 +242,7 @@ func (s *summaries) close() {
 	s.all = append(s.all, t)
 }
 
-// repeats reports whether a total says nothing but a part of what another one says: "1 FAILED TEST".
+// repeats reports whether a total only repeats a part of another one: "1 FAILED TEST".
 func (t total) repeats(last total) bool {
 	for key, n := range t.n {
 		part := words[key].group == groupFailed
@@ -260,7 +253,7 @@ func (t total) repeats(last total) bool {
 	return true
 }
 
-// sums reports whether a total is the sum of those before it: of parts, or of several within since lines.
+// sums reports whether a total is the sum of earlier ones: of parts, or of several within since lines.
 func (t total) sums(before []total, since int) bool {
 	if t.of != "" {
 		return false
@@ -282,7 +275,6 @@ func sum(all []total) numbers {
 	return n
 }
 
-// report is the sum of all totals.
 func (s *summaries) report() Report {
 	s.close()
 	n := sum(s.all)
@@ -296,8 +288,7 @@ func (s *summaries) report() Report {
 	return Report{Runner: totalsOnly, Passed: n.passed, Failed: n.failed, Skipped: n.skipped}
 }
 
-// noTests matches a line in which a runner says that it found nothing to run. That tests failed, or are not
-// found to be something, says no such thing.
+// noTests matches a line that says that the runner found no tests. "Tests failed" or "tests not found to be …" do not match.
 var noTests = regexp.MustCompile(`(?i)^\W*(?:(?:error|warning|warn|info|testing)\b\W*)*(?:there (?:are|were|was) )?` +
 	`(?:no|zero|nothing|(?:could|did)(?:n['’]t| not) find any|found no)\b[\w ]{0,20}?\b(?:tests?|testcases?|specs?|examples?|scenarios?)` +
 	`(?: (?:files?|cases?|suites?|modules?|classes|methods|specs?))?` +

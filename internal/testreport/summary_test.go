@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// written are outputs of programs by name, of a file that holds many: "== NAME" or "== NAME | what is true".
+// written reads a file of many outputs: each begins with "== NAME" or "== NAME | the truth".
 func written(t *testing.T, file string) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/written/" + file)
@@ -26,7 +26,7 @@ func written(t *testing.T, file string) map[string]string {
 	return all
 }
 
-// shown are a report's numbers; "-" where no runner was read.
+// shown are a report's numbers; "-" without a runner.
 func shown(r Report) string {
 	if r.Runner == "" {
 		return "-"
@@ -47,7 +47,7 @@ func TestTotalsOfRunnersAreRead(t *testing.T) {
 	}
 }
 
-func TestOutputsOfOtherProgramsAreNoTests(t *testing.T) {
+func TestOtherProgramsAreNotTests(t *testing.T) {
 	all := written(t, "others.txt")
 	if len(all) < 20 {
 		t.Fatalf("only %d outputs", len(all))
@@ -59,8 +59,8 @@ func TestOutputsOfOtherProgramsAreNoTests(t *testing.T) {
 	}
 }
 
-// The outputs are those of public reports, each before and after a change that was called verified though no test ran, or
-// one failed: swift test (BasedHardware/omi#11441), Minitest (ruby/rake#167), turbo (vercel/turborepo#5298), Vitest
+// Outputs from public reports, before and after a change that was called verified although no test ran or one failed:
+// swift test (BasedHardware/omi#11441), Minitest (ruby/rake#167), turbo (vercel/turborepo#5298), Vitest
 // (InsForge/insforge-mcp#100).
 func TestReportedOutputsAreCounted(t *testing.T) {
 	for _, tc := range []struct {
@@ -94,7 +94,7 @@ func TestReportedOutputsAreCounted(t *testing.T) {
 	}
 }
 
-func TestTotalsAddUpAndRepetitionsDoNot(t *testing.T) {
+func TestTotalsAddUpWithoutRepetitions(t *testing.T) {
 	for name, tc := range map[string]struct{ output, want string }{
 		"two runs with the same numbers":  {"a\nb\nc\nd\n3 tests, 1 failure\nrake\n# Running\n...\nFinished\nmore\n3 tests, 1 failure\n", "4 2 0"},
 		"a total of what was before":      {"Executed 2 tests, with 1 failure\nx\nExecuted 3 tests, with 0 failures\ny\nExecuted 5 tests, with 1 failure\n", "4 1 0"},
@@ -110,7 +110,7 @@ func TestTotalsAddUpAndRepetitionsDoNot(t *testing.T) {
 	}
 }
 
-func TestAReportedFailureFailsTheCommandWhateverItsExitCode(t *testing.T) {
+func TestReportedFailureOutranksExitCode(t *testing.T) {
 	for exit := range 2 {
 		v := policy.Verified{Exit: exit, Passed: exit == 0}
 		Count(&v, Read("1 example, 1 failure\n"))

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// tapReader reads TAP 12 to 14 of Perl, node:test, Vitest and others: subtests before their parent's line or in
-// braces behind it, YAML blocks, TODO and SKIP; and what prove prints. A test is "parent > test", or its
-// number; a parent that fails with its subtests is left out.
+// tapReader reads TAP 12 to 14 of Perl, node:test, Vitest and others: subtests before their parent's line or in braces
+// after it, YAML blocks, TODO and SKIP; and prove's output. A test is "parent > test", or its number. A parent that fails
+// with its subtests is omitted.
 type tapReader struct {
 	*tally
-	sure   bool // it is TAP, and no prose that begins with "ok 1"
+	sure   bool // certainly TAP, not prose that begins with "ok 1"
 	tests  int
-	totals tally // as node:test prints them
+	totals tally // of node:test
 
 	open    suites
-	failing string // the failed test that a YAML block belongs to
+	failing string // failed test of the current YAML block
 	prove
 }
 
@@ -122,7 +122,7 @@ func (t *tapReader) shut(depth int) bool {
 	return true
 }
 
-// yamlText leaves out what changes from run to run, and the stack.
+// yamlText omits the stack and whatever changes from run to run.
 func yamlText(b *block) string {
 	lines := strings.Split(strings.Trim(b.b.String(), "\n"), "\n")
 	depth := indent(lines[0])
@@ -146,7 +146,7 @@ func yamlText(b *block) string {
 
 func (t *tapReader) finish() {
 	byProve := t.settle(&t.failures, t.tests > 0)
-	t.seen = t.sure || t.prove.ran || len(t.diags) > 0 // else it was prose such as "ok 1 thing"
+	t.seen = t.sure || t.prove.ran || len(t.diags) > 0 // otherwise it was prose such as "ok 1 thing"
 	t.hasCounts = true
 	n := t.totals
 	switch {
@@ -157,13 +157,13 @@ func (t *tapReader) finish() {
 	}
 }
 
-// prove is what Test::More and prove print beside TAP: reasons, and a summary by file.
+// prove is what Test::More and prove print in addition to TAP: reasons, and a summary by file.
 type prove struct {
-	ran   bool // prove's summary was there
+	ran   bool // prove's summary was printed
 	total int  // tests of all files
 	lost  int  // failed tests of all files
 	files []*proveResult
-	file  *proveResult // of files, whose lines follow
+	file  *proveResult // file whose lines follow
 	diags []*proveDiag
 	diag  *proveDiag
 }
@@ -181,7 +181,7 @@ type proveDiag struct {
 	text       block
 }
 
-// lost reports whether the file itself is a failure, beside listed tests: it died, or its failed tests are not named.
+// lost reports whether the file itself is a failure: it died, or its failed tests are not listed.
 func (r *proveResult) lost(listed int) bool {
 	if r.failed == 0 {
 		return r.wstat != "0"
@@ -236,8 +236,8 @@ func (p *prove) rules() []rule {
 	}
 }
 
-// settle brings the reasons to the failed tests, or notes them from the reasons where prove kept the tests to
-// itself. It reports whether the numbers are prove's.
+// settle adds the reasons to the failed tests; without listed tests it records failures from the reasons. It reports
+// whether prove's numbers count.
 func (p *prove) settle(f *failures, listed bool) bool {
 	for _, d := range p.diags {
 		if d.todo {
@@ -264,8 +264,8 @@ func (p *prove) settle(f *failures, listed bool) bool {
 	return p.total > 0 && !listed
 }
 
-// nodeTotal counts one of the numbers that node --test prints below its TAP, if the line is one. The number of tests
-// comes first; without it others may be missing.
+// nodeTotal counts a number that node --test prints below its TAP. The number of tests comes first; without it other
+// numbers may be missing.
 func (t *tally) nodeTotal(s string) bool {
 	m := form(`^# (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)$`).FindStringSubmatch(s)
 	if m == nil {

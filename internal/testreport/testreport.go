@@ -10,46 +10,43 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Bounds of what is read. A change that breaks more tests than maxFailing is told by the first.
+// Bounds of a report. After maxFailing failing tests the rest is only counted.
 const (
 	maxFailing     = 200
-	maxRan         = 5000     // names of tests that passed; with more than that none are told
-	maxFailureText = 2000     // bytes of one assertion's text
+	maxRan         = 5000     // names of passed tests; beyond it none are listed
+	maxFailureText = 2000     // bytes of one failure's text
 	maxFailureName = 300      // bytes
 	maxTestLine    = 64 << 10 // bytes read of one line
-	maxXML         = 1 << 20  // bytes of JUnit's XML, which may be one line, and of a line that is read at all
+	maxXML         = 1 << 20  // bytes of JUnit XML, which may be one line, and of any line
 )
 
-// NotCounted stands for a number that the test runner did not print.
 const NotCounted = -1
 
-// Report is what test runners say. Without a known one Runner is empty and every number NotCounted.
+// Report is the result of test runners. Without a known runner, Runner is empty and every number NotCounted.
 type Report struct {
-	// Runner names the runners whose output was seen, in the order of their names: cargo, go, jest, junit (XML), mocha,
-	// pytest, tap, unittest, vitest, and summary, of which only the totals were read.
+	// Runner names the runners in the output, sorted: cargo, go, jest, junit (XML), mocha, pytest, tap, unittest, vitest,
+	// and summary for runners with only their totals read.
 	Runner string
-	// Passed, Failed and Skipped are as the runners count, or NotCounted. What failed before its tests ran,
-	// such as a package that does not build, is one failure. Failed is never less than the failures listed.
+	// Passed, Failed and Skipped are the runners' counts, or NotCounted. A failure before any test ran, such as a package that
+	// does not build, counts as one. Failed is never less than len(Failures).
 	Passed, Failed, Skipped int
-	// Passing says that something passed, also where the tests of it are not counted.
+	// Passing says that something passed, even if not counted.
 	Passing  bool
-	Ran      []string         // the tests that passed, where the runner names them
-	Failures []policy.Failing // the failing tests, each name once, in the order of the output
+	Ran      []string         // passed tests, if the runner names them
+	Failures []policy.Failing // failing tests without duplicates, in output order
 }
 
-// Reader reads the output of a verify command as it is written, of whatever length. It may hold that of several
-// runners and programs, begin in the middle and stop anywhere; what the readers do not know is left out. Make it with
-// NewReader; it is for one goroutine.
+// Reader reads a verify command's output of any length. The output may mix runners and programs, begin in the middle and
+// stop anywhere; unknown text is ignored. Create a Reader with NewReader. It is not safe for concurrent use.
 type Reader struct {
 	readers []*ruled
-	line    []byte // that is not complete
+	line    []byte // incomplete line
 	xml     junitXML
 	totals  summaries
 	lanes   lanes
-	depth   int // how many labels were taken off its lines
+	depth   int // labels removed from its lines
 }
 
-// NewReader returns a reader that has read nothing.
 func NewReader() *Reader {
 	r := &Reader{}
 	for _, known := range runners {
@@ -63,7 +60,6 @@ func NewReader() *Reader {
 	return r
 }
 
-// Write implements io.Writer. It never fails.
 func (r *Reader) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part, after, ended := bytes.Cut(rest, []byte{'\n'})
@@ -75,7 +71,7 @@ func (r *Reader) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end reads a line that is complete. What a terminal takes for several lines is several.
+// end reads a complete line, which a terminal may show as several.
 func (r *Reader) end() {
 	plain := render.Clean(strings.TrimSuffix(string(r.line), "\r"))
 	r.line = r.line[:0]
@@ -84,7 +80,6 @@ func (r *Reader) end() {
 	}
 }
 
-// read takes a line without its end.
 func (r *Reader) read(line string) {
 	line, own := r.xml.cut(line)
 	if !own {
@@ -106,7 +101,7 @@ func (r *Reader) read(line string) {
 	r.lanes.add(of, r.depth)
 }
 
-// Report is what the output said. Nothing may be written afterwards.
+// Report returns the result. Write must not be called afterwards.
 func (r *Reader) Report() Report {
 	r.end()
 	var all []Report
@@ -125,15 +120,15 @@ func (r *Reader) Report() Report {
 	return together(all)
 }
 
-// Read reads an output that is there as a whole.
+// Read reads a complete output.
 func Read(output string) Report {
 	r := NewReader()
 	_, _ = r.Write([]byte(output)) // never fails
 	return r.Report()
 }
 
-// sameRun reports whether two reports are of one run: a runner that writes JUnit
-// XML to standard output often prints its own report as well.
+// sameRun reports whether two reports describe one run: a runner that writes JUnit XML to standard output often prints its
+// own report, too.
 func (t Report) sameRun(other Report) bool {
 	named := min(len(t.Failures), len(other.Failures)) > 0
 	if named && len(t.Failures) != len(other.Failures) {
@@ -144,7 +139,7 @@ func (t Report) sameRun(other Report) bool {
 
 func (t Report) numbers() numbers { return numbers{t.Passed, t.Failed, t.Skipped} }
 
-// adds reports whether totals tell of tests beside those that are read otherwise.
+// adds reports whether totals count tests that no other report covers.
 func (t Report) adds(all []Report) bool {
 	if t.Runner == "" {
 		return false
@@ -156,7 +151,6 @@ func (t Report) adds(all []Report) bool {
 	return !told && t.numbers() != numbers{}
 }
 
-// somethingPassed reports whether the runner counts a passed test, or says that something passed.
 func (t Report) somethingPassed() bool { return t.Passing || t.Passed > 0 }
 
 func together(all []Report) Report {
@@ -185,13 +179,12 @@ func plus(a, b int) int {
 	return a + max(0, b)
 }
 
-// failures collects failing tests, each name once, and the names of those that passed. The zero value is empty.
+// failures collects failing tests without duplicates, and the names of passed tests. The zero value is empty.
 type failures struct {
 	list []policy.Failing
 	ran  []string
 }
 
-// pass notes a test that passed.
 func (f *failures) pass(name string) {
 	name = stableName(name)
 	if name == "" || len(f.ran) > maxRan {
@@ -200,7 +193,6 @@ func (f *failures) pass(name string) {
 	f.ran = append(f.ran, name)
 }
 
-// add notes a failing test. Where it is known already, its first text stays.
 func (f *failures) add(name, text string) {
 	name, text = stableName(name), clip(text, maxFailureText)
 	known := slices.IndexFunc(f.list, func(t policy.Failing) bool { return t.Name == name })
@@ -213,8 +205,7 @@ func (f *failures) add(name, text string) {
 	}
 }
 
-// explain gives a text to the first test without one that is called so, behind whatever suites, if there is
-// one.
+// explain gives a text to the first test of this name without one, whatever its suites.
 func (f *failures) explain(name, text string) bool {
 	name = stableName(name)
 	known := false
@@ -231,7 +222,7 @@ func (f *failures) explain(name, text string) bool {
 	return known
 }
 
-// called reports whether a full name is this name, or this name behind suites.
+// called reports whether a full name is this name, or ends with it after suites.
 func called(full, name string) bool {
 	before, ok := strings.CutSuffix(full, name)
 	if !ok {
@@ -243,34 +234,33 @@ func called(full, name string) bool {
 	return strings.HasSuffix(before, " > ") || strings.HasSuffix(before, " › ")
 }
 
-// suite is a test whose subtests follow.
 type suite struct {
 	name   string
-	depth  int // its indentation
-	failed int // failures known when it began
-	// The others are TAP's: tests known when it began, whether a brace ends it, and whether it failed itself.
+	depth  int // indentation
+	failed int // failures known at its start
+	// For TAP: tests known at its start, whether a brace ends it, and whether it failed itself.
 	tests         int
 	braces, notOK bool
 }
 
-// suites are those around a line, the outermost first, each deeper than the one before it.
+// suites are the suites around a line, outermost first, each deeper than the one before.
 type suites []suite
 
-// enter begins a suite; within a hundred there are no further ones.
+// enter begins a suite, at most a hundred deep.
 func (s *suites) enter(n suite) {
 	if len(*s) < 100 {
 		*s = append(*s, n)
 	}
 }
 
-// leave ends the suites that lie as deep as a line or deeper.
+// leave ends the suites at a line's depth or deeper.
 func (s *suites) leave(depth int) {
 	for n := len(*s); n > 0 && (*s)[n-1].depth >= depth; n-- {
 		*s = (*s)[:n-1]
 	}
 }
 
-// at is the suite of a name at a depth; nil where none is open.
+// at is the open suite of a name at a depth, or nil.
 func (s suites) at(depth int, name string) *suite {
 	i := slices.IndexFunc(s, func(s suite) bool { return s.depth == depth && s.name == name })
 	if i < 0 {
@@ -279,7 +269,7 @@ func (s suites) at(depth int, name string) *suite {
 	return &s[i]
 }
 
-// under is a test's name behind those of its suites.
+// under prefixes a test's name with its suites.
 func (s suites) under(name string) string {
 	for _, around := range slices.Backward(s) {
 		name = around.name + " > " + name

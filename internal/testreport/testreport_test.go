@@ -16,8 +16,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// recordings are outputs of real test runners, and of those that could not run
-// where the others were recorded, written after their documentation; see
+// recordings are outputs of real test runners, or follow the documentation of runners that could not run here; see
 // testdata/README.md.
 func recordings(t testing.TB) map[string]string {
 	t.Helper()
@@ -42,7 +41,6 @@ func recordings(t testing.TB) map[string]string {
 	return all
 }
 
-// golden writes a report for people.
 func golden(r Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "runner: %s\npassed %d, failed %d, skipped %d\n", r.Runner, r.Passed, r.Failed, r.Skipped)
@@ -55,7 +53,7 @@ func golden(r Report) string {
 	return b.String()
 }
 
-func TestRecordedRunsReadAsTheirGoldenFilesSay(t *testing.T) {
+func TestRecordedRunsMatchTheirGoldens(t *testing.T) {
 	for path, output := range recordings(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			goldentest.Compare(t, path+".golden", golden(Read(output)))
@@ -63,7 +61,7 @@ func TestRecordedRunsReadAsTheirGoldenFilesSay(t *testing.T) {
 	}
 }
 
-func TestFailingTestsAreReadFromTheOutputOfRunners(t *testing.T) {
+func TestFailingTestsAreRead(t *testing.T) {
 	for _, tc := range []struct {
 		name, output string
 		want         []string
@@ -92,7 +90,7 @@ func TestFailingTestsAreReadFromTheOutputOfRunners(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyLooksLikeAFailureIsNone(t *testing.T) {
+func TestLookalikesAreNoFailures(t *testing.T) {
 	for _, tc := range []struct {
 		name, output string
 		want         []string
@@ -113,7 +111,7 @@ func TestWhatOnlyLooksLikeAFailureIsNone(t *testing.T) {
 	}
 }
 
-func TestEachRecordingIsReadByItsOwnReaderAlone(t *testing.T) {
+func TestOnlyOneReaderTakesEachRecording(t *testing.T) {
 	also := map[string]string{"django.txt": "unittest"}
 	for path, output := range recordings(t) {
 		name := strings.TrimPrefix(filepath.Base(path), "written-")
@@ -127,7 +125,7 @@ func TestEachRecordingIsReadByItsOwnReaderAlone(t *testing.T) {
 	}
 }
 
-func TestSeveralRunnersInOneOutputAreAddedUp(t *testing.T) {
+func TestSeveralRunnersAddUp(t *testing.T) {
 	all := recordings(t)
 	r := Read("make: go test\n" + all["testdata/go-test-v.txt"] + "\nnpm test\n" + all["testdata/jest.txt"] +
 		all["testdata/pytest.txt"] + "make: *** [test] Error 1\n")
@@ -140,7 +138,7 @@ func TestSeveralRunnersInOneOutputAreAddedUp(t *testing.T) {
 	}
 }
 
-func TestAnXMLReportBesideTheRunnersOwnIsNotCountedTwice(t *testing.T) {
+func TestXMLReportIsNotCountedTwice(t *testing.T) {
 	all := recordings(t)
 	own := Read(all["testdata/pytest.txt"])
 	both := Read(all["testdata/pytest.txt"] + all["testdata/junit-pytest.xml"])
@@ -161,10 +159,10 @@ func TestColoursAndLineEndsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestTheTailOfAnOutputInventsNoFailure(t *testing.T) {
+func TestTailOfOutputInventsNoFailure(t *testing.T) {
 	for path, output := range recordings(t) {
 		if filepath.Ext(path) == ".xml" {
-			continue // without its first line nothing tells XML
+			continue // XML needs its first line
 		}
 		known := map[string]bool{}
 		for _, f := range Read(output).Failures {
@@ -180,8 +178,8 @@ func TestTheTailOfAnOutputInventsNoFailure(t *testing.T) {
 	}
 }
 
-// related reports whether a name is part of a known one, because the parents or the
-// file stood in the part which is missing, or tells a whole package, file or suite.
+// related reports whether a name is part of a known one, because its parents or file are missing, or names a whole
+// package, file or suite.
 func related(name string, known map[string]bool) bool {
 	last := name[strings.LastIndex(name, " > ")+1:]
 	for k := range known {
@@ -192,7 +190,7 @@ func related(name string, known map[string]bool) bool {
 	return strings.HasSuffix(name, " failed to run]") || strings.HasSuffix(name, "build failed]") || strings.HasSuffix(name, ".t")
 }
 
-func TestAnOutputIsReadTheSameInWhateverPiecesItComes(t *testing.T) {
+func TestChunkingChangesNothing(t *testing.T) {
 	for path, output := range recordings(t) {
 		r := NewReader()
 		for piece := range slices.Chunk([]byte(output), 7) {
@@ -206,7 +204,7 @@ func TestAnOutputIsReadTheSameInWhateverPiecesItComes(t *testing.T) {
 	}
 }
 
-func TestAFailureAtTheBeginningOfNineMegabytesIsNamed(t *testing.T) {
+func TestFailureBeforeNineMegabytesIsNamed(t *testing.T) {
 	all := recordings(t)
 	output := all["testdata/go-test-v.txt"] + all["testdata/jest.txt"] + all["testdata/junit-pytest.xml"] + "\n"
 	for _, name := range []string{"unittest", "mocha", "vitest", "cargo-test", "tap-node"} {
@@ -219,7 +217,7 @@ func TestAFailureAtTheBeginningOfNineMegabytesIsNamed(t *testing.T) {
 	}
 }
 
-func TestNamesAreTheSameInTheNextRun(t *testing.T) {
+func TestNamesAreStable(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"adds (5 ms)", "adds (1.2 s)"},
 		{"a > b 12ms", "a > b 7ms"},
@@ -236,7 +234,7 @@ func TestNamesAreTheSameInTheNextRun(t *testing.T) {
 	}
 }
 
-func TestHostileXMLIsReadWithoutHarm(t *testing.T) {
+func TestHostileXMLIsHarmless(t *testing.T) {
 	for name, s := range map[string]string{
 		"entities":     `<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><testsuite><testcase name="x"><failure>&b;&b;</failure></testcase></testsuite>`,
 		"outside":      `<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><testsuite><testcase name="x"><failure>&a;</failure></testcase></testsuite>`,
@@ -251,7 +249,7 @@ func TestHostileXMLIsReadWithoutHarm(t *testing.T) {
 	}
 }
 
-func TestAReportOfAnotherCharacterSetOrWithABareAmpersandIsRead(t *testing.T) {
+func TestOtherCharacterSetsAndBareAmpersandsAreRead(t *testing.T) {
 	for _, s := range []string{
 		`<?xml version="1.0" encoding="ISO-8859-1"?><testsuite><testcase classname="a" name="x"><failure/></testcase></testsuite>`,
 		`<testsuite><testcase classname="a" name="x"><failure message="a & b"/></testcase></testsuite>`,
@@ -262,14 +260,13 @@ func TestAReportOfAnotherCharacterSetOrWithABareAmpersandIsRead(t *testing.T) {
 	}
 }
 
-func TestANumberThatNoRunnerCanMeanIsNotAddedUp(t *testing.T) {
+func TestAbsurdNumbersAreIgnored(t *testing.T) {
 	huge := "test result: ok. 99999999999999999999 passed; 0 failed; 0 ignored;\n"
 	if r := Read(huge + huge); r.Passed != 0 || r.Failed != 0 {
 		t.Errorf("%d passed, %d failed", r.Passed, r.Failed)
 	}
 }
 
-// checkBounds fails when a report is larger than promised.
 func checkBounds(t interface{ Errorf(string, ...any) }, r Report) {
 	if len(r.Failures) > maxFailing {
 		t.Errorf("%d failures", len(r.Failures))
@@ -286,7 +283,7 @@ func checkBounds(t interface{ Errorf(string, ...any) }, r Report) {
 	}
 }
 
-func TestAnyMixtureOfLinesIsReadWithinBoundsAndTheSameTwice(t *testing.T) {
+func TestRandomLinesAreBoundedAndDeterministic(t *testing.T) {
 	var lines []string
 	for _, output := range recordings(t) {
 		lines = append(lines, strings.SplitAfter(output, "\n")...)

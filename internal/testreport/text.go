@@ -10,15 +10,13 @@ import (
 )
 
 var (
-	// duration is what runners put behind a name: "(5 ms)", " 12ms", "(1.2s)", "# time=3.1ms".
 	duration = regexp.MustCompile(`(?: # time=[0-9.]+m?s| \((?:[0-9.]+ ?(?:ms|s|m))(?: [0-9.]+ ?(?:ms|s))?\)| [0-9.]+ms)(?: \{)?$`)
-	// temporary is a folder or file that is called something else in the next run.
+	// temporary is a path that differs in the next run.
 	temporary = regexp.MustCompile(`(?:/private)?/(?:tmp|var/tmp|var/folders)/[^\s:'"\])]+`)
-	// address is where an object lay in memory.
-	address = regexp.MustCompile(`0x[0-9a-fA-F]{6,16}`)
+	address   = regexp.MustCompile(`0x[0-9a-fA-F]{6,16}`)
 )
 
-// stableName is a name as the next run would print it.
+// stableName removes from a name what differs in the next run.
 func stableName(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	s = duration.ReplaceAllString(strings.TrimSpace(s), "")
@@ -27,7 +25,6 @@ func stableName(s string) string {
 	return strings.TrimSpace(clip(s, maxFailureName))
 }
 
-// clip cuts text to at most n bytes, at a rune.
 func clip(s string, n int) string {
 	s = strings.Trim(s, "\n")
 	if len(s) <= n {
@@ -37,16 +34,16 @@ func clip(s string, n int) string {
 	return render.Head(s, n-len(mark)) + mark
 }
 
-// block gathers the lines of one failure. It holds little more than is kept.
+// block gathers the lines of one failure. It holds little more than the kept text.
 type block struct {
 	b     strings.Builder
 	lines int
 }
 
-// maxBlockLines ends a block: a runner that was killed in one must not hide another.
+// maxBlockLines ends a block: after a killed runner, the next failure must still be found.
 const maxBlockLines = 400
 
-// add takes a line and reports whether the block still takes more.
+// add reports whether the block takes more lines.
 func (b *block) add(line string) bool {
 	if b.b.Len() < maxFailureText {
 		b.b.WriteString(clip(line, maxFailureText))
@@ -58,7 +55,7 @@ func (b *block) add(line string) bool {
 
 func (b *block) text() string { return dedent(b.b.String()) }
 
-// upTo makes the text of a failure that which stands before the first line of a form.
+// upTo cuts a failure's text at the first line of a form.
 func upTo(end string) func(*block) string {
 	return func(b *block) string {
 		lines := strings.Split(b.text(), "\n")
@@ -69,13 +66,13 @@ func upTo(end string) func(*block) string {
 	}
 }
 
-// blocks gathers text under names, until it is known what becomes of it.
+// blocks gathers text by name until it is needed.
 type blocks struct {
 	by    map[string]*block
-	names []string // as they came
+	names []string // in order of appearance
 }
 
-// add takes a line of a name, of at most so many names.
+// add appends a line to a name's text, for up to most names.
 func (b *blocks) add(most int, name, line string) {
 	if b.by[name] == nil {
 		if len(b.by) >= most {
@@ -98,7 +95,7 @@ func (b *blocks) take(name string) string {
 	return known.text()
 }
 
-// dedent takes away the indentation that all lines share, and blank lines at the ends.
+// dedent removes common indentation, and blank lines at the ends.
 func dedent(s string) string {
 	lines := strings.Split(strings.Trim(s, "\n"), "\n")
 	common := len(s)
@@ -115,7 +112,7 @@ func dedent(s string) string {
 
 func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
-// number reads a count; more than a billion tests of a hostile output are none.
+// number reads a count. It rejects more than a billion: the output may be hostile.
 func number(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	if err != nil {

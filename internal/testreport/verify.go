@@ -14,14 +14,14 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Trial runs verify commands over one state of the files. Close ends it.
+// Trial runs verify commands on one state of the files. Close ends it.
 type Trial struct {
 	Run   func(command string) (policy.Verified, error)
 	Close func()
 }
 
-// Verify runs commands in a trial until one fails, and says what that means beside what they came to before, on the
-// base. What fails is run again at once in a trial of its own, after the commands before it.
+// Verify runs commands in a trial until one fails, and compares the results with before, the base's results. A failed
+// command runs again at once in its own trial, after the commands before it.
 func Verify(commands []string, before []policy.Verified, open func() (Trial, error)) (all []policy.Verified, err error) {
 	t, err := open()
 	if err != nil {
@@ -54,7 +54,6 @@ func Verify(commands []string, before []policy.Verified, open func() (Trial, err
 	return all, nil
 }
 
-// repeat runs commands and returns the result of the last one.
 func repeat(commands []string, open func() (Trial, error)) (v policy.Verified, err error) {
 	t, err := open()
 	if err != nil {
@@ -69,11 +68,10 @@ func repeat(commands []string, open func() (Trial, error)) (v policy.Verified, e
 	return v, err
 }
 
-// maxFailureTexts bounds the texts that are kept of a command's failures together, in bytes.
+// maxFailureTexts bounds the failure texts kept for one command, in bytes.
 const maxFailureTexts = 64 << 10
 
-// Count takes over what the tests came to. Runners tell the same failure in
-// several places; it counts once.
+// Count adds test reports to a result. A failure that several runners report counts once.
 func Count(v *policy.Verified, all ...Report) {
 	seen, text, counted, passing := map[string]bool{}, 0, false, false
 	for _, t := range all {
@@ -115,15 +113,14 @@ func Count(v *policy.Verified, all ...Report) {
 	}
 }
 
-// Bounds of reading report files: how many entries of the work tree are looked
-// at, and how many files are read.
+// Bounds of reading report files: entries of the work tree to visit, and files to read.
 const (
 	maxReportEntries = 100_000
 	maxReports       = 200
 )
 
-// Watch looks at the report files below a folder, those whose names are reported, and returns what reads the ones
-// that changed since. A nil function reports none.
+// Watch records the report files below a folder (reported selects them by name). changed reads those that changed since. If
+// reported is nil, there are none.
 func Watch(dir string, reported func(name string) bool) (changed func() []Report) {
 	if reported == nil {
 		return func() []Report { return nil }
@@ -147,14 +144,12 @@ func Watch(dir string, reported func(name string) bool) (changed func() []Report
 	}
 }
 
-// stamp is what a file was like when it was looked at.
 type stamp struct {
 	at   time.Time
 	size int64
 }
 
-// stamps are the report files of a folder as they are. What cannot be read is
-// left out: the exit code decides.
+// stamps are the current report files of a folder. Unreadable files are omitted: the exit code decides.
 func stamps(dir string, reported func(name string) bool) map[string]stamp {
 	found := map[string]stamp{}
 	root, err := os.OpenRoot(dir)
@@ -163,7 +158,7 @@ func stamps(dir string, reported func(name string) bool) map[string]stamp {
 	}
 	defer root.Close()
 	seen := 0
-	// An error of the walk ends it; what was found by then is what there is.
+	// After an error, the files found so far count.
 	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		seen++
 		switch {
@@ -184,13 +179,13 @@ func stamps(dir string, reported func(name string) bool) map[string]stamp {
 	return found
 }
 
-// MaxRead bounds what is read of one file that an agent can write, in bytes.
+// MaxRead is the most that is read of one file that an agent can write, in bytes.
 const MaxRead = 1 << 20
 
-var ErrUnread = errors.New("no regular file of up to 1 MiB")
+var ErrUnread = errors.New("not a regular file of up to 1 MiB")
 
-// ReadRegular reads the beginning of a file that an agent can write. It follows no link out of the root and
-// opens nothing but a regular file: a pipe in its place must not be waited for.
+// ReadRegular reads the beginning of a file that an agent can write. It follows no link out of the root, and opens only
+// regular files: opening a pipe could block.
 func ReadRegular(root *os.Root, name string) ([]byte, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestOnlyReportsWrittenDuringTheWatchAreRead(t *testing.T) {
+func TestWatchReadsOnlyNewReports(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, failing string) {
 		text := `<testsuite tests="1"><testcase classname="suite" name="` + failing + `"><failure message="no"/></testcase></testsuite>`

@@ -8,28 +8,28 @@ import (
 	"unicode"
 )
 
-// Groups of what runners count.
+// Groups of counts.
 const (
-	groupNone = iota // a word without a number of its own, or counts of other things
+	groupNone = iota // no number of its own, or counts of other things
 	groupTests
 	groupPassed
 	groupFailed
 	groupSkipped
-	groupOther // files, suites, steps: what is counted beside them is not tests
+	groupOther // files, suites, steps: counts of other things
 )
 
-// word is what a word means in a total. Words of one key are the same count.
+// word is a word's meaning in a total. Words with the same key are the same count.
 type word struct {
 	key    string
 	group  int
 	says   says
-	order  bool // before a number it makes that an ordinal: "test 3"
-	splits bool // what follows counts something else
-	any    bool // other programs count in it, too, so it does not say that these are tests
+	order  bool // makes a preceding number an ordinal: "test 3"
+	splits bool // the next word counts something else
+	any    bool // other programs use it too, so it does not prove tests
 }
 
-// words are those that runners use in totals, by what they count; see TestTotalsOfRunnersAreRead. A star marks what
-// is an ordinal before a number, a question mark what other programs count in, too.
+// words are runners' words in totals, by what they count; see TestTotalsOfRunnersAreRead. A star marks words that make a
+// number an ordinal, a question mark words that other programs use, too.
 var words = vocabulary(map[string]string{
 	"tests":      "tests* test* testcases testcase* cases case* examples example* specs spec* scenarios scenario* runs total?",
 	"doctests":   "doctests doctest*",
@@ -60,7 +60,7 @@ var words = vocabulary(map[string]string{
 	"unsure":    "incomplete inconclusive",
 })
 
-// Words without a count of their own: that tests ran, what is counted beside them, and what stands between.
+// Words without a count of their own: verbs, other things that runners count, and fillers.
 const (
 	verbs  = "ran run executed completed complete finished done tried summary result results status"
 	others = "suites suite* files file* steps step* features feature* groups group* snapshots snapshot* containers container* build* " +
@@ -90,7 +90,7 @@ func vocabulary(counts map[string]string) map[string]word {
 		name, order := strings.CutSuffix(w, "*")
 		all[name] = word{group: groupOther, order: order}
 	}
-	all["assertions"] = word{group: groupOther, says: aVerdict} // only tests count them
+	all["assertions"] = word{group: groupOther, says: aVerdict} // only tests count assertions
 	for w := range strings.FieldsSeq(fillers) {
 		all[w] = word{}
 	}
@@ -112,11 +112,11 @@ func groupOf(key string) int {
 	return groupSkipped
 }
 
-// says is what the words of a total say beside its numbers.
+// says is what a total's words tell in addition to its numbers.
 type says int
 
 const (
-	ofTests  says = 1 << iota // that tests are counted
+	ofTests  says = 1 << iota // tests are counted
 	aVerdict                  // how they ended, or that they ran
 	ofPassed                  // how many "passed"
 	aTime                     // how long it took
@@ -131,7 +131,7 @@ func saysOf(group int) says {
 	return aVerdict
 }
 
-// phrases are words that mean something else together.
+// phrases are words with another meaning together.
 var phrases = strings.NewReplacer(
 	"unexpected successes", "upassed", "unexpected success", "upassed", "unexpected pass", "upassed",
 	"expected failures", "xfailed", "expected failure", "xfailed", "expected fail", "xfailed",
@@ -139,34 +139,34 @@ var phrases = strings.NewReplacer(
 )
 
 var (
-	// partName is the part of the tests behind a total: "- in com.acme.WidgetTest", "- Widget.Tests.dll (net8.0)".
+	// partName is the part of the tests after a total: "- in com.acme.WidgetTest", "- Widget.Tests.dll (net8.0)".
 	partName = regexp.MustCompile(`\s-+\s+(?:in\s+)?([\w$/-]+\.[\w.$/-]+)(?:\s+\([^)]*\))?$`)
-	// times are durations, times of day, shares and fractions of numbers: none of them is a count.
+	// times are durations, times of day, percentages and fractions, which are not counts.
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\d[t ]\d\d:\d\d\S*|\d+(?::\d\d)+(?:\.\d+)?|\d+(?:\.\d+)? ?(?:ms|µs|us|ns|s|secs?|(?:milli|micro|nano)?seconds?|min|mins|minutes?|h)\b|` +
 		`\d+m\d+(?:\.\d+)?s|\d+(?:\.\d+)? ?%|\d+\.\d+|exit(?:ing|ed)? with (?:exit )?code \d+`)
-	// signed is how Dart counts: +11 passed, ~2 skipped, -1 failed.
+	// signed is Dart's form: +11 passed, ~2 skipped, -1 failed.
 	signed = regexp.MustCompile(`\+(\d+)(?: ~(\d+))?(?: -(\d+))?:`)
 	lexeme = regexp.MustCompile(`\d+(?:,\d{3})*|\p{L}[\p{L}'’]*|  +|\t|[^\s]`)
 )
 
-// scanned is a line of a total, in segments: the words around one number.
+// scanned is a total's line in segments: the words around one number.
 type scanned struct {
 	segments []segment
-	columns  []string // keys of the words without a number, in their order
+	columns  []string // keys of the words without a number, in order
 	says     says
 	of       string
 }
 
-// segment is a number with the words before and behind it.
+// segment is a number with the words before and after it.
 type segment struct {
 	before, behind []word
-	n, outOf       int // NotCounted without
+	n, outOf       int // NotCounted if missing
 	end            string
-	unit           bool // behind "with": the next word is what is counted, whatever follows
+	unit           bool // after "with": the next word is the unit, whatever follows
 	parens         bool
 }
 
-// scan reads a line's words and numbers. It is not ok if one of the words is not of the vocabulary.
+// scan reads a line's words and numbers. ok is false if the vocabulary lacks a word.
 func scan(line string) (scanned, bool) {
 	var l scanned
 	line = strings.ToLower(strings.TrimSpace(line))
@@ -185,7 +185,7 @@ func scan(line string) (scanned, bool) {
 	return l, l.cut(plain)
 }
 
-// known reports whether every word of a line is of the vocabulary.
+// known reports whether the vocabulary has every word of a line.
 func known(line string) bool {
 	if strings.Contains(line, "\t") {
 		return false // columns
@@ -200,7 +200,7 @@ func known(line string) bool {
 	return some
 }
 
-// cut divides a line into segments. It is not ok where a number is an ordinal.
+// cut divides a line into segments. ok is false if a number is an ordinal.
 func (l *scanned) cut(line string) bool {
 	c := cutting{segment: empty}
 	for _, lex := range lexeme.FindAllString(line, -1) {
@@ -234,7 +234,7 @@ func (l *scanned) cut(line string) bool {
 	return true
 }
 
-// cutting is a line of which a part is cut into segments.
+// cutting is a line being cut into segments.
 type cutting struct {
 	done          []segment
 	segment              // being read
@@ -243,7 +243,6 @@ type cutting struct {
 
 var empty = segment{n: NotCounted, outOf: NotCounted}
 
-// number takes a number: of what is being read, or the whole of which that is a part, "11 of 12", "11/12".
 func (c *cutting) number(n int) {
 	if c.divides() {
 		c.segment = c.done[len(c.done)-1]
@@ -261,13 +260,12 @@ func (c *cutting) number(n int) {
 	c.n = n
 }
 
-// divides reports whether a number and a word or sign of division stand before the current lexeme.
+// divides reports whether a number and "of" or "/" precede the current lexeme.
 func (c *cutting) divides() bool {
 	_, divided := number(c.lastBut)
 	return divided && slices.Contains([]string{"/", "of"}, c.last)
 }
 
-// end ends a segment at a separator.
 func (c *cutting) end(by string) {
 	c.segment.end = by
 	if c.segment.blank() {
@@ -279,7 +277,6 @@ func (c *cutting) end(by string) {
 	c.parens = by == "("
 }
 
-// late is a bracket that ends the segment before it, behind blanks.
 func (c *cutting) late(by string) {
 	if by != "]" || len(c.done) == 0 {
 		return
@@ -288,7 +285,6 @@ func (c *cutting) late(by string) {
 	last.end = cmp.Or(last.end, by)
 }
 
-// blank reports whether the segment has neither a word nor a number.
 func (s segment) blank() bool {
 	if len(s.before) > 0 {
 		return false
@@ -298,13 +294,12 @@ func (s segment) blank() bool {
 
 func (s segment) numberless() bool { return s.n == NotCounted }
 
-// around are the words of a segment.
 func (s segment) around() []word { return slices.Concat(s.before, s.behind) }
 
 // head reports whether the segment is a heading in brackets: "[  PASSED  ]", "[doctest]".
 func (s segment) head() bool { return s.numberless() && s.end == "]" }
 
-// total is what the segments count. It is not ok if a number is an ordinal, or nobody says what it counts.
+// total adds up the segments. ok is false if a number is an ordinal, or no word says what it counts.
 func (l *scanned) total() (total, bool) {
 	c := counting{total: total{n: map[string]int{}, says: l.says, of: l.of}}
 	for _, seg := range l.segments {
@@ -324,15 +319,13 @@ func (l *scanned) total() (total, bool) {
 	return c.total, true
 }
 
-// counting makes a total of segments.
 type counting struct {
 	total
 	columns []string
-	subject int     // what the first unit of the line is: tests, or something else
-	label   segment // before the current one, if that has no number
+	subject int     // first unit of the line: tests, or something else
+	label   segment // previous segment, if it has no number
 }
 
-// note takes what the words of a segment say.
 func (c *counting) note(seg segment) {
 	around := seg.around()
 	for _, w := range around {
@@ -349,7 +342,7 @@ func (c *counting) note(seg segment) {
 	}
 }
 
-// name takes a segment without a number, which may name what the next one counts, or a column.
+// name handles a segment without a number: a label for the next one, or a column.
 func (c *counting) name(seg segment) {
 	for _, w := range seg.around() {
 		if w.key != "" {
@@ -360,7 +353,7 @@ func (c *counting) name(seg segment) {
 	c.label = seg
 }
 
-// whole notes of how many tests others are a part: "out of 10".
+// whole handles the size of the whole: "out of 10".
 func (c *counting) whole(seg segment) {
 	if seg.outOf == NotCounted || c.subject == groupOther {
 		return
@@ -368,21 +361,19 @@ func (c *counting) whole(seg segment) {
 	c.n["tests"] = seg.outOf
 }
 
-// take takes a segment with a number.
 func (c *counting) take(seg segment) bool {
 	if seg.ordinal() {
 		return false
 	}
 	kind, ok := c.kind(seg)
-	if ok && !c.beside(seg) {
+	if ok && !c.otherUnit(seg) {
 		c.count(seg, kind)
 	}
 	c.label = segment{}
 	return ok
 }
 
-// beside reports whether the number is one of files, suites or steps.
-func (c *counting) beside(seg segment) bool {
+func (c *counting) otherUnit(seg segment) bool {
 	around := seg.around()
 	if len(around) == 0 {
 		around = c.label.before
@@ -390,8 +381,8 @@ func (c *counting) beside(seg segment) bool {
 	return cmp.Or(unitOf(around), c.subject) == groupOther
 }
 
-// kind is what the number of a segment counts: as its own words say, else the label before it. It is not ok where
-// nothing does, unless another number explains it.
+// kind is what a segment's number counts, by its own words or by the label before it. ok is false if neither tells and no
+// other number explains it.
 func (c *counting) kind(seg segment) (word, bool) {
 	named := lastCount(c.label.before)
 	if len(seg.around()) == 0 {
@@ -421,7 +412,7 @@ func (c *counting) count(seg segment, kind word) {
 	}
 }
 
-// ordinal reports whether the number tells which test it was, and not how many: "test 3 failed".
+// ordinal reports whether the number is a position: "test 3 failed".
 func (s segment) ordinal() bool {
 	if s.outOf != NotCounted {
 		return false
@@ -429,7 +420,7 @@ func (s segment) ordinal() bool {
 	return len(s.before) > 0 && s.before[len(s.before)-1].order
 }
 
-// counts is the word that the number counts: a result before tests, "12 tests passed"; behind "with" the next word,
+// counts is the word that the number counts. A result outranks tests: "12 tests passed". After "with" it is the next word:
 // "with 12 tests failed after 0.1 seconds".
 func (s segment) counts() word {
 	behind, before := lastCount(s.behind), lastCount(s.before)
@@ -447,10 +438,10 @@ func (s segment) counts() word {
 	return cmp.Or(behind, before)
 }
 
-// isResult reports whether the word counts tests by how they ended.
+// isResult reports whether the word counts tests by result.
 func (w word) isResult() bool { return w.group > groupTests && w.group < groupOther }
 
-// lastCount is the last of the words that says what is counted, results before tests.
+// lastCount is the last word with a count; results outrank tests.
 func lastCount(all []word) (found word) {
 	for _, w := range all {
 		if w.isResult() || found.key == "" {
@@ -460,7 +451,7 @@ func lastCount(all []word) (found word) {
 	return found
 }
 
-// unitOf is what the words are about: tests, or files, suites, steps.
+// unitOf is the unit of the words: tests, or files, suites, steps.
 func unitOf(all []word) int {
 	unit := groupNone
 	for _, w := range all {
@@ -476,7 +467,7 @@ func unitOf(all []word) int {
 	return unit
 }
 
-// row is a row of a table below a line of column names, such as Julia prints.
+// row reads a table row below a line of column names, as Julia prints.
 func row(heads []string, line string) (total, bool) {
 	if i := strings.LastIndex(line, "|"); i >= 0 {
 		line = line[i+1:]
@@ -497,7 +488,7 @@ func row(heads []string, line string) (total, bool) {
 	return t, true
 }
 
-// counted are the numbers of a line that is known to be a total, whatever other words it has.
+// counted reads a line that is certainly a total, whatever other words it has.
 func counted(line string) (passed, failed, skipped int) {
 	var l scanned
 	plain := times.ReplaceAllString(phrases.Replace(strings.ToLower(line)), " ")
