@@ -55,8 +55,7 @@ func table(f View, rows int) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// column is one of the table of attempts: its name, whether it stands on the right, its cells, and whether it says
-// anything of these attempts.
+// column is a column of the table of attempts: its name, its alignment, its cells, and whether it is useful.
 type column struct {
 	name  string
 	right bool
@@ -70,7 +69,6 @@ func backend(a Attempt) string {
 		render.When(a.Decision.Different, ", different approach")
 }
 
-// Result is what the attempt came to.
 func (a Attempt) Result() string {
 	switch {
 	case !a.ended():
@@ -112,7 +110,7 @@ func similarity(a Attempt) string {
 	return render.Joined(" ", fmt.Sprintf("%.2f", clamp(a.Similarity)), similarKind(a.SimilarKind))
 }
 
-// similarKind lets through only the two kinds there are.
+// similarKind only returns the two known kinds.
 func similarKind(kind string) string {
 	if kind == "failure" || kind == "revision" {
 		return kind
@@ -120,7 +118,6 @@ func similarKind(kind string) string {
 	return ""
 }
 
-// totals are what attempts used together.
 func totals(run []Attempt) string {
 	if len(run) == 0 {
 		return ""
@@ -163,12 +160,12 @@ func tokens(t policy.Tokens) string {
 	return render.When(t.Input > 0 || t.Output > 0, used)
 }
 
-// words writes one of our own terms for people: usage_limit as usage limit.
+// words writes our own terms for people: usage_limit as usage limit.
 func words[S ~string](term S) string {
 	return render.Prose(render.Spaced(render.Line(string(term), 40)))
 }
 
-// clamp keeps a share in 0..1; what is no number is 0.
+// clamp limits a share to 0..1; NaN is 0.
 func clamp(share float64) float64 {
 	if !(share > 0) {
 		return 0
@@ -176,7 +173,7 @@ func clamp(share float64) float64 {
 	return min(1, share)
 }
 
-// shownRungs bounds the recoveries that are listed, the newest of them.
+// shownRungs limits the listed recoveries to the newest.
 const shownRungs = 20
 
 func rungs(run []Attempt) string {
@@ -214,13 +211,13 @@ func RungName(rung int) string {
 	}[rung]
 }
 
-// RungTokens are the tokens that recoveries of a rung used, with a dash where none are known.
+// RungTokens are the tokens of a rung's recoveries, or a dash if unknown.
 func RungTokens(f learning.Fired) string { return ofSome(render.Count(f.Tokens), f.Counted, f.Times) }
 
-// RungCost is what they cost, likewise.
+// RungCost is their cost, likewise.
 func RungCost(f learning.Fired) string { return ofSome(render.Cost(f.CostUSD), f.Priced, f.Times) }
 
-// ofSome writes a sum of the known values. Where some are unknown it says how many the sum covers.
+// ofSome writes a sum of the known values, with their number if some are unknown.
 func ofSome(sum string, known, all int) string {
 	switch known {
 	case 0:
@@ -231,7 +228,7 @@ func ofSome(sum string, known, all int) string {
 	return fmt.Sprintf("%s for %d of %d", sum, known, all)
 }
 
-// Spent is what a recovery took, and what the answers before it had used that were thrown away.
+// Spent is a recovery's use, and the use of discarded answers.
 func Spent(r policy.Rung) string {
 	wasted := render.Joined(
 		", ",
@@ -247,7 +244,7 @@ func Spent(r policy.Rung) string {
 	)
 }
 
-// Used is what an attempt used, as far as it is known.
+// Used is an attempt's known use.
 func Used(a Attempt) []string {
 	return slices.DeleteFunc([]string{
 		tokens(a.Tokens),
@@ -340,7 +337,7 @@ func (p *page) addAttempt(a Attempt) {
 	p.fold(fmt.Sprintf("Attempt %d: %s", a.N, what), strings.Join(parts, "\n\n"))
 }
 
-// afterTests is how many files the agent edited without running tests again.
+// afterTests is how many files the agent edited after its last test run.
 func afterTests(t policy.Trajectory) string {
 	return render.When(t.FilesAfterTests > 0, policy.Plural(t.FilesAfterTests, "file")+" changed after the last test run")
 }
@@ -376,7 +373,7 @@ func limit(f View) string {
 		", " + render.Reset(f.Now, f.Limit.ResetsAt)
 }
 
-// verdictLines are the verdicts that say more than that all is well.
+// verdictLines are the verdicts other than "all is well".
 func verdictLines(f View) string {
 	if !Speaks(f, NameSeverity) && !Speaks(f, NameStagnation) {
 		return ""

@@ -24,7 +24,7 @@ const (
 	Completed  = "completed"
 )
 
-// The conclusions that Pawl uses. Where a check is required neutral passes; failure and action_required block.
+// Pawl's conclusions. If a check is required, neutral passes; failure and action_required block.
 const (
 	Success        = "success"
 	Neutral        = "neutral"
@@ -32,8 +32,8 @@ const (
 	ActionRequired = "action_required"
 )
 
-// Checks renders the three check runs. They tell of the head commit, about which a question says nothing. On which commit
-// they are put is for the caller to say.
+// Checks renders the three check runs. They describe the head commit, which a question does not concern. The caller
+// chooses the commit.
 func Checks(f View) []forge.CheckRun {
 	if f.Before != nil {
 		f = *f.Before
@@ -54,8 +54,8 @@ func check(f View, name string) forge.CheckRun {
 	return forge.CheckRun{Name: name, ExternalID: ExternalID(f.Thread, name), DetailsURL: f.DetailsURL}
 }
 
-// pending is a verdict before any attempt has ended. It stays open while the run goes on; then it becomes
-// neutral, so that it neither blocks a merge nor claims what nobody looked at.
+// pending is a verdict before the first attempt's end. It stays open during the run; then it becomes neutral, so
+// that it neither blocks a merge nor claims an inspection.
 func pending(c forge.CheckRun, f View, what string) forge.CheckRun {
 	p := &page{}
 	if f.over() {
@@ -73,7 +73,7 @@ func pending(c forge.CheckRun, f View, what string) forge.CheckRun {
 	return c
 }
 
-// buttons are the actions that fit the state, at most three.
+// buttons are a state's actions, at most three.
 func buttons(f View) []forge.Button {
 	switch f.State {
 	case Running:
@@ -81,7 +81,7 @@ func buttons(f View) []forge.Button {
 	case Waiting:
 		return waitingButtons(f)
 	case Answered, Planned:
-		return nil // more is asked for in words
+		return nil // a comment can ask for more
 	case Done, Failed, ConfigError:
 		return []forge.Button{button("retry")}
 	default:
@@ -89,13 +89,12 @@ func buttons(f View) []forge.Button {
 	}
 }
 
-// waitingButtons are the actions that fit a thread that waits.
 func waitingButtons(f View) []forge.Button {
 	resume := button("resume")
 	if slices.Contains([]policy.Rule{policy.RuleBudget, policy.RuleDailyCap, policy.RuleCap, policy.RuleProbe, policy.RuleCrowded}, f.Rule) {
-		resume.Description = "Look whether there is room now" // no order of a person ends these waits
+		resume.Description = "Look whether there is room now" // no user's command ends these waits
 	}
-	// A bound above the thread, which has no end that is known, is the operator's to raise.
+	// Only the operator can raise a global limit, whose end is unknown.
 	ofThread := f.Rule == policy.RuleBudget || f.Rule == policy.RuleDailyCap
 	if ofThread && !f.Until.IsZero() {
 		return []forge.Button{resume, button("raise"), button("stop")}
@@ -103,7 +102,7 @@ func waitingButtons(f View) []forge.Button {
 	return []forge.Button{resume, button("stop")}
 }
 
-// stoppedButtons are the actions that help after a rule has stopped the run.
+// stoppedButtons are the helpful actions after a rule has stopped the run.
 func stoppedButtons(rule policy.Rule) []forge.Button {
 	words := rule.Words()
 	switch words.Help {
@@ -115,13 +114,12 @@ func stoppedButtons(rule policy.Rule) []forge.Button {
 		return []forge.Button{button("retry"), button("escalate")}
 	default:
 	}
-	if words.Stops == "" { // a rule that is not known
+	if words.Stops == "" { // an unknown rule
 		return []forge.Button{button("retry"), button("escalate")}
 	}
 	return nil // the hint says what helps
 }
 
-// button is the button of a command.
 func button(name string) forge.Button {
 	return forge.Button{
 		Label:       strings.ToUpper(name[:1]) + name[1:],
@@ -137,7 +135,7 @@ func title(parts ...string) string { return render.Short(render.Joined(": ", par
 
 var safeThread = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+#[0-9]+$`)
 
-// threadName is the thread in markers and identifiers; what is no owner/repo#n becomes unknown.
+// threadName is the thread in markers and identifiers; unknown for other forms than owner/repo#n.
 func threadName(thread string) string {
 	if len(thread) > 200 || !safeThread.MatchString(thread) {
 		return "unknown"
@@ -150,11 +148,10 @@ func repoName(thread string) string {
 	return repo
 }
 
-// maxBytes is the size that no text of Pawl exceeds: GitHub refuses summaries and comments of more than 65,535.
+// maxBytes limits every text of Pawl: GitHub refuses summaries and comments of more than 65,535.
 const maxBytes = 60_000
 
-// page collects the parts of a Markdown text. Every part is closed in itself, so
-// a text that is too long is cut between parts and never inside a block.
+// page collects the parts of a Markdown text. Each part is complete, so an overlong text is cut between parts.
 type page struct{ parts []string }
 
 // sentence adds paragraphs of Pawl's own words; names in them must be escaped.
@@ -171,7 +168,7 @@ func (p *page) list(lines ...string) {
 // reasons are the first max reasons as escaped lines.
 func reasons(all []string, max int) []string { return first(all, max, "reason", render.Prose) }
 
-// first are the lines of the first max of all, and one that counts the others.
+// first are the lines of the first max items, and one that counts the others.
 func first[T any](all []T, max int, what string, line func(T) string) (lines []string) {
 	for _, one := range all[:min(len(all), max)] {
 		lines = append(lines, line(one))
@@ -182,7 +179,7 @@ func first[T any](all []T, max int, what string, line func(T) string) (lines []s
 	return lines
 }
 
-// fold adds a folded section. The title must be escaped and of one line, and no Markdown.
+// fold adds a folded section. The title must be escaped, without line breaks and Markdown.
 func (p *page) fold(title, body string) {
 	if body != "" {
 		p.parts = append(p.parts, "<details><summary>"+title+"</summary>\n\n"+body+"\n\n</details>")
@@ -191,7 +188,7 @@ func (p *page) fold(title, body string) {
 
 func (p *page) fit() string { return p.fitIn(maxBytes) }
 
-// fitIn joins the parts that come first, at most max bytes.
+// fitIn joins the first parts, at most max bytes.
 func (p *page) fitIn(max int) string {
 	if whole := strings.Join(p.parts, "\n\n") + "\n"; len(whole) <= max {
 		return whole
@@ -212,8 +209,8 @@ func (p *page) fitIn(max int) string {
 
 type State string
 
-// The states. Failed: Pawl could not do its own job, whatever became of an attempt. ConfigError: the
-// repository's configuration has problems and nothing runs.
+// The states. Failed: Pawl could not do its own job, whatever the attempt's result. ConfigError: the repository's
+// configuration has errors and nothing runs.
 const (
 	Running     State = "running"
 	Waiting     State = "waiting"
@@ -222,53 +219,54 @@ const (
 	Failed      State = "failed"
 	ConfigError State = "config_error"
 	Answered    State = "answered"
-	Planned     State = "planned" // a plan waits for a person's word
+	Planned     State = "planned" // a plan waits for a user's command
 )
 
-// View is what is known of one thread at one moment.
+// View is a thread's data at one moment.
 type View struct {
 	Thread               string // owner/repo#n
 	Number               int    // the issue's or pull request's own number
 	IsPull               bool
 	Title                string
-	RequestedBy, Request string // the login of whoever caused the run, Request the text that the agent got of it
+	RequestedBy, Request string // RequestedBy is the login of the run's cause, Request the agent's text of it
 	State                State
-	thread.Decided       // the last decision, or that of the attempt that runs
+	thread.Decided       // the last decision, or the running attempt's
 	Now                  time.Time
-	// Run is the number of the current run. Attempts are all attempts of the
-	// thread, oldest first; those of other runs are only counted.
+	// Run is the number of the current run. Attempts are all attempts of the thread, oldest first; other runs' are
+	// only counted.
 	Run      int
 	Attempts []Attempt
-	// Severity is the verdict on the last attempt that ended, CooldownUntil when its
-	// backend has rested. An unknown class means that nothing was judged.
+	// Severity is the verdict on the last finished attempt, CooldownUntil the end of its backend's cooldown. An
+	// unknown class means no verdict.
 	Severity      policy.Severity
 	CooldownUntil time.Time
-	Runaway       bool // the backend rests until a person orders an attempt
+	Runaway       bool // in cooldown until a user commands an attempt
 	Stagnation    policy.Stagnant
 	Limit         *AccountLimit
-	// Feedback was judged lately, oldest first; Withdrawn says why something was not acted on.
+	// Feedback is the last judged feedback, oldest first; Withdrawn says why something had no effect.
 	Feedback []thread.Request
-	// Checked is what the failing checks of others on the commit were found to be.
+	// Checked are the classified failing checks on the commit.
 	Checked []thread.RedCheck
-	// The links are left out where they are empty or no plain web address.
+	// The links are omitted if they are empty or not plain web URLs.
 	PullURL, IssueURL, DetailsURL string
-	// Said is where the last answer or plan of the run stands, Unsaid why it could not be posted.
+	// Said is the URL of the run's last answer or plan, Unsaid why it could not be posted.
 	Said, Unsaid string
-	// Before is how the work stood before a run that only asks something; nil where the run does more, or there was none.
+	// Before is the state of the work before a run that only asks something; nil for other runs, or without earlier
+	// work.
 	Before   *View
-	Unwalled string // the setting of the server by which agents reach whatever it reaches; empty where they do not
+	Unwalled string // the server's setting that lets agents reach every host; empty if they do not
 	Branch   string
-	Base     string  // the name of the branch that the work began from; empty where it is not known
-	Pull     int     // the number of the pull request that Pawl opened for an issue; 0 for none
-	DayUSD   float64 // what a day may cost in the repository; 0 for no bound
-	Head     string  // the commit that the check runs are put on; empty where it is not known
+	Base     string  // the base branch's name; empty if unknown
+	Pull     int     // Pawl's pull request for an issue; 0 for none
+	DayUSD   float64 // the repository's daily budget; 0 for no limit
+	Head     string  // the check runs' commit; empty if unknown
 }
 
 // Attempt is one attempt with its receipt, which is empty while it runs.
 type Attempt struct {
 	policy.Attempt
 	Effort string
-	// Similarity with the nearer of the two attempts before, 0..1, and of what: failure, revision, or empty.
+	// Similarity with the nearer of the two attempts before, 0..1, and its kind: failure, revision, or empty.
 	Similarity       float64
 	SimilarKind      string
 	Waited, Duration time.Duration // the wait before the attempt, and how long it ran
@@ -276,10 +274,10 @@ type Attempt struct {
 	Continues, Chosen string
 	NoAgent           bool // the base was merged, and no agent was asked
 	Proposal          policy.Proposal
-	Grade             string // the reward that is learned from, or why there is none; empty while unknown
+	Grade             string // the learned reward, or why there is none; empty while unknown
 }
 
-// AccountLimit is the last limit of a backend account. ResetsAt is zero when nobody said.
+// AccountLimit is a backend account's last limit. ResetsAt is zero if unknown.
 type AccountLimit struct {
 	Account, Message string
 	ResetsAt         time.Time
@@ -292,7 +290,7 @@ func (f View) run() []Attempt {
 	return slices.DeleteFunc(slices.Clone(f.Attempts), func(a Attempt) bool { return a.Run != f.Run })
 }
 
-// AsOf are the facts told as of a time.
+// AsOf is the view at another time.
 func (f View) AsOf(now time.Time) View {
 	f.Now = now
 	if f.Before != nil {
@@ -302,7 +300,7 @@ func (f View) AsOf(now time.Time) View {
 	return f
 }
 
-// Work are the facts of the work alone, without a run that only asks something.
+// Work is the view of the work alone, without a run that only asks something.
 func (f View) Work() View {
 	if f.Before != nil {
 		return *f.Before
@@ -311,7 +309,7 @@ func (f View) Work() View {
 	return f
 }
 
-// last returns the newest attempt of the current run that has ended, of those for the same purpose.
+// last is the current run's newest finished attempt for the same purpose.
 func (f View) last() (Attempt, bool) {
 	for _, a := range slices.Backward(f.run()) {
 		if a.ended() && a.Decision.Purpose == f.Purpose {

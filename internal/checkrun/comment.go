@@ -15,7 +15,7 @@ import (
 // commentRows is how many attempts a comment shows; the check run shows more.
 const commentRows = 5
 
-// StatusMarker is a status comment's first line, by which it is found again.
+// StatusMarker is a status comment's first line, which identifies it.
 func StatusMarker(thread string) string { return "<!-- pawl:status " + threadName(thread) + " -->" }
 
 // Damaged says on a thread that an event of its log cannot be read, and by what marker that is found again.
@@ -29,9 +29,8 @@ func Comment(f View) string {
 	return status(f, StatusMarker(f.Thread)+"\n\n", "")
 }
 
-// Answer answers a question, or an order that came to nothing. Slug is the App's name at GitHub, backends are those that
-// work here, and excluded says that there is one as asked for which does not. Whoever posts it adds the marker by which it
-// is found.
+// Answer answers a question, or a command without effect. slug is the App's name at GitHub, backends are those that
+// work here, and excluded says that the requested one exists but does not. The caller adds the comment's marker.
 func Answer(f View, q thread.Feedback, slug string, backends []string, excluded bool) string {
 	login := render.Code(render.Label(q.By.Login))
 	switch q.Command {
@@ -88,7 +87,7 @@ func status(f View, marker, dated string) string {
 
 func bold(f View) string { return "**" + render.Prose(Headline(f)) + "**" }
 
-// why answers /pawl why: what the last events came to, newest first, and the decision now.
+// why answers /pawl why: the results of the last events, newest first, and the current decision.
 func why(f View) string {
 	p := &page{}
 	if len(f.Feedback) == 0 {
@@ -130,7 +129,7 @@ func judged(e thread.Request, f View) string {
 	return render.Joined("\n\n", s, render.When(e.Raw != "", render.Fence(e.Raw, 500)))
 }
 
-// help answers a wrong command; word is what stood after /pawl.
+// help answers a wrong command; word is the text after /pawl.
 func help(slug, word string) string {
 	p := &page{}
 	if render.Line(word, 40) == "" {
@@ -155,7 +154,7 @@ func help(slug, word string) string {
 	return p.fit()
 }
 
-// paused answers an order to pause a repository, or to end that. Cannot says why nothing was done.
+// paused answers a command to pause a repository, or to end the pause. cannot says why nothing was done.
 func paused(repo string, pauses bool, cannot string) string {
 	switch {
 	case cannot != "":
@@ -168,7 +167,7 @@ func paused(repo string, pauses bool, cannot string) string {
 		" again, and what stopped for the pause goes on.\n"
 }
 
-// noBackend answers an order to use a backend that there is not, or that the repository's configuration excludes.
+// noBackend answers a command to use an unknown backend, or one that the repository's configuration excludes.
 func noBackend(name string, all []string, excluded bool) string {
 	why := render.Code(render.Line(name, 40)) + " is no backend of this server; nothing was done."
 	if excluded {
@@ -186,8 +185,8 @@ func noBackend(name string, all []string, excluded bool) string {
 		render.When(len(all) != 1, "are ") + strings.Join(names, ", ") + ".\n"
 }
 
-// RemarkAnswer is what stands below a remark on lines after an attempt: what the agent says, else the commit that changed
-// the lines; empty for neither. Verified says that the work was.
+// RemarkAnswer is the reply to a review comment after an attempt: the agent's words, else the commit that changed
+// the lines; empty for neither. verified says that the work was.
 func RemarkAnswer(a policy.RemarkAnswer, verified bool, commit string) string {
 	switch {
 	case a.Declined:
@@ -203,19 +202,18 @@ func RemarkAnswer(a policy.RemarkAnswer, verified bool, commit string) string {
 	return ""
 }
 
-// RemarkIgnored is what stands below a remark that asked for an attempt which did nothing about it.
+// RemarkIgnored is the reply to a review comment that asked for an attempt which did nothing about it.
 const RemarkIgnored = "The last attempt did not change these lines, and the agent says nothing about this remark."
 
-// blockBegin and blockEnd enclose what is Pawl's in a pull request's description.
+// blockBegin and blockEnd enclose Pawl's part of a pull request's description.
 const (
 	blockBegin = "<!-- pawl:begin -->"
 	blockEnd   = "<!-- pawl:end -->"
 )
 
-// PullBody is Pawl's block in the description of the pull request of an issue, as the work is after the last attempt,
-// whatever the time.
+// PullBody is Pawl's block in the description of an issue's pull request after the last attempt, whatever the time.
 //
-// A merge that squashes may make it the message of a commit, so what others wrote is inert in it as plain text, too.
+// A squash merge may turn it into a commit message, so others' texts in it are inert as plain text, too.
 func PullBody(f View) string {
 	cost := totals(f.Attempts)
 	f = f.Work()
@@ -236,7 +234,7 @@ func PullBody(f View) string {
 	}
 	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work. This part of the description, between two marks, is kept as the work is; what stands around it stays.")
 	p.fold("What was asked", asked(f))
-	// Behind what is made inert, which would take an address like /threads/acme/issues/7 apart.
+	// After the inert part, which would break a URL like /threads/acme/issues/7.
 	foot := render.When(
 		f.DetailsURL != "",
 		"\n\n"+render.Link("everything Pawl knows of this thread", f.DetailsURL),
@@ -244,11 +242,11 @@ func PullBody(f View) string {
 	block := head +
 		render.Inert(strings.TrimSuffix(p.fitIn(maxBytes-len(head)-len(foot)-len(blockBegin)-len(blockEnd)-3), "\n")) +
 		foot
-	// The empty line ends the last HTML block, or a person's text behind it would be no Markdown.
+	// The empty line ends the last HTML block; otherwise a user's text after it would be no Markdown.
 	return blockBegin + "\n" + block + "\n\n" + blockEnd
 }
 
-// WithBlock is a description with a new block of Pawl's in place of the old one; false where it has none.
+// WithBlock replaces Pawl's block in a description; false if it has none.
 func WithBlock(description, block string) (string, bool) {
 	before, rest, ok := strings.Cut(description, blockBegin)
 	if !ok {
@@ -271,10 +269,10 @@ func folder(d policy.Folder) string {
 	)
 }
 
-// pushed is the newest attempt that was pushed; the zero Attempt where there is none.
+// pushed is the newest pushed attempt; zero for none.
 func (f View) pushed() Attempt { return newestPushed(f.Attempts) }
 
-// worked is the newest attempt that was pushed and had an agent.
+// worked is the newest pushed attempt with an agent.
 func (f View) worked() Attempt {
 	return newestPushed(slices.DeleteFunc(slices.Clone(f.Attempts), func(a Attempt) bool { return a.NoAgent }))
 }
@@ -288,7 +286,7 @@ func newestPushed(all []Attempt) Attempt {
 	return Attempt{}
 }
 
-// pullFacts tell of the whole pull request: who wrote it, and whether its head is verified.
+// pullFacts describe the whole pull request: who wrote it, and whether its head is verified.
 func pullFacts(f View, worked Attempt) []string {
 	var facts []string
 	if worked.N > 0 {
@@ -316,7 +314,7 @@ func (f View) inherited() string {
 	)
 }
 
-// headFact says what the verify commands came to on the head commit, by the newest attempt that ran them there.
+// headFact is the verify commands' result on the head commit, by the newest attempt that ran them there.
 func headFact(f View) string {
 	if f.foreignHead() {
 		return "not verified: somebody else pushed the head commit"
@@ -334,16 +332,16 @@ func headFact(f View) string {
 	return "not verified: no verify command was run"
 }
 
-// How a comment begins that holds what an agent answered or planned.
+// The beginnings of comments with an agent's answer or plan.
 const (
 	saidAnswer = "The agent's answer. Nothing was changed."
 	saidPlan   = "The agent's plan. Nothing was changed yet: edit this comment where it should be otherwise, then `/pawl go` has it worked off as it stands then. `/pawl go WORDS` adds words."
 )
 
-// Said is the comment with what an attempt answered or planned.
+// Said is the comment with an attempt's answer or plan.
 func Said(a policy.Attempt) string {
 	p := &page{}
-	if a.Decision.Purpose == policy.ToPlan { // which people edit
+	if a.Decision.Purpose == policy.ToPlan { // users edit it
 		p.sentence(saidPlan)
 		p.sentence(render.Document(a.Final, maxSaid))
 	} else {
@@ -353,10 +351,10 @@ func Said(a policy.Attempt) string {
 	return p.fit()
 }
 
-// maxSaid bounds an answer or a plan, in bytes.
+// maxSaid limits an answer or a plan, in bytes.
 const maxSaid = 32_000
 
-// PlanIn is the plan in a comment of Said, as people edited it.
+// PlanIn is the plan in a comment of Said, with users' edits.
 func PlanIn(comment string) string {
 	return strings.TrimSpace(feedback.Visible(strings.Replace(comment, saidPlan, "", 1)))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// addLead adds what a maintainer needs first: how the work stands, whether it is verified, what it cost, and what to do.
+// addLead adds what a maintainer needs first: the state of the work, its verification, its cost, and what to do.
 func (p *page) addLead(f View, marker string) {
 	lines := []string{"**" + leadTitle(f) + "**" + size(f)}
 	verified := verifiedLine(f)
@@ -24,7 +24,7 @@ func (p *page) addLead(f View, marker string) {
 	p.sentence(marker + render.Joined("  \n", lines...))
 }
 
-// unfinished reports whether a run stopped with its task not done, for a reason other than a user's or the operator's word.
+// unfinished reports whether a run stopped with its task not done, except by a user or the operator.
 func unfinished(f View) bool {
 	if f.State != Stopped {
 		return false
@@ -34,7 +34,7 @@ func unfinished(f View) bool {
 	}, f.Rule)
 }
 
-// leadTitle says how the work stands, as Markdown. The check run's title tells of its commit instead.
+// leadTitle is the state of the work, as Markdown. The check run's title describes its commit instead.
 func leadTitle(f View) string {
 	a, settled := f.last()
 	switch {
@@ -74,7 +74,7 @@ func branch(f View) string {
 	return render.When(f.Branch != "" && f.pushed().N > 0, "branch "+render.Code(f.Branch))
 }
 
-// verifiedLine says what the verify commands came to on the work as it stands, by the newest attempt that ran them.
+// verifiedLine is the verify commands' result on the current work, by the newest attempt that ran them.
 func verifiedLine(f View) string {
 	for _, a := range slices.Backward(f.Attempts) {
 		if v := a.Deciding(); v != nil {
@@ -87,7 +87,7 @@ func verifiedLine(f View) string {
 	return ""
 }
 
-// marks stand before what the verify commands came to.
+// marks precede the verify commands' results.
 var marks = map[policy.Verification]string{
 	policy.Proven:       "✅",
 	policy.Passed:       "✅",
@@ -115,7 +115,8 @@ func verifiedWords(f View, a Attempt, v *policy.Verified) string {
 	}
 }
 
-// testCounts are the numbers of tests that passed, that failed before, and that prove the change, as far as they are known.
+// testCounts are the numbers of passed tests, of earlier failures, and of tests that prove the change, as far as
+// known.
 func testCounts(a Attempt) string {
 	ran := 0
 	for _, v := range a.Verify {
@@ -129,7 +130,7 @@ func testCounts(a Attempt) string {
 	return render.When(said != "", " ("+said+")")
 }
 
-// spent is what attempts took and cost together, in few words.
+// spent is the attempts' total time and cost.
 func spent(all []Attempt) string {
 	if len(all) == 0 {
 		return ""
@@ -152,7 +153,7 @@ func spent(all []Attempt) string {
 	return render.Joined(", ", policy.Plural(len(all), "attempt"), render.When(took >= time.Second, about(took)), used)
 }
 
-// about is a duration to the minute, to the second below one.
+// about is a duration to the minute, below one minute to the second.
 func about(d time.Duration) string {
 	hours, minutes := int(d.Hours()), int(d.Round(time.Minute).Minutes())
 	switch {
@@ -164,7 +165,7 @@ func about(d time.Duration) string {
 	return render.Joined(" ", render.Count(hours)+" h", render.When(minutes%60 > 0, fmt.Sprintf("%d min", minutes-60*hours)))
 }
 
-// ofDay names the repository's budget of a day, where all of the cost is of today.
+// ofDay names the repository's daily budget, if all of the cost is today's.
 func ofDay(f View) string {
 	if f.DayUSD <= 0 || len(f.Attempts) == 0 {
 		return ""
@@ -176,7 +177,7 @@ func ofDay(f View) string {
 	return fmt.Sprintf(" of $%.0f today", f.DayUSD)
 }
 
-// outlook says what comes next, or what a user can do, in one line.
+// outlook is what comes next, or what a user can do, in one line.
 func outlook(f View) string {
 	if next := next(f); next != "" {
 		return "**Next:** " + next
@@ -184,7 +185,7 @@ func outlook(f View) string {
 	return "**You can:** " + cmp.Or(can(f), "comment what to do.")
 }
 
-// next is what happens by itself, or what is left for a reviewer; empty where only a user's words go on.
+// next is what happens automatically, or what remains for a reviewer; empty if only a user's words continue.
 func next(f View) string {
 	switch {
 	case f.State == Running && f.Run == 0:
@@ -217,7 +218,7 @@ func waits(f View) string {
 	return "Pawl goes on at " + render.Instant(f.Now, f.Until) + "." + can
 }
 
-// can is what a user can do about a run that does not go on by itself.
+// can is what a user can do about a run that does not continue by itself.
 func can(f View) string {
 	switch {
 	case f.Hint != "":

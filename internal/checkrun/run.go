@@ -45,7 +45,7 @@ func run(f View) forge.CheckRun {
 	return c
 }
 
-// conclusion is that of work that is done.
+// conclusion is finished work's conclusion.
 func conclusion(a Attempt) string {
 	if a.Verification().Verifies() {
 		return Success
@@ -53,8 +53,8 @@ func conclusion(a Attempt) string {
 	return Neutral
 }
 
-// settled is the attempt whose work or verification is that of the head commit. Attempts after it left the commit as it
-// was, so what they came to says nothing of it; one that failed its verification settles nothing.
+// settled is the attempt whose work or verification is the head commit's. Later attempts left the commit unchanged,
+// so their results do not concern it; one that failed its verification settles nothing.
 func (f View) settled() (Attempt, bool) {
 	for _, a := range slices.Backward(f.Attempts) {
 		switch {
@@ -69,8 +69,8 @@ func (f View) settled() (Attempt, bool) {
 	return Attempt{}, false
 }
 
-// verifiedHead reports whether the attempt pushed the head commit as finished work, or verified it as it was. An empty head
-// is any.
+// verifiedHead reports whether the attempt pushed the head commit as finished work, or verified it unchanged. An
+// empty head is any.
 func (a Attempt) verifiedHead(head string) bool {
 	pushed := a.Outcome.Work() && a.Pushed
 	again := a.Outcome == policy.NoChange && len(a.Verify) > 0
@@ -80,7 +80,8 @@ func (a Attempt) verifiedHead(head string) bool {
 	return head == "" || cmp.Or(a.Commit, a.Base) == head
 }
 
-// foreignHead reports whether no attempt made the head commit or began from it, so that Pawl knows nothing about it.
+// foreignHead reports whether no attempt made the head commit or began from it, so that Pawl knows nothing about
+// it.
 func (f View) foreignHead() bool {
 	if f.Head == "" {
 		return false
@@ -88,8 +89,8 @@ func (f View) foreignHead() bool {
 	return !slices.ContainsFunc(f.Attempts, func(a Attempt) bool { return a.Commit == f.Head || a.Base == f.Head })
 }
 
-// tellsOfCommit reports whether the check run tells of the commit that an attempt settled, and not of the thread: nothing
-// goes on, and nothing stands in the way of showing the attempt's work.
+// tellsOfCommit reports whether the check run describes the commit that an attempt settled, and not the thread:
+// nothing is in progress or hides the attempt's work.
 func (f View) tellsOfCommit(settled Attempt) bool {
 	if !f.over() || f.State == ConfigError {
 		return false
@@ -97,7 +98,7 @@ func (f View) tellsOfCommit(settled Attempt) bool {
 	return f.State != Failed || settled.Run != f.Run
 }
 
-// red is what a failing check of others was found to be.
+// red describes another App's classified failing check.
 func red(c thread.RedCheck) string {
 	return cmp.Or(render.Link(render.Label(c.Name), c.URL), render.Code(c.Name)) + " **" + render.Prose(string(c.Class)) + "**: " + render.Prose(c.Reason) +
 		render.When(c.Update, "; the branch needs the base's newer commits")
@@ -106,8 +107,8 @@ func red(c thread.RedCheck) string {
 // appearance is a state at GitHub.
 type appearance struct{ status, conclusion string }
 
-// shown is how the states look; an unknown one does as Stopped. A configuration error asks a user to act; failure is
-// kept for Pawl's own failures, so that an operator can look for those alone.
+// shown maps states to GitHub's; an unknown one looks like Stopped. A configuration error asks a user to act;
+// failure is reserved for Pawl's own failures, so that an operator can search for it.
 func (s State) shown() appearance {
 	if a, known := appearances[s]; known {
 		return a
@@ -120,13 +121,13 @@ var appearances = map[State]appearance{
 	Waiting:     {InProgress, ""},
 	Answered:    {Completed, Neutral},
 	Planned:     {Completed, Neutral},
-	Done:        {Completed, Neutral}, // Success only where the work is verified, see conclusion
+	Done:        {Completed, Neutral}, // Success only for verified work, see conclusion
 	Failed:      {Completed, Failure},
 	ConfigError: {Completed, ActionRequired},
 	Stopped:     {Completed, ActionRequired},
 }
 
-// Headline says where the thread stands, as plain text on one line.
+// Headline is the thread's state, as plain text on one line.
 func Headline(f View) string {
 	run := f.run()
 	switch f.State {
@@ -169,10 +170,10 @@ func Headline(f View) string {
 	return title("Stopped", stopReason(f)+reset(f))
 }
 
-// foreignTitle is the title where Pawl's work is done and the head commit is another one.
+// foreignTitle is the title when Pawl's work is done and the head commit is another one.
 const foreignTitle = "Not verified: somebody else pushed the head commit"
 
-// verdict is the title of work that is done. A command that fails is never called done.
+// verdict is finished work's title. Work with a failing command is never called done.
 func verdict(f View, a Attempt) string {
 	said := render.Subject(a.VerifiedWords(f.Base), maxTitle).String()
 	if a.Verification().Done() {
@@ -191,7 +192,7 @@ func stopReason(f View) string {
 	return cmp.Or(f.Rule.Words().Stops, unknown(f.Rule))
 }
 
-// unknown is the name of a rule that another version of Pawl decided by.
+// unknown is the name of another version's rule.
 func unknown(r policy.Rule) string { return render.Spaced(render.Label(r)) }
 
 // reset says when the limit that stopped a run ends, after a comma.
@@ -202,7 +203,7 @@ func reset(f View) string {
 	return ends(f.Now, f.Limit.ResetsAt, "reset at ")
 }
 
-// ends says when something ends or has ended, after a comma; empty where that is not known.
+// ends says when something ends or has ended, after a comma; empty if unknown.
 func ends(now, at time.Time, ended string) string {
 	switch {
 	case at.IsZero():
@@ -213,7 +214,7 @@ func ends(now, at time.Time, ended string) string {
 	return ", " + ended + render.Instant(now, at)
 }
 
-// evidence are the reasons of the first screen, without what its lead says.
+// evidence are the first screen's reasons, without the lead's.
 func evidence(f View) []string {
 	if f.State == ConfigError {
 		return problems(f.Problems)
@@ -221,7 +222,7 @@ func evidence(f View) []string {
 	said := Headline(f)
 	all := f.reasons()
 	if f.State == Done && len(all) > 0 {
-		all = all[1:] // what the attempt came to
+		all = all[1:] // the attempt's result
 	}
 	news := slices.DeleteFunc(all, func(r string) bool { return strings.Contains(said, r) })
 	lines := append(reasons(news, 5), render.Prose(f.Like))
@@ -244,7 +245,7 @@ func evidence(f View) []string {
 	return append(lines, render.Joined(" · ", links(f)...))
 }
 
-// answerLines say where an answer or a plan is, and what else became of the run that was asked for it.
+// answerLines link an answer or a plan, and describe the run's other results.
 func answerLines(f View) (lines []string) {
 	if f.Purpose != policy.ToChange {
 		lines = append(
@@ -262,7 +263,7 @@ func answerLines(f View) (lines []string) {
 	return lines
 }
 
-// refused lists what the last attempt asked for in vain, by the setting that would allow it.
+// refused lists the last attempt's refused hosts, by the setting that would allow them.
 func refused(f View) string {
 	a, ok := f.last()
 	if !ok {
@@ -284,7 +285,7 @@ func refused(f View) string {
 	return strings.Join(lines, "\n")
 }
 
-// leftOpen is what the agent says that it left out and, where that is not the title, asks.
+// leftOpen is what the agent says that it left out and, if it is not the title, its question.
 func leftOpen(a Attempt, asks bool) (lines []string) {
 	for _, words := range a.NotDone {
 		lines = append(lines, "the agent left out: "+render.Prose(words))
@@ -303,13 +304,13 @@ func links(f View) []string {
 	}
 }
 
-// maxAnnotations is what GitHub takes in one request.
+// maxAnnotations is GitHub's limit per request.
 const maxAnnotations = 50
 
-// configPath is the file that a problem without a path belongs to.
+// configPath is the file of a problem without a path.
 const configPath = ".github/pawl.yml"
 
-// annotations marks the configuration problems in their files. Messages are plain text there.
+// annotations marks configuration problems in their files. Messages are plain text there.
 func annotations(ps []thread.Problem) []forge.Annotation {
 	var out []forge.Annotation
 	for _, p := range ps[:min(len(ps), maxAnnotations)] {
@@ -340,7 +341,7 @@ func problems(ps []thread.Problem) []string {
 // NameConfig is the check run on a commit that changes the repository's configuration.
 const NameConfig = "pawl/config"
 
-// ConfigFile is that check run: what is wrong with the file as it is at the commit, or that it is gone.
+// ConfigFile is that check run: the file's errors at the commit, or that it is gone.
 func ConfigFile(sha string, there bool, problems []config.Problem) forge.CheckRun {
 	c := forge.CheckRun{
 		Name:       NameConfig,

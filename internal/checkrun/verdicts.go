@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Speaks reports whether a check run says more than that all is well or unknown; the run's own always does.
+// Speaks reports whether a check run has something other than well or unknown; the run's own always does.
 func Speaks(f View, name string) bool {
 	switch name {
 	case NameSeverity:
@@ -68,7 +68,7 @@ func severity(f View) forge.CheckRun {
 	return c
 }
 
-// conclusions are those of the classes; another one was not judged.
+// conclusions are by class; another one was not judged.
 var conclusions = map[policy.Class]string{
 	policy.None:     Success,
 	policy.Mild:     Neutral,
@@ -76,7 +76,7 @@ var conclusions = map[policy.Class]string{
 	policy.Severe:   Failure,
 }
 
-// severityConclusion is that of the class. A repeated call is worth a look, whatever the edits were.
+// severityConclusion is the class's conclusion. A repeated call is worth a look, whatever the edits were.
 func severityConclusion(f View) (conclusion string, known bool) {
 	conclusion, known = conclusions[f.Severity.Class]
 	a, ok := f.last()
@@ -89,7 +89,7 @@ func severityConclusion(f View) (conclusion string, known bool) {
 	return conclusion, known
 }
 
-// repeatedCall names a call and how often it came.
+// repeatedCall names a call and its count.
 func repeatedCall(l policy.Loop, show func(string) string) string {
 	name := "one call"
 	if l.What != "" {
@@ -103,7 +103,7 @@ func repeatedCall(l policy.Loop, show func(string) string) string {
 
 func shortCall(call string) string { return render.Line(call, maxCall) }
 
-// maxCall bounds a call in a title, in characters. Our choice.
+// maxCall limits a call in a title, in characters. Our choice.
 const maxCall = 60
 
 func counted(e policy.Edits) string {
@@ -117,10 +117,10 @@ func counted(e policy.Edits) string {
 	)
 }
 
-// cooldown is what is left of the backend's cooldown, after a comma.
+// cooldown is the backend's remaining cooldown, after a comma.
 func cooldown(f View) string { return ends(f.Now, f.CooldownUntil, "its cooldown ended at ") }
 
-// Rests says how an arm rests after edit loops, and what ends that.
+// Rests describes an arm's cooldown after edit loops, and what ends it.
 func Rests(c thread.Cooldown, now time.Time) string {
 	if c.Class == policy.Runaway {
 		return fmt.Sprintf(
