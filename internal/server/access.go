@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// access is who may see the pages, and how they sign in.
+// access configures who may see the pages, and how they sign in.
 func (s *Server) access(ctx context.Context) (a web.Access, err error) {
 	c := s.cfg.HTTP
 	a = web.Access{
@@ -50,7 +50,7 @@ func (s *Server) access(ctx context.Context) (a web.Access, err error) {
 	return a, nil
 }
 
-// reachable is a listener's address as this machine reaches it.
+// reachable is a listener's address for clients on this machine.
 func reachable(a net.Addr) string {
 	host, port, err := net.SplitHostPort(a.String())
 	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
@@ -62,7 +62,7 @@ func reachable(a net.Addr) string {
 // loginTimeout bounds each of a login's two requests; together they stay within the time for an answer (internal/web).
 const loginTimeout = forge.TryTimeout
 
-// maxUser bounds GitHub's answer to who somebody is, in bytes; it has some 2 KiB.
+// maxUser limits GitHub's answer about a user, in bytes; it has some 2 KiB.
 const maxUser = 64 << 10
 
 // user asks GitHub whose token this is (docs.github.com, "Get the authenticated user").
@@ -87,14 +87,13 @@ func (s *Server) user(client *http.Client) func(ctx context.Context, token strin
 	}
 }
 
-// maxInstallations is of how many repositories it is remembered through which installation they are reached, until
-// they are reached no more.
+// maxInstallations limits the repositories whose installations are cached while they are reached.
 const maxInstallations = 1000
 
-// permissions asks GitHub, as the App, what people may do in repositories.
+// permissions asks GitHub, as the App, for users' permissions in repositories.
 type permissions struct {
 	forge *forge.Client
-	known *lru.Cache // installations by the repository's name in lower case
+	known *lru.Cache // by lower-case repository name
 }
 
 func newPermissions(client *forge.Client) *permissions {
@@ -121,7 +120,7 @@ func (p *permissions) of(ctx context.Context, name string, by web.User) (string,
 	return level, nil
 }
 
-// ask gives the permission of a login, and the id of the person that has it.
+// ask returns a login's permission, and its user's id.
 func (p *permissions) ask(ctx context.Context, name, login string) (level string, id int64, err error) {
 	owner, short, _ := strings.Cut(name, "/")
 	repo := forge.Repo{Owner: owner, Name: short}
@@ -136,7 +135,7 @@ func (p *permissions) ask(ctx context.Context, name, login string) (level string
 	return p.forge.Repositories.PermissionOf(ctx, repo, login)
 }
 
-// LoginLink makes a link to the pages of the server that started last on this machine.
+// LoginLink makes a link to the pages of this machine's last started server.
 func LoginLink(ctx context.Context, db *store.Store) (string, error) {
 	at, err := web.PagesAt(ctx, db, hostName())
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// maxSkew is how far a machine's clock may be from the database's and from GitHub's. GitHub refuses what the App signs
-// more than a minute ahead.
+// maxSkew is the tolerated difference of a machine's clock from the database's and from GitHub's. GitHub refuses
+// the App's signatures more than a minute ahead.
 const maxSkew = time.Minute
 
-// CompareClocks says why a server claims nothing whose clock is so far ahead of another one, such as "GitHub's"; nil if
-// they agree within a minute.
+// CompareClocks says why a server with a clock that is ahead of another one, such as "GitHub's", claims nothing;
+// nil if they agree within a minute.
 func CompareClocks(other string, ahead time.Duration) error {
 	const set = "set it, such as by systemd-timesyncd or chrony"
 	switch {
@@ -34,7 +34,7 @@ func (s *Server) clockTrouble() error {
 	return errors.Join(CompareClocks("the database's", -s.store.Skew()), CompareClocks("GitHub's", github))
 }
 
-// agreed is what /readyz and the metrics say of the clock.
+// agreed is the clock's state for /readyz and the metrics.
 func (s *Server) agreed(context.Context) error {
 	if err := s.clockTrouble(); err != nil {
 		return fmt.Errorf("nothing is claimed: %w", err)
@@ -42,13 +42,13 @@ func (s *Server) agreed(context.Context) error {
 	return nil
 }
 
-// clockWatch tells the log and pawl status when the server's clock stops agreeing, and when it agrees again.
+// clockWatch reports to the log and pawl status when the server's clock stops agreeing, and when it agrees again.
 type clockWatch struct {
 	*Server
-	told time.Time // when the trouble was told last; zero for none
+	told time.Time // the last report of the trouble; zero for none
 }
 
-// toldAgain is how often trouble that lasts is told, and toldHolds how long that counts: the server may be gone.
+// toldAgain is how often lasting trouble is reported, toldHolds how long a report counts: the server may be gone.
 const (
 	toldAgain = time.Minute
 	toldHolds = 3 * toldAgain
@@ -69,29 +69,29 @@ func (w *clockWatch) look(ctx context.Context) error {
 	return nil
 }
 
-// WrongClock is a server that claims nothing, and why.
+// WrongClock is a server that claims nothing because of its clock, and why.
 type WrongClock struct {
 	Server  string    `json:"server"`
 	Trouble string    `json:"trouble"`
-	At      time.Time `json:"at"` // when it was told last
+	At      time.Time `json:"at"` // the last report
 }
 
-// clocksKey is where the servers that share a database tell of their clocks.
+// clocksKey is the key of the servers' reports on their clocks.
 const clocksKey = "wrong clocks"
 
-// tellClock tells the other servers' users of this server's trouble; an empty one takes it back.
+// tellClock reports this server's trouble to users of other servers; an empty one withdraws it.
 func (s *Server) tellClock(ctx context.Context, trouble string) error {
 	return s.store.UpdateShared(ctx, clocksKey, func(now time.Time, old []byte) []byte {
 		all := slices.DeleteFunc(wrongClocks(old, now), func(c WrongClock) bool { return c.Server == s.solver.Env.Node })
 		if trouble != "" {
 			all = append(all, WrongClock{s.solver.Env.Node, trouble, now})
 		}
-		next, _ := json.Marshal(all) // texts and times, which can always be written
+		next, _ := json.Marshal(all) // strings and times always marshal
 		return next
 	})
 }
 
-// WrongClocks are the servers of a database that claim nothing because of their clocks.
+// WrongClocks are a database's servers that claim nothing because of their clocks.
 func WrongClocks(ctx context.Context, db *store.Store) ([]WrongClock, error) {
 	shared, err := db.ReadShared(ctx, clocksKey)
 	return wrongClocks(shared, db.Now()), err
@@ -100,7 +100,7 @@ func WrongClocks(ctx context.Context, db *store.Store) ([]WrongClock, error) {
 func wrongClocks(shared []byte, now time.Time) []WrongClock {
 	all := []WrongClock{}
 	if json.Unmarshal(shared, &all) != nil {
-		return []WrongClock{} // nothing was told yet
+		return []WrongClock{} // no report yet
 	}
 	return slices.DeleteFunc(all, func(c WrongClock) bool { return now.Sub(c.At) >= toldHolds })
 }

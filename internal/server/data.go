@@ -14,26 +14,26 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// maxNodes bounds how many servers may share a data directory on one machine.
+// maxNodes limits how many servers may share a data directory on one machine.
 const maxNodes = 64
 
-// folderPatience is how long the first folder is waited for: a server that was killed and is started again at
-// once may find it locked by a child, and would not find its caches and sessions in another one.
+// folderPatience is how long to wait for the first folder: a killed and restarted server may find it locked by a
+// child, and would not find its caches and sessions in another one.
 const folderPatience = time.Second / 2
 
 // lockFile is locked in each folder by the process that uses it.
 const lockFile = "pawl.lock"
 
-// dataFolder is the part of a data directory that one process uses alone, as the kernel sees to.
+// dataFolder is the part of a data directory that one process uses alone, by a kernel lock.
 type dataFolder struct {
 	root string // the data directory of all servers on this machine
 	dir  string
 	lock *os.File
-	// place is dir with an id that is kept in it, since a container has another host's name each time.
+	// place is dir with a stored id, since a container has another host's name each time.
 	place string
 }
 
-// Folders are the parts of the servers in a data directory, whether they are there or not.
+// Folders are the possible parts of a data directory.
 func Folders(root string) []string {
 	all := []string{root}
 	for i := 1; i < maxNodes; i++ {
@@ -42,8 +42,8 @@ func Folders(root string) []string {
 	return all
 }
 
-// claimData takes the data directory or, where other servers use it, a folder in it: node-1, node-2 and so on.
-// A server that is started again finds the folder that it left.
+// claimData locks the data directory or, if other servers use it, a folder in it: node-1, node-2 and so on. A
+// restarted server finds its folder again.
 func claimData(ctx context.Context, root string) (*dataFolder, error) {
 	for i, own := range Folders(root) {
 		if err := os.MkdirAll(own, 0o700); err != nil {
@@ -72,7 +72,7 @@ func claimData(ctx context.Context, root string) (*dataFolder, error) {
 	return nil, fmt.Errorf("data_dir: %d servers use %s already; give this one another", maxNodes, root)
 }
 
-// abandoned calls f with each folder that no process uses, and keeps others from taking it meanwhile.
+// abandoned calls f with each unused folder, and keeps others from taking it meanwhile.
 func (d *dataFolder) abandoned(ctx context.Context, f func(dir string) error) error {
 	for _, dir := range Folders(d.root) {
 		name := filepath.Join(dir, lockFile)

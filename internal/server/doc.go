@@ -1,5 +1,5 @@
-// Package server puts a server's parts together and runs it: webhooks, queue, solver and pages. The clock is a
-// parameter, so that a test can move it. pawl serve and pawl demo run a server, and so do tests in their own process.
+// Package server assembles a server and runs it: webhooks, queue, solver and pages. The clock is a parameter, so
+// that a test can move it. pawl serve and pawl demo run a server, and so do tests in their own process.
 //
 //	question                                              file
 //	where are the parts of a server put together          parts.go, Server.open and begin
@@ -10,6 +10,6 @@
 //	is GitHub out of reach; where do webhooks come from   github.go
 //	what is done every few seconds, every hour            housekeeping.go
 //	who owns the data directory                           data.go
-//	what is the operator told in a chat                   notify.go
+//	what does the operator read in a chat                 notify.go
 //	how is the sandbox opened, what of CLIs does it show  sandbox.go
 package server

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// GitHub is how GitHub is reached as the App. The caller adds the clock, the log and the transport.
+// GitHub is the App's client configuration. The caller adds the clock, the log and the transport.
 func GitHub(c config.GitHub, key config.Secret, build web.Build) forge.Config {
 	return forge.Config{
 		WebURL:     c.WebURL,
@@ -31,8 +31,8 @@ func GitHub(c config.GitHub, key config.Secret, build web.Build) forge.Config {
 
 func userAgent(build web.Build) string { return "pawl/" + build.Version }
 
-// githubHealth sends the requests to GitHub, and remembers whether it answers, neither with a failure nor
-// refusing the App. The look for missed deliveries uses it every few minutes, so it is never old.
+// githubHealth sends the requests to GitHub, and remembers whether it answers, without failing or refusing the App.
+// The look for missed deliveries uses it every few minutes, so it is never old.
 type githubHealth struct {
 	transport http.RoundTripper
 	now       func() time.Time
@@ -59,11 +59,10 @@ func (h *githubHealth) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// refusal is what a status says of the server or of the App's credentials, and of
-// nothing that was asked for; nil for any other.
+// refusal is a status about the server or the App's credentials, and not about the request; nil for any other.
 func refusal(q *http.Request, status int) error {
 	path := q.URL.Path
-	named := strings.Contains(path, "/repos/") || strings.Contains(path, "/users/") // by people, who may call anything "app"
+	named := strings.Contains(path, "/repos/") || strings.Contains(path, "/users/") // of people, who may use "app" in names
 	self := strings.HasSuffix(path, "/app")
 	asApp := self || strings.Contains(path, "/app/")
 	switch {
@@ -89,12 +88,12 @@ func (h *githubHealth) state() (ok bool, detail string) {
 	return true, fmt.Sprintf("answered %s ago", ago(h.answered))
 }
 
-// hookRangesInterval is how often GitHub is asked where it sends webhooks from; it changes a few times a year.
+// hookRangesInterval is how often GitHub is asked for its webhook addresses; they change a few times a year.
 const hookRangesInterval = time.Hour
 
 const hookRangesKey = "hook ranges"
 
-// knownHookRanges are the addresses that GitHub sends webhooks from, as it said last, also before the last start.
+// knownHookRanges are GitHub's webhook addresses by its last answer, also from before the last start.
 func (s *Server) knownHookRanges() []netip.Prefix {
 	if all := s.hookRanges.Load(); all != nil {
 		return *all
@@ -102,7 +101,7 @@ func (s *Server) knownHookRanges() []netip.Prefix {
 	return nil
 }
 
-// loadHookRanges reads what was kept.
+// loadHookRanges reads the stored addresses.
 func (s *Server) loadHookRanges(ctx context.Context) error {
 	old, err := s.store.ReadShared(ctx, hookRangesKey)
 	var kept []netip.Prefix
@@ -112,7 +111,7 @@ func (s *Server) loadHookRanges(ctx context.Context) error {
 	return err
 }
 
-// watchHookRanges asks GitHub until ctx ends. While it does not answer, what it said last holds.
+// watchHookRanges asks GitHub until ctx ends. Without an answer the last one holds.
 func (s *Server) watchHookRanges(ctx context.Context) {
 	for {
 		all, err := s.forge.Apps.HookRanges(ctx)
@@ -122,11 +121,11 @@ func (s *Server) watchHookRanges(ctx context.Context) {
 		case err != nil:
 			s.log.Warn().Err(err).Int("known", len(s.knownHookRanges())).Msg("where GitHub sends webhooks from was not learned; what it said before holds, and without that all addresses")
 		default:
-			kept, _ := json.Marshal(all) // prefixes, which can always be written
+			kept, _ := json.Marshal(all) // prefixes always marshal
 			if err := s.store.UpdateShared(ctx, hookRangesKey, func(time.Time, []byte) []byte { return kept }); err != nil && ctx.Err() == nil {
 				s.log.Warn().Err(err).Msg("where GitHub sends webhooks from was not kept")
 			}
-			s.hookRanges.Store(&all) // after it is kept: what holds once holds after a restart
+			s.hookRanges.Store(&all) // after it is stored: it also holds after a restart
 		}
 		if wait.For(ctx, hookRangesInterval) != nil {
 			return

@@ -12,25 +12,24 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// cleanInterval is how often old records are removed, and askDuty how often a server
-// asks whether it is its turn to remove them, as store.Duty wants it.
+// cleanInterval is how often old records are removed, askDuty how often a server asks for that duty (store.Duty).
 const (
 	cleanInterval = time.Hour
 	askDuty       = 15 * time.Second
 )
 
-// catchUpInterval is how often GitHub, which delivers once, is asked for what did not arrive.
+// catchUpInterval is how often GitHub, which delivers once, is asked for missed deliveries.
 const catchUpInterval = 5 * time.Minute
 
-// sweepTime bounds one sweep, which takes milliseconds, or a second or two after an outage: a connection that a
-// failover left behind would hold all until TCP gives up.
+// sweepTime limits one sweep, which takes milliseconds, or a second or two after an outage: a connection from
+// before a failover would block it until TCP gives up.
 const sweepTime = 30 * time.Second
 
-// turnsOut is how many turns the sweep leaves out after the database was away or the machine slept, so that those at
-// work renew their leases first: a renewal that hangs takes 5 s, as a turn does, and the next one begins a second later.
+// turnsOut is how many turns the sweep skips after the database was away or the machine slept, so that holders
+// renew their leases first: a hanging renewal takes 5 s, like a turn, and the next one begins a second later.
 const turnsOut = 2
 
-// sweep makes threads due that a node left which is gone.
+// sweep makes a dead node's threads due.
 func (s *Server) sweep() func(context.Context) error {
 	out, last := 0, s.store.Now()
 	clock := &clockWatch{Server: s}
@@ -64,8 +63,8 @@ func (s *Server) sweep() func(context.Context) error {
 	}
 }
 
-// clean removes what is older than the retention, at the start and then every hour: each server from its
-// folders, and one of them from the database that they share. A server whose clock is wrong removes nothing.
+// clean removes records beyond their retention, at the start and then every hour: each server from its folders, and
+// one of them from the shared database. A server with a wrong clock removes nothing.
 func (s *Server) clean(ctx context.Context) {
 	duty := s.store.Duty("clean", s.solver.Env.Node, cleanInterval)
 	for next := time.Now(); ; {
@@ -83,7 +82,7 @@ func (s *Server) clean(ctx context.Context) {
 	}
 }
 
-// cleanWork removes what an earlier server's attempts left here, once another node has gone on with their threads.
+// cleanWork removes the files of an earlier server's attempts, after another node has continued their threads.
 func (s *Server) cleanWork(ctx context.Context) {
 	left, err := s.solver.Env.CleanWorkOf(ctx, s.leftWork)
 	s.leftWork = left
@@ -118,7 +117,7 @@ func (s *Server) cleaned(ctx context.Context, what string, err error, fields fun
 	}
 }
 
-// cleanFolders removes old transcripts of this server and of those on this machine that are gone.
+// cleanFolders removes old transcripts of this server and of dead ones on this machine.
 func (s *Server) cleanFolders(ctx context.Context) {
 	before, removed := s.store.Now().Add(-s.solver.Env.Current().Retention.Transcripts), 0
 	one := func(dir string) error {

@@ -28,13 +28,13 @@ func (e *ListenError) Problem() string {
 	return fmt.Sprintf("%s: %v", e.Key, e.Err)
 }
 
-// Hint is what an operator can do.
+// Hint is the operator's remedy.
 func (e *ListenError) Hint() string {
 	other := "set " + e.Key + " in the configuration to another address"
 	if e.Key == addressKey {
 		other += " (or give pawl serve --listen ADDRESS)"
 	}
-	_, port, _ := net.SplitHostPort(e.Address) // what cannot be split gets the last hint
+	_, port, _ := net.SplitHostPort(e.Address) // an address that cannot be split gets the last hint
 	switch {
 	case errors.Is(e.Err, syscall.EADDRINUSE):
 		return fmt.Sprintf("end that program (ss -ltnp 'sport = :%s' names it), or %s", port, other)
@@ -46,7 +46,7 @@ func (e *ListenError) Hint() string {
 	return other
 }
 
-// The keys of the configuration whose addresses a server listens on.
+// The keys of the configured addresses.
 const (
 	addressKey = "server.address"
 	pagesKey   = "server.pages"
@@ -61,7 +61,7 @@ func Listen(key, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// listen opens both listeners: that of the webhook, which strangers may reach, and that of the pages.
+// listen opens both listeners: the webhook's, which strangers may reach, and the pages'.
 func (s *Server) listen() (err error) {
 	s.listener, err = Listen(addressKey, s.cfg.HTTP.Address)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// countTime bounds how long the end of an attempt waits for its being counted for notifications.
+// countTime limits how long an attempt's end waits for its count for notifications.
 const countTime = 5 * time.Second
 
-// notifier is what tells the operator in a chat.
+// notifier reports to the operator in a chat.
 func (s *Server) notifier() *notify.Watch {
 	w := &notify.Watch{
 		URL:          func() string { return s.solver.Env.Current().Notify.URL.Reveal() },
@@ -31,7 +31,7 @@ func (s *Server) notifier() *notify.Watch {
 	return w
 }
 
-// facts are what the notifications are drawn from.
+// health is the data for notifications.
 func (s *Server) health(ctx context.Context) (f notify.Health, err error) {
 	stats, err := s.store.Stats(ctx)
 	if err != nil {

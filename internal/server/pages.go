@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// handle puts together what is served: the webhook endpoint, and on a listener of their own pages, health and metrics.
+// handle assembles the served handlers: the webhook endpoint, and on another listener pages, health and metrics.
 func (s *Server) handle(ctx context.Context, hook http.Handler, counters *web.Counters) error {
 	access, err := s.access(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Server) handle(ctx context.Context, hook http.Handler, counters *web.Co
 	}
 	s.http, s.pagesHTTP = web.Server(web.Public(o)), web.Server(pages)
 	s.http.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateIdle { // an answer has left
+		if state == http.StateIdle { // an answer was sent
 			crash.Point("answered")
 		}
 	}
@@ -114,7 +114,7 @@ func (s *Server) noneGivenUp(ctx context.Context) error {
 	return err
 }
 
-// writable reports whether attempts can be kept; webhooks can still be stored where not.
+// writable reports whether attempts can be stored; webhooks can be stored in any case.
 func (s *Server) writable(context.Context) error {
 	f, err := os.CreateTemp(s.cfg.DataDir, ".ready-*")
 	if err != nil {

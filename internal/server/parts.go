@@ -26,11 +26,11 @@ import (
 	"github.com/pawlbot/pawl/solver/attempt"
 )
 
-// quickSteps is how many steps may be at work beside the attempts: deciding, acknowledging, and waiting for
-// a slot for an attempt or, without one, for GitHub.
+// quickSteps is how many steps may run in addition to the attempts: deciding, acknowledging, and waiting for a slot
+// or, without one, for GitHub.
 const quickSteps = 32
 
-// open makes the parts that do nothing by themselves yet.
+// open makes the parts, which do not work yet.
 func (s *Server) open(ctx context.Context) error {
 	box, err := OpenSandbox(ctx, s.cfg.Sandbox, s.deps.Program)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) open(ctx context.Context) error {
 	return nil
 }
 
-// begin lets the parts work, from a clean machine on. What works beside the queue ends with background.
+// begin starts the parts after a cleanup. The work in the background ends with background.
 func (s *Server) begin(ctx, background context.Context) error {
 	if err := s.tidy(ctx); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *Server) begin(ctx, background context.Context) error {
 	return nil
 }
 
-// tidy ends and removes what earlier servers left behind.
+// tidy ends and removes earlier servers' leftovers.
 func (s *Server) tidy(ctx context.Context) error {
 	left, err := sandbox.Sweep(s.solver.Env.ProcessPrefix())
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *Server) tidy(ctx context.Context) error {
 	return nil
 }
 
-// ingress is what answers webhooks. A server that asks GitHub itself and has no secret takes none.
+// ingress answers webhooks. A server that polls GitHub and has no secret accepts none.
 func (s *Server) ingress(h *handlers.Handlers) (http.Handler, error) {
 	app := s.cfg.GitHub.App
 	if s.cfg.GitHub.Receive == config.ReceivePoll && app.WebhookSecret.Empty() {
@@ -169,11 +169,11 @@ func (s *Server) ingress(h *handlers.Handlers) (http.Handler, error) {
 	return handlers.NewIngress(secrets, h.EventHandlers(), s.store, s.store.Now, s.log)
 }
 
-// longestDatabaseWait bounds the wait between two tries to reach the database.
+// longestDatabaseWait limits the wait between two tries to reach the database.
 const longestDatabaseWait = 10 * time.Second
 
-// openStore opens the database. One that does not answer yet, as after a restart of the whole machine, is
-// waited for until ctx ends; what waiting cannot mend is an error.
+// openStore opens the database. It waits until ctx ends for one that does not answer yet, as after a restart of the
+// machine; an error is permanent.
 func openStore(ctx context.Context, d config.Database, o store.Options, log zerolog.Logger) (*store.Store, error) {
 	for try := 1; ; try++ {
 		s, err := store.Open(ctx, d.DSN(), o)
@@ -188,7 +188,7 @@ func openStore(ctx context.Context, d config.Database, o store.Options, log zero
 	}
 }
 
-// NodeName names this process in leases. The process id keeps two servers on one machine apart.
+// NodeName names this process in leases. The process id distinguishes two servers on one machine.
 func NodeName() string { return fmt.Sprintf("%s-%d", hostName(), os.Getpid()) }
 
 func hostName() string {
@@ -199,23 +199,23 @@ func hostName() string {
 	return host
 }
 
-// outbound goes as this process's environment says (HTTPS_PROXY and the like), and
-// keeps connections to each host for as many requests at a time.
+// outbound uses this process's proxy settings (HTTPS_PROXY and the like), and keeps connections to each host for as
+// many concurrent requests.
 func outbound(atOnce int) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone() // nothing here replaces the default
 	t.MaxIdleConnsPerHost = atOnce
 	return t
 }
 
-// NewGateway is the way to the providers. No agent can change the environment by which it reaches them.
+// NewGateway makes the gateway to the providers. No agent can change its environment.
 func NewGateway(now func() time.Time, log zerolog.Logger) *gateway.Gateway {
 	transport := outbound(32)
-	transport.DisableCompression = true // tokens are read from what passes
+	transport.DisableCompression = true // tokens are counted in the passing answers
 	return gateway.New(gateway.Options{Now: now, Log: log, Transport: transport})
 }
 
-// Program is the path of pawl, which agents run as their test tool: the given one, or else the running program's.
-// It is empty where that is not known; agents go without then.
+// Program is the path of pawl, the agents' test tool: the given one, or else the running program's. It is empty if
+// unknown; agents then have no test tool.
 func Program(given string, log zerolog.Logger) string {
 	path, err := ownProgram(given)
 	if err != nil {

@@ -17,19 +17,18 @@ import (
 	"github.com/pawlbot/pawl/internal/orders"
 )
 
-// lookInterval is how often a server looks whether its file changed. It is read once it is the same at two looks: an
-// editor may be writing it, and half a file can be a whole configuration.
+// lookInterval is how often a server checks its file. It reads the file when two checks agree: an editor may be
+// writing it, and half a file can be a whole configuration.
 const lookInterval = 2 * time.Second
 
-// File is the configuration file that a server goes by.
+// File is a server's configuration file.
 type File struct {
 	Name   string
-	Listen string           // takes the place of server.address; empty for the file's own
-	Hangup <-chan os.Signal // a signal has the server read the file at once
-	stamp  string           // of what was read last
+	Listen string           // replaces server.address; empty for the file's own
+	Hangup <-chan os.Signal // a signal makes the server read the file at once
+	stamp  string           // of the last read file
 }
 
-// Read reads the file as it is now.
 func (f *File) Read() (config.Server, error) {
 	f.stamp = f.now()
 	cfg, err := config.Load(f.Name, os.LookupEnv)
@@ -39,36 +38,36 @@ func (f *File) Read() (config.Server, error) {
 	return cfg, err
 }
 
-// now tells the file from what is or was there at other times; empty where there is none, as between two steps of an
-// editor that replaces it.
+// now identifies the file's current state; empty if it is missing, as between two steps of an editor that replaces
+// it.
 func (f *File) now() string {
 	info, err := os.Stat(f.Name)
 	if err != nil {
 		return ""
 	}
-	at, _ := info.Sys().(*syscall.Stat_t) // nil elsewhere than on Linux, where Pawl has no sandbox either
+	at, _ := info.Sys().(*syscall.Stat_t) // nil on other systems than Linux, where Pawl has no sandbox either
 	if at == nil {
 		at = new(syscall.Stat_t)
 	}
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), at.Ino)
 }
 
-// InForce is what a server says of its configuration, in its folder of the data directory.
+// InForce is a server's state of its configuration, in its folder of the data directory.
 type InForce struct {
 	PID    int       `json:"pid"`
 	File   string    `json:"file"`
 	ReadAt time.Time `json:"read_at"`
 	Paused bool      `json:"paused"`
-	// AtStart are the keys whose new values take a start.
+	// AtStart are the keys whose new values need a restart.
 	AtStart []string `json:"needs_restart"`
-	// Refused is why what the file holds since RefusedAt is not in force; empty where it is.
+	// Refused is why the file's content since RefusedAt is not in force; empty if it is.
 	Refused   string     `json:"refused,omitempty"`
 	RefusedAt *time.Time `json:"refused_at,omitempty"`
 }
 
 const inForceFile = "configuration.json"
 
-// Text is the state as a person reads it, and what there is to do; empty for nothing.
+// Text is the state for people, and what to do; empty for nothing.
 func (f InForce) Text() (text, do string) {
 	text = fmt.Sprintf("server %d goes by %s as read at %s", f.PID, f.File, f.ReadAt.UTC().Format(time.RFC3339))
 	switch {
@@ -80,7 +79,7 @@ func (f InForce) Text() (text, do string) {
 	return text, ""
 }
 
-// Running are the servers that work in a data directory, on this machine.
+// Running are the running servers of a data directory, on this machine.
 func Running(dataDir string) []InForce {
 	all := []InForce{}
 	for _, dir := range Folders(dataDir) {
@@ -93,22 +92,22 @@ func Running(dataDir string) []InForce {
 	return all
 }
 
-// Level is a level by the name that a configuration has for it.
+// Level is a configured log level.
 func Level(name string) zerolog.Level {
 	l, _ := zerolog.ParseLevel(name) // config has refused any other
 	return l
 }
 
-// follower has a server go on with its file whenever that changes.
+// follower makes a server follow its file's changes.
 type follower struct {
 	*Server
 	file    *File
-	started config.Server // as the start read it
-	last    config.Server // as it was read last
+	started config.Server // of the start
+	last    config.Server // the last read one
 	said    InForce
 }
 
-// follow does so until ctx ends, and whenever file.Hangup says so.
+// follow does so until ctx ends, and on each signal of file.Hangup.
 func (s *Server) follow(ctx context.Context, file *File, started config.Server) {
 	f := &follower{
 		Server:  s,
@@ -119,7 +118,7 @@ func (s *Server) follow(ctx context.Context, file *File, started config.Server) 
 	}
 	var before InForce
 	if data, err := os.ReadFile(filepath.Join(s.data.dir, inForceFile)); err == nil {
-		_ = json.Unmarshal(data, &before) // else nothing is known of the last run
+		_ = json.Unmarshal(data, &before) // otherwise nothing is known about the last run
 	}
 	f.inForce(ctx, before.Paused)
 	for seen := file.stamp; ; {
@@ -149,7 +148,7 @@ func (s *Server) follow(ctx context.Context, file *File, started config.Server) 
 	}
 }
 
-// reload goes on with what the file holds now. An error means that the one before stays.
+// reload puts the file's content in force. An error means that the former one stays.
 func (f *follower) reload(ctx context.Context, next config.Server) error {
 	ShowInstalled(&next)
 	changed, atStart := []string{}, []string{}
@@ -182,7 +181,7 @@ func (f *follower) reload(ctx context.Context, next config.Server) error {
 	return nil
 }
 
-// inForce remembers what is in force, and lifts a pause that has ended.
+// inForce records what is in force, and lifts an ended pause.
 func (f *follower) inForce(ctx context.Context, paused bool) {
 	f.said.Paused = f.last.Policy.Paused
 	f.remember()
@@ -201,7 +200,7 @@ func (f *follower) inForce(ctx context.Context, paused bool) {
 }
 
 func (f *follower) remember() {
-	data, _ := json.Marshal(f.said) // of texts and times, which can always be written
+	data, _ := json.Marshal(f.said) // strings and times always marshal
 	file := filepath.Join(f.data.dir, inForceFile)
 	f.logged(errors.Join(os.WriteFile(file+".new", data, 0o600), os.Rename(file+".new", file)), "keep for pawl status which configuration is in force")
 }

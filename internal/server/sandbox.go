@@ -13,8 +13,8 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// OpenSandbox is the sandbox that the configuration asks for, which is tried with all that programs will get. In it
-// the program, by its path, makes the walls; empty means the running program.
+// OpenSandbox opens the configured sandbox and tests it with everything that programs get. program, by its path,
+// sets up the networks inside; empty means the running program.
 func OpenSandbox(ctx context.Context, c config.Sandbox, program string) (*sandbox.Sandbox, error) {
 	box, err := sandbox.New(ctx, sandbox.Mode(c.Mode))
 	if err != nil {
@@ -46,7 +46,7 @@ func ownProgram(given string) (string, error) {
 	return path, nil
 }
 
-// misplaced refuses a program that lies where a sandbox has the folders of an attempt: nothing could be started there.
+// misplaced refuses a program in a place where a sandbox has an attempt's folders: nothing could be started there.
 func misplaced(own string) error {
 	if own != "/pawl" && !strings.HasPrefix(own, "/pawl/work/") && !strings.HasPrefix(own, "/pawl/home/") {
 		return nil
@@ -54,8 +54,8 @@ func misplaced(own string) error {
 	return fmt.Errorf("this program is %s, and in every sandbox /pawl/work and /pawl/home are the folders of an attempt; move it, such as to /usr/local/bin/pawl", own)
 }
 
-// ShowInstalled lets agents read what their CLIs consist of, where that is outside of /usr: in folders of nvm, or
-// below a prefix of a user's own.
+// ShowInstalled lets agents read their CLIs' files outside of /usr: in folders of nvm, or below a user's own
+// prefix.
 func ShowInstalled(cfg *config.Server) {
 	secret := []string{cfg.DataDir, cfg.Database.Path, cfg.GitHub.App.PrivateKeyFile, cfg.GitHub.App.SigningKeyFile}
 	if home, err := os.UserHomeDir(); err == nil {
@@ -71,7 +71,7 @@ func ShowInstalled(cfg *config.Server) {
 		})
 	}
 	for _, b := range cfg.Backends {
-		if b.Kind == config.Command { // what the operator's own program needs is the operator's to list
+		if b.Kind == config.Command { // the operator lists the own program's needs
 			continue
 		}
 		for _, dir := range installed(b.Program()) {
@@ -82,9 +82,8 @@ func ShowInstalled(cfg *config.Server) {
 	}
 }
 
-// installed are the folders of a CLI's package and of node, where they are outside of /usr. Of a program that is
-// named by its path, the folder may hold anything: only the package that it leads to is shown, and the sandbox itself
-// shows the program.
+// installed are the folders of a CLI's package and of node, if they are outside of /usr. The folder of a program
+// named by its path may contain anything: only its package is shown, and the sandbox itself shows the program.
 func installed(program string) (dirs []string) {
 	for _, name := range []string{program, "node"} {
 		path, err := exec.LookPath(name)

@@ -31,25 +31,25 @@ import (
 // stopTime is how long a stopping server waits for its steps: a supervisor usually kills after 30 s.
 const stopTime = 25 * time.Second
 
-// Deps are what a server takes from the process that runs it.
+// Deps are a server's inputs from its process.
 type Deps struct {
 	Now   func() time.Time // the clock
 	Log   zerolog.Logger
-	Build web.Build // shown on the pages and to GitHub
-	// Program is the path of pawl, which sandboxes and agents start. Empty means the running program.
+	Build web.Build // for the pages and GitHub
+	// Program is the path of pawl, for sandboxes and agents. Empty means the running program.
 	Program string
-	// Check refuses a configuration with which no attempt could start. It may complete the configuration, and returns
-	// the checks that can wait until the server works. Nil checks nothing.
+	// Check refuses a configuration with which no attempt could start. It may complete the configuration, and
+	// returns the checks that can wait until the server works. Nil checks nothing.
 	Check func(ctx context.Context, cfg *config.Server, log zerolog.Logger) (later func(context.Context), err error)
-	// Committed is called after each transaction that wrote to the database. Nil calls nothing.
+	// Committed is called after each writing transaction. Nil calls nothing.
 	Committed func()
-	// Sleep is how a request waits for its place in GitHub's limits: for a duration, or until the context ends, which is
-	// an error. Nil means a timer.
+	// Sleep is a request's wait for GitHub's limits: for a duration, or until the context ends, which is an error.
+	// Nil means a timer.
 	Sleep func(context.Context, time.Duration) error
-	// Started is called once the server works, and again after its first look at GitHub, when what only the start
-	// needed is garbage. Nil calls nothing.
+	// Started is called once the server works, and again after its first look at GitHub, when the start's data is
+	// garbage. Nil calls nothing.
 	Started func()
-	// File is where the configuration comes from; the server follows its changes. Nil follows nothing.
+	// File is the configuration's file; the server follows its changes. Nil follows nothing.
 	File *File
 }
 
@@ -69,10 +69,10 @@ type Server struct {
 	pagesHTTP     *http.Server
 	data          *dataFolder
 	github        *githubHealth
-	githubClock   func() (ahead time.Duration, known bool) // how far this machine's clock is ahead of GitHub's
-	hookRanges    atomic.Pointer[[]netip.Prefix]           // nil while they are not known
-	leftWork      []thread.ID                              // whose files a killed server left, and which may go on here
-	background    sync.WaitGroup                           // what works beside the queue, until stop
+	githubClock   func() (ahead time.Duration, known bool) // this machine's clock minus GitHub's
+	hookRanges    atomic.Pointer[[]netip.Prefix]           // nil while unknown
+	leftWork      []thread.ID                              // killed servers' files, which may be continued here
+	background    sync.WaitGroup                           // the work in the background, until stop
 	stop          context.CancelFunc
 }
 
@@ -84,7 +84,7 @@ func New(cfg config.Server, deps Deps) *Server {
 	return &Server{cfg: cfg, deps: deps, log: deps.Log, ready: make(chan struct{})}
 }
 
-// Start runs the server in the background and returns once it serves; served then receives what Run returns. The
+// Start runs the server in the background and returns once it serves; served then receives Run's result. The
 // methods below may be called from then on.
 func (s *Server) Start(ctx context.Context) (served <-chan error, err error) {
 	ended := make(chan error, 1)
@@ -97,32 +97,32 @@ func (s *Server) Start(ctx context.Context) (served <-chan error, err error) {
 	}
 }
 
-// Address is where webhooks are answered, as HOST:PORT.
+// Address is the webhooks' address, as HOST:PORT.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// PagesAddress is where the pages are answered, as HOST:PORT.
+// PagesAddress is the pages' address, as HOST:PORT.
 func (s *Server) PagesAddress() string { return s.pagesListener.Addr().String() }
 
 // Store is the server's database. Run closes it.
 func (s *Server) Store() *store.Store { return s.store }
 
-// Config is the configuration that the server works by.
+// Config is the server's configuration.
 func (s *Server) Config() config.Server { return s.cfg }
 
-// View is a thread as its comment and its page show it.
+// View is a thread's data for its comment and its page.
 func (s *Server) View(ctx context.Context, t thread.ID) (checkrun.View, error) {
 	return s.solver.View(ctx, t)
 }
 
-// Sweep looks at once for what is due, as the server does by itself every few seconds.
+// Sweep looks for due work now, as the server does every few seconds.
 func (s *Server) Sweep(ctx context.Context) error {
 	_, err := s.store.Sweep(ctx)
 	s.queue.Committed(true, nil)
 	return err
 }
 
-// Run serves until ctx ends, then stops taking work, lets running steps write down where they are, and closes. A
-// server that ctx ends before it serves is no error.
+// Run serves until ctx ends, then stops taking work, lets running steps write their state, and closes. It is no
+// error if ctx ends before it serves.
 func (s *Server) Run(ctx context.Context) error {
 	err := s.start(ctx)
 	if err == nil {
@@ -136,7 +136,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// start checks the configuration, puts the parts together and lets them work.
+// start checks the configuration, assembles the parts and starts them.
 func (s *Server) start(ctx context.Context) error {
 	later := func(context.Context) {}
 	if s.deps.Check != nil {
@@ -172,14 +172,14 @@ func (s *Server) serve(ctx context.Context) error {
 	select {
 	case err = <-served:
 	case err = <-s.store.Fatal():
-		// Nothing that is written now can be relied on.
+		// Nothing written now can be relied on.
 		s.log.Error().Err(err).Msg("the database is broken; stopping")
 	case <-ctx.Done():
 		s.log.Info().Dur("drain_ms", s.cfg.HTTP.Drain).Msg("stopping")
 		close(s.solver.Env.Stopping)
 		drain, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
 		drain, end := context.WithTimeout(drain, s.cfg.HTTP.Drain)
-		_ = s.queue.Drain(drain) // what is at work then is handed over
+		_ = s.queue.Drain(drain) // running steps are handed over
 		end()
 		stop()
 	}
@@ -195,8 +195,8 @@ func (s *Server) serve(ctx context.Context) error {
 	return nil
 }
 
-// end stops HTTP and the queue side by side, so that a slow request keeps no agent at work. A webhook that is
-// still on its way in is stored, as always before it is answered, and handled by whoever finds it next.
+// end stops HTTP and the queue concurrently, so that a slow request keeps no agent running. An incoming webhook is
+// stored, as always before it is answered, and handled by the next server.
 func (s *Server) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
@@ -213,7 +213,7 @@ func (s *Server) end(ctx context.Context) error {
 	return errors.Join(s.queue.Stop(ctx), <-answered, <-answered)
 }
 
-// close frees what start took, as far as it came.
+// close frees what start took.
 func (s *Server) close() {
 	if s.stop != nil {
 		s.stop()
@@ -233,7 +233,7 @@ func (s *Server) close() {
 	}
 }
 
-// logged writes an error down that nothing can be done about.
+// logged logs an error without a remedy.
 func (s *Server) logged(err error, what string) {
 	if err != nil {
 		s.log.Error().Err(err).Msg(what)
