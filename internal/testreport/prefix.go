@@ -30,7 +30,7 @@ const (
 // plain reports whether the label is certainly one, even if it occurs once.
 func (l labelled) plain() bool { return slices.Contains([]string{timeLabel, levelLabel}, l.label) }
 
-// lane is the output behind one label.
+// lane is one label's output.
 type lane struct {
 	labelled
 	lines       int
