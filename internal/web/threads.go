@@ -193,7 +193,7 @@ func (f *finding) lookThrough(ctx context.Context, rows []thread.ThreadRow) erro
 	return nil
 }
 
-// mayRead asks once for each repository.
+// mayRead asks once per repository.
 func (f *finding) mayRead(ctx context.Context, repo string) (bool, error) {
 	if may, asked := f.may[repo]; asked {
 		return may, nil

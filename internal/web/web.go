@@ -43,7 +43,7 @@ func (b Build) String() string {
 	return fmt.Sprintf("pawl %s (commit %s, %s)", b.Version, b.Commit, b.Go)
 }
 
-// Options are the parts that the pages show. Only Details may be empty.
+// Options are the pages' parts. Only Details may be empty.
 type Options struct {
 	// Hook handles every request to the webhook address, whatever its method.
 	Hook  http.Handler
@@ -180,7 +180,7 @@ func inLine(line chan struct{}, h http.Handler) http.Handler {
 const (
 	headerTime = 5 * time.Second
 	readTime   = 15 * time.Second
-	writeTime  = 90 * time.Second // begins after the headers; longer than reading the body and rendering a page
+	writeTime  = 90 * time.Second // from the headers on; longer than reading the body and rendering a page
 	idleTime   = 120 * time.Second
 	maxHeader  = 64 << 10
 )
