@@ -65,7 +65,7 @@ const loginTimeout = forge.TryTimeout
 // maxUser limits GitHub's answer about a user, in bytes; it has some 2 KiB.
 const maxUser = 64 << 10
 
-// user asks GitHub whose token this is (docs.github.com, "Get the authenticated user").
+// user asks GitHub for a token's user (docs.github.com, "Get the authenticated user").
 func (s *Server) user(client *http.Client) func(ctx context.Context, token string) (web.User, error) {
 	return func(ctx context.Context, token string) (p web.User, err error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cfg.GitHub.V3APIURL+"/user", nil)
@@ -104,8 +104,8 @@ func newPermissions(client *forge.Client) *permissions {
 	return &permissions{forge: client, known: known}
 }
 
-// of is a person's permission in a repository. Where the App is not installed, and of somebody else under the
-// person's old login, it is none.
+// of is a user's permission in a repository. Without the App's installation it is none, as for another user under
+// the former login.
 func (p *permissions) of(ctx context.Context, name string, by web.User) (string, error) {
 	level, id, err := p.ask(ctx, name, by.Login)
 	switch {

@@ -23,7 +23,7 @@ type goReader struct {
 	*tally // hasCounts: the output also names passed tests
 
 	pending []*goTest // failed tests of the package whose line is still to come
-	passing []string  // as pending
+	passing []string  // like pending
 	panics  *goTest   // of no test, or of the tests that ran
 	open    *goTest   // test whose lines follow
 	depth   int       // indentation of open

@@ -30,7 +30,7 @@ type accountsData struct {
 	Breakers   []held
 	Cooldowns  []held
 	Day        []held            // usage of the last 24 hours: server, installations, repositories
-	Deliveries []thread.Delivery // those that could not be handled
+	Deliveries []thread.Delivery // unhandled ones
 	Done       []operated        // what users did, newest first
 	Charts     []chart
 }

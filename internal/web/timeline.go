@@ -25,7 +25,7 @@ type item struct {
 	At      time.Time
 	Class   string
 	What    string // in a few words
-	By      string // who did it; empty for Pawl
+	By      string // empty for Pawl
 	Said    string // the user's words
 	Reasons []string
 	Attempt *attempted
