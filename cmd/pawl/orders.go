@@ -31,7 +31,7 @@ func orderCommand(use, short, long string, give func(ctx context.Context, db *st
 		Long:  short + ".\n" + long + "\nThe order stands in the log with your name; a server that runs sees it within a second or two.",
 	}
 	return onDatabase(cmd, store.Beside, func(_ config.Server, db *store.Store, args []string) error {
-		by := operator()
+		by := operator(db.Now())
 		for _, arg := range args {
 			said, err := give(cmd.Context(), db, arg, by)
 			if err != nil {
@@ -45,9 +45,9 @@ func orderCommand(use, short, long string, give func(ctx context.Context, db *st
 	})
 }
 
-// operator is the user of this shell.
-func operator() orders.Person {
-	p := orders.Person{Login: "somebody", Where: "in the shell", At: time.Now()}
+// operator is the user of this shell at a time of the database, whose clock dates what is stored.
+func operator(now time.Time) orders.Person {
+	p := orders.Person{Login: "somebody", Where: "in the shell", At: now}
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		p.Login = u.Username
 	}

@@ -121,7 +121,7 @@ func TestAPersonDecidesOnDeliveriesThatWereGivenUp(t *testing.T) {
 	listed(0)
 	var logged string
 	r.Must(db.QueryRowContext(t.Context(), "SELECT group_concat(data, ' ') FROM events WHERE kind = 'operated'").Scan(&logged))
-	who := operator().Login
+	who := operator(time.Now()).Login
 	for _, want := range []string{
 		`{"what":"delivery_dismissed","subject":"two","by":"` + who + `","where":"in the shell"}`,
 		`{"what":"delivery_retried","subject":"one","by":"` + who + `"`,

@@ -301,3 +301,33 @@ func TestAServerEndsOnceAnotherVersionHasMigratedItsDatabase(t *testing.T) {
 		t.Errorf("the log does not say why:\n%s", node.Log)
 	}
 }
+
+// The database's clock is an hour ahead of the shell's: PostgreSQL finds the schema before its own functions.
+func TestACommandInTheShellIsDatedByTheDatabase(t *testing.T) {
+	t.Parallel()
+	db := startPostgres(t)
+	c := newCluster(t, db)
+	name := db.NewDatabase(t, "")
+	c.DSN = db.Address(name)
+	c.Agent(testrig.PlainAgent, "")
+	c.leave(c.join(), syscall.SIGTERM)
+	super := db.Open(t, name)
+	for _, query := range []string{
+		"CREATE SCHEMA ahead",
+		"CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS " +
+			"$$ SELECT pg_catalog.clock_timestamp() + interval '1 hour' $$",
+		"ALTER DATABASE " + name + " SET search_path = public, ahead, pg_catalog",
+	} {
+		_, err := super.ExecContext(t.Context(), query)
+		c.Must(err)
+	}
+	if code, _, stderr := pawl(t, c.Dir, nil, "pause", "--config", c.File(), "acme/widgets"); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	var minutes float64
+	query := "SELECT max(at)/6e7 - extract(epoch FROM now())/60 FROM events"
+	c.Must(super.QueryRowContext(t.Context(), query).Scan(&minutes))
+	if minutes < 30 {
+		t.Errorf("the newest event is dated %.0f minutes ahead of the shell's clock, want an hour as the database's", minutes)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +43,7 @@ func statusCommand() *cobra.Command {
 			return exportThread(cmd.Context(), db, thread, cmd.OutOrStdout())
 		}
 		if learning {
-			l, err := status.Learning(cmd.Context(), cfg, db, time.Now())
+			l, err := status.Learning(cmd.Context(), cfg, db, db.Now())
 			if err != nil {
 				return err
 			}
@@ -57,7 +56,7 @@ func statusCommand() *cobra.Command {
 		if asJSON, _ := cmd.Flags().GetBool("json"); asJSON { // jsonFlag declares it
 			threads = status.AllThreads
 		}
-		r, err := status.Read(cmd.Context(), cfg, db, time.Now(), threads)
+		r, err := status.Read(cmd.Context(), cfg, db, db.Now(), threads)
 		if err != nil {
 			return err
 		}

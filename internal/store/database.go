@@ -212,6 +212,9 @@ func (s *database) see(err error) error {
 	if hint, last := diagnose(err); last {
 		return s.end(fmt.Errorf("the database cannot be used any more: %w; %s", err, hint))
 	}
+	if s.postgres && onlyReads(err) {
+		s.reconnect()
+	}
 	return err
 }
 

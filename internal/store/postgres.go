@@ -158,6 +158,19 @@ func connectHint(err error) string {
 	return "may this user connect to this database?"
 }
 
+// onlyReads reports whether PostgreSQL refused a write because it only reads.
+func onlyReads(err error) bool {
+	answer, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && answer.Code == "25006" // read_only_sql_transaction
+}
+
+// reconnect closes the connections that nobody uses. After a failover they may lead to a standby for as long as they
+// last, and new ones to the primary.
+func (s *database) reconnect() {
+	s.w.SetMaxIdleConns(-1)
+	s.w.SetMaxIdleConns(postgresConns)
+}
+
 // Unreachable reports whether Open failed because PostgreSQL takes no connections, which may pass: nothing listens,
 // or it is starting, stopping or full. A wrong password or a missing database does not count.
 func Unreachable(err error) bool {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -99,6 +100,21 @@ func TestADatabaseThatOnlyReadsIsRefusedWithAHint(t *testing.T) {
 		must(rawDB(t, dsn).Exec("ALTER DATABASE " + nameOf(dsn) + " SET default_transaction_read_only = on"))(t)
 		wantRefusal(t, dsn, "only reads", "name the primary")
 	}
+}
+
+// Connections that a failover left on a standby only read for as long as they last.
+func TestConnectionsThatOnlyReadAreReplaced(t *testing.T) {
+	dsn := startPostgres(t).newDatabase(t)
+	s := must(store.Open(t.Context(), dsn, store.Options{}))(t)
+	defer s.Close()
+	beside := rawDB(t, dsn)
+	must(beside.Exec("ALTER DATABASE " + nameOf(dsn) + " SET default_transaction_read_only = on"))(t)
+	must(beside.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid()`))(t)
+	for !strings.Contains(fmt.Sprint(receive(t.Context(), s, "standby", 10)), "read-only transaction") {
+	}
+	must(beside.Exec("ALTER DATABASE " + nameOf(dsn) + " RESET default_transaction_read_only"))(t)
+	check(t, receive(t.Context(), s, "primary", 10))
 }
 
 func TestAServerStopsOnceAnotherVersionHasChangedTheSchema(t *testing.T) {
