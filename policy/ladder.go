@@ -280,6 +280,15 @@ func (f Facts) Resume(d Decision, start string) (session, reason string) {
 // resumable reports whether the attempt left a session that the agent can continue.
 func (a Attempt) resumable() bool { return a.Session != "" && a.Resumable }
 
+// spoke reports whether the agent said or did anything. Otherwise its CLI may have saved no session: Gemini CLI 0.61.0
+// refuses to resume one without an answer.
+func (a Attempt) spoke() bool {
+	if a.Ending == Completed || a.ToolCalls > 0 {
+		return true
+	}
+	return a.Tokens.Output > 0 || a.Final != ""
+}
+
 // afresh says why an attempt does not continue the last session; empty if it does.
 func (f Facts) afresh(a Attempt, d Decision, start string) string {
 	switch {
@@ -291,6 +300,8 @@ func (f Facts) afresh(a Attempt, d Decision, start string) string {
 		return "the last one went in circles"
 	case !a.undisturbed():
 		return fmt.Sprintf("the last one ended %s", a.Ending.Words())
+	case !a.spoke():
+		return "the agent neither said nor did anything in the last one"
 	case !a.leftAt(start):
 		return "the files are not as the last one left them"
 	case a.Context > maxResumed:

@@ -95,7 +95,7 @@ func TestAnInterruptionIsNoFailureOfTheAgent(t *testing.T) {
 }
 
 func TestASessionIsContinuedWhereThatPromisesMore(t *testing.T) {
-	last := Attempt{Receipt: Receipt{N: 1, Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Base: "base", Commit: "work", Context: 9_000, StartTree: "before", EndTree: moved}, Run: 1, Backend: "codex", Resumable: true}
+	last := Attempt{Receipt: Receipt{N: 1, Ending: Completed, Outcome: VerifyFailed, Session: "s-1", Base: "base", Commit: "work", Context: 9_000, ToolCalls: 3, StartTree: "before", EndTree: moved}, Run: 1, Backend: "codex", Resumable: true}
 	next := Decision{Action: DoAttempt, Backend: "codex", Rung: RungVerify}
 	for _, c := range []struct {
 		name    string
@@ -116,6 +116,7 @@ func TestASessionIsContinuedWhereThatPromisesMore(t *testing.T) {
 		{"not after its own budget did", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending = TurnLimit }, "work", "", "ended turn limit"},
 		{"not when its context is large", func(a *Attempt, _ *Decision, _ *Facts) { a.Context = maxResumed + 1 }, "work", "", "fills 100001 tokens"},
 		{"not when it has no name", func(a *Attempt, _ *Decision, _ *Facts) { a.Session = "" }, "work", "", ""},
+		{"not when the agent neither spoke nor acted, so that its CLI saved nothing", func(a *Attempt, _ *Decision, _ *Facts) { a.Ending, a.ToolCalls = Disconnected, 0 }, "work", "", "a new session: the agent neither said nor did anything in the last one"},
 		{"not when the agent cannot", func(a *Attempt, _ *Decision, _ *Facts) { a.Resumable = false }, "work", "", ""},
 		{"not when that is switched off", func(_ *Attempt, _ *Decision, f *Facts) { f.Limits.Ladder.ResumeSessions = false }, "work", "", ""},
 		{"not from an earlier run", func(_ *Attempt, _ *Decision, f *Facts) { f.Run = 2 }, "work", "", ""},

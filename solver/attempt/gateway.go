@@ -52,6 +52,7 @@ type modelAccess struct {
 	endpoint agent.Endpoint
 	session  atomic.Pointer[gateway.Session]
 	refused  atomic.Pointer[policy.Limit] // the breaker's reason for a refused call
+	last     gateway.Last                 // how the last main call ended; close sets it
 	living   atomic.Value                 // a func() for each sign of life, once the agent runs
 
 	mu sync.Mutex

@@ -26,6 +26,7 @@ type loopMonitor struct {
 	// trajectory is its count, verify the repository's own commands.
 	trajectory policy.Trajectory
 	verify     []string
+	hollow     int             // broken answers in a row, without a text or a call
 	untested   map[string]bool // files edited after the last test run
 	// unrestored is why withheld paths could not be restored: the agent prevented it.
 	unrestored error
@@ -259,11 +260,28 @@ func begins(word string, with ...string) bool {
 	return slices.ContainsFunc(with, func(w string) bool { return strings.HasPrefix(word, w) })
 }
 
-func (l *loopMonitor) event(e agent.Event) {
-	if e.Kind == agent.Notice && e.Text != "" {
-		l.trajectory.Retries++
+func (l *loopMonitor) event(e agent.Event, end context.CancelCauseFunc) {
+	switch e.Kind {
+	case agent.Notice:
+		if e.Text != "" {
+			l.trajectory.Retries++
+		}
+	case agent.Message, agent.ToolCall:
+		l.hollow = 0
+	case agent.StepEnded:
+		if e.Ending == policy.Disconnected {
+			l.hollow++
+		}
+	}
+	if l.hollow == maxHollow {
+		why := fmt.Sprintf("the last %d answers of the provider broke off before they held anything", maxHollow)
+		end(cut{ending: policy.Disconnected, why: why})
 	}
 }
+
+// maxHollow is the number of broken answers in a row that ends an attempt. OpenCode asks without end if its provider sends
+// a page or an empty stream. The gateway's limit is the same.
+const maxHollow = 5
 
 // tests reports whether a call runs tests: the repository's, or a common test runner.
 func (l *loopMonitor) tests(wrote string) bool {

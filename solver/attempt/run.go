@@ -100,6 +100,9 @@ func (c *checkout) cutOff(early cut) {
 		return
 	}
 	r.Ending, r.Limit, r.Detail = early.ending, nil, early.why
+	if early.ending == policy.NoAnswer && c.models.last.Ending == policy.Disconnected {
+		r.Ending = policy.Disconnected // pages and empty streams are no answers of a model
+	}
 	r.Paused, r.Rambled = early.paused, early.rambled
 }
 
@@ -159,7 +162,7 @@ func (c *checkout) runIn(run context.Context, cancel context.CancelCauseFunc) (_
 		OnPrint: func(line string) { show(agent.Event{Kind: agent.Message, Text: line}) },
 		OnEvent: func(e agent.Event) {
 			show(e)
-			c.monitor.event(e)
+			c.monitor.event(e, cancel)
 			c.models.event(e)
 			c.authored(run, e.Authored, executed(e))
 		},

@@ -17,6 +17,7 @@ func (m *modelAccess) close(r *policy.Receipt) {
 		return
 	}
 	u := session.Close()
+	m.last = u.Last
 	r.Gateway = true
 	if u.Requests+u.Refused == 0 {
 		seen(r, gateway.Last{Why: "no call"})
