@@ -13,51 +13,51 @@ import (
 
 type Archive interface {
 	handlers.Deliveries
-	// Known tells which of the GUIDs were stored; the others are missing.
+	// Known tells which of the GUIDs are stored; the others are missing.
 	Known(ctx context.Context, guids []string) (map[string]bool, error)
-	// Untried counts the deliveries that nobody has tried to handle yet.
+	// Untried counts the deliveries without a try.
 	Untried(ctx context.Context) (int, error)
 	// Oldest is when the oldest known delivery was stored; zero for none.
 	Oldest(ctx context.Context) (time.Time, error)
-	// EachThread calls f with the threads about which something was decided, newest first, at most limit.
+	// EachThread calls f with the decided threads, newest first, at most limit.
 	EachThread(ctx context.Context, limit int, f func(thread.ID)) error
 	handlers.Shared
 }
 
-// Duty sees to it that one of several nodes looks; see store.Duty.
+// Duty lets one of several nodes look; see store.Duty.
 type Duty interface {
 	Begin(ctx context.Context) (mine bool, err error)
 	Hold(ctx context.Context) error
 	End(ctx context.Context) error
 }
 
-// Watcher finds what webhooks did not bring: deliveries that failed, from GitHub's list of them, and events
-// that never fired, from what GitHub says of Pawl's own threads. Its progress is in memory, so a new one looks
-// as far back as it can: a delivery right after the start must not hide the gap before it. Its methods must not
-// be called at the same time; of several nodes' the duty lets one look.
+// Watcher finds what webhooks did not bring: failed deliveries, from GitHub's list, and missing events, from
+// GitHub's state of Pawl's own threads. Its progress is in memory, so a new one looks as far back as it can: a
+// delivery right after the start must not hide the gap before it. Its methods must not be called concurrently; of
+// several nodes the duty lets one look.
 type Watcher struct {
-	// Listed is called after each list of deliveries that GitHub gave.
+	// Listed is called after each of GitHub's lists of deliveries.
 	Listed   func()
 	handlers *handlers.Handlers
 	archive  Archive
 	duty     Duty
 	bounds   bounds
-	// listed is when GitHub sent the newest delivery of the last list; zero before
-	// the first. What lists named and Pawl does not have is in left, by GUID.
+	// listed is when GitHub sent the newest delivery of the last list; zero before the first. left has listed
+	// deliveries that Pawl does not have, by GUID.
 	listed time.Time
 	left   map[string]missing
 	seen   map[string]progress // of the reconciliation, by repository
-	turns  map[string]int      // of the repositories: when each was reconciled last
-	turn   int                 // the last of them
-	putOff bool                // the last reconciliation was
+	turns  map[string]int      // of the repositories: each one's last turn
+	turn   int                 // the last one
+	putOff bool                // the last reconciliation was postponed
 }
 
-// bounds are the most that one look does; the rest comes with the next ones.
+// bounds limit one look; the rest follows with the next looks.
 type bounds struct {
-	failures int // how many payloads may fail before the look ends: GitHub is down then, or has lost some
-	// repos are the repositories to reconcile, by turns, owned those of one owner; threads are the changed
-	// threads of each. A repository without changes costs one request and at
-	// most one for a token, 48 in an hour of looks, a changed thread three or four.
+	failures int // failed payloads before the look ends: GitHub is down then, or has lost some
+	// repos limits the reconciled repositories, by turns, owned one owner's; threads limits each one's changed
+	// threads. A repository without changes costs one request and at most one for a token, 48 in an hour of looks, a
+	// changed thread three or four.
 	repos, owned, threads int
 	quiet                 time.Duration // how long waiting deliveries come first: a thousand are handled in less
 }
@@ -75,11 +75,11 @@ func New(h *handlers.Handlers, a Archive, d Duty) *Watcher {
 	}
 }
 
-// askDuty is how often a node asks whether it is its turn to look.
+// askDuty is how often a node asks whether it is its turn.
 const askDuty = 15 * time.Second
 
-// Watch catches up whenever it is this node's duty, until ctx ends. What fails is logged and done at the next
-// turn. After its first time, which has the most to look at, it calls first.
+// Watch catches up whenever it is this node's duty, until ctx ends. Failures are logged and repeated at the next
+// turn. After its first time, the longest, it calls first.
 func (c *Watcher) Watch(ctx context.Context, first func()) {
 	for {
 		if c.onDuty(ctx) {
@@ -109,15 +109,15 @@ func (c *Watcher) warn(ctx context.Context, err error, what string) {
 	}
 }
 
-// PollEvery is how often a server that GitHub cannot reach asks it for deliveries, of which each answer names a
-// hundred: 1,200 of the 5,000 requests that GitHub gives an App in an hour.
+// PollEvery is how often a server without a public URL asks GitHub for deliveries, a hundred per answer: 1,200 of
+// the 5,000 requests that GitHub gives an App in an hour.
 const PollEvery = 3 * time.Second
 
-// longestPoll is how long it waits where GitHub does not answer.
+// longestPoll is the longest wait while GitHub does not answer.
 const longestPoll = time.Minute
 
-// Poll takes in deliveries as GitHub lists them, whenever that is this node's duty, until ctx ends. GitHub sends them
-// to nobody then and still lists them; where a webhook brings one, too, it is stored once.
+// Poll stores deliveries from GitHub's list whenever that is this node's duty, until ctx ends. GitHub lists
+// deliveries that it could send to nobody; one that a webhook also brings is stored once.
 func (c *Watcher) Poll(ctx context.Context) {
 	for failed, pause := 0, time.Duration(0); wait.For(ctx, pause) == nil; {
 		mine, err := c.duty.Begin(ctx)
@@ -165,12 +165,12 @@ func (c *Watcher) lookThreads(ctx context.Context) {
 	}
 }
 
-// lookQuiet is how often it is looked whether deliveries still wait to be handled.
+// lookQuiet is how often it checks for waiting deliveries.
 const lookQuiet = 500 * time.Millisecond
 
-// busy reports whether deliveries wait to be handled, after some time for them: they say more than the
-// reconciliation can find, such as who made an edit. It is not put off twice in a row: a queue that is never
-// empty must not end it.
+// busy reports whether deliveries still wait after some time for them: they say more than the reconciliation can
+// find, such as an edit's author. It does not postpone twice in a row: a queue that is never empty must not end the
+// reconciliation.
 func (c *Watcher) busy(ctx context.Context) bool {
 	n, err := c.awaitQuiet(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ func (c *Watcher) busy(ctx context.Context) bool {
 	return c.putOff
 }
 
-// awaitQuiet waits until no deliveries wait to be handled, for as long as the bounds allow, and returns how many do.
+// awaitQuiet waits until no deliveries wait, within the bounds, and returns how many do.
 func (c *Watcher) awaitQuiet(ctx context.Context) (untried int, err error) {
 	began := time.Now()
 	for {
@@ -201,21 +201,21 @@ func (c *Watcher) awaitQuiet(ctx context.Context) (untried int, err error) {
 	}
 }
 
-// Counts counts what one look at GitHub's list came to.
+// Counts counts the results of one look at GitHub's list.
 type Counts struct {
-	Listed int // the deliveries that GitHub named, each attempt counted
-	// Taken were stored now; the payload of Gone GitHub does not give any more, or Pawl could not accept it.
+	Listed int // listed deliveries, each try counted
+	// Taken were stored now; Gone have no payload at GitHub any more, or one that Pawl does not accept.
 	Taken, Gone int
 }
 
-// firstStartKey names, among what the nodes share, when Pawl began to listen.
+// firstStartKey is the shared key of Pawl's first start.
 const firstStartKey = "first-start"
 
-// startSlack is how much GitHub's clock may be behind this one.
+// startSlack is how far GitHub's clock may be behind this one.
 const startSlack = time.Minute
 
-// Begin notes when Pawl began to listen on this database. Call it before webhooks are answered: what was sent
-// to a first server that is killed before its first look would be left to nobody.
+// Begin notes Pawl's first start on this database. Call it before webhooks are answered: otherwise deliveries to a
+// first server that is killed before its first look would be lost.
 func (c *Watcher) Begin(ctx context.Context) error {
 	if _, err := c.firstStart(ctx); err != nil {
 		return fmt.Errorf("note when Pawl began to listen: %w", err)
@@ -223,9 +223,9 @@ func (c *Watcher) Begin(ctx context.Context) error {
 	return nil
 }
 
-// firstStart is when Pawl began to listen on this database: when anybody first asked, or the oldest stored
-// delivery came. What was sent before was sent to nobody: a new database must not do the orders of the last
-// three days. A time to come, of a clock that was ahead, counts as now.
+// firstStart is Pawl's first start on this database: the first call, or the oldest stored delivery. Earlier
+// deliveries do not count: a new database must not carry out the commands of the last three days. A future time,
+// from a clock that was ahead, counts as now.
 func (c *Watcher) firstStart(ctx context.Context) (time.Time, error) {
 	now := c.handlers.Now().UTC()
 	oldest, err := c.archive.Oldest(ctx)

@@ -1,7 +1,6 @@
-// Package catchup finds what no webhook brought: deliveries that failed, from
-// GitHub's list of them, and events that never fired, from what GitHub says of Pawl's
-// own threads. Deliveries are stored as their webhooks would have been; what is found
-// otherwise is given to handlers.Decide, under the key that a webhook of it has.
+// Package catchup finds what no webhook brought: failed deliveries, from GitHub's list, and missing events, from
+// GitHub's state of Pawl's own threads. Deliveries are stored like webhooks; other findings go to handlers.Decide,
+// under the key of their webhook.
 //
 //	question                                                     file
 //	which node asks GitHub, how often, and in which order        catchup.go, Watch; store.Duty

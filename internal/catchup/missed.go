@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	// lookBack is how old a missed delivery can be. GitHub keeps them for 3 days;
-	// the rest is for the time that taking them in needs.
+	// lookBack is the greatest age of a missed delivery. GitHub keeps them for 3 days; the rest is the time to store
+	// them.
 	lookBack     = 70 * time.Hour
-	keptAtGitHub = 72 * time.Hour // how long GitHub keeps one (docs.github.com, "Redelivering webhooks"); then it is lost
-	// overlap is how much of the last list is looked at again: GitHub lists a
-	// delivery only after its answer, for which it waits up to 30 s.
+	keptAtGitHub = 72 * time.Hour // GitHub's retention (docs.github.com, "Redelivering webhooks")
+	// overlap is the repeated part of the last list: GitHub lists a delivery only after its answer, for which it
+	// waits up to 30 s.
 	overlap = 10 * time.Minute
-	// maxLists bounds one look, in pages of 100 deliveries.
+	// maxLists limits one look, in pages of 100 deliveries.
 	maxLists = 1000
 )
 
-// missing is a delivery that GitHub named and that is not stored.
+// missing is a listed delivery that is not stored.
 type missing struct {
 	forge.Delivery
-	failed int // how often its payload was asked for in vain
+	failed int // failed requests for its payload
 }
 
-// Missed lists the App's deliveries back to those that the last look saw, at most 70 h and never to before
-// Pawl's first start, and stores those that it never stored, whatever it answered: an outage, a full disk, a
-// wrong webhook secret and a proxy that refuses large bodies all lose deliveries. A payload from the API needs
-// no signature; beyond that it must pass what a webhook must. One that cannot be had is asked for by each later
-// look, after those that never failed, until GitHub does not keep it. An error means that some are left.
+// Missed lists the App's deliveries back to the last look, at most 70 h and never before Pawl's first start, and
+// stores the missing ones, whatever it answered: an outage, a full disk, a wrong webhook secret and a proxy that
+// refuses large bodies all lose deliveries. A payload from the API needs no signature; otherwise it must pass a
+// webhook's checks. A payload that fails is requested again by each later look, after those that never failed,
+// until GitHub drops it. An error means that some are left.
 func (c *Watcher) Missed(ctx context.Context) (Counts, error) {
 	var m Counts
 	since, err := c.since(ctx)
@@ -47,7 +47,7 @@ func (c *Watcher) Missed(ctx context.Context) (Counts, error) {
 	most := c.bounds.failures
 	listErr := c.list(ctx, since, &m)
 	if listErr != nil {
-		// What the list named until then is taken in, if GitHub gives it at all.
+		// Store what the list named so far, if GitHub gives it at all.
 		listErr, most = fmt.Errorf("list deliveries: %w", listErr), 1
 	}
 	todo, err := c.todo(ctx, &m)
@@ -90,7 +90,7 @@ func (c *Watcher) since(ctx context.Context) (time.Time, error) {
 	return since, err
 }
 
-// list notes the deliveries since a time; where it breaks off, the next look begins here.
+// list notes the deliveries since a time; if it breaks off, the next look begins here.
 func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 	asked := map[string]bool{}
 	newest := c.listed
@@ -115,7 +115,7 @@ func (c *Watcher) list(ctx context.Context, since time.Time, m *Counts) error {
 				continue
 			}
 			m.Listed++
-			// The newest attempt of each comes first, and is enough.
+			// The newest try of each comes first, and is enough.
 			if c.usable(d) && !asked[d.GUID] {
 				asked[d.GUID] = true
 				c.left[d.GUID] = missing{Delivery: d, failed: c.left[d.GUID].failed}
@@ -136,8 +136,7 @@ func (c *Watcher) usable(d forge.Delivery) bool {
 	return c.handlers.Reads(d.Event, d.Action) && handlers.ValidGUID(d.GUID)
 }
 
-// todo are the missing deliveries, in the order in which they happened, those
-// last that failed most often. What is too old to be had is given up.
+// todo are the missing deliveries in order, those that failed most often last. Too old ones are given up.
 func (c *Watcher) todo(ctx context.Context, m *Counts) ([]missing, error) {
 	known, err := c.archive.Known(ctx, slices.Collect(maps.Keys(c.left)))
 	if err != nil {

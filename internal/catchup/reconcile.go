@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// firstLook is how far back the first reconciliation looks. Missed deliveries
-	// go back 70 h; this reaches over a server that was down for longer.
+	// firstLook is how far back the first reconciliation looks. Missed deliveries go back 70 h; this covers a server
+	// that was down for longer.
 	firstLook   = 7 * 24 * time.Hour
-	lookedTwice = time.Minute // how much is looked at again: GitHub's times are whole seconds, and its lists lag behind
-	// maxReconciled bounds the threads that are known to one look, those touched last first.
+	lookedTwice = time.Minute // the repeated part: GitHub's times are whole seconds, and its lists lag behind
+	// maxReconciled limits the known threads of one look to those changed last.
 	maxReconciled = 50_000
 )
 
-// Reconcile compares Pawl's own threads with GitHub: comments, reviews, description, head and state that
-// changed since the last look, at most 7 days ago. What the log does not hold becomes its webhook's event,
-// except for edits: who made one is not known, so it is logged and ignored. It returns how many it found; an
-// error means that some are left for the next look.
+// Reconcile compares Pawl's own threads with GitHub: comments, reviews, description, head and state that changed
+// since the last look, at most 7 days ago. Missing events are added, except for edits: their authors are unknown,
+// so they are logged and ignored. It returns how many it found; an error means that some are left for the next
+// look.
 func (c *Watcher) Reconcile(ctx context.Context) (found int, err error) {
 	own, err := c.own(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Watcher) Reconcile(ctx context.Context) (found int, err error) {
 	return found, errors.Join(errs...)
 }
 
-// own are Pawl's own threads by repository, in small letters, newest first. Names share memory.
+// own are Pawl's own threads by lower-case repository, newest first. Names share memory.
 func (c *Watcher) own(ctx context.Context) (map[string][]thread.ID, error) {
 	own := map[string][]thread.ID{}
 	return own, c.archive.EachThread(ctx, maxReconciled, func(t thread.ID) {
@@ -65,8 +65,8 @@ func (c *Watcher) own(ctx context.Context) (map[string][]thread.ID, error) {
 	})
 }
 
-// byTurns are the repositories of this look: those that were looked at longest ago,
-// so many of each owner, who has one installation of the App, and so many in all.
+// byTurns are this look's repositories: the least recently checked ones, within the limits per owner, who has one
+// installation, and in all.
 func (c *Watcher) byTurns(names []string) []string {
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(c.turns[a], c.turns[b]) })
 	taken := map[string]int{}
@@ -78,7 +78,7 @@ func (c *Watcher) byTurns(names []string) []string {
 	return names[:min(len(names), c.bounds.repos)]
 }
 
-// gone: a repository is gone or closed to the App, of which its own event tells, or nothing.
+// gone: a repository is deleted or closed to the App, which has its own event, or nothing.
 func gone(err error) bool {
 	for _, kind := range []error{forge.ErrUninstalled, forge.ErrNotFound, forge.ErrGone} {
 		if errors.Is(err, kind) {
@@ -88,8 +88,8 @@ func gone(err error) bool {
 	return false
 }
 
-// repository reconciles the threads of one repository that changed, in their order, so that it can go on where
-// it ended. One that fails holds up no other; the next looks try it again.
+// repository reconciles one repository's changed threads, in order, so that it can continue where it ended. A
+// failing one does not block others; the next looks retry it.
 func (c *Watcher) repository(ctx context.Context, name string, own []thread.ID) (found int, err error) {
 	repo, err := c.repoOf(ctx, own)
 	if err != nil {
@@ -119,10 +119,10 @@ func (c *Watcher) repository(ctx context.Context, name string, own []thread.ID) 
 	return l.found, errors.Join(append(l.errs, err)...)
 }
 
-// maxLogs is how many logs are read for what they know of their repository.
+// maxLogs limits the logs read for their repository's data.
 const maxLogs = 20
 
-// repoOf is the repository of threads with its installation, which the first readable of their logs knows.
+// repoOf is the threads' repository with its installation, from the first readable log.
 func (c *Watcher) repoOf(ctx context.Context, own []thread.ID) (repo forge.Repo, err error) {
 	for _, t := range own[:min(len(own), maxLogs)] {
 		_, state, readErr := thread.Load(ctx, c.handlers.Store, t)
@@ -134,7 +134,7 @@ func (c *Watcher) repoOf(ctx context.Context, own []thread.ID) (repo forge.Repo,
 	return repo, err
 }
 
-// thread reads one changed issue or pull request and takes in what its log does not hold.
+// thread reads one changed issue or pull request and adds what its log lacks.
 func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i forge.Issue, since time.Time) (found int, err error) {
 	h := c.handlers
 	events, state, err := thread.Load(ctx, h.Store, t)
@@ -172,7 +172,7 @@ func (c *Watcher) thread(ctx context.Context, repo forge.Repo, t thread.ID, i fo
 	return found, nil
 }
 
-// remote reads an issue or pull request, with what was said since a time.
+// remote reads an issue or pull request, with its texts since a time.
 func (c *Watcher) remote(ctx context.Context, repo forge.Repo, i forge.Issue, since time.Time) (now remote, err error) {
 	now.Issue = i
 	issues, pulls := c.handlers.Forge.Issues, c.handlers.Forge.PullRequests
@@ -192,17 +192,17 @@ func (c *Watcher) remote(ctx context.Context, repo forge.Repo, i forge.Issue, si
 	return now, err
 }
 
-// progress is how far the reconciliation of a repository came.
+// progress is the progress of a repository's reconciliation.
 type progress struct {
-	until time.Time         // when the last change that was looked at was made
-	final map[int]time.Time // the changes, as their times by number, after which no other at that time can have been made
-	// more says that the last look was cut, so the next begins where it ended; failed, that a thread could not be
-	// reconciled, so all but what is final is looked at again, for as long as a first look goes back.
+	until time.Time         // when the last checked change was made
+	final map[int]time.Time // the changes, as their times by number, after which none at that time can be missing
+	// more says that the last look was cut, so the next begins at its end; failed, that a thread could not be
+	// reconciled, so everything except final is checked again, for as long as a first look goes back.
 	more, failed bool
-	from         time.Time // since when what was said is read: where the first of these looks began
+	from         time.Time // the start of reading texts: where the first of these looks began
 }
 
-// following is the progress that a look since a time begins with.
+// following is the progress at the start of a look since a time.
 func (p progress) following(since time.Time) progress {
 	next := progress{until: since, from: since, final: map[int]time.Time{}}
 	switch {
@@ -216,13 +216,13 @@ func (p progress) following(since time.Time) progress {
 	return next
 }
 
-// cutOff notes that a look since a time left changes for the next one; whole: it went through all that GitHub listed.
+// cutOff notes that a look since a time left changes for the next one; whole: it covered GitHub's whole list.
 func (p *progress) cutOff(since time.Time, whole bool) {
 	p.more = true
 	if !p.until.Equal(since) {
 		return
 	}
-	// A list or a look does not hold the changes of one second.
+	// A list or a look does not contain all changes of one second.
 	p.until = since.Add(time.Second)
 	if !whole {
 		p.failed = true
@@ -252,8 +252,8 @@ type look struct {
 	errs        []error
 }
 
-// through looks at what changed, until it is enough for one look; whole says that
-// it came to the end. The error ends it; what concerns a single thread is in errs.
+// through checks the changes, up to one look's limit; whole says that it reached the end. An error ends it; single
+// threads' errors are in errs.
 func (l *look) through(ctx context.Context, changed []forge.Issue) (whole bool, err error) {
 	for _, i := range changed {
 		t, err := l.handlers.Store.Resolve(ctx, thread.ID{Owner: l.own[0].Owner, Name: l.own[0].Name, Number: i.Number})
@@ -284,7 +284,7 @@ func (l *look) isNews(t thread.ID, i forge.Issue) bool {
 	return slices.Contains(l.own, t) && !l.last.final[i.Number].Equal(i.Updated)
 }
 
-// thread looks at one thread, and notes where it fails. The error is one that the others would meet as well.
+// thread checks one thread, and notes its failure. An error would affect the others as well.
 func (l *look) thread(ctx context.Context, t thread.ID, i forge.Issue) (done bool, err error) {
 	n, err := l.Watcher.thread(ctx, l.repo, t, i, l.next.from)
 	l.found += n

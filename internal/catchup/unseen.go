@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// remote is an issue or pull request as GitHub shows it now.
+// remote is an issue or pull request at GitHub now.
 type remote struct {
 	forge.Issue
 	pull     forge.Pull // of a pull request
@@ -23,9 +23,9 @@ type remote struct {
 	remarks  []forge.ReviewComment
 }
 
-// local is what a thread's log holds of GitHub.
+// local is a thread's log's knowledge of GitHub.
 type local struct {
-	began  time.Time                  // when an authorised user first asked Pawl to work here; Pawl did not listen before
+	began  time.Time                  // when a permitted user first asked Pawl to work here; Pawl did not listen before
 	texts  map[string]thread.Feedback // the newest version of each, by identity
 	body   string                     // the thread's description in the last snapshot
 	bodied bool                       // there was a snapshot
@@ -77,12 +77,12 @@ func (l *local) takeBody(n *thread.Details) {
 	}
 }
 
-// version is what GitHub's version of a text is to the log.
+// version relates GitHub's version of a text to the log.
 type version int
 
 const (
 	known   version = iota // the log has it, or it is older than Pawl's work here
-	written                // new, as its author wrote it
+	written                // new, unedited
 	edited                 // new or changed, after an edit
 )
 
@@ -106,7 +106,7 @@ func versionAfter(last thread.Feedback, c forge.Comment) version {
 	return edited
 }
 
-// comparison compares what GitHub shows of an issue or pull request with its thread's log.
+// comparison compares an issue or pull request at GitHub with its thread's log.
 type comparison struct {
 	thread thread.ID
 	state  thread.State
@@ -116,7 +116,7 @@ type comparison struct {
 	about  handlers.Activity // the beginning of each activity
 }
 
-// unseen is what GitHub shows and the log does not hold.
+// unseen are GitHub's changes that the log lacks.
 func (c comparison) unseen() []handlers.Activity {
 	var activities []handlers.Activity
 	if c.remote.Number == c.thread.Number {
@@ -139,7 +139,7 @@ func (c comparison) unseen() []handlers.Activity {
 	return append(activities, c.stateChange()...)
 }
 
-// ours reports whether Pawl wrote a text itself, by the App that it came through or by its author.
+// ours reports whether Pawl wrote a text itself, by its App or author.
 func (c comparison) ours(app int64, author feedback.Actor) bool {
 	if app == c.app.ID {
 		return true
@@ -147,8 +147,8 @@ func (c comparison) ours(app int64, author feedback.Actor) bool {
 	return c.app.BotID != 0 && author.ID == c.app.BotID
 }
 
-// text is a comment that was written or edited. The REST API does not name who edited a comment, so only a comment
-// as it was written counts as its author's.
+// text is a new or edited comment. The REST API does not name a comment's editor, so only an unedited comment
+// counts as its author's.
 func (c comparison) text(one forge.Comment, source policy.Source, kind string) []handlers.Activity {
 	if c.ours(one.App.ID, one.Author) {
 		return nil
@@ -172,10 +172,10 @@ func (c comparison) text(one forge.Comment, source policy.Source, kind string) [
 	return []handlers.Activity{it}
 }
 
-// somebody stands for a user whom GitHub's REST API does not name.
+// somebody is the placeholder for a user whom GitHub's REST API does not name.
 func somebody() feedback.Actor { return feedback.Actor{Login: "somebody"} }
 
-// review is a review as its author wrote it: GitHub does not tell whether it was edited.
+// review is a review as its author's: GitHub does not report edits.
 func (c comparison) review(r forge.Review) []handlers.Activity {
 	switch strings.ToLower(r.State) {
 	case "pending", "dismissed":
@@ -199,8 +199,8 @@ func (c comparison) review(r forge.Review) []handlers.Activity {
 	})
 }
 
-// description is an edit of the thread's description since the log's last snapshot. The log has no snapshot of a pull
-// request that Pawl opened for an issue, so edits of its description are left to webhooks.
+// description is an edit of the thread's description since the log's last snapshot. The log has no snapshot of
+// Pawl's own pull request for an issue, so edits of its description are left to webhooks.
 func (c comparison) description() []handlers.Activity {
 	now := c.remote
 	if !c.local.bodied {
@@ -230,7 +230,7 @@ func (c comparison) description() []handlers.Activity {
 	return []handlers.Activity{it}
 }
 
-// stateChange is the end, the return, or a new head of an issue or pull request.
+// stateChange is the end, reopening, or new head of an issue or pull request.
 func (c comparison) stateChange() []handlers.Activity {
 	now := c.remote
 	number := 0 // as changes of the thread itself are logged
