@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// providers asks each provider for its models, which shows that the key works and costs nothing.
+// providers lists each provider's models, which shows that the key works and costs nothing.
 func (e *exam) providers(ctx context.Context) (all []Finding) {
 	for _, p := range e.cfg.Providers {
 		names, err := gateway.List(ctx, e.transport, p)
@@ -30,7 +30,7 @@ func (e *exam) providers(ctx context.Context) (all []Finding) {
 	return all
 }
 
-// provider is what an answer for the list of models says of a provider.
+// provider judges a provider's answer to the list of models.
 func provider(p config.Provider, err error) []Finding {
 	switch {
 	case errors.Is(err, gateway.ErrKey):
@@ -54,11 +54,11 @@ func provider(p config.Provider, err error) []Finding {
 	return ok(p.BaseURL + " answers and takes the key")
 }
 
-// shownModels is how many names of a provider's models are shown.
+// shownModels limits the shown names of a provider's models.
 const shownModels = 8
 
-// unlisted warns of backends whose model the provider does not name. It may take the name all the same: an alias, or
-// one that a router makes another of.
+// unlisted warns of backends whose model the provider does not list. The provider may accept it: an alias, or a
+// name that a router maps.
 func (e *exam) unlisted(p config.Provider, names []string) (all []Finding) {
 	if len(names) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func (e *exam) unlisted(p config.Provider, names []string) (all []Finding) {
 	return all
 }
 
-// backends asks the CLIs for their version as an attempt would start them, side by side.
+// backends runs the CLIs' --version concurrently, like an attempt.
 func (e *exam) backends(ctx context.Context) []Finding {
 	found := make([][]Finding, len(e.cfg.Backends))
 	var asking sync.WaitGroup
@@ -114,7 +114,7 @@ func (e *exam) backend(ctx context.Context, b config.Backend) []Finding {
 	return append(found, access(b)...)
 }
 
-// startable asks the adapter for an attempt's command line: it knows which efforts and models the CLI takes.
+// startable asks the adapter for an attempt's command line: it knows the CLI's efforts and models.
 func (e *exam) startable(b config.Backend, a agent.Adapter) []Finding {
 	p, _ := e.cfg.Provider(b.Provider)
 	r := agent.Request{
@@ -135,13 +135,13 @@ func (e *exam) startable(b config.Backend, a agent.Adapter) []Finding {
 	return nil
 }
 
-// version asks a CLI for its version, as an attempt starts it, without anything secret and without standard input.
+// version runs a CLI's --version like an attempt, without secrets and standard input.
 func (e *exam) version(ctx context.Context, exe string, b config.Backend, v agent.Version) []Finding {
 	if v.Checked == "" {
 		return ok(exe + " is there")
 	}
 	if e.box == nil {
-		return nil // without a sandbox nothing starts, which another line says
+		return nil // without a sandbox nothing starts, which another finding reports
 	}
 	said, err := e.ask(ctx, b)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -166,10 +166,10 @@ func (e *exam) version(ctx context.Context, exe string, b config.Backend, v agen
 	return warning(judged, "watch its first attempts; pawl inspect shows how a transcript is read")
 }
 
-// maxVersion bounds what is read of a CLI that tells its version, in bytes.
+// maxVersion limits the read output of --version, in bytes.
 const maxVersion = 64 << 10
 
-// ask starts a backend's program as an attempt does, with what an agent may see, to tell its version.
+// ask runs a backend's --version like an attempt.
 func (e *exam) ask(ctx context.Context, b config.Backend) (said string, err error) {
 	home, err := os.MkdirTemp("", "pawl-version-")
 	if err != nil {
@@ -207,7 +207,7 @@ func (e *exam) ask(ctx context.Context, b config.Backend) (said string, err erro
 
 // head reads all and keeps the beginning.
 func head(r io.Reader) []byte {
-	kept, _ := io.ReadAll(io.LimitReader(r, maxVersion)) // what came before an error
+	kept, _ := io.ReadAll(io.LimitReader(r, maxVersion)) // the part before an error
 	_, _ = io.Copy(io.Discard, r)
 	return kept
 }

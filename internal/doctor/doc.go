@@ -1,5 +1,5 @@
-// Package doctor checks whether a server could work: its configuration, database, machine, agents and GitHub. A check
-// is a row of one table, and its findings say what is wrong and what to do.
+// Package doctor checks whether a server could work: its configuration, database, machine, agents and GitHub. A
+// check is a row of one table, and its findings say what is wrong and what to do.
 //
 //	question                                          file
 //	which checks are there, in which order            doctor.go, table

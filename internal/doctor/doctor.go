@@ -25,18 +25,18 @@ const (
 	Failed  = "failed"
 )
 
-// Finding is what a check came to.
+// Finding is a check's result.
 type Finding struct {
 	Check string `json:"check"`
 	State string `json:"state"`
 	Text  string `json:"text"`
-	Hint  string `json:"hint,omitempty"` // what to do; empty where there is nothing to do
+	Hint  string `json:"hint,omitempty"` // what to do; empty for nothing
 }
 
-// Error is a finding of what does not work.
+// Error is the text of a failure.
 func (f Finding) Error() string { return f.Check + ": " + f.Text + " (" + f.Hint + ")" }
 
-// Failures are the findings of what does not work.
+// Failures selects the failures.
 func Failures(all []Finding) []Finding {
 	return slices.DeleteFunc(slices.Clone(all), func(f Finding) bool { return f.State != Failed })
 }
@@ -51,26 +51,25 @@ func failed(text, hint string) []Finding {
 	return []Finding{{State: Failed, Text: text, Hint: hint}}
 }
 
-// group says when a check is made.
+// group says when a check runs.
 type group int
 
 const (
-	local   group = iota // by pawl doctor only
-	machine              // what an attempt begins with; a server does not start where one fails
-	agents               // a server does not start where no backend works
-	outside              // others, whose state may pass by itself, and what the configuration leaves open
+	local   group = iota // only in pawl doctor
+	machine              // an attempt's needs; a failure prevents the server's start
+	agents               // without any working backend the server does not start
+	outside              // other systems, whose state may change, and open questions of the configuration
 )
 
-// check is a row of the table.
 type check struct {
 	name  string
 	group group
-	needs func(*exam) bool // what must hold for the check to make sense; nil for nothing
+	needs func(*exam) bool // the check's precondition; nil for none
 	run   func(*exam, context.Context) []Finding
-	slow  bool // it takes as long as it takes, instead of checkTime at most
+	slow  bool // without checkTime's limit
 }
 
-// table holds the checks in the order in which they are made and printed. A finding without a name gets the check's.
+// table has the checks in their order. A finding without a name gets the check's.
 var table = []check{
 	{name: "server", group: local, run: (*exam).servers},
 	{name: "database", group: local, run: (*exam).database},
@@ -83,7 +82,7 @@ var table = []check{
 	{name: "limits", group: machine, needs: (*exam).hasSandbox, run: (*exam).limits},
 	{name: "limits", group: machine, run: (*exam).room},
 	{name: "sandbox", group: machine, run: (*exam).readOnly},
-	{name: "backend", group: agents, run: (*exam).backends, slow: true}, // each is bounded by itself
+	{name: "backend", group: agents, run: (*exam).backends, slow: true}, // each has its own limit
 	{name: "clock", group: outside, run: (*exam).clock},
 	{name: "github", group: outside, run: (*exam).github},
 	{name: "permissions", group: outside, needs: (*exam).hasApp, run: (*exam).permissions},
@@ -98,20 +97,19 @@ var table = []check{
 	{name: "repository", group: local, needs: (*exam).triesRepository, run: (*exam).repository, slow: true},
 }
 
-// checkTime bounds each check and each CLI's --version, which on a busy machine was seen to take more than a
-// minute.
+// checkTime limits each check and each CLI's --version, which took more than a minute on a busy machine.
 const checkTime = 2 * time.Minute
 
-// exam is one server that is looked at.
+// exam is the examination of one server.
 type exam struct {
 	cfg       config.Server
 	build     web.Build
-	file      string // the configuration's, absolute; set for the group local
-	repo      string // OWNER/NAME, to be tried as well; empty for none
+	file      string // of the configuration, absolute; set for the group local
+	repo      string // OWNER/NAME of a repository to try; empty for none
 	transport http.RoundTripper
-	box       *sandbox.Sandbox // nil where it does not work
+	box       *sandbox.Sandbox // nil if it does not work
 	app       *signedIn        // nil before GitHub was asked
-	// aheadOfDatabase is how far this machine's clock is ahead of the database's.
+	// aheadOfDatabase is this machine's clock minus the database's.
 	aheadOfDatabase time.Duration
 }
 
@@ -124,7 +122,7 @@ func (e *exam) hasSandbox() bool { return e.box != nil }
 
 func (e *exam) triesRepository() bool { return e.repo != "" && e.hasApp() }
 
-// run makes the checks of some groups.
+// run runs the checks of some groups.
 func (e *exam) run(ctx context.Context, groups ...group) []Finding {
 	var all []Finding
 	for _, c := range table {
@@ -139,7 +137,7 @@ func (e *exam) run(ctx context.Context, groups ...group) []Finding {
 	return all
 }
 
-// findings are what a check came to, each in one line: some errors have several.
+// findings are a check's findings, each on one line: some errors have several.
 func (c check) findings(ctx context.Context, e *exam) []Finding {
 	if !c.slow {
 		bounded, cancel := context.WithTimeout(ctx, checkTime)
@@ -156,8 +154,8 @@ func (c check) findings(ctx context.Context, e *exam) []Finding {
 	return found
 }
 
-// Examine makes all checks of the server that a file configures, and of a repository unless that is empty. Without a
-// readable configuration there is only one check.
+// Examine runs all checks of a file's server, and of a repository unless that is empty. Without a readable
+// configuration there is only one check.
 func Examine(ctx context.Context, file, repo string, build web.Build) []Finding {
 	cfg, err := config.Load(file, os.LookupEnv)
 	if err != nil {

@@ -52,8 +52,7 @@ func (e *exam) secretPlaces() (all []secretPlace) {
 	return slices.DeleteFunc(all, func(p secretPlace) bool { return p.path == "" })
 }
 
-// dataFolders are data_dir, or, where the configuration and perhaps other things are in it, the folders in it that
-// Pawl makes.
+// dataFolders are data_dir, or, if the configuration is in it, perhaps with other files, Pawl's own folders in it.
 func (e *exam) dataFolders() (all []secretPlace) {
 	const holds = "clones of repositories and transcripts"
 	if e.cfg.DataDir != filepath.Dir(e.file) {
@@ -67,21 +66,21 @@ func (e *exam) dataFolders() (all []secretPlace) {
 	return all
 }
 
-// usualEnvironmentFiles are where services keep variables: the file of config/deploy/pawl.service, and those that
-// services of Debian and of Fedora have.
+// usualEnvironmentFiles are services' files of variables: config/deploy/pawl.service's, Debian's and Fedora's.
 var usualEnvironmentFiles = []string{"/etc/pawl.env", "/etc/default/pawl", "/etc/sysconfig/pawl"}
 
-// environmentFiles are the usual files, and those beside the configuration (also .env), that set a variable from which the configuration takes a secret.
+// environmentFiles are the usual files, and those next to the configuration (also .env), that set a variable with a
+// secret of the configuration.
 func (e *exam) environmentFiles() (all []secretPlace) {
 	names := e.cfg.SecretVariables()
 	if len(names) == 0 {
 		return nil
 	}
 	sets := regexp.MustCompile(`(?m)^\s*(?:export\s+)?(` + strings.Join(names, "|") + `)=["' \t]*[^"'\s]`)
-	// An error is for a pattern that is none.
+	// An error means a malformed pattern.
 	beside, _ := filepath.Glob(filepath.Join(filepath.Dir(e.file), "*.env"))
 	for _, file := range slices.Concat(usualEnvironmentFiles, beside) {
-		// A file that this user cannot read is not open to everybody.
+		// A file that this user cannot read is not readable by everyone.
 		text, _ := os.ReadFile(file)
 		if found := sets.FindSubmatch(text); found != nil {
 			all = append(all, secretPlace{file, string(found[1])})
@@ -90,8 +89,8 @@ func (e *exam) environmentFiles() (all []secretPlace) {
 	return all
 }
 
-// everybodyCan says what users can do with a file or folder who neither own it nor are in its group; empty for
-// nothing, also where they cannot get to it.
+// everybodyCan says what users other than a file's owner and group can do with it; empty for nothing, also if they
+// cannot reach it.
 func everybodyCan(path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -117,7 +116,7 @@ func everybodyCan(path string) string {
 	return ""
 }
 
-// reachable reports whether everybody can get to what is in a folder.
+// reachable reports whether everyone can reach a folder's files.
 func reachable(dir string) bool {
 	for {
 		info, err := os.Stat(dir)
@@ -131,7 +130,7 @@ func reachable(dir string) bool {
 	}
 }
 
-// ports warns of addresses on which the server could not listen. A server that runs here has them itself.
+// ports warns of addresses that the server could not listen on. A running server here uses them itself.
 func (e *exam) ports(context.Context) (all []Finding) {
 	if len(server.Running(e.cfg.DataDir)) > 0 {
 		return nil
@@ -146,16 +145,16 @@ func (e *exam) ports(context.Context) (all []Finding) {
 			all = append(all, warning(cannot.Problem(), cannot.Hint())...)
 			continue
 		}
-		_ = listener.Close() // it was opened to see that it can be
+		_ = listener.Close() // opened only as a test
 	}
 	return all
 }
 
-// leastInodes is the number of files that may still be made without a warning: two checkouts of a repository as large
-// as Linux, which has 90,000 files.
+// leastInodes is the number of free inodes that needs no warning: two checkouts of a repository as large as Linux,
+// which has 90,000 files.
 const leastInodes = 200_000
 
-// inodes judges how many files the file system of data_dir has room for, of total; some count none, and say 0.
+// inodes judges the free inodes of data_dir's file system, of total; some report 0.
 func inodes(free, total uint64, dir string) []Finding {
 	if total == 0 || free >= leastInodes {
 		return nil

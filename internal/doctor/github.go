@@ -23,7 +23,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// signedIn is what came of signing in at GitHub as the App.
+// signedIn is the result of signing in at GitHub as the App.
 type signedIn struct {
 	client *forge.Client
 	app    forge.App
@@ -71,14 +71,14 @@ func (e *exam) clock(ctx context.Context) []Finding {
 	return clocks(e.aheadOfDatabase, ahead, known)
 }
 
-// clocks judges how far this machine's clock is ahead of the database's and, if that is known, of GitHub's.
+// clocks judges this machine's clock against the database's and, if known, GitHub's.
 func clocks(database, github time.Duration, known bool) []Finding {
 	err := errors.Join(server.CompareClocks("the database's", database), server.CompareClocks("GitHub's", github))
 	if err != nil {
 		return failed(err.Error(), "a server with this clock claims nothing")
 	}
 	if !known {
-		return nil // nothing came from GitHub, which another line says
+		return nil // no answer from GitHub, which another finding reports
 	}
 	return ok("agrees with GitHub's to within a minute")
 }
@@ -91,7 +91,7 @@ func (e *exam) github(ctx context.Context) []Finding {
 	return ok(fmt.Sprintf("signs in as %s (App %d)", in.app.BotLogin, in.app.ID))
 }
 
-// logsPermission is the one permission without which the rest works.
+// logsPermission is the one permission that the rest does not need.
 const logsPermission = "actions: read"
 
 func (e *exam) permissions(context.Context) (all []Finding) {
@@ -155,13 +155,13 @@ func (e *exam) installed(context.Context) []Finding {
 	return ok("the App is installed on " + policy.Plural(app.Installations, "account"))
 }
 
-// HookPath is where GitHub's deliveries are taken, below the server's address.
+// HookPath is the path of GitHub's deliveries, below the server's URL.
 const HookPath = "/api/github/hook"
 
-// judgedDeliveries is how many of the last deliveries are looked at.
+// judgedDeliveries limits the judged last deliveries.
 const judgedDeliveries = 20
 
-// hook looks where GitHub sends the App's deliveries, and how the last of them were answered.
+// hook checks the App's webhook URL, and the answers to its last deliveries.
 func (e *exam) hook(ctx context.Context) []Finding {
 	h, err := e.app.client.Apps.Hook(ctx)
 	if err != nil {
@@ -187,13 +187,13 @@ func (e *exam) hook(ctx context.Context) []Finding {
 	return arrived(h.URL, sent[:min(len(sent), judgedDeliveries)])
 }
 
-// takesDeliveries reports whether an address can be that of a server's webhooks.
+// takesDeliveries reports whether a URL can be a server's webhook URL.
 func takesDeliveries(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && strings.HasSuffix(u.Path, HookPath)
 }
 
-// arrived judges how the last deliveries to an address were answered.
+// arrived judges the answers to a URL's last deliveries.
 func arrived(address string, sent []forge.Delivery) []Finding {
 	if len(sent) == 0 {
 		return ok("GitHub sends deliveries to " + address + ", and has sent none in three days")
@@ -222,7 +222,7 @@ func status(code int) string {
 
 func (e *exam) signs() bool { return e.cfg.GitHub.App.SigningKeyFile != "" }
 
-// signing looks whether git could sign with the key that the configuration names.
+// signing checks whether git could sign with the configured key.
 func (e *exam) signing(ctx context.Context) []Finding {
 	const hint = "let github.app.signing_key_file name an SSH key without a passphrase (ssh-keygen -t ed25519 -N '' -f FILE), which this user alone may read; ssh-keygen is in openssh-client"
 	file := e.cfg.GitHub.App.SigningKeyFile

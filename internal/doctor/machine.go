@@ -16,7 +16,7 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// servers tells by which configuration the servers go that run here.
+// servers reports the configurations of the servers that run here.
 func (e *exam) servers(context.Context) (all []Finding) {
 	for _, s := range server.Running(e.cfg.DataDir) {
 		said, do := s.Text()
@@ -69,7 +69,7 @@ func (e *exam) disk(context.Context) []Finding {
 	return append(found, inodes(fs.Ffree, fs.Files, e.cfg.DataDir)...)
 }
 
-// nearest is a folder, or the nearest one above it that there is.
+// nearest is a folder, or its nearest existing parent.
 func nearest(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
@@ -79,7 +79,7 @@ func nearest(dir string) string {
 	}
 }
 
-// writable checks that a folder, or the nearest one above it, can be written to.
+// writable checks that a folder, or its nearest existing parent, is writable.
 func writable(dir, note string) []Finding {
 	at := nearest(dir)
 	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
@@ -88,7 +88,7 @@ func writable(dir, note string) []Finding {
 	return ok(cmp.Or(note, dir+" can be written to"))
 }
 
-// LeastGit is the minor version of git 2 that internal/git asks for.
+// LeastGit is the minimum minor version of git 2 for internal/git.
 const LeastGit = 38
 
 func (e *exam) git(ctx context.Context) []Finding {
@@ -162,7 +162,7 @@ func (e *exam) paused(context.Context) []Finding {
 	)
 }
 
-// budget warns of bounds that keep less in than a person may think.
+// budget warns of limits that cover less than a user may expect.
 func (e *exam) budget(context.Context) (all []Finding) {
 	b := e.cfg.Policy.Budget
 	if len(e.cfg.Providers) > 0 && b.TokensPerAttempt == 0 && b.USDPerAttempt == 0 {

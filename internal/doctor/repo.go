@@ -24,12 +24,11 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// shownTests is how many failing tests doctor names.
+// shownTests limits the named failing tests.
 const shownTests = 5
 
-// repository tries what comes before a first attempt on a repository: its file, its image, its setup and its verify
-// commands on the default branch. All of it is done in a folder that is removed afterwards, and without what a server
-// keeps, so that a cold machine is tried.
+// repository tries everything before a first attempt on a repository: its file, its image, its setup and its verify
+// commands on the default branch. It uses a temporary folder without a server's caches, like a cold machine.
 func (e *exam) repository(ctx context.Context) []Finding {
 	owner, name, _ := strings.Cut(e.repo, "/")
 	repo := forge.Repo{Owner: owner, Name: name}
@@ -40,7 +39,7 @@ func (e *exam) repository(ctx context.Context) []Finding {
 	if err != nil {
 		return failed(err.Error(), "let TMPDIR name a folder that this user can write to")
 	}
-	defer git.Remove(dir) // build tools leave folders that cannot be written to
+	defer git.Remove(dir) // build tools leave read-only folders
 	s, closing, err := e.trial(ctx, dir)
 	if err != nil {
 		return failed(err.Error(), "correct what the lines above name")
@@ -69,7 +68,7 @@ func advice(err error, otherwise string) string {
 	return refused.Hint
 }
 
-// find asks GitHub for the ids of a repository.
+// find asks GitHub for a repository's ids.
 func (e *exam) find(ctx context.Context, repo *forge.Repo) error {
 	var err error
 	if repo.Installation, err = e.app.client.Apps.Installation(ctx, *repo); err != nil {
@@ -80,7 +79,7 @@ func (e *exam) find(ctx context.Context, repo *forge.Repo) error {
 	return err
 }
 
-// trial is a solver of its own, in a folder.
+// trial is a separate solver, in a folder.
 func (e *exam) trial(ctx context.Context, dir string) (_ *solver.Solver, closing func(), err error) {
 	cfg := e.cfg
 	cfg.DataDir = dir
@@ -108,7 +107,7 @@ func (e *exam) trial(ctx context.Context, dir string) (_ *solver.Solver, closing
 	return s, func() { db.Close() }, nil
 }
 
-// named gives findings another name than their check's.
+// named renames findings.
 func named(check string, found []Finding) []Finding {
 	for i := range found {
 		found[i].Check = check
@@ -116,7 +115,7 @@ func named(check string, found []Finding) []Finding {
 	return found
 }
 
-// tried says what the trial came to, part by part.
+// tried are the trial's results, part by part.
 func tried(g *attempt.Ground, refused *thread.Decided, took time.Duration) []Finding {
 	if refused == nil {
 		return slices.Concat(file(g), image(g), setUp(g, took), verified(g))
@@ -176,7 +175,7 @@ func setUp(g *attempt.Ground, took time.Duration) []Finding {
 	))
 }
 
-// verified says what the verify commands came to on the default branch.
+// verified are the verify commands' results on the default branch.
 func verified(g *attempt.Ground) (all []Finding) {
 	if len(g.Effective.Verify) == 0 {
 		all = warning(

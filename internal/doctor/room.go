@@ -10,23 +10,23 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// Room is what a server takes while every worker's sandbox takes all that it may. Zero is unknown, or no limit.
+// Room is a server's need while every worker's sandbox uses its maximum. Zero is unknown, or no limit.
 type Room struct {
 	Memory config.Bytes
 	PIDs   int // processes and threads
 	Files  int // open files of the server
-	// Disk is what the sandbox of one worker may write; Volume is for data_dir with those of all workers.
+	// Disk is one sandbox's limit; Volume is for data_dir with all workers' sandboxes.
 	Disk, Volume config.Bytes
 }
 
-// What the server takes beside its sandboxes. The numbers are our choice; a busy server was seen with a tenth.
+// The server's own need. The numbers are our choice; a busy server used a tenth.
 const (
 	ownMemory config.Bytes = 1 << 30 // bytes, with its git
 	ownPIDs                = 1024    // with its git
 	ownFiles               = 8192
 )
 
-// RoomFor is the room that a configuration needs.
+// RoomFor is a configuration's need.
 func RoomFor(c config.Server) Room {
 	r := Room{Files: ownFiles, Disk: c.Sandbox.Disk}
 	workers := config.Bytes(c.Workers)
@@ -42,7 +42,7 @@ func RoomFor(c config.Server) Room {
 	return r
 }
 
-// allowed is what the container, the unit or the user's limits leave to this server; zero is no limit.
+// allowed are the limits of this server's container, unit or user; zero is no limit.
 func allowed() (r Room) {
 	r.Memory = config.Bytes(sandbox.Ceiling("memory.max"))
 	r.PIDs = int(sandbox.Ceiling("pids.max"))
@@ -55,7 +55,7 @@ func allowed() (r Room) {
 
 func (e *exam) room(context.Context) []Finding { return allowed().tooSmall(RoomFor(e.cfg)) }
 
-// tooSmall warns of each part of the room that is less than needed.
+// tooSmall warns of each limit below the need.
 func (r Room) tooSmall(need Room) (all []Finding) {
 	if r.Memory > 0 && r.Memory < need.Memory {
 		all = append(all, warning(

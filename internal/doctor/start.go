@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// agentsTime is how long a start waits for the CLIs to tell their versions; who takes longer is heard later.
+	// agentsTime is how long a start waits for the CLIs' versions; later ones are reported later.
 	agentsTime = 5 * time.Second
-	// outsideAfter is when a server that has begun to work looks at what others answer.
+	// outsideAfter is when a working server checks other systems.
 	outsideAfter = 30 * time.Second
 )
 
-// AtStart gives the checks of a start, as server.Deps takes them. They refuse to start where no attempt could work:
-// what fails there does not pass by itself. A backend that does not work is no reason while another one does. The
-// configuration gets what newExam adds. later makes the checks that need no answer before the server works.
+// AtStart returns the checks of a start, for server.Deps. They refuse to start if no attempt could work: such
+// failures do not pass by themselves. One working backend is enough. The configuration gets newExam's additions.
+// later runs the checks that the server's start does not need.
 func AtStart(build web.Build) func(context.Context, *config.Server, zerolog.Logger) (later func(context.Context), err error) {
 	return func(ctx context.Context, cfg *config.Server, log zerolog.Logger) (func(context.Context), error) {
 		e := newExam(*cfg, build)
@@ -42,11 +42,11 @@ func AtStart(build web.Build) func(context.Context, *config.Server, zerolog.Logg
 	}
 }
 
-// start is the exam of a server that starts.
+// start is the exam of a starting server.
 type start struct {
 	*exam
 	log    zerolog.Logger
-	agents chan []Finding // what the CLIs say, once
+	agents chan []Finding // the CLIs' findings, once
 }
 
 func (s *start) machine(ctx context.Context) error {
@@ -90,8 +90,8 @@ func (s *start) later(ctx context.Context) {
 	}
 }
 
-// refused tells at once that GitHub does not take the App's id or key: nothing works until an operator corrects them. It
-// is no reason to end, as webhooks of an App whose key is being changed still arrive.
+// refused reports at once that GitHub refuses the App's id or key: nothing works until an operator corrects them.
+// The server continues, since webhooks still arrive during a key change.
 func (s *start) refused(ctx context.Context) {
 	in := newExam(s.cfg, s.build).signIn(ctx)
 	if in.err == nil || ctx.Err() != nil || errors.Is(in.err, forge.ErrUnavailable) {
@@ -101,7 +101,7 @@ func (s *start) refused(ctx context.Context) {
 		Msg("GitHub refuses this App: no event is handled and no agent starts")
 }
 
-// outside looks at what others answer, and at the CLIs that took longer than a start waits.
+// outside checks other systems, and the CLIs that took too long at the start.
 func (s *start) outside(ctx context.Context) {
 	found := newExam(s.cfg, s.build).run(ctx, outside)
 	if ctx.Err() != nil {
@@ -115,7 +115,7 @@ func (s *start) outside(ctx context.Context) {
 	}
 }
 
-// tell logs what is not as it should be.
+// tell logs failures and warnings.
 func (s *start) tell(all []Finding) {
 	for _, f := range all {
 		if f.State != OK {
