@@ -24,42 +24,42 @@ import (
 
 // Bounds of images.
 const (
-	maxImage    = 16 << 30 // bytes of one, unpacked; the largest of common tool chains have 5 GB
+	maxImage    = 16 << 30 // bytes of one, unpacked; the largest common tool chains have 5 GB
 	maxFiles    = 1_000_000
 	maxConfig   = 1 << 20 // bytes
 	keptImages  = 10
-	spareBytes  = 1 << 30 // of the disk, which no image takes
+	spareBytes  = 1 << 30 // of the disk, which no image uses
 	resolveEach = 24 * time.Hour
 	resolveTime = time.Minute
 	pullTime    = 30 * time.Minute
 )
 
-// Images are images of registries, unpacked in a store of their own.
+// Images are unpacked images of registries, in their own store.
 type Images struct {
 	*Store
 	registries []string
-	// resolving and pulling are how long a registry may take to say what a name stands for, and to give an image.
+	// resolving and pulling are a registry's time to resolve a name, and to send an image.
 	resolving, pulling time.Duration
 }
 
-// unpacked stands for the repository in the store of images.
+// unpacked is the repository's name in the store of images.
 const unpacked = "unpacked/sha256"
 
-// OpenImages is the store of images in a folder; see Open. Only the registries are asked for images, and no other host.
+// OpenImages opens the store of images in a folder; see Open. It asks only the registries, and no other host.
 func OpenImages(dir string, registries []string, remove func(dir string) error, now func() time.Time) *Images {
 	s := Open(dir, remove, now)
 	s.most = keptImages
 	return &Images{s, registries, resolveTime, pullTime}
 }
 
-// Image is the system that an image holds.
+// Image is an image's system.
 type Image struct {
-	Root string   // its files, which nobody writes
+	Root string   // read-only files
 	Env  []string // NAME=value, without HOME
 }
 
-// Get brings the image of a name, which must fit, and returns its name with the digest. What the name stands for is
-// asked once a day. While the registry gives no answer, what it said before counts, if that image is there.
+// Get pulls a name's image, which must fit, and returns its name with the digest. The name is resolved once a day.
+// Without an answer from the registry the last digest counts, if that image is still stored.
 func (s *Images) Get(ctx context.Context, ref string, fits func(Image) error) (digest string, err error) {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
@@ -85,19 +85,19 @@ func (s *Images) Get(ctx context.Context, ref string, fits func(Image) error) (d
 		err = fits(image)
 	}
 	if err != nil {
-		return "", errors.Join(err, os.RemoveAll(kept)) // asked again at once
+		return "", errors.Join(err, os.RemoveAll(kept)) // resolved again at once
 	}
 	data, err := json.Marshal(known)
 	return known.Digest, errors.Join(err, os.MkdirAll(filepath.Dir(kept), 0o700), os.WriteFile(kept+".part", data, 0o600), os.Rename(kept+".part", kept))
 }
 
-// resolved is what a registry said that a name stands for.
+// resolved is a registry's answer for a name.
 type resolved struct {
-	Digest string // empty: nothing is known
+	Digest string // empty if unknown
 	At     time.Time
 }
 
-// readResolved reads what was kept in a file; nothing where it is missing or damaged.
+// readResolved reads a stored answer; zero if it is missing or damaged.
 func readResolved(file string) resolved {
 	var known resolved
 	data, err := os.ReadFile(file)
@@ -110,7 +110,7 @@ func readResolved(file string) resolved {
 	return known
 }
 
-// fresh reports whether the answer still counts. One of the future was written by a wrong clock.
+// fresh reports whether the answer still counts. One from the future was written by a wrong clock.
 func (r resolved) fresh(now time.Time) bool {
 	if r.Digest == "" {
 		return false
@@ -119,7 +119,7 @@ func (r resolved) fresh(now time.Time) bool {
 	return age >= 0 && age < resolveEach
 }
 
-// resolve asks which image a name stands for.
+// resolve resolves a name to a digest.
 func (s *Images) resolve(ctx context.Context, ref name.Reference) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.resolving)
 	defer cancel()
@@ -136,7 +136,7 @@ func hexOf(digest string) string {
 	return cmp.Or(hex, "none")
 }
 
-// Use pulls the image of a digest, unless it is there, and keeps it until leave is called.
+// Use pulls a digest's image, unless it is stored, and keeps it until leave is called.
 func (s *Images) Use(ctx context.Context, digest string) (image Image, leave func(), err error) {
 	leave = func() {}
 	parsed, err := name.NewDigest(digest)
@@ -192,7 +192,7 @@ func (s *Images) pull(ctx context.Context, digest name.Digest, dir string) (r Re
 	return Record{Image: digest.Name(), Env: env}, unpack(root, layers, min(maxImage, free))
 }
 
-// unusable reports whether a variable of an image is malformed, or HOME, which the attempt sets.
+// unusable reports whether an image's variable is malformed, or HOME, which the attempt sets.
 func unusable(v string) bool {
 	name, _, ok := strings.Cut(v, "=")
 	if !ok || strings.ContainsRune(v, 0) {
@@ -204,18 +204,18 @@ func unusable(v string) bool {
 func (s *Images) options(ctx context.Context) []remote.Option {
 	ask := http.DefaultTransport.(*http.Transport).Clone()
 	ask.ResponseHeaderTimeout = 30 * time.Second
-	ask.DisableKeepAlives = true // a pull is seldom
+	ask.DisableKeepAlives = true // pulls are rare
 	platform := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(named{ask, s.registries}), remote.WithPlatform(platform)}
 }
 
-// named asks only registries that the operator named, also where one sends elsewhere.
+// named asks only the operator's registries, also after redirects.
 type named struct {
 	http.RoundTripper
 	registries []string
 }
 
-// asks reports whether a host is asked. The default registry has another one let everybody in.
+// asks reports whether a host is asked. The default registry authenticates at another host.
 func (n named) asks(host string) bool {
 	return slices.ContainsFunc(n.registries, func(registry string) bool {
 		one, err := name.NewRegistry(registry)
@@ -236,7 +236,7 @@ func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
 	return n.RoundTripper.RoundTrip(r)
 }
 
-// explain says what a person can do about an image that is not to be had.
+// explain gives the operator's remedy for an unavailable image.
 func (s *Images) explain(ctx context.Context, ref string, err error) error {
 	answer, answered := errors.AsType[*transport.Error](err)
 	switch {

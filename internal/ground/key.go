@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Key names a layer by all that decides what is in it.
+// Key names a layer by all that decides its content.
 func Key(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -22,14 +22,14 @@ func Key(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:24]
 }
 
-// Platform is what programs were built for: the processor and the system's release.
+// Platform is the programs' target: the processor and the system's release.
 func Platform() string {
-	release, _ := os.ReadFile("/etc/os-release") // without it the processor says enough
+	release, _ := os.ReadFile("/etc/os-release") // without it the processor must be enough
 	return runtime.GOOS + "/" + runtime.GOARCH + "\n" + string(release)
 }
 
-// tools are the files by which a build tool knows what to bring, in the order of what is usual where a repository
-// has several, with the command for it; none where the file is only part of a key.
+// tools are the files that tell a build tool what to install, in order of preference, with the command; none if the
+// file is only part of a key.
 var tools = []struct{ file, command string }{
 	{"pnpm-lock.yaml", "pnpm install --frozen-lockfile"},
 	{"yarn.lock", "yarn install --frozen-lockfile"},
@@ -50,7 +50,7 @@ var tools = []struct{ file, command string }{
 	{"libs.versions.toml", ""},
 }
 
-// Decides reports whether the contents of a file decide what a setup brings.
+// Decides reports whether a file's content decides what a setup installs.
 func Decides(file string) bool {
 	name := path.Base(file)
 	return name != "go.mod" && slices.ContainsFunc(tools, func(t struct{ file, command string }) bool {
@@ -59,8 +59,8 @@ func Decides(file string) bool {
 	})
 }
 
-// Propose says which setup is usual for a repository with these files, and for which of them; empty where nothing
-// is known. Only files in the root count: what a folder needs its own people know.
+// Propose is the usual setup for a repository with these files, and the deciding file; empty if unknown. Only files
+// in the root count.
 func Propose(files []string) (p policy.Proposal) {
 	for _, t := range tools {
 		if t.command == "" || !slices.Contains(files, t.file) {

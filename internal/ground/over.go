@@ -14,9 +14,8 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// Over gives somebody the layer for a HOME, a work tree and the folders kept besides. Scratch is a folder of theirs
-// that holds what they write to the last. What cannot be mounted here is copied; a HOME only where it is fresh. Files
-// that are there already stay.
+// Over gives a HOME, a work tree and the additional folders the layer. scratch is the user's folder for writes.
+// What cannot be mounted is copied; a HOME only if it is fresh. Existing files stay.
 func (s *Store) Over(ctx context.Context, l Layer, home, work, scratch string, fresh bool) (overlays []sandbox.Overlay, folders []sandbox.Mount, err error) {
 	type part struct {
 		lower, upper string
@@ -58,7 +57,8 @@ func (s *Store) Over(ctx context.Context, l Layer, home, work, scratch string, f
 	return overlays, folders, nil
 }
 
-// overlays reports whether the kernel can mount an overlay with these paths, whose options are split at commas and colons.
+// overlays reports whether the kernel can mount an overlay with these paths: its options are split at commas and
+// colons.
 func (s *Store) overlays(o sandbox.Overlay) bool {
 	if s.Overlay == nil || strings.ContainsAny(o.Lower+o.Upper+o.Work, `,:\"`) {
 		return false
@@ -66,8 +66,8 @@ func (s *Store) overlays(o sandbox.Overlay) bool {
 	return s.Overlay()
 }
 
-// Copy copies a folder's files into another folder, with modes and times, which build tools look at. Files that exist
-// stay as they are, and nothing is written outside the folder. Where the file system can, the copies share their blocks.
+// Copy copies a folder's files into another folder, with modes and times, which build tools check. Existing files
+// stay, and nothing is written outside the folder. The copies share blocks if the file system can.
 func Copy(ctx context.Context, from, to string) error {
 	root, err := os.OpenRoot(to)
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *copier) entry(path, name string, d fs.DirEntry) error {
 	case d.Type().IsRegular():
 		return copyFile(c.root, path, name, info)
 	}
-	return nil // a pipe or a socket, which nobody can go on with
+	return nil // a pipe or a socket, which is useless as a copy
 }
 
 func (c *copier) finish() error {

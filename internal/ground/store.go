@@ -18,11 +18,11 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// What a layer's folder holds beside these: Record, its description.
+// The parts of a layer's folder, in addition to its Record.
 const (
 	Home   = "home"  // HOME
 	Work   = "work"  // of the work tree, at the same paths
-	Paths  = "paths" // the folders kept besides, by their number in Record.Paths
+	Paths  = "paths" // the additional folders, by their number in Record.Paths
 	record = "layer.json"
 )
 
@@ -33,23 +33,23 @@ type Record struct {
 	Image  string   `json:"image,omitempty"`  // the name and digest of an image that was unpacked
 	Paths  []string `json:"paths,omitempty"`
 	Env    []string `json:"env,omitempty"` // variables that an image sets
-	// Failed is why there is no layer of this key.
+	// Failed is why this key has no layer.
 	Failed *Failure  `json:"failed,omitempty"`
 	Bytes  int64     `json:"bytes"`
 	Made   time.Time `json:"made"`
 }
 
-// Failure is a setup that did not end well.
+// Failure is a failed setup.
 type Failure struct {
 	Command string `json:"command"`
 	Result  string `json:"result"` // such as "exit code 1"
-	Output  string `json:"output"` // the end of it
-	// Thread asked for it, when its log had come to Seen.
+	Output  string `json:"output"` // its end
+	// Thread asked for it, when its log had reached Seen.
 	Thread string `json:"thread"`
 	Seen   int64  `json:"seen"`
 }
 
-// Layer is a layer on disk, or a failure in place of one.
+// Layer is a layer on disk, or a failure instead.
 type Layer struct {
 	Record
 	Repo string // owner/name
@@ -57,25 +57,25 @@ type Layer struct {
 	dir  string
 }
 
-// At is a layer that is being made in a folder.
+// At is a layer under construction in a folder.
 func At(dir string, r Record) Layer { return Layer{Record: r, dir: dir} }
 
 // Store keeps the layers of all repositories. Any number of processes may use the same folder.
 type Store struct {
 	dir string
-	// Overlay says whether programs can get a layer by overlayfs here; else, as where it is nil, they get a copy.
+	// Overlay reports whether programs can get a layer by overlayfs; otherwise, or if nil, they get a copy.
 	Overlay func() bool
 	remove  func(dir string) error
 	now     func() time.Time
-	// most bounds the layers of a repository, and mostBytes all of them together.
+	// most limits a repository's layers, mostBytes all layers together.
 	most      int
 	mostBytes int64
-	builders  wait.Turns // by the folder that they make here
+	builders  wait.Turns // by folder
 	checked   sync.Map   // folder of a layer → when it was last found whole
 }
 
-// The bounds of the store. A layer of a large JavaScript or Rust project has some GB, and a branch that changes a
-// lock file back and forth has two keys.
+// The store's limits. A layer of a large JavaScript or Rust project has some GB, and a branch that changes a lock
+// file back and forth has two keys.
 const (
 	mostLayers = 4
 	mostBytes  = 50 << 30
@@ -85,7 +85,7 @@ const (
 // in a second.
 const checkEach = time.Hour
 
-// Open is the store in a folder. Remove removes a folder in which programs took away the right to write.
+// Open opens the store in a folder. remove removes a folder with read-only parts.
 func Open(dir string, remove func(dir string) error, now func() time.Time) *Store {
 	return &Store{dir: dir, remove: remove, now: now, most: mostLayers, mostBytes: mostBytes}
 }
@@ -94,8 +94,7 @@ func (s *Store) folder(repo, key string) string {
 	return filepath.Join(s.dir, filepath.FromSlash(repo), key)
 }
 
-// Use returns the layer of a key, or how its setup failed, and keeps it until leave is called; false where there is
-// neither.
+// Use returns a key's layer, or how its setup failed, and keeps it until leave is called; false for neither.
 func (s *Store) Use(repo, key string) (l Layer, leave func(), ok bool) {
 	dir := s.folder(repo, key)
 	held, err := hold(dir, unix.LOCK_SH)
@@ -108,7 +107,7 @@ func (s *Store) Use(repo, key string) (l Layer, leave func(), ok bool) {
 		return l, func() {}, false
 	}
 	now := s.now()
-	_ = os.Chtimes(filepath.Join(dir, record), now, now) // else it goes before its time
+	_ = os.Chtimes(filepath.Join(dir, record), now, now) // else it is evicted too early
 	return l, func() { held.Close() }, true
 }
 
@@ -131,7 +130,7 @@ func (s *Store) whole(dir string) (Layer, bool) {
 	return l, true
 }
 
-// hold locks a layer among all processes, shared by those who use it, until the file is closed.
+// hold locks a layer among all processes, shared between its users, until the file is closed.
 func hold(dir string, how int) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, record))
 	if err != nil {
@@ -174,7 +173,7 @@ func (s *Store) Build(ctx context.Context, repo, key string, wanted func(Layer) 
 	return s.Evict(s.mostBytes)
 }
 
-// put records what is in part as the layer.
+// put stores the content of part as the layer.
 func (s *Store) put(dir, part string, r Record) (err error) {
 	r.Key, r.Made = filepath.Base(dir), s.now()
 	if r.Bytes, err = Size(part); err != nil {
@@ -190,8 +189,8 @@ func (s *Store) put(dir, part string, r Record) (err error) {
 	return errors.Join(err, os.Rename(part, dir))
 }
 
-// Evict removes layers that nobody uses, the oldest unused first, until the bounds are kept: most layers of each
-// repository, and so many bytes of all together. Failures take no room, and no layer's place.
+// Evict removes unused layers, least recently used first, until the limits are kept: most layers per repository,
+// and `bytes` for all. Failures do not count.
 func (s *Store) Evict(bytes int64) error {
 	all, err := s.list()
 	all = slices.DeleteFunc(all, func(l Layer) bool { return l.Failed != nil })
@@ -215,7 +214,7 @@ func (s *Store) Evict(bytes int64) error {
 	return err
 }
 
-// Clean removes the layers that nobody used since a time, and what killed processes left half made before it.
+// Clean removes layers unused since a time, and killed processes' incomplete ones from before it.
 func (s *Store) Clean(before time.Time) error {
 	all, err := s.list()
 	for _, l := range all {
@@ -234,7 +233,7 @@ func (s *Store) Clean(before time.Time) error {
 	return errors.Join(err, globErr)
 }
 
-// drop removes a layer so that nobody ever sees a part of it; EWOULDBLOCK while somebody uses it.
+// drop removes a layer atomically; EWOULDBLOCK while it is used.
 func (s *Store) drop(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -254,16 +253,16 @@ func (s *Store) drop(dir string) error {
 	return s.remove(gone)
 }
 
-// List are all layers, those of one repository side by side.
+// List lists all layers, by repository.
 func (s *Store) List() ([]Layer, error) {
 	all, err := s.list()
 	slices.SortFunc(all, func(a, b Layer) int { return cmp.Or(cmp.Compare(a.Repo, b.Repo), b.Used.Compare(a.Used)) })
 	return all, err
 }
 
-// Held is how many layers there are, and how many bytes they have.
+// Held counts the layers and their bytes.
 func (s *Store) Held() (layers int, bytes int64) {
-	all, _ := s.list() // what cannot be read is none
+	all, _ := s.list() // unreadable ones do not count
 	for _, l := range all {
 		if l.Failed == nil {
 			layers, bytes = layers+1, bytes+l.Bytes
@@ -297,7 +296,7 @@ func read(dir string) (l Layer, err error) {
 	return l, json.Unmarshal(data, &l.Record)
 }
 
-// Size is what the files of a folder hold, in bytes.
+// Size is the size of a folder's files, in bytes.
 func Size(dir string) (sum int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

@@ -15,8 +15,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// unpack lays the layers of an image over one another in a folder, with room for so many bytes. Anybody may have made them: nothing outside of the folder is reached, files belong to the user that Pawl
-// runs as, and there are no devices and no programs that run as somebody else.
+// unpack applies an image's layers in a folder, within `room` bytes. Anyone may have made them: nothing outside of
+// the folder is reached, files belong to Pawl's user, and there are no devices and no set-user-ID programs.
 func unpack(dir string, layers []v1.Layer, room int64) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -34,12 +34,12 @@ func unpack(dir string, layers []v1.Layer, room int64) error {
 
 type unpacker struct {
 	root  *os.Root
-	room  int64           // bytes that are left
-	files int             // entries that are left
-	own   map[string]bool // what the layer has brought
+	room  int64           // remaining bytes
+	files int             // remaining entries
+	own   map[string]bool // entries of the current layer
 }
 
-// layer reads a layer to its end: only there it is known that it has the digest that the manifest names.
+// layer reads a layer to its end, where its digest is verified.
 func (u *unpacker) layer(l v1.Layer) error {
 	text, err := l.Uncompressed()
 	if err != nil {
@@ -65,8 +65,7 @@ func (u *unpacker) layer(l v1.Layer) error {
 	}
 }
 
-// apply does what an entry says. A name that begins with .wh. takes away what lower layers have, as the image
-// specification of OCI says.
+// apply applies an entry. A name that begins with .wh. removes lower layers' files (OCI image specification).
 func (u *unpacker) apply(h *tar.Header, in io.Reader) error {
 	name, err := local(h.Name)
 	if name == "." || err != nil {
@@ -90,7 +89,7 @@ func (u *unpacker) apply(h *tar.Header, in io.Reader) error {
 	return u.root.RemoveAll(path.Join(dir, hidden))
 }
 
-// local is a path below the root; links and entries begin with a slash or without.
+// local is a path below the root, with or without a leading slash.
 func local(name string) (string, error) {
 	clean := path.Clean(strings.TrimLeft(name, "/"))
 	if !filepath.IsLocal(clean) || strings.ContainsRune(clean, 0) {
@@ -99,7 +98,7 @@ func local(name string) (string, error) {
 	return clean, nil
 }
 
-// clear takes away what lower layers have in a folder.
+// clear removes lower layers' files in a folder.
 func (u *unpacker) clear(dir string) error {
 	return fs.WalkDir(u.root.FS(), dir, func(p string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
