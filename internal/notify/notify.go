@@ -1,10 +1,10 @@
-// Package notify tells the operator, in a chat channel, what needs a person: deliveries that could not be handled, a
-// queue that does not move, an open breaker, a budget near its end, a day without success, a signal that is set aside.
+// Package notify reports to the operator, in a chat channel, what needs action: unhandled deliveries, a stuck
+// queue, an open breaker, a budget near its end, a day without success, a disregarded signal.
 //
 //	question                                      file
-//	what is worth telling, and from when on       notify.go, Health.alerts
-//	when is it told again, and that it is over    notify.go, told.news
-//	which of several nodes tells it               watch.go, turn
+//	what is reported, and from when on            notify.go, Health.alerts
+//	when is it repeated, and its end reported     notify.go, told.news
+//	which of several nodes reports it             watch.go, turn
 //	what is sent, and what if it is refused       watch.go, send
 package notify
 
@@ -18,30 +18,30 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// From when on something is told. The numbers are our choice, and those of config/deploy/prometheus/alerts.yml.
+// The thresholds of reports. The numbers are our choice, and equal config/deploy/prometheus/alerts.yml.
 const (
-	// queueAge is twice what makes a server not ready.
+	// queueAge is twice the age at which a server is not ready.
 	queueAge = 10 * time.Minute
-	// nearEnd is the part of a day's bound that is used.
+	// nearEnd is the used part of a daily limit.
 	nearEnd = 0.9
 	// unsolved is how many attempts without a success, none of them within a day, are no quiet weekend.
 	unsolved = 3
-	// again is when what still holds is told once more.
+	// again is when a lasting alert is repeated.
 	again = 24 * time.Hour
 )
 
-// Health is what is known of all nodes that share a database.
+// Health is the state of all nodes that share a database.
 type Health struct {
-	GivenUp  int           // deliveries that nobody tries any more
-	QueueAge time.Duration // how long the oldest thread that needs a step has waited
+	GivenUp  int           // given-up deliveries
+	QueueAge time.Duration // the longest wait of a thread for a step
 	Breakers map[string]policy.Breaker
-	// MaxConsecutive is how many failures in a row open a breaker.
+	// MaxConsecutive failures in a row open a breaker.
 	MaxConsecutive int
 	Day            policy.Ledger
-	Degraded       []string // sources of grades that nothing is learned from
+	Degraded       []string // sources of grades that learning ignores
 }
 
-// alert is one thing that needs a person. Its key is the same for as long as it holds.
+// alert is one thing that needs action. Its key is the same for as long as it holds.
 type alert struct{ key, text string }
 
 func (f Health) alerts(now time.Time, t told) []alert {
@@ -78,20 +78,20 @@ func (f Health) alerts(now time.Time, t told) []alert {
 	return all
 }
 
-// told is what the nodes share: when was looked, what was told, and how attempts went.
+// told is the nodes' shared state: the last look, the reports, and the attempts' results.
 type told struct {
 	Looked   time.Time            `json:"looked"`
-	At       map[string]time.Time `json:"at"`     // by key, of what holds
-	Solved   time.Time            `json:"solved"` // the last success, or the first attempt that was counted
+	At       map[string]time.Time `json:"at"`     // current reports by key
+	Solved   time.Time            `json:"solved"` // the last success, or the first counted attempt
 	Unsolved int                  `json:"unsolved"`
 }
 
-// attempt counts one that ended.
+// attempt counts an ended one.
 func (t *told) attempt(o policy.Outcome, now time.Time) {
 	switch o {
 	case policy.WorkVerified, policy.WorkUnverified, policy.Answered, policy.Planned:
 		t.Solved, t.Unsolved = now, 0
-	case policy.Asked, policy.Declined, policy.Cancelled, policy.NotPermitted, policy.Interrupted: // no success, and no failure either
+	case policy.Asked, policy.Declined, policy.Cancelled, policy.NotPermitted, policy.Interrupted: // neither a success nor a failure
 	default:
 		if t.Solved.IsZero() {
 			t.Solved = now
@@ -100,7 +100,7 @@ func (t *told) attempt(o policy.Outcome, now time.Time) {
 	}
 }
 
-// news are the lines to send of what holds now, and t becomes what was told then.
+// news are the lines to send of the current alerts; t is updated.
 func (t *told) news(all []alert, now time.Time) (lines []string) {
 	holds := map[string]time.Time{}
 	for _, a := range all {

@@ -20,31 +20,31 @@ import (
 )
 
 const (
-	// every is how often it is looked. A message is no faster than that.
+	// every is the interval of looks, and the shortest delay of a message.
 	every = time.Minute
-	// sendTime bounds one message.
+	// sendTime limits one message.
 	sendTime = 20 * time.Second
-	// sharedKey names, among what the nodes share, what was told.
+	// sharedKey is the shared key of the reports.
 	sharedKey = "notify"
 )
 
-// Watch looks every minute and sends what is new. All fields are needed.
+// Watch looks every minute and sends news. All fields are required.
 type Watch struct {
-	URL func() string // takes {"text": "…"} by POST, as Slack, Mattermost and Discord's /slack do; empty while nobody is told
-	// Health reads what is known now.
+	URL func() string // accepts {"text": "…"} by POST, as Slack, Mattermost and Discord's /slack do; empty for no reports
+	// Health reads the current state.
 	Health func(context.Context) (Health, error)
-	// UpdateShared is the store's: one atomic change of what all nodes share.
+	// UpdateShared is the store's: one atomic change of shared state.
 	UpdateShared func(ctx context.Context, key string, f func(now time.Time, old []byte) (next []byte)) error
 	Client       *http.Client
 	Log          zerolog.Logger
 }
 
-// Client goes by this transport and follows no redirect: the address is the operator's, and nobody else's.
+// Client uses this transport and follows no redirect: only the operator's URL is used.
 func Client(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Attempt counts one that ended, for a day without success.
+// Attempt counts an ended one, for a day without success.
 func (w *Watch) Attempt(ctx context.Context, o policy.Outcome) {
 	if w.URL() == "" {
 		return
@@ -70,7 +70,7 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// turn tells what is new since any node looked. What could not be sent counts as not told.
+// turn reports what is new since any node's look. Unsent reports count as not reported.
 func (w *Watch) turn(ctx context.Context) error {
 	if w.URL() == "" {
 		return nil
@@ -106,17 +106,17 @@ func (w *Watch) update(ctx context.Context, f func(now time.Time, t *told) (chan
 	return w.UpdateShared(ctx, sharedKey, func(now time.Time, old []byte) []byte {
 		var t told
 		if len(old) > 0 && json.Unmarshal(old, &t) != nil {
-			t = told{} // of a version that wrote it otherwise
+			t = told{} // of a version with another form
 		}
 		if !f(now, &t) {
 			return nil
 		}
-		next, _ := json.Marshal(t) // which plain values can always be
+		next, _ := json.Marshal(t) // plain values always marshal
 		return next
 	})
 }
 
-// send posts one message. No error repeats the address, which is a secret in most chats.
+// send posts one message. No error repeats the URL, which is a secret in most chats.
 func (w *Watch) send(ctx context.Context, lines []string) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
