@@ -1,11 +1,11 @@
-// Package orders carries out what people order on the pages, in the shell, and of a repository in comments. It is no second way to act: an order
-// about a thread becomes the event that the same command in a comment becomes, and the solver does the rest. What
-// concerns a repository, an account or a delivery is logged with the person's name, too (thread.Operated).
+// Package orders carries out users' commands from the pages and the shell, and repository commands from comments. A
+// command about a thread becomes the same event as in a comment, and the solver does the rest. Commands about a
+// repository, an account or a delivery are logged with the user's name (thread.Operated).
 //
-// Whoever calls these functions has found out that the person may do it.
+// The caller must have checked the user's permission.
 //
-//	which orders are there, and which is what event   orders.go
-//	when can one not be carried out, and why          orders.go, Cannot
+//	which commands are there, and which is what event orders.go
+//	when has one no effect, and why                   orders.go, Cannot
 //	how does an unpaused repository go on             orders.go, Unpause
 //	where is it asked whether a repository is paused  ../../solver/step.go, facts; thread.Paused
 package orders

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Person is who gives an order, where and when.
+// Person is who gives a command, where and when.
 type Person struct {
 	Login string
 	ID    int64  // at GitHub; 0 for the user of a shell
@@ -21,26 +21,26 @@ type Person struct {
 	At    time.Time
 }
 
-// Log is the part of the database that orders about threads and repositories need.
+// Log is the database's part for commands about threads and repositories.
 type Log interface {
 	Events(ctx context.Context, t thread.ID, after int64) ([]thread.Event, error)
 	Append(ctx context.Context, t thread.ID, wake bool, events ...thread.NewEvent) (int, error)
 	ThreadsOf(ctx context.Context, owner, name string) ([]thread.ID, error)
 }
 
-// The orders about a thread, by the names that they have in comments.
+// The commands about a thread, by their names in comments.
 const (
 	Retry  = "retry"
 	Stop   = "stop"
 	Resume = "resume"
 )
 
-// CannotError says why an order was not carried out. Nothing was changed.
+// CannotError says why a command was not carried out. Nothing was changed.
 type CannotError string
 
 func (e CannotError) Error() string { return string(e) }
 
-// Cannot says why an order about a thread would do nothing now; empty where it can be carried out.
+// Cannot says why a command about a thread would have no effect now; empty if it would.
 func Cannot(order string, s thread.State) string {
 	if !s.Tracked() {
 		return "Pawl was never asked to work here"
@@ -54,10 +54,10 @@ func Cannot(order string, s thread.State) string {
 	return notCarriedOut + order
 }
 
-// notCarriedOut refuses a command of policy.Commands that has no case here.
+// notCarriedOut refuses a command of policy.Commands without a case here.
 const notCarriedOut = "nothing here carries out /pawl "
 
-// cannotGoOn is Cannot for an order that begins an attempt.
+// cannotGoOn is Cannot for a command that begins an attempt.
 func cannotGoOn(order string, s thread.State) string {
 	if closed := s.ClosedAtGitHub(); closed != "" {
 		return closed + "; reopen it first"
@@ -97,8 +97,8 @@ func decided(s thread.State, action policy.Action) bool {
 	return s.Decision != nil && s.Decision.Action == action
 }
 
-// OnThread carries out an order about a thread, or about the issue of a pull request that Pawl opened. Where it would
-// do nothing the error is a CannotError.
+// OnThread carries out a command about a thread, or about the issue of Pawl's pull request. Without an effect the
+// error is a CannotError.
 func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, by Person) error {
 	t, err := db.Resolve(ctx, t)
 	if err != nil {
@@ -114,7 +114,7 @@ func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, b
 	return give(ctx, db, order, t, s, by)
 }
 
-// give appends an order once: what is ordered again before anything has happened is the same order.
+// give appends a command once: repeating it before anything has happened has no effect.
 func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State, by Person) error {
 	f := thread.Feedback{
 		Source:  policy.FromButton,
@@ -136,7 +136,7 @@ func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State
 	return err
 }
 
-// PausedBy is who paused a repository; nil where it is not paused.
+// PausedBy is who paused a repository; nil if it is not paused.
 func PausedBy(ctx context.Context, db Log, owner, name string) (*thread.Operated, error) {
 	events, err := db.Events(ctx, thread.RepoLog(owner, name), 0)
 	if err != nil {
@@ -145,7 +145,7 @@ func PausedBy(ctx context.Context, db Log, owner, name string) (*thread.Operated
 	return thread.Paused(events)
 }
 
-// Pausing is the name of the command that changes whether a repository is paused; by is who paused it, nil for nobody.
+// Pausing is the command that toggles a repository's pause; by is who paused it, nil for none.
 func Pausing(by *thread.Operated) string {
 	if by != nil {
 		return "unpause"
@@ -153,7 +153,7 @@ func Pausing(by *thread.Operated) string {
 	return "pause"
 }
 
-// OnRepository carries out a command that pauses a repository or lets it go on. Where it would do nothing the error is a
+// OnRepository carries out a command that pauses or unpauses a repository. Without an effect the error is a
 // CannotError.
 func OnRepository(ctx context.Context, db Log, order, owner, name string, by Person) error {
 	switch order {
@@ -166,7 +166,7 @@ func OnRepository(ctx context.Context, db Log, order, owner, name string, by Per
 	return CannotError(notCarriedOut + order)
 }
 
-// Pause lets nothing begin in a repository. An attempt that runs goes on to its end.
+// Pause pauses a repository. A running attempt continues to its end.
 func Pause(ctx context.Context, db Log, owner, name string, by Person) error {
 	paused, err := PausedBy(ctx, db, owner, name)
 	if err != nil {
@@ -178,7 +178,7 @@ func Pause(ctx context.Context, db Log, owner, name string, by Person) error {
 	return operated(ctx, db, thread.RepoLog(owner, name), thread.OperatedPause, "", by)
 }
 
-// Unpause ends that, and resumes the threads that stopped for it. It returns how many.
+// Unpause ends the pause, and resumes the threads that stopped for it. It returns how many.
 func Unpause(ctx context.Context, db Log, owner, name string, by Person) (resumed int, err error) {
 	paused, err := PausedBy(ctx, db, owner, name)
 	if err != nil {
@@ -195,10 +195,10 @@ func Unpause(ctx context.Context, db Log, owner, name string, by Person) (resume
 	return resumed, errors.Join(err, failed)
 }
 
-// maxLifted bounds the threads that are looked at, those touched last first.
+// maxLifted limits the checked threads to those changed last.
 const maxLifted = 100_000
 
-// Lift resumes what stopped because the whole server was paused, but for the repositories that somebody paused.
+// Lift resumes threads that stopped because the whole server was paused, except in paused repositories.
 func Lift(ctx context.Context, db *store.Store, by Person) (resumed int, err error) {
 	var threads []thread.ID
 	paused := map[string]bool{}
@@ -214,7 +214,6 @@ func Lift(ctx context.Context, db *store.Store, by Person) (resumed int, err err
 	return resumed, errors.Join(err, failed)
 }
 
-// resumePaused resumes those that stopped for a pause.
 func resumePaused(ctx context.Context, db Log, threads []thread.ID, by Person) (resumed int, err error) {
 	for _, t := range threads {
 		_, s, unread := thread.Load(ctx, db, t)
@@ -237,7 +236,7 @@ func stoppedByPause(s thread.State) bool {
 	return s.Decision.Rule == policy.RulePaused && Cannot(Resume, s) == ""
 }
 
-// CloseBreaker has an account tried again for which providers told a limit, and every thread that waits look again.
+// CloseBreaker closes an account's breaker, and wakes every waiting thread.
 func CloseBreaker(ctx context.Context, db *store.Store, account string, by Person) error {
 	breakers, err := db.Breakers(ctx)
 	if err != nil {
@@ -253,14 +252,13 @@ func CloseBreaker(ctx context.Context, db *store.Store, account string, by Perso
 	return err
 }
 
-// RetryDelivery has a delivery tried again that could not be handled, or with store.AllUnhandled each of them. It
-// returns how many those are.
+// RetryDelivery retries an unhandled delivery, or with store.AllUnhandled each of them. It returns how many.
 func RetryDelivery(ctx context.Context, db *store.Store, guid string, by Person) (n int, err error) {
 	n, err = db.RetryDelivery(ctx, guid)
 	return logged(ctx, db, n, err, thread.OperatedDelivery, guid, by)
 }
 
-// DismissDelivery counts it as handled.
+// DismissDelivery marks it as handled.
 func DismissDelivery(ctx context.Context, db *store.Store, guid string, by Person) (n int, err error) {
 	n, err = db.DismissDelivery(ctx, guid)
 	return logged(ctx, db, n, err, thread.OperatedDismissal, guid, by)
