@@ -13,30 +13,29 @@ import (
 // own: a delivery that is cut off because GitHub is slow would begin again and again.
 const DeliveryTimeout = 10 * time.Minute
 
-// What one process keeps of the deliveries that it stored and is to handle. Their
-// rows are the queue: what does not fit here, or is lost with the process, is due
-// again there after a while. Payloads beyond inboxBytes are read from their rows.
+// One process's memory of the deliveries that it stored and will handle. Their rows are the queue: what does not
+// fit here, or is lost with the process, becomes due there after a while. Payloads beyond inboxBytes are read from
+// their rows.
 const (
 	deliveryWorkers = 8
 	inboxDeliveries = 20000
 	inboxBytes      = 8 << 20
-	// deliveriesAtOnce is how many that are due one claim takes at most: a process
-	// that dies keeps no more of them from the others.
+	// deliveriesAtOnce limits the due deliveries of one claim: a dying process keeps no more from the others.
 	deliveriesAtOnce = 4 * deliveryWorkers
 )
 
-// inbox hands deliveries to the workers of this process: what people may ask for before
-// results of machines, each in the order in which they came.
+// inbox passes deliveries to this process's workers: possible user requests before machines' results, each in order
+// of arrival.
 type inbox struct {
 	handle  func(context.Context, thread.Delivery) error
 	logger  *slog.Logger
-	urgent  chan *thread.Delivery // a pointer, since empty places take memory, too
+	urgent  chan *thread.Delivery // a pointer, since empty slots take memory, too
 	waiting chan *thread.Delivery
-	emptied chan struct{} // none wait any more
+	emptied chan struct{} // none is waiting any more
 
 	mu    sync.Mutex
 	here  map[string]bool // the GUIDs that wait or are being handled
-	bytes int             // of the payloads that wait
+	bytes int             // of the waiting payloads
 }
 
 func newInbox(handle func(context.Context, thread.Delivery) error, logger *slog.Logger) *inbox {
@@ -44,7 +43,7 @@ func newInbox(handle func(context.Context, thread.Delivery) error, logger *slog.
 		here: map[string]bool{}, emptied: make(chan struct{}, 1)}
 }
 
-// put takes what fits and is not here already. It never blocks.
+// put adds what fits and is new. It never blocks.
 func (in *inbox) put(deliveries []thread.Delivery) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -112,8 +111,8 @@ func (in *inbox) next(ctx context.Context) *thread.Delivery {
 	}
 }
 
-// one handles a delivery in its own time. The handler has noted in the row when
-// one that failed is tried again; where it could not, its claim ends.
+// one handles a delivery within its time limit. The handler has stored a failed one's next try; if it could not,
+// its claim ends.
 func (in *inbox) one(ctx context.Context, d thread.Delivery) {
 	ctx, cancel := context.WithTimeout(ctx, DeliveryTimeout)
 	defer cancel()

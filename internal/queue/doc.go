@@ -1,11 +1,10 @@
-// Package queue works off what is due. What that is stands in the rows of threads and deliveries, and is
-// claimed there; a wake-up only says that it is time to look, and a poll looks when none came. So a process
-// that dies loses no work, and a thread or a delivery that is worked on twice does no harm: the thread's
-// lease, the keys of events and the state of the delivery see to that.
+// Package queue handles due work. Rows of threads and deliveries say what is due, and are claimed; a wake-up only
+// starts a look, and a poll looks without one. So a dead process loses no work, and working twice on a thread or a
+// delivery is harmless: the thread's lease, the events' keys and the delivery's state ensure that.
 //
 //	question                                               file
 //	when threads are claimed, and how many at once         queue.go
 //	what a step that panics or fails leads to              queue.go
-//	how often is looked where nothing wakes                queue.go, pollInterval
+//	how often does it look without a wake-up               queue.go, pollInterval
 //	which deliveries this process handles, in what order   deliveries.go
 package queue

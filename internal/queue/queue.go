@@ -18,31 +18,30 @@ import (
 )
 
 type Store interface {
-	// Claim takes the leases of threads that are due, at most so many.
+	// Claim leases up to `most` due threads.
 	Claim(ctx context.Context, owner string, most int) ([]thread.Lease, error)
-	// ClaimDeliveries gives the caller deliveries that are due, at most so many.
+	// ClaimDeliveries claims up to `most` due deliveries.
 	ClaimDeliveries(ctx context.Context, most int) ([]thread.Delivery, error)
 	// Listen calls wake whenever another node made threads due, until ctx ends.
 	Listen(ctx context.Context, wake func())
 }
 
-// Options are what the queue works with; all but Halted are needed.
+// Options are the queue's parts; all except Halted are required.
 type Options struct {
 	Store Store
 	// Node names this process in leases.
 	Node    string
-	Workers int // how many steps, and so attempts, run at a time
-	// HandleDelivery handles one stored delivery, of which maybe only the GUID is
-	// known here. It notes in the store what became of it, also when it is to be
-	// tried again, and must do nothing for a delivery that was handled already.
+	Workers int // concurrent steps, and so attempts
+	// HandleDelivery handles one stored delivery, perhaps given only by its GUID. It stores the result and the next
+	// try, and must do nothing for a handled delivery.
 	HandleDelivery func(ctx context.Context, d thread.Delivery) error
-	// Step works on a thread whose lease was asked for at a time, gives the lease
-	// back, and stores when the thread is due again, also where it fails. ctx ends
-	// when the queue stops; the step should then leave a state to go on from.
+	// Step works on a thread whose lease was requested at a time, releases the lease, and stores when the thread is
+	// due again, even after a failure. ctx ends when the queue stops; the step should then leave a state to continue
+	// from.
 	Step  func(ctx context.Context, l thread.Lease, asked time.Time) error
-	Sweep func(ctx context.Context) error // called every SweepInterval and must not take longer
-	// Halted says why this process must claim nothing now; nil, as its answer or itself, if it may. What is at work
-	// goes on.
+	Sweep func(ctx context.Context) error // called every SweepInterval; must not take longer
+	// Halted says why this process must claim nothing now; nil, as its answer or itself, if it may. Running work
+	// continues.
 	Halted func() error
 	Logger *slog.Logger
 }
@@ -51,23 +50,23 @@ type Options struct {
 const SweepInterval = 5 * time.Second
 
 const (
-	// pollInterval is how late at most work starts that nothing woke this process for: the end of a wait, and
-	// what a lost connection kept another node from telling. Looking takes three reads of an index.
+	// pollInterval is the longest delay of work without a wake-up: a wait's end, or a lost notification. A look
+	// takes three index reads.
 	pollInterval = time.Second
-	// claimTime bounds one claim, which takes milliseconds.
+	// claimTime limits one claim, which takes milliseconds.
 	claimTime = 10 * time.Second
-	// threadsAtOnce is how many threads one claim takes at most, so that others get theirs meanwhile.
+	// threadsAtOnce limits one claim's threads, so that other nodes get theirs meanwhile.
 	threadsAtOnce = 8
 )
 
-// Queue claims what is due and works it off: threads by steps, deliveries by their
-// handler. It implements store.Queue, also before Start.
+// Queue claims due work and does it: threads by steps, deliveries by their handler. It implements store.Queue, also
+// before Start.
 type Queue struct {
 	o     Options
 	woken chan struct{} // threads may be due
 	inbox *inbox
 	drain context.CancelFunc // ends the claiming of threads
-	steps sync.WaitGroup     // and what claims them
+	steps sync.WaitGroup     // and the claiming goroutine
 	end   context.CancelFunc
 	ends  sync.WaitGroup
 	// failed is the error of the last claim of threads, nil if it had none.
@@ -78,7 +77,7 @@ func New(o Options) *Queue {
 	return &Queue{o: o, woken: make(chan struct{}, 1), inbox: newInbox(o.HandleDelivery, o.Logger)}
 }
 
-// Start begins to work steps and deliveries and to sweep. The work goes on until Stop, also when ctx ends.
+// Start starts the workers and the sweep. They work until Stop, even after ctx ends.
 func (q *Queue) Start(ctx context.Context) {
 	ctx, q.end = context.WithCancel(context.WithoutCancel(ctx))
 	for range deliveryWorkers {
@@ -92,15 +91,14 @@ func (q *Queue) Start(ctx context.Context) {
 	q.ends.Go(func() { q.sweep(ctx) })
 }
 
-// Drain claims no more threads, and waits for those at work until ctx ends. Deliveries
-// are handled all the while.
+// Drain claims no more threads, and waits for the running steps until ctx ends. Deliveries are still handled.
 func (q *Queue) Drain(ctx context.Context) error {
 	q.drain()
 	return await(ctx, &q.steps)
 }
 
-// Stop claims nothing more, ends the contexts of those at work so that they leave a state to go on from, and
-// waits for them until ctx ends. What was cut off is due in its row, for the next Start or another node.
+// Stop claims nothing more, ends the running steps' contexts so that they leave a state to continue from, and waits
+// for them until ctx ends. Unfinished work is due in its row, for the next Start or another node.
 func (q *Queue) Stop(ctx context.Context) error {
 	if q.end == nil {
 		return nil
@@ -120,8 +118,7 @@ func await(ctx context.Context, work *sync.WaitGroup) error {
 	}
 }
 
-// Committed wakes the workers for threads that became due, and takes the
-// deliveries that this process is to handle.
+// Committed wakes the workers for due threads, and takes this process's deliveries.
 func (q *Queue) Committed(threads bool, deliveries []thread.Delivery) {
 	if threads {
 		q.wake()
@@ -129,8 +126,7 @@ func (q *Queue) Committed(threads bool, deliveries []thread.Delivery) {
 	q.inbox.put(deliveries)
 }
 
-// wake has the threads looked at once more. A second call before that is done adds
-// nothing: the look sees both.
+// wake starts another look at the threads. A second call before that has no effect: the look sees both.
 func (q *Queue) wake() {
 	select {
 	case q.woken <- struct{}{}:
@@ -138,8 +134,8 @@ func (q *Queue) wake() {
 	}
 }
 
-// claimThreads claims as many threads as there are free workers, whenever any may
-// be due, until ctx ends. Their steps go on until work ends.
+// claimThreads claims as many threads as there are free workers, whenever any may be due, until ctx ends. Their
+// steps continue until work ends.
 func (q *Queue) claimThreads(ctx, work context.Context) {
 	free := semaphore.NewWeighted(int64(q.o.Workers))
 	for free.Acquire(ctx, 1) == nil {
@@ -163,8 +159,7 @@ func (q *Queue) claimThreads(ctx, work context.Context) {
 		case <-ctx.Done():
 			return
 		case <-q.woken:
-		// By chance, so that of several nodes not always the same one comes first: it
-		// may be one that has no place for an attempt, while another has.
+		// Random, so that no node always comes first: it may lack a slot for an attempt that another node has.
 		case <-time.After(pollInterval/2 + rand.N(pollInterval)):
 		}
 	}
@@ -192,7 +187,7 @@ func (q *Queue) claim(ctx context.Context, n int) []thread.Lease {
 	return leases
 }
 
-// step works one thread. One that panics has stored when it is tried again, as any that fails.
+// step works on one thread. A panicking one has stored its next try, like any failure.
 func (q *Queue) step(ctx context.Context, l thread.Lease, asked time.Time) {
 	id := slog.String("thread", l.Thread.String())
 	defer func() {
@@ -203,8 +198,7 @@ func (q *Queue) step(ctx context.Context, l thread.Lease, asked time.Time) {
 	q.warn(ctx, q.o.Step(ctx, l, asked), "a step failed; it is tried again", id)
 }
 
-// claimDeliveries has this process handle deliveries that are due, a few at a time
-// and only while it has no others.
+// claimDeliveries claims due deliveries, a few at a time and only while this process has no others.
 func (q *Queue) claimDeliveries(ctx context.Context) {
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
@@ -226,7 +220,7 @@ func (q *Queue) claimDeliveries(ctx context.Context) {
 	}
 }
 
-// sweep sweeps at once, for what a crash left behind, and then again and again.
+// sweep sweeps at once, after a possible crash, and then periodically.
 func (q *Queue) sweep(ctx context.Context) {
 	for {
 		q.warn(ctx, q.o.Sweep(ctx), "the sweep failed; it is repeated")
@@ -236,7 +230,7 @@ func (q *Queue) sweep(ctx context.Context) {
 	}
 }
 
-// warn logs an error, unless it is the end of the queue.
+// warn logs an error, unless the queue is ending.
 func (q *Queue) warn(ctx context.Context, err error, what string, more ...any) {
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		q.o.Logger.WarnContext(ctx, what, append(more, slog.String("err", err.Error()))...)
