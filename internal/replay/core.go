@@ -13,14 +13,14 @@ import (
 
 type entry struct {
 	thread.Event
-	// Echo says that a wrapper reported the remark. Once policy has stopped, such
-	// a remark cannot be told from one about the attempts that it prevents.
+	// Echo says that a wrapper reported the remark. Once policy has stopped, such a remark cannot be distinguished
+	// from one about the attempts that it prevents.
 	Echo bool
-	// Untimed says that the recording does not tell when it was; At only orders.
+	// Untimed says that the recording has no time for it; At is only for the order.
 	Untimed bool
 }
 
-// decided is one recorded attempt with what policy decided after it.
+// decided is one recorded attempt with policy's decision after it.
 type decided struct {
 	policy.Receipt
 	Started, Ended time.Time
@@ -31,8 +31,8 @@ type decided struct {
 	Decision policy.Decision
 }
 
-// playBack runs policy over a recording. Policy's own decisions stand in the place of the recorded ones, so an
-// attempt that it would not have started has no part in what follows.
+// playBack runs policy on a recording. Policy's decisions replace the recorded ones, so an attempt that it would
+// not have started does not affect what follows.
 func playBack(entries []entry, cfg config.Server) ([]decided, error) {
 	p := player{
 		cfg:    cfg,
@@ -69,15 +69,15 @@ type player struct {
 	at   time.Time
 	// dirty says that something was kept since the last decision.
 	dirty bool
-	// avoiding says that the recording has gone on where policy has not.
+	// avoiding says that the recording has continued after policy stopped.
 	avoiding bool
 	shared   shared
 	last     policy.Decision
-	starts   map[int]decided // attempts that have begun and not ended
+	starts   map[int]decided // unfinished attempts
 	out      []decided
 }
 
-// take goes on by one event. What happened at one moment is decided on together.
+// take handles one event. Simultaneous events are decided together.
 func (p *player) take(e entry) error {
 	if p.dirty && p.separate(e) {
 		if _, err := p.decide(p.at); err != nil {
@@ -102,7 +102,7 @@ func (p *player) take(e entry) error {
 	return nil
 }
 
-// separate reports whether what was kept is decided on before an event.
+// separate reports whether to decide before an event.
 func (p *player) separate(e entry) bool {
 	switch e.Kind {
 	case thread.KindAttemptStarted, thread.KindDecision:
@@ -125,7 +125,7 @@ func (p *player) put(kind thread.Kind, seq int64, at time.Time, data any) error 
 	return nil
 }
 
-// decide asks policy where there is something to decide, and gives the state that it decided on.
+// decide asks policy if there is something to decide, and returns the decided state.
 func (p *player) decide(now time.Time) (thread.State, error) {
 	st, err := thread.Fold(p.kept)
 	if err != nil {
@@ -144,7 +144,7 @@ func (p *player) decide(now time.Time) (thread.State, error) {
 	return st, err
 }
 
-// tell puts the last decision down to the attempt before it; where feedback changed it, both.
+// tell assigns the last decision to the attempt before it; if feedback changed it, both.
 func (p *player) tell() {
 	if len(p.out) == 0 {
 		return
@@ -170,7 +170,7 @@ func (p *player) tell() {
 	}
 }
 
-// recorded is a decision of the time. Only one that ended the run where policy would go on is kept: the
+// recorded is a recorded decision. It is kept only if it ended the run although policy would continue: the
 // repository's configuration, or Pawl's own failure, ended what no attempt of the recording continues.
 func (p *player) recorded(e thread.Event) error {
 	var d thread.Decided
@@ -226,8 +226,8 @@ func (p *player) start(e entry) error {
 	return p.put(thread.KindAttemptStarted, e.Seq, e.At, a)
 }
 
-// attempts reports whether the last decision leads to an attempt. A backoff delays it; after any other wait the recorded
-// attempt would not have taken place when it did.
+// attempts reports whether the last decision leads to an attempt. A backoff delays it; after any other wait the
+// recorded attempt would have been at another time.
 func (p *player) attempts() bool {
 	switch p.last.Action {
 	case policy.DoAttempt:
@@ -265,11 +265,11 @@ func (p *player) end(e entry) error {
 	return nil
 }
 
-// shared is what the tables that threads share would hold if this thread were the only one.
+// shared is the shared state if this thread were the only one.
 type shared struct {
 	breakers  map[string]policy.Breaker
 	cooldowns map[string]policy.Rest
-	arms      []policy.Backend // those of the recording, without what is held against them
+	arms      []policy.Backend // the recording's, without what holds them back
 }
 
 func (s *shared) knows(a thread.Started, cfg config.Server) {
@@ -286,7 +286,7 @@ func (s *shared) knows(a thread.Started, cfg config.Server) {
 	}
 }
 
-// end notes what an attempt means for its account and its backend.
+// end notes an attempt's consequences for its account and its backend.
 func (s *shared) end(a policy.Attempt, l policy.Limits) {
 	s.breakers[a.Account] = s.breakers[a.Account].After(a.Ending, a.Limit.Usable(), a.StartedAt, a.EndedAt)
 	if v := l.Severity.Loop(a.Receipt); v.Class != policy.None {
@@ -295,7 +295,7 @@ func (s *shared) end(a policy.Attempt, l policy.Limits) {
 }
 
 func (s *shared) facts(st thread.State, now time.Time, cfg config.Server) policy.Facts {
-	// Problems of the narrowing are those of another server's configuration.
+	// Another server's configuration caused the narrowing's problems.
 	effective, _ := cfg.Narrow(st.Repo)
 	f := st.Facts(now)
 	f.Limits = effective.Policy.Limits

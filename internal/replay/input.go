@@ -37,7 +37,7 @@ func readRecordings(files []string, cli string, open Opener, severity policy.Sev
 	return rec, nil
 }
 
-// Opener opens what is named on a command line, where - stands for standard input.
+// Opener opens a file named on a command line; - is standard input.
 type Opener func(name string) (io.ReadCloser, error)
 
 func readFile(file, cli string, open Opener, rec *recording) error {
@@ -65,13 +65,12 @@ func readFile(file, cli string, open Opener, rec *recording) error {
 	return readTranscript(b, cli, rec)
 }
 
-// NotUnderstood is the error of input that is no recording, and says why.
+// NotUnderstood is the error of input that is no recording, with the reason.
 type NotUnderstood string
 
 func (e NotUnderstood) Error() string { return string(e) }
 
-// Open unpacks a recording and gives its beginning, which tells what it is. What is
-// empty or no text is NotUnderstood.
+// Open unpacks a recording and returns its beginning, which shows its kind. Empty or binary input is NotUnderstood.
 func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
 	b = bufio.NewReaderSize(in, sniffed)
 	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -98,7 +97,7 @@ func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
 	return b, start, nil
 }
 
-// Unwrap gives the agent's output in a wrapper's log, one JSON object a line, and anything else as it is.
+// Unwrap returns the agent's output in a wrapper's log, one JSON object a line, and other input unchanged.
 func Unwrap(b *bufio.Reader, start []byte) io.Reader {
 	if _, ok := isWrapper(start); !ok {
 		return b
@@ -107,12 +106,12 @@ func Unwrap(b *bufio.Reader, start []byte) io.Reader {
 	go func() {
 		var o objects
 		write := func(object []byte) {
-			fmt.Fprintf(in, "%s\n", bytes.ReplaceAll(object, []byte("\n"), []byte(" "))) // who reads it reads to the end
+			fmt.Fprintf(in, "%s\n", bytes.ReplaceAll(object, []byte("\n"), []byte(" "))) // the reader reads to the end
 		}
 		in.CloseWithError(eachLine(b, func(line []byte) {
 			_, _, text, headed := lineHead(line)
 			if headed && bytes.HasPrefix(text, []byte(`{"type":`)) {
-				o.drop() // the rest of an object that is open is missing
+				o.drop() // the rest of an open object is missing
 			}
 			if !o.piece(text, write) {
 				write(text)
@@ -122,10 +121,10 @@ func Unwrap(b *bufio.Reader, start []byte) io.Reader {
 	return out
 }
 
-// sniffed is how much of a file tells what it is.
+// sniffed is how much of a file shows its kind.
 const sniffed = 256 << 10
 
-// isTrail knows a trail by its first event, which may hold a long description, so its beginning is enough.
+// isTrail recognises a trail by the beginning of its first event, which may have a long description.
 func isTrail(start []byte) bool {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(start), []byte("\n"))
 	event := gjson.ParseBytes(line)
@@ -140,7 +139,7 @@ func isTrail(start []byte) bool {
 	return true
 }
 
-// isWrapper looks for a line with a wrapper's head and returns the time of the first.
+// isWrapper looks for a line with a wrapper's head and returns the first one's time.
 func isWrapper(start []byte) (time.Time, bool) {
 	for line := range bytes.Lines(start) {
 		if at, _, _, ok := lineHead(line); ok {
@@ -150,7 +149,7 @@ func isWrapper(start []byte) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// eachLine calls visit with each line that is not blank, as far as a stream's goes.
+// eachLine calls visit with each non-blank line, cut like a stream's.
 func eachLine(r io.Reader, visit func([]byte)) error {
 	return agent.ReadLines(r, func(line []byte) {
 		if len(line) > 0 {
@@ -159,10 +158,10 @@ func eachLine(r io.Reader, visit func([]byte)) error {
 	})
 }
 
-// maxEvent is the longest event of a trail in bytes, of which nothing may be missing.
+// maxEvent is the longest event of a trail in bytes; it must be complete.
 const maxEvent = 64 << 20
 
-// readTrail reads a thread's exported log, one event a line. Acts and questions have no part in decisions.
+// readTrail reads a thread's exported log, one event a line. Acts and questions do not affect decisions.
 func readTrail(r io.Reader, rec *recording) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxEvent)
@@ -209,7 +208,7 @@ func readTranscript(r io.Reader, cli string, rec *recording) error {
 	if started.IsZero() {
 		rec.note("The transcripts tell no times.")
 	}
-	// A transcript does not say why it was started. That somebody asked for it claims the least.
+	// A transcript does not say why it was started. A user's request is the weakest assumption.
 	rec.remark(started, false, "a transcript of "+cli)
 	rec.attempt("", started, ended, report)
 	return err

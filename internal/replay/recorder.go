@@ -18,19 +18,19 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// recording is written from what logs and transcripts tell.
+// recording is built from logs and transcripts.
 type recording struct {
 	entries []entry
 	// mentions counts quoted limit texts outside of attempts.
 	mentions int
 	notes    []string
-	severity policy.SeverityLimits // the numbers of an edit loop, as the solver judges them
+	severity policy.SeverityLimits // the thresholds of an edit loop, as in the solver
 	attempts int
 	seq      int64
-	at       time.Time // the time of the last event; without any it counts seconds from year 1, which only orders
-	trail    bool      // one was read, which cannot be mixed with anything else
-	err      error     // the first one, after which the recording is of no use
-	// run is the output of a run until its end is known, by which a limit that resets at nine o'clock is read; runs
+	at       time.Time // the last event's time; without any it counts seconds from year 1, only for the order
+	trail    bool      // a trail was read, which cannot be mixed with other input
+	err      error     // the first one; the recording is useless after it
+	// run is a run's output until its end is known, since a limit that resets at nine o'clock depends on it; runs
 	// use it one after another.
 	run bytes.Buffer
 }
@@ -52,10 +52,10 @@ func (r *recording) add(kind thread.Kind, at time.Time, echo bool, data any) {
 	r.entries = append(r.entries, entry{Event: thread.Event{Seq: r.seq, Kind: kind, At: r.at, Data: b}, Echo: echo, Untimed: untimed})
 }
 
-// maxRemark bounds what is kept of a remark: it is only shown.
+// maxRemark limits the kept part of a remark, which is only shown.
 const maxRemark = 500
 
-// remark is something that asked for work, as far as the recording tells.
+// remark is a request for work, as far as the recording has it.
 func (r *recording) remark(at time.Time, echo bool, said string) {
 	r.add(thread.KindFeedback, at, echo, thread.Feedback{
 		Source: policy.FromComment, By: feedback.Actor{Login: "the recording"}, Reason: render.Line(said, maxRemark), Text: render.Line(said, maxRemark),
