@@ -1,9 +1,9 @@
-// Package setup creates the GitHub App that Pawl runs as, by GitHub's manifest
-// flow in a browser, and writes the configuration of a server.
+// Package setup creates Pawl's GitHub App by GitHub's manifest flow in a browser, and writes a server's
+// configuration.
 //
 //	question                                             file
 //	which addresses and names are accepted                setup.go
-//	what does the person read at the end                  setup.go
+//	what does the user read at the end                    setup.go
 //	which permissions and events are asked for            page.go
 //	who may use the page on this machine, and how often   page.go
 //	which files are written, and with which modes         page.go, writeSecret

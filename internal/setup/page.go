@@ -28,23 +28,22 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-// setupPage is the page that sends the manifest to GitHub, which sends the browser back there. It listens on this
-// machine, and others reach it through a tunnel, or through the proxy of the server's public address. Whoever does:
-// the form, which tells the state, has an address that cannot be guessed, and what comes back counts once and with
-// that state only.
+// setupPage sends the manifest to GitHub, which redirects the browser back to it. It listens on this machine; other
+// machines reach it through a tunnel, or through the proxy of the server's public URL. The form, which contains the
+// state, has an unguessable URL, and GitHub's redirect counts once and only with that state.
 type setupPage struct {
 	Setup
 	listener net.Listener
-	secret   string // of the form's address
+	secret   string // of the form's URL
 	state    string
-	codes    chan string   // takes the one code that came back
+	codes    chan string   // gets the one code
 	finished chan struct{} // closed when next and err are set
 	next     []step
 	err      error
 	used     atomic.Bool // the state came back
 }
 
-// form is a page that sends the manifest to GitHub, which sends the browser to redirect afterwards.
+// form writes a page that sends the manifest to GitHub, which then redirects to redirect.
 func (s Setup) form(w io.Writer, state, redirect string) error {
 	manifest, err := json.Marshal(s.manifest(redirect))
 	if err != nil {
@@ -56,11 +55,10 @@ func (s Setup) form(w io.Writer, state, redirect string) error {
 	})
 }
 
-// action is where GitHub takes the manifest.
+// action is GitHub's URL for the manifest.
 func (s Setup) action(state string) string { return s.appsPage() + "/new?state=" + state }
 
-// manifest is app.yml with this server's addresses (docs.github.com, "Registering
-// a GitHub App from a manifest").
+// manifest is app.yml with this server's URLs (docs.github.com, "Registering a GitHub App from a manifest").
 func (s Setup) manifest(redirect string) map[string]any {
 	return map[string]any{
 		"name":        s.Name,
@@ -78,12 +76,12 @@ func (s Setup) manifest(redirect string) map[string]any {
 	}
 }
 
-// pages is where people will reach the pages: on the server's own machine where nothing else is said.
+// pages is the pages' URL: on the server's own machine by default.
 func (s Setup) pages() string { return cmp.Or(s.Pages, "http://"+config.DefaultPages) }
 
 func (p *setupPage) base() string { return "http://" + p.listener.Addr().String() }
 
-// serve answers until finish has made something of GitHub's code, or the context ends.
+// serve answers until finish has handled GitHub's code, or the context ends.
 func (p *setupPage) serve(ctx context.Context) ([]step, error) {
 	srv := &http.Server{
 		Handler:           p,
@@ -112,8 +110,8 @@ func (p *setupPage) serve(ctx context.Context) ([]step, error) {
 	return p.next, p.err
 }
 
-// ServeHTTP answers the form and GitHub's redirect, and nothing that was addressed
-// to another host: a page elsewhere could point its name at this machine.
+// ServeHTTP answers the form and GitHub's redirect, and no request for another host: another site could point its
+// name at this machine.
 func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for key, value := range pageHeaders {
 		w.Header().Set(key, value)
@@ -132,7 +130,7 @@ func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		nothing(w)
 	case path == p.public.Path+"/created":
 		p.created(w, r)
-	// With the path of the public address, and without it where the proxy takes it off.
+	// With the public URL's path, and without it if the proxy strips it.
 	case same(path, p.public.Path+"/"+p.secret+"/remote"), same(path, "/"+p.secret+"/remote"):
 		p.show(w, p.public.String())
 	default:
@@ -149,7 +147,7 @@ var pageHeaders = map[string]string{
 		"frame-ancestors 'none'; base-uri 'none'",
 }
 
-// serves says whether a request was addressed to this page.
+// serves reports whether a request's host is this page's.
 func (p *setupPage) serves(host string) bool {
 	if host == p.listener.Addr().String() {
 		return true
@@ -157,10 +155,10 @@ func (p *setupPage) serves(host string) bool {
 	return p.public != nil && host == p.public.Host
 }
 
-// show answers with the form. GitHub sends the browser back to an address of this page.
+// show answers with the form. GitHub redirects to a URL of this page.
 func (p *setupPage) show(w http.ResponseWriter, back string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	// A browser that went away needs no page.
+	// It fails only if the browser has gone.
 	_ = p.form(w, p.state, back+"/created")
 }
 
@@ -169,7 +167,8 @@ func nothing(w http.ResponseWriter) {
 	http.Error(w, told, http.StatusNotFound)
 }
 
-// created takes GitHub's redirect. A wrong state uses nothing up, or any program here could spoil the setup.
+// created handles GitHub's redirect. A wrong state uses nothing up; otherwise any program here could spoil the
+// setup.
 func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	code := q.Get("code")
@@ -218,7 +217,7 @@ var (
 	nextPage  = template.Must(template.ParseFS(pageFiles, "next.html"))
 )
 
-// AppPermissions is what the App asks for, as in app.yml.
+// AppPermissions are the App's permissions in app.yml.
 func AppPermissions() map[string]string {
 	return map[string]string{
 		"actions":       "read",
@@ -230,7 +229,7 @@ func AppPermissions() map[string]string {
 	}
 }
 
-// AppEvents is what the App listens to, as in app.yml.
+// AppEvents are the App's events in app.yml.
 func AppEvents() []string {
 	return []string{
 		"issues",
@@ -245,7 +244,7 @@ func AppEvents() []string {
 	}
 }
 
-// keyFile is the name of the key's file, in the folder of the configuration.
+// keyFile is the key's file name, in the configuration's folder.
 const keyFile = "app.pem"
 
 func (s Setup) key() string { return filepath.Join(filepath.Dir(s.Config), keyFile) }
@@ -269,8 +268,8 @@ func (s Setup) free() error {
 	return nil
 }
 
-// write makes both files, the key first, and reads the configuration as the server will. unset are its
-// variables that are not set here.
+// write makes both files, the key first, and reads the configuration like the server. unset are its variables that
+// are not set here.
 func (s Setup) write(app forge.NewApp) (unset []string, err error) {
 	text, err := s.configuration(app)
 	if err != nil {
@@ -315,7 +314,7 @@ func writeSecret(path, text string) (err error) {
 var starter string
 
 func (s Setup) configuration(app forge.NewApp) (string, error) {
-	// Where a new configuration has an agent CLI find its model.
+	// A new configuration's model endpoint of an agent CLI.
 	vendor := func(kind string) config.Vendor {
 		return config.VendorOf(cmp.Or(config.ProtocolOf(kind), config.OpenAI))
 	}
@@ -348,7 +347,7 @@ func (s Setup) configuration(app forge.NewApp) (string, error) {
 	return b.String(), err
 }
 
-// quoteYAML quotes a text as Go and YAML agree, and keeps ${ from being taken for a variable.
+// quoteYAML quotes a text for Go and YAML, and keeps ${ from being read as a variable.
 func quoteYAML(text string) string {
 	return strconv.QuoteToASCII(strings.ReplaceAll(text, "${", "$${"))
 }

@@ -21,37 +21,36 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-// setupTime is how long the page waits for a person; GitHub gives an hour for the whole flow.
+// setupTime is how long the page waits for a user; GitHub gives an hour for the whole flow.
 const setupTime = 30 * time.Minute
 
-// maxAppName is an App's longest name, in characters (docs.github.com, "Registering a GitHub App").
+// maxAppName is the longest name of an App, in characters (docs.github.com, "Registering a GitHub App").
 const maxAppName = 34
 
 type Flags struct {
-	URL     string // where GitHub will reach the server; empty where the server is to ask GitHub
-	Pages   string // where people will reach the pages; empty for the server's own machine
+	URL     string // the server's URL for GitHub; empty to poll GitHub
+	Pages   string // the pages' URL; empty for the server's own machine
 	GitHub  string // its address
-	Org     string // that shall own the App; empty for the account that is signed in
+	Org     string // the App's owner; empty for the signed-in account
 	Name    string // of the App
 	Config  string // the file to write
-	Backend string // the agent to begin with, one of config.CLIs
-	// Listen is where the page is; Headless does without: the person brings GitHub's answer along.
+	Backend string // the first agent, one of config.CLIs
+	// Listen is the page's address; Headless works without a page: the user pastes GitHub's answer.
 	Listen   string
 	Headless bool
 }
 
-// Setup is one flow, as the flags ask for it.
 type Setup struct {
 	Flags
 	version string
-	public  *url.URL // where GitHub reaches the server; nil for nowhere
+	public  *url.URL // the server's URL for GitHub; nil for none
 	hub     hub
 }
 
-// orgPattern is what GitHub allows in the name of an account.
+// orgPattern is GitHub's form of an account's name.
 var orgPattern = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$`)
 
-// New checks the flags. Pawl shows its version to GitHub.
+// New checks the flags. version is sent to GitHub.
 func New(f Flags, version string) (Setup, error) {
 	f.Name = strings.TrimSpace(f.Name)
 	s := Setup{Flags: f, version: version}
@@ -84,8 +83,8 @@ func New(f Flags, version string) (Setup, error) {
 	return s, nil
 }
 
-// address reads an address without user, query and fragment. Without TLS the
-// App's secrets could be read on the way, so plain http is for this machine only.
+// address parses a URL without user, query and fragment. Without TLS the App's secrets could be read on the way, so
+// plain http is for this machine only.
 func address(flag, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -111,11 +110,11 @@ func address(flag, text string) (*url.URL, error) {
 	return nil, fmt.Errorf("%s: %s does not begin with https://", flag, u.Redacted())
 }
 
-// hub is where one GitHub has its pages and its APIs.
+// hub is one GitHub's URLs.
 type hub struct{ web, rest, graphql string }
 
-// hubOf finds a GitHub's APIs: those of github.com and of SUBDOMAIN.ghe.com have hosts of their own, an
-// Enterprise Server's are below /api.
+// hubOf finds a GitHub's APIs: github.com and SUBDOMAIN.ghe.com have separate hosts, an Enterprise Server's are
+// below /api.
 func hubOf(web string) (hub, error) {
 	u, err := address("--github", web)
 	if err != nil {
@@ -155,7 +154,7 @@ func (s Setup) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// flow has GitHub make the App, by a page or, without one, by what the person pastes.
+// flow makes the App by a page or, without one, by the user's paste.
 func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, error) {
 	if s.Headless {
 		return s.headless(ctx, in, out)
@@ -184,8 +183,8 @@ func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, e
 	return page.serve(ctx)
 }
 
-// headless needs no browser here: the link holds the whole form, GitHub shows its own page of Apps afterwards, and
-// that page's address has the code.
+// headless needs no browser here: the link contains the whole form, GitHub shows its own page of Apps afterwards,
+// and that page's URL has the code.
 func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]step, error) {
 	state := rand.Text()
 	link, err := s.link(state)
@@ -197,7 +196,7 @@ func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]ste
 		"Paste that whole address here:\n",
 		s.hub.web, link)
 	lines := make(chan string)
-	go readLines(ctx, in, lines) // it may read for longer than anybody waits
+	go readLines(ctx, in, lines) // it may read for longer than the flow waits
 	wrong := errors.New("the input ended before an address was pasted; run pawl setup again")
 	for {
 		select {
@@ -217,10 +216,10 @@ func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]ste
 	}
 }
 
-// maxPasted bounds all that is read of what a user pastes, in bytes. An address has some 200.
+// maxPasted limits a user's paste, in bytes. A URL has some 200.
 const maxPasted = 64 << 10
 
-// readLines sends each line that is not blank, and closes lines at the end of the input.
+// readLines sends each non-blank line, and closes lines at the end of the input.
 func readLines(ctx context.Context, in io.Reader, lines chan<- string) {
 	defer close(lines)
 	read := bufio.NewScanner(io.LimitReader(in, maxPasted))
@@ -237,7 +236,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- string) {
 	}
 }
 
-// pasted takes the address that GitHub showed. With again true nothing was made of it, and another paste may work.
+// pasted handles the pasted URL. again means that nothing was made of it, and another paste may work.
 func (s Setup) pasted(ctx context.Context, line, state string) (steps []step, again bool, err error) {
 	code, err := s.codeIn(line, state)
 	if err != nil {
@@ -247,7 +246,7 @@ func (s Setup) pasted(ctx context.Context, line, state string) (steps []step, ag
 	return steps, errors.Is(err, forge.ErrNotFound), err
 }
 
-// codeIn is the code in an address to which GitHub sent the browser.
+// codeIn is the code in a URL of GitHub's redirect.
 func (s Setup) codeIn(line, state string) (string, error) {
 	u, err := url.Parse(line)
 	if err != nil {
@@ -268,8 +267,8 @@ func (s Setup) codeIn(line, state string) (string, error) {
 	return code, nil
 }
 
-// link is a page with a form that sends the manifest to GitHub, as an address of its own. All of the page stands in the
-// link, so it has nothing that a browser can do without. In base64 it survives terminals, chats and line breaks.
+// link is a page with a form for the manifest, as a data URL. The link contains the whole page, so it has only what
+// a browser needs. In base64 it survives terminals, chats and line breaks.
 func (s Setup) link(state string) (string, error) {
 	manifest, err := json.Marshal(s.manifest(s.appsPage()))
 	if err != nil {
@@ -280,10 +279,11 @@ func (s Setup) link(state string) (string, error) {
 	return "data:text/html;base64," + base64.StdEncoding.EncodeToString([]byte(page)), nil
 }
 
-// quoted writes a value between single quotes in HTML. html/template would write each quote of JSON with five characters.
+// quoted escapes a value for single quotes in HTML. html/template would write each quote of JSON with five
+// characters.
 var quoted = strings.NewReplacer("&", "&amp;", "'", "&#39;")
 
-// stopped is why nobody waits any longer.
+// stopped is why the flow ended.
 func stopped(ctx context.Context) error {
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {
@@ -292,7 +292,7 @@ func stopped(ctx context.Context) error {
 	return err
 }
 
-// finish takes the App that GitHub made, writes it down and says what to do next.
+// finish stores GitHub's new App and says what to do next.
 func (s Setup) finish(ctx context.Context, code string) ([]step, error) {
 	app, err := forge.ConvertManifest(ctx, s.hub.rest, "pawl/"+s.version, code)
 	if err != nil {
@@ -314,10 +314,10 @@ func (s Setup) finish(ctx context.Context, code string) ([]step, error) {
 	return s.next(app, unset), nil
 }
 
-// slugPattern is what GitHub makes of an App's name in addresses.
+// slugPattern is the form of an App's name in URLs.
 var slugPattern = regexp.MustCompile(`^[a-z0-9-]{1,100}$`)
 
-// check refuses another App: whoever brings its code could have Pawl run as one whose key they have, too.
+// check refuses another App: an attacker could otherwise bring the code of an App with a known key.
 func (s Setup) check(app forge.NewApp) error {
 	switch {
 	case s.Org != "" && !strings.EqualFold(app.Owner.Login, s.Org):
@@ -343,8 +343,8 @@ func (s Setup) appsPage() string {
 	return s.hub.web + "/settings/apps"
 }
 
-// placeholder is where an App without an address has its webhook sent: GitHub lists only what it tried to send, and
-// nobody can have a name below example.com (RFC 2606).
+// placeholder is the webhook address of an App without one: GitHub lists only deliveries that it tried to send, and
+// nobody can own a name below example.com (RFC 2606).
 const placeholder = "https://pawl.example.com"
 
 // hook is the address before the webhook's path.
@@ -355,7 +355,7 @@ func (s Setup) hook() string {
 	return s.public.String()
 }
 
-// step is something that is left to do, with where to go or what to type.
+// step is a remaining task, with a link or a command.
 type step struct{ Text, Link, Command string }
 
 func (s step) String() string {
@@ -411,7 +411,7 @@ func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
 	)
 }
 
-// environment is the process's own, with a placeholder for what is not set, whose name it notes.
+// environment is the process's own, with a placeholder for unset variables, whose names it notes.
 func environment(unset *[]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		if value, ok := os.LookupEnv(name); ok {
