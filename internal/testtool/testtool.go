@@ -18,21 +18,21 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// Spec is the file that pawl mcp is given: what run_tests does.
+// Spec is the input file of pawl mcp: the work of run_tests.
 type Spec struct {
 	// Dir is the work tree.
 	Dir string `json:"dir"`
 	// Commands are for /bin/sh, in order, until one fails. None is allowed.
 	Commands []string `json:"commands"`
-	// Reports are the patterns of the JUnit files that the commands write.
+	// Reports are the patterns of the commands' JUnit files.
 	Reports []string `json:"reports"`
-	// Before is the commands' outcome on the base, as far as it is known.
+	// Before is the commands' result on the base, as far as known.
 	Before []policy.Verified `json:"before,omitempty"`
-	// Timeout bounds one call with all its commands, in seconds.
+	// Timeout limits one call with all its commands, in seconds.
 	Timeout int `json:"timeout_seconds"`
-	// MaxCalls bounds the calls of one attempt, over restarts of this server.
+	// MaxCalls limits one attempt's calls, over restarts of this server.
 	MaxCalls int `json:"max_calls"`
-	// Journal is a file with one line of JSON a call; see testCall.
+	// Journal is a file with one line of JSON per call; see testCall.
 	Journal string `json:"journal"`
 }
 
@@ -63,15 +63,14 @@ func ReadSpec(name string) (Spec, error) {
 	return s, nil
 }
 
-// Once is one call without the protocol: it returns the text of the answer, and whether all passed.
+// Once is one call without the protocol: it returns the answer's text, and whether all passed.
 func Once(ctx context.Context, spec Spec, log zerolog.Logger) (text string, passed bool) {
 	r, _ := newTestTool(spec, log).result(ctx)
 	text, _ = r.fitting()
 	return text, r.Passed
 }
 
-// Serve answers until standard input ends, then kills a command that still runs.
-// Standard output carries only the protocol.
+// Serve answers until standard input ends, then kills a running command. Standard output carries only the protocol.
 func Serve(
 	ctx context.Context,
 	spec Spec,
@@ -120,7 +119,7 @@ func (t *testTool) server(ctx context.Context, version string) *mcp.Server {
 	return server
 }
 
-// endingReader tells when the client is gone: a command which takes long is not waited for.
+// endingReader reports that the client is gone, so that a long command does not delay the end.
 type endingReader struct {
 	io.Reader
 	ended func()
@@ -134,17 +133,17 @@ func (r endingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// keptOpen is a writer whose closing is the process's affair, as that of its reader.
+// keptOpen is a writer that the process closes.
 type keptOpen struct{ io.Writer }
 
 func (keptOpen) Close() error { return nil }
 
-// maxAnswer bounds the text and the structured content of an answer each, in bytes, which both must tell all:
-// Codex gives its model the latter where there is one (convert_call_tool_result_to_function_call_output_payload
-// in codex-rs); the other CLIs' recorded runs show the text.
+// maxAnswer limits the text and the structured content of an answer each, in bytes; both must be complete: Codex
+// gives its model the latter if present (convert_call_tool_result_to_function_call_output_payload in codex-rs);
+// other CLIs' recorded runs show the text.
 const maxAnswer = 4 << 10
 
-// How much an answer shows where it fits.
+// How much an answer shows if it fits.
 const (
 	shownFailures   = 20
 	shownAssertions = 3
@@ -154,19 +153,19 @@ const (
 )
 
 type testResult struct {
-	// Ran is false when no test was run. Summary then says why.
+	// Ran is false if no test ran; Summary says why.
 	Ran     bool   `json:"ran"`
 	Passed  bool   `json:"passed"`
 	Summary string `json:"summary"`
-	// Command is the one that failed.
+	// Command is the failed one.
 	Command     string `json:"command,omitempty"`
 	PassedTests int    `json:"passed_tests,omitempty"`
 	// FailedTests leaves out the tests in Notes.
 	FailedTests int           `json:"failed_tests,omitempty"`
 	Failures    []testFailure `json:"failures,omitempty"`
-	// More is the number of failures that are not listed.
+	// More is the number of unlisted failures.
 	More int `json:"more_failures,omitempty"`
-	// Notes are failures that are not the caller's to mend, and tests that turned green.
+	// Notes are failures that are not the caller's to fix, and tests that turned green.
 	Notes     []string `json:"notes,omitempty"`
 	LastLines string   `json:"last_lines,omitempty"`
 	// CallsLeft is set after a call that ran.
@@ -180,7 +179,7 @@ type testFailure struct {
 	Assertion string `json:"assertion,omitempty"`
 }
 
-// answer makes the result of a call.
+// answer makes a call's result.
 func answer(r testResult, isError bool) *mcp.CallToolResult {
 	text, structure := r.fitting()
 	return &mcp.CallToolResult{
@@ -190,7 +189,7 @@ func answer(r testResult, isError bool) *mcp.CallToolResult {
 	}
 }
 
-// fitting is the result as a text and as JSON, smaller until both fit.
+// fitting is the result as text and JSON, smaller until both fit.
 func (r testResult) fitting() (text string, structure []byte) {
 	for scale := 1; ; scale *= 2 {
 		shown := r.shown(scale)
@@ -203,7 +202,7 @@ func (r testResult) fitting() (text string, structure []byte) {
 	}
 }
 
-// shown fills in the failures, the notes and the last lines, less of them at a larger scale.
+// shown fills in the failures, the notes and the last lines, fewer at a larger scale.
 func (r testResult) shown(scale int) testResult {
 	most := max(1, shownFailures/scale)
 	nameSize := max(60, 300/scale)
@@ -236,7 +235,7 @@ func (r testResult) shown(scale int) testResult {
 	return r
 }
 
-// listed names the first of some tests, up to most, each cut to size bytes.
+// listed names the first tests, up to most, each cut to size bytes.
 func listed(names []string, most, size int) string {
 	var parts []string
 	for _, name := range names[:min(len(names), most)] {

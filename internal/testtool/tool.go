@@ -30,7 +30,7 @@ type testTool struct {
 	spec  Spec
 	log   zerolog.Logger
 	turn  chan struct{} // holds one token while no call runs
-	calls int           // made so far, in this process and before it; guarded by turn
+	calls int           // in this process and before it; guarded by turn
 }
 
 func newTestTool(spec Spec, log zerolog.Logger) *testTool {
@@ -74,7 +74,7 @@ func (t *testTool) description() *mcp.Tool {
 		Title:       "Run the repository's tests",
 		Description: text,
 		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
-		// Tests leave build artefacts at most. Without the hint Codex refuses a tool that nobody can approve.
+		// Tests only leave build artefacts. Without the hint Codex refuses a tool that nobody can approve.
 		Annotations: &mcp.ToolAnnotations{
 			ReadOnlyHint:    true,
 			IdempotentHint:  true,
@@ -84,7 +84,7 @@ func (t *testTool) description() *mcp.Tool {
 	}
 }
 
-// call answers one call. Whatever goes wrong is a result that the model can read.
+// call answers one call. Every failure is a result that the model can read.
 func (t *testTool) call(
 	ctx context.Context,
 	arguments json.RawMessage,
@@ -150,7 +150,7 @@ func (t *testTool) result(ctx context.Context) (r testResult, isError bool) {
 	return r, false
 }
 
-// verify runs the commands as the verification does, in the caller's files.
+// verify runs the commands like the verification, in the caller's files.
 func (t *testTool) verify(ctx context.Context) ([]policy.Verified, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout())
 	defer cancel()
@@ -167,7 +167,7 @@ func (t *testTool) timeout() time.Duration {
 	return time.Duration(t.spec.Timeout) * time.Second
 }
 
-// compared says what the commands came to beside the base.
+// compared compares the commands' results with the base.
 func (t *testTool) compared(all []policy.Verified) testResult {
 	receipt := policy.Receipt{Verify: all}
 	r := testResult{Ran: true, Passed: !receipt.Failing(), verified: all}
@@ -204,7 +204,7 @@ func (t *testTool) failed(command string, v *policy.Verified) string {
 	return says
 }
 
-// unknownArguments names what a call passed although nothing is to be passed.
+// unknownArguments names a call's unexpected arguments.
 func unknownArguments(raw json.RawMessage) string {
 	var args map[string]json.RawMessage
 	if len(raw) == 0 {
@@ -226,11 +226,11 @@ func unknownArguments(raw json.RawMessage) string {
 // Bounds of one command.
 const (
 	keptOutput     = 64 << 10    // bytes, from the end, as the verifier keeps them
-	outputAfterEnd = time.Second // how long its children may hold its output open when it is over
+	outputAfterEnd = time.Second // how long its children may keep its output open afterwards
 )
 
-// run runs a command for the shell, and reads the tests of its output from the beginning on. When it returns, the
-// command's process group is killed.
+// run runs a shell command, and parses its whole output for tests. When it returns, the command's process group is
+// killed.
 func (t *testTool) run(ctx context.Context, command string) (v policy.Verified, err error) {
 	began := time.Now()
 	reports := testreport.Watch(t.spec.Dir, config.Reported(t.spec.Reports))
@@ -248,7 +248,7 @@ func (t *testTool) run(ctx context.Context, command string) (v policy.Verified, 
 		return v, fmt.Errorf("start %q: %w", command, err)
 	}
 	err = cmd.Wait()
-	// The shell may be gone and what it started not. ESRCH says that nothing is.
+	// The shell may be gone but not its children. ESRCH means that nothing is left.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	late := errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 	if ctx.Err() != nil && !late {
@@ -271,7 +271,7 @@ func (t *testTool) run(ctx context.Context, command string) (v policy.Verified, 
 	return v, nil
 }
 
-// withoutCredentials leaves out the variables whose names say that they are secret.
+// withoutCredentials drops variables with secret names.
 func withoutCredentials(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -280,7 +280,7 @@ func withoutCredentials(env []string) []string {
 	})
 }
 
-// secretWord reports whether a word in the name of a variable says that the variable is secret.
+// secretWord reports whether a word in a variable's name marks a secret.
 func secretWord(word string) bool {
 	switch word {
 	case "KEY", "KEYS", "APIKEY",
@@ -294,7 +294,7 @@ func secretWord(word string) bool {
 	return false
 }
 
-// testCall is one line of the journal. Its numbers of tests are those that count.
+// testCall is one line of the journal. Its numbers of tests are the counted ones.
 type testCall struct {
 	At          time.Time `json:"at"`
 	Passed      bool      `json:"passed"`
@@ -316,7 +316,7 @@ func appendCall(name string, c testCall) error {
 	return errors.Join(err, f.Close())
 }
 
-// countCalls is how many calls the journal has, if it is there. An agent that makes it long harms its own tool.
+// countCalls counts the journal's calls, if it exists. An agent that makes it long harms its own tool.
 func countCalls(name string) (int, error) {
 	b, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
