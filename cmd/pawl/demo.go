@@ -45,14 +45,14 @@ func demoCommand() *cobra.Command {
 	return cmd
 }
 
-// Who and what the demo is about.
+// The demo's names.
 const (
 	demoRepo   = "acme/widgets"
 	demoPerson = "ada"
-	// demoRemark is what the agent of the incident posts through a person's token.
+	// demoRemark is the text of the incident's agent, posted with a user's token.
 	demoRemark = "Status update: I am still looking at the greeting, and I will continue as soon as I can."
-	demoRounds = 12 // how often the incident turns. The real one turned 1,249 times.
-	// demoWait bounds each thing that the demo waits for.
+	demoRounds = 12 // rounds of the incident. The real one had 1,249.
+	// demoWait limits each wait of the demo.
 	demoWait = 60 * time.Second
 )
 
@@ -130,8 +130,8 @@ func demo(ctx context.Context, agent string, hold bool, out io.Writer) (err erro
 	return d.play(ctx, agent == "", hold)
 }
 
-// addBackend configures the scripted agent or a real CLI, whose model, without a key in the environment, a
-// provider on loopback plays.
+// addBackend configures the scripted agent or a real CLI. Without a key in the environment a provider on loopback
+// plays its model.
 func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.Server, key string) error {
 	if kind == "" {
 		b := config.NewBackend("codex", config.Codex)
@@ -157,7 +157,7 @@ func (d *show) addBackend(cfg *config.Server, kind string, model *fakeprovider.S
 	return nil
 }
 
-// begin starts the server of a repository where people may ask for work.
+// begin starts the server of a repository with permitted users.
 func (d *show) begin(ctx context.Context, cfg config.Server) (served <-chan error, err error) {
 	err = errors.Join(
 		d.world.AddRepo(ctx, demoRepo, demoFiles),
@@ -244,8 +244,8 @@ func (d *show) solve(ctx context.Context) (pull int, err error) {
 	return pulls[0].Number, nil
 }
 
-// incident is the second act: the agent hits its usage limit again and again while the description's time stamp
-// moves and comments appear under the person's own login, who remarks something every third round.
+// incident is the second act: the agent hits its usage limit repeatedly while the description's time stamp moves
+// and comments appear under the user's own login, with a user's remark every third round.
 func (d *show) incident(ctx context.Context, pull int) error {
 	d.say("\nAct 2: the incident, %d rounds", demoRounds)
 	for round := range demoRounds {
@@ -275,7 +275,7 @@ func (d *show) incident(ctx context.Context, pull int) error {
 	return nil
 }
 
-// comment writes a comment, waits until all that it leads to is done, and returns where the thread is.
+// comment writes a comment, waits until all its effects are done, and returns the thread's state.
 func (d *show) comment(ctx context.Context, number int, by, body string) (v checkrun.View, err error) {
 	if _, err := d.world.Comment(demoRepo, number, by, body); err != nil {
 		return v, err
@@ -309,7 +309,7 @@ func (d *show) holds(ok bool, format string, args ...any) {
 	d.say("  %s %s", mark, fmt.Sprintf(format, args...))
 }
 
-// checks are Pawl's check runs on the head of the pull request.
+// checks are Pawl's check runs on the pull request's head.
 func (d *show) checks() []fakegithub.CheckRun {
 	head := d.world.Pulls(demoRepo)[0].Pull.HeadSHA
 	return slices.DeleteFunc(d.world.CheckRuns(demoRepo), func(c fakegithub.CheckRun) bool { return c.SHA != head })

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/internal/replay"
 )
 
-// inspectFlags are the flags of pawl inspect as they were given, and what they mean.
+// inspectFlags are the flags of pawl inspect, as given and parsed.
 type inspectFlags struct {
 	cli, now, zone string
 	config         string

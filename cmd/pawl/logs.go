@@ -71,7 +71,7 @@ func (o logsOptions) show(ctx context.Context, dataDir string, db *store.Store, 
 		return err
 	}
 	for o.follow && running {
-		// What was printed before it ended is read after it was seen to have ended.
+		// The output before the end is read after the end was seen.
 		if _, running, err = whichAttempt(ctx, db, t, n); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (o logsOptions) show(ctx context.Context, dataDir string, db *store.Store, 
 	return nil
 }
 
-// whichAttempt is the attempt that is meant, 0 for the last one, and whether it runs.
+// whichAttempt is the requested attempt, 0 for the last one, and whether it runs.
 func whichAttempt(ctx context.Context, db *store.Store, t thread.ID, n int) (which int, running bool, err error) {
 	_, s, err := thread.Load(ctx, db, t)
 	if err != nil {
@@ -116,7 +116,7 @@ func openTranscript(dataDir string, t thread.ID, n int) (*os.File, error) {
 	return nil, fmt.Errorf("logs: no output of attempt %d on %s is in %s: it ran on another machine, has printed nothing yet, or is older than retention.transcripts", n, t, dataDir)
 }
 
-// tail writes the last lines of a file, or all of them, and leaves it at its end.
+// tail writes a file's last lines, or all of them, and leaves it at its end.
 func tail(f *os.File, lines int, w io.Writer) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -146,13 +146,13 @@ func tail(f *os.File, lines int, w io.Writer) error {
 	return err
 }
 
-// cleaning makes what an agent printed harmless to a terminal, line by line.
+// cleaning makes an agent's output harmless to a terminal, line by line.
 type cleaning struct {
 	to   io.Writer
-	rest []byte // of a line that has not ended
+	rest []byte // of an unfinished line
 }
 
-// maxRest is the part of a line that is not waited for.
+// maxRest is the length from which a line is not waited for.
 const maxRest = 64 << 10
 
 func (c *cleaning) Write(p []byte) (int, error) {
@@ -167,5 +167,5 @@ func (c *cleaning) Write(p []byte) (int, error) {
 }
 
 func (c *cleaning) flush() {
-	_, _ = io.WriteString(c.to, render.Clean(string(c.rest))) // the reader is gone, or it works
+	_, _ = io.WriteString(c.to, render.Clean(string(c.rest))) // it fails only if the reader is gone
 }

@@ -36,7 +36,7 @@ const (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// usageError is an error of whoever typed the command.
+// usageError is the user's mistake on the command line.
 type usageError struct{ error }
 
 func run(args []string, stdout, stderr io.Writer) int {
@@ -49,7 +49,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       buildInfo().String(),
-		// Whatever fails before a command runs is wrong usage.
+		// Failures before a command runs are wrong usage.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := useConfigHere(cmd); err != nil {
 				return err
@@ -100,14 +100,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// configHere is the configuration that a command without --config takes, if it is in the current folder.
+// configHere is the default of --config, if it is in the current folder.
 const configHere = "pawl.yml"
 
-// amongOthersFiles annotates a command that is used in repositories of others, whose files it does not obey.
+// amongOthersFiles annotates a command for other people's repositories, whose files it does not obey.
 const amongOthersFiles = "among others' files"
 
-// useConfigHere gives a command without --config the file of the current folder, if there is one. A configuration names
-// programs that run outside of the sandbox, and where keys are sent. So one that came with a repository must be named.
+// useConfigHere sets --config to the current folder's file, if there is one. A configuration names programs that
+// run outside of the sandbox, and where keys are sent. So one that came with a repository must be named.
 func useConfigHere(cmd *cobra.Command) error {
 	if !missesConfig(cmd) {
 		return nil
@@ -123,18 +123,18 @@ func useConfigHere(cmd *cobra.Command) error {
 	return cmd.Flags().Set("config", configHere)
 }
 
-// missesConfig reports whether a command takes --config and was not given it.
+// missesConfig reports whether a command takes --config and did not get it.
 func missesConfig(cmd *cobra.Command) bool {
 	flag := cmd.Flags().Lookup("config")
 	return flag != nil && !flag.Changed
 }
 
-// tracked reports whether a file of the current folder is in the index of a git repository.
+// tracked reports whether a file of the current folder is in a git repository's index.
 func tracked(ctx context.Context, file string) bool {
 	return exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "ls-files", "--error-unmatch", "--", file).Run() == nil
 }
 
-// requiredFlag adds a flag without which the command is wrong usage.
+// requiredFlag adds a required flag.
 func requiredFlag(cmd *cobra.Command, value *string, name, usage string) {
 	cmd.Flags().StringVar(value, name, "", usage)
 	_ = cmd.MarkFlagRequired(name) // the flag is declared one line above
@@ -143,11 +143,11 @@ func requiredFlag(cmd *cobra.Command, value *string, name, usage string) {
 // serverConfig describes --config of the commands that need a server's configuration.
 const serverConfig = "the server's configuration file (default: " + configHere + ", where the current folder has it)"
 
-// jsonFlag adds the flag by which printReport prints JSON.
+// jsonFlag adds printReport's --json.
 func jsonFlag(cmd *cobra.Command) { cmd.Flags().Bool("json", false, "print one JSON object") }
 
-// printReport writes what a command found: one JSON object, or what print writes, harmless to terminals. What print
-// writes to is in memory, so that it does not fail.
+// printReport prints a command's result: one JSON object, or print's text, made harmless to terminals. print writes
+// to memory, so it does not fail.
 func printReport(cmd *cobra.Command, report any, print func(io.Writer)) error {
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON { // jsonFlag declares it
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
@@ -158,7 +158,7 @@ func printReport(cmd *cobra.Command, report any, print func(io.Writer)) error {
 	return err
 }
 
-// loadOrDefault reads a configuration for work without GitHub, the published one without a file.
+// loadOrDefault reads a configuration for work without GitHub; without a file the defaults.
 func loadOrDefault(file string) (config.Server, error) {
 	if file == "" {
 		return config.Default(), nil
@@ -166,7 +166,7 @@ func loadOrDefault(file string) (config.Server, error) {
 	return config.LoadWithoutApp(file, os.LookupEnv)
 }
 
-// withDatabase reads a server's configuration and opens its database beside the server for as long as do lasts.
+// withDatabase reads a server's configuration and opens its database while do runs; a server may be running.
 func withDatabase(ctx context.Context, file string, access store.Access, do func(cfg config.Server, db *store.Store) error) error {
 	cfg, err := config.Load(file, os.LookupEnv)
 	if err != nil {
@@ -180,8 +180,7 @@ func withDatabase(ctx context.Context, file string, access store.Access, do func
 	return do(cfg, db)
 }
 
-// onDatabase has a command work on the database of the server whose configuration --config names, as withDatabase
-// opens it.
+// onDatabase runs a command on the database of --config's server, like withDatabase.
 func onDatabase(cmd *cobra.Command, access store.Access, do func(cfg config.Server, db *store.Store, args []string) error) *cobra.Command {
 	var file string
 	requiredFlag(cmd, &file, "config", serverConfig)
@@ -191,7 +190,7 @@ func onDatabase(cmd *cobra.Command, access store.Access, do func(cfg config.Serv
 	return cmd
 }
 
-// logger writes JSON lines, or lines for people on a terminal.
+// logger writes JSON lines, or readable lines on a terminal.
 func logger(w io.Writer) zerolog.Logger {
 	if terminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}

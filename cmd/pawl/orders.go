@@ -16,8 +16,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// orderCommand is one that writes an order into the server's database, which a server that runs sees within a
-// second or two.
+// orderCommand writes a command into the server's database, which a running server sees within a second or two.
 func orderCommand(use, short, long string, give func(ctx context.Context, db *store.Store, what string, by orders.Person) (said string, err error)) *cobra.Command {
 	name, what, _ := strings.Cut(use, " ")
 	count := cobra.ExactArgs(1)
@@ -54,7 +53,7 @@ func operator(now time.Time) orders.Person {
 	return p
 }
 
-// orderCommands are the commands of the table that have one in the shell, and close-breaker and deliveries.
+// orderCommands are the shell's commands from the table, and close-breaker and deliveries.
 func orderCommands() []*cobra.Command {
 	var all []*cobra.Command
 	for _, c := range policy.Commands {
@@ -73,7 +72,7 @@ func orderCommands() []*cobra.Command {
 	return append(all, closeBreaker, deliveriesCommand())
 }
 
-// threadCommand does to a thread what the command does in a comment.
+// threadCommand does the same as the command in a comment.
 func threadCommand(c policy.CommandRow) *cobra.Command {
 	return orderCommand(c.Name+" OWNER/REPO#NUMBER", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
 		t, err := thread.Parse(what)
@@ -85,7 +84,7 @@ func threadCommand(c policy.CommandRow) *cobra.Command {
 	})
 }
 
-// pauseCommand pauses a repository, or ends that.
+// pauseCommand pauses a repository, or ends the pause.
 func pauseCommand(c policy.CommandRow) *cobra.Command {
 	return orderCommand(c.Name+" OWNER/REPO", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
 		owner, name, err := repository(what)

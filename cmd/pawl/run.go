@@ -42,7 +42,7 @@ func runCommand() *cobra.Command {
 		Use:   "run --task TEXT",
 		Short: "Run the solve loop on a local git repository, without GitHub",
 		Args:  taskIsAFlag,
-		// A folder of somebody else's repository is the usual place.
+		// The usual place is a folder of another person's repository.
 		Annotations: map[string]string{amongOthersFiles: "yes"},
 		Long: "Run the solve loop on the committed state of a local git repository. The work is committed to a new branch;\n" +
 			"the files in the folder and its current branch are left alone. What the agent says and does is shown as it happens.\n" +
@@ -68,7 +68,7 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
-// taskIsAFlag refuses arguments: most likely the words of a task without --task.
+// taskIsAFlag refuses arguments: most likely a task without --task.
 func taskIsAFlag(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func taskIsAFlag(_ *cobra.Command, args []string) error {
 	return fmt.Errorf("the task is given with --task: pawl run --task %s", task)
 }
 
-// topFolder is the top folder of the git repository that a folder is in.
+// topFolder is a folder's top folder in its git repository.
 func topFolder(in string) (string, error) {
 	from, err := filepath.Abs(in)
 	if err != nil {
@@ -141,13 +141,13 @@ func runLocal(cmd *cobra.Command, o runOptions) error {
 		},
 		Host: work, Verify: o.verify,
 	}
-	// Runs on the same folder share what an earlier one set up.
+	// Runs on the same folder share an earlier one's setup.
 	s.Env.UseLayers(filepath.Join(cache, "pawl", "layers", thread.Hash(work.Dir)))
-	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // what the commands came to on a base, for this run
+	defer os.RemoveAll(filepath.Join(cfg.DataDir, "verify")) // this run's results on a base
 	return solveLocally(cmd, s, work, task, o)
 }
 
-// solveLocally asks for the work, waits until it is over and prints what came of it.
+// solveLocally requests the work, waits for its end and prints the result.
 func solveLocally(cmd *cobra.Command, s *solver.Solver, work solver.Folder, task string, o runOptions) error {
 	t := local.Thread(work.Dir)
 	if err := local.Ask(cmd.Context(), s, t, task); err != nil {
@@ -294,9 +294,9 @@ func notDone(v checkrun.View, verifies bool) error {
 // blank reports whether a command line runs nothing, and so verifies nothing.
 func blank(command string) bool { return strings.TrimSpace(command) == "" }
 
-// currentBranch is the branch of a folder; empty on a detached head.
+// currentBranch is a folder's branch; empty on a detached head.
 func currentBranch(ctx context.Context, dir string) string {
-	// An error means that there is no branch, which git says nothing about either.
+	// An error means that there is no branch; git prints nothing either.
 	name, _ := exec.CommandContext(ctx, "git", "-C", dir, "symbolic-ref", "--quiet", "--short", "HEAD").Output()
 	return strings.TrimSpace(string(name))
 }
@@ -317,7 +317,7 @@ func readTask(o runOptions) (string, error) {
 	return string(b), err
 }
 
-// localConfig is the configuration without a server: a file's, or the defaults with one backend.
+// localConfig is a configuration without a server: a file's, or the defaults with one backend.
 func localConfig(o runOptions) (config.Server, error) {
 	cfg, err := loadOrDefault(o.config)
 	if err != nil {
@@ -351,7 +351,7 @@ func localConfig(o runOptions) (config.Server, error) {
 	return cfg, usageError{fmt.Errorf("backend %q is not in %s, which has %s: give one with --backend", o.backend, o.config, names(cfg.Backends))}
 }
 
-// usualBackend is the backend of a run that names none.
+// usualBackend is the backend of a run without --backend.
 func usualBackend(all []config.Backend) string {
 	if len(all) == 1 {
 		return all[0].Name

@@ -16,9 +16,9 @@ import (
 	"github.com/pawlbot/pawl/internal/server"
 )
 
-// gcPercent lets a server's memory grow a little more than Go's 100 before garbage is collected: the live
-// memory is a few megabytes, and collecting takes a twelfth of the processor time of answering webhooks
-// (lab/bench ratios, memory). The environment's GOGC goes before it.
+// gcPercent lets a server's memory grow more than Go's 100 before garbage collection: the live memory is a few
+// megabytes, and collecting takes a twelfth of the processor time of answering webhooks (lab/bench ratios, memory).
+// The environment's GOGC has priority.
 const gcPercent = 150
 
 func serveCommand() *cobra.Command {

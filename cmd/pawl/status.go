@@ -64,7 +64,7 @@ func statusCommand() *cobra.Command {
 	})
 }
 
-// named is the thread of a name. The number of a pull request that Pawl opened means the thread of its issue.
+// named is a name's thread. The number of Pawl's pull request means its issue's thread.
 func named(ctx context.Context, db *store.Store, name string) (thread.ID, error) {
 	t, err := thread.Parse(name)
 	if err != nil {

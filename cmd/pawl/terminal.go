@@ -31,14 +31,14 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// shownLine bounds one line that is shown of a text from outside, in bytes.
+// shownLine limits one line of an outside text, in bytes.
 const shownLine = 200
 
-// shownProblem bounds what is shown of what is wrong with a file, in bytes.
+// shownProblem limits a file's error message, in bytes.
 const shownProblem = 300
 
-// showThread writes how work stands to a terminal: what it came to and why, the attempts, and what they used. It
-// advises nothing: what can be done differs between a folder and GitHub.
+// showThread prints the state of the work: result and reason, attempts, and use. It gives no advice, which differs
+// between a folder and GitHub.
 func showThread(w io.Writer, v checkrun.View) {
 	fmt.Fprintln(w, checkrun.Headline(v))
 	for _, reason := range v.Reasons.Texts() {
@@ -78,10 +78,9 @@ func showThread(w io.Writer, v checkrun.View) {
 	}
 }
 
-// maxSaid bounds what is shown of an agent's last words, in bytes.
+// maxSaid limits an agent's shown last message, in bytes.
 const maxSaid = 4_000
 
-// threadReport shows one thread.
 func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name string) error {
 	t, err := named(cmd.Context(), db, name)
 	if err != nil {
@@ -104,7 +103,7 @@ func threadReport(cmd *cobra.Command, cfg config.Server, db *store.Store, name s
 	})
 }
 
-// showWork shows the work on the new branch: at a terminal the whole of it in git's pager, else by file.
+// showWork shows the work on the new branch: at a terminal all of it in git's pager, otherwise by file.
 func showWork(ctx context.Context, l solver.Folder, w io.Writer) error {
 	if terminal(w) {
 		cmd := exec.CommandContext(ctx, "git", "-C", l.Dir, "diff", "--no-ext-diff", "--stat", "--patch", "HEAD..."+l.Branch)
@@ -118,10 +117,11 @@ func showWork(ctx context.Context, l solver.Folder, w io.Writer) error {
 	return err
 }
 
-// lineBegin goes to the beginning of a terminal's line and empties it.
+// lineBegin returns to the beginning of a terminal's line and clears it.
 const lineBegin = "\r\x1b[2K"
 
-// opener opens what a command is to read, - being its standard input. At a terminal it tells how far a large file is read.
+// opener opens a command's input, - for standard input. At a terminal it shows the progress of reading a large
+// file.
 func opener(cmd *cobra.Command) replay.Opener {
 	return func(name string) (io.ReadCloser, error) {
 		if name == "-" {
@@ -135,10 +135,10 @@ func opener(cmd *cobra.Command) replay.Opener {
 	}
 }
 
-// slowRead is how large a file is at least, in bytes, of which it is told how far it is read.
+// slowRead is the size of a large file, in bytes.
 const slowRead = 16 << 20
 
-// reading is a file that tells how far it is read.
+// reading is a file with a progress display.
 type reading struct {
 	*os.File
 	w          io.Writer

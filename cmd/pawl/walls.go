@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testtool"
 )
 
-// insideCommand is what the sandbox starts before a program.
+// insideCommand is the sandbox's first program.
 func insideCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: sandbox.InsideCommand, Hidden: true, DisableFlagParsing: true,
