@@ -136,12 +136,10 @@ const atOnce = 10 * time.Second
 // chance.
 const maxBeside = 5
 
-// asked reports whether a login asked for work on a thread.
 func asked(s thread.State, login string) bool {
 	return slices.ContainsFunc(s.Feedback, func(r thread.Request) bool { return strings.EqualFold(r.By.Login, login) })
 }
 
-// ranAt reports whether an attempt of a thread ran at a time, or shortly before.
 func ranAt(s thread.State, at time.Time) bool {
 	if at.IsZero() {
 		return false

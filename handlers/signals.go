@@ -66,7 +66,6 @@ type reverted struct {
 	commit string
 }
 
-// revertedPulls are the pull requests of a repository that a text says it reverts.
 func revertedPulls(text string, r forge.Repo) (all []reverted) {
 	for _, m := range revertsPull.FindAllStringSubmatch(text, maxReverts) {
 		if m[1] != "" && !strings.EqualFold(m[1], r.FullName()) {

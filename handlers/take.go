@@ -135,7 +135,6 @@ func (h *Handlers) threadOf(ctx context.Context, it *Activity) (thread.ID, error
 	return t, nil
 }
 
-// change appends a change of a thread.
 func (h *Handlers) change(ctx context.Context, t thread.ID, s thread.State, it Activity, of Changed, guid string) (string, error) {
 	if of.signal != nil {
 		why, err := h.mute(ctx, t, s, it, *of.signal)

@@ -96,7 +96,6 @@ type hold struct {
 	rule  Rule
 }
 
-// held returns the backend's hold; nil for none.
 func (f Facts) held(b Backend) *hold {
 	if full, by := b.Day.Full(); full != "" { // no user overrides it, and its end is unknown
 		return &hold{why: Reason{Rule: by, Text: full}, rule: by}

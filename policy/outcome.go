@@ -48,7 +48,6 @@ const (
 	NotKnown      Outcome = Outcome(Unknown) // only of recorded input; no attempt ends so
 )
 
-// endedAs maps the endings that decide the outcome alone.
 var endedAs = map[Ending]Outcome{
 	NoAnswer:        GaveNoAnswer,
 	CutOff:          WasCutOff,

@@ -93,7 +93,6 @@ type Decision struct {
 // rule is one policy. The zero Decision means that the rule does not apply.
 type rule func(Facts) Decision
 
-// first is the decision of the first rule that applies.
 func (f Facts) first(rules ...rule) (d Decision) {
 	for _, r := range rules {
 		if d = r(f); d.Action != "" {

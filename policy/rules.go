@@ -122,7 +122,6 @@ func (a Attempt) saysNotItsTask() bool {
 	return a.Decision.Rule == RuleStillFailing && a.Verification() == AsBefore
 }
 
-// finished is the kept attempt whose work is finished after the last attempt.
 func (f Facts) finished(last Attempt) (work Attempt, ok bool) {
 	work, stands := f.Standing()
 	switch {
@@ -361,7 +360,6 @@ func (a Attempt) detail() string {
 	return ": " + a.Detail
 }
 
-// resets ends a reason whose time is a reset.
 func resets(at time.Time) string {
 	if at.IsZero() {
 		return "when it resets is unknown"

@@ -45,7 +45,6 @@ func Stagnation(all []Attempt, run int, l Limits) Stagnant {
 	return v
 }
 
-// similar compares the attempts of a run by their texts.
 func similar(run []Attempt, l StagnationLimits) (v Stagnant) {
 	from := l.Similarity
 	for _, kind := range []string{kindFailure, kindRevision} {
@@ -169,7 +168,6 @@ func samePoint(run []Attempt) (point, bool) {
 // fails reports whether the attempt's failure can be compared.
 func (a Attempt) fails() bool { return a.Failing() || a.failed() }
 
-// sameTests reports whether the same tests fail after both attempts.
 func (a Attempt) sameTests(later Attempt) bool {
 	if len(later.Tests) == 0 || !slices.Equal(a.Tests, later.Tests) {
 		return false
@@ -308,7 +306,6 @@ func (f Facts) stagnant(all []Attempt) Stagnant {
 	return Stagnation(all, f.Run, f.Limits)
 }
 
-// newWords reports whether new feedback says something new.
 func (f Facts) newWords() bool { return len(f.Fresh) > 0 && !f.SaidAgain }
 
 // sameTree reports whether the newest attempt reached an earlier tree.

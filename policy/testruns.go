@@ -87,7 +87,6 @@ func (w word) runsTests(program string) bool {
 	}
 }
 
-// runsNothing reports whether the words from this one on name nothing that runs.
 func (w word) runsNothing(program string) bool {
 	if strings.Contains(w.text, ">") {
 		return true

@@ -94,7 +94,6 @@ func (v Verified) failure() string {
 	return fmt.Sprintf("failed with exit code %d", v.Exit)
 }
 
-// noProgram is how a program reports a missing program or module.
 var noProgram = regexp.MustCompile(`(?m)^make(?:\[\d+\])?: \*\*\* .* Error 12[67]$|^\S*python[\d.]*: No module named \S+$`)
 
 // Unable says why a command verified nothing; empty if it did. On the base, the command or the machine is the
@@ -328,7 +327,6 @@ func (f Failing) assertion() string {
 	return simhash.Normalise(moves.ReplaceAllString(f.Text, "$1"))
 }
 
-// known reports whether the base has the same failure.
 func (f Failing) known(base, again *Verified) bool {
 	before := find(base.Failing, f.Name)
 	if before == nil {

@@ -30,14 +30,12 @@ type reader struct {
 	roles map[string]string        // by login, as far as they were looked up
 	asks  int                      // remaining look-ups
 	err   error                    // of the first question that GitHub did not answer; no optional one follows it
-	// pictured has the items with pictures, by node.
 	pictured map[string]attempt.Item
 }
 
 // maxAsked limits the accounts whose permission is looked up for one attempt, newest first.
 const maxAsked = 5
 
-// unread is the note on what GitHub did not show. An attempt begins without it.
 const unread = "left out, since GitHub did not show them"
 
 // discussion is what an attempt is told beside its task, which is this work. The manifest names what GitHub does not show.

@@ -20,7 +20,6 @@ import (
 type Host interface {
 	// github is the client for all reads and writes; nil for a folder, which shows nothing.
 	github() *forge.Client
-	// branch is the branch to work on.
 	branch(s thread.State, t thread.ID) string
 	// commit is the committer, and the end of the message.
 	commit(t thread.ID, app forge.App) (name, email, trailer string)
@@ -34,7 +33,6 @@ type Host interface {
 	pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error)
 	// verifyBase builds the layer and runs the verify commands on the base, or says why nothing can run.
 	verifyBase(ctx context.Context, a *attempt.Attempt) (*thread.Decided, error)
-	// executor runs an attempt.
 	executor(a *attempt.Attempt) attempt.Executor
 }
 
@@ -202,7 +200,6 @@ func (p *publisher) lastAsked(reason string) []thread.Request {
 	return nil
 }
 
-// anyWrites reports whether one of the requesters may write to the repository.
 func (p *publisher) anyWrites(ctx context.Context, asked []thread.Request) (bool, error) {
 	byLogin := func(a, b thread.Request) bool { return a.By.Login == b.By.Login }
 	for _, r := range slices.CompactFunc(asked, byLogin) {

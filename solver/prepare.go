@@ -202,7 +202,6 @@ func (s *step) compose(ctx context.Context, d policy.Decision, r *ready) (*attem
 	return a, nil
 }
 
-// logStart logs the attempt before it does anything.
 func (s *step) logStart(ctx context.Context, d policy.Decision, a *attempt.Attempt) error {
 	batch := thread.Batch{Events: []thread.NewEvent{{Kind: thread.KindAttemptStarted, At: s.pub.env.Now(), Data: a.Started}}}
 	if d.Lifts {
@@ -230,7 +229,6 @@ func (p *publisher) publishInBackground(ctx context.Context) error {
 	return err
 }
 
-// finish logs an attempt's result, which may be an error.
 func (s *step) finish(ctx context.Context, a *attempt.Attempt, broke error) error {
 	a.Hide()
 	if err := a.Finish(ctx); err != nil || broke == nil {

@@ -115,7 +115,6 @@ type remark struct {
 	verified bool
 }
 
-// done reports whether the remark was done, so that its thread may be resolved.
 func (r remark) done() bool {
 	if !r.changed || !r.verified {
 		return false
@@ -149,7 +148,6 @@ func (p *publisher) answerRemark(ctx context.Context, number int, last thread.At
 	return act, true, p.reply(ctx, number, *r.thread, cmp.Or(body, checkrun.RemarkIgnored), mark)
 }
 
-// changedLines reports whether an attempt changed the lines of a thread that was open when it began.
 func changedLines(a thread.Attempt, t forge.ReviewThread) bool {
 	if !a.Receipt.Pushed || !t.Outdated {
 		return false
@@ -301,7 +299,6 @@ func (s *step) anyRed(all []forge.CheckResult) bool {
 	})
 }
 
-// missing reports whether the results lack a named check.
 func missing(all []forge.CheckResult, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return !slices.ContainsFunc(all, func(c forge.CheckResult) bool { return c.Name == name })

@@ -98,7 +98,6 @@ func (s *Solver) newStep(t thread.ID, holder *lease.Holder, log zerolog.Logger) 
 	}}
 }
 
-// errPanicked is the result of a step that does not return.
 var errPanicked = errors.New("the step panicked")
 
 // loop does one effect after another until none is left for now.
@@ -144,7 +143,6 @@ func afterFailure(inARow int) time.Duration {
 	return policy.Retry(inARow, time.Second, longest, 1-rand.Float64()/2)
 }
 
-// errStopping keeps a stopping server from beginning attempts.
 var errStopping = errors.New("the server is stopping and starts no attempt")
 
 // retry is when a step is tried again after an error, given the original context; nil if it finished. Only Stop

@@ -175,7 +175,6 @@ func (s *step) rest(ctx context.Context) (progress, error) {
 	return finished, s.pub.lease.Append(ctx, thread.Batch{WakeAt: next})
 }
 
-// earliest is the earliest non-zero time.
 func earliest(times ...time.Time) time.Time {
 	times = slices.DeleteFunc(times, time.Time.IsZero)
 	if len(times) == 0 {

@@ -134,7 +134,6 @@ func tracked(ctx context.Context, file string) bool {
 	return exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "ls-files", "--error-unmatch", "--", file).Run() == nil
 }
 
-// requiredFlag adds a required flag.
 func requiredFlag(cmd *cobra.Command, value *string, name, usage string) {
 	cmd.Flags().StringVar(value, name, "", usage)
 	_ = cmd.MarkFlagRequired(name) // the flag is declared one line above
@@ -143,7 +142,6 @@ func requiredFlag(cmd *cobra.Command, value *string, name, usage string) {
 // serverConfig describes --config of the commands that need a server's configuration.
 const serverConfig = "the server's configuration file (default: " + configHere + ", where the current folder has it)"
 
-// jsonFlag adds printReport's --json.
 func jsonFlag(cmd *cobra.Command) { cmd.Flags().Bool("json", false, "print one JSON object") }
 
 // printReport prints a command's result: one JSON object, or print's text, made harmless to terminals. print writes

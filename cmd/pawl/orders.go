@@ -72,7 +72,6 @@ func orderCommands() []*cobra.Command {
 	return append(all, closeBreaker, deliveriesCommand())
 }
 
-// threadCommand does the same as the command in a comment.
 func threadCommand(c policy.CommandRow) *cobra.Command {
 	return orderCommand(c.Name+" OWNER/REPO#NUMBER", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
 		t, err := thread.Parse(what)
@@ -84,7 +83,6 @@ func threadCommand(c policy.CommandRow) *cobra.Command {
 	})
 }
 
-// pauseCommand pauses a repository, or ends the pause.
 func pauseCommand(c policy.CommandRow) *cobra.Command {
 	return orderCommand(c.Name+" OWNER/REPO", c.Shell, c.ShellLong, func(ctx context.Context, db *store.Store, what string, by orders.Person) (string, error) {
 		owner, name, err := repository(what)

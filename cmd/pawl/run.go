@@ -351,7 +351,6 @@ func localConfig(o runOptions) (config.Server, error) {
 	return cfg, usageError{fmt.Errorf("backend %q is not in %s, which has %s: give one with --backend", o.backend, o.config, names(cfg.Backends))}
 }
 
-// usualBackend is the backend of a run without --backend.
 func usualBackend(all []config.Backend) string {
 	if len(all) == 1 {
 		return all[0].Name

@@ -282,7 +282,6 @@ func (t *tally) lastNotice() Event {
 	return t.notice
 }
 
-// exitEnding is the ending by exit code, "" for none.
 func (t *tally) exitEnding() policy.Ending {
 	if t.cli.Exit == nil || !t.rep.ExitKnown {
 		return ""
@@ -393,7 +392,6 @@ func (t *tally) wordlessFailure(byExit policy.Ending) {
 	}
 }
 
-// exitTimeout is the exit code of timeout(1).
 const exitTimeout = 124
 
 // signal names the signal that ended a process from outside, "" for none; shells report 128 plus its number.

@@ -194,7 +194,6 @@ func (l *lines) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// end passes on a line that may lack its end.
 func (l *lines) end() {
 	if len(l.rest) > 0 {
 		l.to(string(l.rest))

@@ -300,7 +300,6 @@ const (
 	maxParallel = 1 << 10
 )
 
-// maxCallText bounds the text of one call.
 const maxCallText = 4 << 10
 
 func (b *begun) measure() {

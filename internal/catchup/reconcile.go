@@ -202,7 +202,6 @@ type progress struct {
 	from         time.Time // the start of reading texts: where the first of these looks began
 }
 
-// following is the progress at the start of a look since a time.
 func (p progress) following(since time.Time) progress {
 	next := progress{until: since, from: since, final: map[int]time.Time{}}
 	switch {

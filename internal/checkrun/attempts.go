@@ -110,7 +110,6 @@ func similarity(a Attempt) string {
 	return render.Joined(" ", fmt.Sprintf("%.2f", clamp(a.Similarity)), similarKind(a.SimilarKind))
 }
 
-// similarKind only returns the two known kinds.
 func similarKind(kind string) string {
 	if kind == "failure" || kind == "revision" {
 		return kind
@@ -373,7 +372,6 @@ func limit(f View) string {
 		", " + render.Reset(f.Now, f.Limit.ResetsAt)
 }
 
-// verdictLines are the verdicts other than "all is well".
 func verdictLines(f View) string {
 	if !Speaks(f, NameSeverity) && !Speaks(f, NameStagnation) {
 		return ""

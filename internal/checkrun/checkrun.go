@@ -165,7 +165,6 @@ func (p *page) list(lines ...string) {
 	}
 }
 
-// reasons are the first max reasons as escaped lines.
 func reasons(all []string, max int) []string { return first(all, max, "reason", render.Prose) }
 
 // first are the lines of the first max items, and one that counts the others.

@@ -269,7 +269,6 @@ func folder(d policy.Folder) string {
 	)
 }
 
-// pushed is the newest pushed attempt; zero for none.
 func (f View) pushed() Attempt { return newestPushed(f.Attempts) }
 
 // worked is the newest pushed attempt with an agent.

@@ -50,7 +50,6 @@ func leadTitle(f View) string {
 	return render.Prose(Headline(f))
 }
 
-// stillFails says what keeps failing.
 func stillFails(a Attempt) string {
 	if v := a.Deciding(); v != nil && len(v.Failing) > 0 {
 		return "tests still fail"
@@ -204,7 +203,6 @@ func next(f View) string {
 	return ""
 }
 
-// waits says when a wait ends.
 func waits(f View) string {
 	const can = " `/pawl resume` tries now; `/pawl stop` ends the work."
 	switch {

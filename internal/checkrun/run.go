@@ -307,7 +307,6 @@ func links(f View) []string {
 // maxAnnotations is GitHub's limit per request.
 const maxAnnotations = 50
 
-// configPath is the file of a problem without a path.
 const configPath = ".github/pawl.yml"
 
 // annotations marks configuration problems in their files. Messages are plain text there.

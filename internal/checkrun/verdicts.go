@@ -89,7 +89,6 @@ func severityConclusion(f View) (conclusion string, known bool) {
 	return conclusion, known
 }
 
-// repeatedCall names a call and its count.
 func repeatedCall(l policy.Loop, show func(string) string) string {
 	name := "one call"
 	if l.What != "" {

@@ -212,7 +212,6 @@ func head(r io.Reader) []byte {
 	return kept
 }
 
-// access says how a backend signs in.
 func access(b config.Backend) []Finding {
 	const safer = "use a provider instead, whose key stays outside"
 	switch {

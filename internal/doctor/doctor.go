@@ -122,7 +122,6 @@ func (e *exam) hasSandbox() bool { return e.box != nil }
 
 func (e *exam) triesRepository() bool { return e.repo != "" && e.hasApp() }
 
-// run runs the checks of some groups.
 func (e *exam) run(ctx context.Context, groups ...group) []Finding {
 	var all []Finding
 	for _, c := range table {

@@ -14,7 +14,6 @@ import (
 	"github.com/pawlbot/pawl/internal/server"
 )
 
-// secretPlace is a file or folder with secrets.
 type secretPlace struct{ path, holds string }
 
 // secrets warns of files with secrets that every user of this machine can read.

@@ -91,7 +91,6 @@ func (e *exam) github(ctx context.Context) []Finding {
 	return ok(fmt.Sprintf("signs in as %s (App %d)", in.app.BotLogin, in.app.ID))
 }
 
-// logsPermission is the one permission that the rest does not need.
 const logsPermission = "actions: read"
 
 func (e *exam) permissions(context.Context) (all []Finding) {
@@ -158,7 +157,6 @@ func (e *exam) installed(context.Context) []Finding {
 // HookPath is the path of GitHub's deliveries, below the server's URL.
 const HookPath = "/api/github/hook"
 
-// judgedDeliveries limits the judged last deliveries.
 const judgedDeliveries = 20
 
 // hook checks the App's webhook URL, and the answers to its last deliveries.

@@ -107,7 +107,6 @@ func (e *exam) trial(ctx context.Context, dir string) (_ *solver.Solver, closing
 	return s, func() { db.Close() }, nil
 }
 
-// named renames findings.
 func named(check string, found []Finding) []Finding {
 	for i := range found {
 		found[i].Check = check

@@ -91,7 +91,6 @@ func greeting(from io.Reader) (read []byte, name string) {
 	return kept.Bytes(), name
 }
 
-// deaf is a connection for reading only.
 type deaf struct{ io.Reader }
 
 func (deaf) Write(b []byte) (int, error)      { return len(b), nil }

@@ -155,7 +155,6 @@ func (w apps) InstallationID(repo string) (id int64, err error) {
 	return id, err
 }
 
-// installed does something with the installation that covers a repository.
 func (w apps) installed(repo string, do func(*repository, *installation)) error {
 	defer w.act()()
 	r, err := w.repo(repo)

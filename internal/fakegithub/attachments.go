@@ -116,7 +116,6 @@ func (q *graphQuery) Nodes(args struct{ IDs []graphql.ID }) ([]*graphNode, error
 	return nodes, nil
 }
 
-// everything is all that was said on a thread.
 func (t *graphThread) everything() (all []*graphNode) {
 	add := func(kind string, c *comment) { all = append(all, &graphNode{kind: kind, said: t.said(kind, c)}) }
 	for _, c := range t.of.comments {

@@ -213,7 +213,6 @@ func (b *bare) close() error {
 	return err
 }
 
-// gitCommit is one commit as git log prints it.
 type gitCommit struct {
 	sha, tree           string
 	parents             []string

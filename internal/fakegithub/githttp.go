@@ -257,7 +257,6 @@ func packets(request []byte) (lines []string) {
 	return lines
 }
 
-// writePackets writes lines and a flush.
 func writePackets(w io.Writer, lines ...string) error {
 	var out bytes.Buffer
 	for _, line := range lines {

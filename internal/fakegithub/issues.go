@@ -237,7 +237,6 @@ func (w comments) addComment(r *repository, t *thread, by *account, via *app, bo
 	return m
 }
 
-// comment finds a comment by id over all threads of the repository.
 func (r *repository) comment(id int64) (*thread, *comment) {
 	for _, t := range r.threads {
 		for _, m := range t.comments {
@@ -359,7 +358,6 @@ func (w comments) react(c *call, list *[]reaction) *reply {
 	return created(w.renderReaction(made))
 }
 
-// react adds a reaction to a list unless it is there.
 func (w *world) react(list *[]reaction, user *account, content string) (_ reaction, isNew bool) {
 	for _, known := range *list {
 		if known.user.id == user.id && known.content == content {

@@ -28,7 +28,6 @@ func (w pulls) listPulls(c *call) *reply {
 	return page(c, list, func(t *thread) obj { return w.renderPullSimple(c.repo, t) }, array)
 }
 
-// pullParams is what POST /pulls asks for.
 type pullParams struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`

@@ -59,7 +59,6 @@ type CheckRun struct {
 	Notes      []string // its annotations, as path:line: message
 }
 
-// look reads something of a repository; one that is unknown has nothing.
 func look[T any](w readers, repo string, read func(*repository) T) (nothing T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -129,7 +129,6 @@ func page[T any](c *call, list []T, render func(T) obj, wrap func([]obj, int) an
 	return rep
 }
 
-// array is the usual list: an array.
 func array(list []obj, _ int) any { return list }
 
 // link is the address of this call with one query parameter replaced.

@@ -52,7 +52,6 @@ func (w checks) getWorkflowRun(c *call, s *checkSuite) *reply {
 		"rerun_url": self + "/rerun", "workflow_url": api + "/actions/workflows/1", "head_commit": nil, "repository": repo, "head_repository": repo, "display_title": "CI"})
 }
 
-// latest are the newest runs of a suite's checks.
 func latest(r *repository, s *checkSuite) map[string]*checkRun {
 	newest := map[string]*checkRun{}
 	for _, run := range r.runs {

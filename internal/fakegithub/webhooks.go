@@ -253,7 +253,6 @@ func addProperties(payload obj) {
 	}
 }
 
-// emitApp sends an event that belongs to the installation, not to a repository.
 func (w *world) emitApp(event string, in *installation, sender *account, fields obj) {
 	payload := obj{"installation": w.renderInstallation(in), "sender": w.renderUser(sender)}
 	maps.Copy(payload, fields)
@@ -275,12 +274,10 @@ func (w *world) emitThread(r *repository, t *thread, action string, sender *acco
 	w.emit("issues", r, sender, obj{"action": action, "issue": w.renderIssue(r, t)}, extra)
 }
 
-// emitComment sends an issue_comment event.
 func (w *world) emitComment(r *repository, t *thread, c *comment, action string, sender *account, extra obj) {
 	w.emit("issue_comment", r, sender, obj{"action": action, "issue": w.renderIssue(r, t), "comment": w.renderComment(r, t, c)}, extra)
 }
 
-// emitCheck sends a check_run event.
 func (w *world) emitCheck(r *repository, run *checkRun, action string, sender *account, extra obj) {
 	w.emit("check_run", r, sender, obj{"action": action, "check_run": w.renderCheckRunEvent(r, run)}, extra)
 }

@@ -239,7 +239,6 @@ func (w *world) repo(full string) (*repository, error) {
 	return nil, fmt.Errorf("no repository %q: call AddRepo first", full)
 }
 
-// installationOf returns the live installation that covers r, or nil.
 func (w *world) installationOf(r *repository) *installation {
 	for _, in := range w.installations {
 		if !in.removed && in.repos[r.id] {
@@ -258,7 +257,6 @@ func (w *world) installationByID(id int64) *installation {
 	return nil
 }
 
-// reposOf lists the repositories of an installation by id.
 func (w *world) reposOf(in *installation) []*repository {
 	var list []*repository
 	for _, r := range w.repos {

@@ -42,7 +42,6 @@ const (
 // answer is what a scenario decides on; the protocols write it.
 type answer struct {
 	kind kind
-	// text comes before the calls, thinking before the text.
 	text, thinking string
 	calls          []operation
 	// name is a name of failure for refused; overloaded, ratelimit, quota or
@@ -97,7 +96,6 @@ func (a answer) pieces(text string) []string {
 	return out
 }
 
-// send writes the answer.
 func send(w http.ResponseWriter, r *http.Request, wire protocol, t turn, set settings, a answer, now time.Time) {
 	s := &stream{w: w, control: http.NewResponseController(w), ctx: r.Context()}
 	extra := map[string]string{}

@@ -134,7 +134,6 @@ func (p anthropic) stream(s *stream, t turn, a answer, set settings, _ time.Time
 	event("message_stop", object{})
 }
 
-// block streams one block of content.
 func (anthropic) block(s *stream, event func(string, object), a answer, b object, index int) {
 	start := func(block object) { event("content_block_start", object{"index": index, "content_block": block}) }
 	delta := func(fields object) { event("content_block_delta", object{"index": index, "delta": fields}) }

@@ -29,7 +29,6 @@ func openAI(status int, kind string, code any, message string, header map[string
 	return failure{status, all, object{"error": object{"message": message, "type": kind, "param": nil, "code": code}}}
 }
 
-// planLimit is the limit of a ChatGPT plan.
 func planLimit(fields object, header map[string]string) failure {
 	fields["type"], fields["message"], fields["plan_type"] = "usage_limit_reached", usageLimitMessage, "plus"
 	return failure{429, header, object{"error": fields}}

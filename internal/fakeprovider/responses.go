@@ -128,7 +128,6 @@ func (responses) start(t turn, now time.Time) object {
 	return object{"id": id("resp_"), "object": "response", "created_at": now.Unix(), "status": "in_progress", "model": t.model, "output": []any{}}
 }
 
-// end completes a response object.
 func (responses) end(response object, items []object, a answer) object {
 	response["status"], response["output"] = "completed", items
 	if items == nil {

@@ -16,7 +16,6 @@ type operation struct {
 	// path is relative to the work tree. write puts content there, edit
 	// replaces old by content.
 	path, old, content string
-	// command is a shell command.
 	command string
 }
 
@@ -232,7 +231,6 @@ func patchOf(o operation) string {
 	return fmt.Sprintf("*** Begin Patch\n*** Add File: %s\n%s*** End Patch", o.path, marked("+", strings.TrimSuffix(o.content, "\n")))
 }
 
-// marked puts a mark before each line of a text.
 func marked(mark, text string) string {
 	return mark + strings.ReplaceAll(text, "\n", "\n"+mark) + "\n"
 }
@@ -253,7 +251,6 @@ func (t turn) folder(set settings) string {
 	return folderIn(body)
 }
 
-// folderIn searches the strings of a JSON value.
 func folderIn(value any) string {
 	switch v := value.(type) {
 	case string:

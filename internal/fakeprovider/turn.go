@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// object is a JSON object.
 type object = map[string]any
 
 // protocol is one way to speak to a model.
@@ -34,7 +33,6 @@ type turn struct {
 	streamed bool
 	tools    []tool
 	effort   string
-	// schema is the JSON schema that the answer must follow, if any.
 	schema json.RawMessage
 	// first is the first prompt of the conversation, prompts counts them.
 	first   string
@@ -75,7 +73,6 @@ func (t turn) names() []string {
 	return names
 }
 
-// find gives the tool that is offered under a name.
 func (t turn) find(name string) (tool, bool) {
 	for _, offered := range t.tools {
 		if offered.name == name {

@@ -109,7 +109,6 @@ func (s Apps) userID(ctx context.Context, login string) (int64, error) {
 	return user.ID, err
 }
 
-// wantsToken says that a token may help after a refusal without one.
 func wantsToken(err error) bool {
 	_, limited := errors.AsType[*RateLimited](err)
 	return limited || isOf(err, ErrUnauthorized, ErrForbidden, ErrNotFound)

@@ -60,7 +60,6 @@ func (v revalidating) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// keeps reports whether to keep an answer.
 func (c *call) keeps(req *http.Request, resp *http.Response) bool {
 	switch {
 	case c.once, resp.ContentLength > maxKept:

@@ -210,7 +210,6 @@ func (r request) follow(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// wantsRedirect says that the answer should be a redirect.
 func (r request) wantsRedirect(status int) bool {
 	return r.location && status == http.StatusFound
 }

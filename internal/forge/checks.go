@@ -209,7 +209,6 @@ const (
 	maxMessage = 1200
 )
 
-// titled is an annotation with its title.
 type titled struct {
 	Annotation
 	Title string `json:"title"`

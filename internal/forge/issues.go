@@ -389,7 +389,6 @@ func clipLine(s string, limit int) string {
 	return render.Short(strings.Join(strings.Fields(clip(s, maxText)), " "), limit)
 }
 
-// withMarker clips a body and keeps its marker.
 func withMarker(body, marker string) string {
 	if clipped := clip(body, maxText); strings.Contains(clipped, marker) {
 		return clipped

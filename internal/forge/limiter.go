@@ -210,7 +210,6 @@ func acquire(ctx context.Context, slots chan struct{}) bool {
 	}
 }
 
-// rateLimited leaves a wait to the caller.
 func (l *limiter) rateLimited(r request, wait time.Duration) *RateLimited {
 	l.mu.Lock()
 	defer l.mu.Unlock()

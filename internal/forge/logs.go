@@ -166,7 +166,6 @@ func (f *FailedJob) read(log io.Reader, from, to time.Time, all io.Writer) error
 	}
 }
 
-// readHead reads a line, and only the head of a very long one.
 func readHead(lines *bufio.Reader) (string, error) {
 	head, more, err := lines.ReadLine()
 	line := string(head)

@@ -78,7 +78,6 @@ func (s Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, as
 	return all, left, nil
 }
 
-// pictures are the addresses of a page's pictures.
 func pictures(page string) (addresses []string) {
 	doc, err := html.Parse(strings.NewReader(page))
 	if err != nil {

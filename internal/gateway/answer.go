@@ -44,7 +44,6 @@ func (a *answer) nothing() bool {
 	return a.ended && a.stop != stopFilter
 }
 
-// useful reports whether an answer has text for the user or a tool call.
 func (a *answer) useful() bool { return a.text || a.tool }
 
 // cut reports whether an answer has begun and not ended. An agent must then see a lost connection: OpenCode takes
@@ -73,7 +72,6 @@ func (a *answer) left() bool {
 	return !a.whole && !a.broken
 }
 
-// complete reports whether an answer ended without an error.
 func (a *answer) complete() bool {
 	if a.failure != nil {
 		return false

@@ -138,7 +138,6 @@ const (
 
 func writePrice(p config.Price) float64 { return cmp.Or(p.CacheWrite, p.Input*writeFactor) }
 
-// dearest is a price that no model of the list exceeds.
 func dearest(list []config.Price) (top config.Price) {
 	for _, p := range list {
 		top.Input = max(top.Input, p.Input, p.LongInput)

@@ -132,7 +132,6 @@ func asksNothing(v gjson.Result) bool {
 	}
 }
 
-// onlyNames reports whether a value is a name or a list of names.
 func onlyNames(v gjson.Result) bool {
 	for entry := range elements(v) {
 		if entry.Type == gjson.JSON {
@@ -270,7 +269,6 @@ func isAddress(plain, text string) bool {
 
 func isID(name, plain string) bool { return idName.MatchString(name) && !ownID.MatchString(plain) }
 
-// referenceTypes are the types of references.
 var referenceTypes = map[string]bool{"item_reference": true, "url": true}
 
 // whole refuses an object without own content.

@@ -64,7 +64,6 @@ func (a *answer) closeItem(item gjson.Result) {
 	a.piece = 0
 }
 
-// readResponse reads the whole response, which ends the answer.
 func readResponse(r gjson.Result, a *answer) {
 	if !r.IsObject() {
 		return

@@ -85,7 +85,6 @@ func readFields(body string) (fields, error) {
 	return f, nil
 }
 
-// refusesModel says why a model may not be asked, nil if it may.
 func (g Grant) refusesModel(model string) error {
 	if len(model) > maxModel {
 		return fmt.Errorf("the name of the model is longer than %d bytes", maxModel)

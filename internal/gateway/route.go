@@ -130,7 +130,6 @@ func outbound(in http.Header, p config.Provider) http.Header {
 	return out
 }
 
-// inbound are the headers for the agent, with the key masked.
 func inbound(from http.Header, key string) http.Header {
 	to := http.Header{}
 	for name, values := range from {

@@ -42,7 +42,6 @@ type held struct {
 	known         bool // to Read, which sends no more signs of life
 }
 
-// hold holds an answer back. out is its request.
 func (c *call) hold(ctx context.Context, first *stream, out *http.Request) io.ReadCloser {
 	ctx, cancel := context.WithCancel(ctx)
 	h := &held{

@@ -47,7 +47,6 @@ func (kind callKind) forcesHosted(choice gjson.Result) bool {
 	return choice.IsObject() && kind.hosted(choice, maxDepth)
 }
 
-// rewritten is a list after edit, without empty elements.
 func rewritten(list gjson.Result, edit func(gjson.Result) string) (out []string, changed bool) {
 	for entry := range elements(list) {
 		raw := edit(entry)

@@ -159,7 +159,6 @@ func (p program) each(ctx context.Context, c command, f func(record string) erro
 	return p.eachUpTo(ctx, c, 0, f)
 }
 
-// eachUpTo is each for records that end with another byte.
 func (p program) eachUpTo(ctx context.Context, c command, end byte, f func(record string) error) error {
 	out := &records{f: f, end: end}
 	stderr, err := p.exec(ctx, c, out)
@@ -359,7 +358,6 @@ func redact(s string, remote *Remote) string {
 // unknownFault is how an older git warns of a setting for a newer one.
 const unknownFault = "warning: Skipping unknown msg id"
 
-// lastLines is the last n meaningful lines of text, joined by "; ".
 func lastLines(text string, n int) string {
 	var kept []string
 	for line := range strings.Lines(text) {

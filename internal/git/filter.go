@@ -97,7 +97,6 @@ func (w *Workspace) filters(ctx context.Context, tree, paths string) (all []filt
 	return all, err
 }
 
-// names reports whether the value of an attribute is a name.
 func names(value string) bool {
 	switch value {
 	case "unspecified", "unset", "set":

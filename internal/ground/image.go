@@ -119,7 +119,6 @@ func (r resolved) fresh(now time.Time) bool {
 	return age >= 0 && age < resolveEach
 }
 
-// resolve resolves a name to a digest.
 func (s *Images) resolve(ctx context.Context, ref name.Reference) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.resolving)
 	defer cancel()

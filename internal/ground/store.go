@@ -173,7 +173,6 @@ func (s *Store) Build(ctx context.Context, repo, key string, wanted func(Layer) 
 	return s.Evict(s.mostBytes)
 }
 
-// put stores the content of part as the layer.
 func (s *Store) put(dir, part string, r Record) (err error) {
 	r.Key, r.Made = filepath.Base(dir), s.now()
 	if r.Bytes, err = Size(part); err != nil {

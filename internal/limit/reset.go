@@ -54,13 +54,11 @@ var windows = []struct {
 	{regexp.MustCompile(`(?i)\bhourly\b`), time.Hour + windowGrace},
 }
 
-// hourWindow is a window with its number of hours, such as "5-hour limit".
 var hourWindow = regexp.MustCompile(`(?i)\b(\d{1,2})[- ]?h(?:(?:ou)?rs?)? (?:\w+ )?(?:limits?|windows?|usage|quotas?|caps?|sessions?)\b`)
 
 // windowGrace is added, since resets are rounded up to whole minutes.
 const windowGrace = 10 * time.Minute
 
-// windowOf is the longest window that a text names, 0 for none.
 func windowOf(text string) (longest time.Duration) {
 	for _, w := range windows {
 		if w.words.MatchString(text) {

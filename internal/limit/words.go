@@ -132,10 +132,8 @@ func (s sentence) hurried() bool {
 	return rateWords.MatchString(text)
 }
 
-// crowded reports whether the provider is busy.
 func (s sentence) crowded() bool { return busyWords.MatchString(string(s)) }
 
-// anySentence reports whether a sentence of the text is of a kind.
 func anySentence(text string, is func(sentence) bool) bool {
 	for _, one := range sentences.Split(text, maxSentences) {
 		if is(sentence(one)) {

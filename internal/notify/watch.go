@@ -24,7 +24,6 @@ const (
 	every = time.Minute
 	// sendTime limits one message.
 	sendTime = 20 * time.Second
-	// sharedKey is the shared key of the reports.
 	sharedKey = "notify"
 )
 

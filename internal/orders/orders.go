@@ -74,7 +74,6 @@ func cannotGoOn(order string, s thread.State) string {
 	return ""
 }
 
-// cannotInRun is Cannot for a run without a running attempt.
 func cannotInRun(order string, s thread.State) string {
 	if !decided(s, policy.DoWait) {
 		return "the next step is already on its way"
@@ -228,7 +227,6 @@ func resumePaused(ctx context.Context, db Log, threads []thread.ID, by Person) (
 	return resumed, err
 }
 
-// stoppedByPause reports whether a thread stopped for a pause and can be resumed.
 func stoppedByPause(s thread.State) bool {
 	if s.Open() || s.Decision == nil {
 		return false

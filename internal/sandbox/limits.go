@@ -160,7 +160,6 @@ type group struct {
 // counter numbers the groups of this process.
 var counter atomic.Int64
 
-// newGroup makes a group, nil if that is impossible.
 func (s *Sandbox) newGroup() (g *group, err error) {
 	if s.groups == "" {
 		return nil, nil

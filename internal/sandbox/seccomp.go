@@ -62,7 +62,6 @@ func filter() ([]bpf.RawInstruction, error) {
 	for _, call := range forbidden {
 		list = append(list, if1(bpf.JumpEqual, call), refuse(unix.EPERM))
 	}
-	// on judges one call by its arguments.
 	on := func(call uint32, judge ...bpf.Instruction) {
 		list = append(append(append(list, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: uint8(len(judge) + 1)}), judge...), number)
 	}
@@ -82,7 +81,6 @@ func filter() ([]bpf.RawInstruction, error) {
 	return bpf.Assemble(append(list, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}))
 }
 
-// filterFile is the filter as a file for bubblewrap.
 func filterFile() (*os.File, error) {
 	list, err := filter()
 	if err != nil {

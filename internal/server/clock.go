@@ -76,7 +76,6 @@ type WrongClock struct {
 	At      time.Time `json:"at"` // the last report
 }
 
-// clocksKey is the key of the servers' reports on their clocks.
 const clocksKey = "wrong clocks"
 
 // tellClock reports this server's trouble to users of other servers; an empty one withdraws it.

@@ -355,7 +355,6 @@ func (s Setup) hook() string {
 	return s.public.String()
 }
 
-// step is a remaining task, with a link or a command.
 type step struct{ Text, Link, Command string }
 
 func (s step) String() string {

@@ -25,7 +25,6 @@ func Learning(ctx context.Context, cfg config.Server, db *store.Store, now time.
 	return reader(cfg, db, now).LearningReport(ctx)
 }
 
-// reader is a solver that only reads.
 func reader(cfg config.Server, db *store.Store, now time.Time) *solver.Solver {
 	return &solver.Solver{Env: attempt.Env{
 		Store:  db,

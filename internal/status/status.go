@@ -203,7 +203,6 @@ func (r *Report) readThreads(ctx context.Context, s *solver.Solver, db *store.St
 	return nil
 }
 
-// readTables reads what the threads share.
 func (r *Report) readTables(ctx context.Context, cfg config.Server, db *store.Store) error {
 	breakers, noBreakers := db.Breakers(ctx)
 	cooldowns, noCooldowns := db.Cooldowns(ctx, "")

@@ -254,7 +254,6 @@ func (s *deliveries) finishDelivery(
 	return err
 }
 
-// retryWait is a delivery's wait: until a time, or, if that is zero, by its tries.
 func retryWait(now, until time.Time, age time.Duration, tries int64) time.Duration {
 	if !until.IsZero() {
 		return min(max(until.Sub(now), firstRetry), lookAtMost)

@@ -11,7 +11,6 @@ import (
 // storeTime limits storing one delivery, so that GitHub gets a 503 within the 10 s that it waits.
 const storeTime = 5 * time.Second
 
-// errReading is the error for a delivery to a store that does not serve.
 var errReading = errors.New("the database is not open for serving")
 
 // Receive stores a delivery and returns once it is durable. fresh is false for a known GUID, which has no second

@@ -18,7 +18,6 @@ import (
 	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// sqliteReaders is the number of reading connections.
 const sqliteReaders = 4
 
 // besideWait is how long a write of another process than the server waits for a lock: SQLite tries it ten times a

@@ -165,7 +165,6 @@ func (g *goReader) verbose(s string) bool {
 	return true
 }
 
-// packageLine handles the line at a package's end.
 func (g *goReader) packageLine(s string) bool {
 	if s == "FAIL" {
 		g.open, g.running = nil, ""

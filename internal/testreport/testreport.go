@@ -222,7 +222,6 @@ func (f *failures) explain(name, text string) bool {
 	return known
 }
 
-// called reports whether a full name is this name, or ends with it after suites.
 func called(full, name string) bool {
 	before, ok := strings.CutSuffix(full, name)
 	if !ok {
@@ -260,7 +259,6 @@ func (s *suites) leave(depth int) {
 	}
 }
 
-// at is the open suite of a name at a depth, or nil.
 func (s suites) at(depth int, name string) *suite {
 	i := slices.IndexFunc(s, func(s suite) bool { return s.depth == depth && s.name == name })
 	if i < 0 {
@@ -269,7 +267,6 @@ func (s suites) at(depth int, name string) *suite {
 	return &s[i]
 }
 
-// under prefixes a test's name with its suites.
 func (s suites) under(name string) string {
 	for _, around := range slices.Backward(s) {
 		name = around.name + " > " + name

@@ -43,7 +43,6 @@ type block struct {
 // maxBlockLines ends a block: after a killed runner, the next failure must still be found.
 const maxBlockLines = 400
 
-// add reports whether the block takes more lines.
 func (b *block) add(line string) bool {
 	if b.b.Len() < maxFailureText {
 		b.b.WriteString(clip(line, maxFailureText))

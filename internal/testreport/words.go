@@ -438,7 +438,6 @@ func (s segment) counts() word {
 	return cmp.Or(behind, before)
 }
 
-// isResult reports whether the word counts tests by result.
 func (w word) isResult() bool { return w.group > groupTests && w.group < groupOther }
 
 // lastCount is the last word with a count; results outrank tests.

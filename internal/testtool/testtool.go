@@ -133,7 +133,6 @@ func (r endingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// keptOpen is a writer that the process closes.
 type keptOpen struct{ io.Writer }
 
 func (keptOpen) Close() error { return nil }
@@ -179,7 +178,6 @@ type testFailure struct {
 	Assertion string `json:"assertion,omitempty"`
 }
 
-// answer makes a call's result.
 func answer(r testResult, isError bool) *mcp.CallToolResult {
 	text, structure := r.fitting()
 	return &mcp.CallToolResult{

@@ -167,7 +167,6 @@ func (t *testTool) timeout() time.Duration {
 	return time.Duration(t.spec.Timeout) * time.Second
 }
 
-// compared compares the commands' results with the base.
 func (t *testTool) compared(all []policy.Verified) testResult {
 	receipt := policy.Receipt{Verify: all}
 	r := testResult{Ran: true, Passed: !receipt.Failing(), verified: all}
@@ -189,7 +188,6 @@ func (t *testTool) compared(all []policy.Verified) testResult {
 	return r
 }
 
-// failed says how a command failed.
 func (t *testTool) failed(command string, v *policy.Verified) string {
 	says := fmt.Sprintf("FAILED: `%s` %s.", command, v.Result())
 	switch {

@@ -121,7 +121,6 @@ func under(home, lines any) nested { return nested{home, lines} }
 
 type pageLink struct{ Name, Path string }
 
-// pagesOf are the pages linked in the header of each page.
 func pagesOf(operator bool) []pageLink {
 	all := []pageLink{{"Threads", ""}, {"Costs", "costs"}}
 	if operator {

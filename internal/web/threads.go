@@ -313,7 +313,6 @@ type threadLine struct {
 	Until, Changed time.Time
 }
 
-// listed is one thread in the list; it does not repeat the state.
 func listed(row thread.ThreadRow, f checkrun.View, err error, now time.Time) threadLine {
 	t := threadLine{summary: summarise(row, f, err, now, 1), Href: href(row.Thread), Changed: row.UpdatedAt}
 	if err != nil {

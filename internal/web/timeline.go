@@ -67,7 +67,6 @@ func timeline(events []thread.Event, s thread.State, f checkrun.View) (runs []ru
 	return runs, earlier
 }
 
-// runsBegan are the events that began the runs of a thread.
 func runsBegan(events []thread.Event) (seqs []int64) {
 	var s thread.State
 	for i, e := range events {

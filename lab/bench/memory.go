@@ -159,7 +159,6 @@ func (r *bench) idleMemory(ctx context.Context) (u usage, err error) {
 	return u, err
 }
 
-// waitingLog is the log of a thread that waits.
 func (r *bench) waitingLog(ctx context.Context) ([]thread.Event, error) {
 	db, err := store.Open(ctx, r.Database(), store.Options{Access: store.Reading})
 	if err != nil {

@@ -129,7 +129,6 @@ func pawlRate(ctx context.Context, bin, dir string, shots []shot) (res rated, er
 	return answerRate(ctx, r.Addr, r.Server.Process.Pid, shots)
 }
 
-// rate is the same of a rival.
 func (r rival) rate(ctx context.Context, dir string, shots []shot) (res rated, err error) {
 	p, err := r.start(ctx, filepath.Join(dir, "rival.log"))
 	if err != nil {

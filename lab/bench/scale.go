@@ -111,7 +111,6 @@ func (s *scale) fillGitHub(ctx context.Context) error {
 	})
 }
 
-// fillDatabase gives each issue the log of a thread that waits.
 func (s *scale) fillDatabase(ctx context.Context, db *store.Store, log []thread.Event) error {
 	state, err := thread.Fold(log)
 	if err != nil {
@@ -222,7 +221,6 @@ func (s *scale) size(ctx context.Context, db *sql.DB) (bytes int64, err error) {
 	return bytes, db.QueryRowContext(ctx, "SELECT pg_database_size(current_database())").Scan(&bytes)
 }
 
-// served measures a server that has nothing to do, from its start on.
 func (s *scale) served(ctx context.Context, add func(what, measured string)) error {
 	s.World.ResetCalls()
 	ready, err := s.Start(ctx)

@@ -136,7 +136,6 @@ func (r *bench) steps(ctx context.Context, nodes int) (rate float64, err error) 
 	return rate, err
 }
 
-// nodeConfig gives a node a folder of its own, with its address.
 func (r *bench) nodeConfig(n int, addr string) error {
 	from := r.Dir
 	r.Dir = filepath.Join(from, fmt.Sprintf("node-%d-%s", n, strings.ReplaceAll(r.Addr, ":", "-")))
@@ -219,7 +218,6 @@ func (p *postgres) dsn(name string) string {
 	return fmt.Sprintf("postgres://pawl@/%s?host=%s", name, p.dir)
 }
 
-// newDatabase makes an empty database.
 func (p *postgres) newDatabase(ctx context.Context, name string) (dsn string, err error) {
 	db, err := store.Open(ctx, p.dsn("postgres"), store.Options{})
 	if err != nil {

@@ -145,7 +145,6 @@ func (r *release) checkBill(platform string) error {
 	return nil
 }
 
-// checkVersion runs the program for this platform.
 func (r *release) checkVersion(program []byte) error {
 	at := filepath.Join(r.src, "released")
 	if err := os.WriteFile(at, program, 0o755); err != nil {

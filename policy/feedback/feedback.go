@@ -28,7 +28,6 @@ func Typed(actor Actor, source policy.Source, target string) bool {
 	return spoken(source) || source == policy.FromButton
 }
 
-// spoken reports whether a source is somebody's words.
 func spoken(s policy.Source) bool {
 	switch s {
 	case policy.FromComment, policy.FromReview, policy.FromReviewComment:

@@ -18,7 +18,6 @@ import (
 // markdown parses GitHub Flavored Markdown. It is read-only.
 var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote)).Parser()
 
-// span is the part of a text from start to before end.
 type span struct{ start, end int }
 
 // covers reports whether an offset is inside one of the sorted spans, after its start.

@@ -200,7 +200,6 @@ func (p *page) elements() {
 	}
 }
 
-// small reports whether an element makes its text smaller.
 func (t htmlElement) small() bool {
 	switch t.name {
 	case "sub", "sup", "small":

@@ -21,7 +21,6 @@ const (
 	// ten, one or two failures are more than 20 %.
 	unavailableOf = 5
 	minAsked      = 10
-	// degradedAbove violations within degradedFor degrade a source.
 	degradedAbove = 2
 	degradedFor   = 7 * 24 * time.Hour
 	// maxFloors is how many of a source's last floor grades decide whether they are believed.
@@ -83,7 +82,6 @@ func (c *checks) values(r *checkedRow) {
 // believed reports whether a source has a value without objection so far.
 func (r *checkedRow) believed(p int) bool { return r.set[p].usable() && r.aside[p] == "" }
 
-// disbelieved reports whether a source has a value that is set aside.
 func (r *checkedRow) disbelieved(p int) bool { return r.set[p].usable() && r.aside[p] != "" }
 
 func (f AttemptFacts) idle() bool { return !f.Changed && f.Commits == 0 }

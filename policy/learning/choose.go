@@ -131,7 +131,6 @@ func neglected(arms []Arm) int {
 	return least
 }
 
-// chance is a random source for each seed and purpose.
 func chance(seed uint64, purpose string) rand.Source { return rand.NewPCG(seed, policy.Hash(purpose)) }
 
 // draw samples every arm and returns the highest unmasked one, the first of equals. An arm's random source depends

@@ -82,7 +82,6 @@ func (k *streak) surprise() float64 {
 	return float64(n) * -math.Log((same+1)/(all+2))
 }
 
-// odd reports whether the streak is suspicious.
 func (k *streak) odd() bool { return len(k.rows) >= stuckAfter && k.surprise() > surprising }
 
 // stuck sets a source aside for a streak of rows; the last row gets the violation.

@@ -114,7 +114,6 @@ func pooled(in map[policy.Context]rewards, prior float64, at policy.Context) (me
 	return prior + mat.Dot(&pull, off), max(0, alike(at, at)-mat.Dot(&pull, here))
 }
 
-// beta is the Beta distribution of a mean and a variance, within limits.
 func beta(mean, variance float64) Posterior {
 	const edge, leastWeight = 0.05, 2.0 // so the distribution has at most one peak, and its interval holds the mean
 	mean = min(1-edge, max(edge, mean))

@@ -110,7 +110,6 @@ func (l Learned) FirstTries() []FirstTries {
 	return all
 }
 
-// shown are the rows of the shown weeks.
 func (l Learned) shown() (rows []*checkedRow) {
 	from := l.now.Add(-shownWeeks * week)
 	for i := range l.rows {
@@ -194,7 +193,6 @@ func (w *Week) earn(backend string, reward float64) {
 	e.Mean += (reward - e.Mean) / float64(e.Rewards)
 }
 
-// similarityBins is the number of bins for similarities from 0 to 1.
 const similarityBins = 20
 
 // Similarities counts in twentieths how similar retries were to the attempt before them in the same run; empty for

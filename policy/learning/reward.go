@@ -81,7 +81,6 @@ func (s *Signal) usable() bool {
 
 func (s *Signal) failed() bool { return s != nil && s.Failed }
 
-// why says why a source failed.
 func (s *Signal) why() string { return cmp.Or(s.Missing, "the source failed") }
 
 // Graded is one finished attempt with all that is known about its grade. Late signals make a new version of the

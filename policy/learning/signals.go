@@ -12,7 +12,6 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// missing is a signal without a value. failed says that the source was asked.
 func missing(source SignalSource, at time.Time, failed bool, why string) Signal {
 	return Signal{Source: source, At: at, Failed: failed, Missing: why}
 }

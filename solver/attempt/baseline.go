@@ -66,7 +66,6 @@ func (c *checkout) based(ctx context.Context) error {
 	return err
 }
 
-// overBase is the result of the verify commands on the base.
 func (c *checkout) overBase(ctx context.Context) (all []policy.Verified, err error) {
 	at, key := c.Ground.From, c.Ground.Layer.Key
 	if data, err := os.ReadFile(c.keptBase(at, key)); err == nil && json.Unmarshal(data, &all) == nil {

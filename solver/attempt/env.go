@@ -64,7 +64,6 @@ type Env struct {
 	// folders lets one attempt of this process use a thread's folder at a time. The lease already ensures that,
 	// except while a step that lost it still ends its agent.
 	folders wait.Turns
-	// reloaded replaces Config.
 	reloaded atomic.Pointer[config.Server]
 }
 
@@ -85,7 +84,6 @@ func (e *Env) threadDir(t thread.ID) string {
 	return filepath.Join(e.Config.DataDir, "attempts", t.Owner, t.Name, strconv.Itoa(t.Number))
 }
 
-// attemptDir has the transcript of one attempt.
 func (e *Env) attemptDir(t thread.ID, n int) string {
 	return filepath.Join(e.threadDir(t), strconv.Itoa(n))
 }

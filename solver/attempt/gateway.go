@@ -149,7 +149,6 @@ func (c *checkout) endSleep(end context.CancelCauseFunc) {
 	}
 }
 
-// ofAccount reports whether an ending says that the account cannot be used.
 func ofAccount(e policy.Ending) bool { return e == policy.UsageLimit || e == policy.Auth }
 
 // limited is the breaker's answer for the gateway: a limit that came after the attempt began, from any thread or

@@ -66,7 +66,6 @@ func clearPath(root *os.Root, name string) error {
 	return root.RemoveAll(name)
 }
 
-// makeFolder makes a folder, and removes what is in its place.
 func makeFolder(root *os.Root, dir string) error {
 	info, err := root.Lstat(dir)
 	if err == nil && !info.IsDir() {

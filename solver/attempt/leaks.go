@@ -92,7 +92,6 @@ func (c *checkout) leaks(ctx context.Context, tree string) error {
 	return nil
 }
 
-// notIn are the places in a tree that another tree, a side, does not have.
 func (c *checkout) notIn(ctx context.Context, side, tree string, places []place) ([]place, error) {
 	var paths []string
 	for _, at := range places {

@@ -188,7 +188,6 @@ func (b *promptText) rules(d policy.Decision, g *Ground) {
 	b.WriteString("Change nothing: whatever you change in the files is thrown away. Do not commit, push or post anything: your last message, as it is, is posted for you.\n")
 }
 
-// titleOf is the heading of a request.
 func titleOf(r thread.Request) string {
 	switch {
 	case r.Command == "ask":
@@ -220,7 +219,6 @@ func (b *promptText) change(d policy.Decision, g *Ground) {
 	}
 }
 
-// offersTests reports whether agents get the run_tests tool.
 func offersTests(e config.Effective) bool { return e.Policy.Ladder.RunTestsTool && len(e.Verify) > 0 }
 
 const bar = "================================================================"

@@ -246,7 +246,6 @@ func (c *checkout) graded() bool {
 	return c.Receipt.Progress()
 }
 
-// askProgram asks the operator's judge.
 func (c *checkout) askProgram(ctx context.Context, q question) (*policy.Judged, error) {
 	l := c.Ground.Effective.Policy.Learning
 	t, err := c.trial(ctx, cmp.Or(c.Receipt.Commit, c.Ground.Start), "")

@@ -208,7 +208,6 @@ func (s State) Unresolved() map[string]string {
 	return open
 }
 
-// declined reports whether an attempt after the n-th declined a remark.
 func (s State) declined(remark int64, n int) bool {
 	for _, a := range s.Attempts {
 		if a.N <= n {

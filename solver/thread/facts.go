@@ -395,7 +395,6 @@ func (s State) Branch(t ID) string {
 	return fmt.Sprintf("%s%d", BranchPrefix, t.Number)
 }
 
-// changing selects the requests for a change.
 func changing(all []Request) []Request {
 	return slices.DeleteFunc(all, func(r Request) bool { return r.Purpose != policy.ToChange })
 }

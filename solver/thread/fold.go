@@ -260,7 +260,6 @@ func (s *State) decided(e Event, d Decided) {
 	}
 }
 
-// endsReview reports whether the decision ends the review rounds.
 func (d Decided) endsReview() bool {
 	return d.Rule == policy.RuleNotConverging || d.Rule == policy.RuleNotBlocking
 }

@@ -129,7 +129,6 @@ func timed(word string) (stamped, measured bool) {
 	return marked && digits >= 5, measured
 }
 
-// epochDigits are the digits of seconds since 1970.
 const epochDigits = 10
 
 // beginsUnit reports whether a byte begins a unit of lasted; µ is the one beyond ASCII.

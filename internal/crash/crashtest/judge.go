@@ -223,7 +223,6 @@ func Processes(t testing.TB, dir string) (left []string) {
 	return left
 }
 
-// threadOf is the thread of an issue.
 func threadOf(repo string, number int) thread.ID {
 	owner, name, _ := strings.Cut(repo, "/")
 	return thread.ID{Owner: owner, Name: name, Number: number}

@@ -118,7 +118,6 @@ func NewWorld(t Seed, attempts int) World {
 	return w
 }
 
-// context is the chance of how good an arm is in a context.
 func (w World) context(c policy.Context, arm int) *rand.Rand {
 	h := uint64(0)
 	for _, b := range []byte(c.Repo + string(c.Category)) {
