@@ -27,6 +27,7 @@ type Cache struct {
 	plain   program  // outside of any
 	dir     string   // absolute, without symbolic links
 	bases   sync.Map // the merge bases of pairs of commits
+	whole   int64    // bytes up to which checkouts get the whole history
 }
 
 // attributes override the work tree's. No filter, encoding or identifier expansion applies, because those run
@@ -49,7 +50,7 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a cache: %w", err)
 	}
-	c := &Cache{program: p.with("GIT_DIR=" + dir), plain: p, dir: dir}
+	c := &Cache{program: p.with("GIT_DIR=" + dir), plain: p, dir: dir, whole: fullCache}
 	if c.created() { // the usual case, which need not wait for a running fetch
 		return c, nil
 	}

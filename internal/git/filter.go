@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -27,15 +28,17 @@ func (w *Workspace) Unfiltered(ctx context.Context, from, tree string) ([]Left, 
 	if err != nil {
 		return nil, err
 	}
+	rules := w.attributes
 	ids := map[string]string{}
 	var paths strings.Builder
 	for _, c := range changes {
+		rules = rules || path.Base(c.path) == attributesFile
 		if isFile(c.newMode) {
 			ids[c.path] = c.newID
 			paths.WriteString(c.path + "\x00")
 		}
 	}
-	if len(ids) == 0 {
+	if !rules || len(ids) == 0 {
 		return nil, nil
 	}
 	filters, err := w.filters(ctx, tree, paths.String())

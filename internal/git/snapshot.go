@@ -65,6 +65,7 @@ func (w *Workspace) snapshot(ctx context.Context) (Snapshot, error) {
 	if err := s.survey(ctx, root, "", 0); err != nil {
 		return Snapshot{}, err
 	}
+	w.attributes = s.attributes
 	list := command{args: []string{"ls-files", "-z", "--modified", "--others", "--exclude-standard"}}
 	if err := w.each(ctx, list, s.sort); err != nil {
 		return Snapshot{}, err
@@ -114,6 +115,7 @@ type sorter struct {
 	seen        map[string]bool // decided paths
 	real        map[string]bool // directories: whether it is a real one, not a link
 	entries     int             // of the survey
+	attributes  bool            // the survey met a .gitattributes
 	files       int             // changed ones
 	bytes       int64
 	add, remove strings.Builder // for git, NUL-terminated

@@ -76,6 +76,7 @@ func (s *sorter) surveyEntry(ctx context.Context, dir *os.Root, at string, e fs.
 func (s *sorter) surveyFile(at string, e fs.DirEntry) error {
 	rules := isRules(e.Name())
 	mode := e.Type()
+	s.attributes = s.attributes || e.Name() == attributesFile
 	if mode.IsRegular() || mode == fs.ModeSymlink {
 		if rules {
 			return checkRules(at, e)
@@ -94,9 +95,12 @@ func (s *sorter) surveyFile(at string, e fs.DirEntry) error {
 	return nil
 }
 
+// attributesFile is the name of files with attributes of paths.
+const attributesFile = ".gitattributes"
+
 func isRules(name string) bool {
 	switch name {
-	case ".gitignore", ".gitattributes":
+	case ".gitignore", attributesFile:
 		return true
 	}
 	return false

@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -29,23 +27,28 @@ type CheckoutSpec struct {
 	Branch string
 	// Files is a commit or tree with the checkout's first files, as changes to Commit; empty for Commit's.
 	Files string
+	// Base is the branch that Branch began from, at the commit From. The checkout has it as origin/Base if From is in
+	// the history of Commit.
+	Base, From string
 }
 
 // Workspace is one attempt's checkout. It is for one goroutine at a time. Methods that read the work tree need all
 // its writers dead: the agent's processes.
 type Workspace struct {
-	// Dir is an ordinary checkout for the agent, with its own shallow .git that has no remote, no credential, and
-	// only the history of its branch: other branches and later work could be copied. Bind it writable.
+	// Dir is an ordinary checkout for the agent, with its own .git that has no remote, no credential, and only the
+	// history and tags of its branch: other branches and later work could be copied. Bind it writable.
 	Dir       string
 	StartTree string // the tree of the commit where the checkout started
 
 	program                   // with the host's own git directory, and the checkout as work tree
 	trees   map[string]string // of the commits that it started from and made
 	changed differences       // the last result
-	root    string            // contains the checkout and gitDir
-	gitDir  string
-	cache   *Cache
-	limits  limits
+
+	attributes bool   // the last snapshot met a .gitattributes
+	root       string // contains the checkout and gitDir
+	gitDir     string
+	cache      *Cache
+	limits     limits
 }
 
 // Checkout makes a fresh checkout of a commit in the cache. The agent's part is spec.Dir/checkout; the agent must
@@ -109,11 +112,11 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
 	if err := os.Mkdir(w.Dir, 0o755); err != nil {
 		return err
 	}
-	commits, err := w.history(ctx, spec.Commit)
+	past, err := w.history(ctx, spec.Commit)
 	if err != nil {
 		return err
 	}
-	w.StartTree = commits[0].tree
+	w.StartTree = past.commits[0].tree
 	w.trees[spec.Commit] = w.StartTree
 	if _, err := w.run(ctx, command{args: []string{"read-tree", "-m", "-u", cmp.Or(spec.Files, w.StartTree)}}); err != nil {
 		return err
@@ -122,7 +125,7 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty tree has no index
 		return err
 	}
-	if err := w.agentDir(ctx, spec, commits, index); err != nil {
+	if err := w.agentDir(ctx, spec, past, index); err != nil {
 		return err
 	}
 	if !bytes.Contains(index, []byte{0, 0, 0o160000 >> 8, 0}) { // the mode of a link, as an index has it
@@ -150,7 +153,7 @@ func (w *Workspace) freezeLinks(ctx context.Context) error {
 
 // agentDir makes the throw-away .git. The index is a copy of the host's, so that the agent's first git status need
 // not read every file.
-func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec, commits []ancestor, index []byte) error {
+func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec, past history, index []byte) error {
 	branch := cmp.Or(spec.Branch, "work")
 	ref, err := fullRef(branch)
 	if err != nil {
@@ -160,7 +163,10 @@ func (w *Workspace) agentDir(ctx context.Context, spec CheckoutSpec, commits []a
 	if err := initialise(dot, branch, false); err != nil {
 		return err
 	}
-	if err := w.pack(ctx, spec, commits, dot); err != nil {
+	if err := w.pack(ctx, spec, past, dot); err != nil {
+		return err
+	}
+	if err := w.writeRefs(ctx, spec, past, dot); err != nil {
 		return err
 	}
 	config, err := os.OpenFile(filepath.Join(dot, "config"), os.O_APPEND|os.O_WRONLY, 0)
@@ -185,63 +191,6 @@ func writeRef(gitDir, ref, commit string) error {
 		return err
 	}
 	return os.WriteFile(file, []byte(commit+"\n"), 0o600)
-}
-
-// history is how many commits of its branch an agent gets: enough for git log to show the project's style.
-const history = 50
-
-type ancestor struct {
-	id, tree string
-	parents  []string
-}
-
-// history is the commit and the last ones before it.
-func (w *Workspace) history(ctx context.Context, commit string) (commits []ancestor, err error) {
-	args := []string{"rev-list", "--no-commit-header", "--format=%H %T %P", "--max-count", strconv.Itoa(history)}
-	out, err := w.run(ctx, command{args: args, ids: []string{commit}})
-	if err != nil {
-		return nil, err
-	}
-	for line := range strings.Lines(string(out)) {
-		ids := strings.Fields(line)
-		if len(ids) < 2 {
-			return nil, fmt.Errorf("history of %s: git wrote %.200q", commit, line)
-		}
-		commits = append(commits, ancestor{id: ids[0], tree: ids[1], parents: ids[2:]})
-	}
-	if len(commits) == 0 {
-		return nil, fmt.Errorf("history of %s: git wrote nothing", commit)
-	}
-	return commits, nil
-}
-
-// pack copies the last commits of the branch into the agent's git directory, and no other object. It compresses
-// nothing again: the time would cost more than the disk.
-func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, commits []ancestor, dot string) error {
-	in := map[string]bool{}
-	for _, c := range commits {
-		in[c.id] = true
-	}
-	var ends, wanted strings.Builder
-	for _, c := range commits {
-		if slices.ContainsFunc(c.parents, func(parent string) bool { return !in[parent] }) {
-			ends.WriteString(c.id + "\n")
-			wanted.WriteString("--shallow " + c.id + "\n")
-		}
-	}
-	wanted.WriteString(spec.Commit + "\n")
-	if spec.Files != "" {
-		wanted.WriteString(spec.Files + "^{tree}\n") // the index names it
-	}
-	pack := filepath.Join(dot, "objects", "pack", "pack")
-	args := []string{"pack-objects", "--revs", "--quiet", "--delta-base-offset", "--window=0", pack}
-	if _, err := w.run(ctx, command{args: args, stdin: wanted.String()}); err != nil {
-		return err
-	}
-	if ends.Len() == 0 {
-		return nil
-	}
-	return os.WriteFile(filepath.Join(dot, "shallow"), []byte(ends.String()), 0o600)
 }
 
 // keptRef is the reference by which a checkout passes its last commit to the cache.

@@ -54,7 +54,7 @@ func TestTheAgentSeesAnOrdinaryCheckout(t *testing.T) {
 // commit of the default branch, and all of them are in the cache.
 func TestTheAgentFindsNothingButTheHistoryOfItsBranch(t *testing.T) {
 	origin, first := repository(t, map[string]string{"a.txt": "first\n"})
-	for i := range history {
+	for i := range shortHistory {
 		write(t, origin, map[string]string{"a.txt": strconv.Itoa(i) + "\n"})
 		sh(t, origin, "commit", "-q", "-a", "-m", "more")
 	}
@@ -69,6 +69,7 @@ func TestTheAgentFindsNothingButTheHistoryOfItsBranch(t *testing.T) {
 	sh(t, origin, "commit", "-q", "-a", "-m", "the fix")
 	fix := sh(t, origin, "rev-parse", "HEAD:a.txt")
 	c := open(t)
+	c.whole = 0
 	if _, err := c.Fetch(t.Context(), Remote{URL: origin}, "main", "side"); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestTheAgentFindsNothingButTheHistoryOfItsBranch(t *testing.T) {
 			t.Errorf("the agent finds %s", what)
 		}
 	}
-	if got := sh(t, w.Dir, "rev-list", "--count", "HEAD"); got != strconv.Itoa(history) {
+	if got := sh(t, w.Dir, "rev-list", "--count", "HEAD"); got != strconv.Itoa(shortHistory) {
 		t.Errorf("it finds %s commits", got)
 	}
 	if got := sh(t, w.Dir, "rev-parse", "--is-shallow-repository"); got != "true" {

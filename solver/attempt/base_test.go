@@ -3,6 +3,7 @@ package attempt
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -180,5 +181,24 @@ func TestTheSameFailureIsKnownAgain(t *testing.T) {
 				t.Errorf("%s and %s: %+v, want them similar: %v", first.Outcome, second.Outcome, got, c.same)
 			}
 		})
+	}
+}
+
+func TestSetupAgentAndVerificationFindTagsAndTheBase(t *testing.T) {
+	t.Parallel()
+	const versions = `git describe --long --match 'v*' | grep '^v1.2.0-' && git rev-list --count origin/main..HEAD`
+	s := newStage(t, map[string]string{"a.txt": "a\n", ".github/pawl.yml": "environment: {setup: [sh version.sh]}\nverify: [sh version.sh]\n", "version.sh": versions + "\n"})
+	s.git("tag", "--annotate", "--message=1.2", "v1.2.0")
+	for n := range 60 {
+		s.push(map[string]string{"n.txt": strconv.Itoa(n)})
+	}
+	s.agent("sh version.sh > \"$CTRL/said\" && echo b > a.txt\n", "")
+	r := s.attempt(1)
+	if len(r.Verify) != 1 || !strings.Contains(r.Verify[0].Output, "v1.2.0-61-g") || !strings.HasSuffix(strings.TrimSpace(r.Verify[0].Output), "\n1") {
+		t.Errorf("%+v, want 61 commits since the tag and one since main", r.Verify)
+	}
+	said, err := os.ReadFile(filepath.Join(s.ctrl, "said"))
+	if err != nil || !strings.HasPrefix(string(said), "v1.2.0-60-g") || !strings.HasSuffix(string(said), "\n0\n") {
+		t.Errorf("the agent finds %q, %v", said, err)
 	}
 }

@@ -66,7 +66,7 @@ func (c *checkout) Open(ctx context.Context) (err error) {
 }
 
 func (c *checkout) checkout() git.CheckoutSpec {
-	spec := git.CheckoutSpec{Commit: c.Ground.Start, Dir: c.Env.workOf(c.Thread), Branch: c.Ground.Branch}
+	spec := git.CheckoutSpec{Commit: c.Ground.Start, Dir: c.Env.workOf(c.Thread), Branch: c.Ground.Branch, Base: c.Ground.Base, From: c.Ground.From}
 	if u := c.Ground.Unfinished; u != nil {
 		spec.Files = u.Commit
 	}

@@ -210,6 +210,9 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 		return emptyRepository(fmt.Sprintf("branch %s does not exist", def)), nil
 	}
 	g.settings, g.Into = tips[def], tips[g.Base]
+	if err := g.cache.FetchTags(ctx, g.remote); err != nil {
+		g.Log.Warn().Err(err).Msg("the repository's tags are not up to date; a build may take another version from them")
+	}
 	return nil, g.inherit(ctx)
 }
 

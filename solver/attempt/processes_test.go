@@ -12,8 +12,8 @@ import (
 // What one attempt may cost, from the fetch to the push: processes of git that Pawl itself starts, and those among them
 // that talk to the git server. An attempt waits for each of them.
 const (
-	mostProcesses     = 24 // and one for the version, when the server starts
-	mostConversations = 3  // the fetch, the question for the default branch, the push
+	mostProcesses     = 26 // and one for the version, when the server starts
+	mostConversations = 4  // the fetch, that of the tags every ten minutes, the question for the default branch, the push
 )
 
 func TestAnAttemptStartsFewGitProcesses(t *testing.T) {

@@ -97,7 +97,8 @@ func (c *checkout) trial(ctx context.Context, commit, layer string) (*trial, err
 		err = os.MkdirAll(t.home, 0o700)
 	}
 	if err == nil {
-		t.ws, err = c.Ground.cache.Checkout(ctx, git.CheckoutSpec{Commit: commit, Dir: filepath.Join(dir, workDir), Branch: c.Ground.Branch})
+		g := c.Ground
+		t.ws, err = g.cache.Checkout(ctx, git.CheckoutSpec{Commit: commit, Dir: filepath.Join(dir, workDir), Branch: g.Branch, Base: g.Base, From: g.From})
 	}
 	if err == nil {
 		t.footing, err = c.over(ctx, layer, t.ws, t.home, true)
