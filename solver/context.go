@@ -22,14 +22,14 @@ import (
 
 // reader collects an attempt's context in addition to its task, as of the time of the request.
 type reader struct {
-	pub   *publisher
-	asked time.Time
-	known map[thread.Target]bool   // parts of the task itself
-	agent map[thread.Target]bool   // written by an agent, under any name
-	texts map[thread.Target]string // the texts as they were judged
-	roles map[string]string        // by login, as far as they were looked up
-	asks  int                      // remaining look-ups
-	err   error                    // of the first question that GitHub did not answer; no optional one follows it
+	pub      *publisher
+	asked    time.Time
+	known    map[thread.Target]bool   // parts of the task itself
+	agent    map[thread.Target]bool   // written by an agent, under any name
+	texts    map[thread.Target]string // the texts as they were judged
+	roles    map[string]string        // by login, as far as they were looked up
+	asks     int                      // remaining look-ups
+	err      error                    // of the first question that GitHub did not answer; no optional one follows it
 	pictured map[string]attempt.Item
 }
 

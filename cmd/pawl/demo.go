@@ -52,7 +52,7 @@ const (
 	// demoRemark is the text of the incident's agent, posted with a user's token.
 	demoRemark = "Status update: I am still looking at the greeting, and I will continue as soon as I can."
 	demoRounds = 12 // rounds of the incident. The real one had 1,249.
-	demoWait = 60 * time.Second
+	demoWait   = 60 * time.Second
 )
 
 var demoThread = thread.ID{Owner: "acme", Name: "widgets", Number: 1}

@@ -41,7 +41,7 @@ const (
 
 // answer is what a scenario decides on; the protocols write it.
 type answer struct {
-	kind kind
+	kind           kind
 	text, thinking string
 	calls          []operation
 	// name is a name of failure for refused; overloaded, ratelimit, quota or

@@ -16,7 +16,7 @@ type operation struct {
 	// path is relative to the work tree. write puts content there, edit
 	// replaces old by content.
 	path, old, content string
-	command string
+	command            string
 }
 
 // Step is one call of a scripted model: of the tool that writes the file Write with the text New, that

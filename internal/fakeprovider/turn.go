@@ -33,7 +33,7 @@ type turn struct {
 	streamed bool
 	tools    []tool
 	effort   string
-	schema json.RawMessage
+	schema   json.RawMessage
 	// first is the first prompt of the conversation, prompts counts them.
 	first   string
 	prompts int

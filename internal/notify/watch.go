@@ -23,7 +23,7 @@ const (
 	// every is the interval of looks, and the shortest delay of a message.
 	every = time.Minute
 	// sendTime limits one message.
-	sendTime = 20 * time.Second
+	sendTime  = 20 * time.Second
 	sharedKey = "notify"
 )
 

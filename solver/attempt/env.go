@@ -63,7 +63,7 @@ type Env struct {
 	bays sync.Map // verification folders in use
 	// folders lets one attempt of this process use a thread's folder at a time. The lease already ensures that,
 	// except while a step that lost it still ends its agent.
-	folders wait.Turns
+	folders  wait.Turns
 	reloaded atomic.Pointer[config.Server]
 }
 
