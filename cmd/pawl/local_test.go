@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/internal/local"
+	"github.com/pawlbot/pawl/internal/needs"
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
@@ -313,8 +314,9 @@ func (l *folder) left() {
 func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 	t.Parallel()
 	const change = "cat > /dev/null; echo two >> a.txt\n"
-	const begun = "trap '' TERM; echo $$ > \"$0.pid\"; tail -f \"$0\" & wait; wait\n"
+	const begun = "trap '' TERM; echo begun; echo $$ > \"$0.pid\"; tail -f \"$0\" & wait; wait\n"
 	const now = "agent.sh.pid"
+	sandboxed := []string{"--sandbox", "auto"}
 	for name, c := range map[string]struct {
 		script   string
 		args     []string
@@ -327,6 +329,8 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 		"at work, with --json": {change + begun, []string{"--json"}, now, "\n", false, true, "pawl: interrupted\n"},
 		"before a change":      {begun, nil, now, "\n", false, false, "pawl: interrupted; no file was changed until then\n"},
 		"twice":                {begun, nil, now, "\n", true, false, ""},
+		"in the sandbox":       {change + begun, sandboxed, "said", "  begun\n", false, true, "pawl: interrupted\n"},
+		"in the sandbox twice": {begun, sandboxed, "said", "  begun\n", true, false, ""},
 		"while a command verifies": {
 			change, []string{"--verify", `if grep -q two a.txt; then tail -f a.txt; fi`}, "said", "verifying the change", false, true, "pawl: interrupted\n",
 		},
@@ -337,6 +341,9 @@ func TestCtrlCKeepsTheWorkSoFar(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if slices.Equal(c.args, sandboxed) {
+				needs.Program(t, "bwrap")
+			}
 			l := newLocal(t, c.script)
 			s := l.start(append([]string{"--sandbox", "none"}, c.args...)...)
 			l.until(c.at, c.when)
