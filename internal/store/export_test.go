@@ -1,9 +1,17 @@
 package store
 
-import "context"
+import (
+	"context"
+	"net"
+)
 
 // Postgres reports whether the database is PostgreSQL.
 func (s *Store) Postgres() bool { return s.postgres }
+
+// Dial connects to an address as to PostgreSQL.
+func Dial(ctx context.Context, address string) (net.Conn, error) {
+	return dialer().DialContext(ctx, "tcp", address)
+}
 
 // Setting is what PostgreSQL says of a setting within a transaction of the store.
 func (s *Store) Setting(ctx context.Context, name string) (value string, err error) {

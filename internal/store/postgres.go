@@ -150,12 +150,22 @@ func connectHint(err error) string {
 	case strings.Contains(answer.Message, "unsupported startup parameter"):
 		return "a pooler such as pgbouncer refuses this parameter: remove it from the address in the config, " +
 			"or name it in the pooler's ignore_startup_parameters"
-	case answer.Code == "3D000": // invalid_catalog_name
-		return "create the database, or correct its name in the config"
-	case answer.Code == "53300": // too_many_connections
-		return fmt.Sprintf("each server uses up to %d connections: raise max_connections", postgresConns+1)
+	case strings.HasPrefix(answer.Code, "28"): // invalid_authorization_specification
+		return "may this user connect to this database, and is the password right?"
 	}
-	return "may this user connect to this database?"
+	if hint, ok := connectHints[answer.Code]; ok {
+		return hint
+	}
+	return "PostgreSQL's log may say more"
+}
+
+// connectHints are for PostgreSQL's error codes (its documentation, appendix A).
+var connectHints = map[string]string{
+	"3D000": "create the database, or correct its name in the config",                                     // invalid_catalog_name
+	"42501": "may this user connect to this database?",                                                    // insufficient_privilege
+	"42704": "correct or remove this parameter of the address in the config",                              // undefined_object
+	"22023": "correct or remove this parameter of the address in the config",                              // invalid_parameter_value
+	"53300": fmt.Sprintf("raise max_connections: each server uses up to %d connections", postgresConns+1), // too_many_connections
 }
 
 // onlyReads reports whether PostgreSQL refused a write because it only reads.

@@ -145,6 +145,8 @@ func TestAConnectionThatIsRefusedSaysWhatToDo(t *testing.T) {
 		p.Address("nowhere"):                          "create the database",
 		strings.Replace(dsn, "pawl@", "stranger@", 1): "may this user connect",
 		"postgres://pawl@127.0.0.1:1/pawl":            "is it running",
+		dsn + "&no_such_parameter=1":                  "correct or remove this parameter",
+		dsn + "&work_mem=much":                        "correct or remove this parameter",
 		pooler + "&search_path=public":                "remove it from the address",
 	} {
 		wantRefusal(t, address, words)
