@@ -219,6 +219,19 @@ func TestWhatIsNotListedIsRefusedWithASentence(t *testing.T) {
 	}
 }
 
+func TestNoAddressIsReachedByItsDigits(t *testing.T) {
+	s := newStand(t, nil, "*.example.com:443")
+	for _, target := range []string{
+		"[::ffff:7f00:1]:443", "[64:ff9b::7f00:1]:443", "[64:ff9b:1::7f00:1]:443", "[2002:7f00:1::]:443", "[::127.0.0.1]:443", "[fe80::1%25lo]:443",
+		"0177.0.0.1:443", "127.0.1:443", "017700000001:443", "1.1.1.1:443", "[2606:4700::1111]:443",
+	} {
+		got := s.raw(t, "CONNECT "+target+" HTTP/1.1\r\n\r\n")
+		if !strings.HasPrefix(got, "403 Forbidden Pawl refuses ") && !strings.HasPrefix(got, "400 Bad Request") {
+			t.Errorf("%s: %s", target, got)
+		}
+	}
+}
+
 // A connection that is kept may ask for something else each time, and name another host in a header.
 func TestEachPlainRequestIsJudged(t *testing.T) {
 	s := newStand(t, map[string]string{"example.com": "127.0.0.1", "other.example.com": "127.0.0.1"}, "example.com:PLAIN")
@@ -289,7 +302,7 @@ func TestOnlyPublicAddressesAreReached(t *testing.T) {
 
 // A listed name whose owner lets it lead to this machine or its network.
 func TestANameThatLeadsInsideIsRefused(t *testing.T) {
-	known := map[string]string{"meta.example.com": "169.254.169.254", "six.example.com": "::1", "mapped.example.com": "::ffff:10.1.2.3", "lan.example.com": "10.1.2.3", "zero.example.com": "0.0.0.0"}
+	known := map[string]string{"nat64.example.com": "64:ff9b::a9fe:a9fe", "sixtofour.example.com": "2002:a9fe:a9fe::1", "meta.example.com": "169.254.169.254", "six.example.com": "::1", "mapped.example.com": "::ffff:10.1.2.3", "lan.example.com": "10.1.2.3", "zero.example.com": "0.0.0.0"}
 	s := newStand(t, known, "*.example.com:TLS", "*.example.com:PLAIN")
 	for name := range known {
 		for _, request := range []string{"CONNECT " + name + ":" + s.tlsPort, "GET http://" + name + ":" + s.plainPort + "/"} {
@@ -310,6 +323,28 @@ func TestANameThatLeadsInsideIsRefused(t *testing.T) {
 	}
 	if own(netip.MustParseAddr("1.1.1.1")) {
 		t.Error("1.1.1.1 is this machine's")
+	}
+}
+
+// The owner of a listed name changes its address between two requests, or redirects to an address inside.
+func TestANameThatIsReboundOrRedirectsLeadsNowhereInside(t *testing.T) {
+	known := map[string]string{"example.com": "127.0.0.1"}
+	s := newStand(t, known, "example.com:TLS", "example.com:PLAIN")
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the address inside was reached") }))
+	t.Cleanup(inside.Close)
+	s.plain.Config.Handler = http.RedirectHandler(strings.Replace(inside.URL, "127.0.0.1", "127.0.0.2", 1), http.StatusFound)
+	at := "http://example.com:" + s.plainPort + "/"
+	if got := get(t, s.client(""), at); !strings.HasPrefix(got, "403") {
+		t.Errorf("a redirect to an address inside: %s", got)
+	}
+	s.plain.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
+	if got := get(t, s.client(""), at); !strings.HasPrefix(got, "200") {
+		t.Fatalf("before the name is rebound: %s", got)
+	}
+	resolver := names(t, map[string]string{"example.com": "169.254.169.254"})
+	s.Resolver.Dial = resolver.Dial
+	if got := get(t, s.client(""), at); !strings.HasPrefix(got, "403") || !strings.Contains(got, "169.254.169.254, which is not a public address") {
+		t.Errorf("after the name is rebound: %s", got)
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -137,6 +139,31 @@ func TestATokenIsKnownOnItsOwnListenerOnly(t *testing.T) {
 	}
 	if n := len(p.requests()); n != 1 {
 		t.Errorf("%d calls reached the provider, want 1", n)
+	}
+}
+
+// TestATokenIsGoodOnThisMachineOnly: the listener of an attempt cannot be reached by the machine's other addresses.
+func TestATokenIsGoodOnThisMachineOnly(t *testing.T) {
+	p := newProvider(t, plain(200, okMessage))
+	s := open(t, Anthropic, p.URL, nil)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		ip, _, err := net.ParseCIDR(a.String())
+		if err != nil || ip.IsLoopback() || ip.IsLinkLocalUnicast() {
+			continue
+		}
+		c, err := net.DialTimeout("tcp", net.JoinHostPort(ip.String(), port), 5*time.Second)
+		if err == nil {
+			c.Close()
+			t.Errorf("the listener is reached at %s", ip)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func (r *rig) withLogin() {
 	at := free.Addr().String()
 	id, secret := r.World.OAuthClient()
 	r.World.SetCallbacks("http://" + at + "/login/callback")
-	r.Edit = strings.NewReplacer(`pages: "127.0.0.1:0"`, `pages: "`+at+`", public_url: "http://`+at+`", operators: [olga]`,
+	r.Edit = strings.NewReplacer(`pages: "127.0.0.1:0"`, `pages: "`+at+`", public_url: "http://`+at+`", operators: [olga], metrics_token: `+metricsToken,
 		"private_key_file: app.pem", "private_key_file: app.pem, client_id: "+id+", client_secret: "+secret)
 }
 
