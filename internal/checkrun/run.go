@@ -28,10 +28,11 @@ func run(f View) forge.CheckRun {
 	if a, ok := f.last(); ok && f.State == Done && !f.foreignHead() {
 		c.Conclusion = conclusion(a)
 	}
+	p := &page{}
 	if a, ok := f.settled(); ok && f.tellsOfCommit(a) {
 		c.Conclusion, c.Title = conclusion(a), verdict(f, a)
+		p.sentence(render.When(c.Title != Headline(f), "The title describes this commit. Since then:"))
 	}
-	p := &page{}
 	p.addLead(f, "")
 	p.list(evidence(f)...)
 	if len(f.Checked) > 0 {
