@@ -174,7 +174,7 @@ func refusedCases() []agentCase {
 func cutCases() []agentCase {
 	return []agentCase{
 		{
-			// That the third silence is the last is shown by TestAnAgentIsEndedAtItsTimeLimits (no restart here).
+			// That the third silence is the last is shown by TestTimeLimitsEndTheAgent (no restart here).
 			name: "an answer that hangs", scenario: "hang-midstream", backend: "idle_timeout: 20s", sleeps: everyCLI, more: "policy: {restarts: {max: 0}}",
 			state: "stopped", ending: "timed_out", outcome: "silent", attempts: 1, check: ended,
 		},

@@ -99,7 +99,7 @@ type permissions struct {
 func newPermissions(client *forge.Client) *permissions {
 	known, err := lru.New(maxInstallations)
 	if err != nil {
-		panic(err) // the size is a positive constant
+		panic(err) // fails only for a size below 1
 	}
 	return &permissions{forge: client, known: known}
 }

@@ -20,7 +20,7 @@ const (
 	reader   = "mallory" // may read, id 1002
 )
 
-// newWorld is a GitHub with one repository, on which the App is installed.
+// newWorld is a GitHub with one repository where the App is installed.
 func newWorld(t *testing.T) *fakegithub.Server {
 	t.Helper()
 	world, err := fakegithub.New(fakegithub.Options{AppID: 1, Slug: "pawl", WebhookSecret: "a-secret-of-a-test-0123456789"})
@@ -40,7 +40,7 @@ func newWorld(t *testing.T) *fakegithub.Server {
 	return world
 }
 
-func TestALoginIsThatOfItsPerson(t *testing.T) {
+func TestReusedLoginHasNoPermission(t *testing.T) {
 	t.Parallel()
 	world := newWorld(t)
 	reach := GitHub(config.GitHub{WebURL: world.WebURL(), V3APIURL: strings.TrimSuffix(world.APIURL(), "/"), App: config.App{IntegrationID: 1}}, config.NewSecret(string(world.PrivateKeyPEM())), web.Build{})
@@ -57,7 +57,7 @@ func TestALoginIsThatOfItsPerson(t *testing.T) {
 	}{
 		{testRepo, web.User{Login: reader, ID: 1002}, "read"},
 		{testRepo, web.User{Login: writer, ID: 1001}, "write"},
-		{testRepo, web.User{Login: writer, ID: 1002}, "none"}, // ada gave her name away
+		{testRepo, web.User{Login: writer, ID: 1002}, "none"}, // ada gave her login away
 		{testRepo, web.User{Login: "nobody", ID: 5}, "none"},
 		{"acme/nowhere", web.User{Login: writer, ID: 1001}, "none"},
 	} {

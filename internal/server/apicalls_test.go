@@ -15,22 +15,21 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// maxCalls is how many calls of GitHub's API one solved issue may cost, without git's requests, those for deliveries
-// that did not arrive and what only a server's first issue asks: who the App is, its bot user, and for a token. Four of
-// them ask what the person may do: when they ask for the work, before the push, before the pull request is opened, and
+// maxCalls is how many API calls of GitHub one solved issue may cost. Not counted are git requests, looks for missed
+// deliveries, and calls of a server's first issue only. Four calls ask for the user's permission: at the command, before
+// the push, before the pull request, and before marking it ready and requesting a review.
 // before it is marked as ready and a review asked for.
 const maxCalls = 15
 
-// onceAServer are the routes that only the first issue calls.
 var onceAServer = []string{"GET /app", "GET /users/{login}", "POST /app/installations/{id}/access_tokens"}
 
-func TestASolvedIssueCostsFewCallsOfTheAPI(t *testing.T) {
+func TestSolvedIssueCostsFewAPICalls(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n", config.RepoFile: "verify: ['grep -q two a.txt']\n"})
 	r.Agent("echo two >> a.txt\n", "")
 	r.World.ResetCalls()
 	r.Start()
-	// The first look for what did not arrive also compares Pawl's own threads with GitHub, of which there are none yet.
+	// The first look for missed deliveries also compares Pawl's threads, which are none yet, with GitHub.
 	db := r.Database()
 	r.Await("the first look to be over", func() bool {
 		var duty []byte

@@ -14,7 +14,6 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// asking is a server with the agent that answers, plans and works as its prompt says, and which verifies by a command.
 func asking(t *testing.T, verify string) *rig {
 	t.Helper()
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": fmt.Sprintf("verify: [%q]\n", verify)})
@@ -22,7 +21,6 @@ func asking(t *testing.T, verify string) *rig {
 	return r
 }
 
-// endsAs checks the state in which a run ended, and how often the agent was called.
 func (r *rig) endsAs(n int, state string, calls int) {
 	r.T.Helper()
 	if s := r.Ending(n); s.State != state || r.Calls() != calls {
@@ -30,7 +28,7 @@ func (r *rig) endsAs(n int, state string, calls int) {
 	}
 }
 
-// says checks that one comment of Pawl's on a thread holds the first text, and the others with it.
+// says checks that exactly one comment of Pawl on a thread contains first, and that it contains the other texts, too.
 func (r *rig) says(n int, first string, more ...string) fakegithub.Comment {
 	r.T.Helper()
 	all := r.CommentsWith(n, first)
@@ -41,7 +39,7 @@ func (r *rig) says(n int, first string, more ...string) fakegithub.Comment {
 	return all[0]
 }
 
-func TestAQuestionIsAnsweredAndNothingElseIsDone(t *testing.T) {
+func TestQuestionIsOnlyAnswered(t *testing.T) {
 	t.Parallel()
 	r := asking(t, "false")
 	r.Start()
@@ -72,7 +70,7 @@ func TestAQuestionIsAnsweredAndNothingElseIsDone(t *testing.T) {
 	r.wantIn("the second prompt", r.Prompt("2"), "And who put it there?", "The last answer or plan that you gave")
 }
 
-func TestAPlanWaitsForGoAndItsEditedTextIsWorkedOff(t *testing.T) {
+func TestPlanWaitsForGoAndUsesItsEditedText(t *testing.T) {
 	t.Parallel()
 	r := asking(t, "true")
 	r.Start()
@@ -83,7 +81,7 @@ func TestAPlanWaitsForGoAndItsEditedTextIsWorkedOff(t *testing.T) {
 	r.pullsAre()
 	plan := r.says(n, testrig.APlan, "\n1. add two\n2. add three, `@everyone`\n")
 	r.wantIn("the status comment", r.StatusComment(n), "**Plan waits for `/pawl go`**")
-	// A user who may not write changes nothing by an edit.
+	// An edit by a user without write permission changes nothing.
 	edited := strings.Replace(plan.Body, "2. add three, `@everyone`", "2. add four\n3. stop there", 1)
 	r.Must(r.World.EditComment(testrig.Repo, plan.ID, testrig.Reader, strings.Replace(edited, "four", "evil", 1)))
 	r.Writes(n, testrig.Writer, "/pawl go")
@@ -100,8 +98,8 @@ func TestAPlanWaitsForGoAndItsEditedTextIsWorkedOff(t *testing.T) {
 	r.wantNoneIn("the prompt of the work", p, "add three", "evil", "pawl:said")
 }
 
-// On a pull request that Pawl works on an answer changes nothing that the check run and the description say of the work.
-func TestAQuestionOnAPullRequestLeavesTheWorkAsItStands(t *testing.T) {
+// An answer on Pawl's pull request changes neither its check run nor its description.
+func TestQuestionOnPullRequestLeavesTheWork(t *testing.T) {
 	t.Parallel()
 	r := asking(t, "false")
 	r.Config += "policy: {ladder: {verify_retries: 0}}\n"
@@ -125,7 +123,7 @@ func TestAQuestionOnAPullRequestLeavesTheWorkAsItStands(t *testing.T) {
 	}
 }
 
-func TestAQuestionDoesNotEndTheWorkThatWaits(t *testing.T) {
+func TestQuestionDoesNotEndWaitingWork(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("if grep -q 'Answer the question'; then echo yes; exit; fi\n"+testrig.Gated+"echo two >> a.txt\n", "")
@@ -140,8 +138,8 @@ func TestAQuestionDoesNotEndTheWorkThatWaits(t *testing.T) {
 	r.pullsAre(fakegithub.Pull{Draft: true})
 }
 
-// On a pull request of people a question and a plan push nothing, and count by the day.
-func TestQuestionsOnAPullRequestOfPeopleAreCountedAndPushNothing(t *testing.T) {
+// On a user's pull request, questions and plans push nothing and count toward the daily limit.
+func TestQuestionsOnUsersPullRequestPushNothing(t *testing.T) {
 	t.Parallel()
 	r := asking(t, "true")
 	r.Config += "policy: {restarts: {max_per_thread_per_day: 2}}\n"
@@ -163,8 +161,8 @@ func TestQuestionsOnAPullRequestOfPeopleAreCountedAndPushNothing(t *testing.T) {
 	}
 }
 
-// A server that is stopped while an agent answers hands the question over, and keeps nothing at GitHub of what it changed.
-func TestAnAnswerIsHandedOverAndPushesNothing(t *testing.T) {
+// A server that stops while an agent answers hands the question over, and pushes none of the agent's changes.
+func TestInterruptedAnswerIsHandedOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n"})
 	r.Agent("echo two >> a.txt; cat > /dev/null\n"+testrig.Gated+"echo 'It is so.'\n", "")
@@ -184,7 +182,7 @@ func TestAnAnswerIsHandedOverAndPushesNothing(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatGitHubRefusesStandsInTheCheckRun(t *testing.T) {
+func TestRefusedAnswerIsInTheCheckRun(t *testing.T) {
 	t.Parallel()
 	r := asking(t, "true")
 	r.Start()

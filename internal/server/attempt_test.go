@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-func TestEachProtectedPathIsLeftOutUnlessTheRepositoryAllowsIt(t *testing.T) {
+func TestProtectedPathsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	paths := strings.Fields(".github/workflows/x.yml .github/actions/a/action.yml CODEOWNERS .github/CODEOWNERS docs/CODEOWNERS .github/dependabot.yml .claude/settings.json sub/.claude/commands/x.md " +
 		".codex/config.toml .gemini/settings.json .opencode/a.js opencode.json sub/opencode.jsonc .qwen/settings.json .mcp.json .husky/pre-commit .devcontainer/devcontainer.json .devcontainer.json .vscode/tasks.json " +
@@ -21,7 +21,7 @@ func TestEachProtectedPathIsLeftOutUnlessTheRepositoryAllowsIt(t *testing.T) {
 			t.Parallel()
 			paths := paths
 			if allow != "" {
-				paths = paths[1:] // GitHub itself refuses workflows of an App that lacks the permission
+				paths = paths[1:] // GitHub itself refuses workflows without the permission
 			}
 			var script strings.Builder
 			for _, p := range paths {
@@ -68,7 +68,7 @@ echo "$HOME" > "$CTRL/home"; pwd > "$CTRL/pwd"
 echo two >> a.txt
 `
 
-func TestNoCredentialIsWithinTheAgentsReach(t *testing.T) {
+func TestAgentReachesNoCredential(t *testing.T) {
 	t.Setenv("MY_KEY", "for the agent")
 	t.Setenv("OTHER_KEY", "not for the agent")
 	r := newRig(t, nil)
@@ -111,13 +111,13 @@ func TestNoCredentialIsWithinTheAgentsReach(t *testing.T) {
 	}
 }
 
-func TestInTheSandboxAnIssueIsSolvedAndAHostSecretCannotBeRead(t *testing.T) {
+func TestSandboxedAgentSolvesAndReadsNoHostSecret(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	secret := filepath.Join(r.Dir, "secret")
 	r.Must(os.WriteFile(secret, []byte("a host secret"), 0o600))
 	r.Agent("", "")
-	// The sandbox shows no folder of the test: what the agent saw comes back in the change.
+	// The sandbox shows no folder of the test: the change carries what the agent saw.
 	r.Must(os.WriteFile(filepath.Join(r.Dir, "agent.sh"), []byte("#!/bin/sh\ncat > /dev/null\necho two >> a.txt\n"+
 		"{ cat "+secret+"; cat "+filepath.Join(r.Dir, "app.pem")+"; cat "+filepath.Join(r.Dir, "pawl.yml")+"; cat /proc/1/environ; ls /proc | grep -c '^[0-9]'; id -u; } > seen.txt 2>&1\n"+
 		"touch /usr/here 2>/dev/null && echo wrote >> seen.txt; echo kept > \"$HOME/x\" && echo home >> seen.txt\n"), 0o700))

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-func TestABackupThatIsMadeWhileServingGoesOnInANewDirectory(t *testing.T) {
+func TestBackupOfRunningServerRestores(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.GatedAgent, "")
@@ -22,7 +22,7 @@ func TestABackupThatIsMadeWhileServingGoesOnInANewDirectory(t *testing.T) {
 
 	restore := r.backUp()
 
-	// The server goes on, and what it does from here on is not in the backup.
+	// The server continues; its later work is not in the backup.
 	r.Open()
 	if s := r.Over(testrig.ThreadName(second)); s.State != "done" {
 		t.Fatalf("%s (%s %q) while the backup was made, want done", s.State, s.Rule, s.Reasons)
@@ -37,8 +37,7 @@ func TestABackupThatIsMadeWhileServingGoesOnInANewDirectory(t *testing.T) {
 	if s := r.Thread(testrig.ThreadName(first)); s.State != "done" || s.Attempts != 1 {
 		t.Errorf("the first thread is %s after %d attempts, want it as it was", s.State, s.Attempts)
 	}
-	// The attempt that the backup holds half of is taken up when its lease has
-	// run out.
+	// The attempt that the backup shows as running continues once its lease has expired.
 	if s := r.Over(testrig.ThreadName(second)); s.State != "done" || s.Attempts != 2 {
 		t.Errorf("the second thread is %s after %d attempts (%s %q), want done after 2", s.State, s.Attempts, s.Rule, s.Reasons)
 	}
@@ -48,15 +47,15 @@ func TestABackupThatIsMadeWhileServingGoesOnInANewDirectory(t *testing.T) {
 	}
 }
 
-// The server reads from GitHub's list what the backup lacks, and finds again what it had done for it.
-func TestWhatWasAskedAfterABackupIsTakenInAgain(t *testing.T) {
+// The server fetches from GitHub's list what the backup lacks, and finds its own earlier results again.
+func TestRestoreFetchesCommandsSinceTheBackup(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
 	r.Start()
 	first, _ := r.Solved()
 	restore := r.backUp()
-	// One is done before the disk is lost, one is asked while nobody serves.
+	// One is done before the disk is lost; one arrives while no server runs.
 	done, _ := r.Solved()
 	if code := r.Stop(syscall.SIGTERM); code != 0 {
 		t.Fatalf("exit code %d", code)
@@ -79,8 +78,8 @@ func TestWhatWasAskedAfterABackupIsTakenInAgain(t *testing.T) {
 	}
 }
 
-// backUp copies the database while the server runs, and returns what puts the copy into an empty directory and starts a
-// server there, as docs/operations.md says.
+// backUp copies the database of the running server as docs/operations.md says. restore starts a server from the copy in an
+// empty directory.
 func (r *rig) backUp() (restore func()) {
 	r.T.Helper()
 	backup := filepath.Join(r.T.TempDir(), "pawl.db")
@@ -93,7 +92,7 @@ func (r *rig) backUp() (restore func()) {
 		r.Dir = filepath.Dir(backup)
 		r.Must(os.MkdirAll(r.Ctrl(), 0o700))
 		r.Must(os.WriteFile(filepath.Join(r.Dir, "app.pem"), key, 0o600))
-		r.Clock.Pass(time.Minute) // no server has asked GitHub for a while
+		r.Clock.Pass(time.Minute) // the interval of looks at GitHub has passed
 		r.Start()
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-func TestAMissingAgentIsToldAsAMisconfiguration(t *testing.T) {
+func TestMissingAgentIsAMisconfiguration(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestAMissingAgentIsToldAsAMisconfiguration(t *testing.T) {
 			r.Must(os.WriteFile(gone, []byte("#!/bin/sh\n"), 0o700))
 			r.Config = "sandbox: {mode: " + mode + "}\nbackends:\n  - {name: mine, kind: command, argv: [" + gone + "]}\n"
 			r.Start()
-			r.Must(os.Remove(gone)) // else the server would not start
+			r.Must(os.Remove(gone)) // otherwise the server would not start
 			n := r.Solve("A second line", "Please add a second line to a.txt.")
 			s := r.Ending(n)
 			if s.State != "stopped" || s.Rule != "misconfigured" || !strings.Contains(s.Reasons[0], gone) || s.Attempts != 1 {
@@ -31,7 +31,7 @@ func TestAMissingAgentIsToldAsAMisconfiguration(t *testing.T) {
 	}
 }
 
-func TestARepositoryWithoutCommitsIsToldSo(t *testing.T) {
+func TestEmptyRepositoryIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Must(r.World.AddRepo(t.Context(), "acme/empty", nil))
@@ -69,7 +69,7 @@ func TestAnEmptyIssueIsAskedAbout(t *testing.T) {
 	}
 }
 
-func TestAnErrorInTheRepositorysConfigurationIsShownAtItsLineAndNothingRuns(t *testing.T) {
+func TestRepositoryConfigurationErrorIsShownAtItsLine(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify:\n  - true\nbackend: [mine]\n"})
 	r.Agent("echo two >> a.txt\n", "")
@@ -93,7 +93,7 @@ func TestAnErrorInTheRepositorysConfigurationIsShownAtItsLineAndNothingRuns(t *t
 	}
 }
 
-func TestRefusedWritesEndTheRunWithoutEndlessRetries(t *testing.T) {
+func TestRefusedWritesEndTheRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, route, rule string

@@ -9,11 +9,10 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// wordySession is the session of an agent that tells of its steps.
 const wordySession = "ses_0199aaaa00007000"
 
 // wordy makes an agent of kind opencode the only backend. Each call adds a line and reports one step of 6,100 tokens.
-// The last call then ends; the others work until they are killed.
+// The last call then ends; earlier calls run until they are killed.
 func (r *rig) wordy(budget string, calls int) {
 	r.T.Helper()
 	r.Agent(fmt.Sprintf(`[ "$1" = --version ] && exit 0
@@ -32,15 +31,13 @@ say step_finish '"reason":"stop","tokens":{"input":60,"output":10,"cache":{}}'
 	r.Config = strings.Replace(r.Config, "kind: command", "kind: opencode", 1) + "policy: {budget: {" + budget + "}}\n"
 }
 
-// outOfBudget reports whether a thread's only attempt was ended by a budget, for which the thread waits.
 func (r *rig) outOfBudget(n int) bool {
 	s := r.Thread(testrig.ThreadName(n))
 	return s.State == "waiting" && s.Rule == policy.RuleBudget
 }
 
-// What an agent did before the thread's day was used up is kept on the branch, and the
-// attempt that goes on has its session.
-func TestAnAttemptGoesOnWithTheWorkAndTheSessionThatABudgetEnded(t *testing.T) {
+// The branch keeps what an agent did within the thread's daily budget, and the next attempt continues its session.
+func TestAttemptContinuesAfterBudgetEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.wordy("tokens_per_thread_per_day: 5000", 2)
@@ -71,8 +68,8 @@ func TestAnAttemptGoesOnWithTheWorkAndTheSessionThatABudgetEnded(t *testing.T) {
 	}
 }
 
-// What threads use together ends the attempts of all of them, and is a pause.
-func TestABudgetAboveTheThreadsEndsTheirAttempts(t *testing.T) {
+// A budget shared by threads ends their attempts and makes them wait.
+func TestSharedBudgetEndsAttempts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.wordy("tokens_per_repository_per_day: 12000", -1)

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// Attempts on one repository use up the day of all those of its installation.
-func TestTheDayOfAnInstallationIsThatOfAllItsRepositories(t *testing.T) {
+// Attempts on one repository use up its installation's daily limit.
+func TestInstallationLimitCoversAllItsRepositories(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	const other = "acme/gadgets"
@@ -44,9 +44,9 @@ func TestTheDayOfAnInstallationIsThatOfAllItsRepositories(t *testing.T) {
 	}
 }
 
-// A workflow that opens an issue for each pull request of Pawl's, and labels it, goes on for ever. A user's comment begins
-// a new chain.
-func TestAChainOfPawlsOwnWorkEndsUntilAPersonAsks(t *testing.T) {
+// A workflow that opens and labels an issue for each of Pawl's pull requests would never end. A user's comment begins a
+// new chain.
+func TestChainOfOwnWorkEndsUntilAUserAsks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")

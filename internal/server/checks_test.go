@@ -14,7 +14,7 @@ func TestButtonsWorkForWritersOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.GatedAgent, "")
-	// A slow machine brings the clicks at even intervals, which are taken for a program's.
+	// A slow machine spaces the clicks evenly, which looks like a program.
 	r.Config += "policy: {unattended: {max_attempts: 20}}\n"
 	r.Start()
 	n, pull := r.Solved()
@@ -55,7 +55,7 @@ func TestButtonsWorkForWritersOnly(t *testing.T) {
 	})
 }
 
-func TestAPullRequestOfSomebodyElseIsWorkedOnInItsOwnBranch(t *testing.T) {
+func TestUsersPullRequestKeepsItsBranch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -90,7 +90,7 @@ func TestAPullRequestOfSomebodyElseIsWorkedOnInItsOwnBranch(t *testing.T) {
 	}
 }
 
-func TestAPullRequestFromAForkIsRefusedClearly(t *testing.T) {
+func TestForkPullRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -99,7 +99,7 @@ func TestAPullRequestFromAForkIsRefusedClearly(t *testing.T) {
 	r.Must(err)
 	n, err := r.World.OpenPull(t.Context(), testrig.Repo, testrig.Reader, fakegithub.PullRequest{Title: "A feature", Body: "Adds b.txt.", Head: "feature"})
 	r.Must(err)
-	// The fake has no forks, so what it tells of the head is changed on the way.
+	// The fake has no forks, so the test rewrites the head on its way.
 	r.Settle()
 	r.World.SetWebhookURL("")
 	r.Must(r.World.AddLabel(testrig.Repo, n, testrig.Writer, "pawl"))

@@ -24,7 +24,7 @@ func (r *rig) withCI() (issue, pull int, head string) {
 	return issue, pull, r.Head(pull)
 }
 
-func TestFailingCIOfACommitIsOneAttemptThatReadsItsAnnotations(t *testing.T) {
+func TestFailingCIBeginsOneAttempt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	n, pull, head := r.withCI()

@@ -28,7 +28,7 @@ func CompareClocks(other string, ahead time.Duration) error {
 	return nil
 }
 
-// clockTrouble says why this server claims nothing; nil while its clock agrees, as far as GitHub's is known.
+// clockTrouble says why this server claims nothing; nil while the known clocks agree.
 func (s *Server) clockTrouble() error {
 	github, _ := s.githubClock()
 	return errors.Join(CompareClocks("the database's", -s.store.Skew()), CompareClocks("GitHub's", github))
@@ -63,7 +63,7 @@ func (w *clockWatch) look(ctx context.Context) error {
 		return w.tellClock(ctx, err.Error())
 	case err == nil && !w.told.IsZero():
 		w.told = time.Time{}
-		w.log.Info().Msg("the clock agrees again; work is claimed")
+		w.log.Info().Msg("the clock agrees again; claiming work")
 		return w.tellClock(ctx, "")
 	}
 	return nil

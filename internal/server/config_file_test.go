@@ -11,8 +11,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// A repository's file is checked on the commit that changes it, whoever pushed and wherever, and nowhere else.
-func TestAChangedRepositoryFileIsCheckedOnItsCommit(t *testing.T) {
+// Every push that changes a repository's file is checked on that commit only.
+func TestRepositoryFileIsCheckedOnItsCommit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -43,7 +43,7 @@ func TestAChangedRepositoryFileIsCheckedOnItsCommit(t *testing.T) {
 	if notes := r.Check(wrong, checkrun.NameConfig).Notes; len(notes) != 2 || !strings.HasPrefix(notes[0], config.RepoFile+":2: verfiy") || !strings.HasPrefix(notes[1], config.RepoFile+":3: triggers[1]") {
 		t.Errorf("annotations: %q", notes)
 	}
-	// What this server does not allow is an error here, too.
+	// Settings that this server does not allow are errors, too.
 	narrowed := push(fakegithub.Commit{Branch: "feature", Files: file("restarts: {max: 400}\nbackends: [other]\n")})
 	checked(narrowed, "failure", config.RepoFile+" has 2 errors", "line 1: restarts.max 400 is above the server's 50", "line 2: `backends[0]`")
 	right := push(fakegithub.Commit{Branch: "feature", Files: file("verify: [make]\n")})
@@ -52,11 +52,11 @@ func TestAChangedRepositoryFileIsCheckedOnItsCommit(t *testing.T) {
 	gone := push(fakegithub.Commit{Branch: "feature", Delete: []string{config.RepoFile}})
 	checked(gone, "success", config.RepoFile+" is removed")
 
-	// A fork's pull request is looked at when it is opened; the fake has no forks, so what it tells of the head is changed on the way.
+	// A fork's pull request is checked when it opens; the fake has no forks, so the test rewrites the head on its way.
 	fork := push(fakegithub.Commit{Branch: "fork", Files: file("verfiy: [make]\n")})
 	checked(fork, "failure", config.RepoFile+" has 1 error")
 	quiet := push(fakegithub.Commit{Branch: "quiet", Files: map[string]string{"c.txt": "c\n"}})
-	push(fakegithub.Commit{Branch: "main", Files: file("checks: {severity: always}\n")}) // since then the base has another file
+	push(fakegithub.Commit{Branch: "main", Files: file("checks: {severity: always}\n")}) // the base has another file now
 	r.Settle()
 	r.World.SetWebhookURL("")
 	for _, branch := range []string{"fork", "quiet"} {
@@ -98,7 +98,7 @@ func TestAChangedRepositoryFileIsCheckedOnItsCommit(t *testing.T) {
 	}
 }
 
-// notes are what became of the deliveries of an event.
+// notes are the results of an event's deliveries.
 func (r *rig) notes(event string) string {
 	var all []string
 	for _, d := range r.Deliveries() {

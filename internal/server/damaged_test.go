@@ -10,8 +10,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// An event that cannot be read stops its own thread, with a sentence to everybody, and nothing else.
-func TestADamagedRowStopsItsThreadOnly(t *testing.T) {
+// An unreadable event stops only its own thread, with a message to users.
+func TestDamagedRowStopsOnlyItsThread(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")

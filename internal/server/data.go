@@ -21,12 +21,11 @@ const maxNodes = 64
 // child, and would not find its caches and sessions in another one.
 const folderPatience = time.Second / 2
 
-// lockFile is locked in each folder by the process that uses it.
 const lockFile = "pawl.lock"
 
 // dataFolder is the part of a data directory that one process uses alone, by a kernel lock.
 type dataFolder struct {
-	root string // the data directory of all servers on this machine
+	root string // data directory of all servers on this machine
 	dir  string
 	lock *os.File
 	// place is dir with a stored id, since a container has another host's name each time.

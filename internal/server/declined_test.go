@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestAnAgentMayDeclineAndAPersonIsAsked(t *testing.T) {
+func TestDeclinedTaskAsksTheUser(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: ['grep two a.txt']\n"})
 	r.Agent(testrig.Saying(t, "", "I look at the task.", "DECLINED: a.txt is to be empty, and to hold two\nBoth cannot be."), "stream: codex, escalated_effort: high")

@@ -14,17 +14,16 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// away makes GitHub answer nothing but 503, git included, until ClearFaults.
 func (r *rig) away() {
 	r.World.Inject(fakegithub.Fault{Route: "* **", Status: http.StatusServiceUnavailable, Times: -1})
 }
 
-// kept is how often the server said that it keeps an attempt's commit.
+// kept is how often the server logged that it keeps an attempt's commit.
 func (r *rig) kept() int {
 	return strings.Count(r.Log.String(), "GitHub is away: the attempt's commit is kept")
 }
 
-func TestWhatAnAgentMadeOutlastsAnOutageOfGitHub(t *testing.T) {
+func TestWorkOutlastsAGitHubOutage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	n := r.AtWork()
@@ -45,8 +44,8 @@ func TestWhatAnAgentMadeOutlastsAnOutageOfGitHub(t *testing.T) {
 	}
 }
 
-// The git server of one repository is away, and one attempt may run at a time.
-func TestAPushThatWaitsLeavesItsPlaceToOthers(t *testing.T) {
+// One repository's git server is down, and one attempt may run at a time.
+func TestWaitingPushFreesItsSlot(t *testing.T) {
 	t.Parallel()
 	const other = "acme/gadgets"
 	r := newRig(t, nil)
@@ -76,8 +75,8 @@ func TestAPushThatWaitsLeavesItsPlaceToOthers(t *testing.T) {
 	}
 }
 
-// So GitHub answers while this machine's clock is wrong, or the key.
-func TestCredentialsThatAreRefusedForAWhileCostNoAttempt(t *testing.T) {
+// GitHub answers this way while this machine's clock or the key is wrong.
+func TestTemporarilyRefusedCredentialsCostNoAttempt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	n := r.AtWork()
@@ -95,9 +94,8 @@ func TestCredentialsThatAreRefusedForAWhileCostNoAttempt(t *testing.T) {
 	}
 }
 
-// The time of the server is moved. What it waits for meanwhile is asked again at
-// the pace of the true time.
-func TestAPushWaitsTwoHoursForGitHubAndNotForADay(t *testing.T) {
+// The test moves the server's clock. Waits that began earlier still follow real time.
+func TestPushWaitsHoursForGitHubNotADay(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
@@ -133,7 +131,7 @@ func TestAPushWaitsTwoHoursForGitHubAndNotForADay(t *testing.T) {
 	}
 }
 
-// pushing is an issue whose work is done while GitHub is away: its push was tried once.
+// pushing is an issue whose work is done while GitHub is down: one push has failed.
 func (r *rig) pushing() (issue int) {
 	r.T.Helper()
 	issue = r.AtWork()
@@ -143,7 +141,7 @@ func (r *rig) pushing() (issue int) {
 	return issue
 }
 
-func TestAServerThatIsStoppedDuringAnOutageHandsItsWorkOver(t *testing.T) {
+func TestStopDuringOutageHandsWorkOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	n := r.pushing()
@@ -159,7 +157,7 @@ func TestAServerThatIsStoppedDuringAnOutageHandsItsWorkOver(t *testing.T) {
 	}
 }
 
-func TestAThreadThatIsClosedDuringAnOutageIsNotPushedTo(t *testing.T) {
+func TestNoPushToThreadClosedDuringOutage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	n := r.pushing()
@@ -173,8 +171,8 @@ func TestAThreadThatIsClosedDuringAnOutageIsNotPushedTo(t *testing.T) {
 	}
 }
 
-// The tests of internal/forge see a slow API. Git has no time limit of its own.
-func TestAGitServerThatIsSlowByThirtySecondsOnlyTakesLonger(t *testing.T) {
+// internal/forge tests a slow API. Git has no timeout of its own.
+func TestSlowGitServerOnlyTakesLonger(t *testing.T) {
 	t.Parallel()
 	needs.All(t, "it waits for half a minute")
 	r := newRig(t, nil)
@@ -182,9 +180,9 @@ func TestAGitServerThatIsSlowByThirtySecondsOnlyTakesLonger(t *testing.T) {
 	r.solvedDespite(fakegithub.Fault{Route: "POST /{owner}/{repo}.git/git-receive-pack", Latency: 31 * time.Second})
 }
 
-// Also where the next server may not read the repository: the attempt ends once, and the one that somebody asks for
-// later is the second.
-func TestWorkThatWasHandedOverEndsOnceWhereGitHubRefusesIt(t *testing.T) {
+// The next server may not be allowed to read the repository. Then the attempt ends once, and a later command begins the
+// second attempt.
+func TestRefusedHandoverEndsOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	n := r.pushing()

@@ -10,9 +10,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// While one attempt has filled the data directory, what other threads ask for
-// waits, and is done without a further word when there is room again.
-func TestWhileAWorkspaceIsFullOtherThreadsWait(t *testing.T) {
+// While one attempt fills the data directory, other threads' work waits. It continues without a command when there is room.
+func TestOtherThreadsWaitWhileTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	for name, full := range map[string]struct {
 		disk func(*testing.T, string, int)

@@ -16,7 +16,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 	n, _ := r.Solved()
 	for _, tc := range []struct {
 		command string
-		fresh   int // comments; else the last one is edited
+		fresh   int // new comments; otherwise the last one is edited
 		want    string
 	}{
 		{"/pawl why", 1, "**Acted on**: comment by `ada`"},
@@ -33,7 +33,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 		}
 		answer := all[len(all)-1]
 		r.wantIn("the answer to "+tc.command, answer, tc.want)
-		r.wantNoneIn("the answer to "+tc.command, answer, "pawl[bot]") // what Pawl does is no news to people
+		r.wantNoneIn("the answer to "+tc.command, answer, "pawl[bot]") // Pawl's own acts are no news to users
 		if got := r.eyes(n, id); got != 1 {
 			t.Errorf("%s has %d 👀 of Pawl, want 1", tc.command, got)
 		}
@@ -43,7 +43,7 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 	}
 }
 
-func TestQuestionsAreAnsweredWhileAnAttemptRuns(t *testing.T) {
+func TestQuestionsAreAnsweredDuringAnAttempt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.GatedAgent, "")
@@ -58,7 +58,7 @@ func TestQuestionsAreAnsweredWhileAnAttemptRuns(t *testing.T) {
 	r.Ending(n)
 }
 
-func TestAThreadHasTenAnswersInAnHour(t *testing.T) {
+func TestTenAnswersAnHour(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")

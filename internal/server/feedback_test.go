@@ -15,21 +15,21 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// judged are the verdicts on the remarks of others than Pawl on a thread, in order.
+// judged are the verdicts on a thread's remarks in order, without Pawl's own.
 func (r *rig) judged(n int) []string {
 	r.T.Helper()
 	return handlerstest.Verdicts(r.State(n))
 }
 
-// happens is one thing that happens on a thread, and what comes of it: want is "" for nothing worth a line in the log,
-// "+ reason" for one further attempt, "- reason" for none. Reasons may be parts.
+// happens is one event on a thread and its result: want is "" for nothing worth logging, "+ reason" for another attempt,
+// "- reason" for none. A part of the reason is enough.
 type happens struct {
 	name string
 	do   func() error
 	want string
 }
 
-// play lets things happen one after the other on a thread.
+// play runs the scenes one after the other on a thread.
 func (r *rig) play(issue int, scenes []happens) {
 	r.T.Helper()
 	for _, sc := range scenes {
@@ -57,7 +57,6 @@ func (r *rig) play(issue int, scenes []happens) {
 	}
 }
 
-// eyes counts Pawl's 👀 on a comment.
 func (r *rig) eyes(issue int, id int64) int {
 	n := 0
 	for _, c := range r.World.Comments(testrig.Repo, issue) {
@@ -68,7 +67,6 @@ func (r *rig) eyes(issue int, id int64) int {
 	return n
 }
 
-// wantIn checks that a text holds all of these.
 func (r *rig) wantIn(what, text string, all ...string) {
 	r.T.Helper()
 	for _, want := range all {
@@ -78,7 +76,6 @@ func (r *rig) wantIn(what, text string, all ...string) {
 	}
 }
 
-// wantNoneIn checks that a text holds none of these.
 func (r *rig) wantNoneIn(what, text string, all ...string) {
 	r.T.Helper()
 	for _, no := range all {
@@ -88,9 +85,8 @@ func (r *rig) wantNoneIn(what, text string, all ...string) {
 	}
 }
 
-// The published attack: what a person with rights saw and asked for is replaced
-// before the agent reads it.
-func TestTheTextIsThatOfThePayload(t *testing.T) {
+// The published attack: after a privileged user saw and requested one text, it is replaced before the agent reads it.
+func TestPromptUsesThePayloadsText(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -105,7 +101,7 @@ func TestTheTextIsThatOfThePayload(t *testing.T) {
 	r.Must(r.World.EditComment(testrig.Repo, id, "bob", "/pawl solve EVIL command"))
 	r.Must(r.World.EditBody(testrig.Repo, n, testrig.Reader, "EVIL description"))
 	r.Must(r.World.EditTitle(testrig.Repo, n, testrig.Reader, "EVIL title"))
-	// What was edited arrives first: the order of webhooks is not guaranteed.
+	// The edit's webhook arrives first: GitHub guarantees no order.
 	held := r.World.Held()
 	r.World.Release(held[3].GUID, held[2].GUID, held[1].GUID, held[0].GUID)
 	r.Over(testrig.ThreadName(n))
@@ -115,8 +111,8 @@ func TestTheTextIsThatOfThePayload(t *testing.T) {
 	r.wantNoneIn("the prompt", p, "EVIL title", "EVIL description", "EVIL command")
 }
 
-// A bridge copies Pawl's texts under a user's name, without the HTML comments that mark them.
-func TestABridgeThatCopiesPawlsTextsStartsNothing(t *testing.T) {
+// A bridge copies Pawl's texts as a user, without the HTML comments that mark them.
+func TestBridgedCopiesStartNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -138,8 +134,8 @@ func TestABridgeThatCopiesPawlsTextsStartsNothing(t *testing.T) {
 	r.play(n, scenes)
 }
 
-// An agent that could make a stop look like its own could not be stopped.
-func TestAStopCountsAlsoWhereTheAgentPrintedTheSame(t *testing.T) {
+// Otherwise an agent could disguise a stop as its own text, and nobody could stop it.
+func TestStopCountsAlthoughTheAgentPrintedIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("echo '+ gh issue comment 1 --body \"/pawl stop\"; gh issue comment 1 --body \"/pawl solve\"'\n"+testrig.GatedAgent, "")
@@ -158,7 +154,7 @@ func TestAStopCountsAlsoWhereTheAgentPrintedTheSame(t *testing.T) {
 	}
 }
 
-func TestAStopDoesNotWaitForGitHub(t *testing.T) {
+func TestStopDoesNotWaitForGitHub(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("sleep 300\n", "")
@@ -170,7 +166,7 @@ func TestAStopDoesNotWaitForGitHub(t *testing.T) {
 	r.Await("the end of the attempt", func() bool { a := r.State(n).Attempts; return len(a) == 1 && !a[0].EndedAt.IsZero() })
 }
 
-func TestRemarksFromAllSidesDuringAnAttemptLeadToOneMore(t *testing.T) {
+func TestRemarksDuringAnAttemptBeginOneMore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.GatedAgent, "")
@@ -195,6 +191,6 @@ func TestRemarksFromAllSidesDuringAnAttemptLeadToOneMore(t *testing.T) {
 	}
 	p := r.Prompt("3")
 	r.wantIn("the prompt", p, "SECOND", "REMARKED", "REVIEWED", "EDITED", "\n> /pawl solve for the READER\n")
-	task := p[:regexp.MustCompile(`\n\d+ of \d+ `).FindStringIndex(p)[0]] // until the first manifest
+	task := p[:regexp.MustCompile(`\n\d+ of \d+ `).FindStringIndex(p)[0]] // up to the first manifest
 	r.wantNoneIn("the task", task, "FIRST", "NOTHING", "READER")
 }

@@ -38,8 +38,8 @@ type githubHealth struct {
 	now       func() time.Time
 
 	mu               sync.Mutex
-	answered, failed time.Time // the last answer, and the last request without a good one
-	failure          error     // of the latter
+	answered, failed time.Time // last good answer, and last request without one
+	failure          error     // of that request
 }
 
 func (h *githubHealth) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -105,7 +105,7 @@ func (s *Server) knownHookRanges() []netip.Prefix {
 func (s *Server) loadHookRanges(ctx context.Context) error {
 	old, err := s.store.ReadShared(ctx, hookRangesKey)
 	var kept []netip.Prefix
-	if json.Unmarshal(old, &kept) == nil { // else they are asked for anew
+	if json.Unmarshal(old, &kept) == nil { // otherwise they are fetched again
 		s.hookRanges.Store(&kept)
 	}
 	return err
@@ -119,11 +119,11 @@ func (s *Server) watchHookRanges(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			s.log.Warn().Err(err).Int("known", len(s.knownHookRanges())).Msg("where GitHub sends webhooks from was not learned; what it said before holds, and without that all addresses")
+			s.log.Warn().Err(err).Int("known", len(s.knownHookRanges())).Msg("fetch GitHub's webhook addresses; the last known ones stay valid, and without them every address is accepted")
 		default:
 			kept, _ := json.Marshal(all) // prefixes always marshal
 			if err := s.store.UpdateShared(ctx, hookRangesKey, func(time.Time, []byte) []byte { return kept }); err != nil && ctx.Err() == nil {
-				s.log.Warn().Err(err).Msg("where GitHub sends webhooks from was not kept")
+				s.log.Warn().Err(err).Msg("store GitHub's webhook addresses")
 			}
 			s.hookRanges.Store(&all) // after it is stored: it also holds after a restart
 		}

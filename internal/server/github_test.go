@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestOnlyWhatIsAskedAsTheAppTellsOfItsCredentials(t *testing.T) {
+func TestOnlyAppRequestsJudgeItsCredentials(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		path   string

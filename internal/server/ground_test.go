@@ -12,7 +12,7 @@ func with(verify string) map[string]string {
 	return map[string]string{"a.txt": "one\n", ".gitignore": "bin/\n", ".github/pawl.yml": "verify:\n  - " + fmt.Sprintf("%q", verify) + "\n"}
 }
 
-func TestACommandThatCannotWorkCostsNoAttemptAndIsTriedOnceSomebodyAsksAgain(t *testing.T) {
+func TestBrokenCommandCostsNoAttempt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, with(`PATH="$PATH:$HOME/../../../../../../ctrl"; mended a.txt`))
 	r.Agent(testrig.PlainAgent, "")

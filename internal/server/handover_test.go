@@ -14,7 +14,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// wantOnBranch checks a file on the branch of an issue.
 func (r *rig) wantOnBranch(n int, file, want string) {
 	r.T.Helper()
 	text, err := r.World.File(r.T.Context(), testrig.Repo, fmt.Sprintf("pawl/issue-%d", n), file)
@@ -23,12 +22,12 @@ func (r *rig) wantOnBranch(n int, file, want string) {
 	}
 }
 
-func TestAStopHandsAnAttemptOverWithItsFilesAndItsSession(t *testing.T) {
+func TestStopHandsOverFilesAndSession(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		stops  int
-		data   string // the data directory of the next server
-		pushed bool   // a person pushes to the branch meanwhile
+		data   string // data directory of the next server
+		pushed bool   // a user pushes to the branch meanwhile
 	}{
 		"to the next server":                        {stops: 1, data: "data"},
 		"in three deploys":                          {stops: 3, data: "data"},
@@ -39,7 +38,7 @@ func TestAStopHandsAnAttemptOverWithItsFilesAndItsSession(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
 			r.CutOff(c.stops)
-			r.Config += "policy: {caps: {per_repository_per_day: 1}}\n" // in which the attempt is counted already
+			r.Config += "policy: {caps: {per_repository_per_day: 1}}\n" // the attempt counts already
 			r.Start()
 			n := r.Solve("A second line", "Please add a second line to a.txt.")
 			for call := 1; call <= c.stops; call++ {
@@ -73,7 +72,7 @@ func TestAStopHandsAnAttemptOverWithItsFilesAndItsSession(t *testing.T) {
 	}
 }
 
-func TestWhatGitRefusesIsNotHandedOver(t *testing.T) {
+func TestUncommittableWorkIsNotHandedOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Touch("hang")
@@ -89,7 +88,7 @@ func TestWhatGitRefusesIsNotHandedOver(t *testing.T) {
 	}
 }
 
-func TestWhileItDrainsAServerFinishesAttemptsAndBeginsNone(t *testing.T) {
+func TestDrainingServerFinishesAttemptsOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Drain = "10m"
@@ -117,13 +116,13 @@ func TestWhileItDrainsAServerFinishesAttemptsAndBeginsNone(t *testing.T) {
 	}
 }
 
-// A server that is stopped while git pushes does not know whether GitHub takes it.
-func TestAStopDuringAPushLosesNoWorkAndAsksNoAgentAgain(t *testing.T) {
+// A server stopped during a git push does not know whether GitHub accepts it.
+func TestStopDuringPushLosesNoWork(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                string
 		taken, moved, again bool
-		data                string // the data directory of the next server
+		data                string // data directory of the next server
 		calls               int
 	}{
 		{name: "GitHub takes it", taken: true, data: "data", calls: 1},
@@ -179,7 +178,7 @@ func TestAStopDuringAPushLosesNoWorkAndAsksNoAgentAgain(t *testing.T) {
 	}
 }
 
-func TestAStopLosesNothingOfAnAttemptThatMetAUsageLimit(t *testing.T) {
+func TestStopKeepsALimitedAttempt(t *testing.T) {
 	t.Parallel()
 	limited := "echo two >> a.txt\n" + fmt.Sprintf(testrig.Limited, testrig.ResetText(time.Now().Add(5*time.Hour)))
 	for name, agent := range map[string]string{

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The settings are those that docs/operations.md has for a rotation.
-func TestTheWebhookSecretIsRotatedWithoutLosingADelivery(t *testing.T) {
+// The settings follow docs/operations.md on rotation.
+func TestWebhookSecretRotationLosesNoDelivery(t *testing.T) {
 	t.Parallel()
 	const next, other = "the next secret, of some length", "a secret that nobody configured"
 	r := newRig(t, nil)
@@ -35,21 +35,21 @@ func TestTheWebhookSecretIsRotatedWithoutLosingADelivery(t *testing.T) {
 	}
 }
 
-func TestAServerWithoutAnAddressAsksForItsDeliveries(t *testing.T) {
+func TestPollingServerFetchesDeliveries(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("echo two >> a.txt\n", "")
 	r.Edit = strings.NewReplacer("  app:", "  receive: poll\n  app:", fmt.Sprintf("webhook_secret: %q, ", testrig.Secret), "")
 	serve := func() {
 		r.Start()
-		r.World.SetWebhookURL("") // such an App has none
+		r.World.SetWebhookURL("") // such an App has no webhook address
 	}
 	serve()
 	r.Solved()
 	if code, _ := r.Hook([]byte("{}"), nil); code != http.StatusNotFound {
 		t.Errorf("a webhook without any secret to check it with was answered %d, want 404", code)
 	}
-	// What happens while no server runs is taken in by the next one, and what was taken in is not done again.
+	// The next server fetches what happened without a server, and repeats nothing.
 	r.Stop(syscall.SIGTERM)
 	n := r.Solve("A third line", "Please add a third line to a.txt.")
 	serve()

@@ -9,23 +9,23 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// hostileTitle does, at GitHub and in CI systems, everything that a line of text can do: it closes, mentions, refers,
-// links, skips checks, colours a terminal and turns the direction of reading.
+// hostileTitle tries everything that one line can do at GitHub and in CI systems: close issues, mention users, refer, link,
+// skip checks, colour a terminal and reverse the reading direction.
 const hostileTitle = "Fixes #901, closes GH-902, resolves other/repo#903 @victim @acme/owners see https://evil.example/x www.evil.example " +
 	"other/repo@0123456789abcdef0123456789abcdef01234567 " +
 	"[skip ci] [ci skip] [no ci] [skip actions] [actions skip] [skip azp] [skip travis] [skip netlify] [CF-Pages-Skip] [skip release] ***NO_CI*** --skip-ci " +
 	"skip-checks: true <!-- pawl:begin --> <b>x</b> `y` \u202eesrever\u202c \u200bz \x1b[31mred"
 
-// does finds what of hostileTitle would do something.
+// does finds the active parts of hostileTitle.
 var does = regexp.MustCompile(`#90[123]|(?i:gh-902)|@(?:victim|acme|0123)|evil\.example|(?:^|[^/])\b0123456789abcdef0123456789abcdef01234567|(?i:\[[^\]\n]*(?:ci|skip|actions)[^\]\n]*\])|\*\*\*NO_CI|--skip-ci|[\x00-\x08\x0b-\x1f\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
 
-// shown is what of a text that is no commit's may act: not what GitHub shows as code, nor an option in a commit's message.
+// shown removes inert parts: text that GitHub shows as code, and options in a commit message.
 func shown(s string) string { return strings.ReplaceAll(code.ReplaceAllString(s, ""), "--skip-ci", "") }
 
-// code is what GitHub shows as it is: fenced blocks and spans.
+// code is text that GitHub does not interpret: fenced blocks and spans.
 var code = regexp.MustCompile("(?ms)^(```+|~~~+)[^\n]*\n.*?^(```+|~~~+)\\s*?$|(`+)[^`\n]+(`+)")
 
-func TestAHostileTitleDoesNothingInAnyOutput(t *testing.T) {
+func TestHostileTitleIsInertInEveryOutput(t *testing.T) {
 	t.Parallel()
 	if !does.MatchString(hostileTitle) || len(does.FindAllString(hostileTitle, -1)) < 20 {
 		t.Fatalf("the control finds %q", does.FindAllString(hostileTitle, -1))
@@ -60,7 +60,7 @@ func TestAHostileTitleDoesNothingInAnyOutput(t *testing.T) {
 			}
 			for _, p := range r.World.Pulls(testrig.Repo) {
 				outputs["the title of the pull request"] = p.Title
-				outputs["its description"] = strings.NewReplacer("evil.example", "", "0123456789abcdef", "").Replace(p.Body) // raw, for it may become the message of a commit, where links do nothing
+				outputs["its description"] = strings.NewReplacer("evil.example", "", "0123456789abcdef", "").Replace(p.Body) // raw, because it may become a commit message, where links do nothing
 			}
 			for _, c := range r.World.CheckRuns(testrig.Repo) {
 				outputs["the title of check run "+c.Name], outputs["the text of check run "+c.Name] = c.Title, shown(c.Summary)

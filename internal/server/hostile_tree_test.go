@@ -19,7 +19,7 @@ var strange = []struct{ mode, content, name string }{
 	{"100644", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n", "big.bin"},
 }
 
-func TestWhatIsStrangeInATreeStaysAsItWas(t *testing.T) {
+func TestStrangeTreeEntriesStayUnchanged(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	git := func(args ...string) string {

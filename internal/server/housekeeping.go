@@ -57,7 +57,7 @@ func (s *Server) sweep() func(context.Context) error {
 			return err
 		}
 		if freed > 0 {
-			s.log.Info().Int("threads", freed).Msg("threads of nodes that are gone are due")
+			s.log.Info().Int("threads", freed).Msg("threads of dead nodes are due")
 		}
 		return nil
 	}
@@ -87,15 +87,15 @@ func (s *Server) cleanWork(ctx context.Context) {
 	left, err := s.solver.Env.CleanWorkOf(ctx, s.leftWork)
 	s.leftWork = left
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn().Err(err).Msg("what killed attempts left in their folders was not removed; it is tried again")
+		s.log.Warn().Err(err).Msg("remove files of killed attempts; retrying")
 	}
 }
 
-// cleanDatabase removes old records if that is this server's duty now.
+// cleanDatabase removes old records if this server has the duty.
 func (s *Server) cleanDatabase(ctx context.Context, duty *store.Duty) {
 	mine, err := duty.Begin(ctx)
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn().Err(err).Msg("whether this server removes old records is not known; it is asked again")
+		s.log.Warn().Err(err).Msg("ask for the duty of removing old records; retrying")
 	}
 	if !mine {
 		return
@@ -111,7 +111,7 @@ func (s *Server) cleaned(ctx context.Context, what string, err error, fields fun
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		s.log.Error().Err(err).Msg(what + " were not removed; they are tried again")
+		s.log.Error().Err(err).Msg(what + " were not removed; retrying")
 	default:
 		s.log.Info().Func(fields).Msg(what + " removed")
 	}

@@ -14,9 +14,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// A failover may leave a connection without anybody at its other end. Here the
-// one that writes is taken, which is as silent.
-func TestASweepThatGetsNoAnswerEnds(t *testing.T) {
+// A failover may leave a dead connection. Here the only writing connection is taken, which is as silent.
+func TestHangingSweepTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
@@ -44,7 +43,7 @@ func TestASweepThatGetsNoAnswerEnds(t *testing.T) {
 	})
 }
 
-func TestAServerWhoseClockIsWrongRemovesNothing(t *testing.T) {
+func TestServerWithWrongClockRemovesNothing(t *testing.T) {
 	t.Parallel()
 	for ahead, want := range map[time.Duration]int{0: 0, 2 * maxSkew: 1, -2 * maxSkew: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -79,8 +78,8 @@ func TestAServerWhoseClockIsWrongRemovesNothing(t *testing.T) {
 	}
 }
 
-// Who is at work while the database is away renews its lease when it is back.
-func TestTheSweepTakesNoLeaseRightAfterTheDatabaseWasAway(t *testing.T) {
+// A node that works through a database outage renews its lease afterwards.
+func TestSweepSparesLeasesAfterDatabaseOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		must := func(err error) {
@@ -116,8 +115,8 @@ func TestTheSweepTakesNoLeaseRightAfterTheDatabaseWasAway(t *testing.T) {
 	})
 }
 
-// A laptop that slept has run no agent meanwhile; who was at work goes on.
-func TestTheSweepTakesNoLeaseRightAfterTheMachineSlept(t *testing.T) {
+// During a laptop's sleep no agent ran; its own node continues.
+func TestSweepSparesLeasesAfterSleep(t *testing.T) {
 	var slept time.Duration
 	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{Now: func() time.Time { return time.Now().Add(slept) }})
 	if err != nil {

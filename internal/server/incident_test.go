@@ -27,7 +27,7 @@ func TestImmediateUsageLimitStopsAfter3(t *testing.T) {
 	if r.Calls() != 3 || s.State != "stopped" || s.Rule != "usage_limit_breaker" {
 		t.Errorf("%d calls, then %s (%s %v); want 3, then stopped (usage_limit_breaker)", r.Calls(), s.State, s.Rule, s.Reasons)
 	}
-	// The account is limited, not the thread, as soon as a second thread's agent says so, too.
+	// The whole account is limited once a second thread's agent reports it, too.
 	for range 2 {
 		other := r.Solve("Another line", "Please add a third line to a.txt.")
 		r.Settle()
@@ -45,7 +45,7 @@ func TestDescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *
 	const body = "Please add a second line to a.txt."
 	for _, c := range []struct {
 		name      string
-		agent     string // after it waited for the edit
+		agent     string // after the edit
 		edit      func(r *rig, n int)
 		wantCalls int
 		wantRule  string
@@ -88,8 +88,7 @@ func TestDescriptionEditedDuringARunRestartsOnlyWithProgressOrChangedContent(t *
 	}
 }
 
-// restless is an agent that moves the work, fails in new words each time, and so
-// gives no other rule than the limit of restarts a reason to stop.
+// restless is an agent that changes the work and fails in new words each time, so that only the restart limit stops it.
 const restless = `cat > /dev/null
 words() { head -c 90 /dev/urandom | base64 | tr -dc a-zA-Z | fold -w 7 | tr '\n' ' '; echo; }
 words >> a.txt
@@ -97,8 +96,8 @@ words >&2
 exit 1
 `
 
-// That the limit is 50 where nobody sets it, and each wait before it, is tested in policy.
-func TestTheLimitOfRestartsEndsWithAnErrorThatSaysSo(t *testing.T) {
+// policy tests the default limit of 50 and each wait.
+func TestRestartLimitIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Config = "policy: {restarts: {max: 8, backoff_after: 0}}\n"
@@ -116,7 +115,7 @@ func TestTheLimitOfRestartsEndsWithAnErrorThatSaysSo(t *testing.T) {
 	if r.Calls() != 9 || v.State != checkrun.Stopped || v.Rule != "restart_limit" || !strings.Contains(v.Reasons.String(), "restarted 8 times") {
 		t.Errorf("%d calls, then %s (%s %v); want 9, then stopped by the limit of 8 restarts", r.Calls(), v.State, v.Rule, v.Reasons)
 	}
-	// What a machine does meanwhile may outlast the first waits, which begin with 2 s.
+	// A slow machine may outlast the first waits, which begin at 2 s.
 	waits := r.Waits(n)
 	if want := []time.Duration{64 * time.Second, 128 * time.Second, 256 * time.Second}; !slices.Equal(waits[max(0, len(waits)-3):], want) {
 		t.Errorf("it waited %s, want %s at the end", waits, want)
@@ -166,7 +165,7 @@ exit 0; fi
 	}
 }
 
-func TestWithoutAutoContinueTheFirstUsageLimitEndsTheRunAndOffersResume(t *testing.T) {
+func TestUsageLimitEndsTheRunAndOffersResume(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	reset := time.Now().Add(3 * time.Hour).UTC().Truncate(time.Minute)
@@ -183,7 +182,7 @@ func TestWithoutAutoContinueTheFirstUsageLimitEndsTheRunAndOffersResume(t *testi
 	for _, a := range c.Actions {
 		offered = offered || a.Identifier == "resume"
 	}
-	// A message names whole minutes, so the minute after it is relied on.
+	// A message names whole minutes, so the test takes the next minute.
 	reset = reset.Add(time.Minute)
 	if !offered || !strings.Contains(c.Summary, reset.Format("15:04")) {
 		t.Errorf("check run pawl offers %+v and says\n%s\nwant Resume and the reset at %s", c.Actions, c.Summary, reset)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// tapping is a repository whose verify command reports two tests in TAP: the old
-// one fails, the other one does once a.txt is spoilt.
+// tapping is a repository whose verify command reports two tests in TAP: the old one fails, the other one fails once
+// a.txt is spoilt.
 func tapping() map[string]string {
 	return map[string]string{
 		"a.txt": "one\n",
@@ -22,7 +22,7 @@ func tapping() map[string]string {
 	}
 }
 
-func TestWhatFailedBeforeIsNotTheAgentsToMend(t *testing.T) {
+func TestOldFailuresAreNotTheAgentsTask(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, tapping())
 	r.Agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"\n"+
@@ -69,8 +69,8 @@ func TestWhatFailedBeforeIsNotTheAgentsToMend(t *testing.T) {
 	}
 }
 
-// TestAPlainAgentRunsTheTestsInTheSandbox: the agent shares no folder with the test, so its change says what it saw.
-func TestAPlainAgentRunsTheTestsInTheSandbox(t *testing.T) {
+// The agent shares no folder with the test, so its change carries what it saw.
+func TestPlainAgentRunsTestsInTheSandbox(t *testing.T) {
 	t.Parallel()
 	needs.All(t, "bubblewrap")
 	r := newRig(t, tapping())
@@ -96,7 +96,7 @@ func TestAPlainAgentRunsTheTestsInTheSandbox(t *testing.T) {
 	}
 }
 
-func TestAnAgentWithoutAnAnswerIsAskedOnceMoreInTheOppositeMode(t *testing.T) {
+func TestNoAnswerIsRetriedInTheOppositeMode(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(`n=$(wc -l < "$CTRL/calls" | tr -d ' '); cat > "$CTRL/prompt.$n"; echo "$PAWL_EFFORT $PAWL_RUNG" >> "$CTRL/env"

@@ -10,11 +10,11 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// fromBay is the test's folder as a program finds it from its HOME in a setup or a verification.
+// fromBay is the path to the test's folder from a setup's or verification's HOME.
 const fromBay = `"$HOME/../../../../../../ctrl"`
 
-// prepared is a repository with a setup that is counted in ctrl/setups, and a verify command. Its ignored folder deps
-// and its HOME are what the setup makes.
+// prepared is a repository with a verify command and a setup that counts its runs in ctrl/setups and fills the ignored
+// folder deps and HOME.
 func prepared(verify string, more ...string) map[string]string {
 	files := map[string]string{"a.txt": "one\n", ".gitignore": "deps/\n*.tmp\n", "setup.sh": "echo x >> " + fromBay + "/setups\nmkdir -p deps/lib\ncat package-lock.json > deps/lib/dep\necho warm > \"$HOME/cache\"\necho one > note.tmp\n",
 		"package-lock.json": "first\n", ".github/pawl.yml": "environment: {setup: [sh setup.sh]}\nverify: [" + fmt.Sprintf("%q", verify) + "]\n"}
@@ -34,7 +34,7 @@ func TestSetupRunsOnceForAllAttemptsAndVerifications(t *testing.T) {
 	var issues []int
 	for i := range 3 {
 		issues = append(issues, r.Solve(fmt.Sprintf("Line %d", i), "Please add what is set up to a.txt."))
-		if i == 1 { // two at once, then one later
+		if i == 1 { // two at once, one later
 			r.Ending(issues[0])
 			r.Ending(issues[1])
 		}
@@ -53,7 +53,7 @@ func TestSetupRunsOnceForAllAttemptsAndVerifications(t *testing.T) {
 	}
 }
 
-func TestASetupThatFailsCostsNoAttemptAndIsRepeatedWhenSomebodyAsks(t *testing.T) {
+func TestFailedSetupCostsNoAttempt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, prepared("true", "setup.sh", "echo x >> "+fromBay+"/setups; echo the registry says no; test -e "+fromBay+"/mended"))
 	r.Agent(testrig.PlainAgent, "")
@@ -89,9 +89,9 @@ func TestASetupThatFailsCostsNoAttemptAndIsRepeatedWhenSomebodyAsks(t *testing.T
 	}
 }
 
-func TestInTheSandboxWhatSetupMadeStandsAtTheSamePathEverywhere(t *testing.T) {
+func TestSetupResultHasTheSamePathEverywhere(t *testing.T) {
 	t.Parallel()
-	// As the scripts of a virtual environment do, what setup makes names its own path.
+	// Like a virtual environment's scripts, the setup's result contains its own path.
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".gitignore": "/.venv/\n", ".github/pawl.yml": `environment:
   setup: ['mkdir -p .venv/bin /opt/kit; printf "#!/bin/sh\necho $HOME\n" > .venv/bin/real; chmod +x .venv/bin/real; printf "#!$PWD/.venv/bin/real\n" > .venv/bin/tool; chmod +x .venv/bin/tool; echo kept > /opt/kit/file']
   paths: [/opt/kit]
@@ -115,7 +115,7 @@ verify: ['test "$(sh -c "$(head -n 1 .venv/bin/tool | cut -c 3-)")" = "$HOME" &&
 	}
 }
 
-func TestTheUsualSetupIsProposedOnceAndNotRun(t *testing.T) {
+func TestUsualSetupIsOnlyProposed(t *testing.T) {
 	t.Parallel()
 	files := with("true")
 	files["package-lock.json"], files["package.json"] = "{}\n", "{}\n"

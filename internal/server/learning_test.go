@@ -17,7 +17,7 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// arm is what pawl status says of a backend.
+// arm is a backend's line of pawl status.
 func (r *rig) arm(name string) learning.ArmView {
 	r.T.Helper()
 	for _, a := range r.Status().Learning.Arms {
@@ -29,14 +29,13 @@ func (r *rig) arm(name string) learning.ArmView {
 	return learning.ArmView{}
 }
 
-// merge merges a pull request as the writer.
 func (r *rig) merge(pull int) {
 	r.T.Helper()
 	_, err := r.World.MergePull(r.T.Context(), testrig.Repo, pull, testrig.Writer)
 	r.Must(err)
 }
 
-// revert opens and merges the pull request that GitHub's button Revert makes.
+// revert uses GitHub's Revert: it opens and merges a pull request.
 func (r *rig) revert(pull int) {
 	r.T.Helper()
 	branch := fmt.Sprintf("revert-%d", pull)
@@ -48,7 +47,7 @@ func (r *rig) revert(pull int) {
 	r.merge(n)
 }
 
-// words are what people said of each attempt of a thread by the rows that are learned from: the last word of each kind.
+// words are users' grades of each attempt in the learning rows: the last of each kind.
 func (r *rig) words(n int) (all []string) {
 	r.T.Helper()
 	r.Read(func(db *store.Store) {
@@ -73,9 +72,8 @@ func (r *rig) words(n int) (all []string) {
 	return all
 }
 
-// TestEachWordOfPeopleChangesTheGrade: reactions to the status comment, reviews, a merge, a revert and a close, each as the
-// rows have it and as the mean follows.
-func TestEachWordOfPeopleChangesTheGrade(t *testing.T) {
+// Reactions to the status comment, reviews, a merge, a revert and a close: each changes the rows and the mean.
+func TestUserSignalsChangeTheGrade(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, verifying())
 	r.Agent("cat > /dev/null; echo done $(wc -l < \"$CTRL/calls\") >> a.txt\n", "")
@@ -100,10 +98,10 @@ func TestEachWordOfPeopleChangesTheGrade(t *testing.T) {
 	below := func(was float64) func(float64) bool { return func(is float64) bool { return is < was } }
 	above := func(was float64) func(float64) bool { return func(is float64) bool { return is > was } }
 	verified := says("the verified work", above(before), "1:")
-	r.Must(r.World.ReactToComment(testrig.Repo, status, testrig.Reader, "-1")) // who may not write
+	r.Must(r.World.ReactToComment(testrig.Repo, status, testrig.Reader, "-1")) // may not write
 	r.Must(r.World.ReactToComment(testrig.Repo, status, testrig.Writer, "rocket"))
 	r.Must(r.World.ReactToComment(testrig.Repo, status, testrig.Writer, "+1"))
-	r.Must(r.World.CloseIssue(testrig.Repo, n, testrig.Writer)) // then reactions are read
+	r.Must(r.World.CloseIssue(testrig.Repo, n, testrig.Writer)) // reactions are read now
 	liked := says("the 👍", below(verified), "1: thumbs_up 0.8")
 	r.Must(r.World.ReopenIssue(testrig.Repo, n, testrig.Writer))
 	r.Settle()
@@ -123,10 +121,9 @@ func TestEachWordOfPeopleChangesTheGrade(t *testing.T) {
 	says("the revert", below(min(asked, merged)), "1: thumbs_up 0.8 changes_requested 0.3", "2: merged 1.0 reverted 0.0")
 }
 
-// TestTheIncidentOfTheSilentRewards: two streams hold their first lines only, and the judge, whose quota is exhausted,
-// fails for one and gives the lowest grade to the other without saying why. What follows for the backends is tested in
-// policy/learning.
-func TestTheIncidentOfTheSilentRewards(t *testing.T) {
+// Two streams hold only their first lines, and the judge's quota is exhausted: it fails for one and silently gives the
+// lowest grade to the other. policy/learning tests the effect on the backends.
+func TestSilentRewardsIncident(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	judge := filepath.Join(r.Dir, "judge.sh")
@@ -161,7 +158,7 @@ func TestTheIncidentOfTheSilentRewards(t *testing.T) {
 	r.Await("the merge to reward the first", func() bool { a := r.arm("mine"); return a.Rewards == 1 && a.Mean > before })
 }
 
-func TestShadowModeSaysWhatItWouldHaveTaken(t *testing.T) {
+func TestShadowModeReportsItsChoice(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("cat > /dev/null; echo two >> a.txt\n", "")

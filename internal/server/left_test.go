@@ -14,13 +14,13 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestWhatServersThatAreGoneLeftIsRemovedAtTheStart(t *testing.T) {
+func TestStartRemovesLeftoversOfDeadServers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
 	old := time.Now().Add(-60 * 24 * time.Hour)
 	stays := map[string]bool{
-		// A folder has the lock of the server that used it; what has none is none.
+		// A server's folder has its lock file; a folder without one is not a server's.
 		"node-1/attempts/acme/widgets/7/1/transcript": false,
 		"node-2/attempts/acme/widgets/7/1/transcript": true, // which is in use
 		"node-3/attempts/acme/widgets/7/1/transcript": true,
@@ -50,12 +50,11 @@ func TestWhatServersThatAreGoneLeftIsRemovedAtTheStart(t *testing.T) {
 			t.Errorf("%s: %v, want it kept: %t", name, err, want)
 		}
 	}
-	r.Must(lock("node-1").Close()) // it is free again
+	r.Must(lock("node-1").Close()) // the folder is free again
 }
 
-// A server asks each CLI for its version as it starts. A child of one that does not answer
-// keeps the pipe open.
-func TestAStopDoesNotWaitForAnAgentThatDoesNotTellItsVersion(t *testing.T) {
+// A starting server asks each CLI for its version. A child of a hanging CLI keeps the pipe open.
+func TestStopDoesNotWaitForHangingVersion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("touch \"$CTRL/asked\"; sleep 100000\n", "")
@@ -67,7 +66,7 @@ func TestAStopDoesNotWaitForAnAgentThatDoesNotTellItsVersion(t *testing.T) {
 	}
 }
 
-func TestAClockThatIsSetWhileAnAgentWorksLosesNothing(t *testing.T) {
+func TestClockChangeDuringAttemptLosesNothing(t *testing.T) {
 	t.Parallel()
 	needs.All(t, "two renewals of a lease, which come every 10 s")
 	for _, by := range []time.Duration{time.Hour, -time.Hour, 8766 * time.Hour, -8766 * time.Hour} {
@@ -86,7 +85,7 @@ func TestAClockThatIsSetWhileAnAgentWorksLosesNothing(t *testing.T) {
 				return until
 			}
 			set(by)
-			for range 3 { // and the sweeps, every 5 s, have looked at the lease
+			for range 3 { // sweeps every 5 s have checked the lease
 				before := lease()
 				r.Await("a renewal", func() bool { return lease() != before })
 			}
@@ -108,8 +107,8 @@ func TestAClockThatIsSetWhileAnAgentWorksLosesNothing(t *testing.T) {
 	}
 }
 
-// What docs/operations.md tells of the metrics comes from a server's work; the rest of them is tested in internal/web.
-func TestMetricsOfAServerThatWorksAreThoseOfItsWork(t *testing.T) {
+// The metrics that docs/operations.md describes come from a server's work; internal/web tests the others.
+func TestMetricsCountTheServersWork(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("cat > /dev/null; echo two >> a.txt\n"+

@@ -9,9 +9,9 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// ListenError says why a server cannot listen on an address of its configuration.
+// ListenError says why a server cannot listen on a configured address.
 type ListenError struct {
-	Key     string // of the address
+	Key     string // the address's key
 	Address string
 	Err     error
 }
@@ -20,7 +20,6 @@ func (e *ListenError) Error() string { return e.Problem() + "; " + e.Hint() }
 
 func (e *ListenError) Unwrap() error { return e.Err }
 
-// Problem is what is wrong.
 func (e *ListenError) Problem() string {
 	if errors.Is(e.Err, syscall.EADDRINUSE) {
 		return fmt.Sprintf("%s: another program listens on %s already", e.Key, e.Address)
@@ -52,7 +51,7 @@ const (
 	pagesKey   = "server.pages"
 )
 
-// Listen opens a listener for an address of the configuration. Its error is a *ListenError.
+// Listen opens a listener for a configured address. Its error is a *ListenError.
 func Listen(key, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *Server) listen() (err error) {
 		if err == nil {
 			return nil
 		}
-		// Several servers of one machine need no setting for their pages.
+		// Several servers on one machine need no setting for their pages.
 		address = "127.0.0.1:0"
 	}
 	s.pagesListener, err = Listen(pagesKey, address)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestWhyAnAddressCannotBeListenedOn(t *testing.T) {
+func TestListenErrors(t *testing.T) {
 	for _, row := range []struct {
 		key   string
 		cause error
@@ -29,7 +29,7 @@ func TestWhyAnAddressCannotBeListenedOn(t *testing.T) {
 	}
 }
 
-func TestATakenPortIsAListenError(t *testing.T) {
+func TestTakenPortIsAListenError(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The page of a thread, to which the comment and the check run link, follows the agent that runs: what it prints, and
-// that it has ended. A page that follows holds up no server that stops.
-func TestTheAgentThatRunsIsFollowedOnThePageOfItsThread(t *testing.T) {
+// The thread's page, linked from comment and check run, follows the running agent and shows its end. It does not delay a
+// server's stop.
+func TestThreadPageFollowsTheRunningAgent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("echo 'I begin with a.txt'\necho two >> a.txt\n"+testrig.Gated+"echo 'It is done.'\n", "")
@@ -51,7 +51,7 @@ func TestTheAgentThatRunsIsFollowedOnThePageOfItsThread(t *testing.T) {
 	if s := r.Ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
-	// Another attempt, and a server that stops while a page follows it.
+	// Another attempt; the server stops while a page follows it.
 	_, err := r.World.Comment(testrig.Repo, n, testrig.Writer, "/pawl retry")
 	r.Must(err)
 	r.Await("the second attempt", func() bool { return r.Calls() == 2 })
@@ -66,7 +66,7 @@ func TestTheAgentThatRunsIsFollowedOnThePageOfItsThread(t *testing.T) {
 	}
 }
 
-// between is what stands between two texts; empty where they do not.
+// between is the text between two texts, or empty.
 func between(s, before, after string) string {
 	_, s, _ = strings.Cut(s, before)
 	s, _, _ = strings.Cut(s, after)

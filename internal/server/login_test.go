@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// withLogin gives the App a client, and the pages a public address, at which nothing listens yet.
+// withLogin gives the App an OAuth client, and the pages a public address without a listener.
 func (r *rig) withLogin() {
 	r.T.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -27,7 +27,7 @@ func (r *rig) withLogin() {
 		"private_key_file: app.pem", "private_key_file: app.pem, client_id: "+id+", client_secret: "+secret)
 }
 
-// browser is one that is signed in at GitHub.
+// browser is signed in at GitHub.
 type browser struct {
 	*rig
 	http.Client
@@ -45,7 +45,6 @@ func (r *rig) browserOf(login string) *browser {
 	return &browser{r, http.Client{Jar: jar, Timeout: testrig.Patience}}
 }
 
-// page reads a page at an address, or at a path of Pawl's pages.
 func (b *browser) page(path string) (status int, text string) {
 	b.T.Helper()
 	if strings.HasPrefix(path, "/") {
@@ -59,7 +58,7 @@ func (b *browser) page(path string) (status int, text string) {
 	return answer.StatusCode, string(body)
 }
 
-func TestPeopleSignInWithGitHubAndSeeWhatTheyMayRead(t *testing.T) {
+func TestUsersSignInAndSeeReadableRepositories(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -78,7 +77,6 @@ func TestPeopleSignInWithGitHubAndSeeWhatTheyMayRead(t *testing.T) {
 	r.Must(err)
 	r.Over(hidden + "#1")
 
-	// The check run leads to a page which asks for a login.
 	details := r.Check(r.Head(pull), "pawl").DetailsURL
 	status, body := r.browserOf("").page(details)
 	if status != http.StatusUnauthorized || !strings.HasPrefix(details, "http://"+r.Pages+"/threads/") || strings.Contains(body, "second line") {
@@ -109,7 +107,7 @@ func TestPeopleSignInWithGitHubAndSeeWhatTheyMayRead(t *testing.T) {
 			t.Errorf("a page of acme/hidden, and /metrics: %d, want %d", got, want)
 		}
 	}
-	// Nothing of the login is kept, and the public listener has no page.
+	// The login stores no token, and the public listener has no page.
 	r.World.RevokeUserTokens()
 	readable("after GitHub ended the token of the login")
 	for _, path := range []string{"/", "/threads/acme/widgets/1", "/metrics", "/readyz", "/login/github", "/debug/pprof/"} {
@@ -121,11 +119,11 @@ func TestPeopleSignInWithGitHubAndSeeWhatTheyMayRead(t *testing.T) {
 	if log := r.Log.String(); strings.Contains(log, client) || strings.Contains(log, "ghu_") {
 		t.Error("a secret of the login is in the log")
 	}
-	// The key of the sessions is in the database, so a restart signs nobody out.
+	// The session key is in the database, so sessions survive a restart.
 	r.Stop(syscall.SIGTERM)
 	r.Start()
 	readable("after a restart")
-	// Who takes back the authorization is signed out at once, and nobody else.
+	// Revoking the authorization ends that user's sessions at once, and no others.
 	for n, login := range []string{"stranger", testrig.Reader} {
 		readable("before she revoked")
 		r.Must(r.World.Revoke(login))

@@ -10,7 +10,6 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// verifying is a repository whose verify command wants the word done in a.txt.
 func verifying() map[string]string {
 	return map[string]string{
 		"a.txt": "one\n",
@@ -19,7 +18,7 @@ func verifying() map[string]string {
 	}
 }
 
-func TestAFailedVerificationIsRetriedWithItsOutputTwiceThenTheEffortIsRaised(t *testing.T) {
+func TestFailedVerificationIsRetriedThenEscalated(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, verifying())
 	r.Agent("n=$(wc -l < \"$CTRL/calls\" | tr -d ' '); cat > \"$CTRL/prompt.$n\"; echo \"$PAWL_EFFORT $PAWL_RUNG $PAWL_ATTEMPT\" >> \"$CTRL/env\"\n"+
@@ -52,7 +51,7 @@ func TestAFailedVerificationIsRetriedWithItsOutputTwiceThenTheEffortIsRaised(t *
 	}
 }
 
-func TestTheButtonRaiseAllowsADaysAttemptsOnceMore(t *testing.T) {
+func TestRaiseButtonAllowsAnotherDaysAttempts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Config = "policy: {restarts: {max_per_thread_per_day: 1}}\n"

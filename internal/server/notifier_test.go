@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/solver"
 )
 
-func TestNotificationsFollowTheConfigurationInForce(t *testing.T) {
+func TestNotificationsFollowTheConfiguration(t *testing.T) {
 	s := &Server{store: &store.Store{}, solver: &solver.Solver{}}
 	notifier := s.notifier()
 	for _, url := range []string{"https://chat.example.org/a", "https://chat.example.org/b"} {

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// The server tells a chat at its start what needs a person, and the pull request's address stands in its log.
-func TestTheOperatorIsToldInAChat(t *testing.T) {
+// At its start the server reports to a chat what needs an operator; the log has the pull request's address.
+func TestChatAlerts(t *testing.T) {
 	t.Parallel()
 	chat := testrig.NewChat(t)
 	r := newRig(t, nil)
@@ -52,9 +52,9 @@ func TestTheOperatorIsToldInAChat(t *testing.T) {
 	})
 }
 
-// Limits in a row open the account's breaker, use up the day and are no success; what takes a day or a fault to
-// come about is put into the database while no server runs.
-func TestTheOperatorIsToldWhateverNeedsAPerson(t *testing.T) {
+// Consecutive limits open the account's breaker, use up the day and count as failures. The test writes slow causes into the
+// database while no server runs.
+func TestChatAlertsCoverEveryCause(t *testing.T) {
 	t.Parallel()
 	chat := testrig.NewChat(t)
 	r := newRig(t, nil)
@@ -68,7 +68,7 @@ func TestTheOperatorIsToldWhateverNeedsAPerson(t *testing.T) {
 		r.Must(err)
 		r.Settle()
 	}
-	r.Solve("Another line", "Please add a third line to a.txt.") // the account is limited once a second thread's agent says so
+	r.Solve("Another line", "Please add a third line to a.txt.") // a second thread reports the limit, so the account is limited
 	r.Await("the fourth limit", func() bool { return r.Calls() == 4 })
 	r.Settle()
 	r.Stop(syscall.SIGTERM)
@@ -76,7 +76,7 @@ func TestTheOperatorIsToldWhateverNeedsAPerson(t *testing.T) {
 	now := time.Now()
 	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(r.Dir, "pawl.db"), store.Options{})
 	r.Must(err)
-	for i := range 3 { // flawless, and nothing was changed
+	for i := range 3 { // no fault, no change
 		g := learning.Graded{ID: fmt.Sprintf("acme/widgets#90/%d", i), At: now.Add(-time.Hour), Backend: "mine", Signals: []learning.Signal{{Source: learning.JudgeSource, Value: 1, Known: true}},
 			Facts: learning.AttemptFacts{Outcome: policy.NoChange}}
 		data, err := json.Marshal(g)
@@ -104,9 +104,9 @@ func TestTheOperatorIsToldWhateverNeedsAPerson(t *testing.T) {
 	}
 	change("INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at) VALUES ('one', 'ping', x'7b7d', ?, 'failed', 'refused', 100, 0)", now.Add(-96*time.Hour).UnixMicro())
 	change("UPDATE threads SET queued_at = ? WHERE number = ?", now.Add(-20*time.Minute).UnixMicro(), n)
-	change(fmt.Sprintf("CREATE TRIGGER held BEFORE UPDATE ON threads WHEN OLD.number = %d BEGIN SELECT RAISE(IGNORE); END", n)) // nobody can take it
+	change(fmt.Sprintf("CREATE TRIGGER held BEFORE UPDATE ON threads WHEN OLD.number = %d BEGIN SELECT RAISE(IGNORE); END", n)) // no node can claim it
 
-	r.Clock.Pass(time.Minute) // no node has looked for a while
+	r.Clock.Pass(time.Minute) // the interval of looks has passed
 	r.Start()
 	for _, want := range []string{
 		"100 % of the attempts that all attempts of 24 hours may use are used: 4 of 4 attempts (0 left)",

@@ -12,9 +12,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The settings are those of docs/operations.md; each removes what is an hour older
-// than it says, and nothing that is an hour younger.
-func TestTheServerRemovesWhatIsOlderThanItsRetention(t *testing.T) {
+// The settings follow docs/operations.md. Each removes records an hour older than its limit, and none an hour younger.
+func TestRetentionIsApplied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Config = "retention: {deliveries: 1000h, transcripts: 100h, threads: 3000h}\n"
@@ -40,7 +39,7 @@ func TestTheServerRemovesWhatIsOlderThanItsRetention(t *testing.T) {
 		_, err := db.ExecContext(t.Context(), query, args...)
 		r.Must(err)
 	}
-	// GitHub lists none that is as old.
+	// GitHub's list has none of that age.
 	const old, kept = "11111111-0000-4000-8000-000000000001", "11111111-0000-4000-8000-000000000002"
 	for guid, hours := range map[string]int{old: 1001, kept: 999} {
 		change(`INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at)
@@ -57,7 +56,7 @@ func TestTheServerRemovesWhatIsOlderThanItsRetention(t *testing.T) {
 		r.Must(os.Chtimes(transcript(n), ago(hours), ago(hours)))
 	}
 
-	r.Clock.Pass(time.Minute) // no server has cleaned for a while
+	r.Clock.Pass(time.Minute) // the cleaning interval has passed
 	r.Start()
 	r.Await("the cleaning at the second start", func() bool { return strings.Count(r.Log.String(), `"old records removed"`) == 2 })
 	for n, want := range map[int]bool{closed: false, open: false, young: true} {

@@ -77,17 +77,15 @@ func detail(name string, run func(ctx context.Context) error) web.Detail {
 	}}
 }
 
-// What may wait, and for how long, before the queue counts as stuck: several times what a full sweep after a
-// crash takes. A delivery is tried within seconds, for ten minutes at most; a step begins within seconds where
-// there is room.
+// How long work may wait before the queue counts as stuck: several times a full sweep after a crash. A delivery is tried
+// within seconds, for ten minutes at most. A step begins within seconds if a slot is free.
 const (
 	maxDeliveryAge = 15 * time.Minute
 	maxQueueAge    = 5 * time.Minute
 )
 
-// flowing reports whether this server can claim threads, no delivery lies untouched, and no thread waits for a step while
-// there is room. The last two are of all servers on the database; where fewer steps run on all than this one has places,
-// there is room.
+// flowing reports whether this server can claim threads, no delivery is untouched, and no thread waits although slots are
+// free. The last two cover all servers on the database: fewer running steps than this server's slots mean a free slot.
 func (s *Server) flowing(ctx context.Context) error {
 	if err := s.queue.Trouble(); err != nil {
 		return fmt.Errorf("nothing is claimed: %w", err)
@@ -98,18 +96,18 @@ func (s *Server) flowing(ctx context.Context) error {
 	}
 	switch {
 	case stats.DeliveryAge > maxDeliveryAge:
-		return fmt.Errorf("a delivery was stored %s ago and nobody has handled it", stats.DeliveryAge.Round(time.Second))
+		return fmt.Errorf("a delivery was stored %s ago and never handled", stats.DeliveryAge.Round(time.Second))
 	case stats.QueueAge > maxQueueAge && stats.Running < s.cfg.Workers+quickSteps:
 		return fmt.Errorf("a thread has waited %s for a step, although only %d run", stats.QueueAge.Round(time.Second), stats.Running)
 	}
 	return nil
 }
 
-// noneGivenUp reports whether every delivery was handled or is still tried.
+// noneGivenUp reports deliveries that are no longer tried.
 func (s *Server) noneGivenUp(ctx context.Context) error {
 	stats, err := s.store.Stats(ctx)
 	if given := stats.Deliveries[thread.GivenUp]; err == nil && given > 0 {
-		return fmt.Errorf("%d could not be handled and are tried no more; pawl status lists them, pawl deliveries decides on them", given)
+		return fmt.Errorf("%d could not be handled and are no longer tried; pawl status lists them, pawl deliveries retries or dismisses them", given)
 	}
 	return err
 }

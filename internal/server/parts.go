@@ -118,7 +118,7 @@ func (s *Server) begin(ctx, background context.Context) error {
 		return err
 	}
 	catchUp.Listed = counters.Listed("catch-up", s.store.Now)
-	notifier := s.notifier() // before an attempt may end
+	notifier := s.notifier() // before an attempt can end
 	s.queue.Start(ctx)
 	s.background.Go(func() { catchUp.Watch(background, s.deps.Started) })
 	if s.cfg.GitHub.Receive == config.ReceivePoll {
@@ -151,7 +151,7 @@ func (s *Server) tidy(ctx context.Context) error {
 		s.log.Warn().Int("processes", left).Msg("ended agents that an earlier server left behind")
 	}
 	if s.leftWork, err = s.solver.Env.CleanWork(ctx); err != nil {
-		s.log.Error().Err(err).Msg("what killed attempts left in their folders was not removed")
+		s.log.Error().Err(err).Msg("remove files of killed attempts")
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func openStore(ctx context.Context, d config.Database, o store.Options, log zero
 			return s, err
 		}
 		pause := policy.Retry(try, time.Second, longestDatabaseWait, 1)
-		log.Warn().Err(err).Dur("wait_ms", pause).Msg("the database does not answer yet; it is tried again")
+		log.Warn().Err(err).Dur("wait_ms", pause).Msg("the database does not answer yet; retrying")
 		if wait.For(ctx, pause) != nil {
 			return nil, err
 		}
@@ -202,7 +202,7 @@ func hostName() string {
 // outbound uses this process's proxy settings (HTTPS_PROXY and the like), and keeps connections to each host for as
 // many concurrent requests.
 func outbound(atOnce int) *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone() // nothing here replaces the default
+	t := http.DefaultTransport.(*http.Transport).Clone() // Pawl never replaces the default
 	t.MaxIdleConnsPerHost = atOnce
 	return t
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// A maintainer pauses a repository by a comment, also on a thread where nobody asked Pawl to work.
-func TestNothingBeginsInAPausedRepository(t *testing.T) {
+// A maintainer may pause a repository by a comment on any thread.
+func TestPausedRepositoryStartsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// pullsAre checks the number of pull requests, whether each is a draft, and who was asked for a review.
+// pullsAre checks the pull requests: their number, drafts and requested reviewers.
 func (r *rig) pullsAre(want ...fakegithub.Pull) {
 	r.T.Helper()
 	var got []fakegithub.Pull
@@ -24,8 +24,8 @@ func (r *rig) pullsAre(want ...fakegithub.Pull) {
 	}
 }
 
-// The user loses the permission just after a request of Pawl's.
-func TestWhoLosesThePermissionAfterThePushGetsNoLaterStep(t *testing.T) {
+// The user loses the permission just after a request of Pawl.
+func TestRevokedUserGetsNoLaterStep(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		route string
@@ -61,8 +61,8 @@ func TestWhoLosesThePermissionAfterThePushGetsNoLaterStep(t *testing.T) {
 	}
 }
 
-// A replica of GitHub that lags answers 404 once, right after the webhook.
-func TestAReplicaThatLagsRefusesNobody(t *testing.T) {
+// A lagging replica of GitHub answers 404 once, right after the webhook.
+func TestLaggingReplicaRefusesNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("cat > /dev/null; echo two >> a.txt\n", "")
@@ -71,7 +71,7 @@ func TestAReplicaThatLagsRefusesNobody(t *testing.T) {
 	r.WantSolved(r.Solve("A second line", "Please add a second line to a.txt."))
 }
 
-func TestARepositoryThatIsDeletedDuringAnAttemptIsReportedAsGone(t *testing.T) {
+func TestRepositoryDeletedDuringAttemptIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	n := r.AtWork()

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestAnAgentIsEndedAtItsTimeLimits(t *testing.T) {
+func TestTimeLimitsEndTheAgent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, script, more, silent, title string
@@ -55,7 +55,7 @@ func TestAnAgentIsEndedAtItsTimeLimits(t *testing.T) {
 	}
 }
 
-// gone checks that the process whose id stands in a file of $CTRL has ended.
+// gone checks that the process with the id in a file of $CTRL has ended.
 func (r *rig) gone(name string) {
 	r.T.Helper()
 	var pid int
@@ -83,9 +83,9 @@ func TestWorkDoneBeforeATimeoutIsKept(t *testing.T) {
 	}
 }
 
-func TestAStopEndsARunningAttemptAndLeavesNoProcess(t *testing.T) {
+func TestStopEndsAttemptAndItsProcesses(t *testing.T) {
 	t.Parallel()
-	// A length of sleep that no other process has.
+	// No other process sleeps this long.
 	nap := strconv.Itoa(1_000_000 + os.Getpid())
 	for _, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
@@ -108,8 +108,7 @@ func TestAStopEndsARunningAttemptAndLeavesNoProcess(t *testing.T) {
 			if s.Rule != "cancelled" || a.Attempts[0].Receipt.Outcome != policy.Cancelled || !strings.Contains(s.Reasons[0], testrig.Writer) {
 				t.Errorf("%s (%s %q), attempt %s; want cancelled by %s", s.State, s.Rule, s.Reasons, a.Attempts[0].Receipt.Outcome, testrig.Writer)
 			}
-			// 5 s are the aim, and more than twice what it takes; the rest is room
-			// for a machine that does much else.
+			// The aim is 5 s, more than twice the usual time; the rest allows for a busy machine.
 			if took := a.Attempts[0].EndedAt.Sub(r.stoppedAt(n)); took > 20*time.Second {
 				t.Errorf("the attempt ended %s after the stop", took)
 			}
@@ -117,7 +116,7 @@ func TestAStopEndsARunningAttemptAndLeavesNoProcess(t *testing.T) {
 	}
 }
 
-func TestAStopEndsVerificationToo(t *testing.T) {
+func TestStopEndsVerification(t *testing.T) {
 	t.Parallel()
 	nap := strconv.Itoa(2_000_000 + os.Getpid())
 	r := newRig(t, with("grep -q two a.txt || exit 0; sleep "+nap))
@@ -134,7 +133,7 @@ func TestAStopEndsVerificationToo(t *testing.T) {
 	}
 }
 
-func TestAStopEndsTheVerificationOfTheBase(t *testing.T) {
+func TestStopEndsBaseVerification(t *testing.T) {
 	t.Parallel()
 	nap := strconv.Itoa(3_000_000 + os.Getpid())
 	r := newRig(t, with("sleep "+nap))
@@ -149,7 +148,7 @@ func TestAStopEndsTheVerificationOfTheBase(t *testing.T) {
 	}
 }
 
-func TestAServerThatStopsWhileTheBaseIsVerifiedDoesSoAgain(t *testing.T) {
+func TestRestartRepeatsBaseVerification(t *testing.T) {
 	t.Parallel()
 	nap := strconv.Itoa(4_000_000 + os.Getpid())
 	r := newRig(t, with(`test -e "$HOME/../../../../../../ctrl/quick" || sleep `+nap))
@@ -167,14 +166,14 @@ func TestAServerThatStopsWhileTheBaseIsVerifiedDoesSoAgain(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatPrintsGarbageIsAClearFailure(t *testing.T) {
+func TestGarbageOutputIsAClearFailure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, script, more string
 		calls              int
 		rule               policy.Rule
 	}{
-		// What ends well without an answer is asked once more.
+		// An empty answer with exit 0 is requested once more.
 		{"bytes that are no JSON, exit 0", "head -c 300000 /dev/urandom\n", "stream: codex", 2, policy.RuleNoProgress},
 		{"bytes that are no JSON, exit 1", "head -c 300000 /dev/urandom; head -c 3000 /dev/urandom >&2; exit 1\n", "stream: codex", 1, policy.RuleNoProgress},
 		{"half of a stream", `printf '{"type":"thread.started"}\n{"type":"turn.started"}\n{"type":"item.comp'` + "\n", "stream: codex", 1, policy.RuleTransient},
@@ -195,7 +194,6 @@ func TestAnAgentThatPrintsGarbageIsAClearFailure(t *testing.T) {
 	}
 }
 
-// stoppedAt is when the last stop of a thread was logged.
 func (r *rig) stoppedAt(n int) (at time.Time) {
 	r.T.Helper()
 	for _, e := range r.Events(n) {

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-func TestReadyzTellsWhatIsStuckAndStaysReady(t *testing.T) {
+func TestReadyzReportsStuckWork(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -29,7 +29,7 @@ func TestReadyzTellsWhatIsStuckAndStaysReady(t *testing.T) {
 		r.Must(err)
 	}
 	ago := func(d time.Duration) int64 { return time.Now().Add(-d).UnixMicro() }
-	// What nobody works on, as if it had been lost. It is no reason to refuse webhooks.
+	// Work that every node missed. It is no reason to refuse webhooks.
 	change("INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at) VALUES ('lost', 'ping', x'7b7d', ?, 'received', '', 0, ?)", ago(16*time.Minute), time.Now().Add(30*time.Minute).UnixMicro())
 	if code, said := r.Ready(); code != http.StatusOK || said.Part(t, "queue").OK || !strings.Contains(said.Part(t, "queue").Detail, "a delivery was stored 16m") {
 		t.Errorf("a lost delivery: %d %+v", code, said)
@@ -41,7 +41,7 @@ func TestReadyzTellsWhatIsStuckAndStaysReady(t *testing.T) {
 	}
 }
 
-func TestReadyzSaysThatGitHubIsAwayAndStaysReady(t *testing.T) {
+func TestReadyzReportsGitHubOutage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -81,12 +81,12 @@ func TestReadyzSaysThatGitHubIsAwayAndStaysReady(t *testing.T) {
 	})
 }
 
-func TestReadyzSaysThatTheDataDirectoryTakesNothingAndStaysReady(t *testing.T) {
+func TestReadyzReportsUnwritableDataDirectory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
 	r.Start()
-	// Also root cannot write into a folder that is gone.
+	// Even root cannot write into a missing folder.
 	r.Must(os.Rename(filepath.Join(r.Dir, "data"), filepath.Join(r.Dir, "moved")))
 	if code, said := r.Ready(); code != http.StatusOK || said.Part(t, "data_dir").OK || !said.Part(t, "database").OK {
 		t.Errorf("%d %+v, want ready, with data_dir as what does not work", code, said)

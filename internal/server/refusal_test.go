@@ -12,7 +12,6 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// reactions are those on the comments of a thread.
 func (r *rig) reactions(n int) (all []string) {
 	for _, c := range r.World.Comments(testrig.Repo, n) {
 		all = append(all, c.Reactions...)
@@ -20,7 +19,6 @@ func (r *rig) reactions(n int) (all []string) {
 	return all
 }
 
-// othersPull is the pull request of a user that changes a.txt.
 func (r *rig) othersPull() int {
 	r.T.Helper()
 	r.Push("theirs", "more", "a.txt", "one\nmore\n")
@@ -29,7 +27,7 @@ func (r *rig) othersPull() int {
 	return n
 }
 
-func TestARefusedCommandGetsAReactionInPublicAndACommentInPrivate(t *testing.T) {
+func TestRefusedCommandIsAnsweredByVisibility(t *testing.T) {
 	t.Parallel()
 	for _, public := range []bool{true, false} {
 		t.Run(fmt.Sprintf("public=%t", public), func(t *testing.T) {
@@ -58,8 +56,7 @@ func TestARefusedCommandGetsAReactionInPublicAndACommentInPrivate(t *testing.T) 
 	}
 }
 
-// The REST API has no reactions to reviews.
-func TestAReviewIsAnsweredByAReactionToo(t *testing.T) {
+func TestReviewGetsAReaction(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -76,7 +73,7 @@ func TestAReviewIsAnsweredByAReactionToo(t *testing.T) {
 	}
 }
 
-func TestABackendThatTheRepositoryExcludesIsSaidNotToBeUsed(t *testing.T) {
+func TestExcludedBackendIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n", config.RepoFile: "backends: [mine]\n"})
 	r.Agent(testrig.PlainAgent, "")
@@ -84,7 +81,7 @@ func TestABackendThatTheRepositoryExcludesIsSaidNotToBeUsed(t *testing.T) {
 	r.Start()
 	n, err := r.World.OpenIssue(testrig.Repo, testrig.Writer, "A line", "Please add a line.")
 	r.Must(err)
-	// What the repository allows is known once it was looked at.
+	// The repository's settings are known after the first look.
 	r.Must(r.World.AddLabel(testrig.Repo, n, testrig.Writer, "pawl:other"))
 	r.Ending(n)
 	if got := r.State(n).Attempts[0].Backend; got != "mine" {
@@ -104,7 +101,7 @@ func TestABackendThatTheRepositoryExcludesIsSaidNotToBeUsed(t *testing.T) {
 	}
 }
 
-// github.app.user reaches the handlers, where who may assign it is tested.
+// github.app.user reaches the handlers, which test who may assign it.
 func TestTheConfiguredUserStandsForPawl(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -69,12 +69,12 @@ const inForceFile = "configuration.json"
 
 // Text is the state for people, and what to do; empty for nothing.
 func (f InForce) Text() (text, do string) {
-	text = fmt.Sprintf("server %d goes by %s as read at %s", f.PID, f.File, f.ReadAt.UTC().Format(time.RFC3339))
+	text = fmt.Sprintf("server %d uses %s as read at %s", f.PID, f.File, f.ReadAt.UTC().Format(time.RFC3339))
 	switch {
 	case f.Refused != "":
-		return fmt.Sprintf("%s; what it holds since %s is refused: %s", text, f.RefusedAt.UTC().Format(time.RFC3339), f.Refused), "correct the file; the server reads it again by itself"
+		return fmt.Sprintf("%s; its content since %s is refused: %s", text, f.RefusedAt.UTC().Format(time.RFC3339), f.Refused), "correct the file; the server reads it again on its own"
 	case len(f.AtStart) > 0:
-		return text + ", but for what only a start reads: " + strings.Join(f.AtStart, ", "), "restart it, and attempts are handed over"
+		return text + ", except settings that need a restart: " + strings.Join(f.AtStart, ", "), "restart it, and attempts are handed over"
 	}
 	return text, ""
 }
@@ -142,7 +142,7 @@ func (s *Server) follow(ctx context.Context, file *File, started config.Server) 
 		if err != nil && ctx.Err() == nil {
 			at := time.Now()
 			f.said.Refused, f.said.RefusedAt = err.Error(), &at
-			s.log.Error().Err(err).Msg("the new configuration is refused; the one before stays in force")
+			s.log.Error().Err(err).Msg("the new configuration is refused; the previous one stays in force")
 			f.remember()
 		}
 	}
@@ -170,13 +170,13 @@ func (f *follower) reload(ctx context.Context, next config.Server) error {
 	zerolog.SetGlobalLevel(Level(next.Log.Level))
 	f.last = next
 	f.said.ReadAt, f.said.AtStart, f.said.Refused, f.said.RefusedAt = time.Now(), atStart, "", nil
-	f.log.Info().Strs("changed", changed).Strs("needs_restart", atStart).Msg("the configuration was read again and is in force; attempts that run keep the one before")
+	f.log.Info().Strs("changed", changed).Strs("needs_restart", atStart).Msg("the new configuration is in force; running attempts keep the previous one")
 	f.inForce(ctx, before.Policy.Paused)
 	if len(changed) == 0 {
 		return nil
 	}
 	if err := f.store.WakeWaiting(ctx); err != nil {
-		f.log.Warn().Err(err).Msg("what waits looks again only when its time comes")
+		f.log.Warn().Err(err).Msg("wake waiting threads; they continue when their wait ends")
 	}
 	return nil
 }
@@ -194,13 +194,13 @@ func (f *follower) inForce(ctx context.Context, paused bool) {
 		At:    f.store.Now(),
 	})
 	if err != nil {
-		f.log.Warn().Err(err).Msg("not all that stopped for policy.paused goes on by itself; the comment /pawl resume does")
+		f.log.Warn().Err(err).Msg("resume threads that policy.paused stopped; resume the rest by the comment /pawl resume")
 	}
-	f.log.Info().Int("threads", n).Msg("what stopped for policy.paused goes on")
+	f.log.Info().Int("threads", n).Msg("resumed threads that policy.paused stopped")
 }
 
 func (f *follower) remember() {
 	data, _ := json.Marshal(f.said) // strings and times always marshal
 	file := filepath.Join(f.data.dir, inForceFile)
-	f.logged(errors.Join(os.WriteFile(file+".new", data, 0o600), os.Rename(file+".new", file)), "keep for pawl status which configuration is in force")
+	f.logged(errors.Join(os.WriteFile(file+".new", data, 0o600), os.Rename(file+".new", file)), "store the active configuration for pawl status")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// edit changes the server's file as editors do: they write another file and rename it.
+// edit changes the server's file as editors do: write a new file, then rename.
 func (r *rig) edit(oldnew ...string) {
 	r.T.Helper()
 	path := filepath.Join(r.Dir, "pawl.yml")
@@ -23,16 +23,16 @@ func (r *rig) edit(oldnew ...string) {
 	r.Must(os.Rename(path+"~", path))
 }
 
-// reloads waits until the log says so for the n-th time.
+// reloads waits for the n-th log line with a message.
 func (r *rig) reloads(message string, n int) {
 	r.T.Helper()
 	r.Await(message, func() bool { return strings.Count(r.Log.String(), message) >= n })
 }
 
-const inForceNow, isRefused = "was read again and is in force", "the new configuration is refused"
+const inForceNow, isRefused = "the new configuration is in force", "the new configuration is refused"
 
-// A server goes on with its file as it changes, and an attempt ends as it began. A pause is a switch.
-func TestAServerGoesOnWithItsFileWithoutARestart(t *testing.T) {
+// A server applies changes of its file; running attempts keep their configuration. A pause works as a switch.
+func TestReloadWithoutRestart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Config = "policy: {paused: false}\nretention: {deliveries: 1000h}\n"
@@ -50,7 +50,7 @@ func TestAServerGoesOnWithItsFileWithoutARestart(t *testing.T) {
 		t.Error("the log does not say what changed")
 	}
 
-	// A file with an error is refused with line and cure, and nothing changes.
+	// A file with an error is refused with line and fix, and nothing changes.
 	r.edit("paused: true", "paused: perhaps")
 	r.reloads(isRefused, 1)
 	refused := r.Status().Servers[0].Refused
@@ -60,9 +60,9 @@ func TestAServerGoesOnWithItsFileWithoutARestart(t *testing.T) {
 	third := r.Solve("Three", "Please add a line to a.txt.")
 	r.Await("the pause to hold", func() bool { return r.Thread(testrig.ThreadName(third)).Rule == policy.RulePaused })
 
-	// Threads that the pause stopped go on by themselves.
+	// Threads that the pause stopped continue on their own.
 	db := r.Database()
-	for guid, hours := range map[string]int{"old": 999, "young": 1} { // without the latter the clock seems to be wrong
+	for guid, hours := range map[string]int{"old": 999, "young": 1} { // without the young one the clock seems wrong
 		_, err := db.ExecContext(t.Context(), `INSERT INTO deliveries (guid, event, payload, received_at, state, note, tries, retry_at)
 			VALUES (?, 'ping', x'7b7d', ?, 'handled', '', 1, 0)`, guid, time.Now().Add(-time.Duration(hours)*time.Hour).UnixMicro())
 		r.Must(err)
@@ -77,13 +77,13 @@ func TestAServerGoesOnWithItsFileWithoutARestart(t *testing.T) {
 	if len(s) != 1 || s[0].PID != os.Getpid() || s[0].Paused || s[0].Refused != "" || strings.Join(s[0].AtStart, " ") != "server.drain" {
 		t.Errorf("%+v, want that server.drain takes a restart, and nothing else", s)
 	}
-	_, err := db.ExecContext(t.Context(), "DELETE FROM shared WHERE key = 'duty clean'") // the hour until the next cleaning has passed
+	_, err := db.ExecContext(t.Context(), "DELETE FROM shared WHERE key = 'duty clean'") // the cleaning interval has passed
 	r.Must(err)
 	r.Await("the cleaning", func() bool {
 		return !slices.ContainsFunc(r.Deliveries(), func(d thread.Delivery) bool { return d.GUID == "old" })
 	})
 
-	// Nothing that could not work is in force, either.
+	// A configuration that cannot work is refused, too.
 	r.edit("agent.sh", "gone.sh")
 	r.reloads(isRefused, 2)
 	r.Await("pawl status to say why", func() bool {
@@ -91,7 +91,6 @@ func TestAServerGoesOnWithItsFileWithoutARestart(t *testing.T) {
 	})
 }
 
-// wantAttemptBy checks that a thread is done after one attempt, by a backend.
 func (r *rig) wantAttemptBy(n int, backend string) {
 	r.T.Helper()
 	s, a := r.Over(testrig.ThreadName(n)), r.State(n).Attempts

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-func TestAnIssueBecomesADraftPullRequest(t *testing.T) {
+func TestIssueBecomesDraftPullRequest(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("cat > \"$CTRL/prompt\"\necho two >> a.txt\necho 'a.txt has a second line now'\n", "")

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// A bot finds something new each time, and the work grows by it: nothing repeats itself, and it would go on for ever.
+// A bot finds something new each time and the work grows: without repetitions it would never end.
 func TestReviewsThatNeverConvergeStop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

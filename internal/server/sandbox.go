@@ -34,14 +34,13 @@ func OpenSandbox(ctx context.Context, c config.Sandbox, program string) (*sandbo
 	return box, box.UseProgram(ctx, own, c.Walled())
 }
 
-// ownProgram is the path of pawl: the given one, or else the running program's.
 func ownProgram(given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
 	path, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("find Pawl's own program, which builds the walls inside of a sandbox: %w", err)
+		return "", fmt.Errorf("find Pawl's own program, which sets up the inside of a sandbox: %w", err)
 	}
 	return path, nil
 }
@@ -51,7 +50,7 @@ func misplaced(own string) error {
 	if own != "/pawl" && !strings.HasPrefix(own, "/pawl/work/") && !strings.HasPrefix(own, "/pawl/home/") {
 		return nil
 	}
-	return fmt.Errorf("this program is %s, and in every sandbox /pawl/work and /pawl/home are the folders of an attempt; move it, such as to /usr/local/bin/pawl", own)
+	return fmt.Errorf("this program is %s, but every sandbox mounts an attempt's folders at /pawl/work and /pawl/home; move it, for example to /usr/local/bin/pawl", own)
 }
 
 // ShowInstalled lets agents read their CLIs' files outside of /usr: in folders of nvm, or below a user's own

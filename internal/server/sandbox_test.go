@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-func TestAProgramWhereTheSandboxHasItsFoldersIsRefused(t *testing.T) {
+func TestProgramBelowSandboxFoldersIsRefused(t *testing.T) {
 	for path, refused := range map[string]bool{
 		"/pawl": true, "/pawl/work/pawl": true, "/pawl/home/bin/pawl": true,
 		"/usr/local/bin/pawl": false, "/pawl/bin/pawl": false, "/pawl2": false, "/opt/pawl": false,
@@ -21,7 +21,7 @@ func TestAProgramWhereTheSandboxHasItsFoldersIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFolderThatHoldsSecretsIsNotShownForAProgramInIt(t *testing.T) {
+func TestSandboxHidesAProgramsSecretFolder(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"codex", "node"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o755); err != nil {

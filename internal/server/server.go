@@ -28,7 +28,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// stopTime is how long a stopping server waits for its steps: a supervisor usually kills after 30 s.
+// stopTime is how long a stopping server waits for its steps: supervisors usually kill after 30 s.
 const stopTime = 25 * time.Second
 
 // Deps are a server's inputs from its process.
@@ -76,7 +76,6 @@ type Server struct {
 	stop          context.CancelFunc
 }
 
-// New makes a server that does nothing until Run.
 func New(cfg config.Server, deps Deps) *Server {
 	if deps.Started == nil {
 		deps.Started = func() {}
@@ -103,7 +102,6 @@ func (s *Server) Address() string { return s.listener.Addr().String() }
 // PagesAddress is the pages' address, as HOST:PORT.
 func (s *Server) PagesAddress() string { return s.pagesListener.Addr().String() }
 
-// Store is the server's database. Run closes it.
 func (s *Server) Store() *store.Store { return s.store }
 
 // Config is the server's configuration.
@@ -163,7 +161,7 @@ func (s *Server) start(ctx context.Context) error {
 	return nil
 }
 
-// serve answers until ctx ends and closes then.
+// serve answers until ctx ends, then closes.
 func (s *Server) serve(ctx context.Context) error {
 	served := make(chan error, 2)
 	go func() { served <- s.http.Serve(web.Listen(s.listener)) }()
@@ -229,7 +227,7 @@ func (s *Server) close() {
 		s.logged(s.store.Close(), "close the database")
 	}
 	if s.data != nil {
-		s.data.lock.Close() // closing unlocks; there is nothing to do about an error
+		s.data.lock.Close() // closing unlocks; an error changes nothing
 	}
 }
 

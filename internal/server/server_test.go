@@ -12,9 +12,8 @@ import (
 	"github.com/pawlbot/pawl/internal/store"
 )
 
-// A server that starts before its database waits for it. One that the database
-// turns away ends.
-func TestAServerWaitsForADatabaseThatIsNotUpYet(t *testing.T) {
+// A server that starts before its database waits for it. If the database rejects it, it ends.
+func TestServerWaitsForItsDatabase(t *testing.T) {
 	t.Parallel()
 	db := postgrestest.Start(t)
 	dsn := db.Address(db.NewDatabase(t, ""))

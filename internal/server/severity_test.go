@@ -16,7 +16,6 @@ const circling = testrig.CodexAgent + `echo kept > work.txt
 for i in $(seq 1 600); do echo "value: $((i%2))" > f.txt; change f.txt; sleep 0.01; done
 ` + testrig.CodexEnd
 
-// pullToWorkOn opens a pull request of a person and asks for work on it.
 func (r *rig) pullToWorkOn() (n int, head string) {
 	r.T.Helper()
 	r.Push("feature", "Start", "f.txt", "start\n")
@@ -27,8 +26,8 @@ func (r *rig) pullToWorkOn() (n int, head string) {
 	return n, head
 }
 
-// Which edits are a loop is tested in policy and solver/attempt.
-func TestALoopIsCutOffWhileItRunsAndItsWorkIsKept(t *testing.T) {
+// policy and solver/attempt test which edits are a loop.
+func TestLoopIsCutOffAndItsWorkKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(circling, "stream: codex")
@@ -61,7 +60,7 @@ func TestALoopIsCutOffWhileItRunsAndItsWorkIsKept(t *testing.T) {
 	}
 }
 
-func TestALoopOnAnIssueShowsItsVerdictOnTheKeptWork(t *testing.T) {
+func TestLoopVerdictIsShownOnKeptWork(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(circling, "stream: codex")

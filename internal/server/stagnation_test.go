@@ -9,9 +9,8 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// The reviewer asks for the same again and again, and gets the whole work again with
-// another word in it.
-func TestTheSameWorkForTheSameRequestIsCalledOverRuns(t *testing.T) {
+// The reviewer repeats one request, and each time gets the whole work with one word changed.
+func TestStagnationOverRuns(t *testing.T) {
 	t.Parallel()
 	const again = "The essay still lacks an example; please add one %s."
 	r, issue, pull, later := essays(t, fmt.Sprintf(again, "now"), fmt.Sprintf(again, "soon"), fmt.Sprintf(again, "here"), fmt.Sprintf(again, "too"))
@@ -23,15 +22,15 @@ func TestTheSameWorkForTheSameRequestIsCalledOverRuns(t *testing.T) {
 	}
 }
 
-// So does one who asks in other words each time.
-func TestTheSameWorkForARephrasedRequestIsCalledOverRuns(t *testing.T) {
+// Rephrasing the request changes nothing.
+func TestStagnationDespiteRephrasing(t *testing.T) {
 	t.Parallel()
 	essays(t, "Where is the example? I cannot find any.", "A reader needs to see the rule applied once.",
 		"Nothing here illustrates the claim.", "Show, do not tell: pick a real wheel and walk through it.")
 }
 
-// essays has a reviewer write four comments, and the agent answer each with the whole essay again and another word in it.
-// The attempt on the last one is to differ.
+// essays makes a reviewer write four comments; the agent answers each with the whole essay and one word changed. The last
+// attempt must differ.
 func essays(t *testing.T, comments ...string) (r *rig, issue, pull int, later func()) {
 	t.Helper()
 	r, start, later := paced(t)
@@ -60,7 +59,7 @@ echo "the $word fox" >> essay.txt
 	return r, issue, pull, later
 }
 
-func TestAStoppedThreadNamesAnotherThatStoppedOnTheSameTask(t *testing.T) {
+func TestStoppedThreadNamesASimilarOne(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("cat > /dev/null; echo no idea >&2; exit 1\n", "")

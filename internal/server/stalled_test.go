@@ -17,11 +17,10 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// strangers hold a connection each and open the next one when it is closed; fewer than a listener takes.
+// strangers each hold a connection and reopen it when closed; fewer than a listener accepts.
 const strangers = 500
 
-// stall opens a connection from an address of its own, sends what it is given and nothing more, until the server
-// or ctx ends it.
+// stall connects from its own address, sends what and nothing more, until the server or ctx ends the connection.
 func stall(ctx context.Context, from, to, what string) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	conn, err := dialer.DialContext(ctx, "tcp", to)
@@ -34,7 +33,7 @@ func stall(ctx context.Context, from, to, what string) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-func TestStalledConnectionsKeepNoDeliveryOut(t *testing.T) {
+func TestStalledConnectionsBlockNoDelivery(t *testing.T) {
 	t.Parallel()
 	needs.All(t, "hundreds of connections that stall")
 	const headers = "POST /api/github/hook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-GitHub-Event: ping\r\nX-GitHub-Delivery: a-b\r\n" +
@@ -43,7 +42,7 @@ func TestStalledConnectionsKeepNoDeliveryOut(t *testing.T) {
 	part := headers + length + strings.Repeat(" ", 60<<10)
 	for name, c := range map[string]struct {
 		what   string
-		leaves time.Duration // how soon a stranger leaves by itself
+		leaves time.Duration // when a stranger leaves on its own
 	}{
 		"headers that never end":            {headers, time.Hour},
 		"bodies that never come":            {headers + length, time.Hour},
@@ -68,7 +67,7 @@ func TestStalledConnectionsKeepNoDeliveryOut(t *testing.T) {
 						visit, leave := context.WithTimeout(ctx, c.leaves)
 						stall(visit, from, r.Addr, c.what)
 						leave()
-						time.Sleep(time.Second) // hundreds of connections a second leave some of two processors to the server
+						time.Sleep(time.Second) // spread the load of hundreds of connections on two processors
 					}
 				})
 			}
@@ -84,7 +83,7 @@ func TestStalledConnectionsKeepNoDeliveryOut(t *testing.T) {
 			}
 			slices.Sort(took)
 			t.Logf("%d connections opened by %d strangers; a delivery took %s at the median, %s at most", opened.Load(), strangers, took[50], took[99])
-			if took[98] > 10*time.Second { // when GitHub gives up
+			if took[98] > 10*time.Second { // GitHub's own timeout
 				t.Errorf("a delivery in a hundred took %s", took[98])
 			}
 		})

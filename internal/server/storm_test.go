@@ -15,8 +15,8 @@ import (
 // stormSize is our choice.
 const stormSize = 10_000
 
-// A reader's remarks come as fast as the server takes them, and in their midst the command of a writer.
-func TestTenThousandEventsAreAllTakenInAndOneOrderAmongThemIsObeyed(t *testing.T) {
+// A reader's remarks arrive as fast as the server accepts them, with a writer's command among them.
+func TestCommandAmongTenThousandEventsIsObeyed(t *testing.T) {
 	t.Parallel()
 	needs.All(t, "ten thousand webhooks")
 	r := newRig(t, nil)
@@ -34,7 +34,7 @@ func TestTenThousandEventsAreAllTakenInAndOneOrderAmongThemIsObeyed(t *testing.T
 	for range 32 {
 		wg.Go(func() {
 			for i := sent.Add(1); i <= stormSize; i = sent.Add(1) {
-				// Each is a remark of its own, with an id that no other has.
+				// Each remark has its own id.
 				body := bytes.Replace(remark.Payload, []byte(`"comment":{"id":`), fmt.Appendf(nil, `"comment":{"id":%d`, i), 1)
 				guid := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
 				if status, _ := r.Hook(body, map[string]string{"X-GitHub-Event": "issue_comment", "X-GitHub-Delivery": guid}); status/100 != 2 {

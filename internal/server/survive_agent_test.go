@@ -10,10 +10,9 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// What an agent does to its own process or to the machine is its own failure:
-// the attempt ends, and the next thread is served as if nothing had been.
+// Damage by an agent to its process or the machine ends only its own attempt; the next thread runs normally.
 
-func TestAnAgentThatTheKernelEndsIsACrash(t *testing.T) {
+func TestKilledAgentIsACrash(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
@@ -37,7 +36,7 @@ func TestAnAgentThatTheKernelEndsIsACrash(t *testing.T) {
 	}
 }
 
-func TestAFullWorkspaceFailsOnlyItsAttempt(t *testing.T) {
+func TestFullWorkspaceFailsOnlyItsAttempt(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
 		"the agent gives up":       "cat /dev/zero > big && exit 0; echo 'no space' >&2; exit 1\n",
@@ -65,17 +64,16 @@ func TestAFullWorkspaceFailsOnlyItsAttempt(t *testing.T) {
 	}
 }
 
-// A fork bomb in mode auto is bounded by the kernel for an ordinary user (see
-// internal/sandbox); what it leaves is ended with the attempt in any case.
-func TestWhatForksAndDetachesEndsWithItsAttempt(t *testing.T) {
+// For an ordinary user, mode auto bounds a fork bomb by the kernel (see internal/sandbox); the attempt's end kills the
+// rest in any case.
+func TestDetachedProcessesEndWithTheAttempt(t *testing.T) {
 	t.Parallel()
 	for i, mode := range []string{"none", "auto"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
 			nap := testrig.Nap(400 + i)
-			// A bomb of three generations: 4 + 16 + 64 processes, each a session of
-			// its own that ignores SIGTERM.
+			// A bomb of three generations: 4 + 16 + 64 processes, each in a session of its own and ignoring SIGTERM.
 			r.Agent("", "timeout: 20s") // a busy machine needs seconds to start the bomb
 			r.Must(os.WriteFile(filepath.Join(r.Dir, "agent.sh"), []byte(`#!/bin/sh
 cat > /dev/null

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestARevokedTokenDoesNotEndTheRun(t *testing.T) {
+func TestRevokedTokenDoesNotEndTheRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	n := r.AtWork()
@@ -27,7 +27,7 @@ func TestARevokedTokenDoesNotEndTheRun(t *testing.T) {
 	}
 }
 
-func TestATokenThatIsRevokedAgainAndAgainStillLeavesOneOfEach(t *testing.T) {
+func TestRepeatedlyRevokedTokenDoublesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	n := r.AtWork()
@@ -42,7 +42,7 @@ func TestATokenThatIsRevokedAgainAndAgainStillLeavesOneOfEach(t *testing.T) {
 	r.WantSolved(n)
 }
 
-func TestFailuresOfGitHubAreRetriedAndNothingIsDoubled(t *testing.T) {
+func TestGitHubFailuresAreRetriedWithoutDoubling(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -68,8 +68,7 @@ func TestFailuresOfGitHubAreRetriedAndNothingIsDoubled(t *testing.T) {
 	}
 }
 
-// solvedDespite solves an issue while GitHub fails once in a way, with one call of
-// the agent.
+// solvedDespite solves an issue with one agent call while GitHub fails once.
 func (r *rig) solvedDespite(fault fakegithub.Fault) {
 	r.T.Helper()
 	r.World.Inject(fault)
@@ -85,8 +84,7 @@ func (r *rig) solvedDespite(fault fakegithub.Fault) {
 	}
 }
 
-// wantStoredWait waits until the one thread waits in the database for GitHub's limit,
-// with its pull request still to be opened.
+// wantStoredWait waits until the only thread stores a wait for GitHub's limit, with its pull request still to be opened.
 func (r *rig) wantStoredWait() {
 	r.T.Helper()
 	r.Await("the stored wait", func() bool {
@@ -99,8 +97,8 @@ func (r *rig) wantStoredWait() {
 	}
 }
 
-// A worker that slept for most of a minute would be missed by other threads.
-func TestAWaitOf45SecondsForGitHubIsStoredAndNotSleptThrough(t *testing.T) {
+// A worker that sleeps for most of a minute would starve other threads.
+func TestWaitForGitHubIsStored(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("echo two >> a.txt\n", "")
@@ -118,7 +116,7 @@ func TestAWaitOf45SecondsForGitHubIsStoredAndNotSleptThrough(t *testing.T) {
 	}
 }
 
-func TestWhatEndsAtGitHubEndsTheRun(t *testing.T) {
+func TestEndAtGitHubEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -138,7 +136,7 @@ func TestWhatEndsAtGitHubEndsTheRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, nil)
-			// The first attempt makes the pull request, the second is caught.
+			// The first attempt makes the pull request, the second is interrupted.
 			r.Agent("cat > /dev/null\n[ $(wc -l < \"$CTRL/calls\") = 1 ] && { echo two >> a.txt; exit 0; }\n"+testrig.Waiting, "")
 			r.Start()
 			n := r.Solve("A second line", "Please add a second line to a.txt.")
@@ -168,7 +166,7 @@ func TestWhatEndsAtGitHubEndsTheRun(t *testing.T) {
 	}
 }
 
-// toldUnder wants that GitHub shows under the repository's new name how the work ended.
+// toldUnder wants the result on GitHub under the repository's new name.
 func (r *rig) toldUnder(repo string, n int) {
 	r.T.Helper()
 	for _, c := range r.World.CheckRuns(repo) {
@@ -185,16 +183,15 @@ func (r *rig) toldUnder(repo string, n int) {
 	}
 }
 
-// GitHub names no repositories in the event that ends a suspension, a new installation
-// has an id of its own, and the event may be lost as any other.
-func TestWhereTheAppComesBackAnOrderIsObeyed(t *testing.T) {
+// GitHub names no repositories when a suspension ends, a new installation has a new id, and the event may be lost.
+func TestReinstalledAppObeysCommands(t *testing.T) {
 	t.Parallel()
 	type world = *fakegithub.Server
 	for _, c := range []struct {
 		name     string
 		leave    func(world) error
 		comeBack func(world) error
-		told     bool // of the end
+		told     bool // the end was reported
 	}{
 		{"suspension", func(w world) error { return w.Suspend(testrig.Repo) }, func(w world) error { return w.Unsuspend(testrig.Repo) }, true},
 		{"suspension whose end is not told", func(w world) error { return w.Suspend(testrig.Repo) }, func(w world) error { return w.Unsuspend(testrig.Repo) }, false},
@@ -235,7 +232,7 @@ func TestWhereTheAppComesBackAnOrderIsObeyed(t *testing.T) {
 	}
 }
 
-func TestAfterItsPullRequestWasClosedAnIssueCanBeSolvedAnew(t *testing.T) {
+func TestIssueCanBeSolvedAgainAfterClose(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent("wc -l < \"$CTRL/calls\" >> a.txt\n", "")
@@ -258,7 +255,7 @@ func TestAfterItsPullRequestWasClosedAnIssueCanBeSolvedAnew(t *testing.T) {
 	}
 }
 
-func TestSIGTERMDuringAnAttemptLeavesAStateToGoOnFrom(t *testing.T) {
+func TestSIGTERMDuringAttemptLeavesResumableState(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	n := r.AtWork()

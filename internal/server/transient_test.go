@@ -12,8 +12,8 @@ import (
 const overloaded = `printf '{"type":"turn.failed","error":{"message":"unexpected status 503 Service Unavailable: overloaded"}}\n'; exit 1
 `
 
-// The work is there when the first refusal comes; what completes it finds nothing to change, and is verified.
-func TestRefusalsThatPassAreWaitedOut(t *testing.T) {
+// The work is complete before the first refusal; the next attempt changes nothing and is verified.
+func TestTransientRefusalsAreWaitedOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"a.txt": "one\n", ".github/pawl.yml": "verify: [\"grep two a.txt\"]\n"})
 	r.Config = "policy: {transient: {backoff_start: 10m, backoff_cap: 10m}}\n"

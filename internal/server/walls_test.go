@@ -9,7 +9,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-func TestAnAgentReachesWhatTheOperatorListsAndNothingElse(t *testing.T) {
+func TestAgentReachesOnlyListedHosts(t *testing.T) {
 	t.Parallel()
 	testrig.Sandboxed(t)
 	r, look := testrig.Looking(t, "")
@@ -36,8 +36,8 @@ func TestAnAgentReachesWhatTheOperatorListsAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestAKnownFailureByARefusedHostSaysSo has the commands of the base and of the change fail for want of a host.
-func TestAKnownFailureByARefusedHostSaysSo(t *testing.T) {
+// The commands of base and change fail for want of a host.
+func TestKnownFailureNamesTheRefusedHost(t *testing.T) {
 	t.Parallel()
 	testrig.Sandboxed(t)
 	r := newRig(t, map[string]string{"a.txt": "one\n", config.RepoFile: testrig.AllChecks + "verify:\n  - curl -sS -m 20 https://verify.example.org/ 2>/dev/null\n"})
@@ -54,8 +54,8 @@ func TestAKnownFailureByARefusedHostSaysSo(t *testing.T) {
 	}
 }
 
-// TestAnOpenNetworkIsSaidInEveryCheckRun is also the control: the same agent reaches what it looks for.
-func TestAnOpenNetworkIsSaidInEveryCheckRun(t *testing.T) {
+// This is also the control: the same agent reaches its target.
+func TestOpenNetworkIsInEveryCheckRun(t *testing.T) {
 	t.Parallel()
 	testrig.Sandboxed(t)
 	r, look := testrig.Looking(t, "open")

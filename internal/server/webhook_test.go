@@ -11,7 +11,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// delivered returns the newest delivery of an event.
 func (r *rig) delivered(event string) fakegithub.Delivery {
 	r.T.Helper()
 	var found fakegithub.Delivery
@@ -26,7 +25,7 @@ func (r *rig) delivered(event string) fakegithub.Delivery {
 	return found
 }
 
-func TestAWebhookWaitsNeitherForGitHubNorForAnAgent(t *testing.T) {
+func TestWebhookWaitsForNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.GatedAgent, "")
@@ -34,7 +33,7 @@ func TestAWebhookWaitsNeitherForGitHubNorForAnAgent(t *testing.T) {
 	r.Start()
 	n := r.Solve("A second line", "Please.")
 	r.Await("the agent", func() bool { return r.Calls() == 1 })
-	// From here on GitHub answers nothing.
+	// From here on GitHub does not answer.
 	r.World.Inject(fakegithub.Fault{Route: "* **", Times: -1, Latency: time.Hour})
 	r.Writes(n, testrig.Writer, "/pawl solve also a third line")
 	r.Must(r.World.WaitDelivered(t.Context()))
@@ -48,7 +47,7 @@ func TestAWebhookWaitsNeitherForGitHubNorForAnAgent(t *testing.T) {
 	r.World.ClearFaults()
 }
 
-func TestWebhooksComeFromGitHubsAddressesWhereTheConfigurationSaysSo(t *testing.T) {
+func TestForeignWebhookAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.Agent(testrig.PlainAgent, "")
@@ -63,7 +62,7 @@ func TestWebhooksComeFromGitHubsAddressesWhereTheConfigurationSaysSo(t *testing.
 	if got := ping("192.30.252.9"); got != http.StatusOK {
 		t.Errorf("from GitHub: %d, want 200", got)
 	}
-	// A start while GitHub is away knows it, too.
+	// After a start while GitHub is down the ranges are still known.
 	r.Stop(syscall.SIGTERM)
 	r.World.Inject(fakegithub.Fault{Route: "GET /meta", Status: http.StatusServiceUnavailable, Times: -1})
 	r.Start()

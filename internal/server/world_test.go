@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/internal/testrig"
 )
 
-// rig is the world of internal/testrig, with what the tests of this package look at in it.
+// rig is internal/testrig's world with this package's checks.
 type rig struct{ *testrig.Rig }
 
 func newRig(t *testing.T, files map[string]string) *rig {
@@ -17,8 +17,8 @@ func newRig(t *testing.T, files map[string]string) *rig {
 
 func TestMain(m *testing.M) { testrig.Main(m) }
 
-// paced is a rig whose clocks, GitHub's and the server's, move on by a minute, then two, and so on: whoever speaks after
-// each call of later does not speak at a program's pace.
+// paced is a rig whose clocks jump by a minute, then two, and so on at each call of later, so that remarks do not arrive at
+// a program's pace.
 func paced(t *testing.T) (r *rig, start, later func()) {
 	t.Helper()
 	r = newRig(t, nil)

@@ -74,13 +74,13 @@ const Patience = 10 * time.Minute
 
 // quick are the end-to-end tests that make check runs: each of the main ways through the program once.
 var quick = []string{
-	"TestAnIssueBecomesADraftPullRequest",
-	"TestTheTextIsThatOfThePayload",
+	"TestIssueBecomesDraftPullRequest",
+	"TestPromptUsesThePayloadsText",
 	"TestButtonsWorkForWritersOnly",
 	"TestImmediateUsageLimitStopsAfter3",
-	"TestAStopEndsVerificationToo",
+	"TestStopEndsVerification",
 	"TestWorkDoneBeforeATimeoutIsKept",
-	"TestARevokedTokenDoesNotEndTheRun",
+	"TestRevokedTokenDoesNotEndTheRun",
 }
 
 // EndToEnd skips an end-to-end test that make check leaves out.
