@@ -4,7 +4,7 @@
 //	question                                             file
 //	which addresses and names are accepted                setup.go
 //	what does the user read at the end                    setup.go
-//	which permissions and events are asked for            page.go
-//	who may use the page on this machine, and how often   page.go
+//	which permissions and events does the App request     page.go
+//	who may use the local page, and how often             page.go
 //	which files are written, and with which modes         page.go, writeSecret
 package setup

@@ -22,12 +22,12 @@ import (
 
 const webhookSecret = "a webhook secret of some length"
 
-// flow is one pawl setup against a fake GitHub, and the folder that it writes to.
+// flow is one pawl setup against a fake GitHub, and its folder.
 type flow struct {
 	*testing.T
 	github *fakegithub.Server
 	flags  Flags
-	page   *url.URL // nil where it ended before it had one
+	page   *url.URL // nil if it ended before showing a page
 	said   screen
 	stop   context.CancelFunc
 	ended  chan error
@@ -57,7 +57,7 @@ func (f *flow) must(err error) {
 	}
 }
 
-// screen is where pawl setup writes. It tells the first address, or the link, that it shows.
+// screen is pawl setup's output. It reports the first address or link in it.
 type screen struct {
 	sync.Mutex
 	text  strings.Builder
@@ -100,7 +100,7 @@ func (f *flow) start() {
 	}
 }
 
-// fails waits for the end, and checks that the error has these words, not the code, and that nothing was written.
+// fails waits for an error that contains these words but not the code, and checks that no file was written.
 func (f *flow) fails(words, code string) {
 	f.Helper()
 	err := <-f.ended
@@ -125,10 +125,9 @@ func (f *flow) files() map[string]os.FileMode {
 	return modes
 }
 
-// browser follows no redirect by itself.
 var browser = http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// get reads a page, under the name of a host.
+// get reads a page under a host name.
 func (f *flow) get(host, address string) (status int, body string) {
 	f.Helper()
 	req, err := http.NewRequestWithContext(f.Context(), http.MethodGet, address, nil)
@@ -147,7 +146,7 @@ var (
 	formManifest = regexp.MustCompile(`name="?manifest"? value=(?:"([^"]*)"|'([^']*)')`)
 )
 
-// press sends a page's form to GitHub, and returns its manifest and where GitHub sends the browser.
+// press submits a page's form to GitHub, and returns the manifest and GitHub's redirect.
 func (f *flow) press(form string) (manifest string, back *url.URL) {
 	f.Helper()
 	action, value := formAction.FindStringSubmatch(form), formManifest.FindStringSubmatch(form)
@@ -163,7 +162,7 @@ func (f *flow) press(form string) (manifest string, back *url.URL) {
 	return manifest, back
 }
 
-// asks starts the flow and creates the App at GitHub, which sends the browser back.
+// asks creates the App at GitHub and returns the redirect.
 func (f *flow) asks() (back *url.URL) {
 	f.Helper()
 	f.start()
@@ -175,7 +174,7 @@ func (f *flow) asks() (back *url.URL) {
 	return back
 }
 
-func TestSetupMakesTheAppAndWritesWhatTheServerNeeds(t *testing.T) {
+func TestSetupCreatesTheAppAndItsFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit     func(*Flags)
 		callback string
@@ -229,7 +228,7 @@ func TestSetupMakesTheAppAndWritesWhatTheServerNeeds(t *testing.T) {
 	}
 }
 
-func TestSetupTakesNothingFromStrangers(t *testing.T) {
+func TestSetupIgnoresStrangers(t *testing.T) {
 	f := newFlow(t)
 	back := f.asks()
 	answer := func(code, state string) string {
@@ -258,20 +257,20 @@ func TestSetupTakesNothingFromStrangers(t *testing.T) {
 	if resp.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("a POST: %s, want 405", resp.Status)
 	}
-	// After all that the user's own answer still counts.
+	// The user's own answer still works after all that.
 	if status, body := f.get("", back.String()); status != http.StatusOK || <-f.ended != nil {
 		t.Errorf("the answer of GitHub: %d %s", status, body)
 	}
 }
 
-func TestAnAnswerOfGitHubCountsOnce(t *testing.T) {
+func TestGitHubsAnswerCountsOnce(t *testing.T) {
 	f := newFlow(t)
 	back := f.asks()
 	statuses := make(chan int, 5)
 	for range cap(statuses) {
 		go func() {
 			resp, err := browser.Get(back.String())
-			if err != nil { // setup has ended meanwhile
+			if err != nil { // setup has ended
 				statuses <- http.StatusConflict
 				return
 			}
@@ -292,14 +291,14 @@ func TestAnAnswerOfGitHubCountsOnce(t *testing.T) {
 	}
 }
 
-// The server's machine has no browser and no address: the link holds the form, and the user brings along what GitHub
-// answered. A wrong paste is explained, and the next one counts.
-func TestSetupWithoutABrowserAndAnAddress(t *testing.T) {
+// The server's machine has no browser and no address: the link contains the form, and the user pastes GitHub's answer. A
+// wrong paste is explained, and the next one works.
+func TestSetupWithoutBrowserAndAddress(t *testing.T) {
 	right := func(back string) string { return back }
 	for name, c := range map[string]struct {
 		pastes []func(back string) string
-		says   string // of the paste before the last one
-		fails  string // empty where it works
+		says   string // about the paste before the last one
+		fails  string // empty for success
 	}{
 		"the address": {[]func(string) string{right}, "", ""},
 		"another state first": {[]func(string) string{
@@ -307,7 +306,7 @@ func TestSetupWithoutABrowserAndAnAddress(t *testing.T) {
 		}, "belongs to another link", ""},
 		"no address first": {[]func(string) string{
 			func(string) string { return "hello" }, right,
-		}, "that is no address; it begins with http", ""},
+		}, "that is not the address; it begins with http", ""},
 		"a blank line first": {[]func(string) string{
 			func(string) string { return "" }, right,
 		}, "", ""},
@@ -322,7 +321,7 @@ func TestSetupWithoutABrowserAndAnAddress(t *testing.T) {
 		}, "is not GitHub's", ""},
 		"nothing right until the input ends": {[]func(string) string{
 			func(string) string { return "hello" },
-		}, "", "that is no address"},
+		}, "", "that is not the address"},
 		"nothing at all": {nil, "", "ended before an address was pasted"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -362,7 +361,7 @@ func TestSetupWithoutABrowserAndAnAddress(t *testing.T) {
 	}
 }
 
-// With a whole page in it the link had 3,443 characters.
+// A link with the whole page had 3,443 characters.
 func TestTheLinkIsShort(t *testing.T) {
 	f := newFlow(t)
 	f.flags.GitHub, f.flags.URL = "https://github.com", ""
@@ -375,7 +374,6 @@ func TestTheLinkIsShort(t *testing.T) {
 	}
 }
 
-// Values of the form cannot leave their quotes.
 func TestTheLinkQuotesItsValues(t *testing.T) {
 	f := newFlow(t)
 	f.flags.Name = `Ada's "<b>&#39;`
@@ -393,7 +391,7 @@ func TestTheLinkQuotesItsValues(t *testing.T) {
 	}
 }
 
-// The page is reached under the server's public address where that leads to its port, and GitHub leads back there.
+// The public address reaches the page if it leads to its port; GitHub redirects there.
 func TestSetupUnderThePublicAddress(t *testing.T) {
 	f := newFlow(t)
 	f.start()
@@ -412,10 +410,10 @@ func TestSetupUnderThePublicAddress(t *testing.T) {
 func TestSetupRefusesFlags(t *testing.T) {
 	for want, edit := range map[string]func(*Flags){
 		"--url: http://pawl.example.com does not begin with https://":      func(f *Flags) { f.URL = "http://pawl.example.com" },
-		"--url: write an address like https://pawl.example.com, without":   func(f *Flags) { f.URL = "https://a:b@pawl.example.com" },
+		"--url: use an address like https://pawl.example.com, without":     func(f *Flags) { f.URL = "https://a:b@pawl.example.com" },
 		"--github: http://github.example.com does not begin with https://": func(f *Flags) { f.GitHub = "http://github.example.com" },
 		"--github: https://github.com/acme has a path; name the host only": func(f *Flags) { f.GitHub = "https://github.com/acme" },
-		`--org: "a/../b" is no name of an organization`:                    func(f *Flags) { f.Org = "a/../b" },
+		`--org: "a/../b" is not a valid name of a GitHub organization`:     func(f *Flags) { f.Org = "a/../b" },
 		"--name: an App's name has 1 to 34 characters":                     func(f *Flags) { f.Name = strings.Repeat("x", 35) },
 		`--backend: "perl" is not one of codex, claude, gemini, opencode`:  func(f *Flags) { f.Backend = "perl" },
 	} {
@@ -427,7 +425,7 @@ func TestSetupRefusesFlags(t *testing.T) {
 	}
 }
 
-// Nothing is made where a file is in the way, or comes there meanwhile.
+// Setup creates nothing if a file exists, or appears meanwhile.
 func TestSetupOverwritesNothing(t *testing.T) {
 	for _, name := range []string{"pawl.yml", "app.pem"} {
 		f := newFlow(t)
@@ -459,10 +457,10 @@ func TestSetupOverwritesNothing(t *testing.T) {
 	}
 }
 
-func TestSetupSaysWhatBecameOfTheAppWhenGitHubFails(t *testing.T) {
+func TestSetupReportsTheAppAfterGitHubFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault fakegithub.Fault
-		fails string // empty where it works
+		fails string // empty for success
 	}{
 		"for a moment":                 {fakegithub.Fault{Status: 502}, ""},
 		"for good":                     {fakegithub.Fault{Status: 502, Times: -1}, "the App itself may exist now: delete it at"},
@@ -486,15 +484,15 @@ func TestSetupSaysWhatBecameOfTheAppWhenGitHubFails(t *testing.T) {
 	}
 }
 
-func TestSetupEndsWhenItIsInterrupted(t *testing.T) {
+func TestSetupEndsAtInterrupt(t *testing.T) {
 	f := newFlow(t)
 	f.start()
 	f.stop()
-	f.fails("interrupted; nothing was made", "")
+	f.fails("interrupted; no App was created", "")
 }
 
-// The code is of an App that another made, who learned the state.
-func TestSetupRefusesAnAppOfSomebodyElse(t *testing.T) {
+// Another user learned the state and sends the code of their own App.
+func TestSetupRefusesAForeignApp(t *testing.T) {
 	f := newFlow(t)
 	f.flags.Org = "acme"
 	back := f.asks()

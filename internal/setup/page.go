@@ -40,7 +40,7 @@ type setupPage struct {
 	finished chan struct{} // closed when next and err are set
 	next     []step
 	err      error
-	used     atomic.Bool // the state came back
+	used     atomic.Bool // an answer with the state came
 }
 
 // form writes a page that sends the manifest to GitHub, which then redirects to redirect.
@@ -119,9 +119,9 @@ func (p *setupPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
 	case !p.serves(r.Host):
-		http.Error(w, "This page is at "+p.base()+" only.", http.StatusMisdirectedRequest)
+		http.Error(w, "This page is only at "+p.base()+".", http.StatusMisdirectedRequest)
 	case r.Method != http.MethodGet:
-		http.Error(w, "This page can only be looked at.", http.StatusMethodNotAllowed)
+		http.Error(w, "This page accepts only GET.", http.StatusMethodNotAllowed)
 	case path == "/created":
 		p.created(w, r)
 	case same(path, "/"+p.secret):
@@ -174,17 +174,17 @@ func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
 	code := q.Get("code")
 	switch {
 	case !same(q.Get("state"), p.state):
-		const told = "This did not come from the page that pawl setup showed. " +
+		const told = "This request did not come from the page that pawl setup showed. " +
 			"Start there again."
 		http.Error(w, told, http.StatusForbidden)
 		return
 	case !forge.ValidCode(code):
-		const told = "GitHub sent no code that can be read. " +
+		const told = "GitHub sent no valid code. " +
 			"Start again on the page that pawl setup showed."
 		http.Error(w, told, http.StatusBadRequest)
 		return
 	case p.used.Swap(true):
-		const told = "GitHub's answer was taken already. Look at the terminal."
+		const told = "Setup already has GitHub's answer. Look at the terminal."
 		http.Error(w, told, http.StatusConflict)
 		return
 	}
@@ -195,7 +195,7 @@ func (p *setupPage) created(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.err != nil {
-		http.Error(w, "It did not work: "+p.err.Error(), http.StatusBadGateway)
+		http.Error(w, "Setup failed: "+p.err.Error(), http.StatusBadGateway)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -294,7 +294,7 @@ func (s Setup) write(app forge.NewApp) (unset []string, err error) {
 	return slices.Compact(unset), nil
 }
 
-// writeSecret makes a file for this user only. It follows no link and overwrites nothing.
+// writeSecret creates a file that only this user can read. It follows no link and overwrites nothing.
 func writeSecret(path, text string) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

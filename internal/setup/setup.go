@@ -30,10 +30,10 @@ const maxAppName = 34
 type Flags struct {
 	URL     string // the server's URL for GitHub; empty to poll GitHub
 	Pages   string // the pages' URL; empty for the server's own machine
-	GitHub  string // its address
+	GitHub  string // GitHub's address
 	Org     string // the App's owner; empty for the signed-in account
 	Name    string // of the App
-	Config  string // the file to write
+	Config  string // file to write
 	Backend string // the first agent, one of config.CLIs
 	// Listen is the page's address; Headless works without a page: the user pastes GitHub's answer.
 	Listen   string
@@ -72,7 +72,7 @@ func New(f Flags, version string) (Setup, error) {
 	}
 	switch {
 	case f.Org != "" && !orgPattern.MatchString(f.Org):
-		return s, fmt.Errorf("--org: %q is no name of an organization at GitHub", f.Org)
+		return s, fmt.Errorf("--org: %q is not a valid name of a GitHub organization", f.Org)
 	case f.Name == "" || len([]rune(f.Name)) > maxAppName:
 		return s, fmt.Errorf("--name: an App's name has 1 to %d characters", maxAppName)
 	case !slices.Contains(config.CLIs(), f.Backend):
@@ -96,7 +96,7 @@ func address(flag, text string) (*url.URL, error) {
 	isURL := u.Host != "" && u.Opaque == ""
 	extra := u.User != nil || u.RawQuery != "" || u.Fragment != ""
 	if !isURL || extra {
-		return nil, fmt.Errorf("%s: write an address like https://pawl.example.com, "+
+		return nil, fmt.Errorf("%s: use an address like https://pawl.example.com, "+
 			"without user and query", flag)
 	}
 	switch u.Scheme {
@@ -133,20 +133,20 @@ func hubOf(web string) (hub, error) {
 	return hub{web: u.String(), rest: base + "/v3", graphql: base + "/graphql"}, nil
 }
 
-// Run shows the page until GitHub has made the App, and writes the files.
+// Run shows the page until GitHub has created the App, then writes the files.
 func (s Setup) Run(ctx context.Context, in io.Reader, out io.Writer) error {
-	// Before anything is made at GitHub.
+	// Check before GitHub creates anything.
 	if err := s.free(); err != nil {
 		return err
 	}
-	late := fmt.Errorf("nothing came back from GitHub within %s; run pawl setup again", setupTime)
+	late := fmt.Errorf("GitHub did not answer within %s; run pawl setup again", setupTime)
 	ctx, cancel := context.WithTimeoutCause(ctx, setupTime, late)
 	defer cancel()
 	next, err := s.flow(ctx, in, out)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nThe App is made. Its key is in %s and the configuration in %s; "+
+	fmt.Fprintf(out, "\nThe App exists. Its key is in %s and the configuration in %s; "+
 		"both are secret.\n\nNext:\n", s.key(), s.Config)
 	for i, one := range next {
 		fmt.Fprintf(out, "  %d. %s\n", i+1, one)
@@ -173,10 +173,10 @@ func (s Setup) flow(ctx context.Context, in io.Reader, out io.Writer) ([]step, e
 	}
 	_, port, _ := net.SplitHostPort(page.listener.Addr().String())
 	fmt.Fprintf(out, "Open this page in a browser on this machine:\n\n    %s\n\n"+
-		"From another one: ssh -L %s:127.0.0.1:%s THIS-MACHINE first, or use --headless",
+		"From another machine: ssh -L %s:127.0.0.1:%s THIS-MACHINE first, or use --headless",
 		page.base()+"/"+page.secret, port, port)
 	if s.public != nil {
-		fmt.Fprintf(out, ".\nWhere %s leads to this port already: %s/%s/remote",
+		fmt.Fprintf(out, ".\nIf %s already leads to this port: %s/%s/remote",
 			s.public, s.public, page.secret)
 	}
 	fmt.Fprintf(out, "\n\nIt creates the App at %s. Waiting …\n", s.hub.web)
@@ -191,7 +191,7 @@ func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]ste
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(out, "Paste this link into the address bar of any browser that is signed in at %s:\n\n%s\n\n"+
+	fmt.Fprintf(out, "Paste this link into the address bar of a browser that is signed in at %s:\n\n%s\n\n"+
 		"GitHub then shows your Apps, and the address ends with code=…. "+
 		"Paste that whole address here:\n",
 		s.hub.web, link)
@@ -209,7 +209,7 @@ func (s Setup) headless(ctx context.Context, in io.Reader, out io.Writer) ([]ste
 				return steps, err
 			}
 			wrong = err
-			fmt.Fprintf(out, "\nNot taken: %v.\nPaste the address that GitHub shows after \"Create GitHub App\":\n", err)
+			fmt.Fprintf(out, "\nNot accepted: %v.\nPaste the address that GitHub shows after \"Create GitHub App\":\n", err)
 		case <-ctx.Done():
 			return nil, stopped(ctx)
 		}
@@ -250,13 +250,13 @@ func (s Setup) pasted(ctx context.Context, line, state string) (steps []step, ag
 func (s Setup) codeIn(line, state string) (string, error) {
 	u, err := url.Parse(line)
 	if err != nil {
-		return "", errors.New("that is no address")
+		return "", errors.New("that is not an address")
 	}
 	q := u.Query()
 	code := q.Get("code")
 	switch {
 	case u.Host == "":
-		return "", fmt.Errorf("that is no address; it begins with %s", s.appsPage())
+		return "", fmt.Errorf("that is not the address; it begins with %s", s.appsPage())
 	case code == "":
 		return "", errors.New("that address has no code=…; it is the page from before the App was created, or was cut")
 	case !same(q.Get("state"), state):
@@ -287,7 +287,7 @@ var quoted = strings.NewReplacer("&", "&amp;", "'", "&#39;")
 func stopped(ctx context.Context) error {
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {
-		return errors.New("interrupted; nothing was made")
+		return errors.New("interrupted; no App was created")
 	}
 	return err
 }
@@ -323,9 +323,9 @@ func (s Setup) check(app forge.NewApp) error {
 	case s.Org != "" && !strings.EqualFold(app.Owner.Login, s.Org):
 		return fmt.Errorf("it belongs to %q, not to %q", app.Owner.Login, s.Org)
 	case !slugPattern.MatchString(app.Slug):
-		return fmt.Errorf("its short name %q is none that GitHub gives", app.Slug)
+		return fmt.Errorf("its short name %q is not valid at GitHub", app.Slug)
 	case app.WebhookSecret == "":
-		return errors.New("it has no webhook secret, so anybody could send webhooks")
+		return errors.New("it has no webhook secret, so anyone could send webhooks")
 	}
 	_, err := forge.New(forge.Config{
 		WebURL:     s.hub.web,
@@ -347,7 +347,7 @@ func (s Setup) appsPage() string {
 // nobody can own a name below example.com (RFC 2606).
 const placeholder = "https://pawl.example.com"
 
-// hook is the address before the webhook's path.
+// hook is the webhook's address without its path.
 func (s Setup) hook() string {
 	if s.public == nil {
 		return placeholder
@@ -371,12 +371,12 @@ func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
 		install = strings.TrimRight(app.HTMLURL, "/")
 	}
 	steps = append(steps, step{
-		Text: "Install the App on the repositories it shall work on",
+		Text: "Install the App on its repositories",
 		Link: install + "/installations/new",
 	})
 	for _, name := range unset {
 		steps = append(steps, step{
-			Text:    "Set the variable from which " + s.Config + " takes a key",
+			Text:    "Set the variable that gives " + s.Config + " its key",
 			Command: "export " + name + "=…",
 		})
 	}
@@ -395,7 +395,7 @@ func (s Setup) next(app forge.NewApp, unset []string) (steps []step) {
 	})
 	if s.Pages != "" {
 		steps = append(steps, step{
-			Text: "Have " + s.Pages + " lead to 127.0.0.1:8081, where the pages are",
+			Text: "Make " + s.Pages + " lead to 127.0.0.1:8081, where the pages are",
 		})
 	}
 	return append(steps,

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/internal/forge"
 )
 
-func TestTheAPIsOfEveryGitHubAreFound(t *testing.T) {
+func TestAPIAddresses(t *testing.T) {
 	for web, want := range map[string]hub{
 		"https://github.com":           {"https://github.com", "https://api.github.com", "https://api.github.com/graphql"},
 		"https://GitHub.com/":          {"https://GitHub.com", "https://api.github.com", "https://api.github.com/graphql"},
@@ -28,8 +28,8 @@ func TestTheAPIsOfEveryGitHubAreFound(t *testing.T) {
 	}
 }
 
-// app.yml is what people read, and what the release carries.
-func TestTheManifestIsThatOfAppYML(t *testing.T) {
+// Users read app.yml, and the release contains it.
+func TestManifestEqualsAppYML(t *testing.T) {
 	data, err := os.ReadFile("../../app.yml")
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestTheManifestIsThatOfAppYML(t *testing.T) {
 	}
 }
 
-func TestSecretsOfAnyFormAreWrittenSoThatTheyAreRead(t *testing.T) {
+func TestSecretsSurviveWritingAndReading(t *testing.T) {
 	for _, backend := range config.CLIs() {
 		for _, secret := range []string{`a "quoted" secret \ of length`, "a secret with ${HOME} in it", "a secret with $${ in it, é", "tab\tand\nline # no comment"} {
 			s, err := New(Flags{URL: "https://pawl.example.com", Pages: "https://pages.example.com/pawl/", GitHub: "https://github.com", Name: "pawl", Config: "pawl.yml", Backend: backend}, "test")
@@ -76,8 +76,8 @@ func TestSecretsOfAnyFormAreWrittenSoThatTheyAreRead(t *testing.T) {
 	}
 }
 
-// What a new file leaves out can be taken where it stands, by removing the # before it.
-func TestTheNewFileIsShortAndItsCommentsAreLines(t *testing.T) {
+// Removing the # enables each optional part of a new file.
+func TestNewFileIsShortAndUncommentable(t *testing.T) {
 	for _, backend := range config.CLIs() {
 		for _, f := range []Flags{{}, {URL: "https://pawl.example.com", Pages: "https://pages.example.com"}, {GitHub: "https://git.example.com"}} {
 			f.Name, f.Config, f.Backend, f.GitHub = "pawl", "pawl.yml", backend, cmp.Or(f.GitHub, "https://github.com")
@@ -118,8 +118,8 @@ func TestTheNewFileIsShortAndItsCommentsAreLines(t *testing.T) {
 	}
 }
 
-// takesEachPart takes each part of a new file alone: a section with its keys, a key of a section, a provider, and a
-// backend with its provider.
+// takesEachPart enables each part of a new file alone: a section with its keys, a key, a provider, and a backend with its
+// provider.
 func takesEachPart(t *testing.T, text string) {
 	t.Helper()
 	taken := func(line string) string { return strings.Replace(line, "# ", "", 1) }
