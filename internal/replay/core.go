@@ -26,7 +26,7 @@ type decided struct {
 	Started, Ended time.Time
 	Untimed        bool
 	Notes          []string
-	// Avoided: policy would not have started the attempt; Decision is the one that prevented it.
+	// Avoided means that policy would not have started the attempt; Decision is the one that prevented it.
 	Avoided  bool
 	Decision policy.Decision
 }
@@ -67,7 +67,7 @@ type player struct {
 	cfg  config.Server
 	kept []thread.Event
 	at   time.Time
-	// dirty says that something was kept since the last decision.
+	// dirty means that events were kept since the last decision.
 	dirty bool
 	// avoiding says that the recording has continued after policy stopped.
 	avoiding bool
@@ -246,7 +246,7 @@ func (p *player) end(e entry) error {
 	}
 	d, begun := p.starts[r.N]
 	if !begun {
-		return fmt.Errorf("attempt %d ended without having begun", r.N)
+		return fmt.Errorf("attempt %d ended without a start", r.N)
 	}
 	delete(p.starts, r.N)
 	d.Receipt, d.Ended = r, e.At

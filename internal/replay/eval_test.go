@@ -12,8 +12,7 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// TestEvalReplay prints what replay makes of the recorded runaways and of
-// healthy work, and checks what is known of them.
+// TestEvalReplay prints replays of the recorded runaways and of healthy work, and checks the known results.
 func TestEvalReplay(t *testing.T) {
 	const corpora = "../../../shared/corpora"
 	if _, err := os.Stat(corpora); err != nil {

@@ -28,7 +28,7 @@ func readRecordings(files []string, cli string, open Opener, severity policy.Sev
 			return nil, fmt.Errorf("replay %s: %w", file, err)
 		}
 		if rec.trail && i > 0 {
-			return nil, errors.New("replay: a trail is a recording of its own: give it alone")
+			return nil, errors.New("replay: a trail cannot be combined with other files")
 		}
 	}
 	if rec.attempts == 0 {
@@ -59,7 +59,7 @@ func readFile(file, cli string, open Opener, rec *recording) error {
 			return readWrapper(b, at, rec)
 		}
 		if cli = clis.Detect(start); cli == config.Plain {
-			return errors.New("it is no trail, no wrapper's log and no transcript of an agent that Pawl knows; --cli plain reads any text as one attempt")
+			return errors.New("it is not a trail, a wrapper's log or a known agent's transcript; --cli plain reads any text as one attempt")
 		}
 	}
 	return readTranscript(b, cli, rec)
@@ -76,11 +76,11 @@ func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
 	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(b)
 		if err != nil {
-			return b, nil, NotUnderstood("it begins as gzip does and cannot be unpacked: " + err.Error())
+			return b, nil, NotUnderstood("it begins like gzip but cannot be unpacked: " + err.Error())
 		}
 		b = bufio.NewReaderSize(z, sniffed)
 	}
-	if mark, _ := b.Peek(3); string(mark) == "\uFEFF" { // UTF-8 needs none
+	if mark, _ := b.Peek(3); string(mark) == "\uFEFF" { // UTF-8 needs no byte order mark
 		_, _ = b.Discard(len(mark))
 	}
 	start, err = b.Peek(sniffed)
@@ -92,7 +92,7 @@ func Open(in io.Reader) (b *bufio.Reader, start []byte, err error) {
 	case len(bytes.TrimSpace(start)) == 0:
 		return b, start, NotUnderstood("it is empty")
 	case bytes.IndexByte(start, 0) >= 0:
-		return b, start, NotUnderstood("it is no text: it holds NUL bytes, as binary files and UTF-16 do; convert it to UTF-8")
+		return b, start, NotUnderstood("it is not text: it contains NUL bytes, like binary files and UTF-16; convert it to UTF-8")
 	}
 	return b, start, nil
 }
@@ -206,7 +206,7 @@ func readTranscript(r io.Reader, cli string, rec *recording) error {
 	report := rec.inspect(cli, ended)
 	rec.note(estimated)
 	if started.IsZero() {
-		rec.note("The transcripts tell no times.")
+		rec.note("The transcripts contain no times.")
 	}
 	// A transcript does not say why it was started. A user's request is the weakest assumption.
 	rec.remark(started, false, "a transcript of "+cli)

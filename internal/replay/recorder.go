@@ -21,7 +21,7 @@ import (
 // recording is built from logs and transcripts.
 type recording struct {
 	entries []entry
-	// mentions counts quoted limit texts outside of attempts.
+	// mentions counts limit texts quoted outside of attempts.
 	mentions int
 	notes    []string
 	severity policy.SeverityLimits // the thresholds of an edit loop, as in the solver
@@ -35,7 +35,7 @@ type recording struct {
 	run bytes.Buffer
 }
 
-// add appends an event. Times never go back; the zero time is unknown.
+// add appends an event. Times never decrease; the zero time is unknown.
 func (r *recording) add(kind thread.Kind, at time.Time, echo bool, data any) {
 	b, err := json.Marshal(data)
 	r.err = cmp.Or(r.err, err)
@@ -46,7 +46,7 @@ func (r *recording) add(kind thread.Kind, at time.Time, echo bool, data any) {
 	case at.After(r.at):
 		r.at = at
 	case at.Before(r.at.Add(-time.Second)) && r.at.Year() > 1:
-		r.note("The files are not in the order of their times; what is older than the file before it counts as of the same time.")
+		r.note("The files are not in order of time; an older file counts as the time of the file before it.")
 	}
 	r.seq++
 	r.entries = append(r.entries, entry{Event: thread.Event{Seq: r.seq, Kind: kind, At: r.at, Data: b}, Echo: echo, Untimed: untimed})
@@ -62,7 +62,7 @@ func (r *recording) remark(at time.Time, echo bool, said string) {
 	})
 }
 
-// attempt records one run of an agent; backend is what the recording calls it, else its CLI's name.
+// attempt records one run of an agent; backend is the recording's name for it, or the CLI's name.
 func (r *recording) attempt(backend string, started, ended time.Time, p agent.Report) {
 	r.attempts++
 	backend = cmp.Or(backend, p.CLI)
@@ -70,7 +70,7 @@ func (r *recording) attempt(backend string, started, ended time.Time, p agent.Re
 	r.add(thread.KindAttemptEnded, ended, false, r.receipt(p, ended))
 }
 
-// receipt is what the solver would have logged, with reported file changes in the place of the tree.
+// receipt is the receipt that the solver would have logged, with reported file changes instead of trees.
 func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 	before := fmt.Sprintf("before attempt %d", r.attempts)
 	e := policy.Receipt{
@@ -87,7 +87,7 @@ func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 		limit := *p.Limit
 		limit.Message = render.Line(limit.Message, maxRemark)
 		if ended.IsZero() && limit.Source != policy.SourceStructured {
-			// A clock time says nothing where the day is unknown.
+			// A clock time has no meaning without its day.
 			limit.ResetsAt = time.Time{}
 		}
 		e.Limit = &limit
@@ -96,17 +96,17 @@ func (r *recording) receipt(p agent.Report, ended time.Time) policy.Receipt {
 	return e
 }
 
-// note says something of the recording as a whole, once.
+// note adds a remark about the whole recording, once.
 func (r *recording) note(n string) {
 	if !slices.Contains(r.notes, n) {
 		r.notes = append(r.notes, n)
 	}
 }
 
-// estimated says that no tree stands behind the progress of a log's attempts.
+// estimated says that progress does not come from trees.
 const estimated = "Progress is an estimate: it says whether the agent reported file changes; what its shell commands changed is unknown."
 
-// runHead is how much of the output the CLI is detected from.
+// runHead is how much output is used to detect the CLI, in bytes.
 const runHead = 64 << 10
 
 func (r *recording) line(b []byte) {
@@ -114,7 +114,7 @@ func (r *recording) line(b []byte) {
 	r.run.WriteByte('\n')
 }
 
-// inspect reads the output of a run as one transcript, whose CLI may be detected, and makes room for the next.
+// inspect reads a run's output as one transcript and empties the buffer. cli may be empty to detect it.
 func (r *recording) inspect(cli string, now time.Time) agent.Report {
 	if cli == "" {
 		cli = clis.Detect(r.run.Bytes()[:min(r.run.Len(), runHead)])
@@ -129,8 +129,8 @@ func (r *recording) inspect(cli string, now time.Time) agent.Report {
 	return p
 }
 
-// stamp is the time that a line of a stream carries, RFC 3339 or unix milliseconds; zero for none. Quoted text
-// has no such key: its quotes are escaped.
+// stamp is the time in a line of a stream, RFC 3339 or unix milliseconds; zero for none. Quoted text cannot match: its
+// quotes are escaped.
 func stamp(line []byte) time.Time {
 	_, rest, ok := bytes.Cut(line, []byte(`"timestamp":`))
 	if !ok {
@@ -141,8 +141,8 @@ func stamp(line []byte) time.Time {
 		if t, err := time.Parse(time.RFC3339, v.Str); err == nil {
 			return t.UTC()
 		}
-	default: // a number, or nothing of use, which counts as 0
-		// Fewer digits are no milliseconds of a time with agents, more are the year 5138 and beyond.
+	default: // a number; anything else counts as 0
+		// Other lengths are not milliseconds between 2001 and 5138.
 		if ms := v.Int(); ms >= 1e12 && ms < 1e14 {
 			return time.UnixMilli(ms).UTC()
 		}

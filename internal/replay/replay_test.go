@@ -19,7 +19,6 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// trails is where the recordings of these tests lie.
 func trails(names ...string) []string {
 	for i, n := range names {
 		names[i] = filepath.Join("..", "..", "testdata", "trails", n)
@@ -27,7 +26,7 @@ func trails(names ...string) []string {
 	return names
 }
 
-// opens opens files, and stdin as -.
+// opens opens files; - is stdin.
 func opens(stdin io.Reader) Opener {
 	return func(name string) (io.ReadCloser, error) {
 		if name == "-" {
@@ -37,7 +36,6 @@ func opens(stdin io.Reader) Opener {
 	}
 }
 
-// replayed is what pawl replay says of recordings.
 func replayed(t *testing.T, cfg config.Server, stdin string, files ...string) Report {
 	t.Helper()
 	r, err := Files(cfg, "", files, opens(strings.NewReader(stdin)))
@@ -47,7 +45,7 @@ func replayed(t *testing.T, cfg config.Server, stdin string, files ...string) Re
 	return r
 }
 
-// outline is a report in one line an attempt, for comparing.
+// outline is a report with one line for each attempt.
 func outline(r Report) []string {
 	var lines []string
 	for _, a := range r.Attempts {
@@ -64,7 +62,7 @@ func outline(r Report) []string {
 	return append(lines, fmt.Sprintf("%s, %s, %d of %d avoided, %d limits, %d mentions", stopped, r.Rule, r.AvoidedAttempts, r.RecordedAttempts, r.UsageLimitAttempts, r.UsageLimitMentions))
 }
 
-func TestReplayTellsWherePolicyWouldHaveStopped(t *testing.T) {
+func TestReplayFindsWherePolicyStops(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		files []string
@@ -119,7 +117,7 @@ func TestReplayTellsWherePolicyWouldHaveStopped(t *testing.T) {
 	}
 }
 
-func TestReplayCountsTheTimeFromTheStopOn(t *testing.T) {
+func TestReplayCountsAvoidedTime(t *testing.T) {
 	r := replayed(t, config.Default(), "", trails("usage-limit-loop.log")...)
 	last := r.Attempts[len(r.Attempts)-1]
 	want := int64(last.EndedAt.Sub(*r.Attempts[2].EndedAt).Round(time.Second) / time.Second)
@@ -206,7 +204,7 @@ func TestReplayObeysTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestReplaySaysItForPeople(t *testing.T) {
+func TestReplayPrintsText(t *testing.T) {
 	var out bytes.Buffer
 	replayed(t, config.Default(), "", trails("usage-limit-loop.log")...).Print(&out)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

@@ -17,12 +17,12 @@ type Report struct {
 	RecordedAttempts int             `json:"recorded_attempts"`
 	// StoppedAfter is the attempt after which policy would have stopped for good; null for none.
 	StoppedAfter    *int        `json:"stopped_after"`
-	Rule            policy.Rule `json:"rule"` // that of the last decision
+	Rule            policy.Rule `json:"rule"` // of the last decision
 	AvoidedAttempts int         `json:"avoided_attempts"`
-	// AvoidedSeconds is the recorded time from each stop on, to the next attempt
-	// that policy would have started or to the end of the recording.
+	// AvoidedSeconds is the recorded time from each stop to the next attempt that policy would have started, or to the
+	// recording's end.
 	AvoidedSeconds int64 `json:"avoided_seconds"`
-	// UsageLimitAttempts ended in a genuine limit; UsageLimitMentions only quoted one.
+	// UsageLimitAttempts ended in a real limit; UsageLimitMentions only quoted one.
 	UsageLimitAttempts int      `json:"usage_limit_attempts"`
 	UsageLimitMentions int      `json:"usage_limit_mentions"`
 	Notes              []string `json:"notes,omitempty"`
@@ -32,7 +32,7 @@ type Report struct {
 
 type replayAttempt struct {
 	N        int            `json:"n"`
-	At       *time.Time     `json:"at"` // its start; null where the recording does not tell
+	At       *time.Time     `json:"at"` // start; null if unknown
 	EndedAt  *time.Time     `json:"ended_at"`
 	Outcome  policy.Outcome `json:"outcome"`
 	Progress bool           `json:"progress"`
@@ -78,7 +78,7 @@ func reportReplay(out []decided, rec *recording) Report {
 	return r
 }
 
-// stopped reports whether policy ended the work. held: a wait held an attempt back.
+// stopped reports whether policy ended the work; held means that a wait prevented an attempt.
 func (r Report) stopped(held bool) bool {
 	switch r.last {
 	case policy.DoStop, policy.DoAsk:
@@ -115,7 +115,7 @@ func (d decided) shown(kept int) replayAttempt {
 	return a
 }
 
-// Print writes the report for people, as far as w takes it.
+// Print writes the report as text. It ignores write errors.
 func (r Report) Print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "ATTEMPT\tAT\tOUTCOME\tPROGRESS\tDECISION\tRULE\tWHY\n")
@@ -131,7 +131,7 @@ func (r Report) Print(w io.Writer) {
 	fmt.Fprintln(w, r.summary())
 }
 
-// alike is how many attempts from i on were avoided alike; one row stands for them.
+// alike is how many attempts from i on were avoided in the same way; they share a row.
 func (r Report) alike(i int) int {
 	n := 1
 	for i+n < len(r.Attempts) && r.Attempts[i].avoidedAs(r.Attempts[i+n]) {
@@ -168,13 +168,13 @@ func (r Report) row(w io.Writer, i, n int) {
 func (r Report) summary() string {
 	limits := fmt.Sprintf("%s ended in a usage limit; texts that only quoted one: %d.", policy.Plural(r.UsageLimitAttempts, "attempt"), r.UsageLimitMentions)
 	saved := fmt.Sprintf("%d of %s", r.AvoidedAttempts, policy.Plural(r.RecordedAttempts, "attempt"))
-	if r.AvoidedSeconds > 0 { // else nothing told times
+	if r.AvoidedSeconds > 0 { // otherwise the recording has no times
 		saved += fmt.Sprintf(" and %s", time.Duration(r.AvoidedSeconds)*time.Second)
 	}
 	saved += " saved"
 	switch {
 	case r.RecordedAttempts == 0:
-		return "The recording holds no attempt. " + limits
+		return "The recording has no attempts. " + limits
 	case r.StoppedAfter != nil && *r.StoppedAfter == 0:
 		return fmt.Sprintf("Policy would not have started (%s): %s. %s", render.Label(r.Rule), saved, limits)
 	case r.StoppedAfter != nil:
@@ -185,13 +185,12 @@ func (r Report) summary() string {
 	return fmt.Sprintf("Policy would not have stopped; after the last attempt: %s by %s. %s. %s", r.last, render.Label(r.Rule), saved, limits)
 }
 
-// maxCell bounds the characters of a cell, so that a row stays a row.
+// maxCell bounds a table cell, in characters.
 const maxCell = 200
 
 func Streams() []string { return append(config.CLIs(), config.Plain) }
 
-// Files plays recordings back under a server's policy. cli is their format, one of Streams;
-// empty to detect it.
+// Files plays recordings back under a server's policy. cli is their format, one of Streams; empty to detect it.
 func Files(cfg config.Server, cli string, files []string, open Opener) (Report, error) {
 	rec, err := readRecordings(files, cli, open, cfg.Policy.Severity)
 	if err != nil {

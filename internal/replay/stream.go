@@ -10,10 +10,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// boundary tells whether an object of an agent's stream begins or ends a session, and which.
+// boundary reports whether an object of an agent's stream begins or ends a session, and which.
 func boundary(object []byte) (session string, first, last bool) {
 	if len(object) > maxBoundary {
-		// The events at the ends are short, except for the last answer.
+		// Events at the ends are short, except the last answer.
 		return "", false, bytes.HasPrefix(object, []byte(`{"type":"result"`))
 	}
 	if !gjson.ValidBytes(object) {
@@ -30,15 +30,15 @@ func boundary(object []byte) (session string, first, last bool) {
 	case "init":
 		return o.Get("session_id").String(), true, false
 	}
-	// What follows a result of Claude Code in the same session belongs to it.
+	// Output after a result of Claude Code in the same session belongs to it.
 	return "", false, false
 }
 
-// maxBoundary is more than the longest first event, which lists Claude Code's tools.
+// maxBoundary exceeds the longest first event, which lists Claude Code's tools.
 const maxBoundary = 64 << 10
 
-// apiFailure is the last refusal in the log of a fork of opencode, whose error event names neither the
-// provider's answer nor its headers. Zero is none.
+// apiFailure is the last refusal in the log of an opencode fork, whose error event lacks the provider's answer and headers.
+// The zero value is none.
 type apiFailure struct {
 	Message string            `json:"message"`
 	Status  int               `json:"statusCode"`
@@ -47,8 +47,8 @@ type apiFailure struct {
 	At      time.Time         `json:"-"`
 }
 
-// asOpencode gives the events of the fork as opencode prints them: its error event, each tool call once, when
-// it has ended; nil for one that opencode does not print. What the fork logs of refused requests is remembered.
+// asOpencode converts the fork's events to opencode's: its error event, and each tool call once, at its end. It returns nil
+// for events that opencode does not print, and remembers refused requests.
 func (f *apiFailure) asOpencode(object []byte) []byte {
 	if !gjson.ValidBytes(object) {
 		return object
@@ -70,7 +70,7 @@ func (f *apiFailure) asOpencode(object []byte) []byte {
 	return object
 }
 
-// event is the fork's error event as opencode prints it, with what was remembered.
+// event converts the fork's error event and adds the remembered refusal.
 func (f *apiFailure) event(o gjson.Result) []byte {
 	data := *f
 	data.Message = cmp.Or(o.Get("message").Str, o.Get("error").Str)
@@ -78,7 +78,7 @@ func (f *apiFailure) event(o gjson.Result) []byte {
 	if !f.At.IsZero() {
 		at = f.At.UnixMilli()
 	}
-	out, _ := json.Marshal(map[string]any{ // texts and numbers, which can always be written
+	out, _ := json.Marshal(map[string]any{ // text and numbers always encode
 		"type": "error", "timestamp": at, "sessionID": "",
 		"error": map[string]any{"name": o.Get("errorType").String(), "data": data},
 	})
@@ -98,10 +98,10 @@ func (f *apiFailure) remember(o gjson.Result) {
 	}
 }
 
-// maxDepth is deeper than any error that wraps errors was seen to be.
+// maxDepth exceeds the nesting of any known error.
 const maxDepth = 10
 
-// answered finds an object with the headers of an answer, lastError first.
+// answered finds an object with an answer's headers, lastError first.
 func answered(o gjson.Result, depth int) (gjson.Result, bool) {
 	if !o.IsObject() || depth == 0 {
 		return o, false
@@ -117,11 +117,11 @@ func answered(o gjson.Result, depth int) (gjson.Result, bool) {
 	return o, false
 }
 
-// maxObject bounds what is kept of one JSON object; the rest is passed over.
+// maxObject bounds one JSON object; the rest is skipped.
 const maxObject = 1 << 20
 
-// objects puts JSON objects together that a log spreads over lines: indented, or cut wherever a buffer was
-// full. It gives each as one line. Zero is ready.
+// objects joins JSON objects that a log spreads over lines: indented, or cut at a full buffer. It returns each as one line.
+// The zero value is ready.
 type objects struct {
 	buf      []byte
 	depth    int
@@ -131,7 +131,7 @@ type objects struct {
 
 func (o *objects) open() bool { return o.depth > 0 }
 
-// piece takes the text of one line, if it belongs to an object; emit gets each that it completed.
+// piece handles one line's text if it belongs to an object; emit gets each completed object.
 func (o *objects) piece(text []byte, emit func([]byte)) (took bool) {
 	if o.open() && !o.fits(text) {
 		return false
@@ -153,7 +153,7 @@ func (o *objects) piece(text []byte, emit func([]byte)) (took bool) {
 	}
 }
 
-// fits reports whether a line can go on with the open object: in a string anything, else only JSON.
+// fits reports whether a line can continue the open object: any text in a string, otherwise only JSON.
 func (o *objects) fits(text []byte) bool {
 	if o.inString {
 		return true
@@ -162,7 +162,7 @@ func (o *objects) fits(text []byte) bool {
 	return len(text) > 0 && strings.IndexByte(`{}[]",:-0123456789tfn`, text[0]) >= 0
 }
 
-// scan takes bytes until the object ends or the text does, and returns how many.
+// scan consumes bytes up to the object's or the text's end, and returns how many.
 func (o *objects) scan(text []byte) int {
 	for i, c := range text {
 		keep := true
@@ -185,7 +185,7 @@ func (o *objects) scan(text []byte) int {
 	return len(text)
 }
 
-// structure takes a byte outside of strings; false for white space.
+// structure handles a byte outside of strings; false for white space.
 func (o *objects) structure(c byte) (keep bool) {
 	switch c {
 	case '"':
@@ -200,7 +200,7 @@ func (o *objects) structure(c byte) (keep bool) {
 	return true
 }
 
-// drop gives up an object that will not be completed and returns what there is, until the next piece.
+// drop abandons the open object and returns its text, valid until the next piece.
 func (o *objects) drop() []byte {
 	rest := o.buf
 	*o = objects{buf: o.buf[:0]}

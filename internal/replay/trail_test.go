@@ -15,7 +15,6 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// script is a recording that a test makes up.
 type script struct {
 	t   *testing.T
 	at  time.Time
@@ -48,7 +47,7 @@ func (s *script) asks(command string) *script {
 	return s.pass(time.Second).add(thread.KindFeedback, thread.Feedback{Source: policy.FromComment, By: feedback.Actor{Login: "ada"}, Command: command})
 }
 
-// attempt is one that ended so; an empty tree stands for no change.
+// attempt adds a finished attempt; an empty tree means no change.
 func (s *script) attempt(r policy.Receipt) *script {
 	s.n++
 	s.pass(time.Second).add(thread.KindAttemptStarted, thread.Started{N: s.n, Run: 1, Seen: s.seq, Backend: "codex", Account: "main"})
@@ -75,7 +74,7 @@ var (
 	doneWell   = policy.Receipt{Ending: policy.Completed, Outcome: policy.WorkUnverified, EndTree: "after"}
 )
 
-func TestAPersonWhoAsksAgainBeginsANewRun(t *testing.T) {
+func TestNewCommandBeginsANewRun(t *testing.T) {
 	got := newScript(t).asks("solve").attempt(rejected).attempt(rejected).asks("retry").attempt(doneWell).outline()
 	want := []string{
 		"1 auth: stop by auth",
@@ -88,7 +87,7 @@ func TestAPersonWhoAsksAgainBeginsANewRun(t *testing.T) {
 	}
 }
 
-func TestARunThatGoesOnForEverStopsAtItsLimit(t *testing.T) {
+func TestEndlessRunStopsAtItsLimit(t *testing.T) {
 	s := newScript(t).asks("solve")
 	for i := range 70 {
 		moved := cutShort
@@ -104,7 +103,7 @@ func TestARunThatGoesOnForEverStopsAtItsLimit(t *testing.T) {
 	}
 }
 
-func TestAStopByAPersonIsObeyed(t *testing.T) {
+func TestStopIsObeyed(t *testing.T) {
 	got := newScript(t).asks("solve").attempt(cutShort).
 		pass(time.Second).add(thread.KindControl, thread.Feedback{Command: "stop", By: feedback.Actor{Login: "ada"}}).
 		attempt(cutShort).outline()
@@ -118,7 +117,7 @@ func TestAStopByAPersonIsObeyed(t *testing.T) {
 	}
 }
 
-func TestAPersonsOrderEndsTheRestOfABackendThatRanAway(t *testing.T) {
+func TestCommandEndsACooldown(t *testing.T) {
 	s := newScript(t)
 	for range 3 {
 		s.pass(24 * time.Hour).asks("solve").attempt(policy.Receipt{Ending: policy.Completed, Outcome: policy.EditLoop, EndTree: "after",
@@ -138,8 +137,8 @@ func TestAPersonsOrderEndsTheRestOfABackendThatRanAway(t *testing.T) {
 	}
 }
 
-func TestWhatARecordedDecisionEndedForOtherReasonsStaysEnded(t *testing.T) {
-	// The repository's configuration was broken; policy itself would have gone on.
+func TestRecordedEndForOtherReasonsStays(t *testing.T) {
+	// The repository's configuration was broken; policy itself would have continued.
 	got := newScript(t).asks("solve").attempt(cutShort).
 		pass(time.Second).add(thread.KindDecision, thread.Decided{Seen: 3, Decision: policy.Decision{Action: policy.DoStop, Rule: "config_error"}}).
 		pass(time.Hour).asks("solve").attempt(atTheLimit).outline()
@@ -153,7 +152,7 @@ func TestWhatARecordedDecisionEndedForOtherReasonsStaysEnded(t *testing.T) {
 	}
 }
 
-func TestAReplayDoesNotChangeItsRecording(t *testing.T) {
+func TestReplayLeavesItsRecording(t *testing.T) {
 	s := newScript(t).asks("solve").attempt(atTheLimit).asks("").attempt(atTheLimit)
 	before := fmt.Sprint(s.log)
 	first := s.outline()
@@ -162,12 +161,12 @@ func TestAReplayDoesNotChangeItsRecording(t *testing.T) {
 	}
 }
 
-func TestABrokenTrailIsRefusedWithItsLine(t *testing.T) {
+func TestBrokenTrailIsRefusedWithItsLine(t *testing.T) {
 	good := `{"seq":1,"kind":"feedback","at":"2031-03-04T08:00:00Z","data":{}}`
 	for trail, says := range map[string]string{
 		good + "\nnot JSON\n":     "line 2",
 		good + "\n" + good + "\n": "line 2: event 1 comes after event 1",
-		good + "\n" + `{"seq":2,"kind":"attempt_ended","at":"2031-03-04T08:00:00Z","data":{"n":1}}` + "\n": "attempt 1 ended without having begun",
+		good + "\n" + `{"seq":2,"kind":"attempt_ended","at":"2031-03-04T08:00:00Z","data":{"n":1}}` + "\n": "attempt 1 ended without a start",
 		good + "\n" + `{"seq":2,"kind":"feedback","at":"2031-03-04T08:00:00Z","data":[]}` + "\n":           "event 2 (feedback)",
 	} {
 		_, err := Files(config.Default(), "", []string{"-"}, opens(strings.NewReader(trail)))

@@ -12,31 +12,31 @@ import (
 	"github.com/pawlbot/pawl/internal/render"
 )
 
-// wrapper reads the log of a program that starts an agent again and again: lines "[time] [LEVEL] text" with the
-// agent's JSON among them, lines without such a head going on. Which wrapper it was does not matter as long as
-// it says when it executes, when the command completed and what it took for feedback.
+// wrapper reads the log of a program that restarts an agent: lines "[time] [LEVEL] text" with the agent's JSON among them.
+// Lines without such a head continue the line before. Any wrapper works that logs when it executes, when the command
+// completed, and what it took as feedback.
 type wrapper struct {
 	rec     *recording
 	objects objects
 	now     time.Time
-	info    bool     // the level of the line, which lines without a head keep
-	run     *wrapped // the run that is being read; nil between runs
-	// bullets says that the lines of a list of feedback follow.
+	info    bool     // the line's level; lines without a head keep it
+	run     *wrapped // current run; nil between runs
+	// bullets means that lines of a feedback list follow.
 	bullets bool
-	// busy says that a run, or the end of one, stands before.
+	// busy means that a run, or a run's end, came before.
 	busy bool
 }
 
 type wrapped struct {
 	backend        string
 	started, ended time.Time
-	// whole: its beginning is in the log; the end of an earlier run tells nothing of how it went.
+	// whole means that the log has its beginning; an earlier run's end says nothing about that run.
 	whole   bool
 	session string
 	events  int
-	over    bool // its final event was there
+	over    bool // its final event came
 	failure apiFailure
-	text    render.End // what it printed that is no JSON
+	text    render.End // output that is not JSON
 }
 
 func readWrapper(r io.Reader, at time.Time, rec *recording) error {
@@ -60,7 +60,7 @@ func (w *wrapper) line(line []byte) {
 		return
 	}
 	if bytes.HasPrefix(text, []byte(`{"type":`)) {
-		w.cut() // the rest of an object that is open is missing from the log
+		w.cut() // the rest of an open object is missing
 	}
 	if !w.objects.piece(text, w.event) && w.run != nil {
 		fmt.Fprintf(&w.run.text, "%s\n", text)
@@ -70,12 +70,12 @@ func (w *wrapper) line(line []byte) {
 func (w *wrapper) close() {
 	w.cut()
 	if w.run.underWay() {
-		w.rec.note("The log ends before its last run does.")
+		w.rec.note("The log ends during its last run.")
 	}
 	w.end()
 }
 
-// underWay reports whether a run has begun to print and not come to its end.
+// underWay reports whether a run has output but no end.
 func (r *wrapped) underWay() bool {
 	if r == nil {
 		return false
@@ -83,14 +83,14 @@ func (r *wrapped) underWay() bool {
 	return r.events > 0 && !r.over
 }
 
-// cut hands on an object that stops in the middle.
+// cut passes on an incomplete object.
 func (w *wrapper) cut() {
 	if w.objects.open() {
 		w.event(w.objects.drop())
 	}
 }
 
-// mark acts on a line by which the wrapper tells what it does, and reports whether it is one.
+// mark handles a line about the wrapper's own acts, and reports whether it is one.
 func (w *wrapper) mark(line []byte) bool {
 	said := spoken(line)
 	if w.bullets {
@@ -115,7 +115,7 @@ func (w *wrapper) mark(line []byte) bool {
 	case strings.HasPrefix(said, "FEEDBACK DETECTED"):
 		w.bullets = true
 	case strings.HasPrefix(said, "Raw command executed:"):
-		if w.busy { // somebody, or something that the log does not show, started the wrapper
+		if w.busy { // a user, or something outside of the log, restarted the wrapper
 			w.end()
 			w.rec.remark(w.now, false, "the wrapper was started again")
 		}
@@ -125,12 +125,12 @@ func (w *wrapper) mark(line []byte) bool {
 	return true
 }
 
-// maxBackend bounds the name of a backend, in characters.
+// maxBackend bounds a backend's name, in characters.
 const maxBackend = 40
 
 var (
 	executing = regexp.MustCompile(`^Executing ([^:]*):`)
-	// completed matches "Codex command completed" and the like.
+	// completed matches "Codex command completed" and similar lines.
 	completed = regexp.MustCompile(`^[^ ]* command (?:completed|failed)`)
 )
 
@@ -145,11 +145,11 @@ func (w *wrapper) begin(backend string) {
 	}
 }
 
-// streams is told before the first output of a run, which may have been announced.
+// streams handles the first output of a run, which the log may have announced.
 func (w *wrapper) streams() {
 	announced := w.run != nil && w.run.whole
 	if announced && w.run.events == 0 {
-		w.run.text = lastWords() // what stands between the two is the wrapper's own
+		w.run.text = lastWords() // text between the two is the wrapper's own
 		return
 	}
 	w.begin("")
@@ -161,7 +161,7 @@ func (w *wrapper) event(object []byte) {
 	case first && !w.run.has(id):
 		w.begin("")
 	case w.run == nil:
-		// The log begins in the middle of a run, or goes on after its end.
+		// The log begins in the middle of a run, or continues after its end.
 		w.run, w.busy = &wrapped{started: w.now, text: lastWords()}, true
 	}
 	r := w.run
@@ -179,7 +179,7 @@ func (w *wrapper) event(object []byte) {
 	}
 }
 
-// has reports whether a session that begins belongs to the run.
+// has reports whether a new session belongs to the run.
 func (r *wrapped) has(session string) bool {
 	if r == nil || !r.whole {
 		return false
@@ -205,7 +205,7 @@ func (w *wrapper) end() {
 	if !r.whole {
 		w.rec.mentions += report.Mentions
 		if w.rec.attempts == 0 {
-			w.rec.note("The log begins in the middle of a run, which is left out.")
+			w.rec.note("The log begins in the middle of a run, which is ignored.")
 		}
 		return
 	}
@@ -213,7 +213,7 @@ func (w *wrapper) end() {
 	w.rec.attempt(r.backend, r.started, r.ended, report)
 }
 
-// head begins a line of the log: its time and level, behind a line number that grep may have put there.
+// head begins a log line: its time and level, after an optional line number from grep.
 var head = regexp.MustCompile(`^(?:\d{1,11}:)?\[([^\]]{1,62})\] \[([A-Z]+)\] ?`)
 
 func lineHead(line []byte) (at time.Time, level string, text []byte, ok bool) {
@@ -228,10 +228,10 @@ func lineHead(line []byte) (at time.Time, level string, text []byte, ok bool) {
 	return at.UTC(), string(m[2]), line[len(m[0]):], true
 }
 
-// maxMark bounds what is looked at for a mark: the lines are short.
+// maxMark bounds the text searched for a mark: such lines are short.
 const maxMark = 200
 
-// spoken is the text of a line without the symbols before it.
+// spoken is a line's text without leading symbols.
 func spoken(text []byte) string {
 	if len(text) > maxMark {
 		text = text[:maxMark]
@@ -247,5 +247,5 @@ func isSymbol(r rune) bool {
 	return !unicode.IsLetter(r)
 }
 
-// lastWords keeps the end of what a program printed; its last words fit.
+// lastWords keeps the end of a program's output.
 func lastWords() render.End { return render.End{Max: 32 << 10} }

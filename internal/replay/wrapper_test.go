@@ -14,7 +14,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// pieces gives the objects that lines hold, and how many lines belonged to one.
+// pieces returns the objects in lines, and how many lines belonged to one.
 func pieces(lines ...string) (whole []string, took int) {
 	var o objects
 	for _, l := range lines {
@@ -25,7 +25,7 @@ func pieces(lines ...string) (whole []string, took int) {
 	return whole, took
 }
 
-func TestObjectsArePutTogetherFromLines(t *testing.T) {
+func TestObjectsAreJoinedFromLines(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		lines []string
@@ -50,7 +50,7 @@ func TestObjectsArePutTogetherFromLines(t *testing.T) {
 	}
 }
 
-func TestTheHeadOfALineIsRead(t *testing.T) {
+func TestLineHeads(t *testing.T) {
 	for line, want := range map[string]string{
 		"[2031-03-04T08:00:00.123Z] [INFO] text":      "INFO|text",
 		"[2031-03-04T08:00:00Z] [WARNING]   text":     "WARNING|  text",
@@ -73,7 +73,6 @@ func TestTheHeadOfALineIsRead(t *testing.T) {
 	}
 }
 
-// wrapperLog is a log with the given lines under the head of a wrapper.
 func wrapperLog(lines ...string) string {
 	var b strings.Builder
 	for i, l := range lines {
@@ -88,7 +87,7 @@ const (
 	wentWell = `{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}`
 )
 
-func TestRunsAreToldApartByTheirStructure(t *testing.T) {
+func TestRunsAreSeparatedByStructure(t *testing.T) {
 	a, b := fmt.Sprintf(began, "a"), fmt.Sprintf(began, "b")
 	for name, tc := range map[string]struct {
 		log  string
@@ -110,7 +109,7 @@ func TestRunsAreToldApartByTheirStructure(t *testing.T) {
 	}
 }
 
-func TestWhatAWrapperRestartsByItselfIsNoFeedback(t *testing.T) {
+func TestWrapperRestartIsNoFeedback(t *testing.T) {
 	runs := func(between ...string) []string {
 		lines := []string{fmt.Sprintf(began, "a"), spoke, wentWell, "✅ Codex command completed"}
 		return append(append(lines, between...), fmt.Sprintf(began, "b"), spoke, wentWell)
@@ -131,7 +130,7 @@ func TestWhatAWrapperRestartsByItselfIsNoFeedback(t *testing.T) {
 	}
 }
 
-// repeated gives a text again and again, up to a size, without holding it.
+// repeated yields a text up to a size without holding it.
 type repeated struct {
 	text string
 	off  int
@@ -148,7 +147,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestALongLogCostsTheMemoryOfItsLongestRunAndALongLineLittle(t *testing.T) {
+func TestLongLogsNeedLittleMemory(t *testing.T) {
 	needs.All(t, "it reads 66 MiB")
 	start := wrapperLog("🤖 Executing Codex: X", fmt.Sprintf(began, "a"), `{"type":"turn.started"}`)
 	item := wrapperLog(`{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"cat f","aggregated_output":"` + strings.Repeat("output ", 2000) + `","exit_code":0,"status":"completed"}}`)
@@ -175,8 +174,7 @@ func TestALongLogCostsTheMemoryOfItsLongestRunAndALongLineLittle(t *testing.T) {
 	}
 }
 
-// FuzzWrapperLog reads any text as a wrapper's log: it is never an error, every
-// run has a beginning and an end, and policy can be asked about it.
+// FuzzWrapperLog reads any text as a wrapper's log: no error, each run has a beginning and an end, and policy decides.
 func FuzzWrapperLog(f *testing.F) {
 	a, b := fmt.Sprintf(began, "a"), fmt.Sprintf(began, "b")
 	f.Add(wrapperLog("🤖 Executing Codex: X", "▶️ Streaming output:", a, spoke, wentWell, "✅ Codex command completed", "📢 FEEDBACK DETECTED!", "  • one", b, spoke, wentWell))
