@@ -9,8 +9,8 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// DeliveryTimeout bounds the handling of one delivery. It is above the sum of its parts, which have deadlines of their
-// own: a delivery that is cut off because GitHub is slow would begin again and again.
+// DeliveryTimeout bounds the handling of one delivery. It exceeds the sum of its parts' deadlines: a delivery cut off
+// because GitHub is slow would begin again and again.
 const DeliveryTimeout = 10 * time.Minute
 
 // One process's memory of the deliveries that it stored and will handle. Their rows are the queue: what does not
@@ -34,7 +34,7 @@ type inbox struct {
 	emptied chan struct{} // none is waiting any more
 
 	mu    sync.Mutex
-	here  map[string]bool // the GUIDs that wait or are being handled
+	here  map[string]bool // GUIDs waiting or being handled
 	bytes int             // of the waiting payloads
 }
 
@@ -62,7 +62,7 @@ func (in *inbox) put(deliveries []thread.Delivery) {
 		case to <- &d:
 			in.here[d.GUID] = true
 			in.bytes += len(d.Payload)
-		default: // it is full; this one becomes due in its row
+		default: // full; this one becomes due in its row
 		}
 	}
 }
@@ -91,7 +91,6 @@ func (in *inbox) work(ctx context.Context) {
 	}
 }
 
-// next waits for a delivery; nil once ctx ends.
 func (in *inbox) next(ctx context.Context) *thread.Delivery {
 	if ctx.Err() != nil {
 		return nil
@@ -117,6 +116,6 @@ func (in *inbox) one(ctx context.Context, d thread.Delivery) {
 	ctx, cancel := context.WithTimeout(ctx, DeliveryTimeout)
 	defer cancel()
 	if err := in.handle(ctx, d); err != nil && ctx.Err() == nil {
-		in.logger.WarnContext(ctx, "a delivery was not handled; it is tried again", slog.String("delivery", d.GUID), slog.String("err", err.Error()))
+		in.logger.WarnContext(ctx, "handle a delivery; retrying", slog.String("delivery", d.GUID), slog.String("err", err.Error()))
 	}
 }

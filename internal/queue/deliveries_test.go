@@ -17,7 +17,7 @@ func delivery(n, size int) thread.Delivery {
 	return thread.Delivery{GUID: fmt.Sprint("guid-", n), Payload: make([]byte, size)}
 }
 
-func TestADeliveryThatIsHereIsNotTakenAgain(t *testing.T) {
+func TestQueuedDeliveryIsNotTakenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handled, proceed := 0, make(chan struct{})
 		in := newInbox(func(context.Context, thread.Delivery) error { handled++; <-proceed; return nil }, slog.New(slog.DiscardHandler))
@@ -40,7 +40,7 @@ func TestADeliveryThatIsHereIsNotTakenAgain(t *testing.T) {
 	})
 }
 
-func TestWhatPeopleMayAskForIsHandledBeforeResultsOfMachines(t *testing.T) {
+func TestUserEventsComeBeforeMachineResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
 		in := newInbox(func(_ context.Context, d thread.Delivery) error { got = append(got, d.GUID); return nil }, slog.New(slog.DiscardHandler))
@@ -58,7 +58,7 @@ func TestWhatPeopleMayAskForIsHandledBeforeResultsOfMachines(t *testing.T) {
 	})
 }
 
-func TestTheInboxIsBounded(t *testing.T) {
+func TestInboxIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := map[string]int{}
 		in := newInbox(func(_ context.Context, d thread.Delivery) error { seen[d.GUID] = len(d.Payload); return nil }, slog.New(slog.DiscardHandler))
@@ -78,7 +78,7 @@ func TestTheInboxIsBounded(t *testing.T) {
 	})
 }
 
-func TestADeliveryThatHangsOrFailsDoesNotStopTheNext(t *testing.T) {
+func TestHangingDeliveryDoesNotStopTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var at []time.Duration

@@ -4,7 +4,7 @@
 //
 //	question                                               file
 //	when threads are claimed, and how many at once         queue.go
-//	what a step that panics or fails leads to              queue.go
+//	what happens after a step panics or fails              queue.go
 //	how often does it look without a wake-up               queue.go, pollInterval
 //	which deliveries this process handles, in what order   deliveries.go
 package queue

@@ -22,14 +22,13 @@ type Store interface {
 	Claim(ctx context.Context, owner string, most int) ([]thread.Lease, error)
 	// ClaimDeliveries claims up to `most` due deliveries.
 	ClaimDeliveries(ctx context.Context, most int) ([]thread.Delivery, error)
-	// Listen calls wake whenever another node made threads due, until ctx ends.
+	// Listen calls wake when another node has made threads due, until ctx ends.
 	Listen(ctx context.Context, wake func())
 }
 
 // Options are the queue's parts; all except Halted are required.
 type Options struct {
-	Store Store
-	// Node names this process in leases.
+	Store   Store
 	Node    string
 	Workers int // concurrent steps, and so attempts
 	// HandleDelivery handles one stored delivery, perhaps given only by its GUID. It stores the result and the next
@@ -46,7 +45,6 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// SweepInterval is how often Sweep is called.
 const SweepInterval = 5 * time.Second
 
 const (
@@ -69,7 +67,7 @@ type Queue struct {
 	steps sync.WaitGroup     // and the claiming goroutine
 	end   context.CancelFunc
 	ends  sync.WaitGroup
-	// failed is the error of the last claim of threads, nil if it had none.
+	// failed is the last error of claiming threads; nil for success.
 	failed atomic.Pointer[error]
 }
 
@@ -165,7 +163,7 @@ func (q *Queue) claimThreads(ctx, work context.Context) {
 	}
 }
 
-// Trouble is why the last claim of threads failed; nil if it did not.
+// Trouble is the last error of claiming threads; nil for success.
 func (q *Queue) Trouble() error {
 	if err := q.failed.Load(); err != nil {
 		return *err
@@ -183,7 +181,7 @@ func (q *Queue) claim(ctx context.Context, n int) []thread.Lease {
 	defer cancel()
 	leases, err := q.o.Store.Claim(ctx, q.o.Node, n)
 	q.failed.Store(&err)
-	q.warn(ctx, err, "threads were not claimed; they stay due")
+	q.warn(ctx, err, "claim threads; they stay due")
 	return leases
 }
 
@@ -192,10 +190,10 @@ func (q *Queue) step(ctx context.Context, l thread.Lease, asked time.Time) {
 	id := slog.String("thread", l.Thread.String())
 	defer func() {
 		if p := recover(); p != nil {
-			q.o.Logger.ErrorContext(ctx, "a step panicked; it is tried again", id, slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			q.o.Logger.ErrorContext(ctx, "a step panicked; retrying", id, slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 		}
 	}()
-	q.warn(ctx, q.o.Step(ctx, l, asked), "a step failed; it is tried again", id)
+	q.warn(ctx, q.o.Step(ctx, l, asked), "a step failed; retrying", id)
 }
 
 // claimDeliveries claims due deliveries, a few at a time and only while this process has no others.
@@ -207,7 +205,7 @@ func (q *Queue) claimDeliveries(ctx context.Context) {
 			claiming, cancel := context.WithTimeout(ctx, claimTime)
 			deliveries, err := q.o.Store.ClaimDeliveries(claiming, deliveriesAtOnce)
 			cancel()
-			q.warn(ctx, err, "deliveries were not claimed; they stay due")
+			q.warn(ctx, err, "claim deliveries; they stay due")
 			q.inbox.put(deliveries)
 			more = len(deliveries) == deliveriesAtOnce
 		}
@@ -223,7 +221,7 @@ func (q *Queue) claimDeliveries(ctx context.Context) {
 // sweep sweeps at once, after a possible crash, and then periodically.
 func (q *Queue) sweep(ctx context.Context) {
 	for {
-		q.warn(ctx, q.o.Sweep(ctx), "the sweep failed; it is repeated")
+		q.warn(ctx, q.o.Sweep(ctx), "the sweep failed; retrying")
 		if wait.For(ctx, SweepInterval) != nil {
 			return
 		}

@@ -23,13 +23,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rows is a store of threads and deliveries that are due. What is claimed is due no
-// more.
+// rows is a store of due threads and deliveries. Claimed rows are no longer due.
 type rows struct {
 	mu         sync.Mutex
 	threads    []int
 	deliveries []thread.Delivery
-	claims     []int // how many each claim of threads gave
+	claims     []int // number of threads in each claim
 	err        error
 }
 
@@ -63,7 +62,6 @@ func (r *rows) add(threads ...int) {
 
 func noDelivery(context.Context, thread.Delivery) error { return nil }
 
-// started is a queue at work until the test ends.
 func started(t *testing.T, o Options) *Queue {
 	t.Helper()
 	if o.Sweep == nil {
@@ -83,7 +81,7 @@ func started(t *testing.T, o Options) *Queue {
 	return q
 }
 
-func TestWhatIsCommittedIsWorkedAtOnceOnTheRealStore(t *testing.T) {
+func TestCommittedWorkStartsAtOnce(t *testing.T) {
 	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +121,7 @@ func TestWhatIsCommittedIsWorkedAtOnceOnTheRealStore(t *testing.T) {
 	}
 }
 
-func TestAWakeUpNeedsNoPollAndAPollNeedsNoWakeUp(t *testing.T) {
+func TestWakeUpAndPollWorkAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var at []time.Duration
@@ -136,7 +134,7 @@ func TestAWakeUpNeedsNoPollAndAPollNeedsNoWakeUp(t *testing.T) {
 		r.add(1)
 		q.Committed(true, nil)
 		synctest.Wait()
-		r.add(2) // nobody tells
+		r.add(2) // without a wake-up
 		time.Sleep(2 * pollInterval)
 		synctest.Wait()
 		if len(at) != 2 || at[0] != 300*time.Millisecond || at[1] > 300*time.Millisecond+3*pollInterval/2 {
@@ -145,7 +143,7 @@ func TestAWakeUpNeedsNoPollAndAPollNeedsNoWakeUp(t *testing.T) {
 	})
 }
 
-func TestThreadsAreClaimedForFreeWorkersOnlyAndAFewAtATime(t *testing.T) {
+func TestClaimsFitFreeWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rows{}
 		for n := range 30 {
@@ -170,7 +168,7 @@ func TestThreadsAreClaimedForFreeWorkersOnlyAndAFewAtATime(t *testing.T) {
 	})
 }
 
-func TestDeliveriesThatAreDueAreClaimedOnlyWhileNoneWaits(t *testing.T) {
+func TestDueDeliveriesAreClaimedWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rows{}
 		for n := range 100 {
@@ -193,7 +191,7 @@ func TestDeliveriesThatAreDueAreClaimedOnlyWhileNoneWaits(t *testing.T) {
 	})
 }
 
-func TestTheSweepRunsAtOnceAndEveryFiveSecondsAlsoAfterErrors(t *testing.T) {
+func TestSweepRunsAtOnceAndEveryFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, sweeps := time.Now(), []time.Duration{}
 		started(t, Options{Store: &rows{}, Step: func(context.Context, thread.Lease, time.Time) error { return nil }, Sweep: func(context.Context) error {
@@ -208,12 +206,12 @@ func TestTheSweepRunsAtOnceAndEveryFiveSecondsAlsoAfterErrors(t *testing.T) {
 	})
 }
 
-func TestStopCutsStepsOffAndWaitsForThem(t *testing.T) {
+func TestStopCancelsStepsAndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
 		q := started(t, Options{Store: &rows{threads: []int{1}}, Step: func(ctx context.Context, _ thread.Lease, _ time.Time) error {
 			<-ctx.Done()
-			time.Sleep(time.Second) // it writes down where it is
+			time.Sleep(time.Second) // it stores its state
 			ended = true
 			return ctx.Err()
 		}})
@@ -229,7 +227,7 @@ func TestStopCutsStepsOffAndWaitsForThem(t *testing.T) {
 	})
 }
 
-func TestWhatFailsIsSaidAndStopsNothing(t *testing.T) {
+func TestFailuresAreLoggedAndStopNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		claim error
 		step  func(context.Context) error
