@@ -38,7 +38,7 @@ func repositoryChanged(p *payload) []Activity {
 // pause pauses the repository or ends the pause, before the command is logged: after a crash in between it is
 // repeated and finds it done. The answer says why nothing changed.
 func (h *Handlers) pause(ctx context.Context, t thread.ID, f thread.Feedback) (thread.NewEvent, error) {
-	by := orders.Person{Login: f.By.Login, ID: f.By.ID, Where: "in a comment", At: h.Now()}
+	by := orders.Actor{Login: f.By.Login, ID: f.By.ID, Where: "in a comment", At: h.Now()}
 	err := orders.OnRepository(ctx, h.Store, f.Command, t.Owner, t.Name, by)
 	cannot, _ := errors.AsType[orders.CannotError](err)
 	if cannot != "" {

@@ -54,7 +54,7 @@ func TestOrdersFromTheShell(t *testing.T) {
 	}
 	r.order(exitFailed, "the work is done; retry makes one more attempt", "resume", name)
 	r.order(exitDone, "Recoveries of the last 8 weeks", "status", "--learning")
-	r.order(exitFailed, "no limit was told", "close-breaker", "nobody")
+	r.order(exitFailed, "no known limit", "close-breaker", "nobody")
 }
 
 func TestOrdersThatAreNoneSayHowTheyAreWritten(t *testing.T) {

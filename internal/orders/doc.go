@@ -6,6 +6,6 @@
 //
 //	which commands are there, and which is what event orders.go
 //	when has one no effect, and why                   orders.go, Cannot
-//	how does an unpaused repository go on             orders.go, Unpause
-//	where is it asked whether a repository is paused  ../../solver/step.go, facts; thread.Paused
+//	how does an unpaused repository continue          orders.go, Unpause
+//	where is a pause checked                          ../../solver/step.go, facts; thread.Paused
 package orders

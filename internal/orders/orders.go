@@ -13,10 +13,10 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Person is who gives a command, where and when.
-type Person struct {
+// Actor is who gives a command, where and when.
+type Actor struct {
 	Login string
-	ID    int64  // at GitHub; 0 for the user of a shell
+	ID    int64  // at GitHub; 0 for a shell user
 	Where string // on the pages, in the shell, or in a comment
 	At    time.Time
 }
@@ -55,7 +55,7 @@ func Cannot(order string, s thread.State) string {
 }
 
 // notCarriedOut refuses a command of policy.Commands without a case here.
-const notCarriedOut = "nothing here carries out /pawl "
+const notCarriedOut = "Pawl cannot carry out /pawl "
 
 // cannotGoOn is Cannot for a command that begins an attempt.
 func cannotGoOn(order string, s thread.State) string {
@@ -79,7 +79,7 @@ func cannotInRun(order string, s thread.State) string {
 		return "the next step is already on its way"
 	}
 	if order == Retry {
-		return "the work waits; resume goes on with it"
+		return "the work waits; resume continues it"
 	}
 	return ""
 }
@@ -91,14 +91,13 @@ func cannotStop(s thread.State) string {
 	return "nothing runs or waits here"
 }
 
-// decided reports whether the last decision is an action.
 func decided(s thread.State, action policy.Action) bool {
 	return s.Decision != nil && s.Decision.Action == action
 }
 
 // OnThread carries out a command about a thread, or about the issue of Pawl's pull request. Without an effect the
 // error is a CannotError.
-func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, by Person) error {
+func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, by Actor) error {
 	t, err := db.Resolve(ctx, t)
 	if err != nil {
 		return err
@@ -114,7 +113,7 @@ func OnThread(ctx context.Context, db *store.Store, order string, t thread.ID, b
 }
 
 // give appends a command once: repeating it before anything has happened has no effect.
-func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State, by Person) error {
+func give(ctx context.Context, db Log, order string, t thread.ID, s thread.State, by Actor) error {
 	f := thread.Feedback{
 		Source:  policy.FromButton,
 		Command: order,
@@ -154,7 +153,7 @@ func Pausing(by *thread.Operated) string {
 
 // OnRepository carries out a command that pauses or unpauses a repository. Without an effect the error is a
 // CannotError.
-func OnRepository(ctx context.Context, db Log, order, owner, name string, by Person) error {
+func OnRepository(ctx context.Context, db Log, order, owner, name string, by Actor) error {
 	switch order {
 	case "pause":
 		return Pause(ctx, db, owner, name, by)
@@ -166,7 +165,7 @@ func OnRepository(ctx context.Context, db Log, order, owner, name string, by Per
 }
 
 // Pause pauses a repository. A running attempt continues to its end.
-func Pause(ctx context.Context, db Log, owner, name string, by Person) error {
+func Pause(ctx context.Context, db Log, owner, name string, by Actor) error {
 	paused, err := PausedBy(ctx, db, owner, name)
 	if err != nil {
 		return err
@@ -178,7 +177,7 @@ func Pause(ctx context.Context, db Log, owner, name string, by Person) error {
 }
 
 // Unpause ends the pause, and resumes the threads that stopped for it. It returns how many.
-func Unpause(ctx context.Context, db Log, owner, name string, by Person) (resumed int, err error) {
+func Unpause(ctx context.Context, db Log, owner, name string, by Actor) (resumed int, err error) {
 	paused, err := PausedBy(ctx, db, owner, name)
 	if err != nil {
 		return 0, err
@@ -198,7 +197,7 @@ func Unpause(ctx context.Context, db Log, owner, name string, by Person) (resume
 const maxLifted = 100_000
 
 // Lift resumes threads that stopped because the whole server was paused, except in paused repositories.
-func Lift(ctx context.Context, db *store.Store, by Person) (resumed int, err error) {
+func Lift(ctx context.Context, db *store.Store, by Actor) (resumed int, err error) {
 	var threads []thread.ID
 	paused := map[string]bool{}
 	err = db.EachThread(ctx, maxLifted, func(t thread.ID) { threads = append(threads, t) })
@@ -213,7 +212,7 @@ func Lift(ctx context.Context, db *store.Store, by Person) (resumed int, err err
 	return resumed, errors.Join(err, failed)
 }
 
-func resumePaused(ctx context.Context, db Log, threads []thread.ID, by Person) (resumed int, err error) {
+func resumePaused(ctx context.Context, db Log, threads []thread.ID, by Actor) (resumed int, err error) {
 	for _, t := range threads {
 		_, s, unread := thread.Load(ctx, db, t)
 		if unread == nil && stoppedByPause(s) {
@@ -235,7 +234,7 @@ func stoppedByPause(s thread.State) bool {
 }
 
 // CloseBreaker closes an account's breaker, and wakes every waiting thread.
-func CloseBreaker(ctx context.Context, db *store.Store, account string, by Person) error {
+func CloseBreaker(ctx context.Context, db *store.Store, account string, by Actor) error {
 	breakers, err := db.Breakers(ctx)
 	if err != nil {
 		return err
@@ -245,25 +244,25 @@ func CloseBreaker(ctx context.Context, db *store.Store, account string, by Perso
 		closed, err = db.CloseBreaker(ctx, account, event(thread.OperatedBreaker, account, by))
 	}
 	if err == nil && !closed {
-		err = CannotError(fmt.Sprintf("no limit was told for account %q", account))
+		err = CannotError(fmt.Sprintf("no known limit of account %q", account))
 	}
 	return err
 }
 
 // RetryDelivery retries an unhandled delivery, or with store.AllUnhandled each of them. It returns how many.
-func RetryDelivery(ctx context.Context, db *store.Store, guid string, by Person) (n int, err error) {
+func RetryDelivery(ctx context.Context, db *store.Store, guid string, by Actor) (n int, err error) {
 	n, err = db.RetryDelivery(ctx, guid)
 	return logged(ctx, db, n, err, thread.OperatedDelivery, guid, by)
 }
 
 // DismissDelivery marks it as handled.
-func DismissDelivery(ctx context.Context, db *store.Store, guid string, by Person) (n int, err error) {
+func DismissDelivery(ctx context.Context, db *store.Store, guid string, by Actor) (n int, err error) {
 	n, err = db.DismissDelivery(ctx, guid)
 	return logged(ctx, db, n, err, thread.OperatedDismissal, guid, by)
 }
 
-// logged logs what was done to n deliveries.
-func logged(ctx context.Context, db *store.Store, n int, err error, what, guid string, by Person) (int, error) {
+// logged logs an action on n deliveries.
+func logged(ctx context.Context, db *store.Store, n int, err error, what, guid string, by Actor) (int, error) {
 	switch {
 	case err != nil:
 		return 0, err
@@ -272,15 +271,15 @@ func logged(ctx context.Context, db *store.Store, n int, err error, what, guid s
 	case guid == store.AllUnhandled:
 		return 0, nil
 	}
-	return 0, CannotError("there is no such delivery that could not be handled; pawl status lists them")
+	return 0, CannotError("no unhandled delivery has this GUID; pawl status lists them")
 }
 
-func operated(ctx context.Context, db Log, log thread.ID, what, subject string, by Person) error {
+func operated(ctx context.Context, db Log, log thread.ID, what, subject string, by Actor) error {
 	_, err := db.Append(ctx, log, false, event(what, subject, by))
 	return err
 }
 
-func event(what, subject string, by Person) thread.NewEvent {
+func event(what, subject string, by Actor) thread.NewEvent {
 	return thread.NewEvent{
 		Kind: thread.KindOperated,
 		At:   by.At,

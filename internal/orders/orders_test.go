@@ -16,7 +16,7 @@ import (
 
 var (
 	at    = time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
-	ada   = orders.Person{Login: "ada", ID: 1001, Where: "on the pages", At: at}
+	ada   = orders.Actor{Login: "ada", ID: 1001, Where: "on the pages", At: at}
 	issue = thread.ID{Owner: "acme", Name: "widgets", Number: 7}
 )
 
@@ -54,7 +54,7 @@ func state(t *testing.T, db *store.Store, id thread.ID) thread.State {
 	return s
 }
 
-func TestAnOrderThatWouldDoNothingSaysWhy(t *testing.T) {
+func TestCommandWithoutEffectSaysWhy(t *testing.T) {
 	asked := thread.Feedback{Source: policy.FromComment, Command: "solve"}
 	type event struct {
 		kind thread.Kind
@@ -62,12 +62,12 @@ func TestAnOrderThatWouldDoNothingSaysWhy(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		log                 []event
-		retry, stop, resume string // what each of them says
+		retry, stop, resume string // the answer of each
 	}{
 		"nothing": {nil, "never asked", "never asked", "never asked"},
 		"asked":   {[]event{{thread.KindFeedback, asked}}, "on its way", "", "on its way"},
 		"running": {[]event{{thread.KindFeedback, asked}, {thread.KindAttemptStarted, thread.Started{N: 1, Run: 1, Seen: 1}}}, "is running", "", "is running"},
-		"waiting": {[]event{{thread.KindFeedback, asked}, {thread.KindDecision, decided(policy.DoWait, policy.RuleCooldown)}}, "resume goes on", "", ""},
+		"waiting": {[]event{{thread.KindFeedback, asked}, {thread.KindDecision, decided(policy.DoWait, policy.RuleCooldown)}}, "resume continues", "", ""},
 		"stopped": {[]event{{thread.KindFeedback, asked}, {thread.KindDecision, decided(policy.DoStop, policy.RuleVerifyFailed)}}, "", "nothing runs", ""},
 		"done":    {[]event{{thread.KindFeedback, asked}, {thread.KindDecision, decided(policy.DoDone, policy.RuleDone)}}, "", "nothing runs", "retry makes one more"},
 		"closed": {[]event{{thread.KindFeedback, asked}, {thread.KindThread, thread.Change{What: "closed", By: "ada"}}, {thread.KindDecision, decided(policy.DoStop, policy.RuleClosed)}},
@@ -88,7 +88,7 @@ func TestAnOrderThatWouldDoNothingSaysWhy(t *testing.T) {
 	}
 }
 
-func TestEveryOrderOfTheTableIsCarriedOut(t *testing.T) {
+func TestEveryCommandIsCarriedOut(t *testing.T) {
 	db := open(t)
 	happened(t, db, issue, thread.KindFeedback, thread.Feedback{Source: policy.FromComment, Command: "solve"})
 	asked := state(t, db, issue)
@@ -100,16 +100,16 @@ func TestEveryOrderOfTheTableIsCarriedOut(t *testing.T) {
 		case c.Page != "" || c.Shell != "":
 			why, in = orders.Cannot(c.Name, asked), "Cannot"
 		}
-		if strings.Contains(why, "nothing here carries out") {
+		if strings.Contains(why, "Pawl cannot carry out") {
 			t.Errorf("/pawl %s of policy/commands.go has no case in %s in internal/orders/orders.go", c.Name, in)
 		}
 	}
 }
 
-func TestAnOrderIsTheEventOfTheCommandWithThePersonsName(t *testing.T) {
+func TestCommandBecomesTheCommentsEvent(t *testing.T) {
 	db := open(t)
 	happened(t, db, issue, thread.KindFeedback, thread.Feedback{Source: policy.FromComment, Command: "solve"})
-	for range 2 { // as from a double click
+	for range 2 { // like a double click
 		if err := orders.OnThread(t.Context(), db, orders.Stop, issue, ada); err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestAnOrderIsTheEventOfTheCommandWithThePersonsName(t *testing.T) {
 	}
 }
 
-func TestAnUnpausedRepositoryGoesOn(t *testing.T) {
+func TestUnpausedRepositoryContinues(t *testing.T) {
 	db := open(t)
 	other := thread.ID{Owner: "acme", Name: "widgets", Number: 8}
 	for id, rule := range map[thread.ID]policy.Rule{issue: policy.RulePaused, other: policy.RuleVerifyFailed} {
@@ -169,7 +169,7 @@ func TestAnUnpausedRepositoryGoesOn(t *testing.T) {
 	}
 }
 
-func TestBreakersAndDeliveriesAreLoggedWithTheName(t *testing.T) {
+func TestBreakersAndDeliveriesAreLoggedByUser(t *testing.T) {
 	db := open(t)
 	var why orders.CannotError
 	if err := orders.CloseBreaker(t.Context(), db, "main", ada); !errors.As(err, &why) {
@@ -203,7 +203,7 @@ func TestBreakersAndDeliveriesAreLoggedWithTheName(t *testing.T) {
 	}
 }
 
-func TestAPauseOfTheServerThatEndsLeavesPausedRepositoriesAlone(t *testing.T) {
+func TestServerUnpauseSparesPausedRepositories(t *testing.T) {
 	db := open(t)
 	for _, repo := range []string{"one", "two"} {
 		id := thread.ID{Owner: "acme", Name: repo, Number: 1}

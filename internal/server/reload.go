@@ -188,7 +188,7 @@ func (f *follower) inForce(ctx context.Context, paused bool) {
 	if !paused || f.said.Paused {
 		return
 	}
-	n, err := orders.Lift(ctx, f.store, orders.Person{
+	n, err := orders.Lift(ctx, f.store, orders.Actor{
 		Login: "an operator at the server",
 		Where: "by policy.paused",
 		At:    f.store.Now(),

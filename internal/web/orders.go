@@ -74,11 +74,11 @@ func cannotOnThread(c policy.CommandRow, s thread.State, paused *thread.Operated
 
 // addButtons registers the buttons. A button that can no longer act answers with the reason.
 func (p *pages) addButtons(to handlers) {
-	post := func(address string, enough func(permission string) bool, do func(r *http.Request, by orders.Person) error) {
+	post := func(address string, enough func(permission string) bool, do func(r *http.Request, by orders.Actor) error) {
 		to["POST "+address] = p.act(enough, func(w http.ResponseWriter, r *http.Request, by User) {
 			ctx, cancel := context.WithTimeout(r.Context(), pageTime)
 			defer cancel()
-			err := do(r.WithContext(ctx), orders.Person{Login: by.Name(), ID: by.ID, Where: "on the pages", At: p.Now()})
+			err := do(r.WithContext(ctx), orders.Actor{Login: by.Name(), ID: by.ID, Where: "on the pages", At: p.Now()})
 			var why orders.CannotError
 			switch {
 			case errors.As(err, &why):
@@ -92,24 +92,24 @@ func (p *pages) addButtons(to handlers) {
 			}
 		})
 	}
-	onThread := func(name string, enough func(permission string) bool, do func(ctx context.Context, t thread.ID, by orders.Person) error) {
-		post("/threads/{owner}/{repo}/{n}/"+name, enough, func(r *http.Request, by orders.Person) error {
+	onThread := func(name string, enough func(permission string) bool, do func(ctx context.Context, t thread.ID, by orders.Actor) error) {
+		post("/threads/{owner}/{repo}/{n}/"+name, enough, func(r *http.Request, by orders.Actor) error {
 			t, _ := threadOf(r) // act has parsed it, too
 			return do(r.Context(), t, by)
 		})
 	}
 	for _, c := range onPages() {
-		onThread(c.Name, feedback.Enough(c), func(ctx context.Context, t thread.ID, by orders.Person) error {
+		onThread(c.Name, feedback.Enough(c), func(ctx context.Context, t thread.ID, by orders.Actor) error {
 			if c.Effect == policy.Pauses {
 				return orders.OnRepository(ctx, p.Store, c.Name, t.Owner, t.Name, by)
 			}
 			return orders.OnThread(ctx, p.Store, c.Name, t, by)
 		})
 	}
-	post("/accounts/{account}/close", nil, func(r *http.Request, by orders.Person) error {
+	post("/accounts/{account}/close", nil, func(r *http.Request, by orders.Actor) error {
 		return orders.CloseBreaker(r.Context(), p.Store, r.PathValue("account"), by)
 	})
-	post("/deliveries/{guid}/retry", nil, func(r *http.Request, by orders.Person) error {
+	post("/deliveries/{guid}/retry", nil, func(r *http.Request, by orders.Actor) error {
 		if r.PathValue("guid") == store.AllUnhandled {
 			return orders.CannotError("there is no such delivery")
 		}
