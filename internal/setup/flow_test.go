@@ -347,7 +347,7 @@ func TestSetupWithoutBrowserAndAddress(t *testing.T) {
 				return
 			}
 			f.must(<-f.ended)
-			if said := f.said.String(); !strings.Contains(said, c.says) || strings.Contains(said, "Not taken") != (c.says != "") {
+			if said := f.said.String(); !strings.Contains(said, c.says) || strings.Contains(said, "Not accepted") != (c.says != "") {
 				t.Errorf("of the wrong paste it says not %q:\n%s", c.says, said)
 			}
 			if !strings.Contains(f.said.String(), "Run it; it needs no public address: pawl serve") {
