@@ -11,8 +11,10 @@ import (
 
 // whatWasAnsweredSurvivesARestart kills the server under load and starts it
 // again: calls fail meanwhile, then work, and what was answered is there.
+// The database has synchronous_commit off, with which a crash loses commits.
 func whatWasAnsweredSurvivesARestart(t *testing.T, server *postgres) {
 	dsn := server.newDatabase(t)
+	must(rawDB(t, dsn).Exec("ALTER DATABASE " + nameOf(dsn) + " SET synchronous_commit = off"))(t)
 	s, _, c := open(t, dsn)
 	ctx := t.Context()
 	type result struct {
