@@ -113,7 +113,7 @@ func (f Facts) held(b Backend) *hold {
 // unknown.
 func (f Facts) mayProbe(b Backend) bool {
 	reset, open := f.breaker(b)
-	return open && reset.IsZero() && f.insists()
+	return open && reset.IsZero() && f.forced()
 }
 
 // breaker reports whether the breaker of a backend's account is open, and its reset; zero if unknown.
@@ -147,7 +147,7 @@ func (f Facts) awaited(b Backend) (reset time.Time, waits bool) {
 	if _, open := f.breaker(b); open {
 		return time.Time{}, false
 	}
-	return reset, f.Limits.UsageLimit.AutoContinue && !f.insists()
+	return reset, f.Limits.UsageLimit.AutoContinue && !f.forced()
 }
 
 func (f Facts) heldByRest(b Backend) *hold {
@@ -156,7 +156,7 @@ func (f Facts) heldByRest(b Backend) *hold {
 	case rest.Class == Runaway && !f.orders():
 		why := fmt.Sprintf("%s: %d severe edit loops on this repository within a week", b.Name, maxSevere)
 		return &hold{why: Reason{Rule: RuleRunaway, Text: why}}
-	case f.Now.Before(rest.Until) && !f.insists():
+	case f.Now.Before(rest.Until) && !f.forced():
 		why := fmt.Sprintf("%s: %s edit loop, cooling down until", b.Name, rest.Class)
 		return &hold{Reason{RuleCooldown, why, rest.Until}, rest.Until, RuleCooldown}
 	}
@@ -243,7 +243,7 @@ func (f Facts) canEscalate(b Backend) bool {
 	if f.orders() {
 		return true
 	}
-	return f.insists() && b.Escalated.Class != Runaway
+	return f.forced() && b.Escalated.Class != Runaway
 }
 
 // backoff delays a restart, counted from the end or the handover of the last attempt.

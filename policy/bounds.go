@@ -10,7 +10,7 @@ import (
 // Day is the length of the window of the daily caps and budgets.
 const Day = 24 * time.Hour
 
-// restarts limits the attempts of a run, whoever asks.
+// restarts limits the attempts of a run, for every user.
 func restarts(f Facts) Decision {
 	n := len(f.series()) - 1 + f.Handed.Times
 	switch {

@@ -182,7 +182,7 @@ func (c *Circles) observe(path uint64, f *circledFile, e Edit) {
 	}
 	n := 1
 	if e.Key == 0 {
-		// The edits since the last look at the file cannot be told apart. They led where this one led.
+		// The edits since the last look at the file cannot be distinguished. They led where this one led.
 		n += f.unseen
 		f.unseen = 0
 	}
@@ -244,7 +244,7 @@ func (c *Circles) sum(f *circledFile, path string) {
 	}
 }
 
-// LinesWithout returns the lines of a that are not among those of b, counted as often as they occur.
+// LinesWithout returns the lines of a that b does not have, counted as often as they occur.
 func LinesWithout(a, b []uint64) []uint64 {
 	left := make(map[uint64]int, len(b))
 	for _, l := range b {

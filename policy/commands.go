@@ -15,8 +15,8 @@ type CommandRow struct {
 	Takes    Takes
 	// Effect is what the command does. Only a command that BeginsWork counts as feedback.
 	Effect Effect
-	// Insists forces an attempt after failures. It continues with the last purpose.
-	Insists bool
+	// Forces forces an attempt after failures. It continues with the last purpose.
+	Forces bool
 	// GoesOn says that the command without a text adds nothing to the task.
 	GoesOn bool
 	// Purpose is what the attempt is for, unless the command forces one.
@@ -100,7 +100,7 @@ var Commands = []CommandRow{
 	},
 	{
 		Name:      "retry",
-		Insists:   true,
+		Forces:    true,
 		GoesOn:    true,
 		Button:    "Start one more attempt",
 		Page:      "Start one more attempt",
@@ -121,7 +121,7 @@ var Commands = []CommandRow{
 	},
 	{
 		Name:      "resume",
-		Insists:   true,
+		Forces:    true,
 		GoesOn:    true,
 		Button:    "Go on now, do not wait",
 		Page:      "Go on now; a bound of the day still holds",
@@ -131,19 +131,19 @@ var Commands = []CommandRow{
 		Readme:    "continue now: skip a wait (daily limits excepted) or restart after a stop",
 	},
 	{
-		Name:    "raise",
-		Insists: true,
-		GoesOn:  true,
-		Button:  "Allow a day's worth once more",
-		Help:    "allows as much once more as the thread may use in a day, and goes on",
-		Readme:  "allow the thread its daily limits once more, and continue",
+		Name:   "raise",
+		Forces: true,
+		GoesOn: true,
+		Button: "Allow a day's worth once more",
+		Help:   "allows as much once more as the thread may use in a day, and goes on",
+		Readme: "allow the thread its daily limits once more, and continue",
 	},
 	{
-		Name:    "escalate",
-		Insists: true,
-		Button:  "Start one attempt with more effort",
-		Help:    "starts one attempt with more effort",
-		Readme:  "one attempt at the backend's escalated effort",
+		Name:   "escalate",
+		Forces: true,
+		Button: "Start one attempt with more effort",
+		Help:   "starts one attempt with more effort",
+		Readme: "one attempt at the backend's escalated effort",
 	},
 	{
 		Name:     "update",

@@ -8,7 +8,7 @@
 //	delivery  one webhook request, named by its GUID
 //	event     one row in a thread's log: (thread, seq, kind, at, data)
 //	activity  what one delivery tells about a thread
-//	remark    what somebody said or did there, not judged yet
+//	remark    a text or an act there, not judged yet
 //	feedback  a remark as the log holds it; the event's kind tells whether it
 //	          asks for work, is a control or a question, or was ignored, with
 //	          the reason
@@ -21,7 +21,7 @@
 //	          verifier, the log)
 //	verdict   what one policy says of the attempts so far, with numbers and
 //	          reasons
-//	decision  what to do next: attempt, wait until T, stop, done, ask a person;
+//	decision  what to do next: attempt, wait until T, stop, done, ask a user;
 //	          always with its reasons
 //	rung      one of the four recoveries
 //	receipt   the record of an attempt: rungs fired and what they recovered,
@@ -40,7 +40,7 @@
 //	which rules are there, and which one speaks first                 policy.go, Next
 //	what may a decision depend on, what does it hold                  policy.go, Facts and Decision
 //	when does a run stop, wait for a reset, or count as done          rules.go
-//	how many attempts of a thread may there be, without a person      bounds.go
+//	how many attempts of a thread may there be, without a user        bounds.go
 //	when do rounds of review lead nowhere                             bounds.go
 //	what may be spent                                                 bounds.go
 //	when does a chain of Pawl's own work end                          ledger.go
@@ -59,7 +59,7 @@
 //	which calls run tests                                             testruns.go
 //	when does an attempt repeat the one before it                     stagnation.go
 //	when does a round of feedback bring the same work again           redone.go
-//	when does feedback say what was said before                       stagnation.go, SaysAgain
+//	when does feedback repeat earlier feedback                        stagnation.go, SaysAgain
 //	when is the effort raised, when are failing tests told            ladder.go
 //	did an attempt change anything                                    receipt.go, Receipt.Progress
 //	when is the agent's session continued                             ladder.go, Resume
@@ -72,7 +72,7 @@
 //	what a receipt holds: tokens, limits, rungs                       receipt.go
 //	which lines of an agent's message have a meaning                  answer.go
 //	what looks like a secret, what tells agents what to do            change.go
-//	what a failing verify command means, beside the base              verified.go, Verified.Compare
+//	what a failing verify command means, given the base               verified.go, Verified.Compare
 //	which files are tests, or run by the verify commands              testside.go
 //	what do the tests say apart from what a change did to them        evidence.go
 //	which characters show nothing                                     words.go, Invisible

@@ -17,7 +17,7 @@ type TestEvidence struct {
 	Removed []string `json:"removed,omitempty"`
 	// Edits describes the changes to the tests.
 	Edits []string `json:"edits,omitempty"`
-	// AsTheyWere are the results of the change with the base's test files, Without those of the base with the
+	// AsTheyWere are the results of the change with the base's test files, Without the base's results with the
 	// change's test files. Each is nil if not needed, or as Skipped says.
 	AsTheyWere []Verified `json:"as_they_were,omitempty"`
 	Without    []Verified `json:"without,omitempty"`

@@ -137,7 +137,7 @@ func (f Facts) verifyFailed(a Attempt) Decision {
 	if v := a.Deciding(); v != nil && v.Broken != "" {
 		return verifyBroken(v.broken(v.Broken))
 	}
-	c := f.climbed()
+	c := f.tried()
 	if c.failed <= f.Limits.Ladder.VerifyRetries {
 		why := fmt.Sprintf("verification failed after attempt %d; retry %d of %d with its output", a.N, c.failed, f.Limits.Ladder.VerifyRetries)
 		return again(RuleVerifyFailed, why).on("", RungVerify)
@@ -183,10 +183,10 @@ type tries struct {
 	escalated bool
 }
 
-// climbed counts the ladder's tries. An attempt that gave up without changing anything uses up the retries: another
+// tried counts the ladder's tries. An attempt that gave up without changing anything uses up the retries: another
 // one with the same output would not help.
-func (f Facts) climbed() (c tries) {
-	for _, b := range f.climb() {
+func (f Facts) tried() (c tries) {
+	for _, b := range f.ladderAttempts() {
 		gaveUp := c.failed > 0 && b.gaveUp()
 		switch {
 		case gaveUp:
@@ -221,7 +221,7 @@ func (f Facts) unable() Decision {
 	if f.Purpose != ToChange || f.Unable == "" {
 		return Decision{}
 	}
-	if len(f.run()) > 0 || f.insists() {
+	if len(f.run()) > 0 || f.forced() {
 		return Decision{}
 	}
 	return verifyBroken(f.Unable)
@@ -235,8 +235,8 @@ func verifyBroken(why string) Decision {
 	)
 }
 
-// climb lists the run's attempts from the last one that got feedback.
-func (f Facts) climb() []Attempt {
+// ladderAttempts lists the run's attempts from the last one that got feedback.
+func (f Facts) ladderAttempts() []Attempt {
 	run := f.run()
 	for i := len(run) - 1; i > 0; i-- {
 		if run[i].NewInput {

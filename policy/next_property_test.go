@@ -91,7 +91,7 @@ func (w *world) checkAttempt(s *simThread, f Facts, d Decision, broken func(stri
 		broken("more attempts than a thread may have in a day")
 	}
 	w.checkAccount(f, b, broken)
-	if w.now.Before(b.Rest.Until) && !f.insists() {
+	if w.now.Before(b.Rest.Until) && !f.forced() {
 		broken("an attempt on a backend that cools down")
 	}
 	if b.Rest.Class == Runaway && !f.orders() {
@@ -115,9 +115,9 @@ func (w *world) checkAccount(f Facts, b Backend, broken func(string)) {
 	switch {
 	case l.limits >= f.Limits.UsageLimit.MaxConsecutive && ahead:
 		broken("a call after too many usage limits in a row, before the known reset")
-	case l.limits >= f.Limits.UsageLimit.MaxConsecutive && l.reset.IsZero() && !f.insists():
+	case l.limits >= f.Limits.UsageLimit.MaxConsecutive && l.reset.IsZero() && !f.forced():
 		broken("a call after too many usage limits in a row that no person asked for")
-	case l.limits > 0 && ahead && f.Limits.UsageLimit.AutoContinue && !f.insists():
+	case l.limits > 0 && ahead && f.Limits.UsageLimit.AutoContinue && !f.forced():
 		broken("a call before a reset that can be waited for")
 	case l.limits > 0 && ahead && len(f.Fresh) == 0:
 		broken("a call before the reset that nobody asked for")

@@ -26,7 +26,7 @@ type Facts struct {
 	Backends  []Backend // the repository's backends, in order of preference
 	Unable    string    // why a verify command cannot work on the base; empty if all can, or if unknown
 	Pinned    string    // the backend that a user chose; empty for none
-	// Choose picks one of several free backends by what was learned; the same options give the same choice. Nil
+	// Choose picks one of several free backends by their rewards; the same options give the same choice. Nil
 	// takes the configured order.
 	Choose func([]Option) Choice
 }
@@ -290,14 +290,14 @@ func (f Facts) askers() []string {
 	return all
 }
 
-// insists reports whether a request forces an attempt after failures.
-func (f Facts) insists() bool { return slices.ContainsFunc(f.Fresh, Request.insists) }
+// forced reports whether a request forces an attempt after failures.
+func (f Facts) forced() bool { return slices.ContainsFunc(f.Fresh, Request.forced) }
 
-func (r Request) insists() bool { return CommandNamed(r.Command).Insists }
+func (r Request) forced() bool { return CommandNamed(r.Command).Forces }
 
 // orders reports whether a user, and not a bot that may ask for work, forces an attempt.
 func (f Facts) orders() bool {
-	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return !r.Bot && r.insists() })
+	return slices.ContainsFunc(f.Fresh, func(r Request) bool { return !r.Bot && r.forced() })
 }
 
 func stop(rule Rule, hint string, reasons ...string) Decision {

@@ -274,7 +274,7 @@ func (r *Receipt) Told(text string) {
 	r.Evidence, r.Frames = simhash.Failure(text), simhash.Frames(text)
 }
 
-// Progress reports whether the attempt changed the tree, whoever committed, or merged the base. An unknown tree is
+// Progress reports whether the attempt changed the tree, by any committer, or merged the base. An unknown tree is
 // no progress.
 func (r Receipt) Progress() bool {
 	if r.Updated != "" {

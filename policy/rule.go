@@ -8,7 +8,7 @@ import (
 // Rule names a rule. Words has its texts for users.
 type Rule string
 
-// The rules of this package: those of Next in its order, and those of admit.
+// The rules of this package: Next's in their order, then admit's.
 const (
 	RulePaused         Rule = "paused"
 	RuleClosed         Rule = "closed"

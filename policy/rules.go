@@ -155,7 +155,7 @@ func (f Facts) asksAboutFailures(a Attempt) bool {
 	if len(a.Fixed()) > 0 {
 		return false
 	}
-	return !slices.ContainsFunc(f.climb(), func(b Attempt) bool { return b.Decision.Rule == RuleStillFailing })
+	return !slices.ContainsFunc(f.ladderAttempts(), func(b Attempt) bool { return b.Decision.Rule == RuleStillFailing })
 }
 
 // needsPerson stops: a retry does not cure a rejected login or a wrong configuration.
@@ -178,7 +178,7 @@ func needsPerson(f Facts) Decision {
 	if b, ok := f.other(a); ok {
 		return again(rule, fmt.Sprintf("backend %s ended %s; %s is next", a.Backend, a.Outcome.Words(), b.Name)).on(b.Name, 0)
 	}
-	if f.insists() || f.command("solve") {
+	if f.forced() || f.command("solve") {
 		return Decision{}
 	}
 	return stop(rule, hint, fmt.Sprintf("backend %s %s%s", a.Backend, what, a.detail()))
@@ -206,7 +206,7 @@ func usageLimit(f Facts) Decision {
 	if d := f.breakerStop(f.backend(a.Backend)); d.Action != "" {
 		return d
 	}
-	if f.insists() {
+	if f.forced() {
 		return Decision{}
 	}
 	why := fmt.Sprintf("account %s hit its usage limit%s; %s", a.Account, a.detail(), resets(reset))
@@ -253,7 +253,7 @@ func noProgress(f Facts) Decision {
 	switch {
 	case failed && stands:
 		return Decision{} // the ladder goes on
-	case !failed && slices.ContainsFunc(f.climb(), Attempt.failedVerification):
+	case !failed && slices.ContainsFunc(f.ladderAttempts(), Attempt.failedVerification):
 		return f.verifyFailed(a)
 	}
 	return a.noProgress()
@@ -388,7 +388,7 @@ func (a Attempt) refused() bool { return a.Outcome.Passes() }
 // transient continues on an account that has not refused in this row, or waits.
 func transient(f Facts) Decision {
 	a, _ := f.last()
-	if !a.refused() || f.insists() {
+	if !a.refused() || f.forced() {
 		return Decision{}
 	}
 	limits := f.Limits.Transient

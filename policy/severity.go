@@ -64,7 +64,7 @@ type Edits struct {
 	Files         int    `json:"files"`
 	MaxRepeat     int    `json:"max_repeat"`
 	MaxRepeatPath string `json:"max_repeat_path"`
-	// Seen counts edits with known content or file state; MaxRepeatSeen those of MaxRepeatPath.
+	// Seen counts edits with known content or file state; MaxRepeatSeen counts them on MaxRepeatPath.
 	Seen          int `json:"seen"`
 	MaxRepeatSeen int `json:"max_repeat_seen"`
 	// Again counts repeated edits, Returned those that returned a file to an earlier state.

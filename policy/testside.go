@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// testNames are the test file names of common runners, runnerFiles those of shared test code and configuration.
+// testNames are the test file names of common runners, runnerFiles the names of shared test code and configuration.
 var (
 	testNames = strings.Fields(`
 	*_test.go

@@ -39,7 +39,7 @@ const maxPerRun = 1 << 10
 // posting matches commands and calls that write to GitHub.
 var posting = regexp.MustCompile(`(?i)\bgh\s|\bcurl\b|comments?\b|\bgithub\b`)
 
-// postingParts are the lower-case words of which each match of posting has one. They are checked first: a gigabyte
+// postingParts are lower-case words; each match of posting has one. They are checked first: a gigabyte
 // of output took 46 s with the regexp alone, and takes 4 s.
 var postingParts = []string{"gh", "curl", "comment", "github"}
 

@@ -296,7 +296,7 @@ func causedByPawl(r Remark, s Scene) (reason string, own bool) {
 	return writtenByPawl(r, s), false
 }
 
-// writtenByPawl says why a remark's text is Pawl's or its agent's, whoever posted it; empty if it is not.
+// writtenByPawl says why a remark's text is Pawl's or its agent's, under any login; empty if it is not.
 func writtenByPawl(r Remark, s Scene) string {
 	switch {
 	case !mayBePawls(r, s):

@@ -167,7 +167,7 @@ func (c *checks) transcript(r *checkedRow) {
 	if t.Bytes >= minTranscript {
 		return
 	}
-	why := fmt.Sprintf("the transcript is a stub of %d bytes; those of attempts that change something have more than %d", t.Bytes, minTranscript)
+	why := fmt.Sprintf("the transcript is a stub of %d bytes; attempts that change something have more than %d", t.Bytes, minTranscript)
 	for p, s := range r.set {
 		source := sources[p].name
 		var charged bool

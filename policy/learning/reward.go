@@ -126,7 +126,7 @@ type Grade struct {
 	Value   float64 `json:"value"`
 	Known   bool    `json:"known"`
 	Missing string  `json:"missing,omitempty"` // why there is no grade; else empty
-	// From are the sources of the grade, in order of trust: one that decides alone, or those of a weighted mean.
+	// From are the sources of the grade, in order of trust: one that decides alone, or the sources of a weighted mean.
 	From []SignalSource `json:"from,omitempty"`
 }
 

@@ -13,7 +13,7 @@ const (
 
 // scan computes the fingerprint in a single pass over the words of text, and without allocating.
 //
-// The rules are removals one after the other, each of which sees what the ones before left. A single pass
+// The rules are consecutive removals, and each sees the result of the ones before. A single pass
 // agrees with them because rules 1, 2 and 4 remove whole runs of word characters, so what remains on both
 // sides cannot join to a longer run, and because rule 5 removes nothing but starts of lines. Rule 3 has no
 // \b: where a time stamp stands next to a word character, removing it can make a new hash (1234<time

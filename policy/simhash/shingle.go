@@ -19,7 +19,7 @@ const (
 //
 // Its use is begin, any number of extend, end, for each word; then print.
 type shingles struct {
-	third, second, first uint64 // the chains of which this is the third, second, first word
+	third, second, first uint64 // this word is the chain's third, second, first one
 	words                int
 	votes                tally
 }
