@@ -38,7 +38,7 @@ const maxAsked = 5
 
 const unread = "left out, since GitHub did not show them"
 
-// discussion is what an attempt is told beside its task, which is this work. The manifest names what GitHub does not show.
+// discussion is an attempt's context in addition to its task, work. The manifest names what GitHub does not show.
 func (p *publisher) discussion(ctx context.Context, work []thread.Request) ([]attempt.Part, error) {
 	if p.Forge == nil || p.Config.Context.MaxBytes == 0 {
 		return nil, nil

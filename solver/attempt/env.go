@@ -76,7 +76,7 @@ const (
 	transcriptFile = "transcript"
 )
 
-// ProcessPrefix begins the names of all processes of this data directory, so that a server can end those of an
+// ProcessPrefix begins the names of all processes of this data directory, so that a server can end processes of an
 // earlier one.
 func (e *Env) ProcessPrefix() string { return e.Config.DataDir + ":" }
 

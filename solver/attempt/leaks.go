@@ -13,7 +13,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// secrets are those of an attempt, its setup or its judge, and the server's own, which an agent without a sandbox
+// secrets are the secrets of an attempt, its setup or its judge, and the server's own, which an agent without a sandbox
 // could find: the names, and how to read them. backend is the attempt's.
 func (e *Env) secrets(c *config.Server, t thread.ID, n int, backend config.Backend) (names []string, value func(name string) (string, bool)) {
 	known := map[string]string{}

@@ -403,7 +403,7 @@ func changing(all []Request) []Request {
 // continued purpose.
 func (s *State) purposeOf(f Feedback) policy.Purpose {
 	command := policy.CommandNamed(f.Command)
-	if !command.Insists {
+	if !command.Forces {
 		return command.Purpose
 	}
 	if fresh := s.Fresh(); len(fresh) > 0 {
