@@ -213,8 +213,8 @@ const refusedKey = "refused"
 // maxRefused limits such replies in 24 hours: everyone may write to a public repository.
 const maxRefused = 100
 
-// tell is what somebody is told of a remark of which nothing comes: once a day that they may give no orders, and once on
-// a thread that a mention within a line is none; who may write and not maintain is told each time.
+// tell is the reply to an ignored remark. Refused is posted once a day per user, NoOrder once on a thread, the others each
+// time.
 func (h *Handlers) tell(ctx context.Context, it Activity, f thread.Feedback, j feedback.Judgement) ([]thread.NewEvent, error) {
 	e := thread.NewEvent{Kind: thread.KindQuestion, At: h.Now()}
 	switch f.Command = j.Tell; j.Tell {
