@@ -295,7 +295,7 @@ func readUser(content gjson.Result, emit func(agent.Event)) {
 	})
 }
 
-// readAnswer reads a call's answer. Those of the provider's own tools, such as web_search_tool_result, are in the
+// readAnswer reads a call's answer. Answers of the provider's own tools, such as web_search_tool_result, are in the
 // model's messages.
 func readAnswer(part gjson.Result, emit func(agent.Event)) {
 	if !strings.HasSuffix(part.Get("type").Str, "tool_result") {
