@@ -172,7 +172,7 @@ func (c comparison) text(one forge.Comment, source policy.Source, kind string) [
 	return []handlers.Activity{it}
 }
 
-// somebody is the placeholder for a user whom GitHub's REST API does not name.
+// somebody() is the placeholder for a user whom GitHub's REST API does not name.
 func somebody() feedback.Actor { return feedback.Actor{Login: "somebody"} }
 
 // review is a review as its author's: GitHub does not report edits.
