@@ -318,7 +318,7 @@ func (p *page) addAttempt(a Attempt) {
 	var parts []string
 	for _, l := range []struct{ what, text, end string }{
 		{"How it failed: ", code(a.Detail), ""}, {"Backend: ", code(a.Chosen), ""}, {"Session: ", code(a.Continues), ""},
-		{"Beside its task the agent was told: ", code(a.Heard()), ""},
+		{"In addition to its task the agent got: ", code(a.Heard()), ""},
 		{"Used: ", strings.Join(Used(a), " · "), "."}, {"Failing tests: ", paths(a.Tests), "."},
 		{"Failed already before Pawl began, and not counted: ", paths(a.Known()), "."},
 		{"Flaky, failed and then passed on the same commit: ", paths(a.Flaky()), "."}, {"Failed before Pawl began, and no longer: ", paths(a.Fixed()), "."},

@@ -48,11 +48,11 @@ func Answer(f View, q thread.Feedback, slug string, backends []string, excluded 
 	case feedback.Maintainer:
 		return login + " may write to this repository and does not maintain it. To pause it or to end that, the maintain or admin permission is needed; nothing was done.\n"
 	case feedback.Refused:
-		return login + " may not write to this repository, and Pawl takes orders from people who may; nothing was done.\n"
+		return login + " may not write to this repository, and Pawl follows commands only from users who may; nothing was done.\n"
 	case feedback.NoOrder:
 		return render.Code("@"+render.Label(slug)) + " within a line is no order, so nothing was done. To ask for work, begin a line with it or with `/pawl solve`.\n"
 	case "stop":
-		return "Nothing ran here, so nothing had to be stopped. Pawl begins no work on this thread until somebody asks for it (`/pawl resume`, `/pawl solve`).\n"
+		return "Nothing ran here, so nothing had to be stopped. Pawl begins no work on this thread until a user asks for it (`/pawl resume`, `/pawl solve`).\n"
 	case "escalate":
 		return "No backend that works here has an escalated effort, so this is one more attempt at the usual one.\n"
 	case "update":
@@ -62,7 +62,7 @@ func Answer(f View, q thread.Feedback, slug string, backends []string, excluded 
 		return "There is nothing to merge: the branch holds all of " +
 			render.Code(q.Word) + ", or has no history in common with it.\n"
 	case "go":
-		return "There is no plan here that could be worked off; nothing was done. `/pawl plan` has one made, `/pawl solve` works without one.\n"
+		return "There is no plan here to carry out; nothing was done. `/pawl plan` has one made, `/pawl solve` works without one.\n"
 	case "ask":
 		return "`/pawl ask` needs a question behind it; nothing was done.\n"
 	}
@@ -150,7 +150,7 @@ func help(slug, word string) string {
 	if name := render.Label(slug); name != "" {
 		p.sentence(render.Code("@"+name) + " at the start of a line means solve.")
 	}
-	p.sentence("A command is the first thing on its line, outside quotes and code, by somebody who may write here.")
+	p.sentence("A command is the first thing on its line, outside quotes and code, by a user who may write here.")
 	return p.fit()
 }
 
@@ -161,7 +161,7 @@ func paused(repo string, pauses bool, cannot string) string {
 		return "Nothing was done: " + render.Prose(cannot) + ".\n"
 	case pauses:
 		return "Nothing begins in " + render.Code(repo) +
-			" until somebody comments `/pawl unpause`. An attempt that runs goes on to its end.\n"
+			" until a user comments `/pawl unpause`. A running attempt continues to its end.\n"
 	}
 	return "Work may begin in " + render.Code(repo) +
 		" again, and what stopped for the pause goes on.\n"
@@ -221,7 +221,7 @@ func PullBody(f View) string {
 	newest, worked := f.pushed(), f.worked()
 	head := fmt.Sprintf("Closes #%d\n\n", f.Number)
 	if len(newest.Instructs) > 0 {
-		head = "**This changes what agents are told:** " +
+		head = "**This changes the agents' instructions:** " +
 			render.Inert(paths(newest.Instructs)) + "\n\n" + head
 	}
 	if worked.Says() != "" {
@@ -316,7 +316,7 @@ func (f View) inherited() string {
 // headFact is the verify commands' result on the head commit, by the newest attempt that ran them there.
 func headFact(f View) string {
 	if f.foreignHead() {
-		return "not verified: somebody else pushed the head commit"
+		return "not verified: another user pushed the head commit"
 	}
 	for _, a := range slices.Backward(f.Attempts) {
 		v := a.Deciding()
@@ -334,7 +334,7 @@ func headFact(f View) string {
 // The beginnings of comments with an agent's answer or plan.
 const (
 	saidAnswer = "The agent's answer. Nothing was changed."
-	saidPlan   = "The agent's plan. Nothing was changed yet: edit this comment where it should be otherwise, then `/pawl go` has it worked off as it stands then. `/pawl go WORDS` adds words."
+	saidPlan   = "The agent's plan. Nothing was changed yet: edit this comment where it should be otherwise, then `/pawl go` carries it out as it is then. `/pawl go WORDS` adds words."
 )
 
 // Said is the comment with an attempt's answer or plan.

@@ -172,7 +172,7 @@ func Headline(f View) string {
 }
 
 // foreignTitle is the title when Pawl's work is done and the head commit is another one.
-const foreignTitle = "Not verified: somebody else pushed the head commit"
+const foreignTitle = "Not verified: another user pushed the head commit"
 
 // verdict is finished work's title. Work with a failing command is never called done.
 func verdict(f View, a Attempt) string {

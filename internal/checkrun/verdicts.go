@@ -123,7 +123,7 @@ func cooldown(f View) string { return ends(f.Now, f.CooldownUntil, "its cooldown
 func Rests(c thread.Cooldown, now time.Time) string {
 	if c.Class == policy.Runaway {
 		return fmt.Sprintf(
-			"%s in a week; it rests until a person comments /pawl resume",
+			"%s in a week; it is in cooldown until a user comments /pawl resume",
 			policy.Plural(len(c.Severe), "severe edit loop"),
 		)
 	}
@@ -138,14 +138,14 @@ func severityOutlook(f View) []string {
 		return nil
 	case f.Runaway:
 		return []string{
-			"**Next:** this was the third severe edit loop of this backend here within a week, so it rests here until a person orders an attempt; another backend may go on meanwhile.",
+			"**Next:** this was the third severe edit loop of this backend here within a week, so it is in cooldown here until a user commands an attempt; another backend may continue meanwhile.",
 			"**You can:** look at what its attempts did; `/pawl resume` ends the rest, `/pawl use BACKEND` takes another backend.",
 			grade,
 		}
 	case f.CooldownUntil.After(f.Now):
 		return []string{
 			fmt.Sprintf(
-				"**Next:** this backend rests here for %s, until %s; another backend may go on meanwhile.",
+				"**Next:** this backend is in cooldown here for %s, until %s; another backend may continue meanwhile.",
 				render.Span(s.Cooldown),
 				render.Instant(f.Now, f.CooldownUntil),
 			),
@@ -211,9 +211,9 @@ func stagnationOutlook(f View, kind string) []string {
 	if f.State == Stopped || f.State == Failed {
 		return []string{outlook(f)}
 	}
-	next := "**Next:** the next attempt is told what was tried and asked for a different approach."
+	next := "**Next:** the next attempt gets what was tried and must take a different approach."
 	if kind == "revision" {
-		next = "**Next:** another backend takes the next attempt where there is one; it is asked for a different approach."
+		next = "**Next:** another backend takes the next attempt if there is one; it must take a different approach."
 	}
 	return []string{
 		next,
