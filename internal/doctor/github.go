@@ -98,7 +98,7 @@ func (e *exam) permissions(context.Context) (all []Finding) {
 	missing := missingPermissions(e.app.app.Permissions)
 	if slices.Contains(missing, logsPermission) {
 		missing = slices.DeleteFunc(missing, func(name string) bool { return name == logsPermission })
-		all = warning("the App lacks "+logsPermission+", so no agent is told the logs of failing jobs", hint)
+		all = warning("the App lacks "+logsPermission+", so no agent gets the logs of failing jobs", hint)
 	}
 	if len(missing) == 0 {
 		return append(all, ok("the App has what it needs")...)
@@ -172,7 +172,7 @@ func (e *exam) hook(ctx context.Context) []Finding {
 	if !takesDeliveries(h.URL) {
 		return failed(
 			fmt.Sprintf("GitHub sends deliveries to %q, which does not end with %s", h.URL, HookPath),
-			settings+"; or set github.receive to poll where there is no address",
+			settings+"; or set github.receive to poll without a public address",
 		)
 	}
 	if h.ContentType != "json" {

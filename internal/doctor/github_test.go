@@ -87,7 +87,7 @@ func TestTheAppIsComparedWithWhatPawlNeeds(t *testing.T) {
 		},
 		"only the permission to read logs is missing": {
 			granted(func(p map[string]string) { delete(p, "actions") }).permissions(t.Context()),
-			append(warning("the App lacks actions: read, so no agent is told the logs of failing jobs", "grant it in the App's settings"+accept),
+			append(warning("the App lacks actions: read, so no agent gets the logs of failing jobs", "grant it in the App's settings"+accept),
 				ok("the App has what it needs")...),
 		},
 		"a permission that is too much": {

@@ -199,7 +199,7 @@ func verification(v policy.Verified) []Finding {
 	if !v.Passed {
 		return warning(
 			fmt.Sprintf("%s fails on the default branch with exit code %d%s", command, v.Exit, failing(v)),
-			"what fails here is told to agents as known, and no work is called verified while it fails",
+			"agents get these failures as known ones, and no work is called verified while they fail",
 		)
 	}
 	took := render.Span(time.Duration(v.MS) * time.Millisecond)
