@@ -167,7 +167,7 @@ type Comparison struct {
 	} `json:"merge_base_commit"` // their common ancestor
 }
 
-// Compare compares a commit with a base, each of which may be a branch.
+// Compare compares a commit with a base; both may be branches.
 func (s Repositories) Compare(ctx context.Context, repo Repo, base, sha string) (got Comparison, err error) {
 	_, err = s.client.on(ctx, repo, request{
 		route: "/repos/{owner}/{repo}/compare/{range}", args: []any{base + "..." + sha}, holds: []string{"status"},

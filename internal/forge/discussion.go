@@ -160,7 +160,7 @@ func (s Discussions) Read(ctx context.Context, repo Repo, number, bytes int) (d 
 			err = ErrNotFound
 		}
 		if err != nil {
-			return d, fmt.Errorf("read what was said on #%d: %w", number, err)
+			return d, fmt.Errorf("read the discussion of #%d: %w", number, err)
 		}
 		if ask == askWhole {
 			d = *found

@@ -55,7 +55,7 @@ func (s Discussions) Pictures(ctx context.Context, repo Repo, nodes []string, as
 	nodes = nodes[:min(len(nodes), 100)] // GitHub's limit
 	err = s.client.graph(ctx, repo, request{reads: true}, ask, map[string]any{"nodes": nodes}, &got)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the pictures of what was said: %w", err)
+		return nil, 0, fmt.Errorf("read the pictures of the discussion: %w", err)
 	}
 	for _, n := range got.Nodes {
 		if n == nil || !n.Edited.Before(asked) {
