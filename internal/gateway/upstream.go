@@ -230,12 +230,12 @@ func (c *call) refused(resp *http.Response, header http.Header) io.ReadCloser {
 	c.fail(said)
 	why := ""
 	if said.Foreign() {
-		c.concludes(Last{Ending: policy.Disconnected, Why: "a page in place of the provider's answer"})
-		why = fmt.Sprintf("the provider cannot be reached: a page came in place of its API's answer (%d)", resp.StatusCode)
+		c.concludes(Last{Ending: policy.Disconnected, Why: "a page instead of the provider's answer"})
+		why = fmt.Sprintf("the provider cannot be reached: a page came instead of its API's answer (%d)", resp.StatusCode)
 	} else {
 		c.concludes(Last{Why: "the last call refused (" + strconv.Itoa(resp.StatusCode) + ")"})
 		if resp.StatusCode == http.StatusUnauthorized {
-			why = "the provider refuses the key that Pawl holds for it; whoever runs Pawl must correct " + c.grant.Provider.KeySource()
+			why = "the provider refuses the key that Pawl holds for it; the operator must correct " + c.grant.Provider.KeySource()
 		}
 	}
 	if why != "" {
