@@ -29,8 +29,8 @@ type Left struct {
 // maxLeft limits how many are reported by name.
 const maxLeft = 100
 
-// Snapshot writes the tree of the checkout as it is now: all files that are not ignored, whoever committed
-// them or not. Files that cannot be part of a repository, or would harm who checks it out, are left out and
+// Snapshot writes the tree of the checkout as it is now: all files that are not ignored, committed
+// or not. Files that cannot be part of a repository, or would harm who checks it out, are left out and
 // reported: other repositories inside, links that lead out of the tree, pipes, sockets, devices, unreadable
 // files, names that some system takes for .git, and files beyond the limits on bytes.
 //
