@@ -143,8 +143,8 @@ func hold(dir string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// Build makes the layer of a key by fill, which puts its parts into a folder and returns what is to be recorded;
-// with an error nothing is. Whoever asks for the same key meanwhile waits. An earlier layer of the key is replaced
+// Build makes a key's layer by fill, which puts its parts into a folder and returns the record; after an error nothing
+// is stored. Concurrent builds of the key wait. An earlier layer of the key is replaced
 // only where wanted says so of it, or where it is damaged, and only by a layer.
 func (s *Store) Build(ctx context.Context, repo, key string, wanted func(Layer) bool, fill func(dir string) (Record, error)) error {
 	dir := s.folder(repo, key)
