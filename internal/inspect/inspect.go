@@ -174,7 +174,7 @@ func (v *Report) plain(text string, guessed bool) {
 	}
 }
 
-// unread is what is said of input that cannot be read to its end, or is no transcript.
+// unread is the message for input that cannot be read to its end, or is no transcript.
 func unread(cli string, why error) Report {
 	return Report{
 		unread:       true,
