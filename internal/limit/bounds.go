@@ -52,7 +52,7 @@ func weigh(kind policy.Ending, message string, hurried bool, resets, now time.Ti
 			return policy.UsageLimit, "the wait is longer than a short rate limit lasts, so it counts as a usage limit"
 		}
 		if daily {
-			return policy.UsageLimit, "the limit is that of a day or longer, so it counts as a usage limit"
+			return policy.UsageLimit, "the limit's window is a day or longer, so it counts as a usage limit"
 		}
 	case policy.UsageLimit:
 		soon := !resets.IsZero() && !long

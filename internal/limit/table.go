@@ -40,7 +40,7 @@ type family struct {
 	wordings []wording
 }
 
-// families are the wordings of endings without a family of words, in order, so the more specific come first. Those
+// families are the wordings of endings without a family of words, in order, so the more specific come first. The wordings
 // of runEndings are read before the families of words, the others after.
 var families = []family{
 	{policy.UsageLimit, []wording{
