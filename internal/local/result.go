@@ -10,7 +10,7 @@ type Result struct {
 	State   checkrun.State `json:"state"`
 	Rule    policy.Rule    `json:"rule"`
 	Reasons []string       `json:"reasons"`
-	// Outcome and Verification are those of the last attempt; empty without one.
+	// Outcome and Verification are the last attempt's; empty without one.
 	Outcome      policy.Outcome      `json:"outcome,omitempty"`
 	Verification policy.Verification `json:"verification,omitempty"`
 	Interrupted  bool                `json:"interrupted,omitempty"` // by Ctrl-C or SIGTERM
@@ -19,8 +19,8 @@ type Result struct {
 	Attempts     []Attempt           `json:"attempts"`
 }
 
-// Attempt is a receipt with whether it continued a session, and why, and with what became of the tests beside
-// those of the base.
+// Attempt is a receipt with whether it continued a session, and why, and with the tests' results compared with
+// the base's.
 type Attempt struct {
 	policy.Receipt
 	Verification policy.Verification `json:"verification"`

@@ -16,7 +16,7 @@ import (
 // Database is the name of a run's database, in its folder. It is locked while the run works.
 const Database = "pawl.db"
 
-// runsKept is how many runs' transcripts stay, beside that of this one (our choice).
+// runsKept is how many earlier runs' transcripts are kept (our choice).
 const runsKept = 20
 
 // NewRun makes the folder of a run, named by its time: 20260304-140300, or 20260304-140300-2 for another of that second.
@@ -32,7 +32,7 @@ func NewRun(ctx context.Context, cache string, now time.Time) (dir string, err e
 	return dir, err
 }
 
-// clearRuns removes the folders of older runs from the cache. It keeps the newest, and those of runs that are at work.
+// clearRuns removes the folders of older runs from the cache. It keeps the newest, and running ones.
 func clearRuns(ctx context.Context, cache string) error {
 	runs, err := filepath.Glob(filepath.Join(cache, "[0-9]*-[0-9]*")) // in the order of their times
 	if err != nil {
