@@ -31,7 +31,7 @@ func Fence(s string, max int) string {
 	return ticks + "text\n" + s + "\n" + ticks
 }
 
-// ticks are at least so many backticks, and more than stand together in s.
+// ticks are at least this number of backticks, and more than any run of them in s.
 func ticks(s string, least int) string {
 	for run := range strings.FieldsFuncSeq(s, func(r rune) bool { return r != '`' }) {
 		least = max(least, len(run)+1)

@@ -22,7 +22,7 @@ type Title struct{ line string }
 
 func (t Title) String() string { return t.line }
 
-// Subject is what somebody wrote as a title of at most max bytes: one line that mentions nobody, refers to nothing,
+// Subject is an outside text as a title of at most max bytes: one line that mentions nobody, refers to nothing,
 // closes nothing and skips no check, whatever it was.
 func Subject(s string, max int) Title {
 	s = webAddress.ReplaceAllString(Line(s, 4*max), "")
