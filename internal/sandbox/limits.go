@@ -207,7 +207,7 @@ func (g *group) end() (met string) {
 		return n
 	}
 	if n := count("memory.events", "oom_kill"); n > 0 {
-		met = fmt.Sprintf("the kernel ended %d of its processes for want of memory, of which sandbox.memory sets the limit", n)
+		met = fmt.Sprintf("the kernel ended %d of its processes for want of memory, which sandbox.memory limits", n)
 	} else if n := count("pids.events", "max"); n > 0 {
 		met = fmt.Sprintf("the kernel refused it %d processes beyond the %d that sandbox.pids allows", n, g.pids)
 	}

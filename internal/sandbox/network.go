@@ -76,7 +76,7 @@ type order struct {
 }
 
 // Inside runs in the sandbox as the first program: it makes the listeners and passes them out, gives up the right
-// to write elsewhere, and becomes the requested program. Its arguments are an order as JSON and the command line,
+// to write elsewhere, and becomes the requested program. Its arguments are the order as JSON and the command line,
 // whose first part is a path. It returns only with an error.
 func Inside(args []string) error {
 	var o order

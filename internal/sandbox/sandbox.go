@@ -70,7 +70,7 @@ type Spec struct {
 	// Network, unless nil, is the program's only network; nil is the host's. See UseProgram.
 	Network *Network
 	Stdin   []byte // the whole standard input
-	// ID names the process for Sweep: use a prefix that no other Pawl on the machine uses, and a different rest for
+	// ID names the process for Sweep: use a prefix that no other Pawl on the machine uses, and a different suffix for
 	// each process. Empty means a random one.
 	ID string
 }

@@ -74,7 +74,7 @@ func TestLimitsInsideUML(t *testing.T) {
 		limits    Limits
 		text, why string
 	}{
-		"memory": {Limits{Memory: 128 << 20}, "head -c 400000000 /dev/zero | tail", "the kernel ended 1 of its processes for want of memory, of which sandbox.memory sets the limit"},
+		"memory": {Limits{Memory: 128 << 20}, "head -c 400000000 /dev/zero | tail", "the kernel ended 1 of its processes for want of memory, which sandbox.memory limits"},
 		"pids":   {Limits{PIDs: 20}, "for i in $(seq 40); do sleep 5 & done; wait", "processes beyond the 20 that sandbox.pids allows"},
 	} {
 		t.Run(name, func(t *testing.T) {
