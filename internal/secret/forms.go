@@ -15,7 +15,7 @@ type form struct {
 	hidden string         // stands for the key; empty: "[redacted: " and the kind
 }
 
-// forms are those of keys that say what they are, as their issuers document them. Forms without a prefix of their own
+// forms are the documented forms of recognisable keys. Forms without a prefix of their own
 // would find too much that is no key.
 //
 // The detector of gitleaks (8.30, 222 rules) is no replacement: it found nothing more in our test data, does not find a

@@ -63,7 +63,7 @@ func writings(v string) []string {
 	return all
 }
 
-// Find is the first secret in a line of a file; ok is false where there is none.
+// Find is the first secret in a line of a file; ok is false for none.
 func (r Values) Find(path, line string) (found Leak, ok bool) {
 	for _, v := range r.values {
 		for _, w := range v.writings {
