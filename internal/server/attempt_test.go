@@ -51,7 +51,7 @@ func TestProtectedPathsAreLeftOut(t *testing.T) {
 					t.Errorf("that %s was left out is said: %v", p, said)
 				}
 			}
-			if body := r.World.Pulls(testrig.Repo)[0].Body; !strings.HasPrefix(body, "<!-- pawl:begin -->\n**This changes what agents are told:** `CLAUDE.md`") {
+			if body := r.World.Pulls(testrig.Repo)[0].Body; !strings.HasPrefix(body, "<!-- pawl:begin -->\n**This changes the agents' instructions:** `CLAUDE.md`") {
 				t.Errorf("the pull request begins %.200q", body)
 			}
 		})
