@@ -147,7 +147,7 @@ func printLearning(w io.Writer, l solver.LearningReport) {
 	}
 }
 
-// share writes a part of a whole, and nothing where there is no whole.
+// share writes a part of a whole, and nothing without a whole.
 func share(v float64, of int) string {
 	if of == 0 {
 		return "–"

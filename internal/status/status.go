@@ -101,7 +101,7 @@ func unreadable(t thread.ID, err error) Thread {
 	}
 }
 
-// Breaker is that of an account.
+// Breaker is an account's breaker.
 type Breaker struct {
 	Account string `json:"account"`
 	policy.Breaker
@@ -232,7 +232,7 @@ func (r *Report) readTables(ctx context.Context, cfg config.Server, db *store.St
 	return nil
 }
 
-// readFolders reads what the servers of a data directory keep beside the database.
+// readFolders reads the files of a data directory's servers.
 func (r *Report) readFolders(dataDir string) error {
 	for _, dir := range server.Folders(dataDir) {
 		layers, noLayers := ground.Open(attempt.LayersIn(dir), nil, nil).List()
