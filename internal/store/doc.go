@@ -6,7 +6,7 @@
 // Why claims, leases and deliveries are rows, and what several nodes may do at once, stands in docs/architecture.md
 // ("Events, claims and nodes"). Nothing of the state is in memory: the turn of writes orders the work of one node
 // only. What two nodes could do at once is decided by row locks (threads, breakers, deliveries), by
-// an advisory lock in the transaction (accounts, grades, blobs), or skipped by whoever comes second (claims, the
+// an advisory lock in the transaction (accounts, grades, blobs), or skipped by the second node (claims, the
 // sweep, the cleaning). A transaction takes its locks in this order: advisory lock, thread, breaker, cooldown, alias.
 //
 // While the database cannot be written to (a full disk, a lock that another program holds, PostgreSQL restarting)

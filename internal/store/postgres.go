@@ -198,7 +198,7 @@ func Unreachable(err error) bool {
 // migrationLock is the advisory lock of the one node that migrates; the number is "pawl" in ASCII.
 const migrationLock = 0x7061776c
 
-// migratePostgres migrates over connections of its own: a migration takes as long as it takes. The lock is that of a
+// migratePostgres migrates over connections of its own: a migration takes as long as it takes. The lock belongs to a
 // transaction, which no pooler can lose.
 func (s *database) migratePostgres(ctx context.Context) error {
 	config := s.config.Copy()

@@ -185,7 +185,7 @@ func (s *database) checkSQLite(ctx context.Context) error {
 	return (&shared{s}).Ping(ctx)
 }
 
-const hintDamaged = "restore a backup, or move it away and start anew"
+const hintDamaged = "restore a backup, or move it away and start again"
 
 // diagnose gives the operator's remedy for an error of SQLite, and whether writing must stop.
 func diagnose(err error) (hint string, last bool) {
