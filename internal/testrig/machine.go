@@ -55,7 +55,7 @@ func (s Readiness) Part(t *testing.T, name string) ReadyPart {
 	return ReadyPart{}
 }
 
-// Metric is the value of one line of /metrics, named with its labels; -1 where
+// Metric is the value of one line of /metrics, named with its labels; -1 if
 // there is no such line.
 func (r *Rig) Metric(name string) float64 {
 	r.T.Helper()

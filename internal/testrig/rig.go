@@ -113,7 +113,7 @@ type Rig struct {
 	DSN    string            // of the database, as in the configuration
 	Data   string            // the data directory, as in the configuration
 	Dated  func() time.Time  // the clock by which Status reads the database
-	Clock  *Clock            // GitHub's, and that of a server in this process; nil if the test gave NewAt another
+	Clock  *Clock            // GitHub's, and the one of a server in this process; nil if the test gave NewAt another
 	Addr   string            // where the server answers webhooks, as HOST:PORT
 	Pages  string            // where it answers pages, as HOST:PORT
 	Cookie *http.Cookie      // of an operator; nil until the first Get

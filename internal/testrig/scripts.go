@@ -94,7 +94,7 @@ func Sandboxed(t *testing.T) {
 	}
 }
 
-// Looking is an agent that writes what it reaches into the change, and a verify command that asks for what is on no
+// Looking is an agent that writes what it reaches into the change, and a verify command that asks for a host on no
 // list. Where says what the first lines of seen.txt are about.
 func Looking(t *testing.T, network string) (r *Rig, seen func() string) {
 	t.Helper()

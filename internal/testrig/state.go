@@ -40,7 +40,7 @@ func (r *Rig) Left(name string) string {
 	return string(b)
 }
 
-// Read gives the database to f: that of the server in this process, or one opened for reading beside the servers.
+// Read passes the database to f: the server's in this process, or one opened for reading while servers run.
 func (r *Rig) Read(f func(*store.Store)) {
 	r.T.Helper()
 	r.onDatabase(store.Reading, f)
@@ -79,7 +79,7 @@ func (r *Rig) Stats() (s store.Stats) {
 	return s
 }
 
-// Database opens the server's file beside it, with patience for its writes.
+// Database opens the server's file while it runs, with patience for its writes.
 func (r *Rig) Database() *sql.DB {
 	r.T.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.Dir, "pawl.db")+"?_pragma=busy_timeout(30000)")
@@ -169,7 +169,7 @@ func (r *Rig) gathers() bool {
 	})
 }
 
-// skip moves the clock of a server in this process to the end of a thread's wait, and has the server look for what is due.
+// skip moves the clock of a server in this process to the end of a thread's wait, and has the server look for due work.
 func (r *Rig) skip(t status.Thread) {
 	r.T.Helper()
 	if r.Node == nil || r.Clock == nil || t.Until == nil {
