@@ -42,7 +42,7 @@ func runCommand() *cobra.Command {
 		Use:   "run --task TEXT",
 		Short: "Run the solve loop on a local git repository, without GitHub",
 		Args:  taskIsAFlag,
-		// The usual place is a folder of another person's repository.
+		// The usual place is a folder of another user's repository.
 		Annotations: map[string]string{amongOthersFiles: "yes"},
 		Long: "Run the solve loop on the committed state of a local git repository. The work is committed to a new branch;\n" +
 			"the files in the folder and its current branch are left alone. What the agent says and does is shown as it happens.\n" +
@@ -62,7 +62,7 @@ func runCommand() *cobra.Command {
 	f.StringVar(&o.model, "model", "", "the model, instead of the backend's own")
 	f.StringVar(&o.config, "config", "", "a server's configuration file, for its backends and policy (default: "+configHere+", where the current folder has it and git does not track it)")
 	f.StringVar(&o.sandbox, "sandbox", "", "auto (bubblewrap) or none, instead of the configuration's")
-	f.StringArrayVar(&o.verify, "verify", nil, "a command line that must succeed, beside those of .github/pawl.yml; may be given more than once")
+	f.StringArrayVar(&o.verify, "verify", nil, "a command line that must succeed, in addition to .github/pawl.yml's; may be given more than once")
 	f.BoolVar(&o.json, "json", false, "print one JSON object, and nothing while it works")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not show what the agent says and does")
 	return cmd

@@ -20,7 +20,7 @@ func setupCommand() *cobra.Command {
 		Short: "Create the GitHub App in the browser and write the configuration",
 		Args:  cobra.NoArgs,
 		Long: "Create the GitHub App that Pawl runs as, with the permissions and events of app.yml, and write pawl.yml and\n" +
-			"the App's private key (app.pem) beside it. A page on this machine sends the wish to GitHub; you press the button there.\n" +
+			"the App's private key (app.pem) next to it. A page on this machine sends the wish to GitHub; you press the button there.\n" +
 			"With --headless a link does, which any browser opens. Without --url the server asks GitHub for its events.\n" +
 			"Nothing is overwritten. It ends when the files are written, when it is interrupted, or after 30 minutes.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,7 +36,7 @@ func setupCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.Headless, "headless", false, "show no page: print a link for a browser elsewhere, and read the address that GitHub then shows")
 	cmd.Flags().StringVar(&f.Pages, "pages-url", "", "where people will reach the pages, such as https://pawl.example.com (default: the server's machine only)")
 	cmd.Flags().StringVar(&f.GitHub, "github", "https://github.com", "the GitHub, also an Enterprise Server")
-	cmd.Flags().StringVar(&f.Org, "org", "", "the organization that shall own the App (default: you)")
+	cmd.Flags().StringVar(&f.Org, "org", "", "the organization that will own the App (default: you)")
 	cmd.Flags().StringVar(&f.Name, "name", "pawl", "the App's name, which nobody else at this GitHub may have; it can be changed in the browser")
 	cmd.Flags().StringVar(&f.Config, "config", configHere, "the configuration file to write")
 	cmd.Flags().StringVar(&f.Backend, "backend", "codex", "the agent to begin with: "+strings.Join(config.CLIs(), ", "))

@@ -49,10 +49,10 @@ func TestTheThirdSevereLoopOfAWeekNeedsAPerson(t *testing.T) {
 			"**Next:** this was the third severe edit loop of this backend here within a week, so it rests here until a person orders an attempt")
 	})
 	_, out, _ := pawl(t, r.Dir, nil, "status", "--config", filepath.Join(r.Dir, "pawl.yml"))
-	if want := "mine on acme/widgets: 3 severe edit loops in a week; it rests until a person comments /pawl resume"; !strings.Contains(out, want) {
+	if want := "mine on acme/widgets: 3 severe edit loops in a week; it is in cooldown until a user comments /pawl resume"; !strings.Contains(out, want) {
 		t.Errorf("pawl status does not say %q:\n%s", want, out)
 	}
-	if _, page := r.Get("/accounts"); !strings.Contains(page, "it rests until a person comments /pawl resume") {
+	if _, page := r.Get("/accounts"); !strings.Contains(page, "it is in cooldown until a user comments /pawl resume") {
 		t.Errorf("the page of accounts does not say that a person is needed:\n%s", page)
 	}
 	decided := func() (n int) {
