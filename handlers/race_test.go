@@ -80,7 +80,7 @@ func (c told) payload(issue int, installation int64, began time.Time) []byte {
 }
 
 // Two workers judge by the same log, and the one with the older text writes last.
-func TestWhoeverWritesLastTheNewerTextCounts(t *testing.T) {
+func TestTheNewerTextCountsWhateverTheOrder(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		older, newer told

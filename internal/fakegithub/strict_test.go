@@ -68,7 +68,7 @@ func TestTheCheckerKnowsEveryDocumentedLimit(t *testing.T) {
 	}
 }
 
-func TestWhoBreaksALimitIsBannedForGood(t *testing.T) {
+func TestBreakingALimitBansForGood(t *testing.T) {
 	var clock clock
 	h := newHouse(t, clock.option)
 	h.talk()

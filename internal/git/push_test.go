@@ -99,7 +99,7 @@ func TestOnlyPushAndPushSidePush(t *testing.T) {
 	}
 }
 
-func TestSomebodyElsesCommitIsNeverLost(t *testing.T) {
+func TestOtherUsersCommitIsNeverLost(t *testing.T) {
 	origin, first := repository(t, map[string]string{"a.txt": "a\n"})
 	r := Remote{URL: origin}
 	c := open(t)

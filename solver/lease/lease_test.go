@@ -41,7 +41,7 @@ func paused(ctx context.Context, s thread.Store, d time.Duration) (context.Conte
 	return inner, &Holder{store: s, now: time.Now, cancel: cancel, known: time.Now().Add(-d)}
 }
 
-func TestWhoWasStoppedForLongerThanItsLeaseSendsNothing(t *testing.T) {
+func TestHolderStoppedPastItsLeaseSendsNothing(t *testing.T) {
 	s := &leases{}
 	s.taken.Store(true)
 	ctx, h := paused(t.Context(), s, 2*thread.LeaseTime)
@@ -53,7 +53,7 @@ func TestWhoWasStoppedForLongerThanItsLeaseSendsNothing(t *testing.T) {
 	}
 }
 
-func TestWhoWasStoppedAndStillHasItsLeaseGoesOn(t *testing.T) {
+func TestStoppedHolderWithItsLeaseContinues(t *testing.T) {
 	s := &leases{}
 	ctx, h := paused(t.Context(), s, 2*thread.LeaseTime)
 	for range 2 {
