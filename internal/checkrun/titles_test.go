@@ -43,14 +43,14 @@ func titlesPage(t *testing.T) string {
 				continue
 			}
 			f.State, f.Rule = cmp.Or(states[rule], Stopped), rule
-			fmt.Fprintf(&b, "%s | `%s`\n", Headline(f), rule)
+			fmt.Fprintf(&b, "`%s` | `%s`\n", Headline(f), rule)
 		}
 	}
 	b.WriteString("\n## Waiting\n\nThe check run is in progress, and Pawl continues by itself. " +
 		"`/pawl resume` continues now, except for daily limits and the limits of concurrent attempts. `/pawl stop` ends the run.\n\ntitle | rule\n---|---\n")
 	for _, rule := range all {
 		if f.State, f.Rule = Waiting, rule; rule.Words().Waits != "" {
-			fmt.Fprintf(&b, "%s | `%s`\n", Headline(f), rule)
+			fmt.Fprintf(&b, "`%s` | `%s`\n", Headline(f), rule)
 		}
 	}
 	b.WriteString("\n## Done\n\nThe conclusion is `success` if the work is verified, else `neutral`. MAIN stands for the base branch.\n\ntitle | when\n---|---\n")
@@ -88,7 +88,7 @@ func titlesPage(t *testing.T) string {
 		{"the repository names no verify commands", verified()},
 		{"no attempt pushed the head commit or began from it", foreign},
 	} {
-		fmt.Fprintf(&b, "%s | %s\n", Headline(c.f), c.when)
+		fmt.Fprintf(&b, "`%s` | %s\n", Headline(c.f), c.when)
 	}
 	b.WriteString("\n## Others\n\ntitle | when | conclusion\n---|---|---\n")
 	running, between, nothing, question, plan := noLoop(base()), noLoop(base()), noLoop(base()), noLoop(base()), noLoop(base())
@@ -110,13 +110,13 @@ func titlesPage(t *testing.T) string {
 		if c := run(c.f).Conclusion; c != "" {
 			conclusion = "`" + c + "`"
 		}
-		fmt.Fprintf(&b, "%s | %s | %s\n", Headline(c.f), c.when, conclusion)
+		fmt.Fprintf(&b, "`%s` | %s | %s\n", Headline(c.f), c.when, conclusion)
 	}
 	fmt.Fprintf(&b, "\n## A changed file\n\nThe check run `%s` checks a commit that changes [the repository's file](configuration.md#the-repositorys-file). "+
 		"Its annotations mark the errors' lines. `pawl check` finds the errors before a push.\n\ntitle | conclusion\n---|---\n", NameConfig)
 	problem := config.Problem{Line: 1}
 	for _, c := range []forge.CheckRun{ConfigFile("", true, []config.Problem{problem}), ConfigFile("", true, nil), ConfigFile("", false, nil)} {
-		fmt.Fprintf(&b, "%s | `%s`\n", c.Title, c.Conclusion)
+		fmt.Fprintf(&b, "`%s` | `%s`\n", c.Title, c.Conclusion)
 	}
 	return b.String()
 }
