@@ -131,14 +131,15 @@ var explanations = map[int]explanation{
 }
 
 // refusals are the reasons that GitHub gives for a 403 or a 451, as lower-case words of its message. The first match
-// counts. The sources are docs.github.com, "Troubleshooting the REST API", and public reports.
+// counts. A refusal of the server's address or of the App's login says nothing about what was asked: work continues
+// afterwards. The sources are docs.github.com, "Troubleshooting the REST API", and public reports.
 var refusals = []struct {
 	words string
 	explanation
 }{
 	// atlassian/github-for-jira#961, renovatebot/renovate#20253.
-	{"ip allow list", explanation{"let this server's address into the organization's IP allow list; Pawl then continues by itself", ErrForbidden}},
-	{"saml", explanation{"the organization's single sign-on refuses the App; one of its owners must authorize it", ErrForbidden}},
+	{"ip allow list", explanation{"let this server's address into the organization's IP allow list; Pawl then continues by itself", ErrUnavailable}},
+	{"saml", explanation{"the organization's single sign-on refuses the App; one of its owners must authorize it, then Pawl continues by itself", ErrUnavailable}},
 	{"installation has been suspended", explanation{"the installation is suspended; unsuspend it on its settings page", ErrUninstalled}},
 	{"suspended", explanation{"GitHub suspended the account; its owner must contact GitHub's support", ErrUninstalled}},
 	{"archived", explanation{"the repository is archived; unarchive it to continue", ErrForbidden}},

@@ -148,8 +148,8 @@ func TestARefusalHintsAtItsReason(t *testing.T) {
 		kind    error
 		hint    string
 	}{
-		{message(403, "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list enabled, and your IP address is not permitted to access this resource."), ErrForbidden, "let this server's address into the organization's IP allow list"},
-		{message(403, "Resource protected by organization SAML enforcement. You must grant your OAuth token access to this organization."), ErrForbidden, "single sign-on"},
+		{message(403, "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list enabled, and your IP address is not permitted to access this resource."), ErrUnavailable, "let this server's address into the organization's IP allow list"},
+		{message(403, "Resource protected by organization SAML enforcement. You must grant your OAuth token access to this organization."), ErrUnavailable, "single sign-on"},
 		{message(403, "Resource not accessible by integration", "X-Accepted-GitHub-Permissions", "issues=write; pull_requests=write"), ErrForbidden, "lacks a permission (issues=write; pull_requests=write)"},
 		{message(403, "Resource not accessible by integration"), ErrForbidden, "compare the App's permissions with app.yml"},
 		{message(403, "This installation has been suspended"), ErrUninstalled, "unsuspend it"},

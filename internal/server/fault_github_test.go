@@ -44,6 +44,24 @@ func TestWorkOutlastsAGitHubOutage(t *testing.T) {
 	}
 }
 
+// An organization may turn on an IP allow list at any time, and its owner then lets the server in.
+func TestWorkContinuesOnceAnIPAllowListAdmitsTheServer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	n := r.AtWork()
+	for _, route := range []string{"* /repos/*/*", "* /repos/*/*/*", "* /repos/*/*/*/*", "* /repos/*/*/*/*/*", "* /repos/*/*/*/*/*/*", "POST /graphql"} {
+		r.World.Inject(fakegithub.Fault{Route: route, Status: http.StatusForbidden, Times: -1,
+			Message: "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list enabled, and your IP address is not permitted to access this resource."})
+	}
+	r.Touch("go")
+	r.Await("the hint in the log", func() bool { return strings.Contains(r.Log.String(), "let this server's address into the organization's IP allow list") })
+	r.World.ClearFaults()
+	r.WantSolved(n)
+	if r.Calls() != 1 {
+		t.Errorf("the agent was called %d times, want once", r.Calls())
+	}
+}
+
 // One repository's git server is down, and one attempt may run at a time.
 func TestWaitingPushFreesItsSlot(t *testing.T) {
 	t.Parallel()
