@@ -54,7 +54,9 @@ func TestWorkContinuesOnceAnIPAllowListAdmitsTheServer(t *testing.T) {
 			Message: "Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list enabled, and your IP address is not permitted to access this resource."})
 	}
 	r.Touch("go")
-	r.Await("the hint in the log", func() bool { return strings.Contains(r.Log.String(), "let this server's address into the organization's IP allow list") })
+	r.Await("the hint in the log", func() bool {
+		return strings.Contains(r.Log.String(), "let this server's address into the organization's IP allow list")
+	})
 	r.World.ClearFaults()
 	r.WantSolved(n)
 	if r.Calls() != 1 {
