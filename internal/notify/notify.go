@@ -51,7 +51,7 @@ func (f Health) alerts(now time.Time, t told) []alert {
 			all = append(all, alert{key, fmt.Sprintf(format, args...)})
 		}
 	}
-	add(f.GivenUp > 0, "deliveries", "webhook deliveries could not be handled and are tried no more: %d. `pawl status` lists them, `pawl deliveries` decides on them", f.GivenUp)
+	add(f.GivenUp > 0, "deliveries", "webhook deliveries could not be handled and are no longer tried: %d. `pawl status` lists them, `pawl deliveries` retries or dismisses them", f.GivenUp)
 	add(f.QueueAge > queueAge, "queue", "a thread has waited %s for a step: more workers or servers are needed, or they hang", render.Span(f.QueueAge))
 	for account, b := range f.Breakers {
 		if _, open := b.Open(now, f.MaxConsecutive); open {
@@ -68,9 +68,9 @@ func (f Health) alerts(now time.Time, t told) []alert {
 	}{
 		{"attempts", float64(f.Day.Attempts), float64(f.Day.MaxAttempts)}, {"tokens", float64(f.Day.Tokens), float64(f.Day.MaxTokens)}, {"US dollars", f.Day.USD, f.Day.MaxUSD},
 	} {
-		add(b.max > 0 && b.used >= nearEnd*b.max, "budget "+b.what, "%.0f %% of the %s that all attempts of 24 hours may use are used: %s", 100*b.used/max(b.max, 1e-9), b.what, f.Day)
+		add(b.max > 0 && b.used >= nearEnd*b.max, "budget "+b.what, "%.0f %% of the 24-hour limit of %s is used: %s", 100*b.used/max(b.max, 1e-9), b.what, f.Day)
 	}
-	add(t.Unsolved >= unsolved && now.Sub(t.Solved) >= again, "success", "none of the last %d attempts did its task, and none has for %s", t.Unsolved, render.Span(now.Sub(t.Solved)))
+	add(t.Unsolved >= unsolved && now.Sub(t.Solved) >= again, "success", "none of the last %d attempts succeeded, and none for %s", t.Unsolved, render.Span(now.Sub(t.Solved)))
 	for _, source := range f.Degraded {
 		add(true, "signal "+source, "nothing is learned from %s, because of its implausible values: the page of the backends names the attempts", render.Line(source, 100))
 	}

@@ -19,7 +19,7 @@ import (
 
 var start = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
-func TestWhatNeedsAPersonIsAnAlert(t *testing.T) {
+func TestAlerts(t *testing.T) {
 	quiet := Health{MaxConsecutive: 3, QueueAge: 9 * time.Minute, Day: policy.Ledger{Used: policy.Used{Attempts: 89, USD: 1}, MaxAttempts: 100},
 		Breakers: map[string]policy.Breaker{"main": {Kind: policy.UsageLimit, Consecutive: 2}}}
 	for name, c := range map[string]struct {
@@ -53,7 +53,7 @@ func TestWhatNeedsAPersonIsAnAlert(t *testing.T) {
 	}
 }
 
-func TestOnlyAttemptsThatSayHowItGoesCount(t *testing.T) {
+func TestOnlySuccessOrFailureCounts(t *testing.T) {
 	var s told
 	for i, o := range []policy.Outcome{policy.NoChange, policy.Declined, policy.VerifyFailed, policy.Interrupted, policy.EditLoop} {
 		s.attempt(o, start.Add(time.Duration(i)*time.Hour))
@@ -66,7 +66,7 @@ func TestOnlyAttemptsThatSayHowItGoesCount(t *testing.T) {
 	}
 }
 
-// chat is a room that takes messages, and what the nodes share.
+// chat is a chat channel, with the nodes' shared state.
 type chat struct {
 	mu     sync.Mutex
 	status int
@@ -107,7 +107,7 @@ func (c *chat) node() *Watch {
 		}}
 }
 
-func TestOneNodeTellsWhatIsNewAndWhatIsOver(t *testing.T) {
+func TestOneNodeReportsNewAndEndedAlerts(t *testing.T) {
 	c := newChat(t)
 	a, b := c.node(), c.node()
 	turn := func(pass time.Duration) {
@@ -140,7 +140,7 @@ func TestOneNodeTellsWhatIsNewAndWhatIsOver(t *testing.T) {
 	}
 }
 
-func TestWhatTheChatRefusedIsToldAgainAndItsAddressIsNotLogged(t *testing.T) {
+func TestRefusedMessageIsSentAgainWithoutLoggingItsURL(t *testing.T) {
 	c := newChat(t)
 	w := c.node()
 	c.facts.GivenUp, c.status = 1, http.StatusServiceUnavailable
@@ -159,7 +159,7 @@ func TestWhatTheChatRefusedIsToldAgainAndItsAddressIsNotLogged(t *testing.T) {
 	}
 }
 
-func TestARedirectIsNotFollowed(t *testing.T) {
+func TestRedirectIsNotFollowed(t *testing.T) {
 	c := newChat(t)
 	s := httptest.NewServer(http.RedirectHandler(c.url, http.StatusTemporaryRedirect))
 	defer s.Close()

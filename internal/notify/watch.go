@@ -53,7 +53,7 @@ func (w *Watch) Attempt(ctx context.Context, o policy.Outcome) {
 		return true
 	})
 	if err != nil && ctx.Err() == nil {
-		w.Log.Warn().Err(err).Msg("an attempt is not counted for the notification of a day without success")
+		w.Log.Warn().Err(err).Msg("count an attempt for the alert about a day without success")
 	}
 }
 
@@ -61,7 +61,7 @@ func (w *Watch) Attempt(ctx context.Context, o policy.Outcome) {
 func (w *Watch) Run(ctx context.Context) {
 	for {
 		if err := w.turn(ctx); err != nil && ctx.Err() == nil {
-			w.Log.Warn().Err(err).Msg("the operator was not notified; it is tried again in a minute")
+			w.Log.Warn().Err(err).Msg("notify the operator; retrying in a minute")
 		}
 		if wait.For(ctx, every) != nil {
 			return
@@ -125,7 +125,7 @@ func (w *Watch) send(ctx context.Context, lines []string) error {
 	}
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL(), bytes.NewReader(body))
 	if err != nil {
-		return errors.New("notify.url is no address")
+		return errors.New("notify.url is not an address")
 	}
 	q.Header.Set("Content-Type", "application/json")
 	answer, err := w.Client.Do(q)

@@ -48,7 +48,7 @@ func TestChatAlerts(t *testing.T) {
 	r.Config += "notify: {url: \"" + chat.URL + "\"}\n"
 	r.Start()
 	r.Await("the message", func() bool {
-		return strings.HasPrefix(chat.Heard(), "Pawl: 100 % of the attempts that all attempts of 24 hours may use are used: 1 of 1 attempt (0 left)")
+		return strings.HasPrefix(chat.Heard(), "Pawl: 100 % of the 24-hour limit of attempts is used: 1 of 1 attempt (0 left)")
 	})
 }
 
@@ -109,10 +109,10 @@ func TestChatAlertsCoverEveryCause(t *testing.T) {
 	r.Clock.Pass(time.Minute) // the interval of looks has passed
 	r.Start()
 	for _, want := range []string{
-		"100 % of the attempts that all attempts of 24 hours may use are used: 4 of 4 attempts (0 left)",
+		"100 % of the 24-hour limit of attempts is used: 4 of 4 attempts (0 left)",
 		"the breaker of account mine is open after ",
-		"none of the last 4 attempts did its task, and none has for 1d",
-		"webhook deliveries could not be handled and are tried no more: 1. `pawl status` lists them",
+		"none of the last 4 attempts succeeded, and none for 1d",
+		"webhook deliveries could not be handled and are no longer tried: 1. `pawl status` lists them",
 		"a thread has waited 2",
 		"nothing is learned from judge, because of its implausible values",
 	} {
