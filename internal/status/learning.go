@@ -20,7 +20,7 @@ import (
 	"github.com/pawlbot/pawl/solver/attempt"
 )
 
-// Learning is what a server with this configuration has learned of its backends at a time.
+// Learning is what the backends' rewards have taught a server with this configuration.
 func Learning(ctx context.Context, cfg config.Server, db *store.Store, now time.Time) (solver.LearningReport, error) {
 	return reader(cfg, db, now).LearningReport(ctx)
 }
@@ -34,7 +34,6 @@ func reader(cfg config.Server, db *store.Store, now time.Time) *solver.Solver {
 	}}
 }
 
-// PrintLearning writes for people what was learned.
 func PrintLearning(w io.Writer, l solver.LearningReport) {
 	if len(l.Weeks) == 0 {
 		fmt.Fprintln(w, "No attempt of the last 8 weeks has ended.")
@@ -43,8 +42,7 @@ func PrintLearning(w io.Writer, l solver.LearningReport) {
 	printRecoveries(w, l)
 }
 
-// printRecoveries prints what passed at the first try, what each rung came to, in all and by weeks, and how similar retries
-// were.
+// printRecoveries prints first tries, recoveries by rung and by week, and the similarity of retries.
 func printRecoveries(w io.Writer, l solver.LearningReport) {
 	if len(l.Weeks) > 0 {
 		printFirstTries(w, l.FirstTries)
@@ -106,7 +104,7 @@ func printSimilarities(w io.Writer, all []int) {
 	t.Flush()
 }
 
-// printLearning prints nothing while there is nothing to choose from.
+// printLearning prints nothing without a choice of backends.
 func printLearning(w io.Writer, l solver.LearningReport) {
 	if len(l.Arms) < 2 {
 		return
@@ -155,7 +153,7 @@ func share(v float64, of int) string {
 	return fmt.Sprintf("%.0f %%", 100*v)
 }
 
-// interval draws the 90 % interval on a line from 0 to 1, with the mean in it.
+// interval draws the 90 % interval on a line from 0 to 1, with its mean.
 func interval(a learning.ArmView) string {
 	const width = 20
 	at := func(v float64) int { return min(width-1, max(0, int(v*width))) }

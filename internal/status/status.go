@@ -1,5 +1,5 @@
-// Package status reports what a server's database says: threads, waits, cooldowns, breakers, backends and what was
-// learned of them. The server may be running or not.
+// Package status reports a server's database: threads, waits, cooldowns, breakers, backends and learning. The server need
+// not run.
 package status
 
 import (
@@ -25,45 +25,45 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// How many deliveries that could not be handled, and installations and repositories of the day, a report lists.
+// The most unhandled deliveries, and installations and repositories of the day, in a report.
 const (
 	maxLevels     = 50
 	maxDeliveries = 100
 )
 
-// How many threads a report lists: for people those that changed last, for programs all.
+// The most threads in a report: text shows the most recently changed, JSON all.
 const (
 	SomeThreads = 100
 	AllThreads  = math.MaxInt32
 )
 
-// maxTitle bounds the title of a thread, in bytes.
+// maxTitle bounds a thread's title, in bytes.
 const maxTitle = 200
 
-// Report is what pawl status shows, and its JSON object.
+// Report is the content of pawl status, and its JSON object.
 type Report struct {
 	Threads    []Thread              `json:"threads"`
-	LeftOut    int                   `json:"threads_left_out"` // how many threads more there are
+	LeftOut    int                   `json:"threads_left_out"` // number of threads left out
 	Breakers   []Breaker             `json:"breakers"`
 	Cooldowns  []Cooldown            `json:"cooldowns"`
 	Backends   []Backend             `json:"backends"`
-	Deliveries []Delivery            `json:"deliveries"` // those that could not be handled
+	Deliveries []Delivery            `json:"deliveries"` // unhandled ones
 	Learning   solver.LearningReport `json:"learning"`
-	Day        policy.Ledger         `json:"day"`     // what the attempts of the last 24 hours used on this server, and what they may use
+	Day        policy.Ledger         `json:"day"`     // usage of the last 24 hours on this server, and its limits
 	Levels     []policy.Ledger       `json:"levels"`  // Day, and the same by installation and by repository
-	Layers     []Layer               `json:"layers"`  // of the servers that work in this data directory
+	Layers     []Layer               `json:"layers"`  // of the servers in this data directory
 	Images     []Layer               `json:"images"`  // likewise
-	Servers    []server.InForce      `json:"servers"` // that run on this machine, likewise
+	Servers    []server.InForce      `json:"servers"` // running on this machine in this data directory
 	Clocks     []server.WrongClock   `json:"wrong_clocks"`
 
 	now time.Time
 }
 
-// Thread is how one thread stands.
+// Thread is the state of one thread.
 type Thread struct {
 	Thread   string      `json:"thread"`
 	Title    string      `json:"title"`
-	Says     string      `json:"says"` // in a few words how it stands
+	Says     string      `json:"says"` // its state in a few words
 	State    string      `json:"state"`
 	Rule     policy.Rule `json:"rule"`
 	Reasons  []string    `json:"reasons"`
@@ -72,7 +72,6 @@ type Thread struct {
 	Until    *time.Time  `json:"until"`
 }
 
-// ThreadOf is what a report says of a thread.
 func ThreadOf(v checkrun.View) Thread {
 	t := Thread{
 		Thread:   v.Thread,
@@ -90,7 +89,7 @@ func ThreadOf(v checkrun.View) Thread {
 	return t
 }
 
-// unreadable is what a report says of a thread whose log cannot be read.
+// unreadable reports a thread whose log cannot be read.
 func unreadable(t thread.ID, err error) Thread {
 	why := render.Line(err.Error(), maxTitle)
 	return Thread{
@@ -109,26 +108,24 @@ type Breaker struct {
 	ResetsAt *time.Time `json:"resets_at"`
 }
 
-// Cooldown is how long a backend rests in a repository.
+// Cooldown is a backend's cooldown in a repository.
 type Cooldown struct {
 	thread.Cooldown
 	Repo string `json:"repo"`
 }
 
-// Layer is a layer of a repository, or an image, which is of none.
+// Layer is a repository's setup layer, or an image without a repository.
 type Layer struct {
 	Repo string    `json:"repo,omitempty"`
 	Used time.Time `json:"used"`
 	ground.Record
 }
 
-// Delivery is a webhook that could not be handled.
 type Delivery struct {
 	thread.Delivery
-	RetryAt *time.Time `json:"retry_at"` // null when it was given up
+	RetryAt *time.Time `json:"retry_at"` // null after giving up
 }
 
-// known is a time as the reports have it, null where it is not known.
 func known(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -136,7 +133,6 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-// Backend is one of the configuration.
 type Backend struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
@@ -145,7 +141,7 @@ type Backend struct {
 	Effort  string `json:"effort,omitempty"`
 }
 
-// Read makes the report of a server with this configuration, at a time, with a number of threads at most.
+// Read reports on the server with this configuration, with at most a number of threads.
 func Read(ctx context.Context, cfg config.Server, db *store.Store, now time.Time, threads int) (Report, error) {
 	r := Report{
 		Threads:    []Thread{},
@@ -250,7 +246,7 @@ func (r *Report) readFolders(dataDir string) error {
 	return nil
 }
 
-// Print writes the report for people.
+// Print writes the report as text.
 func (r Report) Print(w io.Writer) {
 	r.printThreads(w)
 	for _, s := range r.Servers {

@@ -18,7 +18,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-func TestStatusSaysHowLongEverythingWaitsAndWhatWasLearned(t *testing.T) {
+func TestStatusReport(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 8, 51, 0, 0, time.UTC)
 	at := func(d time.Duration) *time.Time { t := now.Add(d); return &t }
@@ -106,8 +106,8 @@ WEEK FROM   ATTEMPTS  RUNG 1  RUNG 2  RUNG 3  RUNG 4
 	}
 }
 
-// TestWithOneBackendNothingIsSaidOfLearning: neither of its arm nor of the health of signals.
-func TestWithOneBackendNothingIsSaidOfLearning(t *testing.T) {
+// Neither the arm nor the signals' health is shown.
+func TestOneBackendHidesLearning(t *testing.T) {
 	var out strings.Builder
 	one := solver.LearningReport{Arms: make([]learning.ArmView, 1), Sources: []learning.SourceHealth{{Source: learning.JudgeSource, Attempts: 4, Degraded: true}}}
 	if printLearning(&out, one); out.Len() != 0 {
@@ -122,8 +122,8 @@ func TestWithOneBackendNothingIsSaidOfLearning(t *testing.T) {
 	}
 }
 
-// Lists are empty, not null, and people read what there is.
-func TestAnEmptyDatabase(t *testing.T) {
+// Lists are empty, not null, and the text has only existing items.
+func TestEmptyDatabase(t *testing.T) {
 	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -154,8 +154,8 @@ func TestAnEmptyDatabase(t *testing.T) {
 	}
 }
 
-// People read of the threads that changed last, programs of all; either is told how many are left out.
-func TestAReportSaysHowManyThreadsItLeavesOut(t *testing.T) {
+// The text shows the most recently changed threads, JSON all; both count the rest.
+func TestReportCountsOmittedThreads(t *testing.T) {
 	db, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pawl.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
