@@ -1,4 +1,3 @@
-// Package inspect says how one recorded agent run ended, and why.
 package inspect
 
 import (
@@ -24,17 +23,17 @@ import (
 	"github.com/pawlbot/pawl/policy/simhash"
 )
 
-// detectHead is how much of a transcript is looked at to name its CLI.
+// detectHead is how much of a transcript is used to detect its CLI, in bytes.
 const detectHead = 64 << 10
 
-// maxStderr bounds how much of a recorded standard error is read.
+// maxStderr bounds a recorded standard error, in bytes.
 const maxStderr = 1 << 20
 
-// Options are what a transcript does not tell.
+// Options add what a transcript lacks.
 type Options struct {
 	CLI      string      // one of replay.Streams; empty to detect it
-	Exit     *agent.Exit // nil for what the recording says
-	Now      time.Time   // when the run ended; times like "in 2 hours" count from it
+	Exit     *agent.Exit // nil for the recorded one
+	Now      time.Time   // end of the run; times like "in 2 hours" count from it
 	Zone     *time.Location
 	Severity policy.SeverityLimits
 }
@@ -43,7 +42,7 @@ type Options struct {
 type Report struct {
 	agent.Report
 	Outcome policy.Outcome `json:"outcome"`
-	// Verification is always none: a transcript holds no run of the verify commands.
+	// Verification is always none: a transcript has no run of the verify commands.
 	Verification policy.Verification `json:"verification"`
 	Limit        *limitView          `json:"limit"`
 	Severity     severityView        `json:"severity"`
@@ -118,7 +117,6 @@ func Read(name string, open replay.Opener, o Options) (Report, error) {
 	return v, nil
 }
 
-// reportOf is what a report says of a run.
 func reportOf(r agent.Report, limits policy.SeverityLimits) Report {
 	judged := limits.Judge(r.Edits)
 	v := Report{
@@ -143,7 +141,7 @@ func reportOf(r agent.Report, limits policy.SeverityLimits) Report {
 	return v
 }
 
-// outcomeOf is what the attempt of a transcript came to. Its edits stand for a change, since nobody knows the files.
+// outcomeOf is the outcome of a transcript's attempt. Its edits count as a change, because its files are unknown.
 func outcomeOf(r agent.Report, limits policy.SeverityLimits) policy.Outcome {
 	before := "before"
 	receipt := policy.Receipt{
@@ -159,18 +157,17 @@ func outcomeOf(r agent.Report, limits policy.SeverityLimits) policy.Outcome {
 	return receipt.Came(policy.ToChange, limits)
 }
 
-// plain reports on plain text, which holds no edits and no exit code. Text whose kind was guessed may be no agent's
-// transcript at all.
+// plain reports on plain text, which has no edits and no exit code. If its kind was guessed, it may not be a transcript.
 func (v *Report) plain(text string, guessed bool) {
 	v.Fingerprint = simhash.Fingerprint(text)
-	v.Severity.Reasons = []string{"plain text tells no edits, so a loop of them is not seen"}
+	v.Severity.Reasons = []string{"plain text contains no edits, so an edit loop cannot be detected"}
 	if v.ExitKnown || v.Ending != policy.Completed {
 		return
 	}
 	v.Ending, v.Outcome, v.unread = policy.Unknown, policy.NotKnown, guessed
-	v.Reasons = []string{"how the program ended is not known; --exit-code N says it"}
+	v.Reasons = []string{"the exit code is unknown; add --exit-code N"}
 	if guessed {
-		v.Reasons = []string{"it is no transcript of an agent that Pawl knows, and how the program ended is not known; --exit-code N or --cli plain says more"}
+		v.Reasons = []string{"this is not a known agent's transcript, and the exit code is unknown; add --exit-code N or --cli plain"}
 	}
 }
 
@@ -196,8 +193,7 @@ type recordedRun struct {
 	exit   *agent.Exit
 }
 
-// transcript is the output, out of whatever it is packed in. A CLI that refused its arguments printed nothing, which is
-// understood where its exit code is known.
+// transcript unpacks the output. A CLI that refused its arguments printed nothing, which is valid with a known exit code.
 func (r recordedRun) transcript() (*bufio.Reader, error) {
 	opened, start, err := replay.Open(r.stdout)
 	_, empty := errors.AsType[replay.NotUnderstood](err)
@@ -208,8 +204,8 @@ func (r recordedRun) transcript() (*bufio.Reader, error) {
 	return bufio.NewReaderSize(replay.Unwrap(opened, start), detectHead), nil
 }
 
-// openRun opens a transcript, or a recorded run as a folder. A CLI that refused its arguments
-// printed nothing, so the output may be missing where the exit code is there.
+// openRun opens a transcript, or the folder of a recorded run. The output may be missing if the exit code exists: a CLI that
+// refused its arguments printed nothing.
 func openRun(name string, open replay.Opener) (r recordedRun, err error) {
 	if info, err := os.Stat(name); err != nil || !info.IsDir() {
 		if r.stdout, err = open(name); err != nil {
@@ -248,10 +244,10 @@ func readSome(name string) (string, error) {
 	return string(b), err
 }
 
-// maxLine is how much of a text of the agent is printed, in characters.
+// maxLine bounds a text of the agent, in characters.
 const maxLine = 300
 
-// used is what the run used, as far as its output tells.
+// used is the usage that the output reports.
 func (v Report) used() string {
 	tokens := "unknown"
 	if t := v.Tokens; t != (policy.Tokens{}) {

@@ -25,7 +25,7 @@ import (
 
 const agentRuns = "../../testdata/agents/"
 
-// options are those of pawl inspect without flags, half an hour before the resets that the tests name.
+// options are pawl inspect's defaults, half an hour before the resets in the tests.
 func options() Options {
 	return Options{
 		Now:      time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC),
@@ -34,7 +34,6 @@ func options() Options {
 	}
 }
 
-// read reads a text as one transcript.
 func read(t *testing.T, text string, o Options) Report {
 	t.Helper()
 	r, err := Read("-", func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }, o)
@@ -44,7 +43,7 @@ func read(t *testing.T, text string, o Options) Report {
 	return r
 }
 
-// run reads a recorded run, its output alone or its whole folder.
+// run reads a recorded run: its output, or its whole folder.
 func run(t *testing.T, name, file string, o Options) Report {
 	t.Helper()
 	open := func(name string) (io.ReadCloser, error) { return os.Open(name) }
@@ -55,7 +54,7 @@ func run(t *testing.T, name, file string, o Options) Report {
 	return r
 }
 
-func TestTheObjectIsThatOfTheContract(t *testing.T) {
+func TestJSONObjectKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	o := options()
 	o.Exit = &agent.Exit{Code: 1}
@@ -97,7 +96,7 @@ const (
 		`{"input_tokens":7,"cached_input_tokens":2,"output_tokens":3}}}}
 `
 	taskComplete = `{"type":"event_msg","payload":{"type":"task_complete",`
-	log          = "compiling\nlinking\n" // of no agent
+	log          = "compiling\nlinking\n" // of no known agent
 )
 
 func wrapped(stream string) string {
@@ -116,7 +115,7 @@ func gzipped(t *testing.T, text string) string {
 	return packed.String()
 }
 
-func TestACodexRunIsReadInEveryForm(t *testing.T) {
+func TestCodexRunIsReadInEveryForm(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		input  string
@@ -139,7 +138,7 @@ func TestACodexRunIsReadInEveryForm(t *testing.T) {
 	}
 }
 
-func TestAFolderIsReadWithItsErrorsAndExitCode(t *testing.T) {
+func TestFolderIncludesErrorsAndExitCode(t *testing.T) {
 	t.Parallel()
 	for folder, want := range map[string]policy.Ending{
 		"gemini/no-auth-setting":       policy.Auth,
@@ -158,7 +157,7 @@ func TestAFolderIsReadWithItsErrorsAndExitCode(t *testing.T) {
 	}
 }
 
-func TestAClockTimeIsOfItsZone(t *testing.T) {
+func TestClockTimeUsesItsZone(t *testing.T) {
 	t.Parallel()
 	zone, err := time.LoadLocation("Europe/Rome")
 	if err != nil {
@@ -172,7 +171,7 @@ func TestAClockTimeIsOfItsZone(t *testing.T) {
 	}
 }
 
-func TestTheSeverityIsThatOfTheConfiguration(t *testing.T) {
+func TestSeverityFollowsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	strict := options()
 	strict.Severity.MinEdits = 20
@@ -185,8 +184,8 @@ func TestTheSeverityIsThatOfTheConfiguration(t *testing.T) {
 
 func exit(code int) *agent.Exit { return &agent.Exit{Code: code} }
 
-// How a program ended whose output tells nothing of it is not guessed, and input of an unknown kind is not understood.
-func TestNothingIsCompletedThatTellsNoEnding(t *testing.T) {
+// An unknown ending is not guessed, and input of an unknown kind is rejected.
+func TestUnknownEndingIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	packed := gzipped(t, strings.Repeat("{\"type\":\"turn.started\"}\n", 1000))
 	utf16 := strings.ReplaceAll("{\x00\"type\":\"turn.completed\"}", "t", "t\x00")
@@ -204,11 +203,11 @@ func TestNothingIsCompletedThatTellsNoEnding(t *testing.T) {
 		{"UTF-16", "\xff\xfe" + utf16, "", nil, policy.Unknown, false, "NUL bytes"},
 		{"broken gzip", "\x1f\x8bnot really", "", nil, policy.Unknown, false, "gzip"},
 		{"cut gzip", packed[:len(packed)/2], "", nil, policy.Unknown, false, "unexpected EOF"},
-		{"unknown JSON", "{\"a\":1}\n", "", nil, policy.Unknown, false, "no transcript"},
-		{"another program's output", log, "", nil, policy.Unknown, false, "no transcript"},
+		{"unknown JSON", "{\"a\":1}\n", "", nil, policy.Unknown, false, "not a known agent's transcript"},
+		{"another program's output", log, "", nil, policy.Unknown, false, "not a known agent's transcript"},
 		{"guessed to be plain, exit code 0", log, "", exit(0), policy.Completed, true, "exit code 0"},
 		{"guessed to be plain, exit code 3", log, "", exit(3), policy.Crashed, true, "exit code 3"},
-		{"plain", log, config.Plain, nil, policy.Unknown, true, "--exit-code N says it"},
+		{"plain", log, config.Plain, nil, policy.Unknown, true, "add --exit-code N"},
 		{"plain, exit code 0", log, config.Plain, exit(0), policy.Completed, true, "exit code 0"},
 		{"plain, exit code 2", log, config.Plain, exit(2), policy.Crashed, true, "exit code 2"},
 		{"plain, at its limit", limited, config.Plain, nil, policy.UsageLimit, true, "limit message"},
@@ -222,7 +221,7 @@ func TestNothingIsCompletedThatTellsNoEnding(t *testing.T) {
 	}
 }
 
-func TestTheFingerprintOfPlainTextIsOfAllOfIt(t *testing.T) {
+func TestPlainTextFingerprintCoversAllOfIt(t *testing.T) {
 	t.Parallel()
 	text := "FAIL: TestWidget\n" + strings.Repeat("one line of a long log, said once more\n", 200_000) + "exit status 1\n"
 	o := options()
@@ -232,7 +231,7 @@ func TestTheFingerprintOfPlainTextIsOfAllOfIt(t *testing.T) {
 	}
 }
 
-func TestAReportForPeople(t *testing.T) {
+func TestReportText(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	run(t, "opencode/flipflop-loop", "", options()).Print(&out)

@@ -10,7 +10,6 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// claudeStream is a session of Claude Code.
 type claudeStream struct {
 	b strings.Builder
 	n int
@@ -38,7 +37,7 @@ func (s *claudeStream) edit(n int) {
 	s.call("Edit", map[string]any{"file_path": "a.go", "old_string": fmt.Sprint("old ", n), "new_string": fmt.Sprint("new ", n)}, false, "ok")
 }
 
-func TestLoopsOfOtherToolsAreNamedAndWaitsAreNot(t *testing.T) {
+func TestLoopsOfOtherToolsAreNamed(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		turn  func(s *claudeStream, i int)
@@ -115,13 +114,13 @@ func TestLoopsOfOtherToolsAreNamedAndWaitsAreNot(t *testing.T) {
 	}
 }
 
-func TestAPauseThatTheStreamTellsIsAWait(t *testing.T) {
+func TestPauseInTheStreamIsAWait(t *testing.T) {
 	for _, tc := range []struct {
 		pause, lasts time.Duration
 		same         int
 	}{
 		{15 * time.Second, time.Second, 1},
-		{2 * time.Second, 60 * time.Second, 30}, // a long call is no pause
+		{2 * time.Second, 60 * time.Second, 30}, // a long call is not a pause
 	} {
 		var b strings.Builder
 		at := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
