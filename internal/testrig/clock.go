@@ -12,13 +12,12 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Clock is a clock that a test moves ahead. It also runs by itself, so that no two events share a time.
+// Clock is a clock that a test can move ahead. It also runs on its own, so that no two events share a time.
 type Clock struct {
 	Mu    sync.Mutex    // guards Ahead
 	Ahead time.Duration // of the machine's clock; Reach moves it
 }
 
-// Now is the clock's time.
 func (c *Clock) Now() time.Time {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -32,7 +31,6 @@ func (c *Clock) Reach(t time.Time) {
 	c.Ahead = max(c.Ahead, time.Until(t)+time.Second)
 }
 
-// Sleep moves the clock instead of waiting.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -40,11 +38,10 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// Pass moves the clock by a time. A server that starts afterwards does at once what it does that often: notify, clean,
-// and ask GitHub for missed deliveries.
+// Pass moves the clock by a time. A server that starts afterwards at once does its regular work of that interval: notify,
+// clean, and fetch missed deliveries.
 func (c *Clock) Pass(d time.Duration) { c.Reach(c.Now().Add(d)) }
 
-// View is the thread as its comments and pages show it.
 func (r *Rig) View(n int) checkrun.View {
 	r.T.Helper()
 	v, err := r.Node.View(r.T.Context(), thread.ID{Owner: "acme", Name: "widgets", Number: n})

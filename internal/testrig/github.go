@@ -31,7 +31,6 @@ func (r *Rig) StatusComment(n int) string {
 	return ""
 }
 
-// Head is the commit that a pull request is at.
 func (r *Rig) Head(pull int) string {
 	for _, p := range r.World.Pulls(Repo) {
 		if p.Number == pull {
@@ -63,7 +62,6 @@ func (r *Rig) Said(number int) string {
 	return all[len(all)-1].Body
 }
 
-// Git runs git in the repository at GitHub and returns its output.
 func (r *Rig) Git(args ...string) string {
 	r.T.Helper()
 	out, err := r.World.Git(r.T.Context(), Repo, args...)
@@ -100,7 +98,6 @@ func (r *Rig) Open() {
 	r.Must(err)
 }
 
-// Prompt is the prompt of the agent's n-th call.
 func (r *Rig) Prompt(n string) string {
 	r.T.Helper()
 	b, err := os.ReadFile(filepath.Join(r.Ctrl(), "prompt."+n))
@@ -130,7 +127,7 @@ func (r *Rig) Says(on int, who, text string) func() error {
 	}
 }
 
-// Answers are the comments in which Pawl answered questions on a thread.
+// Answers are Pawl's comments that answer questions on a thread.
 func (r *Rig) Answers(n int) []string {
 	var out []string
 	for _, c := range r.World.Comments(Repo, n) {
@@ -179,7 +176,6 @@ func (r *Rig) Layer(n int) policy.Layer {
 	return all[len(all)-1].Receipt.Layer
 }
 
-// PullOf is the number of the pull request for an issue.
 func (r *Rig) PullOf(issue int) int {
 	for _, p := range r.World.Pulls(Repo) {
 		if p.Pull.Head == fmt.Sprintf("pawl/issue-%d", issue) {

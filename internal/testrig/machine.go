@@ -19,7 +19,6 @@ import (
 	"github.com/pawlbot/pawl/internal/checkrun"
 )
 
-// Readiness is the answer of /readyz.
 type Readiness struct {
 	Ready   bool
 	Checks  []ReadyPart
@@ -33,7 +32,6 @@ type ReadyPart struct {
 	Detail string
 }
 
-// Ready asks /readyz.
 func (r *Rig) Ready() (code int, said Readiness) {
 	r.T.Helper()
 	code, body := r.Get("/readyz")
@@ -70,10 +68,10 @@ func (r *Rig) Metric(name string) float64 {
 	return -1
 }
 
-// Started is how many attempts the node says that it started.
+// Started is how many attempts the node has logged as started.
 func (m *Member) Started() int { return strings.Count(m.Log.String(), `"message":"attempt started"`) }
 
-// Began tells whether the node says that it started an attempt on the thread.
+// Began reports whether the node has logged an attempt on the thread.
 func (m *Member) Began(issue string) bool {
 	for line := range strings.Lines(m.Log.String()) {
 		if strings.Contains(line, `"message":"attempt started"`) && strings.Contains(line, `"thread":"`+issue+`"`) {
@@ -137,8 +135,8 @@ func mountSmall(t *testing.T, dir, options string) {
 	})
 }
 
-// Send delivers a ping with a payload that takes about n bytes, under a GUID of
-// its own, and returns both. The code is 0 where nobody answers.
+// Send delivers a ping with a payload of about n bytes under its own GUID, and returns both. The code is 0 without an
+// answer.
 func (r *Rig) Send(n int) (guid string, code int) {
 	r.T.Helper()
 	zen := make([]byte, n/2)
@@ -159,8 +157,7 @@ func (r *Rig) Send(n int) (guid string, code int) {
 	return guid, answer.StatusCode
 }
 
-// Below counts the live processes of the machine whose command line begins with
-// a text.
+// Below counts this machine's live processes whose command line begins with a text.
 func (r *Rig) Below(text string) int {
 	r.T.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")

@@ -1,6 +1,5 @@
-// Package testrig is the world of the tests of a whole server: a GitHub on loopback, scripted agents, and Pawl in the
-// test's process, by a clock that the test moves, or in a process of its own, which the test can kill. Only tests import
-// it.
+// Package testrig is a whole server for tests: a GitHub on loopback, scripted agents, and Pawl. Pawl runs in the test's
+// process under a clock that the test moves, or in its own process, which the test can kill. Only tests import it.
 package testrig
 
 import (
@@ -38,8 +37,8 @@ import (
 	"github.com/pawlbot/pawl/internal/web"
 )
 
-// Main runs a package's tests with the program under test built. Where a sandbox starts the test program, as it starts
-// Pawl, Main runs what the sandbox wants.
+// Main builds the program under test and runs a package's tests. If a sandbox starts the test program instead of Pawl, Main
+// does the sandbox's work.
 func Main(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.InsideCommand {
 		fmt.Fprintln(os.Stderr, sandbox.Inside(os.Args[2:]))
@@ -58,21 +57,19 @@ func Main(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "build pawl: %v\n%s", err, out)
 		os.Exit(1)
 	}
-	debug.SetGCPercent(400) // many servers live in this process, and collecting took a quarter of its time
-	os.Unsetenv("GOTMPDIR") // the folders of tests belong into TMPDIR, which .ci/testing puts into memory
+	debug.SetGCPercent(400) // many servers share this process, and collecting took a quarter of its time
+	os.Unsetenv("GOTMPDIR") // tests' folders belong into TMPDIR, which .ci/testing puts into memory
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
 
-// Program is the path of the program under test, which Main builds as make build does.
 var Program string
 
-// Patience bounds everything that a test waits for. Nothing takes that long unless it never comes: on a busy machine a
-// test is slow, not red.
+// Patience bounds every wait of a test. Only a lost event takes that long: a busy machine makes a test slow, not red.
 const Patience = 10 * time.Minute
 
-// quick are the end-to-end tests that make check runs: each of the main ways through the program once.
+// quick are the end-to-end tests of make check: each main path through the program once.
 var quick = []string{
 	"TestIssueBecomesDraftPullRequest",
 	"TestPromptUsesThePayloadsText",
@@ -92,7 +89,6 @@ func EndToEnd(t *testing.T) {
 	}
 }
 
-// The cast of every rig.
 const (
 	Repo   = "acme/widgets"
 	Secret = "a webhook secret of some length"
@@ -118,12 +114,12 @@ type Rig struct {
 	Pages  string            // where it answers pages, as HOST:PORT
 	Cookie *http.Cookie      // of an operator; nil until the first Get
 	Log    *LogBuffer        // of all servers that this rig started
-	Node   *server.Server    // in this process; nil while none serves
-	Server *Member           // in a process of its own; see NewProcess and StartProgram
-	Apart  bool              // Start runs a process of its own
+	Node   *server.Server    // in this process; nil while none runs
+	Server *Member           // in its own process; see NewProcess and StartProgram
+	Apart  bool              // Start runs a separate process
 
 	halt  func() error  // ends Node and returns what its Run returned
-	stirs chan struct{} // holds one once a server in this process wrote to its database
+	stirs chan struct{} // holds a token after a server in this process wrote to its database
 }
 
 // New makes a GitHub with one repository of the given files, a writer, a reader, and the App installed. Nil stands for
@@ -180,7 +176,6 @@ func NewAt(t *testing.T, files map[string]string, now func() time.Time, change .
 	return r
 }
 
-// Must ends the test on an error.
 func (r *Rig) Must(err error) {
 	r.T.Helper()
 	if err != nil {
@@ -201,10 +196,8 @@ func (r *Rig) Agent(script, more string) {
 	r.Config += fmt.Sprintf("backends:\n  - {name: mine, kind: command, argv: [%q]%s}\n", path, more)
 }
 
-// Ctrl is the folder $CTRL of the agent.
 func (r *Rig) Ctrl() string { return filepath.Join(r.Dir, "ctrl") }
 
-// Calls is how often the agent was started.
 func (r *Rig) Calls() int {
 	b, _ := os.ReadFile(filepath.Join(r.Ctrl(), "calls"))
 	return bytes.Count(b, []byte("\n"))
@@ -285,7 +278,6 @@ func (r *Rig) Start() {
 	r.World.SetWebhookURL(r.URL("/api/github/hook"))
 }
 
-// stir has await look again.
 func (r *Rig) stir() {
 	select {
 	case r.stirs <- struct{}{}:
@@ -368,7 +360,7 @@ func (r *Rig) Launch(cmd *exec.Cmd, log *LogBuffer) *Member {
 				break
 			}
 		}
-		_ = cmd.Wait() // its exit code is in the state
+		_ = cmd.Wait() // the exit code is in the state
 	}()
 	r.T.Cleanup(func() {
 		if r.T.Failed() {
@@ -398,7 +390,6 @@ func (r *Rig) Ended(m *Member) int {
 	return m.Cmd.ProcessState.ExitCode()
 }
 
-// URL is an address on the listener for webhooks.
 func (r *Rig) URL(path string) string { return "http://" + r.Addr + path }
 
 // Get reads a page of the server as an operator.
@@ -427,8 +418,8 @@ func (r *Rig) Get(path string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// Await waits until cond holds. It asks again when a server in this process wrote to its database or GitHub was asked
-// for something, and otherwise at growing intervals, as nothing tells of an agent's files or another process's writes.
+// Await waits until cond holds. It checks again after a server in this process wrote to its database or called GitHub, and
+// otherwise at growing intervals: an agent's files and other processes send no event.
 func (r *Rig) Await(what string, cond func() bool) {
 	r.T.Helper()
 	for began := time.Now(); ; {
@@ -441,7 +432,7 @@ func (r *Rig) Await(what string, cond func() bool) {
 			r.T.Fatalf("%s did not happen within %s\n%s", what, Patience, r.standing())
 		}
 		select {
-		case <-changed: // GitHub
+		case <-changed: // GitHub was called
 		case <-r.stirs: // the database of a server in this process
 		case <-time.After(min(max(waited/8, 10*time.Millisecond), 250*time.Millisecond)):
 		}
@@ -490,7 +481,6 @@ func (r *Rig) threadHere(name string) status.Thread {
 	return status.Thread{}
 }
 
-// Status is the report of `pawl status`.
 func (r *Rig) Status() status.Report {
 	r.T.Helper()
 	var cfg config.Server
@@ -564,8 +554,8 @@ func (l *LogBuffer) String() string {
 	return l.b.String()
 }
 
-// keep writes the log to a file that stays after the test, in $PAWL_TEST_LOGS or the temporary directory, and returns
-// its path. With -v, and in CI, where files are lost, it returns the log as well.
+// keep writes the log to a file that outlives the test, in $PAWL_TEST_LOGS or the temporary directory, and returns its
+// path. With -v and in CI, where files are lost, it returns the log, too.
 func (l *LogBuffer) keep() string {
 	f, err := os.CreateTemp(os.Getenv("PAWL_TEST_LOGS"), "pawl-server-*.log")
 	if err != nil {

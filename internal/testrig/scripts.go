@@ -19,7 +19,7 @@ import (
 	"github.com/pawlbot/pawl/internal/sandbox"
 )
 
-// ProviderKey is what the fake provider demands, and what no agent may hold.
+// ProviderKey is the fake provider's key, which no agent may hold.
 const ProviderKey = "sk-planted-provider-key-8b1f0c77d2e94a56"
 
 // Kept is the strictest sandbox mode that works on this machine.
@@ -35,8 +35,8 @@ func Kept(t *testing.T) sandbox.Mode {
 // Gated waits in the agent until the test touches $CTRL/go, once.
 const Gated = "touch \"$CTRL/ready\"; while [ ! -f \"$CTRL/go\" ]; do sleep 0.05; done\n"
 
-// CodexAgent begins a script that prints Codex's stream: change PATH says that
-// a file was changed, as Codex does, without what it holds now.
+// CodexAgent begins a script that prints Codex's stream: change PATH reports a changed file without its content, as Codex
+// does.
 const CodexAgent = `cat > /dev/null; echo $$ > "$CTRL/pid"
 n=0
 count() { n=$((n+1)); echo $n > "$CTRL/edits.new"; mv "$CTRL/edits.new" "$CTRL/edits"; }
@@ -53,7 +53,7 @@ const CodexEnd = `
 printf '{"type":"item.completed","item":{"id":"m","type":"agent_message","text":"Done."}}\n{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}\n'
 `
 
-// Limited is a Codex agent that hits its usage limit; %s is when the limit resets, as by ResetText.
+// Limited is a Codex agent that hits its usage limit; %s is the reset time, as from ResetText.
 const Limited = `cat > /dev/null
 echo '{"type":"thread.started","thread_id":"019a72db-80ed-7911-8a8a-94994ffc009b"}'
 echo '{"type":"turn.started"}'
@@ -62,11 +62,9 @@ echo '{"type":"turn.failed","error":{"message":"You have hit your usage limit. U
 exit 1
 `
 
-// ResetText is a time as codex prints it in UTC.
 func ResetText(t time.Time) string { return t.UTC().Format("3:04 PM") }
 
-// Saying is an agent with Codex's stream that writes these messages at its first call, after what it does, and works at
-// every further one.
+// Saying is a Codex agent that runs does and writes these messages at its first call, and works at every later one.
 func Saying(t *testing.T, does string, messages ...string) string {
 	t.Helper()
 	lines := []string{`{"type":"thread.started","thread_id":"019a1fd2-0000-7451-8d0f-9bf2a7204a41"}`, `{"type":"turn.started"}`}
@@ -82,7 +80,7 @@ func Saying(t *testing.T, does string, messages ...string) string {
 		"\nfi\ncat <<'END'\n" + strings.Join(lines, "\n") + "\nEND\n"
 }
 
-// Nap is the length of a sleep that no process of another test has.
+// Nap is a duration for sleep that no other test's process has.
 func Nap(i int) string { return strconv.Itoa(3_000_000 + os.Getpid()*100 + i) }
 
 // Sandboxed skips a test on a machine without a sandbox.
@@ -133,7 +131,7 @@ echo metadata: $(curl -sS -m 20 --noproxy '*' http://169.254.169.254/ 2>&1)
 	}
 }
 
-// Asked is an agent that answers, plans and works as its prompt says, and writes to a file each time.
+// Asked is an agent that answers, plans and works as its prompt says, and writes a file each time.
 const Asked = `n=$(wc -l < "$CTRL/calls" | tr -d ' '); cat > "$CTRL/prompt.$n"
 echo "by $n" >> a.txt
 if grep -q 'Answer the question below' "$CTRL/prompt.$n"; then
@@ -145,7 +143,7 @@ else
 fi
 `
 
-// CommentsWith are Pawl's comments on a thread that hold a text.
+// CommentsWith are Pawl's comments on a thread that contain a text.
 func (r *Rig) CommentsWith(n int, text string) (all []fakegithub.Comment) {
 	for _, c := range r.World.Comments(Repo, n) {
 		if c.Author == "pawl[bot]" && strings.Contains(c.Body, text) {
@@ -163,7 +161,7 @@ func (r *Rig) Refs() string {
 	return refs
 }
 
-// The headlines of comments in which Pawl answers or plans.
+// Headlines of comments with Pawl's answers and plans.
 const (
 	AnAnswer = "The agent's answer. Nothing was changed."
 	APlan    = "The agent's plan. Nothing was changed yet"

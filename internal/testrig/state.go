@@ -13,26 +13,23 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Has reports whether the agent left a file of that name in $CTRL.
 func (r *Rig) Has(name string) bool {
 	_, err := os.Stat(filepath.Join(r.Ctrl(), name))
 	return err == nil
 }
 
-// Touch makes a file in $CTRL, which the agent may wait for.
+// Touch creates a file in $CTRL that the agent may wait for.
 func (r *Rig) Touch(name string) {
 	r.T.Helper()
 	r.Must(os.MkdirAll(r.Ctrl(), 0o700))
 	r.Must(os.WriteFile(filepath.Join(r.Ctrl(), name), nil, 0o600))
 }
 
-// Program puts a program into $CTRL.
 func (r *Rig) Program(name, text string) {
 	r.T.Helper()
 	r.Must(os.WriteFile(filepath.Join(r.Ctrl(), name), []byte(text), 0o700))
 }
 
-// Left returns what the agent wrote into a file in $CTRL.
 func (r *Rig) Left(name string) string {
 	r.T.Helper()
 	b, err := os.ReadFile(filepath.Join(r.Ctrl(), name))
@@ -46,7 +43,6 @@ func (r *Rig) Read(f func(*store.Store)) {
 	r.onDatabase(store.Reading, f)
 }
 
-// Write gives the database to f for writing.
 func (r *Rig) Write(f func(*store.Store)) {
 	r.T.Helper()
 	r.onDatabase(store.Beside, f)
@@ -99,7 +95,6 @@ func (r *Rig) Deliveries() (list []thread.Delivery) {
 	return list
 }
 
-// DeliveryOf is the delivery with a GUID.
 func (r *Rig) DeliveryOf(guid string) (d thread.Delivery) {
 	r.T.Helper()
 	r.Read(func(db *store.Store) {
@@ -110,7 +105,6 @@ func (r *Rig) DeliveryOf(guid string) (d thread.Delivery) {
 	return d
 }
 
-// Events are a thread's log.
 func (r *Rig) Events(n int) (events []thread.Event) {
 	r.T.Helper()
 	r.Read(func(db *store.Store) {
@@ -121,7 +115,6 @@ func (r *Rig) Events(n int) (events []thread.Event) {
 	return events
 }
 
-// State is the fold of a thread's log.
 func (r *Rig) State(n int) thread.State {
 	r.T.Helper()
 	s, err := thread.Fold(r.Events(n))
@@ -129,7 +122,7 @@ func (r *Rig) State(n int) thread.State {
 	return s
 }
 
-// Handled waits until everything that happened so far is delivered and judged.
+// Handled waits until all events so far are delivered and judged.
 func (r *Rig) Handled() {
 	r.T.Helper()
 	r.Await("the deliveries to be handled", func() bool {
@@ -138,8 +131,7 @@ func (r *Rig) Handled() {
 	})
 }
 
-// Settle waits until the server has nothing left to do: what its own acts made
-// GitHub deliver is handled, too.
+// Settle waits until the server has nothing left to do, including webhooks of its own acts.
 func (r *Rig) Settle() {
 	r.T.Helper()
 	before := -1
@@ -153,7 +145,7 @@ func (r *Rig) Settle() {
 	})
 }
 
-// gathers reports whether a thread awaits more of the same feedback, or that the checks of its commit are over.
+// gathers reports whether a thread waits for more feedback, or for its commit's checks.
 func (r *Rig) gathers() bool {
 	return slices.ContainsFunc(r.Status().Threads, func(t status.Thread) bool {
 		id, err := thread.Parse(t.Thread)
@@ -179,7 +171,7 @@ func (r *Rig) skip(t status.Thread) {
 	r.Must(r.Node.Sweep(r.T.Context()))
 }
 
-// stillRuns reports whether a check of the thread's commit has not ended, for which Pawl waits.
+// stillRuns reports whether Pawl waits for a running check of the thread's commit.
 func (r *Rig) stillRuns(n int) bool {
 	return slices.ContainsFunc(r.World.CheckRuns(Repo), func(c fakegithub.CheckRun) bool {
 		return c.SHA == r.State(n).Head && c.App != "pawl" && c.Status != "completed"
