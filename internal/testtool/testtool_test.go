@@ -133,7 +133,7 @@ func (s *testServer) journal() []testCall {
 
 const oneFailing = `printf -- '--- FAIL: TestSum (0.00s)\n    sum_test.go:9: got 3, want 4\nFAIL\nFAIL\texample.com/sum\t0.002s\n'; exit 1`
 
-func TestRunTestsTellsWhatFailed(t *testing.T) {
+func TestRunTestsReportsFailures(t *testing.T) {
 	s := newTestServer(t, "echo built", oneFailing, "touch never")
 	text, r, isError := s.runTests(s.connect(), nil)
 	if isError || r.Passed || !r.Ran || r.FailedTests != 1 || *r.CallsLeft != 19 || len(r.Failures) != 1 || r.Failures[0].Name != "example.com/sum TestSum" || r.Failures[0].Assertion != "sum_test.go:9: got 3, want 4" {
@@ -152,7 +152,7 @@ func TestRunTestsTellsWhatFailed(t *testing.T) {
 	}
 }
 
-func TestRunTestsTellsThatAllPassed(t *testing.T) {
+func TestRunTestsReportsSuccess(t *testing.T) {
 	s := newTestServer(t, "printf 'ok  \\texample.com/sum\\t0.1s\\n'", `printf 'TAP version 14\n1..2\nok 1 - a\nok 2 - b\n'`)
 	text, r, isError := s.runTests(s.connect(), map[string]any{})
 	if isError || !r.Passed || r.PassedTests != 2 || !strings.HasPrefix(text, "PASSED") || strings.Contains(text, "TAP version") {
@@ -191,7 +191,7 @@ func TestRunTestsComparesWithTheBase(t *testing.T) {
 	for _, tc := range []struct {
 		name, base, now string
 		passed          bool
-		failing         string // the tests that fail anew
+		failing         string // newly failing tests
 		says, never     []string
 	}{
 		{"what failed before is to be left", old + "ok new\n", old + "ok new\n", true, "",
@@ -237,7 +237,7 @@ func TestRunTestsComparesWithTheBase(t *testing.T) {
 	}
 }
 
-func TestWhatCouldNotWorkBeforeIsNotForTheAgentToMend(t *testing.T) {
+func TestBrokenCommandIsNotTheAgentsTask(t *testing.T) {
 	s := newTestServer(t, "no-such-program-of-pawl")
 	s.base("")
 	text, r, _ := s.runTests(s.connect(), nil)
@@ -259,7 +259,7 @@ func TestReportFilesOfJUnitAreRead(t *testing.T) {
 	}
 }
 
-func TestOnceGivesTheSameAnswerWithoutTheProtocol(t *testing.T) {
+func TestOnceAnswersWithoutTheProtocol(t *testing.T) {
 	s := newTestServer(t, oneFailing)
 	s.spec.MaxCalls = 2
 	text, passed := Once(t.Context(), s.spec, zerolog.Nop())
@@ -276,7 +276,7 @@ func TestOnceGivesTheSameAnswerWithoutTheProtocol(t *testing.T) {
 	}
 }
 
-func TestTheToolIsDescribedAndReadOnly(t *testing.T) {
+func TestToolIsDescribedAndReadOnly(t *testing.T) {
 	s := newTestServer(t, "go test ./...")
 	list, err := s.connect().ListTools(t.Context(), nil)
 	if err != nil || len(list.Tools) != 1 {
@@ -297,7 +297,7 @@ func TestTheToolIsDescribedAndReadOnly(t *testing.T) {
 	}
 }
 
-func TestAnUnknownArgumentIsAnsweredWithHelp(t *testing.T) {
+func TestUnknownArgumentGetsHelp(t *testing.T) {
 	s := newTestServer(t, "touch ran")
 	text, r, isError := s.runTests(s.connect(), map[string]any{"target": "unit", "command": "rm -rf /"})
 	if !isError || r.Ran || r.CallsLeft != nil || !strings.Contains(text, `"command", "target"`) || !strings.Contains(text, "needs no arguments") {
@@ -316,7 +316,7 @@ func TestWithoutVerifyCommandsRunTestsSaysSo(t *testing.T) {
 	}
 }
 
-func TestTheBoundOfCallsSurvivesARestart(t *testing.T) {
+func TestCallLimitSurvivesARestart(t *testing.T) {
 	s := newTestServer(t, "echo >> runs")
 	s.spec.MaxCalls = 3
 	session := s.connect()
@@ -336,7 +336,7 @@ func TestTheBoundOfCallsSurvivesARestart(t *testing.T) {
 	}
 }
 
-func TestACommandThatHangsIsEndedWithItsChildren(t *testing.T) {
+func TestHangingCommandEndsWithItsChildren(t *testing.T) {
 	s := newTestServer(t, "sleep 1000 & echo $! > child; echo started; wait")
 	s.spec.Timeout = 1
 	text, r, isError := s.runTests(s.connect(), nil)
@@ -346,7 +346,7 @@ func TestACommandThatHangsIsEndedWithItsChildren(t *testing.T) {
 	s.gone("child")
 }
 
-func TestWhatACommandLeavesBehindIsEnded(t *testing.T) {
+func TestLeftoverProcessesAreKilled(t *testing.T) {
 	s := newTestServer(t, "sleep 1000 & echo $! > child")
 	if text, r, _ := s.runTests(s.connect(), nil); !r.Passed {
 		t.Error(text)
@@ -383,7 +383,7 @@ func (s *testServer) pid(file string) int {
 	}
 }
 
-func TestACancelledCallEndsItsCommand(t *testing.T) {
+func TestCancelledCallEndsItsCommand(t *testing.T) {
 	s := newTestServer(t, "echo $$ > child; sleep 1000")
 	session := s.connect()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -400,7 +400,7 @@ func TestACancelledCallEndsItsCommand(t *testing.T) {
 	s.gone("child")
 }
 
-func TestTheServerEndsWithItsClientAlsoWhileACommandRuns(t *testing.T) {
+func TestServerEndsWithItsClient(t *testing.T) {
 	s := newTestServer(t, "echo $$ > child; sleep 1000")
 	raw := s.raw()
 	raw.hello()
@@ -412,7 +412,7 @@ func TestTheServerEndsWithItsClientAlsoWhileACommandRuns(t *testing.T) {
 	s.gone("child")
 }
 
-func TestHugeOutputIsKeptWithinBounds(t *testing.T) {
+func TestHugeOutputIsBounded(t *testing.T) {
 	s := newTestServer(t, `yes '<a line of output & more "quotes">' | head -c 4000000; i=0; while [ $i -lt 300 ]; do i=$((i+1)); printf -- '--- FAIL: Test%0200d (0.00s)\n    <%01000d>\n' $i $i; done; exit 7`)
 	text, r, _ := s.runTests(s.connect(), nil)
 	if r.Passed || len(r.Failures) == 0 || r.More == 0 || !strings.Contains(text, "exit code 7") {
@@ -513,7 +513,7 @@ func TestRawLinesAreAnswered(t *testing.T) {
 	}
 }
 
-func TestAWrongSpecIsRefusedWithItsReason(t *testing.T) {
+func TestWrongSpecIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "spec.json")
 	for _, tc := range [][2]string{
 		{`{"dir":"tree","timeout_seconds":1,"max_calls":1,"journal":"/x"}`, "dir"},

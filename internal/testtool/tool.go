@@ -53,10 +53,10 @@ func (t *testTool) description() *mcp.Tool {
 	no := false
 	text := "Runs this repository's own tests on the work tree as it is now: " +
 		"the same commands that decide afterwards whether the change is accepted " +
-		"(a failure that was there before you began does not count, and is told apart). " +
+		"(a failure that was there before you began does not count, and is listed separately). " +
 		"Answers pass or fail, how many tests passed and failed, " +
-		"the names of the tests that fail anew, their first assertions, " +
-		"what is not yours to mend, and the last lines of output. " +
+		"the names of newly failing tests, their first assertions, " +
+		"older failures to leave alone, and the last lines of output. " +
 		"Call it after a change and before you say that you are done. " +
 		"Pass nothing: no arguments are needed. " +
 		"It is no shell and no sandbox for arbitrary code: " +
@@ -95,7 +95,7 @@ func (t *testTool) call(
 	}
 	const noArguments = " run_tests needs no arguments: call it again with {}. " +
 		"It always runs the repository's own verify commands " +
-		"and cannot be told to run anything else. " +
+		"and cannot run anything else. " +
 		"No test was run."
 	return answer(testResult{Summary: wrong + noArguments}, true)
 }
