@@ -42,8 +42,8 @@ func TestWordsOfMoneyOutrankTypeAndStatus(t *testing.T) {
 	}
 }
 
-// TestAQuotaThatResetsWithinMinutesIsARateLimit, whatever it is called and however its reset is told, and one of a day is none.
-func TestAQuotaThatResetsWithinMinutesIsARateLimit(t *testing.T) {
+// TestQuotaResetWithinMinutesIsARateLimit, whatever it is called and however its reset is told, and one of a day is none.
+func TestQuotaResetWithinMinutesIsARateLimit(t *testing.T) {
 	for _, c := range []struct {
 		message, wait string
 		want          policy.Ending
@@ -68,8 +68,8 @@ func TestAQuotaThatResetsWithinMinutesIsARateLimit(t *testing.T) {
 	}
 }
 
-// TestAFreeQuotaOfHoursIsAUsageLimit has opencode's free plan, whose quota of half a day names a rate in its words.
-func TestAFreeQuotaOfHoursIsAUsageLimit(t *testing.T) {
+// TestFreeQuotaOfHoursIsAUsageLimit has opencode's free plan, whose quota of half a day names a rate in its words.
+func TestFreeQuotaOfHoursIsAUsageLimit(t *testing.T) {
 	const body = `{"type":"error","error":{"type":"FreeUsageLimitError","message":"Rate limit exceeded. Please try again later."}}`
 	for _, seconds := range []string{"", "13471", "62288"} {
 		header := http.Header{}

@@ -2,8 +2,8 @@ package limit
 
 import "testing"
 
-// TestALineThatIsARefusal has lines of plain output: the refusals of words.jsonl, and what agents and tests print.
-func TestALineThatIsARefusal(t *testing.T) {
+// TestRefusalLines has lines of plain output: the refusals of words.jsonl, and what agents and tests print.
+func TestRefusalLines(t *testing.T) {
 	for _, c := range loadRefusals(t, "words.jsonl") {
 		if c.Status != 0 || !c.Kind.IsLimit() {
 			continue
@@ -43,8 +43,8 @@ func TestALineThatIsARefusal(t *testing.T) {
 	}
 }
 
-// TestAnErrorInsteadOfAnAnswer has whole answers of runs that did nothing else.
-func TestAnErrorInsteadOfAnAnswer(t *testing.T) {
+// TestErrorInsteadOfAnAnswer has whole answers of runs that did nothing else.
+func TestErrorInsteadOfAnAnswer(t *testing.T) {
 	for text, want := range map[string]bool{
 		"[API Error: 401 status code (no body)]":                                          true,
 		"API Error: 503 upstream connect error":                                           true,

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestNoMentionIsMissedBetweenTheCues(t *testing.T) {
+func TestCuesMissNoMention(t *testing.T) {
 	pieces := []string{"usage", "rate", "Session", "weekly", "daily", "monthly", "spend", "ing", "hour", "opus", "request", " ", "_", "-", "‑", "limit", "Limit", "limits",
 		"commit", "hit your ", "Hit Your ", "x", "ä", "_reached", " Reached", "quota", "Quota", "current ", "your ", " exceeded", " limit", "too many ", "Too Many ", "requests",
 		"Requests", "out of ", "Out of ", "credits", "extra usage", "\n", `\n`, "li", "mit", "o", "s"}
@@ -41,7 +41,7 @@ func TestMentionsOfLimitsAreFound(t *testing.T) {
 	}
 }
 
-func TestAPageIsNoWordOfTheAPI(t *testing.T) {
+func TestPageIsNotAnAPIAnswer(t *testing.T) {
 	for _, text := range []string{
 		"API Error: 403 <!DOCTYPE html><html><head><title>Just a moment...</title>", "unexpected status 401 Unauthorized: <html>sign in</html>",
 		"status 502: <HTML ><title>502 Bad Gateway</title>", "503 Service Unavailable <title>Attention Required! | Cloudflare</title>",

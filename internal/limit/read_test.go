@@ -8,8 +8,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestAPageIsReadTheSameOnEveryPath: a proxy's page says nothing of the account, unless it came with status 429.
-func TestAPageIsReadTheSameOnEveryPath(t *testing.T) {
+// TestPageIsReadTheSameOnEveryPath: a proxy's page says nothing of the account, unless it came with status 429.
+func TestPageIsReadTheSameOnEveryPath(t *testing.T) {
 	const page = "<!DOCTYPE html><html><title>Sorry</title></html>"
 	for status, want := range map[int]policy.Ending{
 		http.StatusTooManyRequests: policy.RateLimited,

@@ -26,7 +26,7 @@ func zoneOf(t testing.TB, name string) *time.Location {
 	return z
 }
 
-func TestResetTimesAreReadInEveryForm(t *testing.T) {
+func TestResetTimeForms(t *testing.T) {
 	now := "2026-11-21T08:30:00Z"
 	for _, c := range []struct{ text, now, zone, want string }{
 		{"usage limit reached|1795251986", now, "UTC", "2026-11-21T09:06:26Z"},
@@ -122,7 +122,7 @@ func TestUnknownResetTimesStayUnknown(t *testing.T) {
 	}
 }
 
-func TestAClockTimeIsItsNextOccurrence(t *testing.T) {
+func TestClockTimeIsItsNextOccurrence(t *testing.T) {
 	zones := []string{"UTC", "Europe/Rome", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"}
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(rapid.Int64Range(1_700_000_000, 1_900_000_000).Draw(t, "now"), 0)

@@ -37,7 +37,7 @@ func loadRefusals(t *testing.T, list string) (all []refused) {
 	return all
 }
 
-func TestRefusalsOfManyServicesAreReadByFamiliesOfWords(t *testing.T) {
+func TestRefusalsOfManyServices(t *testing.T) {
 	for _, c := range loadRefusals(t, "services.jsonl") {
 		e := Answer(c.Status, nil, c.Body)
 		e.Now = resetNow

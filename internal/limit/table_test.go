@@ -10,8 +10,8 @@ import (
 	"github.com/pawlbot/pawl/config"
 )
 
-// TestEveryWordingHasASourceThatHoldsIt looks the recorded runs up; of other sources only that one is named.
-func TestEveryWordingHasASourceThatHoldsIt(t *testing.T) {
+// TestEveryWordingHasItsSource looks the recorded runs up; of other sources only that one is named.
+func TestEveryWordingHasItsSource(t *testing.T) {
 	recorded := map[string]string{}
 	for _, cli := range config.CLIs() {
 		paths, err := filepath.Glob("../../testdata/agents/" + cli + "/*.txtar")
