@@ -7,12 +7,11 @@ import (
 	"regexp"
 )
 
-// form is how keys of one kind look.
 type form struct {
 	kind   string         // such as "an AWS access key"
-	finds  *regexp.Regexp // the shortest text that tells such a key
-	hides  *regexp.Regexp // all of the key, where finds matches only its beginning; nil: as finds
-	hidden string         // stands for the key; empty: "[redacted: " and the kind
+	finds  *regexp.Regexp // shortest text that identifies such a key
+	hides  *regexp.Regexp // the whole key, if finds matches only its beginning; nil: as finds
+	hidden string         // replaces the key; empty: "[redacted: " and the kind
 }
 
 // forms are the documented forms of recognisable keys. Forms without a prefix of their own
@@ -21,7 +20,7 @@ type form struct {
 // The detector of gitleaks (8.30, 222 rules) is no replacement: it found nothing more in our test data, does not find a
 // private key by its first line, takes about seven times as long, and adds 7 MB and 59 modules to the program.
 var forms = []form{
-	// Installation tokens of the old and the new form, which has dots, tokens of users, and JSON Web Tokens.
+	// Installation tokens of the old and the new form, which has dots; user tokens; JSON Web Tokens.
 	{
 		kind:   "a GitHub token",
 		finds:  regexp.MustCompile(`gh[a-z]_[A-Za-z0-9._-]{36,}|github_pat_[A-Za-z0-9_]{36,}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`),
@@ -46,7 +45,7 @@ var forms = []form{
 	{kind: "a PyPI token", finds: regexp.MustCompile(`\bpypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{50,}`)},
 }
 
-// Redact replaces keys that say what they are in a text that may quote a request, a git remote or a program.
+// Redact replaces identifiable keys in a text that may quote a request, a git remote or a program.
 func Redact(s string) string {
 	for _, f := range forms {
 		hides, mark := f.hides, f.hidden
@@ -61,10 +60,10 @@ func Redact(s string) string {
 	return s
 }
 
-// Leak is a secret that was found in a line. It does not hold the secret.
+// Leak describes a secret found in a line, without the secret.
 type Leak struct {
 	Kind string // what it looks like, such as "an AWS access key"
-	// Fingerprint names the place and the value, for a maintainer who allows it: 16 hexadecimal digits of a SHA-256.
+	// Fingerprint identifies path and value for a maintainer who allows it: 16 hexadecimal digits of a SHA-256.
 	Fingerprint string
 }
 

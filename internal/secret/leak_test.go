@@ -36,7 +36,7 @@ func TestLeaksAreFoundInEveryForm(t *testing.T) {
 	}
 }
 
-func TestALeaksFingerprintNamesItsFileAndValue(t *testing.T) {
+func TestLeakFingerprintCoversFileAndValue(t *testing.T) {
 	var l Values
 	key := "AKIA" + strings.Repeat("Q", 16)
 	a, _ := l.Find("a", key)
@@ -48,7 +48,7 @@ func TestALeaksFingerprintNamesItsFileAndValue(t *testing.T) {
 	}
 }
 
-func TestTextsLoseKeysInEveryForm(t *testing.T) {
+func TestKeysOfEveryFormAreRemoved(t *testing.T) {
 	const key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\nAAAA=\n-----END OPENSSH PRIVATE KEY-----"
 	r := New([]string{"V"}, func(string) (string, bool) { return "the value of it", true })
 	for in, want := range map[string]string{

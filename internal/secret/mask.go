@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Mask replaces a secret by as many stars, so that lengths stay; a short one is a placeholder.
+// Mask replaces a secret by equally many stars, so that lengths stay; a short secret becomes a placeholder.
 func Mask(s, secret string) string {
 	if len(secret) < minLength {
 		return s
@@ -18,12 +18,12 @@ type masking struct {
 	from         io.Reader
 	secret, mask []byte
 	in           []byte
-	held         []byte // read and masked; its end may be the beginning of the secret
+	held         []byte // read and masked; its end may begin the secret
 	err          error
 }
 
-// MaskReader replaces a secret in a stream by as many stars, also in two pieces. It holds back no more than a
-// possible beginning, so whole lines are never delayed.
+// MaskReader replaces a secret in a stream by equally many stars, even across two reads. It holds back only a possible
+// beginning, so it never delays whole lines.
 func MaskReader(from io.Reader, secret string) io.Reader {
 	if len(secret) < minLength {
 		return from
@@ -50,7 +50,7 @@ func (r *masking) Read(p []byte) (n int, err error) {
 	}
 }
 
-// overlap is the length of the longest end of a that begins b.
+// overlap is the length of the longest suffix of a that is a prefix of b.
 func overlap[S string | []byte](a, b S) int {
 	for n := min(len(b), len(a)); n > 0; n-- {
 		if string(a[len(a)-n:]) == string(b[:n]) {

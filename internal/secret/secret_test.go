@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/internal/render"
 )
 
-func TestSecretsAreTakenOut(t *testing.T) {
+func TestSecretsAreRemoved(t *testing.T) {
 	r := New([]string{"KEY", "SHORT", "UNSET"}, func(name string) (string, bool) {
 		v, ok := map[string]string{"KEY": "sekrit-value", "SHORT": "true"}[name]
 		return v, ok
@@ -23,7 +23,7 @@ func TestSecretsAreTakenOut(t *testing.T) {
 	}
 }
 
-func TestASecretStaysHiddenWhateverWasDoneToTheText(t *testing.T) {
+func TestSecretStaysHiddenInChangedTexts(t *testing.T) {
 	values := map[string]string{
 		"SHORT": "sk-12345678", "LONG": "sk-12345678-and-more-of-it", "PEM": "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----\n",
 	}
@@ -72,7 +72,7 @@ func TestRedactKnowsTheFormsOfTokens(t *testing.T) {
 	}
 }
 
-func TestASecretIsMaskedHoweverItArrives(t *testing.T) {
+func TestMaskReaderMasksAcrossReads(t *testing.T) {
 	const key = "abcabcabd"
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("abcd\n")), 0, 200, -1).Draw(t, "text")
@@ -87,7 +87,6 @@ func TestASecretIsMaskedHoweverItArrives(t *testing.T) {
 	})
 }
 
-// pieces reads a text in pieces of random sizes.
 func pieces(t *rapid.T, text string) io.Reader {
 	var parts []io.Reader
 	for rest := text; rest != ""; {
@@ -98,7 +97,7 @@ func pieces(t *rapid.T, text string) io.Reader {
 	return io.MultiReader(parts...)
 }
 
-func TestAMaskedStreamPassesErrorsOnAndHoldsBackNoWholeLine(t *testing.T) {
+func TestMaskReaderPassesErrorsAndWholeLines(t *testing.T) {
 	broken := errors.New("broken")
 	got, err := io.ReadAll(MaskReader(io.MultiReader(strings.NewReader("sk-prov"), iotest.ErrReader(broken)), "sk-provider-key"))
 	if string(got) != "sk-prov" || !errors.Is(err, broken) {

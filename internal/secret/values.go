@@ -11,22 +11,21 @@ import (
 	"strings"
 )
 
-// minLength is how long a value is at least, in bytes, to count as a secret; "true" and "eu-west" stand in any text.
+// minLength is a secret's shortest length, in bytes; "true" and "eu-west" occur in any text.
 const minLength = 8
 
-// Values finds known secrets in texts and takes them out, and what says itself that it is a key. The zero value knows no
-// values.
+// Values finds and removes known values and identifiable keys. The zero value knows no values.
 type Values struct {
-	values []value // the longest first: it may begin with a shorter one
+	values []value // longest first: it may begin with a shorter one
 }
 
 type value struct {
 	mark     string
-	shapes   []string // a text that was cut may hold a part of one
+	shapes   []string // parts of these may end a cut text
 	writings []string
 }
 
-// New knows the values of the named variables that are set, and hides them behind marks with their names.
+// New knows the values of the named variables, and replaces them by marks with the variables' names.
 func New(names []string, lookup func(name string) (value string, ok bool)) Values {
 	var r Values
 	for _, n := range names {
@@ -45,14 +44,14 @@ func New(names []string, lookup func(name string) (value string, ok bool)) Value
 	return r
 }
 
-// writings are a value as it is, and as JSON, hexadecimal, URLs and base64 write it.
+// writings are a value's encodings: plain, JSON, hexadecimal, URL and base64.
 func writings(v string) []string {
-	quoted, _ := json.Marshal(v) // a string always can be
+	quoted, _ := json.Marshal(v) // a string always encodes
 	h := hex.EncodeToString([]byte(v))
 	all := []string{v, string(quoted[1 : len(quoted)-1]), h, strings.ToUpper(h), url.QueryEscape(v), url.PathEscape(v)}
 	for skip := range 3 { // where in a group of three bytes the value begins
 		raw := append(make([]byte, skip), v...)
-		whole := len(raw) / 3 * 4 // the last characters depend on what follows, the first on what stands before
+		whole := len(raw) / 3 * 4 // the last characters depend on the bytes after, the first on those before
 		first := []int{0, 2, 3}[skip]
 		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			if s := e.EncodeToString(raw)[first:whole]; len(s) >= minLength {
@@ -80,10 +79,10 @@ func (r Values) Find(path, line string) (found Leak, ok bool) {
 	return Leak{}, false
 }
 
-// cuts are the marks that stand where a text was cut, here and in solver/attempt.
+// cuts are the marks of cut texts, here and in solver/attempt.
 var cuts = regexp.MustCompile(`\s*(?:\[cut\]|\[…\]|…)\s*`)
 
-// Redact returns the text without the secrets, and without long parts of them where it was cut.
+// Redact removes the secrets from a text, and long parts of secrets next to cuts.
 func (r Values) Redact(s string) string {
 	s = r.redactCuts(s)
 	for _, v := range r.values {
@@ -94,7 +93,7 @@ func (r Values) Redact(s string) string {
 	return Redact(s)
 }
 
-// redactCuts takes parts of secrets from where a text was cut.
+// redactCuts removes parts of secrets next to cuts.
 func (r Values) redactCuts(s string) string {
 	var b strings.Builder
 	from := 0
@@ -106,7 +105,7 @@ func (r Values) redactCuts(s string) string {
 	return b.String()
 }
 
-// redactEnds takes the longest part of a secret from both ends of a text, or all where it is one.
+// redactEnds removes the longest part of a secret from both ends of a text; the whole text if it is one.
 func (r Values) redactEnds(s string) string {
 	var first, last int
 	var firstMark, lastMark string
@@ -123,7 +122,7 @@ func (r Values) redactEnds(s string) string {
 			}
 		}
 	}
-	if first+last > len(s) { // two secrets share a part
+	if first+last > len(s) { // two secrets overlap
 		return firstMark
 	}
 	return firstMark + s[first:len(s)-last] + lastMark
