@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// Turns lets each key be used by one goroutine at a time. The zero value is ready. A key that was used once takes a few
-// bytes from then on.
+// Turns lets one goroutine at a time use a key. The zero value is ready. Each key ever used takes a few bytes.
 type Turns struct{ places sync.Map }
 
-// Take waits until nobody else uses a key. The caller must call leave.
+// Take waits until the key is free. The caller must call leave.
 func (t *Turns) Take(ctx context.Context, key any) (leave func(), err error) {
 	place, _ := t.places.LoadOrStore(key, make(chan struct{}, 1))
 	used := place.(chan struct{})

@@ -1,4 +1,4 @@
-// Package wait pauses what a context can end.
+// Package wait has waits that a context can end.
 package wait
 
 import (
@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// For returns after d, or earlier with the cause for which ctx ended. A loop that
-// does something every so often goes on as long as it returns nil.
+// For returns nil after d, or earlier the cause of ctx's end. A periodic loop continues while it returns nil.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -24,11 +23,10 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ErrLocked means that another open file, of this process or another, holds the lock.
 var ErrLocked = errors.New("locked by another process")
 
-// Lock opens a file, makes it if need be, and takes the kernel's lock of it, for which it waits at most so long.
-// The lock belongs to the open file: it is given back when that is closed here and in each child that has it.
+// Lock opens or creates a file and takes its kernel lock, waiting at most this long. The lock belongs to the open file: it
+// ends when the file is closed here and in every child that inherited it.
 func Lock(ctx context.Context, path string, most time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
