@@ -63,6 +63,8 @@ func (h staged) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*th
 	return nil, nil
 }
 
+func (h staged) reconcile(context.Context, *attempt.Ground) error { return nil }
+
 func (h staged) pushed(ctx context.Context, p *publisher, _ *attempt.Ground, commit string) (bool, error) {
 	return h.on.Pushed(ctx, p.thread, commit)
 }

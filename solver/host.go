@@ -30,6 +30,8 @@ type Host interface {
 
 	// fetch brings the branches and the repository's configuration, or says why nothing can run.
 	fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error)
+	// reconcile merges a base that conflicts into what the attempt begins with.
+	reconcile(ctx context.Context, g *attempt.Ground) error
 	pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error)
 	// verifyBase builds the layer and runs the verify commands on the base, or says why nothing can run.
 	verifyBase(ctx context.Context, a *attempt.Attempt) (*thread.Decided, error)
@@ -42,6 +44,8 @@ type checkouts struct{}
 func (checkouts) fetch(ctx context.Context, p *publisher, g *attempt.Ground) (*thread.Decided, error) {
 	return g.Fetch(ctx, p.env, p.Config, p.thread, p.state.Snapshot, p.solver.Verify)
 }
+
+func (checkouts) reconcile(ctx context.Context, g *attempt.Ground) error { return g.Reconcile(ctx) }
 
 func (checkouts) pushed(ctx context.Context, p *publisher, g *attempt.Ground, commit string) (bool, error) {
 	return g.Pushed(ctx, p.env, p.thread, commit)

@@ -45,7 +45,7 @@ func (s *step) prepare(ctx context.Context, p policy.Purpose) (*attempt.Ground, 
 	case s.pub.state.Updates():
 		err = s.update(ctx, g)
 	case p == policy.ToChange && s.mergesBase(g.Effective.Triggers):
-		err = g.Reconcile(ctx)
+		err = s.pub.solver.Host.reconcile(ctx, g)
 	}
 	return g, nil, err
 }
