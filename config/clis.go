@@ -33,7 +33,7 @@ type CLI struct {
 	// Hosts of its own login, from the CLI's source. ModelHosts adds more, by the model's prefix before the slash.
 	Hosts      []string
 	ModelHosts map[string]string
-	// Withheld are environment variables, besides those of the Vendors, that hold a credential or set an endpoint.
+	// Withheld are more environment variables than the Vendors name that hold a credential or set an endpoint.
 	// Empty, but not nil, if there are none.
 	Withheld []string
 	// Protected are patterns of repository files that configure it.

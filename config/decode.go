@@ -175,7 +175,7 @@ func (s *source) addSyntax(err error) {
 	text, line := err.Error(), 0
 	if match := yamlLine.FindStringSubmatch(text); match != nil {
 		text = strings.TrimPrefix(text, match[0])
-		line, _ = strconv.Atoi(match[1]) // 0 where there is no number
+		line, _ = strconv.Atoi(match[1]) // 0 without a number
 	}
 	s.addAt(place{line: line}, "", "is not valid YAML: %s; check the indentation, colons and quotes around this line", text)
 }

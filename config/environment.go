@@ -35,7 +35,7 @@ const (
 // Time is the time limit of each setup command.
 func (e Environment) Time() time.Duration { return cmp.Or(e.Timeout, DefaultSetupTime) }
 
-// The list limits exceed those of usual CI environments.
+// The list limits exceed what usual CI environments need.
 const (
 	maxPaths = 20
 	maxEnv   = 50

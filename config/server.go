@@ -316,7 +316,7 @@ func (s *source) validateApp(hub GitHub) {
 	s.addIf(
 		now == 0 && hub.Receive != ReceivePoll,
 		"github.app.webhook_secret",
-		"is missing; without it anybody could send webhooks. Set the same random text of at least %d characters here and in the App's settings",
+		"is missing; without it anyone could send webhooks. Set the same random text of at least %d characters here and in the App's settings",
 		minWebhookSecret,
 	)
 	s.addIf(
