@@ -62,7 +62,7 @@ func TestActsOfAnUpdate(t *testing.T) {
 			a.pass(time.Hour)
 			a.Push("main", "feat: three", "a.txt", "one\nthree\nend\n")
 			a.pass(time.Hour)
-			if !strings.Contains(a.StatusComment(1), "Asked for by `ada`") {
+			if !strings.Contains(a.StatusComment(1), "Requested by `ada`") {
 				a.T.Errorf("the status comment forgets who asked:\n%s", a.StatusComment(1))
 			}
 		}},

@@ -52,7 +52,7 @@ func TestAWorkflowThatOpensThreadAfterThreadIsBounded(t *testing.T) {
 	r.Await("the check run", func() bool { return r.Check(r.Head(pull), "pawl").Title == "Waiting: the day's attempts are used up" })
 	r.Settle()
 	all := slices.DeleteFunc(r.World.Comments(testrig.Repo, n), func(c fakegithub.Comment) bool { return c.Author != "pawl[bot]" })
-	if len(all) != 1 || !strings.Contains(all[0].Body, "its limit is 3") || !strings.Contains(all[0].Body, "Pawl goes on as soon as it can") {
+	if len(all) != 1 || !strings.Contains(all[0].Body, "its limit is 3") || !strings.Contains(all[0].Body, "Pawl continues as soon as it can") {
 		t.Errorf("Pawl's comments on #%d are %+v, want one that says so", n, all)
 	}
 	if log := r.Log.String(); !strings.Contains(log, `"rule":"cap"`) {

@@ -76,7 +76,7 @@ func TestWhereNoNetworkCanBeMadeNothingServesUnlessItIsOpen(t *testing.T) {
 	if s := r.Ending(n); s.State != "done" {
 		t.Fatalf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
 	}
-	if said := r.Check(r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA, "pawl").Summary; !strings.Contains(said, "Agents reach whatever this server reaches (`sandbox.network: open`).") {
+	if said := r.Check(r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA, "pawl").Summary; !strings.Contains(said, "Agents have the same network access as this server (`sandbox.network: open`).") {
 		t.Errorf("the check run says\n%s", said)
 	}
 }

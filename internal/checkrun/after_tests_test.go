@@ -7,7 +7,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-func TestFilesChangedAfterTheLastTestRunAreToldInTheDetails(t *testing.T) {
+func TestDetailsCountFilesChangedAfterTheLastTestRun(t *testing.T) {
 	for files, want := range map[int]string{0: "", 1: "1 file changed after the last test run.", 3: "3 files changed after the last test run."} {
 		var p page
 		var a Attempt

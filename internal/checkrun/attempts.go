@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/policy/learning"
 )
 
-// table draws the newest attempts, at most rows of them, also of earlier runs, and counts the others.
+// table shows up to rows of the newest attempts of all runs, and counts the others.
 func table(f View, rows int) string {
 	if len(f.Attempts) == 0 {
 		return ""
@@ -55,12 +55,12 @@ func table(f View, rows int) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// column is a column of the table of attempts: its name, its alignment, its cells, and whether it is useful.
+// column is a column of the table of attempts.
 type column struct {
 	name  string
-	right bool
+	right bool // aligned to the right
 	cell  func(Attempt) string
-	says  bool
+	says  bool // has information about these attempts
 }
 
 func backend(a Attempt) string {
@@ -69,6 +69,7 @@ func backend(a Attempt) string {
 		render.When(a.Decision.Different, ", different approach")
 }
 
+// Result is the attempt's outcome for users.
 func (a Attempt) Result() string {
 	switch {
 	case !a.ended():
@@ -76,7 +77,7 @@ func (a Attempt) Result() string {
 	case a.Outcome == policy.FellSilent:
 		return "silent for " + words(a.Silent)
 	case a.Ending == policy.Crashed && a.Outcome == policy.WorkVerified:
-		return "crashed, and yet verified"
+		return "crashed, but verified"
 	}
 	return words(cmp.Or(a.Outcome, policy.Outcome(a.Ending)))
 }
@@ -125,10 +126,10 @@ func totals(run []Attempt) string {
 	var took, waited time.Duration
 	var t policy.Tokens
 	var cost float64
-	priced, untold := false, false
+	priced, unseen := false, false
 	for _, a := range run {
 		ops += a.Edits.Operations
-		untold = untold || a.Untold()
+		unseen = unseen || a.Untold()
 		took += a.Duration
 		waited += a.Waited
 		t = t.Plus(a.Tokens)
@@ -140,7 +141,7 @@ func totals(run []Attempt) string {
 	return render.Joined(
 		" · ",
 		policy.Plural(len(run), "attempt"),
-		render.When(ops > 0 || !untold, render.When(untold, "at least ")+policy.Plural(ops, "edit")),
+		render.When(ops > 0 || !unseen, render.When(unseen, "at least ")+policy.Plural(ops, "edit")),
 		render.When(took >= time.Second, render.Span(took)+" of work"),
 		render.When(waited >= time.Second, render.Span(waited)+" of waiting"),
 		tokens(t),
@@ -155,16 +156,16 @@ func tokens(t policy.Tokens) string {
 		render.Count(t.CachedInput),
 		render.Count(t.Output),
 	)
-	used += render.When(t.Estimated > 0, " ("+render.Count(t.Estimated)+" of these are estimated)")
+	used += render.When(t.Estimated > 0, " ("+render.Count(t.Estimated)+" estimated)")
 	return render.When(t.Input > 0 || t.Output > 0, used)
 }
 
-// words writes our own terms for people: usage_limit as usage limit.
+// words writes one of Pawl's terms for users: usage_limit as usage limit.
 func words[S ~string](term S) string {
 	return render.Prose(render.Spaced(render.Line(string(term), 40)))
 }
 
-// clamp limits a share to 0..1; NaN is 0.
+// clamp keeps a share in 0..1; NaN becomes 0.
 func clamp(share float64) float64 {
 	if !(share > 0) {
 		return 0
@@ -172,7 +173,7 @@ func clamp(share float64) float64 {
 	return min(1, share)
 }
 
-// shownRungs limits the listed recoveries to the newest.
+// shownRungs is how many of the newest recoveries are listed. Our choice.
 const shownRungs = 20
 
 func rungs(run []Attempt) string {
@@ -200,7 +201,6 @@ func rungName(r policy.Rung) string {
 	return fmt.Sprintf("rung %d, %s", r.Rung, RungName(r.Rung))
 }
 
-// RungName names a rung of the ladder in a few words.
 func RungName(rung int) string {
 	return map[int]string{
 		policy.RungAnswer: "no answer",
@@ -210,13 +210,13 @@ func RungName(rung int) string {
 	}[rung]
 }
 
-// RungTokens are the tokens of a rung's recoveries, or a dash if unknown.
+// RungTokens are the tokens that recoveries of a rung used; a dash if none are known.
 func RungTokens(f learning.Fired) string { return ofSome(render.Count(f.Tokens), f.Counted, f.Times) }
 
-// RungCost is their cost, likewise.
+// RungCost is the cost of recoveries of a rung; a dash if none is known.
 func RungCost(f learning.Fired) string { return ofSome(render.Cost(f.CostUSD), f.Priced, f.Times) }
 
-// ofSome writes a sum of the known values, with their number if some are unknown.
+// ofSome writes a sum of known values, and how many values it covers if some are unknown.
 func ofSome(sum string, known, all int) string {
 	switch known {
 	case 0:
@@ -227,7 +227,7 @@ func ofSome(sum string, known, all int) string {
 	return fmt.Sprintf("%s for %d of %d", sum, known, all)
 }
 
-// Spent is a recovery's use, and the use of discarded answers.
+// Spent is what a recovery used, and what the discarded answers before it had used.
 func Spent(r policy.Rung) string {
 	wasted := render.Joined(
 		", ",
@@ -239,21 +239,21 @@ func Spent(r policy.Rung) string {
 		render.When(r.Tokens > 0, render.Count(r.Tokens)+" tokens"),
 		render.Cost(r.CostUSD),
 		render.When(r.Took() >= time.Second, render.Span(r.Took())),
-		render.When(wasted != "", "thrown away before: "+wasted),
+		render.When(wasted != "", "discarded before: "+wasted),
 	)
 }
 
-// Used is an attempt's known use.
+// Used lists the known resources that an attempt used.
 func Used(a Attempt) []string {
 	return slices.DeleteFunc([]string{
 		tokens(a.Tokens),
 		render.Cost(a.CostUSD),
 		render.When(a.Turns > 0, policy.Plural(a.Turns, "turn")),
-		render.When(a.ToolCalls > 0, policy.Plural(a.ToolCalls, "call")+" of tools"),
+		render.When(a.ToolCalls > 0, policy.Plural(a.ToolCalls, "tool call")),
 	}, func(part string) bool { return part == "" })
 }
 
-// Sizes of quoted texts in bytes, for usual runs well under maxBytes; what does not fit is left out.
+// Sizes of quoted texts, in bytes. Our choice: the texts of a usual run stay well below maxBytes.
 const (
 	maxRequest = 6_000
 	maxOutput  = 12_000
@@ -261,7 +261,7 @@ const (
 	maxLimit   = 1_000
 )
 
-// quoted is how many of the newest attempts are shown with their texts.
+// quoted is how many of the newest attempts show their texts. Our choice.
 const quoted = 3
 
 func (p *page) addDetails(f View) {
@@ -269,10 +269,10 @@ func (p *page) addDetails(f View) {
 		p.fold("All reasons", "- "+render.Joined("\n- ", reasons(f.reasons(), 30)...))
 	}
 	p.fold(
-		"The end of what it printed",
+		"The end of its output",
 		render.When(strings.TrimSpace(f.Output) != "", render.Fence(f.Output, maxOutput)),
 	)
-	p.fold("What was asked", asked(f))
+	p.fold("Request", asked(f))
 	run := f.run()
 	p.fold("Recoveries", rungs(run))
 	for i := len(run) - 1; i >= max(0, len(run)-quoted); i-- {
@@ -297,7 +297,7 @@ func asked(f View) string {
 	}
 	return render.Joined(
 		"\n\n",
-		render.When(f.RequestedBy != "", "Asked for by "+render.Code(f.RequestedBy)+"."),
+		render.When(f.RequestedBy != "", "Requested by "+render.Code(f.RequestedBy)+"."),
 		render.When(f.Title != "", "Title: "+render.Code(f.Title)),
 		render.When(f.Request != "", render.Quote(f.Request, maxRequest)),
 	)
@@ -307,7 +307,7 @@ func (p *page) addAttempt(a Attempt) {
 	p.addVerified(fmt.Sprintf("Attempt %d: verify", a.N), a.Receipt)
 	if e := a.TestEvidence; e != nil {
 		p.addVerified(
-			fmt.Sprintf("Attempt %d: with the tests as they were, verify", a.N),
+			fmt.Sprintf("Attempt %d: with the base's tests, verify", a.N),
 			policy.Receipt{Verify: e.AsTheyWere},
 		)
 		p.addVerified(
@@ -318,10 +318,10 @@ func (p *page) addAttempt(a Attempt) {
 	var parts []string
 	for _, l := range []struct{ what, text, end string }{
 		{"How it failed: ", code(a.Detail), ""}, {"Backend: ", code(a.Chosen), ""}, {"Session: ", code(a.Continues), ""},
-		{"In addition to its task the agent got: ", code(a.Heard()), ""},
+		{"The agent's context in addition to the task: ", code(a.Heard()), ""},
 		{"Used: ", strings.Join(Used(a), " · "), "."}, {"Failing tests: ", paths(a.Tests), "."},
-		{"Failed already before Pawl began, and not counted: ", paths(a.Known()), "."},
-		{"Flaky, failed and then passed on the same commit: ", paths(a.Flaky()), "."}, {"Failed before Pawl began, and no longer: ", paths(a.Fixed()), "."},
+		{"Failed before Pawl began, not counted: ", paths(a.Known()), "."},
+		{"Flaky (failed, then passed on the same commit): ", paths(a.Flaky()), "."}, {"Fixed (failed before Pawl began): ", paths(a.Fixed()), "."},
 		{"Left out: ", paths(a.LeftOut), "."},
 		{"", afterTests(a.Trajectory), "."},
 	} {
@@ -350,7 +350,7 @@ func (p *page) addVerified(what string, r policy.Receipt) {
 				render.Code(v.Command)+" "+render.Prose(v.Result())+".",
 				render.When(
 					v.Exit != 0 && v.Runner == "",
-					"The runner's output is not understood; it is compared as text.",
+					"Pawl does not know this runner's output and compares it as text.",
 				),
 				render.When(strings.TrimSpace(v.Output) != "", render.Fence(v.Output, maxOutput)),
 			),
@@ -358,7 +358,7 @@ func (p *page) addVerified(what string, r policy.Receipt) {
 	}
 }
 
-// code is hostile text as inline code; empty for none.
+// code is hostile text as inline code; empty for empty text.
 func code(s string) string { return render.When(s != "", render.Code(s)) }
 
 func paths(all []string) string { return strings.Join(first(all, 10, "path", render.Code), ", ") }

@@ -31,7 +31,7 @@ func decided(r policy.Rule, reason string) thread.Decided {
 	return thread.Decided{Decision: policy.Decision{Rule: r, Reasons: policy.Because(r, reason)}}
 }
 
-// over is an attempt that ended completed and changed something.
+// over is a completed attempt that changed something.
 func over(n int) Attempt {
 	a := attempt(policy.Receipt{
 		N: n, Ending: "completed", Outcome: "unverified", StartTree: "before", EndTree: "after", Commit: "0f3c9a1be4d2", Pushed: true,
@@ -43,19 +43,19 @@ func over(n int) Attempt {
 	return a
 }
 
-// attempt is one of codex in the first run.
+// attempt is an attempt by codex in the first run.
 func attempt(r policy.Receipt) Attempt {
 	return Attempt{Attempt: policy.Attempt{Receipt: r, Run: 1, Backend: "codex"}, Effort: "medium"}
 }
 
-// unlike is an attempt that failed without changing anything.
+// unlike is a failed attempt without changes.
 func unlike(n int, ending, detail string) Attempt {
 	a := attempt(policy.Receipt{N: n, Ending: policy.Ending(ending), Outcome: policy.Outcome(ending), Detail: detail})
 	a.Duration = 8 * time.Second
 	return a
 }
 
-// noLoop are the verdicts of an attempt that neither loops nor repeats.
+// noLoop sets the verdicts of an attempt without loops and repetitions.
 func noLoop(f View) View {
 	f.Severity = policy.Severity{Class: policy.None,
 		Reasons: []string{"12 edits, at most 5 on one file; a loop starts at 40 edits with 8 on one file"}}
@@ -206,15 +206,14 @@ func cases() map[string]View {
 	return addStops(c)
 }
 
-// remark is one that was judged some time ago: accepted for a reason, or not acted on
-// for another.
+// remark is a comment that was judged in the past: acted on, or withdrawn.
 func remark(ago time.Duration, by, source, raw, accepted, ignored string) thread.Request {
 	return thread.Request{Withdrawn: ignored, Feedback: thread.Feedback{
 		At: now.Add(-ago), By: feedback.Actor{Login: by}, Source: policy.Source(source), Raw: raw, Reason: accepted,
 	}}
 }
 
-// addStops adds the cases in which nothing goes on by itself.
+// addStops adds the cases that do not continue by themselves.
 func addStops(c map[string]View) map[string]View {
 	restarts := noLoop(base())
 	restarts.Attempts = []Attempt{{Attempt: policy.Attempt{Receipt: policy.Receipt{N: 1, Ending: "completed"}, Backend: "codex"}}}
@@ -304,7 +303,7 @@ func addStops(c map[string]View) map[string]View {
 	cancelled.Hint = "Comment /pawl resume to go on."
 	c["cancelled"] = cancelled
 
-	// The commit stays as it was verified, whatever an attempt comes to that leaves it as it is.
+	// The check keeps the commit's verification when an attempt leaves the commit unchanged.
 	retried := c["done"]
 	failedFirst, verified := retried.Attempts[0], retried.Attempts[1]
 	declined := no.Attempts[0]
@@ -322,7 +321,7 @@ func addStops(c map[string]View) map[string]View {
 	return c
 }
 
-// hostile is a thread in which everybody tries to break out.
+// hostile is a thread with an attack in every text.
 func hostile() View {
 	evil := strings.Join([]string{
 		"@everyone #12 GH-12 acme/widgets#1 0f3c9a1be4d2aa", "```", "</details><script>alert(1)</script>",

@@ -24,7 +24,7 @@ const (
 	Completed  = "completed"
 )
 
-// Pawl's conclusions. If a check is required, neutral passes; failure and action_required block.
+// The conclusions that Pawl uses. A required check passes with neutral; failure and action_required block the merge.
 const (
 	Success        = "success"
 	Neutral        = "neutral"
@@ -32,7 +32,7 @@ const (
 	ActionRequired = "action_required"
 )
 
-// Checks renders the three check runs. They describe the head commit, which a question does not concern. The caller
+// Checks renders the three check runs. They describe the head commit; a question does not change them. The caller
 // chooses the commit.
 func Checks(f View) []forge.CheckRun {
 	if f.Before != nil {
@@ -42,7 +42,7 @@ func Checks(f View) []forge.CheckRun {
 	for i := range all {
 		all[i].Summary += render.When(
 			f.Unwalled != "",
-			"\n\nAgents reach whatever this server reaches (`"+f.Unwalled+"`).",
+			"\n\nAgents have the same network access as this server (`"+f.Unwalled+"`).",
 		)
 	}
 	return all
@@ -54,8 +54,8 @@ func check(f View, name string) forge.CheckRun {
 	return forge.CheckRun{Name: name, ExternalID: ExternalID(f.Thread, name), DetailsURL: f.DetailsURL}
 }
 
-// pending is a verdict before the first attempt's end. It stays open during the run; then it becomes neutral, so
-// that it neither blocks a merge nor claims an inspection.
+// pending is a verdict before the first attempt has ended. It stays open while the run continues. Then it becomes
+// neutral, so that it neither blocks a merge nor claims a result.
 func pending(c forge.CheckRun, f View, what string) forge.CheckRun {
 	p := &page{}
 	if f.over() {
@@ -68,12 +68,12 @@ func pending(c forge.CheckRun, f View, what string) forge.CheckRun {
 		}
 		p.sentence(what + " is judged when an attempt ends.")
 	}
-	p.sentence("The check run " + render.Code(NameRun) + " says what happens now.")
+	p.sentence("The check run " + render.Code(NameRun) + " shows what happens now.")
 	c.Summary = p.fit()
 	return c
 }
 
-// buttons are a state's actions, at most three.
+// buttons are the actions that fit the state: at most three, GitHub's limit.
 func buttons(f View) []forge.Button {
 	switch f.State {
 	case Running:
@@ -81,7 +81,7 @@ func buttons(f View) []forge.Button {
 	case Waiting:
 		return waitingButtons(f)
 	case Answered, Planned:
-		return nil // a comment can ask for more
+		return nil // users continue with a comment
 	case Done, Failed, ConfigError:
 		return []forge.Button{button("retry")}
 	default:
@@ -92,9 +92,9 @@ func buttons(f View) []forge.Button {
 func waitingButtons(f View) []forge.Button {
 	resume := button("resume")
 	if slices.Contains([]policy.Rule{policy.RuleBudget, policy.RuleDailyCap, policy.RuleCap, policy.RuleProbe, policy.RuleCrowded}, f.Rule) {
-		resume.Description = "Look whether there is room now" // no user's command ends these waits
+		resume.Description = "Check now for a free place" // no command ends these waits
 	}
-	// Only the operator can raise a global limit, whose end is unknown.
+	// Only the operator can raise a global limit, whose wait has no known end.
 	ofThread := f.Rule == policy.RuleBudget || f.Rule == policy.RuleDailyCap
 	if ofThread && !f.Until.IsZero() {
 		return []forge.Button{resume, button("raise"), button("stop")}
@@ -102,7 +102,7 @@ func waitingButtons(f View) []forge.Button {
 	return []forge.Button{resume, button("stop")}
 }
 
-// stoppedButtons are the helpful actions after a rule has stopped the run.
+// stoppedButtons are the actions that help after a rule has stopped the run.
 func stoppedButtons(rule policy.Rule) []forge.Button {
 	words := rule.Words()
 	switch words.Help {
@@ -128,14 +128,14 @@ func button(name string) forge.Button {
 	}
 }
 
-// maxTitle is the length of a title that the checks page shows on one line.
+// maxTitle is the longest title that GitHub's checks page shows on one line.
 const maxTitle = 120
 
 func title(parts ...string) string { return render.Short(render.Joined(": ", parts...), maxTitle) }
 
 var safeThread = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+#[0-9]+$`)
 
-// threadName is the thread in markers and identifiers; unknown for other forms than owner/repo#n.
+// threadName is the thread in markers and identifiers; anything but owner/repo#n becomes unknown.
 func threadName(thread string) string {
 	if len(thread) > 200 || !safeThread.MatchString(thread) {
 		return "unknown"
@@ -148,10 +148,11 @@ func repoName(thread string) string {
 	return repo
 }
 
-// maxBytes limits every text of Pawl: GitHub refuses summaries and comments of more than 65,535.
+// maxBytes bounds every text. GitHub refuses summaries and comments above 65,535.
 const maxBytes = 60_000
 
-// page collects the parts of a Markdown text. Each part is complete, so an overlong text is cut between parts.
+// page collects the parts of a Markdown text. No block spans two parts, so a long text is cut between parts and never
+// inside a block.
 type page struct{ parts []string }
 
 // sentence adds paragraphs of Pawl's own words; names in them must be escaped.
@@ -167,7 +168,7 @@ func (p *page) list(lines ...string) {
 
 func reasons(all []string, max int) []string { return first(all, max, "reason", render.Prose) }
 
-// first are the lines of the first max items, and one that counts the others.
+// first renders the first max items, and a line that counts the others.
 func first[T any](all []T, max int, what string, line func(T) string) (lines []string) {
 	for _, one := range all[:min(len(all), max)] {
 		lines = append(lines, line(one))
@@ -178,7 +179,7 @@ func first[T any](all []T, max int, what string, line func(T) string) (lines []s
 	return lines
 }
 
-// fold adds a folded section. The title must be escaped, without line breaks and Markdown.
+// fold adds a folded section. The title must be one escaped line without Markdown.
 func (p *page) fold(title, body string) {
 	if body != "" {
 		p.parts = append(p.parts, "<details><summary>"+title+"</summary>\n\n"+body+"\n\n</details>")
@@ -187,12 +188,12 @@ func (p *page) fold(title, body string) {
 
 func (p *page) fit() string { return p.fitIn(maxBytes) }
 
-// fitIn joins the first parts, at most max bytes.
+// fitIn joins the first parts, up to max bytes.
 func (p *page) fitIn(max int) string {
 	if whole := strings.Join(p.parts, "\n\n") + "\n"; len(whole) <= max {
 		return whole
 	}
-	const note = "More is left out here because the text would be too long.\n"
+	const note = "The rest is left out because the text would be too long.\n"
 	var b strings.Builder
 	for _, part := range p.parts {
 		if b.Len()+len(part)+2+len(note) > max {
@@ -208,8 +209,8 @@ func (p *page) fitIn(max int) string {
 
 type State string
 
-// The states. Failed: Pawl could not do its own job, whatever the attempt's result. ConfigError: the repository's
-// configuration has errors and nothing runs.
+// The states. Failed: Pawl itself failed, whatever the outcome of the attempts. ConfigError: the repository's
+// configuration has problems and nothing runs.
 const (
 	Running     State = "running"
 	Waiting     State = "waiting"
@@ -218,65 +219,55 @@ const (
 	Failed      State = "failed"
 	ConfigError State = "config_error"
 	Answered    State = "answered"
-	Planned     State = "planned" // a plan waits for a user's command
+	Planned     State = "planned" // a plan waits for /pawl go
 )
 
-// View is a thread's data at one moment.
+// View is what is known about one thread at one moment.
 type View struct {
 	Thread               string // owner/repo#n
 	Number               int    // the issue's or pull request's own number
 	IsPull               bool
 	Title                string
-	RequestedBy, Request string // RequestedBy is the login of the run's cause, Request the agent's text of it
+	RequestedBy, Request string // the login of the user who started the run; the request's text for the agent
 	State                State
-	thread.Decided       // the last decision, or the running attempt's
+	thread.Decided       // the running attempt's decision, or the last one
 	Now                  time.Time
-	// Run is the number of the current run. Attempts are all attempts of the thread, oldest first; other runs' are
-	// only counted.
-	Run      int
-	Attempts []Attempt
-	// Severity is the verdict on the last finished attempt, CooldownUntil the end of its backend's cooldown. An
-	// unknown class means no verdict.
-	Severity      policy.Severity
-	CooldownUntil time.Time
-	Runaway       bool // in cooldown until a user commands an attempt
-	Stagnation    policy.Stagnant
-	Limit         *AccountLimit
-	// Feedback is the last judged feedback, oldest first; Withdrawn says why something had no effect.
-	Feedback []thread.Request
-	// Checked are the classified failing checks on the commit.
-	Checked []thread.RedCheck
-	// The links are omitted if they are empty or not plain web URLs.
+	Run                  int             // the number of the current run
+	Attempts             []Attempt       // of all runs, oldest first
+	Severity             policy.Severity // the verdict on the last ended attempt; an unknown class if it was not judged
+	CooldownUntil        time.Time       // when the cooldown of its backend ends
+	Runaway              bool            // the backend is in cooldown until a user comments /pawl resume
+	Stagnation           policy.Stagnant
+	Limit                *AccountLimit
+	Feedback             []thread.Request  // judged recently, oldest first; Withdrawn says why Pawl did not act
+	Checked              []thread.RedCheck // verdicts on failing checks of other apps
+	// Links that are empty or no plain web address are left out.
 	PullURL, IssueURL, DetailsURL string
-	// Said is the URL of the run's last answer or plan, Unsaid why it could not be posted.
-	Said, Unsaid string
-	// Before is the state of the work before a run that only asks something; nil for other runs, or without earlier
-	// work.
-	Before   *View
-	Unwalled string // the server's setting that lets agents reach every host; empty if they do not
-	Branch   string
-	Base     string  // the base branch's name; empty if unknown
-	Pull     int     // Pawl's pull request for an issue; 0 for none
-	DayUSD   float64 // the repository's daily budget; 0 for no limit
-	Head     string  // the check runs' commit; empty if unknown
+	Said, Unsaid                  string // the URL of the run's last answer or plan; why it could not be posted
+	Before                        *View  // the work before a run that only asks; nil without such a run or such work
+	Unwalled                      string // the server setting that gives agents the server's network; empty if none does
+	Branch                        string
+	Base                          string  // the branch that the work began from; empty if unknown
+	Pull                          int     // the pull request that Pawl opened for an issue; 0 for none
+	DayUSD                        float64 // the repository's daily budget; 0 for no limit
+	Head                          string  // the commit of the check runs; empty if unknown
 }
 
-// Attempt is one attempt with its receipt, which is empty while it runs.
+// Attempt is one attempt. Its receipt is empty while it runs.
 type Attempt struct {
 	policy.Attempt
 	Effort string
-	// Similarity with the nearer of the two attempts before, 0..1, and its kind: failure, revision, or empty.
-	Similarity       float64
-	SimilarKind      string
-	Waited, Duration time.Duration // the wait before the attempt, and how long it ran
-	// Continues says whether a session was continued and why; Chosen how the backend was chosen.
-	Continues, Chosen string
-	NoAgent           bool // the base was merged, and no agent was asked
+	// Similarity to the more similar of the two attempts before, 0..1. SimilarKind is failure, revision or empty.
+	Similarity        float64
+	SimilarKind       string
+	Waited, Duration  time.Duration // before the attempt; of the attempt
+	Continues, Chosen string        // whether and why a session was continued; how the backend was chosen
+	NoAgent           bool          // the base was merged without an agent
 	Proposal          policy.Proposal
-	Grade             string // the learned reward, or why there is none; empty while unknown
+	Grade             string // the reward to learn from, or why there is none; empty while unknown
 }
 
-// AccountLimit is a backend account's last limit. ResetsAt is zero if unknown.
+// AccountLimit is the last limit of a backend account. ResetsAt is zero if unknown.
 type AccountLimit struct {
 	Account, Message string
 	ResetsAt         time.Time
@@ -299,7 +290,7 @@ func (f View) AsOf(now time.Time) View {
 	return f
 }
 
-// Work is the view of the work alone, without a run that only asks something.
+// Work is the view without a run that only asks something.
 func (f View) Work() View {
 	if f.Before != nil {
 		return *f.Before
@@ -308,7 +299,7 @@ func (f View) Work() View {
 	return f
 }
 
-// last is the current run's newest finished attempt for the same purpose.
+// last returns the newest ended attempt of the current run for the current purpose.
 func (f View) last() (Attempt, bool) {
 	for _, a := range slices.Backward(f.run()) {
 		if a.ended() && a.Decision.Purpose == f.Purpose {

@@ -12,25 +12,25 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// commentRows is how many attempts a comment shows; the check run shows more.
+// commentRows is how many attempts a comment shows. Our choice.
 const commentRows = 5
 
-// StatusMarker is a status comment's first line, which identifies it.
+// StatusMarker is a status comment's first line. Pawl finds the comment by it.
 func StatusMarker(thread string) string { return "<!-- pawl:status " + threadName(thread) + " -->" }
 
-// Damaged says on a thread that an event of its log cannot be read, and by what marker that is found again.
+// Damaged is the comment about an event that Pawl cannot read from its database, and the marker that identifies it.
 func Damaged(thread string, event int64) (text, mark string) {
 	mark = fmt.Sprintf("<!-- pawl:damaged %s %d -->", threadName(thread), event)
-	return mark + fmt.Sprintf("\n\n**Stopped: event %d of this thread cannot be read from Pawl's database.** Other threads go on. "+
-		"The operator should look at the server's log and restore that row from a backup. Then comment `/pawl retry`.\n", event), mark
+	return mark + fmt.Sprintf("\n\n**Stopped: event %d of this thread cannot be read from Pawl's database.** Other threads are not affected. "+
+		"The operator should read the server's log and restore that row from a backup. Then comment `/pawl retry`.\n", event), mark
 }
 
 func Comment(f View) string {
 	return status(f, StatusMarker(f.Thread)+"\n\n", "")
 }
 
-// Answer answers a question, or a command without effect. slug is the App's name at GitHub, backends are those that
-// work here, and excluded says that the requested one exists but does not. The caller adds the comment's marker.
+// Answer answers a question, or a command without effect. Slug is the App's name at GitHub. Backends are the backends that
+// work here; excluded says that the repository's configuration excludes the requested one. The caller adds the marker.
 func Answer(f View, q thread.Feedback, slug string, backends []string, excluded bool) string {
 	login := render.Code(render.Label(q.By.Login))
 	switch q.Command {
@@ -40,31 +40,31 @@ func Answer(f View, q thread.Feedback, slug string, backends []string, excluded 
 		return why(f)
 	case "use":
 		if slices.Contains(backends, q.Word) {
-			return render.Code(q.Word) + " works on this thread from the next attempt on. `/pawl retry` starts one.\n"
+			return "The next attempt on this thread uses " + render.Code(q.Word) + ". `/pawl retry` starts one.\n"
 		}
 		return noBackend(q.Word, backends, excluded)
 	case "pause", "unpause":
 		return paused(repoName(f.Thread), q.Command == "pause", q.Word)
 	case feedback.Maintainer:
-		return login + " may write to this repository and does not maintain it. To pause it or to end that, the maintain or admin permission is needed; nothing was done.\n"
+		return login + " may write to this repository, but does not maintain it. Pausing and unpausing need the maintain or admin permission. Nothing was done.\n"
 	case feedback.Refused:
-		return login + " may not write to this repository, and Pawl follows commands only from users who may; nothing was done.\n"
+		return login + " may not write to this repository. Pawl accepts commands only from users with write access. Nothing was done.\n"
 	case feedback.NoOrder:
-		return render.Code("@"+render.Label(slug)) + " within a line is no order, so nothing was done. To ask for work, begin a line with it or with `/pawl solve`.\n"
+		return render.Code("@"+render.Label(slug)) + " inside a line is not a command. Nothing was done. To ask for work, begin a line with it or with `/pawl solve`.\n"
 	case "stop":
-		return "Nothing ran here, so nothing had to be stopped. Pawl begins no work on this thread until a user asks for it (`/pawl resume`, `/pawl solve`).\n"
+		return "No run was active. Pawl begins no work on this thread until a user asks for it (`/pawl resume`, `/pawl solve`).\n"
 	case "escalate":
-		return "No backend that works here has an escalated effort, so this is one more attempt at the usual one.\n"
+		return "No backend here has an escalated effort, so the next attempt uses the usual effort.\n"
 	case "update":
 		if q.Word == "" {
-			return "This thread has no open pull request, so there is no base to merge; nothing was done.\n"
+			return "This thread has no open pull request, so there is no base to merge. Nothing was done.\n"
 		}
-		return "There is nothing to merge: the branch holds all of " +
-			render.Code(q.Word) + ", or has no history in common with it.\n"
+		return "There is nothing to merge: the branch already contains " +
+			render.Code(q.Word) + ", or shares no history with it.\n"
 	case "go":
-		return "There is no plan here to carry out; nothing was done. `/pawl plan` has one made, `/pawl solve` works without one.\n"
+		return "There is no plan to carry out. Nothing was done. `/pawl plan` asks for a plan; `/pawl solve` works without one.\n"
 	case "ask":
-		return "`/pawl ask` needs a question behind it; nothing was done.\n"
+		return "`/pawl ask` needs a question on the same line. Nothing was done.\n"
 	}
 	return help(slug, q.Word)
 }
@@ -77,7 +77,7 @@ func status(f View, marker, dated string) string {
 		p.fold("What the agent did", render.Quote(a.Says(), maxMessage))
 	}
 	p.fold("Attempts", table(f, commentRows))
-	p.fold("What was asked", asked(f))
+	p.fold("Request", asked(f))
 	p.fold("Blocked network requests", refused(f))
 	p.fold("Recoveries", rungs(f.run()))
 	p.fold("Edit loop and stagnation", verdictLines(f))
@@ -87,11 +87,11 @@ func status(f View, marker, dated string) string {
 
 func bold(f View) string { return "**" + render.Prose(Headline(f)) + "**" }
 
-// why answers /pawl why: the results of the last events, newest first, and the current decision.
+// why answers /pawl why: the verdicts on the last events, newest first, and the current decision.
 func why(f View) string {
 	p := &page{}
 	if len(f.Feedback) == 0 {
-		p.sentence("Nothing that happened on this thread was judged yet.")
+		p.sentence("Pawl has not judged any event of this thread yet.")
 	}
 	for i := len(f.Feedback) - 1; i >= max(0, len(f.Feedback)-whyRows); i-- {
 		p.sentence(judged(f.Feedback[i], f))
@@ -117,7 +117,7 @@ func judged(e thread.Request, f View) string {
 	if e.Withdrawn == "" {
 		what = "**Acted on**"
 	}
-	because := cmp.Or(render.Prose(cmp.Or(e.Withdrawn, e.Reason)), "no reason was kept")
+	because := cmp.Or(render.Prose(cmp.Or(e.Withdrawn, e.Reason)), "no reason was recorded")
 	s := fmt.Sprintf(
 		"%s: %s by %s at %s, because %s.",
 		what,
@@ -129,13 +129,13 @@ func judged(e thread.Request, f View) string {
 	return render.Joined("\n\n", s, render.When(e.Raw != "", render.Fence(e.Raw, 500)))
 }
 
-// help answers a wrong command; word is the text after /pawl.
+// help answers an unknown command; word is the word after /pawl.
 func help(slug, word string) string {
 	p := &page{}
 	if render.Line(word, 40) == "" {
 		p.sentence("`/pawl` needs a command.")
 	} else {
-		p.sentence(render.Code("/pawl "+render.Line(word, 40)) + " is not a command; nothing was done.")
+		p.sentence(render.Code("/pawl "+render.Line(word, 40)) + " is not a command. Nothing was done.")
 	}
 	if nearest := policy.NearestCommand(word); nearest != "" {
 		p.sentence("Did you mean " + render.Code("/pawl "+nearest) + "?")
@@ -150,30 +150,30 @@ func help(slug, word string) string {
 	if name := render.Label(slug); name != "" {
 		p.sentence(render.Code("@"+name) + " at the start of a line means solve.")
 	}
-	p.sentence("A command is the first thing on its line, outside quotes and code, by a user who may write here.")
+	p.sentence("A command begins a line outside quotes and code. Only users with write access can give commands.")
 	return p.fit()
 }
 
-// paused answers a command to pause a repository, or to end the pause. cannot says why nothing was done.
+// paused answers pause and unpause. Cannot says why nothing was done.
 func paused(repo string, pauses bool, cannot string) string {
 	switch {
 	case cannot != "":
 		return "Nothing was done: " + render.Prose(cannot) + ".\n"
 	case pauses:
 		return "Nothing begins in " + render.Code(repo) +
-			" until a user comments `/pawl unpause`. A running attempt continues to its end.\n"
+			" until a maintainer comments `/pawl unpause`. Running attempts continue to their end.\n"
 	}
 	return "Work may begin in " + render.Code(repo) +
-		" again, and what stopped for the pause goes on.\n"
+		" again. Runs that the pause stopped continue.\n"
 }
 
-// noBackend answers a command to use an unknown backend, or one that the repository's configuration excludes.
+// noBackend answers /pawl use for an unknown backend, or one that the repository's configuration excludes.
 func noBackend(name string, all []string, excluded bool) string {
-	why := render.Code(render.Line(name, 40)) + " is no backend of this server; nothing was done."
+	why := "This server has no backend " + render.Code(render.Line(name, 40)) + ". Nothing was done."
 	if excluded {
-		why = render.Code(render.Label(name)) + " is none of the backends in `.github/pawl.yml` of this repository, so it is not used."
+		why = "`.github/pawl.yml` of this repository does not list the backend " + render.Code(render.Label(name)) + ". Nothing was done."
 	} else if render.Line(name, 40) == "" {
-		why = "`/pawl use` needs the name of a backend; nothing was done."
+		why = "`/pawl use` needs the name of a backend. Nothing was done."
 	}
 	names := first(
 		all,
@@ -181,29 +181,28 @@ func noBackend(name string, all []string, excluded bool) string {
 		"backend",
 		func(n string) string { return render.Code(render.Label(n)) },
 	)
-	return why + "\n\nThere " + render.When(len(all) == 1, "is ") +
-		render.When(len(all) != 1, "are ") + strings.Join(names, ", ") + ".\n"
+	return why + "\n\nBackends: " + strings.Join(names, ", ") + ".\n"
 }
 
-// RemarkAnswer is the reply to a review comment after an attempt: the agent's words, else the commit that changed
-// the lines; empty for neither. verified says that the work was.
+// RemarkAnswer is the reply to a review comment after an attempt: the agent's words, else the commit that changed the
+// lines, else empty.
 func RemarkAnswer(a policy.RemarkAnswer, verified bool, commit string) string {
 	switch {
 	case a.Declined:
-		return "Not done, as the agent says: " + render.Prose(a.Words)
+		return "Not done. The agent says: " + render.Prose(a.Words)
 	case a.Words != "" && verified:
-		return "Done, as the agent says: " + render.Prose(a.Words) + "\n\nCommit " +
+		return "Done. The agent says: " + render.Prose(a.Words) + "\n\nCommit " +
 			commit + " changed these lines, and the verify commands passed."
 	case a.Words != "":
 		return "The agent says: " + render.Prose(a.Words)
 	case commit != "":
-		return "Commit " + commit + " changed these lines. The agent says nothing about this remark."
+		return "Commit " + commit + " changed these lines. The agent says nothing about this comment."
 	}
 	return ""
 }
 
-// RemarkIgnored is the reply to a review comment that asked for an attempt which did nothing about it.
-const RemarkIgnored = "The last attempt did not change these lines, and the agent says nothing about this remark."
+// RemarkIgnored is the reply to a review comment that the attempt did not answer.
+const RemarkIgnored = "The last attempt did not change these lines, and the agent says nothing about this comment."
 
 // blockBegin and blockEnd enclose Pawl's part of a pull request's description.
 const (
@@ -211,9 +210,8 @@ const (
 	blockEnd   = "<!-- pawl:end -->"
 )
 
-// PullBody is Pawl's block in the description of an issue's pull request after the last attempt, whatever the time.
-//
-// A squash merge may turn it into a commit message, so others' texts in it are inert as plain text, too.
+// PullBody is Pawl's block in the description of an issue's pull request. It describes the work after the last attempt
+// and does not depend on the time. A squash merge may turn it into a commit message, so quotes are inert as plain text too.
 func PullBody(f View) string {
 	cost := totals(f.Attempts)
 	f = f.Work()
@@ -225,28 +223,28 @@ func PullBody(f View) string {
 			render.Inert(paths(newest.Instructs)) + "\n\n" + head
 	}
 	if worked.Says() != "" {
-		p.sentence("What the agent says it did:\n\n" + render.Quote(worked.Says(), maxMessage))
+		p.sentence("The agent says:\n\n" + render.Quote(worked.Says(), maxMessage))
 	}
 	p.list(append(pullFacts(f, worked), cost)...)
 	if len(newest.Folders) > 0 {
-		p.sentence("What changes, from where the branch began:")
+		p.sentence("Changes since the branch's base:")
 		p.list(first(newest.Folders, 20, "folder", folder)...)
 	}
-	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work. This part of the description, between two marks, is kept as the work is; what stands around it stays.")
-	p.fold("What was asked", asked(f))
-	// After the inert part, which would break a URL like /threads/acme/issues/7.
+	p.sentence("A review or a comment on this pull request leads to another attempt; `/pawl stop` ends the work. Pawl updates the part of the description between its two markers and keeps the rest.")
+	p.fold("Request", asked(f))
+	// Outside of Inert, which would break a URL like /threads/acme/issues/7.
 	foot := render.When(
 		f.DetailsURL != "",
-		"\n\n"+render.Link("everything Pawl knows of this thread", f.DetailsURL),
+		"\n\n"+render.Link("all details of this thread", f.DetailsURL),
 	)
 	block := head +
 		render.Inert(strings.TrimSuffix(p.fitIn(maxBytes-len(head)-len(foot)-len(blockBegin)-len(blockEnd)-3), "\n")) +
 		foot
-	// The empty line ends the last HTML block; otherwise a user's text after it would be no Markdown.
+	// The empty line ends the last HTML block. Without it GitHub would not render Markdown after the block.
 	return blockBegin + "\n" + block + "\n\n" + blockEnd
 }
 
-// WithBlock replaces Pawl's block in a description; false if it has none.
+// WithBlock replaces Pawl's block in a description; false if the description has none.
 func WithBlock(description, block string) (string, bool) {
 	before, rest, ok := strings.Cut(description, blockBegin)
 	if !ok {
@@ -285,7 +283,7 @@ func newestPushed(all []Attempt) Attempt {
 	return Attempt{}
 }
 
-// pullFacts describe the whole pull request: who wrote it, and whether its head is verified.
+// pullFacts describe the whole pull request: its author, and whether its head is verified.
 func pullFacts(f View, worked Attempt) []string {
 	var facts []string
 	if worked.N > 0 {
@@ -295,7 +293,7 @@ func pullFacts(f View, worked Attempt) []string {
 	return append(facts, leftOpen(worked, true)...)
 }
 
-// inherited names the commits that Pawl's branch held before the thread's first push; empty for none.
+// inherited names the commits on the branch before the thread's first push; empty for none.
 func (f View) inherited() string {
 	var found []string
 	for _, a := range f.Attempts {
@@ -307,13 +305,13 @@ func (f View) inherited() string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"the branch existed before Pawl's first push, with %s that Pawl builds on: %s. To start again from the base, delete the branch and comment `/pawl retry`",
+		"the branch existed before Pawl's first push, and Pawl builds on its %s: %s. To start again from the base, delete the branch and comment `/pawl retry`",
 		policy.Plural(len(found), "commit"),
 		render.Joined("; ", first(found, 5, "commit", func(c string) string { return render.Code(render.Line(c, 200)) })...),
 	)
 }
 
-// headFact is the verify commands' result on the head commit, by the newest attempt that ran them there.
+// headFact is the result of the newest verification of the head commit.
 func headFact(f View) string {
 	if f.foreignHead() {
 		return "not verified: another user pushed the head commit"
@@ -325,22 +323,22 @@ func headFact(f View) string {
 			return "verification by " + render.Code(v.Command) + ": " + v.Result()
 		}
 		if a.Pushed {
-			break // and nothing verified it since
+			break // no later attempt verified it
 		}
 	}
-	return "not verified: no verify command was run"
+	return "not verified: no verify command ran"
 }
 
-// The beginnings of comments with an agent's answer or plan.
+// The first sentences of a comment with an answer or a plan.
 const (
 	saidAnswer = "The agent's answer. Nothing was changed."
-	saidPlan   = "The agent's plan. Nothing was changed yet: edit this comment where it should be otherwise, then `/pawl go` carries it out as it is then. `/pawl go WORDS` adds words."
+	saidPlan   = "The agent's plan. Nothing was changed yet. Edit this comment to change the plan; `/pawl go` then carries it out. `/pawl go TEXT` adds instructions."
 )
 
-// Said is the comment with an attempt's answer or plan.
+// Said is the comment with an agent's answer or plan.
 func Said(a policy.Attempt) string {
 	p := &page{}
-	if a.Decision.Purpose == policy.ToPlan { // users edit it
+	if a.Decision.Purpose == policy.ToPlan { // Markdown, for users to edit
 		p.sentence(saidPlan)
 		p.sentence(render.Document(a.Final, maxSaid))
 	} else {
@@ -350,7 +348,7 @@ func Said(a policy.Attempt) string {
 	return p.fit()
 }
 
-// maxSaid limits an answer or a plan, in bytes.
+// maxSaid bounds an answer or a plan, in bytes. Our choice.
 const maxSaid = 32_000
 
 // PlanIn is the plan in a comment of Said, with users' edits.

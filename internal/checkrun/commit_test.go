@@ -11,9 +11,8 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestACommitsCheckStaysWithoutANewCommitOrAFailingVerification: attempts that push nothing, questions, plans, stops and
-// whatever ends a run leave the check run of a settled commit as it was.
-func TestACommitsCheckStaysWithoutANewCommitOrAFailingVerification(t *testing.T) {
+// Attempts without a push, questions, plans and stops leave the check run of a finished commit unchanged.
+func TestCheckKeepsItsVerdictUntilANewCommitOrAFailingVerification(t *testing.T) {
 	over := []State{Stopped, Done, Failed, Answered, Planned}
 	rapid.Check(t, func(t *rapid.T) {
 		f := cases()["done"]
@@ -48,10 +47,10 @@ func TestACommitsCheckStaysWithoutANewCommitOrAFailingVerification(t *testing.T)
 	})
 }
 
-func TestACommitThatSomebodyElsePushedIsNotVerified(t *testing.T) {
+func TestAnotherUsersCommitIsNotVerified(t *testing.T) {
 	for name, change := range map[string]func(*View){
 		"the head is the attempt's": func(f *View) { f.Head = f.Attempts[1].Commit },
-		"somebody else pushed":      func(f *View) { f.Head = "theirs" },
+		"another user pushed":       func(f *View) { f.Head = "theirs" },
 		"an attempt began from theirs and added nothing": func(f *View) {
 			f.Head, f.Run = "theirs", 2
 			a := attempt(policy.Receipt{N: 3, Ending: policy.Completed, Outcome: policy.NoChange, Base: "theirs", Verify: f.Attempts[1].Verify})

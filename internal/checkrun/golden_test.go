@@ -18,14 +18,14 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// answer is what eve is answered.
+// answer is Pawl's answer to a command by eve.
 func answer(f View, command, word string) string {
 	q := thread.Feedback{Word: word}
 	q.Command, q.By.Login = command, "eve"
 	return Answer(f, q, "pawl-bot", nil, false)
 }
 
-// drawn shows all texts of one thread the way they are sent.
+// drawn shows all texts of one thread as Pawl sends them.
 func drawn(f View) string {
 	var b strings.Builder
 	for _, c := range Checks(f) {
@@ -96,8 +96,8 @@ func rules(t *testing.T) (all []policy.Rule) {
 	return all
 }
 
-// told are the threads of the rules whose title says what the agent or a command said.
-func told(t *testing.T) map[policy.Rule]View {
+// quoting are the threads of the rules whose titles quote an agent or a command.
+func quoting(t *testing.T) map[policy.Rule]View {
 	t.Helper()
 	quiet := over(1)
 	quiet.EndTree, quiet.Pushed, quiet.Commit, quiet.Edits = quiet.StartTree, false, "", policy.Edits{}
@@ -132,7 +132,7 @@ func told(t *testing.T) map[policy.Rule]View {
 }
 
 func TestEveryRuleHasAPage(t *testing.T) {
-	said := told(t)
+	said := quoting(t)
 	var b strings.Builder
 	n := 0
 	for _, rule := range rules(t) {

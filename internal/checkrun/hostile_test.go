@@ -20,13 +20,13 @@ import (
 var (
 	fenceLine  = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})([^`]*)$")
 	ownTag     = regexp.MustCompile(`^(?:<details><summary>[^<>]*</summary>|</details>|<!-- pawl:[a-z]+(?: [A-Za-z0-9._/#-]+)? -->)$`)
-	ownLink    = regexp.MustCompile(`\[(?:issue|pull request|what the agent says|everything Pawl knows of this thread)\]\(https?://[^()\s]*\)`)
+	ownLink    = regexp.MustCompile(`\[(?:issue|pull request|what the agent says|all details of this thread)\]\(https?://[^()\s]*\)`)
 	quotation  = regexp.MustCompile(`^>(?: |$)`)
 	suspicious = regexp.MustCompile(`(?i)@[a-z0-9]|#[0-9]|gh-[0-9]|[<>\[\]]|://|www\.\S|\b[0-9a-f]{7,}\b|\\|[|~_]`)
 )
 
-// flaws says what is wrong with a Markdown text of Pawl: its size, its
-// characters, open blocks, and anything outside of code that is more than words.
+// flaws lists what is wrong with a Markdown text of Pawl: its size, its characters, open blocks, and anything but plain
+// words outside of code.
 func flaws(page string) []string {
 	var out []string
 	if len(page) > maxBytes {
@@ -67,7 +67,7 @@ func flaws(page string) []string {
 // ownPull is how a lead refers to the pull request that Pawl opened.
 var ownPull = regexp.MustCompile(`^(?:\*\*Ready for review: #8\*\*|\*\*Next:\*\* review #8,)`)
 
-// lineFlaws looks at a line outside of fences.
+// lineFlaws checks a line outside of fences.
 func lineFlaws(l string) []string {
 	bare, ok := withoutCode(l)
 	if !ok {
@@ -120,7 +120,7 @@ func withoutCode(l string) (string, bool) {
 	}
 }
 
-// inspect reports every flaw of all texts of one thread.
+// inspect reports the flaws of all texts of one thread.
 func inspect(t interface {
 	Helper()
 	Errorf(string, ...any)
@@ -146,7 +146,7 @@ func inspect(t interface {
 	}
 }
 
-// checkFlaws says what GitHub or a reader would refuse about a check run.
+// checkFlaws lists what GitHub or a reader would reject in a check run.
 func checkFlaws(c forge.CheckRun) []string {
 	var out []string
 	if (c.Status == Completed) != (c.Conclusion != "") ||
@@ -173,13 +173,13 @@ func checkFlaws(c forge.CheckRun) []string {
 	return out
 }
 
-func TestNobodyBreaksOut(t *testing.T) {
+func TestHostileTextStaysInert(t *testing.T) {
 	for name, f := range cases() {
 		t.Run(name, func(t *testing.T) { inspect(t, f) })
 	}
 }
 
-func TestSingleWordsCannotBecomeMore(t *testing.T) {
+func TestSingleWordsStayWords(t *testing.T) {
 	for _, word := range []string{
 		"@octocat", "@acme/team", "(@octocat)", "x@y.example", "#12", "GH-12", "acme/widgets#1", "acme/widgets@0f3c9a1", "0f3c9a1be4",
 		"https://evil.example", "www.evil.example", "[a](b)", "![a](b)", "<b>", "&commat;x", "&#64;x", "*a*", "_a_", "`", "``", "~~a~~", "$a$",
@@ -202,7 +202,7 @@ func TestSingleWordsCannotBecomeMore(t *testing.T) {
 	}
 }
 
-// everywhere puts two texts into every place that a stranger can reach.
+// everywhere puts two texts into every field that a stranger can set.
 func everywhere(a, b string, state uint8, n int, share float64, span int64) View {
 	f := hostile()
 	states := []State{Running, Waiting, Stopped, Done, Failed, ConfigError, Answered, Planned, State(a)}
@@ -237,7 +237,7 @@ func everywhere(a, b string, state uint8, n int, share float64, span int64) View
 	return f
 }
 
-// soup draws texts made of pieces that mean something to Markdown or GitHub.
+// soup draws texts from pieces with a meaning in Markdown or at GitHub.
 func soup() *rapid.Generator[string] {
 	piece := rapid.OneOf(rapid.SampledFrom([]string{
 		" ", " ", "\n", "\n\n", "\t", "a", "word", "7", "@", "#", "`", "```", "~~~", "|", "\\", "<", ">", "<!--", "-->", " pawl:", "end", "begin",
@@ -247,7 +247,7 @@ func soup() *rapid.Generator[string] {
 	return rapid.Map(rapid.SliceOfN(piece, 0, 20), func(s []string) string { return strings.Join(s, "") })
 }
 
-func TestNoMixtureOfHostilePiecesBreaksOut(t *testing.T) {
+func TestRandomHostileTextStaysInert(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a, b := soup().Draw(r, "a"), soup().Draw(r, "b")
 		f := everywhere(a, b, rapid.Uint8().Draw(r, "state"), rapid.IntRange(0, 4).Draw(r, "n"), rapid.Float64().Draw(r, "share"),
@@ -265,11 +265,11 @@ func FuzzTexts(f *testing.F) {
 	})
 }
 
-func TestTheLinkOfAPullRequestLeadsToAThreadOfAnyRepository(t *testing.T) {
+func TestPullRequestLinksToTheThreadsPage(t *testing.T) {
 	for _, name := range []string{"widgets", "issues", "discussions", "GH-1", "x--skip-ci"} {
 		f := hostile()
 		f.DetailsURL = "https://pawl.example/threads/acme/" + name + "/7"
-		if body := PullBody(f); !strings.Contains(body, "\n\n[everything Pawl knows of this thread]("+f.DetailsURL+")\n") {
+		if body := PullBody(f); !strings.Contains(body, "\n\n[all details of this thread]("+f.DetailsURL+")\n") {
 			t.Errorf("no whole link to the thread:\n%s", body)
 		}
 	}

@@ -24,7 +24,7 @@ func (p *page) addLead(f View, marker string) {
 	p.sentence(marker + render.Joined("  \n", lines...))
 }
 
-// unfinished reports whether a run stopped with its task not done, except by a user or the operator.
+// unfinished reports whether a run stopped before its task was done, and neither a user nor the operator stopped it.
 func unfinished(f View) bool {
 	if f.State != Stopped {
 		return false
@@ -36,9 +36,9 @@ func unfinished(f View) bool {
 
 // leadTitle is the state of the work, as Markdown. The check run's title describes its commit instead.
 func leadTitle(f View) string {
-	a, settled := f.last()
+	a, ended := f.last()
 	switch {
-	case f.State == Done && settled && a.Verification().Done():
+	case f.State == Done && ended && a.Verification().Done():
 		return "Ready for review" + render.When(f.Pull > 0, fmt.Sprintf(": #%d", f.Pull))
 	case f.State == Failed:
 		return "Pawl itself failed; this says nothing about the change or the agent"
@@ -57,7 +57,6 @@ func stillFails(a Attempt) string {
 	return "verification still fails"
 }
 
-// size is how much the thread's branch changes.
 func size(f View) string {
 	var all policy.Folder
 	for _, d := range f.pushed().Folders {
@@ -73,7 +72,7 @@ func branch(f View) string {
 	return render.When(f.Branch != "" && f.pushed().N > 0, "branch "+render.Code(f.Branch))
 }
 
-// verifiedLine is the verify commands' result on the current work, by the newest attempt that ran them.
+// verifiedLine is the result of the newest verification of the current work.
 func verifiedLine(f View) string {
 	for _, a := range slices.Backward(f.Attempts) {
 		if v := a.Deciding(); v != nil {
@@ -86,7 +85,7 @@ func verifiedLine(f View) string {
 	return ""
 }
 
-// marks precede the verify commands' results.
+// marks precede the result of the verify commands.
 var marks = map[policy.Verification]string{
 	policy.Proven:       "✅",
 	policy.Passed:       "✅",
@@ -114,8 +113,7 @@ func verifiedWords(f View, a Attempt, v *policy.Verified) string {
 	}
 }
 
-// testCounts are the numbers of passed tests, of earlier failures, and of tests that prove the change, as far as
-// known.
+// testCounts are the known numbers of tests that passed, that failed before, and that prove the change.
 func testCounts(a Attempt) string {
 	ran := 0
 	for _, v := range a.Verify {
@@ -129,7 +127,7 @@ func testCounts(a Attempt) string {
 	return render.When(said != "", " ("+said+")")
 }
 
-// spent is the attempts' total time and cost.
+// spent is what attempts took and cost together.
 func spent(all []Attempt) string {
 	if len(all) == 0 {
 		return ""
@@ -152,7 +150,7 @@ func spent(all []Attempt) string {
 	return render.Joined(", ", policy.Plural(len(all), "attempt"), render.When(took >= time.Second, about(took)), used)
 }
 
-// about is a duration to the minute, below one minute to the second.
+// about rounds a duration to minutes; below a minute it shows seconds.
 func about(d time.Duration) string {
 	hours, minutes := int(d.Hours()), int(d.Round(time.Minute).Minutes())
 	switch {
@@ -164,7 +162,7 @@ func about(d time.Duration) string {
 	return render.Joined(" ", render.Count(hours)+" h", render.When(minutes%60 > 0, fmt.Sprintf("%d min", minutes-60*hours)))
 }
 
-// ofDay names the repository's daily budget, if all of the cost is today's.
+// ofDay names the repository's daily budget if all of the cost is from the last 24 hours.
 func ofDay(f View) string {
 	if f.DayUSD <= 0 || len(f.Attempts) == 0 {
 		return ""
@@ -176,7 +174,7 @@ func ofDay(f View) string {
 	return fmt.Sprintf(" of $%.0f today", f.DayUSD)
 }
 
-// outlook is what comes next, or what a user can do, in one line.
+// outlook is one line: what happens next, or what a user can do.
 func outlook(f View) string {
 	if next := next(f); next != "" {
 		return "**Next:** " + next
@@ -184,15 +182,15 @@ func outlook(f View) string {
 	return "**You can:** " + cmp.Or(can(f), "comment what to do.")
 }
 
-// next is what happens automatically, or what remains for a reviewer; empty if only a user's words continue.
+// next is what happens by itself, or what a reviewer should do; empty if the run needs a user's comment.
 func next(f View) string {
 	switch {
 	case f.State == Running && f.Run == 0:
-		return "comment `/pawl solve` to have Pawl work on this."
+		return "comment `/pawl solve` to start Pawl on this thread."
 	case f.State == Running && f.Purpose != policy.ToChange:
-		return "Pawl posts what the agent says as a comment. `/pawl stop` ends it."
+		return "Pawl posts the agent's answer as a comment. `/pawl stop` ends the attempt."
 	case f.State == Running:
-		return "Pawl verifies what the agent changes. Comment what to do differently; `/pawl stop` ends the work."
+		return "Pawl verifies the agent's changes. Comment what to do differently; `/pawl stop` ends the work."
 	case f.State == Waiting:
 		return waits(f)
 	case f.State == Done && f.Pull > 0:
@@ -207,13 +205,13 @@ func waits(f View) string {
 	const can = " `/pawl resume` tries now; `/pawl stop` ends the work."
 	switch {
 	case f.Rule == policy.RuleProbe, f.Rule == policy.RuleCrowded:
-		return "Pawl looks again every few seconds. `/pawl stop` ends the work."
+		return "Pawl checks again every few seconds. `/pawl stop` ends the work."
 	case f.Hint != "" && !f.Until.IsZero():
-		return "Pawl goes on at " + render.Instant(f.Now, f.Until) + ". " + render.Prose(f.Hint)
+		return "Pawl continues at " + render.Instant(f.Now, f.Until) + ". " + render.Prose(f.Hint)
 	case f.Until.IsZero():
-		return "Pawl goes on as soon as it can." + can
+		return "Pawl continues as soon as it can." + can
 	}
-	return "Pawl goes on at " + render.Instant(f.Now, f.Until) + "." + can
+	return "Pawl continues at " + render.Instant(f.Now, f.Until) + "." + can
 }
 
 // can is what a user can do about a run that does not continue by itself.
@@ -224,14 +222,14 @@ func can(f View) string {
 	case f.State == Stopped && f.Rule == policy.RuleClosed:
 		return "open a new issue or pull request."
 	case f.State == Stopped && f.Rule.Words().Help == policy.HelpResume:
-		return "comment `/pawl resume` to go on."
+		return "comment `/pawl resume` to continue."
 	}
 	return cans[f.State]
 }
 
 var cans = map[State]string{
-	Answered:    "ask more with `/pawl ask`, or have it done with `/pawl solve`.",
-	Planned:     "comment `/pawl go` to have the agent work by the plan.",
+	Answered:    "ask more with `/pawl ask`, or ask for the change with `/pawl solve`.",
+	Planned:     "comment `/pawl go` to carry out the plan.",
 	Done:        "comment what to do next.",
 	Failed:      "comment `/pawl retry` once the operator has found the cause in the server's log.",
 	ConfigError: "correct these lines on the default branch, then comment `/pawl retry`.",

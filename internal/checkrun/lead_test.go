@@ -10,8 +10,7 @@ import (
 	"github.com/pawlbot/pawl/policy"
 )
 
-// TestTheFirstScreenSaysWhatAMaintainerNeeds is the lead of two threads, word for word.
-func TestTheFirstScreenSaysWhatAMaintainerNeeds(t *testing.T) {
+func TestLeadShowsStateVerificationCostAndNextStep(t *testing.T) {
 	goTest := func(v policy.Verified) []policy.Verified {
 		v.Command, v.Runner = "go test ./...", "go"
 		return []policy.Verified{v}

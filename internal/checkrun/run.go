@@ -15,7 +15,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// tableRows is how many attempts the check run shows; a run has at most 51.
+// tableRows is how many attempts the check run shows. Our choice.
 const tableRows = 12
 
 func run(f View) forge.CheckRun {
@@ -29,14 +29,14 @@ func run(f View) forge.CheckRun {
 		c.Conclusion = conclusion(a)
 	}
 	p := &page{}
-	if a, ok := f.settled(); ok && f.tellsOfCommit(a) {
+	if a, ok := f.finished(); ok && f.describesCommit(a) {
 		c.Conclusion, c.Title = conclusion(a), verdict(f, a)
 		p.sentence(render.When(c.Title != Headline(f), "The title describes this commit. Since then:"))
 	}
 	p.addLead(f, "")
 	p.list(evidence(f)...)
 	if len(f.Checked) > 0 {
-		p.sentence("Checks of others failed on this commit:")
+		p.sentence("These checks of other apps failed on this commit:")
 		p.list(first(f.Checked, tableRows, "check", red)...)
 	}
 	p.sentence(table(f, tableRows))
@@ -46,7 +46,6 @@ func run(f View) forge.CheckRun {
 	return c
 }
 
-// conclusion is finished work's conclusion.
 func conclusion(a Attempt) string {
 	if a.Verification().Verifies() {
 		return Success
@@ -54,9 +53,9 @@ func conclusion(a Attempt) string {
 	return Neutral
 }
 
-// settled is the attempt whose work or verification is the head commit's. Later attempts left the commit unchanged,
-// so their results do not concern it; one that failed its verification settles nothing.
-func (f View) settled() (Attempt, bool) {
+// finished is the attempt that pushed or verified the head commit. Later attempts left the commit unchanged, so their
+// outcomes do not describe it. Without such an attempt, or after a failed verification, it returns false.
+func (f View) finished() (Attempt, bool) {
 	for _, a := range slices.Backward(f.Attempts) {
 		switch {
 		case !a.ended(), a.Decision.Purpose != policy.ToChange:
@@ -70,8 +69,8 @@ func (f View) settled() (Attempt, bool) {
 	return Attempt{}, false
 }
 
-// verifiedHead reports whether the attempt pushed the head commit as finished work, or verified it unchanged. An
-// empty head is any.
+// verifiedHead reports whether the attempt pushed the head commit as finished work, or verified it unchanged. An empty
+// head matches any commit.
 func (a Attempt) verifiedHead(head string) bool {
 	pushed := a.Outcome.Work() && a.Pushed
 	again := a.Outcome == policy.NoChange && len(a.Verify) > 0
@@ -81,8 +80,7 @@ func (a Attempt) verifiedHead(head string) bool {
 	return head == "" || cmp.Or(a.Commit, a.Base) == head
 }
 
-// foreignHead reports whether no attempt made the head commit or began from it, so that Pawl knows nothing about
-// it.
+// foreignHead reports whether no attempt pushed the head commit or began from it. Pawl knows nothing about such a commit.
 func (f View) foreignHead() bool {
 	if f.Head == "" {
 		return false
@@ -90,16 +88,16 @@ func (f View) foreignHead() bool {
 	return !slices.ContainsFunc(f.Attempts, func(a Attempt) bool { return a.Commit == f.Head || a.Base == f.Head })
 }
 
-// tellsOfCommit reports whether the check run describes the commit that an attempt settled, and not the thread:
-// nothing is in progress or hides the attempt's work.
-func (f View) tellsOfCommit(settled Attempt) bool {
+// describesCommit reports whether the check run describes the finished commit and not the thread. A run in progress, a
+// configuration error and a failure of Pawl in the same run come first.
+func (f View) describesCommit(finished Attempt) bool {
 	if !f.over() || f.State == ConfigError {
 		return false
 	}
-	return f.State != Failed || settled.Run != f.Run
+	return f.State != Failed || finished.Run != f.Run
 }
 
-// red describes another App's classified failing check.
+// red is the verdict on a failing check of another app.
 func red(c thread.RedCheck) string {
 	return cmp.Or(render.Link(render.Label(c.Name), c.URL), render.Code(c.Name)) + " **" + render.Prose(string(c.Class)) + "**: " + render.Prose(c.Reason) +
 		render.When(c.Update, "; the branch needs the base's newer commits")
@@ -108,8 +106,8 @@ func red(c thread.RedCheck) string {
 // appearance is a state at GitHub.
 type appearance struct{ status, conclusion string }
 
-// shown maps states to GitHub's; an unknown one looks like Stopped. A configuration error asks a user to act;
-// failure is reserved for Pawl's own failures, so that an operator can search for it.
+// shown is how the states look; an unknown state looks like Stopped. Only Pawl's own failures get the conclusion
+// failure, so that an operator can search for them.
 func (s State) shown() appearance {
 	if a, known := appearances[s]; known {
 		return a
@@ -128,13 +126,13 @@ var appearances = map[State]appearance{
 	Stopped:     {Completed, ActionRequired},
 }
 
-// Headline is the thread's state, as plain text on one line.
+// Headline is the thread's state as plain text on one line.
 func Headline(f View) string {
 	run := f.run()
 	switch f.State {
 	case Running:
 		if f.Run == 0 {
-			return "Nothing was asked of Pawl here"
+			return "No request for Pawl yet"
 		}
 		if n := len(run); n > 0 && !run[n-1].ended() {
 			return title(fmt.Sprintf(
@@ -171,10 +169,10 @@ func Headline(f View) string {
 	return title("Stopped", stopReason(f)+reset(f))
 }
 
-// foreignTitle is the title when Pawl's work is done and the head commit is another one.
+// foreignTitle is the title of finished work under another user's head commit.
 const foreignTitle = "Not verified: another user pushed the head commit"
 
-// verdict is finished work's title. Work with a failing command is never called done.
+// verdict is the title of finished work. Only verified work is called done.
 func verdict(f View, a Attempt) string {
 	said := render.Subject(a.VerifiedWords(f.Base), maxTitle).String()
 	if a.Verification().Done() {
@@ -193,7 +191,7 @@ func stopReason(f View) string {
 	return cmp.Or(f.Rule.Words().Stops, unknown(f.Rule))
 }
 
-// unknown is the name of another version's rule.
+// unknown names a rule of another version of Pawl.
 func unknown(r policy.Rule) string { return render.Spaced(render.Label(r)) }
 
 // reset says when the limit that stopped a run ends, after a comma.
@@ -215,7 +213,7 @@ func ends(now, at time.Time, ended string) string {
 	return ", " + ended + render.Instant(now, at)
 }
 
-// evidence are the first screen's reasons, without the lead's.
+// evidence are the reasons on the first screen, without those in its lead.
 func evidence(f View) []string {
 	if f.State == ConfigError {
 		return problems(f.Problems)
@@ -223,7 +221,7 @@ func evidence(f View) []string {
 	said := Headline(f)
 	all := f.reasons()
 	if f.State == Done && len(all) > 0 {
-		all = all[1:] // the attempt's result
+		all = all[1:] // the attempt's outcome
 	}
 	news := slices.DeleteFunc(all, func(r string) bool { return strings.Contains(said, r) })
 	lines := append(reasons(news, 5), render.Prose(f.Like))
@@ -236,7 +234,7 @@ func evidence(f View) []string {
 	}
 	if len(f.Attempts) == 1 && f.Attempts[0].Proposal.Command != "" {
 		lines = append(lines, "no setup: "+render.Code(f.Attempts[0].Proposal.Command)+" is the usual command for "+render.Code(f.Attempts[0].Proposal.File)+
-			"; to have it run, put it under `environment.setup` in `.github/pawl.yml`")
+			"; to run it, add it to `environment.setup` in `.github/pawl.yml`")
 	}
 	lines = append(lines, f.inherited())
 	lines = append(lines, answerLines(f)...)
@@ -246,25 +244,25 @@ func evidence(f View) []string {
 	return append(lines, render.Joined(" · ", links(f)...))
 }
 
-// answerLines link an answer or a plan, and describe the run's other results.
+// answerLines link an answer or a plan, and name the changes that were discarded.
 func answerLines(f View) (lines []string) {
 	if f.Purpose != policy.ToChange {
 		lines = append(
 			lines,
 			render.Link("what the agent says", f.Said),
-			render.When(f.Unsaid != "", "what the agent says could not be posted: "+render.Prose(f.Unsaid)),
+			render.When(f.Unsaid != "", "the agent's answer could not be posted: "+render.Prose(f.Unsaid)),
 		)
 		if a, ok := f.last(); ok && len(a.LeftOut) > 0 {
-			lines = append(lines, "it was to change nothing; what it changed was thrown away: "+paths(a.LeftOut))
+			lines = append(lines, "the agent should not change anything; its changes were discarded: "+paths(a.LeftOut))
 		}
 	}
 	if f.Before != nil {
-		lines = append(lines, "the work before: "+render.Prose(Headline(*f.Before)))
+		lines = append(lines, "the work so far: "+render.Prose(Headline(*f.Before)))
 	}
 	return lines
 }
 
-// refused lists the last attempt's refused hosts, by the setting that would allow them.
+// refused lists the hosts that were refused to the last attempt, by the setting that would allow them.
 func refused(f View) string {
 	a, ok := f.last()
 	if !ok {
@@ -277,7 +275,7 @@ func refused(f View) string {
 	}
 	for _, list := range slices.Sorted(maps.Keys(by)) {
 		lines = append(lines, fmt.Sprintf(
-			"- refused: %s; allow it in %s of the server's configuration, if %s should reach it",
+			"- refused: %s; if %[3]s should reach it, allow it in %[2]s of the server's configuration",
 			strings.Join(first(by[list], 5, "host", render.Code), ", "),
 			render.Code(list),
 			cmp.Or(whose[list], "the commands"),
@@ -286,7 +284,7 @@ func refused(f View) string {
 	return strings.Join(lines, "\n")
 }
 
-// leftOpen is what the agent says that it left out and, if it is not the title, its question.
+// leftOpen is what the agent says it left out and, if the title does not show it, its question.
 func leftOpen(a Attempt, asks bool) (lines []string) {
 	for _, words := range a.NotDone {
 		lines = append(lines, "the agent left out: "+render.Prose(words))
@@ -301,16 +299,16 @@ func links(f View) []string {
 	return []string{
 		render.Link("issue", f.IssueURL),
 		render.Link("pull request", f.PullURL),
-		render.Link("everything Pawl knows of this thread", f.DetailsURL),
+		render.Link("all details of this thread", f.DetailsURL),
 	}
 }
 
-// maxAnnotations is GitHub's limit per request.
+// maxAnnotations is GitHub's limit for one request.
 const maxAnnotations = 50
 
 const configPath = ".github/pawl.yml"
 
-// annotations marks configuration problems in their files. Messages are plain text there.
+// annotations marks the configuration problems in their files. GitHub shows these messages as plain text.
 func annotations(ps []thread.Problem) []forge.Annotation {
 	var out []forge.Annotation
 	for _, p := range ps[:min(len(ps), maxAnnotations)] {
@@ -341,7 +339,7 @@ func problems(ps []thread.Problem) []string {
 // NameConfig is the check run on a commit that changes the repository's configuration.
 const NameConfig = "pawl/config"
 
-// ConfigFile is that check run: the file's errors at the commit, or that it is gone.
+// ConfigFile is the check run NameConfig. It lists the errors in the commit's file, or says that the commit removes it.
 func ConfigFile(sha string, there bool, problems []config.Problem) forge.CheckRun {
 	c := forge.CheckRun{
 		Name:       NameConfig,
@@ -351,7 +349,7 @@ func ConfigFile(sha string, there bool, problems []config.Problem) forge.CheckRu
 		Conclusion: Success,
 	}
 	c.Title = configPath + " has no error"
-	c.Summary = "This server can work by it. Pawl reads the file from the default branch only: it holds from the merge on."
+	c.Summary = "This server accepts the file. It takes effect when it is merged, because Pawl reads it only from the default branch."
 	switch n := len(problems); {
 	case n > 0:
 		c.Conclusion = Failure
@@ -361,7 +359,7 @@ func ConfigFile(sha string, there bool, problems []config.Problem) forge.CheckRu
 			n,
 			render.When(n == 1, "error")+render.When(n > 1, "errors"),
 		)
-		c.Summary = "On the default branch nothing would run with it. Each error is marked at its line:\n"
+		c.Summary = "With this file on the default branch, nothing would run. Each error is marked at its line:\n"
 		var all []thread.Problem
 		for _, p := range problems {
 			all = append(all, thread.Problem{
@@ -376,7 +374,7 @@ func ConfigFile(sha string, there bool, problems []config.Problem) forge.CheckRu
 		}
 	case !there:
 		c.Title = configPath + " is removed"
-		c.Summary = "Without the file the server's own configuration holds, and nothing verifies attempts."
+		c.Summary = "Without the file the server's configuration applies, and no command verifies attempts."
 	}
 	return c
 }

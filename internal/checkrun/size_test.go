@@ -17,7 +17,7 @@ func TestHugeTextsStayWithinTheLimit(t *testing.T) {
 	}
 }
 
-func TestTheEndOfALongOutputStays(t *testing.T) {
+func TestLongOutputKeepsItsEnd(t *testing.T) {
 	f := cases()["verify-failed"]
 	var b strings.Builder
 	for i := range 20_000 {
@@ -33,7 +33,7 @@ func TestTheEndOfALongOutputStays(t *testing.T) {
 	}
 }
 
-func TestTheNewestAttemptsStay(t *testing.T) {
+func TestTableKeepsTheNewestAttempts(t *testing.T) {
 	summary := Checks(cases()["restart-limit"])[0].Summary
 	for want, there := range map[string]bool{"| 51 |": true, "| 40 |": true, "| 39 |": false,
 		"…and 40 earlier attempts": true} {
@@ -43,12 +43,12 @@ func TestTheNewestAttemptsStay(t *testing.T) {
 	}
 }
 
-func TestATextThatIsTooLongIsCutBetweenItsParts(t *testing.T) {
+func TestLongTextIsCutBetweenParts(t *testing.T) {
 	p := &page{}
 	p.sentence("first")
 	p.fold("second", strings.Repeat("x", 500))
 	p.sentence("third")
-	if got := p.fitIn(200); !strings.HasPrefix(got, "first\n\nMore is left out") || len(got) > 200 {
+	if got := p.fitIn(200); !strings.HasPrefix(got, "first\n\nThe rest is left out") || len(got) > 200 {
 		t.Errorf("got %q", got)
 	}
 	for max := range 700 {

@@ -81,7 +81,7 @@ func TestButtonsFitTheState(t *testing.T) {
 	}
 }
 
-func TestAtMostFiftyProblemsAreMarkedInTheFile(t *testing.T) {
+func TestAnnotationsAreLimitedToFifty(t *testing.T) {
 	f := cases()["config-error"]
 	f.Problems = slices.Repeat(f.Problems, 40)
 	c := Checks(f)[0]
@@ -90,14 +90,14 @@ func TestAtMostFiftyProblemsAreMarkedInTheFile(t *testing.T) {
 	}
 }
 
-func TestACooldownSaysWhoWhereAndHowLong(t *testing.T) {
+func TestCooldownNamesBackendRepositoryAndEnd(t *testing.T) {
 	want := "codex on acme/widgets: severe edit loop, 5h 12m left (until 14:03 UTC)"
 	if got := Checks(cases()["severe"])[1].Summary; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q", got[:120])
 	}
 }
 
-func TestAWaitWhoseEndNobodyKnowsSaysWhatItIsFor(t *testing.T) {
+func TestWaitWithoutKnownEndSaysWhatItWaitsFor(t *testing.T) {
 	for rule, want := range map[policy.Rule]string{
 		policy.RuleProbe:   "Waiting: one attempt that tries the limited account first",
 		policy.RuleCrowded: "Waiting: a place among the attempts that may run at the same time",

@@ -12,7 +12,7 @@ import (
 	"github.com/pawlbot/pawl/solver/thread"
 )
 
-// Speaks reports whether a check run has something other than well or unknown; the run's own always does.
+// Speaks reports whether a check run shows more than success or an unknown verdict. The check run pawl always does.
 func Speaks(f View, name string) bool {
 	switch name {
 	case NameSeverity:
@@ -40,11 +40,11 @@ func severity(f View) forge.CheckRun {
 		c.Title = title("Repeated call", repeatedCall(repeats, shortCall))
 		p.sentence(fmt.Sprintf("Attempt %d repeated a call: %s.", a.N, repeatedCall(repeats, render.Code)))
 	case f.Severity.Class == policy.None && a.Untold():
-		c.Title = "No edit loop seen: the agent's output tells no edits"
-		p.sentence(fmt.Sprintf("Attempt %d was not seen to be an edit loop.", a.N))
+		c.Title = "No edit loop seen: the agent's output shows no edits"
+		p.sentence(fmt.Sprintf("Attempt %d shows no edit loop.", a.N))
 	case f.Severity.Class == policy.None:
 		c.Title = title("No edit loop", counts)
-		p.sentence(fmt.Sprintf("Attempt %d was no edit loop.", a.N))
+		p.sentence(fmt.Sprintf("Attempt %d was not an edit loop.", a.N))
 	default:
 		what := string(f.Severity.Class) + " edit loop"
 		c.Title = title(strings.ToUpper(what[:1])+what[1:], counts+cooldown(f))
@@ -68,7 +68,7 @@ func severity(f View) forge.CheckRun {
 	return c
 }
 
-// conclusions are by class; another one was not judged.
+// conclusions has the classes that were judged.
 var conclusions = map[policy.Class]string{
 	policy.None:     Success,
 	policy.Mild:     Neutral,
@@ -76,7 +76,7 @@ var conclusions = map[policy.Class]string{
 	policy.Severe:   Failure,
 }
 
-// severityConclusion is the class's conclusion. A repeated call is worth a look, whatever the edits were.
+// severityConclusion is the class's conclusion. A repeated call makes success neutral.
 func severityConclusion(f View) (conclusion string, known bool) {
 	conclusion, known = conclusions[f.Severity.Class]
 	a, ok := f.last()
@@ -102,7 +102,7 @@ func repeatedCall(l policy.Loop, show func(string) string) string {
 
 func shortCall(call string) string { return render.Line(call, maxCall) }
 
-// maxCall limits a call in a title, in characters. Our choice.
+// maxCall bounds a call in a title, in characters. Our choice.
 const maxCall = 60
 
 func counted(e policy.Edits) string {
@@ -116,10 +116,10 @@ func counted(e policy.Edits) string {
 	)
 }
 
-// cooldown is the backend's remaining cooldown, after a comma.
+// cooldown is the rest of the backend's cooldown, after a comma.
 func cooldown(f View) string { return ends(f.Now, f.CooldownUntil, "its cooldown ended at ") }
 
-// Rests describes an arm's cooldown after edit loops, and what ends it.
+// Rests describes the cooldown of an arm after edit loops.
 func Rests(c thread.Cooldown, now time.Time) string {
 	if c.Class == policy.Runaway {
 		return fmt.Sprintf(
@@ -132,24 +132,24 @@ func Rests(c thread.Cooldown, now time.Time) string {
 
 func severityOutlook(f View) []string {
 	s := f.Severity
-	grade := fmt.Sprintf("The attempt is graded %.2f of 1.", clamp(s.Grade))
+	grade := fmt.Sprintf("The attempt's grade is %.2f of 1.", clamp(s.Grade))
 	switch {
 	case s.Class == policy.None:
 		return nil
 	case f.Runaway:
 		return []string{
-			"**Next:** this was the third severe edit loop of this backend here within a week, so it is in cooldown here until a user commands an attempt; another backend may continue meanwhile.",
-			"**You can:** look at what its attempts did; `/pawl resume` ends the rest, `/pawl use BACKEND` takes another backend.",
+			"**Next:** this was the backend's third severe edit loop here within a week. Its cooldown here lasts until a user asks for an attempt; another backend may continue.",
+			"**You can:** read what its attempts did. `/pawl resume` ends the cooldown; `/pawl use BACKEND` takes another backend.",
 			grade,
 		}
 	case f.CooldownUntil.After(f.Now):
 		return []string{
 			fmt.Sprintf(
-				"**Next:** this backend is in cooldown here for %s, until %s; another backend may continue meanwhile.",
+				"**Next:** this backend is in cooldown here for %s, until %s; another backend may continue.",
 				render.Span(s.Cooldown),
 				render.Instant(f.Now, f.CooldownUntil),
 			),
-			"**You can:** look at the attempt's work; `/pawl resume` ends the cooldown early, `/pawl use BACKEND` takes another backend.",
+			"**You can:** look at the attempt's work. `/pawl resume` ends the cooldown early; `/pawl use BACKEND` takes another backend.",
 			grade,
 		}
 	}
@@ -176,8 +176,8 @@ func stagnation(f View) forge.CheckRun {
 				kind,
 			),
 		)
-		p.sentence("The attempts come to the same " + kind +
-			" again: going on the same way would not help.")
+		p.sentence("The attempts repeat the same " + kind +
+			". Another attempt of the same kind would not help.")
 	case s.Similar > 0:
 		c.Conclusion = Neutral
 		c.Title = title(
@@ -189,11 +189,11 @@ func stagnation(f View) forge.CheckRun {
 				clamp(s.Similarity),
 			),
 		)
-		p.sentence("The last attempt came to a similar " + kind +
-			" as one of the two before; if that goes on, Pawl escalates.")
+		p.sentence("The last attempt and one of the two before have a similar " + kind +
+			". If the next one is similar too, Pawl escalates.")
 	default:
 		c.Conclusion, c.Title = Success, "No stagnation"
-		p.sentence("The last attempt repeats no other.")
+		p.sentence("The last attempt does not repeat another one.")
 	}
 	p.list(reasons(s.Reasons, 5)...)
 	p.list(stagnationOutlook(f, kind)...)
@@ -211,9 +211,9 @@ func stagnationOutlook(f View, kind string) []string {
 	if f.State == Stopped || f.State == Failed {
 		return []string{outlook(f)}
 	}
-	next := "**Next:** the next attempt gets what was tried and must take a different approach."
+	next := "**Next:** Pawl lists the earlier attempts for the agent and asks for a different approach."
 	if kind == "revision" {
-		next = "**Next:** another backend takes the next attempt if there is one; it must take a different approach."
+		next = "**Next:** another backend, if there is one, makes the next attempt. Pawl asks it for a different approach."
 	}
 	return []string{
 		next,

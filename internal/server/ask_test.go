@@ -190,5 +190,5 @@ func TestRefusedAnswerIsInTheCheckRun(t *testing.T) {
 	r.Writes(n, testrig.Writer, "/pawl ask What does it change?")
 	r.World.Inject(fakegithub.Fault{Route: "POST /repos/*/*/issues/*/comments", Times: -1, Status: 403, Message: "Resource not accessible by integration"})
 	r.endsAs(n, "answered", 1)
-	r.wantIn("the check run", r.Check(r.Head(n), "pawl").Summary, "what the agent says could not be posted", "It is in a.txt, @everyone.")
+	r.wantIn("the check run", r.Check(r.Head(n), "pawl").Summary, "the agent's answer could not be posted", "It is in a.txt, @everyone.")
 }

@@ -92,8 +92,8 @@ func TestExcludedBackendIsReported(t *testing.T) {
 	r.Writes(n, testrig.Writer, "/pawl escalate")
 	r.Ending(n)
 	for _, want := range []string{
-		"`other` is none of the backends in `.github/pawl.yml` of this repository, so it is not used.\n\nThere is `mine`.",
-		"No backend that works here has an escalated effort",
+		"`.github/pawl.yml` of this repository does not list the backend `other`. Nothing was done.\n\nBackends: `mine`.",
+		"No backend here has an escalated effort",
 	} {
 		if got := r.CommentsWith(n, want); len(got) != 1 {
 			t.Errorf("%d comments say %q, want one", len(got), want)

@@ -65,7 +65,7 @@ func TestOpenNetworkIsInEveryCheckRun(t *testing.T) {
 	}
 	sha := r.World.Pulls(testrig.Repo)[0].Pull.HeadSHA
 	for _, name := range []string{"pawl", "pawl/severity", "pawl/stagnation"} {
-		if said := r.Check(sha, name).Summary; !strings.Contains(said, "Agents reach whatever this server reaches (`sandbox.network: open`).") {
+		if said := r.Check(sha, name).Summary; !strings.Contains(said, "Agents have the same network access as this server (`sandbox.network: open`).") {
 			t.Errorf("%s says\n%s", name, said)
 		}
 	}
