@@ -97,7 +97,7 @@ func TestExitCodes(t *testing.T) {
 		{"doctor --config DIR/server.yml --repo widgets", exitUsage, "--repo takes OWNER/NAME"},
 		{"doctor --config DIR/server.yml --repo a/b/c", exitUsage, "--repo takes OWNER/NAME"},
 		{"doctor --config DIR/server.yml --repo acme/", exitUsage, "--repo takes OWNER/NAME"},
-		{"setup --org a/../b", exitUsage, "no name of an organization"},
+		{"setup --org a/../b", exitUsage, "not a valid name of a GitHub organization"},
 		{"setup --config DIR/server.yml", exitFailed, "server.yml exists already, and nothing is overwritten"},
 
 		{"inspect", exitUsage, "accepts 1 arg(s)"},
@@ -115,7 +115,7 @@ func TestExitCodes(t *testing.T) {
 		{"replay", exitUsage, "needs a recording"},
 		{"replay --cli telex DIR/text", exitUsage, "unknown --cli"},
 		{"replay --sideways DIR/text", exitUsage, "unknown flag"},
-		{"replay DIR/text", exitFailed, "no wrapper's log and no transcript"},
+		{"replay DIR/text", exitFailed, "not a trail, a wrapper's log or a known agent's transcript"},
 		{"replay DIR/empty", exitFailed, "it is empty"},
 		{"replay DIR/none", exitFailed, "no such file"},
 		{"replay ../../testdata/trails/usage-limit-loop.log DIR/none", exitFailed, "no such file"},
@@ -248,7 +248,7 @@ func TestInspectFailsWhereItCannotRead(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &got); err != nil || got.Ending != "unknown" {
 		t.Errorf("%v: %s", err, &out)
 	}
-	if code != exitFailed || !strings.Contains(errs.String(), "it is no transcript") {
+	if code != exitFailed || !strings.Contains(errs.String(), "this is not a known agent's transcript") {
 		t.Errorf("exit code %d: %s", code, &errs)
 	}
 }

@@ -75,7 +75,7 @@ func TestOrdersThatAreNoneSayHowTheyAreWritten(t *testing.T) {
 		"logs -n x acme/w#1":              "see pawl logs --help",
 		"nonsense":                        "see pawl --help",
 		"deliveries retry":                "see pawl deliveries retry --help",
-		"deliveries retry four":           "retry four: there is no such delivery",
+		"deliveries retry four":           "retry four: no unhandled delivery has this GUID",
 		"unpause acme/widgets":            "is not paused",
 		"resume acme/widgets#999":         "Pawl was never asked",
 	} {

@@ -51,7 +51,7 @@ func TestQuestionIsOnlyAnswered(t *testing.T) {
 	r.endsAs(n, "answered", 1)
 	r.says(n, testrig.AnAnswer, "\n> It is in a.txt, `@everyone`.\n> `<`! `--` pawl:status x `-->` see `#1`\n")
 	status := r.StatusComment(n)
-	r.wantIn("the status comment", status, "**Answered**", "[what the agent says]("+r.World.WebURL()+"/"+testrig.Repo, "what it changed was thrown away: `a.txt (thrown away)`")
+	r.wantIn("the status comment", status, "**Answered**", "[what the agent says]("+r.World.WebURL()+"/"+testrig.Repo, "its changes were discarded: `a.txt (thrown away)`")
 	r.wantNoneIn("the status comment", status, "Done", "What the agent says:")
 	r.wantIn("the prompt", r.Prompt("1"), "Question by ada", "Where is\nthe number?", "The number that is shown.", "> I think that it is nowhere.")
 	if diff := cmp.Diff(before, r.Refs()); diff != "" {
@@ -190,5 +190,5 @@ func TestRefusedAnswerIsInTheCheckRun(t *testing.T) {
 	r.Writes(n, testrig.Writer, "/pawl ask What does it change?")
 	r.World.Inject(fakegithub.Fault{Route: "POST /repos/*/*/issues/*/comments", Times: -1, Status: 403, Message: "Resource not accessible by integration"})
 	r.endsAs(n, "answered", 1)
-	r.wantIn("the check run", r.Check(r.Head(n), "pawl").Summary, "the agent's answer could not be posted", "It is in a.txt, @everyone.")
+	r.wantIn("the check run", r.Check(r.Head(n), "pawl").Summary, "the agent's answer could not be posted", "> It is in a.txt, `@everyone`.")
 }

@@ -22,7 +22,7 @@ func TestPausedRepositoryStartsNothing(t *testing.T) {
 	apart, err := r.World.OpenIssue(testrig.Repo, testrig.Writer, "Something else", "No order.")
 	r.Must(err)
 	orders(apart, testrig.Writer, "/pawl pause", "need the maintain or admin permission. Nothing was done.")
-	orders(apart, "mia", "/pawl pause", "Nothing begins in `acme/widgets` until somebody comments `/pawl unpause`.")
+	orders(apart, "mia", "/pawl pause", "Nothing begins in `acme/widgets` until a maintainer comments `/pawl unpause`.")
 	n := r.Solve("A second line", "Please add a second line to a.txt.")
 	s := r.Ending(n)
 	if s.Rule != "paused" || r.Calls() != 0 {

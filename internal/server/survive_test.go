@@ -125,7 +125,7 @@ func TestEndAtGitHubEndsTheRun(t *testing.T) {
 	}{
 		{"repository renamed", func(r *rig, _, _ int) error { return r.World.RenameRepo(testrig.Repo, "gadgets") }, "renamed"},
 		{"App uninstalled", func(r *rig, _, _ int) error { return r.World.Uninstall(testrig.Repo) }, "uninstalled"},
-		{"repository taken out", func(r *rig, _, _ int) error { return r.World.RemoveRepo(testrig.Repo) }, "lost access"},
+		{"repository taken out", func(r *rig, _, _ int) error { return r.World.RemoveRepo(testrig.Repo) }, "removed from the App's installation"},
 		{"repository deleted", func(r *rig, _, _ int) error { return r.World.DeleteRepo(testrig.Repo) }, "deleted"},
 		{"branch deleted", func(r *rig, n, _ int) error {
 			return r.World.DeleteBranch(r.T.Context(), testrig.Repo, testrig.Writer, fmt.Sprintf("pawl/issue-%d", n))

@@ -136,14 +136,17 @@ func lasting(text string) []string {
 	return words(volatile.ReplaceAllString(text, " "))
 }
 
-// AddOwn adds a text that Pawl publishes. The last bit of a run marks code in it, which others wrote.
+// AddOwn adds a text that Pawl publishes, whole and without its quotations: a copy is judged without them. The last bit
+// of a run marks code and quotations, which others wrote.
 func (a *Authored) AddOwn(text string) {
 	if len(a.runs) >= maxOwn {
 		return
 	}
 	var all, others Authored
-	all.add(lasting(text), runWords, maxRuns)
 	page := NewPage(text)
+	all.add(lasting(text), runWords, maxRuns)
+	all.add(lasting(page.Own()), runWords, maxRuns)
+	others.add(lasting(page.quotations()), runWords, maxRuns)
 	for _, s := range page.tree().code {
 		others.add(lasting(page.body[s.start:s.end]), runWords, maxRuns)
 	}

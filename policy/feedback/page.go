@@ -90,6 +90,17 @@ func (p Page) Unquoted() string {
 	return strings.TrimSpace(strings.Join(own, "\n"))
 }
 
+// quotations are the lines that Unquoted leaves out.
+func (p Page) quotations() string {
+	var quoted []string
+	for _, l := range p.lines() {
+		if l.quoted() {
+			quoted = append(quoted, l.text)
+		}
+	}
+	return strings.Join(quoted, "\n")
+}
+
 // mayQuote reports whether a text may have quotations: each has one of these signs. GitHub's alerts only look like
 // quotations.
 func mayQuote(body string) bool {
