@@ -9,11 +9,12 @@ import (
 )
 
 // Code is hostile text as inline code, at most 160 characters.
-func Code(s string) string { return code(Line(s, 160)) }
+//
+// A pipe, which would split a table's cell, becomes a broken bar.
+func Code(s string) string { return code(strings.ReplaceAll(Line(s, 160), "|", "¦")) }
 
-// code is a line as inline code. A pipe, which would split a table's cell, becomes a broken bar.
-func code(line string) string {
-	s := strings.ReplaceAll(line, "|", "¦")
+// code is a line as inline code.
+func code(s string) string {
 	if s == "" {
 		return "` `"
 	}

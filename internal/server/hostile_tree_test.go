@@ -15,7 +15,7 @@ var strange = []struct{ mode, content, name string }{
 	{"100644", "one\n", "new\nline.txt"}, {"100644", "one\n", `back\slash.txt`}, {"100644", "one\n", `quo"te$(touch x).txt`}, {"100644", "one\n", "tab\there"},
 	{"100644", "one\n", "-rf"}, {"100644", "one\n", ":(glob)**"}, {"100644", "one\n", "README"}, {"100644", "one\n", "readme"}, {"100644", "one\n", "CON"},
 	{"100644", "one\n", "\u00e9.txt"}, {"100644", "one\n", "e\u0301.txt"}, {"100644", "one\n", "\u202etxt.exe"}, {"100644", "one\n", "trailing. "}, {"100644", "one\n", "bad\xff.txt"},
-	{"100644", "* filter=lfs diff=lfs merge=lfs\n*.evil filter=evil\n*.txt ident working-tree-encoding=UTF-16 eol=crlf\n", ".gitattributes"},
+	{"100644", "big.bin filter=lfs diff=lfs merge=lfs\n*.evil filter=evil\n*.txt ident working-tree-encoding=UTF-16 eol=crlf\n", ".gitattributes"},
 	{"100644", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n", "big.bin"},
 }
 

@@ -30,7 +30,7 @@ func TestPausedRepositoryStartsNothing(t *testing.T) {
 	}
 	r.wantIn("the reasons", strings.Join(s.Reasons, " "), "mia paused acme/widgets in a comment")
 	orders(n, "mia", "/pawl pause", "Nothing was done: `acme/widgets` is paused already, by mia.")
-	orders(n, "mia", "/pawl unpause", "Work may begin in `acme/widgets` again, and what stopped for the pause goes on.")
+	orders(n, "mia", "/pawl unpause", "Work may begin in `acme/widgets` again. Runs that the pause stopped continue.")
 	r.Await("the work", func() bool { return r.State(n).Ended && r.Calls() == 1 })
 	if s := r.Ending(n); s.State != "done" {
 		t.Errorf("%s (%s %q), want done", s.State, s.Rule, s.Reasons)
