@@ -25,7 +25,19 @@ func (t Title) String() string { return t.line }
 // Subject is an outside text as a title of at most max bytes: one line that mentions nobody, refers to nothing,
 // closes nothing and skips no check, whatever it was.
 func Subject(s string, max int) Title {
-	s = webAddress.ReplaceAllString(Line(s, 4*max), "")
+	s = Line(s, 4*max)
+	for before := ""; s != before; { // what one rule removes may join what another looks for
+		before, s = s, disarm(s)
+	}
+	if len(s) > max {
+		s = strings.TrimSpace(strings.ToValidUTF8(s[:max-len("…")], "")) + "…"
+	}
+	return Title{s}
+}
+
+// disarm applies each rule once. No rule makes the text longer.
+func disarm(s string) string {
+	s = webAddress.ReplaceAllString(s, "")
 	s = signs.Replace(brackets.Replace(s))
 	s = skipOption.ReplaceAllString(ghNumber.ReplaceAllString(s, "GH $1"), "$1")
 	s = commitish.ReplaceAllStringFunc(s, func(hex string) string {
@@ -35,11 +47,7 @@ func Subject(s string, max int) Title {
 		}
 		return hex
 	})
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > max {
-		s = strings.TrimSpace(strings.ToValidUTF8(s[:max-len("…")], "")) + "…"
-	}
-	return Title{s}
+	return strings.Join(strings.Fields(s), " ")
 }
 
 // What of a text of several lines GitHub and CI systems act on where it becomes the message of a commit, each with what

@@ -20,6 +20,8 @@ func TestASubjectDoesNothingAtGitHub(t *testing.T) {
 		"revert 0123456789abcdef0123456789abcdef01234567":     "revert",
 		"see abc1234 and added and 1234567":                   "see and added and 1234567",
 		"\u202ereversed\u200b <!-- x -->":                     "reversed !-- x --",
+		"**`*NO_CI**`*":                                       "NO_CI",
+		"w`ww.evil.example g`h-1":                             "GH 1",
 		"":                                                    "",
 		strings.Repeat("ä", 100):                              strings.Repeat("ä", 34) + "…",
 	} {
@@ -31,8 +33,11 @@ func TestASubjectDoesNothingAtGitHub(t *testing.T) {
 
 func TestNoTextMakesASubjectDangerous(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"#", "@", "1", "a", "[", "]", "skip ci", "GH-", "://", "http", " ", "\n", "fixes", "\u200b", "<!--", "`", "0123456789abcdef", "/"})).Draw(t, "parts"), "")
+		s := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"#", "@", "1", "a", "[", "]", "skip ci", "GH-", "://", "http", " ", "\n", "fixes", "\u200b", "<!--", "`", "0123456789abcdef", "/", "**", "*", "w", "ww.a"})).Draw(t, "parts"), "")
 		got := Subject(s, 60).String()
+		if again := Subject(got, 60).String(); again != got {
+			t.Fatalf("%q became %q and then %q", s, got, again)
+		}
 		if len(got) > 60 || strings.ContainsAny(got, "\n\r@#[]`<>") || strings.Contains(got, "://") {
 			t.Fatalf("%q became %q", s, got)
 		}
