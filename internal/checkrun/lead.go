@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -135,8 +136,12 @@ func spent(all []Attempt) string {
 	var took time.Duration
 	var tokens policy.Tokens
 	var cost *float64
+	more := "" // if attempts without a known price add to the cost
 	for _, a := range all {
 		took += a.Duration
+		if a.CostUSD == nil && a.Tokens != (policy.Tokens{}) {
+			more = "at least "
+		}
 		tokens = tokens.Plus(a.Tokens)
 		if a.CostUSD != nil {
 			sum := *a.CostUSD
@@ -146,7 +151,7 @@ func spent(all []Attempt) string {
 			cost = &sum
 		}
 	}
-	used := cmp.Or(render.Cost(cost), render.When(tokens.Input+tokens.Output > 0, render.Count(tokens.Input+tokens.Output)+" tokens"))
+	used := cmp.Or(render.When(cost != nil, more+render.Cost(cost)), render.When(tokens.Input+tokens.Output > 0, render.Count(tokens.Input+tokens.Output)+" tokens"))
 	return render.Joined(", ", policy.Plural(len(all), "attempt"), render.When(took >= time.Second, about(took)), used)
 }
 
@@ -171,7 +176,7 @@ func ofDay(f View) string {
 	if !priced || f.Now.Sub(f.Attempts[0].StartedAt) > policy.Day {
 		return ""
 	}
-	return fmt.Sprintf(" of $%.0f today", f.DayUSD)
+	return " of $" + strconv.FormatFloat(f.DayUSD, 'f', -1, 64) + " today"
 }
 
 // outlook is one line: what happens next, or what a user can do.
