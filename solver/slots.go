@@ -87,7 +87,7 @@ func (s *step) later(rule policy.Rule, reason string) *thread.Decided {
 	if s.awaits(rule) {
 		look = min(max(now.Sub(s.pub.state.DecidedAt)/time.Duration(share), look), maxLook)
 	}
-	s.next = now.Add(look + time.Duration(seed(s.pub.thread, 0)%uint64(spread)))
+	s.next = now.Add(look + dispersed(s.pub.thread, 0, spread))
 	return &thread.Decided{Decision: policy.Decision{Action: policy.DoWait, Rule: rule, Reasons: policy.Because(rule, reason)}}
 }
 
@@ -97,7 +97,7 @@ func (s *step) wakeAt(d thread.Decided) time.Time {
 		return d.Until
 	}
 	if s.next.IsZero() {
-		s.next = s.pub.env.Now().Add(roomLook + time.Duration(seed(s.pub.thread, 0)%uint64(roomLook)))
+		s.next = s.pub.env.Now().Add(roomLook + dispersed(s.pub.thread, 0, roomLook))
 	}
 	return s.next
 }
@@ -149,7 +149,16 @@ func (s *step) acquireProbe(ctx context.Context, account string, most int) (bool
 }
 
 // startOf is a thread's start after all waiting threads were woken together.
-func startOf(t thread.ID) time.Duration { return time.Duration(seed(t, 1) % uint64(startSpread)) }
+func startOf(t thread.ID) time.Duration { return dispersed(t, 1, startSpread) }
+
+// dispersed is a thread's place in a span of time. The seeds of threads with similar names are similar, so the finalizer
+// of SplitMix64 mixes their bits (Steele, Lea and Flood, 2014).
+func dispersed(t thread.ID, n int, span time.Duration) time.Duration {
+	h := seed(t, n)
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return time.Duration((h ^ h>>31) % uint64(span))
+}
 
 // acquireSlot takes one of the Slots, and may wait for it. If none is free it releases the probe: another step may
 // hold a slot and try the account. Nil without an error means that the wait was in vain.
