@@ -136,10 +136,13 @@ func (c *Cache) tags(ctx context.Context, more ...string) (all []tag, err error)
 		return nil, nil
 	}
 	for line := range strings.Lines(string(out)) {
-		f := strings.Fields(line)
+		f := strings.Split(strings.TrimRight(line, " \n"), " ") // a tag's name may hold other blanks
 		last := len(f) - 1
 		if last < 2 || f[last] != "commit" {
 			continue
+		}
+		if err := checkIDs(f[1], f[last-1]); err != nil {
+			return nil, err
 		}
 		all = append(all, tag{ref: f[0], id: f[1], commit: f[last-1]})
 	}

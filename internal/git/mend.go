@@ -88,5 +88,10 @@ func sound(ctx context.Context, dir string) (bool, error) {
 	if check.Err() != nil { // nothing is known of so large a cache
 		return true, ctx.Err()
 	}
-	return err == nil, nil
+	switch {
+	case exitCode(err) > 0, errors.Is(err, ErrTooLarge):
+		return false, nil
+	default: // a killed check says nothing about the cache
+		return true, err
+	}
 }
