@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,19 +13,19 @@ import (
 	"time"
 )
 
-// What a checkout gets of the history of its branch: all of it from a cache up to fullCache, measured at 0.3 s for 10 MB,
-// as long as the last commits take. From a larger cache it is the last shortHistory commits, which show how people
-// work here, and those down to the newest tag, from which builds derive a version, if those are up to deepHistory.
+// A checkout gets the whole history of its branch from a cache of up to fullCache. Copying 10 MB took 0.3 s, as long as
+// copying the last commits. From a larger cache it gets the last shortHistory commits, which show how people work here.
+// Builds derive a version from the newest tag: the commits since that tag come too, if they are up to deepHistory.
 const (
 	fullCache    = 64 << 20 // bytes
 	shortHistory = 50
 	deepHistory  = 1000
 )
 
-// history is what a checkout gets of the history of its branch.
+// history is the part of a branch's history that a checkout gets.
 type history struct {
 	whole   bool
-	commits []ancestor // the newest first; of a whole history only that one
+	commits []ancestor // newest first; only the first one of a whole history
 	tags    []tag
 }
 
@@ -34,8 +35,10 @@ type ancestor struct {
 	parents  []string
 }
 
-// tag is a reference below refs/tags/ to a commit, at once or by a tag object of this id.
+// tag is a reference below refs/tags/. Its id is the commit itself, or a tag object for the commit.
 type tag struct{ ref, id, commit string }
+
+func (t tag) annotated() bool { return t.id != t.commit }
 
 func (h history) has(commit string) bool {
 	return slices.ContainsFunc(h.commits, func(a ancestor) bool { return a.id == commit })
@@ -54,12 +57,18 @@ func (w *Workspace) history(ctx context.Context, commit string) (h history, err 
 		}
 		return h, err
 	}
-	h.commits, err = w.ancestors(ctx, shortHistory, commit)
+	recent, err := w.ancestors(ctx, deepHistory+1, commit)
 	if err != nil {
 		return h, err
 	}
-	for _, kind := range []string{"--abbrev=0", "--tags"} { // annotated ones first, which are releases
-		deep, err := w.sinceTag(ctx, kind, commit)
+	h.commits = slices.Clone(recent[:min(shortHistory, len(recent))])
+	all, err := w.cache.tags(ctx)
+	if err != nil {
+		return h, err
+	}
+	annotated := slices.DeleteFunc(slices.Clone(all), func(t tag) bool { return !t.annotated() })
+	for _, some := range [][]tag{annotated, all} { // git describe has both modes
+		deep, err := w.sinceTag(ctx, commit, recent, some)
 		if err != nil {
 			return h, err
 		}
@@ -69,18 +78,22 @@ func (w *Workspace) history(ctx context.Context, commit string) (h history, err 
 			}
 		}
 	}
-	all, err := w.cache.tags(ctx)
 	h.tags = slices.DeleteFunc(all, func(t tag) bool { return !h.has(t.commit) })
-	return h, err
+	return h, nil
 }
 
-// sinceTag are the commits from the newest tag of a kind on, which is an option of git describe; none if there are too many.
-func (w *Workspace) sinceTag(ctx context.Context, kind, commit string) ([]ancestor, error) {
-	newest, err := w.cache.newestTag(ctx, kind, commit)
-	if newest == "" || err != nil {
-		return nil, err
+// sinceTag are the commits from the newest of some tags on. There are none if no recent commit has such a tag, or if
+// they are more than deepHistory.
+func (w *Workspace) sinceTag(ctx context.Context, commit string, recent []ancestor, tags []tag) ([]ancestor, error) {
+	tagged := make(map[string]bool, len(tags))
+	for _, t := range tags {
+		tagged[t.commit] = true
 	}
-	deep, err := w.ancestors(ctx, deepHistory+1, commit, "--not", newest+"^@")
+	newest := slices.IndexFunc(recent, func(a ancestor) bool { return tagged[a.id] })
+	if newest < 0 {
+		return nil, nil
+	}
+	deep, err := w.ancestors(ctx, deepHistory+1, commit, "--not", recent[newest].id+"^@")
 	if len(deep) > deepHistory {
 		return nil, err
 	}
@@ -121,59 +134,39 @@ func (c *Cache) packed() (sum int64, err error) {
 	return sum, err
 }
 
-// maxTags bounds the list of tags, in bytes: some 50,000.
-const maxTags = 8 << 20
+// maxTags is the number of a repository's tags up to which checkouts have some. The largest public ones have some 20,000.
+const maxTags = 50_000
 
 // tags are the tags of the cache that refer to commits, in the order of their names, and that more arguments of
-// for-each-ref select. Of more than fit there are none.
+// for-each-ref select.
 func (c *Cache) tags(ctx context.Context, more ...string) (all []tag, err error) {
 	if some, err := os.ReadDir(filepath.Join(c.dir, "refs", "tags")); err != nil || len(some) == 0 {
 		return nil, nil // as in most repositories
 	}
 	args := append([]string{"for-each-ref", "--format=%(refname) %(objectname) %(objecttype) %(*objectname) %(*objecttype)"}, more...)
-	out, err := c.run(ctx, command{args: append(args, "refs/tags"), limit: maxTags})
-	if errors.Is(err, ErrTooLarge) {
-		return nil, nil
-	}
-	for line := range strings.Lines(string(out)) {
-		f := strings.Split(strings.TrimRight(line, " \n"), " ") // a tag's name may hold other blanks
+	err = c.eachUpTo(ctx, command{args: append(args, "refs/tags")}, '\n', func(line string) error {
+		f := strings.Split(strings.TrimRight(line, " "), " ") // a tag's name may hold other blanks
 		last := len(f) - 1
 		if last < 2 || f[last] != "commit" {
-			continue
-		}
-		if err := checkIDs(f[1], f[last-1]); err != nil {
-			return nil, err
+			return nil
 		}
 		all = append(all, tag{ref: f[0], id: f[1], commit: f[last-1]})
-	}
+		return checkIDs(f[1], f[last-1])
+	})
 	return all, err
 }
 
-// newestTag is the commit of the tag by which git describes a commit, with an option; empty for none.
-func (c *Cache) newestTag(ctx context.Context, option, commit string) (string, error) {
-	name, err := line(c.run(ctx, command{args: []string{"describe", "--abbrev=0", "--candidates=1", option}, ids: []string{commit}}))
-	if exitCode(err) == 128 { // there is none
-		return "", ctx.Err()
-	}
-	if err != nil {
-		return "", err
-	}
-	return line(c.run(ctx, command{args: []string{"rev-parse", "--verify", "--end-of-options", "refs/tags/" + name + "^{commit}"}}))
-}
-
-// pack copies the history of the branch into the agent's git directory, and no other object. Nothing is
-// compressed again: that would take longer than the disk is worth.
+// pack copies the history of the branch into the agent's git directory, and no other object. It compresses nothing
+// again, which would take longer than the disk is worth.
 func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, past history, dot string) error {
-	var ends, wanted strings.Builder
-	for _, c := range past.commits {
-		if !past.whole && !past.hasAll(c.parents) {
-			ends.WriteString(c.id + "\n")
-			wanted.WriteString("--shallow " + c.id + "\n")
-		}
+	var wanted strings.Builder
+	ends := past.ends()
+	for _, id := range ends {
+		wanted.WriteString("--shallow " + id + "\n")
 	}
 	wanted.WriteString(spec.Commit + "\n")
 	if spec.Files != "" {
-		wanted.WriteString(spec.Files + "^{tree}\n") // which the index names
+		wanted.WriteString(spec.Files + "^{tree}\n") // the index names its objects
 	}
 	for _, t := range past.tags {
 		wanted.WriteString(t.id + "\n")
@@ -183,22 +176,35 @@ func (w *Workspace) pack(ctx context.Context, spec CheckoutSpec, past history, d
 	if _, err := w.run(ctx, command{args: args, stdin: wanted.String()}); err != nil {
 		return err
 	}
-	if ends.Len() == 0 {
+	if len(ends) == 0 {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(dot, "shallow"), []byte(ends.String()), 0o600)
+	return os.WriteFile(filepath.Join(dot, "shallow"), []byte(strings.Join(ends, "\n")+"\n"), 0o600)
 }
 
-func (h history) hasAll(commits []string) bool {
-	return !slices.ContainsFunc(commits, func(id string) bool { return !h.has(id) })
+// ends are the commits where a history that is not whole stops: git takes them as commits without parents. A merge must
+// not be one, because its other parent would go. Its missing parents are ends instead, and come with their files.
+func (h history) ends() (ends []string) {
+	if h.whole {
+		return nil
+	}
+	for _, c := range h.commits {
+		missing := slices.DeleteFunc(slices.Clone(c.parents), h.has)
+		if len(missing) > 0 && len(missing) == len(c.parents) {
+			missing = []string{c.id}
+		}
+		ends = append(ends, missing...)
+	}
+	slices.Sort(ends)
+	return slices.Compact(ends)
 }
 
-// writeRefs gives the agent's git directory the tags of its history, and the base that its branch began from.
+// writeRefs gives the agent's git directory the tags of its history, and origin/BASE where the branch began.
 func (w *Workspace) writeRefs(ctx context.Context, spec CheckoutSpec, past history, dot string) error {
 	var refs strings.Builder
 	for _, t := range past.tags {
 		fmt.Fprintf(&refs, "%s %s\n", t.id, t.ref)
-		if t.id != t.commit {
+		if t.annotated() {
 			fmt.Fprintf(&refs, "^%s\n", t.commit)
 		}
 	}
@@ -226,33 +232,119 @@ func (w *Workspace) writeRefs(ctx context.Context, spec CheckoutSpec, past histo
 
 // When tags are fetched. Our choice.
 const (
-	tagsEach = 10 * time.Minute // a version that is older than that is no release's
-	tagsTime = 2 * time.Minute  // longer than the tags of most repositories take
-	tagsRest = time.Hour        // after tags that took longer, or that the server did not send
+	tagsEach = 10 * time.Minute // a build needs no version that is newer
+	tagsTime = 2 * time.Minute
+	tagsHold = 20 * time.Second // with the lock; tag objects are small
+	tagsRest = time.Hour        // after an error
 )
 
-// FetchTags brings the tags of the remote into the cache, where that was not done within the last minutes. They are not
-// needed to work: an error is a reason to go on without the new ones.
+// FetchTags brings the remote's tags of commits in the cache, unless it did so within the last minutes. It fetches no
+// other commit. An attempt can do without new tags.
 func (c *Cache) FetchTags(ctx context.Context, r Remote) error {
 	stamp := filepath.Join(c.dir, "pawl.tags") // its time is when the tags were fetched last
 	if info, err := os.Stat(stamp); err == nil && time.Since(info.ModTime()) < tagsEach {
 		return nil
 	}
-	held, err := c.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer held.Close()
 	if err := os.WriteFile(stamp, nil, 0o600); err != nil {
 		return err
 	}
-	args := []string{"fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", r.URL, "+refs/tags/*:refs/tags/*"}
 	bounded, cancel := context.WithTimeout(ctx, tagsTime)
 	defer cancel()
-	_, err = c.run(bounded, command{args: args, remote: &r, files: []*os.File{held}})
+	there, err := c.remoteTags(bounded, r)
+	if err == nil {
+		err = c.takeTags(bounded, r, there)
+	}
 	if err != nil && ctx.Err() == nil {
 		later := time.Now().Add(tagsRest)
 		err = errors.Join(fmt.Errorf("fetch tags: %w", err), os.Chtimes(stamp, later, later))
 	}
 	return err
+}
+
+// remoteTags are the remote's tags of commits in the cache, by reference.
+func (c *Cache) remoteTags(ctx context.Context, r Remote) (map[string]tag, error) {
+	all := map[string]tag{}
+	ask := command{args: []string{"ls-remote", "--tags", "--", r.URL}, remote: &r}
+	err := c.eachUpTo(ctx, ask, '\n', func(line string) error {
+		id, name, _ := strings.Cut(line, "\t")
+		ref, peeled := strings.CutSuffix(name, "^{}")
+		t := tag{ref: ref, id: id, commit: id}
+		if peeled {
+			t.id = all[ref].id
+		}
+		if !strings.HasPrefix(ref, "refs/tags/") || !validRef(ref) {
+			return nil
+		}
+		if all[ref] = t; len(all) > maxTags {
+			return tooLarge("more than %d tags", maxTags)
+		}
+		return checkIDs(t.id, t.commit)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var ids strings.Builder
+	for _, t := range all {
+		ids.WriteString(t.commit + "\n")
+	}
+	here := map[string]bool{}
+	check := command{args: []string{"cat-file", "--batch-check"}, stdin: ids.String()}
+	err = c.eachUpTo(ctx, check, '\n', func(line string) error {
+		if f := strings.Fields(line); len(f) == 3 && f[1] == "commit" { // id, type, size
+			here[f[0]] = true
+		}
+		return nil
+	})
+	maps.DeleteFunc(all, func(_ string, t tag) bool { return !here[t.commit] })
+	return all, err
+}
+
+// takeTags makes the cache's tags equal the remote's.
+func (c *Cache) takeTags(ctx context.Context, r Remote, there map[string]tag) error {
+	ctx, cancel := context.WithTimeout(ctx, tagsHold)
+	defer cancel()
+	held, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	old := map[string]string{} // reference → id
+	list := command{args: []string{"for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"}}
+	err = c.eachUpTo(ctx, list, '\n', func(line string) error {
+		id, ref, _ := strings.Cut(line, " ")
+		old[ref] = id
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var remove, point, fetch strings.Builder
+	for ref := range old {
+		if _, ok := there[ref]; !ok {
+			remove.WriteString("delete " + ref + "\n")
+		}
+	}
+	for ref, t := range there {
+		switch {
+		case old[ref] == t.id:
+		case t.annotated():
+			fetch.WriteString("+" + ref + ":" + ref + "\n")
+		default:
+			point.WriteString("update " + ref + " " + t.id + "\n")
+		}
+	}
+	for _, step := range []command{
+		{args: []string{"update-ref", "--stdin"}, stdin: remove.String()}, // before a tag takes the name as its folder
+		{args: []string{"update-ref", "--stdin"}, stdin: point.String()},
+		{args: []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--stdin", "--", r.URL}, stdin: fetch.String(), remote: &r},
+	} {
+		if step.stdin == "" {
+			continue
+		}
+		step.files = []*os.File{held}
+		if _, err := c.run(ctx, step); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -80,6 +80,7 @@ func TestToolsThatAskGitForVersionsWorkInACheckout(t *testing.T) {
 
 func TestMovedAndDeletedTagsAreFollowed(t *testing.T) {
 	dir, tip := released(t, 3, func(int) string { return "" })
+	sh(t, dir, "tag", "-a", "v8.0.0", "-m", "v8", "HEAD~1")
 	cache := open(t)
 	fetch := func() {
 		t.Helper()
@@ -92,19 +93,87 @@ func TestMovedAndDeletedTagsAreFollowed(t *testing.T) {
 	}
 	fetch()
 	sh(t, dir, "tag", "-f", "light", tip)
-	sh(t, dir, "tag", "-d", "v9.0.0")
+	sh(t, dir, "tag", "-d", "v8.0.0")
 	fetch() // at once: they are as they were
 	if all, err := cache.tags(t.Context()); err != nil || len(all) != 2 || all[0].commit == tip {
 		t.Errorf("%v, %v", all, err)
 	}
-	sh(t, dir, "tag", "v9.0.0/then-a-folder", tip)
+	sh(t, dir, "tag", "v8.0.0/then-a-folder", tip)
 	ago := time.Now().Add(-2 * tagsEach)
 	if err := os.Chtimes(filepath.Join(cache.dir, "pawl.tags"), ago, ago); err != nil {
 		t.Fatal(err)
 	}
 	fetch()
 	all, err := cache.tags(t.Context())
-	if err != nil || len(all) != 2 || all[0].commit != tip || all[1].ref != "refs/tags/v9.0.0/then-a-folder" {
+	if err != nil || len(all) != 2 || all[0].commit != tip || all[1].ref != "refs/tags/v8.0.0/then-a-folder" {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// large is a checkout of a branch of a repository whose history does not come whole, from a commit.
+func large(t *testing.T, dir, branch, from string) *Workspace {
+	t.Helper()
+	cache := open(t)
+	cache.whole = 0
+	tips, err := cache.Fetch(t.Context(), Remote{URL: dir}, branch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cache.FetchTags(t.Context(), Remote{URL: dir}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := cache.Checkout(t.Context(), CheckoutSpec{Commit: tips[branch], Dir: filepath.Join(t.TempDir(), "attempt"), Base: branch, From: from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	sh(t, w.Dir, "fsck", "--strict")
+	return w
+}
+
+func TestAMergeOfAnOldBranchDoesNotCutTheHistoryOfALargeRepository(t *testing.T) {
+	dir, _ := released(t, shortHistory+10, func(int) string { return "" })
+	sh(t, dir, "tag", "-d", "light")
+	tree := sh(t, dir, "rev-parse", "HEAD^{tree}")
+	root := sh(t, dir, "rev-list", "--max-parents=0", "main")
+	const by = "A <a@example.org> 1359452800 +0000"
+	old := rawObject(t, dir, "commit", "tree "+tree+"\nparent "+root+"\nauthor "+by+"\ncommitter "+by+"\n\nold\n")
+	from := sh(t, dir, "rev-parse", "HEAD~5")
+	merge := sh(t, dir, "commit-tree", "-m", "merge", "-p", "HEAD", "-p", old, "HEAD^{tree}")
+	sh(t, dir, "reset", "-q", "--hard", merge)
+	w := large(t, dir, "main", from)
+	if got := sh(t, w.Dir, "rev-list", "--count", "--first-parent", "HEAD"); got != fmt.Sprint(shortHistory) {
+		t.Errorf("%s commits, want %d", got, shortHistory)
+	}
+	if got := sh(t, w.Dir, "rev-list", "--count", "--first-parent", "origin/main..HEAD"); got != "6" {
+		t.Errorf("%s commits since origin/main, want 6", got)
+	}
+	sh(t, w.Dir, "diff", "--quiet", "HEAD^2", "HEAD")
+}
+
+func TestATagObjectIsFoundUnderAnyName(t *testing.T) {
+	dir, _ := released(t, shortHistory+10, func(int) string { return "" })
+	sh(t, dir, "tag", "-d", "light", "v9.0.0")
+	sh(t, dir, "tag", "-a", "other", "-m", "other", "HEAD~55")
+	sh(t, dir, "update-ref", "refs/tags/release/v3", "other")
+	sh(t, dir, "tag", "-d", "other")
+	w := large(t, dir, "main", "")
+	if got := sh(t, w.Dir, "rev-list", "--count", "release/v3..HEAD"); got != "55" {
+		t.Errorf("%s commits since the tag, want 55", got)
+	}
+}
+
+func TestTagsBringNoHistoryOfTheirOwn(t *testing.T) {
+	dir, _ := released(t, 3, func(int) string { return "" })
+	cache := open(t)
+	if _, err := cache.Fetch(t.Context(), Remote{URL: dir}, "main"); err != nil {
+		t.Fatal(err)
+	}
+	if err := cache.FetchTags(t.Context(), Remote{URL: dir}); err != nil {
+		t.Fatal(err)
+	}
+	side := sh(t, dir, "rev-parse", "side")
+	if _, err := cache.run(t.Context(), command{args: []string{"cat-file", "-e", side}}); err == nil {
+		t.Error("the tag of a branch that was not fetched brought its commits")
 	}
 }
