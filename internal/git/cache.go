@@ -51,7 +51,7 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 		return nil, fmt.Errorf("open a cache: %w", err)
 	}
 	c := &Cache{program: p.with("GIT_DIR=" + dir), plain: p, dir: dir, whole: fullCache}
-	if c.created() { // the usual case, which need not wait for a running fetch
+	if created(dir) { // the usual case, which need not wait for a running fetch
 		return c, nil
 	}
 	held, err := c.lock(ctx)
@@ -59,7 +59,7 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 		return nil, err
 	}
 	defer held.Close()
-	if c.created() {
+	if created(dir) {
 		return c, nil
 	}
 	if err := initialise(dir, "main", true); err != nil {
@@ -68,9 +68,9 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	return c, nil
 }
 
-// created reports whether the repository exists. initialise writes the attributes file last, so it proves the rest.
-func (c *Cache) created() bool {
-	have, err := os.ReadFile(filepath.Join(c.dir, "info", "attributes"))
+// created reports whether a cache exists. initialise writes the attributes file last, so it proves the rest.
+func created(dir string) bool {
+	have, err := os.ReadFile(filepath.Join(dir, "info", "attributes"))
 	return err == nil && string(have) == attributes
 }
 
@@ -309,10 +309,13 @@ func (c *Cache) Files(ctx context.Context, commit string, wanted func(path strin
 	return files, err
 }
 
+// lockFile is the file that the cache's writer locks.
+const lockFile = "pawl.lock"
+
 // lock locks the cache for one writer among all goroutines and processes, until the file is closed: pass it to the
 // git process as well, so that a git that outlives a killed Pawl still holds it.
 func (c *Cache) lock(ctx context.Context) (*os.File, error) {
-	f, err := wait.Lock(ctx, filepath.Join(c.dir, "pawl.lock"), math.MaxInt64)
+	f, err := wait.Lock(ctx, filepath.Join(c.dir, lockFile), math.MaxInt64)
 	if err != nil {
 		return nil, fmt.Errorf("lock the cache: %w", err)
 	}
@@ -343,7 +346,7 @@ func (c *Cache) clean() error {
 		return fmt.Errorf("look for stale files: %w", err)
 	}
 	for _, path := range stale {
-		if filepath.Base(path) == "pawl.lock" {
+		if filepath.Base(path) == lockFile {
 			continue
 		}
 		if err := os.Remove(path); err != nil {

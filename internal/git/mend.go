@@ -4,54 +4,161 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"sync"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawlbot/pawl/internal/wait"
 )
 
-// ErrDamaged: the cache was damaged again soon after it was replaced. The cause is likely to be the disk.
-var ErrDamaged = errors.New("the clone on this server is damaged again after it was replaced: check its disk")
+var (
+	// ErrDamaged: the cache was damaged again soon after it was replaced. The cause is likely to be the disk.
+	ErrDamaged = errors.New("the clone on this server is damaged again after it was replaced: check its disk")
+
+	errBorrowed = errors.New("the clone on this server is damaged; Pawl replaces it when no attempt uses it any more")
+	errUnknown  = errors.New("the clone on this server may be damaged: Pawl could not check it")
+)
+
+// Our choice.
+const (
+	checkEach   = 10 * time.Minute // between two checks of one cache
+	checkTime   = 2 * time.Minute  // for one check: git reads some GB in it
+	replaceEach = time.Hour        // between two replacements of one cache, which fetch the repository whole
+)
+
+// finding is the result of a check.
+type finding string
 
 const (
-	// asideFor is the time between two replacements of one cache. Our choice: a repository is fetched whole once an
-	// hour at most.
-	asideFor = time.Hour
-	// fsckTime bounds one check of a cache. Our choice: git reads some GB in it.
-	fsckTime = 5 * time.Minute
+	sound    finding = "sound"
+	unknown  finding = "unknown"
+	damaged  finding = "damaged"
+	replaced finding = "replaced" // it was damaged
 )
 
-// asideOf is where a damaged cache is kept for the operator. A later one takes its place.
-func asideOf(dir string) string { return dir + ".damaged" }
+// Damaged is where a damaged cache is put before it is deleted. A killed process may leave it.
+func Damaged(dir string) string { return dir + ".damaged" }
 
-// mending lets one goroutine at a time replace a cache.
-var mending sync.Mutex
-
-// Mend replaces a damaged cache after an error that nothing else explains. It moves the cache aside, so that the next
-// Open begins an empty one, and reports whether it did. A sound cache stays. A cache that was moved aside within the
-// last hour is ErrDamaged.
+// Mend deletes a damaged cache after an error that nothing else explains, so that the next Open begins an empty one. It
+// reports whether it did. Attempts borrow objects from the cache, so that it stays until the last of them has ended. A
+// check of the same cache that another goroutine or process began is not waited for.
 func Mend(ctx context.Context, dir string, cause error) (bool, error) {
 	if ctx.Err() != nil || explained(cause) {
 		return false, nil
 	}
-	mending.Lock()
-	defer mending.Unlock()
-	sound, err := sound(ctx, dir)
-	if sound || err != nil {
-		return false, err
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		return false, nil
 	}
-	aside := asideOf(dir)
-	if last, err := os.Lstat(aside); err == nil && time.Since(last.ModTime()) < asideFor {
-		return false, fmt.Errorf("%w (%w)", ErrDamaged, cause)
+	log, err := wait.Lock(ctx, dir+".checked", 0)
+	if errors.Is(err, wait.ErrLocked) {
+		return false, nil
 	}
-	if err := os.RemoveAll(aside); err != nil {
-		return false, fmt.Errorf("remove the damaged clone from before: %w", err)
+	if err != nil {
+		return false, fmt.Errorf("%w (%w: %w)", cause, errUnknown, err)
 	}
-	if err := os.Rename(dir, aside); err != nil {
-		return false, fmt.Errorf("set a damaged clone aside: %w", err)
+	defer log.Close()
+	found, why := look(ctx, dir, log)
+	switch found {
+	case replaced:
+		return true, nil
+	case sound:
+		return false, nil
+	default:
+		return false, fmt.Errorf("%w (%w)", why, cause)
 	}
-	now := time.Now()
-	return true, os.Chtimes(aside, now, now)
+}
+
+// look checks a cache, and replaces it if it is damaged. The file has the last finding, and gets the new one.
+func look(ctx context.Context, dir string, log *os.File) (found finding, why error) {
+	last, age, err := lastFinding(log)
+	if err != nil {
+		return unknown, fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	if age < checkEach && last == sound {
+		return sound, nil
+	}
+	if age < checkEach && last == unknown {
+		return unknown, errUnknown
+	}
+	again := last == replaced && age < replaceEach
+	found, why = damaged, nil
+	if last != damaged {
+		found, why = check(ctx, dir)
+	}
+	if ctx.Err() != nil {
+		return unknown, context.Cause(ctx)
+	}
+	if found == damaged && again {
+		return damaged, ErrDamaged
+	}
+	if found == damaged {
+		found, why = replace(ctx, dir)
+	}
+	if again && found == sound {
+		return sound, nil // the time of the replacement is still needed
+	}
+	_, err = log.WriteAt([]byte(found+"\n"), 0)
+	if err == nil {
+		err = log.Truncate(int64(len(found) + 1))
+	}
+	return found, errors.Join(why, err)
+}
+
+func lastFinding(log *os.File) (finding, time.Duration, error) {
+	text, err := line(io.ReadAll(log))
+	if err != nil {
+		return "", 0, err
+	}
+	info, err := log.Stat()
+	if err != nil {
+		return "", 0, err
+	}
+	return finding(text), time.Since(info.ModTime()), nil
+}
+
+// replace deletes a cache that nobody uses.
+func replace(ctx context.Context, dir string) (finding, error) {
+	// A lock that cannot be opened is damaged as well, and nobody has it.
+	writer, err := wait.Lock(ctx, filepath.Join(dir, lockFile), 0)
+	if errors.Is(err, wait.ErrLocked) {
+		return damaged, errBorrowed
+	}
+	if err == nil {
+		defer writer.Close()
+	}
+	borrower, err := borrow(dir, unix.LOCK_EX)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return damaged, errBorrowed
+	}
+	if err == nil {
+		defer borrower.Close()
+	}
+	gone := Damaged(dir)
+	if err := Remove(gone); err != nil {
+		return damaged, fmt.Errorf("delete a damaged clone: %w", err)
+	}
+	if err := os.Rename(dir, gone); err != nil {
+		return damaged, fmt.Errorf("set a damaged clone aside: %w", err)
+	}
+	_ = Remove(gone) // what is left goes with the next one, or at the next start
+	return replaced, nil
+}
+
+// borrow locks a cache against its replacement until the file is closed: shared among checkouts.
+func borrow(dir string, how int) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "pawl.borrowed"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("use the cache: %w", err)
+	}
+	return f, nil
 }
 
 // explained reports whether an error has a reason outside of the cache: it is of a kind of this package, or no error of
@@ -64,34 +171,48 @@ func explained(err error) bool {
 	return !ofFile
 }
 
-// sound reports whether git can read the cache in dir: every reference and every object. A cache that does not exist is
-// sound.
-func sound(ctx context.Context, dir string) (bool, error) {
-	info, err := os.Stat(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return true, nil
-	}
-	if err != nil || !info.IsDir() {
-		return false, err
+// check looks for damage: quickly for missing objects and broken references, then in every object.
+func check(ctx context.Context, dir string) (finding, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return damaged, nil
 	}
 	p, err := findProgram()
 	if err != nil {
-		return false, err
+		return unknown, fmt.Errorf("%w: %w", errUnknown, err)
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return false, err
-	}
-	check, cancel := context.WithTimeout(ctx, fsckTime)
+	complete := created(dir)
+	bounded, cancel := context.WithTimeoutCause(ctx, checkTime, fmt.Errorf("no result after %s", checkTime))
 	defer cancel()
-	args := []string{"fsck", "--no-dangling", "--no-progress"}
-	_, err = p.with("GIT_DIR="+dir).run(check, command{args: args})
-	if check.Err() != nil { // nothing is known of so large a cache
-		return true, ctx.Err()
+	for _, depth := range []string{"--connectivity-only", "--full"} {
+		args := []string{"fsck", "--no-dangling", "--no-progress", depth}
+		_, err := p.with("GIT_DIR="+dir).run(bounded, command{args: args})
+		found := judge(err)
+		if found == damaged && complete != created(dir) { // another process was making it
+			return sound, nil
+		}
+		if found != sound {
+			return found, fmt.Errorf("%w: %w", errUnknown, err)
+		}
 	}
+	return sound, nil
+}
+
+// shortages are texts of errno(3), and of git, for a machine that lacks memory, processes, open files or a permission.
+var shortages = []string{"ut of memory", "Cannot allocate memory", "Resource temporarily unavailable", "Too many open files", "Permission denied"}
+
+// judge reads the result of git fsck. A check that was killed, ran out of time or lacked memory proves no damage.
+func judge(err error) finding {
+	failed, ofGit := errors.AsType[*commandError](err)
 	switch {
-	case exitCode(err) > 0, errors.Is(err, ErrTooLarge):
-		return false, nil
-	default: // a killed check says nothing about the cache
-		return true, err
+	case err == nil:
+		return sound
+	case errors.Is(err, ErrTooLarge): // a list of faults
+		return damaged
+	case !ofGit, containsAny(failed.stderr, shortages):
+		return unknown
+	case exitCode(err) > 0, strings.Contains(failed.stderr, "error: "):
+		return damaged
+	default:
+		return unknown
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 type limits struct {
@@ -48,6 +50,7 @@ type Workspace struct {
 	root       string // contains the checkout and gitDir
 	gitDir     string
 	cache      *Cache
+	borrowed   *os.File // keeps the cache from being replaced
 	limits     limits
 }
 
@@ -89,6 +92,9 @@ func (c *Cache) Reopen(ctx context.Context, spec CheckoutSpec) (*Workspace, erro
 	}
 	w := c.workspace(root)
 	_ = os.Remove(filepath.Join(w.gitDir, "index.lock")) // a killed git's
+	if w.borrowed, err = borrow(c.dir, unix.LOCK_SH); err != nil {
+		return nil, fmt.Errorf("reopen a checkout: %w", err)
+	}
 	return w, w.begin(ctx, spec)
 }
 
@@ -101,7 +107,10 @@ func (w *Workspace) begin(ctx context.Context, spec CheckoutSpec) (err error) {
 	return err
 }
 
-func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) error {
+func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) (err error) {
+	if w.borrowed, err = borrow(w.cache.dir, unix.LOCK_SH); err != nil {
+		return err
+	}
 	if err := initialise(w.gitDir, "main", true); err != nil {
 		return err
 	}
@@ -223,8 +232,16 @@ func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 	return sha, nil
 }
 
+// Leave ends this process's use of the checkout, whose files stay.
+func (w *Workspace) Leave() {
+	if w.borrowed != nil {
+		w.borrowed.Close()
+	}
+}
+
 // Close removes the checkout with everything in it, also read-only directories.
 func (w *Workspace) Close() error {
+	w.Leave()
 	// Without its git directory it does not count as complete: a kill may come in between.
 	if err := errors.Join(Remove(w.gitDir), Remove(w.root)); err != nil {
 		return fmt.Errorf("remove the checkout: %w", err)

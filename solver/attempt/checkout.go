@@ -80,7 +80,11 @@ func (c *checkout) Close() {
 	if c.monitor != nil {
 		c.monitor.files.root.Close()
 	}
-	if c.ws == nil || c.handed != nil { // if the log does not take the handover, only the files are left
+	if c.ws == nil {
+		return
+	}
+	if c.handed != nil { // if the log does not take the handover, only the files are left
+		c.ws.Leave()
 		return
 	}
 	if err := c.ws.Close(); err != nil {

@@ -1,6 +1,8 @@
 package attempt
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pawlbot/pawl/config"
+	"github.com/pawlbot/pawl/internal/git"
 	"github.com/pawlbot/pawl/internal/store"
 	"github.com/pawlbot/pawl/policy"
 	"github.com/pawlbot/pawl/solver/thread"
@@ -118,7 +121,14 @@ func TestWorkStaysWhileItsAttemptRunsHereAndGoesOnceAnotherNodeWentOn(t *testing
 			t.Fatal(err)
 		}
 	}
+	damaged := git.Damaged(s.cloneOf(here))
+	if err := os.MkdirAll(damaged, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	kept, err := s.CleanWork(t.Context())
+	if _, left := os.Lstat(damaged); !errors.Is(left, fs.ErrNotExist) {
+		t.Errorf("a damaged clone that was set aside is left: %v", left)
+	}
 	if err != nil || !slices.Equal(kept, []thread.ID{here}) || !slices.Equal(work(), []int{1}) {
 		t.Fatalf("at the start: kept %v, left %v, %v; want what runs here", kept, work(), err)
 	}

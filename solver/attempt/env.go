@@ -255,8 +255,12 @@ func (e *Env) CleanWork(ctx context.Context) (kept []thread.ID, err error) {
 		n, _ := strconv.Atoi(name[2])
 		threads = append(threads, thread.ID{Owner: name[0], Name: name[1], Number: n})
 	}
+	damaged, err := filepath.Glob(git.Damaged(filepath.Join(e.Config.DataDir, "repos", "*", "*.git")))
+	if err != nil {
+		return nil, err
+	}
 	kept, err = e.CleanWorkOf(ctx, threads)
-	return kept, errors.Join(err, clean(old...))
+	return kept, errors.Join(err, clean(old...), clean(damaged...))
 }
 
 // lookAtFolder limits the wait for a folder that an attempt may be using.

@@ -261,6 +261,7 @@ func (a *Attempt) Salvage(ctx context.Context) (*thread.Unfinished, error) {
 	if c.ws, err = a.Ground.cache.Reopen(ctx, c.checkout()); err != nil {
 		return nil, err
 	}
+	defer c.ws.Leave()
 	if _, err := c.ws.Restore(ctx, c.adapter.Unguarded); err != nil {
 		return nil, err
 	}
