@@ -89,10 +89,15 @@ func (c *Cache) LastSubjects(ctx context.Context, commit string, most int) ([]st
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
 }
 
-// Authored are the last commits after since, up to a commit, each as "short id first line, by author".
+// Authored are the last commits up to a commit, each as "short id first line, by author"; without those before since,
+// unless it is empty.
 func (c *Cache) Authored(ctx context.Context, since, to string, most int) ([]string, error) {
 	args := []string{"log", "-z", "--format=%h %s, by %an", fmt.Sprintf("--max-count=%d", most)}
-	out, err := c.run(ctx, command{args: args, ids: []string{"^" + since, to}})
+	ids := []string{to}
+	if since != "" {
+		ids = append(ids, "^"+since)
+	}
+	out, err := c.run(ctx, command{args: args, ids: ids})
 	if err != nil {
 		return nil, fmt.Errorf("commits since %s: %w", since, err)
 	}

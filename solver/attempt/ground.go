@@ -219,17 +219,19 @@ func (g *Ground) fetch(ctx context.Context, t thread.ID, n thread.Details) (*thr
 // maxInherited bounds the commits of a branch that a receipt names.
 const maxInherited = 20
 
-// inherit names the commits that an unknown branch holds. The attempt starts at the base if the branch holds none.
+// inherit names the commits that an unknown branch holds: since its base, or since the default branch if the base is
+// gone. The attempt starts there if the branch holds none.
 func (g *Ground) inherit(ctx context.Context) (err error) {
 	g.Inherited = nil
-	if !g.Unknown || g.Tip == "" || g.Into == "" {
+	if !g.Unknown || g.Tip == "" {
 		return nil
 	}
-	if g.Inherited, err = g.cache.Authored(ctx, g.Into, g.Tip, maxInherited); err != nil {
+	since := cmp.Or(g.Into, g.settings)
+	if g.Inherited, err = g.cache.Authored(ctx, since, g.Tip, maxInherited); err != nil {
 		return err
 	}
 	if len(g.Inherited) == 0 {
-		g.Start = g.Into
+		g.Start = since
 	}
 	return nil
 }
