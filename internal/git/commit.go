@@ -181,7 +181,8 @@ type change struct {
 	oldID, newID string // object ids; zeros for none
 }
 
-// maxChanges limits the answer of changes. It is above the attempt's limits, because a merge may bring in more.
+// maxChanges limits the files of a change. Measured with 200,000 small new files on two cores: Snapshot takes 17 s, all
+// that follows as long again.
 const maxChanges = 200_000
 
 // differences are the changes from one tree or commit to another.

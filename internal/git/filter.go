@@ -17,12 +17,11 @@ const maxPointer = 1024
 // pointer matches a pointer of Git LFS, by its specification, and of its two earlier names.
 var pointer = regexp.MustCompile(`^version https?://\S+\n(ext-\d+-\S+ sha256:[0-9a-f]{64}\n)*oid sha256:[0-9a-f]{64}\nsize \d+\n?$`)
 
-// lfs is the value of the attribute filter for files that Git LFS keeps.
+// lfs is the filter of files in Git LFS.
 const lfs = "lfs"
 
-// Unfiltered are the regular files that a tree changes and whose attribute filter names a program: Git LFS, or one that
-// encrypts. Pawl runs no filter, so that their contents would be committed as they are. Pointers of Git LFS and empty
-// files are none of them.
+// Unfiltered lists the changed regular files whose attribute filter names a program, such as Git LFS or an encryption.
+// Pawl runs no filter: a commit would hold their contents raw. Pointers of Git LFS and empty files may be committed.
 func (w *Workspace) Unfiltered(ctx context.Context, from, tree string) ([]Left, error) {
 	changes, err := w.changes(ctx, from, tree)
 	if err != nil {
@@ -65,13 +64,13 @@ func reasonOf(filter string) string {
 	return fmt.Sprintf("Pawl does not run filter=%.50s of .gitattributes", filter)
 }
 
-// filtered is a path with the value of its attribute filter.
+// filtered is a path with its filter.
 type filtered struct{ path, name string }
 
-// filters are those among some paths, each ended by a NUL byte, that have a filter by the .gitattributes of a tree.
+// filters finds the paths with a filter in the .gitattributes of a tree. A NUL byte ends each path.
 func (w *Workspace) filters(ctx context.Context, tree, paths string) (all []filtered, err error) {
 	err = w.withIndex(ctx, tree, func(dir string, index []string) error {
-		// The host's own directory overrides all filters: this one overrides nothing.
+		// The attributes of the host's git directory would override all filters.
 		plain := filepath.Join(dir, "plain.git")
 		if err := initialise(plain, "main", true); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -134,7 +135,8 @@ func (s *sorter) sort(path string) error {
 		return nil
 	}
 	if s.files++; s.files > s.limits.files {
-		return tooLarge("more than %d files changed; add what is generated to .gitignore", s.limits.files)
+		folder, n := s.fullest()
+		return tooLarge("more than %d files changed, %d of them in %.200q; add what is generated to .gitignore", s.limits.files, n, folder)
 	}
 	s.seen[path] = true
 	if strings.HasSuffix(path, "/") {
@@ -161,6 +163,24 @@ func (s *sorter) sort(path string) error {
 		return nil
 	}
 	return s.sortFile(path, info)
+}
+
+// fullest is the folder at the top with most of the changed files.
+func (s *sorter) fullest() (folder string, most int) {
+	count := map[string]int{}
+	for path := range s.seen {
+		top, _, within := strings.Cut(path, "/")
+		if !within {
+			top = "."
+		}
+		count[top]++
+	}
+	for _, top := range slices.Sorted(maps.Keys(count)) {
+		if count[top] > most {
+			folder, most = top, count[top]
+		}
+	}
+	return folder, most
 }
 
 func (s *sorter) sortFile(path string, info fs.FileInfo) error {

@@ -80,7 +80,7 @@ func (c *Cache) workspace(root string) *Workspace {
 	return &Workspace{
 		Dir: dir, program: c.plain.with("GIT_DIR="+gitDir, "GIT_WORK_TREE="+dir), root: root, gitDir: gitDir, cache: c,
 		trees:  map[string]string{},
-		limits: limits{files: 20_000, fileBytes: 64 << 20, totalBytes: 512 << 20, time: 2 * time.Minute},
+		limits: limits{files: maxChanges, fileBytes: 64 << 20, totalBytes: 512 << 20, time: 2 * time.Minute},
 	}
 }
 

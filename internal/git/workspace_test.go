@@ -253,8 +253,8 @@ func TestTooManyFilesAreRefusedAndTooManyBytesLeftOut(t *testing.T) {
 		return w
 	}
 	w := bounded()
-	write(t, w.Dir, map[string]string{"1": "", "2": "", "3": "", "4": "", "5": "", "6": ""})
-	if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "more than 5 files") {
+	write(t, w.Dir, map[string]string{"1": "", "gen/2": "", "gen/a/3": "", "gen/4": "", "5": "", "gen/6": ""})
+	if _, err := w.Snapshot(t.Context()); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), `more than 5 files changed, 3 of them in "gen"`) {
 		t.Error(err)
 	}
 	w = bounded()
