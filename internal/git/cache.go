@@ -58,20 +58,23 @@ func Open(ctx context.Context, dir string) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer held.Close()
-	if created(dir) {
-		return c, nil
-	}
-	if err := initialise(dir, "main", true); err != nil {
-		return nil, fmt.Errorf("create the cache %s: %w", dir, err)
-	}
-	return c, nil
+	return c, held.Close()
 }
 
-// created reports whether a cache exists. initialise writes the attributes file last, so it proves the rest.
+// created reports whether a cache has the files of initialise, which writes folders first.
 func created(dir string) bool {
-	have, err := os.ReadFile(filepath.Join(dir, "info", "attributes"))
-	return err == nil && string(have) == attributes
+	return !slices.ContainsFunc(files("main", true), func(f file) bool {
+		have, err := os.ReadFile(filepath.Join(dir, f.name))
+		return err != nil || string(have) != f.content
+	})
+}
+
+// file is a small file of a git directory.
+type file struct{ name, content string }
+
+func files(branch string, bare bool) []file {
+	config := fmt.Sprintf("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = %t\n\tlogallrefupdates = %t\n", bare, !bare)
+	return []file{{"config", config}, {"HEAD", "ref: refs/heads/" + branch + "\n"}, {"info/attributes", attributes}}
 }
 
 // initialise makes a repository in dir, if it is missing or incomplete, by writing its few files: that takes no
@@ -82,13 +85,8 @@ func initialise(dir, branch string, bare bool) error {
 			return err
 		}
 	}
-	config := fmt.Sprintf("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = %t\n\tlogallrefupdates = %t\n", bare, !bare)
-	for _, file := range []struct{ name, content string }{
-		{"config", config},
-		{"HEAD", "ref: refs/heads/" + branch + "\n"},
-		{"info/attributes", attributes}, // the last one, see created
-	} {
-		if err := os.WriteFile(filepath.Join(dir, file.name), []byte(file.content), 0o600); err != nil {
+	for _, f := range files(branch, bare) {
+		if err := os.WriteFile(filepath.Join(dir, f.name), []byte(f.content), 0o600); err != nil {
 			return err
 		}
 	}
@@ -319,11 +317,22 @@ func (c *Cache) lock(ctx context.Context) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the cache: %w", err)
 	}
-	if err := c.clean(); err != nil {
+	if err := errors.Join(c.clean(), complete(c.dir)); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// complete makes the cache where it is missing, incomplete or has other contents in its small files.
+func complete(dir string) error {
+	if created(dir) {
+		return nil
+	}
+	if err := initialise(dir, "main", true); err != nil {
+		return fmt.Errorf("create the cache %s: %w", dir, err)
+	}
+	return nil
 }
 
 // clean removes a killed git's files: with the lock held, nobody else can be using them.

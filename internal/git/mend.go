@@ -176,25 +176,46 @@ func check(ctx context.Context, dir string) (finding, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return damaged, nil
 	}
+	if err := tryFiles(ctx, dir); misplaced(err) {
+		return damaged, err
+	}
 	p, err := findProgram()
 	if err != nil {
 		return unknown, fmt.Errorf("%w: %w", errUnknown, err)
 	}
-	complete := created(dir)
 	bounded, cancel := context.WithTimeoutCause(ctx, checkTime, fmt.Errorf("no result after %s", checkTime))
 	defer cancel()
 	for _, depth := range []string{"--connectivity-only", "--full"} {
 		args := []string{"fsck", "--no-dangling", "--no-progress", depth}
 		_, err := p.with("GIT_DIR="+dir).run(bounded, command{args: args})
 		found := judge(err)
-		if found == damaged && complete != created(dir) { // another process was making it
-			return sound, nil
-		}
 		if found != sound {
 			return found, fmt.Errorf("%w: %w", errUnknown, err)
 		}
 	}
 	return sound, nil
+}
+
+// tryFiles tries what Open and Checkout do with the files of a cache. A lock in use is no error.
+func tryFiles(ctx context.Context, dir string) error {
+	writer, err := wait.Lock(ctx, filepath.Join(dir, lockFile), time.Second) // another process may be making the cache
+	if errors.Is(err, wait.ErrLocked) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer writer.Close()
+	borrowed, err := borrow(dir, unix.LOCK_SH)
+	if err != nil {
+		return err
+	}
+	return errors.Join(complete(dir), borrowed.Close())
+}
+
+// misplaced reports whether a folder is in the place of a file or the other way round.
+func misplaced(err error) bool {
+	return errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
 // shortages are texts of errno(3), and of git, for a machine that lacks memory, processes, open files or a permission.

@@ -71,9 +71,9 @@ func TestADamagedCacheIsReplaced(t *testing.T) {
 		"an empty pack":      func(t *testing.T, c *Cache) { spoil(t, c, "objects/pack/*.pack") },
 		"an empty index":     func(t *testing.T, c *Cache) { spoil(t, c, "objects/pack/*.idx") },
 		"an empty reference": func(t *testing.T, c *Cache) { spoil(t, c, "refs/pawl/*") },
-		"an empty HEAD":      func(t *testing.T, c *Cache) { spoil(t, c, "HEAD") },
-		"noise in config": func(t *testing.T, c *Cache) {
-			if err := os.WriteFile(filepath.Join(c.dir, "config"), []byte("\x00[["), 0o600); err != nil {
+		"a folder as HEAD": func(t *testing.T, c *Cache) {
+			file := filepath.Join(c.dir, "HEAD")
+			if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -84,7 +84,7 @@ func TestADamagedCacheIsReplaced(t *testing.T) {
 		},
 		"a folder as lock": func(t *testing.T, c *Cache) {
 			file := filepath.Join(c.dir, lockFile)
-			if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700), os.Remove(filepath.Join(c.dir, "HEAD"))); err != nil {
+			if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -121,7 +121,7 @@ func TestADamagedCacheIsReplaced(t *testing.T) {
 				t.Errorf("%q are left, want %q", left, want)
 			}
 			mend(t, c, cause, false, nil)
-			spoil(t, c, "HEAD")
+			spoil(t, c, "objects/pack/*.idx")
 			mend(t, c, cause, false, ErrDamaged)
 			age(t, c, 2*replaceEach)
 			mend(t, c, cause, true, nil)
@@ -129,10 +129,38 @@ func TestADamagedCacheIsReplaced(t *testing.T) {
 	}
 }
 
+func TestSmallFilesOfACacheAreWrittenAgainWhileAnAttemptRuns(t *testing.T) {
+	for _, name := range []string{"HEAD", "config", "info/attributes"} {
+		c, dir, tip, cause := fetched(t)
+		w, err := c.Checkout(t.Context(), CheckoutSpec{Commit: tip, Dir: filepath.Join(t.TempDir(), "attempt")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		noise := func() { write(t, c.dir, map[string]string{name: "\x00[["}) }
+		noise()
+		mend(t, c, cause, false, nil)
+		noise()
+		write(t, w.Dir, map[string]string{"a.txt": "b"})
+		s, _ := snapshot(t, w)
+		if _, err := w.Commit(t.Context(), spec(s.Tree, tip)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		noise()
+		again, err := Open(t.Context(), c.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := again.Fetch(t.Context(), Remote{URL: dir}, "main"); err != nil || got["main"] != tip {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
 func TestACacheIsReplacedOnlyForAnErrorThatItExplains(t *testing.T) {
 	c, dir, _, local := fetched(t)
 	_, absent := c.Fetch(t.Context(), Remote{URL: filepath.Join(dir, "none")}, "main")
-	spoil(t, c, "HEAD")
+	spoil(t, c, "objects/pack/*.idx")
 	mend(t, c, nil, false, nil)
 	mend(t, c, absent, false, nil)
 	mend(t, c, errors.New("the database is gone"), false, nil)
@@ -143,7 +171,7 @@ func TestACacheIsReplacedOnlyForAnErrorThatItExplains(t *testing.T) {
 func TestACacheIsCheckedOnceInAWhile(t *testing.T) {
 	c, _, _, cause := fetched(t)
 	mend(t, c, cause, false, nil)
-	spoil(t, c, "HEAD")
+	spoil(t, c, "objects/pack/*.idx")
 	mend(t, c, cause, false, nil)
 	age(t, c, 2*checkEach)
 	mend(t, c, cause, true, nil)
@@ -160,7 +188,7 @@ func TestACacheIsReplacedWhenNoCheckoutBorrowsFromIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spoil(t, c, "HEAD")
+	spoil(t, c, "refs/pawl/*")
 	mend(t, c, cause, false, errBorrowed)
 	write(t, w.Dir, map[string]string{"a.txt": "b"})
 	if _, changes := snapshot(t, w); len(changes) != 1 {
@@ -218,7 +246,7 @@ func TestTwoProcessesReplaceACacheOnce(t *testing.T) {
 		return
 	}
 	c, dir, tip, _ := fetched(t)
-	spoil(t, c, "HEAD")
+	spoil(t, c, "objects/pack/*.idx")
 	var replaced atomic.Int32
 	var all sync.WaitGroup
 	for range 4 {
