@@ -2,6 +2,7 @@ package solver_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -68,6 +69,28 @@ func TestADamagedCloneIsReplaced(t *testing.T) {
 			aLine(a)
 			a.Must(damage(a))
 			a.Push("main", "docs: a page", "b.txt", "b\n") // there is something to fetch
+			a.says(1, testrig.Writer, "/pawl solve one more")
+			if text := a.Git("show", "pawl/issue-1:a.txt"); strings.Count(text, "line ") != 2 {
+				t.Errorf("the branch holds %q\n%s", text, a.StatusComment(1))
+			}
+		})
+	}
+}
+
+func TestACloneDamagedWhileAnAttemptRunsIsReplacedAfterIt(t *testing.T) {
+	for name, damage := range map[string]string{
+		"an empty HEAD":    ": > HEAD",
+		"empty references": "find refs -type f -exec truncate -s 0 {} +",
+		"no objects":       "rm -rf objects",
+		"no clone":         `rm -rf "$PWD"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newActs(t, nil)
+			a.Agent(testrig.PlainAgent+`if [ -e "$CTRL/damage" ]; then . "$CTRL/damage"; fi`, "")
+			aLine(a)
+			script := fmt.Sprintf("rm \"$CTRL/damage\" && cd %q && %s\n", cloneOf(a), damage)
+			a.Must(os.WriteFile(filepath.Join(a.Ctrl(), "damage"), []byte(script), 0o600))
 			a.says(1, testrig.Writer, "/pawl solve one more")
 			if text := a.Git("show", "pawl/issue-1:a.txt"); strings.Count(text, "line ") != 2 {
 				t.Errorf("the branch holds %q\n%s", text, a.StatusComment(1))

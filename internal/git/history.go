@@ -242,8 +242,11 @@ const (
 // other commit. An attempt can do without new tags.
 func (c *Cache) FetchTags(ctx context.Context, r Remote) error {
 	stamp := filepath.Join(c.dir, "pawl.tags") // its time is when the tags were fetched last
-	if info, err := os.Stat(stamp); err == nil && time.Since(info.ModTime()) < tagsEach {
-		return nil
+	if info, err := os.Stat(stamp); err == nil {
+		wait := tagsEach - time.Since(info.ModTime())
+		if wait > 0 && wait <= tagsEach+tagsRest { // else the clock was set back
+			return nil
+		}
 	}
 	if err := os.WriteFile(stamp, nil, 0o600); err != nil {
 		return err

@@ -117,7 +117,7 @@ func lastFinding(log *os.File) (finding, time.Duration, error) {
 	if err != nil {
 		return "", 0, err
 	}
-	return finding(text), time.Since(info.ModTime()), nil
+	return finding(text), time.Since(info.ModTime()).Abs(), nil // the clock may have been set back
 }
 
 // replace deletes a cache that nobody uses.
