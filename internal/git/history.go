@@ -94,10 +94,24 @@ func (w *Workspace) sinceTag(ctx context.Context, commit string, recent []ancest
 		return nil, nil
 	}
 	deep, err := w.ancestors(ctx, deepHistory+1, commit, "--not", recent[newest].id+"^@")
-	if len(deep) > deepHistory {
+	if err != nil || len(deep) > deepHistory {
 		return nil, err
 	}
-	return deep, err
+	// A branch may have merged what is older than the tag. git counts that as newer unless it sees that the tag holds it.
+	place := make(map[string]int, len(recent))
+	for i, a := range recent {
+		place[a.id] = i
+	}
+	last := newest
+	for _, c := range deep {
+		if len(c.parents) < 2 {
+			continue
+		}
+		for _, p := range c.parents {
+			last = max(last, place[p])
+		}
+	}
+	return slices.Concat(recent[:last+1], deep), nil
 }
 
 // ancestors are a commit and up to most before it, without what more arguments of rev-list exclude.

@@ -131,17 +131,28 @@ func large(t *testing.T, dir, branch, from string) *Workspace {
 	return w
 }
 
+// dated makes a commit with a date in seconds, and some parents.
+func dated(t *testing.T, dir string, date int, parents ...string) string {
+	t.Helper()
+	by := fmt.Sprintf("A <a@example.org> %d +0000\n", 1359452800+date)
+	text := "tree " + sh(t, dir, "rev-parse", "main^{tree}") + "\n"
+	for _, p := range parents {
+		text += "parent " + p + "\n"
+	}
+	return rawObject(t, dir, "commit", text+"author "+by+"committer "+by+"\nx\n")
+}
+
 func TestAMergeOfAnOldBranchDoesNotCutTheHistoryOfALargeRepository(t *testing.T) {
-	dir, _ := released(t, shortHistory+10, func(int) string { return "" })
-	sh(t, dir, "tag", "-d", "light")
-	tree := sh(t, dir, "rev-parse", "HEAD^{tree}")
-	root := sh(t, dir, "rev-list", "--max-parents=0", "main")
-	const by = "A <a@example.org> 1359452800 +0000"
-	old := rawObject(t, dir, "commit", "tree "+tree+"\nparent "+root+"\nauthor "+by+"\ncommitter "+by+"\n\nold\n")
-	from := sh(t, dir, "rev-parse", "HEAD~5")
-	merge := sh(t, dir, "commit-tree", "-m", "merge", "-p", "HEAD", "-p", old, "HEAD^{tree}")
-	sh(t, dir, "reset", "-q", "--hard", merge)
-	w := large(t, dir, "main", from)
+	dir, tip := repository(t, map[string]string{"a.txt": "0"})
+	line := []string{dated(t, dir, 0)}
+	for n := 1; n < 3*shortHistory; n++ {
+		line = append(line, dated(t, dir, n*10, line[n-1]))
+	}
+	newest := len(line) - 1
+	old := dated(t, dir, 1, line[0])
+	merge := dated(t, dir, newest*10+1, line[newest], old)
+	sh(t, dir, "update-ref", "refs/heads/main", merge, tip)
+	w := large(t, dir, "main", line[newest-5])
 	if got := sh(t, w.Dir, "rev-list", "--count", "--first-parent", "HEAD"); got != fmt.Sprint(shortHistory) {
 		t.Errorf("%s commits, want %d", got, shortHistory)
 	}
@@ -149,6 +160,17 @@ func TestAMergeOfAnOldBranchDoesNotCutTheHistoryOfALargeRepository(t *testing.T)
 		t.Errorf("%s commits since origin/main, want 6", got)
 	}
 	sh(t, w.Dir, "diff", "--quiet", "HEAD^2", "HEAD")
+
+	tagged := newest - shortHistory/2
+	sh(t, dir, "tag", "-a", "v1", "-m", "v1", line[tagged])
+	side := dated(t, dir, tagged*10+1, line[tagged-2*shortHistory])
+	side = dated(t, dir, tagged*10+2, side, line[tagged-shortHistory]) // the branch took what came before the tag
+	sh(t, dir, "update-ref", "refs/heads/main", dated(t, dir, newest*10+2, merge, side), merge)
+	w = large(t, dir, "main", "")
+	want := sh(t, dir, "describe", "--abbrev=40", "main")
+	if got := sh(t, w.Dir, "describe", "--abbrev=40"); got != want {
+		t.Errorf("git describe: %s, want %s", got, want)
+	}
 }
 
 func TestATagObjectIsFoundUnderAnyName(t *testing.T) {
