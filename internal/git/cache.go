@@ -132,10 +132,19 @@ func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[strin
 		}
 		found[name] = commit
 	}
+	if len(found) < len(full) && filepath.IsAbs(r.URL) && c.shallow(ctx, r.URL) {
+		return nil, fmt.Errorf("fetch from %s: %w: it is a shallow clone; git fetch --unshallow brings its history", r.URL, ErrInvalid)
+	}
 	if len(found) == 0 {
 		return found, c.checkEmpty(ctx, r)
 	}
 	return found, nil
+}
+
+// shallow reports whether a repository of this machine lacks a part of its history. git fetches no such branch.
+func (c *Cache) shallow(ctx context.Context, dir string) bool {
+	text, err := line(c.plain.run(ctx, command{args: []string{"-C", dir, "rev-parse", "--is-shallow-repository"}}))
+	return err == nil && text == "true"
 }
 
 // fileOf is the cache's file of a fetched reference.

@@ -236,3 +236,14 @@ func TestDangerousRemotesAndNamesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestAShallowCloneIsReported(t *testing.T) {
+	dir, _ := repository(t, map[string]string{"a.txt": "a"})
+	sh(t, dir, "commit", "-q", "--allow-empty", "-m", "second")
+	shallow := filepath.Join(t.TempDir(), "shallow")
+	sh(t, "/", "clone", "-q", "--depth", "1", "file://"+dir, shallow)
+	_, err := open(t).Fetch(t.Context(), Remote{URL: shallow}, "main")
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "git fetch --unshallow") {
+		t.Error(err)
+	}
+}

@@ -71,6 +71,19 @@ func TestADamagedCacheIsReplaced(t *testing.T) {
 		"an empty pack":      func(t *testing.T, c *Cache) { spoil(t, c, "objects/pack/*.pack") },
 		"an empty index":     func(t *testing.T, c *Cache) { spoil(t, c, "objects/pack/*.idx") },
 		"an empty reference": func(t *testing.T, c *Cache) { spoil(t, c, "refs/pawl/*") },
+		"half a pack": func(t *testing.T, c *Cache) {
+			packs, err := filepath.Glob(filepath.Join(c.dir, "objects/pack/*.pack"))
+			if err != nil || len(packs) != 1 {
+				t.Fatal(packs, err)
+			}
+			if err := errors.Join(os.Chmod(packs[0], 0o600), os.Truncate(packs[0], 100)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"noise in packed-refs": func(t *testing.T, c *Cache) { write(t, c.dir, map[string]string{"packed-refs": "noise\n"}) },
+		"a tag without its object": func(t *testing.T, c *Cache) {
+			write(t, c.dir, map[string]string{"refs/tags/x": strings.Repeat("1", 40)})
+		},
 		"a folder as HEAD": func(t *testing.T, c *Cache) {
 			file := filepath.Join(c.dir, "HEAD")
 			if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
@@ -279,4 +292,31 @@ func TestTwoProcessesReplaceACacheOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	held.Close()
+}
+
+func TestADamagedCacheIsNotTheFaultOfTheFilesOfAnAttempt(t *testing.T) {
+	c, _, tip, _ := fetched(t)
+	w, err := c.Checkout(t.Context(), CheckoutSpec{Commit: tip, Dir: filepath.Join(t.TempDir(), "attempt")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	write(t, w.Dir, map[string]string{"a.txt": "b"})
+	s, _ := snapshot(t, w)
+	sha, err := w.program.Commit(t.Context(), spec(s.Tree, tip))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"refs/pawl", "objects"} {
+		if err := os.RemoveAll(filepath.Join(c.dir, kind)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Join(c.dir, "refs/pawl"), 0o700), os.MkdirAll(filepath.Join(c.dir, "objects/pack"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	err = w.keep(t.Context(), sha)
+	if err == nil || errors.Is(err, ErrUnsafe) || explained(err) {
+		t.Errorf("%v: want an error of a damaged cache", err)
+	}
 }

@@ -214,22 +214,34 @@ func (w *Workspace) Commit(ctx context.Context, s CommitSpec) (string, error) {
 		return "", err
 	}
 	w.trees[sha] = s.Tree
-	if err := writeRef(w.gitDir, keptRef, sha); err != nil {
+	if err := w.keep(ctx, sha); err != nil {
 		return "", err
+	}
+	return sha, nil
+}
+
+// keep copies a commit into the cache.
+func (w *Workspace) keep(ctx context.Context, sha string) error {
+	if err := writeRef(w.gitDir, keptRef, sha); err != nil {
+		return err
 	}
 	held, err := w.cache.lock(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer held.Close()
 	err = w.cache.fetch(ctx, Remote{URL: w.gitDir}, held, []string{keptRef}, func(string) bool { return true })
-	if errors.Is(err, ErrMalformed) {
-		return "", fmt.Errorf("%w: %w", ErrUnsafe, err)
+	failed, ok := errors.AsType[*commandError](err)
+	switch {
+	case ok && strings.Contains(failed.stderr, "fsck error"):
+		return fmt.Errorf("%w: %w", ErrUnsafe, err)
+	case ok: // the other side is this machine too, so that no other kind is true
+		failed.kind = nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("keep a commit in the cache: %w", err)
+		return fmt.Errorf("keep a commit in the cache: %w", err)
 	}
-	return sha, nil
+	return nil
 }
 
 // Leave ends this process's use of the checkout, whose files stay.
