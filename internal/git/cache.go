@@ -132,13 +132,13 @@ func (c *Cache) Fetch(ctx context.Context, r Remote, names ...string) (map[strin
 		}
 		found[name] = commit
 	}
-	if len(found) < len(full) && filepath.IsAbs(r.URL) && c.shallow(ctx, r.URL) {
+	if len(found) > 0 {
+		return found, nil
+	}
+	if filepath.IsAbs(r.URL) && c.shallow(ctx, r.URL) {
 		return nil, fmt.Errorf("fetch from %s: %w: it is a shallow clone; git fetch --unshallow brings its history", r.URL, ErrInvalid)
 	}
-	if len(found) == 0 {
-		return found, c.checkEmpty(ctx, r)
-	}
-	return found, nil
+	return found, c.checkEmpty(ctx, r)
 }
 
 // shallow reports whether a repository of this machine lacks a part of its history. git fetches no such branch.

@@ -151,11 +151,17 @@ func (c *Cache) packed() (sum int64, err error) {
 // maxTags is the number of a repository's tags up to which checkouts have some. The largest public ones have some 20,000.
 const maxTags = 50_000
 
+// hasTags reports whether the cache may have tags: most have none, which costs no process.
+func (c *Cache) hasTags() bool {
+	some, err := os.ReadDir(filepath.Join(c.dir, "refs", "tags"))
+	return err == nil && len(some) > 0
+}
+
 // tags are the tags of the cache that refer to commits, in the order of their names, and that more arguments of
 // for-each-ref select.
 func (c *Cache) tags(ctx context.Context, more ...string) (all []tag, err error) {
-	if some, err := os.ReadDir(filepath.Join(c.dir, "refs", "tags")); err != nil || len(some) == 0 {
-		return nil, nil // as in most repositories
+	if !c.hasTags() {
+		return nil, nil
 	}
 	args := append([]string{"for-each-ref", "--format=%(refname) %(objectname) %(objecttype) %(*objectname) %(*objecttype)"}, more...)
 	err = c.eachUpTo(ctx, command{args: append(args, "refs/tags")}, '\n', func(line string) error {
@@ -269,7 +275,8 @@ func (c *Cache) FetchTags(ctx context.Context, r Remote) error {
 	bounded, cancel := context.WithTimeout(ctx, tagsTime)
 	defer cancel()
 	there, err := c.remoteTags(bounded, r)
-	if err == nil {
+	some := len(there) > 0 || c.hasTags()
+	if err == nil && some {
 		err = c.takeTags(bounded, r, there)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -298,7 +305,7 @@ func (c *Cache) remoteTags(ctx context.Context, r Remote) (map[string]tag, error
 		}
 		return checkIDs(t.id, t.commit)
 	})
-	if err != nil {
+	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 	var ids strings.Builder
