@@ -1,7 +1,10 @@
 package git
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -197,5 +200,28 @@ func TestTagsBringNoHistoryOfTheirOwn(t *testing.T) {
 	side := sh(t, dir, "rev-parse", "side")
 	if _, err := cache.run(t.Context(), command{args: []string{"cat-file", "-e", side}}); err == nil {
 		t.Error("the tag of a branch that was not fetched brought its commits")
+	}
+}
+
+func TestAServerThatIsSlowToListTagsBlocksNoFetch(t *testing.T) {
+	dir, tip := released(t, 3, func(int) string { return "" })
+	cache := open(t)
+	asked, answer := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(asked)
+		<-answer
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer slow.Close()
+	failed := make(chan error)
+	go func() { failed <- cache.FetchTags(t.Context(), Remote{URL: slow.URL + "/a/b"}) }()
+	<-asked
+	got, err := cache.Fetch(t.Context(), Remote{URL: dir}, "main")
+	close(answer)
+	if err != nil || got["main"] != tip {
+		t.Errorf("%v, %v", got, err)
+	}
+	if err := <-failed; !errors.Is(err, ErrNotFound) {
+		t.Error(err)
 	}
 }

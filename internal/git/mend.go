@@ -72,56 +72,80 @@ func Mend(ctx context.Context, dir string, cause error) (bool, error) {
 	}
 }
 
-// look checks a cache, and replaces it if it is damaged. The file has the last finding, and gets the new one.
+// look checks a cache, and replaces it if it is damaged. The file has the result of the last check, and gets the new one.
 func look(ctx context.Context, dir string, log *os.File) (found finding, why error) {
-	last, age, err := lastFinding(log)
+	last, err := readCheck(log)
 	if err != nil {
 		return unknown, fmt.Errorf("%w: %w", errUnknown, err)
 	}
-	if age < checkEach && last == sound {
-		return sound, nil
-	}
-	if age < checkEach && last == unknown {
-		return unknown, errUnknown
-	}
-	again := last == replaced && age < replaceEach
-	found, why = damaged, nil
-	if last != damaged {
+	if found, why = last.found, errUnknown; !last.counts() {
 		found, why = check(ctx, dir)
+		last.found = ""
 	}
 	if ctx.Err() != nil {
 		return unknown, context.Cause(ctx)
 	}
-	if found == damaged && again {
-		return damaged, ErrDamaged
-	}
 	if found == damaged {
-		found, why = replace(ctx, dir)
+		found, why = replace(ctx, dir, last.replaced)
 	}
-	if again && found == sound {
-		return sound, nil // the time of the replacement is still needed
+	if found == replaced {
+		last.replaced = time.Now()
 	}
-	_, err = log.WriteAt([]byte(found+"\n"), 0)
-	if err == nil {
-		err = log.Truncate(int64(len(found) + 1))
+	if found == last.found { // a result counts from its check on
+		return found, why
 	}
-	return found, errors.Join(why, err)
+	last.found = found
+	return found, errors.Join(why, last.write(log))
 }
 
-func lastFinding(log *os.File) (finding, time.Duration, error) {
-	text, err := line(io.ReadAll(log))
+// counts reports whether the result makes a new check needless. A replaced cache has not been checked.
+func (c lastCheck) counts() bool {
+	switch c.found {
+	case sound, unknown, damaged:
+		return ago(c.at) < checkEach
+	}
+	return false
+}
+
+// lastCheck is the last check of a cache, as its file has it: "sound 1764379200" on a line.
+type lastCheck struct {
+	found    finding   // empty: there was no check
+	at       time.Time // of the file
+	replaced time.Time // when the cache was last replaced
+}
+
+func readCheck(log *os.File) (c lastCheck, err error) {
+	text, err := io.ReadAll(log)
 	if err != nil {
-		return "", 0, err
+		return c, err
 	}
 	info, err := log.Stat()
 	if err != nil {
-		return "", 0, err
+		return c, err
 	}
-	return finding(text), time.Since(info.ModTime()).Abs(), nil // the clock may have been set back
+	var seconds int64
+	_, _ = fmt.Sscan(string(text), &c.found, &seconds) // noise is as no check
+	c.at, c.replaced = info.ModTime(), time.Unix(seconds, 0)
+	return c, nil
 }
 
-// replace deletes a cache that nobody uses.
-func replace(ctx context.Context, dir string) (finding, error) {
+func (c lastCheck) write(log *os.File) error {
+	text := fmt.Sprintf("%s %d\n", c.found, c.replaced.Unix())
+	if err := log.Truncate(0); err != nil {
+		return err
+	}
+	_, err := log.WriteAt([]byte(text), 0)
+	return err
+}
+
+// ago is the time since then. A time to come, which the clock was set back from, is as long ago.
+func ago(then time.Time) time.Duration { return time.Since(then).Abs() }
+
+// replace deletes a damaged cache that nobody uses.
+func replace(ctx context.Context, dir string, last time.Time) (finding, error) {
+	if ago(last) < replaceEach {
+		return damaged, ErrDamaged
+	}
 	// A lock that cannot be opened is damaged as well, and nobody has it.
 	writer, err := wait.Lock(ctx, filepath.Join(dir, lockFile), 0)
 	if errors.Is(err, wait.ErrLocked) {

@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -135,8 +136,13 @@ func TestADamagedCacheIsReplaced(t *testing.T) {
 			}
 			mend(t, c, cause, false, nil)
 			spoil(t, c, "objects/pack/*.idx")
+			mend(t, c, cause, false, nil) // until the next check
+			age(t, c, 2*checkEach)
 			mend(t, c, cause, false, ErrDamaged)
-			age(t, c, 2*replaceEach)
+			hours := fmt.Sprintf("damaged %d\n", time.Now().Add(-2*replaceEach).Unix())
+			if err := os.WriteFile(c.dir+".checked", []byte(hours), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			mend(t, c, cause, true, nil)
 		})
 	}
