@@ -219,7 +219,7 @@ func (s *step) logged(ctx context.Context, err error) (again bool, _ error) {
 func (s *step) mend(ctx context.Context, err error) (bool, error) {
 	mended, err := s.pub.env.Mend(ctx, s.pub.thread, err)
 	if mended {
-		s.pub.log.Error().Msg("the clone of the repository is damaged: it was set aside, and the repository is fetched again; check the disk")
+		s.pub.log.Error().Msg("the clone of the repository is damaged: Pawl deleted it and fetches the repository again; check the disk")
 	}
 	return mended, err
 }

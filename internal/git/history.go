@@ -15,7 +15,8 @@ import (
 
 // A checkout gets the whole history of its branch from a cache of up to fullCache. Copying 10 MB took 0.3 s, as long as
 // copying the last commits. From a larger cache it gets the last shortHistory commits, which show how people work here.
-// Builds derive a version from the newest tag: the commits since that tag come too, if they are up to deepHistory.
+// Builds derive a version from the newest tag, and tools compare with the base: the commits since those come too, each
+// if they are up to deepHistory.
 const (
 	fullCache    = 64 << 20 // bytes
 	shortHistory = 50
@@ -44,8 +45,8 @@ func (h history) has(commit string) bool {
 	return slices.ContainsFunc(h.commits, func(a ancestor) bool { return a.id == commit })
 }
 
-// history decides what a checkout of a commit gets.
-func (w *Workspace) history(ctx context.Context, commit string) (h history, err error) {
+// history decides what a checkout of a commit gets. Its branch began from a commit, which may be empty.
+func (w *Workspace) history(ctx context.Context, commit, from string) (h history, err error) {
 	bytes, err := w.cache.packed()
 	if err != nil {
 		return h, err
@@ -67,7 +68,8 @@ func (w *Workspace) history(ctx context.Context, commit string) (h history, err 
 		return h, err
 	}
 	annotated := slices.DeleteFunc(slices.Clone(all), func(t tag) bool { return !t.annotated() })
-	for _, some := range [][]tag{annotated, all} { // git describe has both modes
+	base := []tag{{commit: from}}
+	for _, some := range [][]tag{annotated, all, base} { // git describe has both modes
 		deep, err := w.sinceTag(ctx, commit, recent, some)
 		if err != nil {
 			return h, err

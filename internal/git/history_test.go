@@ -164,6 +164,11 @@ func TestAMergeOfAnOldBranchDoesNotCutTheHistoryOfALargeRepository(t *testing.T)
 	}
 	sh(t, w.Dir, "diff", "--quiet", "HEAD^2", "HEAD")
 
+	w = large(t, dir, "main", line[newest-2*shortHistory])
+	if got := sh(t, w.Dir, "rev-list", "--count", "--first-parent", "origin/main..HEAD"); got != fmt.Sprint(2*shortHistory+1) {
+		t.Errorf("%s commits since an older origin/main, want %d", got, 2*shortHistory+1)
+	}
+
 	tagged := newest - shortHistory/2
 	sh(t, dir, "tag", "-a", "v1", "-m", "v1", line[tagged])
 	side := dated(t, dir, tagged*10+1, line[tagged-2*shortHistory])

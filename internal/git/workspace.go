@@ -121,7 +121,7 @@ func (w *Workspace) fill(ctx context.Context, spec CheckoutSpec) (err error) {
 	if err := os.Mkdir(w.Dir, 0o755); err != nil {
 		return err
 	}
-	past, err := w.history(ctx, spec.Commit)
+	past, err := w.history(ctx, spec.Commit, spec.From)
 	if err != nil {
 		return err
 	}
